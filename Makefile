@@ -1,0 +1,108 @@
+# commprof. `make` builds with a C compiler alone; `make help` lists the rest.
+
+VERSION := 0.1.0
+PREFIX ?= /usr/local
+BUILD ?= build
+
+CC ?= cc
+CFLAGS ?= -O2 -g
+PYTHON ?= /usr/bin/python3
+
+# DEBUG=1 for the debugger; ASAN=1, UBSAN=1, TSAN=1 for what the sanitizers can see.
+ifdef DEBUG
+CFLAGS := -O0 -g
+endif
+ifdef ASAN
+CFLAGS += -fsanitize=address -fno-omit-frame-pointer
+endif
+ifdef UBSAN
+CFLAGS += -fsanitize=undefined -fno-sanitize-recover=undefined
+endif
+ifdef TSAN
+CFLAGS += -fsanitize=thread
+endif
+
+WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes
+ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -DCOMMPROF_VERSION='"$(VERSION)"' -Isrc $(WARNINGS) $(CFLAGS)
+
+# Initial-exec TLS costs one instruction and works in every preloaded library; -fexceptions lets a C++ exception of the job's
+# error handler pass through our frames.
+LIBRARY_CFLAGS := $(ALL_CFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-exec -fexceptions -fno-strict-aliasing
+LIBRARY_LDFLAGS := -shared -Wl,-soname,libcommprof.so -Wl,-z,now -Wl,-z,relro -Wl,--as-needed -ldl -lpthread
+
+LIBRARY_SOURCES := $(filter-out src/commprof_run.c,$(wildcard src/*.c)) $(wildcard src/*/*.c)
+LIBRARY_OBJECTS := $(LIBRARY_SOURCES:src/%.c=$(BUILD)/objects/%.o)
+
+.PHONY: all
+all: $(BUILD)/lib/libcommprof.so $(BUILD)/bin/commprof-run $(BUILD)/bin/hvprof-report ## build the library and the programs
+
+$(BUILD)/objects/%.o: src/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(LIBRARY_CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/objects/output/store.o: src/output/schema.sql
+
+$(BUILD)/lib/libcommprof.so: $(LIBRARY_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LIBRARY_OBJECTS) $(LIBRARY_LDFLAGS) $(LDFLAGS) -o $@
+
+$(BUILD)/bin/commprof-run: src/commprof_run.c src/settings.c src/settings.h src/settings.def Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) src/commprof_run.c src/settings.c $(LDFLAGS) -o $@
+
+$(BUILD)/bin/hvprof-report: report/hvprof-report
+	@mkdir -p $(@D)
+	ln -sf $(abspath report/hvprof-report) $@
+
+-include $(LIBRARY_OBJECTS:.o=.d)
+
+.PHONY: demo
+demo: ## profile a real training run on 4 ranks and print its report
+	setup/packages.sh demo
+	$(MAKE) all
+	examples/run-demo.sh
+
+.PHONY: check check-unit check-report check-mpi
+check: ## install what the tests need, build, run every test
+	setup/packages.sh check
+	$(MAKE) all
+	tests/run-all.sh
+
+check-unit: all ## the unit tests in C alone
+	tests/unit/run.sh
+check-report: all ## the reporter's tests alone
+	$(PYTHON) -m pytest -q -p no:cacheprovider tests/report
+check-mpi: all ## the tests with real ranks alone
+	$(PYTHON) -m pytest -q -p no:cacheprovider tests/mpi
+
+.PHONY: bench
+bench: all ## what the profiler costs: nanoseconds, instructions and memory
+	bench/run.sh
+
+.PHONY: lint
+lint: ## formatting and static checks, with the tools that are at hand
+	setup/lint.sh
+
+.PHONY: show-wrappers
+show-wrappers: ## the wrappers as plain C
+	@$(CC) $(ALL_CFLAGS) -E -P src/wrappers/wrappers.c | sed -n '/wrap_Send(/,$$p' | { clang-format 2>/dev/null || cat; }
+
+.PHONY: install
+install: all ## install under PREFIX (DESTDIR is honoured)
+	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/commprof
+	install -d $(DESTDIR)$(PREFIX)/share/commprof $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man7
+	install -m 755 $(BUILD)/lib/libcommprof.so $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(BUILD)/bin/commprof-run report/hvprof-report $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 src/ledger/ledger_format.h $(DESTDIR)$(PREFIX)/include/commprof/
+	cd report && find commprof_report -type f ! -name '*.pyc' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/share/commprof/{} \;
+	install -m 644 src/output/schema.sql $(DESTDIR)$(PREFIX)/share/commprof/commprof_report/
+	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 docs/man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7/
+
+.PHONY: clean
+clean: ## remove all that was built
+	rm -rf $(BUILD)
+
+.PHONY: help
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16

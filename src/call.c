@@ -1,0 +1,314 @@
+#include "call.h"
+
+#include "settings.h"
+#include "wrappers/fallback.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+const char *const CALL_NAMES[CALL_COUNT] = {
+    "",
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) "MPI_" #NAME,
+#include "wrappers/calls.def"
+#undef CALL
+};
+
+const char *const CALL_FAMILIES[CALL_COUNT] = {
+    "",
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) #FAMILY,
+#include "wrappers/calls.def"
+#undef CALL
+};
+
+bool call_recording;
+uint8_t call_counted[CALL_COUNT];
+static uint8_t counted_when_on[CALL_COUNT];
+_Thread_local struct thread *this_thread;
+
+/* Threads. A thread that ends leaves its state to the next one that starts (the sums do not mind), so that a job with
+ * thousands of short threads needs no more memory than it has threads at one time. */
+
+static pthread_mutex_t adopting = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t leaving;
+static struct thread *free_threads;
+static uint32_t thread_count;
+
+static void leave(void *thread)
+{
+    pthread_mutex_lock(&adopting);
+    ((struct thread *)thread)->outermost = 0;
+    ((struct thread *)thread)->next_free = free_threads;
+    free_threads = thread;
+    this_thread = NULL;
+    pthread_mutex_unlock(&adopting);
+}
+
+static struct ledger_thread *enter_thread(uint32_t number)
+{
+    struct ledger_thread entry = {.thread = number, .tid = (int64_t)syscall(SYS_gettid)};
+    entry.is_main = entry.tid == getpid();
+    if (pthread_getname_np(pthread_self(), entry.name, sizeof entry.name) != 0)
+        entry.name[0] = '\0';
+    return ledger_append(LEDGER_THREADS, &entry, sizeof entry);
+}
+
+static struct thread *make_thread(void)
+{
+    struct thread *fresh = calloc(1, sizeof *fresh);
+    struct ledger_thread *entry = fresh ? enter_thread(thread_count) : NULL;
+    if (!entry || !cells_create(&fresh->cells, entry) || !peers_create(&fresh->peers, thread_count)) {
+        free(fresh);
+        return NULL;
+    }
+    thread_count++;
+    return fresh;
+}
+
+struct thread *call_thread_adopt(void)
+{
+    pthread_mutex_lock(&adopting);
+    struct thread *thread = free_threads;
+    if (thread)
+        free_threads = thread->next_free;
+    else
+        thread = make_thread();
+    pthread_mutex_unlock(&adopting);
+    if (!thread) {
+        ledger_count(&the_ledger.header->dropped_calls);
+        return NULL;
+    }
+    this_thread = thread;
+    pthread_setspecific(leaving, thread);
+    return thread;
+}
+
+void *call_scratch(struct thread *thread, size_t bytes)
+{
+    if (bytes <= thread->scratch_bytes)
+        return thread->scratch;
+    size_t wanted = bytes < 4096 ? 4096 : 2 * bytes;
+    void *larger = realloc(thread->scratch, wanted);
+    if (!larger)
+        return NULL;
+    thread->scratch = larger;
+    thread->scratch_bytes = wanted;
+    return larger;
+}
+
+/* Recording. */
+
+/* A forked child has the ledger mapped but is not a rank: it must not write to it. */
+static void in_forked_child(void)
+{
+    call_recording = false;
+}
+
+static void prepare(void)
+{
+    pthread_key_create(&leaving, leave);
+    pthread_atfork(NULL, NULL, in_forked_child);
+    for (int i = 1; i < CALL_COUNT; i++)
+        counted_when_on[i] = !settings_excludes(CALL_NAMES[i]);
+    call_switch(settings.start);
+}
+
+void call_recording_begin(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
+    __atomic_store_n(&call_recording, true, __ATOMIC_RELEASE);
+}
+
+void call_recording_end(void)
+{
+    __atomic_store_n(&call_recording, false, __ATOMIC_RELEASE);
+}
+
+void call_switch(bool on)
+{
+    for (int i = 0; i < CALL_COUNT; i++)
+        __atomic_store_n(&call_counted[i], on ? counted_when_on[i] : 0, __ATOMIC_RELAXED);
+}
+
+/* Accounting. */
+
+void call_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns, uint64_t volume_bytes)
+{
+    struct ledger_cell *cell = cells_find(&thread->cells, bytes, key);
+    if (__builtin_expect(cell != NULL, 1))
+        cell_add(cell, duration_ns, volume_bytes);
+    else
+        ledger_count(&the_ledger.header->dropped_calls);
+}
+
+void call_count_peer(struct thread *thread, int32_t peer, unsigned id, enum ledger_direction direction, uint64_t bytes, uint64_t time_ns)
+{
+    struct ledger_peer *row = peers_find(&thread->peers, peer_key(peer, id, direction));
+    if (__builtin_expect(row != NULL, 1))
+        peer_add(row, bytes, time_ns);
+    else
+        ledger_count(&the_ledger.header->dropped_calls);
+}
+
+void call_account(const struct call *call, struct traffic traffic)
+{
+    if (!call->thread || !call_counted[call->id])
+        return;
+    uint64_t duration_ns = call_duration_ns(call);
+    uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL);
+    call_count(call->thread, traffic.bytes, key, duration_ns, traffic.volume_bytes);
+    if (traffic.peer != PEER_NONE)
+        call_count_peer(call->thread, traffic.peer, call->id, LEDGER_SENT, traffic.bytes, duration_ns);
+}
+
+void call_account_simple(const struct call *call)
+{
+    if (call->thread && call_counted[call->id])
+        call_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL), call_duration_ns(call), 0);
+}
+
+void call_account_made(const struct call *call, const void *newcomm, mpi_handle parent, bool has_parent, uint64_t tag)
+{
+    if (!call->succeeded || !mpi_abi.known) {
+        call_account_simple(call);
+        return;
+    }
+    call_account(call, (struct traffic){.communicator = has_parent ? communicators_find(parent) : NULL, .peer = PEER_NONE});
+    communicators_made(mpi_handle_load(newcomm, 0), call->id, parent, has_parent, tag);
+}
+
+void call_account_poll(const struct call *call)
+{
+    if (call->thread && call_counted[call->id])
+        call_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_POLL), call_duration_ns(call), 0);
+}
+
+void call_account_arrival(const struct call *call, struct mpi_arrival arrival, struct communicator *communicator)
+{
+    if (!call->thread || !call_counted[call->id] || arrival.cancelled)
+        return;
+    int32_t peer = communicators_world_rank(communicator, arrival.source);
+    if (peer != PEER_NONE)
+        call_count_peer(call->thread, peer, call->id, LEDGER_RECEIVED, arrival.bytes, call_duration_ns(call));
+}
+
+static void track(const struct call *call, struct traffic traffic, const void *request, unsigned flags)
+{
+    mpi_handle handle = mpi_handle_load(request, 0);
+    if (mpi_handle_bits(handle) == mpi_abi.request_null)
+        return;
+    bool receives = flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE);
+    struct request entry = {
+        .start_ticks = call->start,
+        .bytes = traffic.bytes,
+        .volume_bytes = traffic.volume_bytes,
+        .communicator = receives ? traffic.communicator : NULL,
+        .peer = traffic.peer,
+        .call = call->id,
+        .slot = (uint16_t)communicators_slot(traffic.communicator),
+        .flags = (uint16_t)flags,
+    };
+    if (entry.communicator)
+        __atomic_add_fetch(&entry.communicator->pending, 1, __ATOMIC_RELAXED);
+    if (requests_track(handle, &entry))
+        return;
+    ledger_count(&the_ledger.header->untracked_requests);
+    if (entry.communicator)
+        communicators_release(entry.communicator);
+}
+
+void call_account_started(const struct call *call, struct traffic traffic, const void *request, unsigned flags)
+{
+    call_account(call, traffic);
+    if (call->succeeded && mpi_abi.known)
+        track(call, traffic, request, flags | REQUEST_ACTIVE);
+}
+
+void call_account_prepared(const struct call *call, struct traffic traffic, const void *request, unsigned flags)
+{
+    struct traffic itself = traffic;
+    itself.peer = PEER_NONE; /* no message yet: it counts when it has completed */
+    itself.volume_bytes = 0;
+    call_account(call, itself);
+    if (call->succeeded && mpi_abi.known)
+        track(call, traffic, request, flags | REQUEST_PERSISTENT);
+}
+
+static const struct mpi_arrival NO_ARRIVAL = {0, MPI_UNDEFINED, true};
+
+static void count_completion(struct thread *thread, const struct request *done, struct mpi_arrival arrival, uint64_t end_ticks,
+                             uint64_t blocked_ticks)
+{
+    uint64_t completion_ns = clock_duration_ns(end_ticks - done->start_ticks);
+    struct ledger_cell *cell = cells_find(&thread->cells, done->bytes, cell_key(done->call, done->slot, LEDGER_COMPLETION));
+    if (!cell) {
+        ledger_count(&the_ledger.header->dropped_calls);
+        return;
+    }
+    cell->blocked_ns += clock_duration_ns(done->blocked_ticks + blocked_ticks);
+    cell_add(cell, completion_ns, done->volume_bytes);
+    if (done->peer != PEER_NONE && done->flags & REQUEST_PERSISTENT) /* a nonblocking send was counted when it was posted */
+        call_count_peer(thread, done->peer, done->call, LEDGER_SENT, done->bytes, completion_ns);
+    int32_t source = arrival.cancelled ? PEER_NONE : communicators_world_rank(done->communicator, arrival.source);
+    if (source != PEER_NONE)
+        call_count_peer(thread, source, done->call, LEDGER_RECEIVED, arrival.bytes, completion_ns);
+}
+
+void call_account_completed(const struct call *call, mpi_handle handle, const void *status)
+{
+    struct request done;
+    if (!call->thread || mpi_handle_bits(handle) == mpi_abi.request_null || !requests_complete(handle, &done))
+        return;
+    fallback_release(handle);
+    bool arrives = done.flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE) && status;
+    struct mpi_arrival arrival = arrives ? mpi_arrival_read(status) : NO_ARRIVAL;
+    if (arrives && done.flags & REQUEST_RECEIVE)
+        done.bytes = arrival.bytes;
+    uint64_t began = call->start > done.start_ticks ? call->start : done.start_ticks;
+    if (call_counted[done.call])
+        count_completion(call->thread, &done, arrival, call->end, call->end - began);
+    if (done.communicator && !(done.flags & REQUEST_PERSISTENT))
+        communicators_release(done.communicator);
+}
+
+void call_account_incomplete(const struct call *call, mpi_handle handle)
+{
+    if (call->thread && mpi_handle_bits(handle) != mpi_abi.request_null)
+        requests_blocked(handle, call->end - call->start);
+}
+
+void call_account_restart(const struct call *call, mpi_handle handle)
+{
+    if (call->succeeded && mpi_abi.known)
+        requests_start(handle, call->start);
+}
+
+void call_account_forgotten(mpi_handle handle)
+{
+    struct request forgotten;
+    if (mpi_abi.known && requests_forget(handle, &forgotten) && forgotten.communicator)
+        communicators_release(forgotten.communicator);
+}
+
+/* Messages between a matching probe and their receive wait in the table of requests, under a handle that no request has. */
+static mpi_handle message_key(const void *message)
+{
+    return mpi_handle_load(message, 0) ^ 0x03000001;
+}
+
+void call_note_matched(const struct call *call, const void *message, mpi_handle comm)
+{
+    if (!call->succeeded || !mpi_abi.known)
+        return;
+    struct request matched = {.bytes = comm, .flags = REQUEST_ACTIVE};
+    requests_track(message_key(message), &matched);
+}
+
+mpi_handle call_take_matched(const struct call *call, const void *message)
+{
+    struct request matched;
+    bool known = call->thread && mpi_abi.known && requests_complete(message_key(message), &matched);
+    return known ? (mpi_handle)matched.bytes : mpi_abi.comm_null;
+}

@@ -1,0 +1,169 @@
+/* One call of the job, from the moment a wrapper is entered to the moment it is counted.
+ *
+ *     struct call call;
+ *     call_begin(&call, CALL_Bcast, site);          is it the job's own? then: first clock reading
+ *     int error = real(...);
+ *     call_end(&call, error);                       second clock reading
+ *     call_account(&call, traffic_bcast(&call, ...));
+ *
+ * A call that does not count (made by MPI itself, inside another call, or while nothing is recorded) goes through the same
+ * lines; its `thread` is NULL and nothing happens. */
+#ifndef COMMPROF_CALL_H
+#define COMMPROF_CALL_H
+
+#include "clock.h"
+#include "communicators.h"
+#include "ledger/cells.h"
+#include "ledger/peers.h"
+#include "mpi/provider.h"
+#include "requests.h"
+
+/* The calls that are counted apart, in the order of calls.def. */
+enum call_id {
+    CALL_NONE,
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) CALL_##NAME,
+#include "wrappers/calls.def"
+#undef CALL
+    CALL_COUNT
+};
+
+extern const char *const CALL_NAMES[CALL_COUNT];    /* "MPI_Bcast" */
+extern const char *const CALL_FAMILIES[CALL_COUNT]; /* "collective" */
+
+/* What belongs to one thread of the job. Threads that end leave it to those that come. */
+struct thread {
+    uintptr_t outermost; /* frame of the outermost wrapper this thread is in; 0: in none */
+    struct cells cells;
+    struct peers peers;
+    void *scratch;
+    size_t scratch_bytes;
+    struct thread *next_free;
+};
+
+struct call {
+    struct thread *thread; /* NULL: not counted */
+    uint64_t start, end;   /* ticks */
+    uint16_t id;
+    bool succeeded;
+};
+
+/* What a call moves, in the terms of docs/ARCHITECTURE.md. */
+struct traffic {
+    uint64_t bytes;
+    uint64_t volume_bytes;
+    struct communicator *communicator;
+    int32_t peer; /* world rank a message goes to; PEER_NONE */
+};
+
+/* Whether calls are recorded at all: from the end of MPI_Init to MPI_Finalize, in the process that called it. */
+extern bool call_recording;
+
+/* Which calls are counted: 0 for those that the user left out, for all of them while MPI_Pcontrol(0) holds. */
+extern uint8_t call_counted[CALL_COUNT];
+
+extern _Thread_local struct thread *this_thread __attribute__((tls_model("initial-exec")));
+
+/* This thread's state, made at its first call; NULL where there is no memory or no room in the ledger. */
+struct thread *call_thread_adopt(void);
+
+/* Begin and stop recording; MPI_Pcontrol's switch. */
+void call_recording_begin(void);
+void call_recording_end(void);
+void call_switch(bool on);
+
+/* A buffer of this thread, at least so large, good until the next call of this function. NULL when out of memory. */
+void *call_scratch(struct thread *thread, size_t bytes);
+
+/* Frames of C calls lie below each other, so a frame that lies above the outermost wrapper's is not inside it: that wrapper
+ * was left by an exception or longjmp. */
+static inline bool call_is_nested(const struct thread *thread, uintptr_t frame)
+{
+    return frame < thread->outermost;
+}
+
+static inline struct thread *call_thread(call_site site, uintptr_t frame)
+{
+    if (__builtin_expect(!(site & SITE_JOB) | !call_recording, 0))
+        return NULL;
+    struct thread *thread = this_thread;
+    if (__builtin_expect(!thread, 0))
+        thread = call_thread_adopt();
+    if (!thread || call_is_nested(thread, frame))
+        return NULL;
+    thread->outermost = frame;
+    return thread;
+}
+
+/* call_begin is call_enter and call_start; wrappers that look at something before the call do it between both. */
+static inline __attribute__((always_inline)) void call_enter(struct call *call, enum call_id id, call_site site)
+{
+    call->id = (uint16_t)id;
+    call->thread = call_thread(site, (uintptr_t)call);
+}
+
+static inline __attribute__((always_inline)) void call_start(struct call *call)
+{
+    call->start = clock_ticks();
+}
+
+static inline __attribute__((always_inline)) void call_begin(struct call *call, enum call_id id, call_site site)
+{
+    call_enter(call, id, site);
+    call_start(call);
+}
+
+static inline __attribute__((always_inline)) void call_end(struct call *call, int error)
+{
+    call->end = clock_ticks();
+    call->succeeded = error == MPI_SUCCESS && call->thread;
+    if (call->thread)
+        call->thread->outermost = 0;
+}
+
+static inline uint64_t call_duration_ns(const struct call *call)
+{
+    return call->end > call->start ? clock_duration_ns(call->end - call->start) : 0;
+}
+
+/* Count one event on this thread: a call, a completion, a poll. */
+void call_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns, uint64_t volume_bytes);
+
+/* Count a message to or from a peer. */
+void call_count_peer(struct thread *thread, int32_t peer, unsigned id, enum ledger_direction direction, uint64_t bytes, uint64_t time_ns);
+
+/* Account a finished call: itself, and the message it sent if it has a peer. */
+void call_account(const struct call *call, struct traffic traffic);
+
+/* The same for a call without communicator and bytes. */
+void call_account_simple(const struct call *call);
+
+/* A constructor of communicators: the call itself, on its parent, and what it made (communicators_made). */
+void call_account_made(const struct call *call, const void *newcomm, mpi_handle parent, bool has_parent, uint64_t tag);
+
+/* A call that looked for something and found nothing (Test, Iprobe). */
+void call_account_poll(const struct call *call);
+
+/* A blocking receive, or the receiving half of a sendrecv: what arrived, from whom. */
+void call_account_arrival(const struct call *call, struct mpi_arrival arrival, struct communicator *communicator);
+
+/* A call that started an operation: the call itself, and the request that will complete it. `request` points to the handle. */
+void call_account_started(const struct call *call, struct traffic traffic, const void *request, unsigned flags);
+
+/* A persistent operation was set up (no message yet). */
+void call_account_prepared(const struct call *call, struct traffic traffic, const void *request, unsigned flags);
+
+/* `call` has completed, or has waited for but not completed, the request that had this handle. `status` may be NULL. */
+void call_account_completed(const struct call *call, mpi_handle handle, const void *status);
+void call_account_incomplete(const struct call *call, mpi_handle handle);
+
+/* MPI_Start and its like: the request begins with this call. */
+void call_account_restart(const struct call *call, mpi_handle handle);
+
+/* A probe has matched a message on a communicator; the receive of that message asks which it was (0: not known). */
+void call_note_matched(const struct call *call, const void *message, mpi_handle comm);
+mpi_handle call_take_matched(const struct call *call, const void *message);
+
+/* MPI_Request_free. */
+void call_account_forgotten(mpi_handle handle);
+
+#endif

@@ -1,0 +1,63 @@
+/* Time, as cheap as the machine allows: the processor's invariant counter where the kernel trusts it too, clock_gettime
+ * elsewhere. A timestamp is taken in ticks (clock_ticks) and turned into nanoseconds later; all nanoseconds lie on the axis
+ * of CLOCK_MONOTONIC, so timestamps of the processes of one host can be compared. */
+#ifndef COMMPROF_CLOCK_H
+#define COMMPROF_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+enum clock_kind { CLOCK_AUTO, CLOCK_COUNTER, CLOCK_GETTIME };
+
+struct clock {
+    bool counter;        /* ticks are the processor's, else nanoseconds */
+    uint64_t scale;      /* nanoseconds per tick, times 2^32 */
+    uint64_t base_ticks; /* these ticks ... */
+    int64_t base_ns;     /* ... are this moment of CLOCK_MONOTONIC */
+};
+extern struct clock the_clock;
+
+/* Begin measuring how long a tick is. Until clock_calibrate, durations are taken at 1 tick = 1 ns and must not be kept. */
+void clock_begin(enum clock_kind wanted);
+
+/* End the measurement begun by clock_begin; waits until at least 2 ms lie between both, normally MPI_Init has taken longer. */
+void clock_calibrate(void);
+
+/* How far the scale was off over the whole run against CLOCK_MONOTONIC, in parts per billion. */
+int64_t clock_error_ppb(void);
+
+const char *clock_name(void);
+int64_t clock_monotonic_ns(void);
+int64_t clock_unix_ns(void);
+
+static inline uint64_t clock_counter(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return 0;
+#endif
+}
+
+static inline uint64_t clock_ticks(void)
+{
+    return __builtin_expect(the_clock.counter, 1) ? clock_counter() : (uint64_t)clock_monotonic_ns();
+}
+
+static inline uint64_t clock_duration_ns(uint64_t ticks)
+{
+    return (uint64_t)(((unsigned __int128)ticks * the_clock.scale) >> 32);
+}
+
+static inline int64_t clock_ns(uint64_t ticks)
+{
+    int64_t since = (int64_t)(ticks - the_clock.base_ticks);
+    return the_clock.base_ns + (since < 0 ? -(int64_t)clock_duration_ns((uint64_t)-since) : (int64_t)clock_duration_ns((uint64_t)since));
+}
+
+#endif

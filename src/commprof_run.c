@@ -1,0 +1,206 @@
+/* commprof-run [options] program ...: run a program with the profiler preloaded.
+ *
+ * It is started by the MPI launcher, once for each rank, and becomes the program (exec): the launchers and shells before it
+ * never see the preload. Options are the settings of settings.def; they end up in the environment of the program. */
+#include "settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+
+static void option_name(const struct setting *setting, char *name, size_t bytes)
+{
+    snprintf(name, bytes, "%s", setting->variable + strlen("COMMPROF_"));
+    for (; *name; name++)
+        *name = (char)tolower((unsigned char)*name);
+}
+
+static void print_wrapped(const char *text, int indent, int width)
+{
+    int column = indent;
+    for (const char *word = text; *word;) {
+        int length = (int)strcspn(word, " ");
+        if (column + length > width && column > indent) {
+            printf("\n%*s", indent, "");
+            column = indent;
+        }
+        printf("%.*s ", length, word);
+        column += length + 1;
+        word += length;
+        word += strspn(word, " ");
+    }
+    printf("\n");
+}
+
+static void complain(const char *line)
+{
+    fprintf(stderr, "commprof-run: %s\n", line);
+}
+
+static void print_help(void)
+{
+    settings_read(complain);
+    printf("usage: commprof-run [options] [--] program [argument ...]\n"
+           "Run an MPI program with the communication profiler; to be started by the launcher:\n\n"
+           "    mpirun -n 4 commprof-run ./program\n\n"
+           "Each option sets the variable beside it for the program. In brackets: the value in force.\n\n");
+    for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+        char name[64];
+        option_name(&SETTINGS_TABLE[i], name, sizeof name);
+        const char *value = settings_value(i);
+        printf("  --%s %s   %s   [%s]\n%*s", name, SETTINGS_TABLE[i].argument, SETTINGS_TABLE[i].variable, *value ? value : "not set", 8, "");
+        print_wrapped(SETTINGS_TABLE[i].help, 8, 80);
+    }
+    printf("  --help, --version\n");
+}
+
+static void set_variable(const struct setting *setting, const char *value)
+{
+    if (setenv(setting->variable, value, 1) == 0)
+        return;
+    fprintf(stderr, "commprof-run: cannot set %s: %s\n", setting->variable, strerror(errno));
+    exit(EXIT_CANNOT_RUN);
+}
+
+static const struct setting *find_setting(const char *option, size_t length)
+{
+    for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+        char name[64];
+        option_name(&SETTINGS_TABLE[i], name, sizeof name);
+        if (strlen(name) == length && strncmp(name, option, length) == 0)
+            return &SETTINGS_TABLE[i];
+    }
+    return NULL;
+}
+
+static bool is_switch_word(const char *text)
+{
+    static const char *const WORDS[] = {"on", "off", NULL};
+    for (const char *const *word = WORDS; text && *word; word++)
+        if (strcasecmp(text, *word) == 0)
+            return true;
+    return false;
+}
+
+/* --name VALUE, --name=VALUE; a flag alone means on. Returns how many arguments were used. */
+static int read_option(char **arguments)
+{
+    const char *option = arguments[0] + 2;
+    size_t length = strcspn(option, "=");
+    const struct setting *setting = find_setting(option, length);
+    if (!setting) {
+        fprintf(stderr, "commprof-run: unknown option %s; commprof-run --help lists them\n", arguments[0]);
+        exit(EXIT_USAGE);
+    }
+    if (option[length] == '=') {
+        set_variable(setting, option + length + 1);
+        return 1;
+    }
+    if (setting->is_flag && !is_switch_word(arguments[1])) {
+        set_variable(setting, "on");
+        return 1;
+    }
+    if (!arguments[1]) {
+        fprintf(stderr, "commprof-run: %s needs a value (%s)\n", arguments[0], setting->argument);
+        exit(EXIT_USAGE);
+    }
+    set_variable(setting, arguments[1]);
+    return 2;
+}
+
+static int read_options(int count, char **arguments)
+{
+    int at = 1;
+    while (at < count && arguments[at][0] == '-') {
+        if (strcmp(arguments[at], "--") == 0)
+            return at + 1;
+        if (strcmp(arguments[at], "--help") == 0 || strcmp(arguments[at], "-h") == 0) {
+            print_help();
+            exit(0);
+        }
+        if (strcmp(arguments[at], "--version") == 0) {
+            printf("commprof %s\n", COMMPROF_VERSION);
+            exit(0);
+        }
+        if (arguments[at][1] != '-') {
+            fprintf(stderr, "commprof-run: unknown option %s; commprof-run --help lists them\n", arguments[at]);
+            exit(EXIT_USAGE);
+        }
+        at += read_option(arguments + at);
+    }
+    return at;
+}
+
+/* The library beside us: bin/commprof-run and lib/libcommprof.so, in the build tree as under the prefix. */
+static void find_library(char *path, size_t bytes)
+{
+    char own[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    if (length < 0) {
+        perror("commprof-run: /proc/self/exe");
+        exit(EXIT_CANNOT_RUN);
+    }
+    own[length] = '\0';
+    char *folder = dirname(dirname(own));
+    if (snprintf(path, bytes, "%s/lib/libcommprof.so", folder) >= (int)bytes || access(path, R_OK) != 0) {
+        fprintf(stderr, "commprof-run: %s: %s\n", path, strerror(errno));
+        exit(EXIT_CANNOT_RUN);
+    }
+}
+
+/* After what is preloaded already (a sanitizer must come first), and not twice. */
+static void preload(const char *library)
+{
+    const char *before = getenv("LD_PRELOAD");
+    if (before && strstr(before, "libcommprof.so"))
+        return;
+    size_t bytes = strlen(library) + (before ? strlen(before) : 0) + 2;
+    char *list = malloc(bytes);
+    if (!list) {
+        perror("commprof-run");
+        exit(EXIT_CANNOT_RUN);
+    }
+    snprintf(list, bytes, "%s%s%s", before && *before ? before : "", before && *before ? ":" : "", library);
+    setenv("LD_PRELOAD", list, 1);
+    free(list);
+}
+
+static void refuse_launchers(const char *program)
+{
+    static const char *const LAUNCHERS[] = {"mpirun", "mpiexec", "orterun", "prterun", "srun", "aprun", "jsrun", NULL};
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", program);
+    const char *name = basename(copy);
+    for (const char *const *launcher = LAUNCHERS; *launcher; launcher++) {
+        size_t length = strlen(*launcher);
+        if (strncmp(name, *launcher, length) != 0 || (name[length] && name[length] != '.'))
+            continue;
+        fprintf(stderr, "commprof-run: put the launcher first: %s ... commprof-run program ...\n", name);
+        exit(EXIT_USAGE);
+    }
+}
+
+int main(int count, char **arguments)
+{
+    char library[PATH_MAX];
+    int program = read_options(count, arguments);
+    if (program >= count) {
+        fprintf(stderr, "usage: commprof-run [options] [--] program [argument ...]; commprof-run --help explains\n");
+        return EXIT_USAGE;
+    }
+    refuse_launchers(arguments[program]);
+    find_library(library, sizeof library);
+    preload(library);
+    execvp(arguments[program], arguments + program);
+    int error = errno;
+    fprintf(stderr, "commprof-run: cannot run %s: %s\n", arguments[program], strerror(error));
+    return error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+}

@@ -1,0 +1,486 @@
+/* Identity. A constructor is ordered on its parent: if ranks 0 and 1 split the world twice in the same way, both see the same
+ * first and second. So among communicators with the same constructor, parent and members the k-th on one rank is the k-th on
+ * all of them, and (constructor, parent's identity, members, k) names it. MPI_Comm_create_group and the constructors from
+ * groups are not called by all of the parent, but members, tag and k name them as well: MPI wants calls that could be confused
+ * to carry different tags. Inter-communicators have no single parent; both groups, the lower one first, stand for it.
+ *
+ * The index from handles is read without a lock. It is only ever replaced by a larger one; the old ones are kept, since a
+ * reader may still be in them (their sizes double: together they are no larger than the last). A handle that was freed keeps
+ * its place with no communicator behind it, MPI will hand it out again. */
+#include "communicators.h"
+
+#include "ledger/ledger.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FIRST_INDEX = 64, ORDINALS_MAX = 1 << 16, WORLD_IDENTITY = 1, SELF_IDENTITY = 2 };
+
+static uint64_t empty_index[3]; /* mask 0 and one empty slot, until the first communicator comes */
+struct communicator_index *communicator_index = (struct communicator_index *)empty_index;
+
+static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t index_used;
+static unsigned slots_used;
+static mpi_handle world_group;
+static bool has_world_group;
+static int world_size;
+
+/* How many communicators of each kind were made: an open hash table from seed to count. */
+static struct ordinal {
+    uint64_t seed; /* 0: empty */
+    uint32_t count;
+} *ordinals;
+static uint32_t ordinals_mask, ordinals_used;
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
+    hash *= 0xff51afd7ed558ccdull;
+    return hash ^ hash >> 32;
+}
+
+static uint64_t mix_ranks(uint64_t hash, const int *ranks, int count)
+{
+    hash = mix(hash, (uint64_t)count);
+    for (int i = 0; i < count; i++)
+        hash = mix(hash, (uint64_t)(uint32_t)ranks[i]);
+    return hash;
+}
+
+uint64_t communicators_tag(const char *text)
+{
+    uint64_t hash = 1;
+    while (*text)
+        hash = mix(hash, (unsigned char)*text++);
+    return hash | 1;
+}
+
+/* The index. */
+
+static void index_put(struct communicator_index *index, mpi_handle bits, struct communicator *communicator)
+{
+    uint64_t at = communicators_hash(bits);
+    while (index->slots[at & index->mask].handle != 0 && index->slots[at & index->mask].handle != bits)
+        at++;
+    __atomic_store_n(&index->slots[at & index->mask].communicator, communicator, __ATOMIC_RELEASE);
+    __atomic_store_n(&index->slots[at & index->mask].handle, bits, __ATOMIC_RELEASE);
+}
+
+static bool index_holds(const struct communicator_index *index, mpi_handle bits)
+{
+    uint64_t at = communicators_hash(bits);
+    while (index->slots[at & index->mask].handle != 0 && index->slots[at & index->mask].handle != bits)
+        at++;
+    return index->slots[at & index->mask].handle == bits;
+}
+
+static bool index_grow(void)
+{
+    struct communicator_index *old = communicator_index;
+    uint64_t live = 0;
+    for (uint64_t i = 0; i <= old->mask; i++)
+        live += old->slots[i].communicator != NULL;
+    uint64_t size = FIRST_INDEX;
+    while (size < 4 * (live + 1))
+        size *= 2;
+    struct communicator_index *larger = calloc(1, sizeof *larger + size * sizeof larger->slots[0]);
+    if (!larger)
+        return false;
+    larger->mask = size - 1;
+    index_used = live;
+    for (uint64_t i = 0; i <= old->mask; i++)
+        if (old->slots[i].communicator)
+            index_put(larger, old->slots[i].handle, old->slots[i].communicator);
+    __atomic_store_n(&communicator_index, larger, __ATOMIC_RELEASE);
+    return true;
+}
+
+static void index_insert(struct communicator *communicator)
+{
+    mpi_handle bits = mpi_handle_bits(communicator->handle);
+    if (!index_holds(communicator_index, bits)) {
+        if (2 * (index_used + 1) > communicator_index->mask && !index_grow())
+            return;
+        index_used++;
+    }
+    index_put(communicator_index, bits, communicator);
+}
+
+static struct communicator *index_find(mpi_handle bits)
+{
+    uint64_t at = communicators_hash(bits);
+    while (communicator_index->slots[at & communicator_index->mask].handle != 0) {
+        if (communicator_index->slots[at & communicator_index->mask].handle == bits)
+            return communicator_index->slots[at & communicator_index->mask].communicator;
+        at++;
+    }
+    return NULL;
+}
+
+/* Ordinals. */
+
+static struct ordinal *ordinal_place(uint64_t seed)
+{
+    uint32_t at = (uint32_t)(seed >> 32);
+    while (ordinals[at & ordinals_mask].seed != 0 && ordinals[at & ordinals_mask].seed != seed)
+        at++;
+    return &ordinals[at & ordinals_mask];
+}
+
+static bool ordinals_grow(void)
+{
+    struct ordinal *old = ordinals;
+    uint32_t old_size = old ? ordinals_mask + 1 : 0;
+    uint32_t size = old ? 2 * old_size : 64;
+    struct ordinal *larger = calloc(size, sizeof *larger);
+    if (!larger)
+        return false;
+    ordinals = larger;
+    ordinals_mask = size - 1;
+    for (uint32_t i = 0; i < old_size; i++)
+        if (old[i].seed)
+            *ordinal_place(old[i].seed) = old[i];
+    free(old);
+    return true;
+}
+
+static uint32_t next_ordinal(uint64_t seed)
+{
+    seed |= 1; /* 0 means empty */
+    if ((!ordinals || 2 * ordinals_used > ordinals_mask) && (ordinals_used >= ORDINALS_MAX || !ordinals_grow()))
+        return UINT32_MAX;
+    struct ordinal *ordinal = ordinal_place(seed);
+    ordinals_used += ordinal->seed == 0;
+    ordinal->seed = seed;
+    return ordinal->count++;
+}
+
+/* Membership. */
+
+/* World ranks of a group's members, in order; LEDGER_PEER_OUTSIDE for processes of another world. The caller frees them. */
+static int32_t *group_world_ranks(mpi_handle group, int size)
+{
+    int *ranks = malloc(2 * (size_t)(size > 0 ? size : 1) * sizeof *ranks);
+    if (!ranks)
+        return NULL;
+    int *own = ranks + size;
+    for (int i = 0; i < size; i++)
+        own[i] = i;
+    if (mpi_query.Group_translate_ranks(group, size, own, world_group, ranks) != MPI_SUCCESS)
+        for (int i = 0; i < size; i++)
+            ranks[i] = MPI_UNDEFINED;
+    for (int i = 0; i < size; i++)
+        if (ranks[i] == MPI_UNDEFINED)
+            ranks[i] = LEDGER_PEER_OUTSIDE;
+    return ranks;
+}
+
+static int32_t *world_ranks_of(mpi_handle comm, int (*group_of)(mpi_handle, void *), int size)
+{
+    uintptr_t memory = 0;
+    if (group_of(comm, &memory) != MPI_SUCCESS)
+        return NULL;
+    int32_t *ranks = group_world_ranks(mpi_handle_load(&memory, 0), size);
+    mpi_query.Group_free(&memory);
+    return ranks;
+}
+
+static bool is_plain(const int32_t *ranks, int size)
+{
+    for (int i = 0; i < size; i++)
+        if (ranks[i] != i)
+            return false;
+    return true;
+}
+
+/* "0-3,8,16-30:2": runs of three or more with a stride, runs of two or more without. */
+static void print_members(char *text, size_t bytes, const int32_t *ranks, int count)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < count;) {
+        int step = i + 1 < count ? ranks[i + 1] - ranks[i] : 0;
+        int last = i;
+        while (step > 0 && last + 1 < count && ranks[last + 1] - ranks[last] == step)
+            last++;
+        if (step != 1 && last - i < 2)
+            last = i;
+        char run[64];
+        int length = last == i   ? snprintf(run, sizeof run, "%d", ranks[i])
+                     : step == 1 ? snprintf(run, sizeof run, "%d-%d", ranks[i], ranks[last])
+                                 : snprintf(run, sizeof run, "%d-%d:%d", ranks[i], ranks[last], step);
+        if (used + (size_t)length + 5 > bytes) {
+            memcpy(text + used, used ? ",..." : "...", used ? 5 : 4);
+            return;
+        }
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? "," : "", run);
+        i = last + 1;
+    }
+}
+
+/* Making one. */
+
+static struct communicator *describe(mpi_handle handle)
+{
+    int inter = 0, size = 0, rank = 0, remote_size = 0;
+    if (mpi_query.Comm_test_inter(handle, &inter) != MPI_SUCCESS || mpi_query.Comm_size(handle, &size) != MPI_SUCCESS ||
+        mpi_query.Comm_rank(handle, &rank) != MPI_SUCCESS)
+        return NULL;
+    if (inter && mpi_query.Comm_remote_size(handle, &remote_size) != MPI_SUCCESS)
+        return NULL;
+    struct communicator *fresh = calloc(1, sizeof *fresh);
+    if (!fresh)
+        return NULL;
+    fresh->handle = handle;
+    fresh->size = size;
+    fresh->comm_rank = rank;
+    fresh->remote_size = remote_size;
+    fresh->is_inter = inter;
+    return fresh;
+}
+
+/* Both groups of an inter-communicator in an order that both sides agree on. */
+static uint64_t mix_both(uint64_t seed, const int32_t *local, int local_size, const int32_t *remote, int remote_size)
+{
+    bool local_first = local_size > 0 && remote_size > 0 && local[0] <= remote[0];
+    seed = local_first ? mix_ranks(seed, local, local_size) : mix_ranks(seed, remote, remote_size);
+    return local_first ? mix_ranks(seed, remote, remote_size) : mix_ranks(seed, local, local_size);
+}
+
+static bool identify(struct communicator *fresh, unsigned constructor, uint64_t parent_identity, uint64_t tag)
+{
+    int32_t *local = world_ranks_of(fresh->handle, mpi_query.Comm_group, fresh->size);
+    int32_t *remote = fresh->is_inter ? world_ranks_of(fresh->handle, mpi_query.Comm_remote_group, fresh->remote_size) : NULL;
+    if (!local || (fresh->is_inter && !remote)) {
+        free(local);
+        free(remote);
+        return false;
+    }
+    fresh->parent_identity = fresh->is_inter ? 0 : parent_identity;
+    uint64_t seed = mix(mix(mix(0, constructor), fresh->parent_identity), tag);
+    seed = fresh->is_inter ? mix_both(seed, local, fresh->size, remote, fresh->remote_size) : mix_ranks(seed, local, fresh->size);
+    fresh->constructor = (uint16_t)constructor;
+    fresh->ordinal = next_ordinal(seed);
+    fresh->identity = mix(seed, fresh->ordinal) | 4; /* 1 and 2 are the predefined ones */
+    fresh->peer_world_ranks = fresh->is_inter ? remote : local;
+    if (fresh->is_inter)
+        free(local);
+    else if (is_plain(local, fresh->size)) {
+        free(local);
+        fresh->peer_world_ranks = NULL;
+    }
+    return true;
+}
+
+static void destroy(struct communicator *communicator)
+{
+    free(communicator->peer_world_ranks);
+    free(communicator);
+}
+
+/* Called with the registry locked. */
+static struct communicator *make(mpi_handle handle, unsigned constructor, uint64_t parent_identity, uint64_t tag)
+{
+    struct communicator *fresh = describe(handle);
+    if (!fresh)
+        return NULL;
+    if (!identify(fresh, constructor, parent_identity, tag)) {
+        destroy(fresh);
+        return NULL;
+    }
+    index_insert(fresh);
+    return fresh;
+}
+
+static void make_predefined(mpi_handle handle, uint64_t identity, const char *name)
+{
+    struct communicator *fresh = make(handle, 0, 0, identity);
+    if (!fresh)
+        return;
+    fresh->identity = identity;
+    fresh->ordinal = 0;
+    snprintf(fresh->name, sizeof fresh->name, "%s", name);
+}
+
+bool communicators_begin(mpi_handle group, bool has_world)
+{
+    if (!mpi_abi.known)
+        return false;
+    pthread_mutex_lock(&registering);
+    uintptr_t memory = 0;
+    if (has_world && mpi_query.Comm_group(mpi_abi.comm_world, &memory) == MPI_SUCCESS)
+        group = mpi_handle_load(&memory, 0);
+    world_group = group;
+    has_world_group = mpi_query.Group_size(group, &world_size) == MPI_SUCCESS;
+    if (has_world) {
+        make_predefined(mpi_abi.comm_world, WORLD_IDENTITY, "MPI_COMM_WORLD");
+        make_predefined(mpi_abi.comm_self, SELF_IDENTITY, "MPI_COMM_SELF");
+    }
+    pthread_mutex_unlock(&registering);
+    return has_world_group;
+}
+
+void communicators_end(void)
+{
+    pthread_mutex_lock(&registering);
+    uintptr_t memory = 0;
+    mpi_handle_store(&memory, world_group);
+    if (has_world_group)
+        mpi_query.Group_free(&memory);
+    has_world_group = false;
+    pthread_mutex_unlock(&registering);
+}
+
+static uint64_t identity_of(mpi_handle handle)
+{
+    struct communicator *found = index_find(mpi_handle_bits(handle));
+    if (!found)
+        found = make(handle, 0, 0, 0);
+    return found ? found->identity : 0;
+}
+
+/* A handle that MPI hands out again belonged to a communicator that is gone, however it went. */
+static void forget(mpi_handle bits)
+{
+    struct communicator *gone = index_find(bits);
+    if (!gone)
+        return;
+    index_put(communicator_index, bits, NULL);
+    gone->freed = true;
+    if (gone->entry)
+        gone->entry->flags |= LEDGER_COMMUNICATOR_FREED;
+    if (__atomic_load_n(&gone->pending, __ATOMIC_ACQUIRE) == 0)
+        destroy(gone);
+}
+
+void communicators_made(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag)
+{
+    mpi_handle bits = mpi_handle_bits(handle);
+    if (!has_world_group || bits == mpi_abi.comm_null)
+        return;
+    pthread_mutex_lock(&registering);
+    forget(bits);
+    make(handle, constructor, has_parent ? identity_of(parent) : 0, tag);
+    pthread_mutex_unlock(&registering);
+}
+
+static int32_t *copy_ranks(const int32_t *ranks, int count)
+{
+    int32_t *copy = malloc((size_t)(count > 0 ? count : 1) * sizeof *copy);
+    if (copy)
+        memcpy(copy, ranks, (size_t)count * sizeof *copy);
+    return copy;
+}
+
+void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handle parent)
+{
+    if (!has_world_group)
+        return;
+    pthread_mutex_lock(&registering);
+    forget(mpi_handle_bits(handle));
+    struct communicator *model = index_find(mpi_handle_bits(parent));
+    struct communicator *fresh = model ? calloc(1, sizeof *fresh) : NULL;
+    if (fresh) {
+        *fresh = (struct communicator){.handle = handle,
+                                       .size = model->size,
+                                       .remote_size = model->remote_size,
+                                       .comm_rank = model->comm_rank,
+                                       .is_inter = model->is_inter,
+                                       .constructor = (uint16_t)constructor,
+                                       .parent_identity = model->identity};
+        uint64_t seed = mix(mix(1, constructor), model->identity);
+        fresh->ordinal = next_ordinal(seed);
+        fresh->identity = mix(seed, fresh->ordinal) | 4;
+        if (model->peer_world_ranks)
+            fresh->peer_world_ranks = copy_ranks(model->peer_world_ranks, model->is_inter ? model->remote_size : model->size);
+        index_insert(fresh);
+    }
+    pthread_mutex_unlock(&registering);
+}
+
+struct communicator *communicators_meet(mpi_handle handle)
+{
+    if (!has_world_group || mpi_handle_bits(handle) == mpi_abi.comm_null)
+        return NULL;
+    pthread_mutex_lock(&registering);
+    struct communicator *found = index_find(mpi_handle_bits(handle));
+    if (!found)
+        found = make(handle, 0, 0, 0);
+    pthread_mutex_unlock(&registering);
+    return found;
+}
+
+void communicators_named(mpi_handle handle, const char *name)
+{
+    struct communicator *communicator = communicators_find(handle);
+    if (!communicator || !name)
+        return;
+    pthread_mutex_lock(&registering);
+    snprintf(communicator->name, sizeof communicator->name, "%s", name);
+    if (communicator->entry)
+        memcpy(communicator->entry->name, communicator->name, sizeof communicator->name);
+    pthread_mutex_unlock(&registering);
+}
+
+void communicators_freed(mpi_handle handle)
+{
+    pthread_mutex_lock(&registering);
+    forget(mpi_handle_bits(handle));
+    pthread_mutex_unlock(&registering);
+}
+
+void communicators_release(struct communicator *communicator)
+{
+    if (__atomic_sub_fetch(&communicator->pending, 1, __ATOMIC_ACQ_REL) > 0 || !communicator->freed)
+        return;
+    pthread_mutex_lock(&registering);
+    destroy(communicator);
+    pthread_mutex_unlock(&registering);
+}
+
+/* The local group's world ranks, for the ledger: of an inter-communicator only the remote ones are kept. */
+static void print_local_members(const struct communicator *communicator, char *text, size_t bytes)
+{
+    int32_t *local = communicator->is_inter ? world_ranks_of(communicator->handle, mpi_query.Comm_group, communicator->size) : NULL;
+    const int32_t *ranks = communicator->is_inter ? local : communicator->peer_world_ranks;
+    if (ranks)
+        print_members(text, bytes, ranks, communicator->size);
+    else if (communicator->size > 1)
+        snprintf(text, bytes, "0-%d", communicator->size - 1);
+    else
+        snprintf(text, bytes, "0");
+    free(local);
+}
+
+unsigned communicators_enter(struct communicator *communicator)
+{
+    pthread_mutex_lock(&registering);
+    if (!communicator->slot && slots_used + 2 < COMMUNICATORS_MAX) {
+        struct ledger_communicator entry = {
+            .identity = communicator->identity,
+            .parent_identity = communicator->parent_identity,
+            .communicator = LEDGER_COMMUNICATOR_OTHER + 1 + slots_used,
+            .flags = communicator->is_inter ? LEDGER_COMMUNICATOR_INTER : 0,
+            .size = communicator->size,
+            .remote_size = communicator->remote_size,
+            .comm_rank = communicator->comm_rank,
+            .constructor = communicator->constructor,
+            .ordinal = communicator->ordinal,
+        };
+        memcpy(entry.name, communicator->name, sizeof entry.name);
+        print_local_members(communicator, entry.members, sizeof entry.members);
+        communicator->entry = ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry);
+        if (communicator->entry) {
+            slots_used++;
+            communicator->slot = (uint16_t)entry.communicator;
+        }
+    }
+    if (!communicator->slot) {
+        communicator->slot = LEDGER_COMMUNICATOR_OTHER;
+        ledger_count(&the_ledger.header->folded_communicators);
+    }
+    pthread_mutex_unlock(&registering);
+    return communicator->slot;
+}

@@ -1,0 +1,108 @@
+/* The communicators of this process: who is in them, and a name for each that all their ranks agree on.
+ *
+ * A communicator is entered when a wrapped constructor makes it (or met at first use, if none did) and found by its handle on
+ * every call. It takes a number in the ledger only when something is counted on it. Its identity is worked out locally, from
+ * what made it, its parent's identity, its members' world ranks in order, and how many alike were made before: all its ranks
+ * see the same, whatever order they made their communicators in. */
+#ifndef COMMPROF_COMMUNICATORS_H
+#define COMMPROF_COMMUNICATORS_H
+
+#include "mpi/mpi_abi.h"
+
+enum {
+    PEER_NONE = INT32_MIN,   /* no peer: MPI_PROC_NULL, or not a point-to-point call */
+    COMMUNICATORS_MAX = 4096 /* numbers in the ledger; beyond it communicators share LEDGER_COMMUNICATOR_OTHER */
+};
+
+struct communicator {
+    mpi_handle handle;
+    uint64_t identity, parent_identity;
+    int size, remote_size, comm_rank;
+    bool is_inter;
+    bool freed;
+    uint16_t slot; /* number in the ledger; 0: nothing counted on it yet */
+    uint16_t constructor;
+    uint32_t ordinal;
+    uint32_t pending;          /* tracked receives that still need the world ranks */
+    int32_t *peer_world_ranks; /* of the remote group if inter, else of the group; NULL: the same number */
+    struct ledger_communicator *entry;
+    char name[128];
+};
+
+/* Learn MPI_COMM_WORLD's membership, the world that all ranks are counted in. `world_group` may be NULL where the job has only
+ * sessions: then pass the group of the process set mpi://WORLD. Returns false where MPI could not say. */
+bool communicators_begin(mpi_handle world_group, bool has_world);
+
+/* Give back what was taken from MPI; to be called before MPI ends. */
+void communicators_end(void);
+
+/* A constructor has made `handle`. `tag` tells apart those that different ranks may make in different order on one parent
+ * (MPI_Comm_create_group's tag, a string's hash); 0 where the parent orders them. `parent` may be NULL. */
+void communicators_made(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag);
+
+/* A string tag as the `tag` above; never 0. */
+uint64_t communicators_tag(const char *text);
+
+/* MPI_Comm_idup: the new communicator is like its parent but may not be asked yet. */
+void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handle parent);
+
+void communicators_named(mpi_handle handle, const char *name);
+void communicators_freed(mpi_handle handle);
+
+/* A receive that was tracked on a communicator is done with it. */
+void communicators_release(struct communicator *communicator);
+
+/* Slow halves of the functions below. */
+struct communicator *communicators_meet(mpi_handle handle);
+unsigned communicators_enter(struct communicator *communicator);
+
+struct communicator_index {
+    uint64_t mask;
+    struct {
+        mpi_handle handle; /* 0: empty */
+        struct communicator *communicator;
+    } slots[];
+};
+extern struct communicator_index *communicator_index;
+
+static inline uint64_t communicators_hash(mpi_handle handle)
+{
+    return (handle * 0x9e3779b97f4a7c15ull) >> 32;
+}
+
+/* The communicator behind a handle; NULL for MPI_COMM_NULL and under an unknown ABI. */
+static inline struct communicator *communicators_find(mpi_handle handle)
+{
+    mpi_handle bits = mpi_handle_bits(handle);
+    struct communicator_index *index = __atomic_load_n(&communicator_index, __ATOMIC_ACQUIRE);
+    for (uint64_t at = communicators_hash(bits);; at++) {
+        mpi_handle there = __atomic_load_n(&index->slots[at & index->mask].handle, __ATOMIC_ACQUIRE);
+        if (__builtin_expect(there == bits, 1)) {
+            struct communicator *found = __atomic_load_n(&index->slots[at & index->mask].communicator, __ATOMIC_RELAXED);
+            return found ? found : communicators_meet(handle);
+        }
+        if (there == 0)
+            return communicators_meet(handle);
+    }
+}
+
+/* Its number in the ledger. */
+static inline unsigned communicators_slot(struct communicator *communicator)
+{
+    if (!communicator)
+        return 0;
+    return communicator->slot ? communicator->slot : communicators_enter(communicator);
+}
+
+/* The world rank of a peer, given by its rank in the communicator. */
+static inline int32_t communicators_world_rank(const struct communicator *communicator, int peer)
+{
+    if (!communicator || peer == mpi_abi.proc_null || peer < 0)
+        return PEER_NONE;
+    if (!communicator->peer_world_ranks)
+        return peer;
+    int peers = communicator->is_inter ? communicator->remote_size : communicator->size;
+    return peer < peers ? communicator->peer_world_ranks[peer] : PEER_NONE;
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* Which bucket of a log-linear histogram a latency falls into; the buckets are defined in ledger_format.h. */
+#ifndef COMMPROF_HISTOGRAM_H
+#define COMMPROF_HISTOGRAM_H
+
+#include "ledger_format.h"
+
+static inline unsigned histogram_bucket(uint64_t ns)
+{
+    if (ns < (1u << HISTOGRAM_FIRST_OCTAVE))
+        return 0;
+    unsigned octave = 63u - (unsigned)__builtin_clzll(ns);
+    if (octave > HISTOGRAM_LAST_OCTAVE)
+        return HISTOGRAM_BUCKETS - 1;
+    unsigned part = (unsigned)(ns >> (octave - 3)) & (HISTOGRAM_SUB_BUCKETS - 1);
+    return 1 + (octave - HISTOGRAM_FIRST_OCTAVE) * HISTOGRAM_SUB_BUCKETS + part;
+}
+
+/* The least latency of a bucket, in nanoseconds. */
+static inline uint64_t histogram_low_ns(unsigned bucket)
+{
+    if (bucket == 0)
+        return 0;
+    unsigned octave = HISTOGRAM_FIRST_OCTAVE + (bucket - 1) / HISTOGRAM_SUB_BUCKETS;
+    unsigned part = (bucket - 1) % HISTOGRAM_SUB_BUCKETS;
+    return (uint64_t)(HISTOGRAM_SUB_BUCKETS + part) << (octave - 3);
+}
+
+#endif

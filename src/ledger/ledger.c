@@ -1,0 +1,179 @@
+/* The whole limit is mapped at once, beyond the end of the file; pages become usable as the file grows. So nothing ever
+ * moves, and a pointer into the ledger stays good until it is closed. The file grows through posix_fallocate, in steps:
+ * a full disk is met here, where it can be answered (the table folds), and not as a SIGBUS in the middle of a call.
+ *
+ *     mapped   |header|chunk|chunk|chunk| . . . . . . . . . . . . . . |   limit_bytes
+ *     file     |header|chunk|chunk|chunk|                                 file_bytes
+ */
+#include "ledger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct ledger the_ledger = {.file = -1};
+
+static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t appending = PTHREAD_MUTEX_INITIALIZER;
+
+enum { GROWTH_BYTES = 4 * LEDGER_CHUNK_BYTES, LEAST_BYTES = LEDGER_HEADER_BYTES + 8 * LEDGER_CHUNK_BYTES };
+
+static int grow_to(size_t bytes)
+{
+    int error = posix_fallocate(the_ledger.file, (off_t)the_ledger.file_bytes, (off_t)(bytes - the_ledger.file_bytes));
+    if (!error)
+        the_ledger.file_bytes = bytes;
+    return error;
+}
+
+static void write_header(struct ledger_header *header)
+{
+    header->version = LEDGER_VERSION;
+    header->header_bytes = LEDGER_HEADER_BYTES;
+    header->chunk_bytes = LEDGER_CHUNK_BYTES;
+    header->chunk_header_bytes = LEDGER_CHUNK_HEADER_BYTES;
+    header->cell_bytes = sizeof(struct ledger_cell);
+    header->histogram_buckets = HISTOGRAM_BUCKETS;
+    header->world_rank = -1;
+    header->thread_level = -1;
+    header->pid = getpid();
+    memcpy(header->magic, LEDGER_MAGIC, sizeof header->magic);
+}
+
+int ledger_open(const char *path, size_t limit_bytes)
+{
+    size_t chunks = limit_bytes / LEDGER_CHUNK_BYTES;
+    size_t limit = LEDGER_HEADER_BYTES + chunks * LEDGER_CHUNK_BYTES;
+    if (limit < LEAST_BYTES)
+        limit = LEAST_BYTES;
+
+    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0)
+        return errno;
+    the_ledger.file = file;
+    the_ledger.file_bytes = 0;
+    int error = grow_to(LEDGER_HEADER_BYTES + GROWTH_BYTES);
+    if (error)
+        goto remove_file;
+    void *memory = mmap(NULL, limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (memory == MAP_FAILED) {
+        error = errno;
+        goto remove_file;
+    }
+    the_ledger.limit_bytes = limit;
+    snprintf(the_ledger.path, sizeof the_ledger.path, "%s", path);
+    write_header(memory);
+    the_ledger.header = memory;
+    return 0;
+
+remove_file:
+    unlink(path);
+    close(file);
+    the_ledger.file = -1;
+    return error;
+}
+
+static bool path_is_still_ours(void)
+{
+    struct stat ours, there;
+    return fstat(the_ledger.file, &ours) == 0 && stat(the_ledger.path, &there) == 0 && ours.st_ino == there.st_ino &&
+           ours.st_dev == there.st_dev;
+}
+
+void ledger_close(bool remove)
+{
+    if (remove && path_is_still_ours())
+        unlink(the_ledger.path);
+    close(the_ledger.file);
+    the_ledger.file = -1;
+}
+
+static bool room_for(uint32_t chunk_count)
+{
+    size_t needed = LEDGER_HEADER_BYTES + (size_t)chunk_count * LEDGER_CHUNK_BYTES;
+    if (needed > the_ledger.limit_bytes)
+        return false;
+    if (needed <= the_ledger.file_bytes)
+        return true;
+    size_t step = the_ledger.file_bytes + GROWTH_BYTES;
+    return grow_to(step < the_ledger.limit_bytes ? step : the_ledger.limit_bytes) == 0;
+}
+
+struct ledger_chunk *ledger_chunk(enum ledger_kind kind, uint32_t entry_bytes, uint32_t thread)
+{
+    struct ledger_header *header = the_ledger.header;
+    struct ledger_chunk *chunk = NULL;
+    pthread_mutex_lock(&growing);
+    if (room_for(header->chunk_count + 1)) {
+        chunk = ledger_chunk_at(header, header->chunk_count);
+        chunk->kind = kind;
+        chunk->entry_bytes = entry_bytes;
+        chunk->thread = thread;
+        __atomic_store_n(&header->chunk_count, header->chunk_count + 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&growing);
+    return chunk;
+}
+
+/* The chunk that entries of this kind go to now, one for each kind. */
+static struct ledger_chunk *last_chunk(enum ledger_kind kind)
+{
+    struct ledger_header *header = the_ledger.header;
+    for (uint32_t i = header->chunk_count; i-- > 0;)
+        if (ledger_chunk_at(header, i)->kind == kind)
+            return ledger_chunk_at(header, i);
+    return NULL;
+}
+
+void *ledger_append(enum ledger_kind kind, const void *entry, uint32_t entry_bytes)
+{
+    void *place = NULL;
+    pthread_mutex_lock(&appending);
+    struct ledger_chunk *chunk = last_chunk(kind);
+    if (!chunk || chunk->used == ledger_chunk_capacity(entry_bytes))
+        chunk = ledger_chunk(kind, entry_bytes, 0);
+    if (chunk) {
+        place = ledger_entry(chunk, chunk->used);
+        memcpy(place, entry, entry_bytes);
+        __atomic_store_n(&chunk->used, chunk->used + 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&appending);
+    return place;
+}
+
+static size_t padded(size_t bytes)
+{
+    return (bytes + 7) & ~(size_t)7;
+}
+
+void ledger_fact(const char *key, const char *value)
+{
+    enum { CAPACITY = LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES };
+    size_t key_bytes = strnlen(key, 256);
+    size_t value_bytes = strnlen(value, CAPACITY - sizeof(struct ledger_fact) - 256 - 8);
+    size_t bytes = padded(sizeof(struct ledger_fact) + key_bytes + value_bytes);
+
+    pthread_mutex_lock(&appending);
+    struct ledger_chunk *chunk = last_chunk(LEDGER_FACTS);
+    if (!chunk || chunk->used + bytes > CAPACITY)
+        chunk = ledger_chunk(LEDGER_FACTS, 1, 0);
+    if (chunk) {
+        char *place = ledger_entry(chunk, chunk->used);
+        struct ledger_fact fact = {(uint32_t)key_bytes, (uint32_t)value_bytes};
+        memcpy(place, &fact, sizeof fact);
+        memcpy(place + sizeof fact, key, key_bytes);
+        memcpy(place + sizeof fact + key_bytes, value, value_bytes);
+        __atomic_store_n(&chunk->used, chunk->used + (uint32_t)bytes, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&appending);
+}
+
+void ledger_count(uint64_t *counter)
+{
+    __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,199 @@
+/* What a ledger file looks like. This header is the whole agreement between the library that writes a ledger and whoever
+ * reads one: src/output/ in C, report/ in Python (report/commprof_report/ledger.py mirrors it, and a test compares both).
+ *
+ * A ledger is one file per process, mapped MAP_SHARED while the job runs, so it is complete up to the last finished call
+ * whatever ends the process. It is a header page followed by equal chunks, each holding entries of one kind:
+ *
+ *     | header 4096 B | chunk 0 | chunk 1 | ... | chunk chunk_count - 1 |
+ *                       chunk = chunk header 64 B, then `used` entries of `entry_bytes` each
+ *
+ * Every number is little-endian, as on all supported processors. Times ending in `_ns` without `unix` are nanoseconds on
+ * the rank's monotonic clock; `unix` times count from 1970. A reader must treat the file as foreign input: check magic,
+ * version and sizes, clamp chunk_count to the file's length and `used` to what fits in a chunk. */
+#ifndef COMMPROF_LEDGER_FORMAT_H
+#define COMMPROF_LEDGER_FORMAT_H
+
+#include <stdint.h>
+
+#define LEDGER_MAGIC "commprof-ledger\n" /* 16 bytes, no terminator in the file */
+#define LEDGER_VERSION 1
+
+enum {
+    LEDGER_HEADER_BYTES = 4096,
+    LEDGER_CHUNK_BYTES = 65536,
+    LEDGER_CHUNK_HEADER_BYTES = 64,
+    LEDGER_COMMUNICATOR_NONE = 0,  /* slot of calls that have no communicator (MPI_Wait) */
+    LEDGER_COMMUNICATOR_OTHER = 1, /* slot that all communicators share once the registry is full */
+};
+
+/* How the process ended, as far as the ledger knows. */
+enum ledger_ended {
+    LEDGER_RUNNING = 0, /* still running, or killed: nobody had the time to say */
+    LEDGER_FINALIZED = 1,
+    LEDGER_EXITED = 2,  /* exit() without MPI_Finalize */
+    LEDGER_ABORTED = 3, /* MPI_Abort */
+};
+
+struct ledger_header {
+    char magic[16];
+    uint32_t version;
+    uint32_t header_bytes;
+    uint32_t chunk_bytes;
+    uint32_t chunk_header_bytes;
+    uint32_t cell_bytes;
+    uint32_t histogram_buckets;
+    uint32_t chunk_count; /* chunks handed out; grows by one store, after the chunk's header is in place */
+    uint32_t ended;       /* enum ledger_ended */
+
+    int32_t world_rank;
+    int32_t world_size;
+    int64_t pid;
+    int32_t thread_level; /* 0 single, 1 funneled, 2 serialized, 3 multiple; -1 unknown */
+    int32_t abort_code;
+
+    int64_t start_unix_ns; /* entry of MPI_Init on the wall clock */
+    int64_t start_ns;      /* and on the monotonic clock that all timestamps use */
+    int64_t end_unix_ns;   /* return of MPI_Finalize, or when exit or MPI_Abort was seen; 0 while running */
+    int64_t end_ns;
+
+    uint64_t dropped_calls;        /* calls made but not recorded: the ledger was full and could not fold */
+    uint64_t untracked_requests;   /* requests whose completion could not be followed: the request table was full */
+    uint64_t folded_cells;         /* cells that were merged into power-of-two cells to make room */
+    uint64_t folded_communicators; /* communicators recorded under LEDGER_COMMUNICATOR_OTHER */
+
+    /* What the profiler cost this process. cost_per_call_ps is measured in this process at the end (an estimate of what
+     * one counted call adds, in picoseconds); the others are clocked. */
+    uint64_t cost_init_ns;
+    uint64_t cost_finalize_ns;
+    uint64_t cost_per_call_ps;
+    int64_t clock_error_ppb; /* how far the clock's scale was off against CLOCK_MONOTONIC over the run; 0 if unknown */
+};
+
+enum ledger_kind {
+    LEDGER_CALLS = 1,         /* struct ledger_call */
+    LEDGER_FACTS = 2,         /* bytes: struct ledger_fact, key, value, padding to 8; `entry_bytes` is 1 */
+    LEDGER_COMMUNICATORS = 3, /* struct ledger_communicator */
+    LEDGER_CELLS = 4,         /* struct ledger_cell, all of one thread */
+    LEDGER_PEERS = 5,         /* struct ledger_peer, all of one thread */
+    LEDGER_THREADS = 6,       /* struct ledger_thread */
+};
+
+struct ledger_chunk {
+    uint32_t kind;
+    uint32_t entry_bytes;
+    uint32_t used;   /* entries in use; grows by one store, after the entry is in place */
+    uint32_t thread; /* index of the thread that owns the chunk, where it has one */
+    uint8_t reserved[48];
+};
+
+/* The name behind a call number. */
+struct ledger_call {
+    uint32_t call;
+    char name[40];   /* "MPI_Allreduce" */
+    char family[20]; /* "collective" */
+};
+
+/* One line of provenance: "host", "command_line", "env.OMPI_COMM_WORLD_SIZE", "settings.COMMPROF_OUTPUT". Neither key nor
+ * value is terminated. A later fact with the same key replaces an earlier one. */
+struct ledger_fact {
+    uint32_t key_bytes;
+    uint32_t value_bytes;
+};
+
+enum ledger_communicator_flags {
+    LEDGER_COMMUNICATOR_INTER = 1,
+    LEDGER_COMMUNICATOR_FREED = 2,
+};
+
+struct ledger_communicator {
+    uint64_t identity;        /* equal on all ranks of the communicator, different for any two (a 64-bit hash) */
+    uint64_t parent_identity; /* 0: none */
+    uint32_t communicator;    /* the slot that cells name */
+    uint32_t flags;
+    int32_t size;        /* of the local group */
+    int32_t remote_size; /* 0 unless inter-communicator */
+    int32_t comm_rank;
+    uint32_t constructor; /* call number of what made it; 0: predefined or not seen */
+    uint32_t ordinal;     /* how many alike (same constructor, parent, members) were made before it */
+    uint32_t reserved;
+    char name[128];    /* MPI_Comm_set_name's, else empty */
+    char members[336]; /* world ranks in communicator order, "0-3,8,16-30:2"; "..." at the end where it did not fit */
+};
+
+enum ledger_measure {
+    LEDGER_CALL = 0,       /* duration of the call itself */
+    LEDGER_COMPLETION = 1, /* start of a nonblocking operation to the return of the call that completed it */
+    LEDGER_POLL = 2,       /* duration of a Test or Iprobe that found nothing */
+};
+
+enum ledger_cell_flags {
+    LEDGER_CELL_FOLDED = 1, /* several sizes: more than bytes / 2, up to bytes */
+};
+
+enum ledger_place { LEDGER_HOST = 0, LEDGER_DEVICE = 1 };
+
+/* Log-linear buckets of nanoseconds: bucket 0 below 16 ns, then eight equal buckets in each octave from 2^4 to 2^40 ns,
+ * the last one for 2^40 ns (1100 s) and above. A bucket's middle is at most 1/16 away from any value in it. */
+enum {
+    HISTOGRAM_FIRST_OCTAVE = 4,
+    HISTOGRAM_LAST_OCTAVE = 39,
+    HISTOGRAM_SUB_BUCKETS = 8,
+    HISTOGRAM_BUCKETS = 2 + (HISTOGRAM_LAST_OCTAVE - HISTOGRAM_FIRST_OCTAVE + 1) * HISTOGRAM_SUB_BUCKETS, /* 290 */
+};
+
+/* Cells with equal keys (in several threads, or after folding) are one cell to a reader: everything adds up, min and max
+ * excepted. A cell's count is the sum of its buckets, so that one store is what makes a call counted. */
+struct ledger_cell {
+    uint64_t bytes;
+    uint16_t call;
+    uint16_t communicator;
+    uint16_t region;
+    uint8_t measure : 4; /* enum ledger_measure: the low four bits */
+    uint8_t flags : 4;   /* enum ledger_cell_flags */
+    uint8_t place;       /* enum ledger_place */
+    uint64_t total_ns;
+    uint64_t min_ns;
+    uint64_t max_ns;
+    uint64_t volume_bytes;
+    uint64_t blocked_ns; /* of a completion: inside Wait and Test */
+    uint64_t live;       /* 1: counts; 0: free, or folded away */
+    uint64_t buckets[HISTOGRAM_BUCKETS];
+    uint64_t reserved[6];
+};
+
+enum ledger_direction { LEDGER_SENT = 0, LEDGER_RECEIVED = 1 };
+
+enum {
+    LEDGER_PEER_OUTSIDE = -1, /* a process outside this job's MPI_COMM_WORLD (spawned or connected) */
+};
+
+struct ledger_peer {
+    int32_t peer; /* world rank, or LEDGER_PEER_OUTSIDE */
+    uint16_t call;
+    uint8_t direction; /* enum ledger_direction */
+    uint8_t reserved;
+    uint64_t count;
+    uint64_t bytes;
+    uint64_t time_ns; /* blocking: durations; nonblocking receives: completion times; nonblocking sends: of the call */
+};
+
+struct ledger_thread {
+    uint32_t thread;
+    uint32_t is_main; /* 1: the process's first thread */
+    int64_t tid;
+    /* Folding cells b and c into a fresh cell a is decided by this one word, a | b << 21 | c << 42, each an index of a cell
+     * in the thread's own order plus one. Non-zero: a counts, b and c do not, whatever their `live` says. */
+    uint64_t folding;
+    char name[16];
+    uint8_t reserved[24];
+};
+
+_Static_assert(sizeof(struct ledger_header) <= LEDGER_HEADER_BYTES, "the header fits its page");
+_Static_assert(sizeof(struct ledger_chunk) == LEDGER_CHUNK_HEADER_BYTES, "chunk header");
+_Static_assert(sizeof(struct ledger_call) == 64, "call");
+_Static_assert(sizeof(struct ledger_communicator) == 512, "communicator");
+_Static_assert(sizeof(struct ledger_cell) == 2432, "cell: whole cache lines");
+_Static_assert(sizeof(struct ledger_peer) == 32, "peer");
+_Static_assert(sizeof(struct ledger_thread) == 64, "thread");
+
+#endif

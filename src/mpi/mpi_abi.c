@@ -1,0 +1,187 @@
+/* The values are facts of three ABIs, compiled from their headers: Open MPI 2 to 6 (soname libmpi.so.40), the MPICH ABI
+ * initiative (MPICH 3.1 to 5, Intel MPI, MVAPICH, Cray MPICH; soname libmpi.so.12), and the standard ABI of MPI-5.0
+ * (libmpi_abi.so.1). tests/mpi/test_abi.py compiles a program with each installed mpi.h that compares them.
+ *
+ * Detection is by structure, not by version strings, in an order that matters: Open MPI 6's libmpi_abi depends on an object
+ * that defines Open MPI's own symbols, so the standard ABI is tried first. */
+#include "mpi_abi.h"
+
+#include <dlfcn.h>
+
+struct mpi_abi mpi_abi = {.kind = MPI_ABI_UNKNOWN, .name = "unknown", .err_other = 16, .thread_level_step = 1};
+struct mpi_queries mpi_query;
+
+static const struct mpi_abi OPEN_MPI = {
+    .kind = MPI_ABI_OPEN_MPI,
+    .name = "Open MPI",
+    .known = true,
+    .handle_bytes = 8, /* handles are addresses of objects: filled in by resolve_open_mpi_handles */
+    .in_place = (void *)1,
+    .status_ignore = NULL,
+    .proc_null = -2,
+    .any_source = -1,
+    .root = -4,
+    .err_other = 16,
+    .status_bytes = 24,
+    .status_source_offset = 0,
+    .thread_level_step = 1,
+};
+
+static const struct mpi_abi MPICH = {
+    .kind = MPI_ABI_MPICH,
+    .name = "MPICH",
+    .known = true,
+    .handle_bytes = 4,
+    .comm_world = 0x44000000,
+    .comm_self = 0x44000001,
+    .comm_null = 0x04000000,
+    .request_null = 0x2c000000,
+    .datatype_null = 0x0c000000,
+    .byte = 0x4c00010d,
+    .in_place = (void *)-1,
+    .status_ignore = (void *)1,
+    .proc_null = -1,
+    .any_source = -2,
+    .root = -3,
+    .err_other = 15,
+    .status_bytes = 20,
+    .status_source_offset = 8,
+    .thread_level_step = 1,
+};
+
+static const struct mpi_abi STANDARD = {
+    .kind = MPI_ABI_STANDARD,
+    .name = "MPI standard ABI",
+    .known = true,
+    .handle_bytes = 8,
+    .comm_world = 0x101,
+    .comm_self = 0x102,
+    .comm_null = 0x100,
+    .request_null = 0x180,
+    .datatype_null = 0x200,
+    .byte = 0x247,
+    .in_place = (void *)1,
+    .status_ignore = NULL,
+    .proc_null = -3,
+    .any_source = -1,
+    .root = -4,
+    .err_other = 16,
+    .status_bytes = 32,
+    .status_source_offset = 0,
+    .thread_level_step = 1024,
+};
+
+static bool speaks_the_standard_abi(void *provider, const char *path)
+{
+    int major = -1, minor = -1;
+    int (*version)(int *, int *) = (int (*)(int *, int *))dlsym(provider, "PMPI_Abi_get_version");
+    if (version && version(&major, &minor) == MPI_SUCCESS && major >= 1)
+        return true; /* the native libraries of MPICH 4.3+ and Open MPI 6 have the function too and answer -1 */
+    const char *slash = strrchr(path, '/');
+    return strncmp(slash ? slash + 1 : path, "libmpi_abi", 10) == 0;
+}
+
+/* An executable that names MPI_COMM_WORLD holds its own copy of the object (a COPY relocation), which libmpi then uses too:
+ * the global scope is asked first, the provider only where MPI was loaded privately (Python). */
+static mpi_handle object_address(void *provider, const char *name)
+{
+    void *address = dlsym(RTLD_DEFAULT, name);
+    return (mpi_handle)(address ? address : dlsym(provider, name));
+}
+
+static void resolve_open_mpi_handles(void *provider)
+{
+    mpi_abi.comm_world = object_address(provider, "ompi_mpi_comm_world");
+    mpi_abi.comm_self = object_address(provider, "ompi_mpi_comm_self");
+    mpi_abi.comm_null = object_address(provider, "ompi_mpi_comm_null");
+    mpi_abi.request_null = object_address(provider, "ompi_request_null");
+    mpi_abi.datatype_null = object_address(provider, "ompi_mpi_datatype_null");
+    mpi_abi.byte = object_address(provider, "ompi_mpi_byte");
+}
+
+static void resolve_queries(void *provider)
+{
+#define QUERY(NAME) mpi_query.NAME = (__typeof__(mpi_query.NAME))dlsym(provider, "PMPI_" #NAME);
+    QUERY(Comm_size)
+    QUERY(Comm_rank)
+    QUERY(Comm_remote_size)
+    QUERY(Comm_test_inter)
+    QUERY(Comm_group)
+    QUERY(Comm_remote_group)
+    QUERY(Comm_get_parent)
+    QUERY(Comm_get_name)
+    QUERY(Group_size)
+    QUERY(Group_rank)
+    QUERY(Group_translate_ranks)
+    QUERY(Group_from_session_pset)
+    QUERY(Group_free)
+    QUERY(Type_size)
+    QUERY(Type_size_x)
+    QUERY(Get_elements_x)
+    QUERY(Test_cancelled)
+    QUERY(Query_thread)
+    QUERY(Initialized)
+    QUERY(Finalized)
+    QUERY(Get_library_version)
+#undef QUERY
+}
+
+void mpi_abi_detect(void *provider, const char *provider_path)
+{
+    resolve_queries(provider);
+    if (speaks_the_standard_abi(provider, provider_path))
+        mpi_abi = STANDARD;
+    else if (dlsym(provider, "ompi_mpi_comm_world")) {
+        mpi_abi = OPEN_MPI;
+        resolve_open_mpi_handles(provider);
+    } else if (dlsym(provider, "MPI_UNWEIGHTED")) /* a data symbol of the MPICH ABI alone */
+        mpi_abi = MPICH;
+}
+
+static int status_source(const void *status)
+{
+    int source;
+    memcpy(&source, (const char *)status + mpi_abi.status_source_offset, sizeof source);
+    return source;
+}
+
+/* struct { int source, tag, error; int cancelled; size_t count; } */
+static struct mpi_arrival open_mpi_arrival(const void *status)
+{
+    int cancelled;
+    uint64_t bytes;
+    memcpy(&cancelled, (const char *)status + 12, sizeof cancelled);
+    memcpy(&bytes, (const char *)status + 16, sizeof bytes);
+    return (struct mpi_arrival){bytes, status_source(status), cancelled != 0};
+}
+
+/* struct { int count_lo; int count_hi_and_cancelled; int source, tag, error; } */
+static struct mpi_arrival mpich_arrival(const void *status)
+{
+    uint32_t words[2];
+    memcpy(words, status, sizeof words);
+    return (struct mpi_arrival){words[0] | (uint64_t)(words[1] >> 1) << 32, status_source(status), words[1] & 1};
+}
+
+/* Where the standard ABI keeps the count is the library's own business. */
+static struct mpi_arrival asked_arrival(const void *status)
+{
+    struct mpi_arrival arrival = {0, status_source(status), false};
+    int cancelled = 0;
+    mpi_count bytes = 0;
+    if (mpi_query.Test_cancelled && mpi_query.Test_cancelled(status, &cancelled) == MPI_SUCCESS)
+        arrival.cancelled = cancelled != 0;
+    if (!cancelled && mpi_query.Get_elements_x && mpi_query.Get_elements_x(status, mpi_abi.byte, &bytes) == MPI_SUCCESS)
+        arrival.bytes = bytes > 0 ? (uint64_t)bytes : 0;
+    return arrival;
+}
+
+struct mpi_arrival mpi_arrival_read(const void *status)
+{
+    struct mpi_arrival arrival = mpi_abi.kind == MPI_ABI_OPEN_MPI ? open_mpi_arrival(status)
+                                 : mpi_abi.kind == MPI_ABI_MPICH  ? mpich_arrival(status)
+                                                                  : asked_arrival(status);
+    if (arrival.cancelled)
+        arrival.bytes = 0;
+    return arrival;
+}

@@ -1,0 +1,103 @@
+/* How the MPI library in this process represents its objects: what we need to know of an ABI, and no more.
+ *
+ * Handles that travel by value need no ABI: a wrapper takes them as register images (mpi_handle) and passes them on. What
+ * does need one are handles in memory (request arrays, new communicators), statuses, and the special values. Which ABI it
+ * is gets decided once, at the first call; an ABI we do not know is passed through untouched, counted and timed only. */
+#ifndef COMMPROF_MPI_ABI_H
+#define COMMPROF_MPI_ABI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uintptr_t mpi_handle; /* any handle passed by value; bits above an int's 32 are not significant under MPICH */
+typedef int64_t mpi_count;    /* MPI_Count and MPI_Offset, in all known ABIs */
+typedef intptr_t mpi_aint;    /* MPI_Aint */
+
+enum mpi_abi_kind { MPI_ABI_UNKNOWN, MPI_ABI_OPEN_MPI, MPI_ABI_MPICH, MPI_ABI_STANDARD };
+
+/* The same in every known ABI. */
+enum { MPI_SUCCESS = 0, MPI_ERR_COUNT = 2, MPI_UNDEFINED = -32766 };
+
+enum { MPI_STATUS_BYTES_MAX = 64 }; /* no known status is larger than 32 */
+
+struct mpi_abi {
+    enum mpi_abi_kind kind;
+    const char *name;
+    bool known;
+    size_t handle_bytes; /* of a handle in memory */
+    mpi_handle comm_world, comm_self, comm_null, request_null, datatype_null, byte;
+    void *in_place, *status_ignore; /* MPI_STATUSES_IGNORE is the same */
+    int proc_null, any_source, root;
+    int err_other;
+    size_t status_bytes, status_source_offset;
+    int thread_level_step; /* MPI_THREAD_FUNNELED: the levels are 0, 1, 2, 3 times this */
+};
+
+/* What the wrappers ask MPI: local queries, resolved in the library that the job uses. */
+struct mpi_queries {
+    int (*Comm_size)(mpi_handle, int *);
+    int (*Comm_rank)(mpi_handle, int *);
+    int (*Comm_remote_size)(mpi_handle, int *);
+    int (*Comm_test_inter)(mpi_handle, int *);
+    int (*Comm_group)(mpi_handle, void *);
+    int (*Comm_remote_group)(mpi_handle, void *);
+    int (*Comm_get_parent)(void *);
+    int (*Comm_get_name)(mpi_handle, char *, int *);
+    int (*Group_size)(mpi_handle, int *);
+    int (*Group_rank)(mpi_handle, int *);
+    int (*Group_translate_ranks)(mpi_handle, int, const int *, mpi_handle, int *);
+    int (*Group_from_session_pset)(mpi_handle, const char *, void *);
+    int (*Group_free)(void *);
+    int (*Type_size)(mpi_handle, int *);
+    int (*Type_size_x)(mpi_handle, mpi_count *);
+    int (*Get_elements_x)(const void *, mpi_handle, mpi_count *);
+    int (*Test_cancelled)(const void *, int *);
+    int (*Query_thread)(int *);
+    int (*Initialized)(int *);
+    int (*Finalized)(int *);
+    int (*Get_library_version)(char *, int *);
+};
+
+extern struct mpi_abi mpi_abi;
+extern struct mpi_queries mpi_query; /* a member is NULL where the library lacks the function */
+
+/* Find out which ABI the library behind `provider` (a dlopen handle) speaks, and resolve the queries. */
+void mpi_abi_detect(void *provider, const char *provider_path);
+
+/* A handle's bits that mean something, for comparing and hashing. */
+static inline mpi_handle mpi_handle_bits(mpi_handle handle)
+{
+    return mpi_abi.handle_bytes == 4 ? (uint32_t)handle : handle;
+}
+
+/* Handle number `index` of an array in memory. */
+static inline mpi_handle mpi_handle_load(const void *array, size_t index)
+{
+    if (mpi_abi.handle_bytes == 4)
+        return ((const uint32_t *)array)[index];
+    return ((const uintptr_t *)array)[index];
+}
+
+/* Put a handle in memory, as the library expects to find it. */
+static inline void mpi_handle_store(void *place, mpi_handle handle)
+{
+    uint32_t narrow = (uint32_t)handle;
+    memcpy(place, mpi_abi.handle_bytes == 4 ? (void *)&narrow : (void *)&handle, mpi_abi.handle_bytes);
+}
+
+static inline void *mpi_status_at(void *statuses, size_t index)
+{
+    return (char *)statuses + index * mpi_abi.status_bytes;
+}
+
+/* The message that a status describes. */
+struct mpi_arrival {
+    uint64_t bytes;
+    int source; /* rank in the communicator, or the ABI's MPI_PROC_NULL; undefined where cancelled */
+    bool cancelled;
+};
+struct mpi_arrival mpi_arrival_read(const void *status);
+
+#endif

@@ -1,0 +1,179 @@
+/* The provider of a call site is found as the dynamic linker would find it:
+ *   1. in the scope of the caller's own object and its dependencies (Python loads MPI privately: RTLD_NEXT finds nothing);
+ *   2. after us in the global scope (RTLD_NEXT: main programs, just-in-time compiled callers);
+ *   3. in any loaded object that defines PMPI_Init itself.
+ * The first provider met is the one that is profiled; up to three others are served without being counted.
+ *
+ * Fortran needs a word. Open MPI's Fortran library calls PMPI_x, MPICH's calls MPI_x or PMPI_x, depending on the function.
+ * Both are objects of their own beside the C library, so their calls are the job's. A library that holds its Fortran layer in
+ * the same object as C is recognised by the calling function's Fortran name (lower case, trailing underscore). */
+#include "provider.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+
+uint64_t provider_sites[SITES];
+
+static struct provider {
+    void *handle;
+    void *base; /* load address, the identity of an object */
+    char path[1024];
+} providers[PROVIDERS_MAX];
+static unsigned provider_count;
+static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
+
+const char *provider_path(void)
+{
+    return providers[0].path;
+}
+
+static void *our_base(void)
+{
+    static void *base;
+    Dl_info info;
+    if (!base && dladdr((void *)our_base, &info))
+        base = info.dli_fbase;
+    return base;
+}
+
+/* The object that defines `symbol` when looked up through `handle`, unless that is us. */
+static bool definer(void *handle, const char *symbol, Dl_info *info)
+{
+    void *address = dlsym(handle, symbol);
+    return address && dladdr(address, info) && info->dli_fname && info->dli_fbase != our_base();
+}
+
+static bool find_in_scope_of(const Dl_info *caller, Dl_info *found)
+{
+    void *handle = dlopen(caller->dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle)
+        return false; /* the main program goes by its own name, which dlopen does not know */
+    bool is_there = definer(handle, "PMPI_Init", found);
+    dlclose(handle);
+    return is_there;
+}
+
+struct scan {
+    char path[1024];
+};
+
+static int scan_object(struct dl_phdr_info *object, size_t size, void *data)
+{
+    (void)size;
+    struct scan *scan = data;
+    const char *slash = object->dlpi_name ? strrchr(object->dlpi_name, '/') : NULL;
+    if (!slash || !(strstr(slash, "mpi") || strstr(slash, "MPI")))
+        return 0;
+    void *handle = dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle)
+        return 0;
+    Dl_info info;
+    bool defines = definer(handle, "PMPI_Init", &info) && (ElfW(Addr))info.dli_fbase == object->dlpi_addr;
+    dlclose(handle);
+    if (defines)
+        snprintf(scan->path, sizeof scan->path, "%s", object->dlpi_name);
+    return defines;
+}
+
+static bool find_anywhere(Dl_info *found)
+{
+    struct scan scan = {""};
+    if (!dl_iterate_phdr(scan_object, &scan))
+        return false;
+    void *handle = dlopen(scan.path, RTLD_LAZY | RTLD_NOLOAD);
+    bool is_there = handle && definer(handle, "PMPI_Init", found);
+    if (handle)
+        dlclose(handle);
+    return is_there;
+}
+
+/* The index of the provider that defines the object in `info`; a new one is taken in. PROVIDERS_MAX when there are too many. */
+static unsigned provider_number(const Dl_info *info)
+{
+    for (unsigned i = 0; i < provider_count; i++)
+        if (providers[i].base == info->dli_fbase)
+            return i;
+    if (provider_count == PROVIDERS_MAX)
+        return PROVIDERS_MAX;
+    struct provider *fresh = &providers[provider_count];
+    fresh->handle = dlopen(info->dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* kept: the library must not go before us */
+    if (!fresh->handle)
+        fresh->handle = RTLD_NEXT; /* linked into the executable: found after us in the global scope */
+    fresh->base = info->dli_fbase;
+    snprintf(fresh->path, sizeof fresh->path, "%s", info->dli_fname);
+    if (provider_count == 0)
+        mpi_abi_detect(fresh->handle, fresh->path);
+    return provider_count++;
+}
+
+static bool is_fortran_name(const char *name)
+{
+    return name && name[0] && name[strlen(name) - 1] == '_' && strstr(name, "mpi");
+}
+
+static bool belongs_to_the_library(const Dl_info *caller)
+{
+    if (!caller->dli_fname)
+        return false; /* code made at run time */
+    for (unsigned i = 0; i < provider_count; i++)
+        if (caller->dli_fbase == providers[i].base)
+            return !is_fortran_name(caller->dli_sname);
+    const char *slash = strrchr(caller->dli_fname, '/');
+    const char *file = slash ? slash + 1 : caller->dli_fname;
+    return strncmp(file, "mca_", 4) == 0 || strncmp(file, "libmca_", 7) == 0 || strncmp(file, "libopen-", 8) == 0 ||
+           strncmp(file, "libopen_mpi", 11) == 0;
+}
+
+static call_site classify(const void *return_address)
+{
+    Dl_info caller = {0}, found;
+    bool named = dladdr(return_address, &caller) && caller.dli_fname;
+    unsigned provider = 0;
+    if ((named && find_in_scope_of(&caller, &found)) || (provider_count == 0 && (definer(RTLD_NEXT, "PMPI_Init", &found) || find_anywhere(&found))))
+        provider = provider_number(&found);
+    if (provider == PROVIDERS_MAX || provider_count == 0)
+        return 0;
+    bool counts = provider == 0 && !belongs_to_the_library(&caller);
+    return provider << 8 | (counts ? SITE_JOB : 0);
+}
+
+call_site provider_site_meet(const void *return_address)
+{
+    uint64_t address = (uint64_t)return_address;
+    pthread_mutex_lock(&meeting);
+    call_site site = classify(return_address);
+    if (provider_count > 0) /* before any MPI is loaded there is nothing worth remembering */
+        __atomic_store_n(&provider_sites[(address ^ address >> 13) % SITES], address << 16 | site, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&meeting);
+    return site;
+}
+
+static bool belongs_to_another_mpi(void *function)
+{
+    Dl_info info, definer_of_init;
+    if (!dladdr(function, &info) || info.dli_fbase == providers[0].base)
+        return false;
+    void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    bool is = handle && definer(handle, "PMPI_Init", &definer_of_init) && definer_of_init.dli_fbase == info.dli_fbase;
+    if (handle)
+        dlclose(handle);
+    return is;
+}
+
+void *provider_function(unsigned provider, enum entry entry, const char *name)
+{
+    char symbol[64];
+    snprintf(symbol, sizeof symbol, "PMPI_%s", name);
+    if (provider_count == 0)
+        return NULL;
+    if (provider == 0 && entry == ENTRY_MPI) {
+        void *next = dlsym(RTLD_NEXT, symbol + 1);
+        if (next && !belongs_to_another_mpi(next))
+            return next;
+    }
+    void *function = dlsym(providers[provider].handle, symbol);
+    Dl_info info;
+    return function && dladdr(function, &info) && info.dli_fbase != our_base() ? function : NULL;
+}

@@ -1,0 +1,47 @@
+/* Whose MPI is it, and who is calling? Answered for each call site, once, and remembered by its return address.
+ *
+ * A call counts when the job made it: not when the MPI library called its own functions (ROMIO, for one, uses the public
+ * names), and not when it belongs to a second MPI library in the same process. Each call is passed on to the library that
+ * its caller is bound to, as the dynamic linker would have done without us. */
+#ifndef COMMPROF_PROVIDER_H
+#define COMMPROF_PROVIDER_H
+
+#include "mpi_abi.h"
+
+enum { PROVIDERS_MAX = 4 };
+
+/* Which of a function's two names the caller used. */
+enum entry { ENTRY_MPI, ENTRY_PMPI };
+
+/* A call site, packed: bit 0 says that the job itself calls there, the bits from 8 on which provider serves it. */
+typedef unsigned call_site;
+
+enum { SITE_JOB = 1, SITES = 8192 };
+
+static inline unsigned site_provider(call_site site)
+{
+    return site >> 8;
+}
+
+/* Each word holds a return address (upper 48 bits) and its site (lower 16), so that reading it is one atomic load. */
+extern uint64_t provider_sites[SITES];
+
+call_site provider_site_meet(const void *return_address);
+
+static inline call_site provider_site(const void *return_address)
+{
+    uint64_t address = (uint64_t)return_address;
+    uint64_t word = __atomic_load_n(&provider_sites[(address ^ address >> 13) % SITES], __ATOMIC_RELAXED);
+    if (__builtin_expect(word >> 16 == (address & 0xffffffffffff), 1))
+        return (call_site)(word & 0xffff);
+    return provider_site_meet(return_address);
+}
+
+/* The function `name` ("Allreduce") behind an entry, for callers of that provider: another PMPI tool's MPI_Allreduce where
+ * one comes after us, else the library's own. NULL where the library has no such function. */
+void *provider_function(unsigned provider, enum entry entry, const char *name);
+
+/* The path of the library that is being profiled; "" before the first call. */
+const char *provider_path(void);
+
+#endif

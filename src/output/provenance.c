@@ -1,0 +1,243 @@
+/* The job id must be equal on all ranks without asking them, and different for two runs as far as possible. PMIx (Open MPI,
+ * Slurm's pmix) gives every launch a namespace. Hydra (MPICH, Intel MPI) leaves nothing in the environment, but all its proxies
+ * are started with the same --control-port HOST:PORT, so the nearest ancestor of that name tells. */
+#include "provenance.h"
+
+#include "ledger/ledger.h"
+#include "settings.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* The arguments of a process, each terminated by a zero byte; returns how many bytes there are. */
+static size_t read_arguments(pid_t pid, char *buffer, size_t bytes)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    size_t used = 0;
+    ssize_t got;
+    while (file >= 0 && used + 1 < bytes && (got = read(file, buffer + used, bytes - 1 - used)) > 0)
+        used += (size_t)got;
+    if (file >= 0)
+        close(file);
+    buffer[used] = '\0';
+    return used;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* For an interpreter: the script, or the module after -m. */
+static const char *script_of(const char *arguments, size_t bytes)
+{
+    for (const char *word = arguments + strlen(arguments) + 1; word < arguments + bytes; word += strlen(word) + 1) {
+        if (strcmp(word, "-m") == 0 && word + 3 < arguments + bytes)
+            return word + 3;
+        if (strcmp(word, "-c") == 0)
+            return NULL;
+        if (word[0] != '-')
+            return word;
+    }
+    return NULL;
+}
+
+static bool is_interpreter(const char *name)
+{
+    return strncmp(name, "python", 6) == 0 || strncmp(name, "pypy", 4) == 0 || strcmp(name, "julia") == 0;
+}
+
+static void make_safe(char *name)
+{
+    for (; *name; name++)
+        if (!isalnum((unsigned char)*name) && !strchr("._-+", *name))
+            *name = '-';
+}
+
+const char *provenance_program(void)
+{
+    static char program[128];
+    static char arguments[8192];
+    if (program[0])
+        return program;
+    size_t bytes = read_arguments(getpid(), arguments, sizeof arguments);
+    const char *name = base_name(arguments);
+    const char *script = is_interpreter(name) ? script_of(arguments, bytes) : NULL;
+    snprintf(program, sizeof program, "%.100s", *name ? name : "program");
+    if (script) {
+        snprintf(program, sizeof program, "%.100s", base_name(script));
+        char *ending = strrchr(program, '.');
+        if (ending && ending != program)
+            *ending = '\0';
+    }
+    make_safe(program);
+    return program;
+}
+
+const char *provenance_host(void)
+{
+    static char host[256];
+    if (!host[0] && gethostname(host, sizeof host - 1) != 0)
+        snprintf(host, sizeof host, "unknown");
+    return host;
+}
+
+static const char *first_set(const char *const names[])
+{
+    for (; *names; names++) {
+        const char *value = getenv(*names);
+        if (value && *value)
+            return value;
+    }
+    return NULL;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    size_t used = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[used] = '\0';
+    int parent = 0;
+    const char *after_name = strrchr(text, ')');
+    return after_name && sscanf(after_name + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+static const char *value_after(const char *option, const char *arguments, size_t bytes)
+{
+    for (const char *word = arguments; word < arguments + bytes; word += strlen(word) + 1)
+        if (strcmp(word, option) == 0)
+            return word + strlen(word) + 1;
+    return NULL;
+}
+
+/* "host-port", and the number of the process group where it is a spawned one. */
+static bool hydra_launch(char *id, size_t bytes)
+{
+    char arguments[8192];
+    pid_t pid = getpid();
+    for (int depth = 0; depth < 16 && pid > 1; depth++, pid = parent_of(pid)) {
+        size_t length = read_arguments(pid, arguments, sizeof arguments);
+        const char *port = value_after("--control-port", arguments, length);
+        const char *group = value_after("--pgid", arguments, length);
+        if (!port)
+            continue;
+        if (group && strcmp(group, "0") != 0)
+            snprintf(id, bytes, "%s-%s", port, group);
+        else
+            snprintf(id, bytes, "%s", port);
+        return true;
+    }
+    return false;
+}
+
+static void own_launch(char *id, size_t bytes)
+{
+    time_t now = time(NULL);
+    struct tm date;
+    localtime_r(&now, &date);
+    size_t used = strftime(id, bytes, "%Y%m%d-%H%M%S", &date);
+    snprintf(id + used, bytes - used, "-%d", (int)getpid());
+}
+
+const char *provenance_job_id(void)
+{
+    static const char *const SCHEDULERS[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "JOB_ID", NULL};
+    static const char *const LAUNCHES[] = {"PMIX_NAMESPACE", "SLURM_STEP_ID", "PALS_APID", "ALPS_APP_ID", "PMI_JOBID", NULL};
+    static char id[256];
+    if (id[0])
+        return id;
+    char launch[200] = "";
+    const char *scheduler = first_set(SCHEDULERS);
+    const char *given = first_set(LAUNCHES);
+    if (given)
+        snprintf(launch, sizeof launch, "%s", given);
+    else if (!hydra_launch(launch, sizeof launch) && !scheduler)
+        own_launch(launch, sizeof launch);
+    snprintf(id, sizeof id, "%.50s%s%s", scheduler ? scheduler : "", scheduler && *launch ? "-" : "", launch);
+    make_safe(id);
+    return id;
+}
+
+/* Facts */
+
+static bool starts_with_one_of(const char *name, const char *const prefixes[])
+{
+    for (; *prefixes; prefixes++)
+        if (strncmp(name, *prefixes, strlen(*prefixes)) == 0)
+            return true;
+    return false;
+}
+
+static bool looks_like_a_secret(const char *name, size_t length)
+{
+    static const char *const WORDS[] = {"KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "COOKIE", "JWT", NULL};
+    for (const char *const *word = WORDS; *word; word++)
+        for (size_t i = 0; i + strlen(*word) <= length; i++)
+            if (strncasecmp(name + i, *word, strlen(*word)) == 0)
+                return true;
+    return false;
+}
+
+static void record_environment(void)
+{
+    static const char *const PREFIXES[] = {"OMPI_", "PMIX_", "PRTE_", "MPICH_", "I_MPI_", "MV2_",  "MVP_", "UCX_",
+                                           "FI_",   "NCCL_", "HOROVOD_", "SLURM_", "PBS_",  "CUDA_VISIBLE_DEVICES=", NULL};
+    for (char **variable = environ; *variable; variable++) {
+        size_t length = strcspn(*variable, "=");
+        if (!starts_with_one_of(*variable, PREFIXES) || looks_like_a_secret(*variable, length) || !(*variable)[length])
+            continue;
+        char key[256];
+        snprintf(key, sizeof key, "env.%.*s", (int)(length < 200 ? length : 200), *variable);
+        ledger_fact(key, *variable + length + 1);
+    }
+}
+
+static void record_settings(void)
+{
+    for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "settings.%s", SETTINGS_TABLE[i].variable);
+        ledger_fact(key, settings_value(i));
+    }
+}
+
+static void record_command_line(void)
+{
+    char arguments[8192];
+    size_t bytes = read_arguments(getpid(), arguments, sizeof arguments);
+    for (size_t i = 0; i + 1 < bytes; i++)
+        if (arguments[i] == '\0')
+            arguments[i] = ' ';
+    ledger_fact("command_line", arguments);
+}
+
+void provenance_record(void)
+{
+    char directory[PATH_MAX];
+    ledger_fact("run_id", provenance_job_id());
+    ledger_fact("host", provenance_host());
+    ledger_fact("program", provenance_program());
+    record_command_line();
+    if (getcwd(directory, sizeof directory))
+        ledger_fact("working_directory", directory);
+    ledger_fact("commprof_version", COMMPROF_VERSION);
+    record_settings();
+    record_environment();
+}

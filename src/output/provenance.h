@@ -1,0 +1,19 @@
+/* Where a run comes from: the facts that are stored with it, and the names derived from them. */
+#ifndef COMMPROF_PROVENANCE_H
+#define COMMPROF_PROVENANCE_H
+
+#include <stddef.h>
+
+/* What the user would call this program: "train" for `python3 -u train.py`, "solver" for `./solver`. */
+const char *provenance_program(void);
+
+/* What names this launch, the same on all its processes: the scheduler's job id and the launcher's, as far as there are any;
+ * for a process that nobody launched its start time and process id. Safe to use in a file name. */
+const char *provenance_job_id(void);
+
+const char *provenance_host(void);
+
+/* Write the process's facts to the ledger: host, program, command line, settings, environment of the MPI libraries. */
+void provenance_record(void);
+
+#endif

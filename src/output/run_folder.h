@@ -1,0 +1,24 @@
+/* Where the files of a run go: one folder for all ranks, whose name each rank works out alone. */
+#ifndef COMMPROF_RUN_FOLDER_H
+#define COMMPROF_RUN_FOLDER_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+struct run_folder {
+    char path[PATH_MAX];
+    char database[PATH_MAX]; /* rank-<n>.db */
+    char ledger[PATH_MAX];   /* rank-<n>.ledger: the file, or a link to it where the ledger lies elsewhere */
+    char ledger_file[PATH_MAX];
+};
+
+/* Make the folder ready for this rank: create it and move files that an earlier run left under the same names aside, to
+ * earlier-<k>/. `spawned` processes get a folder of their own within it. Returns 0, or an errno with `folder->path` saying
+ * where. */
+int run_folder_open(struct run_folder *folder, int world_rank, bool spawned);
+
+/* The link to a ledger elsewhere, made once the ledger is there and removed with it. */
+void run_folder_link_ledger(const struct run_folder *folder);
+void run_folder_unlink_ledger(const struct run_folder *folder);
+
+#endif

@@ -1,0 +1,117 @@
+-- What one rank of a job leaves behind (rank-<n>.db), and what `hvprof-report merge` makes of all of them: the same tables,
+-- one world_rank or many. Times are nanoseconds (integers), sizes bytes. docs/SCHEMA.md defines every column.
+PRAGMA application_id = 1668116582; -- "cmpf"
+PRAGMA user_version = 1;
+
+-- A process of the job.
+CREATE TABLE rank (
+    world_rank           INTEGER PRIMARY KEY,
+    world_size           INTEGER NOT NULL,
+    run_id               TEXT    NOT NULL,  -- the same on all ranks of a run
+    pid                  INTEGER NOT NULL,
+    thread_level         INTEGER NOT NULL,  -- 0 single, 1 funneled, 2 serialized, 3 multiple, -1 unknown
+    start_unix_ns        INTEGER NOT NULL,  -- entry of MPI_Init
+    end_unix_ns          INTEGER,           -- return of MPI_Finalize, exit or MPI_Abort; null: not known
+    wall_ns              INTEGER,           -- the same span on the monotonic clock
+    ended                TEXT    NOT NULL,  -- 'finalize', 'exit', 'abort', 'running' (or killed)
+    abort_code           INTEGER NOT NULL,
+    dropped_calls        INTEGER NOT NULL,
+    untracked_requests   INTEGER NOT NULL,
+    folded_cells         INTEGER NOT NULL,
+    folded_communicators INTEGER NOT NULL,
+    cost_init_ns         INTEGER NOT NULL,
+    cost_finalize_ns     INTEGER NOT NULL,
+    cost_per_call_ps     INTEGER NOT NULL,  -- picoseconds; an estimate, measured in the job
+    clock_error_ppb      INTEGER NOT NULL
+);
+
+-- Provenance: where, with what, under which settings.
+CREATE TABLE fact (
+    world_rank INTEGER NOT NULL,
+    key        TEXT    NOT NULL,
+    value      TEXT    NOT NULL,
+    PRIMARY KEY (world_rank, key)
+) WITHOUT ROWID;
+
+CREATE TABLE thread (
+    world_rank INTEGER NOT NULL,
+    thread     INTEGER NOT NULL,
+    tid        INTEGER NOT NULL,
+    name       TEXT    NOT NULL,
+    is_main    INTEGER NOT NULL,
+    PRIMARY KEY (world_rank, thread)
+) WITHOUT ROWID;
+
+CREATE TABLE call (
+    name   TEXT PRIMARY KEY,  -- 'MPI_Allreduce'; large-count forms are counted under the plain name
+    family TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE communicator (
+    world_rank      INTEGER NOT NULL,
+    communicator    INTEGER NOT NULL,  -- this rank's number for it
+    identity        TEXT    NOT NULL,  -- 16 hexadecimal digits, equal on all its ranks
+    parent_identity TEXT,
+    name            TEXT    NOT NULL,  -- MPI_Comm_set_name's; '' if none
+    constructor     TEXT    NOT NULL,  -- the call that made it; '' for predefined ones and unseen constructors
+    ordinal         INTEGER NOT NULL,  -- how many alike were made before it
+    size            INTEGER NOT NULL,
+    remote_size     INTEGER NOT NULL,  -- 0 unless inter-communicator
+    comm_rank       INTEGER NOT NULL,
+    members         TEXT    NOT NULL,  -- world ranks in order, '0-3,8,16-30:2'
+    is_inter        INTEGER NOT NULL,
+    is_freed        INTEGER NOT NULL,
+    PRIMARY KEY (world_rank, communicator)
+) WITHOUT ROWID;
+
+-- What is counted apart.
+CREATE TABLE cell (
+    cell         INTEGER PRIMARY KEY,
+    world_rank   INTEGER NOT NULL,
+    thread       INTEGER NOT NULL,
+    call         TEXT    NOT NULL,
+    communicator INTEGER NOT NULL,  -- 0: the call has none
+    bytes        INTEGER NOT NULL,  -- message size in the sense of the OSU micro-benchmarks
+    measure      TEXT    NOT NULL,  -- 'call', 'completion', 'poll'
+    place        TEXT    NOT NULL,  -- 'host', 'device'
+    region       INTEGER NOT NULL,
+    is_folded    INTEGER NOT NULL,  -- 1: several sizes, above bytes / 2 and up to bytes
+    count        INTEGER NOT NULL,
+    volume_bytes INTEGER NOT NULL,
+    total_ns     INTEGER NOT NULL,
+    min_ns       INTEGER NOT NULL,
+    max_ns       INTEGER NOT NULL,
+    blocked_ns   INTEGER NOT NULL,
+    UNIQUE (world_rank, thread, call, communicator, bytes, measure, place, region, is_folded)
+);
+
+-- A cell's latency histogram: how many calls fell into each bucket; empty buckets have no row.
+CREATE TABLE bucket (
+    cell   INTEGER NOT NULL,
+    bucket INTEGER NOT NULL,
+    count  INTEGER NOT NULL,
+    PRIMARY KEY (cell, bucket)
+) WITHOUT ROWID;
+
+-- The buckets' bounds, so that a histogram can be read with this file alone. low_ns <= latency < high_ns.
+CREATE TABLE bucket_bound (
+    bucket  INTEGER PRIMARY KEY,
+    low_ns  INTEGER NOT NULL,
+    high_ns INTEGER            -- null: no upper bound
+);
+INSERT INTO bucket_bound VALUES (0, 0, 16);
+WITH RECURSIVE octave(o) AS (SELECT 4 UNION ALL SELECT o + 1 FROM octave WHERE o < 39),
+               part(s) AS (SELECT 0 UNION ALL SELECT s + 1 FROM part WHERE s < 7)
+INSERT INTO bucket_bound SELECT 1 + (o - 4) * 8 + s, (8 + s) << (o - 3), (9 + s) << (o - 3) FROM octave, part;
+INSERT INTO bucket_bound VALUES (289, 1 << 40, NULL);
+
+CREATE TABLE peer (
+    world_rank INTEGER NOT NULL,
+    call       TEXT    NOT NULL,
+    direction  TEXT    NOT NULL,  -- 'sent', 'received'
+    peer       INTEGER NOT NULL,  -- world rank; -1: a process outside MPI_COMM_WORLD
+    count      INTEGER NOT NULL,
+    bytes      INTEGER NOT NULL,
+    time_ns    INTEGER NOT NULL,
+    PRIMARY KEY (world_rank, call, direction, peer)
+) WITHOUT ROWID;

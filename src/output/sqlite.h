@@ -1,0 +1,32 @@
+/* The few functions of libsqlite3 that we use, found at run time. A copy that the job has loaded already (Python brings its
+ * own) is the one used; two different ones in a process would be asking for trouble. */
+#ifndef COMMPROF_SQLITE_H
+#define COMMPROF_SQLITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct sqlite3 sqlite3;
+typedef struct sqlite3_stmt sqlite3_stmt;
+
+enum { SQLITE_OK = 0, SQLITE_DONE = 101, SQLITE_OPEN_READWRITE = 2, SQLITE_OPEN_CREATE = 4 };
+
+struct sqlite {
+    int (*open_v2)(const char *, sqlite3 **, int, const char *);
+    int (*close)(sqlite3 *);
+    int (*exec)(sqlite3 *, const char *, int (*)(void *, int, char **, char **), void *, char **);
+    int (*prepare_v2)(sqlite3 *, const char *, int, sqlite3_stmt **, const char **);
+    int (*bind_int64)(sqlite3_stmt *, int, int64_t);
+    int (*bind_text)(sqlite3_stmt *, int, const char *, int, void (*)(void *));
+    int (*bind_null)(sqlite3_stmt *, int);
+    int (*step)(sqlite3_stmt *);
+    int (*reset)(sqlite3_stmt *);
+    int (*finalize)(sqlite3_stmt *);
+    const char *(*errmsg)(sqlite3 *);
+};
+extern struct sqlite sqlite;
+
+/* Find the library. False if it cannot be had. */
+bool sqlite_load(void);
+
+#endif

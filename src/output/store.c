@@ -1,0 +1,277 @@
+/* Peers are stored for the process, not for each thread: rows of several threads add up on insertion. The ledger is trusted
+ * here, it is our own process's. Whoever reads it from a file checks it first. */
+#include "store.h"
+
+#include "clock.h"
+#include "ledger/histogram.h"
+#include "ledger/ledger.h"
+#include "sqlite.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+__asm__(".section .rodata\n"
+        ".global store_schema\n.hidden store_schema\n"
+        "store_schema:\n.incbin \"src/output/schema.sql\"\n.byte 0\n"
+        ".previous\n");
+extern const char store_schema[];
+
+struct store {
+    sqlite3 *database;
+    const struct ledger_header *ledger;
+    const struct ledger_call *calls[1024]; /* by number */
+    bool failed;
+};
+
+static sqlite3_stmt *prepare(struct store *store, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite.prepare_v2(store->database, sql, -1, &statement, NULL) != SQLITE_OK)
+        store->failed = true;
+    return statement;
+}
+
+/* Run a prepared statement with values: i int64_t, t text, n nothing (NULL). */
+static void insert(struct store *store, sqlite3_stmt *statement, const char *types, ...)
+{
+    if (store->failed)
+        return;
+    va_list values;
+    va_start(values, types);
+    for (int i = 0; types[i]; i++) {
+        if (types[i] == 'i')
+            sqlite.bind_int64(statement, i + 1, va_arg(values, int64_t));
+        else if (types[i] == 't')
+            sqlite.bind_text(statement, i + 1, va_arg(values, const char *), -1, NULL);
+        else
+            sqlite.bind_null(statement, i + 1);
+    }
+    va_end(values);
+    store->failed |= sqlite.step(statement) != SQLITE_DONE;
+    sqlite.reset(statement);
+}
+
+/* The next chunk of a kind from `*index` on; NULL at the end. */
+static struct ledger_chunk *next_chunk(const struct ledger_header *ledger, enum ledger_kind kind, uint32_t *index)
+{
+    while (*index < ledger->chunk_count) {
+        struct ledger_chunk *chunk = ledger_chunk_at(ledger, (*index)++);
+        if (chunk->kind == kind)
+            return chunk;
+    }
+    return NULL;
+}
+
+#define FOR_EACH_CHUNK(chunk, store, kind) \
+    for (uint32_t at_ = 0; (chunk = next_chunk((store)->ledger, kind, &at_));)
+
+static const char *call_name(const struct store *store, unsigned call)
+{
+    return call < 1024 && store->calls[call] ? store->calls[call]->name : "";
+}
+
+static const char *ended_name(uint32_t ended)
+{
+    static const char *const NAMES[] = {"running", "finalize", "exit", "abort"};
+    return ended < 4 ? NAMES[ended] : "running";
+}
+
+/* The last value of a fact; "" if there is none. */
+static void find_fact(const struct store *store, const char *wanted, char *value, size_t bytes)
+{
+    struct ledger_chunk *chunk;
+    value[0] = '\0';
+    FOR_EACH_CHUNK(chunk, store, LEDGER_FACTS)
+        for (uint32_t at = 0; at < chunk->used;) {
+            const struct ledger_fact *fact = ledger_entry(chunk, at);
+            const char *key = (const char *)(fact + 1);
+            if (strlen(wanted) == fact->key_bytes && memcmp(key, wanted, fact->key_bytes) == 0)
+                snprintf(value, bytes, "%.*s", (int)fact->value_bytes, key + fact->key_bytes);
+            at += (uint32_t)((sizeof *fact + fact->key_bytes + fact->value_bytes + 7) & ~7u);
+        }
+}
+
+static void store_rank(struct store *store, int64_t began_ns)
+{
+    const struct ledger_header *ledger = store->ledger;
+    char run_id[512];
+    find_fact(store, "run_id", run_id, sizeof run_id);
+    sqlite3_stmt *statement = prepare(store, "INSERT INTO rank VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    int64_t wall_ns = ledger->end_ns - ledger->start_ns;
+    insert(store, statement, ledger->ended == LEDGER_RUNNING ? "iitiiinntiiiiiiiii" : "iitiiiiitiiiiiiiii", (int64_t)ledger->world_rank,
+           (int64_t)ledger->world_size, run_id, ledger->pid, (int64_t)ledger->thread_level, ledger->start_unix_ns, ledger->end_unix_ns,
+           wall_ns, ended_name(ledger->ended), (int64_t)ledger->abort_code, (int64_t)ledger->dropped_calls,
+           (int64_t)ledger->untracked_requests, (int64_t)ledger->folded_cells, (int64_t)ledger->folded_communicators,
+           (int64_t)ledger->cost_init_ns, (int64_t)ledger->cost_finalize_ns + clock_monotonic_ns() - began_ns, (int64_t)ledger->cost_per_call_ps, ledger->clock_error_ppb);
+    sqlite.finalize(statement);
+}
+
+static void store_facts(struct store *store)
+{
+    static char value[LEDGER_CHUNK_BYTES];
+    struct ledger_chunk *chunk;
+    sqlite3_stmt *statement = prepare(store, "INSERT OR REPLACE INTO fact VALUES (?,?,?)");
+    FOR_EACH_CHUNK(chunk, store, LEDGER_FACTS)
+        for (uint32_t at = 0; at < chunk->used;) {
+            const struct ledger_fact *fact = ledger_entry(chunk, at);
+            char key[300];
+            snprintf(key, sizeof key, "%.*s", (int)fact->key_bytes, (const char *)(fact + 1));
+            snprintf(value, sizeof value, "%.*s", (int)fact->value_bytes, (const char *)(fact + 1) + fact->key_bytes);
+            insert(store, statement, "itt", (int64_t)store->ledger->world_rank, key, value);
+            at += (uint32_t)((sizeof *fact + fact->key_bytes + fact->value_bytes + 7) & ~7u);
+        }
+    sqlite.finalize(statement);
+}
+
+static void store_calls(struct store *store)
+{
+    struct ledger_chunk *chunk;
+    sqlite3_stmt *statement = prepare(store, "INSERT OR REPLACE INTO call VALUES (?,?)");
+    FOR_EACH_CHUNK(chunk, store, LEDGER_CALLS)
+        for (uint32_t i = 0; i < chunk->used; i++) {
+            const struct ledger_call *call = ledger_entry(chunk, i);
+            if (call->call < 1024)
+                store->calls[call->call] = call;
+            insert(store, statement, "tt", call->name, call->family);
+        }
+    sqlite.finalize(statement);
+}
+
+static void store_threads(struct store *store)
+{
+    struct ledger_chunk *chunk;
+    sqlite3_stmt *statement = prepare(store, "INSERT INTO thread VALUES (?,?,?,?,?)");
+    FOR_EACH_CHUNK(chunk, store, LEDGER_THREADS)
+        for (uint32_t i = 0; i < chunk->used; i++) {
+            const struct ledger_thread *thread = ledger_entry(chunk, i);
+            insert(store, statement, "iiiti", (int64_t)store->ledger->world_rank, (int64_t)thread->thread, thread->tid, thread->name,
+                   (int64_t)thread->is_main);
+        }
+    sqlite.finalize(statement);
+}
+
+static void store_communicators(struct store *store)
+{
+    struct ledger_chunk *chunk;
+    sqlite3_stmt *statement = prepare(store, "INSERT INTO communicator VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    FOR_EACH_CHUNK(chunk, store, LEDGER_COMMUNICATORS)
+        for (uint32_t i = 0; i < chunk->used; i++) {
+            const struct ledger_communicator *entry = ledger_entry(chunk, i);
+            char identity[17], parent[17];
+            snprintf(identity, sizeof identity, "%016llx", (unsigned long long)entry->identity);
+            snprintf(parent, sizeof parent, "%016llx", (unsigned long long)entry->parent_identity);
+            int64_t rank = store->ledger->world_rank, number = entry->communicator;
+            if (entry->parent_identity)
+                insert(store, statement, "iittttiiiitii", rank, number, identity, parent, entry->name, call_name(store, entry->constructor),
+                       (int64_t)entry->ordinal, (int64_t)entry->size, (int64_t)entry->remote_size, (int64_t)entry->comm_rank,
+                       entry->members, (int64_t)!!(entry->flags & LEDGER_COMMUNICATOR_INTER),
+                       (int64_t)!!(entry->flags & LEDGER_COMMUNICATOR_FREED));
+            else
+                insert(store, statement, "iitnttiiiitii", rank, number, identity, entry->name, call_name(store, entry->constructor),
+                       (int64_t)entry->ordinal, (int64_t)entry->size, (int64_t)entry->remote_size, (int64_t)entry->comm_rank,
+                       entry->members, (int64_t)!!(entry->flags & LEDGER_COMMUNICATOR_INTER),
+                       (int64_t)!!(entry->flags & LEDGER_COMMUNICATOR_FREED));
+        }
+    sqlite.finalize(statement);
+}
+
+static void store_peers(struct store *store)
+{
+    struct ledger_chunk *chunk;
+    sqlite3_stmt *statement = prepare(store, "INSERT INTO peer VALUES (?,?,?,?,?,?,?) ON CONFLICT (world_rank, call, direction, peer) DO UPDATE SET "
+                                             "count = count + excluded.count, bytes = bytes + excluded.bytes, "
+                                             "time_ns = time_ns + excluded.time_ns");
+    FOR_EACH_CHUNK(chunk, store, LEDGER_PEERS)
+        for (uint32_t i = 0; i < chunk->used; i++) {
+            const struct ledger_peer *peer = ledger_entry(chunk, i);
+            if (peer->count == 0)
+                continue;
+            insert(store, statement, "ittiiii", (int64_t)store->ledger->world_rank, call_name(store, peer->call),
+                   peer->direction == LEDGER_SENT ? "sent" : "received", (int64_t)peer->peer, (int64_t)peer->count, (int64_t)peer->bytes,
+                   (int64_t)peer->time_ns);
+        }
+    sqlite.finalize(statement);
+}
+
+static const char *measure_name(unsigned measure)
+{
+    static const char *const NAMES[] = {"call", "completion", "poll"};
+    return measure < 3 ? NAMES[measure] : "call";
+}
+
+static void store_cells(struct store *store)
+{
+    struct ledger_chunk *chunk;
+    int64_t number = 0;
+    sqlite3_stmt *cells = prepare(store, "INSERT INTO cell VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    sqlite3_stmt *buckets = prepare(store, "INSERT INTO bucket VALUES (?,?,?)");
+    FOR_EACH_CHUNK(chunk, store, LEDGER_CELLS)
+        for (uint32_t i = 0; i < chunk->used; i++) {
+            const struct ledger_cell *cell = ledger_entry(chunk, i);
+            int64_t count = 0;
+            for (int b = 0; cell->live && b < HISTOGRAM_BUCKETS; b++)
+                count += (int64_t)cell->buckets[b];
+            if (count == 0)
+                continue;
+            number++;
+            insert(store, cells, "iiitiittiiiiiiii", number, (int64_t)store->ledger->world_rank, (int64_t)chunk->thread,
+                   call_name(store, cell->call), (int64_t)cell->communicator, (int64_t)cell->bytes, measure_name(cell->measure),
+                   cell->place == LEDGER_HOST ? "host" : "device", (int64_t)cell->region, (int64_t)!!(cell->flags & LEDGER_CELL_FOLDED),
+                   count, (int64_t)cell->volume_bytes, (int64_t)cell->total_ns, (int64_t)cell->min_ns, (int64_t)cell->max_ns,
+                   (int64_t)cell->blocked_ns);
+            for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
+                if (cell->buckets[b])
+                    insert(store, buckets, "iii", number, (int64_t)b, (int64_t)cell->buckets[b]);
+        }
+    sqlite.finalize(cells);
+    sqlite.finalize(buckets);
+}
+
+static void store_everything(struct store *store, int64_t began_ns)
+{
+    store_facts(store);
+    store_calls(store);
+    store_threads(store);
+    store_communicators(store);
+    store_peers(store);
+    store_cells(store);
+    store_rank(store, began_ns);
+}
+
+_Bool store_write(const struct ledger_header *ledger, const char *path, int64_t began_ns, char *why, size_t why_bytes)
+{
+    char aside[4096 + 8];
+    snprintf(aside, sizeof aside, "%s.tmp", path);
+    if (!sqlite_load()) {
+        snprintf(why, why_bytes, "libsqlite3.so.0 was not found");
+        return false;
+    }
+    static struct store store; /* large; a process stores once */
+    store = (struct store){.ledger = ledger};
+    unlink(aside);
+    if (sqlite.open_v2(aside, &store.database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
+        goto failed;
+    /* Written aside and renamed, the file needs no journal. */
+    const char *begin = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; BEGIN";
+    if (sqlite.exec(store.database, begin, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite.exec(store.database, store_schema, NULL, NULL, NULL) != SQLITE_OK)
+        goto failed;
+    store_everything(&store, began_ns);
+    if (store.failed || sqlite.exec(store.database, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+        goto failed;
+    if (sqlite.close(store.database) == SQLITE_OK && rename(aside, path) == 0)
+        return true;
+    snprintf(why, why_bytes, "%s", strerror(errno));
+    unlink(aside);
+    return false;
+
+failed:
+    snprintf(why, why_bytes, "%s", store.database ? sqlite.errmsg(store.database) : "out of memory");
+    if (store.database)
+        sqlite.close(store.database);
+    unlink(aside);
+    return false;
+}

@@ -1,0 +1,51 @@
+/* Requests in flight: when each operation started, what it carries, and how long the job was blocked on it.
+ *
+ * A request is tracked when a nonblocking call returns it, and completed when a Wait or Test form says so. Handles are not
+ * unique in flight (both Open MPI and MPICH give the same one to several small sends that are already done), so the table is
+ * a multiset. A persistent request stays until it is freed and is active between Start and completion. */
+#ifndef COMMPROF_REQUESTS_H
+#define COMMPROF_REQUESTS_H
+
+#include "communicators.h"
+
+enum request_flags {
+    REQUEST_RECEIVE = 1,    /* what arrived is known only when it completes */
+    REQUEST_EXCHANGE = 8,   /* sends, and receives what the status says (Isendrecv) */
+    REQUEST_PERSISTENT = 2, /* stays after completion */
+    REQUEST_ACTIVE = 4,     /* started and not completed */
+};
+
+struct request {
+    uintptr_t handle; /* REQUEST_EMPTY, REQUEST_BUSY, or the request's */
+    uint64_t start_ticks;
+    uint64_t bytes;
+    uint64_t volume_bytes;
+    uint64_t blocked_ticks;
+    struct communicator *communicator; /* of a receive: to tell the source's world rank */
+    int32_t peer;                      /* world rank a message goes to, or PEER_NONE */
+    uint16_t call;
+    uint16_t slot; /* the communicator's number in the ledger */
+    uint16_t flags;
+    uint16_t reserved[3];
+};
+
+/* `concurrent`: threads may call at the same time (MPI_THREAD_MULTIPLE). False when out of memory. */
+bool requests_begin(bool concurrent);
+
+/* Enter a request. False when the table is full: its completion will not be seen. */
+bool requests_track(mpi_handle handle, const struct request *request);
+
+/* A persistent request starts. Returns false for handles that are not tracked. */
+bool requests_start(mpi_handle handle, uint64_t start_ticks);
+
+/* Add time that the job spent in a Wait or Test which did not complete this request. */
+void requests_blocked(mpi_handle handle, uint64_t ticks);
+
+/* Take out an active request that has completed (a persistent one stays, inactive) and give a copy of it; false if there is
+ * none with this handle. */
+bool requests_complete(mpi_handle handle, struct request *completed);
+
+/* MPI_Request_free: the request goes, and a copy of it is given; if it was active, its completion will not be seen. */
+bool requests_forget(mpi_handle handle, struct request *forgotten);
+
+#endif

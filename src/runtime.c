@@ -1,0 +1,303 @@
+#include "runtime.h"
+
+#include "cost.h"
+#include "output/provenance.h"
+#include "output/run_folder.h"
+#include "output/store.h"
+#include "settings.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <libgen.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum state { NOTHING, PREPARED, RECORDING, STOPPED, ENDED };
+
+static enum state state;
+static pid_t owner; /* the process that initialized MPI; its forked children are not ranks */
+static int world_rank = -1, world_size = -1;
+static struct run_folder folder;
+
+/* Written at once and unbuffered: the job's own stderr may be in any state. */
+void runtime_say(const char *format, ...)
+{
+    char line[PATH_MAX + 512] = "commprof: ";
+    size_t used = strlen(line);
+    va_list values;
+    va_start(values, format);
+    int wanted = vsnprintf(line + used, sizeof line - used - 1, format, values);
+    va_end(values);
+    used += wanted < 0 ? 0 : (size_t)wanted < sizeof line - used - 1 ? (size_t)wanted : sizeof line - used - 2;
+    line[used++] = '\n';
+    ssize_t written = write(STDERR_FILENO, line, used);
+    (void)written;
+}
+
+static int number_from_environment(const char *const names[])
+{
+    for (; *names; names++) {
+        const char *value = getenv(*names);
+        if (value && *value)
+            return atoi(value);
+    }
+    return -1;
+}
+
+static int launched_rank(void)
+{
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID",
+                                        "PALS_RANKID", NULL};
+    return number_from_environment(NAMES);
+}
+
+static int launched_size(void)
+{
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS", NULL};
+    return number_from_environment(NAMES);
+}
+
+/* A fault of a whole node is reported once on it, not by each of its ranks. */
+static bool speaks_for_the_node(void)
+{
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", NULL};
+    return number_from_environment(NAMES) <= 0;
+}
+
+static void stop(const char *what, const char *path, int error)
+{
+    state = STOPPED;
+    if (speaks_for_the_node())
+        runtime_say("cannot %s %s: %s; rank %d is not recorded", what, path, strerror(error), world_rank);
+}
+
+static void complain(const char *line)
+{
+    runtime_say("%s", line);
+}
+
+bool runtime_prepare(void)
+{
+    if (state != NOTHING)
+        return false;
+    settings_read(NULL);
+    clock_begin((enum clock_kind)settings.clock);
+    state = PREPARED;
+    owner = getpid();
+    return true;
+}
+
+static void find_rank_in_world(void)
+{
+    if (!mpi_abi.known || mpi_query.Comm_rank(mpi_abi.comm_world, &world_rank) != MPI_SUCCESS)
+        world_rank = launched_rank();
+    if (!mpi_abi.known || mpi_query.Comm_size(mpi_abi.comm_world, &world_size) != MPI_SUCCESS)
+        world_size = launched_size();
+}
+
+/* MPI_COMM_WORLD does not exist for a job of sessions: the process set mpi://WORLD takes its place. */
+static mpi_handle find_rank_in_session(const void *session)
+{
+    uintptr_t memory = 0;
+    world_rank = launched_rank();
+    world_size = launched_size();
+    if (!mpi_abi.known || !mpi_query.Group_from_session_pset ||
+        mpi_query.Group_from_session_pset(mpi_handle_load(session, 0), "mpi://WORLD", &memory) != MPI_SUCCESS)
+        return 0;
+    mpi_handle group = mpi_handle_load(&memory, 0);
+    mpi_query.Group_rank(group, &world_rank);
+    mpi_query.Group_size(group, &world_size);
+    return group;
+}
+
+static bool was_spawned(void)
+{
+    uintptr_t parent = 0;
+    return mpi_abi.known && mpi_query.Comm_get_parent && mpi_query.Comm_get_parent(&parent) == MPI_SUCCESS &&
+           mpi_handle_load(&parent, 0) != mpi_abi.comm_null;
+}
+
+static void record_library(void)
+{
+    static char version[16384];
+    int length = 0;
+    ledger_fact("mpi_library", provider_path());
+    ledger_fact("mpi_abi", mpi_abi.name);
+    ledger_fact("clock", clock_name());
+    if (mpi_query.Get_library_version && mpi_query.Get_library_version(version, &length) == MPI_SUCCESS)
+        ledger_fact("mpi_version", version);
+}
+
+static void record_calls(void)
+{
+    for (unsigned i = 1; i < CALL_COUNT; i++) {
+        struct ledger_call entry = {.call = i};
+        snprintf(entry.name, sizeof entry.name, "%s", CALL_NAMES[i]);
+        snprintf(entry.family, sizeof entry.family, "%s", CALL_FAMILIES[i]);
+        for (char *at = entry.family; *at; at++)
+            if (*at == '_')
+                *at = '-';
+        ledger_append(LEDGER_CALLS, &entry, sizeof entry);
+    }
+}
+
+/* MPI_Init began before the clock was calibrated, but its ticks are good: they are turned into time only now. */
+static void record_start(const struct call *call, int thread_level)
+{
+    struct ledger_header *header = the_ledger.header;
+    header->world_rank = world_rank;
+    header->world_size = world_size;
+    header->thread_level = thread_level;
+    header->start_ns = clock_ns(call->start);
+    header->start_unix_ns = clock_unix_ns() - (clock_monotonic_ns() - header->start_ns);
+}
+
+/* A call that was clocked without a thread's state: MPI_Init and MPI_Finalize. */
+static void count_clocked(const struct call *clocked)
+{
+    struct call call = *clocked;
+    call.thread = this_thread ? this_thread : call_thread_adopt();
+    call_account_simple(&call);
+}
+
+static bool open_ledger(bool spawned)
+{
+    int error = run_folder_open(&folder, world_rank, spawned);
+    if (error) {
+        stop("use the run folder", folder.path, error);
+        return false;
+    }
+    error = ledger_open(folder.ledger_file, settings.memory_bytes);
+    if (error) {
+        stop("create", folder.ledger_file, error);
+        return false;
+    }
+    run_folder_link_ledger(&folder);
+    return true;
+}
+
+void runtime_begin(const struct call *call, int thread_level, const void *session)
+{
+    int64_t began_ns = clock_monotonic_ns();
+    clock_calibrate();
+    mpi_handle world_group = session ? find_rank_in_session(session) : 0;
+    if (!session)
+        find_rank_in_world();
+    if (world_rank <= 0)
+        settings_read(complain);
+    if (!open_ledger(!session && was_spawned()))
+        return;
+    if (!requests_begin(thread_level == 3))
+        runtime_say("no memory to follow requests; their completion is not recorded");
+
+    record_start(call, thread_level);
+    record_calls();
+    record_library();
+    provenance_record();
+    communicators_begin(world_group, !session);
+    state = RECORDING;
+    call_recording_begin();
+    count_clocked(call);
+    the_ledger.header->cost_init_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
+    if (settings.verbose > 1 || (settings.verbose == 1 && world_rank <= 0))
+        runtime_say("rank %d of %d: %s ABI of %s, clock: %s, ledger %s", world_rank, world_size, mpi_abi.name, provider_path(),
+                    clock_name(), folder.ledger_file);
+}
+
+void runtime_end_begin(void)
+{
+    if (state != RECORDING || owner != getpid())
+        return;
+    int64_t began_ns = clock_monotonic_ns();
+    the_ledger.header->cost_per_call_ps = cost_per_call_ps();
+    communicators_end();
+    the_ledger.header->cost_finalize_ns += (uint64_t)(clock_monotonic_ns() - began_ns);
+}
+
+static void record_end(enum ledger_ended ended)
+{
+    struct ledger_header *header = the_ledger.header;
+    header->clock_error_ppb = clock_error_ppb();
+    header->end_ns = clock_monotonic_ns();
+    header->end_unix_ns = clock_unix_ns();
+    __atomic_store_n(&header->ended, ended, __ATOMIC_RELEASE);
+}
+
+/* lib/libcommprof.so and bin/hvprof-report lie beside each other, in the build tree as under the prefix. */
+static bool reporter_beside_us(char *path, size_t bytes)
+{
+    Dl_info us;
+    char *library = dladdr((void *)reporter_beside_us, &us) && us.dli_fname ? realpath(us.dli_fname, NULL) : NULL;
+    if (!library)
+        return false;
+    int length = snprintf(path, bytes, "%s/bin/hvprof-report", dirname(dirname(library)));
+    free(library);
+    return length < (int)bytes && access(path, X_OK) == 0;
+}
+
+/* How the user can call the reporter. */
+static const char *reporter(void)
+{
+    static char path[PATH_MAX];
+    const char *folders = getenv("PATH");
+    for (size_t length; folders && *folders; folders += length + (folders[length] == ':')) {
+        length = strcspn(folders, ":");
+        snprintf(path, sizeof path, "%.*s/hvprof-report", (int)length, folders);
+        if (access(path, X_OK) == 0)
+            return "hvprof-report";
+    }
+    return reporter_beside_us(path, sizeof path) ? path : "hvprof-report";
+}
+
+static void say_where(void)
+{
+    if (settings.quiet || world_rank > 0)
+        return;
+    runtime_say("profile of %d rank%s in %s; read it with: %s summary %s", world_size, world_size == 1 ? "" : "s", folder.path, reporter(),
+                folder.path);
+}
+
+static void store(int64_t began_ns)
+{
+    char why[512];
+    if (store_write(the_ledger.header, folder.database, began_ns, why, sizeof why)) {
+        run_folder_unlink_ledger(&folder);
+        ledger_close(true);
+    } else if (speaks_for_the_node())
+        runtime_say("cannot write %s: %s; the ledger %s stays and can be read as well", folder.database, why, folder.ledger_file);
+}
+
+void runtime_end(const struct call *call)
+{
+    if (state != RECORDING || owner != getpid())
+        return;
+    int64_t began_ns = clock_monotonic_ns();
+    count_clocked(call);
+    call_recording_end();
+    state = ENDED;
+    record_end(LEDGER_FINALIZED);
+    store(began_ns);
+    say_where();
+}
+
+void runtime_aborted(int error_code)
+{
+    if (state != RECORDING || owner != getpid())
+        return;
+    the_ledger.header->abort_code = error_code;
+    record_end(LEDGER_ABORTED);
+}
+
+/* exit() without MPI_Finalize: the ledger stays, for other threads may still be in MPI. */
+__attribute__((destructor)) static void runtime_exit(void)
+{
+    if (state != RECORDING || owner != getpid() || the_ledger.header->ended != LEDGER_RUNNING)
+        return;
+    call_recording_end();
+    state = ENDED;
+    record_end(LEDGER_EXITED);
+    say_where();
+}

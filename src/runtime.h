@@ -1,0 +1,31 @@
+/* The profiler's life in a process: from the job's MPI_Init (or first session) to its MPI_Finalize, exit or abort.
+ *
+ *     nothing -> prepared -> recording -> ended
+ *                   \-> stopped: something was in the way; it was said once, the job goes on unrecorded
+ *
+ * Nothing happens before the job initializes MPI: a process that does not leaves no trace and pays nothing. */
+#ifndef COMMPROF_RUNTIME_H
+#define COMMPROF_RUNTIME_H
+
+#include "call.h"
+
+/* Before the real MPI_Init. False if this is not the first initialization: then nothing else is to be done. */
+bool runtime_prepare(void);
+
+/* After it: begin to record. `call` is the initialization itself, already clocked. With sessions there is no world to ask:
+ * pass the session. */
+void runtime_begin(const struct call *call, int thread_level, const void *session);
+
+/* Before the real MPI_Finalize (the last session's): stop asking MPI for anything. */
+void runtime_end_begin(void);
+
+/* After it: store the rank's database. `call` is the finalization, already clocked. */
+void runtime_end(const struct call *call);
+
+/* The job calls MPI_Abort: the ledger stays and says so. */
+void runtime_aborted(int error_code);
+
+/* Say one line on stderr, as "commprof: ...". */
+void runtime_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,538 @@
+/* The wrappers that need more than a pattern: receives and probes (only the status says what arrived), completion, and the
+ * end of communicators and requests.
+ *
+ * Where the job ignores a status we pass one of our own, for a receive's size and source stand nowhere else. Neither Open MPI
+ * nor MPICH behaves differently for it: return codes and error handlers are the same with statuses and without, also for the
+ * array forms (tests/mpi/test_errors.py). */
+#include "functions.h"
+#include "traffic.h"
+
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* `wide`, where a shape has no arrays */
+
+struct own_status {
+    _Alignas(16) char bytes[MPI_STATUS_BYTES_MAX];
+};
+
+/* The status to pass to MPI: the job's, or ours where it has none. */
+static inline void *status_or(void *status, struct own_status *ours, const struct call *call)
+{
+    bool replace = call->thread && mpi_abi.known && status == mpi_abi.status_ignore;
+    return replace ? ours : status;
+}
+
+/* Statuses for `count` requests, the job's or ours; when memory is short the job's after all. */
+static inline void *statuses_or(void *statuses, void *ours)
+{
+    return mpi_abi.known && statuses == mpi_abi.status_ignore && ours ? ours : statuses;
+}
+
+/* What a status that was passed to MPI says; nothing after an error or where it cannot be read. */
+static struct mpi_arrival arrival_of(const struct call *call, const void *status)
+{
+    if (!call->succeeded || !mpi_abi.known || status == mpi_abi.status_ignore)
+        return (struct mpi_arrival){0, mpi_abi.proc_null, false};
+    return mpi_arrival_read(status);
+}
+
+/* Receives */
+
+static void account_receive(const struct call *call, const void *status, mpi_handle comm)
+{
+    struct mpi_arrival arrival = arrival_of(call, status);
+    struct traffic traffic = traffic_arrival(call, arrival, comm);
+    call_account(call, traffic);
+    call_account_arrival(call, arrival, traffic.communicator);
+}
+
+/* What a wrapper has to look at before the call is looked at between call_enter and call_start. */
+static inline __attribute__((always_inline)) void *enter_with_status(struct call *call, enum call_id id, call_site site, void *status,
+                                                                     struct own_status *ours)
+{
+    call_enter(call, id, site);
+    return status_or(status, ours, call);
+}
+
+BODY(Recv, BY_HAND, RECV)
+{
+    struct own_status ours;
+    struct call call;
+    status = enter_with_status(&call, CALL_Recv, site, status, &ours);
+    call_start(&call);
+    int error = real(buf, count, type, source, tag, comm, status);
+    call_end(&call, error);
+    account_receive(&call, status, comm);
+    return error;
+}
+
+BODY(Sendrecv, BY_HAND, SENDRECV)
+{
+    struct own_status ours;
+    struct call call;
+    status = enter_with_status(&call, CALL_Sendrecv, site, status, &ours);
+    call_start(&call);
+    int error = real(ARGUMENTS_SENDRECV);
+    call_end(&call, error);
+    struct traffic traffic = traffic_message(&call, sendcount, sendtype, dest, comm);
+    call_account(&call, traffic);
+    call_account_arrival(&call, arrival_of(&call, status), traffic.communicator);
+    return error;
+}
+
+BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
+{
+    struct own_status ours;
+    struct call call;
+    status = enter_with_status(&call, CALL_Sendrecv_replace, site, status, &ours);
+    call_start(&call);
+    int error = real(ARGUMENTS_SENDRECV_REPLACE);
+    call_end(&call, error);
+    struct traffic traffic = traffic_message(&call, count, type, dest, comm);
+    call_account(&call, traffic);
+    call_account_arrival(&call, arrival_of(&call, status), traffic.communicator);
+    return error;
+}
+
+/* Matched receives do not name their communicator; the probe that matched the message does. */
+
+BODY(Mprobe, BY_HAND, MPROBE)
+{
+    struct own_status ours;
+    struct call call;
+    status = enter_with_status(&call, CALL_Mprobe, site, status, &ours);
+    call_start(&call);
+    int error = real(source, tag, comm, message, status);
+    call_end(&call, error);
+    call_account(&call, traffic_arrival(&call, arrival_of(&call, status), comm));
+    call_note_matched(&call, message, comm);
+    return error;
+}
+
+BODY(Improbe, BY_HAND, IMPROBE)
+{
+    struct own_status ours;
+    struct call call;
+    status = enter_with_status(&call, CALL_Improbe, site, status, &ours);
+    call_start(&call);
+    int error = real(source, tag, comm, flag, message, status);
+    call_end(&call, error);
+    if (call.succeeded && !*flag) {
+        call_account_poll(&call);
+        return error;
+    }
+    call_account(&call, traffic_arrival(&call, arrival_of(&call, status), comm));
+    call_note_matched(&call, message, comm);
+    return error;
+}
+
+BODY(Mrecv, BY_HAND, MRECV)
+{
+    struct own_status ours;
+    struct call call;
+    status = enter_with_status(&call, CALL_Mrecv, site, status, &ours);
+    mpi_handle comm = call_take_matched(&call, message);
+    call_start(&call);
+    int error = real(buf, count, type, message, status);
+    call_end(&call, error);
+    account_receive(&call, status, comm);
+    return error;
+}
+
+BODY(Imrecv, BY_HAND, IMRECV)
+{
+    struct call call;
+    call_enter(&call, CALL_Imrecv, site);
+    mpi_handle comm = call_take_matched(&call, message);
+    call_start(&call);
+    int error = real(buf, count, type, message, request);
+    call_end(&call, error);
+    call_account_started(&call, traffic_receive(&call, count, type, comm), request, REQUEST_RECEIVE);
+    return error;
+}
+
+/* Probes */
+
+BODY(Probe, BY_HAND, PROBE)
+{
+    struct own_status ours;
+    struct call call;
+    status = enter_with_status(&call, CALL_Probe, site, status, &ours);
+    call_start(&call);
+    int error = real(source, tag, comm, status);
+    call_end(&call, error);
+    call_account(&call, traffic_arrival(&call, arrival_of(&call, status), comm));
+    return error;
+}
+
+BODY(Iprobe, BY_HAND, IPROBE)
+{
+    struct own_status ours;
+    struct call call;
+    status = enter_with_status(&call, CALL_Iprobe, site, status, &ours);
+    call_start(&call);
+    int error = real(source, tag, comm, flag, status);
+    call_end(&call, error);
+    if (call.succeeded && !*flag)
+        call_account_poll(&call);
+    else
+        call_account(&call, traffic_arrival(&call, arrival_of(&call, status), comm));
+    return error;
+}
+
+/* Persistent requests, and requests that end otherwise than by completion */
+
+BODY(Start, BY_HAND, START)
+{
+    struct call call;
+    call_begin(&call, CALL_Start, site);
+    int error = real(request);
+    call_end(&call, error);
+    call_account_simple(&call);
+    if (call.succeeded)
+        call_account_restart(&call, mpi_handle_load(request, 0));
+    return error;
+}
+
+BODY(Startall, BY_HAND, STARTALL)
+{
+    struct call call;
+    call_begin(&call, CALL_Startall, site);
+    int error = real(count, requests);
+    call_end(&call, error);
+    call_account_simple(&call);
+    for (int i = 0; call.succeeded && i < count; i++)
+        call_account_restart(&call, mpi_handle_load(requests, (size_t)i));
+    return error;
+}
+
+BODY(Request_free, BY_HAND, REQUEST)
+{
+    mpi_handle handle = mpi_abi.known ? mpi_handle_load(request, 0) : 0;
+    struct call call;
+    call_begin(&call, CALL_Request_free, site);
+    int error = real(request);
+    call_end(&call, error);
+    call_account_simple(&call);
+    if (call.succeeded)
+        call_account_forgotten(handle);
+    return error;
+}
+
+/* A cancelled request completes like any other; its status says what became of it. */
+BODY(Cancel, BY_HAND, REQUEST)
+{
+    struct call call;
+    call_begin(&call, CALL_Cancel, site);
+    int error = real(request);
+    call_end(&call, error);
+    call_account_simple(&call);
+    return error;
+}
+
+/* Completion. MPI overwrites handles when requests complete, so they are read before the call. */
+
+BODY(Wait, BY_HAND, WAIT)
+{
+    struct own_status ours;
+    struct call call;
+    status = enter_with_status(&call, CALL_Wait, site, status, &ours);
+    mpi_handle handle = mpi_abi.known ? mpi_handle_load(request, 0) : 0;
+    call_start(&call);
+    int error = real(request, status);
+    call_end(&call, error);
+    call_account_simple(&call);
+    if (call.thread && mpi_abi.known)
+        call_account_completed(&call, handle, call.succeeded ? status : NULL);
+    return error;
+}
+
+BODY(Test, BY_HAND, TEST)
+{
+    struct own_status ours;
+    struct call call;
+    status = enter_with_status(&call, CALL_Test, site, status, &ours);
+    mpi_handle handle = mpi_abi.known ? mpi_handle_load(request, 0) : 0;
+    call_start(&call);
+    int error = real(request, flag, status);
+    call_end(&call, error);
+    bool nothing = call.succeeded && !*flag;
+    if (nothing)
+        call_account_poll(&call);
+    else
+        call_account_simple(&call);
+    if (!call.thread || !mpi_abi.known)
+        return error;
+    if (nothing)
+        call_account_incomplete(&call, handle);
+    else
+        call_account_completed(&call, handle, call.succeeded ? status : NULL);
+    return error;
+}
+
+/* An array of requests in the hands of one call: their handles before it, and statuses of ours. */
+struct batch {
+    int count;
+    const uintptr_t *handles; /* NULL: not followed */
+    void *statuses;
+};
+
+/* Handles and statuses lie in the thread's scratch memory, which grows once and stays. */
+static struct batch batch_begin(const struct call *call, int count, const void *requests, int status_count)
+{
+    struct batch batch = {count, NULL, NULL};
+    if (!call->thread || !mpi_abi.known || count <= 0)
+        return batch;
+    size_t handles_bytes = (size_t)count * sizeof(uintptr_t);
+    handles_bytes = (handles_bytes + 15) & ~(size_t)15;
+    char *memory = call_scratch(call->thread, handles_bytes + (size_t)status_count * mpi_abi.status_bytes);
+    if (!memory)
+        return batch;
+    uintptr_t *handles = (uintptr_t *)memory;
+    for (int i = 0; i < count; i++)
+        handles[i] = mpi_handle_load(requests, (size_t)i);
+    batch.handles = handles;
+    batch.statuses = memory + handles_bytes;
+    return batch;
+}
+
+/* After an error only those requests have surely completed whose handles MPI has cleared; what they carried is not known. */
+static void account_after_error(const struct call *call, const struct batch *batch, const void *requests)
+{
+    for (int i = 0; i < batch->count; i++)
+        if (mpi_handle_load(requests, (size_t)i) == mpi_abi.request_null)
+            call_account_completed(call, batch->handles[i], NULL);
+}
+
+static void account_all(const struct call *call, const struct batch *batch, const void *requests, void *statuses)
+{
+    if (!batch->handles)
+        return;
+    if (!call->succeeded) {
+        account_after_error(call, batch, requests);
+        return;
+    }
+    bool readable = statuses != mpi_abi.status_ignore;
+    for (int i = 0; i < batch->count; i++)
+        call_account_completed(call, batch->handles[i], readable ? mpi_status_at(statuses, (size_t)i) : NULL);
+}
+
+static void account_none(const struct call *call, const struct batch *batch)
+{
+    for (int i = 0; batch->handles && i < batch->count; i++)
+        call_account_incomplete(call, batch->handles[i]);
+}
+
+static void account_one(const struct call *call, const struct batch *batch, const void *requests, int index, const void *status)
+{
+    if (!batch->handles)
+        return;
+    if (!call->succeeded) {
+        account_after_error(call, batch, requests);
+        return;
+    }
+    if (index < 0 || index >= batch->count)
+        return; /* none was active */
+    for (int i = 0; i < batch->count; i++)
+        if (i != index)
+            call_account_incomplete(call, batch->handles[i]);
+    call_account_completed(call, batch->handles[index], status);
+}
+
+static void account_some(const struct call *call, const struct batch *batch, const void *requests, int done, const int *indices,
+                         void *statuses)
+{
+    if (!batch->handles)
+        return;
+    if (!call->succeeded) {
+        account_after_error(call, batch, requests);
+        return;
+    }
+    bool readable = statuses != mpi_abi.status_ignore;
+    for (int i = 0; i < done; i++)
+        if (indices[i] >= 0 && indices[i] < batch->count)
+            call_account_completed(call, batch->handles[indices[i]], readable ? mpi_status_at(statuses, (size_t)i) : NULL);
+    account_none(call, batch); /* finds only those that are still in flight */
+}
+
+BODY(Waitall, BY_HAND, WAITALL)
+{
+    struct call call;
+    call_enter(&call, CALL_Waitall, site);
+    struct batch batch = batch_begin(&call, count, requests, count);
+    statuses = statuses_or(statuses, batch.statuses);
+    call_start(&call);
+    int error = real(count, requests, statuses);
+    call_end(&call, error);
+    call_account_simple(&call);
+    account_all(&call, &batch, requests, statuses);
+    return error;
+}
+
+BODY(Testall, BY_HAND, TESTALL)
+{
+    struct call call;
+    call_enter(&call, CALL_Testall, site);
+    struct batch batch = batch_begin(&call, count, requests, count);
+    statuses = statuses_or(statuses, batch.statuses);
+    call_start(&call);
+    int error = real(count, requests, flag, statuses);
+    call_end(&call, error);
+    if (call.succeeded && !*flag) {
+        call_account_poll(&call);
+        account_none(&call, &batch);
+        return error;
+    }
+    call_account_simple(&call);
+    account_all(&call, &batch, requests, statuses);
+    return error;
+}
+
+BODY(Waitany, BY_HAND, WAITANY)
+{
+    struct own_status ours;
+    struct call call;
+    status = enter_with_status(&call, CALL_Waitany, site, status, &ours);
+    struct batch batch = batch_begin(&call, count, requests, 0);
+    call_start(&call);
+    int error = real(count, requests, index, status);
+    call_end(&call, error);
+    call_account_simple(&call);
+    account_one(&call, &batch, requests, *index, status);
+    return error;
+}
+
+BODY(Testany, BY_HAND, TESTANY)
+{
+    struct own_status ours;
+    struct call call;
+    status = enter_with_status(&call, CALL_Testany, site, status, &ours);
+    struct batch batch = batch_begin(&call, count, requests, 0);
+    call_start(&call);
+    int error = real(count, requests, index, flag, status);
+    call_end(&call, error);
+    if (call.succeeded && !*flag) {
+        call_account_poll(&call);
+        account_none(&call, &batch);
+        return error;
+    }
+    call_account_simple(&call);
+    account_one(&call, &batch, requests, *index, status);
+    return error;
+}
+
+BODY(Waitsome, BY_HAND, SOME)
+{
+    struct call call;
+    call_enter(&call, CALL_Waitsome, site);
+    struct batch batch = batch_begin(&call, count, requests, count);
+    statuses = statuses_or(statuses, batch.statuses);
+    call_start(&call);
+    int error = real(count, requests, outcount, indices, statuses);
+    call_end(&call, error);
+    call_account_simple(&call);
+    account_some(&call, &batch, requests, *outcount, indices, statuses);
+    return error;
+}
+
+BODY(Testsome, BY_HAND, SOME)
+{
+    struct call call;
+    call_enter(&call, CALL_Testsome, site);
+    struct batch batch = batch_begin(&call, count, requests, count);
+    statuses = statuses_or(statuses, batch.statuses);
+    call_start(&call);
+    int error = real(count, requests, outcount, indices, statuses);
+    call_end(&call, error);
+    if (call.succeeded && *outcount == 0) {
+        call_account_poll(&call);
+        account_none(&call, &batch);
+        return error;
+    }
+    call_account_simple(&call);
+    account_some(&call, &batch, requests, *outcount, indices, statuses);
+    return error;
+}
+
+/* Communicators */
+
+/* Both a constructor and a nonblocking operation. */
+static void account_duplicating(const struct call *call, mpi_handle comm, const void *newcomm, const void *request)
+{
+    call_account_started(call, traffic_none(call, comm), request, 0);
+    if (call->succeeded && mpi_abi.known)
+        communicators_duplicated(mpi_handle_load(newcomm, 0), call->id, comm);
+}
+
+BODY(Comm_idup, BY_HAND, IDUP)
+{
+    struct call call;
+    call_begin(&call, CALL_Comm_idup, site);
+    int error = real(comm, newcomm, request);
+    call_end(&call, error);
+    account_duplicating(&call, comm, newcomm, request);
+    return error;
+}
+
+BODY(Comm_idup_with_info, BY_HAND, IDUP_WITH_INFO)
+{
+    struct call call;
+    call_begin(&call, CALL_Comm_idup_with_info, site);
+    int error = real(comm, info, newcomm, request);
+    call_end(&call, error);
+    account_duplicating(&call, comm, newcomm, request);
+    return error;
+}
+
+/* The handle may be another thread's new communicator as soon as MPI has freed it, so it is forgotten before. */
+static inline void forget(const struct call *call, const void *comm)
+{
+    if (call->thread && mpi_abi.known)
+        communicators_freed(mpi_handle_load(comm, 0));
+}
+
+BODY(Comm_free, BY_HAND, COMM)
+{
+    struct call call;
+    call_enter(&call, CALL_Comm_free, site);
+    forget(&call, comm);
+    call_start(&call);
+    int error = real(comm);
+    call_end(&call, error);
+    call_account_simple(&call);
+    return error;
+}
+
+BODY(Comm_disconnect, BY_HAND, COMM)
+{
+    struct call call;
+    call_enter(&call, CALL_Comm_disconnect, site);
+    forget(&call, comm);
+    call_start(&call);
+    int error = real(comm);
+    call_end(&call, error);
+    call_account_simple(&call);
+    return error;
+}
+
+BODY(Comm_set_name, BY_HAND, SET_NAME)
+{
+    struct call call;
+    call_begin(&call, CALL_Comm_set_name, site);
+    int error = real(comm, name);
+    call_end(&call, error);
+    call_account(&call, traffic_none(&call, comm));
+    if (call.succeeded)
+        communicators_named(comm, name);
+    return error;
+}
+
+#define BLOCKING(NAME, SHAPE, FORMS)
+#define STARTING(NAME, SHAPE, FORMS)
+#define STARTING_RECEIVE(NAME, SHAPE, FORMS)
+#define STARTING_EXCHANGE(NAME, SHAPE, FORMS)
+#define PREPARING(NAME, SHAPE, FORMS)
+#define PREPARING_RECEIVE(NAME, SHAPE, FORMS)
+#define MAKING(NAME, SHAPE, FORMS)
+#define SETUP(NAME, SHAPE, FORMS)
+#define BY_HAND(NAME, SHAPE, FORMS) EXPORT_##FORMS(NAME, BY_HAND, SHAPE)
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) KIND(NAME, SHAPE, FORMS)
+#include "calls.def"

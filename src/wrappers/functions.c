@@ -1,0 +1,32 @@
+#include "functions.h"
+
+#include "fallback.h"
+
+static const char *const FUNCTION_NAMES[FUNCTION_COUNT] = {
+#define PLAIN(NAME) #NAME,
+#define LARGE(NAME) #NAME, #NAME "_c",
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) FORMS(NAME)
+#include "calls.def"
+#undef CALL
+#undef LARGE
+#undef PLAIN
+};
+
+void *function_targets[PROVIDERS_MAX][FUNCTION_COUNT][2];
+
+/* Exporting a name makes a program's test for it (a weak reference, say) succeed though the library has no such function. */
+static int function_is_missing(void)
+{
+    return mpi_abi.err_other;
+}
+
+void *function_resolve(enum function function, enum entry entry, unsigned provider)
+{
+    void *target = provider_function(provider, entry, FUNCTION_NAMES[function]);
+    if (!target && provider == 0)
+        target = fallback_for(function);
+    if (!target)
+        return (void *)function_is_missing;
+    __atomic_store_n(&function_targets[provider][function][entry], target, __ATOMIC_RELAXED);
+    return target;
+}

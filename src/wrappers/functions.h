@@ -1,0 +1,69 @@
+/* The functions behind the wrappers, and how a wrapper is exported under its names.
+ *
+ * MPI_Bcast, PMPI_Bcast, MPI_Bcast_c and PMPI_Bcast_c are four entries to one body, wrap_Bcast. Each entry finds out who is
+ * calling (the site) and which function of which library the caller would have reached without us (the target). */
+#ifndef COMMPROF_FUNCTIONS_H
+#define COMMPROF_FUNCTIONS_H
+
+#include "call.h"
+#include "mpi/provider.h"
+#include "shapes.h"
+
+enum function {
+#define PLAIN(NAME) FUNCTION_##NAME,
+#define LARGE(NAME) FUNCTION_##NAME, FUNCTION_##NAME##_c,
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) FORMS(NAME)
+#include "calls.def"
+#undef CALL
+#undef LARGE
+#undef PLAIN
+    FUNCTION_COUNT
+};
+
+extern void *function_targets[PROVIDERS_MAX][FUNCTION_COUNT][2];
+
+/* Slow half of function_target. Never NULL: a function that the library lacks is replaced by one that falls back on its int
+ * form (fallback.h), or returns MPI_ERR_OTHER. */
+void *function_resolve(enum function function, enum entry entry, unsigned provider);
+
+static inline void *function_target(enum function function, enum entry entry, call_site site)
+{
+    void *target = __atomic_load_n(&function_targets[site_provider(site)][function][entry], __ATOMIC_RELAXED);
+    return __builtin_expect(target != NULL, 1) ? target : function_resolve(function, entry, site_provider(site));
+}
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* What a kind adds to a shape's parameters. */
+#define PARAMETERS_OF_BLOCKING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
+#define PARAMETERS_OF_BY_HAND(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
+#define PARAMETERS_OF_MAKING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
+#define PARAMETERS_OF_STARTING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D), void *request
+#define ARGUMENTS_OF_BLOCKING(SHAPE) ARGUMENTS_##SHAPE
+#define ARGUMENTS_OF_BY_HAND(SHAPE) ARGUMENTS_##SHAPE
+#define ARGUMENTS_OF_MAKING(SHAPE) ARGUMENTS_##SHAPE
+#define ARGUMENTS_OF_STARTING(SHAPE) ARGUMENTS_##SHAPE, request
+
+/* The body of a wrapper: `real` is the target, `wide` says that arrays of counts hold MPI_Count and displacements MPI_Aint. */
+#define BODY(NAME, KIND, SHAPE)                                                                     \
+    typedef int (*target_##NAME)(PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void));               \
+    static inline __attribute__((always_inline)) int wrap_##NAME(call_site site, bool wide, target_##NAME real, \
+                                                                 PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void))
+
+#define EXPORT_PLAIN(NAME, KIND, SHAPE) EXPORT_NAMES(NAME, NAME, KIND, SHAPE, false, int, int, int)
+#define EXPORT_LARGE(NAME, KIND, SHAPE)                          \
+    EXPORT_NAMES(NAME, NAME, KIND, SHAPE, false, int, int, int) \
+    EXPORT_NAMES(NAME, NAME##_c, KIND, SHAPE, true, mpi_count, mpi_count, mpi_aint)
+#define EXPORT_NAMES(NAME, FUNCTION, KIND, SHAPE, WIDE, C, A, D)                         \
+    EXPORT_ENTRY(MPI_##FUNCTION, ENTRY_MPI, NAME, FUNCTION, KIND, SHAPE, WIDE, C, A, D) \
+    EXPORT_ENTRY(PMPI_##FUNCTION, ENTRY_PMPI, NAME, FUNCTION, KIND, SHAPE, WIDE, C, A, D)
+#define EXPORT_ENTRY(SYMBOL, ENTRY, NAME, FUNCTION, KIND, SHAPE, WIDE, C, A, D)                              \
+    EXPORT int SYMBOL(PARAMETERS_OF_##KIND(SHAPE, C, A, D));                                                 \
+    int SYMBOL(PARAMETERS_OF_##KIND(SHAPE, C, A, D))                                                         \
+    {                                                                                                        \
+        call_site site = provider_site(__builtin_return_address(0));                                              \
+        target_##NAME real = (target_##NAME)function_target(FUNCTION_##FUNCTION, ENTRY, site);               \
+        return wrap_##NAME(site, WIDE, real, ARGUMENTS_OF_##KIND(SHAPE));                                    \
+    }
+
+#endif

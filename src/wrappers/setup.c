@@ -1,0 +1,166 @@
+/* The wrappers around the beginning and the end of MPI, which begin and end the recording. */
+#include "functions.h"
+#include "runtime.h"
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+static int level_of(int provided)
+{
+    return provided / mpi_abi.thread_level_step;
+}
+
+static int asked_level(void)
+{
+    int provided = 0;
+    bool known = mpi_query.Query_thread && mpi_query.Query_thread(&provided) == MPI_SUCCESS;
+    return known ? level_of(provided) : -1;
+}
+
+static int sessions_open;
+static bool has_world;
+
+static bool begins(call_site site)
+{
+    return (site & SITE_JOB) && runtime_prepare();
+}
+
+static bool begins_a_world(call_site site)
+{
+    has_world |= site & SITE_JOB;
+    return begins(site);
+}
+
+BODY(Init, BY_HAND, INIT)
+{
+    if (!begins_a_world(site))
+        return real(argc, argv);
+    struct call call = {.id = CALL_Init};
+    call_start(&call);
+    int error = real(argc, argv);
+    call_end(&call, error);
+    if (error == MPI_SUCCESS)
+        runtime_begin(&call, asked_level(), NULL);
+    return error;
+}
+
+BODY(Init_thread, BY_HAND, INIT_THREAD)
+{
+    if (!begins_a_world(site))
+        return real(argc, argv, required, provided);
+    struct call call = {.id = CALL_Init_thread};
+    call_start(&call);
+    int error = real(argc, argv, required, provided);
+    call_end(&call, error);
+    if (error == MPI_SUCCESS)
+        runtime_begin(&call, level_of(*provided), NULL);
+    return error;
+}
+
+/* A job of sessions may open and close several; recording begins with the first, and is stored when the last has gone and no
+ * world was initialized either. A session that is opened after that is not recorded. */
+
+BODY(Session_init, BY_HAND, SESSION_INIT)
+{
+    bool first = begins(site);
+    struct call call = {.id = CALL_Session_init};
+    if (!first)
+        call_enter(&call, CALL_Session_init, site);
+    call_start(&call);
+    int error = real(info, errhandler, session);
+    call_end(&call, error);
+    if (error == MPI_SUCCESS && (site & SITE_JOB))
+        __atomic_add_fetch(&sessions_open, 1, __ATOMIC_RELAXED);
+    if (first && error == MPI_SUCCESS)
+        runtime_begin(&call, asked_level(), session);
+    else
+        call_account_simple(&call);
+    return error;
+}
+
+static void end_if_last(const struct call *call, bool last)
+{
+    if (last)
+        runtime_end(call);
+    else
+        call_account_simple(call);
+}
+
+BODY(Session_finalize, BY_HAND, SESSION_FINALIZE)
+{
+    struct call call;
+    call_enter(&call, CALL_Session_finalize, site);
+    bool last = (site & SITE_JOB) && __atomic_sub_fetch(&sessions_open, 1, __ATOMIC_RELAXED) == 0 && !has_world;
+    if (last)
+        runtime_end_begin();
+    call_start(&call);
+    int error = real(session);
+    call_end(&call, error);
+    end_if_last(&call, last && error == MPI_SUCCESS);
+    return error;
+}
+
+/* MPI_Finalize may call back the job (attributes of MPI_COMM_SELF): those calls are inside this one and do not count. */
+static int wrap_Finalize(call_site site, int (*real)(void))
+{
+    if (!(site & SITE_JOB))
+        return real();
+    struct call call;
+    call_enter(&call, CALL_Finalize, site);
+    runtime_end_begin();
+    call_start(&call);
+    int error = real();
+    call_end(&call, error);
+    runtime_end(&call);
+    return error;
+}
+
+/* Does not come back, as a rule. */
+BODY(Abort, BY_HAND, ABORT)
+{
+    if (site & SITE_JOB)
+        runtime_aborted(errorcode);
+    return real(comm, errorcode);
+}
+
+/* 0 stops counting, any other level resumes it. The further arguments of the variadic function belong to other profilers; the
+ * library's own MPI_Pcontrol does nothing with them. */
+static int wrap_Pcontrol(call_site site, int (*real)(int, ...), int level)
+{
+    if (site & SITE_JOB && call_recording)
+        call_switch(level != 0);
+    return real(level);
+}
+
+EXPORT int MPI_Finalize(void);
+int MPI_Finalize(void)
+{
+    call_site site = provider_site(__builtin_return_address(0));
+    return wrap_Finalize(site, (int (*)(void))function_target(FUNCTION_Finalize, ENTRY_MPI, site));
+}
+
+EXPORT int PMPI_Finalize(void);
+int PMPI_Finalize(void)
+{
+    call_site site = provider_site(__builtin_return_address(0));
+    return wrap_Finalize(site, (int (*)(void))function_target(FUNCTION_Finalize, ENTRY_PMPI, site));
+}
+
+EXPORT int MPI_Pcontrol(const int level, ...);
+int MPI_Pcontrol(const int level, ...)
+{
+    call_site site = provider_site(__builtin_return_address(0));
+    return wrap_Pcontrol(site, (int (*)(int, ...))function_target(FUNCTION_Pcontrol, ENTRY_MPI, site), level);
+}
+
+EXPORT int PMPI_Pcontrol(const int level, ...);
+int PMPI_Pcontrol(const int level, ...)
+{
+    call_site site = provider_site(__builtin_return_address(0));
+    return wrap_Pcontrol(site, (int (*)(int, ...))function_target(FUNCTION_Pcontrol, ENTRY_PMPI, site), level);
+}
+
+EXPORT_PLAIN(Init, BY_HAND, INIT)
+EXPORT_PLAIN(Init_thread, BY_HAND, INIT_THREAD)
+EXPORT_PLAIN(Session_init, BY_HAND, SESSION_INIT)
+EXPORT_PLAIN(Session_finalize, BY_HAND, SESSION_FINALIZE)
+EXPORT_PLAIN(Abort, BY_HAND, ABORT)

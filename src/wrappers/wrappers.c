@@ -1,0 +1,55 @@
+/* The wrappers that follow a pattern: one expansion for each line of calls.def. `make show-wrappers` prints them as plain C.
+ *
+ * Each reads the clock directly before and directly after the real call, and only then asks what the call was about. */
+#include "functions.h"
+#include "traffic.h"
+
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* `wide`, where a shape has no arrays */
+
+#define BLOCKING(NAME, SHAPE, FORMS)                 \
+    BODY(NAME, BLOCKING, SHAPE)                      \
+    {                                                \
+        struct call call;                            \
+        call_begin(&call, CALL_##NAME, site);        \
+        int error = real(ARGUMENTS_##SHAPE);         \
+        call_end(&call, error);                      \
+        call_account(&call, TRAFFIC_##SHAPE);        \
+        return error;                                \
+    }                                                \
+    EXPORT_##FORMS(NAME, BLOCKING, SHAPE)
+
+#define RETURNING_A_REQUEST(NAME, SHAPE, FORMS, ACCOUNT, FLAGS)  \
+    BODY(NAME, STARTING, SHAPE)                                  \
+    {                                                            \
+        struct call call;                                        \
+        call_begin(&call, CALL_##NAME, site);                    \
+        int error = real(ARGUMENTS_##SHAPE, request);            \
+        call_end(&call, error);                                  \
+        ACCOUNT(&call, TRAFFIC_##SHAPE, request, FLAGS);         \
+        return error;                                            \
+    }                                                            \
+    EXPORT_##FORMS(NAME, STARTING, SHAPE)
+
+#define STARTING(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, call_account_started, 0)
+#define STARTING_RECEIVE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, call_account_started, REQUEST_RECEIVE)
+#define STARTING_EXCHANGE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, call_account_started, REQUEST_EXCHANGE)
+#define PREPARING(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, call_account_prepared, 0)
+#define PREPARING_RECEIVE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, call_account_prepared, REQUEST_RECEIVE)
+
+#define MAKING(NAME, SHAPE, FORMS)                                 \
+    BODY(NAME, MAKING, SHAPE)                                      \
+    {                                                              \
+        struct call call;                                          \
+        call_begin(&call, CALL_##NAME, site);                      \
+        int error = real(ARGUMENTS_##SHAPE);                       \
+        call_end(&call, error);                                    \
+        call_account_made(&call, newcomm, MADE_##SHAPE);           \
+        return error;                                              \
+    }                                                              \
+    EXPORT_##FORMS(NAME, MAKING, SHAPE)
+
+#define BY_HAND(NAME, SHAPE, FORMS)
+#define SETUP(NAME, SHAPE, FORMS)
+
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) KIND(NAME, SHAPE, FORMS)
+#include "calls.def"
