@@ -76,12 +76,12 @@ void *call_scratch(struct thread *thread, size_t bytes);
 
 /* Frames of C calls lie below each other, so a frame that lies above the outermost wrapper's is not inside it: that wrapper
  * was left by an exception or longjmp. */
-static inline bool call_is_nested(const struct thread *thread, uintptr_t frame)
+HOT bool call_is_nested(const struct thread *thread, uintptr_t frame)
 {
     return frame < thread->outermost;
 }
 
-static inline struct thread *call_thread(call_site site, uintptr_t frame)
+HOT struct thread *call_thread(call_site site, uintptr_t frame)
 {
     if (__builtin_expect(!(site & SITE_JOB) | !call_recording, 0))
         return NULL;
@@ -95,24 +95,24 @@ static inline struct thread *call_thread(call_site site, uintptr_t frame)
 }
 
 /* call_begin is call_enter and call_start; wrappers that look at something before the call do it between both. */
-static inline __attribute__((always_inline)) void call_enter(struct call *call, enum call_id id, call_site site)
+HOT void call_enter(struct call *call, enum call_id id, call_site site)
 {
     call->id = (uint16_t)id;
     call->thread = call_thread(site, (uintptr_t)call);
 }
 
-static inline __attribute__((always_inline)) void call_start(struct call *call)
+HOT void call_start(struct call *call)
 {
     call->start = clock_ticks();
 }
 
-static inline __attribute__((always_inline)) void call_begin(struct call *call, enum call_id id, call_site site)
+HOT void call_begin(struct call *call, enum call_id id, call_site site)
 {
     call_enter(call, id, site);
     call_start(call);
 }
 
-static inline __attribute__((always_inline)) void call_end(struct call *call, int error)
+HOT void call_end(struct call *call, int error)
 {
     call->end = clock_ticks();
     call->succeeded = error == MPI_SUCCESS && call->thread;
@@ -120,16 +120,12 @@ static inline __attribute__((always_inline)) void call_end(struct call *call, in
         call->thread->outermost = 0;
 }
 
-static inline uint64_t call_duration_ns(const struct call *call)
+/* A call shorter than the clock's step took some time all the same: 1 ns. */
+HOT uint64_t call_duration_ns(const struct call *call)
 {
-    return call->end > call->start ? clock_duration_ns(call->end - call->start) : 0;
+    uint64_t ns = call->end > call->start ? clock_duration_ns(call->end - call->start) : 0;
+    return ns + !ns;
 }
-
-/* Count one event on this thread: a call, a completion, a poll. */
-void call_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns, uint64_t volume_bytes);
-
-/* Count a message to or from a peer. */
-void call_count_peer(struct thread *thread, int32_t peer, unsigned id, enum ledger_direction direction, uint64_t bytes, uint64_t time_ns);
 
 /* Account a finished call: itself, and the message it sent if it has a peer. */
 void call_account(const struct call *call, struct traffic traffic);

@@ -64,6 +64,12 @@ static bool kernel_trusts_counter(void)
     return strstr(source, "tsc") || strstr(source, "kvm-clock") || strstr(source, "arch_sys_counter");
 }
 
+#if defined(__x86_64__) || defined(__aarch64__)
+enum { HAS_COUNTER = true };
+#else
+enum { HAS_COUNTER = false };
+#endif
+
 static bool counter_is_invariant(void)
 {
 #if defined(__x86_64__)
@@ -78,8 +84,8 @@ static bool counter_is_invariant(void)
 
 void clock_begin(enum clock_kind wanted)
 {
-    bool usable = counter_is_invariant();
-    the_clock.counter = wanted == CLOCK_COUNTER ? usable : wanted == CLOCK_AUTO && usable && kernel_trusts_counter();
+    bool trusted = wanted == CLOCK_AUTO && counter_is_invariant() && kernel_trusts_counter();
+    the_clock.counter = HAS_COUNTER && (wanted == CLOCK_COUNTER || trusted);
     the_clock.scale = 1ull << 32;
     begun = pair_now();
     the_clock.base_ns = begun.ns;

@@ -71,7 +71,7 @@ static inline uint64_t communicators_hash(mpi_handle handle)
 }
 
 /* The communicator behind a handle; NULL for MPI_COMM_NULL and under an unknown ABI. */
-static inline struct communicator *communicators_find(mpi_handle handle)
+HOT struct communicator *communicators_find(mpi_handle handle)
 {
     mpi_handle bits = mpi_handle_bits(handle);
     struct communicator_index *index = __atomic_load_n(&communicator_index, __ATOMIC_ACQUIRE);
@@ -87,7 +87,7 @@ static inline struct communicator *communicators_find(mpi_handle handle)
 }
 
 /* Its number in the ledger. */
-static inline unsigned communicators_slot(struct communicator *communicator)
+HOT unsigned communicators_slot(struct communicator *communicator)
 {
     if (!communicator)
         return 0;
@@ -95,7 +95,7 @@ static inline unsigned communicators_slot(struct communicator *communicator)
 }
 
 /* The world rank of a peer, given by its rank in the communicator. */
-static inline int32_t communicators_world_rank(const struct communicator *communicator, int peer)
+HOT int32_t communicators_world_rank(const struct communicator *communicator, int peer)
 {
     if (!communicator || peer == mpi_abi.proc_null || peer < 0)
         return PEER_NONE;

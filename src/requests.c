@@ -159,11 +159,13 @@ bool requests_start(mpi_handle handle, uint64_t start_ticks)
     return true;
 }
 
-void requests_blocked(mpi_handle handle, uint64_t ticks)
+void requests_blocked(mpi_handle handle, uint64_t start_ticks, uint64_t end_ticks)
 {
     struct request *slot = find(mpi_handle_bits(handle), true);
-    if (slot)
-        slot->blocked_ticks += ticks;
+    if (!slot || slot->charged == (uint32_t)end_ticks)
+        return;
+    slot->charged = (uint32_t)end_ticks;
+    slot->blocked_ticks += end_ticks - (start_ticks > slot->start_ticks ? start_ticks : slot->start_ticks);
 }
 
 bool requests_complete(mpi_handle handle, struct request *completed)

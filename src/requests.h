@@ -26,7 +26,8 @@ struct request {
     uint16_t call;
     uint16_t slot; /* the communicator's number in the ledger */
     uint16_t flags;
-    uint16_t reserved[3];
+    uint16_t reserved;
+    uint32_t charged; /* low bits of the end of the call that was last charged with blocking on it */
 };
 
 /* `concurrent`: threads may call at the same time (MPI_THREAD_MULTIPLE). False when out of memory. */
@@ -38,8 +39,9 @@ bool requests_track(mpi_handle handle, const struct request *request);
 /* A persistent request starts. Returns false for handles that are not tracked. */
 bool requests_start(mpi_handle handle, uint64_t start_ticks);
 
-/* Add time that the job spent in a Wait or Test which did not complete this request. */
-void requests_blocked(mpi_handle handle, uint64_t ticks);
+/* Add the time of a Wait or Test, from start to end, that did not complete this request. Of several with the same handle (they
+ * are done already, whatever the call was waiting for) one is charged, once a call. */
+void requests_blocked(mpi_handle handle, uint64_t start_ticks, uint64_t end_ticks);
 
 /* Take out an active request that has completed (a persistent one stays, inactive) and give a copy of it; false if there is
  * none with this handle. */

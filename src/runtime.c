@@ -198,6 +198,7 @@ void runtime_begin(const struct call *call, int thread_level, const void *sessio
     record_library();
     provenance_record();
     communicators_begin(world_group, !session);
+    mpi_abi_learn_types();
     state = RECORDING;
     call_recording_begin();
     count_clocked(call);

@@ -2,6 +2,7 @@
 
 #include "clock.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static bool parse_number(const char *text, setting_number *value)
     char *end;
     errno = 0;
     unsigned long long number = strtoull(text, &end, 10);
-    if (errno || end == text || *end || text[0] == '-')
+    if (errno || !isdigit((unsigned char)text[0]) || *end)
         return false;
     *value = number;
     return true;
@@ -51,7 +52,7 @@ static bool parse_size(const char *text, setting_size *value)
     char *end;
     errno = 0;
     unsigned long long number = strtoull(text, &end, 10);
-    if (errno || end == text || text[0] == '-')
+    if (errno || !isdigit((unsigned char)text[0]))
         return false;
     const char *unit = *end ? strchr(UNITS, *end >= 'a' ? *end - 'a' + 'A' : *end) : NULL;
     unsigned shift = unit ? 10 * (unsigned)(unit - UNITS + 1) : 0;

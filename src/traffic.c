@@ -2,33 +2,15 @@
  * asking MPI for the size of an invalid type would raise the job's error handler. */
 #include "traffic.h"
 
-static const struct traffic NOTHING = {.peer = PEER_NONE};
-
-/* MPICH encodes the size of a predefined type in its handle, bits 8 to 15 (part of its ABI: mpi.h spells the handles out). */
-static bool mpich_predefined(mpi_handle bits)
-{
-    return mpi_abi.kind == MPI_ABI_MPICH && (bits & 0xffff0000) == 0x4c000000;
-}
-
-static int64_t asked_type_size(mpi_handle type)
+uint64_t traffic_asked_size(mpi_handle type)
 {
     int size = 0;
     mpi_count large = 0;
     if (mpi_query.Type_size(type, &size) == MPI_SUCCESS && size >= 0)
-        return size;
+        return (uint64_t)size;
     if (mpi_query.Type_size_x && mpi_query.Type_size_x(type, &large) == MPI_SUCCESS && large >= 0)
-        return large; /* larger than an int */
+        return (uint64_t)large; /* larger than an int */
     return 0;
-}
-
-uint64_t traffic_bytes(mpi_count count, mpi_handle type)
-{
-    mpi_handle bits = mpi_handle_bits(type);
-    if (count <= 0 || bits == mpi_abi.datatype_null)
-        return 0;
-    if (mpich_predefined(bits))
-        return (uint64_t)count * (bits >> 8 & 0xff);
-    return (uint64_t)count * (uint64_t)asked_type_size(type);
 }
 
 static mpi_count count_at(struct counts counts, int index)
@@ -50,47 +32,10 @@ static int others_in(const struct communicator *communicator)
     return communicator->is_inter ? communicator->remote_size : communicator->size;
 }
 
-static bool is_root(const struct communicator *communicator, int root)
-{
-    return communicator->is_inter ? root == mpi_abi.root : root == communicator->comm_rank;
-}
-
-/* A process of the root's group of an inter-communicator, that is not the root, takes no part. */
-static bool is_idle(const struct communicator *communicator, int root)
-{
-    return communicator->is_inter && root == mpi_abi.proc_null;
-}
-
-static bool begin(const struct call *call, mpi_handle comm, struct traffic *traffic)
-{
-    *traffic = NOTHING;
-    if (!call->succeeded || !mpi_abi.known)
-        return false;
-    traffic->communicator = communicators_find(comm);
-    return traffic->communicator != NULL;
-}
-
-struct traffic traffic_none(const struct call *call, mpi_handle comm)
-{
-    struct traffic traffic;
-    begin(call, comm, &traffic);
-    return traffic;
-}
-
-struct traffic traffic_message(const struct call *call, mpi_count count, mpi_handle type, int dest, mpi_handle comm)
-{
-    struct traffic traffic;
-    if (!begin(call, comm, &traffic) || dest == mpi_abi.proc_null)
-        return traffic;
-    traffic.bytes = traffic.volume_bytes = traffic_bytes(count, type);
-    traffic.peer = communicators_world_rank(traffic.communicator, dest);
-    return traffic;
-}
-
 struct traffic traffic_receive(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm)
 {
     struct traffic traffic;
-    if (begin(call, comm, &traffic))
+    if (traffic_begin(call, comm, &traffic))
         traffic.bytes = traffic_bytes(count, type);
     return traffic;
 }
@@ -98,37 +43,19 @@ struct traffic traffic_receive(const struct call *call, mpi_count count, mpi_han
 struct traffic traffic_arrival(const struct call *call, struct mpi_arrival arrival, mpi_handle comm)
 {
     struct traffic traffic;
-    if (begin(call, comm, &traffic))
+    if (traffic_begin(call, comm, &traffic))
         traffic.bytes = arrival.bytes;
-    return traffic;
-}
-
-struct traffic traffic_bcast(const struct call *call, mpi_count count, mpi_handle type, int root, mpi_handle comm)
-{
-    struct traffic traffic;
-    if (!begin(call, comm, &traffic) || is_idle(traffic.communicator, root))
-        return traffic;
-    traffic.bytes = traffic_bytes(count, type);
-    traffic.volume_bytes = is_root(traffic.communicator, root) ? traffic.bytes : 0;
     return traffic;
 }
 
 struct traffic traffic_reduce(const struct call *call, mpi_count count, mpi_handle type, int root, mpi_handle comm)
 {
     struct traffic traffic;
-    if (!begin(call, comm, &traffic) || is_idle(traffic.communicator, root))
+    if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
         return traffic;
     traffic.bytes = traffic_bytes(count, type);
-    bool only_receives = traffic.communicator->is_inter && is_root(traffic.communicator, root);
+    bool only_receives = traffic.communicator->is_inter && traffic_is_root(traffic.communicator, root);
     traffic.volume_bytes = only_receives ? 0 : traffic.bytes;
-    return traffic;
-}
-
-struct traffic traffic_allreduce(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm)
-{
-    struct traffic traffic;
-    if (begin(call, comm, &traffic))
-        traffic.bytes = traffic.volume_bytes = traffic_bytes(count, type);
     return traffic;
 }
 
@@ -136,7 +63,7 @@ struct traffic traffic_allreduce(const struct call *call, mpi_count count, mpi_h
 struct traffic traffic_reduce_scatter_block(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm)
 {
     struct traffic traffic;
-    if (begin(call, comm, &traffic))
+    if (traffic_begin(call, comm, &traffic))
         traffic.bytes = traffic.volume_bytes = traffic_bytes(count * traffic.communicator->size, type);
     return traffic;
 }
@@ -144,7 +71,7 @@ struct traffic traffic_reduce_scatter_block(const struct call *call, mpi_count c
 struct traffic traffic_reduce_scatter(const struct call *call, struct counts counts, mpi_handle type, mpi_handle comm)
 {
     struct traffic traffic;
-    if (begin(call, comm, &traffic))
+    if (traffic_begin(call, comm, &traffic))
         traffic.bytes = traffic.volume_bytes = traffic_bytes(sum_of(counts, traffic.communicator->size), type);
     return traffic;
 }
@@ -153,9 +80,9 @@ struct traffic traffic_gather(const struct call *call, const void *sendbuf, mpi_
                               mpi_handle recvtype, int root, mpi_handle comm)
 {
     struct traffic traffic;
-    if (!begin(call, comm, &traffic) || is_idle(traffic.communicator, root))
+    if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
         return traffic;
-    bool root_here = is_root(traffic.communicator, root);
+    bool root_here = traffic_is_root(traffic.communicator, root);
     bool only_receives = root_here && traffic.communicator->is_inter;
     bool in_place = root_here && sendbuf == mpi_abi.in_place;
     traffic.bytes = only_receives || in_place ? traffic_bytes(recvcount, recvtype) : traffic_bytes(sendcount, sendtype);
@@ -167,9 +94,9 @@ struct traffic traffic_scatter(const struct call *call, mpi_count sendcount, mpi
                                mpi_handle recvtype, int root, mpi_handle comm)
 {
     struct traffic traffic;
-    if (!begin(call, comm, &traffic) || is_idle(traffic.communicator, root))
+    if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
         return traffic;
-    bool root_here = is_root(traffic.communicator, root);
+    bool root_here = traffic_is_root(traffic.communicator, root);
     traffic.bytes = root_here ? traffic_bytes(sendcount, sendtype) : traffic_bytes(recvcount, recvtype);
     traffic.volume_bytes = root_here ? traffic.bytes * (uint64_t)others_in(traffic.communicator) : 0;
     return traffic;
@@ -179,7 +106,7 @@ struct traffic traffic_allgather(const struct call *call, const void *sendbuf, m
                                  mpi_count recvcount, mpi_handle recvtype, mpi_handle comm)
 {
     struct traffic traffic;
-    if (!begin(call, comm, &traffic))
+    if (!traffic_begin(call, comm, &traffic))
         return traffic;
     bool in_place = sendbuf == mpi_abi.in_place;
     traffic.bytes = traffic.volume_bytes = in_place ? traffic_bytes(recvcount, recvtype) : traffic_bytes(sendcount, sendtype);
@@ -199,9 +126,9 @@ struct traffic traffic_gatherv(const struct call *call, const void *sendbuf, mpi
                                struct counts recvcounts, mpi_handle recvtype, int root, mpi_handle comm)
 {
     struct traffic traffic;
-    if (!begin(call, comm, &traffic) || is_idle(traffic.communicator, root))
+    if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
         return traffic;
-    bool root_here = is_root(traffic.communicator, root);
+    bool root_here = traffic_is_root(traffic.communicator, root);
     if (root_here && traffic.communicator->is_inter)
         return traffic; /* sends nothing */
     bool in_place = root_here && sendbuf == mpi_abi.in_place;
@@ -214,9 +141,9 @@ struct traffic traffic_scatterv(const struct call *call, struct counts sendcount
                                 mpi_handle recvtype, int root, mpi_handle comm)
 {
     struct traffic traffic;
-    if (!begin(call, comm, &traffic) || is_idle(traffic.communicator, root))
+    if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
         return traffic;
-    if (!is_root(traffic.communicator, root)) {
+    if (!traffic_is_root(traffic.communicator, root)) {
         traffic.bytes = traffic_bytes(recvcount, recvtype);
         return traffic;
     }
@@ -228,7 +155,7 @@ struct traffic traffic_allgatherv(const struct call *call, const void *sendbuf, 
                                   struct counts recvcounts, mpi_handle recvtype, mpi_handle comm)
 {
     struct traffic traffic;
-    if (!begin(call, comm, &traffic))
+    if (!traffic_begin(call, comm, &traffic))
         return traffic;
     bool in_place = sendbuf == mpi_abi.in_place;
     traffic.bytes = in_place ? traffic_bytes(count_at(recvcounts, traffic.communicator->comm_rank), recvtype) : traffic_bytes(sendcount, sendtype);
@@ -240,7 +167,7 @@ struct traffic traffic_alltoallv(const struct call *call, const void *sendbuf, s
                                  struct counts recvcounts, mpi_handle recvtype, mpi_handle comm)
 {
     struct traffic traffic;
-    if (!begin(call, comm, &traffic))
+    if (!traffic_begin(call, comm, &traffic))
         return traffic;
     int others = others_in(traffic.communicator);
     bool in_place = sendbuf == mpi_abi.in_place;
@@ -253,7 +180,7 @@ struct traffic traffic_alltoallw(const struct call *call, const void *sendbuf, s
                                  struct counts recvcounts, const void *recvtypes, mpi_handle comm)
 {
     struct traffic traffic;
-    if (!begin(call, comm, &traffic))
+    if (!traffic_begin(call, comm, &traffic))
         return traffic;
     bool in_place = sendbuf == mpi_abi.in_place;
     struct counts counts = in_place ? recvcounts : sendcounts;

@@ -16,14 +16,93 @@ struct counts {
     bool wide;
 };
 
-struct traffic traffic_none(const struct call *call, mpi_handle comm);
-struct traffic traffic_message(const struct call *call, mpi_count count, mpi_handle type, int dest, mpi_handle comm);
+/* MPICH encodes the size of a predefined type in its handle, bits 8 to 15 (part of its ABI: mpi.h spells the handles out). */
+HOT bool traffic_mpich_predefined(mpi_handle bits)
+{
+    return mpi_abi.kind == MPI_ABI_MPICH && (bits & 0xffff0000) == 0x4c000000;
+}
+
+/* What MPI says of a type that we do not know. */
+uint64_t traffic_asked_size(mpi_handle type);
+
+/* count elements of a type, in bytes. The type must be a valid one. */
+HOT uint64_t traffic_bytes(mpi_count count, mpi_handle type)
+{
+    mpi_handle bits = mpi_handle_bits(type);
+    if (count <= 0)
+        return 0;
+    if (traffic_mpich_predefined(bits))
+        return (uint64_t)count * (bits >> 8 & 0xff);
+    const struct mpi_type_size *known = &mpi_type_sizes[mpi_type_slot(bits)];
+    if (__builtin_expect(known->type == bits, 1))
+        return (uint64_t)count * known->bytes;
+    return bits == mpi_abi.datatype_null ? 0 : (uint64_t)count * traffic_asked_size(type);
+}
+
+HOT bool traffic_is_root(const struct communicator *communicator, int root)
+{
+    return communicator->is_inter ? root == mpi_abi.root : root == communicator->comm_rank;
+}
+
+/* A process of the root's group of an inter-communicator, that is not the root, takes no part. */
+HOT bool traffic_is_idle(const struct communicator *communicator, int root)
+{
+    return communicator->is_inter && root == mpi_abi.proc_null;
+}
+
+/* The communicator of a call that counts and has succeeded. */
+HOT bool traffic_begin(const struct call *call, mpi_handle comm, struct traffic *traffic)
+{
+    *traffic = (struct traffic){.peer = PEER_NONE};
+    if (!call->succeeded || !mpi_abi.known)
+        return false;
+    traffic->communicator = communicators_find(comm);
+    return traffic->communicator != NULL;
+}
+
+/* The ways of counting that matter most stand here, to be inlined. */
+
+HOT struct traffic traffic_none(const struct call *call, mpi_handle comm)
+{
+    struct traffic traffic;
+    traffic_begin(call, comm, &traffic);
+    return traffic;
+}
+
+HOT struct traffic traffic_message(const struct call *call, mpi_count count, mpi_handle type, int dest, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (!traffic_begin(call, comm, &traffic) || dest == mpi_abi.proc_null)
+        return traffic;
+    traffic.bytes = traffic.volume_bytes = traffic_bytes(count, type);
+    traffic.peer = communicators_world_rank(traffic.communicator, dest);
+    return traffic;
+}
+
+HOT struct traffic traffic_bcast(const struct call *call, mpi_count count, mpi_handle type, int root, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
+        return traffic;
+    traffic.bytes = traffic_bytes(count, type);
+    traffic.volume_bytes = traffic_is_root(traffic.communicator, root) ? traffic.bytes : 0;
+    return traffic;
+}
+
+HOT struct traffic traffic_allreduce(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic.bytes = traffic.volume_bytes = traffic_bytes(count, type);
+    return traffic;
+}
+
+/* The others. */
+
 struct traffic traffic_receive(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm);
 struct traffic traffic_arrival(const struct call *call, struct mpi_arrival arrival, mpi_handle comm);
 
-struct traffic traffic_bcast(const struct call *call, mpi_count count, mpi_handle type, int root, mpi_handle comm);
 struct traffic traffic_reduce(const struct call *call, mpi_count count, mpi_handle type, int root, mpi_handle comm);
-struct traffic traffic_allreduce(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm);
 struct traffic traffic_reduce_scatter_block(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm);
 struct traffic traffic_reduce_scatter(const struct call *call, struct counts counts, mpi_handle type, mpi_handle comm);
 
@@ -46,8 +125,5 @@ struct traffic traffic_alltoallv(const struct call *call, const void *sendbuf, s
                                  struct counts recvcounts, mpi_handle recvtype, mpi_handle comm);
 struct traffic traffic_alltoallw(const struct call *call, const void *sendbuf, struct counts sendcounts, const void *sendtypes,
                                  struct counts recvcounts, const void *recvtypes, mpi_handle comm);
-
-/* count elements of a type, in bytes. The type must be a valid one. */
-uint64_t traffic_bytes(mpi_count count, mpi_handle type);
 
 #endif

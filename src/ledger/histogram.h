@@ -8,11 +8,11 @@ static inline unsigned histogram_bucket(uint64_t ns)
 {
     if (ns < (1u << HISTOGRAM_FIRST_OCTAVE))
         return 0;
-    unsigned octave = 63u - (unsigned)__builtin_clzll(ns);
+    unsigned octave = 63u ^ (unsigned)__builtin_clzll(ns); /* 63 - clz; as an exclusive or it is one instruction */
     if (octave > HISTOGRAM_LAST_OCTAVE)
         return HISTOGRAM_BUCKETS - 1;
-    unsigned part = (unsigned)(ns >> (octave - 3)) & (HISTOGRAM_SUB_BUCKETS - 1);
-    return 1 + (octave - HISTOGRAM_FIRST_OCTAVE) * HISTOGRAM_SUB_BUCKETS + part;
+    unsigned part = (unsigned)(ns >> (octave - 3)); /* 8 to 15 */
+    return octave * HISTOGRAM_SUB_BUCKETS + part + 1 - HISTOGRAM_SUB_BUCKETS * (HISTOGRAM_FIRST_OCTAVE + 1);
 }
 
 /* The least latency of a bucket, in nanoseconds. */

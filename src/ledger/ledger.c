@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,8 +24,17 @@ static pthread_mutex_t appending = PTHREAD_MUTEX_INITIALIZER;
 
 enum { GROWTH_BYTES = 4 * LEDGER_CHUNK_BYTES, LEAST_BYTES = LEDGER_HEADER_BYTES + 8 * LEDGER_CHUNK_BYTES };
 
+/* Beyond RLIMIT_FSIZE the kernel would send SIGXFSZ, which ends the job. */
+static bool exceeds_file_limit(size_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
+}
+
 static int grow_to(size_t bytes)
 {
+    if (exceeds_file_limit(bytes))
+        return EFBIG;
     int error = posix_fallocate(the_ledger.file, (off_t)the_ledger.file_bytes, (off_t)(bytes - the_ledger.file_bytes));
     if (!error)
         the_ledger.file_bytes = bytes;
@@ -45,6 +55,21 @@ static void write_header(struct ledger_header *header)
     memcpy(header->magic, LEDGER_MAGIC, sizeof header->magic);
 }
 
+/* A number that the job will not meet: it expects the lowest free ones for its own files. */
+static int out_of_the_way(int file)
+{
+    enum { HIGH = 1000, MARGIN = 24 };
+    struct rlimit limit;
+    int lowest = HIGH;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < HIGH + MARGIN)
+        lowest = limit.rlim_cur > 2 * MARGIN ? (int)limit.rlim_cur - MARGIN : 0;
+    int moved = fcntl(file, F_DUPFD_CLOEXEC, lowest);
+    if (moved < 0)
+        return file;
+    close(file);
+    return moved;
+}
+
 int ledger_open(const char *path, size_t limit_bytes)
 {
     size_t chunks = limit_bytes / LEDGER_CHUNK_BYTES;
@@ -55,6 +80,7 @@ int ledger_open(const char *path, size_t limit_bytes)
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0)
         return errno;
+    file = out_of_the_way(file);
     the_ledger.file = file;
     the_ledger.file_bytes = 0;
     int error = grow_to(LEDGER_HEADER_BYTES + GROWTH_BYTES);

@@ -10,12 +10,14 @@
 
 struct mpi_abi mpi_abi = {.kind = MPI_ABI_UNKNOWN, .name = "unknown", .err_other = 16, .thread_level_step = 1};
 struct mpi_queries mpi_query;
+static void *mpi_provider;
 
 static const struct mpi_abi OPEN_MPI = {
     .kind = MPI_ABI_OPEN_MPI,
     .name = "Open MPI",
     .known = true,
-    .handle_bytes = 8, /* handles are addresses of objects: filled in by resolve_open_mpi_handles */
+    .handle_bytes = 8,
+    .handle_mask = UINTPTR_MAX, /* handles are addresses of objects: filled in by resolve_open_mpi_handles */
     .in_place = (void *)1,
     .status_ignore = NULL,
     .proc_null = -2,
@@ -32,6 +34,7 @@ static const struct mpi_abi MPICH = {
     .name = "MPICH",
     .known = true,
     .handle_bytes = 4,
+    .handle_mask = UINT32_MAX,
     .comm_world = 0x44000000,
     .comm_self = 0x44000001,
     .comm_null = 0x04000000,
@@ -54,6 +57,7 @@ static const struct mpi_abi STANDARD = {
     .name = "MPI standard ABI",
     .known = true,
     .handle_bytes = 8,
+    .handle_mask = UINTPTR_MAX,
     .comm_world = 0x101,
     .comm_self = 0x102,
     .comm_null = 0x100,
@@ -126,8 +130,11 @@ static void resolve_queries(void *provider)
 #undef QUERY
 }
 
+
+
 void mpi_abi_detect(void *provider, const char *provider_path)
 {
+    mpi_provider = provider;
     resolve_queries(provider);
     if (speaks_the_standard_abi(provider, provider_path))
         mpi_abi = STANDARD;
@@ -136,6 +143,39 @@ void mpi_abi_detect(void *provider, const char *provider_path)
         resolve_open_mpi_handles(provider);
     } else if (dlsym(provider, "MPI_UNWEIGHTED")) /* a data symbol of the MPICH ABI alone */
         mpi_abi = MPICH;
+}
+
+/* Open MPI's predefined types are objects with these names; those of the standard ABI are small numbers; MPICH's carry their
+ * size in the handle (traffic.c). */
+static const char *const OPEN_MPI_TYPES[] = {
+    "ompi_mpi_byte",     "ompi_mpi_packed",         "ompi_mpi_char",        "ompi_mpi_signed_char", "ompi_mpi_unsigned_char",
+    "ompi_mpi_short",    "ompi_mpi_unsigned_short", "ompi_mpi_int",         "ompi_mpi_unsigned",    "ompi_mpi_long",
+    "ompi_mpi_unsigned_long", "ompi_mpi_long_long_int", "ompi_mpi_unsigned_long_long", "ompi_mpi_float", "ompi_mpi_double",
+    "ompi_mpi_long_double", "ompi_mpi_c_bool",      "ompi_mpi_int8_t",      "ompi_mpi_uint8_t",     "ompi_mpi_int16_t",
+    "ompi_mpi_uint16_t", "ompi_mpi_int32_t",        "ompi_mpi_uint32_t",    "ompi_mpi_int64_t",     "ompi_mpi_uint64_t",
+    "ompi_mpi_aint",     "ompi_mpi_offset",         "ompi_mpi_count",       "ompi_mpi_integer",     "ompi_mpi_real",
+    "ompi_mpi_dblprec",  "ompi_mpi_real4",          "ompi_mpi_real8",       "ompi_mpi_cplex",       "ompi_mpi_dblcplex",
+    "ompi_mpi_logical",  "ompi_mpi_character",      "ompi_mpi_float_int",   "ompi_mpi_double_int",  "ompi_mpi_2int",
+    "ompi_mpi_c_float_complex", "ompi_mpi_c_double_complex", NULL,
+};
+
+struct mpi_type_size mpi_type_sizes[MPI_TYPE_SIZES];
+
+static void learn_type(mpi_handle type)
+{
+    int bytes = 0;
+    struct mpi_type_size *slot = &mpi_type_sizes[mpi_type_slot(type)];
+    if (type && !slot->type && mpi_query.Type_size(type, &bytes) == MPI_SUCCESS && bytes >= 0)
+        *slot = (struct mpi_type_size){type, (uint64_t)bytes};
+}
+
+void mpi_abi_learn_types(void)
+{
+    if (mpi_abi.kind == MPI_ABI_OPEN_MPI)
+        for (const char *const *name = OPEN_MPI_TYPES; *name; name++)
+            learn_type(object_address(mpi_provider, *name));
+    if (mpi_abi.kind == MPI_ABI_STANDARD)
+        learn_type(mpi_abi.byte); /* the others are asked for: a number that a library does not know would be an error */
 }
 
 static int status_source(const void *status)

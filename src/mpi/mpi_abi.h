@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <string.h>
 
+/* On the path of every call: inlined whatever the compiler thinks of its size. */
+#define HOT static inline __attribute__((always_inline))
+
 typedef uintptr_t mpi_handle; /* any handle passed by value; bits above an int's 32 are not significant under MPICH */
 typedef int64_t mpi_count;    /* MPI_Count and MPI_Offset, in all known ABIs */
 typedef intptr_t mpi_aint;    /* MPI_Aint */
@@ -26,7 +29,8 @@ struct mpi_abi {
     enum mpi_abi_kind kind;
     const char *name;
     bool known;
-    size_t handle_bytes; /* of a handle in memory */
+    size_t handle_bytes;    /* of a handle in memory */
+    mpi_handle handle_mask; /* the bits of a register image that belong to the handle */
     mpi_handle comm_world, comm_self, comm_null, request_null, datatype_null, byte;
     void *in_place, *status_ignore; /* MPI_STATUSES_IGNORE is the same */
     int proc_null, any_source, root;
@@ -63,13 +67,31 @@ struct mpi_queries {
 extern struct mpi_abi mpi_abi;
 extern struct mpi_queries mpi_query; /* a member is NULL where the library lacks the function */
 
+/* Sizes of predefined datatypes, so that MPI need not be asked on every call: filled once MPI is initialized, by handle. Types
+ * that are missing here (derived ones above all, whose handles are used again) are asked for each time. */
+struct mpi_type_size {
+    mpi_handle type; /* 0: empty */
+    uint64_t bytes;
+};
+enum { MPI_TYPE_SIZES = 256 };
+extern struct mpi_type_size mpi_type_sizes[MPI_TYPE_SIZES];
+
+static inline unsigned mpi_type_slot(mpi_handle type)
+{
+    return (unsigned)((type * 0x9e3779b97f4a7c15ull) >> 56);
+}
+_Static_assert(MPI_TYPE_SIZES == 1 << 8, "mpi_type_slot takes eight bits");
+
+/* Fill the table above; to be called once, after MPI_Init. */
+void mpi_abi_learn_types(void);
+
 /* Find out which ABI the library behind `provider` (a dlopen handle) speaks, and resolve the queries. */
 void mpi_abi_detect(void *provider, const char *provider_path);
 
 /* A handle's bits that mean something, for comparing and hashing. */
 static inline mpi_handle mpi_handle_bits(mpi_handle handle)
 {
-    return mpi_abi.handle_bytes == 4 ? (uint32_t)handle : handle;
+    return handle & mpi_abi.handle_mask;
 }
 
 /* Handle number `index` of an array in memory. */

@@ -145,7 +145,7 @@ call_site provider_site_meet(const void *return_address)
     pthread_mutex_lock(&meeting);
     call_site site = classify(return_address);
     if (provider_count > 0) /* before any MPI is loaded there is nothing worth remembering */
-        __atomic_store_n(&provider_sites[(address ^ address >> 13) % SITES], address << 16 | site, __ATOMIC_RELAXED);
+        __atomic_store_n(&provider_sites[provider_site_slot(address)], address << 16 | site, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&meeting);
     return site;
 }

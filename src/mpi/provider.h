@@ -28,13 +28,17 @@ extern uint64_t provider_sites[SITES];
 
 call_site provider_site_meet(const void *return_address);
 
+static inline unsigned provider_site_slot(uint64_t address)
+{
+    return (unsigned)(address ^ address >> 13) % SITES;
+}
+
 static inline call_site provider_site(const void *return_address)
 {
     uint64_t address = (uint64_t)return_address;
-    uint64_t word = __atomic_load_n(&provider_sites[(address ^ address >> 13) % SITES], __ATOMIC_RELAXED);
-    if (__builtin_expect(word >> 16 == (address & 0xffffffffffff), 1))
-        return (call_site)(word & 0xffff);
-    return provider_site_meet(return_address);
+    uint64_t word = __atomic_load_n(&provider_sites[provider_site_slot(address)], __ATOMIC_RELAXED);
+    uint64_t difference = word ^ address << 16;
+    return __builtin_expect(difference <= 0xffff, 1) ? (call_site)difference : provider_site_meet(return_address);
 }
 
 /* The function `name` ("Allreduce") behind an entry, for callers of that provider: another PMPI tool's MPI_Allreduce where

@@ -40,18 +40,26 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* For an interpreter: the script, or the module after -m. */
-static const char *script_of(const char *arguments, size_t bytes)
+/* For an interpreter: the script without its ending, or the module after -m. */
+static bool script_of(const char *arguments, size_t bytes, char *name, size_t name_bytes)
 {
     for (const char *word = arguments + strlen(arguments) + 1; word < arguments + bytes; word += strlen(word) + 1) {
-        if (strcmp(word, "-m") == 0 && word + 3 < arguments + bytes)
-            return word + 3;
+        const char *next = word + strlen(word) + 1;
+        if (strcmp(word, "-m") == 0 && next < arguments + bytes)
+            return snprintf(name, name_bytes, "%.100s", next) > 0;
         if (strcmp(word, "-c") == 0)
-            return NULL;
-        if (word[0] != '-')
-            return word;
+            return false;
+        if (strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0)
+            word = next; /* these take an argument */
+        else if (word[0] != '-') {
+            snprintf(name, name_bytes, "%.100s", base_name(word));
+            char *ending = strrchr(name, '.');
+            if (ending && ending != name)
+                *ending = '\0';
+            return true;
+        }
     }
-    return NULL;
+    return false;
 }
 
 static bool is_interpreter(const char *name)
@@ -74,14 +82,8 @@ const char *provenance_program(void)
         return program;
     size_t bytes = read_arguments(getpid(), arguments, sizeof arguments);
     const char *name = base_name(arguments);
-    const char *script = is_interpreter(name) ? script_of(arguments, bytes) : NULL;
-    snprintf(program, sizeof program, "%.100s", *name ? name : "program");
-    if (script) {
-        snprintf(program, sizeof program, "%.100s", base_name(script));
-        char *ending = strrchr(program, '.');
-        if (ending && ending != program)
-            *ending = '\0';
-    }
+    if (!is_interpreter(name) || !script_of(arguments, bytes, program, sizeof program))
+        snprintf(program, sizeof program, "%.100s", *name ? name : "program");
     make_safe(program);
     return program;
 }

@@ -86,16 +86,30 @@ static int move_aside(const struct run_folder *folder, int world_rank)
     return error;
 }
 
-static bool name_files(struct run_folder *folder, int world_rank)
+static int name_ledger_elsewhere(struct run_folder *folder, int world_rank)
 {
-    bool fits = snprintf(folder->database, PATH_MAX, "%s/rank-%d.db", folder->path, world_rank) < PATH_MAX &&
-                snprintf(folder->ledger, PATH_MAX, "%s/rank-%d.ledger", folder->path, world_rank) < PATH_MAX;
-    if (!*settings.ledger)
-        return fits && snprintf(folder->ledger_file, PATH_MAX, "%s", folder->ledger) < PATH_MAX;
     char elsewhere[PATH_MAX];
-    return fits && expand(elsewhere, sizeof elsewhere, settings.ledger, world_rank) && make_folders(elsewhere) == 0 &&
-           snprintf(folder->ledger_file, PATH_MAX, "%s/commprof-%s-%s-rank-%d-%d.ledger", elsewhere, provenance_program(),
-                    provenance_job_id(), world_rank, (int)getpid()) < PATH_MAX;
+    if (!expand(elsewhere, sizeof elsewhere, settings.ledger, world_rank))
+        return ENAMETOOLONG;
+    int error = make_folders(elsewhere);
+    if (error) {
+        memcpy(folder->path, elsewhere, sizeof elsewhere);
+        return error;
+    }
+    int length = snprintf(folder->ledger_file, PATH_MAX, "%s/commprof-%s-%s-rank-%d-%d.ledger", elsewhere, provenance_program(),
+                          provenance_job_id(), world_rank, (int)getpid());
+    return length < PATH_MAX ? 0 : ENAMETOOLONG;
+}
+
+static int name_files(struct run_folder *folder, int world_rank)
+{
+    if (snprintf(folder->database, PATH_MAX, "%s/rank-%d.db", folder->path, world_rank) >= PATH_MAX ||
+        snprintf(folder->ledger, PATH_MAX, "%s/rank-%d.ledger", folder->path, world_rank) >= PATH_MAX)
+        return ENAMETOOLONG;
+    if (*settings.ledger)
+        return name_ledger_elsewhere(folder, world_rank);
+    memcpy(folder->ledger_file, folder->ledger, sizeof folder->ledger);
+    return 0;
 }
 
 int run_folder_open(struct run_folder *folder, int world_rank, bool spawned)
@@ -107,11 +121,9 @@ int run_folder_open(struct run_folder *folder, int world_rank, bool spawned)
     if (!fits)
         return ENAMETOOLONG;
     int error = make_folders(folder->path);
-    if (error)
-        return error;
-    if (!name_files(folder, world_rank))
-        return ENAMETOOLONG;
-    return move_aside(folder, world_rank);
+    if (!error)
+        error = name_files(folder, world_rank);
+    return error ? error : move_aside(folder, world_rank);
 }
 
 static bool lies_elsewhere(const struct run_folder *folder)

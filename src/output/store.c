@@ -8,9 +8,12 @@
 #include "sqlite.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 __asm__(".section .rodata\n"
@@ -241,7 +244,7 @@ static void store_everything(struct store *store, int64_t began_ns)
     store_rank(store, began_ns);
 }
 
-_Bool store_write(const struct ledger_header *ledger, const char *path, int64_t began_ns, char *why, size_t why_bytes)
+static _Bool write_aside_and_rename(const struct ledger_header *ledger, const char *path, int64_t began_ns, char *why, size_t why_bytes)
 {
     char aside[4096 + 8];
     snprintf(aside, sizeof aside, "%s.tmp", path);
@@ -274,4 +277,21 @@ failed:
         sqlite.close(store.database);
     unlink(aside);
     return false;
+}
+
+/* A database beyond RLIMIT_FSIZE must be an error and not the end of the job: SIGXFSZ is held back from this thread while we
+ * write, and taken out of the queue if it came. */
+_Bool store_write(const struct ledger_header *ledger, const char *path, int64_t began_ns, char *why, size_t why_bytes)
+{
+    static const struct timespec AT_ONCE;
+    sigset_t file_too_large, before, pending;
+    sigemptyset(&file_too_large);
+    sigaddset(&file_too_large, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &file_too_large, &before);
+    sigpending(&pending);
+    _Bool written = write_aside_and_rename(ledger, path, began_ns, why, why_bytes);
+    if (!sigismember(&pending, SIGXFSZ))
+        sigtimedwait(&file_too_large, NULL, &AT_ONCE);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return written;
 }

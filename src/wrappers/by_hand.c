@@ -45,8 +45,7 @@ static void account_receive(const struct call *call, const void *status, mpi_han
 }
 
 /* What a wrapper has to look at before the call is looked at between call_enter and call_start. */
-static inline __attribute__((always_inline)) void *enter_with_status(struct call *call, enum call_id id, call_site site, void *status,
-                                                                     struct own_status *ours)
+HOT void *enter_with_status(struct call *call, enum call_id id, call_site site, void *status, struct own_status *ours)
 {
     call_enter(call, id, site);
     return status_or(status, ours, call);

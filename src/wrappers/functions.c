@@ -12,7 +12,7 @@ static const char *const FUNCTION_NAMES[FUNCTION_COUNT] = {
 #undef PLAIN
 };
 
-void *function_targets[PROVIDERS_MAX][FUNCTION_COUNT][2];
+void *function_targets[FUNCTION_COUNT][2][PROVIDERS_MAX];
 
 /* Exporting a name makes a program's test for it (a weak reference, say) succeed though the library has no such function. */
 static int function_is_missing(void)
@@ -27,6 +27,6 @@ void *function_resolve(enum function function, enum entry entry, unsigned provid
         target = fallback_for(function);
     if (!target)
         return (void *)function_is_missing;
-    __atomic_store_n(&function_targets[provider][function][entry], target, __ATOMIC_RELAXED);
+    __atomic_store_n(&function_targets[function][entry][provider], target, __ATOMIC_RELAXED);
     return target;
 }

@@ -20,7 +20,7 @@ enum function {
     FUNCTION_COUNT
 };
 
-extern void *function_targets[PROVIDERS_MAX][FUNCTION_COUNT][2];
+extern void *function_targets[FUNCTION_COUNT][2][PROVIDERS_MAX];
 
 /* Slow half of function_target. Never NULL: a function that the library lacks is replaced by one that falls back on its int
  * form (fallback.h), or returns MPI_ERR_OTHER. */
@@ -28,7 +28,7 @@ void *function_resolve(enum function function, enum entry entry, unsigned provid
 
 static inline void *function_target(enum function function, enum entry entry, call_site site)
 {
-    void *target = __atomic_load_n(&function_targets[site_provider(site)][function][entry], __ATOMIC_RELAXED);
+    void *target = __atomic_load_n(&function_targets[function][entry][site_provider(site)], __ATOMIC_RELAXED);
     return __builtin_expect(target != NULL, 1) ? target : function_resolve(function, entry, site_provider(site));
 }
 

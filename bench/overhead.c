@@ -1,0 +1,270 @@
+/* What the profiler adds to a call, in nanoseconds: each function is called through its wrapper and directly in the MPI library,
+ * batch by batch in turn, within one process, so that both see the same machine. Run it with the profiler preloaded, on one
+ * rank; it works with any MPI. Everything happens on MPI_COMM_SELF, where a call is short and its overhead shows best.
+ *
+ *     overhead [rounds]             a table, with two bare readings of the processor's counter as the yardstick
+ *     overhead --count CALL N       call it N times and nothing else (for counting instructions)
+ */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { BATCH = 64, ROUNDS = 4000, SIZES_MAX = 1000 };
+
+static int (*real_Allreduce)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+static int (*real_Bcast)(void *, int, MPI_Datatype, int, MPI_Comm);
+static int (*real_Send)(const void *, int, MPI_Datatype, int, int, MPI_Comm);
+static int (*real_Recv)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
+static int (*real_Isend)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+static int (*real_Irecv)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+static int (*real_Wait)(MPI_Request *, MPI_Status *);
+static int (*real_Waitall)(int, MPI_Request *, MPI_Status *);
+static int (*real_Test)(MPI_Request *, int *, MPI_Status *);
+static int (*real_Iprobe)(int, int, MPI_Comm, int *, MPI_Status *);
+static int (*real_Barrier)(MPI_Comm);
+
+static char *out, *in;
+static MPI_Request requests[BATCH];
+static int flag, spread;
+
+/* With `spread`, sizes differ from call to call: 1 to SIZES_MAX bytes. */
+static int size_of(int i)
+{
+    static unsigned state = 1;
+    state = state * 1664525u + 1013904223u;
+    return spread ? 1 + (int)((state >> 8) % SIZES_MAX) : 8 + 0 * i;
+}
+
+static void post_receives(void)
+{
+    for (int i = 0; i < BATCH; i++)
+        real_Irecv(in, SIZES_MAX, MPI_BYTE, 0, 1, MPI_COMM_SELF, &requests[i]);
+}
+
+static void post_sends(void)
+{
+    for (int i = 0; i < BATCH; i++)
+        real_Isend(out, 8, MPI_BYTE, 0, 1, MPI_COMM_SELF, &requests[i]);
+}
+
+static void post_pairs(void)
+{
+    for (int i = 0; i < BATCH / 2; i++) {
+        MPI_Irecv(in, 8, MPI_BYTE, 0, 1, MPI_COMM_SELF, &requests[2 * i]);
+        MPI_Isend(out, 8, MPI_BYTE, 0, 1, MPI_COMM_SELF, &requests[2 * i + 1]);
+    }
+}
+
+static void receive_rest(void)
+{
+    for (int i = 0; i < BATCH; i++)
+        real_Recv(in, SIZES_MAX, MPI_BYTE, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    MPI_Waitall(BATCH, requests, MPI_STATUSES_IGNORE);
+}
+
+static void wait_all(void)
+{
+    real_Waitall(BATCH, requests, MPI_STATUSES_IGNORE);
+}
+
+/* What was started through a wrapper is completed through one, or the profiler would wait for it for ever. */
+static void send_and_wait(void)
+{
+    for (int i = 0; i < BATCH; i++)
+        real_Send(out, 8, MPI_BYTE, 0, 1, MPI_COMM_SELF);
+    MPI_Waitall(BATCH, requests, MPI_STATUSES_IGNORE);
+}
+
+static void nothing(void)
+{
+}
+
+#define BOTH(NAME, ...)                      \
+    static void wrapped_##NAME(int count)    \
+    {                                        \
+        for (int i = 0; i < count; i++)      \
+            MPI_##NAME(__VA_ARGS__);         \
+    }                                        \
+    static void direct_##NAME(int count)     \
+    {                                        \
+        for (int i = 0; i < count; i++)      \
+            real_##NAME(__VA_ARGS__);        \
+    }
+
+BOTH(Allreduce, out, in, size_of(i), MPI_BYTE, MPI_BOR, MPI_COMM_SELF)
+BOTH(Bcast, out, size_of(i), MPI_BYTE, 0, MPI_COMM_SELF)
+BOTH(Barrier, MPI_COMM_SELF)
+BOTH(Send, out, size_of(i), MPI_BYTE, 0, 1, MPI_COMM_SELF)
+BOTH(Recv, in, SIZES_MAX, MPI_BYTE, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE)
+BOTH(Isend, out, size_of(i), MPI_BYTE, 0, 1, MPI_COMM_SELF, &requests[i])
+BOTH(Irecv, in, SIZES_MAX, MPI_BYTE, 0, 1, MPI_COMM_SELF, &requests[i])
+BOTH(Wait, &requests[i], MPI_STATUS_IGNORE)
+BOTH(Test, &requests[0], &flag, MPI_STATUS_IGNORE)
+BOTH(Iprobe, 0, 2, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE)
+
+/* One call for the whole batch: its cost is divided by the number of requests. */
+static void wrapped_Waitall(int count)
+{
+    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+}
+
+static void direct_Waitall(int count)
+{
+    real_Waitall(count, requests, MPI_STATUSES_IGNORE);
+}
+
+static const struct subject {
+    const char *name;
+    int spread;
+    void (*before)(void);
+    void (*wrapped)(int);
+    void (*direct)(int);
+    void (*after)(void);
+} SUBJECTS[] = {
+    {"Allreduce", 0, nothing, wrapped_Allreduce, direct_Allreduce, nothing},
+    {"Allreduce, 1000 sizes", 1, nothing, wrapped_Allreduce, direct_Allreduce, nothing},
+    {"Bcast", 0, nothing, wrapped_Bcast, direct_Bcast, nothing},
+    {"Barrier", 0, nothing, wrapped_Barrier, direct_Barrier, nothing},
+    {"Send", 0, post_receives, wrapped_Send, direct_Send, wait_all},
+    {"Recv", 0, post_sends, wrapped_Recv, direct_Recv, wait_all},
+    {"Irecv", 0, nothing, wrapped_Irecv, direct_Irecv, send_and_wait},
+    {"Isend", 0, nothing, wrapped_Isend, direct_Isend, receive_rest},
+    {"Wait", 0, post_pairs, wrapped_Wait, direct_Wait, nothing},
+    {"Waitall, per request", 0, post_pairs, wrapped_Waitall, direct_Waitall, nothing},
+    {"Test, nothing there", 0, post_receives, wrapped_Test, direct_Test, send_and_wait},
+    {"Iprobe, nothing there", 0, nothing, wrapped_Iprobe, direct_Iprobe, nothing},
+};
+enum { SUBJECT_COUNT = sizeof SUBJECTS / sizeof SUBJECTS[0] };
+
+static double now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static void two_clock_reads(int count)
+{
+    for (int i = 0; i < count; i++) {
+#if defined(__x86_64__)
+        uint64_t first = __builtin_ia32_rdtsc();
+        __asm__ volatile("" : : "r"(first) : "memory");
+        uint64_t second = __builtin_ia32_rdtsc();
+#else
+        uint64_t first, second;
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(first) : : "memory");
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(second) : : "memory");
+#endif
+        __asm__ volatile("" : : "r"(second) : "memory");
+    }
+}
+
+static int ascending(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, ascending);
+    return values[count / 2];
+}
+
+static double timed(void (*run)(int), int count)
+{
+    double begin = now_ns();
+    run(count);
+    return (now_ns() - begin) / count;
+}
+
+static void measure(const struct subject *subject, int rounds)
+{
+    double *wrapped = malloc((size_t)rounds * sizeof *wrapped), *direct = malloc((size_t)rounds * sizeof *direct);
+    double *clocks = malloc((size_t)rounds * sizeof *clocks);
+    spread = subject->spread;
+    for (int i = 0; i < rounds; i++) {
+        subject->before();
+        direct[i] = timed(subject->direct, BATCH);
+        subject->after();
+        clocks[i] = timed(two_clock_reads, BATCH);
+        subject->before();
+        wrapped[i] = timed(subject->wrapped, BATCH);
+        subject->after();
+    }
+    double with = median(wrapped, rounds), without = median(direct, rounds), bare = median(clocks, rounds);
+    printf("%-24s %8.1f %8.1f %8.1f %8.1f %8.1f\n", subject->name, without, with, with - without, bare, with - without - bare);
+    free(wrapped);
+    free(direct);
+    free(clocks);
+}
+
+static void *library(void)
+{
+    static const char *const NAMES[] = {"libmpi.so.40", "libmpich.so.12", "libmpi.so.12", "libmpi_abi.so.1", "libmpi.so.0", NULL};
+    for (const char *const *name = NAMES; *name; name++) {
+        void *handle = dlopen(*name, RTLD_LAZY | RTLD_NOLOAD);
+        if (handle)
+            return handle;
+    }
+    fprintf(stderr, "overhead: no MPI library that it knows is loaded\n");
+    exit(1);
+}
+
+static void resolve(void)
+{
+    void *handle = library();
+#define REAL(NAME) real_##NAME = (__typeof__(real_##NAME))dlsym(handle, "PMPI_" #NAME)
+    REAL(Allreduce);
+    REAL(Bcast);
+    REAL(Send);
+    REAL(Recv);
+    REAL(Isend);
+    REAL(Irecv);
+    REAL(Wait);
+    REAL(Waitall);
+    REAL(Test);
+    REAL(Iprobe);
+    REAL(Barrier);
+}
+
+static int count_only(const char *name, long calls)
+{
+    for (int i = 0; i < SUBJECT_COUNT; i++) {
+        const struct subject *subject = &SUBJECTS[i];
+        if (strcmp(subject->name, name) != 0)
+            continue;
+        spread = subject->spread;
+        for (long done = 0; done < calls; done += BATCH) {
+            subject->before();
+            subject->wrapped(BATCH);
+            subject->after();
+        }
+        return 0;
+    }
+    fprintf(stderr, "overhead: no subject is called %s\n", name);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    resolve();
+    out = calloc(1, SIZES_MAX);
+    in = calloc(1, SIZES_MAX);
+    int result = 0;
+    if (argc == 4 && strcmp(argv[1], "--count") == 0)
+        result = count_only(argv[2], atol(argv[3]));
+    else {
+        int rounds = argc > 1 ? atoi(argv[1]) : ROUNDS;
+        printf("%-24s %8s %8s %8s %8s %8s\n", "ns per call (median)", "without", "with", "added", "2 clocks", "beyond");
+        for (int i = 0; i < SUBJECT_COUNT; i++)
+            measure(&SUBJECTS[i], rounds);
+    }
+    MPI_Finalize();
+    return result;
+}
