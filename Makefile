@@ -82,7 +82,7 @@ check-mpi: all ## the tests with real ranks alone
 
 .PHONY: bench
 bench: all ## what the profiler costs: nanoseconds, instructions and memory
-	bench/run.sh
+	$(PYTHON) bench/run.py
 
 .PHONY: lint
 lint: ## formatting and static checks, with the tools that are at hand

@@ -134,41 +134,10 @@ void call_switch(bool on)
 
 /* Accounting. */
 
-/* Count one event on this thread: a call, a completion, a poll. */
-HOT void count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns, uint64_t volume_bytes)
-{
-    struct ledger_cell *cell = cells_find(&thread->cells, bytes, key);
-    if (__builtin_expect(cell != NULL, 1))
-        cell_add(cell, duration_ns, volume_bytes);
-    else
-        ledger_count(&the_ledger.header->dropped_calls);
-}
-
-/* Count a message to or from a peer. */
-HOT void count_peer(struct thread *thread, int32_t peer, unsigned id, enum ledger_direction direction, uint64_t bytes, uint64_t time_ns)
-{
-    struct ledger_peer *row = peers_find(&thread->peers, peer_key(peer, id, direction));
-    if (__builtin_expect(row != NULL, 1))
-        peer_add(row, bytes, time_ns);
-    else
-        ledger_count(&the_ledger.header->dropped_calls);
-}
-
-void call_account(const struct call *call, struct traffic traffic)
-{
-    if (!call->thread || !call_counted[call->id])
-        return;
-    uint64_t duration_ns = call_duration_ns(call);
-    uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL);
-    count(call->thread, traffic.bytes, key, duration_ns, traffic.volume_bytes);
-    if (traffic.peer != PEER_NONE)
-        count_peer(call->thread, traffic.peer, call->id, LEDGER_SENT, traffic.bytes, duration_ns);
-}
-
 void call_account_simple(const struct call *call)
 {
     if (call->thread && call_counted[call->id])
-        count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL), call_duration_ns(call), 0);
+        call_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL), call_duration_ns(call), 0);
 }
 
 void call_account_made(const struct call *call, const void *newcomm, mpi_handle parent, bool has_parent, uint64_t tag)
@@ -184,7 +153,7 @@ void call_account_made(const struct call *call, const void *newcomm, mpi_handle 
 void call_account_poll(const struct call *call)
 {
     if (call->thread && call_counted[call->id])
-        count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_POLL), call_duration_ns(call), 0);
+        call_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_POLL), call_duration_ns(call), 0);
 }
 
 void call_account_arrival(const struct call *call, struct mpi_arrival arrival, struct communicator *communicator)
@@ -193,7 +162,7 @@ void call_account_arrival(const struct call *call, struct mpi_arrival arrival, s
         return;
     int32_t peer = communicators_world_rank(communicator, arrival.source);
     if (peer != PEER_NONE)
-        count_peer(call->thread, peer, call->id, LEDGER_RECEIVED, arrival.bytes, call_duration_ns(call));
+        call_count_peer(call->thread, peer, call->id, LEDGER_RECEIVED, arrival.bytes, call_duration_ns(call));
 }
 
 static void track(const struct call *call, struct traffic traffic, const void *request, unsigned flags)
@@ -252,10 +221,10 @@ static void count_completion(struct thread *thread, const struct request *done, 
     cell->blocked_ns += clock_duration_ns(done->blocked_ticks + blocked_ticks);
     cell_add(cell, completion_ns, done->volume_bytes);
     if (done->peer != PEER_NONE && done->flags & REQUEST_PERSISTENT) /* a nonblocking send was counted when it was posted */
-        count_peer(thread, done->peer, done->call, LEDGER_SENT, done->bytes, completion_ns);
+        call_count_peer(thread, done->peer, done->call, LEDGER_SENT, done->bytes, completion_ns);
     int32_t source = arrival.cancelled ? PEER_NONE : communicators_world_rank(done->communicator, arrival.source);
     if (source != PEER_NONE)
-        count_peer(thread, source, done->call, LEDGER_RECEIVED, arrival.bytes, completion_ns);
+        call_count_peer(thread, source, done->call, LEDGER_RECEIVED, arrival.bytes, completion_ns);
 }
 
 void call_account_completed(const struct call *call, mpi_handle handle, const void *status)

@@ -127,8 +127,37 @@ HOT uint64_t call_duration_ns(const struct call *call)
     return ns + !ns;
 }
 
+/* Count one event on this thread: a call, a completion, a poll. */
+HOT void call_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns, uint64_t volume_bytes)
+{
+    struct ledger_cell *cell = cells_find(&thread->cells, bytes, key);
+    if (__builtin_expect(cell != NULL, 1))
+        cell_add(cell, duration_ns, volume_bytes);
+    else
+        ledger_count(&the_ledger.header->dropped_calls);
+}
+
+/* Count a message to or from a peer. */
+HOT void call_count_peer(struct thread *thread, int32_t peer, unsigned id, enum ledger_direction direction, uint64_t bytes, uint64_t time_ns)
+{
+    struct ledger_peer *row = peers_find(&thread->peers, peer_key(peer, id, direction));
+    if (__builtin_expect(row != NULL, 1))
+        peer_add(row, bytes, time_ns);
+    else
+        ledger_count(&the_ledger.header->dropped_calls);
+}
+
 /* Account a finished call: itself, and the message it sent if it has a peer. */
-void call_account(const struct call *call, struct traffic traffic);
+HOT void call_account(const struct call *call, struct traffic traffic)
+{
+    if (!call->thread || !call_counted[call->id])
+        return;
+    uint64_t duration_ns = call_duration_ns(call);
+    uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL);
+    call_count(call->thread, traffic.bytes, key, duration_ns, traffic.volume_bytes);
+    if (traffic.peer != PEER_NONE)
+        call_count_peer(call->thread, traffic.peer, call->id, LEDGER_SENT, traffic.bytes, duration_ns);
+}
 
 /* The same for a call without communicator and bytes. */
 void call_account_simple(const struct call *call);

@@ -94,10 +94,11 @@ HOT unsigned communicators_slot(struct communicator *communicator)
     return communicator->slot ? communicator->slot : communicators_enter(communicator);
 }
 
-/* The world rank of a peer, given by its rank in the communicator. */
+/* The world rank of a peer, given by its rank in the communicator. Special values (MPI_PROC_NULL, MPI_ANY_SOURCE) are negative
+ * in every ABI. */
 HOT int32_t communicators_world_rank(const struct communicator *communicator, int peer)
 {
-    if (!communicator || peer == mpi_abi.proc_null || peer < 0)
+    if (!communicator || peer < 0)
         return PEER_NONE;
     if (!communicator->peer_world_ranks)
         return peer;

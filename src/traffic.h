@@ -31,11 +31,11 @@ HOT uint64_t traffic_bytes(mpi_count count, mpi_handle type)
     mpi_handle bits = mpi_handle_bits(type);
     if (count <= 0)
         return 0;
+    const struct mpi_type_size *known = &mpi_type_sizes[mpi_type_slot(bits)];
+    if (known->type == bits)
+        return (uint64_t)count * known->bytes;
     if (traffic_mpich_predefined(bits))
         return (uint64_t)count * (bits >> 8 & 0xff);
-    const struct mpi_type_size *known = &mpi_type_sizes[mpi_type_slot(bits)];
-    if (__builtin_expect(known->type == bits, 1))
-        return (uint64_t)count * known->bytes;
     return bits == mpi_abi.datatype_null ? 0 : (uint64_t)count * traffic_asked_size(type);
 }
 
@@ -72,7 +72,7 @@ HOT struct traffic traffic_none(const struct call *call, mpi_handle comm)
 HOT struct traffic traffic_message(const struct call *call, mpi_count count, mpi_handle type, int dest, mpi_handle comm)
 {
     struct traffic traffic;
-    if (!traffic_begin(call, comm, &traffic) || dest == mpi_abi.proc_null)
+    if (!traffic_begin(call, comm, &traffic) || dest < 0) /* MPI_PROC_NULL */
         return traffic;
     traffic.bytes = traffic.volume_bytes = traffic_bytes(count, type);
     traffic.peer = communicators_world_rank(traffic.communicator, dest);

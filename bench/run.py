@@ -1,0 +1,118 @@
+"""What the profiler costs, measured in one go: `make bench` prints the tables of docs/OVERHEAD.md.
+
+Everything is taken with and without the profiler in turn, so that both see the same machine: nanoseconds per call inside one
+process (bench/overhead.c), instructions per call (callgrind, where valgrind is at hand), resident memory, and the time from
+start to end of a program that only initializes and finalizes MPI.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "bench"
+LIBRARY = ROOT / "build" / "lib" / "libcommprof.so"
+LIBRARIES = ("openmpi", "mpich")
+COUNTED = ("Allreduce", "Bcast", "Barrier", "Send", "Recv", "Iprobe, nothing there")
+
+
+def environment(run: Path | None) -> dict[str, str]:
+    """The process's environment: with the profiler preloaded if there is a run folder."""
+    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", COMMPROF_QUIET="1")
+    if run is not None:
+        env.update(LD_PRELOAD=str(LIBRARY), COMMPROF_OUTPUT=str(run))
+    return env
+
+
+def compile_program(name: str, mpi: str) -> Path:
+    program = BUILD / f"{name}.{mpi}"
+    subprocess.run([f"mpicc.{mpi}", "-w", "-O2", str(ROOT / "bench" / f"{name}.c"), "-o", str(program), "-ldl"], check=True)
+    return program
+
+
+def output_of(command: list[str], run: Path | None, **more: str) -> str:
+    result = subprocess.run(command, env={**environment(run), **more}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if result.returncode != 0:
+        sys.exit(f"bench: {' '.join(command)} failed: {result.stderr.strip()}")
+    return result.stdout + result.stderr
+
+
+def nanoseconds(mpi: str, run: Path) -> str:
+    lines = output_of([str(compile_program("overhead", mpi)), "3000"], run).splitlines()
+    return "\n".join(line for line in lines if re.search(r"\d\.\d|median", line))
+
+
+def instructions(program: Path, name: str, calls: int, run: Path | None) -> int:
+    valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    text = output_of([*valgrind, str(program), "--count", name, str(calls)], run, COMMPROF_CLOCK="counter")
+    return int(re.search(r"Collected : (\d+)", text).group(1))
+
+
+def added_instructions(program: Path, name: str, run: Path) -> float:
+    """Per call, from runs of two lengths: what start and end need cancels out."""
+    few, many = 6400, 64000
+    with_profiler = instructions(program, name, many, run) - instructions(program, name, few, run)
+    without = instructions(program, name, many, None) - instructions(program, name, few, None)
+    return (with_profiler - without) / (many - few)
+
+
+def start_to_end_ms(program: Path, run: Path) -> tuple[float, float]:
+    """Median wall time of the program without and with the profiler, taken in turn."""
+    taken: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(15):
+        for profiled in (False, True):
+            begin = time.monotonic()
+            output_of([str(program)], run if profiled else None)
+            taken[profiled].append((time.monotonic() - begin) * 1e3)
+    return statistics.median(taken[False]), statistics.median(taken[True])
+
+
+def stored_costs(run: Path) -> tuple[float, float, float]:
+    """What the profiler says of itself in the last run: start and end in milliseconds, a call in nanoseconds."""
+    with sqlite3.connect(run / "rank-0.db") as database:
+        row = database.execute("SELECT cost_init_ns / 1e6, cost_finalize_ns / 1e6, cost_per_call_ps / 1e3 FROM rank").fetchone()
+    return row
+
+
+def report(mpi: str, folder: Path) -> None:
+    run = folder / mpi
+    print(f"\n## {mpi}\n")
+    print(nanoseconds(mpi, run))
+    overhead = BUILD / f"overhead.{mpi}"
+    if shutil.which("valgrind"):
+        print("\ninstructions added per call (callgrind)")
+        for name in COUNTED:
+            print(f"{name:24} {added_instructions(overhead, name, run):8.0f}")
+    else:
+        print("\ninstructions: valgrind is not installed")
+    memory = compile_program("memory", mpi)
+    without_kb, with_kb = int(output_of([str(memory)], None)), int(output_of([str(memory)], run))
+    print(f"\nresident memory of a rank, 100 sizes in 4 calls: {without_kb} kB without, {with_kb} kB with, {with_kb - without_kb} kB added")
+    print(f"the database it leaves: {(run / 'rank-0.db').stat().st_size / 1000:.0f} kB")
+    without_ms, with_ms = start_to_end_ms(memory, run)
+    print(f"start to end: {without_ms:.1f} ms without, {with_ms:.1f} ms with, {with_ms - without_ms:.1f} ms added (medians of 15, in turn)")
+    init_ms, finalize_ms, call_ns = stored_costs(run)
+    print(f"the profiler's own account of it: {init_ms:.1f} ms at start, {finalize_ms:.1f} ms at end, {call_ns:.0f} ns a call")
+
+
+def main() -> None:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for mpi in LIBRARIES:
+            if shutil.which(f"mpicc.{mpi}"):
+                report(mpi, Path(folder))
+            else:
+                print(f"bench: mpicc.{mpi} is not installed, skipped", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
