@@ -266,7 +266,7 @@ static void store(int64_t began_ns)
     char why[512];
     if (store_write(the_ledger.header, folder.database, began_ns, why, sizeof why)) {
         run_folder_unlink_ledger(&folder);
-        ledger_close(true);
+        ledger_remove();
     } else if (speaks_for_the_node())
         runtime_say("cannot write %s: %s; the ledger %s stays and can be read as well", folder.database, why, folder.ledger_file);
 }

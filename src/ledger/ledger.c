@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct ledger the_ledger = {.file = -1};
+struct ledger the_ledger;
 
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t appending = PTHREAD_MUTEX_INITIALIZER;
@@ -31,11 +31,11 @@ static bool exceeds_file_limit(size_t bytes)
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
 }
 
-static int grow_to(size_t bytes)
+static int grow_file(int file, size_t bytes)
 {
     if (exceeds_file_limit(bytes))
         return EFBIG;
-    int error = posix_fallocate(the_ledger.file, (off_t)the_ledger.file_bytes, (off_t)(bytes - the_ledger.file_bytes));
+    int error = posix_fallocate(file, (off_t)the_ledger.file_bytes, (off_t)(bytes - the_ledger.file_bytes));
     if (!error)
         the_ledger.file_bytes = bytes;
     return error;
@@ -55,68 +55,64 @@ static void write_header(struct ledger_header *header)
     memcpy(header->magic, LEDGER_MAGIC, sizeof header->magic);
 }
 
-/* A number that the job will not meet: it expects the lowest free ones for its own files. */
-static int out_of_the_way(int file)
-{
-    enum { HIGH = 1000, MARGIN = 24 };
-    struct rlimit limit;
-    int lowest = HIGH;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < HIGH + MARGIN)
-        lowest = limit.rlim_cur > 2 * MARGIN ? (int)limit.rlim_cur - MARGIN : 0;
-    int moved = fcntl(file, F_DUPFD_CLOEXEC, lowest);
-    if (moved < 0)
-        return file;
-    close(file);
-    return moved;
-}
-
 int ledger_open(const char *path, size_t limit_bytes)
 {
     size_t chunks = limit_bytes / LEDGER_CHUNK_BYTES;
     size_t limit = LEDGER_HEADER_BYTES + chunks * LEDGER_CHUNK_BYTES;
     if (limit < LEAST_BYTES)
         limit = LEAST_BYTES;
+    if (strlen(path) >= sizeof the_ledger.path)
+        return ENAMETOOLONG;
 
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0)
         return errno;
-    file = out_of_the_way(file);
-    the_ledger.file = file;
+    struct stat created;
+    void *memory = MAP_FAILED;
     the_ledger.file_bytes = 0;
-    int error = grow_to(LEDGER_HEADER_BYTES + GROWTH_BYTES);
-    if (error)
-        goto remove_file;
-    void *memory = mmap(NULL, limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
-    if (memory == MAP_FAILED) {
+    int error = grow_file(file, LEDGER_HEADER_BYTES + GROWTH_BYTES);
+    if (!error && fstat(file, &created) != 0)
         error = errno;
-        goto remove_file;
+    if (!error)
+        memory = mmap(NULL, limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (!error && memory == MAP_FAILED)
+        error = errno;
+    close(file);
+    if (error) {
+        unlink(path);
+        return error;
     }
     the_ledger.limit_bytes = limit;
-    snprintf(the_ledger.path, sizeof the_ledger.path, "%s", path);
+    the_ledger.device = created.st_dev;
+    the_ledger.inode = created.st_ino;
+    memcpy(the_ledger.path, path, strlen(path) + 1);
     write_header(memory);
     the_ledger.header = memory;
     return 0;
-
-remove_file:
-    unlink(path);
-    close(file);
-    the_ledger.file = -1;
-    return error;
 }
 
-static bool path_is_still_ours(void)
+static bool is_ours(const struct stat *there)
 {
-    struct stat ours, there;
-    return fstat(the_ledger.file, &ours) == 0 && stat(the_ledger.path, &there) == 0 && ours.st_ino == there.st_ino &&
-           ours.st_dev == there.st_dev;
+    return there->st_ino == the_ledger.inode && there->st_dev == the_ledger.device;
 }
 
-void ledger_close(bool remove)
+void ledger_remove(void)
 {
-    if (remove && path_is_still_ours())
+    struct stat there;
+    if (stat(the_ledger.path, &there) == 0 && is_ours(&there))
         unlink(the_ledger.path);
-    close(the_ledger.file);
-    the_ledger.file = -1;
+}
+
+/* The file is opened for the moment of growing only; a job that counts its descriptors never meets ours. */
+static int grow_to(size_t bytes)
+{
+    struct stat there;
+    int file = open(the_ledger.path, O_RDWR | O_CLOEXEC);
+    if (file < 0)
+        return errno;
+    int error = fstat(file, &there) == 0 && is_ours(&there) ? grow_file(file, bytes) : ENOENT;
+    close(file);
+    return error;
 }
 
 static bool room_for(uint32_t chunk_count)

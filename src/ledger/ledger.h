@@ -1,6 +1,6 @@
 /* The ledger: the file in which a process keeps what it has measured (ledger_format.h), mapped into memory.
  *
- * There is one ledger a process, `the_ledger`. It is opened once, grows by chunks up to its limit, and is closed once. The
+ * There is one ledger a process, `the_ledger`. It is opened once and grows by chunks up to its limit. The
  * functions here are the slow half (a few calls per communicator, thread or kilobyte of new cells); what the hot path does
  * with the chunks is in cells.h and peers.h. */
 #ifndef COMMPROF_LEDGER_H
@@ -11,22 +11,25 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct ledger {
     struct ledger_header *header; /* NULL: not open */
     size_t limit_bytes;           /* how much address space is mapped, and how far the file may grow */
     size_t file_bytes;            /* how far it has grown */
-    int file;
+    dev_t device; /* the file's identity: its path may be taken by another one */
+    ino_t inode;
     char path[PATH_MAX];
 };
 extern struct ledger the_ledger;
 
-/* Create the file `path` (which must not exist) and map it; it may grow up to limit_bytes. Returns 0 or an errno. */
+/* Create the file `path` (absolute, for the job may change its directory; it must not exist) and map it; it may grow up to
+ * limit_bytes. Returns 0 or an errno. No file descriptor stays open. */
 int ledger_open(const char *path, size_t limit_bytes);
 
-/* Close the file and, where `remove` says so, delete it (only if it is still ours: somebody may have moved it aside). The
- * memory stays mapped: a thread of the job may be at the end of its last call. */
-void ledger_close(bool remove);
+/* Delete the file, if it is still the one at its path (somebody may have moved it aside). The memory stays mapped: a thread of
+ * the job may be at the end of its last call. */
+void ledger_remove(void);
 
 /* A fresh chunk, or NULL when the limit or the disk is full. Threads may call it at the same time. */
 struct ledger_chunk *ledger_chunk(enum ledger_kind kind, uint32_t entry_bytes, uint32_t thread);

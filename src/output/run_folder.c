@@ -65,6 +65,17 @@ static bool exists(const char *path)
     return lstat(path, &there) == 0;
 }
 
+/* The job may change its working directory before the end. */
+static int make_absolute(char path[PATH_MAX])
+{
+    char *absolute = realpath(path, NULL);
+    if (!absolute)
+        return errno;
+    int length = snprintf(path, PATH_MAX, "%s", absolute);
+    free(absolute);
+    return length < PATH_MAX ? 0 : ENAMETOOLONG;
+}
+
 static int move_aside(const struct run_folder *folder, int world_rank)
 {
     if (!exists(folder->database) && !exists(folder->ledger))
@@ -96,6 +107,9 @@ static int name_ledger_elsewhere(struct run_folder *folder, int world_rank)
         memcpy(folder->path, elsewhere, sizeof elsewhere);
         return error;
     }
+    error = make_absolute(elsewhere);
+    if (error)
+        return error;
     int length = snprintf(folder->ledger_file, PATH_MAX, "%s/commprof-%s-%s-rank-%d-%d.ledger", elsewhere, provenance_program(),
                           provenance_job_id(), world_rank, (int)getpid());
     return length < PATH_MAX ? 0 : ENAMETOOLONG;
@@ -121,6 +135,8 @@ int run_folder_open(struct run_folder *folder, int world_rank, bool spawned)
     if (!fits)
         return ENAMETOOLONG;
     int error = make_folders(folder->path);
+    if (!error)
+        error = make_absolute(folder->path);
     if (!error)
         error = name_files(folder, world_rank);
     return error ? error : move_aside(folder, world_rank);

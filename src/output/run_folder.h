@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 struct run_folder {
-    char path[PATH_MAX];
+    char path[PATH_MAX];     /* absolute, like the others */
     char database[PATH_MAX]; /* rank-<n>.db */
     char ledger[PATH_MAX];   /* rank-<n>.ledger: the file, or a link to it where the ledger lies elsewhere */
     char ledger_file[PATH_MAX];
