@@ -182,7 +182,7 @@ static void track(const struct call *call, struct traffic traffic, const void *r
         .flags = (uint16_t)flags,
     };
     if (entry.communicator)
-        __atomic_add_fetch(&entry.communicator->pending, 1, __ATOMIC_RELAXED);
+        communicators_hold(entry.communicator);
     if (requests_track(handle, &entry))
         return;
     ledger_count(&the_ledger.header->untracked_requests);

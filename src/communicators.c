@@ -6,7 +6,7 @@
  *
  * The index from handles is read without a lock. It is only ever replaced by a larger one; the old ones are kept, since a
  * reader may still be in them (their sizes double: together they are no larger than the last). A handle that was freed keeps
- * its place with no communicator behind it, MPI will hand it out again. */
+ * its place with no communicator behind it, until MPI hands it out again or another handle on the same way takes the place. */
 #include "communicators.h"
 
 #include "ledger/ledger.h"
@@ -25,7 +25,6 @@ static uint64_t index_used;
 static unsigned slots_used;
 static mpi_handle world_group;
 static bool has_world_group;
-static int world_size;
 
 /* How many communicators of each kind were made: an open hash table from seed to count. */
 static struct ordinal {
@@ -59,48 +58,53 @@ uint64_t communicators_tag(const char *text)
 
 /* The index. */
 
-static void index_put(struct communicator_index *index, mpi_handle bits, struct communicator *communicator)
+/* Where a handle stands; else a dead place on its way; else the empty one at the end of it. */
+static uint64_t index_place(const struct communicator_index *index, mpi_handle bits)
 {
-    uint64_t at = communicators_hash(bits);
-    while (index->slots[at & index->mask].handle != 0 && index->slots[at & index->mask].handle != bits)
-        at++;
-    __atomic_store_n(&index->slots[at & index->mask].communicator, communicator, __ATOMIC_RELEASE);
-    __atomic_store_n(&index->slots[at & index->mask].handle, bits, __ATOMIC_RELEASE);
+    uint64_t at = communicators_hash(bits), dead = UINT64_MAX;
+    for (; index->slots[at & index->mask].handle != 0; at++) {
+        if (index->slots[at & index->mask].handle == bits)
+            return at;
+        if (dead == UINT64_MAX && !index->slots[at & index->mask].communicator)
+            dead = at;
+    }
+    return dead == UINT64_MAX ? at : dead;
 }
 
-static bool index_holds(const struct communicator_index *index, mpi_handle bits)
+static void index_put(struct communicator_index *index, mpi_handle bits, struct communicator *communicator)
 {
-    uint64_t at = communicators_hash(bits);
-    while (index->slots[at & index->mask].handle != 0 && index->slots[at & index->mask].handle != bits)
-        at++;
-    return index->slots[at & index->mask].handle == bits;
+    uint64_t at = index_place(index, bits);
+    __atomic_store_n(&index->slots[at & index->mask].communicator, communicator, __ATOMIC_RELEASE);
+    __atomic_store_n(&index->slots[at & index->mask].handle, bits, __ATOMIC_RELEASE);
 }
 
 static bool index_grow(void)
 {
     struct communicator_index *old = communicator_index;
-    uint64_t live = 0;
-    for (uint64_t i = 0; i <= old->mask; i++)
-        live += old->slots[i].communicator != NULL;
-    uint64_t size = FIRST_INDEX;
-    while (size < 4 * (live + 1))
-        size *= 2;
+    uint64_t size = old->mask ? 2 * (old->mask + 1) : FIRST_INDEX;
     struct communicator_index *larger = calloc(1, sizeof *larger + size * sizeof larger->slots[0]);
     if (!larger)
         return false;
     larger->mask = size - 1;
-    index_used = live;
+    index_used = 0;
     for (uint64_t i = 0; i <= old->mask; i++)
-        if (old->slots[i].communicator)
+        if (old->slots[i].communicator) {
             index_put(larger, old->slots[i].handle, old->slots[i].communicator);
+            index_used++;
+        }
     __atomic_store_n(&communicator_index, larger, __ATOMIC_RELEASE);
     return true;
+}
+
+static bool index_takes_empty_place(mpi_handle bits)
+{
+    return communicator_index->slots[index_place(communicator_index, bits) & communicator_index->mask].handle == 0;
 }
 
 static void index_insert(struct communicator *communicator)
 {
     mpi_handle bits = mpi_handle_bits(communicator->handle);
-    if (!index_holds(communicator_index, bits)) {
+    if (index_takes_empty_place(bits)) {
         if (2 * (index_used + 1) > communicator_index->mask && !index_grow())
             return;
         index_used++;
@@ -148,13 +152,21 @@ static bool ordinals_grow(void)
 
 static uint32_t next_ordinal(uint64_t seed)
 {
-    seed |= 1; /* 0 means empty */
-    if ((!ordinals || 2 * ordinals_used > ordinals_mask) && (ordinals_used >= ORDINALS_MAX || !ordinals_grow()))
-        return UINT32_MAX;
+    static uint32_t beyond; /* kinds that the table has no room for count together */
+    seed |= 1;              /* 0 means empty */
+    if (!ordinals && !ordinals_grow())
+        return beyond++;
     struct ordinal *ordinal = ordinal_place(seed);
-    ordinals_used += ordinal->seed == 0;
-    ordinal->seed = seed;
-    return ordinal->count++;
+    if (ordinal->seed == seed)
+        return ordinal->count++;
+    if (2 * ordinals_used > ordinals_mask) {
+        if (ordinals_used >= ORDINALS_MAX || !ordinals_grow())
+            return beyond++;
+        ordinal = ordinal_place(seed);
+    }
+    ordinals_used++;
+    *ordinal = (struct ordinal){seed, 1};
+    return 0;
 }
 
 /* Membership. */
@@ -238,6 +250,7 @@ static struct communicator *describe(mpi_handle handle)
     fresh->comm_rank = rank;
     fresh->remote_size = remote_size;
     fresh->is_inter = inter;
+    fresh->references = 1;
     return fresh;
 }
 
@@ -304,6 +317,20 @@ static void make_predefined(mpi_handle handle, uint64_t identity, const char *na
     snprintf(fresh->name, sizeof fresh->name, "%s", name);
 }
 
+static void make_world(void)
+{
+    make_predefined(mpi_abi.comm_world, WORLD_IDENTITY, "MPI_COMM_WORLD");
+    make_predefined(mpi_abi.comm_self, SELF_IDENTITY, "MPI_COMM_SELF");
+}
+
+void communicators_add_world(void)
+{
+    pthread_mutex_lock(&registering);
+    if (has_world_group)
+        make_world();
+    pthread_mutex_unlock(&registering);
+}
+
 bool communicators_begin(mpi_handle group, bool has_world)
 {
     if (!mpi_abi.known)
@@ -313,11 +340,9 @@ bool communicators_begin(mpi_handle group, bool has_world)
     if (has_world && mpi_query.Comm_group(mpi_abi.comm_world, &memory) == MPI_SUCCESS)
         group = mpi_handle_load(&memory, 0);
     world_group = group;
-    has_world_group = mpi_query.Group_size(group, &world_size) == MPI_SUCCESS;
-    if (has_world) {
-        make_predefined(mpi_abi.comm_world, WORLD_IDENTITY, "MPI_COMM_WORLD");
-        make_predefined(mpi_abi.comm_self, SELF_IDENTITY, "MPI_COMM_SELF");
-    }
+    has_world_group = group != 0;
+    if (has_world_group && has_world)
+        make_world();
     pthread_mutex_unlock(&registering);
     return has_world_group;
 }
@@ -348,11 +373,9 @@ static void forget(mpi_handle bits)
     if (!gone)
         return;
     index_put(communicator_index, bits, NULL);
-    gone->freed = true;
     if (gone->entry)
         gone->entry->flags |= LEDGER_COMMUNICATOR_FREED;
-    if (__atomic_load_n(&gone->pending, __ATOMIC_ACQUIRE) == 0)
-        destroy(gone);
+    communicators_release(gone);
 }
 
 void communicators_made(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag)
@@ -384,6 +407,7 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
     struct communicator *fresh = model ? calloc(1, sizeof *fresh) : NULL;
     if (fresh) {
         *fresh = (struct communicator){.handle = handle,
+                                       .references = 1,
                                        .size = model->size,
                                        .remote_size = model->remote_size,
                                        .comm_rank = model->comm_rank,
@@ -431,13 +455,15 @@ void communicators_freed(mpi_handle handle)
     pthread_mutex_unlock(&registering);
 }
 
+void communicators_hold(struct communicator *communicator)
+{
+    __atomic_add_fetch(&communicator->references, 1, __ATOMIC_RELAXED);
+}
+
 void communicators_release(struct communicator *communicator)
 {
-    if (__atomic_sub_fetch(&communicator->pending, 1, __ATOMIC_ACQ_REL) > 0 || !communicator->freed)
-        return;
-    pthread_mutex_lock(&registering);
-    destroy(communicator);
-    pthread_mutex_unlock(&registering);
+    if (__atomic_sub_fetch(&communicator->references, 1, __ATOMIC_ACQ_REL) == 0)
+        destroy(communicator);
 }
 
 /* The local group's world ranks, for the ledger: of an inter-communicator only the remote ones are kept. */

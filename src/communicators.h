@@ -19,11 +19,10 @@ struct communicator {
     uint64_t identity, parent_identity;
     int size, remote_size, comm_rank;
     bool is_inter;
-    bool freed;
     uint16_t slot; /* number in the ledger; 0: nothing counted on it yet */
     uint16_t constructor;
     uint32_t ordinal;
-    uint32_t pending;          /* tracked receives that still need the world ranks */
+    uint32_t references;       /* the registry's, and one for each tracked receive that still needs the world ranks */
     int32_t *peer_world_ranks; /* of the remote group if inter, else of the group; NULL: the same number */
     struct ledger_communicator *entry;
     char name[128];
@@ -32,6 +31,9 @@ struct communicator {
 /* Learn MPI_COMM_WORLD's membership, the world that all ranks are counted in. `world_group` may be NULL where the job has only
  * sessions: then pass the group of the process set mpi://WORLD. Returns false where MPI could not say. */
 bool communicators_begin(mpi_handle world_group, bool has_world);
+
+/* MPI_Init comes after a session: from now on there are MPI_COMM_WORLD and MPI_COMM_SELF as well. */
+void communicators_add_world(void);
 
 /* Give back what was taken from MPI; to be called before MPI ends. */
 void communicators_end(void);
@@ -49,7 +51,8 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
 void communicators_named(mpi_handle handle, const char *name);
 void communicators_freed(mpi_handle handle);
 
-/* A receive that was tracked on a communicator is done with it. */
+/* A receive is tracked on a communicator, and is done with it: until then its world ranks are kept, even if it is freed. */
+void communicators_hold(struct communicator *communicator);
 void communicators_release(struct communicator *communicator);
 
 /* Slow halves of the functions below. */

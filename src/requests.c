@@ -6,7 +6,12 @@
  *     slot.handle:   EMPTY -> BUSY -> handle -> BUSY -> EMPTY
  *
  * Where MPI is used by one thread at a time these are plain stores; only under MPI_THREAD_MULTIPLE are they compare-and-swap.
- * Nobody ever waits: a thread that loses a slot looks on. */
+ * Nobody ever waits: a thread that loses a slot looks on. A slot is written only by who has made it busy; `flags`, `start_ticks` and
+ * what is charged may be read or written by others while the handle stands (several threads may have the same handle in
+ * hand), so they are relaxed atomics.
+ *
+ * Chains are long only when thousands of requests share one handle. A search starts at the chunk where the last one ended (the
+ * bucket's cursor) and an empty bucket is known by its count, so that neither filling nor emptying a chain walks it. */
 #include "requests.h"
 
 #include <sys/mman.h>
@@ -16,7 +21,10 @@ enum { REQUEST_EMPTY = 0, REQUEST_BUSY = 1, BUCKETS = 4096, SLOTS = 7, POOL_CHUN
 struct chunk {
     struct request slots[SLOTS];
     struct chunk *next;
-    uint64_t padding[7];
+    /* Of a bucket's first chunk only: */
+    struct chunk *cursor; /* where the last search of this bucket ended; NULL: at the first chunk */
+    uint64_t in_use;      /* at least as many as slots of the bucket with a handle */
+    uint64_t padding[5];
 };
 _Static_assert(sizeof(struct request) == 64, "a request is a cache line");
 
@@ -93,6 +101,34 @@ static struct chunk *take_chunk(void)
     return &memory[number % POOL_CHUNKS];
 }
 
+static void count_in_use(struct chunk *bucket, uint64_t more)
+{
+    if (is_concurrent)
+        __atomic_add_fetch(&bucket->in_use, more, __ATOMIC_RELAXED);
+    else
+        bucket->in_use += more;
+}
+
+static struct chunk *cursor_of(struct chunk *bucket)
+{
+    struct chunk *cursor = __atomic_load_n(&bucket->cursor, __ATOMIC_RELAXED);
+    return cursor ? cursor : bucket;
+}
+
+static void move_cursor(struct chunk *bucket, struct chunk *to)
+{
+    __atomic_store_n(&bucket->cursor, to, __ATOMIC_RELAXED);
+}
+
+/* The chunk after `chunk`, going round from the bucket's last to its first; NULL when back at `start`. */
+static struct chunk *next_round(struct chunk *bucket, struct chunk *chunk, struct chunk *start)
+{
+    struct chunk *next = next_of(chunk);
+    if (!next)
+        next = bucket;
+    return next == start ? NULL : next;
+}
+
 /* Take an empty slot of this chunk; NULL if there is none. */
 static struct request *claim_slot(struct chunk *chunk)
 {
@@ -102,50 +138,104 @@ static struct request *claim_slot(struct chunk *chunk)
     return NULL;
 }
 
-/* A new chunk goes directly behind the bucket's first, so that a long chain does not have to be walked to add to it. */
-static bool extend(struct chunk *first)
+/* A new chunk goes directly behind the bucket's first. */
+static struct chunk *extend(struct chunk *bucket)
 {
     struct chunk *fresh = take_chunk();
     if (!fresh)
-        return false;
-    struct chunk *second = next_of(first);
+        return NULL;
+    struct chunk *second = next_of(bucket);
     do
         fresh->next = second;
-    while (!__atomic_compare_exchange_n(&first->next, &second, fresh, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-    return true;
+    while (!__atomic_compare_exchange_n(&bucket->next, &second, fresh, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    return fresh;
+}
+
+/* Take an empty slot of a bucket, near its cursor or in a new chunk; NULL when the table is full. */
+static struct request *claim(struct chunk *bucket)
+{
+    enum { LOOK_AT = 4 }; /* chunks to look through before adding one */
+    struct chunk *start = cursor_of(bucket), *chunk = start;
+    for (int i = 0; i < LOOK_AT && chunk; i++, chunk = next_round(bucket, chunk, start)) {
+        struct request *slot = claim_slot(chunk);
+        if (slot) {
+            move_cursor(bucket, chunk);
+            return slot;
+        }
+    }
+    for (;;) {
+        chunk = extend(bucket);
+        struct request *slot = chunk ? claim_slot(chunk) : NULL;
+        if (!chunk || slot) {
+            move_cursor(bucket, chunk ? chunk : bucket);
+            return slot;
+        }
+    }
 }
 
 bool requests_track(mpi_handle handle, const struct request *request)
 {
-    enum { LOOK_AT = 64 }; /* chunks to look through for an empty slot before adding one */
     mpi_handle bits = mpi_handle_bits(handle);
-    struct chunk *first = bucket_of(bits);
-    struct request *slot = NULL;
-    struct chunk *chunk = first;
-    for (int i = 0; i < LOOK_AT && chunk && !slot; i++, chunk = next_of(chunk))
-        slot = claim_slot(chunk);
-    while (!slot) {
-        if (!extend(first))
-            return false;
-        slot = claim_slot(next_of(first));
-    }
-    struct request entry = *request;
-    entry.handle = REQUEST_BUSY;
-    *slot = entry;
+    struct chunk *bucket = bucket_of(bits);
+    struct request *slot = claim(bucket);
+    if (!slot)
+        return false;
+    memcpy((char *)slot + sizeof slot->handle, (const char *)request + sizeof request->handle, sizeof *slot - sizeof slot->handle);
+    count_in_use(bucket, 1);
     publish_handle(slot, bits);
     return true;
 }
 
-/* A slot with this handle, active or not as asked. */
+static unsigned flags_of(const struct request *slot)
+{
+    return __atomic_load_n(&slot->flags, __ATOMIC_RELAXED);
+}
+
+static struct request *find_in(struct chunk *chunk, mpi_handle bits, bool active)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (__atomic_load_n(&chunk->slots[i].handle, __ATOMIC_ACQUIRE) == bits && !!(flags_of(&chunk->slots[i]) & REQUEST_ACTIVE) == active)
+            return &chunk->slots[i];
+    return NULL;
+}
+
+/* A slot with this handle, active or not as asked; NULL if there is none. */
 static struct request *find(mpi_handle bits, bool active)
 {
-    if (!buckets)
+    struct chunk *bucket = buckets ? bucket_of(bits) : NULL;
+    if (!bucket || __atomic_load_n(&bucket->in_use, __ATOMIC_RELAXED) == 0)
         return NULL;
-    for (struct chunk *chunk = bucket_of(bits); chunk; chunk = next_of(chunk))
-        for (int i = 0; i < SLOTS; i++)
-            if (handle_in(&chunk->slots[i]) == bits && !!(chunk->slots[i].flags & REQUEST_ACTIVE) == active)
-                return &chunk->slots[i];
+    struct chunk *start = cursor_of(bucket);
+    for (struct chunk *chunk = start; chunk; chunk = next_round(bucket, chunk, start)) {
+        struct request *slot = find_in(chunk, bits, active);
+        if (slot) {
+            if (chunk != start)
+                move_cursor(bucket, chunk);
+            return slot;
+        }
+    }
     return NULL;
+}
+
+/* Make a slot with this handle busy, so that nobody else completes it; NULL if there is none. */
+static struct request *take(mpi_handle bits, bool active)
+{
+    for (;;) {
+        struct request *slot = find(bits, active);
+        if (!slot)
+            return NULL;
+        if (!swap_handle(slot, bits, REQUEST_BUSY))
+            continue;
+        if (!!(flags_of(slot) & REQUEST_ACTIVE) == active)
+            return slot;
+        publish_handle(slot, bits); /* emptied and used again while we looked */
+    }
+}
+
+static void empty(mpi_handle bits, struct request *slot)
+{
+    publish_handle(slot, REQUEST_EMPTY);
+    count_in_use(bucket_of(bits), (uint64_t)-1);
 }
 
 bool requests_start(mpi_handle handle, uint64_t start_ticks)
@@ -153,45 +243,49 @@ bool requests_start(mpi_handle handle, uint64_t start_ticks)
     struct request *slot = find(mpi_handle_bits(handle), false);
     if (!slot)
         return false;
-    slot->start_ticks = start_ticks;
-    slot->blocked_ticks = 0;
-    slot->flags |= REQUEST_ACTIVE;
+    __atomic_store_n(&slot->start_ticks, start_ticks, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->blocked_ticks, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->flags, slot->flags | REQUEST_ACTIVE, __ATOMIC_RELAXED);
     return true;
 }
 
 void requests_blocked(mpi_handle handle, uint64_t start_ticks, uint64_t end_ticks)
 {
     struct request *slot = find(mpi_handle_bits(handle), true);
-    if (!slot || slot->charged == (uint32_t)end_ticks)
+    if (!slot || __atomic_load_n(&slot->charged, __ATOMIC_RELAXED) == (uint32_t)end_ticks)
         return;
-    slot->charged = (uint32_t)end_ticks;
-    slot->blocked_ticks += end_ticks - (start_ticks > slot->start_ticks ? start_ticks : slot->start_ticks);
+    uint64_t began = __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED);
+    uint64_t blocked = __atomic_load_n(&slot->blocked_ticks, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->charged, (uint32_t)end_ticks, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->blocked_ticks, blocked + end_ticks - (start_ticks > began ? start_ticks : began), __ATOMIC_RELAXED);
 }
 
 bool requests_complete(mpi_handle handle, struct request *completed)
 {
     mpi_handle bits = mpi_handle_bits(handle);
-    struct request *slot;
-    do {
-        slot = find(bits, true);
-        if (!slot)
-            return false;
-    } while (!swap_handle(slot, bits, REQUEST_BUSY));
-    *completed = *slot;
-    slot->flags &= (uint16_t)~REQUEST_ACTIVE;
-    publish_handle(slot, completed->flags & REQUEST_PERSISTENT ? bits : REQUEST_EMPTY);
+    struct request *slot = take(bits, true);
+    if (!slot)
+        return false;
+    memcpy((char *)completed + sizeof slot->handle, (const char *)slot + sizeof slot->handle, sizeof *slot - sizeof slot->handle);
+    completed->handle = bits;
+    if (!(completed->flags & REQUEST_PERSISTENT)) {
+        empty(bits, slot);
+        return true;
+    }
+    __atomic_store_n(&slot->flags, completed->flags & ~REQUEST_ACTIVE, __ATOMIC_RELAXED);
+    publish_handle(slot, bits);
     return true;
 }
 
 bool requests_forget(mpi_handle handle, struct request *forgotten)
 {
     mpi_handle bits = mpi_handle_bits(handle);
-    struct request *slot = find(bits, true);
+    struct request *slot = take(bits, true);
     if (!slot)
-        slot = find(bits, false);
-    if (!slot || !swap_handle(slot, bits, REQUEST_BUSY))
+        slot = take(bits, false);
+    if (!slot)
         return false;
     *forgotten = *slot;
-    publish_handle(slot, REQUEST_EMPTY);
+    empty(bits, slot);
     return true;
 }

@@ -160,7 +160,8 @@ static void count_clocked(const struct call *clocked)
 {
     struct call call = *clocked;
     call.thread = this_thread ? this_thread : call_thread_adopt();
-    call_account_simple(&call);
+    if (call.thread)
+        call_account_simple(&call);
 }
 
 static bool open_ledger(bool spawned)
@@ -267,7 +268,7 @@ static void store(int64_t began_ns)
     if (store_write(the_ledger.header, folder.database, began_ns, why, sizeof why)) {
         run_folder_unlink_ledger(&folder);
         ledger_remove();
-    } else if (speaks_for_the_node())
+    } else
         runtime_say("cannot write %s: %s; the ledger %s stays and can be read as well", folder.database, why, folder.ledger_file);
 }
 

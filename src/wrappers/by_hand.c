@@ -270,7 +270,7 @@ BODY(Test, BY_HAND, TEST)
 /* An array of requests in the hands of one call: their handles before it, and statuses of ours. */
 struct batch {
     int count;
-    const uintptr_t *handles; /* NULL: not followed */
+    uintptr_t *handles; /* NULL: not followed */
     void *statuses;
 };
 
@@ -347,9 +347,11 @@ static void account_some(const struct call *call, const struct batch *batch, con
     }
     bool readable = statuses != mpi_abi.status_ignore;
     for (int i = 0; i < done; i++)
-        if (indices[i] >= 0 && indices[i] < batch->count)
+        if (indices[i] >= 0 && indices[i] < batch->count) {
             call_account_completed(call, batch->handles[indices[i]], readable ? mpi_status_at(statuses, (size_t)i) : NULL);
-    account_none(call, batch); /* finds only those that are still in flight */
+            batch->handles[indices[i]] = mpi_abi.request_null;
+        }
+    account_none(call, batch); /* those that are left */
 }
 
 BODY(Waitall, BY_HAND, WAITALL)

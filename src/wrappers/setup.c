@@ -30,29 +30,36 @@ static bool begins_a_world(call_site site)
     return begins(site);
 }
 
+/* The first initialization begins the recording; MPI_Init after a session is a call like others and adds the world. */
+static void begun(const struct call *call, bool first, int error)
+{
+    if (first && error == MPI_SUCCESS)
+        runtime_begin(call, asked_level(), NULL);
+    else if (call->succeeded) {
+        call_account_simple(call);
+        communicators_add_world();
+    }
+}
+
 BODY(Init, BY_HAND, INIT)
 {
-    if (!begins_a_world(site))
-        return real(argc, argv);
-    struct call call = {.id = CALL_Init};
-    call_start(&call);
+    bool first = begins_a_world(site);
+    struct call call;
+    call_begin(&call, CALL_Init, site);
     int error = real(argc, argv);
     call_end(&call, error);
-    if (error == MPI_SUCCESS)
-        runtime_begin(&call, asked_level(), NULL);
+    begun(&call, first, error);
     return error;
 }
 
 BODY(Init_thread, BY_HAND, INIT_THREAD)
 {
-    if (!begins_a_world(site))
-        return real(argc, argv, required, provided);
-    struct call call = {.id = CALL_Init_thread};
-    call_start(&call);
+    bool first = begins_a_world(site);
+    struct call call;
+    call_begin(&call, CALL_Init_thread, site);
     int error = real(argc, argv, required, provided);
     call_end(&call, error);
-    if (error == MPI_SUCCESS)
-        runtime_begin(&call, level_of(*provided), NULL);
+    begun(&call, first, error);
     return error;
 }
 
@@ -62,10 +69,8 @@ BODY(Init_thread, BY_HAND, INIT_THREAD)
 BODY(Session_init, BY_HAND, SESSION_INIT)
 {
     bool first = begins(site);
-    struct call call = {.id = CALL_Session_init};
-    if (!first)
-        call_enter(&call, CALL_Session_init, site);
-    call_start(&call);
+    struct call call;
+    call_begin(&call, CALL_Session_init, site);
     int error = real(info, errhandler, session);
     call_end(&call, error);
     if (error == MPI_SUCCESS && (site & SITE_JOB))
