@@ -131,9 +131,17 @@ BODY(Abort, BY_HAND, ABORT)
  * library's own MPI_Pcontrol does nothing with them. */
 static int wrap_Pcontrol(call_site site, int (*real)(int, ...), int level)
 {
-    if (site & SITE_JOB && call_recording)
-        call_switch(level != 0);
-    return real(level);
+    struct call call;
+    call_begin(&call, CALL_Pcontrol, site);
+    int error = real(level);
+    call_end(&call, error);
+    bool on = level != 0;
+    if (call.thread && on)
+        call_switch(on);
+    call_account_simple(&call); /* itself counted at either end of a pause */
+    if (call.thread && !on)
+        call_switch(on);
+    return error;
 }
 
 EXPORT int MPI_Finalize(void);

@@ -1,0 +1,1 @@
+"""Tests under mpirun: real ranks, checked by asking the databases they leave."""

@@ -1,0 +1,59 @@
+"""Fixtures: `mpi`, each library of this machine in turn; `profile` and `plain`, run a program with and without the profiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .harness import COMMPROF_RUN, LIBRARY, MPICH, OPEN_MPI, Mpi, Outcome, Run, command_for, launch
+
+
+@pytest.fixture(scope="session", params=[OPEN_MPI, MPICH], ids=lambda mpi: mpi.name)
+def mpi(request: pytest.FixtureRequest) -> Mpi:
+    library: Mpi = request.param
+    if library.missing:
+        pytest.skip(f"{library.name} is not installed: no {library.missing}")
+    return library
+
+
+@pytest.fixture(scope="session")
+def profile(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """profile("program", ranks, *arguments, env={...}): the program's run under the profiler. The same request gives the same
+    run again, so that many tests can ask about one. `exit_status` is what mpirun must return; None: anything. `preload` takes
+    the libraries to preload by hand, in their order, in place of commprof-run."""
+    runs: dict[object, Run] = {}
+
+    def profiled(
+        program: str,
+        ranks: int,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        exit_status: int | None = 0,
+        preload: tuple[Path, ...] = (),
+    ) -> Run:
+        asked = (program, ranks, arguments, tuple((env or {}).items()), preload)
+        if asked not in runs:
+            assert LIBRARY.exists(), "run `make` first"
+            folder = tmp_path_factory.mktemp(f"{mpi.name}-{Path(program).name}")
+            prefix = ["env", "LD_PRELOAD=" + ":".join(map(str, preload))] if preload else [str(COMMPROF_RUN)]
+            command = [*prefix, *command_for(mpi, program), *arguments]
+            environment = {"COMMPROF_OUTPUT": str(folder / "run"), **(env or {})}
+            runs[asked] = Run(ranks, folder / "run", launch(mpi, ranks, command, folder, environment))
+        run = runs[asked]
+        assert exit_status in (None, run.outcome.exit_status), run.outcome
+        return run
+
+    return profiled
+
+
+@pytest.fixture(scope="session")
+def plain(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome]:
+    """plain("program", ranks, *arguments, env={...}): the program's outcome without the profiler."""
+
+    def unprofiled(program: str, ranks: int, *arguments: str, env: dict[str, str] | None = None) -> Outcome:
+        folder = tmp_path_factory.mktemp(f"{mpi.name}-plain")
+        return launch(mpi, ranks, [*command_for(mpi, program), *arguments], folder, env or {})
+
+    return unprofiled

@@ -1,0 +1,252 @@
+"""Compile a test program with an MPI's own compiler, run it with and without the profiler, ask what was recorded."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+LIBRARY = REPOSITORY / "build/lib/libcommprof.so"
+COMMPROF_RUN = REPOSITORY / "build/bin/commprof-run"
+REPORT = REPOSITORY / "build/bin/hvprof-report"
+PYTHON = "/usr/bin/python3"  # the distribution's: the one whose mpi4py fits its Open MPI
+TIMEOUT_S = 120
+
+C_FLAGS = ["-g", "-O1", "-pthread", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-Wno-stringop-overread"]
+# A weak function that nobody defines at link time must still be looked up when the program starts.
+C_LINK_FLAGS = ["-Wl,-z,dynamic-undefined-weak"]
+
+
+class Mpi(NamedTuple):
+    """An MPI library of this machine."""
+
+    name: str  # as Debian's alternatives call it: mpicc.<name>
+    abi: str  # as the fact table calls it
+    launch_options: tuple[str, ...]
+    environment: dict[str, str]
+
+    @property
+    def missing(self) -> str | None:
+        """What is not installed, if anything."""
+        tools = [f"mpicc.{self.name}", f"mpifort.{self.name}", f"mpirun.{self.name}"]
+        return next((tool for tool in tools if not shutil.which(tool)), None)
+
+
+OPEN_MPI = Mpi(
+    "openmpi",
+    "Open MPI",
+    ("--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader"),
+    {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+)
+MPICH = Mpi("mpich", "MPICH", (), {})
+
+
+def command_for(mpi: Mpi, program: str) -> list[str]:
+    """The command that runs a program of the programs folder, compiled if need be; a path is taken as it is."""
+    if "/" in program:
+        return [program]
+    script = PROGRAMS / f"{program}.py"
+    if script.exists():
+        return [PYTHON, str(script)]
+    return [str(compile_program(mpi, program))]
+
+
+def compile_program(mpi: Mpi, name: str, *flags: str) -> Path:
+    binary = REPOSITORY / "build/tests" / mpi.name / name
+    source = next(path for path in PROGRAMS.glob(f"{name}.*") if path.suffix in (".c", ".f", ".f90"))
+    base = PROGRAMS / f"{name.partition('_nonblocking')[0].removesuffix('_large')}.c"  # what a form of it includes
+    inputs = [source, Path(__file__), *PROGRAMS.glob("*.h"), *([base] if base.exists() else [])]
+    if binary.exists() and binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
+        return binary
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    if source.suffix == ".c":
+        command = [f"mpicc.{mpi.name}", *C_FLAGS, str(source), *C_LINK_FLAGS, *flags]
+    else:
+        command = [f"mpifort.{mpi.name}", "-g", str(source), *flags]
+    subprocess.run([*command, "-o", str(binary)], check=True, cwd=binary.parent)
+    return binary
+
+
+class Outcome(NamedTuple):
+    """What whoever starts a job can see of it."""
+
+    exit_status: int
+    stdout: str
+    stderr: str
+
+
+def launch(mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: dict[str, str]) -> Outcome:
+    """Run a job in a folder; everything it started is gone afterwards, even if it hung."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("COMMPROF_", "LD_PRELOAD"))}
+    job = subprocess.Popen(
+        [f"mpirun.{mpi.name}", *mpi.launch_options, "-n", str(ranks), *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=inherited | mpi.environment | environment,
+        start_new_session=True,
+    )
+    try:
+        stdout, stderr = job.communicate(timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGKILL)
+        stdout, stderr = job.communicate()
+        raise AssertionError(f"hung for {TIMEOUT_S} s: {command}\n{stdout[-2000:]}\n{stderr[-2000:]}") from None
+    return Outcome(job.returncode, stdout, stderr)
+
+
+class Cell(NamedTuple):
+    call: str
+    communicator: str  # its name; the call that made it, if it has none; '' for calls without a communicator
+    bytes: int
+    measure: str
+    thread: int
+    count: int
+    volume_bytes: int
+    total_ns: int
+    min_ns: int
+    max_ns: int
+    blocked_ns: int
+
+
+class Communicator(NamedTuple):
+    identity: str
+    parent_identity: str | None
+    name: str
+    constructor: str
+    size: int
+    remote_size: int
+    comm_rank: int
+    members: str
+    is_inter: int
+    is_freed: int
+
+    @property
+    def world_ranks(self) -> list[int]:
+        """'0-3,8,16-30:2' written out."""
+        return [rank for part in self.members.split(",") for rank in expand(part)]
+
+
+def expand(part: str) -> range:
+    span, _, stride = part.partition(":")
+    low, _, high = span.partition("-")
+    return range(int(low), int(high or low) + 1, int(stride or 1))
+
+
+class Peer(NamedTuple):
+    call: str
+    direction: str
+    peer: int
+    count: int
+    bytes: int
+
+
+CELLS = """
+    SELECT call, COALESCE(NULLIF(name, ''), constructor, ''), bytes, measure, thread, count, volume_bytes, total_ns, min_ns,
+           max_ns, blocked_ns
+    FROM cell LEFT JOIN communicator USING (world_rank, communicator)
+    WHERE (:call IS NULL OR call = :call) AND measure = :measure
+    ORDER BY call, communicator, bytes, thread"""
+
+SIZES = """
+    SELECT bytes, SUM(count), SUM(volume_bytes) FROM cell WHERE call = :call AND measure = :measure GROUP BY bytes"""
+
+COMMUNICATORS = """
+    SELECT identity, parent_identity, name, constructor, size, remote_size, comm_rank, members, is_inter, is_freed
+    FROM communicator WHERE :name IN (name, constructor) ORDER BY communicator"""
+
+
+@dataclass
+class Run:
+    """A job that ran under the profiler, and the folder it left."""
+
+    ranks: int
+    folder: Path  # the run folder
+    outcome: Outcome
+
+    def database(self, rank: int) -> Path:
+        return self.folder / f"rank-{rank}.db"
+
+    def ledger(self, rank: int) -> Path:
+        return self.folder / f"rank-{rank}.ledger"
+
+    def query(self, rank: int, sql: str, **parameters: object) -> list[tuple]:
+        assert self.database(rank).exists(), f"{self.files()}\n{self.outcome.stderr}"
+        with closing(sqlite3.connect(f"file:{self.database(rank)}?mode=ro", uri=True)) as connection:
+            return connection.execute(sql, parameters).fetchall()
+
+    def files(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir()) if self.folder.exists() else []
+
+    def cells(self, rank: int, call: str | None = None, measure: str = "call") -> list[Cell]:
+        return [Cell(*row) for row in self.query(rank, CELLS, call=call, measure=measure)]
+
+    def sizes(self, call: str, measure: str = "call") -> list[dict[int, tuple[int, int]]]:
+        """For each rank: bytes -> (count, volume_bytes), over all communicators and threads."""
+        rows_by_rank = [self.query(rank, SIZES, call=call, measure=measure) for rank in range(self.ranks)]
+        return [{row[0]: (row[1], row[2]) for row in rows} for rows in rows_by_rank]
+
+    def counts(self, call: str, measure: str = "call") -> list[int]:
+        """For each rank: how often it was called."""
+        return [sum(cell.count for cell in self.cells(rank, call, measure)) for rank in range(self.ranks)]
+
+    def calls(self, rank: int) -> set[str]:
+        """The calls that were counted at all."""
+        return {row[0] for row in self.query(rank, "SELECT DISTINCT call FROM cell")}
+
+    def communicators(self, rank: int, name: str) -> list[Communicator]:
+        """Those with this name, or made by this call."""
+        return [Communicator(*row) for row in self.query(rank, COMMUNICATORS, name=name)]
+
+    def communicator(self, rank: int, name: str) -> Communicator:
+        (only,) = self.communicators(rank, name)
+        return only
+
+    def peers(self, rank: int) -> set[Peer]:
+        return {Peer(*row) for row in self.query(rank, "SELECT call, direction, peer, count, bytes FROM peer")}
+
+    def facts(self, rank: int) -> dict[str, str]:
+        return dict(self.query(rank, "SELECT key, value FROM fact"))
+
+    def rank_row(self, rank: int) -> dict[str, object]:
+        with closing(sqlite3.connect(f"file:{self.database(rank)}?mode=ro", uri=True)) as connection:
+            connection.row_factory = sqlite3.Row
+            return dict(connection.execute("SELECT * FROM rank").fetchone())
+
+
+def calls_in_ledger(path: Path) -> Counter[str]:
+    """How often each call was counted in a ledger that was left behind, by the layout of src/ledger/ledger_format.h."""
+    data = path.read_bytes()
+    number = lambda at, size: int.from_bytes(data[at : at + size], "little")  # noqa: E731
+    assert data[:16] == b"commprof-ledger\n"
+    header_bytes, chunk_bytes, chunk_header_bytes, _, buckets, chunk_count = (number(20 + 4 * i, 4) for i in range(6))
+    names: dict[int, str] = {}
+    counts: Counter[str] = Counter()
+    for chunk in range(header_bytes, header_bytes + chunk_count * chunk_bytes, chunk_bytes):
+        kind, entry_bytes, used = (number(chunk + 4 * i, 4) for i in range(3))
+        for entry in range(chunk + chunk_header_bytes, chunk + chunk_header_bytes + used * entry_bytes, entry_bytes):
+            if kind == 1:
+                names[number(entry, 4)] = data[entry + 4 : entry + 44].rstrip(b"\0").decode()
+            if kind == 4 and number(entry + 14, 1) & 15 == 0 and number(entry + 56, 8) == 1:
+                counts[names[number(entry + 8, 2)]] += sum(number(entry + 64 + 8 * i, 8) for i in range(buckets))
+    return counts
+
+
+def ended_in_ledger(path: Path) -> int:
+    """enum ledger_ended: 0 running or killed, 1 finalized, 2 exited, 3 aborted."""
+    return int.from_bytes(path.read_bytes()[44:48], "little")
+
+
+def abort_code_in_ledger(path: Path) -> int:
+    return int.from_bytes(path.read_bytes()[68:72], "little")

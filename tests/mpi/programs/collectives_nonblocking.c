@@ -1,0 +1,2 @@
+#define NONBLOCKING
+#include "collectives.c"

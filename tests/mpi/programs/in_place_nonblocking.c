@@ -1,0 +1,2 @@
+#define NONBLOCKING
+#include "in_place.c"

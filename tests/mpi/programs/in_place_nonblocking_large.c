@@ -1,0 +1,3 @@
+#define NONBLOCKING
+#define LARGE_COUNTS
+#include "in_place.c"

@@ -1,0 +1,72 @@
+/* How a process comes into MPI and leaves it: lifetime HOW. Between, rank 0 sends one integer to rank 1 five times, and
+ * both synchronize twice. */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <mpi.h>
+
+#include "check.h"
+
+static int rank;
+
+static void communicate(void)
+{
+    int number = 42;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; i < 5; i++) {
+        if (rank == 0)
+            MPI_Send(&number, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+        else if (rank == 1)
+            MPI_Recv(&number, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void finalize(void)
+{
+    MPI_Finalize();
+}
+
+static void *whole_life(void *unused)
+{
+    int level;
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    communicate();
+    MPI_Finalize();
+    return unused;
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "plain";
+    pthread_t thread;
+    int level;
+
+    if (strcmp(how, "on_another_thread") == 0) {
+        CHECK(pthread_create(&thread, NULL, whole_life, NULL) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        return 0;
+    }
+    if (strcmp(how, "funneled") == 0)
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+    else
+        MPI_Init(&argc, &argv);
+    communicate();
+
+    if (strcmp(how, "finalize_at_exit") == 0)
+        atexit(finalize);
+    else if (strcmp(how, "exit_without_finalize") == 0)
+        exit(0);
+    else if (strcmp(how, "abort") == 0 && rank == 1)
+        MPI_Abort(MPI_COMM_WORLD, 5);
+    else if (strcmp(how, "kill") == 0 && rank == 1)
+        raise(SIGKILL);
+    else if (strcmp(how, "quick_exit") == 0 && rank == 1)
+        _exit(7);
+    else
+        MPI_Finalize();
+    return strcmp(how, "return_7") == 0 ? 7 : 0;
+}

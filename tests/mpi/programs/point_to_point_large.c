@@ -1,0 +1,2 @@
+#define LARGE_COUNTS
+#include "point_to_point.c"

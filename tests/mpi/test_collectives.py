@@ -1,0 +1,118 @@
+"""Collectives on four ranks: exact counts, bytes and volumes of programs/collectives.c and programs/in_place.c, each in four
+forms: blocking and nonblocking, plain and large-count."""
+
+import pytest
+
+RANKS = range(4)
+
+
+def same(*sizes):
+    """The same on every rank: (bytes, count, volume_bytes), ..."""
+    return [{size: (count, volume) for size, count, volume in sizes}] * 4
+
+
+def at_root(root, size, volume):
+    """Once on every rank, with a volume at the root alone."""
+    return [{size: (1, volume if rank == root else 0)} for rank in RANKS]
+
+
+def own_share(bytes_of_rank_0, more_with_each_rank):
+    """Once on every rank, which sends more the higher its rank is."""
+    shares = [bytes_of_rank_0 + more_with_each_rank * rank for rank in RANKS]
+    return [{share: (1, share)} for share in shares]
+
+
+# For ranks 0 to 3: bytes -> (count, volume_bytes).
+COLLECTIVES = {
+    "Barrier": same((0, 3, 0)),
+    "Bcast": [
+        {40: (2, 80), 24: (1, 0), 0: (1, 0)},
+        {40: (2, 0), 24: (1, 0), 0: (1, 0)},
+        {40: (2, 0), 24: (1, 24), 0: (1, 0)},
+        {40: (2, 0), 24: (1, 0), 0: (1, 0)},
+    ],
+    "Scatter": at_root(3, 24, 96),
+    "Scatterv": [{4: (1, 0)}, {40: (1, 40)}, {12: (1, 0)}, {16: (1, 0)}],
+    "Reduce": same((40, 2, 80)),
+    "Gather": same((24, 1, 24)),
+    "Gatherv": own_share(4, 4),
+    "Allgather": same((32, 1, 32)),
+    "Allgatherv": own_share(4, 4),
+    "Alltoall": same((8, 1, 32)),
+    "Alltoallv": own_share(24, 16),
+    "Alltoallw": own_share(24, 24),
+    "Allreduce": same((28, 3, 84)),
+    "Reduce_scatter": same((40, 1, 40)),
+    "Reduce_scatter_block": same((48, 1, 48)),
+    "Scan": same((24, 1, 24)),
+    "Exscan": same((44, 1, 44)),
+}
+
+IN_PLACE = {
+    "Reduce": same((20, 1, 20)),
+    "Gather": same((24, 1, 24)),
+    "Gatherv": own_share(4, 4),
+    "Scatter": at_root(2, 28, 112),
+    "Scatterv": [{4: (1, 0)}, {8: (1, 0)}, {40: (1, 40)}, {16: (1, 0)}],
+    "Allreduce": same((36, 1, 36)),
+    "Allgather": same((32, 1, 32)),
+    "Allgatherv": own_share(4, 4),
+    "Alltoall": same((8, 1, 32)),
+    "Alltoallv": own_share(24, 16),
+    "Alltoallw": own_share(24, 16),
+    "Reduce_scatter": same((40, 1, 40)),
+    "Reduce_scatter_block": same((48, 1, 48)),
+    "Scan": same((12, 1, 12)),
+    "Exscan": same((44, 1, 44)),
+}
+
+BLOCKING = ["", "_large"]
+NONBLOCKING = ["_nonblocking", "_nonblocking_large"]
+
+
+def nonblocking_name(name):
+    return f"MPI_I{name.lower()}"
+
+
+@pytest.mark.parametrize("form", BLOCKING)
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_every_collective_has_its_count_bytes_and_volume(profile, form, name):
+    run = profile(f"collectives{form}", 4)
+    assert run.sizes(f"MPI_{name}") == COLLECTIVES[name]
+
+
+@pytest.mark.parametrize("form", BLOCKING)
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_every_collective_in_place_has_its_count_bytes_and_volume(profile, form, name):
+    run = profile(f"in_place{form}", 4)
+    assert run.sizes(f"MPI_{name}") == IN_PLACE[name]
+
+
+@pytest.mark.parametrize("form", NONBLOCKING)
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_every_nonblocking_collective_is_posted_and_completed_with_its_bytes(profile, form, name):
+    run = profile(f"collectives{form}", 4)
+    assert run.sizes(nonblocking_name(name)) == COLLECTIVES[name]
+    assert run.sizes(nonblocking_name(name), "completion") == COLLECTIVES[name]
+
+
+@pytest.mark.parametrize("form", NONBLOCKING)
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_every_nonblocking_collective_in_place_is_posted_and_completed_with_its_bytes(profile, form, name):
+    run = profile(f"in_place{form}", 4)
+    assert run.sizes(nonblocking_name(name)) == IN_PLACE[name]
+    assert run.sizes(nonblocking_name(name), "completion") == IN_PLACE[name]
+
+
+@pytest.mark.parametrize("form", BLOCKING)
+def test_nothing_is_counted_that_the_program_did_not_call(profile, form):
+    run = profile(f"collectives{form}", 4)
+    made = {f"MPI_{name}" for name in COLLECTIVES} | {"MPI_Init", "MPI_Finalize"}
+    assert [run.calls(rank) for rank in RANKS] == [made] * 4
+
+
+@pytest.mark.parametrize("form", NONBLOCKING)
+def test_nothing_is_counted_that_the_nonblocking_program_did_not_call(profile, form):
+    run = profile(f"collectives{form}", 4)
+    made = {nonblocking_name(name) for name in COLLECTIVES} | {"MPI_Init", "MPI_Finalize", "MPI_Wait"}
+    assert [run.calls(rank) for rank in RANKS] == [made] * 4

@@ -1,0 +1,47 @@
+"""Wait and Test forms: exact counts of programs/completion.c, in which rank 0 posts 22 receives of 400 bytes."""
+
+import pytest
+
+CALLS = {
+    "MPI_Wait": 3,
+    "MPI_Waitall": 2,
+    "MPI_Waitany": 3,
+    "MPI_Waitsome": 2,
+    "MPI_Test": 1,
+    "MPI_Testall": 1,
+    "MPI_Testany": 1,
+    "MPI_Testsome": 1,
+}
+
+POLLS = {"MPI_Test": 5, "MPI_Testall": 5, "MPI_Testany": 3, "MPI_Testsome": 2}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_that_completed_something_is_counted(profile, call):
+    run = profile("completion", 2)
+    assert run.sizes(call) == [{0: (CALLS[call], 0)}, {}]
+
+
+@pytest.mark.parametrize("call", POLLS)
+def test_every_test_in_vain_is_a_poll(profile, call):
+    run = profile("completion", 2)
+    assert run.sizes(call, "poll") == [{0: (POLLS[call], 0)}, {}]
+
+
+def test_calls_and_polls_belong_to_no_communicator(profile):
+    run = profile("completion", 2)
+    of_completion = "SELECT DISTINCT communicator FROM cell WHERE call LIKE 'MPI_Wait%' OR call LIKE 'MPI_Test%'"
+    assert run.query(0, of_completion) == [(0,)]
+
+
+def test_every_receive_completes_once_with_what_arrived(profile):
+    run = profile("completion", 2)
+    arrived = {40: (2, 0), 80: (3, 0), 120: (3, 0), 160: (3, 0), 200: (1, 0), 240: (1, 0), 0: (9, 0)}
+    assert run.sizes("MPI_Irecv") == [{400: (22, 0)}, {}]
+    assert run.sizes("MPI_Irecv", "completion") == [arrived, {}]
+
+
+def test_time_spent_in_vain_tests_and_in_the_final_wait_is_blocked_time(profile):
+    run = profile("completion", 2)
+    (polled,) = (cell for cell in run.cells(0, "MPI_Irecv", "completion") if cell.bytes == 240)
+    assert 0 < polled.blocked_ns <= polled.total_ns

@@ -1,0 +1,30 @@
+"""A mistake of the job has the same consequences with the profiler: error classes, statuses, calls of the error handler."""
+
+import pytest
+
+
+def lines_of(outcome):
+    return sorted(outcome.stdout.splitlines())
+
+
+@pytest.mark.parametrize("handler", [(), ("errors_return",)])
+def test_every_mistake_gives_the_same_error_and_the_same_statuses(profile, plain, handler):
+    run = profile("error_codes", 2, *handler)
+    assert lines_of(run.outcome) == lines_of(plain("error_codes", 2, *handler))
+
+
+def test_the_program_prints_what_it_should_so_that_the_comparison_means_something(plain):
+    outcome = plain("error_codes", 2)
+    assert len(lines_of(outcome)) == 2 * 21 + 28
+    assert any("Waitall ignored" in line and "class 0" not in line for line in lines_of(outcome))
+
+
+def test_a_fatal_error_ends_the_job_with_the_same_exit_status(profile, plain):
+    run = profile("fatal_error", 2, exit_status=None)
+    assert run.outcome.exit_status == plain("fatal_error", 2).exit_status != 0
+
+
+def test_a_call_that_failed_is_counted_without_bytes(profile):
+    run = profile("error_codes", 2)
+    assert run.sizes("MPI_Bcast") == [{0: (2, 0)}] * 2
+    assert run.sizes("MPI_Allreduce") == [{0: (2, 0)}] * 2

@@ -1,0 +1,63 @@
+"""commprof-run, and where a run is put."""
+
+import os
+import socket
+import subprocess
+
+from .harness import COMMPROF_RUN, LIBRARY, compile_program, launch
+
+
+def commprof_run(*arguments, **environment):
+    command = [str(COMMPROF_RUN), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ | environment)
+
+
+def test_help_prints_every_setting_with_the_value_in_force():
+    finished = commprof_run("--help", COMMPROF_MEMORY="48M")
+    assert finished.returncode == 0
+    for setting in ("OUTPUT", "LEDGER", "MEMORY", "CLOCK", "EXCLUDE", "START", "VERBOSE", "QUIET"):
+        assert f"COMMPROF_{setting}" in finished.stdout
+    assert "48M" in finished.stdout
+
+
+def test_the_program_s_exit_status_is_passed_on():
+    assert commprof_run("/bin/sh", "-c", "exit 7").returncode == 7
+
+
+def test_a_program_that_is_not_there_is_named():
+    finished = commprof_run("/no/such/program")
+    assert finished.returncode in (126, 127)
+    assert "/no/such/program" in finished.stderr
+
+
+def test_what_was_preloaded_before_stays_preloaded(mpi):
+    other = compile_program(mpi, "other_tool", "-shared", "-fPIC")
+    finished = commprof_run("/usr/bin/env", LD_PRELOAD=str(other))
+    preloaded = next(line for line in finished.stdout.splitlines() if line.startswith("LD_PRELOAD="))
+    assert str(other) in preloaded
+    assert "libcommprof.so" in preloaded
+
+
+def test_an_option_sets_the_run_folder(mpi, tmp_path):
+    command = [str(COMMPROF_RUN), "--output", str(tmp_path / "by option"), str(compile_program(mpi, "pcontrol"))]
+    assert launch(mpi, 2, command, tmp_path, {}).exit_status == 0
+    assert sorted(os.listdir(tmp_path / "by option")) == ["rank-0.db", "rank-1.db"]
+
+
+def test_the_run_folder_may_name_the_program_and_the_host(mpi, tmp_path):
+    command = ["env", f"LD_PRELOAD={LIBRARY}", str(compile_program(mpi, "pcontrol"))]
+    assert launch(mpi, 2, command, tmp_path, {"COMMPROF_OUTPUT": f"{tmp_path}/runs/%p on %h"}).exit_status == 0
+    assert os.listdir(tmp_path / "runs") == [f"pcontrol on {socket.gethostname()}"]
+
+
+def test_ledgers_may_live_elsewhere_and_are_gone_after_finalize(profile, tmp_path):
+    run = profile("pcontrol", 2, env={"COMMPROF_LEDGER": str(tmp_path / "ledgers")})
+    assert run.files() == ["rank-0.db", "rank-1.db"]
+    assert not (tmp_path / "ledgers").exists() or os.listdir(tmp_path / "ledgers") == []
+    assert run.counts("MPI_Allreduce") == [8, 8]
+
+
+def test_either_clock_counts_the_same_calls(profile):
+    run = profile("pcontrol", 2, env={"COMMPROF_CLOCK": "monotonic"})
+    assert run.counts("MPI_Allreduce") == [8, 8]
+    assert 0 < run.query(0, "SELECT SUM(total_ns) FROM cell")[0][0] < run.rank_row(0)["wall_ns"]

@@ -1,0 +1,122 @@
+"""How a process comes into MPI and leaves it: whatever ends it, what was counted is there, and the job's exit status is its
+own. In programs/lifetime.c rank 0 sends five messages to rank 1, and both synchronize twice."""
+
+import pytest
+
+from .harness import abort_code_in_ledger, calls_in_ledger, ended_in_ledger
+
+WAYS_TO_FINALIZE = ["plain", "funneled", "on_another_thread", "finalize_at_exit"]
+WAYS_TO_END_EARLY = ["exit_without_finalize", "abort", "kill", "quick_exit"]
+
+
+@pytest.mark.parametrize("how", WAYS_TO_FINALIZE)
+def test_a_process_that_finalizes_leaves_a_database_and_nothing_else(profile, how):
+    run = profile("lifetime", 2, how)
+    assert run.files() == ["rank-0.db", "rank-1.db"]
+
+
+@pytest.mark.parametrize("how", WAYS_TO_FINALIZE)
+def test_everything_it_did_is_counted(profile, how):
+    run = profile("lifetime", 2, how)
+    assert run.sizes("MPI_Send") == [{4: (5, 20)}, {}]
+    assert run.sizes("MPI_Recv") == [{}, {4: (5, 0)}]
+    assert run.counts("MPI_Barrier") == [2, 2]
+    assert run.counts("MPI_Finalize") == [1, 1]
+
+
+@pytest.mark.parametrize("how", WAYS_TO_FINALIZE)
+def test_the_database_says_that_it_ended_by_finalize(profile, how):
+    run = profile("lifetime", 2, how)
+    row = run.rank_row(1)
+    assert (row["ended"], row["world_rank"], row["world_size"], row["abort_code"]) == ("finalize", 1, 2, 0)
+    assert row["start_unix_ns"] < row["end_unix_ns"]
+
+
+def test_init_and_init_thread_are_told_apart(profile):
+    assert profile("lifetime", 2, "plain").counts("MPI_Init") == [1, 1]
+    assert profile("lifetime", 2, "plain").counts("MPI_Init_thread") == [0, 0]
+    assert profile("lifetime", 2, "funneled").counts("MPI_Init_thread") == [1, 1]
+    assert profile("lifetime", 2, "funneled").counts("MPI_Init") == [0, 0]
+
+
+def test_the_thread_level_is_the_one_that_mpi_gave(profile):
+    assert profile("lifetime", 2, "funneled").rank_row(0)["thread_level"] == 1
+    assert profile("lifetime", 2, "on_another_thread").rank_row(0)["thread_level"] == 3
+
+
+def test_calls_of_another_thread_are_not_the_main_thread_s(profile):
+    run = profile("lifetime", 2, "on_another_thread")
+    of_sends = "SELECT DISTINCT is_main FROM cell JOIN thread USING (world_rank, thread) WHERE call = 'MPI_Send'"
+    assert run.query(0, of_sends) == [(0,)]
+
+
+@pytest.mark.parametrize("how", WAYS_TO_END_EARLY)
+def test_a_job_that_ends_early_leaves_the_ledger_with_all_that_was_counted(profile, how):
+    run = profile("lifetime", 2, how, exit_status=None)
+    assert run.ledger(1).exists() and not run.database(1).exists()
+    counted = calls_in_ledger(run.ledger(1))
+    assert (counted["MPI_Recv"], counted["MPI_Barrier"]) == (5, 2)
+
+
+def test_a_ledger_says_how_its_process_ended(profile):
+    assert ended_in_ledger(profile("lifetime", 2, "kill", exit_status=None).ledger(1)) == 0
+    assert ended_in_ledger(profile("lifetime", 2, "exit_without_finalize", exit_status=None).ledger(1)) == 2
+    assert ended_in_ledger(profile("lifetime", 2, "abort", exit_status=None).ledger(1)) == 3
+
+
+def test_an_aborted_job_s_ledger_keeps_the_code_it_was_aborted_with(profile):
+    run = profile("lifetime", 2, "abort", exit_status=None)
+    assert abort_code_in_ledger(run.ledger(1)) == 5
+
+
+# Without quick_exit: MPICH's mpirun then returns the status of whichever process it sees end first.
+@pytest.mark.parametrize("how", [*WAYS_TO_FINALIZE, "exit_without_finalize", "abort", "kill", "return_7"])
+def test_mpirun_returns_what_it_returns_without_the_profiler(profile, plain, how):
+    assert profile("lifetime", 2, how, exit_status=None).outcome.exit_status == plain("lifetime", 2, how).exit_status
+
+
+def test_the_program_s_own_exit_status_is_passed_on(profile):
+    run = profile("lifetime", 2, "return_7", exit_status=7)
+    assert run.counts("MPI_Finalize") == [1, 1]
+
+
+def test_a_program_of_sessions_alone_is_recorded(profile, mpi):
+    if mpi.name == "openmpi":
+        pytest.skip("Open MPI 4 has no sessions")
+    run = profile("sessions", 2)
+    assert run.files() == ["rank-0.db", "rank-1.db"]
+    assert run.sizes("MPI_Allreduce") == [{4: (3, 12)}] * 2
+    assert run.calls(0) == {
+        "MPI_Session_init", "MPI_Comm_create_from_group", "MPI_Allreduce", "MPI_Send", "MPI_Comm_free",
+        "MPI_Session_finalize",
+    }  # fmt: skip
+    made = [run.communicator(rank, "MPI_Comm_create_from_group") for rank in range(2)]
+    assert [each.world_ranks for each in made] == [[0, 1], [0, 1]]
+    assert made[0].identity == made[1].identity
+
+
+def test_a_session_that_was_opened_first_hides_nothing_of_the_world(profile, mpi):
+    if mpi.name == "openmpi":
+        pytest.skip("Open MPI 4 has no sessions")
+    run = profile("session_and_world", 2)
+    assert run.files() == ["rank-0.db", "rank-1.db"]
+    assert run.counts("MPI_Init") == [1, 1]
+    assert {cell.communicator for cell in run.cells(0, "MPI_Allreduce")} == {"MPI_COMM_WORLD"}
+    assert run.sizes("MPI_Allreduce") == [{4: (3, 12)}] * 2
+
+
+def test_pcontrol_switches_recording_off_and_on(profile):
+    run = profile("pcontrol", 2)
+    assert run.counts("MPI_Allreduce") == [8, 8]
+
+
+def test_recording_may_start_with_pcontrol(profile):
+    run = profile("pcontrol", 2, env={"COMMPROF_START": "off"})
+    assert run.counts("MPI_Allreduce") == [5, 5]
+
+
+def test_calls_may_be_left_out(profile):
+    run = profile("collectives_alone", 2, env={"COMMPROF_EXCLUDE": "MPI_Barrier,MPI_Bcast"})
+    assert run.counts("MPI_Barrier") == [0, 0]
+    assert run.counts("MPI_Bcast") == [0, 0]
+    assert run.counts("MPI_Allreduce") == [1, 3]

@@ -1,0 +1,111 @@
+"""Nonblocking point-to-point: exact counts and bytes of programs/nonblocking.c when posted and when completed."""
+
+import pytest
+
+PROGRAMS = ["nonblocking", "nonblocking_large"]
+
+# For rank 0 and rank 1: bytes -> (count, volume_bytes).
+POSTED = {
+    "MPI_Isend": [{40: (2, 80), 200: (1, 200), 0: (2, 0)}, {0: (2, 0)}],
+    "MPI_Issend": [{80: (2, 160)}, {}],
+    "MPI_Ibsend": [{120: (2, 240)}, {}],
+    "MPI_Irsend": [{160: (1, 160)}, {}],
+    "MPI_Irecv": [{36: (1, 0), 32: (1, 0)}, {400: (7, 0), 36: (1, 0), 32: (1, 0)}],
+    "MPI_Imrecv": [{}, {400: (1, 0)}],
+    "MPI_Mprobe": [{}, {200: (1, 0)}],
+    "MPI_Send": [{}, {0: (1, 0)}],
+    "MPI_Recv": [{0: (1, 0)}, {}],
+    "MPI_Wait": [{0: (1, 0)}, {0: (1, 0)}],
+}
+
+COMPLETED = {
+    "MPI_Isend": POSTED["MPI_Isend"],
+    "MPI_Issend": POSTED["MPI_Issend"],
+    "MPI_Ibsend": POSTED["MPI_Ibsend"],
+    "MPI_Irsend": POSTED["MPI_Irsend"],
+    "MPI_Irecv": [{0: (2, 0)}, {40: (2, 0), 80: (2, 0), 120: (2, 0), 160: (1, 0), 0: (2, 0)}],
+    "MPI_Imrecv": [{}, {200: (1, 0)}],
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("call", POSTED)
+def test_every_call_has_its_count_bytes_and_volume(profile, program, call):
+    run = profile(program, 2)
+    assert run.sizes(call) == POSTED[call]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("call", COMPLETED)
+def test_every_operation_completes_once_with_what_it_moved(profile, program, call):
+    run = profile(program, 2)
+    assert run.sizes(call, "completion") == COMPLETED[call]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_exchanges_of_mpi_4_count_what_they_send(profile, program, mpi):
+    if mpi.name == "openmpi":
+        pytest.skip("Open MPI 4 has no MPI_Isendrecv")
+    run = profile(program, 2)
+    assert run.sizes("MPI_Isendrecv") == [{240: (1, 240)}] * 2
+    assert run.sizes("MPI_Isendrecv", "completion") == [{240: (1, 240)}] * 2
+    assert run.sizes("MPI_Isendrecv_replace") == [{256: (1, 256)}] * 2
+    assert run.sizes("MPI_Isendrecv_replace", "completion") == [{256: (1, 256)}] * 2
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_nothing_is_counted_that_the_program_did_not_call(profile, program):
+    run = profile(program, 2)
+    around = {"MPI_Init", "MPI_Finalize", "MPI_Waitall"}
+    in_mpi_4 = {"MPI_Isendrecv", "MPI_Isendrecv_replace"}
+    assert run.calls(0) - in_mpi_4 == {call for call, by_rank in POSTED.items() if by_rank[0]} | around
+    assert run.calls(1) - in_mpi_4 == {call for call, by_rank in POSTED.items() if by_rank[1]} | around
+
+
+def test_thousands_in_flight_with_equal_handles_complete_each_with_its_own_size(profile):
+    run = profile("many_requests", 2)
+    assert run.sizes("MPI_Isend") == [{8: (2000, 16000), 16: (2000, 32000), 0: (1000, 0)}, {0: (1000, 0)}]
+    assert run.sizes("MPI_Isend", "completion") == run.sizes("MPI_Isend")
+    assert run.sizes("MPI_Irecv", "completion") == [{}, {8: (2000, 0), 16: (2000, 0)}]
+    assert run.counts("MPI_Waitany") == [100, 100]
+    assert run.counts("MPI_Wait") == [1000, 1000]
+
+
+def test_no_request_is_left_untracked(profile):
+    run = profile("many_requests", 2)
+    assert run.rank_row(0)["untracked_requests"] == 0
+    assert run.rank_row(1)["untracked_requests"] == 0
+
+
+def test_an_operation_is_blocked_no_longer_than_it_takes(profile):
+    run = profile("overlap", 2)
+    for cell in run.cells(0, measure="completion") + run.cells(1, measure="completion"):
+        assert 0 <= cell.blocked_ns <= cell.total_ns
+
+
+def test_operations_that_share_a_handle_are_not_blocked_for_each_other(profile):
+    run = profile("equal_handles", 2)
+    assert run.sizes("MPI_Isend", "completion") == [{4: (1, 4), 8: (49, 392)}, {}]
+    assert run.sizes("MPI_Testall", "poll") == [{0: (1000, 0)}, {}]
+    for cell in run.cells(0, "MPI_Isend", "completion"):
+        assert cell.blocked_ns <= cell.total_ns
+
+
+def test_an_operation_takes_longer_than_the_job_is_blocked_on_it_when_it_computes_meanwhile(profile):
+    run = profile("overlap", 2)
+    (reduction,) = (cell for cell in run.cells(0, "MPI_Iallreduce", "completion") if cell.bytes == 80000)
+    (posted,) = (cell for cell in run.cells(0, "MPI_Iallreduce") if cell.bytes == 80000)
+    assert reduction.count == 20
+    assert reduction.total_ns > posted.total_ns + reduction.blocked_ns
+
+
+def test_operations_that_overlap_complete_in_either_order(profile):
+    run = profile("overlap", 2)
+    assert run.sizes("MPI_Iallreduce", "completion") == [{80000: (20, 1600000), 800: (1, 800)}] * 2
+    assert run.sizes("MPI_Ibcast", "completion") == [{400: (1, 400)}, {400: (1, 0)}]
+
+
+def test_one_thread_completes_what_another_started(profile):
+    run = profile("completed_by_another_thread", 2)
+    assert run.sizes("MPI_Isend", "completion") == [{4: (50, 200)}, {}]
+    assert run.sizes("MPI_Irecv", "completion") == [{}, {4: (50, 0)}]

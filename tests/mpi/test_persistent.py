@@ -1,0 +1,60 @@
+"""Persistent requests: exact counts and bytes of programs/persistent.c when set up, started and completed."""
+
+import pytest
+
+PROGRAMS = ["persistent", "persistent_large"]
+
+# For rank 0 and rank 1: bytes -> (count, volume_bytes). Setting up moves nothing, so it has no volume.
+CALLS = {
+    "MPI_Send_init": [{40: (1, 0), 280: (1, 0), 0: (1, 0)}, {0: (1, 0)}],
+    "MPI_Ssend_init": [{80: (1, 0)}, {}],
+    "MPI_Bsend_init": [{120: (1, 0)}, {}],
+    "MPI_Rsend_init": [{160: (1, 0)}, {}],
+    "MPI_Recv_init": [{360: (1, 0)}, {400: (4, 0), 360: (1, 0)}],
+    "MPI_Start": [{0: (14, 0)}, {0: (2, 0)}],
+    "MPI_Startall": [{}, {0: (3, 0)}],
+    "MPI_Request_free": [{0: (7, 0)}, {0: (6, 0)}],
+    "MPI_Cancel": [{0: (2, 0)}, {0: (2, 0)}],
+    "MPI_Irecv": [{400: (1, 0)}, {400: (1, 0)}],
+    "MPI_Wait": [{0: (7, 0)}, {0: (3, 0)}],
+    "MPI_Waitall": [{0: (4, 0)}, {0: (3, 0)}],
+    "MPI_Send": [{}, {0: (3, 0)}],
+    "MPI_Recv": [{0: (3, 0)}, {}],
+}
+
+COMPLETED = {
+    "MPI_Send_init": [{40: (3, 120), 0: (1, 0)}, {0: (1, 0)}],
+    "MPI_Ssend_init": [{80: (3, 240)}, {}],
+    "MPI_Bsend_init": [{120: (3, 360)}, {}],
+    "MPI_Rsend_init": [{160: (3, 480)}, {}],
+    "MPI_Recv_init": [{0: (1, 0)}, {40: (3, 0), 80: (3, 0), 120: (3, 0), 160: (3, 0), 0: (1, 0)}],
+    "MPI_Irecv": [{0: (1, 0)}, {0: (1, 0)}],  # cancelled: nothing arrived
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_has_its_count_bytes_and_volume(profile, program, call):
+    run = profile(program, 2)
+    assert run.sizes(call) == CALLS[call]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("call", COMPLETED)
+def test_every_start_completes_once_with_what_it_moved(profile, program, call):
+    run = profile(program, 2)
+    assert run.sizes(call, "completion") == COMPLETED[call]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_nothing_is_counted_that_the_program_did_not_call(profile, program):
+    run = profile(program, 2)
+    around = {"MPI_Init", "MPI_Finalize"}
+    assert run.calls(0) == {call for call, by_rank in CALLS.items() if by_rank[0]} | around
+    assert run.calls(1) == {call for call, by_rank in CALLS.items() if by_rank[1]} | around
+
+
+def test_starts_belong_to_no_communicator_and_completions_to_the_requests(profile):
+    run = profile("persistent", 2)
+    assert {cell.communicator for cell in run.cells(0, "MPI_Start")} == {""}
+    assert {cell.communicator for cell in run.cells(0, "MPI_Send_init", "completion")} == {"MPI_COMM_WORLD"}

@@ -1,0 +1,68 @@
+"""Where, with what and under which settings a run was made."""
+
+import os
+import socket
+
+import pytest
+
+SECRETS = {
+    "NCCL_API_KEY": "s3cret-a",
+    "UCX_PASSWORD": "s3cret-b",
+    "SLURM_TOKEN": "s3cret-c",
+    "SLURM_JWT": "s3cret-d",
+    "HOROVOD_SECRET_KEY": "s3cret-e",
+    "FI_CREDENTIALS": "s3cret-f",
+}
+WORTH_KEEPING = {"UCX_TLS": "shm,self", "NCCL_DEBUG": "WARN", "CUDA_VISIBLE_DEVICES": "0,1", "HOROVOD_CYCLE_TIME": "5"}
+OF_NO_INTEREST = {"MY_OWN_VARIABLE": "private"}
+
+
+@pytest.fixture
+def run(profile):
+    return profile("lifetime", 2, "plain", env=SECRETS | WORTH_KEEPING | OF_NO_INTEREST)
+
+
+def test_the_program_its_arguments_and_its_host_are_known(run):
+    facts = run.facts(1)
+    assert facts["host"] == socket.gethostname()
+    assert facts["program"].endswith("lifetime")
+    assert facts["command_line"].endswith("lifetime plain")
+    assert facts["run_id"] == run.rank_row(1)["run_id"]
+
+
+def test_the_mpi_library_is_known(run, mpi):
+    facts = run.facts(0)
+    assert facts["mpi_abi"] == mpi.abi
+    assert {"openmpi": "Open MPI v4.1", "mpich": "MPICH Version"}[mpi.name] in facts["mpi_version"]
+
+
+def test_the_settings_in_force_are_known(run):
+    facts = run.facts(0)
+    settings = {key for key in facts if key.startswith("settings.")}
+    assert any(facts[key] == str(run.folder) for key in settings)
+    assert len(settings) >= 6
+
+
+def test_the_environment_of_mpi_libraries_is_known_and_no_other(run):
+    facts = run.facts(0)
+    assert {name: facts.get(f"env.{name}") for name in WORTH_KEEPING} == WORTH_KEEPING
+    assert "env.MY_OWN_VARIABLE" not in facts
+    assert "env.PATH" not in facts
+
+
+def test_what_looks_like_a_secret_is_left_out(run):
+    facts = run.facts(0)
+    assert [name for name in SECRETS if f"env.{name}" in facts] == []
+    assert b"s3cret" not in run.database(0).read_bytes()
+
+
+def test_the_profiler_s_own_cost_is_known(run):
+    row = run.rank_row(0)
+    assert row["cost_init_ns"] > 0
+    assert row["cost_finalize_ns"] > 0
+    assert 0 < row["cost_per_call_ps"] < 1_000_000
+
+
+def test_the_process_is_known(run):
+    assert run.rank_row(0)["pid"] != run.rank_row(1)["pid"]
+    assert run.rank_row(0)["pid"] != os.getpid()

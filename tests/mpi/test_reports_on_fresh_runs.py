@@ -1,0 +1,83 @@
+"""Every report command on runs that were made a moment ago, under each MPI."""
+
+import json
+import subprocess
+
+import pytest
+
+from .harness import REPORT
+
+
+def report(*arguments):
+    finished = subprocess.run([str(REPORT), *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+@pytest.fixture
+def run(profile):
+    return profile("collectives", 4)
+
+
+def test_summary_is_the_default_and_names_program_ranks_and_calls(run, mpi):
+    text = report("summary", run.folder)
+    assert report(run.folder) == text
+    assert "collectives" in text and "4 ranks" in text and "MPI_" in text
+    assert {"openmpi": "Open MPI v4.1", "mpich": "MPICH"}[mpi.name] in text
+
+
+@pytest.mark.parametrize("command", ["calls", "sizes", "communicators", "ranks", "export"])
+def test_a_command_has_something_to_say(run, command):
+    assert report(command, run.folder).strip()
+
+
+@pytest.mark.parametrize("command", ["calls", "sizes", "communicators", "ranks"])
+def test_a_command_answers_in_json_and_csv(run, command):
+    rows = json.loads(report(command, run.folder, "--json"))
+    lines = report(command, run.folder, "--csv").splitlines()
+    assert len(rows) > 0
+    assert len(lines) == len(rows) + 1
+    assert lines[0].split(",") == list(rows[0])
+
+
+def test_sizes_as_json_are_the_program_s_counts(run):
+    rows = json.loads(report("sizes", run.folder, "--call", "MPI_Bcast", "--json"))
+    by_bytes = {row["bytes"]: (row["count"], row["volume_bytes"]) for row in rows}
+    assert by_bytes == {40: (8, 80), 24: (4, 24), 0: (4, 0)}
+
+
+def test_sizes_per_rank_as_json_are_each_rank_s_counts(run):
+    rows = json.loads(report("sizes", run.folder, "--call", "MPI_Scatterv", "--per-rank", "--json"))
+    by_rank = {(row["rank"], row["bytes"]): (row["count"], row["volume_bytes"]) for row in rows}
+    assert by_rank == {(0, 4): (1, 0), (1, 40): (1, 40), (2, 12): (1, 0), (3, 16): (1, 0)}
+
+
+def test_latency_shows_the_histogram_of_one_call(run):
+    rows = json.loads(report("latency", run.folder, "--call", "MPI_Allreduce", "--bytes", "28:28", "--json"))
+    assert sum(row["count"] for row in rows) == 12
+
+
+def test_peers_as_json_are_the_program_s_messages(profile):
+    run = profile("peers", 4)
+    rows = json.loads(report("peers", run.folder, "--call", "MPI_Send", "--json"))
+    sent = {(row["sender"], row["receiver"]): (row["count"], row["bytes"]) for row in rows}
+    assert sent == {(1, 0): (1, 4), (2, 0): (1, 8), (3, 0): (1, 12)}
+
+
+def test_merge_makes_one_database_that_answers_alike(run, tmp_path):
+    merged = tmp_path / "merged.db"
+    report("merge", run.folder, merged)
+    assert json.loads(report("sizes", merged, "--json")) == json.loads(report("sizes", run.folder, "--json"))
+
+
+def test_html_writes_a_page(run, tmp_path):
+    page = tmp_path / "report.html"
+    report("html", run.folder, "--output", page)
+    assert "MPI_Allreduce" in page.read_text()
+
+
+@pytest.mark.parametrize("how", ["kill", "abort", "exit_without_finalize"])
+def test_a_job_that_ended_early_is_reported_from_its_ledgers(profile, how):
+    run = profile("lifetime", 2, how, exit_status=None)
+    rows = json.loads(report("sizes", run.folder, "--call", "MPI_Recv", "--json"))
+    assert [(row["bytes"], row["count"]) for row in rows] == [(4, 5)]

@@ -1,0 +1,122 @@
+"""The guest's promise: the job gets exactly what its MPI would have given it, and a process without MPI nothing at all."""
+
+import os
+
+import pytest
+
+from .harness import LIBRARY, PROGRAMS, compile_program, launch
+
+
+def lines_of(outcome):
+    return sorted(outcome.stdout.splitlines())
+
+
+def test_the_job_s_output_is_its_own(profile, plain):
+    run = profile("talkative", 4)
+    assert lines_of(run.outcome) == lines_of(plain("talkative", 4))
+    assert len(lines_of(run.outcome)) == 4 * 202
+
+
+def test_only_rank_0_says_one_line_on_stderr(profile):
+    run = profile("talkative", 4)
+    assert [line for line in run.outcome.stderr.splitlines() if "commprof" in line] == [run.outcome.stderr.strip()]
+    assert str(run.folder) in run.outcome.stderr
+
+
+def test_quiet_silences_it(profile):
+    run = profile("talkative", 4, env={"COMMPROF_QUIET": "1"})
+    assert run.outcome.stderr == ""
+
+
+def test_a_process_sees_the_same_files_signals_and_environment(profile, plain):
+    marked = {"MARKED_BY_THE_TEST": "unchanged"}
+    run = profile("surroundings", 2, env=marked)
+    without = [line.partition("folder")[0] for line in lines_of(plain("surroundings", 2, env=marked))]
+    assert [line.partition("folder")[0] for line in lines_of(run.outcome)] == without
+
+
+@pytest.mark.parametrize("command", [["/bin/ls", "/"], ["/bin/sh", "-c", "/bin/true; exit 0"], ["/usr/bin/env"]])
+def test_a_program_without_mpi_leaves_nothing_and_hears_nothing(profile, command):
+    run = profile(command[0], 2, *command[1:])
+    assert not run.folder.exists()
+    assert "commprof:" not in run.outcome.stderr
+    assert os.listdir(run.folder.parent) == []
+
+
+def test_a_shell_around_the_program_is_no_rank(profile, mpi):
+    run = profile("/bin/sh", 2, "-c", f"/bin/true; {compile_program(mpi, 'pcontrol')}; /bin/ls / > /dev/null", preload=(LIBRARY,))
+    assert run.files() == ["rank-0.db", "rank-1.db"]
+    assert run.counts("MPI_Allreduce") == [8, 8]
+
+
+def test_the_library_may_be_preloaded_by_hand(profile):
+    run = profile("pcontrol", 2, preload=(LIBRARY,))
+    assert run.counts("MPI_Allreduce") == [8, 8]
+
+
+def test_forked_children_are_no_ranks(profile):
+    run = profile("fork_children", 2)
+    assert run.files() == ["rank-0.db", "rank-1.db"]
+    assert run.counts("MPI_Allreduce") == [2, 2]
+    assert run.rank_row(0)["ended"] == "finalize"
+
+
+def test_a_run_folder_of_the_profiler_s_choice_is_the_same_for_all_ranks(mpi, tmp_path):
+    command = ["env", f"LD_PRELOAD={LIBRARY}", str(compile_program(mpi, "pcontrol"))]
+    assert launch(mpi, 3, command, tmp_path, {}).exit_status == 0
+    (folder,) = tmp_path.iterdir()
+    assert folder.name.startswith("commprof-pcontrol-")
+    assert sorted(path.name for path in folder.iterdir()) == ["rank-0.db", "rank-1.db", "rank-2.db"]
+
+
+def test_a_run_folder_that_cannot_be_made_is_said_once_and_the_job_goes_on(mpi, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    command = ["env", f"LD_PRELOAD={LIBRARY}", str(compile_program(mpi, "pcontrol"))]
+    outcome = launch(mpi, 2, command, tmp_path, {"COMMPROF_OUTPUT": str(tmp_path / "file" / "run")})
+    assert outcome.exit_status == 0
+    assert "commprof" in outcome.stderr and str(tmp_path / "file") in outcome.stderr
+    assert sorted(os.listdir(tmp_path)) == ["file"]
+
+
+def test_a_limit_on_the_size_of_files_stops_the_recording_and_not_the_job(profile, mpi):
+    kilobytes = 16000  # enough for MPI's own files, too little for a ledger of 20,000 sizes
+    limited = f"ulimit -f {kilobytes}; exec {compile_program(mpi, 'many_sizes')}"
+    run = profile("/bin/bash", 2, "-c", limited, preload=(LIBRARY,))
+    assert run.counts("MPI_Send") == [20000, 0]
+
+
+def test_unknown_and_malformed_settings_are_named_and_the_default_stands(profile):
+    run = profile("pcontrol", 2, env={"COMMPROF_OUTPUTT": "x", "COMMPROF_MEMORY": "lots"})
+    assert "COMMPROF_OUTPUTT" in run.outcome.stderr
+    assert "COMMPROF_MEMORY" in run.outcome.stderr
+    assert run.counts("MPI_Allreduce") == [8, 8]
+
+
+def test_what_the_mpi_library_does_inside_is_not_counted(profile, tmp_path):
+    run = profile("file_write", 2, str(tmp_path / "data"))
+    assert run.calls(0) == {"MPI_Init", "MPI_Finalize"}
+
+
+def test_what_romio_does_inside_open_mpi_is_not_counted(profile, mpi, tmp_path):
+    if mpi.name == "mpich":
+        pytest.skip("ROMIO is MPICH's own: the test above covers it")
+    run = profile("file_write", 2, str(tmp_path / "data"), env={"OMPI_MCA_io": "romio321"})
+    assert run.calls(0) == {"MPI_Init", "MPI_Finalize"}
+
+
+@pytest.mark.parametrize("order", ["ours first", "other first"])
+def test_another_profiler_and_ours_both_see_every_call(profile, mpi, order):
+    other = compile_program(mpi, "other_tool", "-shared", "-fPIC")
+    preload = (LIBRARY, other) if order == "ours first" else (other, LIBRARY)
+    run = profile("for_two_tools", 2, preload=preload)
+    assert lines_of(run.outcome) == ["other tool: 7 MPI_Allreduce, 5 MPI_Isend"] * 2
+    assert run.sizes("MPI_Allreduce") == [{4: (7, 28)}] * 2
+    assert run.sizes("MPI_Isend", "completion") == [{4: (5, 20)}] * 2
+    assert run.counts("MPI_Finalize") == [1, 1]
+
+
+def test_all_test_programs_are_used():
+    sources = "".join(path.read_text() for path in PROGRAMS.parent.glob("test_*.py"))
+    unused = {path.stem for path in PROGRAMS.iterdir() if path.suffix != ".h" and f'"{path.stem}' not in sources}
+    made_by_form = {name for name in unused if name.startswith(("collectives_", "in_place_"))}
+    assert unused == made_by_form
