@@ -1,0 +1,16 @@
+"""hvprof-report: merges the files that the ranks of a run left behind and answers questions about them.
+
+rank_files.py   which files a folder holds, and which of them belong to the run
+ledger.py       the binary ledger, as rows of the schema
+database.py     a SQLite file of a rank or of a merged run, checked as any file from outside
+run.py          all of it as one database, with what spans ranks (sql/run.sql)
+selection.py    --call --communicator --rank --bytes, and --bins (bins.py)
+questions.py    the questions (sql/) and the named tuples that answer them
+commands/       one module a command: docstring, add_arguments, run
+plots/          draw(axes, rows), one module a picture; pictures.py saves them
+page.py         the HTML page
+tables.py       rows as text, JSON or CSV; units.py writes numbers for people
+"""
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x636D7066  # "cmpf"

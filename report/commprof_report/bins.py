@@ -1,0 +1,35 @@
+"""Bins of message sizes."""
+
+from __future__ import annotations
+
+KIB, MIB = 1 << 10, 1 << 20
+
+# The ranges of hvprof (A. A. Awan et al., "Communication Profiling and Characterization of Deep Learning Workloads on
+# Clusters with High-Performance Interconnects", IEEE Micro 40(1), 2020): upper bounds, the last bin open.
+HVPROF_BOUNDS = (0, 128 * KIB, 16 * MIB, 32 * MIB, 64 * MIB)
+
+
+def exact(message_bytes: int, is_folded: bool) -> tuple[int, int | None]:
+    """Each size by itself; a folded cell is the range that it stands for."""
+    return (message_bytes // 2 + 1 if is_folded else message_bytes), message_bytes
+
+
+def pow2(message_bytes: int, is_folded: bool) -> tuple[int, int | None]:
+    """Above 2^(k-1), up to 2^k. 0 and 1 are bins of their own."""
+    if message_bytes <= 1:
+        return message_bytes, message_bytes
+    high = 1 << (message_bytes - 1).bit_length()
+    return high // 2 + 1, high
+
+
+def hvprof(message_bytes: int, is_folded: bool) -> tuple[int, int | None]:
+    """1 B - 128 KiB, to 16 MiB, to 32 MiB, to 64 MiB, above; messages without content apart."""
+    low = 0
+    for high in HVPROF_BOUNDS:
+        if message_bytes <= high:
+            return low, high
+        low = high + 1
+    return low, None
+
+
+BINS = {"exact": exact, "pow2": pow2, "hvprof": hvprof}

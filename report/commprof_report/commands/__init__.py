@@ -1,0 +1,18 @@
+"""The commands, in the order in which help shows them. A command has a docstring, add_arguments and run."""
+
+from __future__ import annotations
+
+from . import calls, communicators, export, html, latency, merge, peers, ranks, sizes, summary
+
+COMMANDS = {
+    "summary": summary,
+    "calls": calls,
+    "sizes": sizes,
+    "latency": latency,
+    "communicators": communicators,
+    "ranks": ranks,
+    "peers": peers,
+    "merge": merge,
+    "export": export,
+    "html": html,
+}

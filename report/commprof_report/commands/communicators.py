@@ -1,0 +1,40 @@
+"""The communicators of the run, their members and their traffic.
+
+One row a communicator, the same on all its ranks: the label that other commands show and take, the call that made it
+and from which, its world ranks, and what went over it.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from .. import questions, tables, units
+from ..tables import Column
+from . import common
+
+COLUMNS = (
+    Column("communicator", lambda row: units.shortened(row.communicator, 32), False),
+    Column("size", lambda row: units.count(row.size)),
+    Column("world ranks", lambda row: units.shortened(row.members, 24), False),
+    Column("made by", lambda row: row.constructor.replace("MPI_", ""), False),
+    Column("from", lambda row: units.shortened(row.parent or "", 20), False),
+    Column("calls", lambda row: units.count(row.count)),
+    Column("volume", lambda row: units.volume(row.volume_bytes)),
+    Column("time", lambda row: units.duration(row.total_ns)),
+    Column("most time in", lambda row: row.top_call or "", False),
+    Column("identity", lambda row: row.identity, False),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    rows = questions.communicators(common.open_selected(arguments, with_histograms=False).connection)
+    if tables.is_for_scripts(arguments):
+        tables.write_rows(arguments, rows, questions.CommunicatorRow._fields)
+    elif not rows:
+        print("this run has no communicator that fits the filters")
+    else:
+        print(tables.text_table(COLUMNS, rows))

@@ -1,0 +1,180 @@
+"""One self-contained page with tables and pictures.
+
+Written beside the databases (RUN/report.html) unless --output says otherwise. Without matplotlib the page holds the
+tables only, and says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Callable
+
+from .. import page, pictures, questions, selection, units
+from ..digest import Digest, communicating, digest
+from ..errors import ReportError
+from ..plots import calls as calls_plot
+from ..plots import latency as latency_plot
+from ..plots import peers as peers_plot
+from ..plots import ranks as ranks_plot
+from ..plots import sizes as sizes_plot
+from ..run import Run
+from ..tables import Column
+from . import calls, common, communicators, ranks, sizes, summary
+
+MOST_SIZES = 60
+MOST_RANKS = 64
+MOST_COMMUNICATORS = 60
+FACT_COLUMNS = (
+    Column("name", lambda row: row.key, False),
+    Column("value", lambda row: units.shortened(row.value, 400), False),
+    Column("ranks", lambda row: units.count(row.ranks)),
+)
+NO_PICTURES = "matplotlib is not installed for this Python: this page holds the tables only"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_run_argument(parser)
+    selection.add_arguments(parser)
+    parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="where to write (default: RUN/report.html)")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    run = common.open_selected(arguments)
+    output = arguments.output or default_output(arguments.run)
+    text = page.page(f"commprof: {title_of(run)}", parts(run))
+    write(output, text)
+    common.print_line(str(output))
+
+
+def default_output(path: Path) -> Path:
+    return path / "report.html" if path.is_dir() else path.with_suffix(".html")
+
+
+def write(output: Path, text: str) -> None:
+    aside = output.with_name(f"{output.name}.{os.getpid()}.tmp")
+    try:
+        aside.write_text(text, encoding="utf-8", errors="replace")
+        os.replace(aside, output)
+    except OSError as error:
+        raise ReportError(output, f"cannot be written: {error.strerror}") from None
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def title_of(run: Run) -> str:
+    return run.path.resolve().name
+
+
+def parts(run: Run) -> Iterator[str]:
+    answers = digest(run)
+    yield opening(run, answers)
+    yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
+    if not communicating(answers.calls):
+        return
+    yield calls_section(answers)
+    yield ranks_section(run, answers)
+    yield from sizes_sections(run)
+    if answers.peers:
+        yield peers_section(run, answers)
+    yield communicators_section(run)
+    yield conditions_section(answers)
+
+
+def opening(run: Run, answers: Digest) -> str:
+    row = answers.summary
+    lines = [summary.where_and_when(row), f"{summary.library_name(row)}; run {row.run_id or 'without a name'}"]
+    cards = [
+        (summary.wall_time(row), "wall time"),
+        (units.share(row.mpi_share_mean), "of it inside MPI, mean over ranks"),
+        (row.top_call or units.NO_VALUE, "takes the most time"),
+        (units.volume(row.volume_bytes), "handed to MPI, all ranks"),
+        (units.share(row.cost_share), "of wall time is the profiler's own"),
+    ]
+    thread = "" if row.mpi_thread_is_main else f"; {summary.OTHER_THREAD}"
+    facts = [("In MPI", summary.share_text(row) + thread), *summary.closing_facts(run, answers)]
+    return page.header(row.command_line or row.program or "unknown program", lines, cards, facts)
+
+
+def drawn(draw: Callable, rows: object, size: tuple[float, float] = (8, 4.5)) -> bytes | None:
+    return pictures.svg(draw, rows, size) if pictures.is_possible() else None
+
+
+def calls_section(answers: Digest) -> str:
+    rows = communicating(answers.calls)
+    sentence = (
+        "Each bar is the time that all ranks together spent inside one MPI call, from entry to return; waiting for"
+        " other ranks is part of it. Percentages are of the wall time of all ranks. MPI_Init and MPI_Finalize are only"
+        " in the table."
+    )
+    picture = page.picture(drawn(calls_plot.draw, rows, calls_plot.figure_size(rows)), "time by call")
+    completed = [row for row in rows if row.completions]
+    more = [page.table(calls.COMPLETION_COLUMNS, completed)] if completed else []
+    return page.section("Where the time goes", sentence, picture, page.table(calls.COLUMNS, answers.calls), *more)
+
+
+def ranks_section(run: Run, answers: Digest) -> str:
+    sentence = (
+        "Each bar is one rank, each colour one call. In a balanced job all bars are alike. In collectives the rank with"
+        " the shortest bar often is the one that came last: the others waited for it inside the call."
+    )
+    times = questions.rank_calls(run.connection)
+    picture = page.picture(drawn(ranks_plot.draw, times, ranks_plot.figure_size(times)), "time in MPI by rank")
+    by_call = page.table(ranks.CALL_COLUMNS, questions.ranks_by_call(run.connection))
+    return page.section(
+        "Rank by rank", sentence, picture, page.table(ranks.RANK_COLUMNS, answers.ranks[:MOST_RANKS]), by_call
+    )
+
+
+def sizes_sections(run: Run) -> Iterator[str]:
+    rows = [row for row in questions.sizes(run.connection) if row.family not in sizes.SILENT_FAMILIES]
+    if not rows:
+        return
+    sentence = (
+        "Each point is one message size: the line is the median duration, the bands reach to the 95th and 99th"
+        " percentile (where there are 20 calls or more). A wide band means that calls of that size take very different"
+        " times, mostly by waiting for a late rank."
+    )
+    picture = page.picture(drawn(sizes_plot.draw, rows), "latency by message size")
+    largest = sorted(sorted(rows, key=lambda row: row.total_ns)[-MOST_SIZES:], key=rows.index)
+    columns = [column for column in sizes.COLUMNS if column.head not in ("rank", "overlap")]
+    note = "" if len(rows) <= MOST_SIZES else f" Shown are the {MOST_SIZES} of {len(rows):,} rows with the most time."
+    yield page.section("Message sizes", sentence + note, picture, page.table(columns, largest))
+    yield latency_section(run)
+
+
+def latency_section(run: Run) -> str:
+    chosen = questions.dominating(run.connection)
+    rows = questions.latency(run.connection, chosen.call, chosen.bytes_low, chosen.bytes_high)
+    sentence = (
+        "How long single calls took, for the call and size with the most time. Two separate hills are two different"
+        " situations: for example calls that find all ranks ready, and calls that wait for one."
+    )
+    return page.section(
+        "One call in detail", sentence, page.picture(drawn(latency_plot.draw, rows), "latency histogram")
+    )
+
+
+def peers_section(run: Run, answers: Digest) -> str:
+    sentence = (
+        "Each field is what one rank sent to another with point-to-point calls, as the sender counted it; white:"
+        " nothing. Pipelines show as lines beside the diagonal, a coordinator as one full row and column."
+    )
+    matrix = peers_plot.Matrix(answers.peers, run.world_size, "bytes")
+    picture = page.picture(drawn(peers_plot.draw, matrix, (6.4, 5.2)), "peers")
+    return page.section("Who sends to whom", sentence, picture)
+
+
+def communicators_section(run: Run) -> str:
+    rows = questions.communicators(run.connection)
+    sentence = "The groups of ranks that talk to each other. Kinds of parallelism often have a communicator each."
+    if len(rows) > MOST_COMMUNICATORS:
+        sentence += f" Shown are the {MOST_COMMUNICATORS} of {len(rows):,} with the most time."
+    return page.section("Communicators", sentence, page.table(communicators.COLUMNS, rows[:MOST_COMMUNICATORS]))
+
+
+def conditions_section(answers: Digest) -> str:
+    sentence = "Where and how the run took place: program, MPI library, settings, environment of the MPI libraries."
+    return page.folded_section("Conditions of the run", sentence, page.table(FACT_COLUMNS, answers.facts))

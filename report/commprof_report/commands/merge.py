@@ -1,0 +1,54 @@
+"""Write all ranks of a run into one database.
+
+The database holds the same tables with nothing left out, so every command takes it in place of the run folder. It is
+written aside and then renamed: complete or absent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sqlite3
+from pathlib import Path
+
+from .. import units
+from ..errors import ReportError
+from ..rank_files import file_scan
+from . import common
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_run_argument(parser)
+    parser.add_argument("output", metavar="OUT.db", type=Path, help="the database to write")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    run = common.open_noted(arguments)
+    output_check(arguments.output)
+    database_write(run.connection, arguments.output)
+    (ranks,) = run.connection.execute("SELECT count(*) FROM rank").fetchone()
+    common.print_line(f"{arguments.output}: {units.counted(ranks, 'rank')} of {run.world_size}")
+
+
+def output_check(output: Path) -> None:
+    """Only a database of ours is overwritten."""
+    if output.exists() or output.is_symlink():
+        try:
+            file_scan(output)
+        except ReportError:
+            raise ReportError(output, "exists and is not one of commprof's databases; not overwritten") from None
+
+
+def database_write(connection: sqlite3.Connection, output: Path) -> None:
+    aside = output.with_name(f"{output.name}.{os.getpid()}.tmp")
+    try:
+        copy = sqlite3.connect(aside)
+        try:
+            connection.backup(copy)
+        finally:
+            copy.close()
+        os.replace(aside, output)
+    except (sqlite3.Error, OSError) as error:
+        raise ReportError(output, f"cannot be written: {error}") from None
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,73 @@
+"""Who sends how much point-to-point to whom.
+
+A matrix: a row for each sender, a column for each receiver, as the sender counted it (--received: as the receiver did).
+With many ranks the largest pairs are listed instead; --plot shows all. Messages are not counted by size or communicator
+here, so --bytes and --communicator do not apply.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from .. import pictures, questions, tables, units
+from ..errors import UsageError
+from ..plots import peers as plot
+from ..tables import Column
+from . import common
+
+MOST_COLUMNS = 16
+MOST_PAIRS = 30
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_arguments(parser, draws=True)
+    parser.add_argument("--counts", action="store_true", help="numbers of messages instead of bytes")
+    parser.add_argument("--received", action="store_true", help="what the receivers counted")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    if arguments.bytes or arguments.communicator:
+        raise UsageError("peers", "messages between peers are not counted by size or communicator")
+    run = common.open_selected(arguments, with_histograms=False)
+    rows = questions.peers(run.connection, arguments.received)
+    if arguments.plot:
+        matrix = plot.Matrix(rows, run.world_size, "count" if arguments.counts else "bytes")
+        pictures.save(arguments.plot, plot.draw, matrix, (7, 6))
+    if tables.is_for_scripts(arguments):
+        tables.write_rows(arguments, rows, questions.PeerRow._fields)
+    elif not rows:
+        print("no point-to-point message was counted")
+    else:
+        print_text(rows, arguments.counts)
+
+
+def print_text(rows: list[questions.PeerRow], counts: bool) -> None:
+    receivers = sorted({row.receiver for row in rows})
+    if len(receivers) > MOST_COLUMNS:
+        print_pairs(rows, counts)
+        return
+    amounts = {(row.sender, row.receiver): amount(row, counts) for row in rows}
+    columns = [Column("from \\ to", peer_name)]
+    columns += [Column(peer_name(to), lambda sender, to=to: amounts.get((sender, to), ".")) for to in receivers]
+    print(tables.text_table(columns, sorted({row.sender for row in rows})))
+
+
+def print_pairs(rows: list[questions.PeerRow], counts: bool) -> None:
+    largest = sorted(rows, key=lambda row: row.count if counts else row.bytes, reverse=True)
+    columns = (
+        Column("from", lambda row: peer_name(row.sender)),
+        Column("to", lambda row: peer_name(row.receiver)),
+        Column("messages", lambda row: units.count(row.count)),
+        Column("volume", lambda row: units.volume(row.bytes)),
+    )
+    print(tables.text_table(columns, largest[:MOST_PAIRS]))
+    if len(rows) > MOST_PAIRS:
+        print(f"... and {len(rows) - MOST_PAIRS:,} more pairs; --csv has them all.")
+
+
+def amount(row: questions.PeerRow, counts: bool) -> str:
+    return units.count(row.count) if counts else units.volume(row.bytes)
+
+
+def peer_name(rank: int) -> str:
+    return "outside" if rank < 0 else str(rank)

@@ -1,0 +1,78 @@
+"""How evenly time is spread over the ranks.
+
+First each call: the least, mean and most time that a rank spent in it, and which rank. Then each rank: wall time, time
+inside MPI (of its thread that spent most there), what it sent, and an estimate of how long it waited for others and
+others for it. --json and --csv give the calls, with --per-rank the ranks.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from .. import pictures, questions, tables, units
+from ..plots import ranks as plot
+from ..tables import Column
+from . import common
+
+MOST_ROWS = 64
+CALL_COLUMNS = (
+    Column("call", lambda row: row.call, False),
+    Column("ranks", lambda row: units.count(row.ranks)),
+    Column("count", lambda row: units.count(row.count)),
+    Column("least", lambda row: units.duration(row.min_total_ns)),
+    Column("rank", lambda row: str(row.min_rank)),
+    Column("mean", lambda row: units.duration(row.mean_total_ns)),
+    Column("most", lambda row: units.duration(row.max_total_ns)),
+    Column("rank", lambda row: str(row.max_rank)),
+    Column("most/mean", lambda row: f"{row.imbalance or 0:.2f}"),
+)
+RANK_COLUMNS = (
+    Column("rank", lambda row: str(row.rank)),
+    Column("host", lambda row: units.shortened(row.host or "", 20), False),
+    Column("wall", lambda row: ("~" if row.wall_is_estimate else "") + units.duration(row.wall_ns)),
+    Column("in MPI", lambda row: units.duration(row.mpi_ns)),
+    Column("share", lambda row: units.share(row.mpi_share)),
+    Column("thread", lambda row: thread_of(row), False),
+    Column("calls", lambda row: units.count(row.count)),
+    Column("volume", lambda row: units.volume(row.volume_bytes)),
+    Column("waited", lambda row: units.duration(row.waited_ns)),
+    Column("waited for", lambda row: units.duration(row.waited_for_ns)),
+    Column("end", lambda row: how_ended(row), False),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_arguments(parser, draws=True)
+    parser.add_argument("--per-rank", action="store_true", help="only the table of ranks")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    connection = common.open_selected(arguments, with_histograms=False).connection
+    if arguments.plot:
+        times = questions.rank_calls(connection)
+        pictures.save(arguments.plot, plot.draw, times, plot.figure_size(times))
+    if tables.is_for_scripts(arguments) and arguments.per_rank:
+        tables.write_rows(arguments, questions.ranks(connection), questions.RankRow._fields)
+    elif tables.is_for_scripts(arguments):
+        tables.write_rows(arguments, questions.ranks_by_call(connection), questions.RankCallRow._fields)
+    else:
+        print_text(questions.ranks_by_call(connection), questions.ranks(connection), arguments.per_rank)
+
+
+def print_text(calls: list[questions.RankCallRow], ranks: list[questions.RankRow], per_rank_only: bool) -> None:
+    if not per_rank_only and calls:
+        print(tables.text_table(CALL_COLUMNS, calls) + "\n")
+    print(tables.text_table(RANK_COLUMNS, ranks[:MOST_ROWS]))
+    if len(ranks) > MOST_ROWS:
+        print(f"... and {len(ranks) - MOST_ROWS} more ranks; --per-rank --csv has them all.")
+    print("\nwaited, waited for: estimates from collectives that all members made equally often.")
+
+
+def thread_of(row: questions.RankRow) -> str:
+    return "main" if row.mpi_thread_is_main else units.shortened(row.mpi_thread or "another", 15)
+
+
+def how_ended(row: questions.RankRow) -> str:
+    if row.ended == "running":
+        return "ended early or still runs"
+    return {"exit": "exit without MPI_Finalize", "abort": f"MPI_Abort({row.abort_code})"}.get(row.ended, row.ended)

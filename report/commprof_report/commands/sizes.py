@@ -1,0 +1,88 @@
+"""Latency and bandwidth of each message size.
+
+One row a call, communicator and message size (in the sense of the OSU micro-benchmarks): how often, mean and
+percentiles of the duration, algorithm and bus bandwidth as nccl-tests defines them. A size that is no power of two is
+marked `!`, a range of sizes that were counted together `~`, and `*` means: bytes is what each rank sends itself (v- and
+w-variants).
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from .. import pictures, questions, tables, units
+from ..bins import BINS
+from ..plots import sizes as plot
+from ..tables import Column
+from . import common
+
+SILENT_FAMILIES = ("setup", "completion", "probe", "communicator")
+COLUMNS = (
+    Column("call", lambda row: row.call, False),
+    Column("communicator", lambda row: units.shortened(row.communicator, 26), False),
+    Column("rank", lambda row: str(row.rank)),
+    Column("bytes", lambda row: size_with_mark(row)),
+    Column("count", lambda row: units.count(row.count)),
+    Column("volume", lambda row: units.volume(row.volume_bytes)),
+    Column("mean", lambda row: units.duration(row.mean_ns)),
+    Column("p50", lambda row: units.duration(row.p50_ns)),
+    Column("p95", lambda row: units.duration(row.p95_ns)),
+    Column("p99", lambda row: units.duration(row.p99_ns)),
+    Column("max", lambda row: units.duration(row.max_ns)),
+    Column("algbw", lambda row: units.bandwidth(row.algbw_bytes_per_s)),
+    Column("busbw", lambda row: units.bandwidth(row.busbw_bytes_per_s)),
+    Column("overlap", lambda row: units.share(row.overlap)),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_arguments(parser, draws=True)
+    parser.add_argument(
+        "--bins", choices=BINS, default="exact", help="exact sizes (default), powers of two, or hvprof's ranges"
+    )
+    parser.add_argument("--per-rank", action="store_true", help="one row a rank")
+    parser.add_argument(
+        "--completion", action="store_true", help="nonblocking operations from start to completion, not the calls"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    run = common.open_selected(arguments, bins=arguments.bins)
+    rows = questions.sizes(run.connection, arguments.per_rank, arguments.completion)
+    if arguments.plot:
+        pictures.save(arguments.plot, plot.draw, rows)
+    if tables.is_for_scripts(arguments):
+        tables.write_rows(arguments, rows, fields_of(arguments))
+    else:
+        print_text(rows, arguments)
+
+
+def fields_of(arguments: argparse.Namespace) -> list[str]:
+    """All keys; `rank` and `overlap` only where they say something."""
+    absent = {
+        "rank": not arguments.per_rank,
+        "overlap": not arguments.completion,
+        "blocked_ns": not arguments.completion,
+    }
+    return [field for field in questions.SizeRow._fields if not absent.get(field)]
+
+
+def print_text(rows: list[questions.SizeRow], arguments: argparse.Namespace) -> None:
+    shown = [row for row in rows if arguments.call or row.family not in SILENT_FAMILIES]
+    if not shown:
+        common.print_nothing_chosen()
+        return
+    absent = {"rank": not arguments.per_rank, "overlap": not arguments.completion}
+    columns = [column for column in COLUMNS if not absent.get(column.head)]
+    print(tables.text_table(columns, shown))
+    if len(shown) < len(rows):
+        print("\nCalls that carry no message (MPI_Wait and such) are left out here; `calls` has them.")
+
+
+def size_with_mark(row: questions.SizeRow) -> str:
+    mark = "~" if row.is_folded else "!" if is_odd(row) else ""
+    return units.size_range(row.bytes_low, row.bytes_high) + mark + ("*" if row.is_own else "")
+
+
+def is_odd(row: questions.SizeRow) -> bool:
+    return bool(row.bytes_low) and row.bytes_low == row.bytes_high and not row.power_of_two

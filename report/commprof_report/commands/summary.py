@@ -1,0 +1,202 @@
+"""The run on one screen: where communication time went.
+
+Time in MPI of a rank is the time its busiest thread spent inside MPI calls, MPI_Init and MPI_Finalize apart; shares are
+of that rank's wall time. With --json one object holds it all.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from .. import tables, units
+from ..digest import Digest, SummaryRow, communicating, digest
+from ..run import Run
+from ..tables import Column
+from . import common
+
+MOST_CALLS = 6
+MOST_RANKS = 8
+BAR_WIDTH = 40
+NOTABLE_SHARE = 0.005  # of wall time; below this nobody need care who waits
+HEAD_WIDTH = 16
+OTHER_THREAD = "on a thread beside the main one: part of it may be hidden behind compute"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    run = common.open_selected(arguments)
+    answers = digest(run)
+    if tables.is_for_scripts(arguments):
+        tables.write_rows(arguments, [answers.summary], SummaryRow._fields)
+        return
+    for line in lines(run, answers):
+        print(line)
+
+
+def lines(run: Run, answers: Digest) -> Iterator[str]:
+    """The screen, line by line."""
+    summary = answers.summary
+    yield from run_lines(run, summary)
+    yield ""
+    yield from share_lines(answers)
+    yield ""
+    yield from call_lines(answers)
+    yield ""
+    for head, text in closing_facts(run, answers):
+        yield units.visible(f"{head:<{HEAD_WIDTH}}{text}")
+
+
+def run_lines(run: Run, summary: SummaryRow) -> Iterator[str]:
+    command = summary.command_line or summary.program or "unknown program"
+    yield units.visible(f"{units.shortened(command, 76)}")
+    yield units.visible(f"  {where_and_when(summary)}")
+    yield units.visible(f"  {library_name(summary)}; wall time {wall_time(summary)}")
+
+
+def where_and_when(summary: SummaryRow) -> str:
+    hosts = [host for host in summary.hosts.split(",") if host]
+    ranks = units.counted(summary.world_size, "rank")
+    if summary.ranks_read < summary.world_size:
+        ranks = f"{summary.ranks_read} of {ranks}"
+    places = f" on {units.counted(len(hosts), 'host')} ({units.shortened(', '.join(hosts), 36)})" if hosts else ""
+    return f"{units.moment(summary.start_unix_ns)}, {ranks}{places}"
+
+
+def library_name(summary: SummaryRow) -> str:
+    """The first line of the MPI library's own version string, up to its first comma."""
+    version = summary.mpi_version.strip().splitlines()[0] if summary.mpi_version.strip() else ""
+    return units.shortened(version.split(",")[0].replace("\t", " ") or summary.mpi_abi or "unknown MPI", 50)
+
+
+def wall_time(summary: SummaryRow) -> str:
+    return units.duration(summary.wall_ns) + (" (an estimate)" if summary.wall_is_estimate else "")
+
+
+def share_lines(answers: Digest) -> Iterator[str]:
+    summary = answers.summary
+    yield f"{'In MPI':<{HEAD_WIDTH}}{share_text(summary)}"
+    if not summary.mpi_thread_is_main:
+        yield " " * HEAD_WIDTH + OTHER_THREAD
+    if 1 < len(answers.ranks) <= MOST_RANKS:
+        for rank in answers.ranks:
+            bar = "#" * round(BAR_WIDTH * min(rank.mpi_share or 0, 1))
+            yield f"  rank {rank.rank:<8} {units.share(rank.mpi_share):>7}  {bar}".rstrip()
+
+
+def share_text(summary: SummaryRow) -> str:
+    if summary.mpi_share_mean is None:
+        return "unknown share of the wall time"
+    return f"{units.share(summary.mpi_share_mean)} of wall time {share_range(summary)}"
+
+
+def share_range(summary: SummaryRow) -> str:
+    if summary.ranks_read == 1:
+        return f"of rank {summary.mpi_share_min_rank}"
+    least = f"{units.share(summary.mpi_share_min)} (rank {summary.mpi_share_min_rank})"
+    return f"on average; {least} to {units.share(summary.mpi_share_max)} (rank {summary.mpi_share_max_rank})"
+
+
+def call_lines(answers: Digest) -> Iterator[str]:
+    calls = communicating(answers.calls)
+    if not calls:
+        yield "No call was counted besides set-up."
+        return
+    ranks = len(answers.ranks)
+    columns = (
+        Column("Most time in", lambda call: "  " + units.shortened(call.call, 24), False),
+        Column("calls", lambda call: units.count(call.count)),
+        Column("per rank", lambda call: units.duration(call.total_ns / ranks)),
+        Column("of wall", lambda call: units.share(call.share_of_wall)),
+        Column("mostly size", dominating_size),
+        Column("p50", lambda call: units.duration(call.p50_ns)),
+        Column("p99", lambda call: units.duration(call.p99_ns)),
+    )
+    yield from tables.text_table(columns, calls[:MOST_CALLS]).splitlines()
+    if len(calls) > MOST_CALLS:
+        rest_ns = sum(call.total_ns for call in calls[MOST_CALLS:])
+        yield f"  and {len(calls) - MOST_CALLS} more: {units.duration(rest_ns / ranks)} per rank"
+
+
+def dominating_size(call) -> str:
+    if not call.volume_bytes and not call.dominating_bytes:
+        return units.NO_VALUE
+    return f"{units.size(call.dominating_bytes)} ({100 * (call.dominating_share or 0):.0f} %)"
+
+
+def closing_facts(run: Run, answers: Digest) -> Iterator[tuple[str, str]]:
+    """The last block: (head, text) a line; the HTML page shows the same."""
+    summary = answers.summary
+    yield from waiting_facts(summary)
+    if summary.completions:
+        yield (
+            "Nonblocking",
+            f"{summary.completions:,} operations, {units.share(summary.overlap)} of their time not blocked",
+        )
+    yield "Point-to-point", peer_text(summary)
+    setup = units.duration(summary.setup_ns / len(answers.ranks))
+    yield "Set-up", f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
+    yield "Profiler's cost", cost_text(summary, len(answers.ranks))
+    yield "Not recorded", loss_text(summary)
+    for text in rank_texts(run, answers):
+        yield "Ranks", text
+    for aside in run.asides:
+        yield "Beside it", aside
+
+
+def waiting_facts(summary: SummaryRow) -> Iterator[tuple[str, str]]:
+    """Who waits for whom in collectives; docs/SCHEMA.md says how it is estimated."""
+    if summary.world_size == 1:
+        yield "Waiting", "one rank: there is nobody to wait for"
+    elif summary.waited_most_rank is None:
+        yield "Waiting", "unknown: no collective that all members made equally often"
+    elif summary.waited_most_ns < NOTABLE_SHARE * (summary.wall_ns or 0):
+        yield "Waiting", "no rank waits notably for another in collectives (estimate)"
+    else:
+        part = f", {units.share(summary.waited_most_ns / summary.wall_ns)} of wall time" if summary.wall_ns else ""
+        yield (
+            "Waits most",
+            f"rank {summary.waited_most_rank}, {units.duration(summary.waited_most_ns)}{part} (estimate)",
+        )
+        yield (
+            "Waited for",
+            f"rank {summary.waited_for_rank}, {units.duration(summary.waited_for_ns)} by all others (estimate)",
+        )
+
+
+def peer_text(summary: SummaryRow) -> str:
+    if not summary.sent_count:
+        return "none"
+    sent = f"{units.counted(summary.sent_count, 'message')}, {units.volume(summary.sent_bytes)}"
+    pair = " to ".join("outside" if rank < 0 else f"rank {rank}" for rank in (summary.top_sender, summary.top_receiver))
+    return f"{sent}; most from {pair}: {units.volume(summary.top_pair_bytes)}"
+
+
+def cost_text(summary: SummaryRow, ranks: int) -> str:
+    per_rank = units.duration(summary.cost_ns / ranks)
+    return f"{per_rank} per rank, {units.share(summary.cost_share)} of wall time (start, end and each call)"
+
+
+def loss_text(summary: SummaryRow) -> str:
+    losses = [
+        (summary.dropped_calls, "{} dropped", "call"),
+        (summary.untracked_requests, "{} not followed to completion", "request"),
+        (summary.folded_cells, "{} folded into power-of-two sizes", "cell"),
+        (summary.folded_communicators, "{} counted together", "communicator"),
+    ]
+    said = [text.format(units.counted(number, noun)) for number, text, noun in losses if number]
+    return "; ".join(said) or "nothing was dropped"
+
+
+def rank_texts(run: Run, answers: Digest) -> Iterator[str]:
+    if run.missing_ranks:
+        yield f"{units.shortened(units.rank_list(run.missing_ranks), 40)} of {run.world_size} not in this input"
+    early = [rank.rank for rank in answers.ranks if rank.ended == "running"]
+    if early:
+        yield f"{units.shortened(units.rank_list(early), 40)} ended early, or still running"
+    aborted = [rank.rank for rank in answers.ranks if rank.ended == "abort"]
+    if aborted:
+        yield f"{units.shortened(units.rank_list(aborted), 40)} called MPI_Abort"

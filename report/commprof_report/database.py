@@ -1,0 +1,104 @@
+"""SQLite files of a rank or of a merged run: checked before anything of them is believed, then copied."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from . import APPLICATION_ID, SCHEMA_VERSION, query
+from .errors import ReportError
+
+DAMAGE = (sqlite3.Error, UnicodeError, MemoryError)  # sqlite3 raises all of these on damaged files
+CACHE_KIB = 262_144  # what a run may hold in memory before SQLite moves to a temporary file
+
+
+class RankOfFile(NamedTuple):
+    run_id: str
+    world_rank: int
+    world_size: int
+    start_unix_ns: int
+    end_unix_ns: int | None
+
+
+def database_create() -> sqlite3.Connection:
+    """An empty database of the schema, in memory as long as it is small."""
+    connection = sqlite3.connect("", uri=True, isolation_level=None)
+    connection.text_factory = _text
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    connection.executescript(query.schema_text())
+    return connection
+
+
+def database_ranks(path: Path) -> list[RankOfFile]:
+    """The ranks that a file holds. Raises ReportError if it is no database of ours."""
+    connection = sqlite3.connect(_read_only(path), uri=True, isolation_level=None)
+    connection.text_factory = _text
+    try:
+        _database_check(path, connection)
+        ranks = query.ask(connection, "ranks_of_file", RankOfFile)
+    except DAMAGE as error:
+        raise ReportError(path, f"is damaged: {error}") from None
+    finally:
+        connection.close()
+    if not ranks or not all(_is_rank(rank) for rank in ranks):
+        raise ReportError(
+            path, "is damaged: it holds no rank" if not ranks else "is damaged: impossible values in table rank"
+        )
+    return ranks
+
+
+def _is_rank(rank: RankOfFile) -> bool:
+    numbers = (rank.world_rank, rank.world_size, rank.start_unix_ns, rank.end_unix_ns or 0)
+    return isinstance(rank.run_id, str) and all(isinstance(number, int) for number in numbers)
+
+
+def _database_check(path: Path, connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA trusted_schema = OFF")
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application_id != APPLICATION_ID:
+        raise ReportError(path, "is an SQLite database, but not one of commprof's")
+    if version > SCHEMA_VERSION:
+        raise ReportError(path, f"has schema version {version}, this reporter knows {SCHEMA_VERSION}: use a newer one")
+    foreign = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
+    ).fetchone()
+    if foreign:
+        raise ReportError(path, f"is damaged: '{foreign[0]}' is nothing that commprof writes")
+
+
+def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: bool) -> None:
+    """Adds all of a file's rows to the run, or none."""
+    try:
+        connection.execute("ATTACH ? AS source", (_read_only(path),))
+        try:
+            _copy_attached(connection, path, with_histograms)
+        finally:
+            connection.execute("DETACH source")
+    except DAMAGE as error:
+        raise ReportError(path, f"is damaged: {error}") from None
+
+
+def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: bool) -> None:
+    impossible = query.run_script(connection, "impossible", with_histograms=with_histograms).fetchall()
+    if impossible:
+        raise ReportError(path, "is damaged: impossible values in table " + ", ".join(name for (name,) in impossible))
+    (first_cell,) = connection.execute("SELECT coalesce(max(cell), 0) FROM main.cell").fetchone()
+    connection.execute("BEGIN")
+    try:
+        query.run_script(connection, "copy", first_cell=first_cell, with_histograms=with_histograms)
+        connection.execute("COMMIT")
+    except DAMAGE:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _read_only(path: Path) -> str:
+    """Files of a run are never written again, so no lock is taken, and none could be on a read-only file system."""
+    return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,182 @@
+"""The run in one row: what `summary` says, and what the HTML page opens with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from . import questions
+from .questions import CallRow, PeerRow, RankRow
+from .run import Run
+
+
+class SummaryRow(NamedTuple):
+    run_id: str
+    program: str
+    command_line: str
+    start_unix_ns: int
+    hosts: str
+    world_size: int
+    ranks_read: int
+    missing_ranks: int
+    early_ended_ranks: int
+    mpi_library: str
+    mpi_version: str
+    mpi_abi: str
+    thread_level: int
+    clock: str
+    commprof_version: str
+    wall_ns: int | None
+    wall_is_estimate: int
+    mpi_share_min: float | None
+    mpi_share_min_rank: int | None
+    mpi_share_mean: float | None
+    mpi_share_max: float | None
+    mpi_share_max_rank: int | None
+    mpi_thread_is_main: int
+    count: int
+    volume_bytes: int
+    total_ns: int
+    setup_ns: int
+    top_call: str | None
+    top_call_ns: int | None
+    top_call_bytes: int | None
+    completions: int
+    overlap: float | None
+    waited_most_rank: int | None
+    waited_most_ns: int | None
+    waited_for_rank: int | None
+    waited_for_ns: int | None
+    sent_count: int
+    sent_bytes: int
+    top_sender: int | None
+    top_receiver: int | None
+    top_pair_bytes: int | None
+    cost_ns: float
+    cost_share: float | None
+    dropped_calls: int
+    untracked_requests: int
+    folded_cells: int
+    folded_communicators: int
+
+
+class Digest(NamedTuple):
+    """The summary and the answers it was made of."""
+
+    summary: SummaryRow
+    calls: list[CallRow]
+    ranks: list[RankRow]
+    peers: list[PeerRow]
+    facts: list[questions.FactRow]
+
+
+def digest(run: Run) -> Digest:
+    calls = questions.calls(run.connection)
+    ranks = questions.ranks(run.connection)
+    peers = questions.peers(run.connection)
+    facts = questions.facts(run.connection)
+    fields = {
+        **_provenance(run, ranks, facts),
+        **_shares(ranks),
+        **_calls(calls),
+        **_waiting(ranks),
+        **_peers(peers),
+        **_own_account(ranks),
+    }
+    return Digest(SummaryRow(**fields), calls, ranks, peers, facts)
+
+
+def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[questions.FactRow]) -> dict:
+    first = {}
+    for fact in facts:
+        first.setdefault(fact.key, fact.value)
+    (run_id,) = run.connection.execute("SELECT run_id FROM rank ORDER BY world_rank LIMIT 1").fetchone()
+    hosts = sorted({rank.host for rank in ranks if rank.host})
+    known = ("program", "command_line", "mpi_library", "mpi_version", "mpi_abi", "clock", "commprof_version")
+    return {
+        **{key: first.get(key, "") for key in known},
+        "run_id": run_id,
+        "start_unix_ns": min(rank.start_unix_ns for rank in ranks),
+        "hosts": ",".join(hosts),
+        "world_size": run.world_size,
+        "ranks_read": len(ranks),
+        "missing_ranks": len(run.missing_ranks),
+        "early_ended_ranks": sum(rank.ended == "running" for rank in ranks),
+        "thread_level": ranks[0].thread_level,
+    }
+
+
+def _shares(ranks: Sequence[RankRow]) -> dict:
+    """Wall time is the longest rank's; shares are each rank's own, over its own wall time."""
+    timed = [rank for rank in ranks if rank.mpi_share is not None]
+    least = min(timed, key=lambda rank: rank.mpi_share, default=None)
+    most = max(timed, key=lambda rank: rank.mpi_share, default=None)
+    longest = max(timed, key=lambda rank: rank.wall_ns, default=None)
+    return {
+        "wall_ns": longest and longest.wall_ns,
+        "wall_is_estimate": longest.wall_is_estimate if longest else 0,
+        "mpi_share_min": least and least.mpi_share,
+        "mpi_share_min_rank": least and least.rank,
+        "mpi_share_mean": sum(rank.mpi_share for rank in timed) / len(timed) if timed else None,
+        "mpi_share_max": most and most.mpi_share,
+        "mpi_share_max_rank": most and most.rank,
+        "mpi_thread_is_main": int(all(rank.mpi_thread_is_main for rank in ranks)),
+    }
+
+
+def communicating(calls: Sequence[CallRow]) -> list[CallRow]:
+    """The calls that count as time in MPI: all but MPI_Init, MPI_Finalize and their like."""
+    return [call for call in calls if call.family != "setup"]
+
+
+def _calls(calls: Sequence[CallRow]) -> dict:
+    counted = communicating(calls)
+    top = counted[0] if counted else None
+    completion_ns = sum(call.completion_ns or 0 for call in calls)
+    blocked_ns = sum(call.blocked_ns or 0 for call in calls)
+    return {
+        "count": sum(call.count for call in calls),
+        "volume_bytes": sum(call.volume_bytes for call in calls),
+        "total_ns": sum(call.total_ns for call in counted),
+        "setup_ns": sum(call.total_ns for call in calls if call.family == "setup"),
+        "top_call": top and top.call,
+        "top_call_ns": top and top.total_ns,
+        "top_call_bytes": top and top.dominating_bytes,
+        "completions": sum(call.completions or 0 for call in calls),
+        "overlap": max(0.0, 1 - blocked_ns / completion_ns) if completion_ns else None,
+    }
+
+
+def _waiting(ranks: Sequence[RankRow]) -> dict:
+    compared = [rank for rank in ranks if rank.waited_ns is not None]
+    waiter = max(compared, key=lambda rank: rank.waited_ns, default=None)
+    awaited = max(compared, key=lambda rank: rank.waited_for_ns, default=None)
+    return {
+        "waited_most_rank": waiter and waiter.rank,
+        "waited_most_ns": waiter and waiter.waited_ns,
+        "waited_for_rank": awaited and awaited.rank,
+        "waited_for_ns": awaited and awaited.waited_for_ns,
+    }
+
+
+def _peers(peers: Sequence[PeerRow]) -> dict:
+    top = max(peers, key=lambda pair: pair.bytes, default=None)
+    return {
+        "sent_count": sum(pair.count for pair in peers),
+        "sent_bytes": sum(pair.bytes for pair in peers),
+        "top_sender": top and top.sender,
+        "top_receiver": top and top.receiver,
+        "top_pair_bytes": top and top.bytes,
+    }
+
+
+def _own_account(ranks: Sequence[RankRow]) -> dict:
+    """What the profiler cost, over all ranks, and what it could not record."""
+    cost_ns = sum(rank.cost_ns for rank in ranks)
+    wall_ns = sum(rank.wall_ns or 0 for rank in ranks)
+    kept = ("dropped_calls", "untracked_requests", "folded_cells", "folded_communicators")
+    return {
+        "cost_ns": cost_ns,
+        "cost_share": cost_ns / wall_ns if wall_ns else None,
+        **{key: sum(getattr(rank, key) for rank in ranks) for key in kept},
+    }

@@ -1,0 +1,337 @@
+"""A rank's ledger, read as rows of the schema. Mirrors src/ledger/ledger_format.h; a test compares both.
+
+A ledger is input from outside: it may be cut short, overwritten, or still be written to. What makes sense is read, what
+does not is left out and said once.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections import namedtuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from .errors import ReportError
+
+MAGIC = b"commprof-ledger\n"
+VERSION = 1
+HEADER_BYTES = 4096
+CHUNK_BYTES = 65536
+MOST_CHUNKS = 16384  # a file of 1 GiB; the library's own limit is far below
+MOST = 1 << 53  # above this, no nanoseconds, bytes or count of one rank are believed
+MOST_RANKS = 1 << 24
+HISTOGRAM_BUCKETS = 290
+
+ENDED = ("running", "finalize", "exit", "abort")
+MEASURES = ("call", "completion", "poll")
+PLACES = ("host", "device")
+DIRECTIONS = ("sent", "received")
+CELL_FOLDED = 1
+COMMUNICATOR_INTER = 1
+COMMUNICATOR_FREED = 2
+CALLS, FACTS, COMMUNICATORS, CELLS, PEERS, THREADS = range(1, 7)
+
+
+class Layout:
+    """A struct of the ledger: `name:code` a field, in order and without padding."""
+
+    def __init__(self, name: str, fields: str) -> None:
+        pairs = [field.split(":") for field in fields.split()]
+        self.row = namedtuple(name, [field for field, _ in pairs])
+        self.codec = struct.Struct("<" + "".join(code for _, code in pairs))
+        self.offsets = {}
+        offset = 0
+        for field, code in pairs:
+            self.offsets[field] = offset
+            offset += struct.calcsize("<" + code)
+        self.bytes = offset
+
+    def unpack(self, data: bytes, offset: int = 0):
+        return self.row._make(self.codec.unpack_from(data, offset))
+
+    def unpack_all(self, data: bytes):
+        return [self.row._make(values) for values in self.codec.iter_unpack(data)]
+
+
+HEADER = Layout(
+    "Header",
+    "magic:16s version:I header_bytes:I chunk_bytes:I chunk_header_bytes:I cell_bytes:I histogram_buckets:I"
+    " chunk_count:I ended:I world_rank:i world_size:i pid:q thread_level:i abort_code:i start_unix_ns:q start_ns:q"
+    " end_unix_ns:q end_ns:q dropped_calls:Q untracked_requests:Q folded_cells:Q folded_communicators:Q cost_init_ns:Q"
+    " cost_finalize_ns:Q cost_per_call_ps:Q clock_error_ppb:q",
+)
+CHUNK = Layout("Chunk", "kind:I entry_bytes:I used:I thread:I reserved:48s")
+CALL = Layout("Call", "call:I name:40s family:20s")
+FACT = Layout("Fact", "key_bytes:I value_bytes:I")
+COMMUNICATOR = Layout(
+    "Communicator",
+    "identity:Q parent_identity:Q communicator:I flags:I size:i remote_size:i comm_rank:i constructor:I ordinal:I"
+    " reserved:I name:128s members:336s",
+)
+CELL = Layout(
+    "Cell",
+    "bytes:Q call:H communicator:H region:H measure_and_flags:B place:B total_ns:Q min_ns:Q max_ns:Q volume_bytes:Q"
+    " blocked_ns:Q live:Q buckets:2320s reserved:48s",
+)
+PEER = Layout("Peer", "peer:i call:H direction:B reserved:B count:Q bytes:Q time_ns:Q")
+THREAD = Layout("Thread", "thread:I is_main:I tid:q folding:Q name:16s reserved:24s")
+BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
+ENTRIES = {CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD}
+
+
+class CellKey(NamedTuple):
+    """What the ledger counts apart; the columns of the schema's UNIQUE constraint."""
+
+    thread: int
+    call: str
+    communicator: int
+    bytes: int
+    measure: str
+    place: str
+    region: int
+    is_folded: int
+
+
+class CellSum:
+    """What is known of the calls of one key."""
+
+    def __init__(self) -> None:
+        self.volume_bytes = self.total_ns = self.max_ns = self.blocked_ns = 0
+        self.min_ns = MOST
+        self.buckets: dict[int, int] = {}
+
+    def add(self, cell, buckets: tuple[int, ...]) -> None:
+        self.volume_bytes += cell.volume_bytes
+        self.total_ns += cell.total_ns
+        self.blocked_ns += cell.blocked_ns
+        self.min_ns = min(self.min_ns, cell.min_ns)
+        self.max_ns = max(self.max_ns, cell.max_ns)
+        for bucket, count in enumerate(buckets):
+            if count:
+                self.buckets[bucket] = self.buckets.get(bucket, 0) + count
+
+    @property
+    def count(self) -> int:
+        return sum(self.buckets.values())
+
+
+class Ledger:
+    """The entries of a ledger file, by kind. `damage` says what was left out."""
+
+    def __init__(self, path: Path, header) -> None:
+        self.path = path
+        self.header = header
+        self.facts: dict[str, str] = {}
+        self.calls: dict[int, tuple[str, str]] = {}
+        self.communicators: dict[int, tuple] = {}
+        self.threads: dict[int, tuple] = {}
+        self.cells: dict[int, list] = {}  # by thread, in the thread's own order
+        self.peers: list = []
+        self.damage: list[str] = []
+
+    def call_name(self, call: int) -> str:
+        return self.calls.get(call, (f"call {call}", "unknown"))[0]
+
+
+def ledger_read(path: Path) -> Ledger:
+    """All of a ledger file. Raises ReportError when not even its header makes sense."""
+    with open(path, "rb") as file:
+        ledger = Ledger(path, _header_read(path, file))
+        for chunk, data in _chunks(ledger, file, wanted=None):
+            _chunk_take(ledger, chunk, data)
+        modified_unix_ns = os.fstat(file.fileno()).st_mtime_ns
+    if ledger.header.ended == 0:
+        ledger.facts["ledger_modified_unix_ns"] = str(modified_unix_ns)
+    return ledger
+
+
+def ledger_read_facts(path: Path) -> Ledger:
+    """The header and provenance only, to learn which run a ledger belongs to."""
+    with open(path, "rb") as file:
+        ledger = Ledger(path, _header_read(path, file))
+        for chunk, data in _chunks(ledger, file, wanted=FACTS):
+            _chunk_take(ledger, chunk, data)
+    return ledger
+
+
+def _header_read(path: Path, file: BinaryIO):
+    data = file.read(HEADER_BYTES)
+    if len(data) < HEADER_BYTES:
+        raise ReportError(path, f"is cut short: {len(data)} bytes, less than a ledger's header")
+    header = HEADER.unpack(data)
+    if header.magic != MAGIC:
+        raise ReportError(path, "is not a commprof ledger")
+    if header.version > VERSION:
+        raise ReportError(path, f"has ledger version {header.version}, this reporter knows {VERSION}: use a newer one")
+    _header_check(path, header)
+    return header
+
+
+def _header_check(path: Path, header) -> None:
+    ours = (VERSION, HEADER_BYTES, CHUNK_BYTES, CHUNK.bytes, CELL.bytes, HISTOGRAM_BUCKETS)
+    theirs = header[1:7]
+    if theirs != ours:
+        raise ReportError(path, f"is damaged: version and sizes in its header are {theirs}, not {ours}")
+    if not 0 < header.world_size <= MOST_RANKS or not 0 <= header.world_rank < header.world_size:
+        raise ReportError(
+            path, f"names no rank (rank {header.world_rank} of {header.world_size}): MPI_Init did not finish"
+        )
+
+
+def _chunks(ledger: Ledger, file: BinaryIO, wanted: int | None) -> Iterator[tuple]:
+    """The chunks that are there, each with the bytes of its entries in use."""
+    there = max(0, os.fstat(file.fileno()).st_size - HEADER_BYTES) // CHUNK_BYTES
+    claimed = ledger.header.chunk_count
+    if claimed > there:
+        ledger.damage.append(f"is cut short: {there} of {claimed} chunks are there")
+    for index in range(min(claimed, there, MOST_CHUNKS)):
+        file.seek(HEADER_BYTES + index * CHUNK_BYTES)
+        chunk = CHUNK.unpack(file.read(CHUNK.bytes).ljust(CHUNK.bytes, b"\0"))
+        if wanted in (None, chunk.kind):
+            yield chunk, _entries_read(ledger, chunk, file, index)
+
+
+def _entries_read(ledger: Ledger, chunk, file: BinaryIO, index: int) -> bytes:
+    entry_bytes = ENTRIES[chunk.kind].bytes if chunk.kind in ENTRIES else 1
+    fits = (CHUNK_BYTES - CHUNK.bytes) // entry_bytes
+    if chunk.kind not in (*ENTRIES, FACTS) or chunk.entry_bytes != entry_bytes or chunk.used > fits:
+        ledger.damage.append(f"chunk {index} is damaged and left out")
+        return b""
+    data = file.read(chunk.used * entry_bytes)
+    return data[: len(data) // entry_bytes * entry_bytes]
+
+
+def _chunk_take(ledger: Ledger, chunk, data: bytes) -> None:
+    if chunk.kind == FACTS:
+        _facts_take(ledger, data)
+    elif chunk.kind == CALLS:
+        ledger.calls.update({entry.call: (text(entry.name), text(entry.family)) for entry in CALL.unpack_all(data)})
+    elif chunk.kind == COMMUNICATORS:
+        for entry in COMMUNICATOR.unpack_all(data):
+            ledger.communicators.setdefault(entry.communicator, entry)
+    elif chunk.kind == CELLS:
+        ledger.cells.setdefault(chunk.thread, []).extend(CELL.unpack_all(data))
+    elif chunk.kind == PEERS:
+        ledger.peers.extend(PEER.unpack_all(data))
+    elif chunk.kind == THREADS:
+        ledger.threads.update({entry.thread: entry for entry in THREAD.unpack_all(data)})
+
+
+def _facts_take(ledger: Ledger, data: bytes) -> None:
+    offset = 0
+    while offset + FACT.bytes <= len(data):
+        fact = FACT.unpack(data, offset)
+        key_at = offset + FACT.bytes
+        value_at = key_at + fact.key_bytes
+        end = value_at + fact.value_bytes
+        if end > len(data) or not fact.key_bytes:
+            ledger.damage.append("some provenance is damaged and left out")
+            return
+        ledger.facts[text(data[key_at:value_at])] = text(data[value_at:end])
+        offset = (end + 7) // 8 * 8
+
+
+def text(data: bytes) -> str:
+    """Text of the ledger: up to the first NUL, whatever its encoding."""
+    return data.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
+    """The cells that count, with equal keys added up."""
+    sums: dict[CellKey, CellSum] = {}
+    damaged = 0
+    for thread, cells in ledger.cells.items():
+        for cell in _cells_that_count(ledger.threads.get(thread), cells):
+            buckets = BUCKETS.unpack(cell.buckets)
+            if not _cell_is_sound(cell, buckets):
+                damaged += 1
+            elif any(buckets):
+                sums.setdefault(_cell_key(ledger, thread, cell), CellSum()).add(cell, buckets)
+    if damaged:
+        ledger.damage.append(f"{damaged} of its cells are damaged and left out")
+    return sums
+
+
+def _cells_that_count(thread, cells: list) -> list:
+    """Honours a fold under way: `folding` packs three cell numbers plus one, 21 bits each: a counts, b and c do not."""
+    folding = thread.folding if thread else 0
+    if not folding:
+        return [cell for cell in cells if cell.live == 1]
+    into, *folded = (((folding >> shift) & 0x1FFFFF) - 1 for shift in (0, 21, 42))
+    return [cell for index, cell in enumerate(cells) if index == into or (cell.live == 1 and index not in folded)]
+
+
+def _cell_is_sound(cell, buckets: tuple[int, ...]) -> bool:
+    amounts = (cell.bytes, cell.total_ns, cell.max_ns, cell.volume_bytes, cell.blocked_ns, sum(buckets))
+    return (
+        max(amounts) < MOST
+        and (cell.min_ns <= cell.max_ns or not any(buckets))
+        and cell.measure_and_flags & 15 < len(MEASURES)
+        and cell.place < len(PLACES)
+    )
+
+
+def _cell_key(ledger: Ledger, thread: int, cell) -> CellKey:
+    measure = MEASURES[cell.measure_and_flags & 15]
+    is_folded = cell.measure_and_flags >> 4 & CELL_FOLDED
+    name = ledger.call_name(cell.call)
+    return CellKey(thread, name, cell.communicator, cell.bytes, measure, PLACES[cell.place], cell.region, is_folded)
+
+
+def peers_sum(ledger: Ledger) -> dict[tuple[str, str, int], list[int]]:
+    """(call, direction, peer) to count, bytes and time, over all threads."""
+    sums: dict[tuple[str, str, int], list[int]] = {}
+    damaged = 0
+    for entry in ledger.peers:
+        amounts = (entry.count, entry.bytes, entry.time_ns)
+        if max(amounts) >= MOST or entry.direction >= len(DIRECTIONS) or not -1 <= entry.peer < MOST_RANKS:
+            damaged += 1
+        elif entry.count:
+            key = (ledger.call_name(entry.call), DIRECTIONS[entry.direction], entry.peer)
+            known = sums.setdefault(key, [0, 0, 0])
+            known[:] = [old + new for old, new in zip(known, amounts)]
+    if damaged:
+        ledger.damage.append(f"{damaged} of its peers are damaged and left out")
+    return sums
+
+
+def rank_row(ledger: Ledger) -> tuple:
+    """The row of table `rank`."""
+    header = ledger.header
+    has_ended = header.ended != 0 and header.end_ns >= header.start_ns
+    amounts = [min(amount, MOST) for amount in header[18:25]]
+    return (
+        header.world_rank,
+        header.world_size,
+        ledger.facts.get("run_id", ""),
+        header.pid,
+        header.thread_level,
+        header.start_unix_ns,
+        header.end_unix_ns if has_ended else None,
+        min(header.end_ns - header.start_ns, MOST) if has_ended else None,
+        ENDED[header.ended] if header.ended < len(ENDED) else "running",
+        header.abort_code,
+        *amounts,
+        header.clock_error_ppb,
+    )
+
+
+def communicator_row(ledger: Ledger, entry) -> tuple:
+    """The row of table `communicator`."""
+    return (
+        ledger.header.world_rank,
+        entry.communicator,
+        f"{entry.identity:016x}",
+        f"{entry.parent_identity:016x}" if entry.parent_identity else None,
+        text(entry.name),
+        ledger.call_name(entry.constructor) if entry.constructor else "",
+        entry.ordinal,
+        entry.size,
+        entry.remote_size,
+        entry.comm_rank,
+        text(entry.members),
+        int(bool(entry.flags & COMMUNICATOR_INTER)),
+        int(bool(entry.flags & COMMUNICATOR_FREED)),
+    )

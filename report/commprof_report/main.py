@@ -1,0 +1,94 @@
+"""hvprof-report: answers questions about a profiled MPI run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sqlite3
+import sys
+
+from . import units
+from .commands import COMMANDS
+from .errors import ReportError, UsageError
+
+VERSION = "0.1"
+PROGRAM = "hvprof-report"
+EXIT_READ, EXIT_NOTHING_READ, EXIT_USAGE = 0, 1, 2
+EPILOG = """RUN is a run folder, a merged database, or the database or ledger of one rank. Without a command, summary.
+
+Exit status: 0 read (what is missing or damaged is named on stderr), 1 nothing could be read or written,
+2 wrong options."""
+
+
+class Help(argparse.HelpFormatter):
+    """Fills paragraphs to the terminal's width and keeps them apart."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n\n".join(super(Help, self)._fill_text(part, width, indent) for part in text.strip().split("\n\n"))
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> None:
+        raise UsageError(self.prog.partition(" ")[2] or "options", f"{message} (see {self.prog} --help)")
+
+
+def parser_build() -> Parser:
+    parser = Parser(
+        prog=PROGRAM,
+        description=__doc__,
+        epilog=EPILOG,
+        formatter_class=Help,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {VERSION}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        first_line = command.__doc__.partition("\n")[0]
+        subparser = subparsers.add_parser(
+            name,
+            help=first_line,
+            description=command.__doc__,
+            formatter_class=Help,
+            allow_abbrev=False,
+        )
+        command.add_arguments(subparser)
+        subparser.set_defaults(run_command=command.run)
+    return parser
+
+
+def with_default_command(words: list[str]) -> list[str]:
+    """`hvprof-report RUN` is `hvprof-report summary RUN`."""
+    is_named = not words or words[0] in COMMANDS or words[0] in ("-h", "--help", "--version")
+    return words if is_named else ["summary", *words]
+
+
+def complain(error: ReportError) -> None:
+    print(f"{PROGRAM}: {units.visible(str(error))}", file=sys.stderr)
+
+
+def main(words: list[str]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")
+    try:
+        arguments = parser_build().parse_args(with_default_command(words))
+        arguments.run_command(arguments)
+        sys.stdout.flush()
+        return EXIT_READ
+    except UsageError as error:
+        complain(error)
+        return EXIT_USAGE
+    except ReportError as error:
+        complain(error)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_READ
+    except OSError as error:
+        complain(ReportError(error.filename or "output", error.strerror or str(error)))
+    except sqlite3.Error as error:
+        complain(ReportError("the files of this run", f"do not fit together: {error}"))
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    return EXIT_NOTHING_READ

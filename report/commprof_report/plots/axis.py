@@ -1,0 +1,42 @@
+"""Axes that read in units: 10 µs, 4 MiB."""
+
+from __future__ import annotations
+
+from .. import units
+
+
+def time_label(ns: float, _position: int = 0) -> str:
+    """A tick of a time axis: 100 ns, 20 µs, 1.5 s."""
+    for unit_ns, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if abs(ns) >= unit_ns:
+            return f"{ns / unit_ns:g} {unit}"
+    return f"{ns:g} ns" if ns else "0"
+
+
+def time_text(ns: float) -> str:
+    return units.duration(ns).replace("us", "µs")
+
+
+def size_label(message_bytes: float, _position: int = 0) -> str:
+    return units.size(int(message_bytes))
+
+
+def time_axis(axis, is_log: bool = False) -> None:
+    """`axis` is axes.xaxis or axes.yaxis, holding nanoseconds."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+    axis.set_major_formatter(time_label)
+    axis.set_major_locator(LogLocator(10, subs=(1,), numticks=12) if is_log else MaxNLocator(6, steps=[1, 2, 5, 10]))
+    if is_log:
+        axis.set_minor_formatter(NullFormatter())
+
+
+def size_axis(axis, low: int, high: int) -> None:
+    """Ticks at powers of two, few enough to read."""
+    from matplotlib.ticker import NullLocator
+
+    first, last = max(low, 1).bit_length() - 1, max(high, 1).bit_length()
+    step = max(1, -(-(last - first) // 9))
+    axis.set_ticks([1 << power for power in range(first, last + 1, step)])
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(size_label)

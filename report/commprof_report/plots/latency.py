@@ -1,0 +1,56 @@
+"""Histogram: how the durations of one call at one size spread, with its percentiles marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import units
+from ..pictures import PALETTE
+from ..questions import LatencyRow
+from .axis import time_axis, time_text
+
+TICKS_WITHIN = ((30, (1, 1.5, 2, 3, 5, 7)), (1_000, (1, 2, 5)))  # by how many times the axis spans
+MARKS = ((0.50, "median"), (0.95, "95 %"), (0.99, "99 %"))
+
+
+def draw(axes, rows: Sequence[LatencyRow]) -> None:
+    low = [max(row.low_ns, 8) for row in rows]
+    widths = [row.high_ns - left for row, left in zip(rows, low)]
+    axes.bar(low, [row.count for row in rows], widths, align="edge", color=PALETTE[0], edgecolor="white", linewidth=0.6)
+    axes.set_xscale("log")
+    axes.set_xlabel("duration of a call")
+    axes.set_ylabel("calls")
+    axes.grid(axis="x", visible=False)
+    axes.set_title(title(rows) if rows else "no calls", pad=26)
+    time_axis(axes.xaxis, is_log=True)
+    if rows:
+        label_few_decades(axes.xaxis, rows[-1].high_ns / low[0])
+        draw_marks(axes, rows)
+
+
+def draw_marks(axes, rows: Sequence[LatencyRow]) -> None:
+    """Percentiles as lines, named below the title so that they cannot run into each other."""
+    for (share, name), style in zip(MARKS, ("-", "--", ":")):
+        row = next((row for row in rows if row.cumulative_share >= share - 1e-12), rows[-1])
+        middle_ns = (row.low_ns + row.high_ns) / 2
+        axes.axvline(
+            middle_ns, color="#333333", linestyle=style, linewidth=1.2, label=f"{name}: {time_text(middle_ns)}"
+        )
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, borderaxespad=0.2, borderpad=0)
+
+
+def label_few_decades(axis, span: float) -> None:
+    """Ticks between the powers of ten, where there are too few of those."""
+    from matplotlib.ticker import LogLocator
+
+    parts = next((parts for most, parts in TICKS_WITHIN if span < most), (1,))
+    axis.set_major_locator(LogLocator(10, subs=parts, numticks=12))
+
+
+def title(rows: Sequence[LatencyRow]) -> str:
+    """MPI_Allreduce of 4 MiB: 1,200 calls."""
+    count = sum(row.count for row in rows)
+    low, high = rows[0].bytes_low, rows[0].bytes_high
+    sizes = "all sizes" if not low and high is None else units.size_range(low or 0, high)
+    of = f" of {sizes}" if low or high or high is None else ""
+    return units.visible(f"{rows[0].call}{of}: {units.counted(count, 'call')}")

@@ -1,0 +1,84 @@
+"""Heat map: who sends how much to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .. import units
+from ..questions import PeerRow
+
+MOST_NUMBERS = 12  # up to this many ranks each field shows its number
+MOST_FIELDS = 512  # larger jobs are drawn in blocks of ranks
+TICKS = 9
+
+
+class Matrix(NamedTuple):
+    rows: Sequence[PeerRow]
+    world_size: int
+    quantity: str  # "bytes" or "count"
+
+
+def draw(axes, matrix: Matrix) -> None:
+    ranks_per_field = -(-matrix.world_size // MOST_FIELDS) or 1
+    amounts = fields(matrix, ranks_per_field)
+    last = max(matrix.world_size - 0.5, 0.5)
+    image = axes.imshow(
+        masked(amounts), cmap=shades(), vmin=0, extent=(-0.5, last, last, -0.5), interpolation="nearest"
+    )
+    what = "messages" if matrix.quantity == "count" else "bytes"
+    bar = axes.figure.colorbar(image, ax=axes, shrink=0.85, label=what, format=amount_label(matrix.quantity))
+    bar.outline.set_visible(False)
+    axes.set_xlabel("receiver (world rank)")
+    axes.set_ylabel("sender (world rank)")
+    axes.set_title("Point-to-point messages" if matrix.quantity == "count" else "Point-to-point volume")
+    axes.grid(visible=False)
+    ticks = rank_ticks(matrix.world_size)
+    axes.set_xticks(ticks)
+    axes.set_yticks(ticks)
+    if matrix.world_size <= MOST_NUMBERS:
+        draw_numbers(axes, amounts, matrix.quantity)
+
+
+def fields(matrix: Matrix, ranks_per_field: int) -> list[list[int]]:
+    """The sums, sender by receiver. Processes outside the job have no place in it."""
+    width = -(-matrix.world_size // ranks_per_field)
+    amounts = [[0] * width for _ in range(width)]
+    for row in matrix.rows:
+        if 0 <= row.sender < matrix.world_size and 0 <= row.receiver < matrix.world_size:
+            amounts[row.sender // ranks_per_field][row.receiver // ranks_per_field] += getattr(row, matrix.quantity)
+    return amounts
+
+
+def masked(amounts: list[list[int]]):
+    """Pairs that exchange nothing stay white."""
+    from numpy.ma import masked_equal
+
+    return masked_equal(amounts, 0)
+
+
+def shades():
+    """Light to dark blue, beginning where it can be told from white."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap([colormaps["Blues"](0.2 + 0.8 * step / 255) for step in range(256)])
+
+
+def rank_ticks(world_size: int) -> list[int]:
+    step = max(1, -(-world_size // TICKS))
+    return list(range(0, world_size, step)) if world_size > MOST_NUMBERS else list(range(world_size))
+
+
+def amount_label(quantity: str):
+    return (lambda value, _: f"{value:,.0f}") if quantity == "count" else (lambda value, _: units.volume(value))
+
+
+def draw_numbers(axes, amounts: list[list[int]], quantity: str) -> None:
+    largest = max(map(max, amounts), default=0)
+    for sender, line in enumerate(amounts):
+        for receiver, value in enumerate(line):
+            if value:
+                text = units.count(value) if quantity == "count" else units.volume(value)
+                colour = "white" if value > 0.5 * largest else "#222222"
+                axes.text(receiver, sender, text, ha="center", va="center", fontsize=8, color=colour)

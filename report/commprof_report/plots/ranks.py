@@ -1,0 +1,59 @@
+"""Stacked bars: each rank's time inside MPI, by call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import units
+from ..pictures import OTHER_COLOUR, PALETTE
+from ..questions import RankTimeRow
+from .axis import time_axis
+
+MOST_CALLS = 6
+OTHERS = "other calls"
+
+
+def figure_size(rows: Sequence[RankTimeRow]) -> tuple[float, float]:
+    ranks = len({row.rank for row in rows})
+    return min(max(8.0, 5 + 0.12 * ranks), 16.0), 4.5
+
+
+def draw(axes, rows: Sequence[RankTimeRow]) -> None:
+    ranks = sorted({row.rank for row in rows})
+    places = range(len(ranks))
+    below = [0] * len(ranks)
+    for colour, (call, times) in zip((*PALETTE[:MOST_CALLS], OTHER_COLOUR), stacks(rows, ranks).items()):
+        axes.bar(
+            places, times, bottom=below, color=colour, label=units.visible(call), width=0.8 if len(ranks) < 50 else 1
+        )
+        below = [low + time for low, time in zip(below, times)]
+    label_ranks(axes, ranks)
+    axes.set_ylabel("time in MPI, all threads")
+    axes.set_xlabel("rank")
+    axes.grid(axis="x", visible=False)
+    axes.set_title("Time in MPI by rank")
+    time_axis(axes.yaxis)
+    if rows:
+        handles, names = axes.get_legend_handles_labels()
+        axes.legend(
+            handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0)
+        )  # in the order of the stack
+
+
+def stacks(rows: Sequence[RankTimeRow], ranks: Sequence[int]) -> dict[str, list[int]]:
+    """Time by call, then by rank; rows come with the call that took most first, and the rest is one stack."""
+    calls = list(dict.fromkeys(row.call for row in rows))
+    named = calls if len(calls) <= MOST_CALLS + 1 else calls[:MOST_CALLS]
+    times: dict[str, dict[int, int]] = {}
+    for row in rows:
+        of_call = times.setdefault(row.call if row.call in named else OTHERS, {})
+        of_call[row.rank] = of_call.get(row.rank, 0) + row.total_ns
+    return {call: [of_call.get(rank, 0) for rank in ranks] for call, of_call in times.items()}
+
+
+def label_ranks(axes, ranks: Sequence[int]) -> None:
+    step = max(1, -(-len(ranks) // 24))
+    places = range(0, len(ranks), step)
+    axes.set_xticks(places, [str(ranks[place]) for place in places])
+    axes.tick_params(axis="x", length=0)
+    axes.margins(x=0.01 if len(ranks) > 12 else 0.05)

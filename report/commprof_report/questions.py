@@ -1,0 +1,209 @@
+"""The questions that the reporter can answer, and the rows it answers with. docs/SCHEMA.md defines every key.
+
+Each function reads a run on which selection.select() was called.
+"""
+
+from __future__ import annotations
+
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from .query import ask
+
+
+class CallRow(NamedTuple):
+    call: str
+    family: str
+    count: int
+    polls: int
+    ranks: int
+    volume_bytes: int
+    total_ns: int
+    mean_ns: float
+    min_ns: int
+    p50_ns: float
+    p95_ns: float
+    p99_ns: float
+    max_ns: int
+    share_of_wall: float | None
+    dominating_bytes: int | None
+    dominating_share: float | None
+    completions: int | None
+    completion_ns: int | None
+    blocked_ns: int | None
+    overlap: float | None
+
+
+class SizeRow(NamedTuple):
+    call: str
+    communicator: str
+    bytes: int | None
+    count: int
+    volume_bytes: int
+    total_ns: int
+    mean_ns: float
+    min_ns: int
+    p50_ns: float
+    p95_ns: float
+    p99_ns: float
+    max_ns: int
+    algbw_bytes_per_s: float | None
+    busbw_bytes_per_s: float | None
+    rank: int | None
+    family: str
+    identity: str
+    place: str
+    bytes_low: int
+    bytes_high: int | None
+    is_folded: int
+    is_own: int
+    power_of_two: int
+    blocked_ns: int
+    overlap: float | None
+
+
+class LatencyRow(NamedTuple):
+    call: str
+    bytes_low: int | None
+    bytes_high: int | None
+    low_ns: int
+    high_ns: int
+    count: int
+    share: float
+    cumulative_share: float
+
+
+class DominatingRow(NamedTuple):
+    call: str
+    bytes_low: int
+    bytes_high: int | None
+
+
+class CommunicatorRow(NamedTuple):
+    communicator: str
+    identity: str
+    size: int | None
+    remote_size: int | None
+    members: str
+    ranks: int | None
+    name: str
+    constructor: str
+    parent: str | None
+    ordinal: int
+    is_inter: int
+    is_freed: int | None
+    count: int
+    volume_bytes: int
+    total_ns: int
+    top_call: str | None
+
+
+class RankCallRow(NamedTuple):
+    """A call over the ranks that made it."""
+
+    call: str
+    family: str
+    ranks: int
+    count: int
+    min_count: int
+    max_count: int
+    total_ns: int
+    min_total_ns: int
+    min_rank: int
+    mean_total_ns: float
+    max_total_ns: int
+    max_rank: int
+    imbalance: float | None
+
+
+class RankRow(NamedTuple):
+    rank: int
+    host: str | None
+    pid: int
+    wall_ns: int | None
+    wall_is_estimate: int
+    mpi_ns: int
+    mpi_share: float | None
+    mpi_thread: str | None
+    mpi_thread_is_main: int
+    setup_ns: int
+    count: int
+    volume_bytes: int
+    sent_count: int
+    sent_bytes: int
+    waited_ns: int | None
+    waited_for_ns: int | None
+    ended: str
+    abort_code: int
+    dropped_calls: int
+    untracked_requests: int
+    folded_cells: int
+    folded_communicators: int
+    cost_ns: float
+    start_unix_ns: int
+    end_unix_ns: int | None
+    thread_level: int
+
+
+class RankTimeRow(NamedTuple):
+    rank: int
+    call: str
+    total_ns: int
+
+
+class PeerRow(NamedTuple):
+    sender: int
+    receiver: int
+    count: int
+    bytes: int
+    time_ns: int
+
+
+class FactRow(NamedTuple):
+    key: str
+    value: str
+    ranks: int
+    first_rank: int
+
+
+def calls(connection: Connection) -> list[CallRow]:
+    return ask(connection, "calls", CallRow)
+
+
+def sizes(connection: Connection, per_rank: bool = False, completion: bool = False) -> list[SizeRow]:
+    return ask(connection, "sizes", SizeRow, per_rank=per_rank, completion=completion)
+
+
+def dominating(connection: Connection, call: str | None = None, completion: bool = False) -> DominatingRow | None:
+    rows = ask(connection, "dominating", DominatingRow, call=call, completion=completion)
+    return rows[0] if rows else None
+
+
+def latency(
+    connection: Connection, call: str, low: int | None, high: int | None, completion: bool = False
+) -> list[LatencyRow]:
+    return ask(connection, "latency", LatencyRow, call=call, bytes_low=low, bytes_high=high, completion=completion)
+
+
+def communicators(connection: Connection) -> list[CommunicatorRow]:
+    return ask(connection, "communicators", CommunicatorRow)
+
+
+def ranks(connection: Connection) -> list[RankRow]:
+    return ask(connection, "ranks", RankRow)
+
+
+def ranks_by_call(connection: Connection) -> list[RankCallRow]:
+    return ask(connection, "ranks_by_call", RankCallRow)
+
+
+def rank_calls(connection: Connection) -> list[RankTimeRow]:
+    return ask(connection, "rank_calls", RankTimeRow)
+
+
+def peers(connection: Connection, received: bool = False) -> list[PeerRow]:
+    return ask(connection, "peers", PeerRow, received=received)
+
+
+def facts(connection: Connection) -> list[FactRow]:
+    return ask(connection, "facts", FactRow)

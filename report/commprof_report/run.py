@@ -1,0 +1,175 @@
+"""A run: all its ranks in one database of the schema, whatever they left behind."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from . import query, units
+from .database import database_copy, database_create
+from .errors import ReportError
+from .ledger import Ledger, cells_sum, communicator_row, ledger_read, peers_sum, rank_row
+from .progress import Progress
+from .rank_files import RankFile, file_scan, folder_scan, run_describe, runs_split
+
+
+class Run:
+    """The merged database, and what the user should know about how it came together."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.connection: sqlite3.Connection = database_create()
+        self.notes: list[str] = []  # problems, one line each
+        self.asides: list[str] = []  # what lies beside the run
+        self.world_size = 0
+        self.missing_ranks: list[int] = []
+        self.is_part = False  # one file of a run, given by name
+
+    def note(self, subject: object, what: str) -> None:
+        self.notes.append(units.visible(f"{subject}: {what}"))
+
+
+def run_open(path: Path, with_histograms: bool = True) -> Run:
+    """A run folder, a merged database, or a single rank's file. Raises ReportError if there is nothing to read."""
+    run = Run(path)
+    files = _folder_files(run) if path.is_dir() else [_single_file(run)]
+    with Progress("reading", len(files)) as progress:
+        for file in files:
+            _file_take(run, file, with_histograms)
+            progress.step()
+    _ranks_check(run)
+    query.run_script(run.connection, "run")
+    return run
+
+
+def _single_file(run: Run) -> RankFile:
+    if not run.path.exists():
+        raise ReportError(run.path, "no such file or folder")
+    file = file_scan(run.path)
+    run.is_part = len(file.ranks) == 1
+    return file
+
+
+def _folder_files(run: Run) -> list[RankFile]:
+    """The files of the newest run in the folder; what else is there is noted."""
+    folder = folder_scan(run.path)
+    if not folder.files:
+        raise _nothing_read(run, folder.problems)
+    for problem in folder.problems:
+        run.note(problem.subject, problem.what)
+    if folder.earlier:
+        run.asides.append(f"{units.counted(len(folder.earlier), 'earlier run')} in earlier-*, not counted here")
+    if folder.spawned:
+        run.asides.append(f"{units.counted(len(folder.spawned), 'spawned job')} in spawned-*, not counted here")
+    *older, newest = runs_split(folder.files)
+    if older:
+        left_out = ", ".join(run_describe(files) for files in older)
+        run.note(
+            run.path, f"holds {len(older) + 1} runs; the newest, {run_describe(newest)}, is shown; left out: {left_out}"
+        )
+    return newest
+
+
+def _nothing_read(run: Run, problems: list[ReportError]) -> ReportError:
+    if len(problems) == 1:
+        return problems[0]
+    first = problems[0]
+    return ReportError(
+        run.path, f"none of its {len(problems)} files can be read; {Path(first.subject).name} {first.what}"
+    )
+
+
+def _file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
+    """Adds a file to the run, unless its rank is there already (a database and its ledger)."""
+    ranks = [rank.world_rank for rank in file.ranks]
+    known = run.connection.execute(
+        "SELECT run_id FROM rank WHERE world_rank IN (?, ?)", (ranks[0], ranks[-1])
+    ).fetchone()
+    if known:
+        if not file.is_ledger:
+            run.note(file.path, f"holds rank {units.rank_list(ranks)}, which another file holds too; it is left out")
+        return
+    try:
+        if file.is_ledger:
+            _ledger_take(run, file.path, with_histograms)
+        else:
+            database_copy(run.connection, file.path, with_histograms)
+    except ReportError as error:
+        run.note(error.subject, error.what)
+
+
+def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
+    ledger = ledger_read(path)
+    rows = _ledger_rows(ledger, with_histograms)
+    for damage in dict.fromkeys(ledger.damage):
+        run.note(path, damage)
+    first_cell = run.connection.execute("SELECT coalesce(max(cell), 0) FROM cell").fetchone()[0]
+    run.connection.execute("BEGIN")
+    try:
+        for table, values in rows.items():
+            _rows_insert(run.connection, table, values, first_cell)
+        run.connection.execute("COMMIT")
+    except (sqlite3.Error, OverflowError) as error:
+        run.connection.execute("ROLLBACK")
+        raise ReportError(path, f"is damaged: {error}") from None
+
+
+def _rows_insert(connection: sqlite3.Connection, table: str, rows: list[tuple], first_cell: int) -> None:
+    if not rows:
+        return
+    if table in ("cell", "bucket"):
+        rows = [(row[0] + first_cell, *row[1:]) for row in rows]
+    places = ", ".join("?" * len(rows[0]))
+    connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)
+
+
+def _ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]:
+    """A ledger as rows of the schema's tables; cells are numbered from 1."""
+    rank = ledger.header.world_rank
+    cells = sorted(cells_sum(ledger).items())
+    names = {name: family for name, family in ledger.calls.values()}
+    names.update({key.call: "unknown" for key, _ in cells if key.call not in names})
+    return {
+        "rank": [rank_row(ledger)],
+        "fact": [(rank, key, value) for key, value in ledger.facts.items()],
+        "thread": [_thread_row(rank, entry) for entry in ledger.threads.values()],
+        "call": list(names.items()),
+        "communicator": [communicator_row(ledger, entry) for entry in ledger.communicators.values()],
+        "cell": [_cell_row(number, rank, key, cell) for number, (key, cell) in enumerate(cells, 1)],
+        "bucket": [
+            (number, bucket, count)
+            for number, (_, cell) in enumerate(cells, 1)
+            for bucket, count in sorted(cell.buckets.items())
+            if with_histograms
+        ],
+        "peer": [(rank, *key, *amounts) for key, amounts in peers_sum(ledger).items()],
+    }
+
+
+def _thread_row(rank: int, entry) -> tuple:
+    name = entry.name.split(b"\0", 1)[0].decode("utf-8", "replace")
+    return rank, entry.thread, entry.tid, name, int(entry.is_main == 1)
+
+
+def _cell_row(number: int, rank: int, key, cell) -> tuple:
+    sums = (cell.count, cell.volume_bytes, cell.total_ns, cell.min_ns, cell.max_ns, cell.blocked_ns)
+    place = (key.bytes, key.measure, key.place, key.region, key.is_folded)
+    return (number, rank, key.thread, key.call, key.communicator, *place, *sums)
+
+
+def _ranks_check(run: Run) -> None:
+    """Names the ranks that are not there, and those that ended before their time."""
+    ranks = run.connection.execute("SELECT world_rank, world_size, ended FROM rank ORDER BY world_rank").fetchall()
+    if not ranks:
+        raise ReportError(*run.notes.pop().split(": ", 1)) if run.notes else ReportError(run.path, "holds no rank")
+    run.world_size = ranks[0][1]
+    present = {world_rank for world_rank, _, _ in ranks}
+    run.missing_ranks = [rank for rank in range(run.world_size) if rank not in present]
+    if run.missing_ranks and not run.is_part:
+        run.note(run.path, f"rank {units.rank_list(run.missing_ranks)} of {run.world_size} is missing")
+    early = [world_rank for world_rank, _, ended in ranks if ended == "running"]
+    if early:
+        run.note(
+            run.path,
+            f"rank {units.rank_list(early)} is still running or was killed; shown up to its last finished call",
+        )

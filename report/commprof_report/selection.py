@@ -1,0 +1,147 @@
+"""The filters --call, --communicator, --rank and --bytes: what of a run the user wants to see."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sqlite3
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from . import query
+from .bins import BINS
+from .errors import UsageError
+from .run import Run
+
+BYTE_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+BYTES = re.compile(r"(\d{1,18})([KMG]?)(?:i?B)?", re.IGNORECASE)
+RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+FEWEST_DIGITS = 4  # of an identity
+
+
+class ByteRange(NamedTuple):
+    low: int | None
+    high: int | None
+
+
+def byte_range(text: str) -> ByteRange:
+    """LOW:HIGH, either side open; or one size."""
+    low, colon, high = text.partition(":")
+    if not colon:
+        return ByteRange(_bytes(low), _bytes(low))
+    bounds = ByteRange(_bytes(low) if low else None, _bytes(high) if high else None)
+    if None not in bounds and bounds.low > bounds.high:
+        raise argparse.ArgumentTypeError(f"{text}: {low} is more than {high}")
+    return bounds
+
+
+def _bytes(text: str) -> int:
+    match = BYTES.fullmatch(text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text}: a size is a number, with K, M or G for 2^10, 2^20, 2^30 bytes")
+    return int(match[1]) * BYTE_FACTORS[match[2].upper()]
+
+
+def rank_spans(text: str) -> list[tuple[int, int]]:
+    """0,3-5."""
+    spans = []
+    for part in text.split(","):
+        match = RANKS.fullmatch(part.strip())
+        if not match or (match[2] and int(match[2]) < int(match[1])):
+            raise argparse.ArgumentTypeError(f"{text}: ranks are a list like 0,3-5")
+        spans.append((int(match[1]), int(match[2] or match[1])))
+    return spans
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what to look at")
+    group.add_argument(
+        "--call", action="append", metavar="NAME", help="these calls only: Allreduce or MPI_Allreduce, repeated or a,b"
+    )
+    group.add_argument(
+        "--communicator", action="append", metavar="NAME", help="these only: a label, a name, or digits of an identity"
+    )
+    group.add_argument("--rank", type=rank_spans, metavar="LIST", help="these world ranks only: 0,3-5")
+    group.add_argument(
+        "--bytes", type=byte_range, metavar="LOW:HIGH", help="these message sizes only: 1K:4M, :64, 1G:, or one size"
+    )
+
+
+def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> None:
+    """Applies the filters to the run; sql/chosen_cell.sql then holds what is left."""
+    if arguments.call:
+        _calls_keep(run, arguments.call)
+    if arguments.communicator:
+        _keep(run.connection, "communicator", _identities(run, arguments.communicator))
+    if arguments.rank:
+        _ranks_keep(run, arguments.rank)
+    _sizes_keep(run.connection, arguments.bytes or ByteRange(None, None), bins)
+    query.run_script(run.connection, "chosen_cell")
+
+
+KEEP = {
+    "call": "INSERT INTO selected_call VALUES (?)",
+    "rank": "INSERT INTO selected_rank VALUES (?)",
+    "communicator": "INSERT INTO selected_communicator VALUES (?)",
+}
+FORGET = {
+    "call": "DELETE FROM selected_call",
+    "rank": "DELETE FROM selected_rank",
+    "communicator": "DELETE FROM selected_communicator",
+}
+
+
+def _keep(connection: sqlite3.Connection, what: str, values: Iterable[object]) -> None:
+    connection.execute(FORGET[what])
+    connection.executemany(KEEP[what], [(value,) for value in values])
+
+
+def _calls_keep(run: Run, wanted: list[str]) -> None:
+    names = [name for (name,) in run.connection.execute("SELECT call FROM selected_call ORDER BY call")]
+    by_short_name = {_short(name): name for name in names}
+    chosen = [part.strip() for text in wanted for part in text.split(",") if part.strip()]
+    for name in chosen:
+        if _short(name) not in by_short_name:
+            made = ", ".join(names) or "none"
+            raise UsageError(f"--call {name}", f"this run made no such call; it made: {made}")
+    _keep(run.connection, "call", {by_short_name[_short(name)] for name in chosen})
+
+
+def _short(name: str) -> str:
+    name = name.lower()
+    return name[4:] if name.startswith("mpi_") else name
+
+
+def _identities(run: Run, wanted: list[str]) -> set[str]:
+    known = query.run_script(run.connection, "known_communicators").fetchall()
+    chosen: set[str] = set()
+    for text in wanted:
+        found = {identity for identity, label, name in known if text in (label, name)} or {
+            identity for identity, _, _ in known if len(text) >= FEWEST_DIGITS and identity.startswith(text.lower())
+        }
+        if not found:
+            labels = ", ".join(sorted(label for _, label, _ in known))
+            raise UsageError(f"--communicator {text}", f"this run has no such communicator; it has: {labels}")
+        chosen |= found
+    return chosen
+
+
+def _ranks_keep(run: Run, spans: list[tuple[int, int]]) -> None:
+    present = [rank for (rank,) in run.connection.execute("SELECT world_rank FROM rank ORDER BY world_rank")]
+    chosen = [rank for rank in present if any(low <= rank <= high for low, high in spans)]
+    if not chosen:
+        raise UsageError("--rank", "none of these ranks is in the run")
+    _keep(run.connection, "rank", chosen)
+
+
+def _sizes_keep(connection: sqlite3.Connection, wanted: ByteRange, bins: str) -> None:
+    """Fills size_bin: the sizes that are wanted, and the bin of each."""
+    low = 0 if wanted.low is None else wanted.low
+    sizes = connection.execute("SELECT bytes, is_folded FROM size_bin").fetchall()
+    chosen = [
+        (message_bytes, is_folded, *BINS[bins](message_bytes, bool(is_folded)))
+        for message_bytes, is_folded in sizes
+        if low <= message_bytes and (wanted.high is None or message_bytes <= wanted.high)
+    ]
+    connection.execute("DELETE FROM size_bin")
+    connection.executemany("INSERT INTO size_bin VALUES (?, ?, ?, ?)", chosen)

@@ -1,0 +1,47 @@
+-- Which communicators did the run have, who is in them, and what went over each?
+WITH used AS (
+    SELECT identity, sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(total_ns) AS total_ns
+    FROM chosen_cell
+    WHERE NOT is_completion
+    GROUP BY identity
+),
+top AS (
+    SELECT identity, call, row_number() OVER (PARTITION BY identity ORDER BY sum(total_ns) DESC, call) AS place_of_call
+    FROM chosen_cell
+    WHERE NOT is_completion
+    GROUP BY identity, call
+),
+seen AS (
+    SELECT identity, count(*) AS ranks, max(is_freed) AS is_freed FROM communicator GROUP BY identity
+),
+every AS (
+    SELECT identity, parent_identity, name, constructor, ordinal, size, remote_size, is_inter, members, label
+    FROM run_communicator
+    UNION ALL
+    SELECT DISTINCT identity, NULL, '', '', 0, NULL, NULL, 0, '', label
+    FROM communicator_of
+    WHERE identity IN ('other', 'unknown')
+)
+SELECT every.label AS communicator,
+       every.identity,
+       every.size,
+       every.remote_size,
+       every.members,
+       ranks,
+       every.name,
+       every.constructor,
+       parent.label AS parent,
+       every.ordinal,
+       every.is_inter,
+       is_freed,
+       coalesce(count, 0) AS count,
+       coalesce(volume_bytes, 0) AS volume_bytes,
+       coalesce(total_ns, 0) AS total_ns,
+       top.call AS top_call
+FROM every
+LEFT JOIN run_communicator AS parent ON parent.identity = every.parent_identity
+LEFT JOIN seen ON seen.identity = every.identity
+LEFT JOIN used ON used.identity = every.identity
+LEFT JOIN top ON top.identity = every.identity AND place_of_call = 1
+WHERE every.identity IN (SELECT identity FROM selected_communicator)
+ORDER BY coalesce(total_ns, 0) DESC, every.size DESC, every.label;

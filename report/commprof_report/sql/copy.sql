@@ -1,0 +1,28 @@
+-- What does the attached file `source` add to the run? Everything; cells get numbers that are free in the run.
+INSERT INTO main.rank SELECT
+    world_rank, world_size, run_id, pid, thread_level, start_unix_ns, end_unix_ns, wall_ns, ended, abort_code,
+    dropped_calls, untracked_requests, folded_cells, folded_communicators, cost_init_ns, cost_finalize_ns,
+    cost_per_call_ps, clock_error_ppb
+FROM source.rank;
+
+INSERT INTO main.fact SELECT world_rank, key, value FROM source.fact;
+
+INSERT INTO main.thread SELECT world_rank, thread, tid, name, is_main FROM source.thread;
+
+INSERT OR IGNORE INTO main.call SELECT name, family FROM source.call;
+
+INSERT INTO main.communicator SELECT
+    world_rank, communicator, identity, parent_identity, name, constructor, ordinal, size, remote_size, comm_rank,
+    members, is_inter, is_freed
+FROM source.communicator;
+
+INSERT INTO main.cell SELECT
+    cell + :first_cell, world_rank, thread, call, communicator, bytes, measure, place, region, is_folded, count,
+    volume_bytes, total_ns, min_ns, max_ns, blocked_ns
+FROM source.cell
+WHERE count > 0;
+
+INSERT INTO main.bucket
+SELECT cell + :first_cell, bucket, count FROM source.bucket WHERE :with_histograms AND count > 0 ORDER BY cell, bucket;
+
+INSERT INTO main.peer SELECT world_rank, call, direction, peer, count, bytes, time_ns FROM source.peer;

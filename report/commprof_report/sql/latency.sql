@@ -1,0 +1,22 @@
+-- How do the durations of one call at one message size (or a range of sizes) spread? One row per histogram bucket in use.
+WITH summed AS (
+    SELECT bucket, sum(bucket.count) AS count, max(max_ns) AS max_ns
+    FROM chosen_cell
+    JOIN bucket USING (cell)
+    WHERE call = :call
+      AND is_completion = coalesce(:completion, 0)
+      AND (:bytes_low IS NULL OR bytes_low >= :bytes_low)
+      AND (:bytes_high IS NULL OR bytes_high <= :bytes_high)
+    GROUP BY bucket
+)
+SELECT :call AS call,
+       :bytes_low AS bytes_low,
+       :bytes_high AS bytes_high,
+       low_ns,
+       coalesce(high_ns, max_ns) AS high_ns,
+       count,
+       count * 1.0 / sum(count) OVER () AS share,
+       sum(count) OVER (ORDER BY bucket) * 1.0 / sum(count) OVER () AS cumulative_share
+FROM summed
+JOIN bucket_bound USING (bucket)
+ORDER BY bucket;

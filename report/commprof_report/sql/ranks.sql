@@ -1,0 +1,84 @@
+-- What did each rank do, how long was it inside MPI, and how long did it wait for others?
+-- Waiting is an estimate: where all members of a communicator made the same number of collective calls of one size, the
+-- rank that spent least in them came last and was waited for; what the others spent beyond that is their waiting.
+WITH collective AS (
+    SELECT call, identity, bytes, is_folded, world_rank, min(size) AS size, sum(count) AS count,
+           sum(total_ns) AS total_ns
+    FROM chosen_cell
+    WHERE family = 'collective' AND measure = 'call' AND call NOT IN (SELECT call FROM nonblocking)
+    GROUP BY call, identity, bytes, is_folded, world_rank
+),
+compared AS (
+    SELECT world_rank, size, total_ns,
+           min(total_ns) OVER members AS least_ns,
+           sum(total_ns) OVER members AS sum_ns,
+           first_value(world_rank) OVER (PARTITION BY call, identity, bytes, is_folded ORDER BY total_ns, world_rank)
+               AS last_rank,
+           count(*) OVER members AS ranks,
+           min(count) OVER members = max(count) OVER members AS is_agreed
+    FROM collective
+    WINDOW members AS (PARTITION BY call, identity, bytes, is_folded)
+),
+waiting AS (
+    SELECT world_rank, sum(total_ns - least_ns) AS waited_ns,
+           sum(CASE WHEN last_rank = world_rank THEN sum_ns - ranks * least_ns ELSE 0 END) AS waited_for_ns
+    FROM compared
+    WHERE is_agreed AND ranks = size AND size > 1
+    GROUP BY world_rank
+),
+made AS (
+    SELECT world_rank, sum(count) AS count, sum(volume_bytes) AS volume_bytes
+    FROM chosen_cell
+    WHERE NOT is_completion
+    GROUP BY world_rank
+),
+setup AS (
+    SELECT world_rank, sum(total_ns) AS setup_ns FROM chosen_cell WHERE family = 'setup' GROUP BY world_rank
+),
+sent AS (
+    SELECT world_rank, sum(count) AS sent_count, sum(bytes) AS sent_bytes
+    FROM peer
+    WHERE direction = 'sent' AND call IN (SELECT call FROM selected_call)
+    GROUP BY world_rank
+),
+calls_made AS (
+    SELECT world_rank, sum(count) AS count FROM cell WHERE measure <> 'completion' GROUP BY world_rank
+)
+SELECT rank.world_rank AS rank,
+       host.value AS host,
+       pid,
+       rank_wall.wall_ns,
+       is_estimate AS wall_is_estimate,
+       coalesce(mpi_ns, 0) AS mpi_ns,
+       coalesce(mpi_ns, 0) * 1.0 / nullif(rank_wall.wall_ns, 0) AS mpi_share,
+       thread.name AS mpi_thread,
+       coalesce(is_main, 1) AS mpi_thread_is_main,
+       coalesce(setup_ns, 0) AS setup_ns,
+       coalesce(made.count, 0) AS count,
+       coalesce(made.volume_bytes, 0) AS volume_bytes,
+       coalesce(sent_count, 0) AS sent_count,
+       coalesce(sent_bytes, 0) AS sent_bytes,
+       waited_ns,
+       waited_for_ns,
+       ended,
+       abort_code,
+       dropped_calls,
+       untracked_requests,
+       folded_cells,
+       folded_communicators,
+       cost_init_ns + cost_finalize_ns + coalesce(calls_made.count, 0) * cost_per_call_ps / 1000.0 AS cost_ns,
+       start_unix_ns,
+       end_unix_ns,
+       thread_level
+FROM rank
+JOIN rank_wall USING (world_rank)
+LEFT JOIN fact AS host ON host.world_rank = rank.world_rank AND host.key = 'host'
+LEFT JOIN busiest_thread ON busiest_thread.world_rank = rank.world_rank
+LEFT JOIN thread ON thread.world_rank = rank.world_rank AND thread.thread = busiest_thread.thread
+LEFT JOIN setup ON setup.world_rank = rank.world_rank
+LEFT JOIN made ON made.world_rank = rank.world_rank
+LEFT JOIN sent ON sent.world_rank = rank.world_rank
+LEFT JOIN waiting ON waiting.world_rank = rank.world_rank
+LEFT JOIN calls_made ON calls_made.world_rank = rank.world_rank
+WHERE rank.world_rank IN (SELECT world_rank FROM selected_rank)
+ORDER BY rank.world_rank;

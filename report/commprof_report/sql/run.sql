@@ -1,0 +1,95 @@
+-- What spans the ranks of a run? Run once on a merged database; the other questions stand on these.
+
+-- How long each rank ran. A rank that was killed has no end; then the time its ledger was last written is the estimate.
+CREATE TEMP TABLE rank_wall AS
+SELECT rank.world_rank,
+       coalesce(wall_ns, max(0, CAST(modified.value AS INTEGER) - start_unix_ns)) AS wall_ns,
+       wall_ns IS NULL AS is_estimate
+FROM rank
+LEFT JOIN fact AS modified ON modified.world_rank = rank.world_rank AND modified.key = 'ledger_modified_unix_ns';
+
+-- The communicators of the run: one row an identity, described by its lowest rank that has a name for it, else by its
+-- lowest rank; with a label that no other has.
+CREATE TEMP TABLE run_communicator AS
+WITH described AS (
+    SELECT *, row_number() OVER (PARTITION BY identity ORDER BY name = '', world_rank) AS choice,
+           min(members) OVER (PARTITION BY identity) <> max(members) OVER (PARTITION BY identity) AS is_many
+    FROM communicator
+    WHERE communicator > 1
+),
+one AS (
+    SELECT identity, parent_identity, name, constructor, ordinal, size, remote_size, is_inter,
+           CASE WHEN is_many AND size = 1 THEN 'each rank alone' ELSE members END AS members,
+           CASE WHEN length(members) <= 32 THEN '{' || members || '}' ELSE '{' || size || ' ranks}' END AS braces
+    FROM described
+    WHERE choice = 1
+),
+plain AS (
+    SELECT *,
+           CASE WHEN name <> '' THEN name
+                WHEN constructor = '' THEN 'communicator ' || braces
+                ELSE replace(constructor, 'MPI_', '') || ' ' || braces
+                     || CASE WHEN ordinal > 0 THEN ' #' || (ordinal + 1) ELSE '' END
+           END AS plain_label
+    FROM one
+),
+with_members AS (
+    SELECT *,
+           CASE WHEN name <> '' AND count(*) OVER (PARTITION BY plain_label) > 1 THEN plain_label || ' ' || braces
+                ELSE plain_label
+           END AS members_label
+    FROM plain
+)
+SELECT identity, parent_identity, name, constructor, ordinal, size, remote_size, is_inter, members,
+       CASE WHEN count(*) OVER (PARTITION BY members_label) > 1 THEN members_label || ' @' || substr(identity, 1, 6)
+            ELSE members_label
+       END AS label
+FROM with_members;
+
+-- From a rank's number for a communicator to the run's.
+CREATE TEMP TABLE communicator_of AS
+SELECT used.world_rank,
+       used.communicator,
+       CASE used.communicator WHEN 0 THEN 'none' WHEN 1 THEN 'other' ELSE coalesce(own.identity, 'unknown') END
+           AS identity,
+       CASE used.communicator WHEN 0 THEN '-' WHEN 1 THEN '(other communicators)'
+                              ELSE coalesce(spanning.label, '(unknown communicator)') END AS label,
+       CASE WHEN used.communicator > 1 AND NOT spanning.is_inter THEN spanning.size END AS size
+FROM (SELECT DISTINCT world_rank, communicator FROM cell) AS used
+LEFT JOIN communicator AS own USING (world_rank, communicator)
+LEFT JOIN run_communicator AS spanning ON spanning.identity = own.identity;
+
+-- How nccl-tests turns S / t into bus bandwidth. `passes`: 2 is x 2(n-1)/n, 1 is x (n-1)/n, 0 is x 1, null is undefined.
+-- is_own: bytes is what each rank sends itself (v- and w-variants), so there is no size that all ranks agree on.
+CREATE TEMP TABLE bandwidth_rule (call TEXT PRIMARY KEY, passes INTEGER, is_own INTEGER NOT NULL);
+INSERT INTO bandwidth_rule VALUES
+    ('MPI_Allreduce', 2, 0),
+    ('MPI_Reduce_scatter', 1, 0), ('MPI_Reduce_scatter_block', 1, 0),
+    ('MPI_Allgather', 1, 0), ('MPI_Alltoall', 1, 0), ('MPI_Gather', 1, 0), ('MPI_Scatter', 1, 0),
+    ('MPI_Bcast', 0, 0), ('MPI_Reduce', 0, 0),
+    ('MPI_Scan', NULL, 0), ('MPI_Exscan', NULL, 0),
+    ('MPI_Allgatherv', NULL, 1), ('MPI_Alltoallv', NULL, 1), ('MPI_Alltoallw', NULL, 1), ('MPI_Gatherv', NULL, 1),
+    ('MPI_Scatterv', NULL, 1),
+    ('MPI_Send', 0, 0), ('MPI_Bsend', 0, 0), ('MPI_Ssend', 0, 0), ('MPI_Rsend', 0, 0),
+    ('MPI_Recv', 0, 0), ('MPI_Mrecv', 0, 0),
+    ('MPI_Sendrecv', 0, 0), ('MPI_Sendrecv_replace', 0, 0);
+
+-- A nonblocking or persistent operation moves data between its start and its completion, not in the call that starts it.
+CREATE TEMP TABLE nonblocking (call TEXT PRIMARY KEY, blocking_call TEXT NOT NULL);
+INSERT INTO nonblocking
+SELECT 'MPI_I' || lower(substr(call, 5, 1)) || substr(call, 6), call FROM bandwidth_rule
+UNION ALL
+SELECT call || '_init', call FROM bandwidth_rule;
+
+-- What the user chose to see: everything, until selection.py takes something away.
+CREATE TEMP TABLE selected_call AS SELECT DISTINCT call FROM cell UNION SELECT call FROM peer;
+CREATE TEMP TABLE selected_rank AS SELECT world_rank FROM rank;
+CREATE TEMP TABLE selected_communicator AS SELECT identity FROM communicator_of UNION SELECT identity FROM run_communicator;
+-- Message sizes in use, and the bin that each is shown in (bins.py).
+CREATE TEMP TABLE size_bin AS
+SELECT DISTINCT bytes, is_folded, CASE WHEN is_folded THEN bytes / 2 + 1 ELSE bytes END AS bytes_low,
+                bytes AS bytes_high
+FROM cell;
+
+-- A value that stands for a bucket: its middle, at most 1/16 away from any value in it. Null: no upper bound.
+CREATE TEMP VIEW bucket_middle AS SELECT bucket, (low_ns + high_ns) / 2.0 AS middle_ns FROM bucket_bound;

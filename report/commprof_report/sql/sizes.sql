@@ -1,0 +1,65 @@
+-- How long does a message of each size take? One row per call, communicator, place and size (or bin of sizes), and per
+-- rank if :per_rank; durations of the calls, or with :completion start to completion of nonblocking operations.
+DELETE FROM grouped_cell;
+INSERT INTO grouped_cell
+SELECT dense_rank() OVER (ORDER BY call, identity, place, bytes_low, bytes_high,
+                                   CASE WHEN :per_rank THEN world_rank END),
+       cell
+FROM chosen_cell
+WHERE is_completion = coalesce(:completion, 0);
+
+WITH message AS (
+    SELECT row, call, family, label, identity, min(size) AS size, place, bytes_low, bytes_high,
+           max(is_folded) AS is_folded,
+           CASE WHEN :per_rank THEN world_rank END AS rank,
+           sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(count * bytes) AS message_bytes,
+           sum(total_ns) AS total_ns, min(min_ns) AS min_ns, max(max_ns) AS max_ns, sum(blocked_ns) AS blocked_ns
+    FROM grouped_cell
+    JOIN chosen_cell USING (cell)
+    GROUP BY row
+),
+rated AS (
+    SELECT message.*,
+           coalesce(direct.passes, started.passes) AS passes,
+           coalesce(direct.is_own, started.is_own, 0) AS is_own,
+           CASE WHEN direct.call IS NOT NULL OR (:completion AND started.call IS NOT NULL)
+                THEN message_bytes * 1e9 / nullif(total_ns, 0)
+           END AS algbw_bytes_per_s
+    FROM message
+    LEFT JOIN bandwidth_rule AS direct ON direct.call = message.call
+    LEFT JOIN nonblocking ON nonblocking.call = message.call
+    LEFT JOIN bandwidth_rule AS started ON started.call = nonblocking.blocking_call
+)
+SELECT rated.call,
+       label AS communicator,
+       bytes_high AS bytes,
+       count,
+       volume_bytes,
+       total_ns,
+       total_ns * 1.0 / count AS mean_ns,
+       min_ns,
+       min(max(coalesce(p50.middle_ns, max_ns), min_ns), max_ns) AS p50_ns,
+       min(max(coalesce(p95.middle_ns, max_ns), min_ns), max_ns) AS p95_ns,
+       min(max(coalesce(p99.middle_ns, max_ns), min_ns), max_ns) AS p99_ns,
+       max_ns,
+       algbw_bytes_per_s,
+       CASE passes WHEN 0 THEN algbw_bytes_per_s
+                   ELSE algbw_bytes_per_s * passes * (size - 1) / size
+       END AS busbw_bytes_per_s,
+       rank,
+       family,
+       identity,
+       place,
+       bytes_low,
+       bytes_high,
+       is_folded,
+       is_own,
+       bytes_low IS bytes_high AND bytes_low > 0 AND bytes_low & (bytes_low - 1) = 0 AS power_of_two,
+       blocked_ns,
+       CASE WHEN :completion THEN max(0, 1 - blocked_ns * 1.0 / nullif(total_ns, 0)) END AS overlap
+FROM rated
+JOIN percentile USING (row)
+LEFT JOIN bucket_middle AS p50 ON p50.bucket = p50_bucket
+LEFT JOIN bucket_middle AS p95 ON p95.bucket = p95_bucket
+LEFT JOIN bucket_middle AS p99 ON p99.bucket = p99_bucket
+ORDER BY sum(total_ns) OVER (PARTITION BY rated.call) DESC, rated.call, size DESC, label, bytes_low, place, rank;

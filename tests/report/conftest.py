@@ -1,0 +1,51 @@
+"""What the tests of the reporter share: the package, a planted run, and a way to run commands on it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "report"), str(Path(__file__).resolve().parent)]
+
+import planted  # noqa: E402
+from commprof_report.main import main  # noqa: E402
+
+
+class Answer(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[dict]:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def report(capsys):
+    """Runs hvprof-report with the given words, in this process."""
+
+    def run(*words: object) -> Answer:
+        capsys.readouterr()
+        status = main([str(word) for word in words])
+        return Answer(status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def run_folder(tmp_path) -> Path:
+    """The planted run of four ranks, as databases."""
+    return planted.write_databases(tmp_path / "run", planted.training_run())
+
+
+@pytest.fixture
+def ledger_folder(tmp_path) -> Path:
+    """The same run, as ledgers."""
+    return planted.write_ledgers(tmp_path / "ledgers", planted.training_run())

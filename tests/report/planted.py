@@ -1,0 +1,326 @@
+"""Runs made up for the tests, written as the library would: through schema.sql, and byte by byte as ledgers.
+
+Nothing here uses the reporter's code, so that a mistake there is not repeated here.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SCHEMA = ROOT / "src" / "output" / "schema.sql"
+SECOND = 1_000_000_000
+START_UNIX_NS = 1_790_000_000 * SECOND
+WORLD, SELF, DATA = 2, 3, 4  # a rank's numbers for its communicators
+WORLD_IDENTITY, SELF_IDENTITY = 0x1F0AB22D9C7E6A51, 0x8D4A90C1E2F35B70
+HALF_IDENTITIES = 0xC3D17E0065FA9B12, 0x0B6E4F7A21D8C395
+FAMILIES = {
+    "MPI_Init_thread": "setup",
+    "MPI_Finalize": "setup",
+    "MPI_Allreduce": "collective",
+    "MPI_Bcast": "collective",
+    "MPI_Allgather": "collective",
+    "MPI_Alltoallv": "collective",
+    "MPI_Barrier": "collective",
+    "MPI_Iallreduce": "collective",
+    "MPI_Send": "point-to-point",
+    "MPI_Recv": "point-to-point",
+    "MPI_Isend": "point-to-point",
+    "MPI_Irecv": "point-to-point",
+    "MPI_Wait": "completion",
+    "MPI_Test": "completion",
+    "MPI_Comm_split": "communicator",
+}
+CALL_NUMBERS = {name: number for number, name in enumerate(FAMILIES, 1)}
+MEASURES = {"call": 0, "completion": 1, "poll": 2}
+ENDED = {"running": 0, "finalize": 1, "exit": 2, "abort": 3}
+BUCKETS = 290
+
+
+def bucket_of(ns: int) -> int:
+    """The bucket of ledger_format.h: below 16 ns, eight an octave from 2^4 to 2^40 ns, above."""
+    if ns < 16:
+        return 0
+    octave = ns.bit_length() - 1
+    return 1 + (octave - 4) * 8 + ((ns >> (octave - 3)) & 7) if octave < 40 else 289
+
+
+@dataclass
+class Cell:
+    call: str
+    bytes: int
+    durations: list[int]
+    communicator: int = WORLD
+    measure: str = "call"
+    volume_bytes: int | None = None
+    blocked_ns: int = 0
+    thread: int = 0
+    place: str = "host"
+    is_folded: int = 0
+
+    @property
+    def volume(self) -> int:
+        return self.bytes * len(self.durations) if self.volume_bytes is None else self.volume_bytes
+
+    @property
+    def buckets(self) -> dict[int, int]:
+        counts: dict[int, int] = {}
+        for duration in self.durations:
+            counts[bucket_of(duration)] = counts.get(bucket_of(duration), 0) + 1
+        return counts
+
+
+@dataclass
+class Communicator:
+    communicator: int
+    identity: int
+    members: str
+    size: int
+    comm_rank: int
+    name: str = ""
+    constructor: str = ""
+    ordinal: int = 0
+    parent_identity: int = 0
+
+
+@dataclass
+class Rank:
+    world_rank: int
+    world_size: int
+    run_id: str = "job-1"
+    start_unix_ns: int = START_UNIX_NS
+    wall_ns: int = 10 * SECOND
+    ended: str = "finalize"
+    dropped_calls: int = 0
+    untracked_requests: int = 0
+    folded_cells: int = 0
+    folded_communicators: int = 0
+    cost_init_ns: int = 2_000_000
+    cost_finalize_ns: int = 1_000_000
+    cost_per_call_ps: int = 25_000
+    facts: dict[str, str] = field(default_factory=dict)
+    communicators: list[Communicator] = field(default_factory=list)
+    threads: list[tuple[int, str, int]] = field(default_factory=lambda: [(0, "python3", 1)])
+    cells: list[Cell] = field(default_factory=list)
+    peers: list[tuple[str, str, int, int, int, int]] = field(default_factory=list)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.ended != "running"
+
+    @property
+    def all_facts(self) -> dict[str, str]:
+        return {"run_id": self.run_id, **self.facts}
+
+
+def facts_of(world_rank: int) -> dict[str, str]:
+    return {
+        "host": f"node{world_rank // 2:02d}",
+        "program": "python3",
+        "command_line": "python3 train.py --epochs 3",
+        "working_directory": "/home/ada/net",
+        "mpi_library": "/usr/lib/x86_64-linux-gnu/libmpi.so.40",
+        "mpi_version": "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4",
+        "mpi_abi": "Open MPI",
+        "clock": "processor counter",
+        "commprof_version": "0.1",
+        "settings.COMMPROF_OUTPUT": "run",
+        "env.OMPI_COMM_WORLD_SIZE": "4",
+    }
+
+
+def communicators_of(world_rank: int) -> list[Communicator]:
+    """World, self, and one of two halves."""
+    half = world_rank // 2
+    return [
+        Communicator(WORLD, WORLD_IDENTITY, "0-3", 4, world_rank, name="MPI_COMM_WORLD"),
+        Communicator(SELF, SELF_IDENTITY, str(world_rank), 1, 0, name="MPI_COMM_SELF"),
+        Communicator(
+            DATA,
+            HALF_IDENTITIES[half % 2] + half // 2,
+            f"{2 * half}-{2 * half + 1}",
+            2,
+            world_rank % 2,
+            constructor="MPI_Comm_split",
+            parent_identity=WORLD_IDENTITY,
+        ),
+    ]
+
+
+def training_run() -> list[Rank]:
+    """Four ranks; rank 3 always comes last, so its Allreduces are shortest. Every number is chosen, none is random."""
+    return [training_rank(world_rank) for world_rank in range(4)]
+
+
+def training_rank(world_rank: int) -> Rank:
+    wait_ns = (3 - world_rank) * 1_000_000
+    cells = [
+        Cell("MPI_Init_thread", 0, [300_000_000], communicator=0),
+        Cell("MPI_Allreduce", 4 << 20, [2_000_000 + wait_ns] * 100),
+        Cell("MPI_Allreduce", 1_000, [20_000 + 100 * step for step in range(50)]),
+        Cell("MPI_Allreduce", 1_000, [30_000] * 10, thread=1),
+        Cell("MPI_Bcast", 1 << 20, [1_000_000] * 4, volume_bytes=(4 << 20) if world_rank == 0 else 0),
+        Cell("MPI_Allgather", 256, [50_000] * 8, communicator=DATA),
+        Cell("MPI_Alltoallv", 512 + 512 * world_rank, [80_000] * 2),
+        Cell("MPI_Iallreduce", 65_536, [1_500] * 20, communicator=DATA),
+        Cell("MPI_Iallreduce", 65_536, [400_000] * 20, DATA, "completion", 0, 2_000_000),
+        Cell("MPI_Wait", 0, [100_000] * 20, communicator=0),
+        Cell("MPI_Test", 0, [500] * 5, communicator=0),
+        Cell("MPI_Test", 0, [200] * 995, communicator=0, measure="poll"),
+    ]
+    right, left = (world_rank + 1) % 4, (world_rank - 1) % 4
+    cells += [Cell("MPI_Send", 8_192, [5_000] * 30), Cell("MPI_Recv", 8_192, [9_000] * 30, volume_bytes=0)]
+    peers = [
+        ("MPI_Send", "sent", right, 30, 30 * 8_192, 150_000),
+        ("MPI_Recv", "received", left, 30, 30 * 8_192, 270_000),
+    ]
+    return Rank(
+        world_rank,
+        4,
+        facts=facts_of(world_rank),
+        communicators=communicators_of(world_rank),
+        threads=[(0, "python3", 1), (1, "pt_mpi", 0)],
+        cells=cells,
+        peers=peers,
+    )
+
+
+def write_databases(folder: Path, ranks: list[Rank]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for rank in ranks:
+        write_database(folder / f"rank-{rank.world_rank}.db", rank)
+    return folder
+
+
+def write_ledgers(folder: Path, ranks: list[Rank]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for rank in ranks:
+        write_ledger(folder / f"rank-{rank.world_rank}.ledger", rank)
+    return folder
+
+
+def write_database(path: Path, rank: Rank) -> Path:
+    connection = sqlite3.connect(path)
+    connection.executescript("PRAGMA synchronous = OFF; BEGIN;" + SCHEMA.read_text())
+    for table, rows in rows_of(rank).items():
+        for row in rows:
+            connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def rows_of(rank: Rank) -> dict[str, list[tuple]]:
+    own = rank.world_rank
+    lost = (rank.dropped_calls, rank.untracked_requests, rank.folded_cells, rank.folded_communicators)
+    cost = (rank.cost_init_ns, rank.cost_finalize_ns, rank.cost_per_call_ps)
+    end = (rank.start_unix_ns + rank.wall_ns, rank.wall_ns) if rank.has_ended else (None, None)
+    process = (own, rank.world_size, rank.run_id, 4_000 + own, 3, rank.start_unix_ns, *end, rank.ended, 0)
+    return {
+        "rank": [(*process, *lost, *cost, 0)],
+        "fact": [(own, key, value) for key, value in rank.all_facts.items()],
+        "thread": [(own, thread, 4_000 + thread, name, is_main) for thread, name, is_main in rank.threads],
+        "call": list(FAMILIES.items()),
+        "communicator": [communicator_row(own, communicator) for communicator in rank.communicators],
+        "cell": [cell_row(number, own, cell) for number, cell in enumerate(rank.cells, 1)],
+        "bucket": [(number, *counted) for number, cell in enumerate(rank.cells, 1) for counted in cell.buckets.items()],
+        "peer": [(own, *peer) for peer in rank.peers],
+    }
+
+
+def communicator_row(world_rank: int, known: Communicator) -> tuple:
+    parent = f"{known.parent_identity:016x}" if known.parent_identity else None
+    made = (f"{known.identity:016x}", parent, known.name, known.constructor, known.ordinal)
+    return (world_rank, known.communicator, *made, known.size, 0, known.comm_rank, known.members, 0, 0)
+
+
+def cell_row(number: int, world_rank: int, cell: Cell) -> tuple:
+    key = (cell.call, cell.communicator, cell.bytes, cell.measure, cell.place, 0, cell.is_folded)
+    spread = (sum(cell.durations), min(cell.durations), max(cell.durations))
+    return (number, world_rank, cell.thread, *key, len(cell.durations), cell.volume, *spread, cell.blocked_ns)
+
+
+def write_ledger(path: Path, rank: Rank) -> Path:
+    path.write_bytes(ledger_bytes(rank))
+    return path
+
+
+def ledger_bytes(rank: Rank) -> bytes:
+    chunks = [*ledger_facts(rank), *ledger_calls(), *ledger_communicators(rank)]
+    for thread, _, _ in rank.threads:
+        entries = [ledger_cell(cell) for cell in rank.cells if cell.thread == thread]
+        chunks += ledger_chunks(4, 2432, entries, thread)
+    chunks += ledger_chunks(5, 32, [ledger_peer(*peer) for peer in rank.peers])
+    chunks += ledger_chunks(6, 64, [ledger_thread(*thread) for thread in rank.threads])
+    return ledger_header(rank, len(chunks)) + b"".join(chunks)
+
+
+def ledger_header(rank: Rank, chunk_count: int) -> bytes:
+    own = rank.world_rank
+    start_ns = 5_000
+    end = (rank.start_unix_ns + rank.wall_ns, start_ns + rank.wall_ns) if rank.has_ended else (0, 0)
+    header = b"commprof-ledger\n"
+    header += struct.pack("<8I", 1, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
+    header += struct.pack("<2iq2i", own, rank.world_size, 4_000 + own, 3, 0)
+    header += struct.pack("<4q", rank.start_unix_ns, start_ns, *end)
+    header += struct.pack(
+        "<4Q", rank.dropped_calls, rank.untracked_requests, rank.folded_cells, rank.folded_communicators
+    )
+    header += struct.pack("<3Qq", rank.cost_init_ns, rank.cost_finalize_ns, rank.cost_per_call_ps, 0)
+    return header.ljust(4096, b"\0")
+
+
+def ledger_chunks(kind: int, entry_bytes: int, entries: list[bytes], thread: int = 0) -> list[bytes]:
+    """As many chunks as the entries need."""
+    fit = (65536 - 64) // entry_bytes
+    parts = [entries[at : at + fit] for at in range(0, len(entries), fit)]
+    return [ledger_chunk(kind, entry_bytes, len(part), b"".join(part), thread) for part in parts]
+
+
+def ledger_chunk(kind: int, entry_bytes: int, used: int, data: bytes, thread: int = 0) -> bytes:
+    return (struct.pack("<4I48x", kind, entry_bytes, used, thread) + data).ljust(65536, b"\0")
+
+
+def ledger_facts(rank: Rank) -> list[bytes]:
+    data = b""
+    for key, value in rank.all_facts.items():
+        fact = struct.pack("<2I", len(key.encode()), len(value.encode())) + key.encode() + value.encode()
+        data += fact.ljust((len(fact) + 7) // 8 * 8, b"\0")
+    return [ledger_chunk(2, 1, len(data), data)]
+
+
+def ledger_calls() -> list[bytes]:
+    entries = [
+        struct.pack("<I40s20s", CALL_NUMBERS[name], name.encode(), family.encode()) for name, family in FAMILIES.items()
+    ]
+    return ledger_chunks(1, 64, entries)
+
+
+def ledger_communicators(rank: Rank) -> list[bytes]:
+    return ledger_chunks(3, 512, [ledger_communicator(known) for known in rank.communicators])
+
+
+def ledger_communicator(known: Communicator) -> bytes:
+    made_by = CALL_NUMBERS.get(known.constructor, 0)
+    numbers = struct.pack("<2Q2I", known.identity, known.parent_identity, known.communicator, 0)
+    numbers += struct.pack("<3i3I", known.size, 0, known.comm_rank, made_by, known.ordinal, 0)
+    return numbers + struct.pack("<128s336s", known.name.encode(), known.members.encode())
+
+
+def ledger_cell(cell: Cell, live: int = 1) -> bytes:
+    measure_and_flags = MEASURES[cell.measure] | cell.is_folded << 4
+    key = (cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, 0, measure_and_flags, cell.place == "device")
+    spread = (sum(cell.durations), min(cell.durations, default=0), max(cell.durations, default=0))
+    counts = [cell.buckets.get(bucket, 0) for bucket in range(BUCKETS)]
+    return struct.pack("<Q3H2B6Q290Q48x", *key, *spread, cell.volume, cell.blocked_ns, live, *counts)
+
+
+def ledger_peer(call: str, direction: str, peer: int, count: int, volume_bytes: int, time_ns: int) -> bytes:
+    return struct.pack("<iHBx3Q", peer, CALL_NUMBERS[call], direction == "received", count, volume_bytes, time_ns)
+
+
+def ledger_thread(thread: int, name: str, is_main: int, folding: int = 0) -> bytes:
+    return struct.pack("<2IqQ16s24x", thread, is_main, 4_000 + thread, folding, name.encode())

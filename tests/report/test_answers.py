@@ -1,0 +1,280 @@
+"""Exact numbers of every command on the planted run."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import planted
+import pytest
+from commprof_report import questions
+from commprof_report.digest import SummaryRow
+from planted import Cell, Rank
+
+SIZE_KEYS = (
+    "call communicator bytes count volume_bytes total_ns mean_ns min_ns p50_ns p95_ns p99_ns max_ns"
+    " algbw_bytes_per_s busbw_bytes_per_s"
+).split()
+
+
+def only(rows: list[dict], **wanted: object) -> dict:
+    (row,) = [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+    return row
+
+
+def test_sizes_has_the_keys_that_scripts_rely_on_in_their_order(report, run_folder):
+    row = report("sizes", run_folder, "--json").rows[0]
+    assert list(row)[: len(SIZE_KEYS)] == SIZE_KEYS
+    assert "rank" not in row
+    assert "rank" in report("sizes", run_folder, "--json", "--per-rank").rows[0]
+
+
+def test_sizes_adds_up_threads_and_ranks(report, run_folder):
+    row = only(report("sizes", run_folder, "--json").rows, call="MPI_Allreduce", bytes=1_000)
+    of_one_rank_ns = sum(20_000 + 100 * step for step in range(50)) + 10 * 30_000
+    assert (row["count"], row["total_ns"]) == (4 * 60, 4 * of_one_rank_ns)
+    assert (row["min_ns"], row["max_ns"], row["mean_ns"]) == (20_000, 30_000, of_one_rank_ns / 60)
+    assert (row["volume_bytes"], row["communicator"], row["power_of_two"]) == (240_000, "MPI_COMM_WORLD", 0)
+
+
+def test_bandwidths_are_those_of_nccl_tests(report, run_folder):
+    rows = report("sizes", run_folder, "--json").rows
+    allreduce = only(rows, call="MPI_Allreduce", bytes=4 << 20)
+    algbw = (4 << 20) / 0.0035
+    assert allreduce["algbw_bytes_per_s"] == pytest.approx(algbw)
+    assert allreduce["busbw_bytes_per_s"] == pytest.approx(algbw * 2 * 3 / 4)
+    allgather = only(rows, call="MPI_Allgather", communicator="Comm_split {0-1}")
+    assert allgather["busbw_bytes_per_s"] == pytest.approx(256 / 50e-6 * 1 / 2)
+    send = only(rows, call="MPI_Send")
+    assert send["busbw_bytes_per_s"] == send["algbw_bytes_per_s"] == pytest.approx(8_192 / 5e-6)
+
+
+def test_v_variants_are_marked_and_have_no_bus_bandwidth(report, run_folder):
+    row = only(report("sizes", run_folder, "--json").rows, call="MPI_Alltoallv", bytes=1_024)
+    assert (row["is_own"], row["busbw_bytes_per_s"]) == (1, None)
+    assert row["algbw_bytes_per_s"] == pytest.approx(1_024 / 80e-6)
+
+
+def test_a_nonblocking_call_has_bandwidth_only_by_its_completion(report, run_folder):
+    started = only(report("sizes", run_folder, "--json").rows, call="MPI_Iallreduce", communicator="Comm_split {0-1}")
+    completed = only(
+        report("sizes", run_folder, "--json", "--completion").rows,
+        call="MPI_Iallreduce",
+        communicator="Comm_split {0-1}",
+    )
+    assert (started["mean_ns"], started["algbw_bytes_per_s"]) == (1_500, None)
+    assert (completed["mean_ns"], completed["blocked_ns"]) == (400_000, 4_000_000)
+    assert completed["overlap"] == pytest.approx(0.75)
+    assert completed["busbw_bytes_per_s"] == pytest.approx(65_536 / 400e-6 * 2 * 1 / 2)
+
+
+def test_polls_count_as_calls_in_sizes(report, run_folder):
+    assert only(report("sizes", run_folder, "--json").rows, call="MPI_Test")["count"] == 4_000
+
+
+def test_sizes_per_rank_has_a_row_for_each_rank(report, run_folder):
+    rows = report("sizes", run_folder, "--json", "--per-rank", "--call", "allreduce", "--bytes", "4M").rows
+    assert [(row["rank"], row["total_ns"]) for row in rows] == [
+        (rank, 100 * (2_000_000 + (3 - rank) * 1_000_000)) for rank in range(4)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bins", "call", "bounds"),
+    [
+        ("exact", "allreduce", [(1_000, 1_000), (4 << 20, 4 << 20)]),
+        ("pow2", "allreduce", [(513, 1_024), ((2 << 20) + 1, 4 << 20)]),
+        ("hvprof", "allreduce", [(1, 128 << 10), ((128 << 10) + 1, 16 << 20)]),
+        ("pow2", "alltoallv", [(257, 512), (513, 1_024), (1_025, 2_048)]),
+    ],
+)
+def test_sizes_fall_into_bins(report, run_folder, bins, call, bounds):
+    rows = report("sizes", run_folder, "--json", "--bins", bins, "--call", call).rows
+    assert [(row["bytes_low"], row["bytes_high"]) for row in rows] == bounds
+    assert [row["bytes"] for row in rows] == [high for _, high in bounds]
+
+
+def test_the_last_bin_of_hvprof_is_open(report, tmp_path):
+    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", (64 << 20) + 1, [10**8])]))
+    (row,) = report("sizes", tmp_path, "--json", "--bins", "hvprof").rows
+    assert (row["bytes_low"], row["bytes_high"], row["bytes"]) == ((64 << 20) + 1, None, None)
+    assert "above 64 MiB" in report("sizes", tmp_path, "--bins", "hvprof").out
+
+
+def test_folded_cells_are_a_row_of_their_own_that_says_so(report, tmp_path):
+    cells = [Cell("MPI_Send", 4_096, [900] * 2), Cell("MPI_Send", 4_096, [800] * 5, is_folded=1)]
+    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=cells, folded_cells=3))
+    rows = report("sizes", tmp_path, "--json").rows
+    folded, exact = only(rows, is_folded=1), only(rows, is_folded=0)
+    assert (folded["bytes_low"], folded["bytes_high"], folded["power_of_two"], folded["count"]) == (2_049, 4_096, 0, 5)
+    assert (exact["bytes_low"], exact["power_of_two"], exact["count"]) == (4_096, 1, 2)
+    assert "2 KiB - 4 KiB~" in report("sizes", tmp_path).out
+
+
+def test_calls_counts_polls_and_completions_beside_the_calls(report, run_folder):
+    rows = report("calls", run_folder, "--json").rows
+    polling = only(rows, call="MPI_Test")
+    assert (polling["count"], polling["polls"], polling["total_ns"]) == (4_000, 3_980, 4 * (5 * 500 + 995 * 200))
+    nonblocking = only(rows, call="MPI_Iallreduce")
+    assert (nonblocking["count"], nonblocking["completions"], nonblocking["completion_ns"]) == (80, 80, 32_000_000)
+    assert (nonblocking["blocked_ns"], nonblocking["overlap"]) == (8_000_000, 0.75)
+
+
+def test_calls_share_is_of_the_wall_time_of_all_ranks(report, run_folder):
+    row = only(report("calls", run_folder, "--json").rows, call="MPI_Allreduce")
+    assert row["share_of_wall"] == pytest.approx(row["total_ns"] / (4 * 10 * planted.SECOND))
+    assert (row["dominating_bytes"], row["ranks"]) == (4 << 20, 4)
+
+
+def test_calls_mean_is_total_over_count(report, run_folder):
+    assert only(report("calls", run_folder, "--json").rows, call="MPI_Bcast")["mean_ns"] == 1_000_000
+
+
+def test_setup_calls_come_last(report, run_folder):
+    assert [row["call"] for row in report("calls", run_folder, "--json").rows][-1] == "MPI_Init_thread"
+
+
+def test_latency_shows_the_dominating_call_and_size_unless_told(report, run_folder):
+    rows = report("latency", run_folder, "--json").rows
+    assert {(row["call"], row["bytes_low"], row["bytes_high"]) for row in rows} == {("MPI_Allreduce", 4 << 20, 4 << 20)}
+    assert [row["count"] for row in rows] == [100] * 4
+    assert [row["cumulative_share"] for row in rows] == [0.25, 0.5, 0.75, 1]
+    assert all(row["low_ns"] <= duration < row["high_ns"] for row, duration in zip(rows, (2e6, 3e6, 4e6, 5e6)))
+
+
+def test_latency_of_all_sizes_adds_them_up(report, run_folder):
+    rows = report("latency", run_folder, "--json", "--call", "MPI_Allreduce", "--bytes", ":").rows
+    assert sum(row["count"] for row in rows) == 640
+
+
+def test_communicators_have_members_parents_and_labels(report, run_folder):
+    rows = report("communicators", run_folder, "--json").rows
+    half = only(rows, communicator="Comm_split {2-3}")
+    assert (half["size"], half["members"], half["parent"], half["ranks"]) == (2, "2-3", "MPI_COMM_WORLD", 2)
+    assert half["count"] == 2 * (8 + 20)
+    assert only(rows, communicator="MPI_COMM_SELF")["members"] == "each rank alone"
+
+
+def test_ranks_names_the_ranks_at_either_end(report, run_folder):
+    row = only(report("ranks", run_folder, "--json").rows, call="MPI_Allreduce")
+    assert (row["min_rank"], row["max_rank"], row["ranks"]) == (3, 0, 4)
+    small_ns = sum(20_000 + 100 * step for step in range(50)) + 10 * 30_000
+    assert (row["min_total_ns"], row["max_total_ns"]) == (200_000_000 + small_ns, 500_000_000 + small_ns)
+    assert row["mean_total_ns"] == 350_000_000 + small_ns
+
+
+def test_the_rank_that_comes_last_is_waited_for(report, run_folder):
+    rows = report("ranks", run_folder, "--per-rank", "--json").rows
+    assert [row["waited_ns"] for row in rows] == [300_000_000, 200_000_000, 100_000_000, 0]
+    assert [row["waited_for_ns"] for row in rows] == [0, 0, 0, 600_000_000]
+
+
+def test_waiting_is_not_guessed_where_ranks_made_different_numbers_of_calls(report, tmp_path):
+    ranks = planted.training_run()
+    ranks[2].cells.append(Cell("MPI_Allreduce", 4 << 20, [1_000], thread=1))
+    rows = report("ranks", planted.write_databases(tmp_path, ranks), "--per-rank", "--json", "--bytes", "4M").rows
+    assert [row["waited_ns"] for row in rows] == [None] * 4
+
+
+def test_a_rank_has_its_time_in_mpi_and_its_setup_apart(report, run_folder):
+    row = report("ranks", run_folder, "--per-rank", "--json", "--call", "Init_thread,Bcast").rows[0]
+    assert (row["mpi_ns"], row["setup_ns"], row["count"]) == (4_000_000, 300_000_000, 5)
+
+
+def test_share_in_mpi_is_of_the_thread_that_spent_most_there(report, tmp_path):
+    cells = [Cell("MPI_Send", 8, [10**9], thread=0), Cell("MPI_Bcast", 8, [3 * 10**9], thread=1)]
+    rank = Rank(0, 1, cells=cells, threads=[(0, "python3", 1), (1, "pt_mpi", 0)])
+    planted.write_database(tmp_path / "rank-0.db", rank)
+    (row,) = report("ranks", tmp_path, "--per-rank", "--json").rows
+    assert (row["mpi_ns"], row["mpi_share"]) == (3 * 10**9, 0.3)
+    assert (row["mpi_thread"], row["mpi_thread_is_main"]) == ("pt_mpi", 0)
+    assert "on a thread beside the main one" in report("summary", tmp_path).out
+
+
+def test_peers_is_a_matrix_of_what_the_senders_counted(report, run_folder):
+    rows = report("peers", run_folder, "--json").rows
+    assert [(row["sender"], row["receiver"], row["count"], row["bytes"], row["time_ns"]) for row in rows] == [
+        (rank, (rank + 1) % 4, 30, 30 * 8_192, 150_000) for rank in range(4)
+    ]
+    received = report("peers", run_folder, "--json", "--received").rows
+    assert {(row["sender"], row["receiver"], row["time_ns"]) for row in received} == {
+        (rank, (rank + 1) % 4, 270_000) for rank in range(4)
+    }
+
+
+def test_peers_of_many_ranks_are_listed_by_size(report, tmp_path):
+    peers = [("MPI_Send", "sent", peer, 1, 100 * (peer + 1), 10) for peer in range(40)]
+    planted.write_database(tmp_path / "rank-0.db", Rank(0, 64, peers=peers))
+    lines = report("peers", tmp_path).out.splitlines()
+    assert lines[1].split() == ["0", "39", "1", "4.00", "KB"]
+    assert lines[-1] == "... and 10 more pairs; --csv has them all."
+
+
+def test_summary_says_who_waits_what_dominates_and_what_it_cost(report, run_folder):
+    (row,) = report("summary", run_folder, "--json").rows
+    assert (row["world_size"], row["ranks_read"], row["hosts"]) == (4, 4, "node00,node01")
+    assert (row["wall_ns"], row["mpi_share_min_rank"], row["mpi_share_max_rank"]) == (10 * planted.SECOND, 3, 0)
+    assert (row["top_call"], row["top_call_bytes"]) == ("MPI_Allreduce", 4 << 20)
+    assert (row["waited_most_rank"], row["waited_most_ns"], row["waited_for_rank"]) == (0, 300_000_000, 3)
+    assert (row["sent_count"], row["sent_bytes"]) == (120, 4 * 30 * 8_192)
+    calls_of_a_rank = 1 + 100 + 60 + 4 + 8 + 2 + 20 + 20 + 1_000 + 60
+    assert row["count"] == 4 * calls_of_a_rank
+    assert row["cost_ns"] == 4 * (3_000_000 + calls_of_a_rank * 25)
+    assert row["overlap"] == 0.75
+
+
+def test_setup_is_no_time_in_mpi(report, run_folder):
+    (row,) = report("summary", run_folder, "--json").rows
+    calls = report("calls", run_folder, "--json").rows
+    assert row["setup_ns"] == 1_200_000_000
+    assert row["total_ns"] == sum(call["total_ns"] for call in calls if call["family"] != "setup")
+    busiest_ns = report("ranks", run_folder, "--per-rank", "--json").rows[3]["mpi_ns"]
+    assert row["mpi_share_min"] == busiest_ns / (10 * planted.SECOND)
+
+
+def test_summary_fits_a_screen(report, run_folder):
+    lines = report("summary", run_folder).out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+
+
+def test_what_was_dropped_is_said(report, tmp_path):
+    rank = planted.training_rank(0)
+    rank.world_size, rank.dropped_calls, rank.untracked_requests, rank.folded_communicators = 1, 1_234, 1, 2
+    out = report("summary", planted.write_databases(tmp_path, [rank])).out
+    assert "1,234 calls dropped; 1 request not followed to completion; 2 communicators counted together" in out
+
+
+def test_nothing_dropped_is_said_too(report, run_folder):
+    assert "Not recorded    nothing was dropped" in report("summary", run_folder).out
+
+
+@pytest.mark.parametrize(
+    ("command", "keys"),
+    [
+        ("summary", SummaryRow._fields),
+        ("calls", questions.CallRow._fields),
+        ("latency", questions.LatencyRow._fields),
+        ("communicators", questions.CommunicatorRow._fields),
+        ("ranks", questions.RankCallRow._fields),
+        ("peers", questions.PeerRow._fields),
+    ],
+)
+def test_csv_has_the_keys_of_json_as_its_header(report, run_folder, command, keys):
+    lines = list(csv.DictReader(io.StringIO(report(command, run_folder, "--csv").out)))
+    rows = report(command, run_folder, "--json").rows
+    assert tuple(lines[0]) == tuple(rows[0]) == tuple(keys)
+    assert [list(line.values()) for line in lines] == [
+        ["" if value is None else str(value) for value in row.values()] for row in rows
+    ]
+
+
+def test_json_has_one_object_a_line(report, run_folder):
+    answer = report("sizes", run_folder, "--json")
+    lines = answer.out.splitlines()
+    assert (lines[0], lines[-1], len(lines)) == ("[", "]", len(answer.rows) + 2)
+    assert report("sizes", run_folder, "--json", "--bytes", "77").out == "[]\n"
+
+
+def test_no_command_is_summary(report, run_folder):
+    assert report(run_folder).out == report("summary", run_folder).out

@@ -1,0 +1,209 @@
+"""Input that is missing, damaged, foreign or hostile: said in one line, and what can be read is read."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import planted
+import pytest
+from planted import Cell, Communicator, Rank
+
+
+def lines(answer) -> list[str]:
+    return answer.err.splitlines()
+
+
+def change(path, statement: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def test_a_missing_rank_is_named_and_the_others_are_read(report, run_folder):
+    (run_folder / "rank-2.db").unlink()
+    answer = report("summary", run_folder)
+    assert (answer.status, lines(answer)) == (0, [f"hvprof-report: {run_folder}: rank 2 of 4 is missing"])
+    assert "3 of 4 ranks" in answer.out and "2 of 4 not in this input" in answer.out
+
+
+def test_a_single_rank_may_be_asked_for_without_a_warning(report, run_folder):
+    answer = report("calls", run_folder / "rank-1.db", "--json")
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.rows[0]["count"] == 160
+
+
+def test_databases_and_ledgers_of_one_run_are_read_together(report, run_folder):
+    whole = report("sizes", run_folder, "--json").out
+    (run_folder / "rank-1.db").unlink()
+    planted.write_ledger(run_folder / "rank-1.ledger", planted.training_rank(1))
+    answer = report("sizes", run_folder, "--json")
+    assert (answer.out, answer.err) == (whole, "")
+
+
+def test_a_rank_with_database_and_ledger_counts_once(report, run_folder):
+    whole = report("sizes", run_folder, "--json").out
+    planted.write_ledger(run_folder / "rank-1.ledger", planted.training_rank(1))
+    answer = report("sizes", run_folder, "--json")
+    assert (answer.out, answer.err) == (whole, "")
+
+
+def test_the_ledger_is_read_where_the_database_is_damaged(report, run_folder):
+    whole = report("sizes", run_folder, "--json").out
+    (run_folder / "rank-1.db").write_bytes(b"SQLite format 3\0 and then nonsense")
+    planted.write_ledger(run_folder / "rank-1.ledger", planted.training_rank(1))
+    answer = report("sizes", run_folder, "--json")
+    assert answer.out == whole
+    assert len(lines(answer)) == 1 and "rank-1.db: is damaged: " in answer.err
+
+
+def test_of_two_runs_in_a_folder_the_newest_is_shown(report, run_folder):
+    old = planted.training_rank(0)
+    old.run_id, old.start_unix_ns, old.world_rank = "job-0", planted.START_UNIX_NS - 3_600 * planted.SECOND, 7
+    old.world_size = 8
+    planted.write_database(run_folder / "rank-7.db", old)
+    answer = report("calls", run_folder, "--json")
+    assert answer.rows[0]["count"] == 640
+    assert len(lines(answer)) == 1
+    assert "holds 2 runs; the newest, 'job-1' of " in answer.err and "left out: 'job-0' of " in answer.err
+
+
+def test_a_file_from_before_the_run_of_the_same_name_is_another_run(report, run_folder):
+    old = planted.training_rank(3)
+    old.start_unix_ns -= 60 * planted.SECOND
+    (run_folder / "rank-3.db").unlink()
+    planted.write_database(run_folder / "rank-3.db", old)
+    answer = report("calls", run_folder, "--json")
+    assert answer.rows[0]["count"] == 480
+    assert "holds 2 runs" in answer.err and "rank 3 of 4 is missing" in answer.err
+
+
+def test_folders_of_earlier_and_spawned_jobs_are_mentioned_and_not_counted(report, run_folder):
+    planted.write_databases(run_folder / "earlier-1", planted.training_run())
+    planted.write_databases(run_folder / "spawned-a", planted.training_run())
+    (run_folder / "rank-2.db.tmp").write_bytes(b"half a database")
+    answer = report("summary", run_folder)
+    assert answer.err == ""
+    assert "1 earlier run in earlier-*, not counted here" in answer.out
+    assert "1 spawned job in spawned-*, not counted here" in answer.out
+    assert report("calls", run_folder, "--json").rows[0]["count"] == 640
+
+
+def test_a_newer_schema_is_refused_by_name(report, run_folder):
+    change(run_folder / "rank-0.db", "PRAGMA user_version = 2")
+    answer = report("calls", run_folder, "--json")
+    assert answer.status == 0 and answer.rows[0]["count"] == 480
+    assert lines(answer)[0].endswith("rank-0.db: has schema version 2, this reporter knows 1: use a newer one")
+
+
+def test_a_newer_ledger_is_refused_by_name(report, tmp_path):
+    data = bytearray(planted.ledger_bytes(planted.training_rank(0)))
+    data[16] = 2
+    (tmp_path / "rank-0.ledger").write_bytes(data)
+    answer = report(tmp_path)
+    assert answer.status == 1
+    assert lines(answer) == [
+        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 2, this reporter knows 1: use a newer one"
+    ]
+
+
+def foreign_database(path) -> None:
+    change(path, "CREATE TABLE rank (world_rank)")
+
+
+NOT_OURS = {
+    "an empty file": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("hello"),
+    "a database of somebody else": foreign_database,
+    "a database header alone": lambda path: path.write_bytes(b"SQLite format 3\0"),
+    "a ledger header cut short": lambda path: path.write_bytes(b"commprof-ledger\n" + bytes(100)),
+    "a ledger of zeros": lambda path: path.write_bytes(b"commprof-ledger\n" + bytes(8_000)),
+    "a folder": lambda path: path.mkdir(),
+}
+
+
+@pytest.mark.parametrize("what", NOT_OURS)
+def test_a_file_that_is_not_ours_is_one_line_and_status_1(report, tmp_path, what):
+    path = tmp_path / "rank-0.db"
+    NOT_OURS[what](path)
+    answer = report("sizes", tmp_path)
+    assert (answer.status, answer.out, len(lines(answer))) == (1, "", 1)
+    assert answer.err.startswith(f"hvprof-report: {path}: ")
+
+
+@pytest.mark.parametrize("what", NOT_OURS)
+def test_a_file_that_is_not_ours_does_not_hide_the_others(report, run_folder, what):
+    (run_folder / "rank-1.db").unlink()
+    NOT_OURS[what](run_folder / "rank-1.db")
+    answer = report("calls", run_folder, "--json")
+    assert (answer.status, answer.rows[0]["count"], len(lines(answer))) == (0, 480, 2)
+
+
+def test_an_empty_file_and_a_foreign_database_are_called_what_they_are(report, tmp_path):
+    foreign_database(tmp_path / "rank-0.db")
+    assert "is an SQLite database, but not one of commprof's" in report(tmp_path).err
+    (tmp_path / "rank-0.db").write_bytes(b"")
+    assert report(tmp_path).err.endswith("rank-0.db: is empty\n")
+
+
+def test_an_empty_folder_and_no_folder_are_said(report, tmp_path):
+    assert (
+        report(tmp_path).err
+        == f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger (it is empty)\n"
+    )
+    assert report(tmp_path / "x").err == f"hvprof-report: {tmp_path}/x: no such file or folder\n"
+    assert report(tmp_path).status == report(tmp_path / "x").status == 1
+
+
+HOSTILE = {
+    "a time of three hundred years": "UPDATE cell SET total_ns = 9223372036854775807, max_ns = 9223372036854775807",
+    "a negative count": "UPDATE cell SET count = -1",
+    "text for a number": "UPDATE cell SET bytes = 'many' WHERE cell = 1",
+    "a blob for a name": "UPDATE cell SET call = x'00ff' WHERE cell = 1",
+    "a rank outside the job": "UPDATE rank SET world_rank = 4000000000",
+    "text for a rank": "UPDATE rank SET world_size = 'four'",
+    "a bucket that is none": "UPDATE bucket SET bucket = 5000 WHERE cell = 1",
+    "a view in place of a table": "CREATE VIEW more AS SELECT * FROM cell",
+    "a missing table": "DROP TABLE peer",
+    "a missing column": "ALTER TABLE cell DROP COLUMN blocked_ns",
+    "no rank": "DELETE FROM rank",
+    "numbers of cells that run over": "UPDATE cell SET cell = 9223372036854775807 WHERE cell = 1",
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_database_with_impossible_content_is_left_out_and_named(report, run_folder, what):
+    change(run_folder / "rank-1.db", HOSTILE[what])
+    answer = report("sizes", run_folder, "--json", "--call", "Allreduce", "--bytes", "4M")
+    assert (answer.status, answer.rows[0]["count"]) == (0, 300)
+    assert lines(answer)[0].startswith(f"hvprof-report: {run_folder}/rank-1.db: is damaged: ")
+    assert len(lines(answer)) == 2
+
+
+def test_names_from_files_cannot_steer_the_terminal(report, tmp_path):
+    evil = "\x1b]0;owned\x07\x1b[2Jlabel\u202e\n"
+    rank = Rank(0, 1, run_id=evil, facts={"host": evil, "command_line": evil, "mpi_version": evil})
+    rank.communicators = [Communicator(2, 77, "0", 1, 0, name=evil)]
+    rank.cells, rank.threads = [Cell("MPI_Bcast", 8, [100])], [(0, evil, 0)]
+    planted.write_database(tmp_path / "rank-0.db", rank)
+    change(tmp_path / "rank-0.db", "UPDATE cell SET call = char(27) || '[31mMPI_Evil'")
+    for command in ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers"):
+        for form in ([], ["--csv"]):
+            out = report(command, tmp_path, *form).out
+            assert not set(out) & set("\x1b\x07\u202e")
+    wrong = report("sizes", tmp_path, "--call", "nothing\x1b[31m")
+    assert "\x1b" not in wrong.err
+
+
+def test_names_in_any_encoding_are_shown(report, tmp_path):
+    path = planted.write_database(tmp_path / "rank-0.db", planted.training_rank(0))
+    change(path, "UPDATE communicator SET name = CAST(x'ff61' AS TEXT) WHERE communicator = 2")
+    assert "\ufffda" in {row["communicator"] for row in report("communicators", path, "--json").rows}
+
+
+def test_facts_may_be_missing(report, tmp_path):
+    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1))
+    change(tmp_path / "rank-0.db", "DELETE FROM fact")
+    answer = report("summary", tmp_path)
+    assert (answer.status, answer.err) == (0, "")
+    assert "unknown program" in answer.out

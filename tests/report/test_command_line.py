@@ -1,0 +1,102 @@
+"""The program as users start it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import planted
+import pytest
+from commprof_report.commands import COMMANDS
+from planted import ROOT
+
+PROGRAM = ROOT / "report" / "hvprof-report"
+
+
+def start(*words: object, program=PROGRAM, **options) -> subprocess.CompletedProcess:
+    options.setdefault("env", {**os.environ})["PYTHONDONTWRITEBYTECODE"] = ""
+    command = [sys.executable, program, *words]
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+def test_it_runs_from_the_source_tree_through_a_link(run_folder, tmp_path):
+    os.symlink(PROGRAM, tmp_path / "hvprof-report")
+    done = start("calls", run_folder, program=tmp_path / "hvprof-report")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("call ")
+
+
+def test_it_runs_where_it_is_installed(run_folder, tmp_path):
+    (tmp_path / "bin").mkdir()
+    shutil.copy(PROGRAM, tmp_path / "bin")
+    package = tmp_path / "share" / "commprof" / "commprof_report"
+    shutil.copytree(ROOT / "report" / "commprof_report", package)
+    shutil.copy(planted.SCHEMA, package)
+    done = start("calls", run_folder, program=tmp_path / "bin" / "hvprof-report")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not list((tmp_path / "share").rglob("*.pyc"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command):
+    done = start(command, "--help")
+    assert done.returncode == 0 and "RUN" in done.stdout
+
+
+def test_no_words_and_wrong_words_are_one_line_and_status_2():
+    for words in ([], ["sizes"], ["--json"]):
+        done = start(*words)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+def test_a_reader_that_leaves_early_is_no_error(run_folder):
+    command = f"{sys.executable} -B {PROGRAM} export {run_folder} | head -1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[\n", "")
+
+
+def test_a_full_disk_is_one_line(run_folder):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-B", PROGRAM, "calls", run_folder], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"hvprof-report: output: ") and done.stderr.count(b"\n") == 1
+
+
+def test_it_is_silent_about_its_progress_in_a_pipe(run_folder):
+    assert start("calls", run_folder).stderr == ""
+
+
+def test_a_plain_ascii_terminal_is_served(tmp_path):
+    rank = planted.training_rank(0)
+    rank.facts["command_line"] = "python3 übung.py"
+    planted.write_databases(tmp_path / "run", [rank])
+    done = start("summary", tmp_path / "run", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0 and "\\xfcbung.py" in done.stdout
+
+
+def test_a_thousand_ranks_are_merged_in_seconds(report, tmp_path):
+    import time
+
+    cells = [planted.Cell("MPI_Allreduce", 8 * size, [1_000 * step for step in range(1, 30)]) for size in range(100)]
+    template = planted.write_database(tmp_path / "template.db", planted.Rank(0, 1_000, cells=cells))
+    (tmp_path / "run").mkdir()
+    for rank in range(1_000):
+        path = tmp_path / "run" / f"rank-{rank}.db"
+        shutil.copy(template, path)
+        renumber(path, rank)
+    start_s = time.monotonic()
+    answer = report("merge", tmp_path / "run", tmp_path / "all.db")
+    assert (answer.status, answer.err) == (0, "")
+    assert time.monotonic() - start_s < 60  # about 8 s here; other tests may run beside this one
+
+
+def renumber(path, rank: int) -> None:
+    import sqlite3
+
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA synchronous = OFF")
+    for table in ("rank", "fact", "thread", "cell"):
+        connection.execute(f"UPDATE {table} SET world_rank = ?", (rank,))
+    connection.close()

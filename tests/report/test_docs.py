@@ -1,0 +1,66 @@
+"""What the documentation promises: every key, every column, every command and option has its place in it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sqlite3
+import subprocess
+
+import pytest
+from commprof_report import questions
+from commprof_report.commands import COMMANDS
+from commprof_report.digest import SummaryRow
+from commprof_report.main import parser_build
+from planted import ROOT, SCHEMA
+
+TEXT = (ROOT / "docs" / "SCHEMA.md").read_text()
+ANSWERS = {
+    "summary": SummaryRow,
+    "calls": questions.CallRow,
+    "sizes": questions.SizeRow,
+    "latency": questions.LatencyRow,
+    "communicators": questions.CommunicatorRow,
+    "ranks": questions.RankCallRow,
+    "ranks --per-rank": questions.RankRow,
+    "peers": questions.PeerRow,
+}
+
+
+def section(title: str) -> str:
+    return re.search(rf"^### {title}\b.*?(?=^##|\Z)", TEXT, re.MULTILINE | re.DOTALL)[0]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_every_key_of_every_answer_is_defined(answer):
+    defined = section(answer.split()[0])
+    assert [key for key in ANSWERS[answer]._fields if f"`{key}`" not in defined] == []
+
+
+def test_every_column_of_the_schema_is_defined():
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(SCHEMA.read_text())
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    for table in tables:
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        title = {"bucket_bound": "bucket"}.get(table, table)
+        assert [column for column in columns if f"`{column}`" not in section(title)] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_and_option_has_its_manual(command):
+    page = (ROOT / "docs" / "man" / f"hvprof-report-{command}.1").read_text()
+    (subparsers,) = [action for action in parser_build()._actions if isinstance(action, argparse._SubParsersAction)]
+    actions = subparsers.choices[command]._actions
+    options = {option for action in actions for option in action.option_strings if option.startswith("--")}
+    refused = {"--bytes", "--communicator"} if command == "peers" else set()
+    assert [option for option in options - refused - {"--help"} if f"Fl -{option[2:]}" not in page] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "man").glob("hvprof-report*.1")), ids=lambda page: page.name)
+def test_every_manual_page_is_sound(page):
+    if not shutil.which("mandoc"):
+        pytest.skip("no mandoc")
+    done = subprocess.run(["mandoc", "-Tlint", "-W", "warning", page], capture_output=True, text=True)
+    assert done.stdout == ""

@@ -1,0 +1,134 @@
+"""Ledgers and databases of a run give the same answers; a ledger in any state is read as far as it makes sense."""
+
+from __future__ import annotations
+
+import os
+
+import planted
+import pytest
+from planted import Cell, Rank
+
+COMMANDS = ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers", "export")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_ledgers_and_databases_of_a_run_give_the_same_answers(report, run_folder, ledger_folder, command):
+    from_databases = report(command, run_folder, "--json")
+    from_ledgers = report(command, ledger_folder, "--json")
+    if command == "export":  # cells may be numbered differently
+        assert sorted(map(repr, without_cell(from_ledgers.rows))) == sorted(
+            map(repr, without_cell(from_databases.rows))
+        )
+    else:
+        assert from_ledgers.rows == from_databases.rows
+    assert from_ledgers.err == from_databases.err == ""
+
+
+def without_cell(rows: list[dict]) -> list[dict]:
+    return [{key: value for key, value in row.items() if key != "cell"} for row in rows]
+
+
+def ledger_of_cells(path, entries: list[bytes], threads: list[bytes]):
+    """A ledger of one rank whose first thread has the given cells."""
+    rank = Rank(0, 1, communicators=[planted.communicators_of(0)[0]])
+    chunks = [*planted.ledger_facts(rank), *planted.ledger_calls(), *planted.ledger_communicators(rank)]
+    chunks += planted.ledger_chunks(4, 2432, entries) + planted.ledger_chunks(6, 64, threads)
+    path.write_bytes(planted.ledger_header(rank, len(chunks)) + b"".join(chunks))
+    return path
+
+
+def test_a_cell_that_is_not_live_does_not_count(report, tmp_path):
+    entries = [
+        planted.ledger_cell(Cell("MPI_Bcast", 8, [100] * 3)),
+        planted.ledger_cell(Cell("MPI_Bcast", 8, [100] * 4), live=0),
+    ]
+    path = ledger_of_cells(tmp_path / "rank-0.ledger", entries, [planted.ledger_thread(0, "main", 1)])
+    assert report("calls", path, "--json").rows[0]["count"] == 3
+
+
+def test_cells_with_equal_keys_are_one(report, tmp_path):
+    entries = [
+        planted.ledger_cell(Cell("MPI_Bcast", 8, [100] * 3)),
+        planted.ledger_cell(Cell("MPI_Bcast", 8, [700] * 4)),
+    ]
+    path = ledger_of_cells(tmp_path / "rank-0.ledger", entries, [planted.ledger_thread(0, "main", 1)])
+    (row,) = report("sizes", path, "--json").rows
+    assert (row["count"], row["total_ns"], row["min_ns"], row["max_ns"]) == (7, 3_100, 100, 700)
+
+
+def test_a_fold_under_way_counts_each_call_once(report, tmp_path):
+    """Cells 2 (live) and 3 (live) are being folded into cell 1, which holds their sum and is not marked live yet."""
+    cells = [Cell("MPI_Send", 64, [50]), Cell("MPI_Send", 128, [100] * 7, is_folded=1)]
+    cells += [Cell("MPI_Send", 100, [100] * 3), Cell("MPI_Send", 120, [100] * 4)]
+    entries = [planted.ledger_cell(cell, live=index != 1) for index, cell in enumerate(cells)]
+    folding = 2 | 3 << 21 | 4 << 42
+    path = ledger_of_cells(tmp_path / "rank-0.ledger", entries, [planted.ledger_thread(0, "main", 1, folding)])
+    rows = report("sizes", path, "--json").rows
+    assert [(row["bytes"], row["count"], row["is_folded"]) for row in rows] == [(64, 1, 0), (128, 7, 1)]
+
+
+def test_a_killed_rank_is_read_and_its_wall_time_is_estimated(report, tmp_path):
+    rank = planted.training_rank(0)
+    rank.world_size, rank.ended = 1, "running"
+    path = planted.write_ledger(tmp_path / "rank-0.ledger", rank)
+    end_ns = planted.START_UNIX_NS + 7 * planted.SECOND
+    os.utime(path, ns=(end_ns, end_ns))
+    answer = report("ranks", "--per-rank", tmp_path, "--json")
+    assert (answer.rows[0]["wall_ns"], answer.rows[0]["wall_is_estimate"]) == (7 * planted.SECOND, 1)
+    assert "still running or was killed" in answer.err
+    assert "7.00 s (an estimate)" in report("summary", path).out
+
+
+def test_a_ledger_cut_short_gives_what_is_there(report, tmp_path):
+    data = planted.ledger_bytes(planted.training_rank(0))
+    path = tmp_path / "rank-0.ledger"
+    path.write_bytes(data[: 4096 + 4 * 65536])  # facts, calls, communicators and the first thread's cells
+    answer = report("calls", path, "--json")
+    assert answer.status == 0
+    assert next(row for row in answer.rows if row["call"] == "MPI_Send")["count"] == 30
+    assert "is cut short: 4 of 7 chunks are there" in answer.err
+
+
+def test_a_header_with_other_sizes_is_refused(report, tmp_path):
+    data = bytearray(planted.ledger_bytes(planted.training_rank(0)))
+    data[32:36] = (2_048).to_bytes(4, "little")  # the size of a cell
+    (tmp_path / "rank-0.ledger").write_bytes(data)
+    answer = report("calls", tmp_path)
+    assert answer.status == 1
+    assert "is damaged: version and sizes in its header are " in answer.err
+
+
+def test_a_process_that_never_got_its_rank_is_named(report, tmp_path):
+    data = bytearray(planted.ledger_bytes(planted.training_rank(0)))
+    data[48:56] = (-1).to_bytes(4, "little", signed=True) + bytes(4)
+    (tmp_path / "rank-0.ledger").write_bytes(data)
+    assert "names no rank (rank -1 of 0): MPI_Init did not finish" in report("calls", tmp_path).err
+
+
+def test_names_of_any_encoding_are_read(report, tmp_path):
+    data = planted.ledger_bytes(planted.training_rank(0)).replace(b"MPI_Alltoallv", b"MPI_Allto\xffllv")
+    (tmp_path / "rank-0.ledger").write_bytes(data)
+    assert "MPI_Allto\ufffdllv" in {row["call"] for row in report("calls", tmp_path, "--json").rows}
+
+
+def test_a_damaged_chunk_is_left_out_and_named(report, tmp_path):
+    data = bytearray(planted.ledger_bytes(planted.training_rank(0)))
+    data[4096 + 5 * 65536 + 4] = 77  # the size of a peer
+    path = tmp_path / "rank-0.ledger"
+    path.write_bytes(data)
+    answer = report("peers", path)
+    assert answer.out == "no point-to-point message was counted\n"
+    assert answer.err == f"hvprof-report: {path}: chunk 5 is damaged and left out\n"
+
+
+def test_a_cell_with_impossible_values_is_left_out_and_counted(report, tmp_path):
+    sound, broken = (
+        planted.ledger_cell(Cell("MPI_Send", 8, [100])),
+        bytearray(planted.ledger_cell(Cell("MPI_Send", 9, [100]))),
+    )
+    broken[16:24] = b"\xff" * 8  # total_ns
+    threads = [planted.ledger_thread(0, "main", 1)]
+    path = ledger_of_cells(tmp_path / "rank-0.ledger", [sound, bytes(broken)], threads)
+    answer = report("sizes", path, "--json")
+    assert [row["bytes"] for row in answer.rows] == [8]
+    assert "1 of its cells are damaged and left out" in answer.err

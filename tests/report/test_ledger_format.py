@@ -1,0 +1,99 @@
+"""ledger.py says the same as ledger_format.h, byte for byte."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from commprof_report import ledger
+from planted import ROOT
+
+STRUCTS = {
+    "ledger_header": ledger.HEADER,
+    "ledger_chunk": ledger.CHUNK,
+    "ledger_call": ledger.CALL,
+    "ledger_fact": ledger.FACT,
+    "ledger_communicator": ledger.COMMUNICATOR,
+    "ledger_cell": ledger.CELL,
+    "ledger_peer": ledger.PEER,
+    "ledger_thread": ledger.THREAD,
+}
+BIT_FIELD = "measure_and_flags"  # has no offset in C; the fields around it have
+CONSTANTS = {
+    "LEDGER_VERSION": ledger.VERSION,
+    "LEDGER_HEADER_BYTES": ledger.HEADER_BYTES,
+    "LEDGER_CHUNK_BYTES": ledger.CHUNK_BYTES,
+    "LEDGER_CHUNK_HEADER_BYTES": ledger.CHUNK.bytes,
+    "HISTOGRAM_BUCKETS": ledger.HISTOGRAM_BUCKETS,
+    "LEDGER_CALLS": ledger.CALLS,
+    "LEDGER_FACTS": ledger.FACTS,
+    "LEDGER_COMMUNICATORS": ledger.COMMUNICATORS,
+    "LEDGER_CELLS": ledger.CELLS,
+    "LEDGER_PEERS": ledger.PEERS,
+    "LEDGER_THREADS": ledger.THREADS,
+    "LEDGER_CELL_FOLDED": ledger.CELL_FOLDED,
+    "LEDGER_COMMUNICATOR_INTER": ledger.COMMUNICATOR_INTER,
+    "LEDGER_COMMUNICATOR_FREED": ledger.COMMUNICATOR_FREED,
+    "LEDGER_RUNNING": ledger.ENDED.index("running"),
+    "LEDGER_FINALIZED": ledger.ENDED.index("finalize"),
+    "LEDGER_EXITED": ledger.ENDED.index("exit"),
+    "LEDGER_ABORTED": ledger.ENDED.index("abort"),
+    "LEDGER_CALL": ledger.MEASURES.index("call"),
+    "LEDGER_COMPLETION": ledger.MEASURES.index("completion"),
+    "LEDGER_POLL": ledger.MEASURES.index("poll"),
+    "LEDGER_HOST": ledger.PLACES.index("host"),
+    "LEDGER_DEVICE": ledger.PLACES.index("device"),
+    "LEDGER_SENT": ledger.DIRECTIONS.index("sent"),
+    "LEDGER_RECEIVED": ledger.DIRECTIONS.index("received"),
+}
+
+
+def c_program() -> str:
+    lines = ['printf("magic %s", LEDGER_MAGIC);']
+    lines += [f'printf("{name} %ld\\n", (long){name});' for name in CONSTANTS]
+    for struct, layout in STRUCTS.items():
+        lines.append(f'printf("{struct} %zu\\n", sizeof(struct {struct}));')
+        fields = [field for field in layout.offsets if field not in (BIT_FIELD, "reserved")]
+        lines += [f'printf("{struct}.{field} %zu\\n", offsetof(struct {struct}, {field}));' for field in fields]
+    body = "\n".join(lines)
+    header = ROOT / "src" / "ledger" / "ledger_format.h"
+    return f'#include <stddef.h>\n#include <stdio.h>\n#include "{header}"\nint main(void)\n{{\n{body}\nreturn 0;\n}}\n'
+
+
+@pytest.fixture(scope="module")
+def in_c(tmp_path_factory) -> dict[str, str]:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("format")
+    (folder / "format.c").write_text(c_program())
+    subprocess.run([compiler, "-o", folder / "format", folder / "format.c"], check=True)
+    output = subprocess.run([folder / "format"], check=True, capture_output=True, text=True).stdout
+    return dict(line.split(" ", 1) for line in output.splitlines())
+
+
+def test_every_constant_is_the_same_in_c_and_python(in_c):
+    assert {name: int(in_c[name]) for name in CONSTANTS} == CONSTANTS
+    assert in_c["magic"] + "\n" == ledger.MAGIC.decode()
+
+
+@pytest.mark.parametrize("struct", STRUCTS)
+def test_every_field_is_at_the_same_offset_in_c_and_python(in_c, struct):
+    layout = STRUCTS[struct]
+    theirs = {name.split(".")[1]: int(at) for name, at in in_c.items() if name.startswith(f"{struct}.")}
+    ours = {name: at for name, at in layout.offsets.items() if name not in (BIT_FIELD, "reserved")}
+    assert ours == theirs
+    assert layout.bytes == int(in_c[struct])
+
+
+def test_histogram_buckets_of_the_schema_are_those_of_the_tests():
+    import sqlite3
+
+    from planted import SCHEMA, bucket_of
+
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(SCHEMA.read_text())
+    bounds = connection.execute("SELECT bucket, low_ns, high_ns FROM bucket_bound ORDER BY bucket").fetchall()
+    assert [bucket_of(low) for _, low, _ in bounds] == list(range(290))
+    assert all(bucket_of(high - 1) == bucket for bucket, _, high in bounds[:-1])

@@ -1,0 +1,93 @@
+"""merge and export lose nothing."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+
+import planted
+import pytest
+
+TABLES = ("rank", "fact", "thread", "call", "communicator", "cell", "bucket", "bucket_bound", "peer")
+COMMANDS = ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers", "export")
+
+
+@pytest.mark.parametrize("source", ("run_folder", "ledger_folder"))
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_answers_the_same_on_the_merged_database(report, request, tmp_path, source, command):
+    folder = request.getfixturevalue(source)
+    assert report("merge", folder, tmp_path / "all.db").status == 0
+    assert report(command, tmp_path / "all.db", "--json").out == report(command, folder, "--json").out
+
+
+def test_a_merged_database_is_merged_again_unchanged(report, run_folder, tmp_path):
+    report("merge", run_folder, tmp_path / "once.db")
+    report("merge", tmp_path / "once.db", tmp_path / "twice.db")
+    assert rows_of(tmp_path / "twice.db") == rows_of(tmp_path / "once.db")
+
+
+def rows_of(path) -> dict[str, list[tuple]]:
+    connection = sqlite3.connect(path)
+    return {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES}
+
+
+def test_a_merged_database_carries_the_schema_and_every_call(report, run_folder, tmp_path):
+    answer = report("merge", run_folder, tmp_path / "all.db")
+    assert answer.out == f"{tmp_path}/all.db: 4 ranks of 4\n"
+    connection = sqlite3.connect(tmp_path / "all.db")
+    assert connection.execute("PRAGMA application_id").fetchone() == (0x636D7066,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    counted = sum(len(cell.durations) for rank in planted.training_run() for cell in rank.cells)
+    assert connection.execute("SELECT sum(count) FROM cell").fetchone() == (counted,)
+    assert connection.execute("SELECT sum(count) FROM bucket").fetchone() == (counted,)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["all.db", "run"]
+
+
+def test_merge_overwrites_its_own_databases_only(report, run_folder, tmp_path):
+    (tmp_path / "thesis.txt").write_text("ten years of work")
+    answer = report("merge", run_folder, tmp_path / "thesis.txt")
+    assert (answer.status, (tmp_path / "thesis.txt").read_text()) == (1, "ten years of work")
+    assert "not overwritten" in answer.err
+    assert [report("merge", run_folder, tmp_path / "all.db").status for _ in range(2)] == [0, 0]
+
+
+def test_merge_into_a_folder_that_is_not_there_is_one_line(report, run_folder, tmp_path):
+    answer = report("merge", run_folder, tmp_path / "none" / "all.db")
+    assert (answer.status, answer.err.count("\n")) == (1, 1)
+    assert f"{tmp_path}/none/all.db: cannot be written: " in answer.err
+
+
+def test_a_merge_that_fails_leaves_nothing(report, run_folder, tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError("no more names here")
+
+    monkeypatch.setattr("os.replace", refuse)
+    assert report("merge", run_folder, tmp_path / "all.db").status == 1
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
+
+
+def test_export_writes_each_table_as_json_and_csv(report, run_folder, tmp_path):
+    for form in ("json", "csv"):
+        report("export", run_folder, "--format", form, "--output", tmp_path / form)
+        assert sorted(path.stem for path in (tmp_path / form).iterdir()) == sorted(TABLES)
+    cells = json.loads((tmp_path / "json" / "cell.json").read_text())
+    with open(tmp_path / "csv" / "cell.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["total_ns"] for line in lines] == [str(cell["total_ns"]) for cell in cells]
+    assert len(cells) == sum(len(rank.cells) for rank in planted.training_run())
+
+
+def test_export_to_stdout_is_a_list_of_objects_that_name_their_table(report, run_folder):
+    rows = report("export", run_folder).rows
+    assert {row["table"] for row in rows} == set(TABLES)
+    assert len([row for row in rows if row["table"] == "rank"]) == 4
+
+
+def test_export_of_csv_to_stdout_is_one_table(report, run_folder):
+    assert (
+        report("export", run_folder, "--csv", "--table", "rank")
+        .out.splitlines()[0]
+        .startswith("world_rank,world_size,")
+    )
+    assert report("export", run_folder, "--csv").status == 2

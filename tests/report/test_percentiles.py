@@ -1,0 +1,48 @@
+"""Percentiles from the histogram are within 1/16 of those of the sorted samples, whatever the samples."""
+
+from __future__ import annotations
+
+import random
+
+import planted
+import pytest
+from planted import Cell, Rank
+
+SAMPLES = {
+    "lognormal": lambda chance: int(chance.lognormvariate(12, 2)),
+    "uniform": lambda chance: chance.randrange(1_000, 2_000),
+    "two values at the bounds of a bucket": lambda chance: chance.choice((1_024, 1_151)),
+    "two hills": lambda chance: chance.choice((500, 9_000_000)) + chance.randrange(100),
+    "minutes": lambda chance: chance.randrange(10**10, 10**11),
+}
+
+
+def nearest_rank(samples: list[int], percent: int) -> int:
+    return sorted(samples)[-(-len(samples) * percent // 100) - 1]
+
+
+@pytest.mark.parametrize("count", (1, 2, 20, 100, 999))
+@pytest.mark.parametrize("shape", SAMPLES)
+def test_percentiles_are_within_a_sixteenth_of_sorted_samples(report, tmp_path, shape, count):
+    chance = random.Random(f"{shape}{count}")
+    parts = [[SAMPLES[shape](chance) for _ in range(count)] for _ in range(2)]
+    for rank, samples in enumerate(parts):
+        planted.write_database(tmp_path / f"rank-{rank}.db", Rank(rank, 2, cells=[Cell("MPI_Bcast", 8, samples)]))
+    (row,) = report("calls", tmp_path, "--json").rows
+    samples = parts[0] + parts[1]
+    for percent in (50, 95, 99):
+        assert row[f"p{percent}_ns"] == pytest.approx(nearest_rank(samples, percent), rel=1 / 16)
+    assert min(samples) <= row["p50_ns"] <= row["p95_ns"] <= row["p99_ns"] <= max(samples)
+
+
+def test_equal_durations_have_exact_percentiles(report, tmp_path):
+    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [1_100] * 9)]))
+    (row,) = report("calls", tmp_path, "--json").rows
+    assert (row["p50_ns"], row["p95_ns"], row["p99_ns"]) == (1_100, 1_100, 1_100)
+
+
+def test_durations_below_and_above_the_histogram_stay_between_minimum_and_maximum(report, tmp_path):
+    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [3] * 60 + [1 << 41] * 40)]))
+    (row,) = report("calls", tmp_path, "--json").rows
+    assert 3 <= row["p50_ns"] <= 16
+    assert row["p99_ns"] == 1 << 41

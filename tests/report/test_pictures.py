@@ -1,0 +1,155 @@
+"""Pictures and the page: what is drawn, and that nothing from a file gets loose in it."""
+
+from __future__ import annotations
+
+import re
+
+import planted
+import pytest
+from commprof_report import pictures
+from planted import Cell, Communicator, Rank
+
+matplotlib = pytest.importorskip("matplotlib")
+
+STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+DRAWING = ("sizes", "latency", "peers", "ranks", "calls")
+
+
+@pytest.fixture
+def axes():
+    from matplotlib.figure import Figure
+
+    return Figure().add_subplot()
+
+
+def draw(module: str, axes, rows) -> None:
+    from importlib import import_module
+
+    import_module(f"commprof_report.plots.{module}").draw(axes, rows)
+
+
+@pytest.fixture
+def connection(run_folder):
+    import argparse
+
+    from commprof_report.run import run_open
+    from commprof_report.selection import select
+
+    run = run_open(run_folder)
+    select(run, argparse.Namespace(call=None, communicator=None, rank=None, bytes=None))
+    return run.connection
+
+
+@pytest.mark.parametrize("ending", STARTS)
+@pytest.mark.parametrize("command", DRAWING)
+def test_a_picture_is_written_by_its_ending(report, run_folder, tmp_path, command, ending):
+    path = tmp_path / f"picture.{ending}"
+    assert report(command, run_folder, "--plot", path).status == 0
+    assert path.read_bytes().startswith(STARTS[ending])
+
+
+def test_a_picture_of_nothing_is_drawn_too(report, run_folder, tmp_path):
+    for command in ("sizes", "latency", "ranks", "calls"):
+        assert report(command, run_folder, "--bytes", "77", "--plot", tmp_path / f"{command}.png").status == 0
+
+
+def test_without_matplotlib_a_picture_is_refused_in_one_line(report, run_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "is_possible", lambda: False)
+    answer = report("sizes", run_folder, "--plot", tmp_path / "x.png")
+    assert (answer.status, answer.err.count("\n")) == (1, 1)
+    assert "matplotlib is not installed" in answer.err
+
+
+def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
+    from commprof_report import questions
+
+    rows = questions.calls(connection)
+    draw("calls", axes, rows)
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    lengths = {names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in axes.patches}
+    assert lengths == {row.call: row.total_ns for row in rows}
+
+
+def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
+    from commprof_report import questions
+
+    rows = questions.rank_calls(connection)
+    draw("ranks", axes, rows)
+    of_rank_0 = sum(bar.get_height() for bar in axes.patches if round(bar.get_x() + bar.get_width() / 2) == 0)
+    assert of_rank_0 == sum(row.total_ns for row in rows if row.rank == 0)
+
+
+def test_the_latency_histogram_holds_every_call(axes, connection):
+    from commprof_report import questions
+
+    draw("latency", axes, questions.latency(connection, "MPI_Allreduce", 4 << 20, 4 << 20))
+    assert sum(bar.get_height() for bar in axes.patches) == 400
+    assert axes.get_title() == "MPI_Allreduce of 4 MiB: 400 calls"
+
+
+def test_the_line_of_sizes_passes_through_the_medians(axes, connection):
+    from commprof_report import questions
+
+    draw("sizes", axes, [row for row in questions.sizes(connection) if row.call == "MPI_Allreduce"])
+    line = axes.get_lines()[0]
+    expected = [(row.bytes, row.p50_ns) for row in questions.sizes(connection) if row.call == "MPI_Allreduce"]
+    assert list(zip(line.get_xdata(), line.get_ydata())) == expected
+
+
+def test_a_size_with_few_calls_has_no_band(connection):
+    from commprof_report import questions
+    from commprof_report.plots.sizes import band
+
+    ends = {row.call: band(row, 10**9) for row in questions.sizes(connection) if row.call in ("MPI_Bcast", "MPI_Send")}
+    assert ends == {"MPI_Bcast": 1_000_000, "MPI_Send": 10**9}  # 16 calls, 120 calls
+
+
+def test_the_heat_map_has_senders_as_rows(axes, connection):
+    from commprof_report import questions
+    from commprof_report.plots.peers import Matrix
+
+    draw("peers", axes, Matrix(questions.peers(connection), 4, "bytes"))
+    array = axes.get_images()[0].get_array()
+    assert array[0, 1] == 30 * 8_192 and array.mask[1, 0]
+
+
+def test_a_large_job_is_drawn_in_blocks(axes):
+    from commprof_report.plots.peers import Matrix
+    from commprof_report.questions import PeerRow
+
+    draw("peers", axes, Matrix([PeerRow(9_999, 0, 1, 7, 1)], 10_000, "bytes"))
+    array = axes.get_images()[0].get_array()
+    assert max(array.shape) <= 512 and array.sum() == 7
+
+
+def test_the_page_opens_with_the_summary_and_holds_every_picture(report, run_folder):
+    assert report("html", run_folder).out == f"{run_folder}/report.html\n"
+    page = (run_folder / "report.html").read_text()
+    assert page.index("python3 train.py --epochs 3") < page.index("Where the time goes")
+    assert page.count("data:image/svg+xml;base64,") == 5
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    assert len(re.findall(r'<p class="soft">[A-Z][^<]{60,}', page)) >= 6  # a sentence for each figure
+
+
+def test_the_page_without_matplotlib_has_tables_and_says_so(report, run_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "is_possible", lambda: False)
+    assert report("html", run_folder, "--output", tmp_path / "page.html").status == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "<img" not in page and "this page holds the tables only" in page and "MPI_Allreduce" in page
+
+
+def test_the_page_escapes_what_comes_from_files(report, tmp_path):
+    evil = '<script>alert("x")</script>&$\x1b[2J'
+    rank = Rank(0, 1, run_id=evil, facts={"host": evil, "command_line": evil, "env.OMPI_X": evil})
+    rank.communicators = [Communicator(2, 77, "0", 1, 0, name=evil)]
+    rank.cells = [Cell("MPI_Bcast", 8, [100])]
+    planted.write_databases(tmp_path / "run", [rank])
+    assert report("html", tmp_path / "run").status == 0
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "<script" not in page and "\x1b" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_the_page_of_a_run_without_communication_is_written(report, tmp_path):
+    planted.write_databases(tmp_path, [Rank(0, 1)])
+    assert report("html", tmp_path).status == 0

@@ -1,0 +1,64 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import pytest
+from commprof_report import units
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (None, "-"),
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1_000, "1.00 us"),
+        (12_345, "12.3 us"),
+        (999_950, "1.00 ms"),
+        (123_456_789, "123 ms"),
+        (59 * 10**9, "59.0 s"),
+        (119 * 10**9, "119 s"),
+        (150 * 10**9, "2.50 min"),
+    ],
+)
+def test_a_duration_has_three_digits_and_a_fitting_unit(ns, text):
+    assert units.duration(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1_000, "1,000 B"),
+        (1_024, "1 KiB"),
+        (1_536, "1,536 B"),
+        (4 << 20, "4 MiB"),
+        (3 << 30, "3 GiB"),
+        (1_152 << 10, "1.18 MB"),
+        (78_000, "78.0 KB"),
+        (4_200_000, "4.20 MB"),
+    ],
+)
+def test_a_size_is_binary_where_that_is_exact(size, text):
+    assert units.size(size) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(8, 8, "8 B"), (513, 1_024, "512 B - 1 KiB"), ((64 << 20) + 1, None, "above 64 MiB"), (100, 200, "100 B - 200 B")],
+)
+def test_a_range_of_sizes_reads_above_and_up_to(low, high, text):
+    assert units.size_range(low, high) == text
+
+
+def test_ranks_are_listed_in_spans():
+    assert units.rank_list([5, 0, 1, 2]) == "0-2,5"
+
+
+@pytest.mark.parametrize(("part", "text"), [(0, "0.00 %"), (0.00001, "< 0.01 %"), (0.005, "0.50 %"), (0.345, "34.5 %")])
+def test_a_share_is_in_percent(part, text):
+    assert units.share(part) == text
+
+
+def test_control_characters_are_spelled_out():
+    assert units.visible("a\x1b[2J\u202eb\n") == "a\\x1b[2J\\u202eb\\x0a"
