@@ -4,8 +4,8 @@ from __future__ import annotations
 
 KIB, MIB = 1 << 10, 1 << 20
 
-# The ranges of hvprof (A. A. Awan et al., "Communication Profiling and Characterization of Deep Learning Workloads on
-# Clusters with High-Performance Interconnects", IEEE Micro 40(1), 2020): upper bounds, the last bin open.
+# Ranges in the manner of hvprof's tables of Horovod's Allreduce (Awan et al., Hot Interconnects 2019): upper bounds, the last
+# bin open.
 HVPROF_BOUNDS = (0, 128 * KIB, 16 * MIB, 32 * MIB, 64 * MIB)
 
 

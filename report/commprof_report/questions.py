@@ -58,6 +58,7 @@ class SizeRow(NamedTuple):
     is_folded: int
     is_own: int
     power_of_two: int
+    bandwidth_bytes: float | None
     blocked_ns: int
     overlap: float | None
 

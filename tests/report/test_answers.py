@@ -44,7 +44,9 @@ def test_bandwidths_are_those_of_nccl_tests(report, run_folder):
     assert allreduce["algbw_bytes_per_s"] == pytest.approx(algbw)
     assert allreduce["busbw_bytes_per_s"] == pytest.approx(algbw * 2 * 3 / 4)
     allgather = only(rows, call="MPI_Allgather", communicator="Comm_split {0-1}")
-    assert allgather["busbw_bytes_per_s"] == pytest.approx(256 / 50e-6 * 1 / 2)
+    assert (allgather["bytes"], allgather["bandwidth_bytes"]) == (256, 2 * 256)
+    assert allgather["algbw_bytes_per_s"] == pytest.approx(2 * 256 / 50e-6)
+    assert allgather["busbw_bytes_per_s"] == pytest.approx(2 * 256 / 50e-6 * 1 / 2)
     send = only(rows, call="MPI_Send")
     assert send["busbw_bytes_per_s"] == send["algbw_bytes_per_s"] == pytest.approx(8_192 / 5e-6)
 

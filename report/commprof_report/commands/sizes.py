@@ -1,7 +1,8 @@
 """Latency and bandwidth of each message size.
 
 One row a call, communicator and message size (in the sense of the OSU micro-benchmarks): how often, mean and
-percentiles of the duration, algorithm and bus bandwidth as nccl-tests defines them. A size that is no power of two is
+percentiles of the duration, algorithm and bus bandwidth as nccl-tests defines them, with the S that they are computed from
+(all n blocks for Allgather, Alltoall, Gather and Scatter). A size that is no power of two is
 marked `!`, a range of sizes that were counted together `~`, and `*` means: bytes is what each rank sends itself (v- and
 w-variants).
 """
@@ -29,6 +30,7 @@ COLUMNS = (
     Column("p95", lambda row: units.duration(row.p95_ns)),
     Column("p99", lambda row: units.duration(row.p99_ns)),
     Column("max", lambda row: units.duration(row.max_ns)),
+    Column("S", lambda row: units.volume(row.bandwidth_bytes)),
     Column("algbw", lambda row: units.bandwidth(row.algbw_bytes_per_s)),
     Column("busbw", lambda row: units.bandwidth(row.busbw_bytes_per_s)),
     Column("overlap", lambda row: units.share(row.overlap)),

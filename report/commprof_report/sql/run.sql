@@ -59,20 +59,21 @@ FROM (SELECT DISTINCT world_rank, communicator FROM cell) AS used
 LEFT JOIN communicator AS own USING (world_rank, communicator)
 LEFT JOIN run_communicator AS spanning ON spanning.identity = own.identity;
 
--- How nccl-tests turns S / t into bus bandwidth. `passes`: 2 is x 2(n-1)/n, 1 is x (n-1)/n, 0 is x 1, null is undefined.
+-- How nccl-tests turns a message into bandwidth. blocks: 'n' where its S is the buffer of all n blocks and `bytes` one of them,
+-- '1' where S is `bytes`. passes: busbw is S / t times 2(n-1)/n (2), (n-1)/n (1), 1 (0); null: undefined.
 -- is_own: bytes is what each rank sends itself (v- and w-variants), so there is no size that all ranks agree on.
-CREATE TEMP TABLE bandwidth_rule (call TEXT PRIMARY KEY, passes INTEGER, is_own INTEGER NOT NULL);
+CREATE TEMP TABLE bandwidth_rule (call TEXT PRIMARY KEY, blocks TEXT NOT NULL, passes INTEGER, is_own INTEGER NOT NULL);
 INSERT INTO bandwidth_rule VALUES
-    ('MPI_Allreduce', 2, 0),
-    ('MPI_Reduce_scatter', 1, 0), ('MPI_Reduce_scatter_block', 1, 0),
-    ('MPI_Allgather', 1, 0), ('MPI_Alltoall', 1, 0), ('MPI_Gather', 1, 0), ('MPI_Scatter', 1, 0),
-    ('MPI_Bcast', 0, 0), ('MPI_Reduce', 0, 0),
-    ('MPI_Scan', NULL, 0), ('MPI_Exscan', NULL, 0),
-    ('MPI_Allgatherv', NULL, 1), ('MPI_Alltoallv', NULL, 1), ('MPI_Alltoallw', NULL, 1), ('MPI_Gatherv', NULL, 1),
-    ('MPI_Scatterv', NULL, 1),
-    ('MPI_Send', 0, 0), ('MPI_Bsend', 0, 0), ('MPI_Ssend', 0, 0), ('MPI_Rsend', 0, 0),
-    ('MPI_Recv', 0, 0), ('MPI_Mrecv', 0, 0),
-    ('MPI_Sendrecv', 0, 0), ('MPI_Sendrecv_replace', 0, 0);
+    ('MPI_Allreduce', '1', 2, 0),
+    ('MPI_Reduce_scatter', '1', 1, 0), ('MPI_Reduce_scatter_block', '1', 1, 0),
+    ('MPI_Allgather', 'n', 1, 0), ('MPI_Alltoall', 'n', 1, 0), ('MPI_Gather', 'n', 1, 0), ('MPI_Scatter', 'n', 1, 0),
+    ('MPI_Bcast', '1', 0, 0), ('MPI_Reduce', '1', 0, 0),
+    ('MPI_Scan', '1', NULL, 0), ('MPI_Exscan', '1', NULL, 0),
+    ('MPI_Allgatherv', '1', NULL, 1), ('MPI_Alltoallv', '1', NULL, 1), ('MPI_Alltoallw', '1', NULL, 1),
+    ('MPI_Gatherv', '1', NULL, 1), ('MPI_Scatterv', '1', NULL, 1),
+    ('MPI_Send', '1', 0, 0), ('MPI_Bsend', '1', 0, 0), ('MPI_Ssend', '1', 0, 0), ('MPI_Rsend', '1', 0, 0),
+    ('MPI_Recv', '1', 0, 0), ('MPI_Mrecv', '1', 0, 0),
+    ('MPI_Sendrecv', '1', 0, 0), ('MPI_Sendrecv_replace', '1', 0, 0);
 
 -- A nonblocking or persistent operation moves data between its start and its completion, not in the call that starts it.
 CREATE TEMP TABLE nonblocking (call TEXT PRIMARY KEY, blocking_call TEXT NOT NULL);

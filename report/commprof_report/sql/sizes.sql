@@ -18,17 +18,21 @@ WITH message AS (
     JOIN chosen_cell USING (cell)
     GROUP BY row
 ),
-rated AS (
+moved AS (
     SELECT message.*,
            coalesce(direct.passes, started.passes) AS passes,
            coalesce(direct.is_own, started.is_own, 0) AS is_own,
            CASE WHEN direct.call IS NOT NULL OR (:completion AND started.call IS NOT NULL)
-                THEN message_bytes * 1e9 / nullif(total_ns, 0)
-           END AS algbw_bytes_per_s
+                THEN message_bytes * 1.0 / count * CASE coalesce(direct.blocks, started.blocks) WHEN 'n' THEN size ELSE 1 END
+           END AS bandwidth_bytes
     FROM message
     LEFT JOIN bandwidth_rule AS direct ON direct.call = message.call
     LEFT JOIN nonblocking ON nonblocking.call = message.call
     LEFT JOIN bandwidth_rule AS started ON started.call = nonblocking.blocking_call
+),
+rated AS (
+    SELECT moved.*, bandwidth_bytes * 1e9 / nullif(total_ns * 1.0 / count, 0) AS algbw_bytes_per_s
+    FROM moved
 )
 SELECT rated.call,
        label AS communicator,
@@ -55,6 +59,7 @@ SELECT rated.call,
        is_folded,
        is_own,
        bytes_low IS bytes_high AND bytes_low > 0 AND bytes_low & (bytes_low - 1) = 0 AS power_of_two,
+       bandwidth_bytes,
        blocked_ns,
        CASE WHEN :completion THEN max(0, 1 - blocked_ns * 1.0 / nullif(total_ns, 0)) END AS overlap
 FROM rated
