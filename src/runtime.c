@@ -51,13 +51,15 @@ static int launched_rank(void)
 {
     static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID",
                                         "PALS_RANKID", NULL};
-    return number_from_environment(NAMES);
+    int rank = number_from_environment(NAMES);
+    return rank < 0 ? 0 : rank; /* nobody launched it */
 }
 
 static int launched_size(void)
 {
     static const char *const NAMES[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS", NULL};
-    return number_from_environment(NAMES);
+    int size = number_from_environment(NAMES);
+    return size < 1 ? 1 : size;
 }
 
 /* A fault of a whole node is reported once on it, not by each of its ranks. */
