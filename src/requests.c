@@ -24,7 +24,8 @@ struct chunk {
     /* Of a bucket's first chunk only: */
     struct chunk *cursor; /* where the last search of this bucket ended; NULL: at the first chunk */
     uint64_t in_use;      /* at least as many as slots of the bucket with a handle */
-    uint64_t padding[5];
+    uint64_t published;   /* how often a handle was stored; only counted where threads compete */
+    uint64_t padding[4];
 };
 _Static_assert(sizeof(struct request) == 64, "a request is a cache line");
 
@@ -58,7 +59,7 @@ static bool swap_handle(struct request *slot, uintptr_t seen, uintptr_t wanted)
     return __atomic_compare_exchange_n(&slot->handle, &seen, wanted, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static void publish_handle(struct request *slot, uintptr_t handle)
+static void store_handle(struct request *slot, uintptr_t handle)
 {
     __atomic_store_n(&slot->handle, handle, __ATOMIC_RELEASE);
 }
@@ -73,6 +74,14 @@ static struct chunk *bucket_of(mpi_handle bits)
     return &buckets[(bits * 0x9e3779b97f4a7c15ull) >> 52];
 }
 _Static_assert(BUCKETS == 1 << 12, "bucket_of takes twelve bits");
+
+/* Let others find the slot. */
+static void publish(struct request *slot, mpi_handle bits)
+{
+    store_handle(slot, bits);
+    if (is_concurrent)
+        __atomic_add_fetch(&bucket_of(bits)->published, 1, __ATOMIC_RELEASE);
+}
 
 static struct chunk *next_of(struct chunk *chunk)
 {
@@ -111,13 +120,13 @@ static void count_in_use(struct chunk *bucket, uint64_t more)
 
 static struct chunk *cursor_of(struct chunk *bucket)
 {
-    struct chunk *cursor = __atomic_load_n(&bucket->cursor, __ATOMIC_RELAXED);
+    struct chunk *cursor = __atomic_load_n(&bucket->cursor, __ATOMIC_ACQUIRE);
     return cursor ? cursor : bucket;
 }
 
 static void move_cursor(struct chunk *bucket, struct chunk *to)
 {
-    __atomic_store_n(&bucket->cursor, to, __ATOMIC_RELAXED);
+    __atomic_store_n(&bucket->cursor, to, __ATOMIC_RELEASE);
 }
 
 /* The chunk after `chunk`, going round from the bucket's last to its first; NULL when back at `start`. */
@@ -182,7 +191,7 @@ bool requests_track(mpi_handle handle, const struct request *request)
         return false;
     memcpy((char *)slot + sizeof slot->handle, (const char *)request + sizeof request->handle, sizeof *slot - sizeof slot->handle);
     count_in_use(bucket, 1);
-    publish_handle(slot, bits);
+    publish(slot, bits);
     return true;
 }
 
@@ -199,12 +208,8 @@ static struct request *find_in(struct chunk *chunk, mpi_handle bits, bool active
     return NULL;
 }
 
-/* A slot with this handle, active or not as asked; NULL if there is none. */
-static struct request *find(mpi_handle bits, bool active)
+static struct request *find_once(struct chunk *bucket, mpi_handle bits, bool active)
 {
-    struct chunk *bucket = buckets ? bucket_of(bits) : NULL;
-    if (!bucket || __atomic_load_n(&bucket->in_use, __ATOMIC_RELAXED) == 0)
-        return NULL;
     struct chunk *start = cursor_of(bucket);
     for (struct chunk *chunk = start; chunk; chunk = next_round(bucket, chunk, start)) {
         struct request *slot = find_in(chunk, bits, active);
@@ -215,6 +220,21 @@ static struct request *find(mpi_handle bits, bool active)
         }
     }
     return NULL;
+}
+
+/* A slot with this handle, active or not as asked; NULL if there is none. A search may pass a slot just before another thread
+ * uses it and reach the one it was looking for just after it was taken: if anything was published meanwhile, it looks again. */
+static struct request *find(mpi_handle bits, bool active)
+{
+    struct chunk *bucket = buckets ? bucket_of(bits) : NULL;
+    if (!bucket || __atomic_load_n(&bucket->in_use, __ATOMIC_RELAXED) == 0)
+        return NULL;
+    for (;;) {
+        uint64_t published = __atomic_load_n(&bucket->published, __ATOMIC_ACQUIRE);
+        struct request *slot = find_once(bucket, bits, active);
+        if (slot || published == __atomic_load_n(&bucket->published, __ATOMIC_ACQUIRE))
+            return slot;
+    }
 }
 
 /* Make a slot with this handle busy, so that nobody else completes it; NULL if there is none. */
@@ -228,13 +248,13 @@ static struct request *take(mpi_handle bits, bool active)
             continue;
         if (!!(flags_of(slot) & REQUEST_ACTIVE) == active)
             return slot;
-        publish_handle(slot, bits); /* emptied and used again while we looked */
+        publish(slot, bits); /* emptied and used again while we looked */
     }
 }
 
 static void empty(mpi_handle bits, struct request *slot)
 {
-    publish_handle(slot, REQUEST_EMPTY);
+    store_handle(slot, REQUEST_EMPTY);
     count_in_use(bucket_of(bits), (uint64_t)-1);
 }
 
@@ -273,7 +293,7 @@ bool requests_complete(mpi_handle handle, struct request *completed)
         return true;
     }
     __atomic_store_n(&slot->flags, completed->flags & ~REQUEST_ACTIVE, __ATOMIC_RELAXED);
-    publish_handle(slot, bits);
+    publish(slot, bits);
     return true;
 }
 

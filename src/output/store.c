@@ -37,7 +37,15 @@ static sqlite3_stmt *prepare(struct store *store, const char *sql)
     return statement;
 }
 
-/* Run a prepared statement with values: i int64_t, t text, n nothing (NULL). */
+static void bind_optional(sqlite3_stmt *statement, int index, const int64_t *value)
+{
+    if (value)
+        sqlite.bind_int64(statement, index, *value);
+    else
+        sqlite.bind_null(statement, index);
+}
+
+/* Run a prepared statement with values: i int64_t, o const int64_t *, t text; a null pointer is stored as NULL. */
 static void insert(struct store *store, sqlite3_stmt *statement, const char *types, ...)
 {
     if (store->failed)
@@ -47,10 +55,10 @@ static void insert(struct store *store, sqlite3_stmt *statement, const char *typ
     for (int i = 0; types[i]; i++) {
         if (types[i] == 'i')
             sqlite.bind_int64(statement, i + 1, va_arg(values, int64_t));
-        else if (types[i] == 't')
-            sqlite.bind_text(statement, i + 1, va_arg(values, const char *), -1, NULL);
+        else if (types[i] == 'o')
+            bind_optional(statement, i + 1, va_arg(values, const int64_t *));
         else
-            sqlite.bind_null(statement, i + 1);
+            sqlite.bind_text(statement, i + 1, va_arg(values, const char *), -1, NULL);
     }
     va_end(values);
     store->failed |= sqlite.step(statement) != SQLITE_DONE;
@@ -104,11 +112,13 @@ static void store_rank(struct store *store, int64_t began_ns)
     find_fact(store, "run_id", run_id, sizeof run_id);
     sqlite3_stmt *statement = prepare(store, "INSERT INTO rank VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     int64_t wall_ns = ledger->end_ns - ledger->start_ns;
-    insert(store, statement, ledger->ended == LEDGER_RUNNING ? "iitiiinntiiiiiiiii" : "iitiiiiitiiiiiiiii", (int64_t)ledger->world_rank,
-           (int64_t)ledger->world_size, run_id, ledger->pid, (int64_t)ledger->thread_level, ledger->start_unix_ns, ledger->end_unix_ns,
-           wall_ns, ended_name(ledger->ended), (int64_t)ledger->abort_code, (int64_t)ledger->dropped_calls,
-           (int64_t)ledger->untracked_requests, (int64_t)ledger->folded_cells, (int64_t)ledger->folded_communicators,
-           (int64_t)ledger->cost_init_ns, (int64_t)ledger->cost_finalize_ns + clock_monotonic_ns() - began_ns, (int64_t)ledger->cost_per_call_ps, ledger->clock_error_ppb);
+    bool has_end = ledger->ended != LEDGER_RUNNING;
+    insert(store, statement, "iitiiiootiiiiiiiii", (int64_t)ledger->world_rank, (int64_t)ledger->world_size, run_id, ledger->pid,
+           (int64_t)ledger->thread_level, ledger->start_unix_ns, has_end ? &ledger->end_unix_ns : NULL, has_end ? &wall_ns : NULL,
+           ended_name(ledger->ended), (int64_t)ledger->abort_code, (int64_t)ledger->dropped_calls, (int64_t)ledger->untracked_requests,
+           (int64_t)ledger->folded_cells, (int64_t)ledger->folded_communicators, (int64_t)ledger->cost_init_ns,
+           (int64_t)ledger->cost_finalize_ns + clock_monotonic_ns() - began_ns, (int64_t)ledger->cost_per_call_ps,
+           ledger->clock_error_ppb);
     sqlite.finalize(statement);
 }
 
@@ -166,17 +176,10 @@ static void store_communicators(struct store *store)
             char identity[17], parent[17];
             snprintf(identity, sizeof identity, "%016llx", (unsigned long long)entry->identity);
             snprintf(parent, sizeof parent, "%016llx", (unsigned long long)entry->parent_identity);
-            int64_t rank = store->ledger->world_rank, number = entry->communicator;
-            if (entry->parent_identity)
-                insert(store, statement, "iittttiiiitii", rank, number, identity, parent, entry->name, call_name(store, entry->constructor),
-                       (int64_t)entry->ordinal, (int64_t)entry->size, (int64_t)entry->remote_size, (int64_t)entry->comm_rank,
-                       entry->members, (int64_t)!!(entry->flags & LEDGER_COMMUNICATOR_INTER),
-                       (int64_t)!!(entry->flags & LEDGER_COMMUNICATOR_FREED));
-            else
-                insert(store, statement, "iitnttiiiitii", rank, number, identity, entry->name, call_name(store, entry->constructor),
-                       (int64_t)entry->ordinal, (int64_t)entry->size, (int64_t)entry->remote_size, (int64_t)entry->comm_rank,
-                       entry->members, (int64_t)!!(entry->flags & LEDGER_COMMUNICATOR_INTER),
-                       (int64_t)!!(entry->flags & LEDGER_COMMUNICATOR_FREED));
+            insert(store, statement, "iittttiiiitii", (int64_t)store->ledger->world_rank, (int64_t)entry->communicator, identity,
+                   entry->parent_identity ? parent : NULL, entry->name, call_name(store, entry->constructor), (int64_t)entry->ordinal,
+                   (int64_t)entry->size, (int64_t)entry->remote_size, (int64_t)entry->comm_rank, entry->members,
+                   (int64_t)!!(entry->flags & LEDGER_COMMUNICATOR_INTER), (int64_t)!!(entry->flags & LEDGER_COMMUNICATOR_FREED));
         }
     sqlite.finalize(statement);
 }
