@@ -26,16 +26,17 @@ static void option_name(const struct setting *setting, char *name, size_t bytes)
 static void print_wrapped(const char *text, int indent, int width)
 {
     int column = indent;
-    for (const char *word = text; *word;) {
-        int length = (int)strcspn(word, " ");
-        if (column + length > width && column > indent) {
+    printf("%*s", indent, "");
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        bool breaks = column > indent && column + 1 + length > width;
+        if (breaks)
             printf("\n%*s", indent, "");
-            column = indent;
-        }
-        printf("%.*s ", length, word);
-        column += length + 1;
-        word += length;
-        word += strspn(word, " ");
+        bool follows = column > indent && !breaks;
+        printf("%s%.*s", follows ? " " : "", length, text);
+        column = (breaks ? indent : column + follows) + length;
+        text += length;
+        text += strspn(text, " ");
     }
     printf("\n");
 }
@@ -56,7 +57,7 @@ static void print_help(void)
         char name[64];
         option_name(&SETTINGS_TABLE[i], name, sizeof name);
         const char *value = settings_value(i);
-        printf("  --%s %s   %s   [%s]\n%*s", name, SETTINGS_TABLE[i].argument, SETTINGS_TABLE[i].variable, *value ? value : "not set", 8, "");
+        printf("  --%s %s   %s   [%s]\n", name, SETTINGS_TABLE[i].argument, SETTINGS_TABLE[i].variable, *value ? value : "not set");
         print_wrapped(SETTINGS_TABLE[i].help, 8, 80);
     }
     printf("  --help, --version\n");
