@@ -156,7 +156,7 @@ static struct chunk *extend(struct chunk *bucket)
     struct chunk *second = next_of(bucket);
     do
         fresh->next = second;
-    while (!__atomic_compare_exchange_n(&bucket->next, &second, fresh, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    while (!__atomic_compare_exchange_n(&bucket->next, &second, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
     return fresh;
 }
 
@@ -184,6 +184,8 @@ static struct request *claim(struct chunk *bucket)
 
 bool requests_track(mpi_handle handle, const struct request *request)
 {
+    if (!buckets)
+        return false;
     mpi_handle bits = mpi_handle_bits(handle);
     struct chunk *bucket = bucket_of(bits);
     struct request *slot = claim(bucket);
