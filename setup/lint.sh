@@ -1,0 +1,91 @@
+#!/bin/bash
+# Formatting and static checks, with the tools that are at hand; what is not is said. Fails if any tool has something to say.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+python=${PYTHON:-/usr/bin/python3}
+failed=0
+
+has() {
+    command -v "$1" >/dev/null || {
+        echo "SKIPPED: no $1 here"
+        return 1
+    }
+}
+
+check() { # check TITLE COMMAND...
+    local title=$1
+    shift
+    echo "== $title"
+    "$@" || {
+        echo "FAILED: $title"
+        failed=1
+    }
+}
+
+files() { # files PATTERN...: what git knows or would add
+    git ls-files --cached --others --exclude-standard -- "$@" | sort -u | while read -r file; do
+        [ -e "$file" ] && echo "$file"
+    done
+}
+
+# Versions of clang-format differ in details; the tree is formatted by one of them.
+reference=14
+has_the_clang_format() {
+    has clang-format || return
+    [[ $(clang-format --version) == *version\ $reference.* ]] || {
+        echo "SKIPPED: the tree is formatted by clang-format $reference, here is $(clang-format --version)"
+        return 1
+    }
+}
+
+clang_format() {
+    local file wrong=0
+    for file; do
+        clang-format --dry-run --Werror "$file" 2>/dev/null || {
+            echo "not formatted; clang-format -i $file"
+            wrong=1
+        }
+    done
+    return "$wrong"
+}
+
+# One file a run: clang-tidy's checker of variable arguments is confused by several.
+clang_tidy() {
+    files 'src/*.c' 'tests/unit/*.c' | xargs --max-procs="$(nproc)" --max-args=1 sh -c \
+        'clang-tidy --quiet "$1" -- -std=c11 -D_GNU_SOURCE -DCOMMPROF_VERSION=\"0\" -DUNIT_BUILD=\"\" -Isrc 2>/dev/null' clang-tidy
+}
+
+cpp_check() {
+    cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr -D_GNU_SOURCE \
+        '-DCOMMPROF_VERSION="0"' '-DUNIT_BUILD=""' -Isrc --suppress=missingIncludeSystem --suppress=nullPointerArithmetic \
+        src tests/unit
+}
+
+mapfile -t c_files < <(files '*.c' '*.h')
+mapfile -t shell_files < <(files '*.sh' .ci/run)
+mapfile -t python_files < <(files '*.py' report/hvprof-report)
+
+if has_the_clang_format; then
+    check "formatting (clang-format)" clang_format "${c_files[@]}"
+fi
+if has clang-tidy; then
+    check "clang-tidy" clang_tidy
+elif has cppcheck; then
+    check "cppcheck" cpp_check
+fi
+if has shellcheck; then
+    # 2016: programs for inner shells stand in single quotes; 2317: functions that are called by name look unused
+    check "shellcheck" shellcheck --exclude=SC2016,SC2317 "${shell_files[@]}"
+fi
+if has ruff; then
+    check "ruff" ruff check --no-cache "${python_files[@]}"
+fi
+check "python: every file compiles" "$python" -c '
+import sys
+for name in sys.argv[1:]:
+    compile(open(name, encoding="utf-8").read(), name, "exec")
+' "${python_files[@]}"
+
+[ $failed -eq 0 ] && echo "lint: nothing found"
+exit "$failed"

@@ -1,0 +1,55 @@
+/* The library's side: its tables, without mpi.h. */
+#include "sides.h"
+
+#include "mpi/mpi_abi.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void ours_detect(void *provider, const char *path)
+{
+    mpi_abi_detect(provider, path);
+}
+
+int64_t ours_constant(const char *name)
+{
+    const struct constant constants[] = {
+        {"known", mpi_abi.known},
+        {"handle_bytes", (int64_t)mpi_abi.handle_bytes},
+        {"comm_world", (int64_t)mpi_abi.comm_world},
+        {"comm_self", (int64_t)mpi_abi.comm_self},
+        {"comm_null", (int64_t)mpi_abi.comm_null},
+        {"request_null", (int64_t)mpi_abi.request_null},
+        {"datatype_null", (int64_t)mpi_abi.datatype_null},
+        {"byte", (int64_t)mpi_abi.byte},
+        {"in_place", (int64_t)(intptr_t)mpi_abi.in_place},
+        {"status_ignore", (int64_t)(intptr_t)mpi_abi.status_ignore},
+        {"proc_null", mpi_abi.proc_null},
+        {"any_source", mpi_abi.any_source},
+        {"root", mpi_abi.root},
+        {"err_other", mpi_abi.err_other},
+        {"status_bytes", (int64_t)mpi_abi.status_bytes},
+        {"status_bytes_fit", mpi_abi.status_bytes <= MPI_STATUS_BYTES_MAX},
+        {"status_source_offset", (int64_t)mpi_abi.status_source_offset},
+        {"thread_single", 0},
+        {"thread_funneled", mpi_abi.thread_level_step},
+        {"thread_serialized", 2 * mpi_abi.thread_level_step},
+        {"thread_multiple", 3 * mpi_abi.thread_level_step},
+        {"MPI_SUCCESS", MPI_SUCCESS},
+        {"MPI_ERR_COUNT", MPI_ERR_COUNT},
+        {"MPI_UNDEFINED", MPI_UNDEFINED},
+        {"sizeof(mpi_count)", sizeof(mpi_count)},
+        {"sizeof(mpi_aint)", sizeof(mpi_aint)},
+    };
+    for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
+        if (strcmp(constants[i].name, name) == 0)
+            return constants[i].value;
+    fprintf(stderr, "ours.c has no %s\n", name);
+    exit(EXIT_FAILURE);
+}
+
+struct arrival ours_arrival(const void *status)
+{
+    struct mpi_arrival arrival = mpi_arrival_read(status);
+    return (struct arrival){arrival.bytes, arrival.source, arrival.cancelled};
+}

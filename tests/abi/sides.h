@@ -1,0 +1,25 @@
+/* What ours.c and theirs.c tell each other; of types that both know. */
+#ifndef SIDES_H
+#define SIDES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A value of mpi.h under the name that src/mpi/mpi_abi.h gives it. */
+struct constant {
+    const char *name;
+    int64_t value;
+};
+
+/* Which fields of a status hold what. */
+struct arrival {
+    uint64_t bytes;
+    int source;
+    int cancelled;
+};
+
+void ours_detect(void *provider, const char *path);
+int64_t ours_constant(const char *name); /* of the table in force; ends the program for a name that it lacks */
+struct arrival ours_arrival(const void *status);
+
+#endif

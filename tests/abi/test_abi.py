@@ -1,0 +1,202 @@
+"""The library's tables against each mpi.h of this machine: prototypes, exported names, constants, statuses.
+
+The compilers asked are those of the environment variable MPICC (words), else mpicc.openmpi and mpicc.mpich, else mpicc."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+LIBRARY = REPOSITORY / "build/lib/libcommprof.so"
+WRAPPERS = ["wrappers.c", "by_hand.c", "setup.c"]
+# Tools look for these in the global scope to find out about an MPI library (facts: a program would believe we are one).
+NEVER_EXPORTED = {"Get_version", "Get_library_version", "Initialized", "Finalized", "Abi_get_version"}
+
+
+def compilers() -> list[str]:
+    asked = os.environ.get("MPICC", "").split()
+    usual = [name for name in ("mpicc.openmpi", "mpicc.mpich") if shutil.which(name)]
+    return asked or usual or [name for name in ("mpicc",) if shutil.which(name)]
+
+
+@pytest.fixture(params=compilers() or [None], ids=lambda compiler: compiler or "none")
+def mpicc(request: pytest.FixtureRequest) -> str:
+    if not request.param:
+        pytest.skip("no MPI compiler on this machine: nothing to compare the tables with")
+    return request.param
+
+
+# The table
+
+
+class Entry(NamedTuple):
+    name: str  # without MPI_
+    is_large: bool
+
+
+@lru_cache
+def table() -> list[Entry]:
+    text = (REPOSITORY / "src/wrappers/calls.def").read_text()
+    return [Entry(name, forms == "LARGE") for name, forms in re.findall(r"^CALL\((\w+), .*, (PLAIN|LARGE)\)$", text, re.M)]
+
+
+def expected_names() -> set[str]:
+    names = [entry.name for entry in table()] + [f"{entry.name}_c" for entry in table() if entry.is_large]
+    return {prefix + name for name in names for prefix in ("MPI_", "PMPI_")}
+
+
+def test_the_table_is_read_whole() -> None:
+    lines = (REPOSITORY / "src/wrappers/calls.def").read_text().count("\nCALL(")
+    assert len(table()) == lines > 100
+
+
+# Prototypes
+
+
+class Parameter(NamedTuple):
+    base: str  # 'MPI_Comm', 'int', 'void'
+    depth: int  # how many pointers or arrays
+    name: str
+
+
+def preprocessed(compiler: str, source: str, *flags: str) -> str:
+    command = [compiler, "-E", "-P", *flags, source]
+    return subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout
+
+
+def parameter(text: str) -> Parameter:
+    depth = text.count("*") + text.count("[")
+    words = re.sub(r"\[.*?\]|[*]", " ", text).split()
+    words = [word for word in words if word not in ("const", "restrict", "__restrict", "struct")]
+    known = {"void", "int", "char", "mpi_handle", "mpi_count", "mpi_aint"}
+    named = len(words) > 1 and words[-1] not in known
+    return Parameter(" ".join(words[:-1] if named else words), depth, words[-1] if named else "")
+
+
+def parameters(text: str) -> list[Parameter]:
+    return [parameter(one) for one in text.split(",") if one.strip() not in ("", "void", "...")]
+
+
+def prototypes(text: str) -> dict[str, list[Parameter]]:
+    """Every function MPI_* or PMPI_* that is declared or defined in preprocessed C."""
+    found = re.findall(r"\bint\s+(P?MPI_\w+)\s*\(([^()]*)\)", text)
+    return {name: parameters(arguments) for name, arguments in found}
+
+
+@lru_cache
+def ours() -> dict[str, list[Parameter]]:
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-Isrc"]
+    text = "".join(preprocessed("cc", f"src/wrappers/{source}", *flags) for source in WRAPPERS)
+    return prototypes(text)
+
+
+@lru_cache
+def theirs(compiler: str) -> dict[str, list[Parameter]]:
+    return prototypes(preprocessed(compiler, str(REPOSITORY / "tests/abi/include_mpi.c")))
+
+
+# What an argument of ours stands for, by its name: the wrappers take all handles alike and statuses and requests as void *.
+MEANING = {
+    **dict.fromkeys(("type", "sendtype", "recvtype", "sendtypes", "recvtypes"), "MPI_Datatype"),
+    **dict.fromkeys(("comm", "peer_comm", "intercomm", "newcomm"), "MPI_Comm"),
+    **dict.fromkeys(("group", "local_group", "remote_group"), "MPI_Group"),
+    **dict.fromkeys(("info", "infos"), "MPI_Info"),
+    **dict.fromkeys(("request", "requests"), "MPI_Request"),
+    **dict.fromkeys(("status", "statuses"), "MPI_Status"),
+    **dict.fromkeys(("buf", "buffer", "sendbuf", "recvbuf"), "void"),
+    "op": "MPI_Op",
+    "errhandler": "MPI_Errhandler",
+    "message": "MPI_Message",
+    "session": "MPI_Session",
+}
+PLAIN_TYPES = {"mpi_count": "MPI_Count", "mpi_aint": "MPI_Aint"}
+
+
+def wanted(one: Parameter) -> tuple[str, int]:
+    """The type that mpi.h must give a parameter of ours."""
+    if one.base in ("mpi_handle", "void"):
+        return MEANING[one.name], one.depth
+    return PLAIN_TYPES.get(one.base, one.base), one.depth
+
+
+def test_every_exported_function_has_a_prototype_of_ours() -> None:
+    assert set(ours()) == expected_names()
+
+
+def test_each_function_is_declared_as_this_mpi_declares_it(mpicc: str) -> None:
+    declared = theirs(mpicc)
+    drifted = {
+        name: (shape, declared[name])
+        for name, shape in ours().items()
+        if name in declared and [wanted(one) for one in shape] != [(one.base, one.depth) for one in declared[name]]
+    }
+    assert drifted == {}
+
+
+ORDERED = {"dest", "source", "tag", "sendtag", "recvtag", "root", "count", "sendcount", "recvcount", "color", "key", "ndims"}
+
+
+def test_arguments_of_one_type_stand_in_this_mpis_order(mpicc: str) -> None:
+    swapped = {
+        name: [one.name for one in shape]
+        for name, shape in ours().items()
+        for place, one in enumerate(shape)
+        if one.name in ORDERED
+        and one.name in {other.name for other in theirs(mpicc).get(name, [])}
+        and theirs(mpicc)[name][place].name != one.name
+    }
+    assert swapped == {}
+
+
+def test_most_functions_are_compared(mpicc: str) -> None:
+    """Old libraries lack some (Open MPI 4: large counts, sessions); none lacks those of MPI-3."""
+    compared = {name for name in ours() if name in theirs(mpicc)}
+    missing = {name for name in ours() if not name.endswith("_c")} - compared
+    later = {"Session_init", "Session_finalize", "Isendrecv", "Isendrecv_replace", "Comm_idup_with_info"}
+    later |= {"Comm_create_from_group", "Intercomm_create_from_groups"}
+    assert missing <= {prefix + name for name in later for prefix in ("MPI_", "PMPI_")}
+
+
+# Exports
+
+
+def exported() -> set[str]:
+    lines = subprocess.run(["nm", "-D", "--defined-only", str(LIBRARY)], check=True, capture_output=True, text=True).stdout
+    return {line.split()[-1].partition("@")[0] for line in lines.splitlines()}
+
+
+def test_the_library_exports_the_table_under_both_names_and_nothing_else() -> None:
+    assert exported() == expected_names()
+
+
+def test_the_library_is_not_taken_for_an_mpi() -> None:
+    assert exported() & {prefix + name for name in NEVER_EXPORTED for prefix in ("MPI_", "PMPI_")} == set()
+
+
+def test_the_library_needs_libc_alone() -> None:
+    dynamic = subprocess.run(["readelf", "-d", str(LIBRARY)], check=True, capture_output=True, text=True).stdout
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*?)\]", dynamic))
+    assert needed <= {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+
+
+# Constants and statuses: a program that knows both sides, in two files, for each side's names are macros of the other
+
+
+def test_constants_and_statuses_are_this_mpis(mpicc: str, tmp_path: Path) -> None:
+    sources = ["tests/abi/theirs.c", "tests/abi/ours.c", "src/mpi/mpi_abi.c"]
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-Isrc", "-Wall", "-Wno-unused-function", "-g"]
+    program = tmp_path / "constants"
+    subprocess.run([mpicc, *flags, *sources, "-o", str(program), "-ldl"], cwd=REPOSITORY, check=True)
+    alone = {"OMPI_MCA_ess_singleton_isolated": "1", "OMPI_MCA_btl": "self", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    run = subprocess.run([str(program)], env=os.environ | alone, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert run.stdout.splitlines()[-1:] == ["compared"], (run.returncode, run.stdout, run.stderr)
+    assert run.stdout.splitlines()[:-1] == []
+    assert run.returncode == 0

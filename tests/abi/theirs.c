@@ -1,0 +1,125 @@
+/* mpi.h's side: every constant that the library has in its tables, and statuses made by MPI's own functions. Prints a line for
+ * each difference, and `compared` at the end. */
+#include "sides.h"
+
+#include <mpi.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int differences;
+
+static void compare(const char *what, int64_t mine, int64_t library)
+{
+    if (mine == library)
+        return;
+    printf("%s: mpi.h has %lld, src/mpi/mpi_abi.c has %lld\n", what, (long long)mine, (long long)library);
+    differences++;
+}
+
+static void compare_constants(void)
+{
+    const struct constant constants[] = {
+        {"known", 1},
+        {"handle_bytes", sizeof(MPI_Comm)},
+        {"handle_bytes", sizeof(MPI_Request)},
+        {"handle_bytes", sizeof(MPI_Datatype)},
+        {"handle_bytes", sizeof(MPI_Group)},
+        {"handle_bytes", sizeof(MPI_Message)},
+        {"comm_world", (int64_t)MPI_COMM_WORLD},
+        {"comm_self", (int64_t)MPI_COMM_SELF},
+        {"comm_null", (int64_t)MPI_COMM_NULL},
+        {"request_null", (int64_t)MPI_REQUEST_NULL},
+        {"datatype_null", (int64_t)MPI_DATATYPE_NULL},
+        {"byte", (int64_t)MPI_BYTE},
+        {"in_place", (int64_t)MPI_IN_PLACE},
+        {"status_ignore", (int64_t)MPI_STATUS_IGNORE},
+        {"status_ignore", (int64_t)MPI_STATUSES_IGNORE},
+        {"proc_null", MPI_PROC_NULL},
+        {"any_source", MPI_ANY_SOURCE},
+        {"root", MPI_ROOT},
+        {"err_other", MPI_ERR_OTHER},
+        {"status_bytes", sizeof(MPI_Status)},
+        {"status_bytes_fit", 1},
+        {"status_source_offset", offsetof(MPI_Status, MPI_SOURCE)},
+        {"thread_single", MPI_THREAD_SINGLE},
+        {"thread_funneled", MPI_THREAD_FUNNELED},
+        {"thread_serialized", MPI_THREAD_SERIALIZED},
+        {"thread_multiple", MPI_THREAD_MULTIPLE},
+        {"MPI_SUCCESS", MPI_SUCCESS},
+        {"MPI_ERR_COUNT", MPI_ERR_COUNT},
+        {"MPI_UNDEFINED", MPI_UNDEFINED},
+        {"sizeof(mpi_count)", sizeof(MPI_Count)},
+        {"sizeof(mpi_count)", sizeof(MPI_Offset)},
+        {"sizeof(mpi_aint)", sizeof(MPI_Aint)},
+    };
+    for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
+        compare(constants[i].name, constants[i].value, ours_constant(constants[i].name));
+}
+
+static void compare_status(MPI_Count bytes, int cancelled)
+{
+    MPI_Status status;
+    MPI_Count asked;
+    char what[64];
+    memset(&status, 0xa5, sizeof status); /* what MPI does not set may hold anything */
+    status.MPI_SOURCE = 17;
+    status.MPI_TAG = 18;
+    status.MPI_ERROR = 19;
+    MPI_Status_set_elements_x(&status, MPI_BYTE, bytes);
+    MPI_Status_set_cancelled(&status, cancelled);
+    MPI_Get_elements_x(&status, MPI_BYTE, &asked);
+    struct arrival arrival = ours_arrival(&status);
+    snprintf(what, sizeof what, "status of %lld bytes%s", (long long)bytes, cancelled ? ", cancelled" : "");
+    compare(what, cancelled ? 0 : asked, (int64_t)arrival.bytes);
+    compare("MPI's own answer", bytes, asked);
+    compare("status: source", 17, arrival.source);
+    compare("status: cancelled", cancelled, arrival.cancelled);
+}
+
+/* A status that a receive has filled in. */
+static void compare_received(void)
+{
+    char message[100], received[1000];
+    MPI_Status status;
+    MPI_Sendrecv(message, 100, MPI_BYTE, 0, 5, received, 1000, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &status);
+    compare("received: bytes", 100, (int64_t)ours_arrival(&status).bytes);
+    compare("received: source", 0, ours_arrival(&status).source);
+    compare("received: cancelled", 0, ours_arrival(&status).cancelled);
+    MPI_Recv(received, 1000, MPI_BYTE, MPI_PROC_NULL, 5, MPI_COMM_SELF, &status);
+    compare("from nobody: bytes", 0, (int64_t)ours_arrival(&status).bytes);
+    compare("from nobody: source", MPI_PROC_NULL, ours_arrival(&status).source);
+}
+
+static void compare_cancelled_receive(void)
+{
+    char received[10];
+    MPI_Request request;
+    MPI_Status status;
+    MPI_Irecv(received, 10, MPI_BYTE, 0, 77, MPI_COMM_SELF, &request);
+    MPI_Cancel(&request);
+    MPI_Wait(&request, &status);
+    compare("cancelled receive", 1, ours_arrival(&status).cancelled);
+}
+
+int main(int argc, char **argv)
+{
+    Dl_info provider;
+    MPI_Init(&argc, &argv);
+    if (!dladdr(dlsym(RTLD_DEFAULT, "PMPI_Init"), &provider))
+        return EXIT_FAILURE;
+    ours_detect(dlopen(provider.dli_fname, RTLD_LAZY | RTLD_NOLOAD), provider.dli_fname);
+    compare_constants();
+    compare_status(0, 0);
+    compare_status(1, 0);
+    compare_status((MPI_Count)1 << 31, 0);
+    compare_status((MPI_Count)1 << 40, 0);
+    compare_status(4096, 1);
+    compare_received();
+    compare_cancelled_receive();
+    MPI_Finalize();
+    printf("compared\n");
+    return differences ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,67 @@
+#!/bin/bash
+# Runs every test, after the build: the last line is `N passed, N failed, N skipped`, over all sections. A section that fails
+# does not keep the others from running.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+python=${PYTHON:-/usr/bin/python3}
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+passed=0 failed=0 skipped=0
+
+count_of() { # count_of WORD...: the numbers before these words in the section's last line, added up
+    local word sum=0
+    for word; do
+        [[ $(tail -n 1 "$output") =~ ([0-9]+)\ $word ]] && ((sum += BASH_REMATCH[1]))
+    done
+    echo "$sum"
+}
+
+# A section's last line counts its tests: the unit tests' own, or pytest's. A section that ended badly without a failed test has
+# failed all the same.
+section() { # section TITLE COMMAND...
+    local title=$1 status here
+    shift
+    printf '\n== %s\n' "$title"
+    "$@" 2>&1 | tee "$output"
+    status=${PIPESTATUS[0]}
+    here=$(count_of failed error)
+    if [ "$status" -ne 0 ] && [ "$here" -eq 0 ]; then
+        echo "$title: ended with status $status"
+        here=1
+    fi
+    ((passed += $(count_of passed), failed += here, skipped += $(count_of skipped)))
+}
+
+pytest() { # pytest FOLDER
+    "$python" -m pytest -q -p no:cacheprovider "$1"
+}
+
+# mandoc's complaints that mean something; a page of ours that another one names is there, though not installed.
+check_manual_pages() {
+    local page said total=0 wrong=0
+    for page in docs/man/*.[1-8]; do
+        said=$(mandoc -T lint -W warning "$page" | grep -v 'referenced manual not found')
+        ((total += 1))
+        if [ -n "$said" ]; then
+            echo "$said"
+            ((wrong += 1))
+        fi
+    done
+    echo "$((total - wrong)) passed, $wrong failed, 0 skipped"
+    [ "$wrong" -eq 0 ]
+}
+
+section "unit tests" tests/unit/run.sh
+section "prototypes, exports and constants" pytest tests/abi
+section "reports" pytest tests/report
+section "real ranks" pytest tests/mpi
+if command -v mandoc >/dev/null; then
+    section "manual pages" check_manual_pages
+else
+    printf '\n== manual pages\nSKIPPED: no mandoc here\n'
+    ((skipped += 1))
+fi
+
+printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+[ $failed -eq 0 ] && [ $passed -gt 0 ]

@@ -1,0 +1,212 @@
+/* An MPI library of the test's making: an ABI, learned from a stub as the profiler learns it from a real library, and local
+ * queries that answer for a few communicators, groups and types. What is asked about is written down beforehand:
+ *
+ *     fake_mpi_speak("mpich");
+ *     fake_world(8, 3);                                    eight ranks, this process is rank 3
+ *     mpi_handle half = fake_comm((int[]){0, 2, 3}, 3);    a communicator of world ranks 0, 2 and 3
+ */
+#ifndef FAKE_MPI_H
+#define FAKE_MPI_H
+
+#include "communicators.h"
+#include "mpi/mpi_abi.h"
+#include "unit.h"
+
+#include <dlfcn.h>
+
+enum { FAKE_COMMS = 4096, FAKE_RANKS = 2048, FAKE_NO_REMOTE = 0 };
+
+struct fake_group {
+    const int *ranks; /* world ranks; negative: a process of another world */
+    int size;
+};
+
+static struct fake_comm {
+    mpi_handle handle;
+    struct fake_group local, remote;
+} fake_comms[FAKE_COMMS];
+static unsigned fake_comm_count;
+static int fake_rank;
+static unsigned fake_questions; /* how often MPI was asked anything */
+
+/* Groups are named by the communicator they were taken from: its number, doubled, plus one for the remote group. */
+static unsigned fake_groups_open;
+
+static struct fake_comm *fake_find(mpi_handle handle)
+{
+    fake_questions++;
+    for (unsigned i = 0; i < fake_comm_count; i++)
+        if (fake_comms[i].handle == mpi_handle_bits(handle))
+            return &fake_comms[i];
+    fprintf(stderr, "MPI was asked about a communicator that does not exist: %#lx\n", (unsigned long)handle);
+    _exit(EXIT_FAILURE);
+}
+
+static struct fake_group *fake_group(mpi_handle handle)
+{
+    mpi_handle number = mpi_handle_bits(handle) - 0x8000;
+    fake_questions++;
+    CHECK(number / 2 < fake_comm_count);
+    return number % 2 ? &fake_comms[number / 2].remote : &fake_comms[number / 2].local;
+}
+
+static int fake_rank_in(const struct fake_group *group, int world_rank)
+{
+    for (int i = 0; i < group->size; i++)
+        if (group->ranks[i] == world_rank)
+            return i;
+    return MPI_UNDEFINED;
+}
+
+static int fake_Comm_size(mpi_handle comm, int *size)
+{
+    *size = fake_find(comm)->local.size;
+    return MPI_SUCCESS;
+}
+
+static int fake_Comm_rank(mpi_handle comm, int *rank)
+{
+    *rank = fake_rank_in(&fake_find(comm)->local, fake_rank);
+    return MPI_SUCCESS;
+}
+
+static int fake_Comm_test_inter(mpi_handle comm, int *inter)
+{
+    *inter = fake_find(comm)->remote.size != FAKE_NO_REMOTE;
+    return MPI_SUCCESS;
+}
+
+static int fake_Comm_remote_size(mpi_handle comm, int *size)
+{
+    *size = fake_find(comm)->remote.size;
+    return MPI_SUCCESS;
+}
+
+static int fake_Comm_group(mpi_handle comm, void *group)
+{
+    mpi_handle_store(group, 0x8000 + 2 * (mpi_handle)(fake_find(comm) - fake_comms));
+    fake_groups_open++;
+    return MPI_SUCCESS;
+}
+
+static int fake_Comm_remote_group(mpi_handle comm, void *group)
+{
+    mpi_handle_store(group, 0x8000 + 2 * (mpi_handle)(fake_find(comm) - fake_comms) + 1);
+    fake_groups_open++;
+    return MPI_SUCCESS;
+}
+
+static int fake_Group_size(mpi_handle group, int *size)
+{
+    *size = fake_group(group)->size;
+    return MPI_SUCCESS;
+}
+
+static int fake_Group_rank(mpi_handle group, int *rank)
+{
+    *rank = fake_rank_in(fake_group(group), fake_rank);
+    return MPI_SUCCESS;
+}
+
+static int fake_Group_free(void *group)
+{
+    fake_group(mpi_handle_load(group, 0));
+    fake_groups_open--;
+    return MPI_SUCCESS;
+}
+
+static int fake_Group_translate_ranks(mpi_handle from, int count, const int *ranks, mpi_handle to, int *result)
+{
+    struct fake_group *source = fake_group(from), *target = fake_group(to);
+    for (int i = 0; i < count; i++)
+        result[i] = source->ranks[ranks[i]] < 0 ? MPI_UNDEFINED : fake_rank_in(target, source->ranks[ranks[i]]);
+    return MPI_SUCCESS;
+}
+
+/* Types whose handles end in their size: 0x5000 + size, and one that is larger than an int can tell. */
+enum { FAKE_TYPE = 0x5000, FAKE_TYPE_4 = FAKE_TYPE + 4, FAKE_TYPE_8 = FAKE_TYPE + 8, FAKE_TYPE_HUGE = 0x6000 };
+#define FAKE_HUGE_BYTES (3ll << 30)
+
+static int fake_Type_size(mpi_handle type, int *size)
+{
+    fake_questions++;
+    CHECK(mpi_handle_bits(type) != mpi_abi.datatype_null); /* MPI would call the job's error handler */
+    CHECK(mpi_handle_bits(type) >> 12 == 5 || mpi_handle_bits(type) == FAKE_TYPE_HUGE);
+    *size = mpi_handle_bits(type) == FAKE_TYPE_HUGE ? MPI_UNDEFINED : (int)(type & 0xfff);
+    return MPI_SUCCESS;
+}
+
+static int fake_Type_size_x(mpi_handle type, mpi_count *size)
+{
+    fake_questions++;
+    *size = mpi_handle_bits(type) == FAKE_TYPE_HUGE ? FAKE_HUGE_BYTES : (mpi_count)(type & 0xfff);
+    return MPI_SUCCESS;
+}
+
+/* Take on the ABI of a stub: "open_mpi", "mpich", "standard", "unknown". */
+static inline void fake_mpi_speak(const char *stub)
+{
+    char path[4096];
+    snprintf(path, sizeof path, UNIT_BUILD "/stub_%s.so", stub);
+    void *provider = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    CHECK(provider != NULL);
+    mpi_abi_detect(provider, path);
+    mpi_query = (struct mpi_queries){
+        .Comm_size = fake_Comm_size,
+        .Comm_rank = fake_Comm_rank,
+        .Comm_remote_size = fake_Comm_remote_size,
+        .Comm_test_inter = fake_Comm_test_inter,
+        .Comm_group = fake_Comm_group,
+        .Comm_remote_group = fake_Comm_remote_group,
+        .Group_size = fake_Group_size,
+        .Group_rank = fake_Group_rank,
+        .Group_translate_ranks = fake_Group_translate_ranks,
+        .Group_free = fake_Group_free,
+        .Type_size = fake_Type_size,
+        .Type_size_x = fake_Type_size_x,
+    };
+}
+
+/* Describe a communicator under a handle of the test's choice. `remote_size` is 0 unless it is an inter-communicator. */
+static inline mpi_handle fake_describe(mpi_handle handle, const int *ranks, int size, const int *remote, int remote_size)
+{
+    struct fake_comm *comm = &fake_comms[0];
+    while (comm < fake_comms + fake_comm_count && comm->handle != handle)
+        comm++;
+    CHECK(comm < fake_comms + FAKE_COMMS);
+    fake_comm_count += comm == fake_comms + fake_comm_count;
+    *comm = (struct fake_comm){handle, {ranks, size}, {remote, remote_size}};
+    return handle;
+}
+
+/* The same under a fresh handle. */
+static inline mpi_handle fake_comm(const int *ranks, int size)
+{
+    return fake_describe(0x100000 + 64 * (mpi_handle)fake_comm_count, ranks, size, NULL, FAKE_NO_REMOTE);
+}
+
+static inline mpi_handle fake_inter(const int *ranks, int size, const int *remote, int remote_size)
+{
+    return fake_describe(0x100000 + 64 * (mpi_handle)fake_comm_count, ranks, size, remote, remote_size);
+}
+
+/* MPI_COMM_WORLD and MPI_COMM_SELF. */
+static inline void fake_describe_world(int size, int rank)
+{
+    static int all[FAKE_RANKS];
+    CHECK(size <= FAKE_RANKS);
+    for (int i = 0; i < FAKE_RANKS; i++)
+        all[i] = i;
+    fake_rank = rank;
+    fake_describe(mpi_abi.comm_world, all, size, NULL, FAKE_NO_REMOTE);
+    fake_describe(mpi_abi.comm_self, &all[rank], 1, NULL, FAKE_NO_REMOTE);
+}
+
+/* The same, and the registry begun with them. */
+static inline void fake_world(int size, int rank)
+{
+    fake_describe_world(size, rank);
+    CHECK(communicators_begin(0, true));
+}
+
+#endif

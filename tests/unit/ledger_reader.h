@@ -1,0 +1,92 @@
+/* What a ledger says, read by the rules of ledger_format.h and by nothing else of the library. */
+#ifndef LEDGER_READER_H
+#define LEDGER_READER_H
+
+#include "ledger/ledger_format.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct ledger_totals {
+    uint64_t count;
+    uint64_t total_ns;
+    uint64_t volume_bytes;
+    uint64_t exact_cells, folded_cells;
+    uint64_t count_up_to[66]; /* [k]: of sizes above 2^(k-2) up to 2^(k-1) bytes; [0]: of 0 bytes */
+};
+
+static inline const struct ledger_chunk *reader_chunk(const struct ledger_header *header, uint32_t index)
+{
+    return (const struct ledger_chunk *)((const char *)header + header->header_bytes + (size_t)index * header->chunk_bytes);
+}
+
+static inline const void *reader_entry(const struct ledger_chunk *chunk, uint32_t index)
+{
+    return (const char *)chunk + LEDGER_CHUNK_HEADER_BYTES + (size_t)index * chunk->entry_bytes;
+}
+
+/* The word that decides what counts while a thread folds. */
+static inline uint64_t reader_folding(const struct ledger_header *header, uint32_t thread)
+{
+    for (uint32_t i = 0; i < header->chunk_count; i++) {
+        const struct ledger_chunk *chunk = reader_chunk(header, i);
+        for (uint32_t k = 0; chunk->kind == LEDGER_THREADS && k < chunk->used; k++) {
+            const struct ledger_thread *entry = reader_entry(chunk, k);
+            if (entry->thread == thread)
+                return entry->folding;
+        }
+    }
+    return 0;
+}
+
+static inline bool reader_counts(const struct ledger_cell *cell, uint64_t folding, uint64_t number)
+{
+    uint64_t into = folding & 0x1fffff, first = folding >> 21 & 0x1fffff, second = folding >> 42 & 0x1fffff;
+    if (folding && number == into)
+        return true;
+    if (folding && (number == first || number == second))
+        return false;
+    return cell->live;
+}
+
+static inline uint64_t reader_count(const struct ledger_cell *cell)
+{
+    uint64_t count = 0;
+    for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+        count += cell->buckets[i];
+    return count;
+}
+
+static inline unsigned reader_class(uint64_t bytes)
+{
+    return bytes <= 1 ? (unsigned)bytes : 65u - (unsigned)__builtin_clzll(bytes - 1);
+}
+
+static inline void reader_add(struct ledger_totals *totals, const struct ledger_cell *cell)
+{
+    totals->count += reader_count(cell);
+    totals->total_ns += cell->total_ns;
+    totals->volume_bytes += cell->volume_bytes;
+    totals->exact_cells += !(cell->flags & LEDGER_CELL_FOLDED);
+    totals->folded_cells += cell->flags & LEDGER_CELL_FOLDED;
+    totals->count_up_to[reader_class(cell->bytes)] += reader_count(cell);
+}
+
+/* All cells of one thread that count. */
+static inline struct ledger_totals reader_totals(const struct ledger_header *header, uint32_t thread)
+{
+    struct ledger_totals totals = {0};
+    uint64_t folding = reader_folding(header, thread), number = 0;
+    for (uint32_t i = 0; i < header->chunk_count; i++) {
+        const struct ledger_chunk *chunk = reader_chunk(header, i);
+        if (chunk->kind != LEDGER_CELLS || chunk->thread != thread)
+            continue;
+        for (uint32_t k = 0; k < chunk->used; k++)
+            if (reader_counts(reader_entry(chunk, k), folding, ++number))
+                reader_add(&totals, reader_entry(chunk, k));
+    }
+    return totals;
+}
+
+#endif

@@ -1,0 +1,337 @@
+#include "ledger/cells.h"
+
+#include "ledger_reader.h"
+#include "unit.h"
+
+#include <sys/ptrace.h>
+
+/* The smallest ledger has eight chunks; the thread's entry takes one, leaving seven of 26 cells, of which one is kept back. */
+enum { CELLS_PER_CHUNK = 26, SMALLEST_CELLS = 7 * CELLS_PER_CHUNK - 1, CALL_A = 1, CALL_B = 2 };
+
+static struct cells cells;
+
+static void begin(size_t limit_bytes)
+{
+    CHECK_EQUAL(ledger_open("ledger", limit_bytes), 0);
+    struct ledger_thread entry = {.thread = 0};
+    CHECK(cells_create(&cells, ledger_append(LEDGER_THREADS, &entry, sizeof entry)));
+}
+
+static bool call_of(uint64_t bytes, unsigned call, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++) {
+        struct ledger_cell *cell = cells_find(&cells, bytes, cell_key(call, 2, LEDGER_CALL));
+        if (!cell)
+            return false;
+        cell_add(cell, 1000 + bytes, bytes);
+    }
+    return true;
+}
+
+static struct ledger_cell *cell_of(uint64_t bytes, unsigned call)
+{
+    return cells_find(&cells, bytes, cell_key(call, 2, LEDGER_CALL));
+}
+
+static struct ledger_totals totals(void)
+{
+    return reader_totals(the_ledger.header, 0);
+}
+
+/* The live cell of this exact or folded size; NULL if there is none. */
+static const struct ledger_cell *in_ledger(uint64_t bytes, unsigned call, bool folded)
+{
+    for (uint32_t i = 0; i < cells.count; i++)
+        if (cells.all[i]->live && cells.all[i]->bytes == bytes && cells.all[i]->call == call && cells.all[i]->flags == folded)
+            return cells.all[i];
+    return NULL;
+}
+
+/* Counting */
+
+static void a_call_is_counted_with_its_time_and_bytes(void)
+{
+    begin(1 << 20);
+    struct ledger_cell *cell = cell_of(4096, CALL_A);
+    cell_add(cell, 100, 4096);
+    cell_add(cell, 300, 4096);
+    cell_add(cell, 200, 4096);
+    CHECK_EQUAL(cell_count(cell), 3);
+    CHECK_EQUAL(cell->total_ns, 600);
+    CHECK_EQUAL(cell->min_ns, 100);
+    CHECK_EQUAL(cell->max_ns, 300);
+    CHECK_EQUAL(cell->volume_bytes, 3 * 4096);
+    CHECK_EQUAL(cell->buckets[histogram_bucket(100)], 1);
+    CHECK_EQUAL(cell->buckets[histogram_bucket(200)], 1);
+    CHECK_EQUAL(cell->buckets[histogram_bucket(300)], 1);
+}
+
+static void a_cell_bears_its_key(void)
+{
+    begin(1 << 20);
+    struct ledger_cell *cell = cells_find(&cells, 77, cell_key(12, 345, LEDGER_COMPLETION));
+    CHECK_EQUAL(cell->bytes, 77);
+    CHECK_EQUAL(cell->call, 12);
+    CHECK_EQUAL(cell->communicator, 345);
+    CHECK_EQUAL(cell->measure, LEDGER_COMPLETION);
+    CHECK_EQUAL(cell->flags, 0);
+    CHECK_EQUAL(cell->place, LEDGER_HOST);
+    CHECK_EQUAL(cell->region, 0);
+    CHECK_EQUAL(cell->live, 1);
+}
+
+static void whatever_differs_is_counted_apart(void)
+{
+    begin(1 << 20);
+    cell_add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_CALL)), 1, 0);
+    cell_add(cells_find(&cells, 9, cell_key(1, 2, LEDGER_CALL)), 1, 0);
+    cell_add(cells_find(&cells, 8, cell_key(2, 2, LEDGER_CALL)), 1, 0);
+    cell_add(cells_find(&cells, 8, cell_key(1, 3, LEDGER_CALL)), 1, 0);
+    cell_add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_COMPLETION)), 1, 0);
+    cell_add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_POLL)), 1, 0);
+    CHECK_EQUAL(totals().exact_cells, 6);
+    CHECK_EQUAL(totals().count, 6);
+}
+
+static void many_sizes_keep_exact_counts_and_sums(void)
+{
+    begin(64 << 20);
+    for (uint64_t bytes = 0; bytes < 5000; bytes++)
+        call_of(bytes, CALL_A, 1);
+    for (uint64_t bytes = 0; bytes < 5000; bytes += 7)
+        call_of(bytes, CALL_A, 2);
+    for (uint64_t bytes = 0; bytes < 5000; bytes++) {
+        uint64_t count = bytes % 7 == 0 ? 3 : 1;
+        CHECK_EQUAL(cell_count(cell_of(bytes, CALL_A)), count);
+        CHECK_EQUAL(cell_of(bytes, CALL_A)->total_ns, count * (1000 + bytes));
+        CHECK_EQUAL(cell_of(bytes, CALL_A)->volume_bytes, count * bytes);
+    }
+    CHECK_EQUAL(totals().count, 5000 + 2 * 715);
+    CHECK_EQUAL(the_ledger.header->folded_cells, 0);
+}
+
+static void a_cell_stays_where_it_is_while_the_table_grows(void)
+{
+    begin(64 << 20);
+    struct ledger_cell *first = cell_of(1, CALL_A);
+    for (uint64_t bytes = 2; bytes < 3000; bytes++)
+        call_of(bytes, CALL_A, 1);
+    CHECK(cell_of(1, CALL_A) == first);
+}
+
+/* Folding */
+
+/* Sizes 1 to SMALLEST_CELLS fill the smallest ledger: those up to 90 were seen once, the others three times. */
+static void fill_the_smallest_ledger(void)
+{
+    begin(1);
+    for (uint64_t bytes = 1; bytes <= SMALLEST_CELLS; bytes++)
+        call_of(bytes, CALL_A, bytes <= 90 ? 1 : 3);
+    CHECK_EQUAL(the_ledger.header->folded_cells, 0);
+}
+
+static void a_full_table_folds_the_rarest_sizes_and_says_so(void)
+{
+    fill_the_smallest_ledger();
+    CHECK(call_of(1000, CALL_A, 1));
+    CHECK_EQUAL(the_ledger.header->folded_cells, 91);
+    CHECK(in_ledger(90, CALL_A, false) == NULL);
+    CHECK(in_ledger(92, CALL_A, false) != NULL);
+    CHECK(in_ledger(181, CALL_A, false) != NULL);
+    CHECK_EQUAL(cell_count(in_ledger(181, CALL_A, false)), 3);
+    CHECK_EQUAL(cell_count(in_ledger(1000, CALL_A, false)), 1);
+}
+
+static void a_folded_cell_holds_the_sizes_up_to_its_power_of_two(void)
+{
+    fill_the_smallest_ledger();
+    call_of(1000, CALL_A, 1);
+    const struct ledger_cell *folded = in_ledger(64, CALL_A, true); /* 33 to 64 */
+    CHECK(folded != NULL);
+    CHECK_EQUAL(cell_count(folded), 32);
+    CHECK_EQUAL(folded->volume_bytes, 32 * (33 + 64) / 2);
+    CHECK_EQUAL(folded->total_ns, 32 * 1000 + 32 * (33 + 64) / 2);
+    CHECK_EQUAL(folded->min_ns, 1033);
+    CHECK_EQUAL(folded->max_ns, 1064);
+}
+
+static void folding_loses_nothing_and_doubles_nothing(void)
+{
+    fill_the_smallest_ledger();
+    struct ledger_totals before = totals();
+    cells_insert(&cells, 1000, cell_key(CALL_A, 2, LEDGER_CALL));
+    struct ledger_totals after = totals();
+    CHECK_EQUAL(after.count, before.count);
+    CHECK_EQUAL(after.total_ns, before.total_ns);
+    CHECK_EQUAL(after.volume_bytes, before.volume_bytes);
+    CHECK(memcmp(after.count_up_to, before.count_up_to, sizeof after.count_up_to) == 0);
+}
+
+static void a_size_that_was_folded_and_comes_back_is_exact_again(void)
+{
+    fill_the_smallest_ledger();
+    call_of(1000, CALL_A, 1);
+    CHECK(call_of(33, CALL_A, 5));
+    CHECK_EQUAL(cell_count(in_ledger(33, CALL_A, false)), 5);
+    CHECK_EQUAL(cell_count(in_ledger(64, CALL_A, true)), 32);
+}
+
+static void calls_are_not_folded_into_each_other(void)
+{
+    begin(1);
+    for (uint64_t bytes = 1; bytes <= 100; bytes++)
+        call_of(bytes, CALL_A, 1);
+    for (uint64_t bytes = 1; bytes <= 300; bytes++)
+        call_of(bytes, CALL_B, 2);
+    uint64_t count_a = 0, count_b = 0;
+    for (uint32_t i = 0; i < cells.count; i++) {
+        count_a += cells.all[i]->live && cells.all[i]->call == CALL_A ? cell_count(cells.all[i]) : 0;
+        count_b += cells.all[i]->live && cells.all[i]->call == CALL_B ? cell_count(cells.all[i]) : 0;
+    }
+    CHECK_EQUAL(count_a, 100);
+    CHECK_EQUAL(count_b, 600);
+}
+
+static void a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted(void)
+{
+    begin(1);
+    for (uint64_t i = 0; i < 100000; i++)
+        CHECK(call_of(i * 2654435761u % (1 << 20), CALL_A, 1));
+    CHECK_EQUAL(totals().count, 100000);
+    CHECK_EQUAL(totals().total_ns, 100000ull * 1000 + totals().volume_bytes);
+    CHECK(the_ledger.header->folded_cells > 90000);
+}
+
+/* Every cell another call: nothing is alike, so nothing can fold. */
+static void a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old(void)
+{
+    begin(1);
+    for (unsigned call = 1; call <= SMALLEST_CELLS; call++)
+        CHECK(call_of(64, call, 1));
+    unsigned refused = 0;
+    for (unsigned call = 1000; call < 1010; call++)
+        refused += !call_of(64, call, 1);
+    CHECK_EQUAL(totals().count + refused, SMALLEST_CELLS + 10);
+    CHECK(refused > 0);
+}
+
+static void the_largest_sizes_fold_too(void)
+{
+    begin(1);
+    for (uint64_t i = 0; i < 1000; i++)
+        CHECK(call_of(UINT64_MAX - i, CALL_A, 1));
+    CHECK_EQUAL(totals().count, 1000);
+}
+
+/* Killed in the middle of folding.
+ *
+ * One chunk of 26 cells is left to the cells, so that folding is short enough to be stopped after each instruction. */
+
+static void leave_one_chunk(void)
+{
+    begin(1);
+    while (the_ledger.header->chunk_count < 7)
+        CHECK(ledger_chunk(LEDGER_FACTS, 1, 0) != NULL);
+    for (uint64_t bytes = 1; bytes < CELLS_PER_CHUNK; bytes++)
+        call_of(bytes * 3, CALL_A, 1 + bytes % 4);
+}
+
+static void fold_under_trace(void)
+{
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+        _exit(UNIT_SKIPPED);
+    raise(SIGSTOP);
+    cells_insert(&cells, 1 << 20, cell_key(CALL_A, 2, LEDGER_CALL));
+    _exit(EXIT_SUCCESS);
+}
+
+static bool same_sums(const struct ledger_totals *a, const struct ledger_totals *b)
+{
+    return a->count == b->count && a->total_ns == b->total_ns && a->volume_bytes == b->volume_bytes &&
+           memcmp(a->count_up_to, b->count_up_to, sizeof a->count_up_to) == 0;
+}
+
+static void a_kill_after_any_instruction_of_folding_loses_and_doubles_nothing(void)
+{
+    if (UNIT_SANITIZED)
+        unit_skip("stepping through a sanitizer's code takes minutes; the plain variant does it");
+    leave_one_chunk();
+    struct ledger_totals before = totals();
+    pid_t child = fork();
+    if (child == 0)
+        fold_under_trace();
+    int status;
+    uint64_t steps = 0, while_folding = 0;
+    for (waitpid(child, &status, 0); WIFSTOPPED(status); waitpid(child, &status, 0)) {
+        struct ledger_totals now = totals();
+        CHECK(same_sums(&now, &before));
+        while_folding += reader_folding(the_ledger.header, 0) != 0;
+        steps++;
+        CHECK(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) == 0);
+    }
+    if (WEXITSTATUS(status) == UNIT_SKIPPED)
+        unit_skip("this machine does not let a process trace its child");
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(the_ledger.header->folded_cells, 13);
+    CHECK(while_folding >= 13); /* the instants that matter were among them */
+    CHECK(steps > 10000);
+}
+
+/* The child counts calls for ever and says after each that it is counted; at most the one in hand is one more in the ledger. */
+
+static _Noreturn void count_for_ever(uint64_t *acknowledged)
+{
+    for (uint64_t i = 0;; i++) {
+        CHECK(call_of(i * 2654435761u % 4096, CALL_A, 1));
+        __atomic_store_n(acknowledged, i + 1, __ATOMIC_RELEASE);
+    }
+}
+
+static void kill_after(uint64_t calls)
+{
+    begin(1);
+    uint64_t *acknowledged = unit_shared(sizeof *acknowledged);
+    pid_t child = fork();
+    if (child == 0)
+        count_for_ever(acknowledged);
+    while (__atomic_load_n(acknowledged, __ATOMIC_ACQUIRE) < calls) {
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    uint64_t counted = totals().count;
+    CHECK(counted == *acknowledged || counted == *acknowledged + 1);
+    CHECK(the_ledger.header->folded_cells > 0);
+    munmap(acknowledged, sizeof *acknowledged);
+    ledger_remove();
+    munmap(the_ledger.header, the_ledger.limit_bytes);
+    cells_destroy(&cells);
+}
+
+static void a_kill_at_any_time_leaves_what_was_acknowledged(void)
+{
+    for (uint64_t i = 0; i < (UNIT_SANITIZED ? 20 : 300); i++)
+        kill_after(500 + i * 37 % 1000);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_call_is_counted_with_its_time_and_bytes),
+    TEST(a_cell_bears_its_key),
+    TEST(whatever_differs_is_counted_apart),
+    TEST(many_sizes_keep_exact_counts_and_sums),
+    TEST(a_cell_stays_where_it_is_while_the_table_grows),
+    TEST(a_full_table_folds_the_rarest_sizes_and_says_so),
+    TEST(a_folded_cell_holds_the_sizes_up_to_its_power_of_two),
+    TEST(folding_loses_nothing_and_doubles_nothing),
+    TEST(a_size_that_was_folded_and_comes_back_is_exact_again),
+    TEST(calls_are_not_folded_into_each_other),
+    TEST(a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted),
+    TEST(a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old),
+    TEST(the_largest_sizes_fold_too),
+    TEST(a_kill_after_any_instruction_of_folding_loses_and_doubles_nothing),
+    TEST(a_kill_at_any_time_leaves_what_was_acknowledged),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

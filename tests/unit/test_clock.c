@@ -1,0 +1,114 @@
+#include "clock.h"
+
+#include "unit.h"
+
+enum { CALIBRATION_NS = 20000000 };
+
+static void wait_ns(int64_t ns)
+{
+    int64_t began_ns = clock_monotonic_ns();
+    while (clock_monotonic_ns() - began_ns < ns) {
+    }
+}
+
+/* The same span on both clocks; between the two readings of each lies next to nothing, but the scheduler may strike: the
+ * better of several spans is taken. */
+static double best_ratio_over(int64_t span_ns)
+{
+    double best = 2;
+    for (int i = 0; i < 5; i++) {
+        uint64_t ticks = clock_ticks();
+        int64_t began_ns = clock_monotonic_ns();
+        wait_ns(span_ns);
+        uint64_t duration_ns = clock_duration_ns(clock_ticks() - ticks);
+        double ratio = (double)duration_ns / (double)(clock_monotonic_ns() - began_ns);
+        if ((ratio - 1) * (ratio - 1) < (best - 1) * (best - 1))
+            best = ratio;
+    }
+    return best;
+}
+
+static void a_calibrated_tick_is_right_to_a_thousandth(void)
+{
+    clock_begin(CLOCK_AUTO);
+    wait_ns(CALIBRATION_NS);
+    clock_calibrate();
+    double ratio = best_ratio_over(CALIBRATION_NS);
+    CHECK(ratio > 0.999);
+    CHECK(ratio < 1.001);
+}
+
+static void a_calibration_without_a_pause_waits_for_a_baseline(void)
+{
+    int64_t began_ns = clock_monotonic_ns();
+    clock_begin(CLOCK_COUNTER);
+    if (!the_clock.counter)
+        unit_skip("this processor has no invariant counter");
+    clock_calibrate();
+    CHECK(clock_monotonic_ns() - began_ns >= 2000000);
+    double ratio = best_ratio_over(CALIBRATION_NS);
+    CHECK(ratio > 0.99);
+    CHECK(ratio < 1.01);
+}
+
+static void timestamps_lie_on_the_axis_of_clock_monotonic(void)
+{
+    clock_begin(CLOCK_AUTO);
+    clock_calibrate();
+    int64_t before_ns = clock_monotonic_ns();
+    int64_t ours_ns = clock_ns(clock_ticks());
+    int64_t after_ns = clock_monotonic_ns();
+    int64_t error_ns = (after_ns - before_ns) + 1000000; /* a millisecond for the scale's error since clock_begin */
+    CHECK(ours_ns >= before_ns - error_ns);
+    CHECK(ours_ns <= after_ns + error_ns);
+}
+
+static void ticks_before_the_base_are_earlier_times(void)
+{
+    the_clock = (struct clock){.counter = true, .scale = 1ull << 31, .base_ticks = 1000, .base_ns = 5000};
+    CHECK_EQUAL(clock_ns(1000), 5000);
+    CHECK_EQUAL(clock_ns(1200), 5100);
+    CHECK_EQUAL(clock_ns(800), 4900);
+}
+
+static void a_duration_of_years_does_not_overflow(void)
+{
+    the_clock = (struct clock){.counter = true, .scale = 1ull << 31};
+    CHECK_EQUAL(clock_duration_ns(1ull << 62), 1ull << 61);
+}
+
+static void the_monotonic_clock_can_be_asked_for(void)
+{
+    clock_begin(CLOCK_GETTIME);
+    clock_calibrate();
+    CHECK(!the_clock.counter);
+    CHECK_TEXT(clock_name(), "clock_gettime");
+    CHECK_EQUAL(clock_duration_ns(123456789), 123456789);
+    CHECK_EQUAL(clock_ns((uint64_t)the_clock.base_ns + 17), the_clock.base_ns + 17);
+    CHECK_EQUAL(clock_error_ppb(), 0);
+}
+
+static void the_error_over_the_run_is_what_the_scale_is_off(void)
+{
+    clock_begin(CLOCK_COUNTER);
+    if (!the_clock.counter)
+        unit_skip("this processor has no invariant counter");
+    wait_ns(CALIBRATION_NS);
+    clock_calibrate();
+    the_clock.scale += the_clock.scale / 100; /* one percent too fast */
+    int64_t error_ppb = clock_error_ppb();
+    CHECK(error_ppb > 9000000);
+    CHECK(error_ppb < 11000000);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_calibrated_tick_is_right_to_a_thousandth),      TEST(a_calibration_without_a_pause_waits_for_a_baseline),
+    TEST(timestamps_lie_on_the_axis_of_clock_monotonic),   TEST(ticks_before_the_base_are_earlier_times),
+    TEST(a_duration_of_years_does_not_overflow),           TEST(the_monotonic_clock_can_be_asked_for),
+    TEST(the_error_over_the_run_is_what_the_scale_is_off),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

@@ -1,0 +1,200 @@
+#!/bin/bash
+# commprof-run as its user sees it: test_commprof_run.sh PROGRAM LIBRARY. One function a test; the last line is the count. The
+# library is preloaded into programs that are not sanitized, so it must be the plain one, whatever the program is.
+set -uo pipefail
+
+folder=$(realpath "$(mktemp -d)")
+trap 'rm -rf "$folder"' EXIT
+mkdir -p "$folder/bin" "$folder/lib"
+cp "${1:-build/bin/commprof-run}" "$folder/bin/commprof-run"
+cp "${2:-build/lib/libcommprof.so}" "$folder/lib/libcommprof.so"
+run=$folder/bin/commprof-run
+library=$folder/lib/libcommprof.so
+cd "$folder" || exit 1
+unset LD_PRELOAD "${!COMMPROF_@}"
+
+shows() { # shows VARIABLE OPTION...: the variable's value in a program started with these options
+    local variable=$1
+    shift
+    "$run" "$@" printenv "$variable" || echo "(unset)"
+}
+
+is() { # is EXPECTED ACTUAL
+    [ "$1" = "$2" ] || {
+        echo "expected: $1"
+        echo "actual:   $2"
+        return 1
+    }
+}
+
+holds() { # holds TEXT PATTERN
+    [[ $1 == *"$2"* ]] || {
+        echo "not in it: $2"
+        echo "$1"
+        return 1
+    }
+}
+
+the_program_runs_with_its_arguments() {
+    is "a b|c" "$("$run" bash -c 'echo "$1|$2"' x 'a b' c)"
+}
+
+the_programs_exit_status_is_passed_on() {
+    "$run" bash -c 'exit 7'
+    is 7 $?
+}
+
+the_library_is_preloaded() {
+    is "$library" "$("$run" printenv LD_PRELOAD)"
+}
+
+what_is_preloaded_already_stays_first() {
+    is "libc.so.6:$library" "$(LD_PRELOAD=libc.so.6 "$run" printenv LD_PRELOAD)"
+}
+
+an_empty_preload_is_no_entry() {
+    is "$library" "$(LD_PRELOAD='' "$run" printenv LD_PRELOAD)"
+}
+
+the_library_is_not_preloaded_twice() {
+    is "$library" "$("$run" "$run" printenv LD_PRELOAD)"
+}
+
+an_option_sets_its_variable() {
+    is "/scratch/run" "$(shows COMMPROF_OUTPUT --output /scratch/run)" &&
+        is "/scratch/run" "$(shows COMMPROF_OUTPUT --output=/scratch/run)" &&
+        is "8M" "$(shows COMMPROF_MEMORY --memory 8M --quiet)" &&
+        is "a=b" "$(shows COMMPROF_OUTPUT --output=a=b)"
+}
+
+an_option_stands_above_its_variable() {
+    is "8M" "$(COMMPROF_MEMORY=16M shows COMMPROF_MEMORY --memory 8M)"
+}
+
+the_last_of_two_options_counts() {
+    is "9M" "$(shows COMMPROF_MEMORY --memory 8M --memory 9M)"
+}
+
+without_an_option_the_variable_is_passed_on() {
+    is "16M" "$(COMMPROF_MEMORY=16M shows COMMPROF_MEMORY)" && is "(unset)" "$(shows COMMPROF_MEMORY)"
+}
+
+a_flag_alone_means_on() {
+    is on "$(shows COMMPROF_QUIET --quiet)" && is off "$(shows COMMPROF_START --start off)" && is off "$(shows COMMPROF_START --start=off)"
+}
+
+a_program_after_a_flag_is_not_its_value() {
+    is ran "$("$run" --quiet echo ran)"
+}
+
+options_of_the_program_are_its_own() {
+    is "--output x --help" "$("$run" echo --output x --help)"
+}
+
+two_dashes_end_the_options() {
+    printf '#!/bin/sh\necho ran\n' >--odd && chmod +x -- --odd
+    is ran "$(PATH=$folder:$PATH "$run" --quiet -- --odd)"
+}
+
+an_unknown_option_is_named() {
+    local said status
+    said=$("$run" --colour red true 2>&1)
+    status=$?
+    is 2 $status && holds "$said" --colour
+    said=$("$run" -o x true 2>&1)
+    status=$?
+    is 2 $status && holds "$said" -o
+}
+
+an_option_without_its_value_is_named() {
+    local said status
+    said=$("$run" --output 2>&1)
+    status=$?
+    is 2 $status && holds "$said" --output
+}
+
+without_a_program_it_says_how_it_is_used() {
+    local said status
+    said=$("$run" 2>&1)
+    status=$?
+    is 2 $status && holds "$said" usage
+    "$run" --quiet -- 2>/dev/null
+    is 2 $?
+}
+
+a_program_that_is_not_found_gives_127() {
+    local said status
+    said=$("$run" ./no-such-program 2>&1)
+    status=$?
+    is 127 $status && holds "$said" "./no-such-program: No such file or directory"
+}
+
+a_program_that_may_not_run_gives_126() {
+    local said status
+    echo text >plain-file
+    said=$("$run" ./plain-file 2>&1)
+    status=$?
+    is 126 $status && holds "$said" "./plain-file: Permission denied"
+}
+
+a_library_that_is_missing_gives_126() {
+    local said status
+    mkdir -p elsewhere/bin && cp "$run" elsewhere/bin/
+    said=$(elsewhere/bin/commprof-run true 2>&1)
+    status=$?
+    is 126 $status && holds "$said" elsewhere/lib/libcommprof.so
+}
+
+it_works_from_wherever_it_is_installed() {
+    mkdir -p prefix links && cp -r bin lib prefix/ && ln -s ../prefix/bin/commprof-run links/
+    is "$folder/prefix/lib/libcommprof.so" "$(prefix/bin/commprof-run printenv LD_PRELOAD)" &&
+        is "$folder/prefix/lib/libcommprof.so" "$(links/commprof-run printenv LD_PRELOAD)"
+}
+
+launchers_are_refused() {
+    local launcher said status
+    for launcher in mpirun mpiexec /usr/bin/mpirun.openmpi srun mpiexec.hydra orterun; do
+        said=$("$run" $launcher -n 2 true 2>&1)
+        status=$?
+        is 2 $status && holds "$said" "$(basename $launcher)" || return
+    done
+}
+
+a_program_that_is_only_called_like_a_launcher_runs() {
+    printf '#!/bin/sh\necho ran\n' >srunner && chmod +x srunner
+    is ran "$("$run" ./srunner)"
+}
+
+help_prints_every_setting_with_the_value_in_force() {
+    local said
+    said=$(COMMPROF_OUTPUT=/scratch/mine COMMPROF_VERBOSE=2 "$run" --memory 8192K --help)
+    is 0 $? && holds "$said" "--output DIR   COMMPROF_OUTPUT   [/scratch/mine]" && holds "$said" "COMMPROF_MEMORY   [8M]" &&
+        holds "$said" "COMMPROF_VERBOSE   [2]" && holds "$said" "COMMPROF_CLOCK   [auto]" && holds "$said" "COMMPROF_LEDGER   [not set]" &&
+        holds "$said" --exclude && holds "$said" --start && holds "$said" --quiet
+}
+
+help_names_what_is_malformed() {
+    local said
+    said=$(COMMPROF_MEMORY=much COMMPROF_TYPO=1 "$run" --help 2>&1 >/dev/null)
+    holds "$said" COMMPROF_MEMORY=much && holds "$said" COMMPROF_TYPO
+}
+
+version_is_said() {
+    [[ $("$run" --version) =~ ^commprof\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+}
+
+nothing_is_printed_otherwise() {
+    is "" "$("$run" --quiet --memory 8M true 2>&1)"
+}
+
+passed=0 failed=0
+for test in $(declare -F | awk '$3 ~ /_/ { print $3 }'); do
+    if said=$($test 2>&1); then
+        ((passed += 1))
+    else
+        ((failed += 1))
+        printf 'FAILED %s\n%s\n' "$test" "$said"
+    fi
+done
+echo "$passed passed, $failed failed, 0 skipped"
+[ $failed -eq 0 ]

@@ -1,0 +1,682 @@
+#include "communicators.h"
+
+#include "fake_mpi.h"
+#include "ledger/ledger.h"
+#include "unit.h"
+
+#include <malloc.h>
+#include <pthread.h>
+
+enum { DUP = 11, SPLIT = 12, CREATE_GROUP = 13, INTERCOMM = 14, IDUP = 15, MERGE = 16 };
+
+static void begin(const char *stub, int size, int rank)
+{
+    char ledger[32];
+    snprintf(ledger, sizeof ledger, "%d.ledger", (int)getpid());
+    fake_mpi_speak(stub);
+    CHECK_EQUAL(ledger_open(ledger, 8 << 20), 0);
+    fake_world(size, rank);
+}
+
+/* A constructor of the job's has made this. */
+static mpi_handle made(unsigned constructor, const int *ranks, int size)
+{
+    mpi_handle handle = fake_comm(ranks, size);
+    communicators_made(handle, constructor, mpi_abi.comm_world, true, 0);
+    return handle;
+}
+
+static const struct ledger_communicator *entry_of(mpi_handle handle)
+{
+    struct communicator *communicator = communicators_find(handle);
+    CHECK(communicator != NULL);
+    communicators_slot(communicator);
+    return communicator->entry;
+}
+
+static uint64_t identity_of(mpi_handle handle)
+{
+    struct communicator *communicator = communicators_find(handle);
+    CHECK(communicator != NULL);
+    return communicator->identity;
+}
+
+static const char *members_of(const int *ranks, int size)
+{
+    static char text[336];
+    snprintf(text, sizeof text, "%s", entry_of(made(SPLIT, ranks, size))->members);
+    return text;
+}
+
+/* What is known of one */
+
+static void the_world_is_there_from_the_start(void)
+{
+    begin("open_mpi", 8, 3);
+    struct communicator *world = communicators_find(mpi_abi.comm_world);
+    CHECK_EQUAL(world->size, 8);
+    CHECK_EQUAL(world->comm_rank, 3);
+    CHECK(!world->is_inter);
+    CHECK_TEXT(world->name, "MPI_COMM_WORLD");
+    CHECK_TEXT(communicators_find(mpi_abi.comm_self)->name, "MPI_COMM_SELF");
+    CHECK_EQUAL(communicators_find(mpi_abi.comm_self)->size, 1);
+}
+
+static void the_null_communicator_is_none(void)
+{
+    begin("mpich", 8, 3);
+    CHECK(communicators_find(mpi_abi.comm_null) == NULL);
+    CHECK_EQUAL(communicators_slot(NULL), LEDGER_COMMUNICATOR_NONE);
+}
+
+static void a_narrow_handle_is_found_whatever_stands_above_it(void)
+{
+    begin("mpich", 8, 3);
+    CHECK(communicators_find((mpi_handle)0xdeadbeef00000000 | mpi_abi.comm_world) == communicators_find(mpi_abi.comm_world));
+}
+
+static void one_whose_constructor_was_not_seen_is_met_at_first_use(void)
+{
+    begin("open_mpi", 8, 2);
+    mpi_handle handle = fake_comm((int[]){0, 2, 3}, 3);
+    struct communicator *met = communicators_find(handle);
+    CHECK_EQUAL(met->size, 3);
+    CHECK_EQUAL(met->comm_rank, 1);
+    CHECK(communicators_find(handle) == met);
+}
+
+static void peers_are_told_by_world_rank(void)
+{
+    begin("open_mpi", 8, 5);
+    struct communicator *communicator = communicators_find(made(SPLIT, (int[]){5, 3, 7}, 3));
+    CHECK_EQUAL(communicators_world_rank(communicator, 0), 5);
+    CHECK_EQUAL(communicators_world_rank(communicator, 1), 3);
+    CHECK_EQUAL(communicators_world_rank(communicator, 2), 7);
+    CHECK_EQUAL(communicators_world_rank(communicator, 3), PEER_NONE);
+    CHECK_EQUAL(communicators_world_rank(communicator, mpi_abi.proc_null), PEER_NONE);
+    CHECK_EQUAL(communicators_world_rank(NULL, 0), PEER_NONE);
+}
+
+static void peers_in_the_world_are_themselves(void)
+{
+    begin("mpich", 8, 5);
+    CHECK_EQUAL(communicators_world_rank(communicators_find(mpi_abi.comm_world), 6), 6);
+    CHECK_EQUAL(communicators_world_rank(communicators_find(mpi_abi.comm_world), mpi_abi.proc_null), PEER_NONE);
+}
+
+static void peers_across_an_inter_communicator_are_the_remote_ones(void)
+{
+    begin("open_mpi", 8, 1);
+    mpi_handle handle = fake_inter((int[]){0, 1}, 2, (int[]){6, 7, 4}, 3);
+    communicators_made(handle, INTERCOMM, mpi_abi.comm_self, true, 1);
+    struct communicator *inter = communicators_find(handle);
+    CHECK(inter->is_inter);
+    CHECK_EQUAL(inter->remote_size, 3);
+    CHECK_EQUAL(communicators_world_rank(inter, 0), 6);
+    CHECK_EQUAL(communicators_world_rank(inter, 2), 4);
+    CHECK_EQUAL(communicators_world_rank(inter, 3), PEER_NONE);
+    CHECK_TEXT(entry_of(handle)->members, "0-1");
+    CHECK_EQUAL(entry_of(handle)->flags, LEDGER_COMMUNICATOR_INTER);
+    CHECK_EQUAL(entry_of(handle)->remote_size, 3);
+}
+
+static void a_process_of_another_world_is_outside(void)
+{
+    begin("open_mpi", 4, 0);
+    struct communicator *spawned = communicators_find(fake_inter((int[]){0, 1, 2, 3}, 4, (int[]){-5, -5}, 2));
+    CHECK_EQUAL(communicators_world_rank(spawned, 1), LEDGER_PEER_OUTSIDE);
+}
+
+/* Members as text */
+
+static void a_run_of_ranks_is_written_as_one(void)
+{
+    begin("open_mpi", 64, 0);
+    CHECK_TEXT(members_of((int[]){0, 1, 2, 3}, 4), "0-3");
+    CHECK_TEXT(members_of((int[]){0, 1}, 2), "0-1");
+    CHECK_TEXT(members_of((int[]){0}, 1), "0");
+    CHECK_TEXT(members_of((int[]){5}, 1), "5");
+}
+
+static void a_stride_is_written_with_its_step(void)
+{
+    begin("open_mpi", 64, 0);
+    CHECK_TEXT(members_of((int[]){16, 18, 20, 22, 24, 26, 28, 30}, 8), "16-30:2");
+    CHECK_TEXT(members_of((int[]){0, 8}, 2), "0,8");
+    CHECK_TEXT(members_of((int[]){0, 8, 16}, 3), "0-16:8");
+}
+
+static void runs_strides_and_single_ranks_mix(void)
+{
+    begin("open_mpi", 64, 0);
+    CHECK_TEXT(members_of((int[]){0, 1, 2, 3, 8, 16, 18, 20, 22, 24, 26, 28, 30}, 13), "0-3,8,16-30:2");
+}
+
+static void the_order_of_the_members_is_kept(void)
+{
+    begin("open_mpi", 64, 0);
+    CHECK_TEXT(members_of((int[]){3, 2, 1, 0}, 4), "3,2,1,0");
+    CHECK_TEXT(members_of((int[]){4, 5, 0, 1}, 4), "4-5,0-1");
+}
+
+static void members_that_do_not_fit_end_in_dots(void)
+{
+    static int ranks[1000];
+    for (int i = 0; i < 1000; i++)
+        ranks[i] = i * i % 1009;
+    begin("open_mpi", 1100, 0);
+    const char *text = members_of(ranks, 1000);
+    CHECK(strlen(text) > 320);
+    CHECK(strlen(text) < 336);
+    CHECK_TEXT(text + strlen(text) - 4, ",...");
+    CHECK(text[strlen(text) - 5] != ',');
+}
+
+static void the_worlds_members_are_a_run(void)
+{
+    begin("open_mpi", 8, 3);
+    CHECK_TEXT(entry_of(mpi_abi.comm_world)->members, "0-7");
+    CHECK_TEXT(entry_of(mpi_abi.comm_self)->members, "3");
+}
+
+/* Identity. Two ranks are two processes here, that write what they see to memory they share. */
+
+static uint64_t (*seen)[8]; /* [rank][k] */
+
+static void note(int rank, int k, mpi_handle handle)
+{
+    seen[rank][k] = identity_of(handle);
+}
+
+static int EVEN[] = {0, 2}, LOW[] = {0, 1}, ALL[] = {0, 1, 2, 3};
+
+static void rank_0_splits_then_duplicates(void)
+{
+    begin("open_mpi", 4, 0);
+    note(0, 0, made(SPLIT, EVEN, 2));
+    note(0, 1, made(DUP, ALL, 4));
+    note(0, 2, made(SPLIT, EVEN, 2));
+}
+
+static void rank_2_has_other_communicators_between(void)
+{
+    begin("mpich", 4, 2);
+    made(SPLIT, (int[]){2, 3}, 2);
+    note(2, 1, made(DUP, ALL, 4));
+    made(SPLIT, (int[]){1, 2}, 2);
+    note(2, 0, made(SPLIT, EVEN, 2));
+    communicators_find(fake_comm((int[]){1, 2, 3}, 3));
+    note(2, 2, made(SPLIT, EVEN, 2));
+}
+
+static void ranks_agree_on_identities_whatever_else_they_made_in_whatever_order(void)
+{
+    seen = unit_shared(8 * sizeof *seen);
+    unit_elsewhere(rank_0_splits_then_duplicates);
+    unit_elsewhere(rank_2_has_other_communicators_between);
+    CHECK(seen[0][0] != 0);
+    CHECK_EQUAL(seen[0][0], seen[2][0]);
+    CHECK_EQUAL(seen[0][1], seen[2][1]);
+    CHECK_EQUAL(seen[0][2], seen[2][2]);
+}
+
+static void two_duplicates_differ(void)
+{
+    begin("open_mpi", 4, 0);
+    CHECK(identity_of(made(DUP, ALL, 4)) != identity_of(made(DUP, ALL, 4)));
+}
+
+static void whatever_makes_a_communicator_another_changes_its_identity(void)
+{
+    begin("open_mpi", 4, 0);
+    uint64_t world = identity_of(mpi_abi.comm_world);
+    uint64_t dup = identity_of(made(DUP, ALL, 4));
+    uint64_t split = identity_of(made(SPLIT, ALL, 4));
+    uint64_t low = identity_of(made(SPLIT, LOW, 2));
+    uint64_t reversed = identity_of(made(SPLIT, (int[]){1, 0}, 2));
+    uint64_t identities[] = {world, identity_of(mpi_abi.comm_self), dup, split, low, reversed};
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < i; k++)
+            CHECK(identities[i] != identities[k]);
+}
+
+static void children_of_two_parents_differ(void)
+{
+    begin("open_mpi", 4, 0);
+    mpi_handle first = made(DUP, ALL, 4), second = made(DUP, ALL, 4);
+    mpi_handle of_first = fake_comm(LOW, 2), of_second = fake_comm(LOW, 2);
+    communicators_made(of_first, SPLIT, first, true, 0);
+    communicators_made(of_second, SPLIT, second, true, 0);
+    CHECK(identity_of(of_first) != identity_of(of_second));
+    CHECK_EQUAL(communicators_find(of_first)->parent_identity, identity_of(first));
+    CHECK_EQUAL(communicators_find(of_second)->parent_identity, identity_of(second));
+}
+
+/* MPI_Comm_create_group is called by its members alone: two of them may make two in different order, told apart by tag. */
+
+static mpi_handle made_of_group(uint64_t tag)
+{
+    mpi_handle handle = fake_comm(LOW, 2);
+    communicators_made(handle, CREATE_GROUP, mpi_abi.comm_world, true, tag);
+    return handle;
+}
+
+static void rank_0_makes_tag_7_first(void)
+{
+    begin("open_mpi", 4, 0);
+    note(0, 0, made_of_group(7));
+    note(0, 1, made_of_group(8));
+}
+
+static void rank_1_makes_tag_8_first(void)
+{
+    begin("open_mpi", 4, 1);
+    note(1, 1, made_of_group(8));
+    note(1, 0, made_of_group(7));
+}
+
+static void tags_tell_apart_what_ranks_make_in_different_order(void)
+{
+    seen = unit_shared(8 * sizeof *seen);
+    unit_elsewhere(rank_0_makes_tag_7_first);
+    unit_elsewhere(rank_1_makes_tag_8_first);
+    CHECK_EQUAL(seen[0][0], seen[1][0]);
+    CHECK_EQUAL(seen[0][1], seen[1][1]);
+    CHECK(seen[0][0] != seen[0][1]);
+}
+
+static void a_string_tag_is_never_none(void)
+{
+    CHECK(communicators_tag("") != 0);
+    CHECK(communicators_tag("a") != communicators_tag("b"));
+    CHECK(communicators_tag("ab") != communicators_tag("ba"));
+}
+
+static void the_low_side(void)
+{
+    begin("open_mpi", 4, 0);
+    mpi_handle inter = fake_inter(LOW, 2, (int[]){2, 3}, 2);
+    communicators_made(inter, INTERCOMM, made(SPLIT, LOW, 2), true, 5);
+    note(0, 0, inter);
+}
+
+static void the_high_side(void)
+{
+    begin("open_mpi", 4, 3);
+    mpi_handle inter = fake_inter((int[]){2, 3}, 2, LOW, 2);
+    communicators_made(inter, INTERCOMM, made(SPLIT, (int[]){2, 3}, 2), true, 5);
+    note(3, 0, inter);
+}
+
+static void both_sides_of_an_inter_communicator_agree(void)
+{
+    seen = unit_shared(8 * sizeof *seen);
+    unit_elsewhere(the_low_side);
+    unit_elsewhere(the_high_side);
+    CHECK(seen[0][0] != 0);
+    CHECK_EQUAL(seen[0][0], seen[3][0]);
+}
+
+static void a_nonblocking_duplicate_is_like_its_parent_and_is_not_asked(void)
+{
+    begin("open_mpi", 8, 5);
+    mpi_handle parent = made(SPLIT, (int[]){5, 3, 7}, 3);
+    unsigned asked = fake_questions;
+    communicators_duplicated(0x999000, IDUP, parent);
+    communicators_duplicated(0x999040, IDUP, parent);
+    struct communicator *first = communicators_find(0x999000), *second = communicators_find(0x999040);
+    CHECK_EQUAL(fake_questions, asked);
+    CHECK_EQUAL(first->size, 3);
+    CHECK_EQUAL(communicators_world_rank(first, 2), 7);
+    CHECK_EQUAL(first->parent_identity, identity_of(parent));
+    CHECK(first->identity != second->identity);
+    CHECK(first->identity != identity_of(parent));
+}
+
+/* Names, numbers and the ledger */
+
+static void a_name_reaches_the_ledger_before_and_after_the_first_call(void)
+{
+    begin("open_mpi", 4, 0);
+    mpi_handle early = made(DUP, ALL, 4), late = made(DUP, ALL, 4);
+    communicators_named(early, "gradients");
+    CHECK_TEXT(entry_of(early)->name, "gradients");
+    CHECK_TEXT(entry_of(late)->name, "");
+    communicators_named(late, "control");
+    CHECK_TEXT(entry_of(late)->name, "control");
+}
+
+static void a_long_name_is_cut(void)
+{
+    char name[300];
+    memset(name, 'n', sizeof name);
+    name[299] = '\0';
+    begin("open_mpi", 4, 0);
+    communicators_named(mpi_abi.comm_world, name);
+    CHECK_EQUAL(strlen(entry_of(mpi_abi.comm_world)->name), 127);
+}
+
+static void a_number_is_given_at_the_first_call_and_kept(void)
+{
+    begin("open_mpi", 4, 0);
+    mpi_handle unused = made(DUP, ALL, 4), used = made(DUP, ALL, 4);
+    unsigned slot = communicators_slot(communicators_find(used));
+    CHECK_EQUAL(slot, LEDGER_COMMUNICATOR_OTHER + 1);
+    CHECK_EQUAL(communicators_slot(communicators_find(used)), slot);
+    CHECK_EQUAL(communicators_slot(communicators_find(unused)), slot + 1);
+}
+
+static void the_ledger_knows_what_made_it(void)
+{
+    begin("open_mpi", 4, 1);
+    made(SPLIT, LOW, 2);
+    const struct ledger_communicator *entry = entry_of(made(SPLIT, LOW, 2));
+    CHECK_EQUAL(entry->constructor, SPLIT);
+    CHECK_EQUAL(entry->ordinal, 1);
+    CHECK_EQUAL(entry->size, 2);
+    CHECK_EQUAL(entry->comm_rank, 1);
+    CHECK_EQUAL(entry->parent_identity, identity_of(mpi_abi.comm_world));
+    CHECK_EQUAL(entry->flags, 0);
+}
+
+static void beyond_the_registrys_numbers_communicators_share_one_and_are_counted(void)
+{
+    enum { MADE = 4200 };
+    static int members[MADE][2];
+    begin("open_mpi", 4, 0);
+    unsigned shared = 0;
+    for (int i = 0; i < MADE; i++) {
+        members[i][1] = 1;
+        fake_comm_count = 2; /* the fake need not remember all of them */
+        mpi_handle handle = fake_describe(0x200000 + 64 * (mpi_handle)i, members[i], 2, NULL, FAKE_NO_REMOTE);
+        communicators_made(handle, DUP, mpi_abi.comm_world, true, 0);
+        shared += communicators_slot(communicators_find(handle)) == LEDGER_COMMUNICATOR_OTHER;
+    }
+    CHECK_EQUAL(shared, MADE - (COMMUNICATORS_MAX - 2));
+    CHECK_EQUAL(the_ledger.header->folded_communicators, shared);
+}
+
+/* Ends */
+
+static void a_handle_that_is_handed_out_again_is_another_communicator(void)
+{
+    begin("open_mpi", 8, 0);
+    mpi_handle handle = fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
+    communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
+    const struct ledger_communicator *gone = entry_of(handle);
+    uint64_t identity = identity_of(handle);
+    communicators_freed(handle);
+    fake_describe(handle, ALL, 4, NULL, FAKE_NO_REMOTE);
+    communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
+    CHECK_EQUAL(communicators_find(handle)->size, 4);
+    CHECK(identity_of(handle) != identity);
+    CHECK(entry_of(handle) != gone);
+    CHECK_EQUAL(gone->flags, LEDGER_COMMUNICATOR_FREED);
+    CHECK_EQUAL(entry_of(handle)->flags, 0);
+}
+
+/* A place in the index whose handle is gone is taken by another handle on the same way. */
+static void handles_that_come_and_go_leave_the_others_where_they_are(void)
+{
+    begin("open_mpi", 4, 0);
+    static mpi_handle kept[200];
+    for (int i = 0; i < 200; i++)
+        kept[i] = made(DUP, ALL, 4);
+    for (int i = 0; i < 20000; i++) {
+        mpi_handle handle = fake_describe(0x7000000 + 64 * (mpi_handle)(i % 1000), LOW, 2, NULL, FAKE_NO_REMOTE);
+        communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
+        CHECK_EQUAL(communicators_find(handle)->size, 2);
+        communicators_freed(handle);
+    }
+    for (int i = 0; i < 200; i++)
+        CHECK_EQUAL(communicators_find(kept[i])->ordinal, i);
+}
+
+/* MPI_Init after a session: the registry began without a world of its own. */
+static void a_world_that_comes_later_is_known_by_its_name(void)
+{
+    mpi_handle group = 0;
+    fake_mpi_speak("open_mpi");
+    CHECK_EQUAL(ledger_open("ledger", 1 << 20), 0);
+    fake_describe_world(4, 2);
+    fake_Comm_group(mpi_abi.comm_world, &group);
+    CHECK(communicators_begin(group, false));
+    communicators_add_world();
+    CHECK_TEXT(communicators_find(mpi_abi.comm_world)->name, "MPI_COMM_WORLD");
+    CHECK_EQUAL(communicators_find(mpi_abi.comm_world)->comm_rank, 2);
+}
+
+static void a_handle_that_is_handed_out_again_without_a_free_we_saw_is_another_too(void)
+{
+    begin("open_mpi", 8, 0);
+    mpi_handle handle = fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
+    communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
+    fake_describe(handle, ALL, 4, NULL, FAKE_NO_REMOTE);
+    communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
+    CHECK_EQUAL(communicators_find(handle)->size, 4);
+}
+
+static void a_freed_communicator_stays_for_the_receives_that_need_it(void)
+{
+    begin("open_mpi", 8, 0);
+    mpi_handle handle = made(SPLIT, (int[]){0, 5}, 2);
+    struct communicator *communicator = communicators_find(handle);
+    communicators_hold(communicator);
+    communicators_hold(communicator);
+    communicators_freed(handle);
+    CHECK_EQUAL(communicators_world_rank(communicator, 1), 5);
+    communicators_release(communicator);
+    CHECK_EQUAL(communicators_world_rank(communicator, 1), 5);
+    communicators_release(communicator);
+}
+
+static void groups_taken_from_mpi_are_given_back(void)
+{
+    begin("open_mpi", 8, 0);
+    made(SPLIT, (int[]){0, 5}, 2);
+    entry_of(fake_inter(LOW, 2, (int[]){6, 7}, 2));
+    communicators_end();
+    CHECK_EQUAL(fake_groups_open, 0);
+}
+
+static void after_the_end_mpi_is_not_asked_any_more(void)
+{
+    begin("open_mpi", 8, 0);
+    communicators_end();
+    unsigned asked = fake_questions;
+    CHECK(communicators_find(fake_comm(LOW, 2)) == NULL);
+    communicators_made(fake_comm(LOW, 2), DUP, mpi_abi.comm_world, true, 0);
+    CHECK_EQUAL(fake_questions, asked);
+}
+
+static void an_unknown_abi_is_not_asked_anything(void)
+{
+    fake_mpi_speak("unknown");
+    CHECK(!communicators_begin(0, true));
+    CHECK_EQUAL(fake_questions, 0);
+    CHECK(communicators_find(0x1234) == NULL);
+}
+
+/* MPI_Group_from_session_pset had no answer: asking about a group 0 would end the job. */
+static void sessions_without_a_world_group_ask_nothing(void)
+{
+    fake_mpi_speak("mpich");
+    communicators_begin(0, false);
+    CHECK_EQUAL(fake_questions, 0);
+}
+
+/* Memory */
+
+static uint64_t used_bytes(void)
+{
+    return mallinfo2().uordblks;
+}
+
+static void make_and_free(int count, int handles)
+{
+    for (int i = 0; i < count; i++) {
+        mpi_handle handle = 0x500000 + 64 * (mpi_handle)(i % handles);
+        fake_comm_count = 2;
+        fake_describe(handle, LOW, 2, NULL, FAKE_NO_REMOTE);
+        communicators_made(handle, DUP, mpi_abi.comm_world, true, 0);
+        communicators_freed(handle);
+    }
+}
+
+enum { A_MILLION = UNIT_SANITIZED ? 20000 : 1000000 };
+
+static void a_million_communicators_under_one_handle_leave_no_memory_behind(void)
+{
+    begin("open_mpi", 4, 0);
+    make_and_free(1000, 1);
+    uint64_t before = used_bytes();
+    make_and_free(A_MILLION, 1);
+    CHECK(used_bytes() < before + 65536);
+}
+
+static void a_million_communicators_under_many_handles_leave_no_memory_behind(void)
+{
+    begin("open_mpi", 4, 0);
+    make_and_free(1000, 500);
+    uint64_t before = used_bytes();
+    make_and_free(A_MILLION, 500);
+    CHECK(used_bytes() < before + 65536);
+}
+
+static void make_unrelated_and_free(int count)
+{
+    for (int i = 0; i < count; i++) {
+        fake_comm_count = 2;
+        fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
+        communicators_made(0x500000, CREATE_GROUP, mpi_abi.comm_world, true, (uint64_t)i + 1);
+        communicators_freed(0x500000);
+    }
+}
+
+static void a_million_unrelated_communicators_leave_a_bounded_memory(void)
+{
+    begin("open_mpi", 4, 0);
+    make_unrelated_and_free(A_MILLION);
+    CHECK(used_bytes() < 16 << 20);
+}
+
+static void two_duplicates_differ_after_any_number_of_communicators(void)
+{
+    begin("open_mpi", 4, 0);
+    made(DUP, ALL, 4);
+    make_unrelated_and_free(A_MILLION);
+    fake_comm_count = 2;
+    CHECK(identity_of(made(DUP, ALL, 4)) != identity_of(made(DUP, ALL, 4)));
+}
+
+static void many_are_found_while_they_live(void)
+{
+    begin("open_mpi", 4, 0);
+    static mpi_handle handles[3000];
+    for (int i = 0; i < 3000; i++)
+        handles[i] = made(DUP, ALL, 4);
+    for (int i = 0; i < 3000; i++)
+        CHECK_EQUAL(communicators_find(handles[i])->ordinal, i);
+}
+
+/* Threads */
+
+static void *find_the_world(void *wanted)
+{
+    for (int i = 0; i < 100000; i++)
+        CHECK(communicators_find(mpi_abi.comm_world) == wanted);
+    return NULL;
+}
+
+static void the_world_is_found_while_another_thread_makes_and_frees(void)
+{
+    begin("open_mpi", 4, 0);
+    pthread_t reader;
+    pthread_create(&reader, NULL, find_the_world, communicators_find(mpi_abi.comm_world));
+    make_and_free(20000, 500);
+    pthread_join(reader, NULL);
+}
+
+static pthread_barrier_t line;
+static struct communicator *at_stake;
+
+static void *complete_the_receive(void *unused)
+{
+    for (int i = 0; i < 20000; i++) {
+        pthread_barrier_wait(&line);
+        communicators_release(at_stake);
+        pthread_barrier_wait(&line);
+    }
+    return unused;
+}
+
+/* One thread's receive completes while another frees the communicator: it must go once, whoever is last. */
+static void a_communicator_that_is_freed_while_its_last_receive_completes_goes_once(void)
+{
+    begin("open_mpi", 4, 0);
+    pthread_t receiver;
+    pthread_barrier_init(&line, NULL, 2);
+    pthread_create(&receiver, NULL, complete_the_receive, NULL);
+    for (int i = 0; i < 20000; i++) {
+        fake_comm_count = 2;
+        fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
+        communicators_made(0x500000, DUP, mpi_abi.comm_world, true, 0);
+        at_stake = communicators_find(0x500000);
+        communicators_hold(at_stake);
+        pthread_barrier_wait(&line);
+        communicators_freed(0x500000);
+        pthread_barrier_wait(&line);
+    }
+    pthread_join(receiver, NULL);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(the_world_is_there_from_the_start),
+    TEST(the_null_communicator_is_none),
+    TEST(a_narrow_handle_is_found_whatever_stands_above_it),
+    TEST(one_whose_constructor_was_not_seen_is_met_at_first_use),
+    TEST(peers_are_told_by_world_rank),
+    TEST(peers_in_the_world_are_themselves),
+    TEST(peers_across_an_inter_communicator_are_the_remote_ones),
+    TEST(a_process_of_another_world_is_outside),
+    TEST(a_run_of_ranks_is_written_as_one),
+    TEST(a_stride_is_written_with_its_step),
+    TEST(runs_strides_and_single_ranks_mix),
+    TEST(the_order_of_the_members_is_kept),
+    TEST(members_that_do_not_fit_end_in_dots),
+    TEST(the_worlds_members_are_a_run),
+    TEST(ranks_agree_on_identities_whatever_else_they_made_in_whatever_order),
+    TEST(two_duplicates_differ),
+    TEST(whatever_makes_a_communicator_another_changes_its_identity),
+    TEST(children_of_two_parents_differ),
+    TEST(tags_tell_apart_what_ranks_make_in_different_order),
+    TEST(a_string_tag_is_never_none),
+    TEST(both_sides_of_an_inter_communicator_agree),
+    TEST(a_nonblocking_duplicate_is_like_its_parent_and_is_not_asked),
+    TEST(a_name_reaches_the_ledger_before_and_after_the_first_call),
+    TEST(a_long_name_is_cut),
+    TEST(a_number_is_given_at_the_first_call_and_kept),
+    TEST(the_ledger_knows_what_made_it),
+    TEST(beyond_the_registrys_numbers_communicators_share_one_and_are_counted),
+    TEST(a_handle_that_is_handed_out_again_is_another_communicator),
+    TEST(handles_that_come_and_go_leave_the_others_where_they_are),
+    TEST(a_world_that_comes_later_is_known_by_its_name),
+    TEST(a_handle_that_is_handed_out_again_without_a_free_we_saw_is_another_too),
+    TEST(a_freed_communicator_stays_for_the_receives_that_need_it),
+    TEST(groups_taken_from_mpi_are_given_back),
+    TEST(after_the_end_mpi_is_not_asked_any_more),
+    TEST(an_unknown_abi_is_not_asked_anything),
+    TEST(sessions_without_a_world_group_ask_nothing),
+    TEST(a_million_communicators_under_one_handle_leave_no_memory_behind),
+    TEST(a_million_communicators_under_many_handles_leave_no_memory_behind),
+    TEST(a_million_unrelated_communicators_leave_a_bounded_memory),
+    TEST(two_duplicates_differ_after_any_number_of_communicators),
+    TEST(many_are_found_while_they_live),
+    TEST(the_world_is_found_while_another_thread_makes_and_frees),
+    TEST(a_communicator_that_is_freed_while_its_last_receive_completes_goes_once),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

@@ -1,0 +1,67 @@
+#include "ledger/histogram.h"
+
+#include "unit.h"
+
+enum { LAST = HISTOGRAM_BUCKETS - 1 };
+
+static void each_bucket_begins_where_the_one_before_it_ends(void)
+{
+    for (unsigned bucket = 1; bucket <= LAST; bucket++) {
+        CHECK_EQUAL(histogram_bucket(histogram_low_ns(bucket)), bucket);
+        CHECK_EQUAL(histogram_bucket(histogram_low_ns(bucket) - 1), bucket - 1);
+    }
+}
+
+static void what_is_too_short_to_tell_falls_into_the_first_bucket(void)
+{
+    CHECK_EQUAL(histogram_bucket(0), 0);
+    CHECK_EQUAL(histogram_bucket(15), 0);
+    CHECK_EQUAL(histogram_bucket(16), 1);
+}
+
+static void what_takes_longer_than_any_call_falls_into_the_last_bucket(void)
+{
+    CHECK_EQUAL(histogram_low_ns(LAST), 1ull << 40);
+    CHECK_EQUAL(histogram_bucket((1ull << 40) - 1), LAST - 1);
+    CHECK_EQUAL(histogram_bucket(1ull << 40), LAST);
+    CHECK_EQUAL(histogram_bucket(UINT64_MAX), LAST);
+}
+
+static void an_octave_has_eight_equal_buckets(void)
+{
+    for (unsigned octave = HISTOGRAM_FIRST_OCTAVE; octave <= HISTOGRAM_LAST_OCTAVE; octave++)
+        for (unsigned part = 0; part < 8; part++)
+            CHECK_EQUAL(histogram_low_ns(1 + (octave - HISTOGRAM_FIRST_OCTAVE) * 8 + part),
+                        (1ull << octave) + part * ((1ull << octave) / 8));
+}
+
+/* |middle - value| <= value / 16 for the bucket's first and last value holds for all between. */
+static void a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it(void)
+{
+    for (unsigned bucket = 1; bucket < LAST; bucket++) {
+        uint64_t low = histogram_low_ns(bucket), last = histogram_low_ns(bucket + 1) - 1;
+        uint64_t middle = low + (last - low) / 2;
+        CHECK(16 * (middle - low) <= low);
+        CHECK(16 * (last - middle) <= last);
+    }
+}
+
+static void a_longer_call_is_never_in_an_earlier_bucket(void)
+{
+    for (uint64_t ns = 1; ns < 1 << 20; ns++)
+        CHECK(histogram_bucket(ns) >= histogram_bucket(ns - 1));
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(each_bucket_begins_where_the_one_before_it_ends),
+    TEST(what_is_too_short_to_tell_falls_into_the_first_bucket),
+    TEST(what_takes_longer_than_any_call_falls_into_the_last_bucket),
+    TEST(an_octave_has_eight_equal_buckets),
+    TEST(a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it),
+    TEST(a_longer_call_is_never_in_an_earlier_bucket),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

@@ -1,0 +1,373 @@
+#include "ledger/ledger.h"
+
+#include "unit.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+
+enum { CHUNKS_8 = LEDGER_HEADER_BYTES + 8 * LEDGER_CHUNK_BYTES };
+
+static off_t size_of(const char *path)
+{
+    struct stat about;
+    CHECK(stat(path, &about) == 0);
+    return about.st_size;
+}
+
+static bool exists(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL);
+    CHECK(fputs(text, file) >= 0);
+    fclose(file);
+}
+
+static uint32_t chunks_until_full(void)
+{
+    uint32_t count = 0;
+    while (ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), 0))
+        count++;
+    return count;
+}
+
+static void a_new_ledger_describes_itself(void)
+{
+    CHECK_EQUAL(ledger_open("ledger", 1 << 20), 0);
+    struct ledger_header header;
+    int file = open("ledger", O_RDONLY);
+    CHECK_EQUAL(read(file, &header, sizeof header), sizeof header);
+    CHECK(memcmp(header.magic, LEDGER_MAGIC, 16) == 0);
+    CHECK_EQUAL(header.version, LEDGER_VERSION);
+    CHECK_EQUAL(header.header_bytes, 4096);
+    CHECK_EQUAL(header.chunk_bytes, 65536);
+    CHECK_EQUAL(header.chunk_header_bytes, 64);
+    CHECK_EQUAL(header.cell_bytes, sizeof(struct ledger_cell));
+    CHECK_EQUAL(header.histogram_buckets, HISTOGRAM_BUCKETS);
+    CHECK_EQUAL(header.chunk_count, 0);
+    CHECK_EQUAL(header.ended, LEDGER_RUNNING);
+    CHECK_EQUAL(header.world_rank, -1);
+    CHECK_EQUAL(header.pid, getpid());
+}
+
+static void a_file_that_exists_is_refused_and_left_alone(void)
+{
+    char text[16] = "";
+    write_file("ledger", "precious");
+    CHECK_EQUAL(ledger_open("ledger", 1 << 20), EEXIST);
+    CHECK(the_ledger.header == NULL);
+    FILE *file = fopen("ledger", "r");
+    CHECK_TEXT(fgets(text, sizeof text, file), "precious");
+}
+
+static void a_folder_that_does_not_exist_is_said_by_errno(void)
+{
+    CHECK_EQUAL(ledger_open("no/where/ledger", 1 << 20), ENOENT);
+    CHECK(the_ledger.header == NULL);
+}
+
+static void the_file_grows_to_its_limit_and_not_beyond(void)
+{
+    ledger_open("ledger", LEDGER_HEADER_BYTES + 40 * LEDGER_CHUNK_BYTES);
+    off_t at_first = size_of("ledger");
+    CHECK(at_first < 10 * LEDGER_CHUNK_BYTES);
+    CHECK_EQUAL(chunks_until_full(), 40);
+    CHECK_EQUAL(size_of("ledger"), LEDGER_HEADER_BYTES + 40 * LEDGER_CHUNK_BYTES);
+    CHECK_EQUAL(the_ledger.header->chunk_count, 40);
+}
+
+static void a_limit_that_is_too_small_still_gives_eight_chunks(void)
+{
+    ledger_open("ledger", 1);
+    CHECK_EQUAL(chunks_until_full(), 8);
+    CHECK_EQUAL(size_of("ledger"), CHUNKS_8);
+}
+
+static void what_is_written_is_in_the_file(void)
+{
+    ledger_open("ledger", 1 << 20);
+    struct ledger_thread entry = {.thread = 7, .tid = 4711};
+    CHECK(ledger_append(LEDGER_THREADS, &entry, sizeof entry) != NULL);
+    int file = open("ledger", O_RDONLY);
+    struct ledger_thread found = {0};
+    CHECK_EQUAL(pread(file, &found, sizeof found, LEDGER_HEADER_BYTES + LEDGER_CHUNK_HEADER_BYTES), sizeof found);
+    CHECK_EQUAL(found.tid, 4711);
+}
+
+static void entries_of_a_kind_fill_a_chunk_before_they_take_another(void)
+{
+    ledger_open("ledger", 1 << 20);
+    uint32_t capacity = ledger_chunk_capacity(sizeof(struct ledger_call));
+    struct ledger_call call = {.name = "MPI_Send"};
+    struct ledger_thread thread = {.tid = 1};
+    ledger_append(LEDGER_CALLS, &call, sizeof call);
+    ledger_append(LEDGER_THREADS, &thread, sizeof thread);
+    for (call.call = 1; call.call < capacity; call.call++)
+        ledger_append(LEDGER_CALLS, &call, sizeof call);
+    CHECK_EQUAL(the_ledger.header->chunk_count, 2);
+    ledger_append(LEDGER_CALLS, &call, sizeof call);
+    CHECK_EQUAL(the_ledger.header->chunk_count, 3);
+    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used, capacity);
+    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 2)->used, 1);
+}
+
+static void a_full_ledger_takes_no_entry(void)
+{
+    ledger_open("ledger", 1);
+    chunks_until_full();
+    struct ledger_thread entry = {.tid = 1};
+    CHECK(ledger_append(LEDGER_THREADS, &entry, sizeof entry) == NULL);
+    ledger_fact("key", "value");
+    CHECK_EQUAL(the_ledger.header->chunk_count, 8);
+}
+
+static const struct ledger_fact *first_fact(void)
+{
+    return ledger_entry(ledger_chunk_at(the_ledger.header, 0), 0);
+}
+
+static void a_fact_is_key_and_value(void)
+{
+    ledger_open("ledger", 1 << 20);
+    ledger_fact("host", "node-17");
+    CHECK_EQUAL(first_fact()->key_bytes, 4);
+    CHECK_EQUAL(first_fact()->value_bytes, 7);
+    CHECK(memcmp(first_fact() + 1, "hostnode-17", 11) == 0);
+    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used, 24);
+}
+
+static void a_value_longer_than_a_chunk_is_cut(void)
+{
+    static char value[3 * LEDGER_CHUNK_BYTES];
+    memset(value, 'v', sizeof value - 1);
+    ledger_open("ledger", 1 << 20);
+    ledger_fact("environment", value);
+    ledger_fact("host", "node-17");
+    CHECK(first_fact()->value_bytes < LEDGER_CHUNK_BYTES);
+    CHECK(first_fact()->value_bytes > LEDGER_CHUNK_BYTES / 2);
+    CHECK(ledger_chunk_at(the_ledger.header, 0)->used <= LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES);
+}
+
+/* Threads */
+
+enum { THREADS = 4 };
+
+static void together(void *(*work)(void *))
+{
+    pthread_t threads[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, work, (void *)i) == 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void *fill_chunks(void *number)
+{
+    struct ledger_chunk *chunk;
+    while ((chunk = ledger_chunk(LEDGER_PEERS, 1, (uint32_t)(uintptr_t)number)))
+        memset(ledger_entry(chunk, 0), 'a' + (int)(uintptr_t)number, ledger_chunk_capacity(1));
+    return NULL;
+}
+
+static void check_filled_by_its_thread(struct ledger_chunk *chunk)
+{
+    const char *bytes = ledger_entry(chunk, 0);
+    CHECK_EQUAL(bytes[0], 'a' + (int)chunk->thread);
+    CHECK(memcmp(bytes, bytes + 1, ledger_chunk_capacity(1) - 1) == 0);
+}
+
+static void the_chunks_of_two_threads_do_not_overlap(void)
+{
+    ledger_open("ledger", LEDGER_HEADER_BYTES + 200 * LEDGER_CHUNK_BYTES);
+    together(fill_chunks);
+    CHECK_EQUAL(the_ledger.header->chunk_count, 200);
+    for (uint32_t i = 0; i < 200; i++)
+        check_filled_by_its_thread(ledger_chunk_at(the_ledger.header, i));
+}
+
+enum { APPENDED = 2500 };
+
+static void *append_entries(void *number)
+{
+    for (uint32_t i = 0; i < APPENDED; i++) {
+        struct ledger_thread entry = {.thread = (uint32_t)(uintptr_t)number * APPENDED + i};
+        ledger_append(LEDGER_THREADS, &entry, sizeof entry);
+        ledger_count(&the_ledger.header->dropped_calls);
+    }
+    return NULL;
+}
+
+static void entries_that_threads_append_are_all_there_once(void)
+{
+    static bool seen[THREADS * APPENDED];
+    uint32_t found = 0;
+    ledger_open("ledger", 4 << 20);
+    together(append_entries);
+    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++)
+        for (uint32_t k = 0; k < ledger_chunk_at(the_ledger.header, i)->used; k++, found++) {
+            struct ledger_thread *entry = ledger_entry(ledger_chunk_at(the_ledger.header, i), k);
+            CHECK(!seen[entry->thread]);
+            seen[entry->thread] = true;
+        }
+    CHECK_EQUAL(found, THREADS * APPENDED);
+    CHECK_EQUAL(the_ledger.header->dropped_calls, THREADS * APPENDED);
+}
+
+/* Ends */
+
+static void the_ledger_can_be_removed(void)
+{
+    ledger_open("ledger", 1 << 20);
+    ledger_remove();
+    CHECK(!exists("ledger"));
+}
+
+static void a_file_that_took_the_ledgers_place_is_not_removed(void)
+{
+    ledger_open("ledger", 1 << 20);
+    rename("ledger", "moved-aside");
+    write_file("ledger", "a newer run's");
+    ledger_remove();
+    CHECK(exists("ledger"));
+    CHECK(exists("moved-aside"));
+}
+
+static void a_file_that_took_the_ledgers_place_does_not_grow(void)
+{
+    ledger_open("ledger", 4 << 20);
+    rename("ledger", "moved-aside");
+    write_file("ledger", "a newer run's");
+    CHECK(chunks_until_full() < 10);
+    CHECK_EQUAL(size_of("ledger"), 13);
+}
+
+static void the_memory_of_a_removed_ledger_can_still_be_written(void)
+{
+    ledger_open("ledger", 1 << 20);
+    struct ledger_thread entry = {.thread = 1};
+    struct ledger_thread *place = ledger_append(LEDGER_THREADS, &entry, sizeof entry);
+    ledger_remove();
+    place->tid = 5;
+    CHECK_EQUAL(place->tid, 5);
+}
+
+static int lowest_free_descriptor(void)
+{
+    int file = open("/dev/null", O_RDONLY);
+    CHECK(file >= 0);
+    close(file);
+    return file;
+}
+
+static void the_job_does_not_see_a_file_descriptor(void)
+{
+    int before = lowest_free_descriptor();
+    ledger_open("ledger", 4 << 20);
+    CHECK_EQUAL(lowest_free_descriptor(), before);
+    chunks_until_full();
+    CHECK_EQUAL(lowest_free_descriptor(), before);
+}
+
+static void a_path_that_does_not_fit_is_said(void)
+{
+    static char path[2 * PATH_MAX];
+    memset(path, 'x', sizeof path - 1);
+    CHECK_EQUAL(ledger_open(path, 1 << 20), ENAMETOOLONG);
+}
+
+/* Full disks. A file system of our own, in a mount namespace that ends with this process. */
+
+static void mount_disk(const char *path, const char *size)
+{
+    char options[64];
+    snprintf(options, sizeof options, "size=%s", size);
+    mkdir(path, 0700);
+    bool alone = unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("tmpfs", path, "tmpfs", 0, options) != 0)
+        unit_skip("cannot mount a small tmpfs here: needs root or user namespaces");
+}
+
+static void touch_every_byte(uint32_t chunks)
+{
+    for (uint32_t i = 0; i < chunks; i++)
+        memset(ledger_entry(ledger_chunk_at(the_ledger.header, i), 0), 1, LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES);
+}
+
+static void a_disk_that_fills_ends_the_growth_without_a_signal(void)
+{
+    mount_disk("disk", "1m");
+    CHECK_EQUAL(ledger_open("disk/ledger", 64 << 20), 0);
+    uint32_t chunks = chunks_until_full();
+    CHECK(chunks >= 8);
+    CHECK(chunks <= 15);
+    touch_every_byte(chunks);
+}
+
+static void a_disk_that_is_full_at_the_start_is_said_and_left_clean(void)
+{
+    mount_disk("disk", "64k");
+    CHECK_EQUAL(ledger_open("disk/ledger", 64 << 20), ENOSPC);
+    CHECK(!exists("disk/ledger"));
+    CHECK(the_ledger.header == NULL);
+}
+
+/* `ulimit -f`: beyond it the kernel raises SIGXFSZ, whose default action ends the job. */
+static void limit_file_size(rlim_t bytes)
+{
+    struct rlimit limit = {bytes, bytes};
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+}
+
+static void a_limit_on_file_sizes_ends_the_growth_without_a_signal(void)
+{
+    limit_file_size(1 << 20);
+    CHECK_EQUAL(ledger_open("ledger", 64 << 20), 0);
+    uint32_t chunks = chunks_until_full();
+    CHECK(chunks >= 8);
+    CHECK(chunks <= 15);
+}
+
+static void a_limit_below_the_smallest_ledger_is_said_without_a_signal(void)
+{
+    limit_file_size(4096);
+    CHECK_EQUAL(ledger_open("ledger", 64 << 20), EFBIG);
+    CHECK(!exists("ledger"));
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_new_ledger_describes_itself),
+    TEST(a_file_that_exists_is_refused_and_left_alone),
+    TEST(a_folder_that_does_not_exist_is_said_by_errno),
+    TEST(the_file_grows_to_its_limit_and_not_beyond),
+    TEST(a_limit_that_is_too_small_still_gives_eight_chunks),
+    TEST(what_is_written_is_in_the_file),
+    TEST(entries_of_a_kind_fill_a_chunk_before_they_take_another),
+    TEST(a_full_ledger_takes_no_entry),
+    TEST(a_fact_is_key_and_value),
+    TEST(a_value_longer_than_a_chunk_is_cut),
+    TEST(the_chunks_of_two_threads_do_not_overlap),
+    TEST(entries_that_threads_append_are_all_there_once),
+    TEST(the_ledger_can_be_removed),
+    TEST(a_file_that_took_the_ledgers_place_is_not_removed),
+    TEST(a_file_that_took_the_ledgers_place_does_not_grow),
+    TEST(the_memory_of_a_removed_ledger_can_still_be_written),
+    TEST(the_job_does_not_see_a_file_descriptor),
+    TEST(a_path_that_does_not_fit_is_said),
+    TEST(a_disk_that_fills_ends_the_growth_without_a_signal),
+    TEST(a_disk_that_is_full_at_the_start_is_said_and_left_clean),
+    TEST(a_limit_on_file_sizes_ends_the_growth_without_a_signal),
+    TEST(a_limit_below_the_smallest_ledger_is_said_without_a_signal),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

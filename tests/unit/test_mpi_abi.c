@@ -1,0 +1,225 @@
+#include "mpi/mpi_abi.h"
+
+#include "fake_mpi.h"
+#include "unit.h"
+
+/* Which ABI it is. The constants are compared with each installed mpi.h in tests/abi. */
+
+static void each_abi_is_known_by_what_its_library_defines(void)
+{
+    fake_mpi_speak("open_mpi");
+    CHECK_EQUAL(mpi_abi.kind, MPI_ABI_OPEN_MPI);
+    CHECK(mpi_abi.known);
+    fake_mpi_speak("mpich");
+    CHECK_EQUAL(mpi_abi.kind, MPI_ABI_MPICH);
+    CHECK(mpi_abi.known);
+}
+
+/* Open MPI 6's libmpi_abi brings ompi_mpi_comm_world along. */
+static void the_standard_abi_is_not_taken_for_the_library_below_it(void)
+{
+    fake_mpi_speak("standard");
+    CHECK_EQUAL(mpi_abi.kind, MPI_ABI_STANDARD);
+    CHECK_EQUAL(mpi_abi.comm_world, 0x101);
+}
+
+static void a_library_of_another_abi_is_unknown(void)
+{
+    fake_mpi_speak("unknown");
+    CHECK_EQUAL(mpi_abi.kind, MPI_ABI_UNKNOWN);
+    CHECK(!mpi_abi.known);
+}
+
+static void a_function_that_the_library_lacks_is_not_asked(void)
+{
+    char path[4096];
+    snprintf(path, sizeof path, UNIT_BUILD "/stub_mpich.so");
+    mpi_abi_detect(dlopen(path, RTLD_NOW), path);
+    CHECK(mpi_query.Get_elements_x == NULL);
+    CHECK(mpi_query.Comm_get_parent == NULL);
+}
+
+static void open_mpis_handles_are_the_addresses_of_its_objects(void)
+{
+    char path[4096];
+    snprintf(path, sizeof path, UNIT_BUILD "/stub_open_mpi.so");
+    void *stub = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    mpi_abi_detect(stub, path);
+    CHECK_EQUAL(mpi_abi.comm_world, (mpi_handle)dlsym(stub, "ompi_mpi_comm_world"));
+    CHECK_EQUAL(mpi_abi.request_null, (mpi_handle)dlsym(stub, "ompi_request_null"));
+}
+
+/* Handles in memory */
+
+static void narrow_handles_lie_four_bytes_apart(void)
+{
+    uint32_t handles[8] = {0x2c000001, 0xac000002, 0x2c000003};
+    fake_mpi_speak("mpich");
+    CHECK_EQUAL(mpi_handle_load(handles, 0), 0x2c000001);
+    CHECK_EQUAL(mpi_handle_load(handles, 1), 0xac000002);
+    mpi_handle_store(&handles[1], (mpi_handle)0xdeadbeef00000000 | 0x2c000007);
+    CHECK_EQUAL(handles[0], 0x2c000001);
+    CHECK_EQUAL(handles[1], 0x2c000007);
+    CHECK_EQUAL(handles[2], 0x2c000003);
+}
+
+static void wide_handles_lie_eight_bytes_apart(void)
+{
+    uint64_t handles[4] = {0x7f0011111111, 0x7f0022222222, 0x7f0033333333};
+    fake_mpi_speak("open_mpi");
+    CHECK_EQUAL(mpi_handle_load(handles, 1), 0x7f0022222222);
+    mpi_handle_store(&handles[1], 0x7f0044444444);
+    CHECK_EQUAL(handles[0], 0x7f0011111111);
+    CHECK_EQUAL(handles[1], 0x7f0044444444);
+    CHECK_EQUAL(handles[2], 0x7f0033333333);
+}
+
+static void what_stands_above_a_narrow_handle_in_a_register_does_not_matter(void)
+{
+    fake_mpi_speak("mpich");
+    CHECK_EQUAL(mpi_handle_bits((mpi_handle)0xdeadbeef00000000 | 0x44000000), 0x44000000);
+    fake_mpi_speak("open_mpi");
+    CHECK_EQUAL(mpi_handle_bits(0x7f0044444444), 0x7f0044444444);
+}
+
+/* Statuses */
+
+struct open_mpi_status {
+    int source, tag, error, cancelled;
+    size_t bytes;
+};
+
+struct mpich_status {
+    int count_lo, count_hi_and_cancelled, source, tag, error;
+};
+
+static void open_mpis_status_tells_bytes_and_source(void)
+{
+    struct open_mpi_status status = {.source = 3, .tag = 99, .error = 7, .bytes = 4096};
+    fake_mpi_speak("open_mpi");
+    struct mpi_arrival arrival = mpi_arrival_read(&status);
+    CHECK_EQUAL(arrival.bytes, 4096);
+    CHECK_EQUAL(arrival.source, 3);
+    CHECK(!arrival.cancelled);
+}
+
+static void open_mpis_status_tells_more_bytes_than_an_int_holds(void)
+{
+    struct open_mpi_status status = {.bytes = 1ull << 40};
+    fake_mpi_speak("open_mpi");
+    CHECK_EQUAL(mpi_arrival_read(&status).bytes, 1ull << 40);
+}
+
+static void open_mpis_cancelled_receive_brought_nothing(void)
+{
+    struct open_mpi_status status = {.source = 3, .cancelled = 1, .bytes = 4096};
+    fake_mpi_speak("open_mpi");
+    CHECK(mpi_arrival_read(&status).cancelled);
+    CHECK_EQUAL(mpi_arrival_read(&status).bytes, 0);
+}
+
+static void mpichs_status_tells_bytes_and_source(void)
+{
+    struct mpich_status status = {.count_lo = 4096, .source = 3, .tag = 99, .error = 7};
+    fake_mpi_speak("mpich");
+    struct mpi_arrival arrival = mpi_arrival_read(&status);
+    CHECK_EQUAL(arrival.bytes, 4096);
+    CHECK_EQUAL(arrival.source, 3);
+    CHECK(!arrival.cancelled);
+}
+
+static void mpichs_status_tells_more_bytes_than_an_int_holds(void)
+{
+    struct mpich_status status = {.count_lo = (int)0x80000005, .count_hi_and_cancelled = 3 << 1};
+    fake_mpi_speak("mpich");
+    CHECK_EQUAL(mpi_arrival_read(&status).bytes, (3ull << 32) + 0x80000005);
+}
+
+static void mpichs_cancelled_receive_brought_nothing(void)
+{
+    struct mpich_status status = {.count_lo = 4096, .count_hi_and_cancelled = 1};
+    fake_mpi_speak("mpich");
+    CHECK(mpi_arrival_read(&status).cancelled);
+    CHECK_EQUAL(mpi_arrival_read(&status).bytes, 0);
+}
+
+/* Where the standard ABI keeps the count is the library's business: it is asked. */
+
+static int answer_elements(const void *status, mpi_handle type, mpi_count *elements)
+{
+    CHECK_EQUAL(type, 0x247); /* MPI_BYTE */
+    *elements = ((const int *)status)[5];
+    return MPI_SUCCESS;
+}
+
+static int answer_cancelled(const void *status, int *cancelled)
+{
+    *cancelled = ((const int *)status)[6];
+    return MPI_SUCCESS;
+}
+
+static void a_standard_status_is_asked_for_its_bytes(void)
+{
+    int status[8] = {3, 99, 0, 0, 0, 4096, 0, 0};
+    fake_mpi_speak("standard");
+    mpi_query.Get_elements_x = answer_elements;
+    mpi_query.Test_cancelled = answer_cancelled;
+    CHECK_EQUAL(mpi_arrival_read(status).bytes, 4096);
+    CHECK_EQUAL(mpi_arrival_read(status).source, 3);
+    CHECK(!mpi_arrival_read(status).cancelled);
+}
+
+static void a_standard_status_of_a_cancelled_receive_brought_nothing(void)
+{
+    int status[8] = {3, 99, 0, 0, 0, 4096, 1, 0};
+    fake_mpi_speak("standard");
+    mpi_query.Get_elements_x = answer_elements;
+    mpi_query.Test_cancelled = answer_cancelled;
+    CHECK(mpi_arrival_read(status).cancelled);
+    CHECK_EQUAL(mpi_arrival_read(status).bytes, 0);
+}
+
+static void a_status_of_half_an_element_has_no_negative_size(void)
+{
+    int status[8] = {3, 99, 0, 0, 0, MPI_UNDEFINED, 0, 0};
+    fake_mpi_speak("standard");
+    mpi_query.Get_elements_x = answer_elements;
+    CHECK_EQUAL(mpi_arrival_read(status).bytes, 0);
+}
+
+static void statuses_of_an_array_lie_as_far_apart_as_the_abi_has_them(void)
+{
+    char statuses[256];
+    fake_mpi_speak("open_mpi");
+    CHECK_EQUAL((char *)mpi_status_at(statuses, 2) - statuses, 48);
+    fake_mpi_speak("mpich");
+    CHECK_EQUAL((char *)mpi_status_at(statuses, 2) - statuses, 40);
+    fake_mpi_speak("standard");
+    CHECK_EQUAL((char *)mpi_status_at(statuses, 2) - statuses, 64);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(each_abi_is_known_by_what_its_library_defines),
+    TEST(the_standard_abi_is_not_taken_for_the_library_below_it),
+    TEST(a_library_of_another_abi_is_unknown),
+    TEST(a_function_that_the_library_lacks_is_not_asked),
+    TEST(open_mpis_handles_are_the_addresses_of_its_objects),
+    TEST(narrow_handles_lie_four_bytes_apart),
+    TEST(wide_handles_lie_eight_bytes_apart),
+    TEST(what_stands_above_a_narrow_handle_in_a_register_does_not_matter),
+    TEST(open_mpis_status_tells_bytes_and_source),
+    TEST(open_mpis_status_tells_more_bytes_than_an_int_holds),
+    TEST(open_mpis_cancelled_receive_brought_nothing),
+    TEST(mpichs_status_tells_bytes_and_source),
+    TEST(mpichs_status_tells_more_bytes_than_an_int_holds),
+    TEST(mpichs_cancelled_receive_brought_nothing),
+    TEST(a_standard_status_is_asked_for_its_bytes),
+    TEST(a_standard_status_of_a_cancelled_receive_brought_nothing),
+    TEST(a_status_of_half_an_element_has_no_negative_size),
+    TEST(statuses_of_an_array_lie_as_far_apart_as_the_abi_has_them),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

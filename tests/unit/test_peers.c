@@ -1,0 +1,107 @@
+#include "ledger/peers.h"
+
+#include "unit.h"
+
+static struct peers peers;
+
+static void begin(size_t limit_bytes)
+{
+    CHECK_EQUAL(ledger_open("ledger", limit_bytes), 0);
+    CHECK(peers_create(&peers, 3));
+}
+
+static void send_to(int32_t peer, uint64_t bytes)
+{
+    peer_add(peers_find(&peers, peer_key(peer, 1, LEDGER_SENT)), bytes, 2 * bytes);
+}
+
+static struct ledger_peer row(int32_t peer, unsigned call, enum ledger_direction direction)
+{
+    return *peers_find(&peers, peer_key(peer, call, direction));
+}
+
+static void messages_to_a_peer_add_up(void)
+{
+    begin(1 << 20);
+    send_to(5, 100);
+    send_to(5, 11);
+    CHECK_EQUAL(row(5, 1, LEDGER_SENT).count, 2);
+    CHECK_EQUAL(row(5, 1, LEDGER_SENT).bytes, 111);
+    CHECK_EQUAL(row(5, 1, LEDGER_SENT).time_ns, 222);
+    CHECK_EQUAL(peers.count, 1);
+}
+
+static void peers_calls_and_directions_are_counted_apart(void)
+{
+    begin(1 << 20);
+    peer_add(peers_find(&peers, peer_key(0, 1, LEDGER_SENT)), 1, 0);
+    peer_add(peers_find(&peers, peer_key(0, 1, LEDGER_RECEIVED)), 2, 0);
+    peer_add(peers_find(&peers, peer_key(0, 2, LEDGER_SENT)), 4, 0);
+    peer_add(peers_find(&peers, peer_key(1, 1, LEDGER_SENT)), 8, 0);
+    CHECK_EQUAL(peers.count, 4);
+    CHECK_EQUAL(row(0, 1, LEDGER_SENT).bytes, 1);
+    CHECK_EQUAL(row(0, 1, LEDGER_RECEIVED).bytes, 2);
+    CHECK_EQUAL(row(0, 2, LEDGER_SENT).bytes, 4);
+    CHECK_EQUAL(row(1, 1, LEDGER_SENT).bytes, 8);
+}
+
+static void a_process_of_another_world_has_a_row_that_says_so(void)
+{
+    begin(1 << 20);
+    send_to(LEDGER_PEER_OUTSIDE, 9);
+    CHECK_EQUAL(row(-1, 1, LEDGER_SENT).peer, LEDGER_PEER_OUTSIDE);
+    CHECK_EQUAL(row(-1, 1, LEDGER_SENT).call, 1);
+    CHECK_EQUAL(row(-1, 1, LEDGER_SENT).direction, LEDGER_SENT);
+    CHECK_EQUAL(row(-1, 1, LEDGER_SENT).bytes, 9);
+}
+
+static void ten_thousand_peers_keep_their_sums(void)
+{
+    begin(4 << 20);
+    for (int32_t peer = 0; peer < 10000; peer++)
+        send_to(peer, (uint64_t)peer);
+    for (int32_t peer = 0; peer < 10000; peer++)
+        send_to(peer, 1);
+    CHECK_EQUAL(peers.count, 10000);
+    for (int32_t peer = 0; peer < 10000; peer++) {
+        CHECK_EQUAL(row(peer, 1, LEDGER_SENT).count, 2);
+        CHECK_EQUAL(row(peer, 1, LEDGER_SENT).bytes, peer + 1);
+    }
+}
+
+static void rows_lie_in_chunks_that_name_their_thread(void)
+{
+    begin(1 << 20);
+    send_to(5, 100);
+    struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, 0);
+    CHECK_EQUAL(chunk->kind, LEDGER_PEERS);
+    CHECK_EQUAL(chunk->thread, 3);
+    CHECK_EQUAL(chunk->used, 1);
+    CHECK_EQUAL(((struct ledger_peer *)ledger_entry(chunk, 0))->peer, 5);
+}
+
+static void a_full_ledger_has_no_row_for_a_new_peer_and_keeps_the_old(void)
+{
+    uint32_t rows = 8 * ledger_chunk_capacity(sizeof(struct ledger_peer));
+    begin(1);
+    for (uint32_t peer = 0; peer < rows; peer++)
+        send_to((int32_t)peer, 1);
+    CHECK(peers_find(&peers, peer_key((int32_t)rows, 1, LEDGER_SENT)) == NULL);
+    send_to(0, 7);
+    CHECK_EQUAL(row(0, 1, LEDGER_SENT).bytes, 8);
+    CHECK_EQUAL(row((int32_t)rows - 1, 1, LEDGER_SENT).bytes, 1);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(messages_to_a_peer_add_up),
+    TEST(peers_calls_and_directions_are_counted_apart),
+    TEST(a_process_of_another_world_has_a_row_that_says_so),
+    TEST(ten_thousand_peers_keep_their_sums),
+    TEST(rows_lie_in_chunks_that_name_their_thread),
+    TEST(a_full_ledger_has_no_row_for_a_new_peer_and_keeps_the_old),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

@@ -1,0 +1,300 @@
+#include "output/provenance.h"
+
+#include "ledger/ledger.h"
+#include "settings.h"
+#include "unit.h"
+
+#include <stdarg.h>
+#include <sys/prctl.h>
+
+extern char **environ;
+
+/* Names come from a process's arguments, so a test starts this program again, under the arguments that matter, and the
+ * program then prints what it calls itself (see main). */
+static const char *says(const char *question, char *const arguments[])
+{
+    static char answer[512];
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        setenv("UNIT_QUESTION", question, 1);
+        execv("/proc/self/exe", arguments);
+        _exit(EXIT_FAILURE);
+    }
+    close(ends[1]);
+    ssize_t got = read(ends[0], answer, sizeof answer - 1);
+    answer[got > 0 ? got : 0] = '\0';
+    close(ends[0]);
+    CHECK(waitpid(child, NULL, 0) == child);
+    return answer;
+}
+
+#define PROGRAM(...) says("program", (char *[]){__VA_ARGS__, NULL})
+
+static void a_program_is_called_by_its_file(void)
+{
+    CHECK_TEXT(PROGRAM("./solver"), "solver");
+    CHECK_TEXT(PROGRAM("/opt/apps/bin/lmp_mpi", "-in", "in.lj"), "lmp_mpi");
+    CHECK_TEXT(PROGRAM("solver.exe"), "solver.exe");
+}
+
+static void a_script_is_called_by_its_name_without_ending(void)
+{
+    CHECK_TEXT(PROGRAM("python3", "-u", "train.py"), "train");
+    CHECK_TEXT(PROGRAM("/usr/bin/python3.11", "examples/train.py", "--epochs", "3"), "train");
+    CHECK_TEXT(PROGRAM("python", "train"), "train");
+    CHECK_TEXT(PROGRAM("julia", "--project=.", "heat.jl"), "heat");
+}
+
+static void a_module_is_called_by_its_full_name(void)
+{
+    CHECK_TEXT(PROGRAM("python", "-m", "pkg.mod"), "pkg.mod");
+    CHECK_TEXT(PROGRAM("python3", "-u", "-m", "trainer", "--lr", "0.1"), "trainer");
+}
+
+static void the_value_of_an_interpreters_option_is_no_script(void)
+{
+    CHECK_TEXT(PROGRAM("python3", "-X", "dev", "train.py"), "train");
+    CHECK_TEXT(PROGRAM("python3", "-W", "ignore", "train.py"), "train");
+}
+
+static void an_interpreter_without_a_script_is_called_by_itself(void)
+{
+    CHECK_TEXT(PROGRAM("python3", "-c", "import this"), "python3");
+    CHECK_TEXT(PROGRAM("python3"), "python3");
+}
+
+static void a_program_name_is_safe_in_a_file_name(void)
+{
+    CHECK_TEXT(PROGRAM("my solver;rm -rf *"), "my-solver-rm--rf--");
+    CHECK_TEXT(PROGRAM("/bin/"), "program");
+    CHECK_TEXT(PROGRAM(""), "program");
+}
+
+/* Job ids */
+
+static const char *const LAUNCHER_VARIABLES[] = {"SLURM_JOB_ID",   "PBS_JOBID",     "LSB_JOBID", "COBALT_JOBID", "JOB_ID",
+                                                 "PMIX_NAMESPACE", "SLURM_STEP_ID", "PALS_APID", "ALPS_APP_ID",  "PMI_JOBID"};
+
+static void launched_by_nobody(void)
+{
+    for (size_t i = 0; i < sizeof LAUNCHER_VARIABLES / sizeof *LAUNCHER_VARIABLES; i++)
+        unsetenv(LAUNCHER_VARIABLES[i]);
+}
+
+static void a_job_id_is_the_schedulers_and_the_launchers(void)
+{
+    launched_by_nobody();
+    setenv("SLURM_JOB_ID", "4711", 1);
+    setenv("SLURM_STEP_ID", "3", 1);
+    CHECK_TEXT(provenance_job_id(), "4711-3");
+}
+
+static void a_job_id_is_the_same_each_time_it_is_asked_for(void)
+{
+    launched_by_nobody();
+    setenv("SLURM_JOB_ID", "4711", 1);
+    const char *first = provenance_job_id();
+    setenv("SLURM_JOB_ID", "4712", 1);
+    CHECK_TEXT(provenance_job_id(), first);
+}
+
+static void a_job_id_is_safe_in_a_file_name(void)
+{
+    launched_by_nobody();
+    setenv("PMIX_NAMESPACE", "node/17:prte@1 $(x)", 1);
+    CHECK_TEXT(provenance_job_id(), "node-17-prte-1---x-");
+}
+
+static void a_long_job_id_is_cut(void)
+{
+    char namespace[1000];
+    memset(namespace, 'n', sizeof namespace);
+    namespace[999] = '\0';
+    launched_by_nobody();
+    setenv("PMIX_NAMESPACE", namespace, 1);
+    CHECK(strlen(provenance_job_id()) > 100);
+    CHECK(strlen(provenance_job_id()) < 256);
+}
+
+static void a_process_that_nobody_launched_has_its_date_and_number(void)
+{
+    char number[32];
+    int year, month, day;
+    launched_by_nobody();
+    const char *id = provenance_job_id();
+    snprintf(number, sizeof number, "-%d", (int)getpid());
+    CHECK(sscanf(id, "%4d%2d%2d-", &year, &month, &day) == 3);
+    CHECK(year >= 2024);
+    CHECK_TEXT(id + strlen(id) - strlen(number), number);
+}
+
+/* Hydra's proxies name the launch on their command line; ranks may have a shell or two between. */
+static void ranks_under_one_hydra_have_one_id(void)
+{
+    launched_by_nobody();
+    char *const proxy[] = {"hydra_pmi_proxy", "--control-port", "node17:40001", "--pgid", "0", NULL};
+    char *const spawned[] = {"hydra_pmi_proxy", "--control-port", "node17:40001", "--pgid", "2", NULL};
+    CHECK_TEXT(says("job id of a grandchild", proxy), "node17-40001");
+    CHECK_TEXT(says("job id of a grandchild", spawned), "node17-40001-2");
+}
+
+/* Facts */
+
+static void fact(const char *wanted, char *value, size_t bytes)
+{
+    value[0] = '\0';
+    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
+        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
+        for (uint32_t at = 0; chunk->kind == LEDGER_FACTS && at < chunk->used;) {
+            const struct ledger_fact *fact = ledger_entry(chunk, at);
+            const char *key = (const char *)(fact + 1);
+            if (strlen(wanted) == fact->key_bytes && memcmp(key, wanted, fact->key_bytes) == 0)
+                snprintf(value, bytes, "%.*s", (int)fact->value_bytes, key + fact->key_bytes);
+            at += (uint32_t)((sizeof *fact + fact->key_bytes + fact->value_bytes + 7) & ~7u);
+        }
+    }
+}
+
+static const char *recorded(const char *key)
+{
+    static char value[4096];
+    fact(key, value, sizeof value);
+    return value;
+}
+
+static void record(void)
+{
+    settings_read(NULL);
+    CHECK_EQUAL(ledger_open("ledger", 4 << 20), 0);
+    provenance_record();
+}
+
+static void the_environment_of_the_mpi_libraries_is_recorded(void)
+{
+    setenv("OMPI_MCA_btl", "self,vader", 1);
+    setenv("UCX_TLS", "rc,sm", 1);
+    setenv("NCCL_DEBUG", "", 1);
+    setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
+    setenv("MVP_X", "a=b", 1);
+    record();
+    CHECK_TEXT(recorded("env.OMPI_MCA_btl"), "self,vader");
+    CHECK_TEXT(recorded("env.UCX_TLS"), "rc,sm");
+    CHECK_TEXT(recorded("env.CUDA_VISIBLE_DEVICES"), "0,1");
+    CHECK_TEXT(recorded("env.MVP_X"), "a=b");
+}
+
+static void nothing_else_of_the_environment_is_recorded(void)
+{
+    setenv("AWS_REGION", "eu", 1);
+    setenv("XOMPI_MCA", "x", 1);
+    setenv("CUDA_VISIBLE_DEVICES_TOO", "x", 1);
+    record();
+    CHECK_TEXT(recorded("env.AWS_REGION"), "");
+    CHECK_TEXT(recorded("env.XOMPI_MCA"), "");
+    CHECK_TEXT(recorded("env.CUDA_VISIBLE_DEVICES_TOO"), "");
+    CHECK_TEXT(recorded("env.PATH"), "");
+}
+
+/* The file as a whole, for a secret has no business anywhere in it. */
+static bool ledger_holds(const char *text)
+{
+    size_t bytes = LEDGER_HEADER_BYTES + the_ledger.header->chunk_count * (size_t)LEDGER_CHUNK_BYTES;
+    return memmem(the_ledger.header, bytes, text, strlen(text)) != NULL;
+}
+
+static void names_that_look_like_secrets_are_left_out(void)
+{
+    setenv("SLURM_JWT", "hunter2-a", 1);
+    setenv("OMPI_API_KEY", "hunter2-b", 1);
+    setenv("HOROVOD_SECRET_KEY", "hunter2-c", 1);
+    setenv("PMIX_AUTH", "hunter2-d", 1);
+    setenv("UCX_my_token", "hunter2-e", 1);
+    setenv("PBS_PASSWORD", "hunter2-f", 1);
+    setenv("FI_CREDENTIALS", "hunter2-g", 1);
+    setenv("MPICH_COOKIE", "hunter2-h", 1);
+    record();
+    CHECK(!ledger_holds("hunter2"));
+    CHECK(ledger_holds("commprof_version"));
+}
+
+static void settings_host_and_program_are_recorded(void)
+{
+    char host[256];
+    launched_by_nobody();
+    setenv("SLURM_JOB_ID", "4711", 1);
+    setenv("COMMPROF_MEMORY", "8M", 1);
+    record();
+    gethostname(host, sizeof host);
+    CHECK_TEXT(recorded("host"), host);
+    CHECK_TEXT(recorded("program"), "test_provenance");
+    CHECK_TEXT(recorded("run_id"), "4711");
+    CHECK_TEXT(recorded("settings.COMMPROF_MEMORY"), "8M");
+    CHECK_TEXT(recorded("settings.COMMPROF_CLOCK"), "auto");
+    CHECK_TEXT(recorded("commprof_version"), COMMPROF_VERSION);
+    CHECK(strlen(recorded("working_directory")) > 0);
+}
+
+static void the_command_line_is_recorded_with_its_arguments(void)
+{
+    CHECK_TEXT(says("command line", (char *[]){"python3", "train.py", "--lr", "0.1", NULL}), "python3 train.py --lr 0.1");
+}
+
+/* Answers, in the process that a test has started. */
+
+static void answer_command_line(void)
+{
+    record();
+    unlink("ledger");
+    fputs(recorded("command_line"), stdout);
+}
+
+static void answer_job_id_of_a_grandchild(void)
+{
+    if (fork() == 0) {
+        if (fork() == 0) {
+            prctl(PR_SET_NAME, "sh (x) 7"); /* a name that /proc/<pid>/stat is hard to read with */
+            fputs(provenance_job_id(), stdout);
+            exit(EXIT_SUCCESS);
+        }
+        wait(NULL);
+        exit(EXIT_SUCCESS);
+    }
+    wait(NULL);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_program_is_called_by_its_file),
+    TEST(a_script_is_called_by_its_name_without_ending),
+    TEST(a_module_is_called_by_its_full_name),
+    TEST(the_value_of_an_interpreters_option_is_no_script),
+    TEST(an_interpreter_without_a_script_is_called_by_itself),
+    TEST(a_program_name_is_safe_in_a_file_name),
+    TEST(a_job_id_is_the_schedulers_and_the_launchers),
+    TEST(a_job_id_is_the_same_each_time_it_is_asked_for),
+    TEST(a_job_id_is_safe_in_a_file_name),
+    TEST(a_long_job_id_is_cut),
+    TEST(a_process_that_nobody_launched_has_its_date_and_number),
+    TEST(ranks_under_one_hydra_have_one_id),
+    TEST(the_environment_of_the_mpi_libraries_is_recorded),
+    TEST(nothing_else_of_the_environment_is_recorded),
+    TEST(names_that_look_like_secrets_are_left_out),
+    TEST(settings_host_and_program_are_recorded),
+    TEST(the_command_line_is_recorded_with_its_arguments),
+};
+
+int main(void)
+{
+    const char *question = getenv("UNIT_QUESTION");
+    if (!question)
+        return UNIT_RUN(TESTS);
+    if (strcmp(question, "program") == 0)
+        fputs(provenance_program(), stdout);
+    else if (strcmp(question, "command line") == 0)
+        answer_command_line();
+    else
+        answer_job_id_of_a_grandchild();
+    return EXIT_SUCCESS;
+}

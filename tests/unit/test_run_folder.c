@@ -1,0 +1,248 @@
+#include "output/run_folder.h"
+
+#include "output/provenance.h"
+#include "settings.h"
+#include "unit.h"
+
+#include <fcntl.h>
+
+static struct run_folder folder;
+
+static int open_with(const char *output, int world_rank)
+{
+    setenv("SLURM_JOB_ID", "4711", 1);
+    unsetenv("SLURM_STEP_ID");
+    setenv("PMIX_NAMESPACE", "step", 1);
+    snprintf(settings.output, sizeof settings.output, "%s", output);
+    return run_folder_open(&folder, world_rank, false);
+}
+
+static bool is_there(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL);
+    fputs(text, file);
+    fclose(file);
+}
+
+static const char *content_of(const char *path)
+{
+    static char text[64];
+    FILE *file = fopen(path, "r");
+    CHECK(file != NULL);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+/* A path below the working directory, in full: a job may change its directory. */
+static const char *here(const char *path)
+{
+    static char absolute[2 * PATH_MAX], directory[PATH_MAX];
+    CHECK(getcwd(directory, sizeof directory) != NULL);
+    snprintf(absolute, sizeof absolute, "%s/%s", directory, path);
+    return absolute;
+}
+
+static void the_folder_is_made_and_the_files_are_named_by_rank(void)
+{
+    CHECK_EQUAL(open_with("deep/er/run", 3), 0);
+    CHECK_TEXT(folder.path, here("deep/er/run"));
+    CHECK_TEXT(folder.database, here("deep/er/run/rank-3.db"));
+    CHECK_TEXT(folder.ledger, here("deep/er/run/rank-3.ledger"));
+    CHECK_TEXT(folder.ledger_file, here("deep/er/run/rank-3.ledger"));
+    CHECK(is_there("deep/er/run"));
+    CHECK(!is_there("deep/er/run/rank-3.db"));
+}
+
+static void all_ranks_may_find_the_folder_made_already(void)
+{
+    CHECK_EQUAL(open_with("run", 0), 0);
+    CHECK_EQUAL(open_with("run", 1), 0);
+    CHECK_EQUAL(open_with("run/", 2), 0);
+}
+
+static void without_a_setting_program_and_job_name_it(void)
+{
+    CHECK_EQUAL(open_with("", 0), 0);
+    CHECK_TEXT(folder.path, here("commprof-test_run_folder-4711-step"));
+}
+
+static void placeholders_are_host_program_rank_and_job(void)
+{
+    char expected[512];
+    snprintf(expected, sizeof expected, "%s/test_run_folder/7/4711-step/%%/100%%", provenance_host());
+    CHECK_EQUAL(open_with("%h/%p/%r/%j/%%/100%", 7), 0);
+    CHECK_TEXT(folder.path, here(expected));
+}
+
+static void an_unknown_placeholder_stands_for_itself(void)
+{
+    CHECK_EQUAL(open_with("run-%x-%", 0), 0);
+    CHECK_TEXT(folder.path, here("run-%x-%"));
+}
+
+static void spawned_processes_have_a_folder_within_it(void)
+{
+    open_with("run", 0);
+    CHECK_EQUAL(run_folder_open(&folder, 0, true), 0);
+    CHECK_TEXT(folder.path, here("run/spawned-4711-step"));
+}
+
+static void a_name_that_does_not_fit_is_said(void)
+{
+    static char long_name[PATH_MAX];
+    memset(long_name, 'x', sizeof long_name - 1);
+    CHECK_EQUAL(open_with(long_name, 0), ENAMETOOLONG);
+    memset(long_name + PATH_MAX - 3, 0, 3); /* fits, but its files do not */
+    for (int i = 200; i < PATH_MAX - 4; i += 200)
+        long_name[i] = '/';
+    CHECK_EQUAL(open_with(long_name, 0), ENAMETOOLONG);
+}
+
+static void a_file_in_the_way_is_said(void)
+{
+    write_file("run", "not a folder");
+    CHECK_EQUAL(open_with("run", 0), ENOTDIR);
+    CHECK_EQUAL(open_with("run/below", 0), ENOTDIR);
+    CHECK_TEXT(content_of("run"), "not a folder");
+}
+
+static void a_folder_that_may_not_be_made_is_said(void)
+{
+    CHECK(mkdir("locked", 0500) == 0);
+    CHECK(chmod(".", 0755) == 0);
+    if (geteuid() == 0)
+        CHECK(seteuid(65534) == 0);
+    CHECK_EQUAL(open_with("locked/run", 0), EACCES);
+}
+
+/* What an earlier run left */
+
+static void leave_an_earlier_run(const char *database, const char *ledger)
+{
+    CHECK_EQUAL(open_with("run", 0), 0);
+    write_file(folder.database, database);
+    write_file(folder.ledger, ledger);
+}
+
+static void an_earlier_runs_files_are_moved_aside(void)
+{
+    leave_an_earlier_run("database 1", "ledger 1");
+    CHECK_EQUAL(open_with("run", 0), 0);
+    CHECK(!is_there("run/rank-0.db"));
+    CHECK(!is_there("run/rank-0.ledger"));
+    CHECK_TEXT(content_of("run/earlier-1/rank-0.db"), "database 1");
+    CHECK_TEXT(content_of("run/earlier-1/rank-0.ledger"), "ledger 1");
+}
+
+static void each_earlier_run_has_its_own_place(void)
+{
+    leave_an_earlier_run("database 1", "ledger 1");
+    leave_an_earlier_run("database 2", "ledger 2");
+    CHECK_EQUAL(open_with("run", 0), 0);
+    CHECK_TEXT(content_of("run/earlier-1/rank-0.db"), "database 1");
+    CHECK_TEXT(content_of("run/earlier-2/rank-0.db"), "database 2");
+    CHECK_TEXT(content_of("run/earlier-2/rank-0.ledger"), "ledger 2");
+}
+
+static void a_database_alone_is_moved_too(void)
+{
+    CHECK_EQUAL(open_with("run", 0), 0);
+    write_file(folder.database, "database 1");
+    CHECK_EQUAL(open_with("run", 0), 0);
+    CHECK_TEXT(content_of("run/earlier-1/rank-0.db"), "database 1");
+}
+
+static void other_ranks_files_are_left_where_they_are(void)
+{
+    leave_an_earlier_run("database 1", "ledger 1");
+    CHECK_EQUAL(open_with("run", 1), 0);
+    CHECK_TEXT(content_of("run/rank-0.db"), "database 1");
+    CHECK(!is_there("run/earlier-1"));
+}
+
+static void a_dangling_link_of_an_earlier_run_is_moved_aside(void)
+{
+    CHECK_EQUAL(open_with("run", 0), 0);
+    CHECK(symlink("/nowhere/rank-0.ledger", folder.ledger) == 0);
+    CHECK_EQUAL(open_with("run", 0), 0);
+    CHECK(!is_there("run/rank-0.ledger"));
+    CHECK(is_there("run/earlier-1/rank-0.ledger"));
+}
+
+/* A ledger that lies elsewhere */
+
+static void a_ledger_elsewhere_is_reached_by_a_link_while_it_is_there(void)
+{
+    char text[64];
+    snprintf(settings.ledger, sizeof settings.ledger, "fast/%%h");
+    CHECK_EQUAL(open_with("run", 2), 0);
+    CHECK(strncmp(folder.ledger_file, here("fast/"), strlen(here("fast/"))) == 0);
+    CHECK(strcmp(folder.ledger, folder.ledger_file) != 0);
+    write_file(folder.ledger_file, "counters");
+    run_folder_link_ledger(&folder);
+    snprintf(text, sizeof text, "%s", content_of("run/rank-2.ledger"));
+    CHECK_TEXT(text, "counters");
+    run_folder_unlink_ledger(&folder);
+    CHECK(!is_there("run/rank-2.ledger"));
+    CHECK(is_there(folder.ledger_file));
+}
+
+static void ranks_and_processes_have_ledgers_of_their_own_elsewhere(void)
+{
+    char first[PATH_MAX];
+    snprintf(settings.ledger, sizeof settings.ledger, "fast");
+    CHECK_EQUAL(open_with("run", 2), 0);
+    snprintf(first, sizeof first, "%s", folder.ledger_file);
+    CHECK_EQUAL(open_with("run", 3), 0);
+    CHECK(strcmp(first, folder.ledger_file) != 0);
+}
+
+static void a_ledger_in_the_run_folder_is_not_unlinked_as_a_link(void)
+{
+    CHECK_EQUAL(open_with("run", 0), 0);
+    write_file(folder.ledger, "counters");
+    run_folder_link_ledger(&folder);
+    run_folder_unlink_ledger(&folder);
+    CHECK_TEXT(content_of(folder.ledger), "counters");
+}
+
+static void a_ledger_folder_that_cannot_be_made_is_said_as_it_is(void)
+{
+    write_file("occupied", "a file");
+    snprintf(settings.ledger, sizeof settings.ledger, "occupied/fast");
+    CHECK_EQUAL(open_with("run", 0), ENOTDIR);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(the_folder_is_made_and_the_files_are_named_by_rank),
+    TEST(all_ranks_may_find_the_folder_made_already),
+    TEST(without_a_setting_program_and_job_name_it),
+    TEST(placeholders_are_host_program_rank_and_job),
+    TEST(an_unknown_placeholder_stands_for_itself),
+    TEST(spawned_processes_have_a_folder_within_it),
+    TEST(a_name_that_does_not_fit_is_said),
+    TEST(a_file_in_the_way_is_said),
+    TEST(a_folder_that_may_not_be_made_is_said),
+    TEST(an_earlier_runs_files_are_moved_aside),
+    TEST(each_earlier_run_has_its_own_place),
+    TEST(a_database_alone_is_moved_too),
+    TEST(other_ranks_files_are_left_where_they_are),
+    TEST(a_dangling_link_of_an_earlier_run_is_moved_aside),
+    TEST(a_ledger_elsewhere_is_reached_by_a_link_while_it_is_there),
+    TEST(ranks_and_processes_have_ledgers_of_their_own_elsewhere),
+    TEST(a_ledger_in_the_run_folder_is_not_unlinked_as_a_link),
+    TEST(a_ledger_folder_that_cannot_be_made_is_said_as_it_is),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

@@ -1,0 +1,281 @@
+#include "settings.h"
+
+#include "clock.h"
+#include "unit.h"
+
+static char complaints[8][512];
+static unsigned complaint_count;
+
+static void complain(const char *line)
+{
+    CHECK(complaint_count < 8);
+    snprintf(complaints[complaint_count++], sizeof complaints[0], "%s", line);
+}
+
+/* Read with one variable set. */
+static void read_with(const char *variable, const char *value)
+{
+    complaint_count = 0;
+    setenv(variable, value, 1);
+    settings_read(complain);
+    unsetenv(variable);
+}
+
+static size_t index_of(const char *variable)
+{
+    size_t index = 0;
+    while (index < SETTINGS_COUNT && strcmp(SETTINGS_TABLE[index].variable, variable) != 0)
+        index++;
+    CHECK(index < SETTINGS_COUNT);
+    return index;
+}
+
+#define CHECK_READS(VARIABLE, TEXT, FIELD, VALUE) \
+    do {                                          \
+        read_with(VARIABLE, TEXT);                \
+        CHECK_EQUAL(settings.FIELD, VALUE);       \
+        CHECK_EQUAL(complaint_count, 0);          \
+    } while (0)
+
+#define CHECK_REFUSES(VARIABLE, TEXT, FIELD, DEFAULT)                                             \
+    do {                                                                                          \
+        read_with(VARIABLE, TEXT);                                                                \
+        CHECK_EQUAL(settings.FIELD, DEFAULT);                                                     \
+        CHECK_EQUAL(complaint_count, 1);                                                          \
+        CHECK(strncmp(complaints[0], VARIABLE "=" TEXT " ", strlen(VARIABLE "=" TEXT " ")) == 0); \
+    } while (0)
+
+static void without_variables_the_defaults_stand(void)
+{
+    settings_read(complain);
+    CHECK_EQUAL(complaint_count, 0);
+    CHECK_TEXT(settings.output, "");
+    CHECK_TEXT(settings.ledger, "");
+    CHECK_EQUAL(settings.memory_bytes, 64 << 20);
+    CHECK_EQUAL(settings.clock, CLOCK_AUTO);
+    CHECK_TEXT(settings.exclude, "");
+    CHECK(settings.start);
+    CHECK_EQUAL(settings.verbose, 0);
+    CHECK(!settings.quiet);
+}
+
+static void every_default_passes_the_users_parser(void)
+{
+    settings_read(NULL);
+    for (size_t i = 0; i < SETTINGS_COUNT; i++)
+        CHECK_TEXT(settings_value(i), SETTINGS_TABLE[i].fallback);
+}
+
+static void an_empty_variable_means_the_default(void)
+{
+    CHECK_READS("COMMPROF_MEMORY", "", memory_bytes, 64 << 20);
+}
+
+static void sizes_have_units(void)
+{
+    CHECK_READS("COMMPROF_MEMORY", "65536", memory_bytes, 65536);
+    CHECK_READS("COMMPROF_MEMORY", "3k", memory_bytes, 3 << 10);
+    CHECK_READS("COMMPROF_MEMORY", "3K", memory_bytes, 3 << 10);
+    CHECK_READS("COMMPROF_MEMORY", "16M", memory_bytes, 16 << 20);
+    CHECK_READS("COMMPROF_MEMORY", "16m", memory_bytes, 16 << 20);
+    CHECK_READS("COMMPROF_MEMORY", "2G", memory_bytes, 2ll << 30);
+}
+
+static void malformed_sizes_are_named_and_the_default_stands(void)
+{
+    CHECK_REFUSES("COMMPROF_MEMORY", "much", memory_bytes, 64 << 20);
+    CHECK_REFUSES("COMMPROF_MEMORY", "0", memory_bytes, 64 << 20);
+    CHECK_REFUSES("COMMPROF_MEMORY", "-5", memory_bytes, 64 << 20);
+    CHECK_REFUSES("COMMPROF_MEMORY", " -5", memory_bytes, 64 << 20);
+    CHECK_REFUSES("COMMPROF_MEMORY", "5T", memory_bytes, 64 << 20);
+    CHECK_REFUSES("COMMPROF_MEMORY", "5MB", memory_bytes, 64 << 20);
+    CHECK_REFUSES("COMMPROF_MEMORY", "1.5G", memory_bytes, 64 << 20);
+    CHECK_REFUSES("COMMPROF_MEMORY", "17179869184G", memory_bytes, 64 << 20); /* 2^64 */
+    CHECK_REFUSES("COMMPROF_MEMORY", "99999999999999999999", memory_bytes, 64 << 20);
+}
+
+static void numbers_are_decimal(void)
+{
+    CHECK_READS("COMMPROF_VERBOSE", "0", verbose, 0);
+    CHECK_READS("COMMPROF_VERBOSE", "2", verbose, 2);
+}
+
+static void malformed_numbers_are_named_and_the_default_stands(void)
+{
+    CHECK_REFUSES("COMMPROF_VERBOSE", "very", verbose, 0);
+    CHECK_REFUSES("COMMPROF_VERBOSE", "2x", verbose, 0);
+    CHECK_REFUSES("COMMPROF_VERBOSE", "-1", verbose, 0);
+    CHECK_REFUSES("COMMPROF_VERBOSE", " -1", verbose, 0);
+    CHECK_REFUSES("COMMPROF_VERBOSE", "99999999999999999999", verbose, 0);
+}
+
+static void flags_have_the_usual_words(void)
+{
+    CHECK_READS("COMMPROF_QUIET", "on", quiet, true);
+    CHECK_READS("COMMPROF_QUIET", "1", quiet, true);
+    CHECK_READS("COMMPROF_QUIET", "yes", quiet, true);
+    CHECK_READS("COMMPROF_QUIET", "TRUE", quiet, true);
+    CHECK_READS("COMMPROF_START", "off", start, false);
+    CHECK_READS("COMMPROF_START", "0", start, false);
+    CHECK_READS("COMMPROF_START", "No", start, false);
+    CHECK_READS("COMMPROF_START", "false", start, false);
+}
+
+static void malformed_flags_are_named_and_the_default_stands(void)
+{
+    CHECK_REFUSES("COMMPROF_QUIET", "maybe", quiet, false);
+    CHECK_REFUSES("COMMPROF_START", "2", start, true);
+    CHECK_REFUSES("COMMPROF_START", "of", start, true);
+}
+
+static void clocks_have_names(void)
+{
+    CHECK_READS("COMMPROF_CLOCK", "auto", clock, CLOCK_AUTO);
+    CHECK_READS("COMMPROF_CLOCK", "counter", clock, CLOCK_COUNTER);
+    CHECK_READS("COMMPROF_CLOCK", "Monotonic", clock, CLOCK_GETTIME);
+}
+
+static void malformed_clocks_are_named_and_the_default_stands(void)
+{
+    CHECK_REFUSES("COMMPROF_CLOCK", "sundial", clock, CLOCK_AUTO);
+}
+
+static void texts_are_taken_as_they_are(void)
+{
+    read_with("COMMPROF_OUTPUT", "/scratch/run of %p");
+    CHECK_TEXT(settings.output, "/scratch/run of %p");
+    CHECK_EQUAL(complaint_count, 0);
+}
+
+static void a_text_that_does_not_fit_is_named_and_the_default_stands(void)
+{
+    static char long_text[SETTING_TEXT_BYTES + 1];
+    memset(long_text, 'x', sizeof long_text - 1);
+    read_with("COMMPROF_OUTPUT", long_text);
+    CHECK_TEXT(settings.output, "");
+    CHECK_EQUAL(complaint_count, 1);
+    CHECK(strncmp(complaints[0], "COMMPROF_OUTPUT=xxx", 19) == 0);
+}
+
+static void a_complaint_says_what_is_understood_and_what_is_used(void)
+{
+    read_with("COMMPROF_CLOCK", "sundial");
+    CHECK(strstr(complaints[0], SETTINGS_TABLE[index_of("COMMPROF_CLOCK")].argument) != NULL);
+    CHECK(strstr(complaints[0], "using auto") != NULL);
+}
+
+static void a_variable_that_is_no_setting_is_named_once(void)
+{
+    read_with("COMMPROF_OUTPT", "/scratch");
+    CHECK_EQUAL(complaint_count, 1);
+    CHECK(strncmp(complaints[0], "COMMPROF_OUTPT ", 15) == 0);
+}
+
+static void the_beginning_of_a_settings_name_is_not_the_setting(void)
+{
+    read_with("COMMPROF_OUT", "/scratch");
+    CHECK_EQUAL(complaint_count, 1);
+    CHECK_TEXT(settings.output, "");
+}
+
+static void other_programs_variables_are_not_looked_at(void)
+{
+    read_with("COMMPROFILER", "x");
+    CHECK_EQUAL(complaint_count, 0);
+}
+
+static void every_fault_is_named(void)
+{
+    setenv("COMMPROF_CLOCK", "sundial", 1);
+    setenv("COMMPROF_MEMORY", "much", 1);
+    read_with("COMMPROF_TYPO", "1");
+    CHECK_EQUAL(complaint_count, 3);
+}
+
+static void faults_may_go_unsaid(void)
+{
+    setenv("COMMPROF_CLOCK", "sundial", 1);
+    setenv("COMMPROF_TYPO", "1", 1);
+    settings_read(NULL);
+    CHECK_EQUAL(settings.clock, CLOCK_AUTO);
+}
+
+static void reading_again_forgets_the_first_reading(void)
+{
+    read_with("COMMPROF_MEMORY", "1M");
+    settings_read(complain);
+    CHECK_EQUAL(settings.memory_bytes, 64 << 20);
+}
+
+static void a_value_is_printed_as_it_can_be_read_again(void)
+{
+    read_with("COMMPROF_MEMORY", "1536K");
+    CHECK_TEXT(settings_value(index_of("COMMPROF_MEMORY")), "1536K");
+    read_with("COMMPROF_MEMORY", "2048K");
+    CHECK_TEXT(settings_value(index_of("COMMPROF_MEMORY")), "2M");
+    read_with("COMMPROF_MEMORY", "1000");
+    CHECK_TEXT(settings_value(index_of("COMMPROF_MEMORY")), "1000");
+    read_with("COMMPROF_MEMORY", "4096G");
+    CHECK_TEXT(settings_value(index_of("COMMPROF_MEMORY")), "4096G");
+    read_with("COMMPROF_CLOCK", "MONOTONIC");
+    CHECK_TEXT(settings_value(index_of("COMMPROF_CLOCK")), "monotonic");
+    read_with("COMMPROF_QUIET", "1");
+    CHECK_TEXT(settings_value(index_of("COMMPROF_QUIET")), "on");
+    read_with("COMMPROF_OUTPUT", "run");
+    CHECK_TEXT(settings_value(index_of("COMMPROF_OUTPUT")), "run");
+}
+
+static void calls_are_left_out_by_name_with_or_without_prefix(void)
+{
+    read_with("COMMPROF_EXCLUDE", "MPI_Test,iprobe, mpi_TESTALL");
+    CHECK(settings_excludes("MPI_Test"));
+    CHECK(settings_excludes("MPI_Iprobe"));
+    CHECK(settings_excludes("MPI_Testall"));
+    CHECK(!settings_excludes("MPI_Testany"));
+    CHECK(!settings_excludes("MPI_Tes"));
+    CHECK(!settings_excludes("MPI_Send"));
+}
+
+static void an_empty_list_leaves_nothing_out(void)
+{
+    settings_read(NULL);
+    CHECK(!settings_excludes("MPI_Test"));
+}
+
+static void a_list_of_nothing_but_commas_leaves_nothing_out(void)
+{
+    read_with("COMMPROF_EXCLUDE", ",, ,MPI_,");
+    CHECK(!settings_excludes("MPI_Test"));
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(without_variables_the_defaults_stand),
+    TEST(every_default_passes_the_users_parser),
+    TEST(an_empty_variable_means_the_default),
+    TEST(sizes_have_units),
+    TEST(malformed_sizes_are_named_and_the_default_stands),
+    TEST(numbers_are_decimal),
+    TEST(malformed_numbers_are_named_and_the_default_stands),
+    TEST(flags_have_the_usual_words),
+    TEST(malformed_flags_are_named_and_the_default_stands),
+    TEST(clocks_have_names),
+    TEST(malformed_clocks_are_named_and_the_default_stands),
+    TEST(texts_are_taken_as_they_are),
+    TEST(a_text_that_does_not_fit_is_named_and_the_default_stands),
+    TEST(a_complaint_says_what_is_understood_and_what_is_used),
+    TEST(a_variable_that_is_no_setting_is_named_once),
+    TEST(the_beginning_of_a_settings_name_is_not_the_setting),
+    TEST(other_programs_variables_are_not_looked_at),
+    TEST(every_fault_is_named),
+    TEST(faults_may_go_unsaid),
+    TEST(reading_again_forgets_the_first_reading),
+    TEST(a_value_is_printed_as_it_can_be_read_again),
+    TEST(calls_are_left_out_by_name_with_or_without_prefix),
+    TEST(an_empty_list_leaves_nothing_out),
+    TEST(a_list_of_nothing_but_commas_leaves_nothing_out),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

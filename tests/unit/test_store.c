@@ -1,0 +1,418 @@
+#include "output/store.h"
+
+#include "clock.h"
+#include "ledger/cells.h"
+#include "ledger/peers.h"
+#include "output/sqlite.h"
+#include "unit.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+
+enum { SEND = 1, WAIT = 2 };
+
+static char why[512];
+
+/* A ledger with known contents. */
+
+static struct cells cells[2];
+static struct peers peers[2];
+
+static void name_call(uint32_t number, const char *name, const char *family)
+{
+    struct ledger_call call = {.call = number};
+    snprintf(call.name, sizeof call.name, "%s", name);
+    snprintf(call.family, sizeof call.family, "%s", family);
+    ledger_append(LEDGER_CALLS, &call, sizeof call);
+}
+
+static void begin_thread(uint32_t number, const char *name)
+{
+    struct ledger_thread entry = {.thread = number, .tid = 100 + number, .is_main = number == 0};
+    snprintf(entry.name, sizeof entry.name, "%s", name);
+    CHECK(cells_create(&cells[number], ledger_append(LEDGER_THREADS, &entry, sizeof entry)));
+    CHECK(peers_create(&peers[number], number));
+}
+
+static void begin(void)
+{
+    CHECK_EQUAL(ledger_open("rank-3.ledger", 4 << 20), 0);
+    struct ledger_header *header = the_ledger.header;
+    header->world_rank = 3;
+    header->world_size = 8;
+    header->pid = 4711;
+    header->thread_level = 3;
+    header->start_unix_ns = 1700000000000000001;
+    header->end_unix_ns = 1700000000000000501;
+    header->start_ns = 1000;
+    header->end_ns = 1500;
+    header->ended = LEDGER_FINALIZED;
+    ledger_fact("run_id", "job-17");
+    name_call(SEND, "MPI_Send", "point-to-point");
+    name_call(WAIT, "MPI_Wait", "completion");
+    begin_thread(0, "main");
+    begin_thread(1, "helper");
+}
+
+static struct ledger_cell *cell(unsigned thread, unsigned call, unsigned communicator, uint64_t bytes, enum ledger_measure measure)
+{
+    return cells_find(&cells[thread], bytes, cell_key(call, communicator, measure));
+}
+
+static void send(unsigned thread, uint64_t bytes, uint64_t duration_ns, int32_t to)
+{
+    cell_add(cell(thread, SEND, 2, bytes, LEDGER_CALL), duration_ns, bytes);
+    peer_add(peers_find(&peers[thread], peer_key(to, SEND, LEDGER_SENT)), bytes, duration_ns);
+}
+
+static void store(void)
+{
+    bool stored = store_write(the_ledger.header, "rank-3.db", clock_monotonic_ns(), why, sizeof why);
+    unit_context = why;
+    CHECK(stored);
+    unit_context = "";
+}
+
+/* The answer to a query: columns with |, rows with a space between. */
+
+static int add_row(void *answer, int columns, char **values, char **names)
+{
+    (void)names;
+    char *text = answer;
+    for (int i = 0; i < columns; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, 4096 - used, "%s%s", i ? "|" : used ? " " : "", values[i] ? values[i] : "null");
+    }
+    return 0;
+}
+
+static const char *ask(const char *sql)
+{
+    static char answer[4096];
+    sqlite3 *database;
+    answer[0] = '\0';
+    CHECK(sqlite_load());
+    CHECK(sqlite.open_v2("rank-3.db", &database, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK);
+    CHECK(sqlite.exec(database, sql, add_row, answer, NULL) == SQLITE_OK);
+    sqlite.close(database);
+    return answer;
+}
+
+static bool is_there(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0;
+}
+
+/* Contents */
+
+static void a_rank_has_one_row_with_all_that_the_header_says(void)
+{
+    begin();
+    the_ledger.header->abort_code = 0;
+    the_ledger.header->dropped_calls = 1;
+    the_ledger.header->untracked_requests = 2;
+    the_ledger.header->folded_cells = 4;
+    the_ledger.header->folded_communicators = 5;
+    the_ledger.header->cost_init_ns = 6;
+    the_ledger.header->cost_per_call_ps = 7;
+    the_ledger.header->clock_error_ppb = -8;
+    store();
+    CHECK_TEXT(ask("SELECT world_rank, world_size, run_id, pid, thread_level FROM rank"), "3|8|job-17|4711|3");
+    CHECK_TEXT(ask("SELECT start_unix_ns, end_unix_ns, wall_ns, ended FROM rank"), "1700000000000000001|1700000000000000501|500|finalize");
+    CHECK_TEXT(ask("SELECT abort_code, dropped_calls, untracked_requests, folded_cells, folded_communicators FROM rank"), "0|1|2|4|5");
+    CHECK_TEXT(ask("SELECT cost_init_ns, cost_per_call_ps, clock_error_ppb FROM rank"), "6|7|-8");
+}
+
+static void storing_is_part_of_what_finalizing_cost(void)
+{
+    begin();
+    the_ledger.header->cost_finalize_ns = 1000000000000;
+    store();
+    CHECK_TEXT(ask("SELECT cost_finalize_ns > 1000000000000, cost_finalize_ns < 1100000000000 FROM rank"), "1|1");
+}
+
+static void a_ledger_that_still_runs_has_no_end(void)
+{
+    begin();
+    the_ledger.header->ended = LEDGER_RUNNING;
+    the_ledger.header->end_ns = the_ledger.header->end_unix_ns = 0;
+    store();
+    CHECK_TEXT(ask("SELECT ended, end_unix_ns, wall_ns, abort_code FROM rank"), "running|null|null|0");
+}
+
+static void an_abort_has_its_code(void)
+{
+    begin();
+    the_ledger.header->ended = LEDGER_ABORTED;
+    the_ledger.header->abort_code = 9;
+    store();
+    CHECK_TEXT(ask("SELECT ended, abort_code FROM rank"), "abort|9");
+}
+
+static void facts_keep_their_text_and_the_last_of_a_key_counts(void)
+{
+    begin();
+    ledger_fact("program", "tr'ain; DROP TABLE fact; -- \n \xc3\xa4");
+    ledger_fact("program_2", "");
+    ledger_fact("run_id", "job-18");
+    store();
+    CHECK_TEXT(ask("SELECT value FROM fact WHERE key = 'program'"), "tr'ain; DROP TABLE fact; -- \n \xc3\xa4");
+    CHECK_TEXT(ask("SELECT value = '' FROM fact WHERE key = 'program_2'"), "1");
+    CHECK_TEXT(ask("SELECT world_rank, key, value FROM fact WHERE key = 'run_id'"), "3|run_id|job-18");
+    CHECK_TEXT(ask("SELECT run_id FROM rank"), "job-18");
+}
+
+static void calls_and_threads_have_their_names(void)
+{
+    begin();
+    store();
+    CHECK_TEXT(ask("SELECT name, family FROM call ORDER BY name"), "MPI_Send|point-to-point MPI_Wait|completion");
+    CHECK_TEXT(ask("SELECT world_rank, thread, tid, name, is_main FROM thread ORDER BY thread"), "3|0|100|main|1 3|1|101|helper|0");
+}
+
+static void communicators_have_all_that_is_known_of_them(void)
+{
+    begin();
+    struct ledger_communicator world = {.identity = 1, .communicator = 2, .size = 8, .comm_rank = 3};
+    struct ledger_communicator split = {.identity = 0xfedcba9876543210,
+                                        .parent_identity = 1,
+                                        .communicator = 3,
+                                        .flags = LEDGER_COMMUNICATOR_FREED | LEDGER_COMMUNICATOR_INTER,
+                                        .size = 2,
+                                        .remote_size = 5,
+                                        .comm_rank = 1,
+                                        .constructor = WAIT,
+                                        .ordinal = 4};
+    snprintf(world.name, sizeof world.name, "MPI_COMM_WORLD");
+    snprintf(world.members, sizeof world.members, "0-7");
+    snprintf(split.members, sizeof split.members, "1,3");
+    ledger_append(LEDGER_COMMUNICATORS, &world, sizeof world);
+    ledger_append(LEDGER_COMMUNICATORS, &split, sizeof split);
+    store();
+    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 2"), "3|2|0000000000000001|null|MPI_COMM_WORLD||0|8|0|3|0-7|0|0");
+    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 3"), "3|3|fedcba9876543210|0000000000000001||MPI_Wait|4|2|5|1|1,3|1|1");
+}
+
+static void a_cell_has_its_key_and_its_sums(void)
+{
+    begin();
+    send(0, 64, 100, 1);
+    send(0, 64, 300, 1);
+    struct ledger_cell *completion = cell(1, SEND, 5, 9ll << 30, LEDGER_COMPLETION);
+    cell_add(completion, 7777, 0);
+    completion->blocked_ns = 555;
+    cell_add(cell(1, WAIT, 0, 0, LEDGER_POLL), 20, 0);
+    store();
+    CHECK_TEXT(ask("SELECT world_rank, thread, call, communicator, bytes, measure, place, region, is_folded, count, volume_bytes, total_ns,"
+                   " min_ns, max_ns, blocked_ns FROM cell ORDER BY total_ns"),
+               "3|1|MPI_Wait|0|0|poll|host|0|0|1|0|20|20|20|0 "
+               "3|0|MPI_Send|2|64|call|host|0|0|2|128|400|100|300|0 "
+               "3|1|MPI_Send|5|9663676416|completion|host|0|0|1|0|7777|7777|7777|555");
+}
+
+static void threads_keep_cells_of_their_own(void)
+{
+    begin();
+    send(0, 64, 100, 1);
+    send(1, 64, 100, 1);
+    send(1, 64, 100, 1);
+    store();
+    CHECK_TEXT(ask("SELECT thread, count FROM cell ORDER BY thread"), "0|1 1|2");
+}
+
+static void a_histogram_has_rows_for_the_buckets_in_use(void)
+{
+    begin();
+    send(0, 64, 100, 1);
+    send(0, 64, 101, 1);
+    send(0, 64, 3, 1);
+    send(0, 64, 5ull << 40, 1);
+    store();
+    CHECK_TEXT(ask("SELECT bucket, bucket.count FROM bucket JOIN cell USING (cell) ORDER BY bucket"), "0|1 21|2 289|1");
+    CHECK_TEXT(ask("SELECT low_ns, high_ns FROM bucket_bound WHERE bucket = 21"), "96|104");
+}
+
+static void the_bounds_in_the_database_are_those_of_the_histogram(void)
+{
+    char sql[128], bounds[64];
+    begin();
+    store();
+    for (unsigned bucket = 0; bucket + 1 < HISTOGRAM_BUCKETS; bucket++) {
+        snprintf(sql, sizeof sql, "SELECT low_ns, high_ns FROM bucket_bound WHERE bucket = %u", bucket);
+        snprintf(bounds, sizeof bounds, "%llu|%llu", (unsigned long long)histogram_low_ns(bucket),
+                 (unsigned long long)histogram_low_ns(bucket + 1));
+        CHECK_TEXT(ask(sql), bounds);
+    }
+    CHECK_TEXT(ask("SELECT bucket, low_ns, high_ns FROM bucket_bound WHERE bucket >= 289"), "289|1099511627776|null");
+}
+
+static void a_cell_that_was_folded_away_or_never_used_is_not_stored(void)
+{
+    begin();
+    send(0, 64, 100, 1);
+    send(0, 128, 100, 1);
+    cell(0, SEND, 2, 128, LEDGER_CALL)->live = 0;
+    cell(0, SEND, 2, 256, LEDGER_CALL);
+    store();
+    CHECK_TEXT(ask("SELECT bytes FROM cell"), "64");
+    CHECK_TEXT(ask("SELECT count(*) FROM bucket"), "1");
+}
+
+static void a_folded_cell_says_so(void)
+{
+    begin();
+    cell_add(cells_find(&cells[0], 128, cell_key(SEND, 2, LEDGER_CALL) | CELL_KEY_FOLDED), 100, 70);
+    cell_add(cell(0, SEND, 2, 128, LEDGER_CALL), 100, 128);
+    store();
+    CHECK_TEXT(ask("SELECT bytes, is_folded, volume_bytes FROM cell ORDER BY is_folded"), "128|0|128 128|1|70");
+}
+
+static void peers_of_all_threads_add_up(void)
+{
+    begin();
+    send(0, 64, 100, 1);
+    send(1, 64, 200, 1);
+    send(1, 8, 50, -1);
+    peer_add(peers_find(&peers[0], peer_key(1, SEND, LEDGER_RECEIVED)), 10, 20);
+    peers_find(&peers[0], peer_key(5, SEND, LEDGER_SENT)); /* a row that nothing was counted in */
+    store();
+    CHECK_TEXT(ask("SELECT world_rank, call, direction, peer, count, bytes, time_ns FROM peer ORDER BY direction, peer"),
+               "3|MPI_Send|received|1|1|10|20 3|MPI_Send|sent|-1|1|8|50 3|MPI_Send|sent|1|2|128|300");
+}
+
+static void many_cells_are_all_stored(void)
+{
+    begin();
+    for (uint64_t bytes = 1; bytes <= 1000; bytes++)
+        send(bytes % 2, bytes, bytes, (int32_t)bytes);
+    store();
+    CHECK_TEXT(ask("SELECT count(*), sum(count), sum(volume_bytes), sum(total_ns) FROM cell"), "1000|1000|500500|500500");
+    CHECK_TEXT(ask("SELECT sum(count) FROM bucket"), "1000");
+    CHECK_TEXT(ask("SELECT count(*), sum(bytes) FROM peer"), "1000|500500");
+}
+
+static void the_file_says_what_it_is(void)
+{
+    begin();
+    store();
+    CHECK_TEXT(ask("PRAGMA application_id"), "1668116582");
+    CHECK_TEXT(ask("PRAGMA user_version"), "1");
+    CHECK_TEXT(ask("PRAGMA integrity_check"), "ok");
+}
+
+/* Complete or absent */
+
+static bool store_at(const char *path)
+{
+    why[0] = '\0';
+    return store_write(the_ledger.header, path, clock_monotonic_ns(), why, sizeof why);
+}
+
+static void nothing_but_the_database_is_left(void)
+{
+    begin();
+    store();
+    CHECK(!is_there("rank-3.db.tmp"));
+    CHECK(!is_there("rank-3.db-journal"));
+    CHECK(!is_there("rank-3.db.tmp-journal"));
+}
+
+static void what_an_interrupted_run_left_is_replaced(void)
+{
+    begin();
+    FILE *file = fopen("rank-3.db.tmp", "w");
+    fputs("half of a database", file);
+    fclose(file);
+    store();
+    CHECK_TEXT(ask("SELECT world_rank FROM rank"), "3");
+    CHECK(!is_there("rank-3.db.tmp"));
+}
+
+static void a_folder_that_is_gone_is_said(void)
+{
+    begin();
+    CHECK(!store_at("gone/rank-3.db"));
+    CHECK(strlen(why) > 0);
+    CHECK(!is_there("gone"));
+}
+
+static void a_database_that_cannot_take_its_place_leaves_nothing(void)
+{
+    begin();
+    CHECK(mkdir("rank-3.db", 0700) == 0);
+    CHECK(!store_at("rank-3.db"));
+    CHECK(strlen(why) > 0);
+    CHECK(!is_there("rank-3.db.tmp"));
+}
+
+static void a_failure_leaves_an_earlier_database_as_it_was(void)
+{
+    begin();
+    store();
+    CHECK(mkdir("rank-3.db.tmp", 0700) == 0);
+    the_ledger.header->world_size = 99;
+    CHECK(!store_at("rank-3.db"));
+    CHECK_TEXT(ask("SELECT world_size FROM rank"), "8");
+}
+
+static void a_full_disk_is_said_and_leaves_nothing(void)
+{
+    begin();
+    for (uint64_t bytes = 1; bytes <= 1000; bytes++)
+        send(0, bytes, bytes, 1);
+    CHECK(mkdir("disk", 0700) == 0);
+    bool alone = unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("tmpfs", "disk", "tmpfs", 0, "size=64k") != 0)
+        unit_skip("cannot mount a small tmpfs here: needs root or user namespaces");
+    CHECK(!store_at("disk/rank-3.db"));
+    CHECK(strlen(why) > 0);
+    CHECK(!is_there("disk/rank-3.db"));
+    CHECK(!is_there("disk/rank-3.db.tmp"));
+}
+
+/* `ulimit -f`: beyond it the kernel raises SIGXFSZ, whose default action ends the job. */
+static void a_limit_on_file_sizes_is_said_without_a_signal(void)
+{
+    begin();
+    for (uint64_t bytes = 1; bytes <= 1000; bytes++)
+        send(0, bytes, bytes, 1);
+    struct rlimit limit = {65536, 65536};
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHECK(!store_at("rank-3.db"));
+    CHECK(strlen(why) > 0);
+    CHECK(!is_there("rank-3.db"));
+    CHECK(!is_there("rank-3.db.tmp"));
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_rank_has_one_row_with_all_that_the_header_says),
+    TEST(storing_is_part_of_what_finalizing_cost),
+    TEST(a_ledger_that_still_runs_has_no_end),
+    TEST(an_abort_has_its_code),
+    TEST(facts_keep_their_text_and_the_last_of_a_key_counts),
+    TEST(calls_and_threads_have_their_names),
+    TEST(communicators_have_all_that_is_known_of_them),
+    TEST(a_cell_has_its_key_and_its_sums),
+    TEST(threads_keep_cells_of_their_own),
+    TEST(a_histogram_has_rows_for_the_buckets_in_use),
+    TEST(the_bounds_in_the_database_are_those_of_the_histogram),
+    TEST(a_cell_that_was_folded_away_or_never_used_is_not_stored),
+    TEST(a_folded_cell_says_so),
+    TEST(peers_of_all_threads_add_up),
+    TEST(many_cells_are_all_stored),
+    TEST(the_file_says_what_it_is),
+    TEST(nothing_but_the_database_is_left),
+    TEST(what_an_interrupted_run_left_is_replaced),
+    TEST(a_folder_that_is_gone_is_said),
+    TEST(a_database_that_cannot_take_its_place_leaves_nothing),
+    TEST(a_failure_leaves_an_earlier_database_as_it_was),
+    TEST(a_full_disk_is_said_and_leaves_nothing),
+    TEST(a_limit_on_file_sizes_is_said_without_a_signal),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

@@ -1,0 +1,414 @@
+#include "traffic.h"
+
+#include "fake_mpi.h"
+#include "ledger/ledger.h"
+#include "unit.h"
+
+/* Four ranks, this one is rank 1. An inter-communicator leads from ranks 0 and 1 to three others; this is its rank 1 too. */
+enum { HERE = 1, ELSEWHERE = 2, BYTES_4 = FAKE_TYPE_4, BYTES_8 = FAKE_TYPE_8, GARBAGE = 0xbad000 };
+
+static const int US[] = {0, 1}, THEM[] = {2, 3, -1};
+static const struct call CALLED = {.succeeded = true};
+static char buffer[8];
+static const char *abi = "open_mpi";
+static mpi_handle world, inter;
+
+static void begin(void)
+{
+    char ledger[32];
+    snprintf(ledger, sizeof ledger, "%s.ledger", abi);
+    fake_mpi_speak(abi);
+    CHECK_EQUAL(ledger_open(ledger, 1 << 20), 0);
+    fake_world(4, 1);
+    world = mpi_abi.comm_world;
+    inter = fake_inter(US, 2, THEM, 3);
+}
+
+/* Their sentinels differ, and so does the width of a handle in memory. */
+static void under_each_abi(void (*run)(void))
+{
+    static const char *const ABIS[] = {"open_mpi", "mpich", "standard"};
+    for (int i = 0; i < 3; i++) {
+        static char context[32];
+        abi = ABIS[i];
+        snprintf(context, sizeof context, "under %s: ", abi);
+        unit_context = context;
+        unit_elsewhere(run);
+    }
+}
+
+static struct counts ints(const int *at)
+{
+    return (struct counts){at, false};
+}
+
+static struct counts wides(const mpi_count *at)
+{
+    return (struct counts){at, true};
+}
+
+static const struct counts NONE = {NULL, false}; /* not significant: must not be looked at */
+
+#define CHECK_TRAFFIC(TRAFFIC, BYTES, VOLUME)       \
+    do {                                            \
+        struct traffic traffic_ = TRAFFIC;          \
+        CHECK_EQUAL(traffic_.bytes, BYTES);         \
+        CHECK_EQUAL(traffic_.volume_bytes, VOLUME); \
+        CHECK_EQUAL(traffic_.peer, PEER_NONE);      \
+    } while (0)
+
+/* Sizes */
+
+static void bytes_are_count_times_size(void)
+{
+    begin();
+    CHECK_EQUAL(traffic_bytes(10, BYTES_8), 80);
+    CHECK_EQUAL(traffic_bytes(1, BYTES_4), 4);
+    CHECK_EQUAL(traffic_bytes(0, BYTES_4), 0);
+    CHECK_EQUAL(traffic_bytes(-1, BYTES_4), 0);
+}
+
+static void bytes_do_not_overflow_an_int(void)
+{
+    begin();
+    CHECK_EQUAL(traffic_bytes(300000000, BYTES_8), 2400000000);
+    CHECK_EQUAL(traffic_bytes(1ll << 40, BYTES_8), 8ll << 40);
+    CHECK_EQUAL(traffic_bytes(2, FAKE_TYPE_HUGE), 6ll << 30);
+}
+
+static void the_size_of_nothing_is_not_asked(void)
+{
+    begin();
+    unsigned asked = fake_questions;
+    CHECK_EQUAL(traffic_bytes(0, GARBAGE), 0);
+    CHECK_EQUAL(traffic_bytes(5, mpi_abi.datatype_null), 0);
+    CHECK_EQUAL(fake_questions, asked);
+}
+
+static void the_null_type_has_no_size(void)
+{
+    under_each_abi(the_size_of_nothing_is_not_asked);
+}
+
+static void mpichs_predefined_types_bear_their_size_and_are_not_asked(void)
+{
+    abi = "mpich";
+    begin();
+    unsigned asked = fake_questions;
+    CHECK_EQUAL(traffic_bytes(3, 0x4c00010d), 3);  /* MPI_BYTE */
+    CHECK_EQUAL(traffic_bytes(3, 0x4c00080b), 24); /* MPI_DOUBLE */
+    CHECK_EQUAL(traffic_bytes(3, 0x4c001022), 48); /* MPI_C_DOUBLE_COMPLEX is 16 bytes wide */
+    CHECK_EQUAL(traffic_bytes(3, (mpi_handle)0xdeadbeef00000000 | 0x4c000405), 12);
+    CHECK_EQUAL(fake_questions, asked);
+}
+
+static int byte_has_one(mpi_handle type, int *bytes)
+{
+    CHECK_EQUAL(type, mpi_abi.byte);
+    *bytes = 1;
+    fake_questions++;
+    return MPI_SUCCESS;
+}
+
+static void predefined_types_are_asked_once(void)
+{
+    begin();
+    mpi_query.Type_size = byte_has_one;
+    mpi_abi_learn_types();
+    unsigned asked = fake_questions;
+    CHECK_EQUAL(traffic_bytes(17, mpi_abi.byte), 17);
+    CHECK_EQUAL(fake_questions, asked);
+}
+
+static void predefined_types_are_asked_once_under_each_abi(void)
+{
+    under_each_abi(predefined_types_are_asked_once);
+}
+
+/* What does not count */
+
+static void a_call_that_failed_moves_nothing_and_asks_nothing(void)
+{
+    struct call failed = {.succeeded = false};
+    begin();
+    unsigned asked = fake_questions;
+    CHECK_TRAFFIC(traffic_bcast(&failed, 10, GARBAGE, HERE, GARBAGE), 0, 0);
+    CHECK_TRAFFIC(traffic_alltoallw(&failed, buffer, NONE, NULL, NONE, NULL, GARBAGE), 0, 0);
+    CHECK_TRAFFIC(traffic_message(&failed, 10, GARBAGE, HERE, GARBAGE), 0, 0);
+    CHECK_EQUAL(fake_questions, asked);
+}
+
+static void an_unknown_abi_is_asked_nothing(void)
+{
+    fake_mpi_speak("unknown");
+    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, GARBAGE, HERE, GARBAGE), 0, 0);
+    CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 10, GARBAGE, HERE, GARBAGE), 0, 0);
+    CHECK_EQUAL(fake_questions, 0);
+}
+
+static void a_barrier_moves_nothing_on_its_communicator(void)
+{
+    begin();
+    CHECK_TRAFFIC(traffic_none(&CALLED, world), 0, 0);
+    CHECK(traffic_none(&CALLED, world).communicator == communicators_find(world));
+}
+
+/* Messages */
+
+static void a_message_goes_to_the_peers_world_rank(void)
+{
+    begin();
+    struct traffic traffic = traffic_message(&CALLED, 10, BYTES_8, 3, world);
+    CHECK_EQUAL(traffic.bytes, 80);
+    CHECK_EQUAL(traffic.volume_bytes, 80);
+    CHECK_EQUAL(traffic.peer, 3);
+    CHECK_EQUAL(traffic_message(&CALLED, 10, BYTES_8, 1, inter).peer, 3);
+    CHECK_EQUAL(traffic_message(&CALLED, 10, BYTES_8, 2, inter).peer, LEDGER_PEER_OUTSIDE);
+}
+
+static void a_message_to_proc_null(void)
+{
+    begin();
+    CHECK_TRAFFIC(traffic_message(&CALLED, 10, BYTES_8, mpi_abi.proc_null, world), 0, 0);
+}
+
+static void a_message_to_nobody_moves_nothing(void)
+{
+    under_each_abi(a_message_to_proc_null);
+}
+
+static void an_empty_message_has_a_peer(void)
+{
+    begin();
+    CHECK_EQUAL(traffic_message(&CALLED, 0, BYTES_8, 3, world).bytes, 0);
+    CHECK_EQUAL(traffic_message(&CALLED, 0, BYTES_8, 3, world).peer, 3);
+}
+
+static void a_posted_receive_has_the_size_of_its_buffer_and_sends_nothing(void)
+{
+    begin();
+    CHECK_TRAFFIC(traffic_receive(&CALLED, 10, BYTES_8, world), 80, 0);
+}
+
+static void an_arrival_has_the_size_that_arrived(void)
+{
+    begin();
+    CHECK_TRAFFIC(traffic_arrival(&CALLED, (struct mpi_arrival){.bytes = 5ll << 30, .source = 2}, world), 5ll << 30, 0);
+}
+
+/* Bcast, Reduce, Allreduce, Scan */
+
+static void bcast(void)
+{
+    begin();
+    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, BYTES_8, HERE, world), 80, 80);
+    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, BYTES_8, ELSEWHERE, world), 80, 0);
+    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, BYTES_8, mpi_abi.root, inter), 80, 80);
+    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
+    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, BYTES_8, HERE, inter), 80, 0); /* rank 1 of the other group */
+}
+
+static void a_bcast_has_its_size_on_every_rank_and_its_volume_at_the_root(void)
+{
+    under_each_abi(bcast);
+}
+
+static void reduce(void)
+{
+    begin();
+    CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, BYTES_8, HERE, world), 80, 80);
+    CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, BYTES_8, ELSEWHERE, world), 80, 80);
+    CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, BYTES_8, mpi_abi.root, inter), 80, 0);
+    CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
+    CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, BYTES_8, HERE, inter), 80, 80);
+}
+
+static void a_reduce_has_its_size_on_every_rank_and_no_volume_at_a_root_of_the_other_group(void)
+{
+    under_each_abi(reduce);
+}
+
+static void an_allreduce_counts_its_buffer(void)
+{
+    begin();
+    CHECK_TRAFFIC(traffic_allreduce(&CALLED, 300000000, BYTES_8, world), 2400000000, 2400000000);
+    CHECK_TRAFFIC(traffic_allreduce(&CALLED, 10, BYTES_8, inter), 80, 80);
+}
+
+static void a_reduce_scatter_counts_the_whole_send_buffer(void)
+{
+    begin();
+    CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, ints((int[]){1, 2, 3, 4}), BYTES_8, world), 80, 80);
+    CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, ints((int[]){1, 2}), BYTES_8, inter), 24, 24);
+    CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, wides((mpi_count[]){1ll << 33, 0, 0, 1}), BYTES_8, world), (8ll << 33) + 8,
+                  (8ll << 33) + 8);
+    CHECK_TRAFFIC(traffic_reduce_scatter_block(&CALLED, 10, BYTES_8, world), 320, 320);
+    CHECK_TRAFFIC(traffic_reduce_scatter_block(&CALLED, 10, BYTES_8, inter), 160, 160);
+}
+
+static void counts_that_sum_above_an_int_are_summed_in_full(void)
+{
+    begin();
+    int counts[] = {2000000000, 2000000000, 2000000000, 2000000000};
+    CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, ints(counts), BYTES_8, world), 64000000000, 64000000000);
+    CHECK_TRAFFIC(traffic_reduce_scatter_block(&CALLED, 2000000000, BYTES_8, world), 64000000000, 64000000000);
+}
+
+/* Gather, Scatter, Allgather, Alltoall: one process's block */
+
+static void gather(void)
+{
+    begin();
+    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 10, BYTES_8, 20, BYTES_4, HERE, world), 80, 80);
+    CHECK_TRAFFIC(traffic_gather(&CALLED, mpi_abi.in_place, 99, GARBAGE, 20, BYTES_4, HERE, world), 80, 80);
+    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, ELSEWHERE, world), 80, 80);
+    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 99, GARBAGE, 20, BYTES_4, mpi_abi.root, inter), 80, 0);
+    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 99, GARBAGE, 99, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
+    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, HERE, inter), 80, 80);
+}
+
+static void a_gather_counts_one_block_and_reads_only_what_is_significant(void)
+{
+    under_each_abi(gather);
+}
+
+static void scatter(void)
+{
+    begin();
+    CHECK_TRAFFIC(traffic_scatter(&CALLED, 10, BYTES_8, 99, GARBAGE, HERE, world), 80, 320);
+    CHECK_TRAFFIC(traffic_scatter(&CALLED, 99, GARBAGE, 20, BYTES_4, ELSEWHERE, world), 80, 0);
+    CHECK_TRAFFIC(traffic_scatter(&CALLED, 10, BYTES_8, 99, GARBAGE, mpi_abi.root, inter), 80, 240);
+    CHECK_TRAFFIC(traffic_scatter(&CALLED, 99, GARBAGE, 99, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
+    CHECK_TRAFFIC(traffic_scatter(&CALLED, 99, GARBAGE, 20, BYTES_4, HERE, inter), 80, 0);
+}
+
+static void a_scatter_counts_one_block_and_all_of_them_as_the_roots_volume(void)
+{
+    under_each_abi(scatter);
+}
+
+static void allgather_and_alltoall(void)
+{
+    begin();
+    CHECK_TRAFFIC(traffic_allgather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, world), 80, 80);
+    CHECK_TRAFFIC(traffic_allgather(&CALLED, mpi_abi.in_place, 99, GARBAGE, 20, BYTES_4, world), 80, 80);
+    CHECK_TRAFFIC(traffic_allgather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, inter), 80, 80);
+    CHECK_TRAFFIC(traffic_alltoall(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, world), 80, 320);
+    CHECK_TRAFFIC(traffic_alltoall(&CALLED, mpi_abi.in_place, 99, GARBAGE, 20, BYTES_4, world), 80, 320);
+    CHECK_TRAFFIC(traffic_alltoall(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, inter), 80, 240);
+}
+
+static void an_allgather_counts_its_block_and_an_alltoall_one_for_each_process_as_volume(void)
+{
+    under_each_abi(allgather_and_alltoall);
+}
+
+/* v- and w-variants: what this rank sends */
+
+static void gatherv(void)
+{
+    begin();
+    const struct counts counts = ints((int[]){1, 20, 3, 4});
+    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 10, BYTES_8, counts, BYTES_4, HERE, world), 80, 80);
+    CHECK_TRAFFIC(traffic_gatherv(&CALLED, mpi_abi.in_place, 99, GARBAGE, counts, BYTES_4, HERE, world), 80, 80);
+    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 10, BYTES_8, NONE, GARBAGE, ELSEWHERE, world), 80, 80);
+    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 99, GARBAGE, counts, BYTES_4, mpi_abi.root, inter), 0, 0);
+    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 99, GARBAGE, NONE, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
+    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 10, BYTES_8, NONE, GARBAGE, HERE, inter), 80, 80);
+}
+
+static void a_gatherv_counts_what_this_rank_sends(void)
+{
+    under_each_abi(gatherv);
+}
+
+static void scatterv(void)
+{
+    begin();
+    CHECK_TRAFFIC(traffic_scatterv(&CALLED, ints((int[]){1, 2, 3, 4}), BYTES_8, 99, GARBAGE, HERE, world), 80, 80);
+    CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 20, BYTES_4, ELSEWHERE, world), 80, 0);
+    CHECK_TRAFFIC(traffic_scatterv(&CALLED, ints((int[]){1, 2, 3}), BYTES_8, 99, GARBAGE, mpi_abi.root, inter), 48, 48);
+    CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 99, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
+    CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 20, BYTES_4, HERE, inter), 80, 0);
+}
+
+static void a_scatterv_counts_all_at_the_root_and_what_is_received_elsewhere(void)
+{
+    under_each_abi(scatterv);
+}
+
+static void allgatherv_and_alltoallv(void)
+{
+    begin();
+    const struct counts counts = ints((int[]){1, 20, 3, 4}), wide = wides((mpi_count[]){1, 1ll << 33, 3, 4});
+    CHECK_TRAFFIC(traffic_allgatherv(&CALLED, buffer, 10, BYTES_8, NONE, GARBAGE, world), 80, 80);
+    CHECK_TRAFFIC(traffic_allgatherv(&CALLED, mpi_abi.in_place, 99, GARBAGE, counts, BYTES_4, world), 80, 80);
+    CHECK_TRAFFIC(traffic_allgatherv(&CALLED, mpi_abi.in_place, 99, GARBAGE, wide, BYTES_4, world), 4ll << 33, 4ll << 33);
+    CHECK_TRAFFIC(traffic_alltoallv(&CALLED, buffer, counts, BYTES_8, NONE, GARBAGE, world), 224, 224);
+    CHECK_TRAFFIC(traffic_alltoallv(&CALLED, mpi_abi.in_place, NONE, GARBAGE, counts, BYTES_4, world), 112, 112);
+    CHECK_TRAFFIC(traffic_alltoallv(&CALLED, buffer, counts, BYTES_8, NONE, GARBAGE, inter), 192, 192); /* three others */
+    CHECK_TRAFFIC(traffic_alltoallv(&CALLED, buffer, wide, BYTES_8, NONE, GARBAGE, world), (8ll << 33) + 64, (8ll << 33) + 64);
+}
+
+static void an_allgatherv_and_an_alltoallv_count_what_this_rank_sends(void)
+{
+    under_each_abi(allgatherv_and_alltoallv);
+}
+
+/* Handles in an array, as the ABI lays them. */
+static const void *types(mpi_handle a, mpi_handle b, mpi_handle c, mpi_handle d)
+{
+    static uint64_t memory[4];
+    const mpi_handle handles[] = {a, b, c, d};
+    for (size_t i = 0; i < 4; i++)
+        mpi_handle_store((char *)memory + i * mpi_abi.handle_bytes, handles[i]);
+    return memory;
+}
+
+static void alltoallw(void)
+{
+    begin();
+    const struct counts counts = ints((int[]){1, 0, 3, 4});
+    CHECK_TRAFFIC(traffic_alltoallw(&CALLED, buffer, counts, types(BYTES_8, GARBAGE, BYTES_4, BYTES_8), NONE, NULL, world), 52, 52);
+    CHECK_TRAFFIC(traffic_alltoallw(&CALLED, mpi_abi.in_place, NONE, NULL, counts, types(BYTES_4, BYTES_4, BYTES_4, BYTES_4), world), 32,
+                  32);
+    CHECK_TRAFFIC(traffic_alltoallw(&CALLED, buffer, counts, types(BYTES_8, GARBAGE, BYTES_4, GARBAGE), NONE, NULL, inter), 20, 20);
+}
+
+static void an_alltoallw_counts_each_block_by_its_type_and_reads_no_type_of_an_empty_one(void)
+{
+    under_each_abi(alltoallw);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(bytes_are_count_times_size),
+    TEST(bytes_do_not_overflow_an_int),
+    TEST(the_null_type_has_no_size),
+    TEST(mpichs_predefined_types_bear_their_size_and_are_not_asked),
+    TEST(predefined_types_are_asked_once_under_each_abi),
+    TEST(a_call_that_failed_moves_nothing_and_asks_nothing),
+    TEST(an_unknown_abi_is_asked_nothing),
+    TEST(a_barrier_moves_nothing_on_its_communicator),
+    TEST(a_message_goes_to_the_peers_world_rank),
+    TEST(a_message_to_nobody_moves_nothing),
+    TEST(an_empty_message_has_a_peer),
+    TEST(a_posted_receive_has_the_size_of_its_buffer_and_sends_nothing),
+    TEST(an_arrival_has_the_size_that_arrived),
+    TEST(a_bcast_has_its_size_on_every_rank_and_its_volume_at_the_root),
+    TEST(a_reduce_has_its_size_on_every_rank_and_no_volume_at_a_root_of_the_other_group),
+    TEST(an_allreduce_counts_its_buffer),
+    TEST(a_reduce_scatter_counts_the_whole_send_buffer),
+    TEST(counts_that_sum_above_an_int_are_summed_in_full),
+    TEST(a_gather_counts_one_block_and_reads_only_what_is_significant),
+    TEST(a_scatter_counts_one_block_and_all_of_them_as_the_roots_volume),
+    TEST(an_allgather_counts_its_block_and_an_alltoall_one_for_each_process_as_volume),
+    TEST(a_gatherv_counts_what_this_rank_sends),
+    TEST(a_scatterv_counts_all_at_the_root_and_what_is_received_elsewhere),
+    TEST(an_allgatherv_and_an_alltoallv_count_what_this_rank_sends),
+    TEST(an_alltoallw_counts_each_block_by_its_type_and_reads_no_type_of_an_empty_one),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

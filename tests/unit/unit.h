@@ -1,0 +1,170 @@
+/* A test is a function whose name is a sentence; a file's tests stand in one table at its end:
+ *
+ *     static void a_new_ledger_is_empty(void)
+ *     {
+ *         ledger_open("ledger", 1 << 20);
+ *         CHECK_EQUAL(the_ledger.header->chunk_count, 0);
+ *     }
+ *
+ *     static const struct unit_test TESTS[] = {
+ *         TEST(a_new_ledger_is_empty),
+ *     };
+ *
+ *     int main(void)
+ *     {
+ *         return UNIT_RUN(TESTS);
+ *     }
+ *
+ * Each test runs in a process of its own, for the library keeps its state in globals, and in an empty folder of its own. Its
+ * first failed check ends it. The last line printed is `N passed, N failed, N skipped`. */
+#ifndef UNIT_H
+#define UNIT_H
+
+#include <errno.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What takes seconds plainly would take minutes there: such tests do less, or leave it to the plain variant. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define UNIT_SANITIZED true
+#else
+#define UNIT_SANITIZED false
+#endif
+
+enum { UNIT_SKIPPED = 77, UNIT_SECONDS = 120 };
+
+struct unit_test {
+    const char *name;
+    void (*run)(void);
+};
+
+/* Said before a failed check's message where a test does the same thing several times. */
+static const char *unit_context = "";
+
+#define CHECK(CONDITION) unit_check((CONDITION), #CONDITION, __FILE__, __LINE__)
+#define CHECK_EQUAL(ACTUAL, EXPECTED) unit_check_equal((long long)(ACTUAL), (long long)(EXPECTED), #ACTUAL, __FILE__, __LINE__)
+#define CHECK_TEXT(ACTUAL, EXPECTED) unit_check_text((ACTUAL), (EXPECTED), #ACTUAL, __FILE__, __LINE__)
+
+static inline void unit_check(bool holds, const char *condition, const char *file, int line)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "%s%s:%d: not so: %s\n", unit_context, file, line, condition);
+    _exit(EXIT_FAILURE);
+}
+
+static inline void unit_check_equal(long long actual, long long expected, const char *what, const char *file, int line)
+{
+    if (actual == expected)
+        return;
+    fprintf(stderr, "%s%s:%d: %s is %lld (%#llx), not %lld (%#llx)\n", unit_context, file, line, what, actual, (unsigned long long)actual,
+            expected, (unsigned long long)expected);
+    _exit(EXIT_FAILURE);
+}
+
+static inline void unit_check_text(const char *actual, const char *expected, const char *what, const char *file, int line)
+{
+    if (actual && strcmp(actual, expected) == 0)
+        return;
+    fprintf(stderr, "%s%s:%d: %s is \"%s\", not \"%s\"\n", unit_context, file, line, what, actual ? actual : "(null)", expected);
+    _exit(EXIT_FAILURE);
+}
+
+/* What this machine does not let us test. */
+static inline void unit_skip(const char *why)
+{
+    fprintf(stderr, "%s\n", why);
+    _exit(UNIT_SKIPPED);
+}
+
+/* Zeroed memory that the processes a test forks share with it. */
+static inline void *unit_shared(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(memory != MAP_FAILED);
+    return memory;
+}
+
+/* Run something in a process of its own, to its end. Its failed checks are the test's. */
+static inline void unit_elsewhere(void (*run)(void))
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        run();
+        _exit(EXIT_SUCCESS);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_EQUAL(status, 0);
+}
+
+static inline int unit_remove(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+    (void)about, (void)kind, (void)place;
+    return remove(path);
+}
+
+/* The wait status of a test run in its own process, session and folder. */
+static inline int unit_run_one(const struct unit_test *test)
+{
+    int status = -1;
+    char folder[] = "/tmp/commprof-unit-XXXXXX";
+    if (!mkdtemp(folder)) {
+        perror(folder);
+        return -1;
+    }
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        setpgid(0, 0);
+        alarm(UNIT_SECONDS);
+        if (chdir(folder) != 0)
+            _exit(EXIT_FAILURE);
+        test->run();
+        fflush(NULL);
+        _exit(EXIT_SUCCESS); /* no exit(): the library's destructor has nothing to do with what is tested */
+    }
+    if (child > 0) {
+        waitpid(child, &status, 0);
+        kill(-child, SIGKILL);
+    }
+    nftw(folder, unit_remove, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    return status;
+}
+
+static inline int unit_run(const struct unit_test *tests, size_t count)
+{
+    unsigned passed = 0, failed = 0, skipped = 0;
+    for (size_t i = 0; i < count; i++) {
+        int status = unit_run_one(&tests[i]);
+        if (status == 0)
+            passed++;
+        else if (WIFEXITED(status) && WEXITSTATUS(status) == UNIT_SKIPPED) {
+            skipped++;
+            printf("SKIPPED %s\n", tests[i].name);
+        } else {
+            failed++;
+            printf("FAILED %s%s%s\n", tests[i].name, WIFSIGNALED(status) ? ": " : "",
+                   WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "");
+        }
+    }
+    printf("%u passed, %u failed, %u skipped\n", passed, failed, skipped);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#define TEST(NAME)  \
+    {               \
+#NAME, NAME \
+    }
+#define UNIT_RUN(TESTS) unit_run(TESTS, sizeof TESTS / sizeof TESTS[0])
+
+#endif
