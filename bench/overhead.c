@@ -83,16 +83,16 @@ static void nothing(void)
 {
 }
 
-#define BOTH(NAME, ...)                      \
-    static void wrapped_##NAME(int count)    \
-    {                                        \
-        for (int i = 0; i < count; i++)      \
-            MPI_##NAME(__VA_ARGS__);         \
-    }                                        \
-    static void direct_##NAME(int count)     \
-    {                                        \
-        for (int i = 0; i < count; i++)      \
-            real_##NAME(__VA_ARGS__);        \
+#define BOTH(NAME, ...)                   \
+    static void wrapped_##NAME(int count) \
+    {                                     \
+        for (int i = 0; i < count; i++)   \
+            MPI_##NAME(__VA_ARGS__);      \
+    }                                     \
+    static void direct_##NAME(int count)  \
+    {                                     \
+        for (int i = 0; i < count; i++)   \
+            real_##NAME(__VA_ARGS__);     \
     }
 
 BOTH(Allreduce, out, in, size_of(i), MPI_BYTE, MPI_BOR, MPI_COMM_SELF)

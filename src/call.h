@@ -138,7 +138,8 @@ HOT void call_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_
 }
 
 /* Count a message to or from a peer. */
-HOT void call_count_peer(struct thread *thread, int32_t peer, unsigned id, enum ledger_direction direction, uint64_t bytes, uint64_t time_ns)
+HOT void call_count_peer(struct thread *thread, int32_t peer, unsigned id, enum ledger_direction direction, uint64_t bytes,
+                         uint64_t time_ns)
 {
     struct ledger_peer *row = peers_find(&thread->peers, peer_key(peer, id, direction));
     if (__builtin_expect(row != NULL, 1))

@@ -30,7 +30,7 @@ static bool has_world_group;
 static struct ordinal {
     uint64_t seed; /* 0: empty */
     uint32_t count;
-} *ordinals;
+} * ordinals;
 static uint32_t ordinals_mask, ordinals_used;
 
 static uint64_t mix(uint64_t hash, uint64_t value)

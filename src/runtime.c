@@ -49,8 +49,8 @@ static int number_from_environment(const char *const names[])
 
 static int launched_rank(void)
 {
-    static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID",
-                                        "PALS_RANKID", NULL};
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",   "PMI_RANK", "MV2_COMM_WORLD_RANK",
+                                        "SLURM_PROCID",         "PALS_RANKID", NULL};
     int rank = number_from_environment(NAMES);
     return rank < 0 ? 0 : rank; /* nobody launched it */
 }
@@ -65,7 +65,8 @@ static int launched_size(void)
 /* A fault of a whole node is reported once on it, not by each of its ranks. */
 static bool speaks_for_the_node(void)
 {
-    static const char *const NAMES[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", NULL};
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID",
+                                        NULL};
     return number_from_environment(NAMES) <= 0;
 }
 

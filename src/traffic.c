@@ -90,8 +90,8 @@ struct traffic traffic_gather(const struct call *call, const void *sendbuf, mpi_
     return traffic;
 }
 
-struct traffic traffic_scatter(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount,
-                               mpi_handle recvtype, int root, mpi_handle comm)
+struct traffic traffic_scatter(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount, mpi_handle recvtype,
+                               int root, mpi_handle comm)
 {
     struct traffic traffic;
     if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
@@ -132,7 +132,8 @@ struct traffic traffic_gatherv(const struct call *call, const void *sendbuf, mpi
     if (root_here && traffic.communicator->is_inter)
         return traffic; /* sends nothing */
     bool in_place = root_here && sendbuf == mpi_abi.in_place;
-    traffic.bytes = in_place ? traffic_bytes(count_at(recvcounts, traffic.communicator->comm_rank), recvtype) : traffic_bytes(sendcount, sendtype);
+    traffic.bytes =
+        in_place ? traffic_bytes(count_at(recvcounts, traffic.communicator->comm_rank), recvtype) : traffic_bytes(sendcount, sendtype);
     traffic.volume_bytes = traffic.bytes;
     return traffic;
 }
@@ -158,7 +159,8 @@ struct traffic traffic_allgatherv(const struct call *call, const void *sendbuf, 
     if (!traffic_begin(call, comm, &traffic))
         return traffic;
     bool in_place = sendbuf == mpi_abi.in_place;
-    traffic.bytes = in_place ? traffic_bytes(count_at(recvcounts, traffic.communicator->comm_rank), recvtype) : traffic_bytes(sendcount, sendtype);
+    traffic.bytes =
+        in_place ? traffic_bytes(count_at(recvcounts, traffic.communicator->comm_rank), recvtype) : traffic_bytes(sendcount, sendtype);
     traffic.volume_bytes = traffic.bytes;
     return traffic;
 }

@@ -108,8 +108,8 @@ struct traffic traffic_reduce_scatter(const struct call *call, struct counts cou
 
 struct traffic traffic_gather(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount,
                               mpi_handle recvtype, int root, mpi_handle comm);
-struct traffic traffic_scatter(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount,
-                               mpi_handle recvtype, int root, mpi_handle comm);
+struct traffic traffic_scatter(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount, mpi_handle recvtype,
+                               int root, mpi_handle comm);
 struct traffic traffic_allgather(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
                                  mpi_count recvcount, mpi_handle recvtype, mpi_handle comm);
 struct traffic traffic_alltoall(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount,

@@ -15,7 +15,7 @@
 struct cells {
     struct ledger_cell **index; /* open addressing by key; NULL: empty */
     uint32_t index_mask;
-    uint32_t count;             /* of `all`: every cell this thread ever took, in the ledger's order */
+    uint32_t count; /* of `all`: every cell this thread ever took, in the ledger's order */
     struct ledger_cell **all;
     uint32_t *spare; /* indices in `all` of cells that are free */
     uint32_t spare_count;

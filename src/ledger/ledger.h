@@ -17,7 +17,7 @@ struct ledger {
     struct ledger_header *header; /* NULL: not open */
     size_t limit_bytes;           /* how much address space is mapped, and how far the file may grow */
     size_t file_bytes;            /* how far it has grown */
-    dev_t device; /* the file's identity: its path may be taken by another one */
+    dev_t device;                 /* the file's identity: its path may be taken by another one */
     ino_t inode;
     char path[PATH_MAX];
 };

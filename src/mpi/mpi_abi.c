@@ -130,8 +130,6 @@ static void resolve_queries(void *provider)
 #undef QUERY
 }
 
-
-
 void mpi_abi_detect(void *provider, const char *provider_path)
 {
     mpi_provider = provider;
@@ -148,15 +146,49 @@ void mpi_abi_detect(void *provider, const char *provider_path)
 /* Open MPI's predefined types are objects with these names; those of the standard ABI are small numbers; MPICH's carry their
  * size in the handle (traffic.c). */
 static const char *const OPEN_MPI_TYPES[] = {
-    "ompi_mpi_byte",     "ompi_mpi_packed",         "ompi_mpi_char",        "ompi_mpi_signed_char", "ompi_mpi_unsigned_char",
-    "ompi_mpi_short",    "ompi_mpi_unsigned_short", "ompi_mpi_int",         "ompi_mpi_unsigned",    "ompi_mpi_long",
-    "ompi_mpi_unsigned_long", "ompi_mpi_long_long_int", "ompi_mpi_unsigned_long_long", "ompi_mpi_float", "ompi_mpi_double",
-    "ompi_mpi_long_double", "ompi_mpi_c_bool",      "ompi_mpi_int8_t",      "ompi_mpi_uint8_t",     "ompi_mpi_int16_t",
-    "ompi_mpi_uint16_t", "ompi_mpi_int32_t",        "ompi_mpi_uint32_t",    "ompi_mpi_int64_t",     "ompi_mpi_uint64_t",
-    "ompi_mpi_aint",     "ompi_mpi_offset",         "ompi_mpi_count",       "ompi_mpi_integer",     "ompi_mpi_real",
-    "ompi_mpi_dblprec",  "ompi_mpi_real4",          "ompi_mpi_real8",       "ompi_mpi_cplex",       "ompi_mpi_dblcplex",
-    "ompi_mpi_logical",  "ompi_mpi_character",      "ompi_mpi_float_int",   "ompi_mpi_double_int",  "ompi_mpi_2int",
-    "ompi_mpi_c_float_complex", "ompi_mpi_c_double_complex", NULL,
+    "ompi_mpi_byte",
+    "ompi_mpi_packed",
+    "ompi_mpi_char",
+    "ompi_mpi_signed_char",
+    "ompi_mpi_unsigned_char",
+    "ompi_mpi_short",
+    "ompi_mpi_unsigned_short",
+    "ompi_mpi_int",
+    "ompi_mpi_unsigned",
+    "ompi_mpi_long",
+    "ompi_mpi_unsigned_long",
+    "ompi_mpi_long_long_int",
+    "ompi_mpi_unsigned_long_long",
+    "ompi_mpi_float",
+    "ompi_mpi_double",
+    "ompi_mpi_long_double",
+    "ompi_mpi_c_bool",
+    "ompi_mpi_int8_t",
+    "ompi_mpi_uint8_t",
+    "ompi_mpi_int16_t",
+    "ompi_mpi_uint16_t",
+    "ompi_mpi_int32_t",
+    "ompi_mpi_uint32_t",
+    "ompi_mpi_int64_t",
+    "ompi_mpi_uint64_t",
+    "ompi_mpi_aint",
+    "ompi_mpi_offset",
+    "ompi_mpi_count",
+    "ompi_mpi_integer",
+    "ompi_mpi_real",
+    "ompi_mpi_dblprec",
+    "ompi_mpi_real4",
+    "ompi_mpi_real8",
+    "ompi_mpi_cplex",
+    "ompi_mpi_dblcplex",
+    "ompi_mpi_logical",
+    "ompi_mpi_character",
+    "ompi_mpi_float_int",
+    "ompi_mpi_double_int",
+    "ompi_mpi_2int",
+    "ompi_mpi_c_float_complex",
+    "ompi_mpi_c_double_complex",
+    NULL,
 };
 
 struct mpi_type_size mpi_type_sizes[MPI_TYPE_SIZES];

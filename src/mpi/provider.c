@@ -131,7 +131,8 @@ static call_site classify(const void *return_address)
     Dl_info caller = {0}, found;
     bool named = dladdr(return_address, &caller) && caller.dli_fname;
     unsigned provider = 0;
-    if ((named && find_in_scope_of(&caller, &found)) || (provider_count == 0 && (definer(RTLD_NEXT, "PMPI_Init", &found) || find_anywhere(&found))))
+    if ((named && find_in_scope_of(&caller, &found)) ||
+        (provider_count == 0 && (definer(RTLD_NEXT, "PMPI_Init", &found) || find_anywhere(&found))))
         provider = provider_number(&found);
     if (provider == PROVIDERS_MAX || provider_count == 0)
         return 0;

@@ -199,8 +199,9 @@ static bool looks_like_a_secret(const char *name, size_t length)
 
 static void record_environment(void)
 {
-    static const char *const PREFIXES[] = {"OMPI_", "PMIX_", "PRTE_", "MPICH_", "I_MPI_", "MV2_",  "MVP_", "UCX_",
-                                           "FI_",   "NCCL_", "HOROVOD_", "SLURM_", "PBS_",  "CUDA_VISIBLE_DEVICES=", NULL};
+    static const char *const PREFIXES[] = {"OMPI_", "PMIX_", "PRTE_", "MPICH_",   "I_MPI_", "MV2_", "MVP_",
+                                           "UCX_",  "FI_",   "NCCL_", "HOROVOD_", "SLURM_", "PBS_", "CUDA_VISIBLE_DEVICES=",
+                                           NULL};
     for (char **variable = environ; *variable; variable++) {
         size_t length = strcspn(*variable, "=");
         if (!starts_with_one_of(*variable, PREFIXES) || looks_like_a_secret(*variable, length) || !(*variable)[length])

@@ -34,7 +34,7 @@ bool sqlite_load(void)
     if (!library)
         return false;
     bool complete = true;
-#define FIND(NAME)                                                                   \
+#define FIND(NAME)                                                           \
     sqlite.NAME = (__typeof__(sqlite.NAME))dlsym(library, "sqlite3_" #NAME); \
     complete &= sqlite.NAME != NULL;
     FIND(open_v2)

@@ -76,8 +76,7 @@ static struct ledger_chunk *next_chunk(const struct ledger_header *ledger, enum 
     return NULL;
 }
 
-#define FOR_EACH_CHUNK(chunk, store, kind) \
-    for (uint32_t at_ = 0; (chunk = next_chunk((store)->ledger, kind, &at_));)
+#define FOR_EACH_CHUNK(chunk, store, kind) for (uint32_t at_ = 0; (chunk = next_chunk((store)->ledger, kind, &at_));)
 
 static const char *call_name(const struct store *store, unsigned call)
 {
@@ -117,8 +116,7 @@ static void store_rank(struct store *store, int64_t began_ns)
            (int64_t)ledger->thread_level, ledger->start_unix_ns, has_end ? &ledger->end_unix_ns : NULL, has_end ? &wall_ns : NULL,
            ended_name(ledger->ended), (int64_t)ledger->abort_code, (int64_t)ledger->dropped_calls, (int64_t)ledger->untracked_requests,
            (int64_t)ledger->folded_cells, (int64_t)ledger->folded_communicators, (int64_t)ledger->cost_init_ns,
-           (int64_t)ledger->cost_finalize_ns + clock_monotonic_ns() - began_ns, (int64_t)ledger->cost_per_call_ps,
-           ledger->clock_error_ppb);
+           (int64_t)ledger->cost_finalize_ns + clock_monotonic_ns() - began_ns, (int64_t)ledger->cost_per_call_ps, ledger->clock_error_ppb);
     sqlite.finalize(statement);
 }
 
@@ -179,7 +177,7 @@ static void store_communicators(struct store *store)
             insert(store, statement, "iittttiiiitii", (int64_t)store->ledger->world_rank, (int64_t)entry->communicator, identity,
                    entry->parent_identity ? parent : NULL, entry->name, call_name(store, entry->constructor), (int64_t)entry->ordinal,
                    (int64_t)entry->size, (int64_t)entry->remote_size, (int64_t)entry->comm_rank, entry->members,
-                   (int64_t)!!(entry->flags & LEDGER_COMMUNICATOR_INTER), (int64_t)!!(entry->flags & LEDGER_COMMUNICATOR_FREED));
+                   (int64_t) !!(entry->flags & LEDGER_COMMUNICATOR_INTER), (int64_t) !!(entry->flags & LEDGER_COMMUNICATOR_FREED));
         }
     sqlite.finalize(statement);
 }
@@ -187,9 +185,10 @@ static void store_communicators(struct store *store)
 static void store_peers(struct store *store)
 {
     struct ledger_chunk *chunk;
-    sqlite3_stmt *statement = prepare(store, "INSERT INTO peer VALUES (?,?,?,?,?,?,?) ON CONFLICT (world_rank, call, direction, peer) DO UPDATE SET "
-                                             "count = count + excluded.count, bytes = bytes + excluded.bytes, "
-                                             "time_ns = time_ns + excluded.time_ns");
+    sqlite3_stmt *statement =
+        prepare(store, "INSERT INTO peer VALUES (?,?,?,?,?,?,?) ON CONFLICT (world_rank, call, direction, peer) DO UPDATE SET "
+                       "count = count + excluded.count, bytes = bytes + excluded.bytes, "
+                       "time_ns = time_ns + excluded.time_ns");
     FOR_EACH_CHUNK(chunk, store, LEDGER_PEERS)
         for (uint32_t i = 0; i < chunk->used; i++) {
             const struct ledger_peer *peer = ledger_entry(chunk, i);
@@ -225,7 +224,7 @@ static void store_cells(struct store *store)
             number++;
             insert(store, cells, "iiitiittiiiiiiii", number, (int64_t)store->ledger->world_rank, (int64_t)chunk->thread,
                    call_name(store, cell->call), (int64_t)cell->communicator, (int64_t)cell->bytes, measure_name(cell->measure),
-                   cell->place == LEDGER_HOST ? "host" : "device", (int64_t)cell->region, (int64_t)!!(cell->flags & LEDGER_CELL_FOLDED),
+                   cell->place == LEDGER_HOST ? "host" : "device", (int64_t)cell->region, (int64_t) !!(cell->flags & LEDGER_CELL_FOLDED),
                    count, (int64_t)cell->volume_bytes, (int64_t)cell->total_ns, (int64_t)cell->min_ns, (int64_t)cell->max_ns,
                    (int64_t)cell->blocked_ns);
             for (int b = 0; b < HISTOGRAM_BUCKETS; b++)

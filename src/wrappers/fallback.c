@@ -71,7 +71,7 @@ static struct kept {
     struct kept *next;
     mpi_handle request;
     int *memory;
-} *kept;
+} * kept;
 static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
 
 static void keep(const void *request, int *memory)
@@ -139,39 +139,39 @@ static int starting_done(struct narrowing *narrowing, int error, const void *req
 
 #define REAL(NAME, KIND, SHAPE) ((int (*)(PARAMETERS_OF_##KIND(SHAPE, mpi_count, int, int)))function_target(FUNCTION_##NAME, ENTRY_PMPI, 0))
 
-#define SCALARS(NAME, KIND, SHAPE)                                                                        \
-    static int fallback_##NAME(PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void))                        \
-    {                                                                                                     \
-        return FITS_##SHAPE ? REAL(NAME, KIND, SHAPE)(ARGUMENTS_OF_##KIND(SHAPE)) : MPI_ERR_COUNT;        \
+#define SCALARS(NAME, KIND, SHAPE)                                                                 \
+    static int fallback_##NAME(PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void))                 \
+    {                                                                                              \
+        return FITS_##SHAPE ? REAL(NAME, KIND, SHAPE)(ARGUMENTS_OF_##KIND(SHAPE)) : MPI_ERR_COUNT; \
     }
 
 /* Arrays: converted where they are significant. NARROW_x names the converted arrays, NARROWED_x the arguments with them. */
 
-#define NARROW_GATHERV                                                              \
-    bool root_here = is_root_here(root, comm);                                      \
-    const int *counts = narrowed(&narrowing, root_here ? recvcounts : NULL);        \
-    const int *displacements = narrowed(&narrowing, root_here ? displs : NULL);     \
+#define NARROW_GATHERV                                                          \
+    bool root_here = is_root_here(root, comm);                                  \
+    const int *counts = narrowed(&narrowing, root_here ? recvcounts : NULL);    \
+    const int *displacements = narrowed(&narrowing, root_here ? displs : NULL); \
     narrowing.fits &= fits(sendcount);
 #define NARROWED_GATHERV sendbuf, sendcount, sendtype, recvbuf, counts, displacements, recvtype, root, comm
 
-#define NARROW_SCATTERV                                                             \
-    bool root_here = is_root_here(root, comm);                                      \
-    const int *counts = narrowed(&narrowing, root_here ? sendcounts : NULL);        \
-    const int *displacements = narrowed(&narrowing, root_here ? displs : NULL);     \
+#define NARROW_SCATTERV                                                         \
+    bool root_here = is_root_here(root, comm);                                  \
+    const int *counts = narrowed(&narrowing, root_here ? sendcounts : NULL);    \
+    const int *displacements = narrowed(&narrowing, root_here ? displs : NULL); \
     narrowing.fits &= fits(recvcount);
 #define NARROWED_SCATTERV sendbuf, counts, displacements, sendtype, recvbuf, recvcount, recvtype, root, comm
 
-#define NARROW_ALLGATHERV                                        \
-    const int *counts = narrowed(&narrowing, recvcounts);        \
-    const int *displacements = narrowed(&narrowing, displs);     \
+#define NARROW_ALLGATHERV                                    \
+    const int *counts = narrowed(&narrowing, recvcounts);    \
+    const int *displacements = narrowed(&narrowing, displs); \
     narrowing.fits &= fits(sendcount);
 #define NARROWED_ALLGATHERV sendbuf, sendcount, sendtype, recvbuf, counts, displacements, recvtype, comm
 
-#define NARROW_EXCHANGED                                                                     \
-    bool in_place = sendbuf == mpi_abi.in_place;                                             \
-    const int *counts_out = narrowed(&narrowing, in_place ? NULL : sendcounts);              \
-    const int *displacements_out = narrowed(&narrowing, in_place ? NULL : sdispls);          \
-    const int *counts_in = narrowed(&narrowing, recvcounts);                                 \
+#define NARROW_EXCHANGED                                                            \
+    bool in_place = sendbuf == mpi_abi.in_place;                                    \
+    const int *counts_out = narrowed(&narrowing, in_place ? NULL : sendcounts);     \
+    const int *displacements_out = narrowed(&narrowing, in_place ? NULL : sdispls); \
+    const int *counts_in = narrowed(&narrowing, recvcounts);                        \
     const int *displacements_in = narrowed(&narrowing, rdispls);
 #define NARROW_ALLTOALLV NARROW_EXCHANGED
 #define NARROW_ALLTOALLW NARROW_EXCHANGED
@@ -195,21 +195,19 @@ static int local_processes_in(mpi_handle comm)
     return size;
 }
 
-#define ARRAYS(NAME, SHAPE)                                                                                              \
-    static int fallback_##NAME(PARAMETERS_##SHAPE(mpi_count, void, void))                                                \
-    {                                                                                                                    \
-        struct narrowing narrowing = narrowing_begin(LENGTH_##SHAPE);                                                    \
-        NARROW_##SHAPE                                                                                                   \
-        return blocking_done(&narrowing, narrowing.fits ? REAL(NAME, BLOCKING, SHAPE)(NARROWED_##SHAPE) : MPI_ERR_COUNT); \
+#define ARRAYS(NAME, SHAPE)                                                                                                              \
+    static int fallback_##NAME(PARAMETERS_##SHAPE(mpi_count, void, void))                                                                \
+    {                                                                                                                                    \
+        struct narrowing narrowing = narrowing_begin(LENGTH_##SHAPE);                                                                    \
+        NARROW_##SHAPE return blocking_done(&narrowing, narrowing.fits ? REAL(NAME, BLOCKING, SHAPE)(NARROWED_##SHAPE) : MPI_ERR_COUNT); \
     }
 
-#define ARRAYS_STARTING(NAME, SHAPE)                                                                                          \
-    static int fallback_##NAME(PARAMETERS_##SHAPE(mpi_count, void, void), void *request)                                      \
-    {                                                                                                                         \
-        struct narrowing narrowing = narrowing_begin(LENGTH_##SHAPE);                                                         \
-        NARROW_##SHAPE                                                                                                        \
-        int error = narrowing.fits ? REAL(NAME, STARTING, SHAPE)(NARROWED_##SHAPE, request) : MPI_ERR_COUNT;                  \
-        return starting_done(&narrowing, error, request);                                                                     \
+#define ARRAYS_STARTING(NAME, SHAPE)                                                                                        \
+    static int fallback_##NAME(PARAMETERS_##SHAPE(mpi_count, void, void), void *request)                                    \
+    {                                                                                                                       \
+        struct narrowing narrowing = narrowing_begin(LENGTH_##SHAPE);                                                       \
+        NARROW_##SHAPE int error = narrowing.fits ? REAL(NAME, STARTING, SHAPE)(NARROWED_##SHAPE, request) : MPI_ERR_COUNT; \
+        return starting_done(&narrowing, error, request);                                                                   \
     }
 
 SCALARS(Send, BLOCKING, MESSAGE)

@@ -45,25 +45,25 @@ static inline void *function_target(enum function function, enum entry entry, ca
 #define ARGUMENTS_OF_STARTING(SHAPE) ARGUMENTS_##SHAPE, request
 
 /* The body of a wrapper: `real` is the target, `wide` says that arrays of counts hold MPI_Count and displacements MPI_Aint. */
-#define BODY(NAME, KIND, SHAPE)                                                                     \
-    typedef int (*target_##NAME)(PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void));               \
+#define BODY(NAME, KIND, SHAPE)                                                                                 \
+    typedef int (*target_##NAME)(PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void));                           \
     static inline __attribute__((always_inline)) int wrap_##NAME(call_site site, bool wide, target_##NAME real, \
                                                                  PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void))
 
 #define EXPORT_PLAIN(NAME, KIND, SHAPE) EXPORT_NAMES(NAME, NAME, KIND, SHAPE, false, int, int, int)
-#define EXPORT_LARGE(NAME, KIND, SHAPE)                          \
+#define EXPORT_LARGE(NAME, KIND, SHAPE)                         \
     EXPORT_NAMES(NAME, NAME, KIND, SHAPE, false, int, int, int) \
     EXPORT_NAMES(NAME, NAME##_c, KIND, SHAPE, true, mpi_count, mpi_count, mpi_aint)
-#define EXPORT_NAMES(NAME, FUNCTION, KIND, SHAPE, WIDE, C, A, D)                         \
+#define EXPORT_NAMES(NAME, FUNCTION, KIND, SHAPE, WIDE, C, A, D)                        \
     EXPORT_ENTRY(MPI_##FUNCTION, ENTRY_MPI, NAME, FUNCTION, KIND, SHAPE, WIDE, C, A, D) \
     EXPORT_ENTRY(PMPI_##FUNCTION, ENTRY_PMPI, NAME, FUNCTION, KIND, SHAPE, WIDE, C, A, D)
-#define EXPORT_ENTRY(SYMBOL, ENTRY, NAME, FUNCTION, KIND, SHAPE, WIDE, C, A, D)                              \
-    EXPORT int SYMBOL(PARAMETERS_OF_##KIND(SHAPE, C, A, D));                                                 \
-    int SYMBOL(PARAMETERS_OF_##KIND(SHAPE, C, A, D))                                                         \
-    {                                                                                                        \
-        call_site site = provider_site(__builtin_return_address(0));                                              \
-        target_##NAME real = (target_##NAME)function_target(FUNCTION_##FUNCTION, ENTRY, site);               \
-        return wrap_##NAME(site, WIDE, real, ARGUMENTS_OF_##KIND(SHAPE));                                    \
+#define EXPORT_ENTRY(SYMBOL, ENTRY, NAME, FUNCTION, KIND, SHAPE, WIDE, C, A, D)                \
+    EXPORT int SYMBOL(PARAMETERS_OF_##KIND(SHAPE, C, A, D));                                   \
+    int SYMBOL(PARAMETERS_OF_##KIND(SHAPE, C, A, D))                                           \
+    {                                                                                          \
+        call_site site = provider_site(__builtin_return_address(0));                           \
+        target_##NAME real = (target_##NAME)function_target(FUNCTION_##FUNCTION, ENTRY, site); \
+        return wrap_##NAME(site, WIDE, real, ARGUMENTS_OF_##KIND(SHAPE));                      \
     }
 
 #endif

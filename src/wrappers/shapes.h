@@ -39,7 +39,7 @@
 #define PARAMETERS_IMRECV(C, A, D) void *buf, C count, mpi_handle type, void *message, void *request
 #define ARGUMENTS_IMRECV buf, count, type, message, request
 
-#define PARAMETERS_EXCHANGE(C, A, D)                                                                                         \
+#define PARAMETERS_EXCHANGE(C, A, D)                                                                                               \
     const void *sendbuf, C sendcount, mpi_handle sendtype, int dest, int sendtag, void *recvbuf, C recvcount, mpi_handle recvtype, \
         int source, int recvtag, mpi_handle comm
 #define ARGUMENTS_EXCHANGE sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm
@@ -105,13 +105,13 @@
 #define ARGUMENTS_SCATTER ARGUMENTS_GATHER
 #define TRAFFIC_SCATTER traffic_scatter(&call, sendcount, sendtype, recvcount, recvtype, root, comm)
 
-#define PARAMETERS_GATHERV(C, A, D)                                                                                        \
+#define PARAMETERS_GATHERV(C, A, D)                                                                                                  \
     const void *sendbuf, C sendcount, mpi_handle sendtype, void *recvbuf, const A *recvcounts, const D *displs, mpi_handle recvtype, \
         int root, mpi_handle comm
 #define ARGUMENTS_GATHERV sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm
 #define TRAFFIC_GATHERV traffic_gatherv(&call, sendbuf, sendcount, sendtype, COUNTS(recvcounts), recvtype, root, comm)
 
-#define PARAMETERS_SCATTERV(C, A, D)                                                                                       \
+#define PARAMETERS_SCATTERV(C, A, D)                                                                                                 \
     const void *sendbuf, const A *sendcounts, const D *displs, mpi_handle sendtype, void *recvbuf, C recvcount, mpi_handle recvtype, \
         int root, mpi_handle comm
 #define ARGUMENTS_SCATTERV sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm
@@ -126,15 +126,15 @@
 #define ARGUMENTS_ALLTOALL ARGUMENTS_ALLGATHER
 #define TRAFFIC_ALLTOALL traffic_alltoall(&call, sendbuf, sendcount, sendtype, recvcount, recvtype, comm)
 
-#define PARAMETERS_ALLGATHERV(C, A, D)                                                                                     \
+#define PARAMETERS_ALLGATHERV(C, A, D)                                                                                               \
     const void *sendbuf, C sendcount, mpi_handle sendtype, void *recvbuf, const A *recvcounts, const D *displs, mpi_handle recvtype, \
         mpi_handle comm
 #define ARGUMENTS_ALLGATHERV sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
 #define TRAFFIC_ALLGATHERV traffic_allgatherv(&call, sendbuf, sendcount, sendtype, COUNTS(recvcounts), recvtype, comm)
 
-#define PARAMETERS_ALLTOALLV(C, A, D)                                                                                      \
-    const void *sendbuf, const A *sendcounts, const D *sdispls, mpi_handle sendtype, void *recvbuf, const A *recvcounts, \
-        const D *rdispls, mpi_handle recvtype, mpi_handle comm
+#define PARAMETERS_ALLTOALLV(C, A, D)                                                                                                      \
+    const void *sendbuf, const A *sendcounts, const D *sdispls, mpi_handle sendtype, void *recvbuf, const A *recvcounts, const D *rdispls, \
+        mpi_handle recvtype, mpi_handle comm
 #define ARGUMENTS_ALLTOALLV sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
 #define TRAFFIC_ALLTOALLV traffic_alltoallv(&call, sendbuf, COUNTS(sendcounts), sendtype, COUNTS(recvcounts), recvtype, comm)
 
@@ -144,8 +144,7 @@
 #define ARGUMENTS_ALLTOALLW sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
 #define TRAFFIC_ALLTOALLW traffic_alltoallw(&call, sendbuf, COUNTS(sendcounts), sendtypes, COUNTS(recvcounts), recvtypes, comm)
 
-#define PARAMETERS_REDUCE(C, A, D) \
-    const void *sendbuf, void *recvbuf, C count, mpi_handle type, mpi_handle op, int root, mpi_handle comm
+#define PARAMETERS_REDUCE(C, A, D) const void *sendbuf, void *recvbuf, C count, mpi_handle type, mpi_handle op, int root, mpi_handle comm
 #define ARGUMENTS_REDUCE sendbuf, recvbuf, count, type, op, root, comm
 #define TRAFFIC_REDUCE traffic_reduce(&call, count, type, root, comm)
 
@@ -197,12 +196,12 @@
 #define PARAMETERS_GRAPH(C, A, D) mpi_handle comm, int nnodes, const int *index, const int *edges, int reorder, void *newcomm
 #define ARGUMENTS_GRAPH comm, nnodes, index, edges, reorder, newcomm
 #define MADE_GRAPH comm, true, 0
-#define PARAMETERS_DIST_GRAPH(C, A, D)                                                                                         \
+#define PARAMETERS_DIST_GRAPH(C, A, D)                                                                                            \
     mpi_handle comm, int n, const int *sources, const int *degrees, const int *destinations, const int *weights, mpi_handle info, \
         int reorder, void *newcomm
 #define ARGUMENTS_DIST_GRAPH comm, n, sources, degrees, destinations, weights, info, reorder, newcomm
 #define MADE_DIST_GRAPH comm, true, 0
-#define PARAMETERS_DIST_GRAPH_ADJACENT(C, A, D)                                                                             \
+#define PARAMETERS_DIST_GRAPH_ADJACENT(C, A, D)                                                                          \
     mpi_handle comm, int indegree, const int *sources, const int *sourceweights, int outdegree, const int *destinations, \
         const int *destweights, mpi_handle info, int reorder, void *newcomm
 #define ARGUMENTS_DIST_GRAPH_ADJACENT comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, newcomm
@@ -210,7 +209,7 @@
 #define PARAMETERS_INTERCOMM(C, A, D) mpi_handle comm, int local_leader, mpi_handle peer_comm, int remote_leader, int tag, void *newcomm
 #define ARGUMENTS_INTERCOMM comm, local_leader, peer_comm, remote_leader, tag, newcomm
 #define MADE_INTERCOMM comm, true, (uint32_t)tag + 1ull
-#define PARAMETERS_INTERCOMM_FROM_GROUPS(C, A, D)                                                                            \
+#define PARAMETERS_INTERCOMM_FROM_GROUPS(C, A, D)                                                                                 \
     mpi_handle local_group, int local_leader, mpi_handle remote_group, int remote_leader, const char *stringtag, mpi_handle info, \
         mpi_handle errhandler, void *newcomm
 #define ARGUMENTS_INTERCOMM_FROM_GROUPS local_group, local_leader, remote_group, remote_leader, stringtag, info, errhandler, newcomm
@@ -218,11 +217,11 @@
 #define PARAMETERS_MERGE(C, A, D) mpi_handle intercomm, int high, void *newcomm
 #define ARGUMENTS_MERGE intercomm, high, newcomm
 #define MADE_MERGE intercomm, true, 0
-#define PARAMETERS_SPAWN(C, A, D)                                                                                               \
+#define PARAMETERS_SPAWN(C, A, D) \
     const char *command, char **argv, int maxprocs, mpi_handle info, int root, mpi_handle comm, void *newcomm, int *errcodes
 #define ARGUMENTS_SPAWN command, argv, maxprocs, info, root, comm, newcomm, errcodes
 #define MADE_SPAWN comm, true, 0
-#define PARAMETERS_SPAWN_MULTIPLE(C, A, D)                                                                                   \
+#define PARAMETERS_SPAWN_MULTIPLE(C, A, D)                                                                                       \
     int count, char **commands, char ***argvs, const int *maxprocs, const void *infos, int root, mpi_handle comm, void *newcomm, \
         int *errcodes
 #define ARGUMENTS_SPAWN_MULTIPLE count, commands, argvs, maxprocs, infos, root, comm, newcomm, errcodes

@@ -6,28 +6,28 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* `wide`, where a shape has no arrays */
 
-#define BLOCKING(NAME, SHAPE, FORMS)                 \
-    BODY(NAME, BLOCKING, SHAPE)                      \
-    {                                                \
-        struct call call;                            \
-        call_begin(&call, CALL_##NAME, site);        \
-        int error = real(ARGUMENTS_##SHAPE);         \
-        call_end(&call, error);                      \
-        call_account(&call, TRAFFIC_##SHAPE);        \
-        return error;                                \
-    }                                                \
+#define BLOCKING(NAME, SHAPE, FORMS)          \
+    BODY(NAME, BLOCKING, SHAPE)               \
+    {                                         \
+        struct call call;                     \
+        call_begin(&call, CALL_##NAME, site); \
+        int error = real(ARGUMENTS_##SHAPE);  \
+        call_end(&call, error);               \
+        call_account(&call, TRAFFIC_##SHAPE); \
+        return error;                         \
+    }                                         \
     EXPORT_##FORMS(NAME, BLOCKING, SHAPE)
 
-#define RETURNING_A_REQUEST(NAME, SHAPE, FORMS, ACCOUNT, FLAGS)  \
-    BODY(NAME, STARTING, SHAPE)                                  \
-    {                                                            \
-        struct call call;                                        \
-        call_begin(&call, CALL_##NAME, site);                    \
-        int error = real(ARGUMENTS_##SHAPE, request);            \
-        call_end(&call, error);                                  \
-        ACCOUNT(&call, TRAFFIC_##SHAPE, request, FLAGS);         \
-        return error;                                            \
-    }                                                            \
+#define RETURNING_A_REQUEST(NAME, SHAPE, FORMS, ACCOUNT, FLAGS) \
+    BODY(NAME, STARTING, SHAPE)                                 \
+    {                                                           \
+        struct call call;                                       \
+        call_begin(&call, CALL_##NAME, site);                   \
+        int error = real(ARGUMENTS_##SHAPE, request);           \
+        call_end(&call, error);                                 \
+        ACCOUNT(&call, TRAFFIC_##SHAPE, request, FLAGS);        \
+        return error;                                           \
+    }                                                           \
     EXPORT_##FORMS(NAME, STARTING, SHAPE)
 
 #define STARTING(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, call_account_started, 0)
@@ -36,16 +36,16 @@
 #define PREPARING(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, call_account_prepared, 0)
 #define PREPARING_RECEIVE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, call_account_prepared, REQUEST_RECEIVE)
 
-#define MAKING(NAME, SHAPE, FORMS)                                 \
-    BODY(NAME, MAKING, SHAPE)                                      \
-    {                                                              \
-        struct call call;                                          \
-        call_begin(&call, CALL_##NAME, site);                      \
-        int error = real(ARGUMENTS_##SHAPE);                       \
-        call_end(&call, error);                                    \
-        call_account_made(&call, newcomm, MADE_##SHAPE);           \
-        return error;                                              \
-    }                                                              \
+#define MAKING(NAME, SHAPE, FORMS)                       \
+    BODY(NAME, MAKING, SHAPE)                            \
+    {                                                    \
+        struct call call;                                \
+        call_begin(&call, CALL_##NAME, site);            \
+        int error = real(ARGUMENTS_##SHAPE);             \
+        call_end(&call, error);                          \
+        call_account_made(&call, newcomm, MADE_##SHAPE); \
+        return error;                                    \
+    }                                                    \
     EXPORT_##FORMS(NAME, MAKING, SHAPE)
 
 #define BY_HAND(NAME, SHAPE, FORMS)

@@ -81,8 +81,8 @@ static void arrange(void)
     MPI_Cart_create(MPI_COMM_WORLD, 1, line, periods, 0, &shorter);
     MPI_Graph_create(MPI_COMM_WORLD, 4, index, edges, 0, &graph);
     MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, &one, &neighbour, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &general);
-    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &neighbour, MPI_UNWEIGHTED, 1, &neighbour, MPI_UNWEIGHTED,
-        MPI_INFO_NULL, 0, &adjacent);
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &neighbour, MPI_UNWEIGHTED, 1, &neighbour, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                   &adjacent);
     use(grid), use(rows), use(shorter), use(graph), use(general), use(adjacent);
     MPI_Comm_free(&grid), MPI_Comm_free(&rows), free_if_member(&shorter);
     MPI_Comm_free(&graph), MPI_Comm_free(&general), MPI_Comm_free(&adjacent);

@@ -6,9 +6,18 @@
 #include "check.h"
 
 enum {
-    PAIR_01 = 1, PAIR_02, PAIR_13, PAIR_23,
-    FIRST_DUP, SECOND_DUP, THIRD_DUP, FIRST_IDUP, SECOND_IDUP,
-    SPLIT_AS_DUP, FIRST_PASSING, KINDS = FIRST_PASSING + 4
+    PAIR_01 = 1,
+    PAIR_02,
+    PAIR_13,
+    PAIR_23,
+    FIRST_DUP,
+    SECOND_DUP,
+    THIRD_DUP,
+    FIRST_IDUP,
+    SECOND_IDUP,
+    SPLIT_AS_DUP,
+    FIRST_PASSING,
+    KINDS = FIRST_PASSING + 4
 };
 
 static int rank, numbers[KINDS];

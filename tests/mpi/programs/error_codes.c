@@ -31,7 +31,7 @@ static void report(const char *what, int error)
 static void report_status(const char *what, const MPI_Status *status)
 {
     printf("rank %d:   %s: source %d tag %d error %d\n", rank, what, status->MPI_SOURCE, status->MPI_TAG,
-        status->MPI_ERROR == UNTOUCHED ? UNTOUCHED : class_of(status->MPI_ERROR));
+           status->MPI_ERROR == UNTOUCHED ? UNTOUCHED : class_of(status->MPI_ERROR));
 }
 
 static void forget(void)

@@ -28,8 +28,8 @@ int main(int argc, char **argv)
 
     printf("Bcast %d\n", class_of(MPI_Bcast(memory, THREE_BILLION, MPI_BYTE, 0, MPI_COMM_SELF)));
     printf("Bcast of 5 %d\n", class_of(MPI_Bcast(memory, 5, MPI_BYTE, 0, MPI_COMM_SELF)));
-    printf("Allgatherv %d\n", class_of(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, memory, &THREE_BILLION,
-        &nowhere, MPI_BYTE, MPI_COMM_SELF)));
+    printf("Allgatherv %d\n",
+           class_of(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, memory, &THREE_BILLION, &nowhere, MPI_BYTE, MPI_COMM_SELF)));
     int error = MPI_Send_init(memory, THREE_BILLION, MPI_BYTE, 0, 1, MPI_COMM_SELF, &request);
     printf("Send_init %d\n", class_of(error));
     if (error == MPI_SUCCESS)

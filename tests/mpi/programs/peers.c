@@ -36,8 +36,8 @@ static void around_a_backward_ring(MPI_Comm backwards)
     int comm_rank;
     MPI_Comm_rank(backwards, &comm_rank);
     CHECK(comm_rank == 3 - rank);
-    MPI_Sendrecv(sent, 5, MPI_INT, (comm_rank + 1) % 4, 3, received[0], ROOM, MPI_INT, (comm_rank + 3) % 4, 3,
-        backwards, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(sent, 5, MPI_INT, (comm_rank + 1) % 4, 3, received[0], ROOM, MPI_INT, (comm_rank + 3) % 4, 3, backwards,
+                 MPI_STATUS_IGNORE);
     MPI_Sendrecv_replace(sent, 6, MPI_INT, (comm_rank + 1) % 4, 4, MPI_ANY_SOURCE, 4, backwards, MPI_STATUS_IGNORE);
 }
 
@@ -64,8 +64,7 @@ static void to_nobody(void)
 {
     MPI_Send(sent, 8, MPI_INT, MPI_PROC_NULL, 6, MPI_COMM_WORLD);
     MPI_Recv(received[0], 8, MPI_INT, MPI_PROC_NULL, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Sendrecv(sent, 8, MPI_INT, MPI_PROC_NULL, 6, received[0], 8, MPI_INT, MPI_PROC_NULL, 6, MPI_COMM_WORLD,
-        MPI_STATUS_IGNORE);
+    MPI_Sendrecv(sent, 8, MPI_INT, MPI_PROC_NULL, 6, received[0], 8, MPI_INT, MPI_PROC_NULL, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void to_myself(void)

@@ -111,11 +111,9 @@ static void receive_what_is_probed(void)
 static void exchange(int rank)
 {
     int other = 1 - rank;
-    MPI_Sendrecv(sent, rank == 0 ? 60 : 30, MPI_INT, other, 20, received, ROOM, MPI_INT, other, 20, MPI_COMM_WORLD,
-        MPI_STATUS_IGNORE);
+    MPI_Sendrecv(sent, rank == 0 ? 60 : 30, MPI_INT, other, 20, received, ROOM, MPI_INT, other, 20, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     CHECK(received[29] == 29);
-    MPI_Sendrecv(sent, 61, MPI_INT, MPI_PROC_NULL, 20, received, ROOM, MPI_INT, MPI_PROC_NULL, 20, MPI_COMM_WORLD,
-        MPI_STATUS_IGNORE);
+    MPI_Sendrecv(sent, 61, MPI_INT, MPI_PROC_NULL, 20, received, ROOM, MPI_INT, MPI_PROC_NULL, 20, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Sendrecv_replace(sent, 64, MPI_INT, other, 21, other, 21, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     CHECK(sent[63] == 63);
 }

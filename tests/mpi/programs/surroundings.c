@@ -49,8 +49,7 @@ static void print_surroundings(const char *when)
     print_next_file(when);
     print_signal_handlers(when);
     print_environment(when);
-    printf("%s: locale %s, mask %o, folder %s\n", when, setlocale(LC_ALL, NULL), (unsigned)mask,
-        getcwd(folder, sizeof folder));
+    printf("%s: locale %s, mask %o, folder %s\n", when, setlocale(LC_ALL, NULL), (unsigned)mask, getcwd(folder, sizeof folder));
 }
 
 int main(int argc, char **argv)
