@@ -240,6 +240,43 @@ static void whatever_makes_a_communicator_another_changes_its_identity(void)
             CHECK(identities[i] != identities[k]);
 }
 
+/* The parents are told apart by their members' order; their children are alike but for the parent. */
+
+static mpi_handle child_of(mpi_handle parent)
+{
+    mpi_handle handle = fake_comm(LOW, 2);
+    communicators_made(handle, SPLIT, parent, true, 0);
+    return handle;
+}
+
+static int UPWARDS[] = {0, 1, 2}, DOWNWARDS[] = {2, 1, 0};
+
+static void rank_0_splits_the_upward_parent_first(void)
+{
+    begin("open_mpi", 4, 0);
+    mpi_handle upward = made(SPLIT, UPWARDS, 3), downward = made(SPLIT, DOWNWARDS, 3);
+    note(0, 0, child_of(upward));
+    note(0, 1, child_of(downward));
+}
+
+static void rank_1_splits_the_downward_parent_first(void)
+{
+    begin("open_mpi", 4, 1);
+    mpi_handle upward = made(SPLIT, UPWARDS, 3), downward = made(SPLIT, DOWNWARDS, 3);
+    note(1, 1, child_of(downward));
+    note(1, 0, child_of(upward));
+}
+
+static void ranks_agree_on_children_of_parents_that_they_used_in_different_order(void)
+{
+    seen = unit_shared(8 * sizeof *seen);
+    unit_elsewhere(rank_0_splits_the_upward_parent_first);
+    unit_elsewhere(rank_1_splits_the_downward_parent_first);
+    CHECK_EQUAL(seen[0][0], seen[1][0]);
+    CHECK_EQUAL(seen[0][1], seen[1][1]);
+    CHECK(seen[0][0] != seen[0][1]);
+}
+
 static void children_of_two_parents_differ(void)
 {
     begin("open_mpi", 4, 0);
@@ -451,9 +488,11 @@ static void a_handle_that_is_handed_out_again_without_a_free_we_saw_is_another_t
     begin("open_mpi", 8, 0);
     mpi_handle handle = fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
     communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
+    const struct ledger_communicator *gone = entry_of(handle);
     fake_describe(handle, ALL, 4, NULL, FAKE_NO_REMOTE);
     communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
     CHECK_EQUAL(communicators_find(handle)->size, 4);
+    CHECK_EQUAL(gone->flags, LEDGER_COMMUNICATOR_FREED);
 }
 
 static void a_freed_communicator_stays_for_the_receives_that_need_it(void)
@@ -534,12 +573,12 @@ static void a_million_communicators_under_one_handle_leave_no_memory_behind(void
     CHECK(used_bytes() < before + 65536);
 }
 
-static void a_million_communicators_under_many_handles_leave_no_memory_behind(void)
+static void a_million_communicators_under_as_many_handles_leave_no_memory_behind(void)
 {
     begin("open_mpi", 4, 0);
-    make_and_free(1000, 500);
+    make_and_free(1000, 1000);
     uint64_t before = used_bytes();
-    make_and_free(A_MILLION, 500);
+    make_and_free(A_MILLION, A_MILLION);
     CHECK(used_bytes() < before + 65536);
 }
 
@@ -649,6 +688,7 @@ static const struct unit_test TESTS[] = {
     TEST(two_duplicates_differ),
     TEST(whatever_makes_a_communicator_another_changes_its_identity),
     TEST(children_of_two_parents_differ),
+    TEST(ranks_agree_on_children_of_parents_that_they_used_in_different_order),
     TEST(tags_tell_apart_what_ranks_make_in_different_order),
     TEST(a_string_tag_is_never_none),
     TEST(both_sides_of_an_inter_communicator_agree),
@@ -668,7 +708,7 @@ static const struct unit_test TESTS[] = {
     TEST(an_unknown_abi_is_not_asked_anything),
     TEST(sessions_without_a_world_group_ask_nothing),
     TEST(a_million_communicators_under_one_handle_leave_no_memory_behind),
-    TEST(a_million_communicators_under_many_handles_leave_no_memory_behind),
+    TEST(a_million_communicators_under_as_many_handles_leave_no_memory_behind),
     TEST(a_million_unrelated_communicators_leave_a_bounded_memory),
     TEST(two_duplicates_differ_after_any_number_of_communicators),
     TEST(many_are_found_while_they_live),
