@@ -69,6 +69,11 @@ def complain(error: ReportError) -> None:
     print(f"{PROGRAM}: {units.visible(str(error))}", file=sys.stderr)
 
 
+def drop_output() -> None:
+    """What is still in the buffer can not be written; Python would try again at exit, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(words: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")
@@ -83,9 +88,10 @@ def main(words: list[str]) -> int:
     except ReportError as error:
         complain(error)
     except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return EXIT_READ
     except OSError as error:
+        drop_output()
         complain(ReportError(error.filename or "output", error.strerror or str(error)))
     except sqlite3.Error as error:
         complain(ReportError("the files of this run", f"do not fit together: {error}"))

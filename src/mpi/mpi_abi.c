@@ -239,20 +239,37 @@ static struct mpi_arrival mpich_arrival(const void *status)
 static struct mpi_arrival asked_arrival(const void *status)
 {
     struct mpi_arrival arrival = {0, status_source(status), false};
-    int cancelled = 0;
     mpi_count bytes = 0;
-    if (mpi_query.Test_cancelled && mpi_query.Test_cancelled(status, &cancelled) == MPI_SUCCESS)
-        arrival.cancelled = cancelled != 0;
-    if (!cancelled && mpi_query.Get_elements_x && mpi_query.Get_elements_x(status, mpi_abi.byte, &bytes) == MPI_SUCCESS)
+    if (mpi_query.Get_elements_x && mpi_query.Get_elements_x(status, mpi_abi.byte, &bytes) == MPI_SUCCESS)
         arrival.bytes = bytes > 0 ? (uint64_t)bytes : 0;
+    return arrival;
+}
+
+static bool asked_cancelled(const void *status)
+{
+    int cancelled = 0;
+    return mpi_query.Test_cancelled && mpi_query.Test_cancelled(status, &cancelled) == MPI_SUCCESS && cancelled;
+}
+
+static struct mpi_arrival read_arrival(const void *status)
+{
+    return mpi_abi.kind == MPI_ABI_OPEN_MPI ? open_mpi_arrival(status)
+           : mpi_abi.kind == MPI_ABI_MPICH  ? mpich_arrival(status)
+                                            : asked_arrival(status);
+}
+
+struct mpi_arrival mpi_arrival_read_uncancelled(const void *status)
+{
+    struct mpi_arrival arrival = read_arrival(status);
+    arrival.cancelled = false;
     return arrival;
 }
 
 struct mpi_arrival mpi_arrival_read(const void *status)
 {
-    struct mpi_arrival arrival = mpi_abi.kind == MPI_ABI_OPEN_MPI ? open_mpi_arrival(status)
-                                 : mpi_abi.kind == MPI_ABI_MPICH  ? mpich_arrival(status)
-                                                                  : asked_arrival(status);
+    if (mpi_abi.kind == MPI_ABI_STANDARD && asked_cancelled(status))
+        return (struct mpi_arrival){0, status_source(status), true};
+    struct mpi_arrival arrival = read_arrival(status);
     if (arrival.cancelled)
         arrival.bytes = 0;
     return arrival;

@@ -122,4 +122,8 @@ struct mpi_arrival {
 };
 struct mpi_arrival mpi_arrival_read(const void *status);
 
+/* The same where nothing can have been cancelled (probes, blocking receives): the mark is not looked at, MPICH 4.2 leaves it as it
+ * was found. */
+struct mpi_arrival mpi_arrival_read_uncancelled(const void *status);
+
 #endif

@@ -26,12 +26,12 @@ static inline void *statuses_or(void *statuses, void *ours)
     return mpi_abi.known && statuses == mpi_abi.status_ignore && ours ? ours : statuses;
 }
 
-/* What a status that was passed to MPI says; nothing after an error or where it cannot be read. */
+/* What the status of a probe or blocking receive says; nothing after an error or where it cannot be read. */
 static struct mpi_arrival arrival_of(const struct call *call, const void *status)
 {
     if (!call->succeeded || !mpi_abi.known || status == mpi_abi.status_ignore)
         return (struct mpi_arrival){0, mpi_abi.proc_null, false};
-    return mpi_arrival_read(status);
+    return mpi_arrival_read_uncancelled(status);
 }
 
 /* Receives */

@@ -69,9 +69,11 @@ def test_an_aborted_job_s_ledger_keeps_the_code_it_was_aborted_with(profile):
     assert abort_code_in_ledger(run.ledger(1)) == 5
 
 
-# Without quick_exit: MPICH's mpirun then returns the status of whichever process it sees end first.
+# Without quick_exit: MPICH's mpirun then returns the status of whichever process it sees end first; after a kill likewise.
 @pytest.mark.parametrize("how", [*WAYS_TO_FINALIZE, "exit_without_finalize", "abort", "kill", "return_7"])
-def test_mpirun_returns_what_it_returns_without_the_profiler(profile, plain, how):
+def test_mpirun_returns_what_it_returns_without_the_profiler(profile, plain, mpi, how):
+    if (mpi.name, how) == ("mpich", "kill"):
+        pytest.skip("MPICH's mpirun returns 9 or 0 after a kill, also without the profiler")
     assert profile("lifetime", 2, how, exit_status=None).outcome.exit_status == plain("lifetime", 2, how).exit_status
 
 

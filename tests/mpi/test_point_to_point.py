@@ -63,3 +63,8 @@ def test_messages_are_counted_on_their_communicator_and_waits_on_none(profile):
     run = profile("point_to_point", 2)
     assert {cell.communicator for cell in run.cells(1, "MPI_Recv")} == {"MPI_COMM_WORLD"}
     assert run.query(1, "SELECT DISTINCT communicator FROM cell WHERE call = 'MPI_Wait'") == [(0,)]
+
+
+@pytest.mark.parametrize("call", ["MPI_Probe", "MPI_Iprobe"])
+def test_a_probe_counts_the_message_whatever_its_status_held_before(profile, call):
+    assert profile("probe_into_garbage", 2).sizes(call) == [{}, {200: (10, 0)}]
