@@ -230,7 +230,7 @@ static void count_completion(struct thread *thread, const struct request *done, 
 void call_account_completed(const struct call *call, mpi_handle handle, const void *status)
 {
     struct request done;
-    if (!call->thread || mpi_handle_bits(handle) == mpi_abi.request_null || !requests_complete(handle, &done))
+    if (!call->thread || mpi_handle_bits(handle) == mpi_abi.request_null || !requests_complete(handle, call->end, &done))
         return;
     fallback_release(handle);
     bool arrives = done.flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE) && status;
@@ -280,6 +280,6 @@ void call_note_matched(const struct call *call, const void *message, mpi_handle 
 mpi_handle call_take_matched(const struct call *call, const void *message)
 {
     struct request matched;
-    bool known = call->thread && mpi_abi.known && requests_complete(message_key(message), &matched);
+    bool known = call->thread && mpi_abi.known && requests_complete(message_key(message), UINT64_MAX, &matched);
     return known ? (mpi_handle)matched.bytes : mpi_abi.comm_null;
 }

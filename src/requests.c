@@ -202,19 +202,32 @@ static unsigned flags_of(const struct request *slot)
     return __atomic_load_n(&slot->flags, __ATOMIC_RELAXED);
 }
 
-static struct request *find_in(struct chunk *chunk, mpi_handle bits, bool active)
+/* What a search is after: a handle, active or not, started no later than this. */
+struct wanted {
+    mpi_handle bits;
+    bool active;
+    uint64_t latest_start;
+};
+
+static bool is_wanted(const struct request *slot, const struct wanted *wanted)
+{
+    return !!(flags_of(slot) & REQUEST_ACTIVE) == wanted->active &&
+           __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED) <= wanted->latest_start;
+}
+
+static struct request *find_in(struct chunk *chunk, const struct wanted *wanted)
 {
     for (int i = 0; i < SLOTS; i++)
-        if (__atomic_load_n(&chunk->slots[i].handle, __ATOMIC_ACQUIRE) == bits && !!(flags_of(&chunk->slots[i]) & REQUEST_ACTIVE) == active)
+        if (__atomic_load_n(&chunk->slots[i].handle, __ATOMIC_ACQUIRE) == wanted->bits && is_wanted(&chunk->slots[i], wanted))
             return &chunk->slots[i];
     return NULL;
 }
 
-static struct request *find_once(struct chunk *bucket, mpi_handle bits, bool active)
+static struct request *find_once(struct chunk *bucket, const struct wanted *wanted)
 {
     struct chunk *start = cursor_of(bucket);
     for (struct chunk *chunk = start; chunk; chunk = next_round(bucket, chunk, start)) {
-        struct request *slot = find_in(chunk, bits, active);
+        struct request *slot = find_in(chunk, wanted);
         if (slot) {
             if (chunk != start)
                 move_cursor(bucket, chunk);
@@ -224,34 +237,44 @@ static struct request *find_once(struct chunk *bucket, mpi_handle bits, bool act
     return NULL;
 }
 
-/* A slot with this handle, active or not as asked; NULL if there is none. A search may pass a slot just before another thread
+/* A wanted slot; NULL if there is none. A search may pass a slot just before another thread
  * uses it and reach the one it was looking for just after it was taken: if anything was published meanwhile, it looks again. */
-static struct request *find(mpi_handle bits, bool active)
+static struct request *find(struct wanted wanted)
 {
-    struct chunk *bucket = buckets ? bucket_of(bits) : NULL;
+    struct chunk *bucket = buckets ? bucket_of(wanted.bits) : NULL;
     if (!bucket || __atomic_load_n(&bucket->in_use, __ATOMIC_RELAXED) == 0)
         return NULL;
     for (;;) {
         uint64_t published = __atomic_load_n(&bucket->published, __ATOMIC_ACQUIRE);
-        struct request *slot = find_once(bucket, bits, active);
+        struct request *slot = find_once(bucket, &wanted);
         if (slot || published == __atomic_load_n(&bucket->published, __ATOMIC_ACQUIRE))
             return slot;
     }
 }
 
-/* Make a slot with this handle busy, so that nobody else completes it; NULL if there is none. */
-static struct request *take(mpi_handle bits, bool active)
+/* Make a wanted slot busy, so that nobody else completes it; NULL if there is none. */
+static struct request *take(struct wanted wanted)
 {
     for (;;) {
-        struct request *slot = find(bits, active);
+        struct request *slot = find(wanted);
         if (!slot)
             return NULL;
-        if (!swap_handle(slot, bits, REQUEST_BUSY))
+        if (!swap_handle(slot, wanted.bits, REQUEST_BUSY))
             continue;
-        if (!!(flags_of(slot) & REQUEST_ACTIVE) == active)
+        if (is_wanted(slot, &wanted))
             return slot;
-        publish(slot, bits); /* emptied and used again while we looked */
+        publish(slot, wanted.bits); /* emptied and used again while we looked */
     }
+}
+
+static struct wanted active(mpi_handle bits)
+{
+    return (struct wanted){bits, true, UINT64_MAX};
+}
+
+static struct wanted inactive(mpi_handle bits)
+{
+    return (struct wanted){bits, false, UINT64_MAX};
 }
 
 static void empty(mpi_handle bits, struct request *slot)
@@ -262,7 +285,7 @@ static void empty(mpi_handle bits, struct request *slot)
 
 bool requests_start(mpi_handle handle, uint64_t start_ticks)
 {
-    struct request *slot = find(mpi_handle_bits(handle), false);
+    struct request *slot = find(inactive(mpi_handle_bits(handle)));
     if (!slot)
         return false;
     __atomic_store_n(&slot->start_ticks, start_ticks, __ATOMIC_RELAXED);
@@ -273,7 +296,7 @@ bool requests_start(mpi_handle handle, uint64_t start_ticks)
 
 void requests_blocked(mpi_handle handle, uint64_t start_ticks, uint64_t end_ticks)
 {
-    struct request *slot = find(mpi_handle_bits(handle), true);
+    struct request *slot = find((struct wanted){mpi_handle_bits(handle), true, end_ticks});
     if (!slot || __atomic_load_n(&slot->charged, __ATOMIC_RELAXED) == (uint32_t)end_ticks)
         return;
     uint64_t began = __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED);
@@ -282,10 +305,10 @@ void requests_blocked(mpi_handle handle, uint64_t start_ticks, uint64_t end_tick
     __atomic_store_n(&slot->blocked_ticks, blocked + end_ticks - (start_ticks > began ? start_ticks : began), __ATOMIC_RELAXED);
 }
 
-bool requests_complete(mpi_handle handle, struct request *completed)
+bool requests_complete(mpi_handle handle, uint64_t end_ticks, struct request *completed)
 {
     mpi_handle bits = mpi_handle_bits(handle);
-    struct request *slot = take(bits, true);
+    struct request *slot = take((struct wanted){bits, true, end_ticks});
     if (!slot)
         return false;
     memcpy((char *)completed + sizeof slot->handle, (const char *)slot + sizeof slot->handle, sizeof *slot - sizeof slot->handle);
@@ -302,9 +325,9 @@ bool requests_complete(mpi_handle handle, struct request *completed)
 bool requests_forget(mpi_handle handle, struct request *forgotten)
 {
     mpi_handle bits = mpi_handle_bits(handle);
-    struct request *slot = take(bits, true);
+    struct request *slot = take(active(bits));
     if (!slot)
-        slot = take(bits, false);
+        slot = take(inactive(bits));
     if (!slot)
         return false;
     *forgotten = *slot;

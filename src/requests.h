@@ -43,9 +43,10 @@ bool requests_start(mpi_handle handle, uint64_t start_ticks);
  * are done already, whatever the call was waiting for) one is charged, once a call. */
 void requests_blocked(mpi_handle handle, uint64_t start_ticks, uint64_t end_ticks);
 
-/* Take out an active request that has completed (a persistent one stays, inactive) and give a copy of it; false if there is
- * none with this handle. */
-bool requests_complete(mpi_handle handle, struct request *completed);
+/* Take out an active request that was completed by a call which ended at end_ticks (a persistent one stays, inactive) and give a
+ * copy of it; false if there is none with this handle. One that started later is passed over: another thread was given the same
+ * handle anew before this one could say that it was done with it. */
+bool requests_complete(mpi_handle handle, uint64_t end_ticks, struct request *completed);
 
 /* MPI_Request_free: the request goes, and a copy of it is given; if it was active, its completion will not be seen. */
 bool requests_forget(mpi_handle handle, struct request *forgotten);

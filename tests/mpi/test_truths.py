@@ -52,6 +52,10 @@ def test_the_total_lies_between_count_times_minimum_and_count_times_maximum(run)
     assert for_all_ranks(run, unlike) == []
 
 
+def test_nothing_takes_longer_than_the_whole_run(run):
+    assert for_all_ranks(run, "SELECT call, max_ns, wall_ns FROM cell JOIN rank USING (world_rank) WHERE max_ns > wall_ns") == []
+
+
 def test_no_cell_is_empty_and_only_completions_are_blocked(run):
     unlike = """SELECT * FROM cell WHERE count < 1 OR blocked_ns < 0 OR blocked_ns > total_ns
                 OR (measure <> 'completion' AND blocked_ns <> 0)"""

@@ -179,6 +179,25 @@ static void a_standard_status_of_a_cancelled_receive_brought_nothing(void)
     CHECK_EQUAL(mpi_arrival_read(status).bytes, 0);
 }
 
+static int must_not_be_asked(const void *status, int *cancelled)
+{
+    (void)status, (void)cancelled;
+    unit_check(false, "MPI_Test_cancelled is not asked", __FILE__, __LINE__);
+    return MPI_SUCCESS;
+}
+
+static void a_status_that_cannot_be_cancelled_is_not_asked_whether_it_is(void)
+{
+    int status[8] = {3, 99, 0, 0, 0, 4096, 1, 0};
+    fake_mpi_speak("standard");
+    mpi_query.Get_elements_x = answer_elements;
+    mpi_query.Test_cancelled = must_not_be_asked;
+    struct mpi_arrival arrival = mpi_arrival_read_uncancelled(status);
+    CHECK_EQUAL(arrival.bytes, 4096);
+    CHECK_EQUAL(arrival.source, 3);
+    CHECK(!arrival.cancelled);
+}
+
 static void a_status_of_half_an_element_has_no_negative_size(void)
 {
     int status[8] = {3, 99, 0, 0, 0, MPI_UNDEFINED, 0, 0};
@@ -215,6 +234,7 @@ static const struct unit_test TESTS[] = {
     TEST(mpichs_cancelled_receive_brought_nothing),
     TEST(a_standard_status_is_asked_for_its_bytes),
     TEST(a_standard_status_of_a_cancelled_receive_brought_nothing),
+    TEST(a_status_that_cannot_be_cancelled_is_not_asked_whether_it_is),
     TEST(a_status_of_half_an_element_has_no_negative_size),
     TEST(statuses_of_an_array_lie_as_far_apart_as_the_abi_has_them),
 };

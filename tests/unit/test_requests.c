@@ -30,7 +30,7 @@ static void a_request_completes_as_it_was_tracked(void)
                                     .slot = 6,
                                     .flags = REQUEST_RECEIVE | REQUEST_ACTIVE};
     CHECK(requests_track(0x7f0012345678, &request));
-    CHECK(requests_complete(0x7f0012345678, &done));
+    CHECK(requests_complete(0x7f0012345678, UINT64_MAX, &done));
     CHECK_EQUAL(done.start_ticks, 11);
     CHECK_EQUAL(done.bytes, 22);
     CHECK_EQUAL(done.volume_bytes, 33);
@@ -49,8 +49,24 @@ static void without_a_table_nothing_is_tracked(void)
     struct request done;
     CHECK(!track(0x1000, 1, REQUEST_ACTIVE));
     CHECK(!requests_start(0x1000, 5));
-    CHECK(!requests_complete(0x1000, &done));
+    CHECK(!requests_complete(0x1000, UINT64_MAX, &done));
     CHECK(!requests_forget(0x1000, &done));
+}
+
+/* Another thread was given the handle anew between the end of the call that completed it and our account of that call. */
+static void a_request_that_started_after_the_call_is_passed_over(void)
+{
+    begin(true);
+    struct request done;
+    track(0x1000, 500, REQUEST_ACTIVE); /* starts at 600 */
+    CHECK(!requests_complete(0x1000, 599, &done));
+    requests_blocked(0x1000, 550, 599);
+    track(0x1000, 1, REQUEST_ACTIVE);
+    CHECK(requests_complete(0x1000, 599, &done));
+    CHECK_EQUAL(done.bytes, 1);
+    CHECK(requests_complete(0x1000, 700, &done));
+    CHECK_EQUAL(done.bytes, 500);
+    CHECK_EQUAL(done.blocked_ticks, 0);
 }
 
 static void a_request_completes_once(void)
@@ -58,8 +74,8 @@ static void a_request_completes_once(void)
     begin(false);
     struct request done;
     track(0x1000, 1, REQUEST_ACTIVE);
-    CHECK(requests_complete(0x1000, &done));
-    CHECK(!requests_complete(0x1000, &done));
+    CHECK(requests_complete(0x1000, UINT64_MAX, &done));
+    CHECK(!requests_complete(0x1000, UINT64_MAX, &done));
 }
 
 static void a_handle_that_is_not_tracked_completes_nothing(void)
@@ -67,7 +83,7 @@ static void a_handle_that_is_not_tracked_completes_nothing(void)
     begin(false);
     struct request done = {.bytes = 99};
     track(0x1000, 1, REQUEST_ACTIVE);
-    CHECK(!requests_complete(0x2000, &done));
+    CHECK(!requests_complete(0x2000, UINT64_MAX, &done));
     CHECK_EQUAL(done.bytes, 99);
 }
 
@@ -80,11 +96,11 @@ static void one_handle_may_be_in_flight_many_times(void)
     for (uint64_t i = 1; i <= 1000; i++)
         CHECK(track(0x6c000001, i, REQUEST_ACTIVE));
     for (int i = 0; i < 1000; i++) {
-        CHECK(requests_complete(0x6c000001, &done));
+        CHECK(requests_complete(0x6c000001, UINT64_MAX, &done));
         sum += done.bytes;
     }
     CHECK_EQUAL(sum, 500500);
-    CHECK(!requests_complete(0x6c000001, &done));
+    CHECK(!requests_complete(0x6c000001, UINT64_MAX, &done));
 }
 
 static void the_upper_half_of_a_narrow_handle_does_not_matter(void)
@@ -93,7 +109,7 @@ static void the_upper_half_of_a_narrow_handle_does_not_matter(void)
     CHECK(requests_begin(false));
     struct request done;
     track((mpi_handle)0xdeadbeef00000000 | 0x2c000007, 5, REQUEST_ACTIVE);
-    CHECK(requests_complete(0x2c000007, &done));
+    CHECK(requests_complete(0x2c000007, UINT64_MAX, &done));
     CHECK_EQUAL(done.bytes, 5);
 }
 
@@ -104,10 +120,10 @@ static void a_hundred_thousand_requests_are_in_flight_at_once(void)
     for (uint64_t i = 1; i <= 100000; i++)
         CHECK(track(0x55550000 + 64 * i, i, REQUEST_ACTIVE));
     for (uint64_t i = 100000; i >= 1; i--) {
-        CHECK(requests_complete(0x55550000 + 64 * i, &done));
+        CHECK(requests_complete(0x55550000 + 64 * i, UINT64_MAX, &done));
         CHECK_EQUAL(done.bytes, i);
     }
-    CHECK(!requests_complete(0x55550000 + 64, &done));
+    CHECK(!requests_complete(0x55550000 + 64, UINT64_MAX, &done));
 }
 
 static void a_hundred_thousand_sends_under_one_handle_are_in_flight_at_once(void)
@@ -118,8 +134,8 @@ static void a_hundred_thousand_sends_under_one_handle_are_in_flight_at_once(void
     for (uint64_t i = 0; i < MANY; i++)
         CHECK(track(0x6c000001, 1, REQUEST_ACTIVE));
     for (uint64_t i = 0; i < MANY; i++)
-        CHECK(requests_complete(0x6c000001, &done));
-    CHECK(!requests_complete(0x6c000001, &done));
+        CHECK(requests_complete(0x6c000001, UINT64_MAX, &done));
+    CHECK(!requests_complete(0x6c000001, UINT64_MAX, &done));
 }
 
 /* Blocked time */
@@ -132,7 +148,7 @@ static void time_blocked_on_a_request_adds_up_until_it_completes(void)
     requests_blocked(0x1000, 200, 230);
     requests_blocked(0x1000, 300, 312);
     requests_blocked(0x2000, 300, 1300);
-    CHECK(requests_complete(0x1000, &done));
+    CHECK(requests_complete(0x1000, UINT64_MAX, &done));
     CHECK_EQUAL(done.blocked_ticks, 42);
 }
 
@@ -145,8 +161,8 @@ static void a_call_is_charged_once_to_requests_that_share_a_handle(void)
     track(0x6c000001, 2, REQUEST_ACTIVE);
     requests_blocked(0x6c000001, 200, 230);
     requests_blocked(0x6c000001, 200, 230);
-    requests_complete(0x6c000001, &first);
-    requests_complete(0x6c000001, &second);
+    requests_complete(0x6c000001, UINT64_MAX, &first);
+    requests_complete(0x6c000001, UINT64_MAX, &second);
     CHECK_EQUAL(first.blocked_ticks + second.blocked_ticks, 30);
 }
 
@@ -156,7 +172,7 @@ static void a_request_is_not_charged_with_time_before_it_started(void)
     struct request done;
     track(0x1000, 900, REQUEST_ACTIVE); /* starts at 1000 */
     requests_blocked(0x1000, 500, 1070);
-    requests_complete(0x1000, &done);
+    requests_complete(0x1000, UINT64_MAX, &done);
     CHECK_EQUAL(done.blocked_ticks, 70);
 }
 
@@ -166,9 +182,9 @@ static void a_reused_handle_begins_without_blocked_time(void)
     struct request done;
     track(0x1000, 1, REQUEST_ACTIVE);
     requests_blocked(0x1000, 200, 230);
-    requests_complete(0x1000, &done);
+    requests_complete(0x1000, UINT64_MAX, &done);
     track(0x1000, 2, REQUEST_ACTIVE);
-    CHECK(requests_complete(0x1000, &done));
+    CHECK(requests_complete(0x1000, UINT64_MAX, &done));
     CHECK_EQUAL(done.bytes, 2);
     CHECK_EQUAL(done.blocked_ticks, 0);
 }
@@ -182,11 +198,11 @@ static void a_persistent_request_stays_and_starts_again(void)
     track(0x1000, 8, REQUEST_PERSISTENT);
     CHECK(requests_start(0x1000, 500));
     requests_blocked(0x1000, 600, 609);
-    CHECK(requests_complete(0x1000, &done));
+    CHECK(requests_complete(0x1000, UINT64_MAX, &done));
     CHECK_EQUAL(done.start_ticks, 500);
     CHECK_EQUAL(done.blocked_ticks, 9);
     CHECK(requests_start(0x1000, 700));
-    CHECK(requests_complete(0x1000, &done));
+    CHECK(requests_complete(0x1000, UINT64_MAX, &done));
     CHECK_EQUAL(done.start_ticks, 700);
     CHECK_EQUAL(done.blocked_ticks, 0);
     CHECK_EQUAL(done.bytes, 8);
@@ -197,10 +213,10 @@ static void a_persistent_request_that_was_not_started_does_not_complete(void)
     begin(false);
     struct request done;
     track(0x1000, 8, REQUEST_PERSISTENT);
-    CHECK(!requests_complete(0x1000, &done));
+    CHECK(!requests_complete(0x1000, UINT64_MAX, &done));
     requests_start(0x1000, 500);
-    requests_complete(0x1000, &done);
-    CHECK(!requests_complete(0x1000, &done));
+    requests_complete(0x1000, UINT64_MAX, &done);
+    CHECK(!requests_complete(0x1000, UINT64_MAX, &done));
 }
 
 static void a_handle_that_is_not_tracked_does_not_start(void)
@@ -220,7 +236,7 @@ static void a_freed_request_is_given_back_and_gone(void)
     CHECK(requests_forget(0x1000, &forgotten));
     CHECK_EQUAL(forgotten.bytes, 8);
     CHECK(forgotten.flags & REQUEST_ACTIVE);
-    CHECK(!requests_complete(0x1000, &done));
+    CHECK(!requests_complete(0x1000, UINT64_MAX, &done));
     CHECK(!requests_forget(0x1000, &forgotten));
     CHECK(!requests_start(0x1000, 600));
 }
@@ -259,9 +275,9 @@ static void *send_and_complete(void *number)
         }
         requests_blocked(own, 2000, 2005);
         for (int i = 0; i < IN_FLIGHT; i++) {
-            CHECK(requests_complete(SHARED_HANDLE, &done));
+            CHECK(requests_complete(SHARED_HANDLE, UINT64_MAX, &done));
             completed_bytes += done.bytes;
-            CHECK(requests_complete(own, &done));
+            CHECK(requests_complete(own, UINT64_MAX, &done));
             completed_bytes += done.bytes;
         }
     }
@@ -276,7 +292,7 @@ static void threads_complete_what_they_track_and_nothing_twice(void)
     together(send_and_complete, bytes);
     for (int i = 0; i < THREADS; i++)
         CHECK_EQUAL((uintptr_t)bytes[i], ROUNDS / IN_FLIGHT * IN_FLIGHT * 1001);
-    CHECK(!requests_complete(SHARED_HANDLE, &done));
+    CHECK(!requests_complete(SHARED_HANDLE, UINT64_MAX, &done));
 }
 
 static void *start_and_complete(void *number)
@@ -287,7 +303,7 @@ static void *start_and_complete(void *number)
     CHECK(track(own, 8, REQUEST_PERSISTENT));
     for (uint64_t round = 1; round <= ROUNDS; round++) {
         CHECK(requests_start(own, round));
-        CHECK(requests_complete(own, &done));
+        CHECK(requests_complete(own, UINT64_MAX, &done));
         completed += done.start_ticks == round;
     }
     CHECK(requests_forget(own, &done));
@@ -306,6 +322,7 @@ static void threads_run_their_own_persistent_requests(void)
 static const struct unit_test TESTS[] = {
     TEST(a_request_completes_as_it_was_tracked),
     TEST(without_a_table_nothing_is_tracked),
+    TEST(a_request_that_started_after_the_call_is_passed_over),
     TEST(a_request_completes_once),
     TEST(a_handle_that_is_not_tracked_completes_nothing),
     TEST(one_handle_may_be_in_flight_many_times),
