@@ -1,7 +1,7 @@
 #include "call.h"
 
+#include "kept.h"
 #include "settings.h"
-#include "wrappers/fallback.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -232,7 +232,7 @@ void call_account_completed(const struct call *call, mpi_handle handle, const vo
     struct request done;
     if (!call->thread || mpi_handle_bits(handle) == mpi_abi.request_null || !requests_complete(handle, call->end, &done))
         return;
-    fallback_release(handle);
+    kept_release(handle);
     bool arrives = done.flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE) && status;
     struct mpi_arrival arrival = arrives ? mpi_arrival_read(status) : NO_ARRIVAL;
     if (arrives && done.flags & REQUEST_RECEIVE)

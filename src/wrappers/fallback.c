@@ -2,8 +2,8 @@
 #include "fallback.h"
 
 #include "functions.h"
+#include "kept.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -64,44 +64,6 @@ static const int *narrowed(struct narrowing *narrowing, const void *array)
     return result;
 }
 
-/* What is kept for nonblocking calls, a list: there are few, and only under old libraries. */
-
-unsigned fallback_kept;
-static struct kept {
-    struct kept *next;
-    mpi_handle request;
-    int *memory;
-} * kept;
-static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
-
-static void keep(const void *request, int *memory)
-{
-    struct kept *entry = malloc(sizeof *entry);
-    if (!entry)
-        return; /* leaked rather than freed too early */
-    pthread_mutex_lock(&keeping);
-    *entry = (struct kept){kept, mpi_handle_bits(mpi_handle_load(request, 0)), memory};
-    kept = entry;
-    __atomic_add_fetch(&fallback_kept, 1, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&keeping);
-}
-
-void fallback_free(mpi_handle request)
-{
-    mpi_handle bits = mpi_handle_bits(request);
-    pthread_mutex_lock(&keeping);
-    for (struct kept **link = &kept; *link; link = &(*link)->next)
-        if ((*link)->request == bits) {
-            struct kept *entry = *link;
-            *link = entry->next;
-            free(entry->memory);
-            free(entry);
-            __atomic_sub_fetch(&fallback_kept, 1, __ATOMIC_RELAXED);
-            break;
-        }
-    pthread_mutex_unlock(&keeping);
-}
-
 static int blocking_done(struct narrowing *narrowing, int error)
 {
     free(narrowing->memory);
@@ -111,7 +73,7 @@ static int blocking_done(struct narrowing *narrowing, int error)
 static int starting_done(struct narrowing *narrowing, int error, const void *request)
 {
     if (error == MPI_SUCCESS)
-        keep(request, narrowing->memory);
+        kept_add(mpi_handle_load(request, 0), narrowing->memory);
     else
         free(narrowing->memory);
     return error;

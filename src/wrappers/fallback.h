@@ -5,19 +5,7 @@
 #ifndef COMMPROF_FALLBACK_H
 #define COMMPROF_FALLBACK_H
 
-#include "mpi/mpi_abi.h"
-
 /* What stands in for a function that the library lacks; NULL if nothing can. */
 void *fallback_for(unsigned function);
-
-/* Arrays of counts that were converted for a nonblocking call must live until it completes: `request` has completed. */
-extern unsigned fallback_kept;
-void fallback_free(mpi_handle request);
-
-static inline void fallback_release(mpi_handle request)
-{
-    if (__builtin_expect(__atomic_load_n(&fallback_kept, __ATOMIC_RELAXED) != 0, 0))
-        fallback_free(request);
-}
 
 #endif
