@@ -160,10 +160,13 @@ static struct chunk *extend(struct chunk *bucket)
     return fresh;
 }
 
-/* Take an empty slot of a bucket, near its cursor or in a new chunk; NULL when the table is full. */
+/* Take an empty slot of a bucket: mostly its first, else near its cursor or in a new chunk; NULL when the table is full. */
 static struct request *claim(struct chunk *bucket)
 {
     enum { LOOK_AT = 4 }; /* chunks to look through before adding one */
+    struct request *first = &bucket->slots[0];
+    if (__builtin_expect(handle_in(first) == REQUEST_EMPTY, 1) && swap_handle(first, REQUEST_EMPTY, REQUEST_BUSY))
+        return first;
     struct chunk *start = cursor_of(bucket), *chunk = start;
     for (int i = 0; i < LOOK_AT && chunk; i++, chunk = next_round(bucket, chunk, start)) {
         struct request *slot = claim_slot(chunk);
@@ -209,13 +212,13 @@ struct wanted {
     uint64_t latest_start;
 };
 
-static bool is_wanted(const struct request *slot, const struct wanted *wanted)
+HOT bool is_wanted(const struct request *slot, const struct wanted *wanted)
 {
     return !!(flags_of(slot) & REQUEST_ACTIVE) == wanted->active &&
            __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED) <= wanted->latest_start;
 }
 
-static struct request *find_in(struct chunk *chunk, const struct wanted *wanted)
+HOT struct request *find_in(struct chunk *chunk, const struct wanted *wanted)
 {
     for (int i = 0; i < SLOTS; i++)
         if (__atomic_load_n(&chunk->slots[i].handle, __ATOMIC_ACQUIRE) == wanted->bits && is_wanted(&chunk->slots[i], wanted))
@@ -223,7 +226,7 @@ static struct request *find_in(struct chunk *chunk, const struct wanted *wanted)
     return NULL;
 }
 
-static struct request *find_once(struct chunk *bucket, const struct wanted *wanted)
+static __attribute__((noinline)) struct request *find_once(struct chunk *bucket, const struct wanted *wanted)
 {
     struct chunk *start = cursor_of(bucket);
     for (struct chunk *chunk = start; chunk; chunk = next_round(bucket, chunk, start)) {
@@ -239,10 +242,15 @@ static struct request *find_once(struct chunk *bucket, const struct wanted *want
 
 /* A wanted slot; NULL if there is none. A search may pass a slot just before another thread
  * uses it and reach the one it was looking for just after it was taken: if anything was published meanwhile, it looks again. */
-static struct request *find(struct wanted wanted)
+HOT struct request *find(struct wanted wanted)
 {
     struct chunk *bucket = buckets ? bucket_of(wanted.bits) : NULL;
-    if (!bucket || __atomic_load_n(&bucket->in_use, __ATOMIC_RELAXED) == 0)
+    if (!bucket)
+        return NULL;
+    struct request *first = &bucket->slots[0]; /* where a request mostly is: no other cache line is looked at */
+    if (__builtin_expect(__atomic_load_n(&first->handle, __ATOMIC_ACQUIRE) == wanted.bits && is_wanted(first, &wanted), 1))
+        return first;
+    if (__atomic_load_n(&bucket->in_use, __ATOMIC_RELAXED) == 0)
         return NULL;
     for (;;) {
         uint64_t published = __atomic_load_n(&bucket->published, __ATOMIC_ACQUIRE);
@@ -253,7 +261,7 @@ static struct request *find(struct wanted wanted)
 }
 
 /* Make a wanted slot busy, so that nobody else completes it; NULL if there is none. */
-static struct request *take(struct wanted wanted)
+HOT struct request *take(struct wanted wanted)
 {
     for (;;) {
         struct request *slot = find(wanted);
@@ -267,12 +275,12 @@ static struct request *take(struct wanted wanted)
     }
 }
 
-static struct wanted active(mpi_handle bits)
+HOT struct wanted active(mpi_handle bits)
 {
     return (struct wanted){bits, true, UINT64_MAX};
 }
 
-static struct wanted inactive(mpi_handle bits)
+HOT struct wanted inactive(mpi_handle bits)
 {
     return (struct wanted){bits, false, UINT64_MAX};
 }
