@@ -114,13 +114,8 @@ static void index_insert(struct communicator *communicator)
 
 static struct communicator *index_find(mpi_handle bits)
 {
-    uint64_t at = communicators_hash(bits);
-    while (communicator_index->slots[at & communicator_index->mask].handle != 0) {
-        if (communicator_index->slots[at & communicator_index->mask].handle == bits)
-            return communicator_index->slots[at & communicator_index->mask].communicator;
-        at++;
-    }
-    return NULL;
+    uint64_t at = index_place(communicator_index, bits) & communicator_index->mask;
+    return communicator_index->slots[at].handle == bits ? communicator_index->slots[at].communicator : NULL;
 }
 
 /* Ordinals. */

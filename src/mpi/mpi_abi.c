@@ -16,8 +16,8 @@ static const struct mpi_abi OPEN_MPI = {
     .kind = MPI_ABI_OPEN_MPI,
     .name = "Open MPI",
     .known = true,
-    .handle_bytes = 8,
-    .handle_mask = UINTPTR_MAX, /* handles are addresses of objects: filled in by resolve_open_mpi_handles */
+    .handle_mask = UINTPTR_MAX,
+    .handle_bytes = 8, /* handles are addresses of objects: filled in by resolve_open_mpi_handles */
     .in_place = (void *)1,
     .status_ignore = NULL,
     .proc_null = -2,
@@ -113,7 +113,6 @@ static void resolve_queries(void *provider)
     QUERY(Comm_group)
     QUERY(Comm_remote_group)
     QUERY(Comm_get_parent)
-    QUERY(Comm_get_name)
     QUERY(Group_size)
     QUERY(Group_rank)
     QUERY(Group_translate_ranks)
@@ -124,8 +123,6 @@ static void resolve_queries(void *provider)
     QUERY(Get_elements_x)
     QUERY(Test_cancelled)
     QUERY(Query_thread)
-    QUERY(Initialized)
-    QUERY(Finalized)
     QUERY(Get_library_version)
 #undef QUERY
 }
@@ -144,7 +141,7 @@ void mpi_abi_detect(void *provider, const char *provider_path)
 }
 
 /* Open MPI's predefined types are objects with these names; those of the standard ABI are small numbers; MPICH's carry their
- * size in the handle (traffic.c). */
+ * size in the handle (traffic.h). */
 static const char *const OPEN_MPI_TYPES[] = {
     "ompi_mpi_byte",
     "ompi_mpi_packed",

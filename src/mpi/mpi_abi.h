@@ -48,7 +48,6 @@ struct mpi_queries {
     int (*Comm_group)(mpi_handle, void *);
     int (*Comm_remote_group)(mpi_handle, void *);
     int (*Comm_get_parent)(void *);
-    int (*Comm_get_name)(mpi_handle, char *, int *);
     int (*Group_size)(mpi_handle, int *);
     int (*Group_rank)(mpi_handle, int *);
     int (*Group_translate_ranks)(mpi_handle, int, const int *, mpi_handle, int *);
@@ -59,8 +58,6 @@ struct mpi_queries {
     int (*Get_elements_x)(const void *, mpi_handle, mpi_count *);
     int (*Test_cancelled)(const void *, int *);
     int (*Query_thread)(int *);
-    int (*Initialized)(int *);
-    int (*Finalized)(int *);
     int (*Get_library_version)(char *, int *);
 };
 
