@@ -171,6 +171,8 @@ static void track(const struct call *call, struct traffic traffic, const void *r
     if (mpi_handle_bits(handle) == mpi_abi.request_null)
         return;
     bool receives = flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE);
+    if (traffic.direction == LEDGER_RECEIVED)
+        flags |= REQUEST_INCOMING;
     struct request entry = {
         .start_ticks = call->start,
         .bytes = traffic.bytes,
@@ -220,8 +222,9 @@ static void count_completion(struct thread *thread, const struct request *done, 
     }
     cell->blocked_ns += clock_duration_ns(done->blocked_ticks + blocked_ticks);
     cell_add(cell, completion_ns, done->volume_bytes);
+    enum ledger_direction direction = done->flags & REQUEST_INCOMING ? LEDGER_RECEIVED : LEDGER_SENT;
     if (done->peer != PEER_NONE && done->flags & REQUEST_PERSISTENT) /* a nonblocking send was counted when it was posted */
-        call_count_peer(thread, done->peer, done->call, LEDGER_SENT, done->bytes, completion_ns);
+        call_count_peer(thread, done->peer, done->call, direction, done->bytes, completion_ns);
     int32_t source = arrival.cancelled ? PEER_NONE : communicators_world_rank(done->communicator, arrival.source);
     if (source != PEER_NONE)
         call_count_peer(thread, source, done->call, LEDGER_RECEIVED, arrival.bytes, completion_ns);
@@ -232,7 +235,8 @@ void call_account_completed(const struct call *call, mpi_handle handle, const vo
     struct request done;
     if (!call->thread || mpi_handle_bits(handle) == mpi_abi.request_null || !requests_complete(handle, call->end, &done))
         return;
-    kept_release(handle);
+    if (!(done.flags & REQUEST_PERSISTENT))
+        kept_release(handle);
     bool arrives = done.flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE) && status;
     struct mpi_arrival arrival = arrives ? mpi_arrival_read(status) : NO_ARRIVAL;
     if (arrives && done.flags & REQUEST_RECEIVE)
@@ -259,8 +263,12 @@ void call_account_restart(const struct call *call, mpi_handle handle)
 void call_account_forgotten(mpi_handle handle)
 {
     struct request forgotten;
-    if (mpi_abi.known && requests_forget(handle, &forgotten) && forgotten.communicator)
+    if (!mpi_abi.known || !requests_forget(handle, &forgotten))
+        return;
+    if (forgotten.communicator)
         communicators_release(forgotten.communicator);
+    if (!(forgotten.flags & REQUEST_ACTIVE)) /* MPI still reads what an active one was given */
+        kept_release(handle);
 }
 
 /* Messages between a matching probe and their receive wait in the table of requests, under a handle that no request has. */

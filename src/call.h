@@ -52,7 +52,8 @@ struct traffic {
     uint64_t bytes;
     uint64_t volume_bytes;
     struct communicator *communicator;
-    int32_t peer; /* world rank a message goes to; PEER_NONE */
+    int32_t peer;      /* world rank a message goes to or is taken from; PEER_NONE */
+    uint8_t direction; /* enum ledger_direction of that message */
 };
 
 /* Whether calls are recorded at all: from the end of MPI_Init to MPI_Finalize, in the process that called it. */
@@ -148,7 +149,7 @@ HOT void call_count_peer(struct thread *thread, int32_t peer, unsigned id, enum 
         ledger_count(&the_ledger.header->dropped_calls);
 }
 
-/* Account a finished call: itself, and the message it sent if it has a peer. */
+/* Account a finished call: itself, and its message if it has a peer. */
 HOT void call_account(const struct call *call, struct traffic traffic)
 {
     if (!call->thread || !call_counted[call->id])
@@ -157,7 +158,7 @@ HOT void call_account(const struct call *call, struct traffic traffic)
     uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL);
     call_count(call->thread, traffic.bytes, key, duration_ns, traffic.volume_bytes);
     if (traffic.peer != PEER_NONE)
-        call_count_peer(call->thread, traffic.peer, call->id, LEDGER_SENT, traffic.bytes, duration_ns);
+        call_count_peer(call->thread, traffic.peer, call->id, traffic.direction, traffic.bytes, duration_ns);
 }
 
 /* The same for a call without communicator and bytes. */

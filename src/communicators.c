@@ -101,15 +101,15 @@ static bool index_takes_empty_place(mpi_handle bits)
     return communicator_index->slots[index_place(communicator_index, bits) & communicator_index->mask].handle == 0;
 }
 
-static void index_insert(struct communicator *communicator)
+static bool index_insert(mpi_handle key, struct communicator *communicator)
 {
-    mpi_handle bits = mpi_handle_bits(communicator->handle);
-    if (index_takes_empty_place(bits)) {
+    if (index_takes_empty_place(key)) {
         if (2 * (index_used + 1) > communicator_index->mask && !index_grow())
-            return;
+            return false;
         index_used++;
     }
-    index_put(communicator_index, bits, communicator);
+    index_put(communicator_index, key, communicator);
+    return true;
 }
 
 static struct communicator *index_find(mpi_handle bits)
@@ -246,6 +246,7 @@ static struct communicator *describe(mpi_handle handle)
     fresh->remote_size = remote_size;
     fresh->is_inter = inter;
     fresh->references = 1;
+    fresh->out_neighbors = COMMUNICATORS_NOT_ASKED;
     return fresh;
 }
 
@@ -298,7 +299,7 @@ static struct communicator *make(mpi_handle handle, unsigned constructor, uint64
         destroy(fresh);
         return NULL;
     }
-    index_insert(fresh);
+    index_insert(mpi_handle_bits(handle), fresh);
     return fresh;
 }
 
@@ -403,6 +404,7 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
     if (fresh) {
         *fresh = (struct communicator){.handle = handle,
                                        .references = 1,
+                                       .out_neighbors = COMMUNICATORS_NOT_ASKED,
                                        .size = model->size,
                                        .remote_size = model->remote_size,
                                        .comm_rank = model->comm_rank,
@@ -414,7 +416,7 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
         fresh->identity = mix(seed, fresh->ordinal) | 4;
         if (model->peer_world_ranks)
             fresh->peer_world_ranks = copy_ranks(model->peer_world_ranks, model->is_inter ? model->remote_size : model->size);
-        index_insert(fresh);
+        index_insert(mpi_handle_bits(handle), fresh);
     }
     pthread_mutex_unlock(&registering);
 }
@@ -448,6 +450,46 @@ void communicators_freed(mpi_handle handle)
     pthread_mutex_lock(&registering);
     forget(mpi_handle_bits(handle));
     pthread_mutex_unlock(&registering);
+}
+
+void communicators_attach(mpi_handle key, mpi_handle comm)
+{
+    struct communicator *communicator = communicators_find(comm);
+    if (!communicator)
+        return;
+    communicators_let_go(communicators_detach(key)); /* an object that went unseen had the same handle */
+    communicators_hold(communicator);
+    pthread_mutex_lock(&registering);
+    bool is_in = index_insert(key, communicator);
+    pthread_mutex_unlock(&registering);
+    if (!is_in)
+        communicators_release(communicator);
+}
+
+struct communicator *communicators_detach(mpi_handle key)
+{
+    pthread_mutex_lock(&registering);
+    struct communicator *communicator = index_find(key);
+    if (communicator)
+        index_put(communicator_index, key, NULL);
+    pthread_mutex_unlock(&registering);
+    return communicator;
+}
+
+void communicators_let_go(struct communicator *communicator)
+{
+    if (communicator)
+        communicators_release(communicator);
+}
+
+int communicators_out_neighbors(struct communicator *communicator)
+{
+    int known = __atomic_load_n(&communicator->out_neighbors, __ATOMIC_RELAXED);
+    if (known == COMMUNICATORS_NOT_ASKED) {
+        known = mpi_neighbors_of(communicator->handle).destinations;
+        __atomic_store_n(&communicator->out_neighbors, known, __ATOMIC_RELAXED);
+    }
+    return known;
 }
 
 void communicators_hold(struct communicator *communicator)

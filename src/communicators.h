@@ -10,8 +10,9 @@
 #include "mpi/mpi_abi.h"
 
 enum {
-    PEER_NONE = INT32_MIN,   /* no peer: MPI_PROC_NULL, or not a point-to-point call */
-    COMMUNICATORS_MAX = 4096 /* numbers in the ledger; beyond it communicators share LEDGER_COMMUNICATOR_OTHER */
+    PEER_NONE = INT32_MIN,    /* no peer: MPI_PROC_NULL, or not a point-to-point call */
+    COMMUNICATORS_MAX = 4096, /* numbers in the ledger; beyond it communicators share LEDGER_COMMUNICATOR_OTHER */
+    COMMUNICATORS_NOT_ASKED = -1,
 };
 
 struct communicator {
@@ -23,6 +24,7 @@ struct communicator {
     uint16_t constructor;
     uint32_t ordinal;
     uint32_t references;       /* the registry's, and one for each tracked receive that still needs the world ranks */
+    int out_neighbors;         /* of its topology; COMMUNICATORS_NOT_ASKED until a neighborhood collective is counted */
     int32_t *peer_world_ranks; /* of the remote group if inter, else of the group; NULL: the same number */
     struct ledger_communicator *entry;
     char name[128];
@@ -51,6 +53,15 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
 void communicators_named(mpi_handle handle, const char *name);
 void communicators_freed(mpi_handle handle);
 
+/* A window or file was made on a communicator, which is found by the object's key until it is detached. Detaching gives the
+ * communicator (NULL if the object is not known), to be let go when it is no longer needed. */
+void communicators_attach(mpi_handle key, mpi_handle comm);
+struct communicator *communicators_detach(mpi_handle key);
+void communicators_let_go(struct communicator *communicator);
+
+/* How many neighbors a block goes to in a neighborhood collective. */
+int communicators_out_neighbors(struct communicator *communicator);
+
 /* A receive is tracked on a communicator, and is done with it: until then its world ranks are kept, even if it is freed. */
 void communicators_hold(struct communicator *communicator);
 void communicators_release(struct communicator *communicator);
@@ -73,20 +84,35 @@ static inline uint64_t communicators_hash(mpi_handle handle)
     return (handle * 0x9e3779b97f4a7c15ull) >> 32;
 }
 
+/* What the index has under a key: the bits of a communicator's handle, or an object's key. */
+HOT struct communicator *communicators_under(mpi_handle key)
+{
+    struct communicator_index *index = __atomic_load_n(&communicator_index, __ATOMIC_ACQUIRE);
+    for (uint64_t at = communicators_hash(key);; at++) {
+        mpi_handle there = __atomic_load_n(&index->slots[at & index->mask].handle, __ATOMIC_ACQUIRE);
+        if (__builtin_expect(there == key, 1))
+            return __atomic_load_n(&index->slots[at & index->mask].communicator, __ATOMIC_RELAXED);
+        if (there == 0)
+            return NULL;
+    }
+}
+
 /* The communicator behind a handle; NULL for MPI_COMM_NULL and under an unknown ABI. */
 HOT struct communicator *communicators_find(mpi_handle handle)
 {
-    mpi_handle bits = mpi_handle_bits(handle);
-    struct communicator_index *index = __atomic_load_n(&communicator_index, __ATOMIC_ACQUIRE);
-    for (uint64_t at = communicators_hash(bits);; at++) {
-        mpi_handle there = __atomic_load_n(&index->slots[at & index->mask].handle, __ATOMIC_ACQUIRE);
-        if (__builtin_expect(there == bits, 1)) {
-            struct communicator *found = __atomic_load_n(&index->slots[at & index->mask].communicator, __ATOMIC_RELAXED);
-            return found ? found : communicators_meet(handle);
-        }
-        if (there == 0)
-            return communicators_meet(handle);
-    }
+    struct communicator *found = communicators_under(mpi_handle_bits(handle));
+    return __builtin_expect(found != NULL, 1) ? found : communicators_meet(handle);
+}
+
+/* Keys of objects. MPICH's handles are integers but its files are pointers: inverted, these equal no other handle. */
+HOT mpi_handle communicators_key_of_window(mpi_handle win)
+{
+    return mpi_handle_bits(win);
+}
+
+HOT mpi_handle communicators_key_of_file(mpi_handle file)
+{
+    return ~file;
 }
 
 /* Its number in the ledger. */

@@ -11,6 +11,7 @@
 enum request_flags {
     REQUEST_RECEIVE = 1,    /* what arrived is known only when it completes */
     REQUEST_EXCHANGE = 8,   /* sends, and receives what the status says (Isendrecv) */
+    REQUEST_INCOMING = 16,  /* the peer is known and sends (partitioned receive) */
     REQUEST_PERSISTENT = 2, /* stays after completion */
     REQUEST_ACTIVE = 4,     /* started and not completed */
 };
@@ -22,7 +23,7 @@ struct request {
     uint64_t volume_bytes;
     uint64_t blocked_ticks;
     struct communicator *communicator; /* of a receive: to tell the source's world rank */
-    int32_t peer;                      /* world rank a message goes to, or PEER_NONE */
+    int32_t peer;                      /* world rank a message goes to, or comes from if incoming; PEER_NONE */
     uint16_t call;
     uint16_t slot; /* the communicator's number in the ledger */
     uint16_t flags;

@@ -26,6 +26,16 @@ static mpi_count sum_of(struct counts counts, int length)
     return sum;
 }
 
+/* What a w-variant sends, each count with its own type. */
+static uint64_t bytes_of(struct counts counts, const void *types, int length)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < length; i++)
+        if (count_at(counts, i) > 0)
+            bytes += traffic_bytes(count_at(counts, i), mpi_handle_load(types, (size_t)i));
+    return bytes;
+}
+
 /* How many processes a rank of this communicator exchanges with: the remote group's, if there is one. */
 static int others_in(const struct communicator *communicator)
 {
@@ -185,11 +195,81 @@ struct traffic traffic_alltoallw(const struct call *call, const void *sendbuf, s
     if (!traffic_begin(call, comm, &traffic))
         return traffic;
     bool in_place = sendbuf == mpi_abi.in_place;
-    struct counts counts = in_place ? recvcounts : sendcounts;
-    const void *types = in_place ? recvtypes : sendtypes;
-    for (int i = 0; i < others_in(traffic.communicator); i++)
-        if (count_at(counts, i) > 0)
-            traffic.bytes += traffic_bytes(count_at(counts, i), mpi_handle_load(types, (size_t)i));
+    int others = others_in(traffic.communicator);
+    traffic.bytes = in_place ? bytes_of(recvcounts, recvtypes, others) : bytes_of(sendcounts, sendtypes, others);
     traffic.volume_bytes = traffic.bytes;
+    return traffic;
+}
+
+struct traffic traffic_neighbor_allgather(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic) && communicators_out_neighbors(traffic.communicator) > 0)
+        traffic.bytes = traffic.volume_bytes = traffic_bytes(sendcount, sendtype);
+    return traffic;
+}
+
+struct traffic traffic_neighbor_alltoall(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_handle comm)
+{
+    struct traffic traffic = traffic_neighbor_allgather(call, sendcount, sendtype, comm);
+    if (traffic.communicator)
+        traffic.volume_bytes = traffic.bytes * (uint64_t)communicators_out_neighbors(traffic.communicator);
+    return traffic;
+}
+
+struct traffic traffic_neighbor_alltoallv(const struct call *call, struct counts sendcounts, mpi_handle sendtype, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (!traffic_begin(call, comm, &traffic))
+        return traffic;
+    int neighbors = communicators_out_neighbors(traffic.communicator);
+    if (neighbors > 0) /* who sends to nobody may pass anything as sendtype */
+        traffic.bytes = traffic.volume_bytes = traffic_bytes(sum_of(sendcounts, neighbors), sendtype);
+    return traffic;
+}
+
+struct traffic traffic_neighbor_alltoallw(const struct call *call, struct counts sendcounts, const void *sendtypes, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic.bytes = traffic.volume_bytes = bytes_of(sendcounts, sendtypes, communicators_out_neighbors(traffic.communicator));
+    return traffic;
+}
+
+struct traffic traffic_on(struct communicator *communicator)
+{
+    struct traffic traffic = traffic_nowhere();
+    traffic.communicator = communicator;
+    return traffic;
+}
+
+struct traffic traffic_incoming(const struct call *call, mpi_count count, mpi_handle type, int source, mpi_handle comm)
+{
+    struct traffic traffic = traffic_message(call, count, type, source, comm);
+    traffic.volume_bytes = 0;
+    traffic.direction = LEDGER_RECEIVED;
+    return traffic;
+}
+
+struct traffic traffic_file(const struct call *call, mpi_count count, mpi_handle type, mpi_handle file)
+{
+    struct traffic traffic;
+    if (traffic_begin_on(call, communicators_key_of_file(file), &traffic) && count > 0)
+        traffic.bytes = traffic_bytes(count, type);
+    return traffic;
+}
+
+struct traffic traffic_written(const struct call *call, mpi_count count, mpi_handle type, mpi_handle file)
+{
+    struct traffic traffic = traffic_file(call, count, type, file);
+    traffic.volume_bytes = traffic.bytes;
+    return traffic;
+}
+
+struct traffic traffic_read(const struct call *call, struct mpi_arrival arrival, mpi_handle file)
+{
+    struct traffic traffic;
+    if (traffic_begin_on(call, communicators_key_of_file(file), &traffic))
+        traffic.bytes = arrival.bytes;
     return traffic;
 }

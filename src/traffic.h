@@ -3,7 +3,8 @@
  *
  *   bytes          the message size as the OSU micro-benchmarks define it: count x type size for point-to-point, Bcast, Reduce,
  *                  Allreduce, Scan; one process's block for Gather, Scatter, Allgather, Alltoall; the whole send buffer for
- *                  Reduce_scatter; for v- and w-variants what this rank sends (Scatterv off the root: what it receives)
+ *                  Reduce_scatter; for v- and w-variants what this rank sends (Scatterv off the root: what it receives); for
+ *                  RMA count x type size of the origin; for files what was read, or was to be written
  *   volume_bytes   what this rank hands to the call in total */
 #ifndef COMMPROF_TRAFFIC_H
 #define COMMPROF_TRAFFIC_H
@@ -50,14 +51,29 @@ HOT bool traffic_is_idle(const struct communicator *communicator, int root)
     return communicator->is_inter && root == mpi_abi.proc_null;
 }
 
+HOT struct traffic traffic_nowhere(void)
+{
+    return (struct traffic){.peer = PEER_NONE};
+}
+
 /* The communicator of a call that counts and has succeeded. */
 HOT bool traffic_begin(const struct call *call, mpi_handle comm, struct traffic *traffic)
 {
-    *traffic = (struct traffic){.peer = PEER_NONE};
+    *traffic = traffic_nowhere();
     if (!call->succeeded || !mpi_abi.known)
         return false;
     traffic->communicator = communicators_find(comm);
     return traffic->communicator != NULL;
+}
+
+/* The same for a window or a file: the communicator that it was made on. */
+HOT bool traffic_begin_on(const struct call *call, mpi_handle key, struct traffic *traffic)
+{
+    *traffic = traffic_nowhere();
+    if (!call->succeeded || !mpi_abi.known)
+        return false;
+    traffic->communicator = communicators_under(key);
+    return true;
 }
 
 /* The ways of counting that matter most stand here, to be inlined. */
@@ -97,7 +113,51 @@ HOT struct traffic traffic_allreduce(const struct call *call, mpi_count count, m
     return traffic;
 }
 
+/* RMA: what this rank hands over to the target, or takes from it. */
+
+HOT struct traffic traffic_window(const struct call *call, mpi_handle win)
+{
+    struct traffic traffic;
+    traffic_begin_on(call, communicators_key_of_window(win), &traffic);
+    return traffic;
+}
+
+HOT struct traffic traffic_put(const struct call *call, mpi_count count, mpi_handle type, int target, mpi_handle win)
+{
+    struct traffic traffic;
+    if (!traffic_begin_on(call, communicators_key_of_window(win), &traffic) || target < 0) /* MPI_PROC_NULL */
+        return traffic;
+    traffic.bytes = traffic.volume_bytes = traffic_bytes(count, type);
+    traffic.peer = communicators_world_rank(traffic.communicator, target);
+    return traffic;
+}
+
+HOT struct traffic traffic_get(const struct call *call, mpi_count count, mpi_handle type, int target, mpi_handle win)
+{
+    struct traffic traffic = traffic_put(call, count, type, target, win);
+    traffic.volume_bytes = 0;
+    traffic.direction = LEDGER_RECEIVED;
+    return traffic;
+}
+
 /* The others. */
+
+/* On a communicator that is known already; NULL: on none. */
+struct traffic traffic_on(struct communicator *communicator);
+
+/* A message that `source` sends, of a size and from a rank that are known beforehand. */
+struct traffic traffic_incoming(const struct call *call, mpi_count count, mpi_handle type, int source, mpi_handle comm);
+
+/* Files: opened for what is asked of them, or asked to read so much; told to write so much; what has been read. */
+struct traffic traffic_file(const struct call *call, mpi_count count, mpi_handle type, mpi_handle file);
+struct traffic traffic_written(const struct call *call, mpi_count count, mpi_handle type, mpi_handle file);
+struct traffic traffic_read(const struct call *call, struct mpi_arrival arrival, mpi_handle file);
+
+/* Neighborhoods: a block to each neighbor that this rank sends to. */
+struct traffic traffic_neighbor_allgather(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_handle comm);
+struct traffic traffic_neighbor_alltoall(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_handle comm);
+struct traffic traffic_neighbor_alltoallv(const struct call *call, struct counts sendcounts, mpi_handle sendtype, mpi_handle comm);
+struct traffic traffic_neighbor_alltoallw(const struct call *call, struct counts sendcounts, const void *sendtypes, mpi_handle comm);
 
 struct traffic traffic_receive(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm);
 struct traffic traffic_arrival(const struct call *call, struct mpi_arrival arrival, mpi_handle comm);

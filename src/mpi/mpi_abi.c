@@ -27,6 +27,9 @@ static const struct mpi_abi OPEN_MPI = {
     .status_bytes = 24,
     .status_source_offset = 0,
     .thread_level_step = 1,
+    .cart = 1,
+    .graph = 2,
+    .dist_graph = 3,
 };
 
 static const struct mpi_abi MPICH = {
@@ -50,6 +53,9 @@ static const struct mpi_abi MPICH = {
     .status_bytes = 20,
     .status_source_offset = 8,
     .thread_level_step = 1,
+    .graph = 1,
+    .cart = 2,
+    .dist_graph = 3,
 };
 
 static const struct mpi_abi STANDARD = {
@@ -73,6 +79,9 @@ static const struct mpi_abi STANDARD = {
     .status_bytes = 32,
     .status_source_offset = 0,
     .thread_level_step = 1024,
+    .cart = 211,
+    .graph = 212,
+    .dist_graph = 213,
 };
 
 static bool speaks_the_standard_abi(void *provider, const char *path)
@@ -123,6 +132,10 @@ static void resolve_queries(void *provider)
     QUERY(Get_elements_x)
     QUERY(Test_cancelled)
     QUERY(Query_thread)
+    QUERY(Topo_test)
+    QUERY(Cartdim_get)
+    QUERY(Graph_neighbors_count)
+    QUERY(Dist_graph_neighbors_count)
     QUERY(Get_library_version)
 #undef QUERY
 }
@@ -270,4 +283,38 @@ struct mpi_arrival mpi_arrival_read(const void *status)
     if (arrival.cancelled)
         arrival.bytes = 0;
     return arrival;
+}
+
+static struct mpi_neighbors cart_neighbors(mpi_handle comm)
+{
+    int dimensions = 0;
+    mpi_query.Cartdim_get(comm, &dimensions);
+    return (struct mpi_neighbors){2 * dimensions, 2 * dimensions};
+}
+
+static struct mpi_neighbors graph_neighbors(mpi_handle comm)
+{
+    int rank = 0, count = 0;
+    if (mpi_query.Comm_rank(comm, &rank) == MPI_SUCCESS)
+        mpi_query.Graph_neighbors_count(comm, rank, &count);
+    return (struct mpi_neighbors){count, count};
+}
+
+static struct mpi_neighbors dist_graph_neighbors(mpi_handle comm)
+{
+    struct mpi_neighbors neighbors = {0, 0};
+    int weighted;
+    mpi_query.Dist_graph_neighbors_count(comm, &neighbors.sources, &neighbors.destinations, &weighted);
+    return neighbors;
+}
+
+struct mpi_neighbors mpi_neighbors_of(mpi_handle comm)
+{
+    int topology = MPI_UNDEFINED;
+    if (mpi_query.Topo_test(comm, &topology) != MPI_SUCCESS)
+        return (struct mpi_neighbors){0, 0};
+    return topology == mpi_abi.cart         ? cart_neighbors(comm)
+           : topology == mpi_abi.graph      ? graph_neighbors(comm)
+           : topology == mpi_abi.dist_graph ? dist_graph_neighbors(comm)
+                                            : (struct mpi_neighbors){0, 0};
 }

@@ -15,7 +15,8 @@
 #define HOT static inline __attribute__((always_inline))
 
 typedef uintptr_t mpi_handle; /* any handle passed by value; bits above an int's 32 are not significant under MPICH */
-typedef int64_t mpi_count;    /* MPI_Count and MPI_Offset, in all known ABIs */
+typedef int64_t mpi_count;    /* MPI_Count, in all known ABIs */
+typedef int64_t mpi_offset;   /* MPI_Offset */
 typedef intptr_t mpi_aint;    /* MPI_Aint */
 
 enum mpi_abi_kind { MPI_ABI_UNKNOWN, MPI_ABI_OPEN_MPI, MPI_ABI_MPICH, MPI_ABI_STANDARD };
@@ -36,7 +37,8 @@ struct mpi_abi {
     int proc_null, any_source, root;
     int err_other;
     size_t status_bytes, status_source_offset;
-    int thread_level_step; /* MPI_THREAD_FUNNELED: the levels are 0, 1, 2, 3 times this */
+    int thread_level_step;       /* MPI_THREAD_FUNNELED: the levels are 0, 1, 2, 3 times this */
+    int cart, graph, dist_graph; /* what MPI_Topo_test answers */
 };
 
 /* What the wrappers ask MPI: local queries, resolved in the library that the job uses. */
@@ -58,6 +60,10 @@ struct mpi_queries {
     int (*Get_elements_x)(const void *, mpi_handle, mpi_count *);
     int (*Test_cancelled)(const void *, int *);
     int (*Query_thread)(int *);
+    int (*Topo_test)(mpi_handle, int *);
+    int (*Cartdim_get)(mpi_handle, int *);
+    int (*Graph_neighbors_count)(mpi_handle, int, int *);
+    int (*Dist_graph_neighbors_count)(mpi_handle, int *, int *, int *);
     int (*Get_library_version)(char *, int *);
 };
 
@@ -110,6 +116,13 @@ static inline void *mpi_status_at(void *statuses, size_t index)
 {
     return (char *)statuses + index * mpi_abi.status_bytes;
 }
+
+/* How many neighbors this process has in a communicator's topology; places of a Cartesian one's edge, where there is nobody
+ * (MPI_PROC_NULL), count. None where there is no topology. */
+struct mpi_neighbors {
+    int sources, destinations;
+};
+struct mpi_neighbors mpi_neighbors_of(mpi_handle comm);
 
 /* The message that a status describes. */
 struct mpi_arrival {

@@ -1,38 +1,10 @@
 /* The wrappers that need more than a pattern: receives and probes (only the status says what arrived), completion, and the
- * end of communicators and requests.
- *
- * Where the job ignores a status we pass one of our own, for a receive's size and source stand nowhere else. Neither Open MPI
- * nor MPICH behaves differently for it: return codes and error handlers are the same with statuses and without, also for the
- * array forms (tests/mpi/test_errors.py). */
+ * end of communicators and requests. */
 #include "functions.h"
+#include "statuses.h"
 #include "traffic.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* `wide`, where a shape has no arrays */
-
-struct own_status {
-    _Alignas(16) char bytes[MPI_STATUS_BYTES_MAX];
-};
-
-/* The status to pass to MPI: the job's, or ours where it has none. */
-static inline void *status_or(void *status, struct own_status *ours, const struct call *call)
-{
-    bool replace = call->thread && mpi_abi.known && status == mpi_abi.status_ignore;
-    return replace ? ours : status;
-}
-
-/* Statuses for `count` requests, the job's or ours; when memory is short the job's after all. */
-static inline void *statuses_or(void *statuses, void *ours)
-{
-    return mpi_abi.known && statuses == mpi_abi.status_ignore && ours ? ours : statuses;
-}
-
-/* What the status of a probe or blocking receive says; nothing after an error or where it cannot be read. */
-static struct mpi_arrival arrival_of(const struct call *call, const void *status)
-{
-    if (!call->succeeded || !mpi_abi.known || status == mpi_abi.status_ignore)
-        return (struct mpi_arrival){0, mpi_abi.proc_null, false};
-    return mpi_arrival_read_uncancelled(status);
-}
 
 /* Receives */
 
@@ -42,13 +14,6 @@ static void account_receive(const struct call *call, const void *status, mpi_han
     struct traffic traffic = traffic_arrival(call, arrival, comm);
     call_account(call, traffic);
     call_account_arrival(call, arrival, traffic.communicator);
-}
-
-/* What a wrapper has to look at before the call is looked at between call_enter and call_start. */
-HOT void *enter_with_status(struct call *call, enum call_id id, call_site site, void *status, struct own_status *ours)
-{
-    call_enter(call, id, site);
-    return status_or(status, ours, call);
 }
 
 BODY(Recv, BY_HAND, RECV)
@@ -224,6 +189,42 @@ BODY(Cancel, BY_HAND, REQUEST)
     int error = real(request);
     call_end(&call, error);
     call_account_simple(&call);
+    return error;
+}
+
+/* Buffers of MPI_Bsend */
+
+static int wrap_Buffer_flush(call_site site, int (*real)(void))
+{
+    struct call call;
+    call_begin(&call, CALL_Buffer_flush, site);
+    int error = real();
+    call_end(&call, error);
+    call_account_simple(&call);
+    return error;
+}
+
+EXPORT int MPI_Buffer_flush(void);
+int MPI_Buffer_flush(void)
+{
+    call_site site = provider_site(__builtin_return_address(0));
+    return wrap_Buffer_flush(site, (int (*)(void))function_target(FUNCTION_Buffer_flush, ENTRY_MPI, site));
+}
+
+EXPORT int PMPI_Buffer_flush(void);
+int PMPI_Buffer_flush(void)
+{
+    call_site site = provider_site(__builtin_return_address(0));
+    return wrap_Buffer_flush(site, (int (*)(void))function_target(FUNCTION_Buffer_flush, ENTRY_PMPI, site));
+}
+
+BODY(Buffer_iflush, BY_HAND, REQUEST)
+{
+    struct call call;
+    call_begin(&call, CALL_Buffer_iflush, site);
+    int error = real(request);
+    call_end(&call, error);
+    call_account_started(&call, traffic_nowhere(), request, 0);
     return error;
 }
 
@@ -526,14 +527,5 @@ BODY(Comm_set_name, BY_HAND, SET_NAME)
     return error;
 }
 
-#define BLOCKING(NAME, SHAPE, FORMS)
-#define STARTING(NAME, SHAPE, FORMS)
-#define STARTING_RECEIVE(NAME, SHAPE, FORMS)
-#define STARTING_EXCHANGE(NAME, SHAPE, FORMS)
-#define PREPARING(NAME, SHAPE, FORMS)
-#define PREPARING_RECEIVE(NAME, SHAPE, FORMS)
-#define MAKING(NAME, SHAPE, FORMS)
-#define SETUP(NAME, SHAPE, FORMS)
 #define BY_HAND(NAME, SHAPE, FORMS) EXPORT_##FORMS(NAME, BY_HAND, SHAPE)
-#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) KIND(NAME, SHAPE, FORMS)
-#include "calls.def"
+#include "expand.h"

@@ -7,6 +7,7 @@
  *                           same rule of the calling conventions), and `wide` says what the arrays hold.
  *   ARGUMENTS_x             the same names, to pass on
  *   TRAFFIC_x               the traffic of a call, in terms of those names and of `call` and `wide`
+ *   FOUND_x                 of a call that looks for something: whether it found it
  *   MADE_x                  of a constructor: handle, parent, whether there is a parent, tag (communicators_made) */
 #ifndef COMMPROF_SHAPES_H
 #define COMMPROF_SHAPES_H
@@ -69,7 +70,75 @@
 #define PARAMETERS_IMPROBE(C, A, D) int source, int tag, mpi_handle comm, int *flag, void *message, void *status
 #define ARGUMENTS_IMPROBE source, tag, comm, flag, message, status
 
+/* Partitioned: the communicator and the peer are as definite as for a send, on the receiving side too (no wildcards). */
+#define PARAMETERS_PARTITIONED_SEND(C, A, D) \
+    const void *buf, int partitions, mpi_count count, mpi_handle type, int dest, int tag, mpi_handle comm
+#define ARGUMENTS_PARTITIONED_SEND buf, partitions, count, type, dest, tag, comm
+#define TRAFFIC_PARTITIONED_SEND traffic_message(&call, partitions *count, type, dest, comm)
+#define PARAMETERS_PARTITIONED_RECEIVE(C, A, D) \
+    void *buf, int partitions, mpi_count count, mpi_handle type, int source, int tag, mpi_handle comm
+#define ARGUMENTS_PARTITIONED_RECEIVE buf, partitions, count, type, source, tag, comm
+#define TRAFFIC_PARTITIONED_RECEIVE traffic_incoming(&call, partitions *count, type, source, comm)
+#define PARAMETERS_READY(C, A, D) int partition, mpi_handle request
+#define ARGUMENTS_READY partition, request
+#define TRAFFIC_READY traffic_nowhere()
+#define PARAMETERS_READY_RANGE(C, A, D) int partition_low, int partition_high, mpi_handle request
+#define ARGUMENTS_READY_RANGE partition_low, partition_high, request
+#define TRAFFIC_READY_RANGE traffic_nowhere()
+#define PARAMETERS_READY_LIST(C, A, D) int length, const int *partitions, mpi_handle request
+#define ARGUMENTS_READY_LIST length, partitions, request
+#define TRAFFIC_READY_LIST traffic_nowhere()
+#define PARAMETERS_ARRIVED(C, A, D) mpi_handle request, int partition, int *flag
+#define ARGUMENTS_ARRIVED request, partition, flag
+#define TRAFFIC_ARRIVED traffic_nowhere()
+#define FOUND_ARRIVED (*flag)
+
+/* Buffers of MPI_Bsend: detaching and flushing wait until what is in them has been sent. */
+#define PARAMETERS_BUFFER_ATTACH(C, A, D) void *buffer, C size
+#define ARGUMENTS_BUFFER_ATTACH buffer, size
+#define TRAFFIC_BUFFER_ATTACH traffic_nowhere()
+#define PARAMETERS_BUFFER_DETACH(C, A, D) void *buffer, A *size
+#define ARGUMENTS_BUFFER_DETACH buffer, size
+#define TRAFFIC_BUFFER_DETACH traffic_nowhere()
+#define PARAMETERS_COMM_ATTACH(C, A, D) mpi_handle comm, void *buffer, C size
+#define ARGUMENTS_COMM_ATTACH comm, buffer, size
+#define TRAFFIC_COMM_ATTACH traffic_none(&call, comm)
+#define PARAMETERS_COMM_DETACH(C, A, D) mpi_handle comm, void *buffer, A *size
+#define ARGUMENTS_COMM_DETACH comm, buffer, size
+#define TRAFFIC_COMM_DETACH traffic_none(&call, comm)
+#define PARAMETERS_SESSION(C, A, D) mpi_handle session
+#define ARGUMENTS_SESSION session
+#define TRAFFIC_SESSION traffic_nowhere()
+#define PARAMETERS_SESSION_ATTACH(C, A, D) mpi_handle session, void *buffer, C size
+#define ARGUMENTS_SESSION_ATTACH session, buffer, size
+#define TRAFFIC_SESSION_ATTACH traffic_nowhere()
+#define PARAMETERS_SESSION_DETACH(C, A, D) mpi_handle session, void *buffer, A *size
+#define ARGUMENTS_SESSION_DETACH session, buffer, size
+#define TRAFFIC_SESSION_DETACH traffic_nowhere()
+
 /* Completion */
+#define PARAMETERS_GET_STATUS(C, A, D) mpi_handle request, int *flag, void *status
+#define ARGUMENTS_GET_STATUS request, flag, status
+#define TRAFFIC_GET_STATUS traffic_nowhere()
+#define FOUND_GET_STATUS (*flag)
+#define PARAMETERS_GET_STATUS_ALL(C, A, D) int count, const void *requests, int *flag, void *statuses
+#define ARGUMENTS_GET_STATUS_ALL count, requests, flag, statuses
+#define TRAFFIC_GET_STATUS_ALL traffic_nowhere()
+#define FOUND_GET_STATUS_ALL (*flag)
+#define PARAMETERS_GET_STATUS_ANY(C, A, D) int count, const void *requests, int *index, int *flag, void *status
+#define ARGUMENTS_GET_STATUS_ANY count, requests, index, flag, status
+#define TRAFFIC_GET_STATUS_ANY traffic_nowhere()
+#define FOUND_GET_STATUS_ANY (*flag)
+#define PARAMETERS_GET_STATUS_SOME(C, A, D) int count, const void *requests, int *outcount, int *indices, void *statuses
+#define ARGUMENTS_GET_STATUS_SOME count, requests, outcount, indices, statuses
+#define TRAFFIC_GET_STATUS_SOME traffic_nowhere()
+#define FOUND_GET_STATUS_SOME (*outcount != 0)
+#define PARAMETERS_GENERALIZED(C, A, D) void *query_fn, void *free_fn, void *cancel_fn, void *extra_state
+#define ARGUMENTS_GENERALIZED query_fn, free_fn, cancel_fn, extra_state
+#define TRAFFIC_GENERALIZED traffic_nowhere()
+#define PARAMETERS_GENERALIZED_COMPLETE(C, A, D) mpi_handle request
+#define ARGUMENTS_GENERALIZED_COMPLETE request
+#define TRAFFIC_GENERALIZED_COMPLETE traffic_nowhere()
 #define PARAMETERS_WAIT(C, A, D) void *request, void *status
 #define ARGUMENTS_WAIT request, status
 #define PARAMETERS_WAITALL(C, A, D) int count, void *requests, void *statuses
@@ -161,6 +230,148 @@
 #define ARGUMENTS_REDUCE_SCATTER sendbuf, recvbuf, recvcounts, type, op, comm
 #define TRAFFIC_REDUCE_SCATTER traffic_reduce_scatter(&call, COUNTS(recvcounts), type, comm)
 
+/* Neighborhood collectives. Displacements of the w-variant are MPI_Aint in both forms. */
+#define PARAMETERS_NEIGHBOR_ALLGATHER(C, A, D) PARAMETERS_ALLGATHER(C, A, D)
+#define ARGUMENTS_NEIGHBOR_ALLGATHER ARGUMENTS_ALLGATHER
+#define TRAFFIC_NEIGHBOR_ALLGATHER traffic_neighbor_allgather(&call, sendcount, sendtype, comm)
+#define PARAMETERS_NEIGHBOR_ALLGATHERV(C, A, D) PARAMETERS_ALLGATHERV(C, A, D)
+#define ARGUMENTS_NEIGHBOR_ALLGATHERV ARGUMENTS_ALLGATHERV
+#define TRAFFIC_NEIGHBOR_ALLGATHERV TRAFFIC_NEIGHBOR_ALLGATHER
+#define PARAMETERS_NEIGHBOR_ALLTOALL(C, A, D) PARAMETERS_ALLGATHER(C, A, D)
+#define ARGUMENTS_NEIGHBOR_ALLTOALL ARGUMENTS_ALLGATHER
+#define TRAFFIC_NEIGHBOR_ALLTOALL traffic_neighbor_alltoall(&call, sendcount, sendtype, comm)
+#define PARAMETERS_NEIGHBOR_ALLTOALLV(C, A, D) PARAMETERS_ALLTOALLV(C, A, D)
+#define ARGUMENTS_NEIGHBOR_ALLTOALLV ARGUMENTS_ALLTOALLV
+#define TRAFFIC_NEIGHBOR_ALLTOALLV traffic_neighbor_alltoallv(&call, COUNTS(sendcounts), sendtype, comm)
+#define PARAMETERS_NEIGHBOR_ALLTOALLW(C, A, D) PARAMETERS_ALLTOALLW(C, A, mpi_aint)
+#define ARGUMENTS_NEIGHBOR_ALLTOALLW ARGUMENTS_ALLTOALLW
+#define TRAFFIC_NEIGHBOR_ALLTOALLW traffic_neighbor_alltoallw(&call, COUNTS(sendcounts), sendtypes, comm)
+
+/* RMA */
+#define PARAMETERS_TO_TARGET(C, A, D) \
+    C origin_count, mpi_handle origin_type, int target_rank, mpi_aint target_disp, C target_count, mpi_handle target_type
+#define ARGUMENTS_TO_TARGET origin_count, origin_type, target_rank, target_disp, target_count, target_type
+#define PARAMETERS_PUT(C, A, D) const void *origin, PARAMETERS_TO_TARGET(C, A, D), mpi_handle win
+#define ARGUMENTS_PUT origin, ARGUMENTS_TO_TARGET, win
+#define TRAFFIC_PUT traffic_put(&call, origin_count, origin_type, target_rank, win)
+#define PARAMETERS_GET(C, A, D) void *origin, PARAMETERS_TO_TARGET(C, A, D), mpi_handle win
+#define ARGUMENTS_GET ARGUMENTS_PUT
+#define TRAFFIC_GET traffic_get(&call, origin_count, origin_type, target_rank, win)
+#define PARAMETERS_ACCUMULATE(C, A, D) const void *origin, PARAMETERS_TO_TARGET(C, A, D), mpi_handle op, mpi_handle win
+#define ARGUMENTS_ACCUMULATE origin, ARGUMENTS_TO_TARGET, op, win
+#define TRAFFIC_ACCUMULATE TRAFFIC_PUT
+#define PARAMETERS_GET_ACCUMULATE(C, A, D)                                                                                             \
+    const void *origin, C origin_count, mpi_handle origin_type, void *result, C result_count, mpi_handle result_type, int target_rank, \
+        mpi_aint target_disp, C target_count, mpi_handle target_type, mpi_handle op, mpi_handle win
+#define ARGUMENTS_GET_ACCUMULATE \
+    origin, origin_count, origin_type, result, result_count, result_type, target_rank, target_disp, target_count, target_type, op, win
+#define TRAFFIC_GET_ACCUMULATE traffic_put(&call, target_count, target_type, target_rank, win) /* MPI_NO_OP has no origin */
+#define PARAMETERS_FETCH_AND_OP(C, A, D) \
+    const void *origin, void *result, mpi_handle type, int target_rank, mpi_aint target_disp, mpi_handle op, mpi_handle win
+#define ARGUMENTS_FETCH_AND_OP origin, result, type, target_rank, target_disp, op, win
+#define TRAFFIC_FETCH_AND_OP traffic_put(&call, 1, type, target_rank, win)
+#define PARAMETERS_COMPARE_AND_SWAP(C, A, D) \
+    const void *origin, const void *compare, void *result, mpi_handle type, int target_rank, mpi_aint target_disp, mpi_handle win
+#define ARGUMENTS_COMPARE_AND_SWAP origin, compare, result, type, target_rank, target_disp, win
+#define TRAFFIC_COMPARE_AND_SWAP TRAFFIC_FETCH_AND_OP
+
+#define PARAMETERS_WIN(C, A, D) mpi_handle win
+#define ARGUMENTS_WIN win
+#define TRAFFIC_WIN traffic_window(&call, win)
+#define PARAMETERS_WIN_ASSERTED(C, A, D) int assertion, mpi_handle win
+#define ARGUMENTS_WIN_ASSERTED assertion, win
+#define TRAFFIC_WIN_ASSERTED TRAFFIC_WIN
+#define PARAMETERS_WIN_GROUP(C, A, D) mpi_handle group, int assertion, mpi_handle win
+#define ARGUMENTS_WIN_GROUP group, assertion, win
+#define TRAFFIC_WIN_GROUP TRAFFIC_WIN
+#define PARAMETERS_WIN_LOCK(C, A, D) int lock_type, int target_rank, int assertion, mpi_handle win
+#define ARGUMENTS_WIN_LOCK lock_type, target_rank, assertion, win
+#define TRAFFIC_WIN_LOCK TRAFFIC_WIN
+#define PARAMETERS_WIN_TARGET(C, A, D) int target_rank, mpi_handle win
+#define ARGUMENTS_WIN_TARGET target_rank, win
+#define TRAFFIC_WIN_TARGET TRAFFIC_WIN
+#define PARAMETERS_WIN_TEST(C, A, D) mpi_handle win, int *flag
+#define ARGUMENTS_WIN_TEST win, flag
+#define TRAFFIC_WIN_TEST TRAFFIC_WIN
+#define FOUND_WIN_TEST (*flag)
+#define PARAMETERS_WIN_ATTACH(C, A, D) mpi_handle win, void *base, mpi_aint size
+#define ARGUMENTS_WIN_ATTACH win, base, size
+#define TRAFFIC_WIN_ATTACH TRAFFIC_WIN
+#define PARAMETERS_WIN_DETACH(C, A, D) mpi_handle win, const void *base
+#define ARGUMENTS_WIN_DETACH win, base
+#define TRAFFIC_WIN_DETACH TRAFFIC_WIN
+#define PARAMETERS_WIN_SET_INFO(C, A, D) mpi_handle win, mpi_handle info
+#define ARGUMENTS_WIN_SET_INFO win, info
+#define TRAFFIC_WIN_SET_INFO TRAFFIC_WIN
+#define PARAMETERS_WIN_CREATE(C, A, D) void *base, mpi_aint size, C disp_unit, mpi_handle info, mpi_handle comm, void *newwin
+#define ARGUMENTS_WIN_CREATE base, size, disp_unit, info, comm, newwin
+#define PARAMETERS_WIN_ALLOCATE(C, A, D) mpi_aint size, C disp_unit, mpi_handle info, mpi_handle comm, void *base, void *newwin
+#define ARGUMENTS_WIN_ALLOCATE size, disp_unit, info, comm, base, newwin
+#define PARAMETERS_WIN_CREATE_DYNAMIC(C, A, D) mpi_handle info, mpi_handle comm, void *newwin
+#define ARGUMENTS_WIN_CREATE_DYNAMIC info, comm, newwin
+#define PARAMETERS_WIN_FREE(C, A, D) void *win
+#define ARGUMENTS_WIN_FREE win
+
+/* MPI-IO */
+#define PARAMETERS_FILE(C, A, D) mpi_handle file
+#define ARGUMENTS_FILE file
+#define TRAFFIC_FILE traffic_file(&call, 0, 0, file)
+#define PARAMETERS_FILE_OPEN(C, A, D) mpi_handle comm, const char *filename, int amode, mpi_handle info, void *newfile
+#define ARGUMENTS_FILE_OPEN comm, filename, amode, info, newfile
+#define PARAMETERS_FILE_CLOSE(C, A, D) void *file
+#define ARGUMENTS_FILE_CLOSE file
+#define PARAMETERS_FILE_DELETE(C, A, D) const char *filename, mpi_handle info
+#define ARGUMENTS_FILE_DELETE filename, info
+#define TRAFFIC_FILE_DELETE traffic_nowhere()
+#define PARAMETERS_FILE_SET_VIEW(C, A, D) \
+    mpi_handle file, mpi_offset disp, mpi_handle etype, mpi_handle filetype, const char *datarep, mpi_handle info
+#define ARGUMENTS_FILE_SET_VIEW file, disp, etype, filetype, datarep, info
+#define TRAFFIC_FILE_SET_VIEW TRAFFIC_FILE
+#define PARAMETERS_FILE_SET_INFO(C, A, D) mpi_handle file, mpi_handle info
+#define ARGUMENTS_FILE_SET_INFO file, info
+#define TRAFFIC_FILE_SET_INFO TRAFFIC_FILE
+#define PARAMETERS_FILE_SIZE(C, A, D) mpi_handle file, mpi_offset size
+#define ARGUMENTS_FILE_SIZE file, size
+#define TRAFFIC_FILE_SIZE TRAFFIC_FILE
+#define PARAMETERS_FILE_GET_SIZE(C, A, D) mpi_handle file, mpi_offset *size
+#define ARGUMENTS_FILE_GET_SIZE file, size
+#define TRAFFIC_FILE_GET_SIZE TRAFFIC_FILE
+#define PARAMETERS_FILE_SET_ATOMICITY(C, A, D) mpi_handle file, int atomic
+#define ARGUMENTS_FILE_SET_ATOMICITY file, atomic
+#define TRAFFIC_FILE_SET_ATOMICITY TRAFFIC_FILE
+#define PARAMETERS_FILE_SEEK(C, A, D) mpi_handle file, mpi_offset offset, int whence
+#define ARGUMENTS_FILE_SEEK file, offset, whence
+#define TRAFFIC_FILE_SEEK TRAFFIC_FILE
+
+#define PARAMETERS_FILE_IREAD(C, A, D) mpi_handle file, void *buf, C count, mpi_handle type
+#define ARGUMENTS_FILE_IREAD file, buf, count, type
+#define TRAFFIC_FILE_IREAD traffic_file(&call, count, type, file)
+#define PARAMETERS_FILE_IREAD_AT(C, A, D) mpi_handle file, mpi_offset offset, void *buf, C count, mpi_handle type
+#define ARGUMENTS_FILE_IREAD_AT file, offset, buf, count, type
+#define TRAFFIC_FILE_IREAD_AT TRAFFIC_FILE_IREAD
+#define PARAMETERS_FILE_IWRITE(C, A, D) mpi_handle file, const void *buf, C count, mpi_handle type
+#define ARGUMENTS_FILE_IWRITE file, buf, count, type
+#define TRAFFIC_FILE_IWRITE traffic_written(&call, count, type, file)
+#define PARAMETERS_FILE_IWRITE_AT(C, A, D) mpi_handle file, mpi_offset offset, const void *buf, C count, mpi_handle type
+#define ARGUMENTS_FILE_IWRITE_AT file, offset, buf, count, type
+#define TRAFFIC_FILE_IWRITE_AT TRAFFIC_FILE_IWRITE
+#define PARAMETERS_FILE_READ(C, A, D) PARAMETERS_FILE_IREAD(C, A, D), void *status
+#define ARGUMENTS_FILE_READ ARGUMENTS_FILE_IREAD, status
+#define PARAMETERS_FILE_READ_AT(C, A, D) PARAMETERS_FILE_IREAD_AT(C, A, D), void *status
+#define ARGUMENTS_FILE_READ_AT ARGUMENTS_FILE_IREAD_AT, status
+#define PARAMETERS_FILE_WRITE(C, A, D) PARAMETERS_FILE_IWRITE(C, A, D), void *status
+#define ARGUMENTS_FILE_WRITE ARGUMENTS_FILE_IWRITE, status
+#define TRAFFIC_FILE_WRITE TRAFFIC_FILE_IWRITE
+#define PARAMETERS_FILE_WRITE_AT(C, A, D) PARAMETERS_FILE_IWRITE_AT(C, A, D), void *status
+#define ARGUMENTS_FILE_WRITE_AT ARGUMENTS_FILE_IWRITE_AT, status
+#define TRAFFIC_FILE_WRITE_AT TRAFFIC_FILE_IWRITE
+#define PARAMETERS_FILE_READ_END(C, A, D) mpi_handle file, void *buf, void *status
+#define ARGUMENTS_FILE_READ_END file, buf, status
+#define TRAFFIC_FILE_READ_END TRAFFIC_FILE
+#define PARAMETERS_FILE_WRITE_END(C, A, D) mpi_handle file, const void *buf, void *status
+#define ARGUMENTS_FILE_WRITE_END file, buf, status
+#define TRAFFIC_FILE_WRITE_END TRAFFIC_FILE
+
 /* Communicators */
 #define PARAMETERS_DUP(C, A, D) mpi_handle comm, void *newcomm
 #define ARGUMENTS_DUP comm, newcomm
@@ -236,5 +447,20 @@
 #define ARGUMENTS_COMM comm
 #define PARAMETERS_SET_NAME(C, A, D) mpi_handle comm, const char *name
 #define ARGUMENTS_SET_NAME comm, name
+#define PARAMETERS_SET_INFO(C, A, D) mpi_handle comm, mpi_handle info
+#define ARGUMENTS_SET_INFO comm, info
+#define TRAFFIC_SET_INFO traffic_none(&call, comm)
+#define PARAMETERS_OPEN_PORT(C, A, D) mpi_handle info, char *port_name
+#define ARGUMENTS_OPEN_PORT info, port_name
+#define TRAFFIC_OPEN_PORT traffic_nowhere()
+#define PARAMETERS_CLOSE_PORT(C, A, D) const char *port_name
+#define ARGUMENTS_CLOSE_PORT port_name
+#define TRAFFIC_CLOSE_PORT traffic_nowhere()
+#define PARAMETERS_PUBLISH_NAME(C, A, D) const char *service_name, mpi_handle info, const char *port_name
+#define ARGUMENTS_PUBLISH_NAME service_name, info, port_name
+#define TRAFFIC_PUBLISH_NAME traffic_nowhere()
+#define PARAMETERS_LOOKUP_NAME(C, A, D) const char *service_name, mpi_handle info, char *port_name
+#define ARGUMENTS_LOOKUP_NAME service_name, info, port_name
+#define TRAFFIC_LOOKUP_NAME traffic_nowhere()
 
 #endif

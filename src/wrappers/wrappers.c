@@ -18,23 +18,39 @@
     }                                         \
     EXPORT_##FORMS(NAME, BLOCKING, SHAPE)
 
-#define RETURNING_A_REQUEST(NAME, SHAPE, FORMS, ACCOUNT, FLAGS) \
-    BODY(NAME, STARTING, SHAPE)                                 \
-    {                                                           \
-        struct call call;                                       \
-        call_begin(&call, CALL_##NAME, site);                   \
-        int error = real(ARGUMENTS_##SHAPE, request);           \
-        call_end(&call, error);                                 \
-        ACCOUNT(&call, TRAFFIC_##SHAPE, request, FLAGS);        \
-        return error;                                           \
-    }                                                           \
-    EXPORT_##FORMS(NAME, STARTING, SHAPE)
+#define POLLING(NAME, SHAPE, FORMS)               \
+    BODY(NAME, POLLING, SHAPE)                    \
+    {                                             \
+        struct call call;                         \
+        call_begin(&call, CALL_##NAME, site);     \
+        int error = real(ARGUMENTS_##SHAPE);      \
+        call_end(&call, error);                   \
+        if (call.succeeded && !FOUND_##SHAPE)     \
+            call_account_poll(&call);             \
+        else                                      \
+            call_account(&call, TRAFFIC_##SHAPE); \
+        return error;                             \
+    }                                             \
+    EXPORT_##FORMS(NAME, POLLING, SHAPE)
 
-#define STARTING(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, call_account_started, 0)
-#define STARTING_RECEIVE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, call_account_started, REQUEST_RECEIVE)
-#define STARTING_EXCHANGE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, call_account_started, REQUEST_EXCHANGE)
-#define PREPARING(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, call_account_prepared, 0)
-#define PREPARING_RECEIVE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, call_account_prepared, REQUEST_RECEIVE)
+#define RETURNING_A_REQUEST(NAME, SHAPE, FORMS, LIKE, ACCOUNT, FLAGS) \
+    BODY(NAME, LIKE, SHAPE)                                           \
+    {                                                                 \
+        struct call call;                                             \
+        call_begin(&call, CALL_##NAME, site);                         \
+        int error = real(ARGUMENTS_OF_##LIKE(SHAPE));                 \
+        call_end(&call, error);                                       \
+        ACCOUNT(&call, TRAFFIC_##SHAPE, request, FLAGS);              \
+        return error;                                                 \
+    }                                                                 \
+    EXPORT_##FORMS(NAME, LIKE, SHAPE)
+
+#define STARTING(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, call_account_started, 0)
+#define STARTING_RECEIVE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, call_account_started, REQUEST_RECEIVE)
+#define STARTING_EXCHANGE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, call_account_started, REQUEST_EXCHANGE)
+#define PREPARING(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, call_account_prepared, 0)
+#define PREPARING_RECEIVE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, call_account_prepared, REQUEST_RECEIVE)
+#define PREPARING_COLLECTIVE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, PREPARING_COLLECTIVE, call_account_prepared, 0)
 
 #define MAKING(NAME, SHAPE, FORMS)                       \
     BODY(NAME, MAKING, SHAPE)                            \
@@ -48,8 +64,4 @@
     }                                                    \
     EXPORT_##FORMS(NAME, MAKING, SHAPE)
 
-#define BY_HAND(NAME, SHAPE, FORMS)
-#define SETUP(NAME, SHAPE, FORMS)
-
-#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) KIND(NAME, SHAPE, FORMS)
-#include "calls.def"
+#include "expand.h"

@@ -35,10 +35,14 @@ int64_t ours_constant(const char *name)
         {"thread_funneled", mpi_abi.thread_level_step},
         {"thread_serialized", 2 * mpi_abi.thread_level_step},
         {"thread_multiple", 3 * mpi_abi.thread_level_step},
+        {"cart", mpi_abi.cart},
+        {"graph", mpi_abi.graph},
+        {"dist_graph", mpi_abi.dist_graph},
         {"MPI_SUCCESS", MPI_SUCCESS},
         {"MPI_ERR_COUNT", MPI_ERR_COUNT},
         {"MPI_UNDEFINED", MPI_UNDEFINED},
         {"sizeof(mpi_count)", sizeof(mpi_count)},
+        {"sizeof(mpi_offset)", sizeof(mpi_offset)},
         {"sizeof(mpi_aint)", sizeof(mpi_aint)},
     };
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)

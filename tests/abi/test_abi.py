@@ -4,6 +4,7 @@ The compilers asked are those of the environment variable MPICC (words), else mp
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LIBRARY = REPOSITORY / "build/lib/libcommprof.so"
-WRAPPERS = ["wrappers.c", "by_hand.c", "setup.c"]
+WRAPPERS = ["wrappers.c", "by_hand.c", "objects.c", "setup.c"]
 # Tools look for these in the global scope to find out about an MPI library (facts: a program would believe we are one).
 NEVER_EXPORTED = {"Get_version", "Get_library_version", "Initialized", "Finalized", "Abi_get_version"}
 
@@ -76,7 +77,7 @@ def parameter(text: str) -> Parameter:
     depth = text.count("*") + text.count("[")
     words = re.sub(r"\[.*?\]|[*]", " ", text).split()
     words = [word for word in words if word not in ("const", "restrict", "__restrict", "struct")]
-    known = {"void", "int", "char", "mpi_handle", "mpi_count", "mpi_aint"}
+    known = {"void", "int", "char", "mpi_handle", "mpi_count", "mpi_aint", "mpi_offset"}
     named = len(words) > 1 and words[-1] not in known
     return Parameter(" ".join(words[:-1] if named else words), depth, words[-1] if named else "")
 
@@ -111,19 +112,27 @@ MEANING = {
     **dict.fromkeys(("info", "infos"), "MPI_Info"),
     **dict.fromkeys(("request", "requests"), "MPI_Request"),
     **dict.fromkeys(("status", "statuses"), "MPI_Status"),
-    **dict.fromkeys(("buf", "buffer", "sendbuf", "recvbuf"), "void"),
+    **dict.fromkeys(("buf", "buffer", "sendbuf", "recvbuf", "origin", "result", "compare", "base", "extra_state"), "void"),
+    **dict.fromkeys(("origin_type", "target_type", "result_type", "etype", "filetype"), "MPI_Datatype"),
+    **dict.fromkeys(("win", "newwin"), "MPI_Win"),
+    **dict.fromkeys(("file", "newfile"), "MPI_File"),
+    "query_fn": "MPI_Grequest_query_function",
+    "free_fn": "MPI_Grequest_free_function",
+    "cancel_fn": "MPI_Grequest_cancel_function",
     "op": "MPI_Op",
     "errhandler": "MPI_Errhandler",
     "message": "MPI_Message",
     "session": "MPI_Session",
 }
-PLAIN_TYPES = {"mpi_count": "MPI_Count", "mpi_aint": "MPI_Aint"}
+PLAIN_TYPES = {"mpi_count": "MPI_Count", "mpi_aint": "MPI_Aint", "mpi_offset": "MPI_Offset"}
 
 
 def wanted(one: Parameter) -> tuple[str, int]:
     """The type that mpi.h must give a parameter of ours."""
     if one.base in ("mpi_handle", "void"):
         return MEANING[one.name], one.depth
+    if one.name == "disp_unit" and one.base == "mpi_count":
+        return "MPI_Aint", 0  # the large form of an int that is no count
     return PLAIN_TYPES.get(one.base, one.base), one.depth
 
 
@@ -156,13 +165,75 @@ def test_arguments_of_one_type_stand_in_this_mpis_order(mpicc: str) -> None:
     assert swapped == {}
 
 
-def test_most_functions_are_compared(mpicc: str) -> None:
-    """Old libraries lack some (Open MPI 4: large counts, sessions); none lacks those of MPI-3."""
-    compared = {name for name in ours() if name in theirs(mpicc)}
-    missing = {name for name in ours() if not name.endswith("_c")} - compared
-    later = {"Session_init", "Session_finalize", "Isendrecv", "Isendrecv_replace", "Comm_idup_with_info"}
-    later |= {"Comm_create_from_group", "Intercomm_create_from_groups"}
-    assert missing <= {prefix + name for name in later for prefix in ("MPI_", "PMPI_")}
+# What came after MPI-3.1: in MPI-4.0, in MPI-4.1.
+MPI_4_0 = r"Session_\w+|Isendrecv(_replace)?|Comm_idup_with_info|\w+_from_groups?|P(send|recv)_init|Pready\w*|Parrived|(?!.*send|Recv)\w+_init"
+MPI_4_1 = r"Buffer_i?flush|(Comm|Session)_(attach|detach|flush|iflush)_buffer|Request_get_status_\w+"
+
+
+def test_only_functions_of_later_standards_are_missing_here(mpicc: str) -> None:
+    missing = {name.removeprefix("P").removeprefix("MPI_") for name in ours() if name not in theirs(mpicc)}
+    assert {name for name in missing if not name.endswith("_c") and not re.fullmatch(f"{MPI_4_0}|{MPI_4_1}", name)} == set()
+
+
+# The page of functions
+
+
+class Described(NamedTuple):
+    name: str
+    family: str
+    is_large: bool
+    bytes: str
+
+
+FUNCTIONS = REPOSITORY / "docs/FUNCTIONS.md"
+
+
+@lru_cache
+def described() -> list[Described]:
+    """The rows of the page's tables, with the family named at the head of each."""
+    rows, family = [], ""
+    for line in FUNCTIONS.read_text().splitlines():
+        if head := re.match(r"Family `(\w+)`", line):
+            family = head[1]
+        if row := re.match(r"\| `MPI_(\w+)` \| (c?) *\| ?(.*?) ?\|$", line):
+            rows.append(Described(row[1], family, row[2] == "c", row[3]))
+    return rows
+
+
+def left_out() -> list[str]:
+    """The patterns of names under `Not intercepted`."""
+    return re.findall(r"`(MPIX?_[\w*]+)`", FUNCTIONS.read_text().partition("## Not intercepted")[2])
+
+
+def test_the_page_lists_each_function_once_with_its_family_and_forms() -> None:
+    families = dict(re.findall(r"^CALL\((\w+), (\w+),", (REPOSITORY / "src/wrappers/calls.def").read_text(), re.M))
+    assert [(row.name, row.family, row.is_large) for row in described()] == [
+        (entry.name, families[entry.name], entry.is_large)
+        for family in dict.fromkeys(row.family for row in described())
+        for entry in table()
+        if families[entry.name] == family
+    ]
+
+
+def test_functions_that_are_counted_alike_are_described_alike() -> None:
+    shapes = dict(re.findall(r"^CALL\((\w+), \w+, \w+, (\w+),", (REPOSITORY / "src/wrappers/calls.def").read_text(), re.M))
+    said: dict[str, set[str]] = {}
+    for row in described():
+        said.setdefault(shapes[row.name], set()).add(row.bytes)
+    assert {shape: texts for shape, texts in said.items() if len(texts) > 1} == {}
+
+
+def test_every_function_of_this_mpi_is_intercepted_or_left_out_for_a_reason(mpicc: str) -> None:
+    declared = {name.removesuffix("_c") for name in theirs(mpicc) if name.startswith("MPI_")}
+    intercepted = {f"MPI_{entry.name}" for entry in table()}
+    left = {name for name in declared if any(fnmatch.fnmatchcase(name, pattern) for pattern in left_out())}
+    assert declared - intercepted - left == set()
+    assert intercepted & left == set()
+
+
+def test_every_large_count_form_of_this_mpi_is_intercepted_with_its_function(mpicc: str) -> None:
+    large = {name.removesuffix("_c") for name in theirs(mpicc) if name.startswith("MPI_") and name.endswith("_c")}
+    assert {f"MPI_{entry.name}" for entry in table() if not entry.is_large} & large == set()
 
 
 # Exports

@@ -28,6 +28,7 @@ static void compare_constants(void)
         {"handle_bytes", sizeof(MPI_Datatype)},
         {"handle_bytes", sizeof(MPI_Group)},
         {"handle_bytes", sizeof(MPI_Message)},
+        {"handle_bytes", sizeof(MPI_Win)},
         {"comm_world", (int64_t)MPI_COMM_WORLD},
         {"comm_self", (int64_t)MPI_COMM_SELF},
         {"comm_null", (int64_t)MPI_COMM_NULL},
@@ -48,11 +49,14 @@ static void compare_constants(void)
         {"thread_funneled", MPI_THREAD_FUNNELED},
         {"thread_serialized", MPI_THREAD_SERIALIZED},
         {"thread_multiple", MPI_THREAD_MULTIPLE},
+        {"cart", MPI_CART},
+        {"graph", MPI_GRAPH},
+        {"dist_graph", MPI_DIST_GRAPH},
         {"MPI_SUCCESS", MPI_SUCCESS},
         {"MPI_ERR_COUNT", MPI_ERR_COUNT},
         {"MPI_UNDEFINED", MPI_UNDEFINED},
         {"sizeof(mpi_count)", sizeof(MPI_Count)},
-        {"sizeof(mpi_count)", sizeof(MPI_Offset)},
+        {"sizeof(mpi_offset)", sizeof(MPI_Offset)},
         {"sizeof(mpi_aint)", sizeof(MPI_Aint)},
     };
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)

@@ -20,6 +20,8 @@ CALLS = {
     "MPI_Waitall": [{0: (4, 0)}, {0: (3, 0)}],
     "MPI_Send": [{}, {0: (3, 0)}],
     "MPI_Recv": [{0: (3, 0)}, {}],
+    "MPI_Buffer_attach": [{0: (1, 0)}, {}],
+    "MPI_Buffer_detach": [{0: (1, 0)}, {}],
 }
 
 COMPLETED = {

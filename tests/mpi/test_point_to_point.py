@@ -6,6 +6,8 @@ PROGRAMS = ["point_to_point", "point_to_point_large"]
 
 # For rank 0 and rank 1: bytes -> (count, volume_bytes).
 CALLS = {
+    "MPI_Buffer_attach": [{0: (1, 0)}, {}],
+    "MPI_Buffer_detach": [{0: (1, 0)}, {}],
     "MPI_Init": [{0: (1, 0)}, {0: (1, 0)}],
     "MPI_Send": [{40: (3, 120), 0: (3, 0), 200: (4, 800), 7: (1, 7)}, {0: (1, 0)}],
     "MPI_Ssend": [{80: (2, 160)}, {}],

@@ -1,4 +1,4 @@
-/* Writes a file together: the MPI library communicates inside, the job makes no call that is counted: file_write PATH. */
+/* Writes a file together: the MPI library communicates inside, which is not counted: file_write PATH. */
 #include <mpi.h>
 
 #include "check.h"
