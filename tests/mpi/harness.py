@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -63,7 +64,7 @@ def command_for(mpi: Mpi, program: str) -> list[str]:
 def compile_program(mpi: Mpi, name: str, *flags: str) -> Path:
     binary = REPOSITORY / "build/tests" / mpi.name / name
     source = next(path for path in PROGRAMS.glob(f"{name}.*") if path.suffix in (".c", ".f", ".f90"))
-    base = PROGRAMS / f"{name.partition('_nonblocking')[0].removesuffix('_large')}.c"  # what a form of it includes
+    base = PROGRAMS / f"{re.sub('(_nonblocking|_persistent)?(_large)?$', '', name)}.c"  # what a form of it includes
     inputs = [source, Path(__file__), *PROGRAMS.glob("*.h"), *([base] if base.exists() else [])]
     if binary.exists() and binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
         return binary

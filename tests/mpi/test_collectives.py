@@ -1,7 +1,9 @@
-"""Collectives on four ranks: exact counts, bytes and volumes of programs/collectives.c and programs/in_place.c, each in four
-forms: blocking and nonblocking, plain and large-count."""
+"""Collectives on four ranks: exact counts, bytes and volumes of programs/collectives.c and programs/in_place.c, each in six
+forms: blocking, nonblocking and persistent, plain and large-count."""
 
 import pytest
+
+from .declarations import skip_without
 
 RANKS = range(4)
 
@@ -68,6 +70,7 @@ IN_PLACE = {
 
 BLOCKING = ["", "_large"]
 NONBLOCKING = ["_nonblocking", "_nonblocking_large"]
+PERSISTENT = ["_persistent", "_persistent_large"]
 
 
 def nonblocking_name(name):
@@ -102,6 +105,40 @@ def test_every_nonblocking_collective_in_place_is_posted_and_completed_with_its_
     run = profile(f"in_place{form}", 4)
     assert run.sizes(nonblocking_name(name)) == IN_PLACE[name]
     assert run.sizes(nonblocking_name(name), "completion") == IN_PLACE[name]
+
+
+def without_volume(by_rank):
+    return [{size: (count, 0) for size, (count, _) in by_size.items()} for by_size in by_rank]
+
+
+def in_all_rounds(by_rank, rounds):
+    return [{size: (rounds * count, rounds * volume) for size, (count, volume) in by_size.items()} for by_size in by_rank]
+
+
+def rounds_of(run):
+    """How often each operation was started."""
+    prepared = sum(run.counts(call)[0] for call in run.calls(0) if call.endswith("_init"))
+    rounds, rest = divmod(run.counts("MPI_Start")[0], prepared)
+    assert rounds >= 1 and rest == 0
+    return rounds
+
+
+@pytest.mark.parametrize("form", PERSISTENT)
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_every_persistent_collective_moves_its_bytes_each_time_it_completes(profile, mpi, form, name):
+    skip_without(mpi, "MPI_Allreduce_init")
+    run = profile(f"collectives{form}", 4)
+    assert run.sizes(f"MPI_{name}_init") == without_volume(COLLECTIVES[name])
+    assert run.sizes(f"MPI_{name}_init", "completion") == in_all_rounds(COLLECTIVES[name], rounds_of(run))
+
+
+@pytest.mark.parametrize("form", PERSISTENT)
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_every_persistent_collective_in_place_moves_its_bytes_each_time_it_completes(profile, mpi, form, name):
+    skip_without(mpi, "MPI_Allreduce_init")
+    run = profile(f"in_place{form}", 4)
+    assert run.sizes(f"MPI_{name}_init") == without_volume(IN_PLACE[name])
+    assert run.sizes(f"MPI_{name}_init", "completion") == in_all_rounds(IN_PLACE[name], rounds_of(run))
 
 
 @pytest.mark.parametrize("form", BLOCKING)

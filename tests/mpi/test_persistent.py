@@ -2,6 +2,9 @@
 
 import pytest
 
+from .declarations import skip_without
+from .harness import Peer
+
 PROGRAMS = ["persistent", "persistent_large"]
 
 # For rank 0 and rank 1: bytes -> (count, volume_bytes). Setting up moves nothing, so it has no volume.
@@ -60,3 +63,31 @@ def test_starts_belong_to_no_communicator_and_completions_to_the_requests(profil
     run = profile("persistent", 2)
     assert {cell.communicator for cell in run.cells(0, "MPI_Start")} == {""}
     assert {cell.communicator for cell in run.cells(0, "MPI_Send_init", "completion")} == {"MPI_COMM_WORLD"}
+
+
+# Partitioned
+
+PARTITIONED = {
+    "MPI_Psend_init": [{80: (1, 0)}, {}],
+    "MPI_Precv_init": [{}, {80: (1, 0)}],
+    "MPI_Pready": [{0: (3, 0)}, {}],
+    "MPI_Pready_range": [{0: (3, 0)}, {}],
+    "MPI_Pready_list": [{0: (3, 0)}, {}],
+    "MPI_Parrived": [{}, {0: (3, 0)}],  # those that found the partition
+    "MPI_Start": [{0: (3, 0)}] * 2,
+}
+
+
+@pytest.mark.parametrize("call", PARTITIONED)
+def test_every_partitioned_call_has_its_count_and_bytes(profile, mpi, call):
+    skip_without(mpi, "MPI_Psend_init")
+    assert profile("partitioned", 2).sizes(call) == PARTITIONED[call]
+
+
+def test_a_partitioned_message_counts_whole_when_it_completes(profile, mpi):
+    skip_without(mpi, "MPI_Psend_init")
+    run = profile("partitioned", 2)
+    assert run.sizes("MPI_Psend_init", "completion") == [{80: (3, 240)}, {}]
+    assert run.sizes("MPI_Precv_init", "completion") == [{}, {80: (3, 0)}]
+    assert run.peers(0) == {Peer("MPI_Psend_init", "sent", 1, 3, 240)}
+    assert run.peers(1) == {Peer("MPI_Precv_init", "received", 0, 3, 240)}

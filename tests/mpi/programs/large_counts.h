@@ -10,11 +10,13 @@
 
 typedef int count_t;
 typedef int displacement_t;
+typedef int unit_t;
 
 #else
 
 typedef MPI_Count count_t;
 typedef MPI_Aint displacement_t;
+typedef MPI_Aint unit_t;
 
 #if MPI_VERSION < 4
 #define WEAK __attribute__((weak))
@@ -76,6 +78,96 @@ WEAK int MPI_Ireduce_scatter_c(const void *, void *, const MPI_Count *, MPI_Data
 WEAK int MPI_Ireduce_scatter_block_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
 WEAK int MPI_Iscan_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
 WEAK int MPI_Iexscan_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
+WEAK int MPI_Neighbor_allgather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm);
+WEAK int MPI_Neighbor_allgatherv_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype,
+                                   MPI_Comm);
+WEAK int MPI_Neighbor_alltoall_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm);
+WEAK int MPI_Neighbor_alltoallv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, const MPI_Count *,
+                                  const MPI_Aint *, MPI_Datatype, MPI_Comm);
+WEAK int MPI_Neighbor_alltoallw_c(const void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *, void *, const MPI_Count *,
+                                  const MPI_Aint *, const MPI_Datatype *, MPI_Comm);
+WEAK int MPI_Ineighbor_allgather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Request *);
+WEAK int MPI_Ineighbor_allgatherv_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype,
+                                    MPI_Comm, MPI_Request *);
+WEAK int MPI_Ineighbor_alltoall_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Request *);
+WEAK int MPI_Ineighbor_alltoallv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, const MPI_Count *,
+                                   const MPI_Aint *, MPI_Datatype, MPI_Comm, MPI_Request *);
+WEAK int MPI_Ineighbor_alltoallw_c(const void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *, void *, const MPI_Count *,
+                                   const MPI_Aint *, const MPI_Datatype *, MPI_Comm, MPI_Request *);
+WEAK int MPI_Put_c(const void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Win);
+WEAK int MPI_Get_c(void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Win);
+WEAK int MPI_Accumulate_c(const void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Op, MPI_Win);
+WEAK int MPI_Get_accumulate_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count,
+                              MPI_Datatype, MPI_Op, MPI_Win);
+WEAK int MPI_Rput_c(const void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Win, MPI_Request *);
+WEAK int MPI_Rget_c(void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Win, MPI_Request *);
+WEAK int MPI_Raccumulate_c(const void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Op, MPI_Win, MPI_Request *);
+WEAK int MPI_Rget_accumulate_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count,
+                               MPI_Datatype, MPI_Op, MPI_Win, MPI_Request *);
+WEAK int MPI_Win_create_c(void *, MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, MPI_Win *);
+WEAK int MPI_Win_allocate_c(MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, void *, MPI_Win *);
+WEAK int MPI_Win_allocate_shared_c(MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, void *, MPI_Win *);
+WEAK int MPI_Buffer_attach_c(void *, MPI_Count);
+WEAK int MPI_Buffer_detach_c(void *, MPI_Count *);
+WEAK int MPI_File_read_c(MPI_File, void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_read_all_c(MPI_File, void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_read_shared_c(MPI_File, void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_read_ordered_c(MPI_File, void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_read_at_c(MPI_File, MPI_Offset, void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_read_at_all_c(MPI_File, MPI_Offset, void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_iread_c(MPI_File, void *, MPI_Count, MPI_Datatype, MPI_Request *);
+WEAK int MPI_File_iread_all_c(MPI_File, void *, MPI_Count, MPI_Datatype, MPI_Request *);
+WEAK int MPI_File_iread_shared_c(MPI_File, void *, MPI_Count, MPI_Datatype, MPI_Request *);
+WEAK int MPI_File_iread_at_c(MPI_File, MPI_Offset, void *, MPI_Count, MPI_Datatype, MPI_Request *);
+WEAK int MPI_File_iread_at_all_c(MPI_File, MPI_Offset, void *, MPI_Count, MPI_Datatype, MPI_Request *);
+WEAK int MPI_File_read_all_begin_c(MPI_File, void *, MPI_Count, MPI_Datatype);
+WEAK int MPI_File_read_ordered_begin_c(MPI_File, void *, MPI_Count, MPI_Datatype);
+WEAK int MPI_File_read_at_all_begin_c(MPI_File, MPI_Offset, void *, MPI_Count, MPI_Datatype);
+WEAK int MPI_File_write_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_write_all_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_write_shared_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_write_ordered_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_write_at_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_write_at_all_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_iwrite_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_Request *);
+WEAK int MPI_File_iwrite_all_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_Request *);
+WEAK int MPI_File_iwrite_shared_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_Request *);
+WEAK int MPI_File_iwrite_at_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype, MPI_Request *);
+WEAK int MPI_File_iwrite_at_all_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype, MPI_Request *);
+WEAK int MPI_File_write_all_begin_c(MPI_File, const void *, MPI_Count, MPI_Datatype);
+WEAK int MPI_File_write_ordered_begin_c(MPI_File, const void *, MPI_Count, MPI_Datatype);
+WEAK int MPI_File_write_at_all_begin_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype);
+WEAK int MPI_Bcast_init_c(void *, MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Gather_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Gatherv_init_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, int, MPI_Comm,
+                            MPI_Info, MPI_Request *);
+WEAK int MPI_Scatter_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Scatterv_init_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int,
+                             MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Allgather_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Allgatherv_init_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, MPI_Comm,
+                               MPI_Info, MPI_Request *);
+WEAK int MPI_Alltoall_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Alltoallv_init_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *,
+                              MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Alltoallw_init_c(const void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *, void *, const MPI_Count *,
+                              const MPI_Aint *, const MPI_Datatype *, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Reduce_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Allreduce_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Reduce_scatter_init_c(const void *, void *, const MPI_Count *, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Reduce_scatter_block_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Scan_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Exscan_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Neighbor_allgather_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Info,
+                                       MPI_Request *);
+WEAK int MPI_Neighbor_allgatherv_init_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype,
+                                        MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Neighbor_alltoall_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Info,
+                                      MPI_Request *);
+WEAK int MPI_Neighbor_alltoallv_init_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, const MPI_Count *,
+                                       const MPI_Aint *, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Neighbor_alltoallw_init_c(const void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *, void *, const MPI_Count *,
+                                       const MPI_Aint *, const MPI_Datatype *, MPI_Comm, MPI_Info, MPI_Request *);
 #undef WEAK
 #endif
 
@@ -130,6 +222,78 @@ WEAK int MPI_Iexscan_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MP
 #define MPI_Ireduce_scatter_block MPI_Ireduce_scatter_block_c
 #define MPI_Iscan MPI_Iscan_c
 #define MPI_Iexscan MPI_Iexscan_c
+#define MPI_Neighbor_allgather MPI_Neighbor_allgather_c
+#define MPI_Neighbor_allgatherv MPI_Neighbor_allgatherv_c
+#define MPI_Neighbor_alltoall MPI_Neighbor_alltoall_c
+#define MPI_Neighbor_alltoallv MPI_Neighbor_alltoallv_c
+#define MPI_Neighbor_alltoallw MPI_Neighbor_alltoallw_c
+#define MPI_Ineighbor_allgather MPI_Ineighbor_allgather_c
+#define MPI_Ineighbor_allgatherv MPI_Ineighbor_allgatherv_c
+#define MPI_Ineighbor_alltoall MPI_Ineighbor_alltoall_c
+#define MPI_Ineighbor_alltoallv MPI_Ineighbor_alltoallv_c
+#define MPI_Ineighbor_alltoallw MPI_Ineighbor_alltoallw_c
+#define MPI_Put MPI_Put_c
+#define MPI_Get MPI_Get_c
+#define MPI_Accumulate MPI_Accumulate_c
+#define MPI_Get_accumulate MPI_Get_accumulate_c
+#define MPI_Rput MPI_Rput_c
+#define MPI_Rget MPI_Rget_c
+#define MPI_Raccumulate MPI_Raccumulate_c
+#define MPI_Rget_accumulate MPI_Rget_accumulate_c
+#define MPI_Win_create MPI_Win_create_c
+#define MPI_Win_allocate MPI_Win_allocate_c
+#define MPI_Win_allocate_shared MPI_Win_allocate_shared_c
+#define MPI_Buffer_attach MPI_Buffer_attach_c
+#define MPI_Buffer_detach MPI_Buffer_detach_c
+#define MPI_File_read MPI_File_read_c
+#define MPI_File_read_all MPI_File_read_all_c
+#define MPI_File_read_shared MPI_File_read_shared_c
+#define MPI_File_read_ordered MPI_File_read_ordered_c
+#define MPI_File_read_at MPI_File_read_at_c
+#define MPI_File_read_at_all MPI_File_read_at_all_c
+#define MPI_File_iread MPI_File_iread_c
+#define MPI_File_iread_all MPI_File_iread_all_c
+#define MPI_File_iread_shared MPI_File_iread_shared_c
+#define MPI_File_iread_at MPI_File_iread_at_c
+#define MPI_File_iread_at_all MPI_File_iread_at_all_c
+#define MPI_File_read_all_begin MPI_File_read_all_begin_c
+#define MPI_File_read_ordered_begin MPI_File_read_ordered_begin_c
+#define MPI_File_read_at_all_begin MPI_File_read_at_all_begin_c
+#define MPI_File_write MPI_File_write_c
+#define MPI_File_write_all MPI_File_write_all_c
+#define MPI_File_write_shared MPI_File_write_shared_c
+#define MPI_File_write_ordered MPI_File_write_ordered_c
+#define MPI_File_write_at MPI_File_write_at_c
+#define MPI_File_write_at_all MPI_File_write_at_all_c
+#define MPI_File_iwrite MPI_File_iwrite_c
+#define MPI_File_iwrite_all MPI_File_iwrite_all_c
+#define MPI_File_iwrite_shared MPI_File_iwrite_shared_c
+#define MPI_File_iwrite_at MPI_File_iwrite_at_c
+#define MPI_File_iwrite_at_all MPI_File_iwrite_at_all_c
+#define MPI_File_write_all_begin MPI_File_write_all_begin_c
+#define MPI_File_write_ordered_begin MPI_File_write_ordered_begin_c
+#define MPI_File_write_at_all_begin MPI_File_write_at_all_begin_c
+#define MPI_Bcast_init MPI_Bcast_init_c
+#define MPI_Gather_init MPI_Gather_init_c
+#define MPI_Gatherv_init MPI_Gatherv_init_c
+#define MPI_Scatter_init MPI_Scatter_init_c
+#define MPI_Scatterv_init MPI_Scatterv_init_c
+#define MPI_Allgather_init MPI_Allgather_init_c
+#define MPI_Allgatherv_init MPI_Allgatherv_init_c
+#define MPI_Alltoall_init MPI_Alltoall_init_c
+#define MPI_Alltoallv_init MPI_Alltoallv_init_c
+#define MPI_Alltoallw_init MPI_Alltoallw_init_c
+#define MPI_Reduce_init MPI_Reduce_init_c
+#define MPI_Allreduce_init MPI_Allreduce_init_c
+#define MPI_Reduce_scatter_init MPI_Reduce_scatter_init_c
+#define MPI_Reduce_scatter_block_init MPI_Reduce_scatter_block_init_c
+#define MPI_Scan_init MPI_Scan_init_c
+#define MPI_Exscan_init MPI_Exscan_init_c
+#define MPI_Neighbor_allgather_init MPI_Neighbor_allgather_init_c
+#define MPI_Neighbor_allgatherv_init MPI_Neighbor_allgatherv_init_c
+#define MPI_Neighbor_alltoall_init MPI_Neighbor_alltoall_init_c
+#define MPI_Neighbor_alltoallv_init MPI_Neighbor_alltoallv_init_c
+#define MPI_Neighbor_alltoallw_init MPI_Neighbor_alltoallw_init_c
 #define MPI_Isendrecv MPI_Isendrecv_c
 #define MPI_Isendrecv_replace MPI_Isendrecv_replace_c
 

@@ -1,0 +1,2 @@
+#define PERSISTENT
+#include "collectives.c"

@@ -1,0 +1,3 @@
+#define PERSISTENT
+#define LARGE_COUNTS
+#include "collectives.c"

@@ -1,0 +1,2 @@
+#define LARGE_COUNTS
+#include "files.c"

@@ -1,0 +1,2 @@
+#define NONBLOCKING
+#include "neighborhoods.c"

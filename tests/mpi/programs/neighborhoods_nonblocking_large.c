@@ -1,0 +1,3 @@
+#define NONBLOCKING
+#define LARGE_COUNTS
+#include "neighborhoods.c"

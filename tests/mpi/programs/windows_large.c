@@ -1,0 +1,2 @@
+#define LARGE_COUNTS
+#include "windows.c"
