@@ -4,9 +4,17 @@
  * groups are not called by all of the parent, but members, tag and k name them as well: MPI wants calls that could be confused
  * to carry different tags. Inter-communicators have no single parent; both groups, the lower one first, stand for it.
  *
+ * The counts k belong to the parent and go with it, so that a job may make and free communicators for ever. Those of parents that
+ * stay are limited: a kind beyond the limit is always the 0th, which ranks agree on too, but one after the other look the same.
+ *
  * The index from handles is read without a lock. It is only ever replaced by a larger one; the old ones are kept, since a
- * reader may still be in them (their sizes double: together they are no larger than the last). A handle that was freed keeps
- * its place with no communicator behind it, until MPI hands it out again or another handle on the same way takes the place. */
+ * reader may still be in them (their sizes double: together they are no larger than the last). A handle that was freed leaves
+ * its place empty, unless a reader on its way to another one passes there:
+ *
+ *     |   | a | freed | b |   |     b belongs where a stands: a reader who looks for b must not stop before it
+ *
+ * Then the place stays, with no communicator behind it, until it is taken or b has gone as well. So the index is as large as the
+ * communicators that there are at one time want it, however many come and go. */
 #include "communicators.h"
 
 #include "ledger/ledger.h"
@@ -15,7 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FIRST_INDEX = 64, ORDINALS_MAX = 1 << 16, WORLD_IDENTITY = 1, SELF_IDENTITY = 2 };
+enum { FIRST_INDEX = 64, FIRST_ORDINALS = 8, ORDINALS_MAX = 1 << 16, WORLD_IDENTITY = 1, SELF_IDENTITY = 2 };
 
 static uint64_t empty_index[3]; /* mask 0 and one empty slot, until the first communicator comes */
 struct communicator_index *communicator_index = (struct communicator_index *)empty_index;
@@ -26,12 +34,12 @@ static unsigned slots_used;
 static mpi_handle world_group;
 static bool has_world_group;
 
-/* How many communicators of each kind were made: an open hash table from seed to count. */
-static struct ordinal {
-    uint64_t seed; /* 0: empty */
-    uint32_t count;
-} * ordinals;
-static uint32_t ordinals_mask, ordinals_used;
+struct ordinal {
+    uint64_t kind; /* 0: empty */
+    uint64_t count;
+};
+static struct ordinals without_parent;
+static uint32_t ordinals_used; /* of all tables */
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -112,6 +120,32 @@ static bool index_insert(mpi_handle key, struct communicator *communicator)
     return true;
 }
 
+/* Empty the places before `end` that nobody passes, back to the empty one where that run begins. `passed` is how many places
+ * down from here the longest way to a communicator further up begins; negative: none comes by here. */
+static void index_clean(struct communicator_index *index, uint64_t end)
+{
+    int64_t passed = -1;
+    for (uint64_t at = end - 1; index->slots[at & index->mask].handle != 0; at--, passed -= passed >= 0) {
+        int64_t way = (int64_t)((at - communicators_hash(index->slots[at & index->mask].handle)) & index->mask);
+        if (index->slots[at & index->mask].communicator)
+            passed = way > passed ? way : passed;
+        else if (passed < 0) {
+            __atomic_store_n(&index->slots[at & index->mask].handle, 0, __ATOMIC_RELEASE);
+            index_used--;
+        }
+    }
+}
+
+static void index_remove(mpi_handle bits)
+{
+    struct communicator_index *index = communicator_index;
+    uint64_t at = index_place(index, bits);
+    __atomic_store_n(&index->slots[at & index->mask].communicator, NULL, __ATOMIC_RELEASE);
+    while (index->slots[at & index->mask].handle != 0)
+        at++;
+    index_clean(index, at);
+}
+
 static struct communicator *index_find(mpi_handle bits)
 {
     uint64_t at = index_place(communicator_index, bits) & communicator_index->mask;
@@ -120,47 +154,48 @@ static struct communicator *index_find(mpi_handle bits)
 
 /* Ordinals. */
 
-static struct ordinal *ordinal_place(uint64_t seed)
+static struct ordinal *ordinal_place(const struct ordinals *ordinals, uint64_t kind)
 {
-    uint32_t at = (uint32_t)(seed >> 32);
-    while (ordinals[at & ordinals_mask].seed != 0 && ordinals[at & ordinals_mask].seed != seed)
+    uint32_t at = (uint32_t)(kind >> 32), mask = ordinals->size - 1;
+    while (ordinals->places[at & mask].kind != 0 && ordinals->places[at & mask].kind != kind)
         at++;
-    return &ordinals[at & ordinals_mask];
+    return &ordinals->places[at & mask];
 }
 
-static bool ordinals_grow(void)
+static bool ordinals_grow(struct ordinals *ordinals)
 {
-    struct ordinal *old = ordinals;
-    uint32_t old_size = old ? ordinals_mask + 1 : 0;
-    uint32_t size = old ? 2 * old_size : 64;
-    struct ordinal *larger = calloc(size, sizeof *larger);
-    if (!larger)
+    uint32_t size = ordinals->size ? 2 * ordinals->size : FIRST_ORDINALS;
+    struct ordinals larger = {calloc(size, sizeof *larger.places), size, ordinals->used};
+    if (!larger.places)
         return false;
-    ordinals = larger;
-    ordinals_mask = size - 1;
-    for (uint32_t i = 0; i < old_size; i++)
-        if (old[i].seed)
-            *ordinal_place(old[i].seed) = old[i];
-    free(old);
+    for (uint32_t i = 0; i < ordinals->size; i++)
+        if (ordinals->places[i].kind)
+            *ordinal_place(&larger, ordinals->places[i].kind) = ordinals->places[i];
+    free(ordinals->places);
+    *ordinals = larger;
     return true;
 }
 
-static uint32_t next_ordinal(uint64_t seed)
+static void ordinals_free(struct ordinals *ordinals)
 {
-    static uint32_t beyond; /* kinds that the table has no room for count together */
-    seed |= 1;              /* 0 means empty */
-    if (!ordinals && !ordinals_grow())
-        return beyond++;
-    struct ordinal *ordinal = ordinal_place(seed);
-    if (ordinal->seed == seed)
-        return ordinal->count++;
-    if (2 * ordinals_used > ordinals_mask) {
-        if (ordinals_used >= ORDINALS_MAX || !ordinals_grow())
-            return beyond++;
-        ordinal = ordinal_place(seed);
-    }
-    ordinals_used++;
-    *ordinal = (struct ordinal){seed, 1};
+    __atomic_sub_fetch(&ordinals_used, ordinals->used, __ATOMIC_RELAXED);
+    free(ordinals->places);
+}
+
+/* How many of this kind were made on this parent before. */
+static uint32_t next_ordinal(struct ordinals *ordinals, uint64_t kind)
+{
+    kind |= 1; /* 0 means empty */
+    struct ordinal *ordinal = ordinals->size ? ordinal_place(ordinals, kind) : NULL;
+    if (ordinal && ordinal->kind == kind)
+        return (uint32_t)ordinal->count++;
+    if (__atomic_load_n(&ordinals_used, __ATOMIC_RELAXED) >= ORDINALS_MAX)
+        return 0;
+    if (2 * ordinals->used >= ordinals->size && !ordinals_grow(ordinals))
+        return 0;
+    *ordinal_place(ordinals, kind) = (struct ordinal){kind, 1};
+    ordinals->used++;
+    __atomic_add_fetch(&ordinals_used, 1, __ATOMIC_RELAXED);
     return 0;
 }
 
@@ -258,7 +293,7 @@ static uint64_t mix_both(uint64_t seed, const int32_t *local, int local_size, co
     return local_first ? mix_ranks(seed, remote, remote_size) : mix_ranks(seed, local, local_size);
 }
 
-static bool identify(struct communicator *fresh, unsigned constructor, uint64_t parent_identity, uint64_t tag)
+static bool identify(struct communicator *fresh, unsigned constructor, struct communicator *parent, uint64_t tag)
 {
     int32_t *local = world_ranks_of(fresh->handle, mpi_query.Comm_group, fresh->size);
     int32_t *remote = fresh->is_inter ? world_ranks_of(fresh->handle, mpi_query.Comm_remote_group, fresh->remote_size) : NULL;
@@ -267,11 +302,13 @@ static bool identify(struct communicator *fresh, unsigned constructor, uint64_t 
         free(remote);
         return false;
     }
-    fresh->parent_identity = fresh->is_inter ? 0 : parent_identity;
+    if (fresh->is_inter)
+        parent = NULL;
+    fresh->parent_identity = parent ? parent->identity : 0;
     uint64_t seed = mix(mix(mix(0, constructor), fresh->parent_identity), tag);
     seed = fresh->is_inter ? mix_both(seed, local, fresh->size, remote, fresh->remote_size) : mix_ranks(seed, local, fresh->size);
     fresh->constructor = (uint16_t)constructor;
-    fresh->ordinal = next_ordinal(seed);
+    fresh->ordinal = next_ordinal(parent ? &parent->ordinals : &without_parent, seed);
     fresh->identity = mix(seed, fresh->ordinal) | 4; /* 1 and 2 are the predefined ones */
     fresh->peer_world_ranks = fresh->is_inter ? remote : local;
     if (fresh->is_inter)
@@ -285,17 +322,18 @@ static bool identify(struct communicator *fresh, unsigned constructor, uint64_t 
 
 static void destroy(struct communicator *communicator)
 {
+    ordinals_free(&communicator->ordinals);
     free(communicator->peer_world_ranks);
     free(communicator);
 }
 
 /* Called with the registry locked. */
-static struct communicator *make(mpi_handle handle, unsigned constructor, uint64_t parent_identity, uint64_t tag)
+static struct communicator *make(mpi_handle handle, unsigned constructor, struct communicator *parent, uint64_t tag)
 {
     struct communicator *fresh = describe(handle);
     if (!fresh)
         return NULL;
-    if (!identify(fresh, constructor, parent_identity, tag)) {
+    if (!identify(fresh, constructor, parent, tag)) {
         destroy(fresh);
         return NULL;
     }
@@ -305,7 +343,7 @@ static struct communicator *make(mpi_handle handle, unsigned constructor, uint64
 
 static void make_predefined(mpi_handle handle, uint64_t identity, const char *name)
 {
-    struct communicator *fresh = make(handle, 0, 0, identity);
+    struct communicator *fresh = make(handle, 0, NULL, identity);
     if (!fresh)
         return;
     fresh->identity = identity;
@@ -354,12 +392,11 @@ void communicators_end(void)
     pthread_mutex_unlock(&registering);
 }
 
-static uint64_t identity_of(mpi_handle handle)
+/* Called with the registry locked. */
+static struct communicator *find_or_make(mpi_handle handle)
 {
     struct communicator *found = index_find(mpi_handle_bits(handle));
-    if (!found)
-        found = make(handle, 0, 0, 0);
-    return found ? found->identity : 0;
+    return found ? found : make(handle, 0, NULL, 0);
 }
 
 /* A handle that MPI hands out again belonged to a communicator that is gone, however it went. */
@@ -368,7 +405,7 @@ static void forget(mpi_handle bits)
     struct communicator *gone = index_find(bits);
     if (!gone)
         return;
-    index_put(communicator_index, bits, NULL);
+    index_remove(bits);
     if (gone->entry)
         gone->entry->flags |= LEDGER_COMMUNICATOR_FREED;
     communicators_release(gone);
@@ -381,7 +418,7 @@ void communicators_made(mpi_handle handle, unsigned constructor, mpi_handle pare
         return;
     pthread_mutex_lock(&registering);
     forget(bits);
-    make(handle, constructor, has_parent ? identity_of(parent) : 0, tag);
+    make(handle, constructor, has_parent ? find_or_make(parent) : NULL, tag);
     pthread_mutex_unlock(&registering);
 }
 
@@ -412,7 +449,7 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
                                        .constructor = (uint16_t)constructor,
                                        .parent_identity = model->identity};
         uint64_t seed = mix(mix(1, constructor), model->identity);
-        fresh->ordinal = next_ordinal(seed);
+        fresh->ordinal = next_ordinal(&model->ordinals, seed);
         fresh->identity = mix(seed, fresh->ordinal) | 4;
         if (model->peer_world_ranks)
             fresh->peer_world_ranks = copy_ranks(model->peer_world_ranks, model->is_inter ? model->remote_size : model->size);
@@ -426,9 +463,7 @@ struct communicator *communicators_meet(mpi_handle handle)
     if (!has_world_group || mpi_handle_bits(handle) == mpi_abi.comm_null)
         return NULL;
     pthread_mutex_lock(&registering);
-    struct communicator *found = index_find(mpi_handle_bits(handle));
-    if (!found)
-        found = make(handle, 0, 0, 0);
+    struct communicator *found = find_or_make(handle);
     pthread_mutex_unlock(&registering);
     return found;
 }

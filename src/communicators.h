@@ -15,6 +15,12 @@ enum {
     COMMUNICATORS_NOT_ASKED = -1,
 };
 
+/* How many communicators of each kind were made on one parent: an open hash table from kind to count. */
+struct ordinals {
+    struct ordinal *places;
+    uint32_t size, used;
+};
+
 struct communicator {
     mpi_handle handle;
     uint64_t identity, parent_identity;
@@ -27,6 +33,7 @@ struct communicator {
     int out_neighbors;         /* of its topology; COMMUNICATORS_NOT_ASKED until a neighborhood collective is counted */
     int32_t *peer_world_ranks; /* of the remote group if inter, else of the group; NULL: the same number */
     struct ledger_communicator *entry;
+    struct ordinals ordinals; /* of those made on it */
     char name[128];
 };
 

@@ -582,6 +582,54 @@ static void a_million_communicators_under_five_hundred_handles_leave_no_memory_b
     CHECK(used_bytes() < before + 65536);
 }
 
+static void a_million_communicators_under_a_million_handles_leave_no_memory_behind(void)
+{
+    begin("open_mpi", 4, 0);
+    make_and_free(1000, 1000);
+    uint64_t before = used_bytes();
+    make_and_free(A_MILLION, A_MILLION);
+    CHECK(used_bytes() < before + 65536);
+}
+
+/* Two of a kind are made on each of many parents, one parent after the other. */
+static void make_families_and_free(int count)
+{
+    for (int i = 0; i < count; i++) {
+        mpi_handle parent = 0x700000, first = 0x800000, second = 0x900000;
+        fake_comm_count = 2;
+        fake_describe(parent, ALL, 4, NULL, FAKE_NO_REMOTE);
+        fake_describe(first, LOW, 2, NULL, FAKE_NO_REMOTE);
+        fake_describe(second, LOW, 2, NULL, FAKE_NO_REMOTE);
+        communicators_made(parent, DUP, mpi_abi.comm_world, true, 0);
+        communicators_made(first, SPLIT, parent, true, 0);
+        communicators_made(second, SPLIT, parent, true, 0);
+        CHECK_EQUAL(communicators_find(parent)->ordinal, i);
+        CHECK_EQUAL(communicators_find(first)->ordinal, 0);
+        CHECK_EQUAL(communicators_find(second)->ordinal, 1);
+        communicators_freed(first);
+        communicators_freed(second);
+        communicators_freed(parent);
+    }
+}
+
+static void what_was_made_on_a_parent_is_forgotten_with_it(void)
+{
+    begin("open_mpi", 4, 0);
+    make_families_and_free(100);
+    /* nothing but the world's own count of duplicates has stayed */
+    uint64_t before = used_bytes();
+    for (int i = 0; i < A_MILLION / 4; i++) {
+        fake_comm_count = 2;
+        fake_describe(0x700000, ALL, 4, NULL, FAKE_NO_REMOTE);
+        fake_describe(0x800000, LOW, 2, NULL, FAKE_NO_REMOTE);
+        communicators_made(0x700000, DUP, mpi_abi.comm_world, true, 0);
+        communicators_made(0x800000, SPLIT, 0x700000, true, 0);
+        communicators_freed(0x800000);
+        communicators_freed(0x700000);
+    }
+    CHECK(used_bytes() < before + 65536);
+}
+
 static void make_unrelated_and_free(int count)
 {
     for (int i = 0; i < count; i++) {
@@ -606,6 +654,38 @@ static void two_duplicates_differ_after_any_number_of_communicators(void)
     make_unrelated_and_free(A_MILLION);
     fake_comm_count = 2;
     CHECK(identity_of(made(DUP, ALL, 4)) != identity_of(made(DUP, ALL, 4)));
+}
+
+enum { KINDS_BEYOND = 70000 };
+
+static void note_one_made_by_its_group(int rank)
+{
+    fake_comm_count = 2;
+    mpi_handle handle = fake_comm(LOW, 2);
+    communicators_made(handle, CREATE_GROUP, mpi_abi.comm_world, true, KINDS_BEYOND + 1);
+    note(rank, 0, handle);
+}
+
+static void rank_0_makes_one_only(void)
+{
+    begin("open_mpi", 4, 0);
+    note_one_made_by_its_group(0);
+}
+
+static void rank_1_has_made_more_kinds_than_are_kept(void)
+{
+    begin("open_mpi", 4, 1);
+    make_unrelated_and_free(KINDS_BEYOND);
+    note_one_made_by_its_group(1);
+}
+
+static void beyond_the_limit_on_kinds_ranks_agree_on_those_that_were_made_once(void)
+{
+    seen = unit_shared(8 * sizeof *seen);
+    unit_elsewhere(rank_0_makes_one_only);
+    unit_elsewhere(rank_1_has_made_more_kinds_than_are_kept);
+    CHECK(seen[0][0] != 0);
+    CHECK_EQUAL(seen[0][0], seen[1][0]);
 }
 
 static void many_are_found_while_they_live(void)
@@ -712,6 +792,9 @@ static const struct unit_test TESTS[] = {
     TEST(a_million_unrelated_communicators_leave_a_bounded_memory),
     TEST(two_duplicates_differ_after_any_number_of_communicators),
     TEST(many_are_found_while_they_live),
+    TEST(a_million_communicators_under_a_million_handles_leave_no_memory_behind),
+    TEST(what_was_made_on_a_parent_is_forgotten_with_it),
+    TEST(beyond_the_limit_on_kinds_ranks_agree_on_those_that_were_made_once),
     TEST(the_world_is_found_while_another_thread_makes_and_frees),
     TEST(a_communicator_that_is_freed_while_its_last_receive_completes_goes_once),
 };
