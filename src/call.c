@@ -288,6 +288,6 @@ void call_note_matched(const struct call *call, const void *message, mpi_handle 
 mpi_handle call_take_matched(const struct call *call, const void *message)
 {
     struct request matched;
-    bool known = call->thread && mpi_abi.known && requests_complete(message_key(message), UINT64_MAX, &matched);
+    bool known = call->thread && mpi_abi.known && message && requests_complete(message_key(message), UINT64_MAX, &matched);
     return known ? (mpi_handle)matched.bytes : mpi_abi.comm_null;
 }

@@ -406,9 +406,7 @@ static void forget(mpi_handle bits)
     if (!gone)
         return;
     index_remove(bits);
-    if (gone->entry)
-        gone->entry->flags |= LEDGER_COMMUNICATOR_FREED;
-    communicators_release(gone);
+    communicators_freed(gone);
 }
 
 void communicators_made(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag)
@@ -480,10 +478,28 @@ void communicators_named(mpi_handle handle, const char *name)
     pthread_mutex_unlock(&registering);
 }
 
-void communicators_freed(mpi_handle handle)
+struct communicator *communicators_freeing(mpi_handle handle)
 {
     pthread_mutex_lock(&registering);
-    forget(mpi_handle_bits(handle));
+    struct communicator *going = index_find(mpi_handle_bits(handle));
+    if (going)
+        index_remove(mpi_handle_bits(handle));
+    pthread_mutex_unlock(&registering);
+    return going;
+}
+
+void communicators_freed(struct communicator *communicator)
+{
+    if (communicator->entry)
+        communicator->entry->flags |= LEDGER_COMMUNICATOR_FREED;
+    communicators_release(communicator);
+}
+
+void communicators_kept(struct communicator *communicator)
+{
+    pthread_mutex_lock(&registering);
+    forget(mpi_handle_bits(communicator->handle)); /* met anew by a callback of the job's, meanwhile */
+    index_insert(communicator);
     pthread_mutex_unlock(&registering);
 }
 

@@ -58,7 +58,12 @@ uint64_t communicators_tag(const char *text);
 void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handle parent);
 
 void communicators_named(mpi_handle handle, const char *name);
-void communicators_freed(mpi_handle handle);
+
+/* MPI is about to free it: its handle is forgotten, for MPI may hand it out again before it returns. NULL where nothing is known.
+ * Then it is freed, or kept because MPI has refused. */
+struct communicator *communicators_freeing(mpi_handle handle);
+void communicators_freed(struct communicator *communicator);
+void communicators_kept(struct communicator *communicator);
 
 /* A window or file was made on a communicator, which is found by the object's key until it is detached. Detaching gives the
  * communicator (NULL if the object is not known), to be let go when it is no longer needed. */

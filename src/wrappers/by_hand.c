@@ -6,6 +6,11 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* `wide`, where a shape has no arrays */
 
+/* The request at a place that may be no place at all (MPI answers with an error then), as it is before the call. */
+HOT mpi_handle handle_at(const void *request)
+{
+    return mpi_abi.known && request ? mpi_handle_load(request, 0) : mpi_abi.request_null;
+}
 /* Receives */
 
 static void account_receive(const struct call *call, const void *status, mpi_handle comm)
@@ -170,7 +175,7 @@ BODY(Startall, BY_HAND, STARTALL)
 
 BODY(Request_free, BY_HAND, REQUEST)
 {
-    mpi_handle handle = mpi_abi.known ? mpi_handle_load(request, 0) : 0;
+    mpi_handle handle = handle_at(request);
     struct call call;
     call_begin(&call, CALL_Request_free, site);
     int error = real(request);
@@ -235,7 +240,7 @@ BODY(Wait, BY_HAND, WAIT)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Wait, site, status, &ours);
-    mpi_handle handle = mpi_abi.known ? mpi_handle_load(request, 0) : 0;
+    mpi_handle handle = handle_at(request);
     call_start(&call);
     int error = real(request, status);
     call_end(&call, error);
@@ -250,7 +255,7 @@ BODY(Test, BY_HAND, TEST)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Test, site, status, &ours);
-    mpi_handle handle = mpi_abi.known ? mpi_handle_load(request, 0) : 0;
+    mpi_handle handle = handle_at(request);
     call_start(&call);
     int error = real(request, flag, status);
     call_end(&call, error);
@@ -279,7 +284,7 @@ struct batch {
 static struct batch batch_begin(const struct call *call, int count, const void *requests, int status_count)
 {
     struct batch batch = {count, NULL, NULL};
-    if (!call->thread || !mpi_abi.known || count <= 0)
+    if (!call->thread || !mpi_abi.known || count <= 0 || !requests)
         return batch;
     size_t handles_bytes = (size_t)count * sizeof(uintptr_t);
     handles_bytes = (handles_bytes + 15) & ~(size_t)15;
@@ -321,7 +326,7 @@ static void account_none(const struct call *call, const struct batch *batch)
         call_account_incomplete(call, batch->handles[i]);
 }
 
-static void account_one(const struct call *call, const struct batch *batch, const void *requests, int index, const void *status)
+static void account_one(const struct call *call, const struct batch *batch, const void *requests, const int *done, const void *status)
 {
     if (!batch->handles)
         return;
@@ -329,6 +334,7 @@ static void account_one(const struct call *call, const struct batch *batch, cons
         account_after_error(call, batch, requests);
         return;
     }
+    int index = *done;
     if (index < 0 || index >= batch->count)
         return; /* none was active */
     for (int i = 0; i < batch->count; i++)
@@ -337,7 +343,7 @@ static void account_one(const struct call *call, const struct batch *batch, cons
     call_account_completed(call, batch->handles[index], status);
 }
 
-static void account_some(const struct call *call, const struct batch *batch, const void *requests, int done, const int *indices,
+static void account_some(const struct call *call, const struct batch *batch, const void *requests, const int *done, const int *indices,
                          void *statuses)
 {
     if (!batch->handles)
@@ -347,7 +353,7 @@ static void account_some(const struct call *call, const struct batch *batch, con
         return;
     }
     bool readable = statuses != mpi_abi.status_ignore;
-    for (int i = 0; i < done; i++)
+    for (int i = 0; i < *done; i++)
         if (indices[i] >= 0 && indices[i] < batch->count) {
             call_account_completed(call, batch->handles[indices[i]], readable ? mpi_status_at(statuses, (size_t)i) : NULL);
             batch->handles[indices[i]] = mpi_abi.request_null;
@@ -398,7 +404,7 @@ BODY(Waitany, BY_HAND, WAITANY)
     int error = real(count, requests, index, status);
     call_end(&call, error);
     call_account_simple(&call);
-    account_one(&call, &batch, requests, *index, status);
+    account_one(&call, &batch, requests, index, status);
     return error;
 }
 
@@ -417,7 +423,7 @@ BODY(Testany, BY_HAND, TESTANY)
         return error;
     }
     call_account_simple(&call);
-    account_one(&call, &batch, requests, *index, status);
+    account_one(&call, &batch, requests, index, status);
     return error;
 }
 
@@ -431,7 +437,7 @@ BODY(Waitsome, BY_HAND, SOME)
     int error = real(count, requests, outcount, indices, statuses);
     call_end(&call, error);
     call_account_simple(&call);
-    account_some(&call, &batch, requests, *outcount, indices, statuses);
+    account_some(&call, &batch, requests, outcount, indices, statuses);
     return error;
 }
 
@@ -450,7 +456,7 @@ BODY(Testsome, BY_HAND, SOME)
         return error;
     }
     call_account_simple(&call);
-    account_some(&call, &batch, requests, *outcount, indices, statuses);
+    account_some(&call, &batch, requests, outcount, indices, statuses);
     return error;
 }
 
@@ -484,22 +490,31 @@ BODY(Comm_idup_with_info, BY_HAND, IDUP_WITH_INFO)
     return error;
 }
 
-/* The handle may be another thread's new communicator as soon as MPI has freed it, so it is forgotten before. */
-static inline void forget(const struct call *call, const void *comm)
+/* The handle may be another thread's new communicator as soon as MPI has freed it, so it is forgotten before; and remembered
+ * if MPI refuses (MPI_COMM_WORLD, an attribute's callback that fails). */
+static inline struct communicator *forget(const struct call *call, const void *comm)
 {
-    if (call->thread && mpi_abi.known)
-        communicators_freed(mpi_handle_load(comm, 0));
+    return call->thread && mpi_abi.known && comm ? communicators_freeing(mpi_handle_load(comm, 0)) : NULL;
+}
+
+static inline void gone_or_not(const struct call *call, struct communicator *going)
+{
+    if (going && call->succeeded)
+        communicators_freed(going);
+    else if (going)
+        communicators_kept(going);
 }
 
 BODY(Comm_free, BY_HAND, COMM)
 {
     struct call call;
     call_enter(&call, CALL_Comm_free, site);
-    forget(&call, comm);
+    struct communicator *going = forget(&call, comm);
     call_start(&call);
     int error = real(comm);
     call_end(&call, error);
     call_account_simple(&call);
+    gone_or_not(&call, going);
     return error;
 }
 
@@ -507,11 +522,12 @@ BODY(Comm_disconnect, BY_HAND, COMM)
 {
     struct call call;
     call_enter(&call, CALL_Comm_disconnect, site);
-    forget(&call, comm);
+    struct communicator *going = forget(&call, comm);
     call_start(&call);
     int error = real(comm);
     call_end(&call, error);
     call_account_simple(&call);
+    gone_or_not(&call, going);
     return error;
 }
 

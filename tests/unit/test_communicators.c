@@ -18,6 +18,13 @@ static void begin(const char *stub, int size, int rank)
     fake_world(size, rank);
 }
 
+static void freed(mpi_handle handle)
+{
+    struct communicator *going = communicators_freeing(handle);
+    if (going)
+        communicators_freed(going);
+}
+
 /* A constructor of the job's has made this. */
 static mpi_handle made(unsigned constructor, const int *ranks, int size)
 {
@@ -442,7 +449,7 @@ static void a_handle_that_is_handed_out_again_is_another_communicator(void)
     communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
     const struct ledger_communicator *gone = entry_of(handle);
     uint64_t identity = identity_of(handle);
-    communicators_freed(handle);
+    freed(handle);
     fake_describe(handle, ALL, 4, NULL, FAKE_NO_REMOTE);
     communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
     CHECK_EQUAL(communicators_find(handle)->size, 4);
@@ -450,6 +457,18 @@ static void a_handle_that_is_handed_out_again_is_another_communicator(void)
     CHECK(entry_of(handle) != gone);
     CHECK_EQUAL(gone->flags, LEDGER_COMMUNICATOR_FREED);
     CHECK_EQUAL(entry_of(handle)->flags, 0);
+}
+
+static void a_communicator_that_mpi_refused_to_free_is_there_as_before(void)
+{
+    begin("open_mpi", 8, 0);
+    mpi_handle handle = made(SPLIT, LOW, 2);
+    struct communicator *communicator = communicators_find(handle);
+    const struct ledger_communicator *entry = entry_of(handle);
+    CHECK(communicators_freeing(handle) == communicator);
+    communicators_kept(communicator);
+    CHECK(communicators_find(handle) == communicator);
+    CHECK_EQUAL(entry->flags, 0);
 }
 
 /* A place in the index whose handle is gone is taken by another handle on the same way. */
@@ -463,7 +482,7 @@ static void handles_that_come_and_go_leave_the_others_where_they_are(void)
         mpi_handle handle = fake_describe(0x7000000 + 64 * (mpi_handle)(i % 1000), LOW, 2, NULL, FAKE_NO_REMOTE);
         communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
         CHECK_EQUAL(communicators_find(handle)->size, 2);
-        communicators_freed(handle);
+        freed(handle);
     }
     for (int i = 0; i < 200; i++)
         CHECK_EQUAL(communicators_find(kept[i])->ordinal, i);
@@ -502,7 +521,7 @@ static void a_freed_communicator_stays_for_the_receives_that_need_it(void)
     struct communicator *communicator = communicators_find(handle);
     communicators_hold(communicator);
     communicators_hold(communicator);
-    communicators_freed(handle);
+    freed(handle);
     CHECK_EQUAL(communicators_world_rank(communicator, 1), 5);
     communicators_release(communicator);
     CHECK_EQUAL(communicators_world_rank(communicator, 1), 5);
@@ -558,7 +577,7 @@ static void make_and_free(int count, int handles)
         fake_comm_count = 2;
         fake_describe(handle, LOW, 2, NULL, FAKE_NO_REMOTE);
         communicators_made(handle, DUP, mpi_abi.comm_world, true, 0);
-        communicators_freed(handle);
+        freed(handle);
     }
 }
 
@@ -606,9 +625,9 @@ static void make_families_and_free(int count)
         CHECK_EQUAL(communicators_find(parent)->ordinal, i);
         CHECK_EQUAL(communicators_find(first)->ordinal, 0);
         CHECK_EQUAL(communicators_find(second)->ordinal, 1);
-        communicators_freed(first);
-        communicators_freed(second);
-        communicators_freed(parent);
+        freed(first);
+        freed(second);
+        freed(parent);
     }
 }
 
@@ -624,8 +643,8 @@ static void what_was_made_on_a_parent_is_forgotten_with_it(void)
         fake_describe(0x800000, LOW, 2, NULL, FAKE_NO_REMOTE);
         communicators_made(0x700000, DUP, mpi_abi.comm_world, true, 0);
         communicators_made(0x800000, SPLIT, 0x700000, true, 0);
-        communicators_freed(0x800000);
-        communicators_freed(0x700000);
+        freed(0x800000);
+        freed(0x700000);
     }
     CHECK(used_bytes() < before + 65536);
 }
@@ -636,7 +655,7 @@ static void make_unrelated_and_free(int count)
         fake_comm_count = 2;
         fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
         communicators_made(0x500000, CREATE_GROUP, mpi_abi.comm_world, true, (uint64_t)i + 1);
-        communicators_freed(0x500000);
+        freed(0x500000);
     }
 }
 
@@ -743,7 +762,7 @@ static void a_communicator_that_is_freed_while_its_last_receive_completes_goes_o
         at_stake = communicators_find(0x500000);
         communicators_hold(at_stake);
         pthread_barrier_wait(&line);
-        communicators_freed(0x500000);
+        freed(0x500000);
         pthread_barrier_wait(&line);
     }
     pthread_join(receiver, NULL);
@@ -779,6 +798,7 @@ static const struct unit_test TESTS[] = {
     TEST(the_ledger_knows_what_made_it),
     TEST(beyond_the_registrys_numbers_communicators_share_one_and_are_counted),
     TEST(a_handle_that_is_handed_out_again_is_another_communicator),
+    TEST(a_communicator_that_mpi_refused_to_free_is_there_as_before),
     TEST(handles_that_come_and_go_leave_the_others_where_they_are),
     TEST(a_world_that_comes_later_is_known_by_its_name),
     TEST(a_handle_that_is_handed_out_again_without_a_free_we_saw_is_another_too),
