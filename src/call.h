@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "communicators.h"
+#include "frames.h"
 #include "ledger/cells.h"
 #include "ledger/peers.h"
 #include "mpi/provider.h"
@@ -32,7 +33,7 @@ extern const char *const CALL_FAMILIES[CALL_COUNT]; /* "collective" */
 
 /* What belongs to one thread of the job. Threads that end leave it to those that come. */
 struct thread {
-    uintptr_t outermost; /* frame of the outermost wrapper this thread is in; 0: in none */
+    uintptr_t outermost; /* struct call of the outermost wrapper this thread is in; 0: in none */
     struct cells cells;
     struct peers peers;
     void *scratch;
@@ -76,10 +77,11 @@ void call_switch(bool on);
 void *call_scratch(struct thread *thread, size_t bytes);
 
 /* Frames of C calls lie below each other, so a frame that lies above the outermost wrapper's is not inside it: that wrapper
- * was left by an exception or longjmp. */
-HOT bool call_is_nested(const struct thread *thread, uintptr_t frame)
+ * was left by an exception or longjmp. One that lies below is inside it, or it was left and calls go on from further down. Another
+ * tool, which calls back on every call, is believed. */
+HOT bool call_is_nested(const struct thread *thread, call_site site, uintptr_t frame)
 {
-    return frame < thread->outermost;
+    return __builtin_expect(frame < thread->outermost, 0) && (site & SITE_TOOL || !frames_was_left(thread->outermost, frame));
 }
 
 HOT struct thread *call_thread(call_site site, uintptr_t frame)
@@ -89,7 +91,7 @@ HOT struct thread *call_thread(call_site site, uintptr_t frame)
     struct thread *thread = this_thread;
     if (__builtin_expect(!thread, 0))
         thread = call_thread_adopt();
-    if (!thread || call_is_nested(thread, frame))
+    if (!thread || call_is_nested(thread, site, frame))
         return NULL;
     thread->outermost = frame;
     return thread;

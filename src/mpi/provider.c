@@ -22,6 +22,7 @@ static struct provider {
     char path[1024];
 } providers[PROVIDERS_MAX];
 static unsigned provider_count;
+static void *tools[8]; /* load addresses of PMPI tools that come after us */
 static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
 
 const char *provider_path(void)
@@ -126,6 +127,24 @@ static bool belongs_to_the_library(const Dl_info *caller)
            strncmp(file, "libopen_mpi", 11) == 0;
 }
 
+static bool is_tool(const void *base)
+{
+    for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
+        if (__atomic_load_n(&tools[i], __ATOMIC_RELAXED) == base)
+            return base != NULL;
+    return false;
+}
+
+static void remember_tool(void *function)
+{
+    Dl_info info;
+    if (!dladdr(function, &info) || info.dli_fbase == providers[0].base)
+        return;
+    void *none = NULL;
+    for (size_t i = 0; i < sizeof tools / sizeof *tools && !is_tool(info.dli_fbase); i++, none = NULL)
+        __atomic_compare_exchange_n(&tools[i], &none, info.dli_fbase, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 static call_site classify(const void *return_address)
 {
     Dl_info caller = {0}, found;
@@ -137,7 +156,7 @@ static call_site classify(const void *return_address)
     if (provider == PROVIDERS_MAX || provider_count == 0)
         return 0;
     bool counts = provider == 0 && !belongs_to_the_library(&caller);
-    return provider << 8 | (counts ? SITE_JOB : 0);
+    return provider << 8 | (counts ? SITE_JOB : 0) | (is_tool(caller.dli_fbase) ? SITE_TOOL : 0);
 }
 
 call_site provider_site_meet(const void *return_address)
@@ -171,8 +190,10 @@ void *provider_function(unsigned provider, enum entry entry, const char *name)
         return NULL;
     if (provider == 0 && entry == ENTRY_MPI) {
         void *next = dlsym(RTLD_NEXT, symbol + 1);
-        if (next && !belongs_to_another_mpi(next))
+        if (next && !belongs_to_another_mpi(next)) {
+            remember_tool(next);
             return next;
+        }
     }
     void *function = dlsym(providers[provider].handle, symbol);
     Dl_info info;

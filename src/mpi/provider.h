@@ -13,10 +13,11 @@ enum { PROVIDERS_MAX = 4 };
 /* Which of a function's two names the caller used. */
 enum entry { ENTRY_MPI, ENTRY_PMPI };
 
-/* A call site, packed: bit 0 says that the job itself calls there, the bits from 8 on which provider serves it. */
+/* A call site, packed: bit 0 says that the job itself calls there, bit 1 that it is in another PMPI tool which comes after us, the
+ * bits from 8 on which provider serves it. */
 typedef unsigned call_site;
 
-enum { SITE_JOB = 1, SITES = 8192 };
+enum { SITE_JOB = 1, SITE_TOOL = 2, SITES = 8192 };
 
 static inline unsigned site_provider(call_site site)
 {

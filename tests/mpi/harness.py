@@ -63,14 +63,15 @@ def command_for(mpi: Mpi, program: str) -> list[str]:
 
 def compile_program(mpi: Mpi, name: str, *flags: str) -> Path:
     binary = REPOSITORY / "build/tests" / mpi.name / name
-    source = next(path for path in PROGRAMS.glob(f"{name}.*") if path.suffix in (".c", ".f", ".f90"))
+    source = next(path for path in PROGRAMS.glob(f"{name}.*") if path.suffix in (".c", ".cpp", ".f", ".f90"))
     base = PROGRAMS / f"{re.sub('(_nonblocking|_persistent)?(_large)?$', '', name)}.c"  # what a form of it includes
     inputs = [source, Path(__file__), *PROGRAMS.glob("*.h"), *([base] if base.exists() else [])]
     if binary.exists() and binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
         return binary
     binary.parent.mkdir(parents=True, exist_ok=True)
-    if source.suffix == ".c":
-        command = [f"mpicc.{mpi.name}", *C_FLAGS, str(source), *C_LINK_FLAGS, *flags]
+    if source.suffix in (".c", ".cpp"):
+        compiler = "mpicc" if source.suffix == ".c" else "mpicxx"
+        command = [f"{compiler}.{mpi.name}", *C_FLAGS, str(source), *C_LINK_FLAGS, *flags]
     else:
         command = [f"mpifort.{mpi.name}", "-g", str(source), *flags]
     subprocess.run([*command, "-o", str(binary)], check=True, cwd=binary.parent)
