@@ -106,7 +106,7 @@ static const char *first_set(const char *const names[])
     return NULL;
 }
 
-static pid_t parent_of(pid_t pid)
+pid_t provenance_parent_of(pid_t pid)
 {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -134,7 +134,7 @@ static bool hydra_launch(char *id, size_t bytes)
 {
     char arguments[8192];
     pid_t pid = getpid();
-    for (int depth = 0; depth < 16 && pid > 1; depth++, pid = parent_of(pid)) {
+    for (int depth = 0; depth < 16 && pid > 1; depth++, pid = provenance_parent_of(pid)) {
         size_t length = read_arguments(pid, arguments, sizeof arguments);
         const char *port = value_after("--control-port", arguments, length);
         const char *group = value_after("--pgid", arguments, length);

@@ -3,6 +3,7 @@
 #define COMMPROF_PROVENANCE_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /* What the user would call this program: "train" for `python3 -u train.py`, "solver" for `./solver`. */
 const char *provenance_program(void);
@@ -12,6 +13,9 @@ const char *provenance_program(void);
 const char *provenance_job_id(void);
 
 const char *provenance_host(void);
+
+/* The parent of any process of this host; 0 where it cannot be told. */
+pid_t provenance_parent_of(pid_t pid);
 
 /* Write the process's facts to the ledger: host, program, command line, settings, environment of the MPI libraries. */
 void provenance_record(void);

@@ -126,17 +126,74 @@ static int name_files(struct run_folder *folder, int world_rank)
     return 0;
 }
 
+/* Whether a line of /proc/<pid>/maps is about a ledger of the run in this folder, or one that is linked from there. */
+static bool is_ledger_of(const char *path, const char *line)
+{
+    char ledger[PATH_MAX];
+    unsigned long inode;
+    int rank;
+    struct stat there;
+    const char *name = strrchr(line, '/'), *number = name ? strstr(name, "rank-") : NULL;
+    if (!number || sscanf(number, "rank-%d", &rank) != 1 || sscanf(line, "%*s %*s %*s %*s %lu", &inode) != 1)
+        return false;
+    int length = snprintf(ledger, sizeof ledger, "%s/rank-%d.ledger", path, rank);
+    return length < PATH_MAX && stat(ledger, &there) == 0 && there.st_ino == inode;
+}
+
+static bool keeps_a_ledger_in(const char *path, pid_t pid)
+{
+    char name[64], line[PATH_MAX + 128];
+    snprintf(name, sizeof name, "/proc/%d/maps", (int)pid);
+    FILE *maps = fopen(name, "re");
+    bool keeps = false;
+    while (maps && !keeps && fgets(line, sizeof line, maps))
+        keeps = strstr(line, ".ledger") && is_ledger_of(path, line);
+    if (maps)
+        fclose(maps);
+    return keeps;
+}
+
+/* A rank of the run in this folder may have started us (a script that it runs, a launcher in it): its files are not ours to move
+ * aside. Gives the process that the rank has started, the same for all ranks of our job; 0 where no rank has. */
+static pid_t started_by_a_rank_of(const char *path)
+{
+    pid_t started = getpid();
+    for (int depth = 0; depth < 16; depth++) {
+        pid_t parent = provenance_parent_of(started);
+        if (parent <= 1)
+            return 0;
+        if (keeps_a_ledger_in(path, parent))
+            return started;
+        started = parent;
+    }
+    return 0;
+}
+
+static int go_into(struct run_folder *folder, const char *subfolder)
+{
+    if (!append(folder->path, sizeof folder->path, "/spawned-") || !append(folder->path, sizeof folder->path, subfolder))
+        return ENAMETOOLONG;
+    return make_folders(folder->path);
+}
+
+static int go_where_no_rank_that_started_us_is(struct run_folder *folder)
+{
+    char subfolder[300];
+    pid_t started = started_by_a_rank_of(folder->path);
+    snprintf(subfolder, sizeof subfolder, "%s-%d", provenance_job_id(), (int)started);
+    return started ? go_into(folder, subfolder) : 0;
+}
+
 int run_folder_open(struct run_folder *folder, int world_rank, bool spawned)
 {
     const char *pattern = *settings.output ? settings.output : "commprof-%p-%j";
-    bool fits = expand(folder->path, sizeof folder->path, pattern, world_rank);
-    if (fits && spawned)
-        fits = append(folder->path, sizeof folder->path, "/spawned-") && append(folder->path, sizeof folder->path, provenance_job_id());
-    if (!fits)
+    if (!expand(folder->path, sizeof folder->path, pattern, world_rank))
         return ENAMETOOLONG;
     int error = make_folders(folder->path);
     if (!error)
         error = make_absolute(folder->path);
+    if (!error)
+        error = spawned ? go_into(folder, provenance_job_id()) : go_where_no_rank_that_started_us_is(folder);
     if (!error)
         error = name_files(folder, world_rank);
     return error ? error : move_aside(folder, world_rank);

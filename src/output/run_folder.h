@@ -13,8 +13,8 @@ struct run_folder {
 };
 
 /* Make the folder ready for this rank: create it and move files that an earlier run left under the same names aside, to
- * earlier-<k>/. `spawned` processes get a folder of their own within it. Returns 0, or an errno with `folder->path` saying
- * where. */
+ * earlier-<k>/. `spawned` processes (MPI_Comm_spawn), and those that a rank which still writes there has started otherwise, get a
+ * folder of their own within it. Returns 0, or an errno with `folder->path` saying where. */
 int run_folder_open(struct run_folder *folder, int world_rank, bool spawned);
 
 /* The link to a ledger elsewhere, made once the ledger is there and removed with it. */

@@ -1,5 +1,6 @@
 #include "output/run_folder.h"
 
+#include "ledger/ledger.h"
 #include "output/provenance.h"
 #include "settings.h"
 #include "unit.h"
@@ -93,6 +94,45 @@ static void spawned_processes_have_a_folder_within_it(void)
     open_with("run", 0);
     CHECK_EQUAL(run_folder_open(&folder, 0, true), 0);
     CHECK_TEXT(folder.path, here("run/spawned-4711-step"));
+}
+
+static void open_in_the_run_of_the_parent(void)
+{
+    char expected[64];
+    CHECK_EQUAL(open_with("run", 5), 0);
+    snprintf(expected, sizeof expected, "run/spawned-4711-step-%d", (int)getpid());
+    CHECK_TEXT(folder.path, here(expected));
+    CHECK_EQUAL(open_with("another", 5), 0);
+    CHECK_TEXT(folder.path, here("another"));
+}
+
+/* A script that a rank runs may start an MPI program, with all of the rank's environment. */
+static void a_job_that_a_rank_starts_leaves_the_rank_s_files_alone(void)
+{
+    CHECK_EQUAL(open_with("run", 2), 0);
+    CHECK_EQUAL(ledger_open(folder.ledger_file, 1 << 20), 0);
+    unit_elsewhere(open_in_the_run_of_the_parent);
+    CHECK(is_there("run/rank-2.ledger"));
+}
+
+static void a_rank_that_keeps_its_ledger_elsewhere_is_known_by_the_link(void)
+{
+    strcpy(settings.ledger, "elsewhere");
+    CHECK_EQUAL(open_with("run", 2), 0);
+    CHECK_EQUAL(ledger_open(folder.ledger_file, 1 << 20), 0);
+    run_folder_link_ledger(&folder);
+    unit_elsewhere(open_in_the_run_of_the_parent);
+}
+
+static void a_rank_that_has_finished_with_its_ledger_is_an_earlier_run(void)
+{
+    CHECK_EQUAL(open_with("run", 2), 0);
+    CHECK_EQUAL(ledger_open(folder.ledger_file, 1 << 20), 0);
+    ledger_remove();
+    write_file("run/rank-2.db", "of the parent");
+    CHECK_EQUAL(open_with("run", 2), 0);
+    CHECK_TEXT(folder.path, here("run"));
+    CHECK_TEXT(content_of("run/earlier-1/rank-2.db"), "of the parent");
 }
 
 static void a_name_that_does_not_fit_is_said(void)
@@ -228,6 +268,9 @@ static const struct unit_test TESTS[] = {
     TEST(placeholders_are_host_program_rank_and_job),
     TEST(an_unknown_placeholder_stands_for_itself),
     TEST(spawned_processes_have_a_folder_within_it),
+    TEST(a_job_that_a_rank_starts_leaves_the_rank_s_files_alone),
+    TEST(a_rank_that_keeps_its_ledger_elsewhere_is_known_by_the_link),
+    TEST(a_rank_that_has_finished_with_its_ledger_is_an_earlier_run),
     TEST(a_name_that_does_not_fit_is_said),
     TEST(a_file_in_the_way_is_said),
     TEST(a_folder_that_may_not_be_made_is_said),
