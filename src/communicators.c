@@ -237,13 +237,13 @@ static bool is_plain(const int32_t *ranks, int size)
     return true;
 }
 
-/* "0-3,8,16-30:2": runs of three or more with a stride, runs of two or more without. */
+/* "0-3,8,16-30:2,-1": runs of three or more with a stride, runs of two or more without, processes of another world one by one. */
 static void print_members(char *text, size_t bytes, const int32_t *ranks, int count)
 {
     size_t used = 0;
     text[0] = '\0';
     for (int i = 0; i < count;) {
-        int step = i + 1 < count ? ranks[i + 1] - ranks[i] : 0;
+        int step = i + 1 < count && ranks[i] >= 0 ? ranks[i + 1] - ranks[i] : 0;
         int last = i;
         while (step > 0 && last + 1 < count && ranks[last + 1] - ranks[last] == step)
             last++;

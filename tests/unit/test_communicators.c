@@ -159,6 +159,13 @@ static void runs_strides_and_single_ranks_mix(void)
     CHECK_TEXT(members_of((int[]){0, 1, 2, 3, 8, 16, 18, 20, 22, 24, 26, 28, 30}, 13), "0-3,8,16-30:2");
 }
 
+static void processes_of_another_world_stand_one_by_one(void)
+{
+    begin("mpich", 4, 0);
+    CHECK_TEXT(members_of((int[]){0, 1, 2, LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE}, 5), "0-2,-1,-1");
+    CHECK_TEXT(members_of((int[]){LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE, 0, 1}, 4), "-1,-1,0-1");
+}
+
 static void the_order_of_the_members_is_kept(void)
 {
     begin("open_mpi", 64, 0);
@@ -780,6 +787,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_run_of_ranks_is_written_as_one),
     TEST(a_stride_is_written_with_its_step),
     TEST(runs_strides_and_single_ranks_mix),
+    TEST(processes_of_another_world_stand_one_by_one),
     TEST(the_order_of_the_members_is_kept),
     TEST(members_that_do_not_fit_end_in_dots),
     TEST(the_worlds_members_are_a_run),
