@@ -1,0 +1,99 @@
+"""Processes that a rank starts: programs without MPI (programs/children.c, programs/mpi4py_children.py), MPI programs of their own
+that inherit the rank's environment, and spawned ones (programs/spawning.c). The rank's own files are its own."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from .harness import LIBRARY, OPEN_MPI, Peer, Run, compile_program, launch
+
+# An MPI library refuses a second process under a rank's name, so its launcher's variables go; those of the profiler stay.
+AS_A_RUN_OF_ITS_OWN = "unset $(env | grep -o '^\\(OMPI\\|PMIX\\|PMI\\|ORTE\\|HYD\\|MPIR\\|MPIEXEC\\|MPI_LOCAL\\)[^=]*'); "
+ALLOW_ROOT = "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; "
+
+
+def lines_of(outcome):
+    return sorted(outcome.stdout.splitlines())
+
+
+def ask(database, sql):
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_children_of_all_kinds_leave_the_rank_s_counts_alone(profile, plain):
+    run = profile("children", 2)
+    assert lines_of(run.outcome) == lines_of(plain("children", 2)) == ["all children have ended"] * 2
+    assert run.files() == ["rank-0.db", "rank-1.db"]
+    assert run.counts("MPI_Allreduce") == [2005, 2005]
+    assert run.rank_row(0)["ended"] == "finalize"
+
+
+def test_an_mpi_program_that_a_rank_starts_has_a_folder_of_its_own(profile, mpi):
+    inner = f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} exec {compile_program(mpi, 'pcontrol')} > /dev/null"
+    run = profile("children", 2, inner)
+    assert run.counts("MPI_Allreduce") == [2005, 2005]
+    spawned = [folder for folder in run.folder.iterdir() if folder.name.startswith("spawned-")]
+    assert sorted(run.files()) == sorted(["rank-0.db", "rank-1.db", *(folder.name for folder in spawned)])
+    assert len(spawned) == 2 * 3  # by fork, by vfork, by posix_spawn
+    for folder in spawned:
+        assert [path.name for path in folder.iterdir()] == ["rank-0.db"]
+        assert ask(folder / "rank-0.db", "SELECT SUM(count) FROM cell WHERE call = 'MPI_Allreduce'") == [(8,)]
+
+
+def test_a_launcher_that_a_rank_starts_gives_all_its_ranks_one_folder(profile, mpi):
+    options = " ".join(mpi.launch_options)
+    inner = f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} mpirun.{mpi.name} {options} -n 2 {compile_program(mpi, 'pcontrol')} > /dev/null"
+    run = profile("/bin/sh", 1, "-c", f"{compile_program(mpi, 'children')} \"$0\"", inner, preload=(LIBRARY,))
+    assert run.counts("MPI_Allreduce") == [2005]
+    spawned = [folder for folder in run.folder.iterdir() if folder.name.startswith("spawned-")]
+    assert len(spawned) == 3
+    assert all(sorted(path.name for path in folder.iterdir()) == ["rank-0.db", "rank-1.db"] for folder in spawned)
+
+
+def test_python_s_subprocesses_and_workers_are_no_ranks(profile, plain, mpi):
+    if mpi.name != "openmpi":
+        pytest.skip("Debian's mpi4py is made for Open MPI")
+    run = profile("mpi4py_children", 2)
+    assert lines_of(run.outcome) == lines_of(plain("mpi4py_children", 2))
+    assert len(lines_of(run.outcome)) == 2
+    assert run.files() == ["rank-0.db", "rank-1.db"]
+    assert run.counts("MPI_Allreduce") == [4, 4]
+
+
+@pytest.fixture(scope="module")
+def spawning(tmp_path_factory):
+    """Two ranks that spawn two processes twice. They talk over TCP: shared memory reaches only those that were started together."""
+    if OPEN_MPI.missing:
+        pytest.skip(f"Open MPI is not installed: no {OPEN_MPI.missing}")
+    folder = tmp_path_factory.mktemp("spawning")
+    everywhere = ("-x", f"LD_PRELOAD={LIBRARY}", "-x", f"COMMPROF_OUTPUT={folder / 'run'}")
+    mpi = OPEN_MPI._replace(launch_options=("--oversubscribe", "--mca", "btl", "self,vader,tcp", *everywhere))
+    outcome = launch(mpi, 2, [str(compile_program(mpi, "spawning"))], folder, {})
+    assert outcome.exit_status == 0, outcome
+    return Run(2, folder / "run", outcome)
+
+
+def test_spawned_processes_have_a_folder_for_each_job(spawning):
+    spawned = sorted(path for path in spawning.folder.iterdir() if path.name.startswith("spawned-"))
+    assert spawning.files() == ["rank-0.db", "rank-1.db", *(path.name for path in spawned)]
+    assert len(spawned) == 2
+    for folder in spawned:
+        job = Run(2, folder, spawning.outcome)
+        assert job.files() == ["rank-0.db", "rank-1.db"]
+        assert job.sizes("MPI_Recv") == [{4: (3, 0)}] * 2
+        assert job.sizes("MPI_Allreduce") == [{4: (1, 4)}] * 2
+        assert job.communicator(1, "MPI_COMM_WORLD").world_ranks == [0, 1]
+
+
+def test_messages_to_spawned_processes_go_to_another_world(spawning):
+    assert spawning.peers(0) == {Peer("MPI_Send", "sent", -1, 12, 48)}
+    assert [made.members for made in spawning.communicators(0, "MPI_Intercomm_merge")] == ["0-1,-1,-1"] * 2
+    assert spawning.counts("MPI_Comm_spawn") == [2, 2]
+    assert spawning.counts("MPI_Comm_disconnect") == [2, 2]
+
+
+def test_both_ranks_agree_on_what_they_spawned(spawning):
+    identities = [[made.identity for made in spawning.communicators(rank, "MPI_Comm_spawn")] for rank in range(2)]
+    assert identities[0] == identities[1] and len(set(identities[0])) == 2
