@@ -14,17 +14,17 @@ def square(number: int) -> int:
 
 def main() -> None:
     comm = MPI.COMM_WORLD
-    comm.allreduce(1)
+    comm.Barrier()
     said = subprocess.run([sys.executable, "-c", "print('said by a child')"], stdout=subprocess.PIPE, text=True, check=True)
-    comm.allreduce(1)
+    comm.Barrier()
     with multiprocessing.get_context("fork").Pool(2) as pool:
         squares = pool.map(square, range(10))
-    comm.allreduce(1)
+    comm.Barrier()
     child = os.fork()
     if child == 0:
         os._exit(0)  # mpi4py would finalize MPI in the child on a plain exit, and hang
     os.waitpid(child, 0)
-    comm.allreduce(1)
+    comm.Barrier()
     sys.stdout.write(f"rank {comm.rank} heard: {said.stdout.strip()}, {squares}\n")
     sys.stdout.flush()
 
