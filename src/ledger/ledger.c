@@ -104,7 +104,7 @@ void ledger_remove(void)
 }
 
 /* The file is opened for the moment of growing only; a job that counts its descriptors never meets ours. */
-static int grow_to(size_t bytes)
+static int open_and_grow(size_t bytes)
 {
     struct stat there;
     int file = open(the_ledger.path, O_RDWR | O_CLOEXEC);
@@ -112,6 +112,16 @@ static int grow_to(size_t bytes)
         return errno;
     int error = fstat(file, &there) == 0 && is_ours(&there) ? grow_file(file, bytes) : ENOENT;
     close(file);
+    return error;
+}
+
+/* A thread that the job has cancelled would leave from within open, and with it our lock. It leaves at its own next system call. */
+static int grow_to(size_t bytes)
+{
+    int cancellable;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+    int error = open_and_grow(bytes);
+    pthread_setcancelstate(cancellable, &cancellable);
     return error;
 }
 

@@ -276,6 +276,24 @@ static void the_job_does_not_see_a_file_descriptor(void)
     CHECK_EQUAL(lowest_free_descriptor(), before);
 }
 
+static void *grow_though_cancelled(void *unused)
+{
+    pthread_cancel(pthread_self());
+    chunks_until_full();
+    return unused;
+}
+
+static void a_thread_that_is_cancelled_keeps_no_lock(void)
+{
+    pthread_t cancelled;
+    CHECK_EQUAL(ledger_open("ledger", 2 << 20), 0);
+    CHECK_EQUAL(pthread_create(&cancelled, NULL, grow_though_cancelled, NULL), 0);
+    CHECK_EQUAL(pthread_join(cancelled, NULL), 0);
+    CHECK_EQUAL(the_ledger.header->chunk_count, 32);
+    alarm(10);
+    CHECK(ledger_chunk(LEDGER_FACTS, 1, 0) == NULL);
+}
+
 static void a_path_that_does_not_fit_is_said(void)
 {
     static char path[2 * PATH_MAX];
@@ -360,6 +378,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_file_that_took_the_ledgers_place_does_not_grow),
     TEST(the_memory_of_a_removed_ledger_can_still_be_written),
     TEST(the_job_does_not_see_a_file_descriptor),
+    TEST(a_thread_that_is_cancelled_keeps_no_lock),
     TEST(a_path_that_does_not_fit_is_said),
     TEST(a_disk_that_fills_ends_the_growth_without_a_signal),
     TEST(a_disk_that_is_full_at_the_start_is_said_and_left_clean),
