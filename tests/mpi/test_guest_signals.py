@@ -1,0 +1,22 @@
+"""Signals that interrupt MPI calls and the job's own system calls (programs/interrupted.c)."""
+
+import pytest
+
+
+def test_a_storm_of_signals_changes_neither_the_program_nor_the_counts(profile, plain):
+    run = profile("interrupted", 1)
+    assert run.outcome.stdout == plain("interrupted", 1).stdout == "done\n"
+    for call in ("MPI_Allreduce", "MPI_Send", "MPI_Irecv", "MPI_Wait"):
+        assert run.counts(call) == [100000]
+    assert run.sizes("MPI_Irecv", "completion") == [{4: (100000, 0)}]
+    assert run.rank_row(0)["dropped_calls"] == 0
+
+
+def test_calls_count_on_after_a_signal_handler_has_left_a_receive(profile, plain, mpi):
+    if mpi.name == "mpich":
+        pytest.skip("MPICH's transport ends the job when a handler leaves it, now and then also without the profiler")
+    run = profile("interrupted", 1, "leaving a receive")
+    assert run.outcome.stdout == plain("interrupted", 1, "leaving a receive").stdout == "done\n"
+    assert run.counts("MPI_Allreduce") == [100010]
+    assert run.counts("MPI_Send") == [100001]
+    assert run.counts("MPI_Recv") == [0]
