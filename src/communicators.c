@@ -499,8 +499,20 @@ void communicators_kept(struct communicator *communicator)
 {
     pthread_mutex_lock(&registering);
     forget(mpi_handle_bits(communicator->handle)); /* met anew by a callback of the job's, meanwhile */
-    index_insert(communicator);
+    index_insert(mpi_handle_bits(communicator->handle), communicator);
     pthread_mutex_unlock(&registering);
+}
+
+static void attach(mpi_handle key, struct communicator *communicator)
+{
+    pthread_mutex_lock(&registering);
+    struct communicator *unseen_end = index_find(key); /* of an object that had the same handle */
+    bool is_in = index_insert(key, communicator);
+    pthread_mutex_unlock(&registering);
+    if (unseen_end)
+        communicators_release(unseen_end);
+    if (!is_in)
+        communicators_release(communicator);
 }
 
 void communicators_attach(mpi_handle key, mpi_handle comm)
@@ -508,13 +520,8 @@ void communicators_attach(mpi_handle key, mpi_handle comm)
     struct communicator *communicator = communicators_find(comm);
     if (!communicator)
         return;
-    communicators_let_go(communicators_detach(key)); /* an object that went unseen had the same handle */
     communicators_hold(communicator);
-    pthread_mutex_lock(&registering);
-    bool is_in = index_insert(key, communicator);
-    pthread_mutex_unlock(&registering);
-    if (!is_in)
-        communicators_release(communicator);
+    attach(key, communicator);
 }
 
 struct communicator *communicators_detach(mpi_handle key)
@@ -522,15 +529,17 @@ struct communicator *communicators_detach(mpi_handle key)
     pthread_mutex_lock(&registering);
     struct communicator *communicator = index_find(key);
     if (communicator)
-        index_put(communicator_index, key, NULL);
+        index_remove(key);
     pthread_mutex_unlock(&registering);
     return communicator;
 }
 
-void communicators_let_go(struct communicator *communicator)
+void communicators_detached(mpi_handle key, struct communicator *communicator, bool is_gone)
 {
-    if (communicator)
+    if (communicator && is_gone)
         communicators_release(communicator);
+    else if (communicator)
+        attach(key, communicator);
 }
 
 int communicators_out_neighbors(struct communicator *communicator)

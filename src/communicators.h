@@ -66,10 +66,10 @@ void communicators_freed(struct communicator *communicator);
 void communicators_kept(struct communicator *communicator);
 
 /* A window or file was made on a communicator, which is found by the object's key until it is detached. Detaching gives the
- * communicator (NULL if the object is not known), to be let go when it is no longer needed. */
+ * communicator (NULL if the object is not known); communicators_detached says whether the object has gone or is there still. */
 void communicators_attach(mpi_handle key, mpi_handle comm);
 struct communicator *communicators_detach(mpi_handle key);
-void communicators_let_go(struct communicator *communicator);
+void communicators_detached(mpi_handle key, struct communicator *communicator, bool is_gone);
 
 /* How many neighbors a block goes to in a neighborhood collective. */
 int communicators_out_neighbors(struct communicator *communicator);

@@ -20,22 +20,6 @@
     }                                                                                            \
     EXPORT_##FORMS(NAME, MAKING, SHAPE)
 
-/* As with communicators, the handle may be another thread's new window as soon as MPI has freed it. */
-BODY(Win_free, BY_HAND, WIN_FREE)
-{
-    struct call call;
-    call_enter(&call, CALL_Win_free, site);
-    struct communicator *communicator = NULL;
-    if (call.thread && mpi_abi.known)
-        communicator = communicators_detach(communicators_key_of_window(mpi_handle_load(win, 0)));
-    call_start(&call);
-    int error = real(win);
-    call_end(&call, error);
-    call_account(&call, traffic_on(communicator));
-    communicators_let_go(communicator);
-    return error;
-}
-
 /* A file's handle is a pointer in every ABI, whatever the width of the others. */
 static mpi_handle file_at(const void *file)
 {
@@ -54,18 +38,36 @@ BODY(File_open, BY_HAND, FILE_OPEN)
     return error;
 }
 
+/* As with communicators: the handle may be another thread's new window as soon as MPI has freed it, so it is detached before; where
+ * there is no handle, MPI has something to say. */
+
+BODY(Win_free, BY_HAND, WIN_FREE)
+{
+    struct call call;
+    call_enter(&call, CALL_Win_free, site);
+    bool has_handle = call.thread && mpi_abi.known && win;
+    mpi_handle key = has_handle ? communicators_key_of_window(mpi_handle_load(win, 0)) : 0;
+    struct communicator *communicator = has_handle ? communicators_detach(key) : NULL;
+    call_start(&call);
+    int error = real(win);
+    call_end(&call, error);
+    call_account(&call, traffic_on(communicator));
+    communicators_detached(key, communicator, call.succeeded);
+    return error;
+}
+
 BODY(File_close, BY_HAND, FILE_CLOSE)
 {
     struct call call;
     call_enter(&call, CALL_File_close, site);
-    struct communicator *communicator = NULL;
-    if (call.thread && mpi_abi.known)
-        communicator = communicators_detach(communicators_key_of_file(file_at(file)));
+    bool has_handle = call.thread && mpi_abi.known && file;
+    mpi_handle key = has_handle ? communicators_key_of_file(file_at(file)) : 0;
+    struct communicator *communicator = has_handle ? communicators_detach(key) : NULL;
     call_start(&call);
     int error = real(file);
     call_end(&call, error);
     call_account(&call, traffic_on(communicator));
-    communicators_let_go(communicator);
+    communicators_detached(key, communicator, call.succeeded);
     return error;
 }
 

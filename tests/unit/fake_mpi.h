@@ -143,6 +143,40 @@ static int fake_Type_size_x(mpi_handle type, mpi_count *size)
     return MPI_SUCCESS;
 }
 
+/* Topologies: a grid of two dimensions, a graph in which this process has three neighbors, one in which it has one to hear from and
+ * two to send to. What MPI_Topo_test answers is set beforehand. */
+static int fake_topology = MPI_UNDEFINED;
+
+static int fake_Topo_test(mpi_handle comm, int *topology)
+{
+    fake_find(comm);
+    *topology = fake_topology;
+    return MPI_SUCCESS;
+}
+
+static int fake_Cartdim_get(mpi_handle comm, int *dimensions)
+{
+    fake_find(comm);
+    *dimensions = 2;
+    return MPI_SUCCESS;
+}
+
+static int fake_Graph_neighbors_count(mpi_handle comm, int rank, int *count)
+{
+    CHECK_EQUAL(rank, fake_rank_in(&fake_find(comm)->local, fake_rank));
+    *count = 3;
+    return MPI_SUCCESS;
+}
+
+static int fake_Dist_graph_neighbors_count(mpi_handle comm, int *sources, int *destinations, int *weighted)
+{
+    fake_find(comm);
+    *sources = 1;
+    *destinations = 2;
+    *weighted = 0;
+    return MPI_SUCCESS;
+}
+
 /* Take on the ABI of a stub: "open_mpi", "mpich", "standard", "unknown". */
 static inline void fake_mpi_speak(const char *stub)
 {
@@ -164,6 +198,10 @@ static inline void fake_mpi_speak(const char *stub)
         .Group_free = fake_Group_free,
         .Type_size = fake_Type_size,
         .Type_size_x = fake_Type_size_x,
+        .Topo_test = fake_Topo_test,
+        .Cartdim_get = fake_Cartdim_get,
+        .Graph_neighbors_count = fake_Graph_neighbors_count,
+        .Dist_graph_neighbors_count = fake_Dist_graph_neighbors_count,
     };
 }
 

@@ -775,6 +775,53 @@ static void a_communicator_that_is_freed_while_its_last_receive_completes_goes_o
     pthread_join(receiver, NULL);
 }
 
+/* Windows and files */
+
+static void an_object_is_found_until_it_is_gone(void)
+{
+    begin("open_mpi", 4, 0);
+    struct communicator *world = communicators_find(mpi_abi.comm_world);
+    mpi_handle key = communicators_key_of_window(0x700040);
+    CHECK(communicators_under(key) == NULL);
+    communicators_attach(key, mpi_abi.comm_world);
+    CHECK(communicators_under(key) == world);
+    CHECK(communicators_detach(key) == world);
+    CHECK(communicators_under(key) == NULL);
+    communicators_detached(key, world, true);
+    CHECK_EQUAL(world->references, 1);
+}
+
+static void an_object_that_mpi_did_not_free_is_found_again(void)
+{
+    begin("open_mpi", 4, 0);
+    mpi_handle key = communicators_key_of_window(0x700040);
+    communicators_attach(key, mpi_abi.comm_world);
+    communicators_detached(key, communicators_detach(key), false);
+    CHECK(communicators_under(key) == communicators_find(mpi_abi.comm_world));
+}
+
+static void an_object_outlives_the_communicator_that_it_was_made_on(void)
+{
+    begin("open_mpi", 4, 0);
+    fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
+    communicators_made(0x500000, DUP, mpi_abi.comm_world, true, 0);
+    mpi_handle key = communicators_key_of_file(0x700040);
+    communicators_attach(key, 0x500000);
+    freed(0x500000);
+    CHECK_EQUAL(communicators_under(key)->size, 2);
+    communicators_detached(key, communicators_detach(key), true);
+}
+
+static void an_object_whose_end_was_not_seen_gives_way_to_the_next_with_its_handle(void)
+{
+    begin("open_mpi", 4, 0);
+    mpi_handle key = communicators_key_of_window(0x700040);
+    communicators_attach(key, mpi_abi.comm_world);
+    communicators_attach(key, mpi_abi.comm_self);
+    CHECK(communicators_under(key) == communicators_find(mpi_abi.comm_self));
+    CHECK_EQUAL(communicators_find(mpi_abi.comm_world)->references, 1);
+}
+
 static const struct unit_test TESTS[] = {
     TEST(the_world_is_there_from_the_start),
     TEST(the_null_communicator_is_none),
@@ -825,6 +872,10 @@ static const struct unit_test TESTS[] = {
     TEST(beyond_the_limit_on_kinds_ranks_agree_on_those_that_were_made_once),
     TEST(the_world_is_found_while_another_thread_makes_and_frees),
     TEST(a_communicator_that_is_freed_while_its_last_receive_completes_goes_once),
+    TEST(an_object_is_found_until_it_is_gone),
+    TEST(an_object_that_mpi_did_not_free_is_found_again),
+    TEST(an_object_outlives_the_communicator_that_it_was_made_on),
+    TEST(an_object_whose_end_was_not_seen_gives_way_to_the_next_with_its_handle),
 };
 
 int main(void)

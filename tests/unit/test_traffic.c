@@ -380,6 +380,119 @@ static void an_alltoallw_counts_each_block_by_its_type_and_reads_no_type_of_an_e
     under_each_abi(alltoallw);
 }
 
+/* Neighborhoods */
+
+static mpi_handle with_topology(int topology)
+{
+    static const int ALL[] = {0, 1, 2, 3};
+    fake_topology = topology;
+    return fake_comm(ALL, 4);
+}
+
+static void neighborhoods(void)
+{
+    begin();
+    const struct counts counts = ints((int[]){1, 2, 3, 4});
+    mpi_handle grid = with_topology(mpi_abi.cart);
+    CHECK_TRAFFIC(traffic_neighbor_allgather(&CALLED, 5, BYTES_8, grid), 40, 40);
+    CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 5, BYTES_8, grid), 40, 160);
+    CHECK_TRAFFIC(traffic_neighbor_alltoallv(&CALLED, counts, BYTES_4, grid), 40, 40);
+    CHECK_TRAFFIC(traffic_neighbor_alltoallw(&CALLED, counts, types(BYTES_4, BYTES_8, BYTES_4, BYTES_8), grid), 64, 64);
+    mpi_handle graph = with_topology(mpi_abi.graph);
+    CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 1, BYTES_4, graph), 4, 12);
+    CHECK_TRAFFIC(traffic_neighbor_alltoallv(&CALLED, counts, BYTES_4, graph), 24, 24);
+    mpi_handle dist_graph = with_topology(mpi_abi.dist_graph);
+    CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 1, BYTES_4, dist_graph), 4, 8);
+    CHECK_TRAFFIC(traffic_neighbor_alltoallv(&CALLED, counts, BYTES_4, dist_graph), 12, 12);
+}
+
+static void a_neighborhood_is_who_this_rank_sends_to_in_the_topology(void)
+{
+    under_each_abi(neighborhoods);
+}
+
+static void a_topology_is_asked_about_once(void)
+{
+    begin();
+    mpi_handle grid = with_topology(mpi_abi.cart);
+    traffic_neighbor_alltoall(&CALLED, 1, BYTES_4, grid);
+    fake_topology = mpi_abi.graph; /* as if it had changed */
+    CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 1, BYTES_4, grid), 4, 16);
+}
+
+static void who_sends_to_nobody_may_pass_anything_as_type(void)
+{
+    begin();
+    mpi_handle none = with_topology(MPI_UNDEFINED);
+    CHECK_TRAFFIC(traffic_neighbor_allgather(&CALLED, 5, GARBAGE, none), 0, 0);
+    CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 5, GARBAGE, none), 0, 0);
+    CHECK_TRAFFIC(traffic_neighbor_alltoallv(&CALLED, NONE, GARBAGE, none), 0, 0);
+}
+
+/* Windows and files */
+
+enum { WINDOW = 0x700040, FILE_HANDLE = 0x700080 };
+
+static void windows(void)
+{
+    begin();
+    mpi_handle odd = fake_comm((int[]){1, 3}, 2);
+    communicators_attach(communicators_key_of_window(WINDOW), odd);
+    struct traffic put = traffic_put(&CALLED, 3, BYTES_8, 1, WINDOW);
+    CHECK_EQUAL(put.bytes, 24);
+    CHECK_EQUAL(put.volume_bytes, 24);
+    CHECK_EQUAL(put.peer, 3);
+    CHECK_EQUAL(put.direction, LEDGER_SENT);
+    CHECK(put.communicator == communicators_find(odd));
+    struct traffic get = traffic_get(&CALLED, 3, BYTES_8, 1, WINDOW);
+    CHECK_EQUAL(get.bytes, 24);
+    CHECK_EQUAL(get.volume_bytes, 0);
+    CHECK_EQUAL(get.peer, 3);
+    CHECK_EQUAL(get.direction, LEDGER_RECEIVED);
+    CHECK_TRAFFIC(traffic_put(&CALLED, 3, GARBAGE, mpi_abi.proc_null, WINDOW), 0, 0);
+    CHECK(traffic_window(&CALLED, WINDOW).communicator == communicators_find(odd));
+}
+
+static void a_window_s_traffic_is_with_world_ranks_of_its_communicator(void)
+{
+    under_each_abi(windows);
+}
+
+static void an_object_that_is_not_known_has_bytes_and_no_communicator(void)
+{
+    begin();
+    unsigned asked_before = fake_questions;
+    CHECK(traffic_window(&CALLED, WINDOW).communicator == NULL);
+    CHECK_EQUAL(fake_questions, asked_before);
+    CHECK_TRAFFIC(traffic_put(&CALLED, 3, BYTES_8, 1, WINDOW), 24, 24);
+    CHECK_TRAFFIC(traffic_file(&CALLED, 3, BYTES_8, FILE_HANDLE), 24, 0);
+}
+
+static void files(void)
+{
+    begin();
+    communicators_attach(communicators_key_of_file(FILE_HANDLE), world);
+    CHECK_TRAFFIC(traffic_file(&CALLED, 3, BYTES_8, FILE_HANDLE), 24, 0);
+    CHECK_TRAFFIC(traffic_written(&CALLED, 3, BYTES_8, FILE_HANDLE), 24, 24);
+    CHECK_TRAFFIC(traffic_read(&CALLED, (struct mpi_arrival){.bytes = 9}, FILE_HANDLE), 9, 0);
+    CHECK_TRAFFIC(traffic_file(&CALLED, 0, GARBAGE, FILE_HANDLE), 0, 0);
+    CHECK(traffic_file(&CALLED, 0, 0, FILE_HANDLE).communicator == communicators_find(world));
+}
+
+static void a_file_counts_what_is_written_as_volume_and_what_is_read_as_bytes(void)
+{
+    under_each_abi(files);
+}
+
+static void a_file_s_handle_is_a_pointer_where_others_are_integers(void)
+{
+    abi = "mpich";
+    begin();
+    communicators_attach(communicators_key_of_file(0x5555000000001000), world);
+    CHECK(traffic_file(&CALLED, 0, 0, 0x5555000000001000).communicator != NULL);
+    CHECK(traffic_file(&CALLED, 0, 0, 0x5556000000001000).communicator == NULL);
+}
+
 static const struct unit_test TESTS[] = {
     TEST(bytes_are_count_times_size),
     TEST(bytes_do_not_overflow_an_int),
@@ -406,6 +519,13 @@ static const struct unit_test TESTS[] = {
     TEST(a_scatterv_counts_all_at_the_root_and_what_is_received_elsewhere),
     TEST(an_allgatherv_and_an_alltoallv_count_what_this_rank_sends),
     TEST(an_alltoallw_counts_each_block_by_its_type_and_reads_no_type_of_an_empty_one),
+    TEST(a_neighborhood_is_who_this_rank_sends_to_in_the_topology),
+    TEST(a_topology_is_asked_about_once),
+    TEST(who_sends_to_nobody_may_pass_anything_as_type),
+    TEST(a_window_s_traffic_is_with_world_ranks_of_its_communicator),
+    TEST(an_object_that_is_not_known_has_bytes_and_no_communicator),
+    TEST(a_file_counts_what_is_written_as_volume_and_what_is_read_as_bytes),
+    TEST(a_file_s_handle_is_a_pointer_where_others_are_integers),
 };
 
 int main(void)
