@@ -277,17 +277,19 @@ static mpi_handle message_key(const void *message)
     return mpi_handle_load(message, 0) ^ 0x03000001;
 }
 
-void call_note_matched(const struct call *call, const void *message, mpi_handle comm)
+void call_note_matched(const struct call *call, const void *message, struct mpi_arrival arrival, struct communicator *communicator)
 {
-    if (!call->succeeded || !mpi_abi.known)
+    if (!call->succeeded || !communicator || arrival.source == mpi_abi.proc_null)
         return;
-    struct request matched = {.bytes = comm, .flags = REQUEST_ACTIVE};
-    requests_track(message_key(message), &matched);
+    struct request matched = {.communicator = communicator, .flags = REQUEST_ACTIVE};
+    communicators_hold(communicator);
+    if (!requests_track(message_key(message), &matched))
+        communicators_release(communicator);
 }
 
-mpi_handle call_take_matched(const struct call *call, const void *message)
+struct communicator *call_take_matched(const struct call *call, const void *message)
 {
     struct request matched;
     bool known = call->thread && mpi_abi.known && message && requests_complete(message_key(message), UINT64_MAX, &matched);
-    return known ? (mpi_handle)matched.bytes : mpi_abi.comm_null;
+    return known ? matched.communicator : NULL;
 }

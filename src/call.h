@@ -188,9 +188,10 @@ void call_account_incomplete(const struct call *call, mpi_handle handle);
 /* MPI_Start and its like: the request begins with this call. */
 void call_account_restart(const struct call *call, mpi_handle handle);
 
-/* A probe has matched a message on a communicator; the receive of that message asks which it was (0: not known). */
-void call_note_matched(const struct call *call, const void *message, mpi_handle comm);
-mpi_handle call_take_matched(const struct call *call, const void *message);
+/* A probe has matched a message on a communicator; the receive of that message asks which it was (NULL: not known), and releases
+ * it. MPI_MESSAGE_NO_PROC is no message: nobody has to receive it, and all communicators share it. */
+void call_note_matched(const struct call *call, const void *message, struct mpi_arrival arrival, struct communicator *communicator);
+struct communicator *call_take_matched(const struct call *call, const void *message);
 
 /* MPI_Request_free. */
 void call_account_forgotten(mpi_handle handle);

@@ -76,6 +76,17 @@ HOT bool traffic_begin_on(const struct call *call, mpi_handle key, struct traffi
     return true;
 }
 
+/* A matched receive, on the communicator of its probe; NULL where that is not known. */
+HOT struct traffic traffic_matched(const struct call *call, uint64_t bytes, struct communicator *communicator)
+{
+    struct traffic traffic = traffic_nowhere();
+    if (!call->succeeded || !mpi_abi.known)
+        return traffic;
+    traffic.communicator = communicator;
+    traffic.bytes = bytes;
+    return traffic;
+}
+
 /* The ways of counting that matter most stand here, to be inlined. */
 
 HOT struct traffic traffic_none(const struct call *call, mpi_handle comm)

@@ -61,7 +61,13 @@ BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
     return error;
 }
 
-/* Matched receives do not name their communicator; the probe that matched the message does. */
+/* Matched receives do not name their communicator; the probe that matched the message does. It may have been freed since. */
+
+static inline void let_go(struct communicator *communicator)
+{
+    if (communicator)
+        communicators_release(communicator);
+}
 
 BODY(Mprobe, BY_HAND, MPROBE)
 {
@@ -71,8 +77,10 @@ BODY(Mprobe, BY_HAND, MPROBE)
     call_start(&call);
     int error = real(source, tag, comm, message, status);
     call_end(&call, error);
-    call_account(&call, traffic_arrival(&call, arrival_of(&call, status), comm));
-    call_note_matched(&call, message, comm);
+    struct mpi_arrival arrival = arrival_of(&call, status);
+    struct traffic traffic = traffic_arrival(&call, arrival, comm);
+    call_account(&call, traffic);
+    call_note_matched(&call, message, arrival, traffic.communicator);
     return error;
 }
 
@@ -88,8 +96,10 @@ BODY(Improbe, BY_HAND, IMPROBE)
         call_account_poll(&call);
         return error;
     }
-    call_account(&call, traffic_arrival(&call, arrival_of(&call, status), comm));
-    call_note_matched(&call, message, comm);
+    struct mpi_arrival arrival = arrival_of(&call, status);
+    struct traffic traffic = traffic_arrival(&call, arrival, comm);
+    call_account(&call, traffic);
+    call_note_matched(&call, message, arrival, traffic.communicator);
     return error;
 }
 
@@ -98,11 +108,14 @@ BODY(Mrecv, BY_HAND, MRECV)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Mrecv, site, status, &ours);
-    mpi_handle comm = call_take_matched(&call, message);
+    struct communicator *communicator = call_take_matched(&call, message);
     call_start(&call);
     int error = real(buf, count, type, message, status);
     call_end(&call, error);
-    account_receive(&call, status, comm);
+    struct mpi_arrival arrival = arrival_of(&call, status);
+    call_account(&call, traffic_matched(&call, arrival.bytes, communicator));
+    call_account_arrival(&call, arrival, communicator);
+    let_go(communicator);
     return error;
 }
 
@@ -110,11 +123,13 @@ BODY(Imrecv, BY_HAND, IMRECV)
 {
     struct call call;
     call_enter(&call, CALL_Imrecv, site);
-    mpi_handle comm = call_take_matched(&call, message);
+    struct communicator *communicator = call_take_matched(&call, message);
     call_start(&call);
     int error = real(buf, count, type, message, request);
     call_end(&call, error);
-    call_account_started(&call, traffic_receive(&call, count, type, comm), request, REQUEST_RECEIVE);
+    uint64_t bytes = call.succeeded && mpi_abi.known ? traffic_bytes(count, type) : 0;
+    call_account_started(&call, traffic_matched(&call, bytes, communicator), request, REQUEST_RECEIVE);
+    let_go(communicator);
     return error;
 }
 

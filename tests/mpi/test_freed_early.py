@@ -23,6 +23,20 @@ def test_a_request_freed_in_flight_does_not_complete_in_another_s_place(profile)
     assert run.sizes("MPI_Ibsend", "completion") == [{8: (100, 800)}, {}]
 
 
+def test_a_communicator_freed_after_a_matching_probe_still_says_who_sent(profile):
+    run = profile("matched_and_freed", 2)
+    assert [(cell.communicator, cell.bytes, cell.count) for cell in run.cells(1, "MPI_Mrecv")] == [("", 0, 1), ("of Mrecv", 40, 1)]
+    assert [(cell.communicator, cell.bytes, cell.count) for cell in run.cells(1, "MPI_Imrecv")] == [("of Imrecv", 40, 1)]
+    assert Peer("MPI_Mrecv", "received", 0, 1, 40) in run.peers(1)
+    assert Peer("MPI_Imrecv", "received", 0, 1, 40) in run.peers(1)
+
+
+def test_a_probe_of_no_process_leaves_nothing_to_receive(profile):
+    run = profile("matched_and_freed", 2)
+    assert run.sizes("MPI_Improbe") == [{0: (100, 0)}, {0: (100, 0)}]
+    assert run.rank_row(1)["untracked_requests"] == 0
+
+
 def test_calls_on_more_communicators_than_there_are_numbers_for_are_all_counted(profile):
     run = profile("many_communicators", 2)
     assert run.counts("MPI_Barrier") == [6002, 6002]
