@@ -33,6 +33,7 @@ static uint64_t index_used;
 static unsigned slots_used;
 static mpi_handle world_group;
 static bool has_world_group;
+static bool has_world; /* there are MPI_COMM_WORLD and MPI_COMM_SELF: a job of sessions has a world group alone */
 
 struct ordinal {
     uint64_t kind; /* 0: empty */
@@ -353,6 +354,7 @@ static void make_predefined(mpi_handle handle, uint64_t identity, const char *na
 
 static void make_world(void)
 {
+    has_world = true;
     make_predefined(mpi_abi.comm_world, WORLD_IDENTITY, "MPI_COMM_WORLD");
     make_predefined(mpi_abi.comm_self, SELF_IDENTITY, "MPI_COMM_SELF");
 }
@@ -365,17 +367,17 @@ void communicators_add_world(void)
     pthread_mutex_unlock(&registering);
 }
 
-bool communicators_begin(mpi_handle group, bool has_world)
+bool communicators_begin(mpi_handle group, bool initialized)
 {
     if (!mpi_abi.known)
         return false;
     pthread_mutex_lock(&registering);
     uintptr_t memory = 0;
-    if (has_world && mpi_query.Comm_group(mpi_abi.comm_world, &memory) == MPI_SUCCESS)
+    if (initialized && mpi_query.Comm_group(mpi_abi.comm_world, &memory) == MPI_SUCCESS)
         group = mpi_handle_load(&memory, 0);
     world_group = group;
     has_world_group = group != 0;
-    if (has_world_group && has_world)
+    if (has_world_group && initialized)
         make_world();
     pthread_mutex_unlock(&registering);
     return has_world_group;
@@ -456,9 +458,15 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
     pthread_mutex_unlock(&registering);
 }
 
+/* To ask MPI about one that does not exist would end the job. */
+static bool may_be_asked_about(mpi_handle bits)
+{
+    return bits != mpi_abi.comm_null && (has_world || (bits != mpi_abi.comm_world && bits != mpi_abi.comm_self));
+}
+
 struct communicator *communicators_meet(mpi_handle handle)
 {
-    if (!has_world_group || mpi_handle_bits(handle) == mpi_abi.comm_null)
+    if (!has_world_group || !may_be_asked_about(mpi_handle_bits(handle)))
         return NULL;
     pthread_mutex_lock(&registering);
     struct communicator *found = find_or_make(handle);

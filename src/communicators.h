@@ -37,9 +37,9 @@ struct communicator {
     char name[128];
 };
 
-/* Learn MPI_COMM_WORLD's membership, the world that all ranks are counted in. `world_group` may be NULL where the job has only
- * sessions: then pass the group of the process set mpi://WORLD. Returns false where MPI could not say. */
-bool communicators_begin(mpi_handle world_group, bool has_world);
+/* Learn MPI_COMM_WORLD's membership, the world that all ranks are counted in. Where the job has only sessions it is not `initialized`,
+ * and world_group is the group of the process set mpi://WORLD. Returns false where MPI could not say. */
+bool communicators_begin(mpi_handle world_group, bool initialized);
 
 /* MPI_Init comes after a session: from now on there are MPI_COMM_WORLD and MPI_COMM_SELF as well. */
 void communicators_add_world(void);

@@ -24,9 +24,9 @@ static __attribute__((noinline)) int one_call(int root)
 static struct thread spare_thread(struct ledger_cell *cell, struct ledger_cell **index)
 {
     static struct ledger_thread record;
-    unsigned slot = communicators_slot(mpi_abi.known ? communicators_find(mpi_abi.comm_world) : NULL);
-    uint64_t key = cell_key(CALL_Bcast, slot, LEDGER_CALL);
-    *cell = (struct ledger_cell){.bytes = mpi_abi.known ? 1 : 0, .live = 1, .min_ns = UINT64_MAX};
+    struct communicator *world = mpi_abi.known ? communicators_find(mpi_abi.comm_world) : NULL; /* a job of sessions has none */
+    uint64_t key = cell_key(CALL_Bcast, communicators_slot(world), LEDGER_CALL);
+    *cell = (struct ledger_cell){.bytes = world ? 1 : 0, .live = 1, .min_ns = UINT64_MAX};
     memcpy(&cell->call, &key, sizeof key);
     *index = cell;
     return (struct thread){.cells = {.index = index, .index_mask = 0, .record = &record}};

@@ -562,6 +562,20 @@ static void an_unknown_abi_is_not_asked_anything(void)
     CHECK(communicators_find(0x1234) == NULL);
 }
 
+/* A job of sessions that makes no communicator: MPICH ends it if it is asked about MPI_COMM_WORLD. */
+static void a_world_that_does_not_exist_is_not_asked_about(void)
+{
+    mpi_handle group = 0;
+    fake_mpi_speak("mpich");
+    fake_describe_world(4, 2);
+    fake_Comm_group(mpi_abi.comm_world, &group);
+    CHECK(communicators_begin(group, false));
+    unsigned asked = fake_questions;
+    CHECK(communicators_find(mpi_abi.comm_world) == NULL);
+    CHECK(communicators_find(mpi_abi.comm_self) == NULL);
+    CHECK_EQUAL(fake_questions, asked);
+}
+
 /* MPI_Group_from_session_pset had no answer: asking about a group 0 would end the job. */
 static void sessions_without_a_world_group_ask_nothing(void)
 {
@@ -861,6 +875,7 @@ static const struct unit_test TESTS[] = {
     TEST(groups_taken_from_mpi_are_given_back),
     TEST(after_the_end_mpi_is_not_asked_any_more),
     TEST(an_unknown_abi_is_not_asked_anything),
+    TEST(a_world_that_does_not_exist_is_not_asked_about),
     TEST(sessions_without_a_world_group_ask_nothing),
     TEST(a_million_communicators_under_one_handle_leave_no_memory_behind),
     TEST(a_million_communicators_under_five_hundred_handles_leave_no_memory_behind),
