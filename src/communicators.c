@@ -411,15 +411,16 @@ static void forget(mpi_handle bits)
     communicators_freed(gone);
 }
 
-void communicators_made(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag)
+struct communicator *communicators_made(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag)
 {
     mpi_handle bits = mpi_handle_bits(handle);
     if (!has_world_group || bits == mpi_abi.comm_null)
-        return;
+        return NULL;
     pthread_mutex_lock(&registering);
     forget(bits);
-    make(handle, constructor, has_parent ? find_or_make(parent) : NULL, tag);
+    struct communicator *fresh = make(handle, constructor, has_parent ? find_or_make(parent) : NULL, tag);
     pthread_mutex_unlock(&registering);
+    return fresh;
 }
 
 static int32_t *copy_ranks(const int32_t *ranks, int count)

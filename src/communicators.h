@@ -48,8 +48,8 @@ void communicators_add_world(void);
 void communicators_end(void);
 
 /* A constructor has made `handle`. `tag` tells apart those that different ranks may make in different order on one parent
- * (MPI_Comm_create_group's tag, a string's hash); 0 where the parent orders them. `parent` may be NULL. */
-void communicators_made(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag);
+ * (MPI_Comm_create_group's tag, a string's hash); 0 where the parent orders them. NULL where it cannot be told what it is. */
+struct communicator *communicators_made(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag);
 
 /* A string tag as the `tag` above; never 0. */
 uint64_t communicators_tag(const char *text);

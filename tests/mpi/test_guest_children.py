@@ -1,5 +1,6 @@
 """Processes that a rank starts: programs without MPI (programs/children.c, programs/mpi4py_children.py), MPI programs of their own
-that inherit the rank's environment, and spawned ones (programs/spawning.c). The rank's own files are its own."""
+that inherit the rank's environment, and spawned ones (programs/spawning.c). The rank's own files are its own. And processes that meet
+anew (programs/connecting.c)."""
 
 import sqlite3
 from contextlib import closing
@@ -62,17 +63,22 @@ def test_python_s_subprocesses_and_workers_are_no_ranks(profile, plain, mpi):
     assert run.counts("MPI_Barrier") == [4, 4]
 
 
-@pytest.fixture(scope="module")
-def spawning(tmp_path_factory):
-    """Two ranks that spawn two processes twice. They talk over TCP: shared memory reaches only those that were started together."""
+def run_over_tcp(tmp_path_factory, program, *arguments):
+    """Shared memory reaches only processes that were started together."""
     if OPEN_MPI.missing:
-        pytest.skip(f"Open MPI is not installed: no {OPEN_MPI.missing}")
-    folder = tmp_path_factory.mktemp("spawning")
+        pytest.skip(f"Open MPI is not installed: no {OPEN_MPI.missing}; Debian's MPICH can neither spawn nor connect")
+    folder = tmp_path_factory.mktemp(program)
     everywhere = ("-x", f"LD_PRELOAD={LIBRARY}", "-x", f"COMMPROF_OUTPUT={folder / 'run'}")
     mpi = OPEN_MPI._replace(launch_options=("--oversubscribe", "--mca", "btl", "self,vader,tcp", *everywhere))
-    outcome = launch(mpi, 2, [str(compile_program(mpi, "spawning"))], folder, {})
+    outcome = launch(mpi, 2, [str(compile_program(mpi, program)), *arguments], folder, {})
     assert outcome.exit_status == 0, outcome
     return Run(2, folder / "run", outcome)
+
+
+@pytest.fixture(scope="module")
+def spawning(tmp_path_factory):
+    """Two ranks that spawn two processes, twice."""
+    return run_over_tcp(tmp_path_factory, "spawning")
 
 
 def test_spawned_processes_have_a_folder_for_each_job(spawning):
@@ -97,3 +103,31 @@ def test_messages_to_spawned_processes_go_to_another_world(spawning):
 def test_both_ranks_agree_on_what_they_spawned(spawning):
     identities = [[made.identity for made in spawning.communicators(rank, "MPI_Comm_spawn")] for rank in range(2)]
     assert identities[0] == identities[1] and len(set(identities[0])) == 2
+
+
+def met_again(run, how):
+    """On each rank what it made so; both ranks, each alone on its side, have exchanged messages on it."""
+    made = [run.communicators(rank, how) for rank in range(2)]
+    assert all(each.is_inter and (each.size, each.remote_size) == (1, 1) for each in made[0] + made[1])
+    return [[each.identity for each in of_rank] for of_rank in made]
+
+
+def test_both_sides_of_a_connection_are_one_communicator(tmp_path_factory):
+    run = run_over_tcp(tmp_path_factory, "connecting", "by port and socket")
+    joined = met_again(run, "MPI_Comm_join")
+    assert joined[0] == joined[1] and len(joined[0]) == 1
+    (accepted,), (connected,) = run.communicators(0, "MPI_Comm_accept"), run.communicators(1, "MPI_Comm_connect")
+    assert accepted.identity == connected.identity
+    assert Peer("MPI_Sendrecv", "sent", 1, 2, 8) in run.peers(0)
+    assert Peer("MPI_Sendrecv", "received", 0, 2, 8) in run.peers(1)
+
+
+def test_inter_communicators_from_groups_are_told_apart_by_their_tags(profile, plain, mpi):
+    if mpi.name == "openmpi":
+        pytest.skip("Open MPI 4 has no MPI_Intercomm_create_from_groups")
+    run = profile("connecting", 2)
+    assert plain("connecting", 2).exit_status == 0
+    identities = met_again(run, "MPI_Intercomm_create_from_groups")
+    assert identities[0] == identities[1] and len(set(identities[0])) == 2
+    assert run.counts("MPI_Intercomm_create_from_groups") == [2, 2]
+    assert Peer("MPI_Sendrecv", "sent", 1, 2, 8) in run.peers(0)
