@@ -1,0 +1,36 @@
+/* Another profiler, one that calls MPI a lot itself: a library to preload, or linked into the program that it observes. In its
+ * MPI_Allreduce it synchronizes first, by MPI's own name and by the profiling one; at the end it adds up what all ranks have seen. */
+#include <stdio.h>
+
+#include <mpi.h>
+
+static int allreduces, waits;
+
+int MPI_Allreduce(const void *sent, void *received, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    int size;
+    allreduces++;
+    PMPI_Comm_size(comm, &size);
+    PMPI_Barrier(comm);
+    MPI_Barrier(comm);
+    return PMPI_Allreduce(sent, received, count, type, op, comm);
+}
+
+int MPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+    int flag = 0;
+    waits++;
+    while (!flag)
+        PMPI_Test(request, &flag, status);
+    return MPI_SUCCESS;
+}
+
+int MPI_Finalize(void)
+{
+    int rank, of_all = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Reduce(&allreduces, &of_all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("busy tool: %d MPI_Allreduce on all ranks, %d MPI_Wait here\n", of_all, waits);
+    return PMPI_Finalize();
+}
