@@ -1,5 +1,6 @@
 #include "call.h"
 
+#include "frames.h"
 #include "kept.h"
 #include "settings.h"
 
@@ -81,6 +82,24 @@ struct thread *call_thread_adopt(void)
     }
     this_thread = thread;
     pthread_setspecific(leaving, thread);
+    return thread;
+}
+
+__attribute__((cold, noinline)) struct thread *call_thread_first(uintptr_t frame)
+{
+    struct thread *thread = call_thread_adopt();
+    if (thread)
+        thread->outermost = frame;
+    return thread;
+}
+
+/* It is inside the outermost wrapper, unless that one was left by an exception or longjmp and calls go on from further down. Another
+ * tool, which calls back on every call, is believed: the job's own call has been looked at before. */
+__attribute__((cold, noinline)) struct thread *call_thread_below(struct thread *thread, call_site site, uintptr_t frame)
+{
+    if (site & SITE_TOOL || !frames_was_left(thread->outermost, frame))
+        return NULL;
+    thread->outermost = frame;
     return thread;
 }
 

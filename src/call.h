@@ -13,7 +13,6 @@
 
 #include "clock.h"
 #include "communicators.h"
-#include "frames.h"
 #include "ledger/cells.h"
 #include "ledger/peers.h"
 #include "mpi/provider.h"
@@ -76,23 +75,21 @@ void call_switch(bool on);
 /* A buffer of this thread, at least so large, good until the next call of this function. NULL when out of memory. */
 void *call_scratch(struct thread *thread, size_t bytes);
 
-/* Frames of C calls lie below each other, so a frame that lies above the outermost wrapper's is not inside it: that wrapper
- * was left by an exception or longjmp. One that lies below is inside it, or it was left and calls go on from further down. Another
- * tool, which calls back on every call, is believed. */
-HOT bool call_is_nested(const struct thread *thread, call_site site, uintptr_t frame)
-{
-    return __builtin_expect(frame < thread->outermost, 0) && (site & SITE_TOOL || !frames_was_left(thread->outermost, frame));
-}
+/* Slow halves of call_thread: for a thread's first call, and for one whose frame lies below the outermost wrapper's. */
+struct thread *call_thread_first(uintptr_t frame);
+struct thread *call_thread_below(struct thread *thread, call_site site, uintptr_t frame);
 
+/* The thread of a call that counts, which is now the outermost one. Frames of C calls lie below each other, so a frame that lies
+ * above the outermost wrapper's is not inside it: that wrapper was left by an exception or longjmp. */
 HOT struct thread *call_thread(call_site site, uintptr_t frame)
 {
     if (__builtin_expect(!(site & SITE_JOB) | !call_recording, 0))
         return NULL;
     struct thread *thread = this_thread;
     if (__builtin_expect(!thread, 0))
-        thread = call_thread_adopt();
-    if (!thread || call_is_nested(thread, site, frame))
-        return NULL;
+        return call_thread_first(frame);
+    if (__builtin_expect(frame < thread->outermost, 0))
+        return call_thread_below(thread, site, frame);
     thread->outermost = frame;
     return thread;
 }
