@@ -3,6 +3,8 @@
 
 import pytest
 
+from .harness import abort_code_in_ledger, calls_in_ledger, ended_in_ledger
+
 
 def test_after_jumps_out_of_calls_all_others_count(profile, plain):
     run = profile("jumping_deeper", 2)
@@ -29,3 +31,18 @@ def test_what_callbacks_of_the_job_call_is_inside_a_call_and_does_not_count(prof
     run = profile("throwing_handler", 2)
     assert run.counts("MPI_Barrier") == [0, 0]
     assert run.counts("MPI_Send") == [50, 50]  # those whose handler returned
+
+
+@pytest.mark.parametrize("handler", [(), ("mpi",)], ids=["a handler of the job's", "MPI_ERRORS_ABORT where there is one"])
+def test_a_handler_that_aborts_ends_the_job_as_without_the_profiler(profile, plain, handler):
+    run = profile("aborting_handler", 2, *handler, exit_status=None)
+    without = plain("aborting_handler", 2, *handler)
+    assert run.outcome.exit_status == without.exit_status != 0
+    assert run.outcome.stdout.count("not reached") == without.stdout.count("not reached") == 0
+    assert calls_in_ledger(run.ledger(0))["MPI_Allreduce"] == 3
+
+
+def test_a_handler_s_abort_is_recorded_with_its_code(profile):
+    run = profile("aborting_handler", 2, exit_status=None)
+    ledger = next(run.ledger(rank) for rank in range(2) if ended_in_ledger(run.ledger(rank)) == 3)
+    assert abort_code_in_ledger(ledger) == 7

@@ -1,0 +1,31 @@
+/* A mistake that an error handler answers by MPI_Abort: one of the job's own, or with the argument "mpi" MPI's MPI_ERRORS_ABORT. Three
+ * reductions before it. */
+#include <string.h>
+
+#include <mpi.h>
+
+#include "check.h"
+
+static void give_up(MPI_Comm *comm, int *error, ...)
+{
+    (void)error;
+    MPI_Abort(*comm, 7);
+}
+
+int main(int argc, char **argv)
+{
+    int one = 1, sum;
+    MPI_Errhandler handler;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_create_errhandler(give_up, &handler);
+#ifdef MPI_ERRORS_ABORT
+    if (argc > 1 && strcmp(argv[1], "mpi") == 0)
+        handler = MPI_ERRORS_ABORT;
+#endif
+    for (int i = 0; i < 3; i++)
+        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    MPI_Send(&one, 1, MPI_INT, 99, 0, MPI_COMM_WORLD);
+    printf("not reached\n");
+    return 0;
+}
