@@ -253,7 +253,7 @@ static void count_completion(struct thread *thread, const struct request *done, 
         call_count_peer(thread, source, done->call, LEDGER_RECEIVED, arrival.bytes, completion_ns);
 }
 
-void call_account_completed(const struct call *call, mpi_handle handle, const void *status)
+void call_account_completed(const struct call *call, mpi_handle handle, const void *status, uint64_t blocked_before_ticks)
 {
     struct request done;
     if (!call->thread || mpi_handle_bits(handle) == mpi_abi.request_null || !requests_complete(handle, call->end, &done))
@@ -266,7 +266,7 @@ void call_account_completed(const struct call *call, mpi_handle handle, const vo
         done.bytes = arrival.bytes;
     uint64_t began = call->start > done.start_ticks ? call->start : done.start_ticks;
     if (call_counted[done.call])
-        count_completion(call->thread, &done, arrival, call->end, call->end - began);
+        count_completion(call->thread, &done, arrival, call->end, blocked_before_ticks + call->end - began);
     if (done.communicator && !(done.flags & REQUEST_PERSISTENT))
         communicators_release(done.communicator);
 }
@@ -274,13 +274,15 @@ void call_account_completed(const struct call *call, mpi_handle handle, const vo
 void call_account_incomplete(const struct call *call, mpi_handle handle)
 {
     if (call->thread && mpi_handle_bits(handle) != mpi_abi.request_null)
-        requests_blocked(handle, call->start, call->end);
+        requests_blocked(handle, call->end - call->start, call->end);
 }
 
 void call_account_restart(const struct call *call, mpi_handle handle)
 {
-    if (call->succeeded && mpi_abi.known)
-        requests_start(handle, call->start);
+    if (!call->succeeded || !mpi_abi.known)
+        return;
+    awaited_settle(&call->thread->awaited);
+    requests_start(handle, call->start);
 }
 
 void call_account_forgotten(mpi_handle handle)

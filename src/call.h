@@ -11,6 +11,7 @@
 #ifndef COMMPROF_CALL_H
 #define COMMPROF_CALL_H
 
+#include "awaited.h"
 #include "clock.h"
 #include "communicators.h"
 #include "ledger/cells.h"
@@ -35,6 +36,7 @@ struct thread {
     uintptr_t outermost; /* struct call of the outermost wrapper this thread is in; 0: in none */
     struct cells cells;
     struct peers peers;
+    struct awaited awaited;
     void *scratch;
     size_t scratch_bytes;
     struct thread *next_free;
@@ -178,8 +180,9 @@ void call_account_started(const struct call *call, struct traffic traffic, const
 /* A persistent operation was set up (no message yet). */
 void call_account_prepared(const struct call *call, struct traffic traffic, const void *request, unsigned flags);
 
-/* `call` has completed, or has waited for but not completed, the request that had this handle. `status` may be NULL. */
-void call_account_completed(const struct call *call, mpi_handle handle, const void *status);
+/* `call` has completed, or has waited for but not completed, the request that had this handle. `status` may be NULL; `blocked_before`
+ * is for how long calls that the request does not know of have waited for it (awaited.h). */
+void call_account_completed(const struct call *call, mpi_handle handle, const void *status, uint64_t blocked_before_ticks);
 void call_account_incomplete(const struct call *call, mpi_handle handle);
 
 /* MPI_Start and its like: the request begins with this call. */

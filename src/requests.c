@@ -302,15 +302,15 @@ bool requests_start(mpi_handle handle, uint64_t start_ticks)
     return true;
 }
 
-void requests_blocked(mpi_handle handle, uint64_t start_ticks, uint64_t end_ticks)
+void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ticks)
 {
     struct request *slot = find((struct wanted){mpi_handle_bits(handle), true, end_ticks});
     if (!slot || __atomic_load_n(&slot->charged, __ATOMIC_RELAXED) == (uint32_t)end_ticks)
         return;
-    uint64_t began = __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED);
-    uint64_t blocked = __atomic_load_n(&slot->blocked_ticks, __ATOMIC_RELAXED);
+    uint64_t passed = end_ticks - __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED);
+    uint64_t before = __atomic_load_n(&slot->blocked_ticks, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->charged, (uint32_t)end_ticks, __ATOMIC_RELAXED);
-    __atomic_store_n(&slot->blocked_ticks, blocked + end_ticks - (start_ticks > began ? start_ticks : began), __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->blocked_ticks, before + (blocked_ticks < passed ? blocked_ticks : passed), __ATOMIC_RELAXED);
 }
 
 bool requests_complete(mpi_handle handle, uint64_t end_ticks, struct request *completed)

@@ -40,9 +40,10 @@ bool requests_track(mpi_handle handle, const struct request *request);
 /* A persistent request starts. Returns false for handles that are not tracked. */
 bool requests_start(mpi_handle handle, uint64_t start_ticks);
 
-/* Add the time of a Wait or Test, from start to end, that did not complete this request. Of several with the same handle (they
- * are done already, whatever the call was waiting for) one is charged, once a call. */
-void requests_blocked(mpi_handle handle, uint64_t start_ticks, uint64_t end_ticks);
+/* Add time spent in Wait and Test calls, the last of which ended at end_ticks, that did not complete this request; no more than has
+ * passed since it started. Of several with the same handle (they are done already, whatever the calls were waiting for) one is
+ * charged. */
+void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ticks);
 
 /* Take out an active request that was completed by a call which ended at end_ticks (a persistent one stays, inactive) and give a
  * copy of it; false if there is none with this handle. One that started later is passed over: another thread was given the same

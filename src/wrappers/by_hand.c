@@ -196,8 +196,10 @@ BODY(Request_free, BY_HAND, REQUEST)
     int error = real(request);
     call_end(&call, error);
     call_account_simple(&call);
-    if (call.succeeded)
+    if (call.succeeded) {
+        awaited_settle(&call.thread->awaited);
         call_account_forgotten(handle);
+    }
     return error;
 }
 
@@ -250,6 +252,13 @@ BODY(Buffer_iflush, BY_HAND, REQUEST)
 
 /* Completion. MPI overwrites handles when requests complete, so they are read before the call. */
 
+/* A request that was completed by itself may also stand in the array that the thread has waited for so far. */
+HOT void account_alone(const struct call *call, mpi_handle handle, const void *status)
+{
+    awaited_settle(&call->thread->awaited);
+    call_account_completed(call, handle, call->succeeded ? status : NULL, 0);
+}
+
 BODY(Wait, BY_HAND, WAIT)
 {
     struct own_status ours;
@@ -261,7 +270,7 @@ BODY(Wait, BY_HAND, WAIT)
     call_end(&call, error);
     call_account_simple(&call);
     if (call.thread && mpi_abi.known)
-        call_account_completed(&call, handle, call.succeeded ? status : NULL);
+        account_alone(&call, handle, status);
     return error;
 }
 
@@ -284,84 +293,81 @@ BODY(Test, BY_HAND, TEST)
     if (nothing)
         call_account_incomplete(&call, handle);
     else
-        call_account_completed(&call, handle, call.succeeded ? status : NULL);
+        account_alone(&call, handle, status);
     return error;
 }
 
-/* An array of requests in the hands of one call: their handles before it, and statuses of ours. */
+/* An array of requests in the hands of one call, and statuses of ours. */
 struct batch {
-    int count;
-    uintptr_t *handles; /* NULL: not followed */
+    struct awaited *awaited; /* NULL: not followed */
     void *statuses;
 };
 
-/* Handles and statuses lie in the thread's scratch memory, which grows once and stays. */
+/* Statuses lie in the thread's scratch memory, which grows once and stays. */
 static struct batch batch_begin(const struct call *call, int count, const void *requests, int status_count)
 {
-    struct batch batch = {count, NULL, NULL};
-    if (!call->thread || !mpi_abi.known || count <= 0 || !requests)
+    struct batch batch = {NULL, NULL};
+    if (!call->thread || !mpi_abi.known || count <= 0 || !requests || !awaited_look(&call->thread->awaited, requests, count))
         return batch;
-    size_t handles_bytes = (size_t)count * sizeof(uintptr_t);
-    handles_bytes = (handles_bytes + 15) & ~(size_t)15;
-    char *memory = call_scratch(call->thread, handles_bytes + (size_t)status_count * mpi_abi.status_bytes);
-    if (!memory)
-        return batch;
-    uintptr_t *handles = (uintptr_t *)memory;
-    for (int i = 0; i < count; i++)
-        handles[i] = mpi_handle_load(requests, (size_t)i);
-    batch.handles = handles;
-    batch.statuses = memory + handles_bytes;
+    batch.awaited = &call->thread->awaited;
+    if (status_count > 0)
+        batch.statuses = call_scratch(call->thread, (size_t)status_count * mpi_abi.status_bytes);
     return batch;
+}
+
+HOT void account_entry(const struct call *call, const struct batch *batch, int index, const void *status)
+{
+    mpi_handle handle = awaited_handle(batch->awaited, index);
+    call_account_completed(call, handle, status, awaited_done(batch->awaited, index));
+}
+
+static void account_none(const struct call *call, const struct batch *batch)
+{
+    if (batch->awaited)
+        awaited_passed(batch->awaited, call->start, call->end);
 }
 
 /* After an error only those requests have surely completed whose handles MPI has cleared; what they carried is not known. */
 static void account_after_error(const struct call *call, const struct batch *batch, const void *requests)
 {
-    for (int i = 0; i < batch->count; i++)
+    for (int i = 0; i < batch->awaited->count; i++)
         if (mpi_handle_load(requests, (size_t)i) == mpi_abi.request_null)
-            call_account_completed(call, batch->handles[i], NULL);
+            account_entry(call, batch, i, NULL);
+    account_none(call, batch);
 }
 
 static void account_all(const struct call *call, const struct batch *batch, const void *requests, void *statuses)
 {
-    if (!batch->handles)
+    if (!batch->awaited)
         return;
     if (!call->succeeded) {
         account_after_error(call, batch, requests);
         return;
     }
     bool readable = statuses != mpi_abi.status_ignore;
-    for (int i = 0; i < batch->count; i++)
-        call_account_completed(call, batch->handles[i], readable ? mpi_status_at(statuses, (size_t)i) : NULL);
-}
-
-static void account_none(const struct call *call, const struct batch *batch)
-{
-    for (int i = 0; batch->handles && i < batch->count; i++)
-        call_account_incomplete(call, batch->handles[i]);
+    for (int i = 0; i < batch->awaited->count; i++)
+        account_entry(call, batch, i, readable ? mpi_status_at(statuses, (size_t)i) : NULL);
+    account_none(call, batch);
 }
 
 static void account_one(const struct call *call, const struct batch *batch, const void *requests, const int *done, const void *status)
 {
-    if (!batch->handles)
+    if (!batch->awaited)
         return;
     if (!call->succeeded) {
         account_after_error(call, batch, requests);
         return;
     }
-    int index = *done;
-    if (index < 0 || index >= batch->count)
+    if (*done < 0 || *done >= batch->awaited->count)
         return; /* none was active */
-    for (int i = 0; i < batch->count; i++)
-        if (i != index)
-            call_account_incomplete(call, batch->handles[i]);
-    call_account_completed(call, batch->handles[index], status);
+    account_entry(call, batch, *done, status);
+    account_none(call, batch);
 }
 
 static void account_some(const struct call *call, const struct batch *batch, const void *requests, const int *done, const int *indices,
                          void *statuses)
 {
-    if (!batch->handles)
+    if (!batch->awaited)
         return;
     if (!call->succeeded) {
         account_after_error(call, batch, requests);
@@ -369,11 +375,9 @@ static void account_some(const struct call *call, const struct batch *batch, con
     }
     bool readable = statuses != mpi_abi.status_ignore;
     for (int i = 0; i < *done; i++)
-        if (indices[i] >= 0 && indices[i] < batch->count) {
-            call_account_completed(call, batch->handles[indices[i]], readable ? mpi_status_at(statuses, (size_t)i) : NULL);
-            batch->handles[indices[i]] = mpi_abi.request_null;
-        }
-    account_none(call, batch); /* those that are left */
+        if (indices[i] >= 0 && indices[i] < batch->awaited->count)
+            account_entry(call, batch, indices[i], readable ? mpi_status_at(statuses, (size_t)i) : NULL);
+    account_none(call, batch);
 }
 
 BODY(Waitall, BY_HAND, WAITALL)

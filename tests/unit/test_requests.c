@@ -60,7 +60,7 @@ static void a_request_that_started_after_the_call_is_passed_over(void)
     struct request done;
     track(0x1000, 500, REQUEST_ACTIVE); /* starts at 600 */
     CHECK(!requests_complete(0x1000, 599, &done));
-    requests_blocked(0x1000, 550, 599);
+    requests_blocked(0x1000, 49, 599);
     track(0x1000, 1, REQUEST_ACTIVE);
     CHECK(requests_complete(0x1000, 599, &done));
     CHECK_EQUAL(done.bytes, 1);
@@ -145,9 +145,9 @@ static void time_blocked_on_a_request_adds_up_until_it_completes(void)
     begin(false);
     struct request done;
     track(0x1000, 1, REQUEST_ACTIVE);
-    requests_blocked(0x1000, 200, 230);
-    requests_blocked(0x1000, 300, 312);
-    requests_blocked(0x2000, 300, 1300);
+    requests_blocked(0x1000, 30, 230);
+    requests_blocked(0x1000, 12, 312);
+    requests_blocked(0x2000, 1000, 1300);
     CHECK(requests_complete(0x1000, UINT64_MAX, &done));
     CHECK_EQUAL(done.blocked_ticks, 42);
 }
@@ -159,8 +159,8 @@ static void a_call_is_charged_once_to_requests_that_share_a_handle(void)
     struct request first, second;
     track(0x6c000001, 1, REQUEST_ACTIVE);
     track(0x6c000001, 2, REQUEST_ACTIVE);
-    requests_blocked(0x6c000001, 200, 230);
-    requests_blocked(0x6c000001, 200, 230);
+    requests_blocked(0x6c000001, 30, 230);
+    requests_blocked(0x6c000001, 30, 230);
     requests_complete(0x6c000001, UINT64_MAX, &first);
     requests_complete(0x6c000001, UINT64_MAX, &second);
     CHECK_EQUAL(first.blocked_ticks + second.blocked_ticks, 30);
@@ -171,7 +171,7 @@ static void a_request_is_not_charged_with_time_before_it_started(void)
     begin(false);
     struct request done;
     track(0x1000, 900, REQUEST_ACTIVE); /* starts at 1000 */
-    requests_blocked(0x1000, 500, 1070);
+    requests_blocked(0x1000, 570, 1070);
     requests_complete(0x1000, UINT64_MAX, &done);
     CHECK_EQUAL(done.blocked_ticks, 70);
 }
@@ -181,7 +181,7 @@ static void a_reused_handle_begins_without_blocked_time(void)
     begin(false);
     struct request done;
     track(0x1000, 1, REQUEST_ACTIVE);
-    requests_blocked(0x1000, 200, 230);
+    requests_blocked(0x1000, 30, 230);
     requests_complete(0x1000, UINT64_MAX, &done);
     track(0x1000, 2, REQUEST_ACTIVE);
     CHECK(requests_complete(0x1000, UINT64_MAX, &done));
@@ -197,7 +197,7 @@ static void a_persistent_request_stays_and_starts_again(void)
     struct request done;
     track(0x1000, 8, REQUEST_PERSISTENT);
     CHECK(requests_start(0x1000, 500));
-    requests_blocked(0x1000, 600, 609);
+    requests_blocked(0x1000, 9, 609);
     CHECK(requests_complete(0x1000, UINT64_MAX, &done));
     CHECK_EQUAL(done.start_ticks, 500);
     CHECK_EQUAL(done.blocked_ticks, 9);
@@ -273,7 +273,7 @@ static void *send_and_complete(void *number)
             CHECK(track(SHARED_HANDLE, 1, REQUEST_ACTIVE));
             CHECK(track(own, 1000, REQUEST_ACTIVE));
         }
-        requests_blocked(own, 2000, 2005);
+        requests_blocked(own, 5, 2005);
         for (int i = 0; i < IN_FLIGHT; i++) {
             CHECK(requests_complete(SHARED_HANDLE, UINT64_MAX, &done));
             completed_bytes += done.bytes;
