@@ -176,6 +176,32 @@ static int go_into(struct run_folder *folder, const char *subfolder)
     return make_folders(folder->path);
 }
 
+static bool has_files_of(const char *path, int world_rank)
+{
+    char database[PATH_MAX], ledger[PATH_MAX];
+    snprintf(database, sizeof database, "%.4000s/rank-%d.db", path, world_rank);
+    snprintf(ledger, sizeof ledger, "%.4000s/rank-%d.ledger", path, world_rank);
+    return exists(database) || exists(ledger);
+}
+
+/* Hydra gives all that are spawned the job id of the job itself. So the k-th world of a size goes into the k-th folder of that size: where
+ * one rank's files are, all ranks of that world have theirs, or will have. */
+static int go_where_no_world_is(struct run_folder *folder, int world_rank, int world_size)
+{
+    size_t length = strlen(folder->path);
+    char subfolder[320];
+    int error, k = 1;
+    do {
+        folder->path[length] = '\0';
+        int used = snprintf(subfolder, sizeof subfolder, "%s-of-%d", provenance_job_id(), world_size);
+        if (k > 1)
+            snprintf(subfolder + used, sizeof subfolder - (size_t)used, "-%d", k);
+        error = go_into(folder, subfolder);
+        k++;
+    } while (!error && has_files_of(folder->path, world_rank));
+    return error;
+}
+
 static int go_where_no_rank_that_started_us_is(struct run_folder *folder)
 {
     char subfolder[300];
@@ -184,7 +210,7 @@ static int go_where_no_rank_that_started_us_is(struct run_folder *folder)
     return started ? go_into(folder, subfolder) : 0;
 }
 
-int run_folder_open(struct run_folder *folder, int world_rank, bool spawned)
+int run_folder_open(struct run_folder *folder, int world_rank, int spawned_size)
 {
     const char *pattern = *settings.output ? settings.output : "commprof-%p-%j";
     if (!expand(folder->path, sizeof folder->path, pattern, world_rank))
@@ -193,7 +219,7 @@ int run_folder_open(struct run_folder *folder, int world_rank, bool spawned)
     if (!error)
         error = make_absolute(folder->path);
     if (!error)
-        error = spawned ? go_into(folder, provenance_job_id()) : go_where_no_rank_that_started_us_is(folder);
+        error = spawned_size ? go_where_no_world_is(folder, world_rank, spawned_size) : go_where_no_rank_that_started_us_is(folder);
     if (!error)
         error = name_files(folder, world_rank);
     return error ? error : move_aside(folder, world_rank);

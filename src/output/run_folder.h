@@ -13,9 +13,10 @@ struct run_folder {
 };
 
 /* Make the folder ready for this rank: create it and move files that an earlier run left under the same names aside, to
- * earlier-<k>/. `spawned` processes (MPI_Comm_spawn), and those that a rank which still writes there has started otherwise, get a
- * folder of their own within it. Returns 0, or an errno with `folder->path` saying where. */
-int run_folder_open(struct run_folder *folder, int world_rank, bool spawned);
+ * earlier-<k>/. A spawned world (MPI_Comm_spawn) of `spawned_size` processes, and a job that a rank which still writes there has
+ * started otherwise (spawned_size is 0 then), gets a folder of its own within it. Returns 0, or an errno with `folder->path` saying
+ * where. */
+int run_folder_open(struct run_folder *folder, int world_rank, int spawned_size);
 
 /* The link to a ledger elsewhere, made once the ledger is there and removed with it. */
 void run_folder_link_ledger(const struct run_folder *folder);

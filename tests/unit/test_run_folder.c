@@ -15,7 +15,7 @@ static int open_with(const char *output, int world_rank)
     unsetenv("SLURM_STEP_ID");
     setenv("PMIX_NAMESPACE", "step", 1);
     snprintf(settings.output, sizeof settings.output, "%s", output);
-    return run_folder_open(&folder, world_rank, false);
+    return run_folder_open(&folder, world_rank, 0);
 }
 
 static bool is_there(const char *path)
@@ -92,8 +92,28 @@ static void an_unknown_placeholder_stands_for_itself(void)
 static void spawned_processes_have_a_folder_within_it(void)
 {
     open_with("run", 0);
-    CHECK_EQUAL(run_folder_open(&folder, 0, true), 0);
-    CHECK_TEXT(folder.path, here("run/spawned-4711-step"));
+    CHECK_EQUAL(run_folder_open(&folder, 0, 2), 0);
+    CHECK_TEXT(folder.path, here("run/spawned-4711-step-of-2"));
+}
+
+static void check_spawned(int world_rank, int world_size, const char *path)
+{
+    CHECK_EQUAL(run_folder_open(&folder, world_rank, world_size), 0);
+    CHECK_TEXT(folder.path, here(path));
+    write_file(world_rank % 2 ? folder.ledger : folder.database, "of this world"); /* some have ended already */
+}
+
+/* Hydra gives them one job id. */
+static void worlds_that_are_spawned_one_after_the_other_have_a_folder_each(void)
+{
+    open_with("run", 0);
+    for (int rank = 0; rank < 3; rank++)
+        check_spawned(rank, 3, "run/spawned-4711-step-of-3");
+    for (int rank = 0; rank < 5; rank++)
+        check_spawned(rank, 5, "run/spawned-4711-step-of-5");
+    for (int rank = 2; rank >= 0; rank--)
+        check_spawned(rank, 3, "run/spawned-4711-step-of-3-2");
+    check_spawned(1, 3, "run/spawned-4711-step-of-3-3");
 }
 
 static void open_in_the_run_of_the_parent(void)
@@ -268,6 +288,7 @@ static const struct unit_test TESTS[] = {
     TEST(placeholders_are_host_program_rank_and_job),
     TEST(an_unknown_placeholder_stands_for_itself),
     TEST(spawned_processes_have_a_folder_within_it),
+    TEST(worlds_that_are_spawned_one_after_the_other_have_a_folder_each),
     TEST(a_job_that_a_rank_starts_leaves_the_rank_s_files_alone),
     TEST(a_rank_that_keeps_its_ledger_elsewhere_is_known_by_the_link),
     TEST(a_rank_that_has_finished_with_its_ledger_is_an_earlier_run),
