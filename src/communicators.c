@@ -551,14 +551,11 @@ void communicators_detached(mpi_handle key, struct communicator *communicator, b
         attach(key, communicator);
 }
 
-int communicators_out_neighbors(struct communicator *communicator)
+int communicators_ask_neighbors(struct communicator *communicator)
 {
-    int known = __atomic_load_n(&communicator->out_neighbors, __ATOMIC_RELAXED);
-    if (known == COMMUNICATORS_NOT_ASKED) {
-        known = mpi_neighbors_of(communicator->handle).destinations;
-        __atomic_store_n(&communicator->out_neighbors, known, __ATOMIC_RELAXED);
-    }
-    return known;
+    int neighbors = mpi_neighbors_of(communicator->handle).destinations;
+    __atomic_store_n(&communicator->out_neighbors, neighbors, __ATOMIC_RELAXED);
+    return neighbors;
 }
 
 void communicators_hold(struct communicator *communicator)

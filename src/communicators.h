@@ -72,7 +72,13 @@ struct communicator *communicators_detach(mpi_handle key);
 void communicators_detached(mpi_handle key, struct communicator *communicator, bool is_gone);
 
 /* How many neighbors a block goes to in a neighborhood collective. */
-int communicators_out_neighbors(struct communicator *communicator);
+int communicators_ask_neighbors(struct communicator *communicator);
+
+HOT int communicators_out_neighbors(struct communicator *communicator)
+{
+    int known = __atomic_load_n(&communicator->out_neighbors, __ATOMIC_RELAXED);
+    return __builtin_expect(known != COMMUNICATORS_NOT_ASKED, 1) ? known : communicators_ask_neighbors(communicator);
+}
 
 /* A receive is tracked on a communicator, and is done with it: until then its world ranks are kept, even if it is freed. */
 void communicators_hold(struct communicator *communicator);

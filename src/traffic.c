@@ -18,12 +18,29 @@ static mpi_count count_at(struct counts counts, int index)
     return counts.wide ? ((const mpi_count *)counts.at)[index] : ((const int *)counts.at)[index];
 }
 
+/* Four sums at a time: an addition need not wait for the one before. */
+#define SUM_OF(TYPE)                      \
+    {                                     \
+        const TYPE *at = counts.at;       \
+        for (; i + 4 <= length; i += 4) { \
+            sums[0] += at[i];             \
+            sums[1] += at[i + 1];         \
+            sums[2] += at[i + 2];         \
+            sums[3] += at[i + 3];         \
+        }                                 \
+        for (; i < length; i++)           \
+            sums[0] += at[i];             \
+    }
+
 static mpi_count sum_of(struct counts counts, int length)
 {
-    mpi_count sum = 0;
-    for (int i = 0; i < length; i++)
-        sum += count_at(counts, i);
-    return sum;
+    mpi_count sums[4] = {0};
+    int i = 0;
+    if (counts.wide)
+        SUM_OF(mpi_count)
+    else
+        SUM_OF(int)
+    return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
 /* What a w-variant sends, each count with its own type. */
@@ -36,240 +53,95 @@ static uint64_t bytes_of(struct counts counts, const void *types, int length)
     return bytes;
 }
 
-/* How many processes a rank of this communicator exchanges with: the remote group's, if there is one. */
-static int others_in(const struct communicator *communicator)
+static const struct moved NOTHING = {0, 0};
+
+struct moved moved_reduce_scatter(const struct communicator *communicator, struct counts counts, mpi_handle type)
 {
-    return communicator->is_inter ? communicator->remote_size : communicator->size;
+    uint64_t bytes = traffic_bytes(sum_of(counts, communicator->size), type);
+    return (struct moved){bytes, bytes};
 }
 
-struct traffic traffic_receive(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm)
+struct moved moved_gather(const struct communicator *communicator, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
+                          mpi_count recvcount, mpi_handle recvtype, int root)
 {
-    struct traffic traffic;
-    if (traffic_begin(call, comm, &traffic))
-        traffic.bytes = traffic_bytes(count, type);
-    return traffic;
-}
-
-struct traffic traffic_arrival(const struct call *call, struct mpi_arrival arrival, mpi_handle comm)
-{
-    struct traffic traffic;
-    if (traffic_begin(call, comm, &traffic))
-        traffic.bytes = arrival.bytes;
-    return traffic;
-}
-
-struct traffic traffic_reduce(const struct call *call, mpi_count count, mpi_handle type, int root, mpi_handle comm)
-{
-    struct traffic traffic;
-    if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
-        return traffic;
-    traffic.bytes = traffic_bytes(count, type);
-    bool only_receives = traffic.communicator->is_inter && traffic_is_root(traffic.communicator, root);
-    traffic.volume_bytes = only_receives ? 0 : traffic.bytes;
-    return traffic;
-}
-
-/* The send buffer holds a block for each process of the local group, also on an inter-communicator (MPI-4.1, 6.10). */
-struct traffic traffic_reduce_scatter_block(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm)
-{
-    struct traffic traffic;
-    if (traffic_begin(call, comm, &traffic))
-        traffic.bytes = traffic.volume_bytes = traffic_bytes(count * traffic.communicator->size, type);
-    return traffic;
-}
-
-struct traffic traffic_reduce_scatter(const struct call *call, struct counts counts, mpi_handle type, mpi_handle comm)
-{
-    struct traffic traffic;
-    if (traffic_begin(call, comm, &traffic))
-        traffic.bytes = traffic.volume_bytes = traffic_bytes(sum_of(counts, traffic.communicator->size), type);
-    return traffic;
-}
-
-struct traffic traffic_gather(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount,
-                              mpi_handle recvtype, int root, mpi_handle comm)
-{
-    struct traffic traffic;
-    if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
-        return traffic;
-    bool root_here = traffic_is_root(traffic.communicator, root);
-    bool only_receives = root_here && traffic.communicator->is_inter;
+    if (traffic_is_idle(communicator, root))
+        return NOTHING;
+    bool root_here = traffic_is_root(communicator, root);
+    bool only_receives = root_here && communicator->is_inter;
     bool in_place = root_here && sendbuf == mpi_abi.in_place;
-    traffic.bytes = only_receives || in_place ? traffic_bytes(recvcount, recvtype) : traffic_bytes(sendcount, sendtype);
-    traffic.volume_bytes = only_receives ? 0 : traffic.bytes;
-    return traffic;
+    uint64_t bytes = only_receives || in_place ? traffic_bytes(recvcount, recvtype) : traffic_bytes(sendcount, sendtype);
+    return (struct moved){bytes, only_receives ? 0 : bytes};
 }
 
-struct traffic traffic_scatter(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount, mpi_handle recvtype,
-                               int root, mpi_handle comm)
+struct moved moved_scatter(const struct communicator *communicator, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount,
+                           mpi_handle recvtype, int root)
 {
-    struct traffic traffic;
-    if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
-        return traffic;
-    bool root_here = traffic_is_root(traffic.communicator, root);
-    traffic.bytes = root_here ? traffic_bytes(sendcount, sendtype) : traffic_bytes(recvcount, recvtype);
-    traffic.volume_bytes = root_here ? traffic.bytes * (uint64_t)others_in(traffic.communicator) : 0;
-    return traffic;
+    if (traffic_is_idle(communicator, root))
+        return NOTHING;
+    bool root_here = traffic_is_root(communicator, root);
+    uint64_t bytes = root_here ? traffic_bytes(sendcount, sendtype) : traffic_bytes(recvcount, recvtype);
+    return (struct moved){bytes, root_here ? bytes * (uint64_t)traffic_others_in(communicator) : 0};
 }
 
-struct traffic traffic_allgather(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
-                                 mpi_count recvcount, mpi_handle recvtype, mpi_handle comm)
+struct moved moved_gatherv(const struct communicator *communicator, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
+                           struct counts recvcounts, mpi_handle recvtype, int root)
 {
-    struct traffic traffic;
-    if (!traffic_begin(call, comm, &traffic))
-        return traffic;
-    bool in_place = sendbuf == mpi_abi.in_place;
-    traffic.bytes = traffic.volume_bytes = in_place ? traffic_bytes(recvcount, recvtype) : traffic_bytes(sendcount, sendtype);
-    return traffic;
-}
-
-struct traffic traffic_alltoall(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount,
-                                mpi_handle recvtype, mpi_handle comm)
-{
-    struct traffic traffic = traffic_allgather(call, sendbuf, sendcount, sendtype, recvcount, recvtype, comm);
-    if (traffic.communicator)
-        traffic.volume_bytes = traffic.bytes * (uint64_t)others_in(traffic.communicator);
-    return traffic;
-}
-
-struct traffic traffic_gatherv(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
-                               struct counts recvcounts, mpi_handle recvtype, int root, mpi_handle comm)
-{
-    struct traffic traffic;
-    if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
-        return traffic;
-    bool root_here = traffic_is_root(traffic.communicator, root);
-    if (root_here && traffic.communicator->is_inter)
-        return traffic; /* sends nothing */
+    if (traffic_is_idle(communicator, root))
+        return NOTHING;
+    bool root_here = traffic_is_root(communicator, root);
+    if (root_here && communicator->is_inter)
+        return NOTHING; /* it only receives */
     bool in_place = root_here && sendbuf == mpi_abi.in_place;
-    traffic.bytes =
-        in_place ? traffic_bytes(count_at(recvcounts, traffic.communicator->comm_rank), recvtype) : traffic_bytes(sendcount, sendtype);
-    traffic.volume_bytes = traffic.bytes;
-    return traffic;
+    uint64_t bytes = in_place ? traffic_bytes(count_at(recvcounts, communicator->comm_rank), recvtype) : traffic_bytes(sendcount, sendtype);
+    return (struct moved){bytes, bytes};
 }
 
-struct traffic traffic_scatterv(const struct call *call, struct counts sendcounts, mpi_handle sendtype, mpi_count recvcount,
-                                mpi_handle recvtype, int root, mpi_handle comm)
+struct moved moved_scatterv(const struct communicator *communicator, struct counts sendcounts, mpi_handle sendtype, mpi_count recvcount,
+                            mpi_handle recvtype, int root)
 {
-    struct traffic traffic;
-    if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
-        return traffic;
-    if (!traffic_is_root(traffic.communicator, root)) {
-        traffic.bytes = traffic_bytes(recvcount, recvtype);
-        return traffic;
-    }
-    traffic.bytes = traffic.volume_bytes = traffic_bytes(sum_of(sendcounts, others_in(traffic.communicator)), sendtype);
-    return traffic;
+    if (traffic_is_idle(communicator, root))
+        return NOTHING;
+    if (!traffic_is_root(communicator, root))
+        return (struct moved){traffic_bytes(recvcount, recvtype), 0};
+    uint64_t bytes = traffic_bytes(sum_of(sendcounts, traffic_others_in(communicator)), sendtype);
+    return (struct moved){bytes, bytes};
 }
 
-struct traffic traffic_allgatherv(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
-                                  struct counts recvcounts, mpi_handle recvtype, mpi_handle comm)
+struct moved moved_allgatherv(const struct communicator *communicator, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
+                              struct counts recvcounts, mpi_handle recvtype)
 {
-    struct traffic traffic;
-    if (!traffic_begin(call, comm, &traffic))
-        return traffic;
     bool in_place = sendbuf == mpi_abi.in_place;
-    traffic.bytes =
-        in_place ? traffic_bytes(count_at(recvcounts, traffic.communicator->comm_rank), recvtype) : traffic_bytes(sendcount, sendtype);
-    traffic.volume_bytes = traffic.bytes;
-    return traffic;
+    uint64_t bytes = in_place ? traffic_bytes(count_at(recvcounts, communicator->comm_rank), recvtype) : traffic_bytes(sendcount, sendtype);
+    return (struct moved){bytes, bytes};
 }
 
-struct traffic traffic_alltoallv(const struct call *call, const void *sendbuf, struct counts sendcounts, mpi_handle sendtype,
-                                 struct counts recvcounts, mpi_handle recvtype, mpi_handle comm)
+struct moved moved_alltoallv(const struct communicator *communicator, const void *sendbuf, struct counts sendcounts, mpi_handle sendtype,
+                             struct counts recvcounts, mpi_handle recvtype)
 {
-    struct traffic traffic;
-    if (!traffic_begin(call, comm, &traffic))
-        return traffic;
-    int others = others_in(traffic.communicator);
+    int others = traffic_others_in(communicator);
     bool in_place = sendbuf == mpi_abi.in_place;
-    traffic.bytes = in_place ? traffic_bytes(sum_of(recvcounts, others), recvtype) : traffic_bytes(sum_of(sendcounts, others), sendtype);
-    traffic.volume_bytes = traffic.bytes;
-    return traffic;
+    uint64_t bytes = in_place ? traffic_bytes(sum_of(recvcounts, others), recvtype) : traffic_bytes(sum_of(sendcounts, others), sendtype);
+    return (struct moved){bytes, bytes};
 }
 
-struct traffic traffic_alltoallw(const struct call *call, const void *sendbuf, struct counts sendcounts, const void *sendtypes,
-                                 struct counts recvcounts, const void *recvtypes, mpi_handle comm)
+struct moved moved_alltoallw(const struct communicator *communicator, const void *sendbuf, struct counts sendcounts, const void *sendtypes,
+                             struct counts recvcounts, const void *recvtypes)
 {
-    struct traffic traffic;
-    if (!traffic_begin(call, comm, &traffic))
-        return traffic;
+    int others = traffic_others_in(communicator);
     bool in_place = sendbuf == mpi_abi.in_place;
-    int others = others_in(traffic.communicator);
-    traffic.bytes = in_place ? bytes_of(recvcounts, recvtypes, others) : bytes_of(sendcounts, sendtypes, others);
-    traffic.volume_bytes = traffic.bytes;
-    return traffic;
+    uint64_t bytes = in_place ? bytes_of(recvcounts, recvtypes, others) : bytes_of(sendcounts, sendtypes, others);
+    return (struct moved){bytes, bytes};
 }
 
-struct traffic traffic_neighbor_allgather(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_handle comm)
+struct moved moved_neighbor_alltoallv(struct communicator *communicator, struct counts sendcounts, mpi_handle sendtype)
 {
-    struct traffic traffic;
-    if (traffic_begin(call, comm, &traffic) && communicators_out_neighbors(traffic.communicator) > 0)
-        traffic.bytes = traffic.volume_bytes = traffic_bytes(sendcount, sendtype);
-    return traffic;
+    int neighbors = communicators_out_neighbors(communicator);
+    uint64_t bytes = neighbors > 0 ? traffic_bytes(sum_of(sendcounts, neighbors), sendtype) : 0;
+    return (struct moved){bytes, bytes};
 }
 
-struct traffic traffic_neighbor_alltoall(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_handle comm)
+struct moved moved_neighbor_alltoallw(struct communicator *communicator, struct counts sendcounts, const void *sendtypes)
 {
-    struct traffic traffic = traffic_neighbor_allgather(call, sendcount, sendtype, comm);
-    if (traffic.communicator)
-        traffic.volume_bytes = traffic.bytes * (uint64_t)communicators_out_neighbors(traffic.communicator);
-    return traffic;
-}
-
-struct traffic traffic_neighbor_alltoallv(const struct call *call, struct counts sendcounts, mpi_handle sendtype, mpi_handle comm)
-{
-    struct traffic traffic;
-    if (!traffic_begin(call, comm, &traffic))
-        return traffic;
-    int neighbors = communicators_out_neighbors(traffic.communicator);
-    if (neighbors > 0) /* who sends to nobody may pass anything as sendtype */
-        traffic.bytes = traffic.volume_bytes = traffic_bytes(sum_of(sendcounts, neighbors), sendtype);
-    return traffic;
-}
-
-struct traffic traffic_neighbor_alltoallw(const struct call *call, struct counts sendcounts, const void *sendtypes, mpi_handle comm)
-{
-    struct traffic traffic;
-    if (traffic_begin(call, comm, &traffic))
-        traffic.bytes = traffic.volume_bytes = bytes_of(sendcounts, sendtypes, communicators_out_neighbors(traffic.communicator));
-    return traffic;
-}
-
-struct traffic traffic_on(struct communicator *communicator)
-{
-    struct traffic traffic = traffic_nowhere();
-    traffic.communicator = communicator;
-    return traffic;
-}
-
-struct traffic traffic_incoming(const struct call *call, mpi_count count, mpi_handle type, int source, mpi_handle comm)
-{
-    struct traffic traffic = traffic_message(call, count, type, source, comm);
-    traffic.volume_bytes = 0;
-    traffic.direction = LEDGER_RECEIVED;
-    return traffic;
-}
-
-struct traffic traffic_file(const struct call *call, mpi_count count, mpi_handle type, mpi_handle file)
-{
-    struct traffic traffic;
-    if (traffic_begin_on(call, communicators_key_of_file(file), &traffic) && count > 0)
-        traffic.bytes = traffic_bytes(count, type);
-    return traffic;
-}
-
-struct traffic traffic_written(const struct call *call, mpi_count count, mpi_handle type, mpi_handle file)
-{
-    struct traffic traffic = traffic_file(call, count, type, file);
-    traffic.volume_bytes = traffic.bytes;
-    return traffic;
-}
-
-struct traffic traffic_read(const struct call *call, struct mpi_arrival arrival, mpi_handle file)
-{
-    struct traffic traffic;
-    if (traffic_begin_on(call, communicators_key_of_file(file), &traffic))
-        traffic.bytes = arrival.bytes;
-    return traffic;
+    uint64_t bytes = bytes_of(sendcounts, sendtypes, communicators_out_neighbors(communicator));
+    return (struct moved){bytes, bytes};
 }

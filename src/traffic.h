@@ -151,50 +151,244 @@ HOT struct traffic traffic_get(const struct call *call, mpi_count count, mpi_han
     return traffic;
 }
 
-/* The others. */
-
 /* On a communicator that is known already; NULL: on none. */
-struct traffic traffic_on(struct communicator *communicator);
+HOT struct traffic traffic_on(struct communicator *communicator)
+{
+    struct traffic traffic = traffic_nowhere();
+    traffic.communicator = communicator;
+    return traffic;
+}
 
 /* A message that `source` sends, of a size and from a rank that are known beforehand. */
-struct traffic traffic_incoming(const struct call *call, mpi_count count, mpi_handle type, int source, mpi_handle comm);
+HOT struct traffic traffic_incoming(const struct call *call, mpi_count count, mpi_handle type, int source, mpi_handle comm)
+{
+    struct traffic traffic = traffic_message(call, count, type, source, comm);
+    traffic.volume_bytes = 0;
+    traffic.direction = LEDGER_RECEIVED;
+    return traffic;
+}
 
-/* Files: opened for what is asked of them, or asked to read so much; told to write so much; what has been read. */
-struct traffic traffic_file(const struct call *call, mpi_count count, mpi_handle type, mpi_handle file);
-struct traffic traffic_written(const struct call *call, mpi_count count, mpi_handle type, mpi_handle file);
-struct traffic traffic_read(const struct call *call, struct mpi_arrival arrival, mpi_handle file);
+HOT struct traffic traffic_receive(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic.bytes = traffic_bytes(count, type);
+    return traffic;
+}
 
-/* Neighborhoods: a block to each neighbor that this rank sends to. */
-struct traffic traffic_neighbor_allgather(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_handle comm);
-struct traffic traffic_neighbor_alltoall(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_handle comm);
-struct traffic traffic_neighbor_alltoallv(const struct call *call, struct counts sendcounts, mpi_handle sendtype, mpi_handle comm);
-struct traffic traffic_neighbor_alltoallw(const struct call *call, struct counts sendcounts, const void *sendtypes, mpi_handle comm);
+HOT struct traffic traffic_arrival(const struct call *call, struct mpi_arrival arrival, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic.bytes = arrival.bytes;
+    return traffic;
+}
 
-struct traffic traffic_receive(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm);
-struct traffic traffic_arrival(const struct call *call, struct mpi_arrival arrival, mpi_handle comm);
+/* Files: what a call asks to read (nothing: it asks for something else), what it writes, what it has read. */
 
-struct traffic traffic_reduce(const struct call *call, mpi_count count, mpi_handle type, int root, mpi_handle comm);
-struct traffic traffic_reduce_scatter_block(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm);
-struct traffic traffic_reduce_scatter(const struct call *call, struct counts counts, mpi_handle type, mpi_handle comm);
+HOT struct traffic traffic_file(const struct call *call, mpi_count count, mpi_handle type, mpi_handle file)
+{
+    struct traffic traffic;
+    if (traffic_begin_on(call, communicators_key_of_file(file), &traffic) && count > 0)
+        traffic.bytes = traffic_bytes(count, type);
+    return traffic;
+}
 
-struct traffic traffic_gather(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount,
-                              mpi_handle recvtype, int root, mpi_handle comm);
-struct traffic traffic_scatter(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount, mpi_handle recvtype,
-                               int root, mpi_handle comm);
-struct traffic traffic_allgather(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
-                                 mpi_count recvcount, mpi_handle recvtype, mpi_handle comm);
-struct traffic traffic_alltoall(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount,
-                                mpi_handle recvtype, mpi_handle comm);
+HOT struct traffic traffic_written(const struct call *call, mpi_count count, mpi_handle type, mpi_handle file)
+{
+    struct traffic traffic = traffic_file(call, count, type, file);
+    traffic.volume_bytes = traffic.bytes;
+    return traffic;
+}
 
-struct traffic traffic_gatherv(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
-                               struct counts recvcounts, mpi_handle recvtype, int root, mpi_handle comm);
-struct traffic traffic_scatterv(const struct call *call, struct counts sendcounts, mpi_handle sendtype, mpi_count recvcount,
-                                mpi_handle recvtype, int root, mpi_handle comm);
-struct traffic traffic_allgatherv(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
-                                  struct counts recvcounts, mpi_handle recvtype, mpi_handle comm);
-struct traffic traffic_alltoallv(const struct call *call, const void *sendbuf, struct counts sendcounts, mpi_handle sendtype,
-                                 struct counts recvcounts, mpi_handle recvtype, mpi_handle comm);
-struct traffic traffic_alltoallw(const struct call *call, const void *sendbuf, struct counts sendcounts, const void *sendtypes,
-                                 struct counts recvcounts, const void *recvtypes, mpi_handle comm);
+HOT struct traffic traffic_read(const struct call *call, struct mpi_arrival arrival, mpi_handle file)
+{
+    struct traffic traffic;
+    if (traffic_begin_on(call, communicators_key_of_file(file), &traffic))
+        traffic.bytes = arrival.bytes;
+    return traffic;
+}
+
+/* Collectives with a size that this rank's arguments tell alone. */
+
+/* How many processes a rank of this communicator exchanges with: the remote group's, if there is one. */
+HOT int traffic_others_in(const struct communicator *communicator)
+{
+    return communicator->is_inter ? communicator->remote_size : communicator->size;
+}
+
+HOT struct traffic traffic_reduce(const struct call *call, mpi_count count, mpi_handle type, int root, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
+        return traffic;
+    traffic.bytes = traffic_bytes(count, type);
+    bool only_receives = traffic.communicator->is_inter && traffic_is_root(traffic.communicator, root);
+    traffic.volume_bytes = only_receives ? 0 : traffic.bytes;
+    return traffic;
+}
+
+/* The send buffer holds a block for each process of the local group, also on an inter-communicator (MPI-4.1, 6.10). */
+HOT struct traffic traffic_reduce_scatter_block(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic.bytes = traffic.volume_bytes = traffic_bytes(count * traffic.communicator->size, type);
+    return traffic;
+}
+
+HOT struct traffic traffic_allgather(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
+                                     mpi_count recvcount, mpi_handle recvtype, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (!traffic_begin(call, comm, &traffic))
+        return traffic;
+    bool in_place = sendbuf == mpi_abi.in_place;
+    traffic.bytes = traffic.volume_bytes = traffic_bytes(in_place ? recvcount : sendcount, in_place ? recvtype : sendtype);
+    return traffic;
+}
+
+HOT struct traffic traffic_alltoall(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
+                                    mpi_count recvcount, mpi_handle recvtype, mpi_handle comm)
+{
+    struct traffic traffic = traffic_allgather(call, sendbuf, sendcount, sendtype, recvcount, recvtype, comm);
+    if (traffic.communicator)
+        traffic.volume_bytes = traffic.bytes * (uint64_t)traffic_others_in(traffic.communicator);
+    return traffic;
+}
+
+/* Who sends to nobody may pass anything as sendtype. */
+HOT struct traffic traffic_neighbor_allgather(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic) && communicators_out_neighbors(traffic.communicator) > 0)
+        traffic.bytes = traffic.volume_bytes = traffic_bytes(sendcount, sendtype);
+    return traffic;
+}
+
+HOT struct traffic traffic_neighbor_alltoall(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_handle comm)
+{
+    struct traffic traffic = traffic_neighbor_allgather(call, sendcount, sendtype, comm);
+    if (traffic.communicator)
+        traffic.volume_bytes = traffic.bytes * (uint64_t)communicators_out_neighbors(traffic.communicator);
+    return traffic;
+}
+
+/* The others are counted out of line. They give their result in two registers: a `struct traffic`, given back through memory and then
+ * copied, takes longer than all the counting, for its parts are written one by one and read two at a time. */
+struct moved {
+    uint64_t bytes, volume_bytes;
+};
+
+struct moved moved_reduce_scatter(const struct communicator *communicator, struct counts counts, mpi_handle type);
+struct moved moved_gather(const struct communicator *communicator, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
+                          mpi_count recvcount, mpi_handle recvtype, int root);
+struct moved moved_scatter(const struct communicator *communicator, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount,
+                           mpi_handle recvtype, int root);
+struct moved moved_gatherv(const struct communicator *communicator, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
+                           struct counts recvcounts, mpi_handle recvtype, int root);
+struct moved moved_scatterv(const struct communicator *communicator, struct counts sendcounts, mpi_handle sendtype, mpi_count recvcount,
+                            mpi_handle recvtype, int root);
+struct moved moved_allgatherv(const struct communicator *communicator, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
+                              struct counts recvcounts, mpi_handle recvtype);
+struct moved moved_alltoallv(const struct communicator *communicator, const void *sendbuf, struct counts sendcounts, mpi_handle sendtype,
+                             struct counts recvcounts, mpi_handle recvtype);
+struct moved moved_alltoallw(const struct communicator *communicator, const void *sendbuf, struct counts sendcounts, const void *sendtypes,
+                             struct counts recvcounts, const void *recvtypes);
+struct moved moved_neighbor_alltoallv(struct communicator *communicator, struct counts sendcounts, mpi_handle sendtype);
+struct moved moved_neighbor_alltoallw(struct communicator *communicator, struct counts sendcounts, const void *sendtypes);
+
+HOT void traffic_set(struct traffic *traffic, struct moved moved)
+{
+    traffic->bytes = moved.bytes;
+    traffic->volume_bytes = moved.volume_bytes;
+}
+
+HOT struct traffic traffic_reduce_scatter(const struct call *call, struct counts counts, mpi_handle type, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic_set(&traffic, moved_reduce_scatter(traffic.communicator, counts, type));
+    return traffic;
+}
+
+HOT struct traffic traffic_gather(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
+                                  mpi_count recvcount, mpi_handle recvtype, int root, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic_set(&traffic, moved_gather(traffic.communicator, sendbuf, sendcount, sendtype, recvcount, recvtype, root));
+    return traffic;
+}
+
+HOT struct traffic traffic_scatter(const struct call *call, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount,
+                                   mpi_handle recvtype, int root, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic_set(&traffic, moved_scatter(traffic.communicator, sendcount, sendtype, recvcount, recvtype, root));
+    return traffic;
+}
+
+HOT struct traffic traffic_gatherv(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
+                                   struct counts recvcounts, mpi_handle recvtype, int root, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic_set(&traffic, moved_gatherv(traffic.communicator, sendbuf, sendcount, sendtype, recvcounts, recvtype, root));
+    return traffic;
+}
+
+HOT struct traffic traffic_scatterv(const struct call *call, struct counts sendcounts, mpi_handle sendtype, mpi_count recvcount,
+                                    mpi_handle recvtype, int root, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic_set(&traffic, moved_scatterv(traffic.communicator, sendcounts, sendtype, recvcount, recvtype, root));
+    return traffic;
+}
+
+HOT struct traffic traffic_allgatherv(const struct call *call, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
+                                      struct counts recvcounts, mpi_handle recvtype, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic_set(&traffic, moved_allgatherv(traffic.communicator, sendbuf, sendcount, sendtype, recvcounts, recvtype));
+    return traffic;
+}
+
+HOT struct traffic traffic_alltoallv(const struct call *call, const void *sendbuf, struct counts sendcounts, mpi_handle sendtype,
+                                     struct counts recvcounts, mpi_handle recvtype, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic_set(&traffic, moved_alltoallv(traffic.communicator, sendbuf, sendcounts, sendtype, recvcounts, recvtype));
+    return traffic;
+}
+
+HOT struct traffic traffic_alltoallw(const struct call *call, const void *sendbuf, struct counts sendcounts, const void *sendtypes,
+                                     struct counts recvcounts, const void *recvtypes, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic_set(&traffic, moved_alltoallw(traffic.communicator, sendbuf, sendcounts, sendtypes, recvcounts, recvtypes));
+    return traffic;
+}
+
+HOT struct traffic traffic_neighbor_alltoallv(const struct call *call, struct counts sendcounts, mpi_handle sendtype, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic_set(&traffic, moved_neighbor_alltoallv(traffic.communicator, sendcounts, sendtype));
+    return traffic;
+}
+
+HOT struct traffic traffic_neighbor_alltoallw(const struct call *call, struct counts sendcounts, const void *sendtypes, mpi_handle comm)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic_set(&traffic, moved_neighbor_alltoallw(traffic.communicator, sendcounts, sendtypes));
+    return traffic;
+}
 
 #endif

@@ -118,6 +118,8 @@ static bool belongs_to_the_library(const Dl_info *caller)
 {
     if (!caller->dli_fname)
         return false; /* code made at run time */
+    if (caller->dli_fbase == our_base())
+        return true; /* what we called has jumped to another MPI function, as a last call is compiled: it is inside the job's call */
     for (unsigned i = 0; i < provider_count; i++)
         if (caller->dli_fbase == providers[i].base)
             return !is_fortran_name(caller->dli_sname);

@@ -1,0 +1,310 @@
+/* What the profiler adds to a call of each family, in nanoseconds, and how that grows with the number of message sizes, peers,
+ * communicators, threads and requests. Linked with toy_mpi.c, an MPI library that does nothing; otherwise as overhead.c: wrapped and
+ * direct calls batch by batch in turn, medians, two bare readings of the processor's counter as the yardstick.
+ *
+ *     growth [rounds] */
+#include "toy_mpi.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { BATCH = 1000, ROUNDS = 400, MANY = 1000 };
+
+#define EACH(DO)                                                                                                                   \
+    DO(Barrier)                                                                                                                    \
+    DO(Bcast) DO(Allreduce) DO(Alltoall) DO(Alltoallv) DO(Neighbor_alltoall) DO(Iallreduce) DO(Send) DO(Recv) DO(Isend) DO(Irecv)  \
+        DO(Send_init) DO(Start) DO(Pready) DO(Iprobe) DO(Wait) DO(Waitall) DO(Waitany) DO(Test) DO(Testsome) DO(Put) DO(Win_flush) \
+            DO(File_write_at)
+#define REAL(NAME) static __typeof__(&MPI_##NAME) real_##NAME;
+EACH(REAL)
+
+static char data[MANY + 1], answer[MANY + 1];
+static int requests[BATCH], indices[BATCH], starters[BATCH], comms[MANY], counts[TOY_RANKS], places[TOY_RANKS];
+static int window, flag, sizes = 1, peers = 1, communicators = 1;
+static void *file;
+
+/* What varies from call to call, in an order that no processor predicts. */
+static int varied(int i, int many)
+{
+    return many == 1 ? 0 : (int)((unsigned)i * 2654435761u >> 7) % many;
+}
+
+#define SIZE 1 + varied(i, sizes)
+#define PEER varied(i, peers)
+#define COMM comms[varied(i, communicators)]
+
+#define BOTH(NAME, ...)                   \
+    static void wrapped_##NAME(int count) \
+    {                                     \
+        for (int i = 0; i < count; i++)   \
+            MPI_##NAME(__VA_ARGS__);      \
+    }                                     \
+    static void direct_##NAME(int count)  \
+    {                                     \
+        for (int i = 0; i < count; i++)   \
+            real_##NAME(__VA_ARGS__);     \
+    }
+#define ONE_CALL(NAME, ...)               \
+    static void wrapped_##NAME(int count) \
+    {                                     \
+        MPI_##NAME(__VA_ARGS__);          \
+    }                                     \
+    static void direct_##NAME(int count)  \
+    {                                     \
+        real_##NAME(__VA_ARGS__);         \
+    }
+
+BOTH(Barrier, COMM)
+BOTH(Bcast, data, SIZE, TOY_BYTE, 0, COMM)
+BOTH(Allreduce, data, answer, SIZE, TOY_BYTE, TOY_SUM, COMM)
+BOTH(Alltoall, data, SIZE, TOY_BYTE, answer, SIZE, TOY_BYTE, COMM)
+BOTH(Alltoallv, data, counts, places, TOY_BYTE, answer, counts, places, TOY_BYTE, COMM)
+BOTH(Neighbor_alltoall, data, SIZE, TOY_BYTE, answer, SIZE, TOY_BYTE, COMM)
+BOTH(Iallreduce, data, answer, SIZE, TOY_BYTE, TOY_SUM, COMM, &requests[i])
+BOTH(Send, data, SIZE, TOY_BYTE, PEER, 0, COMM)
+BOTH(Recv, answer, MANY, TOY_BYTE, PEER, 0, COMM, TOY_IGNORE)
+BOTH(Isend, data, SIZE, TOY_BYTE, PEER, 0, COMM, &requests[i])
+BOTH(Irecv, answer, MANY, TOY_BYTE, PEER, 0, COMM, &requests[i])
+BOTH(Start, &starters[i])
+BOTH(Pready, 0, starters[0])
+BOTH(Iprobe, 0, 0, COMM, &flag, TOY_IGNORE)
+BOTH(Wait, &requests[i], TOY_IGNORE)
+BOTH(Test, &requests[0], &flag, TOY_IGNORE)
+BOTH(Put, data, SIZE, TOY_BYTE, PEER, 0, SIZE, TOY_BYTE, window)
+BOTH(Win_flush, PEER, window)
+BOTH(File_write_at, file, 0, data, SIZE, TOY_BYTE, TOY_IGNORE)
+BOTH(Waitany, BATCH, requests, &indices[0], TOY_IGNORE)
+ONE_CALL(Waitall, count, requests, TOY_IGNORE)
+ONE_CALL(Testsome, count, requests, &indices[0], indices, TOY_IGNORE)
+
+static void nothing(void)
+{
+}
+
+static void post(void)
+{
+    wrapped_Irecv(BATCH);
+}
+
+static void complete(void)
+{
+    wrapped_Waitall(BATCH);
+}
+
+static void complete_started(void)
+{
+    int copy[BATCH];
+    for (int i = 0; i < BATCH; i++)
+        copy[i] = starters[i]; /* the toy forgets that they are persistent */
+    MPI_Waitall(BATCH, copy, TOY_IGNORE);
+}
+
+struct subject {
+    const char *name;
+    void (*before)(void);
+    void (*wrapped)(int);
+    void (*direct)(int);
+    void (*after)(void);
+};
+
+#define SUBJECT(TITLE, NAME, BEFORE, AFTER)                 \
+    {                                                       \
+        TITLE, BEFORE, wrapped_##NAME, direct_##NAME, AFTER \
+    }
+
+static const struct subject FAMILIES[] = {
+    SUBJECT("Send", Send, nothing, nothing),
+    SUBJECT("Recv", Recv, nothing, nothing),
+    SUBJECT("Isend", Isend, nothing, complete),
+    SUBJECT("Irecv", Irecv, nothing, complete),
+    SUBJECT("Start", Start, nothing, complete_started),
+    SUBJECT("Pready", Pready, nothing, nothing),
+    SUBJECT("Iprobe, nothing there", Iprobe, nothing, nothing),
+    SUBJECT("Wait", Wait, post, nothing),
+    SUBJECT("Test, nothing done", Test, post, complete),
+    SUBJECT("Waitall of 1000, each", Waitall, post, nothing),
+    SUBJECT("Waitany of 1000", Waitany, post, nothing),
+    SUBJECT("Testsome of 1000, each", Testsome, post, complete),
+    SUBJECT("Barrier", Barrier, nothing, nothing),
+    SUBJECT("Bcast", Bcast, nothing, nothing),
+    SUBJECT("Allreduce", Allreduce, nothing, nothing),
+    SUBJECT("Alltoall", Alltoall, nothing, nothing),
+    SUBJECT("Alltoallv of 1024 ranks", Alltoallv, nothing, nothing),
+    SUBJECT("Iallreduce", Iallreduce, nothing, complete),
+    SUBJECT("Neighbor_alltoall", Neighbor_alltoall, nothing, nothing),
+    SUBJECT("Put", Put, nothing, nothing),
+    SUBJECT("Win_flush", Win_flush, nothing, nothing),
+    SUBJECT("File_write_at", File_write_at, nothing, nothing),
+};
+
+static double now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static void two_clock_reads(int count)
+{
+    for (int i = 0; i < count; i++) {
+#if defined(__x86_64__)
+        uint64_t first = __builtin_ia32_rdtsc();
+        __asm__ volatile("" : : "r"(first) : "memory");
+        uint64_t second = __builtin_ia32_rdtsc();
+#else
+        uint64_t first, second;
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(first) : : "memory");
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(second) : : "memory");
+#endif
+        __asm__ volatile("" : : "r"(second) : "memory");
+    }
+}
+
+static int ascending(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, ascending);
+    return values[count / 2];
+}
+
+static double timed(void (*run)(int))
+{
+    double begin = now_ns();
+    run(BATCH);
+    return (now_ns() - begin) / BATCH;
+}
+
+struct cost {
+    double added, clocks;
+};
+
+/* What was posted through wrappers is completed through wrappers, also after direct calls, which complete nothing here. */
+static struct cost measure(const struct subject *subject, int rounds)
+{
+    double *wrapped = malloc((size_t)rounds * sizeof *wrapped), *direct = malloc((size_t)rounds * sizeof *direct);
+    double *clocks = malloc((size_t)rounds * sizeof *clocks);
+    for (int i = 0; i < rounds; i++) {
+        direct[i] = timed(subject->direct);
+        clocks[i] = timed(two_clock_reads);
+        subject->before();
+        wrapped[i] = timed(subject->wrapped);
+        subject->after();
+    }
+    double bare = median(clocks, rounds);
+    struct cost cost = {median(wrapped, rounds) - median(direct, rounds), bare};
+    free(wrapped);
+    free(direct);
+    free(clocks);
+    return cost;
+}
+
+static void print_families(int rounds)
+{
+    printf("%-26s %8s %8s %8s\n", "ns per call (median)", "added", "2 clocks", "beyond");
+    for (size_t i = 0; i < sizeof FAMILIES / sizeof *FAMILIES; i++) {
+        struct cost cost = measure(&FAMILIES[i], rounds);
+        printf("%-26s %8.1f %8.1f %8.1f\n", FAMILIES[i].name, cost.added, cost.clocks, cost.added - cost.clocks);
+    }
+}
+
+static void print_growth(const char *title, const struct subject *subject, int *many, int rounds)
+{
+    static const int STEPS[] = {1, 10, 100, 1000};
+    printf("%-26s", title);
+    for (int i = 0; i < 4; i++) {
+        *many = STEPS[i];
+        printf(" %8.1f", measure(subject, rounds).added);
+    }
+    *many = 1;
+    printf("\n");
+}
+
+/* So many other threads are there, each with a call counted. */
+
+static pthread_barrier_t all_there, all_leave;
+
+static void *call_once(void *unused)
+{
+    wrapped_Allreduce(1);
+    pthread_barrier_wait(&all_there);
+    pthread_barrier_wait(&all_leave);
+    return unused;
+}
+
+static double added_among_threads(const struct subject *subject, int many, int rounds)
+{
+    pthread_t *threads = calloc((size_t)many, sizeof *threads);
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 256 << 10);
+    pthread_barrier_init(&all_there, NULL, (unsigned)many + 1);
+    pthread_barrier_init(&all_leave, NULL, (unsigned)many + 1);
+    for (int i = 0; i < many; i++)
+        if (pthread_create(&threads[i], &small, call_once, NULL) != 0) {
+            fprintf(stderr, "growth: cannot make %d threads\n", many);
+            exit(1);
+        }
+    pthread_barrier_wait(&all_there);
+    double added = measure(subject, rounds).added;
+    pthread_barrier_wait(&all_leave);
+    for (int i = 0; i < many; i++)
+        pthread_join(threads[i], NULL);
+    free(threads);
+    return added;
+}
+
+static void print_among_threads(const char *title, const struct subject *subject, int rounds)
+{
+    printf("%-26s", title);
+    for (int many = 1; many <= 1000; many *= 10)
+        printf(" %8.1f", added_among_threads(subject, many, rounds));
+    printf("\n");
+}
+
+static void prepare(void)
+{
+    int provided;
+    void *toy = dlopen("libtoy_mpi.so", RTLD_LAZY | RTLD_NOLOAD);
+    if (!toy) {
+        fprintf(stderr, "growth: %s\n", dlerror());
+        exit(1);
+    }
+#define RESOLVE(NAME) real_##NAME = (__typeof__(real_##NAME))dlsym(toy, "PMPI_" #NAME);
+    EACH(RESOLVE)
+    MPI_Init_thread(NULL, NULL, 0, &provided); /* MPI_THREAD_SINGLE: the table of requests without compare-and-swap, as most jobs have it */
+    comms[0] = TOY_WORLD;
+    for (int i = 1; i < MANY; i++)
+        MPI_Comm_dup(TOY_WORLD, &comms[i]);
+    for (int i = 0; i < BATCH; i++)
+        MPI_Send_init(data, 8, TOY_BYTE, 1, 0, TOY_WORLD, &starters[i]);
+    MPI_Win_create(data, sizeof data, 1, TOY_INFO_NULL, TOY_WORLD, &window);
+    MPI_File_open(TOY_WORLD, "", 0, TOY_INFO_NULL, &file);
+    for (int i = 0; i < TOY_RANKS; i++)
+        counts[i] = 1;
+}
+
+int main(int argc, char **argv)
+{
+    int rounds = argc > 1 ? atoi(argv[1]) : ROUNDS;
+    const struct subject allreduce = SUBJECT("Allreduce", Allreduce, nothing, nothing);
+    const struct subject send = SUBJECT("Send", Send, nothing, nothing);
+    const struct subject posted = SUBJECT("Isend", Isend, nothing, complete);
+    prepare();
+    print_families(rounds);
+    printf("\n%-26s %8d %8d %8d %8d\n", "ns added, of so many", 1, 10, 100, 1000);
+    print_growth("Allreduce, sizes", &allreduce, &sizes, rounds);
+    print_growth("Allreduce, communicators", &allreduce, &communicators, rounds);
+    print_growth("Send, peers", &send, &peers, rounds);
+    print_growth("Isend, peers", &posted, &peers, rounds);
+    print_among_threads("Allreduce, threads", &allreduce, rounds);
+    MPI_Finalize();
+    return 0;
+}
