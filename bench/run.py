@@ -51,6 +51,16 @@ def nanoseconds(mpi: str, run: Path) -> str:
     return "\n".join(line for line in lines if re.search(r"\d\.\d|median", line))
 
 
+def growth(run: Path) -> str:
+    """The tables of bench/growth.c, over an MPI library that does nothing."""
+    toy, program = BUILD / "libtoy_mpi.so", BUILD / "growth"
+    source = ROOT / "bench"
+    subprocess.run(["cc", "-w", "-O2", "-shared", "-fPIC", f"-Wl,-soname,{toy.name}", source / "toy_mpi.c", "-o", toy], check=True)
+    linked = [f"-L{BUILD}", "-ltoy_mpi", f"-Wl,-rpath,{BUILD}", "-ldl", "-lpthread"]
+    subprocess.run(["cc", "-w", "-O2", source / "growth.c", "-o", program, *linked], check=True)
+    return output_of([str(program)], run)
+
+
 def instructions(program: Path, name: str, calls: int, run: Path | None) -> int:
     valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
     text = output_of([*valgrind, str(program), "--count", name, str(calls)], run, COMMPROF_CLOCK="counter")
@@ -107,6 +117,8 @@ def report(mpi: str, folder: Path) -> None:
 def main() -> None:
     BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
+        print("## Each family, and growth\n")
+        print(growth(Path(folder) / "toy"))
         for mpi in LIBRARIES:
             if shutil.which(f"mpicc.{mpi}"):
                 report(mpi, Path(folder))

@@ -1,9 +1,11 @@
-/* The table: 4096 buckets, each a chain of chunks of seven slots. A slot is taken by writing REQUEST_BUSY over REQUEST_EMPTY
- * and published by storing its handle; it is emptied in the reverse order. Chunks are never given back, so a chain may be
- * walked while others write to it.
+/* The table: 4096 buckets, each a first slot and, for what does not fit there, a chain of chunks of seven slots. A slot is taken by
+ * writing REQUEST_BUSY over REQUEST_EMPTY and published by storing its handle; it is emptied in the reverse order. Chunks are
+ * never given back, so a chain may be walked while others write to it.
  *
- *     bucket --> | 7 slots | next --> | 7 slots | next --> NULL
+ *     first slot, then bucket --> | 7 slots | next --> | 7 slots | next --> NULL
  *     slot.handle:   EMPTY -> BUSY -> handle -> BUSY -> EMPTY
+ *
+ * The first slots lie side by side: nearly every request is in one, and is then tracked and completed in a single cache line.
  *
  * Where MPI is used by one thread at a time these are plain stores; only under MPI_THREAD_MULTIPLE are they compare-and-swap.
  * Nobody ever waits: a thread that loses a slot looks on. A slot is written only by who has made it busy; `flags`, `start_ticks` and
@@ -11,7 +13,7 @@
  * hand), so they are relaxed atomics.
  *
  * Chains are long only when thousands of requests share one handle. A search starts at the chunk where the last one ended (the
- * bucket's cursor) and an empty bucket is known by its count, so that neither filling nor emptying a chain walks it. */
+ * bucket's cursor) and an empty chain is known by its count, so that neither filling nor emptying a chain walks it. */
 #include "requests.h"
 
 #include <sys/mman.h>
@@ -21,15 +23,22 @@ enum { REQUEST_EMPTY = 0, REQUEST_BUSY = 1, BUCKETS = 4096, SLOTS = 7, POOL_CHUN
 struct chunk {
     struct request slots[SLOTS];
     struct chunk *next;
-    /* Of a bucket's first chunk only: */
-    struct chunk *cursor; /* where the last search of this bucket ended; NULL: at the first chunk */
-    uint64_t in_use;      /* at least as many as slots of the bucket with a handle */
-    uint64_t published;   /* how often a handle was stored; only counted where threads compete */
-    uint64_t padding[4];
+    struct chunk *cursor; /* of a bucket's first chunk: where the last search ended; NULL: here */
+    uint64_t padding[6];
 };
+
+struct counts {
+    uint64_t in_chain;  /* at least as many as slots of the chain with a handle */
+    uint64_t published; /* how often a handle was stored, also in the first slot; only counted where threads compete */
+};
+
 _Static_assert(sizeof(struct request) == 64, "a request is a cache line");
 
-static struct chunk *buckets;
+static struct table {
+    struct request firsts[BUCKETS];
+    struct counts counts[BUCKETS];
+    struct chunk buckets[BUCKETS];
+} * table;
 static bool is_concurrent;
 
 static struct chunk *pools[POOLS_MAX];
@@ -44,9 +53,9 @@ static void *fresh_memory(size_t bytes)
 bool requests_begin(bool concurrent)
 {
     is_concurrent = concurrent;
-    if (!buckets)
-        buckets = fresh_memory(BUCKETS * sizeof *buckets);
-    return buckets != NULL;
+    if (!table)
+        table = fresh_memory(sizeof *table);
+    return table != NULL;
 }
 
 /* Change a slot's handle if it still is what the caller has seen. */
@@ -69,18 +78,18 @@ static uintptr_t handle_in(const struct request *slot)
     return __atomic_load_n(&slot->handle, __ATOMIC_RELAXED);
 }
 
-static struct chunk *bucket_of(mpi_handle bits)
+static unsigned number_of(mpi_handle bits)
 {
-    return &buckets[(bits * 0x9e3779b97f4a7c15ull) >> 52];
+    return (unsigned)((bits * 0x9e3779b97f4a7c15ull) >> 52);
 }
-_Static_assert(BUCKETS == 1 << 12, "bucket_of takes twelve bits");
+_Static_assert(BUCKETS == 1 << 12, "number_of takes twelve bits");
 
 /* Let others find the slot. */
 static void publish(struct request *slot, mpi_handle bits)
 {
     store_handle(slot, bits);
     if (is_concurrent)
-        __atomic_add_fetch(&bucket_of(bits)->published, 1, __ATOMIC_RELEASE);
+        __atomic_add_fetch(&table->counts[number_of(bits)].published, 1, __ATOMIC_RELEASE);
 }
 
 static struct chunk *next_of(struct chunk *chunk)
@@ -110,12 +119,12 @@ static struct chunk *take_chunk(void)
     return &memory[number % POOL_CHUNKS];
 }
 
-static void count_in_use(struct chunk *bucket, uint64_t more)
+static void count_in_chain(unsigned number, uint64_t more)
 {
     if (is_concurrent)
-        __atomic_add_fetch(&bucket->in_use, more, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&table->counts[number].in_chain, more, __ATOMIC_RELAXED);
     else
-        bucket->in_use += more;
+        table->counts[number].in_chain += more;
 }
 
 static struct chunk *cursor_of(struct chunk *bucket)
@@ -160,13 +169,10 @@ static struct chunk *extend(struct chunk *bucket)
     return fresh;
 }
 
-/* Take an empty slot of a bucket: mostly its first, else near its cursor or in a new chunk; NULL when the table is full. */
-static struct request *claim(struct chunk *bucket)
+/* Take an empty slot of a chain: near its cursor or in a new chunk; NULL when the table is full. */
+static __attribute__((noinline)) struct request *claim_in(struct chunk *bucket)
 {
     enum { LOOK_AT = 4 }; /* chunks to look through before adding one */
-    struct request *first = &bucket->slots[0];
-    if (__builtin_expect(handle_in(first) == REQUEST_EMPTY, 1) && swap_handle(first, REQUEST_EMPTY, REQUEST_BUSY))
-        return first;
     struct chunk *start = cursor_of(bucket), *chunk = start;
     for (int i = 0; i < LOOK_AT && chunk; i++, chunk = next_round(bucket, chunk, start)) {
         struct request *slot = claim_slot(chunk);
@@ -185,17 +191,27 @@ static struct request *claim(struct chunk *bucket)
     }
 }
 
+/* Take an empty slot of a bucket: its first, as a rule. */
+static struct request *claim(unsigned number)
+{
+    struct request *first = &table->firsts[number];
+    if (__builtin_expect(handle_in(first) == REQUEST_EMPTY, 1) && swap_handle(first, REQUEST_EMPTY, REQUEST_BUSY))
+        return first;
+    struct request *slot = claim_in(&table->buckets[number]);
+    if (slot)
+        count_in_chain(number, 1);
+    return slot;
+}
+
 bool requests_track(mpi_handle handle, const struct request *request)
 {
-    if (!buckets)
+    if (!table)
         return false;
     mpi_handle bits = mpi_handle_bits(handle);
-    struct chunk *bucket = bucket_of(bits);
-    struct request *slot = claim(bucket);
+    struct request *slot = claim(number_of(bits));
     if (!slot)
         return false;
     memcpy((char *)slot + sizeof slot->handle, (const char *)request + sizeof request->handle, sizeof *slot - sizeof slot->handle);
-    count_in_use(bucket, 1);
     publish(slot, bits);
     return true;
 }
@@ -240,24 +256,33 @@ static __attribute__((noinline)) struct request *find_once(struct chunk *bucket,
     return NULL;
 }
 
-/* A wanted slot; NULL if there is none. A search may pass a slot just before another thread
- * uses it and reach the one it was looking for just after it was taken: if anything was published meanwhile, it looks again. */
-HOT struct request *find(struct wanted wanted)
+/* A search may pass a slot just before another thread uses it and reach the one it was looking for just after it was taken: if anything
+ * was published meanwhile, it looks again, at the first slot too. */
+static __attribute__((noinline)) struct request *find_in_chain(unsigned number, const struct wanted *wanted)
 {
-    struct chunk *bucket = buckets ? bucket_of(wanted.bits) : NULL;
-    if (!bucket)
-        return NULL;
-    struct request *first = &bucket->slots[0]; /* where a request mostly is: no other cache line is looked at */
-    if (__builtin_expect(__atomic_load_n(&first->handle, __ATOMIC_ACQUIRE) == wanted.bits && is_wanted(first, &wanted), 1))
-        return first;
-    if (__atomic_load_n(&bucket->in_use, __ATOMIC_RELAXED) == 0)
-        return NULL;
+    struct counts *counts = &table->counts[number];
+    if (!is_concurrent)
+        return counts->in_chain ? find_once(&table->buckets[number], wanted) : NULL;
     for (;;) {
-        uint64_t published = __atomic_load_n(&bucket->published, __ATOMIC_ACQUIRE);
-        struct request *slot = find_once(bucket, &wanted);
-        if (slot || published == __atomic_load_n(&bucket->published, __ATOMIC_ACQUIRE))
+        uint64_t published = __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE);
+        struct request *slot = &table->firsts[number];
+        if (__atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE) != wanted->bits || !is_wanted(slot, wanted))
+            slot = __atomic_load_n(&counts->in_chain, __ATOMIC_RELAXED) ? find_once(&table->buckets[number], wanted) : NULL;
+        if (slot || published == __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE))
             return slot;
     }
+}
+
+/* A wanted slot; NULL if there is none. */
+HOT struct request *find(struct wanted wanted)
+{
+    if (!table)
+        return NULL;
+    unsigned number = number_of(wanted.bits);
+    struct request *first = &table->firsts[number];
+    if (__builtin_expect(__atomic_load_n(&first->handle, __ATOMIC_ACQUIRE) == wanted.bits && is_wanted(first, &wanted), 1))
+        return first;
+    return find_in_chain(number, &wanted);
 }
 
 /* Make a wanted slot busy, so that nobody else completes it; NULL if there is none. */
@@ -287,8 +312,10 @@ HOT struct wanted inactive(mpi_handle bits)
 
 static void empty(mpi_handle bits, struct request *slot)
 {
+    unsigned number = number_of(bits);
     store_handle(slot, REQUEST_EMPTY);
-    count_in_use(bucket_of(bits), (uint64_t)-1);
+    if (slot != &table->firsts[number])
+        count_in_chain(number, (uint64_t)-1);
 }
 
 bool requests_start(mpi_handle handle, uint64_t start_ticks)
