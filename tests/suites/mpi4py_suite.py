@@ -1,8 +1,8 @@
 """Run the mpi4py test suite with and without the profiler, and compare what came of every test.
 
 mpi4py.sh sets up what this needs. Each combination of library, version and ranks runs once without the profiler and once
-with it. A test that ended differently runs again, its whole module alone, REPEATS times each way: it is flaky if its outcome
-varies without the profiler, else it is broken by us. The exit status is 1 if any is broken, or if a profile is not whole."""
+with it. A test that ended differently runs again, its module alone, REPEATS times each way, to tell what the profiler breaks
+from what is flaky. The exit status is 1 if anything is broken, or if a profile is not whole."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ SUITES = REPOSITORY / os.environ.get("SUITES", "build/suites")
 BUILD = REPOSITORY / os.environ.get("BUILD", "build")
 TIMEOUT_S = 900
 REPEATS = 3
+
+# What it means that a test ended differently.
+BROKEN = "broken"  # with the profiler it ends so again, or it crashed or hung
+ONCE = "once"  # it does not end so again, neither with the profiler nor without
+FLAKY = "flaky"  # it ends so without the profiler too, now and then
 
 VERSIONS = ("3.1.6", "4.1.2")
 RANKS = (1, 2)
@@ -91,8 +96,7 @@ class Comparison(NamedTuple):
     plain: Run
     profiled: Run
     profile: Profile
-    flaky: list[str]
-    broken: list[str]
+    verdicts: dict[str, str]
     said: list[str]  # our lines on stderr, other than the closing one
 
 
@@ -152,18 +156,35 @@ def differing(plain: Run, profiled: Run) -> list[str]:
     return sorted({test for rank, test in keys if plain.outcomes.get((rank, test)) != profiled.outcomes.get((rank, test))})
 
 
-def repeated(combination: Combination, test: str, *, is_profiled: bool) -> list[str]:
-    """What comes of a test on all ranks when its module runs alone, again and again."""
-    module = test.split(".")[0]
-    folder = SUITES / "runs" / f"{combination}-again"
-    runs = [launch(combination, folder, "-i", f"{module}$", is_profiled=is_profiled) for _ in range(REPEATS)]
-    return [",".join(run.outcomes.get((rank, test), "absent") for rank in range(combination.ranks)) for run in runs]
+def repeated(combination: Combination, module: str, *, is_profiled: bool) -> list[Run]:
+    """A module alone, again and again."""
+    folder = SUITES / "runs" / str(combination) / f"again-{module}"
+    names = [f"{'with' if is_profiled else 'without'}-{i}" for i in range(REPEATS)]
+    return [launch(combination, folder / name, "-i", f"^{module}(.py)?$", is_profiled=is_profiled) for name in names]
 
 
-def is_flaky(combination: Combination, test: str) -> bool:
-    without, within = (repeated(combination, test, is_profiled=is_profiled) for is_profiled in (False, True))
-    print(f"  {test}: again without the profiler {without}, with it {within}", flush=True)
-    return len(set(without)) > 1 or set(without) == set(within)
+def judged(combination: Combination, plain: Run, profiled: Run) -> Iterator[tuple[str, str]]:
+    """Each test that differs, and what that means. A crash hides what follows it, so every module that has such a test runs by
+    itself."""
+    tests = differing(plain, profiled)
+    for module in sorted({test.split(".")[0] for test in tests}):
+        again = [repeated(combination, module, is_profiled=is_profiled) for is_profiled in (False, True)]
+        for test in (test for test in tests if test.split(".")[0] == module):
+            first = [outcome_of(test, run, combination.ranks) for run in (plain, profiled)]
+            without, within = ([outcome_of(test, run, combination.ranks) for run in runs] for runs in again)
+            print(f"  {test}: without the profiler {first[0]}, again {without}; with it {first[1]}, again {within}", flush=True)
+            yield test, verdict({first[0], *without}, first[1], set(within))
+
+
+def verdict(without: set[str], first: str, again: set[str]) -> str:
+    if not again <= without or ("unfinished" in first and first not in without):
+        return BROKEN
+    return FLAKY if first in without | {"absent"} else ONCE
+
+
+def outcome_of(test: str, run: Run, ranks: int) -> str:
+    """On all ranks; written once if it is the same everywhere."""
+    return ", ".join(sorted({run.outcomes.get((rank, test), "absent") for rank in range(ranks)}))
 
 
 def passed_everywhere(run: Run, ranks: int) -> list[str]:
@@ -194,25 +215,24 @@ def compare(combination: Combination, arguments: list[str]) -> Comparison:
     folder = SUITES / "runs" / str(combination)
     plain = launch(combination, folder / "without", *arguments, is_profiled=False)
     profiled = launch(combination, folder / "with", *arguments, is_profiled=True)
-    different = differing(plain, profiled)
-    broken = [test for test in different if not is_flaky(combination, test)]
-    if profiled.exit_status != plain.exit_status and not different:
-        broken.append(f"exit status {profiled.exit_status} with the profiler, {plain.exit_status} without")
+    verdicts = dict(judged(combination, plain, profiled))
+    if profiled.exit_status != plain.exit_status and not verdicts:
+        verdicts[f"exit status {profiled.exit_status} with the profiler, {plain.exit_status} without"] = BROKEN
     profile = read_profile(profiled.folder / "profile", combination.ranks)
     if profile.databases != combination.ranks or not profile.calls:
-        broken.append(f"{profile.databases} databases with {profile.calls} calls")
-    flaky = [test for test in different if test not in broken]
-    return Comparison(combination, plain, profiled, profile, flaky, broken, our_lines(profiled.folder / "output"))
+        verdicts[f"{profile.databases} databases with {profile.calls} calls"] = BROKEN
+    return Comparison(combination, plain, profiled, profile, verdicts, our_lines(profiled.folder / "output"))
 
 
-HEADINGS = "| MPI | mpi4py | ranks | tests | passed without | passed with | differ | flaky | calls | functions |"
+HEADINGS = "| MPI | mpi4py | ranks | tests | passed without | passed with | broken | once | flaky | calls | functions |"
 
 
 def table_line(comparison: Comparison) -> str:
-    combination, plain, profiled, profile, flaky, broken, _ = comparison
+    combination, plain, profiled, profile, verdicts, _ = comparison
     tests = {test for _, test in plain.outcomes}
     passed = [len(passed_everywhere(run, combination.ranks)) for run in (plain, profiled)]
-    cells = [combination.mpi.name, combination.version, combination.ranks, len(tests), *passed, len(broken), len(flaky)]
+    cells = [combination.mpi.name, combination.version, combination.ranks, len(tests), *passed]
+    cells += [list(verdicts.values()).count(verdict) for verdict in (BROKEN, ONCE, FLAKY)]
     return "| " + " | ".join(map(str, [*cells, profile.calls, profile.functions])) + " |"
 
 
@@ -247,12 +267,13 @@ def main() -> int:
         print("SKIPPED: the mpi4py suite: nothing to run it with")
         return 0
 
-    print("", HEADINGS, "|---|---|" + "---:|" * 8, *map(table_line, comparisons), sep="\n")
+    print("", HEADINGS, "|---|---|" + "---:|" * 9, *map(table_line, comparisons), sep="\n")
     for comparison in comparisons:
-        for word, lines in (("differs", comparison.broken), ("flaky", comparison.flaky), ("said", comparison.said)):
-            for line in lines:
-                print(f"{comparison.combination}: {word}: {line}")
-    return any(comparison.broken for comparison in comparisons)
+        for test, verdict_on_it in comparison.verdicts.items():
+            print(f"{comparison.combination}: {verdict_on_it}: {test}")
+        for line in comparison.said:
+            print(f"{comparison.combination}: said: {line}")
+    return any(BROKEN in comparison.verdicts.values() for comparison in comparisons)
 
 
 sys.exit(main())
