@@ -80,6 +80,10 @@ check-report: all ## the reporter's tests alone
 check-mpi: all ## the tests with real ranks alone
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/mpi
 
+.PHONY: check-suites
+check-suites: all ## the mpi4py suite and real training, with the profiler and without: the same must come of them
+	@status=0; for suite in mpi4py training; do BUILD=$(BUILD) tests/suites/$$suite.sh || status=1; done; exit $$status
+
 .PHONY: bench
 bench: all ## what the profiler costs: nanoseconds, instructions and memory
 	$(PYTHON) bench/run.py

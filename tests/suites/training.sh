@@ -36,7 +36,8 @@ prepare_horovod() { # prepare_horovod MPI
             return
         fi
     done
-    if [ ! -e /usr/include/torch/extension.h ] || [ ! -e /usr/include/pybind11/pybind11.h ] || ! "$python" -c 'import torch' 2>/dev/null; then
+    if ! [ -e /usr/include/torch/extension.h ] || ! [ -e /usr/include/pybind11/pybind11.h ] ||
+        ! "$python" -c 'import torch' 2>/dev/null; then
         echo "SKIPPED: Horovod under $mpi: Debian's python3-torch, libtorch-dev and pybind11-dev are needed" >&2
         return
     fi
@@ -47,7 +48,8 @@ prepare_horovod() { # prepare_horovod MPI
             env HOROVOD_CMAKE="$home/bin/cmake-for-mpi" HOROVOD_WITH_MPI=1 HOROVOD_WITHOUT_GLOO=1 HOROVOD_CPU_OPERATIONS=MPI \
                 HOROVOD_WITH_PYTORCH=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1 \
                 CPLUS_INCLUDE_PATH=/usr/include/torch/csrc/api/include MAKEFLAGS="-j$(nproc)" \
-                "$home/bin/pip" install --quiet --no-build-isolation --no-deps --no-cache-dir --no-binary horovod "horovod==$version"
+                "$home/bin/pip" install --quiet --no-build-isolation --no-deps --no-cache-dir --no-binary horovod \
+                "horovod==$version"
     } >"$home/log" 2>&1; then
         echo "SKIPPED: Horovod under $mpi: it could not be built here; $home/log says why" >&2
         return

@@ -42,7 +42,7 @@ CALLS = """
         FROM cell JOIN thread USING (world_rank, thread) LEFT JOIN communicator USING (world_rank, communicator)
         WHERE communicator > 0 AND measure = 'call' AND call NOT LIKE 'MPI_Comm%')
 """
-ALL_STEPS = {"gradients": STEPS * PARAMETER_BYTES, "tensor": 512 * 512 * 4}
+PARAMETERS = {"steps": STEPS, "gradients": STEPS * PARAMETER_BYTES, "tensor": 512 * 512 * 4}
 
 ON_ANOTHER_THREAD = Claim("no collective is on the main thread", CALLS + "SELECT SUM(is_main) = 0 FROM calls")
 
@@ -65,14 +65,13 @@ HOROVOD = (
     ),
     Claim(
         "there are more Allreduces of control than steps, and they carry less than a thousandth",
-        CALLS + "SELECT SUM(count) > 200 AND SUM(volume_bytes) < :gradients / 1000 FROM calls "
+        CALLS + "SELECT SUM(count) > :steps AND SUM(volume_bytes) < :gradients / 1000 FROM calls "
         "WHERE call = 'MPI_Allreduce' AND bytes <= 32",
     ),
 )
-FUSED = Claim("an Allreduce is larger than any tensor", CALLS + "SELECT MAX(bytes) > :tensor FROM calls WHERE call = 'MPI_Allreduce'")
-NOT_FUSED = Claim(
-    "the largest Allreduce is the largest tensor", CALLS + "SELECT MAX(bytes) = :tensor FROM calls WHERE call = 'MPI_Allreduce'"
-)
+LARGEST = CALLS + "SELECT MAX(bytes) {} :tensor FROM calls WHERE call = 'MPI_Allreduce'"
+FUSED = Claim("an Allreduce is larger than any tensor", LARGEST.format(">"))
+NOT_FUSED = Claim("the largest Allreduce is the largest tensor", LARGEST.format("="))
 
 
 class Workload(NamedTuple):
@@ -149,12 +148,14 @@ def faults(workload: Workload, plain: Run, profiled: Run) -> Iterator[str]:
                 yield f"rank {rank}: does not hold: {claim.sentence}"
 
 
-SUMS = CALLS + "SELECT SUM(count) || ' calls, ' || SUM(volume_bytes) || ' bytes, largest Allreduce ' || MAX(bytes * (call = 'MPI_Allreduce')) FROM calls"
+SUMS = CALLS + """
+    SELECT SUM(count) || ' calls, ' || SUM(volume_bytes) || ' bytes; largest Allreduce ' || MAX(bytes * (call = 'MPI_Allreduce'))
+    FROM calls"""
 
 
 def answer(database: Path, sql: str) -> object:
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        return connection.execute(sql, ALL_STEPS).fetchone()[0]
+        return connection.execute(sql, PARAMETERS).fetchone()[0]
 
 
 def main() -> int:
