@@ -33,9 +33,23 @@ LIBRARY_CFLAGS := $(ALL_CFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-ex
 LTO ?= $(shell printf 'int main(void){return 0;}' | $(CC) -flto=auto -x c - -o /dev/null 2>/dev/null && echo -flto=auto)
 $(BUILD)/objects/output/store.o: LTO :=
 
-LIBRARY_LDFLAGS := -shared -Wl,-soname,libcommprof.so -Wl,-z,now -Wl,-z,relro -Wl,--as-needed -ldl -lpthread
+# What is built on a new glibc loads on 2.17 too. Functions that have moved to libc since then are linked against stand-ins for the
+# libraries that had them, under the version that they had. Functions that are new altogether are in src/old_glibc.c, what starts
+# a program in src/old_start.c. tests/abi/test_glibc.py tells if one is missing here. On other machines and with other C
+# libraries nothing is done.
+MACROS := $(shell $(CC) $(CFLAGS) -dM -E -include features.h -x c /dev/null 2>/dev/null)
+GLIBC_x86_64 := $(if $(filter __x86_64__,$(MACROS)),GLIBC_2.2.5)
+GLIBC_aarch64 := $(if $(filter __aarch64__,$(MACROS)),GLIBC_2.17)
+OLDEST_GLIBC := $(if $(filter __GLIBC__,$(MACROS)),$(GLIBC_x86_64)$(GLIBC_aarch64))
+MOVED_FROM_libdl.so.2 := dladdr dlclose dlerror dlopen dlsym dlvsym
+MOVED_FROM_libpthread.so.0 := pthread_getspecific pthread_key_create pthread_once pthread_setspecific pthread_sigmask
+STAND_INS := $(if $(OLDEST_GLIBC),$(BUILD)/glibc/libdl.so.2 $(BUILD)/glibc/libpthread.so.0)
+C_LIBRARIES := -Wl,--no-as-needed $(or $(STAND_INS),-ldl -lpthread) # as-needed overlooks what only LTO objects use
 
-LIBRARY_SOURCES := $(filter-out src/commprof_run.c,$(wildcard src/*.c)) $(wildcard src/*/*.c)
+LIBRARY_LDFLAGS := -shared -Wl,-soname,libcommprof.so -Wl,-z,now -Wl,-z,relro $(C_LIBRARIES)
+
+PROGRAM_SOURCES := src/commprof_run.c src/settings.c src/old_glibc.c $(if $(OLDEST_GLIBC),src/old_start.c)
+LIBRARY_SOURCES := $(filter-out src/commprof_run.c src/old_start.c,$(wildcard src/*.c)) $(wildcard src/*/*.c)
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:src/%.c=$(BUILD)/objects/%.o)
 
 .PHONY: all
@@ -47,13 +61,19 @@ $(BUILD)/objects/%.o: src/%.c Makefile
 
 $(BUILD)/objects/output/store.o: src/output/schema.sql
 
-$(BUILD)/lib/libcommprof.so: $(LIBRARY_OBJECTS)
+$(BUILD)/glibc/%: Makefile
+	@mkdir -p $(@D)
+	printf 'void %s(void);void %s(void){}\n' $(foreach function,$(MOVED_FROM_$*),$(function) $(function)) >$@.c
+	echo '$(OLDEST_GLIBC) { global: *; };' >$@.map
+	$(CC) $(ALL_CFLAGS) -fPIC -shared -nostdlib $@.c -Wl,-soname,$* -Wl,--version-script=$@.map -o $@
+
+$(BUILD)/lib/libcommprof.so: $(LIBRARY_OBJECTS) $(STAND_INS)
 	@mkdir -p $(@D)
 	$(CC) $(LIBRARY_CFLAGS) $(LTO) $(LIBRARY_OBJECTS) $(LIBRARY_LDFLAGS) $(LDFLAGS) -o $@
 
-$(BUILD)/bin/commprof-run: src/commprof_run.c src/settings.c src/settings.h src/settings.def Makefile
+$(BUILD)/bin/commprof-run: $(PROGRAM_SOURCES) $(wildcard src/*.h src/*.def) $(STAND_INS) Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) src/commprof_run.c src/settings.c $(LDFLAGS) -o $@
+	$(CC) $(ALL_CFLAGS) $(if $(OLDEST_GLIBC),-DOLDEST_GLIBC='"$(OLDEST_GLIBC)"') $(PROGRAM_SOURCES) $(C_LIBRARIES) $(LDFLAGS) -o $@
 
 $(BUILD)/bin/hvprof-report: report/hvprof-report
 	@mkdir -p $(@D)

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,7 +51,7 @@ static struct ledger_thread *enter_thread(uint32_t number)
 {
     struct ledger_thread entry = {.thread = number, .tid = (int64_t)syscall(SYS_gettid)};
     entry.is_main = entry.tid == getpid();
-    if (pthread_getname_np(pthread_self(), entry.name, sizeof entry.name) != 0)
+    if (prctl(PR_GET_NAME, entry.name) != 0)
         entry.name[0] = '\0';
     return ledger_append(LEDGER_THREADS, &entry, sizeof entry);
 }
