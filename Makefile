@@ -48,8 +48,9 @@ C_LIBRARIES := -Wl,--no-as-needed $(or $(STAND_INS),-ldl -lpthread) # as-needed 
 
 LIBRARY_LDFLAGS := -shared -Wl,-soname,libcommprof.so -Wl,-z,now -Wl,-z,relro $(C_LIBRARIES)
 
-PROGRAM_SOURCES := src/commprof_run.c src/settings.c src/old_glibc.c $(if $(OLDEST_GLIBC),src/old_start.c)
-LIBRARY_SOURCES := $(filter-out src/commprof_run.c src/old_start.c,$(wildcard src/*.c)) $(wildcard src/*/*.c)
+PROGRAM_SOURCES := src/commprof_run.c $(wildcard src/doctor/*.c) src/settings.c src/mpi/mpi_abi.c src/old_glibc.c \
+	$(if $(OLDEST_GLIBC),src/old_start.c)
+LIBRARY_SOURCES := $(filter-out src/commprof_run.c src/old_start.c src/doctor/%,$(wildcard src/*.c src/*/*.c))
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:src/%.c=$(BUILD)/objects/%.o)
 
 .PHONY: all
@@ -71,9 +72,9 @@ $(BUILD)/lib/libcommprof.so: $(LIBRARY_OBJECTS) $(STAND_INS)
 	@mkdir -p $(@D)
 	$(CC) $(LIBRARY_CFLAGS) $(LTO) $(LIBRARY_OBJECTS) $(LIBRARY_LDFLAGS) $(LDFLAGS) -o $@
 
-$(BUILD)/bin/commprof-run: $(PROGRAM_SOURCES) $(wildcard src/*.h src/*.def) $(STAND_INS) Makefile
+$(BUILD)/bin/commprof-run: $(PROGRAM_SOURCES) $(wildcard src/*.h src/*/*.h src/*.def) $(STAND_INS) Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(if $(OLDEST_GLIBC),-DOLDEST_GLIBC='"$(OLDEST_GLIBC)"') $(PROGRAM_SOURCES) $(C_LIBRARIES) $(LDFLAGS) -o $@
+	$(CC) $(ALL_CFLAGS) $(PROGRAM_SOURCES) $(C_LIBRARIES) $(LDFLAGS) -o $@
 
 $(BUILD)/bin/hvprof-report: report/hvprof-report
 	@mkdir -p $(@D)

@@ -2,6 +2,8 @@
  *
  * It is started by the MPI launcher, once for each rank, and becomes the program (exec): the launchers and shells before it
  * never see the preload. Options are the settings of settings.def; they end up in the environment of the program. */
+#include "doctor/doctor.h"
+#include "doctor/program.h"
 #include "settings.h"
 
 #include <ctype.h>
@@ -60,6 +62,8 @@ static void print_help(void)
         printf("  --%s %s   %s   [%s]\n", name, SETTINGS_TABLE[i].argument, SETTINGS_TABLE[i].variable, *value ? value : "not set");
         print_wrapped(SETTINGS_TABLE[i].help, 8, 80);
     }
+    printf("  --doctor\n");
+    print_wrapped("do not run the program: say whether it can be profiled, and if not, why", 8, 80);
     printf("  --help, --version\n");
 }
 
@@ -117,6 +121,18 @@ static int read_option(char **arguments)
     return 2;
 }
 
+/* What is an option of ours and no setting. */
+static struct wanted {
+    bool doctor;
+} wanted;
+
+static bool read_switch(const char *argument)
+{
+    bool is_doctor = strcmp(argument, "--doctor") == 0;
+    wanted.doctor |= is_doctor;
+    return is_doctor;
+}
+
 static int read_options(int count, char **arguments)
 {
     int at = 1;
@@ -135,7 +151,7 @@ static int read_options(int count, char **arguments)
             fprintf(stderr, "commprof-run: unknown option %s; commprof-run --help lists them\n", arguments[at]);
             exit(EXIT_USAGE);
         }
-        at += read_option(arguments + at);
+        at += read_switch(arguments[at]) ? 1 : read_option(arguments + at);
     }
     return at;
 }
@@ -158,11 +174,11 @@ static void find_library(char *path, size_t bytes)
 }
 
 /* After what is preloaded already (a sanitizer must come first), and not twice. */
-static void preload(const char *library)
+static const char *preload_list(const char *library)
 {
     const char *before = getenv("LD_PRELOAD");
     if (before && strstr(before, "libcommprof.so"))
-        return;
+        return before;
     size_t bytes = strlen(library) + (before ? strlen(before) : 0) + 2;
     char *list = malloc(bytes);
     if (!list) {
@@ -170,23 +186,15 @@ static void preload(const char *library)
         exit(EXIT_CANNOT_RUN);
     }
     snprintf(list, bytes, "%s%s%s", before && *before ? before : "", before && *before ? ":" : "", library);
-    setenv("LD_PRELOAD", list, 1);
-    free(list);
+    return list;
 }
 
 static void refuse_launchers(const char *program)
 {
-    static const char *const LAUNCHERS[] = {"mpirun", "mpiexec", "orterun", "prterun", "srun", "aprun", "jsrun", NULL};
-    char copy[PATH_MAX];
-    snprintf(copy, sizeof copy, "%s", program);
-    const char *name = basename(copy);
-    for (const char *const *launcher = LAUNCHERS; *launcher; launcher++) {
-        size_t length = strlen(*launcher);
-        if (strncmp(name, *launcher, length) != 0 || (name[length] && name[length] != '.'))
-            continue;
-        fprintf(stderr, "commprof-run: put the launcher first: %s ... commprof-run program ...\n", name);
-        exit(EXIT_USAGE);
-    }
+    if (program_kind(program) != PROGRAM_LAUNCHER)
+        return;
+    fprintf(stderr, "commprof-run: put the launcher first: %s ... commprof-run program ...\n", program_name(program));
+    exit(EXIT_USAGE);
 }
 
 int main(int count, char **arguments)
@@ -197,9 +205,11 @@ int main(int count, char **arguments)
         fprintf(stderr, "usage: commprof-run [options] [--] program [argument ...]; commprof-run --help explains\n");
         return EXIT_USAGE;
     }
-    refuse_launchers(arguments[program]);
     find_library(library, sizeof library);
-    preload(library);
+    if (wanted.doctor)
+        return doctor_examine(arguments[program], library, preload_list(library)) ? EXIT_SUCCESS : EXIT_FAILURE;
+    refuse_launchers(arguments[program]);
+    setenv("LD_PRELOAD", preload_list(library), 1);
     execvp(arguments[program], arguments + program);
     int error = errno;
     fprintf(stderr, "commprof-run: cannot run %s: %s\n", arguments[program], strerror(error));

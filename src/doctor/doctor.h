@@ -1,0 +1,11 @@
+/* commprof-run --doctor: whether a program can be profiled, and why not. */
+#ifndef COMMPROF_DOCTOR_H
+#define COMMPROF_DOCTOR_H
+
+#include <stdbool.h>
+
+/* Print one line for each thing found out about `program` (as typed; looked for in PATH), and a verdict in the last; `preload` is what
+ * LD_PRELOAD would be, `library` the profiler's own among it. True: it can be profiled. */
+bool doctor_examine(const char *program, const char *library, const char *preload);
+
+#endif

@@ -1,0 +1,27 @@
+/* From what a user typed to the file that the kernel runs. */
+#ifndef COMMPROF_PROGRAM_H
+#define COMMPROF_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The file that execvp would run: the name itself if it has a slash, else the first in PATH. False, with errno. */
+bool program_find(const char *name, char *path, size_t bytes);
+
+/* The name of what runs this file, if it is a script: the program of its first line (/bin/sh where it has none), with `env` looked
+ * through. False where it is no script. */
+bool program_interpreter(const char *script, char *interpreter, size_t bytes);
+
+/* What is known of a program by its name alone. */
+enum program_kind {
+    PROGRAM_ORDINARY,
+    PROGRAM_LAUNCHER,    /* mpirun: starts ranks */
+    PROGRAM_PYTHON,      /* loads MPI when a script imports mpi4py or the like */
+    PROGRAM_INTERPRETER, /* loads what its script loads */
+    PROGRAM_STARTER,     /* a shell, env, numactl: runs other programs */
+};
+enum program_kind program_kind(const char *path);
+
+const char *program_name(const char *path); /* its last component */
+
+#endif

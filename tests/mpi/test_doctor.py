@@ -1,0 +1,287 @@
+"""commprof-run --doctor: what it says of real programs, and that its verdict is its exit status."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .harness import COMMPROF_RUN, LIBRARY, PYTHON, Outcome, compile_program
+
+HELLO = "int main(void) { return 0; }"
+# The mark of an MPI library is that it defines PMPI_Init.
+FAKE_MPI = """
+int PMPI_Init(int *c, char ***v) { (void)c, (void)v; return 0; }
+int PMPI_Send(void) { return 0; }
+int MPI_Init(int *c, char ***v) __attribute__((weak, alias("PMPI_Init")));
+int MPI_Send(void) __attribute__((weak, alias("PMPI_Send")));
+"""
+CALLS_MPI = "int MPI_Init(int *, char ***); int main(void) { return MPI_Init(0, 0); }"
+
+
+def doctor(program: object, run: Path = COMMPROF_RUN, **environment: str) -> Outcome:
+    inherited = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    finished = subprocess.run([run, "--doctor", program], capture_output=True, text=True, timeout=120, env=inherited | environment)
+    return Outcome(finished.returncode, finished.stdout, finished.stderr)
+
+
+def findings(outcome: Outcome, kind: str) -> list[str]:
+    return [line.removeprefix(kind).strip() for line in outcome.stdout.splitlines() if line.startswith(kind)]
+
+
+def only_problem(outcome: Outcome) -> str:
+    assert outcome.exit_status == 1, outcome
+    assert outcome.stdout.splitlines()[-1] == "verdict: cannot be profiled, for the problem above"
+    (problem,) = findings(outcome, "PROBLEM")
+    return problem
+
+
+def can_be_profiled(outcome: Outcome) -> bool:
+    verdict = outcome.stdout.splitlines()[-1]
+    return outcome.exit_status == 0 and verdict.startswith("verdict: can be profiled") and not findings(outcome, "PROBLEM")
+
+
+def compiled(folder: Path, name: str, source: str, *flags: str, compiler: str = "gcc") -> Path:
+    (folder / f"{name}.c").write_text(source)
+    subprocess.run([compiler, "-w", f"{name}.c", "-o", name, *flags], cwd=folder, check=True)
+    return folder / name
+
+
+def fake_mpi(folder: Path, source: str = FAKE_MPI, *flags: str) -> str:
+    compiled(folder, "libfakempi.so", source, "-shared", "-fPIC", "-Wl,-soname,libfakempi.so.3", *flags)
+    (folder / "libfakempi.so.3").symlink_to("libfakempi.so")
+    return f"-L{folder} -lfakempi -Wl,-rpath,{folder}"
+
+
+def executable(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def test_a_program_s_mpi_is_named_with_path_soname_version_and_abi(mpi):
+    outcome = doctor(compile_program(mpi, "pcontrol"))
+    assert can_be_profiled(outcome), outcome
+    soname, version = {"openmpi": ("libmpi.so.40", "Open MPI v"), "mpich": ("libmpich.so.12", "MPICH Version:")}[mpi.name]
+    (line,) = (line for line in findings(outcome, "ok") if line.startswith("MPI: /"))
+    assert f"({soname})" in line and version in line
+    assert f"ABI: {mpi.abi}" in findings(outcome, "ok")
+    assert outcome.stderr == ""
+
+
+def test_nothing_of_the_program_runs(mpi, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert can_be_profiled(doctor(compile_program(mpi, "talkative")))
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("program", ["fortran_f08", "fortran_use_mpi", "fortran_mpif"])
+def test_fortran_is_seen_to_reach_mpi_by_its_names(mpi, program):
+    outcome = doctor(compile_program(mpi, program))
+    assert can_be_profiled(outcome), outcome
+    (line,) = (line for line in findings(outcome, "ok") if line.startswith("Fortran: "))
+    assert int(line.split(", its ")[1].split()[0]) > 50
+
+
+def test_fortran_functions_that_take_another_way_are_a_problem(tmp_path):
+    link = fake_mpi(tmp_path, FAKE_MPI + "int inner_send(void) { return 0; }")
+    layer = "int PMPI_Init(void *, void *); int inner_send(void);\nvoid mpi_init_(void) { PMPI_Init(0, 0); }\n"
+    layer += "void mpi_send_(void) { inner_send(); }"
+    compiled(tmp_path, "liblayer.so", layer, "-shared", "-fPIC", *link.split())
+    calls = "void mpi_init_(void); int main(void) { mpi_init_(); }"
+    program = compiled(tmp_path, "program", calls, f"{tmp_path}/liblayer.so", *link.split())
+    assert "1 of 2 functions do not reach MPI by names that are intercepted, such as MPI_Send" in only_problem(doctor(program))
+
+
+FOLDED = FAKE_MPI + "void mpi_init_(void) { MPI_Init(0, 0); } void mpi_send_(void) { MPI_Send(); }"
+
+
+@pytest.mark.parametrize("reaches", [True, False])
+def test_fortran_inside_the_c_library_is_covered_if_it_calls_by_name(tmp_path, reaches):
+    link = fake_mpi(tmp_path, FOLDED, *([] if reaches else ["-Wl,-Bsymbolic"]))
+    program = compiled(tmp_path, "program", "void mpi_init_(void); int main(void) { mpi_init_(); }", *link.split())
+    outcome = doctor(program)
+    if reaches:
+        assert can_be_profiled(outcome), outcome
+    else:
+        assert "are part of libfakempi.so.3 and do not reach MPI" in only_problem(outcome)
+
+
+def test_an_unknown_abi_is_no_problem_but_noted(tmp_path):
+    outcome = doctor(compiled(tmp_path, "program", CALLS_MPI, *fake_mpi(tmp_path).split()))
+    assert can_be_profiled(outcome), outcome
+    assert any(line.startswith("ABI: none that is known") for line in findings(outcome, "note"))
+
+
+def test_mpi_linked_statically_is_a_problem(tmp_path):
+    assert "linked into it statically" in only_problem(doctor(compiled(tmp_path, "program", FAKE_MPI + CALLS_MPI)))
+
+
+def test_mpich_s_own_static_library_is_recognised(tmp_path):
+    archive = Path("/usr/lib/x86_64-linux-gnu/libmpich.a")
+    if not archive.exists():
+        pytest.skip(f"no {archive} here")
+    flags = [str(archive), "-Wl,--unresolved-symbols=ignore-all", "-no-pie"]  # what MPICH itself needs does not matter here
+    assert "linked into it statically" in only_problem(doctor(compiled(tmp_path, "program", CALLS_MPI, *flags)))
+
+
+def test_a_statically_linked_program_is_a_problem(tmp_path):
+    assert "linked statically, its MPI too" in only_problem(doctor(compiled(tmp_path, "program", FAKE_MPI + CALLS_MPI, "-static")))
+
+
+def test_a_stripped_program_with_mpi_inside_is_a_problem(tmp_path):
+    source = FAKE_MPI + 'const char *volatile name = "MPI_Init";' + CALLS_MPI
+    assert "seems to be linked into it statically" in only_problem(doctor(compiled(tmp_path, "program", source, "-s")))
+
+
+def test_a_program_without_mpi_is_a_problem():
+    assert "is an MPI library" in only_problem(doctor("/bin/ls"))
+
+
+def test_a_program_that_opens_mpi_itself_is_pointed_to_dlsym(tmp_path):
+    source = '#include <dlfcn.h>\nint main(void) { return !dlopen("libmpi.so.40", RTLD_NOW); }'
+    outcome = doctor(compiled(tmp_path, "program", source, "-ldl"))
+    assert can_be_profiled(outcome), outcome
+    assert any("use --dlsym" in line for line in findings(outcome, "note"))
+
+
+@pytest.mark.parametrize("bit, word", [(0o4755, "set-user-ID"), (0o2755, "set-group-ID")])
+def test_a_program_with_rights_of_its_own_is_a_problem(mpi, tmp_path, bit, word):
+    if os.getuid() != 0:
+        pytest.skip("only root can give a file to somebody else")
+    program = shutil.copy(compile_program(mpi, "pcontrol"), tmp_path / "program")
+    os.chown(program, 65534, 65534)
+    program.chmod(bit)
+    assert f"{word}: the loader ignores LD_PRELOAD" in only_problem(doctor(program))
+
+
+def test_one_s_own_set_user_id_program_is_only_noted(mpi, tmp_path):
+    program = shutil.copy(compile_program(mpi, "pcontrol"), tmp_path / "program")
+    program.chmod(0o4755)
+    outcome = doctor(program)
+    assert can_be_profiled(outcome), outcome
+    assert any(line.startswith("rights: ") for line in findings(outcome, "note"))
+
+
+def test_a_32_bit_program_is_a_problem(tmp_path):
+    if not shutil.which("i686-linux-gnu-gcc"):
+        pytest.skip("no i686-linux-gnu-gcc here")
+    program = compiled(tmp_path, "program", HELLO, compiler="i686-linux-gnu-gcc")
+    assert "is for 32-bit x86" in only_problem(doctor(program))
+
+
+def test_a_program_for_another_machine_is_a_problem(tmp_path):
+    program = compiled(tmp_path, "program", HELLO)
+    image = bytearray(program.read_bytes())
+    image[18:20] = (243).to_bytes(2, "little")
+    program.write_bytes(image)
+    assert "is for 64-bit RISC-V" in only_problem(doctor(program))
+
+
+def test_a_program_for_musl_is_a_problem(tmp_path):
+    loader = tmp_path / "ld-musl-x86_64.so.1"
+    loader.write_text("")
+    program = compiled(tmp_path, "program", HELLO, f"-Wl,--dynamic-linker={loader}")
+    assert "C library: musl" in only_problem(doctor(program))
+
+
+def test_a_c_library_that_is_too_old_is_a_problem(mpi, tmp_path):
+    """As the loader says it: a profiler that asks for a version that this libc does not have."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "map").write_text("GLIBC_2.99 { global: *; };")
+    future = ["-shared", "-fPIC", "-nostdlib", "-Wl,-soname,libc.so.6", "-Wl,--version-script=map"]
+    compiled(tmp_path, "future.so", "int later(void) { return 0; }", *future)
+    compiled(tmp_path, "lib/libcommprof.so", "int later(void); int ours(void) { return later(); }", "-shared", "-fPIC", "-nostdlib",
+             "future.so")  # fmt: skip
+    run = shutil.copy(COMMPROF_RUN, tmp_path / "bin/commprof-run")
+    problem = only_problem(doctor(compile_program(mpi, "pcontrol"), run))
+    assert problem.startswith("C library: too old for the profiler: ") and "GLIBC_2.99" in problem
+
+
+def test_a_library_that_is_missing_is_a_problem(tmp_path):
+    program = compiled(tmp_path, "program", CALLS_MPI, *fake_mpi(tmp_path).split())
+    (tmp_path / "libfakempi.so.3").unlink()
+    outcome = doctor(program)
+    assert outcome.exit_status == 1
+    assert "libraries: libfakempi.so.3 is not found: the program does not start here" in findings(outcome, "PROBLEM")
+
+
+def test_a_script_is_followed_to_its_interpreter(tmp_path):
+    outcome = doctor(executable(tmp_path / "script", f"#!/usr/bin/env -S {PYTHON} -u\nprint()\n"))
+    assert f"script: {tmp_path}/script is run by {PYTHON}" in findings(outcome, "ok")
+    assert f"program: {PYTHON}, " in outcome.stdout
+    assert can_be_profiled(outcome), outcome
+
+
+def test_a_shell_script_passes_the_profiler_on(tmp_path):
+    for text in ("#!/bin/sh\ntrue\n", "true\n"):
+        outcome = doctor(executable(tmp_path / "script", text))
+        assert can_be_profiled(outcome), outcome
+        assert any("runs other programs, which inherit the profiler" in line for line in findings(outcome, "note"))
+
+
+def test_a_script_whose_interpreter_is_missing_is_a_problem(tmp_path):
+    assert "/no/such/shell: No such file" in only_problem(doctor(executable(tmp_path / "script", "#!/no/such/shell\n")))
+
+
+def test_python_is_asked_which_mpi_its_mpi4py_loads():
+    if subprocess.run([PYTHON, "-c", "import mpi4py"], capture_output=True).returncode != 0:
+        pytest.skip(f"{PYTHON} has no mpi4py")
+    outcome = doctor(PYTHON)
+    assert can_be_profiled(outcome), outcome
+    assert any(line.startswith("MPI: /") and "libmpi" in line for line in findings(outcome, "ok"))
+    assert any(line.startswith("ABI: ") for line in findings(outcome, "ok"))
+
+
+def test_a_python_without_mpi4py_says_so(tmp_path):
+    (tmp_path / "mpi4py.py").write_text("raise ImportError('none here')")
+    outcome = doctor(PYTHON, PYTHONPATH=str(tmp_path))
+    assert can_be_profiled(outcome), outcome
+    assert any("mpi4py cannot be imported (none here)" in line for line in findings(outcome, "note"))
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "/usr/bin/mpiexec.hydra", "srun"])
+def test_a_launcher_belongs_in_front(launcher):
+    assert "put commprof-run after it" in only_problem(doctor(launcher))
+
+
+def test_what_cannot_be_run_is_a_problem(tmp_path):
+    assert "No such file or directory" in only_problem(doctor("/no/such/program"))
+    assert "No such file or directory" in only_problem(doctor("no-such-program"))
+    (tmp_path / "text").write_text("text")
+    assert "is not executable" in only_problem(doctor(tmp_path / "text"))
+    assert "is not executable" in only_problem(doctor(tmp_path))
+    (tmp_path / "zeros").write_bytes(bytes(100))
+    (tmp_path / "zeros").chmod(0o755)
+    assert "is neither a program nor a script" in only_problem(doctor(tmp_path / "zeros"))
+
+
+def test_a_damaged_program_is_survived(mpi, tmp_path):
+    image = compile_program(mpi, "pcontrol").read_bytes()
+    program = tmp_path / "program"
+    for length in (4, 20, 64, 100, 1000, 5000, len(image) // 2, len(image) - 100):
+        program.write_bytes(image[:length])
+        program.chmod(0o755)
+        assert doctor(program).exit_status in (0, 1)
+    for at in range(0, 64):
+        program.write_bytes(image[:at] + b"\xff" + image[at + 1 :])
+        program.chmod(0o755)
+        assert doctor(program).exit_status in (0, 1), at
+
+
+def test_preloads_that_are_there_already_are_noted(mpi):
+    tool = compile_program(mpi, "other_tool", "-shared", "-fPIC")
+    outcome = doctor(compile_program(mpi, "pcontrol"), LD_PRELOAD=f"{tool}:{LIBRARY}:libc.so.6:/no/such.so")
+    assert can_be_profiled(outcome), outcome
+    notes = "\n".join(findings(outcome, "note"))
+    assert f"{tool} in LD_PRELOAD intercepts MPI as well" in notes
+    assert f"{LIBRARY} is in LD_PRELOAD already" in notes
+    assert "libc.so.6 in LD_PRELOAD is kept" in notes
+    assert "/no/such.so in LD_PRELOAD: No such file" in notes
+
+
+def test_the_test_s_own_python_can_be_examined():
+    assert doctor(sys.executable).exit_status == 0
