@@ -23,6 +23,7 @@ CFLAGS += -fsanitize=thread
 endif
 
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes
+NO_SANITIZERS := $(if $(ASAN)$(UBSAN)$(TSAN),-fno-sanitize=all)
 ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -DCOMMPROF_VERSION='"$(VERSION)"' -Isrc $(WARNINGS) $(CFLAGS)
 
 # Initial-exec TLS costs one instruction and works in every preloaded library; -fexceptions lets a C++ exception of the job's
@@ -46,15 +47,17 @@ MOVED_FROM_libpthread.so.0 := pthread_getspecific pthread_key_create pthread_onc
 STAND_INS := $(if $(OLDEST_GLIBC),$(BUILD)/glibc/libdl.so.2 $(BUILD)/glibc/libpthread.so.0)
 C_LIBRARIES := -Wl,--no-as-needed $(or $(STAND_INS),-ldl -lpthread) # as-needed overlooks what only LTO objects use
 
-LIBRARY_LDFLAGS := -shared -Wl,-soname,libcommprof.so -Wl,-z,now -Wl,-z,relro $(C_LIBRARIES)
+SHARED_LDFLAGS := -shared -Wl,-z,now -Wl,-z,relro $(C_LIBRARIES)
+LIBRARY_LDFLAGS := -Wl,-soname,libcommprof.so $(SHARED_LDFLAGS)
+LIBRARIES := $(BUILD)/lib/libcommprof.so $(if $(OLDEST_GLIBC),$(BUILD)/lib/libcommprof-dlsym.so)
 
 PROGRAM_SOURCES := src/commprof_run.c $(wildcard src/doctor/*.c) src/settings.c src/mpi/mpi_abi.c src/old_glibc.c \
 	$(if $(OLDEST_GLIBC),src/old_start.c)
-LIBRARY_SOURCES := $(filter-out src/commprof_run.c src/old_start.c src/doctor/%,$(wildcard src/*.c src/*/*.c))
+LIBRARY_SOURCES := $(filter-out src/commprof_run.c src/dlsym.c src/old_start.c src/doctor/%,$(wildcard src/*.c src/*/*.c))
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:src/%.c=$(BUILD)/objects/%.o)
 
 .PHONY: all
-all: $(BUILD)/lib/libcommprof.so $(BUILD)/bin/commprof-run $(BUILD)/bin/hvprof-report ## build the library and the programs
+all: $(LIBRARIES) $(BUILD)/bin/commprof-run $(BUILD)/bin/hvprof-report ## build the library and the programs
 
 $(BUILD)/objects/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
@@ -71,6 +74,11 @@ $(BUILD)/glibc/%: Makefile
 $(BUILD)/lib/libcommprof.so: $(LIBRARY_OBJECTS) $(STAND_INS)
 	@mkdir -p $(@D)
 	$(CC) $(LIBRARY_CFLAGS) $(LTO) $(LIBRARY_OBJECTS) $(LIBRARY_LDFLAGS) $(LDFLAGS) -o $@
+
+# Never sanitized or without -O2: see src/dlsym.c.
+$(BUILD)/lib/libcommprof-dlsym.so: src/dlsym.c src/mpi/provider.h src/old_glibc.h $(STAND_INS) Makefile
+	@mkdir -p $(@D)
+	$(CC) $(LIBRARY_CFLAGS) -O2 $(NO_SANITIZERS) $< -Wl,-soname,$(@F) $(SHARED_LDFLAGS) $(LDFLAGS) -o $@
 
 $(BUILD)/bin/commprof-run: $(PROGRAM_SOURCES) $(wildcard src/*.h src/*/*.h src/*.def) $(STAND_INS) Makefile
 	@mkdir -p $(@D)
@@ -121,7 +129,7 @@ show-wrappers: ## the wrappers as plain C
 install: all ## install under PREFIX (DESTDIR is honoured)
 	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/commprof
 	install -d $(DESTDIR)$(PREFIX)/share/commprof $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man7
-	install -m 755 $(BUILD)/lib/libcommprof.so $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(LIBRARIES) $(DESTDIR)$(PREFIX)/lib/
 	install -m 755 $(BUILD)/bin/commprof-run report/hvprof-report $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 src/ledger/ledger_format.h $(DESTDIR)$(PREFIX)/include/commprof/
 	cd report && find commprof_report -type f ! -name '*.pyc' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/share/commprof/{} \;

@@ -62,6 +62,8 @@ static void print_help(void)
         printf("  --%s %s   %s   [%s]\n", name, SETTINGS_TABLE[i].argument, SETTINGS_TABLE[i].variable, *value ? value : "not set");
         print_wrapped(SETTINGS_TABLE[i].help, 8, 80);
     }
+    printf("  --dlsym\n");
+    print_wrapped("for programs that open an MPI library and look its functions up by dlsym", 8, 80);
     printf("  --doctor\n");
     print_wrapped("do not run the program: say whether it can be profiled, and if not, why", 8, 80);
     printf("  --help, --version\n");
@@ -123,14 +125,15 @@ static int read_option(char **arguments)
 
 /* What is an option of ours and no setting. */
 static struct wanted {
-    bool doctor;
+    bool doctor, dlsym;
 } wanted;
 
 static bool read_switch(const char *argument)
 {
-    bool is_doctor = strcmp(argument, "--doctor") == 0;
+    bool is_doctor = strcmp(argument, "--doctor") == 0, is_dlsym = strcmp(argument, "--dlsym") == 0;
     wanted.doctor |= is_doctor;
-    return is_doctor;
+    wanted.dlsym |= is_dlsym;
+    return is_doctor || is_dlsym;
 }
 
 static int read_options(int count, char **arguments)
@@ -156,8 +159,8 @@ static int read_options(int count, char **arguments)
     return at;
 }
 
-/* The library beside us: bin/commprof-run and lib/libcommprof.so, in the build tree as under the prefix. */
-static void find_library(char *path, size_t bytes)
+/* A library beside us: bin/commprof-run and lib/libcommprof.so, in the build tree as under the prefix. */
+static void find_library(const char *name, char *path, size_t bytes)
 {
     char own[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
@@ -167,26 +170,29 @@ static void find_library(char *path, size_t bytes)
     }
     own[length] = '\0';
     char *folder = dirname(dirname(own));
-    if (snprintf(path, bytes, "%s/lib/libcommprof.so", folder) >= (int)bytes || access(path, R_OK) != 0) {
+    if (snprintf(path, bytes, "%s/lib/%s", folder, name) >= (int)bytes || access(path, R_OK) != 0) {
         fprintf(stderr, "commprof-run: %s: %s\n", path, strerror(errno));
         exit(EXIT_CANNOT_RUN);
     }
 }
 
 /* After what is preloaded already (a sanitizer must come first), and not twice. */
-static const char *preload_list(const char *library)
+static void preload(const char *name)
 {
+    char path[PATH_MAX];
     const char *before = getenv("LD_PRELOAD");
-    if (before && strstr(before, "libcommprof.so"))
-        return before;
-    size_t bytes = strlen(library) + (before ? strlen(before) : 0) + 2;
+    find_library(name, path, sizeof path);
+    if (before && strstr(before, name))
+        return;
+    size_t bytes = strlen(path) + (before ? strlen(before) : 0) + 2;
     char *list = malloc(bytes);
     if (!list) {
         perror("commprof-run");
         exit(EXIT_CANNOT_RUN);
     }
-    snprintf(list, bytes, "%s%s%s", before && *before ? before : "", before && *before ? ":" : "", library);
-    return list;
+    snprintf(list, bytes, "%s%s%s", before && *before ? before : "", before && *before ? ":" : "", path);
+    setenv("LD_PRELOAD", list, 1);
+    free(list);
 }
 
 static void refuse_launchers(const char *program)
@@ -199,17 +205,20 @@ static void refuse_launchers(const char *program)
 
 int main(int count, char **arguments)
 {
-    char library[PATH_MAX];
     int program = read_options(count, arguments);
     if (program >= count) {
         fprintf(stderr, "usage: commprof-run [options] [--] program [argument ...]; commprof-run --help explains\n");
         return EXIT_USAGE;
     }
-    find_library(library, sizeof library);
-    if (wanted.doctor)
-        return doctor_examine(arguments[program], library, preload_list(library)) ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (wanted.doctor) {
+        char library[PATH_MAX];
+        find_library("libcommprof.so", library, sizeof library);
+        return doctor_examine(arguments[program], library) ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
     refuse_launchers(arguments[program]);
-    setenv("LD_PRELOAD", preload_list(library), 1);
+    preload("libcommprof.so");
+    if (wanted.dlsym)
+        preload("libcommprof-dlsym.so");
     execvp(arguments[program], arguments + program);
     int error = errno;
     fprintf(stderr, "commprof-run: cannot run %s: %s\n", arguments[program], strerror(error));

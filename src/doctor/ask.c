@@ -54,13 +54,16 @@ static char *ask(void (*work)(const char *const *words), const char *const *word
 static void trace(const char *const *words)
 {
     setenv("LD_TRACE_LOADED_OBJECTS", "1", 1);
-    setenv("LD_PRELOAD", words[2], 1);
+    const char *before = getenv("LD_PRELOAD");
+    char preload[ANSWER_BYTES / 16];
+    snprintf(preload, sizeof preload, "%s%s%s", before ? before : "", before ? ":" : "", words[2]);
+    setenv("LD_PRELOAD", preload, 1);
     execl(words[0], words[0], words[1], (char *)NULL);
 }
 
-char *ask_loader(const char *loader, const char *program, const char *preload)
+char *ask_loader(const char *loader, const char *program, const char *library)
 {
-    return ask(trace, (const char *const[]){loader, program, preload}, true);
+    return ask(trace, (const char *const[]){loader, program, library}, true);
 }
 
 static void load_mpi(const char *const *words)

@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-/* What the loader would load for a program with these libraries preloaded, as ldd prints it, and what it complains of. To be freed;
- * NULL: it could not be asked. The program itself does not run. */
-char *ask_loader(const char *loader, const char *program, const char *preload);
+/* What the loader would load for a program with this library preloaded, after what LD_PRELOAD has already, as ldd prints it, and what it
+ * complains of. To be freed; NULL: it could not be asked. The program itself does not run. */
+char *ask_loader(const char *loader, const char *program, const char *library);
 
 /* An MPI library's ABI in the first line, its version string in those that follow; an empty first line, and the reason after it,
  * where it could not be loaded. To be freed. */

@@ -206,9 +206,9 @@ static void read_complaint(const char *line)
         PROBLEM("libraries: the program does not start here: %s", line);
 }
 
-static void ask_the_loader(const char *preload)
+static void ask_the_loader(void)
 {
-    char *answer = ask_loader(elf_interpreter(&patient.file), patient.path, preload); /* kept: what is loaded points into it */
+    char *answer = ask_loader(elf_interpreter(&patient.file), patient.path, patient.library); /* kept: what is loaded points into it */
     for (char *line = answer, *next; line && *line; line = next) {
         next = line + strcspn(line, "\n");
         if (*next)
@@ -501,13 +501,13 @@ static bool give_verdict(const char *typed)
     return patient.problems == 0;
 }
 
-bool doctor_examine(const char *program, const char *library, const char *preload)
+bool doctor_examine(const char *program, const char *library)
 {
     patient.library = library;
     if (find_program(program) && open_program() && runs_on_this_machine() && can_be_preloaded_into()) {
         examine_rights();
         examine_preloads();
-        ask_the_loader(preload);
+        ask_the_loader();
         examine_mpi();
     }
     return give_verdict(program);

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Print one line for each thing found out about `program` (as typed; looked for in PATH), and a verdict in the last; `preload` is what
- * LD_PRELOAD would be, `library` the profiler's own among it. True: it can be profiled. */
-bool doctor_examine(const char *program, const char *library, const char *preload);
+/* Print one line for each thing found out about `program` (as typed; looked for in PATH), and a verdict in the last. `library` is what
+ * would be preloaded, after what LD_PRELOAD has already. True: it can be profiled. */
+bool doctor_examine(const char *program, const char *library);
 
 #endif

@@ -172,16 +172,23 @@ call_site provider_site_meet(const void *return_address)
     return site;
 }
 
-static bool belongs_to_another_mpi(void *function)
+/* Whether a function is an MPI library's own, and whose. */
+static bool is_of_an_mpi(void *function, Dl_info *library)
 {
-    Dl_info info, definer_of_init;
-    if (!dladdr(function, &info) || info.dli_fbase == providers[0].base)
+    Dl_info init;
+    if (!dladdr(function, library) || !library->dli_fname || library->dli_fbase == our_base())
         return false;
-    void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    bool is = handle && definer(handle, "PMPI_Init", &definer_of_init) && definer_of_init.dli_fbase == info.dli_fbase;
+    void *handle = dlopen(library->dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    bool is = handle && definer(handle, "PMPI_Init", &init) && init.dli_fbase == library->dli_fbase;
     if (handle)
         dlclose(handle);
     return is;
+}
+
+static bool belongs_to_another_mpi(void *function)
+{
+    Dl_info library;
+    return is_of_an_mpi(function, &library) && library.dli_fbase != providers[0].base;
 }
 
 void *provider_function(unsigned provider, enum entry entry, const char *name)
@@ -200,4 +207,29 @@ void *provider_function(unsigned provider, enum entry entry, const char *name)
     void *function = dlsym(providers[provider].handle, symbol);
     Dl_info info;
     return function && dladdr(function, &info) && info.dli_fbase != our_base() ? function : NULL;
+}
+
+static void *our_function(const char *name)
+{
+    Dl_info us, info;
+    if (!dladdr((void *)our_function, &us))
+        return NULL;
+    void *handle = dlopen(us.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    void *function = handle ? dlsym(handle, name) : NULL;
+    if (handle)
+        dlclose(handle);
+    return function && dladdr(function, &info) && info.dli_fbase == us.dli_fbase ? function : NULL;
+}
+
+/* An MPI that the program is linked with comes before one that it opens: main programs are taken for callers of the first. */
+void *commprof_wrapper(void *function, const char *name)
+{
+    Dl_info library, linked;
+    pthread_mutex_lock(&meeting);
+    bool is_profiled = is_of_an_mpi(function, &library);
+    if (is_profiled && provider_count == 0 && definer(RTLD_NEXT, "PMPI_Init", &linked))
+        provider_number(&linked);
+    is_profiled = is_profiled && provider_number(&library) == 0;
+    pthread_mutex_unlock(&meeting);
+    return is_profiled ? our_function(name) : NULL;
 }

@@ -46,6 +46,10 @@ static inline call_site provider_site(const void *return_address)
  * one comes after us, else the library's own. NULL where the library has no such function. */
 void *provider_function(unsigned provider, enum entry entry, const char *name);
 
+/* For libcommprof-dlsym.so: our wrapper called `name`, if `function` is a function of the MPI library that is profiled (which is this
+ * one from now on, where none was met before); else NULL. */
+__attribute__((visibility("default"))) void *commprof_wrapper(void *function, const char *name);
+
 /* The path of the library that is being profiled; "" before the first call. */
 const char *provider_path(void);
 
