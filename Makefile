@@ -96,7 +96,7 @@ demo: ## profile a real training run on 4 ranks and print its report
 	$(MAKE) all
 	examples/run-demo.sh
 
-.PHONY: check check-unit check-report check-mpi
+.PHONY: check check-unit check-report check-mpi check-aarch64
 check: ## install what the tests need, build, run every test
 	setup/packages.sh check
 	$(MAKE) all
@@ -108,6 +108,9 @@ check-report: all ## the reporter's tests alone
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/report
 check-mpi: all ## the tests with real ranks alone
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/mpi
+check-aarch64: ## the unit tests, cross-compiled for AArch64 and emulated
+	-setup/packages.sh check-aarch64
+	tests/unit/aarch64.sh
 
 .PHONY: check-suites
 check-suites: all ## the mpi4py suite and real training, with the profiler and without: the same must come of them
@@ -143,4 +146,4 @@ clean: ## remove all that was built
 
 .PHONY: help
 help: ## list these targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 16

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes sure that what a make target needs is on this machine:
 #
-#     setup/packages.sh demo|check|lint
+#     setup/packages.sh demo|check|check-aarch64|lint
 #
 # On Debian and Ubuntu, missing packages are installed; elsewhere, missing programs and modules are named. Where nothing is
 # missing, nothing is done. Python is the distribution's own, for a python3 that stands before it on PATH does not see the
@@ -28,6 +28,9 @@ check             gfortran            program  gfortran
 check             python3-pytest      module   pytest
 check             sqlite3             program  sqlite3
 check             mandoc              program  mandoc
+check-aarch64     gcc-aarch64-linux-gnu    program  aarch64-linux-gnu-gcc
+check-aarch64     libc6-dev-arm64-cross    header   ../aarch64-linux-gnu/include/stdio.h
+check-aarch64     qemu-user                program  qemu-aarch64
 lint              clang-format        program  clang-format
 lint              clang-tidy          program  clang-tidy cppcheck
 lint              shellcheck          program  shellcheck
@@ -87,9 +90,9 @@ missing_elsewhere() {
 
 target=${1-}
 case $target in
-    demo | check | lint) ;;
+    demo | check | check-aarch64 | lint) ;;
     *)
-        echo "usage: setup/packages.sh demo|check|lint" >&2
+        echo "usage: setup/packages.sh demo|check|check-aarch64|lint" >&2
         exit 2
         ;;
 esac

@@ -1,0 +1,82 @@
+#!/bin/bash
+# Builds the library, the programs and the unit tests for AArch64 and runs the tests under an emulator of user programs. What an
+# emulator cannot show: how AArch64 orders memory accesses (the host's order holds), and what its counter costs. Run from the top folder.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+
+compiler=${AARCH64_CC:-aarch64-linux-gnu-gcc}
+emulator=${AARCH64_EMULATOR:-qemu-aarch64}
+root=${AARCH64_ROOT:-/usr/aarch64-linux-gnu}
+libraries=${AARCH64_LIBRARIES:-/usr/lib/aarch64-linux-gnu} # where a libsqlite3.so.0 may be
+build=build/tests/unit/aarch64
+passed=0 failed=0 skipped=0
+
+finish() {
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" -eq 0 ]
+    exit
+}
+
+skip() { # skip WHAT WHY
+    echo "SKIPPED $1: $2"
+    ((skipped += 1))
+}
+
+run() { # run PROGRAM [ARGUMENT...]
+    "$emulator" -L "$root" -E LD_LIBRARY_PATH="$libraries" "$@"
+}
+
+run_test() { # run_test NAME
+    local output line
+    output=$(run "$build/$1" 2>&1)
+    printf '%s: %s\n' "$1" "$output"
+    line=$(tail -n 1 <<<"$output")
+    if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
+        ((passed += BASH_REMATCH[1], failed += BASH_REMATCH[2], skipped += BASH_REMATCH[3]))
+    else
+        ((failed += 1))
+    fi
+}
+
+for tool in "$compiler" "$emulator"; do
+    if ! command -v "$tool" >/dev/null; then
+        skip "all tests for AArch64" "no $tool here"
+        finish
+    fi
+done
+if ! make --no-print-directory --silent --jobs="$(nproc)" --file=tests/unit/Makefile BUILD="$build" CC="$compiler" unit \
+    "$build/lib/libcommprof-dlsym.so" >"$build.log" 2>&1; then
+    cat "$build.log"
+    echo "FAILED to build for AArch64"
+    ((failed += 1))
+    finish
+fi
+
+unset "${!COMMPROF_@}"
+for test in tests/unit/test_*.c; do
+    name=$(basename "$test" .c)
+    if [ "$name" = test_provenance ] && ! "$build/$name" >/dev/null 2>&1; then
+        skip "$name" "it starts itself anew, and this kernel does not start AArch64 programs (binfmt_misc)"
+    elif [ "$name" = test_store ] && ! [ -e "$libraries/libsqlite3.so.0" ] && ! [ -e "$root/lib/libsqlite3.so.0" ]; then
+        skip "$name" "no libsqlite3.so.0 for AArch64 in $libraries"
+    else
+        run_test "$name"
+    fi
+done
+
+if [[ $(run "$build/bin/commprof-run" --version) == commprof\ * ]]; then
+    ((passed += 1))
+else
+    echo "FAILED commprof-run does not start"
+    ((failed += 1))
+fi
+for file in "$build/lib/libcommprof.so" "$build/lib/libcommprof-dlsym.so" "$build/bin/commprof-run"; do
+    newest=$(objdump -p "$file" | grep --only-matching 'GLIBC_[0-9.]*' | sort --version-sort | tail -n 1)
+    if [ "$newest" = GLIBC_2.17 ]; then
+        ((passed += 1))
+    else
+        echo "FAILED $file needs $newest"
+        ((failed += 1))
+    fi
+done
+finish
