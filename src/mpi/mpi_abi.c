@@ -8,7 +8,7 @@
 
 #include <dlfcn.h>
 
-struct mpi_abi mpi_abi = {.kind = MPI_ABI_UNKNOWN, .name = "unknown", .err_other = 16, .thread_level_step = 1};
+struct mpi_abi mpi_abi = {.kind = MPI_ABI_UNKNOWN, .name = "unknown", .err_other = 16, .thread_levels = {0, 1, 2, 3}};
 struct mpi_queries mpi_query;
 static void *mpi_provider;
 
@@ -26,7 +26,7 @@ static const struct mpi_abi OPEN_MPI = {
     .err_other = 16,
     .status_bytes = 24,
     .status_source_offset = 0,
-    .thread_level_step = 1,
+    .thread_levels = {0, 1, 2, 3},
     .cart = 1,
     .graph = 2,
     .dist_graph = 3,
@@ -52,7 +52,7 @@ static const struct mpi_abi MPICH = {
     .err_other = 15,
     .status_bytes = 20,
     .status_source_offset = 8,
-    .thread_level_step = 1,
+    .thread_levels = {0, 1, 2, 3},
     .graph = 1,
     .cart = 2,
     .dist_graph = 3,
@@ -78,7 +78,7 @@ static const struct mpi_abi STANDARD = {
     .err_other = 16,
     .status_bytes = 32,
     .status_source_offset = 0,
-    .thread_level_step = 1024,
+    .thread_levels = {0, 1024, 2048, 4096},
     .cart = 211,
     .graph = 212,
     .dist_graph = 213,

@@ -37,7 +37,7 @@ struct mpi_abi {
     int proc_null, any_source, root;
     int err_other;
     size_t status_bytes, status_source_offset;
-    int thread_level_step;       /* MPI_THREAD_FUNNELED: the levels are 0, 1, 2, 3 times this */
+    int thread_levels[4];        /* MPI_THREAD_SINGLE, FUNNELED, SERIALIZED, MULTIPLE */
     int cart, graph, dist_graph; /* what MPI_Topo_test answers */
 };
 

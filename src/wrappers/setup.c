@@ -6,7 +6,10 @@
 
 static int level_of(int provided)
 {
-    return provided / mpi_abi.thread_level_step;
+    int level = 0;
+    while (level < 3 && provided >= mpi_abi.thread_levels[level + 1])
+        level++;
+    return level;
 }
 
 static int asked_level(void)
