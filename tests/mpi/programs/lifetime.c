@@ -1,6 +1,7 @@
 /* How a process comes into MPI and leaves it: lifetime HOW. Between, rank 0 sends one integer to rank 1 five times, and
  * both synchronize twice. */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +10,7 @@
 
 #include "check.h"
 
-static int rank;
+static int rank, pid_of_rank_1;
 
 static void communicate(void)
 {
@@ -22,7 +23,16 @@ static void communicate(void)
             MPI_Recv(&number, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
     MPI_Barrier(MPI_COMM_WORLD);
+    pid_of_rank_1 = getpid();
+    MPI_Bcast(&pid_of_rank_1, 1, MPI_INT, 1, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Launchers kill the other ranks when one leaves without MPI_Finalize: rank 1 must not be killed on its way to its own end. */
+static void let_rank_1_leave_first(void)
+{
+    while (rank == 0 && kill(pid_of_rank_1, 0) == 0)
+        sched_yield();
 }
 
 static void finalize(void)
@@ -58,9 +68,10 @@ int main(int argc, char **argv)
 
     if (strcmp(how, "finalize_at_exit") == 0)
         atexit(finalize);
-    else if (strcmp(how, "exit_without_finalize") == 0)
+    else if (strcmp(how, "exit_without_finalize") == 0) {
+        let_rank_1_leave_first();
         exit(0);
-    else if (strcmp(how, "abort") == 0 && rank == 1)
+    } else if (strcmp(how, "abort") == 0 && rank == 1)
         MPI_Abort(MPI_COMM_WORLD, 5);
     else if (strcmp(how, "kill") == 0 && rank == 1)
         raise(SIGKILL);
