@@ -14,9 +14,9 @@ def test_every_mistake_gives_the_same_error_and_the_same_statuses(profile, plain
 
 
 def test_the_program_prints_what_it_should_so_that_the_comparison_means_something(plain):
-    outcome = plain("error_codes", 2)
+    outcome = plain("error_codes", 2, "errors_return")
     assert len(lines_of(outcome)) == 2 * 21 + 28
-    assert any("Waitall ignored" in line and "class 0" not in line for line in lines_of(outcome))
+    assert any("Wait ignored" in line and "class 0" not in line for line in lines_of(outcome))
 
 
 def test_a_fatal_error_ends_the_job_with_the_same_exit_status(profile, plain):
@@ -25,6 +25,7 @@ def test_a_fatal_error_ends_the_job_with_the_same_exit_status(profile, plain):
 
 
 def test_a_call_that_failed_is_counted_without_bytes(profile):
-    run = profile("error_codes", 2)
+    # not with a handler: when it returns, MPICH 4.3 returns MPI_SUCCESS for the call
+    run = profile("error_codes", 2, "errors_return")
     assert run.sizes("MPI_Bcast") == [{0: (2, 0)}] * 2
     assert run.sizes("MPI_Allreduce") == [{0: (2, 0)}] * 2
