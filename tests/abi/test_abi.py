@@ -1,6 +1,7 @@
 """The library's tables against each mpi.h of this machine: prototypes, exported names, constants, statuses.
 
-The compilers asked are those of the environment variable MPICC (words), else mpicc.openmpi and mpicc.mpich, else mpicc."""
+The compilers asked are those of the environment variable MPICC (words), else of the libraries in TEST_MPIS (see
+tests/mpi/libraries.py), else mpicc.openmpi and mpicc.mpich, else mpicc."""
 
 from __future__ import annotations
 
@@ -22,8 +23,12 @@ WRAPPERS = ["wrappers.c", "by_hand.c", "objects.c", "setup.c"]
 NEVER_EXPORTED = {"Get_version", "Get_library_version", "Initialized", "Finalized", "Abi_get_version"}
 
 
+def compiler_of(library: str) -> str:
+    return f"mpicc.{library}" if library in ("openmpi", "mpich") else str(REPOSITORY / "build/mpis" / library / "mpicc")
+
+
 def compilers() -> list[str]:
-    asked = os.environ.get("MPICC", "").split()
+    asked = os.environ.get("MPICC", "").split() or [compiler_of(name) for name in os.environ.get("TEST_MPIS", "").split()]
     usual = [name for name in ("mpicc.openmpi", "mpicc.mpich") if shutil.which(name)]
     return asked or usual or [name for name in ("mpicc",) if shutil.which(name)]
 

@@ -7,15 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from .harness import COMMPROF_RUN, LIBRARY, MPICH, OPEN_MPI, Mpi, Outcome, Run, command_for, launch
+from .harness import COMMPROF_RUN, LIBRARY, Outcome, Run, command_for, launch
+from .libraries import Mpi, libraries
 
 
-@pytest.fixture(scope="session", params=[OPEN_MPI, MPICH], ids=lambda mpi: mpi.name)
+@pytest.fixture(scope="session", params=libraries(), ids=lambda mpi: mpi.name)
 def mpi(request: pytest.FixtureRequest) -> Mpi:
     library: Mpi = request.param
     if library.missing:
         pytest.skip(f"{library.name} is not installed: no {library.missing}")
     return library
+
+
+def skip_if_faulty(mpi: Mpi, program: str, arguments: tuple[str, ...]) -> None:
+    if fault := mpi.fault(program, arguments):
+        pytest.skip(f"{fault}, without the profiler too")
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +39,7 @@ def profile(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Callable[...,
         exit_status: int | None = 0,
         preload: tuple[Path, ...] = (),
     ) -> Run:
+        skip_if_faulty(mpi, program, arguments)
         asked = (program, ranks, arguments, tuple((env or {}).items()), preload)
         if asked not in runs:
             assert LIBRARY.exists(), "run `make` first"
@@ -53,6 +60,7 @@ def plain(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., O
     """plain("program", ranks, *arguments, env={...}): the program's outcome without the profiler."""
 
     def unprofiled(program: str, ranks: int, *arguments: str, env: dict[str, str] | None = None) -> Outcome:
+        skip_if_faulty(mpi, program, arguments)
         folder = tmp_path_factory.mktemp(f"{mpi.name}-plain")
         return launch(mpi, ranks, [*command_for(mpi, program), *arguments], folder, env or {})
 

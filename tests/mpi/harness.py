@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -14,41 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from .libraries import REPOSITORY, Mpi
+
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 LIBRARY = REPOSITORY / "build/lib/libcommprof.so"
 COMMPROF_RUN = REPOSITORY / "build/bin/commprof-run"
 REPORT = REPOSITORY / "build/bin/hvprof-report"
-PYTHON = "/usr/bin/python3"  # the distribution's: the one whose mpi4py fits its Open MPI
 TIMEOUT_S = 120
 
 C_FLAGS = ["-g", "-O1", "-pthread", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-Wno-stringop-overread"]
 # A weak function that nobody defines at link time must still be looked up when the program starts.
 C_LINK_FLAGS = ["-Wl,-z,dynamic-undefined-weak"]
-
-
-class Mpi(NamedTuple):
-    """An MPI library of this machine."""
-
-    name: str  # as Debian's alternatives call it: mpicc.<name>
-    abi: str  # as the fact table calls it
-    launch_options: tuple[str, ...]
-    environment: dict[str, str]
-
-    @property
-    def missing(self) -> str | None:
-        """What is not installed, if anything."""
-        tools = [f"mpicc.{self.name}", f"mpifort.{self.name}", f"mpirun.{self.name}"]
-        return next((tool for tool in tools if not shutil.which(tool)), None)
-
-
-OPEN_MPI = Mpi(
-    "openmpi",
-    "Open MPI",
-    ("--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader"),
-    {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
-)
-MPICH = Mpi("mpich", "MPICH", (), {})
 
 
 def command_for(mpi: Mpi, program: str) -> list[str]:
@@ -57,7 +32,7 @@ def command_for(mpi: Mpi, program: str) -> list[str]:
         return [program]
     script = PROGRAMS / f"{program}.py"
     if script.exists():
-        return [PYTHON, str(script)]
+        return [mpi.python, str(script)]
     return [str(compile_program(mpi, program))]
 
 
@@ -69,11 +44,12 @@ def compile_program(mpi: Mpi, name: str, *flags: str) -> Path:
     if binary.exists() and binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
         return binary
     binary.parent.mkdir(parents=True, exist_ok=True)
-    if source.suffix in (".c", ".cpp"):
-        compiler = "mpicc" if source.suffix == ".c" else "mpicxx"
-        command = [f"{compiler}.{mpi.name}", *C_FLAGS, str(source), *C_LINK_FLAGS, *flags]
+    if source.suffix == ".c":
+        command = [mpi.mpicc, *C_FLAGS, str(source), *C_LINK_FLAGS, *flags]
+    elif source.suffix == ".cpp":
+        command = [mpi.mpicxx, *C_FLAGS, str(source), *C_LINK_FLAGS, *flags]
     else:
-        command = [f"mpifort.{mpi.name}", "-g", str(source), *flags]
+        command = [mpi.mpifort, "-g", str(source), *flags]
     subprocess.run([*command, "-o", str(binary)], check=True, cwd=binary.parent)
     return binary
 
@@ -90,7 +66,7 @@ def launch(mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: 
     """Run a job in a folder; everything it started is gone afterwards, even if it hung."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("COMMPROF_", "LD_PRELOAD"))}
     job = subprocess.Popen(
-        [f"mpirun.{mpi.name}", *mpi.launch_options, "-n", str(ranks), *command],
+        [*mpi.mpirun, "-n", str(ranks), *command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -137,8 +137,7 @@ def test_messages_between_groups_go_to_world_ranks_of_the_other_group(profile):
 
 
 def test_an_idup_with_info_of_mpi_4_is_known_like_any_other(profile, mpi):
-    if mpi.name == "openmpi":
-        pytest.skip("Open MPI 4 has no MPI_Comm_idup_with_info")
+    mpi.require("MPI_Comm_idup_with_info")
     run = profile("communicators", 4)
     made = [run.communicator(rank, "MPI_Comm_idup_with_info") for rank in RANKS]
     assert [each.world_ranks for each in made] == [[0, 1, 2, 3]] * 4

@@ -25,6 +25,14 @@ CALLS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def fortran_is_there(mpi, program):
+    if not mpi.has_fortran:
+        pytest.skip(f"{mpi.name} has no Fortran here")
+    if mpi.family == "impi" and program == "fortran_f08":
+        pytest.skip("Intel MPI has mpi_f08 for Intel's compiler alone")
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_has_its_count_bytes_and_volume(profile, program, call):

@@ -1,16 +1,12 @@
 """Python: MPI is loaded by a module, out of sight of the program's own symbols (programs/mpi4py_calls.py)."""
 
-import importlib.util
-
 import pytest
 
 
 @pytest.fixture
 def run(profile, mpi):
-    if mpi.name == "mpich":
-        pytest.skip("the distribution's mpi4py is built for Open MPI")
-    if not importlib.util.find_spec("mpi4py"):
-        pytest.skip("mpi4py is not installed")
+    if not mpi.has_mpi4py:
+        pytest.skip(f"no mpi4py for {mpi.name} here")
     return profile("mpi4py_calls", 2)
 
 

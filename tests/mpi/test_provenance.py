@@ -33,7 +33,7 @@ def test_the_program_its_arguments_and_its_host_are_known(run):
 def test_the_mpi_library_is_known(run, mpi):
     facts = run.facts(0)
     assert facts["mpi_abi"] == mpi.abi
-    assert {"openmpi": "Open MPI v", "mpich": "MPICH Version"}[mpi.name] in facts["mpi_version"]
+    assert mpi.says in facts["mpi_version"]
 
 
 def test_the_settings_in_force_are_known(run):

@@ -79,6 +79,8 @@ def test_a_run_folder_that_cannot_be_made_is_said_once_and_the_job_goes_on(mpi, 
 
 
 def test_a_limit_on_the_size_of_files_stops_the_recording_and_not_the_job(profile, mpi):
+    if mpi.family == "impi":
+        pytest.skip("Intel MPI's own files in shared memory are larger than a ledger")
     kilobytes = 40000  # enough for MPI's own files, too little for a ledger of 20,000 sizes
     limited = f"ulimit -f {kilobytes}; exec {compile_program(mpi, 'many_sizes')}"
     run = profile("/bin/bash", 2, "-c", limited, preload=(LIBRARY,))
@@ -101,7 +103,7 @@ def test_what_the_mpi_library_does_inside_is_not_counted(profile, tmp_path):
 
 
 def test_what_romio_does_inside_open_mpi_is_not_counted(profile, mpi, tmp_path):
-    if mpi.name == "mpich":
+    if mpi.family != "openmpi":
         pytest.skip("ROMIO is MPICH's own: the test above covers it")
     run = profile("file_write", 2, str(tmp_path / "data"), env={"OMPI_MCA_io": "^ompio"})
     assert run.calls(0) == FILE_WRITE

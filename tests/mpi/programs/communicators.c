@@ -2,6 +2,7 @@
  * test_communicators.py lists what must be known of them. */
 #include <mpi.h>
 
+#include "mpi_4.h"
 #include "check.h"
 
 static int rank;
@@ -29,7 +30,7 @@ static void duplicate(void)
     MPI_Comm_idup(MPI_COMM_WORLD, &later, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     use(first), use(second), use(informed), use(later);
-#if MPI_VERSION >= 4
+#if HAS_MPI_4
     MPI_Comm later_informed;
     MPI_Comm_idup_with_info(MPI_COMM_WORLD, MPI_INFO_NULL, &later_informed, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);

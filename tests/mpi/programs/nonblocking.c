@@ -1,6 +1,7 @@
 /* Rank 1 posts receives with room to spare, rank 0 sends in every mode; then what MPI-4 adds, where mpi.h has it.
  * test_nonblocking.py lists what must have been counted. */
 #include "large_counts.h"
+#include "mpi_4.h"
 
 #include "check.h"
 
@@ -64,7 +65,7 @@ static void send_and_receive_nothing(void)
 
 static void exchange(int rank)
 {
-#if MPI_VERSION >= 4
+#if HAS_MPI_4
     int other = 1 - rank;
     MPI_Request requests[2];
     MPI_Isendrecv(sent, 60, MPI_INT, other, 20, received[0], ROOM, MPI_INT, other, 20, MPI_COMM_WORLD, &requests[0]);

@@ -1,0 +1,149 @@
+"""The MPI libraries that the tests run under: Debian's two, or those that TEST_MPIS names (words): the same two as
+`openmpi` and `mpich`, any other as setup/mpis.sh lists it, which must have put it into build/mpis."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FOLDER = REPOSITORY / "build/mpis"
+SYSTEM_PYTHON = "/usr/bin/python3"  # the distribution's: the one whose mpi4py fits its Open MPI
+
+
+class Mpi(NamedTuple):
+    """An MPI library, and how programs are compiled for it and started."""
+
+    name: str
+    family: str  # openmpi, mpich or impi (Intel MPI)
+    abi: str  # as the fact table calls it
+    mpicc: str
+    mpifort: str
+    mpirun: tuple[str, ...]
+    python: str
+    environment: dict[str, str]
+
+    @property
+    def missing(self) -> str | None:
+        """What is not installed, if anything."""
+        return next((tool for tool in (self.mpicc, self.mpirun[0]) if not shutil.which(tool)), None)
+
+    @property
+    def has_fortran(self) -> bool:
+        return shutil.which(self.mpifort) is not None
+
+    @property
+    def has_mpi4py(self) -> bool:
+        if not shutil.which(self.python):
+            return False
+        find = "import importlib.util, sys; sys.exit(not importlib.util.find_spec('mpi4py'))"
+        return subprocess.run([self.python, "-c", find]).returncode == 0
+
+    def has(self, function: str) -> bool:
+        """Whether its mpi.h declares it; what MPI_VERSION says is no answer (Open MPI 5 has sessions and says 3.1)."""
+        return function in declared_by(self.mpicc)
+
+    def require(self, function: str) -> None:
+        """Skips a test of a function that this library is too old for."""
+        if not self.has(function):
+            pytest.skip(f"{self.name} has no {function}")
+
+    def fault(self, program: str, arguments: tuple[str, ...]) -> str | None:
+        """What this library does wrong with a program, if that is known."""
+        command = " ".join([program, *arguments])
+        known = (fault for fault in FAULTS if re.fullmatch(fault.library, self.name) and re.fullmatch(fault.program, command))
+        return next((f"{self.name}: {fault.what}" for fault in known), None)
+
+    @property
+    def says(self) -> str:
+        """What MPI_Get_library_version begins with."""
+        return {"openmpi": "Open MPI v", "mpich": "MPICH Version", "impi": "Intel(R) MPI Library"}[self.family]
+
+
+@lru_cache
+def declared_by(mpicc: str) -> frozenset[str]:
+    source = str(REPOSITORY / "tests/abi/include_mpi.c")
+    text = subprocess.run([mpicc, "-E", "-P", source], check=True, capture_output=True, text=True).stdout
+    return frozenset(re.findall(r"\bint\s+(MPI_\w+)\s*\(", text))
+
+
+class Fault(NamedTuple):
+    """What a library does wrong without any profiler, so that a test program tells nothing there."""
+
+    library: str  # a pattern of names
+    program: str  # a pattern of programs with their arguments
+    what: str
+
+
+FAULTS = [
+    Fault(
+        r"openmpi-5\..*",
+        "error_codes.*",
+        "Waitall with MPI_STATUSES_IGNORE hides errors, so that the profiler, which wants the statuses, brings them to light",
+    ),
+    Fault(
+        r"mpich-3\.4\.3",
+        "in_place_nonblocking.*",
+        "MPI_Iscatterv refuses a null datatype where it is not significant",
+    ),
+    Fault(
+        r"mpich-3\.4\.3|impi-2021.*",
+        "freed_early",
+        "crashes when a communicator is freed while a receive on it is in flight",
+    ),
+    Fault(r"mpich-4\.0\.3", "session_and_world", "most runs end in a failed assertion of MPI's"),
+    Fault(r"impi-2021.*", "session_and_world", "MPI_Init is refused after MPI_Session_init"),
+    Fault(r"impi-2021\.19\.0", "talkative|surroundings", "MPI_Init fails after output to stdout"),
+    Fault(r"impi-2021.*-abi", "error_codes errors_return", "MPI_ERRORS_RETURN has no effect"),
+]
+
+
+ABI_OF_FAMILY = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "MPICH"}
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+SHARED_MEMORY = {"4": "self,vader", "5": "self,sm"}  # what Open MPI calls it
+
+
+def launch_options(family: str, major_version: str) -> tuple[str, ...]:
+    if family != "openmpi":
+        return ()
+    return ("--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", SHARED_MEMORY[major_version])
+
+
+def of_the_distribution(name: str) -> Mpi:
+    return Mpi(
+        name,
+        family=name,
+        abi=ABI_OF_FAMILY[name],
+        mpicc=f"mpicc.{name}",
+        mpifort=f"mpifort.{name}",
+        mpirun=(f"mpirun.{name}", *launch_options(name, "4")),
+        python=SYSTEM_PYTHON if name == "openmpi" else "the distribution's mpi4py is built for Open MPI",
+        environment=AS_ROOT if name == "openmpi" else {},
+    )
+
+
+def of_setup_mpis(name: str) -> Mpi:
+    family, version = name.split("-")[:2]
+    tool = lambda name_of_tool: str(FOLDER / name / name_of_tool)  # noqa: E731
+    return Mpi(
+        name,
+        family,
+        abi="MPI standard ABI" if name.endswith("-abi") else ABI_OF_FAMILY[family],
+        mpicc=tool("mpicc"),
+        mpifort=tool("mpifort"),
+        mpirun=(tool("mpirun"), *launch_options(family, version[0])),
+        python=tool("python3"),
+        environment=AS_ROOT if family == "openmpi" else {},
+    )
+
+
+def libraries() -> list[Mpi]:
+    names = os.environ.get("TEST_MPIS", "openmpi mpich").split()
+    return [of_the_distribution(name) if name in ("openmpi", "mpich") else of_setup_mpis(name) for name in names]
