@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes sure that what a make target needs is on this machine:
 #
-#     setup/packages.sh demo|check|check-aarch64|lint
+#     setup/packages.sh demo|check|check-aarch64|check-mpis|lint
 #
 # On Debian and Ubuntu, missing packages are installed; elsewhere, missing programs and modules are named. Where nothing is
 # missing, nothing is done. Python is the distribution's own, for a python3 that stands before it on PATH does not see the
@@ -31,6 +31,9 @@ check             mandoc              program  mandoc
 check-aarch64     gcc-aarch64-linux-gnu    program  aarch64-linux-gnu-gcc
 check-aarch64     libc6-dev-arm64-cross    header   ../aarch64-linux-gnu/include/stdio.h
 check-aarch64     qemu-user                program  qemu-aarch64
+check-mpis        python3-venv        module   venv
+check-mpis        python3-pip         module   pip
+check-mpis        python3-dev         program  python3-config
 lint              clang-format        program  clang-format
 lint              clang-tidy          program  clang-tidy cppcheck
 lint              shellcheck          program  shellcheck
@@ -90,9 +93,9 @@ missing_elsewhere() {
 
 target=${1-}
 case $target in
-    demo | check | check-aarch64 | lint) ;;
+    demo | check | check-aarch64 | check-mpis | lint) ;;
     *)
-        echo "usage: setup/packages.sh demo|check|check-aarch64|lint" >&2
+        echo "usage: setup/packages.sh demo|check|check-aarch64|check-mpis|lint" >&2
         exit 2
         ;;
 esac

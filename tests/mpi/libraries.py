@@ -25,6 +25,7 @@ class Mpi(NamedTuple):
     family: str  # openmpi, mpich or impi (Intel MPI)
     abi: str  # as the fact table calls it
     mpicc: str
+    mpicxx: str
     mpifort: str
     mpirun: tuple[str, ...]
     python: str
@@ -122,6 +123,7 @@ def of_the_distribution(name: str) -> Mpi:
         family=name,
         abi=ABI_OF_FAMILY[name],
         mpicc=f"mpicc.{name}",
+        mpicxx=f"mpicxx.{name}",
         mpifort=f"mpifort.{name}",
         mpirun=(f"mpirun.{name}", *launch_options(name, "4")),
         python=SYSTEM_PYTHON if name == "openmpi" else "the distribution's mpi4py is built for Open MPI",
@@ -137,6 +139,7 @@ def of_setup_mpis(name: str) -> Mpi:
         family,
         abi="MPI standard ABI" if name.endswith("-abi") else ABI_OF_FAMILY[family],
         mpicc=tool("mpicc"),
+        mpicxx=tool("mpicxx"),
         mpifort=tool("mpifort"),
         mpirun=(tool("mpirun"), *launch_options(family, version[0])),
         python=tool("python3"),

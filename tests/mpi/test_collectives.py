@@ -3,7 +3,6 @@ forms: blocking, nonblocking and persistent, plain and large-count."""
 
 import pytest
 
-from .declarations import skip_without
 
 RANKS = range(4)
 
@@ -126,7 +125,7 @@ def rounds_of(run):
 @pytest.mark.parametrize("form", PERSISTENT)
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_every_persistent_collective_moves_its_bytes_each_time_it_completes(profile, mpi, form, name):
-    skip_without(mpi, "MPI_Allreduce_init")
+    mpi.require("MPI_Allreduce_init")
     run = profile(f"collectives{form}", 4)
     assert run.sizes(f"MPI_{name}_init") == without_volume(COLLECTIVES[name])
     assert run.sizes(f"MPI_{name}_init", "completion") == in_all_rounds(COLLECTIVES[name], rounds_of(run))
@@ -135,7 +134,7 @@ def test_every_persistent_collective_moves_its_bytes_each_time_it_completes(prof
 @pytest.mark.parametrize("form", PERSISTENT)
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_every_persistent_collective_in_place_moves_its_bytes_each_time_it_completes(profile, mpi, form, name):
-    skip_without(mpi, "MPI_Allreduce_init")
+    mpi.require("MPI_Allreduce_init")
     run = profile(f"in_place{form}", 4)
     assert run.sizes(f"MPI_{name}_init") == without_volume(IN_PLACE[name])
     assert run.sizes(f"MPI_{name}_init", "completion") == in_all_rounds(IN_PLACE[name], rounds_of(run))

@@ -2,7 +2,6 @@
 
 import pytest
 
-from .declarations import skip_without
 
 # For each of the three communicators: bytes -> (count, volume_bytes), on every rank.
 CALLS = {
@@ -57,7 +56,7 @@ def test_every_nonblocking_call_is_posted_and_completed_with_its_bytes(profile, 
 @pytest.mark.parametrize("form", ["_persistent", "_persistent_large"])
 @pytest.mark.parametrize("name", CALLS)
 def test_every_persistent_call_moves_its_bytes_each_time_it_completes(profile, mpi, form, name):
-    skip_without(mpi, "MPI_Neighbor_allgather_init")
+    mpi.require("MPI_Neighbor_allgather_init")
     run = profile(f"neighborhoods{form}", 4)
     rounds = run.counts("MPI_Start")[0] // sum(run.counts(f"MPI_Neighbor_{other}_init")[0] for other in CALLS)
     for rank, communicator, by_size in expectations(name):

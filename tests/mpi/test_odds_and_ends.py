@@ -1,7 +1,5 @@
 """Calls that stand alone: programs/odds_and_ends.c."""
 
-from .declarations import skip_without
-
 
 def test_a_status_that_is_asked_for_in_vain_is_a_poll(profile):
     run = profile("odds_and_ends", 2)
@@ -21,7 +19,7 @@ def test_ports_and_hints_are_counted(profile):
 
 
 def test_the_queries_and_buffers_of_mpi_4_1_are_counted(profile, mpi):
-    skip_without(mpi, "MPI_Request_get_status_all")
+    mpi.require("MPI_Request_get_status_all")
     run = profile("odds_and_ends", 2)
     for call in ("all", "any", "some"):
         assert sum(run.counts(f"MPI_Request_get_status_{call}") + run.counts(f"MPI_Request_get_status_{call}", "poll")) == 2

@@ -2,7 +2,6 @@
 
 import pytest
 
-from .declarations import skip_without
 from .harness import Peer
 
 PROGRAMS = ["persistent", "persistent_large"]
@@ -80,12 +79,12 @@ PARTITIONED = {
 
 @pytest.mark.parametrize("call", PARTITIONED)
 def test_every_partitioned_call_has_its_count_and_bytes(profile, mpi, call):
-    skip_without(mpi, "MPI_Psend_init")
+    mpi.require("MPI_Psend_init")
     assert profile("partitioned", 2).sizes(call) == PARTITIONED[call]
 
 
 def test_a_partitioned_message_counts_whole_when_it_completes(profile, mpi):
-    skip_without(mpi, "MPI_Psend_init")
+    mpi.require("MPI_Psend_init")
     run = profile("partitioned", 2)
     assert run.sizes("MPI_Psend_init", "completion") == [{80: (3, 240)}, {}]
     assert run.sizes("MPI_Precv_init", "completion") == [{}, {80: (3, 0)}]
