@@ -85,11 +85,6 @@ class Fault(NamedTuple):
 
 FAULTS = [
     Fault(
-        r"openmpi-5\..*",
-        "error_codes.*",
-        "Waitall with MPI_STATUSES_IGNORE hides errors, so that the profiler, which wants the statuses, brings them to light",
-    ),
-    Fault(
         r"mpich-3\.4\.3",
         "in_place_nonblocking.*",
         "MPI_Iscatterv refuses a null datatype where it is not significant",

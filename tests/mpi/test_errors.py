@@ -7,10 +7,24 @@ def lines_of(outcome):
     return sorted(outcome.stdout.splitlines())
 
 
+def is_known_to_differ(mpi, line):
+    """Open MPI 5 hides from Waitall without statuses what Waitall with statuses says."""
+    return mpi.name.startswith("openmpi-5.") and "Waitall ignored" in line
+
+
 @pytest.mark.parametrize("handler", [(), ("errors_return",)])
-def test_every_mistake_gives_the_same_error_and_the_same_statuses(profile, plain, handler):
-    run = profile("error_codes", 2, *handler)
-    assert lines_of(run.outcome) == lines_of(plain("error_codes", 2, *handler))
+def test_every_mistake_gives_the_same_error_and_the_same_statuses(profile, plain, mpi, handler):
+    run, without = profile("error_codes", 2, *handler).outcome, plain("error_codes", 2, *handler)
+    unlike = set(lines_of(run)) ^ set(lines_of(without))
+    assert [line for line in unlike if not is_known_to_differ(mpi, line)] == []
+    assert len(lines_of(run)) == len(lines_of(without))
+
+
+def test_an_error_that_waitall_hides_comes_to_light(profile, plain, mpi):
+    if not is_known_to_differ(mpi, "Waitall ignored"):
+        pytest.skip(f"{mpi.name} hides none")
+    said = [profile("error_codes", 2).outcome.stdout, plain("error_codes", 2).stdout]
+    assert ["Waitall ignored: class 0" in each for each in said] == [False, True]
 
 
 def test_the_program_prints_what_it_should_so_that_the_comparison_means_something(plain):
