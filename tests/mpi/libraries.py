@@ -63,6 +63,17 @@ class Mpi(NamedTuple):
         return next((f"{self.name}: {fault.what}" for fault in known), None)
 
     @property
+    def soname(self) -> str:
+        if self.name.endswith("-abi"):
+            return "libmpi_abi.so.1"
+        return {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}.get(self.name) or f"libmpi.so.{40 if self.family == 'openmpi' else 12}"
+
+    def require_soname_in_search_path(self) -> None:
+        """Skips a test of a program that opens the library by its bare name."""
+        if self.name not in ("openmpi", "mpich"):
+            pytest.skip(f"{self.name} is not where the dynamic linker looks")
+
+    @property
     def says(self) -> str:
         """What MPI_Get_library_version begins with."""
         return {"openmpi": "Open MPI v", "mpich": "MPICH Version", "impi": "Intel(R) MPI Library"}[self.family]
@@ -145,3 +156,8 @@ def of_setup_mpis(name: str) -> Mpi:
 def libraries() -> list[Mpi]:
     names = os.environ.get("TEST_MPIS", "openmpi mpich").split()
     return [of_the_distribution(name) if name in ("openmpi", "mpich") else of_setup_mpis(name) for name in names]
+
+
+# Where a test needs one of the distribution's in particular.
+OPEN_MPI = of_the_distribution("openmpi")
+MPICH = of_the_distribution("mpich")

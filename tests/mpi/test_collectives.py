@@ -3,7 +3,6 @@ forms: blocking, nonblocking and persistent, plain and large-count."""
 
 import pytest
 
-
 RANKS = range(4)
 
 

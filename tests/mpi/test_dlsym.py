@@ -6,23 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from .harness import COMMPROF_RUN, LIBRARY, PROGRAMS, PYTHON, Run, compile_program, launch
+from .harness import COMMPROF_RUN, LIBRARY, PROGRAMS, Run, compile_program, launch
+from .libraries import SYSTEM_PYTHON
 
 HELPER = LIBRARY.with_name("libcommprof-dlsym.so")
-SONAMES = {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}
 RANKS = 2
 
 pytestmark = pytest.mark.skipif(not HELPER.exists(), reason=f"{HELPER.name} is built for glibc on x86-64 and AArch64 alone")
 
 
 def opens_mpi(mpi, *options):
+    mpi.require_soname_in_search_path()
     program = compile_program(mpi, "opens_mpi", "-Wl,--as-needed", "-ldl")
     assert b"libmpi" not in subprocess.run(["readelf", "-d", program], check=True, capture_output=True).stdout
-    return [*options, str(program), SONAMES[mpi.name]]
+    return [*options, str(program), mpi.soname]
 
 
 def ctypes_program(mpi, *options):
-    return [*options, PYTHON, str(PROGRAMS / "opens_mpi_ctypes.py"), SONAMES[mpi.name]]
+    mpi.require_soname_in_search_path()
+    return [*options, SYSTEM_PYTHON, str(PROGRAMS / "opens_mpi_ctypes.py"), mpi.soname]
 
 
 def run(mpi, command, folder: Path) -> Run:
@@ -73,8 +75,10 @@ def test_without_the_option_nothing_is_recorded_and_nothing_is_broken(mpi, comma
 
 @pytest.mark.parametrize("program, counts", [("mpi4py_calls", None), ("fortran_f08", None), ("pcontrol", [8, 8])])
 def test_programs_that_need_no_help_are_counted_the_same(mpi, profile, program, counts):
-    if program == "mpi4py_calls" and mpi.name != "openmpi":
-        pytest.skip("Debian's mpi4py is built for Open MPI")
+    if program == "mpi4py_calls" and not mpi.has_mpi4py:
+        pytest.skip(f"no mpi4py for {mpi.name} here")
+    if program == "fortran_f08" and not mpi.has_fortran:
+        pytest.skip(f"{mpi.name} has no Fortran here")
     helped = profile(program, RANKS, preload=(LIBRARY, HELPER))
     alone = profile(program, RANKS)
     assert helped.counts("MPI_Allreduce") == alone.counts("MPI_Allreduce")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from .harness import COMMPROF_RUN, LIBRARY, PYTHON, Outcome, compile_program
+from .harness import COMMPROF_RUN, LIBRARY, Outcome, compile_program
+from .libraries import SYSTEM_PYTHON as PYTHON
 
 HELLO = "int main(void) { return 0; }"
 # The mark of an MPI library is that it defines PMPI_Init.
@@ -64,7 +65,7 @@ def executable(path: Path, text: str) -> Path:
 def test_a_program_s_mpi_is_named_with_path_soname_version_and_abi(mpi):
     outcome = doctor(compile_program(mpi, "pcontrol"))
     assert can_be_profiled(outcome), outcome
-    soname, version = {"openmpi": ("libmpi.so.40", "Open MPI v"), "mpich": ("libmpich.so.12", "MPICH Version:")}[mpi.name]
+    soname, version = mpi.soname, mpi.says
     (line,) = (line for line in findings(outcome, "ok") if line.startswith("MPI: /"))
     assert f"({soname})" in line and version in line
     assert f"ABI: {mpi.abi}" in findings(outcome, "ok")

@@ -7,7 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from .harness import LIBRARY, OPEN_MPI, Peer, Run, compile_program, launch
+from .harness import LIBRARY, Peer, Run, compile_program, launch
+from .libraries import OPEN_MPI
 
 # An MPI library refuses a second process under a rank's name, so its launcher's variables go; those of the profiler stay.
 AS_A_RUN_OF_ITS_OWN = "unset $(env | grep -o '^\\(OMPI\\|PMIX\\|PMI\\|ORTE\\|HYD\\|MPIR\\|MPIEXEC\\|MPI_LOCAL\\)[^=]*'); "
@@ -44,8 +45,8 @@ def test_an_mpi_program_that_a_rank_starts_has_a_folder_of_its_own(profile, mpi)
 
 
 def test_a_launcher_that_a_rank_starts_gives_all_its_ranks_one_folder(profile, mpi):
-    options = " ".join(mpi.launch_options)
-    inner = f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} mpirun.{mpi.name} {options} -n 2 {compile_program(mpi, 'pcontrol')} > /dev/null"
+    options = " ".join(mpi.mpirun[1:])
+    inner = f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} {mpi.mpirun[0]} {options} -n 2 {compile_program(mpi, 'pcontrol')} > /dev/null"
     run = profile("/bin/sh", 1, "-c", f"{compile_program(mpi, 'children')} \"$0\"", inner, preload=(LIBRARY,))
     assert run.counts("MPI_Allreduce") == [2005]
     spawned = [folder for folder in run.folder.iterdir() if folder.name.startswith("spawned-")]
@@ -54,8 +55,8 @@ def test_a_launcher_that_a_rank_starts_gives_all_its_ranks_one_folder(profile, m
 
 
 def test_python_s_subprocesses_and_workers_are_no_ranks(profile, plain, mpi):
-    if mpi.name != "openmpi":
-        pytest.skip("Debian's mpi4py is made for Open MPI")
+    if not mpi.has_mpi4py:
+        pytest.skip(f"no mpi4py for {mpi.name} here")
     run = profile("mpi4py_children", 2)
     assert lines_of(run.outcome) == lines_of(plain("mpi4py_children", 2))
     assert len(lines_of(run.outcome)) == 2
@@ -69,7 +70,7 @@ def run_over_tcp(tmp_path_factory, program, *arguments):
         pytest.skip(f"Open MPI is not installed: no {OPEN_MPI.missing}; Debian's MPICH can neither spawn nor connect")
     folder = tmp_path_factory.mktemp(program)
     everywhere = ("-x", f"LD_PRELOAD={LIBRARY}", "-x", f"COMMPROF_OUTPUT={folder / 'run'}")
-    mpi = OPEN_MPI._replace(launch_options=("--oversubscribe", "--mca", "btl", "self,vader,tcp", *everywhere))
+    mpi = OPEN_MPI._replace(mpirun=("mpirun.openmpi", "--oversubscribe", "--mca", "btl", "self,vader,tcp", *everywhere))
     outcome = launch(mpi, 2, [str(compile_program(mpi, program)), *arguments], folder, {})
     assert outcome.exit_status == 0, outcome
     return Run(2, folder / "run", outcome)
@@ -123,8 +124,7 @@ def test_both_sides_of_a_connection_are_one_communicator(tmp_path_factory):
 
 
 def test_inter_communicators_from_groups_are_told_apart_by_their_tags(profile, plain, mpi):
-    if mpi.name == "openmpi":
-        pytest.skip("Open MPI 4 has no MPI_Intercomm_create_from_groups")
+    mpi.require("MPI_Intercomm_create_from_groups")
     run = profile("connecting", 2)
     assert plain("connecting", 2).exit_status == 0
     identities = met_again(run, "MPI_Intercomm_create_from_groups")

@@ -2,7 +2,6 @@
 
 import pytest
 
-
 # For each of the three communicators: bytes -> (count, volume_bytes), on every rank.
 CALLS = {
     "allgather": {"grid": {20: (1, 20)}},
