@@ -47,7 +47,7 @@ def compile_program(mpi: Mpi, name: str, *flags: str) -> Path:
     if source.suffix == ".c":
         command = [mpi.mpicc, *C_FLAGS, str(source), *C_LINK_FLAGS, *flags]
     elif source.suffix == ".cpp":
-        command = [mpi.mpicxx, *C_FLAGS, str(source), *C_LINK_FLAGS, *flags]
+        command = [mpi.mpicc, *C_FLAGS, str(source), *C_LINK_FLAGS, "-lstdc++", *flags]  # calls the C functions
     else:
         command = [mpi.mpifort, "-g", str(source), *flags]
     subprocess.run([*command, "-o", str(binary)], check=True, cwd=binary.parent)

@@ -10,6 +10,8 @@ EXAMPLES = {
     "error_codes errors_return": ("error_codes", 2, ("errors_return",)),
     "in_place_nonblocking.*": ("in_place_nonblocking", 4, ()),
     "freed_early": ("freed_early", 2, ()),
+    "null_pointers": ("null_pointers", 2, ()),
+    "guarded_statuses": ("guarded_statuses", 2, ()),
     "session_and_world": ("session_and_world", 2, ()),
     "talkative|surroundings": ("talkative", 4, ()),
 }
