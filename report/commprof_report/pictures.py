@@ -12,7 +12,7 @@ from .errors import ReportError
 
 ENDINGS = (".png", ".svg", ".pdf")
 # Okabe and Ito's palette, told apart by colour-blind readers too (https://jfly.uni-koeln.de/color/).
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999", "#000000")
 OTHER_COLOUR = "#BBBBBB"
 STYLE = {
     "font.size": 10,

@@ -198,8 +198,8 @@ def described() -> list[Described]:
     """The rows of the page's tables, with the family named at the head of each."""
     rows, family = [], ""
     for line in FUNCTIONS.read_text().splitlines():
-        if head := re.match(r"Family `(\w+)`", line):
-            family = head[1]
+        if head := re.match(r"Family `([\w-]+)`", line):
+            family = head[1].replace("-", "_")
         if row := re.match(r"\| `MPI_(\w+)` \| (c?) *\| ?(.*?) ?\|$", line):
             rows.append(Described(row[1], family, row[2] == "c", row[3]))
     return rows

@@ -129,7 +129,7 @@ def ranks_section(run: Run, answers: Digest) -> str:
 
 
 def sizes_sections(run: Run) -> Iterator[str]:
-    rows = [row for row in questions.sizes(run.connection) if row.family not in sizes.SILENT_FAMILIES]
+    rows = [row for row in questions.sizes(run.connection) if sizes.carries_messages(row)]
     if not rows:
         return
     sentence = (

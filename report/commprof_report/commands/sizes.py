@@ -10,6 +10,7 @@ w-variants).
 from __future__ import annotations
 
 import argparse
+import re
 
 from .. import pictures, questions, tables, units
 from ..bins import BINS
@@ -18,6 +19,11 @@ from ..tables import Column
 from . import common
 
 SILENT_FAMILIES = ("setup", "completion", "probe", "communicator")
+# Calls of the other families that never carry a message: synchronizing a window, opening a file, starting what was prepared.
+SILENT_CALLS = re.compile(
+    r"MPI_(Win_\w+|File_(open|close|delete|set_\w+|preallocate|get_size|seek_shared|sync|\w+_end)"
+    r"|Start|Startall|Pready\w*|Parrived|Request_free|Cancel|Buffer_\w+|(Comm|Session)_\w+_buffer)"
+)
 COLUMNS = (
     Column("call", lambda row: row.call, False),
     Column("communicator", lambda row: units.shortened(row.communicator, 26), False),
@@ -70,7 +76,7 @@ def fields_of(arguments: argparse.Namespace) -> list[str]:
 
 
 def print_text(rows: list[questions.SizeRow], arguments: argparse.Namespace) -> None:
-    shown = [row for row in rows if arguments.call or row.family not in SILENT_FAMILIES]
+    shown = [row for row in rows if arguments.call or carries_messages(row)]
     if not shown:
         common.print_nothing_chosen()
         return
@@ -79,6 +85,10 @@ def print_text(rows: list[questions.SizeRow], arguments: argparse.Namespace) -> 
     print(tables.text_table(columns, shown))
     if len(shown) < len(rows):
         print("\nCalls that carry no message (MPI_Wait and such) are left out here; `calls` has them.")
+
+
+def carries_messages(row: questions.SizeRow) -> bool:
+    return row.family not in SILENT_FAMILIES and not SILENT_CALLS.fullmatch(row.call)
 
 
 def size_with_mark(row: questions.SizeRow) -> str:

@@ -10,7 +10,7 @@ from ..questions import CallRow
 from .axis import time_axis, time_text
 
 MOST_CALLS = 12
-FAMILIES = ("collective", "point-to-point", "completion", "probe", "communicator", "setup", "rma", "io")
+FAMILIES = ("collective", "point-to-point", "completion", "probe", "communicator", "setup", "rma", "io", "neighborhood")
 
 
 def figure_size(rows: Sequence[CallRow]) -> tuple[float, float]:

@@ -73,14 +73,23 @@ INSERT INTO bandwidth_rule VALUES
     ('MPI_Gatherv', '1', NULL, 1), ('MPI_Scatterv', '1', NULL, 1),
     ('MPI_Send', '1', 0, 0), ('MPI_Bsend', '1', 0, 0), ('MPI_Ssend', '1', 0, 0), ('MPI_Rsend', '1', 0, 0),
     ('MPI_Recv', '1', 0, 0), ('MPI_Mrecv', '1', 0, 0),
-    ('MPI_Sendrecv', '1', 0, 0), ('MPI_Sendrecv_replace', '1', 0, 0);
+    ('MPI_Sendrecv', '1', 0, 0), ('MPI_Sendrecv_replace', '1', 0, 0),
+    ('MPI_Psend', '1', 0, 0), ('MPI_Precv', '1', 0, 0),
+    ('MPI_Neighbor_allgather', '1', NULL, 1), ('MPI_Neighbor_allgatherv', '1', NULL, 1), ('MPI_Neighbor_alltoall', '1', NULL, 1),
+    ('MPI_Neighbor_alltoallv', '1', NULL, 1), ('MPI_Neighbor_alltoallw', '1', NULL, 1),
+    ('MPI_File_read', '1', NULL, 1), ('MPI_File_read_all', '1', NULL, 1), ('MPI_File_read_at', '1', NULL, 1),
+    ('MPI_File_read_at_all', '1', NULL, 1), ('MPI_File_read_shared', '1', NULL, 1), ('MPI_File_read_ordered', '1', NULL, 1),
+    ('MPI_File_write', '1', NULL, 1), ('MPI_File_write_all', '1', NULL, 1), ('MPI_File_write_at', '1', NULL, 1),
+    ('MPI_File_write_at_all', '1', NULL, 1), ('MPI_File_write_shared', '1', NULL, 1), ('MPI_File_write_ordered', '1', NULL, 1);
 
 -- A nonblocking or persistent operation moves data between its start and its completion, not in the call that starts it.
 CREATE TEMP TABLE nonblocking (call TEXT PRIMARY KEY, blocking_call TEXT NOT NULL);
 INSERT INTO nonblocking
 SELECT 'MPI_I' || lower(substr(call, 5, 1)) || substr(call, 6), call FROM bandwidth_rule
 UNION ALL
-SELECT call || '_init', call FROM bandwidth_rule;
+SELECT call || '_init', call FROM bandwidth_rule
+UNION ALL
+SELECT replace(call, 'MPI_File_', 'MPI_File_i'), call FROM bandwidth_rule WHERE call LIKE 'MPI\_File\_%' ESCAPE '\';
 
 -- What the user chose to see: everything, until selection.py takes something away.
 CREATE TEMP TABLE selected_call AS SELECT DISTINCT call FROM cell UNION SELECT call FROM peer;
