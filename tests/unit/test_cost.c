@@ -1,0 +1,51 @@
+#include "cost.h"
+
+#include "call.h"
+#include "fake_mpi.h"
+#include "ledger/ledger.h"
+
+static int no_group(mpi_handle comm, void *group)
+{
+    (void)comm, (void)group;
+    return 16;
+}
+
+static void recording_under(const char *stub)
+{
+    fake_mpi_speak(stub);
+    CHECK_EQUAL(ledger_open("ledger", 64 << 20), 0);
+    call_recording_begin();
+    call_switch(true);
+}
+
+static void the_cost_of_a_call_is_measured(void)
+{
+    recording_under("mpich");
+    fake_world(4, 1);
+    CHECK(cost_per_call_ps() > 0);
+}
+
+static void an_mpi_that_does_not_tell_its_world_s_group_does_not_hang_it(void)
+{
+    recording_under("mpich");
+    fake_describe_world(4, 1);
+    mpi_query.Comm_group = no_group;
+    CHECK(cost_per_call_ps() > 0);
+}
+
+static void an_unknown_abi_does_not_hang_it(void)
+{
+    recording_under("unknown");
+    CHECK(cost_per_call_ps() > 0);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(the_cost_of_a_call_is_measured),
+    TEST(an_mpi_that_does_not_tell_its_world_s_group_does_not_hang_it),
+    TEST(an_unknown_abi_does_not_hang_it),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
