@@ -373,7 +373,7 @@ bool communicators_begin(mpi_handle group, bool initialized)
         return false;
     pthread_mutex_lock(&registering);
     uintptr_t memory = 0;
-    if (initialized && mpi_query.Comm_group(mpi_abi.comm_world, &memory) == MPI_SUCCESS)
+    if (initialized && mpi_query.Comm_group && mpi_query.Comm_group(mpi_abi.comm_world, &memory) == MPI_SUCCESS)
         group = mpi_handle_load(&memory, 0);
     world_group = group;
     has_world_group = group != 0;

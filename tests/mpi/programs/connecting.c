@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <mpi.h>
+#include "mpi_4.h"
 
 #include "check.h"
 
@@ -67,7 +67,7 @@ static void through_a_socket(void)
 
 static void from_groups(void)
 {
-#if MPI_VERSION >= 4
+#if HAS_MPI_4
     MPI_Comm inter;
     MPI_Group world, local, remote;
     int other = 1 - rank;
