@@ -77,8 +77,8 @@ def test_without_the_option_nothing_is_recorded_and_nothing_is_broken(mpi, comma
 def test_programs_that_need_no_help_are_counted_the_same(mpi, profile, program, counts):
     if program == "mpi4py_calls" and not mpi.has_mpi4py:
         pytest.skip(f"no mpi4py for {mpi.name} here")
-    if program == "fortran_f08" and not mpi.has_fortran:
-        pytest.skip(f"{mpi.name} has no Fortran here")
+    if program == "fortran_f08":
+        mpi.require_fortran(program)
     helped = profile(program, RANKS, preload=(LIBRARY, HELPER))
     alone = profile(program, RANKS)
     assert helped.counts("MPI_Allreduce") == alone.counts("MPI_Allreduce")

@@ -80,8 +80,7 @@ def test_nothing_of_the_program_runs(mpi, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("program", ["fortran_f08", "fortran_use_mpi", "fortran_mpif"])
 def test_fortran_is_seen_to_reach_mpi_by_its_names(mpi, program):
-    if not mpi.has_fortran:
-        pytest.skip(f"{mpi.name} has no Fortran here")
+    mpi.require_fortran(program)
     outcome = doctor(compile_program(mpi, program))
     assert can_be_profiled(outcome), outcome
     (line,) = (line for line in findings(outcome, "ok") if line.startswith("Fortran: "))

@@ -27,10 +27,7 @@ CALLS = {
 
 @pytest.fixture(autouse=True)
 def fortran_is_there(mpi, program):
-    if not mpi.has_fortran:
-        pytest.skip(f"{mpi.name} has no Fortran here")
-    if mpi.family == "impi" and program == "fortran_f08":
-        pytest.skip("Intel MPI has mpi_f08 for Intel's compiler alone")
+    mpi.require_fortran(program)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -11,6 +11,7 @@ EXAMPLES = {
     "in_place_nonblocking.*": ("in_place_nonblocking", 4, ()),
     "freed_early": ("freed_early", 2, ()),
     "null_pointers": ("null_pointers", 2, ()),
+    "generalized": ("generalized", 2, ()),
     "guarded_statuses": ("guarded_statuses", 2, ()),
     "session_and_world": ("session_and_world", 2, ()),
     "talkative|surroundings": ("talkative", 4, ()),
