@@ -8,7 +8,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-export SUITES=${SUITES:-build/suites} BUILD=${BUILD:-build}
+SUITES=$(realpath --canonicalize-missing "${SUITES:-build/suites}")
+export SUITES BUILD=${BUILD:-build}
 python=${PYTHON:-/usr/bin/python3}
 
 prepare() { # prepare MPI VERSION
@@ -23,7 +24,7 @@ prepare() { # prepare MPI VERSION
     mkdir -p "$SUITES"
     # mpi4py 3 does not build with the setuptools of today.
     echo 'setuptools<70' >"$SUITES/constraints.txt"
-    export PIP_CONSTRAINT=$PWD/$SUITES/constraints.txt
+    export PIP_CONSTRAINT=$SUITES/constraints.txt
     if ! {
         [ -d "$SUITES/mpi4py-$version/test" ] || {
             "$python" -m pip download --quiet --no-deps --no-binary mpi4py --dest "$SUITES" "mpi4py==$version" &&

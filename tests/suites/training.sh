@@ -9,7 +9,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-export SUITES=${SUITES:-build/suites} BUILD=${BUILD:-build} TRIXIE=${TRIXIE:-/var/tmp/chroots/trixie}
+SUITES=$(realpath --canonicalize-missing "${SUITES:-build/suites}")
+export SUITES BUILD=${BUILD:-build} TRIXIE=${TRIXIE:-/var/tmp/chroots/trixie}
 python=${PYTHON:-/usr/bin/python3}
 version=0.28.1
 
@@ -26,7 +27,7 @@ END
 }
 
 prepare_horovod() { # prepare_horovod MPI
-    local mpi=$1 home=$PWD/$SUITES/horovod-$1 need
+    local mpi=$1 home=$SUITES/horovod-$1 need
     if [ -e "$home/ready" ]; then
         return
     fi
