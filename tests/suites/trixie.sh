@@ -3,7 +3,7 @@
 #
 #     tests/suites/trixie.sh FOLDER
 #
-# About two minutes and 2.5 GB. Nothing of the machine's own /dev is mounted in it, so that it can be removed like any folder
+# About five minutes and 2.5 GB. Nothing of the machine's own /dev is mounted in it, so that it can be removed like any folder
 # once its proc, sys, dev/pts and dev/shm are unmounted.
 set -euo pipefail
 
