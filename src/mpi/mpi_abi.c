@@ -1,6 +1,6 @@
 /* The values are facts of three ABIs, compiled from their headers: Open MPI 2 to 6 (soname libmpi.so.40), the MPICH ABI
  * initiative (MPICH 3.1 to 5, Intel MPI, MVAPICH, Cray MPICH; soname libmpi.so.12), and the standard ABI of MPI-5.0
- * (libmpi_abi.so.1). tests/mpi/test_abi.py compiles a program with each installed mpi.h that compares them.
+ * (libmpi_abi.so.1). tests/abi/test_abi.py compiles a program with each installed mpi.h that compares them.
  *
  * Detection is by structure, not by version strings, in an order that matters: Open MPI 6's libmpi_abi depends on an object
  * that defines Open MPI's own symbols, so the standard ABI is tried first. */

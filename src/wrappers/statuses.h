@@ -1,8 +1,8 @@
 /* The status that a wrapper passes to MPI, and what it says afterwards.
  *
- * Where the job ignores a status we pass one of our own, for what has arrived stands nowhere else. Neither Open MPI nor MPICH
- * behaves differently for it: return codes and error handlers are the same with statuses and without, also for the array forms
- * (tests/mpi/test_errors.py). */
+ * Where the job ignores a status we pass one of our own, for what has arrived stands nowhere else. MPI libraries do not behave
+ * differently for it: return codes and error handlers are the same with statuses and without, also for the array forms
+ * (tests/mpi/test_errors.py). The one exception, Open MPI 5's MPI_Waitall, is in docs/LIBRARIES.md. */
 #ifndef COMMPROF_STATUSES_H
 #define COMMPROF_STATUSES_H
 

@@ -22,6 +22,7 @@ REPORT = REPOSITORY / "build/bin/hvprof-report"
 TIMEOUT_S = 120
 
 C_FLAGS = ["-g", "-O1", "-pthread", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-Wno-stringop-overread"]
+C_ERRORS = ["-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration"]
 # A weak function that nobody defines at link time must still be looked up when the program starts.
 C_LINK_FLAGS = ["-Wl,-z,dynamic-undefined-weak"]
 
@@ -45,7 +46,7 @@ def compile_program(mpi: Mpi, name: str, *flags: str) -> Path:
         return binary
     binary.parent.mkdir(parents=True, exist_ok=True)
     if source.suffix == ".c":
-        command = [mpi.mpicc, *C_FLAGS, str(source), *C_LINK_FLAGS, *flags]
+        command = [mpi.mpicc, *C_FLAGS, *C_ERRORS, str(source), *C_LINK_FLAGS, *flags]
     elif source.suffix == ".cpp":
         command = [mpi.mpicc, *C_FLAGS, str(source), *C_LINK_FLAGS, "-lstdc++", *flags]  # calls the C functions
     else:

@@ -10,13 +10,11 @@
 
 typedef int count_t;
 typedef int displacement_t;
-typedef int unit_t;
 
 #else
 
 typedef MPI_Count count_t;
 typedef MPI_Aint displacement_t;
-typedef MPI_Aint unit_t;
 
 #if MPI_VERSION < 4
 #define WEAK __attribute__((weak))

@@ -26,8 +26,9 @@ static void send_in_every_mode(void)
     MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE);
 
     void *detached;
-    int detached_bytes;
+    count_t detached_bytes;
     MPI_Buffer_detach(&detached, &detached_bytes);
+    CHECK(detached == attached && detached_bytes == sizeof attached);
 }
 
 static void receive_with_room_to_spare(void)

@@ -33,8 +33,9 @@ static void send_persistently(void)
     MPI_Request_free(&never_started);
 
     void *detached;
-    int detached_bytes;
+    count_t detached_bytes;
     MPI_Buffer_detach(&detached, &detached_bytes);
+    CHECK(detached == attached && detached_bytes == sizeof attached);
 }
 
 static void receive_persistently(void)

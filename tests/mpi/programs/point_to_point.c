@@ -26,8 +26,9 @@ static void send_in_every_mode(void)
     MPI_Rsend(sent, 40, MPI_INT, 1, 6, MPI_COMM_WORLD);
 
     void *detached;
-    int detached_bytes;
+    count_t detached_bytes;
     MPI_Buffer_detach(&detached, &detached_bytes);
+    CHECK(detached == attached && detached_bytes == sizeof attached);
 }
 
 static void receive_in_every_mode(void)
