@@ -11,6 +11,7 @@ HOT mpi_handle handle_at(const void *request)
 {
     return mpi_abi.known && request ? mpi_handle_load(request, 0) : mpi_abi.request_null;
 }
+
 /* Receives */
 
 static void account_receive(const struct call *call, const void *status, mpi_handle comm)
