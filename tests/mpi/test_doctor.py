@@ -63,6 +63,8 @@ def executable(path: Path, text: str) -> Path:
 
 
 def test_a_program_s_mpi_is_named_with_path_soname_version_and_abi(mpi):
+    if mpi.name.startswith("impi") and mpi.name.endswith("-abi"):
+        pytest.skip("it is the launcher's environment that chooses this library for the program")
     outcome = doctor(compile_program(mpi, "pcontrol"))
     assert can_be_profiled(outcome), outcome
     soname, version = mpi.soname, mpi.says

@@ -34,10 +34,13 @@ def test_what_callbacks_of_the_job_call_is_inside_a_call_and_does_not_count(prof
 
 
 @pytest.mark.parametrize("handler", [(), ("mpi",)], ids=["a handler of the job's", "MPI_ERRORS_ABORT where there is one"])
-def test_a_handler_that_aborts_ends_the_job_as_without_the_profiler(profile, plain, handler):
+def test_a_handler_that_aborts_ends_the_job_as_without_the_profiler(profile, plain, mpi, handler):
     run = profile("aborting_handler", 2, *handler, exit_status=None)
     without = plain("aborting_handler", 2, *handler)
-    assert run.outcome.exit_status == without.exit_status != 0  # MPICH 5 returns from MPI_Abort, and is killed soon after
+    assert run.outcome.exit_status == without.exit_status
+    if mpi.abi == "MPI standard ABI" and mpi.family == "impi" and handler:
+        pytest.skip(f"{mpi.name}: MPI_ERRORS_ABORT has no effect")
+    assert run.outcome.exit_status != 0  # MPICH 5 returns from MPI_Abort, and is killed soon after
     assert calls_in_ledger(run.ledger(0))["MPI_Allreduce"] == 3
 
 

@@ -1,5 +1,7 @@
 """The faults that excuse a library from some programs (libraries.FAULTS) are its own: they show without the profiler."""
 
+import tempfile
+
 import pytest
 
 from .harness import command_for, launch
@@ -11,6 +13,9 @@ EXAMPLES = {
     "in_place_nonblocking.*": ("in_place_nonblocking", 4, ()),
     "freed_early": ("freed_early", 2, ()),
     "null_pointers": ("null_pointers", 2, ()),
+    "odds_and_ends": ("odds_and_ends", 2, ()),
+    "collectives_persistent.*": ("collectives_persistent", 4, ()),
+    "files.*": ("files", 2, (tempfile.gettempdir(),)),
     "generalized": ("generalized", 2, ()),
     "guarded_statuses": ("guarded_statuses", 2, ()),
     "session_and_world": ("session_and_world", 2, ()),

@@ -37,7 +37,9 @@ static void read_blocking(void)
 {
     MPI_Status status;
     int count;
-    MPI_File_read(file, read_back, 1, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_File_read(file, read_back, 1, MPI_INT, &status);
+    MPI_Get_count(&status, MPI_INT, &count);
+    CHECK(count == 1);
     MPI_File_read_all(file, read_back, 2, MPI_INT, MPI_STATUS_IGNORE);
     MPI_File_read_at(file, mine(1), read_back, 3, MPI_INT, &status);
     MPI_Get_count(&status, MPI_INT, &count);
