@@ -13,30 +13,31 @@ python=/usr/bin/python3
 # One line a need: targets, Debian's package, and what to look for where there are no Debian packages.
 needs() {
     cat <<'END'
-demo,check        gcc                 program  gcc cc
-demo,check        libc6-dev           header   stdio.h
-demo,check        openmpi-bin         program  mpirun
-demo,check        python3-mpi4py      module   mpi4py
-demo,check        python3-numpy       module   numpy
-demo,check        python3-matplotlib  module   matplotlib
-demo,check        libsqlite3-0        library  libsqlite3.so.0
-demo              python3-torch       module   torch
-check             libopenmpi-dev      program  mpicc
-check             mpich               program  mpirun.mpich mpiexec.hydra
-check             libmpich-dev        program  mpicc.mpich mpicc
-check             gfortran            program  gfortran
-check             python3-pytest      module   pytest
-check             sqlite3             program  sqlite3
-check             mandoc              program  mandoc
-check-aarch64     gcc-aarch64-linux-gnu    program  aarch64-linux-gnu-gcc
-check-aarch64     libc6-dev-arm64-cross    header   ../aarch64-linux-gnu/include/stdio.h
-check-aarch64     qemu-user                program  qemu-aarch64
-check-mpis        python3-venv        module   venv
-check-mpis        python3-pip         module   pip
-check-mpis        python3-dev         program  python3-config
-lint              clang-format        program  clang-format
-lint              clang-tidy          program  clang-tidy cppcheck
-lint              shellcheck          program  shellcheck
+demo,check     gcc                    program  gcc cc
+demo,check     libc6-dev              header   stdio.h
+demo,check     openmpi-bin            program  mpirun
+demo,check     python3-mpi4py         module   mpi4py
+demo,check     python3-numpy          module   numpy
+demo,check     python3-matplotlib     module   matplotlib
+demo,check     libsqlite3-0           library  libsqlite3.so.0
+demo           python3-torch          module   torch
+check          libopenmpi-dev         program  mpicc
+check          mpich                  program  mpirun.mpich mpiexec.hydra
+check          libmpich-dev           program  mpicc.mpich mpicc
+check          g++                    program  g++ c++
+check          gfortran               program  gfortran
+check          python3-pytest         module   pytest
+check          sqlite3                program  sqlite3
+check          mandoc                 program  mandoc
+check-aarch64  gcc-aarch64-linux-gnu  program  aarch64-linux-gnu-gcc
+check-aarch64  libc6-dev-arm64-cross  header   ../aarch64-linux-gnu/include/stdio.h
+check-aarch64  qemu-user              program  qemu-aarch64
+check-mpis     python3-venv           module   venv
+check-mpis     python3-pip            module   pip
+check-mpis     python3-dev            program  python3-config
+lint           clang-format           program  clang-format
+lint           clang-tidy             program  clang-tidy cppcheck
+lint           shellcheck             program  shellcheck
 END
 }
 
