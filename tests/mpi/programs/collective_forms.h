@@ -11,8 +11,8 @@ static inline void wait_for(MPI_Request request)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* MPICH before 4.1 fails when a persistent scatter is started again. */
-#if defined MPICH_NUMVERSION && MPICH_NUMVERSION < 40100000 && !defined ROUNDS
+/* MPICH before 4.3 fails when a persistent scatter is started again. */
+#if defined MPICH_NUMVERSION && MPICH_NUMVERSION < 40300000 && !defined ROUNDS
 #define ROUNDS 1
 #elif !defined ROUNDS
 #define ROUNDS 2
