@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
 import sqlite3
 import subprocess
+import time
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ LIBRARY = REPOSITORY / "build/lib/libcommprof.so"
 COMMPROF_RUN = REPOSITORY / "build/bin/commprof-run"
 REPORT = REPOSITORY / "build/bin/hvprof-report"
 TIMEOUT_S = 120
+STRAGGLERS_S = 5
 
 C_FLAGS = ["-g", "-O1", "-pthread", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-Wno-stringop-overread"]
 C_ERRORS = ["-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration"]
@@ -63,8 +66,29 @@ class Outcome(NamedTuple):
     stderr: str
 
 
+def become_reaper() -> None:
+    """Processes whose launcher has left them behind become children of this one (prctl(PR_SET_CHILD_SUBREAPER))."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+
+
+def end_stragglers() -> None:
+    """Wait for the ranks that outlive their launcher; some MPI libraries leave them running for ever when a job fails."""
+    patience_ends = time.monotonic() + STRAGGLERS_S
+    while True:
+        try:
+            ended, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if ended == 0 and time.monotonic() > patience_ends:
+            for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+                os.kill(int(pid), signal.SIGKILL)
+        elif ended == 0:
+            time.sleep(0.01)
+
+
 def launch(mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: dict[str, str]) -> Outcome:
-    """Run a job in a folder; everything it started is gone afterwards, even if it hung."""
+    """Run a job in a folder; everything it started is gone afterwards, even if it hung or failed."""
+    become_reaper()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("COMMPROF_", "LD_PRELOAD"))}
     job = subprocess.Popen(
         [*mpi.mpirun, "-n", str(ranks), *command],
@@ -82,6 +106,8 @@ def launch(mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: 
         os.killpg(job.pid, signal.SIGKILL)
         stdout, stderr = job.communicate()
         raise AssertionError(f"hung for {TIMEOUT_S} s: {command}\n{stdout[-2000:]}\n{stderr[-2000:]}") from None
+    finally:
+        end_stragglers()
     return Outcome(job.returncode, stdout, stderr)
 
 
