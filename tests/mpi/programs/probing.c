@@ -6,15 +6,20 @@
 
 /* Declared as they are in MPI-4, where the library's own header may not have them. */
 #define WEAK __attribute__((weak))
+#if defined OPEN_MPI || MPI_VERSION < 4
 #ifdef OPEN_MPI
 typedef struct ompi_instance_t *session;
+#define NO_SESSION NULL
+#else
+typedef int session;
+#define NO_SESSION 0
+#endif
 typedef MPI_Count count;
 WEAK int MPI_Allreduce_c(const void *, void *, count, MPI_Datatype, MPI_Op, MPI_Comm);
 WEAK int MPI_Session_init(MPI_Info, MPI_Errhandler, session *);
 WEAK int MPI_Session_finalize(session *);
 WEAK int MPI_Comm_create_from_group(MPI_Group, const char *, MPI_Info, MPI_Errhandler, MPI_Comm *);
 WEAK int MPI_Isendrecv(const void *, int, MPI_Datatype, int, int, void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-#define NO_SESSION NULL
 #else
 typedef MPI_Session session;
 #pragma weak MPI_Allreduce_c
