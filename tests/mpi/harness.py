@@ -51,7 +51,8 @@ def compile_program(mpi: Mpi, name: str, *flags: str) -> Path:
     if source.suffix == ".c":
         command = [mpi.mpicc, *C_FLAGS, *C_ERRORS, str(source), *C_LINK_FLAGS, *flags]
     elif source.suffix == ".cpp":
-        command = [mpi.mpicc, *C_FLAGS, str(source), *C_LINK_FLAGS, "-lstdc++", *flags]  # calls the C functions
+        c_functions_alone = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
+        command = [mpi.mpicc, *C_FLAGS, *c_functions_alone, str(source), *C_LINK_FLAGS, "-lstdc++", *flags]
     else:
         command = [mpi.mpifort, "-g", str(source), *flags]
     subprocess.run([*command, "-o", str(binary)], check=True, cwd=binary.parent)

@@ -26,7 +26,9 @@ def ask(database, sql):
 
 def test_children_of_all_kinds_leave_the_rank_s_counts_alone(profile, plain):
     run = profile("children", 2)
-    assert lines_of(run.outcome) == lines_of(plain("children", 2)) == ["all children have ended"] * 2
+    for outcome in (run.outcome, plain("children", 2)):
+        assert outcome.stdout.count("all children have ended") == 2  # lines of two ranks may run together
+        assert outcome.stdout.replace("all children have ended", "").strip() == ""
     assert run.files() == ["rank-0.db", "rank-1.db"]
     assert run.counts("MPI_Allreduce") == [2005, 2005]
     assert run.rank_row(0)["ended"] == "finalize"
@@ -69,9 +71,10 @@ def run_over_tcp(tmp_path_factory, program, *arguments):
     if OPEN_MPI.missing:
         pytest.skip(f"Open MPI is not installed: no {OPEN_MPI.missing}; Debian's MPICH can neither spawn nor connect")
     folder = tmp_path_factory.mktemp(program)
-    everywhere = ("-x", f"LD_PRELOAD={LIBRARY}", "-x", f"COMMPROF_OUTPUT={folder / 'run'}")
-    mpi = OPEN_MPI._replace(mpirun=("mpirun.openmpi", "--oversubscribe", "--mca", "btl", "self,vader,tcp", *everywhere))
-    outcome = launch(mpi, 2, [str(compile_program(mpi, program)), *arguments], folder, {})
+    over_tcp = ("--mca", "btl", "self,vader,tcp", "--mca", "btl_tcp_if_include", "lo")
+    mpi = OPEN_MPI._replace(mpirun=("mpirun.openmpi", "--oversubscribe", *over_tcp))
+    everywhere = {"LD_PRELOAD": str(LIBRARY), "COMMPROF_OUTPUT": str(folder / "run")}  # in what the launcher starts later, too
+    outcome = launch(mpi, 2, [str(compile_program(mpi, program)), *arguments], folder, everywhere)
     assert outcome.exit_status == 0, outcome
     return Run(2, folder / "run", outcome)
 

@@ -9,10 +9,10 @@ def test_a_function_that_the_library_lacks_fails_without_harm(profile, plain, mp
     without = plain("probing", 2)
     assert run.outcome.exit_status == without.exit_status == 0
     if not mpi.has("MPI_Session_init"):
-        assert without.stdout == "there are no sessions\n" * 2
-        assert run.outcome.stdout == "a session: no such thing\n" * 2
+        assert without.stdout.count("there are no sessions") == 2  # lines of two ranks may run together
+        assert run.outcome.stdout.count("a session: no such thing") == 2
     else:
-        assert run.outcome.stdout == without.stdout == "a session: opened\n" * 2
+        assert run.outcome.stdout.count("a session: opened") == without.stdout.count("a session: opened") == 2
     assert run.files() == ["rank-0.db", "rank-1.db"]
 
 

@@ -91,8 +91,8 @@ int main(int argc, char **argv)
     if (argc > 1) {
         through_a_port();
         through_a_socket();
-    }
-    from_groups();
+    } else
+        from_groups();
     MPI_Finalize();
     return 0;
 }
