@@ -13,11 +13,20 @@
 
 enum { BATCH = 1000, ROUNDS = 400, MANY = 1000 };
 
-#define EACH(DO)                                                                                                                      \
-    DO(Barrier)                                                                                                                       \
-    DO(Bcast)                                                                                                                         \
-    DO(Allreduce) DO(Alltoall) DO(Alltoallv) DO(Neighbor_alltoall) DO(Iallreduce) DO(Send) DO(Recv) DO(Isend) DO(Irecv) DO(Send_init) \
-        DO(Start) DO(Pready) DO(Iprobe) DO(Wait) DO(Waitall) DO(Waitany) DO(Test) DO(Testsome) DO(Put) DO(Win_flush) DO(File_write_at)
+#define EACH(DO)          \
+    DO(Barrier)           \
+    DO(Bcast)             \
+    DO(Allreduce)         \
+    DO(Alltoall)          \
+    DO(Alltoallv)         \
+    DO(Neighbor_alltoall) \
+    DO(Iallreduce)        \
+    DO(Send)              \
+    DO(Recv)              \
+    DO(Isend)             \
+    DO(Irecv)             \
+    DO(Send_init)         \
+    DO(Start) DO(Pready) DO(Iprobe) DO(Wait) DO(Waitall) DO(Waitany) DO(Test) DO(Testsome) DO(Put) DO(Win_flush) DO(File_write_at)
 #define REAL(NAME) static __typeof__(&MPI_##NAME) real_##NAME;
 EACH(REAL)
 
