@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define LEDGER_MAGIC "commprof-ledger\n" /* 16 bytes, no terminator in the file */
-#define LEDGER_VERSION 1
+#define LEDGER_VERSION 2
 
 enum {
     LEDGER_HEADER_BYTES = 4096,
@@ -24,7 +24,11 @@ enum {
     LEDGER_CHUNK_HEADER_BYTES = 64,
     LEDGER_COMMUNICATOR_NONE = 0,  /* slot of calls that have no communicator (MPI_Wait) */
     LEDGER_COMMUNICATOR_OTHER = 1, /* slot that all communicators share once the registry is full */
+    LEDGER_RECENT_COLLECTIVES = 16,
+    LEDGER_NO_RANK = INT32_MIN,
 };
+
+#define LEDGER_BYTES_UNKNOWN UINT64_MAX
 
 /* How the process ended, as far as the ledger knows. */
 enum ledger_ended {
@@ -55,6 +59,25 @@ struct ledger_header {
     int64_t start_ns;      /* and on the monotonic clock that all timestamps use */
     int64_t end_unix_ns;   /* return of MPI_Finalize, or when exit or MPI_Abort was seen; 0 while running */
     int64_t end_ns;
+
+    /* Ticks, as timestamps of the hot path are kept, to nanoseconds of the monotonic clock: a moment is
+     * clock_ns + (ticks - clock_ticks) * clock_scale / 2^32, a span ticks * clock_scale / 2^32. */
+    uint64_t clock_ticks;
+    int64_t clock_ns;
+    uint64_t clock_scale;
+
+    /* Calls are counted while nothing has switched that off (MPI_Pcontrol, a time window). counted_ns is how long that was, up to
+     * counting_since_ns; from there on it is going on, unless counting_since_ns is 0. */
+    int64_t counted_ns;
+    int64_t counting_since_ns;
+    int64_t reset_unix_ns; /* when the counters were set to zero (MPI_Pcontrol); 0: never */
+    uint32_t epoch;        /* grows with each reset; threads that have not caught up count for nothing */
+    uint32_t reserved;
+
+    /* A reader of a ledger that is being written takes it again if these two differ or have changed while it read. */
+    uint64_t folds_begun;
+    uint64_t folds_ended;
+    int64_t copied_unix_ns; /* of a copy: when it was made; 0: this is the ledger itself */
 
     uint64_t dropped_calls;        /* calls made but not recorded: the ledger was full and could not fold */
     uint64_t untracked_requests;   /* requests whose completion could not be followed: the request table was full */
@@ -105,6 +128,13 @@ enum ledger_communicator_flags {
     LEDGER_COMMUNICATOR_FREED = 2,
 };
 
+/* All ranks of a communicator begin the same collectives on it in the same order; this is how a reader finds out who has not. */
+struct ledger_collective {
+    uint64_t bytes; /* as cells have it, LEDGER_BYTES_UNKNOWN where it was not known beforehand */
+    uint32_t call;
+    int32_t root; /* rank in the communicator; LEDGER_NO_RANK */
+};
+
 struct ledger_communicator {
     uint64_t identity;        /* equal on all ranks of the communicator, different for any two (a 64-bit hash) */
     uint64_t parent_identity; /* 0: none */
@@ -116,8 +146,10 @@ struct ledger_communicator {
     uint32_t constructor; /* call number of what made it; 0: predefined or not seen */
     uint32_t ordinal;     /* how many alike (same constructor, parent, members) were made before it */
     uint32_t reserved;
-    char name[128];    /* MPI_Comm_set_name's, else empty */
-    char members[336]; /* world ranks in communicator order, "0-3,8,16-30:2"; "..." at the end where it did not fit */
+    char name[128];       /* MPI_Comm_set_name's, else empty */
+    char members[328];    /* world ranks in communicator order, "0-3,8,16-30:2"; "..." at the end where it did not fit */
+    uint64_t collectives; /* how many this rank has begun on it; grows by one store, after the entry below is in place */
+    struct ledger_collective recent[LEDGER_RECENT_COLLECTIVES]; /* the n-th (from 1) at (n - 1) modulo their number */
 };
 
 enum ledger_measure {
@@ -177,23 +209,37 @@ struct ledger_peer {
     uint64_t time_ns; /* blocking: durations; nonblocking receives: completion times; nonblocking sends: of the call */
 };
 
+/* What a thread is doing, packed: the number of the call that it is in, or has left last; the communicator's slot; whether it is inside
+ * still; and of a call that waits for requests the call that made the first of them. */
+enum { LEDGER_DOING_SLOT_BIT = 16, LEDGER_DOING_INSIDE_BIT = 32, LEDGER_DOING_AWAITED_BIT = 48 };
+
 struct ledger_thread {
+    /* `doing` is stored after the fields that describe it; a reader believes them if it finds the same `doing` before and after. */
+    uint64_t doing;
+    uint64_t since_ticks; /* when it went in; when it came out where it is not inside */
+    uint64_t bytes;       /* LEDGER_BYTES_UNKNOWN where they were not known beforehand */
+    int32_t peer;         /* of a point-to-point or RMA call: rank in the communicator (wildcards: below 0); LEDGER_NO_RANK */
+    int32_t tag;
+    uint64_t unused[4];
+
     uint32_t thread;
     uint32_t is_main; /* 1: the process's first thread */
     int64_t tid;
+    uint32_t epoch; /* of its cells and peers: they count if it is the header's */
+    uint32_t reserved_too;
     /* Folding cells b and c into a fresh cell a is decided by this one word, a | b << 21 | c << 42, each an index of a cell
      * in the thread's own order plus one. Non-zero: a counts, b and c do not, whatever their `live` says. */
     uint64_t folding;
     char name[16];
-    uint8_t reserved[24];
+    uint8_t reserved[16];
 };
 
 _Static_assert(sizeof(struct ledger_header) <= LEDGER_HEADER_BYTES, "the header fits its page");
 _Static_assert(sizeof(struct ledger_chunk) == LEDGER_CHUNK_HEADER_BYTES, "chunk header");
 _Static_assert(sizeof(struct ledger_call) == 64, "call");
-_Static_assert(sizeof(struct ledger_communicator) == 512, "communicator");
+_Static_assert(sizeof(struct ledger_communicator) == 768, "communicator");
 _Static_assert(sizeof(struct ledger_cell) == 2432, "cell: whole cache lines");
 _Static_assert(sizeof(struct ledger_peer) == 32, "peer");
-_Static_assert(sizeof(struct ledger_thread) == 64, "thread");
+_Static_assert(sizeof(struct ledger_thread) == 128, "thread: what it is doing has a cache line of its own");
 
 #endif

@@ -1,7 +1,7 @@
 -- What one rank of a job leaves behind (rank-<n>.db), and what `hvprof-report merge` makes of all of them: the same tables,
 -- one world_rank or many. Times are nanoseconds (integers), sizes bytes. docs/SCHEMA.md defines every column.
 PRAGMA application_id = 1668116582; -- "cmpf"
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 -- A process of the job.
 CREATE TABLE rank (
@@ -13,6 +13,8 @@ CREATE TABLE rank (
     start_unix_ns        INTEGER NOT NULL,  -- entry of MPI_Init
     end_unix_ns          INTEGER,           -- return of MPI_Finalize, exit or MPI_Abort; null: not known
     wall_ns              INTEGER,           -- the same span on the monotonic clock
+    counted_ns           INTEGER NOT NULL,  -- how long calls were counted: not while MPI_Pcontrol(0) or a time window held, nor before a reset
+    reset_unix_ns        INTEGER,           -- when the counters were last set to zero (MPI_Pcontrol(2)); null: never
     ended                TEXT    NOT NULL,  -- 'finalize', 'exit', 'abort', 'running' (or killed)
     abort_code           INTEGER NOT NULL,
     dropped_calls        INTEGER NOT NULL,
@@ -39,6 +41,16 @@ CREATE TABLE thread (
     tid        INTEGER NOT NULL,
     name       TEXT    NOT NULL,
     is_main    INTEGER NOT NULL,
+    -- What it was doing when this was written: the call that it was in, or has left last.
+    call         TEXT    NOT NULL,  -- '': none yet
+    communicator INTEGER NOT NULL,  -- 0: the call has none, or it was not known beforehand
+    is_inside    INTEGER NOT NULL,  -- 1: still inside it
+    since_ns     INTEGER NOT NULL,  -- when it went in (came out, where it is not inside); counted from start_unix_ns
+    bytes        INTEGER,           -- null: not known beforehand
+    peer         INTEGER,           -- rank in the communicator, below 0 a wildcard; null: none
+    tag          INTEGER,
+    awaited      TEXT    NOT NULL,  -- of a call that waits for requests: the call that made the first of them; then communicator, bytes,
+                                    -- peer and tag are the request's
     PRIMARY KEY (world_rank, thread)
 ) WITHOUT ROWID;
 
@@ -61,7 +73,19 @@ CREATE TABLE communicator (
     members         TEXT    NOT NULL,  -- world ranks in order, '0-3,8,16-30:2'
     is_inter        INTEGER NOT NULL,
     is_freed        INTEGER NOT NULL,
+    collectives     INTEGER NOT NULL,  -- how many collective calls this rank has begun on it
     PRIMARY KEY (world_rank, communicator)
+) WITHOUT ROWID;
+
+-- The last collectives begun on a communicator: all its ranks begin the same ones in the same order, or hang.
+CREATE TABLE recent_collective (
+    world_rank   INTEGER NOT NULL,
+    communicator INTEGER NOT NULL,
+    sequence     INTEGER NOT NULL,  -- 1: the first on this communicator
+    call         TEXT    NOT NULL,
+    bytes        INTEGER,           -- null: not known beforehand (derived types, v-variants)
+    root         INTEGER,           -- rank in the communicator; null: none
+    PRIMARY KEY (world_rank, communicator, sequence)
 ) WITHOUT ROWID;
 
 -- What is counted apart.
