@@ -3,13 +3,13 @@
  * direct calls batch by batch in turn, medians, two bare readings of the processor's counter as the yardstick.
  *
  *     growth [rounds] */
+#include "timing.h"
 #include "toy_mpi.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { BATCH = 1000, ROUNDS = 400, MANY = 1000 };
 
@@ -149,48 +149,6 @@ static const struct subject FAMILIES[] = {
     SUBJECT("File_write_at", File_write_at, nothing, nothing),
 };
 
-static double now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static void two_clock_reads(int count)
-{
-    for (int i = 0; i < count; i++) {
-#if defined(__x86_64__)
-        uint64_t first = __builtin_ia32_rdtsc();
-        __asm__ volatile("" : : "r"(first) : "memory");
-        uint64_t second = __builtin_ia32_rdtsc();
-#else
-        uint64_t first, second;
-        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(first) : : "memory");
-        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(second) : : "memory");
-#endif
-        __asm__ volatile("" : : "r"(second) : "memory");
-    }
-}
-
-static int ascending(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, ascending);
-    return values[count / 2];
-}
-
-static double timed(void (*run)(int))
-{
-    double begin = now_ns();
-    run(BATCH);
-    return (now_ns() - begin) / BATCH;
-}
-
 struct cost {
     double added, clocks;
 };
@@ -201,10 +159,10 @@ static struct cost measure(const struct subject *subject, int rounds)
     double *wrapped = malloc((size_t)rounds * sizeof *wrapped), *direct = malloc((size_t)rounds * sizeof *direct);
     double *clocks = malloc((size_t)rounds * sizeof *clocks);
     for (int i = 0; i < rounds; i++) {
-        direct[i] = timed(subject->direct);
-        clocks[i] = timed(two_clock_reads);
+        direct[i] = timed(subject->direct, BATCH);
+        clocks[i] = timed(two_clock_reads, BATCH);
         subject->before();
-        wrapped[i] = timed(subject->wrapped);
+        wrapped[i] = timed(subject->wrapped, BATCH);
         subject->after();
     }
     double bare = median(clocks, rounds);

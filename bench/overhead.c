@@ -5,13 +5,13 @@
  *     overhead [rounds]             a table, with two bare readings of the processor's counter as the yardstick
  *     overhead --count CALL N       call it N times and nothing else (for counting instructions)
  */
+#include "timing.h"
+
 #include <dlfcn.h>
 #include <mpi.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { BATCH = 64, ROUNDS = 4000, SIZES_MAX = 1000 };
 
@@ -139,48 +139,6 @@ static const struct subject {
     {"Iprobe, nothing there", 0, nothing, wrapped_Iprobe, direct_Iprobe, nothing},
 };
 enum { SUBJECT_COUNT = sizeof SUBJECTS / sizeof SUBJECTS[0] };
-
-static double now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static void two_clock_reads(int count)
-{
-    for (int i = 0; i < count; i++) {
-#if defined(__x86_64__)
-        uint64_t first = __builtin_ia32_rdtsc();
-        __asm__ volatile("" : : "r"(first) : "memory");
-        uint64_t second = __builtin_ia32_rdtsc();
-#else
-        uint64_t first, second;
-        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(first) : : "memory");
-        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(second) : : "memory");
-#endif
-        __asm__ volatile("" : : "r"(second) : "memory");
-    }
-}
-
-static int ascending(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, ascending);
-    return values[count / 2];
-}
-
-static double timed(void (*run)(int), int count)
-{
-    double begin = now_ns();
-    run(count);
-    return (now_ns() - begin) / count;
-}
 
 static void measure(const struct subject *subject, int rounds)
 {
