@@ -4,8 +4,6 @@
 #include "statuses.h"
 #include "traffic.h"
 
-#pragma GCC diagnostic ignored "-Wunused-parameter" /* `wide`, where a shape has no arrays */
-
 /* The request at a place that may be no place at all (MPI answers with an error then), as it is before the call. */
 HOT mpi_handle handle_at(const void *request)
 {

@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
 static bool fits(mpi_count count)
 {
     return count >= INT32_MIN && count <= INT32_MAX;

@@ -50,10 +50,11 @@ static inline void *function_target(enum function function, enum entry entry, ca
 #define ARGUMENTS_OF_STARTING(SHAPE) ARGUMENTS_##SHAPE, request
 #define ARGUMENTS_OF_PREPARING_WITH_INFO(SHAPE) ARGUMENTS_##SHAPE, info, request
 
-/* The body of a wrapper: `real` is the target, `wide` says that arrays of counts hold MPI_Count and displacements MPI_Aint. */
-#define BODY(NAME, KIND, SHAPE)                                                                                 \
-    typedef int (*target_##NAME)(PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void));                           \
-    static inline __attribute__((always_inline)) int wrap_##NAME(call_site site, bool wide, target_##NAME real, \
+/* The body of a wrapper: `real` is the target, `wide` says that arrays of counts, where there are any, hold MPI_Count and displacements
+ * MPI_Aint. */
+#define BODY(NAME, KIND, SHAPE)                                                                                                         \
+    typedef int (*target_##NAME)(PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void));                                                   \
+    static inline __attribute__((always_inline)) int wrap_##NAME(call_site site, __attribute__((unused)) bool wide, target_##NAME real, \
                                                                  PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void))
 
 #define EXPORT_PLAIN(NAME, KIND, SHAPE) EXPORT_NAMES(NAME, NAME, KIND, SHAPE, false, int, int, int)

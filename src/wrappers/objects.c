@@ -4,8 +4,6 @@
 #include "statuses.h"
 #include "traffic.h"
 
-#pragma GCC diagnostic ignored "-Wunused-parameter" /* `wide`, where a shape has no arrays */
-
 #define MAKING_ON(NAME, SHAPE, FORMS)                                                            \
     BODY(NAME, MAKING, SHAPE)                                                                    \
     {                                                                                            \

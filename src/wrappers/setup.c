@@ -2,8 +2,6 @@
 #include "functions.h"
 #include "runtime.h"
 
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
 static int level_of(int provided)
 {
     int level = 0;

@@ -4,8 +4,6 @@
 #include "functions.h"
 #include "traffic.h"
 
-#pragma GCC diagnostic ignored "-Wunused-parameter" /* `wide`, where a shape has no arrays */
-
 #define BLOCKING(NAME, SHAPE, FORMS)          \
     BODY(NAME, BLOCKING, SHAPE)               \
     {                                         \
