@@ -487,14 +487,19 @@ void communicators_named(mpi_handle handle, const char *name)
     pthread_mutex_unlock(&registering);
 }
 
-struct communicator *communicators_freeing(mpi_handle handle)
+static struct communicator *take(mpi_handle key)
 {
     pthread_mutex_lock(&registering);
-    struct communicator *going = index_find(mpi_handle_bits(handle));
-    if (going)
-        index_remove(mpi_handle_bits(handle));
+    struct communicator *taken = index_find(key);
+    if (taken)
+        index_remove(key);
     pthread_mutex_unlock(&registering);
-    return going;
+    return taken;
+}
+
+struct communicator *communicators_freeing(mpi_handle handle)
+{
+    return take(mpi_handle_bits(handle));
 }
 
 void communicators_freed(struct communicator *communicator)
@@ -535,12 +540,7 @@ void communicators_attach(mpi_handle key, mpi_handle comm)
 
 struct communicator *communicators_detach(mpi_handle key)
 {
-    pthread_mutex_lock(&registering);
-    struct communicator *communicator = index_find(key);
-    if (communicator)
-        index_remove(key);
-    pthread_mutex_unlock(&registering);
-    return communicator;
+    return take(key);
 }
 
 void communicators_detached(mpi_handle key, struct communicator *communicator, bool is_gone)
