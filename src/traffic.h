@@ -56,6 +56,14 @@ HOT struct traffic traffic_nowhere(void)
     return (struct traffic){.peer = PEER_NONE};
 }
 
+/* On a communicator that is known already; NULL: on none. */
+HOT struct traffic traffic_on(struct communicator *communicator)
+{
+    struct traffic traffic = traffic_nowhere();
+    traffic.communicator = communicator;
+    return traffic;
+}
+
 /* The communicator of a call that counts and has succeeded. */
 HOT bool traffic_begin(const struct call *call, mpi_handle comm, struct traffic *traffic)
 {
@@ -79,10 +87,9 @@ HOT bool traffic_begin_on(const struct call *call, mpi_handle key, struct traffi
 /* A matched receive, on the communicator of its probe; NULL where that is not known. */
 HOT struct traffic traffic_matched(const struct call *call, uint64_t bytes, struct communicator *communicator)
 {
-    struct traffic traffic = traffic_nowhere();
     if (!call->succeeded || !mpi_abi.known)
-        return traffic;
-    traffic.communicator = communicator;
+        return traffic_nowhere();
+    struct traffic traffic = traffic_on(communicator);
     traffic.bytes = bytes;
     return traffic;
 }
@@ -104,6 +111,20 @@ HOT struct traffic traffic_message(const struct call *call, mpi_count count, mpi
     traffic.bytes = traffic.volume_bytes = traffic_bytes(count, type);
     traffic.peer = communicators_world_rank(traffic.communicator, dest);
     return traffic;
+}
+
+/* What is sent to a peer, as if it came from there. */
+HOT struct traffic traffic_turned_round(struct traffic sent)
+{
+    sent.volume_bytes = 0;
+    sent.direction = LEDGER_RECEIVED;
+    return sent;
+}
+
+/* A message that `source` sends, of a size and from a rank that are known beforehand. */
+HOT struct traffic traffic_incoming(const struct call *call, mpi_count count, mpi_handle type, int source, mpi_handle comm)
+{
+    return traffic_turned_round(traffic_message(call, count, type, source, comm));
 }
 
 HOT struct traffic traffic_bcast(const struct call *call, mpi_count count, mpi_handle type, int root, mpi_handle comm)
@@ -145,27 +166,7 @@ HOT struct traffic traffic_put(const struct call *call, mpi_count count, mpi_han
 
 HOT struct traffic traffic_get(const struct call *call, mpi_count count, mpi_handle type, int target, mpi_handle win)
 {
-    struct traffic traffic = traffic_put(call, count, type, target, win);
-    traffic.volume_bytes = 0;
-    traffic.direction = LEDGER_RECEIVED;
-    return traffic;
-}
-
-/* On a communicator that is known already; NULL: on none. */
-HOT struct traffic traffic_on(struct communicator *communicator)
-{
-    struct traffic traffic = traffic_nowhere();
-    traffic.communicator = communicator;
-    return traffic;
-}
-
-/* A message that `source` sends, of a size and from a rank that are known beforehand. */
-HOT struct traffic traffic_incoming(const struct call *call, mpi_count count, mpi_handle type, int source, mpi_handle comm)
-{
-    struct traffic traffic = traffic_message(call, count, type, source, comm);
-    traffic.volume_bytes = 0;
-    traffic.direction = LEDGER_RECEIVED;
-    return traffic;
+    return traffic_turned_round(traffic_put(call, count, type, target, win));
 }
 
 HOT struct traffic traffic_receive(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm)
