@@ -135,8 +135,7 @@ struct moved moved_alltoallw(const struct communicator *communicator, const void
 
 struct moved moved_neighbor_alltoallv(struct communicator *communicator, struct counts sendcounts, mpi_handle sendtype)
 {
-    int neighbors = communicators_out_neighbors(communicator);
-    uint64_t bytes = neighbors > 0 ? traffic_bytes(sum_of(sendcounts, neighbors), sendtype) : 0;
+    uint64_t bytes = traffic_bytes(sum_of(sendcounts, communicators_out_neighbors(communicator)), sendtype);
     return (struct moved){bytes, bytes};
 }
 

@@ -190,7 +190,7 @@ HOT struct traffic traffic_arrival(const struct call *call, struct mpi_arrival a
 HOT struct traffic traffic_file(const struct call *call, mpi_count count, mpi_handle type, mpi_handle file)
 {
     struct traffic traffic;
-    if (traffic_begin_on(call, communicators_key_of_file(file), &traffic) && count > 0)
+    if (traffic_begin_on(call, communicators_key_of_file(file), &traffic))
         traffic.bytes = traffic_bytes(count, type);
     return traffic;
 }
