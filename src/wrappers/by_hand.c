@@ -320,7 +320,8 @@ HOT void account_entry(const struct call *call, const struct batch *batch, int i
     call_account_completed(call, handle, status, awaited_done(batch->awaited, index));
 }
 
-static void account_none(const struct call *call, const struct batch *batch)
+/* Those that have not completed have waited through the call. */
+static void account_passed(const struct call *call, const struct batch *batch)
 {
     if (batch->awaited)
         awaited_passed(batch->awaited, call->start, call->end);
@@ -332,7 +333,7 @@ static void account_after_error(const struct call *call, const struct batch *bat
     for (int i = 0; i < batch->awaited->count; i++)
         if (mpi_handle_load(requests, (size_t)i) == mpi_abi.request_null)
             account_entry(call, batch, i, NULL);
-    account_none(call, batch);
+    account_passed(call, batch);
 }
 
 static void account_all(const struct call *call, const struct batch *batch, const void *requests, void *statuses)
@@ -346,7 +347,7 @@ static void account_all(const struct call *call, const struct batch *batch, cons
     bool readable = statuses != mpi_abi.status_ignore;
     for (int i = 0; i < batch->awaited->count; i++)
         account_entry(call, batch, i, readable ? mpi_status_at(statuses, (size_t)i) : NULL);
-    account_none(call, batch);
+    account_passed(call, batch);
 }
 
 static void account_one(const struct call *call, const struct batch *batch, const void *requests, const int *done, const void *status)
@@ -360,7 +361,7 @@ static void account_one(const struct call *call, const struct batch *batch, cons
     if (*done < 0 || *done >= batch->awaited->count)
         return; /* none was active */
     account_entry(call, batch, *done, status);
-    account_none(call, batch);
+    account_passed(call, batch);
 }
 
 static void account_some(const struct call *call, const struct batch *batch, const void *requests, const int *done, const int *indices,
@@ -376,7 +377,7 @@ static void account_some(const struct call *call, const struct batch *batch, con
     for (int i = 0; i < *done; i++)
         if (indices[i] >= 0 && indices[i] < batch->awaited->count)
             account_entry(call, batch, indices[i], readable ? mpi_status_at(statuses, (size_t)i) : NULL);
-    account_none(call, batch);
+    account_passed(call, batch);
 }
 
 BODY(Waitall, BY_HAND, WAITALL)
@@ -404,7 +405,7 @@ BODY(Testall, BY_HAND, TESTALL)
     call_end(&call, error);
     if (call.succeeded && !*flag) {
         call_account_poll(&call);
-        account_none(&call, &batch);
+        account_passed(&call, &batch);
         return error;
     }
     call_account_simple(&call);
@@ -437,7 +438,7 @@ BODY(Testany, BY_HAND, TESTANY)
     call_end(&call, error);
     if (call.succeeded && !*flag) {
         call_account_poll(&call);
-        account_none(&call, &batch);
+        account_passed(&call, &batch);
         return error;
     }
     call_account_simple(&call);
@@ -470,7 +471,7 @@ BODY(Testsome, BY_HAND, SOME)
     call_end(&call, error);
     if (call.succeeded && *outcount == 0) {
         call_account_poll(&call);
-        account_none(&call, &batch);
+        account_passed(&call, &batch);
         return error;
     }
     call_account_simple(&call);
