@@ -24,11 +24,11 @@
 #ifndef MAKING_ON
 #define MAKING_ON(NAME, SHAPE, FORMS)
 #endif
+#ifndef ENDING
+#define ENDING(NAME, SHAPE, FORMS)
+#endif
 #ifndef BY_HAND
 #define BY_HAND(NAME, SHAPE, FORMS)
-#endif
-#ifndef OBJECT
-#define OBJECT(NAME, SHAPE, FORMS)
 #endif
 #define UNLIKE(NAME, SHAPE, FORMS)
 #define SETUP(NAME, SHAPE, FORMS)

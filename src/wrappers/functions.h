@@ -40,6 +40,7 @@ static inline void *function_target(enum function function, enum entry entry, ca
 #define PARAMETERS_OF_READING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
 #define PARAMETERS_OF_POLLING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
 #define PARAMETERS_OF_MAKING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
+#define PARAMETERS_OF_ENDING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
 #define PARAMETERS_OF_STARTING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D), void *request
 #define PARAMETERS_OF_PREPARING_WITH_INFO(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D), mpi_handle info, void *request
 #define ARGUMENTS_OF_BLOCKING(SHAPE) ARGUMENTS_##SHAPE
@@ -47,6 +48,7 @@ static inline void *function_target(enum function function, enum entry entry, ca
 #define ARGUMENTS_OF_READING(SHAPE) ARGUMENTS_##SHAPE
 #define ARGUMENTS_OF_POLLING(SHAPE) ARGUMENTS_##SHAPE
 #define ARGUMENTS_OF_MAKING(SHAPE) ARGUMENTS_##SHAPE
+#define ARGUMENTS_OF_ENDING(SHAPE) ARGUMENTS_##SHAPE
 #define ARGUMENTS_OF_STARTING(SHAPE) ARGUMENTS_##SHAPE, request
 #define ARGUMENTS_OF_PREPARING_WITH_INFO(SHAPE) ARGUMENTS_##SHAPE, info, request
 

@@ -4,70 +4,49 @@
 #include "statuses.h"
 #include "traffic.h"
 
-#define MAKING_ON(NAME, SHAPE, FORMS)                                                            \
-    BODY(NAME, MAKING, SHAPE)                                                                    \
-    {                                                                                            \
-        struct call call;                                                                        \
-        call_begin(&call, CALL_##NAME, site);                                                    \
-        int error = real(ARGUMENTS_##SHAPE);                                                     \
-        call_end(&call, error);                                                                  \
-        call_account(&call, traffic_none(&call, comm));                                          \
-        if (call.succeeded && mpi_abi.known)                                                     \
-            communicators_attach(communicators_key_of_window(mpi_handle_load(newwin, 0)), comm); \
-        return error;                                                                            \
-    }                                                                                            \
-    EXPORT_##FORMS(NAME, MAKING, SHAPE)
+/* Keys of objects whose handle is at a place; 0 where that is no place at all (MPI has something to say then). */
+
+static mpi_handle window_key(const void *win)
+{
+    return win ? communicators_key_of_window(mpi_handle_load(win, 0)) : 0;
+}
 
 /* A file's handle is a pointer in every ABI, whatever the width of the others. */
-static mpi_handle file_at(const void *file)
+static mpi_handle file_key(const void *file)
 {
-    return *(const mpi_handle *)file;
+    return file ? communicators_key_of_file(*(const mpi_handle *)file) : 0;
 }
 
-BODY(File_open, BY_HAND, FILE_OPEN)
-{
-    struct call call;
-    call_begin(&call, CALL_File_open, site);
-    int error = real(comm, filename, amode, info, newfile);
-    call_end(&call, error);
-    call_account(&call, traffic_none(&call, comm));
-    if (call.succeeded && mpi_abi.known)
-        communicators_attach(communicators_key_of_file(file_at(newfile)), comm);
-    return error;
-}
+#define MAKING_ON(NAME, SHAPE, FORMS)                   \
+    BODY(NAME, MAKING, SHAPE)                           \
+    {                                                   \
+        struct call call;                               \
+        call_begin(&call, CALL_##NAME, site);           \
+        int error = real(ARGUMENTS_##SHAPE);            \
+        call_end(&call, error);                         \
+        call_account(&call, traffic_none(&call, comm)); \
+        if (call.succeeded && mpi_abi.known)            \
+            communicators_attach(KEY_##SHAPE, comm);    \
+        return error;                                   \
+    }                                                   \
+    EXPORT_##FORMS(NAME, MAKING, SHAPE)
 
-/* As with communicators: the handle may be another thread's new window as soon as MPI has freed it, so it is detached before; where
- * there is no handle, MPI has something to say. */
-
-BODY(Win_free, BY_HAND, WIN_FREE)
-{
-    struct call call;
-    call_enter(&call, CALL_Win_free, site);
-    bool has_handle = call.thread && mpi_abi.known && win;
-    mpi_handle key = has_handle ? communicators_key_of_window(mpi_handle_load(win, 0)) : 0;
-    struct communicator *communicator = has_handle ? communicators_detach(key) : NULL;
-    call_start(&call);
-    int error = real(win);
-    call_end(&call, error);
-    call_account(&call, traffic_on(communicator));
-    communicators_detached(key, communicator, call.succeeded);
-    return error;
-}
-
-BODY(File_close, BY_HAND, FILE_CLOSE)
-{
-    struct call call;
-    call_enter(&call, CALL_File_close, site);
-    bool has_handle = call.thread && mpi_abi.known && file;
-    mpi_handle key = has_handle ? communicators_key_of_file(file_at(file)) : 0;
-    struct communicator *communicator = has_handle ? communicators_detach(key) : NULL;
-    call_start(&call);
-    int error = real(file);
-    call_end(&call, error);
-    call_account(&call, traffic_on(communicator));
-    communicators_detached(key, communicator, call.succeeded);
-    return error;
-}
+/* As with communicators: the handle may be another thread's new object as soon as MPI has freed it, so it is detached before. */
+#define ENDING(NAME, SHAPE, FORMS)                                                  \
+    BODY(NAME, ENDING, SHAPE)                                                       \
+    {                                                                               \
+        struct call call;                                                           \
+        call_enter(&call, CALL_##NAME, site);                                       \
+        mpi_handle key = call.thread && mpi_abi.known ? KEY_##SHAPE : 0;            \
+        struct communicator *communicator = key ? communicators_detach(key) : NULL; \
+        call_start(&call);                                                          \
+        int error = real(ARGUMENTS_##SHAPE);                                        \
+        call_end(&call, error);                                                     \
+        call_account(&call, traffic_on(communicator));                              \
+        communicators_detached(key, communicator, call.succeeded);                  \
+        return error;                                                               \
+    }                                                                               \
+    EXPORT_##FORMS(NAME, ENDING, SHAPE)
 
 /* The status alone says how much there was to read. */
 #define READING(NAME, SHAPE, FORMS)                                                \
@@ -84,5 +63,4 @@ BODY(File_close, BY_HAND, FILE_CLOSE)
     }                                                                              \
     EXPORT_##FORMS(NAME, READING, SHAPE)
 
-#define OBJECT(NAME, SHAPE, FORMS) EXPORT_##FORMS(NAME, BY_HAND, SHAPE)
 #include "expand.h"

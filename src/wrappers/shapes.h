@@ -8,7 +8,8 @@
  *   ARGUMENTS_x             the same names, to pass on
  *   TRAFFIC_x               the traffic of a call, in terms of those names and of `call` and `wide`
  *   FOUND_x                 of a call that looks for something: whether it found it
- *   MADE_x                  of a constructor: handle, parent, whether there is a parent, tag (communicators_made) */
+ *   MADE_x                  of a constructor: handle, parent, whether there is a parent, tag (communicators_made)
+ *   KEY_x                   of what makes or ends a window or a file: its key (communicators_attach) */
 #ifndef COMMPROF_SHAPES_H
 #define COMMPROF_SHAPES_H
 
@@ -305,12 +306,16 @@
 #define TRAFFIC_WIN_SET_INFO TRAFFIC_WIN
 #define PARAMETERS_WIN_CREATE(C, A, D) void *base, mpi_aint size, C disp_unit, mpi_handle info, mpi_handle comm, void *newwin
 #define ARGUMENTS_WIN_CREATE base, size, disp_unit, info, comm, newwin
+#define KEY_WIN_CREATE window_key(newwin)
 #define PARAMETERS_WIN_ALLOCATE(C, A, D) mpi_aint size, C disp_unit, mpi_handle info, mpi_handle comm, void *base, void *newwin
 #define ARGUMENTS_WIN_ALLOCATE size, disp_unit, info, comm, base, newwin
+#define KEY_WIN_ALLOCATE KEY_WIN_CREATE
 #define PARAMETERS_WIN_CREATE_DYNAMIC(C, A, D) mpi_handle info, mpi_handle comm, void *newwin
 #define ARGUMENTS_WIN_CREATE_DYNAMIC info, comm, newwin
+#define KEY_WIN_CREATE_DYNAMIC KEY_WIN_CREATE
 #define PARAMETERS_WIN_FREE(C, A, D) void *win
 #define ARGUMENTS_WIN_FREE win
+#define KEY_WIN_FREE window_key(win)
 
 /* MPI-IO */
 #define PARAMETERS_FILE(C, A, D) mpi_handle file
@@ -318,8 +323,10 @@
 #define TRAFFIC_FILE traffic_file(&call, 0, 0, file)
 #define PARAMETERS_FILE_OPEN(C, A, D) mpi_handle comm, const char *filename, int amode, mpi_handle info, void *newfile
 #define ARGUMENTS_FILE_OPEN comm, filename, amode, info, newfile
+#define KEY_FILE_OPEN file_key(newfile)
 #define PARAMETERS_FILE_CLOSE(C, A, D) void *file
 #define ARGUMENTS_FILE_CLOSE file
+#define KEY_FILE_CLOSE file_key(file)
 #define PARAMETERS_FILE_DELETE(C, A, D) const char *filename, mpi_handle info
 #define ARGUMENTS_FILE_DELETE filename, info
 #define TRAFFIC_FILE_DELETE traffic_nowhere()
