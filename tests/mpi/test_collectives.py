@@ -66,6 +66,9 @@ IN_PLACE = {
     "Exscan": same((44, 1, 44)),
 }
 
+EXPECTED = {"collectives": COLLECTIVES, "in_place": IN_PLACE}
+each_collective = pytest.mark.parametrize("program, name", [(program, name) for program in EXPECTED for name in EXPECTED[program]])
+
 BLOCKING = ["", "_large"]
 NONBLOCKING = ["_nonblocking", "_nonblocking_large"]
 PERSISTENT = ["_persistent", "_persistent_large"]
@@ -76,33 +79,18 @@ def nonblocking_name(name):
 
 
 @pytest.mark.parametrize("form", BLOCKING)
-@pytest.mark.parametrize("name", COLLECTIVES)
-def test_every_collective_has_its_count_bytes_and_volume(profile, form, name):
-    run = profile(f"collectives{form}", 4)
-    assert run.sizes(f"MPI_{name}") == COLLECTIVES[name]
-
-
-@pytest.mark.parametrize("form", BLOCKING)
-@pytest.mark.parametrize("name", IN_PLACE)
-def test_every_collective_in_place_has_its_count_bytes_and_volume(profile, form, name):
-    run = profile(f"in_place{form}", 4)
-    assert run.sizes(f"MPI_{name}") == IN_PLACE[name]
+@each_collective
+def test_every_collective_has_its_count_bytes_and_volume(profile, form, program, name):
+    run = profile(f"{program}{form}", 4)
+    assert run.sizes(f"MPI_{name}") == EXPECTED[program][name]
 
 
 @pytest.mark.parametrize("form", NONBLOCKING)
-@pytest.mark.parametrize("name", COLLECTIVES)
-def test_every_nonblocking_collective_is_posted_and_completed_with_its_bytes(profile, form, name):
-    run = profile(f"collectives{form}", 4)
-    assert run.sizes(nonblocking_name(name)) == COLLECTIVES[name]
-    assert run.sizes(nonblocking_name(name), "completion") == COLLECTIVES[name]
-
-
-@pytest.mark.parametrize("form", NONBLOCKING)
-@pytest.mark.parametrize("name", IN_PLACE)
-def test_every_nonblocking_collective_in_place_is_posted_and_completed_with_its_bytes(profile, form, name):
-    run = profile(f"in_place{form}", 4)
-    assert run.sizes(nonblocking_name(name)) == IN_PLACE[name]
-    assert run.sizes(nonblocking_name(name), "completion") == IN_PLACE[name]
+@each_collective
+def test_every_nonblocking_collective_is_posted_and_completed_with_its_bytes(profile, form, program, name):
+    run = profile(f"{program}{form}", 4)
+    assert run.sizes(nonblocking_name(name)) == EXPECTED[program][name]
+    assert run.sizes(nonblocking_name(name), "completion") == EXPECTED[program][name]
 
 
 def without_volume(by_rank):
@@ -122,21 +110,12 @@ def rounds_of(run):
 
 
 @pytest.mark.parametrize("form", PERSISTENT)
-@pytest.mark.parametrize("name", COLLECTIVES)
-def test_every_persistent_collective_moves_its_bytes_each_time_it_completes(profile, mpi, form, name):
+@each_collective
+def test_every_persistent_collective_moves_its_bytes_each_time_it_completes(profile, mpi, form, program, name):
     mpi.require("MPI_Allreduce_init")
-    run = profile(f"collectives{form}", 4)
-    assert run.sizes(f"MPI_{name}_init") == without_volume(COLLECTIVES[name])
-    assert run.sizes(f"MPI_{name}_init", "completion") == in_all_rounds(COLLECTIVES[name], rounds_of(run))
-
-
-@pytest.mark.parametrize("form", PERSISTENT)
-@pytest.mark.parametrize("name", IN_PLACE)
-def test_every_persistent_collective_in_place_moves_its_bytes_each_time_it_completes(profile, mpi, form, name):
-    mpi.require("MPI_Allreduce_init")
-    run = profile(f"in_place{form}", 4)
-    assert run.sizes(f"MPI_{name}_init") == without_volume(IN_PLACE[name])
-    assert run.sizes(f"MPI_{name}_init", "completion") == in_all_rounds(IN_PLACE[name], rounds_of(run))
+    run = profile(f"{program}{form}", 4)
+    assert run.sizes(f"MPI_{name}_init") == without_volume(EXPECTED[program][name])
+    assert run.sizes(f"MPI_{name}_init", "completion") == in_all_rounds(EXPECTED[program][name], rounds_of(run))
 
 
 @pytest.mark.parametrize("form", BLOCKING)
