@@ -87,10 +87,14 @@ def end_stragglers() -> None:
             time.sleep(0.01)
 
 
+def unprofiled_environment() -> dict[str, str]:
+    """That of the tests, without what concerns a profiler."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("COMMPROF_", "LD_PRELOAD"))}
+
+
 def launch(mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: dict[str, str]) -> Outcome:
     """Run a job in a folder; everything it started is gone afterwards, even if it hung or failed."""
     become_reaper()
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("COMMPROF_", "LD_PRELOAD"))}
     job = subprocess.Popen(
         [*mpi.mpirun, "-n", str(ranks), *command],
         stdin=subprocess.DEVNULL,
@@ -98,7 +102,7 @@ def launch(mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: 
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
-        env=inherited | mpi.environment | environment,
+        env=unprofiled_environment() | mpi.environment | environment,
         start_new_session=True,
     )
     try:
@@ -226,9 +230,9 @@ class Run:
         return dict(self.query(rank, "SELECT key, value FROM fact"))
 
     def rank_row(self, rank: int) -> dict[str, object]:
-        with closing(sqlite3.connect(f"file:{self.database(rank)}?mode=ro", uri=True)) as connection:
-            connection.row_factory = sqlite3.Row
-            return dict(connection.execute("SELECT * FROM rank").fetchone())
+        columns = [name for (name,) in self.query(rank, "SELECT name FROM pragma_table_info('rank')")]
+        (row,) = self.query(rank, "SELECT * FROM rank")
+        return dict(zip(columns, row))
 
 
 def calls_in_ledger(path: Path) -> Counter[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .harness import COMMPROF_RUN, LIBRARY, Outcome, compile_program
+from .harness import COMMPROF_RUN, LIBRARY, Outcome, compile_program, unprofiled_environment
 from .libraries import SYSTEM_PYTHON as PYTHON
 
 HELLO = "int main(void) { return 0; }"
@@ -23,8 +23,8 @@ CALLS_MPI = "int MPI_Init(int *, char ***); int main(void) { return MPI_Init(0, 
 
 
 def doctor(program: object, run: Path = COMMPROF_RUN, **environment: str) -> Outcome:
-    inherited = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    finished = subprocess.run([run, "--doctor", program], capture_output=True, text=True, timeout=120, env=inherited | environment)
+    run_in = unprofiled_environment() | environment
+    finished = subprocess.run([run, "--doctor", program], capture_output=True, text=True, timeout=120, env=run_in)
     return Outcome(finished.returncode, finished.stdout, finished.stderr)
 
 

@@ -2,9 +2,6 @@
 that inherit the rank's environment, and spawned ones (programs/spawning.c). The rank's own files are its own. And processes that meet
 anew (programs/connecting.c)."""
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 
 from .harness import LIBRARY, Peer, Run, compile_program, launch
@@ -17,11 +14,6 @@ ALLOW_ROOT = "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; 
 
 def lines_of(outcome):
     return sorted(outcome.stdout.splitlines())
-
-
-def ask(database, sql):
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def test_children_of_all_kinds_leave_the_rank_s_counts_alone(profile, plain):
@@ -42,8 +34,9 @@ def test_an_mpi_program_that_a_rank_starts_has_a_folder_of_its_own(profile, mpi)
     assert sorted(run.files()) == sorted(["rank-0.db", "rank-1.db", *(folder.name for folder in spawned)])
     assert len(spawned) == 2 * 3  # by fork, by vfork, by posix_spawn
     for folder in spawned:
-        assert [path.name for path in folder.iterdir()] == ["rank-0.db"]
-        assert ask(folder / "rank-0.db", "SELECT SUM(count) FROM cell WHERE call = 'MPI_Allreduce'") == [(8,)]
+        started = Run(1, folder, run.outcome)
+        assert started.files() == ["rank-0.db"]
+        assert started.query(0, "SELECT SUM(count) FROM cell WHERE call = 'MPI_Allreduce'") == [(8,)]
 
 
 def test_a_launcher_that_a_rank_starts_gives_all_its_ranks_one_folder(profile, mpi):

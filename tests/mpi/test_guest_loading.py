@@ -1,12 +1,11 @@
 """MPI libraries that are loaded at run time: two of them in one process (programs/two_libraries.c), and one that is called through
 pointers (programs/dlopened.c)."""
 
-import os
 import subprocess
 
 import pytest
 
-from .harness import LIBRARY, Run, compile_program
+from .harness import LIBRARY, Run, compile_program, unprofiled_environment
 from .libraries import MPICH, OPEN_MPI
 
 LINKED_WITH_NO_MPI = "-Wl,--as-needed"  # the compiler of an MPI library names it, but nothing of it is called
@@ -14,8 +13,7 @@ LINKED_WITH_NO_MPI = "-Wl,--as-needed"  # the compiler of an MPI library names i
 
 def run_alone(folder, *command, **more):
     """Without a launcher: a world of one."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("COMMPROF_", "LD_PRELOAD"))}
-    environment |= OPEN_MPI.environment | more
+    environment = unprofiled_environment() | OPEN_MPI.environment | more
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=60)
 
 
