@@ -10,17 +10,14 @@ import argparse
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-SUITES = REPOSITORY / os.environ.get("SUITES", "build/suites")
-BUILD = REPOSITORY / os.environ.get("BUILD", "build")
+from common import AS_ROOT, BUILD, SUITES, require_build, rows, unprofiled_environment
+
 TIMEOUT_S = 900
 REPEATS = 3
 
@@ -43,7 +40,7 @@ MPIS = (
     Mpi(
         "openmpi",
         ("--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader,tcp"),  # tcp: for spawned processes
-        {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+        AS_ROOT,
     ),
     Mpi("mpich", (), {}),
 )
@@ -113,8 +110,7 @@ def launch(combination: Combination, folder: Path, *arguments: str, is_profiled:
         *(str(SUITES / f"mpi4py-{combination.version}" / "test/runtests.py"), *arguments),
         *(word for module in combination.excluded for word in ("-e", module)),
     ]
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("COMMPROF_", "LD_PRELOAD"))}
-    environment = inherited | combination.mpi.environment | {"COMMPROF_OUTPUT": str(folder / "profile")}
+    environment = unprofiled_environment() | combination.mpi.environment | {"COMMPROF_OUTPUT": str(folder / "profile")}
     with (folder / "output").open("w") as output:
         job = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder, env=environment, start_new_session=True
@@ -201,11 +197,6 @@ def read_profile(folder: Path, ranks: int) -> Profile:
     return Profile(len(databases), sum(count for _, count in counts), len({call for call, _ in counts}))
 
 
-def rows(database: Path, sql: str) -> list[tuple]:
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        return connection.execute(sql).fetchall()
-
-
 def our_lines(output: Path) -> list[str]:
     lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
     return [line for line in lines if "commprof" in line and "commprof: profile of" not in line]
@@ -256,8 +247,7 @@ def main() -> int:
     parser.add_argument("--ranks", action="append", type=int, choices=RANKS)
     parser.add_argument("--include", metavar="REGEX", help="only the modules that match")
     arguments = parser.parse_args()
-    if not (BUILD / "bin/commprof-run").exists():
-        sys.exit(f"mpi4py.sh: no {BUILD}/bin/commprof-run; run `make` first")
+    require_build(parser.prog)
 
     comparisons = []
     for combination in chosen(arguments):

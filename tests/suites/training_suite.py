@@ -9,24 +9,20 @@ import argparse
 import os
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from common import AS_ROOT, BUILD, SUITES, require_build, rows, unprofiled_environment
+
 HERE = Path(__file__).resolve().parent
-SUITES = REPOSITORY / os.environ.get("SUITES", "build/suites")
-BUILD = REPOSITORY / os.environ.get("BUILD", "build")
 TRIXIE = Path(os.environ.get("TRIXIE", "/var/tmp/chroots/trixie"))
 RANKS, STEPS, TIMEOUT_S = 2, 200, 900
 PARAMETER_BYTES = 4 * (64 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10)  # small_network.py
 
 OPEN_MPI = ("mpirun.openmpi", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1")
-ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 class Claim(NamedTuple):
@@ -121,8 +117,7 @@ def launch(workload: Workload, *, is_profiled: bool) -> Run:
         *([str(inside / "bin/commprof-run")] if is_profiled else []),
         *(workload.python, str(inside / workload.program), str(STEPS)),
     ]
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("COMMPROF_", "LD_PRELOAD"))}
-    environment = inherited | ENVIRONMENT | workload.environment | {"COMMPROF_OUTPUT": str(inside / "profile")}
+    environment = unprofiled_environment() | AS_ROOT | workload.environment | {"COMMPROF_OUTPUT": str(inside / "profile")}
     job = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment, timeout=TIMEOUT_S)
     (folder / "output").write_text(job.stdout + job.stderr)
     results = {int(rank): (loss, digest) for rank, loss, digest in RESULT.findall(job.stdout)}
@@ -153,16 +148,14 @@ SUMS = CALLS + """
 
 
 def answer(database: Path, sql: str) -> object:
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        return connection.execute(sql, PARAMETERS).fetchone()[0]
+    return rows(database, sql, **PARAMETERS)[0][0]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="training.sh", description="real training, with the profiler and without")
     parser.add_argument("--workload", metavar="REGEX", default="", help="only those whose name matches")
     arguments = parser.parse_args()
-    if not (BUILD / "bin/commprof-run").exists():
-        sys.exit(f"training.sh: no {BUILD}/bin/commprof-run; run `make` first")
+    require_build(parser.prog)
 
     failed = False
     for workload in workloads():
