@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,6 +68,7 @@ class Outcome(NamedTuple):
     stderr: str
 
 
+@lru_cache
 def become_reaper() -> None:
     """Processes whose launcher has left them behind become children of this one (prctl(PR_SET_CHILD_SUBREAPER))."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
