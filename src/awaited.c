@@ -50,6 +50,7 @@ static void turn_to(struct awaited *awaited, const void *requests, int count)
 {
     awaited->array = requests;
     awaited->count = count;
+    awaited->first = 0;
     awaited->live = 0;
     memcpy(awaited->handles, requests, bytes_of(count));
     memset(awaited->since_ticks, 0, (size_t)count * sizeof *awaited->since_ticks);
@@ -64,6 +65,7 @@ static void see_changes(struct awaited *awaited, const void *requests)
         if (now == awaited_handle(awaited, i))
             continue;
         settle_entry(awaited, i);
+        awaited->first = i < awaited->first ? i : awaited->first;
         awaited->live += is_request(requests, i) - is_request(awaited->handles, i);
         mpi_handle_store(awaited->handles + bytes_of(i), now);
         awaited->since_ticks[i] = awaited->total_ticks;

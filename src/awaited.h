@@ -16,6 +16,7 @@
 struct awaited {
     const void *array; /* the job's */
     int count, room;
+    int first;             /* no entry before it is a request that has not completed */
     int live;              /* entries that are requests and have not completed */
     uint64_t total_ticks;  /* in calls on this array since it was settled last; 0: nothing to settle */
     uint64_t end_ticks;    /* of the last of these calls */
@@ -30,6 +31,14 @@ bool awaited_look(struct awaited *awaited, const void *requests, int count);
 static inline mpi_handle awaited_handle(const struct awaited *awaited, int index)
 {
     return mpi_handle_load(awaited->handles, (size_t)index);
+}
+
+/* The first entry that has not completed; `count` if there is none. */
+static inline int awaited_first(struct awaited *awaited)
+{
+    while (awaited->first < awaited->count && awaited_handle(awaited, awaited->first) == mpi_abi.request_null)
+        awaited->first++;
+    return awaited->first;
 }
 
 uint64_t awaited_done(struct awaited *awaited, int index);

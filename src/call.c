@@ -24,10 +24,11 @@ const char *const CALL_FAMILIES[CALL_COUNT] = {
 #undef CALL
 };
 
-bool call_recording;
+uint32_t call_epoch;
 uint8_t call_counted[CALL_COUNT];
 static uint8_t counted_when_on[CALL_COUNT];
-_Thread_local struct thread *this_thread;
+struct thread call_nobody = {.epoch = UINT32_MAX};
+_Thread_local struct thread *this_thread = &call_nobody;
 
 /* Threads. A thread that ends leaves its state to the next one that starts (the sums do not mind), so that a job with
  * thousands of short threads needs no more memory than it has threads at one time. */
@@ -43,54 +44,76 @@ static void leave(void *thread)
     ((struct thread *)thread)->outermost = 0;
     ((struct thread *)thread)->next_free = free_threads;
     free_threads = thread;
-    this_thread = NULL;
+    this_thread = &call_nobody;
     pthread_mutex_unlock(&adopting);
 }
 
-static struct ledger_thread *enter_thread(uint32_t number)
+static struct ledger_thread *enter_thread(uint32_t number, uint32_t epoch)
 {
-    struct ledger_thread entry = {.thread = number, .tid = (int64_t)syscall(SYS_gettid)};
+    struct ledger_thread entry = {.thread = number, .tid = (int64_t)syscall(SYS_gettid), .epoch = epoch};
     entry.is_main = entry.tid == getpid();
     if (prctl(PR_GET_NAME, entry.name) != 0)
         entry.name[0] = '\0';
     return ledger_append(LEDGER_THREADS, &entry, sizeof entry);
 }
 
-static struct thread *make_thread(void)
+static struct thread *make_thread(uint32_t epoch)
 {
     struct thread *fresh = calloc(1, sizeof *fresh);
-    struct ledger_thread *entry = fresh ? enter_thread(thread_count) : NULL;
+    struct ledger_thread *entry = fresh ? enter_thread(thread_count, epoch) : NULL;
     if (!entry || !cells_create(&fresh->cells, entry) || !peers_create(&fresh->peers, thread_count)) {
         free(fresh);
         return NULL;
     }
     thread_count++;
+    fresh->epoch = epoch;
     return fresh;
+}
+
+/* Only the thread itself changes its counters, so a reset reaches it at its next call. Until then they do not count, for its epoch in
+ * the ledger is an old one. */
+static void catch_up(struct thread *thread, uint32_t epoch)
+{
+    if (thread->epoch == epoch)
+        return;
+    cells_clear(&thread->cells);
+    peers_clear(&thread->peers);
+    thread->epoch = epoch;
+    __atomic_store_n(&thread->cells.record->epoch, epoch, __ATOMIC_RELEASE);
 }
 
 struct thread *call_thread_adopt(void)
 {
+    uint32_t epoch = __atomic_load_n(&call_epoch, __ATOMIC_ACQUIRE);
     pthread_mutex_lock(&adopting);
     struct thread *thread = free_threads;
     if (thread)
         free_threads = thread->next_free;
     else
-        thread = make_thread();
+        thread = make_thread(epoch);
     pthread_mutex_unlock(&adopting);
     if (!thread) {
         ledger_count(&the_ledger.header->dropped_calls);
         return NULL;
     }
+    catch_up(thread, epoch);
     this_thread = thread;
     pthread_setspecific(leaving, thread);
     return thread;
 }
 
-__attribute__((cold, noinline)) struct thread *call_thread_first(uintptr_t frame)
+__attribute__((cold, noinline)) struct thread *call_thread_anew(call_site site, uintptr_t frame)
 {
-    struct thread *thread = call_thread_adopt();
-    if (thread)
-        thread->outermost = frame;
+    uint32_t epoch = __atomic_load_n(&call_epoch, __ATOMIC_ACQUIRE);
+    if (!epoch)
+        return NULL;
+    struct thread *thread = this_thread == &call_nobody ? call_thread_adopt() : this_thread;
+    if (!thread)
+        return NULL;
+    catch_up(thread, epoch);
+    if (frame < thread->outermost)
+        return call_thread_below(thread, site, frame);
+    thread->outermost = frame;
     return thread;
 }
 
@@ -122,7 +145,7 @@ void *call_scratch(struct thread *thread, size_t bytes)
 /* A forked child has the ledger mapped but is not a rank: it must not write to it. */
 static void in_forked_child(void)
 {
-    call_recording = false;
+    call_epoch = 0;
 }
 
 static void prepare(void)
@@ -132,24 +155,61 @@ static void prepare(void)
     for (int i = 1; i < CALL_COUNT; i++)
         counted_when_on[i] = !settings_excludes(CALL_NAMES[i]);
     call_switch(settings.start);
+    if (settings.start) /* the initialization is counted, too */
+        the_ledger.header->counting_since_ns = the_ledger.header->start_ns;
 }
 
 void call_recording_begin(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, prepare);
-    __atomic_store_n(&call_recording, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&call_epoch, the_ledger.header->epoch, __ATOMIC_RELEASE);
 }
 
 void call_recording_end(void)
 {
-    __atomic_store_n(&call_recording, false, __ATOMIC_RELEASE);
+    __atomic_store_n(&call_epoch, 0, __ATOMIC_RELEASE);
+}
+
+static pthread_mutex_t switching = PTHREAD_MUTEX_INITIALIZER;
+
+static void keep_time(bool on)
+{
+    struct ledger_header *header = the_ledger.header;
+    int64_t now_ns = clock_monotonic_ns();
+    if (header->counting_since_ns)
+        header->counted_ns += now_ns - header->counting_since_ns;
+    header->counting_since_ns = on ? now_ns : 0;
 }
 
 void call_switch(bool on)
 {
+    pthread_mutex_lock(&switching);
+    keep_time(on);
     for (int i = 0; i < CALL_COUNT; i++)
         __atomic_store_n(&call_counted[i], on ? counted_when_on[i] : 0, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&switching);
+}
+
+static void begin_at_zero(struct ledger_header *header)
+{
+    keep_time(header->counting_since_ns != 0);
+    header->counted_ns = 0;
+    header->reset_unix_ns = clock_unix_ns();
+    header->dropped_calls = header->untracked_requests = header->folded_cells = header->folded_communicators = 0;
+    __atomic_store_n(&header->epoch, header->epoch + 1, __ATOMIC_RELEASE);
+}
+
+void call_reset(void)
+{
+    pthread_mutex_lock(&switching);
+    if (call_epoch) {
+        begin_at_zero(the_ledger.header);
+        __atomic_store_n(&call_epoch, the_ledger.header->epoch, __ATOMIC_RELEASE);
+        if (this_thread != &call_nobody)
+            catch_up(this_thread, call_epoch);
+    }
+    pthread_mutex_unlock(&switching);
 }
 
 /* Accounting. */
@@ -195,6 +255,7 @@ static void track(const struct call *call, struct traffic traffic, const void *r
     if (mpi_handle_bits(handle) == mpi_abi.request_null)
         return;
     bool receives = flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE);
+    int32_t announced = call_slot(call) ? call->thread->cells.record->peer : PEER_NONE;
     if (traffic.direction == LEDGER_RECEIVED)
         flags |= REQUEST_INCOMING;
     struct request entry = {
@@ -202,7 +263,7 @@ static void track(const struct call *call, struct traffic traffic, const void *r
         .bytes = traffic.bytes,
         .volume_bytes = traffic.volume_bytes,
         .communicator = receives ? traffic.communicator : NULL,
-        .peer = traffic.peer,
+        .peer = flags & REQUEST_RECEIVE ? announced : traffic.peer,
         .call = call->id,
         .slot = (uint16_t)communicators_slot(traffic.communicator),
         .flags = (uint16_t)flags,
@@ -247,7 +308,8 @@ static void count_completion(struct thread *thread, const struct request *done, 
     cell->blocked_ns += clock_duration_ns(done->blocked_ticks + blocked_ticks);
     cell_add(cell, completion_ns, done->volume_bytes);
     enum ledger_direction direction = done->flags & REQUEST_INCOMING ? LEDGER_RECEIVED : LEDGER_SENT;
-    if (done->peer != PEER_NONE && done->flags & REQUEST_PERSISTENT) /* a nonblocking send was counted when it was posted */
+    /* A nonblocking send was counted when it was posted, and who a receive is from only the arrival says. */
+    if (done->peer != PEER_NONE && (done->flags & (REQUEST_PERSISTENT | REQUEST_RECEIVE)) == REQUEST_PERSISTENT)
         call_count_peer(thread, done->peer, done->call, direction, done->bytes, completion_ns);
     int32_t source = arrival.cancelled ? PEER_NONE : communicators_world_rank(done->communicator, arrival.source);
     if (source != PEER_NONE)

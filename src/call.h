@@ -1,7 +1,9 @@
 /* One call of the job, from the moment a wrapper is entered to the moment it is counted.
  *
  *     struct call call;
- *     call_begin(&call, CALL_Bcast, site);          is it the job's own? then: first clock reading
+ *     call_enter(&call, CALL_Bcast, site);          is it the job's own?
+ *     announce_collective(&call, ...);              what it is about to do, for whoever looks at the ledger meanwhile
+ *     call_start(&call);                            first clock reading
  *     int error = real(...);
  *     call_end(&call, error);                       second clock reading
  *     call_account(&call, traffic_bcast(&call, ...));
@@ -34,6 +36,7 @@ extern const char *const CALL_FAMILIES[CALL_COUNT]; /* "collective" */
 /* What belongs to one thread of the job. Threads that end leave it to those that come. */
 struct thread {
     uintptr_t outermost; /* struct call of the outermost wrapper this thread is in; 0: in none */
+    uint32_t epoch;      /* of its counters */
     struct cells cells;
     struct peers peers;
     struct awaited awaited;
@@ -45,6 +48,7 @@ struct thread {
 struct call {
     struct thread *thread; /* NULL: not counted */
     uint64_t start, end;   /* ticks */
+    uint64_t doing;        /* as in struct ledger_thread, without LEDGER_DOING_INSIDE */
     uint16_t id;
     bool succeeded;
 };
@@ -58,54 +62,66 @@ struct traffic {
     uint8_t direction; /* enum ledger_direction of that message */
 };
 
-/* Whether calls are recorded at all: from the end of MPI_Init to MPI_Finalize, in the process that called it. */
-extern bool call_recording;
+/* The epoch that calls are counted in, 0 while none are recorded: they are from the end of MPI_Init to MPI_Finalize, in the process that
+ * called it. A thread with another epoch, as every thread is before its first call, has something to do before it counts. */
+extern uint32_t call_epoch;
 
 /* Which calls are counted: 0 for those that the user left out, for all of them while MPI_Pcontrol(0) holds. */
 extern uint8_t call_counted[CALL_COUNT];
 
+/* Never NULL: a thread without a state of its own has that of nobody, which is in no epoch. */
 extern _Thread_local struct thread *this_thread __attribute__((tls_model("initial-exec")));
+extern struct thread call_nobody;
 
-/* This thread's state, made at its first call; NULL where there is no memory or no room in the ledger. */
+/* This thread's state, ready to count, made at its first call; NULL where there is no memory or no room in the ledger. */
 struct thread *call_thread_adopt(void);
 
-/* Begin and stop recording; MPI_Pcontrol's switch. */
+/* Begin and stop recording. */
 void call_recording_begin(void);
 void call_recording_end(void);
+
+/* What MPI_Pcontrol and a time window do: stop counting and go on with it; begin anew at zero. */
 void call_switch(bool on);
+void call_reset(void);
 
 /* A buffer of this thread, at least so large, good until the next call of this function. NULL when out of memory. */
 void *call_scratch(struct thread *thread, size_t bytes);
 
-/* Slow halves of call_thread: for a thread's first call, and for one whose frame lies below the outermost wrapper's. */
-struct thread *call_thread_first(uintptr_t frame);
+/* Slow halves of call_thread: for a thread in another epoch, and for a call whose frame lies below the outermost wrapper's. */
+struct thread *call_thread_anew(call_site site, uintptr_t frame);
 struct thread *call_thread_below(struct thread *thread, call_site site, uintptr_t frame);
 
 /* The thread of a call that counts, which is now the outermost one. Frames of C calls lie below each other, so a frame that lies
  * above the outermost wrapper's is not inside it: that wrapper was left by an exception or longjmp. */
 HOT struct thread *call_thread(call_site site, uintptr_t frame)
 {
-    if (__builtin_expect(!(site & SITE_JOB) | !call_recording, 0))
+    if (__builtin_expect(!(site & SITE_JOB), 0))
         return NULL;
     struct thread *thread = this_thread;
-    if (__builtin_expect(!thread, 0))
-        return call_thread_first(frame);
+    if (__builtin_expect(thread->epoch != __atomic_load_n(&call_epoch, __ATOMIC_RELAXED), 0))
+        return call_thread_anew(site, frame);
     if (__builtin_expect(frame < thread->outermost, 0))
         return call_thread_below(thread, site, frame);
     thread->outermost = frame;
     return thread;
 }
 
-/* call_begin is call_enter and call_start; wrappers that look at something before the call do it between both. */
+/* call_begin is call_enter and call_start; what a wrapper looks at or announces before the call stands between both. */
 HOT void call_enter(struct call *call, enum call_id id, call_site site)
 {
     call->id = (uint16_t)id;
+    call->doing = id;
     call->thread = call_thread(site, (uintptr_t)call);
 }
 
 HOT void call_start(struct call *call)
 {
     call->start = clock_ticks();
+    if (!call->thread)
+        return;
+    struct ledger_thread *record = call->thread->cells.record;
+    __atomic_store_n(&record->since_ticks, call->start, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->doing, call->doing | LEDGER_DOING_INSIDE, __ATOMIC_RELEASE);
 }
 
 HOT void call_begin(struct call *call, enum call_id id, call_site site)
@@ -118,8 +134,18 @@ HOT void call_end(struct call *call, int error)
 {
     call->end = clock_ticks();
     call->succeeded = error == MPI_SUCCESS && call->thread;
-    if (call->thread)
-        call->thread->outermost = 0;
+    if (!call->thread)
+        return;
+    call->thread->outermost = 0;
+    struct ledger_thread *record = call->thread->cells.record;
+    __atomic_store_n(&record->doing, call->doing, __ATOMIC_RELEASE);
+    __atomic_store_n(&record->since_ticks, call->end, __ATOMIC_RELEASE);
+}
+
+/* The slot of the communicator that the call was announced on; 0: it was not known. */
+HOT unsigned call_slot(const struct call *call)
+{
+    return (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
 }
 
 /* A call shorter than the clock's step took some time all the same: 1 ns. */

@@ -203,6 +203,23 @@ static struct request *claim(unsigned number)
     return slot;
 }
 
+/* All but the handle. Somebody may still be looking at what was here before. */
+HOT void fill(struct request *slot, const struct request *request)
+{
+#define FILL(FIELD) __atomic_store_n(&slot->FIELD, request->FIELD, __ATOMIC_RELAXED)
+    FILL(start_ticks);
+    FILL(bytes);
+    FILL(volume_bytes);
+    FILL(blocked_ticks);
+    FILL(communicator);
+    FILL(peer);
+    FILL(call);
+    FILL(slot);
+    FILL(flags);
+    FILL(charged);
+#undef FILL
+}
+
 bool requests_track(mpi_handle handle, const struct request *request)
 {
     if (!table)
@@ -211,7 +228,7 @@ bool requests_track(mpi_handle handle, const struct request *request)
     struct request *slot = claim(number_of(bits));
     if (!slot)
         return false;
-    memcpy((char *)slot + sizeof slot->handle, (const char *)request + sizeof request->handle, sizeof *slot - sizeof slot->handle);
+    fill(slot, request);
     publish(slot, bits);
     return true;
 }
@@ -316,6 +333,18 @@ static void empty(mpi_handle bits, struct request *slot)
     store_handle(slot, REQUEST_EMPTY);
     if (slot != &table->firsts[number])
         count_in_chain(number, (uint64_t)-1);
+}
+
+bool requests_look(mpi_handle handle, struct announced *announced)
+{
+    const struct request *slot = find(active(mpi_handle_bits(handle)));
+    if (!slot)
+        return false;
+    announced->bytes = __atomic_load_n(&slot->bytes, __ATOMIC_RELAXED);
+    announced->peer = __atomic_load_n(&slot->peer, __ATOMIC_RELAXED);
+    announced->call = __atomic_load_n(&slot->call, __ATOMIC_RELAXED);
+    announced->slot = __atomic_load_n(&slot->slot, __ATOMIC_RELAXED);
+    return true;
 }
 
 bool requests_start(mpi_handle handle, uint64_t start_ticks)

@@ -23,7 +23,7 @@ struct request {
     uint64_t volume_bytes;
     uint64_t blocked_ticks;
     struct communicator *communicator; /* of a receive: to tell the source's world rank */
-    int32_t peer;                      /* world rank a message goes to, or comes from if incoming; PEER_NONE */
+    int32_t peer;                      /* world rank a message goes to, or should come from; PEER_NONE, LEDGER_PEER_ANY */
     uint16_t call;
     uint16_t slot; /* the communicator's number in the ledger */
     uint16_t flags;
@@ -36,6 +36,15 @@ bool requests_begin(bool concurrent);
 
 /* Enter a request. False when the table is full: its completion will not be seen. */
 bool requests_track(mpi_handle handle, const struct request *request);
+
+/* What the call that made an active request has said of it; false if there is none with this handle. A look while other threads complete
+ * requests: it may be of another one then. */
+struct announced {
+    uint64_t bytes;
+    int32_t peer;
+    uint16_t call, slot;
+};
+bool requests_look(mpi_handle handle, struct announced *announced);
 
 /* A persistent request starts. Returns false for handles that are not tracked. */
 bool requests_start(mpi_handle handle, uint64_t start_ticks);

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <libgen.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,6 +155,9 @@ static void record_start(const struct call *call, int thread_level)
     header->world_rank = world_rank;
     header->world_size = world_size;
     header->thread_level = thread_level;
+    header->clock_ticks = the_clock.base_ticks;
+    header->clock_ns = the_clock.base_ns;
+    header->clock_scale = the_clock.scale;
     header->start_ns = clock_ns(call->start);
     header->start_unix_ns = clock_unix_ns() - (clock_monotonic_ns() - header->start_ns);
 }
@@ -162,7 +166,7 @@ static void record_start(const struct call *call, int thread_level)
 static void count_clocked(const struct call *clocked)
 {
     struct call call = *clocked;
-    call.thread = this_thread ? this_thread : call_thread_adopt();
+    call.thread = this_thread != &call_nobody ? this_thread : call_thread_adopt();
     if (call.thread)
         call_account_simple(&call);
 }
@@ -286,6 +290,40 @@ void runtime_end(const struct call *call)
     record_end(LEDGER_FINALIZED);
     store(began_ns);
     say_where();
+}
+
+/* Other threads go on counting. What they add while this is written is in it or not, as it comes; but a fold that rearranges cells
+ * meanwhile would count them twice or never, so then it is written again. */
+static bool store_undisturbed(const char *database, char *why, size_t why_bytes)
+{
+    enum { TRIES = 16 };
+    const struct ledger_header *header = the_ledger.header;
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t ended = __atomic_load_n(&header->folds_ended, __ATOMIC_ACQUIRE);
+        if (!store_write(header, database, clock_monotonic_ns(), why, why_bytes))
+            return false;
+        if (__atomic_load_n(&header->folds_begun, __ATOMIC_ACQUIRE) == ended)
+            return true;
+    }
+    unlink(database);
+    snprintf(why, why_bytes, "the table of message sizes is full and was rearranged each time");
+    return false;
+}
+
+void runtime_snapshot(void)
+{
+    static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+    static unsigned taken;
+    char database[PATH_MAX], why[512];
+    if (state != RECORDING || owner != getpid())
+        return;
+    pthread_mutex_lock(&writing);
+    int error = run_folder_snapshot(&folder, ++taken, database);
+    if (error)
+        snprintf(why, sizeof why, "%s", strerror(error));
+    if (error || !store_undisturbed(database, why, sizeof why))
+        runtime_say("cannot write snapshot %u of rank %d: %s", taken, world_rank, why);
+    pthread_mutex_unlock(&writing);
 }
 
 void runtime_aborted(int error_code)

@@ -22,6 +22,9 @@ void runtime_end_begin(void);
 /* After it: store the rank's database. `call` is the finalization, already clocked. */
 void runtime_end(const struct call *call);
 
+/* Write a database of what was measured up to now, snapshot-<k>/rank-<n>.db in the run folder. */
+void runtime_snapshot(void);
+
 /* The job calls MPI_Abort: the ledger stays and says so. */
 void runtime_aborted(int error_code);
 

@@ -26,17 +26,27 @@ HOT bool traffic_mpich_predefined(mpi_handle bits)
 /* What MPI says of a type that we do not know. */
 uint64_t traffic_asked_size(mpi_handle type);
 
+/* The size of a predefined type, which can be told without asking MPI; false for any other. */
+HOT bool traffic_known_size(mpi_handle bits, uint64_t *bytes)
+{
+    const struct mpi_type_size *known = &mpi_type_sizes[mpi_type_slot(bits)];
+    if (known->type == bits) {
+        *bytes = known->bytes;
+        return true;
+    }
+    *bytes = bits >> 8 & 0xff;
+    return traffic_mpich_predefined(bits);
+}
+
 /* count elements of a type, in bytes. The type must be a valid one. */
 HOT uint64_t traffic_bytes(mpi_count count, mpi_handle type)
 {
     mpi_handle bits = mpi_handle_bits(type);
+    uint64_t bytes;
     if (count <= 0)
         return 0;
-    const struct mpi_type_size *known = &mpi_type_sizes[mpi_type_slot(bits)];
-    if (known->type == bits)
-        return (uint64_t)count * known->bytes;
-    if (traffic_mpich_predefined(bits))
-        return (uint64_t)count * (bits >> 8 & 0xff);
+    if (traffic_known_size(bits, &bytes))
+        return (uint64_t)count * bytes;
     return bits == mpi_abi.datatype_null ? 0 : (uint64_t)count * traffic_asked_size(type);
 }
 
@@ -70,7 +80,9 @@ HOT bool traffic_begin(const struct call *call, mpi_handle comm, struct traffic 
     *traffic = traffic_nowhere();
     if (!call->succeeded || !mpi_abi.known)
         return false;
-    traffic->communicator = communicators_find(comm);
+    traffic->communicator = communicators_under(mpi_handle_bits(comm));
+    if (__builtin_expect(!traffic->communicator && call_slot(call) == 0, 0)) /* else another thread has freed it during the call */
+        traffic->communicator = communicators_meet(comm);
     return traffic->communicator != NULL;
 }
 

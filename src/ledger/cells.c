@@ -30,6 +30,16 @@ void cells_destroy(struct cells *cells)
     *cells = (struct cells){0};
 }
 
+void cells_clear(struct cells *cells)
+{
+    cells->spare_count = 0;
+    for (uint32_t i = cells->count; i-- > 0;) {
+        cells->all[i]->live = 0;
+        cells->spare[cells->spare_count++] = i;
+    }
+    memset(cells->index, 0, ((size_t)cells->index_mask + 1) * sizeof *cells->index);
+}
+
 static void index_put(struct cells *cells, struct ledger_cell *cell)
 {
     uint32_t at = cells_hash(cell->bytes, cell_key_of(cell));
@@ -176,11 +186,13 @@ static void fold_the_rarest(struct cells *cells)
     qsort(counts, candidates, sizeof *counts, by_count);
     uint64_t rare = counts[(candidates - 1) / 2];
     uint32_t wanted = (candidates + 1) / 2;
+    ledger_count(&the_ledger.header->folds_begun);
     for (uint32_t i = 0; i < cells->count && wanted > 0; i++)
         if (may_fold(cells->all[i]) && cell_count(cells->all[i]) <= rare) {
             fold(cells, i);
             wanted--;
         }
+    ledger_count(&the_ledger.header->folds_ended);
     index_rebuild(cells);
 done:
     free(counts);

@@ -41,6 +41,9 @@ static inline uint64_t cell_key_of(const struct ledger_cell *cell)
 bool cells_create(struct cells *cells, struct ledger_thread *record);
 void cells_destroy(struct cells *cells);
 
+/* Forget all that was counted; the cells stay the table's. */
+void cells_clear(struct cells *cells);
+
 /* The cell of a key that is not in the index yet: a new one, a folded one, or NULL when there is no room at all. */
 struct ledger_cell *cells_insert(struct cells *cells, uint64_t bytes, uint64_t key);
 

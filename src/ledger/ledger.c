@@ -50,6 +50,7 @@ static void write_header(struct ledger_header *header)
     header->cell_bytes = sizeof(struct ledger_cell);
     header->histogram_buckets = HISTOGRAM_BUCKETS;
     header->world_rank = -1;
+    header->epoch = 1;
     header->thread_level = -1;
     header->pid = getpid();
     memcpy(header->magic, LEDGER_MAGIC, sizeof header->magic);

@@ -26,6 +26,7 @@ enum {
     LEDGER_COMMUNICATOR_OTHER = 1, /* slot that all communicators share once the registry is full */
     LEDGER_RECENT_COLLECTIVES = 16,
     LEDGER_NO_RANK = INT32_MIN,
+    LEDGER_NO_TAG = INT32_MIN,
 };
 
 #define LEDGER_BYTES_UNKNOWN UINT64_MAX
@@ -197,6 +198,7 @@ enum ledger_direction { LEDGER_SENT = 0, LEDGER_RECEIVED = 1 };
 
 enum {
     LEDGER_PEER_OUTSIDE = -1, /* a process outside this job's MPI_COMM_WORLD (spawned or connected) */
+    LEDGER_PEER_ANY = -2,     /* MPI_ANY_SOURCE, of a call that has not returned */
 };
 
 struct ledger_peer {
@@ -212,14 +214,15 @@ struct ledger_peer {
 /* What a thread is doing, packed: the number of the call that it is in, or has left last; the communicator's slot; whether it is inside
  * still; and of a call that waits for requests the call that made the first of them. */
 enum { LEDGER_DOING_SLOT_BIT = 16, LEDGER_DOING_INSIDE_BIT = 32, LEDGER_DOING_AWAITED_BIT = 48 };
+#define LEDGER_DOING_INSIDE (1ull << LEDGER_DOING_INSIDE_BIT)
 
 struct ledger_thread {
     /* `doing` is stored after the fields that describe it; a reader believes them if it finds the same `doing` before and after. */
     uint64_t doing;
     uint64_t since_ticks; /* when it went in; when it came out where it is not inside */
     uint64_t bytes;       /* LEDGER_BYTES_UNKNOWN where they were not known beforehand */
-    int32_t peer;         /* of a point-to-point or RMA call: rank in the communicator (wildcards: below 0); LEDGER_NO_RANK */
-    int32_t tag;
+    int32_t peer;         /* world rank, LEDGER_PEER_OUTSIDE, LEDGER_PEER_ANY; LEDGER_NO_RANK where the call has none */
+    int32_t tag;          /* LEDGER_NO_TAG */
     uint64_t unused[4];
 
     uint32_t thread;

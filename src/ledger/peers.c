@@ -17,6 +17,13 @@ void peers_destroy(struct peers *peers)
     *peers = (struct peers){0};
 }
 
+void peers_clear(struct peers *peers)
+{
+    for (uint32_t i = 0; i <= peers->index_mask; i++)
+        if (peers->index[i])
+            peers->index[i]->count = peers->index[i]->bytes = peers->index[i]->time_ns = 0;
+}
+
 static void index_put(struct peers *peers, struct ledger_peer *row)
 {
     uint32_t at = peers_hash(peer_key_of(row));

@@ -18,6 +18,9 @@ struct peers {
 bool peers_create(struct peers *peers, uint32_t thread);
 void peers_destroy(struct peers *peers);
 
+/* Forget all that was counted; the rows stay, at zero. */
+void peers_clear(struct peers *peers);
+
 /* The row of a key that is not there yet; NULL when there is no room. */
 struct ledger_peer *peers_insert(struct peers *peers, uint64_t key);
 

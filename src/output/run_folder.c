@@ -225,6 +225,16 @@ int run_folder_open(struct run_folder *folder, int world_rank, int spawned_size)
     return error ? error : move_aside(folder, world_rank);
 }
 
+int run_folder_snapshot(const struct run_folder *folder, unsigned number, char database[PATH_MAX])
+{
+    char subfolder[PATH_MAX];
+    const char *name = strrchr(folder->database, '/');
+    int length = snprintf(subfolder, sizeof subfolder, "%s/snapshot-%u", folder->path, number);
+    if (length >= PATH_MAX || snprintf(database, PATH_MAX, "%s%s", subfolder, name) >= PATH_MAX)
+        return ENAMETOOLONG;
+    return make_folders(subfolder);
+}
+
 static bool lies_elsewhere(const struct run_folder *folder)
 {
     return strcmp(folder->ledger, folder->ledger_file) != 0;

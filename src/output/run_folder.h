@@ -18,6 +18,9 @@ struct run_folder {
  * where. */
 int run_folder_open(struct run_folder *folder, int world_rank, int spawned_size);
 
+/* Name the database of a rank's k-th snapshot and make its folder. Returns 0 or an errno. */
+int run_folder_snapshot(const struct run_folder *folder, unsigned number, char database[PATH_MAX]);
+
 /* The link to a ledger elsewhere, made once the ledger is there and removed with it. */
 void run_folder_link_ledger(const struct run_folder *folder);
 void run_folder_unlink_ledger(const struct run_folder *folder);

@@ -12,7 +12,7 @@ CREATE TABLE rank (
     thread_level         INTEGER NOT NULL,  -- 0 single, 1 funneled, 2 serialized, 3 multiple, -1 unknown
     start_unix_ns        INTEGER NOT NULL,  -- entry of MPI_Init
     end_unix_ns          INTEGER,           -- return of MPI_Finalize, exit or MPI_Abort; null: not known
-    wall_ns              INTEGER,           -- the same span on the monotonic clock
+    wall_ns              INTEGER,           -- the same span on the monotonic clock; of a snapshot: up to it
     counted_ns           INTEGER NOT NULL,  -- how long calls were counted: not while MPI_Pcontrol(0) or a time window held, nor before a reset
     reset_unix_ns        INTEGER,           -- when the counters were last set to zero (MPI_Pcontrol(2)); null: never
     ended                TEXT    NOT NULL,  -- 'finalize', 'exit', 'abort', 'running' (or killed)
@@ -47,7 +47,7 @@ CREATE TABLE thread (
     is_inside    INTEGER NOT NULL,  -- 1: still inside it
     since_ns     INTEGER NOT NULL,  -- when it went in (came out, where it is not inside); counted from start_unix_ns
     bytes        INTEGER,           -- null: not known beforehand
-    peer         INTEGER,           -- rank in the communicator, below 0 a wildcard; null: none
+    peer         INTEGER,           -- world rank, -1: a process outside MPI_COMM_WORLD, -2: any source; null: none
     tag          INTEGER,
     awaited      TEXT    NOT NULL,  -- of a call that waits for requests: the call that made the first of them; then communicator, bytes,
                                     -- peer and tag are the request's

@@ -78,6 +78,19 @@ static struct ledger_chunk *next_chunk(const struct ledger_header *ledger, enum 
 
 #define FOR_EACH_CHUNK(chunk, store, kind) for (uint32_t at_ = 0; (chunk = next_chunk((store)->ledger, kind, &at_));)
 
+/* Whether what a thread's chunk holds counts: it does not while the thread has not heard of a reset. */
+static bool counts(const struct store *store, const struct ledger_chunk *of_thread)
+{
+    struct ledger_chunk *chunk;
+    FOR_EACH_CHUNK(chunk, store, LEDGER_THREADS)
+        for (uint32_t i = 0; i < chunk->used; i++) {
+            const struct ledger_thread *thread = ledger_entry(chunk, i);
+            if (thread->thread == of_thread->thread)
+                return thread->epoch == store->ledger->epoch;
+        }
+    return true;
+}
+
 static const char *call_name(const struct store *store, unsigned call)
 {
     return call < 1024 && store->calls[call] ? store->calls[call]->name : "";
@@ -104,18 +117,25 @@ static void find_fact(const struct store *store, const char *wanted, char *value
         }
 }
 
+static int64_t counted_ns(const struct ledger_header *ledger)
+{
+    int64_t until_ns = ledger->ended == LEDGER_RUNNING ? clock_monotonic_ns() : ledger->end_ns;
+    return ledger->counted_ns + (ledger->counting_since_ns ? until_ns - ledger->counting_since_ns : 0);
+}
+
 static void store_rank(struct store *store, int64_t began_ns)
 {
     const struct ledger_header *ledger = store->ledger;
     char run_id[512];
     find_fact(store, "run_id", run_id, sizeof run_id);
-    sqlite3_stmt *statement = prepare(store, "INSERT INTO rank VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-    int64_t wall_ns = ledger->end_ns - ledger->start_ns;
+    sqlite3_stmt *statement = prepare(store, "INSERT INTO rank VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     bool has_end = ledger->ended != LEDGER_RUNNING;
-    insert(store, statement, "iitiiiootiiiiiiiii", (int64_t)ledger->world_rank, (int64_t)ledger->world_size, run_id, ledger->pid,
-           (int64_t)ledger->thread_level, ledger->start_unix_ns, has_end ? &ledger->end_unix_ns : NULL, has_end ? &wall_ns : NULL,
-           ended_name(ledger->ended), (int64_t)ledger->abort_code, (int64_t)ledger->dropped_calls, (int64_t)ledger->untracked_requests,
-           (int64_t)ledger->folded_cells, (int64_t)ledger->folded_communicators, (int64_t)ledger->cost_init_ns,
+    int64_t wall_ns = (has_end ? ledger->end_ns : clock_monotonic_ns()) - ledger->start_ns;
+    insert(store, statement, "iitiiiooiotiiiiiiiii", (int64_t)ledger->world_rank, (int64_t)ledger->world_size, run_id, ledger->pid,
+           (int64_t)ledger->thread_level, ledger->start_unix_ns, has_end ? &ledger->end_unix_ns : NULL, &wall_ns, counted_ns(ledger),
+           ledger->reset_unix_ns ? &ledger->reset_unix_ns : NULL, ended_name(ledger->ended), (int64_t)ledger->abort_code,
+           (int64_t)ledger->dropped_calls, (int64_t)ledger->untracked_requests, (int64_t)ledger->folded_cells,
+           (int64_t)ledger->folded_communicators, (int64_t)ledger->cost_init_ns,
            (int64_t)ledger->cost_finalize_ns + clock_monotonic_ns() - began_ns, (int64_t)ledger->cost_per_call_ps, ledger->clock_error_ppb);
     sqlite.finalize(statement);
 }
@@ -151,35 +171,70 @@ static void store_calls(struct store *store)
     sqlite.finalize(statement);
 }
 
+static int64_t ns_since_start(const struct ledger_header *ledger, uint64_t ticks)
+{
+    int64_t since = (int64_t)(ticks - ledger->clock_ticks);
+    return ledger->clock_ns - ledger->start_ns + (int64_t)(((__int128)since * (int64_t)ledger->clock_scale) >> 32);
+}
+
+/* What a thread has announced last is told with it: the other threads of the job may be in MPI while this is written. */
+static void store_thread(struct store *store, sqlite3_stmt *statement, const struct ledger_thread *thread)
+{
+    uint64_t doing = __atomic_load_n(&thread->doing, __ATOMIC_ACQUIRE);
+    int64_t slot = (uint16_t)(doing >> LEDGER_DOING_SLOT_BIT), is_inside = doing >> LEDGER_DOING_INSIDE_BIT & 1;
+    int64_t since_ns = doing ? ns_since_start(store->ledger, thread->since_ticks) : 0;
+    int64_t bytes = (int64_t)thread->bytes, peer = thread->peer, tag = thread->tag;
+    insert(store, statement, "iiititiiiooot", (int64_t)store->ledger->world_rank, (int64_t)thread->thread, thread->tid, thread->name,
+           (int64_t)thread->is_main, call_name(store, (uint16_t)doing), slot, is_inside, since_ns,
+           slot && thread->bytes != LEDGER_BYTES_UNKNOWN ? &bytes : NULL, slot && peer != LEDGER_NO_RANK ? &peer : NULL,
+           slot && tag != LEDGER_NO_TAG ? &tag : NULL, call_name(store, (unsigned)(doing >> LEDGER_DOING_AWAITED_BIT)));
+}
+
 static void store_threads(struct store *store)
 {
     struct ledger_chunk *chunk;
-    sqlite3_stmt *statement = prepare(store, "INSERT INTO thread VALUES (?,?,?,?,?)");
+    sqlite3_stmt *statement = prepare(store, "INSERT INTO thread VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_THREADS)
         for (uint32_t i = 0; i < chunk->used; i++) {
             const struct ledger_thread *thread = ledger_entry(chunk, i);
-            insert(store, statement, "iiiti", (int64_t)store->ledger->world_rank, (int64_t)thread->thread, thread->tid, thread->name,
-                   (int64_t)thread->is_main);
+            store_thread(store, statement, thread);
         }
     sqlite.finalize(statement);
+}
+
+static void store_recent(struct store *store, sqlite3_stmt *statement, const struct ledger_communicator *entry)
+{
+    uint64_t begun = entry->collectives;
+    uint64_t first = begun > LEDGER_RECENT_COLLECTIVES ? begun - LEDGER_RECENT_COLLECTIVES : 0;
+    for (uint64_t i = first; i < begun; i++) {
+        const struct ledger_collective *collective = &entry->recent[i % LEDGER_RECENT_COLLECTIVES];
+        int64_t bytes = (int64_t)collective->bytes, root = collective->root;
+        insert(store, statement, "iiitoo", (int64_t)store->ledger->world_rank, (int64_t)entry->communicator, (int64_t)i + 1,
+               call_name(store, collective->call), collective->bytes != LEDGER_BYTES_UNKNOWN ? &bytes : NULL,
+               root != LEDGER_NO_RANK ? &root : NULL);
+    }
 }
 
 static void store_communicators(struct store *store)
 {
     struct ledger_chunk *chunk;
-    sqlite3_stmt *statement = prepare(store, "INSERT INTO communicator VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    sqlite3_stmt *statement = prepare(store, "INSERT INTO communicator VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    sqlite3_stmt *recent = prepare(store, "INSERT INTO recent_collective VALUES (?,?,?,?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_COMMUNICATORS)
         for (uint32_t i = 0; i < chunk->used; i++) {
             const struct ledger_communicator *entry = ledger_entry(chunk, i);
             char identity[17], parent[17];
             snprintf(identity, sizeof identity, "%016llx", (unsigned long long)entry->identity);
             snprintf(parent, sizeof parent, "%016llx", (unsigned long long)entry->parent_identity);
-            insert(store, statement, "iittttiiiitii", (int64_t)store->ledger->world_rank, (int64_t)entry->communicator, identity,
+            insert(store, statement, "iittttiiiitiii", (int64_t)store->ledger->world_rank, (int64_t)entry->communicator, identity,
                    entry->parent_identity ? parent : NULL, entry->name, call_name(store, entry->constructor), (int64_t)entry->ordinal,
                    (int64_t)entry->size, (int64_t)entry->remote_size, (int64_t)entry->comm_rank, entry->members,
-                   (int64_t) !!(entry->flags & LEDGER_COMMUNICATOR_INTER), (int64_t) !!(entry->flags & LEDGER_COMMUNICATOR_FREED));
+                   (int64_t) !!(entry->flags & LEDGER_COMMUNICATOR_INTER), (int64_t) !!(entry->flags & LEDGER_COMMUNICATOR_FREED),
+                   (int64_t)entry->collectives);
+            store_recent(store, recent, entry);
         }
     sqlite.finalize(statement);
+    sqlite.finalize(recent);
 }
 
 static void store_peers(struct store *store)
@@ -190,7 +245,7 @@ static void store_peers(struct store *store)
                        "count = count + excluded.count, bytes = bytes + excluded.bytes, "
                        "time_ns = time_ns + excluded.time_ns");
     FOR_EACH_CHUNK(chunk, store, LEDGER_PEERS)
-        for (uint32_t i = 0; i < chunk->used; i++) {
+        for (uint32_t i = 0, used = counts(store, chunk) ? chunk->used : 0; i < used; i++) {
             const struct ledger_peer *peer = ledger_entry(chunk, i);
             if (peer->count == 0)
                 continue;
@@ -214,7 +269,7 @@ static void store_cells(struct store *store)
     sqlite3_stmt *cells = prepare(store, "INSERT INTO cell VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     sqlite3_stmt *buckets = prepare(store, "INSERT INTO bucket VALUES (?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_CELLS)
-        for (uint32_t i = 0; i < chunk->used; i++) {
+        for (uint32_t i = 0, used = counts(store, chunk) ? chunk->used : 0; i < used; i++) {
             const struct ledger_cell *cell = ledger_entry(chunk, i);
             int64_t count = 0;
             for (int b = 0; cell->live && b < HISTOGRAM_BUCKETS; b++)

@@ -1,8 +1,8 @@
 /* The wrappers that need more than a pattern: receives and probes (only the status says what arrived), completion, and the
  * end of communicators and requests. */
+#include "announce.h"
 #include "functions.h"
 #include "statuses.h"
-#include "traffic.h"
 
 /* The request at a place that may be no place at all (MPI answers with an error then), as it is before the call. */
 HOT mpi_handle handle_at(const void *request)
@@ -25,6 +25,7 @@ BODY(Recv, BY_HAND, RECV)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Recv, site, status, &ours);
+    announce_message(&call, comm, announce_bytes(count, type), source, tag);
     call_start(&call);
     int error = real(buf, count, type, source, tag, comm, status);
     call_end(&call, error);
@@ -37,6 +38,7 @@ BODY(Sendrecv, BY_HAND, SENDRECV)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Sendrecv, site, status, &ours);
+    announce_message(&call, comm, announce_bytes(recvcount, recvtype), source, recvtag);
     call_start(&call);
     int error = real(ARGUMENTS_SENDRECV);
     call_end(&call, error);
@@ -51,6 +53,7 @@ BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Sendrecv_replace, site, status, &ours);
+    announce_message(&call, comm, announce_bytes(count, type), source, recvtag);
     call_start(&call);
     int error = real(ARGUMENTS_SENDRECV_REPLACE);
     call_end(&call, error);
@@ -73,6 +76,7 @@ BODY(Mprobe, BY_HAND, MPROBE)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Mprobe, site, status, &ours);
+    announce_message(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
     call_start(&call);
     int error = real(source, tag, comm, message, status);
     call_end(&call, error);
@@ -88,6 +92,7 @@ BODY(Improbe, BY_HAND, IMPROBE)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Improbe, site, status, &ours);
+    announce_message(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
     call_start(&call);
     int error = real(source, tag, comm, flag, message, status);
     call_end(&call, error);
@@ -139,6 +144,7 @@ BODY(Probe, BY_HAND, PROBE)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Probe, site, status, &ours);
+    announce_message(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
     call_start(&call);
     int error = real(source, tag, comm, status);
     call_end(&call, error);
@@ -151,6 +157,7 @@ BODY(Iprobe, BY_HAND, IPROBE)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Iprobe, site, status, &ours);
+    announce_message(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
     call_start(&call);
     int error = real(source, tag, comm, flag, status);
     call_end(&call, error);
@@ -264,6 +271,7 @@ BODY(Wait, BY_HAND, WAIT)
     struct call call;
     status = enter_with_status(&call, CALL_Wait, site, status, &ours);
     mpi_handle handle = handle_at(request);
+    announce_wait(&call, handle);
     call_start(&call);
     int error = real(request, status);
     call_end(&call, error);
@@ -312,6 +320,14 @@ static struct batch batch_begin(const struct call *call, int count, const void *
     if (status_count > 0)
         batch.statuses = call_scratch(call->thread, (size_t)status_count * mpi_abi.status_bytes);
     return batch;
+}
+
+/* Which request a call for several waits for: the first that is there, as far as is known. */
+HOT void announce_first(struct call *call, const struct batch *batch)
+{
+    int first = batch->awaited ? awaited_first(batch->awaited) : 0;
+    if (batch->awaited && first < batch->awaited->count)
+        announce_wait(call, awaited_handle(batch->awaited, first));
 }
 
 HOT void account_entry(const struct call *call, const struct batch *batch, int index, const void *status)
@@ -386,6 +402,7 @@ BODY(Waitall, BY_HAND, WAITALL)
     call_enter(&call, CALL_Waitall, site);
     struct batch batch = batch_begin(&call, count, requests, count);
     statuses = statuses_or(statuses, batch.statuses);
+    announce_first(&call, &batch);
     call_start(&call);
     int error = real(count, requests, statuses);
     call_end(&call, error);
@@ -419,6 +436,7 @@ BODY(Waitany, BY_HAND, WAITANY)
     struct call call;
     status = enter_with_status(&call, CALL_Waitany, site, status, &ours);
     struct batch batch = batch_begin(&call, count, requests, 0);
+    announce_first(&call, &batch);
     call_start(&call);
     int error = real(count, requests, index, status);
     call_end(&call, error);
@@ -452,6 +470,7 @@ BODY(Waitsome, BY_HAND, SOME)
     call_enter(&call, CALL_Waitsome, site);
     struct batch batch = batch_begin(&call, count, requests, count);
     statuses = statuses_or(statuses, batch.statuses);
+    announce_first(&call, &batch);
     call_start(&call);
     int error = real(count, requests, outcount, indices, statuses);
     call_end(&call, error);
@@ -492,7 +511,9 @@ static void account_duplicating(const struct call *call, mpi_handle comm, const 
 BODY(Comm_idup, BY_HAND, IDUP)
 {
     struct call call;
-    call_begin(&call, CALL_Comm_idup, site);
+    call_enter(&call, CALL_Comm_idup, site);
+    announce_collective(&call, comm, 0);
+    call_start(&call);
     int error = real(comm, newcomm, request);
     call_end(&call, error);
     account_duplicating(&call, comm, newcomm, request);
@@ -502,11 +523,19 @@ BODY(Comm_idup, BY_HAND, IDUP)
 BODY(Comm_idup_with_info, BY_HAND, IDUP_WITH_INFO)
 {
     struct call call;
-    call_begin(&call, CALL_Comm_idup_with_info, site);
+    call_enter(&call, CALL_Comm_idup_with_info, site);
+    announce_collective(&call, comm, 0);
+    call_start(&call);
     int error = real(comm, info, newcomm, request);
     call_end(&call, error);
     account_duplicating(&call, comm, newcomm, request);
     return error;
+}
+
+static inline void announce_end(struct call *call, const void *comm)
+{
+    if (call->thread && mpi_abi.known && comm)
+        announce_collective(call, mpi_handle_load(comm, 0), 0);
 }
 
 /* The handle may be another thread's new communicator as soon as MPI has freed it, so it is forgotten before; and remembered
@@ -528,6 +557,7 @@ BODY(Comm_free, BY_HAND, COMM)
 {
     struct call call;
     call_enter(&call, CALL_Comm_free, site);
+    announce_end(&call, comm);
     struct communicator *going = forget(&call, comm);
     call_start(&call);
     int error = real(comm);
@@ -541,6 +571,7 @@ BODY(Comm_disconnect, BY_HAND, COMM)
 {
     struct call call;
     call_enter(&call, CALL_Comm_disconnect, site);
+    announce_end(&call, comm);
     struct communicator *going = forget(&call, comm);
     call_start(&call);
     int error = real(comm);
@@ -553,7 +584,9 @@ BODY(Comm_disconnect, BY_HAND, COMM)
 BODY(Comm_set_name, BY_HAND, SET_NAME)
 {
     struct call call;
-    call_begin(&call, CALL_Comm_set_name, site);
+    call_enter(&call, CALL_Comm_set_name, site);
+    announce_on(&call, comm);
+    call_start(&call);
     int error = real(comm, name);
     call_end(&call, error);
     call_account(&call, traffic_none(&call, comm));

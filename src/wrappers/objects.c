@@ -1,8 +1,8 @@
 /* The wrappers around windows and files. Both are made on a communicator, and what is done through them counts on that one: its
  * members are theirs, and it is the name that the job knows. */
+#include "announce.h"
 #include "functions.h"
 #include "statuses.h"
-#include "traffic.h"
 
 /* Keys of objects whose handle is at a place; 0 where that is no place at all (MPI has something to say then). */
 
@@ -21,7 +21,9 @@ static mpi_handle file_key(const void *file)
     BODY(NAME, MAKING, SHAPE)                           \
     {                                                   \
         struct call call;                               \
-        call_begin(&call, CALL_##NAME, site);           \
+        call_enter(&call, CALL_##NAME, site);           \
+        announce_collective(&call, comm, 0);            \
+        call_start(&call);                              \
         int error = real(ARGUMENTS_##SHAPE);            \
         call_end(&call, error);                         \
         call_account(&call, traffic_none(&call, comm)); \
@@ -38,6 +40,7 @@ static mpi_handle file_key(const void *file)
         struct call call;                                                           \
         call_enter(&call, CALL_##NAME, site);                                       \
         mpi_handle key = call.thread && mpi_abi.known ? KEY_##SHAPE : 0;            \
+        announce_object(&call, key);                                                \
         struct communicator *communicator = key ? communicators_detach(key) : NULL; \
         call_start(&call);                                                          \
         int error = real(ARGUMENTS_##SHAPE);                                        \
@@ -55,6 +58,7 @@ static mpi_handle file_key(const void *file)
         struct own_status ours;                                                    \
         struct call call;                                                          \
         status = enter_with_status(&call, CALL_##NAME, site, status, &ours);       \
+        ANNOUNCE_FILE;                                                             \
         call_start(&call);                                                         \
         int error = real(ARGUMENTS_##SHAPE);                                       \
         call_end(&call, error);                                                    \

@@ -128,20 +128,30 @@ BODY(Abort, BY_HAND, ABORT)
     return real(comm, errorcode);
 }
 
-/* 0 stops counting, any other level resumes it. The further arguments of the variadic function belong to other profilers; the
- * library's own MPI_Pcontrol does nothing with them. */
+/* What this profiler makes of the levels; others are none of its business. The call is itself counted at either end of a pause and before a
+ * reset. */
+static void control(const struct call *call, int level)
+{
+    if (level == 1)
+        call_switch(true);
+    call_account_simple(call);
+    if (level == 0)
+        call_switch(false);
+    else if (level == 2)
+        call_reset();
+    else if (level == 3)
+        runtime_snapshot();
+}
+
+/* The further arguments of the variadic function belong to other profilers; the library's own MPI_Pcontrol does nothing with them. */
 static int wrap_Pcontrol(call_site site, int (*real)(int, ...), int level)
 {
     struct call call;
     call_begin(&call, CALL_Pcontrol, site);
     int error = real(level);
     call_end(&call, error);
-    bool on = level != 0;
-    if (call.thread && on)
-        call_switch(on);
-    call_account_simple(&call); /* itself counted at either end of a pause */
-    if (call.thread && !on)
-        call_switch(on);
+    if (call.thread)
+        control(&call, level);
     return error;
 }
 

@@ -1,14 +1,17 @@
 /* The wrappers that follow a pattern: one expansion for each line of calls.def. `make show-wrappers` prints them as plain C.
  *
- * Each reads the clock directly before and directly after the real call, and only then asks what the call was about. */
+ * Each announces what it is about to do, reads the clock directly before and directly after the real call, and only then asks what the
+ * call has moved. */
+#include "announce.h"
 #include "functions.h"
-#include "traffic.h"
 
 #define BLOCKING(NAME, SHAPE, FORMS)          \
     BODY(NAME, BLOCKING, SHAPE)               \
     {                                         \
         struct call call;                     \
-        call_begin(&call, CALL_##NAME, site); \
+        call_enter(&call, CALL_##NAME, site); \
+        ANNOUNCE_##SHAPE;                     \
+        call_start(&call);                    \
         int error = real(ARGUMENTS_##SHAPE);  \
         call_end(&call, error);               \
         call_account(&call, TRAFFIC_##SHAPE); \
@@ -20,7 +23,9 @@
     BODY(NAME, POLLING, SHAPE)                    \
     {                                             \
         struct call call;                         \
-        call_begin(&call, CALL_##NAME, site);     \
+        call_enter(&call, CALL_##NAME, site);     \
+        ANNOUNCE_##SHAPE;                         \
+        call_start(&call);                        \
         int error = real(ARGUMENTS_##SHAPE);      \
         call_end(&call, error);                   \
         if (call.succeeded && !FOUND_##SHAPE)     \
@@ -35,7 +40,9 @@
     BODY(NAME, LIKE, SHAPE)                                           \
     {                                                                 \
         struct call call;                                             \
-        call_begin(&call, CALL_##NAME, site);                         \
+        call_enter(&call, CALL_##NAME, site);                         \
+        ANNOUNCE_##SHAPE;                                             \
+        call_start(&call);                                            \
         int error = real(ARGUMENTS_OF_##LIKE(SHAPE));                 \
         call_end(&call, error);                                       \
         ACCOUNT(&call, TRAFFIC_##SHAPE, request, FLAGS);              \
@@ -54,7 +61,9 @@
     BODY(NAME, MAKING, SHAPE)                            \
     {                                                    \
         struct call call;                                \
-        call_begin(&call, CALL_##NAME, site);            \
+        call_enter(&call, CALL_##NAME, site);            \
+        ANNOUNCE_##SHAPE;                                \
+        call_start(&call);                               \
         int error = real(ARGUMENTS_##SHAPE);             \
         call_end(&call, error);                          \
         call_account_made(&call, newcomm, MADE_##SHAPE); \

@@ -1,0 +1,118 @@
+/* What a call is about to do, put into the ledger before it is done: if it never returns, this is what can be known of it. There is one
+ * function for each sort of call; shapes.h says which call announces itself how.
+ *
+ * The arguments may be wrong, and it is for MPI to say so. So MPI is asked for nothing here: what the tables have not, stays unknown. */
+#ifndef COMMPROF_ANNOUNCE_H
+#define COMMPROF_ANNOUNCE_H
+
+#include "traffic.h"
+
+HOT uint64_t announce_bytes(mpi_count count, mpi_handle type)
+{
+    uint64_t bytes;
+    if (count <= 0)
+        return 0;
+    return traffic_known_size(mpi_handle_bits(type), &bytes) ? (uint64_t)count * bytes : LEDGER_BYTES_UNKNOWN;
+}
+
+HOT void announce_details(const struct call *call, uint64_t bytes, int32_t peer, int32_t tag)
+{
+    struct ledger_thread *record = call->thread->cells.record;
+    __atomic_store_n(&record->bytes, bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->peer, peer, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->tag, tag, __ATOMIC_RELAXED);
+}
+
+/* The communicator under a key of the index; NULL where it is not known or the call does not count. */
+HOT struct communicator *announce_under(struct call *call, mpi_handle key)
+{
+    struct communicator *communicator = call->thread && mpi_abi.known ? communicators_under(key) : NULL;
+    if (__builtin_expect(communicator != NULL, 1))
+        call->doing |= (uint64_t)communicators_slot(communicator) << LEDGER_DOING_SLOT_BIT;
+    return communicator;
+}
+
+HOT void announce_nothing(void)
+{
+}
+
+/* A call on a communicator, window or file, of which there is no more to say. */
+HOT void announce_object(struct call *call, mpi_handle key)
+{
+    if (announce_under(call, key))
+        announce_details(call, LEDGER_BYTES_UNKNOWN, LEDGER_NO_RANK, LEDGER_NO_TAG);
+}
+
+HOT void announce_on(struct call *call, mpi_handle comm)
+{
+    announce_object(call, mpi_handle_bits(comm));
+}
+
+HOT int32_t announce_world_rank(const struct communicator *communicator, int peer)
+{
+    return peer == mpi_abi.any_source ? LEDGER_PEER_ANY : communicators_world_rank(communicator, peer);
+}
+_Static_assert((int)PEER_NONE == (int)LEDGER_NO_RANK, "no peer is no rank");
+
+/* A message to or from a rank, or a probe for one. */
+HOT void announce_message(struct call *call, mpi_handle comm, uint64_t bytes, int peer, int tag)
+{
+    struct communicator *communicator = announce_under(call, mpi_handle_bits(comm));
+    if (communicator)
+        announce_details(call, bytes, announce_world_rank(communicator, peer), tag);
+}
+
+/* RMA on a target; bytes may be unknown. */
+HOT void announce_target(struct call *call, mpi_handle win, uint64_t bytes, int target)
+{
+    struct communicator *communicator = announce_under(call, communicators_key_of_window(win));
+    if (communicator)
+        announce_details(call, bytes, communicators_world_rank(communicator, target), LEDGER_NO_TAG);
+}
+
+/* The next collective on a communicator: one of those that all its ranks begin in the same order. */
+HOT void announce_next(struct call *call, struct communicator *communicator, uint64_t bytes, int32_t root)
+{
+    announce_details(call, bytes, LEDGER_NO_RANK, LEDGER_NO_TAG);
+    struct ledger_communicator *entry = communicator->entry;
+    if (!entry)
+        return;
+    uint64_t begun = entry->collectives;
+    struct ledger_collective *next = &entry->recent[begun % LEDGER_RECENT_COLLECTIVES];
+    __atomic_store_n(&next->bytes, bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&next->call, call->id, __ATOMIC_RELAXED);
+    __atomic_store_n(&next->root, root, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->collectives, begun + 1, __ATOMIC_RELEASE);
+}
+
+HOT void announce_rooted(struct call *call, mpi_handle comm, uint64_t bytes, int root)
+{
+    struct communicator *communicator = announce_under(call, mpi_handle_bits(comm));
+    if (communicator)
+        announce_next(call, communicator, bytes, root);
+}
+
+HOT void announce_collective(struct call *call, mpi_handle comm, uint64_t bytes)
+{
+    announce_rooted(call, comm, bytes, LEDGER_NO_RANK);
+}
+
+/* `bytes` is one process's block, of the local group. */
+HOT void announce_blocks(struct call *call, mpi_handle comm, mpi_count count, mpi_handle type)
+{
+    struct communicator *communicator = announce_under(call, mpi_handle_bits(comm));
+    if (communicator)
+        announce_next(call, communicator, announce_bytes(count * communicator->size, type), LEDGER_NO_RANK);
+}
+
+/* A call that waits for a request: what the call that made it has announced. */
+HOT void announce_wait(struct call *call, mpi_handle request)
+{
+    struct announced made;
+    if (!call->thread || !mpi_abi.known || mpi_handle_bits(request) == mpi_abi.request_null || !requests_look(request, &made))
+        return;
+    call->doing |= (uint64_t)made.slot << LEDGER_DOING_SLOT_BIT | (uint64_t)made.call << LEDGER_DOING_AWAITED_BIT;
+    announce_details(call, made.bytes, made.peer, LEDGER_NO_TAG);
+}
+
+#endif
