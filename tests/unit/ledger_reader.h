@@ -26,18 +26,17 @@ static inline const void *reader_entry(const struct ledger_chunk *chunk, uint32_
     return (const char *)chunk + LEDGER_CHUNK_HEADER_BYTES + (size_t)index * chunk->entry_bytes;
 }
 
-/* The word that decides what counts while a thread folds. */
-static inline uint64_t reader_folding(const struct ledger_header *header, uint32_t thread)
+static inline const struct ledger_thread *reader_thread(const struct ledger_header *header, uint32_t thread)
 {
     for (uint32_t i = 0; i < header->chunk_count; i++) {
         const struct ledger_chunk *chunk = reader_chunk(header, i);
         for (uint32_t k = 0; chunk->kind == LEDGER_THREADS && k < chunk->used; k++) {
             const struct ledger_thread *entry = reader_entry(chunk, k);
             if (entry->thread == thread)
-                return entry->folding;
+                return entry;
         }
     }
-    return 0;
+    return NULL;
 }
 
 static inline bool reader_counts(const struct ledger_cell *cell, uint64_t folding, uint64_t number)
@@ -73,11 +72,14 @@ static inline void reader_add(struct ledger_totals *totals, const struct ledger_
     totals->count_up_to[reader_class(cell->bytes)] += reader_count(cell);
 }
 
-/* All cells of one thread that count. */
+/* All cells of one thread that count: none while it has not heard of a reset. */
 static inline struct ledger_totals reader_totals(const struct ledger_header *header, uint32_t thread)
 {
     struct ledger_totals totals = {0};
-    uint64_t folding = reader_folding(header, thread), number = 0;
+    const struct ledger_thread *owner = reader_thread(header, thread);
+    if (owner && owner->epoch != header->epoch)
+        return totals;
+    uint64_t folding = owner ? owner->folding : 0, number = 0; /* the word that decides what counts while the thread folds */
     for (uint32_t i = 0; i < header->chunk_count; i++) {
         const struct ledger_chunk *chunk = reader_chunk(header, i);
         if (chunk->kind != LEDGER_CELLS || chunk->thread != thread)

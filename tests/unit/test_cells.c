@@ -13,7 +13,7 @@ static struct cells cells;
 static void begin(size_t limit_bytes)
 {
     CHECK_EQUAL(ledger_open("ledger", limit_bytes), 0);
-    struct ledger_thread entry = {.thread = 0};
+    struct ledger_thread entry = {.thread = 0, .epoch = 1};
     CHECK(cells_create(&cells, ledger_append(LEDGER_THREADS, &entry, sizeof entry)));
 }
 
@@ -265,7 +265,7 @@ static void a_kill_after_any_instruction_of_folding_loses_and_doubles_nothing(vo
     for (waitpid(child, &status, 0); WIFSTOPPED(status); waitpid(child, &status, 0)) {
         struct ledger_totals now = totals();
         CHECK(same_sums(&now, &before));
-        while_folding += reader_folding(the_ledger.header, 0) != 0;
+        while_folding += reader_thread(the_ledger.header, 0)->folding != 0;
         steps++;
         CHECK(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) == 0);
     }

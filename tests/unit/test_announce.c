@@ -1,0 +1,290 @@
+#include "announce.h"
+
+#include "fake_mpi.h"
+#include "ledger/ledger.h"
+#include "ledger_reader.h"
+#include "unit.h"
+
+#include <pthread.h>
+
+/* Eight ranks, this one is rank 3. A communicator of ranks 2, 3 and 5 is counted on from the start, so that MPI need not be asked. */
+enum { HERE = 3, BYTES_4 = 0x4c000405 /* MPICH: MPI_INT */, UNKNOWN_TYPE = 0xbad000, UNKNOWN_COMM = 0xbad004 };
+
+static const int MEMBERS[] = {2, 3, 5};
+static mpi_handle few;
+static struct communicator *communicator;
+
+static void begin(void)
+{
+    fake_mpi_speak("mpich");
+    CHECK_EQUAL(ledger_open("ledger", 4 << 20), 0);
+    fake_world(8, HERE);
+    few = fake_comm(MEMBERS, 3);
+    communicator = communicators_find(few);
+    CHECK(requests_begin(false));
+    call_recording_begin();
+    call_switch(true);
+}
+
+static struct ledger_thread *record(void)
+{
+    return this_thread->cells.record;
+}
+
+static unsigned doing_call(void)
+{
+    return (uint16_t)record()->doing;
+}
+
+static unsigned doing_slot(void)
+{
+    return (uint16_t)(record()->doing >> LEDGER_DOING_SLOT_BIT);
+}
+
+static unsigned awaited_call(void)
+{
+    return (unsigned)(record()->doing >> LEDGER_DOING_AWAITED_BIT);
+}
+
+static bool is_inside(void)
+{
+    return record()->doing & LEDGER_DOING_INSIDE;
+}
+
+static void a_message_is_announced_with_size_world_rank_and_tag(void)
+{
+    struct call call;
+    begin();
+    call_enter(&call, CALL_Send, SITE_JOB);
+    announce_message(&call, few, announce_bytes(5, BYTES_4), 2, 77);
+    call_start(&call);
+    CHECK_EQUAL(doing_call(), CALL_Send);
+    CHECK_EQUAL(doing_slot(), communicator->slot);
+    CHECK(is_inside());
+    CHECK_EQUAL(record()->since_ticks, call.start);
+    CHECK_EQUAL(record()->bytes, 20);
+    CHECK_EQUAL(record()->peer, 5);
+    CHECK_EQUAL(record()->tag, 77);
+    call_end(&call, MPI_SUCCESS);
+    CHECK_EQUAL(doing_call(), CALL_Send);
+    CHECK(!is_inside());
+    CHECK_EQUAL(record()->since_ticks, call.end);
+}
+
+static void wildcards_and_missing_peers_are_told_apart(void)
+{
+    struct call call;
+    begin();
+    call_enter(&call, CALL_Recv, SITE_JOB);
+    announce_message(&call, few, 0, mpi_abi.any_source, 0);
+    CHECK_EQUAL(record()->peer, LEDGER_PEER_ANY);
+    announce_message(&call, few, 0, mpi_abi.proc_null, 0);
+    CHECK_EQUAL(record()->peer, LEDGER_NO_RANK);
+    announce_message(&call, few, 0, 3, 0); /* there is no such rank */
+    CHECK_EQUAL(record()->peer, LEDGER_NO_RANK);
+    call_end(&call, MPI_SUCCESS);
+}
+
+static void mpi_is_asked_for_nothing(void)
+{
+    struct call call;
+    begin();
+    unsigned asked = fake_questions;
+    call_enter(&call, CALL_Allreduce, SITE_JOB);
+    announce_collective(&call, few, announce_bytes(1, UNKNOWN_TYPE));
+    CHECK_EQUAL(record()->bytes, LEDGER_BYTES_UNKNOWN);
+    call_end(&call, MPI_SUCCESS);
+    call_enter(&call, CALL_Allreduce, SITE_JOB);
+    announce_collective(&call, UNKNOWN_COMM, announce_bytes(1, BYTES_4));
+    call_start(&call);
+    CHECK_EQUAL(doing_slot(), 0);
+    CHECK_EQUAL(announce_bytes(-1, UNKNOWN_TYPE), 0);
+    call_end(&call, 16);
+    CHECK_EQUAL(fake_questions, asked);
+}
+
+static void collectives_on_a_communicator_are_numbered_and_the_last_sixteen_kept(void)
+{
+    struct call call;
+    begin();
+    for (int i = 1; i <= 20; i++) {
+        call_enter(&call, CALL_Bcast, SITE_JOB);
+        announce_rooted(&call, few, announce_bytes(i, BYTES_4), i % 3);
+        call_end(&call, MPI_SUCCESS);
+    }
+    const struct ledger_communicator *entry = communicator->entry;
+    CHECK_EQUAL(entry->collectives, 20);
+    for (unsigned i = 5; i <= 20; i++) {
+        const struct ledger_collective *collective = &entry->recent[(i - 1) % LEDGER_RECENT_COLLECTIVES];
+        CHECK_EQUAL(collective->call, CALL_Bcast);
+        CHECK_EQUAL(collective->bytes, 4 * i);
+        CHECK_EQUAL(collective->root, (int)(i % 3));
+    }
+}
+
+static void blocks_are_multiplied_by_the_group_s_size(void)
+{
+    struct call call;
+    begin();
+    call_enter(&call, CALL_Reduce_scatter_block, SITE_JOB);
+    announce_blocks(&call, few, 10, BYTES_4);
+    CHECK_EQUAL(record()->bytes, 120);
+    CHECK_EQUAL(communicator->entry->collectives, 1);
+    call_end(&call, MPI_SUCCESS);
+}
+
+static void a_wait_says_what_it_waits_for(void)
+{
+    struct call call;
+    uintptr_t request = 0x1234;
+    begin();
+    call_enter(&call, CALL_Irecv, SITE_JOB);
+    announce_message(&call, few, announce_bytes(7, BYTES_4), 0, 1);
+    call_start(&call);
+    call_end(&call, MPI_SUCCESS);
+    call_account_started(&call, traffic_receive(&call, 7, BYTES_4, few), &request, REQUEST_RECEIVE);
+
+    call_enter(&call, CALL_Wait, SITE_JOB);
+    announce_wait(&call, mpi_handle_load(&request, 0));
+    call_start(&call);
+    CHECK_EQUAL(doing_call(), CALL_Wait);
+    CHECK_EQUAL(awaited_call(), CALL_Irecv);
+    CHECK_EQUAL(doing_slot(), communicator->slot);
+    CHECK_EQUAL(record()->peer, 2);
+    CHECK_EQUAL(record()->bytes, 28);
+    CHECK_EQUAL(record()->tag, LEDGER_NO_TAG);
+    call_end(&call, MPI_SUCCESS);
+
+    call_enter(&call, CALL_Wait, SITE_JOB);
+    announce_wait(&call, 0x9999); /* unknown */
+    call_start(&call);
+    CHECK_EQUAL(awaited_call(), 0);
+    CHECK_EQUAL(doing_slot(), 0);
+    call_end(&call, MPI_SUCCESS);
+}
+
+static void a_communicator_freed_during_a_call_on_it_is_not_asked_about(void)
+{
+    struct call call;
+    begin();
+    call_enter(&call, CALL_Recv, SITE_JOB);
+    announce_message(&call, few, 4, 0, 0);
+    call_start(&call);
+    communicators_freed(communicators_freeing(few)); /* another thread's MPI_Comm_free */
+    call_end(&call, MPI_SUCCESS);
+    unsigned asked = fake_questions;
+    CHECK(!traffic_receive(&call, 1, BYTES_4, few).communicator);
+    CHECK_EQUAL(fake_questions, asked);
+}
+
+/* Counting */
+
+static void count_one(void)
+{
+    struct call call;
+    call_enter(&call, CALL_Barrier, SITE_JOB);
+    announce_collective(&call, few, 0);
+    call_start(&call);
+    call_end(&call, MPI_SUCCESS);
+    call_account(&call, traffic_none(&call, few));
+}
+
+static uint64_t counted(uint32_t thread)
+{
+    return reader_totals(the_ledger.header, thread).count;
+}
+
+static void a_reset_sets_this_thread_s_counters_to_zero_at_once(void)
+{
+    begin();
+    count_one();
+    count_one();
+    CHECK_EQUAL(counted(0), 2);
+    call_reset();
+    CHECK_EQUAL(counted(0), 0);
+    CHECK_EQUAL(the_ledger.header->epoch, 2);
+    CHECK(the_ledger.header->reset_unix_ns > 0);
+    CHECK_EQUAL(communicator->entry->collectives, 2); /* the order of collectives goes on */
+    count_one();
+    CHECK_EQUAL(counted(0), 1);
+}
+
+static pthread_barrier_t turn;
+
+static void *other_thread(void *unused)
+{
+    (void)unused;
+    count_one();
+    pthread_barrier_wait(&turn); /* counted */
+    pthread_barrier_wait(&turn); /* reset by the first thread */
+    count_one();
+    return NULL;
+}
+
+static void another_thread_s_counters_count_no_more_and_begin_anew_with_its_next_call(void)
+{
+    begin();
+    pthread_t other;
+    pthread_barrier_init(&turn, NULL, 2);
+    CHECK_EQUAL(pthread_create(&other, NULL, other_thread, NULL), 0);
+    pthread_barrier_wait(&turn);
+    CHECK_EQUAL(counted(0), 1);
+    call_reset();
+    CHECK_EQUAL(counted(0), 0);
+    pthread_barrier_wait(&turn);
+    pthread_join(other, NULL);
+    CHECK_EQUAL(counted(0), 1);
+}
+
+static void a_thread_that_inherits_counters_from_before_a_reset_begins_at_zero(void)
+{
+    begin();
+    pthread_t first, second;
+    pthread_barrier_init(&turn, NULL, 1);
+    CHECK_EQUAL(pthread_create(&first, NULL, other_thread, NULL), 0);
+    pthread_join(first, NULL);
+    CHECK_EQUAL(counted(0), 2);
+    call_reset();
+    CHECK_EQUAL(pthread_create(&second, NULL, other_thread, NULL), 0);
+    pthread_join(second, NULL);
+    CHECK_EQUAL(the_ledger.header->epoch, 2);
+    CHECK_EQUAL(counted(0), 2);
+}
+
+static void the_time_that_is_counted_in_stops_while_counting_is_switched_off(void)
+{
+    begin();
+    struct ledger_header *header = the_ledger.header;
+    CHECK(header->counting_since_ns > 0);
+    call_switch(false);
+    CHECK_EQUAL(header->counting_since_ns, 0);
+    int64_t counted_ns = header->counted_ns;
+    CHECK(counted_ns > 0);
+    call_switch(false);
+    CHECK_EQUAL(header->counted_ns, counted_ns);
+    call_switch(true);
+    CHECK(header->counting_since_ns > 0);
+    CHECK_EQUAL(header->counted_ns, counted_ns);
+    call_reset();
+    CHECK_EQUAL(header->counted_ns, 0);
+    CHECK(header->counting_since_ns > 0);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_message_is_announced_with_size_world_rank_and_tag),
+    TEST(wildcards_and_missing_peers_are_told_apart),
+    TEST(mpi_is_asked_for_nothing),
+    TEST(collectives_on_a_communicator_are_numbered_and_the_last_sixteen_kept),
+    TEST(blocks_are_multiplied_by_the_group_s_size),
+    TEST(a_wait_says_what_it_waits_for),
+    TEST(a_communicator_freed_during_a_call_on_it_is_not_asked_about),
+    TEST(a_reset_sets_this_thread_s_counters_to_zero_at_once),
+    TEST(another_thread_s_counters_count_no_more_and_begin_anew_with_its_next_call),
+    TEST(a_thread_that_inherits_counters_from_before_a_reset_begins_at_zero),
+    TEST(the_time_that_is_counted_in_stops_while_counting_is_switched_off),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
