@@ -1,7 +1,8 @@
 """hvprof-report: merges the files that the ranks of a run left behind and answers questions about them.
 
 rank_files.py   which files a folder holds, and which of them belong to the run
-ledger.py       the binary ledger, as rows of the schema
+ledger.py       the binary ledger; ledger_rows.py makes rows of the schema of it
+process.py      whether the process that wrote a ledger still lives
 database.py     a SQLite file of a rank or of a merged run, checked as any file from outside
 run.py          all of it as one database, with what spans ranks (sql/run.sql)
 selection.py    --call --communicator --rank --bytes, and --bins (bins.py)
@@ -12,5 +13,5 @@ page.py         the HTML page
 tables.py       rows as text, JSON or CSV; units.py writes numbers for people
 """
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x636D7066  # "cmpf"

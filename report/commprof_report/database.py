@@ -60,6 +60,9 @@ def _database_check(path: Path, connection: sqlite3.Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application_id != APPLICATION_ID:
         raise ReportError(path, "is an SQLite database, but not one of commprof's")
+    if version < SCHEMA_VERSION:
+        older = f"was written by an older commprof (schema version {version}); read it with that one"
+        raise ReportError(path, older)
     if version > SCHEMA_VERSION:
         raise ReportError(path, f"has schema version {version}, this reporter knows {SCHEMA_VERSION}: use a newer one")
     foreign = connection.execute(

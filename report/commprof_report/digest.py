@@ -28,6 +28,7 @@ class SummaryRow(NamedTuple):
     commprof_version: str
     wall_ns: int | None
     wall_is_estimate: int
+    counted_ns: int | None
     mpi_share_min: float | None
     mpi_share_min_rank: int | None
     mpi_share_mean: float | None
@@ -107,14 +108,15 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[questions.Fa
 
 
 def _shares(ranks: Sequence[RankRow]) -> dict:
-    """Wall time is the longest rank's; shares are each rank's own, over its own wall time."""
+    """Wall time is the longest rank's; shares are each rank's own, over the time during which its calls were counted."""
     timed = [rank for rank in ranks if rank.mpi_share is not None]
     least = min(timed, key=lambda rank: rank.mpi_share, default=None)
     most = max(timed, key=lambda rank: rank.mpi_share, default=None)
-    longest = max(timed, key=lambda rank: rank.wall_ns, default=None)
+    longest = max(ranks, key=lambda rank: rank.wall_ns or 0, default=None)
     return {
         "wall_ns": longest and longest.wall_ns,
         "wall_is_estimate": longest.wall_is_estimate if longest else 0,
+        "counted_ns": longest and longest.counted_ns,
         "mpi_share_min": least and least.mpi_share,
         "mpi_share_min_rank": least and least.rank,
         "mpi_share_mean": sum(rank.mpi_share for rank in timed) / len(timed) if timed else None,

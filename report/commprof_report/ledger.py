@@ -1,28 +1,44 @@
 """A rank's ledger, read as rows of the schema. Mirrors src/ledger/ledger_format.h; a test compares both.
 
 A ledger is input from outside: it may be cut short, overwritten, or still be written to. What makes sense is read, what
-does not is left out and said once.
+does not is left out and said once. While its process lives,
+
+    writer   folds_begun += 1   cells fold   folds_ended += 1          doing's details change   doing changes
+    reader   header             chunks       header again              threads                  threads again
+
+so cells are read again if the two headers differ in what folds or resets, and a thread's details are believed if its
+`doing` is the same before and after. A chunk is announced only when it is in place, so a ledger that grows is no matter.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import struct
+import time
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from . import process
 from .errors import ReportError
 
 MAGIC = b"commprof-ledger\n"
-VERSION = 1
+VERSION = 2
 HEADER_BYTES = 4096
 CHUNK_BYTES = 65536
 MOST_CHUNKS = 16384  # a file of 1 GiB; the library's own limit is far below
 MOST = 1 << 53  # above this, no nanoseconds, bytes or count of one rank are believed
 MOST_RANKS = 1 << 24
 HISTOGRAM_BUCKETS = 290
+RECENT_COLLECTIVES = 16
+NO_RANK = -(1 << 31)
+BYTES_UNKNOWN = (1 << 64) - 1
+DOING_BYTES = 8
+DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_AWAITED_BIT = 16, 32, 48
+TRIES = 8  # to find a ledger that is being written to at rest
+FIRST_PAUSE_S = 0.0005  # doubled from try to try; a fold takes microseconds
 
 ENDED = ("running", "finalize", "exit", "abort")
 MEASURES = ("call", "completion", "poll")
@@ -59,8 +75,9 @@ HEADER = Layout(
     "Header",
     "magic:16s version:I header_bytes:I chunk_bytes:I chunk_header_bytes:I cell_bytes:I histogram_buckets:I"
     " chunk_count:I ended:I world_rank:i world_size:i pid:q thread_level:i abort_code:i start_unix_ns:q start_ns:q"
-    " end_unix_ns:q end_ns:q dropped_calls:Q untracked_requests:Q folded_cells:Q folded_communicators:Q cost_init_ns:Q"
-    " cost_finalize_ns:Q cost_per_call_ps:Q clock_error_ppb:q",
+    " end_unix_ns:q end_ns:q clock_ticks:Q clock_ns:q clock_scale:Q counted_ns:q counting_since_ns:q reset_unix_ns:q"
+    " epoch:I reserved:I folds_begun:Q folds_ended:Q copied_unix_ns:q dropped_calls:Q untracked_requests:Q"
+    " folded_cells:Q folded_communicators:Q cost_init_ns:Q cost_finalize_ns:Q cost_per_call_ps:Q clock_error_ppb:q",
 )
 CHUNK = Layout("Chunk", "kind:I entry_bytes:I used:I thread:I reserved:48s")
 CALL = Layout("Call", "call:I name:40s family:20s")
@@ -68,15 +85,20 @@ FACT = Layout("Fact", "key_bytes:I value_bytes:I")
 COMMUNICATOR = Layout(
     "Communicator",
     "identity:Q parent_identity:Q communicator:I flags:I size:i remote_size:i comm_rank:i constructor:I ordinal:I"
-    " reserved:I name:128s members:336s",
+    " reserved:I name:128s members:328s collectives:Q recent:256s",
 )
+COLLECTIVE = Layout("Collective", "bytes:Q call:I root:i")
 CELL = Layout(
     "Cell",
     "bytes:Q call:H communicator:H region:H measure_and_flags:B place:B total_ns:Q min_ns:Q max_ns:Q volume_bytes:Q"
     " blocked_ns:Q live:Q buckets:2320s reserved:48s",
 )
 PEER = Layout("Peer", "peer:i call:H direction:B reserved:B count:Q bytes:Q time_ns:Q")
-THREAD = Layout("Thread", "thread:I is_main:I tid:q folding:Q name:16s reserved:24s")
+THREAD = Layout(
+    "Thread",
+    "doing:Q since_ticks:Q bytes:Q peer:i tag:i unused:32s thread:I is_main:I tid:q epoch:I reserved_too:I folding:Q"
+    " name:16s reserved:16s",
+)
 BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
 ENTRIES = {CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD}
 
@@ -123,46 +145,104 @@ class Ledger:
     def __init__(self, path: Path, header) -> None:
         self.path = path
         self.header = header
+        self.read_unix_ns = header.copied_unix_ns or time.time_ns()
+        self.modified_unix_ns = 0
         self.facts: dict[str, str] = {}
         self.calls: dict[int, tuple[str, str]] = {}
         self.communicators: dict[int, tuple] = {}
         self.threads: dict[int, tuple] = {}
         self.cells: dict[int, list] = {}  # by thread, in the thread's own order
-        self.peers: list = []
+        self.peers: dict[int, list] = {}  # by thread
         self.damage: list[str] = []
 
     def call_name(self, call: int) -> str:
         return self.calls.get(call, (f"call {call}", "unknown"))[0]
 
+    def counts(self, thread: int) -> bool:
+        """Whether a thread's cells and peers count: not if they are from before the last reset."""
+        return thread not in self.threads or self.threads[thread].epoch == self.header.epoch
+
 
 def ledger_read(path: Path) -> Ledger:
-    """All of a ledger file. Raises ReportError when not even its header makes sense."""
-    with open(path, "rb") as file:
-        ledger = Ledger(path, _header_read(path, file))
-        for chunk, data in _chunks(ledger, file, wanted=None):
-            _chunk_take(ledger, chunk, data)
-        modified_unix_ns = os.fstat(file.fileno()).st_mtime_ns
-    if ledger.header.ended == 0:
-        ledger.facts["ledger_modified_unix_ns"] = str(modified_unix_ns)
-    return ledger
+    """All of a ledger file; of a copy whose original is at hand, the original. Raises ReportError when not even its
+    header makes sense."""
+    try:
+        return _read_at_rest(original_find(ledger_read_facts(path)) or path)
+    except FileNotFoundError:  # the original was there a moment ago
+        return _read_at_rest(path)
 
 
 def ledger_read_facts(path: Path) -> Ledger:
     """The header and provenance only, to learn which run a ledger belongs to."""
-    with open(path, "rb") as file:
-        ledger = Ledger(path, _header_read(path, file))
-        for chunk, data in _chunks(ledger, file, wanted=FACTS):
-            _chunk_take(ledger, chunk, data)
+    with regular_open(path) as file:
+        return _read(path, file, wanted=FACTS)
+
+
+def original_find(copy: Ledger) -> Path | None:
+    """The ledger that a copy was made of, if it lies on this machine and is the same one."""
+    original = Path(copy.facts.get("ledger_file", ""))
+    if not copy.header.copied_unix_ns or not process.is_of_this_node(copy.facts) or not original.is_absolute():
+        return None
+    try:
+        header = ledger_read_facts(original).header
+    except (ReportError, OSError, ValueError):
+        return None
+    same = ("pid", "start_unix_ns", "world_rank", "world_size")
+    is_same = not header.copied_unix_ns and all(getattr(header, key) == getattr(copy.header, key) for key in same)
+    return original if is_same else None
+
+
+def regular_open(path: Path) -> BinaryIO:
+    """Opens a file, and nothing that would keep a reader waiting or act on being opened."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ReportError(path, "is not a regular file")
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+
+
+def _read_at_rest(path: Path) -> Ledger:
+    """Reads again while cells are folded or reset. A fold that does not move on is a dead process's, and does no harm."""
+    with regular_open(path) as file:
+        seen = None
+        for attempt in range(TRIES):
+            ledger = _read(path, file, wanted=None)
+            moving, moved = _moving(ledger.header), _moving(_header_read(path, file))
+            if moving == moved and (moving.folds_begun == moving.folds_ended or moving == seen):
+                break
+            seen = moved
+            time.sleep(FIRST_PAUSE_S * 2**attempt)
+        else:
+            ledger.damage.append("changed each time that it was read: its sums may be a little off")
+    return ledger
+
+
+class Moving(NamedTuple):
+    folds_begun: int
+    folds_ended: int
+    epoch: int
+
+
+def _moving(header) -> Moving:
+    return Moving(header.folds_begun, header.folds_ended, header.epoch)
+
+
+def _read(path: Path, file: BinaryIO, wanted: int | None) -> Ledger:
+    ledger = Ledger(path, _header_read(path, file))
+    for chunk, data in _chunks(ledger, file, wanted):
+        _chunk_take(ledger, chunk, data)
+    ledger.modified_unix_ns = os.fstat(file.fileno()).st_mtime_ns
     return ledger
 
 
 def _header_read(path: Path, file: BinaryIO):
-    data = file.read(HEADER_BYTES)
+    data = os.pread(file.fileno(), HEADER_BYTES, 0)
     if len(data) < HEADER_BYTES:
         raise ReportError(path, f"is cut short: {len(data)} bytes, less than a ledger's header")
     header = HEADER.unpack(data)
     if header.magic != MAGIC:
         raise ReportError(path, "is not a commprof ledger")
+    if header.version < VERSION:
+        older = f"was written by an older commprof (ledger version {header.version}); read it with that one"
+        raise ReportError(path, older)
     if header.version > VERSION:
         raise ReportError(path, f"has ledger version {header.version}, this reporter knows {VERSION}: use a newer one")
     _header_check(path, header)
@@ -187,20 +267,48 @@ def _chunks(ledger: Ledger, file: BinaryIO, wanted: int | None) -> Iterator[tupl
     if claimed > there:
         ledger.damage.append(f"is cut short: {there} of {claimed} chunks are there")
     for index in range(min(claimed, there, MOST_CHUNKS)):
-        file.seek(HEADER_BYTES + index * CHUNK_BYTES)
-        chunk = CHUNK.unpack(file.read(CHUNK.bytes).ljust(CHUNK.bytes, b"\0"))
-        if wanted in (None, chunk.kind):
-            yield chunk, _entries_read(ledger, chunk, file, index)
+        at = HEADER_BYTES + index * CHUNK_BYTES
+        chunk = CHUNK.unpack(os.pread(file.fileno(), CHUNK.bytes, at).ljust(CHUNK.bytes, b"\0"))
+        if wanted in (None, chunk.kind) and _chunk_is_sound(ledger, chunk, index):
+            yield chunk, _entries_read(chunk, file, at + CHUNK.bytes)
 
 
-def _entries_read(ledger: Ledger, chunk, file: BinaryIO, index: int) -> bytes:
-    entry_bytes = ENTRIES[chunk.kind].bytes if chunk.kind in ENTRIES else 1
-    fits = (CHUNK_BYTES - CHUNK.bytes) // entry_bytes
-    if chunk.kind not in (*ENTRIES, FACTS) or chunk.entry_bytes != entry_bytes or chunk.used > fits:
+def _chunk_is_sound(ledger: Ledger, chunk, index: int) -> bool:
+    is_known = chunk.kind in (*ENTRIES, FACTS) and chunk.entry_bytes == _entry_bytes(chunk)
+    is_sound = is_known and chunk.used * chunk.entry_bytes <= CHUNK_BYTES - CHUNK.bytes
+    if not is_sound:
         ledger.damage.append(f"chunk {index} is damaged and left out")
-        return b""
-    data = file.read(chunk.used * entry_bytes)
-    return data[: len(data) // entry_bytes * entry_bytes]
+    return is_sound
+
+
+def _entry_bytes(chunk) -> int:
+    return ENTRIES[chunk.kind].bytes if chunk.kind in ENTRIES else 1
+
+
+def _entries_read(chunk, file: BinaryIO, at: int) -> bytes:
+    data = os.pread(file.fileno(), chunk.used * chunk.entry_bytes, at)
+    if chunk.kind == THREADS:
+        data = _threads_settled(data, file, at)
+    return data[: len(data) // chunk.entry_bytes * chunk.entry_bytes]
+
+
+def _threads_settled(data: bytes, file: BinaryIO, at: int) -> bytes:
+    """What threads do, each with the details that belong to it; a thread that does not stand still has none."""
+    settled: dict[int, bytes] = {}
+    starts = range(0, len(data) // THREAD.bytes * THREAD.bytes, THREAD.bytes)
+    for _ in range(TRIES):
+        before, data = data, os.pread(file.fileno(), len(data), at)
+        for start in starts:
+            if before[start : start + DOING_BYTES] == data[start : start + DOING_BYTES]:
+                settled.setdefault(start, before[start : start + THREAD.bytes])
+        if len(settled) == len(starts):
+            break
+    return b"".join(settled.get(start) or _without_details(data[start : start + THREAD.bytes]) for start in starts)
+
+
+def _without_details(thread: bytes) -> bytes:
+    entry = THREAD.unpack(thread)._replace(bytes=BYTES_UNKNOWN, peer=NO_RANK)
+    return THREAD.codec.pack(*entry)
 
 
 def _chunk_take(ledger: Ledger, chunk, data: bytes) -> None:
@@ -214,7 +322,7 @@ def _chunk_take(ledger: Ledger, chunk, data: bytes) -> None:
     elif chunk.kind == CELLS:
         ledger.cells.setdefault(chunk.thread, []).extend(CELL.unpack_all(data))
     elif chunk.kind == PEERS:
-        ledger.peers.extend(PEER.unpack_all(data))
+        ledger.peers.setdefault(chunk.thread, []).extend(PEER.unpack_all(data))
     elif chunk.kind == THREADS:
         ledger.threads.update({entry.thread: entry for entry in THREAD.unpack_all(data)})
 
@@ -243,7 +351,7 @@ def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
     sums: dict[CellKey, CellSum] = {}
     damaged = 0
     for thread, cells in ledger.cells.items():
-        for cell in _cells_that_count(ledger.threads.get(thread), cells):
+        for cell in _cells_that_count(ledger.threads.get(thread), cells) if ledger.counts(thread) else ():
             buckets = BUCKETS.unpack(cell.buckets)
             if not _cell_is_sound(cell, buckets):
                 damaged += 1
@@ -284,7 +392,7 @@ def peers_sum(ledger: Ledger) -> dict[tuple[str, str, int], list[int]]:
     """(call, direction, peer) to count, bytes and time, over all threads."""
     sums: dict[tuple[str, str, int], list[int]] = {}
     damaged = 0
-    for entry in ledger.peers:
+    for entry in (entry for thread, peers in ledger.peers.items() if ledger.counts(thread) for entry in peers):
         amounts = (entry.count, entry.bytes, entry.time_ns)
         if max(amounts) >= MOST or entry.direction >= len(DIRECTIONS) or not -1 <= entry.peer < MOST_RANKS:
             damaged += 1
@@ -295,43 +403,3 @@ def peers_sum(ledger: Ledger) -> dict[tuple[str, str, int], list[int]]:
     if damaged:
         ledger.damage.append(f"{damaged} of its peers are damaged and left out")
     return sums
-
-
-def rank_row(ledger: Ledger) -> tuple:
-    """The row of table `rank`."""
-    header = ledger.header
-    has_ended = header.ended != 0 and header.end_ns >= header.start_ns
-    amounts = [min(amount, MOST) for amount in header[18:25]]
-    return (
-        header.world_rank,
-        header.world_size,
-        ledger.facts.get("run_id", ""),
-        header.pid,
-        header.thread_level,
-        header.start_unix_ns,
-        header.end_unix_ns if has_ended else None,
-        min(header.end_ns - header.start_ns, MOST) if has_ended else None,
-        ENDED[header.ended] if header.ended < len(ENDED) else "running",
-        header.abort_code,
-        *amounts,
-        header.clock_error_ppb,
-    )
-
-
-def communicator_row(ledger: Ledger, entry) -> tuple:
-    """The row of table `communicator`."""
-    return (
-        ledger.header.world_rank,
-        entry.communicator,
-        f"{entry.identity:016x}",
-        f"{entry.parent_identity:016x}" if entry.parent_identity else None,
-        text(entry.name),
-        ledger.call_name(entry.constructor) if entry.constructor else "",
-        entry.ordinal,
-        entry.size,
-        entry.remote_size,
-        entry.comm_rank,
-        text(entry.members),
-        int(bool(entry.flags & COMMUNICATOR_INTER)),
-        int(bool(entry.flags & COMMUNICATOR_FREED)),
-    )

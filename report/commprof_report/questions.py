@@ -123,6 +123,8 @@ class RankRow(NamedTuple):
     pid: int
     wall_ns: int | None
     wall_is_estimate: int
+    counted_ns: int
+    reset_unix_ns: int | None
     mpi_ns: int
     mpi_share: float | None
     mpi_thread: str | None

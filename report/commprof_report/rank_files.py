@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from . import units
 from .database import RankOfFile, database_ranks
 from .errors import ReportError
-from .ledger import MAGIC, ledger_read_facts
+from .ledger import MAGIC, ledger_read_facts, regular_open
 from .progress import Progress
 
 RANK_FILE = re.compile(r"rank-(\d+)\.(db|ledger)")
@@ -48,13 +49,15 @@ class Folder(NamedTuple):
 
 def folder_scan(folder: Path) -> Folder:
     """Looks into every rank's file far enough to know its run."""
-    names = sorted(entry.name for entry in folder.iterdir())
+    names = sorted(_names(folder))
     paths = sorted((folder / name for name in names if RANK_FILE.fullmatch(name)), key=_database_first)
-    files, problems = [], []
+    files: dict[Path, RankFile] = {}
+    problems = []
     with Progress("looking at", len(paths)) as progress:
         for path in paths:
             try:
-                files.append(file_scan(path))
+                file = _ledger_or_database_scan(path)
+                files[file.path] = file
             except ReportError as error:
                 problems.append(error)
             progress.step()
@@ -62,7 +65,23 @@ def folder_scan(folder: Path) -> Folder:
         problems.append(ReportError(folder, _why_empty(names)))
     earlier = [name for name in names if name.startswith("earlier-") and (folder / name).is_dir()]
     spawned = [name for name in names if name.startswith("spawned-") and (folder / name).is_dir()]
-    return Folder(files, earlier, spawned, problems)
+    return Folder(list(files.values()), earlier, spawned, problems)
+
+
+def _names(folder: Path) -> set[str]:
+    """What is there, looked at twice: a ledger may give way to its database while the folder is read, so that one look
+    finds neither."""
+    return {name for _ in range(2) for name in os.listdir(folder)}
+
+
+def _ledger_or_database_scan(path: Path) -> RankFile:
+    """A ledger that has gone since the folder was looked at has become a database."""
+    try:
+        return file_scan(path)
+    except ReportError:
+        if path.exists():
+            raise
+        return file_scan(path.with_suffix(".db"))
 
 
 def _why_empty(names: list[str]) -> str:
@@ -77,7 +96,7 @@ def _database_first(path: Path) -> tuple[int, bool, str]:
 def file_scan(path: Path) -> RankFile:
     """What a single file says of itself."""
     try:
-        with open(path, "rb") as file:
+        with regular_open(path) as file:
             start = file.read(16)
     except OSError as error:
         raise ReportError(path, error.strerror or str(error)) from None

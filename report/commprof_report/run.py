@@ -8,7 +8,8 @@ from pathlib import Path
 from . import query, units
 from .database import database_copy, database_create
 from .errors import ReportError
-from .ledger import Ledger, cells_sum, communicator_row, ledger_read, peers_sum, rank_row
+from .ledger import ledger_read
+from .ledger_rows import ledger_rows
 from .progress import Progress
 from .rank_files import RankFile, file_scan, folder_scan, run_describe, runs_split
 
@@ -91,16 +92,24 @@ def _file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
         return
     try:
         if file.is_ledger:
-            _ledger_take(run, file.path, with_histograms)
+            _ledger_or_database_take(run, file.path, with_histograms)
         else:
             database_copy(run.connection, file.path, with_histograms)
     except ReportError as error:
         run.note(error.subject, error.what)
 
 
+def _ledger_or_database_take(run: Run, path: Path, with_histograms: bool) -> None:
+    """A ledger, or the database that has taken its place since the folder was looked at."""
+    try:
+        _ledger_take(run, path, with_histograms)
+    except FileNotFoundError:
+        database_copy(run.connection, path.with_suffix(".db"), with_histograms)
+
+
 def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
     ledger = ledger_read(path)
-    rows = _ledger_rows(ledger, with_histograms)
+    rows = ledger_rows(ledger, with_histograms)
     for damage in dict.fromkeys(ledger.damage):
         run.note(path, damage)
     first_cell = run.connection.execute("SELECT coalesce(max(cell), 0) FROM cell").fetchone()[0]
@@ -123,40 +132,6 @@ def _rows_insert(connection: sqlite3.Connection, table: str, rows: list[tuple], 
     connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)
 
 
-def _ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]:
-    """A ledger as rows of the schema's tables; cells are numbered from 1."""
-    rank = ledger.header.world_rank
-    cells = sorted(cells_sum(ledger).items())
-    names = {name: family for name, family in ledger.calls.values()}
-    names.update({key.call: "unknown" for key, _ in cells if key.call not in names})
-    return {
-        "rank": [rank_row(ledger)],
-        "fact": [(rank, key, value) for key, value in ledger.facts.items()],
-        "thread": [_thread_row(rank, entry) for entry in ledger.threads.values()],
-        "call": list(names.items()),
-        "communicator": [communicator_row(ledger, entry) for entry in ledger.communicators.values()],
-        "cell": [_cell_row(number, rank, key, cell) for number, (key, cell) in enumerate(cells, 1)],
-        "bucket": [
-            (number, bucket, count)
-            for number, (_, cell) in enumerate(cells, 1)
-            for bucket, count in sorted(cell.buckets.items())
-            if with_histograms
-        ],
-        "peer": [(rank, *key, *amounts) for key, amounts in peers_sum(ledger).items()],
-    }
-
-
-def _thread_row(rank: int, entry) -> tuple:
-    name = entry.name.split(b"\0", 1)[0].decode("utf-8", "replace")
-    return rank, entry.thread, entry.tid, name, int(entry.is_main == 1)
-
-
-def _cell_row(number: int, rank: int, key, cell) -> tuple:
-    sums = (cell.count, cell.volume_bytes, cell.total_ns, cell.min_ns, cell.max_ns, cell.blocked_ns)
-    place = (key.bytes, key.measure, key.place, key.region, key.is_folded)
-    return (number, rank, key.thread, key.call, key.communicator, *place, *sums)
-
-
 def _ranks_check(run: Run) -> None:
     """Names the ranks that are not there, and those that ended before their time."""
     ranks = run.connection.execute("SELECT world_rank, world_size, ended FROM rank ORDER BY world_rank").fetchall()
@@ -167,9 +142,19 @@ def _ranks_check(run: Run) -> None:
     run.missing_ranks = [rank for rank in range(run.world_size) if rank not in present]
     if run.missing_ranks and not run.is_part:
         run.note(run.path, f"rank {units.rank_list(run.missing_ranks)} of {run.world_size} is missing")
+    _copies_note(run)
     early = [world_rank for world_rank, _, ended in ranks if ended == "running"]
     if early:
         run.note(
             run.path,
             f"rank {units.rank_list(early)} is still running or was killed; shown up to its last finished call",
         )
+
+
+def _copies_note(run: Run) -> None:
+    copies = run.connection.execute("SELECT world_rank, CAST(value AS INTEGER) FROM fact WHERE key = 'ledger_copied_unix_ns'")
+    copied_unix_ns = dict(copies.fetchall())
+    if copied_unix_ns:
+        oldest, newest = (units.moment(choose(copied_unix_ns.values())) for choose in (min, max))
+        moments = oldest if oldest == newest else f"{oldest} to {newest}"
+        run.note(run.path, f"rank {units.rank_list(list(copied_unix_ns))} is shown as of {moments}, when its ledger was copied")

@@ -13,6 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCHEMA = ROOT / "src" / "output" / "schema.sql"
 SECOND = 1_000_000_000
+START_NS = 5_000  # on the rank's monotonic clock
+CLOCK_TICKS, CLOCK_NS, CLOCK_SCALE = 1_000_000, 7_000, 1 << 31  # two ticks a nanosecond
+NO_RANK, BYTES_UNKNOWN = -(1 << 31), (1 << 64) - 1
 START_UNIX_NS = 1_790_000_000 * SECOND
 WORLD, SELF, DATA = 2, 3, 4  # a rank's numbers for its communicators
 WORLD_IDENTITY, SELF_IDENTITY = 0x1F0AB22D9C7E6A51, 0x8D4A90C1E2F35B70
@@ -38,6 +41,7 @@ CALL_NUMBERS = {name: number for number, name in enumerate(FAMILIES, 1)}
 MEASURES = {"call": 0, "completion": 1, "poll": 2}
 ENDED = {"running": 0, "finalize": 1, "exit": 2, "abort": 3}
 BUCKETS = 290
+COMMUNICATOR_BYTES, THREAD_BYTES = 768, 128
 
 
 def bucket_of(ns: int) -> int:
@@ -74,6 +78,27 @@ class Cell:
 
 
 @dataclass
+class Collective:
+    call: str
+    bytes: int | None = 0
+    root: int | None = None
+
+
+@dataclass
+class Doing:
+    """What a thread is in, or has left last."""
+
+    call: str
+    since_ns: int = 0  # since the rank's start; even, so that ticks can say it
+    is_inside: int = 1
+    communicator: int = WORLD
+    bytes: int | None = None
+    peer: int | None = None
+    tag: int | None = None
+    awaited: str = ""
+
+
+@dataclass
 class Communicator:
     communicator: int
     identity: int
@@ -84,6 +109,14 @@ class Communicator:
     constructor: str = ""
     ordinal: int = 0
     parent_identity: int = 0
+    remote_size: int = 0
+    is_inter: int = 0
+    begun: list[Collective] = field(default_factory=list)
+
+    @property
+    def recent(self) -> dict[int, Collective]:
+        """By sequence, those of which a reader can be sure."""
+        return {sequence: self.begun[sequence - 1] for sequence in range(max(1, len(self.begun) - 14), len(self.begun) + 1)}
 
 
 @dataclass
@@ -94,6 +127,12 @@ class Rank:
     start_unix_ns: int = START_UNIX_NS
     wall_ns: int = 10 * SECOND
     ended: str = "finalize"
+    abort_code: int = 0
+    counted_ns: int | None = None  # None: from start to end
+    reset_unix_ns: int | None = None
+    epoch: int = 0
+    folds: tuple[int, int] = (0, 0)
+    copied_unix_ns: int = 0
     dropped_calls: int = 0
     untracked_requests: int = 0
     folded_cells: int = 0
@@ -104,6 +143,7 @@ class Rank:
     facts: dict[str, str] = field(default_factory=dict)
     communicators: list[Communicator] = field(default_factory=list)
     threads: list[tuple[int, str, int]] = field(default_factory=lambda: [(0, "python3", 1)])
+    doing: dict[int, Doing] = field(default_factory=dict)
     cells: list[Cell] = field(default_factory=list)
     peers: list[tuple[str, str, int, int, int, int]] = field(default_factory=list)
 
@@ -136,7 +176,7 @@ def communicators_of(world_rank: int) -> list[Communicator]:
     """World, self, and one of two halves."""
     half = world_rank // 2
     return [
-        Communicator(WORLD, WORLD_IDENTITY, "0-3", 4, world_rank, name="MPI_COMM_WORLD"),
+        Communicator(WORLD, WORLD_IDENTITY, "0-3", 4, world_rank, name="MPI_COMM_WORLD", begun=training_collectives()),
         Communicator(SELF, SELF_IDENTITY, str(world_rank), 1, 0, name="MPI_COMM_SELF"),
         Communicator(
             DATA,
@@ -148,6 +188,11 @@ def communicators_of(world_rank: int) -> list[Communicator]:
             parent_identity=WORLD_IDENTITY,
         ),
     ]
+
+
+def training_collectives() -> list[Collective]:
+    """The first of all that the planted run has begun on MPI_COMM_WORLD."""
+    return [Collective("MPI_Bcast", 1 << 20, 0), Collective("MPI_Alltoallv", None)] + [Collective("MPI_Allreduce", 1_000)] * 20
 
 
 def training_run() -> list[Rank]:
@@ -183,6 +228,7 @@ def training_rank(world_rank: int) -> Rank:
         facts=facts_of(world_rank),
         communicators=communicators_of(world_rank),
         threads=[(0, "python3", 1), (1, "pt_mpi", 0)],
+        doing={0: Doing("MPI_Recv", 9 * SECOND, 0, bytes=8_192, peer=left, tag=7)},
         cells=cells,
         peers=peers,
     )
@@ -218,23 +264,39 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
     lost = (rank.dropped_calls, rank.untracked_requests, rank.folded_cells, rank.folded_communicators)
     cost = (rank.cost_init_ns, rank.cost_finalize_ns, rank.cost_per_call_ps)
     end = (rank.start_unix_ns + rank.wall_ns, rank.wall_ns) if rank.has_ended else (None, None)
-    process = (own, rank.world_size, rank.run_id, 4_000 + own, 3, rank.start_unix_ns, *end, rank.ended, 0)
+    counted = (rank.wall_ns if rank.counted_ns is None else rank.counted_ns, rank.reset_unix_ns)
+    process = (own, rank.world_size, rank.run_id, 4_000 + own, 3, rank.start_unix_ns, *end, *counted, rank.ended, rank.abort_code)
     return {
         "rank": [(*process, *lost, *cost, 0)],
         "fact": [(own, key, value) for key, value in rank.all_facts.items()],
-        "thread": [(own, thread, 4_000 + thread, name, is_main) for thread, name, is_main in rank.threads],
+        "thread": [thread_row(rank, *thread) for thread in rank.threads],
         "call": list(FAMILIES.items()),
         "communicator": [communicator_row(own, communicator) for communicator in rank.communicators],
+        "recent_collective": [
+            (own, known.communicator, sequence, one.call, one.bytes, one.root)
+            for known in rank.communicators
+            for sequence, one in known.recent.items()
+        ],
         "cell": [cell_row(number, own, cell) for number, cell in enumerate(rank.cells, 1)],
         "bucket": [(number, *counted) for number, cell in enumerate(rank.cells, 1) for counted in cell.buckets.items()],
         "peer": [(own, *peer) for peer in rank.peers],
     }
 
 
+def thread_row(rank: Rank, thread: int, name: str, is_main: int) -> tuple:
+    row = (rank.world_rank, thread, 4_000 + thread, name, is_main)
+    if thread not in rank.doing:
+        return (*row, "", 0, 0, 0, None, None, None, "")
+    doing = rank.doing[thread]
+    where = (doing.call, doing.communicator, doing.is_inside, doing.since_ns)
+    return (*row, *where, doing.bytes, doing.peer, doing.tag, doing.awaited)
+
+
 def communicator_row(world_rank: int, known: Communicator) -> tuple:
     parent = f"{known.parent_identity:016x}" if known.parent_identity else None
     made = (f"{known.identity:016x}", parent, known.name, known.constructor, known.ordinal)
-    return (world_rank, known.communicator, *made, known.size, 0, known.comm_rank, known.members, 0, 0)
+    size = (known.size, known.remote_size, known.comm_rank, known.members)
+    return (world_rank, known.communicator, *made, *size, known.is_inter, 0, len(known.begun))
 
 
 def cell_row(number: int, world_rank: int, cell: Cell) -> tuple:
@@ -254,18 +316,22 @@ def ledger_bytes(rank: Rank) -> bytes:
         entries = [ledger_cell(cell) for cell in rank.cells if cell.thread == thread]
         chunks += ledger_chunks(4, 2432, entries, thread)
     chunks += ledger_chunks(5, 32, [ledger_peer(*peer) for peer in rank.peers])
-    chunks += ledger_chunks(6, 64, [ledger_thread(*thread) for thread in rank.threads])
+    threads = [ledger_thread(*thread, doing=rank.doing.get(thread[0]), epoch=rank.epoch) for thread in rank.threads]
+    chunks += ledger_chunks(6, THREAD_BYTES, threads)
     return ledger_header(rank, len(chunks)) + b"".join(chunks)
 
 
 def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     own = rank.world_rank
-    start_ns = 5_000
-    end = (rank.start_unix_ns + rank.wall_ns, start_ns + rank.wall_ns) if rank.has_ended else (0, 0)
+    end = (rank.start_unix_ns + rank.wall_ns, START_NS + rank.wall_ns) if rank.has_ended else (0, 0)
+    counting = (0, START_NS) if rank.counted_ns is None else (rank.counted_ns, 0)
     header = b"commprof-ledger\n"
-    header += struct.pack("<8I", 1, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
-    header += struct.pack("<2iq2i", own, rank.world_size, 4_000 + own, 3, 0)
-    header += struct.pack("<4q", rank.start_unix_ns, start_ns, *end)
+    header += struct.pack("<8I", 2, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
+    header += struct.pack("<2iq2i", own, rank.world_size, 4_000 + own, 3, rank.abort_code)
+    header += struct.pack("<4q", rank.start_unix_ns, START_NS, *end)
+    header += struct.pack("<QqQ", CLOCK_TICKS, CLOCK_NS, CLOCK_SCALE)
+    header += struct.pack("<3q2I", *counting, rank.reset_unix_ns or 0, rank.epoch, 0)
+    header += struct.pack("<2Qq", *rank.folds, rank.copied_unix_ns)
     header += struct.pack(
         "<4Q", rank.dropped_calls, rank.untracked_requests, rank.folded_cells, rank.folded_communicators
     )
@@ -300,14 +366,26 @@ def ledger_calls() -> list[bytes]:
 
 
 def ledger_communicators(rank: Rank) -> list[bytes]:
-    return ledger_chunks(3, 512, [ledger_communicator(known) for known in rank.communicators])
+    return ledger_chunks(3, COMMUNICATOR_BYTES, [ledger_communicator(known) for known in rank.communicators])
 
 
 def ledger_communicator(known: Communicator) -> bytes:
     made_by = CALL_NUMBERS.get(known.constructor, 0)
-    numbers = struct.pack("<2Q2I", known.identity, known.parent_identity, known.communicator, 0)
-    numbers += struct.pack("<3i3I", known.size, 0, known.comm_rank, made_by, known.ordinal, 0)
-    return numbers + struct.pack("<128s336s", known.name.encode(), known.members.encode())
+    numbers = struct.pack("<2Q2I", known.identity, known.parent_identity, known.communicator, known.is_inter)
+    numbers += struct.pack("<3i3I", known.size, known.remote_size, known.comm_rank, made_by, known.ordinal, 0)
+    names = struct.pack("<128s328s", known.name.encode(), known.members.encode())
+    recent = bytearray(16 * 16)
+    for place, one in enumerate(known.begun):
+        struct.pack_into("<QIi", recent, place % 16 * 16, unknown(one.bytes), CALL_NUMBERS[one.call], no_rank(one.root))
+    return numbers + names + struct.pack("<Q", len(known.begun)) + recent
+
+
+def unknown(message_bytes: int | None) -> int:
+    return BYTES_UNKNOWN if message_bytes is None else message_bytes
+
+
+def no_rank(rank: int | None) -> int:
+    return NO_RANK if rank is None else rank
 
 
 def ledger_cell(cell: Cell, live: int = 1) -> bytes:
@@ -322,5 +400,15 @@ def ledger_peer(call: str, direction: str, peer: int, count: int, volume_bytes: 
     return struct.pack("<iHBx3Q", peer, CALL_NUMBERS[call], direction == "received", count, volume_bytes, time_ns)
 
 
-def ledger_thread(thread: int, name: str, is_main: int, folding: int = 0) -> bytes:
-    return struct.pack("<2IqQ16s24x", thread, is_main, 4_000 + thread, folding, name.encode())
+def ledger_thread(
+    thread: int, name: str, is_main: int, folding: int = 0, doing: Doing | None = None, epoch: int = 0
+) -> bytes:
+    entry = ledger_doing(doing) if doing else bytes(64)
+    return entry + struct.pack("<2Iq2IQ16s16x", thread, is_main, 4_000 + thread, epoch, 0, folding, name.encode())
+
+
+def ledger_doing(doing: Doing) -> bytes:
+    packed = CALL_NUMBERS[doing.call] | doing.communicator << 16 | doing.is_inside << 32
+    packed |= CALL_NUMBERS.get(doing.awaited, 0) << 48
+    since_ticks = CLOCK_TICKS + 2 * (START_NS + doing.since_ns - CLOCK_NS)
+    return struct.pack("<3Q2i32x", packed, since_ticks, unknown(doing.bytes), no_rank(doing.peer), doing.tag or 0)

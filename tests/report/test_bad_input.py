@@ -90,20 +90,20 @@ def test_folders_of_earlier_and_spawned_jobs_are_mentioned_and_not_counted(repor
 
 
 def test_a_newer_schema_is_refused_by_name(report, run_folder):
-    change(run_folder / "rank-0.db", "PRAGMA user_version = 2")
+    change(run_folder / "rank-0.db", "PRAGMA user_version = 3")
     answer = report("calls", run_folder, "--json")
     assert answer.status == 0 and answer.rows[0]["count"] == 480
-    assert lines(answer)[0].endswith("rank-0.db: has schema version 2, this reporter knows 1: use a newer one")
+    assert lines(answer)[0].endswith("rank-0.db: has schema version 3, this reporter knows 2: use a newer one")
 
 
 def test_a_newer_ledger_is_refused_by_name(report, tmp_path):
     data = bytearray(planted.ledger_bytes(planted.training_rank(0)))
-    data[16] = 2
+    data[16] = 3
     (tmp_path / "rank-0.ledger").write_bytes(data)
     answer = report(tmp_path)
     assert answer.status == 1
     assert lines(answer) == [
-        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 2, this reporter knows 1: use a newer one"
+        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 3, this reporter knows 2: use a newer one"
     ]
 
 

@@ -32,7 +32,7 @@ def ledger_of_cells(path, entries: list[bytes], threads: list[bytes]):
     """A ledger of one rank whose first thread has the given cells."""
     rank = Rank(0, 1, communicators=[planted.communicators_of(0)[0]])
     chunks = [*planted.ledger_facts(rank), *planted.ledger_calls(), *planted.ledger_communicators(rank)]
-    chunks += planted.ledger_chunks(4, 2432, entries) + planted.ledger_chunks(6, 64, threads)
+    chunks += planted.ledger_chunks(4, 2432, entries) + planted.ledger_chunks(6, planted.THREAD_BYTES, threads)
     path.write_bytes(planted.ledger_header(rank, len(chunks)) + b"".join(chunks))
     return path
 
@@ -69,7 +69,7 @@ def test_a_fold_under_way_counts_each_call_once(report, tmp_path):
 
 def test_a_killed_rank_is_read_and_its_wall_time_is_estimated(report, tmp_path):
     rank = planted.training_rank(0)
-    rank.world_size, rank.ended = 1, "running"
+    rank.world_size, rank.ended, rank.doing = 1, "running", {}
     path = planted.write_ledger(tmp_path / "rank-0.ledger", rank)
     end_ns = planted.START_UNIX_NS + 7 * planted.SECOND
     os.utime(path, ns=(end_ns, end_ns))

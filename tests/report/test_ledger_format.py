@@ -15,6 +15,7 @@ STRUCTS = {
     "ledger_call": ledger.CALL,
     "ledger_fact": ledger.FACT,
     "ledger_communicator": ledger.COMMUNICATOR,
+    "ledger_collective": ledger.COLLECTIVE,
     "ledger_cell": ledger.CELL,
     "ledger_peer": ledger.PEER,
     "ledger_thread": ledger.THREAD,
@@ -33,6 +34,11 @@ CONSTANTS = {
     "LEDGER_PEERS": ledger.PEERS,
     "LEDGER_THREADS": ledger.THREADS,
     "LEDGER_CELL_FOLDED": ledger.CELL_FOLDED,
+    "LEDGER_RECENT_COLLECTIVES": ledger.RECENT_COLLECTIVES,
+    "LEDGER_NO_RANK": ledger.NO_RANK,
+    "LEDGER_DOING_SLOT_BIT": ledger.DOING_SLOT_BIT,
+    "LEDGER_DOING_INSIDE_BIT": ledger.DOING_INSIDE_BIT,
+    "LEDGER_DOING_AWAITED_BIT": ledger.DOING_AWAITED_BIT,
     "LEDGER_COMMUNICATOR_INTER": ledger.COMMUNICATOR_INTER,
     "LEDGER_COMMUNICATOR_FREED": ledger.COMMUNICATOR_FREED,
     "LEDGER_RUNNING": ledger.ENDED.index("running"),
@@ -50,7 +56,7 @@ CONSTANTS = {
 
 
 def c_program() -> str:
-    lines = ['printf("magic %s", LEDGER_MAGIC);']
+    lines = ['printf("magic %s", LEDGER_MAGIC);', 'printf("bytes_unknown %llu\\n", (unsigned long long)LEDGER_BYTES_UNKNOWN);']
     lines += [f'printf("{name} %ld\\n", (long){name});' for name in CONSTANTS]
     for struct, layout in STRUCTS.items():
         lines.append(f'printf("{struct} %zu\\n", sizeof(struct {struct}));')
@@ -76,6 +82,7 @@ def in_c(tmp_path_factory) -> dict[str, str]:
 def test_every_constant_is_the_same_in_c_and_python(in_c):
     assert {name: int(in_c[name]) for name in CONSTANTS} == CONSTANTS
     assert in_c["magic"] + "\n" == ledger.MAGIC.decode()
+    assert int(in_c["bytes_unknown"]) == ledger.BYTES_UNKNOWN
 
 
 @pytest.mark.parametrize("struct", STRUCTS)

@@ -16,7 +16,18 @@ from .. import tables
 from ..errors import UsageError
 from . import common
 
-TABLES = ("rank", "fact", "thread", "call", "communicator", "cell", "bucket", "bucket_bound", "peer")
+TABLES = (
+    "rank",
+    "fact",
+    "thread",
+    "call",
+    "communicator",
+    "recent_collective",
+    "cell",
+    "bucket",
+    "bucket_bound",
+    "peer",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -73,7 +73,15 @@ def library_name(summary: SummaryRow) -> str:
 
 
 def wall_time(summary: SummaryRow) -> str:
-    return units.duration(summary.wall_ns) + (" (an estimate)" if summary.wall_is_estimate else "")
+    estimated = " (an estimate)" if summary.wall_is_estimate else ""
+    return units.duration(summary.wall_ns) + estimated + counted_text(summary)
+
+
+def counted_text(summary: SummaryRow) -> str:
+    """Said where a part of the run was not counted worth mentioning."""
+    if summary.wall_ns is None or summary.counted_ns >= (1 - NOTABLE_SHARE) * summary.wall_ns:
+        return ""
+    return f", calls counted during {units.duration(summary.counted_ns)} of it"
 
 
 def share_lines(answers: Digest) -> Iterator[str]:
@@ -153,10 +161,10 @@ def waiting_facts(summary: SummaryRow) -> Iterator[tuple[str, str]]:
         yield "Waiting", "one rank: there is nobody to wait for"
     elif summary.waited_most_rank is None:
         yield "Waiting", "unknown: no collective that all members made equally often"
-    elif summary.waited_most_ns < NOTABLE_SHARE * (summary.wall_ns or 0):
+    elif summary.waited_most_ns < NOTABLE_SHARE * summary.counted_ns:
         yield "Waiting", "no rank waits notably for another in collectives (estimate)"
     else:
-        part = f", {units.share(summary.waited_most_ns / summary.wall_ns)} of wall time" if summary.wall_ns else ""
+        part = f", {units.share(summary.waited_most_ns / summary.counted_ns)} of wall time" if summary.counted_ns else ""
         yield (
             "Waits most",
             f"rank {summary.waited_most_rank}, {units.duration(summary.waited_most_ns)}{part} (estimate)",

@@ -3,8 +3,8 @@
 DELETE FROM grouped_cell;
 INSERT INTO grouped_cell SELECT dense_rank() OVER (ORDER BY call), cell FROM chosen_cell WHERE NOT is_completion;
 
-WITH wall AS (
-    SELECT sum(wall_ns) AS wall_ns FROM rank_wall WHERE world_rank IN (SELECT world_rank FROM selected_rank)
+WITH counted AS (
+    SELECT sum(counted_ns) AS counted_ns FROM rank_wall WHERE world_rank IN (SELECT world_rank FROM selected_rank)
 ),
 made AS (
     SELECT row, call, family, sum(count) AS count, sum(CASE measure WHEN 'poll' THEN count ELSE 0 END) AS polls,
@@ -40,7 +40,7 @@ SELECT made.call,
        min(max(coalesce(p95.middle_ns, max_ns), min_ns), max_ns) AS p95_ns,
        min(max(coalesce(p99.middle_ns, max_ns), min_ns), max_ns) AS p99_ns,
        max_ns,
-       made.total_ns * 1.0 / nullif(wall_ns, 0) AS share_of_wall,
+       made.total_ns * 1.0 / nullif(counted_ns, 0) AS share_of_wall,
        sized.bytes AS dominating_bytes,
        sized.total_ns * 1.0 / nullif(made.total_ns, 0) AS dominating_share,
        completions,
@@ -49,7 +49,7 @@ SELECT made.call,
        max(0, 1 - blocked_ns * 1.0 / nullif(completion_ns, 0)) AS overlap
 FROM made
 JOIN percentile USING (row)
-CROSS JOIN wall
+CROSS JOIN counted
 LEFT JOIN sized ON sized.call = made.call AND place_of_size = 1
 LEFT JOIN completed ON completed.call = made.call
 LEFT JOIN bucket_middle AS p50 ON p50.bucket = p50_bucket

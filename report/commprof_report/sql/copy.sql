@@ -1,20 +1,26 @@
 -- What does the attached file `source` add to the run? Everything; cells get numbers that are free in the run.
 INSERT INTO main.rank SELECT
-    world_rank, world_size, run_id, pid, thread_level, start_unix_ns, end_unix_ns, wall_ns, ended, abort_code,
-    dropped_calls, untracked_requests, folded_cells, folded_communicators, cost_init_ns, cost_finalize_ns,
-    cost_per_call_ps, clock_error_ppb
+    world_rank, world_size, run_id, pid, thread_level, start_unix_ns, end_unix_ns, wall_ns, counted_ns,
+    reset_unix_ns, ended, abort_code, dropped_calls, untracked_requests, folded_cells, folded_communicators,
+    cost_init_ns, cost_finalize_ns, cost_per_call_ps, clock_error_ppb
 FROM source.rank;
 
 INSERT INTO main.fact SELECT world_rank, key, value FROM source.fact;
 
-INSERT INTO main.thread SELECT world_rank, thread, tid, name, is_main FROM source.thread;
+INSERT INTO main.thread SELECT
+    world_rank, thread, tid, name, is_main, call, communicator, is_inside, since_ns, bytes, peer, tag, awaited
+FROM source.thread;
 
 INSERT OR IGNORE INTO main.call SELECT name, family FROM source.call;
 
 INSERT INTO main.communicator SELECT
     world_rank, communicator, identity, parent_identity, name, constructor, ordinal, size, remote_size, comm_rank,
-    members, is_inter, is_freed
+    members, is_inter, is_freed, collectives
 FROM source.communicator;
+
+INSERT INTO main.recent_collective SELECT
+    world_rank, communicator, sequence, call, bytes, root
+FROM source.recent_collective;
 
 INSERT INTO main.cell SELECT
     cell + :first_cell, world_rank, thread, call, communicator, bytes, measure, place, region, is_folded, count,

@@ -7,6 +7,8 @@ WHERE EXISTS (
        OR world_rank NOT BETWEEN 0 AND world_size - 1 OR world_size > 1 << 24
        OR (wall_ns IS NOT NULL AND (typeof(wall_ns) <> 'integer' OR wall_ns NOT BETWEEN 0 AND 1 << 53))
        OR (end_unix_ns IS NOT NULL AND typeof(end_unix_ns) <> 'integer')
+       OR typeof(counted_ns) <> 'integer' OR counted_ns NOT BETWEEN 0 AND 1 << 53
+       OR (reset_unix_ns IS NOT NULL AND typeof(reset_unix_ns) <> 'integer')
        OR typeof(pid) || typeof(thread_level) || typeof(abort_code) || typeof(clock_error_ppb)
           <> 'integerintegerintegerinteger'
        OR typeof(dropped_calls + untracked_requests + folded_cells + folded_communicators) <> 'integer'
@@ -41,9 +43,31 @@ SELECT 'communicator'
 WHERE EXISTS (
     SELECT 1 FROM source.communicator
     WHERE typeof(identity) || typeof(name) || typeof(constructor) || typeof(members) <> 'texttexttexttext'
-       OR typeof(ordinal) || typeof(size) || typeof(remote_size) || typeof(comm_rank)
-          <> 'integerintegerintegerinteger'
-       OR min(ordinal, size, remote_size) < 0 OR max(ordinal, size, remote_size) > 1 << 32
+       OR typeof(ordinal) || typeof(size) || typeof(remote_size) || typeof(comm_rank) || typeof(collectives)
+          <> 'integerintegerintegerintegerinteger'
+       OR min(ordinal, size, remote_size, collectives) < 0 OR max(ordinal, size, remote_size) > 1 << 32
+       OR collectives > 1 << 53
+)
+UNION ALL
+SELECT 'recent_collective'
+WHERE EXISTS (
+    SELECT 1 FROM source.recent_collective
+    WHERE typeof(world_rank) || typeof(communicator) || typeof(sequence) <> 'integerintegerinteger'
+       OR typeof(call) <> 'text' OR sequence NOT BETWEEN 1 AND 1 << 53
+       OR (bytes IS NOT NULL AND (typeof(bytes) <> 'integer' OR bytes NOT BETWEEN 0 AND 1 << 53))
+       OR (root IS NOT NULL AND typeof(root) <> 'integer')
+)
+UNION ALL
+SELECT 'thread'
+WHERE EXISTS (
+    SELECT 1 FROM source.thread
+    WHERE typeof(world_rank) || typeof(thread) || typeof(is_main) || typeof(communicator) || typeof(is_inside)
+          || typeof(since_ns) <> 'integerintegerintegerintegerintegerinteger'
+       OR typeof(name) || typeof(call) || typeof(awaited) <> 'texttexttext'
+       OR is_inside NOT BETWEEN 0 AND 1 OR since_ns NOT BETWEEN 0 AND 1 << 53
+       OR (bytes IS NOT NULL AND (typeof(bytes) <> 'integer' OR bytes NOT BETWEEN 0 AND 1 << 53))
+       OR (peer IS NOT NULL AND typeof(peer) <> 'integer')
+       OR (tag IS NOT NULL AND typeof(tag) <> 'integer')
 )
 UNION ALL
 SELECT 'peer'

@@ -1,12 +1,13 @@
 -- What spans the ranks of a run? Run once on a merged database; the other questions stand on these.
 
--- How long each rank ran. A rank that was killed has no end; then the time its ledger was last written is the estimate.
+-- How long each rank ran, and how long its calls were counted. A rank without an end is known up to its last sign of life.
 CREATE TEMP TABLE rank_wall AS
 SELECT rank.world_rank,
-       coalesce(wall_ns, max(0, CAST(modified.value AS INTEGER) - start_unix_ns)) AS wall_ns,
-       wall_ns IS NULL AS is_estimate
+       coalesce(wall_ns, min(max(CAST(last_sign.value AS INTEGER), start_unix_ns) - start_unix_ns, 1 << 53)) AS wall_ns,
+       wall_ns IS NULL AS is_estimate,
+       counted_ns
 FROM rank
-LEFT JOIN fact AS modified ON modified.world_rank = rank.world_rank AND modified.key = 'ledger_modified_unix_ns';
+LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_sign.key = 'last_sign_unix_ns';
 
 -- The communicators of the run: one row an identity, described by its lowest rank that has a name for it, else by its
 -- lowest rank; with a label that no other has.

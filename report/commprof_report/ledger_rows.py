@@ -1,0 +1,185 @@
+"""A ledger as rows of the schema's tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from . import process
+from .ledger import (
+    BYTES_UNKNOWN,
+    COLLECTIVE,
+    COMMUNICATOR_FREED,
+    COMMUNICATOR_INTER,
+    DOING_AWAITED_BIT,
+    DOING_INSIDE_BIT,
+    DOING_SLOT_BIT,
+    ENDED,
+    MOST,
+    NO_RANK,
+    RECENT_COLLECTIVES,
+    Ledger,
+    cells_sum,
+    peers_sum,
+    text,
+)
+
+CALL_MASK = 0xFFFF
+
+
+def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]:
+    """Rows by table; cells are numbered from 1."""
+    rank = ledger.header.world_rank
+    cells = sorted(cells_sum(ledger).items())
+    names = {name: family for name, family in ledger.calls.values()}
+    names.update({key.call: "unknown" for key, _ in cells if key.call not in names})
+    life = life_of(ledger)
+    return {
+        "rank": [_rank_row(ledger, life)],
+        "fact": [(rank, key, value) for key, value in {**ledger.facts, **life.facts}.items()],
+        "thread": [_thread_row(ledger, entry) for entry in ledger.threads.values()],
+        "call": list(names.items()),
+        "communicator": [_communicator_row(ledger, entry) for entry in ledger.communicators.values()],
+        "recent_collective": [row for entry in ledger.communicators.values() for row in _recent_rows(ledger, entry)],
+        "cell": [_cell_row(number, rank, key, cell) for number, (key, cell) in enumerate(cells, 1)],
+        "bucket": [
+            (number, bucket, count)
+            for number, (_, cell) in enumerate(cells, 1)
+            for bucket, count in sorted(cell.buckets.items())
+            if with_histograms
+        ],
+        "peer": [(rank, *key, *amounts) for key, amounts in peers_sum(ledger).items()],
+    }
+
+
+class Life:
+    """How far a rank is known to have come: its end, now, or its last sign of life."""
+
+    def __init__(self, last_ns: int, facts: dict[str, str]) -> None:
+        self.last_ns = last_ns  # since its start
+        self.facts = facts
+
+
+def life_of(ledger: Ledger) -> Life:
+    header = ledger.header
+    copied = {"ledger_copied_unix_ns": str(header.copied_unix_ns)} if header.copied_unix_ns else {}
+    if has_ended(ledger):
+        return Life(_believed(header.end_ns - header.start_ns), copied)
+    state = process.process_state(header.pid, ledger.facts)
+    last_ns = _last_sign_ns(ledger, state)
+    found = {
+        "process_state": state,
+        "last_sign_unix_ns": str(header.start_unix_ns + last_ns),
+        "ledger_modified_unix_ns": str(ledger.modified_unix_ns),
+    }
+    return Life(last_ns, {**copied, **found})
+
+
+def has_ended(ledger: Ledger) -> bool:
+    return ledger.header.ended != 0 and ledger.header.end_ns >= ledger.header.start_ns
+
+
+def _last_sign_ns(ledger: Ledger, state: str) -> int:
+    """Now, of a process that lives; else the newest of what its threads did last and the last change of its file."""
+    header = ledger.header
+    if header.copied_unix_ns:
+        written_ns = header.copied_unix_ns - header.start_unix_ns
+    elif state == process.RUNNING:
+        written_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - header.start_ns
+    else:
+        written_ns = ledger.modified_unix_ns - header.start_unix_ns
+    return max(_believed(written_ns), *(since_ns(ledger, thread) for thread in ledger.threads.values()), 0)
+
+
+def since_ns(ledger: Ledger, thread) -> int:
+    """When a thread went into its call or out of it, since the rank's start."""
+    header = ledger.header
+    after_clock_ns = (thread.since_ticks - header.clock_ticks) * header.clock_scale >> 32
+    return _believed(header.clock_ns + after_clock_ns - header.start_ns) if thread.doing else 0
+
+
+def _believed(span_ns: int) -> int:
+    return min(max(span_ns, 0), MOST)
+
+
+def _rank_row(ledger: Ledger, life: Life) -> tuple:
+    header = ledger.header
+    counting_ns = life.last_ns + header.start_ns - header.counting_since_ns if header.counting_since_ns else 0
+    lost = (header.dropped_calls, header.untracked_requests, header.folded_cells, header.folded_communicators)
+    cost = (header.cost_init_ns, header.cost_finalize_ns, header.cost_per_call_ps)
+    return (
+        header.world_rank,
+        header.world_size,
+        ledger.facts.get("run_id", ""),
+        header.pid,
+        header.thread_level,
+        header.start_unix_ns,
+        header.end_unix_ns if has_ended(ledger) else None,
+        life.last_ns if has_ended(ledger) else None,
+        min(_believed(header.counted_ns) + _believed(counting_ns), MOST),
+        header.reset_unix_ns or None,
+        ENDED[header.ended] if header.ended < len(ENDED) else "running",
+        header.abort_code,
+        *(min(amount, MOST) for amount in (*lost, *cost)),
+        header.clock_error_ppb,
+    )
+
+
+def _thread_row(ledger: Ledger, entry) -> tuple:
+    call, communicator, awaited = (entry.doing >> bit & CALL_MASK for bit in (0, DOING_SLOT_BIT, DOING_AWAITED_BIT))
+    has_peer = call != 0 and entry.peer != NO_RANK
+    return (
+        ledger.header.world_rank,
+        entry.thread,
+        entry.tid,
+        text(entry.name),
+        int(entry.is_main == 1),
+        ledger.call_name(call) if call else "",
+        communicator,
+        entry.doing >> DOING_INSIDE_BIT & 1,
+        since_ns(ledger, entry),
+        _known_bytes(entry.bytes) if call else None,
+        entry.peer if has_peer else None,
+        entry.tag if has_peer else None,
+        ledger.call_name(awaited) if awaited else "",
+    )
+
+
+def _known_bytes(amount: int) -> int | None:
+    return None if amount == BYTES_UNKNOWN else min(amount, MOST)
+
+
+def _communicator_row(ledger: Ledger, entry) -> tuple:
+    return (
+        ledger.header.world_rank,
+        entry.communicator,
+        f"{entry.identity:016x}",
+        f"{entry.parent_identity:016x}" if entry.parent_identity else None,
+        text(entry.name),
+        ledger.call_name(entry.constructor) if entry.constructor else "",
+        entry.ordinal,
+        entry.size,
+        entry.remote_size,
+        entry.comm_rank,
+        text(entry.members),
+        int(bool(entry.flags & COMMUNICATOR_INTER)),
+        int(bool(entry.flags & COMMUNICATOR_FREED)),
+        min(entry.collectives, MOST),
+    )
+
+
+def _recent_rows(ledger: Ledger, entry) -> Iterator[tuple]:
+    """The last collectives but the oldest, whose place a collective may be taking that has not been announced yet."""
+    entries = COLLECTIVE.unpack_all(entry.recent)
+    newest = min(entry.collectives, MOST)
+    for sequence in range(max(1, newest - RECENT_COLLECTIVES + 2), newest + 1):
+        known = entries[(sequence - 1) % RECENT_COLLECTIVES]
+        root = None if known.root == NO_RANK else known.root
+        key = (ledger.header.world_rank, entry.communicator, sequence)
+        yield (*key, ledger.call_name(known.call), _known_bytes(known.bytes), root)
+
+
+def _cell_row(number: int, rank: int, key, cell) -> tuple:
+    sums = (cell.count, cell.volume_bytes, cell.total_ns, cell.min_ns, cell.max_ns, cell.blocked_ns)
+    place = (key.bytes, key.measure, key.place, key.region, key.is_folded)
+    return (number, rank, key.thread, key.call, key.communicator, *place, *sums)

@@ -1,0 +1,48 @@
+"""Whether the process that wrote a ledger still lives. Only its own node can tell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+RUNNING, KILLED, UNKNOWN = "running", "killed", "unknown"
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+PID_NAMESPACE = Path("/proc/self/ns/pid")
+STATE_FIELD, START_FIELD = 3, 22  # of /proc/<pid>/stat, counted from 1
+DEAD_STATES = "ZXx"
+
+
+def process_state(pid: int, facts: Mapping[str, str]) -> str:
+    """`running`, `killed`, or `unknown` where the process was on another node, or in a container of its own."""
+    if not is_of_this_node(facts) or facts.get("pid_namespace") != _pid_namespace():
+        return UNKNOWN
+    state, start = _state_and_start(pid)
+    return RUNNING if start and start == facts.get("process_start") and state not in DEAD_STATES else KILLED
+
+
+def is_of_this_node(facts: Mapping[str, str]) -> bool:
+    return bool(facts.get("boot_id")) and facts["boot_id"] == _boot_id()
+
+
+def _boot_id() -> str | None:
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return None
+
+
+def _pid_namespace() -> str | None:
+    try:
+        return os.readlink(PID_NAMESPACE)
+    except OSError:
+        return None
+
+
+def _state_and_start(pid: int) -> tuple[str, str]:
+    """Empty where there is no such process. The second field, its name, may hold anything, also spaces and brackets."""
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        return after_name[STATE_FIELD - 3], after_name[START_FIELD - 3]
+    except (OSError, IndexError):
+        return "", ""
