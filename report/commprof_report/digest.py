@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from . import questions
+from . import questions, units
 from .questions import CallRow, PeerRow, RankRow
 from .run import Run
+
+
+STATES = {
+    "running": "running",
+    "killed": "killed",
+    "running or killed": "running_or_killed",
+    "exit": "exited",
+    "abort": "aborted",
+}
 
 
 class SummaryRow(NamedTuple):
@@ -20,6 +29,11 @@ class SummaryRow(NamedTuple):
     ranks_read: int
     missing_ranks: int
     early_ended_ranks: int
+    running: str
+    killed: str
+    running_or_killed: str
+    exited: str
+    aborted: str
     mpi_library: str
     mpi_version: str
     mpi_abi: str
@@ -102,7 +116,8 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[questions.Fa
         "world_size": run.world_size,
         "ranks_read": len(ranks),
         "missing_ranks": len(run.missing_ranks),
-        "early_ended_ranks": sum(rank.ended == "running" for rank in ranks),
+        "early_ended_ranks": sum(rank.state not in ("finalize", "running") for rank in ranks),
+        **{key: units.rank_list([rank.rank for rank in ranks if rank.state == state]) for state, key in STATES.items()},
         "thread_level": ranks[0].thread_level,
     }
 

@@ -33,7 +33,8 @@ MOST = 1 << 53  # above this, no nanoseconds, bytes or count of one rank are bel
 MOST_RANKS = 1 << 24
 HISTOGRAM_BUCKETS = 290
 RECENT_COLLECTIVES = 16
-NO_RANK = -(1 << 31)
+NO_RANK = NO_TAG = -(1 << 31)
+PEER_OUTSIDE, PEER_ANY = -1, -2
 BYTES_UNKNOWN = (1 << 64) - 1
 DOING_BYTES = 8
 DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_AWAITED_BIT = 16, 32, 48
@@ -307,7 +308,7 @@ def _threads_settled(data: bytes, file: BinaryIO, at: int) -> bytes:
 
 
 def _without_details(thread: bytes) -> bytes:
-    entry = THREAD.unpack(thread)._replace(bytes=BYTES_UNKNOWN, peer=NO_RANK)
+    entry = THREAD.unpack(thread)._replace(bytes=BYTES_UNKNOWN, peer=NO_RANK, tag=NO_TAG)
     return THREAD.codec.pack(*entry)
 
 

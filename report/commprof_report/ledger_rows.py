@@ -17,6 +17,7 @@ from .ledger import (
     ENDED,
     MOST,
     NO_RANK,
+    NO_TAG,
     RECENT_COLLECTIVES,
     Ledger,
     cells_sum,
@@ -127,7 +128,6 @@ def _rank_row(ledger: Ledger, life: Life) -> tuple:
 
 def _thread_row(ledger: Ledger, entry) -> tuple:
     call, communicator, awaited = (entry.doing >> bit & CALL_MASK for bit in (0, DOING_SLOT_BIT, DOING_AWAITED_BIT))
-    has_peer = call != 0 and entry.peer != NO_RANK
     return (
         ledger.header.world_rank,
         entry.thread,
@@ -139,8 +139,8 @@ def _thread_row(ledger: Ledger, entry) -> tuple:
         entry.doing >> DOING_INSIDE_BIT & 1,
         since_ns(ledger, entry),
         _known_bytes(entry.bytes) if call else None,
-        entry.peer if has_peer else None,
-        entry.tag if has_peer else None,
+        entry.peer if call and entry.peer != NO_RANK else None,
+        entry.tag if call and entry.tag != NO_TAG else None,
         ledger.call_name(awaited) if awaited else "",
     )
 

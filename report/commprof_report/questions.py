@@ -138,6 +138,17 @@ class RankRow(NamedTuple):
     waited_for_ns: int | None
     ended: str
     abort_code: int
+    state: str
+    last_unix_ns: int | None
+    doing_call: str | None
+    doing_awaited: str | None
+    doing_communicator: str | None
+    doing_bytes: int | None
+    doing_peer: int | None
+    doing_tag: int | None
+    doing_is_inside: int | None
+    doing_since_unix_ns: int | None
+    doing_ns: int | None
     dropped_calls: int
     untracked_requests: int
     folded_cells: int

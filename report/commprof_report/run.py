@@ -39,7 +39,6 @@ def run_open(path: Path, with_histograms: bool = True) -> Run:
             _file_take(run, file, with_histograms)
             progress.step()
     _ranks_check(run)
-    query.run_script(run.connection, "run")
     return run
 
 
@@ -143,12 +142,8 @@ def _ranks_check(run: Run) -> None:
     if run.missing_ranks and not run.is_part:
         run.note(run.path, f"rank {units.rank_list(run.missing_ranks)} of {run.world_size} is missing")
     _copies_note(run)
-    early = [world_rank for world_rank, _, ended in ranks if ended == "running"]
-    if early:
-        run.note(
-            run.path,
-            f"rank {units.rank_list(early)} is still running or was killed; shown up to its last finished call",
-        )
+    query.run_script(run.connection, "run")
+    _early_note(run)
 
 
 def _copies_note(run: Run) -> None:
@@ -158,3 +153,18 @@ def _copies_note(run: Run) -> None:
         oldest, newest = (units.moment(choose(copied_unix_ns.values())) for choose in (min, max))
         moments = oldest if oldest == newest else f"{oldest} to {newest}"
         run.note(run.path, f"rank {units.rank_list(list(copied_unix_ns))} is shown as of {moments}, when its ledger was copied")
+
+
+EARLY = {
+    "running": "is still running; shown up to now",
+    "killed": "was killed; shown up to its last finished call",
+    "running or killed": "is still running or was killed; shown up to its last finished call",
+}
+
+
+def _early_note(run: Run) -> None:
+    for state, what in EARLY.items():
+        ranks = run.connection.execute("SELECT world_rank FROM rank_state WHERE state = ? ORDER BY world_rank", (state,))
+        early = [world_rank for (world_rank,) in ranks]
+        if early:
+            run.note(run.path, f"rank {units.rank_list(early)} {what}")

@@ -16,6 +16,7 @@ SECOND = 1_000_000_000
 START_NS = 5_000  # on the rank's monotonic clock
 CLOCK_TICKS, CLOCK_NS, CLOCK_SCALE = 1_000_000, 7_000, 1 << 31  # two ticks a nanosecond
 NO_RANK, BYTES_UNKNOWN = -(1 << 31), (1 << 64) - 1
+ANY_SOURCE = -2
 START_UNIX_NS = 1_790_000_000 * SECOND
 WORLD, SELF, DATA = 2, 3, 4  # a rank's numbers for its communicators
 WORLD_IDENTITY, SELF_IDENTITY = 0x1F0AB22D9C7E6A51, 0x8D4A90C1E2F35B70
@@ -411,4 +412,4 @@ def ledger_doing(doing: Doing) -> bytes:
     packed = CALL_NUMBERS[doing.call] | doing.communicator << 16 | doing.is_inside << 32
     packed |= CALL_NUMBERS.get(doing.awaited, 0) << 48
     since_ticks = CLOCK_TICKS + 2 * (START_NS + doing.since_ns - CLOCK_NS)
-    return struct.pack("<3Q2i32x", packed, since_ticks, unknown(doing.bytes), no_rank(doing.peer), doing.tag or 0)
+    return struct.pack("<3Q2i32x", packed, since_ticks, unknown(doing.bytes), no_rank(doing.peer), no_rank(doing.tag))

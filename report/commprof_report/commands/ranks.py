@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from .. import pictures, questions, tables, units
+from .. import doing, pictures, questions, tables, units
 from ..plots import ranks as plot
 from ..tables import Column
 from . import common
@@ -73,6 +73,6 @@ def thread_of(row: questions.RankRow) -> str:
 
 
 def how_ended(row: questions.RankRow) -> str:
-    if row.ended == "running":
-        return "ended early or still runs"
-    return {"exit": "exit without MPI_Finalize", "abort": f"MPI_Abort({row.abort_code})"}.get(row.ended, row.ended)
+    """And where, unless it came to its end."""
+    state = {"exit": "exit without MPI_Finalize", "abort": f"MPI_Abort({row.abort_code})"}.get(row.state, row.state)
+    return state if row.state == "finalize" else f"{state}, {units.shortened(doing.place_text(row), 64)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from .. import tables, units
+from .. import doing, tables, units
 from ..digest import Digest, SummaryRow, communicating, digest
 from ..run import Run
 from ..tables import Column
@@ -20,6 +20,14 @@ MOST_RANKS = 8
 BAR_WIDTH = 40
 NOTABLE_SHARE = 0.005  # of wall time; below this nobody need care who waits
 HEAD_WIDTH = 16
+MOST_GROUPS = 12
+HEADS = {
+    "killed": "Killed",
+    "running or killed": "Alive or killed",
+    "exit": "Exited",
+    "abort": "Aborted",
+    "running": "Running",
+}
 OTHER_THREAD = "on a thread beside the main one: part of it may be hidden behind compute"
 
 
@@ -149,8 +157,7 @@ def closing_facts(run: Run, answers: Digest) -> Iterator[tuple[str, str]]:
     yield "Set-up", f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
     yield "Profiler's cost", cost_text(summary, len(answers.ranks))
     yield "Not recorded", loss_text(summary)
-    for text in rank_texts(run, answers):
-        yield "Ranks", text
+    yield from rank_facts(run, answers)
     for aside in run.asides:
         yield "Beside it", aside
 
@@ -199,12 +206,33 @@ def loss_text(summary: SummaryRow) -> str:
     return "; ".join(said) or "nothing was dropped"
 
 
-def rank_texts(run: Run, answers: Digest) -> Iterator[str]:
+def rank_facts(run: Run, answers: Digest) -> Iterator[tuple[str, str]]:
+    """Ranks that are not there, or without MPI_Finalize: since when, and what they were in."""
     if run.missing_ranks:
-        yield f"{units.shortened(units.rank_list(run.missing_ranks), 40)} of {run.world_size} not in this input"
-    early = [rank.rank for rank in answers.ranks if rank.ended == "running"]
-    if early:
-        yield f"{units.shortened(units.rank_list(early), 40)} ended early, or still running"
-    aborted = [rank.rank for rank in answers.ranks if rank.ended == "abort"]
-    if aborted:
-        yield f"{units.shortened(units.rank_list(aborted), 40)} called MPI_Abort"
+        yield "Ranks", f"{units.shortened(units.rank_list(run.missing_ranks), 40)} of {run.world_size} not in this input"
+    groups = doing.groups(answers.ranks, list(HEADS))
+    for group in groups[:MOST_GROUPS]:
+        span = doing.span_text(group)
+        place = group.place + (f", for {span}" if span else "")
+        if group.state == "running":
+            yield HEADS[group.state], f"{group.names}: {place}"
+        else:
+            yield HEADS[group.state], f"{group.names}{code_text(group)}, {moments_text(group, answers.summary)}"
+            yield "", f"  {place}"
+    if len(groups) > MOST_GROUPS:
+        rest = sum(len(group.ranks) for group in groups[MOST_GROUPS:])
+        yield "", f"and {units.counted(rest, 'rank')} elsewhere; hvprof-report ranks --per-rank names them"
+
+
+def code_text(group: doing.Group) -> str:
+    return {"abort": f" by MPI_Abort({group.ranks[0].abort_code})", "exit": " without MPI_Finalize"}.get(group.state, "")
+
+
+def moments_text(group: doing.Group, summary: SummaryRow) -> str:
+    """at 2026-11-21 22:31:07, 12.3 s after the start"""
+    known = [rank.last_unix_ns for rank in group.ranks if rank.last_unix_ns is not None]
+    if not known:
+        return "nobody knows when"
+    last_unix_ns = max(known)
+    moment = f"{units.moment(last_unix_ns)} ({units.duration(max(0, last_unix_ns - summary.start_unix_ns))} after the start)"
+    return f"at {moment}" if group.state in doing.SURE_OF_TIME else f"last sign of life {moment}"

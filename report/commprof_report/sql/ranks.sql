@@ -64,6 +64,17 @@ SELECT rank.world_rank AS rank,
        waited_for_ns,
        ended,
        abort_code,
+       state,
+       last_unix_ns,
+       doing.call AS doing_call,
+       nullif(doing.awaited, '') AS doing_awaited,
+       nullif(doing.label, '-') AS doing_communicator,
+       doing.bytes AS doing_bytes,
+       doing.peer AS doing_peer,
+       doing.tag AS doing_tag,
+       doing.is_inside AS doing_is_inside,
+       doing.since_unix_ns AS doing_since_unix_ns,
+       doing_ns,
        dropped_calls,
        untracked_requests,
        folded_cells,
@@ -74,6 +85,8 @@ SELECT rank.world_rank AS rank,
        thread_level
 FROM rank
 JOIN rank_wall USING (world_rank)
+JOIN rank_state USING (world_rank)
+LEFT JOIN doing ON doing.world_rank = rank.world_rank AND place_of_thread = 1
 LEFT JOIN fact AS host ON host.world_rank = rank.world_rank AND host.key = 'host'
 LEFT JOIN busiest_thread ON busiest_thread.world_rank = rank.world_rank
 LEFT JOIN thread ON thread.world_rank = rank.world_rank AND thread.thread = busiest_thread.thread

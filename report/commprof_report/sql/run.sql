@@ -9,6 +9,17 @@ SELECT rank.world_rank,
 FROM rank
 LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_sign.key = 'last_sign_unix_ns';
 
+-- Where each rank is in its life, and until when that is known. Only a process without an end may be running still.
+CREATE TEMP TABLE rank_state AS
+SELECT rank.world_rank,
+       CASE WHEN ended <> 'running' THEN ended
+            WHEN found.value IN ('running', 'killed') THEN found.value
+            ELSE 'running or killed' END AS state,
+       coalesce(end_unix_ns, CAST(last_sign.value AS INTEGER)) AS last_unix_ns
+FROM rank
+LEFT JOIN fact AS found ON found.world_rank = rank.world_rank AND found.key = 'process_state'
+LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_sign.key = 'last_sign_unix_ns';
+
 -- The communicators of the run: one row an identity, described by its lowest rank that has a name for it, else by its
 -- lowest rank; with a label that no other has.
 CREATE TEMP TABLE run_communicator AS
@@ -56,9 +67,27 @@ SELECT used.world_rank,
        CASE used.communicator WHEN 0 THEN '-' WHEN 1 THEN '(other communicators)'
                               ELSE coalesce(spanning.label, '(unknown communicator)') END AS label,
        CASE WHEN used.communicator > 1 AND NOT spanning.is_inter THEN spanning.size END AS size
-FROM (SELECT DISTINCT world_rank, communicator FROM cell) AS used
+FROM (
+    SELECT world_rank, communicator FROM cell
+    UNION SELECT world_rank, communicator FROM thread
+) AS used
 LEFT JOIN communicator AS own USING (world_rank, communicator)
 LEFT JOIN run_communicator AS spanning ON spanning.identity = own.identity;
+
+-- What threads are in or have left last. One that is inside matters more than one that is not, and the longer the more.
+CREATE TEMP TABLE doing AS
+SELECT world_rank, thread, call, awaited, identity, label, bytes, peer, tag, is_inside,
+       start_unix_ns + since_ns AS since_unix_ns,
+       max(0, wall_ns - since_ns) AS doing_ns,
+       row_number() OVER (
+           PARTITION BY world_rank
+           ORDER BY is_inside DESC, CASE WHEN is_inside THEN since_ns ELSE -since_ns END, thread
+       ) AS place_of_thread
+FROM thread
+JOIN communicator_of USING (world_rank, communicator)
+JOIN (SELECT world_rank, start_unix_ns FROM rank) USING (world_rank)
+JOIN (SELECT world_rank, rank_wall.wall_ns FROM rank_wall) USING (world_rank)
+WHERE call <> '';
 
 -- How nccl-tests turns a message into bandwidth. blocks: 'n' where its S is the buffer of all n blocks and `bytes` one of them,
 -- '1' where S is `bytes`. passes: busbw is S / t times 2(n-1)/n (2), (n-1)/n (1), 1 (0); null: undefined.

@@ -1,0 +1,77 @@
+"""What ranks are doing, or were when they were last heard of, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from . import units
+from .ledger import PEER_ANY, PEER_OUTSIDE
+from .questions import RankRow
+
+SURE_OF_TIME = ("running", "exit", "abort")  # what was going on went on to the last moment that is known
+
+
+class Group(NamedTuple):
+    """Ranks of which the same is to be said."""
+
+    state: str
+    ranks: list[RankRow]
+    place: str  # what they are in or have left, without times
+
+    @property
+    def names(self) -> str:
+        return rank_names([rank.rank for rank in self.ranks])
+
+
+def rank_names(ranks: list[int], width: int = 40) -> str:
+    """rank 3; ranks 0-2,5."""
+    return f"rank{'s' if len(ranks) > 1 else ''} {units.shortened(units.rank_list(ranks), width)}"
+
+
+def groups(ranks: Sequence[RankRow], states: Sequence[str]) -> list[Group]:
+    """In the order of the states, then of the lowest rank."""
+    found: dict[tuple[str, int, str], list[RankRow]] = {}
+    for rank in ranks:
+        if rank.state in states:
+            found.setdefault((rank.state, rank.abort_code, place_text(rank)), []).append(rank)
+    made = [Group(state, members, place) for (state, _, place), members in found.items()]
+    return sorted(made, key=lambda group: (states.index(group.state), group.ranks[0].rank))
+
+
+def place_text(rank: RankRow) -> str:
+    """in MPI_Recv (4 KiB from rank 1, tag 7) on MPI_COMM_WORLD; outside MPI since MPI_Bcast."""
+    if rank.doing_call is None:
+        return "no call of MPI seen yet"
+    if not rank.doing_is_inside:
+        return f"outside MPI after {rank.doing_call}"
+    return "in " + call_text(rank)
+
+
+def call_text(rank: RankRow) -> str:
+    """MPI_Wait for MPI_Irecv (4 KiB from rank 1) on MPI_COMM_WORLD."""
+    name = rank.doing_call + (f" for {rank.doing_awaited}" if rank.doing_awaited else "")
+    what = [units.size(rank.doing_bytes)] if rank.doing_bytes else []
+    what += [peer_text(rank.doing_awaited or rank.doing_call, rank.doing_peer)] if rank.doing_peer is not None else []
+    details = [" ".join(what)] if what else []
+    details += [f"tag {rank.doing_tag}"] if rank.doing_tag is not None and rank.doing_tag >= 0 else []
+    where = f" on {units.shortened(rank.doing_communicator, 32)}" if rank.doing_communicator else ""
+    return name + (f" ({', '.join(details)})" if details else "") + where
+
+
+def peer_text(call: str, peer: int) -> str:
+    name = {PEER_ANY: "any rank", PEER_OUTSIDE: "another job"}.get(peer, f"rank {peer}")
+    short = call.lower()
+    if "sendrecv" in short:
+        return f"with {name}"
+    return f"{'from' if 'recv' in short or 'probe' in short else 'to'} {name}"
+
+
+def span_text(group: Group) -> str:
+    """How long they have been there: 12.3 s; 3.10 s to 12.3 s. What is known of ranks that were killed is a least time."""
+    spans_ns = [rank.doing_ns for rank in group.ranks if rank.doing_ns is not None]
+    if not spans_ns:
+        return ""
+    least, most = (units.duration(choose(spans_ns)) for choose in (min, max))
+    span = least if least == most else f"{least} to {most}"
+    return span if group.state in SURE_OF_TIME else f"{span} or more"
