@@ -7,6 +7,7 @@ database.py     a SQLite file of a rank or of a merged run, checked as any file 
 run.py          all of it as one database, with what spans ranks (sql/run.sql)
 selection.py    --call --communicator --rank --bytes, and --bins (bins.py)
 questions.py    the questions (sql/) and the named tuples that answer them
+doing.py        what ranks are in, in words; stuck.py finds out who waits for whom (members.py: of a communicator)
 commands/       one module a command: docstring, add_arguments, run
 plots/          draw(axes, rows), one module a picture; pictures.py saves them
 page.py         the HTML page

@@ -67,11 +67,11 @@ def peer_text(call: str, peer: int) -> str:
     return f"{'from' if 'recv' in short or 'probe' in short else 'to'} {name}"
 
 
-def span_text(group: Group) -> str:
-    """How long they have been there: 12.3 s; 3.10 s to 12.3 s. What is known of ranks that were killed is a least time."""
-    spans_ns = [rank.doing_ns for rank in group.ranks if rank.doing_ns is not None]
-    if not spans_ns:
+def span_text(ranks: Sequence[RankRow], spans_ns: Sequence[int | None] | None = None) -> str:
+    """How long they have been there (or whatever lasted): 12.3 s; 3.10 s to 12.3 s. Of ranks that were killed a least time."""
+    known_ns = [span for span in ([rank.doing_ns for rank in ranks] if spans_ns is None else spans_ns) if span is not None]
+    if not known_ns:
         return ""
-    least, most = (units.duration(choose(spans_ns)) for choose in (min, max))
+    least, most = (units.duration(choose(known_ns)) for choose in (min, max))
     span = least if least == most else f"{least} to {most}"
-    return span if group.state in SURE_OF_TIME else f"{span} or more"
+    return f", for {span}" + ("" if all(rank.state in SURE_OF_TIME for rank in ranks) else " or more")

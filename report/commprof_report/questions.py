@@ -139,6 +139,7 @@ class RankRow(NamedTuple):
     ended: str
     abort_code: int
     state: str
+    is_copy: int
     last_unix_ns: int | None
     doing_call: str | None
     doing_awaited: str | None
@@ -171,6 +172,56 @@ class PeerRow(NamedTuple):
     count: int
     bytes: int
     time_ns: int
+
+
+class PositionRow(NamedTuple):
+    """How far a rank is on a communicator of several."""
+
+    communicator: str
+    identity: str
+    size: int
+    members: str
+    rank: int
+    begun: int
+    call: str | None
+    bytes: int | None
+    root: int | None
+
+
+class MismatchRow(NamedTuple):
+    """What a rank did where the ranks of a communicator differ first."""
+
+    communicator: str
+    identity: str
+    sequence: int
+    what: str
+    is_first: int
+    rank: int
+    call: str
+    bytes: int | None
+    root: int | None
+
+
+class WaitingRow(NamedTuple):
+    """A thread that is inside a call."""
+
+    rank: int
+    thread: int
+    state: str
+    call: str
+    awaited: str | None
+    communicator: str | None
+    identity: str
+    family: str
+    bytes: int | None
+    peer: int | None
+    tag: int | None
+    since_unix_ns: int
+    doing_ns: int
+
+
+class SequenceRow(NamedTuple):
+    sequence: int
 
 
 class FactRow(NamedTuple):
@@ -221,3 +272,20 @@ def peers(connection: Connection, received: bool = False) -> list[PeerRow]:
 
 def facts(connection: Connection) -> list[FactRow]:
     return ask(connection, "facts", FactRow)
+
+
+def positions(connection: Connection) -> list[PositionRow]:
+    return ask(connection, "positions", PositionRow)
+
+
+def mismatches(connection: Connection) -> list[MismatchRow]:
+    return ask(connection, "mismatches", MismatchRow)
+
+
+def waiting(connection: Connection) -> list[WaitingRow]:
+    return ask(connection, "waiting", WaitingRow)
+
+
+def awaited_collectives(connection: Connection, rank: int, identity: str, call: str, message_bytes: int | None) -> list[int]:
+    rows = ask(connection, "awaited_collectives", SequenceRow, rank=rank, identity=identity, call=call, bytes=message_bytes)
+    return [row.sequence for row in rows]

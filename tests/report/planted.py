@@ -5,6 +5,7 @@ Nothing here uses the reporter's code, so that a mistake there is not repeated h
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import struct
 from dataclasses import dataclass, field
@@ -37,6 +38,10 @@ FAMILIES = {
     "MPI_Wait": "completion",
     "MPI_Test": "completion",
     "MPI_Comm_split": "communicator",
+    "MPI_Waitany": "completion",
+    "MPI_Waitall": "completion",
+    "MPI_Reduce": "collective",
+    "MPI_Ialltoallv": "collective",
 }
 CALL_NUMBERS = {name: number for number, name in enumerate(FAMILIES, 1)}
 MEASURES = {"call": 0, "completion": 1, "poll": 2}
@@ -127,6 +132,7 @@ class Rank:
     run_id: str = "job-1"
     start_unix_ns: int = START_UNIX_NS
     wall_ns: int = 10 * SECOND
+    pid: int | None = None  # None: 4000 and more
     ended: str = "finalize"
     abort_code: int = 0
     counted_ns: int | None = None  # None: from start to end
@@ -147,6 +153,10 @@ class Rank:
     doing: dict[int, Doing] = field(default_factory=dict)
     cells: list[Cell] = field(default_factory=list)
     peers: list[tuple[str, str, int, int, int, int]] = field(default_factory=list)
+
+    @property
+    def process(self) -> int:
+        return 4_000 + self.world_rank if self.pid is None else self.pid
 
     @property
     def has_ended(self) -> bool:
@@ -235,6 +245,13 @@ def training_rank(world_rank: int) -> Rank:
     )
 
 
+def process_facts(pid: int) -> dict[str, str]:
+    """What the library says of a process of this machine."""
+    start = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return {"boot_id": boot_id, "pid_namespace": os.readlink("/proc/self/ns/pid"), "process_start": start}
+
+
 def write_databases(folder: Path, ranks: list[Rank]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for rank in ranks:
@@ -266,7 +283,7 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
     cost = (rank.cost_init_ns, rank.cost_finalize_ns, rank.cost_per_call_ps)
     end = (rank.start_unix_ns + rank.wall_ns, rank.wall_ns) if rank.has_ended else (None, None)
     counted = (rank.wall_ns if rank.counted_ns is None else rank.counted_ns, rank.reset_unix_ns)
-    process = (own, rank.world_size, rank.run_id, 4_000 + own, 3, rank.start_unix_ns, *end, *counted, rank.ended, rank.abort_code)
+    process = (own, rank.world_size, rank.run_id, rank.process, 3, rank.start_unix_ns, *end, *counted, rank.ended, rank.abort_code)
     return {
         "rank": [(*process, *lost, *cost, 0)],
         "fact": [(own, key, value) for key, value in rank.all_facts.items()],
@@ -328,7 +345,7 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     counting = (0, START_NS) if rank.counted_ns is None else (rank.counted_ns, 0)
     header = b"commprof-ledger\n"
     header += struct.pack("<8I", 2, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
-    header += struct.pack("<2iq2i", own, rank.world_size, 4_000 + own, 3, rank.abort_code)
+    header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
     header += struct.pack("<4q", rank.start_unix_ns, START_NS, *end)
     header += struct.pack("<QqQ", CLOCK_TICKS, CLOCK_NS, CLOCK_SCALE)
     header += struct.pack("<3q2I", *counting, rank.reset_unix_ns or 0, rank.epoch, 0)

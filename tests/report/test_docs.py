@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 
 import pytest
-from commprof_report import questions
+from commprof_report import questions, stuck
 from commprof_report.commands import COMMANDS
 from commprof_report.digest import SummaryRow
 from commprof_report.main import parser_build
@@ -25,6 +25,10 @@ ANSWERS = {
     "ranks": questions.RankCallRow,
     "ranks --per-rank": questions.RankRow,
     "peers": questions.PeerRow,
+    "stuck mismatch": questions.MismatchRow,
+    "stuck awaited": stuck.Awaited,
+    "stuck wait": stuck.Wait,
+    "stuck position": stuck.Position,
 }
 
 

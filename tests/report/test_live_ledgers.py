@@ -10,7 +10,7 @@ import time
 import planted
 import pytest
 from commprof_report import ledger, process, rank_files
-from planted import SECOND, START_UNIX_NS, Cell, Doing, Rank
+from planted import SECOND, START_UNIX_NS, Cell, Doing, Rank, process_facts
 
 
 def killed_rank(**changes: object) -> Rank:
@@ -20,13 +20,6 @@ def killed_rank(**changes: object) -> Rank:
     for name, value in changes.items():
         setattr(rank, name, value)
     return rank
-
-
-def process_facts(pid: int) -> dict[str, str]:
-    """As the library writes them."""
-    stat = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
-    boot_id = open("/proc/sys/kernel/random/boot_id").read().strip()
-    return {"boot_id": boot_id, "pid_namespace": os.readlink("/proc/self/ns/pid"), "process_start": stat[19]}
 
 
 def facts_read(report, path) -> dict[str, str]:
@@ -64,10 +57,7 @@ def test_a_process_of_another_node_or_container_may_live_or_not(fact):
 
 
 def test_the_wall_time_of_a_process_that_lives_goes_up_to_now(report, tmp_path, monkeypatch):
-    rank = killed_rank(facts=process_facts(os.getpid()))
-    data = bytearray(planted.ledger_bytes(rank))
-    struct.pack_into("<q", data, 56, os.getpid())
-    (tmp_path / "rank-0.ledger").write_bytes(data)
+    planted.write_ledger(tmp_path / "rank-0.ledger", killed_rank(facts=process_facts(os.getpid()), pid=os.getpid()))
     monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + 42 * SECOND)
     (row,) = report("ranks", tmp_path, "--per-rank", "--json").rows
     assert (row["wall_ns"], row["counted_ns"], row["wall_is_estimate"]) == (42 * SECOND, 42 * SECOND, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import calls, communicators, export, html, latency, merge, peers, ranks, sizes, summary
+from . import calls, communicators, export, html, latency, merge, peers, ranks, sizes, stuck, summary
 
 COMMANDS = {
     "summary": summary,
@@ -12,6 +12,7 @@ COMMANDS = {
     "communicators": communicators,
     "ranks": ranks,
     "peers": peers,
+    "stuck": stuck,
     "merge": merge,
     "export": export,
     "html": html,

@@ -212,8 +212,7 @@ def rank_facts(run: Run, answers: Digest) -> Iterator[tuple[str, str]]:
         yield "Ranks", f"{units.shortened(units.rank_list(run.missing_ranks), 40)} of {run.world_size} not in this input"
     groups = doing.groups(answers.ranks, list(HEADS))
     for group in groups[:MOST_GROUPS]:
-        span = doing.span_text(group)
-        place = group.place + (f", for {span}" if span else "")
+        place = group.place + doing.span_text(group.ranks)
         if group.state == "running":
             yield HEADS[group.state], f"{group.names}: {place}"
         else:

@@ -15,8 +15,10 @@ SELECT rank.world_rank,
        CASE WHEN ended <> 'running' THEN ended
             WHEN found.value IN ('running', 'killed') THEN found.value
             ELSE 'running or killed' END AS state,
-       coalesce(end_unix_ns, CAST(last_sign.value AS INTEGER)) AS last_unix_ns
+       coalesce(end_unix_ns, CAST(last_sign.value AS INTEGER)) AS last_unix_ns,
+       copied.value IS NOT NULL AS is_copy
 FROM rank
+LEFT JOIN fact AS copied ON copied.world_rank = rank.world_rank AND copied.key = 'ledger_copied_unix_ns'
 LEFT JOIN fact AS found ON found.world_rank = rank.world_rank AND found.key = 'process_state'
 LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_sign.key = 'last_sign_unix_ns';
 

@@ -1,0 +1,235 @@
+"""Who waits for whom, and which rank or call is to blame.
+
+On top a verdict: a collective in which ranks do not match, a circle of ranks that wait for each other, or the rank that all
+others wait for, directly or not. Below it the evidence: on each communicator how far each rank is in the sequence of
+collectives, where they differ first, and which point-to-point call waits for whom.
+
+Of a running job, calls count that have lasted for --after seconds. Of ranks that were killed it is told what they were in
+when they were last heard of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Callable, NamedTuple
+
+from .. import doing, selection, stuck, units
+from ..stuck import Position, Stuck, Wait
+from . import common
+
+AFTER_S = 5.0
+MOST_LINES = 12  # of a kind
+DIFFERENCES = {"call": "function", "root": "root", "bytes": "size"}
+MOST_CIRCLE = 8  # ranks of a circle that are written out
+
+
+class Verdict(NamedTuple):
+    what: str  # mismatch, circle, awaited, together, nothing
+    text: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_run_argument(parser)
+    parser.add_argument(
+        "--after",
+        type=seconds,
+        default=AFTER_S,
+        metavar="SECONDS",
+        help="calls of a running job count from this duration on (default: %(default)g)",
+    )
+    parser.add_argument("--json", action="store_true", help="a list of objects; kinds and keys in docs/SCHEMA.md")
+    parser.set_defaults(call=None, communicator=None, rank=None, bytes=None)
+
+
+def seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= 1e9:
+        raise argparse.ArgumentTypeError(f"{text}: not a number of seconds")
+    return number
+
+
+def run(arguments: argparse.Namespace) -> None:
+    run = common.open_noted(arguments, with_histograms=False)
+    selection.select(run, arguments)
+    found = stuck.stuck(run, round(arguments.after * 1e9))
+    if arguments.json:
+        for_scripts(found)
+        return
+    for line in lines(found):
+        common.print_line(line)
+
+
+def for_scripts(found: Stuck) -> None:
+    kinds = {
+        "verdict": verdicts(found),
+        "mismatch": found.mismatches,
+        "awaited": found.awaited,
+        "wait": found.waits,
+        "position": found.positions,
+    }
+    records = [{"kind": kind, **row._asdict()} for kind, rows in kinds.items() for row in rows]
+    records += [{"kind": "circle", "ranks": ranks} for ranks in found.cycles]
+    json.dump(records, sys.stdout, indent=1)
+    print()
+
+
+def lines(found: Stuck) -> Iterator[str]:
+    for verdict in verdicts(found):
+        yield verdict.text
+    yield from mismatch_lines(found)
+    yield from communicator_lines(found)
+    yield from message_lines(found)
+
+
+def verdicts(found: Stuck) -> list[Verdict]:
+    said = [*_mismatch_verdicts(found), *_circle_verdicts(found), *_awaited_verdicts(found)]
+    return (said or list(_together_verdicts(found)) or [_nothing(found)])[:MOST_LINES]
+
+
+def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
+    for rows in _by(found.mismatches, lambda row: row.identity).values():
+        first = rows[0]
+        calls = _by(rows, made_text)
+        said = ", ".join(f"{doing.rank_names([row.rank for row in alike])} called {made}" for made, alike in calls.items())
+        yield Verdict("mismatch", f"Collective {first.sequence:,} on {first.communicator} does not match: {said}.")
+
+
+def _circle_verdicts(found: Stuck) -> Iterator[Verdict]:
+    for ranks in found.cycles:
+        if len(ranks) > MOST_CIRCLE:
+            text = f"{len(ranks)} ranks in a circle, {', '.join(map(str, ranks[:MOST_CIRCLE]))}, ..., each for the next"
+        else:
+            text = ", ".join(f"{rank} waits for {following}" for rank, following in zip(ranks, ranks[1:] + ranks[:1]))
+        yield Verdict("circle", f"A circle: {text}.")
+
+
+def _awaited_verdicts(found: Stuck) -> Iterator[Verdict]:
+    for awaited in found.awaited:
+        waiting = doing.rank_names(awaited.waiting)
+        verb = "waits" if len(awaited.waiting) == 1 else "wait, directly or not,"
+        named = doing.rank_names(awaited.waited_for)
+        which = "which" if len(awaited.waited_for) == 1 else "each of which"
+        yield Verdict("awaited", f"{waiting[0].upper()}{waiting[1:]} {verb} for {named}, {which} {awaited.why}.")
+
+
+def _together_verdicts(found: Stuck) -> Iterator[Verdict]:
+    """Nobody in particular is waited for: all are in the same collective, or a message may come from anywhere."""
+    alone = [wait for wait in found.waits if not wait.waited_for]
+    for place, waits in _by(alone, lambda wait: wait_text(found, wait)).items():
+        names = doing.rank_names([wait.rank for wait in waits])
+        why = "all of its ranks have begun it" if waits[0].sequence else "no rank in particular is waited for"
+        yield Verdict("together", f"{names[0].upper()}{names[1:]}: {place}{wait_span(found, waits)}; {why}.")
+
+
+def _nothing(found: Stuck) -> Verdict:
+    states = {rank.state for rank in found.ranks.values()}
+    if states == {"finalize"}:
+        text = "Nothing was stuck: all ranks came to MPI_Finalize."
+    elif found.longest is None:
+        text = "Nothing is stuck: no rank is, or was when last heard of, inside a call."
+    else:
+        longest = f"{units.duration(found.longest.doing_ns)} (rank {found.longest.rank}, {found.longest.call})"
+        text = f"Nothing is stuck: no rank has been in one call for longer than {longest}."
+    return Verdict("nothing", text)
+
+
+def mismatch_lines(found: Stuck) -> Iterator[str]:
+    for rows in _by(found.mismatches, lambda row: row.identity).values():
+        first = rows[0]
+        earlier = "" if first.is_first else "; it is the oldest that is kept, they may have differed before"
+        yield ""
+        yield f"Collective {first.sequence:,} on {first.communicator}: its {DIFFERENCES[first.what]} differs{earlier}"
+        yield from _grouped(rows, made_text)
+
+
+def communicator_lines(found: Stuck) -> Iterator[str]:
+    by_identity = _by(found.positions, lambda row: row.identity)
+    waits = _by([wait for wait in found.waits if wait.sequence], lambda wait: (wait.rank, wait.identity))
+    notable = [rows for rows in by_identity.values() if any(row.is_waiting or row.is_behind for row in rows)][:MOST_LINES]
+    for rows in notable:
+        yield ""
+        yield rows[0].communicator
+        ordered = sorted(rows, key=lambda row: row.begun)
+        yield from _grouped(
+            ordered, lambda row: position_text(found, waits, row), lambda alike: position_span(found, waits, alike)
+        )
+    quiet = len(by_identity) - len(notable)
+    if quiet and found.waits:
+        yield ""
+        yield f"{units.counted(quiet, 'other communicator')}: --json has how far each rank is there"
+
+
+def message_lines(found: Stuck) -> Iterator[str]:
+    waits = [wait for wait in found.waits if wait.sequence is None]
+    if waits:
+        yield ""
+        yield "Other calls"
+        yield from _grouped(waits, lambda wait: wait_text(found, wait), lambda alike: wait_span(found, alike))
+
+
+def position_text(found: Stuck, waits: dict[tuple[int, str], list[Wait]], row: Position) -> str:
+    """in MPI_Barrier, collective 13; behind, has begun 12, the last MPI_Bcast (8 B, root 0); outside MPI after MPI_Bcast"""
+    for wait in waits.get((row.rank, row.identity), ()):
+        return wait_text(found, wait, with_place=False)
+    rank = found.ranks.get(row.rank)
+    begun = f"has begun {row.begun:,}" + (f", the last {made_text(row)}" if row.call else "") if row.begun else "has begun none"
+    place = doing.place_text(rank) if rank else "left no file"
+    return f"{'behind, ' if row.is_behind else ''}{begun}; {place}"
+
+
+def position_span(found: Stuck, waits: dict[tuple[int, str], list[Wait]], alike: list[Position]) -> str:
+    lasting = [wait for row in alike for wait in waits.get((row.rank, row.identity), ())[:1]]
+    if lasting:
+        return wait_span(found, lasting)
+    return doing.span_text([found.ranks[row.rank] for row in alike if row.rank in found.ranks])
+
+
+def wait_text(found: Stuck, wait: Wait, with_place: bool = True) -> str:
+    """in MPI_Recv (4 B from rank 1, tag 3) on MPI_COMM_WORLD; in MPI_Barrier on MPI_COMM_WORLD, collective 13"""
+    collective = f", collective {wait.sequence:,}" if wait.sequence else ""
+    where = wait.communicator if with_place else None
+    return f"in {doing.call_text(found.ranks[wait.rank]._replace(**_doing_fields(wait, where)))}{collective}"
+
+
+def wait_span(found: Stuck, waits: list[Wait]) -> str:
+    return doing.span_text([found.ranks[wait.rank] for wait in waits], [wait.doing_ns for wait in waits])
+
+
+def _doing_fields(wait: Wait, communicator: str | None) -> dict[str, object]:
+    return {
+        "doing_call": wait.call,
+        "doing_awaited": wait.awaited,
+        "doing_communicator": communicator,
+        "doing_bytes": wait.bytes,
+        "doing_peer": wait.peer,
+        "doing_tag": wait.tag,
+    }
+
+
+def made_text(row) -> str:
+    """MPI_Bcast (64 B, root 0)"""
+    details = [units.size(row.bytes)] if row.bytes is not None else []
+    details += [f"root {row.root}"] if row.root is not None else []
+    return row.call + (f" ({', '.join(details)})" if details else "")
+
+
+def _by(rows: Iterable, key: Callable) -> dict:
+    found: dict = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+def _grouped(rows: Iterable, text: Callable, span: Callable = lambda alike: "") -> Iterator[str]:
+    """One line for all ranks of which the same is to be said."""
+    groups = list(_by(rows, text).items())
+    for said, alike in groups[:MOST_LINES]:
+        yield f"  {doing.rank_names([row.rank for row in alike])}: {said}{span(alike)}"
+    if len(groups) > MOST_LINES:
+        yield f"  and {len(groups) - MOST_LINES} more; --json has them all"

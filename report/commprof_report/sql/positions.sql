@@ -1,0 +1,18 @@
+-- How far is each rank on each communicator of several? One row a rank that has used it: how many collectives it has begun there,
+-- and the last of them.
+SELECT label AS communicator,
+       own.identity,
+       own.size + own.remote_size AS size,
+       own.members,
+       own.world_rank AS rank,
+       collectives AS begun,
+       recent.call,
+       recent.bytes,
+       recent.root
+FROM communicator AS own
+JOIN run_communicator USING (identity)
+LEFT JOIN recent_collective AS recent
+       ON recent.world_rank = own.world_rank AND recent.communicator = own.communicator AND sequence = collectives
+WHERE own.communicator > 1 AND own.size + own.remote_size > 1 AND NOT is_freed
+  AND own.world_rank IN (SELECT world_rank FROM selected_rank)
+ORDER BY run_communicator.size DESC, label, own.identity, own.world_rank;

@@ -1,0 +1,311 @@
+"""Who waits for whom, and why: positions in collectives, mismatches, and the graph of waits. docs/SCHEMA.md has the rules.
+
+    rank --> rank                  a point-to-point call that names its peer
+    rank --> collective --> rank   a collective that it is in, and each member that has not begun it
+
+A circle in this graph cannot resolve itself. Otherwise every path ends at a rank that waits for nobody in particular: that is
+where to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Union
+
+from . import doing, questions
+from .ledger import PEER_ANY
+from .members import Members
+from .questions import MismatchRow, PositionRow, RankRow, WaitingRow
+from .run import Run
+
+ONE_OF_MANY = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome")  # the first request is not the only hope
+NAMES_ITS_PEER = ("point-to-point", "probe")
+Collective = tuple[str, int]  # identity and sequence
+Node = Union[int, Collective]
+
+
+class Wait(NamedTuple):
+    """A call that a rank has been in for long."""
+
+    rank: int
+    thread: int
+    call: str
+    awaited: str | None
+    communicator: str | None
+    identity: str
+    sequence: int | None  # of a collective
+    bytes: int | None
+    peer: int | None
+    tag: int | None
+    waited_for: list[int]  # ranks; empty: nobody in particular
+    since_unix_ns: int
+    doing_ns: int
+
+
+class Position(NamedTuple):
+    """How far a rank is on a communicator."""
+
+    communicator: str
+    identity: str
+    rank: int
+    begun: int
+    call: str | None  # the last one begun
+    bytes: int | None
+    root: int | None
+    is_waiting: int  # inside it
+    is_behind: int  # others are inside one that it has not begun
+
+
+class Awaited(NamedTuple):
+    """Ranks that all others on their paths wait for, directly or not, and that wait for nobody in particular."""
+
+    waited_for: list[int]
+    waiting: list[int]
+    why: str
+
+
+class Stuck(NamedTuple):
+    """All that is known; empty lists: nothing is stuck."""
+
+    ranks: dict[int, RankRow]
+    waits: list[Wait]
+    positions: list[Position]
+    mismatches: list[MismatchRow]
+    cycles: list[list[int]]
+    awaited: list[Awaited]
+    longest: WaitingRow | None  # the call that somebody has been in for longest
+
+
+class Board:
+    """Where all ranks stand."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.ranks = {row.rank: row for row in questions.ranks(run.connection)}
+        self.rows: dict[tuple[str, int], PositionRow] = {}
+        self.members: dict[str, list[int]] = {}
+        for identity, rows in _by_identity(questions.positions(run.connection)).items():
+            self.rows.update({(identity, row.rank): row for row in rows})
+            self.members[identity] = self._members(rows)
+
+    def _members(self, rows: list[PositionRow]) -> list[int]:
+        """Of both sides, if there are two. Where the list was too long to be kept, those that have used the communicator."""
+        lists = [Members(text) for text in {row.members for row in rows}]
+        found = {row.rank for row in rows}
+        found.update(rank for rank in (*self.ranks, *self.run.missing_ranks) for members in lists if rank in members)
+        return sorted(found)
+
+    def begun(self, identity: str, rank: int) -> int:
+        row = self.rows.get((identity, rank))
+        return row.begun if row else 0
+
+    def behind(self, collective: Collective) -> list[int]:
+        """Members that have not begun it."""
+        identity, sequence = collective
+        return [rank for rank in self.members[identity] if self.begun(identity, rank) < sequence]
+
+
+def stuck(run: Run, after_ns: int) -> Stuck:
+    board = Board(run)
+    inside = questions.waiting(run.connection)
+    settled = [row for row in inside if is_settled(board.ranks[row.rank], row, after_ns)]
+    collectives = {(row.rank, row.thread): found for row in settled if (found := _collective_of(board, row))}
+    waits = [_wait(board, row, collectives.get((row.rank, row.thread))) for row in settled]
+    graph = _graph(board, settled, collectives)
+    return Stuck(
+        board.ranks,
+        waits,
+        list(_positions(board, settled, collectives)),
+        questions.mismatches(run.connection),
+        list(_cycles(graph)),
+        list(_awaited(board, graph)),
+        max(inside, key=lambda row: row.doing_ns, default=None),
+    )
+
+
+def is_settled(rank: RankRow, row: WaitingRow, after_ns: int) -> bool:
+    """Whether a call has lasted. When a rank was killed nobody knows, so what it was in counts."""
+    return row.doing_ns >= after_ns or not (rank.state == "running" or rank.is_copy)
+
+
+def _by_identity(rows: Iterable[PositionRow]) -> dict[str, list[PositionRow]]:
+    found: dict[str, list[PositionRow]] = {}
+    for row in rows:
+        found.setdefault(row.identity, []).append(row)
+    return found
+
+
+def _collective_of(board: Board, row: WaitingRow) -> Collective | None:
+    """The collective that a thread is in, or waits for. Of several that it may be waiting for the first that is not begun by all."""
+    own = board.rows.get((row.identity, row.rank))
+    if not own:
+        return None
+    if not row.awaited:
+        return (row.identity, own.begun) if own.call == row.call else None
+    run = board.run
+    sequences = questions.awaited_collectives(run.connection, row.rank, row.identity, row.awaited, row.bytes)
+    open_ones = [sequence for sequence in sequences if board.behind((row.identity, sequence))]
+    return (row.identity, (open_ones or sequences)[0 if open_ones else -1]) if sequences else None
+
+
+def _waited_for(board: Board, row: WaitingRow, collective: Collective | None) -> list[int]:
+    if row.call in ONE_OF_MANY:
+        return []
+    if collective:
+        return [rank for rank in board.behind(collective) if _is_known_since(board, rank, row)]
+    names_peer = row.family in NAMES_ITS_PEER and row.peer is not None and row.peer >= 0
+    return [row.peer] if names_peer else []
+
+
+def _is_known_since(board: Board, rank: int, row: WaitingRow) -> bool:
+    """A copy that is older than the wait says nothing about it."""
+    other = board.ranks.get(rank)
+    return not (other and other.is_copy and (other.last_unix_ns or 0) < row.since_unix_ns)
+
+
+def _wait(board: Board, row: WaitingRow, collective: Collective | None) -> Wait:
+    waited_for = _waited_for(board, row, collective)
+    where = (row.communicator, row.identity, collective and collective[1], row.bytes, row.peer, row.tag)
+    return Wait(row.rank, row.thread, row.call, row.awaited, *where, waited_for, row.since_unix_ns, row.doing_ns)
+
+
+def _positions(board: Board, settled: list[WaitingRow], collectives: dict) -> Iterator[Position]:
+    waiting = {(identity, row.rank) for row in settled if (identity := (collectives.get((row.rank, row.thread)) or [None])[0])}
+    furthest: dict[str, int] = {}
+    for identity, sequence in collectives.values():
+        furthest[identity] = max(sequence, furthest.get(identity, 0))
+    labels = {row.identity: row.communicator for row in board.rows.values()}
+    for identity, members in board.members.items():
+        for rank in members:
+            row = board.rows.get((identity, rank))
+            last = (row.begun, row.call, row.bytes, row.root) if row else (0, None, None, None)
+            is_behind = last[0] < furthest.get(identity, 0)
+            yield Position(labels[identity], identity, rank, *last, int((identity, rank) in waiting), int(is_behind))
+
+
+def _graph(board: Board, settled: list[WaitingRow], collectives: dict) -> dict[Node, list[Node]]:
+    graph: dict[Node, list[Node]] = {}
+    for row in settled:
+        collective = collectives.get((row.rank, row.thread))
+        waited_for = _waited_for(board, row, collective)
+        if collective and waited_for:
+            graph.setdefault(row.rank, []).append(collective)
+            graph[collective] = sorted({*graph.get(collective, ()), *waited_for})
+        elif waited_for:
+            graph.setdefault(row.rank, []).extend(waited_for)
+    return graph
+
+
+def _cycles(graph: dict[Node, list[Node]]) -> Iterator[list[int]]:
+    """One circle for each group of ranks that wait for each other, as short as can be from the lowest rank on."""
+    for group in _components(graph):
+        lowest = min(node for node in group if isinstance(node, int))
+        path = _path_back(graph, lowest, group)
+        if path:
+            yield [node for node in path if isinstance(node, int)]
+
+
+def _components(graph: dict[Node, list[Node]]) -> Iterator[set[Node]]:
+    """Strongly connected components with a rank in them (Tarjan's algorithm, with a stack of its own)."""
+    order: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    path: list[Node] = []
+    on_path: set[Node] = set()
+    for start in graph:
+        work = [] if start in order else [(start, iter(graph[start]))]
+        while work:
+            node, ahead = work[-1]
+            if node not in order:
+                order[node] = low[node] = len(order)
+                path.append(node)
+                on_path.add(node)
+            following = next(ahead, None)
+            if following is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == order[node]:
+                    component = _cut_off(path, node)
+                    on_path -= component
+                    if any(isinstance(member, int) for member in component):
+                        yield component
+            elif following not in order:
+                work.append((following, iter(graph.get(following, ()))))
+            elif following in on_path:
+                low[node] = min(low[node], order[following])
+
+
+def _cut_off(path: list[Node], node: Node) -> set[Node]:
+    """The end of the path from a node on, which is taken away."""
+    end: set[Node] = set()
+    while node not in end:
+        end.add(path.pop())
+    return end
+
+
+def _path_back(graph: dict[Node, list[Node]], start: Node, within: set[Node]) -> list[Node]:
+    """The shortest way from a node back to itself; empty if there is none."""
+    before: dict[Node, Node] = {}
+    front = [start]
+    while front:
+        following = []
+        for node in front:
+            for ahead in graph.get(node, ()):
+                if ahead == start:
+                    return _way(before, start, node)
+                if ahead in within and ahead not in before:
+                    before[ahead] = node
+                    following.append(ahead)
+        front = following
+    return []
+
+
+def _way(before: dict[Node, Node], start: Node, end: Node) -> list[Node]:
+    way = [end]
+    while way[-1] != start:
+        way.append(before[way[-1]])
+    return way[::-1]
+
+
+def _awaited(board: Board, graph: dict[Node, list[Node]]) -> Iterator[Awaited]:
+    """The ends of all paths. Ends that the same ranks wait for, and of which the same is to be said, are named together."""
+    backwards: dict[Node, list[Node]] = {}
+    for node, following in graph.items():
+        for ahead in following:
+            backwards.setdefault(ahead, []).append(node)
+    found: dict[tuple[tuple[int, ...], str], list[int]] = {}
+    for end in sorted(node for node in backwards if isinstance(node, int) and node not in graph):
+        waiting = tuple(sorted(node for node in _reached(backwards, end) if isinstance(node, int)))
+        found.setdefault((waiting, why_text(board, end)), []).append(end)
+    for (waiting, why), ends in found.items():
+        yield Awaited(ends, list(waiting), why)
+
+
+def _reached(graph: dict[Node, list[Node]], start: Node) -> set[Node]:
+    reached: set[Node] = set()
+    front = [start]
+    while front:
+        for ahead in graph.get(front.pop(), ()):
+            if ahead not in reached:
+                reached.add(ahead)
+                front.append(ahead)
+    return reached
+
+
+def why_text(board: Board, rank: int) -> str:
+    """What a rank does that is waited for: the state of its process, and where it is."""
+    row = board.ranks.get(rank)
+    if row is None:
+        return "left no file"
+    ended = {
+        "finalize": "has come to MPI_Finalize",
+        "exit": "has left without MPI_Finalize",
+        "abort": f"has called MPI_Abort({row.abort_code})",
+    }
+    if row.state in ended:
+        return ended[row.state]
+    place = doing.place_text(row)
+    if row.doing_peer == PEER_ANY and row.doing_is_inside:
+        place += ", which may come from anywhere"
+    was = {"killed": "was killed, ", "running": "is "}.get(row.state, "is or was ")
+    return was + place + doing.span_text([row])

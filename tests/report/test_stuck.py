@@ -1,0 +1,276 @@
+"""Who waits for whom: planted positions, mismatches and circles."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+import planted
+import pytest
+from planted import ANY_SOURCE, SECOND, START_UNIX_NS, WORLD, Collective, Communicator, Doing, Rank, process_facts
+
+NOW_S = 60  # the moment of all reading, since the ranks' start
+BARRIER, ALLREDUCE = Collective("MPI_Barrier"), Collective("MPI_Allreduce", 8)
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch):
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + NOW_S * SECOND)
+
+
+def recv(peer: int, since_s: float = 10, tag: int = 3) -> Doing:
+    return Doing("MPI_Recv", round(since_s * SECOND), bytes=4, peer=peer, tag=tag)
+
+
+def inside(call: str, since_s: float = 10, **details: object) -> Doing:
+    return Doing(call, round(since_s * SECOND), **details)
+
+
+def outside(call: str, since_s: float = 10) -> Doing:
+    return Doing(call, round(since_s * SECOND), is_inside=0)
+
+
+def job(begun: list[list[Collective]], doing: list[Doing | None]) -> list[Rank]:
+    """Ranks that live, with what they have begun on MPI_COMM_WORLD and what they are doing."""
+    size = len(doing)
+    ranks = [Rank(own, size, ended="running", pid=os.getpid(), facts=process_facts(os.getpid())) for own in range(size)]
+    for own, rank in enumerate(ranks):
+        world = Communicator(WORLD, planted.WORLD_IDENTITY, f"0-{size - 1}", size, own, name="MPI_COMM_WORLD", begun=begun[own])
+        rank.communicators = [world]
+        rank.doing = {0: doing[own]} if doing[own] else {}
+    return ranks
+
+
+def messages(*doing: Doing | None) -> list[Rank]:
+    return job([[] for _ in doing], list(doing))
+
+
+@pytest.fixture
+def stuck(report, tmp_path):
+    def ask(ranks: list[Rank], *options: str):
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        folder = planted.write_ledgers(tmp_path / "run", [rank for rank in ranks if rank.ended == "running"])
+        planted.write_databases(folder, [rank for rank in ranks if rank.ended != "running"])
+        return report("stuck", folder, *options)
+
+    return ask
+
+
+def verdict(answer) -> list[str]:
+    return answer.out.split("\n\n")[0].splitlines()
+
+
+def of_kind(answer, kind: str) -> list[dict]:
+    return [row for row in answer.rows if row["kind"] == kind]
+
+
+def test_the_rank_that_skips_a_barrier_is_behind(stuck):
+    in_barrier = inside("MPI_Barrier")
+    ranks = job([[ALLREDUCE, BARRIER]] * 3 + [[ALLREDUCE]], [in_barrier] * 3 + [outside("MPI_Allreduce", 9)])
+    answer = stuck(ranks)
+    assert answer.status == 0
+    assert answer.out == (
+        "Ranks 0-2 wait, directly or not, for rank 3, which is outside MPI after MPI_Allreduce, for 51.0 s.\n"
+        "\n"
+        "MPI_COMM_WORLD\n"
+        "  rank 3: behind, has begun 1, the last MPI_Allreduce (8 B); outside MPI after MPI_Allreduce, for 51.0 s\n"
+        "  ranks 0-2: in MPI_Barrier, collective 2, for 50.0 s\n"
+    )
+    rows = stuck(ranks, "--json")
+    assert [(row["waited_for"], row["waiting"]) for row in of_kind(rows, "awaited")] == [([3], [0, 1, 2])]
+    positions = of_kind(rows, "position")
+    assert [(row["rank"], row["begun"], row["is_waiting"], row["is_behind"]) for row in positions] == [
+        *[(rank, 2, 1, 0) for rank in range(3)],
+        (3, 1, 0, 1),
+    ]
+    assert [(row["sequence"], row["waited_for"]) for row in of_kind(rows, "wait")] == [(2, [3])] * 3
+
+
+def test_ranks_that_called_different_functions_are_named_at_the_first_one_even_later(stuck):
+    """Rank 1 has skipped the Barrier that is collective 2; both have gone on since, and now wait for each other."""
+    begun = [[ALLREDUCE, BARRIER, ALLREDUCE, BARRIER], [ALLREDUCE, ALLREDUCE, BARRIER]]
+    answer = stuck(job(begun, [inside("MPI_Barrier"), recv(0)]))
+    assert verdict(answer)[0] == (
+        "Collective 2 on MPI_COMM_WORLD does not match: rank 0 called MPI_Barrier (0 B), rank 1 called MPI_Allreduce (8 B)."
+    )
+    assert verdict(answer)[1] == "A circle: 0 waits for 1, 1 waits for 0."
+    assert "Collective 2 on MPI_COMM_WORLD: its function differs\n" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "what"),
+    [
+        (Collective("MPI_Allreduce", 8), Collective("MPI_Allreduce", 16), "bytes"),
+        (Collective("MPI_Bcast", 8, 0), Collective("MPI_Bcast", 8, 1), "root"),
+        (Collective("MPI_Allreduce", 8), Collective("MPI_Iallreduce", 8), "call"),
+        (Collective("MPI_Iallreduce", 8), Collective("MPI_Iallreduce", 16), "bytes"),
+        (Collective("MPI_Alltoallv", 8), Collective("MPI_Alltoallv", 16), None),
+        (Collective("MPI_Ialltoallv", 8), Collective("MPI_Ialltoallv", 16), None),
+        (Collective("MPI_Allreduce", 8), Collective("MPI_Allreduce", None), None),
+        (Collective("MPI_Bcast", 8, None), Collective("MPI_Bcast", 8, 1), None),
+    ],
+)
+def test_function_root_and_size_must_agree_where_they_must_and_are_known(stuck, first, second, what):
+    rows = stuck(job([[BARRIER, first], [BARRIER, second]], [inside(first.call), inside(second.call)]), "--json")
+    mismatches = of_kind(rows, "mismatch")
+    assert [(row["sequence"], row["what"], row["is_first"]) for row in mismatches] == ([(2, what, 1)] * 2 if what else [])
+
+
+def test_a_mismatch_at_the_oldest_kept_may_not_be_the_first_and_that_is_said(stuck):
+    begun = [[ALLREDUCE] * 20, [BARRIER] * 20]
+    answer = stuck(job(begun, [inside("MPI_Allreduce"), inside("MPI_Barrier")]))
+    assert "Collective 6 on MPI_COMM_WORLD: its function differs; it is the oldest that is kept, they may have" in answer.out
+
+
+def test_ranks_that_receive_from_each_other_in_a_circle_are_named(stuck):
+    answer = stuck(messages(recv(1), recv(2), recv(0), outside("MPI_Send", 59)))
+    assert verdict(answer) == ["A circle: 0 waits for 1, 1 waits for 2, 2 waits for 0."]
+    assert "  rank 1: in MPI_Recv (4 B from rank 2, tag 3) on MPI_COMM_WORLD, for 50.0 s" in answer.out
+    assert of_kind(stuck(messages(recv(1), recv(2), recv(0)), "--json"), "circle") == [{"kind": "circle", "ranks": [0, 1, 2]}]
+
+
+def test_a_rank_that_receives_from_itself_is_a_circle_of_one(stuck):
+    assert verdict(stuck(messages(recv(0)))) == ["A circle: 0 waits for 0."]
+
+
+def test_a_chain_ends_at_the_rank_that_computes(stuck):
+    answer = stuck(messages(recv(1), recv(2), recv(3), outside("MPI_Send", 17)))
+    assert verdict(answer) == ["Ranks 0-2 wait, directly or not, for rank 3, which is outside MPI after MPI_Send, for 43.0 s."]
+
+
+def test_a_circle_may_go_through_a_collective_and_a_message(stuck):
+    answer = stuck(job([[BARRIER], []], [inside("MPI_Barrier"), recv(0)]))
+    assert verdict(answer) == ["A circle: 0 waits for 1, 1 waits for 0."]
+
+
+def test_a_request_that_is_waited_for_counts_as_the_call_that_made_it(stuck):
+    waiting = inside("MPI_Wait", awaited="MPI_Irecv", bytes=64, peer=1)
+    assert verdict(stuck(messages(waiting, outside("MPI_Send")))) == [
+        "Rank 0 waits for rank 1, which is outside MPI after MPI_Send, for 50.0 s."
+    ]
+
+
+def test_of_several_nonblocking_collectives_the_one_that_somebody_has_not_begun_is_waited_for(stuck):
+    started = [Collective("MPI_Iallreduce", 8), Collective("MPI_Iallreduce", 8), Collective("MPI_Iallreduce", 8)]
+    waiting = inside("MPI_Waitall", awaited="MPI_Iallreduce", bytes=8)
+    ranks = job([started, started[:1]], [waiting, outside("MPI_Iallreduce")])
+    assert [(row["sequence"], row["waited_for"]) for row in of_kind(stuck(ranks, "--json"), "wait")] == [(2, [1])]
+    assert "  rank 0: in MPI_Waitall for MPI_Iallreduce (8 B), collective 2, for 50.0 s" in stuck(ranks).out
+
+
+def test_one_of_many_requests_is_no_reason_to_blame_its_peer(stuck):
+    waiting = inside("MPI_Waitany", awaited="MPI_Irecv", bytes=64, peer=1)
+    (row,) = of_kind(stuck(messages(waiting, outside("MPI_Send")), "--json"), "wait")
+    assert (row["peer"], row["waited_for"]) == (1, [])
+
+
+def test_a_message_from_anywhere_blames_nobody(stuck):
+    answer = stuck(messages(recv(ANY_SOURCE, tag=7), recv(0)))
+    assert verdict(answer) == [
+        "Rank 1 waits for rank 0, which is in MPI_Recv (4 B from any rank, tag 7) on MPI_COMM_WORLD, which may come from anywhere,"
+        " for 50.0 s."
+    ]
+    assert verdict(stuck(messages(recv(ANY_SOURCE, tag=7), outside("MPI_Send")))) == [
+        "Rank 0: in MPI_Recv (4 B from any rank, tag 7) on MPI_COMM_WORLD, for 50.0 s; no rank in particular is waited for."
+    ]
+
+
+def test_nothing_is_stuck_while_calls_are_short(stuck):
+    ranks = job([[BARRIER], []], [inside("MPI_Barrier", NOW_S - 0.5), outside("MPI_Send")])
+    assert stuck(ranks).out == "Nothing is stuck: no rank has been in one call for longer than 500 ms (rank 0, MPI_Barrier).\n"
+    assert verdict(stuck(ranks, "--after", "0.25"))[0].startswith("Rank 0 waits for rank 1, which is outside MPI")
+    assert stuck(messages(outside("MPI_Send"))).out.startswith("Nothing is stuck: no rank is, or was when last heard of, inside a call")
+
+
+def test_a_rank_that_moves_at_the_end_of_a_chain_is_said_to(stuck):
+    assert verdict(stuck(messages(recv(1), inside("MPI_Barrier", NOW_S - 0.002)))) == [
+        "Rank 0 waits for rank 1, which is in MPI_Barrier on MPI_COMM_WORLD, for 2.00 ms."
+    ]
+
+
+def test_all_in_one_collective_and_none_behind_is_what_is_said(stuck):
+    assert verdict(stuck(job([[ALLREDUCE]] * 3, [inside("MPI_Allreduce", bytes=8)] * 3))) == [
+        "Ranks 0-2: in MPI_Allreduce (8 B) on MPI_COMM_WORLD, collective 1, for 50.0 s; all of its ranks have begun it."
+    ]
+
+
+def test_ranks_that_ended_or_left_no_file_are_what_is_waited_for(stuck):
+    ranks = job([[BARRIER]] + [[]] * 4, [inside("MPI_Barrier")] + [None] * 4)
+    ranks[1].ended, ranks[1].wall_ns = "finalize", 9 * SECOND
+    ranks[2].ended, ranks[2].abort_code = "abort", 5
+    ranks[3].facts["process_start"] = "1"  # another process has its number now
+    answer = stuck(ranks[:4])
+    assert verdict(answer) == [
+        "Rank 0 waits for rank 1, which has come to MPI_Finalize.",
+        "Rank 0 waits for rank 2, which has called MPI_Abort(5).",
+        "Rank 0 waits for rank 3, which was killed, no call of MPI seen yet.",
+        "Rank 0 waits for rank 4, which left no file.",
+    ]
+    assert "rank 4 of 5 is missing" in answer.err
+
+
+def test_what_killed_ranks_were_in_counts_whatever_its_duration(stuck):
+    ranks = messages(recv(1, 10), recv(0, 10))
+    for rank in ranks:
+        rank.facts = {}
+    assert verdict(stuck(ranks)) == ["A circle: 0 waits for 1, 1 waits for 0."]
+
+
+def test_a_copy_that_is_older_than_the_wait_says_nothing_about_it(stuck):
+    ranks = job([[BARRIER], []], [inside("MPI_Barrier", 10), outside("MPI_Send", 3)])
+    for rank in ranks:
+        rank.facts = {}
+    ranks[0].copied_unix_ns = START_UNIX_NS + 30 * SECOND
+    ranks[1].copied_unix_ns = START_UNIX_NS + 9 * SECOND
+    assert verdict(stuck(ranks))[0].startswith("Rank 0: in MPI_Barrier on MPI_COMM_WORLD, collective 1, for 20.0 s or more")
+    ranks[1].copied_unix_ns = START_UNIX_NS + 11 * SECOND
+    assert verdict(stuck(ranks))[0].startswith("Rank 0 waits for rank 1, which is or was outside MPI after MPI_Send")
+    assert verdict(stuck(ranks, "--after", "21"))[0].startswith("Nothing is stuck")
+
+
+def sides(*begun: list[Collective]) -> list[Rank]:
+    """Ranks 0 and 1 on one side of an inter-communicator, 2 on the other."""
+    ranks = messages(*[inside("MPI_Allreduce", communicator=9)] * 3)
+    for own, rank in enumerate(ranks):
+        members, comm_rank = ("0-1", own) if own < 2 else ("2", 0)
+        between = Communicator(9, 77, members, 2 if own < 2 else 1, comm_rank, remote_size=1 if own < 2 else 2, is_inter=1)
+        between.constructor, between.begun = "MPI_Comm_split", begun[own]
+        rank.communicators.append(between)
+    return ranks
+
+
+def test_both_sides_of_an_inter_communicator_count_together_but_sizes_and_roots_are_their_own(stuck):
+    mine, theirs = Collective("MPI_Bcast", 8, -4), Collective("MPI_Bcast", 16, 0)
+    answer = stuck(sides([mine, ALLREDUCE], [mine, ALLREDUCE], [theirs]), "--json")
+    assert of_kind(answer, "mismatch") == []
+    assert [row["waited_for"] for row in of_kind(answer, "wait")] == [[2], [2], []]
+    assert [row["what"] for row in of_kind(stuck(sides([mine], [mine], [BARRIER]), "--json"), "mismatch")] == ["call"] * 3
+
+
+def test_many_ranks_in_a_circle_and_many_behind_are_short_and_quick(stuck):
+    count = 600
+    ring = stuck(messages(*[recv((own + 1) % count) for own in range(count)]))
+    assert verdict(ring) == ["A circle: 600 ranks in a circle, 0, 1, 2, 3, 4, 5, 6, 7, ..., each for the next."]
+    assert ring.out.count("\n") < 20
+    half = job([[BARRIER]] * 300 + [[]] * 300, [inside("MPI_Barrier")] * 300 + [outside("MPI_Send")] * 300)
+    assert verdict(stuck(half)) == [
+        "Ranks 0-299 wait, directly or not, for ranks 300-599, each of which is outside MPI after MPI_Send, for 50.0 s."
+    ]
+
+
+def test_members_are_read_as_the_library_writes_them():
+    from commprof_report.members import Members
+
+    members = Members("0-3,8,16-30:2,-1")
+    assert [rank for rank in range(40) if rank in members] == [0, 1, 2, 3, 8, *range(16, 31, 2)]
+    assert members.is_whole and not Members("0-3,...").is_whole and not Members("0-x").is_whole
+
+
+def test_wrong_seconds_are_one_line(report, run_folder):
+    for wrong in ("x", "-1", "nan", "inf"):
+        assert report("stuck", run_folder, "--after", wrong).status == 2
+
+
+def test_a_run_that_came_to_its_end_was_not_stuck(report, run_folder):
+    assert report("stuck", run_folder).out == "Nothing was stuck: all ranks came to MPI_Finalize.\n"
