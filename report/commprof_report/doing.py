@@ -9,7 +9,7 @@ from . import units
 from .ledger import PEER_ANY, PEER_OUTSIDE
 from .questions import RankRow
 
-SURE_OF_TIME = ("running", "exit", "abort")  # what was going on went on to the last moment that is known
+SURE_OF_TIME = ("running", "snapshot", "exit", "abort")  # what was going on went on to the last moment that is known
 
 
 class Group(NamedTuple):

@@ -125,7 +125,7 @@ def stuck(run: Run, after_ns: int) -> Stuck:
 
 def is_settled(rank: RankRow, row: WaitingRow, after_ns: int) -> bool:
     """Whether a call has lasted. When a rank was killed nobody knows, so what it was in counts."""
-    return row.doing_ns >= after_ns or not (rank.state == "running" or rank.is_copy)
+    return row.doing_ns >= after_ns or not (rank.state in ("running", "snapshot") or rank.is_copy)
 
 
 def _by_identity(rows: Iterable[PositionRow]) -> dict[str, list[PositionRow]]:

@@ -124,3 +124,18 @@ def test_the_page_says_it_too(report, tmp_path):
     report("html", folder)
     page = (folder / "report.html").read_text()
     assert "in MPI_Wait for MPI_Iallreduce (64 KiB) on Comm_split {2-3}, for 3.00 s to 4.00 s or more" in page
+
+
+def test_a_snapshot_is_no_early_end(report, run_folder):
+    """What MPI_Pcontrol(3) writes: a wall time, and no end."""
+    import sqlite3
+
+    for path in run_folder.iterdir():
+        connection = sqlite3.connect(path)
+        connection.execute("UPDATE rank SET ended = 'running', end_unix_ns = NULL")
+        connection.commit()
+        connection.close()
+    answer = report("summary", run_folder, "--json")
+    assert (answer.err, answer.rows[0]["early_ended_ranks"], answer.rows[0]["wall_is_estimate"]) == ("", 0, 0)
+    row = report("ranks", run_folder, "--per-rank", "--json").rows[0]
+    assert (row["state"], row["last_unix_ns"]) == ("snapshot", START_UNIX_NS + 10 * SECOND)

@@ -13,9 +13,10 @@ LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_s
 CREATE TEMP TABLE rank_state AS
 SELECT rank.world_rank,
        CASE WHEN ended <> 'running' THEN ended
+            WHEN wall_ns IS NOT NULL THEN 'snapshot'
             WHEN found.value IN ('running', 'killed') THEN found.value
             ELSE 'running or killed' END AS state,
-       coalesce(end_unix_ns, CAST(last_sign.value AS INTEGER)) AS last_unix_ns,
+       coalesce(end_unix_ns, start_unix_ns + wall_ns, CAST(last_sign.value AS INTEGER)) AS last_unix_ns,
        copied.value IS NOT NULL AS is_copy
 FROM rank
 LEFT JOIN fact AS copied ON copied.world_rank = rank.world_rank AND copied.key = 'ledger_copied_unix_ns'
