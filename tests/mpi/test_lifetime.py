@@ -1,6 +1,8 @@
 """How a process comes into MPI and leaves it: whatever ends it, what was counted is there, and the job's exit status is its
 own. In programs/lifetime.c rank 0 sends five messages to rank 1, and both synchronize twice."""
 
+from dataclasses import replace
+
 import pytest
 
 from .harness import abort_code_in_ledger, calls_in_ledger, ended_in_ledger
@@ -109,6 +111,33 @@ def test_a_session_that_was_opened_first_hides_nothing_of_the_world(profile, mpi
 def test_pcontrol_switches_recording_off_and_on(profile):
     run = profile("pcontrol", 2)
     assert run.counts("MPI_Allreduce") == [8, 8]
+
+
+def test_pcontrol_sets_the_counters_to_zero(profile):
+    run = profile("pcontrol_levels", 2)
+    assert run.counts("MPI_Allreduce") == [9, 9]
+    assert run.counts("MPI_Init") == [0, 0]
+    for rank in range(run.ranks):
+        row = run.rank_row(rank)
+        assert row["start_unix_ns"] < row["reset_unix_ns"] < row["end_unix_ns"]
+        assert 0 < row["counted_ns"] < row["wall_ns"]
+
+
+def test_pcontrol_takes_snapshots_of_a_job_that_goes_on(profile):
+    run = profile("pcontrol_levels", 2)
+    assert run.files() == ["rank-0.db", "rank-1.db", "snapshot-1", "snapshot-2"]
+    first, second = (replace(run, folder=run.folder / name) for name in run.files()[2:])
+    assert first.files() == second.files() == ["rank-0.db", "rank-1.db"]
+    assert first.counts("MPI_Allreduce") == [4, 4]
+    assert second.counts("MPI_Allreduce") == [9, 9]
+    assert [first.rank_row(rank)["ended"] for rank in range(2)] == ["running", "running"]
+    assert first.rank_row(0)["wall_ns"] < second.rank_row(0)["wall_ns"] < run.rank_row(0)["wall_ns"]
+
+
+def test_without_pcontrol_all_of_a_rank_s_wall_time_is_counted_in(profile):
+    row = profile("collectives_alone", 2).rank_row(0)
+    assert row["counted_ns"] == row["wall_ns"]
+    assert row["reset_unix_ns"] is None
 
 
 def test_recording_may_start_with_pcontrol(profile):

@@ -258,13 +258,16 @@ static void the_time_that_is_counted_in_stops_while_counting_is_switched_off(voi
     CHECK(header->counting_since_ns > 0);
     call_switch(false);
     CHECK_EQUAL(header->counting_since_ns, 0);
-    int64_t counted_ns = header->counted_ns;
-    CHECK(counted_ns > 0);
+    CHECK(header->counted_ns > 0);
+    int64_t counted_ns = header->counted_ns = 1000000000;
     call_switch(false);
     CHECK_EQUAL(header->counted_ns, counted_ns);
     call_switch(true);
     CHECK(header->counting_since_ns > 0);
     CHECK_EQUAL(header->counted_ns, counted_ns);
+    call_switch(false);
+    CHECK(header->counted_ns > counted_ns);
+    call_switch(true);
     call_reset();
     CHECK_EQUAL(header->counted_ns, 0);
     CHECK(header->counting_since_ns > 0);
