@@ -26,10 +26,13 @@ HOT void announce_details(const struct call *call, uint64_t bytes, int32_t peer,
 /* The communicator under a key of the index; NULL where it is not known or the call does not count. */
 HOT struct communicator *announce_under(struct call *call, mpi_handle key)
 {
-    struct communicator *communicator = call->thread && mpi_abi.known ? communicators_under(key) : NULL;
-    if (__builtin_expect(communicator != NULL, 1))
-        call->doing |= (uint64_t)communicators_slot(communicator) << LEDGER_DOING_SLOT_BIT;
-    return communicator;
+    if (!call->thread || !mpi_abi.known)
+        return NULL;
+    call->removed = __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE);
+    call->communicator = communicators_under(key);
+    if (__builtin_expect(call->communicator != NULL, 1))
+        call->doing |= (uint64_t)communicators_slot(call->communicator) << LEDGER_DOING_SLOT_BIT;
+    return call->communicator;
 }
 
 HOT void announce_nothing(void)

@@ -255,7 +255,7 @@ static void track(const struct call *call, struct traffic traffic, const void *r
     if (mpi_handle_bits(handle) == mpi_abi.request_null)
         return;
     bool receives = flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE);
-    int32_t announced = call_slot(call) ? call->thread->cells.record->peer : PEER_NONE;
+    int32_t announced = call->communicator ? call->thread->cells.record->peer : PEER_NONE;
     if (traffic.direction == LEDGER_RECEIVED)
         flags |= REQUEST_INCOMING;
     struct request entry = {

@@ -46,9 +46,11 @@ struct thread {
 };
 
 struct call {
-    struct thread *thread; /* NULL: not counted */
-    uint64_t start, end;   /* ticks */
-    uint64_t doing;        /* as in struct ledger_thread, without LEDGER_DOING_INSIDE */
+    struct thread *thread;             /* NULL: not counted */
+    uint64_t start, end;               /* ticks */
+    uint64_t doing;                    /* as in struct ledger_thread, without LEDGER_DOING_INSIDE */
+    struct communicator *communicator; /* that it was announced on; NULL: on none, or MPI has to be asked about it */
+    uint64_t removed;                  /* communicators_removed before it was looked up */
     uint16_t id;
     bool succeeded;
 };
@@ -111,6 +113,7 @@ HOT void call_enter(struct call *call, enum call_id id, call_site site)
 {
     call->id = (uint16_t)id;
     call->doing = id;
+    call->communicator = NULL;
     call->thread = call_thread(site, (uintptr_t)call);
 }
 
@@ -140,12 +143,6 @@ HOT void call_end(struct call *call, int error)
     struct ledger_thread *record = call->thread->cells.record;
     __atomic_store_n(&record->doing, call->doing, __ATOMIC_RELEASE);
     __atomic_store_n(&record->since_ticks, call->end, __ATOMIC_RELEASE);
-}
-
-/* The slot of the communicator that the call was announced on; 0: it was not known. */
-HOT unsigned call_slot(const struct call *call)
-{
-    return (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
 }
 
 /* A call shorter than the clock's step took some time all the same: 1 ns. */

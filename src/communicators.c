@@ -28,6 +28,8 @@ enum { FIRST_INDEX = 64, FIRST_ORDINALS = 8, ORDINALS_MAX = 1 << 16, WORLD_IDENT
 static uint64_t empty_index[3]; /* mask 0 and one empty slot, until the first communicator comes */
 struct communicator_index *communicator_index = (struct communicator_index *)empty_index;
 
+uint64_t communicators_removed;
+
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t index_used;
 static unsigned slots_used;
@@ -141,6 +143,7 @@ static void index_remove(mpi_handle bits)
 {
     struct communicator_index *index = communicator_index;
     uint64_t at = index_place(index, bits);
+    __atomic_store_n(&communicators_removed, communicators_removed + 1, __ATOMIC_RELEASE);
     __atomic_store_n(&index->slots[at & index->mask].communicator, NULL, __ATOMIC_RELEASE);
     while (index->slots[at & index->mask].handle != 0)
         at++;

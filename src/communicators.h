@@ -97,6 +97,9 @@ struct communicator_index {
 };
 extern struct communicator_index *communicator_index;
 
+/* How many have been taken out of the index: what was found in it is there still while this has not changed. */
+extern uint64_t communicators_removed;
+
 static inline uint64_t communicators_hash(mpi_handle handle)
 {
     return (handle * 0x9e3779b97f4a7c15ull) >> 32;

@@ -74,15 +74,23 @@ HOT struct traffic traffic_on(struct communicator *communicator)
     return traffic;
 }
 
+/* Whether the communicator that the call was announced on is there still: another thread may have freed it meanwhile. */
+HOT bool traffic_is_announced(const struct call *call)
+{
+    bool unchanged = call->removed == __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE);
+    return __builtin_expect(call->communicator && unchanged, 1);
+}
+
+/* The communicator of a call, where it was not announced or others have gone since. One that has gone itself is not asked about. */
+struct communicator *traffic_look_up(const struct call *call, mpi_handle comm);
+
 /* The communicator of a call that counts and has succeeded. */
 HOT bool traffic_begin(const struct call *call, mpi_handle comm, struct traffic *traffic)
 {
     *traffic = traffic_nowhere();
     if (!call->succeeded || !mpi_abi.known)
         return false;
-    traffic->communicator = communicators_under(mpi_handle_bits(comm));
-    if (__builtin_expect(!traffic->communicator && call_slot(call) == 0, 0)) /* else another thread has freed it during the call */
-        traffic->communicator = communicators_meet(comm);
+    traffic->communicator = traffic_is_announced(call) ? call->communicator : traffic_look_up(call, comm);
     return traffic->communicator != NULL;
 }
 
@@ -92,7 +100,7 @@ HOT bool traffic_begin_on(const struct call *call, mpi_handle key, struct traffi
     *traffic = traffic_nowhere();
     if (!call->succeeded || !mpi_abi.known)
         return false;
-    traffic->communicator = communicators_under(key);
+    traffic->communicator = traffic_is_announced(call) ? call->communicator : communicators_under(key);
     return true;
 }
 
