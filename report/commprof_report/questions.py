@@ -220,6 +220,32 @@ class WaitingRow(NamedTuple):
     doing_ns: int
 
 
+class LiveRow(NamedTuple):
+    """A rank at one moment."""
+
+    rank: int
+    host: str | None
+    state: str
+    abort_code: int
+    is_copy: int
+    start_unix_ns: int
+    last_unix_ns: int | None
+    reset_unix_ns: int
+    wall_ns: int | None
+    count: int
+    volume_bytes: int
+    mpi_ns: int
+    collective_ns: int
+    doing_call: str | None
+    doing_awaited: str | None
+    doing_communicator: str | None
+    doing_bytes: int | None
+    doing_peer: int | None
+    doing_tag: int | None
+    doing_is_inside: int | None
+    doing_ns: int | None
+
+
 class SequenceRow(NamedTuple):
     sequence: int
 
@@ -289,3 +315,7 @@ def waiting(connection: Connection) -> list[WaitingRow]:
 def awaited_collectives(connection: Connection, rank: int, identity: str, call: str, message_bytes: int | None) -> list[int]:
     rows = ask(connection, "awaited_collectives", SequenceRow, rank=rank, identity=identity, call=call, bytes=message_bytes)
     return [row.sequence for row in rows]
+
+
+def live(connection: Connection) -> list[LiveRow]:
+    return ask(connection, "live", LiveRow)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import calls, communicators, export, html, latency, merge, peers, ranks, sizes, stuck, summary
+from . import calls, communicators, export, html, latency, merge, peers, ranks, sizes, stuck, summary, top
 
 COMMANDS = {
     "summary": summary,
@@ -13,6 +13,7 @@ COMMANDS = {
     "ranks": ranks,
     "peers": peers,
     "stuck": stuck,
+    "top": top,
     "merge": merge,
     "export": export,
     "html": html,

@@ -1,0 +1,194 @@
+"""A running job from moment to moment, until it ends.
+
+Calls and bytes per second, the share of time inside MPI and in collectives (including the call that a rank is in now), the
+rank that the others wait for, and what each rank is in. The first screen is an average since the start. It reads the
+ledgers and asks nothing of the job; between two looks it rests four times as long as a look takes, or longer.
+
+On a terminal the screen is drawn anew; in a pipe there is a block of plain text each time. Ctrl-C ends it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .. import doing, questions, selection, tables, units
+from ..questions import LiveRow
+from ..run import Run, run_open
+from ..tables import Column
+from . import common
+from .stuck import seconds
+
+EVERY_S = 2.0
+REST = 4  # times as long as a look takes
+MOST_WIDTH = 160  # of a line where there is no terminal
+NOTABLE = 0.02  # of the interval: less than that nobody waits for a rank
+HOME, CLEAR_LINE, CLEAR_REST = "\033[H", "\033[K", "\033[J"
+ENDS = {
+    "finalize": "came to MPI_Finalize",
+    "killed": "was killed",
+    "exit": "left without MPI_Finalize",
+    "abort": "called MPI_Abort",
+    "snapshot": "left a snapshot",
+}
+
+
+class Rates(NamedTuple):
+    """A rank between two looks; the row is the later one."""
+
+    row: LiveRow
+    interval_ns: int
+    calls_per_s: float
+    bytes_per_s: float
+    mpi_share: float
+    collective_share: float
+
+
+ORDERS = {
+    "rank": lambda rates: rates.row.rank,
+    "calls": lambda rates: -rates.calls_per_s,
+    "bytes": lambda rates: -rates.bytes_per_s,
+    "mpi": lambda rates: -rates.mpi_share,
+    "collectives": lambda rates: rates.collective_share,
+}
+COLUMNS = (
+    Column("rank", lambda rates: str(rates.row.rank)),
+    Column("host", lambda rates: units.shortened(rates.row.host or "", 16), False),
+    Column("calls/s", lambda rates: units.count(round(rates.calls_per_s))),
+    Column("bytes", lambda rates: units.bandwidth(rates.bytes_per_s)),
+    Column("in MPI", lambda rates: units.share(rates.mpi_share)),
+    Column("collectives", lambda rates: units.share(rates.collective_share)),
+    Column("now", lambda rates: now_text(rates.row), False),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_run_argument(parser)
+    selection.add_arguments(parser)
+    parser.add_argument(
+        "--every", type=seconds, default=EVERY_S, metavar="SECONDS", help="between two looks (default: %(default)g)"
+    )
+    parser.add_argument("--count", type=int, default=0, metavar="N", help="end after so many screens (default: with the run)")
+    parser.add_argument("--sort", choices=tuple(ORDERS), default="collectives", help="by what (default: %(default)s, least first)")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    try:
+        watch(arguments)
+    except KeyboardInterrupt:
+        print()
+
+
+def watch(arguments: argparse.Namespace) -> None:
+    before: dict[int, Rates] = {}
+    shown = 0
+    while True:
+        began_s = time.monotonic()
+        run, rows = look(arguments)
+        ranks = [rates(before.get(row.rank), row) for row in rows]
+        show(screen(run, ranks, arguments, is_first=not before), is_first=not shown)
+        shown += 1
+        if has_ended(rows) or shown == arguments.count:
+            break
+        before = {rank.row.rank: rank for rank in ranks}
+        looked_s = time.monotonic() - began_s
+        time.sleep(max(arguments.every - looked_s, REST * looked_s))
+    if has_ended(rows):
+        common.print_line(end_text(rows))
+
+
+def look(arguments: argparse.Namespace) -> tuple[Run, list[LiveRow]]:
+    run = run_open(arguments.run, with_histograms=False)
+    selection.select(run, arguments)
+    return run, questions.live(run.connection)
+
+
+def rates(before: Rates | None, row: LiveRow) -> Rates:
+    """Since the look before; since the start where there was none, or the counters were set to zero meanwhile. A copy of a ledger
+    that has not been renewed has nothing new to say."""
+    if before and before.row.wall_ns == row.wall_ns:
+        return before._replace(row=row)
+    if before and before.row.reset_unix_ns == row.reset_unix_ns:
+        earlier = amounts(before.row)
+    else:
+        earlier = (max(row.reset_unix_ns - row.start_unix_ns, 0) if row.reset_unix_ns else 0, 0, 0, 0, 0)
+    interval_ns, *more = (max(0, now - then) for then, now in zip(earlier, amounts(row)))
+    calls_per_s, bytes_per_s = (amount * 1e9 / interval_ns if interval_ns else 0.0 for amount in more[:2])
+    shares = (min(1.0, amount / interval_ns) if interval_ns else 0.0 for amount in more[2:])
+    return Rates(row, interval_ns, calls_per_s, bytes_per_s, *shares)
+
+
+def amounts(row: LiveRow) -> tuple[int, ...]:
+    return (row.wall_ns or 0, row.count, row.volume_bytes, row.mpi_ns, row.collective_ns)
+
+
+def has_ended(rows: Sequence[LiveRow]) -> bool:
+    return all(row.state in ENDS for row in rows)
+
+
+def end_text(rows: Sequence[LiveRow]) -> str:
+    said = []
+    for state, end in ENDS.items():
+        ranks = [row.rank for row in rows if row.state == state]
+        if ranks:
+            said.append(f"{doing.rank_names(ranks)} {end}")
+    return f"The run has ended: {'; '.join(said)}."
+
+
+def screen(run: Run, ranks: Sequence[Rates], arguments: argparse.Namespace, is_first: bool) -> Iterator[str]:
+    """As many lines as a terminal holds."""
+    width, height = shutil.get_terminal_size((MOST_WIDTH, 0)) if sys.stdout.isatty() else (MOST_WIDTH, 0)
+    alive = [rank for rank in ranks if rank.row.state not in ENDS]
+    lines = [*head_lines(run, ranks, alive, is_first), ""]
+    ordered = sorted(alive or ranks, key=ORDERS[arguments.sort])
+    fitting = ordered[: max(1, height - len(lines) - 3)] if height else ordered
+    lines += tables.text_table(COLUMNS, fitting).splitlines()
+    if len(fitting) < len(ordered):
+        lines.append(f"... and {len(ordered) - len(fitting)} more ranks")
+    return (line[: width - 1] for line in lines)
+
+
+def head_lines(run: Run, ranks: Sequence[Rates], alive: Sequence[Rates], is_first: bool) -> Iterator[str]:
+    whole = units.counted(run.world_size, "rank")
+    interval_ns = max((rank.interval_ns for rank in alive or ranks), default=0)
+    over = "since the start" if is_first else f"the last {units.duration(interval_ns)}"
+    yield f"{run.path.resolve().name}: {len(alive)} of {whole} running, {units.moment(time.time_ns())}, {over}"
+    calls_per_s, bytes_per_s = (sum(getattr(rank, key) for rank in alive) for key in ("calls_per_s", "bytes_per_s"))
+    mean = sum(rank.mpi_share for rank in alive) / len(alive) if alive else None
+    total = f"{units.count(round(calls_per_s))} calls/s, {units.bandwidth(bytes_per_s)}"
+    yield f"all together: {total}, {units.share(mean)} of the time in MPI on average"
+    yield slowest_text(alive)
+
+
+def slowest_text(alive: Sequence[Rates]) -> str:
+    """Who comes last to collectives spends least time in them: the others wait inside."""
+    if len(alive) < 2:
+        return "slowest: nobody to compare"
+    slowest = min(alive, key=lambda rank: rank.collective_share)
+    others = sum(rank.collective_share for rank in alive if rank is not slowest) / (len(alive) - 1)
+    if others - slowest.collective_share < NOTABLE:
+        return "slowest: no rank is notably waited for in collectives"
+    own = units.share(slowest.collective_share)
+    return f"slowest: rank {slowest.row.rank}, {own} of the time in collectives, the others {units.share(others)}"
+
+
+def now_text(row: LiveRow) -> str:
+    as_of = f" (as of {units.moment(row.last_unix_ns)})" if row.is_copy else ""
+    span = f", for {units.duration(row.doing_ns)}" if row.doing_ns is not None else ""
+    if row.state in ENDS:
+        return ENDS[row.state]
+    return doing.place_text(row) + span + as_of
+
+
+def show(lines: Iterator[str], is_first: bool) -> None:
+    """Drawn over the last one on a terminal, else below it."""
+    text = [units.visible(line) for line in lines]
+    if sys.stdout.isatty():
+        print((CLEAR_REST if is_first else "") + HOME + "\n".join(line + CLEAR_LINE for line in text) + f"\n{CLEAR_REST}", end="")
+    else:
+        print(("" if is_first else "\n") + "\n".join(text))
+    sys.stdout.flush()

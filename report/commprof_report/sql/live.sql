@@ -1,0 +1,56 @@
+-- What has each rank done so far, up to this very moment, and what is it in? Time in MPI includes the call that a thread is in;
+-- MPI_Init and MPI_Finalize are left out. Of several threads the one that spent most in MPI, and the most in collectives.
+WITH spent AS (
+    SELECT world_rank, thread, sum(total_ns) AS mpi_ns,
+           sum(CASE WHEN family = 'collective' THEN total_ns ELSE 0 END) AS collective_ns
+    FROM chosen_cell
+    WHERE family <> 'setup' AND NOT is_completion
+    GROUP BY world_rank, thread
+    UNION ALL
+    SELECT world_rank, thread, doing_ns, CASE WHEN family = 'collective' THEN doing_ns ELSE 0 END
+    FROM doing
+    LEFT JOIN call ON call.name = doing.call
+    WHERE is_inside AND family IS NOT 'setup'
+),
+by_thread AS (
+    SELECT world_rank, sum(mpi_ns) AS mpi_ns, sum(collective_ns) AS collective_ns FROM spent GROUP BY world_rank, thread
+),
+in_mpi AS (
+    SELECT world_rank, max(mpi_ns) AS mpi_ns, max(collective_ns) AS collective_ns FROM by_thread GROUP BY world_rank
+),
+made AS (
+    SELECT world_rank, sum(count) AS count, sum(volume_bytes) AS volume_bytes
+    FROM chosen_cell
+    WHERE family <> 'setup' AND NOT is_completion
+    GROUP BY world_rank
+)
+SELECT rank.world_rank AS rank,
+       host.value AS host,
+       state,
+       abort_code,
+       is_copy,
+       start_unix_ns,
+       last_unix_ns,
+       coalesce(reset_unix_ns, 0) AS reset_unix_ns,
+       rank_wall.wall_ns,
+       coalesce(count, 0) AS count,
+       coalesce(volume_bytes, 0) AS volume_bytes,
+       coalesce(mpi_ns, 0) AS mpi_ns,
+       coalesce(collective_ns, 0) AS collective_ns,
+       doing.call AS doing_call,
+       nullif(doing.awaited, '') AS doing_awaited,
+       nullif(doing.label, '-') AS doing_communicator,
+       doing.bytes AS doing_bytes,
+       doing.peer AS doing_peer,
+       doing.tag AS doing_tag,
+       doing.is_inside AS doing_is_inside,
+       doing_ns
+FROM rank
+JOIN rank_wall USING (world_rank)
+JOIN rank_state USING (world_rank)
+LEFT JOIN in_mpi USING (world_rank)
+LEFT JOIN made USING (world_rank)
+LEFT JOIN doing ON doing.world_rank = rank.world_rank AND place_of_thread = 1
+LEFT JOIN fact AS host ON host.world_rank = rank.world_rank AND host.key = 'host'
+WHERE rank.world_rank IN (SELECT world_rank FROM selected_rank)
+ORDER BY rank.world_rank;

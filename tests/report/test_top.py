@@ -1,0 +1,171 @@
+"""`top`: rates between two looks at planted ledgers that change meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+
+import planted
+import pytest
+from commprof_report.commands import top
+from planted import SECOND, Cell, Doing, Rank, process_facts
+
+
+class Job:
+    """Two ranks that live, and a clock that goes on by what `top` sleeps."""
+
+    def __init__(self, folder, monkeypatch) -> None:
+        self.folder = folder
+        self.now_s = 10.0
+        self.changes: list[list[Rank]] = []
+        self.slept: list[float] = []
+        monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + round(self.now_s * SECOND))
+        monkeypatch.setattr(time, "sleep", self.sleep)
+
+    def sleep(self, span_s: float) -> None:
+        self.slept.append(span_s)
+        self.now_s += 2
+        if not self.changes:
+            raise KeyboardInterrupt
+        self.write(self.changes.pop(0))
+
+    def write(self, ranks: list[Rank]) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        planted.write_ledgers(self.folder, ranks)
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch) -> Job:
+    return Job(tmp_path / "run", monkeypatch)
+
+
+def ranks_with(*counts: int, doing: tuple[Doing | None, ...] = (None, None), **changes: object) -> list[Rank]:
+    """Ranks that have made so many Allreduces of 1000 bytes, 10 ms each."""
+    ranks = []
+    for own, count in enumerate(counts):
+        cells = [Cell("MPI_Init_thread", 0, [SECOND], communicator=0), Cell("MPI_Allreduce", 1_000, [10_000_000] * count)]
+        rank = Rank(own, len(counts), ended="running", pid=os.getpid(), cells=cells)
+        rank.facts = {"host": f"node{own}", **process_facts(os.getpid())}
+        rank.communicators = planted.communicators_of(0)[:1]
+        rank.doing = {0: doing[own]} if doing[own] else {}
+        for name, value in changes.items():
+            setattr(rank, name, value)
+        ranks.append(rank)
+    return ranks
+
+
+def blocks(answer) -> list[list[str]]:
+    """Each screen: its head of three lines, then the table."""
+    parts = answer.out.rstrip().split("\n\n")
+    return [[*head.splitlines(), *table.splitlines()] for head, table in zip(parts[::2], parts[1::2])]
+
+
+def test_the_first_screen_is_since_the_start_and_the_next_the_interval(report, job):
+    job.write(ranks_with(100, 300))
+    job.changes = [ranks_with(120, 350)]
+    first, second = blocks(report("top", job.folder, "--count", 2))
+    assert first[0].startswith("run: 2 of 2 ranks running, ") and first[0].endswith(", since the start")
+    assert first[1] == "all together: 40 calls/s, 40.0 KB/s, 20.0 % of the time in MPI on average"
+    assert second[0].endswith(", the last 2.00 s")
+    assert second[1] == "all together: 35 calls/s, 35.0 KB/s, 17.5 % of the time in MPI on average"
+    assert [line.split()[:6] for line in second[4:]] == [
+        ["0", "node0", "10", "10.0", "KB/s", "10.0"],
+        ["1", "node1", "25", "25.0", "KB/s", "25.0"],
+    ]
+
+
+def test_the_call_that_a_rank_is_in_now_counts_and_is_shown(report, job):
+    inside = Doing("MPI_Allreduce", 9 * SECOND, bytes=1_000)
+    job.write(ranks_with(100, 100, doing=(inside, None)))
+    job.changes = [ranks_with(100, 100, doing=(inside, None))]
+    first, second = blocks(report("top", job.folder, "--count", 2, "--sort", "rank"))
+    assert "20.0 %" in first[4] and first[4].endswith("in MPI_Allreduce (1,000 B) on MPI_COMM_WORLD, for 1.00 s")
+    assert "100.0 %" in second[4] and second[4].endswith("for 3.00 s")
+    assert second[2] == "slowest: rank 1, 0.00 % of the time in collectives, the others 100.0 %"
+    assert second[5].endswith("no call of MPI seen yet")
+
+
+def test_the_counters_may_be_set_to_zero_meanwhile(report, job):
+    job.write(ranks_with(1_000, 1_000))
+    job.changes = [ranks_with(10, 10, reset_unix_ns=planted.START_UNIX_NS + 11 * SECOND)]
+    _, second = blocks(report("top", job.folder, "--count", 2))
+    assert second[1].startswith("all together: 20 calls/s, 20.0 KB/s, 10.0 % of")
+
+
+def test_ranks_are_sorted_as_asked(report, job):
+    job.write(ranks_with(100, 300))
+    for order, first in (("rank", "0"), ("calls", "1"), ("bytes", "1"), ("mpi", "1"), ("collectives", "0")):
+        assert blocks(report("top", job.folder, "--count", 1, "--sort", order))[0][4].split()[0] == first
+
+
+def test_it_ends_with_the_run_and_says_so(report, job):
+    job.write(ranks_with(100, 300))
+    after = ranks_with(100, 300)
+    after[0].ended, after[1].facts["process_start"] = "finalize", "1"
+    job.changes = [after]
+    answer = report("top", job.folder)
+    assert answer.status == 0
+    assert answer.out.endswith("\nThe run has ended: rank 0 came to MPI_Finalize; rank 1 was killed.\n")
+
+
+def test_a_run_that_is_over_is_one_screen(report, run_folder):
+    answer = report("top", run_folder)
+    assert "run: 0 of 4 ranks running" in answer.out
+    assert answer.out.endswith("The run has ended: ranks 0-3 came to MPI_Finalize.\n")
+
+
+def test_control_c_ends_it_in_peace(report, job):
+    job.write(ranks_with(1, 1))
+    answer = report("top", job.folder)
+    assert (answer.status, answer.err) == (0, "")
+
+
+def test_it_rests_four_times_as_long_as_it_looks_or_as_was_asked(report, job, monkeypatch):
+    job.write(ranks_with(1, 1))
+    clock = iter((0.0, 3.0, 100.0, 100.5))
+    monkeypatch.setattr(top.time, "monotonic", lambda: next(clock, 0.0))
+    job.changes = [ranks_with(1, 1)]
+    monkeypatch.setattr(top, "look", lambda arguments, look=top.look: look_with_own_clock(look, arguments, monkeypatch))
+    report("top", job.folder, "--every", 2)
+    assert job.slept == [12.0, 2.0]
+
+
+def look_with_own_clock(look, arguments, monkeypatch):
+    """Reading asks for the time, too."""
+    asked = top.time.monotonic
+    with monkeypatch.context() as inside:
+        inside.setattr(top.time, "monotonic", lambda: 0.0)
+        found = look(arguments)
+    assert top.time.monotonic is asked
+    return found
+
+
+def test_a_terminal_is_drawn_anew_and_not_overflown(report, job, monkeypatch):
+    job.write(ranks_with(*range(40), doing=(None,) * 40))
+    assert "\033" not in report("top", job.folder, "--count", 1).out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_: os.terminal_size((60, 20)))
+    out = report("top", job.folder, "--count", 1).out
+    lines = out.replace("\033[K", "").replace("\033[J", "").replace("\033[H", "").splitlines()
+    assert out.startswith("\033[J\033[H") and out.endswith("\n\033[J")
+    assert len(lines) < 20 and max(map(len, lines)) < 60
+    assert lines[-1] == "... and 27 more ranks"
+
+
+def test_a_copy_that_was_not_renewed_keeps_its_rates_and_says_as_of_when(report, job):
+    copies = ranks_with(100, 300, copied_unix_ns=planted.START_UNIX_NS + 8 * SECOND)
+    for rank in copies:
+        rank.facts["boot_id"] = "another"
+        rank.doing = {0: Doing("MPI_Allreduce", 7 * SECOND, 0)}
+    job.write(copies)
+    job.changes = [copies]
+    first, second = blocks(report("top", job.folder, "--count", 2))
+    assert second[1] == first[1] and not second[1].startswith("all together: 0")
+    assert "(as of 20" in second[4]
+
+
+def test_wrong_options_are_one_line(report, run_folder):
+    assert report("top", run_folder, "--every", "-1").status == 2
+    assert report("top", run_folder, "--sort", "height").status == 2
