@@ -105,12 +105,11 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[questions.Fa
     first = {}
     for fact in facts:
         first.setdefault(fact.key, fact.value)
-    (run_id,) = run.connection.execute("SELECT run_id FROM rank ORDER BY world_rank LIMIT 1").fetchone()
     hosts = sorted({rank.host for rank in ranks if rank.host})
     known = ("program", "command_line", "mpi_library", "mpi_version", "mpi_abi", "clock", "commprof_version")
     return {
         **{key: first.get(key, "") for key in known},
-        "run_id": run_id,
+        "run_id": run.run_id,
         "start_unix_ns": min(rank.start_unix_ns for rank in ranks),
         "hosts": ",".join(hosts),
         "world_size": run.world_size,

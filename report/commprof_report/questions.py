@@ -246,6 +246,25 @@ class LiveRow(NamedTuple):
     doing_ns: int | None
 
 
+class TotalRow(NamedTuple):
+    rank: int
+    call: str
+    communicator: str
+    count: int
+    volume_bytes: int
+    total_ns: int
+
+
+class DurationRow(NamedTuple):
+    """How many calls lasted no longer than a bound."""
+
+    rank: int
+    call: str
+    bound_ns: int | None
+    count: int
+    total_ns: int
+
+
 class SequenceRow(NamedTuple):
     sequence: int
 
@@ -319,3 +338,11 @@ def awaited_collectives(connection: Connection, rank: int, identity: str, call: 
 
 def live(connection: Connection) -> list[LiveRow]:
     return ask(connection, "live", LiveRow)
+
+
+def totals(connection: Connection) -> list[TotalRow]:
+    return ask(connection, "totals", TotalRow)
+
+
+def durations(connection: Connection) -> list[DurationRow]:
+    return ask(connection, "durations", DurationRow)

@@ -22,6 +22,7 @@ class Run:
         self.connection: sqlite3.Connection = database_create()
         self.notes: list[str] = []  # problems, one line each
         self.asides: list[str] = []  # what lies beside the run
+        self.run_id = ""
         self.world_size = 0
         self.missing_ranks: list[int] = []
         self.is_part = False  # one file of a run, given by name
@@ -133,10 +134,10 @@ def _rows_insert(connection: sqlite3.Connection, table: str, rows: list[tuple], 
 
 def _ranks_check(run: Run) -> None:
     """Names the ranks that are not there, and those that ended before their time."""
-    ranks = run.connection.execute("SELECT world_rank, world_size, ended FROM rank ORDER BY world_rank").fetchall()
+    ranks = run.connection.execute("SELECT world_rank, world_size, run_id FROM rank ORDER BY world_rank").fetchall()
     if not ranks:
         raise ReportError(*run.notes.pop().split(": ", 1)) if run.notes else ReportError(run.path, "holds no rank")
-    run.world_size = ranks[0][1]
+    _, run.world_size, run.run_id = ranks[0]
     present = {world_rank for world_rank, _, _ in ranks}
     run.missing_ranks = [rank for rank in range(run.world_size) if rank not in present]
     if run.missing_ranks and not run.is_part:

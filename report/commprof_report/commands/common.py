@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from .. import pictures, selection, tables, units
+from ..errors import ReportError
 from ..run import Run, run_open
 
 
@@ -32,6 +34,13 @@ def open_selected(arguments: argparse.Namespace, with_histograms: bool = True, b
     return run
 
 
+def open_whole(arguments: argparse.Namespace, with_histograms: bool = True) -> Run:
+    """The run, of commands without filters."""
+    run = open_noted(arguments, with_histograms)
+    selection.select(run, argparse.Namespace(call=None, communicator=None, rank=None, bytes=None))
+    return run
+
+
 def open_noted(arguments: argparse.Namespace, with_histograms: bool = True) -> Run:
     run = run_open(arguments.run, with_histograms)
     for note in run.notes:
@@ -46,3 +55,24 @@ def print_line(text: str = "") -> None:
 
 def print_nothing_chosen() -> None:
     print("no call of this run fits the filters")
+
+
+def aside_create(output: Path) -> Path:
+    """An empty file beside the output, to be written and then renamed. A link that somebody has laid there is not followed."""
+    aside = output.with_name(f"{output.name}.{os.getpid()}.tmp")
+    aside.unlink(missing_ok=True)
+    os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    return aside
+
+
+def write_whole(output: Path, text: str) -> None:
+    """Whoever reads the file finds all of it, or what was there before."""
+    try:
+        aside = aside_create(output)
+        try:
+            aside.write_text(text, encoding="utf-8", errors="replace")
+            os.replace(aside, output)
+        finally:
+            aside.unlink(missing_ok=True)
+    except OSError as error:
+        raise ReportError(output, f"cannot be written: {error.strerror or error}") from None

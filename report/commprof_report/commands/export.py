@@ -1,7 +1,10 @@
-"""All tables of the run as JSON or CSV.
+"""All tables of the run as JSON or CSV, or its sums for Prometheus.
 
 With --output, one file a table in that folder. Without, to stdout: JSON as one list of objects, each naming its table
 first; CSV one table at a time (--table). Nothing is left out, so the filters of other commands do not apply.
+
+With --format prometheus, counters, histograms and what each rank is in, of a live or a finished run, in the text format
+that a node exporter's text-file collector takes; --output is the file, which is replaced as a whole.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from sqlite3 import Connection
 
-from .. import tables
+from .. import prometheus, tables
 from ..errors import UsageError
 from . import common
 
@@ -32,14 +35,17 @@ TABLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
-    parser.add_argument("--format", choices=("json", "csv"), help="what to write (default: json)")
+    parser.add_argument("--format", choices=("json", "csv", "prometheus"), help="what to write (default: json)")
     tables.add_arguments(parser)
     parser.add_argument("--table", choices=TABLES, action="append", help="this table only; may be repeated")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="one file a table; made if it is not there")
+    parser.add_argument("--output", type=Path, metavar="PATH", help="a folder, one file a table; for Prometheus a file")
 
 
 def run(arguments: argparse.Namespace) -> None:
     form = arguments.format or ("csv" if arguments.csv else "json")
+    if form == "prometheus":
+        write_prometheus(arguments)
+        return
     wanted = arguments.table or list(TABLES)
     if form == "csv" and not arguments.output and len(wanted) > 1:
         raise UsageError("export", "CSV holds one table: choose --table, or --output for a folder of files")
@@ -50,6 +56,16 @@ def run(arguments: argparse.Namespace) -> None:
         tables.write_json(sys.stdout, (record for table in wanted for record in records(connection, table, named=True)))
     else:
         tables.write_csv(sys.stdout, *fields_and_rows(connection, wanted[0]))
+
+
+def write_prometheus(arguments: argparse.Namespace) -> None:
+    if arguments.table:
+        raise UsageError("export", "Prometheus takes sums, not tables: leave --table out")
+    text = "".join(f"{line}\n" for line in prometheus.text(common.open_whole(arguments)))
+    if arguments.output:
+        common.write_whole(arguments.output, text)
+    else:
+        sys.stdout.write(text)
 
 
 def write_folder(connection: Connection, wanted: list[str], form: str, folder: Path) -> None:

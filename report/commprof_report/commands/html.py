@@ -7,14 +7,12 @@ tables only, and says so.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Callable
 
 from .. import page, pictures, questions, selection, units
 from ..digest import Digest, communicating, digest
-from ..errors import ReportError
 from ..plots import calls as calls_plot
 from ..plots import latency as latency_plot
 from ..plots import peers as peers_plot
@@ -45,23 +43,12 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments)
     output = arguments.output or default_output(arguments.run)
     text = page.page(f"commprof: {title_of(run)}", parts(run))
-    write(output, text)
+    common.write_whole(output, text)
     common.print_line(str(output))
 
 
 def default_output(path: Path) -> Path:
     return path / "report.html" if path.is_dir() else path.with_suffix(".html")
-
-
-def write(output: Path, text: str) -> None:
-    aside = output.with_name(f"{output.name}.{os.getpid()}.tmp")
-    try:
-        aside.write_text(text, encoding="utf-8", errors="replace")
-        os.replace(aside, output)
-    except OSError as error:
-        raise ReportError(output, f"cannot be written: {error.strerror}") from None
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def title_of(run: Run) -> str:

@@ -40,15 +40,16 @@ def output_check(output: Path) -> None:
 
 
 def database_write(connection: sqlite3.Connection, output: Path) -> None:
-    aside = output.with_name(f"{output.name}.{os.getpid()}.tmp")
     try:
-        copy = sqlite3.connect(aside)
+        aside = common.aside_create(output)
         try:
-            connection.backup(copy)
+            copy = sqlite3.connect(aside)
+            try:
+                connection.backup(copy)
+            finally:
+                copy.close()
+            os.replace(aside, output)
         finally:
-            copy.close()
-        os.replace(aside, output)
+            aside.unlink(missing_ok=True)
     except (sqlite3.Error, OSError) as error:
         raise ReportError(output, f"cannot be written: {error}") from None
-    finally:
-        aside.unlink(missing_ok=True)

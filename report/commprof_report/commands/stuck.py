@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Callable, NamedTuple
 
-from .. import doing, selection, stuck, units
+from .. import doing, stuck, units
 from ..stuck import Position, Stuck, Wait
 from . import common
 
@@ -41,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="calls of a running job count from this duration on (default: %(default)g)",
     )
     parser.add_argument("--json", action="store_true", help="a list of objects; kinds and keys in docs/SCHEMA.md")
-    parser.set_defaults(call=None, communicator=None, rank=None, bytes=None)
 
 
 def seconds(text: str) -> float:
@@ -55,9 +54,7 @@ def seconds(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    run = common.open_noted(arguments, with_histograms=False)
-    selection.select(run, arguments)
-    found = stuck.stuck(run, round(arguments.after * 1e9))
+    found = stuck.stuck(common.open_whole(arguments, with_histograms=False), round(arguments.after * 1e9))
     if arguments.json:
         for_scripts(found)
         return

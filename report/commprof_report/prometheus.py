@@ -1,0 +1,113 @@
+"""A run in Prometheus's text exposition format (version 0.0.4), for a node exporter's text-file collector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from . import questions
+from .questions import LiveRow
+from .run import Run
+
+ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+class Sample(NamedTuple):
+    labels: dict[str, object]
+    value: float
+    suffix: str = ""  # of the name, in a histogram
+
+
+def text(run: Run) -> Iterator[str]:
+    """Line by line. Labels that all samples of a run share come first."""
+    connection = run.connection
+    ranks = questions.live(connection)
+    totals = questions.totals(connection)
+    run_label = {"run": run.run_id}
+    for name, kind, help_text, samples in (
+        ("commprof_run_info", "gauge", "What runs, always 1.", [_run_info(run)]),
+        ("commprof_up", "gauge", "Whether the rank's process is seen to run: 1 or 0; absent where nobody can tell.", _up(ranks)),
+        ("commprof_rank_info", "gauge", "Where the rank is and in which state, always 1.", _rank_info(ranks)),
+        ("commprof_wall_seconds", "gauge", "From MPI_Init to the end or the last sign of life.", _wall(ranks)),
+        ("commprof_counted_seconds", "gauge", "The part of it during which calls were counted.", _counted(run)),
+        ("commprof_last_sign_timestamp_seconds", "gauge", "The end or the last sign of life, since 1970.", _last_sign(ranks)),
+        ("commprof_in_call_seconds", "gauge", "How long the rank has been in the call that it is in.", _in_call(ranks)),
+        ("commprof_calls_total", "counter", "Calls.", _totals(totals, lambda row: row.count)),
+        ("commprof_bytes_total", "counter", "Bytes handed to calls.", _totals(totals, lambda row: row.volume_bytes)),
+        ("commprof_time_seconds_total", "counter", "Time inside calls.", _totals(totals, lambda row: row.total_ns / 1e9)),
+        ("commprof_dropped_calls_total", "counter", "Calls that could not be recorded.", _dropped(run)),
+        ("commprof_call_duration_seconds", "histogram", "Durations of single calls.", _durations(run)),
+    ):
+        yield f"# HELP {name} {help_text}"
+        yield f"# TYPE {name} {kind}"
+        for sample in samples:
+            labels = ",".join(f'{key}="{_escaped(value)}"' for key, value in {**run_label, **sample.labels}.items())
+            yield f"{name}{sample.suffix}{{{labels}}} {sample.value!r}"
+
+
+def _escaped(value: object) -> str:
+    return str(value).translate(ESCAPES)
+
+
+def _run_info(run: Run) -> Sample:
+    facts: dict[str, str] = {}
+    for fact in questions.facts(run.connection):
+        facts.setdefault(fact.key, fact.value)
+    labels = {key: facts.get(key, "") for key in ("program", "mpi_abi", "commprof_version")}
+    return Sample({**labels, "world_size": run.world_size}, 1)
+
+
+def _up(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
+    for row in ranks:
+        if row.state != "running or killed":
+            yield Sample({"rank": row.rank}, int(row.state == "running"))
+
+
+def _rank_info(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
+    for row in ranks:
+        yield Sample({"rank": row.rank, "host": row.host or "", "state": row.state}, 1)
+
+
+def _wall(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
+    for row in ranks:
+        if row.wall_ns is not None:
+            yield Sample({"rank": row.rank}, row.wall_ns / 1e9)
+
+
+def _counted(run: Run) -> Iterator[Sample]:
+    for row in questions.ranks(run.connection):
+        yield Sample({"rank": row.rank}, row.counted_ns / 1e9)
+
+
+def _last_sign(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
+    for row in ranks:
+        if row.last_unix_ns is not None:
+            yield Sample({"rank": row.rank}, row.last_unix_ns / 1e9)
+
+
+def _in_call(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
+    for row in ranks:
+        if row.doing_is_inside:
+            labels = {"rank": row.rank, "call": row.doing_call, "communicator": row.doing_communicator or ""}
+            yield Sample(labels, row.doing_ns / 1e9)
+
+
+def _totals(totals: Iterable[questions.TotalRow], amount) -> Iterator[Sample]:
+    for row in totals:
+        yield Sample({"rank": row.rank, "call": row.call, "communicator": row.communicator}, amount(row))
+
+
+def _dropped(run: Run) -> Iterator[Sample]:
+    for row in questions.ranks(run.connection):
+        yield Sample({"rank": row.rank}, row.dropped_calls)
+
+
+def _durations(run: Run) -> Iterator[Sample]:
+    """Of each rank and call the buckets, the sum and the count, together."""
+    for (rank, call), rows in groupby(questions.durations(run.connection), lambda row: (row.rank, row.call)):
+        for row in rows:
+            bound = "+Inf" if row.bound_ns is None else repr(row.bound_ns / 1e9)
+            yield Sample({"rank": rank, "call": call, "le": bound}, row.count, "_bucket")
+        yield Sample({"rank": rank, "call": call}, row.total_ns / 1e9, "_sum")
+        yield Sample({"rank": rank, "call": call}, row.count, "_count")

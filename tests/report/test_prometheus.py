@@ -1,0 +1,186 @@
+"""`export --format prometheus` against the rules of the text exposition format, and against the planted numbers.
+
+https://prometheus.io/docs/instrumenting/exposition_formats/
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from typing import NamedTuple
+
+import planted
+import pytest
+from planted import SECOND, START_UNIX_NS, Doing, process_facts
+
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^\\"\n]|\\[\\"n])*)"'
+SAMPLE = re.compile(rf"({NAME})\{{({LABEL}(?:,{LABEL})*)\}} (\S+)")
+KINDS = ("counter", "gauge", "histogram")
+
+
+class Series(NamedTuple):
+    name: str
+    labels: frozenset[tuple[str, str]]
+
+
+def parse(text: str) -> dict[Series, float]:
+    """Refuses whatever the format does not allow."""
+    assert text.endswith("\n")
+    found: dict[Series, float] = {}
+    described: list[str] = []
+    name = kind = ""
+    for line in text[:-1].split("\n"):
+        if line.startswith("# HELP "):
+            name, kind = line.split(" ", 3)[2], ""
+            assert re.fullmatch(NAME, name) and name not in described, line
+            described.append(name)
+        elif line.startswith("# TYPE "):
+            _, _, same, kind = line.split(" ")
+            assert same == name and kind in KINDS, line
+            assert (kind == "counter") == name.endswith("_total"), line
+        else:
+            sample = SAMPLE.fullmatch(line)
+            assert sample and kind, line
+            suffix = sample[1].removeprefix(name)
+            assert suffix in (("_bucket", "_sum", "_count") if kind == "histogram" else ("",)), line
+            labels = [(key, unescaped(value)) for key, value in re.findall(LABEL, sample[2])]
+            series = Series(sample[1], frozenset(labels))
+            assert len(dict(labels)) == len(labels) and series not in found, line
+            assert ("le" in dict(labels)) == (suffix == "_bucket"), line
+            found[series] = float(sample.groups()[-1])
+    return found
+
+
+def unescaped(value: str) -> str:
+    return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], value)
+
+
+def series(name: str, **labels: object) -> Series:
+    return Series(name, frozenset({"run": "job-1", **{key: str(value) for key, value in labels.items()}}.items()))
+
+
+def prometheus(report, path, *words: object) -> dict[Series, float]:
+    return parse(report("export", "--format", "prometheus", path, *words).out)
+
+
+def test_counters_are_the_sums_of_the_planted_run(report, run_folder):
+    found = prometheus(report, run_folder)
+    for rank in planted.training_run():
+        cells = [cell for cell in rank.cells if cell.call == "MPI_Allreduce"]
+        labels = {"rank": rank.world_rank, "call": "MPI_Allreduce", "communicator": "MPI_COMM_WORLD"}
+        assert found[series("commprof_calls_total", **labels)] == 160
+        assert found[series("commprof_bytes_total", **labels)] == sum(cell.volume for cell in cells)
+        durations_ns = sum(sum(cell.durations) for cell in cells)
+        assert found[series("commprof_time_seconds_total", **labels)] == pytest.approx(durations_ns / 1e9)
+    assert found[series("commprof_calls_total", rank=0, call="MPI_Test", communicator="")] == 1_000
+    assert found[series("commprof_calls_total", rank=0, call="MPI_Iallreduce", communicator="Comm_split {0-1}")] == 20
+    assert found[series("commprof_dropped_calls_total", rank=2)] == 0
+
+
+def test_histograms_are_cumulative_and_exact_at_their_bounds(report, run_folder):
+    found = prometheus(report, run_folder)
+    name = "commprof_call_duration_seconds"
+    durations = [ns for cell in planted.training_rank(1).cells if cell.call == "MPI_Allreduce" for ns in cell.durations]
+    buckets = {dict(key.labels)["le"]: value for key, value in found.items() if is_bucket(key, name, 1, "MPI_Allreduce")}
+    assert len(buckets) == 16
+    for bound, count in buckets.items():
+        assert count == sum(ns / 1e9 < float(bound) for ns in durations)
+    assert found[series(f"{name}_count", rank=1, call="MPI_Allreduce")] == buckets["+Inf"] == len(durations)
+    assert found[series(f"{name}_sum", rank=1, call="MPI_Allreduce")] == pytest.approx(sum(durations) / 1e9)
+
+
+def test_a_duration_equal_to_a_bound_counts_above_it(report, tmp_path):
+    rank = planted.Rank(0, 1, cells=[planted.Cell("MPI_Send", 8, [1_023, 1_024, 5_000])])
+    planted.write_database(tmp_path / "rank-0.db", rank)
+    found = prometheus(report, tmp_path)
+    counts = [found[series("commprof_call_duration_seconds_bucket", rank=0, call="MPI_Send", le=le)] for le in (1.024e-06, 4.096e-06)]
+    assert counts == [1, 2]
+
+
+def is_bucket(key: Series, name: str, rank: int, call: str) -> bool:
+    labels = dict(key.labels)
+    return key.name == f"{name}_bucket" and (labels["rank"], labels["call"]) == (str(rank), call)
+
+
+def test_gauges_say_what_ranks_are_in_and_whether_they_run(report, tmp_path, monkeypatch):
+    monkeypatch.setattr("time.clock_gettime_ns", lambda _: planted.START_NS + 42 * SECOND)
+    ranks = planted.training_run()
+    for rank in ranks[:3]:
+        rank.ended, rank.pid = "running", os.getpid()
+        rank.facts.update(process_facts(os.getpid()))
+        rank.doing = {0: Doing("MPI_Recv", 40 * SECOND, rank.world_rank != 1, bytes=8, peer=3, tag=1)}
+    ranks[2].facts["boot_id"] = "another"
+    found = prometheus(report, planted.write_ledgers(tmp_path / "run", ranks))
+    inside = {key: value for key, value in found.items() if key.name == "commprof_in_call_seconds"}
+    assert inside[series("commprof_in_call_seconds", rank=0, call="MPI_Recv", communicator="MPI_COMM_WORLD")] == 2.0
+    assert {dict(key.labels)["rank"] for key in inside} == {"0", "2"}
+    up = {dict(key.labels)["rank"]: value for key, value in found.items() if key.name == "commprof_up"}
+    assert up == {"0": 1, "1": 1, "3": 0}
+    assert found[series("commprof_rank_info", rank=2, host="node01", state="running or killed")] == 1
+    assert found[series("commprof_wall_seconds", rank=0)] == found[series("commprof_counted_seconds", rank=0)] == 42
+    assert found[series("commprof_last_sign_timestamp_seconds", rank=3)] == START_UNIX_NS / 1e9 + 10
+
+
+def test_names_from_files_stay_within_their_labels(report, run_folder):
+    evil = 'a"} 1\n# TYPE \\ up'
+    connection = sqlite3.connect(run_folder / "rank-0.db")
+    connection.execute("UPDATE communicator SET name = ? WHERE communicator = ?", (evil, planted.WORLD))
+    connection.commit()
+    connection.close()
+    found = prometheus(report, run_folder)
+    assert found[series("commprof_calls_total", rank=0, call="MPI_Allreduce", communicator=evil)] == 160
+
+
+def test_the_file_is_replaced_as_a_whole_and_readable_by_others(report, run_folder, tmp_path):
+    output = tmp_path / "commprof.prom"
+    output.write_text("old")
+    umask = os.umask(0o022)
+    try:
+        answer = report("export", "--format", "prometheus", "--output", output, run_folder)
+    finally:
+        os.umask(umask)
+    assert (answer.status, answer.out) == (0, "")
+    assert parse(output.read_text()) == prometheus(report, run_folder)
+    assert output.stat().st_mode & 0o777 == 0o644
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["commprof.prom", "run"]
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(report, run_folder, tmp_path, monkeypatch):
+    output = tmp_path / "commprof.prom"
+    output.write_text("old")
+
+    def refuse(*_: object) -> None:
+        raise OSError("no more names here")
+
+    monkeypatch.setattr("os.replace", refuse)
+    answer = report("export", "--format", "prometheus", "--output", output, run_folder)
+    assert (answer.status, answer.err.count("\n"), output.read_text()) == (1, 1, "old")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["commprof.prom", "run"]
+
+
+@pytest.mark.parametrize("command", ("export", "merge", "html"))
+def test_a_link_laid_where_the_file_is_prepared_is_not_followed(report, run_folder, tmp_path, command):
+    (tmp_path / "thesis").write_text("ten years of work")
+    output = tmp_path / "out"
+    os.symlink(tmp_path / "thesis", tmp_path / f"out.{os.getpid()}.tmp")
+    words = {
+        "export": ("export", "--format", "prometheus", "--output", output, run_folder),
+        "merge": ("merge", run_folder, output),
+        "html": ("html", "--output", output, run_folder),
+    }
+    assert report(*words[command]).status == 0
+    assert (tmp_path / "thesis").read_text() == "ten years of work"
+    assert output.exists() and not output.is_symlink()
+
+
+def test_tables_are_not_for_prometheus(report, run_folder):
+    assert report("export", "--format", "prometheus", "--table", "rank", run_folder).status == 2
+
+
+def test_prometheus_own_parser_takes_it(report, run_folder):
+    parser = pytest.importorskip("prometheus_client.parser")
+    text = report("export", "--format", "prometheus", run_folder).out
+    samples = [sample for family in parser.text_string_to_metric_families(text) for sample in family.samples]
+    assert {Series(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples} == parse(text)
