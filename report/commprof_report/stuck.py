@@ -20,6 +20,7 @@ from .run import Run
 
 ONE_OF_MANY = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome")  # the first request is not the only hope
 NAMES_ITS_PEER = ("point-to-point", "probe")
+MOST_MISSING = 1 << 16  # ranks without a file that are looked for among the members
 Collective = tuple[str, int]  # identity and sequence
 Node = Union[int, Collective]
 
@@ -92,7 +93,8 @@ class Board:
         """Of both sides, if there are two. Where the list was too long to be kept, those that have used the communicator."""
         lists = [Members(text) for text in {row.members for row in rows}]
         found = {row.rank for row in rows}
-        found.update(rank for rank in (*self.ranks, *self.run.missing_ranks) for members in lists if rank in members)
+        known = (*self.ranks, *self.run.missing_ranks[:MOST_MISSING])
+        found.update(rank for rank in known for members in lists if rank in members)
         return sorted(found)
 
     def begun(self, identity: str, rank: int) -> int:

@@ -27,7 +27,7 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
 
 def check(report, path, command: str) -> None:
     start_s = time.monotonic()
-    answer = report(command, path)
+    answer = report(*command.split(), path)
     assert time.monotonic() - start_s < MOST_S
     assert answer.status in (0, 1)
     assert all(line.startswith("hvprof-report: ") for line in answer.err.splitlines())
@@ -39,12 +39,15 @@ def check(report, path, command: str) -> None:
 def sound(tmp_path_factory):
     """Small files of one rank, so that damage meets something."""
     rank = planted.training_rank(1)
+    rank.ended = "running"
+    rank.doing[1] = planted.Doing("MPI_Wait", 8 * planted.SECOND, 1, planted.DATA, 65_536, awaited="MPI_Iallreduce")
+    rank.communicators[2].begun = [planted.Collective("MPI_Iallreduce", 65_536)] * 3
     folder = tmp_path_factory.mktemp("sound")
     planted.write_database(folder / "rank-1.db", rank)
     return {"db": (folder / "rank-1.db").read_bytes(), "ledger": planted.ledger_bytes(rank)}
 
 
-COMMANDS = ("summary", "sizes", "latency", "ranks", "peers", "communicators")
+COMMANDS = ("summary", "sizes", "latency", "ranks", "peers", "communicators", "stuck", "top --count 1", "export --format prometheus")
 
 
 @pytest.mark.parametrize("ending", ("db", "ledger"))

@@ -140,10 +140,12 @@ def end_text(rows: Sequence[LiveRow]) -> str:
 
 
 def screen(run: Run, ranks: Sequence[Rates], arguments: argparse.Namespace, is_first: bool) -> Iterator[str]:
-    """As many lines as a terminal holds."""
+    """As many lines as a terminal holds. Ranks that have ended are left out, unless all have."""
     width, height = shutil.get_terminal_size((MOST_WIDTH, 0)) if sys.stdout.isatty() else (MOST_WIDTH, 0)
     alive = [rank for rank in ranks if rank.row.state not in ENDS]
-    lines = [*head_lines(run, ranks, alive, is_first), ""]
+    lines = [f"{run.path.resolve().name}: {len(alive)} of {units.counted(run.world_size, 'rank')} running, "]
+    lines[0] += f"{units.moment(time.time_ns())}, {span_text(alive or ranks, is_first)}"
+    lines += [together_text(alive or ranks), slowest_text(alive), ""]
     ordered = sorted(alive or ranks, key=ORDERS[arguments.sort])
     fitting = ordered[: max(1, height - len(lines) - 3)] if height else ordered
     lines += tables.text_table(COLUMNS, fitting).splitlines()
@@ -152,16 +154,16 @@ def screen(run: Run, ranks: Sequence[Rates], arguments: argparse.Namespace, is_f
     return (line[: width - 1] for line in lines)
 
 
-def head_lines(run: Run, ranks: Sequence[Rates], alive: Sequence[Rates], is_first: bool) -> Iterator[str]:
-    whole = units.counted(run.world_size, "rank")
-    interval_ns = max((rank.interval_ns for rank in alive or ranks), default=0)
-    over = "since the start" if is_first else f"the last {units.duration(interval_ns)}"
-    yield f"{run.path.resolve().name}: {len(alive)} of {whole} running, {units.moment(time.time_ns())}, {over}"
-    calls_per_s, bytes_per_s = (sum(getattr(rank, key) for rank in alive) for key in ("calls_per_s", "bytes_per_s"))
-    mean = sum(rank.mpi_share for rank in alive) / len(alive) if alive else None
-    total = f"{units.count(round(calls_per_s))} calls/s, {units.bandwidth(bytes_per_s)}"
-    yield f"all together: {total}, {units.share(mean)} of the time in MPI on average"
-    yield slowest_text(alive)
+def span_text(ranks: Sequence[Rates], is_first: bool) -> str:
+    interval_ns = max((rank.interval_ns for rank in ranks), default=0)
+    return "since the start" if is_first else f"the last {units.duration(interval_ns)}"
+
+
+def together_text(ranks: Sequence[Rates]) -> str:
+    calls_per_s = units.count(round(sum(rank.calls_per_s for rank in ranks)))
+    bytes_per_s = units.bandwidth(sum(rank.bytes_per_s for rank in ranks))
+    mean = sum(rank.mpi_share for rank in ranks) / len(ranks)
+    return f"all together: {calls_per_s} calls/s, {bytes_per_s}, {units.share(mean)} of the time in MPI on average"
 
 
 def slowest_text(alive: Sequence[Rates]) -> str:

@@ -81,7 +81,7 @@ LEFT JOIN run_communicator AS spanning ON spanning.identity = own.identity;
 CREATE TEMP TABLE doing AS
 SELECT world_rank, thread, call, awaited, identity, label, bytes, peer, tag, is_inside,
        start_unix_ns + since_ns AS since_unix_ns,
-       max(0, wall_ns - since_ns) AS doing_ns,
+       max(0, coalesce(wall_ns, since_ns) - since_ns) AS doing_ns,
        row_number() OVER (
            PARTITION BY world_rank
            ORDER BY is_inside DESC, CASE WHEN is_inside THEN since_ns ELSE -since_ns END, thread
