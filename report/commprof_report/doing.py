@@ -68,10 +68,12 @@ def peer_text(call: str, peer: int) -> str:
 
 
 def span_text(ranks: Sequence[RankRow], spans_ns: Sequence[int | None] | None = None) -> str:
-    """How long they have been there (or whatever lasted): 12.3 s; 3.10 s to 12.3 s. Of ranks that were killed a least time."""
+    """How long they have been there (or whatever lasted): 12.3 s; 3.10 s to 12.3 s. Of ranks that were killed a least time, if
+    anything is known of it."""
     known_ns = [span for span in ([rank.doing_ns for rank in ranks] if spans_ns is None else spans_ns) if span is not None]
-    if not known_ns:
+    is_sure = all(rank.state in SURE_OF_TIME for rank in ranks)
+    if not known_ns or not (is_sure or max(known_ns)):
         return ""
     least, most = (units.duration(choose(known_ns)) for choose in (min, max))
     span = least if least == most else f"{least} to {most}"
-    return f", for {span}" + ("" if all(rank.state in SURE_OF_TIME for rank in ranks) else " or more")
+    return f", for {span}" + ("" if is_sure else " or more")

@@ -139,3 +139,13 @@ def test_a_snapshot_is_no_early_end(report, run_folder):
     assert (answer.err, answer.rows[0]["early_ended_ranks"], answer.rows[0]["wall_is_estimate"]) == ("", 0, 0)
     row = report("ranks", run_folder, "--per-rank", "--json").rows[0]
     assert (row["state"], row["last_unix_ns"]) == ("snapshot", START_UNIX_NS + 10 * SECOND)
+
+
+def test_nothing_is_said_of_a_time_that_nobody_knows(report, tmp_path):
+    """A killed rank whose last sign of life is that it went into its call."""
+    rank = planted.training_rank(0)
+    rank.ended, rank.world_size = "running", 1
+    rank.doing = {0: Doing("MPI_Barrier", 9 * SECOND)}
+    path = planted.write_ledger(tmp_path / "rank-0.ledger", rank)
+    os.utime(path, ns=(0, START_UNIX_NS + SECOND))
+    assert report("summary", tmp_path).out.endswith("  in MPI_Barrier on MPI_COMM_WORLD\n")
