@@ -116,6 +116,11 @@ check-aarch64: ## the unit tests, cross-compiled for AArch64 and emulated
 check-suites: all ## the mpi4py suite and real training, with the profiler and without: the same must come of them
 	@status=0; for suite in mpi4py training; do BUILD=$(BUILD) tests/suites/$$suite.sh || status=1; done; exit $$status
 
+.PHONY: check-faults
+TIMES ?= 25
+check-faults: all ## what ends jobs in the middle, TIMES times each (25): no call may be lost or counted twice
+	cd tests && $(PYTHON) -B -m faults --times $(TIMES)
+
 .PHONY: check-mpis
 check-mpis: all ## the tests with real ranks under every MPI library that can be had, from the Python package registry too
 	setup/packages.sh check

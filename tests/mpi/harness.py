@@ -74,9 +74,9 @@ def become_reaper() -> None:
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
-def end_stragglers() -> None:
+def end_stragglers(patience_s: float = STRAGGLERS_S) -> None:
     """Wait for the ranks that outlive their launcher; some MPI libraries leave them running for ever when a job fails."""
-    patience_ends = time.monotonic() + STRAGGLERS_S
+    patience_ends = time.monotonic() + patience_s
     while True:
         try:
             ended, _ = os.waitpid(-1, os.WNOHANG)
@@ -94,10 +94,10 @@ def unprofiled_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("COMMPROF_", "LD_PRELOAD"))}
 
 
-def launch(mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: dict[str, str]) -> Outcome:
-    """Run a job in a folder; everything it started is gone afterwards, even if it hung or failed."""
+def start(mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
+    """A job in a folder and in a session of its own; what it leaves behind becomes ours."""
     become_reaper()
-    job = subprocess.Popen(
+    return subprocess.Popen(
         [*mpi.mpirun, "-n", str(ranks), *command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -107,6 +107,11 @@ def launch(mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: 
         env=unprofiled_environment() | mpi.environment | environment,
         start_new_session=True,
     )
+
+
+def launch(mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: dict[str, str]) -> Outcome:
+    """Run a job in a folder; everything it started is gone afterwards, even if it hung or failed."""
+    job = start(mpi, ranks, command, folder, environment)
     try:
         stdout, stderr = job.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
