@@ -78,8 +78,8 @@ def suspend_read_and_resume(job: Job) -> None:
 
 
 FAULTS = [
-    Fault("SIGKILL of one rank, any time in MPI_Init", "SIGKILL", calls=INIT, delay_ns=(0, A_SECOND_NS // 4)),
-    Fault("SIGKILL of all ranks, any time in MPI_Init", "SIGKILL", "all", calls=INIT, delay_ns=(0, A_SECOND_NS // 4)),
+    Fault("SIGKILL of one rank, any time in MPI_Init", "SIGKILL", calls=INIT, delay_ns=(0, A_SECOND_NS // 2)),
+    Fault("SIGKILL of all ranks, any time in MPI_Init", "SIGKILL", "all", calls=INIT, delay_ns=(0, A_SECOND_NS // 2)),
     Fault("SIGKILL of one rank as its ledger appears", act=kill_one_when_its_ledger_is_there),
     Fault("SIGKILL of all ranks as a ledger appears", act=kill_all_when_the_ledger_is_there),
     Fault("SIGKILL of one rank while tables grow", "SIGKILL", calls=(2, 200)),

@@ -13,7 +13,12 @@ struct ledger_totals {
     uint64_t total_ns;
     uint64_t volume_bytes;
     uint64_t exact_cells, folded_cells;
+    uint64_t unsound_cells;   /* with calls, but without their minimum and maximum */
     uint64_t count_up_to[66]; /* [k]: of sizes above 2^(k-2) up to 2^(k-1) bytes; [0]: of 0 bytes */
+};
+
+struct reader_peers {
+    uint64_t count, bytes, time_ns;
 };
 
 static inline const struct ledger_chunk *reader_chunk(const struct ledger_header *header, uint32_t index)
@@ -64,12 +69,33 @@ static inline unsigned reader_class(uint64_t bytes)
 
 static inline void reader_add(struct ledger_totals *totals, const struct ledger_cell *cell)
 {
-    totals->count += reader_count(cell);
+    uint64_t count = reader_count(cell);
+    totals->count += count;
     totals->total_ns += cell->total_ns;
     totals->volume_bytes += cell->volume_bytes;
     totals->exact_cells += !(cell->flags & LEDGER_CELL_FOLDED);
     totals->folded_cells += cell->flags & LEDGER_CELL_FOLDED;
-    totals->count_up_to[reader_class(cell->bytes)] += reader_count(cell);
+    totals->unsound_cells += count > 0 && cell->min_ns > cell->max_ns;
+    totals->count_up_to[reader_class(cell->bytes)] += count;
+}
+
+/* All rows of one thread's peers that count. */
+static inline struct reader_peers reader_peers(const struct ledger_header *header, uint32_t thread)
+{
+    struct reader_peers sum = {0};
+    const struct ledger_thread *owner = reader_thread(header, thread);
+    if (owner && owner->epoch != header->epoch)
+        return sum;
+    for (uint32_t i = 0; i < header->chunk_count; i++) {
+        const struct ledger_chunk *chunk = reader_chunk(header, i);
+        for (uint32_t k = 0; chunk->kind == LEDGER_PEERS && chunk->thread == thread && k < chunk->used; k++) {
+            const struct ledger_peer *row = reader_entry(chunk, k);
+            sum.count += row->count;
+            sum.bytes += row->bytes;
+            sum.time_ns += row->time_ns;
+        }
+    }
+    return sum;
 }
 
 /* All cells of one thread that count: none while it has not heard of a reset. */

@@ -3,8 +3,6 @@
 #include "ledger_reader.h"
 #include "unit.h"
 
-#include <sys/ptrace.h>
-
 /* The smallest ledger has eight chunks; the thread's entry takes one, leaving seven of 26 cells, of which one is kept back. */
 enum { CELLS_PER_CHUNK = 26, SMALLEST_CELLS = 7 * CELLS_PER_CHUNK - 1, CALL_A = 1, CALL_B = 2 };
 
@@ -223,59 +221,7 @@ static void the_largest_sizes_fold_too(void)
     CHECK_EQUAL(totals().count, 1000);
 }
 
-/* Killed in the middle of folding.
- *
- * One chunk of 26 cells is left to the cells, so that folding is short enough to be stopped after each instruction. */
-
-static void leave_one_chunk(void)
-{
-    begin(1);
-    while (the_ledger.header->chunk_count < 7)
-        CHECK(ledger_chunk(LEDGER_FACTS, 1, 0) != NULL);
-    for (uint64_t bytes = 1; bytes < CELLS_PER_CHUNK; bytes++)
-        call_of(bytes * 3, CALL_A, 1 + bytes % 4);
-}
-
-static void fold_under_trace(void)
-{
-    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
-        _exit(UNIT_SKIPPED);
-    raise(SIGSTOP);
-    cells_insert(&cells, 1 << 20, cell_key(CALL_A, 2, LEDGER_CALL));
-    _exit(EXIT_SUCCESS);
-}
-
-static bool same_sums(const struct ledger_totals *a, const struct ledger_totals *b)
-{
-    return a->count == b->count && a->total_ns == b->total_ns && a->volume_bytes == b->volume_bytes &&
-           memcmp(a->count_up_to, b->count_up_to, sizeof a->count_up_to) == 0;
-}
-
-static void a_kill_after_any_instruction_of_folding_loses_and_doubles_nothing(void)
-{
-    if (UNIT_SANITIZED)
-        unit_skip("stepping through a sanitizer's code takes minutes; the plain variant does it");
-    leave_one_chunk();
-    struct ledger_totals before = totals();
-    pid_t child = fork();
-    if (child == 0)
-        fold_under_trace();
-    int status;
-    uint64_t steps = 0, while_folding = 0;
-    for (waitpid(child, &status, 0); WIFSTOPPED(status); waitpid(child, &status, 0)) {
-        struct ledger_totals now = totals();
-        CHECK(same_sums(&now, &before));
-        while_folding += reader_thread(the_ledger.header, 0)->folding != 0;
-        steps++;
-        CHECK(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) == 0);
-    }
-    if (WEXITSTATUS(status) == UNIT_SKIPPED)
-        unit_skip("this machine does not let a process trace its child");
-    CHECK_EQUAL(status, 0);
-    CHECK_EQUAL(the_ledger.header->folded_cells, 13);
-    CHECK(while_folding >= 13); /* the instants that matter were among them */
-    CHECK(steps > 10000);
-}
+/* Killed at some instant; at every one: test_killed.c. */
 
 /* The child counts calls for ever and says after each that it is counted; at most the one in hand is one more in the ledger. */
 
@@ -327,7 +273,6 @@ static const struct unit_test TESTS[] = {
     TEST(a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted),
     TEST(a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old),
     TEST(the_largest_sizes_fold_too),
-    TEST(a_kill_after_any_instruction_of_folding_loses_and_doubles_nothing),
     TEST(a_kill_at_any_time_leaves_what_was_acknowledged),
 };
 

@@ -1,0 +1,49 @@
+/* A child process that is stopped after each of its instructions, so that a test sees all states that a kill could leave. */
+#ifndef STEPPING_H
+#define STEPPING_H
+
+#include "unit.h"
+
+#include <sys/ptrace.h>
+
+/* Elsewhere an atomic instruction may be a loop that never ends when it is stopped in the middle. */
+#if defined(__x86_64__)
+#define STEPPING_POSSIBLE true
+#else
+#define STEPPING_POSSIBLE false
+#endif
+
+static inline _Noreturn void stepping_child(void (*work)(void))
+{
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+        _exit(UNIT_SKIPPED);
+    raise(SIGSTOP);
+    work();
+    _exit(EXIT_SUCCESS);
+}
+
+/* Run `work` in a child, and `look` here before its first instruction and after each. Gives how many there were. */
+static inline uint64_t stepping_through(void (*work)(void), void (*look)(void))
+{
+    if (!STEPPING_POSSIBLE)
+        unit_skip("processes are stepped through on x86-64 alone");
+    if (UNIT_SANITIZED)
+        unit_skip("stepping through a sanitizer's code takes minutes; the plain variant does it");
+    int status;
+    uint64_t steps = 0;
+    pid_t child = fork();
+    if (child == 0)
+        stepping_child(work);
+    for (waitpid(child, &status, 0); WIFSTOPPED(status); waitpid(child, &status, 0)) {
+        look();
+        steps++;
+        bool is_fault = WSTOPSIG(status) != SIGTRAP && WSTOPSIG(status) != SIGSTOP;
+        CHECK(ptrace(PTRACE_SINGLESTEP, child, NULL, is_fault ? WSTOPSIG(status) : 0) == 0);
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == UNIT_SKIPPED)
+        unit_skip("this machine does not let a process trace its child");
+    CHECK_EQUAL(status, 0);
+    return steps;
+}
+
+#endif
