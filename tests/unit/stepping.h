@@ -1,4 +1,4 @@
-/* A child process that is stopped after each of its instructions, so that a test sees all states that a kill could leave. */
+/* A child process that is stopped after each of its instructions or system calls, so that a test sees all states that a kill could leave. */
 #ifndef STEPPING_H
 #define STEPPING_H
 
@@ -13,6 +13,8 @@
 #define STEPPING_POSSIBLE false
 #endif
 
+enum { STEPPING_SYSTEM_CALL = 0x80 }; /* in the signal that a child stops with: PTRACE_O_TRACESYSGOOD */
+
 static inline _Noreturn void stepping_child(void (*work)(void))
 {
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
@@ -22,8 +24,9 @@ static inline _Noreturn void stepping_child(void (*work)(void))
     _exit(EXIT_SUCCESS);
 }
 
-/* Run `work` in a child, and `look` here before its first instruction and after each. Gives how many there were. */
-static inline uint64_t stepping_through(void (*work)(void), void (*look)(void))
+/* Run `work` in a child, and `look` here whenever it stops: before its first instruction and after each, or before and after each
+ * system call (PTRACE_SYSCALL). Gives how often. */
+static inline uint64_t stepping(enum __ptrace_request step, void (*work)(void), void (*look)(pid_t child))
 {
     if (!STEPPING_POSSIBLE)
         unit_skip("processes are stepped through on x86-64 alone");
@@ -35,10 +38,11 @@ static inline uint64_t stepping_through(void (*work)(void), void (*look)(void))
     if (child == 0)
         stepping_child(work);
     for (waitpid(child, &status, 0); WIFSTOPPED(status); waitpid(child, &status, 0)) {
-        look();
-        steps++;
-        bool is_fault = WSTOPSIG(status) != SIGTRAP && WSTOPSIG(status) != SIGSTOP;
-        CHECK(ptrace(PTRACE_SINGLESTEP, child, NULL, is_fault ? WSTOPSIG(status) : 0) == 0);
+        if (steps++ == 0)
+            CHECK(ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_TRACESYSGOOD) == 0);
+        look(child);
+        bool is_fault = (WSTOPSIG(status) & ~STEPPING_SYSTEM_CALL) != SIGTRAP && WSTOPSIG(status) != SIGSTOP;
+        CHECK(ptrace(step, child, NULL, is_fault ? WSTOPSIG(status) : 0) == 0);
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == UNIT_SKIPPED)
         unit_skip("this machine does not let a process trace its child");

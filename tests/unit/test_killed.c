@@ -178,8 +178,9 @@ static struct amounts amounts_now(void)
     return now;
 }
 
-static void nothing_is_lost_or_doubled(void)
+static void nothing_is_lost_or_doubled(pid_t child)
 {
+    (void)child;
     struct amounts now = amounts_now();
     check_cells(&truth->done.cells, &now.cells, &truth->begun.cells);
     check_peers(&truth->done.peers, &now.peers, &truth->begun.peers);
@@ -195,28 +196,28 @@ static void nothing_is_lost_or_doubled(void)
 static void a_kill_in_a_thread_s_first_calls_loses_and_doubles_nothing(void)
 {
     begin();
-    CHECK(stepping_through(first_calls, nothing_is_lost_or_doubled) > 1000);
+    CHECK(stepping(PTRACE_SINGLESTEP, first_calls, nothing_is_lost_or_doubled) > 1000);
     CHECK_EQUAL(before.cells.count, 3);
 }
 
 static void a_kill_while_communicators_come_and_go_loses_and_doubles_nothing(void)
 {
     begin();
-    stepping_through(new_communicators, nothing_is_lost_or_doubled);
+    stepping(PTRACE_SINGLESTEP, new_communicators, nothing_is_lost_or_doubled);
     CHECK_EQUAL(before.communicators, 4);
 }
 
 static void a_kill_while_the_tables_grow_loses_and_doubles_nothing(void)
 {
     begin();
-    stepping_through(sizes_until_it_grows, nothing_is_lost_or_doubled);
+    stepping(PTRACE_SINGLESTEP, sizes_until_it_grows, nothing_is_lost_or_doubled);
     CHECK_EQUAL(before.cells.exact_cells, 2 + 2 * CELLS_PER_CHUNK);
 }
 
 static void a_kill_while_it_folds_loses_and_doubles_nothing(void)
 {
     begin();
-    stepping_through(sizes_until_it_folds_twice, nothing_is_lost_or_doubled);
+    stepping(PTRACE_SINGLESTEP, sizes_until_it_folds_twice, nothing_is_lost_or_doubled);
     CHECK(the_ledger.header->folded_cells > CELLS_PER_CHUNK / 2);
     CHECK(before.cells.folded_cells > 0);
 }
@@ -224,7 +225,7 @@ static void a_kill_while_it_folds_loses_and_doubles_nothing(void)
 static void a_kill_in_a_reset_leaves_all_or_nothing(void)
 {
     begin();
-    stepping_through(calls_before_and_after_a_reset, nothing_is_lost_or_doubled);
+    stepping(PTRACE_SINGLESTEP, calls_before_and_after_a_reset, nothing_is_lost_or_doubled);
     CHECK_EQUAL(before.cells.count, 2);
     CHECK_EQUAL(before.peers.count, 2);
 }

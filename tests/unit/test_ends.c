@@ -1,0 +1,155 @@
+/* A process that is killed at any system call, from MPI_Init to the end of MPI_Finalize, leaves a ledger or a database with all that it
+ * had counted; and what a crash of the node leaves, which is what was synced, is enough as well.
+ *
+ * The child lives the life of a rank; the parent looks at the run folder before and after each of its system calls. */
+#include "fake_mpi.h"
+#include "ledger_reader.h"
+#include "output/sqlite.h"
+#include "runtime.h"
+#include "stepping.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+enum { CALLS = 100 };
+
+/* Of the child: how many calls it has begun to account, and how many it has accounted. */
+struct truth {
+    uint64_t begun, done;
+};
+
+static struct truth *truth;
+
+static void rank_from_init_to_finalize(void)
+{
+    struct call init, call, finalize;
+    setenv("COMMPROF_OUTPUT", "run", 1);
+    setenv("COMMPROF_QUIET", "on", 1);
+    fake_mpi_speak("mpich");
+    fake_describe_world(1, 0);
+    CHECK(runtime_prepare());
+    call_begin(&init, CALL_Init, SITE_JOB);
+    call_end(&init, MPI_SUCCESS);
+    truth->begun++;
+    runtime_begin(&init, 0, NULL);
+    truth->done++;
+    for (int i = 0; i < CALLS; i++) {
+        call_begin(&call, CALL_Barrier, SITE_JOB);
+        call_end(&call, MPI_SUCCESS);
+        truth->begun++;
+        call_account_simple(&call);
+        truth->done++;
+    }
+    call_begin(&finalize, CALL_Finalize, SITE_JOB);
+    call_end(&finalize, MPI_SUCCESS);
+    truth->begun++;
+    runtime_end(&finalize);
+    truth->done++;
+}
+
+/* What a reader finds; -1: there is no such file, or MPI_Init has not gone so far. */
+
+static int64_t count_in_ledger(void)
+{
+    struct stat about;
+    int file = open("run/rank-0.ledger", O_RDONLY);
+    if (file < 0)
+        return -1;
+    CHECK(fstat(file, &about) == 0);
+    void *ledger = about.st_size ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
+    close(file);
+    if (ledger == MAP_FAILED)
+        return -1;
+    int64_t count = ((struct ledger_header *)ledger)->world_size > 0 ? (int64_t)reader_totals(ledger, 0).count : -1;
+    munmap(ledger, (size_t)about.st_size);
+    return count;
+}
+
+static int take_number(void *number, int columns, char **values, char **names)
+{
+    (void)columns, (void)names;
+    *(int64_t *)number = values[0] ? strtoll(values[0], NULL, 10) : 0;
+    return 0;
+}
+
+static int64_t count_in_database(void)
+{
+    sqlite3 *database;
+    int64_t count = -1;
+    if (access("run/rank-0.db", F_OK) != 0)
+        return -1;
+    CHECK(sqlite_load());
+    CHECK(sqlite.open_v2("run/rank-0.db", &database, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK);
+    CHECK(sqlite.exec(database, "SELECT SUM(count) FROM cell", take_number, &count, NULL) == SQLITE_OK);
+    sqlite.close(database);
+    return count;
+}
+
+static void every_call_is_in_one_file(pid_t child)
+{
+    (void)child;
+    int64_t in_database = count_in_database(), in_ledger = count_in_ledger();
+    int64_t found = in_database >= 0 ? in_database : in_ledger; /* as the reporter takes them */
+    if (found < 0)
+        CHECK_EQUAL(truth->done, 0);
+    else
+        CHECK((int64_t)truth->done <= found && found <= (int64_t)truth->begun);
+}
+
+static void a_kill_at_any_system_call_leaves_every_call_in_one_file(void)
+{
+    truth = unit_shared(sizeof *truth);
+    CHECK(stepping(PTRACE_SYSCALL, rank_from_init_to_finalize, every_call_is_in_one_file) > 100);
+    CHECK_EQUAL(count_in_database(), CALLS + 2);
+    CHECK_EQUAL(count_in_ledger(), -1);
+}
+
+/* A node that crashes: files have what was in them at their last fsync, names are as they were at the folder's. */
+
+static bool is_unsynced, is_named, is_name_synced, ledger_is_removed;
+
+static bool is_file(pid_t child, uint64_t descriptor, const char *name)
+{
+    char link[64], path[4096] = "";
+    snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)child, (int)descriptor);
+    return readlink(link, path, sizeof path - 1) > 0 && strlen(path) >= strlen(name) &&
+           strcmp(path + strlen(path) - strlen(name), name) == 0;
+}
+
+static void the_ledger_goes_after_the_database_is_on_the_disk(pid_t child)
+{
+    struct __ptrace_syscall_info about;
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof about, &about) <= 0 || about.op != PTRACE_SYSCALL_INFO_ENTRY)
+        return;
+    uint64_t number = about.entry.nr, first = about.entry.args[0];
+    if ((number == SYS_pwrite64 || number == SYS_write) && (is_file(child, first, ".db.tmp") || is_file(child, first, ".db")))
+        is_unsynced = true;
+    else if ((number == SYS_fsync || number == SYS_fdatasync) && is_file(child, first, "/run"))
+        is_name_synced = is_named;
+    else if ((number == SYS_fsync || number == SYS_fdatasync) && is_file(child, first, ".db.tmp"))
+        is_unsynced = false;
+    else if (number == SYS_renameat || number == SYS_renameat2 || number == 82 /* rename, where there is one */) {
+        CHECK(!is_unsynced);
+        is_named = true;
+    } else if ((number == SYS_unlinkat || number == 87 /* unlink */) && is_named) {
+        CHECK(is_name_synced);
+        ledger_is_removed = true;
+    }
+}
+
+static void a_crash_of_the_node_leaves_the_ledger_or_a_database_that_is_whole(void)
+{
+    truth = unit_shared(sizeof *truth);
+    stepping(PTRACE_SYSCALL, rank_from_init_to_finalize, the_ledger_goes_after_the_database_is_on_the_disk);
+    CHECK(is_named && ledger_is_removed);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_kill_at_any_system_call_leaves_every_call_in_one_file),
+    TEST(a_crash_of_the_node_leaves_the_ledger_or_a_database_that_is_whole),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
