@@ -1,6 +1,7 @@
 #include "runtime.h"
 
 #include "cost.h"
+#include "output/places.h"
 #include "output/provenance.h"
 #include "output/run_folder.h"
 #include "output/store.h"
@@ -75,7 +76,13 @@ static void stop(const char *what, const char *path, int error)
 {
     state = STOPPED;
     if (speaks_for_the_node())
-        runtime_say("cannot %s %s: %s; rank %d is not recorded", what, path, strerror(error), world_rank);
+        runtime_say("cannot %s %s: %s; rank %d is not recorded", what, path, places_reason(error), world_rank);
+}
+
+static void complain_for_the_node(const char *line)
+{
+    if (speaks_for_the_node())
+        runtime_say("%s", line);
 }
 
 static void complain(const char *line)
@@ -178,7 +185,7 @@ static bool open_ledger(bool spawned)
         stop("use the run folder", folder.path, error);
         return false;
     }
-    error = ledger_open(folder.ledger_file, settings.memory_bytes);
+    error = run_folder_open_ledger(&folder, world_rank, settings.memory_bytes, complain_for_the_node);
     if (error) {
         stop("create", folder.ledger_file, error);
         return false;
@@ -205,6 +212,8 @@ void runtime_begin(const struct call *call, int thread_level, const void *sessio
     record_calls();
     record_library();
     provenance_record();
+    if (strcmp(folder.ledger, folder.ledger_file) != 0)
+        ledger_fact("ledger_file", folder.ledger_file);
     communicators_begin(world_group, !session);
     mpi_abi_learn_types();
     state = RECORDING;
@@ -272,10 +281,9 @@ static void say_where(void)
 static void store(int64_t began_ns)
 {
     char why[512];
-    if (store_write(the_ledger.header, folder.database, began_ns, why, sizeof why)) {
-        run_folder_unlink_ledger(&folder);
-        ledger_remove();
-    } else
+    if (store_write(the_ledger.header, folder.database, began_ns, why, sizeof why))
+        run_folder_remove_ledger(&folder);
+    else
         runtime_say("cannot write %s: %s; the ledger %s stays and can be read as well", folder.database, why, folder.ledger_file);
 }
 

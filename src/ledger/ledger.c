@@ -1,5 +1,5 @@
 /* The whole limit is mapped at once, beyond the end of the file; pages become usable as the file grows. So nothing ever
- * moves, and a pointer into the ledger stays good until it is closed. The file grows through posix_fallocate, in steps:
+ * moves, and a pointer into the ledger stays good until it is closed. Room for the file is reserved (places.h), in steps:
  * a full disk is met here, where it can be answered (the table folds), and not as a SIGBUS in the middle of a call.
  *
  *     mapped   |header|chunk|chunk|chunk| . . . . . . . . . . . . . . |   limit_bytes
@@ -7,13 +7,14 @@
  */
 #include "ledger.h"
 
+#include "output/places.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,18 +25,9 @@ static pthread_mutex_t appending = PTHREAD_MUTEX_INITIALIZER;
 
 enum { GROWTH_BYTES = 4 * LEDGER_CHUNK_BYTES, LEAST_BYTES = LEDGER_HEADER_BYTES + 8 * LEDGER_CHUNK_BYTES };
 
-/* Beyond RLIMIT_FSIZE the kernel would send SIGXFSZ, which ends the job. */
-static bool exceeds_file_limit(size_t bytes)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
-}
-
 static int grow_file(int file, size_t bytes)
 {
-    if (exceeds_file_limit(bytes))
-        return EFBIG;
-    int error = posix_fallocate(file, (off_t)the_ledger.file_bytes, (off_t)(bytes - the_ledger.file_bytes));
+    int error = places_reserve(file, the_ledger.file_bytes, bytes);
     if (!error)
         the_ledger.file_bytes = bytes;
     return error;

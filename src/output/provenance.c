@@ -96,6 +96,16 @@ const char *provenance_host(void)
     return host;
 }
 
+static bool read_text(const char *path, char *text, size_t bytes)
+{
+    FILE *file = fopen(path, "re");
+    size_t used = file ? fread(text, 1, bytes - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[used] = '\0';
+    return used > 0;
+}
+
 static const char *first_set(const char *const names[])
 {
     for (; *names; names++) {
@@ -106,19 +116,20 @@ static const char *first_set(const char *const names[])
     return NULL;
 }
 
+/* /proc/<pid>/stat from the process's state on, for the name before it may hold anything; "" where it cannot be read. */
+static const char *read_stat(pid_t pid, char *text, size_t bytes)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    const char *end_of_name = read_text(path, text, bytes) ? strrchr(text, ')') : NULL;
+    return end_of_name ? end_of_name + 1 : "";
+}
+
 pid_t provenance_parent_of(pid_t pid)
 {
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    size_t used = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[used] = '\0';
+    char text[1024];
     int parent = 0;
-    const char *after_name = strrchr(text, ')');
-    return after_name && sscanf(after_name + 1, " %*c %d", &parent) == 1 ? parent : 0;
+    return sscanf(read_stat(pid, text, sizeof text), " %*c %d", &parent) == 1 ? parent : 0;
 }
 
 static const char *value_after(const char *option, const char *arguments, size_t bytes)
@@ -221,6 +232,24 @@ static void record_settings(void)
     }
 }
 
+/* What tells a reader on this host whether this process still lives. */
+static void record_process(void)
+{
+    char text[1024], start[24];
+    if (read_text("/proc/sys/kernel/random/boot_id", text, sizeof text)) {
+        text[strcspn(text, "\n")] = '\0';
+        ledger_fact("boot_id", text);
+    }
+    ssize_t length = readlink("/proc/self/ns/pid", text, sizeof text - 1);
+    if (length > 0) {
+        text[length] = '\0';
+        ledger_fact("pid_namespace", text);
+    }
+    if (sscanf(read_stat(getpid(), text, sizeof text), " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %23s",
+               start) == 1)
+        ledger_fact("process_start", start);
+}
+
 static void record_command_line(void)
 {
     char arguments[8192];
@@ -237,6 +266,7 @@ void provenance_record(void)
     ledger_fact("run_id", provenance_job_id());
     ledger_fact("host", provenance_host());
     ledger_fact("program", provenance_program());
+    record_process();
     record_command_line();
     if (getcwd(directory, sizeof directory))
         ledger_fact("working_directory", directory);

@@ -1,9 +1,13 @@
 #include "run_folder.h"
 
+#include "clock.h"
+#include "ledger/ledger.h"
+#include "places.h"
 #include "provenance.h"
 #include "settings.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,44 +101,39 @@ static int move_aside(const struct run_folder *folder, int world_rank)
     return error;
 }
 
-static int name_ledger_elsewhere(struct run_folder *folder, int world_rank)
-{
-    char elsewhere[PATH_MAX];
-    if (!expand(elsewhere, sizeof elsewhere, settings.ledger, world_rank))
-        return ENAMETOOLONG;
-    int error = make_folders(elsewhere);
-    if (error) {
-        memcpy(folder->path, elsewhere, sizeof elsewhere);
-        return error;
-    }
-    error = make_absolute(elsewhere);
-    if (error)
-        return error;
-    int length = snprintf(folder->ledger_file, PATH_MAX, "%s/commprof-%s-%s-rank-%d-%d.ledger", elsewhere, provenance_program(),
-                          provenance_job_id(), world_rank, (int)getpid());
-    return length < PATH_MAX ? 0 : ENAMETOOLONG;
-}
-
 static int name_files(struct run_folder *folder, int world_rank)
 {
     if (snprintf(folder->database, PATH_MAX, "%s/rank-%d.db", folder->path, world_rank) >= PATH_MAX ||
         snprintf(folder->ledger, PATH_MAX, "%s/rank-%d.ledger", folder->path, world_rank) >= PATH_MAX)
         return ENAMETOOLONG;
-    if (*settings.ledger)
-        return name_ledger_elsewhere(folder, world_rank);
     memcpy(folder->ledger_file, folder->ledger, sizeof folder->ledger);
     return 0;
 }
 
-/* Whether a line of /proc/<pid>/maps is about a ledger of the run in this folder, or one that is linked from there. */
+/* What the names of a run's ledgers on a node begin with: a hash of the run folder (FNV-1a). */
+static void name_of_run(const char *path, char name[32])
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    for (; *path; path++)
+        hash = (hash ^ (unsigned char)*path) * 0x100000001b3;
+    snprintf(name, 32, "%016llx-rank-", (unsigned long long)hash);
+}
+
+/* Whether a line of /proc/<pid>/maps is about a ledger of the run in this folder: one on the node, known by its name, or one in it,
+ * known by its inode, for the folder may have other names. */
 static bool is_ledger_of(const char *path, const char *line)
 {
-    char ledger[PATH_MAX];
+    char ledger[PATH_MAX], run[32];
     unsigned long inode;
     int rank;
     struct stat there;
-    const char *name = strrchr(line, '/'), *number = name ? strstr(name, "rank-") : NULL;
-    if (!number || sscanf(number, "rank-%d", &rank) != 1 || sscanf(line, "%*s %*s %*s %*s %lu", &inode) != 1)
+    const char *name = strrchr(line, '/');
+    name_of_run(path, run);
+    if (!name || strstr(name, " (deleted)"))
+        return false;
+    if (strncmp(name + 1, run, strlen(run)) == 0)
+        return true;
+    if (sscanf(name, "/rank-%d", &rank) != 1 || sscanf(line, "%*s %*s %*s %*s %lu", &inode) != 1)
         return false;
     int length = snprintf(ledger, sizeof ledger, "%s/rank-%d.ledger", path, rank);
     return length < PATH_MAX && stat(ledger, &there) == 0 && there.st_ino == inode;
@@ -234,22 +233,100 @@ int run_folder_snapshot(const struct run_folder *folder, unsigned number, char d
         return ENAMETOOLONG;
     return make_folders(subfolder);
 }
+/* A ledger on the node */
 
 static bool lies_elsewhere(const struct run_folder *folder)
 {
     return strcmp(folder->ledger, folder->ledger_file) != 0;
 }
 
+static int try_ledger_in(struct run_folder *folder, const char *place, int world_rank, size_t limit_bytes)
+{
+    char private[PATH_MAX], run[32];
+    int error = places_are_safe(place) ? places_private_folder(place, private, sizeof private) : PLACE_UNSAFE;
+    if (error)
+        return error;
+    name_of_run(folder->path, run);
+    int length =
+        snprintf(folder->ledger_file, PATH_MAX, "%s/%s%d-%llx.ledger", private, run, world_rank, (unsigned long long)clock_unix_ns());
+    return length < PATH_MAX ? ledger_open(folder->ledger_file, limit_bytes) : ENAMETOOLONG;
+}
+
+/* The folder of our own may be removed by a rank that ends before we have put a file there. */
+static int open_ledger_in(struct run_folder *folder, const char *place, int world_rank, size_t limit_bytes)
+{
+    int error;
+    unsigned attempts = 1000;
+    do
+        error = try_ledger_in(folder, place, world_rank, limit_bytes);
+    while (error == ENOENT && --attempts > 0);
+    return error;
+}
+
+static int open_ledger_where_the_user_wants_it(struct run_folder *folder, int world_rank, size_t limit_bytes)
+{
+    char place[PATH_MAX];
+    memcpy(folder->ledger_file, settings.ledger, sizeof settings.ledger);
+    if (!expand(place, sizeof place, settings.ledger, world_rank))
+        return ENAMETOOLONG;
+    int error = make_folders(place);
+    if (!error)
+        error = make_absolute(place);
+    return error ? error : open_ledger_in(folder, place, world_rank, limit_bytes);
+}
+
+static int open_ledger_on_the_node(struct run_folder *folder, int world_rank, size_t limit_bytes)
+{
+    int error = open_ledger_in(folder, "/dev/shm", world_rank, limit_bytes);
+    for (unsigned i = 0; error && places_temporary(i); i++)
+        error = open_ledger_in(folder, places_temporary(i), world_rank, limit_bytes);
+    return error;
+}
+
+/* That a run folder is not safe is no news: most are on a network. */
+int run_folder_open_ledger(struct run_folder *folder, int world_rank, size_t limit_bytes, void (*complain)(const char *line))
+{
+    char line[2 * PATH_MAX + 256];
+    bool is_safe = places_are_safe(folder->path);
+    int error = *settings.ledger ? open_ledger_where_the_user_wants_it(folder, world_rank, limit_bytes)
+                : is_safe        ? ledger_open(folder->ledger_file, limit_bytes)
+                                 : PLACE_UNSAFE;
+    if (!error)
+        return 0;
+    int used = snprintf(line, sizeof line, "cannot keep the ledger in %s: %s; ", folder->ledger_file, places_reason(error));
+    bool is_news = *settings.ledger || is_safe;
+    if (open_ledger_on_the_node(folder, world_rank, limit_bytes) != 0) {
+        memcpy(folder->ledger_file, folder->ledger, sizeof folder->ledger);
+        error = ledger_open(folder->ledger_file, limit_bytes);
+        if (error)
+            return error;
+        is_news = true;
+    }
+    snprintf(line + used, sizeof line - (size_t)used, "it is %s%s", folder->ledger_file,
+             is_safe || lies_elsewhere(folder) ? "" : ", and a failure of that file system would end the job");
+    if (is_news)
+        complain(line);
+    return 0;
+}
+
 void run_folder_link_ledger(const struct run_folder *folder)
 {
-    char target[PATH_MAX];
-    if (lies_elsewhere(folder) && realpath(folder->ledger_file, target) && symlink(target, folder->ledger) != 0)
+    if (lies_elsewhere(folder) && symlink(folder->ledger_file, folder->ledger) != 0)
         unlink(folder->ledger); /* no links here: the ledger's own path is named at the end */
 }
 
-void run_folder_unlink_ledger(const struct run_folder *folder)
+static void remove_link(const struct run_folder *folder)
 {
     struct stat there;
-    if (lies_elsewhere(folder) && lstat(folder->ledger, &there) == 0 && S_ISLNK(there.st_mode))
+    if (lstat(folder->ledger, &there) == 0 && S_ISLNK(there.st_mode))
         unlink(folder->ledger);
+}
+
+void run_folder_remove_ledger(struct run_folder *folder)
+{
+    ledger_remove();
+    if (!lies_elsewhere(folder))
+        return;
+    remove_link(folder);
+    rmdir(dirname(folder->ledger_file)); /* the folder that was made for it; fails while others have theirs there */
 }

@@ -1,9 +1,13 @@
-/* Where the files of a run go: one folder for all ranks, whose name each rank works out alone. */
+/* Where the files of a run go: one folder for all ranks, whose name each rank works out alone.
+ *
+ * The ledger lies in the run folder where a mapped file is safe there (places.h); else on the node, in a folder that is ours alone:
+ * <place>/commprof-<uid>/, the place being COMMPROF_LEDGER, /dev/shm, $TMPDIR or /tmp, whichever is the first that will do. */
 #ifndef COMMPROF_RUN_FOLDER_H
 #define COMMPROF_RUN_FOLDER_H
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct run_folder {
     char path[PATH_MAX];     /* absolute, like the others */
@@ -14,15 +18,22 @@ struct run_folder {
 
 /* Make the folder ready for this rank: create it and move files that an earlier run left under the same names aside, to
  * earlier-<k>/. A spawned world (MPI_Comm_spawn) of `spawned_size` processes, and a job that a rank which still writes there has
- * started otherwise (spawned_size is 0 then), gets a folder of its own within it. Returns 0, or an errno with `folder->path` saying
- * where. */
+ * started otherwise (spawned_size is 0 then), gets a folder of its own within it. Returns 0, or a reason (places.h) with
+ * `folder->path` saying where. */
 int run_folder_open(struct run_folder *folder, int world_rank, int spawned_size);
 
 /* Name the database of a rank's k-th snapshot and make its folder. Returns 0 or an errno. */
 int run_folder_snapshot(const struct run_folder *folder, unsigned number, char database[PATH_MAX]);
 
 /* The link to a ledger elsewhere, made once the ledger is there and removed with it. */
+/* Open the_ledger of this rank, which may grow up to limit_bytes. Returns 0, or a reason with `folder->ledger_file` saying where.
+ * `complain` gets a line where it does not lie where the user may expect it. */
+int run_folder_open_ledger(struct run_folder *folder, int world_rank, size_t limit_bytes, void (*complain)(const char *line));
+
+/* The link to a ledger elsewhere, made once the ledger is there. */
 void run_folder_link_ledger(const struct run_folder *folder);
-void run_folder_unlink_ledger(const struct run_folder *folder);
+
+/* Delete the ledger, and what was made for it. */
+void run_folder_remove_ledger(struct run_folder *folder);
 
 #endif

@@ -1,4 +1,5 @@
-"""Fixtures: `mpi`, each library of this machine in turn; `profile` and `plain`, run a program with and without the profiler."""
+"""Fixtures: `mpi`, each library of this machine in turn; `profile` and `plain`, run a program with and without the profiler;
+`disk`, a file system to put a run folder on."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from .disks import disk as disk
 from .harness import COMMPROF_RUN, LIBRARY, Outcome, Run, command_for, launch
 from .libraries import Mpi, libraries
 

@@ -237,6 +237,31 @@ static void settings_host_and_program_are_recorded(void)
     CHECK(strlen(recorded("working_directory")) > 0);
 }
 
+static const char *first_line_of(const char *path)
+{
+    static char line[128];
+    FILE *file = fopen(path, "r");
+    CHECK(file && fgets(line, sizeof line, file));
+    fclose(file);
+    line[strcspn(line, "\n")] = '\0';
+    return line;
+}
+
+/* What a reader compares with /proc to learn whether a process of this host still lives. */
+static void the_process_is_recorded_beyond_doubt(void)
+{
+    char namespace[64] = "", start[64] = "";
+    prctl(PR_SET_NAME, "sh (x)\n7 8");
+    record();
+    CHECK(readlink("/proc/self/ns/pid", namespace, sizeof namespace - 1) > 0);
+    FILE *stat = popen("sed -n '$s/.*) //p' /proc/$PPID/stat | cut -d' ' -f20", "r");
+    CHECK(stat && fscanf(stat, "%63s", start) == 1);
+    pclose(stat);
+    CHECK_TEXT(recorded("boot_id"), first_line_of("/proc/sys/kernel/random/boot_id"));
+    CHECK_TEXT(recorded("pid_namespace"), namespace);
+    CHECK_TEXT(recorded("process_start"), start);
+}
+
 static void the_command_line_is_recorded_with_its_arguments(void)
 {
     CHECK_TEXT(says("command line", (char *[]){"python3", "train.py", "--lr", "0.1", NULL}), "python3 train.py --lr 0.1");
@@ -282,6 +307,7 @@ static const struct unit_test TESTS[] = {
     TEST(nothing_else_of_the_environment_is_recorded),
     TEST(names_that_look_like_secrets_are_left_out),
     TEST(settings_host_and_program_are_recorded),
+    TEST(the_process_is_recorded_beyond_doubt),
     TEST(the_command_line_is_recorded_with_its_arguments),
 };
 

@@ -6,8 +6,12 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 
 static struct run_folder folder;
+static char said[3 * PATH_MAX];
 
 static int open_with(const char *output, int world_rank)
 {
@@ -16,6 +20,17 @@ static int open_with(const char *output, int world_rank)
     setenv("PMIX_NAMESPACE", "step", 1);
     snprintf(settings.output, sizeof settings.output, "%s", output);
     return run_folder_open(&folder, world_rank, 0);
+}
+
+static void hear(const char *line)
+{
+    snprintf(said, sizeof said, "%s", line);
+}
+
+static int open_ledger(int world_rank)
+{
+    said[0] = '\0';
+    return run_folder_open_ledger(&folder, world_rank, 1 << 20, hear);
 }
 
 static bool is_there(const char *path)
@@ -135,12 +150,11 @@ static void a_job_that_a_rank_starts_leaves_the_rank_s_files_alone(void)
     CHECK(is_there("run/rank-2.ledger"));
 }
 
-static void a_rank_that_keeps_its_ledger_elsewhere_is_known_by_the_link(void)
+static void a_rank_that_keeps_its_ledger_elsewhere_is_known_too(void)
 {
     strcpy(settings.ledger, "elsewhere");
     CHECK_EQUAL(open_with("run", 2), 0);
-    CHECK_EQUAL(ledger_open(folder.ledger_file, 1 << 20), 0);
-    run_folder_link_ledger(&folder);
+    CHECK_EQUAL(open_ledger(2), 0);
     unit_elsewhere(open_in_the_run_of_the_parent);
 }
 
@@ -239,46 +253,195 @@ static void a_dangling_link_of_an_earlier_run_is_moved_aside(void)
 
 /* A ledger that lies elsewhere */
 
-static void a_ledger_elsewhere_is_reached_by_a_link_while_it_is_there(void)
+static bool lies_in(const char *path, const char *place)
 {
-    char text[64];
-    snprintf(settings.ledger, sizeof settings.ledger, "fast/%%h");
-    CHECK_EQUAL(open_with("run", 2), 0);
-    CHECK(strncmp(folder.ledger_file, here("fast/"), strlen(here("fast/"))) == 0);
-    CHECK(strcmp(folder.ledger, folder.ledger_file) != 0);
-    write_file(folder.ledger_file, "counters");
-    run_folder_link_ledger(&folder);
-    snprintf(text, sizeof text, "%s", content_of("run/rank-2.ledger"));
-    CHECK_TEXT(text, "counters");
-    run_folder_unlink_ledger(&folder);
-    CHECK(!is_there("run/rank-2.ledger"));
-    CHECK(is_there(folder.ledger_file));
+    char private[2 * PATH_MAX + 32];
+    snprintf(private, sizeof private, "%s/commprof-%u/", place, (unsigned)geteuid());
+    return strncmp(path, private, strlen(private)) == 0;
 }
 
-static void ranks_and_processes_have_ledgers_of_their_own_elsewhere(void)
+/* Mounts of our own, which end with this process. */
+static void mount_here(const char *what, const char *path, const char *type, const char *options)
+{
+    static bool alone;
+    alone = alone || unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    mkdir(path, 0700);
+    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount(what, path, type, 0, options) != 0)
+        unit_skip("cannot mount here: needs root or user namespaces");
+}
+
+/* ramfs is not among those that are safe, and gives no room beforehand. */
+static void open_on_an_unsafe_file_system(void)
+{
+    mount_here("ramfs", "network", "ramfs", NULL);
+    CHECK_EQUAL(open_with("network/run", 2), 0);
+}
+
+static void an_unsafe_file_system_has_its_ledgers_on_the_node(void)
+{
+    open_on_an_unsafe_file_system();
+    CHECK_EQUAL(open_ledger(2), 0);
+    CHECK(lies_in(folder.ledger_file, "/dev/shm"));
+    CHECK_TEXT(said, "");
+    CHECK_TEXT(the_ledger.path, folder.ledger_file);
+    run_folder_remove_ledger(&folder);
+    CHECK(!is_there(the_ledger.path));
+}
+
+static void without_shared_memory_it_is_the_folder_of_temporary_files(void)
+{
+    open_on_an_unsafe_file_system();
+    mount_here("ramfs", "/dev/shm", "ramfs", NULL);
+    mkdir("temporary", 0700);
+    setenv("TMPDIR", here("temporary"), 1);
+    CHECK_EQUAL(open_ledger(2), 0);
+    CHECK(lies_in(folder.ledger_file, here("temporary")));
+}
+
+static void a_folder_of_temporary_files_that_is_not_there_is_passed_over(void)
+{
+    open_on_an_unsafe_file_system();
+    mount_here("ramfs", "/dev/shm", "ramfs", NULL);
+    setenv("TMPDIR", here("missing"), 1);
+    CHECK_EQUAL(open_ledger(2), 0);
+    CHECK(lies_in(folder.ledger_file, "/tmp"));
+    run_folder_remove_ledger(&folder);
+}
+
+static void no_place_at_all_is_said(void)
+{
+    mount_here("ramfs", "/tmp", "ramfs", NULL);
+    mount_here("ramfs", "/dev/shm", "ramfs", NULL);
+    unsetenv("TMPDIR");
+    CHECK_EQUAL(chdir("/tmp"), 0);
+    CHECK_EQUAL(open_with("run", 2), 0);
+    CHECK_EQUAL(open_ledger(2), EOPNOTSUPP);
+    CHECK_TEXT(folder.ledger_file, "/tmp/run/rank-2.ledger");
+    CHECK(!is_there("run/rank-2.ledger"));
+}
+
+static void somebody_elses_folder_among_temporary_files_is_not_used(void)
+{
+    char foreign[PATH_MAX];
+    open_on_an_unsafe_file_system();
+    mount_here("tmpfs", "/dev/shm", "tmpfs", "mode=1777");
+    snprintf(foreign, sizeof foreign, "/dev/shm/commprof-%u", (unsigned)geteuid());
+    CHECK(mkdir(foreign, 0700) == 0);
+    if (chown(foreign, 65534, 65534) != 0)
+        unit_skip("needs root");
+    CHECK_EQUAL(open_ledger(2), 0);
+    CHECK(!lies_in(folder.ledger_file, "/dev/shm"));
+    run_folder_remove_ledger(&folder);
+}
+
+static void a_link_in_place_of_our_folder_is_not_followed(void)
+{
+    char link[PATH_MAX];
+    strcpy(settings.ledger, "fast");
+    snprintf(link, sizeof link, "fast/commprof-%u", (unsigned)geteuid());
+    mkdir("fast", 0700);
+    mkdir("target", 0700);
+    CHECK(symlink(here("target"), link) == 0);
+    CHECK_EQUAL(open_with("run", 2), 0);
+    CHECK_EQUAL(open_ledger(2), 0);
+    CHECK(!lies_in(folder.ledger_file, here("fast")));
+    CHECK(strstr(said, "fast") && strstr(said, "Not a directory") && strstr(said, folder.ledger_file));
+    run_folder_remove_ledger(&folder);
+}
+
+static void a_ledger_is_where_the_user_wants_it(void)
+{
+    snprintf(settings.ledger, sizeof settings.ledger, "fast/%%h");
+    CHECK_EQUAL(open_with("run", 2), 0);
+    CHECK_EQUAL(open_ledger(2), 0);
+    char place[512];
+    snprintf(place, sizeof place, "fast/%s", provenance_host());
+    CHECK(lies_in(folder.ledger_file, here(place)));
+    CHECK_TEXT(said, "");
+}
+
+static void nobody_else_can_read_a_ledger_elsewhere(void)
+{
+    struct stat private;
+    char path[PATH_MAX];
+    strcpy(settings.ledger, "fast");
+    snprintf(path, sizeof path, "fast/commprof-%u", (unsigned)geteuid());
+    CHECK_EQUAL(open_with("run", 2), 0);
+    CHECK_EQUAL(open_ledger(2), 0);
+    CHECK(stat(path, &private) == 0);
+    CHECK_EQUAL(private.st_mode & 0777, 0700);
+}
+
+static void what_was_made_for_it_goes_with_it(void)
+{
+    strcpy(settings.ledger, "fast");
+    CHECK_EQUAL(open_with("run", 2), 0);
+    CHECK_EQUAL(open_ledger(2), 0);
+    run_folder_link_ledger(&folder);
+    CHECK(is_there("run/rank-2.ledger"));
+    run_folder_remove_ledger(&folder);
+    CHECK(!is_there("run/rank-2.ledger"));
+    CHECK_EQUAL(rmdir("fast"), 0);
+}
+
+static void ranks_have_ledgers_of_their_own_elsewhere(void)
 {
     char first[PATH_MAX];
-    snprintf(settings.ledger, sizeof settings.ledger, "fast");
+    strcpy(settings.ledger, "fast");
     CHECK_EQUAL(open_with("run", 2), 0);
+    CHECK_EQUAL(open_ledger(2), 0);
     snprintf(first, sizeof first, "%s", folder.ledger_file);
     CHECK_EQUAL(open_with("run", 3), 0);
+    CHECK_EQUAL(open_ledger(3), 0);
+    CHECK(is_there(first));
     CHECK(strcmp(first, folder.ledger_file) != 0);
 }
 
-static void a_ledger_in_the_run_folder_is_not_unlinked_as_a_link(void)
-{
-    CHECK_EQUAL(open_with("run", 0), 0);
-    write_file(folder.ledger, "counters");
-    run_folder_link_ledger(&folder);
-    run_folder_unlink_ledger(&folder);
-    CHECK_TEXT(content_of(folder.ledger), "counters");
-}
-
-static void a_ledger_folder_that_cannot_be_made_is_said_as_it_is(void)
+static void a_ledger_folder_that_cannot_be_made_is_said_and_another_taken(void)
 {
     write_file("occupied", "a file");
     snprintf(settings.ledger, sizeof settings.ledger, "occupied/fast");
-    CHECK_EQUAL(open_with("run", 0), ENOTDIR);
+    CHECK_EQUAL(open_with("run", 0), 0);
+    CHECK_EQUAL(open_ledger(0), 0);
+    CHECK(lies_in(folder.ledger_file, "/dev/shm"));
+    CHECK(strstr(said, "occupied/fast: Not a directory; it is /dev/shm/"));
+    run_folder_remove_ledger(&folder);
+}
+
+static void a_full_disk_has_its_ledgers_on_the_node(void)
+{
+    mount_here("tmpfs", "full", "tmpfs", "size=64k");
+    CHECK_EQUAL(open_with("full/run", 0), 0);
+    CHECK_EQUAL(open_ledger(0), 0);
+    CHECK(lies_in(folder.ledger_file, "/dev/shm"));
+    CHECK(strstr(said, "full/run/rank-0.ledger: No space left on device; it is /dev/shm/"));
+    run_folder_remove_ledger(&folder);
+}
+
+static void end_at_once(void)
+{
+    strcpy(settings.ledger, "fast");
+    CHECK_EQUAL(open_with("run", getpid()), 0);
+    CHECK_EQUAL(open_ledger(getpid()), 0);
+    CHECK_TEXT(said, "");
+    CHECK(lies_in(folder.ledger_file, here("fast")));
+    run_folder_remove_ledger(&folder);
+}
+
+/* One that ends removes the folder that another one has just found. */
+static void ranks_that_begin_and_end_at_the_same_time_do_not_meet(void)
+{
+    enum { RANKS = 300 };
+    int status;
+    for (int i = 0; i < RANKS; i++)
+        if (fork() == 0) {
+            end_at_once();
+            _exit(EXIT_SUCCESS);
+        }
+    for (int i = 0; i < RANKS; i++) {
+        CHECK(wait(&status) > 0);
+        CHECK_EQUAL(status, 0);
+    }
 }
 
 static const struct unit_test TESTS[] = {
@@ -290,7 +453,7 @@ static const struct unit_test TESTS[] = {
     TEST(spawned_processes_have_a_folder_within_it),
     TEST(worlds_that_are_spawned_one_after_the_other_have_a_folder_each),
     TEST(a_job_that_a_rank_starts_leaves_the_rank_s_files_alone),
-    TEST(a_rank_that_keeps_its_ledger_elsewhere_is_known_by_the_link),
+    TEST(a_rank_that_keeps_its_ledger_elsewhere_is_known_too),
     TEST(a_rank_that_has_finished_with_its_ledger_is_an_earlier_run),
     TEST(a_name_that_does_not_fit_is_said),
     TEST(a_file_in_the_way_is_said),
@@ -300,10 +463,19 @@ static const struct unit_test TESTS[] = {
     TEST(a_database_alone_is_moved_too),
     TEST(other_ranks_files_are_left_where_they_are),
     TEST(a_dangling_link_of_an_earlier_run_is_moved_aside),
-    TEST(a_ledger_elsewhere_is_reached_by_a_link_while_it_is_there),
-    TEST(ranks_and_processes_have_ledgers_of_their_own_elsewhere),
-    TEST(a_ledger_in_the_run_folder_is_not_unlinked_as_a_link),
-    TEST(a_ledger_folder_that_cannot_be_made_is_said_as_it_is),
+    TEST(an_unsafe_file_system_has_its_ledgers_on_the_node),
+    TEST(without_shared_memory_it_is_the_folder_of_temporary_files),
+    TEST(a_folder_of_temporary_files_that_is_not_there_is_passed_over),
+    TEST(no_place_at_all_is_said),
+    TEST(somebody_elses_folder_among_temporary_files_is_not_used),
+    TEST(a_link_in_place_of_our_folder_is_not_followed),
+    TEST(a_ledger_is_where_the_user_wants_it),
+    TEST(nobody_else_can_read_a_ledger_elsewhere),
+    TEST(what_was_made_for_it_goes_with_it),
+    TEST(ranks_have_ledgers_of_their_own_elsewhere),
+    TEST(a_ledger_folder_that_cannot_be_made_is_said_and_another_taken),
+    TEST(a_full_disk_has_its_ledgers_on_the_node),
+    TEST(ranks_that_begin_and_end_at_the_same_time_do_not_meet),
 };
 
 int main(void)

@@ -1,0 +1,106 @@
+/* Not safe, though local, are btrfs and ZFS: they write every block to a new place, so a page that was reserved and written once
+ * needs room again. Nor is FUSE: the room is its server's word. Network and parallel file systems (NFS, Lustre, GPFS, CephFS, CIFS)
+ * may lose their server, or the room that it promised, at any store. */
+#include "places.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+enum { EXT = 0xef53, XFS = 0x58465342, TMPFS = 0x01021994, OVERLAYFS = 0x794c7630 }; /* statfs(2) */
+
+const char *places_reason(int error)
+{
+    return error == PLACE_FOREIGN  ? "belongs to another user, where anybody may put it"
+           : error == PLACE_UNSAFE ? "not a file system for mapped files"
+                                   : strerror(error);
+}
+
+static bool is_safe(const struct statfs *system)
+{
+    switch ((unsigned)system->f_type) {
+    case EXT: /* 2, 3 and 4 */
+    case XFS:
+    case TMPFS:
+    case OVERLAYFS: /* of containers; what lies below it is one of the others as a rule */
+        return true;
+    }
+    return false;
+}
+
+bool places_are_safe(const char *folder)
+{
+    struct statfs system;
+    return statfs(folder, &system) == 0 && is_safe(&system);
+}
+
+static bool exceeds_file_limit(size_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
+}
+
+/* MPI libraries have their own shared memory there, and fail without it. A file system without a limit says that it has 0 blocks. */
+static bool takes_the_last_quarter(const struct statfs *system, size_t bytes)
+{
+    return system->f_type == TMPFS && system->f_blocks && system->f_bavail < system->f_blocks / 4 + bytes / (size_t)system->f_bsize;
+}
+
+int places_reserve(int file, size_t from, size_t bytes)
+{
+    struct statfs system;
+    if (exceeds_file_limit(bytes))
+        return EFBIG;
+    if (fstatfs(file, &system) != 0)
+        return errno;
+    if (takes_the_last_quarter(&system, bytes - from))
+        return ENOSPC;
+    if (is_safe(&system))
+        return posix_fallocate(file, (off_t)from, (off_t)(bytes - from)); /* writes zeros where the file system has no better way */
+    return fallocate(file, 0, (off_t)from, (off_t)(bytes - from)) == 0 ? 0 : errno;
+}
+
+int places_private_folder(const char *place, char *path, size_t bytes)
+{
+    struct stat there;
+    if (snprintf(path, bytes, "%s/commprof-%u", place, (unsigned)geteuid()) >= (int)bytes)
+        return ENAMETOOLONG;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return errno;
+    if (lstat(path, &there) != 0)
+        return errno;
+    if (!S_ISDIR(there.st_mode))
+        return ENOTDIR;
+    return there.st_uid == geteuid() && !(there.st_mode & (S_IRWXG | S_IRWXO)) ? 0 : PLACE_FOREIGN;
+}
+
+/* The kernel asks the same before it follows a link in such a folder (fs.protected_symlinks), where that is switched on. */
+bool places_foreign(const char *path)
+{
+    char above[PATH_MAX];
+    struct stat there, parent;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    const char *slash = memrchr(path, '/', length);
+    snprintf(above, sizeof above, "%.*s", slash == path ? 1 : slash ? (int)(slash - path) : 1, slash ? path : ".");
+    if (lstat(path, &there) != 0 || stat(above, &parent) != 0)
+        return false;
+    bool for_anybody = (parent.st_mode & S_ISVTX) && (parent.st_mode & S_IWOTH);
+    return for_anybody && there.st_uid != geteuid() && there.st_uid != 0;
+}
+
+const char *places_temporary(unsigned index)
+{
+    const char *chosen = getenv("TMPDIR");
+    if (index == 0 && chosen && *chosen == '/')
+        return chosen;
+    return index <= 1 ? "/tmp" : NULL;
+}

@@ -1,0 +1,35 @@
+/* Where files may lie: which file systems a ledger can be mapped from, and the folders of a node that are always there.
+ *
+ * A store to a mapped page that the file system has no room for ends the process by SIGBUS. So a ledger lies where room that was
+ * reserved stays reserved: on the file systems of the list in places.c. Everything else (network and parallel file systems, those that
+ * write each block to a new place, unknown ones) is not safe. */
+#ifndef COMMPROF_PLACES_H
+#define COMMPROF_PLACES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What speaks against a place, besides an errno. */
+enum { PLACE_FOREIGN = -1, PLACE_UNSAFE = -2 };
+
+/* An errno or one of the above, in words. */
+const char *places_reason(int error);
+
+/* Whether stores to reserved pages of a mapped file cannot fail on the file system of this folder. */
+bool places_are_safe(const char *folder);
+
+/* Reserve room for a file from `from` up to `bytes`. Returns 0 or an errno: EFBIG beyond the process's limit (where the kernel would
+ * send SIGXFSZ), ENOSPC also where a file system in memory would be left with less than a quarter, EOPNOTSUPP where the file system
+ * cannot reserve. */
+int places_reserve(int file, size_t from, size_t bytes);
+
+/* The folder for us alone in a folder that others may write to: <place>/commprof-<uid>, made if need be. Returns 0 or a reason. */
+int places_private_folder(const char *place, char *path, size_t bytes);
+
+/* Whether a folder or link was put there by somebody else, among folders that anybody may make (/tmp). */
+bool places_foreign(const char *path);
+
+/* $TMPDIR, then /tmp, then NULL. */
+const char *places_temporary(unsigned index);
+
+#endif
