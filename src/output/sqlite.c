@@ -48,6 +48,8 @@ bool sqlite_load(void)
     FIND(reset)
     FIND(finalize)
     FIND(errmsg)
+    bool usable = complete;
+    FIND(system_errno)
 #undef FIND
-    return complete;
+    return usable;
 }

@@ -23,6 +23,7 @@ struct sqlite {
     int (*reset)(sqlite3_stmt *);
     int (*finalize)(sqlite3_stmt *);
     const char *(*errmsg)(sqlite3 *);
+    int (*system_errno)(sqlite3 *); /* NULL before SQLite 3.12 */
 };
 extern struct sqlite sqlite;
 

@@ -1,4 +1,9 @@
-/* Peers are stored for the process, not for each thread: rows of several threads add up on insertion. The ledger is trusted
+/* Nothing is lost where the node goes down at any moment: the database is on the disk before it takes its name, and the name is before
+ * the ledger goes.
+ *
+ *     write rank-0.db.tmp, fsync it -> rename it to rank-0.db -> fsync the folder -> the caller removes rank-0.ledger
+ *
+ * Peers are stored for the process, not for each thread: rows of several threads add up on insertion. The ledger is trusted
  * here, it is our own process's. Whoever reads it from a file checks it first. */
 #include "store.h"
 
@@ -8,9 +13,13 @@
 #include "sqlite.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -301,9 +310,45 @@ static void store_everything(struct store *store, int64_t began_ns)
     store_rank(store, began_ns);
 }
 
-static _Bool write_aside_and_rename(const struct ledger_header *ledger, const char *path, int64_t began_ns, char *why, size_t why_bytes)
+static const char *reason(const struct store *store)
 {
-    char aside[4096 + 8];
+    int error = store->database && sqlite.system_errno ? sqlite.system_errno(store->database) : 0;
+    return error ? strerror(error) : store->database ? sqlite.errmsg(store->database) : "out of memory";
+}
+
+/* Into an empty file. Written aside it needs no journal, and ours alone no locks, which some file systems refuse. */
+static bool fill(struct store *store, const char *aside, int64_t began_ns, char *why, size_t why_bytes)
+{
+    static const char BEGIN[] = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; BEGIN";
+    store->failed = sqlite.open_v2(aside, &store->database, SQLITE_OPEN_READWRITE, "unix-none") != SQLITE_OK ||
+                    sqlite.exec(store->database, BEGIN, NULL, NULL, NULL) != SQLITE_OK ||
+                    sqlite.exec(store->database, store_schema, NULL, NULL, NULL) != SQLITE_OK;
+    if (!store->failed)
+        store_everything(store, began_ns);
+    store->failed = store->failed || sqlite.exec(store->database, "COMMIT", NULL, NULL, NULL) != SQLITE_OK;
+    if (store->failed)
+        snprintf(why, why_bytes, "%s", reason(store));
+    if (store->database)
+        sqlite.close(store->database);
+    return !store->failed;
+}
+
+static bool sync_folder_of(const char *path)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", path);
+    int file = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool is_synced = file >= 0 && (fsync(file) == 0 || errno == EINVAL); /* EINVAL: not done with folders here */
+    int error = errno;
+    if (file >= 0)
+        close(file);
+    errno = error;
+    return is_synced;
+}
+
+static bool write_aside_and_rename(const struct ledger_header *ledger, const char *path, int64_t began_ns, char *why, size_t why_bytes)
+{
+    char aside[PATH_MAX + 8];
     snprintf(aside, sizeof aside, "%s.tmp", path);
     if (!sqlite_load()) {
         snprintf(why, why_bytes, "libsqlite3.so.0 was not found");
@@ -312,33 +357,25 @@ static _Bool write_aside_and_rename(const struct ledger_header *ledger, const ch
     static struct store store; /* large; a process stores once */
     store = (struct store){.ledger = ledger};
     unlink(aside);
-    if (sqlite.open_v2(aside, &store.database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
-        goto failed;
-    /* Written aside and renamed, the file needs no journal. */
-    const char *begin = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; BEGIN";
-    if (sqlite.exec(store.database, begin, NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite.exec(store.database, store_schema, NULL, NULL, NULL) != SQLITE_OK)
-        goto failed;
-    store_everything(&store, began_ns);
-    if (store.failed || sqlite.exec(store.database, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
-        goto failed;
-    if (sqlite.close(store.database) == SQLITE_OK && rename(aside, path) == 0)
-        return true;
-    snprintf(why, why_bytes, "%s", strerror(errno));
-    unlink(aside);
-    return false;
-
-failed:
-    snprintf(why, why_bytes, "%s", store.database ? sqlite.errmsg(store.database) : "out of memory");
-    if (store.database)
-        sqlite.close(store.database);
-    unlink(aside);
-    return false;
+    int file = open(aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666); /* through no link that somebody has put there */
+    if (file < 0) {
+        snprintf(why, why_bytes, "%s", strerror(errno));
+        return false;
+    }
+    bool is_there = fill(&store, aside, began_ns, why, why_bytes);
+    if (is_there) {
+        is_there = fsync(file) == 0 && rename(aside, path) == 0 && sync_folder_of(path);
+        snprintf(why, why_bytes, "%s", is_there ? "" : strerror(errno));
+    }
+    close(file);
+    if (!is_there)
+        unlink(aside);
+    return is_there;
 }
 
 /* A database beyond RLIMIT_FSIZE must be an error and not the end of the job: SIGXFSZ is held back from this thread while we
  * write, and taken out of the queue if it came. */
-_Bool store_write(const struct ledger_header *ledger, const char *path, int64_t began_ns, char *why, size_t why_bytes)
+bool store_write(const struct ledger_header *ledger, const char *path, int64_t began_ns, char *why, size_t why_bytes)
 {
     static const struct timespec AT_ONCE;
     sigset_t file_too_large, before, pending;
@@ -346,7 +383,7 @@ _Bool store_write(const struct ledger_header *ledger, const char *path, int64_t 
     sigaddset(&file_too_large, SIGXFSZ);
     pthread_sigmask(SIG_BLOCK, &file_too_large, &before);
     sigpending(&pending);
-    _Bool written = write_aside_and_rename(ledger, path, began_ns, why, why_bytes);
+    bool written = write_aside_and_rename(ledger, path, began_ns, why, why_bytes);
     if (!sigismember(&pending, SIGXFSZ))
         sigtimedwait(&file_too_large, NULL, &AT_ONCE);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

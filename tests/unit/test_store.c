@@ -6,9 +6,15 @@
 #include "output/sqlite.h"
 #include "unit.h"
 
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <stddef.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 enum { SEND = 1, WAIT = 2 };
 
@@ -372,6 +378,116 @@ static void a_full_disk_is_said_and_leaves_nothing(void)
     CHECK(!is_there("disk/rank-3.db.tmp"));
 }
 
+/* What becomes durable when: f fsync of a file, d of a folder, r rename. */
+static char order[64];
+static int fsync_error;
+
+int fsync(int file)
+{
+    struct stat about;
+    CHECK(fstat(file, &about) == 0);
+    strcat(order, S_ISDIR(about.st_mode) ? "d" : "f");
+    errno = fsync_error;
+    return fsync_error ? -1 : 0;
+}
+
+int rename(const char *from, const char *to)
+{
+    strcat(order, "r");
+    return (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
+}
+
+static void a_database_is_on_the_disk_before_it_has_its_name_and_the_name_before_the_ledger_goes(void)
+{
+    begin();
+    store();
+    CHECK_TEXT(order, "frd");
+}
+
+static void a_disk_that_fails_is_said(void)
+{
+    begin();
+    fsync_error = EIO;
+    CHECK(!store_at("rank-3.db"));
+    CHECK_TEXT(why, "Input/output error");
+    CHECK_TEXT(order, "f");
+    CHECK(!is_there("rank-3.db"));
+    CHECK(!is_there("rank-3.db.tmp"));
+}
+
+static void a_link_that_somebody_has_put_there_is_not_written_through(void)
+{
+    begin();
+    FILE *file = fopen("precious", "w");
+    fputs("data", file);
+    fclose(file);
+    CHECK(symlink("precious", "rank-3.db.tmp") == 0);
+    CHECK(symlink("precious", "rank-3.db") == 0);
+    store();
+    struct stat about;
+    CHECK(stat("precious", &about) == 0);
+    CHECK_EQUAL(about.st_size, 4);
+    CHECK(lstat("rank-3.db", &about) == 0 && S_ISREG(about.st_mode));
+}
+
+static void what_cannot_be_put_out_of_the_way_is_said(void)
+{
+    begin();
+    CHECK(mkdir("rank-3.db.tmp", 0777) == 0);
+    CHECK(!store_at("rank-3.db"));
+    CHECK_TEXT(why, "File exists");
+}
+
+/* Network file systems without a lock daemon say ENOLCK. */
+static void refuse_locks(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETLK, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETLKW, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_GETLK, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOLCK),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        unit_skip("no system call can be made to fail here");
+    struct flock lock = {.l_type = F_WRLCK};
+    int file = open("rank-3.ledger", O_RDWR);
+    CHECK(fcntl(file, F_SETLK, &lock) == -1 && errno == ENOLCK);
+    close(file);
+}
+
+static void a_file_system_without_locks_takes_a_database(void)
+{
+    begin();
+    refuse_locks();
+    CHECK(store_at("rank-3.db"));
+}
+
+static void the_user_s_umask_is_kept(void)
+{
+    struct stat about;
+    begin();
+    umask(027);
+    store();
+    CHECK(stat("rank-3.db", &about) == 0);
+    CHECK_EQUAL(about.st_mode & 0777, 0640);
+}
+
+/* Exhausted file descriptors: `ulimit -n`. */
+static void without_a_file_descriptor_it_is_said(void)
+{
+    begin();
+    CHECK(sqlite_load());
+    struct rlimit none = {0, 0};
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    CHECK(!store_at("rank-3.db"));
+    CHECK(strlen(why) > 0);
+}
+
 /* `ulimit -f`: beyond it the kernel raises SIGXFSZ, whose default action ends the job. */
 static void a_limit_on_file_sizes_is_said_without_a_signal(void)
 {
@@ -409,6 +525,13 @@ static const struct unit_test TESTS[] = {
     TEST(a_database_that_cannot_take_its_place_leaves_nothing),
     TEST(a_failure_leaves_an_earlier_database_as_it_was),
     TEST(a_full_disk_is_said_and_leaves_nothing),
+    TEST(a_database_is_on_the_disk_before_it_has_its_name_and_the_name_before_the_ledger_goes),
+    TEST(a_disk_that_fails_is_said),
+    TEST(a_link_that_somebody_has_put_there_is_not_written_through),
+    TEST(what_cannot_be_put_out_of_the_way_is_said),
+    TEST(a_file_system_without_locks_takes_a_database),
+    TEST(the_user_s_umask_is_kept),
+    TEST(without_a_file_descriptor_it_is_said),
     TEST(a_limit_on_file_sizes_is_said_without_a_signal),
 };
 
