@@ -180,7 +180,7 @@ static void count_clocked(const struct call *clocked)
 
 static bool open_ledger(bool spawned)
 {
-    int error = run_folder_open(&folder, world_rank, spawned ? world_size : 0);
+    int error = run_folder_open(&folder, world_rank, spawned ? world_size : 0, complain_for_the_node);
     if (error) {
         stop("use the run folder", folder.path, error);
         return false;

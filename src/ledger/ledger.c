@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -48,12 +49,25 @@ static void write_header(struct ledger_header *header)
     memcpy(header->magic, LEDGER_MAGIC, sizeof header->magic);
 }
 
+static size_t whole_chunks(size_t bytes)
+{
+    size_t whole = LEDGER_HEADER_BYTES + bytes / LEDGER_CHUNK_BYTES * LEDGER_CHUNK_BYTES;
+    return whole < LEAST_BYTES ? LEAST_BYTES : whole;
+}
+
+/* As much of `*limit` as there is address space for (RLIMIT_AS). */
+static void *map(int file, size_t *limit)
+{
+    void *memory;
+    while ((memory = mmap(NULL, *limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0)) == MAP_FAILED && errno == ENOMEM &&
+           *limit > LEAST_BYTES)
+        *limit = whole_chunks(*limit / 2);
+    return memory;
+}
+
 int ledger_open(const char *path, size_t limit_bytes)
 {
-    size_t chunks = limit_bytes / LEDGER_CHUNK_BYTES;
-    size_t limit = LEDGER_HEADER_BYTES + chunks * LEDGER_CHUNK_BYTES;
-    if (limit < LEAST_BYTES)
-        limit = LEAST_BYTES;
+    size_t limit = whole_chunks(limit_bytes);
     if (strlen(path) >= sizeof the_ledger.path)
         return ENAMETOOLONG;
 
@@ -67,7 +81,7 @@ int ledger_open(const char *path, size_t limit_bytes)
     if (!error && fstat(file, &created) != 0)
         error = errno;
     if (!error)
-        memory = mmap(NULL, limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+        memory = map(file, &limit);
     if (!error && memory == MAP_FAILED)
         error = errno;
     close(file);
@@ -108,14 +122,29 @@ static int open_and_grow(size_t bytes)
     return error;
 }
 
-/* A thread that the job has cancelled would leave from within open, and with it our lock. It leaves at its own next system call. */
+/* A thread that the job has cancelled would leave from within open, and with it our lock. It leaves at its own next system call.
+ * Signals wait as well: when one comes, file systems in memory gave up reserving for a long time (EINTR). */
 static int grow_to(size_t bytes)
 {
     int cancellable;
+    sigset_t all, before;
+    sigfillset(&all);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
     int error = open_and_grow(bytes);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_setcancelstate(cancellable, &cancellable);
     return error;
+}
+
+static void say_that_it_cannot_grow(int error)
+{
+    char line[PATH_MAX + 256];
+    snprintf(line, sizeof line, "cannot grow %s beyond %zu kB: %s; the rarest message sizes fold", the_ledger.path,
+             the_ledger.file_bytes >> 10, strerror(error));
+    if (the_ledger.complain)
+        the_ledger.complain(line);
+    the_ledger.complain = NULL; /* once */
 }
 
 static bool room_for(uint32_t chunk_count)
@@ -126,7 +155,10 @@ static bool room_for(uint32_t chunk_count)
     if (needed <= the_ledger.file_bytes)
         return true;
     size_t step = the_ledger.file_bytes + GROWTH_BYTES;
-    return grow_to(step < the_ledger.limit_bytes ? step : the_ledger.limit_bytes) == 0;
+    int error = grow_to(step < the_ledger.limit_bytes ? step : the_ledger.limit_bytes);
+    if (error)
+        say_that_it_cannot_grow(error);
+    return error == 0;
 }
 
 struct ledger_chunk *ledger_chunk(enum ledger_kind kind, uint32_t entry_bytes, uint32_t thread)

@@ -20,11 +20,12 @@ struct ledger {
     dev_t device;                 /* the file's identity: its path may be taken by another one */
     ino_t inode;
     char path[PATH_MAX];
+    void (*complain)(const char *line); /* gets a line if it cannot grow as far; may be NULL */
 };
 extern struct ledger the_ledger;
 
 /* Create the file `path` (absolute, for the job may change its directory; it must not exist) and map it; it may grow up to
- * limit_bytes. Returns 0 or an errno. No file descriptor stays open. */
+ * limit_bytes, or what of them there is address space for. Returns 0 or an errno. No file descriptor stays open. */
 int ledger_open(const char *path, size_t limit_bytes);
 
 /* Delete the file, if it is still the one at its path (somebody may have moved it aside). The memory stays mapped: a thread of

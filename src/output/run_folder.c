@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define DEFAULT_PATTERN "commprof-%p-%j"
+
 static bool append(char *text, size_t bytes, const char *more)
 {
     size_t used = strlen(text);
@@ -58,9 +60,9 @@ static int make_folders(const char *path)
     if (mkdir(part, 0777) == 0)
         return 0;
     struct stat there;
-    if (errno == EEXIST && stat(part, &there) == 0)
-        return S_ISDIR(there.st_mode) ? 0 : ENOTDIR;
-    return errno;
+    if (errno != EEXIST || stat(part, &there) != 0)
+        return errno;
+    return !S_ISDIR(there.st_mode) ? ENOTDIR : places_foreign(part) ? PLACE_FOREIGN : 0;
 }
 
 static bool exists(const char *path)
@@ -209,11 +211,8 @@ static int go_where_no_rank_that_started_us_is(struct run_folder *folder)
     return started ? go_into(folder, subfolder) : 0;
 }
 
-int run_folder_open(struct run_folder *folder, int world_rank, int spawned_size)
+static int open_at(struct run_folder *folder, int world_rank, int spawned_size)
 {
-    const char *pattern = *settings.output ? settings.output : "commprof-%p-%j";
-    if (!expand(folder->path, sizeof folder->path, pattern, world_rank))
-        return ENAMETOOLONG;
     int error = make_folders(folder->path);
     if (!error)
         error = make_absolute(folder->path);
@@ -221,7 +220,42 @@ int run_folder_open(struct run_folder *folder, int world_rank, int spawned_size)
         error = spawned_size ? go_where_no_world_is(folder, world_rank, spawned_size) : go_where_no_rank_that_started_us_is(folder);
     if (!error)
         error = name_files(folder, world_rank);
-    return error ? error : move_aside(folder, world_rank);
+    if (!error)
+        error = move_aside(folder, world_rank);
+    return !error && access(folder->path, W_OK | X_OK) != 0 ? errno : error;
+}
+
+/* Under the name that it has by default, for another job may have the same COMMPROF_OUTPUT elsewhere. */
+static int open_in_temporary(struct run_folder *folder, const char *place, int world_rank, int spawned_size)
+{
+    char name[PATH_MAX];
+    int error = places_private_folder(place, folder->path, sizeof folder->path);
+    if (error)
+        return error;
+    if (!expand(name, sizeof name, DEFAULT_PATTERN, world_rank) || !append(folder->path, sizeof folder->path, "/") ||
+        !append(folder->path, sizeof folder->path, name))
+        return ENAMETOOLONG;
+    return open_at(folder, world_rank, spawned_size);
+}
+
+int run_folder_open(struct run_folder *folder, int world_rank, int spawned_size, void (*complain)(const char *line))
+{
+    static struct run_folder instead; /* large */
+    char line[3 * PATH_MAX];
+    const char *pattern = *settings.output ? settings.output : DEFAULT_PATTERN;
+    int error = expand(folder->path, sizeof folder->path, pattern, world_rank) ? open_at(folder, world_rank, spawned_size) : ENAMETOOLONG;
+    if (!error)
+        return 0;
+    for (unsigned i = 0; places_temporary(i); i++) {
+        if (open_in_temporary(&instead, places_temporary(i), world_rank, spawned_size) != 0)
+            continue;
+        snprintf(line, sizeof line, "cannot use the run folder %s: %s; on %s it is %s", folder->path, places_reason(error),
+                 provenance_host(), instead.path);
+        *folder = instead;
+        complain(line);
+        return 0;
+    }
+    return error;
 }
 
 int run_folder_snapshot(const struct run_folder *folder, unsigned number, char database[PATH_MAX])
@@ -284,7 +318,7 @@ static int open_ledger_on_the_node(struct run_folder *folder, int world_rank, si
 }
 
 /* That a run folder is not safe is no news: most are on a network. */
-int run_folder_open_ledger(struct run_folder *folder, int world_rank, size_t limit_bytes, void (*complain)(const char *line))
+static int open_ledger(struct run_folder *folder, int world_rank, size_t limit_bytes, void (*complain)(const char *line))
 {
     char line[2 * PATH_MAX + 256];
     bool is_safe = places_are_safe(folder->path);
@@ -305,6 +339,20 @@ int run_folder_open_ledger(struct run_folder *folder, int world_rank, size_t lim
     snprintf(line + used, sizeof line - (size_t)used, "it is %s%s", folder->ledger_file,
              is_safe || lies_elsewhere(folder) ? "" : ", and a failure of that file system would end the job");
     if (is_news)
+        complain(line);
+    return 0;
+}
+
+int run_folder_open_ledger(struct run_folder *folder, int world_rank, size_t limit_bytes, void (*complain)(const char *line))
+{
+    char line[256];
+    int error = open_ledger(folder, world_rank, limit_bytes, complain);
+    if (error)
+        return error;
+    the_ledger.complain = complain;
+    snprintf(line, sizeof line, "no address space for a ledger of %zu kB; it has %zu kB, beyond which the rarest message sizes fold",
+             limit_bytes >> 10, the_ledger.limit_bytes >> 10);
+    if (the_ledger.limit_bytes + LEDGER_CHUNK_BYTES < limit_bytes)
         complain(line);
     return 0;
 }

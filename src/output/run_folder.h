@@ -18,9 +18,10 @@ struct run_folder {
 
 /* Make the folder ready for this rank: create it and move files that an earlier run left under the same names aside, to
  * earlier-<k>/. A spawned world (MPI_Comm_spawn) of `spawned_size` processes, and a job that a rank which still writes there has
- * started otherwise (spawned_size is 0 then), gets a folder of its own within it. Returns 0, or a reason (places.h) with
- * `folder->path` saying where. */
-int run_folder_open(struct run_folder *folder, int world_rank, int spawned_size);
+ * started otherwise (spawned_size is 0 then), gets a folder of its own within it. A folder that cannot be made or written to, and one
+ * that somebody else may have laid out for us, is replaced by <place>/commprof-<uid>/commprof-<program>-<job id>, the place being $TMPDIR
+ * or /tmp; `complain` gets a line then. Returns 0, or a reason (places.h) with `folder->path` saying where. */
+int run_folder_open(struct run_folder *folder, int world_rank, int spawned_size, void (*complain)(const char *line));
 
 /* Name the database of a rank's k-th snapshot and make its folder. Returns 0 or an errno. */
 int run_folder_snapshot(const struct run_folder *folder, unsigned number, char database[PATH_MAX]);

@@ -3,6 +3,9 @@
 import os
 import re
 import shutil
+import socket
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -107,3 +110,65 @@ def test_a_disk_that_is_full_at_the_start_has_its_ledgers_on_the_node(profile_on
     (line,) = complaints(run)
     assert "No space left on device; it is /dev/shm/" in line
     assert run.counts("MPI_Allreduce") == [8, 8]
+
+
+def check_replaced(run, wanted, reason, place):
+    """The run folder lies elsewhere, and one line for the node says so."""
+    (line,) = complaints(run)
+    assert line.startswith(f"commprof: cannot use the run folder {wanted}: {reason}; on {socket.gethostname()} it is {place}/{PRIVATE}/")
+    replaced = Run(run.ranks, Path(line.rpartition(" it is ")[2]), run.outcome)
+    assert replaced.files() == ["rank-0.db", "rank-1.db"]
+    assert replaced.counts("MPI_Allreduce") == [8, 8]
+
+
+def test_a_disk_that_is_read_only(profile_on, disk, tmp_path):
+    folder = disk("ext4")
+    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+    run = profile_on(folder, "pcontrol", 2, TMPDIR=str(tmp_path))
+    check_replaced(run, folder / "run", "Read-only file system", tmp_path)
+
+
+def test_a_path_that_is_too_long(profile_on, tmp_path):
+    folder = tmp_path / "/".join(["long" * 50] * 20)
+    run = profile_on(folder, "pcontrol", 2, TMPDIR=str(tmp_path))
+    check_replaced(run, folder / "run", "File name too long", tmp_path)
+
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def for_nobody():
+    """A folder that a process without rights reaches; the tests' own are root's alone."""
+    folder = Path(tempfile.mkdtemp(prefix="commprof-nobody-"))
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_folder_that_the_user_may_not_write_to(mpi, for_nobody):
+    (for_nobody / "run").mkdir(mode=0o755)
+    user = mpi._replace(mpirun=("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *mpi.mpirun))
+    settings = {"COMMPROF_OUTPUT": str(for_nobody / "run"), "TMPDIR": str(for_nobody)}
+    run = Run(2, for_nobody, launch(user, 2, [str(COMMPROF_RUN), *command_for(mpi, "pcontrol")], for_nobody, settings))
+    assert run.outcome.exit_status == 0
+    (line,) = complaints(run)
+    assert f"cannot use the run folder {for_nobody}/run: Permission denied; on" in line
+    replaced = Run(2, Path(line.rpartition(" it is ")[2]), run.outcome)
+    assert replaced.folder.parent == for_nobody / f"commprof-{NOBODY}"
+    assert replaced.counts("MPI_Allreduce") == [8, 8]
+
+
+def test_little_address_space_makes_a_smaller_ledger_and_is_said(profile_on, tmp_path):
+    run = profile_on(tmp_path, "pcontrol", 2, around=("prlimit", f"--as={64 << 30}"), COMMPROF_MEMORY="1024G")
+    (line,) = complaints(run)
+    assert line.startswith("commprof: no address space for a ledger of 1073741824 kB; it has ")
+    assert run.counts("MPI_Allreduce") == [8, 8]
+
+
+def test_without_file_descriptors_the_table_folds_and_no_call_is_lost(profile_on, tmp_path):
+    run = profile_on(tmp_path, "exhausted", 2)
+    assert run.counts("MPI_Bcast") == [200, 200]
+    (line,) = complaints(run)
+    assert re.fullmatch(r"commprof: cannot grow .*/run/rank-0.ledger beyond \d+ kB: Too many open files; the rarest .* fold", line)

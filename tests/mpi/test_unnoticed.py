@@ -69,13 +69,16 @@ def test_a_run_folder_of_the_profiler_s_choice_is_the_same_for_all_ranks(mpi, tm
     assert sorted(path.name for path in folder.iterdir()) == ["rank-0.db", "rank-1.db", "rank-2.db"]
 
 
-def test_a_run_folder_that_cannot_be_made_is_said_once_and_the_job_goes_on(mpi, tmp_path):
+def test_a_run_folder_that_cannot_be_made_is_said_once_and_another_taken(mpi, tmp_path):
     (tmp_path / "file").write_text("in the way")
     command = ["env", f"LD_PRELOAD={LIBRARY}", str(compile_program(mpi, "pcontrol"))]
-    outcome = launch(mpi, 2, command, tmp_path, {"COMMPROF_OUTPUT": str(tmp_path / "file" / "run")})
+    settings = {"COMMPROF_OUTPUT": str(tmp_path / "file" / "run"), "TMPDIR": str(tmp_path), "COMMPROF_QUIET": "on"}
+    outcome = launch(mpi, 2, command, tmp_path, settings)
     assert outcome.exit_status == 0
-    assert "commprof" in outcome.stderr and str(tmp_path / "file") in outcome.stderr
-    assert sorted(os.listdir(tmp_path)) == ["file"]
+    (line,) = outcome.stderr.splitlines()
+    assert line.startswith(f"commprof: cannot use the run folder {tmp_path}/file/run: Not a directory; ")
+    (folder,) = (tmp_path / f"commprof-{os.geteuid()}").iterdir()
+    assert sorted(os.listdir(folder)) == ["rank-0.db", "rank-1.db"]
 
 
 def test_a_limit_on_the_size_of_files_stops_the_recording_and_not_the_job(profile, mpi):

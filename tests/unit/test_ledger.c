@@ -360,6 +360,62 @@ static void a_limit_below_the_smallest_ledger_is_said_without_a_signal(void)
     CHECK(!exists("ledger"));
 }
 
+static char said[PATH_MAX + 512];
+static int said_times;
+
+static void hear(const char *line)
+{
+    snprintf(said, sizeof said, "%s", line);
+    said_times++;
+}
+
+static void a_ledger_that_cannot_grow_says_why_once(void)
+{
+    mount_disk("disk", "1m");
+    CHECK_EQUAL(ledger_open("disk/ledger", 64 << 20), 0);
+    the_ledger.complain = hear;
+    chunks_until_full();
+    chunks_until_full();
+    CHECK_TEXT(said, "cannot grow disk/ledger beyond 516 kB: No space left on device; the rarest message sizes fold");
+    CHECK_EQUAL(said_times, 1);
+}
+
+static void a_ledger_that_reaches_its_own_limit_says_nothing(void)
+{
+    CHECK_EQUAL(ledger_open("ledger", 1 << 20), 0);
+    the_ledger.complain = hear;
+    chunks_until_full();
+    CHECK_EQUAL(said_times, 0);
+}
+
+/* Exhausted file descriptors: `ulimit -n`. */
+static void without_a_file_descriptor_it_does_not_grow(void)
+{
+    CHECK_EQUAL(ledger_open("ledger", 64 << 20), 0);
+    the_ledger.complain = hear;
+    struct rlimit none = {0, 0};
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    CHECK_EQUAL(chunks_until_full(), 4);
+    CHECK(strstr(said, "Too many open files"));
+    CHECK_EQUAL(ledger_open("another", 64 << 20), EMFILE);
+}
+
+/* `ulimit -v` */
+static void little_address_space_makes_a_smaller_ledger(void)
+{
+    if (UNIT_SANITIZED)
+        unit_skip("the sanitizer itself needs more address space");
+    struct rlimit limit = {256 << 20, 256 << 20};
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    CHECK_EQUAL(ledger_open("ledger", (size_t)1 << 40), 0);
+    CHECK(the_ledger.limit_bytes < 256 << 20);
+    CHECK(the_ledger.limit_bytes >= 64 << 20);
+    CHECK_EQUAL((the_ledger.limit_bytes - LEDGER_HEADER_BYTES) % LEDGER_CHUNK_BYTES, 0);
+    uint32_t chunks = chunks_until_full();
+    CHECK_EQUAL(chunks, (the_ledger.limit_bytes - LEDGER_HEADER_BYTES) / LEDGER_CHUNK_BYTES);
+    touch_every_byte(chunks);
+}
+
 static const struct unit_test TESTS[] = {
     TEST(a_new_ledger_describes_itself),
     TEST(a_file_that_exists_is_refused_and_left_alone),
@@ -384,6 +440,10 @@ static const struct unit_test TESTS[] = {
     TEST(a_disk_that_is_full_at_the_start_is_said_and_left_clean),
     TEST(a_limit_on_file_sizes_ends_the_growth_without_a_signal),
     TEST(a_limit_below_the_smallest_ledger_is_said_without_a_signal),
+    TEST(a_ledger_that_cannot_grow_says_why_once),
+    TEST(a_ledger_that_reaches_its_own_limit_says_nothing),
+    TEST(without_a_file_descriptor_it_does_not_grow),
+    TEST(little_address_space_makes_a_smaller_ledger),
 };
 
 int main(void)

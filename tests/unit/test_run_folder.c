@@ -13,18 +13,19 @@
 static struct run_folder folder;
 static char said[3 * PATH_MAX];
 
+static void hear(const char *line)
+{
+    snprintf(said, sizeof said, "%s", line);
+}
+
 static int open_with(const char *output, int world_rank)
 {
+    said[0] = '\0';
     setenv("SLURM_JOB_ID", "4711", 1);
     unsetenv("SLURM_STEP_ID");
     setenv("PMIX_NAMESPACE", "step", 1);
     snprintf(settings.output, sizeof settings.output, "%s", output);
-    return run_folder_open(&folder, world_rank, 0);
-}
-
-static void hear(const char *line)
-{
-    snprintf(said, sizeof said, "%s", line);
+    return run_folder_open(&folder, world_rank, 0, hear);
 }
 
 static int open_ledger(int world_rank)
@@ -107,13 +108,13 @@ static void an_unknown_placeholder_stands_for_itself(void)
 static void spawned_processes_have_a_folder_within_it(void)
 {
     open_with("run", 0);
-    CHECK_EQUAL(run_folder_open(&folder, 0, 2), 0);
+    CHECK_EQUAL(run_folder_open(&folder, 0, 2, hear), 0);
     CHECK_TEXT(folder.path, here("run/spawned-4711-step-of-2"));
 }
 
 static void check_spawned(int world_rank, int world_size, const char *path)
 {
-    CHECK_EQUAL(run_folder_open(&folder, world_rank, world_size), 0);
+    CHECK_EQUAL(run_folder_open(&folder, world_rank, world_size, hear), 0);
     CHECK_TEXT(folder.path, here(path));
     write_file(world_rank % 2 ? folder.ledger : folder.database, "of this world"); /* some have ended already */
 }
@@ -169,32 +170,169 @@ static void a_rank_that_has_finished_with_its_ledger_is_an_earlier_run(void)
     CHECK_TEXT(content_of("run/earlier-1/rank-2.db"), "of the parent");
 }
 
-static void a_name_that_does_not_fit_is_said(void)
+/* Places that will not do */
+
+/* Mounts of our own, which end with this process. */
+static void mount_here(const char *what, const char *path, const char *type, const char *options)
+{
+    static bool alone;
+    alone = alone || unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    mkdir(path, 0700);
+    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount(what, path, type, 0, options) != 0)
+        unit_skip("cannot mount here: needs root or user namespaces");
+}
+
+static bool lies_in(const char *path, const char *place)
+{
+    char private[2 * PATH_MAX + 32];
+    snprintf(private, sizeof private, "%s/commprof-%u/", place, (unsigned)geteuid());
+    return strncmp(path, private, strlen(private)) == 0;
+}
+
+static const char *temporary(void)
+{
+    mkdir("temporary", 0700);
+    setenv("TMPDIR", here("temporary"), 1);
+    return here("temporary");
+}
+
+static void check_replaced(const char *output, const char *reason)
+{
+    char expected[PATH_MAX], line[3 * PATH_MAX];
+    snprintf(expected, sizeof expected, "%.1000s/commprof-%u/commprof-test_run_folder-4711-step", temporary(), (unsigned)geteuid());
+    CHECK_EQUAL(open_with(output, 3), 0);
+    CHECK_TEXT(folder.path, expected);
+    CHECK(strncmp(folder.database, expected, strlen(expected)) == 0);
+    CHECK(is_there(expected));
+    snprintf(line, sizeof line, ": %s; on %s it is %s", reason, provenance_host(), expected);
+    CHECK(strncmp(said, "cannot use the run folder ", 26) == 0);
+    CHECK(strstr(said, line));
+}
+
+static void a_name_that_does_not_fit_is_replaced(void)
 {
     static char long_name[PATH_MAX];
     memset(long_name, 'x', sizeof long_name - 1);
-    CHECK_EQUAL(open_with(long_name, 0), ENAMETOOLONG);
+    check_replaced(long_name, "File name too long");
     memset(long_name + PATH_MAX - 3, 0, 3); /* fits, but its files do not */
     for (int i = 200; i < PATH_MAX - 4; i += 200)
         long_name[i] = '/';
-    CHECK_EQUAL(open_with(long_name, 0), ENAMETOOLONG);
+    check_replaced(long_name, "File name too long");
 }
 
 static void a_file_in_the_way_is_said(void)
 {
     write_file("run", "not a folder");
-    CHECK_EQUAL(open_with("run", 0), ENOTDIR);
-    CHECK_EQUAL(open_with("run/below", 0), ENOTDIR);
+    check_replaced("run", "Not a directory");
+    check_replaced("run/below", "Not a directory");
     CHECK_TEXT(content_of("run"), "not a folder");
 }
 
-static void a_folder_that_may_not_be_made_is_said(void)
+static void become_nobody(void)
 {
-    CHECK(mkdir("locked", 0500) == 0);
-    CHECK(chmod(".", 0755) == 0);
+    CHECK(chmod(".", 0777) == 0);
     if (geteuid() == 0)
-        CHECK(seteuid(65534) == 0);
-    CHECK_EQUAL(open_with("locked/run", 0), EACCES);
+        CHECK(setegid(65534) == 0 && setresuid(65534, 65534, 0) == 0);
+}
+
+static void a_folder_that_may_not_be_made_or_written_to_is_said(void)
+{
+    CHECK(mkdir("locked", 0755) == 0);
+    CHECK(mkdir("locked/there", 0755) == 0);
+    CHECK(chmod("locked", 0555) == 0 && chmod("locked/there", 0555) == 0);
+    become_nobody();
+    check_replaced("locked/run", "Permission denied");
+    check_replaced("locked/there", "Permission denied");
+}
+
+static void a_file_system_that_is_read_only_is_said(void)
+{
+    mount_here("tmpfs", "disk", "tmpfs", NULL);
+    CHECK(mkdir("disk/there", 0700) == 0);
+    CHECK(mount(NULL, "disk", NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
+    check_replaced("disk/run", "Read-only file system");
+    check_replaced("disk/there", "Read-only file system");
+}
+
+static void somebody_elses_folder_among_everybody_s_is_not_used(void)
+{
+    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0);
+    CHECK(mkdir("shared/run", 0700) == 0 && chmod("shared/run", 0777) == 0);
+    CHECK(mkdir("target", 0700) == 0 && symlink("../target", "shared/link") == 0);
+    if (chown("shared/run", 65533, 65533) != 0 || lchown("shared/link", 65533, 65533) != 0)
+        unit_skip("needs root");
+    check_replaced("shared/run", "belongs to another user, where anybody may put it");
+    check_replaced("shared/link", "belongs to another user, where anybody may put it");
+    CHECK_EQUAL(open_with("target", 0), 0);
+    CHECK_TEXT(said, "");
+}
+
+static void files_are_not_moved_aside_into_somebody_elses_folder(void)
+{
+    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0);
+    write_file("shared/rank-3.db", "of an earlier run");
+    CHECK(mkdir("target", 0700) == 0 && symlink("../target", "shared/earlier-1") == 0);
+    if (lchown("shared/earlier-1", 65533, 65533) != 0)
+        unit_skip("needs root");
+    check_replaced("shared", "belongs to another user, where anybody may put it");
+    CHECK(!is_there("target/rank-3.db"));
+    CHECK(is_there("shared/rank-3.db"));
+}
+
+static void where_no_folder_will_do_the_one_that_was_wanted_is_said(void)
+{
+    temporary();
+    become_nobody();
+    umask(0777);
+    CHECK_EQUAL(open_with("run/below", 0), EACCES);
+    CHECK_TEXT(folder.path, "run/below");
+    CHECK_TEXT(said, "");
+}
+
+/* As with umask 077 */
+static void the_user_s_umask_is_kept(void)
+{
+    struct stat about;
+    umask(077);
+    CHECK_EQUAL(open_with("run", 0), 0);
+    CHECK_EQUAL(open_ledger(0), 0);
+    CHECK(stat("run", &about) == 0);
+    CHECK_EQUAL(about.st_mode & 0777, 0700);
+    CHECK(stat("run/rank-0.ledger", &about) == 0);
+    CHECK_EQUAL(about.st_mode & 0777, 0600);
+}
+
+static void make_the_folder(void)
+{
+    CHECK_EQUAL(open_with("deep/er/run", getpid()), 0);
+    CHECK_TEXT(said, "");
+    CHECK_EQUAL(open_ledger(getpid()), 0);
+}
+
+static void many_make_the_folder_at_the_same_time(void)
+{
+    enum { RANKS = 1000 };
+    int status;
+    for (int i = 0; i < RANKS; i++)
+        if (fork() == 0) {
+            make_the_folder();
+            _exit(EXIT_SUCCESS);
+        }
+    for (int i = 0; i < RANKS; i++) {
+        CHECK(wait(&status) > 0);
+        CHECK_EQUAL(status, 0);
+    }
+}
+
+static void little_address_space_is_said(void)
+{
+    if (UNIT_SANITIZED)
+        unit_skip("the sanitizer itself needs more address space");
+    struct rlimit limit = {256 << 20, 256 << 20};
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    CHECK_EQUAL(open_with("run", 0), 0);
+    CHECK_EQUAL(run_folder_open_ledger(&folder, 0, (size_t)1 << 40, hear), 0);
+    CHECK(strncmp(said, "no address space for a ledger of 1073741824 kB; it has ", 55) == 0);
 }
 
 /* What an earlier run left */
@@ -252,23 +390,6 @@ static void a_dangling_link_of_an_earlier_run_is_moved_aside(void)
 }
 
 /* A ledger that lies elsewhere */
-
-static bool lies_in(const char *path, const char *place)
-{
-    char private[2 * PATH_MAX + 32];
-    snprintf(private, sizeof private, "%s/commprof-%u/", place, (unsigned)geteuid());
-    return strncmp(path, private, strlen(private)) == 0;
-}
-
-/* Mounts of our own, which end with this process. */
-static void mount_here(const char *what, const char *path, const char *type, const char *options)
-{
-    static bool alone;
-    alone = alone || unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
-    mkdir(path, 0700);
-    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount(what, path, type, 0, options) != 0)
-        unit_skip("cannot mount here: needs root or user namespaces");
-}
 
 /* ramfs is not among those that are safe, and gives no room beforehand. */
 static void open_on_an_unsafe_file_system(void)
@@ -455,9 +576,16 @@ static const struct unit_test TESTS[] = {
     TEST(a_job_that_a_rank_starts_leaves_the_rank_s_files_alone),
     TEST(a_rank_that_keeps_its_ledger_elsewhere_is_known_too),
     TEST(a_rank_that_has_finished_with_its_ledger_is_an_earlier_run),
-    TEST(a_name_that_does_not_fit_is_said),
+    TEST(a_name_that_does_not_fit_is_replaced),
     TEST(a_file_in_the_way_is_said),
-    TEST(a_folder_that_may_not_be_made_is_said),
+    TEST(a_folder_that_may_not_be_made_or_written_to_is_said),
+    TEST(a_file_system_that_is_read_only_is_said),
+    TEST(somebody_elses_folder_among_everybody_s_is_not_used),
+    TEST(files_are_not_moved_aside_into_somebody_elses_folder),
+    TEST(where_no_folder_will_do_the_one_that_was_wanted_is_said),
+    TEST(the_user_s_umask_is_kept),
+    TEST(many_make_the_folder_at_the_same_time),
+    TEST(little_address_space_is_said),
     TEST(an_earlier_runs_files_are_moved_aside),
     TEST(each_earlier_run_has_its_own_place),
     TEST(a_database_alone_is_moved_too),

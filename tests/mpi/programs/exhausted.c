@@ -1,0 +1,23 @@
+/* Takes all file descriptors that the process may have, then broadcasts messages of 200 sizes. */
+#include <mpi.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { SIZES = 200, DESCRIPTORS = 256 };
+
+static char buffer[SIZES];
+
+int main(int argc, char **argv)
+{
+    struct rlimit few = {DESCRIPTORS, DESCRIPTORS};
+    MPI_Init(&argc, &argv);
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    while (dup(STDERR_FILENO) >= 0)
+        ;
+    for (int bytes = 0; bytes < SIZES; bytes++)
+        MPI_Bcast(buffer, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}
