@@ -22,7 +22,7 @@ static void option_name(const struct setting *setting, char *name, size_t bytes)
 {
     snprintf(name, bytes, "%s", setting->variable + strlen("COMMPROF_"));
     for (; *name; name++)
-        *name = (char)tolower((unsigned char)*name);
+        *name = *name == '_' ? '-' : (char)tolower((unsigned char)*name);
 }
 
 static void print_wrapped(const char *text, int indent, int width)

@@ -1,6 +1,8 @@
 #include "runtime.h"
 
 #include "cost.h"
+#include "keeper.h"
+#include "ledger/copy.h"
 #include "output/places.h"
 #include "output/provenance.h"
 #include "output/run_folder.h"
@@ -190,7 +192,6 @@ static bool open_ledger(bool spawned)
         stop("create", folder.ledger_file, error);
         return false;
     }
-    run_folder_link_ledger(&folder);
     return true;
 }
 
@@ -212,13 +213,14 @@ void runtime_begin(const struct call *call, int thread_level, const void *sessio
     record_calls();
     record_library();
     provenance_record();
-    if (strcmp(folder.ledger, folder.ledger_file) != 0)
+    if (run_folder_ledger_is_elsewhere(&folder))
         ledger_fact("ledger_file", folder.ledger_file);
     communicators_begin(world_group, !session);
     mpi_abi_learn_types();
     state = RECORDING;
     call_recording_begin();
     count_clocked(call);
+    keeper_begin(run_folder_ledger_is_elsewhere(&folder) ? folder.ledger : NULL, world_rank, complain_for_the_node);
     the_ledger.header->cost_init_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
     if (settings.verbose > 1 || (settings.verbose == 1 && world_rank <= 0))
         runtime_say("rank %d of %d: %s ABI of %s, clock: %s, ledger %s", world_rank, world_size, mpi_abi.name, provider_path(),
@@ -282,9 +284,12 @@ static void store(int64_t began_ns)
 {
     char why[512];
     if (store_write(the_ledger.header, folder.database, began_ns, why, sizeof why))
-        run_folder_remove_ledger(&folder);
-    else
+        run_folder_remove_ledger(&folder, true);
+    else {
+        if (run_folder_ledger_is_elsewhere(&folder))
+            ledger_copy(folder.ledger);
         runtime_say("cannot write %s: %s; the ledger %s stays and can be read as well", folder.database, why, folder.ledger_file);
+    }
 }
 
 void runtime_end(const struct call *call)
@@ -296,6 +301,7 @@ void runtime_end(const struct call *call)
     call_recording_end();
     state = ENDED;
     record_end(LEDGER_FINALIZED);
+    keeper_end(false);
     store(began_ns);
     say_where();
 }
@@ -340,9 +346,11 @@ void runtime_aborted(int error_code)
         return;
     the_ledger.header->abort_code = error_code;
     record_end(LEDGER_ABORTED);
+    keeper_end(true);
 }
 
-/* exit() without MPI_Finalize: the ledger stays, for other threads may still be in MPI. */
+/* exit() without MPI_Finalize: the ledger stays, for other threads may still be in MPI; a copy with all that is counted takes the place of
+ * one on the node, where nobody would look after it. */
 __attribute__((destructor)) static void runtime_exit(void)
 {
     if (state != RECORDING || owner != getpid() || the_ledger.header->ended != LEDGER_RUNNING)
@@ -350,5 +358,7 @@ __attribute__((destructor)) static void runtime_exit(void)
     call_recording_end();
     state = ENDED;
     record_end(LEDGER_EXITED);
+    if (keeper_end(true))
+        run_folder_remove_ledger(&folder, false);
     say_where();
 }

@@ -41,7 +41,7 @@ bool places_are_safe(const char *folder)
     return statfs(folder, &system) == 0 && is_safe(&system);
 }
 
-static bool exceeds_file_limit(size_t bytes)
+bool places_exceed_file_limit(size_t bytes)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
@@ -56,7 +56,7 @@ static bool takes_the_last_quarter(const struct statfs *system, size_t bytes)
 int places_reserve(int file, size_t from, size_t bytes)
 {
     struct statfs system;
-    if (exceeds_file_limit(bytes))
+    if (places_exceed_file_limit(bytes))
         return EFBIG;
     if (fstatfs(file, &system) != 0)
         return errno;

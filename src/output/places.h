@@ -18,8 +18,10 @@ const char *places_reason(int error);
 /* Whether stores to reserved pages of a mapped file cannot fail on the file system of this folder. */
 bool places_are_safe(const char *folder);
 
-/* Reserve room for a file from `from` up to `bytes`. Returns 0 or an errno: EFBIG beyond the process's limit (where the kernel would
- * send SIGXFSZ), ENOSPC also where a file system in memory would be left with less than a quarter, EOPNOTSUPP where the file system
+/* Whether a file of so many bytes is beyond the process's limit (RLIMIT_FSIZE), where the kernel would send SIGXFSZ. */
+bool places_exceed_file_limit(size_t bytes);
+
+/* Reserve room for a file from `from` up to `bytes`. Returns 0 or an errno: EFBIG beyond the process's limit, ENOSPC also where a file system in memory would be left with less than a quarter, EOPNOTSUPP where the file system
  * cannot reserve. */
 int places_reserve(int file, size_t from, size_t bytes);
 

@@ -269,7 +269,7 @@ int run_folder_snapshot(const struct run_folder *folder, unsigned number, char d
 }
 /* A ledger on the node */
 
-static bool lies_elsewhere(const struct run_folder *folder)
+bool run_folder_ledger_is_elsewhere(const struct run_folder *folder)
 {
     return strcmp(folder->ledger, folder->ledger_file) != 0;
 }
@@ -337,7 +337,7 @@ static int open_ledger(struct run_folder *folder, int world_rank, size_t limit_b
         is_news = true;
     }
     snprintf(line + used, sizeof line - (size_t)used, "it is %s%s", folder->ledger_file,
-             is_safe || lies_elsewhere(folder) ? "" : ", and a failure of that file system would end the job");
+             is_safe || run_folder_ledger_is_elsewhere(folder) ? "" : ", and a failure of that file system would end the job");
     if (is_news)
         complain(line);
     return 0;
@@ -357,24 +357,12 @@ int run_folder_open_ledger(struct run_folder *folder, int world_rank, size_t lim
     return 0;
 }
 
-void run_folder_link_ledger(const struct run_folder *folder)
-{
-    if (lies_elsewhere(folder) && symlink(folder->ledger_file, folder->ledger) != 0)
-        unlink(folder->ledger); /* no links here: the ledger's own path is named at the end */
-}
-
-static void remove_link(const struct run_folder *folder)
-{
-    struct stat there;
-    if (lstat(folder->ledger, &there) == 0 && S_ISLNK(there.st_mode))
-        unlink(folder->ledger);
-}
-
-void run_folder_remove_ledger(struct run_folder *folder)
+void run_folder_remove_ledger(struct run_folder *folder, bool with_copy)
 {
     ledger_remove();
-    if (!lies_elsewhere(folder))
+    if (!run_folder_ledger_is_elsewhere(folder))
         return;
-    remove_link(folder);
+    if (with_copy)
+        unlink(folder->ledger);
     rmdir(dirname(folder->ledger_file)); /* the folder that was made for it; fails while others have theirs there */
 }

@@ -12,7 +12,7 @@
 struct run_folder {
     char path[PATH_MAX];     /* absolute, like the others */
     char database[PATH_MAX]; /* rank-<n>.db */
-    char ledger[PATH_MAX];   /* rank-<n>.ledger: the file, or a link to it where the ledger lies elsewhere */
+    char ledger[PATH_MAX];   /* rank-<n>.ledger: the ledger, or a copy of it where it lies elsewhere */
     char ledger_file[PATH_MAX];
 };
 
@@ -31,10 +31,10 @@ int run_folder_snapshot(const struct run_folder *folder, unsigned number, char d
  * `complain` gets a line where it does not lie where the user may expect it. */
 int run_folder_open_ledger(struct run_folder *folder, int world_rank, size_t limit_bytes, void (*complain)(const char *line));
 
-/* The link to a ledger elsewhere, made once the ledger is there. */
-void run_folder_link_ledger(const struct run_folder *folder);
+/* Whether it lies on the node, so that `folder->ledger` is a copy of it. */
+bool run_folder_ledger_is_elsewhere(const struct run_folder *folder);
 
-/* Delete the ledger, and what was made for it. */
-void run_folder_remove_ledger(struct run_folder *folder);
+/* Delete the ledger, and the copy of it. */
+void run_folder_remove_ledger(struct run_folder *folder, bool with_copy);
 
 #endif

@@ -267,3 +267,8 @@ def ended_in_ledger(path: Path) -> int:
 
 def abort_code_in_ledger(path: Path) -> int:
     return int.from_bytes(path.read_bytes()[68:72], "little")
+
+
+def copied_unix_ns_in_ledger(path: Path) -> int:
+    """When a copy was made; 0 for a ledger itself."""
+    return int.from_bytes(path.read_bytes()[176:184], "little")

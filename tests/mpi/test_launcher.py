@@ -15,7 +15,7 @@ def commprof_run(*arguments, **environment):
 def test_help_prints_every_setting_with_the_value_in_force():
     finished = commprof_run("--help", COMMPROF_MEMORY="48M")
     assert finished.returncode == 0
-    for setting in ("OUTPUT", "LEDGER", "MEMORY", "CLOCK", "EXCLUDE", "START", "VERBOSE", "QUIET"):
+    for setting in ("OUTPUT", "LEDGER", "COPY_S", "MEMORY", "CLOCK", "EXCLUDE", "START", "BEGIN_S", "END_S", "VERBOSE", "QUIET"):
         assert f"COMMPROF_{setting}" in finished.stdout
     assert "48M" in finished.stdout
 

@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from .disks import fill
-from .harness import COMMPROF_RUN, Run, calls_in_ledger, command_for, launch
+from .harness import (
+    COMMPROF_RUN,
+    Run,
+    abort_code_in_ledger,
+    calls_in_ledger,
+    command_for,
+    copied_unix_ns_in_ledger,
+    ended_in_ledger,
+    launch,
+)
 
 PRIVATE = f"commprof-{os.geteuid()}"
 
@@ -20,13 +29,18 @@ PRIVATE = f"commprof-{os.geteuid()}"
 def profile_on(mpi, tmp_path):
     """profile_on(folder, "program", ranks, COMMPROF_...="..."): its run in <folder>/run. `around` stands before the command."""
 
+    runs: list[Run] = []
+
     def profiled(folder: Path, program: str, ranks: int, *, around: tuple[str, ...] = (), **settings: str) -> Run:
         environment = {"COMMPROF_OUTPUT": str(folder / "run"), "COMMPROF_VERBOSE": "2", **settings}
         outcome = launch(mpi, ranks, [*around, str(COMMPROF_RUN), *command_for(mpi, program)], tmp_path, environment)
         assert outcome.exit_status == 0, outcome
-        return Run(ranks, folder / "run", outcome)
+        runs.append(Run(ranks, folder / "run", outcome))
+        return runs[-1]
 
-    return profiled
+    yield profiled
+    for ledger in (path for run in runs for path in ledgers(run)):
+        ledger.unlink(missing_ok=True)  # one whose database found no room stays on the node
 
 
 def ledgers(run) -> list[Path]:
@@ -104,12 +118,19 @@ def counted(run, rank):
 
 
 def test_a_disk_that_is_full_at_the_start_has_its_ledgers_on_the_node(profile_on, disk):
-    folder = disk("tmpfs", "size=300k")
+    folder = disk("tmpfs", "size=64k")
     run = profile_on(folder, "pcontrol", 2)
     assert {path.parent for path in ledgers(run)} == {Path("/dev/shm") / PRIVATE}
-    (line,) = complaints(run)
-    assert "No space left on device; it is /dev/shm/" in line
-    assert run.counts("MPI_Allreduce") == [8, 8]
+    assert [calls_in_ledger(ledger)["MPI_Allreduce"] for ledger in sorted(ledgers(run), key=rank_of)] == [8, 8]
+    keep, *later = complaints(run)
+    assert f"cannot keep the ledger in {folder}/run/rank-0.ledger: No space left on device; it is /dev/shm/" in keep
+    copy = f"cannot copy the ledger to {folder}/run/rank-0.ledger: No space left on device; what is measured is in /dev/shm/"
+    assert any(copy in line for line in later)
+    assert sum("database or disk is full; the ledger /dev/shm/" in line for line in later) == 2
+
+
+def rank_of(ledger: Path) -> str:
+    return ledger.name.partition("-rank-")[2]
 
 
 def check_replaced(run, wanted, reason, place):
@@ -172,3 +193,67 @@ def test_without_file_descriptors_the_table_folds_and_no_call_is_lost(profile_on
     assert run.counts("MPI_Bcast") == [200, 200]
     (line,) = complaints(run)
     assert re.fullmatch(r"commprof: cannot grow .*/run/rank-0.ledger beyond \d+ kB: Too many open files; the rarest .* fold", line)
+
+
+# Copies of ledgers that lie on the node. In programs/lifetime.c rank 1 receives five messages, and ends as it is told to.
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    (tmp_path / "node").mkdir()
+    return tmp_path / "node"
+
+
+def ledgers_on_the_node(elsewhere, rank):
+    """Of a rank; other ranks may have been killed by the launcher, and have left theirs."""
+    return list((elsewhere / PRIVATE).glob(f"*-rank-{rank}-*.ledger"))
+
+
+def test_a_rank_that_exits_leaves_a_copy_with_all_that_was_counted_and_nothing_on_the_node(profile, elsewhere):
+    run = profile("lifetime", 2, "exit_without_finalize", env={"COMMPROF_LEDGER": str(elsewhere)}, exit_status=None)
+    assert calls_in_ledger(run.ledger(1))["MPI_Recv"] == 5
+    assert ended_in_ledger(run.ledger(1)) == 2
+    assert copied_unix_ns_in_ledger(run.ledger(1)) > 0
+    assert ledgers_on_the_node(elsewhere, 1) == []
+
+
+def test_a_rank_that_aborts_leaves_a_copy_with_all_that_was_counted(profile, elsewhere):
+    run = profile("lifetime", 2, "abort", env={"COMMPROF_LEDGER": str(elsewhere)}, exit_status=None)
+    assert calls_in_ledger(run.ledger(1))["MPI_Recv"] == 5
+    assert (ended_in_ledger(run.ledger(1)), abort_code_in_ledger(run.ledger(1))) == (3, 5)
+    assert copied_unix_ns_in_ledger(run.ledger(1)) > 0
+
+
+def test_a_rank_that_is_killed_leaves_a_copy_that_says_where_the_ledger_is(profile, elsewhere):
+    run = profile("lifetime", 2, "kill_once_copied", env={"COMMPROF_LEDGER": str(elsewhere)}, exit_status=None)
+    assert copied_unix_ns_in_ledger(run.ledger(1)) > 0
+    assert not run.ledger(1).is_symlink()
+    (ledger,) = ledgers_on_the_node(elsewhere, 1)
+    assert str(ledger).encode() in run.ledger(1).read_bytes()
+    assert calls_in_ledger(ledger)["MPI_Recv"] == 5
+    assert copied_unix_ns_in_ledger(ledger) == 0
+
+
+def test_where_the_database_cannot_be_written_the_last_copy_has_everything(profile_on, elsewhere, tmp_path):
+    for rank in range(2):
+        (tmp_path / "run" / f"rank-{rank}.db.tmp").mkdir(parents=True)
+    run = profile_on(tmp_path, "pcontrol", 2, COMMPROF_LEDGER=str(elsewhere))
+    assert [calls_in_ledger(run.ledger(rank))["MPI_Allreduce"] for rank in range(2)] == [8, 8]
+    assert [ended_in_ledger(run.ledger(rank)) for rank in range(2)] == [1, 1]
+
+
+def test_calls_are_counted_in_the_time_window_alone(profile_on, tmp_path):
+    run = profile_on(tmp_path, "window", 1, COMMPROF_BEGIN_S="1", COMMPROF_END_S="2")
+    made = int(run.outcome.stdout)
+    assert 0 < run.counts("MPI_Barrier")[0] < made
+
+
+def test_an_option_of_commprof_run_has_dashes(mpi, tmp_path):
+    command = [str(COMMPROF_RUN), "--begin-s", "1000", "--output", str(tmp_path / "run"), *command_for(mpi, "pcontrol")]
+    run = Run(2, tmp_path / "run", launch(mpi, 2, command, tmp_path, {}))
+    assert run.facts(0)["settings.COMMPROF_BEGIN_S"] == "1000"
+
+
+def test_a_time_window_that_never_begins_counts_nothing(profile_on, tmp_path):
+    run = profile_on(tmp_path, "pcontrol", 2, COMMPROF_BEGIN_S="1000")
+    assert run.counts("MPI_Allreduce") == [5, 5]  # MPI_Pcontrol(1) of the program begins them all the same

@@ -405,7 +405,7 @@ static void an_unsafe_file_system_has_its_ledgers_on_the_node(void)
     CHECK(lies_in(folder.ledger_file, "/dev/shm"));
     CHECK_TEXT(said, "");
     CHECK_TEXT(the_ledger.path, folder.ledger_file);
-    run_folder_remove_ledger(&folder);
+    run_folder_remove_ledger(&folder, true);
     CHECK(!is_there(the_ledger.path));
 }
 
@@ -426,7 +426,7 @@ static void a_folder_of_temporary_files_that_is_not_there_is_passed_over(void)
     setenv("TMPDIR", here("missing"), 1);
     CHECK_EQUAL(open_ledger(2), 0);
     CHECK(lies_in(folder.ledger_file, "/tmp"));
-    run_folder_remove_ledger(&folder);
+    run_folder_remove_ledger(&folder, true);
 }
 
 static void no_place_at_all_is_said(void)
@@ -452,7 +452,7 @@ static void somebody_elses_folder_among_temporary_files_is_not_used(void)
         unit_skip("needs root");
     CHECK_EQUAL(open_ledger(2), 0);
     CHECK(!lies_in(folder.ledger_file, "/dev/shm"));
-    run_folder_remove_ledger(&folder);
+    run_folder_remove_ledger(&folder, true);
 }
 
 static void a_link_in_place_of_our_folder_is_not_followed(void)
@@ -467,7 +467,7 @@ static void a_link_in_place_of_our_folder_is_not_followed(void)
     CHECK_EQUAL(open_ledger(2), 0);
     CHECK(!lies_in(folder.ledger_file, here("fast")));
     CHECK(strstr(said, "fast") && strstr(said, "Not a directory") && strstr(said, folder.ledger_file));
-    run_folder_remove_ledger(&folder);
+    run_folder_remove_ledger(&folder, true);
 }
 
 static void a_ledger_is_where_the_user_wants_it(void)
@@ -493,15 +493,28 @@ static void nobody_else_can_read_a_ledger_elsewhere(void)
     CHECK_EQUAL(private.st_mode & 0777, 0700);
 }
 
-static void what_was_made_for_it_goes_with_it(void)
+static void open_with_a_copy(void)
 {
     strcpy(settings.ledger, "fast");
     CHECK_EQUAL(open_with("run", 2), 0);
     CHECK_EQUAL(open_ledger(2), 0);
-    run_folder_link_ledger(&folder);
-    CHECK(is_there("run/rank-2.ledger"));
-    run_folder_remove_ledger(&folder);
+    CHECK(run_folder_ledger_is_elsewhere(&folder));
+    write_file(folder.ledger, "a copy");
+}
+
+static void what_was_made_for_it_goes_with_it(void)
+{
+    open_with_a_copy();
+    run_folder_remove_ledger(&folder, true);
     CHECK(!is_there("run/rank-2.ledger"));
+    CHECK_EQUAL(rmdir("fast"), 0);
+}
+
+static void the_copy_may_stay_in_its_place(void)
+{
+    open_with_a_copy();
+    run_folder_remove_ledger(&folder, false);
+    CHECK(is_there("run/rank-2.ledger"));
     CHECK_EQUAL(rmdir("fast"), 0);
 }
 
@@ -526,7 +539,7 @@ static void a_ledger_folder_that_cannot_be_made_is_said_and_another_taken(void)
     CHECK_EQUAL(open_ledger(0), 0);
     CHECK(lies_in(folder.ledger_file, "/dev/shm"));
     CHECK(strstr(said, "occupied/fast: Not a directory; it is /dev/shm/"));
-    run_folder_remove_ledger(&folder);
+    run_folder_remove_ledger(&folder, true);
 }
 
 static void a_full_disk_has_its_ledgers_on_the_node(void)
@@ -536,7 +549,7 @@ static void a_full_disk_has_its_ledgers_on_the_node(void)
     CHECK_EQUAL(open_ledger(0), 0);
     CHECK(lies_in(folder.ledger_file, "/dev/shm"));
     CHECK(strstr(said, "full/run/rank-0.ledger: No space left on device; it is /dev/shm/"));
-    run_folder_remove_ledger(&folder);
+    run_folder_remove_ledger(&folder, true);
 }
 
 static void end_at_once(void)
@@ -546,7 +559,7 @@ static void end_at_once(void)
     CHECK_EQUAL(open_ledger(getpid()), 0);
     CHECK_TEXT(said, "");
     CHECK(lies_in(folder.ledger_file, here("fast")));
-    run_folder_remove_ledger(&folder);
+    run_folder_remove_ledger(&folder, true);
 }
 
 /* One that ends removes the folder that another one has just found. */
@@ -600,6 +613,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_ledger_is_where_the_user_wants_it),
     TEST(nobody_else_can_read_a_ledger_elsewhere),
     TEST(what_was_made_for_it_goes_with_it),
+    TEST(the_copy_may_stay_in_its_place),
     TEST(ranks_have_ledgers_of_their_own_elsewhere),
     TEST(a_ledger_folder_that_cannot_be_made_is_said_and_another_taken),
     TEST(a_full_disk_has_its_ledgers_on_the_node),

@@ -1,0 +1,74 @@
+/* A fold moves counts from cells to others, a reset sets them to zero: a copy that was made meanwhile may have them twice, or half, and is
+ * made again. Everything else only grows, by stores that come last (ledger_format.h), so that the chunks that were there when the header
+ * was read are whole in any moment. */
+#include "copy.h"
+
+#include "clock.h"
+#include "ledger.h"
+#include "output/places.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int write_at(int file, size_t at, const void *from, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t written = pwrite(file, from, bytes, (off_t)at);
+        if (written <= 0)
+            return written < 0 ? errno : ENOSPC;
+        from = (const char *)from + written;
+        at += (size_t)written;
+        bytes -= (size_t)written;
+    }
+    return 0;
+}
+
+static int write_once(int file)
+{
+    char page[LEDGER_HEADER_BYTES];
+    struct ledger_header *header = (struct ledger_header *)page;
+    memcpy(page, the_ledger.header, sizeof page);
+    header->copied_unix_ns = clock_unix_ns();
+    size_t bytes = (size_t)header->chunk_count * LEDGER_CHUNK_BYTES;
+    if (places_exceed_file_limit(sizeof page + bytes))
+        return EFBIG;
+    int error = write_at(file, 0, page, sizeof page);
+    return error ? error : write_at(file, sizeof page, ledger_chunk_at(the_ledger.header, 0), bytes);
+}
+
+static int write_undisturbed(int file)
+{
+    enum { TRIES = 16 };
+    const struct ledger_header *header = the_ledger.header;
+    for (int i = 0; i < TRIES; i++) {
+        uint32_t epoch = __atomic_load_n(&header->epoch, __ATOMIC_ACQUIRE);
+        uint64_t ended = __atomic_load_n(&header->folds_ended, __ATOMIC_ACQUIRE);
+        int error = write_once(file);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (error || (__atomic_load_n(&header->folds_begun, __ATOMIC_RELAXED) == ended &&
+                      __atomic_load_n(&header->epoch, __ATOMIC_RELAXED) == epoch))
+            return error;
+    }
+    return EAGAIN;
+}
+
+int ledger_copy(const char *path)
+{
+    char aside[PATH_MAX + 8];
+    snprintf(aside, sizeof aside, "%s.tmp", path);
+    unlink(aside);
+    int file = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0)
+        return errno;
+    int error = write_undisturbed(file);
+    if (!error && (fsync(file) != 0 || rename(aside, path) != 0))
+        error = errno;
+    close(file);
+    if (error)
+        unlink(aside);
+    return error;
+}

@@ -1,0 +1,152 @@
+#include "ledger/copy.h"
+
+#include "ledger/ledger.h"
+#include "unit.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+static char bytes[64 << 20];
+
+static size_t read_copy(void)
+{
+    int file = open("copy", O_RDONLY);
+    CHECK(file >= 0);
+    ssize_t got = read(file, bytes, sizeof bytes);
+    CHECK(got > 0);
+    close(file);
+    return (size_t)got;
+}
+
+static const struct ledger_header *copied(void)
+{
+    return (const struct ledger_header *)bytes;
+}
+
+static bool is_there(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0;
+}
+
+static void begin(void)
+{
+    CHECK_EQUAL(ledger_open("ledger", 8 << 20), 0);
+    ledger_fact("run_id", "job-17");
+    ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), 0);
+}
+
+static void a_copy_is_the_ledger_up_to_its_last_chunk_and_says_when_it_was_made(void)
+{
+    begin();
+    CHECK_EQUAL(ledger_copy("copy"), 0);
+    CHECK_EQUAL(read_copy(), LEDGER_HEADER_BYTES + 2 * LEDGER_CHUNK_BYTES);
+    CHECK(copied()->copied_unix_ns > 1700000000000000000);
+    CHECK_EQUAL(the_ledger.header->copied_unix_ns, 0);
+    ((struct ledger_header *)bytes)->copied_unix_ns = 0;
+    CHECK(memcmp(bytes, the_ledger.header, LEDGER_HEADER_BYTES + 2 * LEDGER_CHUNK_BYTES) == 0);
+    CHECK(!is_there("copy.tmp"));
+}
+
+static void a_copy_takes_the_place_of_the_one_before(void)
+{
+    begin();
+    CHECK_EQUAL(ledger_copy("copy"), 0);
+    ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), 0);
+    CHECK_EQUAL(ledger_copy("copy"), 0);
+    CHECK_EQUAL(read_copy(), LEDGER_HEADER_BYTES + 3 * LEDGER_CHUNK_BYTES);
+}
+
+static void a_copy_follows_no_link(void)
+{
+    begin();
+    FILE *file = fopen("precious", "w");
+    fputs("data", file);
+    fclose(file);
+    CHECK(symlink("precious", "copy") == 0 && symlink("precious", "copy.tmp") == 0);
+    CHECK_EQUAL(ledger_copy("copy"), 0);
+    struct stat about;
+    CHECK(stat("precious", &about) == 0);
+    CHECK_EQUAL(about.st_size, 4);
+    CHECK(lstat("copy", &about) == 0 && S_ISREG(about.st_mode));
+}
+
+/* What a writer does at the worst moment: as our file grows, it folds. */
+static int folds_left;
+static bool is_folding;
+
+ssize_t pwrite(int file, const void *from, size_t count, off_t at)
+{
+    if (is_folding && at > 0 && folds_left-- > 0) {
+        the_ledger.header->folds_begun++;
+        the_ledger.header->folds_ended++;
+        the_ledger.header->reset_unix_ns++;
+    }
+    CHECK_EQUAL(lseek(file, at, SEEK_SET), at);
+    return write(file, from, count);
+}
+
+static void a_fold_meanwhile_is_noticed_and_the_copy_made_again(void)
+{
+    begin();
+    is_folding = true;
+    folds_left = 3;
+    CHECK_EQUAL(ledger_copy("copy"), 0);
+    read_copy();
+    CHECK_EQUAL(copied()->reset_unix_ns, 3);
+}
+
+static void where_folds_do_not_end_the_copy_before_stays(void)
+{
+    begin();
+    CHECK_EQUAL(ledger_copy("copy"), 0);
+    is_folding = true;
+    folds_left = 1000;
+    CHECK_EQUAL(ledger_copy("copy"), EAGAIN);
+    CHECK(folds_left > 900);
+    read_copy();
+    CHECK_EQUAL(copied()->reset_unix_ns, 0);
+    CHECK(!is_there("copy.tmp"));
+}
+
+static void a_fold_that_is_under_way_is_no_moment_for_a_copy(void)
+{
+    begin();
+    the_ledger.header->folds_begun = 1;
+    CHECK_EQUAL(ledger_copy("copy"), EAGAIN);
+}
+
+static void a_place_that_refuses_is_said(void)
+{
+    begin();
+    CHECK_EQUAL(ledger_copy("missing/copy"), ENOENT);
+    CHECK(mkdir("copy", 0700) == 0);
+    CHECK_EQUAL(ledger_copy("copy"), EISDIR);
+    CHECK(!is_there("copy.tmp"));
+}
+
+static void a_limit_on_file_sizes_is_said_without_a_signal(void)
+{
+    begin();
+    struct rlimit limit = {65536, 65536};
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHECK_EQUAL(ledger_copy("copy"), EFBIG);
+    CHECK(!is_there("copy") && !is_there("copy.tmp"));
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_copy_is_the_ledger_up_to_its_last_chunk_and_says_when_it_was_made),
+    TEST(a_copy_takes_the_place_of_the_one_before),
+    TEST(a_copy_follows_no_link),
+    TEST(a_fold_meanwhile_is_noticed_and_the_copy_made_again),
+    TEST(where_folds_do_not_end_the_copy_before_stays),
+    TEST(a_fold_that_is_under_way_is_no_moment_for_a_copy),
+    TEST(a_place_that_refuses_is_said),
+    TEST(a_limit_on_file_sizes_is_said_without_a_signal),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
