@@ -61,6 +61,15 @@ def growth(run: Path) -> str:
     return output_of([str(program)], run)
 
 
+def copies(memory: str, disk: Path) -> str:
+    """The table of bench/copy.c: one copy of a ledger, to memory and to the disk that holds the temporary files."""
+    program = BUILD / "copy"
+    sources = [ROOT / "bench/copy.c", *(ROOT / "src" / name for name in ("ledger/ledger.c", "ledger/copy.c", "output/places.c", "clock.c"))]
+    subprocess.run(["cc", "-w", "-O2", "-D_GNU_SOURCE", f"-I{ROOT}/src", *sources, "-lpthread", "-o", program], check=True)
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        return output_of([str(program), folder, str(disk)], None)
+
+
 def instructions(program: Path, name: str, calls: int, run: Path | None) -> int:
     valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
     text = output_of([*valgrind, str(program), "--count", name, str(calls)], run, COMMPROF_CLOCK="counter")
@@ -119,6 +128,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         print("## Each family, and growth\n")
         print(growth(Path(folder) / "toy"))
+        print("## A copy of a ledger on the node (every COMMPROF_COPY_S seconds): to memory, to a disk\n")
+        print(copies("/dev/shm", Path(folder)))
         for mpi in LIBRARIES:
             if shutil.which(f"mpicc.{mpi}"):
                 report(mpi, Path(folder))
