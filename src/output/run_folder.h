@@ -26,7 +26,6 @@ int run_folder_open(struct run_folder *folder, int world_rank, int spawned_size,
 /* Name the database of a rank's k-th snapshot and make its folder. Returns 0 or an errno. */
 int run_folder_snapshot(const struct run_folder *folder, unsigned number, char database[PATH_MAX]);
 
-/* The link to a ledger elsewhere, made once the ledger is there and removed with it. */
 /* Open the_ledger of this rank, which may grow up to limit_bytes. Returns 0, or a reason with `folder->ledger_file` saying where.
  * `complain` gets a line where it does not lie where the user may expect it. */
 int run_folder_open_ledger(struct run_folder *folder, int world_rank, size_t limit_bytes, void (*complain)(const char *line));
