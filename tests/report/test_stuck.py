@@ -92,7 +92,7 @@ def test_ranks_that_called_different_functions_are_named_at_the_first_one_even_l
     begun = [[ALLREDUCE, BARRIER, ALLREDUCE, BARRIER], [ALLREDUCE, ALLREDUCE, BARRIER]]
     answer = stuck(job(begun, [inside("MPI_Barrier"), recv(0)]))
     assert verdict(answer)[0] == (
-        "Collective 2 on MPI_COMM_WORLD does not match: rank 0 called MPI_Barrier (0 B), rank 1 called MPI_Allreduce (8 B)."
+        "Collective 2 on MPI_COMM_WORLD does not match: rank 0 called MPI_Barrier, rank 1 called MPI_Allreduce (8 B)."
     )
     assert verdict(answer)[1] == "A circle: 0 waits for 1, 1 waits for 0."
     assert "Collective 2 on MPI_COMM_WORLD: its function differs\n" in answer.out

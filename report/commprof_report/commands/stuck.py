@@ -210,8 +210,8 @@ def _doing_fields(wait: Wait, communicator: str | None) -> dict[str, object]:
 
 
 def made_text(row) -> str:
-    """MPI_Bcast (64 B, root 0)"""
-    details = [units.size(row.bytes)] if row.bytes is not None else []
+    """MPI_Bcast (64 B, root 0); no bytes are worth a word only where others have some."""
+    details = [units.size(row.bytes)] if row.bytes or (row.bytes == 0 and getattr(row, "what", "") == "bytes") else []
     details += [f"root {row.root}"] if row.root is not None else []
     return row.call + (f" ({', '.join(details)})" if details else "")
 
