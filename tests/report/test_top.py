@@ -110,6 +110,14 @@ def test_it_ends_with_the_run_and_says_so(report, job):
     assert answer.out.endswith("\nThe run has ended: rank 0 came to MPI_Finalize; rank 1 was killed.\n")
 
 
+def test_several_killed_ranks_are_named_together(report, job):
+    killed = ranks_with(100, 300)
+    for rank in killed:
+        rank.facts["process_start"] = "1"
+    job.write(killed)
+    assert report("top", job.folder).out.endswith("The run has ended: ranks 0-1 were killed.\n")
+
+
 def test_a_run_that_is_over_is_one_screen(report, run_folder):
     answer = report("top", run_folder)
     assert "run: 0 of 4 ranks running" in answer.out

@@ -135,7 +135,7 @@ def end_text(rows: Sequence[LiveRow]) -> str:
     for state, end in ENDS.items():
         ranks = [row.rank for row in rows if row.state == state]
         if ranks:
-            said.append(f"{doing.rank_names(ranks)} {end}")
+            said.append(f"{doing.rank_names(ranks)} {end if len(ranks) == 1 else end.replace('was', 'were')}")
     return f"The run has ended: {'; '.join(said)}."
 
 
