@@ -334,7 +334,7 @@ void runtime_snapshot(void)
     pthread_mutex_lock(&writing);
     int error = run_folder_snapshot(&folder, ++taken, database);
     if (error)
-        snprintf(why, sizeof why, "%s", strerror(error));
+        snprintf(why, sizeof why, "%s", places_reason(error));
     if (error || !store_undisturbed(database, why, sizeof why))
         runtime_say("cannot write snapshot %u of rank %d: %s", taken, world_rank, why);
     pthread_mutex_unlock(&writing);
