@@ -77,8 +77,7 @@ HOT struct traffic traffic_on(struct communicator *communicator)
 /* Whether the communicator that the call was announced on is there still: another thread may have freed it meanwhile. */
 HOT bool traffic_is_announced(const struct call *call)
 {
-    bool unchanged = call->removed == __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE);
-    return __builtin_expect(call->communicator && unchanged, 1);
+    return __builtin_expect(call->communicator && call->removed == __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE), 1);
 }
 
 /* The communicator of a call, where it was not announced or others have gone since. One that has gone itself is not asked about. */

@@ -42,15 +42,15 @@ CREATE TABLE thread (
     name       TEXT    NOT NULL,
     is_main    INTEGER NOT NULL,
     -- What it was doing when this was written: the call that it was in, or has left last.
-    call         TEXT    NOT NULL,  -- '': none yet
-    communicator INTEGER NOT NULL,  -- 0: the call has none, or it was not known beforehand
-    is_inside    INTEGER NOT NULL,  -- 1: still inside it
-    since_ns     INTEGER NOT NULL,  -- when it went in (came out, where it is not inside); counted from start_unix_ns
-    bytes        INTEGER,           -- null: not known beforehand
-    peer         INTEGER,           -- world rank, -1: a process outside MPI_COMM_WORLD, -2: any source; null: none
-    tag          INTEGER,
-    awaited      TEXT    NOT NULL,  -- of a call that waits for requests: the call that made the first of them; then communicator, bytes,
-                                    -- peer and tag are the request's
+    doing_call         TEXT    NOT NULL,  -- '': none yet
+    doing_communicator INTEGER NOT NULL,  -- 0: the call has none, or it was not known beforehand
+    doing_is_inside    INTEGER NOT NULL,  -- 1: still inside it
+    doing_since_ns     INTEGER NOT NULL,  -- when it went in (came out, where it is not inside); counted from start_unix_ns
+    doing_bytes        INTEGER,           -- null: not known beforehand
+    doing_peer         INTEGER,           -- world rank, -1: a process outside MPI_COMM_WORLD, -2: any source; null: none
+    doing_tag          INTEGER,           -- null: none, or not known beforehand
+    doing_awaited      TEXT    NOT NULL,  -- of a call that waits for requests: the call that made the first of them; then communicator,
+                                          -- bytes and peer are the request's
     PRIMARY KEY (world_rank, thread)
 ) WITHOUT ROWID;
 

@@ -178,6 +178,53 @@ static void calls_and_threads_have_their_names(void)
     CHECK_TEXT(ask("SELECT world_rank, thread, tid, name, is_main FROM thread ORDER BY thread"), "3|0|100|main|1 3|1|101|helper|0");
 }
 
+#define DOING "SELECT doing_call, doing_communicator, doing_is_inside, doing_since_ns, doing_bytes, doing_peer, doing_tag, doing_awaited "
+
+static void a_thread_says_what_it_was_doing(void)
+{
+    begin();
+    the_ledger.header->clock_ticks = 5000;
+    the_ledger.header->clock_ns = 1000; /* the start, too */
+    the_ledger.header->clock_scale = 2ull << 32;
+    struct ledger_thread *thread = cells[0].record;
+    thread->doing = WAIT | 5ull << LEDGER_DOING_SLOT_BIT | LEDGER_DOING_INSIDE | (uint64_t)SEND << LEDGER_DOING_AWAITED_BIT;
+    thread->since_ticks = 5100;
+    thread->bytes = 64;
+    thread->peer = 7;
+    thread->tag = LEDGER_NO_TAG;
+    cells[1].record->doing = SEND; /* on no communicator that is known: nothing else is told of it */
+    cells[1].record->bytes = 99;
+    cells[1].record->since_ticks = 5200;
+    store();
+    CHECK_TEXT(ask(DOING "FROM thread WHERE thread = 0"), "MPI_Wait|5|1|200|64|7|null|MPI_Send");
+    CHECK_TEXT(ask(DOING "FROM thread WHERE thread = 1"), "MPI_Send|0|0|400|null|null|null|");
+}
+
+static void the_last_collectives_of_a_communicator_are_numbered(void)
+{
+    begin();
+    struct ledger_communicator world = {.identity = 1, .communicator = 2, .collectives = 18};
+    for (unsigned i = 0; i < LEDGER_RECENT_COLLECTIVES; i++)
+        world.recent[i] = (struct ledger_collective){.bytes = i, .call = SEND, .root = LEDGER_NO_RANK};
+    world.recent[17 % LEDGER_RECENT_COLLECTIVES] = (struct ledger_collective){.bytes = LEDGER_BYTES_UNKNOWN, .call = WAIT, .root = 3};
+    ledger_append(LEDGER_COMMUNICATORS, &world, sizeof world);
+    store();
+    CHECK_TEXT(ask("SELECT collectives FROM communicator"), "18");
+    CHECK_TEXT(ask("SELECT count(*), min(sequence), max(sequence) FROM recent_collective"), "16|3|18");
+    CHECK_TEXT(ask("SELECT call, bytes, root FROM recent_collective WHERE sequence IN (3, 18) ORDER BY sequence"),
+               "MPI_Send|2|null MPI_Wait|null|3");
+}
+
+static void a_thread_that_has_not_heard_of_a_reset_counts_for_nothing(void)
+{
+    begin();
+    send(0, 64, 100, 1);
+    send(1, 64, 100, 1);
+    the_ledger.header->epoch = cells[1].record->epoch = 2;
+    store();
+    CHECK_TEXT(ask("SELECT thread FROM cell"), "1");
+}
+
 static void communicators_have_all_that_is_known_of_them(void)
 {
     begin();
@@ -198,7 +245,8 @@ static void communicators_have_all_that_is_known_of_them(void)
     ledger_append(LEDGER_COMMUNICATORS, &split, sizeof split);
     store();
     CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 2"), "3|2|0000000000000001|null|MPI_COMM_WORLD||0|8|0|3|0-7|0|0|0");
-    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 3"), "3|3|fedcba9876543210|0000000000000001||MPI_Wait|4|2|5|1|1,3|1|1|0");
+    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 3"),
+               "3|3|fedcba9876543210|0000000000000001||MPI_Wait|4|2|5|1|1,3|1|1|0");
 }
 
 static void a_cell_has_its_key_and_its_sums(void)
@@ -509,6 +557,9 @@ static const struct unit_test TESTS[] = {
     TEST(an_abort_has_its_code),
     TEST(facts_keep_their_text_and_the_last_of_a_key_counts),
     TEST(calls_and_threads_have_their_names),
+    TEST(a_thread_says_what_it_was_doing),
+    TEST(the_last_collectives_of_a_communicator_are_numbered),
+    TEST(a_thread_that_has_not_heard_of_a_reset_counts_for_nothing),
     TEST(communicators_have_all_that_is_known_of_them),
     TEST(a_cell_has_its_key_and_its_sums),
     TEST(threads_keep_cells_of_their_own),

@@ -8,7 +8,8 @@ FROM source.rank;
 INSERT INTO main.fact SELECT world_rank, key, value FROM source.fact;
 
 INSERT INTO main.thread SELECT
-    world_rank, thread, tid, name, is_main, call, communicator, is_inside, since_ns, bytes, peer, tag, awaited
+    world_rank, thread, tid, name, is_main, doing_call, doing_communicator, doing_is_inside, doing_since_ns, doing_bytes,
+    doing_peer, doing_tag, doing_awaited
 FROM source.thread;
 
 INSERT OR IGNORE INTO main.call SELECT name, family FROM source.call;

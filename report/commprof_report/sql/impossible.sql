@@ -61,13 +61,13 @@ UNION ALL
 SELECT 'thread'
 WHERE EXISTS (
     SELECT 1 FROM source.thread
-    WHERE typeof(world_rank) || typeof(thread) || typeof(is_main) || typeof(communicator) || typeof(is_inside)
-          || typeof(since_ns) <> 'integerintegerintegerintegerintegerinteger'
-       OR typeof(name) || typeof(call) || typeof(awaited) <> 'texttexttext'
-       OR is_inside NOT BETWEEN 0 AND 1 OR since_ns NOT BETWEEN 0 AND 1 << 53
-       OR (bytes IS NOT NULL AND (typeof(bytes) <> 'integer' OR bytes NOT BETWEEN 0 AND 1 << 53))
-       OR (peer IS NOT NULL AND typeof(peer) <> 'integer')
-       OR (tag IS NOT NULL AND typeof(tag) <> 'integer')
+    WHERE typeof(world_rank) || typeof(thread) || typeof(is_main) || typeof(doing_communicator) || typeof(doing_is_inside)
+          || typeof(doing_since_ns) <> 'integerintegerintegerintegerintegerinteger'
+       OR typeof(name) || typeof(doing_call) || typeof(doing_awaited) <> 'texttexttext'
+       OR doing_is_inside NOT BETWEEN 0 AND 1 OR doing_since_ns NOT BETWEEN 0 AND 1 << 53
+       OR (doing_bytes IS NOT NULL AND (typeof(doing_bytes) <> 'integer' OR doing_bytes NOT BETWEEN 0 AND 1 << 53))
+       OR (doing_peer IS NOT NULL AND typeof(doing_peer) <> 'integer')
+       OR (doing_tag IS NOT NULL AND typeof(doing_tag) <> 'integer')
 )
 UNION ALL
 SELECT 'peer'

@@ -72,22 +72,23 @@ SELECT used.world_rank,
        CASE WHEN used.communicator > 1 AND NOT spanning.is_inter THEN spanning.size END AS size
 FROM (
     SELECT world_rank, communicator FROM cell
-    UNION SELECT world_rank, communicator FROM thread
+    UNION SELECT world_rank, doing_communicator FROM thread
 ) AS used
 LEFT JOIN communicator AS own USING (world_rank, communicator)
 LEFT JOIN run_communicator AS spanning ON spanning.identity = own.identity;
 
 -- What threads are in or have left last. One that is inside matters more than one that is not, and the longer the more.
 CREATE TEMP TABLE doing AS
-SELECT world_rank, thread, call, awaited, identity, label, bytes, peer, tag, is_inside,
-       start_unix_ns + since_ns AS since_unix_ns,
-       max(0, coalesce(wall_ns, since_ns) - since_ns) AS doing_ns,
+SELECT world_rank, thread, doing_call AS call, doing_awaited AS awaited, identity, label, doing_bytes AS bytes, doing_peer AS peer,
+       doing_tag AS tag, doing_is_inside AS is_inside,
+       start_unix_ns + doing_since_ns AS since_unix_ns,
+       max(0, coalesce(wall_ns, doing_since_ns) - doing_since_ns) AS doing_ns,
        row_number() OVER (
            PARTITION BY world_rank
-           ORDER BY is_inside DESC, CASE WHEN is_inside THEN since_ns ELSE -since_ns END, thread
+           ORDER BY doing_is_inside DESC, CASE WHEN doing_is_inside THEN doing_since_ns ELSE -doing_since_ns END, thread
        ) AS place_of_thread
 FROM thread
-JOIN communicator_of USING (world_rank, communicator)
+JOIN (SELECT world_rank, communicator AS doing_communicator, identity, label FROM communicator_of) USING (world_rank, doing_communicator)
 JOIN (SELECT world_rank, start_unix_ns FROM rank) USING (world_rank)
 JOIN (SELECT world_rank, rank_wall.wall_ns FROM rank_wall) USING (world_rank)
 WHERE call <> '';
