@@ -196,7 +196,10 @@ static void begin_at_zero(struct ledger_header *header)
     keep_time(header->counting_since_ns != 0);
     header->counted_ns = 0;
     header->reset_unix_ns = clock_unix_ns();
-    header->dropped_calls = header->untracked_requests = header->folded_cells = header->folded_communicators = 0;
+    __atomic_store_n(&header->dropped_calls, 0, __ATOMIC_RELAXED); /* other threads may be adding to these */
+    __atomic_store_n(&header->untracked_requests, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&header->folded_cells, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&header->folded_communicators, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&header->epoch, header->epoch + 1, __ATOMIC_RELEASE);
 }
 
@@ -216,7 +219,7 @@ void call_reset(void)
 
 void call_account_simple(const struct call *call)
 {
-    if (call->thread && call_counted[call->id])
+    if (call->thread && call_is_counted(call->id))
         call_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL), call_duration_ns(call), 0);
 }
 
@@ -236,13 +239,13 @@ void call_account_made(const struct call *call, const void *newcomm, mpi_handle 
 
 void call_account_poll(const struct call *call)
 {
-    if (call->thread && call_counted[call->id])
+    if (call->thread && call_is_counted(call->id))
         call_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_POLL), call_duration_ns(call), 0);
 }
 
 void call_account_arrival(const struct call *call, struct mpi_arrival arrival, struct communicator *communicator)
 {
-    if (!call->thread || !call_counted[call->id] || arrival.cancelled)
+    if (!call->thread || !call_is_counted(call->id) || arrival.cancelled)
         return;
     int32_t peer = communicators_world_rank(communicator, arrival.source);
     if (peer != PEER_NONE)
@@ -328,7 +331,7 @@ void call_account_completed(const struct call *call, mpi_handle handle, const vo
     if (arrives && done.flags & REQUEST_RECEIVE)
         done.bytes = arrival.bytes;
     uint64_t began = call->start > done.start_ticks ? call->start : done.start_ticks;
-    if (call_counted[done.call])
+    if (call_is_counted(done.call))
         count_completion(call->thread, &done, arrival, call->end, blocked_before_ticks + call->end - began);
     if (done.communicator && !(done.flags & REQUEST_PERSISTENT))
         communicators_release(done.communicator);

@@ -71,6 +71,11 @@ extern uint32_t call_epoch;
 /* Which calls are counted: 0 for those that the user left out, for all of them while MPI_Pcontrol(0) holds. */
 extern uint8_t call_counted[CALL_COUNT];
 
+HOT bool call_is_counted(unsigned id)
+{
+    return __atomic_load_n(&call_counted[id], __ATOMIC_RELAXED);
+}
+
 /* Never NULL: a thread without a state of its own has that of nobody, which is in no epoch. */
 extern _Thread_local struct thread *this_thread __attribute__((tls_model("initial-exec")));
 extern struct thread call_nobody;
@@ -176,7 +181,7 @@ HOT void call_count_peer(struct thread *thread, int32_t peer, unsigned id, enum 
 /* Account a finished call: itself, and its message if it has a peer. */
 HOT void call_account(const struct call *call, struct traffic traffic)
 {
-    if (!call->thread || !call_counted[call->id])
+    if (!call->thread || !call_is_counted(call->id))
         return;
     uint64_t duration_ns = call_duration_ns(call);
     uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL);

@@ -181,7 +181,7 @@ struct ledger_chunk *ledger_chunk(enum ledger_kind kind, uint32_t entry_bytes, u
 static struct ledger_chunk *last_chunk(enum ledger_kind kind)
 {
     struct ledger_header *header = the_ledger.header;
-    for (uint32_t i = header->chunk_count; i-- > 0;)
+    for (uint32_t i = __atomic_load_n(&header->chunk_count, __ATOMIC_ACQUIRE); i-- > 0;)
         if (ledger_chunk_at(header, i)->kind == kind)
             return ledger_chunk_at(header, i);
     return NULL;
