@@ -1,0 +1,155 @@
+/* Threads that do at the same time all that may meet in the profiler; the thread sanitizer looks for races, the counts for what is lost. */
+#include "call.h"
+#include "fake_mpi.h"
+#include "traffic.h"
+#include "ledger_reader.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+enum { THREADS = 4, ROUNDS = UNIT_SANITIZED ? 1000 : 3000 };
+
+static mpi_handle comms[THREADS][4];
+
+static void begin(size_t limit_bytes)
+{
+    fake_mpi_speak("mpich");
+    CHECK_EQUAL(ledger_open("ledger", limit_bytes), 0);
+    fake_world(4, 1);
+    for (int i = 0; i < THREADS; i++)
+        for (int k = 0; k < 4; k++)
+            comms[i][k] = fake_comm((int[]){0, 1}, 2);
+    CHECK(requests_begin(true));
+    call_recording_begin();
+    call_switch(true);
+}
+
+static void call_on(mpi_handle comm, uint64_t bytes)
+{
+    struct call call;
+    call_begin(&call, CALL_Send, SITE_JOB);
+    call_end(&call, MPI_SUCCESS);
+    struct traffic traffic = traffic_nowhere();
+    traffic.communicator = communicators_find(comm);
+    traffic.bytes = traffic.volume_bytes = bytes;
+    call_account(&call, traffic);
+}
+
+static void together(void *(*run)(void *))
+{
+    pthread_t threads[THREADS];
+    for (intptr_t i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, run, (void *)i) == 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+static uint64_t calls_counted(void)
+{
+    uint64_t count = __atomic_load_n(&the_ledger.header->dropped_calls, __ATOMIC_RELAXED);
+    for (uint32_t thread = 0; thread < THREADS; thread++)
+        count += reader_totals(the_ledger.header, thread).count;
+    return count;
+}
+
+static void *call_with_many_sizes(void *number)
+{
+    for (uint64_t round = 0; round < ROUNDS; round++)
+        call_on(mpi_abi.comm_world, round * 8 + (uint64_t)(intptr_t)number);
+    return NULL;
+}
+
+static void threads_whose_tables_grow_count_every_call(void)
+{
+    begin(64 << 20);
+    together(call_with_many_sizes);
+    CHECK_EQUAL(calls_counted(), THREADS * ROUNDS);
+    CHECK_EQUAL(the_ledger.header->dropped_calls, 0);
+}
+
+static void threads_whose_tables_fold_count_every_call(void)
+{
+    begin(4 << 20);
+    together(call_with_many_sizes);
+    CHECK_EQUAL(calls_counted(), THREADS * ROUNDS);
+}
+
+static void *make_use_and_free(void *number)
+{
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        mpi_handle comm = comms[(intptr_t)number][round % 4];
+        communicators_made(comm, CALL_Comm_split, mpi_abi.comm_world, true, 0);
+        call_on(comm, 8);
+        call_on(mpi_abi.comm_world, 8);
+        communicators_freed(communicators_freeing(comm));
+    }
+    return NULL;
+}
+
+static void communicators_of_many_threads_come_and_go(void)
+{
+    begin(64 << 20);
+    together(make_use_and_free);
+    CHECK_EQUAL(calls_counted(), 2 * THREADS * ROUNDS);
+}
+
+/* Each thread starts what the next one completes. */
+static uint64_t handed[THREADS];
+
+static void *start_and_complete(void *number)
+{
+    intptr_t mine = (intptr_t)number, other = (mine + 1) % THREADS;
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        struct request done,
+            request = {.start_ticks = round, .bytes = round, .call = CALL_Isend, .peer = PEER_NONE, .flags = REQUEST_ACTIVE};
+        CHECK(requests_track(0x1000 + 64 * (mpi_handle)mine, &request));
+        __atomic_store_n(&handed[mine], round, __ATOMIC_RELEASE);
+        while (__atomic_load_n(&handed[other], __ATOMIC_ACQUIRE) < round)
+            sched_yield();
+        CHECK(requests_complete(0x1000 + 64 * (mpi_handle)other, UINT64_MAX, &done));
+    }
+    return NULL;
+}
+
+static void requests_that_another_thread_completes_are_found(void)
+{
+    begin(1 << 20);
+    together(start_and_complete);
+}
+
+/* Resets and pauses come from any thread; what was counted since the last one is there. */
+static void *count_and_reset(void *number)
+{
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        call_on(mpi_abi.comm_world, round);
+        if ((intptr_t)number == 0 && round % 64 == 0)
+            call_reset();
+        if ((intptr_t)number == 1 && round % 64 == 0) {
+            call_switch(false);
+            call_switch(true);
+        }
+    }
+    return NULL;
+}
+
+static void resets_while_other_threads_count_leave_no_more_than_was_counted(void)
+{
+    begin(1);
+    together(count_and_reset);
+    CHECK(calls_counted() <= THREADS * ROUNDS);
+    call_reset();
+    CHECK_EQUAL(calls_counted(), 0);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(threads_whose_tables_grow_count_every_call),
+    TEST(threads_whose_tables_fold_count_every_call),
+    TEST(communicators_of_many_threads_come_and_go),
+    TEST(requests_that_another_thread_completes_are_found),
+    TEST(resets_while_other_threads_count_leave_no_more_than_was_counted),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
