@@ -116,6 +116,7 @@ static void take_state(pid_t child)
             now.cells[k] = (struct cell_state){cell->live, (uint16_t)reader_count(cell)};
         }
     CHECK(state_count < MOST_STATES);
+    /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): the padding is zero, too */
     if (state_count == 0 || memcmp(&now, &states[state_count - 1], sizeof now) != 0)
         states[state_count++] = now;
 }
