@@ -162,13 +162,13 @@ static void record_start(const struct call *call, int thread_level)
 {
     struct ledger_header *header = the_ledger.header;
     header->world_rank = world_rank;
-    header->world_size = world_size;
     header->thread_level = thread_level;
     header->clock_ticks = the_clock.base_ticks;
     header->clock_ns = the_clock.base_ns;
     header->clock_scale = the_clock.scale;
     header->start_ns = clock_ns(call->start);
     header->start_unix_ns = clock_unix_ns() - (clock_monotonic_ns() - header->start_ns);
+    __atomic_store_n(&header->world_size, world_size, __ATOMIC_RELEASE); /* last: from now on it is a rank's ledger for its readers */
 }
 
 /* A call that was clocked without a thread's state: MPI_Init and MPI_Finalize. */
@@ -209,12 +209,12 @@ void runtime_begin(const struct call *call, int thread_level, const void *sessio
     if (!requests_begin(thread_level == 3))
         runtime_say("no memory to follow requests; their completion is not recorded");
 
-    record_start(call, thread_level);
     record_calls();
     record_library();
     provenance_record();
     if (run_folder_ledger_is_elsewhere(&folder))
         ledger_fact("ledger_file", folder.ledger_file);
+    record_start(call, thread_level);
     communicators_begin(world_group, !session);
     mpi_abi_learn_types();
     state = RECORDING;

@@ -20,9 +20,9 @@ struct truth {
 
 static struct truth *truth;
 
-static void rank_from_init_to_finalize(void)
+static void rank_begins(void)
 {
-    struct call init, call, finalize;
+    struct call init;
     setenv("COMMPROF_OUTPUT", "run", 1);
     setenv("COMMPROF_QUIET", "on", 1);
     fake_mpi_speak("mpich");
@@ -33,6 +33,12 @@ static void rank_from_init_to_finalize(void)
     truth->begun++;
     runtime_begin(&init, 0, NULL);
     truth->done++;
+}
+
+static void rank_from_init_to_finalize(void)
+{
+    struct call call, finalize;
+    rank_begins();
     for (int i = 0; i < CALLS; i++) {
         call_begin(&call, CALL_Barrier, SITE_JOB);
         call_end(&call, MPI_SUCCESS);
@@ -104,6 +110,33 @@ static void a_kill_at_any_system_call_leaves_every_call_in_one_file(void)
     CHECK_EQUAL(count_in_ledger(), -1);
 }
 
+/* A ledger without the name of its run would be taken for one of another run, and the other ranks' left out for it. */
+static void a_ledger_that_names_its_rank_names_its_run(pid_t child)
+{
+    (void)child;
+    static const struct ledger_header *ledger;
+    static bool names_run;
+    int file = ledger ? -1 : open("run/rank-0.ledger", O_RDONLY);
+    struct stat about = {0};
+    if (file >= 0 && fstat(file, &about) == 0 && about.st_size)
+        ledger = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, file, 0);
+    if (file >= 0)
+        close(file);
+    if (!ledger || ledger->world_size <= 0)
+        return;
+    for (uint32_t i = 0; !names_run && i < ledger->chunk_count; i++) {
+        const struct ledger_chunk *chunk = reader_chunk(ledger, i);
+        names_run = chunk->kind == LEDGER_FACTS && memmem(reader_entry(chunk, 0), chunk->used, "run_id", 6);
+    }
+    CHECK(names_run);
+}
+
+static void a_kill_in_the_beginning_leaves_no_rank_without_its_run(void)
+{
+    truth = unit_shared(sizeof *truth);
+    stepping(PTRACE_SINGLESTEP, rank_begins, a_ledger_that_names_its_rank_names_its_run);
+}
+
 /* A node that crashes: files have what was in them at their last fsync, names are as they were at the folder's. */
 
 static bool is_unsynced, is_named, is_name_synced, ledger_is_removed;
@@ -146,6 +179,7 @@ static void a_crash_of_the_node_leaves_the_ledger_or_a_database_that_is_whole(vo
 
 static const struct unit_test TESTS[] = {
     TEST(a_kill_at_any_system_call_leaves_every_call_in_one_file),
+    TEST(a_kill_in_the_beginning_leaves_no_rank_without_its_run),
     TEST(a_crash_of_the_node_leaves_the_ledger_or_a_database_that_is_whole),
 };
 
