@@ -157,14 +157,15 @@ HOT uint64_t call_duration_ns(const struct call *call)
     return ns + !ns;
 }
 
-/* Count one event on this thread: a call, a completion, a poll. */
-HOT void call_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns, uint64_t volume_bytes)
+/* Count one event on this thread: a call, a completion, a poll. False: there was no room, and that is counted. */
+HOT bool call_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns, uint64_t volume_bytes)
 {
     struct ledger_cell *cell = cells_find(&thread->cells, bytes, key);
     if (__builtin_expect(cell != NULL, 1))
         cell_add(cell, duration_ns, volume_bytes);
     else
         ledger_count(&the_ledger.header->dropped_calls);
+    return cell != NULL;
 }
 
 /* Count a message to or from a peer. */
@@ -178,16 +179,18 @@ HOT void call_count_peer(struct thread *thread, int32_t peer, unsigned id, enum 
         ledger_count(&the_ledger.header->dropped_calls);
 }
 
-/* Account a finished call: itself, and its message if it has a peer. */
-HOT void call_account(const struct call *call, struct traffic traffic)
+/* Account a finished call: itself, and its message if it has a peer. False if it does not count, or there was no room. */
+HOT bool call_account(const struct call *call, struct traffic traffic)
 {
     if (!call->thread || !call_is_counted(call->id))
-        return;
+        return false;
     uint64_t duration_ns = call_duration_ns(call);
     uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL);
-    call_count(call->thread, traffic.bytes, key, duration_ns, traffic.volume_bytes);
+    if (!call_count(call->thread, traffic.bytes, key, duration_ns, traffic.volume_bytes))
+        return false;
     if (traffic.peer != PEER_NONE)
         call_count_peer(call->thread, traffic.peer, call->id, traffic.direction, traffic.bytes, duration_ns);
+    return true;
 }
 
 /* The same for a call without communicator and bytes. */

@@ -201,13 +201,16 @@ def regular_open(path: Path) -> BinaryIO:
 
 
 def _read_at_rest(path: Path) -> Ledger:
-    """Reads again while cells are folded or reset. A fold that does not move on is a dead process's, and does no harm."""
+    """Reads again while cells are folded or reset. A fold that a killed process was in does no harm. That of a live process is
+    never believed, for it gives no sign of moving on; where nobody knows, it is if it looks the same twice."""
     with regular_open(path) as file:
         seen = None
         for attempt in range(TRIES):
             ledger = _read(path, file, wanted=None)
             moving, moved = _moving(ledger.header), _moving(_header_read(path, file))
-            if moving == moved and (moving.folds_begun == moving.folds_ended or moving == seen):
+            state = process.process_state(ledger.header.pid, ledger.facts)
+            is_closed = moving.folds_begun == moving.folds_ended or state == process.KILLED
+            if moving == moved and (is_closed or (moving == seen and state == process.UNKNOWN)):
                 break
             seen = moved
             time.sleep(FIRST_PAUSE_S * 2**attempt)

@@ -7,6 +7,17 @@
  *     | header 4096 B | chunk 0 | chunk 1 | ... | chunk chunk_count - 1 |
  *                       chunk = chunk header 64 B, then `used` entries of `entry_bytes` each
  *
+ * Its process may be killed between any two instructions, and others read it while it is written:
+ *
+ *     writer    an entry, then `used`; a chunk's header, then `chunk_count`; sums, then the bucket, whose one store counts the call
+ *               fold: folds_begun + 1; for each cell: folding = a,b,c; live marks; folding = 0; at last folds_ended + 1
+ *               reset: epoch + 1; then each thread, at its next call: its cells; then its epoch
+ *     killer    any of these states is whole: each call counts once, the one in flight once or not
+ *     reader    epoch, folds_begun, folds_ended; all chunks; the three again. It believes what it has read if both folds were equal
+ *               and all three are the same still; else it reads again. After a kill nothing moves: then an open fold does no harm
+ *
+ * tests/unit/test_killed.c kills it after each instruction, test_reading.c reads it at all times at once.
+ *
  * Every number is little-endian, as on all supported processors. Times ending in `_ns` without `unix` are nanoseconds on
  * the rank's monotonic clock; `unix` times count from 1970. A reader must treat the file as foreign input: check magic,
  * version and sizes, clamp chunk_count to the file's length and `used` to what fits in a chunk. */

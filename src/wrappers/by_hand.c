@@ -16,8 +16,8 @@ static void account_receive(const struct call *call, const void *status, mpi_han
 {
     struct mpi_arrival arrival = arrival_of(call, status);
     struct traffic traffic = traffic_arrival(call, arrival, comm);
-    call_account(call, traffic);
-    call_account_arrival(call, arrival, traffic.communicator);
+    if (call_account(call, traffic))
+        call_account_arrival(call, arrival, traffic.communicator);
 }
 
 BODY(Recv, BY_HAND, RECV)
@@ -43,8 +43,8 @@ BODY(Sendrecv, BY_HAND, SENDRECV)
     int error = real(ARGUMENTS_SENDRECV);
     call_end(&call, error);
     struct traffic traffic = traffic_message(&call, sendcount, sendtype, dest, comm);
-    call_account(&call, traffic);
-    call_account_arrival(&call, arrival_of(&call, status), traffic.communicator);
+    if (call_account(&call, traffic))
+        call_account_arrival(&call, arrival_of(&call, status), traffic.communicator);
     return error;
 }
 
@@ -58,8 +58,8 @@ BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
     int error = real(ARGUMENTS_SENDRECV_REPLACE);
     call_end(&call, error);
     struct traffic traffic = traffic_message(&call, count, type, dest, comm);
-    call_account(&call, traffic);
-    call_account_arrival(&call, arrival_of(&call, status), traffic.communicator);
+    if (call_account(&call, traffic))
+        call_account_arrival(&call, arrival_of(&call, status), traffic.communicator);
     return error;
 }
 
@@ -117,8 +117,8 @@ BODY(Mrecv, BY_HAND, MRECV)
     int error = real(buf, count, type, message, status);
     call_end(&call, error);
     struct mpi_arrival arrival = arrival_of(&call, status);
-    call_account(&call, traffic_matched(&call, arrival.bytes, communicator));
-    call_account_arrival(&call, arrival, communicator);
+    if (call_account(&call, traffic_matched(&call, arrival.bytes, communicator)))
+        call_account_arrival(&call, arrival, communicator);
     let_go(communicator);
     return error;
 }

@@ -11,6 +11,8 @@ enum { THREADS = 4, ROUNDS = UNIT_SANITIZED ? 1000 : 3000 };
 
 static mpi_handle comms[THREADS][4];
 
+static const int MEMBERS[] = {0, 1};
+
 static void begin(size_t limit_bytes)
 {
     fake_mpi_speak("mpich");
@@ -18,7 +20,7 @@ static void begin(size_t limit_bytes)
     fake_world(4, 1);
     for (int i = 0; i < THREADS; i++)
         for (int k = 0; k < 4; k++)
-            comms[i][k] = fake_comm((int[]){0, 1}, 2);
+            comms[i][k] = fake_comm(MEMBERS, 2);
     CHECK(requests_begin(true));
     call_recording_begin();
     call_switch(true);
