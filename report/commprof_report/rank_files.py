@@ -110,7 +110,8 @@ def file_scan(path: Path) -> RankFile:
 def _ledger_rank(path: Path) -> RankOfFile:
     ledger = ledger_read_facts(path)
     header = ledger.header
-    end_unix_ns = header.end_unix_ns if header.ended else None
+    earliest_end_unix_ns = header.start_unix_ns + header.end_ns - header.start_ns  # the wall clock may have been set back
+    end_unix_ns = max(header.end_unix_ns, earliest_end_unix_ns) if header.ended else None
     run_id = ledger.facts.get("run_id", "")
     return RankOfFile(run_id, header.world_rank, header.world_size, header.start_unix_ns, end_unix_ns)
 

@@ -39,6 +39,7 @@ def run_open(path: Path, with_histograms: bool = True) -> Run:
         for file in files:
             _file_take(run, file, with_histograms)
             progress.step()
+    query.sums_secure(run.connection)
     _ranks_check(run)
     return run
 

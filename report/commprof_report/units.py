@@ -87,13 +87,16 @@ def share(part: float | None) -> str:
     return "< 0.01 %" if 0 < percent < 0.01 else f"{percent:.2f} %" if percent < 1 else f"{percent:.1f} %"
 
 
-def count(number: int | None) -> str:
-    return NO_VALUE if number is None else f"{number:,}"
+def count(number: float | None) -> str:
+    """12,345. Only a sum too large for SQLite is no integer."""
+    if number is None:
+        return NO_VALUE
+    return f"{number:,}" if isinstance(number, int) else f"~{number:,.0f}"
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: float, noun: str) -> str:
     """1 call, 2 calls."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
 
 
 def moment(unix_ns: int | None) -> str:

@@ -70,16 +70,26 @@ class Cell:
     thread: int = 0
     place: str = "host"
     is_folded: int = 0
+    times: int = 1  # that each of the durations was met
+
+    @property
+    def count(self) -> int:
+        return self.times * len(self.durations)
 
     @property
     def volume(self) -> int:
-        return self.bytes * len(self.durations) if self.volume_bytes is None else self.volume_bytes
+        return self.bytes * self.count if self.volume_bytes is None else self.volume_bytes
+
+    @property
+    def spread(self) -> tuple[int, int, int]:
+        """Total, least, most."""
+        return self.times * sum(self.durations), min(self.durations, default=0), max(self.durations, default=0)
 
     @property
     def buckets(self) -> dict[int, int]:
         counts: dict[int, int] = {}
         for duration in self.durations:
-            counts[bucket_of(duration)] = counts.get(bucket_of(duration), 0) + 1
+            counts[bucket_of(duration)] = counts.get(bucket_of(duration), 0) + self.times
         return counts
 
 
@@ -132,6 +142,7 @@ class Rank:
     run_id: str = "job-1"
     start_unix_ns: int = START_UNIX_NS
     wall_ns: int = 10 * SECOND
+    end_unix_ns: int | None = None  # None: as far from the start as on the monotonic clock
     pid: int | None = None  # None: 4000 and more
     ended: str = "finalize"
     abort_code: int = 0
@@ -161,6 +172,10 @@ class Rank:
     @property
     def has_ended(self) -> bool:
         return self.ended != "running"
+
+    @property
+    def end(self) -> int:
+        return self.start_unix_ns + self.wall_ns if self.end_unix_ns is None else self.end_unix_ns
 
     @property
     def all_facts(self) -> dict[str, str]:
@@ -281,7 +296,7 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
     own = rank.world_rank
     lost = (rank.dropped_calls, rank.untracked_requests, rank.folded_cells, rank.folded_communicators)
     cost = (rank.cost_init_ns, rank.cost_finalize_ns, rank.cost_per_call_ps)
-    end = (rank.start_unix_ns + rank.wall_ns, rank.wall_ns) if rank.has_ended else (None, None)
+    end = (rank.end, rank.wall_ns) if rank.has_ended else (None, None)
     counted = (rank.wall_ns if rank.counted_ns is None else rank.counted_ns, rank.reset_unix_ns)
     process = (own, rank.world_size, rank.run_id, rank.process, 3, rank.start_unix_ns, *end, *counted, rank.ended, rank.abort_code)
     return {
@@ -319,8 +334,7 @@ def communicator_row(world_rank: int, known: Communicator) -> tuple:
 
 def cell_row(number: int, world_rank: int, cell: Cell) -> tuple:
     key = (cell.call, cell.communicator, cell.bytes, cell.measure, cell.place, 0, cell.is_folded)
-    spread = (sum(cell.durations), min(cell.durations), max(cell.durations))
-    return (number, world_rank, cell.thread, *key, len(cell.durations), cell.volume, *spread, cell.blocked_ns)
+    return (number, world_rank, cell.thread, *key, cell.count, cell.volume, *cell.spread, cell.blocked_ns)
 
 
 def write_ledger(path: Path, rank: Rank) -> Path:
@@ -341,7 +355,7 @@ def ledger_bytes(rank: Rank) -> bytes:
 
 def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     own = rank.world_rank
-    end = (rank.start_unix_ns + rank.wall_ns, START_NS + rank.wall_ns) if rank.has_ended else (0, 0)
+    end = (rank.end, START_NS + rank.wall_ns) if rank.has_ended else (0, 0)
     counting = (0, START_NS) if rank.counted_ns is None else (rank.counted_ns, 0)
     header = b"commprof-ledger\n"
     header += struct.pack("<8I", 2, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
@@ -409,9 +423,8 @@ def no_rank(rank: int | None) -> int:
 def ledger_cell(cell: Cell, live: int = 1) -> bytes:
     measure_and_flags = MEASURES[cell.measure] | cell.is_folded << 4
     key = (cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, 0, measure_and_flags, cell.place == "device")
-    spread = (sum(cell.durations), min(cell.durations, default=0), max(cell.durations, default=0))
     counts = [cell.buckets.get(bucket, 0) for bucket in range(BUCKETS)]
-    return struct.pack("<Q3H2B6Q290Q48x", *key, *spread, cell.volume, cell.blocked_ns, live, *counts)
+    return struct.pack("<Q3H2B6Q290Q48x", *key, *cell.spread, cell.volume, cell.blocked_ns, live, *counts)
 
 
 def ledger_peer(call: str, direction: str, peer: int, count: int, volume_bytes: int, time_ns: int) -> bytes:

@@ -150,7 +150,7 @@ def closing_facts(run: Run, answers: Digest) -> Iterator[tuple[str, str]]:
     if summary.completions:
         yield (
             "Nonblocking",
-            f"{summary.completions:,} operations, {units.share(summary.overlap)} of their time not blocked",
+            f"{units.counted(summary.completions, 'operation')}, {units.share(summary.overlap)} of their time not blocked",
         )
     yield "Point-to-point", peer_text(summary)
     setup = units.duration(summary.setup_ns / len(answers.ranks))

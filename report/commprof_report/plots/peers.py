@@ -52,9 +52,10 @@ def fields(matrix: Matrix, ranks_per_field: int) -> list[list[int]]:
 
 def masked(amounts: list[list[int]]):
     """Pairs that exchange nothing stay white."""
+    from numpy import array
     from numpy.ma import masked_equal
 
-    return masked_equal(amounts, 0)
+    return masked_equal(array(amounts, dtype=float), 0)
 
 
 def shades():

@@ -34,8 +34,8 @@ WITH summed AS (
 ),
 running AS (
     SELECT row, bucket, count,
-           sum(count) OVER (PARTITION BY row ORDER BY bucket) AS upto,
-           sum(count) OVER (PARTITION BY row) AS whole
+           total(count) OVER (PARTITION BY row ORDER BY bucket) AS upto,
+           total(count) OVER (PARTITION BY row) AS whole
     FROM summed
 )
 SELECT row,

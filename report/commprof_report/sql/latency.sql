@@ -15,8 +15,8 @@ SELECT :call AS call,
        low_ns,
        coalesce(high_ns, max_ns) AS high_ns,
        count,
-       count * 1.0 / sum(count) OVER () AS share,
-       sum(count) OVER (ORDER BY bucket) * 1.0 / sum(count) OVER () AS cumulative_share
+       count / total(count) OVER () AS share,
+       total(count) OVER (ORDER BY bucket) / total(count) OVER () AS cumulative_share
 FROM summed
 JOIN bucket_bound USING (bucket)
 ORDER BY bucket;

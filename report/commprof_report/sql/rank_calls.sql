@@ -3,4 +3,4 @@ SELECT world_rank AS rank, call, sum(total_ns) AS total_ns
 FROM chosen_cell
 WHERE NOT is_completion AND family <> 'setup'
 GROUP BY world_rank, call
-ORDER BY sum(sum(total_ns)) OVER (PARTITION BY call) DESC, call, world_rank;
+ORDER BY total(sum(total_ns)) OVER (PARTITION BY call) DESC, call, world_rank;

@@ -11,7 +11,6 @@ WITH collective AS (
 compared AS (
     SELECT world_rank, size, total_ns,
            min(total_ns) OVER members AS least_ns,
-           sum(total_ns) OVER members AS sum_ns,
            first_value(world_rank) OVER (PARTITION BY call, identity, bytes, is_folded ORDER BY total_ns, world_rank)
                AS last_rank,
            count(*) OVER members AS ranks,
@@ -19,12 +18,14 @@ compared AS (
     FROM collective
     WINDOW members AS (PARTITION BY call, identity, bytes, is_folded)
 ),
-waiting AS (
-    SELECT world_rank, sum(total_ns - least_ns) AS waited_ns,
-           sum(CASE WHEN last_rank = world_rank THEN sum_ns - ranks * least_ns ELSE 0 END) AS waited_for_ns
-    FROM compared
-    WHERE is_agreed AND ranks = size AND size > 1
-    GROUP BY world_rank
+wait AS (
+    SELECT world_rank, last_rank, total_ns - least_ns AS wait_ns FROM compared WHERE is_agreed AND ranks = size AND size > 1
+),
+waited AS (
+    SELECT world_rank, sum(wait_ns) AS waited_ns FROM wait GROUP BY world_rank
+),
+waited_for AS (
+    SELECT last_rank AS world_rank, sum(wait_ns) AS waited_for_ns FROM wait GROUP BY last_rank
 ),
 made AS (
     SELECT world_rank, sum(count) AS count, sum(volume_bytes) AS volume_bytes
@@ -61,7 +62,7 @@ SELECT rank.world_rank AS rank,
        coalesce(sent_count, 0) AS sent_count,
        coalesce(sent_bytes, 0) AS sent_bytes,
        waited_ns,
-       waited_for_ns,
+       CASE WHEN waited_ns IS NOT NULL THEN coalesce(waited_for_ns, 0) END AS waited_for_ns,
        ended,
        abort_code,
        state,
@@ -94,7 +95,8 @@ LEFT JOIN thread ON thread.world_rank = rank.world_rank AND thread.thread = busi
 LEFT JOIN setup ON setup.world_rank = rank.world_rank
 LEFT JOIN made ON made.world_rank = rank.world_rank
 LEFT JOIN sent ON sent.world_rank = rank.world_rank
-LEFT JOIN waiting ON waiting.world_rank = rank.world_rank
+LEFT JOIN waited ON waited.world_rank = rank.world_rank
+LEFT JOIN waited_for ON waited_for.world_rank = rank.world_rank
 LEFT JOIN calls_made ON calls_made.world_rank = rank.world_rank
 WHERE rank.world_rank IN (SELECT world_rank FROM selected_rank)
 ORDER BY rank.world_rank;

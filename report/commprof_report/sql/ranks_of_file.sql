@@ -1,4 +1,4 @@
--- Which ranks of which run does a file hold?
-SELECT run_id, world_rank, world_size, start_unix_ns, end_unix_ns
+-- Which ranks of which run does a file hold? The wall clock may have been set back meanwhile, the monotonic one was not.
+SELECT run_id, world_rank, world_size, start_unix_ns, max(end_unix_ns, start_unix_ns + coalesce(wall_ns, 0)) AS end_unix_ns
 FROM rank
 ORDER BY world_rank;

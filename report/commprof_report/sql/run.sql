@@ -3,7 +3,7 @@
 -- How long each rank ran, and how long its calls were counted. A rank without an end is known up to its last sign of life.
 CREATE TEMP TABLE rank_wall AS
 SELECT rank.world_rank,
-       coalesce(wall_ns, min(max(CAST(last_sign.value AS INTEGER), start_unix_ns) - start_unix_ns, 1 << 53)) AS wall_ns,
+       coalesce(wall_ns, min(max(CAST(last_sign.value AS INTEGER), start_unix_ns) - start_unix_ns, 1 << 62)) AS wall_ns,
        wall_ns IS NULL AS is_estimate,
        counted_ns
 FROM rank

@@ -67,4 +67,4 @@ JOIN percentile USING (row)
 LEFT JOIN bucket_middle AS p50 ON p50.bucket = p50_bucket
 LEFT JOIN bucket_middle AS p95 ON p95.bucket = p95_bucket
 LEFT JOIN bucket_middle AS p99 ON p99.bucket = p99_bucket
-ORDER BY sum(total_ns) OVER (PARTITION BY rated.call) DESC, rated.call, size DESC, label, bytes_low, place, rank;
+ORDER BY total(total_ns) OVER (PARTITION BY rated.call) DESC, rated.call, size DESC, label, bytes_low, place, rank;

@@ -1,0 +1,115 @@
+"""Jobs of a year, of ten billion calls, of a hundred thousand ranks; clocks that jump. Nothing runs over, nothing is refused."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import planted
+import pytest
+from planted import SECOND, START_UNIX_NS, Cell, Rank
+
+YEAR_NS = 366 * 86_400 * SECOND
+NEAR_NS = 4 << 60  # half of what a 64-bit integer holds: three of these run over
+COMMANDS = (
+    ("summary", "--json"),
+    ("calls", "--json"),
+    ("sizes", "--json"),
+    ("sizes", "--per-rank", "--bins", "hvprof", "--json"),
+    ("sizes", "--completion", "--json"),
+    ("latency", "--json"),
+    ("communicators", "--json"),
+    ("ranks", "--json"),
+    ("ranks", "--per-rank", "--json"),
+    ("peers", "--json"),
+    ("stuck", "--json"),
+)
+
+
+def run_of(folder, change: str):
+    """The planted run of four ranks, with something done to each of its databases."""
+    planted.write_databases(folder, planted.training_run())
+    for path in folder.glob("*.db"):
+        connection = sqlite3.connect(path)
+        connection.executescript(change)
+        connection.close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def enormous(tmp_path_factory):
+    """Each number is as large as a file may have it, on each of four ranks."""
+    return run_of(
+        tmp_path_factory.mktemp("enormous"),
+        f"UPDATE cell SET count = {NEAR_NS}, volume_bytes = {NEAR_NS}, total_ns = {NEAR_NS}, max_ns = {NEAR_NS}, blocked_ns = 7;"
+        f"UPDATE bucket SET count = {NEAR_NS};"
+        f"UPDATE peer SET count = {NEAR_NS}, bytes = {NEAR_NS}, time_ns = {NEAR_NS};"
+        f"UPDATE rank SET wall_ns = {NEAR_NS}, counted_ns = {NEAR_NS}, dropped_calls = {NEAR_NS}, cost_init_ns = {NEAR_NS}",
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_sums_beyond_64_bits_are_answered(report, enormous, command):
+    answer = report(command[0], enormous, *command[1:])
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.rows
+
+
+@pytest.mark.parametrize("command", ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers"))
+def test_sums_beyond_64_bits_are_shown(report, enormous, command):
+    answer = report(command, enormous)
+    assert (answer.status, answer.err) == (0, "")
+
+
+def test_sums_beyond_64_bits_are_drawn(report, enormous, tmp_path):
+    pytest.importorskip("matplotlib")
+    for command in ("calls", "sizes", "latency", "ranks", "peers"):
+        assert report(command, enormous, "--plot", tmp_path / "picture.png").err == ""
+    assert report("html", enormous, "--output", tmp_path / "page.html").err == ""
+
+
+def test_a_sum_is_exact_as_long_as_64_bits_hold_it_and_a_float_beyond(report, enormous):
+    by_call = {row["call"]: row for row in report("calls", enormous, "--json").rows}
+    assert by_call["MPI_Bcast"]["blocked_ns"] is None and by_call["MPI_Iallreduce"]["blocked_ns"] == 28
+    assert by_call["MPI_Bcast"]["count"] == float(4 * NEAR_NS) and isinstance(by_call["MPI_Bcast"]["count"], float)
+    assert f"~{4 * NEAR_NS:,}" in report("calls", enormous).out
+    one = {row["call"]: row for row in report("calls", enormous, "--rank", "0", "--json").rows}
+    assert one["MPI_Bcast"]["count"] == NEAR_NS and isinstance(one["MPI_Bcast"]["count"], int)
+
+
+def test_sums_below_64_bits_are_exact_beyond_what_a_float_holds(report, tmp_path):
+    run = run_of(tmp_path, "UPDATE cell SET count = (1 << 60) + 1, total_ns = (1 << 60) + 1, max_ns = 1 << 60 WHERE call = 'MPI_Bcast'")
+    row = next(row for row in report("calls", run, "--json").rows if row["call"] == "MPI_Bcast")
+    assert (row["count"], row["total_ns"]) == (4 * ((1 << 60) + 1),) * 2
+
+
+@pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
+def test_a_year_of_ten_billion_calls_is_read(report, tmp_path, write):
+    calls = 10**10
+    rank = Rank(0, 1, wall_ns=YEAR_NS, cells=[Cell("MPI_Allreduce", 4 << 20, [YEAR_NS // calls], times=calls)])
+    answer = report("calls", write(tmp_path, [rank]), "--json")
+    assert answer.err == ""
+    row = answer.rows[0]
+    assert (row["count"], row["total_ns"]) == (calls, YEAR_NS // calls * calls)
+    assert row["volume_bytes"] == calls * (4 << 20)
+    assert report("ranks", tmp_path, "--per-rank", "--json").rows[0]["wall_ns"] == YEAR_NS
+
+
+@pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
+def test_ranks_of_a_run_stay_together_when_the_wall_clock_is_set_back(report, tmp_path, write):
+    ranks = planted.training_run()
+    for rank in ranks:
+        rank.start_unix_ns += rank.world_rank * SECOND // 10
+        rank.end_unix_ns = START_UNIX_NS - 3_600 * SECOND
+    answer = report("summary", write(tmp_path, ranks), "--json")
+    assert (answer.err, answer.rows[0]["ranks_read"]) == ("", 4)
+    assert answer.rows[0]["wall_ns"] == 10 * SECOND
+
+
+def test_a_process_that_was_suspended_has_a_long_call_and_nothing_else(report, tmp_path):
+    """Time passes on the clock of its calls while it is stopped."""
+    rank = Rank(0, 1, wall_ns=30 * 86_400 * SECOND, cells=[Cell("MPI_Barrier", 0, [1_000] * 99 + [29 * 86_400 * SECOND])])
+    planted.write_ledger(tmp_path / "rank-0.ledger", rank)
+    row = report("calls", tmp_path, "--json").rows[0]
+    assert (row["p50_ns"], row["p99_ns"] < 2_000, row["max_ns"]) == (1_000, True, 29 * 86_400 * SECOND)
+    assert json.loads(report("ranks", tmp_path, "--per-rank", "--json").out)[0]["mpi_share"] == pytest.approx(29 / 30)
