@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -26,6 +28,7 @@ def database_create() -> sqlite3.Connection:
     """An empty database of the schema, in memory as long as it is small."""
     connection = sqlite3.connect("", uri=True, isolation_level=None)
     connection.text_factory = _text
+    connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     connection.executescript(query.schema_text())
     return connection
@@ -42,15 +45,16 @@ def database_ranks(path: Path) -> list[RankOfFile]:
         raise ReportError(path, f"is damaged: {error}") from None
     finally:
         connection.close()
-    if not ranks or not all(_is_rank(rank) for rank in ranks):
-        raise ReportError(
-            path, "is damaged: it holds no rank" if not ranks else "is damaged: impossible values in table rank"
-        )
+    if not ranks:
+        raise ReportError(path, "is damaged: it holds no rank")
+    if not all(_is_rank(rank) for rank in ranks) or len({(rank.run_id, rank.world_size) for rank in ranks}) > 1:
+        raise ReportError(path, "is damaged: impossible values in table rank")
     return ranks
 
 
 def _is_rank(rank: RankOfFile) -> bool:
-    numbers = (rank.world_rank, rank.world_size, rank.start_unix_ns, rank.end_unix_ns or 0)
+    end_unix_ns = rank.start_unix_ns if rank.end_unix_ns is None else rank.end_unix_ns
+    numbers = (rank.world_rank, rank.world_size, rank.start_unix_ns, end_unix_ns)
     return isinstance(rank.run_id, str) and all(isinstance(number, int) for number in numbers)
 
 
@@ -65,11 +69,23 @@ def _database_check(path: Path, connection: sqlite3.Connection) -> None:
         raise ReportError(path, older)
     if version > SCHEMA_VERSION:
         raise ReportError(path, f"has schema version {version}, this reporter knows {SCHEMA_VERSION}: use a newer one")
-    foreign = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
-    ).fetchone()
-    if foreign:
-        raise ReportError(path, f"is damaged: '{foreign[0]}' is nothing that commprof writes")
+    ours, theirs = _our_schema(), _schema_of(connection)
+    for name in sorted(ours.keys() | theirs.keys()):
+        if ours.get(name) != theirs.get(name):
+            what = "is missing" if name not in theirs else "is nothing that commprof writes"
+            raise ReportError(path, f"is damaged: '{name}' {what}")
+
+
+@lru_cache
+def _our_schema() -> dict[str, str]:
+    return _schema_of(database_create())
+
+
+def _schema_of(connection: sqlite3.Connection) -> dict[str, str]:
+    """The statements that made all that is there, by its name. What is not a table of ours to the letter, comments and spaces
+    apart, could make reading it as expensive as it likes (views, computed columns, defaults)."""
+    made = connection.execute("SELECT name, coalesce(sql, '') FROM sqlite_master")
+    return {name: " ".join(re.sub("--.*", "", sql).split()) for name, sql in made}
 
 
 def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: bool) -> None:

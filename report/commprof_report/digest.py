@@ -114,7 +114,7 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[questions.Fa
         "hosts": ",".join(hosts),
         "world_size": run.world_size,
         "ranks_read": len(ranks),
-        "missing_ranks": len(run.missing_ranks),
+        "missing_ranks": sum(map(len, run.missing)),
         "early_ended_ranks": sum(rank.state not in ("finalize", "running", "snapshot") for rank in ranks),
         **{key: units.rank_list([rank.rank for rank in ranks if rank.state == state]) for state, key in STATES.items()},
         "thread_level": ranks[0].thread_level,

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from . import process
+from . import process, units
 from .errors import ReportError
 
 MAGIC = b"commprof-ledger\n"
@@ -270,19 +270,21 @@ def _chunks(ledger: Ledger, file: BinaryIO, wanted: int | None) -> Iterator[tupl
     claimed = ledger.header.chunk_count
     if claimed > there:
         ledger.damage.append(f"is cut short: {there} of {claimed} chunks are there")
+    damaged = []
     for index in range(min(claimed, there, MOST_CHUNKS)):
         at = HEADER_BYTES + index * CHUNK_BYTES
         chunk = CHUNK.unpack(os.pread(file.fileno(), CHUNK.bytes, at).ljust(CHUNK.bytes, b"\0"))
-        if wanted in (None, chunk.kind) and _chunk_is_sound(ledger, chunk, index):
+        if not _chunk_is_sound(chunk):
+            damaged.append(index)
+        elif wanted in (None, chunk.kind):
             yield chunk, _entries_read(chunk, file, at + CHUNK.bytes)
+    if damaged:
+        ledger.damage.append(f"chunk {units.shortened(units.rank_list(damaged), 40)} is damaged and left out")
 
 
-def _chunk_is_sound(ledger: Ledger, chunk, index: int) -> bool:
+def _chunk_is_sound(chunk) -> bool:
     is_known = chunk.kind in (*ENTRIES, FACTS) and chunk.entry_bytes == _entry_bytes(chunk)
-    is_sound = is_known and chunk.used * chunk.entry_bytes <= CHUNK_BYTES - CHUNK.bytes
-    if not is_sound:
-        ledger.damage.append(f"chunk {index} is damaged and left out")
-    return is_sound
+    return is_known and chunk.used * chunk.entry_bytes <= CHUNK_BYTES - CHUNK.bytes
 
 
 def _entry_bytes(chunk) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 OUTSIDE, CUT_SHORT = "-1", "..."
@@ -22,5 +23,7 @@ class Members:
             elif part != OUTSIDE:
                 self.is_whole = False
 
-    def __contains__(self, rank: int) -> bool:
-        return any(rank in span for span in self.spans)
+    def below(self, world_size: int) -> Iterator[int]:
+        """Those that a world of this size has."""
+        for span in self.spans:
+            yield from range(span.start, min(span.stop, world_size), span.step)

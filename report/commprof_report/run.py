@@ -24,7 +24,7 @@ class Run:
         self.asides: list[str] = []  # what lies beside the run
         self.run_id = ""
         self.world_size = 0
-        self.missing_ranks: list[int] = []
+        self.missing: list[range] = []  # ranks without a file
         self.is_part = False  # one file of a run, given by name
 
     def note(self, subject: object, what: str) -> None:
@@ -139,10 +139,10 @@ def _ranks_check(run: Run) -> None:
     if not ranks:
         raise ReportError(*run.notes.pop().split(": ", 1)) if run.notes else ReportError(run.path, "holds no rank")
     _, run.world_size, run.run_id = ranks[0]
-    present = {world_rank for world_rank, _, _ in ranks}
-    run.missing_ranks = [rank for rank in range(run.world_size) if rank not in present]
-    if run.missing_ranks and not run.is_part:
-        run.note(run.path, f"rank {units.rank_list(run.missing_ranks)} of {run.world_size} is missing")
+    edges = [-1, *(world_rank for world_rank, _, _ in ranks), run.world_size]
+    run.missing = [range(low + 1, high) for low, high in zip(edges, edges[1:]) if high - low > 1]
+    if run.missing and not run.is_part:
+        run.note(run.path, f"rank {units.span_list(run.missing)} of {run.world_size} is missing")
     _copies_note(run)
     query.run_script(run.connection, "run")
     _early_note(run)

@@ -9,7 +9,9 @@ where to look.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple, Union
 
 from . import doing, questions
@@ -19,8 +21,8 @@ from .questions import MismatchRow, PositionRow, RankRow, WaitingRow
 from .run import Run
 
 ONE_OF_MANY = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome")  # the first request is not the only hope
+MOST_IDLE = 1 << 17  # members that have not used their communicator, over all communicators: files may claim any number
 NAMES_ITS_PEER = ("point-to-point", "probe")
-MOST_MISSING = 1 << 16  # ranks without a file that are looked for among the members
 Collective = tuple[str, int]  # identity and sequence
 Node = Union[int, Collective]
 
@@ -82,6 +84,8 @@ class Board:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self.room = MOST_IDLE
+        self.late: dict[Collective, list[int]] = {}
         self.ranks = {row.rank: row for row in questions.ranks(run.connection)}
         self.rows: dict[tuple[str, int], PositionRow] = {}
         self.members: dict[str, list[int]] = {}
@@ -91,11 +95,12 @@ class Board:
 
     def _members(self, rows: list[PositionRow]) -> list[int]:
         """Of both sides, if there are two. Where the list was too long to be kept, those that have used the communicator."""
-        lists = [Members(text) for text in {row.members for row in rows}]
-        found = {row.rank for row in rows}
-        known = (*self.ranks, *self.run.missing_ranks[:MOST_MISSING])
-        found.update(rank for rank in known for members in lists if rank in members)
-        return sorted(found)
+        used = {row.rank for row in rows}
+        sides = [members for members, _ in Counter(row.members for row in rows).most_common(2)]
+        listed = (rank for members in sides for rank in Members(members).below(self.run.world_size) if rank not in used)
+        idle = set(islice(listed, self.room))
+        self.room -= len(idle)
+        return sorted(used | idle)
 
     def begun(self, identity: str, rank: int) -> int:
         row = self.rows.get((identity, rank))
@@ -103,8 +108,10 @@ class Board:
 
     def behind(self, collective: Collective) -> list[int]:
         """Members that have not begun it."""
-        identity, sequence = collective
-        return [rank for rank in self.members[identity] if self.begun(identity, rank) < sequence]
+        if collective not in self.late:
+            identity, sequence = collective
+            self.late[collective] = [rank for rank in self.members[identity] if self.begun(identity, rank) < sequence]
+        return self.late[collective]
 
 
 def stuck(run: Run, after_ns: int) -> Stuck:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import unicodedata
+from collections.abc import Iterable
 
 NO_VALUE = "-"
 TIME_UNITS = ((60_000_000_000, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
@@ -107,12 +108,17 @@ def moment(unix_ns: int | None) -> str:
         return "an impossible time"
 
 
-def rank_list(ranks: list[int]) -> str:
+def rank_list(ranks: Iterable[int]) -> str:
     """[0, 1, 2, 5] as 0-2,5."""
-    spans: list[list[int]] = []
+    spans: list[range] = []
     for rank in sorted(ranks):
-        if spans and rank == spans[-1][1] + 1:
-            spans[-1][1] = rank
+        if spans and rank == spans[-1].stop:
+            spans[-1] = range(spans[-1].start, rank + 1)
         else:
-            spans.append([rank, rank])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+            spans.append(range(rank, rank + 1))
+    return span_list(spans)
+
+
+def span_list(spans: Iterable[range]) -> str:
+    """Ranks by the span, for there may be millions."""
+    return ",".join(str(span.start) if len(span) == 1 else f"{span.start}-{span.stop - 1}" for span in spans)

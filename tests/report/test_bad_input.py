@@ -15,7 +15,7 @@ def lines(answer) -> list[str]:
 
 def change(path, statement: str) -> None:
     connection = sqlite3.connect(path)
-    connection.execute(statement)
+    connection.executescript(statement)
     connection.commit()
     connection.close()
 
@@ -167,6 +167,16 @@ HOSTILE = {
     "a missing table": "DROP TABLE peer",
     "a missing column": "ALTER TABLE cell DROP COLUMN blocked_ns",
     "no rank": "DELETE FROM rank",
+    "a column that is computed": "DROP TABLE fact; CREATE TABLE fact (world_rank INTEGER NOT NULL, key TEXT NOT NULL,"
+    " value TEXT GENERATED ALWAYS AS (hex(zeroblob(length(key) * 10000000))), PRIMARY KEY (world_rank, key)) WITHOUT ROWID",
+    "a column with a default": "ALTER TABLE thread ADD COLUMN more TEXT DEFAULT 'a long text for each row'",
+    "a trigger": "CREATE TRIGGER more AFTER INSERT ON cell BEGIN DELETE FROM rank; END",
+    "a blob for a fact": "UPDATE fact SET value = x'00ff'",
+    "a number for a family": "UPDATE call SET family = x'31'",
+    "an end that is no time": "UPDATE rank SET end_unix_ns = ''",
+    "an end that nobody knows": "UPDATE rank SET ended = 'exploded'",
+    "ranks of two runs": "INSERT INTO rank SELECT 5, 1 << 24, run_id, pid, 3, start_unix_ns, end_unix_ns, wall_ns, counted_ns, NULL,"
+    " ended, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM rank",
     "numbers of cells that run over": "UPDATE cell SET cell = 9223372036854775807 WHERE cell = 1",
 }
 
@@ -178,6 +188,37 @@ def test_a_database_with_impossible_content_is_left_out_and_named(report, run_fo
     assert (answer.status, answer.rows[0]["count"]) == (0, 300)
     assert lines(answer)[0].startswith(f"hvprof-report: {run_folder}/rank-1.db: is damaged: ")
     assert len(lines(answer)) == 2
+
+
+def test_a_job_of_millions_of_ranks_of_which_one_is_there_is_no_burden(report, tmp_path):
+    rank = planted.training_rank(1)
+    rank.world_size, rank.ended = 1 << 24, "running"
+    rank.doing = {0: planted.Doing("MPI_Allreduce")}
+    rank.communicators = [
+        Communicator(number, number, "0-16777215", 1 << 24, 1, begun=planted.training_collectives()) for number in range(2, 200)
+    ]
+    planted.write_ledger(tmp_path / "rank-1.ledger", rank)
+    answer = report("summary", tmp_path)
+    assert (answer.status, "rank 0,2-16777215 of 16777216 is missing" in answer.err) == (0, True)
+    assert len(report("stuck", tmp_path, "--json").rows) < 1 << 18
+
+
+def test_many_damaged_chunks_are_one_line(report, tmp_path):
+    path = planted.write_ledger(tmp_path / "rank-0.ledger", Rank(0, 1))
+    data = bytearray(path.read_bytes())
+    data[40:44] = (1_000).to_bytes(4, "little")
+    path.write_bytes(data + bytes(900 * 65_536))
+    chunks = len(data) // 65_536 + 900
+    assert lines(report("calls", path))[:2] == [
+        f"hvprof-report: {path}: is cut short: {chunks} of 1000 chunks are there",
+        f"hvprof-report: {path}: chunk {chunks - 900}-{chunks - 1} is damaged and left out",
+    ]
+
+
+def test_a_rank_without_an_end_or_a_sign_of_life_is_not_stuck(report, run_folder):
+    change(run_folder / "rank-1.db", "UPDATE rank SET ended = 'running', end_unix_ns = NULL, wall_ns = NULL")
+    change(run_folder / "rank-1.db", "UPDATE thread SET is_inside = 1")
+    assert report("stuck", run_folder).status == 0
 
 
 def test_names_from_files_cannot_steer_the_terminal(report, tmp_path):

@@ -263,7 +263,8 @@ def test_members_are_read_as_the_library_writes_them():
     from commprof_report.members import Members
 
     members = Members("0-3,8,16-30:2,-1")
-    assert [rank for rank in range(40) if rank in members] == [0, 1, 2, 3, 8, *range(16, 31, 2)]
+    assert list(members.below(40)) == [0, 1, 2, 3, 8, *range(16, 31, 2)]
+    assert list(members.below(17)) == [0, 1, 2, 3, 8, 16]
     assert members.is_whole and not Members("0-3,...").is_whole and not Members("0-x").is_whole
 
 

@@ -208,8 +208,8 @@ def loss_text(summary: SummaryRow) -> str:
 
 def rank_facts(run: Run, answers: Digest) -> Iterator[tuple[str, str]]:
     """Ranks that are not there, or without MPI_Finalize: since when, and what they were in."""
-    if run.missing_ranks:
-        yield "Ranks", f"{units.shortened(units.rank_list(run.missing_ranks), 40)} of {run.world_size} not in this input"
+    if run.missing:
+        yield "Ranks", f"{units.shortened(units.span_list(run.missing), 40)} of {run.world_size} not in this input"
     groups = doing.groups(answers.ranks, list(HEADS))
     for group in groups[:MOST_GROUPS]:
         place = group.place + doing.span_text(group.ranks)
