@@ -96,7 +96,7 @@ demo: ## profile a real training run on 4 ranks and print its report
 	$(MAKE) all
 	examples/run-demo.sh
 
-.PHONY: check check-unit check-report check-mpi check-aarch64
+.PHONY: check check-unit check-report check-mpi fuzz check-aarch64
 check: ## install what the tests need, build, run every test
 	setup/packages.sh check
 	$(MAKE) all
@@ -108,6 +108,8 @@ check-report: all ## the reporter's tests alone
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/report
 check-mpi: all ## the tests with real ranks alone
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/mpi
+fuzz: ## 100,000 files with damage or of ill intent, read by the reporter (FUZZ="--first 100000" for others)
+	$(PYTHON) tests/report/fuzz.py $(FUZZ)
 check-aarch64: ## the unit tests, cross-compiled for AArch64 and emulated
 	-setup/packages.sh check-aarch64
 	tests/unit/aarch64.sh

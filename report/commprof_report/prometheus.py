@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from . import questions
+from . import questions, units
 from .questions import LiveRow
 from .run import Run
 
-ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
 
 
 class Sample(NamedTuple):
@@ -47,7 +47,7 @@ def text(run: Run) -> Iterator[str]:
 
 
 def _escaped(value: object) -> str:
-    return str(value).translate(ESCAPES)
+    return units.visible(str(value)).translate(ESCAPES)
 
 
 def _run_info(run: Run) -> Sample:

@@ -91,3 +91,12 @@ def test_export_of_csv_to_stdout_is_one_table(report, run_folder):
         .startswith("world_rank,world_size,")
     )
     assert report("export", run_folder, "--csv").status == 2
+
+
+def test_an_exported_table_takes_the_place_of_a_link_and_does_not_follow_it(report, run_folder, tmp_path):
+    (tmp_path / "thesis").write_text("ten years of work")
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "fact.csv").symlink_to(tmp_path / "thesis")
+    assert report("export", run_folder, "--csv", "--output", tmp_path / "tables").status == 0
+    assert (tmp_path / "thesis").read_text() == "ten years of work"
+    assert not (tmp_path / "tables" / "fact.csv").is_symlink()

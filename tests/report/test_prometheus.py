@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import planted
 import pytest
+from commprof_report.units import visible
 from planted import SECOND, START_UNIX_NS, Doing, process_facts
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -124,13 +125,13 @@ def test_gauges_say_what_ranks_are_in_and_whether_they_run(report, tmp_path, mon
 
 
 def test_names_from_files_stay_within_their_labels(report, run_folder):
-    evil = 'a"} 1\n# TYPE \\ up'
+    evil = 'a"} 1\n# TYPE \\ up\x1b[2J'
     connection = sqlite3.connect(run_folder / "rank-0.db")
     connection.execute("UPDATE communicator SET name = ? WHERE communicator = ?", (evil, planted.WORLD))
     connection.commit()
     connection.close()
     found = prometheus(report, run_folder)
-    assert found[series("commprof_calls_total", rank=0, call="MPI_Allreduce", communicator=evil)] == 160
+    assert found[series("commprof_calls_total", rank=0, call="MPI_Allreduce", communicator=visible(evil))] == 160
 
 
 def test_the_file_is_replaced_as_a_whole_and_readable_by_others(report, run_folder, tmp_path):

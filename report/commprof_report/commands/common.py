@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from .. import pictures, selection, tables, units
 from ..errors import ReportError
@@ -65,12 +68,14 @@ def aside_create(output: Path) -> Path:
     return aside
 
 
-def write_whole(output: Path, text: str) -> None:
+@contextmanager
+def written_whole(output: Path) -> Iterator[TextIO]:
     """Whoever reads the file finds all of it, or what was there before."""
     try:
         aside = aside_create(output)
         try:
-            aside.write_text(text, encoding="utf-8", errors="replace")
+            with open(aside, "w", encoding="utf-8", errors="replace", newline="") as file:
+                yield file
             os.replace(aside, output)
         finally:
             aside.unlink(missing_ok=True)

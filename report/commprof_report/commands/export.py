@@ -61,17 +61,18 @@ def run(arguments: argparse.Namespace) -> None:
 def write_prometheus(arguments: argparse.Namespace) -> None:
     if arguments.table:
         raise UsageError("export", "Prometheus takes sums, not tables: leave --table out")
-    text = "".join(f"{line}\n" for line in prometheus.text(common.open_whole(arguments)))
+    lines = (f"{line}\n" for line in prometheus.text(common.open_whole(arguments)))
     if arguments.output:
-        common.write_whole(arguments.output, text)
+        with common.written_whole(arguments.output) as file:
+            file.writelines(lines)
     else:
-        sys.stdout.write(text)
+        sys.stdout.writelines(lines)
 
 
 def write_folder(connection: Connection, wanted: list[str], form: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for table in wanted:
-        with open(folder / f"{table}.{form}", "w", encoding="utf-8", newline="") as file:
+        with common.written_whole(folder / f"{table}.{form}") as file:
             if form == "json":
                 tables.write_json(file, records(connection, table, named=False))
             else:

@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments)
     output = arguments.output or default_output(arguments.run)
     text = page.page(f"commprof: {title_of(run)}", parts(run))
-    common.write_whole(output, text)
+    with common.written_whole(output) as file:
+        file.write(text)
     common.print_line(str(output))
 
 

@@ -1,0 +1,775 @@
+"""Reads files that were damaged or made up by somebody who means harm: an answer or one line for each problem, nothing else.
+
+    tests/report/fuzz.py --cases 100000      (make fuzz)
+    tests/report/fuzz.py --case 4711         repeats one, and shows what came of it
+
+A case is a number: it decides which files there are, what is wrong with them, and which command reads them. Cases run in forked
+processes with limits on memory and processor time, watched by their parent:
+
+    parent  --fork-->  child: case 0, 1, 2, ... 249     a line before each case, and one for each failure
+            --fork-->  child: case 250, ...             a child that falls silent is ended, and its case has failed
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import html.parser
+import json
+import os
+import random
+import re
+import resource
+import selectors
+import shutil
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Callable, NamedTuple
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path[:0] = [str(ROOT / "report"), str(HERE)]
+
+import planted  # noqa: E402
+from commprof_report import ledger, pictures  # noqa: E402
+from commprof_report import main as program  # noqa: E402
+from commprof_report.main import main  # noqa: E402
+
+program.parser_build = functools.lru_cache(program.parser_build)  # a third of the time of a case
+BATCH = 250
+EVIL_RANKS = 32
+MEMORY_BYTES = 768 << 20  # of address space, above what a child has from the start
+MOST_CPU_S = 10  # for one case; the slowest sound one, a page with pictures, takes one
+SILENCE_S = 180  # on a machine that does other things too
+MOST_LINES = 12  # on stderr; more means that somebody repeats himself
+MOST_SHOWN = 20
+
+EVIL = (
+    "<script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(1)>",
+    "' onmouseover='alert(1)",
+    "</title></style><svg/onload=alert(1)>",
+    "\x1b]0;owned\x07\x1b[2J\x1b[31m",
+    "a\nhvprof-report: b\r\nc\t\0d",
+    "\u202etxt.exe\u2066\u200b\u2028",
+    "\ud800",
+    "&amp;&lt;&#60;%s%n{0}$title${body}",
+    "../../../../etc/passwd",
+    "x" * 5000,
+    "",
+    "-1,0-999999999,5-3,1-9:0,...",
+    "MPI_" + "\xe9" * 70,
+)
+NUMBERS = (0, 1, 2, 3, 15, 16, 255, 256, 4096, 65535, 65536, (1 << 24) - 1, 1 << 24, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32)
+NUMBERS += ((1 << 53) - 1, 1 << 53, (1 << 53) + 1, (1 << 62), (1 << 63) - 1, 1 << 63, (1 << 64) - 1, -1, -2, -(1 << 31), -(1 << 63))
+CONTROLS = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+COMMANDS = (
+    ("summary",),
+    ("summary", "--json"),
+    ("calls",),
+    ("sizes",),
+    ("sizes", "--bins", "hvprof", "--per-rank", "--csv"),
+    ("sizes", "--completion", "--json"),
+    ("sizes", "--call", "Allreduce", "--bytes", "1K:"),
+    ("latency",),
+    ("latency", "--bytes", ":", "--json"),
+    ("communicators",),
+    ("communicators", "--json"),
+    ("ranks",),
+    ("ranks", "--per-rank", "--csv"),
+    ("peers",),
+    ("peers", "--received", "--json"),
+    ("stuck",),
+    ("stuck", "--json"),
+    ("top", "--count", "1"),
+    ("export", "--json"),
+    ("export", "--csv", "--table", "fact"),
+    ("export", "--json", "--output", "OUT/tables"),
+    ("export", "--csv", "--output", "OUT/tables"),
+    ("export", "--format", "prometheus"),
+    ("export", "--format", "prometheus", "--output", "OUT/metrics.prom"),
+    ("merge", "OUT/merged.db"),
+    ("html", "--output", "OUT/page.html"),
+)
+IN_PICTURES = (
+    ("html", "--output", "OUT/page.html"),
+    ("calls", "--plot", "OUT/picture.svg"),
+    ("sizes", "--plot", "OUT/picture.png"),
+    ("ranks", "--plot", "OUT/picture.svg"),
+    ("peers", "--plot", "OUT/picture.png"),
+    ("latency", "--plot", "OUT/picture.svg"),
+)
+ONE_IN_PICTURES = 200  # drawing takes a hundred times as long as the rest
+
+
+class Failure(Exception):
+    """What must not happen has happened."""
+
+
+# What is wrong with a file.
+
+
+def random_bytes(data: bytearray, chance: random.Random) -> None:
+    """A few bytes, bits or stretches."""
+    for _ in range(chance.choice((1, 1, 3, 30))):
+        at = chance.randrange(len(data))
+        kind = chance.randrange(4)
+        if kind == 0:
+            data[at] = chance.randrange(256)
+        elif kind == 1:
+            data[at] ^= 1 << chance.randrange(8)
+        elif kind == 2:
+            stretch = min(chance.choice((2, 4, 8, 64, 4096)), len(data) - at)
+            data[at : at + stretch] = chance.choice((b"\xff", b"\0", b"\x7f", b"A", b"\x80")) * stretch
+        else:
+            number(data, at, chance.choice((1, 2, 4, 8)), chance)
+
+
+def number(data: bytearray, at: int, width: int, chance: random.Random) -> None:
+    value = chance.choice(NUMBERS) + chance.choice((0, 0, 0, -1, 1))
+    data[at : at + width] = (value % (1 << 8 * width)).to_bytes(width, chance.choice(("little", "big")))
+
+
+def cut_short(data: bytearray, chance: random.Random) -> None:
+    del data[chance.randrange(len(data)) :]
+
+
+def spliced(data: bytearray, chance: random.Random) -> None:
+    """A stretch of the file in another place of it."""
+    bytes_ = chance.choice((8, 128, 2432, 4096, 65536))
+    source, target = (chance.randrange(len(data)) for _ in range(2))
+    if chance.random() < 0.5:
+        source, target = source // bytes_ * bytes_, target // bytes_ * bytes_
+    data[target : target + bytes_] = data[source : source + bytes_]
+
+
+def grown(data: bytearray, chance: random.Random) -> None:
+    data.extend(chance.choice((b"\0", b"\xff", bytes(data[:4096]))) * chance.choice((1, 1000)))
+
+
+def ledger_header_field(data: bytearray, chance: random.Random) -> None:
+    field = chance.choice(ledger.HEADER.row._fields)
+    field_change(data, ledger.HEADER, 0, field, chance)
+
+
+def ledger_chunk_field(data: bytearray, chance: random.Random) -> None:
+    at = any_chunk(data, chance)
+    if at is not None:
+        field_change(data, ledger.CHUNK, at, chance.choice(("kind", "entry_bytes", "used", "thread")), chance)
+
+
+def ledger_entry_field(data: bytearray, chance: random.Random) -> None:
+    """Fields of some entries of a chunk; of a chunk of facts, one of the lengths."""
+    at = any_chunk(data, chance)
+    if at is None:
+        return
+    chunk = ledger.CHUNK.unpack(data, at)
+    layout = ledger.ENTRIES.get(chunk.kind, ledger.FACT)
+    entries = at + ledger.CHUNK.bytes
+    for _ in range(chance.choice((1, 1, 2, 8))):
+        index = chance.randrange(max(1, min(chunk.used, ledger.CHUNK_BYTES // layout.bytes)))
+        if entries + (index + 1) * layout.bytes <= len(data):
+            field_change(data, layout, entries + index * layout.bytes, chance.choice(layout.row._fields), chance)
+
+
+def any_chunk(data: bytearray, chance: random.Random) -> int | None:
+    chunks = (len(data) - ledger.HEADER_BYTES) // ledger.CHUNK_BYTES
+    return ledger.HEADER_BYTES + chance.randrange(chunks) * ledger.CHUNK_BYTES if chunks > 0 else None
+
+
+def field_change(data: bytearray, layout: ledger.Layout, at: int, field: str, chance: random.Random) -> None:
+    start = at + layout.offsets[field]
+    others = [offset for offset in (*layout.offsets.values(), layout.bytes) if offset > layout.offsets[field]]
+    width = min(others) - layout.offsets[field]
+    if width <= 8:
+        number(data, start, width, chance)
+    elif field in ("buckets", "recent"):
+        number(data, start + 8 * chance.randrange(width // 8), 8, chance)
+    else:
+        text = chance.choice(EVIL).encode("utf-8", "surrogatepass")[:width]
+        data[start : start + width] = text.ljust(width, chance.choice((b"\0", b"\xff")))
+
+
+def ledger_many_communicators(data: bytearray, chance: random.Random) -> None:
+    """Chunks full of communicators with long lists of members."""
+    members = chance.choice(("0-16777215", ",".join(map(str, range(90))), "0-999999999:1", "...", EVIL[6]))
+    same = chance.random() < 0.3
+    entries = []
+    for index in range(chance.choice((1, 80))):
+        known = planted.Communicator(2 + index, 7 if same else 1000 + index, members, 4, 0, name=chance.choice(("", "x", EVIL[0])))
+        entries.append(planted.ledger_communicator(known))
+    for chunk in planted.ledger_chunks(3, planted.COMMUNICATOR_BYTES, entries):
+        data.extend(chunk)
+    chunk_count(data)
+
+
+def ledger_many_chunks(data: bytearray, chance: random.Random) -> None:
+    """Many times the same chunk: of a kind that there is, or of none."""
+    at = any_chunk(data, chance)
+    if at is not None:
+        chunk = bytes(data[at : at + ledger.CHUNK_BYTES]) if chance.random() < 0.8 else bytes(ledger.CHUNK_BYTES)
+        data.extend(chunk * chance.choice((1, 3, 20)))
+        chunk_count(data)
+
+
+def chunk_count(data: bytearray) -> None:
+    count = (len(data) - ledger.HEADER_BYTES) // ledger.CHUNK_BYTES
+    start = ledger.HEADER.offsets["chunk_count"]
+    data[start : start + 4] = count.to_bytes(4, "little")
+
+
+LEDGER_DAMAGE = (
+    random_bytes,
+    random_bytes,
+    cut_short,
+    spliced,
+    grown,
+    ledger_header_field,
+    ledger_header_field,
+    ledger_chunk_field,
+    ledger_entry_field,
+    ledger_entry_field,
+    ledger_entry_field,
+    ledger_many_communicators,
+    ledger_many_chunks,
+)
+
+
+def database_header(data: bytearray, chance: random.Random) -> None:
+    """Page size, versions, sizes, encoding."""
+    number(data, chance.randrange(16, 100), chance.choice((1, 2, 4)), chance)
+
+
+def database_page(data: bytearray, chance: random.Random) -> None:
+    """The header of a page of the tree, its cells' places, or the first bytes of one of its cells."""
+    page_bytes = int.from_bytes(data[16:18], "big") or 4096
+    page_bytes = 65536 if page_bytes == 1 else page_bytes
+    page = chance.randrange(max(1, len(data) // page_bytes))
+    at = page * page_bytes + (100 if page == 0 else 0) + chance.randrange(40)
+    if at + 8 < len(data):
+        number(data, at, chance.choice((1, 2, 4)), chance)
+
+
+DATABASE_DAMAGE = (random_bytes, random_bytes, cut_short, spliced, grown, database_header, database_page, database_page)
+
+VALUES = (*(value for value in NUMBERS if -(1 << 63) <= value < 1 << 63), None, 0.5, -1.5, 1e308, float("inf"), "", "text", "12")
+VALUES += (b"\x00\xff", b"MPI_Send", "9223372036854775808", b"", "0-3", *(text for text in EVIL if text != "\ud800"))
+TABLES = {
+    table: [row[1] for row in schema.execute(f"PRAGMA table_info({table})")]
+    for schema in [sqlite3.connect(":memory:")]
+    for _ in [schema.executescript(planted.SCHEMA.read_text())]
+    for (table,) in schema.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+}
+TRICKS = (
+    "CREATE VIEW more AS SELECT * FROM cell",
+    "ALTER TABLE cell RENAME TO other; CREATE VIEW cell AS SELECT * FROM other",
+    "CREATE TRIGGER t AFTER INSERT ON cell BEGIN DELETE FROM rank; END",
+    "CREATE VIRTUAL TABLE v USING fts5(x)",
+    "CREATE VIRTUAL TABLE v USING rtree(a, b, c)",
+    "ALTER TABLE fact RENAME TO other; CREATE VIEW fact(world_rank, key, value) AS WITH RECURSIVE n(i) AS"
+    " (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i, i FROM n",
+    "DROP TABLE fact; CREATE TABLE fact (world_rank INTEGER, key TEXT,"
+    " value TEXT GENERATED ALWAYS AS (hex(zeroblob(length(key) * 10000000))) VIRTUAL);"
+    "INSERT INTO fact VALUES (1, 'host'), (1, 'program'), (1, 'mpi_version')",
+    "DROP TABLE call; CREATE TABLE call (name TEXT, family TEXT GENERATED ALWAYS AS (upper(name)))",
+    "ALTER TABLE call RENAME TO other; CREATE TABLE call (name TEXT COLLATE nocase, family)",
+    "ALTER TABLE thread RENAME COLUMN name TO nam",
+    "DROP TABLE bucket",
+    "DROP TABLE bucket_bound",
+    "CREATE INDEX i ON cell (abs(total_ns))",
+    "ANALYZE; UPDATE sqlite_stat1 SET stat = '1 1 1 1'",
+    "DELETE FROM rank",
+    "INSERT INTO rank SELECT world_rank + 1, 1 << 24, run_id, pid, 3, start_unix_ns, end_unix_ns, wall_ns, counted_ns,"
+    " NULL, ended, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM rank LIMIT 1",
+    "UPDATE rank SET world_size = 1 << 24",
+    "UPDATE OR IGNORE rank SET run_id = run_id || '-other'",
+    "PRAGMA application_id = 7",
+    "PRAGMA user_version = 1",
+    "PRAGMA user_version = 99",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA page_size = 65536; VACUUM",
+    "PRAGMA page_size = 512; VACUUM",
+    "PRAGMA auto_vacuum = 2; VACUUM",
+    "UPDATE cell SET count = 1 << 53, total_ns = 1 << 53, max_ns = 1 << 53, volume_bytes = 1 << 53, bytes = 1 << 53"
+    " WHERE cell = 1; UPDATE bucket SET count = 1 << 53",
+    "UPDATE communicator SET identity = '0'",
+    "UPDATE communicator SET members = '0-16777215', size = 1 << 24",
+    "DELETE FROM communicator",
+    "DELETE FROM call",
+    "DELETE FROM bucket",
+    "DELETE FROM cell",
+    "WITH RECURSIVE n(i) AS (SELECT 5 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO communicator"
+    " SELECT world_rank, i, hex(i), identity, '', 'MPI_Comm_dup', i, 4, 0, 0, members, 0, 0, 3 FROM communicator, n"
+    " WHERE communicator = 2",
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT OR IGNORE INTO peer"
+    " SELECT world_rank, call, direction, i * 33000, i, i, i FROM peer, n",
+)
+
+
+def database_values(path: Path, chance: random.Random) -> None:
+    """Values that a column of ours never holds. The schema that stands in the file still says that it cannot."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA synchronous = OFF")
+    version = connection.execute("PRAGMA schema_version").fetchone()[0]
+    connection.executescript(
+        "PRAGMA writable_schema = ON; CREATE TEMP TABLE kept AS SELECT name, sql FROM sqlite_master;"
+        "UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table';"
+        f"PRAGMA schema_version = {version + 1}; PRAGMA writable_schema = RESET;"
+    )
+    for _ in range(chance.choice((1, 1, 2, 5))):
+        table = chance.choice(list(TABLES))
+        column, other = chance.choice(TABLES[table]), chance.choice(TABLES[table])
+        where = "" if chance.random() < 0.3 else f" WHERE {other} = (SELECT {other} FROM {table} LIMIT 1 OFFSET {chance.randrange(6)})"
+        value = chance.choice(VALUES)
+        is_raw_text = isinstance(value, bytes) and chance.random() < 0.5
+        place = "CAST(? AS TEXT)" if is_raw_text else "?"
+        try:
+            connection.execute(f"UPDATE OR IGNORE {table} SET {column} = {place}{where}", (value,))
+        except sqlite3.Error:
+            pass  # not every value can stand in every column
+    connection.executescript(
+        "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = (SELECT sql FROM kept WHERE kept.name = sqlite_master.name);"
+    )
+    connection.close()
+
+
+def database_trick(path: Path, trick: str) -> bytes:
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.executescript("PRAGMA synchronous = OFF;" + trick)
+    except sqlite3.OperationalError as error:
+        if "no such module" not in str(error):  # not every SQLite has virtual tables
+            raise
+    connection.close()
+    return path.read_bytes()
+
+
+def evil_rank(world_rank: int, chance: random.Random) -> planted.Rank:
+    """A rank whose texts and numbers are what somebody might choose to do harm."""
+    rank = planted.training_rank(world_rank)
+    texts = [text for text in EVIL if text != "\ud800"]
+    evil = chance.choice(texts)
+    if chance.random() < 0.5:
+        rank.run_id = evil
+    for key in list(rank.facts):
+        if chance.random() < 0.5:
+            rank.facts[key] = chance.choice(texts)
+    rank.facts[chance.choice(texts)] = evil
+    rank.threads = [(number, evil.replace("\0", "")[:15], is_main) for number, _, is_main in rank.threads]
+    for known in rank.communicators:
+        known.name = chance.choice(texts)[:60]
+        known.members = chance.choice((known.members, evil[:300]))
+    rank.ended = chance.choice(list(planted.ENDED))
+    rank.start_unix_ns = chance.choice((rank.start_unix_ns, 0, -1, (1 << 63) - 1, -(1 << 63)))
+    if rank.ended != "running" and abs(rank.start_unix_ns) > 1 << 62:
+        rank.wall_ns = 0
+    rank.copied_unix_ns = chance.choice((0, 0, 1, (1 << 63) - 1))
+    rank.doing = {0: planted.Doing(chance.choice(list(planted.CALL_NUMBERS)), 2, communicator=chance.choice((0, 1, 2, 9)), peer=1)}
+    return rank
+
+
+# A case.
+
+
+class Case(NamedTuple):
+    folder: Path  # run/ is read, out/ is written
+    run: Path  # a file in run/, or all of it
+    words: list[str]
+    in_pictures: bool
+
+
+class Sound(NamedTuple):
+    """What cases are made of: files without fault, by rank, and some that are slow to make."""
+
+    databases: list[bytes]
+    ledgers: list[bytes]
+    merged: bytes
+    tricks: list[bytes]
+    evil_databases: list[bytes]
+    evil_ledgers: list[bytes]
+    can_draw: bool
+
+
+def sound_files(folder: Path) -> Sound:
+    ranks = planted.training_run()
+    planted.write_databases(folder, ranks)
+    with captured():
+        assert main(["merge", str(folder), str(folder / "merged.db")]) == 0
+    databases = [(folder / f"rank-{rank.world_rank}.db").read_bytes() for rank in ranks]
+    for rank in ranks[:2]:
+        rank.ended = "running"
+    ledgers = [planted.ledger_bytes(rank) for rank in ranks]
+    tricks = [database_trick(copied(folder / "trick.db", databases[1]), trick) for trick in TRICKS]
+    evil = [evil_rank(1, random.Random(number)) for number in range(EVIL_RANKS)]
+    evil_databases = [planted.write_database(folder / f"evil-{place}.db", rank).read_bytes() for place, rank in enumerate(evil)]
+    evil_ledgers = [planted.ledger_bytes(rank) for rank in evil]
+    return Sound(databases, ledgers, (folder / "merged.db").read_bytes(), tricks, evil_databases, evil_ledgers, drawing_prepare(folder))
+
+
+def drawing_prepare(folder: Path) -> bool:
+    """Whether pictures can be drawn. matplotlib is loaded and its fonts are found once for all cases."""
+    os.environ.update(MPLCONFIGDIR=str(folder / "matplotlib"), OPENBLAS_NUM_THREADS="1")
+    can_draw = pictures.is_possible()
+    with captured():
+        assert main(["html", str(folder / "rank-0.db"), "--output", str(folder / "page.html")]) == 0
+    return can_draw
+
+
+def copied(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def case_make(number: int, sound: Sound, folder: Path) -> Case:
+    chance = random.Random(number)
+    runs = folder / "run"
+    runs.mkdir()
+    kind = chance.randrange(10)
+    if kind == 0:
+        run = folder / "run" / "merged.db"
+        database_write(run, sound.merged, chance)
+    elif kind < 6:
+        run = file_write(runs, 1, sound, chance, is_damaged=True)
+    else:
+        ranks = chance.sample(range(4), chance.choice((2, 3, 4)))
+        for place, rank in enumerate(ranks):
+            file_write(runs, rank, sound, chance, is_damaged=place == 0 or chance.random() < 0.3)
+        run = runs
+    in_pictures = chance.randrange(ONE_IN_PICTURES) == 0 and sound.can_draw
+    words = chance.choice(IN_PICTURES if in_pictures else COMMANDS)
+    (folder / "out").mkdir()
+    return Case(folder, run, [word.replace("OUT", str(folder / "out")) for word in words], in_pictures)
+
+
+def file_write(folder: Path, rank: int, sound: Sound, chance: random.Random, is_damaged: bool) -> Path:
+    ending = chance.choice(("db", "ledger"))
+    path = folder / f"rank-{rank}.{ending}"
+    if not is_damaged:
+        path.write_bytes((sound.databases if ending == "db" else sound.ledgers)[rank])
+    elif rank == 1 and chance.random() < 0.2:
+        path.write_bytes(chance.choice(sound.evil_databases if ending == "db" else sound.evil_ledgers))
+    elif ending == "db" and rank == 1 and chance.random() < 0.3:
+        path.write_bytes(chance.choice(sound.tricks))
+    elif ending == "db":
+        database_write(path, sound.databases[rank], chance)
+    else:
+        path.write_bytes(damaged(sound.ledgers[rank], LEDGER_DAMAGE, chance))
+    return path
+
+
+def database_write(path: Path, data: bytes, chance: random.Random) -> None:
+    is_by_value = chance.random() < 0.6
+    path.write_bytes(data if is_by_value else damaged(data, DATABASE_DAMAGE, chance))
+    if is_by_value:
+        database_values(path, chance)
+
+
+def damaged(data: bytes, ways: tuple[Callable, ...], chance: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(chance.choice((1, 1, 1, 2, 4))):
+        if changed:
+            chance.choice(ways)(changed, chance)
+    return bytes(changed)
+
+
+class captured:
+    """stdout and stderr as a terminal would get them."""
+
+    def __enter__(self) -> captured:
+        self.before = sys.stdout, sys.stderr
+        sys.stdout, sys.stderr = self.files = [open(os.memfd_create("captured"), "w", encoding="utf-8", newline="") for _ in range(2)]
+        self.copies = [os.dup(file.fileno()) for file in self.files]  # main() may give stdout another file
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout, sys.stderr = self.before
+        texts = []
+        for file, copy in zip(self.files, self.copies):
+            file.close()
+            with open(copy, "rb") as whole:
+                whole.seek(0)
+                texts.append(whole.read().decode("utf-8"))
+        self.out, self.err = texts
+
+
+def case_run(case: Case) -> tuple[int, str, str]:
+    before = files_below(case.folder / "run")
+    pictures.is_possible = lambda: case.in_pictures
+    start_s = time.process_time()
+    allowed.folder = str(case.folder / "out")
+    with captured() as said:
+        try:
+            status = main([case.words[0], str(case.run), *case.words[1:]])
+        finally:
+            allowed.folder = None
+    cpu_s = time.process_time() - start_s
+    check(cpu_s < MOST_CPU_S, f"took {cpu_s:.1f} s of processor time")
+    check(files_below(case.folder / "run") == before, "changed its input")
+    check_said(case, status, said.out, said.err)
+    check_written(case.folder / "out")
+    return status, said.out, said.err
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def check(holds: bool, what: str) -> None:
+    if not holds:
+        raise Failure(what)
+
+
+def check_said(case: Case, status: int, out: str, err: str) -> None:
+    lines = err.splitlines()
+    check(status in (0, 1, 2), f"status {status}")
+    check(status == 0 or lines, f"status {status} without a word")
+    check(len(lines) <= MOST_LINES, f"{len(lines)} lines on stderr")
+    check(len(set(lines)) == len(lines), "a line on stderr twice")
+    for line in lines:
+        check(line.startswith((f"hvprof-report: {case.run}", "hvprof-report: --call")), f"on stderr: {line[:300]}")
+        check(not line.endswith(": ") and "memory" not in line, f"on stderr: {line[:300]}")
+    for name, text in (("stdout", out), ("stderr", err)):
+        found = CONTROLS.search(text)
+        check(not found, f"a control character on {name}: {found and text[max(0, found.start() - 40) : found.end() + 40]!r}")
+    if "--json" in case.words and status == 0 and "--output" not in case.words:
+        json.loads(out)
+
+
+def check_written(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        check(not path.name.endswith(".tmp"), f"left {path.name}")
+        if path.suffix == ".html":
+            Page().feed(path.read_text(encoding="utf-8"))
+        elif path.suffix == ".json":
+            json.loads(path.read_text(encoding="utf-8"))
+
+
+class Page(html.parser.HTMLParser):
+    """A page that has the elements and attributes of ours, and no others."""
+
+    OURS = set("html head meta title style body main header h1 h2 p div b span dl dt dd section ul li details summary img".split())
+    OURS |= set("table thead tbody tr th td".split())
+    CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide"}
+    ALTS = {"time by call", "time in MPI by rank", "latency by message size", "latency histogram", "peers"}
+    META = {("charset", "utf-8"), ("name", "viewport"), ("content", "width=device-width, initial-scale=1")}
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        check(tag in self.OURS, f"an element <{tag}> in the page")
+        for name, value in attributes:
+            is_ours = (
+                (name == "class" and value in self.CLASSES)
+                or (tag == "html" and (name, value) == ("lang", "en"))
+                or (tag == "meta" and (name, value) in self.META)
+                or (tag == "img" and name == "alt" and value in self.ALTS)
+                or (tag == "img" and name == "src" and re.fullmatch(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", value or ""))
+            )
+            check(bool(is_ours), f"an attribute {name}={value!r:.80} in the page")
+
+    def handle_data(self, data: str) -> None:
+        check(not CONTROLS.search(data), f"a control character in the page: {data[:80]!r}")
+
+
+class allowed:
+    """Where files may be written just now; None: nobody looks."""
+
+    folder: str | None = None
+
+
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+MAKING = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "shutil.")
+RUNNING = ("subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.", "sqlite3.load_extension")
+
+
+def audit(event: str, arguments: tuple) -> None:
+    """Whatever Python is about to open for writing, make, take away or run (SQLite's own files are looked for afterwards)."""
+    if allowed.folder is None:
+        return
+    if event == "open":
+        is_writing = isinstance(arguments[2], int) and arguments[2] & WRITING
+        place = str(arguments[0]) if is_writing and not isinstance(arguments[0], int) else allowed.folder
+        check(place.startswith((allowed.folder, os.devnull)), f"would write {place}")
+    elif event.startswith(MAKING):
+        check(str(arguments[0]).startswith(allowed.folder), f"{event} {arguments[0]}")
+    else:
+        check(not event.startswith(RUNNING), f"{event} {arguments!r:.200}")
+
+
+# Children.
+
+
+def limits_set() -> None:
+    with open("/proc/self/statm") as statm:
+        in_use = int(statm.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (in_use + MEMORY_BYTES,) * 2)
+    resource.setrlimit(resource.RLIMIT_CPU, (BATCH * MOST_CPU_S,) * 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MEMORY_BYTES,) * 2)
+
+
+def child(numbers: range, sound: Sound, scratch: Path, keep: Path, pipe: int) -> None:
+    """Its lines: `case N`, `failed {"case": N, ...}`."""
+    home = scratch / "home"
+    home.mkdir(parents=True)
+    os.chdir(home)
+    os.environ.update(HOME=str(home), TMPDIR=str(home), SQLITE_TMPDIR=str(home))
+    sys.addaudithook(audit)
+    limits_set()
+    with open(pipe, "w") as lines:
+        for number in numbers:
+            print(f"case {number}", file=lines, flush=True)
+            what = case_try(number, sound, scratch / str(number), home, keep)
+            if what:
+                print("failed " + json.dumps({"case": number, "what": what}), file=lines, flush=True)
+
+
+def case_try(number: int, sound: Sound, folder: Path, home: Path, keep: Path) -> str | None:
+    """What went wrong, if anything; then the case's files are kept."""
+    what = None
+    folder.mkdir()
+    try:
+        case_run(case_make(number, sound, folder))
+        check(not os.listdir(home), f"wrote {os.listdir(home)} into the current folder or HOME")
+    except Failure as failure:
+        what = str(failure)
+    except BaseException:
+        what = traceback.format_exc()
+    if what:
+        shutil.copytree(folder / "run", keep / f"case-{number}", dirs_exist_ok=True)
+    shutil.rmtree(folder)
+    return what
+
+
+class Batch:
+    """A child, and how far it is."""
+
+    def __init__(self, numbers: range, sound: Sound, scratch: Path, keep: Path) -> None:
+        self.numbers, self.now, self.rest = numbers, numbers.start, b""
+        self.heard_s = time.monotonic()
+        self.pipe, theirs = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = 1
+            try:
+                os.close(self.pipe)
+                child(numbers, sound, scratch, keep, theirs)
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            os._exit(status)
+        os.close(theirs)
+
+    def listen(self) -> list[dict] | None:
+        """The failures that it tells of; None at its end."""
+        data = os.read(self.pipe, 1 << 16)
+        self.heard_s = time.monotonic()
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        told = [line for line in lines if line.startswith(b"case ")]
+        self.now = int(told[-1][5:]) if told else self.now
+        return [json.loads(line[7:]) for line in lines if line.startswith(b"failed ")] if data else None
+
+    def end(self) -> str | None:
+        """What it died of, if it did not come to its end."""
+        os.close(self.pipe)
+        status = os.waitpid(self.pid, 0)[1]
+        if os.WIFSIGNALED(status):
+            return f"ended by {signal.Signals(os.WTERMSIG(status)).name}"
+        return f"exit status {os.WEXITSTATUS(status)}" if status else None
+
+
+class Fuzz:
+    """All cases, so many children at a time."""
+
+    def __init__(self, cases: range, folder: Path, keep: Path) -> None:
+        self.cases, self.folder, self.keep = cases, folder, keep
+        self.sound = sound_files(folder)
+        self.waiting = [cases[start : start + BATCH] for start in range(0, len(cases), BATCH)][::-1]
+        self.running = selectors.DefaultSelector()
+        self.failed = self.done = 0
+
+    def run(self, jobs: int) -> int:
+        """How many failed."""
+        while self.waiting or self.running.get_map():
+            while self.waiting and len(self.running.get_map()) < jobs:
+                numbers = self.waiting.pop()
+                batch = Batch(numbers, self.sound, self.folder / f"from-{numbers.start}", self.keep)
+                self.running.register(batch.pipe, selectors.EVENT_READ, batch)
+            for key, _ in self.running.select(timeout=1):
+                self.hear(key.data)
+            for key in self.running.get_map().values():
+                if time.monotonic() - key.data.heard_s > SILENCE_S:
+                    os.kill(key.data.pid, signal.SIGKILL)
+        return self.failed
+
+    def hear(self, batch: Batch) -> None:
+        failures = batch.listen()
+        for failure in failures or ():
+            self.fail(failure["case"], failure["what"])
+        if failures is None:
+            self.running.unregister(batch.pipe)
+            self.ended(batch, batch.end())
+
+    def ended(self, batch: Batch, died_of: str | None) -> None:
+        if died_of:
+            self.fail(batch.now, died_of)
+            self.waiting += [rest] if (rest := range(batch.now + 1, batch.numbers.stop)) else []
+        shutil.rmtree(self.folder / f"from-{batch.numbers.start}", ignore_errors=True)
+        before, self.done = self.done, self.done + batch.now + 1 - batch.numbers.start
+        if self.done * 20 // len(self.cases) > before * 20 // len(self.cases):
+            print(f"{self.done} of {len(self.cases)} cases, {self.failed} failed", flush=True)
+
+    def fail(self, number: int, what: str) -> None:
+        self.failed += 1
+        if self.failed <= MOST_SHOWN:
+            print(f"case {number}: {what.rstrip()}\n    repeat: {sys.executable} {Path(__file__).resolve()} --case {number}", flush=True)
+
+
+def repeat(number: int, folder: Path, keep: Path) -> None:
+    """One case in this process, with all that it said."""
+    sound = sound_files(folder)
+    scratch = folder / "case"
+    scratch.mkdir()
+    sys.addaudithook(audit)
+    limits_set()
+    case = case_make(number, sound, scratch)
+    shutil.copytree(scratch / "run", keep / f"case-{number}", dirs_exist_ok=True)
+    print(f"its files: {keep / f'case-{number}'}\nhvprof-report {case.words[0]} {case.run} {' '.join(case.words[1:])}", flush=True)
+    status, out, err = case_run(case)
+    print(f"status {status}\n{out}{err}", end="")
+
+
+def fuzz(cases: range, jobs: int, folder: Path, keep: Path) -> int:
+    start_s = time.monotonic()
+    failed = Fuzz(cases, folder, keep).run(jobs)
+    span_s = time.monotonic() - start_s
+    print(f"cases {cases.start} to {cases.stop - 1}: {failed} failed, {len(cases) / span_s:.0f} a second")
+    if failed:
+        print(f"the files of those that failed: {keep}")
+    return failed
+
+
+def arguments_read() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=100_000)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first case")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--case", type=int, help="repeat this one")
+    parser.add_argument("--keep", type=Path, default=ROOT / "build" / "fuzz", help="where the files of failures go")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    wanted = arguments_read()
+    keep = wanted.keep.resolve()
+    keep.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="commprof-fuzz-") as scratch:
+        if wanted.case is not None:
+            repeat(wanted.case, Path(scratch), keep)
+        elif fuzz(range(wanted.first, wanted.first + wanted.cases), wanted.jobs, Path(scratch), keep):
+            sys.exit(1)
