@@ -77,6 +77,12 @@ def test_a_sum_is_exact_as_long_as_64_bits_hold_it_and_a_float_beyond(report, en
     assert one["MPI_Bcast"]["count"] == NEAR_NS and isinstance(one["MPI_Bcast"]["count"], int)
 
 
+def test_messages_of_more_than_64_bits_of_bytes_are_answered(report, tmp_path):
+    run = run_of(tmp_path, "UPDATE cell SET count = 1 << 40, volume_bytes = 0 WHERE bytes = 4 << 20")
+    largest = max(report("sizes", run, "--bins", "hvprof", "--json").rows, key=lambda row: row["count"])
+    assert (largest["count"], largest["bandwidth_bytes"]) == (4 << 40, 4 << 20)
+
+
 def test_sums_below_64_bits_are_exact_beyond_what_a_float_holds(report, tmp_path):
     run = run_of(tmp_path, "UPDATE cell SET count = (1 << 60) + 1, total_ns = (1 << 60) + 1, max_ns = 1 << 60 WHERE call = 'MPI_Bcast'")
     row = next(row for row in report("calls", run, "--json").rows if row["call"] == "MPI_Bcast")

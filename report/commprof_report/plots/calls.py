@@ -33,7 +33,8 @@ def draw(axes, rows: Sequence[CallRow]) -> None:
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
     axes.set_title("Time by call")
-    axes.legend(loc="lower right")
+    if axes.get_legend_handles_labels()[0]:  # a family that the file has made up has no colour
+        axes.legend(loc="lower right")
     time_axis(axes.xaxis)
 
 

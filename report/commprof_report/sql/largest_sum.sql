@@ -1,6 +1,6 @@
 -- What is the largest sum that a question can come to, as a float?
 SELECT max(
-    (SELECT max(total(count), total(volume_bytes), total(total_ns), total(blocked_ns)) FROM cell),
+    (SELECT max(total(count), total(1.0 * count * bytes), total(volume_bytes), total(total_ns), total(blocked_ns)) FROM cell),
     (SELECT total(count) FROM bucket),
     (SELECT max(total(count), total(bytes), total(time_ns)) FROM peer),
     (SELECT total(counted_ns) FROM rank)
