@@ -217,7 +217,7 @@ def test_many_damaged_chunks_are_one_line(report, tmp_path):
 
 def test_a_rank_without_an_end_or_a_sign_of_life_is_not_stuck(report, run_folder):
     change(run_folder / "rank-1.db", "UPDATE rank SET ended = 'running', end_unix_ns = NULL, wall_ns = NULL")
-    change(run_folder / "rank-1.db", "UPDATE thread SET is_inside = 1")
+    change(run_folder / "rank-1.db", "UPDATE thread SET doing_is_inside = 1")
     assert report("stuck", run_folder).status == 0
 
 
