@@ -200,7 +200,8 @@ static void begin_at_zero(struct ledger_header *header)
     __atomic_store_n(&header->untracked_requests, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&header->folded_cells, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&header->folded_communicators, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&header->epoch, header->epoch + 1, __ATOMIC_RELEASE);
+    /* 0 is for not recording, UINT32_MAX for nobody; who resets a thousand times a second comes here after seven weeks. */
+    __atomic_store_n(&header->epoch, header->epoch < UINT32_MAX - 1 ? header->epoch + 1 : 1, __ATOMIC_RELEASE);
 }
 
 void call_reset(void)

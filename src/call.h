@@ -138,9 +138,11 @@ HOT void call_begin(struct call *call, enum call_id id, call_site site)
     call_start(call);
 }
 
+/* The counter of another core, or of another machine that the process was moved to, may be behind: no call ends before it began. */
 HOT void call_end(struct call *call, int error)
 {
-    call->end = clock_ticks();
+    uint64_t now = clock_ticks();
+    call->end = now > call->start ? now : call->start;
     call->succeeded = error == MPI_SUCCESS && call->thread;
     if (!call->thread)
         return;
@@ -153,7 +155,7 @@ HOT void call_end(struct call *call, int error)
 /* A call shorter than the clock's step took some time all the same: 1 ns. */
 HOT uint64_t call_duration_ns(const struct call *call)
 {
-    uint64_t ns = call->end > call->start ? clock_duration_ns(call->end - call->start) : 0;
+    uint64_t ns = clock_duration_ns(call->end - call->start);
     return ns + !ns;
 }
 

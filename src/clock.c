@@ -19,8 +19,6 @@ struct pair {
     int64_t ns;
 };
 
-static struct pair begun;
-
 int64_t clock_monotonic_ns(void)
 {
     struct timespec now;
@@ -87,14 +85,20 @@ void clock_begin(enum clock_kind wanted)
     bool trusted = wanted == CLOCK_AUTO && counter_is_invariant() && kernel_trusts_counter();
     the_clock.counter = HAS_COUNTER && (wanted == CLOCK_COUNTER || trusted);
     the_clock.scale = 1ull << 32;
-    begun = pair_now();
-    the_clock.base_ns = begun.ns;
-    the_clock.base_ticks = the_clock.counter ? begun.ticks : (uint64_t)begun.ns;
+    struct pair now = pair_now();
+    the_clock.base_ns = now.ns;
+    the_clock.base_ticks = the_clock.counter ? now.ticks : (uint64_t)now.ns;
 }
 
-static uint64_t scale_between(struct pair from, struct pair to)
+static uint64_t scale_since_base(struct pair now)
 {
-    return (uint64_t)(((unsigned __int128)(uint64_t)(to.ns - from.ns) << 32) / (to.ticks - from.ticks));
+    return (uint64_t)(((unsigned __int128)(uint64_t)(now.ns - the_clock.base_ns) << 32) / (now.ticks - the_clock.base_ticks));
+}
+
+/* A counter that has not moved, or has gone backwards, is none. */
+static void do_without_counter(void)
+{
+    the_clock = (struct clock){.scale = 1ull << 32, .base_ticks = (uint64_t)the_clock.base_ns, .base_ns = the_clock.base_ns};
 }
 
 void clock_calibrate(void)
@@ -102,9 +106,13 @@ void clock_calibrate(void)
     enum { BASELINE_NS = 2000000 };
     if (!the_clock.counter)
         return;
-    while (clock_monotonic_ns() - begun.ns < BASELINE_NS) {
+    while (clock_monotonic_ns() - the_clock.base_ns < BASELINE_NS) {
     }
-    the_clock.scale = scale_between(begun, pair_now());
+    struct pair now = pair_now();
+    if (now.ticks > the_clock.base_ticks && now.ns > the_clock.base_ns)
+        the_clock.scale = scale_since_base(now);
+    else
+        do_without_counter();
 }
 
 int64_t clock_error_ppb(void)
@@ -112,7 +120,7 @@ int64_t clock_error_ppb(void)
     if (!the_clock.counter)
         return 0;
     struct pair now = pair_now();
-    int64_t elapsed_ns = now.ns - begun.ns;
+    int64_t elapsed_ns = now.ns - the_clock.base_ns;
     int64_t off_ns = clock_ns(now.ticks) - now.ns;
     return elapsed_ns > 0 ? (int64_t)((__int128)off_ns * 1000000000 / elapsed_ns) : 0;
 }

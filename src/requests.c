@@ -372,11 +372,13 @@ void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ti
 bool requests_complete(mpi_handle handle, uint64_t end_ticks, struct request *completed)
 {
     mpi_handle bits = mpi_handle_bits(handle);
-    struct request *slot = take((struct wanted){bits, true, end_ticks});
+    struct request *slot = take((struct wanted){bits, true, is_concurrent ? end_ticks : UINT64_MAX});
     if (!slot)
         return false;
     memcpy((char *)completed + sizeof slot->handle, (const char *)slot + sizeof slot->handle, sizeof *slot - sizeof slot->handle);
     completed->handle = bits;
+    if (completed->start_ticks > end_ticks) /* the counter has gone backwards meanwhile */
+        completed->start_ticks = end_ticks;
     if (!(completed->flags & REQUEST_PERSISTENT)) {
         empty(bits, slot);
         return true;

@@ -56,7 +56,8 @@ void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ti
 
 /* Take out an active request that was completed by a call which ended at end_ticks (a persistent one stays, inactive) and give a
  * copy of it; false if there is none with this handle. One that started later is passed over: another thread was given the same
- * handle anew before this one could say that it was done with it. */
+ * handle anew before this one could say that it was done with it. Where there are no other threads, the counter has gone backwards: it
+ * counts, as started at end_ticks. */
 bool requests_complete(mpi_handle handle, uint64_t end_ticks, struct request *completed);
 
 /* MPI_Request_free: the request goes, and a copy of it is given; if it was active, its completion will not be seen. */

@@ -63,6 +63,18 @@ static void timestamps_lie_on_the_axis_of_clock_monotonic(void)
     CHECK(ours_ns <= after_ns + error_ns);
 }
 
+static void a_counter_that_does_not_move_or_goes_backwards_is_not_used(void)
+{
+    clock_begin(CLOCK_COUNTER);
+    if (!the_clock.counter)
+        unit_skip("this processor has no invariant counter");
+    the_clock.base_ticks = UINT64_MAX;
+    clock_calibrate();
+    CHECK(!the_clock.counter);
+    CHECK_EQUAL(clock_duration_ns(1000), 1000);
+    CHECK_EQUAL(clock_ns((uint64_t)the_clock.base_ns + 5), the_clock.base_ns + 5);
+}
+
 static void ticks_before_the_base_are_earlier_times(void)
 {
     the_clock = (struct clock){.counter = true, .scale = 1ull << 31, .base_ticks = 1000, .base_ns = 5000};
@@ -105,7 +117,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_calibrated_tick_is_right_to_a_thousandth),      TEST(a_calibration_without_a_pause_waits_for_a_baseline),
     TEST(timestamps_lie_on_the_axis_of_clock_monotonic),   TEST(ticks_before_the_base_are_earlier_times),
     TEST(a_duration_of_years_does_not_overflow),           TEST(the_monotonic_clock_can_be_asked_for),
-    TEST(the_error_over_the_run_is_what_the_scale_is_off),
+    TEST(the_error_over_the_run_is_what_the_scale_is_off), TEST(a_counter_that_does_not_move_or_goes_backwards_is_not_used),
 };
 
 int main(void)

@@ -69,6 +69,18 @@ static void a_request_that_started_after_the_call_is_passed_over(void)
     CHECK_EQUAL(done.blocked_ticks, 0);
 }
 
+static void a_request_completes_where_the_counter_has_gone_backwards(void)
+{
+    begin(false);
+    struct request done;
+    track(0x1000, 500, REQUEST_ACTIVE); /* starts at 600 */
+    requests_blocked(0x1000, 49, 599);
+    CHECK(requests_complete(0x1000, 599, &done));
+    CHECK_EQUAL(done.bytes, 500);
+    CHECK_EQUAL(done.start_ticks, 599);
+    CHECK_EQUAL(done.blocked_ticks, 0);
+}
+
 static void a_request_completes_once(void)
 {
     begin(false);
@@ -323,6 +335,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_request_completes_as_it_was_tracked),
     TEST(without_a_table_nothing_is_tracked),
     TEST(a_request_that_started_after_the_call_is_passed_over),
+    TEST(a_request_completes_where_the_counter_has_gone_backwards),
     TEST(a_request_completes_once),
     TEST(a_handle_that_is_not_tracked_completes_nothing),
     TEST(one_handle_may_be_in_flight_many_times),

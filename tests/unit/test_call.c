@@ -1,0 +1,156 @@
+#include "announce.h"
+
+#include "fake_mpi.h"
+#include "ledger/ledger.h"
+#include "ledger_reader.h"
+#include "unit.h"
+
+/* What a long job meets: a counter that goes backwards or stands still, and counts beyond 32 bits. */
+enum { REQUEST = 0x2000 };
+static const uint64_t AN_HOUR_AHEAD = 10000000000000; /* ticks, at least */
+
+static void begin(void)
+{
+    fake_mpi_speak("open_mpi");
+    clock_begin(CLOCK_AUTO);
+    clock_calibrate();
+    CHECK_EQUAL(ledger_open("ledger", 4 << 20), 0);
+    fake_world(8, 3);
+    CHECK(requests_begin(false));
+    call_recording_begin();
+    call_switch(true);
+}
+
+/* A call that began when the counter stood further on than it does at its end. */
+static struct call call_from_ahead(enum call_id id)
+{
+    struct call call;
+    call_begin(&call, id, SITE_JOB);
+    call.start += AN_HOUR_AHEAD;
+    call_end(&call, MPI_SUCCESS);
+    return call;
+}
+
+static struct ledger_cell *only_cell(enum call_id id, enum ledger_measure measure)
+{
+    return cells_find(&this_thread->cells, 0, cell_key(id, LEDGER_COMMUNICATOR_NONE, measure));
+}
+
+static void track(uint64_t start_ticks)
+{
+    struct request request = {.start_ticks = start_ticks, .call = CALL_Isend, .peer = PEER_NONE, .flags = REQUEST_ACTIVE};
+    CHECK(requests_track(REQUEST, &request));
+}
+
+static void a_call_that_ends_before_it_began_took_a_nanosecond(void)
+{
+    begin();
+    struct call call = call_from_ahead(CALL_Barrier);
+    call_account_simple(&call);
+    struct ledger_cell *cell = only_cell(CALL_Barrier, LEDGER_CALL);
+    CHECK_EQUAL(cell_count(cell), 1);
+    CHECK_EQUAL(cell->total_ns, 1);
+    CHECK_EQUAL(cell->max_ns, 1);
+}
+
+static void a_wait_that_ends_before_it_began_blocks_for_nothing(void)
+{
+    begin();
+    track(clock_ticks());
+    struct call call = call_from_ahead(CALL_Wait);
+    call_account_completed(&call, REQUEST, NULL, 0);
+    struct ledger_cell *cell = only_cell(CALL_Isend, LEDGER_COMPLETION);
+    CHECK_EQUAL(cell_count(cell), 1);
+    CHECK_EQUAL(cell->blocked_ns, 0);
+}
+
+static void a_test_that_ends_before_it_began_blocks_for_nothing(void)
+{
+    begin();
+    track(clock_ticks());
+    struct call call = call_from_ahead(CALL_Test);
+    call_account_incomplete(&call, REQUEST);
+    struct request done;
+    CHECK(requests_complete(REQUEST, UINT64_MAX, &done));
+    CHECK_EQUAL(done.blocked_ticks, 0);
+}
+
+static void a_request_that_completes_before_it_started_took_no_time(void)
+{
+    begin();
+    track(clock_ticks() + AN_HOUR_AHEAD);
+    struct call call;
+    call_begin(&call, CALL_Wait, SITE_JOB);
+    call_end(&call, MPI_SUCCESS);
+    call_account_completed(&call, REQUEST, NULL, 0);
+    struct ledger_cell *cell = only_cell(CALL_Isend, LEDGER_COMPLETION);
+    CHECK_EQUAL(cell_count(cell), 1);
+    CHECK_EQUAL(cell->total_ns, 0);
+    CHECK_EQUAL(cell->blocked_ns, 0);
+}
+
+static void an_array_is_waited_for_no_longer_than_the_calls_took(void)
+{
+    begin();
+    struct awaited *awaited = &call_thread_adopt()->awaited;
+    uint64_t handles[] = {REQUEST, REQUEST + 64};
+    CHECK(awaited_look(awaited, handles, 2));
+    struct call call = call_from_ahead(CALL_Testany);
+    awaited_passed(awaited, call.start, call.end);
+    CHECK_EQUAL(awaited->total_ticks, 0);
+}
+
+static void calls_are_counted_beyond_32_bits(void)
+{
+    enum { CALLS = 3 };
+    const uint64_t before = 10000000000;
+    begin();
+    struct ledger_cell *cell = NULL;
+    for (int i = 0; i < CALLS; i++) {
+        struct call call;
+        call_begin(&call, CALL_Barrier, SITE_JOB);
+        call_end(&call, MPI_SUCCESS);
+        if (!cell) {
+            cell = only_cell(CALL_Barrier, LEDGER_CALL);
+            cell->buckets[HISTOGRAM_BUCKETS - 1] = before;
+            cell->total_ns = before << 20;
+            cell->volume_bytes = before << 20;
+        }
+        call_account_simple(&call);
+    }
+    CHECK_EQUAL(cell_count(cell), before + CALLS);
+    CHECK(cell->total_ns > before << 20);
+    CHECK_EQUAL(reader_totals(the_ledger.header, 0).count, before + CALLS);
+}
+
+static void resets_without_end_never_come_to_an_epoch_that_means_something_else(void)
+{
+    begin();
+    the_ledger.header->epoch = UINT32_MAX - 2;
+    call_recording_begin();
+    for (int i = 0; i < 3; i++) {
+        call_reset();
+        CHECK(the_ledger.header->epoch != 0);
+        CHECK(the_ledger.header->epoch != UINT32_MAX);
+        struct call call;
+        call_begin(&call, CALL_Barrier, SITE_JOB);
+        call_end(&call, MPI_SUCCESS);
+        call_account_simple(&call);
+        CHECK_EQUAL(reader_totals(the_ledger.header, 0).count, 1);
+    }
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_call_that_ends_before_it_began_took_a_nanosecond),
+    TEST(a_wait_that_ends_before_it_began_blocks_for_nothing),
+    TEST(a_test_that_ends_before_it_began_blocks_for_nothing),
+    TEST(a_request_that_completes_before_it_started_took_no_time),
+    TEST(an_array_is_waited_for_no_longer_than_the_calls_took),
+    TEST(calls_are_counted_beyond_32_bits),
+    TEST(resets_without_end_never_come_to_an_epoch_that_means_something_else),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
