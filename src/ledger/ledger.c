@@ -51,8 +51,10 @@ static void write_header(struct ledger_header *header)
 
 static size_t whole_chunks(size_t bytes)
 {
-    size_t whole = LEDGER_HEADER_BYTES + bytes / LEDGER_CHUNK_BYTES * LEDGER_CHUNK_BYTES;
-    return whole < LEAST_BYTES ? LEAST_BYTES : whole;
+    if (bytes < LEAST_BYTES)
+        return LEAST_BYTES;
+    size_t chunks = (bytes - LEDGER_HEADER_BYTES) / LEDGER_CHUNK_BYTES;
+    return LEDGER_HEADER_BYTES + (chunks < LEDGER_MOST_CHUNKS ? chunks : LEDGER_MOST_CHUNKS) * LEDGER_CHUNK_BYTES;
 }
 
 /* As much of `*limit` as there is address space for (RLIMIT_AS). */

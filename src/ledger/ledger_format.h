@@ -32,6 +32,7 @@
 enum {
     LEDGER_HEADER_BYTES = 4096,
     LEDGER_CHUNK_BYTES = 65536,
+    LEDGER_MOST_CHUNKS = 16384, /* a file of 1 GiB; no reader looks at more */
     LEDGER_CHUNK_HEADER_BYTES = 64,
     LEDGER_COMMUNICATOR_NONE = 0,  /* slot of calls that have no communicator (MPI_Wait) */
     LEDGER_COMMUNICATOR_OTHER = 1, /* slot that all communicators share once the registry is full */

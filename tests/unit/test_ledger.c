@@ -91,6 +91,19 @@ static void a_limit_that_is_too_small_still_gives_eight_chunks(void)
     CHECK_EQUAL(size_of("ledger"), CHUNKS_8);
 }
 
+static void the_file_is_no_larger_than_it_may_be(void)
+{
+    ledger_open("ledger", 1 << 20);
+    CHECK_EQUAL(chunks_until_full(), 15);
+    CHECK(size_of("ledger") <= 1 << 20);
+}
+
+static void no_file_is_larger_than_readers_look_at(void)
+{
+    ledger_open("ledger", (size_t)64 << 30);
+    CHECK_EQUAL(the_ledger.limit_bytes, LEDGER_HEADER_BYTES + (size_t)LEDGER_MOST_CHUNKS * LEDGER_CHUNK_BYTES);
+}
+
 static void what_is_written_is_in_the_file(void)
 {
     ledger_open("ledger", 1 << 20);
@@ -289,7 +302,7 @@ static void a_thread_that_is_cancelled_keeps_no_lock(void)
     CHECK_EQUAL(ledger_open("ledger", 2 << 20), 0);
     CHECK_EQUAL(pthread_create(&cancelled, NULL, grow_though_cancelled, NULL), 0);
     CHECK_EQUAL(pthread_join(cancelled, NULL), 0);
-    CHECK_EQUAL(the_ledger.header->chunk_count, 32);
+    CHECK_EQUAL(the_ledger.header->chunk_count, 31);
     alarm(10);
     CHECK(ledger_chunk(LEDGER_FACTS, 1, 0) == NULL);
 }
@@ -422,6 +435,8 @@ static const struct unit_test TESTS[] = {
     TEST(a_folder_that_does_not_exist_is_said_by_errno),
     TEST(the_file_grows_to_its_limit_and_not_beyond),
     TEST(a_limit_that_is_too_small_still_gives_eight_chunks),
+    TEST(the_file_is_no_larger_than_it_may_be),
+    TEST(no_file_is_larger_than_readers_look_at),
     TEST(what_is_written_is_in_the_file),
     TEST(entries_of_a_kind_fill_a_chunk_before_they_take_another),
     TEST(a_full_ledger_takes_no_entry),
