@@ -38,12 +38,14 @@ class RankFile(NamedTuple):
         return self.ranks[0].run_id, self.ranks[0].world_size
 
 
+ASIDES = {"earlier-": "earlier run", "spawned-": "spawned job", "snapshot-": "snapshot"}  # folders beside a run's files
+
+
 class Folder(NamedTuple):
-    """What was found: files by rank, what is not of this run, and what could not be read."""
+    """What was found: files by rank, folders of other runs by what they are, and what could not be read."""
 
     files: list[RankFile]
-    earlier: list[str]
-    spawned: list[str]
+    asides: dict[str, int]
     problems: list[ReportError]
 
 
@@ -63,9 +65,18 @@ def folder_scan(folder: Path) -> Folder:
             progress.step()
     if not paths:
         problems.append(ReportError(folder, _why_empty(names)))
-    earlier = [name for name in names if name.startswith("earlier-") and (folder / name).is_dir()]
-    spawned = [name for name in names if name.startswith("spawned-") and (folder / name).is_dir()]
-    return Folder(list(files.values()), earlier, spawned, problems)
+    asides = {prefix: sum(name.startswith(prefix) and _is_filled(folder / name) for name in names) for prefix in ASIDES}
+    return Folder(list(files.values()), asides, problems)
+
+
+def _is_filled(folder: Path) -> bool:
+    """Whether it is a folder with something in it, as far as we may look."""
+    try:
+        return any(folder.iterdir())
+    except NotADirectoryError:
+        return False
+    except OSError:
+        return True
 
 
 def _names(folder: Path) -> set[str]:

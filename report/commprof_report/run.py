@@ -11,7 +11,7 @@ from .errors import ReportError
 from .ledger import ledger_read
 from .ledger_rows import ledger_rows
 from .progress import Progress
-from .rank_files import RankFile, file_scan, folder_scan, run_describe, runs_split
+from .rank_files import ASIDES, RankFile, file_scan, folder_scan, run_describe, runs_split
 
 
 class Run:
@@ -59,10 +59,9 @@ def _folder_files(run: Run) -> list[RankFile]:
         raise _nothing_read(run, folder.problems)
     for problem in folder.problems:
         run.note(problem.subject, problem.what)
-    if folder.earlier:
-        run.asides.append(f"{units.counted(len(folder.earlier), 'earlier run')} in earlier-*, not counted here")
-    if folder.spawned:
-        run.asides.append(f"{units.counted(len(folder.spawned), 'spawned job')} in spawned-*, not counted here")
+    for prefix, count in folder.asides.items():
+        if count:
+            run.asides.append(f"{units.counted(count, ASIDES[prefix])} in {prefix}*, not counted here")
     *older, newest = runs_split(folder.files)
     if older:
         left_out = ", ".join(run_describe(files) for files in older)

@@ -82,6 +82,25 @@ static int make_absolute(char path[PATH_MAX])
     return length < PATH_MAX ? 0 : ENAMETOOLONG;
 }
 
+/* Its k-th snapshot, as long as there is one: they were taken in order. */
+static int move_snapshots(const char *folder, const char *earlier, int world_rank)
+{
+    char from[PATH_MAX], into[PATH_MAX], to[PATH_MAX];
+    for (int k = 1;; k++) {
+        if (snprintf(from, sizeof from, "%s/snapshot-%d/rank-%d.db", folder, k, world_rank) >= (int)sizeof from ||
+            snprintf(into, sizeof into, "%s/snapshot-%d", earlier, k) >= (int)sizeof into ||
+            snprintf(to, sizeof to, "%s/rank-%d.db", into, world_rank) >= (int)sizeof to)
+            return ENAMETOOLONG;
+        if (!exists(from))
+            return 0;
+        int error = make_folders(into);
+        if (!error && rename(from, to) != 0)
+            error = errno;
+        if (error)
+            return error;
+    }
+}
+
 static int move_aside(const struct run_folder *folder, int world_rank)
 {
     if (!exists(folder->database) && !exists(folder->ledger))
@@ -100,7 +119,7 @@ static int move_aside(const struct run_folder *folder, int world_rank)
         error = errno;
     if (!error && exists(folder->ledger) && rename(folder->ledger, ledger) != 0)
         error = errno;
-    return error;
+    return error ? error : move_snapshots(folder->path, earlier, world_rank);
 }
 
 static int name_files(struct run_folder *folder, int world_rank)

@@ -78,14 +78,17 @@ def test_a_file_from_before_the_run_of_the_same_name_is_another_run(report, run_
     assert "holds 2 runs" in answer.err and "rank 3 of 4 is missing" in answer.err
 
 
-def test_folders_of_earlier_and_spawned_jobs_are_mentioned_and_not_counted(report, run_folder):
+def test_folders_of_other_jobs_and_snapshots_are_mentioned_and_not_counted(report, run_folder):
     planted.write_databases(run_folder / "earlier-1", planted.training_run())
     planted.write_databases(run_folder / "spawned-a", planted.training_run())
+    planted.write_databases(run_folder / "snapshot-1", planted.training_run())
+    (run_folder / "snapshot-2").mkdir()  # what was in it has been moved aside
     (run_folder / "rank-2.db.tmp").write_bytes(b"half a database")
     answer = report("summary", run_folder)
     assert answer.err == ""
     assert "1 earlier run in earlier-*, not counted here" in answer.out
     assert "1 spawned job in spawned-*, not counted here" in answer.out
+    assert "1 snapshot in snapshot-*, not counted here" in answer.out
     assert report("calls", run_folder, "--json").rows[0]["count"] == 640
 
 

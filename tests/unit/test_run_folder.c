@@ -354,6 +354,20 @@ static void an_earlier_runs_files_are_moved_aside(void)
     CHECK_TEXT(content_of("run/earlier-1/rank-0.ledger"), "ledger 1");
 }
 
+static void an_earlier_runs_snapshots_go_with_it(void)
+{
+    leave_an_earlier_run("database 1", "ledger 1");
+    CHECK(mkdir("run/snapshot-1", 0700) == 0 && mkdir("run/snapshot-2", 0700) == 0);
+    write_file("run/snapshot-1/rank-0.db", "snapshot 1");
+    write_file("run/snapshot-2/rank-0.db", "snapshot 2");
+    write_file("run/snapshot-2/rank-1.db", "another rank's");
+    CHECK_EQUAL(open_with("run", 0), 0);
+    CHECK_TEXT(content_of("run/earlier-1/snapshot-1/rank-0.db"), "snapshot 1");
+    CHECK_TEXT(content_of("run/earlier-1/snapshot-2/rank-0.db"), "snapshot 2");
+    CHECK(!is_there("run/snapshot-1/rank-0.db"));
+    CHECK_TEXT(content_of("run/snapshot-2/rank-1.db"), "another rank's");
+}
+
 static void each_earlier_run_has_its_own_place(void)
 {
     leave_an_earlier_run("database 1", "ledger 1");
@@ -600,6 +614,7 @@ static const struct unit_test TESTS[] = {
     TEST(many_make_the_folder_at_the_same_time),
     TEST(little_address_space_is_said),
     TEST(an_earlier_runs_files_are_moved_aside),
+    TEST(an_earlier_runs_snapshots_go_with_it),
     TEST(each_earlier_run_has_its_own_place),
     TEST(a_database_alone_is_moved_too),
     TEST(other_ranks_files_are_left_where_they_are),
