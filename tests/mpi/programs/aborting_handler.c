@@ -25,9 +25,9 @@ int main(int argc, char **argv)
 #endif
     for (int i = 0; i < 3; i++)
         MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     if (rank > 0)
         MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler); /* MPICH 4.0 aborts here if it is MPI_ERRORS_ABORT */
     MPI_Send(&one, 1, MPI_INT, 99, 0, MPI_COMM_WORLD);
     printf("not reached\n");
     return 0;
