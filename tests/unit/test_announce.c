@@ -82,6 +82,7 @@ static void wildcards_and_missing_peers_are_told_apart(void)
     CHECK_EQUAL(record()->peer, LEDGER_NO_RANK);
     announce_message(&call, few, 0, 3, 0); /* there is no such rank */
     CHECK_EQUAL(record()->peer, LEDGER_NO_RANK);
+    call_start(&call);
     call_end(&call, MPI_SUCCESS);
 }
 
@@ -93,6 +94,7 @@ static void mpi_is_asked_for_nothing(void)
     call_enter(&call, CALL_Allreduce, SITE_JOB);
     announce_collective(&call, few, announce_bytes(1, UNKNOWN_TYPE));
     CHECK_EQUAL(record()->bytes, LEDGER_BYTES_UNKNOWN);
+    call_start(&call);
     call_end(&call, MPI_SUCCESS);
     call_enter(&call, CALL_Allreduce, SITE_JOB);
     announce_collective(&call, UNKNOWN_COMM, announce_bytes(1, BYTES_4));
@@ -110,6 +112,7 @@ static void collectives_on_a_communicator_are_numbered_and_the_last_sixteen_kept
     for (int i = 1; i <= 20; i++) {
         call_enter(&call, CALL_Bcast, SITE_JOB);
         announce_rooted(&call, few, announce_bytes(i, BYTES_4), i % 3);
+        call_start(&call);
         call_end(&call, MPI_SUCCESS);
     }
     const struct ledger_communicator *entry = communicator->entry;
