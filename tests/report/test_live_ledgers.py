@@ -112,7 +112,9 @@ def test_shares_are_of_the_time_that_was_counted(report, tmp_path):
         assert (row["wall_ns"], row["counted_ns"], row["mpi_share"]) == (10 * SECOND, 4 * SECOND, 0.25)
         assert row["reset_unix_ns"] == START_UNIX_NS + SECOND
         assert report("calls", path, "--json").rows[0]["share_of_wall"] == 0.25
-        assert "wall time 10.0 s, calls counted during 4.00 s of it" in report("summary", path).out
+        shown = report("summary", path).out
+        assert "wall time 10.0 s, calls counted during 4.00 s of it" in shown
+        assert "25.0 % of counted time" in shown and "of wall time" not in shown.partition("Profiler's cost")[0]
 
 
 def test_a_ledger_that_folds_while_it_is_read_is_read_again(report, tmp_path, monkeypatch):

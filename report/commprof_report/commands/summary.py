@@ -87,9 +87,16 @@ def wall_time(summary: SummaryRow) -> str:
 
 def counted_text(summary: SummaryRow) -> str:
     """Said where a part of the run was not counted worth mentioning."""
-    if summary.wall_ns is None or summary.counted_ns >= (1 - NOTABLE_SHARE) * summary.wall_ns:
-        return ""
-    return f", calls counted during {units.duration(summary.counted_ns)} of it"
+    return f", calls counted during {units.duration(summary.counted_ns)} of it" if is_counted_in_part(summary) else ""
+
+
+def is_counted_in_part(summary: SummaryRow) -> bool:
+    return summary.wall_ns is not None and summary.counted_ns < (1 - NOTABLE_SHARE) * summary.wall_ns
+
+
+def whole(summary: SummaryRow) -> str:
+    """What shares are of."""
+    return "counted time" if is_counted_in_part(summary) else "wall time"
 
 
 def share_lines(answers: Digest) -> Iterator[str]:
@@ -105,8 +112,8 @@ def share_lines(answers: Digest) -> Iterator[str]:
 
 def share_text(summary: SummaryRow) -> str:
     if summary.mpi_share_mean is None:
-        return "unknown share of the wall time"
-    return f"{units.share(summary.mpi_share_mean)} of wall time {share_range(summary)}"
+        return f"unknown share of the {whole(summary)}"
+    return f"{units.share(summary.mpi_share_mean)} of {whole(summary)} {share_range(summary)}"
 
 
 def share_range(summary: SummaryRow) -> str:
@@ -126,7 +133,7 @@ def call_lines(answers: Digest) -> Iterator[str]:
         Column("Most time in", lambda call: "  " + units.shortened(call.call, 24), False),
         Column("calls", lambda call: units.count(call.count)),
         Column("per rank", lambda call: units.duration(call.total_ns / ranks)),
-        Column("of wall", lambda call: units.share(call.share_of_wall)),
+        Column(f"of {whole(answers.summary).split()[0]}", lambda call: units.share(call.share_of_wall)),
         Column("mostly size", dominating_size),
         Column("p50", lambda call: units.duration(call.p50_ns)),
         Column("p99", lambda call: units.duration(call.p99_ns)),
@@ -171,7 +178,7 @@ def waiting_facts(summary: SummaryRow) -> Iterator[tuple[str, str]]:
     elif summary.waited_most_ns < NOTABLE_SHARE * summary.counted_ns:
         yield "Waiting", "no rank waits notably for another in collectives (estimate)"
     else:
-        part = f", {units.share(summary.waited_most_ns / summary.counted_ns)} of wall time" if summary.counted_ns else ""
+        part = f", {units.share(summary.waited_most_ns / summary.counted_ns)} of {whole(summary)}" if summary.counted_ns else ""
         yield (
             "Waits most",
             f"rank {summary.waited_most_rank}, {units.duration(summary.waited_most_ns)}{part} (estimate)",
