@@ -23,7 +23,7 @@ skip() { # skip WHAT WHY
 }
 
 run() { # run PROGRAM [ARGUMENT...]
-    "$emulator" -L "$root" -E LD_LIBRARY_PATH="$libraries" "$@"
+    "$emulator" -L "$root" -E LD_LIBRARY_PATH="$libraries" -E UNIT_EMULATED=yes "$@"
 }
 
 run_test() { # run_test NAME

@@ -418,6 +418,8 @@ static void little_address_space_makes_a_smaller_ledger(void)
 {
     if (UNIT_SANITIZED)
         unit_skip("the sanitizer itself needs more address space");
+    if (unit_is_emulated())
+        unit_skip("the emulator does not limit address space");
     struct rlimit limit = {256 << 20, 256 << 20};
     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
     CHECK_EQUAL(ledger_open("ledger", (size_t)1 << 40), 0);

@@ -78,6 +78,12 @@ static inline void unit_check_text(const char *actual, const char *expected, con
     _exit(EXIT_FAILURE);
 }
 
+/* An emulator of user programs keeps some of what the kernel would do (limits, masks of signals) to itself. */
+static inline bool unit_is_emulated(void)
+{
+    return getenv("UNIT_EMULATED") != NULL;
+}
+
 /* What this machine does not let us test. */
 static inline void unit_skip(const char *why)
 {
