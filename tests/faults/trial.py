@@ -26,6 +26,7 @@ from . import memory_cgroup
 
 RANKS = 2
 PATIENCE_S = 1  # for ranks that outlive their launcher
+LAUNCHER_S = 10  # for a launcher that outlives its ranks
 POLL_S = 0.0001
 COUNT = struct.Struct("<24sQQ")
 OPEN_MPI_FOLDERS = ("OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_btl_vader_backing_directory")  # else it litters when it is killed
@@ -36,6 +37,13 @@ class Count(NamedTuple):
 
     begun: int
     returned: int
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def counts_in(page: bytes) -> dict[str, Count]:
@@ -116,9 +124,17 @@ class Job:
             except ProcessLookupError:
                 pass
 
+    def may_go_on(self) -> bool:
+        ranks = self.processes()
+        return not ranks or any(map(is_alive, ranks))
+
     def end(self) -> None:
+        """Some launchers wait for ever for ranks that were killed in MPI_Init; when all have gone they need not be waited for long."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while self.process.poll() is None and time.monotonic() < deadline and self.may_go_on():
+            time.sleep(POLL_S)
         try:
-            self.process.wait(TIMEOUT_S)
+            self.process.wait(LAUNCHER_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
         end_stragglers(PATIENCE_S)
