@@ -310,15 +310,11 @@ void runtime_end(const struct call *call)
  * meanwhile would count them twice or never, and a reset part of them, so then it is written again. */
 static bool store_undisturbed(const char *database, char *why, size_t why_bytes)
 {
-    enum { TRIES = 16 };
-    const struct ledger_header *header = the_ledger.header;
-    for (int i = 0; i < TRIES; i++) {
-        uint32_t epoch = __atomic_load_n(&header->epoch, __ATOMIC_ACQUIRE);
-        uint64_t ended = __atomic_load_n(&header->folds_ended, __ATOMIC_ACQUIRE);
-        if (!store_write(header, database, clock_monotonic_ns(), why, why_bytes))
+    for (int i = 0; i < LEDGER_LOOKS; i++) {
+        struct ledger_look look = ledger_look();
+        if (!store_write(the_ledger.header, database, clock_monotonic_ns(), why, why_bytes))
             return false;
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        if (__atomic_load_n(&header->folds_begun, __ATOMIC_RELAXED) == ended && __atomic_load_n(&header->epoch, __ATOMIC_RELAXED) == epoch)
+        if (!ledger_moved_since(look))
             return true;
     }
     unlink(database);

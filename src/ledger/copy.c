@@ -42,15 +42,10 @@ static int write_once(int file)
 
 static int write_undisturbed(int file)
 {
-    enum { TRIES = 16 };
-    const struct ledger_header *header = the_ledger.header;
-    for (int i = 0; i < TRIES; i++) {
-        uint32_t epoch = __atomic_load_n(&header->epoch, __ATOMIC_ACQUIRE);
-        uint64_t ended = __atomic_load_n(&header->folds_ended, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < LEDGER_LOOKS; i++) {
+        struct ledger_look look = ledger_look();
         int error = write_once(file);
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        if (error || (__atomic_load_n(&header->folds_begun, __ATOMIC_RELAXED) == ended &&
-                      __atomic_load_n(&header->epoch, __ATOMIC_RELAXED) == epoch))
+        if (error || !ledger_moved_since(look))
             return error;
     }
     return EAGAIN;

@@ -232,6 +232,19 @@ void ledger_fact(const char *key, const char *value)
     pthread_mutex_unlock(&appending);
 }
 
+struct ledger_look ledger_look(void)
+{
+    uint32_t epoch = __atomic_load_n(&the_ledger.header->epoch, __ATOMIC_ACQUIRE);
+    return (struct ledger_look){__atomic_load_n(&the_ledger.header->folds_ended, __ATOMIC_ACQUIRE), epoch};
+}
+
+bool ledger_moved_since(struct ledger_look look)
+{
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return __atomic_load_n(&the_ledger.header->folds_begun, __ATOMIC_RELAXED) != look.folds_ended ||
+           __atomic_load_n(&the_ledger.header->epoch, __ATOMIC_RELAXED) != look.epoch;
+}
+
 void ledger_count(uint64_t *counter)
 {
     __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);

@@ -32,6 +32,16 @@ int ledger_open(const char *path, size_t limit_bytes);
  * the job may be at the end of its last call. */
 void ledger_remove(void);
 
+/* For whoever reads the ledger while threads count: what was read after a look is right unless a fold or a reset has moved counts since
+ * (ledger_format.h). Then it is to be read again, LEDGER_LOOKS times at most. */
+struct ledger_look {
+    uint64_t folds_ended;
+    uint32_t epoch;
+};
+enum { LEDGER_LOOKS = 16 };
+struct ledger_look ledger_look(void);
+bool ledger_moved_since(struct ledger_look look);
+
 /* A fresh chunk, or NULL when the limit or the disk is full. Threads may call it at the same time. */
 struct ledger_chunk *ledger_chunk(enum ledger_kind kind, uint32_t entry_bytes, uint32_t thread);
 

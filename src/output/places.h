@@ -21,8 +21,8 @@ bool places_are_safe(const char *folder);
 /* Whether a file of so many bytes is beyond the process's limit (RLIMIT_FSIZE), where the kernel would send SIGXFSZ. */
 bool places_exceed_file_limit(size_t bytes);
 
-/* Reserve room for a file from `from` up to `bytes`. Returns 0 or an errno: EFBIG beyond the process's limit, ENOSPC also where a file system in memory would be left with less than a quarter, EOPNOTSUPP where the file system
- * cannot reserve. */
+/* Reserve room for a file from `from` up to `bytes`. Returns 0 or an errno: EFBIG beyond the process's limit, ENOSPC also where a file
+ * system in memory would be left with less than a quarter, EOPNOTSUPP where the file system cannot reserve. */
 int places_reserve(int file, size_t from, size_t bytes);
 
 /* The folder for us alone in a folder that others may write to: <place>/commprof-<uid>, made if need be. Returns 0 or a reason. */

@@ -82,6 +82,11 @@ static int make_absolute(char path[PATH_MAX])
     return length < PATH_MAX ? 0 : ENAMETOOLONG;
 }
 
+static int move_if_there(const char *from, const char *to)
+{
+    return exists(from) && rename(from, to) != 0 ? errno : 0;
+}
+
 /* Its k-th snapshot, as long as there is one: they were taken in order. */
 static int move_snapshots(const char *folder, const char *earlier, int world_rank)
 {
@@ -94,8 +99,8 @@ static int move_snapshots(const char *folder, const char *earlier, int world_ran
         if (!exists(from))
             return 0;
         int error = make_folders(into);
-        if (!error && rename(from, to) != 0)
-            error = errno;
+        if (!error)
+            error = move_if_there(from, to);
         if (error)
             return error;
     }
@@ -115,10 +120,10 @@ static int move_aside(const struct run_folder *folder, int world_rank)
             return ENAMETOOLONG;
     } while (exists(database) || exists(ledger));
     int error = make_folders(earlier);
-    if (!error && exists(folder->database) && rename(folder->database, database) != 0)
-        error = errno;
-    if (!error && exists(folder->ledger) && rename(folder->ledger, ledger) != 0)
-        error = errno;
+    if (!error)
+        error = move_if_there(folder->database, database);
+    if (!error)
+        error = move_if_there(folder->ledger, ledger);
     return error ? error : move_snapshots(folder->path, earlier, world_rank);
 }
 
@@ -286,6 +291,7 @@ int run_folder_snapshot(const struct run_folder *folder, unsigned number, char d
         return ENAMETOOLONG;
     return make_folders(subfolder);
 }
+
 /* A ledger on the node */
 
 bool run_folder_ledger_is_elsewhere(const struct run_folder *folder)
