@@ -9,8 +9,8 @@ WITH spent AS (
     UNION ALL
     SELECT world_rank, thread, doing_ns, CASE WHEN family = 'collective' THEN doing_ns ELSE 0 END
     FROM doing
-    LEFT JOIN call ON call.name = doing.call
-    WHERE is_inside AND family IS NOT 'setup'
+    LEFT JOIN call ON call.name = doing_call
+    WHERE doing_is_inside AND family IS NOT 'setup'
 ),
 by_thread AS (
     SELECT world_rank, sum(mpi_ns) AS mpi_ns, sum(collective_ns) AS collective_ns FROM spent GROUP BY world_rank, thread
@@ -37,13 +37,13 @@ SELECT rank.world_rank AS rank,
        coalesce(volume_bytes, 0) AS volume_bytes,
        coalesce(mpi_ns, 0) AS mpi_ns,
        coalesce(collective_ns, 0) AS collective_ns,
-       doing.call AS doing_call,
-       nullif(doing.awaited, '') AS doing_awaited,
-       nullif(doing.label, '-') AS doing_communicator,
-       doing.bytes AS doing_bytes,
-       doing.peer AS doing_peer,
-       doing.tag AS doing_tag,
-       doing.is_inside AS doing_is_inside,
+       doing_call,
+       doing_awaited,
+       doing_communicator,
+       doing_bytes,
+       doing_peer,
+       doing_tag,
+       doing_is_inside,
        doing_ns
 FROM rank
 JOIN rank_wall USING (world_rank)

@@ -79,9 +79,9 @@ LEFT JOIN run_communicator AS spanning ON spanning.identity = own.identity;
 
 -- What threads are in or have left last. One that is inside matters more than one that is not, and the longer the more.
 CREATE TEMP TABLE doing AS
-SELECT world_rank, thread, doing_call AS call, doing_awaited AS awaited, identity, label, doing_bytes AS bytes, doing_peer AS peer,
-       doing_tag AS tag, doing_is_inside AS is_inside,
-       start_unix_ns + doing_since_ns AS since_unix_ns,
+SELECT world_rank, thread, identity, doing_call, nullif(doing_awaited, '') AS doing_awaited, nullif(label, '-') AS doing_communicator,
+       doing_bytes, doing_peer, doing_tag, doing_is_inside,
+       start_unix_ns + doing_since_ns AS doing_since_unix_ns,
        max(0, coalesce(wall_ns, doing_since_ns) - doing_since_ns) AS doing_ns,
        row_number() OVER (
            PARTITION BY world_rank
@@ -91,7 +91,7 @@ FROM thread
 JOIN (SELECT world_rank, communicator AS doing_communicator, identity, label FROM communicator_of) USING (world_rank, doing_communicator)
 JOIN (SELECT world_rank, start_unix_ns FROM rank) USING (world_rank)
 JOIN (SELECT world_rank, rank_wall.wall_ns FROM rank_wall) USING (world_rank)
-WHERE call <> '';
+WHERE doing_call <> '';
 
 -- How nccl-tests turns a message into bandwidth. blocks: 'n' where its S is the buffer of all n blocks and `bytes` one of them,
 -- '1' where S is `bytes`. passes: busbw is S / t times 2(n-1)/n (2), (n-1)/n (1), 1 (0); null: undefined.

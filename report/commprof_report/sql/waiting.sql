@@ -3,18 +3,18 @@
 SELECT doing.world_rank AS rank,
        doing.thread,
        state,
-       doing.call,
-       nullif(awaited, '') AS awaited,
-       nullif(label, '-') AS communicator,
+       doing_call AS call,
+       doing_awaited AS awaited,
+       doing_communicator AS communicator,
        identity,
        coalesce(family, 'unknown') AS family,
-       doing.bytes,
-       peer,
-       tag,
-       since_unix_ns,
+       doing_bytes AS bytes,
+       doing_peer AS peer,
+       doing_tag AS tag,
+       doing_since_unix_ns AS since_unix_ns,
        doing_ns
 FROM doing
 JOIN rank_state USING (world_rank)
-LEFT JOIN call ON call.name = coalesce(nullif(awaited, ''), doing.call)
-WHERE is_inside AND doing.world_rank IN (SELECT world_rank FROM selected_rank)
+LEFT JOIN call ON call.name = coalesce(doing_awaited, doing_call)
+WHERE doing_is_inside AND doing.world_rank IN (SELECT world_rank FROM selected_rank)
 ORDER BY doing.world_rank, since_unix_ns, thread;
