@@ -606,11 +606,11 @@ unsigned communicators_enter(struct communicator *communicator)
         communicator->entry = ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry);
         if (communicator->entry) {
             slots_used++;
-            communicator->slot = (uint16_t)entry.communicator;
+            __atomic_store_n(&communicator->slot, (uint16_t)entry.communicator, __ATOMIC_RELEASE);
         }
     }
     if (!communicator->slot) {
-        communicator->slot = LEDGER_COMMUNICATOR_OTHER;
+        __atomic_store_n(&communicator->slot, LEDGER_COMMUNICATOR_OTHER, __ATOMIC_RELEASE);
         ledger_count(&the_ledger.header->folded_communicators);
     }
     pthread_mutex_unlock(&registering);

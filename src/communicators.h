@@ -136,12 +136,13 @@ HOT mpi_handle communicators_key_of_file(mpi_handle file)
     return ~file;
 }
 
-/* Its number in the ledger. */
+/* Its number in the ledger. Another thread may have entered it: who sees the number sees its entry, too. */
 HOT unsigned communicators_slot(struct communicator *communicator)
 {
     if (!communicator)
         return 0;
-    return communicator->slot ? communicator->slot : communicators_enter(communicator);
+    unsigned slot = __atomic_load_n(&communicator->slot, __ATOMIC_ACQUIRE);
+    return __builtin_expect(slot != 0, 1) ? slot : communicators_enter(communicator);
 }
 
 /* The world rank of a peer, given by its rank in the communicator. Special values (MPI_PROC_NULL, MPI_ANY_SOURCE) are negative

@@ -95,6 +95,31 @@ static void communicators_of_many_threads_come_and_go(void)
     CHECK_EQUAL(calls_counted(), 2 * THREADS * ROUNDS);
 }
 
+/* Whichever comes first enters a communicator into the ledger; the others find it there. */
+static mpi_handle shared[64];
+
+static void *meet_one_after_the_other(void *number)
+{
+    (void)number;
+    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++)
+        for (int repeat = 0; repeat < 20; repeat++)
+            call_on(shared[i], 8);
+    return NULL;
+}
+
+static void threads_that_meet_a_communicator_at_once_share_its_entry(void)
+{
+    begin(64 << 20);
+    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
+        shared[i] = fake_comm(MEMBERS, 2);
+        communicators_made(shared[i], CALL_Comm_dup, mpi_abi.comm_world, true, 0);
+    }
+    together(meet_one_after_the_other);
+    CHECK_EQUAL(calls_counted(), THREADS * 20 * sizeof shared / sizeof shared[0]);
+    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++)
+        CHECK_EQUAL(communicators_find(shared[i])->entry->communicator, communicators_find(shared[i])->slot);
+}
+
 /* Each thread starts what the next one completes. */
 static uint64_t handed[THREADS];
 
@@ -147,6 +172,7 @@ static const struct unit_test TESTS[] = {
     TEST(threads_whose_tables_grow_count_every_call),
     TEST(threads_whose_tables_fold_count_every_call),
     TEST(communicators_of_many_threads_come_and_go),
+    TEST(threads_that_meet_a_communicator_at_once_share_its_entry),
     TEST(requests_that_another_thread_completes_are_found),
     TEST(resets_while_other_threads_count_leave_no_more_than_was_counted),
 };
