@@ -12,6 +12,7 @@
  *     writer    an entry, then `used`; a chunk's header, then `chunk_count`; sums, then the bucket, whose one store counts the call
  *               fold: folds_begun + 1; for each cell: folding = a,b,c; live marks; folding = 0; at last folds_ended + 1
  *               reset: epoch + 1; then each thread, at its next call: its cells; then its epoch
+ *               sample: all of it, then end_ticks; a page for another owner: owner = 0; its samples are cleared; the rest; owner
  *     killer    any of these states is whole: each call counts once, the one in flight once or not
  *     reader    epoch, folds_begun, folds_ended; all chunks; the three again. It believes what it has read if both folds were equal
  *               and all three are the same still; else it reads again. After a kill nothing moves: then an open fold does no harm
@@ -27,7 +28,7 @@
 #include <stdint.h>
 
 #define LEDGER_MAGIC "commprof-ledger\n" /* 16 bytes, no terminator in the file */
-#define LEDGER_VERSION 2
+#define LEDGER_VERSION 3
 
 enum {
     LEDGER_HEADER_BYTES = 4096,
@@ -39,6 +40,10 @@ enum {
     LEDGER_RECENT_COLLECTIVES = 16,
     LEDGER_NO_RANK = INT32_MIN,
     LEDGER_NO_TAG = INT32_MIN,
+    LEDGER_PAGE_SAMPLES = 64,
+    LEDGER_BLOCK_SAMPLES = 1024,   /* of the calls that have a sequence, whole blocks of so many are kept */
+    LEDGER_WINDOW_NS_LOG2 = 30,    /* of the others, all those that begin in a window of 2^30 ns (1.07 s) of the wall clock */
+    LEDGER_SAMPLE_LEVEL_NONE = 63, /* nothing is kept */
 };
 
 #define LEDGER_BYTES_UNKNOWN UINT64_MAX
@@ -85,7 +90,11 @@ struct ledger_header {
     int64_t counting_since_ns;
     int64_t reset_unix_ns; /* when the counters were set to zero (MPI_Pcontrol); 0: never */
     uint32_t epoch;        /* grows with each reset; threads that have not caught up count for nothing */
+    uint32_t window_level; /* of calls without a sequence, windows whose number is a multiple of 2^level are kept */
+    uint32_t step_level;   /* of marked steps, as a communicator's sample_level */
     uint32_t reserved;
+    uint64_t steps;       /* marked so far */
+    uint64_t reset_ticks; /* when the counters were set to zero: samples from before do not count; 0: never */
 
     /* A reader of a ledger that is being written takes it again if these two differ or have changed while it read. */
     uint64_t folds_begun;
@@ -112,6 +121,8 @@ enum ledger_kind {
     LEDGER_CELLS = 4,         /* struct ledger_cell, all of one thread */
     LEDGER_PEERS = 5,         /* struct ledger_peer, all of one thread */
     LEDGER_THREADS = 6,       /* struct ledger_thread */
+    LEDGER_SAMPLES = 7,       /* struct ledger_page */
+    LEDGER_REGIONS = 8,       /* struct ledger_region */
 };
 
 struct ledger_chunk {
@@ -156,12 +167,12 @@ struct ledger_communicator {
     int32_t size;        /* of the local group */
     int32_t remote_size; /* 0 unless inter-communicator */
     int32_t comm_rank;
-    uint32_t constructor; /* call number of what made it; 0: predefined or not seen */
-    uint32_t ordinal;     /* how many alike (same constructor, parent, members) were made before it */
-    uint32_t reserved;
-    char name[128];       /* MPI_Comm_set_name's, else empty */
-    char members[328];    /* world ranks in communicator order, "0-3,8,16-30:2"; "..." at the end where it did not fit */
-    uint64_t collectives; /* how many this rank has begun on it; grows by one store, after the entry below is in place */
+    uint32_t constructor;  /* call number of what made it; 0: predefined or not seen */
+    uint32_t ordinal;      /* how many alike (same constructor, parent, members) were made before it */
+    uint32_t sample_level; /* of its collectives, blocks whose number is a multiple of 2^level have samples */
+    char name[128];        /* MPI_Comm_set_name's, else empty */
+    char members[328];     /* world ranks in communicator order, "0-3,8,16-30:2"; "..." at the end where it did not fit */
+    uint64_t collectives;  /* how many this rank has begun on it; grows by one store, after the entry below is in place */
     struct ledger_collective recent[LEDGER_RECENT_COLLECTIVES]; /* the n-th (from 1) at (n - 1) modulo their number */
 };
 
@@ -231,11 +242,12 @@ enum { LEDGER_DOING_SLOT_BIT = 16, LEDGER_DOING_INSIDE_BIT = 32, LEDGER_DOING_AW
 struct ledger_thread {
     /* `doing` is stored after the fields that describe it; a reader believes them if it finds the same `doing` before and after. */
     uint64_t doing;
-    uint64_t since_ticks; /* when it went in; when it came out where it is not inside */
-    uint64_t bytes;       /* LEDGER_BYTES_UNKNOWN where they were not known beforehand */
-    int32_t peer;         /* world rank, LEDGER_PEER_OUTSIDE, LEDGER_PEER_ANY; LEDGER_NO_RANK where the call has none */
-    int32_t tag;          /* LEDGER_NO_TAG */
-    uint64_t unused[4];
+    uint64_t since_ticks;         /* when it went in; when it came out where it is not inside */
+    uint64_t bytes;               /* LEDGER_BYTES_UNKNOWN where they were not known beforehand */
+    int32_t peer;                 /* world rank, LEDGER_PEER_OUTSIDE, LEDGER_PEER_ANY; LEDGER_NO_RANK where the call has none */
+    int32_t tag;                  /* LEDGER_NO_TAG */
+    uint64_t sampled_since_ticks; /* before, samples of its calls may be missing in windows that are kept; 0: none is */
+    uint64_t unused[3];
 
     uint32_t thread;
     uint32_t is_main; /* 1: the process's first thread */
@@ -249,6 +261,51 @@ struct ledger_thread {
     uint8_t reserved[16];
 };
 
+/* Single calls, where sums are not enough. All ranks keep the same ones without talking to each other: a call that has a sequence on its
+ * communicator is kept or not by that alone (sequence - 1 over LEDGER_BLOCK_SAMPLES is its block), any other by the moment it began (its
+ * window: nanoseconds since 1970, counted on from start_unix_ns by the monotonic clock, over 2^LEDGER_WINDOW_NS_LOG2). When the log is
+ * full, one level grows by one, so that what is kept is a part of what was; pages that are not kept any longer are used again one by
+ * one. A rank whose log filled earlier keeps less: what all ranks have is what the highest level among them says.
+ *
+ * A page belongs to one owner: a communicator, a thread (calls without a sequence; regions), or the process's marked steps. */
+enum ledger_owner { LEDGER_NOBODY = 0, LEDGER_OF_COMMUNICATOR = 1, LEDGER_OF_THREAD = 2, LEDGER_OF_STEPS = 3 };
+
+struct ledger_sample {
+    uint64_t start_ticks;
+    uint64_t end_ticks;       /* stored last; 0: there is no sample here (yet) */
+    uint64_t completed_ticks; /* of a nonblocking collective, when it was seen to be complete; 0: not so */
+    uint64_t bytes;           /* LEDGER_BYTES_UNKNOWN */
+    int32_t peer;             /* as in ledger_thread; of a collective its root's rank in the communicator; LEDGER_NO_RANK */
+    uint16_t call;            /* 0: a region, or a step */
+    uint16_t communicator;    /* slot */
+    uint16_t thread;
+    uint16_t region; /* that it was made in; of a region: itself */
+    uint16_t awaited;
+    uint16_t reserved;
+};
+
+struct ledger_page {
+    uint64_t owner;        /* enum ledger_owner | number (slot, thread) << 8; LEDGER_NOBODY while the page is being changed */
+    uint64_t first;        /* sequence of the first sample, the others follow; of a thread's page: number of its window */
+    uint64_t until_ticks;  /* of a thread's page: from here on calls of that window were not kept, there were too many; 0: all are here */
+    uint64_t anchor_ticks; /* these ticks ... */
+    int64_t anchor_ns;     /* ... were this moment of CLOCK_MONOTONIC: over a long run better than the header's scale alone */
+    uint32_t unfinished;   /* nonblocking collectives in it that are not complete */
+    uint32_t is_open;      /* samples are being added */
+    uint64_t reserved[2];
+    struct ledger_sample samples[LEDGER_PAGE_SAMPLES];
+};
+
+/* A part of the program that has a name. Regions may lie in each other: "epoch/forward". */
+struct ledger_region {
+    uint32_t region; /* from 1; 0 is the program outside all regions */
+    uint32_t reserved;
+    char name[120];
+};
+
+_Static_assert(sizeof(struct ledger_sample) == 48, "sample");
+_Static_assert(sizeof(struct ledger_page) == 3136, "page");
+_Static_assert(sizeof(struct ledger_region) == 128, "region");
 _Static_assert(sizeof(struct ledger_header) <= LEDGER_HEADER_BYTES, "the header fits its page");
 _Static_assert(sizeof(struct ledger_chunk) == LEDGER_CHUNK_HEADER_BYTES, "chunk header");
 _Static_assert(sizeof(struct ledger_call) == 64, "call");

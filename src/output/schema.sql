@@ -1,7 +1,7 @@
 -- What one rank of a job leaves behind (rank-<n>.db), and what `hvprof-report merge` makes of all of them: the same tables,
 -- one world_rank or many. Times are nanoseconds (integers), sizes bytes. docs/SCHEMA.md defines every column.
 PRAGMA application_id = 1668116582; -- "cmpf"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 -- A process of the job.
 CREATE TABLE rank (
@@ -11,6 +11,7 @@ CREATE TABLE rank (
     pid                  INTEGER NOT NULL,
     thread_level         INTEGER NOT NULL,  -- 0 single, 1 funneled, 2 serialized, 3 multiple, -1 unknown
     start_unix_ns        INTEGER NOT NULL,  -- entry of MPI_Init
+    start_monotonic_ns   INTEGER NOT NULL,  -- the same moment on CLOCK_MONOTONIC, which the ranks of a host share (facts boot_id, time_namespace)
     end_unix_ns          INTEGER,           -- return of MPI_Finalize, exit or MPI_Abort; null: not known
     wall_ns              INTEGER,           -- the same span on the monotonic clock; of a snapshot: up to it
     counted_ns           INTEGER NOT NULL,  -- how long calls were counted: not while MPI_Pcontrol(0) or a time window held, nor before a reset
@@ -74,6 +75,7 @@ CREATE TABLE communicator (
     is_inter        INTEGER NOT NULL,
     is_freed        INTEGER NOT NULL,
     collectives     INTEGER NOT NULL,  -- how many collective calls this rank has begun on it
+    sample_level    INTEGER,           -- those in blocks of 1024 whose number is a multiple of 2^level have samples; null: none has
     PRIMARY KEY (world_rank, communicator)
 ) WITHOUT ROWID;
 
@@ -139,3 +141,56 @@ CREATE TABLE peer (
     time_ns    INTEGER NOT NULL,
     PRIMARY KEY (world_rank, call, direction, peer)
 ) WITHOUT ROWID;
+
+-- Single calls: of the collectives of a communicator some blocks (communicator.sample_level), of other calls those in some windows.
+-- Times count from the rank's start_unix_ns; start_monotonic_ns + they are moments of the host's CLOCK_MONOTONIC.
+CREATE TABLE sample (
+    world_rank   INTEGER NOT NULL,
+    thread       INTEGER NOT NULL,
+    call         TEXT    NOT NULL,
+    communicator INTEGER NOT NULL,  -- 0: the call has none, or it was not known beforehand
+    sequence     INTEGER,           -- of a collective: its number on the communicator, as in recent_collective; null: any other call
+    start_ns     INTEGER NOT NULL,  -- entry
+    end_ns       INTEGER NOT NULL,  -- return
+    completed_ns INTEGER,           -- of a nonblocking collective: return of the call that completed it; null: not so, or not seen
+    bytes        INTEGER,           -- as in cell; null: not known
+    peer         INTEGER,           -- world rank, -1: a process outside MPI_COMM_WORLD, -2: any source; null: none
+    root         INTEGER,           -- of a rooted collective: rank in the communicator; null: none
+    awaited      TEXT    NOT NULL,  -- of a call that waits for requests: the call that made the first of them, whose bytes and peer these are
+    region       INTEGER NOT NULL   -- that the call was made in; 0: none
+);
+
+-- When a thread has kept samples of all of its calls without a sequence (polls that found nothing excepted).
+CREATE TABLE sample_window (
+    world_rank INTEGER NOT NULL,
+    thread     INTEGER NOT NULL,
+    begin_ns   INTEGER NOT NULL,
+    end_ns     INTEGER NOT NULL
+);
+
+-- Training steps that the program has marked (commprof_step, MPI_Pcontrol), as kept: blocks of 1024 like samples.
+CREATE TABLE step (
+    world_rank INTEGER NOT NULL,
+    step       INTEGER NOT NULL,  -- from 1
+    thread     INTEGER NOT NULL,
+    begin_ns   INTEGER NOT NULL,
+    end_ns     INTEGER NOT NULL,  -- the next mark, or MPI_Finalize
+    PRIMARY KEY (world_rank, step)
+) WITHOUT ROWID;
+
+-- Parts of the program that it has named. Cells and samples tell by number in which one a call was made: the innermost.
+CREATE TABLE region (
+    world_rank INTEGER NOT NULL,
+    region     INTEGER NOT NULL,  -- from 1
+    name       TEXT    NOT NULL,  -- 'epoch/forward': a region within a region
+    PRIMARY KEY (world_rank, region)
+) WITHOUT ROWID;
+
+-- When threads were in regions, in the windows of sample_window.
+CREATE TABLE region_span (
+    world_rank INTEGER NOT NULL,
+    thread     INTEGER NOT NULL,
+    region     INTEGER NOT NULL,
+    begin_ns   INTEGER NOT NULL,
+    end_ns     INTEGER NOT NULL
+);
