@@ -81,6 +81,7 @@ HOT void announce_next(struct call *call, struct communicator *communicator, uin
     if (!entry)
         return;
     uint64_t begun = entry->collectives;
+    call->sequence = begun + 1;
     struct ledger_collective *next = &entry->recent[begun % LEDGER_RECENT_COLLECTIVES];
     __atomic_store_n(&next->bytes, bytes, __ATOMIC_RELAXED);
     __atomic_store_n(&next->call, call->id, __ATOMIC_RELAXED);

@@ -195,6 +195,7 @@ static void begin_at_zero(struct ledger_header *header)
 {
     keep_time(header->counting_since_ns != 0);
     header->counted_ns = 0;
+    header->reset_ticks = clock_ticks();
     header->reset_unix_ns = clock_unix_ns();
     __atomic_store_n(&header->dropped_calls, 0, __ATOMIC_RELAXED); /* other threads may be adding to these */
     __atomic_store_n(&header->untracked_requests, 0, __ATOMIC_RELAXED);
@@ -220,8 +221,12 @@ void call_reset(void)
 
 void call_account_simple(const struct call *call)
 {
-    if (call->thread && call_is_counted(call->id))
-        call_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL), call_duration_ns(call), 0);
+    if (!call->thread || !call_is_counted(call->id))
+        return;
+    call_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL), call_duration_ns(call), 0);
+    bool awaits = call->doing >> LEDGER_DOING_AWAITED_BIT;
+    if (!call->sequence)
+        call_keep(call, NULL, awaits ? call->thread->cells.record->bytes : 0, PEER_NONE);
 }
 
 void call_account_made(const struct call *call, const void *newcomm, mpi_handle parent, bool has_parent, uint64_t tag)
@@ -253,7 +258,16 @@ void call_account_arrival(const struct call *call, struct mpi_arrival arrival, s
         call_count_peer(call->thread, peer, call->id, LEDGER_RECEIVED, arrival.bytes, call_duration_ns(call));
 }
 
-static void track(const struct call *call, struct traffic traffic, const void *request, unsigned flags)
+/* What a request has held on to, at its end. */
+static void let_go(const struct request *request, uint64_t completed_ticks)
+{
+    if (request->flags & REQUEST_KEPT)
+        sample_finish(request->sample, completed_ticks);
+    else if (request->communicator)
+        communicators_release(request->communicator);
+}
+
+static void track(const struct call *call, struct traffic traffic, const void *request, unsigned flags, struct ledger_sample *sample)
 {
     mpi_handle handle = mpi_handle_load(request, 0);
     if (mpi_handle_bits(handle) == mpi_abi.request_null)
@@ -274,18 +288,23 @@ static void track(const struct call *call, struct traffic traffic, const void *r
     };
     if (entry.communicator)
         communicators_hold(entry.communicator);
+    else if (sample && call->sequence) {
+        entry.sample = sample;
+        entry.flags |= REQUEST_KEPT;
+        sample_begin_unfinished(sample);
+    }
     if (requests_track(handle, &entry))
         return;
     ledger_count(&the_ledger.header->untracked_requests);
-    if (entry.communicator)
-        communicators_release(entry.communicator);
+    let_go(&entry, 0);
 }
 
 void call_account_started(const struct call *call, struct traffic traffic, const void *request, unsigned flags)
 {
-    call_account(call, traffic);
+    struct ledger_sample *sample;
+    call_account_kept(call, traffic, &sample);
     if (call->succeeded && mpi_abi.known)
-        track(call, traffic, request, flags | REQUEST_ACTIVE);
+        track(call, traffic, request, flags | REQUEST_ACTIVE, sample);
 }
 
 void call_account_prepared(const struct call *call, struct traffic traffic, const void *request, unsigned flags)
@@ -295,7 +314,7 @@ void call_account_prepared(const struct call *call, struct traffic traffic, cons
     itself.volume_bytes = 0;
     call_account(call, itself);
     if (call->succeeded && mpi_abi.known)
-        track(call, traffic, request, flags | REQUEST_PERSISTENT);
+        track(call, traffic, request, flags | REQUEST_PERSISTENT, NULL);
 }
 
 static const struct mpi_arrival NO_ARRIVAL = {0, MPI_UNDEFINED, true};
@@ -315,7 +334,8 @@ static void count_completion(struct thread *thread, const struct request *done, 
     /* A nonblocking send was counted when it was posted, and who a receive is from only the arrival says. */
     if (done->peer != PEER_NONE && (done->flags & (REQUEST_PERSISTENT | REQUEST_RECEIVE)) == REQUEST_PERSISTENT)
         call_count_peer(thread, done->peer, done->call, direction, done->bytes, completion_ns);
-    int32_t source = arrival.cancelled ? PEER_NONE : communicators_world_rank(done->communicator, arrival.source);
+    struct communicator *communicator = done->flags & REQUEST_KEPT ? NULL : done->communicator;
+    int32_t source = arrival.cancelled ? PEER_NONE : communicators_world_rank(communicator, arrival.source);
     if (source != PEER_NONE)
         call_count_peer(thread, source, done->call, LEDGER_RECEIVED, arrival.bytes, completion_ns);
 }
@@ -334,8 +354,8 @@ void call_account_completed(const struct call *call, mpi_handle handle, const vo
     uint64_t began = call->start > done.start_ticks ? call->start : done.start_ticks;
     if (call_is_counted(done.call))
         count_completion(call->thread, &done, arrival, call->end, blocked_before_ticks + call->end - began);
-    if (done.communicator && !(done.flags & REQUEST_PERSISTENT))
-        communicators_release(done.communicator);
+    if (!(done.flags & REQUEST_PERSISTENT))
+        let_go(&done, call->end);
 }
 
 void call_account_incomplete(const struct call *call, mpi_handle handle)
@@ -357,8 +377,7 @@ void call_account_forgotten(mpi_handle handle)
     struct request forgotten;
     if (!mpi_abi.known || !requests_forget(handle, &forgotten))
         return;
-    if (forgotten.communicator)
-        communicators_release(forgotten.communicator);
+    let_go(&forgotten, 0);
     if (!(forgotten.flags & REQUEST_ACTIVE)) /* MPI still reads what an active one was given */
         kept_release(handle);
 }

@@ -18,6 +18,7 @@
 #include "communicators.h"
 #include "ledger/cells.h"
 #include "ledger/peers.h"
+#include "ledger/samples.h"
 #include "mpi/provider.h"
 #include "requests.h"
 
@@ -40,6 +41,7 @@ struct thread {
     struct cells cells;
     struct peers peers;
     struct awaited awaited;
+    struct samples_window window;
     void *scratch;
     size_t scratch_bytes;
     struct thread *next_free;
@@ -51,6 +53,7 @@ struct call {
     uint64_t doing;                    /* as in struct ledger_thread, without LEDGER_DOING_INSIDE */
     struct communicator *communicator; /* that it was announced on; NULL: on none, or MPI has to be asked about it */
     uint64_t removed;                  /* communicators_removed before it was looked up */
+    uint64_t sequence;                 /* of a collective on that communicator, from 1; 0: it is none */
     uint16_t id;
     bool succeeded;
 };
@@ -119,6 +122,7 @@ HOT void call_enter(struct call *call, enum call_id id, call_site site)
     call->id = (uint16_t)id;
     call->doing = id;
     call->communicator = NULL;
+    call->sequence = 0;
     call->thread = call_thread(site, (uintptr_t)call);
 }
 
@@ -181,9 +185,44 @@ HOT void call_count_peer(struct thread *thread, int32_t peer, unsigned id, enum 
         ledger_count(&the_ledger.header->dropped_calls);
 }
 
-/* Account a finished call: itself, and its message if it has a peer. False if it does not count, or there was no room. */
-HOT bool call_account(const struct call *call, struct traffic traffic)
+/* Where a call is kept as a sample, and the root of a rooted collective; NULL: nowhere. */
+HOT struct ledger_sample *call_sample_of_collective(const struct call *call, struct communicator *communicator, int32_t *root)
 {
+    if (__builtin_expect(!communicator || communicator != call->communicator, 0))
+        return NULL; /* another thread has freed it meanwhile */
+    *root = communicator->entry->recent[(call->sequence - 1) % LEDGER_RECENT_COLLECTIVES].root;
+    return samples_of_sequence(&communicator->samples, communicator->slot, call->sequence);
+}
+
+/* Keep a finished call as a sample, if its turn has come. What was not found out by then stands where it was announced. */
+HOT struct ledger_sample *call_keep(const struct call *call, struct communicator *communicator, uint64_t bytes, int32_t peer)
+{
+    struct thread *thread = call->thread;
+    struct ledger_thread *record = thread->cells.record;
+    bool is_announced = (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
+    if (peer == PEER_NONE && is_announced)
+        peer = record->peer;
+    struct ledger_sample *sample =
+        call->sequence ? call_sample_of_collective(call, communicator, &peer) : samples_of_window(&thread->window, record, call->start);
+    if (!sample)
+        return NULL;
+    unsigned slot = communicator ? communicator->slot : (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
+    sample_fill(sample, &(struct ledger_sample){.start_ticks = call->start,
+                                                .end_ticks = call->end,
+                                                .bytes = bytes,
+                                                .peer = peer,
+                                                .call = call->id,
+                                                .communicator = (uint16_t)slot,
+                                                .thread = (uint16_t)record->thread,
+                                                .awaited = (uint16_t)(call->doing >> LEDGER_DOING_AWAITED_BIT)});
+    return sample;
+}
+
+/* Account a finished call: itself, its message if it has a peer, and as a sample (NULL: it is not kept). False if it does not count, or
+ * there was no room. */
+HOT bool call_account_kept(const struct call *call, struct traffic traffic, struct ledger_sample **sample)
+{
+    *sample = NULL;
     if (!call->thread || !call_is_counted(call->id))
         return false;
     uint64_t duration_ns = call_duration_ns(call);
@@ -192,7 +231,14 @@ HOT bool call_account(const struct call *call, struct traffic traffic)
         return false;
     if (traffic.peer != PEER_NONE)
         call_count_peer(call->thread, traffic.peer, call->id, traffic.direction, traffic.bytes, duration_ns);
+    *sample = call_keep(call, traffic.communicator, traffic.bytes, traffic.peer);
     return true;
+}
+
+HOT bool call_account(const struct call *call, struct traffic traffic)
+{
+    struct ledger_sample *sample;
+    return call_account_kept(call, traffic, &sample);
 }
 
 /* The same for a call without communicator and bytes. */

@@ -115,6 +115,23 @@ void clock_calibrate(void)
         do_without_counter();
 }
 
+uint64_t clock_scale_so_far(void)
+{
+    enum { LONG_ENOUGH_NS = 100000000 }; /* else calibration was as good */
+    if (!the_clock.counter)
+        return the_clock.scale;
+    struct pair now = pair_now();
+    bool is_long = now.ticks > the_clock.base_ticks && now.ns - the_clock.base_ns > LONG_ENOUGH_NS;
+    return is_long ? scale_since_base(now) : the_clock.scale;
+}
+
+void clock_pair(uint64_t *ticks, int64_t *ns)
+{
+    struct pair now = pair_now();
+    *ticks = the_clock.counter ? now.ticks : (uint64_t)now.ns;
+    *ns = now.ns;
+}
+
 int64_t clock_error_ppb(void)
 {
     if (!the_clock.counter)

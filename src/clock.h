@@ -29,6 +29,12 @@ void clock_calibrate(void);
 int64_t clock_error_ppb(void);
 
 const char *clock_name(void);
+/* How long a tick has been since clock_begin, as the_clock.scale; better than that over a long run. */
+uint64_t clock_scale_so_far(void);
+
+/* One moment in ticks and on CLOCK_MONOTONIC, read as close to each other as can be. */
+void clock_pair(uint64_t *ticks, int64_t *ns);
+
 int64_t clock_monotonic_ns(void);
 int64_t clock_unix_ns(void);
 
@@ -53,6 +59,11 @@ static inline uint64_t clock_ticks(void)
 static inline uint64_t clock_duration_ns(uint64_t ticks)
 {
     return (uint64_t)(((unsigned __int128)ticks * the_clock.scale) >> 32);
+}
+
+static inline uint64_t clock_ticks_at(int64_t ns)
+{
+    return the_clock.base_ticks + (uint64_t)(((__int128)(ns - the_clock.base_ns) << 32) / (__int128)the_clock.scale);
 }
 
 static inline int64_t clock_ns(uint64_t ticks)

@@ -327,6 +327,8 @@ static bool identify(struct communicator *fresh, unsigned constructor, struct co
 static void destroy(struct communicator *communicator)
 {
     ordinals_free(&communicator->ordinals);
+    if (communicator->samples.page)
+        samples_leave(&communicator->samples);
     free(communicator->peer_world_ranks);
     free(communicator);
 }
@@ -606,6 +608,7 @@ unsigned communicators_enter(struct communicator *communicator)
         communicator->entry = ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry);
         if (communicator->entry) {
             slots_used++;
+            samples_enter(entry.communicator, communicator->entry);
             __atomic_store_n(&communicator->slot, (uint16_t)entry.communicator, __ATOMIC_RELEASE);
         }
     }
@@ -616,3 +619,4 @@ unsigned communicators_enter(struct communicator *communicator)
     pthread_mutex_unlock(&registering);
     return communicator->slot;
 }
+_Static_assert((int)COMMUNICATORS_MAX <= (int)SAMPLES_SLOTS, "the sample log knows every slot");

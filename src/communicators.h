@@ -7,6 +7,7 @@
 #ifndef COMMPROF_COMMUNICATORS_H
 #define COMMPROF_COMMUNICATORS_H
 
+#include "ledger/samples.h"
 #include "mpi/mpi_abi.h"
 
 enum {
@@ -33,6 +34,7 @@ struct communicator {
     int out_neighbors;         /* of its topology; COMMUNICATORS_NOT_ASKED until a neighborhood collective is counted */
     int32_t *peer_world_ranks; /* of the remote group if inter, else of the group; NULL: the same number */
     struct ledger_communicator *entry;
+    struct samples_sequence samples; /* of the collectives on it */
     struct ordinals ordinals; /* of those made on it */
     char name[128];
 };

@@ -6,7 +6,7 @@
 #include "announce.h"
 #include "wrappers/functions.h"
 
-enum { BATCHES = 16, CALLS = 128 };
+enum { BATCHES = 32, CALLS = LEDGER_PAGE_SAMPLES };
 
 static __attribute__((noinline)) int one_call(int root)
 {
@@ -29,17 +29,35 @@ static struct thread spare_thread(struct communicator *world, struct ledger_cell
     *cell = (struct ledger_cell){.bytes = world ? 1 : 0, .live = 1, .min_ns = UINT64_MAX};
     memcpy(&cell->call, &key, sizeof key);
     *index = cell;
-    return (struct thread){.epoch = call_epoch, .cells = {.index = index, .index_mask = 0, .record = &record}};
+    return (struct thread){
+        .epoch = call_epoch, .cells = {.index = index, .index_mask = 0, .record = &record}, .window = {.until_ticks = UINT64_MAX}};
 }
 
-/* The job's sequence of collectives is none of ours: ours go into an entry outside the ledger. */
-static struct ledger_communicator *put_aside(struct communicator *world)
+/* The job's sequence of collectives is none of ours: ours go into an entry outside the ledger, and their samples into a page outside. */
+struct aside {
+    struct ledger_communicator *entry;
+    struct samples_sequence samples;
+};
+
+static struct ledger_communicator outside;
+
+static struct aside put_aside(struct communicator *world)
 {
-    static struct ledger_communicator outside;
-    struct ledger_communicator *entry = world ? world->entry : NULL;
-    if (world && entry)
-        world->entry = &outside;
-    return entry;
+    static struct ledger_page page;
+    if (!world || !world->entry)
+        return (struct aside){.entry = NULL};
+    struct aside aside = {world->entry, world->samples};
+    world->entry = &outside;
+    world->samples = (struct samples_sequence){&page, 0, LEDGER_PAGE_SAMPLES};
+    return aside;
+}
+
+static void put_back(struct communicator *world, struct aside aside)
+{
+    if (!aside.entry)
+        return;
+    world->entry = aside.entry;
+    world->samples = aside.samples;
 }
 
 uint64_t cost_per_call_ps(void)
@@ -49,10 +67,11 @@ uint64_t cost_per_call_ps(void)
     struct communicator *world = mpi_abi.known ? communicators_find(mpi_abi.comm_world) : NULL; /* a job of sessions has none */
     struct thread spare = spare_thread(world, &cell, &index);
     struct thread *mine = this_thread;
-    struct ledger_communicator *entry = put_aside(world);
+    struct aside aside = put_aside(world);
     uint64_t least = UINT64_MAX;
     this_thread = &spare;
     for (int batch = 0; batch < BATCHES; batch++) {
+        outside.collectives = 0; /* the batch has its page to itself */
         uint64_t begin = clock_ticks();
         for (int i = 0; i < CALLS; i++)
             one_call(0);
@@ -60,7 +79,6 @@ uint64_t cost_per_call_ps(void)
         least = ticks < least ? ticks : least;
     }
     this_thread = mine;
-    if (world)
-        world->entry = entry;
+    put_back(world, aside);
     return clock_duration_ns(least * 1000) / CALLS;
 }

@@ -14,6 +14,7 @@ enum request_flags {
     REQUEST_INCOMING = 16,  /* the peer is known and sends (partitioned receive) */
     REQUEST_PERSISTENT = 2, /* stays after completion */
     REQUEST_ACTIVE = 4,     /* started and not completed */
+    REQUEST_KEPT = 32,      /* has a sample, not a communicator */
 };
 
 struct request {
@@ -22,8 +23,11 @@ struct request {
     uint64_t bytes;
     uint64_t volume_bytes;
     uint64_t blocked_ticks;
-    struct communicator *communicator; /* of a receive: to tell the source's world rank */
-    int32_t peer;                      /* world rank a message goes to, or should come from; PEER_NONE, LEDGER_PEER_ANY */
+    union {
+        struct communicator *communicator; /* of a receive: to tell the source's world rank */
+        struct ledger_sample *sample;      /* of a nonblocking collective (REQUEST_KEPT): it is finished when the request is */
+    };
+    int32_t peer; /* world rank a message goes to, or should come from; PEER_NONE, LEDGER_PEER_ANY */
     uint16_t call;
     uint16_t slot; /* the communicator's number in the ledger */
     uint16_t flags;

@@ -215,6 +215,7 @@ void runtime_begin(const struct call *call, int thread_level, const void *sessio
     if (run_folder_ledger_is_elsewhere(&folder))
         ledger_fact("ledger_file", folder.ledger_file);
     record_start(call, thread_level);
+    samples_begin(settings.samples_bytes < settings.memory_bytes / 4 ? settings.samples_bytes : settings.memory_bytes / 4);
     communicators_begin(world_group, !session);
     mpi_abi_learn_types();
     state = RECORDING;
@@ -241,6 +242,7 @@ static void record_end(enum ledger_ended ended)
 {
     struct ledger_header *header = the_ledger.header;
     header->clock_error_ppb = clock_error_ppb();
+    header->clock_scale = clock_scale_so_far();
     header->end_ns = clock_monotonic_ns();
     header->end_unix_ns = clock_unix_ns();
     __atomic_store_n(&header->ended, ended, __ATOMIC_RELEASE);
