@@ -35,7 +35,7 @@ struct communicator {
     int32_t *peer_world_ranks; /* of the remote group if inter, else of the group; NULL: the same number */
     struct ledger_communicator *entry;
     struct samples_sequence samples; /* of the collectives on it */
-    struct ordinals ordinals; /* of those made on it */
+    struct ordinals ordinals;        /* of those made on it */
     char name[128];
 };
 

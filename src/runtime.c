@@ -332,6 +332,7 @@ void runtime_snapshot(void)
     if (state != RECORDING || owner != getpid())
         return;
     pthread_mutex_lock(&writing);
+    the_ledger.header->clock_scale = clock_scale_so_far();
     int error = run_folder_snapshot(&folder, ++taken, database);
     if (error)
         snprintf(why, sizeof why, "%s", places_reason(error));

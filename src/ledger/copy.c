@@ -1,5 +1,5 @@
 /* A fold moves counts from cells to others, a reset sets them to zero: a copy that was made meanwhile may have them twice, or half, and is
- * made again. Everything else only grows, by stores that come last (ledger_format.h), so that the chunks that were there when the header
+ * made again. A page of samples that has changed hands meanwhile is nobody's in the copy. Everything else only grows, by stores that come last (ledger_format.h), so that the chunks that were there when the header
  * was read are whole in any moment. */
 #include "copy.h"
 
@@ -27,6 +27,46 @@ static int write_at(int file, size_t at, const void *from, size_t bytes)
     return 0;
 }
 
+/* How a page of samples is told from what it was before. */
+struct tenancy {
+    uint64_t owner, first;
+};
+
+static struct tenancy tenancy_of(const struct ledger_page *page)
+{
+    uint64_t owner = __atomic_load_n(&page->owner, __ATOMIC_ACQUIRE);
+    return (struct tenancy){owner, __atomic_load_n(&page->first, __ATOMIC_ACQUIRE)};
+}
+
+static int write_samples(int file, size_t at, struct ledger_chunk *chunk)
+{
+    enum { PAGES = (LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES) / sizeof(struct ledger_page) };
+    static const uint64_t nobody = LEDGER_NOBODY;
+    struct tenancy before[PAGES];
+    for (uint32_t i = 0; i < PAGES; i++)
+        before[i] = tenancy_of(ledger_entry(chunk, i));
+    int error = write_at(file, at, chunk, LEDGER_CHUNK_BYTES);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < PAGES && !error; i++) {
+        struct ledger_page *page = ledger_entry(chunk, i);
+        struct tenancy after = tenancy_of(page);
+        if (after.owner != before[i].owner || after.first != before[i].first)
+            error = write_at(file, at + (size_t)((char *)&page->owner - (char *)chunk), &nobody, sizeof nobody);
+    }
+    return error;
+}
+
+static int write_chunks(int file, uint32_t count)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < count && !error; i++) {
+        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
+        size_t at = LEDGER_HEADER_BYTES + (size_t)i * LEDGER_CHUNK_BYTES;
+        error = chunk->kind == LEDGER_SAMPLES ? write_samples(file, at, chunk) : write_at(file, at, chunk, LEDGER_CHUNK_BYTES);
+    }
+    return error;
+}
+
 static int write_once(int file)
 {
     char page[LEDGER_HEADER_BYTES];
@@ -37,7 +77,7 @@ static int write_once(int file)
     if (places_exceed_file_limit(sizeof page + bytes))
         return EFBIG;
     int error = write_at(file, 0, page, sizeof page);
-    return error ? error : write_at(file, sizeof page, ledger_chunk_at(the_ledger.header, 0), bytes);
+    return error ? error : write_chunks(file, header->chunk_count);
 }
 
 static int write_undisturbed(int file)

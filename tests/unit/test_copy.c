@@ -1,6 +1,7 @@
 #include "ledger/copy.h"
 
 #include "ledger/ledger.h"
+#include "ledger/samples.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -75,6 +76,7 @@ static void a_copy_follows_no_link(void)
 /* What a writer does at the worst moment: as our file grows, it folds. */
 static int folds_left;
 static bool is_folding;
+static struct ledger_page *changing_hands;
 
 ssize_t pwrite(int file, const void *from, size_t count, off_t at)
 {
@@ -82,6 +84,11 @@ ssize_t pwrite(int file, const void *from, size_t count, off_t at)
         the_ledger.header->folds_begun++;
         the_ledger.header->folds_ended++;
         the_ledger.header->reset_unix_ns++;
+    }
+    bool is_its_chunk = (const char *)changing_hands - (const char *)from < LEDGER_CHUNK_BYTES;
+    if (changing_hands && is_its_chunk && count == LEDGER_CHUNK_BYTES) {
+        changing_hands->owner = LEDGER_OF_THREAD;
+        changing_hands->first = 99;
     }
     CHECK_EQUAL(lseek(file, at, SEEK_SET), at);
     return write(file, from, count);
@@ -117,6 +124,23 @@ static void a_fold_that_is_under_way_is_no_moment_for_a_copy(void)
     CHECK_EQUAL(ledger_copy("copy"), EAGAIN);
 }
 
+static void a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_copy(void)
+{
+    struct samples_sequence stream = {NULL, 0, 0};
+    struct ledger_communicator entry = {.communicator = 5};
+    begin();
+    samples_begin(LEDGER_CHUNK_BYTES);
+    samples_enter(5, ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry));
+    CHECK(samples_of_sequence(&stream, 5, 1));
+    changing_hands = stream.page;
+    CHECK(samples_of_sequence(&stream, 5, 65));
+    CHECK_EQUAL(ledger_copy("copy"), 0);
+    read_copy();
+    const struct ledger_page *copied_pages = (const struct ledger_page *)(bytes + ((char *)changing_hands - (char *)the_ledger.header));
+    CHECK_EQUAL(copied_pages[0].owner, LEDGER_NOBODY);
+    CHECK_EQUAL(copied_pages[1].owner, LEDGER_OF_COMMUNICATOR | 5 << 8);
+}
+
 static void a_place_that_refuses_is_said(void)
 {
     begin();
@@ -142,6 +166,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_fold_meanwhile_is_noticed_and_the_copy_made_again),
     TEST(where_folds_do_not_end_the_copy_before_stays),
     TEST(a_fold_that_is_under_way_is_no_moment_for_a_copy),
+    TEST(a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_copy),
     TEST(a_place_that_refuses_is_said),
     TEST(a_limit_on_file_sizes_is_said_without_a_signal),
 };

@@ -1,5 +1,5 @@
 /* Threads that do at the same time all that may meet in the profiler; the thread sanitizer looks for races, the counts for what is lost. */
-#include "call.h"
+#include "announce.h"
 #include "fake_mpi.h"
 #include "traffic.h"
 #include "ledger_reader.h"
@@ -22,6 +22,7 @@ static void begin(size_t limit_bytes)
         for (int k = 0; k < 4; k++)
             comms[i][k] = fake_comm(MEMBERS, 2);
     CHECK(requests_begin(true));
+    samples_begin(1 << 18);
     call_recording_begin();
     call_switch(true);
 }
@@ -120,6 +121,48 @@ static void threads_that_meet_a_communicator_at_once_share_its_entry(void)
         CHECK_EQUAL(communicators_find(shared[i])->entry->communicator, communicators_find(shared[i])->slot);
 }
 
+/* A log so small that pages change hands all the time. */
+static void *keep_collectives_and_messages(void *number)
+{
+    mpi_handle comm = comms[(intptr_t)number][0];
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        struct call call;
+        call_enter(&call, CALL_Barrier, SITE_JOB);
+        announce_collective(&call, comm, 0);
+        call_start(&call);
+        call_end(&call, MPI_SUCCESS);
+        call_account(&call, traffic_none(&call, comm));
+        call_on(comm, 8);
+    }
+    return NULL;
+}
+
+static void look_at_samples(const struct ledger_page *page)
+{
+    unsigned owner = (unsigned)(page->owner >> 8);
+    for (int i = 0; i < LEDGER_PAGE_SAMPLES; i++) {
+        const struct ledger_sample *sample = &page->samples[i];
+        if (sample->end_ticks && (page->owner & 0xff) == LEDGER_OF_COMMUNICATOR)
+            CHECK_EQUAL(sample->communicator, owner);
+        else if (sample->end_ticks)
+            CHECK_EQUAL(sample->thread, owner);
+    }
+}
+
+static void threads_that_keep_samples_share_the_log(void)
+{
+    begin(64 << 20);
+    for (int i = 0; i < THREADS; i++)
+        communicators_made(comms[i][0], CALL_Comm_dup, mpi_abi.comm_world, true, 0);
+    together(keep_collectives_and_messages);
+    CHECK_EQUAL(calls_counted(), 2 * THREADS * ROUNDS);
+    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
+        const struct ledger_chunk *chunk = reader_chunk(the_ledger.header, i);
+        for (uint32_t k = 0; chunk->kind == LEDGER_SAMPLES && k < chunk->used; k++)
+            look_at_samples(reader_entry(chunk, k));
+    }
+}
+
 /* Each thread starts what the next one completes. */
 static uint64_t handed[THREADS];
 
@@ -173,6 +216,7 @@ static const struct unit_test TESTS[] = {
     TEST(threads_whose_tables_fold_count_every_call),
     TEST(communicators_of_many_threads_come_and_go),
     TEST(threads_that_meet_a_communicator_at_once_share_its_entry),
+    TEST(threads_that_keep_samples_share_the_log),
     TEST(requests_that_another_thread_completes_are_found),
     TEST(resets_while_other_threads_count_leave_no_more_than_was_counted),
 };

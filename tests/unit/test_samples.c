@@ -1,0 +1,427 @@
+#include "ledger/samples.h"
+
+#include "clock.h"
+#include "ledger_reader.h"
+#include "stepping.h"
+#include "unit.h"
+
+#include <stdlib.h>
+
+enum {
+    CHUNK_PAGES = 20,
+    BLOCK_PAGES = LEDGER_BLOCK_SAMPLES / LEDGER_PAGE_SAMPLES,
+    TWO_CHUNKS = 2 * LEDGER_CHUNK_BYTES, /* 40 pages: two blocks and a half */
+    BUSY = 5,                            /* slots */
+    QUIET = 6,
+};
+
+static struct ledger_thread *thread;
+static struct ledger_communicator *entries[SAMPLES_SLOTS];
+static struct samples_sequence streams[SAMPLES_SLOTS];
+static uint64_t made[SAMPLES_SLOTS]; /* collectives on each */
+static struct samples_window window;
+
+static void begin(size_t bytes)
+{
+    clock_begin(CLOCK_AUTO);
+    clock_calibrate();
+    CHECK_EQUAL(ledger_open("ledger", 64 << 20), 0);
+    the_ledger.header->start_ns = clock_ns(clock_ticks());
+    the_ledger.header->start_unix_ns = clock_unix_ns();
+    struct ledger_thread entry = {.thread = 3, .epoch = 1};
+    thread = ledger_append(LEDGER_THREADS, &entry, sizeof entry);
+    samples_begin(bytes);
+    memset(streams, 0, sizeof streams);
+    memset(made, 0, sizeof made);
+    window = (struct samples_window){NULL, 0, 0, 0, 0};
+}
+
+static void communicator(unsigned slot)
+{
+    struct ledger_communicator entry = {.communicator = slot, .identity = slot};
+    entries[slot] = ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry);
+    samples_enter(slot, entries[slot]);
+}
+
+/* Collectives on a communicator, each with its sequence as its size. */
+static void collectives(unsigned slot, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t sequence = ++made[slot];
+        struct ledger_sample *sample = samples_of_sequence(&streams[slot], slot, sequence);
+        if (sample)
+            sample_fill(sample,
+                        &(struct ledger_sample){.start_ticks = 1, .end_ticks = 2, .bytes = sequence, .communicator = (uint16_t)slot});
+    }
+}
+
+static struct ledger_sample *call_at(uint64_t ticks)
+{
+    struct ledger_sample *sample = samples_of_window(&window, thread, ticks);
+    if (sample)
+        sample_fill(sample, &(struct ledger_sample){.start_ticks = ticks, .end_ticks = ticks + 1, .call = 1});
+    return sample;
+}
+
+/* What a reader finds. */
+
+struct kept {
+    uint8_t *has; /* by sequence, from 1 */
+    uint64_t count, most;
+    bool is_sound; /* every sample is the one that its page and place say it is */
+};
+
+static void look_at_page(struct kept *kept, const struct ledger_page *page, unsigned slot)
+{
+    if (page->owner != (LEDGER_OF_COMMUNICATOR | (uint64_t)slot << 8))
+        return;
+    for (unsigned i = 0; i < LEDGER_PAGE_SAMPLES; i++) {
+        const struct ledger_sample *sample = &page->samples[i];
+        if (!sample->end_ticks)
+            continue;
+        uint64_t sequence = page->first + i + 1;
+        kept->is_sound &= sample->bytes == sequence && sample->communicator == slot && sequence <= kept->most && !kept->has[sequence];
+        if (kept->is_sound)
+            kept->has[sequence] = 1;
+        kept->count++;
+    }
+}
+
+#define FOR_EACH_PAGE(page)                                                             \
+    for (uint32_t c_ = 0; c_ < the_ledger.header->chunk_count; c_++)                    \
+        if (reader_chunk(the_ledger.header, c_)->kind == LEDGER_SAMPLES)                \
+            for (uint32_t p_ = 0; p_ < reader_chunk(the_ledger.header, c_)->used; p_++) \
+                for (const struct ledger_page *page = reader_entry(reader_chunk(the_ledger.header, c_), p_); page; page = NULL)
+
+static struct kept kept_of(unsigned slot)
+{
+    struct kept kept = {calloc(made[slot] + 1, 1), 0, made[slot], true};
+    FOR_EACH_PAGE(page)
+    look_at_page(&kept, page, slot);
+    return kept;
+}
+
+/* Whether all of the blocks that a level keeps are there, every call of them. */
+static bool has_all_of_level(const struct kept *kept, unsigned level)
+{
+    for (uint64_t sequence = 1; sequence <= kept->most; sequence++)
+        if (((sequence - 1) / LEDGER_BLOCK_SAMPLES & ((1u << level) - 1)) == 0 && !kept->has[sequence])
+            return false;
+    return true;
+}
+
+/* Collectives */
+
+static void all_calls_are_kept_while_there_is_room(void)
+{
+    begin(TWO_CHUNKS);
+    communicator(BUSY);
+    collectives(BUSY, 2 * LEDGER_BLOCK_SAMPLES);
+    struct kept kept = kept_of(BUSY);
+    CHECK(kept.is_sound);
+    CHECK_EQUAL(kept.count, 2 * LEDGER_BLOCK_SAMPLES);
+    CHECK_EQUAL(entries[BUSY]->sample_level, 0);
+}
+
+static void a_full_log_keeps_every_second_block_then_every_fourth(void)
+{
+    begin(TWO_CHUNKS);
+    communicator(BUSY);
+    unsigned level = 0;
+    for (int i = 0; i < 40; i++) {
+        collectives(BUSY, 500);
+        struct kept kept = kept_of(BUSY);
+        CHECK(kept.is_sound);
+        CHECK(entries[BUSY]->sample_level >= level);
+        level = entries[BUSY]->sample_level;
+        CHECK(has_all_of_level(&kept, level));
+        free(kept.has);
+    }
+    CHECK_EQUAL(level, 4); /* 19 blocks and a half: those from 0 and 16 fit */
+}
+
+static void a_quiet_communicator_loses_nothing_to_a_busy_one(void)
+{
+    begin(2 * TWO_CHUNKS);
+    communicator(BUSY);
+    communicator(QUIET);
+    for (int i = 0; i < 400; i++) {
+        collectives(BUSY, 1000);
+        collectives(QUIET, 3);
+    }
+    struct kept kept = kept_of(QUIET);
+    CHECK(kept.is_sound);
+    CHECK_EQUAL(kept.count, 1200);
+    CHECK_EQUAL(entries[QUIET]->sample_level, 0);
+    CHECK(entries[BUSY]->sample_level > 3);
+}
+
+static void whoever_holds_most_gives_up_most(void)
+{
+    begin(2 * TWO_CHUNKS);
+    communicator(BUSY);
+    communicator(QUIET);
+    collectives(BUSY, 61 * LEDGER_PAGE_SAMPLES);
+    collectives(QUIET, 1200); /* the last 19 pages, of its two blocks */
+    collectives(BUSY, 1);
+    CHECK_EQUAL(entries[BUSY]->sample_level, 1);
+    CHECK_EQUAL(entries[QUIET]->sample_level, 0);
+}
+
+static void an_open_page_is_not_taken(void)
+{
+    begin(TWO_CHUNKS);
+    communicator(BUSY);
+    communicator(QUIET);
+    collectives(QUIET, LEDGER_BLOCK_SAMPLES + 1); /* of its second block one call: its page stays open */
+    collectives(BUSY, 40 * LEDGER_BLOCK_SAMPLES);
+    struct ledger_page *open = streams[QUIET].page;
+    entries[QUIET]->sample_level = 5;
+    collectives(BUSY, 40 * LEDGER_BLOCK_SAMPLES);
+    CHECK_EQUAL(open->owner, LEDGER_OF_COMMUNICATOR | QUIET << 8);
+    CHECK_EQUAL(open->samples[0].bytes, LEDGER_BLOCK_SAMPLES + 1);
+}
+
+/* Two ranks of a communicator: the one that has more to do beside keeps a part of what the other one does, and all that its level says. */
+static void ranks_whose_logs_fill_at_different_times_have_the_same_calls_in_common(void)
+{
+    enum { CALLS = 50 * LEDGER_BLOCK_SAMPLES + 17 };
+    begin(8 * TWO_CHUNKS);
+    communicator(BUSY);
+    collectives(BUSY, CALLS);
+    struct kept idle = kept_of(BUSY);
+    unsigned idle_level = entries[BUSY]->sample_level;
+
+    the_ledger.header = NULL;
+    CHECK_EQUAL(unlink("ledger"), 0);
+    begin(3 * TWO_CHUNKS);
+    communicator(BUSY);
+    communicator(QUIET);
+    for (int i = 0; i < 50; i++) {
+        collectives(BUSY, LEDGER_BLOCK_SAMPLES);
+        collectives(QUIET, 300);
+    }
+    collectives(BUSY, 17);
+    struct kept loaded = kept_of(BUSY);
+    unsigned level = entries[BUSY]->sample_level;
+    CHECK(level > idle_level);
+    CHECK(has_all_of_level(&loaded, level));
+    CHECK(has_all_of_level(&idle, level));
+}
+
+static void calls_in_flight_keep_their_page(void)
+{
+    begin(TWO_CHUNKS);
+    communicator(BUSY);
+    struct ledger_sample *first = samples_of_sequence(&streams[BUSY], BUSY, ++made[BUSY]);
+    sample_fill(first, &(struct ledger_sample){.start_ticks = 1, .end_ticks = 2, .bytes = 1, .communicator = BUSY});
+    sample_begin_unfinished(first);
+    streams[BUSY].page->is_open = 0;
+    entries[BUSY]->sample_level = LEDGER_SAMPLE_LEVEL_NONE; /* no block is to be kept, not even the first */
+    communicator(QUIET);
+    collectives(QUIET, 40 * LEDGER_BLOCK_SAMPLES);
+    CHECK_EQUAL(first->bytes, 1);
+    sample_finish(first, 77);
+    CHECK_EQUAL(first->completed_ticks, 77);
+    collectives(QUIET, 40 * LEDGER_BLOCK_SAMPLES);
+    CHECK(first->bytes != 1);
+}
+
+static void communicators_without_end_leave_room_for_later_ones(void)
+{
+    begin(TWO_CHUNKS);
+    for (unsigned slot = 2; slot < 200; slot++) {
+        communicator(slot);
+        collectives(slot, 10);
+        CHECK_EQUAL(kept_of(slot).count, 10);
+        entries[slot]->flags |= LEDGER_COMMUNICATOR_FREED;
+        samples_leave(&streams[slot]);
+    }
+}
+
+static void communicators_beyond_the_room_are_not_kept_and_harm_no_other(void)
+{
+    begin(TWO_CHUNKS);
+    for (unsigned slot = 2; slot < 100; slot++) {
+        communicator(slot);
+        collectives(slot, 10);
+    }
+    CHECK_EQUAL(kept_of(2).count, 10);
+    CHECK_EQUAL(kept_of(99).count, 0);
+    CHECK_EQUAL(the_ledger.header->chunk_count, 1 + 2 + 2); /* of the thread, of communicators, of samples */
+}
+
+static void without_room_nothing_is_kept(void)
+{
+    begin(LEDGER_CHUNK_BYTES - 1);
+    communicator(BUSY);
+    collectives(BUSY, 5000);
+    CHECK_EQUAL(kept_of(BUSY).count, 0);
+    CHECK(call_at(clock_ticks()) == NULL);
+}
+
+/* Other calls: time is what the test says. */
+
+static uint64_t window_ticks(uint64_t number, uint64_t after_ns)
+{
+    int64_t ns = (int64_t)((number << LEDGER_WINDOW_NS_LOG2) + after_ns) - the_ledger.header->start_unix_ns + the_ledger.header->start_ns;
+    return clock_ticks_at(ns);
+}
+
+static uint64_t first_window(void)
+{
+    return ((uint64_t)the_ledger.header->start_unix_ns >> LEDGER_WINDOW_NS_LOG2) + 1;
+}
+
+static uint64_t calls_kept_in(uint64_t number)
+{
+    uint64_t count = 0;
+    FOR_EACH_PAGE(page)
+    for (int i = 0; page->owner == (LEDGER_OF_THREAD | 3 << 8) && page->first == number && i < LEDGER_PAGE_SAMPLES; i++)
+        count += page->samples[i].end_ticks != 0;
+    return count;
+}
+
+static void calls_are_kept_in_the_window_that_they_begin_in(void)
+{
+    begin(TWO_CHUNKS);
+    uint64_t number = first_window();
+    for (int i = 0; i < 100; i++)
+        call_at(window_ticks(number, 1000 + (uint64_t)i * 1000000));
+    for (int i = 0; i < 30; i++)
+        call_at(window_ticks(number + 1, 1000 + (uint64_t)i));
+    CHECK_EQUAL(calls_kept_in(number), 100);
+    CHECK_EQUAL(calls_kept_in(number + 1), 30);
+}
+
+static void a_full_log_keeps_windows_that_are_multiples_of_more(void)
+{
+    begin(TWO_CHUNKS);
+    uint64_t first = (first_window() + 63) & ~UINT64_C(63), calls = 10;
+    for (uint64_t number = first; number < first + 200; number++)
+        for (uint64_t i = 0; i < calls; i++)
+            call_at(window_ticks(number, 1000 + i));
+    unsigned level = the_ledger.header->window_level;
+    CHECK_EQUAL(level, 3); /* 40 pages for 200 windows: 25 fit */
+    for (uint64_t number = first; number < first + 200; number += 1u << level)
+        CHECK_EQUAL(calls_kept_in(number), calls);
+}
+
+static void a_window_with_too_many_calls_says_from_when_on_they_are_missing(void)
+{
+    begin(20 * TWO_CHUNKS);
+    uint64_t number = first_window();
+    const uint64_t most = SAMPLES_MOST_WINDOW_PAGES * LEDGER_PAGE_SAMPLES;
+    for (uint64_t i = 0; i < most + 5; i++)
+        call_at(window_ticks(number, 1000 + i * 1000));
+    CHECK_EQUAL(calls_kept_in(number), most);
+    uint64_t until = 0;
+    FOR_EACH_PAGE(page)
+    until = page->until_ticks ? page->until_ticks : until;
+    CHECK_EQUAL(until, window_ticks(number, 1000 + most * 1000));
+    call_at(window_ticks(number + 1, 1000));
+    CHECK_EQUAL(calls_kept_in(number + 1), 1);
+    CHECK_EQUAL(thread->sampled_since_ticks, 0);
+}
+
+static void a_window_without_room_says_so(void)
+{
+    begin(TWO_CHUNKS);
+    for (unsigned slot = 2; slot < 100; slot++) {
+        communicator(slot);
+        collectives(slot, 10);
+    }
+    uint64_t number = first_window();
+    CHECK(call_at(window_ticks(number, 1000)) == NULL);
+    CHECK(thread->sampled_since_ticks >= window_ticks(number + 1, 0));
+    CHECK(thread->sampled_since_ticks <= window_ticks(number + 1, 0) + 1000);
+}
+
+static void a_region_is_kept_in_the_window_that_it_ends_in(void)
+{
+    begin(TWO_CHUNKS);
+    uint64_t number = first_window();
+    call_at(window_ticks(number, 1000));
+    samples_region(&window, thread, 9, window_ticks(number, 500), window_ticks(number + 1, 500));
+    CHECK_EQUAL(calls_kept_in(number + 1), 1);
+    CHECK_EQUAL(window.page->samples[0].region, 9);
+    CHECK_EQUAL(window.page->samples[0].call, 0);
+}
+
+/* Steps */
+
+static void a_step_ends_where_the_next_one_begins(void)
+{
+    begin(TWO_CHUNKS);
+    for (uint64_t step = 0; step < 3000; step++)
+        samples_step(3, 100 + step * 10);
+    CHECK_EQUAL(the_ledger.header->steps, 3000);
+    uint64_t count = 0;
+    FOR_EACH_PAGE(page)
+    for (uint64_t i = 0; page->owner == LEDGER_OF_STEPS && i < LEDGER_PAGE_SAMPLES; i++) {
+        const struct ledger_sample *step = &page->samples[i];
+        uint64_t number = page->first + i;
+        if (!step->end_ticks)
+            continue;
+        CHECK_EQUAL(step->start_ticks, 100 + number * 10);
+        CHECK_EQUAL(step->end_ticks, number == 2999 ? step->start_ticks : step->start_ticks + 10);
+        CHECK_EQUAL(step->thread, 3);
+        count++;
+    }
+    CHECK_EQUAL(the_ledger.header->step_level, 1);
+    CHECK(count >= LEDGER_BLOCK_SAMPLES + 3000 - 2 * LEDGER_BLOCK_SAMPLES);
+}
+
+/* A killer */
+
+static void fill_and_turn(void)
+{
+    collectives(BUSY, 3 * LEDGER_PAGE_SAMPLES);
+}
+
+static void look_for_strangers(pid_t child)
+{
+    (void)child;
+    made[BUSY] = UINT32_MAX; /* as many as there may be: the child counts for itself */
+    static uint8_t has[1 << 20];
+    memset(has, 0, sizeof has);
+    struct kept kept = {has, 0, sizeof has - 1, true};
+    FOR_EACH_PAGE(page)
+    look_at_page(&kept, page, BUSY);
+    CHECK(kept.is_sound);
+}
+
+static void a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place(void)
+{
+    begin(LEDGER_CHUNK_BYTES);
+    communicator(BUSY);
+    collectives(BUSY, 2 * LEDGER_BLOCK_SAMPLES - LEDGER_PAGE_SAMPLES);
+    CHECK(entries[BUSY]->sample_level > 0); /* a page more needs one that another block had */
+    made[BUSY] = 4 * LEDGER_BLOCK_SAMPLES - LEDGER_PAGE_SAMPLES;
+    CHECK(stepping(PTRACE_SINGLESTEP, fill_and_turn, look_for_strangers) > 1000);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(all_calls_are_kept_while_there_is_room),
+    TEST(a_full_log_keeps_every_second_block_then_every_fourth),
+    TEST(a_quiet_communicator_loses_nothing_to_a_busy_one),
+    TEST(whoever_holds_most_gives_up_most),
+    TEST(an_open_page_is_not_taken),
+    TEST(ranks_whose_logs_fill_at_different_times_have_the_same_calls_in_common),
+    TEST(calls_in_flight_keep_their_page),
+    TEST(communicators_without_end_leave_room_for_later_ones),
+    TEST(communicators_beyond_the_room_are_not_kept_and_harm_no_other),
+    TEST(without_room_nothing_is_kept),
+    TEST(calls_are_kept_in_the_window_that_they_begin_in),
+    TEST(a_full_log_keeps_windows_that_are_multiples_of_more),
+    TEST(a_window_with_too_many_calls_says_from_when_on_they_are_missing),
+    TEST(a_window_without_room_says_so),
+    TEST(a_region_is_kept_in_the_window_that_it_ends_in),
+    TEST(a_step_ends_where_the_next_one_begins),
+    TEST(a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
