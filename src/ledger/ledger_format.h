@@ -286,7 +286,7 @@ struct ledger_sample {
 
 struct ledger_page {
     uint64_t owner;        /* enum ledger_owner | number (slot, thread) << 8; LEDGER_NOBODY while the page is being changed */
-    uint64_t first;        /* sequence of the first sample, the others follow; of a thread's page: number of its window */
+    uint64_t first;        /* sequence (step) of the first sample, less 1; the others follow. Of a thread's page: number of its window */
     uint64_t until_ticks;  /* of a thread's page: from here on calls of that window were not kept, there were too many; 0: all are here */
     uint64_t anchor_ticks; /* these ticks ... */
     int64_t anchor_ns;     /* ... were this moment of CLOCK_MONOTONIC: over a long run better than the header's scale alone */

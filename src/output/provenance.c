@@ -232,7 +232,18 @@ static void record_settings(void)
     }
 }
 
-/* What tells a reader on this host whether this process still lives. */
+static void record_namespace(const char *key, const char *link)
+{
+    char name[256];
+    ssize_t length = readlink(link, name, sizeof name - 1);
+    if (length > 0) {
+        name[length] = '\0';
+        ledger_fact(key, name);
+    }
+}
+
+/* What tells a reader on this host whether this process still lives; and whose monotonic clock is this one's (where the kernel has time
+ * namespaces, each has its own). */
 static void record_process(void)
 {
     char text[1024], start[24];
@@ -240,11 +251,8 @@ static void record_process(void)
         text[strcspn(text, "\n")] = '\0';
         ledger_fact("boot_id", text);
     }
-    ssize_t length = readlink("/proc/self/ns/pid", text, sizeof text - 1);
-    if (length > 0) {
-        text[length] = '\0';
-        ledger_fact("pid_namespace", text);
-    }
+    record_namespace("pid_namespace", "/proc/self/ns/pid");
+    record_namespace("time_namespace", "/proc/self/ns/time");
     if (sscanf(read_stat(getpid(), text, sizeof text), " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %23s",
                start) == 1)
         ledger_fact("process_start", start);

@@ -21,6 +21,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,10 +32,20 @@ __asm__(".section .rodata\n"
         ".previous\n");
 extern const char store_schema[];
 
+/* The rest of a window in which a thread's calls were not kept any more. */
+struct gap {
+    uint32_t thread;
+    uint64_t window;
+    int64_t begin_ns;
+};
+
 struct store {
     sqlite3 *database;
     const struct ledger_header *ledger;
     const struct ledger_call *calls[1024]; /* by number */
+    uint8_t levels[UINT16_MAX + 1];        /* sample_level by a communicator's slot */
+    struct gap *gaps;
+    size_t gap_count;
     bool failed;
 };
 
@@ -126,9 +137,14 @@ static void find_fact(const struct store *store, const char *wanted, char *value
         }
 }
 
+static int64_t wall_ns_until_now(const struct ledger_header *ledger)
+{
+    return (ledger->ended == LEDGER_RUNNING ? clock_monotonic_ns() : ledger->end_ns) - ledger->start_ns;
+}
+
 static int64_t counted_ns(const struct ledger_header *ledger)
 {
-    int64_t until_ns = ledger->ended == LEDGER_RUNNING ? clock_monotonic_ns() : ledger->end_ns;
+    int64_t until_ns = ledger->start_ns + wall_ns_until_now(ledger);
     return ledger->counted_ns + (ledger->counting_since_ns ? until_ns - ledger->counting_since_ns : 0);
 }
 
@@ -137,13 +153,13 @@ static void store_rank(struct store *store, int64_t began_ns)
     const struct ledger_header *ledger = store->ledger;
     char run_id[512];
     find_fact(store, "run_id", run_id, sizeof run_id);
-    sqlite3_stmt *statement = prepare(store, "INSERT INTO rank VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    sqlite3_stmt *statement = prepare(store, "INSERT INTO rank VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     bool has_end = ledger->ended != LEDGER_RUNNING;
-    int64_t wall_ns = (has_end ? ledger->end_ns : clock_monotonic_ns()) - ledger->start_ns;
-    insert(store, statement, "iitiiiooiotiiiiiiiii", (int64_t)ledger->world_rank, (int64_t)ledger->world_size, run_id, ledger->pid,
-           (int64_t)ledger->thread_level, ledger->start_unix_ns, has_end ? &ledger->end_unix_ns : NULL, &wall_ns, counted_ns(ledger),
-           ledger->reset_unix_ns ? &ledger->reset_unix_ns : NULL, ended_name(ledger->ended), (int64_t)ledger->abort_code,
-           (int64_t)ledger->dropped_calls, (int64_t)ledger->untracked_requests, (int64_t)ledger->folded_cells,
+    int64_t wall_ns = wall_ns_until_now(ledger);
+    insert(store, statement, "iitiiiiooiotiiiiiiiii", (int64_t)ledger->world_rank, (int64_t)ledger->world_size, run_id, ledger->pid,
+           (int64_t)ledger->thread_level, ledger->start_unix_ns, ledger->start_ns, has_end ? &ledger->end_unix_ns : NULL, &wall_ns,
+           counted_ns(ledger), ledger->reset_unix_ns ? &ledger->reset_unix_ns : NULL, ended_name(ledger->ended),
+           (int64_t)ledger->abort_code, (int64_t)ledger->dropped_calls, (int64_t)ledger->untracked_requests, (int64_t)ledger->folded_cells,
            (int64_t)ledger->folded_communicators, (int64_t)ledger->cost_init_ns,
            (int64_t)ledger->cost_finalize_ns + clock_monotonic_ns() - began_ns, (int64_t)ledger->cost_per_call_ps, ledger->clock_error_ppb);
     sqlite.finalize(statement);
@@ -227,19 +243,22 @@ static void store_recent(struct store *store, sqlite3_stmt *statement, const str
 static void store_communicators(struct store *store)
 {
     struct ledger_chunk *chunk;
-    sqlite3_stmt *statement = prepare(store, "INSERT INTO communicator VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    memset(store->levels, LEDGER_SAMPLE_LEVEL_NONE, sizeof store->levels);
+    sqlite3_stmt *statement = prepare(store, "INSERT INTO communicator VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     sqlite3_stmt *recent = prepare(store, "INSERT INTO recent_collective VALUES (?,?,?,?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_COMMUNICATORS)
         for (uint32_t i = 0; i < chunk->used; i++) {
             const struct ledger_communicator *entry = ledger_entry(chunk, i);
             char identity[17], parent[17];
+            int64_t level = __atomic_load_n(&entry->sample_level, __ATOMIC_RELAXED);
+            store->levels[(uint16_t)entry->communicator] = (uint8_t)level;
             snprintf(identity, sizeof identity, "%016llx", (unsigned long long)entry->identity);
             snprintf(parent, sizeof parent, "%016llx", (unsigned long long)entry->parent_identity);
-            insert(store, statement, "iittttiiiitiii", (int64_t)store->ledger->world_rank, (int64_t)entry->communicator, identity,
+            insert(store, statement, "iittttiiiitiiio", (int64_t)store->ledger->world_rank, (int64_t)entry->communicator, identity,
                    entry->parent_identity ? parent : NULL, entry->name, call_name(store, entry->constructor), (int64_t)entry->ordinal,
                    (int64_t)entry->size, (int64_t)entry->remote_size, (int64_t)entry->comm_rank, entry->members,
                    (int64_t) !!(entry->flags & LEDGER_COMMUNICATOR_INTER), (int64_t) !!(entry->flags & LEDGER_COMMUNICATOR_FREED),
-                   (int64_t)entry->collectives);
+                   (int64_t)entry->collectives, level < LEDGER_SAMPLE_LEVEL_NONE ? &level : NULL);
             store_recent(store, recent, entry);
         }
     sqlite.finalize(statement);
@@ -299,6 +318,201 @@ static void store_cells(struct store *store)
     sqlite.finalize(buckets);
 }
 
+/* A page as it is. False: it is nobody's, or a thread of the job has just taken it for something else. */
+static bool take_page(const struct ledger_page *from, struct ledger_page *page)
+{
+    uint64_t owner = __atomic_load_n(&from->owner, __ATOMIC_ACQUIRE);
+    memcpy(page, from, offsetof(struct ledger_page, samples));
+    for (int i = 0; i < LEDGER_PAGE_SAMPLES; i++) {
+        uint64_t end_ticks = __atomic_load_n(&from->samples[i].end_ticks, __ATOMIC_ACQUIRE);
+        page->samples[i] = from->samples[i];
+        page->samples[i].end_ticks = end_ticks;
+    }
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    uint64_t owner_now = __atomic_load_n(&from->owner, __ATOMIC_RELAXED), first_now = __atomic_load_n(&from->first, __ATOMIC_RELAXED);
+    return owner != LEDGER_NOBODY && page->owner == owner && owner_now == owner && page->first == first_now;
+}
+
+static bool is_kept(uint64_t number, uint32_t level)
+{
+    return level < LEDGER_SAMPLE_LEVEL_NONE && number % (1ull << level) == 0;
+}
+
+/* Pages whose block or window is kept no longer wait for another owner. */
+static bool page_is_kept(const struct store *store, const struct ledger_page *page)
+{
+    uint64_t number = page->owner >> 8, block = page->first / LEDGER_BLOCK_SAMPLES;
+    switch ((uint8_t)page->owner) {
+    case LEDGER_OF_COMMUNICATOR:
+        return is_kept(block, store->levels[(uint16_t)number]);
+    case LEDGER_OF_THREAD:
+        return is_kept(page->first, store->ledger->window_level);
+    case LEDGER_OF_STEPS:
+        return is_kept(block, store->ledger->step_level);
+    default:
+        return false;
+    }
+}
+
+/* Rows of samples in all their variety. */
+struct sample_statements {
+    sqlite3_stmt *sample, *step, *span;
+};
+
+static int64_t moment_ns(const struct store *store, uint64_t ticks)
+{
+    int64_t ns = ns_since_start(store->ledger, ticks);
+    return ns > 0 ? ns : 0;
+}
+
+static void store_call_sample(struct store *store, sqlite3_stmt *statement, const struct ledger_sample *sample, const int64_t *sequence)
+{
+    int64_t completed_ns = moment_ns(store, sample->completed_ticks), bytes = (int64_t)sample->bytes, rank = sample->peer;
+    const int64_t *peer_or_root = rank != LEDGER_NO_RANK ? &rank : NULL;
+    insert(store, statement, "iitioiiooooti", (int64_t)store->ledger->world_rank, (int64_t)sample->thread, call_name(store, sample->call),
+           (int64_t)sample->communicator, sequence, moment_ns(store, sample->start_ticks), moment_ns(store, sample->end_ticks),
+           sample->completed_ticks ? &completed_ns : NULL, sample->bytes != LEDGER_BYTES_UNKNOWN ? &bytes : NULL,
+           sequence ? NULL : peer_or_root, sequence ? peer_or_root : NULL, call_name(store, sample->awaited), (int64_t)sample->region);
+}
+
+/* The last step has no length yet: it goes on until the end. */
+static void store_step(struct store *store, sqlite3_stmt *statement, const struct ledger_sample *sample, int64_t step)
+{
+    bool is_open = sample->end_ticks == sample->start_ticks;
+    int64_t end_ns = is_open ? wall_ns_until_now(store->ledger) : moment_ns(store, sample->end_ticks);
+    insert(store, statement, "iiiii", (int64_t)store->ledger->world_rank, step, (int64_t)sample->thread,
+           moment_ns(store, sample->start_ticks), end_ns);
+}
+
+static void store_span(struct store *store, sqlite3_stmt *statement, const struct ledger_sample *sample)
+{
+    insert(store, statement, "iiiii", (int64_t)store->ledger->world_rank, (int64_t)sample->thread, (int64_t)sample->region,
+           moment_ns(store, sample->start_ticks), moment_ns(store, sample->end_ticks));
+}
+
+static void store_page(struct store *store, const struct sample_statements *statements, const struct ledger_page *page)
+{
+    for (int i = 0; i < LEDGER_PAGE_SAMPLES; i++) {
+        const struct ledger_sample *sample = &page->samples[i];
+        int64_t number = (int64_t)page->first + i + 1;
+        if (!sample->end_ticks || sample->start_ticks < store->ledger->reset_ticks)
+            continue;
+        if ((uint8_t)page->owner == LEDGER_OF_STEPS)
+            store_step(store, statements->step, sample, number);
+        else if (sample->call)
+            store_call_sample(store, statements->sample, sample, (uint8_t)page->owner == LEDGER_OF_COMMUNICATOR ? &number : NULL);
+        else
+            store_span(store, statements->span, sample);
+    }
+}
+
+/* Where a thread's window is cut off. Without memory the database would say more than is true, and is not written. */
+static void note_gap(struct store *store, const struct ledger_page *page)
+{
+    if ((uint8_t)page->owner != LEDGER_OF_THREAD || !page->until_ticks)
+        return;
+    struct gap *gaps = realloc(store->gaps, (store->gap_count + 1) * sizeof *gaps);
+    store->failed |= !gaps;
+    if (!gaps)
+        return;
+    store->gaps = gaps;
+    gaps[store->gap_count++] = (struct gap){(uint32_t)(page->owner >> 8), page->first, moment_ns(store, page->until_ticks)};
+}
+
+static void store_samples(struct store *store)
+{
+    struct ledger_chunk *chunk;
+    struct ledger_page page;
+    struct sample_statements statements = {prepare(store, "INSERT INTO sample VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"),
+                                           prepare(store, "INSERT OR IGNORE INTO step VALUES (?,?,?,?,?)"),
+                                           prepare(store, "INSERT INTO region_span VALUES (?,?,?,?,?)")};
+    FOR_EACH_CHUNK(chunk, store, LEDGER_SAMPLES)
+        for (uint32_t i = 0; i < chunk->used; i++)
+            if (take_page(ledger_entry(chunk, i), &page) && page_is_kept(store, &page)) {
+                store_page(store, &statements, &page);
+                note_gap(store, &page);
+            }
+    sqlite.finalize(statements.sample);
+    sqlite.finalize(statements.step);
+    sqlite.finalize(statements.span);
+}
+
+static int compare_gaps(const void *left, const void *right)
+{
+    const struct gap *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    if (a->window != b->window)
+        return a->window < b->window ? -1 : 1;
+    return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+}
+
+struct span {
+    int64_t begin_ns, end_ns;
+};
+
+static void store_window(struct store *store, sqlite3_stmt *statement, uint32_t thread, struct span span)
+{
+    if (span.end_ns > span.begin_ns)
+        insert(store, statement, "iiii", (int64_t)store->ledger->world_rank, (int64_t)thread, span.begin_ns, span.end_ns);
+}
+
+/* The windows that are kept in a span of a thread's life, up to their gaps; those that touch are one row. */
+static void store_windows_in(struct store *store, sqlite3_stmt *statement, uint32_t thread, struct span life)
+{
+    const struct gap *gap = store->gaps, *last = store->gaps + store->gap_count;
+    uint64_t every = 1ull << store->ledger->window_level, start = (uint64_t)store->ledger->start_unix_ns;
+    uint64_t first = (start + (uint64_t)life.begin_ns) >> LEDGER_WINDOW_NS_LOG2;
+    struct span known = {0, 0};
+    for (uint64_t window = (first + every - 1) / every * every; window << LEDGER_WINDOW_NS_LOG2 < start + (uint64_t)life.end_ns;
+         window += every) {
+        int64_t window_ns = (int64_t)((window << LEDGER_WINDOW_NS_LOG2) - start);
+        struct span span = {window_ns, window_ns + (1ll << LEDGER_WINDOW_NS_LOG2)};
+        while (gap < last && (gap->thread < thread || (gap->thread == thread && gap->window < window)))
+            gap++;
+        if (gap < last && gap->thread == thread && gap->window == window && gap->begin_ns < span.end_ns)
+            span.end_ns = gap->begin_ns;
+        span.begin_ns = span.begin_ns > life.begin_ns ? span.begin_ns : life.begin_ns;
+        span.end_ns = span.end_ns < life.end_ns ? span.end_ns : life.end_ns;
+        if (span.begin_ns == known.end_ns)
+            span.begin_ns = known.begin_ns;
+        else
+            store_window(store, statement, thread, known);
+        known = span;
+    }
+    store_window(store, statement, thread, known);
+}
+
+static void store_windows(struct store *store)
+{
+    struct ledger_chunk *chunk;
+    sqlite3_stmt *statement = prepare(store, "INSERT INTO sample_window VALUES (?,?,?,?)");
+    if (store->gap_count)
+        qsort(store->gaps, store->gap_count, sizeof *store->gaps, compare_gaps);
+    FOR_EACH_CHUNK(chunk, store, LEDGER_THREADS)
+        for (uint32_t i = 0; i < chunk->used; i++) {
+            const struct ledger_thread *thread = ledger_entry(chunk, i);
+            uint64_t since_ticks = thread->sampled_since_ticks, reset_ticks = store->ledger->reset_ticks;
+            if (since_ticks && is_kept(0, store->ledger->window_level))
+                store_windows_in(store, statement, thread->thread,
+                                 (struct span){moment_ns(store, since_ticks > reset_ticks ? since_ticks : reset_ticks),
+                                               wall_ns_until_now(store->ledger)});
+        }
+    sqlite.finalize(statement);
+}
+
+static void store_regions(struct store *store)
+{
+    struct ledger_chunk *chunk;
+    sqlite3_stmt *statement = prepare(store, "INSERT OR REPLACE INTO region VALUES (?,?,?)");
+    FOR_EACH_CHUNK(chunk, store, LEDGER_REGIONS)
+        for (uint32_t i = 0; i < chunk->used; i++) {
+            const struct ledger_region *region = ledger_entry(chunk, i);
+            insert(store, statement, "iit", (int64_t)store->ledger->world_rank, (int64_t)region->region, region->name);
+        }
+    sqlite.finalize(statement);
+}
+
 static void store_everything(struct store *store, int64_t began_ns)
 {
     store_facts(store);
@@ -307,7 +521,11 @@ static void store_everything(struct store *store, int64_t began_ns)
     store_communicators(store);
     store_peers(store);
     store_cells(store);
+    store_samples(store);
+    store_windows(store);
+    store_regions(store);
     store_rank(store, began_ns);
+    free(store->gaps);
 }
 
 static const char *reason(const struct store *store)

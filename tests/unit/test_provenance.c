@@ -267,6 +267,16 @@ static void the_command_line_is_recorded_with_its_arguments(void)
     CHECK_TEXT(says("command line", (char *[]){"python3", "train.py", "--lr", "0.1", NULL}), "python3 train.py --lr 0.1");
 }
 
+/* Ranks of one host share a monotonic clock unless they are in different time namespaces; kernels before 5.6 have none. */
+static void whose_monotonic_clock_it_has_is_recorded(void)
+{
+    char namespace[64] = "";
+    if (readlink("/proc/self/ns/time", namespace, sizeof namespace - 1) < 0)
+        unit_skip("this kernel has no time namespaces");
+    record();
+    CHECK_TEXT(recorded("time_namespace"), namespace);
+}
+
 /* Answers, in the process that a test has started. */
 
 static void answer_command_line(void)
@@ -308,6 +318,7 @@ static const struct unit_test TESTS[] = {
     TEST(names_that_look_like_secrets_are_left_out),
     TEST(settings_host_and_program_are_recorded),
     TEST(the_process_is_recorded_beyond_doubt),
+    TEST(whose_monotonic_clock_it_has_is_recorded),
     TEST(the_command_line_is_recorded_with_its_arguments),
 };
 

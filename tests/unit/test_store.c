@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-enum { SEND = 1, WAIT = 2 };
+enum { SEND = 1, WAIT = 2, ALLREDUCE = 3, BCAST = 4, IALLREDUCE = 5 };
 
 static char why[512];
 
@@ -127,6 +127,7 @@ static void a_rank_has_one_row_with_all_that_the_header_says(void)
     store();
     CHECK_TEXT(ask("SELECT world_rank, world_size, run_id, pid, thread_level FROM rank"), "3|8|job-17|4711|3");
     CHECK_TEXT(ask("SELECT start_unix_ns, end_unix_ns, wall_ns, ended FROM rank"), "1700000000000000001|1700000000000000501|500|finalize");
+    CHECK_TEXT(ask("SELECT start_monotonic_ns FROM rank"), "1000");
     CHECK_TEXT(ask("SELECT abort_code, dropped_calls, untracked_requests, folded_cells, folded_communicators FROM rank"), "0|1|2|4|5");
     CHECK_TEXT(ask("SELECT cost_init_ns, cost_per_call_ps, clock_error_ppb FROM rank"), "6|7|-8");
 }
@@ -228,7 +229,7 @@ static void a_thread_that_has_not_heard_of_a_reset_counts_for_nothing(void)
 static void communicators_have_all_that_is_known_of_them(void)
 {
     begin();
-    struct ledger_communicator world = {.identity = 1, .communicator = 2, .size = 8, .comm_rank = 3};
+    struct ledger_communicator world = {.identity = 1, .communicator = 2, .size = 8, .comm_rank = 3, .sample_level = 2};
     struct ledger_communicator split = {.identity = 0xfedcba9876543210,
                                         .parent_identity = 1,
                                         .communicator = 3,
@@ -237,16 +238,17 @@ static void communicators_have_all_that_is_known_of_them(void)
                                         .remote_size = 5,
                                         .comm_rank = 1,
                                         .constructor = WAIT,
-                                        .ordinal = 4};
+                                        .ordinal = 4,
+                                        .sample_level = LEDGER_SAMPLE_LEVEL_NONE};
     snprintf(world.name, sizeof world.name, "MPI_COMM_WORLD");
     snprintf(world.members, sizeof world.members, "0-7");
     snprintf(split.members, sizeof split.members, "1,3");
     ledger_append(LEDGER_COMMUNICATORS, &world, sizeof world);
     ledger_append(LEDGER_COMMUNICATORS, &split, sizeof split);
     store();
-    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 2"), "3|2|0000000000000001|null|MPI_COMM_WORLD||0|8|0|3|0-7|0|0|0");
+    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 2"), "3|2|0000000000000001|null|MPI_COMM_WORLD||0|8|0|3|0-7|0|0|0|2");
     CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 3"),
-               "3|3|fedcba9876543210|0000000000000001||MPI_Wait|4|2|5|1|1,3|1|1|0");
+               "3|3|fedcba9876543210|0000000000000001||MPI_Wait|4|2|5|1|1,3|1|1|0|null");
 }
 
 static void a_cell_has_its_key_and_its_sums(void)
@@ -352,8 +354,217 @@ static void the_file_says_what_it_is(void)
     begin();
     store();
     CHECK_TEXT(ask("PRAGMA application_id"), "1668116582");
-    CHECK_TEXT(ask("PRAGMA user_version"), "2");
+    CHECK_TEXT(ask("PRAGMA user_version"), "3");
     CHECK_TEXT(ask("PRAGMA integrity_check"), "ok");
+}
+
+/* Samples. Two ticks are a nanosecond; the rank begins half a second into window 4 and lives for ten windows. */
+
+#define WINDOW_NS (1ll << LEDGER_WINDOW_NS_LOG2)
+#define ALL_OF_SAMPLE "thread, call, communicator, sequence, start_ns, end_ns, completed_ns, bytes, peer, root, awaited, region"
+
+static uint64_t ticks_at(int64_t ns)
+{
+    return 1000000 + 2 * (uint64_t)ns;
+}
+
+static void begin_sampled(void)
+{
+    begin();
+    struct ledger_header *header = the_ledger.header;
+    header->clock_ticks = 1000000;
+    header->clock_ns = header->start_ns;
+    header->clock_scale = 1ull << 31;
+    header->start_unix_ns = 4 * WINDOW_NS + 500000000;
+    header->end_ns = header->start_ns + 10 * WINDOW_NS;
+    name_call(ALLREDUCE, "MPI_Allreduce", "collective");
+    name_call(BCAST, "MPI_Bcast", "collective");
+    name_call(IALLREDUCE, "MPI_Iallreduce", "collective");
+}
+
+static void begin_communicator(uint32_t slot, uint32_t level)
+{
+    struct ledger_communicator entry = {.identity = slot, .communicator = slot, .sample_level = level};
+    ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry);
+}
+
+static struct ledger_page *begin_page(enum ledger_owner owner, uint64_t number, uint64_t first)
+{
+    struct ledger_page page = {.owner = (uint64_t)owner | number << 8, .first = first};
+    return ledger_append(LEDGER_SAMPLES, &page, sizeof page);
+}
+
+static struct ledger_sample *put(struct ledger_page *page, unsigned place, unsigned call, int64_t start_ns, int64_t end_ns)
+{
+    page->samples[place] = (struct ledger_sample){.start_ticks = ticks_at(start_ns),
+                                                  .end_ticks = ticks_at(end_ns),
+                                                  .bytes = 64,
+                                                  .peer = LEDGER_NO_RANK,
+                                                  .call = (uint16_t)call,
+                                                  .communicator = 2};
+    return &page->samples[place];
+}
+
+static struct ledger_thread *sampled_since(unsigned thread, int64_t ns)
+{
+    cells[thread].record->sampled_since_ticks = ticks_at(ns);
+    return cells[thread].record;
+}
+
+static void a_collective_has_its_number_and_its_root(void)
+{
+    begin_sampled();
+    begin_communicator(2, 0);
+    struct ledger_page *page = begin_page(LEDGER_OF_COMMUNICATOR, 2, 64);
+    put(page, 0, ALLREDUCE, 100, 200);
+    put(page, 1, BCAST, 300, 350)->peer = 7;
+    struct ledger_sample *unlike = put(page, 63, IALLREDUCE, 400, 410);
+    unlike->bytes = LEDGER_BYTES_UNKNOWN;
+    unlike->completed_ticks = ticks_at(900);
+    unlike->thread = 1;
+    unlike->region = 9;
+    store();
+    CHECK_TEXT(ask("SELECT " ALL_OF_SAMPLE " FROM sample ORDER BY sequence"), "0|MPI_Allreduce|2|65|100|200|null|64|null|null||0 "
+                                                                              "0|MPI_Bcast|2|66|300|350|null|64|null|7||0 "
+                                                                              "1|MPI_Iallreduce|2|128|400|410|900|null|null|null||9");
+    CHECK_TEXT(ask("SELECT DISTINCT world_rank FROM sample"), "3");
+}
+
+static void a_call_without_a_number_has_its_peer_and_what_it_awaits(void)
+{
+    begin_sampled();
+    struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
+    struct ledger_sample *sample = put(page, 0, WAIT, 100, 200);
+    sample->peer = LEDGER_PEER_ANY;
+    sample->awaited = SEND;
+    sample->thread = 1;
+    store();
+    CHECK_TEXT(ask("SELECT " ALL_OF_SAMPLE " FROM sample"), "1|MPI_Wait|2|null|100|200|null|64|-2|null|MPI_Send|0");
+}
+
+static void a_sample_that_is_not_there_yet_is_not_stored(void)
+{
+    begin_sampled();
+    begin_communicator(2, 0);
+    put(begin_page(LEDGER_OF_COMMUNICATOR, 2, 0), 5, ALLREDUCE, 100, 200)->end_ticks = 0;
+    put(begin_page(LEDGER_NOBODY, 2, 0), 0, ALLREDUCE, 100, 200);
+    store();
+    CHECK_TEXT(ask("SELECT count(*) FROM sample"), "0");
+}
+
+static void only_blocks_and_windows_of_the_level_are_stored(void)
+{
+    begin_sampled();
+    begin_communicator(2, 1);
+    begin_communicator(3, LEDGER_SAMPLE_LEVEL_NONE);
+    the_ledger.header->window_level = 2;
+    the_ledger.header->step_level = 1;
+    put(begin_page(LEDGER_OF_COMMUNICATOR, 2, 1024 - 64), 63, ALLREDUCE, 100, 200);
+    put(begin_page(LEDGER_OF_COMMUNICATOR, 2, 1024), 0, ALLREDUCE, 200, 300);
+    put(begin_page(LEDGER_OF_COMMUNICATOR, 2, 2048), 0, ALLREDUCE, 300, 400);
+    put(begin_page(LEDGER_OF_COMMUNICATOR, 3, 0), 0, ALLREDUCE, 300, 400);
+    put(begin_page(LEDGER_OF_COMMUNICATOR, 4, 0), 0, ALLREDUCE, 300, 400); /* nobody has described it */
+    for (int window = 4; window <= 9; window++)
+        put(begin_page(LEDGER_OF_THREAD, 0, (uint64_t)window), 0, SEND, window * WINDOW_NS, window * WINDOW_NS + 10);
+    put(begin_page(LEDGER_OF_STEPS, 0, 1024), 0, 0, 100, 200);
+    put(begin_page(LEDGER_OF_STEPS, 0, 2048), 0, 0, 300, 400);
+    store();
+    CHECK_TEXT(ask("SELECT sequence FROM sample WHERE sequence ORDER BY sequence"), "1024 2049");
+    CHECK_TEXT(ask("SELECT start_ns >> 30 FROM sample WHERE sequence IS NULL"), "4 8");
+    CHECK_TEXT(ask("SELECT step FROM step"), "2049");
+}
+
+static void samples_from_before_a_reset_are_not_stored(void)
+{
+    begin_sampled();
+    the_ledger.header->reset_ticks = ticks_at(5000);
+    sampled_since(0, 100);
+    struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 0, 4);
+    put(page, 0, SEND, 4999, 6000);
+    put(page, 1, SEND, 5000, 6000);
+    store();
+    CHECK_TEXT(ask("SELECT start_ns FROM sample"), "5000");
+    CHECK_TEXT(ask("SELECT begin_ns FROM sample_window"), "5000");
+}
+
+static void windows_that_touch_are_one_row(void)
+{
+    begin_sampled();
+    sampled_since(1, 700);
+    store();
+    CHECK_TEXT(ask("SELECT * FROM sample_window"), "3|1|700|10737418240");
+}
+
+static void windows_between_kept_ones_are_not_covered(void)
+{
+    begin_sampled();
+    the_ledger.header->window_level = 2;
+    sampled_since(0, 700);
+    store();
+    CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM sample_window"), "700|573741824 3794967296|4868709120 8089934592|9163676416");
+}
+
+static void what_a_window_had_no_room_for_is_not_covered(void)
+{
+    begin_sampled();
+    sampled_since(0, 0);
+    sampled_since(1, 0);
+    begin_page(LEDGER_OF_THREAD, 1, 6)->until_ticks = ticks_at(2 * WINDOW_NS);
+    begin_page(LEDGER_OF_THREAD, 1, 6);
+    store();
+    CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 0"), "0|10737418240");
+    CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 1"), "0|2147483648 2721225472|10737418240");
+}
+
+static void without_samples_no_window_is_covered(void)
+{
+    begin_sampled();
+    sampled_since(0, 0);
+    the_ledger.header->window_level = LEDGER_SAMPLE_LEVEL_NONE;
+    store();
+    CHECK_TEXT(ask("SELECT count(*) FROM sample_window"), "0");
+}
+
+static void the_last_step_goes_on_until_the_end(void)
+{
+    begin_sampled();
+    struct ledger_page *page = begin_page(LEDGER_OF_STEPS, 0, 0);
+    put(page, 0, 0, 100, 200);
+    put(page, 1, 0, 200, 200)->thread = 1;
+    store();
+    CHECK_TEXT(ask("SELECT * FROM step"), "3|1|0|100|200 3|2|1|200|10737418240");
+}
+
+static void regions_have_names_and_spans(void)
+{
+    begin_sampled();
+    struct ledger_region region = {.region = 4, .name = "epoch/forward"};
+    ledger_append(LEDGER_REGIONS, &region, sizeof region);
+    put(begin_page(LEDGER_OF_THREAD, 0, 4), 0, 0, 100, 200)->region = 4;
+    store();
+    CHECK_TEXT(ask("SELECT * FROM region"), "3|4|epoch/forward");
+    CHECK_TEXT(ask("SELECT * FROM region_span"), "3|0|4|100|200");
+    CHECK_TEXT(ask("SELECT count(*) FROM sample"), "0");
+}
+
+static void a_full_log_is_all_stored(void)
+{
+    begin_sampled();
+    begin_communicator(2, 0);
+    for (uint64_t first = 0; begin_page(LEDGER_OF_COMMUNICATOR, 2, first); first += LEDGER_PAGE_SAMPLES)
+        ;
+    struct ledger_chunk *chunk;
+    int64_t samples = 0;
+    for (uint32_t at = 0; at < the_ledger.header->chunk_count; at++)
+        if ((chunk = ledger_chunk_at(the_ledger.header, at))->kind == LEDGER_SAMPLES)
+            for (uint32_t i = 0; i < chunk->used; i++)
+                for (unsigned place = 0; place < LEDGER_PAGE_SAMPLES; place++, samples++)
+                    put(ledger_entry(chunk, i), place, ALLREDUCE, samples, samples + 1);
+    CHECK(samples > 70000);
+    store();
+    char expected[64];
+    snprintf(expected, sizeof expected, "%lld|%lld", (long long)samples, (long long)samples);
+    CHECK_TEXT(ask("SELECT count(*), max(sequence) FROM sample"), expected);
 }
 
 /* Complete or absent */
@@ -569,6 +780,18 @@ static const struct unit_test TESTS[] = {
     TEST(a_folded_cell_says_so),
     TEST(peers_of_all_threads_add_up),
     TEST(many_cells_are_all_stored),
+    TEST(a_collective_has_its_number_and_its_root),
+    TEST(a_call_without_a_number_has_its_peer_and_what_it_awaits),
+    TEST(a_sample_that_is_not_there_yet_is_not_stored),
+    TEST(only_blocks_and_windows_of_the_level_are_stored),
+    TEST(samples_from_before_a_reset_are_not_stored),
+    TEST(windows_that_touch_are_one_row),
+    TEST(windows_between_kept_ones_are_not_covered),
+    TEST(what_a_window_had_no_room_for_is_not_covered),
+    TEST(without_samples_no_window_is_covered),
+    TEST(the_last_step_goes_on_until_the_end),
+    TEST(regions_have_names_and_spans),
+    TEST(a_full_log_is_all_stored),
     TEST(the_file_says_what_it_is),
     TEST(nothing_but_the_database_is_left),
     TEST(what_an_interrupted_run_left_is_replaced),
