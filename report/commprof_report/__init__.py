@@ -1,10 +1,10 @@
 """hvprof-report: merges the files that the ranks of a run left behind and answers questions about them.
 
 rank_files.py   which files a folder holds, and which of them belong to the run
-ledger.py       the binary ledger; ledger_rows.py makes rows of the schema of it
+ledger.py       the binary ledger; ledger_rows.py makes rows of the schema of it, ledger_samples.py of its samples
 process.py      whether the process that wrote a ledger still lives
 database.py     a SQLite file of a rank or of a merged run, checked as any file from outside
-run.py          all of it as one database, with what spans ranks (sql/run.sql)
+run.py          all of it as one database, with what spans ranks (sql/run.sql); thinning.py takes fewer samples, the same of all ranks
 selection.py    --call --communicator --rank --bytes, and --bins (bins.py)
 questions.py    the questions (sql/) and the named tuples that answer them
 doing.py        what ranks are in, in words; stuck.py finds out who waits for whom (members.py: of a communicator)
@@ -14,5 +14,5 @@ page.py         the HTML page; prometheus.py the text format of Prometheus
 tables.py       rows as text, JSON or CSV; units.py writes numbers for people
 """
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 APPLICATION_ID = 0x636D7066  # "cmpf"

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from . import APPLICATION_ID, SCHEMA_VERSION, query
 from .errors import ReportError
+from .thinning import Thinning
 
 DAMAGE = (sqlite3.Error, UnicodeError, MemoryError)  # sqlite3 raises all of these on damaged files
 CACHE_KIB = 262_144  # what a run may hold in memory before SQLite moves to a temporary file
@@ -88,26 +89,30 @@ def _schema_of(connection: sqlite3.Connection) -> dict[str, str]:
     return {name: " ".join(re.sub("--.*", "", sql).split()) for name, sql in made}
 
 
-def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: bool) -> None:
-    """Adds all of a file's rows to the run, or none."""
+def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
+    """Adds all of a file's rows to the run, or none; of samples what is to be kept, or without `thinning` none."""
     try:
         connection.execute("ATTACH ? AS source", (_read_only(path),))
         try:
-            _copy_attached(connection, path, with_histograms)
+            _copy_attached(connection, path, with_histograms, thinning)
         finally:
             connection.execute("DETACH source")
     except DAMAGE as error:
         raise ReportError(path, f"is damaged: {error}") from None
 
 
-def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: bool) -> None:
-    impossible = query.run_script(connection, "impossible", with_histograms=with_histograms).fetchall()
+def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
+    wanted = {"with_histograms": with_histograms, "with_samples": thinning is not None}
+    impossible = query.run_script(connection, "impossible", **wanted).fetchall()
     if impossible:
         raise ReportError(path, "is damaged: impossible values in table " + ", ".join(name for (name,) in impossible))
     (first_cell,) = connection.execute("SELECT coalesce(max(cell), 0) FROM main.cell").fetchone()
     connection.execute("BEGIN")
     try:
-        query.run_script(connection, "copy", first_cell=first_cell, with_histograms=with_histograms)
+        query.run_script(connection, "copy", first_cell=first_cell, **wanted)
+        if thinning:
+            thinning.count_attached()
+            query.run_script(connection, "copy_samples", is_whole=not thinning.is_needed)
         connection.execute("COMMIT")
     except DAMAGE:
         connection.execute("ROLLBACK")

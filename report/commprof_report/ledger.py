@@ -6,8 +6,9 @@ does not is left out and said once. While its process lives,
     writer   folds_begun += 1   cells fold   folds_ended += 1          doing's details change   doing changes
     reader   header             chunks       header again              threads                  threads again
 
-so cells are read again if the two headers differ in what folds or resets, and a thread's details are believed if its
-`doing` is the same before and after. A chunk is announced only when it is in place, so a ledger that grows is no matter.
+so cells are read again if the two headers differ in what folds, resets or thins samples, and a thread's details are believed if its
+`doing` is the same before and after, a page of samples if its owner is, a sample if it is itself. A chunk is announced only when it is in place, so a ledger
+that grows is no matter. Pages are read before the levels that say which of them are kept whole: levels only grow.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from . import process, units
 from .errors import ReportError
 
 MAGIC = b"commprof-ledger\n"
-VERSION = 2
+VERSION = 3
 HEADER_BYTES = 4096
 CHUNK_BYTES = 65536
 MOST_CHUNKS = 16384  # a file of 1 GiB; the library writes no more
@@ -33,6 +34,10 @@ MOST = 1 << 62  # more nanoseconds (146 years), bytes or calls of one rank are n
 MOST_RANKS = 1 << 24
 HISTOGRAM_BUCKETS = 290
 RECENT_COLLECTIVES = 16
+PAGE_SAMPLES = 64
+BLOCK_SAMPLES = 1024  # consecutive collectives that are kept together
+WINDOW_NS_LOG2 = 30  # calls without a sequence are kept together that begin in 2^30 ns of the wall clock
+LEVEL_NONE = 63
 NO_RANK = NO_TAG = -(1 << 31)
 PEER_OUTSIDE, PEER_ANY = -1, -2
 BYTES_UNKNOWN = (1 << 64) - 1
@@ -48,7 +53,10 @@ DIRECTIONS = ("sent", "received")
 CELL_FOLDED = 1
 COMMUNICATOR_INTER = 1
 COMMUNICATOR_FREED = 2
-CALLS, FACTS, COMMUNICATORS, CELLS, PEERS, THREADS = range(1, 7)
+CALLS, FACTS, COMMUNICATORS, CELLS, PEERS, THREADS, SAMPLES, REGIONS = range(1, 9)
+NOBODY, OF_COMMUNICATOR, OF_THREAD, OF_STEPS = range(4)
+OWNER_NUMBER_BIT = 8
+PAGE_IDENTITY_BYTES = 16  # owner and first
 
 
 class Layout:
@@ -77,7 +85,7 @@ HEADER = Layout(
     "magic:16s version:I header_bytes:I chunk_bytes:I chunk_header_bytes:I cell_bytes:I histogram_buckets:I"
     " chunk_count:I ended:I world_rank:i world_size:i pid:q thread_level:i abort_code:i start_unix_ns:q start_ns:q"
     " end_unix_ns:q end_ns:q clock_ticks:Q clock_ns:q clock_scale:Q counted_ns:q counting_since_ns:q reset_unix_ns:q"
-    " epoch:I reserved:I folds_begun:Q folds_ended:Q copied_unix_ns:q dropped_calls:Q untracked_requests:Q"
+    " epoch:I window_level:I step_level:I reserved:I steps:Q reset_ticks:Q folds_begun:Q folds_ended:Q copied_unix_ns:q dropped_calls:Q untracked_requests:Q"
     " folded_cells:Q folded_communicators:Q cost_init_ns:Q cost_finalize_ns:Q cost_per_call_ps:Q clock_error_ppb:q",
 )
 CHUNK = Layout("Chunk", "kind:I entry_bytes:I used:I thread:I reserved:48s")
@@ -86,7 +94,7 @@ FACT = Layout("Fact", "key_bytes:I value_bytes:I")
 COMMUNICATOR = Layout(
     "Communicator",
     "identity:Q parent_identity:Q communicator:I flags:I size:i remote_size:i comm_rank:i constructor:I ordinal:I"
-    " reserved:I name:128s members:328s collectives:Q recent:256s",
+    " sample_level:I name:128s members:328s collectives:Q recent:256s",
 )
 COLLECTIVE = Layout("Collective", "bytes:Q call:I root:i")
 CELL = Layout(
@@ -97,11 +105,21 @@ CELL = Layout(
 PEER = Layout("Peer", "peer:i call:H direction:B reserved:B count:Q bytes:Q time_ns:Q")
 THREAD = Layout(
     "Thread",
-    "doing:Q since_ticks:Q bytes:Q peer:i tag:i unused:32s thread:I is_main:I tid:q epoch:I reserved_too:I folding:Q"
+    "doing:Q since_ticks:Q bytes:Q peer:i tag:i sampled_since_ticks:Q unused:24s thread:I is_main:I tid:q epoch:I reserved_too:I folding:Q"
     " name:16s reserved:16s",
 )
+PAGE = Layout(
+    "Page",
+    "owner:Q first:Q until_ticks:Q anchor_ticks:Q anchor_ns:q unfinished:I is_open:I reserved:16s samples:3072s",
+)
+SAMPLE = Layout(
+    "Sample",
+    "start_ticks:Q end_ticks:Q completed_ticks:Q bytes:Q peer:i call:H communicator:H thread:H region:H awaited:H reserved:H",
+)
+REGION = Layout("Region", "region:I reserved:I name:120s")
 BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
-ENTRIES = {CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD}
+ENTRIES = {CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD, SAMPLES: PAGE, REGIONS: REGION}
+ALL_KINDS = frozenset((*ENTRIES, FACTS))
 
 
 class CellKey(NamedTuple):
@@ -154,6 +172,8 @@ class Ledger:
         self.threads: dict[int, tuple] = {}
         self.cells: dict[int, list] = {}  # by thread, in the thread's own order
         self.peers: dict[int, list] = {}  # by thread
+        self.pages: list[tuple] = []  # of samples
+        self.regions: dict[int, str] = {}
         self.damage: list[str] = []
 
     def call_name(self, call: int) -> str:
@@ -164,19 +184,20 @@ class Ledger:
         return thread not in self.threads or self.threads[thread].epoch == self.header.epoch
 
 
-def ledger_read(path: Path) -> Ledger:
+def ledger_read(path: Path, with_samples: bool = True) -> Ledger:
     """All of a ledger file; of a copy whose original is at hand, the original. Raises ReportError when not even its
     header makes sense."""
+    wanted = ALL_KINDS if with_samples else ALL_KINDS - {SAMPLES}
     try:
-        return _read_at_rest(original_find(ledger_read_facts(path)) or path)
+        return _read_at_rest(original_find(ledger_read_facts(path)) or path, wanted)
     except FileNotFoundError:  # the original was there a moment ago
-        return _read_at_rest(path)
+        return _read_at_rest(path, wanted)
 
 
 def ledger_read_facts(path: Path) -> Ledger:
     """The header and provenance only, to learn which run a ledger belongs to."""
     with regular_open(path) as file:
-        return _read(path, file, wanted=FACTS)
+        return _read(path, file, wanted=frozenset({FACTS}))
 
 
 def original_find(copy: Ledger) -> Path | None:
@@ -200,13 +221,13 @@ def regular_open(path: Path) -> BinaryIO:
     return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
 
 
-def _read_at_rest(path: Path) -> Ledger:
-    """Reads again while cells are folded or reset. A fold that a killed process was in does no harm. That of a live process is
+def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
+    """Reads again while cells are folded or reset, or samples thinned. A fold that a killed process was in does no harm. That of a live process is
     never believed, for it gives no sign of moving on; where nobody knows, it is if it looks the same twice."""
     with regular_open(path) as file:
         seen = None
         for attempt in range(TRIES):
-            ledger = _read(path, file, wanted=None)
+            ledger = _read(path, file, wanted)
             moving, moved = _moving(ledger.header), _moving(_header_read(path, file))
             state = process.process_state(ledger.header.pid, ledger.facts)
             is_closed = moving.folds_begun == moving.folds_ended or state == process.KILLED
@@ -223,13 +244,15 @@ class Moving(NamedTuple):
     folds_begun: int
     folds_ended: int
     epoch: int
+    window_level: int
+    step_level: int
 
 
 def _moving(header) -> Moving:
-    return Moving(header.folds_begun, header.folds_ended, header.epoch)
+    return Moving(header.folds_begun, header.folds_ended, header.epoch, header.window_level, header.step_level)
 
 
-def _read(path: Path, file: BinaryIO, wanted: int | None) -> Ledger:
+def _read(path: Path, file: BinaryIO, wanted: frozenset[int]) -> Ledger:
     ledger = Ledger(path, _header_read(path, file))
     for chunk, data in _chunks(ledger, file, wanted):
         _chunk_take(ledger, chunk, data)
@@ -264,22 +287,24 @@ def _header_check(path: Path, header) -> None:
         )
 
 
-def _chunks(ledger: Ledger, file: BinaryIO, wanted: int | None) -> Iterator[tuple]:
-    """The chunks that are there, each with the bytes of its entries in use."""
+def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[tuple]:
+    """The chunks that are there, those of samples first, each with the bytes of its entries in use."""
     there = max(0, os.fstat(file.fileno()).st_size - HEADER_BYTES) // CHUNK_BYTES
     claimed = ledger.header.chunk_count
     if claimed > there:
         ledger.damage.append(f"is cut short: {there} of {claimed} chunks are there")
-    damaged = []
+    found, damaged = [], []
     for index in range(min(claimed, there, MOST_CHUNKS)):
         at = HEADER_BYTES + index * CHUNK_BYTES
         chunk = CHUNK.unpack(os.pread(file.fileno(), CHUNK.bytes, at).ljust(CHUNK.bytes, b"\0"))
         if not _chunk_is_sound(chunk):
             damaged.append(index)
-        elif wanted in (None, chunk.kind):
-            yield chunk, _entries_read(chunk, file, at + CHUNK.bytes)
+        elif chunk.kind in wanted:
+            found.append((chunk, at + CHUNK.bytes))
     if damaged:
         ledger.damage.append(f"chunk {units.shortened(units.rank_list(damaged), 40)} is damaged and left out")
+    for chunk, at in sorted(found, key=lambda place: place[0].kind != SAMPLES):
+        yield chunk, _entries_read(chunk, file, at)
 
 
 def _chunk_is_sound(chunk) -> bool:
@@ -295,6 +320,8 @@ def _entries_read(chunk, file: BinaryIO, at: int) -> bytes:
     data = os.pread(file.fileno(), chunk.used * chunk.entry_bytes, at)
     if chunk.kind == THREADS:
         data = _threads_settled(data, file, at)
+    elif chunk.kind == SAMPLES:
+        data = _pages_settled(data, os.pread(file.fileno(), len(data), at))
     return data[: len(data) // chunk.entry_bytes * chunk.entry_bytes]
 
 
@@ -310,6 +337,22 @@ def _threads_settled(data: bytes, file: BinaryIO, at: int) -> bytes:
         if len(settled) == len(starts):
             break
     return b"".join(settled.get(start) or _without_details(data[start : start + THREAD.bytes]) for start in starts)
+
+
+def _pages_settled(before: bytes, after: bytes) -> bytes:
+    """The pages that belonged to one owner while they were read, with the samples that were the same twice."""
+    if before == after:
+        return after
+    starts = range(0, len(after) // PAGE.bytes * PAGE.bytes, PAGE.bytes)
+    settled = (at for at in starts if before[at : at + PAGE_IDENTITY_BYTES] == after[at : at + PAGE_IDENTITY_BYTES])
+    return b"".join(_page_settled(before[at : at + PAGE.bytes], after[at : at + PAGE.bytes]) for at in settled)
+
+
+def _page_settled(before: bytes, after: bytes) -> bytes:
+    head = PAGE.offsets["samples"]
+    places = range(head, PAGE.bytes, SAMPLE.bytes)
+    samples = ((before[at : at + SAMPLE.bytes], after[at : at + SAMPLE.bytes]) for at in places)
+    return after[:head] + b"".join(last if first == last else bytes(SAMPLE.bytes) for first, last in samples)
 
 
 def _without_details(thread: bytes) -> bytes:
@@ -331,6 +374,10 @@ def _chunk_take(ledger: Ledger, chunk, data: bytes) -> None:
         ledger.peers.setdefault(chunk.thread, []).extend(PEER.unpack_all(data))
     elif chunk.kind == THREADS:
         ledger.threads.update({entry.thread: entry for entry in THREAD.unpack_all(data)})
+    elif chunk.kind == SAMPLES:
+        ledger.pages.extend(PAGE.unpack_all(data))
+    elif chunk.kind == REGIONS:
+        ledger.regions.update({entry.region: text(entry.name) for entry in REGION.unpack_all(data)})
 
 
 def _facts_take(ledger: Ledger, data: bytes) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from . import process
 from .ledger import (
-    BYTES_UNKNOWN,
     COLLECTIVE,
     COMMUNICATOR_FREED,
     COMMUNICATOR_INTER,
@@ -15,6 +14,7 @@ from .ledger import (
     DOING_INSIDE_BIT,
     DOING_SLOT_BIT,
     ENDED,
+    LEVEL_NONE,
     MOST,
     NO_RANK,
     NO_TAG,
@@ -24,6 +24,7 @@ from .ledger import (
     peers_sum,
     text,
 )
+from .ledger_samples import Clock, believed, clock_of, known_bytes, sample_rows
 
 CALL_MASK = 0xFFFF
 
@@ -33,12 +34,15 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]
     rank = ledger.header.world_rank
     cells = sorted(cells_sum(ledger).items())
     names = {name: family for name, family in ledger.calls.values()}
-    names.update({key.call: "unknown" for key, _ in cells if key.call not in names})
-    life = life_of(ledger)
+    clock = clock_of(ledger)
+    life = life_of(ledger, clock)
+    samples = sample_rows(ledger, clock, life.last_ns, has_ended(ledger))
+    calls = {key.call for key, _ in cells} | {row.call for row in samples["sample"]}
+    names.update({call: "unknown" for call in sorted(calls - names.keys())})
     return {
         "rank": [_rank_row(ledger, life)],
         "fact": [(rank, key, value) for key, value in {**ledger.facts, **life.facts}.items()],
-        "thread": [_thread_row(ledger, entry) for entry in ledger.threads.values()],
+        "thread": [_thread_row(ledger, clock, entry) for entry in ledger.threads.values()],
         "call": list(names.items()),
         "communicator": [_communicator_row(ledger, entry) for entry in ledger.communicators.values()],
         "recent_collective": [row for entry in ledger.communicators.values() for row in _recent_rows(ledger, entry)],
@@ -50,6 +54,8 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]
             if with_histograms
         ],
         "peer": [(rank, *key, *amounts) for key, amounts in peers_sum(ledger).items()],
+        "region": [(rank, region, name) for region, name in ledger.regions.items()],
+        **samples,
     }
 
 
@@ -61,13 +67,13 @@ class Life:
         self.facts = facts
 
 
-def life_of(ledger: Ledger) -> Life:
+def life_of(ledger: Ledger, clock: Clock) -> Life:
     header = ledger.header
     copied = {"ledger_copied_unix_ns": str(header.copied_unix_ns)} if header.copied_unix_ns else {}
     if has_ended(ledger):
-        return Life(_believed(header.end_ns - header.start_ns), copied)
+        return Life(believed(header.end_ns - header.start_ns), copied)
     state = process.process_state(header.pid, ledger.facts)
-    last_ns = _last_sign_ns(ledger, state)
+    last_ns = _last_sign_ns(ledger, clock, state)
     found = {
         "process_state": state,
         "last_sign_unix_ns": str(header.start_unix_ns + last_ns),
@@ -80,7 +86,7 @@ def has_ended(ledger: Ledger) -> bool:
     return ledger.header.ended != 0 and ledger.header.end_ns >= ledger.header.start_ns
 
 
-def _last_sign_ns(ledger: Ledger, state: str) -> int:
+def _last_sign_ns(ledger: Ledger, clock: Clock, state: str) -> int:
     """Now, of a process that lives; else the newest of what its threads did last and the last change of its file."""
     header = ledger.header
     if header.copied_unix_ns:
@@ -89,18 +95,12 @@ def _last_sign_ns(ledger: Ledger, state: str) -> int:
         written_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - header.start_ns
     else:
         written_ns = ledger.modified_unix_ns - header.start_unix_ns
-    return max(_believed(written_ns), *(since_ns(ledger, thread) for thread in ledger.threads.values()), 0)
+    return max(believed(written_ns), *(since_ns(clock, thread) for thread in ledger.threads.values()), 0)
 
 
-def since_ns(ledger: Ledger, thread) -> int:
+def since_ns(clock: Clock, thread) -> int:
     """When a thread went into its call or out of it, since the rank's start."""
-    header = ledger.header
-    after_clock_ns = (thread.since_ticks - header.clock_ticks) * header.clock_scale >> 32
-    return _believed(header.clock_ns + after_clock_ns - header.start_ns) if thread.doing else 0
-
-
-def _believed(span_ns: int) -> int:
-    return min(max(span_ns, 0), MOST)
+    return clock.since_start_ns(thread.since_ticks) if thread.doing else 0
 
 
 def _rank_row(ledger: Ledger, life: Life) -> tuple:
@@ -115,9 +115,10 @@ def _rank_row(ledger: Ledger, life: Life) -> tuple:
         header.pid,
         header.thread_level,
         header.start_unix_ns,
+        header.start_ns,
         header.end_unix_ns if has_ended(ledger) else None,
         life.last_ns if has_ended(ledger) else None,
-        min(_believed(header.counted_ns) + _believed(counting_ns), MOST),
+        min(believed(header.counted_ns) + believed(counting_ns), MOST),
         header.reset_unix_ns or None,
         ENDED[header.ended] if header.ended < len(ENDED) else "running",
         header.abort_code,
@@ -126,7 +127,7 @@ def _rank_row(ledger: Ledger, life: Life) -> tuple:
     )
 
 
-def _thread_row(ledger: Ledger, entry) -> tuple:
+def _thread_row(ledger: Ledger, clock: Clock, entry) -> tuple:
     call, communicator, awaited = (entry.doing >> bit & CALL_MASK for bit in (0, DOING_SLOT_BIT, DOING_AWAITED_BIT))
     return (
         ledger.header.world_rank,
@@ -137,16 +138,12 @@ def _thread_row(ledger: Ledger, entry) -> tuple:
         ledger.call_name(call) if call else "",
         communicator,
         entry.doing >> DOING_INSIDE_BIT & 1,
-        since_ns(ledger, entry),
-        _known_bytes(entry.bytes) if call else None,
+        since_ns(clock, entry),
+        known_bytes(entry.bytes) if call else None,
         entry.peer if call and entry.peer != NO_RANK else None,
         entry.tag if call and entry.tag != NO_TAG else None,
         ledger.call_name(awaited) if awaited else "",
     )
-
-
-def _known_bytes(amount: int) -> int | None:
-    return None if amount == BYTES_UNKNOWN else min(amount, MOST)
 
 
 def _communicator_row(ledger: Ledger, entry) -> tuple:
@@ -165,6 +162,7 @@ def _communicator_row(ledger: Ledger, entry) -> tuple:
         int(bool(entry.flags & COMMUNICATOR_INTER)),
         int(bool(entry.flags & COMMUNICATOR_FREED)),
         min(entry.collectives, MOST),
+        entry.sample_level if entry.sample_level < LEVEL_NONE else None,
     )
 
 
@@ -176,7 +174,7 @@ def _recent_rows(ledger: Ledger, entry) -> Iterator[tuple]:
         known = entries[(sequence - 1) % RECENT_COLLECTIVES]
         root = None if known.root == NO_RANK else known.root
         key = (ledger.header.world_rank, entry.communicator, sequence)
-        yield (*key, ledger.call_name(known.call), _known_bytes(known.bytes), root)
+        yield (*key, ledger.call_name(known.call), known_bytes(known.bytes), root)
 
 
 def _cell_row(number: int, rank: int, key, cell) -> tuple:

@@ -12,6 +12,7 @@ from .ledger import ledger_read
 from .ledger_rows import ledger_rows
 from .progress import Progress
 from .rank_files import ASIDES, RankFile, file_scan, folder_scan, run_describe, runs_split
+from .thinning import MOST_SAMPLES, Thinning
 
 
 class Run:
@@ -26,19 +27,24 @@ class Run:
         self.world_size = 0
         self.missing: list[range] = []  # ranks without a file
         self.is_part = False  # one file of a run, given by name
+        self.thinning: Thinning | None = None  # None: without samples
 
     def note(self, subject: object, what: str) -> None:
         self.notes.append(units.visible(f"{subject}: {what}"))
 
 
-def run_open(path: Path, with_histograms: bool = True) -> Run:
-    """A run folder, a merged database, or a single rank's file. Raises ReportError if there is nothing to read."""
+def run_open(path: Path, with_histograms: bool = True, with_samples: bool = False, most_samples: int | None = MOST_SAMPLES) -> Run:
+    """A run folder, a merged database, or a single rank's file; samples, windows, steps and spans of regions only where they are
+    asked for, and not more than `most_samples` (thinning.py). Raises ReportError if there is nothing to read."""
     run = Run(path)
     files = _folder_files(run) if path.is_dir() else [_single_file(run)]
+    run.thinning = Thinning(run.connection, most_samples) if with_samples else None
     with Progress("reading", len(files)) as progress:
         for file in files:
             _file_take(run, file, with_histograms)
             progress.step()
+    if run.thinning:
+        run.thinning.finish()
     query.sums_secure(run.connection)
     _ranks_check(run)
     return run
@@ -94,7 +100,7 @@ def _file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
         if file.is_ledger:
             _ledger_or_database_take(run, file.path, with_histograms)
         else:
-            database_copy(run.connection, file.path, with_histograms)
+            database_copy(run.connection, file.path, with_histograms, run.thinning)
     except ReportError as error:
         run.note(error.subject, error.what)
 
@@ -104,12 +110,14 @@ def _ledger_or_database_take(run: Run, path: Path, with_histograms: bool) -> Non
     try:
         _ledger_take(run, path, with_histograms)
     except FileNotFoundError:
-        database_copy(run.connection, path.with_suffix(".db"), with_histograms)
+        database_copy(run.connection, path.with_suffix(".db"), with_histograms, run.thinning)
 
 
 def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
-    ledger = ledger_read(path)
+    ledger = ledger_read(path, run.thinning is not None)
     rows = ledger_rows(ledger, with_histograms)
+    if run.thinning:
+        run.thinning.ledger_rows_thin(rows)
     for damage in dict.fromkeys(ledger.damage):
         run.note(path, damage)
     first_cell = run.connection.execute("SELECT coalesce(max(cell), 0) FROM cell").fetchone()[0]

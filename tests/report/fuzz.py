@@ -286,7 +286,7 @@ TRICKS = (
     "CREATE INDEX i ON cell (abs(total_ns))",
     "ANALYZE; UPDATE sqlite_stat1 SET stat = '1 1 1 1'",
     "DELETE FROM rank",
-    "INSERT INTO rank SELECT world_rank + 1, 1 << 24, run_id, pid, 3, start_unix_ns, end_unix_ns, wall_ns, counted_ns,"
+    "INSERT INTO rank SELECT world_rank + 1, 1 << 24, run_id, pid, 3, start_unix_ns, start_monotonic_ns, end_unix_ns, wall_ns, counted_ns,"
     " NULL, ended, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM rank LIMIT 1",
     "UPDATE rank SET world_size = 1 << 24",
     "UPDATE OR IGNORE rank SET run_id = run_id || '-other'",
@@ -306,7 +306,7 @@ TRICKS = (
     "DELETE FROM bucket",
     "DELETE FROM cell",
     "WITH RECURSIVE n(i) AS (SELECT 5 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO communicator"
-    " SELECT world_rank, i, hex(i), identity, '', 'MPI_Comm_dup', i, 4, 0, 0, members, 0, 0, 3 FROM communicator, n"
+    " SELECT world_rank, i, hex(i), identity, '', 'MPI_Comm_dup', i, 4, 0, 0, members, 0, 0, 3, 0 FROM communicator, n"
     " WHERE communicator = 2",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT OR IGNORE INTO peer"
     " SELECT world_rank, call, direction, i * 33000, i, i, i FROM peer, n",

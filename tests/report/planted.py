@@ -48,6 +48,8 @@ MEASURES = {"call": 0, "completion": 1, "poll": 2}
 ENDED = {"running": 0, "finalize": 1, "exit": 2, "abort": 3}
 BUCKETS = 290
 COMMUNICATOR_BYTES, THREAD_BYTES = 768, 128
+PAGE_BYTES, PAGE_SAMPLES, BLOCK_SAMPLES, WINDOW_NS, REGION_BYTES = 3136, 64, 1024, 1 << 30, 128
+LEVEL_NONE = 63
 
 
 def bucket_of(ns: int) -> int:
@@ -128,6 +130,7 @@ class Communicator:
     remote_size: int = 0
     is_inter: int = 0
     begun: list[Collective] = field(default_factory=list)
+    sample_level: int | None = 0  # None: nothing is kept
 
     @property
     def recent(self) -> dict[int, Collective]:
@@ -136,11 +139,58 @@ class Communicator:
 
 
 @dataclass
+class Sample:
+    """A call that was kept. All times since the rank's start are even, so that ticks can say them."""
+
+    call: str
+    start_ns: int
+    end_ns: int
+    communicator: int = WORLD
+    sequence: int | None = None
+    completed_ns: int | None = None
+    bytes: int | None = 1_000
+    peer: int | None = None
+    root: int | None = None
+    awaited: str = ""
+    region: int = 0
+    thread: int = 0
+
+
+@dataclass
+class Window:
+    """A thread has kept all its calls without a sequence from here to there. What is given to write_ledger must be what a ledger can
+    say: one window a thread, to the rank's end, at level 0."""
+
+    begin_ns: int
+    end_ns: int
+    thread: int = 0
+
+
+@dataclass
+class Step:
+    step: int
+    begin_ns: int
+    end_ns: int
+    thread: int = 0
+
+
+@dataclass
+class Span:
+    """A thread was in a region."""
+
+    region: int
+    begin_ns: int
+    end_ns: int
+    thread: int = 0
+
+
+@dataclass
 class Rank:
     world_rank: int
     world_size: int
     run_id: str = "job-1"
     start_unix_ns: int = START_UNIX_NS
+    start_monotonic_ns: int = START_NS
     wall_ns: int = 10 * SECOND
     end_unix_ns: int | None = None  # None: as far from the start as on the monotonic clock
     pid: int | None = None  # None: 4000 and more
@@ -164,6 +214,11 @@ class Rank:
     doing: dict[int, Doing] = field(default_factory=dict)
     cells: list[Cell] = field(default_factory=list)
     peers: list[tuple[str, str, int, int, int, int]] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    regions: dict[int, str] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
 
     @property
     def process(self) -> int:
@@ -257,7 +312,29 @@ def training_rank(world_rank: int) -> Rank:
         doing={0: Doing("MPI_Recv", 9 * SECOND, 0, bytes=8_192, peer=left, tag=7)},
         cells=cells,
         peers=peers,
+        samples=training_samples(world_rank),
+        windows=[Window(400_000_000, 10 * SECOND, 0), Window(500_000_000, 10 * SECOND, 1)],
+        steps=[Step(step, step * 500_000_000, (step + 1) * 500_000_000) for step in range(1, 19)],
+        regions={1: "epoch", 2: "epoch/forward"},
+        spans=[Span(1, SECOND, 9 * SECOND), Span(2, SECOND, 5 * SECOND)],
     )
+
+
+def training_samples(world_rank: int) -> list[Sample]:
+    """A Bcast; twenty Allreduces half a second apart, into which rank 3 comes last and which all leave together; a Wait for each of two
+    nonblocking ones; and a message to the right."""
+    right = (world_rank + 1) % 4
+    wait_ns = (3 - world_rank) * 1_000_000
+    samples = [Sample("MPI_Bcast", 500_000_000, 501_000_000, sequence=1, bytes=1 << 20, root=0)]
+    for step in range(1, 19):
+        end_ns = step * 500_000_000 + 102_000_000 + 3_000_000
+        samples.append(Sample("MPI_Allreduce", end_ns - 2_000_000 - wait_ns, end_ns, sequence=2 + step, bytes=1_000, region=1))
+    for step in (1, 2):
+        at_ns = step * 500_000_000 + 200_000_000
+        samples.append(Sample("MPI_Iallreduce", at_ns, at_ns + 1_500, DATA, step, at_ns + 400_000, bytes=65_536, thread=1))
+        samples.append(Sample("MPI_Wait", at_ns + 300_000, at_ns + 400_000, DATA, bytes=65_536, awaited="MPI_Iallreduce", thread=1))
+    samples.append(Sample("MPI_Send", 3 * SECOND, 3 * SECOND + 5_000, bytes=8_192, peer=right))
+    return samples
 
 
 def process_facts(pid: int) -> dict[str, str]:
@@ -298,7 +375,7 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
     cost = (rank.cost_init_ns, rank.cost_finalize_ns, rank.cost_per_call_ps)
     end = (rank.end, rank.wall_ns) if rank.has_ended else (None, None)
     counted = (rank.wall_ns if rank.counted_ns is None else rank.counted_ns, rank.reset_unix_ns)
-    process = (own, rank.world_size, rank.run_id, rank.process, 3, rank.start_unix_ns, *end, *counted, rank.ended, rank.abort_code)
+    process = (own, rank.world_size, rank.run_id, rank.process, 3, rank.start_unix_ns, rank.start_monotonic_ns, *end, *counted, rank.ended, rank.abort_code)
     return {
         "rank": [(*process, *lost, *cost, 0)],
         "fact": [(own, key, value) for key, value in rank.all_facts.items()],
@@ -313,6 +390,11 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
         "cell": [cell_row(number, own, cell) for number, cell in enumerate(rank.cells, 1)],
         "bucket": [(number, *counted) for number, cell in enumerate(rank.cells, 1) for counted in cell.buckets.items()],
         "peer": [(own, *peer) for peer in rank.peers],
+        "sample": [sample_row(own, sample) for sample in rank.samples],
+        "sample_window": [(own, window.thread, window.begin_ns, window.end_ns) for window in rank.windows],
+        "step": [(own, step.step, step.thread, step.begin_ns, step.end_ns) for step in rank.steps],
+        "region": [(own, region, name) for region, name in rank.regions.items()],
+        "region_span": [(own, span.thread, span.region, span.begin_ns, span.end_ns) for span in rank.spans],
     }
 
 
@@ -329,7 +411,12 @@ def communicator_row(world_rank: int, known: Communicator) -> tuple:
     parent = f"{known.parent_identity:016x}" if known.parent_identity else None
     made = (f"{known.identity:016x}", parent, known.name, known.constructor, known.ordinal)
     size = (known.size, known.remote_size, known.comm_rank, known.members)
-    return (world_rank, known.communicator, *made, *size, known.is_inter, 0, len(known.begun))
+    return (world_rank, known.communicator, *made, *size, known.is_inter, 0, len(known.begun), known.sample_level)
+
+
+def sample_row(own: int, sample: Sample) -> tuple:
+    call = (sample.call, sample.communicator, sample.sequence, sample.start_ns, sample.end_ns, sample.completed_ns)
+    return (own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.awaited, sample.region)
 
 
 def cell_row(number: int, world_rank: int, cell: Cell) -> tuple:
@@ -348,27 +435,39 @@ def ledger_bytes(rank: Rank) -> bytes:
         entries = [ledger_cell(cell) for cell in rank.cells if cell.thread == thread]
         chunks += ledger_chunks(4, 2432, entries, thread)
     chunks += ledger_chunks(5, 32, [ledger_peer(*peer) for peer in rank.peers])
-    threads = [ledger_thread(*thread, doing=rank.doing.get(thread[0]), epoch=rank.epoch) for thread in rank.threads]
+    threads = [ledger_thread_of(rank, *thread) for thread in rank.threads]
     chunks += ledger_chunks(6, THREAD_BYTES, threads)
+    chunks += ledger_chunks(7, PAGE_BYTES, ledger_pages(rank))
+    chunks += ledger_chunks(8, REGION_BYTES, [struct.pack("<2I120s", number, 0, name.encode()) for number, name in rank.regions.items()])
     return ledger_header(rank, len(chunks)) + b"".join(chunks)
 
 
 def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     own = rank.world_rank
-    end = (rank.end, START_NS + rank.wall_ns) if rank.has_ended else (0, 0)
-    counting = (0, START_NS) if rank.counted_ns is None else (rank.counted_ns, 0)
+    end = (rank.end, rank.start_monotonic_ns + rank.wall_ns) if rank.has_ended else (0, 0)
+    counting = (0, rank.start_monotonic_ns) if rank.counted_ns is None else (rank.counted_ns, 0)
     header = b"commprof-ledger\n"
-    header += struct.pack("<8I", 2, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
+    header += struct.pack("<8I", 3, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
     header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
-    header += struct.pack("<4q", rank.start_unix_ns, START_NS, *end)
-    header += struct.pack("<QqQ", CLOCK_TICKS, CLOCK_NS, CLOCK_SCALE)
-    header += struct.pack("<3q2I", *counting, rank.reset_unix_ns or 0, rank.epoch, 0)
+    header += struct.pack("<4q", rank.start_unix_ns, rank.start_monotonic_ns, *end)
+    header += struct.pack("<QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE)
+    header += struct.pack("<3q4I", *counting, rank.reset_unix_ns or 0, rank.epoch, 0, 0, 0)
+    header += struct.pack("<2Q", len(rank.steps), 0)
     header += struct.pack("<2Qq", *rank.folds, rank.copied_unix_ns)
     header += struct.pack(
         "<4Q", rank.dropped_calls, rank.untracked_requests, rank.folded_cells, rank.folded_communicators
     )
     header += struct.pack("<3Qq", rank.cost_init_ns, rank.cost_finalize_ns, rank.cost_per_call_ps, 0)
     return header.ljust(4096, b"\0")
+
+
+def clock_ns(rank: Rank) -> int:
+    return rank.start_monotonic_ns + CLOCK_NS - START_NS
+
+
+def ticks_at(ns: int) -> int:
+    """Of a moment since the rank's start."""
+    return CLOCK_TICKS + 2 * (ns + START_NS - CLOCK_NS)
 
 
 def ledger_chunks(kind: int, entry_bytes: int, entries: list[bytes], thread: int = 0) -> list[bytes]:
@@ -404,7 +503,7 @@ def ledger_communicators(rank: Rank) -> list[bytes]:
 def ledger_communicator(known: Communicator) -> bytes:
     made_by = CALL_NUMBERS.get(known.constructor, 0)
     numbers = struct.pack("<2Q2I", known.identity, known.parent_identity, known.communicator, known.is_inter)
-    numbers += struct.pack("<3i3I", known.size, known.remote_size, known.comm_rank, made_by, known.ordinal, 0)
+    numbers += struct.pack("<3i3I", known.size, known.remote_size, known.comm_rank, made_by, known.ordinal, no_level(known.sample_level))
     names = struct.pack("<128s328s", known.name.encode(), known.members.encode())
     recent = bytearray(16 * 16)
     for place, one in enumerate(known.begun):
@@ -414,6 +513,10 @@ def ledger_communicator(known: Communicator) -> bytes:
 
 def unknown(message_bytes: int | None) -> int:
     return BYTES_UNKNOWN if message_bytes is None else message_bytes
+
+
+def no_level(level: int | None) -> int:
+    return LEVEL_NONE if level is None else level
 
 
 def no_rank(rank: int | None) -> int:
@@ -431,15 +534,69 @@ def ledger_peer(call: str, direction: str, peer: int, count: int, volume_bytes: 
     return struct.pack("<iHBx3Q", peer, CALL_NUMBERS[call], direction == "received", count, volume_bytes, time_ns)
 
 
+def ledger_thread_of(rank: Rank, thread: int, name: str, is_main: int) -> bytes:
+    since = [ticks_at(window.begin_ns) for window in rank.windows if window.thread == thread]
+    return ledger_thread(thread, name, is_main, doing=rank.doing.get(thread), epoch=rank.epoch, sampled_since_ticks=min(since, default=0))
+
+
 def ledger_thread(
-    thread: int, name: str, is_main: int, folding: int = 0, doing: Doing | None = None, epoch: int = 0
+    thread: int,
+    name: str,
+    is_main: int,
+    folding: int = 0,
+    doing: Doing | None = None,
+    epoch: int = 0,
+    sampled_since_ticks: int = 0,
 ) -> bytes:
-    entry = ledger_doing(doing) if doing else bytes(64)
+    entry = (ledger_doing(doing) if doing else bytes(32)) + struct.pack("<Q24x", sampled_since_ticks)
     return entry + struct.pack("<2Iq2IQ16s16x", thread, is_main, 4_000 + thread, epoch, 0, folding, name.encode())
 
 
 def ledger_doing(doing: Doing) -> bytes:
     packed = CALL_NUMBERS[doing.call] | doing.communicator << 16 | doing.is_inside << 32
     packed |= CALL_NUMBERS.get(doing.awaited, 0) << 48
-    since_ticks = CLOCK_TICKS + 2 * (START_NS + doing.since_ns - CLOCK_NS)
-    return struct.pack("<3Q2i32x", packed, since_ticks, unknown(doing.bytes), no_rank(doing.peer), no_rank(doing.tag))
+    return struct.pack("<3Q2i", packed, ticks_at(doing.since_ns), unknown(doing.bytes), no_rank(doing.peer), no_rank(doing.tag))
+
+
+def ledger_pages(rank: Rank) -> list[bytes]:
+    """Samples by their owners and places: of a communicator by sequence, of a thread by window, of the steps by number."""
+    pages: dict[tuple[int, int, int], dict[int, bytes]] = {}
+    for sample in rank.samples:
+        if sample.sequence is None:
+            thread_page_add(pages, rank, sample.thread, sample.start_ns, ledger_sample(sample))
+        else:
+            page, place = divmod(sample.sequence - 1, PAGE_SAMPLES)
+            owner = 1 | sample.communicator << 8
+            pages.setdefault((owner, page * PAGE_SAMPLES, 0), {})[place] = ledger_sample(sample)
+    for span in rank.spans:
+        entry = ledger_span(span.begin_ns, span.end_ns, span.thread, span.region)
+        thread_page_add(pages, rank, span.thread, span.end_ns, entry)
+    for step in rank.steps:
+        page, place = divmod(step.step - 1, PAGE_SAMPLES)
+        entry = ledger_span(step.begin_ns, step.end_ns, step.thread, 0)
+        pages.setdefault((3, page * PAGE_SAMPLES, 0), {})[place] = entry
+    return [ledger_page(owner, first, samples) for (owner, first, _), samples in pages.items()]
+
+
+def thread_page_add(pages: dict, rank: Rank, thread: int, moment_ns: int, entry: bytes) -> None:
+    window, number = (rank.start_unix_ns + moment_ns) // WINDOW_NS, 0
+    while len(samples := pages.setdefault((2 | thread << 8, window, number), {})) == PAGE_SAMPLES:
+        number += 1
+    samples[len(samples)] = entry
+
+
+def ledger_page(owner: int, first: int, samples: dict[int, bytes], until_ticks: int = 0, anchor: tuple[int, int] = (0, 0)) -> bytes:
+    entries = b"".join(samples.get(place, bytes(48)) for place in range(PAGE_SAMPLES))
+    return struct.pack("<4Qq2I16x", owner, first, until_ticks, *anchor, 0, 0) + entries
+
+
+def ledger_sample(sample: Sample) -> bytes:
+    completed_ticks = 0 if sample.completed_ns is None else ticks_at(sample.completed_ns)
+    times = (ticks_at(sample.start_ns), ticks_at(sample.end_ns), completed_ticks)
+    peer = no_rank(sample.peer if sample.sequence is None else sample.root)
+    numbers = (CALL_NUMBERS[sample.call], sample.communicator, sample.thread, sample.region, CALL_NUMBERS.get(sample.awaited, 0))
+    return struct.pack("<4Qi6H", *times, unknown(sample.bytes), peer, *numbers, 0)
+
+
+def ledger_span(begin_ns: int, end_ns: int, thread: int, region: int) -> bytes:
+    return struct.pack("<4Qi6H", ticks_at(begin_ns), ticks_at(end_ns), 0, 0, NO_RANK, 0, 0, thread, region, 0, 0)

@@ -19,6 +19,9 @@ STRUCTS = {
     "ledger_cell": ledger.CELL,
     "ledger_peer": ledger.PEER,
     "ledger_thread": ledger.THREAD,
+    "ledger_page": ledger.PAGE,
+    "ledger_sample": ledger.SAMPLE,
+    "ledger_region": ledger.REGION,
 }
 BIT_FIELD = "measure_and_flags"  # has no offset in C; the fields around it have
 CONSTANTS = {
@@ -34,6 +37,16 @@ CONSTANTS = {
     "LEDGER_CELLS": ledger.CELLS,
     "LEDGER_PEERS": ledger.PEERS,
     "LEDGER_THREADS": ledger.THREADS,
+    "LEDGER_SAMPLES": ledger.SAMPLES,
+    "LEDGER_REGIONS": ledger.REGIONS,
+    "LEDGER_NOBODY": ledger.NOBODY,
+    "LEDGER_OF_COMMUNICATOR": ledger.OF_COMMUNICATOR,
+    "LEDGER_OF_THREAD": ledger.OF_THREAD,
+    "LEDGER_OF_STEPS": ledger.OF_STEPS,
+    "LEDGER_PAGE_SAMPLES": ledger.PAGE_SAMPLES,
+    "LEDGER_BLOCK_SAMPLES": ledger.BLOCK_SAMPLES,
+    "LEDGER_WINDOW_NS_LOG2": ledger.WINDOW_NS_LOG2,
+    "LEDGER_SAMPLE_LEVEL_NONE": ledger.LEVEL_NONE,
     "LEDGER_CELL_FOLDED": ledger.CELL_FOLDED,
     "LEDGER_RECENT_COLLECTIVES": ledger.RECENT_COLLECTIVES,
     "LEDGER_NO_RANK": ledger.NO_RANK,

@@ -30,22 +30,22 @@ def add_arguments(parser: argparse.ArgumentParser, draws: bool = False) -> None:
         )
 
 
-def open_selected(arguments: argparse.Namespace, with_histograms: bool = True, bins: str = "exact") -> Run:
-    """The run with the filters applied; what there is to say about its files is said."""
-    run = open_noted(arguments, with_histograms)
+def open_selected(arguments: argparse.Namespace, with_histograms: bool = True, bins: str = "exact", **samples: object) -> Run:
+    """The run with the filters applied; what there is to say about its files is said. `samples`: as run_open has them."""
+    run = open_noted(arguments, with_histograms, **samples)
     selection.select(run, arguments, bins)
     return run
 
 
-def open_whole(arguments: argparse.Namespace, with_histograms: bool = True) -> Run:
+def open_whole(arguments: argparse.Namespace, with_histograms: bool = True, **samples: object) -> Run:
     """The run, of commands without filters."""
-    run = open_noted(arguments, with_histograms)
+    run = open_noted(arguments, with_histograms, **samples)
     selection.select(run, argparse.Namespace(call=None, communicator=None, rank=None, bytes=None))
     return run
 
 
-def open_noted(arguments: argparse.Namespace, with_histograms: bool = True) -> Run:
-    run = run_open(arguments.run, with_histograms)
+def open_noted(arguments: argparse.Namespace, with_histograms: bool = True, **samples: object) -> Run:
+    run = run_open(arguments.run, with_histograms, **samples)
     for note in run.notes:
         print(f"hvprof-report: {note}", file=sys.stderr)
     return run

@@ -30,6 +30,11 @@ TABLES = (
     "bucket",
     "bucket_bound",
     "peer",
+    "sample",
+    "sample_window",
+    "step",
+    "region",
+    "region_span",
 )
 
 
@@ -49,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
     wanted = arguments.table or list(TABLES)
     if form == "csv" and not arguments.output and len(wanted) > 1:
         raise UsageError("export", "CSV holds one table: choose --table, or --output for a folder of files")
-    connection = common.open_noted(arguments).connection
+    connection = common.open_noted(arguments, with_samples=True, most_samples=None).connection
     if arguments.output:
         write_folder(connection, wanted, form, arguments.output)
     elif form == "json":

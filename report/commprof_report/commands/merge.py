@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    run = common.open_noted(arguments)
+    run = common.open_noted(arguments, with_samples=True, most_samples=None)
     output_check(arguments.output)
     database_write(run.connection, arguments.output)
     (ranks,) = run.connection.execute("SELECT count(*) FROM rank").fetchone()

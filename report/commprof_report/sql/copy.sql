@@ -1,6 +1,6 @@
 -- What does the attached file `source` add to the run? Everything; cells get numbers that are free in the run.
 INSERT INTO main.rank SELECT
-    world_rank, world_size, run_id, pid, thread_level, start_unix_ns, end_unix_ns, wall_ns, counted_ns,
+    world_rank, world_size, run_id, pid, thread_level, start_unix_ns, start_monotonic_ns, end_unix_ns, wall_ns, counted_ns,
     reset_unix_ns, ended, abort_code, dropped_calls, untracked_requests, folded_cells, folded_communicators,
     cost_init_ns, cost_finalize_ns, cost_per_call_ps, clock_error_ppb
 FROM source.rank;
@@ -16,7 +16,7 @@ INSERT OR IGNORE INTO main.call SELECT name, family FROM source.call;
 
 INSERT INTO main.communicator SELECT
     world_rank, communicator, identity, parent_identity, name, constructor, ordinal, size, remote_size, comm_rank,
-    members, is_inter, is_freed, collectives
+    members, is_inter, is_freed, collectives, sample_level
 FROM source.communicator;
 
 INSERT INTO main.recent_collective SELECT
@@ -33,3 +33,5 @@ INSERT INTO main.bucket
 SELECT cell + :first_cell, bucket, count FROM source.bucket WHERE :with_histograms AND count > 0 ORDER BY cell, bucket;
 
 INSERT INTO main.peer SELECT world_rank, call, direction, peer, count, bytes, time_ns FROM source.peer;
+
+INSERT INTO main.region SELECT world_rank, region, name FROM source.region;

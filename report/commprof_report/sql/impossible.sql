@@ -3,8 +3,8 @@
 SELECT 'rank' AS name
 WHERE EXISTS (
     SELECT 1 FROM source.rank
-    WHERE typeof(world_rank) || typeof(world_size) || typeof(start_unix_ns) || typeof(counted_ns)
-          <> 'integerintegerintegerinteger'
+    WHERE typeof(world_rank) || typeof(world_size) || typeof(start_unix_ns) || typeof(start_monotonic_ns) || typeof(counted_ns)
+          <> 'integerintegerintegerintegerinteger'
        OR typeof(pid) || typeof(thread_level) || typeof(abort_code) || typeof(clock_error_ppb)
           <> 'integerintegerintegerinteger'
        OR typeof(dropped_calls) || typeof(untracked_requests) || typeof(folded_cells) || typeof(folded_communicators)
@@ -12,9 +12,9 @@ WHERE EXISTS (
        OR typeof(cost_init_ns) || typeof(cost_finalize_ns) || typeof(cost_per_call_ps) <> 'integerintegerinteger'
        OR typeof(run_id) <> 'text' OR ended NOT IN ('finalize', 'exit', 'abort', 'running')
        OR world_rank NOT BETWEEN 0 AND world_size - 1 OR world_size > 1 << 24
-       OR min(start_unix_ns, counted_ns, dropped_calls, untracked_requests, folded_cells, folded_communicators,
+       OR min(start_unix_ns, start_monotonic_ns, counted_ns, dropped_calls, untracked_requests, folded_cells, folded_communicators,
               cost_init_ns, cost_finalize_ns, cost_per_call_ps) < 0
-       OR max(start_unix_ns, counted_ns, dropped_calls, untracked_requests, folded_cells, folded_communicators,
+       OR max(start_unix_ns, start_monotonic_ns, counted_ns, dropped_calls, untracked_requests, folded_cells, folded_communicators,
               cost_init_ns, cost_finalize_ns, cost_per_call_ps) > 1 << 62
        OR (end_unix_ns IS NOT NULL AND (typeof(end_unix_ns) <> 'integer' OR end_unix_ns NOT BETWEEN 0 AND 1 << 62))
        OR (wall_ns IS NOT NULL AND (typeof(wall_ns) <> 'integer' OR wall_ns NOT BETWEEN 0 AND 1 << 62))
@@ -61,6 +61,7 @@ WHERE EXISTS (
        OR is_inter NOT IN (0, 1) OR is_freed NOT IN (0, 1)
        OR min(ordinal, size, remote_size, collectives) < 0 OR max(ordinal, size, remote_size) > 1 << 32
        OR collectives > 1 << 62
+       OR (sample_level IS NOT NULL AND (typeof(sample_level) <> 'integer' OR sample_level NOT BETWEEN 0 AND 62))
 )
 UNION ALL
 SELECT 'recent_collective'
@@ -92,4 +93,45 @@ WHERE EXISTS (
        OR typeof(call) <> 'text' OR direction NOT IN ('sent', 'received')
        OR min(count, bytes, time_ns) < 0 OR max(count, bytes, time_ns) > 1 << 62
        OR peer NOT BETWEEN -1 AND 1 << 24
+)
+UNION ALL
+SELECT 'sample'
+WHERE :with_samples AND EXISTS (
+    SELECT 1 FROM source.sample
+    WHERE typeof(world_rank) || typeof(thread) || typeof(communicator) || typeof(start_ns) || typeof(end_ns) || typeof(region)
+          <> 'integerintegerintegerintegerintegerinteger'
+       OR typeof(call) || typeof(awaited) <> 'texttext' OR start_ns NOT BETWEEN 0 AND end_ns OR end_ns > 1 << 62
+       OR (sequence IS NOT NULL AND (typeof(sequence) <> 'integer' OR sequence NOT BETWEEN 1 AND 1 << 62))
+       OR (completed_ns IS NOT NULL AND (typeof(completed_ns) <> 'integer' OR completed_ns NOT BETWEEN start_ns AND 1 << 62))
+       OR (bytes IS NOT NULL AND (typeof(bytes) <> 'integer' OR bytes NOT BETWEEN 0 AND 1 << 62))
+       OR (peer IS NOT NULL AND (typeof(peer) <> 'integer' OR peer NOT BETWEEN -2 AND 1 << 24))
+       OR (root IS NOT NULL AND typeof(root) <> 'integer')
+)
+UNION ALL
+SELECT 'sample_window'
+WHERE :with_samples AND EXISTS (
+    SELECT 1 FROM source.sample_window
+    WHERE typeof(world_rank) || typeof(thread) || typeof(begin_ns) || typeof(end_ns) <> 'integerintegerintegerinteger'
+       OR begin_ns NOT BETWEEN 0 AND end_ns OR end_ns > 1 << 62
+)
+UNION ALL
+SELECT 'step'
+WHERE :with_samples AND EXISTS (
+    SELECT 1 FROM source.step
+    WHERE typeof(world_rank) || typeof(step) || typeof(thread) || typeof(begin_ns) || typeof(end_ns)
+          <> 'integerintegerintegerintegerinteger'
+       OR step NOT BETWEEN 1 AND 1 << 62 OR begin_ns NOT BETWEEN 0 AND end_ns OR end_ns > 1 << 62
+)
+UNION ALL
+SELECT 'region'
+WHERE EXISTS (
+    SELECT 1 FROM source.region WHERE typeof(world_rank) || typeof(region) || typeof(name) <> 'integerintegertext' OR region < 1
+)
+UNION ALL
+SELECT 'region_span'
+WHERE :with_samples AND EXISTS (
+    SELECT 1 FROM source.region_span
+    WHERE typeof(world_rank) || typeof(thread) || typeof(region) || typeof(begin_ns) || typeof(end_ns)
+          <> 'integerintegerintegerintegerinteger'
+       OR begin_ns NOT BETWEEN 0 AND end_ns OR end_ns > 1 << 62
 );

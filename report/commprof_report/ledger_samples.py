@@ -1,0 +1,205 @@
+"""The single calls that a ledger keeps, as rows of the schema: samples, when a thread kept all of them, steps and regions.
+
+What is kept is decided as the library decides it (ledger_format.h): pages whose block or window the log keeps no longer lie about
+until somebody takes them, and do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .ledger import (
+    BLOCK_SAMPLES,
+    BYTES_UNKNOWN,
+    LEVEL_NONE,
+    MOST,
+    MOST_RANKS,
+    NO_RANK,
+    OF_COMMUNICATOR,
+    OF_STEPS,
+    OF_THREAD,
+    OWNER_NUMBER_BIT,
+    PEER_ANY,
+    SAMPLE,
+    WINDOW_NS_LOG2,
+    Ledger,
+)
+
+SECOND = 1_000_000_000
+ONE_PERCENT = 100
+MOST_WINDOWS = 1 << 16  # of a thread, apart from each other; more become fewer by a higher level
+
+
+class Clock(NamedTuple):
+    """Ticks to nanoseconds since the rank's start: a line through one moment, so many nanoseconds for so many ticks."""
+
+    ticks: int
+    ns: int
+    rise_ns: int
+    run_ticks: int
+
+    def since_start_ns(self, ticks: int) -> int:
+        return believed(self.ns + (ticks - self.ticks) * self.rise_ns // self.run_ticks)
+
+
+class Sample(NamedTuple):
+    world_rank: int
+    thread: int
+    call: str
+    communicator: int
+    sequence: int | None
+    start_ns: int
+    end_ns: int
+    completed_ns: int | None
+    bytes: int | None
+    peer: int | None
+    root: int | None
+    awaited: str
+    region: int
+
+
+def believed(span_ns: int) -> int:
+    return min(max(span_ns, 0), MOST)
+
+
+def known_bytes(amount: int) -> int | None:
+    return None if amount == BYTES_UNKNOWN else min(amount, MOST)
+
+
+def clock_of(ledger: Ledger) -> Clock:
+    """The header's clock was measured while MPI began; a page's anchor a second or more later says better how long a tick is."""
+    header = ledger.header
+    clock = Clock(header.clock_ticks, header.clock_ns - header.start_ns, header.clock_scale, 1 << 32)
+    anchors = [(page.anchor_ticks, page.anchor_ns) for page in ledger.pages if _anchor_is_sane(header, page)]
+    if not anchors:
+        return clock
+    ticks, ns = max(anchors)
+    return clock._replace(rise_ns=ns - header.clock_ns, run_ticks=ticks - header.clock_ticks)
+
+
+def _anchor_is_sane(header, page) -> bool:
+    run_ticks, rise_ns = page.anchor_ticks - header.clock_ticks, page.anchor_ns - header.clock_ns
+    off_ns = rise_ns - (run_ticks * header.clock_scale >> 32)
+    return page.owner != 0 and run_ticks > 0 and rise_ns >= SECOND and abs(off_ns) * ONE_PERCENT <= rise_ns
+
+
+def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> dict[str, list[tuple]]:
+    """Rows by table. A process that goes on may have called while its pages were read: they are complete up to then."""
+    samples, steps, spans, gaps = [], [], [], {}
+    damaged = 0
+    for page in ledger.pages:
+        kind, number = page.owner & 255, page.owner >> OWNER_NUMBER_BIT
+        if not _page_is_kept(ledger, page, kind, number):
+            continue
+        if kind == OF_THREAD and page.until_ticks:
+            until_ns = clock.since_start_ns(page.until_ticks)
+            gaps.setdefault(number, {}).setdefault(page.first, until_ns)
+            gaps[number][page.first] = min(gaps[number][page.first], until_ns)
+        for place, entry in enumerate(SAMPLE.codec.iter_unpack(page.samples)):
+            sample = SAMPLE.row._make(entry)
+            if not sample.start_ticks or not sample.end_ticks or sample.start_ticks < ledger.header.reset_ticks:
+                continue
+            if not _sample_is_sound(sample, kind, number):
+                damaged += 1
+            elif kind == OF_STEPS:
+                steps.append(_step_row(ledger, clock, sample, page.first + place + 1, last_ns))
+            elif sample.call:
+                sequence = page.first + place + 1 if kind == OF_COMMUNICATOR else None
+                samples.append(_sample_row(ledger, clock, sample, sequence))
+            else:
+                spans.append(_span_row(ledger, clock, sample))
+    if damaged:
+        ledger.damage.append(f"{damaged} of its samples are damaged and left out")
+    end_ns = last_ns if has_ended else min(last_ns, ledger.read_unix_ns - ledger.header.start_unix_ns)
+    windows = [
+        (ledger.header.world_rank, thread.thread, *window)
+        for thread in (ledger.threads.values() if ledger.pages else ())
+        for window in _windows(ledger, clock, thread, end_ns, gaps.get(thread.thread, {}))
+    ]
+    return {"sample": samples, "sample_window": windows, "step": steps, "region_span": spans}
+
+
+def is_kept(number: int, level: int) -> bool:
+    return level < LEVEL_NONE and number & (1 << level) - 1 == 0
+
+
+def _page_is_kept(ledger: Ledger, page, kind: int, number: int) -> bool:
+    block = page.first // BLOCK_SAMPLES
+    if kind == OF_COMMUNICATOR:
+        known = ledger.communicators.get(number)
+        return known is not None and page.first < MOST and is_kept(block, known.sample_level)
+    if kind == OF_STEPS:
+        return page.first < MOST and is_kept(block, ledger.header.step_level)
+    return kind == OF_THREAD and page.first < MOST and is_kept(page.first, ledger.header.window_level)
+
+
+def _sample_is_sound(sample, kind: int, number: int) -> bool:
+    if sample.end_ticks < sample.start_ticks or (sample.completed_ticks and sample.completed_ticks < sample.start_ticks):
+        return False
+    if kind == OF_STEPS:
+        return not sample.call
+    if kind == OF_COMMUNICATOR:
+        return sample.call > 0 and sample.communicator == number
+    is_peer = PEER_ANY <= sample.peer < MOST_RANKS or sample.peer == NO_RANK
+    return sample.thread == number and is_peer and (sample.call > 0 or sample.region > 0)
+
+
+def _sample_row(ledger: Ledger, clock: Clock, sample, sequence: int | None) -> Sample:
+    peer_or_root = None if sample.peer == NO_RANK else sample.peer
+    return Sample(
+        ledger.header.world_rank,
+        sample.thread,
+        ledger.call_name(sample.call),
+        sample.communicator,
+        sequence,
+        clock.since_start_ns(sample.start_ticks),
+        clock.since_start_ns(sample.end_ticks),
+        clock.since_start_ns(sample.completed_ticks) if sample.completed_ticks else None,
+        known_bytes(sample.bytes),
+        peer_or_root if sequence is None else None,
+        None if sequence is None else peer_or_root,
+        ledger.call_name(sample.awaited) if sample.awaited else "",
+        sample.region,
+    )
+
+
+def _step_row(ledger: Ledger, clock: Clock, sample, step: int, last_ns: int) -> tuple:
+    """The last step has no length yet: it goes on as long as the rank is known to."""
+    begin_ns = clock.since_start_ns(sample.start_ticks)
+    is_open = sample.start_ticks == sample.end_ticks
+    end_ns = max(last_ns, begin_ns) if is_open else clock.since_start_ns(sample.end_ticks)
+    return ledger.header.world_rank, step, sample.thread, begin_ns, end_ns
+
+
+def _span_row(ledger: Ledger, clock: Clock, sample) -> tuple:
+    times = (clock.since_start_ns(sample.start_ticks), clock.since_start_ns(sample.end_ticks))
+    return (ledger.header.world_rank, sample.thread, sample.region, *times)
+
+
+def _windows(ledger: Ledger, clock: Clock, thread, end_ns: int, gaps: dict[int, int]) -> Iterator[tuple[int, int]]:
+    """When all calls of a thread were kept: from `sampled_since_ticks`, in the windows of the level, up to their gaps."""
+    header = ledger.header
+    if not thread.sampled_since_ticks or header.window_level >= LEVEL_NONE:
+        return
+    begin_ns = clock.since_start_ns(max(thread.sampled_since_ticks, header.reset_ticks))
+    for low_ns, high_ns in covered(begin_ns, end_ns, header.start_unix_ns, header.window_level, gaps):
+        if low_ns < high_ns:
+            yield low_ns, high_ns
+
+
+def covered(begin_ns: int, end_ns: int, start_unix_ns: int, level: int, gaps: dict[int, int]) -> Iterator[tuple[int, int]]:
+    """The windows of a level between two moments, each up to its gap; windows that touch are one, and may be empty."""
+    if level == 0:
+        for window in sorted(gaps):
+            yield begin_ns, min(gaps[window], end_ns)
+            begin_ns = max(begin_ns, (window + 1 << WINDOW_NS_LOG2) - start_unix_ns)
+        yield begin_ns, end_ns
+        return
+    while (end_ns - begin_ns >> WINDOW_NS_LOG2 >> level) > MOST_WINDOWS:
+        level += 1
+    first, last = (start_unix_ns + moment_ns >> WINDOW_NS_LOG2 for moment_ns in (begin_ns, end_ns))
+    for window in range(-(-first >> level) << level, last + 1, 1 << level):
+        low_ns = (window << WINDOW_NS_LOG2) - start_unix_ns
+        high_ns = min(low_ns + (1 << WINDOW_NS_LOG2), gaps.get(window, end_ns))
+        yield max(low_ns, begin_ns), min(high_ns, end_ns)

@@ -1,0 +1,21 @@
+-- What samples does the attached file `source` add to the run? Those at the levels of the run (thinning.py); of a class that has no
+-- row there, all.
+INSERT INTO main.sample SELECT
+    world_rank, thread, call, communicator, sequence, start_ns, end_ns, completed_ns, bytes, peer, root, awaited, region
+FROM source.sample
+WHERE :is_whole OR (
+    CASE WHEN sequence IS NULL
+         THEN (SELECT start_unix_ns FROM source.rank WHERE rank.world_rank = sample.world_rank) + start_ns >> 30
+         ELSE (sequence - 1) >> 10 END
+) & ((1 << coalesce(
+    CASE WHEN sequence IS NULL
+         THEN (SELECT level FROM temp.sample_class WHERE class = '')
+         ELSE (SELECT level FROM source.communicator JOIN temp.sample_class ON class = identity
+               WHERE communicator.world_rank = sample.world_rank AND communicator.communicator = sample.communicator) END,
+    0)) - 1) = 0;
+
+INSERT INTO main.sample_window SELECT world_rank, thread, begin_ns, end_ns FROM source.sample_window;
+
+INSERT INTO main.step SELECT world_rank, step, thread, begin_ns, end_ns FROM source.step;
+
+INSERT INTO main.region_span SELECT world_rank, thread, region, begin_ns, end_ns FROM source.region_span;

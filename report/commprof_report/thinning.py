@@ -1,0 +1,121 @@
+"""Of the samples of a run, as many as a command asks for: the same ones of all ranks.
+
+A job keeps fewer samples by raising levels (ledger_format.h), each rank by itself; this raises them further, for all ranks at once.
+The collectives of each communicator have a level, and so have all calls without a sequence. The level of those that have most samples
+grows by one until there are few enough. Blocks and windows of number 0 stay at every level.
+
+    each file   how many samples it has in each block and window -> levels grow -> what the levels leave is copied
+    at the end  what was copied before the levels grew is thinned, too; tables say the new levels
+"""
+
+from __future__ import annotations
+
+import heapq
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from . import query
+from .ledger import BLOCK_SAMPLES, WINDOW_NS_LOG2
+from .ledger_samples import covered, is_kept
+
+MOST_SAMPLES = 2_000_000
+ALWAYS = 64  # in place of a level: blocks and windows of number 0
+WITHOUT_SEQUENCE = ""  # the class of all calls that no communicator numbers
+
+
+class Kept(NamedTuple):
+    """Samples of a class at its level: in number 0, and above."""
+
+    first: int
+    above: int
+
+
+class Thinning:
+    """What is to be kept of a run; `most` None: everything."""
+
+    def __init__(self, connection: sqlite3.Connection, most: int | None = MOST_SAMPLES) -> None:
+        self.connection = connection
+        self.most = most
+        self.levels: dict[str, int] = {}  # by class: a communicator's identity, or WITHOUT_SEQUENCE
+        self.counts: dict[str, Counter[int]] = {}  # by class: samples by the highest level that keeps them
+        query.run_script(connection, "thinning_create")
+
+    @property
+    def is_needed(self) -> bool:
+        return bool(self.levels)
+
+    def count_attached(self) -> None:
+        """The samples of the database `source` are going to be added."""
+        if self.most is not None:
+            self._add(query.run_script(self.connection, "thinning_count"))
+
+    def ledger_rows_thin(self, rows: dict[str, list[tuple]]) -> None:
+        """The same for a ledger's, of which those that are not kept are taken away."""
+        if self.most is None:
+            return
+        identities = {row[1]: row[2] for row in rows["communicator"]}
+        start_unix_ns = rows["rank"][0][5]
+        places = [_place(row, identities, start_unix_ns) for row in rows["sample"]]
+        spans = [(WITHOUT_SEQUENCE, start_unix_ns + row[4] >> WINDOW_NS_LOG2) for row in rows["region_span"]]
+        self._add((*place, count) for place, count in Counter([*places, *spans]).items())
+        if self.is_needed:
+            rows["sample"] = [row for row, place in zip(rows["sample"], places) if self._keeps(*place)]
+            rows["region_span"] = [row for row, place in zip(rows["region_span"], spans) if self._keeps(*place)]
+
+    def finish(self) -> None:
+        if not self.is_needed:
+            return
+        self.connection.execute("BEGIN")
+        query.run_script(self.connection, "thinning_finish")
+        self._windows_cut(self.levels.get(WITHOUT_SEQUENCE, 0))
+        self.connection.execute("COMMIT")
+
+    def _add(self, counted: Iterable[tuple[str, int, int]]) -> None:
+        for kind, number, count in counted:
+            self.counts.setdefault(kind, Counter())[_level_of(number)] += count
+        kept = sum(sum(self._kept(kind)) for kind in self.counts)
+        largest = [(-self._kept(kind).above, kind) for kind in self.counts]
+        heapq.heapify(largest)
+        while self.most is not None and kept > self.most and largest and largest[0][0]:
+            before, kind = heapq.heappop(largest)
+            self.levels[kind] = self.levels.get(kind, 0) + 1
+            above = self._kept(kind).above
+            kept -= -before - above
+            heapq.heappush(largest, (-above, kind))
+        self.connection.executemany("INSERT OR REPLACE INTO temp.sample_class VALUES (?, ?)", self.levels.items())
+
+    def _kept(self, kind: str) -> Kept:
+        level, counts = self.levels.get(kind, 0), self.counts[kind]
+        return Kept(counts[ALWAYS], sum(count for highest, count in counts.items() if level <= highest < ALWAYS))
+
+    def _keeps(self, kind: str, number: int) -> bool:
+        return is_kept(number, self.levels.get(kind, 0))
+
+    def _windows_cut(self, level: int) -> None:
+        if level == 0:
+            return
+        windows = self.connection.execute(
+            "SELECT world_rank, thread, begin_ns, end_ns, start_unix_ns FROM sample_window JOIN rank USING (world_rank)"
+        ).fetchall()
+        self.connection.execute("DELETE FROM sample_window")
+        cut = (
+            (world_rank, thread, low_ns, high_ns)
+            for world_rank, thread, begin_ns, end_ns, start_unix_ns in windows
+            for low_ns, high_ns in covered(begin_ns, end_ns, start_unix_ns, level, {})
+            if low_ns < high_ns
+        )
+        self.connection.executemany("INSERT INTO sample_window VALUES (?, ?, ?, ?)", cut)
+
+
+def _place(row, identities: dict[int, str], start_unix_ns: int) -> tuple[str, int]:
+    """The class of a sample, and its block or window."""
+    if row.sequence is None:
+        return WITHOUT_SEQUENCE, start_unix_ns + row.start_ns >> WINDOW_NS_LOG2
+    return identities[row.communicator], (row.sequence - 1) // BLOCK_SAMPLES
+
+
+def _level_of(number: int) -> int:
+    """The highest level that keeps a block or window of this number: how often 2 divides it."""
+    return (number & -number).bit_length() - 1 if number else ALWAYS
