@@ -190,7 +190,7 @@ static void resolve(void)
     REAL(Barrier);
 }
 
-static int count_only(const char *name, long calls)
+__attribute__((noinline)) static int count_only(const char *name, long calls)
 {
     for (int i = 0; i < SUBJECT_COUNT; i++) {
         const struct subject *subject = &SUBJECTS[i];

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "bench"
 LIBRARY = ROOT / "build" / "lib" / "libcommprof.so"
 LIBRARIES = ("openmpi", "mpich")
+SAMPLED = ("Allreduce", "Bcast", "Send", "Recv", "Isend")
 COUNTED = ("Allreduce", "Bcast", "Barrier", "Send", "Recv", "Iprobe, nothing there")
 
 
@@ -70,18 +71,49 @@ def copies(memory: str, disk: Path) -> str:
         return output_of([str(program), folder, str(disk)], None)
 
 
-def instructions(program: Path, name: str, calls: int, run: Path | None) -> int:
-    valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    text = output_of([*valgrind, str(program), "--count", name, str(calls)], run, COMMPROF_CLOCK="counter")
+def instructions(program: Path, name: str, calls: int, run: Path | None, samples: str) -> int:
+    """In the loop that makes the calls: neither start nor end, where samples are stored."""
+    valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=count_only"]
+    command = [*valgrind, str(program), "--count", name, str(calls)]
+    text = output_of(command, run, COMMPROF_CLOCK="counter", COMMPROF_SAMPLES=samples)
     return int(re.search(r"Collected : (\d+)", text).group(1))
 
 
-def added_instructions(program: Path, name: str, run: Path) -> float:
-    """Per call, from runs of two lengths: what start and end need cancels out."""
+def added_instructions(program: Path, name: str, run: Path, samples: str = "4M") -> float:
+    """Per call, from runs of two lengths: what the first calls need cancels out."""
     few, many = 6400, 64000
-    with_profiler = instructions(program, name, many, run) - instructions(program, name, few, run)
-    without = instructions(program, name, many, None) - instructions(program, name, few, None)
+    with_profiler = instructions(program, name, many, run, samples) - instructions(program, name, few, run, samples)
+    without = instructions(program, name, many, None, samples) - instructions(program, name, few, None, samples)
     return (with_profiler - without) / (many - few)
+
+
+def added_nanoseconds(program: Path, run: Path, samples: str) -> dict[str, float]:
+    """By the name of the call."""
+    lines = output_of([str(program), "1000"], run, COMMPROF_SAMPLES=samples).splitlines()
+    found = (re.match(r"(\D+?, nothing there|\w+)\s+[\d.]+\s+[\d.]+\s+(-?[\d.]+)\s", line) for line in lines)
+    return {match[1]: float(match[2]) for match in found if match}
+
+
+def sample_log(mpi: str, run: Path) -> None:
+    """What keeping single calls adds: to a call, in turn with and without; to the end of a rank whose log is full."""
+    program = BUILD / f"overhead.{mpi}"
+    taken: dict[str, list[dict[str, float]]] = {"0": [], "4M": []}
+    for _ in range(7):
+        for samples, rows in taken.items():
+            rows.append(added_nanoseconds(program, run, samples))
+    print("\nthe sample log               ns without     with  (the least of 7 runs, in turn)")
+    for name in SAMPLED:
+        without, with_log = (min(row[name] for row in taken[samples]) for samples in ("0", "4M"))
+        print(f"{name:24} {without:14.1f} {with_log:8.1f}")
+    if shutil.which("valgrind"):
+        for name in SAMPLED:
+            without, with_log = (added_instructions(program, name, run, samples) for samples in ("0", "4M"))
+            print(f"{name:24} {without:14.0f} {with_log:8.0f}  instructions")
+    for samples in ("0", "4M"):
+        output_of([str(program), "--count", "Allreduce", "200000"], run, COMMPROF_SAMPLES=samples)
+        _, finalize_ms, _ = stored_costs(run)
+        size_kb = (run / "rank-0.db").stat().st_size / 1000
+        print(f"200,000 calls, COMMPROF_SAMPLES={samples}: {finalize_ms:.1f} ms at the end, a database of {size_kb:.0f} kB")
 
 
 def start_to_end_ms(program: Path, run: Path) -> tuple[float, float]:
@@ -113,6 +145,7 @@ def report(mpi: str, folder: Path) -> None:
             print(f"{name:24} {added_instructions(overhead, name, run):8.0f}")
     else:
         print("\ninstructions: valgrind is not installed")
+    sample_log(mpi, run)
     memory = compile_program("memory", mpi)
     without_kb, with_kb = int(output_of([str(memory)], None)), int(output_of([str(memory)], run))
     print(f"\nresident memory of a rank, 100 sizes in 4 calls: {without_kb} kB without, {with_kb} kB with, {with_kb - without_kb} kB added")

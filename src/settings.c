@@ -58,7 +58,7 @@ static bool parse_size(const char *text, setting_size *value)
     unsigned shift = unit ? 10 * (unsigned)(unit - UNITS + 1) : 0;
     if (unit)
         end++;
-    if (*end || number == 0 || number > UINT64_MAX >> shift)
+    if (*end || number > UINT64_MAX >> shift)
         return false;
     *value = number << shift;
     return true;

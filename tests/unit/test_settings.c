@@ -79,12 +79,12 @@ static void sizes_have_units(void)
     CHECK_READS("COMMPROF_MEMORY", "16M", memory_bytes, 16 << 20);
     CHECK_READS("COMMPROF_MEMORY", "16m", memory_bytes, 16 << 20);
     CHECK_READS("COMMPROF_MEMORY", "2G", memory_bytes, 2ll << 30);
+    CHECK_READS("COMMPROF_SAMPLES", "0", samples_bytes, 0);
 }
 
 static void malformed_sizes_are_named_and_the_default_stands(void)
 {
     CHECK_REFUSES("COMMPROF_MEMORY", "much", memory_bytes, 64 << 20);
-    CHECK_REFUSES("COMMPROF_MEMORY", "0", memory_bytes, 64 << 20);
     CHECK_REFUSES("COMMPROF_MEMORY", "-5", memory_bytes, 64 << 20);
     CHECK_REFUSES("COMMPROF_MEMORY", " -5", memory_bytes, 64 << 20);
     CHECK_REFUSES("COMMPROF_MEMORY", "5T", memory_bytes, 64 << 20);
