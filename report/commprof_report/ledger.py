@@ -7,8 +7,8 @@ does not is left out and said once. While its process lives,
     reader   header             chunks       header again              threads                  threads again
 
 so cells are read again if the two headers differ in what folds, resets or thins samples, and a thread's details are believed if its
-`doing` is the same before and after, a page of samples if its owner is, a sample if it is itself. A chunk is announced only when it is in place, so a ledger
-that grows is no matter. Pages are read before the levels that say which of them are kept whole: levels only grow.
+`doing` is the same before and after, a page of samples if its owner is, a sample if it is itself. Pages are read before the levels
+that say which of them are kept: levels only grow. A chunk is announced only when it is in place, so a ledger that grows is no matter.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ HEADER = Layout(
     "magic:16s version:I header_bytes:I chunk_bytes:I chunk_header_bytes:I cell_bytes:I histogram_buckets:I"
     " chunk_count:I ended:I world_rank:i world_size:i pid:q thread_level:i abort_code:i start_unix_ns:q start_ns:q"
     " end_unix_ns:q end_ns:q clock_ticks:Q clock_ns:q clock_scale:Q counted_ns:q counting_since_ns:q reset_unix_ns:q"
-    " epoch:I window_level:I step_level:I reserved:I steps:Q reset_ticks:Q folds_begun:Q folds_ended:Q copied_unix_ns:q dropped_calls:Q untracked_requests:Q"
+    " epoch:I window_level:I step_level:I reserved:I steps:Q reset_ticks:Q folds_begun:Q folds_ended:Q copied_unix_ns:q"
+    " dropped_calls:Q untracked_requests:Q"
     " folded_cells:Q folded_communicators:Q cost_init_ns:Q cost_finalize_ns:Q cost_per_call_ps:Q clock_error_ppb:q",
 )
 CHUNK = Layout("Chunk", "kind:I entry_bytes:I used:I thread:I reserved:48s")
@@ -222,8 +223,8 @@ def regular_open(path: Path) -> BinaryIO:
 
 
 def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
-    """Reads again while cells are folded or reset, or samples thinned. A fold that a killed process was in does no harm. That of a live process is
-    never believed, for it gives no sign of moving on; where nobody knows, it is if it looks the same twice."""
+    """Reads again while cells are folded or reset, or samples thinned. A fold that a killed process was in does no harm. That of a
+    live process is never believed, for it gives no sign of moving on; where nobody knows, it is if it looks the same twice."""
     with regular_open(path) as file:
         seen = None
         for attempt in range(TRIES):

@@ -190,7 +190,7 @@ def field_change(data: bytearray, layout: ledger.Layout, at: int, field: str, ch
     width = min(others) - layout.offsets[field]
     if width <= 8:
         number(data, start, width, chance)
-    elif field in ("buckets", "recent"):
+    elif field in ("buckets", "recent", "samples"):
         number(data, start + 8 * chance.randrange(width // 8), 8, chance)
     else:
         text = chance.choice(EVIL).encode("utf-8", "surrogatepass")[:width]
@@ -310,6 +310,11 @@ TRICKS = (
     " WHERE communicator = 2",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT OR IGNORE INTO peer"
     " SELECT world_rank, call, direction, i * 33000, i, i, i FROM peer, n",
+    "UPDATE sample_window SET begin_ns = 0, end_ns = 1 << 62",
+    "UPDATE sample SET end_ns = 1 << 62, completed_ns = 1 << 62, bytes = 1 << 62, sequence = sequence << 50",
+    "UPDATE sample SET start_ns = 0, end_ns = 0, communicator = 77",
+    "UPDATE step SET step = step << 57",
+    "UPDATE region SET name = '<b>' || name",
 )
 
 

@@ -375,7 +375,8 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
     cost = (rank.cost_init_ns, rank.cost_finalize_ns, rank.cost_per_call_ps)
     end = (rank.end, rank.wall_ns) if rank.has_ended else (None, None)
     counted = (rank.wall_ns if rank.counted_ns is None else rank.counted_ns, rank.reset_unix_ns)
-    process = (own, rank.world_size, rank.run_id, rank.process, 3, rank.start_unix_ns, rank.start_monotonic_ns, *end, *counted, rank.ended, rank.abort_code)
+    start = (rank.start_unix_ns, rank.start_monotonic_ns)
+    process = (own, rank.world_size, rank.run_id, rank.process, 3, *start, *end, *counted, rank.ended, rank.abort_code)
     return {
         "rank": [(*process, *lost, *cost, 0)],
         "fact": [(own, key, value) for key, value in rank.all_facts.items()],
@@ -587,7 +588,7 @@ def thread_page_add(pages: dict, rank: Rank, thread: int, moment_ns: int, entry:
 
 def ledger_page(owner: int, first: int, samples: dict[int, bytes], until_ticks: int = 0, anchor: tuple[int, int] = (0, 0)) -> bytes:
     entries = b"".join(samples.get(place, bytes(48)) for place in range(PAGE_SAMPLES))
-    return struct.pack("<4Qq2I16x", owner, first, until_ticks, *anchor, 0, 0) + entries
+    return struct.pack("<4Qq2I16x", owner, first % (1 << 64), until_ticks, *anchor, 0, 0) + entries
 
 
 def ledger_sample(sample: Sample) -> bytes:
