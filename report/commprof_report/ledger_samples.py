@@ -60,7 +60,7 @@ class Sample(NamedTuple):
 
 
 def believed(span_ns: int) -> int:
-    return min(max(span_ns, 0), MOST)
+    return span_ns if 0 <= span_ns <= MOST else min(max(span_ns, 0), MOST)
 
 
 def known_bytes(amount: int) -> int | None:
