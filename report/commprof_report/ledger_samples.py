@@ -180,9 +180,10 @@ def _span_row(ledger: Ledger, clock: Clock, sample) -> tuple:
 def _windows(ledger: Ledger, clock: Clock, thread, end_ns: int, gaps: dict[int, int]) -> Iterator[tuple[int, int]]:
     """When all calls of a thread were kept: from `sampled_since_ticks`, in the windows of the level, up to their gaps."""
     header = ledger.header
-    if not thread.sampled_since_ticks or header.window_level >= LEVEL_NONE:
+    if header.window_level >= LEVEL_NONE:
         return
-    begin_ns = clock.since_start_ns(max(thread.sampled_since_ticks, header.reset_ticks))
+    begin_ticks = max(thread.sampled_since_ticks, header.reset_ticks)
+    begin_ns = clock.since_start_ns(begin_ticks) if begin_ticks else 0
     for low_ns, high_ns in covered(begin_ns, end_ns, header.start_unix_ns, header.window_level, gaps):
         if low_ns < high_ns:
             yield low_ns, high_ns

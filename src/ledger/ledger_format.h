@@ -246,7 +246,7 @@ struct ledger_thread {
     uint64_t bytes;               /* LEDGER_BYTES_UNKNOWN where they were not known beforehand */
     int32_t peer;                 /* world rank, LEDGER_PEER_OUTSIDE, LEDGER_PEER_ANY; LEDGER_NO_RANK where the call has none */
     int32_t tag;                  /* LEDGER_NO_TAG */
-    uint64_t sampled_since_ticks; /* before, samples of its calls may be missing in windows that are kept; 0: none is */
+    uint64_t sampled_since_ticks; /* before, samples of its calls may be missing in windows that are kept; 0: none is missing */
     uint64_t unused[3];
 
     uint32_t thread;

@@ -483,9 +483,13 @@ static void store_windows_in(struct store *store, sqlite3_stmt *statement, uint3
     store_window(store, statement, thread, known);
 }
 
+/* Where the log has no page, nothing is kept. */
 static void store_windows(struct store *store)
 {
     struct ledger_chunk *chunk;
+    uint32_t at = 0;
+    if (!is_kept(0, store->ledger->window_level) || !next_chunk(store->ledger, LEDGER_SAMPLES, &at))
+        return;
     sqlite3_stmt *statement = prepare(store, "INSERT INTO sample_window VALUES (?,?,?,?)");
     if (store->gap_count)
         qsort(store->gaps, store->gap_count, sizeof *store->gaps, compare_gaps);
@@ -493,10 +497,9 @@ static void store_windows(struct store *store)
         for (uint32_t i = 0; i < chunk->used; i++) {
             const struct ledger_thread *thread = ledger_entry(chunk, i);
             uint64_t since_ticks = thread->sampled_since_ticks, reset_ticks = store->ledger->reset_ticks;
-            if (since_ticks && is_kept(0, store->ledger->window_level))
-                store_windows_in(store, statement, thread->thread,
-                                 (struct span){moment_ns(store, since_ticks > reset_ticks ? since_ticks : reset_ticks),
-                                               wall_ns_until_now(store->ledger)});
+            uint64_t begin_ticks = since_ticks > reset_ticks ? since_ticks : reset_ticks;
+            int64_t begin_ns = begin_ticks ? moment_ns(store, begin_ticks) : 0;
+            store_windows_in(store, statement, thread->thread, (struct span){begin_ns, wall_ns_until_now(store->ledger)});
         }
     sqlite.finalize(statement);
 }

@@ -484,31 +484,32 @@ static void samples_from_before_a_reset_are_not_stored(void)
     put(page, 1, SEND, 5000, 6000);
     store();
     CHECK_TEXT(ask("SELECT start_ns FROM sample"), "5000");
-    CHECK_TEXT(ask("SELECT begin_ns FROM sample_window"), "5000");
+    CHECK_TEXT(ask("SELECT begin_ns FROM sample_window"), "5000 5000");
 }
 
 static void windows_that_touch_are_one_row(void)
 {
     begin_sampled();
+    begin_page(LEDGER_OF_THREAD, 0, 4);
     sampled_since(1, 700);
     store();
-    CHECK_TEXT(ask("SELECT * FROM sample_window"), "3|1|700|10737418240");
+    CHECK_TEXT(ask("SELECT * FROM sample_window"), "3|0|0|10737418240 3|1|700|10737418240");
 }
 
 static void windows_between_kept_ones_are_not_covered(void)
 {
     begin_sampled();
     the_ledger.header->window_level = 2;
+    begin_page(LEDGER_OF_THREAD, 0, 4);
     sampled_since(0, 700);
     store();
-    CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM sample_window"), "700|573741824 3794967296|4868709120 8089934592|9163676416");
+    CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 0"),
+               "700|573741824 3794967296|4868709120 8089934592|9163676416");
 }
 
 static void what_a_window_had_no_room_for_is_not_covered(void)
 {
     begin_sampled();
-    sampled_since(0, 0);
-    sampled_since(1, 0);
     begin_page(LEDGER_OF_THREAD, 1, 6)->until_ticks = ticks_at(2 * WINDOW_NS);
     begin_page(LEDGER_OF_THREAD, 1, 6);
     store();
@@ -516,11 +517,18 @@ static void what_a_window_had_no_room_for_is_not_covered(void)
     CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 1"), "0|2147483648 2721225472|10737418240");
 }
 
-static void without_samples_no_window_is_covered(void)
+static void at_no_level_no_window_is_covered(void)
 {
     begin_sampled();
-    sampled_since(0, 0);
+    begin_page(LEDGER_OF_THREAD, 0, 4);
     the_ledger.header->window_level = LEDGER_SAMPLE_LEVEL_NONE;
+    store();
+    CHECK_TEXT(ask("SELECT count(*) FROM sample_window"), "0");
+}
+
+static void without_a_log_no_window_is_covered(void)
+{
+    begin_sampled();
     store();
     CHECK_TEXT(ask("SELECT count(*) FROM sample_window"), "0");
 }
@@ -788,7 +796,8 @@ static const struct unit_test TESTS[] = {
     TEST(windows_that_touch_are_one_row),
     TEST(windows_between_kept_ones_are_not_covered),
     TEST(what_a_window_had_no_room_for_is_not_covered),
-    TEST(without_samples_no_window_is_covered),
+    TEST(at_no_level_no_window_is_covered),
+    TEST(without_a_log_no_window_is_covered),
     TEST(the_last_step_goes_on_until_the_end),
     TEST(regions_have_names_and_spans),
     TEST(a_full_log_is_all_stored),
