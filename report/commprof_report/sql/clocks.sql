@@ -1,0 +1,15 @@
+-- Which clock does each rank read? Ranks of one boot of a machine and one time namespace read one CLOCK_MONOTONIC; a clock is named by
+-- the lowest of them. A rank of which nobody knows where it ran has a clock of its own.
+DROP TABLE IF EXISTS temp.rank_clock;
+CREATE TEMP TABLE rank_clock AS
+SELECT rank.world_rank,
+       min(rank.world_rank) OVER (
+           PARTITION BY coalesce(nullif(boot.value, '') || ' ' || coalesce(zone.value, ''), 'rank ' || rank.world_rank)
+       ) AS clock,
+       start_monotonic_ns,
+       start_unix_ns
+FROM rank
+LEFT JOIN fact AS boot ON boot.world_rank = rank.world_rank AND boot.key = 'boot_id'
+LEFT JOIN fact AS zone ON zone.world_rank = rank.world_rank AND zone.key = 'time_namespace';
+
+SELECT world_rank, clock, start_monotonic_ns, start_unix_ns FROM rank_clock ORDER BY world_rank;

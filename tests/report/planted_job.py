@@ -1,0 +1,173 @@
+"""Jobs whose collectives are made up call by call, on hosts whose clocks are made up too: the truth of every moment is known."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from planted import SCHEMA, START_UNIX_NS
+
+WORLD = 2
+ROOT_FIRST, ROOT_LAST = ("MPI_Bcast", "MPI_Scatter", "MPI_Ibcast"), ("MPI_Reduce", "MPI_Gather")
+LOWER = ("MPI_Scan", "MPI_Exscan")
+PLAIN = {"thread": 0, "region": 0, "awaited": ""}
+
+
+@dataclass
+class HostClock:
+    """Reads offset_ns at the true moment 0, and runs too fast by `drift`. wall_ns: by how much the wall clock is wrong."""
+
+    offset_ns: int = 0
+    drift: float = 0.0
+    wall_ns: int = 0
+
+    def reading(self, true_ns: int) -> int:
+        return self.offset_ns + true_ns + round(self.drift * true_ns)
+
+
+@dataclass
+class Group:
+    """A communicator."""
+
+    communicator: int
+    ranks: Sequence[int]
+    name: str = ""
+    is_inter: int = 0
+    begun: int = 0
+    sample_level: int | None = 0
+
+    @property
+    def identity(self) -> str:
+        return f"{0xABC0 + self.communicator:016x}"
+
+
+@dataclass
+class Job:
+    """hosts: the clock of each, by rank."""
+
+    hosts: Sequence[HostClock]
+    missing: Sequence[int] = ()
+    wall_ns: int = 10_000_000_000
+    true_start_ns: int = 0
+    groups: list[Group] = field(default_factory=list)
+    rows: dict[str, list[dict]] = field(default_factory=dict)
+    made: list[dict] = field(default_factory=list)  # all calls, sampled or not
+
+    def __post_init__(self) -> None:
+        self.world = self.group(range(len(self.hosts)), "MPI_COMM_WORLD")
+        self.names = {}
+        for rank, clock in enumerate(self.hosts):
+            self.names.setdefault(id(clock), f"node{len(self.names):02d}")
+            start_unix_ns = START_UNIX_NS + clock.wall_ns
+            self.add("rank", **self.rank_row(rank), start_unix_ns=start_unix_ns, end_unix_ns=start_unix_ns + self.wall_ns)
+            for key, value in {"host": self.name(rank), "boot_id": self.name(rank), "time_namespace": "time:[1]"}.items():
+                self.add("fact", world_rank=rank, key=key, value=value)
+
+    def name(self, rank: int) -> str:
+        return self.names[id(self.hosts[rank])]
+
+    def rank_row(self, rank: int) -> dict:
+        start = self.hosts[rank].reading(self.true_start_ns)
+        numbers = dict.fromkeys(("abort_code", "dropped_calls", "untracked_requests", "folded_cells", "folded_communicators"), 0)
+        cost = dict.fromkeys(("cost_init_ns", "cost_finalize_ns", "cost_per_call_ps", "clock_error_ppb"), 0)
+        process = {"world_rank": rank, "world_size": len(self.hosts), "run_id": "job-1", "pid": 4_000 + rank, "thread_level": 0}
+        return {**process, **numbers, **cost, "start_monotonic_ns": start, "wall_ns": self.wall_ns, "counted_ns": self.wall_ns, "ended": "finalize"}
+
+    def add(self, table: str, **row: object) -> None:
+        if row.get("world_rank") not in self.missing:
+            self.rows.setdefault(table, []).append(row)
+
+    def group(self, ranks: Sequence[int], name: str = "", is_inter: int = 0) -> Group:
+        self.groups.append(Group(WORLD + len(self.groups), ranks, name, is_inter))
+        return self.groups[-1]
+
+    def time(self, rank: int, true_ns: int) -> int:
+        """A rank's own time at a true moment."""
+        clock = self.hosts[rank]
+        return clock.reading(true_ns) - clock.reading(self.true_start_ns)
+
+    def collective(
+        self,
+        call: str,
+        arrivals: Sequence[int],
+        transfers: Sequence[int],
+        root: int | None = None,
+        group: Group | None = None,
+        message_bytes: int = 1 << 20,
+        is_sampled: bool = True,
+    ) -> list[int]:
+        """Of ranks that come at true moments and need some time once they need not wait any longer. When each returns."""
+        group = group or self.world
+        group.begun += 1
+        ends = []
+        for place, rank in enumerate(group.ranks):
+            last = max([arrivals[place], *(arrivals[other] for other in waits_for(call, place, len(group.ranks), root))])
+            ends.append(last + transfers[place])
+            is_nonblocking = call.startswith("MPI_I")
+            end_ns = self.time(rank, arrivals[place] + 100 if is_nonblocking else ends[-1])
+            completed_ns = self.time(rank, ends[-1]) if is_nonblocking else None
+            moments = {"start_ns": self.time(rank, arrivals[place]), "end_ns": end_ns, "completed_ns": completed_ns}
+            what = {"world_rank": rank, "call": call, "communicator": group.communicator, "bytes": message_bytes}
+            if rank not in self.missing:
+                self.made.append({**what, "duration_ns": end_ns - moments["start_ns"]})
+            if is_sampled:
+                self.add("sample", **PLAIN, **what, **moments, sequence=group.begun, peer=None, root=root)
+        return ends
+
+    def connection(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """All of it in an empty database of the schema."""
+        for table, rows in {**self.rows, "communicator": self.communicator_rows(), **self.cell_rows()}.items():
+            for row in rows:
+                columns, places = ", ".join(row), ", ".join("?" * len(row))
+                connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", list(row.values()))
+        return connection
+
+    def communicator_rows(self) -> list[dict]:
+        return [
+            {
+                **{"world_rank": rank, "communicator": group.communicator, "identity": group.identity, "name": group.name},
+                **{"constructor": "", "ordinal": 0, "size": len(group.ranks), "remote_size": group.is_inter * len(group.ranks)},
+                **{"comm_rank": comm_rank, "members": ",".join(map(str, group.ranks)), "is_inter": group.is_inter, "is_freed": 0},
+                **{"collectives": group.begun, "sample_level": group.sample_level},
+            }
+            for group in self.groups
+            for comm_rank, rank in enumerate(group.ranks)
+            if rank not in self.missing
+        ]
+
+    def cell_rows(self) -> dict[str, list[dict]]:
+        """What was made, summed up."""
+        durations: dict[tuple, list[int]] = {}
+        for row in self.made:
+            durations.setdefault((row["world_rank"], row["call"], row["communicator"], row["bytes"]), []).append(row["duration_ns"])
+        cells = [
+            {
+                **{"cell": number, "world_rank": rank, "thread": 0, "call": call, "communicator": communicator, "bytes": message_bytes},
+                **{"measure": "call", "place": "host", "region": 0, "is_folded": 0, "count": len(spent), "volume_bytes": 0},
+                **{"total_ns": sum(spent), "min_ns": min(spent), "max_ns": max(spent), "blocked_ns": 0},
+            }
+            for number, ((rank, call, communicator, message_bytes), spent) in enumerate(durations.items(), 1)
+        ]
+        buckets = [{"cell": cell["cell"], "bucket": 80, "count": cell["count"]} for cell in cells]
+        calls = [{"name": call, "family": "collective"} for call in sorted({cell["call"] for cell in cells})]
+        return {"call": calls, "cell": cells, "bucket": buckets}
+
+    def write(self, path: Path) -> Path:
+        """As `hvprof-report merge` would."""
+        path.unlink(missing_ok=True)
+        connection = sqlite3.connect(path)
+        connection.executescript("PRAGMA synchronous = OFF;" + SCHEMA.read_text())
+        self.connection(connection).commit()
+        connection.close()
+        return path
+
+
+def waits_for(call: str, place: int, size: int, root: int | None) -> Sequence[int]:
+    """Which places of the communicator must have come before this one may return."""
+    if call in ROOT_FIRST:
+        return [root]
+    if call in ROOT_LAST:
+        return range(size) if place == root else []
+    return range(place) if call in LOWER else range(size)

@@ -1,0 +1,169 @@
+"""Clocks of hosts: aligned by collectives alone, within the error that is stated."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from commprof_report.alignment import align
+from commprof_report.database import database_create
+from commprof_report.offset_bounds import Bound, at_knots
+from planted import SECOND
+from planted_job import HostClock, Job
+
+US, MS = 1_000, 1_000_000
+KINDS = ("MPI_Allreduce", "MPI_Barrier", "MPI_Bcast", "MPI_Reduce", "MPI_Allgather", "MPI_Gather", "MPI_Scatter", "MPI_Ibcast")
+
+
+def aligned(job: Job):
+    connection = job.connection(database_create())
+    return connection, align(connection)
+
+
+def errors_of(job: Job, connection, alignment, true_ns: int) -> list[tuple[float, float]]:
+    """Of each rank at a true moment: how far off it is laid against rank 0, and how far that may be."""
+    (first,) = connection.execute("SELECT aligned_ns(0, ?)", (job.time(0, true_ns),)).fetchone()
+    return [
+        (abs(connection.execute("SELECT aligned_ns(?, ?)", (rank, time_ns)).fetchone()[0] - first), alignment.error([0, rank], time).distance_ns)
+        for rank in range(1, len(job.hosts))
+        for time_ns, time in [(job.time(rank, true_ns), job.time(0, true_ns))]
+    ]
+
+
+def random_job(chance: random.Random, seconds: int, calls: int) -> tuple[Job, list[int]]:
+    """Offsets of seconds, rates that differ by 100 ppm, late ranks; and moments at which something happened."""
+    clocks = [
+        HostClock(chance.randrange(-5 * SECOND, 10**6 * SECOND), chance.uniform(-50e-6, 50e-6), chance.randrange(-SECOND, SECOND))
+        for _ in range(chance.randint(2, 8))
+    ]
+    job = Job([clock for clock in clocks for _ in range(chance.randint(1, 3))], wall_ns=(seconds + 1) * SECOND)
+    moments = sorted(chance.randrange(seconds * SECOND) for _ in range(calls))
+    ranks = len(job.hosts)
+    groups = [job.world, job.group(range(0, ranks, 2)), job.group(range(ranks // 2, ranks))]
+    for true_ns in moments:
+        group = chance.choice(groups)
+        arrivals = [true_ns + round(chance.expovariate(1 / (50 * US))) for _ in group.ranks]
+        transfers = [round(chance.expovariate(1 / (20 * US))) for _ in group.ranks]
+        job.collective(chance.choice(KINDS), arrivals, transfers, chance.randrange(len(group.ranks)), group)
+    return job, moments
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_moment_is_never_farther_off_than_the_stated_error(seed):
+    chance = random.Random(seed)
+    job, moments = random_job(chance, seconds=chance.choice((1, 15, 40)), calls=chance.choice((30, 200)))
+    connection, alignment = aligned(job)
+    assert alignment.islands == 1
+    for true_ns in (*moments[::7], 0, job.wall_ns):
+        for off_ns, error_ns in errors_of(job, connection, alignment, true_ns):
+            assert off_ns <= error_ns + 2  # moments are rounded to a nanosecond on each clock
+
+
+def test_seconds_and_fifty_ppm_are_recovered_within_a_few_transfers():
+    chance = random.Random(1)
+    job = Job([HostClock(), HostClock(5 * SECOND, 50e-6)], wall_ns=60 * SECOND)
+    for step in range(3_000):
+        transfers = [chance.randint(5 * US, 50 * US) for _ in range(2)]
+        job.collective("MPI_Allreduce", [step * 20 * MS + chance.randint(0, 200 * US) for _ in range(2)], transfers)
+    connection, alignment = aligned(job)
+    for second in range(1, 59):
+        ((off_ns, error_ns),) = errors_of(job, connection, alignment, second * SECOND)
+        assert off_ns <= error_ns < 20 * US
+
+
+def test_ranks_of_one_host_share_a_clock_and_have_no_error():
+    job = Job([HostClock(7)] * 4)
+    job.collective("MPI_Barrier", [4, 3, 2, 1], [10] * 4)
+    connection, alignment = aligned(job)
+    rows = connection.execute("SELECT world_rank, origin_ns, error_ns FROM aligned_rank").fetchall()
+    assert rows == [(0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)]
+    assert alignment.error([0, 1, 2, 3], 5) == (0, 0)
+
+
+def test_a_return_before_the_last_has_come_is_the_error_of_its_clock():
+    job = Job([HostClock()] * 2)
+    job.collective("MPI_Barrier", [1_000, 2_000], [10, 10])
+    job.rows["sample"][0]["end_ns"] = 1_700
+    connection, alignment = aligned(job)
+    assert alignment.error([0, 1], 0) == (300, 300)
+    assert connection.execute("SELECT error_ns FROM aligned_rank").fetchall() == [(300,), (300,)]
+
+
+def test_without_a_common_collective_the_wall_clocks_count_and_the_error_is_unknown():
+    job = Job([HostClock(wall_ns=3), HostClock(8 * SECOND, wall_ns=500)])
+    connection, alignment = aligned(job)
+    rows = connection.execute("SELECT origin_ns, error_ns FROM aligned_rank ORDER BY world_rank").fetchall()
+    assert rows == [(0, 0), (497, None)]
+    assert (alignment.islands, alignment.error([0, 1], 0).distance_ns) == (2, float("inf"))
+
+
+def test_bounds_from_one_side_only_are_no_alignment():
+    job = Job([HostClock(), HostClock(8 * SECOND)])
+    for step in range(20):
+        job.collective("MPI_Bcast", [step * MS, step * MS], [US, US], root=0)
+    assert aligned(job)[1].islands == 2
+
+
+@pytest.mark.parametrize("call", ["MPI_Alltoallv", "MPI_Reduce_scatter", "MPI_Scan"])
+def test_a_call_that_may_bind_nobody_bounds_no_clock(call):
+    job = Job([HostClock(), HostClock(8 * SECOND)])
+    job.collective(call, [0, 0], [US, US])
+    assert aligned(job)[1].islands == 2
+
+
+def test_empty_messages_bind_nobody_but_barriers_do():
+    job = Job([HostClock(), HostClock(8 * SECOND)])
+    job.collective("MPI_Allreduce", [0, 0], [US, US], message_bytes=0)
+    assert aligned(job)[1].islands == 2
+    job = Job([HostClock(), HostClock(8 * SECOND)])
+    job.collective("MPI_Barrier", [0, 0], [US, US], message_bytes=0)
+    assert aligned(job)[1].islands == 1
+
+
+def test_inter_communicators_and_different_calls_bound_no_clock():
+    job = Job([HostClock(), HostClock(8 * SECOND)])
+    job.collective("MPI_Barrier", [0, 0], [US, US], group=job.group((0, 1), is_inter=1))
+    job.collective("MPI_Barrier", [0, 0], [US, US])
+    job.rows["sample"][-1]["call"] = "MPI_Allreduce"
+    assert aligned(job)[1].islands == 2
+
+
+def test_clocks_that_meet_by_way_of_a_third_are_aligned():
+    job = Job([HostClock(), HostClock(8 * SECOND, 40e-6), HostClock(-3 * SECOND, -40e-6)])
+    chain = [job.group((0, 1)), job.group((1, 2))]
+    for step in range(100):
+        for group in chain:
+            job.collective("MPI_Barrier", [step * 100 * MS, step * 100 * MS + step % 3 * US], [5 * US, 5 * US], group=group)
+    connection, alignment = aligned(job)
+    for off_ns, error_ns in errors_of(job, connection, alignment, 5 * SECOND):
+        assert off_ns <= error_ns < 50 * US
+
+
+def test_a_call_that_failed_widens_the_error_and_does_not_end_the_report():
+    job = Job([HostClock(), HostClock(8 * SECOND)])
+    for step in range(20):
+        job.collective("MPI_Barrier", [step * MS, step * MS], [US, US])
+    job.rows["sample"][0]["end_ns"] -= 400 * US  # it returned at once, the other came later
+    job.rows["sample"][0]["start_ns"] -= 500 * US
+    connection, alignment = aligned(job)
+    ((off_ns, error_ns),) = errors_of(job, connection, alignment, 10 * MS)
+    assert off_ns <= error_ns < MS
+
+
+def test_three_hundred_hosts_are_aligned_in_seconds():
+    import time
+
+    chance = random.Random(3)
+    job = Job([HostClock(chance.randrange(10**12), chance.uniform(-50e-6, 50e-6)) for _ in range(300)])
+    for step in range(200):
+        job.collective("MPI_Allreduce", [step * 500 * MS + chance.randrange(100 * US) for _ in job.hosts], [20 * US] * 300)
+    connection = job.connection(database_create())
+    start_s = time.monotonic()
+    assert align(connection).islands == 1
+    assert time.monotonic() - start_s < 60  # about 2 s here; other tests may run beside this one
+
+
+def test_a_line_between_two_points_of_bounds_has_exact_extremes():
+    bounds = [Bound(0, 10, True), Bound(0, -10, False), Bound(1_000_000, 110, True), Bound(1_000_000, 90, False)]
+    assert at_knots(bounds, [0, 1_000_000]) == [(-10, 10), (90, 110)]
+    assert at_knots(bounds, [0, 500_000, 1_000_000])[1] == (-410, 510)  # bounded by the rate of 1e-3 alone
