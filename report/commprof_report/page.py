@@ -28,8 +28,12 @@ def header(title: str, lines: Sequence[str], cards: Sequence[tuple[str, str]], f
     parts += [f'<p class="soft">{text(line)}</p>' for line in lines]
     tiles = "".join(f'<div class="card"><b>{text(value)}</b><span>{text(name)}</span></div>' for value, name in cards)
     parts.append(f'<div class="cards">{tiles}</div>')
-    parts.append("<dl>" + "".join(f"<dt>{text(head)}</dt><dd>{text(fact)}</dd>" for head, fact in facts) + "</dl>")
+    parts.append(facts_list(facts))
     return f"<header>{''.join(parts)}</header>"
+
+
+def facts_list(facts: Iterable[tuple[str, str]]) -> str:
+    return "<dl>" + "".join(f"<dt>{text(head)}</dt><dd>{text(fact)}</dd>" for head, fact in facts) + "</dl>"
 
 
 def warnings(lines: Sequence[str]) -> str:

@@ -269,6 +269,51 @@ class SequenceRow(NamedTuple):
     sequence: int
 
 
+class LateRankRow(NamedTuple):
+    """A rank in the collectives that make ranks wait for each other."""
+
+    rank: int
+    host: str | None
+    collectives: int
+    last_count: int
+    last_share: float | None
+    cost_ns: int
+    alone_ns: int
+    wait_ns: int
+    transfer_ns: int
+    wait_share: float | None
+    nonblocking_last: int
+
+
+class LateCallRow(NamedTuple):
+    call: str
+    communicator: str
+    identity: str
+    ranks: int
+    total_ns: int
+    collectives: int
+    wait_ns: int | None
+    transfer_ns: int | None
+    wait_share: float | None
+    estimate_share: float | None
+    top_rank: int | None
+    top_cost_ns: int | None
+
+
+class LateRunRow(NamedTuple):
+    ranks: int
+    collectives: int
+    total_ns: int
+    looked_ns: int
+    coverage: float | None
+    wait_ns: int
+    transfer_ns: int
+    wait_share: float | None
+    share_of_wall: float | None
+    estimate_share: float | None
+    other_ns: int
+
+
 class FactRow(NamedTuple):
     key: str
     value: str
@@ -346,3 +391,15 @@ def totals(connection: Connection) -> list[TotalRow]:
 
 def durations(connection: Connection) -> list[DurationRow]:
     return ask(connection, "durations", DurationRow)
+
+
+def late_ranks(connection: Connection) -> list[LateRankRow]:
+    return ask(connection, "late_ranks", LateRankRow)
+
+
+def late_calls(connection: Connection) -> list[LateCallRow]:
+    return ask(connection, "late_calls", LateCallRow)
+
+
+def late_run(connection: Connection) -> LateRunRow:
+    return ask(connection, "late_run", LateRunRow)[0]

@@ -75,8 +75,9 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> None
         _keep(run.connection, "communicator", _identities(run, arguments.communicator))
     if arguments.rank:
         _ranks_keep(run, arguments.rank)
-    _sizes_keep(run.connection, arguments.bytes or ByteRange(None, None), bins)
-    query.run_script(run.connection, "chosen_cell")
+    sizes = arguments.bytes or ByteRange(None, None)
+    _sizes_keep(run.connection, sizes, bins)
+    query.run_script(run.connection, "chosen_cell", low_bytes=sizes.low, high_bytes=sizes.high)
 
 
 KEEP = {

@@ -84,6 +84,8 @@ COMMANDS = (
     ("communicators", "--json"),
     ("ranks",),
     ("ranks", "--per-rank", "--csv"),
+    ("late",),
+    ("late", "--by", "call", "--csv"),
     ("peers",),
     ("peers", "--received", "--json"),
     ("stuck",),
@@ -103,6 +105,7 @@ IN_PICTURES = (
     ("calls", "--plot", "OUT/picture.svg"),
     ("sizes", "--plot", "OUT/picture.png"),
     ("ranks", "--plot", "OUT/picture.svg"),
+    ("late", "--plot", "OUT/picture.svg"),
     ("peers", "--plot", "OUT/picture.png"),
     ("latency", "--plot", "OUT/picture.svg"),
 )

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 
 import pytest
-from commprof_report import questions, stuck
+from commprof_report import late, questions, stuck
 from commprof_report.commands import COMMANDS
 from commprof_report.digest import SummaryRow
 from commprof_report.main import parser_build
@@ -24,6 +24,10 @@ ANSWERS = {
     "communicators": questions.CommunicatorRow,
     "ranks": questions.RankCallRow,
     "ranks --per-rank": questions.RankRow,
+    "late --by rank": questions.LateRankRow,
+    "late --by host": late.LateHostRow,
+    "late --by call": questions.LateCallRow,
+    "late --by run": late.LateRow,
     "peers": questions.PeerRow,
     "stuck mismatch": questions.MismatchRow,
     "stuck awaited": stuck.Awaited,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import calls, communicators, export, html, latency, merge, peers, ranks, sizes, stuck, summary, top
+from . import calls, communicators, export, html, late, latency, merge, peers, ranks, sizes, stuck, summary, top
 
 COMMANDS = {
     "summary": summary,
@@ -11,6 +11,7 @@ COMMANDS = {
     "latency": latency,
     "communicators": communicators,
     "ranks": ranks,
+    "late": late,
     "peers": peers,
     "stuck": stuck,
     "top": top,

@@ -13,14 +13,16 @@ from typing import Callable
 
 from .. import page, pictures, questions, selection, units
 from ..digest import Digest, communicating, digest
+from ..late import late as late_answers
 from ..plots import calls as calls_plot
+from ..plots import late as late_plot
 from ..plots import latency as latency_plot
 from ..plots import peers as peers_plot
 from ..plots import ranks as ranks_plot
 from ..plots import sizes as sizes_plot
 from ..run import Run
 from ..tables import Column
-from . import calls, common, communicators, ranks, sizes, summary
+from . import calls, common, communicators, late, ranks, sizes, summary
 
 MOST_SIZES = 60
 MOST_RANKS = 64
@@ -40,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    run = common.open_selected(arguments)
+    run = common.open_selected(arguments, with_samples=True)
     output = arguments.output or default_output(arguments.run)
     text = page.page(f"commprof: {title_of(run)}", parts(run))
     with common.written_whole(output) as file:
@@ -64,6 +66,7 @@ def parts(run: Run) -> Iterator[str]:
         return
     yield calls_section(answers)
     yield ranks_section(run, answers)
+    yield late_section(run)
     yield from sizes_sections(run)
     if answers.peers:
         yield peers_section(run, answers)
@@ -114,6 +117,21 @@ def ranks_section(run: Run, answers: Digest) -> str:
     return page.section(
         "Rank by rank", sentence, picture, page.table(ranks.RANK_COLUMNS, answers.ranks[:MOST_RANKS]), by_call
     )
+
+
+def late_section(run: Run) -> str:
+    answers = late_answers(run.connection)
+    sentence = (
+        "In a collective each rank waits for the last one to come, and then the messages themselves take time. Each bar is one rank: a rank"
+        " that waits little while others wait long is the one they wait for."
+    )
+    if answers.run.verdict == "none":
+        return page.section("Who is late", late.verdict(answers))
+    ranks = answers.ranks[:MOST_RANKS]
+    picture = page.picture(drawn(late_plot.draw, ranks, late_plot.figure_size(ranks)), "waiting and transfer by rank")
+    by_rank, by_call = page.table(late.rank_columns(ranks), ranks), page.table(late.CALL_COLUMNS, answers.calls)
+    by_host = page.table(late.HOST_COLUMNS, answers.hosts) if len(answers.hosts) > 1 else ""
+    return page.section("Who is late", sentence, page.facts_list(late.facts(run, answers)), picture, by_rank, by_host, by_call)
 
 
 def sizes_sections(run: Run) -> Iterator[str]:

@@ -185,7 +185,7 @@ def waiting_facts(summary: SummaryRow) -> Iterator[tuple[str, str]]:
         )
         yield (
             "Waited for",
-            f"rank {summary.waited_for_rank}, {units.duration(summary.waited_for_ns)} by all others (estimate)",
+            f"rank {summary.waited_for_rank}, {units.duration(summary.waited_for_ns)} by all others (estimate; see hvprof-report late)",
         )
 
 

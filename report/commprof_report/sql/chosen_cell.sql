@@ -11,6 +11,9 @@ WHERE cell.call IN (SELECT call FROM selected_call)
   AND cell.world_rank IN (SELECT world_rank FROM selected_rank)
   AND identity IN (SELECT identity FROM selected_communicator);
 
+-- The sizes that the user chose, of single calls; null: no bound.
+CREATE TEMP TABLE selected_size AS SELECT :low_bytes AS low_bytes, :high_bytes AS high_bytes;
+
 -- The threads that spent most inside MPI, one a rank. MPI_Init and MPI_Finalize set up; they are not communication.
 CREATE TEMP VIEW busiest_thread AS
 SELECT world_rank, thread, mpi_ns

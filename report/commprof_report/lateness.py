@@ -1,0 +1,203 @@
+"""Who came last to each collective that was kept, and how much of the time in it was waiting for that rank.
+
+A rank waits from its own coming until the last one has come of those it depends on: all of them for Allreduce, Allgather, Alltoall,
+Reduce_scatter and Barrier; the root for Bcast and Scatter; at the root of Reduce and Gather all others; the ranks below for Scan. What
+is left of its call is transfer. Where clocks may be off by more than half of what such a call takes, that would measure the clocks; then
+the shortest call is taken for that of the last rank, and what the others' calls took longer for waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from . import query
+from .alignment import Alignment, Error, storable
+
+AT_ONCE = 10_000  # rows that are handed to SQLite
+SECOND_LOG2 = 30  # nearly
+NO_ERROR = Error(0, 0)
+
+
+class KeptRow(NamedTuple):
+    """A rank in a collective; kept_collectives.sql."""
+
+    identity: str
+    sequence: int
+    members: int
+    world_rank: int
+    call: str
+    kind: str
+    is_blocking: int
+    bytes: int | None
+    is_root: int
+    start_ns: int
+    end_ns: int
+
+
+class Share(NamedTuple):
+    """What of a rank's call was waiting, for whom, and what of that is due to this one rank alone."""
+
+    wait_ns: int
+    alone_ns: int
+    last_rank: int | None
+
+
+class Looked(NamedTuple):
+    """What the pass over the samples has met."""
+
+    error_ns: float  # the largest among the collectives that were split by the clocks
+    unsure: int  # collectives that were not split: the clocks do not tell and durations neither, or their root was not read
+
+
+NO_SHARE = Share(0, 0, None)
+
+
+def lateness(connection: Connection, alignment: Alignment) -> Looked:
+    """Fills TEMP TABLES late_call and late_start from a run with samples on which selection.select() was called."""
+    query.run_script(connection, "late_call")
+    clocks = Clocks(connection, alignment)
+    calls: list[tuple] = []
+    unsure = 0
+    for rows in _collectives(connection):
+        starts = [alignment.moment(row.world_rank, row.start_ns) for row in rows]
+        if not rows[0].is_blocking:
+            _start_note(connection, clocks, rows, starts)
+            continue
+        is_estimate = not clocks.tell(rows)
+        if rows[0].kind != "all" and (is_estimate or not _has_root(rows)):
+            unsure += 1
+            continue
+        calls += _split(rows, starts, is_estimate)
+        if len(calls) >= AT_ONCE:
+            _insert(connection, calls)
+    _insert(connection, calls)
+    return Looked(clocks.error_ns, unsure)
+
+
+def _collectives(connection: Connection) -> Iterator[list[KeptRow]]:
+    """Those in which all members that were read have a sample, of the same call."""
+    for _, group in groupby(map(KeptRow._make, query.run_script(connection, "kept_collectives")), key=itemgetter(0, 1)):
+        rows = list(group)
+        if len(rows) == rows[0].members > 1 and len({row.call for row in rows}) == 1:
+            yield rows
+
+
+class Clocks:
+    """Whether the clocks of a communicator's ranks are good enough for its calls."""
+
+    def __init__(self, connection: Connection, alignment: Alignment) -> None:
+        self.alignment = alignment
+        self.medians: dict[tuple[str, str], int] = {}
+        self.errors: dict[tuple[str, int], Error] = {}  # by communicator and second
+        self.error_ns = 0.0
+        if len(alignment.clocks) > 1 or any(clock.violation_ns for clock in alignment.clocks.values()):
+            rows = query.run_script(connection, "median_durations")
+            self.medians = {(identity, call): median_ns for identity, call, median_ns in rows}
+
+    def error(self, rows: Sequence[KeptRow]) -> Error:
+        if not self.medians:
+            return NO_ERROR
+        key = (rows[0].identity, rows[0].start_ns >> SECOND_LOG2)
+        if key not in self.errors:
+            self.errors[key] = self.alignment.error([row.world_rank for row in rows], rows[0].start_ns)
+        return self.errors[key]
+
+    def tell(self, rows: Sequence[KeptRow]) -> bool:
+        """A host that is late by the same in all calls, which no clock can tell from one whose clock is off, leaves an error of half the
+        wait: hence half of the median."""
+        error = self.error(rows)
+        if 2 * error.moment_ns > self.medians.get((rows[0].identity, rows[0].call), 0):
+            return False
+        self.error_ns = max(self.error_ns, error.distance_ns)
+        return True
+
+
+def _start_note(connection: Connection, clocks: Clocks, rows: Sequence[KeptRow], starts: Sequence[int]) -> None:
+    """Who came last to a nonblocking collective of all with all, if the clocks tell."""
+    before_last, last = sorted(starts)[-2:]
+    if rows[0].kind == "all" and last - before_last > clocks.error(rows).distance_ns:
+        row = rows[starts.index(last)]
+        connection.execute("INSERT INTO late_start VALUES (?, ?, ?, ?, ?)", (row.identity, row.sequence, row.call, row.bytes, row.world_rank))
+
+
+def _split(rows: Sequence[KeptRow], starts: Sequence[int], is_estimate: bool) -> Iterator[tuple]:
+    """Rows of late_call. Times are the aligned ones; durations those of each rank's own clock."""
+    durations = [row.end_ns - row.start_ns for row in rows]
+    shares = _by_duration(rows, durations) if is_estimate else SHARES[rows[0].kind](rows, starts, durations)
+    waited_for = {share.last_rank for share in shares}
+    for row, start_ns, duration_ns, (wait_ns, alone_ns, last_rank) in zip(rows, starts, durations, shares):
+        start_ns = storable(start_ns)
+        what = (row.identity, row.sequence, row.world_rank, row.call, row.bytes, start_ns, start_ns + duration_ns)
+        yield (*what, wait_ns, duration_ns - wait_ns, alone_ns, last_rank, row.world_rank in waited_for, is_estimate)
+
+
+def _by_duration(rows: Sequence[KeptRow], durations: Sequence[int]) -> list[Share]:
+    shortest, next_shortest = sorted(durations)[:2]
+    last_rank = rows[durations.index(shortest)].world_rank
+    return [Share(spent - shortest, spent - shortest - max(0, spent - next_shortest), last_rank) for spent in durations]
+
+
+def _all(rows: Sequence[KeptRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:
+    before_last, last = sorted(starts)[-2:]
+    last_rank = rows[starts.index(last)].world_rank
+    return [_share(start, spent, last, before_last, last_rank) for start, spent in zip(starts, durations)]
+
+
+def _root_first(rows: Sequence[KeptRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:
+    root = _root(rows)
+    others = max(start for place, start in enumerate(starts) if place != root)
+    shares = [_waited(_share(start, spent, starts[root], others, rows[root].world_rank)) for start, spent in zip(starts, durations)]
+    shares[root] = NO_SHARE
+    return shares
+
+
+def _root_last(rows: Sequence[KeptRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:
+    root = _root(rows)
+    *others, (last, last_rank) = sorted((start, row.world_rank) for row, start in zip(rows, starts) if not row.is_root)
+    before_last = others[-1][0] if others else starts[root]
+    shares = [NO_SHARE] * len(rows)
+    shares[root] = _waited(_share(starts[root], durations[root], last, before_last, last_rank))
+    return shares
+
+
+def _lower(rows: Sequence[KeptRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:
+    shares = [NO_SHARE]
+    last, before_last, last_rank = starts[0], min(starts), rows[0].world_rank
+    for row, start, spent in zip(rows[1:], starts[1:], durations[1:]):
+        shares.append(_waited(_share(start, spent, last, max(start, before_last), last_rank)))
+        if start > last:
+            last, before_last, last_rank = start, last, row.world_rank
+        else:
+            before_last = max(before_last, start)
+    return shares
+
+
+def _has_root(rows: Sequence[KeptRow]) -> bool:
+    """Not if its rank was not read, or if ranks named different ones."""
+    return rows[0].kind == "lower" or sum(row.is_root for row in rows) == 1
+
+
+def _root(rows: Sequence[KeptRow]) -> int:
+    return next(place for place, row in enumerate(rows) if row.is_root)
+
+
+def _share(start: int, duration: int, last: int, before_last: int, last_rank: int) -> Share:
+    wait_ns = min(max(last - start, 0), duration)
+    without_ns = min(max(min(before_last, last) - start, 0), duration)
+    return Share(wait_ns, wait_ns - without_ns, last_rank)
+
+
+def _waited(share: Share) -> Share:
+    return share if share.wait_ns else NO_SHARE
+
+
+SHARES = {"all": _all, "root first": _root_first, "root last": _root_last, "lower": _lower}
+
+
+def _insert(connection: Connection, calls: list[tuple]) -> None:
+    connection.executemany("INSERT INTO late_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", calls)
+    calls.clear()

@@ -1,0 +1,30 @@
+"""Stacked bars: each rank's time in collectives, as waiting for the last rank and as transfer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..pictures import PALETTE
+from ..questions import LateRankRow
+from .axis import time_axis
+from .ranks import label_ranks
+
+
+def figure_size(rows: Sequence[LateRankRow]) -> tuple[float, float]:
+    return min(max(8.0, 5 + 0.12 * len(rows)), 16.0), 4.5
+
+
+def draw(axes, rows: Sequence[LateRankRow]) -> None:
+    places = range(len(rows))
+    width = 0.8 if len(rows) < 50 else 1
+    transfers = [row.transfer_ns for row in rows]
+    axes.bar(places, transfers, color=PALETTE[0], width=width, label="transfer")
+    axes.bar(places, [row.wait_ns for row in rows], bottom=transfers, color=PALETTE[1], width=width, label="waiting for the last rank")
+    label_ranks(axes, [row.rank for row in rows])
+    axes.set_ylabel("time in collectives")
+    axes.set_xlabel("rank")
+    axes.grid(axis="x", visible=False)
+    axes.set_title("Waiting and transfer by rank")
+    time_axis(axes.yaxis)
+    handles, names = axes.get_legend_handles_labels()
+    axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))  # in the order of the stack

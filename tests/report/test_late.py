@@ -1,0 +1,320 @@
+"""Who is late: planted jobs in which every rank's coming is known."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+
+import pytest
+from commprof_report.alignment import align
+from commprof_report.commands.common import open_whole
+from commprof_report.late import late as answers
+from planted import SECOND
+from planted_job import HostClock, Job, waits_for
+
+US, MS = 1_000, 1_000_000
+KINDS = [
+    *("MPI_Allreduce", "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Barrier"),
+    *("MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Bcast", "MPI_Scatter", "MPI_Reduce", "MPI_Gather", "MPI_Scan", "MPI_Exscan"),
+]
+
+
+@pytest.fixture
+def late(report, tmp_path):
+    """The rows that `late` gives for a job, by key; of the run as a whole, or by rank, host or call."""
+
+    def ask(job: Job, by: str = "rank", *words: object) -> list[dict]:
+        answer = report("late", job.write(tmp_path / "run.db"), "--json", "--by", by, *words)
+        assert answer.status == 0, answer.err
+        return json.loads(answer.out)
+
+    return ask
+
+
+@pytest.fixture
+def text(report, tmp_path):
+    def ask(job: Job, *words: object) -> str:
+        return report("late", job.write(tmp_path / "run.db"), *words).out
+
+    return ask
+
+
+def column(rows: list[dict], key: str) -> list:
+    return [row[key] for row in rows]
+
+
+def one_host(ranks: int) -> Job:
+    return Job([HostClock(77)] * ranks)
+
+
+def test_all_wait_for_the_last_one_to_come(late):
+    job = one_host(3)
+    job.collective("MPI_Allreduce", [1_000, 5_000, 3_000], [100, 200, 300])
+    rows = late(job)
+    assert column(rows, "wait_ns") == [4_000, 0, 2_000]
+    assert column(rows, "transfer_ns") == [100, 200, 300]
+    assert column(rows, "last_count") == [0, 1, 0]
+    assert column(rows, "cost_ns") == [0, 6_000, 0]
+    assert column(rows, "alone_ns") == [0, 4_000, 0]  # had it come at 3,000, the two others had waited 2,000 and nothing
+
+
+def test_others_wait_for_the_root_of_a_bcast_and_it_for_nobody(late):
+    job = one_host(3)
+    job.collective("MPI_Bcast", [5_000, 1_000, 9_000], [100, 200, 300], root=0)
+    rows = late(job)
+    assert column(rows, "wait_ns") == [0, 4_000, 0]
+    assert column(rows, "transfer_ns") == [100, 200, 300]
+    assert (column(rows, "last_count"), column(rows, "cost_ns")) == ([1, 0, 0], [4_000, 0, 0])
+    assert column(rows, "alone_ns") == [0, 0, 0]  # it did not come last: rank 2 had no need of it
+
+
+def test_the_root_of_a_reduce_waits_for_the_last_of_the_others(late):
+    job = one_host(4)
+    job.collective("MPI_Reduce", [1_000, 9_000, 4_000, 6_000], [100] * 4, root=2)
+    rows = late(job)
+    assert column(rows, "wait_ns") == [0, 0, 5_000, 0]
+    assert (column(rows, "last_count"), column(rows, "alone_ns")) == ([0, 1, 0, 0], [0, 3_000, 0, 0])
+
+
+def test_a_rank_in_a_scan_waits_for_those_below_it(late):
+    job = one_host(3)
+    job.collective("MPI_Scan", [4_000, 1_000, 9_000], [100] * 3)
+    rows = late(job)
+    assert column(rows, "wait_ns") == [0, 3_000, 0]
+    assert (column(rows, "last_count"), column(rows, "alone_ns")) == ([1, 0, 0], [3_000, 0, 0])
+
+
+def test_a_wait_is_no_longer_than_the_call(late):
+    job = one_host(2)
+    job.collective("MPI_Alltoallv", [0, 9_000], [100, 100])
+    job.rows["sample"][0]["end_ns"] = job.rows["sample"][0]["start_ns"] + 50  # it had nothing to receive
+    job.made[0]["duration_ns"] = 50
+    assert (column(late(job), "wait_ns"), column(late(job), "transfer_ns")) == ([50, 0], [0, 100])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_sums_are_those_of_the_definition(late, seed):
+    chance = random.Random(seed)
+    job = one_host(5)
+    groups = [job.world, job.group((1, 3, 4)), job.group((0, 2))]
+    waits, costs, transfers = [0] * 5, [0] * 5, [0] * 5
+    for step in range(60):
+        group, call = chance.choice(groups), chance.choice(KINDS)
+        arrivals = [step * MS + chance.randrange(300 * US) for _ in group.ranks]
+        spent, root = [chance.randrange(1, 50 * US) for _ in group.ranks], chance.randrange(len(group.ranks))
+        job.collective(call, arrivals, spent, root, group)
+        for place, rank in enumerate(group.ranks):
+            transfers[rank] += spent[place]
+            others = [(arrivals[other], group.ranks[other]) for other in waits_for(call, place, len(group.ranks), root)]
+            last_ns, last = max(others, default=(0, 0))
+            waits[rank] += max(0, last_ns - arrivals[place])
+            costs[last] += max(0, last_ns - arrivals[place])
+    rows = late(job)
+    assert (column(rows, "wait_ns"), column(rows, "transfer_ns"), column(rows, "cost_ns")) == (waits, transfers, costs)
+
+
+def late_job(late_rank: int | None, hosts: list[HostClock], calls: int = 100, transfer_ns: int = 10 * US, late_ns: int = 500 * US) -> Job:
+    chance = random.Random(2)
+    job = Job(hosts)
+    for step in range(calls):
+        last = chance.randrange(len(hosts)) if late_rank is None else late_rank
+        arrivals = [step * 20 * MS + chance.randrange(20 * US) + (late_ns if rank == last else 0) for rank in range(len(hosts))]
+        job.collective("MPI_Allreduce", arrivals, [transfer_ns + chance.randrange(5 * US) for _ in hosts])
+    return job
+
+
+def test_a_rank_that_is_late_is_named_first(late, text):
+    job = late_job(2, [HostClock()] * 4)
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["late_ranks"], row["clocks"], row["error_ns"]) == ("imbalance", "2", 1, 0)
+    assert row["late_share"] == 1
+    first, *_ = text(job).splitlines()
+    assert first.split(None, 1)[1] == "load imbalance: rank 2 on node00 causes 100.0 % of the waiting"
+
+
+def test_a_host_whose_ranks_take_turns_at_being_late_is_named(late):
+    chance = random.Random(3)
+    hosts = [HostClock(), HostClock(SECOND)]
+    job = Job([hosts[0]] * 4 + [hosts[1]] * 4)
+    for step in range(200):
+        last = chance.randrange(4, 8)
+        arrivals = [step * 20 * MS + chance.randrange(20 * US) + (MS if rank == last else 0) for rank in range(8)]
+        job.collective("MPI_Allreduce", arrivals, [10 * US] * 8)
+        job.collective("MPI_Barrier", [step * 20 * MS + 5 * MS + chance.randrange(20 * US) for _ in range(8)], [10 * US] * 8)
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["late_ranks"], row["late_hosts"]) == ("imbalance", "4-7", "node01")
+    by_host = {host["host"]: host for host in late(job, "host")}
+    assert by_host["node01"]["cost_ns"] > 20 * by_host["node00"]["cost_ns"]
+    assert by_host["node01"]["ranks"] == 4
+
+
+def test_lateness_of_all_in_turn_is_called_random(late, text):
+    job = late_job(None, [HostClock()] * 4)
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["late_ranks"], row["late_gain_ns"]) == ("jitter", None, None)
+    assert "random lateness" in text(job)
+
+
+def test_slow_messages_are_called_transfer(late, text):
+    job = late_job(1, [HostClock()] * 4, transfer_ns=5 * MS, late_ns=100 * US)
+    (row,) = late(job, "run")
+    assert row["verdict"] == "transfer" and row["wait_share"] < 0.05
+    assert "transfer dominates" in text(job) and "is for rank 1" in text(job)
+
+
+def test_clocks_of_two_hosts_are_aligned_before_waiting_is_measured(late):
+    plain = late_job(3, [HostClock()] * 4)
+    apart = late_job(3, [HostClock()] * 2 + [HostClock(9 * SECOND, 40e-6)] * 2)
+    for step in range(100):  # some in which all come together tell the clocks
+        for job in (plain, apart):
+            job.collective("MPI_Barrier", [step * 20 * MS + 9 * MS] * 4, [5 * US] * 4)
+    (row,) = late(apart, "run", "--call", "Allreduce")
+    assert (row["clocks"], row["unconnected_clocks"], row["estimate_share"]) == (2, 0, 0)
+    assert 0 < row["error_ns"] < 30 * US
+    for true, measured in zip(late(plain, "rank", "--call", "Allreduce"), late(apart, "rank", "--call", "Allreduce")):
+        # Each of the 100 waits is off by the error at most, and the clock of two ranks runs fast by 40 ppm.
+        assert abs(measured["wait_ns"] - true["wait_ns"]) <= 100 * row["error_ns"] + 1e-4 * true["wait_ns"]
+        assert measured["last_count"] == (100 if measured["rank"] == 3 else 0)
+
+
+def test_where_clocks_do_not_tell_durations_do_and_it_is_said(late, text):
+    hosts = [HostClock(wall_ns=0), HostClock(9 * SECOND, wall_ns=300 * MS)]
+    job = Job(hosts)
+    job.collective("MPI_Alltoallv", [0, 400 * US], [10 * US, 20 * US])  # its sizes may be none: no clock is bound
+    (row,) = late(job, "run")
+    assert (row["unconnected_clocks"], row["estimate_share"], row["error_ns"]) == (1, 1, 0)
+    rows = late(job)
+    assert (column(rows, "wait_ns"), column(rows, "transfer_ns")) == ([390 * US, 0], [20 * US, 20 * US])
+    assert column(rows, "cost_ns") == [0, 390 * US]
+    assert "without a common collective" in text(job) and "~" in text(job, "--by", "call")
+
+
+@pytest.mark.parametrize("others", [1, 3])
+def test_a_host_that_is_always_late_is_found_by_its_short_calls(late, others):
+    job = late_job(1, [HostClock(), HostClock(9 * SECOND, 20e-6), HostClock(4 * SECOND), HostClock(7 * SECOND)][: others + 1])
+    (row,) = late(job, "run")
+    assert row["estimate_share"] == 1  # nothing says whether its clock is off or it comes late
+    assert (row["verdict"], row["late_ranks"]) == ("imbalance", "1")
+
+
+def test_a_bcast_between_clocks_that_do_not_tell_is_counted_as_not_split(late):
+    job = Job([HostClock(), HostClock(9 * SECOND)])
+    job.collective("MPI_Bcast", [0, 400 * US], [10 * US, 20 * US], root=0)
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["unsure"], row["total_ns"]) == ("none", 1, 30 * US)
+
+
+def test_a_part_of_the_calls_stands_for_all_of_them(late, text):
+    job = one_host(2)
+    for step in range(100):
+        job.collective("MPI_Allreduce", [step * MS, step * MS + 300 * US], [100 * US] * 2, is_sampled=step < 25)
+    (row,) = late(job, "run")
+    assert (row["collectives"], row["coverage"]) == (25, 0.25)
+    assert (column(late(job), "wait_ns"), column(late(job), "transfer_ns")) == ([30 * MS, 0], [10 * MS, 10 * MS])
+    assert "25.0 % of that time; times are scaled to all calls (estimates)" in text(job)
+
+
+def test_a_collective_of_which_a_rank_has_no_sample_is_left_out(late):
+    job = one_host(3)
+    for step in range(2):
+        job.collective("MPI_Barrier", [step * MS, step * MS + 5, step * MS + 9], [10] * 3)
+    job.rows["sample"] = [row for row in job.rows["sample"] if (row["world_rank"], row["sequence"]) != (1, 2)]
+    assert late(job, "run")[0]["collectives"] == 1
+
+
+def test_ranks_whose_files_are_missing_are_said_to_be_perhaps_the_late_ones(late, text):
+    job = Job([HostClock()] * 4, missing=(3,))
+    job.collective("MPI_Bcast", [0, 5, 9, 100], [10] * 4, root=3)
+    job.collective("MPI_Barrier", [1_000, 1_005, 1_009, 1_100], [10] * 4)
+    (row,) = late(job, "run")
+    assert (row["collectives"], row["unsure"]) == (1, 1)  # nobody knows when the root came
+    assert "rank 3: who is late may be among them" in text(job)
+
+
+def test_nonblocking_collectives_tell_who_came_last_and_no_waiting(late, text):
+    job = one_host(2)
+    for step in range(10):
+        job.collective("MPI_Iallreduce", [step * MS, step * MS + 7], [50, 50])
+    job.collective("MPI_Barrier", [0, 1], [1, 1])
+    rows = late(job)
+    assert column(rows, "nonblocking_last") == [0, 10]
+    assert column(rows, "collectives") == [1, 1]
+    assert "last, nonblocking" in text(job)
+
+
+def test_neighborhoods_inter_communicators_and_lonely_ranks_are_not_split(late):
+    job = one_host(2)
+    job.collective("MPI_Barrier", [0, 50], [10, 10], group=job.group((0, 1), is_inter=1))
+    job.collective("MPI_Neighbor_alltoall", [0, 50], [10, 10])
+    job.collective("MPI_Allreduce", [0], [10], group=job.group((0,)))
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["total_ns"], row["other_ns"]) == ("none", 0, 60 + 10 + 60 + 10 + 10)
+
+
+def test_calls_say_for_whom_they_wait_most(late):
+    job = one_host(2)
+    half = job.group((0, 1), "tensor")
+    job.collective("MPI_Allreduce", [0, 500], [100, 100])
+    job.collective("MPI_Barrier", [MS + 900, MS], [10, 10], group=half)
+    rows = late(job, "call")
+    assert [(row["call"], row["communicator"], row["top_rank"], row["top_cost_ns"]) for row in rows] == [
+        ("MPI_Barrier", "tensor", 0, 900),
+        ("MPI_Allreduce", "MPI_COMM_WORLD", 1, 500),
+    ]
+    assert [(row["wait_ns"], row["transfer_ns"], row["total_ns"]) for row in rows] == [(900, 20, 920), (500, 200, 700)]
+
+
+def test_filters_choose_calls_communicators_sizes_and_ranks(late):
+    job = one_host(2)
+    half = job.group((0, 1), "tensor")
+    job.collective("MPI_Allreduce", [0, 500], [100, 100], message_bytes=8)
+    job.collective("MPI_Allreduce", [10_000, 10_050], [100, 100], message_bytes=1 << 20)
+    job.collective("MPI_Barrier", [MS + 900, MS], [10, 10], group=half, message_bytes=0)
+    assert column(late(job, "rank", "--call", "Barrier"), "wait_ns") == [0, 900]
+    assert column(late(job, "rank", "--communicator", "tensor"), "wait_ns") == [0, 900]
+    assert column(late(job, "rank", "--bytes", "1K:"), "wait_ns") == [50, 0]
+    assert column(late(job, "rank", "--rank", "1"), "rank") == [1]
+    assert late(job, "run", "--rank", "1", "--call", "Allreduce")[0]["late_ranks"] == "1"
+
+
+def test_one_rank_and_no_samples_are_said(text, late):
+    job = Job([HostClock()])
+    assert "one rank" in text(job)
+
+
+def test_without_samples_the_setting_is_named(text):
+    job = one_host(2)
+    job.collective("MPI_Barrier", [0, 5], [10, 10], is_sampled=False)
+    assert "COMMPROF_SAMPLES" in text(job)
+
+
+def test_the_picture_stacks_waiting_on_transfer():
+    matplotlib = pytest.importorskip("matplotlib.figure")
+    from commprof_report.plots import late as plot
+    from commprof_report.questions import LateRankRow
+
+    axes = matplotlib.Figure().add_subplot()
+    plot.draw(axes, [LateRankRow(rank, "a", 1, 0, 0.0, 0, 0, 300 + rank, 100, 0.75, 0) for rank in range(3)])
+    assert [bar.get_height() for bar in axes.patches] == [100, 100, 100, 300, 301, 302]
+    assert [bar.get_y() for bar in axes.patches] == [0, 0, 0, 100, 100, 100]
+
+
+def test_the_page_says_who_is_late(report, tmp_path):
+    path = late_job(2, [HostClock()] * 2 + [HostClock(SECOND)] * 2).write(tmp_path / "run.db")
+    assert report("html", path).status == 0
+    html = path.with_suffix(".html").read_text()
+    assert "Who is late" in html and "rank 2 on node01 causes" in html and "waiting and transfer by rank" in html
+
+
+def test_clocks_can_be_aligned_again(tmp_path):
+    path = late_job(2, [HostClock()] * 3).write(tmp_path / "run.db")
+    connection = open_whole(argparse.Namespace(run=path), with_samples=True).connection
+    align(connection)
+    assert answers(connection) == answers(connection)
+
+
+def test_clocks_that_have_run_for_ages_are_no_error(text):
+    job = Job([HostClock(1 << 62), HostClock(0)])
+    job.collective("MPI_Barrier", [0, 1 << 61], [1 << 60, 5])
+    assert "rank 1" in text(job)
