@@ -1,0 +1,160 @@
+"""Who is late, with real ranks: against what the program's own clock says of the ranks' coming and going."""
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from functools import lru_cache
+from typing import NamedTuple
+
+import pytest
+
+from .harness import COMMPROF_RUN, REPORT, Run, command_for, launch
+from .libraries import REPOSITORY
+
+ROUNDS, BUSY_MS, OFFSET_S = 8, 30, 1_000
+CALLS = ("MPI_Allreduce", "MPI_Bcast", "MPI_Reduce", "MPI_Barrier")
+OTHER_CLOCK = ("unshare", "--time", "--monotonic", str(OFFSET_S), "--fork", "--kill-child")
+
+
+class Reading(NamedTuple):
+    """Of the program's clock, before and after a call."""
+
+    before_ns: int
+    after_ns: int
+
+
+class Truth(NamedTuple):
+    """By rank: how long it waited; what its coming last has cost at least and at most (two may have come at almost the same time)."""
+
+    wait_ns: list[int]
+    least_cost_ns: list[int]
+    most_cost_ns: list[int]
+
+
+@pytest.fixture(scope="module", params=[(4, 2), (8, 5), (2, 0)], ids=lambda chosen: f"{chosen[0]}-ranks")
+def job(request, profile):
+    ranks, late = request.param
+    return profile("late", ranks, str(late), str(BUSY_MS), str(ROUNDS)), late
+
+
+def rows_of(run: Run, by: str, call: str) -> list[dict]:
+    command = [str(REPORT), "late", str(run.folder), "--by", by, "--call", call, "--json"]
+    return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+
+
+@lru_cache
+def readings_of(stdout: str) -> dict[tuple[str, int], list[Reading]]:
+    """By call and round, of each rank in order."""
+    readings: dict[tuple[str, int], dict[int, Reading]] = defaultdict(dict)
+    for line in stdout.splitlines():
+        word, *fields = line.split()
+        if word == "reading":
+            call, *numbers = fields
+            turn, rank, before_ns, after_ns = map(int, numbers)
+            readings[call, turn][rank] = Reading(before_ns, after_ns)
+    return {key: [of_rank[rank] for rank in sorted(of_rank)] for key, of_rank in readings.items()}
+
+
+def awaited_by(call: str, rank: int, ranks: int, late: int) -> list[int]:
+    """Whom a rank waits for, as docs/SCHEMA.md defines it."""
+    others = [other for other in range(ranks) if other != rank]
+    if call == "MPI_Bcast":
+        return [late] if rank != late else []
+    if call == "MPI_Reduce":
+        return others if rank == (late + 1) % ranks else []
+    return others
+
+
+def distances_of(run: Run, call: str) -> int:
+    """By how much the program's readings are farther apart than ours, over all ranks and rounds: no moment is off by more."""
+    rounds = [of_round for key, of_round in readings_of(run.outcome.stdout).items() if key[0] == call]
+    taken = sum(reading.after_ns - reading.before_ns for of_round in rounds for reading in of_round)
+    return taken - sum(cell.total_ns for rank in range(run.ranks) for cell in run.cells(rank, call))
+
+
+def truth_of(run: Run, call: str, late: int, tolerance_ns: int) -> Truth:
+    truth = Truth(*([0] * run.ranks for _ in Truth._fields))
+    for turn in range(ROUNDS):
+        of_round = readings_of(run.outcome.stdout)[call, turn]
+        for rank, own in enumerate(of_round):
+            awaited = awaited_by(call, rank, run.ranks, late)
+            last_ns = max((of_round[other].before_ns for other in awaited), default=0)
+            wait_ns = min(max(0, last_ns - own.before_ns), own.after_ns - own.before_ns)
+            candidates = [other for other in awaited if of_round[other].before_ns >= last_ns - tolerance_ns]
+            truth.wait_ns[rank] += wait_ns
+            for other in candidates:
+                truth.most_cost_ns[other] += wait_ns
+                truth.least_cost_ns[other] += wait_ns if len(candidates) == 1 else 0
+    return truth
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_waiting_and_its_cost_are_what_the_program_s_own_clock_says(job, call):
+    run, late = job
+    tolerance_ns = distances_of(run, call)
+    truth = truth_of(run, call, late, tolerance_ns)
+    assert sum(truth.wait_ns) > 10 * tolerance_ns  # else this test could not fail
+    rows = rows_of(run, "rank", call)
+    assert [row["collectives"] for row in rows] == [ROUNDS] * run.ranks
+    for row, wait_ns, least_ns, most_ns in zip(rows, *truth):
+        assert abs(row["wait_ns"] - wait_ns) <= tolerance_ns
+        assert least_ns - run.ranks * tolerance_ns <= row["cost_ns"] <= most_ns + run.ranks * tolerance_ns
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_waiting_and_transfer_are_the_time_of_the_calls(job, call):
+    run, _ = job
+    for rank, row in enumerate(rows_of(run, "rank", call)):
+        total_ns = sum(cell.total_ns for cell in run.cells(rank, call))
+        assert row["wait_ns"] + row["transfer_ns"] == pytest.approx(total_ns, rel=1e-6)  # samples know better how long a tick is
+
+
+def test_the_late_rank_is_named_and_one_clock_needs_no_alignment(job):
+    run, late = job
+    (row,) = rows_of(run, "run", ",".join(CALLS))
+    assert (row["late_ranks"], row["clocks"], row["estimate_share"]) == (str(late), 1, 0)
+    text = subprocess.run([str(REPORT), "late", str(run.folder)], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert f"rank {late} " in text.splitlines()[0]
+
+
+@pytest.fixture(scope="module")
+def three_clocks(mpi, tmp_path_factory):
+    """Four ranks; those above 1 live in a time namespace each, whose CLOCK_MONOTONIC is 1000 s ahead. Rank 3 is late."""
+    if subprocess.run([*OTHER_CLOCK, "true"], capture_output=True).returncode:
+        pytest.skip("no time namespaces here")
+    folder = tmp_path_factory.mktemp(f"{mpi.name}-three-clocks")
+    profiled = [str(COMMPROF_RUN), *command_for(mpi, "late"), "3", str(BUSY_MS), str(ROUNDS)]
+    outcome = launch(mpi, 2, [*profiled, ":", "-n", "2", *OTHER_CLOCK, *profiled], folder, {"COMMPROF_OUTPUT": str(folder / "run")})
+    assert outcome.exit_status == 0, outcome
+    return Run(4, folder / "run", outcome)
+
+
+ALIGN = """
+import sys
+from pathlib import Path
+from commprof_report.run import run_open
+from commprof_report.alignment import align
+alignment = align(run_open(Path(sys.argv[1]), with_samples=True).connection)
+for rank in range(4):
+    print(alignment.moment(rank, 0), alignment.error([0, rank], 0).distance_ns, alignment.islands)
+"""
+
+
+def test_the_clock_of_another_host_is_found_within_the_stated_error(three_clocks):
+    command = [sys.executable, "-B", "-c", ALIGN, str(three_clocks.folder)]
+    environment = {"PYTHONPATH": str(REPOSITORY / "report")}
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=environment).stdout
+    starts = [three_clocks.rank_row(rank)["start_monotonic_ns"] for rank in range(4)]
+    found = [line.split() for line in printed.splitlines()]
+    for rank, (moment, error_ns, islands) in enumerate(found):
+        ahead_ns = OFFSET_S * 10**9 if rank > 1 else 0
+        off_ns = int(moment) - int(found[0][0]) - (starts[rank] - starts[0] - ahead_ns)
+        assert abs(off_ns) <= float(error_ns) and islands == "1"
+        assert (float(error_ns) > 0) == (rank > 1)
+
+
+def test_the_late_rank_on_another_clock_is_named(three_clocks):
+    (row,) = rows_of(three_clocks, "run", "MPI_Allreduce,MPI_Barrier")
+    assert (row["clocks"], row["unconnected_clocks"]) == (3, 0)
+    assert row["late_ranks"] == "3"
