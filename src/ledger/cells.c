@@ -7,6 +7,8 @@
  *     b live  c live  a           folding a,b,c       from this store on: a counts
  *     b free  c free  a live      folding 0
  *
+ * The sum is outside all regions: however many there are, a full table has room again after folding.
+ *
  * One spare cell is therefore always kept back. Folding is done for the rarest half of the sizes at once, so that its cost
  * is shared by as many new sizes. */
 #include "cells.h"
@@ -126,6 +128,11 @@ static uint64_t power_of_two_above(uint64_t bytes)
     return bytes > 1ull << 63 ? UINT64_MAX : 1ull << (64 - __builtin_clzll(bytes - 1));
 }
 
+static uint64_t folded_key(uint64_t key)
+{
+    return (key & ~CELL_KEY_REGION) | CELL_KEY_FOLDED;
+}
+
 static uint32_t find_folded(const struct cells *cells, uint64_t bytes, uint64_t key)
 {
     for (uint32_t i = 0; i < cells->count; i++)
@@ -145,7 +152,7 @@ static void fold(struct cells *cells, uint32_t victim)
 {
     struct ledger_cell *rare = cells->all[victim];
     uint64_t bytes = power_of_two_above(rare->bytes);
-    uint64_t key = cell_key_of(rare) | CELL_KEY_FOLDED;
+    uint64_t key = folded_key(cell_key_of(rare));
     uint32_t folded = find_folded(cells, bytes, key);
     uint32_t fresh = cells->spare[--cells->spare_count];
     struct ledger_cell *sum = cells->all[fresh];
@@ -215,7 +222,7 @@ struct ledger_cell *cells_insert(struct cells *cells, uint64_t bytes, uint64_t k
     if (!has_room(cells) && !take_chunk(cells))
         fold_the_rarest(cells);
     if (!has_room(cells)) {
-        uint32_t folded = find_folded(cells, power_of_two_above(bytes), key | CELL_KEY_FOLDED);
+        uint32_t folded = find_folded(cells, power_of_two_above(bytes), folded_key(key));
         return folded == UINT32_MAX ? NULL : cells->all[folded];
     }
     struct ledger_cell *cell = cells->all[cells->spare[--cells->spare_count]];

@@ -30,6 +30,10 @@ static inline uint64_t cell_key(unsigned call, unsigned communicator, enum ledge
 
 #define CELL_KEY_FOLDED ((uint64_t)LEDGER_CELL_FOLDED << 52)
 
+/* A region's number, which cell_key leaves 0. */
+enum { CELL_KEY_REGION_BIT = 32 };
+#define CELL_KEY_REGION ((uint64_t)UINT16_MAX << CELL_KEY_REGION_BIT)
+
 static inline uint64_t cell_key_of(const struct ledger_cell *cell)
 {
     uint64_t key;

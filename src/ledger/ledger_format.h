@@ -183,7 +183,7 @@ enum ledger_measure {
 };
 
 enum ledger_cell_flags {
-    LEDGER_CELL_FOLDED = 1, /* several sizes: more than bytes / 2, up to bytes */
+    LEDGER_CELL_FOLDED = 1, /* several sizes: more than bytes / 2, up to bytes; and of several regions: it has none */
 };
 
 enum ledger_place { LEDGER_HOST = 0, LEDGER_DEVICE = 1 };
