@@ -323,7 +323,8 @@ static void count_completion(struct thread *thread, const struct request *done, 
                              uint64_t blocked_ticks)
 {
     uint64_t completion_ns = clock_duration_ns(end_ticks - done->start_ticks);
-    struct ledger_cell *cell = cells_find(&thread->cells, done->bytes, cell_key(done->call, done->slot, LEDGER_COMPLETION));
+    uint64_t key = cell_key(done->call, done->slot, LEDGER_COMPLETION) | thread->region; /* of who sees that it is complete */
+    struct ledger_cell *cell = cells_find(&thread->cells, done->bytes, key);
     if (!cell) {
         ledger_count(&the_ledger.header->dropped_calls);
         return;

@@ -38,12 +38,14 @@ extern const char *const CALL_FAMILIES[CALL_COUNT]; /* "collective" */
 struct thread {
     uintptr_t outermost; /* struct call of the outermost wrapper this thread is in; 0: in none */
     uint32_t epoch;      /* of its counters */
+    uint64_t region;     /* that it is in (regions.h), in its place in a cell's key */
     struct cells cells;
     struct peers peers;
     struct awaited awaited;
     struct samples_window window;
     void *scratch;
     size_t scratch_bytes;
+    struct regions *regions; /* NULL: it has been in none yet */
     struct thread *next_free;
 };
 
@@ -163,10 +165,10 @@ HOT uint64_t call_duration_ns(const struct call *call)
     return ns + !ns;
 }
 
-/* Count one event on this thread: a call, a completion, a poll. False: there was no room, and that is counted. */
+/* Count one event on this thread, in the region that it is in: a call, a poll. False: there was no room, and that is counted. */
 HOT bool call_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns, uint64_t volume_bytes)
 {
-    struct ledger_cell *cell = cells_find(&thread->cells, bytes, key);
+    struct ledger_cell *cell = cells_find(&thread->cells, bytes, key | thread->region);
     if (__builtin_expect(cell != NULL, 1))
         cell_add(cell, duration_ns, volume_bytes);
     else
@@ -214,6 +216,7 @@ HOT struct ledger_sample *call_keep(const struct call *call, struct communicator
                                                 .call = call->id,
                                                 .communicator = (uint16_t)slot,
                                                 .thread = (uint16_t)record->thread,
+                                                .region = (uint16_t)(thread->region >> CELL_KEY_REGION_BIT),
                                                 .awaited = (uint16_t)(call->doing >> LEDGER_DOING_AWAITED_BIT)});
     return sample;
 }
