@@ -2,6 +2,7 @@
 
 #include "frames.h"
 #include "kept.h"
+#include "regions.h"
 #include "settings.h"
 
 #include <pthread.h>
@@ -40,6 +41,7 @@ static uint32_t thread_count;
 
 static void leave(void *thread)
 {
+    regions_end_all(thread);
     pthread_mutex_lock(&adopting);
     ((struct thread *)thread)->outermost = 0;
     ((struct thread *)thread)->next_free = free_threads;

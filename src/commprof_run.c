@@ -195,6 +195,17 @@ static void preload(const char *name)
     free(list);
 }
 
+/* NVTX, in the program, opens the library that this variable names. Another tool that is there already stays. */
+static void attach_to_nvtx(void)
+{
+    char path[PATH_MAX];
+    settings_read(NULL);
+    if (!settings.nvtx)
+        return;
+    find_library("libcommprof.so", path, sizeof path);
+    setenv("NVTX_INJECTION64_PATH", path, 0);
+}
+
 static void refuse_launchers(const char *program)
 {
     if (program_kind(program) != PROGRAM_LAUNCHER)
@@ -219,6 +230,7 @@ int main(int count, char **arguments)
     preload("libcommprof.so");
     if (wanted.dlsym)
         preload("libcommprof-dlsym.so");
+    attach_to_nvtx();
     execvp(arguments[program], arguments + program);
     int error = errno;
     fprintf(stderr, "commprof-run: cannot run %s: %s\n", arguments[program], strerror(error));

@@ -7,6 +7,7 @@
 #include "output/provenance.h"
 #include "output/run_folder.h"
 #include "output/store.h"
+#include "regions.h"
 #include "settings.h"
 
 #include <dlfcn.h>
@@ -300,6 +301,7 @@ void runtime_end(const struct call *call)
         return;
     int64_t began_ns = clock_monotonic_ns();
     count_clocked(call);
+    regions_end_all(this_thread);
     call_recording_end();
     state = ENDED;
     record_end(LEDGER_FINALIZED);

@@ -1,6 +1,12 @@
 /* The wrappers around the beginning and the end of MPI, which begin and end the recording. */
 #include "functions.h"
+#include "regions.h"
 #include "runtime.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static int level_of(int provided)
 {
@@ -128,9 +134,41 @@ BODY(Abort, BY_HAND, ABORT)
     return real(comm, errorcode);
 }
 
+/* Whether the page that holds this address can be read: the kernel looks at a mask of signals before it refuses to do anything with it. */
+static bool is_readable(const char *address)
+{
+    enum { MASK_BYTES = 8, NO_SUCH_ACTION = ~0 };
+    uintptr_t mask = (uintptr_t)address & ~(uintptr_t)(MASK_BYTES - 1);
+    if (!mask)
+        return false; /* to the kernel no mask at all */
+    int before = errno;
+    errno = 0;
+    syscall(SYS_rt_sigprocmask, NO_SUCH_ACTION, mask, NULL, (size_t)MASK_BYTES);
+    bool is_there = errno != EFAULT;
+    errno = before;
+    return is_there;
+}
+
+/* The name that MPI_Pcontrol may have been given: whoever means another profiler gives none, nor can Fortran and Python, and then there is
+ * anything in its place. NULL: this is no text. */
+static const char *as_name(const char *text)
+{
+    enum { SMALLEST_PAGE = 4096 };
+    for (size_t i = 0; i < REGION_NAME_BYTES; i++) {
+        bool is_on_another_page = i == 0 || ((uintptr_t)(text + i) & (SMALLEST_PAGE - 1)) == 0;
+        if (is_on_another_page && !is_readable(text + i))
+            return NULL;
+        if (text[i] == '\0')
+            return text;
+        if ((unsigned char)text[i] < ' ')
+            return NULL;
+    }
+    return NULL;
+}
+
 /* What this profiler makes of the levels; others are none of its business. The call is itself counted at either end of a pause and before a
  * reset. */
-static void control(const struct call *call, int level)
+static void control(const struct call *call, int level, const char *text)
 {
     if (level == 1)
         call_switch(true);
@@ -141,19 +179,33 @@ static void control(const struct call *call, int level)
         call_reset();
     else if (level == 3)
         runtime_snapshot();
+    else if (level == 4)
+        regions_step(call->thread);
+    else if (level == 5)
+        regions_begin(call->thread, as_name(text), REGIONS_OF_PROGRAM);
+    else if (level == 6)
+        regions_end(call->thread, REGIONS_OF_PROGRAM);
 }
 
-/* The further arguments of the variadic function belong to other profilers; the library's own MPI_Pcontrol does nothing with them. */
-static int wrap_Pcontrol(call_site site, int (*real)(int, ...), int level)
+/* The further arguments of the variadic function belong to other profilers, but for one; the library's own MPI_Pcontrol does nothing with
+ * them. */
+static int wrap_Pcontrol(call_site site, int (*real)(int, ...), int level, const char *text)
 {
     struct call call;
     call_begin(&call, CALL_Pcontrol, site);
     int error = real(level);
     call_end(&call, error);
     if (call.thread)
-        control(&call, level);
+        control(&call, level, text);
     return error;
 }
+
+/* The argument after `level`, where there may be one. */
+#define TEXT_AFTER(LEVEL, TEXT)                                     \
+    va_list further;                                                \
+    va_start(further, LEVEL);                                       \
+    const char *TEXT = LEVEL == 5 ? va_arg(further, char *) : NULL; \
+    va_end(further)
 
 EXPORT int MPI_Finalize(void);
 int MPI_Finalize(void)
@@ -172,15 +224,17 @@ int PMPI_Finalize(void)
 EXPORT int MPI_Pcontrol(const int level, ...);
 int MPI_Pcontrol(const int level, ...)
 {
+    TEXT_AFTER(level, text);
     call_site site = provider_site(__builtin_return_address(0));
-    return wrap_Pcontrol(site, (int (*)(int, ...))function_target(FUNCTION_Pcontrol, ENTRY_MPI, site), level);
+    return wrap_Pcontrol(site, (int (*)(int, ...))function_target(FUNCTION_Pcontrol, ENTRY_MPI, site), level, text);
 }
 
 EXPORT int PMPI_Pcontrol(const int level, ...);
 int PMPI_Pcontrol(const int level, ...)
 {
+    TEXT_AFTER(level, text);
     call_site site = provider_site(__builtin_return_address(0));
-    return wrap_Pcontrol(site, (int (*)(int, ...))function_target(FUNCTION_Pcontrol, ENTRY_PMPI, site), level);
+    return wrap_Pcontrol(site, (int (*)(int, ...))function_target(FUNCTION_Pcontrol, ENTRY_PMPI, site), level, text);
 }
 
 EXPORT_PLAIN(Init, BY_HAND, INIT)

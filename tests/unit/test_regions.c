@@ -1,0 +1,376 @@
+#include "regions.h"
+
+#include "announce.h"
+#include "fake_mpi.h"
+#include "ledger/ledger.h"
+#include "unit.h"
+
+#include <pthread.h>
+
+/* Not include/commprof.h, which has functions of its own under these names. */
+void commprof_step(void);
+void commprof_region_begin(const char *name);
+void commprof_region_end(void);
+int commprof_is_recording(void);
+
+static void begin_with(size_t ledger_bytes)
+{
+    fake_mpi_speak("open_mpi");
+    clock_begin(CLOCK_AUTO);
+    clock_calibrate();
+    CHECK_EQUAL(ledger_open("ledger", ledger_bytes), 0);
+    fake_world(8, 3);
+    CHECK(requests_begin(false));
+    call_recording_begin();
+    call_switch(true);
+}
+
+static void begin(void)
+{
+    begin_with(4 << 20);
+}
+
+/* An MPI_Barrier, by what a wrapper does. */
+static void call_mpi(void)
+{
+    struct call call;
+    call_begin(&call, CALL_Barrier, SITE_JOB);
+    call_end(&call, MPI_SUCCESS);
+    call_account_simple(&call);
+}
+
+static const struct ledger_region *entry_of(unsigned region)
+{
+    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
+        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
+        for (uint32_t k = 0; chunk->kind == LEDGER_REGIONS && k < chunk->used; k++) {
+            const struct ledger_region *entry = ledger_entry(chunk, k);
+            if (entry->region == region)
+                return entry;
+        }
+    }
+    return NULL;
+}
+
+/* The path of the region that this thread is in. */
+static const char *here(void)
+{
+    const struct ledger_region *entry = entry_of((unsigned)(this_thread->region >> CELL_KEY_REGION_BIT));
+    return entry ? entry->name : "";
+}
+
+static uint64_t calls_in(const char *path)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < this_thread->cells.count; i++) {
+        const struct ledger_cell *cell = this_thread->cells.all[i];
+        const struct ledger_region *entry = entry_of(cell->region);
+        if (cell->live && strcmp(entry ? entry->name : "", path) == 0)
+            count += cell_count(cell);
+    }
+    return count;
+}
+
+static void a_call_counts_in_the_innermost_region(void)
+{
+    begin();
+    call_mpi();
+    commprof_region_begin("epoch");
+    call_mpi();
+    commprof_region_begin("forward");
+    call_mpi();
+    call_mpi();
+    CHECK_TEXT(here(), "epoch/forward");
+    commprof_region_end();
+    call_mpi();
+    commprof_region_end();
+    CHECK_EQUAL(calls_in(""), 1);
+    CHECK_EQUAL(calls_in("epoch"), 2);
+    CHECK_EQUAL(calls_in("epoch/forward"), 2);
+}
+
+static void a_completion_counts_where_it_is_seen(void)
+{
+    begin();
+    mpi_handle request = 0x2000;
+    struct call call;
+    call_begin(&call, CALL_Ibarrier, SITE_JOB);
+    call_end(&call, MPI_SUCCESS);
+    call_account_started(&call, (struct traffic){.peer = PEER_NONE}, &request, 0);
+    commprof_region_begin("optimizer");
+    call_begin(&call, CALL_Wait, SITE_JOB);
+    call_end(&call, MPI_SUCCESS);
+    call_account_completed(&call, request, NULL, 0);
+    CHECK_EQUAL(calls_in(""), 1);
+    CHECK_EQUAL(calls_in("optimizer"), 1);
+}
+
+static void a_region_has_one_number_however_often_it_is_entered(void)
+{
+    begin();
+    for (int i = 0; i < 1000; i++) {
+        char name[] = "forward", other[] = "backward"; /* elsewhere than their copies in the ledger */
+        commprof_region_begin(name);
+        CHECK_TEXT(here(), "forward");
+        commprof_region_end();
+        commprof_region_begin(other);
+        CHECK_TEXT(here(), "backward");
+        commprof_region_end();
+    }
+    CHECK(entry_of(2) != NULL);
+    CHECK(entry_of(3) == NULL);
+}
+
+static void a_buffer_that_is_used_again_is_another_name(void)
+{
+    begin();
+    char name[16] = "first";
+    commprof_region_begin(name);
+    commprof_region_end();
+    strcpy(name, "other");
+    commprof_region_begin(name);
+    CHECK_TEXT(here(), "other");
+}
+
+static void a_path_at_once_is_the_same_as_step_by_step(void)
+{
+    begin();
+    commprof_region_begin("epoch/forward");
+    commprof_region_end();
+    commprof_region_begin("epoch");
+    commprof_region_begin("forward");
+    CHECK_EQUAL(this_thread->region >> CELL_KEY_REGION_BIT, 1);
+}
+
+static void an_end_too_many_does_nothing(void)
+{
+    begin();
+    commprof_region_end();
+    commprof_region_begin("forward");
+    commprof_region_end();
+    commprof_region_end();
+    CHECK_TEXT(here(), "");
+    commprof_region_begin("backward");
+    CHECK_TEXT(here(), "backward");
+}
+
+static void a_region_without_a_name_is_not_told_from_the_one_around_it(void)
+{
+    begin();
+    commprof_region_begin("epoch");
+    commprof_region_begin(NULL);
+    CHECK_TEXT(here(), "epoch");
+    commprof_region_begin("");
+    CHECK_TEXT(here(), "epoch");
+    commprof_region_begin("forward");
+    CHECK_TEXT(here(), "epoch/forward");
+    for (int i = 0; i < 3; i++)
+        commprof_region_end();
+    CHECK_TEXT(here(), "epoch");
+}
+
+static void a_name_that_is_too_long_is_not_told_from_the_one_around_it(void)
+{
+    begin();
+    char name[REGION_NAME_BYTES + 1];
+    memset(name, 'x', sizeof name);
+    name[REGION_NAME_BYTES - 1] = '\0'; /* as long as may be */
+    commprof_region_begin(name);
+    CHECK_TEXT(here(), name);
+    commprof_region_begin("y"); /* the path is too long */
+    CHECK_TEXT(here(), name);
+    commprof_region_end();
+    commprof_region_end();
+    name[REGION_NAME_BYTES - 1] = 'x';
+    name[REGION_NAME_BYTES] = '\0';
+    commprof_region_begin(name);
+    CHECK_TEXT(here(), "");
+}
+
+static void regions_beyond_the_last_number_are_not_told_from_the_one_around_them(void)
+{
+    begin_with(64 << 20);
+    commprof_region_begin("epoch");
+    for (int i = 0; i < 5000; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "step %d", i);
+        commprof_region_begin(name);
+        call_mpi();
+        commprof_region_end();
+    }
+    CHECK_TEXT(entry_of(REGIONS_MAX)->name, "epoch/step 4093");
+    CHECK(entry_of(REGIONS_MAX + 1) == NULL);
+    commprof_region_begin("step 77");
+    CHECK_TEXT(here(), "epoch/step 77");
+    commprof_region_end();
+    commprof_region_begin("step 4900");
+    CHECK_TEXT(here(), "epoch");
+}
+
+static void calls_are_not_lost_when_regions_fill_the_ledger(void)
+{
+    begin_with(4 << 20); /* room for some 1,600 cells */
+    for (int i = 0; i < 4000; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "step %d", i);
+        commprof_region_begin(name);
+        call_mpi();
+        commprof_region_end();
+    }
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < this_thread->cells.count; i++)
+        count += this_thread->cells.all[i]->live ? cell_count(this_thread->cells.all[i]) : 0;
+    CHECK(the_ledger.header->folded_cells > 0);
+    CHECK_EQUAL(the_ledger.header->dropped_calls, 0);
+    CHECK_EQUAL(count, 4000);
+}
+
+static void regions_that_lie_too_deep_are_left_one_by_one(void)
+{
+    begin();
+    for (int i = 0; i < REGIONS_DEEP + 10; i++)
+        commprof_region_begin("r");
+    CHECK_EQUAL(strlen(here()), 2 * REGIONS_DEEP - 1);
+    for (int i = 0; i < 10; i++)
+        commprof_region_end();
+    CHECK_EQUAL(strlen(here()), 2 * REGIONS_DEEP - 1);
+    for (int i = 0; i < REGIONS_DEEP - 1; i++)
+        commprof_region_end();
+    CHECK_TEXT(here(), "r");
+    commprof_region_end();
+    CHECK_TEXT(here(), "");
+}
+
+static void each_owner_ends_its_own(void)
+{
+    static const char OTHER[] = "other";
+    begin();
+    commprof_region_begin("ours");
+    CHECK_EQUAL(regions_begin(this_thread, "theirs", OTHER), 0);
+    CHECK_EQUAL(regions_begin(this_thread, "more", OTHER), 1);
+    CHECK_TEXT(here(), "ours/theirs/more");
+    commprof_region_end();
+    CHECK_TEXT(here(), "ours/theirs/more");
+    commprof_region_end();
+    CHECK_EQUAL(regions_end(this_thread, OTHER), 1);
+    CHECK_TEXT(here(), "ours/theirs");
+    CHECK_EQUAL(regions_end(this_thread, OTHER), 0);
+    CHECK_EQUAL(regions_end(this_thread, OTHER), -1);
+    CHECK_TEXT(here(), "");
+}
+
+static void *in_a_thread(void *expected)
+{
+    call_mpi();
+    CHECK_TEXT(here(), "");
+    commprof_region_begin("worker");
+    CHECK_TEXT(here(), expected);
+    return NULL; /* without leaving it */
+}
+
+static void each_thread_has_its_own(void)
+{
+    begin();
+    commprof_region_begin("main");
+    for (int i = 0; i < 3; i++) { /* the second takes over what the first has left */
+        pthread_t thread;
+        CHECK_EQUAL(pthread_create(&thread, NULL, in_a_thread, "worker"), 0);
+        CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    }
+    CHECK_TEXT(here(), "main");
+}
+
+static void nothing_happens_inside_a_call(void)
+{
+    begin();
+    struct call call;
+    call_begin(&call, CALL_Barrier, SITE_JOB);
+    commprof_region_begin("callback");
+    commprof_step();
+    call_end(&call, MPI_SUCCESS);
+    CHECK_EQUAL(the_ledger.header->steps, 0);
+    CHECK(entry_of(1) == NULL);
+    commprof_region_begin("after");
+    CHECK_TEXT(here(), "after");
+}
+
+static void nothing_happens_before_and_after_the_recording(void)
+{
+    CHECK_EQUAL(commprof_is_recording(), 0);
+    commprof_step();
+    commprof_region_begin("early");
+    commprof_region_end();
+    begin();
+    CHECK_EQUAL(commprof_is_recording(), 1);
+    call_recording_end();
+    commprof_step();
+    commprof_region_begin("late");
+    commprof_region_end();
+    CHECK_EQUAL(commprof_is_recording(), 0);
+    CHECK_EQUAL(the_ledger.header->steps, 0);
+    CHECK(entry_of(1) == NULL);
+}
+
+static void in_the_child(void)
+{
+    commprof_step();
+    commprof_region_end();
+    commprof_region_begin("child");
+    CHECK_EQUAL(commprof_is_recording(), 0);
+}
+
+static void a_forked_child_changes_nothing(void)
+{
+    begin();
+    commprof_region_begin("parent");
+    unit_elsewhere(in_the_child);
+    CHECK_EQUAL(the_ledger.header->steps, 0);
+    CHECK(entry_of(2) == NULL);
+    CHECK_TEXT(here(), "parent");
+}
+
+static void regions_go_on_while_nothing_is_counted(void)
+{
+    begin();
+    call_switch(false);
+    CHECK_EQUAL(commprof_is_recording(), 0);
+    commprof_region_begin("forward");
+    call_mpi();
+    call_switch(true);
+    call_mpi();
+    CHECK_EQUAL(calls_in("forward"), 1);
+}
+
+static void steps_are_counted(void)
+{
+    begin();
+    for (int i = 0; i < 7; i++)
+        commprof_step();
+    CHECK_EQUAL(the_ledger.header->steps, 7);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_call_counts_in_the_innermost_region),
+    TEST(a_completion_counts_where_it_is_seen),
+    TEST(a_region_has_one_number_however_often_it_is_entered),
+    TEST(a_buffer_that_is_used_again_is_another_name),
+    TEST(a_path_at_once_is_the_same_as_step_by_step),
+    TEST(an_end_too_many_does_nothing),
+    TEST(a_region_without_a_name_is_not_told_from_the_one_around_it),
+    TEST(a_name_that_is_too_long_is_not_told_from_the_one_around_it),
+    TEST(regions_beyond_the_last_number_are_not_told_from_the_one_around_them),
+    TEST(calls_are_not_lost_when_regions_fill_the_ledger),
+    TEST(regions_that_lie_too_deep_are_left_one_by_one),
+    TEST(each_owner_ends_its_own),
+    TEST(each_thread_has_its_own),
+    TEST(nothing_happens_inside_a_call),
+    TEST(nothing_happens_before_and_after_the_recording),
+    TEST(a_forked_child_changes_nothing),
+    TEST(regions_go_on_while_nothing_is_counted),
+    TEST(steps_are_counted),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
