@@ -25,7 +25,7 @@ REPORT = REPOSITORY / "build/bin/hvprof-report"
 TIMEOUT_S = 120
 STRAGGLERS_S = 5
 
-C_FLAGS = ["-g", "-O1", "-pthread", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-Wno-stringop-overread"]
+C_FLAGS = [f"-I{REPOSITORY / 'include'}", "-g", "-O1", "-pthread", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-Wno-stringop-overread"]
 C_ERRORS = ["-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration"]
 # A weak function that nobody defines at link time must still be looked up when the program starts.
 C_LINK_FLAGS = ["-Wl,-z,dynamic-undefined-weak"]

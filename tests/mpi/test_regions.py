@@ -1,0 +1,176 @@
+"""What a program tells the profiler: steps and regions, by commprof.h, MPI_Pcontrol and NVTX, in C, C++, Fortran and Python."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from .harness import LIBRARY, PROGRAMS, Run, compile_program, launch
+from .libraries import REPOSITORY, SYSTEM_PYTHON
+
+EXAMPLE = REPOSITORY / "examples/steps_and_regions"
+INCLUDE = REPOSITORY / "include"
+NVTX = REPOSITORY / "build/nvtx"
+
+CALLS = """
+    SELECT coalesce(name, ''), call, sum(count) FROM cell LEFT JOIN region USING (world_rank, region)
+    WHERE measure = 'call' AND call NOT IN ('MPI_Init', 'MPI_Init_thread', 'MPI_Finalize', 'MPI_Pcontrol') GROUP BY 1, 2"""
+
+
+def calls_by_region(run: Run, rank: int) -> dict[tuple[str, str], int]:
+    return {(region, call): count for region, call, count in run.query(rank, CALLS)}
+
+
+def barriers(run: Run, rank: int) -> dict[str, int]:
+    return {region: count for (region, call), count in calls_by_region(run, rank).items() if call == "MPI_Barrier"}
+
+
+def steps(run: Run, rank: int) -> int:
+    return run.query(rank, "SELECT count(*) FROM step")[0][0]
+
+
+def test_calls_count_in_the_innermost_region_of_their_thread(profile):
+    run = profile("regions", 2, "profiled")
+    for rank in range(2):
+        times = 10 + rank
+        assert barriers(run, rank) == {"": 3, "epoch": times, "epoch/forward": 2 * times, "worker": 1}
+
+
+def test_steps_are_marked_in_the_job_s_own_code_alone(profile):
+    run = profile("regions", 2, "profiled")
+    assert [steps(run, rank) for rank in range(2)] == [10, 11]
+
+
+def test_regions_that_were_begun_before_after_or_inside_mpi_do_not_exist(profile):
+    run = profile("regions", 2, "profiled")
+    names = {name for (name,) in run.query(0, "SELECT name FROM region")}
+    assert names == {"epoch", "epoch/forward", "never ended", "worker"}
+
+
+def test_spans_say_when_a_thread_was_in_a_region(profile):
+    run = profile("regions", 2, "profiled")
+    spans = dict(run.query(0, "SELECT name, count(*) FROM region_span JOIN region USING (world_rank, region) GROUP BY 1"))
+    assert spans == {"epoch": 10, "epoch/forward": 10, "never ended": 1, "worker": 1}
+    inside = """
+        SELECT count(*) FROM region_span AS outer, region_span AS inner, region AS o, region AS i
+        WHERE outer.region = o.region AND inner.region = i.region AND o.name = 'epoch' AND i.name = 'epoch/forward'
+          AND outer.begin_ns <= inner.begin_ns AND inner.end_ns <= outer.end_ns"""
+    assert run.query(0, inside) == [(10,)]
+    assert run.query(0, "SELECT count(*) FROM region_span WHERE end_ns < begin_ns") == [(0,)]
+
+
+def test_samples_say_in_which_region_a_call_was_made(profile):
+    run = profile("regions", 2, "profiled")
+    counts = "SELECT name, count(*) FROM sample JOIN region USING (world_rank, region) WHERE call = 'MPI_Barrier' GROUP BY 1"
+    assert dict(run.query(0, counts)) == {"epoch": 10, "epoch/forward": 20, "worker": 1}
+
+
+def test_without_the_profiler_nothing_happens(plain):
+    assert plain("regions", 2).exit_status == 0
+
+
+def test_pcontrol_marks_steps_and_regions_and_believes_no_pointer(profile):
+    run = profile("regions_pcontrol", 1)
+    assert steps(run, 0) == 3
+    assert barriers(run, 0) == {"forward": 3, "forward/layer": 3, "bad": 6, "bad/xx": 1}
+
+
+def test_an_object_in_cpp_ends_its_region_when_an_exception_leaves_it(profile):
+    run = profile("regions_in_cpp", 1)
+    assert barriers(run, 0) == {"tries/fails": 1, "": 1}
+    assert steps(run, 0) == 1
+
+
+def check_training(run: Run) -> None:
+    for rank in range(2):
+        assert steps(run, rank) == 40
+        assert calls_by_region(run, rank) == {
+            ("epoch/average gradients", "MPI_Allreduce"): 40,
+            ("epoch/evaluate", "MPI_Allreduce"): 2,
+            ("epoch/evaluate", "MPI_Barrier"): 2,
+        }
+
+
+def test_the_example_in_c(mpi, profile, plain, tmp_path):
+    program = tmp_path / "train"
+    flags = ["-std=c99", "-Wall", "-Wextra", "-O2", f"-I{INCLUDE}"]
+    subprocess.run([mpi.mpicc, *flags, str(EXAMPLE / "train.c"), "-o", str(program)], check=True)
+    check_training(profile(str(program), 2))
+    assert plain(str(program), 2).exit_status == 0
+
+
+def test_the_example_in_fortran(mpi, profile, plain, tmp_path):
+    mpi.require_fortran("train")
+    marks, program = tmp_path / "marks.o", tmp_path / "train"
+    subprocess.run(["cc", "-c", f"-I{INCLUDE}", str(EXAMPLE / "commprof_marks.c"), "-o", str(marks)], check=True)
+    sources = [str(EXAMPLE / name) for name in ("commprof_marks.f90", "train.f90")]
+    subprocess.run([mpi.mpifort, *sources, str(marks), "-o", str(program)], check=True, cwd=tmp_path)
+    check_training(profile(str(program), 2))
+    assert plain(str(program), 2).exit_status == 0
+
+
+def python_program(mpi, tmp_path, script):
+    """A program that runs a Python script, to be given by its path."""
+    if not mpi.has_mpi4py:
+        pytest.skip(f"{mpi.name} has no mpi4py here")
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nexec {mpi.python} {script}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_the_example_in_python(mpi, profile, plain, tmp_path):
+    program = python_program(mpi, tmp_path, EXAMPLE / "train.py")
+    check_training(profile(program, 2))
+    assert plain(program, 2).exit_status == 0
+
+
+def nvtx_headers():
+    """Where NVTX's own headers are: what setup/nvtx.sh has fetched, or CUDA's."""
+    places = [NVTX / "nvidia/nvtx/include", *REPOSITORY.glob("build/nvtx/nvidia/*/include")]
+    found = next((place for place in [*places, *map(type(NVTX), ("/usr/local/cuda/include",))] if (place / "nvtx3/nvToolsExt.h").exists()), None)
+    if not found:
+        pytest.skip("NVTX's headers are not here (setup/nvtx.sh fetches them)")
+    return found
+
+
+NVTX_CALLS = {"": 2, "epoch": 1, "epoch/forward": 2, "epoch/wide": 1, "epoch/registered": 1, "epoch/step #": 2, "kernel": 1}
+
+
+def nvtx_program(mpi, tmp_path):
+    program = tmp_path / "ranges"
+    source = str(PROGRAMS / "nvtx/ranges.c")
+    subprocess.run([mpi.mpicc, f"-I{nvtx_headers()}", source, "-ldl", "-o", str(program)], check=True)
+    return str(program)
+
+
+def test_nvtx_ranges_of_the_real_headers_are_regions(mpi, profile, tmp_path):
+    run = profile(nvtx_program(mpi, tmp_path), 1, "profiled")
+    assert barriers(run, 0) == NVTX_CALLS
+
+
+def test_nvtx_is_left_alone_where_the_user_wants_it(mpi, profile, plain, tmp_path):
+    program = nvtx_program(mpi, tmp_path)
+    assert plain(program, 1).exit_status == 0
+    assert barriers(profile(program, 1, env={"COMMPROF_NVTX": "off"}), 0) == {"": sum(NVTX_CALLS.values())}
+    assert barriers(profile(program, 1, env={"NVTX_INJECTION64_PATH": "/another/tool.so"}), 0) == {"": sum(NVTX_CALLS.values())}
+
+
+def test_nvtx_in_python(mpi, profile, plain, tmp_path):
+    if not (NVTX / "nvtx").exists():
+        pytest.skip("the Python package nvtx is not here (setup/nvtx.sh fetches it)")
+    program = python_program(mpi, tmp_path, PROGRAMS / "nvtx/ranges.py")
+    run = profile(program, 1, env={"PYTHONPATH": str(NVTX)})
+    assert barriers(run, 0) == {"": 1, "epoch": 1, "epoch/forward": 3, "epoch/step #": 2}
+
+
+def test_a_process_without_mpi_may_use_nvtx(tmp_path):
+    if not (NVTX / "nvtx").exists():
+        pytest.skip("the Python package nvtx is not here (setup/nvtx.sh fetches it)")
+    script = "import nvtx\nwith nvtx.annotate('epoch'): print('inside')"
+    command = [str(REPOSITORY / "build/bin/commprof-run"), SYSTEM_PYTHON, "-c", script]
+    environment = {"PYTHONPATH": str(NVTX), "PATH": "/usr/bin:/bin"}
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr, list(tmp_path.iterdir())) == (0, "inside\n", "", [])
