@@ -99,6 +99,26 @@ class CommunicatorRow(NamedTuple):
     top_call: str | None
 
 
+class RegionRow(NamedTuple):
+    """A region with all that lies in it; own_: without."""
+
+    region: str
+    ranks: int
+    count: int
+    volume_bytes: int
+    total_ns: int
+    mean_ns: float
+    max_ns: int
+    max_rank: int
+    share_of_wall: float | None
+    top_call: str
+    own_count: int
+    own_ns: int
+    own_mean_ns: float
+    own_share_of_wall: float | None
+    folded_count: int
+
+
 class RankCallRow(NamedTuple):
     """A call over the ranks that made it."""
 
@@ -342,6 +362,10 @@ def latency(
 
 def communicators(connection: Connection) -> list[CommunicatorRow]:
     return ask(connection, "communicators", CommunicatorRow)
+
+
+def regions(connection: Connection) -> list[RegionRow]:
+    return ask(connection, "regions", RegionRow)
 
 
 def ranks(connection: Connection) -> list[RankRow]:

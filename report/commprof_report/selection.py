@@ -1,4 +1,4 @@
-"""The filters --call, --communicator, --rank and --bytes: what of a run the user wants to see."""
+"""The filters --call, --communicator, --region, --rank and --bytes: what of a run the user wants to see."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--communicator", action="append", metavar="NAME", help="these only: a label, a name, or digits of an identity"
     )
+    group.add_argument("--region", action="append", metavar="NAME", help="calls in these regions only, and in those within them")
     group.add_argument("--rank", type=rank_spans, metavar="LIST", help="these world ranks only: 0,3-5")
     group.add_argument(
         "--bytes", type=byte_range, metavar="LOW:HIGH", help="these message sizes only: 1K:4M, :64, 1G:, or one size"
@@ -73,6 +74,8 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> None
         _calls_keep(run, arguments.call)
     if arguments.communicator:
         _keep(run.connection, "communicator", _identities(run, arguments.communicator))
+    if arguments.region:
+        _keep(run.connection, "region", _regions(run, arguments.region))
     if arguments.rank:
         _ranks_keep(run, arguments.rank)
     sizes = arguments.bytes or ByteRange(None, None)
@@ -84,11 +87,13 @@ KEEP = {
     "call": "INSERT INTO selected_call VALUES (?)",
     "rank": "INSERT INTO selected_rank VALUES (?)",
     "communicator": "INSERT INTO selected_communicator VALUES (?)",
+    "region": "INSERT INTO selected_region VALUES (?)",
 }
 FORGET = {
     "call": "DELETE FROM selected_call",
     "rank": "DELETE FROM selected_rank",
     "communicator": "DELETE FROM selected_communicator",
+    "region": "DELETE FROM selected_region",
 }
 
 
@@ -123,6 +128,17 @@ def _identities(run: Run, wanted: list[str]) -> set[str]:
         if not found:
             labels = ", ".join(sorted(label for _, label, _ in known))
             raise UsageError(f"--communicator {text}", f"this run has no such communicator; it has: {labels}")
+        chosen |= found
+    return chosen
+
+
+def _regions(run: Run, wanted: list[str]) -> set[str]:
+    known = [name for (name,) in run.connection.execute("SELECT region_name FROM selected_region WHERE region_name <> '' ORDER BY 1")]
+    chosen: set[str] = set()
+    for text in wanted:
+        found = {name for name in known if name == text or name.startswith(f"{text}/")}
+        if not found:
+            raise UsageError(f"--region {text}", f"no call of this run is in such a region; there are: {', '.join(known) or 'none'}")
         chosen |= found
     return chosen
 

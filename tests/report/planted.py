@@ -72,6 +72,7 @@ class Cell:
     thread: int = 0
     place: str = "host"
     is_folded: int = 0
+    region: int = 0
     times: int = 1  # that each of the durations was met
 
     @property
@@ -421,7 +422,7 @@ def sample_row(own: int, sample: Sample) -> tuple:
 
 
 def cell_row(number: int, world_rank: int, cell: Cell) -> tuple:
-    key = (cell.call, cell.communicator, cell.bytes, cell.measure, cell.place, 0, cell.is_folded)
+    key = (cell.call, cell.communicator, cell.bytes, cell.measure, cell.place, cell.region, cell.is_folded)
     return (number, world_rank, cell.thread, *key, cell.count, cell.volume, *cell.spread, cell.blocked_ns)
 
 
@@ -526,7 +527,7 @@ def no_rank(rank: int | None) -> int:
 
 def ledger_cell(cell: Cell, live: int = 1) -> bytes:
     measure_and_flags = MEASURES[cell.measure] | cell.is_folded << 4
-    key = (cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, 0, measure_and_flags, cell.place == "device")
+    key = (cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, cell.region, measure_and_flags, cell.place == "device")
     counts = [cell.buckets.get(bucket, 0) for bucket in range(BUCKETS)]
     return struct.pack("<Q3H2B6Q290Q48x", *key, *cell.spread, cell.volume, cell.blocked_ns, live, *counts)
 

@@ -22,6 +22,7 @@ ANSWERS = {
     "sizes": questions.SizeRow,
     "latency": questions.LatencyRow,
     "communicators": questions.CommunicatorRow,
+    "regions": questions.RegionRow,
     "ranks": questions.RankCallRow,
     "ranks --per-rank": questions.RankRow,
     "late --by rank": questions.LateRankRow,
@@ -62,7 +63,7 @@ def test_every_command_and_option_has_its_manual(command):
     (subparsers,) = [action for action in parser_build()._actions if isinstance(action, argparse._SubParsersAction)]
     actions = subparsers.choices[command]._actions
     options = {option for action in actions for option in action.option_strings if option.startswith("--")}
-    refused = {"--bytes", "--communicator"} if command == "peers" else set()
+    refused = {"--bytes", "--communicator", "--region"} if command == "peers" else set()
     assert [option for option in options - refused - {"--help"} if f"Fl -{option[2:]}" not in page] == []
 
 

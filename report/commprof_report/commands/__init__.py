@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import calls, communicators, export, html, late, latency, merge, peers, ranks, sizes, stuck, summary, top
+from . import calls, communicators, export, html, late, latency, merge, peers, ranks, regions, sizes, stuck, summary, top
 
 COMMANDS = {
     "summary": summary,
@@ -12,6 +12,7 @@ COMMANDS = {
     "communicators": communicators,
     "ranks": ranks,
     "late": late,
+    "regions": regions,
     "peers": peers,
     "stuck": stuck,
     "top": top,

@@ -40,7 +40,7 @@ def open_selected(arguments: argparse.Namespace, with_histograms: bool = True, b
 def open_whole(arguments: argparse.Namespace, with_histograms: bool = True, **samples: object) -> Run:
     """The run, of commands without filters."""
     run = open_noted(arguments, with_histograms, **samples)
-    selection.select(run, argparse.Namespace(call=None, communicator=None, rank=None, bytes=None))
+    selection.select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
     return run
 
 

@@ -22,11 +22,12 @@ from ..plots import ranks as ranks_plot
 from ..plots import sizes as sizes_plot
 from ..run import Run
 from ..tables import Column
-from . import calls, common, communicators, late, ranks, sizes, summary
+from . import calls, common, communicators, late, ranks, regions, sizes, summary
 
 MOST_SIZES = 60
 MOST_RANKS = 64
 MOST_COMMUNICATORS = 60
+MOST_REGIONS = 60
 FACT_COLUMNS = (
     Column("name", lambda row: row.key, False),
     Column("value", lambda row: units.shortened(row.value, 400), False),
@@ -67,6 +68,8 @@ def parts(run: Run) -> Iterator[str]:
     yield calls_section(answers)
     yield ranks_section(run, answers)
     yield late_section(run)
+    if regions.has_regions(run):
+        yield regions_section(run)
     yield from sizes_sections(run)
     if answers.peers:
         yield peers_section(run, answers)
@@ -132,6 +135,16 @@ def late_section(run: Run) -> str:
     by_rank, by_call = page.table(late.rank_columns(ranks), ranks), page.table(late.CALL_COLUMNS, answers.calls)
     by_host = page.table(late.HOST_COLUMNS, answers.hosts) if len(answers.hosts) > 1 else ""
     return page.section("Who is late", sentence, page.facts_list(late.facts(run, answers)), picture, by_rank, by_host, by_call)
+
+
+def regions_section(run: Run) -> str:
+    rows = questions.regions(run.connection)
+    sentence = (
+        f"{regions.headline(rows)}. Regions are the parts of the program that it has named; each row holds what lies in it,"
+        " the column \"by itself\" leaves out the regions within."
+    )
+    note = " ".join(regions.what_is_missing(run, rows))
+    return page.section("Region by region", f"{sentence} {note}".strip(), page.table(regions.COLUMNS, rows[:MOST_REGIONS]))
 
 
 def sizes_sections(run: Run) -> Iterator[str]:

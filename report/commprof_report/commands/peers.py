@@ -2,7 +2,7 @@
 
 A matrix: a row for each sender, a column for each receiver, as the sender counted it (--received: as the receiver did).
 With many ranks the largest pairs are listed instead; --plot shows all. Messages are not counted by size or communicator
-here, so --bytes and --communicator do not apply.
+here, so --bytes, --communicator and --region do not apply.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    if arguments.bytes or arguments.communicator:
-        raise UsageError("peers", "messages between peers are not counted by size or communicator")
+    if arguments.bytes or arguments.communicator or arguments.region:
+        raise UsageError("peers", "messages between peers are not counted by size, communicator or region")
     run = common.open_selected(arguments, with_histograms=False)
     rows = questions.peers(run.connection, arguments.received)
     if arguments.plot:

@@ -2,14 +2,16 @@
 CREATE TEMP TABLE chosen_cell AS
 SELECT cell.cell, cell.world_rank, cell.thread, cell.call, coalesce(call.family, 'unknown') AS family, identity, label,
        communicator_of.size, cell.bytes, size_bin.bytes_low, size_bin.bytes_high, measure, place, cell.is_folded,
-       measure = 'completion' AS is_completion, cell.count, volume_bytes, total_ns, min_ns, max_ns, blocked_ns
+       measure = 'completion' AS is_completion, region_name AS region, cell.count, volume_bytes, total_ns, min_ns, max_ns, blocked_ns
 FROM cell
 JOIN communicator_of USING (world_rank, communicator)
+JOIN region_of USING (world_rank, region)
 JOIN size_bin ON size_bin.bytes = cell.bytes AND size_bin.is_folded = cell.is_folded
 LEFT JOIN call ON call.name = cell.call
 WHERE cell.call IN (SELECT call FROM selected_call)
   AND cell.world_rank IN (SELECT world_rank FROM selected_rank)
-  AND identity IN (SELECT identity FROM selected_communicator);
+  AND identity IN (SELECT identity FROM selected_communicator)
+  AND region_name IN (SELECT region_name FROM selected_region);
 
 -- The sizes that the user chose, of single calls; null: no bound.
 CREATE TEMP TABLE selected_size AS SELECT :low_bytes AS low_bytes, :high_bytes AS high_bytes;

@@ -125,10 +125,18 @@ SELECT call || '_init', call FROM bandwidth_rule
 UNION ALL
 SELECT replace(call, 'MPI_File_', 'MPI_File_i'), call FROM bandwidth_rule WHERE call LIKE 'MPI\_File\_%' ESCAPE '\';
 
+-- From a rank's number for a region to its name; '' is outside all regions.
+CREATE TEMP TABLE region_of AS
+SELECT used.world_rank, used.region,
+       CASE used.region WHEN 0 THEN '' ELSE coalesce(own.name, '(unknown region)') END AS region_name
+FROM (SELECT DISTINCT world_rank, region FROM cell) AS used
+LEFT JOIN region AS own USING (world_rank, region);
+
 -- What the user chose to see: everything, until selection.py takes something away.
 CREATE TEMP TABLE selected_call AS SELECT DISTINCT call FROM cell UNION SELECT call FROM peer;
 CREATE TEMP TABLE selected_rank AS SELECT world_rank FROM rank;
 CREATE TEMP TABLE selected_communicator AS SELECT identity FROM communicator_of UNION SELECT identity FROM run_communicator;
+CREATE TEMP TABLE selected_region AS SELECT DISTINCT region_name FROM region_of;
 -- Message sizes in use, and the bin that each is shown in (bins.py).
 CREATE TEMP TABLE size_bin AS
 SELECT DISTINCT bytes, is_folded, CASE WHEN is_folded THEN bytes / 2 + 1 ELSE bytes END AS bytes_low,

@@ -1,0 +1,75 @@
+"""Time and volume by region: the parts of the program that it has named.
+
+One row a region, with all that lies in it, the one with the most time inside MPI first; "by itself" is without the
+regions in it. A program names its regions with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3).
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from .. import questions, tables, units
+from ..run import Run
+from ..tables import Column
+from . import common
+
+OUTSIDE = "(outside all regions)"
+NONE = "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3)"
+COLUMNS = (
+    Column("region", lambda row: units.shortened(row.region or OUTSIDE, 60), False),
+    Column("calls", lambda row: units.count(row.count)),
+    Column("volume", lambda row: units.volume(row.volume_bytes)),
+    Column("in MPI per rank", lambda row: units.duration(row.mean_ns)),
+    Column("of wall", lambda row: units.share(row.share_of_wall)),
+    Column("by itself", lambda row: units.duration(row.own_mean_ns)),
+    Column("most", lambda row: units.duration(row.max_ns)),
+    Column("rank", lambda row: str(row.max_rank)),
+    Column("mostly", lambda row: row.top_call, False),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    run = common.open_selected(arguments, with_histograms=False)
+    rows = questions.regions(run.connection)
+    if tables.is_for_scripts(arguments):
+        tables.write_rows(arguments, rows, questions.RegionRow._fields)
+    elif not has_regions(run):
+        print(NONE)
+    elif not rows:
+        common.print_nothing_chosen()
+    else:
+        common.print_line(headline(rows))
+        print("\n" + tables.text_table(COLUMNS, rows))
+        for line in what_is_missing(run, rows):
+            common.print_line(line)
+
+
+def has_regions(run: Run) -> bool:
+    return run.connection.execute("SELECT count(*) FROM region_of WHERE region > 0").fetchone()[0] > 0
+
+
+def headline(rows: list[questions.RegionRow]) -> str:
+    """Where the most time is, regions within regions taken for themselves."""
+    most = max(rows, key=lambda row: row.own_ns)
+    total_ns = sum(row.own_ns for row in rows)
+    where = f"in {most.region}" if most.region else "outside all regions"
+    share = units.share(most.own_ns / total_ns) if total_ns else units.NO_VALUE
+    return (
+        f"Most time inside MPI is spent {where}: {units.duration(most.own_mean_ns)} per rank, {share} of the time inside MPI,"
+        f" {units.share(most.own_share_of_wall)} of wall time"
+    )
+
+
+def what_is_missing(run: Run, rows: list[questions.RegionRow]) -> list[str]:
+    lines = []
+    folded = sum(row.folded_count for row in rows if not row.region)
+    if folded:
+        lines.append(f"{units.counted(folded, 'call')} of folded sizes may belong to any region; they stand outside all regions")
+    refused = run.connection.execute("SELECT value FROM fact WHERE key = 'region_refused' ORDER BY world_rank LIMIT 1").fetchone()
+    if refused:
+        lines.append(f"regions from {refused[0]} on were too many, too long or too deep; they are not told from those around them")
+    return lines

@@ -1,0 +1,63 @@
+-- In which part of the program is the time inside MPI spent? A region's figures are its own calls' and those of all regions within it;
+-- own_ ones are its own alone. Region '' is the program outside all regions.
+WITH RECURSIVE own AS (
+    SELECT region, world_rank, sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(total_ns) AS total_ns,
+           sum(CASE WHEN is_folded THEN count ELSE 0 END) AS folded_count
+    FROM chosen_cell
+    WHERE NOT is_completion AND family <> 'setup'
+    GROUP BY region, world_rank
+),
+-- Each region lies in itself and in what remains of its path without the last name: without what follows the last slash, and that.
+within (region, around) AS (
+    SELECT DISTINCT region, region FROM own
+    UNION
+    SELECT region, substr(rtrim(around, replace(around, '/', '')), 1, length(rtrim(around, replace(around, '/', ''))) - 1)
+    FROM within
+    WHERE around LIKE '%_/%'
+),
+by_rank AS (
+    SELECT around AS region, world_rank, sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(total_ns) AS total_ns,
+           sum(CASE WHEN own.region = around THEN count ELSE 0 END) AS own_count,
+           sum(CASE WHEN own.region = around THEN total_ns ELSE 0 END) AS own_ns,
+           sum(folded_count) AS folded_count
+    FROM within
+    JOIN own USING (region)
+    GROUP BY around, world_rank
+),
+ordered AS (
+    SELECT *, row_number() OVER (PARTITION BY region ORDER BY total_ns DESC, world_rank) AS from_most
+    FROM by_rank
+),
+by_call AS (
+    SELECT around AS region, call,
+           row_number() OVER (PARTITION BY around ORDER BY sum(total_ns) DESC, call) AS place_of_call
+    FROM within
+    JOIN chosen_cell USING (region)
+    WHERE NOT is_completion AND family <> 'setup'
+    GROUP BY around, call
+),
+whole AS (
+    SELECT count(*) AS ranks, sum(counted_ns) AS counted_ns
+    FROM rank_wall
+    WHERE world_rank IN (SELECT world_rank FROM selected_rank)
+)
+SELECT ordered.region,
+       count(*) AS ranks,
+       sum(count) AS count,
+       sum(volume_bytes) AS volume_bytes,
+       sum(total_ns) AS total_ns,
+       sum(total_ns) * 1.0 / whole.ranks AS mean_ns,
+       max(total_ns) AS max_ns,
+       max(CASE WHEN from_most = 1 THEN world_rank END) AS max_rank,
+       sum(total_ns) * 1.0 / nullif(whole.counted_ns, 0) AS share_of_wall,
+       call AS top_call,
+       sum(own_count) AS own_count,
+       sum(own_ns) AS own_ns,
+       sum(own_ns) * 1.0 / whole.ranks AS own_mean_ns,
+       sum(own_ns) * 1.0 / nullif(whole.counted_ns, 0) AS own_share_of_wall,
+       sum(folded_count) AS folded_count
+FROM ordered
+CROSS JOIN whole
+LEFT JOIN by_call ON by_call.region = ordered.region AND place_of_call = 1
+GROUP BY ordered.region
+ORDER BY ordered.region = '', sum(total_ns) DESC, ordered.region;
