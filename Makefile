@@ -128,6 +128,7 @@ check-mpis: all ## the tests with real ranks under every MPI library that can be
 	setup/packages.sh check
 	setup/packages.sh check-mpis
 	setup/mpis.sh
+	setup/nvtx.sh
 	tests/check-mpis.sh
 
 .PHONY: bench
@@ -145,13 +146,15 @@ show-wrappers: ## the wrappers as plain C
 .PHONY: install
 install: all ## install under PREFIX (DESTDIR is honoured)
 	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/commprof
-	install -d $(DESTDIR)$(PREFIX)/share/commprof $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man7
+	install -d $(DESTDIR)$(PREFIX)/share/commprof $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man7
 	install -m 755 $(LIBRARIES) $(DESTDIR)$(PREFIX)/lib/
 	install -m 755 $(BUILD)/bin/commprof-run report/hvprof-report $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 include/commprof.h $(DESTDIR)$(PREFIX)/include/
 	install -m 644 src/ledger/ledger_format.h $(DESTDIR)$(PREFIX)/include/commprof/
 	cd report && find commprof_report -type f ! -name '*.pyc' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/share/commprof/{} \;
 	install -m 644 src/output/schema.sql $(DESTDIR)$(PREFIX)/share/commprof/commprof_report/
 	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 docs/man/*.3 $(DESTDIR)$(PREFIX)/share/man/man3/
 	install -m 644 docs/man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7/
 
 .PHONY: clean

@@ -5,6 +5,7 @@
 #include "runtime.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 const char REGIONS_OF_PROGRAM[] = "commprof";
@@ -81,19 +82,13 @@ static size_t path_bytes_before(uint16_t parent)
 }
 
 /* The region `name` within `parent`; the parent where there is no room for one more. */
-static uint16_t find(uint16_t parent, const char *name, size_t bytes)
+static uint16_t find(uint16_t parent, const char *name)
 {
     char path[2 * REGION_NAME_BYTES];
-    size_t before = path_bytes_before(parent);
-    if (parent)
-        memcpy(path, entries[parent]->name, before - 1);
-    if (parent)
-        path[before - 1] = '/';
-    memcpy(path + before, name, bytes);
-    path[before + bytes] = '\0';
-
+    const char *around = parent ? entries[parent]->name : "";
+    int bytes = snprintf(path, sizeof path, "%s%s%s", around, parent ? "/" : "", name);
     pthread_mutex_lock(&naming);
-    uint16_t region = before + bytes < REGION_NAME_BYTES ? find_or_enter(path) : 0;
+    uint16_t region = bytes < REGION_NAME_BYTES ? find_or_enter(path) : 0;
     if (!region)
         say_once_that_it_goes_on(path);
     pthread_mutex_unlock(&naming);
@@ -108,12 +103,11 @@ static bool is_it(const struct recent_region *recent, uint64_t hash, uint16_t pa
 
 static uint16_t find_recent(struct regions *regions, uint16_t parent, const char *name)
 {
-    size_t bytes = strnlen(name, REGION_NAME_BYTES);
-    uint64_t hash = hash_of(parent + 1u, name, bytes);
+    uint64_t hash = hash_of(parent + 1u, name, strnlen(name, REGION_NAME_BYTES));
     struct recent_region *recent = &regions->recent[(hash >> 32) % RECENT];
     if (is_it(recent, hash, parent, name))
         return recent->region;
-    uint16_t region = find(parent, name, bytes);
+    uint16_t region = find(parent, name);
     if (region != parent)
         *recent = (struct recent_region){hash, parent, region};
     return region;
