@@ -22,14 +22,14 @@ def pow2(message_bytes: int, is_folded: bool) -> tuple[int, int | None]:
     return high // 2 + 1, high
 
 
+def hvprof_classes() -> list[tuple[int, int | None]]:
+    """Lowest and highest size of each of hvprof's bins; the last has no highest."""
+    return list(zip((0, *(bound + 1 for bound in HVPROF_BOUNDS)), (*HVPROF_BOUNDS, None)))
+
+
 def hvprof(message_bytes: int, is_folded: bool) -> tuple[int, int | None]:
     """1 B - 128 KiB, to 16 MiB, to 32 MiB, to 64 MiB, above; messages without content apart."""
-    low = 0
-    for high in HVPROF_BOUNDS:
-        if message_bytes <= high:
-            return low, high
-        low = high + 1
-    return low, None
+    return next((low, high) for low, high in hvprof_classes() if high is None or message_bytes <= high)
 
 
 BINS = {"exact": exact, "pow2": pow2, "hvprof": hvprof}

@@ -8,7 +8,8 @@ from __future__ import annotations
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from .query import ask
+from .bins import hvprof_classes
+from .query import ask, run_script
 
 
 class CallRow(NamedTuple):
@@ -61,6 +62,32 @@ class SizeRow(NamedTuple):
     bandwidth_bytes: float | None
     blocked_ns: int
     overlap: float | None
+
+
+class HvprofRow(NamedTuple):
+    """A call in one of hvprof's size classes."""
+
+    fusion: str
+    library: str
+    call: str
+    family: str
+    rank: int | None
+    bytes_low: int
+    bytes_high: int | None
+    ranks: int
+    count: int
+    sizes: int
+    smallest_bytes: int
+    largest_bytes: int
+    message_bytes: int
+    total_ns: int
+    mean_ns: float
+    min_ns: int
+    p50_ns: float
+    p99_ns: float
+    max_ns: int
+    is_start: int
+    share_of_call: float | None
 
 
 class LatencyRow(NamedTuple):
@@ -347,6 +374,12 @@ def calls(connection: Connection) -> list[CallRow]:
 
 def sizes(connection: Connection, per_rank: bool = False, completion: bool = False) -> list[SizeRow]:
     return ask(connection, "sizes", SizeRow, per_rank=per_rank, completion=completion)
+
+
+def hvprof(connection: Connection, fusion: str, per_rank: bool = False) -> list[HvprofRow]:
+    run_script(connection, "hvprof_class")
+    connection.executemany("INSERT OR IGNORE INTO hvprof_class VALUES (?, ?)", hvprof_classes())
+    return ask(connection, "hvprof", HvprofRow, fusion=fusion, per_rank=per_rank)
 
 
 def dominating(connection: Connection, call: str | None = None, completion: bool = False) -> DominatingRow | None:

@@ -21,6 +21,7 @@ ANSWERS = {
     "calls": questions.CallRow,
     "sizes": questions.SizeRow,
     "latency": questions.LatencyRow,
+    "hvprof": questions.HvprofRow,
     "communicators": questions.CommunicatorRow,
     "regions": questions.RegionRow,
     "ranks": questions.RankCallRow,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from . import calls, communicators, export, html, late, latency, merge, peers, ranks, regions, sizes, stuck, summary, top
+from . import calls, communicators, export, html, hvprof, late, latency, merge, peers, ranks, regions, sizes, stuck, summary, top
 
 COMMANDS = {
     "summary": summary,
     "calls": calls,
     "sizes": sizes,
     "latency": latency,
+    "hvprof": hvprof,
     "communicators": communicators,
     "ranks": ranks,
     "late": late,

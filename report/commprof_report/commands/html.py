@@ -22,7 +22,7 @@ from ..plots import ranks as ranks_plot
 from ..plots import sizes as sizes_plot
 from ..run import Run
 from ..tables import Column
-from . import calls, common, communicators, late, ranks, regions, sizes, summary
+from . import calls, common, communicators, hvprof, late, ranks, regions, sizes, summary
 
 MOST_SIZES = 60
 MOST_RANKS = 64
@@ -71,6 +71,7 @@ def parts(run: Run) -> Iterator[str]:
     if regions.has_regions(run):
         yield regions_section(run)
     yield from sizes_sections(run)
+    yield hvprof.hvprof_section(run, answers)
     if answers.peers:
         yield peers_section(run, answers)
     yield communicators_section(run)
