@@ -64,6 +64,32 @@ class SizeRow(NamedTuple):
     overlap: float | None
 
 
+class SizeBucketRow(NamedTuple):
+    """A bucket of the histogram of one exact size."""
+
+    call: str
+    identity: str
+    place: str
+    bytes: int
+    bucket: int
+    low_ns: int
+    high_ns: int | None
+    count: int
+
+
+class PollRow(NamedTuple):
+    call: str
+    polls: int
+    poll_ns: int
+    found: int
+
+
+class ReduceBcastRow(NamedTuple):
+    identity: str
+    bytes: int
+    pairs: int
+
+
 class HvprofRow(NamedTuple):
     """A call in one of hvprof's size classes."""
 
@@ -124,6 +150,7 @@ class CommunicatorRow(NamedTuple):
     volume_bytes: int
     total_ns: int
     top_call: str | None
+    role: str | None
 
 
 class RegionRow(NamedTuple):
@@ -374,6 +401,18 @@ def calls(connection: Connection) -> list[CallRow]:
 
 def sizes(connection: Connection, per_rank: bool = False, completion: bool = False) -> list[SizeRow]:
     return ask(connection, "sizes", SizeRow, per_rank=per_rank, completion=completion)
+
+
+def size_buckets(connection: Connection) -> list[SizeBucketRow]:
+    return ask(connection, "size_buckets", SizeBucketRow)
+
+
+def polls(connection: Connection) -> list[PollRow]:
+    return ask(connection, "polls", PollRow)
+
+
+def reduce_bcast(connection: Connection) -> list[ReduceBcastRow]:
+    return ask(connection, "reduce_bcast", ReduceBcastRow)
 
 
 def hvprof(connection: Connection, fusion: str, per_rank: bool = False) -> list[HvprofRow]:

@@ -13,6 +13,7 @@ from commprof_report import late, questions, stuck
 from commprof_report.commands import COMMANDS
 from commprof_report.digest import SummaryRow
 from commprof_report.main import parser_build
+from commprof_report.stages import StageRow
 from planted import ROOT, SCHEMA
 
 TEXT = (ROOT / "docs" / "SCHEMA.md").read_text()
@@ -31,6 +32,7 @@ ANSWERS = {
     "late --by call": questions.LateCallRow,
     "late --by run": late.LateRow,
     "peers": questions.PeerRow,
+    "pipeline": StageRow,
     "stuck mismatch": questions.MismatchRow,
     "stuck awaited": stuck.Awaited,
     "stuck wait": stuck.Wait,

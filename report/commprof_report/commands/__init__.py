@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import calls, communicators, export, html, hvprof, late, latency, merge, peers, ranks, regions, sizes, stuck, summary, top
+from . import calls, communicators, export, html, hvprof, late, latency, merge, peers, pipeline, ranks, regions, sizes, stuck, summary, top
 
 COMMANDS = {
     "summary": summary,
@@ -15,6 +15,7 @@ COMMANDS = {
     "late": late,
     "regions": regions,
     "peers": peers,
+    "pipeline": pipeline,
     "stuck": stuck,
     "top": top,
     "merge": merge,

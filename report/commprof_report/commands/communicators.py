@@ -1,14 +1,14 @@
 """The communicators of the run, their members and their traffic.
 
 One row a communicator, the same on all its ranks: the label that other commands show and take, the call that made it
-and from which, its world ranks, and what went over it.
+and from which, its world ranks, what it is for as far as that can be told, and what went over it.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from .. import questions, tables, units
+from .. import questions, roles, tables, units
 from ..tables import Column
 from . import common
 
@@ -16,6 +16,7 @@ COLUMNS = (
     Column("communicator", lambda row: units.shortened(row.communicator, 32), False),
     Column("size", lambda row: units.count(row.size)),
     Column("world ranks", lambda row: units.shortened(row.members, 24), False),
+    Column("role", lambda row: row.role or "", False),
     Column("made by", lambda row: row.constructor.replace("MPI_", ""), False),
     Column("from", lambda row: units.shortened(row.parent or "", 20), False),
     Column("calls", lambda row: units.count(row.count)),
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    rows = questions.communicators(common.open_selected(arguments, with_histograms=False).connection)
+    rows = roles.communicators(common.open_selected(arguments, with_histograms=False).connection)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, questions.CommunicatorRow._fields)
     elif not rows:

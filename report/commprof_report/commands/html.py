@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Callable
 
-from .. import page, pictures, questions, selection, units
+from .. import page, pictures, questions, roles, selection, units
 from ..digest import Digest, communicating, digest
 from ..late import late as late_answers
 from ..plots import calls as calls_plot
@@ -22,7 +22,7 @@ from ..plots import ranks as ranks_plot
 from ..plots import sizes as sizes_plot
 from ..run import Run
 from ..tables import Column
-from . import calls, common, communicators, hvprof, late, ranks, regions, sizes, summary
+from . import calls, common, communicators, hvprof, late, pipeline, ranks, regions, sizes, summary
 
 MOST_SIZES = 60
 MOST_RANKS = 64
@@ -74,6 +74,7 @@ def parts(run: Run) -> Iterator[str]:
     yield hvprof.hvprof_section(run, answers)
     if answers.peers:
         yield peers_section(run, answers)
+        yield pipeline.pipeline_section(run, answers)
     yield communicators_section(run)
     yield conditions_section(answers)
 
@@ -188,7 +189,7 @@ def peers_section(run: Run, answers: Digest) -> str:
 
 
 def communicators_section(run: Run) -> str:
-    rows = questions.communicators(run.connection)
+    rows = roles.communicators(run.connection)
     sentence = "The groups of ranks that talk to each other. Kinds of parallelism often have a communicator each."
     if len(rows) > MOST_COMMUNICATORS:
         sentence += f" Shown are the {MOST_COMMUNICATORS} of {len(rows):,} with the most time."

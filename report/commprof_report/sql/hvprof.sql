@@ -37,7 +37,7 @@ SELECT :fusion AS fusion,
        min(max(coalesce(p99.middle_ns, max_ns), min_ns), max_ns) AS p99_ns,
        max_ns,
        call IN (SELECT call FROM nonblocking) AS is_start,
-       total_ns * 1.0 / nullif(sum(total_ns) OVER (PARTITION BY call, rank), 0) AS share_of_call
+       total_ns * 1.0 / nullif(total(total_ns) OVER (PARTITION BY call, rank), 0) AS share_of_call
 FROM carried
 JOIN percentile USING (row)
 LEFT JOIN bucket_middle AS p50 ON p50.bucket = p50_bucket

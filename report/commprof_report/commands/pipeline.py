@@ -1,0 +1,122 @@
+"""Stages of pipelines: who waits, what passes, and for which stage the others wait.
+
+Stages are found from who sends to whom: ranks that pass bulk messages to fixed neighbours, in a line. Pipelines whose stages sum
+their gradients on common communicators are replicas of each other. The bubble is the time in receives (and in waiting for
+nonblocking ones) over the counted time: what a stage waits for its neighbours, transfers included.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from .. import page, stages, tables, units
+from ..digest import Digest
+from ..run import Run
+from ..stages import Pipelines, StageRow
+from ..tables import Column
+from . import common
+
+MOST_PIPELINES = 32
+MOST_RANKS = 40  # characters
+COLUMNS = (
+    Column("pipeline", lambda row: str(row.pipeline)),
+    Column("stage", lambda row: str(row.stage) + ("" if row.opposite_stage is None else f"/{row.opposite_stage}")),
+    Column("rank", lambda row: str(row.rank)),
+    Column("receives", lambda row: units.duration(row.receive_ns)),
+    Column("bubble", lambda row: units.share(row.bubble_share)),
+    Column("sends", lambda row: units.duration(row.send_ns)),
+    Column("forward", lambda row: units.volume(row.forward_bytes)),
+    Column("backward", lambda row: units.volume(row.backward_bytes)),
+    Column("replicas on", lambda row: units.shortened(row.replica_communicator or "", 32), False),
+    Column("", lambda row: "<- waited for" if row.is_waited_for else " ", False),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_run_argument(parser)
+    tables.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    found = stages.pipelines(common.open_whole(arguments, with_histograms=False).connection)
+    if tables.is_for_scripts(arguments):
+        tables.write_rows(arguments, found.rows, StageRow._fields)
+    else:
+        for line in lines(found):
+            common.print_line(line)
+
+
+def lines(found: Pipelines) -> Iterator[str]:
+    yield from verdict(found)
+    shown = by_pipeline(found)[:MOST_PIPELINES]
+    if shown:
+        yield ""
+        yield from tables.text_table(COLUMNS, [row for rows in shown for row in rows]).splitlines()
+    if len(by_pipeline(found)) > len(shown):
+        yield f"... and {len(by_pipeline(found)) - len(shown):,} more pipelines; --csv has them all."
+
+
+def by_pipeline(found: Pipelines) -> list[list[StageRow]]:
+    rows: dict[int, list[StageRow]] = {}
+    for row in found.rows:
+        rows.setdefault(row.pipeline, []).append(row)
+    return list(rows.values())
+
+
+def verdict(found: Pipelines) -> Iterator[str]:
+    """What there is to say at once."""
+    for ranks in found.graph.rings:
+        yield f"Ranks {ranks_text(ranks)} pass messages in a ring: no first and no last stage can be told."
+    for ranks in found.graph.webs:
+        yield f"Ranks {ranks_text(ranks)} exchange with more than two neighbours each: that is no pipeline."
+    if not found.rows:
+        yield "No pipeline: no ranks that pass messages along a line."
+        return
+    pipelines = by_pipeline(found)
+    yield f"{units.counted(len(pipelines), 'pipeline')}{replicas_text(pipelines)}."
+    for rows in pipelines[:MOST_PIPELINES]:
+        back = " and back" if rows[0].opposite_stage is not None else ""
+        yield f"{rows[0].pipeline}: ranks {arrow_text(rows)}{back}; {waiting_text(rows)}."
+    if any(not row.is_direction_known and row.opposite_stage is None for row in found.rows):
+        yield "As much goes either way, so the end with the lower rank is taken for the first stage."
+
+
+def replicas_text(pipelines: Sequence[Sequence[StageRow]]) -> str:
+    if all(rows[0].replicas == len(pipelines) > 1 for rows in pipelines):
+        return ", replicas of each other"
+    if any(rows[0].opposite_stage is not None for rows in pipelines):
+        return ", two replicas in opposite directions on the same ranks"
+    return ""
+
+
+def arrow_text(rows: Sequence[StageRow]) -> str:
+    return units.shortened(" > ".join(str(row.rank) for row in rows), MOST_RANKS)
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    return units.shortened(units.rank_list(ranks), MOST_RANKS)
+
+
+def waiting_text(rows: Sequence[StageRow]) -> str:
+    """The others wait for stage 1 (rank 1): it is 2.0 % of the time in receives, they 61.2 %."""
+    known = [row for row in rows if row.bubble_share is not None]
+    if len(known) < len(rows):
+        return "not all of its ranks were read"
+    slow = next((row for row in rows if row.is_waited_for), None)
+    if slow is None:
+        return f"no stage is notably waited for; {units.share(sum(row.bubble_share for row in rows) / len(rows))} of the time in receives"
+    others = [row.bubble_share for row in rows if row is not slow]
+    own, mean = units.share(slow.bubble_share), units.share(sum(others) / len(others))
+    return f"the others wait for stage {slow.stage} (rank {slow.rank}): it is in receives for {own} of the time, they for {mean}"
+
+
+def pipeline_section(run: Run, answers: Digest) -> str:
+    found = stages.pipelines(run.connection)
+    if not found.rows:
+        return ""
+    shown = [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]
+    sentence = (
+        " ".join(verdict(found)) + " The bubble is the time in receives, and in waiting for nonblocking ones, over the counted time."
+    )
+    return page.section("Pipelines", sentence, page.table(COLUMNS, shown))

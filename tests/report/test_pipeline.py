@@ -1,0 +1,151 @@
+"""`hvprof-report pipeline`: stages, replicas, bubbles and the stage that the others wait for, on planted pipelines."""
+
+from __future__ import annotations
+
+import parallel
+import planted
+import pytest
+from commprof_report.chains import graph
+from commprof_report.questions import PeerRow
+from parallel import MICRO_BATCHES, PASSED_BYTES
+
+SHAPES = [(4, 1), (2, 2), (8, 1), (4, 2), (2, 4)]  # stages, replicas: 4 and 8 ranks
+VOLUME = MICRO_BATCHES * PASSED_BYTES
+
+
+@pytest.fixture
+def stages_of(report, tmp_path):
+    def ask(ranks):
+        return report("pipeline", planted.write_databases(tmp_path / "run", ranks), "--json").rows
+
+    return ask
+
+
+@pytest.mark.parametrize(("stages", "replicas"), SHAPES)
+def test_every_rank_is_a_stage_of_its_pipeline_in_order(stages_of, stages, replicas):
+    rows = stages_of(parallel.pipeline_run(stages, replicas))
+    found = [(row["pipeline"], row["stage"], row["rank"]) for row in rows]
+    assert found == [(1 + rank // stages, rank % stages, rank) for rank in range(stages * replicas)]
+    assert {(row["stages"], row["replicas"]) for row in rows} == {(stages, replicas)}
+
+
+@pytest.mark.parametrize(("stages", "replicas"), SHAPES)
+def test_each_slow_stage_is_the_one_waited_for(stages_of, tmp_path, report, stages, replicas):
+    for slow in range(stages):
+        folder = planted.write_databases(tmp_path / str(slow), parallel.pipeline_run(stages, replicas, slow))
+        rows = report("pipeline", folder, "--json").rows
+        assert [row["stage"] for row in rows if row["is_waited_for"]] == [slow] * replicas
+
+
+def test_pipelines_that_sum_gradients_together_name_their_communicator(stages_of):
+    rows = stages_of(parallel.pipeline_run(4, 2))
+    assert [row["replica_communicator"] for row in rows] == 2 * [f"Comm_split {{{stage},{stage + 4}}}" for stage in range(4)]
+
+
+def test_a_pipeline_alone_has_no_replica(stages_of):
+    rows = stages_of(parallel.pipeline_run(4, 1))
+    assert {(row["replicas"], row["replica_communicator"]) for row in rows} == {(1, None)}
+
+
+def test_a_stage_says_what_it_sends_and_how_long_it_receives(stages_of):
+    first, second, _, last = stages_of(parallel.pipeline_run(4, 1, slow=0))
+    assert (first["previous_rank"], first["next_rank"]) == (None, 1)
+    assert (second["previous_rank"], second["next_rank"], last["next_rank"]) == (0, 2, None)
+    assert [(row["forward_bytes"], row["backward_bytes"]) for row in (first, second, last)] == [(VOLUME, 0), (VOLUME, VOLUME), (0, VOLUME)]
+    assert second["receive_ns"] == 2 * MICRO_BATCHES * 20_000_000
+    assert second["bubble_share"] == pytest.approx(second["receive_ns"] / 10e9)
+    assert second["send_ns"] == 2 * MICRO_BATCHES * 10_000
+
+
+def test_a_balanced_pipeline_waits_for_nobody(stages_of, report, tmp_path):
+    """The stages in the middle receive twice as often, but none is kept notably less than the others."""
+    rows = stages_of(parallel.pipeline_run(4, 1))
+    assert {row["is_waited_for"] for row in rows} == {0}
+    assert "no stage is notably waited for" in report("pipeline", tmp_path / "run").out
+
+
+def test_messages_that_go_one_way_tell_the_direction(stages_of):
+    rows = stages_of(parallel.pipeline_run(4, 1, both_ways=False, reverse=True))
+    assert [(row["rank"], row["is_direction_known"]) for row in rows] == [(3, 1), (2, 1), (1, 1), (0, 1)]
+
+
+def test_as_much_either_way_does_not(stages_of, report, tmp_path):
+    rows = stages_of(parallel.pipeline_run(4, 1))
+    assert [(row["rank"], row["is_direction_known"]) for row in rows] == [(0, 0), (1, 0), (2, 0), (3, 0)]
+    assert "the end with the lower rank" in report("pipeline", tmp_path / "run").out
+
+
+def test_where_messages_go_one_way_the_last_stage_that_need_not_wait_is_slow(stages_of):
+    """Stages before the slow one never wait: what they send is taken at once."""
+    ranks = parallel.pipeline_run(4, 1, slow=2, both_ways=False)
+    ranks[1].cells = parallel.passing_cells(0, 2, 10_000, parallel.PIPELINE, both_ways=False)
+    assert [row["stage"] for row in stages_of(ranks) if row["is_waited_for"]] == [2]
+
+
+@pytest.mark.parametrize("stages", [4, 5, 8])
+def test_two_replicas_in_opposite_directions_are_recognized(stages_of, stages):
+    rows = stages_of(parallel.opposite_run(stages))
+    assert [(row["stage"], row["opposite_stage"]) for row in rows] == [(stage, stages - 1 - stage) for stage in range(stages)]
+    assert {row["replicas"] for row in rows} == {2}
+
+
+def test_replicas_side_by_side_are_not_opposite(stages_of):
+    assert {row["opposite_stage"] for row in stages_of(parallel.pipeline_run(4, 2))} == {None}
+
+
+def test_gradients_that_only_the_first_and_the_last_stage_share_make_no_opposite_replica(stages_of):
+    """As where both hold the same embedding; the other stages share theirs with the pipeline beside."""
+    ranks = parallel.pipeline_run(4, 2)
+    for rank in ranks:
+        if rank.world_rank % 4 in (0, 3):
+            first = rank.world_rank - rank.world_rank % 4
+            rank.communicators[-1] = parallel.split(parallel.REPLICA, rank.world_rank, [first, first + 3], 1)
+    rows = stages_of(ranks)
+    assert rows[0]["replica_communicator"] == "Comm_split {0,3}"
+    assert {row["opposite_stage"] for row in rows} == {None}
+
+
+def test_time_that_many_requests_are_waited_for_together_counts_once(stages_of):
+    ranks = parallel.pipeline_run(4, 1)
+    ranks[1].cells = [
+        planted.Cell("MPI_Irecv", PASSED_BYTES, [1_000] * 10, volume_bytes=0),
+        planted.Cell("MPI_Irecv", PASSED_BYTES, [9_000_000] * 10, measure="completion", blocked_ns=80_000_000),
+        planted.Cell("MPI_Waitall", 0, [8_000_000], communicator=0),
+    ]
+    assert stages_of(ranks)[1]["receive_ns"] == 8_000_000
+
+
+def test_a_ring_and_a_web_are_no_pipelines(report, run_folder, tmp_path):
+    answer = report("pipeline", run_folder)
+    assert "Ranks 0-3 pass messages in a ring" in answer.out and "No pipeline" in answer.out
+    assert report("pipeline", run_folder, "--json").rows == []
+    web = graph(PeerRow(one, other, 1, 100, 1) for one in range(4) for other in range(4) if one != other)
+    assert (web.chains, web.rings, web.webs) == ([], [], [[0, 1, 2, 3]])
+
+
+def test_rare_small_messages_do_not_spoil_a_line():
+    lines = [PeerRow(0, 1, 10, 10_000, 1), PeerRow(1, 2, 10, 10_000, 1)]
+    assert [chain.ranks for chain in graph([*lines, PeerRow(2, 0, 1, 99, 1)]).chains] == [(0, 1, 2)]
+    assert graph([*lines, PeerRow(2, 0, 1, 100, 1)]).rings == [[0, 1, 2]]
+
+
+def test_a_pipeline_with_a_missing_rank_is_shown_as_far_as_it_is_known(report, tmp_path):
+    folder = planted.write_databases(tmp_path / "run", parallel.pipeline_run(4, 1, slow=1)[:3])
+    rows = report("pipeline", folder, "--json").rows
+    assert [(row["rank"], row["bubble_share"] is None) for row in rows] == [(0, False), (1, False), (2, False), (3, True)]
+    assert "not all of its ranks were read" in report("pipeline", folder).out
+
+
+def test_the_first_lines_say_for_which_stage_the_others_wait(report, tmp_path):
+    folder = planted.write_databases(tmp_path / "run", parallel.pipeline_run(2, 2, slow=1))
+    first, second = report("pipeline", folder).out.splitlines()[:2]
+    assert first == "2 pipelines, replicas of each other."
+    assert second == (
+        "1: ranks 0 > 1; the others wait for stage 1 (rank 1): it is in receives for 0.01 % of the time, they for 20.0 %."
+    )
+
+
+def test_the_page_has_the_pipelines(report, tmp_path):
+    folder = planted.write_databases(tmp_path / "run", parallel.pipeline_run(4, 1, slow=1))
+    report("html", folder)
+    assert "waited for" in (folder / "report.html").read_text()
