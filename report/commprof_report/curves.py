@@ -8,6 +8,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from . import questions
+from .bins import pow2
 from .questions import SizeBucketRow, SizeRow
 
 KNEE = 1.5  # times the best time per byte
@@ -31,9 +32,12 @@ class Point(NamedTuple):
     least_p50_ns: float  # of a rank: the one that came last, where ranks wait for each other
     least_total_ns: int  # of a rank
 
-    @property
-    def ns_per_byte(self) -> float:
-        return self.p50_ns / self.bytes
+
+class Knee(NamedTuple):
+    """Where messages are large enough: from this size on a byte costs little more than at best."""
+
+    bytes: int
+    ns_per_byte: float
 
 
 class Curve(NamedTuple):
@@ -45,11 +49,20 @@ class Curve(NamedTuple):
     points: list[Point]  # by size
 
     @property
-    def knee(self) -> Point | None:
-        """The least size whose time per byte is within 1.5x of the best seen."""
-        judged = [point for point in self.points if point.observations >= FEWEST]
-        best = min((point.ns_per_byte for point in judged), default=0)
-        return next((point for point in judged if point.ns_per_byte <= KNEE * best), None)
+    def knee(self) -> Knee | None:
+        """The least size whose time per byte is within 1.5x of the best seen. Sizes of one power-of-two bin (a framework's fused messages
+        have many) are taken together, by their medians; null: no two bins have calls enough."""
+        by_bin: dict[int, list[Point]] = {}
+        for point in self.points:
+            by_bin.setdefault(pow2(point.bytes, False)[0], []).append(point)
+        judged = [points for points in by_bin.values() if sum(point.observations for point in points) >= FEWEST]
+        knees = [Knee(points[0].bytes, _ns_per_byte(points)) for points in judged]
+        best = min((knee.ns_per_byte for knee in knees), default=0)
+        return next((knee for knee in knees if knee.ns_per_byte <= KNEE * best), None) if len(knees) > 1 else None
+
+
+def _ns_per_byte(points: Sequence[Point]) -> float:
+    return sum(point.count * point.p50_ns for point in points) / sum(point.count * point.bytes for point in points)
 
 
 def curves(connection: Connection) -> list[Curve]:

@@ -91,6 +91,8 @@ COMMANDS = (
     ("peers", "--received", "--json"),
     ("pipeline",),
     ("pipeline", "--csv"),
+    ("advise",),
+    ("advise", "--csv"),
     ("stuck",),
     ("stuck", "--json"),
     ("top", "--count", "1"),

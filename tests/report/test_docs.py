@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 from commprof_report import late, questions, stuck
+from commprof_report.advice import Advice
 from commprof_report.commands import COMMANDS
 from commprof_report.digest import SummaryRow
 from commprof_report.main import parser_build
@@ -33,6 +34,7 @@ ANSWERS = {
     "late --by run": late.LateRow,
     "peers": questions.PeerRow,
     "pipeline": StageRow,
+    "advise": Advice,
     "stuck mismatch": questions.MismatchRow,
     "stuck awaited": stuck.Awaited,
     "stuck wait": stuck.Wait,

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from . import calls, communicators, export, html, hvprof, late, latency, merge, peers, pipeline, ranks, regions, sizes, stuck, summary, top
+from . import (
+    advise,
+    calls,
+    communicators,
+    export,
+    html,
+    hvprof,
+    late,
+    latency,
+    merge,
+    peers,
+    pipeline,
+    ranks,
+    regions,
+    sizes,
+    stuck,
+    summary,
+    top,
+)
 
 COMMANDS = {
     "summary": summary,
@@ -16,6 +34,7 @@ COMMANDS = {
     "regions": regions,
     "peers": peers,
     "pipeline": pipeline,
+    "advise": advise,
     "stuck": stuck,
     "top": top,
     "merge": merge,

@@ -1,0 +1,303 @@
+"""`hvprof-report advise`: each rule on a planted run where it must speak, and on one where it must not."""
+
+from __future__ import annotations
+
+import parallel
+import planted
+import pytest
+from commprof_report import curves
+from commprof_report.questions import SizeBucketRow
+from planted import SECOND, Cell, Collective, Rank
+
+RANKS, MIB, KIB = 2, 1 << 20, 1 << 10
+COUNTED_NS = RANKS * 10 * SECOND
+LARGE = Cell("MPI_Allreduce", MIB, [1_000_000] * 100)  # about 1 ns a byte
+RULES = {
+    "small_messages",
+    "tiny_messages",
+    "padding",
+    "jumps",
+    "imbalance",
+    "polling",
+    "overlap",
+    "reduce_and_bcast",
+    "waiting_messages",
+    "barriers",
+    "gaps",
+}
+
+
+def run_of(*cells: Cell, ranks: int = RANKS, **more) -> list[Rank]:
+    """Ranks that do the same."""
+    return [Rank(rank, ranks, communicators=[parallel.world(rank, ranks)], cells=list(cells), **more) for rank in range(ranks)]
+
+
+def late_rank_run(call: str, message_bytes: int, durations: tuple[int, int], times: int, *cells: Cell) -> list[Rank]:
+    """Four ranks; the last one comes late, so that the others wait inside the call."""
+    ranks = run_of(*cells, ranks=4)
+    for rank in ranks:
+        rank.cells.append(Cell(call, message_bytes, [durations[rank.world_rank == 3]], times=times))
+    return ranks
+
+
+@pytest.fixture
+def advise(report, tmp_path):
+    def ask(ranks):
+        rows = report("advise", planted.write_databases(tmp_path / "run", ranks), "--json").rows
+        return {row["rule"]: row for row in reversed(rows) if row["rule"] != "knee"}
+
+    return ask
+
+
+def found(rows: dict) -> set[str]:
+    return {rule for rule, row in rows.items() if row["found"]}
+
+
+HEALTHY = (
+    LARGE,
+    Cell("MPI_Allreduce", KIB, [2_000] * 30),
+    Cell("MPI_Allreduce", 8, [2_000] * 30),
+    Cell("MPI_Bcast", 64 * KIB, [60_000] * 20),
+    Cell("MPI_Bcast", 96 * KIB, [90_000] * 20),
+    Cell("MPI_Reduce", 64 * KIB, [60_000] * 25),
+    Cell("MPI_Send", 8 * KIB, [5_000] * 30),
+    Cell("MPI_Recv", 8 * KIB, [9_000] * 30, volume_bytes=0),
+    Cell("MPI_Iallreduce", 64 * KIB, [400_000] * 20, measure="completion", blocked_ns=2_000_000),
+    Cell("MPI_Test", 0, [200] * 500, communicator=0, measure="poll"),
+    Cell("MPI_Wait", 0, [100_000] * 20, communicator=0),
+    Cell("MPI_Barrier", 0, [10_000] * 3),
+)
+
+
+def test_a_healthy_run_is_left_in_peace_and_told_what_was_looked_for(report, advise, tmp_path):
+    rows = advise(run_of(*HEALTHY))
+    assert (found(rows), set(rows)) == (set(), RULES)
+    out = report("advise", tmp_path / "run").out
+    assert out.startswith("Nothing to advise")
+    assert "Looked for and not found: many Allreduces too small" in out and "barriers that cost time" in out
+
+
+def test_many_small_allreduces_could_be_fused(advise):
+    """205 MB of 1 KiB messages in 6 s a rank; at the rate of 1 MiB they take 0.2 s."""
+    row = advise(run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000], times=200_000)))["small_messages"]
+    assert row["saving_ns_at_most"] == pytest.approx(RANKS * 200_000 * (30_000 - KIB * 1_000_000 / MIB), rel=1e-6)
+    assert row["saving_share"] == pytest.approx(row["saving_ns_at_most"] / COUNTED_NS)
+    assert (row["bytes"], row["certainty"], row["communicator"]) == (KIB, "likely", "MPI_COMM_WORLD")
+    assert "HOROVOD_FUSION_THRESHOLD" in row["suggestion"] and "bucket_cap_mb" in row["suggestion"]
+
+
+def test_where_ranks_mostly_wait_fusion_is_only_possible(advise):
+    ranks = late_rank_run("MPI_Allreduce", KIB, (90_000, 10_000), 20_000, LARGE)
+    assert advise(ranks)["small_messages"]["certainty"] == "possible"
+
+
+def test_where_a_few_calls_take_most_of_the_time_fusion_is_only_possible(advise):
+    cells = [Cell("MPI_Allreduce", KIB, [2_000] * 20_000 + [50_000_000] * 20)]
+    assert advise(run_of(LARGE, *cells))["small_messages"]["certainty"] == "possible"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"facts": {"env.HOROVOD_CYCLE_TIME": "1"}}, "HOROVOD_CYCLE_TIME"),
+        ({"facts": {"command_line": "horovodrun -np 2 python train.py"}}, "HOROVOD_CYCLE_TIME"),
+        ({"threads": [(0, "python3", 1), (1, "pt_mpi_runloop", 0)]}, "raise bucket_cap_mb"),
+    ],
+)
+def test_the_suggestion_speaks_to_the_framework(advise, more, said):
+    row = advise(run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000] * 20_000), **more))["small_messages"]
+    assert said in row["suggestion"] and ("HOROVOD" in row["suggestion"]) != ("bucket_cap_mb" in row["suggestion"])
+
+
+def test_few_small_allreduces_are_left_alone(advise):
+    cells = [LARGE, Cell("MPI_Allreduce", 2 * MIB, [2_000_000] * 100), Cell("MPI_Allreduce", KIB, [50_000_000] * 19)]
+    assert not advise(run_of(*cells))["small_messages"]["found"]
+
+
+def test_small_allreduces_at_the_best_rate_are_left_alone(advise):
+    """As fast per byte as large ones."""
+    assert not advise(run_of(LARGE, Cell("MPI_Allreduce", 64 * KIB, [62_500] * 20_000)))["small_messages"]["found"]
+
+
+def test_one_size_alone_has_nothing_to_be_compared_with(report, advise, tmp_path):
+    row = advise(run_of(Cell("MPI_Allreduce", KIB, [30_000] * 20_000)))["small_messages"]
+    assert not row["found"] and "no two sizes" in row["evidence"]
+    assert "Not known: many Allreduces too small" in report("advise", tmp_path / "run").out
+
+
+def test_fused_messages_of_many_sizes_make_a_rate_together(advise):
+    """A framework's fused messages hardly ever have the same size twice."""
+    odd = [Cell("MPI_Allreduce", MIB + 4 * step, [1_000_000]) for step in range(1, 31)]
+    row = advise(run_of(*odd, Cell("MPI_Allreduce", KIB, [30_000] * 20_000)))["small_messages"]
+    assert row["found"] and row["saving_ns_at_most"] == pytest.approx(RANKS * 20_000 * (30_000 - KIB), rel=0.07)
+
+
+def test_many_tiny_allreduces_could_be_fewer(advise):
+    row = advise(run_of(LARGE, Cell("MPI_Allreduce", 24, [30_000] * 20_000)))["tiny_messages"]
+    assert (row["found"], row["saving_ns_at_most"], row["bytes"]) == (1, RANKS * 20_000 * 30_000, 24)
+
+
+def test_tiny_allreduces_are_not_told_to_be_fused(advise):
+    assert not advise(run_of(LARGE, Cell("MPI_Allreduce", 24, [30_000] * 20_000)))["small_messages"]["found"]
+
+
+def test_a_size_slower_than_a_larger_one_could_be_padded(advise):
+    cells = [Cell("MPI_Bcast", 65 * KIB, [900_000] * 1_000), Cell("MPI_Bcast", 128 * KIB, [100_000] * 50)]
+    row = advise(run_of(*cells))["padding"]
+    assert (row["saving_ns_at_most"], row["bytes"], row["call"]) == (RANKS * 1_000 * 800_000, 65 * KIB, "MPI_Bcast")
+    assert "pad MPI_Bcast of 65 KiB to 128 KiB" in row["title"]
+
+
+@pytest.mark.parametrize(
+    ("slow", "fast"),
+    [
+        (Cell("MPI_Bcast", 65 * KIB, [900_000] * 1_000), Cell("MPI_Bcast", 131 * KIB, [100_000] * 50)),  # more than doubled
+        (Cell("MPI_Bcast", 65 * KIB, [900_000] * 1_000), Cell("MPI_Bcast", 128 * KIB, [100_000] * 19)),  # too few to be sure
+        (Cell("MPI_Bcast", 65 * KIB, [10_000_000, 12_000_000] * 250), Cell("MPI_Bcast", 128 * KIB, [9_800_000, 11_800_000] * 250)),  # alike
+        (Cell("MPI_Bcast", 65 * KIB, [100_000] * 1_000), Cell("MPI_Bcast", 128 * KIB, [190_000] * 50)),  # as it should be
+    ],
+)
+def test_padding_that_would_not_surely_pay_is_not_advised(advise, slow, fast):
+    assert not advise(run_of(slow, fast))["padding"]["found"]
+
+
+def test_a_size_that_is_slow_only_on_the_ranks_that_wait_is_not_padded(advise):
+    ranks = late_rank_run("MPI_Bcast", 65 * KIB, (900_000, 50_000), 1_000, Cell("MPI_Bcast", 128 * KIB, [100_000] * 1_000))
+    assert not advise(ranks)["padding"]["found"]
+
+
+def test_a_jump_between_neighbouring_sizes_is_named(advise):
+    cells = [Cell("MPI_Send", 64 * KIB, [10_000] * 100), Cell("MPI_Send", 65 * KIB, [200_000] * 1_000)]
+    row = advise(run_of(*cells))["jumps"]
+    assert row["saving_ns_at_most"] == pytest.approx(RANKS * 1_000 * (200_000 - 10_000 * 65 / 64))
+    assert "MPI_Send jumps between 64 KiB and 65 KiB" in row["title"] and "eager_limit" in row["suggestion"]
+
+
+def test_twice_the_time_for_twice_the_bytes_is_no_jump(advise):
+    cells = [Cell("MPI_Send", 64 * KIB, [100_000] * 1_000), Cell("MPI_Send", 128 * KIB, [280_000] * 1_000)]
+    assert not advise(run_of(*cells))["jumps"]["found"]
+
+
+def test_what_receives_last_makes_no_jump(advise):
+    cells = [Cell("MPI_Recv", 64 * KIB, [10_000] * 100), Cell("MPI_Recv", 65 * KIB, [200_000] * 1_000)]
+    assert not advise(run_of(*cells))["jumps"]["found"]
+
+
+def test_a_rank_that_is_waited_for_is_named(advise):
+    ranks = run_of()
+    for rank, duration_ns in zip(ranks, (3_000_000, 1_000_000)):
+        rank.cells.append(Cell("MPI_Allreduce", MIB, [duration_ns] * 1_000))
+    row = advise(ranks)["imbalance"]
+    assert (row["title"], row["saving_ns_at_most"]) == ("rank 1 is waited for", 1_000 * 2_000_000)
+
+
+def test_polls_that_find_nothing(advise):
+    cells = [Cell("MPI_Test", 0, [2_000] * 5, communicator=0), Cell("MPI_Test", 0, [2_000] * 300_000, communicator=0, measure="poll")]
+    row = advise(run_of(*cells))["polling"]
+    assert (row["call"], row["saving_ns_at_most"]) == ("MPI_Test", RANKS * 300_000 * 2_000)
+    assert "600,000 of 600,010 calls found nothing" in row["evidence"]
+
+
+def operations(blocked_ns: int) -> list[Cell]:
+    return [
+        Cell("MPI_Iallreduce", MIB, [1_000] * 100),
+        Cell("MPI_Iallreduce", MIB, [2_000_000] * 100, measure="completion", blocked_ns=blocked_ns),
+        Cell("MPI_Wait", 0, [1_850_000] * 100, communicator=0),
+    ]
+
+
+def test_operations_that_are_waited_for_all_the_time_overlap_with_nothing(advise):
+    row = advise(run_of(*operations(blocked_ns=185_000_000)))["overlap"]
+    assert (row["call"], row["saving_ns_at_most"]) == ("MPI_Iallreduce", RANKS * 185_000_000)
+
+
+def test_operations_that_overlap_are_left_alone(advise):
+    assert not advise(run_of(*operations(blocked_ns=179_000_000)))["overlap"]["found"]
+
+
+def test_operations_waited_for_together_save_no_more_than_the_waiting(advise):
+    """Ten requests in one Waitall are each blocked as long as it lasts."""
+    cells = [
+        Cell("MPI_Irecv", MIB, [500_000_000] * 10, measure="completion", blocked_ns=5_000_000_000),
+        Cell("MPI_Waitall", 0, [500_000_000], communicator=0),
+    ]
+    assert advise(run_of(*cells))["overlap"]["saving_ns_at_most"] == RANKS * 500_000_000
+
+
+def pairs(bcasts: int = 1_000, bcast_bytes: int = MIB) -> list[Cell]:
+    return [Cell("MPI_Reduce", MIB, [300_000] * 1_000), Cell("MPI_Bcast", bcast_bytes, [200_000] * bcasts)]
+
+
+def test_a_reduce_with_each_bcast_could_be_an_allreduce(advise):
+    row = advise(run_of(*pairs()))["reduce_and_bcast"]
+    assert (row["saving_ns_at_most"], row["certainty"], row["bytes"]) == (RANKS * 1_000 * 200_000, "likely", MIB)
+
+
+def test_pairs_that_are_seen_to_follow_each_other_are_sure(advise):
+    ranks = run_of(*pairs())
+    for rank in ranks:
+        rank.communicators[0].begun = [Collective("MPI_Reduce", MIB, 0), Collective("MPI_Bcast", MIB, 0)] * 1_000
+    assert advise(ranks)["reduce_and_bcast"]["certainty"] == "sure"
+
+
+@pytest.mark.parametrize("other", [{"bcasts": 999}, {"bcast_bytes": MIB + 4}])
+def test_reduces_and_bcasts_that_do_not_belong_together_are_left_alone(advise, other):
+    assert not advise(run_of(*pairs(**other)))["reduce_and_bcast"]["found"]
+
+
+def test_receives_that_wait_cost_what_the_fastest_does_not(advise):
+    row = advise(run_of(Cell("MPI_Recv", 8 * KIB, [10_000] + [1_000_000] * 999)))["waiting_messages"]
+    assert (row["saving_ns_at_most"], row["call"]) == (RANKS * 999 * 990_000, "MPI_Recv")
+
+
+def test_barriers_cost_what_they_last(advise):
+    row = advise(run_of(Cell("MPI_Barrier", 0, [100_000] * 1_000)))["barriers"]
+    assert row["saving_ns_at_most"] == RANKS * 1_000 * 100_000
+
+
+def test_what_the_profile_lacks_is_said_without_a_saving(report, advise, tmp_path):
+    rows = advise(run_of(*HEALTHY, untracked_requests=3))
+    assert (found(rows), rows["gaps"]["saving_ns_at_most"]) == ({"gaps"}, None)
+    assert rows["gaps"]["evidence"] == "6 requests not followed to completion"
+
+
+@pytest.mark.parametrize(("duration_ns", "is_said"), [(10 * SECOND // 200, 1), (10 * SECOND // 200 - 1, 0)])
+def test_what_would_save_less_than_half_a_percent_is_not_said(advise, duration_ns, is_said):
+    assert advise(run_of(Cell("MPI_Barrier", 0, [duration_ns])))["barriers"]["found"] == is_said
+
+
+def test_what_saves_most_comes_first(report, tmp_path):
+    cells = [Cell("MPI_Barrier", 0, [100_000] * 1_000), LARGE, Cell("MPI_Allreduce", KIB, [30_000] * 20_000)]
+    folder = planted.write_databases(tmp_path / "run", run_of(*cells))
+    rules = [row["rule"] for row in report("advise", folder, "--json").rows if row["found"]]
+    assert rules == ["small_messages", "barriers"]
+    out = report("advise", folder).out
+    assert out.startswith("Fuse small MPI_Allreduce on MPI_COMM_WORLD, and 1 more piece of advice.\n\n1. Fuse small MPI_Allreduce")
+
+
+def test_the_rate_of_a_call_and_where_it_begins_is_named(report, tmp_path):
+    folder = planted.write_databases(tmp_path / "run", run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000] * 30)))
+    (knee,) = [row for row in report("advise", folder, "--json").rows if row["rule"] == "knee"]
+    assert (knee["call"], knee["bytes"]) == ("MPI_Allreduce", MIB)
+
+
+def test_the_knee_is_the_least_size_that_costs_up_to_half_more_per_byte(report, tmp_path):
+    """Beside 1 MiB at its best, 512 KiB costs 1.4 times as much for a byte and 256 KiB 1.6 times."""
+    cells = [LARGE, Cell("MPI_Allreduce", 512 * KIB, [700_000] * 30), Cell("MPI_Allreduce", 256 * KIB, [400_000] * 30)]
+    folder = planted.write_databases(tmp_path / "run", run_of(*cells))
+    (knee,) = [row for row in report("advise", folder, "--json").rows if row["rule"] == "knee"]
+    assert knee["bytes"] == 512 * KIB
+
+
+def test_bounds_of_a_median_enclose_it_at_the_order_statistics():
+    """100 calls: the median lies between the 37th and the 63rd with 99 % confidence."""
+    buckets = [SizeBucketRow("", "", "", 1, low, low, low + 1, 1) for low in range(100)]
+    assert curves.median_bounds(buckets, 100) == (37, 63)
+    assert curves.median_bounds(buckets, 19) == (None, None)
+
+
+def test_the_page_has_the_advice(report, tmp_path):
+    folder = planted.write_databases(tmp_path / "run", run_of(Cell("MPI_Barrier", 0, [100_000] * 1_000)))
+    report("html", folder)
+    text = (folder / "report.html").read_text()
+    assert "What could be better" in text and "MPI_Barrier costs time" in text
