@@ -150,9 +150,7 @@ def _all(rows: Sequence[KeptRow], starts: Sequence[int], durations: Sequence[int
 def _root_first(rows: Sequence[KeptRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:
     root = _root(rows)
     others = max(start for place, start in enumerate(starts) if place != root)
-    shares = [_waited(_share(start, spent, starts[root], others, rows[root].world_rank)) for start, spent in zip(starts, durations)]
-    shares[root] = NO_SHARE
-    return shares
+    return [_waited(_share(start, spent, starts[root], others, rows[root].world_rank)) for start, spent in zip(starts, durations)]
 
 
 def _root_last(rows: Sequence[KeptRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:

@@ -73,7 +73,8 @@ class Job:
         numbers = dict.fromkeys(("abort_code", "dropped_calls", "untracked_requests", "folded_cells", "folded_communicators"), 0)
         cost = dict.fromkeys(("cost_init_ns", "cost_finalize_ns", "cost_per_call_ps", "clock_error_ppb"), 0)
         process = {"world_rank": rank, "world_size": len(self.hosts), "run_id": "job-1", "pid": 4_000 + rank, "thread_level": 0}
-        return {**process, **numbers, **cost, "start_monotonic_ns": start, "wall_ns": self.wall_ns, "counted_ns": self.wall_ns, "ended": "finalize"}
+        times = {"start_monotonic_ns": start, "wall_ns": self.wall_ns, "counted_ns": self.wall_ns}
+        return {**process, **numbers, **cost, **times, "ended": "finalize"}
 
     def add(self, table: str, **row: object) -> None:
         if row.get("world_rank") not in self.missing:

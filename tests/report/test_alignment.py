@@ -22,11 +22,11 @@ def aligned(job: Job):
 
 def errors_of(job: Job, connection, alignment, true_ns: int) -> list[tuple[float, float]]:
     """Of each rank at a true moment: how far off it is laid against rank 0, and how far that may be."""
-    (first,) = connection.execute("SELECT aligned_ns(0, ?)", (job.time(0, true_ns),)).fetchone()
+    def moment(rank: int) -> int:
+        return connection.execute("SELECT aligned_ns(?, ?)", (rank, job.time(rank, true_ns))).fetchone()[0]
+
     return [
-        (abs(connection.execute("SELECT aligned_ns(?, ?)", (rank, time_ns)).fetchone()[0] - first), alignment.error([0, rank], time).distance_ns)
-        for rank in range(1, len(job.hosts))
-        for time_ns, time in [(job.time(rank, true_ns), job.time(0, true_ns))]
+        (abs(moment(rank) - moment(0)), alignment.error([0, rank], job.time(0, true_ns)).distance_ns) for rank in range(1, len(job.hosts))
     ]
 
 
