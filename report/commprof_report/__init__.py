@@ -10,7 +10,7 @@ questions.py    the questions (sql/) and the named tuples that answer them
 doing.py        what ranks are in, in words; stuck.py finds out who waits for whom (members.py: of a communicator)
 commands/       one module a command: docstring, add_arguments, run
 plots/          draw(axes, rows), one module a picture; pictures.py saves them
-page.py         the HTML page; prometheus.py the text format of Prometheus
+page.py         the HTML page; prometheus.py the text format of Prometheus; trace.py the timeline for Perfetto
 tables.py       rows as text, JSON or CSV; units.py writes numbers for people
 """
 

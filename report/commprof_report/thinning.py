@@ -46,6 +46,11 @@ class Thinning:
     def is_needed(self) -> bool:
         return bool(self.levels)
 
+    @property
+    def found(self) -> int:
+        """How many there are without thinning."""
+        return sum(sum(counts.values()) for counts in self.counts.values())
+
     def count_attached(self) -> None:
         """The samples of the database `source` are going to be added."""
         if self.most is not None:

@@ -102,6 +102,8 @@ COMMANDS = (
     ("export", "--csv", "--output", "OUT/tables"),
     ("export", "--format", "prometheus"),
     ("export", "--format", "prometheus", "--output", "OUT/metrics.prom"),
+    ("export", "--format", "perfetto"),
+    ("export", "--format", "perfetto", "--from", "1", "--to", "6", "--output", "OUT/trace.json"),
     ("merge", "OUT/merged.db"),
     ("html", "--output", "OUT/page.html"),
 )

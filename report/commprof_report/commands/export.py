@@ -1,24 +1,29 @@
-"""All tables of the run as JSON or CSV, or its sums for Prometheus.
+"""All tables of the run as JSON or CSV, its sums for Prometheus, or its timeline for Perfetto.
 
 With --output, one file a table in that folder. Without, to stdout: JSON as one list of objects, each naming its table
 first; CSV one table at a time (--table). Nothing is left out, so the filters of other commands do not apply.
 
 With --format prometheus, counters, histograms and what each rank is in, of a live or a finished run, in the text format
 that a node exporter's text-file collector takes; --output is the file, which is replaced as a whole.
+
+With --format perfetto, the single calls that the ranks have kept, on one time axis, as a trace that https://ui.perfetto.dev and
+chrome://tracing open; --from and --to cut a part out.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from sqlite3 import Connection
 
-from .. import prometheus, tables
+from .. import prometheus, tables, trace
 from ..errors import UsageError
+from ..run import Run
 from . import common
 
+MOST_CALLS = 1_000_000  # of a whole run in a timeline; more are slow to look at
 TABLES = (
     "rank",
     "fact",
@@ -40,17 +45,29 @@ TABLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
-    parser.add_argument("--format", choices=("json", "csv", "prometheus"), help="what to write (default: json)")
+    parser.add_argument("--format", choices=("json", "csv", "prometheus", "perfetto"), help="what to write (default: json)")
     tables.add_arguments(parser)
     parser.add_argument("--table", choices=TABLES, action="append", help="this table only; may be repeated")
-    parser.add_argument("--output", type=Path, metavar="PATH", help="a folder, one file a table; for Prometheus a file")
+    parser.add_argument("--output", type=Path, metavar="PATH", help="a folder, one file a table; for Prometheus and Perfetto a file")
+    parser.add_argument("--from", type=seconds, metavar="SECONDS", dest="from_ns", help="of a timeline: what ends after this")
+    parser.add_argument("--to", type=seconds, metavar="SECONDS", dest="to_ns", help="of a timeline: what begins before this")
+
+
+def seconds(word: str) -> int:
+    """Nanoseconds."""
+    value = float(word)
+    if not 0 <= value < 1e9:
+        raise argparse.ArgumentTypeError(f"{word} is no time since the run's start")
+    return round(value * 1e9)
 
 
 def run(arguments: argparse.Namespace) -> None:
     form = arguments.format or ("csv" if arguments.csv else "json")
-    if form == "prometheus":
-        write_prometheus(arguments)
+    if form in ("prometheus", "perfetto"):
+        (write_prometheus if form == "prometheus" else write_perfetto)(arguments)
         return
+    if (arguments.from_ns, arguments.to_ns) != (None, None):
+        raise UsageError("export", "--from and --to cut a timeline: --format perfetto")
     wanted = arguments.table or list(TABLES)
     if form == "csv" and not arguments.output and len(wanted) > 1:
         raise UsageError("export", "CSV holds one table: choose --table, or --output for a folder of files")
@@ -66,9 +83,36 @@ def run(arguments: argparse.Namespace) -> None:
 def write_prometheus(arguments: argparse.Namespace) -> None:
     if arguments.table:
         raise UsageError("export", "Prometheus takes sums, not tables: leave --table out")
-    lines = (f"{line}\n" for line in prometheus.text(common.open_whole(arguments)))
-    if arguments.output:
-        with common.written_whole(arguments.output) as file:
+    lines_write((f"{line}\n" for line in prometheus.text(common.open_whole(arguments))), arguments.output)
+
+
+def write_perfetto(arguments: argparse.Namespace) -> None:
+    if arguments.table:
+        raise UsageError("export", "a timeline takes calls, not tables: leave --table out")
+    cut = trace.Cut(arguments.from_ns, arguments.to_ns)
+    if None not in cut and cut.from_ns >= cut.to_ns:
+        raise UsageError("export", "--from is not before --to")
+    most_samples = MOST_CALLS if cut == trace.Cut() else None
+    run = common.open_whole(arguments, with_histograms=False, with_samples=True, most_samples=most_samples)
+    kept_note(run)
+    lines_write(trace.text(run, cut), arguments.output)
+
+
+def kept_note(run: Run) -> None:
+    """What a timeline does not show."""
+    (shown,) = run.connection.execute("SELECT count(*) FROM sample").fetchone()
+    if not shown:
+        note = "no single calls were kept (COMMPROF_SAMPLES), so the timeline is empty"
+    elif run.thinning and run.thinning.is_needed:
+        note = f"the timeline shows {shown:,} of the {run.thinning.found:,} calls that were kept; with --from and --to a part with all of them"
+    else:
+        return
+    print(f"hvprof-report: {run.path}: {note}", file=sys.stderr)
+
+
+def lines_write(lines: Iterable[str], output: Path | None) -> None:
+    if output:
+        with common.written_whole(output) as file:
             file.writelines(lines)
     else:
         sys.stdout.writelines(lines)

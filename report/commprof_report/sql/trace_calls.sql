@@ -1,0 +1,33 @@
+-- Which single calls does a timeline show, each rank and thread from its first to its last? With what a call waited for, and the volume
+-- of such a call: as the cells have it, on average, for samples know the message size alone.
+WITH volume AS (
+    SELECT world_rank, call, communicator, bytes, total(volume_bytes) / sum(count) AS volume_bytes
+    FROM cell
+    WHERE measure = 'call' AND NOT is_folded AND count > 0
+    GROUP BY world_rank, call, communicator, bytes
+)
+SELECT sample.world_rank AS rank,
+       sample.thread,
+       sample.call,
+       nullif(label, '-') AS communicator,
+       sample.sequence,
+       sample.start_ns,
+       sample.end_ns,
+       sample.completed_ns,
+       sample.bytes,
+       volume.volume_bytes,
+       peer,
+       root,
+       nullif(awaited, '') AS awaited,
+       region.name AS region,
+       wait_ns,
+       last_rank,
+       is_estimate
+FROM sample
+LEFT JOIN communicator_of ON communicator_of.world_rank = sample.world_rank AND communicator_of.communicator = sample.communicator
+LEFT JOIN region ON region.world_rank = sample.world_rank AND region.region = sample.region
+LEFT JOIN volume ON volume.world_rank = sample.world_rank AND volume.call = sample.call
+                AND volume.communicator = sample.communicator AND volume.bytes = sample.bytes
+LEFT JOIN temp.late_call ON late_call.world_rank = sample.world_rank AND late_call.identity = communicator_of.identity
+                        AND late_call.sequence = sample.sequence
+ORDER BY sample.world_rank, sample.thread, sample.start_ns, sample.end_ns DESC;

@@ -1,0 +1,8 @@
+-- Which ranks does a timeline have, from when to when, and how far may each one's clock be off (null: nobody knows)?
+SELECT rank.world_rank AS rank, host.value AS host, rank_wall.wall_ns, state, error_ns
+FROM rank
+JOIN rank_wall USING (world_rank)
+JOIN rank_state USING (world_rank)
+JOIN temp.aligned_rank USING (world_rank)
+LEFT JOIN fact AS host ON host.world_rank = rank.world_rank AND host.key = 'host'
+ORDER BY rank.world_rank;

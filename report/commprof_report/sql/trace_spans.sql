@@ -1,0 +1,10 @@
+-- What is on the tracks beside the calls: marked steps, regions by thread, and when a thread has kept all calls without a sequence?
+SELECT world_rank AS rank, 'steps' AS track, 0 AS thread, 'step ' || step AS name, begin_ns, end_ns FROM step
+UNION ALL
+SELECT world_rank, 'regions', thread, coalesce(name, 'region ' || region), begin_ns, end_ns
+FROM region_span LEFT JOIN region USING (world_rank, region)
+UNION ALL
+SELECT world_rank, 'kept', thread, 'all calls kept', begin_ns, end_ns
+FROM sample_window
+WHERE (world_rank, thread) IN (SELECT world_rank, thread FROM sample_window GROUP BY world_rank, thread HAVING count(*) > 1)
+ORDER BY 1, 2, 3, 5, 6 DESC;

@@ -1,0 +1,299 @@
+"""`export --format perfetto` against the rules of the trace event format, and against the planted calls.
+
+https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Trace Event Format)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from decimal import Decimal
+
+import planted
+import pytest
+from commprof_report import trace
+from planted import SECOND, Doing, Sample, Span, Step, Window, process_facts
+
+FIELDS = {
+    "M": {"ph", "name", "pid", "tid", "args"},
+    "X": {"ph", "name", "pid", "tid", "ts", "dur", "args"},
+    "C": {"ph", "name", "pid", "tid", "ts", "args"},
+    "b": {"ph", "name", "cat", "id", "pid", "tid", "ts", "args"},
+    "e": {"ph", "name", "cat", "id", "pid", "tid", "ts"},
+}
+METADATA = {
+    "process_name": "name",
+    "process_labels": "labels",
+    "process_sort_index": "sort_index",
+    "thread_name": "name",
+    "thread_sort_index": "sort_index",
+}
+
+
+def parse(text: str) -> dict:
+    """Refuses whatever the format does not allow. Times become exact numbers of microseconds."""
+    whole = json.loads(text, parse_float=Decimal, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert set(whole) == {"displayTimeUnit", "otherData", "traceEvents"} and whole["displayTimeUnit"] in ("ms", "ns")
+    for event in whole["traceEvents"]:
+        assert set(event) == FIELDS[event["ph"]], event
+        assert isinstance(event["name"], str) and isinstance(event["pid"], int) and isinstance(event["tid"], int), event
+        assert all(isinstance(event[key], Decimal) and event[key].as_tuple().exponent == -3 for key in ("ts", "dur") if key in event), event
+        assert event.get("dur", 0) >= 0, event
+        if event["ph"] == "M":
+            assert set(event["args"]) == {METADATA[event["name"]]}, event
+        if event["ph"] == "C":
+            assert all(isinstance(value, (int, Decimal)) for value in event["args"].values()), event
+    check_nesting(whole["traceEvents"])
+    check_asynchronous(whole["traceEvents"])
+    return whole
+
+
+def check_nesting(events: list[dict]) -> None:
+    """Slices of a track lie in each other or apart."""
+    open_until: dict[tuple, list[Decimal]] = {}
+    slices = [event for event in events if event["ph"] == "X"]
+    for event in sorted(slices, key=lambda event: (event["ts"], -event["dur"])):
+        parents = open_until.setdefault((event["pid"], event["tid"]), [])
+        while parents and parents[-1] <= event["ts"]:
+            parents.pop()
+        end = event["ts"] + event["dur"]
+        assert not parents or end <= parents[-1], event
+        parents.append(end)
+
+
+def check_asynchronous(events: list[dict]) -> None:
+    """Each operation begins once, ends once, and not before."""
+    begun = {(event["cat"], event["id"], event["pid"]): event["ts"] for event in events if event["ph"] == "b"}
+    ended = {(event["cat"], event["id"], event["pid"]): event["ts"] for event in events if event["ph"] == "e"}
+    assert begun.keys() == ended.keys() and all(ended[key] >= begun[key] for key in begun)
+    assert max(Counter(event["id"] for event in events if event["ph"] in "be").values(), default=2) == 2
+
+
+def timeline_run() -> list[planted.Rank]:
+    """The training run, all on one host, whose ranks start a microsecond apart."""
+    ranks = planted.training_run()
+    for rank in ranks:
+        rank.facts.update(boot_id="one", time_namespace="time:[1]")
+        rank.start_monotonic_ns += 1_000 * rank.world_rank
+        rank.start_unix_ns += 1_000 * rank.world_rank
+    return ranks
+
+
+@pytest.fixture
+def export(report, tmp_path):
+    def exported(ranks, *words, write=planted.write_databases):
+        write(tmp_path / "run", ranks)
+        answer = report("export", tmp_path / "run", "--format", "perfetto", *words)
+        assert answer.status == 0, answer.err
+        return parse(answer.out)
+
+    return exported
+
+
+def slices(whole: dict, **what: object) -> list[dict]:
+    return [event for event in whole["traceEvents"] if event["ph"] == "X" and all(event[key] == value for key, value in what.items())]
+
+
+def names_of(whole: dict, kind: str) -> dict:
+    return {(event["pid"], event["tid"]): event["args"]["name"] for event in whole["traceEvents"] if event["name"] == kind}
+
+
+@pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
+def test_every_call_that_was_kept_is_a_slice_of_its_thread(export, write):
+    whole = export(timeline_run(), write=write)
+    found = {(event["pid"], event["tid"], event["name"], event["ts"], event["dur"]) for event in slices(whole)}
+    for rank in timeline_run():
+        for sample in rank.samples:
+            start_us = Decimal(sample.start_ns + 1_000 * rank.world_rank) / 1_000
+            span_us = Decimal(sample.end_ns - sample.start_ns) / 1_000
+            assert (rank.world_rank, sample.thread, sample.call, start_us, span_us) in found
+
+
+def test_ranks_and_threads_have_their_names(export):
+    whole = export(timeline_run())
+    processes = names_of(whole, "process_name")
+    assert list(processes.values()) == ["rank 0, node00", "rank 1, node00", "rank 2, node01", "rank 3, node01", "all ranks"]
+    threads = names_of(whole, "thread_name")
+    assert (threads[0, 0], threads[0, 1]) == ("python3 (main, 4000)", "pt_mpi (4001)")
+
+
+def test_a_call_says_what_is_known_of_it(export):
+    whole = export(timeline_run())
+    (send,) = slices(whole, pid=1, name="MPI_Send")
+    assert send["args"] == {"communicator": "MPI_COMM_WORLD", "bytes": 8_192, "peer": 2}
+    (bcast,) = slices(whole, pid=1, name="MPI_Bcast")
+    assert bcast["args"] == {"communicator": "MPI_COMM_WORLD", "sequence": 1, "bytes": 1 << 20, "root": 0}
+    first = slices(whole, pid=1, name="MPI_Allreduce")[0]
+    assert first["args"] == {"communicator": "MPI_COMM_WORLD", "sequence": 3, "bytes": 1_000, "region": "epoch"}
+    wait = slices(whole, pid=1, name="MPI_Wait")[0]
+    assert wait["args"] == {"communicator": "Comm_split {0-1}", "bytes": 65_536, "awaited": "MPI_Iallreduce"}
+
+
+def test_waiting_is_a_slice_at_the_beginning_of_its_call(export):
+    """Rank 3 comes 3 ms after rank 0, and its clock says 3 us more."""
+    whole = export(timeline_run())
+    call, waiting = slices(whole, pid=0, name="MPI_Allreduce")[0], slices(whole, pid=0, name="waiting for rank 3")[0]
+    assert (waiting["ts"], waiting["dur"], waiting["tid"]) == (call["ts"], Decimal("3003.000"), call["tid"])
+    assert call["dur"] == 5_000
+    assert len(slices(whole, pid=0, name="waiting for rank 3")) == 18
+    assert not slices(whole, pid=3, name="waiting for rank 3")
+
+
+def test_a_nonblocking_collective_lasts_from_its_start_to_its_completion(export):
+    whole = export(timeline_run())
+    first = [(event["ph"], event["name"], event["ts"]) for event in whole["traceEvents"] if event["ph"] in "be" and event["pid"] == 0]
+    assert first[:2] == [("b", "MPI_Iallreduce", 700_000), ("e", "MPI_Iallreduce", 700_400)]
+    assert len(first) == 4
+
+
+def test_marked_steps_and_regions_have_tracks_of_their_own(export):
+    whole = export(timeline_run())
+    tracks = {name: track for (pid, track), name in names_of(whole, "thread_name").items() if pid == 0}
+    steps = slices(whole, pid=0, tid=tracks["steps"])
+    assert [step["name"] for step in steps] == [f"step {number}" for number in range(1, 19)]
+    assert (steps[0]["ts"], steps[0]["dur"]) == (500_000, 500_000)
+    regions = slices(whole, pid=0, tid=tracks["regions of thread 0"])
+    assert [(region["name"], region["ts"], region["dur"]) for region in regions] == [
+        ("epoch", 1_000_000, 8_000_000),
+        ("epoch/forward", 1_000_000, 4_000_000),
+    ]
+
+
+def test_bytes_and_ranks_inside_are_counted_over_time(export):
+    """The Bcast of 1 MiB takes 1 ms of a bin of 20 ms, at the root, and so do the four ranks inside it."""
+    whole = export(timeline_run())
+    counters = [event for event in whole["traceEvents"] if event["ph"] == "C"]
+    handed = {event["ts"]: event["args"]["value"] for event in counters if event["pid"] == 0 and event["name"] == "bytes/s handed to MPI"}
+    assert handed[Decimal("500000.000")] == 50 * (1 << 20)
+    assert handed[Decimal("520000.000")] == 0
+    inside = {event["ts"]: event["args"]["value"] for event in counters if event["name"] == "ranks inside MPI"}
+    assert inside[Decimal("500000.000")] == Decimal("0.2")
+    assert {event["pid"] for event in counters if event["name"] == "ranks inside MPI"} == {4}
+
+
+def test_a_span_is_spread_over_the_bins_that_it_meets():
+    bins = trace.Bins(1_000, 100)
+    bins.add(1_050, 1_350, 300)  # half of the first bin, two whole ones, half of the fourth
+    bins.add(1_420, 1_420, 7)  # a moment
+    bins.add(0, 900, 1_000)  # before the first
+    assert list(bins.values(1.0)) == [(1_000, 50.0), (1_100, 100.0), (1_300, 50.0), (1_400, 7.0), (1_500, 0.0)]
+
+
+def test_a_rank_is_inside_with_whichever_of_its_threads():
+    inside = trace.Inside()
+    for thread, span in ((0, (0, 10)), (0, (20, 30)), (1, (5, 25)), (1, (26, 27)), (1, (40, 50))):
+        inside.add(thread, *span)
+    assert list(inside.spans()) == [(0, 10), (10, 25), (25, 30), (40, 50)]
+
+
+def test_from_and_to_cut_a_part_out(export):
+    whole = export(timeline_run(), "--from", "0.99", "--to", "2.2")
+    calls = [event for event in slices(whole) if event["name"].startswith("MPI_")]
+    assert Counter(event["name"] for event in calls if event["pid"] == 0) == {"MPI_Allreduce": 3, "MPI_Iallreduce": 1, "MPI_Wait": 1}
+    steps = [event["name"] for event in slices(whole, pid=0) if event["name"].startswith("step")]
+    assert steps == ["step 1", "step 2", "step 3", "step 4"]
+    counted = [event["ts"] for event in whole["traceEvents"] if event["ph"] == "C"]
+    assert min(counted) == 990_000 and max(counted) <= 2_200_000
+
+
+@pytest.mark.parametrize(
+    "words, what",
+    (
+        (("--format", "perfetto", "--from", "2", "--to", "1"), "--from is not before --to"),
+        (("--format", "json", "--to", "1"), "--from and --to cut a timeline"),
+        (("--format", "perfetto", "--table", "rank"), "leave --table out"),
+        (("--format", "perfetto", "--from", "-1"), "no time since the run's start"),
+        (("--format", "perfetto", "--from", "soon"), "invalid seconds value"),
+    ),
+)
+def test_wrong_options_are_said(report, run_folder, capsys, words, what):
+    try:
+        answer = report("export", run_folder, *words)
+    except SystemExit as ended:
+        assert ended.code == 2
+        assert what in capsys.readouterr().err
+    else:
+        assert answer.status == 2 and what in answer.err
+
+
+def test_it_says_what_was_kept_and_how_good_the_clocks_are(export):
+    about = export(timeline_run())["otherData"]
+    assert about == {
+        "run": "job-1",
+        "ranks": "4 of 4",
+        "time axis": "seconds since the earliest start of a rank",
+        "clock error": "at most 0.000 us",
+        "calls kept": 96,
+        "collectives kept": "95.5 %",
+        "time in which all other calls were kept": "95.5 %",
+        "thinned by the reporter": "no",
+    }
+
+
+def test_windows_are_shown_where_a_thread_has_not_kept_all(export):
+    ranks = timeline_run()
+    ranks[2].windows = [Window(0, SECOND), Window(4 * SECOND, 5 * SECOND)]
+    whole = export(ranks)
+    (track,) = [track for (pid, track), name in names_of(whole, "thread_name").items() if name.startswith("kept")]
+    assert [(event["pid"], event["ts"], event["dur"]) for event in slices(whole, tid=track)] == [
+        (2, 2, 1_000_000),
+        (2, 4_000_002, 1_000_000),
+    ]
+
+
+def test_a_rank_that_hangs_shows_what_it_is_in(export):
+    ranks = timeline_run()
+    hanging = ranks[1]
+    hanging.ended, hanging.pid = "running", os.getpid()
+    hanging.facts.update(process_facts(1), process_start="0")  # it was killed
+    hanging.doing = {0: Doing("MPI_Recv", 9_700_000_000, peer=-2, bytes=4)}
+    whole = export(ranks, write=planted.write_ledgers)
+    (stuck,) = slices(whole, name="MPI_Recv (not finished)")
+    assert (stuck["pid"], stuck["tid"], stuck["args"]) == (1, 0, {"communicator": "MPI_COMM_WORLD", "bytes": 4, "peer": "any"})
+
+
+def test_what_overlaps_in_a_file_is_cut(export):
+    """As no thread can be in two calls, nor regions cross."""
+    (rank,) = timeline_run()[:1]
+    rank.samples = [Sample("MPI_Send", 1_000, 3_000), Sample("MPI_Send", 2_000, 9_000), Sample("MPI_Recv", 2_000, 2_000)]
+    rank.spans = [Span(1, 1_000, 3_000), Span(2, 2_000, 9_000)]
+    rank.steps = [Step(1, 1_000, 3_000), Step(2, 2_000, 9_000)]
+    assert len([event for event in slices(export([rank])) if event["name"].startswith("MPI_")]) == 3
+
+
+def test_names_from_files_cannot_break_out(export):
+    ranks = timeline_run()[:1]
+    ranks[0].facts["host"] = 'a"}\x1b[2J</script>'
+    ranks[0].regions = {1: 'x"}]}\n', 2: "\u202e"}
+    whole = export(ranks)
+    assert names_of(whole, "process_name")[0, 0] == 'rank 0, a"}\\x1b[2J</script>'
+    assert {event["name"] for event in slices(whole) if event["tid"] >= 1_000_000 and not event["name"].startswith("step")} == {
+        'x"}]}\\x0a',
+        "\\u202e",
+    }
+
+
+def test_a_large_run_says_that_calls_are_left_out(report, tmp_path, monkeypatch):
+    monkeypatch.setattr("commprof_report.commands.export.MOST_CALLS", 1_500)
+    rank = planted.Rank(0, 1, communicators=[planted.communicators_of(0)[0]])
+    rank.samples = [Sample("MPI_Allreduce", 2_000 * number, 2_000 * number + 10, sequence=number) for number in range(1, 2_001)]
+    planted.write_databases(tmp_path, [rank])
+    answer = report("export", tmp_path, "--format", "perfetto")
+    note = "the timeline shows 1,024 of the 2,000 calls that were kept; with --from and --to a part with all of them"
+    assert answer.err == f"hvprof-report: {tmp_path}: {note}\n"
+    assert len(slices(parse(answer.out), name="MPI_Allreduce")) == 1_024
+    assert len(slices(parse(report("export", tmp_path, "--format", "perfetto", "--from", "0").out), name="MPI_Allreduce")) == 2_000
+
+
+def test_a_run_without_samples_says_so(report, tmp_path):
+    planted.write_databases(tmp_path, [planted.Rank(0, 1)])
+    answer = report("export", tmp_path, "--format", "perfetto")
+    assert (answer.status, "no single calls were kept" in answer.err) == (0, True)
+    assert slices(parse(answer.out)) == []
+
+
+def test_the_file_is_replaced_as_a_whole(report, run_folder, tmp_path):
+    assert report("export", run_folder, "--format", "perfetto", "--output", tmp_path / "trace.json").out == ""
+    parse((tmp_path / "trace.json").read_text())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "trace.json"]
