@@ -1,0 +1,44 @@
+"""The single calls that real ranks keep: in a short run all of them, and the same as were counted."""
+
+import pytest
+
+COUNTED = "SELECT call, sum(count) FROM cell WHERE measure = 'call' GROUP BY call ORDER BY call"
+KEPT = "SELECT call, count(*) FROM sample GROUP BY call ORDER BY call"
+MISNUMBERED = """
+    SELECT communicator, sequence, recent_collective.call, sample.call
+    FROM recent_collective LEFT JOIN sample USING (world_rank, communicator, sequence)
+    WHERE sample.call IS NOT recent_collective.call"""
+TORN = "SELECT * FROM sample WHERE completed_ns < end_ns OR end_ns > (SELECT wall_ns FROM rank)"
+PROGRAMS = (("collectives", 4), ("collectives_nonblocking", 4), ("point_to_point", 2), ("completion", 2))
+
+
+@pytest.fixture(params=PROGRAMS, ids=lambda program: program[0])
+def run(request, profile):
+    return profile(*request.param)
+
+
+def for_all_ranks(run, sql):
+    return [run.query(rank, sql) for rank in range(run.ranks)]
+
+
+def test_every_call_that_was_counted_was_kept(run):
+    assert for_all_ranks(run, KEPT) == for_all_ranks(run, COUNTED)
+
+
+def test_collectives_have_the_numbers_that_they_were_announced_with(run):
+    assert for_all_ranks(run, MISNUMBERED) == [[]] * run.ranks
+
+
+def test_times_follow_each_other(run):
+    assert for_all_ranks(run, TORN) == [[]] * run.ranks
+
+
+def test_the_windows_cover_the_run(run):
+    windows = for_all_ranks(run, "SELECT DISTINCT begin_ns, end_ns = wall_ns FROM sample_window JOIN rank USING (world_rank)")
+    assert windows == [[(0, 1)]] * run.ranks
+
+
+def test_nonblocking_collectives_were_seen_to_complete(profile):
+    run = profile("overlap", 2)
+    completed = "SELECT call, count(*), count(completed_ns) FROM sample WHERE call LIKE 'MPI_I%' AND sequence > 0 GROUP BY call"
+    assert for_all_ranks(run, completed) == [[("MPI_Iallreduce", 21, 21), ("MPI_Ibcast", 1, 1)]] * 2
