@@ -1,0 +1,437 @@
+"""The cycle in a sequence of collectives: which of them make up one step of training.
+
+A sequence is what one rank saw of the bulk collectives on one communicator, in order. Three things can tell a step, and they
+are tried in this order:
+
+sizes   The same calls with the same sizes come again and again. The smallest lag at which nearly all of them repeat is the period;
+        what comes more rarely than every second period, or is of a function that is rarely called, is foreign (a checkpoint, an
+        evaluation) and may stand anywhere.
+bytes   The sizes differ from step to step, but their sum does not: a framework that fuses gradients as they come (Horovod). The
+        step is the sum of bytes with which one can walk through the sequence step by step; few steps must follow long pauses, too.
+gaps    All calls are alike (equal layers, reduced one by one): then long pauses that come after every k-th call tell. That
+        cannot be told from a job that pauses after every k-th step, so it needs pauses that matter.
+
+Which call of a period is its first? The one with the longest pause before it: data are read and the network runs forward then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, compress, groupby
+from math import exp, log, sqrt
+from operator import eq
+from statistics import fmean, median
+from typing import NamedTuple
+
+FEWEST_CALLS = 8
+FEWEST_STEPS = 3
+FEWEST_SINGLE_STEPS = 8  # of one call each: that two calls are alike says little
+FEWEST_CONFIDENCE = 0.6
+MANY_STEPS = 10
+MOST_CALLS_TRIED = 8_192  # to find a lag; the cycle found is then looked for in the whole sequence
+MOST_CALLS_SUMMED = 3_000
+MOST_CALLS_OF_A_SUM = 400
+LAG_TOLERANCE = 0.02  # a smaller lag is preferred to a larger one that is better by no more than this
+FEWEST_REPEATED = 0.6
+ANCHORS_TRIED = 8
+SMALLEST_ANCHOR = 0.1  # of the longest mean pause
+FEWEST_SUMMED = 0.75  # the same of a cycle of bytes, or of few steps
+SUM_TOLERANCE = 0.05
+MOST_SUMS = 50
+LINKED, SAFETY = 0.8, 3.0
+FOLLOWING_PAUSES = 0.67  # share of the steps of a cycle of bytes that follow a pause longer than those within
+SURELY_LONG = 0.75  # of the pauses before the steps that there may be
+FEWEST_SIZES = 6  # that sums are made of
+WORTH_WITHOUT_PAUSE = 0.75  # of a step of bytes, against one that follows a long pause; a sum of quarters, so that it is exact
+RARE_FUNCTION = 0.05  # share of the calls, below which a function is foreign to the steps
+LONG_GAP, LONG_GAPS_SHARE = 3.0, 0.25  # what long pauses must be, against the short ones and of the whole time
+MOST_CALLS_BY_GAPS = 64
+SAME_DISTANCE = 0.8  # of the distances between long pauses
+IRREGULAR = 0.6  # median absolute deviation / median of the times from one call to the next
+
+
+class Calls(NamedTuple):
+    """Bulk collectives in order, column by column."""
+
+    tokens: Sequence[int]  # equal for the same call and size
+    functions: Sequence[int]  # equal for the same call
+    bytes: Sequence[int]
+    begin_ns: Sequence[int]
+    end_ns: Sequence[int]
+    stretch: Sequence[int]  # equal as long as nothing is missing between
+
+
+class Span(NamedTuple):
+    """A step: calls[first:end] hold it."""
+
+    first: int
+    end: int
+
+
+class Walk(NamedTuple):
+    """Through a stretch in steps of one sum."""
+
+    spans: list[Span]
+    linked: int  # steps that begin where another has ended
+    calls: int
+    hits: int  # calls from which on some others have this sum
+
+
+class Cycle(NamedTuple):
+    spans: list[Span]
+    how: str  # 'sizes', 'bytes', 'gaps'; '': there is none
+    calls: float  # in a step, on average
+    bytes: int  # in a step
+    confidence: float  # share of the calls of the step's functions that lie in whole steps
+    why: str  # there is none
+
+
+def cycle(calls: Calls) -> Cycle:
+    if len(calls.tokens) < FEWEST_CALLS:
+        return _none("they are too few")
+    gaps = pauses(calls)
+    found = _by_sizes(calls, gaps)
+    if found.confidence < FEWEST_CONFIDENCE:
+        summed = _by_bytes(calls)
+        found = summed if summed.how and summed.confidence > found.confidence else found
+    if not found.how or found.confidence < (FEWEST_CONFIDENCE if len(found.spans) >= MANY_STEPS else FEWEST_SUMMED):
+        return _none("neither their sizes nor sums of them repeat", found.confidence)
+    return _checked(calls, found)
+
+
+def pauses(calls: Calls) -> list[int | None]:
+    """Before each call, since all before it have ended; None where something is missing before it."""
+    gaps: list[int | None] = []
+    for _, places in groupby(range(len(calls.stretch)), calls.stretch.__getitem__):
+        latest = None
+        for place in places:
+            gaps.append(None if latest is None else max(0, calls.begin_ns[place] - latest))
+            latest = max(latest or 0, calls.end_ns[place])
+    return gaps
+
+
+def _none(why: str, confidence: float = 0.0) -> Cycle:
+    return Cycle([], "", 0, 0, confidence, why)
+
+
+def _checked(calls: Calls, found: Cycle) -> Cycle:
+    single = found.calls == 1
+    if len(found.spans) < (FEWEST_SINGLE_STEPS if single else FEWEST_STEPS):
+        return _none(f"what repeats does so only {len(found.spans)} times", found.confidence)
+    if single and _is_irregular(intervals(calls, found.spans)):
+        return _none("they are alike, and come at irregular times", found.confidence)
+    return found
+
+
+def intervals(calls: Calls, spans: Sequence[Span]) -> list[int]:
+    """From the end of a step to the end of the one that directly follows it."""
+    return [
+        calls.end_ns[later.end - 1] - calls.end_ns[earlier.end - 1]
+        for earlier, later in zip(spans, spans[1:])
+        if calls.stretch[earlier.first] == calls.stretch[later.first]
+    ]
+
+
+def _is_irregular(times: Sequence[int]) -> bool:
+    if len(times) < FEWEST_STEPS:
+        return True
+    middle = median(times)
+    return median(abs(time - middle) for time in times) > IRREGULAR * middle
+
+
+def _confidence(calls: Calls, spans: Sequence[Span]) -> float:
+    """Calls of other functions than the step's (a checkpoint's Gather, Bcasts at the start) speak neither for nor against it."""
+    inside = [place for span in spans for place in range(*span)]
+    functions = {calls.functions[place] for place in inside}
+    return len(inside) / sum(map(functions.__contains__, calls.functions)) if inside else 0.0
+
+
+# By sizes.
+
+
+def _by_sizes(calls: Calls, gaps: Sequence[int | None]) -> Cycle:
+    made, counts = Counter(calls.functions), Counter(calls.tokens)
+    places = [
+        place
+        for place, (function, token) in enumerate(zip(calls.functions, calls.tokens))
+        if made[function] >= RARE_FUNCTION * len(calls.functions) and counts[token] >= FEWEST_STEPS
+    ]
+    lag = _smallest_lag(calls, places)
+    if lag:
+        often = len(places) / lag / 2
+        places = [place for place in places if counts[calls.tokens[place]] >= often]
+        lag = _smallest_lag(calls, places)
+    if not lag:
+        return _none("no lag")
+    pattern = _pattern(calls, places, lag)
+    lag = len(pattern)
+    own = set(pattern)
+    places = [place for place in places if calls.tokens[place] in own]
+    spans = _anchored(calls, gaps, places, pattern)
+    if not spans:
+        return _none("no pattern")
+    how, step_bytes = "sizes", sum(calls.bytes[place] for place in range(*spans[len(spans) // 2]) if calls.tokens[place] in own)
+    units = _units_of_a_step(gaps, spans)
+    if units > 1:
+        spans = _grouped(gaps, spans, units)
+        how, step_bytes = "gaps", step_bytes * units
+    else:
+        spans = _mended(calls, spans, step_bytes, {calls.functions[place] for place in range(*spans[0])})
+    return Cycle(spans, how, lag * units, step_bytes, _confidence(calls, spans), "")
+
+
+def _stretches(calls: Calls, places: Iterable[int]) -> Iterator[list[int]]:
+    for _, stretch in groupby(places, calls.stretch.__getitem__):
+        yield list(stretch)
+
+
+def _smallest_lag(calls: Calls, places: Sequence[int]) -> int:
+    """0: none. Each kind of call weighs as the square root of how often it comes, so that a rare one counts."""
+    longest = _longest(_stretches(calls, places), MOST_CALLS_TRIED)
+    lists = [[calls.tokens[place] for place in stretch] for stretch in longest]
+    counts = Counter(token for tokens in lists for token in tokens)
+    weights = [[1 / sqrt(counts[token]) for token in tokens] for tokens in lists]
+    repeated = {}
+    for lag in range(1, max(map(len, lists), default=0) // 2 + 1):
+        repeated[lag] = _repeated(lists, weights, lag)
+        if repeated[lag] >= 1 - LAG_TOLERANCE:
+            return lag
+    best = max(repeated.values(), default=0)
+    return next((lag for lag, share in repeated.items() if share >= max(FEWEST_REPEATED, best - LAG_TOLERANCE)), 0)
+
+
+def _repeated(lists: Sequence[Sequence[int]], weights: Sequence[Sequence[float]], lag: int) -> float:
+    same = compared = 0.0
+    for tokens, weight in zip(lists, weights):
+        if len(tokens) > lag:
+            same += sum(compress(weight, map(eq, tokens, tokens[lag:])))
+            compared += sum(weight[: len(tokens) - lag])
+    return same / compared if compared else 0.0
+
+
+def _pattern(calls: Calls, places: Sequence[int], lag: int) -> tuple[int, ...]:
+    """Where the sequence repeats longest; if that is a repetition itself, what it repeats."""
+    longest, pattern = 0, ()
+    for stretch in _stretches(calls, places):
+        tokens = [calls.tokens[place] for place in stretch]
+        run = 0
+        for place, same in enumerate(map(eq, tokens, tokens[lag:])):
+            run = run + 1 if same else 0
+            if run > longest:
+                longest, pattern = run, tuple(tokens[place - run + 1 : place - run + 1 + lag])
+    pattern = pattern or tuple(calls.tokens[place] for place in places[:lag])
+    return next(pattern[:part] for part in range(1, lag + 1) if lag % part == 0 and pattern[:part] * (lag // part) == pattern)
+
+
+def _anchored(calls: Calls, gaps: Sequence[int | None], places: Sequence[int], pattern: tuple[int, ...]) -> list[Span]:
+    """The steps, beginning with the call of the pattern that has the longest pause before it. Where nothing of the run is missing
+    and several pauses are long, with the one that leaves the fewest calls over at both ends."""
+    spans = _scan(calls, places, pattern)
+    before: list[list[int]] = [[] for _ in pattern]
+    for _, inside in spans:
+        for phase, place in enumerate(inside):
+            if gaps[place] is not None:
+                before[phase].append(gaps[place])
+    means = [fmean(known) if known else 0.0 for known in before]
+    order = sorted(range(len(pattern)), key=means.__getitem__, reverse=True)
+    is_whole = calls.stretch[0] == calls.stretch[-1]
+    tried = [phase for phase in order[:ANCHORS_TRIED] if means[phase] >= SMALLEST_ANCHOR * means[order[0]]] if is_whole else order[:1]
+    chosen = max(
+        ([span for span, _ in _scan(calls, places, pattern[phase:] + pattern[:phase])] for phase in tried), key=len, default=[]
+    )
+    return chosen
+
+
+def _scan(calls: Calls, places: Sequence[int], pattern: tuple[int, ...]) -> list[tuple[Span, list[int]]]:
+    found = []
+    first, length = pattern[0], len(pattern)
+    for stretch in _stretches(calls, places):
+        tokens = [calls.tokens[place] for place in stretch]
+        at = 0
+        while at + length <= len(tokens):
+            if tokens[at] == first and tuple(tokens[at : at + length]) == pattern:
+                inside = stretch[at : at + length]
+                found.append((Span(inside[0], inside[-1] + 1), inside))
+                at += length
+            else:
+                at += 1
+    return found
+
+
+def _mended(calls: Calls, spans: Sequence[Span], step_bytes: int, functions: set[int]) -> list[Span]:
+    """Calls left over before a step, of other sizes but together of as many bytes: DistributedDataParallel's first step has other
+    buckets."""
+    mended: list[Span] = []
+    taken = 0
+    for span in spans:
+        extra: list[Span] = []
+        end = place = span.first
+        total = 0
+        while place > taken and calls.stretch[place - 1] == calls.stretch[span.first] and total < step_bytes:
+            place -= 1
+            if calls.functions[place] in functions:
+                total += calls.bytes[place]
+            if total == step_bytes:
+                extra.append(Span(place, end))
+                end, total = place, 0
+        mended += [*reversed(extra), span]
+        taken = span.end
+    return mended
+
+
+# By gaps.
+
+
+def _units_of_a_step(gaps: Sequence[int | None], spans: Sequence[Span]) -> int:
+    """After how many of them a long pause comes, time after time; 1: none does."""
+    long_ns = _long_gap(gaps, spans)
+    if long_ns is None:
+        return 1
+    longs = [place for place, span in enumerate(spans) if (gaps[span.first] or 0) >= long_ns]
+    distances = Counter(later - earlier for earlier, later in zip(longs, longs[1:]))
+    ((units, times),) = distances.most_common(1) or [(1, 0)]
+    is_regular = len(longs) > FEWEST_STEPS and times >= SAME_DISTANCE * sum(distances.values())
+    return units if is_regular and units <= MOST_CALLS_BY_GAPS else 1
+
+
+def _long_gap(gaps: Sequence[int | None], spans: Sequence[Span]) -> int | None:
+    """The least of the long pauses, where pauses are of two kinds (Otsu's threshold, on their logarithms)."""
+    known = sorted(gaps[span.first] for span in spans if gaps[span.first] is not None)
+    logs = [log(max(gap, 1)) for gap in known]
+    sums = list(accumulate(logs))
+    count = len(known)
+
+    def between(place: int) -> float:
+        low, high = sums[place - 1] / place, (sums[-1] - sums[place - 1]) / (count - place)
+        return place * (count - place) * (high - low) ** 2
+
+    if count < FEWEST_CALLS:
+        return None
+    split = max(range(1, count), key=between)
+    low, high = sums[split - 1] / split, (sums[-1] - sums[split - 1]) / (count - split)
+    matters = sum(known[split:]) >= LONG_GAPS_SHARE * sum(known)
+    return known[split] if matters and exp(high - low) >= LONG_GAP else None
+
+
+def _grouped(gaps: Sequence[int | None], spans: Sequence[Span], units: int) -> list[Span]:
+    long_ns = _long_gap(gaps, spans)
+    groups: list[list[Span]] = []
+    for span in spans:
+        gap = gaps[span.first]
+        is_first = gap is None or gap >= long_ns or not groups or groups[-1][-1].end != span.first
+        if is_first:
+            groups.append([])
+        groups[-1].append(span)
+    return [Span(group[0].first, group[-1].end) for group in groups if len(group) == units]
+
+
+# By bytes.
+
+
+def _by_bytes(calls: Calls) -> Cycle:
+    """Of the function that carries most; others count for nothing, not even in pauses."""
+    volumes: Counter[int] = Counter()
+    for function, message_bytes in zip(calls.functions, calls.bytes):
+        volumes[function] += message_bytes
+    ((function, _),) = volumes.most_common(1)
+    places = [place for place, other in enumerate(calls.functions) if other == function]
+    if len({calls.bytes[place] for place in places}) < FEWEST_SIZES:
+        return _none("too few sizes to make sums that tell")
+    gaps = dict(zip(places, pauses(Calls(*([column[place] for place in places] for column in calls)))))
+    stretches = list(_stretches(calls, places))
+    step_bytes = _step_bytes(calls, gaps, _longest(stretches, MOST_CALLS_SUMMED))
+    if not step_bytes:
+        return _none("no sum")
+    long_ns = _surely_long(calls, gaps, stretches, step_bytes)
+    spans = [span for stretch in stretches for span in _walk(calls, gaps, stretch, step_bytes, long_ns).spans]
+    of_function = sum(calls.functions[place] == function for span in spans for place in range(*span))
+    return Cycle(spans, "bytes", of_function / len(spans), step_bytes, _confidence(calls, spans), "")
+
+
+def _longest(stretches: Iterable[Sequence[int]], most: int) -> list[Sequence[int]]:
+    """Of these no more than so many calls, the longest first."""
+    chosen: list[Sequence[int]] = []
+    for stretch in sorted(stretches, key=len, reverse=True):
+        if most > 0:
+            chosen.append(stretch[:most])
+            most -= len(chosen[-1])
+    return chosen
+
+
+def _step_bytes(calls: Calls, gaps: dict[int, int | None], stretches: Sequence[Sequence[int]]) -> int:
+    """The sum of a step; of those that explain nearly as much as the best one the smallest. 0: none explains enough."""
+    explained: dict[int, float] = {}
+    made = sum(map(len, stretches))
+    for step_bytes in _sums(calls, stretches):
+        long_ns = _surely_long(calls, gaps, stretches, step_bytes)
+        walks = [_walk(calls, gaps, stretch, step_bytes, long_ns) for stretch in stretches]
+        spans = [span for walk in walks for span in walk.spans]
+        if spans and (_is_no_chance(walks) or _follow_pauses(gaps, spans)):
+            explained[step_bytes] = sum(place in gaps for span in spans for place in range(*span)) / made
+    best = max(explained.values(), default=0)
+    return min((total for total, share in explained.items() if share >= max(FEWEST_SUMMED, best - SUM_TOLERANCE)), default=0)
+
+
+def _surely_long(calls: Calls, gaps: dict[int, int | None], stretches: Sequence[Sequence[int]], step_bytes: int) -> int:
+    """As many pauses are longer as a part of the steps that there may be."""
+    known = sorted((gaps[place] for stretch in stretches for place in stretch if gaps[place] is not None), reverse=True)
+    volume = sum(calls.bytes[place] for stretch in stretches for place in stretch)
+    return known[min(len(known) - 1, round(SURELY_LONG * volume / step_bytes))] if known else 0
+
+
+def _sums(calls: Calls, stretches: Sequence[Sequence[int]]) -> list[int]:
+    """The smallest sums of calls in a row that come often enough to fill the sequence."""
+    counts: Counter[int] = Counter()
+    for stretch in stretches:
+        sizes = [calls.bytes[place] for place in stretch]
+        for place in range(len(sizes)):
+            counts.update(accumulate(sizes[place : place + MOST_CALLS_OF_A_SUM]))
+    volume = sum(calls.bytes[place] for stretch in stretches for place in stretch)
+    filling = [total for total, count in counts.items() if count >= FEWEST_STEPS and total * count >= FEWEST_SUMMED * volume]
+    return sorted(filling)[:MOST_SUMS]
+
+
+def _walk(calls: Calls, gaps: dict[int, int | None], stretch: Sequence[int], step_bytes: int, long_ns: float) -> Walk:
+    """Steps of so many bytes that cover most of a stretch, of those that do the ones with a pause before them. One that stands alone
+    and follows no pause may be parts of two."""
+    upto = [0, *accumulate(calls.bytes[place] for place in stretch)]
+    place_of = {total: place for place, total in enumerate(upto)}
+    nexts = [place_of.get(total + step_bytes) for total in upto]
+    best = [0.0] * (len(upto) + 1)
+    for place in range(len(upto) - 1, -1, -1):
+        best[place] = best[place + 1]
+        if nexts[place]:
+            best[place] = max(best[place], _worth(gaps, stretch, place, nexts[place], long_ns) + best[nexts[place]])
+    taken, place = [], 0
+    while place < len(upto):
+        following = nexts[place]
+        if following and best[place] == _worth(gaps, stretch, place, following, long_ns) + best[following]:
+            taken.append((place, following))
+            place = following
+        else:
+            place += 1
+    firsts, ends = {first for first, _ in taken}, {end for _, end in taken}
+    spans = [
+        Span(stretch[first], stretch[end - 1] + 1)
+        for first, end in taken
+        if first in ends or end in firsts or (gaps[stretch[first]] or 0) >= long_ns
+    ]
+    return Walk(spans, len(firsts & ends), len(stretch), sum(map(bool, nexts)))
+
+
+def _worth(gaps: dict[int, int | None], stretch: Sequence[int], place: int, following: int, long_ns: float) -> float:
+    return (following - place) * (1.0 if (gaps[stretch[place]] or 0) >= long_ns else WORTH_WITHOUT_PAUSE)
+
+
+def _is_no_chance(walks: Sequence[Walk]) -> bool:
+    """Nearly every step begins where another has ended, more often than calls that add up by chance would give."""
+    steps, linked, calls, hits = (sum(column) for column in zip(*((len(walk.spans), *walk[1:]) for walk in walks)))
+    return linked >= LINKED * (steps - len(walks)) and linked * log(calls / hits) > log(calls * MOST_SUMS) + SAFETY
+
+
+def _follow_pauses(gaps: dict[int, int | None], spans: Sequence[Span]) -> bool:
+    """Of most steps the pause before is longer than any within."""
+    longest = [max((gaps.get(place) or 0 for place in range(span.first + 1, span.end)), default=0) for span in spans]
+    known = [(gaps[span.first], inside) for span, inside in zip(spans, longest) if gaps[span.first] is not None]
+    return sum(before > inside > 0 for before, inside in known) >= FOLLOWING_PAUSES * max(1, len(known))
