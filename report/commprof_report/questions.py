@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from .bins import hvprof_classes
 from .query import ask, run_script
+from .traffic_class import traffic_classify
 
 
 class CallRow(NamedTuple):
@@ -339,6 +340,22 @@ class DurationRow(NamedTuple):
     total_ns: int
 
 
+class TrafficRow(NamedTuple):
+    """A call's part in bulk or control traffic."""
+
+    traffic: str
+    call: str
+    family: str
+    count: int
+    least_bytes: int
+    most_bytes: int
+    volume_bytes: int
+    total_ns: int
+    share_of_time: float | None
+    threshold_bytes: int | None
+    control_share: float | None
+
+
 class SequenceRow(NamedTuple):
     sequence: int
 
@@ -499,3 +516,8 @@ def late_calls(connection: Connection) -> list[LateCallRow]:
 
 def late_run(connection: Connection) -> LateRunRow:
     return ask(connection, "late_run", LateRunRow)[0]
+
+
+def traffic(connection: Connection) -> list[TrafficRow]:
+    traffic_classify(connection)
+    return ask(connection, "traffic", TrafficRow)

@@ -42,6 +42,11 @@ FAMILIES = {
     "MPI_Waitall": "completion",
     "MPI_Reduce": "collective",
     "MPI_Ialltoallv": "collective",
+    "MPI_Gather": "collective",
+    "MPI_Gatherv": "collective",
+    "MPI_Reduce_scatter": "collective",
+    "MPI_File_read_at_all": "io",
+    "MPI_File_write_at": "io",
 }
 CALL_NUMBERS = {name: number for number, name in enumerate(FAMILIES, 1)}
 MEASURES = {"call": 0, "completion": 1, "poll": 2}

@@ -15,6 +15,8 @@ from commprof_report.commands import COMMANDS
 from commprof_report.digest import SummaryRow
 from commprof_report.main import parser_build
 from commprof_report.stages import StageRow
+from commprof_report.step_costs import StepCallRow, StepRow
+from commprof_report.steps_digest import StepsRow
 from planted import ROOT, SCHEMA
 
 TEXT = (ROOT / "docs" / "SCHEMA.md").read_text()
@@ -35,6 +37,10 @@ ANSWERS = {
     "peers": questions.PeerRow,
     "pipeline": StageRow,
     "advise": Advice,
+    "traffic": questions.TrafficRow,
+    "steps": StepsRow,
+    "steps --per-step": StepRow,
+    "steps --per-call": StepCallRow,
     "stuck mismatch": questions.MismatchRow,
     "stuck awaited": stuck.Awaited,
     "stuck wait": stuck.Wait,

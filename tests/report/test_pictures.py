@@ -6,13 +6,15 @@ import re
 
 import planted
 import pytest
+import training
 from commprof_report import pictures
+from commprof_report.step_costs import StepRow
 from planted import Cell, Communicator, Rank
 
 matplotlib = pytest.importorskip("matplotlib")
 
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
-DRAWING = ("sizes", "latency", "peers", "ranks", "calls")
+DRAWING = ("sizes", "latency", "peers", "ranks", "calls", "steps")
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def connection(run_folder):
     from commprof_report.selection import select
 
     run = run_open(run_folder)
-    select(run, argparse.Namespace(call=None, communicator=None, rank=None, bytes=None))
+    select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
     return run.connection
 
 
@@ -126,7 +128,7 @@ def test_the_page_opens_with_the_summary_and_holds_every_picture(report, run_fol
     assert report("html", run_folder).out == f"{run_folder}/report.html\n"
     page = (run_folder / "report.html").read_text()
     assert page.index("python3 train.py --epochs 3") < page.index("Where the time goes")
-    assert page.count("data:image/svg+xml;base64,") == 6
+    assert page.count("data:image/svg+xml;base64,") == 7
     assert not re.search(r'(src|href)="(?!data:)', page)
     assert len(re.findall(r'<p class="soft">[A-Z][^<]{60,}', page)) >= 6  # a sentence for each figure
 
@@ -153,3 +155,32 @@ def test_the_page_escapes_what_comes_from_files(report, tmp_path):
 def test_the_page_of_a_run_without_communication_is_written(report, tmp_path):
     planted.write_databases(tmp_path, [Rank(0, 1)])
     assert report("html", tmp_path).status == 0
+
+
+def step_rows(count: int) -> list:
+    return [
+        StepRow(step, step * 100, 100.0, 30.0, 0.0, 70.0, 0.0, 2, None, None, 1, step == 1, 0, "")._replace(is_outlier=int(step == 5))
+        for step in range(1, count + 1)
+    ]
+
+
+def test_the_bars_of_a_step_stack_to_its_time_and_outliers_are_marked(axes):
+    draw("steps", axes, step_rows(10))
+    of_third = [bar for bar in axes.patches if bar.get_x() == 3]
+    assert [bar.get_height() for bar in of_third] == [30, 70]
+    (marks,) = axes.collections
+    assert [round(place) for place, _ in marks.get_offsets()] == [6]  # the middle of the bar from 5 to 6
+
+
+def test_of_many_steps_neighbours_share_a_bar(axes):
+    draw("steps", axes, step_rows(5_000))
+    assert len(axes.patches) <= 2 * 800
+
+
+def test_the_page_of_a_run_with_steps_shows_them(report, tmp_path):
+    job = training.ddp(40)
+    folder = planted.write_databases(tmp_path / "run", [training.rank_of(job, 0, early=0.2), training.rank_of(job, 1)])
+    assert report("html", folder).status == 0
+    text = (folder / "report.html").read_text()
+    assert "40 steps of 5 MPI_Allreduce, 102 MB" in text and "time of the steps" in text
+    assert "Bulk and control" in text

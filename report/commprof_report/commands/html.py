@@ -22,7 +22,7 @@ from ..plots import ranks as ranks_plot
 from ..plots import sizes as sizes_plot
 from ..run import Run
 from ..tables import Column
-from . import advise, calls, common, communicators, hvprof, late, pipeline, ranks, regions, sizes, summary
+from . import advise, calls, common, communicators, hvprof, late, pipeline, ranks, regions, sizes, steps, summary, traffic
 
 MOST_SIZES = 60
 MOST_RANKS = 64
@@ -65,12 +65,14 @@ def parts(run: Run) -> Iterator[str]:
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
     if not communicating(answers.calls):
         return
+    yield steps.steps_section(run)
+    yield late_section(run)
     yield advise.advise_section(run, answers)
     yield calls_section(answers)
     yield ranks_section(run, answers)
-    yield late_section(run)
     if regions.has_regions(run):
         yield regions_section(run)
+    yield traffic.traffic_section(run)
     yield from sizes_sections(run)
     yield hvprof.hvprof_section(run, answers)
     if answers.peers:

@@ -1,0 +1,236 @@
+"""Where a training step goes: how long steps are, what of them is communication, which rank is slowest, and what was different.
+
+Steps are those that the program marks, else the period found in its bulk collectives: calls and sizes that come again and again, or
+bytes that add up to the same sum; it is said how sure that is. Time in MPI on the thread that drives the steps is exposed
+communication. Where only a background thread communicates, its time is shown, but what of it a step waits for nobody knows.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from .. import page, pictures, tables, units
+from ..alignment import align
+from ..plots import steps as plot
+from ..run import Run
+from ..step_costs import StepCallRow, StepRow
+from ..steps_digest import StepsDigest, StepsRow, steps_digest
+from ..tables import Column
+from . import common
+
+HEAD_WIDTH = 16
+MOST_CALLS = 10
+MOST_OUTLIERS = 6
+MOST_STEPS = 200
+NOTABLE_POLLS = 0.01  # of the time in MPI
+HOW = {
+    "sizes": "calls and sizes repeat",
+    "bytes": "calls differ, but their bytes add up to the same sum",
+    "gaps": "all calls are alike, told by the pauses: several steps and then a pause would look the same",
+}
+CALL_COLUMNS = (
+    Column("In one step", lambda row: row.call, False),
+    Column("communicator", lambda row: units.shortened(row.communicator, 32), False),
+    Column("calls", lambda row: units.three_digits(row.count)),
+    Column("bytes", lambda row: units.volume(row.bytes) if row.bytes else units.NO_VALUE),
+    Column("time", lambda row: units.duration(row.total_ns)),
+    Column("exposed", lambda row: units.duration(row.exposed_ns)),
+    Column("of step", lambda row: units.share(row.share_of_step)),
+    Column("overlap", lambda row: units.share(row.overlap)),
+)
+STEP_COLUMNS = (
+    Column("step", lambda row: units.count(row.step)),
+    Column("begins", lambda row: units.duration(row.begin_ns)),
+    Column("time", lambda row: units.duration(row.step_ns)),
+    Column("communication", lambda row: ("" if row.is_complete else ">") + units.duration(row.communication_ns)),
+    Column("files", lambda row: units.duration(row.file_ns) if row.file_ns else units.NO_VALUE),
+    Column("outside MPI", lambda row: units.duration(row.outside_ns)),
+    Column("other thread", lambda row: units.duration(row.background_ns) if row.background_ns else units.NO_VALUE),
+    Column("slowest", lambda row: units.NO_VALUE if row.slowest_rank is None else f"rank {row.slowest_rank}"),
+    Column("", lambda row: remark(row), False),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_run_argument(parser)
+    group = parser.add_argument_group("what is a step").add_mutually_exclusive_group()
+    group.add_argument("--by", choices=("marks", "calls"), help="only marked steps, or only found ones (default: marked, else found)")
+    group.add_argument("--region", metavar="NAME", help="each visit to the region of this name is a step")
+    shown = parser.add_argument_group("what to show").add_mutually_exclusive_group()
+    shown.add_argument("--per-step", action="store_true", help="a row for each step")
+    shown.add_argument("--per-call", action="store_true", help="a row for each call and communicator")
+    tables.add_arguments(parser)
+    parser.add_argument("--plot", type=pictures.picture_path, metavar="FILE", help="draw into FILE: .png, .svg or .pdf")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    run = common.open_whole(arguments, with_histograms=False, with_samples=True)
+    answers = answer(run, arguments.by, arguments.region)
+    if arguments.plot:
+        pictures.save(arguments.plot, plot.draw, answers.costs.steps, plot.SIZE)
+    if tables.is_for_scripts(arguments):
+        rows, fields = chosen(arguments, answers)
+        tables.write_rows(arguments, rows, fields)
+    elif arguments.per_step:
+        print_steps(answers)
+    elif arguments.per_call:
+        print_calls(answers.costs.calls)
+    else:
+        print_text(answers)
+
+
+def answer(run: Run, by: str | None = None, region: str | None = None) -> StepsDigest:
+    alignment = align(run.connection)
+    return steps_digest(run.connection, alignment.moment, by, region)
+
+
+def chosen(arguments: argparse.Namespace, answers: StepsDigest) -> tuple[Sequence, Sequence[str]]:
+    if arguments.per_step:
+        return answers.costs.steps, StepRow._fields
+    if arguments.per_call:
+        return answers.costs.calls, StepCallRow._fields
+    return [answers.summary], StepsRow._fields
+
+
+def print_text(answers: StepsDigest) -> None:
+    for head, text in facts(answers):
+        common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
+    if answers.costs.calls:
+        print()
+        print_calls(answers.costs.calls[:MOST_CALLS])
+        if len(answers.costs.calls) > MOST_CALLS:
+            print(f"... and {len(answers.costs.calls) - MOST_CALLS} more; --per-call has them all.")
+
+
+def print_calls(rows: Sequence[StepCallRow]) -> None:
+    print(tables.text_table(CALL_COLUMNS, rows))
+
+
+def print_steps(answers: StepsDigest) -> None:
+    rows = answers.costs.steps
+    if not rows:
+        print_text(answers)
+        return
+    print(tables.text_table(STEP_COLUMNS, rows[:MOST_STEPS]))
+    if len(rows) > MOST_STEPS:
+        print(f"... and {len(rows) - MOST_STEPS:,} more; --csv has them all.")
+
+
+def facts(answers: StepsDigest) -> Iterator[tuple[str, str]]:
+    """(head, text) a line."""
+    summary = answers.summary
+    if not summary.told_by:
+        yield "Steps", f"none found: {summary.why}"
+        yield "", "the program can mark its steps: see commprof_step(3)"
+        return
+    yield "Steps", steps_text(summary)
+    yield "", certainty_text(summary)
+    yield "Step time", time_text(summary)
+    yield from share_facts(summary)
+    yield "Slowest rank", slowest_text(answers)
+    yield "Trend", trend_text(summary)
+    yield from outlier_facts(answers)
+
+
+def steps_text(summary: StepsRow) -> str:
+    """300 steps of 5 MPI_Allreduce, 102 MB, on MPI_COMM_WORLD"""
+    steps = units.counted(summary.steps, "step")
+    if summary.total_steps:
+        steps += f" kept of about {summary.total_steps:,}"
+    if summary.told_by == "marks":
+        return f"{steps}, marked by the program"
+    if summary.told_by == "region":
+        return f"{steps}: visits to the region"
+    return f"{steps} of {summary.period}, on {summary.communicator}"
+
+
+def certainty_text(summary: StepsRow) -> str:
+    if summary.told_by != "calls":
+        return "sure"
+    share = units.share(summary.confidence)
+    return f"{summary.certainty}: {share} of these calls of the run are in such steps; {HOW[summary.how]}"
+
+
+def time_text(summary: StepsRow) -> str:
+    if summary.p50_ns is None:
+        return "unknown: there is none but the warm-up"
+    median, low, high = (units.duration(ns) for ns in (summary.p50_ns, summary.p5_ns, summary.p95_ns))
+    left_out = f"; {units.counted(summary.warm_up_steps, 'warm-up step')} left out" if summary.warm_up_steps else ""
+    return f"median {median}; 5 % are below {low}, 5 % above {high}{left_out}"
+
+
+def share_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
+    if summary.step_ns is None:
+        return
+    least = "" if summary.complete_steps else "at least "
+    if summary.is_driven:
+        files = f", {units.share(summary.file_ns / summary.step_ns)} files" if summary.file_ns else ""
+        share, spent = units.share(summary.communication_share), units.duration(summary.communication_ns)
+        outside = f"{units.share(summary.outside_ns / summary.step_ns)} outside MPI"
+        yield "In a step", f"{least}{share} exposed communication ({spent}){files}, {outside}, on the {thread_text(summary)}"
+        if summary.background_ns:
+            other = f"{units.share(summary.background_share)} ({units.duration(summary.background_ns)})"
+            yield "", f"another thread communicates {other} of it: not called exposed, for what of it a step waits for is not known"
+    else:
+        share, spent = units.share(summary.background_share), units.duration(summary.background_ns)
+        yield "In a step", f"{least}{share} communication ({spent}), all on the {thread_text(summary)}"
+        yield "", "the thread that drives the steps makes no MPI call: between none and all of this may be exposed"
+    if summary.poll_share > NOTABLE_POLLS:
+        yield "", f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are not in it"
+    if not summary.complete_steps:
+        yield "", "of no step all calls were kept"
+
+
+def thread_text(summary: StepsRow) -> str:
+    return "main thread" if summary.thread_is_main else f"thread {units.shortened(summary.thread, 16) or 'beside it'}"
+
+
+def slowest_text(answers: StepsDigest) -> str:
+    summary = answers.summary
+    looked = [row for row in answers.costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
+    if not looked:
+        return "unknown: no step of several ranks was kept whole"
+    if summary.slowest_rank is None:
+        return "none: no rank computes notably longer than the others"
+    often = f"{summary.slowest_steps:,} of {len(looked):,} steps"
+    return f"rank {summary.slowest_rank} in {often}, by {units.duration(summary.slowest_lead_ns)} (median) over the mean of the others"
+
+
+def trend_text(summary: StepsRow) -> str:
+    if summary.trend == "unknown":
+        return "unknown: too few steps"
+    tenths = f"first tenth {units.duration(summary.first_tenth_ns)}, last tenth {units.duration(summary.last_tenth_ns)} (medians)"
+    slope_ns = summary.slope_ns_per_100_steps
+    slope = "" if summary.trend == "none" else f"; {'+' if slope_ns > 0 else '-'}{units.duration(abs(slope_ns))} per 100 steps"
+    return f"{summary.trend}: {tenths}{slope}"
+
+
+def outlier_facts(answers: StepsDigest) -> Iterator[tuple[str, str]]:
+    outliers = sorted((row for row in answers.costs.steps if row.is_outlier), key=lambda row: -row.step_ns)
+    if not outliers:
+        yield "Outliers", "none"
+        return
+    yield "Outliers", f"{units.counted(len(outliers), 'step')} beyond {units.duration(answers.summary.outlier_limit_ns)}"
+    for row in sorted(outliers[:MOST_OUTLIERS], key=lambda row: row.step):
+        yield f"  step {row.step:,}", f"{units.duration(row.step_ns)}: {row.why}"
+    if len(outliers) > MOST_OUTLIERS:
+        yield "", f"and {len(outliers) - MOST_OUTLIERS} more; --per-step has them all"
+
+
+def remark(row: StepRow) -> str:
+    if row.is_warm_up:
+        return "warm-up"
+    return f"outlier: {row.why}" if row.is_outlier else ""
+
+
+def steps_section(run: Run) -> str:
+    """Of a run that was read with samples; nothing where none was kept."""
+    if not run.connection.execute("SELECT 1 FROM sample").fetchone():
+        return ""
+    answers = answer(run)
+    sentence = " ".join(f"{head}: {text}." if head else f"{text[:1].upper()}{text[1:]}." for head, text in facts(answers))
+    if not answers.costs.steps:
+        return page.section("Steps", sentence)
+    drawn = pictures.svg(plot.draw, answers.costs.steps, plot.SIZE) if pictures.is_possible() else None
+    return page.section("Steps", sentence, page.picture(drawn, "time of the steps"), page.table(CALL_COLUMNS, answers.costs.calls))

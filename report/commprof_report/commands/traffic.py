@@ -1,0 +1,103 @@
+"""Bulk against control: what carries data, and what only speaks about it.
+
+Control messages are of small sizes that together carry at most 1 % of the bytes of the run, up to the first leap in the sizes of
+a call and none above 64 KiB; and calls without a message: barriers, probes, constructors of communicators. Frameworks negotiate in
+them which gradients are ready. Thresholds are of the whole run, whatever is selected; docs/SCHEMA.md has the rule.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+
+from .. import page, questions, tables, units
+from ..questions import TrafficRow
+from ..run import Run
+from ..tables import Column
+from . import common
+
+HEADS = {
+    "bulk": "Bulk",
+    "control": "Control",
+    "completion": "Wait, Test",
+    "file": "Files",
+}
+HEAD_WIDTH = 16
+MOST_THRESHOLDS = 3
+COLUMNS = (
+    Column("traffic", lambda row: HEADS[row.traffic], False),
+    Column("call", lambda row: row.call, False),
+    Column("calls", lambda row: units.count(row.count)),
+    Column("sizes", lambda row: sizes_text(row)),
+    Column("volume", lambda row: units.volume(row.volume_bytes)),
+    Column("time", lambda row: units.duration(row.total_ns)),
+    Column("of time in MPI", lambda row: units.share(row.share_of_time)),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    rows = questions.traffic(common.open_selected(arguments, with_histograms=False).connection)
+    if tables.is_for_scripts(arguments):
+        tables.write_rows(arguments, rows, TrafficRow._fields)
+    elif not rows:
+        common.print_nothing_chosen()
+    else:
+        for head, text in facts(rows):
+            print(f"{head:<{HEAD_WIDTH}}{text}")
+        print("\n" + tables.text_table(COLUMNS, rows))
+
+
+def facts(rows: list[TrafficRow]) -> Iterator[tuple[str, str]]:
+    """(head, text) a line."""
+    for traffic, head in HEADS.items():
+        own = [row for row in rows if row.traffic == traffic]
+        if own:
+            yield head, part_text(own, rows)
+    bulk, control = (total((row for row in rows if row.traffic == traffic), "count") for traffic in ("bulk", "control"))
+    if bulk and control:
+        yield "", f"{units.three_digits(control / bulk)} control calls for each bulk call"
+    yield "Thresholds", threshold_text(rows)
+
+
+def part_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
+    """371 calls (13.3 %), 716 MB (100.0 %), 1.24 s (93.0 % of the time in MPI)"""
+    calls, volume_bytes, total_ns = (total(own, key) for key in ("count", "volume_bytes", "total_ns"))
+    volumes = total(rows, "volume_bytes")
+    volume = f"{units.volume(volume_bytes)} ({units.share(volume_bytes / volumes)}), " if volumes and volume_bytes else ""
+    share = units.share(total_ns / (total(rows, "total_ns") or 1))
+    all_calls = f"{units.counted(calls, 'call')} ({units.share(calls / total(rows, 'count'))})"
+    return f"{all_calls}, {volume}{units.duration(total_ns)} ({share} of the time in MPI)"
+
+
+def total(rows: Iterable[TrafficRow], key: str) -> float:
+    return sum(getattr(row, key) for row in rows)
+
+
+def threshold_text(rows: list[TrafficRow]) -> str:
+    sizes = {row.call: row.threshold_bytes for row in rows if row.threshold_bytes}
+    if not sizes:
+        return "none: every size of message carries a part that matters"
+    named = ", ".join(f"{call} up to {units.size(threshold_bytes)}" for call, threshold_bytes in list(sizes.items())[:MOST_THRESHOLDS])
+    more = f" and {len(sizes) - MOST_THRESHOLDS} more calls" if len(sizes) > MOST_THRESHOLDS else ""
+    return f"{named}{more}: all of them carry {units.share(rows[0].control_share)} of the bytes of the run"
+
+
+def sizes_text(row: TrafficRow) -> str:
+    if not row.most_bytes:
+        return units.NO_VALUE
+    return units.size(row.most_bytes) if row.least_bytes == row.most_bytes else f"{units.size(row.least_bytes)} - {units.size(row.most_bytes)}"
+
+
+def traffic_section(run: Run) -> str:
+    rows = questions.traffic(run.connection)
+    if not rows:
+        return ""
+    sentence = (
+        "Bulk calls carry gradients, activations or data; control calls are what frameworks tell each other about them, barriers and"
+        " the like. " + "; ".join(f"{head}: {text}" if head else text for head, text in facts(rows)) + "."
+    )
+    return page.section("Bulk and control", sentence, page.table(COLUMNS, rows))

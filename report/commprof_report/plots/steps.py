@@ -1,0 +1,64 @@
+"""Time of the steps over the run, stacked: communication, files, outside MPI; outliers marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..pictures import PALETTE
+from ..step_costs import StepRow
+from .axis import time_axis
+
+SIZE = (9, 4)
+PARTS = (
+    ("communication_ns", "communication", PALETTE[0]),
+    ("file_ns", "files", PALETTE[3]),
+    ("outside_ns", "outside MPI", "#D5DCE2"),
+)
+MOST_BARS = 800
+HEADROOM = 1.1
+OUTLIERS_SHOWN = 2.5  # x the height of usual steps; higher ones are cut there
+
+
+def draw(axes, rows: Sequence[StepRow]) -> None:
+    """Of many steps each bar is the mean of several neighbours."""
+    groups = bars(rows)
+    places = [group[0].step for group in groups]
+    width = max(1, len(rows) // max(1, len(groups)))
+    below = [0.0] * len(groups)
+    for key, label, colour in parts_of(rows):
+        heights = [sum(getattr(row, key) or 0 for row in group) / len(group) for group in groups]
+        if any(heights):
+            axes.bar(places, heights, bottom=below, width=width, color=colour, label=label, align="edge", linewidth=0)
+            below = [low + height for low, height in zip(below, heights)]
+    top = ceiling(rows)
+    outliers = [row for row in rows if row.is_outlier]
+    if outliers:
+        heights = [min(row.step_ns, top / HEADROOM) for row in outliers]
+        axes.scatter([row.step + width / 2 for row in outliers], heights, color=PALETTE[5], marker="v", s=24, label="outlier", zorder=3)
+    axes.set_xlabel("step")
+    axes.set_ylabel("time, mean over ranks")
+    axes.set_title("Time of the steps")
+    axes.margins(x=0.01)
+    time_axis(axes.yaxis)
+    if rows:
+        axes.set_ylim(0, top)
+        handles, names = axes.get_legend_handles_labels()
+        axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def parts_of(rows: Sequence[StepRow]) -> Sequence[tuple[str, str, str]]:
+    """Where only a background thread communicates nothing is known of the parts."""
+    if any(row.communication_ns is None for row in rows):
+        return (("step_ns", "step", "#D5DCE2"),)
+    return PARTS
+
+
+def bars(rows: Sequence[StepRow]) -> list[Sequence[StepRow]]:
+    size = -(-len(rows) // MOST_BARS) or 1
+    return [rows[at : at + size] for at in range(0, len(rows), size)]
+
+
+def ceiling(rows: Sequence[StepRow]) -> float:
+    """Outliers and the warm-up must not press all others flat."""
+    usual = [row.step_ns for row in rows if not row.is_outlier and not row.is_warm_up] or [row.step_ns for row in rows] or [1.0]
+    return HEADROOM * min(max((row.step_ns for row in rows), default=1.0), OUTLIERS_SHOWN * max(usual))

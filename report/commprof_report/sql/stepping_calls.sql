@@ -1,0 +1,31 @@
+-- Which collectives of which communicators are there to find steps in? Each communicator's as its lowest rank that keeps any has kept
+-- them, of the blocks that all its ranks keep. What of a call is the same in every step: its size, unless each rank has its own (v-variants).
+DROP TABLE IF EXISTS temp.speaking;
+CREATE TEMP TABLE speaking AS
+SELECT identity, spoken.world_rank, communicator, sample_level
+FROM communicator AS own
+JOIN (
+    SELECT identity, min(world_rank) AS world_rank, max(sample_level) AS level
+    FROM communicator
+    WHERE sample_level IS NOT NULL AND communicator > 1 AND size + remote_size > 1
+    GROUP BY identity
+) AS spoken USING (identity, world_rank);
+UPDATE speaking SET sample_level = (SELECT max(sample_level) FROM communicator WHERE communicator.identity = speaking.identity);
+
+SELECT speaking.identity,
+       sequence,
+       sample.call,
+       CASE WHEN coalesce(is_own, 0) THEN 0 ELSE coalesce(bytes, 0) END AS bytes,
+       start_ns,
+       max(end_ns, coalesce(completed_ns, 0)) AS end_ns,
+       family IN ('collective', 'neighborhood')
+           AND sample.call NOT LIKE '%\_init' ESCAPE '\'
+           AND (bytes IS NULL OR bytes > coalesce(threshold_bytes, 64)) AS is_bulk
+FROM sample
+JOIN speaking USING (world_rank, communicator)
+LEFT JOIN call ON call.name = sample.call
+LEFT JOIN control_size ON control_size.call = sample.call
+LEFT JOIN nonblocking ON nonblocking.call = sample.call
+LEFT JOIN bandwidth_rule ON bandwidth_rule.call = coalesce(nonblocking.blocking_call, sample.call)
+WHERE sequence IS NOT NULL AND ((sequence - 1) / 1024) & ((1 << min(sample_level, 62)) - 1) = 0
+ORDER BY identity, sequence;

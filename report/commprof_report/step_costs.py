@@ -1,0 +1,373 @@
+"""Where the time of steps goes: communication, files, and the rest, on the thread that drives them.
+
+One pass over the samples, rank by rank in order of time. A call counts in the step in which it starts, its time in each step that it
+touches. Where samples are not kept there are holes: a step over a hole has a duration, but what it communicates is not known.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from sqlite3 import Connection
+from statistics import fmean, median
+from typing import NamedTuple
+
+from . import query, units
+from .stepping import Moment
+
+FOREVER = 1 << 62
+NOTABLE_LEAD = 0.02  # of the step: a rank that is slower than the others by less is not called slowest
+COMMON = 0.1  # of the steps: a call that is in fewer is foreign to them
+EXPLAINS = 0.5  # of what an outlier lasts longer than the median
+
+
+class RankStep(NamedTuple):
+    """A row of run_step."""
+
+    step: int
+    world_rank: int
+    begin_ns: int
+    end_ns: int
+    is_warm_up: int
+    is_outlier: int
+
+
+class StepRow(NamedTuple):
+    """A step of the run; times are means over the ranks."""
+
+    step: int
+    begin_ns: int
+    step_ns: float
+    communication_ns: float | None
+    file_ns: float | None
+    outside_ns: float | None
+    background_ns: float
+    ranks: int
+    slowest_rank: int | None
+    lead_ns: float | None
+    is_complete: int
+    is_warm_up: int
+    is_outlier: int
+    why: str
+
+
+class StepCallRow(NamedTuple):
+    """A call on a communicator, in one step; means over steps and ranks."""
+
+    call: str
+    communicator: str
+    family: str
+    count: float
+    bytes: float
+    total_ns: float
+    exposed_ns: float | None
+    share_of_step: float
+    overlap: float | None
+
+
+class SampleRow(NamedTuple):
+    """step_samples.sql"""
+
+    world_rank: int
+    thread: int
+    call: str
+    communicator: int
+    sequence: int | None
+    start_ns: int
+    end_ns: int
+    bytes: int | None
+    family: str
+
+
+class Spent:
+    """A step of a rank, as its samples fill it."""
+
+    __slots__ = ("rank_step", "driving_ns", "file_ns", "others_ns", "by_call", "is_complete", "waited_ns")
+
+    def __init__(self, rank_step: RankStep) -> None:
+        self.rank_step = rank_step
+        self.driving_ns = 0  # in communication, on the thread that drives the step
+        self.file_ns = 0  # the same in files
+        self.others_ns: dict[int, int] = {}  # in communication, by thread
+        self.by_call: dict = {}  # first (call, communicator, family): [count, bytes, time, time on the driving thread]; then call: time
+        self.is_complete = 1
+        self.waited_ns: int | None = None  # for other ranks, where late_call tells
+
+    @property
+    def step_ns(self) -> int:
+        return self.rank_step.end_ns - self.rank_step.begin_ns
+
+    @property
+    def background_ns(self) -> int:
+        """Of the other threads the one that communicates most."""
+        return max(self.others_ns.values(), default=0)
+
+    def add(self, sample: SampleRow, is_driving: bool) -> None:
+        _, _, begin_ns, end_ns, _, _ = self.rank_step
+        spent_ns = min(sample.end_ns, end_ns) - max(sample.start_ns, begin_ns)
+        if is_driving and sample.family == "io":
+            self.file_ns += spent_ns
+        elif is_driving:
+            self.driving_ns += spent_ns
+        else:
+            self.others_ns[sample.thread] = self.others_ns.get(sample.thread, 0) + spent_ns
+        sums = self.by_call.setdefault((sample.call, sample.communicator, sample.family), [0, 0, 0, 0])
+        if begin_ns <= sample.start_ns:
+            sums[0] += 1
+            sums[1] += sample.bytes or 0
+        sums[2] += spent_ns
+        sums[3] += spent_ns if is_driving else 0
+
+
+class Costs(NamedTuple):
+    steps: list[StepRow]
+    calls: list[StepCallRow]
+    is_driven: bool  # the driving threads communicate; else only others do, and what the driving ones wait for is not known
+    thread: str  # the one that communicates most in steps, by name
+    thread_is_main: bool
+    poll_share: float  # of the time in MPI that polls took, of which there are no samples
+    waits_are_known: bool
+
+
+def step_costs(connection: Connection, moment: Moment, driving: dict[int, int]) -> Costs:
+    """Of the steps in run_step, of a run with samples on which selection.select() was called. `driving`: threads by rank, where not
+    the main ones drive."""
+    reading = Reading(connection, driving)
+    ranks = list(reading.ranks())
+    spent = [one for of_rank in ranks for one in of_rank]
+    waits_are_known = _waits_add(connection, moment, ranks)
+    communicating = [of_rank for of_rank in ranks if any(one.driving_ns for one in of_rank)]
+    is_driven = 2 * len(communicating) >= len(ranks)
+    thread, is_main = reading.busiest(spent, is_driven)
+    return Costs(
+        _step_rows(spent, is_driven, moment), reading.call_rows(is_driven), is_driven, thread, is_main, reading.poll_share, waits_are_known
+    )
+
+
+class Reading:
+    """The pass over the samples, and what has to be known before."""
+
+    def __init__(self, connection: Connection, driving: dict[int, int]) -> None:
+        self.connection = connection
+        self.driving = {**dict(connection.execute("SELECT world_rank, thread FROM thread WHERE is_main")), **driving}
+        self.names = {(rank, thread): (name, is_main) for rank, thread, name, is_main in query.run_script(connection, "step_threads")}
+        self.labels = {(rank, number): label for rank, number, label in query.run_script(connection, "step_labels")}
+        self.begun: dict[int, dict[int, int]] = {}  # collectives by rank and communicator
+        for rank, communicator, collectives in query.run_script(connection, "step_communicators"):
+            self.begun.setdefault(rank, {})[communicator] = collectives
+        windows = connection.execute("SELECT world_rank, thread, begin_ns, end_ns FROM sample_window ORDER BY world_rank, thread, begin_ns")
+        self.windows = {key: [row[2:] for row in rows] for key, rows in groupby(windows, key=itemgetter(0, 1))}
+        unsequenced = query.run_script(connection, "step_unsequenced").fetchall()
+        self.windowed: dict[int, list[int]] = {}  # threads by rank with calls that only windows keep
+        for rank, thread, made, _, _ in unsequenced:
+            if made:
+                self.windowed.setdefault(rank, []).append(thread)
+        poll_ns, mpi_ns = (sum(row[column] for row in unsequenced) for column in (3, 4))
+        self.poll_share = poll_ns / mpi_ns if mpi_ns else 0.0
+        self.sums: dict[tuple[str, str, str], list[int]] = {}
+        self.steps_summed = 0
+        self.step_ns_summed = 0
+
+    def ranks(self) -> Iterator[list[Spent]]:
+        rows = self.connection.execute("SELECT * FROM run_step ORDER BY world_rank, begin_ns")
+        steps = {rank: [Spent(RankStep(*row)) for row in of_rank] for rank, of_rank in groupby(rows, key=itemgetter(1))}
+        samples = map(SampleRow._make, query.run_script(self.connection, "step_samples"))
+        for rank, of_rank in groupby(samples, key=attrgetter("world_rank")):
+            holes = [*self._fill(rank, steps[rank], of_rank), *self._unseen(rank)]
+            _holes_mark(steps[rank], holes)
+            self._sum(rank, steps[rank])
+        yield from steps.values()
+
+    def _fill(self, rank: int, steps: list[Spent], samples: Iterator[SampleRow]) -> Iterator[tuple[int, int]]:
+        """Adds the samples to the steps; when collectives are missing."""
+        driving = self.driving.get(rank)
+        begun = self.begun.get(rank, {})
+        latest = {communicator: (0, 0) for communicator in begun}
+        place = 0
+        for sample in samples:
+            if sample.sequence is not None and sample.communicator in latest:
+                sequence, end_ns = latest[sample.communicator]
+                if sample.sequence > sequence + 1:
+                    yield end_ns, sample.start_ns
+                latest[sample.communicator] = sample.sequence, sample.end_ns
+            while place < len(steps) and steps[place].rank_step.end_ns <= sample.start_ns:
+                place += 1
+            touched = place
+            while touched < len(steps) and steps[touched].rank_step.begin_ns < sample.end_ns:
+                steps[touched].add(sample, sample.thread == driving)
+                touched += 1
+        for communicator, (sequence, end_ns) in latest.items():
+            if sequence < begun[communicator]:
+                yield end_ns, FOREVER
+
+    def _unseen(self, rank: int) -> Iterator[tuple[int, int]]:
+        """When calls without a sequence are missing."""
+        for thread in self.windowed.get(rank, ()):
+            end_ns = 0
+            for begin_ns, next_end_ns in self.windows.get((rank, thread), ()):
+                yield end_ns, begin_ns
+                end_ns = next_end_ns
+            yield end_ns, FOREVER
+
+    def _sum(self, rank: int, steps: Sequence[Spent]) -> None:
+        for spent in steps:
+            if spent.is_complete and not spent.rank_step.is_warm_up:
+                self.steps_summed += 1
+                self.step_ns_summed += spent.step_ns
+                for (call, communicator, family), added in spent.by_call.items():
+                    key = (call, self.labels.get((rank, communicator), units.NO_VALUE), family)
+                    self.sums[key] = [old + new for old, new in zip(self.sums.get(key, (0, 0, 0, 0)), added)]
+            times: Counter[str] = Counter()
+            for (call, _, _), added in spent.by_call.items():
+                times[call] += added[2]
+            spent.by_call = times
+
+    def call_rows(self, is_driven: bool) -> list[StepCallRow]:
+        hidden = {(call, label): (completion_ns, blocked_ns) for call, label, completion_ns, blocked_ns in self._completions()}
+        rows = []
+        for (call, label, family), (count, message_bytes, total_ns, driving_ns) in self.sums.items():
+            completion_ns, blocked_ns = hidden.get((call, label), (0, 0))
+            overlap = max(0.0, 1 - blocked_ns / completion_ns) if completion_ns else None
+            means = [total / self.steps_summed for total in (count, message_bytes, total_ns, driving_ns)]
+            exposed_ns = means[3] if is_driven else None
+            rows.append(StepCallRow(call, label, family, *means[:3], exposed_ns, total_ns / (self.step_ns_summed or 1), overlap))
+        return sorted(rows, key=lambda row: (-row.total_ns, row.call, row.communicator))
+
+    def _completions(self) -> Iterable[tuple]:
+        return query.run_script(self.connection, "step_overlap")
+
+    def busiest(self, spent: Sequence[Spent], is_driven: bool) -> tuple[str, bool]:
+        """The thread that communicates most in steps: its name, and whether it is the main one."""
+        totals: Counter[tuple[int, int]] = Counter()
+        for one in spent:
+            rank = one.rank_step.world_rank
+            if is_driven and rank in self.driving:
+                totals[rank, self.driving[rank]] += one.driving_ns
+            elif not is_driven:
+                totals.update({(rank, thread): ns for thread, ns in one.others_ns.items()})
+        ((key, _),) = totals.most_common(1) or [((0, 0), 0)]
+        name, is_main = self.names.get(key, ("", 0))
+        return name, bool(is_main)
+
+
+def _holes_mark(steps: Sequence[Spent], holes: Iterable[tuple[int, int]]) -> None:
+    ends = [spent.rank_step.end_ns for spent in steps]
+    for begin_ns, end_ns in holes:
+        place = bisect_right(ends, begin_ns)
+        while place < len(steps) and steps[place].rank_step.begin_ns < end_ns:
+            steps[place].is_complete = 0
+            place += 1
+
+
+def _waits_add(connection: Connection, moment: Moment, ranks: Sequence[Sequence[Spent]]) -> bool:
+    """What each rank waited for others in blocking collectives, where that is known (lateness.py)."""
+    if not connection.execute("SELECT 1 FROM temp.sqlite_master WHERE name = 'late_call'").fetchone():
+        return False
+    waits: dict[int, list[tuple[int, int]]] = {}
+    for rank, start_ns, wait_ns in query.run_script(connection, "step_waits"):
+        waits.setdefault(rank, []).append((start_ns, wait_ns))
+    for steps in ranks:
+        rank = steps[0].rank_step.world_rank
+        ends = [moment(rank, spent.rank_step.end_ns) for spent in steps]
+        for start_ns, wait_ns in waits.get(rank, ()):
+            place = bisect_right(ends, start_ns)
+            if place < len(steps):
+                steps[place].waited_ns = (steps[place].waited_ns or 0) + wait_ns
+    return bool(waits)
+
+
+# Rows of steps.
+
+
+def _step_rows(spent: Sequence[Spent], is_driven: bool, moment: Moment) -> list[StepRow]:
+    by_step: dict[int, list[Spent]] = {}
+    for one in spent:
+        by_step.setdefault(one.rank_step.step, []).append(one)
+    explain = Explanation(by_step, is_driven)
+    return [_step_row(step, ranks, is_driven, moment, explain) for step, ranks in sorted(by_step.items())]
+
+
+def _step_row(step: int, ranks: Sequence[Spent], is_driven: bool, moment: Moment, explain: Explanation) -> StepRow:
+    begin_ns = min(moment(one.rank_step.world_rank, one.rank_step.begin_ns) for one in ranks)
+    step_ns = fmean(one.step_ns for one in ranks)
+    parts: tuple = (None, None, None)
+    if is_driven:
+        communication_ns, file_ns = fmean(one.driving_ns for one in ranks), fmean(one.file_ns for one in ranks)
+        parts = (communication_ns, file_ns, step_ns - communication_ns - file_ns)
+    background_ns = fmean(one.background_ns for one in ranks)
+    own = ranks[0].rank_step
+    is_complete = int(all(one.is_complete for one in ranks))
+    why = explain.outlier(step, ranks) if own.is_outlier else ""
+    slowest = _slowest(ranks, is_driven) if is_complete else (None, None)
+    return StepRow(
+        step, begin_ns, step_ns, *parts, background_ns, len(ranks), *slowest, is_complete, own.is_warm_up, own.is_outlier, why
+    )
+
+
+def _slowest(ranks: Sequence[Spent], is_driven: bool) -> tuple[int | None, float | None]:
+    """Who the others waited for, and by how much it was behind their mean."""
+    if len(ranks) < 2:
+        return None, None
+    waits_are_known = all(one.waited_ns is not None for one in ranks)
+    own = [one.step_ns - (one.waited_ns if waits_are_known else one.driving_ns if is_driven else one.background_ns) for one in ranks]
+    most = max(range(len(own)), key=own.__getitem__)
+    lead_ns = own[most] - (sum(own) - own[most]) / (len(own) - 1)
+    if lead_ns < NOTABLE_LEAD * ranks[most].step_ns:
+        return None, None
+    return ranks[most].rank_step.world_rank, lead_ns
+
+
+class Explanation:
+    """What is usual in a step, against which an outlier is held."""
+
+    def __init__(self, by_step: dict[int, list[Spent]], is_driven: bool) -> None:
+        self.is_driven = is_driven
+        usual = [ranks for ranks in by_step.values() if not ranks[0].rank_step.is_outlier and not ranks[0].rank_step.is_warm_up]
+        self.step_ns = median(fmean(one.step_ns for one in ranks) for ranks in usual) if usual else 0
+        outside: dict[int, list[int]] = {}
+        calls: dict[int, Counter[str]] = {}
+        for one in (one for ranks in usual for one in ranks):
+            outside.setdefault(one.rank_step.world_rank, []).append(self._outside_ns(one))
+            calls.setdefault(one.rank_step.world_rank, Counter()).update(one.by_call)
+        self.outside_ns = {rank: median(times) for rank, times in outside.items()}
+        self.call_ns = {
+            rank: {call: total_ns / len(outside[rank]) for call, total_ns in times.items()} for rank, times in calls.items()
+        }
+        met = Counter(call for ranks in by_step.values() for call in {call for one in ranks for call in one.by_call})
+        self.foreign = {call for call, steps in met.items() if steps < COMMON * len(by_step)}
+
+    def _outside_ns(self, one: Spent) -> int:
+        return one.step_ns - (one.driving_ns + one.file_ns if self.is_driven else one.background_ns)
+
+    def outlier(self, step: int, ranks: Sequence[Spent]) -> str:
+        """What it has that others have not, and what took longer on which rank."""
+        excess_ns = fmean(one.step_ns for one in ranks) - self.step_ns
+        foreign = sorted({call for one in ranks for call in one.by_call if call in self.foreign})
+        said = [f"{' and '.join(foreign)} in it"] if foreign else []
+        where = "outside MPI" if self.is_driven else "between its calls"
+        more = {one.rank_step.world_rank: self._outside_ns(one) - self.outside_ns.get(one.rank_step.world_rank, 0) for one in ranks}
+        if max(more.values()) >= EXPLAINS * excess_ns:
+            said.append(_on_ranks(f"{{}} more {where}", more, EXPLAINS * excess_ns))
+        else:
+            said += self._longest_call(ranks)
+        return "; ".join(said)
+
+    def _longest_call(self, ranks: Sequence[Spent]) -> Iterator[str]:
+        longer: dict[str, dict[int, float]] = {}
+        for one in ranks:
+            rank = one.rank_step.world_rank
+            for call, spent_ns in one.by_call.items():
+                longer.setdefault(call, {})[rank] = spent_ns - self.call_ns.get(rank, {}).get(call, 0)
+        if longer:
+            call = max(longer, key=lambda call: sum(longer[call].values()))
+            yield _on_ranks(f"{{}} more in {call}", longer[call], EXPLAINS * max(longer[call].values()))
+
+
+def _on_ranks(text: str, more: dict[int, float], least_ns: float) -> str:
+    """12 ms more in MPI_Allreduce on rank 1."""
+    ranks = [rank for rank, ns in more.items() if ns >= least_ns and ns > 0]
+    named = "" if len(ranks) == len(more) and len(more) > 1 else f" on rank {units.rank_list(ranks)}"
+    return text.format(units.duration(max(more.values()))) + (" on all ranks" if not named else named)

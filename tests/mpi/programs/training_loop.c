@@ -1,0 +1,123 @@
+/* Trains nothing, as training jobs do it: training_loop WAY STEPS. The highest rank computes longer than the others, and every 20 steps there
+ * is a checkpoint.
+ *
+ * buckets      three Allreduces a step, the first step other ones; a metric now and then
+ * fused        Allreduces that differ from step to step but for their sum; messages of 8 bytes between
+ * layers       ten equal Allreduces a step
+ * nonblocking  Iallreduces and a Waitall
+ * background   buckets, by a thread that is not the main one
+ * marked       buckets; each step is marked */
+#include <mpi.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "check.h"
+
+enum { MOST = 1 << 20, TENSORS = 12, LAYERS = 10, CHECKPOINT_EVERY = 20, BUCKETS = 3 };
+
+static char gradients[MOST], averages[MOST], gathered[1 << 16];
+static const char *way;
+static int steps, rank, size;
+
+static void compute(double ms)
+{
+    struct timespec rest = {.tv_nsec = (long)(ms * 1e6)};
+    nanosleep(&rest, NULL);
+}
+
+static void reduce(int bytes)
+{
+    MPI_Allreduce(gradients, averages, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+}
+
+static void buckets(int step)
+{
+    static const int usual[BUCKETS] = {400000, 400000, 90000}, first[BUCKETS] = {90000, 500000, 300000};
+    for (int i = 0; i < BUCKETS; i++) {
+        compute(0.3);
+        reduce(step ? usual[i] : first[i]);
+    }
+    if (step % 10 == 9)
+        reduce(8);
+}
+
+static void fused(void)
+{
+    static const int tensors[TENSORS] = {4096, 65536, 300000, 17000, 88000, 1024, 130000, 9000, 250000, 40000, 77000, 5000};
+    static unsigned state = 1;
+    for (int next = 0; next < TENSORS;) {
+        int sum = 0;
+        state = state * 1103515245u + 12345u;
+        for (int fuse = (int)(state >> 16) % 5; fuse >= 0 && next < TENSORS; fuse--)
+            sum += tensors[next++];
+        for (int i = 0; i < 3; i++)
+            reduce(8);
+        compute(0.1);
+        reduce(sum);
+    }
+}
+
+static void layers(void)
+{
+    for (int i = 0; i < LAYERS; i++) {
+        compute(0.2);
+        reduce(100000);
+    }
+}
+
+static void nonblocking(void)
+{
+    MPI_Request requests[BUCKETS];
+    for (int i = 0; i < BUCKETS; i++)
+        MPI_Iallreduce(gradients + i * 200000, averages + i * 200000, 100000 << (i == 0), MPI_BYTE, MPI_BOR, MPI_COMM_WORLD, &requests[i]);
+    compute(1);
+    MPI_Waitall(BUCKETS, requests, MPI_STATUSES_IGNORE);
+}
+
+static void checkpoint(void)
+{
+    MPI_Gather(gradients, 2000, MPI_BYTE, gathered, 2000, MPI_BYTE, 0, MPI_COMM_WORLD);
+    compute(60);
+    MPI_Bcast(gradients, 2000, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static void *train(void *unused)
+{
+    for (int step = 0; step < steps; step++) {
+        if (!strcmp(way, "marked"))
+            MPI_Pcontrol(4);
+        compute(5 + (rank == size - 1 ? 4 : 0));
+        if (!strcmp(way, "fused"))
+            fused();
+        else if (!strcmp(way, "layers"))
+            layers();
+        else if (!strcmp(way, "nonblocking"))
+            nonblocking();
+        else
+            buckets(step);
+        if (step % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1)
+            checkpoint();
+    }
+    return unused;
+}
+
+int main(int argc, char **argv)
+{
+    int level;
+    pthread_t thread;
+    CHECK(argc == 3);
+    way = argv[1];
+    steps = atoi(argv[2]);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 1; i <= 4; i++)
+        MPI_Bcast(gradients, i * 100000, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (strcmp(way, "background"))
+        train(NULL);
+    else if (pthread_create(&thread, NULL, train, NULL) == 0)
+        pthread_join(thread, NULL);
+    MPI_Finalize();
+    return 0;
+}

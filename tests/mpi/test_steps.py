@@ -1,0 +1,84 @@
+"""Steps of programs that know how many they make, with real ranks under each MPI."""
+
+import json
+import subprocess
+
+import pytest
+
+from .harness import REPORT, REPOSITORY
+
+STEPS = 60
+PERIODS = {
+    "buckets": "3 MPI_Allreduce, 890 KB",
+    "fused": "987 KB",
+    "nonblocking": "3 MPI_Iallreduce, 400 KB",
+    "background": "3 MPI_Allreduce, 890 KB",
+}
+EXAMPLE = REPOSITORY / "examples/data_parallel/train.py"
+
+
+def answer(folder, *words):
+    finished = subprocess.run([str(REPORT), *words, str(folder)], capture_output=True, text=True, timeout=60)
+    assert finished.returncode == 0, finished.stderr
+    return json.loads(finished.stdout)
+
+
+@pytest.mark.parametrize("way", PERIODS)
+def test_as_many_steps_are_found_as_were_made(profile, way):
+    run = profile("training_loop", 2, way, str(STEPS))
+    (row,) = answer(run.folder, "steps", "--json")
+    assert (row["steps"], row["told_by"], row["why"], row["communicator"]) == (STEPS, "calls", "", "MPI_COMM_WORLD")
+    assert row["period"].endswith(PERIODS[way])
+    assert row["confidence"] > 0.95
+
+
+@pytest.mark.parametrize("way", PERIODS)
+def test_the_parts_of_every_step_add_up(profile, way):
+    rows = answer(profile("training_loop", 2, way, str(STEPS)).folder, "steps", "--json", "--per-step")
+    assert len(rows) == STEPS and all(row["is_complete"] for row in rows)
+    for row in rows:
+        if way == "background":
+            assert row["communication_ns"] is None and 0 < row["background_ns"] <= row["step_ns"]
+        else:
+            assert row["communication_ns"] + row["outside_ns"] == pytest.approx(row["step_ns"])
+            assert row["file_ns"] == 0 < row["communication_ns"]
+
+
+def test_a_step_lasts_as_long_as_it_computes_at_least(profile):
+    """9 ms on the last rank, and 0.3 ms before each of three reductions; every 20 steps 60 ms more."""
+    rows = answer(profile("training_loop", 2, "buckets", str(STEPS)).folder, "steps", "--json", "--per-step")
+    assert all(row["step_ns"] >= 9_900_000 for row in rows)
+    assert all(rows[step]["step_ns"] >= 69_900_000 for step in range(20, STEPS, 20))
+
+
+def test_the_main_thread_drives_where_it_communicates(profile):
+    ways = ("buckets", "background")
+    driven, background = (answer(profile("training_loop", 2, way, str(STEPS)).folder, "steps", "--json")[0] for way in ways)
+    assert (driven["is_driven"], driven["thread_is_main"]) == (1, 1)
+    assert (background["is_driven"], background["thread_is_main"]) == (0, 0)
+
+
+def test_marked_steps_are_those_that_are_found(profile):
+    folder = profile("training_loop", 2, "marked", str(STEPS)).folder
+    (marked,), (found,) = (answer(folder, "steps", "--json", *words) for words in ((), ("--by", "calls")))
+    assert (marked["steps"], marked["told_by"]) == (STEPS, "marks")
+    assert (found["steps"], found["told_by"]) == (STEPS, "calls")
+
+
+def test_metrics_are_control_and_gradients_bulk(profile):
+    rows = answer(profile("training_loop", 2, "buckets", str(STEPS)).folder, "traffic", "--json")
+    counts = {(row["traffic"], row["call"]): row["count"] for row in rows}
+    assert counts["bulk", "MPI_Allreduce"] == 2 * 3 * STEPS
+    assert counts["control", "MPI_Allreduce"] == 2 * STEPS // 10
+
+
+def test_the_steps_of_the_data_parallel_example_are_counted(profile, mpi):
+    """Six batches an epoch, two epochs."""
+    program = f"{mpi.python} -c 'import torch, mpi4py'"
+    if subprocess.run(program, shell=True, capture_output=True).returncode:
+        pytest.skip(f"no torch with mpi4py for {mpi.python}")
+    arguments = ("--epochs", "2", "--pictures", "96", "--batch", "16", "--bucket-bytes", str(2**20))
+    run = profile(mpi.python, 2, str(EXAMPLE), *arguments, exit_status=None)
+    (row,) = answer(run.folder, "steps", "--json")
+    assert (row["steps"], row["told_by"]) == (12, "calls"), run.outcome
+    assert row["bytes_per_step"] > 4_000_000

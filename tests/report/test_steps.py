@@ -1,0 +1,327 @@
+"""Steps of planted runs: how many there are, how they are told, and where their time goes."""
+
+from __future__ import annotations
+
+import argparse
+
+import planted
+import pytest
+import training
+from commprof_report.alignment import align
+from commprof_report.lateness import lateness
+from commprof_report.run import run_open
+from commprof_report.selection import select
+from commprof_report.steps_digest import steps_digest
+from planted import SECOND, Rank, Sample, Span, Step, Window
+from training import MS, Job, rank_of
+
+
+@pytest.fixture
+def steps(report, tmp_path):
+    """The answer about these ranks."""
+
+    def answer(ranks: list[Rank], *words: str):
+        folder = tmp_path / f"run-{len(list(tmp_path.iterdir()))}"
+        found = report("steps", planted.write_databases(folder, ranks), *words)
+        assert found.status == 0
+        return found
+
+    return answer
+
+
+@pytest.fixture
+def summary(steps):
+    def answer(ranks: list[Rank], *words: str) -> dict:
+        (row,) = steps(ranks, "--json", *words).rows
+        return row
+
+    return answer
+
+
+def pair(job: Job, **fields) -> list[Rank]:
+    """Rank 0 computes less than rank 1 and waits."""
+    return [rank_of(job, 0, early=0.25, **fields), rank_of(job, 1, **fields)]
+
+
+JOBS = {
+    "ddp": (training.ddp, 300, "5 MPI_Allreduce, 102 MB"),
+    "one allreduce": (training.one_allreduce, 300, "1 MPI_Allreduce, 40.0 MB"),
+    "horovod": (training.horovod, 40, "MPI_Allreduce, 292 MB"),
+    "equal layers": (training.equal_layers, 200, "10 MPI_Allreduce, 21.0 MB"),
+    "zero": (training.zero, 150, "3 MPI_Reduce_scatter + 3 MPI_Allgather, 63.8 MB"),
+    "k-means": (training.kmeans, 203, "2 MPI_Allreduce, 1.28 KB"),
+    "caffe": (training.caffe, 120, "6 MPI_Bcast + 6 MPI_Reduce, 479 MB"),
+    "nonblocking": (training.nonblocking, 200, "4 MPI_Iallreduce, 698 KB"),
+    "transformer": (training.transformer, 60, "145 MPI_Allreduce, 1.01 GB"),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_steps_are_counted_and_named(summary, name):
+    make, steps, period = JOBS[name]
+    row = summary(pair(make()))
+    assert (row["steps"], row["told_by"], row["total_steps"]) == (steps, "calls", None)
+    assert row["period"].endswith(period)
+    assert row["confidence"] > 0.95 and row["certainty"] == ("likely" if name == "equal layers" else "sure")
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_step_ends_with_its_last_bulk_collective(steps, name):
+    job = JOBS[name][0]()
+    rows = steps(pair(job), "--json", "--per-step").rows
+    ends = [row["begin_ns"] + row["step_ns"] for row in rows[1:]]
+    truth = job.step_ends[1:]
+    if name != "k-means":  # its last one is control
+        assert ends == pytest.approx(truth)
+    assert [row["begin_ns"] for row in rows[2:]] == pytest.approx(ends[:-1])
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_parts_of_a_step_add_up(steps, name):
+    for row in steps(pair(JOBS[name][0]()), "--json", "--per-step").rows:
+        assert row["communication_ns"] + row["file_ns"] + row["outside_ns"] == pytest.approx(row["step_ns"])
+        assert row["outside_ns"] >= 0 and row["is_complete"]
+
+
+@pytest.mark.parametrize("make", [training.random_mix, training.poisson, training.single_phase])
+def test_a_job_without_steps_says_so_and_why(summary, steps, make):
+    row = summary(pair(make()))
+    assert (row["steps"], row["told_by"], row["p50_ns"]) == (0, "", None)
+    assert "bulk collectives on MPI_COMM_WORLD: " in row["why"]
+    text = steps(pair(make())).out
+    assert text.startswith(f"Steps           none found: {row['why']}")
+    assert steps(pair(make()), "--json", "--per-step").rows == steps(pair(make()), "--json", "--per-call").rows == []
+
+
+def test_a_run_without_collectives_has_no_steps(summary):
+    assert summary([Rank(0, 1)])["why"] == "no bulk collective was kept"
+
+
+def test_communication_of_a_step_is_the_time_inside_mpi(steps):
+    """Three calls, each 1 ms long, in steps of 10 ms."""
+    job = Job()
+    for step in range(50):
+        job.compute(7 * MS - 6_000, 0)
+        for size in (1_000_000, 2_000_000, 500_000):
+            begin_ns = job.now_ns
+            job.call("Allreduce", size, step)
+            job.made[-1].end_ns, job.now_ns = begin_ns + MS, begin_ns + MS + 2_000
+    rows = steps([rank_of(job)], "--json", "--per-step").rows
+    assert {(row["step_ns"], row["communication_ns"], row["outside_ns"]) for row in rows[1:]} == {(10 * MS, 3 * MS, 7 * MS)}
+
+
+def test_calls_per_step_have_their_bytes_and_time(steps):
+    rows = {row["call"]: row for row in steps(pair(training.zero()), "--json", "--per-call").rows}
+    assert set(rows) == {"MPI_Reduce_scatter", "MPI_Allgather"}
+    assert (rows["MPI_Reduce_scatter"]["count"], rows["MPI_Reduce_scatter"]["bytes"]) == (3, 2 * 16_777_216 + 9_000_000)
+    assert rows["MPI_Allgather"]["communicator"] == "MPI_COMM_WORLD"
+    assert rows["MPI_Allgather"]["exposed_ns"] == rows["MPI_Allgather"]["total_ns"]
+
+
+def test_the_first_steps_are_left_out_as_long_as_they_are_slow(summary):
+    job = Job()
+    for step in range(60):
+        job.compute((200 if step < 3 else 20) * MS)
+        job.call("Allreduce", 40_000_000, step)
+    row = summary(pair(job))
+    assert (row["steps"], row["warm_up_steps"], row["outliers"]) == (60, 3, 0)
+
+
+def test_a_checkpoint_makes_an_outlier_that_names_its_calls(steps):
+    rows = steps(pair(training.ddp()), "--json", "--per-step").rows
+    outliers = {row["step"]: row["why"] for row in rows if row["is_outlier"]}
+    assert set(outliers) == {101, 201}
+    assert all(why.startswith("MPI_Barrier and MPI_Bcast and MPI_File_write_at and MPI_Gather in it") for why in outliers.values())
+    assert rows[100]["file_ns"] > 100 * MS > rows[99]["file_ns"] == 0
+
+
+def slow_job(slow_step: int, slow_call: bool = False) -> Job:
+    job = Job()
+    for step in range(60):
+        job.compute(20 * MS + (80 * MS if step == slow_step and not slow_call else 0), 0.02)
+        job.call("Allreduce", 40_000_000, step, ns=100 * MS if slow_call and step == slow_step else 5 * MS)
+    return job
+
+
+def test_an_outlier_names_the_rank_that_computed_longer(steps):
+    job = slow_job(30)
+    first, second = rank_of(job), rank_of(job, 1)
+    one = first.samples[30]
+    first.samples[30] = Sample(**{**vars(one), "start_ns": one.start_ns - 80 * MS})
+    row = steps([first, second], "--json", "--per-step").rows[30]
+    assert row["is_outlier"] and "more outside MPI on rank 1" in row["why"] and "8" == row["why"][0]
+    assert row["slowest_rank"] == 1 and row["lead_ns"] == pytest.approx(80 * MS, rel=0.01)
+
+
+def test_an_outlier_names_the_call_that_took_longer(steps):
+    row = steps(pair(slow_job(30, True)), "--json", "--per-step").rows[30]
+    assert row["is_outlier"] and "more in MPI_Allreduce on all ranks" in row["why"]
+
+
+def test_the_slowest_rank_is_the_one_that_does_not_wait(summary, steps):
+    row = summary(pair(training.ddp()))
+    assert (row["slowest_rank"], row["slowest_steps"], row["waits_are_known"]) == (1, 299, 0)
+    assert "rank 1 in 299 of 299 steps, by " in steps(pair(training.ddp())).out
+    assert summary([rank_of(training.ddp(), rank) for rank in range(2)])["slowest_rank"] is None
+
+
+def test_a_trend_is_told_with_its_slope(summary):
+    job = Job()
+    for step in range(200):
+        job.compute((20 + step / 20) * MS, 0.05)
+        job.call("Allreduce", 40_000_000, step, ns=2 * MS)
+    row = summary(pair(job))
+    assert row["trend"] == "slower" and row["slope_ns_per_100_steps"] == pytest.approx(5 * MS, rel=0.1)
+    assert row["last_tenth_ns"] - row["first_tenth_ns"] == pytest.approx(9 * MS, rel=0.15)
+    assert summary(pair(training.ddp()))["trend"] == "none"
+
+
+def test_percentiles_are_of_the_steps_after_the_warm_up(summary):
+    job = Job()
+    for step in range(101):
+        job.compute((40 if step == 0 else 20 + step / 100) * MS, 0)
+        job.call("Allreduce", 40_000_000, step, ns=MS)
+        job.now_ns = job.made[-1].end_ns = job.made[-1].begin_ns + MS
+    row = summary([rank_of(job)])
+    assert [round(row[key] / MS, 2) for key in ("p5_ns", "p50_ns", "p95_ns")] == [21.05, 21.5, 21.95]
+
+
+def test_communication_on_a_background_thread_is_not_called_exposed(summary, steps):
+    ranks = pair(training.horovod(), thread=1)
+    row = summary(ranks)
+    assert (row["is_driven"], row["thread"], row["thread_is_main"], row["communication_ns"]) == (0, "pt_mpi", 0, None)
+    assert 0.3 < row["background_share"] < 0.7 and row["slowest_rank"] == 1
+    text = steps(ranks).out
+    assert "communication (" in text and "all on the thread pt_mpi" in text and "may be exposed" in text
+    assert "exposed communication" not in text
+
+
+def test_what_a_background_thread_does_beside_a_main_one_is_shown_apart(summary, steps):
+    ranks = pair(training.ddp(has_pauses=False))
+    for rank in ranks:
+        rank.threads.append((1, "loader", 0))
+        rank.samples.append(Sample("MPI_Send", 60 * MS, rank.wall_ns - 60 * MS, bytes=1_000, thread=1))
+        rank.windows.append(Window(0, rank.wall_ns, 1))
+    row = summary(ranks)
+    assert row["is_driven"] and row["background_share"] == pytest.approx(1) and row["communication_share"] < 0.7
+    assert "another thread communicates 100.0 %" in steps(ranks).out
+
+
+def test_marked_steps_come_before_found_ones(summary):
+    ranks = pair(training.ddp(has_pauses=False))
+    for rank in ranks:
+        rank.steps = [Step(number, number * SECOND, (number + 1) * SECOND) for number in range(1, 11)]
+    row = summary(ranks)
+    assert (row["steps"], row["told_by"], row["certainty"], row["p50_ns"]) == (10, "marks", "marked", SECOND)
+    assert summary(ranks, "--by", "calls")["steps"] == 300
+    assert summary(pair(training.ddp()), "--by", "marks")["why"] == "the program marked none"
+
+
+def test_marked_steps_of_which_some_are_kept_keep_their_numbers(summary, steps):
+    rank = rank_of(training.ddp(has_pauses=False))
+    rank.steps = [Step(number, number * 10 * MS, (number + 1) * 10 * MS) for number in (*range(1, 1025), *range(2049, 2100))]
+    assert [row["step"] for row in steps([rank], "--json", "--per-step").rows][-1] == 2099
+    assert summary([rank])["total_steps"] == 2099
+
+
+def test_a_region_can_be_the_step(summary, steps):
+    ranks = pair(training.ddp(has_pauses=False))
+    for rank in ranks:
+        rank.regions = {1: "epoch", 2: "epoch/forward"}
+        rank.spans = [Span(2, number * 200 * MS, number * 200 * MS + 50 * MS) for number in range(1, 31)]
+    row = summary(ranks, "--region", "epoch/forward")
+    assert (row["steps"], row["told_by"], row["p50_ns"]) == (30, "region", 50 * MS)
+    assert "the program named: epoch, epoch/forward" in steps(ranks, "--region", "back").out
+
+
+def hybrid_ranks(**fields) -> list[Rank]:
+    """Ranks 0-1 reduce gradients among themselves, ranks 2-3 others; the clocks of both pairs are told apart by their start."""
+    return [rank_of(training.hybrid(pair=rank // 2), rank, 4, **fields) for rank in range(4)]
+
+
+def test_steps_of_replica_groups_are_matched_by_time(summary, steps):
+    row = summary(hybrid_ranks())
+    assert (row["steps"], row["communicator"], row["period"]) == (80, "Comm_split {0-1}", "2 MPI_Allreduce, 500 KB")
+    rows = steps(hybrid_ranks(), "--json", "--per-step").rows
+    assert [row["step"] for row in rows] == list(range(1, 81)) and {row["ranks"] for row in rows} == {4}
+
+
+def test_of_a_run_kept_in_part_no_step_spans_a_gap(summary, steps):
+    """Every fourth block of 1024; the rest is estimated."""
+    job = training.ddp(2_000, has_pauses=False)
+    keep = lambda sequence: (sequence - 1) // 1024 % 4 == 0  # noqa: E731
+    ranks = [rank_of(job, rank, keep=keep, level=2) for rank in range(2)]
+    row = summary(ranks)
+    kept = sum(keep(one.sequence) for one in job.made) / 5.1
+    assert kept - 8 <= row["steps"] <= kept
+    assert row["total_steps"] == pytest.approx(2_000, rel=0.02)
+    assert max(row["step_ns"] for row in steps(ranks, "--json", "--per-step").rows[1:]) < 250 * MS
+
+
+def test_the_highest_level_of_the_ranks_counts(summary):
+    job = training.ddp(2_000, has_pauses=False)
+    every_second, every_fourth = (
+        rank_of(job, rank, keep=lambda sequence, level=rank + 1: (sequence - 1) // 1024 % 2**level == 0, level=rank + 1) for rank in range(2)
+    )
+    of_both, of_one = summary([every_second, every_fourth]), summary([every_fourth])
+    assert of_both["steps"] == of_one["steps"] < 600
+
+
+def test_where_calls_are_not_kept_communication_is_at_least_what_was(summary, steps):
+    ranks = pair(training.nonblocking())
+    for rank in ranks:
+        rank.windows = []
+    row = summary(ranks)
+    assert (row["complete_steps"], row["steps"]) == (0, 200)
+    assert "at least " in steps(ranks).out and "of no step all calls were kept" in steps(ranks).out
+
+
+def test_overlap_of_nonblocking_calls_is_of_the_whole_run(steps):
+    ranks = pair(training.nonblocking())
+    for rank in ranks:
+        rank.cells.append(planted.Cell("MPI_Iallreduce", 401_000, [10 * MS] * 200, measure="completion", blocked_ns=500 * MS))
+    rows = {row["call"]: row for row in steps(ranks, "--json", "--per-call").rows}
+    assert rows["MPI_Iallreduce"]["overlap"] == pytest.approx(0.75) and rows["MPI_Waitall"]["overlap"] is None
+
+
+def test_polls_are_said_not_to_be_in_the_steps(summary, steps):
+    ranks = pair(training.ddp(has_pauses=False))
+    for rank in ranks:
+        rank.cells.append(planted.Cell("MPI_Test", 0, [MS] * 20_000, communicator=0, measure="poll"))
+    assert summary(ranks)["poll_share"] > 0.2
+    assert "polls that found nothing" in steps(ranks).out
+
+
+def test_ledgers_answer_like_databases(report, tmp_path):
+    ranks = pair(training.ddp(60, has_pauses=False))
+    answers = [
+        report("steps", write(tmp_path / write.__name__, ranks), "--json").rows for write in (planted.write_databases, planted.write_ledgers)
+    ]
+    assert answers[0][0]["steps"] == answers[1][0]["steps"] == 60
+
+
+def test_the_text_has_the_answer_in_its_first_lines(steps):
+    lines = steps(pair(training.ddp())).out.splitlines()
+    assert lines[0] == "Steps           300 steps of 5 MPI_Allreduce, 102 MB, on MPI_COMM_WORLD"
+    assert lines[1].startswith("                sure: 100.0 % of these calls")
+    assert lines[2].startswith("Step time       median 14")
+    assert "exposed communication" in lines[3] and "outside MPI, on the main thread" in lines[3]
+
+
+def test_csv_and_the_table_of_steps_have_a_row_a_step(steps):
+    ranks = pair(training.ddp(50, has_pauses=False))
+    assert len(steps(ranks, "--csv", "--per-step").out.splitlines()) == 51
+    assert len(steps(ranks, "--per-step").out.splitlines()) == 51
+
+
+def test_who_waits_is_taken_from_late_calls_where_they_are_known(tmp_path):
+    """A root that does more inside its calls is not faster for that."""
+    run = run_open(planted.write_databases(tmp_path / "run", pair(training.ddp(60, has_pauses=False))), with_samples=True)
+    select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
+    alignment = align(run.connection)
+    lateness(run.connection, alignment)
+    run.connection.execute("UPDATE late_call SET wait_ns = 30 * 1000000 WHERE world_rank = 1")
+    run.connection.execute("UPDATE late_call SET wait_ns = 0 WHERE world_rank = 0")
+    row = steps_digest(run.connection, alignment.moment).summary
+    assert (row.slowest_rank, row.slowest_steps, row.waits_are_known) == (0, 59, 1)
+    assert row.slowest_lead_ns == pytest.approx(150 * MS)

@@ -1,0 +1,97 @@
+"""Bulk and control traffic: the threshold is found where a person would put it."""
+
+from __future__ import annotations
+
+import planted
+import pytest
+from planted import Cell, Rank
+
+
+@pytest.fixture
+def traffic(report, tmp_path):
+    """The answer about a job of two ranks with these cells each."""
+
+    def answer(*cells: Cell, words=("--json",)):
+        ranks = [Rank(rank, 2, cells=list(cells)) for rank in range(2)]
+        return report("traffic", planted.write_databases(tmp_path / "run", ranks), *words)
+
+    return answer
+
+
+def classes(rows: list[dict]) -> dict[tuple[str, str], tuple[int, int, int]]:
+    return {(row["traffic"], row["call"]): (row["count"], row["least_bytes"], row["most_bytes"]) for row in rows}
+
+
+HOROVOD = (
+    *(Cell("MPI_Allreduce", size, [20_000], times=times) for size, times in ((8, 1_500), (16, 615), (24, 200))),
+    *(Cell("MPI_Allreduce", size, [9_000_000], times=times) for size, times in ((22 << 20, 20), (1 << 20, 200), (102_400, 151))),
+    Cell("MPI_Bcast", 4, [30_000], times=81),
+    Cell("MPI_Gather", 4, [30_000], times=81),
+    Cell("MPI_Barrier", 0, [10_000], times=3),
+    Cell("MPI_Init_thread", 0, [10**9], communicator=0),
+)
+
+
+def test_horovod_s_negotiation_is_control(traffic):
+    assert classes(traffic(*HOROVOD).rows) == {
+        ("bulk", "MPI_Allreduce"): (2 * 371, 102_400, 22 << 20),
+        ("control", "MPI_Allreduce"): (2 * 2_315, 8, 24),
+        ("control", "MPI_Gather"): (162, 4, 4),
+        ("control", "MPI_Bcast"): (162, 4, 4),
+        ("control", "MPI_Barrier"): (6, 0, 0),
+    }
+
+
+def test_the_text_says_how_many_control_calls_there_are_for_each_bulk_call(traffic):
+    text = traffic(*HOROVOD, words=()).out
+    assert "6.68 control calls for each bulk call" in text
+    assert "MPI_Allreduce up to 24 B, MPI_Bcast up to 4 B, MPI_Gather up to 4 B: all of them carry < 0.01 % of the bytes" in text
+    assert text.startswith("Bulk            742 calls (13.0 %), ")
+
+
+def test_the_sums_of_k_means_are_bulk_but_for_the_least(traffic):
+    """Though its data, handed out once and read from files, are a thousand times as large."""
+    sums = [Cell("MPI_Allreduce", size, [20_000], times=203) for size in (4, 128, 1_152)]
+    data = [Cell("MPI_Bcast", 50 << 20, [10**7]), Cell("MPI_File_read_at_all", 1 << 30, [10**9], communicator=0)]
+    rows = traffic(*sums, *data).rows
+    assert classes(rows)["bulk", "MPI_Allreduce"] == (2 * 2 * 203, 128, 1_152)
+    assert classes(rows)["control", "MPI_Allreduce"] == (2 * 203, 4, 4)
+    assert classes(rows)["file", "MPI_File_read_at_all"] == (2, 1 << 30, 1 << 30)
+    assert {row["threshold_bytes"] for row in rows} == {4, None}
+
+
+def test_messages_above_64_kib_are_never_control(traffic):
+    rows = traffic(Cell("MPI_Allreduce", 65_537, [10]), Cell("MPI_Allreduce", 1 << 30, [10**9], times=100)).rows
+    assert [(row["traffic"], row["threshold_bytes"]) for row in rows] == [("bulk", 0)]
+
+
+def test_a_single_size_is_bulk(traffic):
+    assert classes(traffic(Cell("MPI_Allreduce", 8, [10] * 50)).rows) == {("bulk", "MPI_Allreduce"): (100, 8, 8)}
+
+
+def test_where_every_size_matters_the_text_says_so(traffic):
+    assert "Thresholds      none" in traffic(Cell("MPI_Bcast", 8, [10] * 50), words=()).out
+
+
+def test_waits_complete_operations_of_either_kind(traffic):
+    rows = traffic(
+        Cell("MPI_Iallreduce", 1 << 20, [1_500] * 20),
+        Cell("MPI_Iallreduce", 1 << 20, [400_000] * 20, measure="completion"),
+        Cell("MPI_Wait", 0, [100_000] * 20, communicator=0),
+    ).rows
+    assert [(row["traffic"], row["count"], row["total_ns"]) for row in rows] == [("bulk", 40, 60_000), ("completion", 40, 4_000_000)]
+    assert sum(row["share_of_time"] for row in rows) == pytest.approx(1)
+
+
+def test_the_threshold_does_not_depend_on_what_is_shown(report, run_folder):
+    whole, part = (report("traffic", run_folder, "--json", *words).rows for words in ((), ("--call", "allgather", "--rank", "1")))
+    (one,) = part
+    assert one["count"] == 8
+    assert one["threshold_bytes"] in {row["threshold_bytes"] for row in whole if row["call"] == "MPI_Allgather"}
+
+
+def test_small_gradients_are_not_control_because_they_are_few(traffic):
+    """Up to the first leap: negotiation has 8 to 24 bytes, the least tensor 256."""
+    tensors = [Cell("MPI_Allreduce", size, [40_000], times=5) for size in (256, 512, 1_024, 4_096, 9_408, 22 << 20)]
+    rows = traffic(*tensors, *(Cell("MPI_Allreduce", size, [20_000], times=900) for size in (8, 16, 24))).rows
+    assert classes(rows) == {("bulk", "MPI_Allreduce"): (60, 256, 22 << 20), ("control", "MPI_Allreduce"): (5_400, 8, 24)}
