@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from common import AS_ROOT, BUILD, SUITES, require_build, rows, unprofiled_environment
+from common import AS_ROOT, BUILD, REPOSITORY, SUITES, require_build, rows, unprofiled_environment
 
-HERE = Path(__file__).resolve().parent
+PROGRAMS = REPOSITORY / "examples/frameworks"
 TRIXIE = Path(os.environ.get("TRIXIE", "/var/tmp/chroots/trixie"))
 RANKS, STEPS, TIMEOUT_S = 2, 200, 900
 PARAMETER_BYTES = 4 * (64 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10)  # small_network.py
@@ -109,7 +109,7 @@ def launch(workload: Workload, *, is_profiled: bool) -> Run:
     for part in ("bin", "lib"):
         shutil.copytree(BUILD / part, folder / part)
     for file in (workload.program, "small_network.py"):
-        shutil.copy(HERE / file, folder)
+        shutil.copy(PROGRAMS / file, folder)
     inside = Path("/") / folder.relative_to(workload.root)
     command = [
         *(["chroot", str(workload.root)] if workload.root != Path("/") else []),

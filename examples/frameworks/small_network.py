@@ -1,8 +1,9 @@
-"""A network that is trained in seconds, and what a test asks about a training run in the end."""
+"""A network that is trained in seconds, whatever averages its gradients; and what is to be said of it in the end."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 
 import torch
 from torch import nn
@@ -30,7 +31,8 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, rank: int, steps: 
     return loss.item()
 
 
-def say_result(model: nn.Module, rank: int, loss: float) -> None:
-    """One line on stdout: the rank, its last loss, and a digest of its parameters."""
+def say_result(model: nn.Module, rank: int, loss: float) -> int:
+    """One line on stdout: the rank, its last loss, and a digest of its parameters. Returns 0 if it is better than a blind guess."""
     digest = hashlib.sha256(b"".join(parameter.detach().numpy().tobytes() for parameter in model.parameters())).hexdigest()
     print(f"result {rank} {loss:.17g} {digest}\n", end="", flush=True)
+    return 0 if loss < math.log(CLASSES) else 1

@@ -1,4 +1,5 @@
-"""Horovod's DistributedOptimizer over MPI: horovod_train.py STEPS."""
+#!/usr/bin/python3
+"""Horovod's DistributedOptimizer over MPI: horovod_train.py [STEPS]."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ model = network()
 optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.05), named_parameters=model.named_parameters())
 hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-loss = train(model, optimizer, hvd.rank(), int(sys.argv[1]))
-say_result(model, hvd.rank(), loss)
+loss = train(model, optimizer, hvd.rank(), int((sys.argv + ["200"])[1]))
+status = say_result(model, hvd.rank(), loss)
 hvd.shutdown()
+sys.exit(status)
