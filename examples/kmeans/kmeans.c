@@ -5,6 +5,8 @@
  *
  *     kmeans [points per rank]
  */
+#include "../random_numbers.h"
+
 #include <math.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -21,24 +23,6 @@ struct clusters {
     struct point centre[CLUSTERS];
     int64_t points[CLUSTERS]; /* of all ranks */
 };
-
-/* xorshift64* (Vigna, 2016): the same numbers on every machine, which rand() does not promise. */
-static double random_uniform(uint64_t *state)
-{
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return (double)((*state * UINT64_C(2685821657736338717)) >> 11) / (double)(UINT64_C(1) << 53);
-}
-
-/* Near enough to a normal distribution, of variance 1: the sum of twelve (Irwin-Hall). */
-static double random_normal(uint64_t *state)
-{
-    double sum = 0;
-    for (int i = 0; i < 12; i++)
-        sum += random_uniform(state);
-    return sum - 6;
-}
 
 /* Points around CLUSTERS places that are the same on all ranks; which points, is each rank's own. */
 static void make_points(struct point *points, int64_t count, int rank)
