@@ -84,6 +84,11 @@ def messages_of_pairs(run):
     return {(row["sender"], row["receiver"]): (row["count"], row["bytes"]) for row in report("peers", run)}
 
 
+def steps_found(run):
+    (found,) = report("steps", run)
+    return found["steps"]
+
+
 class TestDataParallel:
     """A small ResNet of 33 tensors; its gradients travel in 4 buckets by mpi4py where PyTorch has no backend mpi of its own."""
 
@@ -112,6 +117,9 @@ class TestDataParallel:
         assert run.counts("MPI_Bcast") == [self.TENSORS + 1] * RANKS
         assert sum(volume for _, volume in run.sizes("MPI_Bcast")[0].values()) == 2 * parameters * REAL
 
+    def test_its_steps_are_found(self, run):
+        assert steps_found(run) == self.STEPS
+
     def test_no_other_call_is_made(self, run):
         assert calls_but_setup(run, 0) == {"MPI_Allreduce", "MPI_Bcast"}
 
@@ -119,7 +127,7 @@ class TestDataParallel:
 class TestFrameworks:
     """DistributedDataParallel and Horovod on the same network; what they fuse differs from run to run, its sum does not."""
 
-    RANKS, STEPS = 2, 30
+    RANKS, STEPS = 2, 100
     GRADIENTS = REAL * (64 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10)
     CONTROL = 32  # bytes; what carries gradients is larger
 
@@ -158,6 +166,12 @@ class TestFrameworks:
         self.check(horovod)
         assert {cell.communicator for cell in horovod.cells(0, "MPI_Allreduce")} == {"MPI_Comm_dup"}
         assert self.of_control(horovod, 0) > self.STEPS
+
+    def test_steps_of_ddp_are_found(self, ddp):
+        assert steps_found(ddp) == self.STEPS
+
+    def test_steps_of_horovod_are_found_though_their_calls_differ(self, horovod):
+        assert 0.9 * self.STEPS <= steps_found(horovod) <= self.STEPS
 
 
 class TestHybridParallel:
@@ -206,6 +220,15 @@ class TestHybridParallel:
             "replicas of partition 1": [1, 3],
         }
 
+    def test_its_pipelines_are_found(self, run):
+        stages = {(row["pipeline"], row["rank"]): row["replica_communicator"] for row in report("pipeline", run)}
+        assert stages == {
+            (1, 0): "replicas of partition 0",
+            (1, 1): "replicas of partition 1",
+            (2, 2): "replicas of partition 0",
+            (2, 3): "replicas of partition 1",
+        }
+
     def test_no_other_call_is_made(self, run):
         assert calls_but_setup(run, 0) == {"MPI_Send", "MPI_Recv", "MPI_Allreduce", "MPI_Bcast"}
 
@@ -247,6 +270,10 @@ class TestMemoryAware:
         assert holders.world_ranks == sorted([rank, 3 - rank])
         assert on_communicator(run, rank, holders.name, "MPI_Allreduce") == {self.LAYER: self.STEPS * 2 * self.LAYERS // RANKS}
 
+    def test_its_pipeline_is_found_with_a_replica_in_each_direction(self, run):
+        stages = [(row["rank"], row["stage"], row["opposite_stage"], row["replicas"]) for row in report("pipeline", run)]
+        assert stages == [(rank, rank, 3 - rank, 2) for rank in range(RANKS)]
+
     def test_no_other_call_is_made(self, run):
         assert calls_but_setup(run, 0) == {"MPI_Isend", "MPI_Irecv", "MPI_Wait", "MPI_Allreduce", "MPI_Bcast"}
 
@@ -276,6 +303,9 @@ class TestParameterServer:
         layers = {layer: (self.STEPS, self.STEPS * layer) for layer in self.LAYERS}
         assert run.sizes("MPI_Reduce") == [{DOUBLE: (self.EPOCHS, self.EPOCHS * DOUBLE), **layers}] * RANKS
 
+    def test_its_steps_are_found(self, run):
+        assert steps_found(run) == self.STEPS
+
     def test_no_other_call_is_made(self, run):
         assert calls_but_setup(run, 1) == {"MPI_Bcast", "MPI_Reduce", "MPI_Gather"}
         assert run.peers(0) == set()
@@ -299,6 +329,10 @@ class TestKmeans:
 
     def test_all_points_are_in_a_cluster(self, run):
         assert sum(map(int, re.findall(r"(\d+) points around", run.outcome.stdout))) == RANKS * 5000
+
+    def test_its_iterations_are_found_as_steps(self, run):
+        (iterations,) = map(int, re.findall(r"converged after (\d+) iterations", run.outcome.stdout))
+        assert steps_found(run) == iterations
 
     def test_no_other_call_is_made(self, run):
         assert calls_but_setup(run, 0) == {"MPI_Allreduce", "MPI_Bcast"}
@@ -387,6 +421,9 @@ class TestDaskLike:
         polls = run.counts("MPI_Test", "poll")[rank]
         assert found == completions == sum(run.counts(call)[rank] for call in ("MPI_Isend", "MPI_Irecv"))
         assert polls > found
+
+    def test_it_is_no_pipeline(self, run):
+        assert report("pipeline", run) == []
 
     def test_no_other_call_is_made(self, run):
         assert calls_but_setup(run, 1) == {"MPI_Isend", "MPI_Irecv", "MPI_Test", "MPI_Barrier"}
