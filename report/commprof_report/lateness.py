@@ -34,6 +34,7 @@ class KeptRow(NamedTuple):
     is_blocking: int
     bytes: int | None
     is_root: int
+    region: str
     start_ns: int
     end_ns: int
 
@@ -121,7 +122,8 @@ def _start_note(connection: Connection, clocks: Clocks, rows: Sequence[KeptRow],
     before_last, last = sorted(starts)[-2:]
     if rows[0].kind == "all" and last - before_last > clocks.error(rows).distance_ns:
         row = rows[starts.index(last)]
-        connection.execute("INSERT INTO late_start VALUES (?, ?, ?, ?, ?)", (row.identity, row.sequence, row.call, row.bytes, row.world_rank))
+        values = (row.identity, row.sequence, row.call, row.bytes, row.region, row.world_rank)
+        connection.execute("INSERT INTO late_start VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
 def _split(rows: Sequence[KeptRow], starts: Sequence[int], is_estimate: bool) -> Iterator[tuple]:
@@ -131,7 +133,7 @@ def _split(rows: Sequence[KeptRow], starts: Sequence[int], is_estimate: bool) ->
     waited_for = {share.last_rank for share in shares}
     for row, start_ns, duration_ns, (wait_ns, alone_ns, last_rank) in zip(rows, starts, durations, shares):
         start_ns = storable(start_ns)
-        what = (row.identity, row.sequence, row.world_rank, row.call, row.bytes, start_ns, start_ns + duration_ns)
+        what = (row.identity, row.sequence, row.world_rank, row.call, row.bytes, row.region, start_ns, start_ns + duration_ns)
         yield (*what, wait_ns, duration_ns - wait_ns, alone_ns, last_rank, row.world_rank in waited_for, is_estimate)
 
 
@@ -197,5 +199,5 @@ SHARES = {"all": _all, "root first": _root_first, "root last": _root_last, "lowe
 
 
 def _insert(connection: Connection, calls: list[tuple]) -> None:
-    connection.executemany("INSERT INTO late_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", calls)
+    connection.executemany("INSERT INTO late_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", calls)
     calls.clear()

@@ -12,7 +12,7 @@ from planted import SCHEMA, START_UNIX_NS
 WORLD = 2
 ROOT_FIRST, ROOT_LAST = ("MPI_Bcast", "MPI_Scatter", "MPI_Ibcast"), ("MPI_Reduce", "MPI_Gather")
 LOWER = ("MPI_Scan", "MPI_Exscan")
-PLAIN = {"thread": 0, "region": 0, "awaited": ""}
+PLAIN = {"thread": 0, "awaited": ""}
 
 
 @dataclass
@@ -98,6 +98,7 @@ class Job:
         group: Group | None = None,
         message_bytes: int = 1 << 20,
         is_sampled: bool = True,
+        region: int = 0,
     ) -> list[int]:
         """Of ranks that come at true moments and need some time once they need not wait any longer. When each returns."""
         group = group or self.world
@@ -110,7 +111,7 @@ class Job:
             end_ns = self.time(rank, arrivals[place] + 100 if is_nonblocking else ends[-1])
             completed_ns = self.time(rank, ends[-1]) if is_nonblocking else None
             moments = {"start_ns": self.time(rank, arrivals[place]), "end_ns": end_ns, "completed_ns": completed_ns}
-            what = {"world_rank": rank, "call": call, "communicator": group.communicator, "bytes": message_bytes}
+            what = {"world_rank": rank, "call": call, "communicator": group.communicator, "bytes": message_bytes, "region": region}
             if rank not in self.missing:
                 self.made.append({**what, "duration_ns": end_ns - moments["start_ns"]})
             if is_sampled:
@@ -142,14 +143,15 @@ class Job:
         """What was made, summed up."""
         durations: dict[tuple, list[int]] = {}
         for row in self.made:
-            durations.setdefault((row["world_rank"], row["call"], row["communicator"], row["bytes"]), []).append(row["duration_ns"])
+            key = tuple(row[column] for column in ("world_rank", "call", "communicator", "bytes", "region"))
+            durations.setdefault(key, []).append(row["duration_ns"])
         cells = [
             {
                 **{"cell": number, "world_rank": rank, "thread": 0, "call": call, "communicator": communicator, "bytes": message_bytes},
-                **{"measure": "call", "place": "host", "region": 0, "is_folded": 0, "count": len(spent), "volume_bytes": 0},
+                **{"measure": "call", "place": "host", "region": region, "is_folded": 0, "count": len(spent), "volume_bytes": 0},
                 **{"total_ns": sum(spent), "min_ns": min(spent), "max_ns": max(spent), "blocked_ns": 0},
             }
-            for number, ((rank, call, communicator, message_bytes), spent) in enumerate(durations.items(), 1)
+            for number, ((rank, call, communicator, message_bytes, region), spent) in enumerate(durations.items(), 1)
         ]
         buckets = [{"cell": cell["cell"], "bucket": 80, "count": cell["count"]} for cell in cells]
         calls = [{"name": call, "family": "collective"} for call in sorted({cell["call"] for cell in cells})]

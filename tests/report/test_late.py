@@ -266,15 +266,19 @@ def test_calls_say_for_whom_they_wait_most(late):
     assert [(row["wait_ns"], row["transfer_ns"], row["total_ns"]) for row in rows] == [(900, 20, 920), (500, 200, 700)]
 
 
-def test_filters_choose_calls_communicators_sizes_and_ranks(late):
+def test_filters_choose_calls_communicators_sizes_regions_and_ranks(late):
     job = one_host(2)
     half = job.group((0, 1), "tensor")
     job.collective("MPI_Allreduce", [0, 500], [100, 100], message_bytes=8)
-    job.collective("MPI_Allreduce", [10_000, 10_050], [100, 100], message_bytes=1 << 20)
+    job.collective("MPI_Allreduce", [10_000, 10_050], [100, 100], message_bytes=1 << 20, region=1)
+    for rank in range(2):
+        job.add("region", world_rank=rank, region=1, name="epoch/sum")
     job.collective("MPI_Barrier", [MS + 900, MS], [10, 10], group=half, message_bytes=0)
     assert column(late(job, "rank", "--call", "Barrier"), "wait_ns") == [0, 900]
     assert column(late(job, "rank", "--communicator", "tensor"), "wait_ns") == [0, 900]
     assert column(late(job, "rank", "--bytes", "1K:"), "wait_ns") == [50, 0]
+    assert column(late(job, "rank", "--region", "epoch"), "wait_ns") == [50, 0]
+    assert [row["total_ns"] for row in late(job, "call", "--region", "epoch")] == [250]
     assert column(late(job, "rank", "--rank", "1"), "rank") == [1]
     assert late(job, "run", "--rank", "1", "--call", "Allreduce")[0]["late_ranks"] == "1"
 

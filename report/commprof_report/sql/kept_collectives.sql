@@ -6,9 +6,10 @@ WITH member AS (
     WHERE communicator > 1 AND NOT is_inter AND size > 1 AND identity IN (SELECT identity FROM selected_communicator)
 )
 SELECT identity, sequence, members, world_rank, sample.call, kind, is_blocking, sample.bytes, coalesce(comm_rank = root, 0) AS is_root,
-       start_ns, end_ns
+       coalesce(region_name, '') AS region, start_ns, end_ns
 FROM sample
 JOIN synchronizing USING (call)
 JOIN member USING (world_rank, communicator)
+LEFT JOIN region_of USING (world_rank, region)
 WHERE sequence IS NOT NULL AND sample.call IN (SELECT call FROM selected_call)
 ORDER BY identity, sequence, comm_rank;

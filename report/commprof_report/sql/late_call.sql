@@ -5,10 +5,12 @@
 DROP TABLE IF EXISTS temp.late_call;
 CREATE TEMP TABLE late_call (
     identity TEXT NOT NULL, sequence INTEGER NOT NULL, world_rank INTEGER NOT NULL, call TEXT NOT NULL, bytes INTEGER,
-    start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, wait_ns INTEGER NOT NULL, transfer_ns INTEGER NOT NULL,
+    region TEXT NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, wait_ns INTEGER NOT NULL, transfer_ns INTEGER NOT NULL,
     alone_ns INTEGER NOT NULL, last_rank INTEGER, is_last INTEGER NOT NULL, is_estimate INTEGER NOT NULL
 );
 
 -- Which rank came last in a kept nonblocking collective; its waiting is elsewhere, in Wait and Test.
 DROP TABLE IF EXISTS temp.late_start;
-CREATE TEMP TABLE late_start (identity TEXT NOT NULL, sequence INTEGER NOT NULL, call TEXT NOT NULL, bytes INTEGER, last_rank INTEGER NOT NULL);
+CREATE TEMP TABLE late_start (
+    identity TEXT NOT NULL, sequence INTEGER NOT NULL, call TEXT NOT NULL, bytes INTEGER, region TEXT NOT NULL, last_rank INTEGER NOT NULL
+);

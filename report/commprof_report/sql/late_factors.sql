@@ -1,20 +1,26 @@
 -- Of what was split, what did the user choose, and how much time do these calls stand for? Samples may be a part of the calls; the cells
 -- know the time of all. factor: what a sampled nanosecond of this rank, call and communicator stands for.
 DELETE FROM late_call
-WHERE NOT coalesce(bytes, -1) BETWEEN (SELECT coalesce(low_bytes, -1) FROM selected_size) AND (SELECT coalesce(high_bytes, 1 << 62) FROM selected_size);
+WHERE region NOT IN (SELECT region_name FROM selected_region)
+   OR NOT coalesce(bytes, -1) BETWEEN (SELECT coalesce(low_bytes, -1) FROM selected_size)
+                                  AND (SELECT coalesce(high_bytes, 1 << 62) FROM selected_size);
 DELETE FROM late_start
-WHERE NOT coalesce(bytes, -1) BETWEEN (SELECT coalesce(low_bytes, -1) FROM selected_size) AND (SELECT coalesce(high_bytes, 1 << 62) FROM selected_size);
+WHERE region NOT IN (SELECT region_name FROM selected_region)
+   OR NOT coalesce(bytes, -1) BETWEEN (SELECT coalesce(low_bytes, -1) FROM selected_size)
+                                  AND (SELECT coalesce(high_bytes, 1 << 62) FROM selected_size);
 
 DROP TABLE IF EXISTS temp.late_exact;
 CREATE TEMP TABLE late_exact AS
 SELECT cell.world_rank, identity, cell.call, sum(cell.count) AS count, sum(total_ns) AS total_ns
 FROM cell
 JOIN communicator_of USING (world_rank, communicator)
+JOIN region_of USING (world_rank, region)
 JOIN size_bin ON size_bin.bytes = cell.bytes AND size_bin.is_folded = cell.is_folded
 JOIN run_communicator USING (identity)
 JOIN synchronizing ON synchronizing.call = cell.call
 WHERE is_blocking AND measure = 'call' AND NOT is_inter AND run_communicator.size > 1
   AND cell.call IN (SELECT call FROM selected_call) AND identity IN (SELECT identity FROM selected_communicator)
+  AND region_name IN (SELECT region_name FROM selected_region)
 GROUP BY cell.world_rank, identity, cell.call;
 
 DROP TABLE IF EXISTS temp.late_factor;
