@@ -20,7 +20,7 @@ from . import query
 from .ledger import BLOCK_SAMPLES, WINDOW_NS_LOG2
 from .ledger_samples import covered, is_kept
 
-MOST_SAMPLES = 2_000_000
+MOST_SAMPLES = 500_000
 ALWAYS = 64  # in place of a level: blocks and windows of number 0
 WITHOUT_SEQUENCE = ""  # the class of all calls that no communicator numbers
 
