@@ -318,7 +318,7 @@ static void store_cells(struct store *store)
     sqlite.finalize(buckets);
 }
 
-/* A page as it is. False: it is nobody's, or a thread of the job has just taken it for something else. */
+/* A page as it is. False: a thread of the job has just taken it for something else. */
 static bool take_page(const struct ledger_page *from, struct ledger_page *page)
 {
     uint64_t owner = __atomic_load_n(&from->owner, __ATOMIC_ACQUIRE);
@@ -330,7 +330,7 @@ static bool take_page(const struct ledger_page *from, struct ledger_page *page)
     }
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     uint64_t owner_now = __atomic_load_n(&from->owner, __ATOMIC_RELAXED), first_now = __atomic_load_n(&from->first, __ATOMIC_RELAXED);
-    return owner != LEDGER_NOBODY && page->owner == owner && owner_now == owner && page->first == first_now;
+    return page->owner == owner && owner_now == owner && page->first == first_now;
 }
 
 static bool is_kept(uint64_t number, uint32_t level)
