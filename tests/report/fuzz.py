@@ -574,7 +574,7 @@ class Page(html.parser.HTMLParser):
     OURS = set("html head meta title style body main header h1 h2 p div b span dl dt dd section ul li details summary img".split())
     OURS |= set("table thead tbody tr th td".split())
     CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide"}
-    ALTS = {"time by call", "time in MPI by rank", "latency by message size", "latency histogram", "peers"}
+    ALTS = {"time by call", "time in MPI by rank", "latency by message size", "latency histogram", "peers", "time of the steps"}
     META = {("charset", "utf-8"), ("name", "viewport"), ("content", "width=device-width, initial-scale=1")}
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:

@@ -253,6 +253,16 @@ def test_a_rank_that_hangs_shows_what_it_is_in(export):
     assert (stuck["pid"], stuck["tid"], stuck["args"]) == (1, 0, {"communicator": "MPI_COMM_WORLD", "bytes": 4, "peer": "any"})
 
 
+def test_a_rank_whose_end_nobody_knows_is_shown_up_to_its_last_call(export):
+    """A database that says neither: counters need an end."""
+    (rank,) = timeline_run()[:1]
+    rank.ended, rank.doing = "running", {0: Doing("MPI_Recv", 9 * SECOND)}
+    whole = export([rank])
+    (stuck,) = slices(whole, name="MPI_Recv (not finished)")
+    assert (stuck["ts"], stuck["dur"]) == (9_000_000, 0)
+    assert max(event["ts"] for event in whole["traceEvents"] if event["ph"] == "C") <= 9_200_000
+
+
 def test_what_overlaps_in_a_file_is_cut(export):
     """As no thread can be in two calls, nor regions cross."""
     (rank,) = timeline_run()[:1]

@@ -1,5 +1,9 @@
 -- Which ranks does a timeline have, from when to when, and how far may each one's clock be off (null: nobody knows)?
-SELECT rank.world_rank AS rank, host.value AS host, rank_wall.wall_ns, state, error_ns
+SELECT rank.world_rank AS rank,
+       host.value AS host,
+       coalesce(rank_wall.wall_ns, (SELECT max(end_ns) FROM sample WHERE sample.world_rank = rank.world_rank), 0) AS wall_ns,
+       state,
+       error_ns
 FROM rank
 JOIN rank_wall USING (world_rank)
 JOIN rank_state USING (world_rank)
