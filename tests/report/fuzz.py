@@ -575,6 +575,7 @@ class Page(html.parser.HTMLParser):
     OURS |= set("table thead tbody tr th td".split())
     CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide"}
     ALTS = {"time by call", "time in MPI by rank", "latency by message size", "latency histogram", "peers", "time of the steps"}
+    ALTS |= {"waiting and transfer by rank"}
     META = {("charset", "utf-8"), ("name", "viewport"), ("content", "width=device-width, initial-scale=1")}
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:

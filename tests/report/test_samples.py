@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import struct
 
 import planted
@@ -300,3 +301,41 @@ def test_windows_are_cut_with_the_calls_in_them(busy):
 
 def test_what_every_level_keeps_stays(busy):
     assert all_of(busy, "SELECT count(*) FROM sample WHERE sequence IS NOT NULL", most_samples=1) == [(4 * 1_024,)]
+
+
+# Databases from anyone
+
+
+@pytest.mark.parametrize(
+    "table, change",
+    (
+        ("sample", "world_rank = 77"),
+        ("sample", "end_ns = start_ns - 1"),
+        ("sample", "start_ns = -1"),
+        ("sample", "end_ns = (1 << 62) + 1"),
+        ("sample", "sequence = 0"),
+        ("sample", "completed_ns = start_ns - 1"),
+        ("sample", "bytes = -1"),
+        ("sample", "peer = -3"),
+        ("sample", "root = 'x'"),
+        ("sample", "call = x'00ff'"),
+        ("sample_window", "world_rank = 77"),
+        ("sample_window", "begin_ns = end_ns + 1"),
+        ("step", "world_rank = 77"),
+        ("step", "step = -step"),
+        ("step", "end_ns = begin_ns - 1"),
+        ("region_span", "world_rank = 77"),
+        ("region_span", "region = 'x'"),
+        ("region", "name = x'00ff'"),
+        ("communicator", "sample_level = 63"),
+        ("rank", "start_monotonic_ns = -1"),
+    ),
+)
+def test_a_database_with_samples_that_cannot_be_is_left_out(run_folder, table, change):
+    connection = sqlite3.connect(run_folder / "rank-1.db")
+    connection.execute(f"UPDATE {table} SET {change}")
+    connection.commit()
+    connection.close()
+    run = run_open(run_folder, with_samples=True)
+    assert run.notes[0] == f"{run_folder}/rank-1.db: is damaged: impossible values in table {table}"
+    assert run.connection.execute("SELECT count(DISTINCT world_rank) FROM sample").fetchone() == (3,)

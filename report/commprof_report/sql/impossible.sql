@@ -98,7 +98,8 @@ UNION ALL
 SELECT 'sample'
 WHERE :with_samples AND EXISTS (
     SELECT 1 FROM source.sample
-    WHERE typeof(world_rank) || typeof(thread) || typeof(communicator) || typeof(start_ns) || typeof(end_ns) || typeof(region)
+    WHERE world_rank NOT IN (SELECT world_rank FROM source.rank)
+       OR typeof(world_rank) || typeof(thread) || typeof(communicator) || typeof(start_ns) || typeof(end_ns) || typeof(region)
           <> 'integerintegerintegerintegerintegerinteger'
        OR typeof(call) || typeof(awaited) <> 'texttext' OR start_ns NOT BETWEEN 0 AND end_ns OR end_ns > 1 << 62
        OR (sequence IS NOT NULL AND (typeof(sequence) <> 'integer' OR sequence NOT BETWEEN 1 AND 1 << 62))
@@ -111,14 +112,16 @@ UNION ALL
 SELECT 'sample_window'
 WHERE :with_samples AND EXISTS (
     SELECT 1 FROM source.sample_window
-    WHERE typeof(world_rank) || typeof(thread) || typeof(begin_ns) || typeof(end_ns) <> 'integerintegerintegerinteger'
+    WHERE world_rank NOT IN (SELECT world_rank FROM source.rank)
+       OR typeof(world_rank) || typeof(thread) || typeof(begin_ns) || typeof(end_ns) <> 'integerintegerintegerinteger'
        OR begin_ns NOT BETWEEN 0 AND end_ns OR end_ns > 1 << 62
 )
 UNION ALL
 SELECT 'step'
 WHERE :with_samples AND EXISTS (
     SELECT 1 FROM source.step
-    WHERE typeof(world_rank) || typeof(step) || typeof(thread) || typeof(begin_ns) || typeof(end_ns)
+    WHERE world_rank NOT IN (SELECT world_rank FROM source.rank)
+       OR typeof(world_rank) || typeof(step) || typeof(thread) || typeof(begin_ns) || typeof(end_ns)
           <> 'integerintegerintegerintegerinteger'
        OR step NOT BETWEEN 1 AND 1 << 62 OR begin_ns NOT BETWEEN 0 AND end_ns OR end_ns > 1 << 62
 )
@@ -131,7 +134,8 @@ UNION ALL
 SELECT 'region_span'
 WHERE :with_samples AND EXISTS (
     SELECT 1 FROM source.region_span
-    WHERE typeof(world_rank) || typeof(thread) || typeof(region) || typeof(begin_ns) || typeof(end_ns)
+    WHERE world_rank NOT IN (SELECT world_rank FROM source.rank)
+       OR typeof(world_rank) || typeof(thread) || typeof(region) || typeof(begin_ns) || typeof(end_ns)
           <> 'integerintegerintegerintegerinteger'
        OR begin_ns NOT BETWEEN 0 AND end_ns OR end_ns > 1 << 62
 );
