@@ -13,6 +13,7 @@ from typing import Callable, NamedTuple
 from . import curves, questions, roles, units
 from .curves import Curve, Knee, Point
 from .digest import Digest
+from .late import Late
 from .questions import SizeRow
 from .run import Run
 
@@ -68,6 +69,7 @@ class Looked(NamedTuple):
 
     run: Run
     answers: Digest
+    late: Late
     curves: list[Curve]
     sizes: list[SizeRow]
     labels: dict[str, str]
@@ -86,9 +88,9 @@ class Looked(NamedTuple):
         return label if is_plain else f"{label} ({role})"
 
 
-def advice(run: Run, answers: Digest) -> list[Advice]:
+def advice(run: Run, answers: Digest, late: Late) -> list[Advice]:
     """What would save most first; then what is of another kind; then the rules that found nothing."""
-    looked = look(run, answers)
+    looked = look(run, answers, late)
     rows = [row for rule in RULES for row in judge(rule, looked)] + [_knee(curve) for curve in knees(looked)]
     return sorted(rows, key=lambda row: (-row.found, row.saving_ns_at_most is None, -(row.saving_ns_at_most or 0)))
 
@@ -110,11 +112,12 @@ def knee_text(curve: Curve) -> str:
     return f"{curve.call} on {curve.communicator} is at its best rate, about {rate}, {sizes}"
 
 
-def look(run: Run, answers: Digest) -> Looked:
+def look(run: Run, answers: Digest, late: Late) -> Looked:
     sizes = questions.sizes(run.connection)
     return Looked(
         run,
         answers,
+        late,
         curves.curves(run.connection),
         sizes,
         {row.identity: row.communicator for row in sizes},
@@ -298,20 +301,29 @@ def _is_jump(below: Point, above: Point, larger: float) -> bool:
 
 
 def imbalance(looked: Looked) -> Iterator[Finding | Unknown]:
-    """A rank that the others wait for in collectives: what they wait."""
+    """A rank that the others wait for in collectives: what it alone costs them; without single calls what they wait for it."""
     summary = looked.answers.summary
-    if summary.waited_for_rank is None:
+    if looked.late.is_known:
+        row = looked.late.awaited
+        evidence = (
+            f"it came last to {units.share(row.last_share)} of its {units.counted(row.collectives, 'collective')}; the others wait"
+            f" {units.duration(row.cost_ns)} for it, all together, and {units.duration(row.alone_ns)} less if it came no later than the next"
+        )
+        yield _waited_for(row.rank, row.alone_ns, evidence)
+    elif summary.waited_for_rank is not None:
+        most_ns = max(rank.waited_ns for rank in looked.answers.ranks if rank.waited_ns is not None)
+        evidence = (
+            f"the other ranks wait {units.duration(summary.waited_for_ns)} for it in collectives, all together; the one that waits most (for"
+            f" whomever) {units.duration(most_ns)}: estimated from sums"
+        )
+        yield _waited_for(summary.waited_for_rank, summary.waited_for_ns, evidence)
+    else:
         yield Unknown("no collective that all members made equally often")
-        return
-    waiters = [rank.waited_ns for rank in looked.answers.ranks if rank.waited_ns is not None]
-    yield Finding(
-        f"rank {summary.waited_for_rank} is waited for",
-        f"the other ranks wait {units.duration(summary.waited_for_ns)} for it in collectives, all together; the one that waits most (for"
-        f" whomever) {units.duration(max(waiters))}: estimated from sums",
-        "give it less work, or look at its host: other jobs, throttled cores, where its threads run",
-        LIKELY,
-        summary.waited_for_ns,
-    )
+
+
+def _waited_for(rank: int, saving_ns: int, evidence: str) -> Finding:
+    what = "give it less work, or look at its host: other jobs, throttled cores, where its threads run"
+    return Finding(f"rank {rank} is waited for", evidence, what, LIKELY, saving_ns)
 
 
 def polling(looked: Looked) -> Iterator[Finding]:

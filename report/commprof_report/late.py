@@ -61,6 +61,15 @@ class Late(NamedTuple):
     hosts: list[LateHostRow]
     calls: list[LateCallRow]
 
+    @property
+    def is_known(self) -> bool:
+        return self.run.verdict != "none"
+
+    @property
+    def awaited(self) -> LateRankRow:
+        """The rank that alone costs the others most."""
+        return max(self.ranks, key=lambda row: row.alone_ns)
+
 
 def late(connection: Connection) -> Late:
     """Of a run that was opened with samples and selected from. The filter of ranks applies to what is shown; who is late is asked of all."""

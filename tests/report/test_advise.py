@@ -8,6 +8,7 @@ import pytest
 from commprof_report import curves
 from commprof_report.questions import SizeBucketRow
 from planted import SECOND, Cell, Collective, Rank
+from planted_job import HostClock, Job
 
 RANKS, MIB, KIB = 2, 1 << 20, 1 << 10
 COUNTED_NS = RANKS * 10 * SECOND
@@ -189,6 +190,44 @@ def test_a_rank_that_is_waited_for_is_named(advise):
         rank.cells.append(Cell("MPI_Allreduce", MIB, [duration_ns] * 1_000))
     row = advise(ranks)["imbalance"]
     assert (row["title"], row["saving_ns_at_most"]) == ("rank 1 is waited for", 1_000 * 2_000_000)
+    assert "estimated from sums" in row["evidence"]
+
+
+@pytest.fixture
+def misleading_job(tmp_path):
+    """Rank 2 comes last to all calls, but is in them longest too: sums name another."""
+
+    def write(is_sampled: bool):
+        job = Job([HostClock()] * 3)
+        for step in range(1_000):
+            at_ns = step * 2_000_000
+            job.collective("MPI_Allreduce", [at_ns, at_ns, at_ns + 300_000], [10_000, 10_000, 500_000], is_sampled=is_sampled)
+        return job.write(tmp_path / "run.db")
+
+    return write
+
+
+def test_the_rank_that_is_waited_for_is_the_one_that_late_names(report, misleading_job):
+    path = misleading_job(is_sampled=True)
+    (row,) = [row for row in report("advise", path, "--json").rows if row["rule"] == "imbalance"]
+    late = max(report("late", path, "--json").rows, key=lambda row: row["alone_ns"])
+    assert (row["title"], late["rank"]) == ("rank 2 is waited for", 2)
+    assert row["saving_ns_at_most"] == late["alone_ns"] == 1_000 * 2 * 300_000
+    assert "it came last to 100.0 % of its 1,000 collectives" in row["evidence"]
+
+
+def test_where_single_calls_were_not_kept_sums_tell_who_is_waited_for(report, misleading_job):
+    (row,) = [row for row in report("advise", misleading_job(is_sampled=False), "--json").rows if row["rule"] == "imbalance"]
+    assert row["title"] == "rank 0 is waited for" and "estimated from sums" in row["evidence"]
+
+
+def test_the_page_names_one_rank_throughout_and_summary_stays_with_sums(report, misleading_job):
+    path = misleading_job(is_sampled=True)
+    report("html", path)
+    page = path.with_suffix(".html").read_text()
+    assert "rank 2, 600 ms by all others, 600 ms of it because of this rank alone" in page
+    assert "ank 2 is waited for" in page and "rank 2 on node00 causes" in page and "estimate;" not in page
+    assert "Waited for      rank 0, 190 ms by all others (estimate; see hvprof-report late)" in report("summary", path).out
 
 
 def test_polls_that_find_nothing(advise):

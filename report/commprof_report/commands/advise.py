@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from .. import advice, page, tables, units
 from ..advice import Advice
 from ..digest import Digest, digest
+from ..late import Late, late
 from ..run import Run
 from ..tables import Column
 from . import common
@@ -36,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    run = common.open_selected(arguments)
-    rows = advice.advice(run, digest(run))
+    run = common.open_selected(arguments, with_samples=True)
+    rows = advice.advice(run, digest(run), late(run.connection))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:
@@ -96,8 +97,8 @@ def closing_lines(rows: Sequence[Advice]) -> Iterator[str]:
             yield from textwrap.wrap(f"Not known: {row.title} ({row.evidence}).", WIDTH, break_on_hyphens=False)
 
 
-def advise_section(run: Run, answers: Digest) -> str:
-    rows = advice.advice(run, answers)
+def advise_section(run: Run, answers: Digest, split: Late) -> str:
+    rows = advice.advice(run, answers, split)
     pieces = [row for row in rows if row.found]
     sentence = f"{verdict(pieces)} Bounds may count the same time twice. {' '.join(closing_lines(rows))}"
     return page.section("What could be better", sentence, *([page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []))

@@ -13,6 +13,7 @@ from typing import Callable
 
 from .. import page, pictures, questions, roles, selection, units
 from ..digest import Digest, communicating, digest
+from ..late import Late
 from ..late import late as late_answers
 from ..plots import calls as calls_plot
 from ..plots import late as late_plot
@@ -60,14 +61,14 @@ def title_of(run: Run) -> str:
 
 
 def parts(run: Run) -> Iterator[str]:
-    answers = digest(run)
-    yield opening(run, answers)
+    answers, split = digest(run), late_answers(run.connection)
+    yield opening(run, answers, split)
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
     if not communicating(answers.calls):
         return
     yield steps.steps_section(run)
-    yield late_section(run)
-    yield advise.advise_section(run, answers)
+    yield late_section(run, split)
+    yield advise.advise_section(run, answers, split)
     yield calls_section(answers)
     yield ranks_section(run, answers)
     if regions.has_regions(run):
@@ -82,7 +83,7 @@ def parts(run: Run) -> Iterator[str]:
     yield conditions_section(answers)
 
 
-def opening(run: Run, answers: Digest) -> str:
+def opening(run: Run, answers: Digest, split: Late) -> str:
     row = answers.summary
     lines = [summary.where_and_when(row), f"{summary.library_name(row)}; run {row.run_id or 'without a name'}"]
     cards = [
@@ -93,7 +94,7 @@ def opening(run: Run, answers: Digest) -> str:
         (units.share(row.cost_share), "of wall time is the profiler's own"),
     ]
     thread = "" if row.mpi_thread_is_main else f"; {summary.OTHER_THREAD}"
-    facts = [("In MPI", summary.share_text(row) + thread), *summary.closing_facts(run, answers)]
+    facts = [("In MPI", summary.share_text(row) + thread), *summary.closing_facts(run, answers, split)]
     return page.header(row.command_line or row.program or "unknown program", lines, cards, facts)
 
 
@@ -117,7 +118,8 @@ def calls_section(answers: Digest) -> str:
 def ranks_section(run: Run, answers: Digest) -> str:
     sentence = (
         "Each bar is one rank, each colour one call. In a balanced job all bars are alike. In collectives the rank with"
-        " the shortest bar often is the one that came last: the others waited for it inside the call."
+        " the shortest bar often is the one that came last: the others waited for it inside the call. What they waited is"
+        " an estimate from sums here; \"Who is late\" knows single calls."
     )
     times = questions.rank_calls(run.connection)
     picture = page.picture(drawn(ranks_plot.draw, times, ranks_plot.figure_size(times)), "time in MPI by rank")
@@ -127,13 +129,12 @@ def ranks_section(run: Run, answers: Digest) -> str:
     )
 
 
-def late_section(run: Run) -> str:
-    answers = late_answers(run.connection)
+def late_section(run: Run, answers: Late) -> str:
     sentence = (
         "In a collective each rank waits for the last one to come, and then the messages themselves take time. Each bar is one rank: a rank"
         " that waits little while others wait long is the one they wait for."
     )
-    if answers.run.verdict == "none":
+    if not answers.is_known:
         return page.section("Who is late", late.verdict(answers))
     ranks = answers.ranks[:MOST_RANKS]
     picture = page.picture(drawn(late_plot.draw, ranks, late_plot.figure_size(ranks)), "waiting and transfer by rank")

@@ -90,7 +90,7 @@ def print_text(run: Run, answers: Late, by: str | None) -> None:
 
 
 def text_tables(answers: Late) -> dict[str, str]:
-    if answers.run.verdict == "none":
+    if not answers.is_known:
         return {}
     ranks = sorted(answers.ranks, key=lambda row: (-row.cost_ns, row.rank))
     by_rank = tables.text_table(rank_columns(ranks), ranks[:MOST_ROWS])

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from .. import doing, tables, units
 from ..digest import Digest, SummaryRow, communicating, digest
+from ..late import Late
 from ..run import Run
 from ..tables import Column
 from . import common
@@ -150,10 +152,10 @@ def dominating_size(call) -> str:
     return f"{units.size(call.dominating_bytes)} ({100 * (call.dominating_share or 0):.0f} %)"
 
 
-def closing_facts(run: Run, answers: Digest) -> Iterator[tuple[str, str]]:
-    """The last block: (head, text) a line; the HTML page shows the same."""
+def closing_facts(run: Run, answers: Digest, split: Late | None = None) -> Iterator[tuple[str, str]]:
+    """The last block: (head, text) a line. The HTML page shows the same, but knows who is late from single calls."""
     summary = answers.summary
-    yield from waiting_facts(summary)
+    yield from waiting_facts(summary, by_calls(split) if split and split.is_known else by_sums(summary))
     if summary.completions:
         yield (
             "Nonblocking",
@@ -169,24 +171,40 @@ def closing_facts(run: Run, answers: Digest) -> Iterator[tuple[str, str]]:
         yield "Beside it", aside
 
 
-def waiting_facts(summary: SummaryRow) -> Iterator[tuple[str, str]]:
-    """Who waits for whom in collectives; docs/SCHEMA.md says how it is estimated."""
+class Waiting(NamedTuple):
+    """Who waits most in collectives, and for whom the others wait."""
+
+    rank: int
+    waited_ns: int
+    remark: str
+    awaited: str
+
+
+def by_sums(summary: SummaryRow) -> Waiting | None:
+    if summary.waited_most_rank is None:
+        return None
+    awaited = f"rank {summary.waited_for_rank}, {units.duration(summary.waited_for_ns)} by all others (estimate; see hvprof-report late)"
+    return Waiting(summary.waited_most_rank, summary.waited_most_ns, " (estimate)", awaited)
+
+
+def by_calls(split: Late) -> Waiting:
+    waiter, awaited = max(split.ranks, key=lambda row: row.wait_ns), split.awaited
+    spent = f"{units.duration(awaited.cost_ns)} by all others, {units.duration(awaited.alone_ns)} of it because of this rank alone"
+    return Waiting(waiter.rank, waiter.wait_ns, "", f"rank {awaited.rank}, {spent}")
+
+
+def waiting_facts(summary: SummaryRow, waiting: Waiting | None) -> Iterator[tuple[str, str]]:
+    """docs/SCHEMA.md says how either is told."""
     if summary.world_size == 1:
         yield "Waiting", "one rank: there is nobody to wait for"
-    elif summary.waited_most_rank is None:
+    elif waiting is None:
         yield "Waiting", "unknown: no collective that all members made equally often"
-    elif summary.waited_most_ns < NOTABLE_SHARE * summary.counted_ns:
-        yield "Waiting", "no rank waits notably for another in collectives (estimate)"
+    elif waiting.waited_ns < NOTABLE_SHARE * summary.counted_ns:
+        yield "Waiting", f"no rank waits notably for another in collectives{waiting.remark}"
     else:
-        part = f", {units.share(summary.waited_most_ns / summary.counted_ns)} of {whole(summary)}" if summary.counted_ns else ""
-        yield (
-            "Waits most",
-            f"rank {summary.waited_most_rank}, {units.duration(summary.waited_most_ns)}{part} (estimate)",
-        )
-        yield (
-            "Waited for",
-            f"rank {summary.waited_for_rank}, {units.duration(summary.waited_for_ns)} by all others (estimate; see hvprof-report late)",
-        )
+        part = f", {units.share(waiting.waited_ns / summary.counted_ns)} of {whole(summary)}" if summary.counted_ns else ""
+        yield "Waits most", f"rank {waiting.rank}, {units.duration(waiting.waited_ns)}{part}{waiting.remark}"
+        yield "Waited for", waiting.awaited
 
 
 def peer_text(summary: SummaryRow) -> str:
