@@ -84,6 +84,17 @@ def test_a_filter_takes_a_region_and_what_lies_within(report, regions_folder):
     assert counts("epochs", "late") == {"MPI_Bcast": 2}
 
 
+def test_traffic_in_a_region_is_that_of_its_calls(report, regions_folder):
+    rows = report("traffic", regions_folder, "--json", "--region", "epoch/forward").rows
+    assert {row["call"]: row["count"] for row in rows} == {"MPI_Allreduce": 8, "MPI_Bcast": 1}
+
+
+@pytest.mark.parametrize("command", ("pipeline", "stuck", "merge", "export"))
+def test_what_is_of_the_whole_run_takes_no_region(report, regions_folder, command):
+    answer = report(command, regions_folder, "--region", "epoch")
+    assert (answer.status, answer.out) == (2, "")
+
+
 def test_a_region_that_is_not_there_is_named_with_those_that_are(report, regions_folder):
     answer = report("calls", regions_folder, "--region", "epo")
     assert (answer.status, answer.out) == (2, "")
