@@ -23,6 +23,7 @@ TINY_BYTES = 64  # an Allreduce up to this is a value or a framework's negotiati
 PADDED = 2  # times the size: the most that padding may add
 JUMP = 1.5  # times as much longer as the message is larger
 LITTLE_OVERLAP = 0.1
+FEW_MORE = 0.1  # Bcasts than Reduces, or the reverse: what is handed out at the start or at the end
 MOSTLY = 0.5
 SURE, LIKELY, POSSIBLE = "sure", "likely", "possible"
 HOROVOD, PYTORCH = "Horovod", "PyTorch"
@@ -365,16 +366,15 @@ def overlap(looked: Looked) -> Iterator[Finding]:
 
 
 def reduce_and_bcast(looked: Looked) -> Iterator[Finding]:
-    """As many Reduces as Bcasts of one size on a communicator. An Allreduce takes at least as long as the slower of both."""
+    """About as many Reduces as Bcasts of one size on a communicator. An Allreduce takes at least as long as the slower of both."""
     seen = {(row.identity, row.bytes) for row in questions.reduce_bcast(looked.run.connection)}
     bcasts = {(row.identity, row.place, row.bytes): row for row in looked.sizes if row.call == "MPI_Bcast" and not row.is_folded}
     for row in looked.sizes:
         bcast = bcasts.get((row.identity, row.place, row.bytes))
-        is_pair = row.call == "MPI_Reduce" and not row.is_folded and bcast is not None and bcast.count == row.count
-        if is_pair and row.bytes and row.count >= MANY:
+        if row.call == "MPI_Reduce" and not row.is_folded and row.bytes and bcast is not None and _are_pairs(row.count, bcast.count):
             yield Finding(
-                f"one MPI_Allreduce in place of MPI_Reduce and MPI_Bcast on {looked.where(row.identity)}",
-                f"{units.count(row.count)} of each, of {units.size(row.bytes)}; Reduce takes {looked.per_rank(row.total_ns)}, Bcast"
+                f"one MPI_Allreduce in place of MPI_Reduce and MPI_Bcast of {units.size(row.bytes)} on {looked.where(row.identity)}",
+                f"{_pairs_text(row.count, bcast.count)} of {units.size(row.bytes)}; Reduce takes {looked.per_rank(row.total_ns)}, Bcast"
                 f" {looked.per_rank(bcast.total_ns)}"
                 + ("; the last of them follow each other" if (row.identity, row.bytes) in seen else ""),
                 "if the Bcast hands out what the Reduce has summed, an Allreduce does both",
@@ -384,6 +384,14 @@ def reduce_and_bcast(looked: Looked) -> Iterator[Finding]:
                 row.identity,
                 row.bytes,
             )
+
+
+def _are_pairs(reduces: int, bcasts: int) -> bool:
+    return min(reduces, bcasts) >= MANY and abs(reduces - bcasts) <= FEW_MORE * min(reduces, bcasts)
+
+
+def _pairs_text(reduces: int, bcasts: int) -> str:
+    return f"{units.count(reduces)} of each," if reduces == bcasts else f"{units.count(reduces)} Reduces and {units.count(bcasts)} Bcasts"
 
 
 def waiting_messages(looked: Looked) -> Iterator[Finding]:

@@ -279,7 +279,15 @@ def test_pairs_that_are_seen_to_follow_each_other_are_sure(advise):
     assert advise(ranks)["reduce_and_bcast"]["certainty"] == "sure"
 
 
-@pytest.mark.parametrize("other", [{"bcasts": 999}, {"bcast_bytes": MIB + 4}])
+@pytest.mark.parametrize("bcasts", (910, 1_001, 1_100))
+def test_a_few_more_of_one_than_of_the_other_may_be_the_start_or_the_end(advise, bcasts):
+    """A parameter server hands its parameters out once more than it gets gradients back."""
+    row = advise(run_of(*pairs(bcasts)))["reduce_and_bcast"]
+    assert row["saving_ns_at_most"] == RANKS * bcasts * 200_000
+    assert f"2,000 Reduces and {2 * bcasts:,} Bcasts of 1 MiB" in row["evidence"]
+
+
+@pytest.mark.parametrize("other", [{"bcasts": 909}, {"bcasts": 1_101}, {"bcast_bytes": MIB + 4}])
 def test_reduces_and_bcasts_that_do_not_belong_together_are_left_alone(advise, other):
     assert not advise(run_of(*pairs(**other)))["reduce_and_bcast"]["found"]
 
