@@ -84,9 +84,13 @@ class Looked(NamedTuple):
 
     def where(self, identity: str) -> str:
         """MPI_COMM_WORLD; Comm_split {0,2} (replica group)."""
-        label, role = self.labels.get(identity, "-"), self.roles.get(identity, "")
-        is_plain = role in ("", roles.UNCLEAR) or role.startswith(roles.WORLD)
-        return label if is_plain else f"{label} ({role})"
+        label, role = self.labels.get(identity, "-"), self.special_role(identity)
+        return f"{label} ({role})" if role else label
+
+    def special_role(self, identity: str) -> str:
+        """That tells more of a communicator than its label; else empty."""
+        role = self.roles.get(identity, "")
+        return "" if role in (roles.UNCLEAR, roles.UNUSED) or role.startswith(roles.WORLD) else role
 
 
 def advice(run: Run, answers: Digest, late: Late) -> list[Advice]:
@@ -343,26 +347,47 @@ def polling(looked: Looked) -> Iterator[Finding]:
 
 
 def overlap(looked: Looked) -> Iterator[Finding]:
-    """Nonblocking operations that are waited for nearly all the time: what they are blocked, no more than all such calls last."""
+    """Nonblocking operations that are waited for nearly all the time: what they are blocked, no more than all such calls last. Messages of
+    a communicator are mostly waited for together, and communicators of one role do the same: that is said once."""
     waits_ns = sum(call.total_ns for call in looked.answers.calls if call.family == "completion")
-    operations: dict[tuple[str, str], list[SizeRow]] = {}
-    for row in questions.sizes(looked.run.connection, completion=True):
-        operations.setdefault((row.call, row.identity), []).append(row)
-    for (call, identity), rows in operations.items():
-        count, completion_ns = sum(row.count for row in rows), sum(row.total_ns for row in rows)
+    alike: dict[tuple[str, str], list[SizeRow]] = {}
+    for rows in _not_overlapped(questions.sizes(looked.run.connection, completion=True)):
+        call, family, identity = rows[0].call, rows[0].family, rows[0].identity
+        what = family if family == "point-to-point" else call
+        alike.setdefault((what, looked.special_role(identity) or identity), []).extend(rows)
+    for rows in alike.values():
         blocked_ns = sum(row.blocked_ns for row in rows)
-        if completion_ns and blocked_ns >= (1 - LITTLE_OVERLAP) * completion_ns:
-            yield Finding(
-                f"{call} overlaps with nothing on {looked.where(identity)}",
-                f"{units.count(count)} operations; {units.share(min(1.0, blocked_ns / completion_ns))} of the time from start to completion is"
-                " spent waiting for them",
-                "compute between the call and its Wait; if the program does, the library makes no progress meanwhile: call MPI_Test now and"
-                " then, or use its progress thread",
-                POSSIBLE,
-                min(blocked_ns, waits_ns),
-                call,
-                identity,
-            )
+        share = min(1.0, blocked_ns / sum(row.total_ns for row in rows))
+        calls, identities = sorted({row.call for row in rows}), sorted({row.identity for row in rows})
+        yield Finding(
+            f"{' and '.join(calls)} {'overlap' if len(calls) > 1 else 'overlaps'} with nothing on {_places_text(looked, identities)}",
+            f"{units.count(sum(row.count for row in rows))} operations; {units.share(share)} of the time from start to completion is spent"
+            " waiting for them",
+            "compute between the call and its Wait; if the program does, the library makes no progress meanwhile: call MPI_Test now and"
+            " then, or use its progress thread",
+            POSSIBLE,
+            min(blocked_ns, waits_ns),
+            max(rows, key=lambda row: row.blocked_ns).call,
+            identities[0] if len(identities) == 1 else None,
+        )
+
+
+def _not_overlapped(sizes: Sequence[SizeRow]) -> Iterator[list[SizeRow]]:
+    """The sizes of one call on one communicator."""
+    operations: dict[tuple[str, str], list[SizeRow]] = {}
+    for row in sizes:
+        operations.setdefault((row.call, row.identity), []).append(row)
+    for rows in operations.values():
+        completion_ns = sum(row.total_ns for row in rows)
+        if completion_ns and sum(row.blocked_ns for row in rows) >= (1 - LITTLE_OVERLAP) * completion_ns:
+            yield rows
+
+
+def _places_text(looked: Looked, identities: Sequence[str]) -> str:
+    """One communicator, or several of one role."""
+    if len(identities) == 1:
+        return looked.where(identities[0])
+    return f"{units.counted(len(identities), 'communicator')} ({looked.special_role(identities[0])})"
 
 
 def reduce_and_bcast(looked: Looked) -> Iterator[Finding]:

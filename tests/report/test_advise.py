@@ -263,6 +263,52 @@ def test_operations_waited_for_together_save_no_more_than_the_waiting(advise):
     assert advise(run_of(*cells))["overlap"]["saving_ns_at_most"] == RANKS * 500_000_000
 
 
+def waited_all_the_time(call: str, communicator: int = planted.WORLD) -> list[Cell]:
+    completion = Cell(call, MIB, [2_000_000] * 100, communicator, measure="completion", blocked_ns=200_000_000)
+    return [Cell(call, MIB, [1_000] * 100, communicator), completion]
+
+
+@pytest.fixture
+def overlap_pieces(report, tmp_path):
+    def ask(ranks):
+        rows = report("advise", planted.write_databases(tmp_path / "run", ranks), "--json").rows
+        return [row for row in rows if row["rule"] == "overlap"]
+
+    return ask
+
+
+WAITALL = Cell("MPI_Waitall", 0, [2_000_000] * 300, communicator=0)
+
+
+def test_sends_and_receives_that_are_waited_for_together_are_one_advice(overlap_pieces):
+    (row,) = overlap_pieces(run_of(*waited_all_the_time("MPI_Irecv"), *waited_all_the_time("MPI_Isend"), WAITALL))
+    assert row["title"] == "MPI_Irecv and MPI_Isend overlap with nothing on MPI_COMM_WORLD"
+    assert (row["saving_ns_at_most"], row["communicator"]) == (RANKS * 2 * 200_000_000, "MPI_COMM_WORLD")
+    assert row["evidence"].startswith("400 operations; 100.0 %")
+
+
+def test_messages_and_collectives_that_overlap_with_nothing_are_two_advices(overlap_pieces):
+    rows = overlap_pieces(run_of(*waited_all_the_time("MPI_Irecv"), *waited_all_the_time("MPI_Iallreduce"), WAITALL))
+    assert sorted(row["call"] for row in rows) == ["MPI_Iallreduce", "MPI_Irecv"]
+
+
+def test_communicators_of_one_role_are_one_advice(overlap_pieces):
+    ranks = parallel.pipeline_run(2, replicas=2)
+    for rank in ranks:
+        rank.cells += [*waited_all_the_time("MPI_Iallreduce", parallel.REPLICA), WAITALL]
+    (row,) = overlap_pieces(ranks)
+    assert row["title"] == "MPI_Iallreduce overlaps with nothing on 2 communicators (replica group)"
+    assert (row["saving_ns_at_most"], row["communicator"]) == (4 * 200_000_000, None)
+
+
+def test_communicators_whose_role_tells_nothing_have_an_advice_each(overlap_pieces):
+    numbers = (parallel.FILES, parallel.CONTROL)
+    ranks = run_of(*(cell for number in numbers for cell in waited_all_the_time("MPI_Irecv", number)), WAITALL)
+    for rank in ranks:
+        rank.communicators += [parallel.split(number, rank.world_rank, [0, 1], number) for number in numbers]
+    assert [row["role"] for row in overlap_pieces(ranks)] == ["world", "world"]
+
+
 def pairs(bcasts: int = 1_000, bcast_bytes: int = MIB) -> list[Cell]:
     return [Cell("MPI_Reduce", MIB, [300_000] * 1_000), Cell("MPI_Bcast", bcast_bytes, [200_000] * bcasts)]
 
