@@ -234,15 +234,23 @@ void ledger_fact(const char *key, const char *value)
 
 struct ledger_look ledger_look(void)
 {
-    uint32_t epoch = __atomic_load_n(&the_ledger.header->epoch, __ATOMIC_ACQUIRE);
-    return (struct ledger_look){__atomic_load_n(&the_ledger.header->folds_ended, __ATOMIC_ACQUIRE), epoch};
+    const struct ledger_header *header = the_ledger.header;
+    struct ledger_look look;
+    look.epoch = __atomic_load_n(&header->epoch, __ATOMIC_ACQUIRE);
+    look.window_level = __atomic_load_n(&header->window_level, __ATOMIC_ACQUIRE);
+    look.step_level = __atomic_load_n(&header->step_level, __ATOMIC_ACQUIRE);
+    look.folds_ended = __atomic_load_n(&header->folds_ended, __ATOMIC_ACQUIRE);
+    return look;
 }
 
 bool ledger_moved_since(struct ledger_look look)
 {
+    const struct ledger_header *header = the_ledger.header;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return __atomic_load_n(&the_ledger.header->folds_begun, __ATOMIC_RELAXED) != look.folds_ended ||
-           __atomic_load_n(&the_ledger.header->epoch, __ATOMIC_RELAXED) != look.epoch;
+    return __atomic_load_n(&header->folds_begun, __ATOMIC_RELAXED) != look.folds_ended ||
+           __atomic_load_n(&header->epoch, __ATOMIC_RELAXED) != look.epoch ||
+           __atomic_load_n(&header->window_level, __ATOMIC_RELAXED) != look.window_level ||
+           __atomic_load_n(&header->step_level, __ATOMIC_RELAXED) != look.step_level;
 }
 
 void ledger_count(uint64_t *counter)

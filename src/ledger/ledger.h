@@ -32,11 +32,11 @@ int ledger_open(const char *path, size_t limit_bytes);
  * the job may be at the end of its last call. */
 void ledger_remove(void);
 
-/* For whoever reads the ledger while threads count: what was read after a look is right unless a fold or a reset has moved counts since
- * (ledger_format.h). Then it is to be read again, LEDGER_LOOKS times at most. */
+/* For whoever reads the ledger while threads count: what was read after a look is right unless a fold or a reset has moved counts since,
+ * or a level of samples has grown (ledger_format.h). Then it is to be read again, LEDGER_LOOKS times at most. */
 struct ledger_look {
     uint64_t folds_ended;
-    uint32_t epoch;
+    uint32_t epoch, window_level, step_level;
 };
 enum { LEDGER_LOOKS = 16 };
 struct ledger_look ledger_look(void);

@@ -144,7 +144,7 @@ static bool raise_a_level(void)
     }
     if (freed[most] == 0)
         return false;
-    ++*level_at(most);
+    __atomic_add_fetch(level_at(most), 1, __ATOMIC_RELEASE);
     return true;
 }
 

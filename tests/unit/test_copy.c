@@ -75,7 +75,7 @@ static void a_copy_follows_no_link(void)
 
 /* What a writer does at the worst moment: as our file grows, it folds. */
 static int folds_left;
-static bool is_folding;
+static bool is_folding, is_filling;
 static struct ledger_page *changing_hands;
 
 ssize_t pwrite(int file, const void *from, size_t count, off_t at)
@@ -85,6 +85,8 @@ ssize_t pwrite(int file, const void *from, size_t count, off_t at)
         the_ledger.header->folds_ended++;
         the_ledger.header->reset_unix_ns++;
     }
+    if (is_filling && at > 0 && the_ledger.header->window_level < 2)
+        the_ledger.header->window_level++;
     bool is_its_chunk = (const char *)changing_hands - (const char *)from < LEDGER_CHUNK_BYTES;
     if (changing_hands && is_its_chunk && count == LEDGER_CHUNK_BYTES) {
         changing_hands->owner = LEDGER_OF_THREAD;
@@ -102,6 +104,15 @@ static void a_fold_meanwhile_is_noticed_and_the_copy_made_again(void)
     CHECK_EQUAL(ledger_copy("copy"), 0);
     read_copy();
     CHECK_EQUAL(copied()->reset_unix_ns, 3);
+}
+
+static void a_level_that_grows_meanwhile_is_noticed_and_the_copy_made_again(void)
+{
+    begin();
+    is_filling = true;
+    CHECK_EQUAL(ledger_copy("copy"), 0);
+    read_copy();
+    CHECK_EQUAL(copied()->window_level, 2);
 }
 
 static void where_folds_do_not_end_the_copy_before_stays(void)
@@ -164,6 +175,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_copy_takes_the_place_of_the_one_before),
     TEST(a_copy_follows_no_link),
     TEST(a_fold_meanwhile_is_noticed_and_the_copy_made_again),
+    TEST(a_level_that_grows_meanwhile_is_noticed_and_the_copy_made_again),
     TEST(where_folds_do_not_end_the_copy_before_stays),
     TEST(a_fold_that_is_under_way_is_no_moment_for_a_copy),
     TEST(a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_copy),
