@@ -16,6 +16,7 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from . import query, units
+from .doing import rank_names
 from .stepping import Moment
 
 FOREVER = 1 << 62
@@ -367,7 +368,7 @@ class Explanation:
 
 
 def _on_ranks(text: str, more: dict[int, float], least_ns: float) -> str:
-    """12 ms more in MPI_Allreduce on rank 1."""
+    """12 ms more in MPI_Allreduce on ranks 1-3."""
     ranks = [rank for rank, ns in more.items() if ns >= least_ns and ns > 0]
-    named = "" if len(ranks) == len(more) and len(more) > 1 else f" on rank {units.rank_list(ranks)}"
-    return text.format(units.duration(max(more.values()))) + (" on all ranks" if not named else named)
+    named = "all ranks" if len(ranks) == len(more) and len(more) > 1 else rank_names(ranks)
+    return f"{text.format(units.duration(max(more.values())))} on {named}"

@@ -134,7 +134,7 @@ def verdict(answers: Late) -> str:
     who = late_text(row)
     if row.verdict == "transfer":
         also = f"; of the waiting, {units.share(row.late_share)} is for {who}" if who else ""
-        return f"transfer dominates: messages, algorithm or network; hvprof-report sizes has the bandwidths{also}"
+        return f"transfer dominates: messages, algorithm, network, or ranks that share cores; hvprof-report sizes has the bandwidths{also}"
     if row.verdict == "imbalance":
         cause = "causes" if row.late_ranks.isdigit() else "cause"
         return f"load imbalance: {who} {cause} {units.share(row.late_share)} of the waiting"

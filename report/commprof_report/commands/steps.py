@@ -136,7 +136,7 @@ def facts(answers: StepsDigest) -> Iterator[tuple[str, str]]:
 def steps_text(summary: StepsRow) -> str:
     """300 steps of 5 MPI_Allreduce, 102 MB, on MPI_COMM_WORLD"""
     steps = units.counted(summary.steps, "step")
-    if summary.total_steps:
+    if summary.total_steps and summary.total_steps > summary.steps:
         steps += f" kept of about {summary.total_steps:,}"
     if summary.told_by == "marks":
         return f"{steps}, marked by the program"
