@@ -1,6 +1,6 @@
 #!/bin/bash
 # What `make demo` runs, from the root of the repository, once everything is built: a real training run on four ranks under
-# the profiler, its summary on the terminal, and a page with pictures beside its databases.
+# the profiler, on the terminal its summary, its steps and who is late, and a page with pictures beside its databases.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -39,9 +39,11 @@ for rank in 0 1 2 3; do
 done
 
 echo
-build/bin/hvprof-report summary "$run" || fail "hvprof-report summary failed"
+for command in summary steps late; do
+    build/bin/hvprof-report "$command" "$run" || fail "hvprof-report $command failed"
+    echo
+done
 build/bin/hvprof-report html "$run" --output "$page" || fail "hvprof-report html failed"
 [ -s "$page" ] || fail "hvprof-report has written no $page"
 
-echo
 echo "The page with pictures: $PWD/$page"
