@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 from statistics import median
@@ -28,6 +28,7 @@ MOST_WARM_UP = 0.1  # of the steps
 FAR_OUT = 5  # median absolute deviations
 OUTLIER = 1.1  # x median, at least
 FROM_THE_START = 0  # number of the stretch of collectives that begins with the first one
+MOST_MISSED = 8  # steps of one group that another may lack, to be matched in order
 SAME_STEP = 0.5  # of a step: ends of different groups that are closer belong together
 
 Moment = Callable[[int, int], int]  # of a rank's own time, on the axis of the run
@@ -283,13 +284,31 @@ def _matched(ends: dict[int, list[int]]) -> dict[int, list[int]]:
     known = sorted(ends[first])
     matches = {first: list(ends[first])}
     for key in others:
-        if len(ends[key]) == len(ends[first]) and _is_close(ends[key], ends[first], apart):
-            matches[key] = list(ends[first])
-            continue
+        if len(ends[first]) - len(ends[key]) <= MOST_MISSED:
+            in_order = _in_order(ends[first], ends[key])
+            if _is_close(ends[key], in_order, apart):
+                matches[key] = in_order
+                continue
         matches[key] = [_nearest(known, end_ns, SAME_STEP * apart) for end_ns in ends[key]]
         known = sorted({*known, *matches[key]})
     number = {end_ns: place for place, end_ns in enumerate(known, 1)}
     return {key: _unique([number[end_ns] for end_ns in own]) for key, own in matches.items()}
+
+
+def _in_order(known: Sequence[int], ends: Sequence[int]) -> list[int]:
+    """For each end one of the known ones, which are as many or more; in order, and all together as close as can be."""
+    missed = range(len(known) - len(ends) + 1)
+    distance_ns = [0 for _ in missed]  # up to this end, by how many of the known ones have been passed over
+    before: list[list[int]] = []
+    for place, end_ns in enumerate(ends):
+        before.append(list(accumulate(missed, lambda best, more: more if distance_ns[more] < distance_ns[best] else best)))
+        distance_ns = [distance_ns[before[-1][over]] + abs(known[place + over] - end_ns) for over in missed]
+    over = min(missed, key=distance_ns.__getitem__)
+    chosen = []
+    for place in reversed(range(len(ends))):
+        chosen.append(known[place + over])
+        over = before[place][over]
+    return chosen[::-1]
 
 
 def _is_close(ends: Sequence[int], others: Sequence[int], apart: float) -> bool:

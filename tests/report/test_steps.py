@@ -11,6 +11,7 @@ from commprof_report.alignment import align
 from commprof_report.lateness import lateness
 from commprof_report.run import run_open
 from commprof_report.selection import select
+from commprof_report.stepping import _matched
 from commprof_report.steps_digest import steps_digest
 from planted import SECOND, Rank, Sample, Span, Step, Window
 from training import MS, Job, rank_of
@@ -244,6 +245,13 @@ def test_steps_of_replica_groups_are_matched_by_time(summary, steps):
     assert (row["steps"], row["communicator"], row["period"]) == (80, "Comm_split {0-1}", "2 MPI_Allreduce, 500 KB")
     rows = steps(hybrid_ranks(), "--json", "--per-step").rows
     assert [row["step"] for row in rows] == list(range(1, 81)) and {row["ranks"] for row in rows} == {4}
+
+
+def test_groups_of_which_one_lacks_a_step_are_matched_in_order():
+    """The other is late by more than half a step now and then."""
+    ends = [number * 10 * MS for number in range(1, 101)]
+    others = [end_ns + 7 * MS * (number % 3 == 0) for number, end_ns in enumerate(ends, 1)][1:]
+    assert _matched({0: ends, 2: others}) == {0: list(range(1, 101)), 2: list(range(2, 101))}
 
 
 def test_of_a_run_kept_in_part_no_step_spans_a_gap(summary, steps):
