@@ -165,6 +165,14 @@ def test_ranks_names_the_ranks_at_either_end(report, run_folder):
     assert row["mean_total_ns"] == 350_000_000 + small_ns
 
 
+def test_a_root_s_own_part_is_no_waiting(report, tmp_path):
+    ranks = planted.training_run()
+    for rank in ranks:
+        rank.cells = [Cell("MPI_Bcast", 1 << 20, [9_000_000 if rank.world_rank else 1_000_000] * 4)]
+    rows = report("ranks", planted.write_databases(tmp_path / "run", ranks), "--json", "--per-rank").rows
+    assert [row["waited_for_ns"] for row in rows] == [None] * 4
+
+
 def test_the_rank_that_comes_last_is_waited_for(report, run_folder):
     rows = report("ranks", run_folder, "--per-rank", "--json").rows
     assert [row["waited_ns"] for row in rows] == [300_000_000, 200_000_000, 100_000_000, 0]

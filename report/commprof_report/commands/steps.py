@@ -211,7 +211,7 @@ def outlier_facts(answers: StepsDigest) -> Iterator[tuple[str, str]]:
     if not outliers:
         yield "Outliers", "none"
         return
-    yield "Outliers", f"{units.counted(len(outliers), 'step')} beyond {units.duration(answers.summary.outlier_limit_ns)}"
+    yield "Outliers", f"{units.counted(len(outliers), 'step')} beyond {units.duration(answers.summary.outlier_limit_ns)}, as means over ranks"
     for row in sorted(outliers[:MOST_OUTLIERS], key=lambda row: row.step):
         yield f"  step {row.step:,}", f"{units.duration(row.step_ns)}: {row.why}"
     if len(outliers) > MOST_OUTLIERS:

@@ -1,11 +1,13 @@
 -- What did each rank do, how long was it inside MPI, and how long did it wait for others?
 -- Waiting is an estimate: where all members of a communicator made the same number of collective calls of one size, the
--- rank that spent least in them came last and was waited for; what the others spent beyond that is their waiting.
+-- rank that spent least in them came last and was waited for; what the others spent beyond that is their waiting. Only collectives in
+-- which all ranks do the same are compared: a root spends another time in a Bcast than the others, whoever comes last.
 WITH collective AS (
     SELECT call, identity, bytes, is_folded, world_rank, min(size) AS size, sum(count) AS count,
            sum(total_ns) AS total_ns
     FROM chosen_cell
-    WHERE family = 'collective' AND measure = 'call' AND call NOT IN (SELECT call FROM nonblocking)
+    WHERE measure = 'call'
+      AND call IN ('MPI_Barrier', 'MPI_Allreduce', 'MPI_Allgather', 'MPI_Alltoall', 'MPI_Reduce_scatter', 'MPI_Reduce_scatter_block')
     GROUP BY call, identity, bytes, is_folded, world_rank
 ),
 compared AS (
