@@ -42,3 +42,21 @@ def test_nonblocking_collectives_were_seen_to_complete(profile):
     run = profile("overlap", 2)
     completed = "SELECT call, count(*), count(completed_ns) FROM sample WHERE call LIKE 'MPI_I%' AND sequence > 0 GROUP BY call"
     assert for_all_ranks(run, completed) == [[("MPI_Iallreduce", 21, 21), ("MPI_Ibcast", 1, 1)]] * 2
+
+
+LEVEL = "SELECT sample_level FROM communicator WHERE name = 'MPI_COMM_WORLD'"
+KEPT_OF_WORLD = "SELECT sequence FROM sample JOIN communicator USING (communicator) WHERE name = 'MPI_COMM_WORLD' ORDER BY sequence"
+
+
+def test_ranks_whose_logs_fill_at_different_times_have_the_same_calls_in_common(profile):
+    run = profile("filling_logs", 2, env={"COMMPROF_SAMPLES": "256K"})
+    levels = [level for [(level,)] in for_all_ranks(run, LEVEL)]
+    kept = [[sequence for (sequence,) in rows] for rows in for_all_ranks(run, KEPT_OF_WORLD)]
+    assert levels[0] > levels[1] > 0
+    assert kept == [[sequence for sequence in range(1, 20_001) if (sequence - 1) // 1024 % 2**level == 0] for level in levels]
+    assert set(kept[0]) < set(kept[1])
+
+
+def test_a_job_may_keep_none(profile):
+    run = profile("collectives", 4, env={"COMMPROF_SAMPLES": "0"})
+    assert for_all_ranks(run, "SELECT * FROM sample UNION ALL SELECT *, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM sample_window") == [[]] * 4
