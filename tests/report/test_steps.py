@@ -218,6 +218,15 @@ def test_marked_steps_come_before_found_ones(summary):
     assert summary(pair(training.ddp()), "--by", "marks")["why"] == "the program marked none"
 
 
+def test_the_last_marked_step_ends_with_its_last_call(steps):
+    rank = rank_of(training.ddp(has_pauses=False))
+    last_ns = max(sample.end_ns for sample in rank.samples if sample.call != "MPI_Finalize")
+    begin_ns = last_ns - 30 * MS
+    rank.wall_ns = last_ns + 5 * SECOND
+    rank.steps = [Step(1, begin_ns - 30 * MS, begin_ns), Step(2, begin_ns, rank.wall_ns)]
+    assert [row["step_ns"] for row in steps([rank], "--json", "--per-step").rows] == [30 * MS, 30 * MS]
+
+
 def test_marked_steps_of_which_some_are_kept_keep_their_numbers(summary, steps):
     rank = rank_of(training.ddp(has_pauses=False))
     rank.steps = [Step(number, number * 10 * MS, (number + 1) * 10 * MS) for number in (*range(1, 1025), *range(2049, 2100))]
