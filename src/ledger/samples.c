@@ -76,20 +76,9 @@ static uint32_t *level_at(unsigned index)
     return index == OF_STEPS ? &the_ledger.header->step_level : &samples.entries[index]->sample_level;
 }
 
-/* What the level is compared with: a block's number, or a window's. */
-static uint64_t part_of(uint64_t owner, uint64_t first)
-{
-    return kind_of(owner) == LEDGER_OF_THREAD ? first : first / LEDGER_BLOCK_SAMPLES;
-}
-
-static bool is_kept(uint64_t part, unsigned level)
-{
-    return level <= HIGHEST_LEVEL && (part & ((1ull << level) - 1)) == 0;
-}
-
 static uint64_t next_kept(uint64_t part, unsigned level)
 {
-    return level <= HIGHEST_LEVEL ? ((part >> level) + 1) << level : UINT64_MAX / LEDGER_BLOCK_SAMPLES;
+    return level < LEDGER_SAMPLE_LEVEL_NONE ? ((part >> level) + 1) << level : UINT64_MAX / LEDGER_BLOCK_SAMPLES;
 }
 
 static bool is_in_use(const struct ledger_page *page)
@@ -99,7 +88,8 @@ static bool is_in_use(const struct ledger_page *page)
 
 static bool page_is_kept(const struct ledger_page *page, unsigned more)
 {
-    return page->owner != LEDGER_NOBODY && is_kept(part_of(page->owner, page->first), *level_at(level_index(page->owner)) + more);
+    return page->owner != LEDGER_NOBODY &&
+           samples_level_keeps(samples_part(page->owner, page->first), *level_at(level_index(page->owner)) + more);
 }
 
 /* Pages; the lock is held. */
@@ -207,8 +197,8 @@ static void close_page(struct ledger_page *page)
 static struct ledger_page *take_page(uint64_t owner, uint64_t first)
 {
     unsigned index = level_index(owner);
-    struct ledger_page *page = is_kept(part_of(owner, first), *level_at(index)) ? find_page() : NULL;
-    if (!page || !is_kept(part_of(owner, first), *level_at(index)))
+    struct ledger_page *page = samples_level_keeps(samples_part(owner, first), *level_at(index)) ? find_page() : NULL;
+    if (!page || !samples_level_keeps(samples_part(owner, first), *level_at(index)))
         return NULL;
     hand_over(page, owner, first);
     return page;
@@ -224,7 +214,7 @@ static void turn(struct samples_sequence *stream, uint64_t owner, uint64_t numbe
     struct ledger_page *page = take_page(owner, first);
     unsigned level = *level_at(level_index(owner));
     uint64_t block = number / LEDGER_BLOCK_SAMPLES;
-    bool has_no_room = !page && is_kept(block, level);
+    bool has_no_room = !page && samples_level_keeps(block, level);
     uint64_t end = page || has_no_room ? first + LEDGER_PAGE_SAMPLES : next_kept(block, level) * LEDGER_BLOCK_SAMPLES;
     stream->first = first;
     stream->span = end - first;
@@ -287,7 +277,7 @@ static void next_window_page(struct samples_window *stream, struct ledger_thread
     stream->page = is_full ? NULL : take_page(LEDGER_OF_THREAD | (uint64_t)thread->thread << 8, stream->number);
     stream->used = 0;
     stream->pages++;
-    if (!stream->page && is_kept(stream->number, the_ledger.header->window_level))
+    if (!stream->page && samples_level_keeps(stream->number, the_ledger.header->window_level))
         give_up(stream, thread, last, ticks);
 }
 
@@ -297,8 +287,8 @@ static void next_window(struct samples_window *stream, struct ledger_thread *thr
     unsigned level = the_ledger.header->window_level;
     close_page(stream->page);
     *stream = (struct samples_window){.number = window};
-    stream->until_ticks = beginning_of(is_kept(window, level) ? window + 1 : next_kept(window, level));
-    if (is_kept(window, level))
+    stream->until_ticks = beginning_of(samples_level_keeps(window, level) ? window + 1 : next_kept(window, level));
+    if (samples_level_keeps(window, level))
         next_window_page(stream, thread, ticks);
 }
 
@@ -343,11 +333,7 @@ void samples_step(unsigned thread, uint64_t ticks)
     uint64_t number = the_ledger.header->steps++;
     if (samples.last_step) /* its page is open still, or was until now */
         __atomic_store_n(&samples.last_step->end_ticks, ticks, __ATOMIC_RELEASE);
-    struct samples_sequence *stream = &samples.steps;
-    bool is_here = number - stream->first < stream->span;
-    struct ledger_sample *sample = !is_here       ? samples_turn(stream, LEDGER_OF_STEPS, number)
-                                   : stream->page ? &stream->page->samples[number - stream->first]
-                                                  : NULL;
+    struct ledger_sample *sample = samples_at(&samples.steps, LEDGER_OF_STEPS, number);
     samples.last_step = sample;
     if (sample)
         sample_fill(sample, &(struct ledger_sample){.start_ticks = ticks, .end_ticks = ticks, .thread = (uint16_t)thread});

@@ -40,14 +40,31 @@ void samples_leave(struct samples_sequence *sequence);
 struct ledger_sample *samples_turn(struct samples_sequence *sequence, uint64_t owner, uint64_t number);
 struct ledger_sample *samples_open(struct samples_window *window, struct ledger_thread *thread, uint64_t ticks);
 
-/* Where the collective with this sequence number (from 1) is to be kept; NULL: it is not. A number lower than those before is not. */
-static inline struct ledger_sample *samples_of_sequence(struct samples_sequence *stream, unsigned slot, uint64_t sequence)
+/* What a level is compared with: the number of a page's block, or of a thread's window. */
+static inline uint64_t samples_part(uint64_t owner, uint64_t first)
+{
+    return (owner & 0xff) == LEDGER_OF_THREAD ? first : first / LEDGER_BLOCK_SAMPLES;
+}
+
+static inline bool samples_level_keeps(uint64_t part, unsigned level)
+{
+    return level < LEDGER_SAMPLE_LEVEL_NONE && (part & ((1ull << level) - 1)) == 0;
+}
+
+/* Where the call with this number (from 0) is to be kept; NULL: it is not. A number lower than those before is not. */
+static inline struct ledger_sample *samples_at(struct samples_sequence *stream, uint64_t owner, uint64_t number)
 {
     struct ledger_page *page = stream->page;
-    uint64_t at = sequence - 1 - stream->first;
+    uint64_t at = number - stream->first;
     if (__builtin_expect(at >= stream->span, 0))
-        return samples_turn(stream, LEDGER_OF_COMMUNICATOR | (uint64_t)slot << 8, sequence - 1);
+        return samples_turn(stream, owner, number);
     return page ? &page->samples[at % LEDGER_PAGE_SAMPLES] : NULL;
+}
+
+/* Where the collective with this sequence number (from 1) is to be kept. */
+static inline struct ledger_sample *samples_of_sequence(struct samples_sequence *stream, unsigned slot, uint64_t sequence)
+{
+    return samples_at(stream, LEDGER_OF_COMMUNICATOR | (uint64_t)slot << 8, sequence - 1);
 }
 
 /* Where a thread's call that began at `ticks` is to be kept; NULL: it is not. */

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "ledger/histogram.h"
 #include "ledger/ledger.h"
+#include "ledger/samples.h"
 #include "sqlite.h"
 
 #include <errno.h>
@@ -333,22 +334,17 @@ static bool take_page(const struct ledger_page *from, struct ledger_page *page)
     return page->owner == owner && owner_now == owner && page->first == first_now;
 }
 
-static bool is_kept(uint64_t number, uint32_t level)
-{
-    return level < LEDGER_SAMPLE_LEVEL_NONE && number % (1ull << level) == 0;
-}
-
 /* Pages whose block or window is kept no longer wait for another owner. */
 static bool page_is_kept(const struct store *store, const struct ledger_page *page)
 {
-    uint64_t number = page->owner >> 8, block = page->first / LEDGER_BLOCK_SAMPLES;
+    uint64_t part = samples_part(page->owner, page->first);
     switch ((uint8_t)page->owner) {
     case LEDGER_OF_COMMUNICATOR:
-        return is_kept(block, store->levels[(uint16_t)number]);
+        return samples_level_keeps(part, store->levels[(uint16_t)(page->owner >> 8)]);
     case LEDGER_OF_THREAD:
-        return is_kept(page->first, store->ledger->window_level);
+        return samples_level_keeps(part, store->ledger->window_level);
     case LEDGER_OF_STEPS:
-        return is_kept(block, store->ledger->step_level);
+        return samples_level_keeps(part, store->ledger->step_level);
     default:
         return false;
     }
@@ -488,7 +484,7 @@ static void store_windows(struct store *store)
 {
     struct ledger_chunk *chunk;
     uint32_t at = 0;
-    if (!is_kept(0, store->ledger->window_level) || !next_chunk(store->ledger, LEDGER_SAMPLES, &at))
+    if (!samples_level_keeps(0, store->ledger->window_level) || !next_chunk(store->ledger, LEDGER_SAMPLES, &at))
         return;
     sqlite3_stmt *statement = prepare(store, "INSERT INTO sample_window VALUES (?,?,?,?)");
     if (store->gap_count)
