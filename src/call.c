@@ -16,6 +16,9 @@ const char *const CALL_NAMES[CALL_COUNT] = {
 #define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) "MPI_" #NAME,
 #include "wrappers/calls.def"
 #undef CALL
+#define NCCL_CALL(NAME, FAMILY) "nccl" #NAME,
+#include "nccl/nccl_calls.def"
+#undef NCCL_CALL
 };
 
 const char *const CALL_FAMILIES[CALL_COUNT] = {
@@ -23,6 +26,9 @@ const char *const CALL_FAMILIES[CALL_COUNT] = {
 #define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) #FAMILY,
 #include "wrappers/calls.def"
 #undef CALL
+#define NCCL_CALL(NAME, FAMILY) #FAMILY,
+#include "nccl/nccl_calls.def"
+#undef NCCL_CALL
 };
 
 uint32_t call_epoch;

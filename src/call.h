@@ -22,16 +22,20 @@
 #include "mpi/provider.h"
 #include "requests.h"
 
-/* The calls that are counted apart, in the order of calls.def. */
+/* The calls that are counted apart, in the order of calls.def and nccl_calls.def. */
 enum call_id {
     CALL_NONE,
 #define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) CALL_##NAME,
 #include "wrappers/calls.def"
 #undef CALL
-    CALL_COUNT
+#define NCCL_CALL(NAME, FAMILY) CALL_nccl##NAME,
+#include "nccl/nccl_calls.def"
+#undef NCCL_CALL
+    CALL_COUNT,
+    CALL_FIRST_OF_NCCL = CALL_ncclCommInitRank
 };
 
-extern const char *const CALL_NAMES[CALL_COUNT];    /* "MPI_Bcast" */
+extern const char *const CALL_NAMES[CALL_COUNT];    /* "MPI_Bcast", "ncclBroadcast" */
 extern const char *const CALL_FAMILIES[CALL_COUNT]; /* "collective" */
 
 /* What belongs to one thread of the job. Threads that end leave it to those that come. */

@@ -151,6 +151,7 @@ static void record_calls(void)
         struct ledger_call entry = {.call = i};
         snprintf(entry.name, sizeof entry.name, "%s", CALL_NAMES[i]);
         snprintf(entry.family, sizeof entry.family, "%s", CALL_FAMILIES[i]);
+        snprintf(entry.library, sizeof entry.library, "%s", i < CALL_FIRST_OF_NCCL ? "mpi" : "nccl");
         for (char *at = entry.family; *at; at++)
             if (*at == '_')
                 *at = '-';

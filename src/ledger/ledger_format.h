@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define LEDGER_MAGIC "commprof-ledger\n" /* 16 bytes, no terminator in the file */
-#define LEDGER_VERSION 3
+#define LEDGER_VERSION 4
 
 enum {
     LEDGER_HEADER_BYTES = 4096,
@@ -92,7 +92,7 @@ struct ledger_header {
     uint32_t epoch;        /* grows with each reset; threads that have not caught up count for nothing */
     uint32_t window_level; /* of calls without a sequence, windows whose number is a multiple of 2^level are kept */
     uint32_t step_level;   /* of marked steps, as a communicator's sample_level */
-    uint32_t reserved;
+    uint32_t device_level; /* of what GPUs did, as window_level */
     uint64_t steps;       /* marked so far */
     uint64_t reset_ticks; /* when the counters were set to zero: samples from before do not count; 0: never */
 
@@ -112,6 +112,31 @@ struct ledger_header {
     uint64_t cost_finalize_ns;
     uint64_t cost_per_call_ps;
     int64_t clock_error_ppb; /* how far the clock's scale was off against CLOCK_MONOTONIC over the run; 0 if unknown */
+
+    /* The GPU side. Why it is in this state is the fact "gpu.reason". */
+    uint32_t gpu_state; /* enum ledger_gpu_state */
+    uint32_t gpu_reserved;
+    uint64_t gpu_records;             /* of GPU activity that were counted */
+    uint64_t gpu_dropped_records;     /* that the GPU's tracing interface says it has lost */
+    uint64_t gpu_implausible_records; /* without begin or end, or outside the time in which they can have been */
+    uint64_t gpu_late_records;        /* that came when the time they belong to was already summed up: counted, but in no union */
+    uint64_t gpu_unkept_records;      /* counted nowhere apart: a table was full */
+    uint64_t gpu_lost_intervals;      /* MPI calls that are missing in the unions: too many came between two looks */
+    uint64_t gpu_unmatched_operations; /* of NCCL, whose time on the device could not be told */
+    uint64_t gpu_place_queries;       /* how often the driver was asked where a buffer lies ... */
+    uint64_t gpu_place_changes;       /* ... and how often it answered otherwise than remembered */
+    uint64_t cost_gpu_begin_ns;       /* arming the GPU side, on our own thread */
+    uint64_t cost_gpu_end_ns;         /* what MPI_Finalize waited for its end */
+};
+
+enum ledger_gpu_state {
+    LEDGER_GPU_NONE = 0,    /* no GPU was looked for, or none was there */
+    LEDGER_GPU_DORMANT = 1, /* there is one, the program has not used it yet */
+    LEDGER_GPU_TRACING = 2,
+    LEDGER_GPU_PAUSED = 3,  /* between two windows of tracing, or while calls are not counted */
+    LEDGER_GPU_YIELDED = 4, /* to another tool that traces the GPU, as long as it does */
+    LEDGER_GPU_REFUSED = 5, /* not traced in this process */
+    LEDGER_GPU_STOPPED = 6, /* traced until MPI_Finalize */
 };
 
 enum ledger_kind {
@@ -123,6 +148,11 @@ enum ledger_kind {
     LEDGER_THREADS = 6,       /* struct ledger_thread */
     LEDGER_SAMPLES = 7,       /* struct ledger_page */
     LEDGER_REGIONS = 8,       /* struct ledger_region */
+    LEDGER_KERNELS = 9,       /* bytes: struct ledger_kernel, name, padding to 8; `entry_bytes` is 1 */
+    LEDGER_ACTIVITIES = 10,   /* struct ledger_activity */
+    LEDGER_STREAMS = 11,      /* struct ledger_stream */
+    LEDGER_DEVICES = 12,      /* struct ledger_device */
+    LEDGER_TRACINGS = 13,     /* struct ledger_tracing */
 };
 
 struct ledger_chunk {
@@ -136,8 +166,9 @@ struct ledger_chunk {
 /* The name behind a call number. */
 struct ledger_call {
     uint32_t call;
-    char name[40];   /* "MPI_Allreduce" */
+    char name[32];   /* "MPI_Allreduce" */
     char family[20]; /* "collective" */
+    char library[8]; /* "mpi", "nccl" */
 };
 
 /* One line of provenance: "host", "command_line", "env.OMPI_COMM_WORLD_SIZE", "settings.COMMPROF_OUTPUT". Neither key nor
@@ -150,6 +181,7 @@ struct ledger_fact {
 enum ledger_communicator_flags {
     LEDGER_COMMUNICATOR_INTER = 1,
     LEDGER_COMMUNICATOR_FREED = 2,
+    LEDGER_COMMUNICATOR_NCCL = 4, /* `members` is empty: a rank knows its own number alone */
 };
 
 /* All ranks of a communicator begin the same collectives on it in the same order; this is how a reader finds out who has not. */
@@ -180,13 +212,24 @@ enum ledger_measure {
     LEDGER_CALL = 0,       /* duration of the call itself */
     LEDGER_COMPLETION = 1, /* start of a nonblocking operation to the return of the call that completed it */
     LEDGER_POLL = 2,       /* duration of a Test or Iprobe that found nothing */
+    LEDGER_DEVICE_TIME = 3, /* of an NCCL operation, or of a group of them: begin to end of its kernels on the device */
+    LEDGER_CAPTURED = 4,   /* duration of a call that was captured into a graph: it has moved nothing yet */
 };
 
 enum ledger_cell_flags {
     LEDGER_CELL_FOLDED = 1, /* several sizes: more than bytes / 2, up to bytes; and of several regions: it has none */
 };
 
-enum ledger_place { LEDGER_HOST = 0, LEDGER_DEVICE = 1 };
+/* Where a buffer lies. A cell's place is (of the buffer that is sent) | (of the one that is received) << 4; a call that has one buffer
+ * alone has it twice, a call without any has LEDGER_HOST. */
+enum ledger_place {
+    LEDGER_HOST = 0,
+    LEDGER_DEVICE = 1,
+    LEDGER_MANAGED = 2, /* moves between both */
+    LEDGER_PINNED = 3,  /* host memory that a GPU can reach */
+    LEDGER_PLACES
+};
+enum { LEDGER_PLACE_TO_BIT = 4 };
 
 /* Log-linear buckets of nanoseconds: bucket 0 below 16 ns, then eight equal buckets in each octave from 2^4 to 2^40 ns,
  * the last one for 2^40 ns (1100 s) and above. A bucket's middle is at most 1/16 away from any value in it. */
@@ -206,7 +249,7 @@ struct ledger_cell {
     uint16_t region;
     uint8_t measure : 4; /* enum ledger_measure: the low four bits */
     uint8_t flags : 4;   /* enum ledger_cell_flags */
-    uint8_t place;       /* enum ledger_place */
+    uint8_t place;       /* enum ledger_place, twice */
     uint64_t total_ns;
     uint64_t min_ns;
     uint64_t max_ns;
@@ -267,21 +310,47 @@ struct ledger_thread {
  * full, one level grows by one, so that what is kept is a part of what was; pages that are not kept any longer are used again one by
  * one. A rank whose log filled earlier keeps less: what all ranks have is what the highest level among them says.
  *
- * A page belongs to one owner: a communicator, a thread (calls without a sequence; regions), or the process's marked steps. */
-enum ledger_owner { LEDGER_NOBODY = 0, LEDGER_OF_COMMUNICATOR = 1, LEDGER_OF_THREAD = 2, LEDGER_OF_STEPS = 3 };
+ * A page belongs to one owner: a communicator, a thread (calls without a sequence; regions), the process's marked steps, or a GPU's
+ * stream (what it did, in windows as of threads, by device_level). */
+enum ledger_owner { LEDGER_NOBODY = 0, LEDGER_OF_COMMUNICATOR = 1, LEDGER_OF_THREAD = 2, LEDGER_OF_STEPS = 3, LEDGER_OF_STREAM = 4 };
 
 struct ledger_sample {
     uint64_t start_ticks;
     uint64_t end_ticks;       /* stored last; 0: there is no sample here (yet) */
-    uint64_t completed_ticks; /* of a nonblocking collective, when it was seen to be complete; 0: not so */
+    uint64_t completed_ticks; /* of a nonblocking collective, when it was seen to be complete; of an NCCL operation the end of its
+                                 kernel; 0: not so */
     uint64_t bytes;           /* LEDGER_BYTES_UNKNOWN */
     int32_t peer;             /* as in ledger_thread; of a collective its root's rank in the communicator; LEDGER_NO_RANK */
     uint16_t call;            /* 0: a region, or a step */
     uint16_t communicator;    /* slot */
     uint16_t thread;
     uint16_t region; /* that it was made in; of a region: itself */
-    uint16_t awaited;
-    uint16_t reserved;
+    union {
+        struct {
+            uint16_t awaited;
+            uint16_t reserved;
+        };
+        uint32_t device_span; /* of an NCCL operation with completed_ticks: its kernel's duration, LEDGER_DEVICE_SPAN_* */
+    };
+};
+
+/* A kernel's duration in 31 bits of 16 ns (34 s and more are the largest); the lowest bit: other operations of its group share the kernel. */
+enum { LEDGER_DEVICE_SPAN_SHARED = 1, LEDGER_DEVICE_SPAN_UNIT_NS = 16 };
+
+/* In a stream's page a sample is one activity of the GPU, in the same 48 bytes. */
+struct ledger_activity_sample {
+    uint64_t start_ticks;
+    uint64_t end_ticks; /* as above */
+    uint64_t unused;
+    uint64_t bytes;  /* of a copy, of a memset; 0 */
+    uint32_t kernel; /* 0: it is none */
+    uint16_t zero;
+    uint16_t communicator; /* slot, of an NCCL kernel that is known to be of one; 0 */
+    uint16_t stream;       /* slot */
+    uint8_t kind;          /* enum ledger_activity_kind */
+    uint8_t copy;          /* enum ledger_copy */
+    uint8_t flags;         /* enum ledger_activity_flags */
+    uint8_t reserved[3];
 };
 
 struct ledger_page {
@@ -303,7 +372,103 @@ struct ledger_region {
     char name[120];
 };
 
+/* What GPUs did. All of it is written by one thread of ours, as the GPU's tracing interface hands it over. */
+
+enum ledger_activity_kind { LEDGER_ACTIVITY_KERNEL = 1, LEDGER_ACTIVITY_COPY = 2, LEDGER_ACTIVITY_SET = 3 };
+
+enum ledger_copy {
+    LEDGER_COPY_NONE = 0,
+    LEDGER_COPY_TO_DEVICE = 1,
+    LEDGER_COPY_TO_HOST = 2,
+    LEDGER_COPY_ON_DEVICE = 3,
+    LEDGER_COPY_ON_HOST = 4,
+    LEDGER_COPY_TO_PEER = 5, /* from one device to another */
+    LEDGER_COPY_OTHER = 6,
+};
+
+enum ledger_activity_flags {
+    LEDGER_ACTIVITY_GRAPH = 1,     /* launched by a graph */
+    LEDGER_ACTIVITY_PAGEABLE = 2,  /* a copy whose host side is not pinned */
+    LEDGER_ACTIVITY_MANAGED = 4,   /* a copy with a side in managed memory */
+};
+
+/* A kernel's name, as the GPU's tracing interface gives it (mangled). */
+struct ledger_kernel {
+    uint32_t kernel; /* from 1; LEDGER_KERNEL_OTHER stands for all that found no room */
+    uint32_t name_bytes;
+    uint32_t is_communication; /* 1: NCCL's or another library's that moves data between ranks */
+    uint32_t reserved;
+};
+enum { LEDGER_KERNEL_OTHER = UINT16_MAX };
+
+/* What is counted apart: (kind, kernel, copy, flags, size class, stream). Counts as in struct ledger_cell. */
+struct ledger_activity {
+    uint64_t bytes;  /* of copies and memsets: up to so many, above half of it (a power of two); of kernels 0 */
+    uint32_t kernel; /* 0: it is none */
+    uint16_t stream; /* slot */
+    uint8_t kind;    /* enum ledger_activity_kind */
+    uint8_t copy;    /* enum ledger_copy */
+    uint8_t flags;   /* enum ledger_activity_flags */
+    uint8_t live;    /* 1: counts */
+    uint8_t reserved[6];
+    uint64_t total_ns;
+    uint64_t min_ns;
+    uint64_t max_ns;
+    uint64_t volume_bytes; /* exact */
+    uint64_t buckets[HISTOGRAM_BUCKETS];
+    uint64_t unused[7];
+};
+
+struct ledger_stream {
+    uint32_t stream;  /* slot, from 1; LEDGER_STREAM_OTHER: all that found no room */
+    uint32_t device;  /* slot of its device */
+    uint32_t context; /* the tracing interface's numbers */
+    uint32_t number;
+    uint64_t sampled_since_ticks; /* as a thread's */
+    uint64_t reserved[5];
+};
+enum { LEDGER_STREAM_OTHER = 1023 };
+
+/* What a moment of a device is in: a kernel that computes, one that communicates, a copy or memset, and some thread of the process in an
+ * MPI call that waits or moves data. */
+enum ledger_busy { LEDGER_COMPUTING = 1, LEDGER_COMMUNICATING = 2, LEDGER_COPYING = 4, LEDGER_IN_MPI = 8, LEDGER_BUSY_STATES = 16 };
+
+struct ledger_device {
+    uint32_t device; /* slot, from 1 */
+    uint32_t number; /* the process's number for it (CUDA's ordinal) */
+    char name[64];
+    char uuid[48]; /* "GPU-..."; "": not known */
+    uint64_t state_ns[LEDGER_BUSY_STATES]; /* how long it was exactly in these states together; 0 is idle. Their sum is the time that
+                                              was traced and summed up. */
+    int64_t first_ns, last_ns; /* begin of the first and end of the last activity, on the monotonic clock; 0: none */
+    uint64_t kernels, copies, sets; /* how many */
+    uint64_t reserved[4];
+};
+
+/* A time in which the GPUs were traced. */
+enum ledger_tracing_end {
+    LEDGER_TRACING_GOES_ON = 0,
+    LEDGER_TRACING_DUTY = 1,    /* the window was over */
+    LEDGER_TRACING_YIELDED = 2, /* another tool took over */
+    LEDGER_TRACING_OFF = 3,     /* calls are not counted (MPI_Pcontrol, a time window) */
+    LEDGER_TRACING_STOPPED = 4, /* end of the job */
+    LEDGER_TRACING_LOST = 5,    /* records have stopped to come */
+};
+
+struct ledger_tracing {
+    int64_t begin_ns, end_ns; /* on the monotonic clock; end 0: goes on */
+    uint32_t ended;           /* enum ledger_tracing_end */
+    uint32_t clock_error_ns;  /* how far the GPU's time stamps may be off, at most, as read on the host; UINT32_MAX: not known */
+    uint64_t records;
+    uint64_t reserved[4];
+};
+
 _Static_assert(sizeof(struct ledger_sample) == 48, "sample");
+_Static_assert(sizeof(struct ledger_activity_sample) == 48, "activity sample");
+_Static_assert(sizeof(struct ledger_activity) == 2432, "activity: whole cache lines");
+_Static_assert(sizeof(struct ledger_stream) == 64, "stream");
+_Static_assert(sizeof(struct ledger_device) == 320, "device");
+_Static_assert(sizeof(struct ledger_tracing) == 64, "tracing");
 _Static_assert(sizeof(struct ledger_page) == 3136, "page");
 _Static_assert(sizeof(struct ledger_region) == 128, "region");
 _Static_assert(sizeof(struct ledger_header) <= LEDGER_HEADER_BYTES, "the header fits its page");

@@ -1,7 +1,7 @@
 -- What one rank of a job leaves behind (rank-<n>.db), and what `hvprof-report merge` makes of all of them: the same tables,
 -- one world_rank or many. Times are nanoseconds (integers), sizes bytes. docs/SCHEMA.md defines every column.
 PRAGMA application_id = 1668116582; -- "cmpf"
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 -- A process of the job.
 CREATE TABLE rank (
@@ -25,7 +25,20 @@ CREATE TABLE rank (
     cost_init_ns         INTEGER NOT NULL,
     cost_finalize_ns     INTEGER NOT NULL,
     cost_per_call_ps     INTEGER NOT NULL,  -- picoseconds; an estimate, measured in the job
-    clock_error_ppb      INTEGER NOT NULL
+    clock_error_ppb      INTEGER NOT NULL,
+    -- The GPU side; the facts gpu.reason, gpu.tracing_library, gpu.driver, nccl.library, nccl.version say more.
+    gpu_state                TEXT    NOT NULL,  -- 'none', 'dormant', 'tracing', 'paused', 'yielded', 'refused', 'stopped'
+    gpu_records              INTEGER NOT NULL,
+    gpu_dropped_records      INTEGER NOT NULL,  -- lost by the GPU's tracing interface, by its own count
+    gpu_implausible_records  INTEGER NOT NULL,
+    gpu_late_records         INTEGER NOT NULL,  -- counted, but in no union
+    gpu_unkept_records       INTEGER NOT NULL,  -- counted under 'other' kernels or streams
+    gpu_lost_intervals       INTEGER NOT NULL,  -- MPI calls missing in the unions
+    gpu_unmatched_operations INTEGER NOT NULL,  -- NCCL operations without a device time, though the device was traced
+    gpu_place_queries        INTEGER NOT NULL,
+    gpu_place_changes        INTEGER NOT NULL,
+    cost_gpu_begin_ns        INTEGER NOT NULL,
+    cost_gpu_end_ns          INTEGER NOT NULL
 );
 
 -- Provenance: where, with what, under which settings.
@@ -56,8 +69,9 @@ CREATE TABLE thread (
 ) WITHOUT ROWID;
 
 CREATE TABLE call (
-    name   TEXT PRIMARY KEY,  -- 'MPI_Allreduce'; large-count forms are counted under the plain name
-    family TEXT NOT NULL
+    name    TEXT PRIMARY KEY,  -- 'MPI_Allreduce'; large-count forms are counted under the plain name
+    family  TEXT NOT NULL,
+    library TEXT NOT NULL      -- 'mpi', 'nccl'
 ) WITHOUT ROWID;
 
 CREATE TABLE communicator (
@@ -75,6 +89,7 @@ CREATE TABLE communicator (
     is_inter        INTEGER NOT NULL,
     is_freed        INTEGER NOT NULL,
     collectives     INTEGER NOT NULL,  -- how many collective calls this rank has begun on it
+    library         TEXT    NOT NULL,  -- 'mpi', 'nccl'; members of NCCL's are '' (a rank knows its own number alone)
     sample_level    INTEGER,           -- those in blocks of 1024 whose number is a multiple of 2^level have samples; null: none has
     PRIMARY KEY (world_rank, communicator)
 ) WITHOUT ROWID;
@@ -98,8 +113,8 @@ CREATE TABLE cell (
     call         TEXT    NOT NULL,
     communicator INTEGER NOT NULL,  -- 0: the call has none
     bytes        INTEGER NOT NULL,  -- message size in the sense of the OSU micro-benchmarks
-    measure      TEXT    NOT NULL,  -- 'call', 'completion', 'poll'
-    place        TEXT    NOT NULL,  -- 'host', 'device'
+    measure      TEXT    NOT NULL,  -- 'call', 'completion', 'poll', 'device' (NCCL: on the device), 'captured' (NCCL: into a graph)
+    place        TEXT    NOT NULL,  -- of its buffers: 'host', 'device', 'managed', 'pinned'; 'device>host' where both differ
     region       INTEGER NOT NULL,
     is_folded    INTEGER NOT NULL,  -- 1: several sizes, above bytes / 2 and up to bytes
     count        INTEGER NOT NULL,
@@ -157,7 +172,10 @@ CREATE TABLE sample (
     peer         INTEGER,           -- world rank, -1: a process outside MPI_COMM_WORLD, -2: any source; null: none
     root         INTEGER,           -- of a rooted collective: rank in the communicator; null: none
     awaited      TEXT    NOT NULL,  -- of a call that waits for requests: the call that made the first of them, whose bytes and peer these are
-    region       INTEGER NOT NULL   -- that the call was made in; 0: none
+    region       INTEGER NOT NULL,  -- that the call was made in; 0: none
+    device_start_ns INTEGER,        -- of an NCCL operation: its kernel on the device; null: not so, or not known
+    device_end_ns   INTEGER,
+    is_shared       INTEGER         -- 1: the kernel did other operations of its group, too; null: as above
 );
 
 -- When a thread has kept samples of all of its calls without a sequence (polls that found nothing excepted).
@@ -191,6 +209,109 @@ CREATE TABLE region_span (
     world_rank INTEGER NOT NULL,
     thread     INTEGER NOT NULL,
     region     INTEGER NOT NULL,
+    begin_ns   INTEGER NOT NULL,
+    end_ns     INTEGER NOT NULL
+);
+
+-- GPUs that this rank has used.
+CREATE TABLE gpu_device (
+    world_rank INTEGER NOT NULL,
+    device     INTEGER NOT NULL,  -- from 1
+    number     INTEGER NOT NULL,  -- the process's (CUDA's ordinal)
+    name       TEXT    NOT NULL,
+    uuid       TEXT    NOT NULL,  -- '': not known
+    first_ns   INTEGER,           -- begin of the first and end of the last activity, since the rank's start; null: none was seen
+    last_ns    INTEGER,
+    kernels    INTEGER NOT NULL,
+    copies     INTEGER NOT NULL,
+    sets       INTEGER NOT NULL,
+    PRIMARY KEY (world_rank, device)
+) WITHOUT ROWID;
+
+-- How long a device was in each state, exactly so: the union of what ran, over the time that was traced and summed up. Adds up over ranks.
+CREATE TABLE gpu_busy (
+    world_rank       INTEGER NOT NULL,
+    device           INTEGER NOT NULL,
+    is_computing     INTEGER NOT NULL,  -- a kernel that computes was running
+    is_communicating INTEGER NOT NULL,  -- a kernel that communicates was
+    is_copying       INTEGER NOT NULL,  -- a copy or memset was
+    is_in_mpi        INTEGER NOT NULL,  -- a thread of the process was in an MPI call (polls excepted)
+    ns               INTEGER NOT NULL,
+    PRIMARY KEY (world_rank, device, is_computing, is_communicating, is_copying, is_in_mpi)
+) WITHOUT ROWID;
+
+CREATE TABLE gpu_stream (
+    world_rank INTEGER NOT NULL,
+    stream     INTEGER NOT NULL,  -- from 1; 1023: all that found no room
+    device     INTEGER NOT NULL,
+    context    INTEGER NOT NULL,  -- the tracing interface's numbers
+    number     INTEGER NOT NULL,
+    PRIMARY KEY (world_rank, stream)
+) WITHOUT ROWID;
+
+CREATE TABLE gpu_kernel (
+    world_rank       INTEGER NOT NULL,
+    kernel           INTEGER NOT NULL,  -- from 1; 65535: all that found no room
+    name             TEXT    NOT NULL,  -- mangled, as the tracing interface gives it
+    is_communication INTEGER NOT NULL,
+    PRIMARY KEY (world_rank, kernel)
+) WITHOUT ROWID;
+
+-- Kernels, copies and memsets, counted apart.
+CREATE TABLE gpu_activity (
+    activity     INTEGER PRIMARY KEY,
+    world_rank   INTEGER NOT NULL,
+    stream       INTEGER NOT NULL,
+    kind         TEXT    NOT NULL,  -- 'kernel', 'copy', 'memset'
+    kernel       INTEGER NOT NULL,  -- 0: it is none
+    copy         TEXT    NOT NULL,  -- 'to device', 'to host', 'on device', 'on host', 'to peer', 'other'; '': it is none
+    is_graph     INTEGER NOT NULL,  -- 1: launched by a graph
+    is_pageable  INTEGER NOT NULL,  -- 1: the host's side of the copy is not pinned
+    is_managed   INTEGER NOT NULL,
+    bytes        INTEGER NOT NULL,  -- of copies and memsets: up to so many, above half of it; 0
+    count        INTEGER NOT NULL,
+    volume_bytes INTEGER NOT NULL,  -- exact
+    total_ns     INTEGER NOT NULL,
+    min_ns       INTEGER NOT NULL,
+    max_ns       INTEGER NOT NULL
+);
+
+-- As bucket.
+CREATE TABLE gpu_bucket (
+    activity INTEGER NOT NULL,
+    bucket   INTEGER NOT NULL,
+    count    INTEGER NOT NULL,
+    PRIMARY KEY (activity, bucket)
+) WITHOUT ROWID;
+
+-- When GPUs were traced.
+CREATE TABLE gpu_tracing (
+    world_rank     INTEGER NOT NULL,
+    begin_ns       INTEGER NOT NULL,  -- since the rank's start
+    end_ns         INTEGER NOT NULL,
+    ended          TEXT    NOT NULL,  -- 'goes on', 'duty', 'yielded', 'off', 'stopped', 'lost'
+    clock_error_ns INTEGER,           -- how far the GPU's time stamps may be off; null: not known
+    records        INTEGER NOT NULL
+);
+
+-- Single activities, in the windows of gpu_sample_window. Times count from the rank's start.
+CREATE TABLE gpu_sample (
+    world_rank   INTEGER NOT NULL,
+    stream       INTEGER NOT NULL,
+    kind         TEXT    NOT NULL,
+    kernel       INTEGER NOT NULL,
+    copy         TEXT    NOT NULL,
+    is_graph     INTEGER NOT NULL,
+    communicator INTEGER NOT NULL,  -- of an NCCL kernel that is known to be of one; 0
+    bytes        INTEGER NOT NULL,  -- exact
+    start_ns     INTEGER NOT NULL,
+    end_ns       INTEGER NOT NULL
+);
+
+-- When all activities of a stream were kept, so far as they were traced at all.
+CREATE TABLE gpu_sample_window (
+    world_rank INTEGER NOT NULL,
+    stream     INTEGER NOT NULL,
     begin_ns   INTEGER NOT NULL,
     end_ns     INTEGER NOT NULL
 );

@@ -1,0 +1,31 @@
+/* What GPUs did, reduced to bounded tables of the ledger: per kernel, copy and memset (struct ledger_activity), per device the union of
+ * what ran (struct ledger_device), and single activities in the sample log. No event is kept longer than it takes to put events in order.
+ *
+ * Called by the GPU thread alone. Events come in any order, some seconds late; they are settled in the order in which they began, when
+ * all that began earlier have come. */
+#ifndef COMMPROF_GPU_ACTIVITY_H
+#define COMMPROF_GPU_ACTIVITY_H
+
+#include "backend.h"
+
+/* Begin with empty tables. */
+void activity_begin(void);
+
+/* An event has ended: a gpu_take. It is counted at once; unions, NCCL's operations and samples follow when it is settled. */
+void activity_take(const struct gpu_event *event);
+
+/* Tracing is on from begin_ns: from here on the unions add up. Tracing ends at end_ns: everything up to there is settled, and nothing adds
+ * up until it goes on. */
+void activity_trace_from(int64_t begin_ns);
+void activity_trace_until(int64_t end_ns);
+
+/* All that began before `until_ns` has come: settle it. */
+void activity_settle(int64_t until_ns);
+
+/* The counters begin anew at zero (MPI_Pcontrol(2)). */
+void activity_reset(void);
+
+/* Whether a kernel with this (mangled) name moves data between ranks. */
+bool activity_is_communication(const char *name);
+
+#endif

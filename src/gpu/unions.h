@@ -1,0 +1,40 @@
+/* Union arithmetic: how long a device was in each combination of states, of intervals that overlap in any way.
+ *
+ *     computing      ======   =====            state_ns[COMPUTING]                 += a
+ *     communicating     =========      ==      state_ns[COMPUTING | COMMUNICATING] += b, c
+ *                    a  b  d  c  e ..          state_ns[COMMUNICATING]             += d, ...
+ *
+ * Intervals are added in the order of their begin. What is settled up to a moment can be forgotten but for the ends of what still runs:
+ * a bounded heap. The sums add up over windows, devices and ranks. */
+#ifndef COMMPROF_GPU_UNIONS_H
+#define COMMPROF_GPU_UNIONS_H
+
+#include "ledger/ledger_format.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { UNIONS_MOST_RUNNING = 4096 };
+
+struct unions {
+    uint64_t *state_ns; /* LEDGER_BUSY_STATES sums, in the ledger */
+    int64_t settled_ns; /* up to here; INT64_MIN: nothing is traced */
+    uint32_t running;   /* intervals that have begun and not ended, in `ends` */
+    struct {
+        int64_t ns;
+        uint32_t state; /* one bit of enum ledger_busy */
+    } ends[UNIONS_MOST_RUNNING];
+    uint32_t how_many[4]; /* run in each state */
+};
+
+/* Sum up from begin_ns on, into `state_ns`. */
+void unions_begin(struct unions *unions, uint64_t state_ns[LEDGER_BUSY_STATES], int64_t begin_ns);
+
+/* An interval in one state. Its begin lies not before that of those added before; what lies before the settled moment is cut off. False:
+ * too many are running. */
+bool unions_add(struct unions *unions, enum ledger_busy state, int64_t begin_ns, int64_t end_ns);
+
+/* Sum up to a moment; nothing that is added later begins before. */
+void unions_settle(struct unions *unions, int64_t until_ns);
+
+#endif
