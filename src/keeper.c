@@ -1,4 +1,4 @@
-/* The thread takes no signal of the job's and no lock that the job may wait for; it sleeps until its next duty or until it is told to go:
+/* The thread takes no lock that the job may wait for; it sleeps until its next duty or until it is told to go:
  *
  *     the job                        the keeper
  *     keeper_begin ----------------> copy, sleep, copy, switch, sleep ...
@@ -12,24 +12,19 @@
 #include "clock.h"
 #include "ledger/copy.h"
 #include "ledger/ledger.h"
+#include "own_thread.h"
 #include "settings.h"
 
 #include <errno.h>
-#include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #define SECOND_NS INT64_C(1000000000)
 
 enum { STAY, GO, COPY_AND_GO }; /* what it is told */
-enum { STACK_BYTES = 256 << 10, PATIENCE_S = 5 };
+enum { PATIENCE_S = 5 };
 
 static struct {
     char copy[PATH_MAX]; /* "": nothing to copy */
@@ -39,18 +34,6 @@ static struct {
     int64_t copy_every_ns;
     uint32_t told, gone;
 } keeper;
-
-static void wait_while(const uint32_t *word, uint32_t value, int64_t until_ns)
-{
-    struct timespec until = {until_ns / SECOND_NS, until_ns % SECOND_NS};
-    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, until_ns == INT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
-}
-
-static void set_and_wake(uint32_t *word, uint32_t value)
-{
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
 
 /* An old copy stays where a new one cannot be made. */
 static void copy(void)
@@ -93,35 +76,12 @@ static void *keep(void *unused)
             call_switch(false);
         if (is_due(&keeper.copy_ns, keeper.copy_every_ns))
             copy();
-        wait_while(&keeper.told, STAY, next_duty_ns());
+        own_thread_wait_while(&keeper.told, STAY, next_duty_ns());
     }
     if (__atomic_load_n(&keeper.told, __ATOMIC_ACQUIRE) == COPY_AND_GO)
         copy();
-    set_and_wake(&keeper.gone, 1);
+    own_thread_tell(&keeper.gone, 1);
     return unused;
-}
-
-/* A stack that is small, or the usual one where that has no room for the thread-local variables of the job's libraries. */
-static int start_thread(void)
-{
-    pthread_t thread;
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    sigfillset(&all);
-    int error = pthread_attr_init(&attributes);
-    if (error)
-        return error;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    error = pthread_create(&thread, &attributes, keep, NULL);
-    if (error == EINVAL) {
-        pthread_attr_setstacksize(&attributes, 32 * (size_t)STACK_BYTES);
-        error = pthread_create(&thread, &attributes, keep, NULL);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return error;
 }
 
 static int64_t seconds_from(int64_t now_ns, setting_number seconds)
@@ -158,7 +118,7 @@ void keeper_begin(const char *to, int world_rank, void (*complain)(const char *l
         call_switch(false);
     if (!to && next_duty_ns() == INT64_MAX)
         return;
-    int error = start_thread();
+    int error = own_thread_start(keep, NULL);
     keeper.has_thread = error == 0;
     if (!error)
         return;
@@ -179,8 +139,8 @@ bool keeper_end(bool last_copy)
         return keeper.is_copied;
     }
     int64_t until_ns = clock_monotonic_ns() + PATIENCE_S * SECOND_NS;
-    set_and_wake(&keeper.told, last_copy ? COPY_AND_GO : GO);
+    own_thread_tell(&keeper.told, last_copy ? COPY_AND_GO : GO);
     while (!__atomic_load_n(&keeper.gone, __ATOMIC_ACQUIRE) && clock_monotonic_ns() < until_ns)
-        wait_while(&keeper.gone, 0, until_ns);
+        own_thread_wait_while(&keeper.gone, 0, until_ns);
     return __atomic_load_n(&keeper.gone, __ATOMIC_ACQUIRE) && last_copy && keeper.is_copied;
 }
