@@ -239,6 +239,7 @@ struct ledger_look ledger_look(void)
     look.epoch = __atomic_load_n(&header->epoch, __ATOMIC_ACQUIRE);
     look.window_level = __atomic_load_n(&header->window_level, __ATOMIC_ACQUIRE);
     look.step_level = __atomic_load_n(&header->step_level, __ATOMIC_ACQUIRE);
+    look.device_level = __atomic_load_n(&header->device_level, __ATOMIC_ACQUIRE);
     look.folds_ended = __atomic_load_n(&header->folds_ended, __ATOMIC_ACQUIRE);
     return look;
 }
@@ -250,7 +251,8 @@ bool ledger_moved_since(struct ledger_look look)
     return __atomic_load_n(&header->folds_begun, __ATOMIC_RELAXED) != look.folds_ended ||
            __atomic_load_n(&header->epoch, __ATOMIC_RELAXED) != look.epoch ||
            __atomic_load_n(&header->window_level, __ATOMIC_RELAXED) != look.window_level ||
-           __atomic_load_n(&header->step_level, __ATOMIC_RELAXED) != look.step_level;
+           __atomic_load_n(&header->step_level, __ATOMIC_RELAXED) != look.step_level ||
+           __atomic_load_n(&header->device_level, __ATOMIC_RELAXED) != look.device_level;
 }
 
 void ledger_count(uint64_t *counter)

@@ -36,7 +36,7 @@ void ledger_remove(void);
  * or a level of samples has grown (ledger_format.h). Then it is to be read again, LEDGER_LOOKS times at most. */
 struct ledger_look {
     uint64_t folds_ended;
-    uint32_t epoch, window_level, step_level;
+    uint32_t epoch, window_level, step_level, device_level;
 };
 enum { LEDGER_LOOKS = 16 };
 struct ledger_look ledger_look(void);

@@ -3,7 +3,7 @@
  *     a stream needs a page -> one that is not kept any more (its block or window is no multiple of 2^level) -> it changes its owner
  *                              there is none: the level grows of whoever would give up most pages by it
  *
- * A level is the owner's own: a communicator's, all threads', the steps'. So a busy communicator thins out before a quiet one does. Where
+ * A level is the owner's own: a communicator's, all threads', all GPU streams', the steps'. So a busy communicator thins out before a quiet one does. Where
  * each holds its first block only, which every level keeps, communicators that were freed give up theirs; where none was, later streams
  * are not kept. A page that is written to (is_open, unfinished) is not taken.
  *
@@ -21,6 +21,7 @@ enum {
     CHUNK_PAGES = (LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES) / sizeof(struct ledger_page),
     HIGHEST_LEVEL = 24,
     OF_THREADS = SAMPLES_SLOTS, /* owners that share a level, behind the communicators' slots */
+    OF_STREAMS,
     OF_STEPS,
     LEVELS,
 };
@@ -66,14 +67,31 @@ static unsigned kind_of(uint64_t owner)
 /* Whose level an owner's pages go by. */
 static unsigned level_index(uint64_t owner)
 {
-    return kind_of(owner) == LEDGER_OF_COMMUNICATOR ? (unsigned)(owner >> 8) : kind_of(owner) == LEDGER_OF_THREAD ? OF_THREADS : OF_STEPS;
+    switch (kind_of(owner)) {
+    case LEDGER_OF_COMMUNICATOR:
+        return (unsigned)(owner >> 8);
+    case LEDGER_OF_THREAD:
+        return OF_THREADS;
+    case LEDGER_OF_STREAM:
+        return OF_STREAMS;
+    default:
+        return OF_STEPS;
+    }
 }
 
 static uint32_t *level_at(unsigned index)
 {
-    if (index == OF_THREADS)
-        return &the_ledger.header->window_level;
-    return index == OF_STEPS ? &the_ledger.header->step_level : &samples.entries[index]->sample_level;
+    struct ledger_header *header = the_ledger.header;
+    switch (index) {
+    case OF_THREADS:
+        return &header->window_level;
+    case OF_STREAMS:
+        return &header->device_level;
+    case OF_STEPS:
+        return &header->step_level;
+    default:
+        return &samples.entries[index]->sample_level;
+    }
 }
 
 static uint64_t next_kept(uint64_t part, unsigned level)
@@ -260,47 +278,47 @@ static uint64_t beginning_of(uint64_t window)
     return ticks;
 }
 
-/* A window that there is no room for has no samples to its end. If it has none at all, the thread is not complete before. */
-static void give_up(struct samples_window *stream, struct ledger_thread *thread, struct ledger_page *last, uint64_t ticks)
+/* A window that there is no room for has no samples to its end. If it has none at all, its owner is not complete before. */
+static void give_up(const struct samples_window *stream, uint64_t *sampled_since_ticks, struct ledger_page *last, uint64_t ticks)
 {
     if (last)
         last->until_ticks = ticks;
     else
-        thread->sampled_since_ticks = stream->until_ticks;
+        *sampled_since_ticks = stream->until_ticks;
 }
 
-static void next_window_page(struct samples_window *stream, struct ledger_thread *thread, uint64_t ticks)
+static void next_window_page(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks)
 {
     struct ledger_page *last = stream->page;
     bool is_full = stream->pages == SAMPLES_MOST_WINDOW_PAGES;
     close_page(last);
-    stream->page = is_full ? NULL : take_page(LEDGER_OF_THREAD | (uint64_t)thread->thread << 8, stream->number);
+    stream->page = is_full ? NULL : take_page(owner, stream->number);
     stream->used = 0;
     stream->pages++;
-    if (!stream->page && samples_level_keeps(stream->number, the_ledger.header->window_level))
-        give_up(stream, thread, last, ticks);
+    if (!stream->page && samples_level_keeps(stream->number, *level_at(level_index(owner))))
+        give_up(stream, sampled_since_ticks, last, ticks);
 }
 
-static void next_window(struct samples_window *stream, struct ledger_thread *thread, uint64_t ticks)
+static void next_window(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks)
 {
     uint64_t window = window_of(ticks);
-    unsigned level = the_ledger.header->window_level;
+    unsigned level = *level_at(level_index(owner));
     close_page(stream->page);
     *stream = (struct samples_window){.number = window};
     stream->until_ticks = beginning_of(samples_level_keeps(window, level) ? window + 1 : next_kept(window, level));
     if (samples_level_keeps(window, level))
-        next_window_page(stream, thread, ticks);
+        next_window_page(stream, owner, sampled_since_ticks, ticks);
 }
 
-struct ledger_sample *samples_open(struct samples_window *stream, struct ledger_thread *thread, uint64_t ticks)
+struct ledger_sample *samples_open(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks)
 {
     pthread_mutex_lock(&samples.lock);
     if (!samples.most)
         *stream = (struct samples_window){.until_ticks = UINT64_MAX};
     else if (ticks >= stream->until_ticks)
-        next_window(stream, thread, ticks);
+        next_window(stream, owner, sampled_since_ticks, ticks);
     else
-        next_window_page(stream, thread, ticks);
+        next_window_page(stream, owner, sampled_since_ticks, ticks);
     pthread_mutex_unlock(&samples.lock);
     return stream->page ? &stream->page->samples[stream->used++] : NULL;
 }

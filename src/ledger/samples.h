@@ -19,7 +19,7 @@ struct samples_sequence {
     uint64_t span;            /* ... and for how many */
 };
 
-/* Of a thread's other calls. All zero: nothing has been kept yet. */
+/* Of a thread's other calls, or of what a GPU's stream did. All zero: nothing has been kept yet. */
 struct samples_window {
     struct ledger_page *page; /* NULL: these are not kept */
     uint64_t until_ticks;     /* the window's end; of windows that are not kept, the next one's beginning */
@@ -38,12 +38,13 @@ void samples_leave(struct samples_sequence *sequence);
 
 /* Slow halves of the functions below. */
 struct ledger_sample *samples_turn(struct samples_sequence *sequence, uint64_t owner, uint64_t number);
-struct ledger_sample *samples_open(struct samples_window *window, struct ledger_thread *thread, uint64_t ticks);
+struct ledger_sample *samples_open(struct samples_window *window, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks);
 
-/* What a level is compared with: the number of a page's block, or of a thread's window. */
+/* What a level is compared with: the number of a page's block, or of a thread's or stream's window. */
 static inline uint64_t samples_part(uint64_t owner, uint64_t first)
 {
-    return (owner & 0xff) == LEDGER_OF_THREAD ? first : first / LEDGER_BLOCK_SAMPLES;
+    bool has_windows = (owner & 0xff) == LEDGER_OF_THREAD || (owner & 0xff) == LEDGER_OF_STREAM;
+    return has_windows ? first : first / LEDGER_BLOCK_SAMPLES;
 }
 
 static inline bool samples_level_keeps(uint64_t part, unsigned level)
@@ -67,12 +68,24 @@ static inline struct ledger_sample *samples_of_sequence(struct samples_sequence 
     return samples_at(stream, LEDGER_OF_COMMUNICATOR | (uint64_t)slot << 8, sequence - 1);
 }
 
+static inline struct ledger_sample *samples_within(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks,
+                                                   uint64_t ticks)
+{
+    if (__builtin_expect(ticks >= stream->until_ticks || stream->used == LEDGER_PAGE_SAMPLES, 0))
+        return samples_open(stream, owner, sampled_since_ticks, ticks);
+    return stream->page ? &stream->page->samples[stream->used++] : NULL;
+}
+
 /* Where a thread's call that began at `ticks` is to be kept; NULL: it is not. */
 static inline struct ledger_sample *samples_of_window(struct samples_window *stream, struct ledger_thread *thread, uint64_t ticks)
 {
-    if (__builtin_expect(ticks >= stream->until_ticks || stream->used == LEDGER_PAGE_SAMPLES, 0))
-        return samples_open(stream, thread, ticks);
-    return stream->page ? &stream->page->samples[stream->used++] : NULL;
+    return samples_within(stream, LEDGER_OF_THREAD | (uint64_t)thread->thread << 8, &thread->sampled_since_ticks, ticks);
+}
+
+/* Where a GPU's activity that began at `ticks` is to be kept; those of a stream come in the order in which they began. */
+static inline struct ledger_sample *samples_of_stream(struct samples_window *stream, struct ledger_stream *entry, uint64_t ticks)
+{
+    return samples_within(stream, LEDGER_OF_STREAM | (uint64_t)entry->stream << 8, &entry->sampled_since_ticks, ticks);
 }
 
 /* All of it, and last what makes it a sample. */
