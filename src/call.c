@@ -110,15 +110,22 @@ struct thread *call_thread_adopt(void)
     return thread;
 }
 
-__attribute__((cold, noinline)) struct thread *call_thread_anew(call_site site, uintptr_t frame)
+struct thread *call_thread_of_ours(void)
 {
     uint32_t epoch = __atomic_load_n(&call_epoch, __ATOMIC_ACQUIRE);
     if (!epoch)
         return NULL;
     struct thread *thread = this_thread == &call_nobody ? call_thread_adopt() : this_thread;
+    if (thread)
+        catch_up(thread, epoch);
+    return thread;
+}
+
+__attribute__((cold, noinline)) struct thread *call_thread_anew(call_site site, uintptr_t frame)
+{
+    struct thread *thread = call_thread_of_ours();
     if (!thread)
         return NULL;
-    catch_up(thread, epoch);
     if (frame < thread->outermost)
         return call_thread_below(thread, site, frame);
     thread->outermost = frame;

@@ -92,6 +92,10 @@ extern struct thread call_nobody;
 /* This thread's state, ready to count, made at its first call; NULL where there is no memory or no room in the ledger. */
 struct thread *call_thread_adopt(void);
 
+/* The state of a thread of ours that counts what is not a call of its own (the GPU thread), in the present epoch; NULL while nothing is
+ * recorded, or there is no room. */
+struct thread *call_thread_of_ours(void);
+
 /* Begin and stop recording. */
 void call_recording_begin(void);
 void call_recording_end(void);

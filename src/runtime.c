@@ -1,6 +1,7 @@
 #include "runtime.h"
 
 #include "cost.h"
+#include "gpu/gpu.h"
 #include "keeper.h"
 #include "ledger/copy.h"
 #include "output/places.h"
@@ -25,6 +26,7 @@ enum state { NOTHING, PREPARED, RECORDING, STOPPED, ENDED };
 static enum state state;
 static pid_t owner; /* the process that initialized MPI; its forked children are not ranks */
 static int world_rank = -1, world_size = -1;
+static bool has_mpi; /* the job has initialized it */
 static struct run_folder folder;
 
 /* Written at once and unbuffered: the job's own stderr may be in any state. */
@@ -52,19 +54,21 @@ static int number_from_environment(const char *const names[])
     return -1;
 }
 
-static int launched_rank(void)
+/* What the launcher says, or `otherwise`. torchrun says RANK and WORLD_SIZE. */
+static int launched_rank(int otherwise)
 {
-    static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",   "PMI_RANK", "MV2_COMM_WORLD_RANK",
-                                        "SLURM_PROCID",         "PALS_RANKID", NULL};
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",    "PMI_RANK",    "MV2_COMM_WORLD_RANK",
+                                        "RANK",                 "SLURM_PROCID", "PALS_RANKID", NULL};
     int rank = number_from_environment(NAMES);
-    return rank < 0 ? 0 : rank; /* nobody launched it */
+    return rank < 0 ? otherwise : rank;
 }
 
-static int launched_size(void)
+static int launched_size(int otherwise)
 {
-    static const char *const NAMES[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS", NULL};
+    static const char *const NAMES[] = {
+        "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "WORLD_SIZE", "SLURM_NTASKS", NULL};
     int size = number_from_environment(NAMES);
-    return size < 1 ? 1 : size;
+    return size < 1 ? otherwise : size;
 }
 
 /* A fault of a whole node is reported once on it, not by each of its ranks. */
@@ -107,17 +111,17 @@ bool runtime_prepare(void)
 static void find_rank_in_world(void)
 {
     if (!mpi_abi.known || mpi_query.Comm_rank(mpi_abi.comm_world, &world_rank) != MPI_SUCCESS)
-        world_rank = launched_rank();
+        world_rank = launched_rank(0);
     if (!mpi_abi.known || mpi_query.Comm_size(mpi_abi.comm_world, &world_size) != MPI_SUCCESS)
-        world_size = launched_size();
+        world_size = launched_size(1);
 }
 
 /* MPI_COMM_WORLD does not exist for a job of sessions: the process set mpi://WORLD takes its place. */
 static mpi_handle find_rank_in_session(const void *session)
 {
     uintptr_t memory = 0;
-    world_rank = launched_rank();
-    world_size = launched_size();
+    world_rank = launched_rank(0);
+    world_size = launched_size(1);
     if (!mpi_abi.known || !mpi_query.Group_from_session_pset ||
         mpi_query.Group_from_session_pset(mpi_handle_load(session, 0), "mpi://WORLD", &memory) != MPI_SUCCESS)
         return 0;
@@ -140,7 +144,6 @@ static void record_library(void)
     int length = 0;
     ledger_fact("mpi_library", provider_path());
     ledger_fact("mpi_abi", mpi_abi.name);
-    ledger_fact("clock", clock_name());
     if (mpi_query.Get_library_version && mpi_query.Get_library_version(version, &length) == MPI_SUCCESS)
         ledger_fact("mpi_version", version);
 }
@@ -197,6 +200,44 @@ static bool open_ledger(bool spawned)
     return true;
 }
 
+static bool begin_ledger(const struct call *first, int thread_level, bool spawned)
+{
+    if (world_rank <= 0)
+        settings_read(complain);
+    if (!open_ledger(spawned))
+        return false;
+    record_calls();
+    ledger_fact("clock", clock_name());
+    provenance_record();
+    if (run_folder_ledger_is_elsewhere(&folder))
+        ledger_fact("ledger_file", folder.ledger_file);
+    record_start(first, thread_level);
+    samples_begin(settings.samples_bytes < settings.memory_bytes / 4 ? settings.samples_bytes : settings.memory_bytes / 4);
+    return true;
+}
+
+static void begin_with_mpi(int thread_level, mpi_handle world_group, bool initialized)
+{
+    has_mpi = true;
+    if (!requests_begin(thread_level == 3))
+        runtime_say("no memory to follow requests; their completion is not recorded");
+    record_library();
+    communicators_begin(world_group, initialized);
+    mpi_abi_learn_types();
+}
+
+static void begin_recording(int64_t began_ns)
+{
+    state = RECORDING;
+    call_recording_begin();
+    keeper_begin(run_folder_ledger_is_elsewhere(&folder) ? folder.ledger : NULL, world_rank, complain_for_the_node);
+    gpu_begin(complain_for_the_node);
+    the_ledger.header->cost_init_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
+    if (settings.verbose > 1 || (settings.verbose == 1 && world_rank <= 0))
+        runtime_say("rank %d of %d: %s ABI of %s, clock: %s, ledger %s", world_rank, world_size, mpi_abi.name, provider_path(),
+                    clock_name(), folder.ledger_file);
+}
+
 void runtime_begin(const struct call *call, int thread_level, const void *session)
 {
     int64_t began_ns = clock_monotonic_ns();
@@ -204,30 +245,36 @@ void runtime_begin(const struct call *call, int thread_level, const void *sessio
     mpi_handle world_group = session ? find_rank_in_session(session) : 0;
     if (!session)
         find_rank_in_world();
-    if (world_rank <= 0)
-        settings_read(complain);
-    if (!open_ledger(!session && was_spawned()))
+    if (!begin_ledger(call, thread_level, !session && was_spawned()))
         return;
-    if (!requests_begin(thread_level == 3))
-        runtime_say("no memory to follow requests; their completion is not recorded");
-
-    record_calls();
-    record_library();
-    provenance_record();
-    if (run_folder_ledger_is_elsewhere(&folder))
-        ledger_fact("ledger_file", folder.ledger_file);
-    record_start(call, thread_level);
-    samples_begin(settings.samples_bytes < settings.memory_bytes / 4 ? settings.samples_bytes : settings.memory_bytes / 4);
-    communicators_begin(world_group, !session);
-    mpi_abi_learn_types();
-    state = RECORDING;
-    call_recording_begin();
+    begin_with_mpi(thread_level, world_group, !session);
+    begin_recording(began_ns);
     count_clocked(call);
-    keeper_begin(run_folder_ledger_is_elsewhere(&folder) ? folder.ledger : NULL, world_rank, complain_for_the_node);
-    the_ledger.header->cost_init_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
-    if (settings.verbose > 1 || (settings.verbose == 1 && world_rank <= 0))
-        runtime_say("rank %d of %d: %s ABI of %s, clock: %s, ledger %s", world_rank, world_size, mpi_abi.name, provider_path(),
-                    clock_name(), folder.ledger_file);
+}
+
+void runtime_begin_without_mpi(int rank, int nranks)
+{
+    if (!runtime_prepare())
+        return;
+    int64_t began_ns = clock_monotonic_ns();
+    struct call first = {.start = clock_ticks()};
+    clock_calibrate();
+    world_rank = launched_rank(rank);
+    world_size = launched_size(nranks);
+    if (begin_ledger(&first, -1, false))
+        begin_recording(began_ns);
+}
+
+void runtime_add_world(int thread_level)
+{
+    if (state != RECORDING || owner != getpid())
+        return;
+    if (has_mpi)
+        communicators_add_world();
+    else {
+        the_ledger.header->thread_level = thread_level;
+        begin_with_mpi(thread_level, 0, true);
+    }
 }
 
 void runtime_end_begin(void)
@@ -235,6 +282,7 @@ void runtime_end_begin(void)
     if (state != RECORDING || owner != getpid())
         return;
     int64_t began_ns = clock_monotonic_ns();
+    gpu_end();
     the_ledger.header->cost_per_call_ps = cost_per_call_ps();
     communicators_end();
     the_ledger.header->cost_finalize_ns += (uint64_t)(clock_monotonic_ns() - began_ns);
@@ -348,6 +396,7 @@ void runtime_aborted(int error_code)
 {
     if (state != RECORDING || owner != getpid())
         return;
+    gpu_exit();
     the_ledger.header->abort_code = error_code;
     record_end(LEDGER_ABORTED);
     keeper_end(true);
@@ -359,6 +408,7 @@ __attribute__((destructor)) static void runtime_exit(void)
 {
     if (state != RECORDING || owner != getpid() || the_ledger.header->ended != LEDGER_RUNNING)
         return;
+    gpu_exit();
     call_recording_end();
     state = ENDED;
     record_end(LEDGER_EXITED);

@@ -18,6 +18,7 @@ const struct setting SETTINGS_TABLE[] = {
 #define IS_FLAG_size false
 #define IS_FLAG_number false
 #define IS_FLAG_clock false
+#define IS_FLAG_gpu false
 #define IS_FLAG_flag true
 #define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) {"COMMPROF_" #NAME, ARGUMENT, DEFAULT, HELP, IS_FLAG_##TYPE},
 #include "settings.def"
@@ -84,14 +85,26 @@ static bool parse_flag(const char *text, setting_flag *value)
 
 static const char *const CLOCK_NAMES[] = {[CLOCK_AUTO] = "auto", [CLOCK_COUNTER] = "counter", [CLOCK_GETTIME] = "monotonic"};
 
-static bool parse_clock(const char *text, setting_clock *value)
+static const char *const GPU_NAMES[] = {[GPU_WANTED_AUTO] = "auto", [GPU_WANTED_ON] = "on", [GPU_WANTED_OFF] = "off"};
+
+static bool parse_word(const char *text, const char *const words[], int count, int *value)
 {
-    for (int kind = CLOCK_AUTO; kind <= CLOCK_GETTIME; kind++)
-        if (strcasecmp(text, CLOCK_NAMES[kind]) == 0) {
-            *value = kind;
+    for (int i = 0; i < count; i++)
+        if (strcasecmp(text, words[i]) == 0) {
+            *value = i;
             return true;
         }
     return false;
+}
+
+static bool parse_clock(const char *text, setting_clock *value)
+{
+    return parse_word(text, CLOCK_NAMES, CLOCK_GETTIME + 1, value);
+}
+
+static bool parse_gpu(const char *text, setting_gpu *value)
+{
+    return parse_word(text, GPU_NAMES, GPU_WANTED_OFF + 1, value);
 }
 
 static void read_one(const struct setting *setting, bool (*parse)(const char *), void (*complain)(const char *))
@@ -177,6 +190,12 @@ static const char *print_clock(const setting_clock *value, char *buffer, size_t 
 {
     (void)buffer, (void)bytes;
     return CLOCK_NAMES[*value];
+}
+
+static const char *print_gpu(const setting_gpu *value, char *buffer, size_t bytes)
+{
+    (void)buffer, (void)bytes;
+    return GPU_NAMES[*value];
 }
 
 const char *settings_value(size_t wanted)

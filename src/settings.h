@@ -17,6 +17,9 @@ typedef uint64_t setting_size;
 typedef uint64_t setting_number;
 typedef bool setting_flag;
 typedef int setting_clock; /* enum clock_kind */
+typedef int setting_gpu;   /* enum gpu_wanted */
+
+enum gpu_wanted { GPU_WANTED_AUTO, GPU_WANTED_ON, GPU_WANTED_OFF };
 
 struct settings {
 #define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) setting_##TYPE FIELD;

@@ -19,6 +19,10 @@ void activity_take(const struct gpu_event *event);
 void activity_trace_from(int64_t begin_ns);
 void activity_trace_until(int64_t end_ns);
 
+/* A thread of the job was in an MPI call. What lies before the settled moment is cut off, and the same time may be told twice: unions do
+ * not mind. */
+void activity_in_mpi(uint64_t start_ticks, uint64_t end_ticks);
+
 /* All that began before `until_ns` has come: settle it. */
 void activity_settle(int64_t until_ns);
 

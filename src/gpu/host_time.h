@@ -37,8 +37,8 @@ static inline void host_time_add(struct host_time *ring, uint64_t start_ticks, u
  * still in is not handed over. */
 uint64_t host_time_collect(void (*take)(uint64_t start_ticks, uint64_t end_ticks));
 
-/* GPU thread: the earliest moment at which a call that is not finished may have begun: unions with MPI are complete before it. `now` where
- * no thread is in a call. */
-uint64_t host_time_complete_until(uint64_t now_ticks);
+/* GPU thread: hand over the calls of MPI that threads are still in, from their begin up to now. They will come again, whole, when they have
+ * ended. */
+void host_time_under_way(void (*take)(uint64_t start_ticks, uint64_t end_ticks));
 
 #endif

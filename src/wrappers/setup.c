@@ -44,7 +44,7 @@ static void begun(const struct call *call, bool first, int error)
         runtime_begin(call, asked_level(), NULL);
     else if (call->succeeded) {
         call_account_simple(call);
-        communicators_add_world();
+        runtime_add_world(asked_level());
     }
 }
 

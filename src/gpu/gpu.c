@@ -1,0 +1,481 @@
+/* One thread of ours does all that touches a vendor's library; it holds nothing that the job may wait for.
+ *
+ *     the job                          the GPU thread
+ *     gpu_begin ---------------------> look, look, ... until the process has a context; arm
+ *                                      window: resume, collect, collect, ..., pause, collect until all has come
+ *     gpu_yield: foreign = 1 --------> ends the window at once; is_in = 0
+ *          waits while is_in (bounded) <---'
+ *     gpu_end: told = FINISH --------> ends the window; gone = 1
+ *          waits for gone (bounded) <------'
+ *
+ * is_in is 1 while a window is open: then calls into the tracing interface may be under way. It goes up before `foreign` is looked at, and
+ * gpu_yield sets `foreign` before it looks at is_in, so one of both sees the other.
+ *
+ * A window begins, as far as the unions are concerned, with the first activity that is seen in it: what was launched before tracing was
+ * resumed may still be running, unseen, until then. Where nothing comes, it begins when tracing was resumed: the GPU was idle. */
+#include "gpu.h"
+
+#include "activity.h"
+#include "call.h"
+#include "clock.h"
+#include "host_time.h"
+#include "ledger/ledger.h"
+#include "nccl/nccl.h"
+#include "own_thread.h"
+#include "place.h"
+#include "settings.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#define MS_NS INT64_C(1000000)
+#define SECOND_NS (1000 * MS_NS)
+
+enum { STAY, FINISH, ABANDON }; /* what the thread is told */
+enum { PATIENCE_S = 2, FIRST_LOOK_MS = 50, SLOWEST_LOOK_MS = 1000, TICK_MS = 100, DRAIN_S = 3, AFTER_ANOTHER_S = 1 };
+
+enum phase { CLOSED, OPEN, DRAINING };
+
+const struct gpu_backend *gpu_used;
+
+static struct {
+    void (*complain)(const char *line);
+    const struct gpu_backend *backend;
+    char foreign_name[64];
+    uint32_t has_thread, told, gone;
+    uint32_t bell;           /* grows when there is something to look at */
+    uint32_t foreign, is_in; /* above */
+    int64_t foreign_until_ns;
+    uint32_t epoch; /* that the counters belong to */
+
+    enum phase phase;
+    struct ledger_tracing *window;
+    int64_t first_ns;    /* begin of the first window of all; 0: there was none */
+    int64_t resumed_ns;  /* of this window: when tracing was resumed, */
+    int64_t earliest_ns; /* begin of the earliest activity seen, INT64_MAX: none yet */
+    int64_t paused_ns;
+    int64_t collect_at_ns;
+    bool is_summed; /* the unions have begun */
+    enum ledger_tracing_end ending;
+} gpu;
+
+static bool is_told(void)
+{
+    return __atomic_load_n(&gpu.told, __ATOMIC_ACQUIRE) != STAY;
+}
+
+static void ring(void)
+{
+    own_thread_tell(&gpu.bell, __atomic_load_n(&gpu.bell, __ATOMIC_RELAXED) + 1);
+}
+
+static void sleep_until(int64_t until_ns)
+{
+    uint32_t bell = __atomic_load_n(&gpu.bell, __ATOMIC_ACQUIRE);
+    if (!is_told() && !__atomic_load_n(&gpu.foreign, __ATOMIC_ACQUIRE))
+        own_thread_wait_while(&gpu.bell, bell, until_ns);
+}
+
+static void enter_state(enum ledger_gpu_state state, const char *reason)
+{
+    __atomic_store_n(&the_ledger.header->gpu_state, state, __ATOMIC_RELEASE);
+    if (reason)
+        ledger_fact("gpu.reason", reason);
+}
+
+/* Looking and arming */
+
+static enum gpu_presence look_for_one(void)
+{
+    enum gpu_presence best = GPU_ABSENT;
+    for (const struct gpu_backend *const *backend = gpu_backends; *backend && best != GPU_IN_USE; backend++) {
+        enum gpu_presence presence = (*backend)->look();
+        best = presence > best ? presence : best;
+        if (presence == GPU_IN_USE)
+            gpu.backend = *backend;
+    }
+    return best;
+}
+
+/* False: the job has ended before. */
+static bool wait_for_use(void)
+{
+    int64_t pause_ns = FIRST_LOOK_MS * MS_NS;
+    while (!is_told() && look_for_one() != GPU_IN_USE) {
+        sleep_until(clock_monotonic_ns() + pause_ns);
+        pause_ns = pause_ns < SLOWEST_LOOK_MS * MS_NS ? 2 * pause_ns : pause_ns;
+    }
+    return !is_told();
+}
+
+static void end_at_exit(void)
+{
+    gpu_end();
+}
+
+static bool arm(void)
+{
+    char reason[512] = "";
+    enum gpu_armed armed = GPU_ARM_LATER;
+    int64_t began_ns = clock_monotonic_ns();
+    while (!is_told() && (armed = gpu.backend->arm(reason, sizeof reason)) == GPU_ARM_LATER)
+        sleep_until(clock_monotonic_ns() + SLOWEST_LOOK_MS * MS_NS);
+    the_ledger.header->cost_gpu_begin_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
+    if (armed == GPU_ARM_REFUSED)
+        enter_state(LEDGER_GPU_REFUSED, reason);
+    /* Handlers run in reverse order: the vendor's was registered before, when the job made its context. */
+    if (armed == GPU_ARMED)
+        atexit(end_at_exit);
+    return armed == GPU_ARMED;
+}
+
+/* Windows */
+
+static bool calls_are_counted(void)
+{
+    return __atomic_load_n(&the_ledger.header->counting_since_ns, __ATOMIC_RELAXED) != 0;
+}
+
+/* The first period whole, of each later one the beginning. */
+static bool is_on_duty(int64_t now_ns)
+{
+    int64_t every_ns = (int64_t)settings.gpu_every_s * SECOND_NS, on_ns = (int64_t)settings.gpu_on_s * SECOND_NS;
+    int64_t since_ns = gpu.first_ns ? now_ns - gpu.first_ns : 0;
+    return every_ns == 0 || since_ns < every_ns || since_ns % every_ns < on_ns;
+}
+
+static bool another_traces(int64_t now_ns)
+{
+    if (__atomic_load_n(&gpu.foreign, __ATOMIC_SEQ_CST))
+        return true;
+    return now_ns < __atomic_load_n(&gpu.foreign_until_ns, __ATOMIC_RELAXED);
+}
+
+static void go_out(void)
+{
+    own_thread_tell(&gpu.is_in, 0);
+}
+
+static bool go_in(void)
+{
+    __atomic_store_n(&gpu.is_in, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&gpu.foreign, __ATOMIC_SEQ_CST))
+        return true;
+    go_out();
+    return false;
+}
+
+static void take(const struct gpu_event *event)
+{
+    if (__atomic_load_n(&gpu.told, __ATOMIC_RELAXED) == ABANDON)
+        return; /* the file is being read, or is a forked child's parent's */
+    if (event->start_ns < gpu.earliest_ns)
+        gpu.earliest_ns = event->start_ns;
+    activity_take(event);
+}
+
+static void follow(bool followed)
+{
+    __atomic_store_n(&host_time_wanted, followed, __ATOMIC_RELAXED);
+    nccl_follow(followed);
+}
+
+static void open_window(int64_t now_ns)
+{
+    char reason[512] = "";
+    if (!go_in())
+        return;
+    follow(true);
+    if (!gpu.backend->resume(reason, sizeof reason)) {
+        follow(false);
+        go_out();
+        enter_state(LEDGER_GPU_REFUSED, reason);
+        return;
+    }
+    struct ledger_tracing window = {.begin_ns = now_ns, .clock_error_ns = UINT32_MAX};
+    gpu.window = ledger_append(LEDGER_TRACINGS, &window, sizeof window);
+    gpu.first_ns = gpu.first_ns ? gpu.first_ns : now_ns;
+    gpu.resumed_ns = now_ns;
+    gpu.earliest_ns = INT64_MAX;
+    gpu.is_summed = false;
+    gpu.collect_at_ns = now_ns;
+    gpu.phase = OPEN;
+    enter_state(LEDGER_GPU_TRACING, NULL);
+}
+
+static void begin_sums(bool at_once)
+{
+    bool has_begun = gpu.earliest_ns != INT64_MAX;
+    if (gpu.is_summed || (!has_begun && !at_once))
+        return;
+    int64_t begin_ns = has_begun && gpu.earliest_ns > gpu.resumed_ns ? gpu.earliest_ns : gpu.resumed_ns;
+    activity_trace_from(begin_ns);
+    nccl_untraced(gpu.paused_ns, begin_ns);
+    if (gpu.window)
+        gpu.window->begin_ns = begin_ns;
+    gpu.is_summed = true;
+}
+
+/* Readers of the ledger see these grow. */
+static void count(const struct gpu_collected *collected)
+{
+    struct ledger_header *header = the_ledger.header;
+    header->gpu_records += collected->records;
+    header->gpu_dropped_records += collected->dropped;
+    header->gpu_implausible_records += collected->implausible;
+    if (!gpu.window)
+        return;
+    gpu.window->records += collected->records;
+    uint32_t error_ns = gpu.window->clock_error_ns;
+    gpu.window->clock_error_ns = error_ns == UINT32_MAX || error_ns < collected->clock_error_ns ? collected->clock_error_ns : error_ns;
+}
+
+static void in_mpi(uint64_t start_ticks, uint64_t end_ticks)
+{
+    activity_in_mpi(start_ticks, end_ticks);
+}
+
+/* The job's calls up to now: those under way first, for what ends meanwhile is in the rings afterwards. */
+static void collect_host_time(void)
+{
+    host_time_under_way(in_mpi);
+    the_ledger.header->gpu_lost_intervals += host_time_collect(in_mpi);
+}
+
+/* A reset (MPI_Pcontrol(2)): what came up to now was before it. */
+static void begin_anew_after_reset(void)
+{
+    struct ledger_header *header = the_ledger.header;
+    uint32_t epoch = __atomic_load_n(&header->epoch, __ATOMIC_ACQUIRE);
+    if (epoch == gpu.epoch)
+        return;
+    gpu.epoch = epoch;
+    activity_reset();
+    header->gpu_records = header->gpu_dropped_records = header->gpu_implausible_records = header->gpu_late_records = 0;
+    header->gpu_unkept_records = header->gpu_lost_intervals = header->gpu_unmatched_operations = 0;
+}
+
+/* What has been recorded, summed up as far as all of it has come. Returns how far that is. */
+static int64_t collect(bool everything)
+{
+    collect_host_time();
+    struct gpu_collected collected = gpu.backend->collect(take, everything);
+    if (__atomic_load_n(&gpu.told, __ATOMIC_RELAXED) == ABANDON)
+        return INT64_MAX;
+    count(&collected);
+    begin_sums(everything || clock_monotonic_ns() - gpu.resumed_ns > SECOND_NS);
+    int64_t until_ns = gpu.phase == DRAINING && collected.complete_until_ns > gpu.paused_ns ? gpu.paused_ns : collected.complete_until_ns;
+    if (gpu.is_summed) {
+        activity_settle(until_ns);
+        nccl_settle(until_ns);
+    }
+    begin_anew_after_reset();
+    if (collected.is_foreign)
+        gpu.ending = LEDGER_TRACING_LOST;
+    gpu.collect_at_ns = clock_monotonic_ns() + (int64_t)settings.gpu_collect_ms * MS_NS;
+    return collected.complete_until_ns;
+}
+
+/* All that will come has come. */
+static void close_window(void)
+{
+    if (__atomic_load_n(&gpu.told, __ATOMIC_RELAXED) == ABANDON)
+        return;
+    activity_trace_until(gpu.paused_ns);
+    nccl_settle(gpu.paused_ns);
+    if (gpu.window) {
+        gpu.window->ended = gpu.ending;
+        __atomic_store_n(&gpu.window->end_ns, gpu.paused_ns, __ATOMIC_RELEASE);
+    }
+    gpu.phase = CLOSED;
+    enum ledger_gpu_state state = gpu.ending == LEDGER_TRACING_STOPPED                                              ? LEDGER_GPU_STOPPED
+                                  : gpu.ending == LEDGER_TRACING_YIELDED || gpu.ending == LEDGER_TRACING_LOST ? LEDGER_GPU_YIELDED
+                                                                                                                    : LEDGER_GPU_PAUSED;
+    char reason[128];
+    snprintf(reason, sizeof reason, "yielded to %s", *gpu.foreign_name ? gpu.foreign_name : "another client of the tracing interface");
+    enter_state(state, state == LEDGER_GPU_YIELDED ? reason : NULL);
+    go_out();
+}
+
+/* Records of what is running come when it has ended: after a window that ends by itself they are waited for a while. */
+static void pause(enum ledger_tracing_end ending)
+{
+    gpu.ending = ending;
+    gpu.backend->pause();
+    gpu.paused_ns = clock_monotonic_ns();
+    gpu.phase = DRAINING;
+    follow(false);
+    bool is_hurried = ending != LEDGER_TRACING_DUTY && ending != LEDGER_TRACING_OFF;
+    int64_t complete_ns = collect(is_hurried);
+    if (is_hurried || complete_ns >= gpu.paused_ns)
+        close_window();
+}
+
+static void drain(int64_t now_ns)
+{
+    bool is_late = now_ns - gpu.paused_ns > DRAIN_S * SECOND_NS;
+    if (collect(is_late) >= gpu.paused_ns || is_late)
+        close_window();
+}
+
+static void attend_window(int64_t now_ns, bool hurries)
+{
+    if (is_told())
+        pause(LEDGER_TRACING_STOPPED);
+    else if (hurries)
+        pause(LEDGER_TRACING_YIELDED);
+    else if (!calls_are_counted())
+        pause(LEDGER_TRACING_OFF);
+    else if (!is_on_duty(now_ns))
+        pause(LEDGER_TRACING_DUTY);
+    else if (now_ns >= gpu.collect_at_ns)
+        collect(false);
+    else
+        collect_host_time();
+    if (gpu.phase == OPEN && gpu.ending == LEDGER_TRACING_LOST)
+        pause(LEDGER_TRACING_LOST);
+}
+
+static void attend(void)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    bool hurries = another_traces(now_ns);
+    if (gpu.phase == OPEN)
+        attend_window(now_ns, hurries);
+    else if (gpu.phase == DRAINING && (hurries || is_told())) {
+        collect(true);
+        close_window();
+    } else if (gpu.phase == DRAINING)
+        drain(now_ns);
+    else if (!hurries && !is_told() && calls_are_counted() && is_on_duty(now_ns)) {
+        gpu.ending = LEDGER_TRACING_GOES_ON;
+        open_window(now_ns);
+    }
+}
+
+static bool is_refused(void)
+{
+    return the_ledger.header->gpu_state == LEDGER_GPU_REFUSED;
+}
+
+static void trace(void)
+{
+    activity_begin();
+    gpu.epoch = the_ledger.header->epoch;
+    gpu.paused_ns = clock_monotonic_ns();
+    while (!is_refused()) {
+        attend();
+        if (is_told() && gpu.phase == CLOSED)
+            break;
+        int64_t tick_ns = (settings.gpu_collect_ms < TICK_MS ? (int64_t)settings.gpu_collect_ms : TICK_MS) * MS_NS;
+        if (__atomic_load_n(&gpu.foreign, __ATOMIC_ACQUIRE) && gpu.phase == CLOSED)
+            own_thread_wait_while(&gpu.foreign, 1, clock_monotonic_ns() + tick_ns);
+        else
+            sleep_until(clock_monotonic_ns() + tick_ns);
+    }
+}
+
+static void *run(void *unused)
+{
+    prctl(PR_SET_NAME, "commprof-gpu");
+    if (wait_for_use()) {
+        __atomic_store_n(&gpu_used, gpu.backend, __ATOMIC_RELEASE);
+        __atomic_store_n(&place_is_asked, true, __ATOMIC_RELEASE);
+        ledger_fact("gpu", gpu.backend->name);
+        if (arm())
+            trace();
+    }
+    own_thread_tell(&gpu.gone, 1);
+    return unused;
+}
+
+/* The job's side */
+
+/* A forked child has no thread of ours, and must not call into libraries that do not survive a fork. */
+static void in_forked_child(void)
+{
+    gpu.has_thread = 0;
+    gpu.is_in = 0;
+    gpu_used = NULL;
+    place_is_asked = host_time_wanted = false;
+}
+
+void gpu_begin(void (*complain)(const char *line))
+{
+    char line[256];
+    gpu.complain = complain;
+    if (settings.gpu == GPU_WANTED_OFF) {
+        enter_state(LEDGER_GPU_REFUSED, "COMMPROF_GPU=off");
+        return;
+    }
+    if (settings.gpu == GPU_WANTED_AUTO && look_for_one() == GPU_ABSENT)
+        return;
+    enter_state(LEDGER_GPU_DORMANT, NULL);
+    pthread_atfork(NULL, NULL, in_forked_child);
+    int error = own_thread_start(run, NULL);
+    gpu.has_thread = error == 0;
+    if (!error)
+        return;
+    enter_state(LEDGER_GPU_REFUSED, "no thread could be started");
+    snprintf(line, sizeof line, "cannot start a thread: %s; GPUs are not traced", strerror(error));
+    complain(line);
+}
+
+void gpu_wake(void)
+{
+    if (__atomic_load_n(&gpu.has_thread, __ATOMIC_RELAXED))
+        ring();
+}
+
+static void place_no_more(void)
+{
+    __atomic_store_n(&place_is_asked, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&host_time_wanted, false, __ATOMIC_RELAXED);
+}
+
+void gpu_end(void)
+{
+    if (!__atomic_exchange_n(&gpu.has_thread, 0, __ATOMIC_ACQ_REL))
+        return;
+    int64_t began_ns = clock_monotonic_ns(), until_ns = began_ns + PATIENCE_S * SECOND_NS;
+    __atomic_store_n(&gpu.told, FINISH, __ATOMIC_RELEASE);
+    ring();
+    while (!__atomic_load_n(&gpu.gone, __ATOMIC_ACQUIRE) && clock_monotonic_ns() < until_ns)
+        own_thread_wait_while(&gpu.gone, 0, until_ns);
+    place_no_more();
+    the_ledger.header->cost_gpu_end_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
+    if (__atomic_load_n(&gpu.gone, __ATOMIC_ACQUIRE))
+        return;
+    __atomic_store_n(&gpu.told, ABANDON, __ATOMIC_RELEASE);
+    enter_state(LEDGER_GPU_STOPPED, "the tracing interface did not answer at the end; what it held back is lost");
+}
+
+void gpu_exit(void)
+{
+    __atomic_store_n(&gpu.told, ABANDON, __ATOMIC_RELEASE);
+    if (__atomic_exchange_n(&gpu.has_thread, 0, __ATOMIC_ACQ_REL))
+        ring();
+    place_no_more();
+}
+
+void gpu_yield(const char *to)
+{
+    int64_t until_ns = clock_monotonic_ns() + PATIENCE_S * SECOND_NS;
+    snprintf(gpu.foreign_name, sizeof gpu.foreign_name, "%s", to);
+    __atomic_store_n(&gpu.foreign, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&gpu.has_thread, __ATOMIC_ACQUIRE))
+        return;
+    ring();
+    while (__atomic_load_n(&gpu.is_in, __ATOMIC_SEQ_CST) && clock_monotonic_ns() < until_ns)
+        own_thread_wait_while(&gpu.is_in, 1, until_ns);
+}
+
+/* The other one may still be collecting what is its own. */
+void gpu_unyield(void)
+{
+    __atomic_store_n(&gpu.foreign_until_ns, clock_monotonic_ns() + AFTER_ANOTHER_S * SECOND_NS, __ATOMIC_RELAXED);
+    own_thread_tell(&gpu.foreign, 0);
+}
