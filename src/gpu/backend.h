@@ -15,8 +15,8 @@
 /* One kernel, copy or memset that has ended. Times are on CLOCK_MONOTONIC. `name` is good during the call that hands it over. */
 struct gpu_event {
     int64_t start_ns, end_ns;
-    uint64_t bytes; /* of a copy, of a memset */
-    const char *name; /* of a kernel, mangled; NULL where it could not be read */
+    uint64_t bytes;                   /* of a copy, of a memset */
+    const char *name;                 /* of a kernel, mangled; NULL where it could not be read */
     uint32_t device, context, stream; /* the vendor's numbers */
     uint32_t correlation;             /* of the call that launched it; 0: not known */
     uint8_t kind;                     /* enum ledger_activity_kind */
@@ -30,8 +30,8 @@ struct gpu_device_facts {
 
 /* What a look for the vendor's GPUs has found. */
 enum gpu_presence {
-    GPU_ABSENT,   /* and will not come: no driver on this machine */
-    GPU_UNUSED,   /* there may be GPUs; the process has none of the vendor's libraries open, or no context */
+    GPU_ABSENT, /* and will not come: no driver on this machine */
+    GPU_UNUSED, /* there may be GPUs; the process has none of the vendor's libraries open, or no context */
     GPU_IN_USE,
 };
 
@@ -80,7 +80,8 @@ struct gpu_backend {
     void *(*current_context)(void);
 };
 
-/* The vendors that this build has, NULL-terminated. */
-extern const struct gpu_backend *const gpu_backends[];
+/* The vendors that this build has, NULL-terminated. Tests put their own in. */
+enum { GPU_BACKENDS_MOST = 4 };
+extern const struct gpu_backend *gpu_backends[GPU_BACKENDS_MOST];
 
 #endif

@@ -67,6 +67,11 @@ static bool is_told(void)
     return __atomic_load_n(&gpu.told, __ATOMIC_ACQUIRE) != STAY;
 }
 
+static bool is_abandoned(void)
+{
+    return __atomic_load_n(&gpu.told, __ATOMIC_ACQUIRE) == ABANDON;
+}
+
 static void ring(void)
 {
     own_thread_tell(&gpu.bell, __atomic_load_n(&gpu.bell, __ATOMIC_RELAXED) + 1);
@@ -91,7 +96,7 @@ static void enter_state(enum ledger_gpu_state state, const char *reason)
 static enum gpu_presence look_for_one(void)
 {
     enum gpu_presence best = GPU_ABSENT;
-    for (const struct gpu_backend *const *backend = gpu_backends; *backend && best != GPU_IN_USE; backend++) {
+    for (const struct gpu_backend **backend = gpu_backends; *backend && best != GPU_IN_USE; backend++) {
         enum gpu_presence presence = (*backend)->look();
         best = presence > best ? presence : best;
         if (presence == GPU_IN_USE)
@@ -170,7 +175,7 @@ static bool go_in(void)
 
 static void take(const struct gpu_event *event)
 {
-    if (__atomic_load_n(&gpu.told, __ATOMIC_RELAXED) == ABANDON)
+    if (is_abandoned())
         return; /* the file is being read, or is a forked child's parent's */
     if (event->start_ns < gpu.earliest_ns)
         gpu.earliest_ns = event->start_ns;
@@ -263,7 +268,7 @@ static int64_t collect(bool everything)
 {
     collect_host_time();
     struct gpu_collected collected = gpu.backend->collect(take, everything);
-    if (__atomic_load_n(&gpu.told, __ATOMIC_RELAXED) == ABANDON)
+    if (is_abandoned())
         return INT64_MAX;
     count(&collected);
     begin_sums(everything || clock_monotonic_ns() - gpu.resumed_ns > SECOND_NS);
@@ -282,7 +287,7 @@ static int64_t collect(bool everything)
 /* All that will come has come. */
 static void close_window(void)
 {
-    if (__atomic_load_n(&gpu.told, __ATOMIC_RELAXED) == ABANDON)
+    if (is_abandoned())
         return;
     activity_trace_until(gpu.paused_ns);
     nccl_settle(gpu.paused_ns);
@@ -291,9 +296,12 @@ static void close_window(void)
         __atomic_store_n(&gpu.window->end_ns, gpu.paused_ns, __ATOMIC_RELEASE);
     }
     gpu.phase = CLOSED;
-    enum ledger_gpu_state state = gpu.ending == LEDGER_TRACING_STOPPED                                              ? LEDGER_GPU_STOPPED
-                                  : gpu.ending == LEDGER_TRACING_YIELDED || gpu.ending == LEDGER_TRACING_LOST ? LEDGER_GPU_YIELDED
-                                                                                                                    : LEDGER_GPU_PAUSED;
+    static const enum ledger_gpu_state STATES[] = {
+        [LEDGER_TRACING_DUTY] = LEDGER_GPU_PAUSED,     [LEDGER_TRACING_OFF] = LEDGER_GPU_PAUSED,
+        [LEDGER_TRACING_YIELDED] = LEDGER_GPU_YIELDED, [LEDGER_TRACING_LOST] = LEDGER_GPU_YIELDED,
+        [LEDGER_TRACING_STOPPED] = LEDGER_GPU_STOPPED,
+    };
+    enum ledger_gpu_state state = STATES[gpu.ending];
     char reason[128];
     snprintf(reason, sizeof reason, "yielded to %s", *gpu.foreign_name ? gpu.foreign_name : "another client of the tracing interface");
     enter_state(state, state == LEDGER_GPU_YIELDED ? reason : NULL);
@@ -301,7 +309,7 @@ static void close_window(void)
 }
 
 /* Records of what is running come when it has ended: after a window that ends by itself they are waited for a while. */
-static void pause(enum ledger_tracing_end ending)
+static void end_window(enum ledger_tracing_end ending)
 {
     gpu.ending = ending;
     gpu.backend->pause();
@@ -324,19 +332,19 @@ static void drain(int64_t now_ns)
 static void attend_window(int64_t now_ns, bool hurries)
 {
     if (is_told())
-        pause(LEDGER_TRACING_STOPPED);
+        end_window(LEDGER_TRACING_STOPPED);
     else if (hurries)
-        pause(LEDGER_TRACING_YIELDED);
+        end_window(LEDGER_TRACING_YIELDED);
     else if (!calls_are_counted())
-        pause(LEDGER_TRACING_OFF);
+        end_window(LEDGER_TRACING_OFF);
     else if (!is_on_duty(now_ns))
-        pause(LEDGER_TRACING_DUTY);
+        end_window(LEDGER_TRACING_DUTY);
     else if (now_ns >= gpu.collect_at_ns)
         collect(false);
     else
         collect_host_time();
     if (gpu.phase == OPEN && gpu.ending == LEDGER_TRACING_LOST)
-        pause(LEDGER_TRACING_LOST);
+        end_window(LEDGER_TRACING_LOST);
 }
 
 static void attend(void)
@@ -366,10 +374,8 @@ static void trace(void)
     activity_begin();
     gpu.epoch = the_ledger.header->epoch;
     gpu.paused_ns = clock_monotonic_ns();
-    while (!is_refused()) {
+    while (!is_refused() && !is_abandoned() && !(is_told() && gpu.phase == CLOSED)) {
         attend();
-        if (is_told() && gpu.phase == CLOSED)
-            break;
         int64_t tick_ns = (settings.gpu_collect_ms < TICK_MS ? (int64_t)settings.gpu_collect_ms : TICK_MS) * MS_NS;
         if (__atomic_load_n(&gpu.foreign, __ATOMIC_ACQUIRE) && gpu.phase == CLOSED)
             own_thread_wait_while(&gpu.foreign, 1, clock_monotonic_ns() + tick_ns);

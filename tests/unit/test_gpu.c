@@ -1,0 +1,420 @@
+/* gpu.c with a back end of this test's own, which says what it is told to say. */
+#include "gpu/gpu.h"
+
+#include "call.h"
+#include "clock.h"
+#include "gpu/place.h"
+#include "ledger/ledger.h"
+#include "settings.h"
+#include "unit.h"
+
+#include <dirent.h>
+#include <sched.h>
+
+static struct {
+    enum gpu_presence presence;
+    enum gpu_armed armed;
+    unsigned looks, arms, resumes, pauses, collections, last_collections;
+    bool refuses, hangs, is_foreign, is_in_call;
+    int64_t event_at_ns; /* one kernel with each collection, from here on; 0: none */
+} fake;
+
+static enum gpu_presence look(void)
+{
+    fake.looks++;
+    return __atomic_load_n(&fake.presence, __ATOMIC_ACQUIRE);
+}
+
+static enum gpu_armed arm(char *reason, size_t bytes)
+{
+    fake.arms++;
+    snprintf(reason, bytes, "CUPTI 13.0.0 crashes");
+    return __atomic_load_n(&fake.armed, __ATOMIC_ACQUIRE);
+}
+
+static bool resume(char *reason, size_t bytes)
+{
+    snprintf(reason, bytes, "no permission");
+    __atomic_add_fetch(&fake.resumes, 1, __ATOMIC_RELEASE);
+    return !fake.refuses;
+}
+
+static void pause_tracing(void)
+{
+    __atomic_add_fetch(&fake.pauses, 1, __ATOMIC_RELEASE);
+}
+
+static struct gpu_collected collect(gpu_take take, bool everything)
+{
+    __atomic_store_n(&fake.is_in_call, true, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&fake.hangs, __ATOMIC_ACQUIRE))
+        sched_yield();
+    struct gpu_collected collected = {.clock_error_ns = 100, .complete_until_ns = clock_monotonic_ns(), .is_foreign = fake.is_foreign};
+    if (fake.event_at_ns) {
+        struct gpu_event event = {
+            .start_ns = fake.event_at_ns, .end_ns = fake.event_at_ns + 1000, .name = "kernel", .kind = LEDGER_ACTIVITY_KERNEL};
+        take(&event);
+        fake.event_at_ns += 1000;
+        collected.records = 1;
+    }
+    __atomic_add_fetch(everything ? &fake.last_collections : &fake.collections, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&fake.is_in_call, false, __ATOMIC_RELEASE);
+    return collected;
+}
+
+static void device_facts(uint32_t device, struct gpu_device_facts *facts)
+{
+    *facts = (struct gpu_device_facts){.name = "double"};
+    (void)device;
+}
+
+static const struct gpu_backend FAKE = {
+    .name = "fake",
+    .look = look,
+    .arm = arm,
+    .resume = resume,
+    .pause = pause_tracing,
+    .collect = collect,
+    .device_facts = device_facts,
+};
+
+static void hear(const char *line)
+{
+    (void)line;
+}
+
+static void begin(const char *gpu, const char *every_s, const char *on_s)
+{
+    setenv("COMMPROF_GPU", gpu, 1);
+    setenv("COMMPROF_GPU_EVERY_S", every_s, 1);
+    setenv("COMMPROF_GPU_ON_S", on_s, 1);
+    setenv("COMMPROF_GPU_COLLECT_MS", "5", 1);
+    settings_read(NULL);
+    clock_begin(CLOCK_AUTO);
+    clock_calibrate();
+    CHECK_EQUAL(ledger_open("ledger", 8 << 20), 0);
+    the_ledger.header->clock_ticks = the_clock.base_ticks;
+    the_ledger.header->clock_ns = the_clock.base_ns;
+    the_ledger.header->clock_scale = the_clock.scale;
+    the_ledger.header->start_ns = clock_monotonic_ns();
+    the_ledger.header->epoch = 1;
+    call_recording_begin();
+    memset(gpu_backends, 0, sizeof(struct gpu_backend *) * GPU_BACKENDS_MOST);
+    gpu_backends[0] = &FAKE;
+}
+
+static enum ledger_gpu_state state(void)
+{
+    return __atomic_load_n(&the_ledger.header->gpu_state, __ATOMIC_ACQUIRE);
+}
+
+static void wait_for(enum ledger_gpu_state wanted)
+{
+    while (state() != wanted)
+        sched_yield();
+}
+
+static void wait_until_more(const unsigned *counter)
+{
+    unsigned before = __atomic_load_n(counter, __ATOMIC_ACQUIRE);
+    while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) == before)
+        sched_yield();
+}
+
+static const char *reason(void)
+{
+    static char found[256];
+    const struct ledger_header *header = the_ledger.header;
+    for (uint32_t i = 0; i < header->chunk_count; i++) {
+        struct ledger_chunk *chunk = ledger_chunk_at(header, i);
+        for (uint32_t at = 0; chunk->kind == LEDGER_FACTS && at < chunk->used;) {
+            const struct ledger_fact *fact = (void *)((char *)chunk + LEDGER_CHUNK_HEADER_BYTES + at);
+            const char *key = (const char *)(fact + 1);
+            if (fact->key_bytes == strlen("gpu.reason") && memcmp(key, "gpu.reason", fact->key_bytes) == 0)
+                snprintf(found, sizeof found, "%.*s", (int)fact->value_bytes, key + fact->key_bytes);
+            at += (uint32_t)(sizeof *fact + fact->key_bytes + fact->value_bytes + 7) & ~7u;
+        }
+    }
+    return found;
+}
+
+/* The windows, in their order. */
+static const struct ledger_tracing *window(unsigned index)
+{
+    const struct ledger_header *header = the_ledger.header;
+    for (uint32_t i = 0; i < header->chunk_count; i++) {
+        struct ledger_chunk *chunk = ledger_chunk_at(header, i);
+        if (chunk->kind == LEDGER_TRACINGS && index < chunk->used)
+            return ledger_entry(chunk, index);
+    }
+    return NULL;
+}
+
+static unsigned threads_of_the_gpu(void)
+{
+    unsigned count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *entry; (entry = readdir(tasks));) {
+        char path[512], line[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            continue;
+        count += fgets(line, sizeof line, file) && strcmp(line, "commprof-gpu\n") == 0;
+        fclose(file);
+    }
+    closedir(tasks);
+    return count;
+}
+
+static void a_machine_without_a_driver_gets_no_thread(void)
+{
+    begin("auto", "0", "0");
+    gpu_begin(hear);
+    CHECK_EQUAL(threads_of_the_gpu(), 0);
+    CHECK_EQUAL(state(), LEDGER_GPU_NONE);
+    CHECK_EQUAL(fake.looks, 1);
+    gpu_end();
+}
+
+static void who_switches_it_off_is_believed(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("off", "0", "0");
+    gpu_begin(hear);
+    CHECK_EQUAL(threads_of_the_gpu(), 0);
+    CHECK_EQUAL(state(), LEDGER_GPU_REFUSED);
+    CHECK_TEXT(reason(), "COMMPROF_GPU=off");
+    CHECK_EQUAL(fake.looks, 0);
+}
+
+static void nothing_is_armed_until_the_process_uses_a_gpu(void)
+{
+    fake.presence = GPU_UNUSED;
+    begin("auto", "0", "0");
+    gpu_begin(hear);
+    wait_until_more(&fake.looks);
+    CHECK_EQUAL(state(), LEDGER_GPU_DORMANT);
+    CHECK_EQUAL(fake.arms, 0);
+    CHECK(!place_is_asked && !gpu_used);
+    __atomic_store_n(&fake.presence, GPU_IN_USE, __ATOMIC_RELEASE);
+    gpu_wake();
+    wait_for(LEDGER_GPU_TRACING);
+    CHECK(place_is_asked && gpu_used == &FAKE);
+    gpu_end();
+    CHECK_EQUAL(state(), LEDGER_GPU_STOPPED);
+    CHECK(!place_is_asked);
+}
+
+static void a_job_that_ends_before_it_uses_one_leaves_nothing_armed(void)
+{
+    fake.presence = GPU_UNUSED;
+    begin("auto", "0", "0");
+    gpu_begin(hear);
+    gpu_end();
+    CHECK_EQUAL(fake.arms, 0);
+    CHECK_EQUAL(state(), LEDGER_GPU_DORMANT);
+}
+
+static void a_back_end_that_refuses_is_not_asked_again_and_its_reason_is_kept(void)
+{
+    fake.presence = GPU_IN_USE;
+    fake.armed = GPU_ARM_REFUSED;
+    begin("auto", "0", "0");
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_REFUSED);
+    gpu_end();
+    CHECK_EQUAL(fake.arms, 1);
+    CHECK_EQUAL(fake.resumes, 0);
+    CHECK_TEXT(reason(), "CUPTI 13.0.0 crashes");
+    CHECK(window(0) == NULL);
+}
+
+static void tracing_that_cannot_begin_is_refused(void)
+{
+    fake.presence = GPU_IN_USE;
+    fake.refuses = true;
+    begin("auto", "0", "0");
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_REFUSED);
+    gpu_end();
+    CHECK_TEXT(reason(), "no permission");
+    CHECK(window(0) == NULL);
+}
+
+static void records_are_collected_while_the_job_runs_and_once_more_at_its_end(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    gpu_begin(hear);
+    wait_until_more(&fake.collections);
+    wait_until_more(&fake.collections);
+    CHECK_EQUAL(fake.last_collections, 0);
+    gpu_end();
+    CHECK_EQUAL(fake.resumes, 1);
+    CHECK_EQUAL(fake.pauses, 1);
+    CHECK_EQUAL(fake.last_collections, 1);
+    CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_STOPPED);
+    CHECK_EQUAL(window(0)->clock_error_ns, 100);
+    CHECK(window(0)->end_ns > window(0)->begin_ns);
+}
+
+static void a_window_begins_with_the_first_activity_that_is_seen(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    int64_t in_it_ns = fake.event_at_ns = clock_monotonic_ns() + 3600 * INT64_C(1000000000);
+    gpu_begin(hear);
+    wait_until_more(&fake.collections);
+    gpu_end();
+    CHECK_EQUAL(window(0)->begin_ns, in_it_ns);
+    CHECK(the_ledger.header->gpu_records > 0);
+}
+
+static void after_the_first_period_tracing_is_on_for_a_part_of_each(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "2", "1");
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    wait_until_more(&fake.resumes); /* the first period and the second's beginning are one window */
+    gpu_end();
+    CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_DUTY);
+    int64_t first_ns = window(0)->end_ns - window(0)->begin_ns;
+    CHECK(first_ns >= 2990000000 && window(1)->begin_ns - window(0)->begin_ns >= 3990000000);
+    CHECK_EQUAL(window(1)->ended, LEDGER_TRACING_STOPPED);
+}
+
+static void while_calls_are_not_counted_gpus_are_not_traced(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    call_switch(false);
+    wait_for(LEDGER_GPU_PAUSED);
+    CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_OFF);
+    call_switch(true);
+    wait_for(LEDGER_GPU_TRACING);
+    gpu_end();
+    CHECK_EQUAL(fake.resumes, 2);
+}
+
+static void when_gpu_yield_returns_no_call_of_ours_is_under_way(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    gpu_yield("PyTorch's profiler");
+    CHECK(!fake.is_in_call);
+    CHECK_EQUAL(fake.pauses, 1);
+    CHECK_EQUAL(state(), LEDGER_GPU_YIELDED);
+    CHECK_TEXT(reason(), "yielded to PyTorch's profiler");
+    unsigned collections = fake.collections + fake.last_collections;
+    int64_t ended_ns = window(0)->end_ns;
+    CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_YIELDED);
+    gpu_unyield();
+    CHECK_EQUAL(fake.collections + fake.last_collections, collections);
+    wait_for(LEDGER_GPU_TRACING);
+    CHECK_EQUAL(fake.resumes, 2);
+    CHECK(window(1)->begin_ns >= ended_ns);
+    gpu_end();
+}
+
+static void who_traces_already_keeps_us_out(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    gpu_yield("PyTorch's profiler");
+    gpu_begin(hear);
+    while (!__atomic_load_n(&fake.arms, __ATOMIC_ACQUIRE))
+        sched_yield();
+    gpu_end();
+    CHECK_EQUAL(fake.resumes, 0);
+}
+
+static void an_interface_that_hangs_does_not_hang_the_job(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    __atomic_store_n(&fake.hangs, true, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&fake.is_in_call, __ATOMIC_ACQUIRE))
+        sched_yield();
+    gpu_yield("PyTorch's profiler"); /* waits, but not for ever */
+    gpu_end();
+    CHECK_TEXT(reason(), "the tracing interface did not answer at the end; what it held back is lost");
+    __atomic_store_n(&fake.hangs, false, __ATOMIC_RELEASE);
+}
+
+static void one_whose_records_stop_to_come_is_lost_to_another(void)
+{
+    fake.presence = GPU_IN_USE;
+    fake.is_foreign = true;
+    begin("auto", "0", "0");
+    gpu_begin(hear);
+    while (!window(0) || !window(0)->end_ns)
+        sched_yield();
+    gpu_end();
+    CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_LOST);
+}
+
+static void a_forked_child_has_no_gpu_side(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    pid_t child = fork();
+    if (child == 0) {
+        bool is_dead = !gpu_used && !place_is_asked;
+        gpu_yield("nobody"); /* none of them waits for a thread that is not there */
+        gpu_wake();
+        gpu_end();
+        _exit(is_dead ? 0 : 1);
+    }
+    int status = 0;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(state(), LEDGER_GPU_TRACING);
+    gpu_end();
+}
+
+static void a_process_that_exits_calls_nothing_of_the_vendor_s(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    gpu_exit();
+    while (threads_of_the_gpu())
+        sched_yield();
+    CHECK_EQUAL(fake.last_collections, 0);
+    CHECK_EQUAL(fake.pauses, 0);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_machine_without_a_driver_gets_no_thread),
+    TEST(who_switches_it_off_is_believed),
+    TEST(nothing_is_armed_until_the_process_uses_a_gpu),
+    TEST(a_job_that_ends_before_it_uses_one_leaves_nothing_armed),
+    TEST(a_back_end_that_refuses_is_not_asked_again_and_its_reason_is_kept),
+    TEST(tracing_that_cannot_begin_is_refused),
+    TEST(records_are_collected_while_the_job_runs_and_once_more_at_its_end),
+    TEST(a_window_begins_with_the_first_activity_that_is_seen),
+    TEST(after_the_first_period_tracing_is_on_for_a_part_of_each),
+    TEST(while_calls_are_not_counted_gpus_are_not_traced),
+    TEST(when_gpu_yield_returns_no_call_of_ours_is_under_way),
+    TEST(who_traces_already_keeps_us_out),
+    TEST(an_interface_that_hangs_does_not_hang_the_job),
+    TEST(one_whose_records_stop_to_come_is_lost_to_another),
+    TEST(a_forked_child_has_no_gpu_side),
+    TEST(a_process_that_exits_calls_nothing_of_the_vendor_s),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
