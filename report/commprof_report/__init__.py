@@ -1,7 +1,7 @@
 """hvprof-report: merges the files that the ranks of a run left behind and answers questions about them.
 
 rank_files.py   which files a folder holds, and which of them belong to the run
-ledger.py       the binary ledger; ledger_rows.py makes rows of the schema of it, ledger_samples.py of its samples
+ledger.py       the binary ledger; ledger_rows.py makes rows of the schema of it, ledger_samples.py of its samples, ledger_gpu.py of its GPUs
 process.py      whether the process that wrote a ledger still lives
 database.py     a SQLite file of a rank or of a merged run, checked as any file from outside
 run.py          all of it as one database, with what spans ranks (sql/run.sql); thinning.py takes fewer samples, the same of all ranks
@@ -14,5 +14,5 @@ page.py         the HTML page; prometheus.py the text format of Prometheus; trac
 tables.py       rows as text, JSON or CSV; units.py writes numbers for people
 """
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 APPLICATION_ID = 0x636D7066  # "cmpf"

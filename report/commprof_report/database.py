@@ -106,10 +106,10 @@ def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: 
     impossible = query.run_script(connection, "impossible", **wanted).fetchall()
     if impossible:
         raise ReportError(path, "is damaged: impossible values in table " + ", ".join(name for (name,) in impossible))
-    (first_cell,) = connection.execute("SELECT coalesce(max(cell), 0) FROM main.cell").fetchone()
+    first_cell, first_activity = query.run_script(connection, "first_numbers").fetchone()
     connection.execute("BEGIN")
     try:
-        query.run_script(connection, "copy", first_cell=first_cell, **wanted)
+        query.run_script(connection, "copy", first_cell=first_cell, first_activity=first_activity, **wanted)
         if thinning:
             thinning.count_attached()
             query.run_script(connection, "copy_samples", is_whole=not thinning.is_needed)

@@ -26,7 +26,7 @@ from . import process, units
 from .errors import ReportError
 
 MAGIC = b"commprof-ledger\n"
-VERSION = 3
+VERSION = 4
 HEADER_BYTES = 4096
 CHUNK_BYTES = 65536
 MOST_CHUNKS = 16384  # a file of 1 GiB; the library writes no more
@@ -47,14 +47,18 @@ TRIES = 8  # to find a ledger that is being written to at rest
 FIRST_PAUSE_S = 0.0005  # doubled from try to try; a fold takes microseconds
 
 ENDED = ("running", "finalize", "exit", "abort")
-MEASURES = ("call", "completion", "poll")
-PLACES = ("host", "device")
+MEASURES = ("call", "completion", "poll", "device", "captured")
+PLACES = ("host", "device", "managed", "pinned")
+PLACE_TO_BIT = 4
 DIRECTIONS = ("sent", "received")
+LIBRARIES = ("mpi", "nccl")
 CELL_FOLDED = 1
 COMMUNICATOR_INTER = 1
 COMMUNICATOR_FREED = 2
+COMMUNICATOR_NCCL = 4
 CALLS, FACTS, COMMUNICATORS, CELLS, PEERS, THREADS, SAMPLES, REGIONS = range(1, 9)
-NOBODY, OF_COMMUNICATOR, OF_THREAD, OF_STEPS = range(4)
+KERNELS, ACTIVITIES, STREAMS, DEVICES, TRACINGS = range(9, 14)
+NOBODY, OF_COMMUNICATOR, OF_THREAD, OF_STEPS, OF_STREAM = range(5)
 OWNER_NUMBER_BIT = 8
 PAGE_IDENTITY_BYTES = 16  # owner and first
 
@@ -85,12 +89,14 @@ HEADER = Layout(
     "magic:16s version:I header_bytes:I chunk_bytes:I chunk_header_bytes:I cell_bytes:I histogram_buckets:I"
     " chunk_count:I ended:I world_rank:i world_size:i pid:q thread_level:i abort_code:i start_unix_ns:q start_ns:q"
     " end_unix_ns:q end_ns:q clock_ticks:Q clock_ns:q clock_scale:Q counted_ns:q counting_since_ns:q reset_unix_ns:q"
-    " epoch:I window_level:I step_level:I reserved:I steps:Q reset_ticks:Q folds_begun:Q folds_ended:Q copied_unix_ns:q"
+    " epoch:I window_level:I step_level:I device_level:I steps:Q reset_ticks:Q folds_begun:Q folds_ended:Q copied_unix_ns:q"
     " dropped_calls:Q untracked_requests:Q"
-    " folded_cells:Q folded_communicators:Q cost_init_ns:Q cost_finalize_ns:Q cost_per_call_ps:Q clock_error_ppb:q",
+    " folded_cells:Q folded_communicators:Q cost_init_ns:Q cost_finalize_ns:Q cost_per_call_ps:Q clock_error_ppb:q"
+    " gpu_state:I gpu_reserved:I gpu_records:Q gpu_dropped_records:Q gpu_implausible_records:Q gpu_late_records:Q gpu_unkept_records:Q"
+    " gpu_lost_intervals:Q gpu_unmatched_operations:Q gpu_place_queries:Q gpu_place_changes:Q cost_gpu_begin_ns:Q cost_gpu_end_ns:Q",
 )
 CHUNK = Layout("Chunk", "kind:I entry_bytes:I used:I thread:I reserved:48s")
-CALL = Layout("Call", "call:I name:40s family:20s")
+CALL = Layout("Call", "call:I name:32s family:20s library:8s")
 FACT = Layout("Fact", "key_bytes:I value_bytes:I")
 COMMUNICATOR = Layout(
     "Communicator",
@@ -115,12 +121,28 @@ PAGE = Layout(
 )
 SAMPLE = Layout(
     "Sample",
-    "start_ticks:Q end_ticks:Q completed_ticks:Q bytes:Q peer:i call:H communicator:H thread:H region:H awaited:H reserved:H",
+    "start_ticks:Q end_ticks:Q completed_ticks:Q bytes:Q peer:i call:H communicator:H thread:H region:H device_span:I",
 )
 REGION = Layout("Region", "region:I reserved:I name:120s")
+KERNEL = Layout("Kernel", "kernel:I name_bytes:I is_communication:I reserved:I")
+ACTIVITY = Layout(
+    "Activity",
+    "bytes:Q kernel:I stream:H kind:B copy:B flags:B live:B reserved:6s total_ns:Q min_ns:Q max_ns:Q volume_bytes:Q buckets:2320s unused:56s",
+)
+ACTIVITY_SAMPLE = Layout(
+    "ActivitySample",
+    "start_ticks:Q end_ticks:Q unused:Q bytes:Q kernel:I zero:H communicator:H stream:H kind:B copy:B flags:B reserved:3s",
+)
+STREAM = Layout("Stream", "stream:I device:I context:I number:I sampled_since_ticks:Q reserved:40s")
+DEVICE = Layout(
+    "Device", "device:I number:I name:64s uuid:48s state_ns:128s first_ns:q last_ns:q kernels:Q copies:Q sets:Q reserved:32s"
+)
+TRACING = Layout("Tracing", "begin_ns:q end_ns:q ended:I clock_error_ns:I records:Q reserved:32s")
 BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
+STATES = struct.Struct("<16Q")
 ENTRIES = {CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD, SAMPLES: PAGE, REGIONS: REGION}
-ALL_KINDS = frozenset((*ENTRIES, FACTS))
+ENTRIES.update({ACTIVITIES: ACTIVITY, STREAMS: STREAM, DEVICES: DEVICE, TRACINGS: TRACING})
+ALL_KINDS = frozenset((*ENTRIES, FACTS, KERNELS))
 
 
 class CellKey(NamedTuple):
@@ -136,18 +158,31 @@ class CellKey(NamedTuple):
     is_folded: int
 
 
+class ActivityKey(NamedTuple):
+    """What the ledger counts apart of what GPUs did; columns of the schema."""
+
+    stream: int
+    kind: str
+    kernel: int
+    copy: str
+    is_graph: int
+    is_pageable: int
+    is_managed: int
+    bytes: int
+
+
 class CellSum:
-    """What is known of the calls of one key."""
+    """What is known of the calls (activities) of one key."""
 
     def __init__(self) -> None:
         self.volume_bytes = self.total_ns = self.max_ns = self.blocked_ns = 0
         self.min_ns = MOST
         self.buckets: dict[int, int] = {}
 
-    def add(self, cell, buckets: tuple[int, ...]) -> None:
+    def add(self, cell, buckets: tuple[int, ...], blocked_ns: int = 0) -> None:
         self.volume_bytes += cell.volume_bytes
         self.total_ns += cell.total_ns
-        self.blocked_ns += cell.blocked_ns
+        self.blocked_ns += blocked_ns
         self.min_ns = min(self.min_ns, cell.min_ns)
         self.max_ns = max(self.max_ns, cell.max_ns)
         for bucket, count in enumerate(buckets):
@@ -168,17 +203,25 @@ class Ledger:
         self.read_unix_ns = header.copied_unix_ns or time.time_ns()
         self.modified_unix_ns = 0
         self.facts: dict[str, str] = {}
-        self.calls: dict[int, tuple[str, str]] = {}
+        self.calls: dict[int, tuple[str, str, str]] = {}
         self.communicators: dict[int, tuple] = {}
         self.threads: dict[int, tuple] = {}
         self.cells: dict[int, list] = {}  # by thread, in the thread's own order
         self.peers: dict[int, list] = {}  # by thread
         self.pages: list[tuple] = []  # of samples
         self.regions: dict[int, str] = {}
+        self.kernels: dict[int, tuple[str, int]] = {}  # name, is_communication
+        self.activities: list[tuple] = []
+        self.streams: dict[int, tuple] = {}
+        self.devices: dict[int, tuple] = {}
+        self.tracings: list[tuple] = []
         self.damage: list[str] = []
 
     def call_name(self, call: int) -> str:
-        return self.calls.get(call, (f"call {call}", "unknown"))[0]
+        return self.calls.get(call, (f"call {call}",))[0]
+
+    def call_is_nccl(self, call: int) -> bool:
+        return call in self.calls and self.calls[call][2] == "nccl"
 
     def counts(self, thread: int) -> bool:
         """Whether a thread's cells and peers count: not if they are from before the last reset."""
@@ -247,10 +290,11 @@ class Moving(NamedTuple):
     epoch: int
     window_level: int
     step_level: int
+    device_level: int
 
 
 def _moving(header) -> Moving:
-    return Moving(header.folds_begun, header.folds_ended, header.epoch, header.window_level, header.step_level)
+    return Moving(*(getattr(header, field) for field in Moving._fields))
 
 
 def _read(path: Path, file: BinaryIO, wanted: frozenset[int]) -> Ledger:
@@ -309,7 +353,7 @@ def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[
 
 
 def _chunk_is_sound(chunk) -> bool:
-    is_known = chunk.kind in (*ENTRIES, FACTS) and chunk.entry_bytes == _entry_bytes(chunk)
+    is_known = chunk.kind in ALL_KINDS and chunk.entry_bytes == _entry_bytes(chunk)
     return is_known and chunk.used * chunk.entry_bytes <= CHUNK_BYTES - CHUNK.bytes
 
 
@@ -365,7 +409,7 @@ def _chunk_take(ledger: Ledger, chunk, data: bytes) -> None:
     if chunk.kind == FACTS:
         _facts_take(ledger, data)
     elif chunk.kind == CALLS:
-        ledger.calls.update({entry.call: (text(entry.name), text(entry.family)) for entry in CALL.unpack_all(data)})
+        ledger.calls.update({entry.call: _call_of(entry) for entry in CALL.unpack_all(data)})
     elif chunk.kind == COMMUNICATORS:
         for entry in COMMUNICATOR.unpack_all(data):
             ledger.communicators.setdefault(entry.communicator, entry)
@@ -379,6 +423,21 @@ def _chunk_take(ledger: Ledger, chunk, data: bytes) -> None:
         ledger.pages.extend(PAGE.unpack_all(data))
     elif chunk.kind == REGIONS:
         ledger.regions.update({entry.region: text(entry.name) for entry in REGION.unpack_all(data)})
+    elif chunk.kind == KERNELS:
+        _kernels_take(ledger, data)
+    elif chunk.kind == ACTIVITIES:
+        ledger.activities.extend(ACTIVITY.unpack_all(data))
+    elif chunk.kind == STREAMS:
+        ledger.streams.update({entry.stream: entry for entry in STREAM.unpack_all(data)})
+    elif chunk.kind == DEVICES:
+        ledger.devices.update({entry.device: entry for entry in DEVICE.unpack_all(data)})
+    elif chunk.kind == TRACINGS:
+        ledger.tracings.extend(TRACING.unpack_all(data))
+
+
+def _call_of(entry) -> tuple[str, str, str]:
+    library = text(entry.library)
+    return text(entry.name), text(entry.family), library if library in LIBRARIES else LIBRARIES[0]
 
 
 def _facts_take(ledger: Ledger, data: bytes) -> None:
@@ -392,6 +451,19 @@ def _facts_take(ledger: Ledger, data: bytes) -> None:
             ledger.damage.append("some provenance is damaged and left out")
             return
         ledger.facts[text(data[key_at:value_at])] = text(data[value_at:end])
+        offset = (end + 7) // 8 * 8
+
+
+def _kernels_take(ledger: Ledger, data: bytes) -> None:
+    offset = 0
+    while offset + KERNEL.bytes <= len(data):
+        kernel = KERNEL.unpack(data, offset)
+        name_at = offset + KERNEL.bytes
+        end = name_at + kernel.name_bytes
+        if end > len(data):
+            ledger.damage.append("some names of kernels are damaged and left out")
+            return
+        ledger.kernels[kernel.kernel] = (text(data[name_at:end]), int(kernel.is_communication != 0))
         offset = (end + 7) // 8 * 8
 
 
@@ -410,7 +482,7 @@ def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
             if not _cell_is_sound(cell, buckets):
                 damaged += 1
             elif any(buckets):
-                sums.setdefault(_cell_key(ledger, thread, cell), CellSum()).add(cell, buckets)
+                sums.setdefault(_cell_key(ledger, thread, cell), CellSum()).add(cell, buckets, cell.blocked_ns)
     if damaged:
         ledger.damage.append(f"{damaged} of its cells are damaged and left out")
     return sums
@@ -431,15 +503,26 @@ def _cell_is_sound(cell, buckets: tuple[int, ...]) -> bool:
         max(amounts) < MOST
         and (cell.min_ns <= cell.max_ns or not any(buckets))
         and cell.measure_and_flags & 15 < len(MEASURES)
-        and cell.place < len(PLACES)
+        and max(_places(cell.place)) < len(PLACES)
     )
+
+
+def _places(place: int) -> tuple[int, int]:
+    """Of the buffer that is sent, and of the one that is received."""
+    return place & (1 << PLACE_TO_BIT) - 1, place >> PLACE_TO_BIT
+
+
+def place_name(place: int) -> str:
+    """'device>host', or one word where both are alike."""
+    sent, received = (PLACES[number] for number in _places(place))
+    return sent if sent == received else f"{sent}>{received}"
 
 
 def _cell_key(ledger: Ledger, thread: int, cell) -> CellKey:
     measure = MEASURES[cell.measure_and_flags & 15]
     is_folded = cell.measure_and_flags >> 4 & CELL_FOLDED
     name = ledger.call_name(cell.call)
-    return CellKey(thread, name, cell.communicator, cell.bytes, measure, PLACES[cell.place], cell.region, is_folded)
+    return CellKey(thread, name, cell.communicator, cell.bytes, measure, place_name(cell.place), cell.region, is_folded)
 
 
 def peers_sum(ledger: Ledger) -> dict[tuple[str, str, int], list[int]]:

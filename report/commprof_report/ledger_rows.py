@@ -10,11 +10,13 @@ from .ledger import (
     COLLECTIVE,
     COMMUNICATOR_FREED,
     COMMUNICATOR_INTER,
+    COMMUNICATOR_NCCL,
     DOING_AWAITED_BIT,
     DOING_INSIDE_BIT,
     DOING_SLOT_BIT,
     ENDED,
     LEVEL_NONE,
+    LIBRARIES,
     MOST,
     NO_RANK,
     NO_TAG,
@@ -24,26 +26,25 @@ from .ledger import (
     peers_sum,
     text,
 )
-from .ledger_samples import Clock, believed, clock_of, known_bytes, sample_rows
-
-CALL_MASK = 0xFFFF
+from .ledger_gpu import gpu_rows, rank_columns
+from .ledger_samples import CALL_MASK, Clock, believed, clock_of, known_bytes, sample_rows
 
 
 def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]:
-    """Rows by table; cells are numbered from 1."""
+    """Rows by table; cells and activities are numbered from 1."""
     rank = ledger.header.world_rank
     cells = sorted(cells_sum(ledger).items())
-    names = {name: family for name, family in ledger.calls.values()}
+    calls = {name: (name, *about) for name, *about in ledger.calls.values()}
     clock = clock_of(ledger)
     life = life_of(ledger, clock)
     samples = sample_rows(ledger, clock, life.last_ns, has_ended(ledger))
-    calls = {key.call for key, _ in cells} | {row.call for row in samples["sample"]}
-    names.update({call: "unknown" for call in sorted(calls - names.keys())})
+    named = {key.call for key, _ in cells} | {row.call for row in samples["sample"]}
+    calls.update({call: (call, "unknown", LIBRARIES[0]) for call in sorted(named - calls.keys())})
     return {
         "rank": [_rank_row(ledger, life)],
         "fact": [(rank, key, value) for key, value in {**ledger.facts, **life.facts}.items()],
         "thread": [_thread_row(ledger, clock, entry) for entry in ledger.threads.values()],
-        "call": list(names.items()),
+        "call": list(calls.values()),
         "communicator": [_communicator_row(ledger, entry) for entry in ledger.communicators.values()],
         "recent_collective": [row for entry in ledger.communicators.values() for row in _recent_rows(ledger, entry)],
         "cell": [_cell_row(number, rank, key, cell) for number, (key, cell) in enumerate(cells, 1)],
@@ -55,6 +56,7 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]
         ],
         "peer": [(rank, *key, *amounts) for key, amounts in peers_sum(ledger).items()],
         "region": [(rank, region, name) for region, name in ledger.regions.items()],
+        **gpu_rows(ledger, clock, life.last_ns, with_histograms),
         **samples,
     }
 
@@ -124,6 +126,7 @@ def _rank_row(ledger: Ledger, life: Life) -> tuple:
         header.abort_code,
         *(min(amount, MOST) for amount in (*lost, *cost)),
         header.clock_error_ppb,
+        *rank_columns(header),
     )
 
 
@@ -162,6 +165,7 @@ def _communicator_row(ledger: Ledger, entry) -> tuple:
         int(bool(entry.flags & COMMUNICATOR_INTER)),
         int(bool(entry.flags & COMMUNICATOR_FREED)),
         min(entry.collectives, MOST),
+        LIBRARIES[int(bool(entry.flags & COMMUNICATOR_NCCL))],
         entry.sample_level if entry.sample_level < LEVEL_NONE else None,
     )
 

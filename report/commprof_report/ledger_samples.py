@@ -1,4 +1,5 @@
-"""The single calls that a ledger keeps, as rows of the schema: samples, when a thread kept all of them, steps and regions.
+"""The single calls that a ledger keeps, as rows of the schema: samples, when a thread kept all of them, steps and regions; and single
+activities of GPUs.
 
 What is kept is decided as the library decides it (ledger_format.h): pages whose block or window the log keeps no longer lie about
 until somebody takes them, and do not count.
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .ledger import (
+    ACTIVITY_SAMPLE,
     BLOCK_SAMPLES,
     BYTES_UNKNOWN,
     LEVEL_NONE,
@@ -18,6 +20,7 @@ from .ledger import (
     NO_RANK,
     OF_COMMUNICATOR,
     OF_STEPS,
+    OF_STREAM,
     OF_THREAD,
     OWNER_NUMBER_BIT,
     PEER_ANY,
@@ -28,6 +31,12 @@ from .ledger import (
 
 SECOND = 1_000_000_000
 ONE_PERCENT = 100
+CALL_MASK = 0xFFFF
+DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = 1, 16
+GPU_STOPPED = 6
+ACTIVITY_KINDS = {1: "kernel", 2: "copy", 3: "memset"}
+COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other")
+ACTIVITY_GRAPH = 1
 MOST_WINDOWS = 1 << 16  # of a thread, apart from each other; more become fewer by a higher level
 
 
@@ -57,6 +66,22 @@ class Sample(NamedTuple):
     root: int | None
     awaited: str
     region: int
+    device_start_ns: int | None
+    device_end_ns: int | None
+    is_shared: int | None
+
+
+class GpuSample(NamedTuple):
+    world_rank: int
+    stream: int
+    kind: str
+    kernel: int
+    copy: str
+    is_graph: int
+    communicator: int
+    bytes: int
+    start_ns: int
+    end_ns: int
 
 
 def believed(span_ns: int) -> int:
@@ -86,21 +111,24 @@ def _anchor_is_sane(header, page) -> bool:
 
 def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> dict[str, list[tuple]]:
     """Rows by table. A process that goes on may have called while its pages were read: they are complete up to then."""
-    samples, steps, spans, gaps = [], [], [], {}
+    samples, steps, spans, activities, gaps = [], [], [], [], {}
     damaged = 0
     for page in ledger.pages:
         kind, number = page.owner & 255, page.owner >> OWNER_NUMBER_BIT
         if not _page_is_kept(ledger, page, kind, number):
             continue
-        if kind == OF_THREAD and page.until_ticks:
+        if kind in (OF_THREAD, OF_STREAM) and page.until_ticks:
             until_ns = clock.since_start_ns(page.until_ticks)
-            gaps.setdefault(number, {}).setdefault(page.first, until_ns)
-            gaps[number][page.first] = min(gaps[number][page.first], until_ns)
+            gap = gaps.setdefault(page.owner, {})
+            gap[page.first] = min(gap.get(page.first, until_ns), until_ns)
+        if kind == OF_STREAM:
+            damaged += _activities_take(ledger, clock, page, number, activities)
+            continue
         for place, entry in enumerate(SAMPLE.codec.iter_unpack(page.samples)):
             sample = SAMPLE.row._make(entry)
             if not sample.start_ticks or not sample.end_ticks or sample.start_ticks < ledger.header.reset_ticks:
                 continue
-            if not _sample_is_sound(sample, kind, number):
+            if not _sample_is_sound(ledger, sample, kind, number):
                 damaged += 1
             elif kind == OF_STEPS:
                 steps.append(_step_row(ledger, clock, sample, page.first + place + 1, last_ns))
@@ -111,13 +139,63 @@ def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> 
                 spans.append(_span_row(ledger, clock, sample))
     if damaged:
         ledger.damage.append(f"{damaged} of its samples are damaged and left out")
-    end_ns = last_ns if has_ended else min(last_ns, ledger.read_unix_ns - ledger.header.start_unix_ns)
+    header = ledger.header
+    end_ns = last_ns if has_ended else min(last_ns, ledger.read_unix_ns - header.start_unix_ns)
     windows = [
-        (ledger.header.world_rank, thread.thread, *window)
+        (header.world_rank, thread.thread, *window)
         for thread in (ledger.threads.values() if ledger.pages else ())
-        for window in _windows(ledger, clock, thread, end_ns, gaps.get(thread.thread, {}))
+        for window in _windows(ledger, clock, thread, header.window_level, end_ns, gaps.get(_owner(OF_THREAD, thread.thread), {}))
     ]
-    return {"sample": samples, "sample_window": windows, "step": steps, "region_span": spans}
+    settled_ns = _settled_ns(ledger, last_ns, activities)
+    gpu_windows = [
+        (header.world_rank, stream.stream, *window)
+        for stream in (ledger.streams.values() if ledger.pages else ())
+        for window in _windows(ledger, clock, stream, header.device_level, settled_ns, gaps.get(_owner(OF_STREAM, stream.stream), {}))
+    ]
+    calls = {"sample": samples, "sample_window": windows, "step": steps, "region_span": spans}
+    return {**calls, "gpu_sample": activities, "gpu_sample_window": gpu_windows}
+
+
+def _owner(kind: int, number: int) -> int:
+    return kind | number << OWNER_NUMBER_BIT
+
+
+def _settled_ns(ledger: Ledger, last_ns: int, activities: list[GpuSample]) -> int:
+    """Activities are kept in the order in which they began, some time later: unless the last ones have been waited for, all that are
+    known to be there are those from before the last one."""
+    if ledger.header.gpu_state == GPU_STOPPED:
+        return last_ns
+    return max((activity.start_ns for activity in activities), default=0)
+
+
+def _activities_take(ledger: Ledger, clock: Clock, page, stream: int, activities: list[GpuSample]) -> int:
+    """Adds a page's; returns how many are damaged."""
+    damaged = 0
+    for entry in ACTIVITY_SAMPLE.codec.iter_unpack(page.samples):
+        sample = ACTIVITY_SAMPLE.row._make(entry)
+        if not sample.start_ticks or not sample.end_ticks or sample.start_ticks < ledger.header.reset_ticks:
+            continue
+        is_known = sample.kind in ACTIVITY_KINDS and sample.copy < len(COPIES) and sample.stream == stream
+        if is_known and sample.start_ticks <= sample.end_ticks:
+            activities.append(_activity_row(ledger, clock, sample))
+        else:
+            damaged += 1
+    return damaged
+
+
+def _activity_row(ledger: Ledger, clock: Clock, sample) -> GpuSample:
+    return GpuSample(
+        ledger.header.world_rank,
+        sample.stream,
+        ACTIVITY_KINDS[sample.kind],
+        sample.kernel,
+        COPIES[sample.copy],
+        sample.flags & ACTIVITY_GRAPH,
+        sample.communicator,
+        min(sample.bytes, MOST),
+        clock.since_start_ns(sample.start_ticks),
+        clock.since_start_ns(sample.end_ticks),
+    )
 
 
 def is_kept(number: int, level: int) -> bool:
@@ -131,11 +209,13 @@ def _page_is_kept(ledger: Ledger, page, kind: int, number: int) -> bool:
         return known is not None and page.first < MOST and is_kept(block, known.sample_level)
     if kind == OF_STEPS:
         return page.first < MOST and is_kept(block, ledger.header.step_level)
-    return kind == OF_THREAD and page.first < MOST and is_kept(page.first, ledger.header.window_level)
+    level = {OF_THREAD: ledger.header.window_level, OF_STREAM: ledger.header.device_level}.get(kind, LEVEL_NONE)
+    return page.first < MOST and is_kept(page.first, level)
 
 
-def _sample_is_sound(sample, kind: int, number: int) -> bool:
-    if sample.end_ticks < sample.start_ticks or (sample.completed_ticks and sample.completed_ticks < sample.start_ticks):
+def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
+    is_early = 0 < sample.completed_ticks < sample.start_ticks and not ledger.call_is_nccl(sample.call)
+    if sample.end_ticks < sample.start_ticks or is_early:
         return False
     if kind == OF_STEPS:
         return not sample.call
@@ -146,7 +226,10 @@ def _sample_is_sound(sample, kind: int, number: int) -> bool:
 
 
 def _sample_row(ledger: Ledger, clock: Clock, sample, sequence: int | None) -> Sample:
+    """An NCCL operation is complete when its kernel ends; the clocks of host and device may differ by more than it has lasted."""
     peer_or_root = None if sample.peer == NO_RANK else sample.peer
+    awaited = 0 if ledger.call_is_nccl(sample.call) else sample.device_span & CALL_MASK
+    completed_ticks = max(sample.completed_ticks, sample.start_ticks)
     return Sample(
         ledger.header.world_rank,
         sample.thread,
@@ -155,13 +238,23 @@ def _sample_row(ledger: Ledger, clock: Clock, sample, sequence: int | None) -> S
         sequence,
         clock.since_start_ns(sample.start_ticks),
         clock.since_start_ns(sample.end_ticks),
-        clock.since_start_ns(sample.completed_ticks) if sample.completed_ticks else None,
+        clock.since_start_ns(completed_ticks) if sample.completed_ticks else None,
         known_bytes(sample.bytes),
         peer_or_root if sequence is None else None,
         None if sequence is None else peer_or_root,
-        ledger.call_name(sample.awaited) if sample.awaited else "",
+        ledger.call_name(awaited) if awaited else "",
         sample.region,
+        *_on_device(ledger, clock, sample),
     )
+
+
+def _on_device(ledger: Ledger, clock: Clock, sample) -> tuple[int | None, int | None, int | None]:
+    """When the kernel of an NCCL operation ran, and whether others share it."""
+    if not sample.completed_ticks or not ledger.call_is_nccl(sample.call):
+        return None, None, None
+    end_ns = clock.since_start_ns(sample.completed_ticks)
+    span_ns = (sample.device_span >> 1) * DEVICE_SPAN_UNIT_NS
+    return max(end_ns - span_ns, 0), end_ns, sample.device_span & DEVICE_SPAN_SHARED
 
 
 def _step_row(ledger: Ledger, clock: Clock, sample, step: int, last_ns: int) -> tuple:
@@ -177,14 +270,15 @@ def _span_row(ledger: Ledger, clock: Clock, sample) -> tuple:
     return (ledger.header.world_rank, sample.thread, sample.region, *times)
 
 
-def _windows(ledger: Ledger, clock: Clock, thread, end_ns: int, gaps: dict[int, int]) -> Iterator[tuple[int, int]]:
-    """When all calls of a thread were kept: from `sampled_since_ticks`, in the windows of the level, up to their gaps."""
+def _windows(ledger: Ledger, clock: Clock, owner, level: int, end_ns: int, gaps: dict[int, int]) -> Iterator[tuple[int, int]]:
+    """When all calls of a thread (activities of a stream) were kept: from `sampled_since_ticks`, in the windows of the level, up to
+    their gaps."""
     header = ledger.header
-    if header.window_level >= LEVEL_NONE:
+    if level >= LEVEL_NONE:
         return
-    begin_ticks = max(thread.sampled_since_ticks, header.reset_ticks)
+    begin_ticks = max(owner.sampled_since_ticks, header.reset_ticks)
     begin_ns = clock.since_start_ns(begin_ticks) if begin_ticks else 0
-    for low_ns, high_ns in covered(begin_ns, end_ns, header.start_unix_ns, header.window_level, gaps):
+    for low_ns, high_ns in covered(begin_ns, end_ns, header.start_unix_ns, level, gaps):
         if low_ns < high_ns:
             yield low_ns, high_ns
 

@@ -34,7 +34,7 @@ class Run:
 
 
 def run_open(path: Path, with_histograms: bool = True, with_samples: bool = False, most_samples: int | None = MOST_SAMPLES) -> Run:
-    """A run folder, a merged database, or a single rank's file; samples, windows, steps and spans of regions only where they are
+    """A run folder, a merged database, or a single rank's file; samples, windows, steps and spans of regions, and those of GPUs, only where they are
     asked for, and not more than `most_samples` (thinning.py). Raises ReportError if there is nothing to read."""
     run = Run(path)
     files = _folder_files(run) if path.is_dir() else [_single_file(run)]
@@ -120,22 +120,25 @@ def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
         run.thinning.ledger_rows_thin(rows)
     for damage in dict.fromkeys(ledger.damage):
         run.note(path, damage)
-    first_cell = run.connection.execute("SELECT coalesce(max(cell), 0) FROM cell").fetchone()[0]
+    first = query.run_script(run.connection, "first_numbers").fetchone()
     run.connection.execute("BEGIN")
     try:
         for table, values in rows.items():
-            _rows_insert(run.connection, table, values, first_cell)
+            _rows_insert(run.connection, table, values, first)
         run.connection.execute("COMMIT")
     except (sqlite3.Error, OverflowError) as error:
         run.connection.execute("ROLLBACK")
         raise ReportError(path, f"is damaged: {error}") from None
 
 
-def _rows_insert(connection: sqlite3.Connection, table: str, rows: list[tuple], first_cell: int) -> None:
+NUMBERED = {"cell": 0, "bucket": 0, "gpu_activity": 1, "gpu_bucket": 1}  # tables whose rows have numbers of their own in a run
+
+
+def _rows_insert(connection: sqlite3.Connection, table: str, rows: list[tuple], first: tuple[int, int]) -> None:
     if not rows:
         return
-    if table in ("cell", "bucket"):
-        rows = [(row[0] + first_cell, *row[1:]) for row in rows]
+    if table in NUMBERED:
+        rows = [(row[0] + first[NUMBERED[table]], *row[1:]) for row in rows]
     places = ", ".join("?" * len(rows[0]))
     connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)
 

@@ -1,8 +1,8 @@
 """Of the samples of a run, as many as a command asks for: the same ones of all ranks.
 
 A job keeps fewer samples by raising levels (ledger_format.h), each rank by itself; this raises them further, for all ranks at once.
-The collectives of each communicator have a level, and so have all calls without a sequence. The level of those that have most samples
-grows by one until there are few enough. Blocks and windows of number 0 stay at every level.
+The collectives of each communicator have a level, and so have all calls without a sequence, and what GPUs did. The level of those that
+have most samples grows by one until there are few enough. Blocks and windows of number 0 stay at every level.
 
     each file   how many samples it has in each block and window -> levels grow -> what the levels leave is copied
     at the end  what was copied before the levels grew is thinned, too; tables say the new levels
@@ -23,6 +23,19 @@ from .ledger_samples import covered, is_kept
 MOST_SAMPLES = 500_000
 ALWAYS = 64  # in place of a level: blocks and windows of number 0
 WITHOUT_SEQUENCE = ""  # the class of all calls that no communicator numbers
+OF_GPUS = "gpu"  # the class of what GPUs did
+WINDOWS = {  # by class: those that are kept, and how they are put in place of these
+    WITHOUT_SEQUENCE: (
+        "SELECT world_rank, thread, begin_ns, end_ns, start_unix_ns FROM sample_window JOIN rank USING (world_rank)",
+        "DELETE FROM sample_window",
+        "INSERT INTO sample_window VALUES (?, ?, ?, ?)",
+    ),
+    OF_GPUS: (
+        "SELECT world_rank, stream, begin_ns, end_ns, start_unix_ns FROM gpu_sample_window JOIN rank USING (world_rank)",
+        "DELETE FROM gpu_sample_window",
+        "INSERT INTO gpu_sample_window VALUES (?, ?, ?, ?)",
+    ),
+}
 
 
 class Kept(NamedTuple):
@@ -38,7 +51,7 @@ class Thinning:
     def __init__(self, connection: sqlite3.Connection, most: int | None = MOST_SAMPLES) -> None:
         self.connection = connection
         self.most = most
-        self.levels: dict[str, int] = {}  # by class: a communicator's identity, or WITHOUT_SEQUENCE
+        self.levels: dict[str, int] = {}  # by class: a communicator's identity, WITHOUT_SEQUENCE, OF_GPUS
         self.counts: dict[str, Counter[int]] = {}  # by class: samples by the highest level that keeps them
         query.run_script(connection, "thinning_create")
 
@@ -64,17 +77,19 @@ class Thinning:
         start_unix_ns = rows["rank"][0][5]
         places = [_place(row, identities, start_unix_ns) for row in rows["sample"]]
         spans = [(WITHOUT_SEQUENCE, start_unix_ns + row[4] >> WINDOW_NS_LOG2) for row in rows["region_span"]]
-        self._add((*place, count) for place, count in Counter([*places, *spans]).items())
+        activities = [(OF_GPUS, start_unix_ns + row.start_ns >> WINDOW_NS_LOG2) for row in rows["gpu_sample"]]
+        self._add((*place, count) for place, count in Counter([*places, *spans, *activities]).items())
         if self.is_needed:
-            rows["sample"] = [row for row, place in zip(rows["sample"], places) if self._keeps(*place)]
-            rows["region_span"] = [row for row, place in zip(rows["region_span"], spans) if self._keeps(*place)]
+            for table, its_places in {"sample": places, "region_span": spans, "gpu_sample": activities}.items():
+                rows[table] = [row for row, place in zip(rows[table], its_places) if self._keeps(*place)]
 
     def finish(self) -> None:
         if not self.is_needed:
             return
         self.connection.execute("BEGIN")
         query.run_script(self.connection, "thinning_finish")
-        self._windows_cut(self.levels.get(WITHOUT_SEQUENCE, 0))
+        for kind in WINDOWS:
+            self._windows_cut(kind, self.levels.get(kind, 0))
         self.connection.execute("COMMIT")
 
     def _add(self, counted: Iterable[tuple[str, int, int]]) -> None:
@@ -98,20 +113,19 @@ class Thinning:
     def _keeps(self, kind: str, number: int) -> bool:
         return is_kept(number, self.levels.get(kind, 0))
 
-    def _windows_cut(self, level: int) -> None:
+    def _windows_cut(self, kind: str, level: int) -> None:
         if level == 0:
             return
-        windows = self.connection.execute(
-            "SELECT world_rank, thread, begin_ns, end_ns, start_unix_ns FROM sample_window JOIN rank USING (world_rank)"
-        ).fetchall()
-        self.connection.execute("DELETE FROM sample_window")
+        select, delete, insert = WINDOWS[kind]
+        windows = self.connection.execute(select).fetchall()
+        self.connection.execute(delete)
         cut = (
-            (world_rank, thread, low_ns, high_ns)
-            for world_rank, thread, begin_ns, end_ns, start_unix_ns in windows
+            (world_rank, owner, low_ns, high_ns)
+            for world_rank, owner, begin_ns, end_ns, start_unix_ns in windows
             for low_ns, high_ns in covered(begin_ns, end_ns, start_unix_ns, level, {})
             if low_ns < high_ns
         )
-        self.connection.executemany("INSERT INTO sample_window VALUES (?, ?, ?, ?)", cut)
+        self.connection.executemany(insert, cut)
 
 
 def _place(row, identities: dict[int, str], start_unix_ns: int) -> tuple[str, int]:

@@ -31,7 +31,7 @@ def for_all_ranks(run, sql):
 def test_the_database_is_sound_and_of_this_schema(run):
     assert for_all_ranks(run, "PRAGMA integrity_check") == [("ok",)] * run.ranks
     assert for_all_ranks(run, "PRAGMA application_id") == [(1668116582,)] * run.ranks
-    assert for_all_ranks(run, "PRAGMA user_version") == [(3,)] * run.ranks
+    assert for_all_ranks(run, "PRAGMA user_version") == [(4,)] * run.ranks
 
 
 def test_a_cell_s_histogram_holds_all_its_calls(run):

@@ -288,7 +288,7 @@ TRICKS = (
     "DROP TABLE fact; CREATE TABLE fact (world_rank INTEGER, key TEXT,"
     " value TEXT GENERATED ALWAYS AS (hex(zeroblob(length(key) * 10000000))) VIRTUAL);"
     "INSERT INTO fact VALUES (1, 'host'), (1, 'program'), (1, 'mpi_version')",
-    "DROP TABLE call; CREATE TABLE call (name TEXT, family TEXT GENERATED ALWAYS AS (upper(name)))",
+    "DROP TABLE call; CREATE TABLE call (name TEXT, library TEXT, family TEXT GENERATED ALWAYS AS (upper(name)))",
     "ALTER TABLE call RENAME TO other; CREATE TABLE call (name TEXT COLLATE nocase, family)",
     "ALTER TABLE thread RENAME COLUMN name TO nam",
     "DROP TABLE bucket",
@@ -297,7 +297,7 @@ TRICKS = (
     "ANALYZE; UPDATE sqlite_stat1 SET stat = '1 1 1 1'",
     "DELETE FROM rank",
     "INSERT INTO rank SELECT world_rank + 1, 1 << 24, run_id, pid, 3, start_unix_ns, start_monotonic_ns, end_unix_ns, wall_ns, counted_ns,"
-    " NULL, ended, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM rank LIMIT 1",
+    " NULL, ended, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'none', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM rank LIMIT 1",
     "UPDATE rank SET world_size = 1 << 24",
     "UPDATE OR IGNORE rank SET run_id = run_id || '-other'",
     "PRAGMA application_id = 7",
@@ -316,7 +316,7 @@ TRICKS = (
     "DELETE FROM bucket",
     "DELETE FROM cell",
     "WITH RECURSIVE n(i) AS (SELECT 5 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO communicator"
-    " SELECT world_rank, i, hex(i), identity, '', 'MPI_Comm_dup', i, 4, 0, 0, members, 0, 0, 3, 0 FROM communicator, n"
+    " SELECT world_rank, i, hex(i), identity, '', 'MPI_Comm_dup', i, 4, 0, 0, members, 0, 0, 3, library, 0 FROM communicator, n"
     " WHERE communicator = 2",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT OR IGNORE INTO peer"
     " SELECT world_rank, call, direction, i * 33000, i, i, i FROM peer, n",

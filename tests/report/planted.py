@@ -47,14 +47,36 @@ FAMILIES = {
     "MPI_Reduce_scatter": "collective",
     "MPI_File_read_at_all": "io",
     "MPI_File_write_at": "io",
+    "ncclCommInitRank": "communicator",
+    "ncclAllReduce": "collective",
+    "ncclBroadcast": "collective",
+    "ncclAllGather": "collective",
+    "ncclReduceScatter": "collective",
+    "ncclSend": "point-to-point",
+    "ncclRecv": "point-to-point",
+    "ncclGroupEnd": "group",
+    "ncclGroup": "group",
 }
 CALL_NUMBERS = {name: number for number, name in enumerate(FAMILIES, 1)}
-MEASURES = {"call": 0, "completion": 1, "poll": 2}
+MEASURES = {"call": 0, "completion": 1, "poll": 2, "device": 3, "captured": 4}
+PLACES = ("host", "device", "managed", "pinned")
 ENDED = {"running": 0, "finalize": 1, "exit": 2, "abort": 3}
 BUCKETS = 290
 COMMUNICATOR_BYTES, THREAD_BYTES = 768, 128
 PAGE_BYTES, PAGE_SAMPLES, BLOCK_SAMPLES, WINDOW_NS, REGION_BYTES = 3136, 64, 1024, 1 << 30, 128
 LEVEL_NONE = 63
+GPU_STATES = ("none", "dormant", "tracing", "paused", "yielded", "refused", "stopped")
+GPU_COUNTS = ("records", "dropped_records", "implausible_records", "late_records", "unkept_records", "lost_intervals")
+GPU_COUNTS += ("unmatched_operations", "place_queries", "place_changes")
+ACTIVITY_KINDS = {"kernel": 1, "copy": 2, "memset": 3}
+COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other")
+BUSY_BITS = {"C": 1, "K": 2, "D": 4, "M": 8}  # computing, communicating, copying, in MPI
+TRACING_ENDED = ("goes on", "duty", "yielded", "off", "stopped", "lost")
+ACTIVITY_BYTES, STREAM_BYTES, DEVICE_BYTES, TRACING_BYTES = 2432, 64, 320, 64
+
+
+def library_of(call: str) -> str:
+    return "nccl" if call.startswith("nccl") else "mpi"
 
 
 def bucket_of(ns: int) -> int:
@@ -65,20 +87,13 @@ def bucket_of(ns: int) -> int:
     return 1 + (octave - 4) * 8 + ((ns >> (octave - 3)) & 7) if octave < 40 else 289
 
 
-@dataclass
-class Cell:
-    call: str
+class Durations:
+    """Of calls or activities, each met `times` times."""
+
     bytes: int
     durations: list[int]
-    communicator: int = WORLD
-    measure: str = "call"
-    volume_bytes: int | None = None
-    blocked_ns: int = 0
-    thread: int = 0
-    place: str = "host"
-    is_folded: int = 0
-    region: int = 0
-    times: int = 1  # that each of the durations was met
+    volume_bytes: int | None
+    times: int
 
     @property
     def count(self) -> int:
@@ -99,6 +114,22 @@ class Cell:
         for duration in self.durations:
             counts[bucket_of(duration)] = counts.get(bucket_of(duration), 0) + self.times
         return counts
+
+
+@dataclass
+class Cell(Durations):
+    call: str
+    bytes: int
+    durations: list[int]
+    communicator: int = WORLD
+    measure: str = "call"
+    volume_bytes: int | None = None
+    blocked_ns: int = 0
+    thread: int = 0
+    place: str = "host"
+    is_folded: int = 0
+    region: int = 0
+    times: int = 1
 
 
 @dataclass
@@ -137,6 +168,7 @@ class Communicator:
     is_inter: int = 0
     begun: list[Collective] = field(default_factory=list)
     sample_level: int | None = 0  # None: nothing is kept
+    library: str = "mpi"
 
     @property
     def recent(self) -> dict[int, Collective]:
@@ -146,7 +178,8 @@ class Communicator:
 
 @dataclass
 class Sample:
-    """A call that was kept. All times since the rank's start are even, so that ticks can say them."""
+    """A call that was kept. All times since the rank's start are even, so that ticks can say them; a kernel of NCCL's lasts a multiple of
+    16 ns."""
 
     call: str
     start_ns: int
@@ -160,6 +193,12 @@ class Sample:
     awaited: str = ""
     region: int = 0
     thread: int = 0
+    device_ns: tuple[int, int] | None = None  # of an NCCL operation: its kernel
+    is_shared: int = 0
+
+    @property
+    def completed(self) -> int | None:
+        return self.device_ns[1] if self.device_ns else self.completed_ns
 
 
 @dataclass
@@ -188,6 +227,85 @@ class Span:
     begin_ns: int
     end_ns: int
     thread: int = 0
+
+
+@dataclass
+class Device:
+    """A GPU. `busy`: how long it was in which states together, by their letters: computing, communicating (K), copying (D), in MPI;
+    {"": 7} is idle."""
+
+    device: int = 1
+    busy: dict[str, int] = field(default_factory=dict)
+    number: int = 0
+    name: str = "NVIDIA H100 80GB HBM3"
+    uuid: str = ""
+    first_ns: int | None = None  # since the rank's start
+    last_ns: int | None = None
+    kernels: int = 0
+    copies: int = 0
+    sets: int = 0
+
+    @property
+    def states(self) -> dict[int, int]:
+        return {sum(BUSY_BITS[letter] for letter in letters): ns for letters, ns in self.busy.items()}
+
+
+@dataclass
+class Stream:
+    """`begin_ns`: from here to the rank's end all its activities were kept; None: table gpu_sample_window has nothing of it."""
+
+    stream: int = 1
+    device: int = 1
+    context: int = 1
+    number: int = 7
+    begin_ns: int | None = None
+
+
+@dataclass
+class Activity(Durations):
+    """Kernels of one name (by number), copies or memsets."""
+
+    durations: list[int]
+    kernel: int = 0
+    kind: str = "kernel"
+    stream: int = 1
+    bytes: int = 0  # the size class
+    copy: str = ""
+    is_graph: int = 0
+    is_pageable: int = 0
+    is_managed: int = 0
+    volume_bytes: int | None = None
+    times: int = 1
+
+    @property
+    def flags(self) -> int:
+        return self.is_graph | self.is_pageable << 1 | self.is_managed << 2
+
+
+@dataclass
+class GpuSample:
+    """A single activity. Times since the rank's start are even."""
+
+    start_ns: int
+    end_ns: int
+    kernel: int = 0
+    kind: str = "kernel"
+    stream: int = 1
+    copy: str = ""
+    bytes: int = 0
+    is_graph: int = 0
+    communicator: int = 0
+
+
+@dataclass
+class Tracing:
+    """A time in which GPUs were traced, since the rank's start."""
+
+    begin_ns: int
+    end_ns: int
+    ended: str = "duty"
+    clock_error_ns: int | None = 2_000
+    records: int = 0
 
 
 @dataclass
@@ -225,6 +343,19 @@ class Rank:
     steps: list[Step] = field(default_factory=list)
     regions: dict[int, str] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
+    gpu_state: str = "none"
+    gpu_counts: dict[str, int] = field(default_factory=dict)  # by column of table rank without gpu_; else 0
+    cost_gpu: tuple[int, int] = (0, 0)  # begin, end
+    devices: list[Device] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
+    kernels: dict[int, tuple[str, int]] = field(default_factory=dict)  # name, is_communication
+    activities: list[Activity] = field(default_factory=list)
+    gpu_samples: list[GpuSample] = field(default_factory=list)
+    tracings: list[Tracing] = field(default_factory=list)
+
+    @property
+    def gpu_columns(self) -> tuple[int, ...]:
+        return (*(self.gpu_counts.get(count, 0) for count in GPU_COUNTS), *self.cost_gpu)
 
     @property
     def process(self) -> int:
@@ -343,6 +474,57 @@ def training_samples(world_rank: int) -> list[Sample]:
     return samples
 
 
+NCCL = 5
+NCCL_IDENTITY = 0x5C0FFEE05C0FFEE0
+GEMM = "_Z16ampere_sgemm_128ILi32EEvPfS0_i"
+ALL_REDUCE = "_Z40ncclDevKernel_AllReduce_Sum_f32_RING_LLv"
+
+
+def gpu_run() -> list[Rank]:
+    """The training run, whose ranks have a GPU each: they compute, reduce gradients with NCCL, and copy through the host for MPI."""
+    return [gpu_rank(world_rank) for world_rank in range(4)]
+
+
+def gpu_rank(world_rank: int) -> Rank:
+    """Twenty steps: 200 ms of GEMM, of whose last 50 ms are beside an AllReduce of 80 ms; a copy to the host of 10 ms; 10 ms of it inside
+    MPI_Allreduce. Rank 0's kernel of a group of two is shared."""
+    rank = training_rank(world_rank)
+    begun = [Collective("ncclAllReduce", 16 << 20)] * 20
+    rank.communicators.append(
+        Communicator(NCCL, NCCL_IDENTITY, "", 4, world_rank, constructor="ncclCommInitRank", begun=begun, library="nccl")
+    )
+    rank.cells += [
+        Cell("ncclCommInitRank", 0, [90_000_000], NCCL),
+        Cell("ncclAllReduce", 16 << 20, [8_000], NCCL, place="device", times=20),
+        Cell("ncclAllReduce", 16 << 20, [80_000_000], NCCL, "device", place="device", times=20),
+        Cell("ncclAllReduce", 16 << 20, [7_000], NCCL, "captured", place="device"),
+        Cell("MPI_Allreduce", 2 << 20, [10_000_000], place="device>host", times=20),
+    ]
+    rank.gpu_state, rank.gpu_counts, rank.cost_gpu = "stopped", {"records": 60, "place_queries": 3}, (5_000_000, 70_000_000)
+    busy = {"C": 3_000_000_000, "CK": 1_000_000_000, "K": 600_000_000, "DM": 200_000_000, "": 5_000_000_000}
+    times = {"first_ns": 100_000_000, "last_ns": 9_900_000_000}
+    rank.devices = [Device(busy=busy, uuid=f"GPU-{world_rank}", **times, kernels=40, copies=20)]
+    rank.streams = [Stream(1, begin_ns=0), Stream(2, number=13, begin_ns=400_000_000)]
+    rank.kernels = {1: (GEMM, 0), 2: (ALL_REDUCE, 1)}
+    rank.activities = [
+        Activity([200_000_000], 1, times=20),
+        Activity([80_000_000], 2, stream=2, times=20, is_graph=1),
+        Activity([10_000_000], kind="copy", copy="to host", bytes=2 << 20, times=20, is_pageable=1),
+    ]
+    rank.tracings = [Tracing(0, 9_800_000_000, "stopped", records=60)]
+    for step in range(1, 19):
+        start_ns = step * 500_000_000
+        kernel_ns = (start_ns + 150_000_000, start_ns + 230_000_000)
+        operation = {"sequence": step, "bytes": 16 << 20, "device_ns": kernel_ns, "is_shared": int(world_rank == 0 and step == 1)}
+        rank.samples.append(Sample("ncclAllReduce", start_ns + 20_000, start_ns + 28_000, NCCL, **operation))
+        rank.gpu_samples += [
+            GpuSample(start_ns, start_ns + 200_000_000, 1),
+            GpuSample(*kernel_ns, 2, stream=2, communicator=NCCL, is_graph=1),
+            GpuSample(start_ns + 240_000_000, start_ns + 250_000_000, kind="copy", copy="to host", bytes=(2 << 20) - 8),
+        ]
+    return rank
+
+
 def process_facts(pid: int) -> dict[str, str]:
     """What the library says of a process of this machine."""
     start = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
@@ -384,10 +566,10 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
     start = (rank.start_unix_ns, rank.start_monotonic_ns)
     process = (own, rank.world_size, rank.run_id, rank.process, 3, *start, *end, *counted, rank.ended, rank.abort_code)
     return {
-        "rank": [(*process, *lost, *cost, 0)],
+        "rank": [(*process, *lost, *cost, 0, rank.gpu_state, *rank.gpu_columns)],
         "fact": [(own, key, value) for key, value in rank.all_facts.items()],
         "thread": [thread_row(rank, *thread) for thread in rank.threads],
-        "call": list(FAMILIES.items()),
+        "call": [(call, family, library_of(call)) for call, family in FAMILIES.items()],
         "communicator": [communicator_row(own, communicator) for communicator in rank.communicators],
         "recent_collective": [
             (own, known.communicator, sequence, one.call, one.bytes, one.root)
@@ -402,7 +584,44 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
         "step": [(own, step.step, step.thread, step.begin_ns, step.end_ns) for step in rank.steps],
         "region": [(own, region, name) for region, name in rank.regions.items()],
         "region_span": [(own, span.thread, span.region, span.begin_ns, span.end_ns) for span in rank.spans],
+        **gpu_rows(rank),
     }
+
+
+def gpu_rows(rank: Rank) -> dict[str, list[tuple]]:
+    own = rank.world_rank
+    activities = list(enumerate(rank.activities, 1))
+    return {
+        "gpu_device": [device_row(own, device) for device in rank.devices],
+        "gpu_busy": [
+            (own, device.device, *(int(state & bit != 0) for bit in BUSY_BITS.values()), ns)
+            for device in rank.devices
+            for state, ns in device.states.items()
+        ],
+        "gpu_stream": [(own, one.stream, one.device, one.context, one.number) for one in rank.streams],
+        "gpu_kernel": [(own, kernel, *about) for kernel, about in rank.kernels.items()],
+        "gpu_activity": [activity_row(number, own, activity) for number, activity in activities],
+        "gpu_bucket": [(number, *counted) for number, activity in activities for counted in activity.buckets.items()],
+        "gpu_tracing": [(own, one.begin_ns, one.end_ns, one.ended, one.clock_error_ns, one.records) for one in rank.tracings],
+        "gpu_sample": [gpu_sample_row(own, sample) for sample in rank.gpu_samples],
+        "gpu_sample_window": [(own, one.stream, one.begin_ns, rank.wall_ns) for one in rank.streams if one.begin_ns is not None],
+    }
+
+
+def device_row(own: int, device: Device) -> tuple:
+    about = (device.number, device.name, device.uuid, device.first_ns, device.last_ns)
+    return (own, device.device, *about, device.kernels, device.copies, device.sets)
+
+
+def activity_row(number: int, own: int, activity: Activity) -> tuple:
+    flags = (activity.is_graph, activity.is_pageable, activity.is_managed)
+    key = (activity.stream, activity.kind, activity.kernel, activity.copy, *flags, activity.bytes)
+    return (number, own, *key, activity.count, activity.volume, *activity.spread)
+
+
+def gpu_sample_row(own: int, sample: GpuSample) -> tuple:
+    what = (sample.stream, sample.kind, sample.kernel, sample.copy, sample.is_graph, sample.communicator, sample.bytes)
+    return (own, *what, sample.start_ns, sample.end_ns)
 
 
 def thread_row(rank: Rank, thread: int, name: str, is_main: int) -> tuple:
@@ -418,12 +637,13 @@ def communicator_row(world_rank: int, known: Communicator) -> tuple:
     parent = f"{known.parent_identity:016x}" if known.parent_identity else None
     made = (f"{known.identity:016x}", parent, known.name, known.constructor, known.ordinal)
     size = (known.size, known.remote_size, known.comm_rank, known.members)
-    return (world_rank, known.communicator, *made, *size, known.is_inter, 0, len(known.begun), known.sample_level)
+    return (world_rank, known.communicator, *made, *size, known.is_inter, 0, len(known.begun), known.library, known.sample_level)
 
 
 def sample_row(own: int, sample: Sample) -> tuple:
-    call = (sample.call, sample.communicator, sample.sequence, sample.start_ns, sample.end_ns, sample.completed_ns)
-    return (own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.awaited, sample.region)
+    call = (sample.call, sample.communicator, sample.sequence, sample.start_ns, sample.end_ns, sample.completed)
+    on_device = (*sample.device_ns, sample.is_shared) if sample.device_ns else (None, None, None)
+    return (own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.awaited, sample.region, *on_device)
 
 
 def cell_row(number: int, world_rank: int, cell: Cell) -> tuple:
@@ -446,6 +666,7 @@ def ledger_bytes(rank: Rank) -> bytes:
     chunks += ledger_chunks(6, THREAD_BYTES, threads)
     chunks += ledger_chunks(7, PAGE_BYTES, ledger_pages(rank))
     chunks += ledger_chunks(8, REGION_BYTES, [struct.pack("<2I120s", number, 0, name.encode()) for number, name in rank.regions.items()])
+    chunks += ledger_gpu(rank)
     return ledger_header(rank, len(chunks)) + b"".join(chunks)
 
 
@@ -454,7 +675,7 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     end = (rank.end, rank.start_monotonic_ns + rank.wall_ns) if rank.has_ended else (0, 0)
     counting = (0, rank.start_monotonic_ns) if rank.counted_ns is None else (rank.counted_ns, 0)
     header = b"commprof-ledger\n"
-    header += struct.pack("<8I", 3, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
+    header += struct.pack("<8I", 4, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
     header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
     header += struct.pack("<4q", rank.start_unix_ns, rank.start_monotonic_ns, *end)
     header += struct.pack("<QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE)
@@ -465,6 +686,7 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
         "<4Q", rank.dropped_calls, rank.untracked_requests, rank.folded_cells, rank.folded_communicators
     )
     header += struct.pack("<3Qq", rank.cost_init_ns, rank.cost_finalize_ns, rank.cost_per_call_ps, 0)
+    header += struct.pack("<2I11Q", GPU_STATES.index(rank.gpu_state), 0, *rank.gpu_columns)
     return header.ljust(4096, b"\0")
 
 
@@ -498,7 +720,8 @@ def ledger_facts(rank: Rank) -> list[bytes]:
 
 def ledger_calls() -> list[bytes]:
     entries = [
-        struct.pack("<I40s20s", CALL_NUMBERS[name], name.encode(), family.encode()) for name, family in FAMILIES.items()
+        struct.pack("<I32s20s8s", CALL_NUMBERS[name], name.encode(), family.encode(), library_of(name).encode())
+        for name, family in FAMILIES.items()
     ]
     return ledger_chunks(1, 64, entries)
 
@@ -509,7 +732,8 @@ def ledger_communicators(rank: Rank) -> list[bytes]:
 
 def ledger_communicator(known: Communicator) -> bytes:
     made_by = CALL_NUMBERS.get(known.constructor, 0)
-    numbers = struct.pack("<2Q2I", known.identity, known.parent_identity, known.communicator, known.is_inter)
+    flags = known.is_inter | (known.library == "nccl") << 2
+    numbers = struct.pack("<2Q2I", known.identity, known.parent_identity, known.communicator, flags)
     numbers += struct.pack("<3i3I", known.size, known.remote_size, known.comm_rank, made_by, known.ordinal, no_level(known.sample_level))
     names = struct.pack("<128s328s", known.name.encode(), known.members.encode())
     recent = bytearray(16 * 16)
@@ -532,9 +756,14 @@ def no_rank(rank: int | None) -> int:
 
 def ledger_cell(cell: Cell, live: int = 1) -> bytes:
     measure_and_flags = MEASURES[cell.measure] | cell.is_folded << 4
-    key = (cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, cell.region, measure_and_flags, cell.place == "device")
+    key = (cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, cell.region, measure_and_flags, place_of(cell.place))
     counts = [cell.buckets.get(bucket, 0) for bucket in range(BUCKETS)]
     return struct.pack("<Q3H2B6Q290Q48x", *key, *cell.spread, cell.volume, cell.blocked_ns, live, *counts)
+
+
+def place_of(place: str) -> int:
+    sent, _, received = place.partition(">")
+    return PLACES.index(sent) | PLACES.index(received or sent) << 4
 
 
 def ledger_peer(call: str, direction: str, peer: int, count: int, volume_bytes: int, time_ns: int) -> bytes:
@@ -566,28 +795,30 @@ def ledger_doing(doing: Doing) -> bytes:
 
 
 def ledger_pages(rank: Rank) -> list[bytes]:
-    """Samples by their owners and places: of a communicator by sequence, of a thread by window, of the steps by number."""
+    """Samples by their owners and places: of a communicator by sequence, of a thread or a stream by window, of the steps by number."""
     pages: dict[tuple[int, int, int], dict[int, bytes]] = {}
     for sample in rank.samples:
         if sample.sequence is None:
-            thread_page_add(pages, rank, sample.thread, sample.start_ns, ledger_sample(sample))
+            window_page_add(pages, rank, 2 | sample.thread << 8, sample.start_ns, ledger_sample(sample))
         else:
             page, place = divmod(sample.sequence - 1, PAGE_SAMPLES)
             owner = 1 | sample.communicator << 8
             pages.setdefault((owner, page * PAGE_SAMPLES, 0), {})[place] = ledger_sample(sample)
     for span in rank.spans:
         entry = ledger_span(span.begin_ns, span.end_ns, span.thread, span.region)
-        thread_page_add(pages, rank, span.thread, span.end_ns, entry)
+        window_page_add(pages, rank, 2 | span.thread << 8, span.end_ns, entry)
     for step in rank.steps:
         page, place = divmod(step.step - 1, PAGE_SAMPLES)
         entry = ledger_span(step.begin_ns, step.end_ns, step.thread, 0)
         pages.setdefault((3, page * PAGE_SAMPLES, 0), {})[place] = entry
+    for activity in rank.gpu_samples:
+        window_page_add(pages, rank, 4 | activity.stream << 8, activity.start_ns, ledger_gpu_sample(activity))
     return [ledger_page(owner, first, samples) for (owner, first, _), samples in pages.items()]
 
 
-def thread_page_add(pages: dict, rank: Rank, thread: int, moment_ns: int, entry: bytes) -> None:
+def window_page_add(pages: dict, rank: Rank, owner: int, moment_ns: int, entry: bytes) -> None:
     window, number = (rank.start_unix_ns + moment_ns) // WINDOW_NS, 0
-    while len(samples := pages.setdefault((2 | thread << 8, window, number), {})) == PAGE_SAMPLES:
+    while len(samples := pages.setdefault((owner, window, number), {})) == PAGE_SAMPLES:
         number += 1
     samples[len(samples)] = entry
 
@@ -598,12 +829,60 @@ def ledger_page(owner: int, first: int, samples: dict[int, bytes], until_ticks: 
 
 
 def ledger_sample(sample: Sample) -> bytes:
-    completed_ticks = 0 if sample.completed_ns is None else ticks_at(sample.completed_ns)
+    completed_ticks = 0 if sample.completed is None else ticks_at(sample.completed)
     times = (ticks_at(sample.start_ns), ticks_at(sample.end_ns), completed_ticks)
     peer = no_rank(sample.peer if sample.sequence is None else sample.root)
-    numbers = (CALL_NUMBERS[sample.call], sample.communicator, sample.thread, sample.region, CALL_NUMBERS.get(sample.awaited, 0))
-    return struct.pack("<4Qi6H", *times, unknown(sample.bytes), peer, *numbers, 0)
+    numbers = (CALL_NUMBERS[sample.call], sample.communicator, sample.thread, sample.region)
+    span_ns = sample.device_ns[1] - sample.device_ns[0] if sample.device_ns else 0
+    last = span_ns // 16 << 1 | sample.is_shared if span_ns else CALL_NUMBERS.get(sample.awaited, 0)
+    return struct.pack("<4Qi4HI", *times, unknown(sample.bytes), peer, *numbers, last)
 
 
 def ledger_span(begin_ns: int, end_ns: int, thread: int, region: int) -> bytes:
     return struct.pack("<4Qi6H", ticks_at(begin_ns), ticks_at(end_ns), 0, 0, NO_RANK, 0, 0, thread, region, 0, 0)
+
+
+def ledger_gpu(rank: Rank) -> list[bytes]:
+    """The chunks of what GPUs did, in sums."""
+    names = b"".join(ledger_kernel(kernel, *about) for kernel, about in rank.kernels.items())
+    kernels = [ledger_chunk(9, 1, len(names), names)] if names else []
+    activities = ledger_chunks(10, ACTIVITY_BYTES, [ledger_activity(activity) for activity in rank.activities])
+    streams = ledger_chunks(11, STREAM_BYTES, [ledger_stream(stream) for stream in rank.streams])
+    devices = ledger_chunks(12, DEVICE_BYTES, [ledger_device(rank, device) for device in rank.devices])
+    return kernels + activities + streams + devices + ledger_chunks(13, TRACING_BYTES, [ledger_tracing(rank, one) for one in rank.tracings])
+
+
+def ledger_kernel(kernel: int, name: str, is_communication: int) -> bytes:
+    data = struct.pack("<4I", kernel, len(name.encode()), is_communication, 0) + name.encode()
+    return data.ljust((len(data) + 7) // 8 * 8, b"\0")
+
+
+def ledger_activity(activity: Activity, live: int = 1) -> bytes:
+    what = (activity.bytes, activity.kernel, activity.stream, ACTIVITY_KINDS[activity.kind], COPIES.index(activity.copy))
+    counts = [activity.buckets.get(bucket, 0) for bucket in range(BUCKETS)]
+    return struct.pack("<QIH4B6x4Q290Q56x", *what, activity.flags, live, *activity.spread, activity.volume, *counts)
+
+
+def ledger_stream(stream: Stream) -> bytes:
+    since = ticks_at(stream.begin_ns) if stream.begin_ns else 0
+    return struct.pack("<4IQ40x", stream.stream, stream.device, stream.context, stream.number, since)
+
+
+def ledger_device(rank: Rank, device: Device) -> bytes:
+    times = (0 if moment_ns is None else rank.start_monotonic_ns + moment_ns for moment_ns in (device.first_ns, device.last_ns))
+    states = [device.states.get(state, 0) for state in range(16)]
+    about = (device.device, device.number, device.name.encode(), device.uuid.encode())
+    return struct.pack("<2I64s48s16Q2q3Q32x", *about, *states, *times, device.kernels, device.copies, device.sets)
+
+
+def ledger_tracing(rank: Rank, tracing: Tracing) -> bytes:
+    begin_ns, end_ns = (rank.start_monotonic_ns + moment_ns for moment_ns in (tracing.begin_ns, tracing.end_ns))
+    clock_error_ns = (1 << 32) - 1 if tracing.clock_error_ns is None else tracing.clock_error_ns
+    end_ns = 0 if tracing.ended == "goes on" else end_ns
+    return struct.pack("<2q2IQ32x", begin_ns, end_ns, TRACING_ENDED.index(tracing.ended), clock_error_ns, tracing.records)
+
+
+def ledger_gpu_sample(sample: GpuSample) -> bytes:
+    times = (ticks_at(sample.start_ns), ticks_at(sample.end_ns), 0, sample.bytes)
+    what = (sample.stream, ACTIVITY_KINDS[sample.kind], COPIES.index(sample.copy), sample.is_graph)
+    return struct.pack("<4QI3H3B3x", *times, sample.kernel, 0, sample.communicator, *what)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from planted import SCHEMA, START_UNIX_NS
+from planted import GPU_COUNTS, SCHEMA, START_UNIX_NS, library_of
 
 WORLD = 2
 ROOT_FIRST, ROOT_LAST = ("MPI_Bcast", "MPI_Scatter", "MPI_Ibcast"), ("MPI_Reduce", "MPI_Gather")
 LOWER = ("MPI_Scan", "MPI_Exscan")
-PLAIN = {"thread": 0, "awaited": ""}
+PLAIN = {"thread": 0, "awaited": "", "is_shared": None, "device_start_ns": None}
+LAUNCH_NS = 200  # from an NCCL call to its kernel, which waits on the device
 
 
 @dataclass
@@ -37,10 +38,15 @@ class Group:
     is_inter: int = 0
     begun: int = 0
     sample_level: int | None = 0
+    library: str = "mpi"
 
     @property
     def identity(self) -> str:
         return f"{0xABC0 + self.communicator:016x}"
+
+    @property
+    def members(self) -> str:
+        return ",".join(map(str, self.ranks)) if self.library == "mpi" else ""
 
 
 @dataclass
@@ -72,16 +78,17 @@ class Job:
         start = self.hosts[rank].reading(self.true_start_ns)
         numbers = dict.fromkeys(("abort_code", "dropped_calls", "untracked_requests", "folded_cells", "folded_communicators"), 0)
         cost = dict.fromkeys(("cost_init_ns", "cost_finalize_ns", "cost_per_call_ps", "clock_error_ppb"), 0)
+        cost.update(dict.fromkeys((*(f"gpu_{count}" for count in GPU_COUNTS), "cost_gpu_begin_ns", "cost_gpu_end_ns"), 0))
         process = {"world_rank": rank, "world_size": len(self.hosts), "run_id": "job-1", "pid": 4_000 + rank, "thread_level": 0}
         times = {"start_monotonic_ns": start, "wall_ns": self.wall_ns, "counted_ns": self.wall_ns}
-        return {**process, **numbers, **cost, **times, "ended": "finalize"}
+        return {**process, **numbers, **cost, **times, "ended": "finalize", "gpu_state": "none"}
 
     def add(self, table: str, **row: object) -> None:
         if row.get("world_rank") not in self.missing:
             self.rows.setdefault(table, []).append(row)
 
-    def group(self, ranks: Sequence[int], name: str = "", is_inter: int = 0) -> Group:
-        self.groups.append(Group(WORLD + len(self.groups), ranks, name, is_inter))
+    def group(self, ranks: Sequence[int], name: str = "", is_inter: int = 0, library: str = "mpi") -> Group:
+        self.groups.append(Group(WORLD + len(self.groups), ranks, name, is_inter, library=library))
         return self.groups[-1]
 
     def time(self, rank: int, true_ns: int) -> int:
@@ -100,22 +107,27 @@ class Job:
         is_sampled: bool = True,
         region: int = 0,
     ) -> list[int]:
-        """Of ranks that come at true moments and need some time once they need not wait any longer. When each returns."""
+        """Of ranks that come at true moments and need some time once they need not wait any longer. When each returns; of NCCL's
+        operations, when each kernel ends."""
         group = group or self.world
         group.begun += 1
         ends = []
         for place, rank in enumerate(group.ranks):
             last = max([arrivals[place], *(arrivals[other] for other in waits_for(call, place, len(group.ranks), root))])
             ends.append(last + transfers[place])
-            is_nonblocking = call.startswith("MPI_I")
+            is_nonblocking = call.startswith(("MPI_I", "nccl"))
             end_ns = self.time(rank, arrivals[place] + 100 if is_nonblocking else ends[-1])
             completed_ns = self.time(rank, ends[-1]) if is_nonblocking else None
             moments = {"start_ns": self.time(rank, arrivals[place]), "end_ns": end_ns, "completed_ns": completed_ns}
             what = {"world_rank": rank, "call": call, "communicator": group.communicator, "bytes": message_bytes, "region": region}
             if rank not in self.missing:
                 self.made.append({**what, "duration_ns": end_ns - moments["start_ns"]})
+            on_device = {}
+            if library_of(call) == "nccl":
+                device_start_ns = self.time(rank, arrivals[place] + LAUNCH_NS)
+                on_device = {"device_start_ns": device_start_ns, "device_end_ns": completed_ns, "is_shared": 0}
             if is_sampled:
-                self.add("sample", **PLAIN, **what, **moments, sequence=group.begun, peer=None, root=root)
+                self.add("sample", **{**PLAIN, **what, **moments, **on_device}, sequence=group.begun, peer=None, root=root)
         return ends
 
     def connection(self, connection: sqlite3.Connection) -> sqlite3.Connection:
@@ -131,8 +143,8 @@ class Job:
             {
                 **{"world_rank": rank, "communicator": group.communicator, "identity": group.identity, "name": group.name},
                 **{"constructor": "", "ordinal": 0, "size": len(group.ranks), "remote_size": group.is_inter * len(group.ranks)},
-                **{"comm_rank": comm_rank, "members": ",".join(map(str, group.ranks)), "is_inter": group.is_inter, "is_freed": 0},
-                **{"collectives": group.begun, "sample_level": group.sample_level},
+                **{"comm_rank": comm_rank, "members": group.members, "is_inter": group.is_inter, "is_freed": 0},
+                **{"collectives": group.begun, "sample_level": group.sample_level, "library": group.library},
             }
             for group in self.groups
             for comm_rank, rank in enumerate(group.ranks)
@@ -154,7 +166,7 @@ class Job:
             for number, ((rank, call, communicator, message_bytes, region), spent) in enumerate(durations.items(), 1)
         ]
         buckets = [{"cell": cell["cell"], "bucket": 80, "count": cell["count"]} for cell in cells]
-        calls = [{"name": call, "family": "collective"} for call in sorted({cell["call"] for cell in cells})]
+        calls = [{"name": call, "family": "collective", "library": library_of(call)} for call in sorted({cell["call"] for cell in cells})]
         return {"call": calls, "cell": cells, "bucket": buckets}
 
     def write(self, path: Path) -> Path:

@@ -93,20 +93,20 @@ def test_folders_of_other_jobs_and_snapshots_are_mentioned_and_not_counted(repor
 
 
 def test_a_newer_schema_is_refused_by_name(report, run_folder):
-    change(run_folder / "rank-0.db", "PRAGMA user_version = 4")
+    change(run_folder / "rank-0.db", "PRAGMA user_version = 5")
     answer = report("calls", run_folder, "--json")
     assert answer.status == 0 and answer.rows[0]["count"] == 480
-    assert lines(answer)[0].endswith("rank-0.db: has schema version 4, this reporter knows 3: use a newer one")
+    assert lines(answer)[0].endswith("rank-0.db: has schema version 5, this reporter knows 4: use a newer one")
 
 
 def test_a_newer_ledger_is_refused_by_name(report, tmp_path):
     data = bytearray(planted.ledger_bytes(planted.training_rank(0)))
-    data[16] = 4
+    data[16] = 5
     (tmp_path / "rank-0.ledger").write_bytes(data)
     answer = report(tmp_path)
     assert answer.status == 1
     assert lines(answer) == [
-        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 4, this reporter knows 3: use a newer one"
+        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 5, this reporter knows 4: use a newer one"
     ]
 
 
@@ -179,7 +179,7 @@ HOSTILE = {
     "an end that is no time": "UPDATE rank SET end_unix_ns = ''",
     "an end that nobody knows": "UPDATE rank SET ended = 'exploded'",
     "ranks of two runs": "INSERT INTO rank SELECT 5, 1 << 24, run_id, pid, 3, start_unix_ns, start_monotonic_ns, end_unix_ns,"
-    " wall_ns, counted_ns, NULL, ended, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM rank",
+    " wall_ns, counted_ns, NULL, ended, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'none', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM rank",
     "numbers of cells that run over": "UPDATE cell SET cell = 9223372036854775807 WHERE cell = 1",
 }
 

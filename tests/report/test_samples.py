@@ -111,7 +111,7 @@ def test_of_threads_only_the_windows_of_the_level_count(written):
 
 def test_no_level_no_windows(written):
     rank = one_rank(samples=sends([100]), windows=[Window(0, 10 * SECOND)])
-    assert written(rank).header(window_level=63).ask("SELECT * FROM sample UNION ALL SELECT *,1,1,1,1,1,1,1,1,1 FROM sample_window") == []
+    assert written(rank).header(window_level=63).ask("SELECT * FROM sample UNION ALL SELECT *,1,1,1,1,1,1,1,1,1,1,1,1 FROM sample_window") == []
 
 
 def test_a_ledger_without_a_log_covers_nothing(written):

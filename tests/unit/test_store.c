@@ -246,9 +246,9 @@ static void communicators_have_all_that_is_known_of_them(void)
     ledger_append(LEDGER_COMMUNICATORS, &world, sizeof world);
     ledger_append(LEDGER_COMMUNICATORS, &split, sizeof split);
     store();
-    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 2"), "3|2|0000000000000001|null|MPI_COMM_WORLD||0|8|0|3|0-7|0|0|0|2");
+    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 2"), "3|2|0000000000000001|null|MPI_COMM_WORLD||0|8|0|3|0-7|0|0|0|mpi|2");
     CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 3"),
-               "3|3|fedcba9876543210|0000000000000001||MPI_Wait|4|2|5|1|1,3|1|1|0|null");
+               "3|3|fedcba9876543210|0000000000000001||MPI_Wait|4|2|5|1|1,3|1|1|0|mpi|null");
 }
 
 static void a_cell_has_its_key_and_its_sums(void)
@@ -354,7 +354,7 @@ static void the_file_says_what_it_is(void)
     begin();
     store();
     CHECK_TEXT(ask("PRAGMA application_id"), "1668116582");
-    CHECK_TEXT(ask("PRAGMA user_version"), "3");
+    CHECK_TEXT(ask("PRAGMA user_version"), "4");
     CHECK_TEXT(ask("PRAGMA integrity_check"), "ok");
 }
 

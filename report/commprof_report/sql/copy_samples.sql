@@ -1,7 +1,8 @@
 -- What samples does the attached file `source` add to the run? Those at the levels of the run (thinning.py); of a class that has no
 -- row there, all.
 INSERT INTO main.sample SELECT
-    world_rank, thread, call, communicator, sequence, start_ns, end_ns, completed_ns, bytes, peer, root, awaited, region
+    world_rank, thread, call, communicator, sequence, start_ns, end_ns, completed_ns, bytes, peer, root, awaited, region,
+    device_start_ns, device_end_ns, is_shared
 FROM source.sample
 WHERE :is_whole OR (
     CASE WHEN sequence IS NULL
@@ -19,3 +20,12 @@ INSERT INTO main.sample_window SELECT world_rank, thread, begin_ns, end_ns FROM 
 INSERT INTO main.step SELECT world_rank, step, thread, begin_ns, end_ns FROM source.step;
 
 INSERT INTO main.region_span SELECT world_rank, thread, region, begin_ns, end_ns FROM source.region_span;
+
+INSERT INTO main.gpu_sample SELECT
+    world_rank, stream, kind, kernel, copy, is_graph, communicator, bytes, start_ns, end_ns
+FROM source.gpu_sample
+WHERE :is_whole OR (
+    (SELECT start_unix_ns FROM source.rank WHERE rank.world_rank = gpu_sample.world_rank) + start_ns >> 30
+) & ((1 << coalesce((SELECT level FROM temp.sample_class WHERE class = 'gpu'), 0)) - 1) = 0;
+
+INSERT INTO main.gpu_sample_window SELECT world_rank, stream, begin_ns, end_ns FROM source.gpu_sample_window;

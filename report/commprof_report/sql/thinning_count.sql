@@ -1,4 +1,5 @@
--- How many samples of the attached file `source` are in each block of a communicator's collectives, and in each window?
+-- How many samples of the attached file `source` are in each block of a communicator's collectives, and in each window of the
+-- other calls and of what GPUs did?
 SELECT identity AS class, number, count(*) AS count
 FROM (
     SELECT world_rank, communicator, (sequence - 1) >> 10 AS number FROM source.sample WHERE sequence IS NOT NULL
@@ -13,4 +14,8 @@ FROM (
     SELECT world_rank, end_ns FROM source.region_span
 )
 JOIN source.rank USING (world_rank)
+GROUP BY 2
+UNION ALL
+SELECT 'gpu', (start_unix_ns + start_ns) >> 30, count(*)
+FROM source.gpu_sample JOIN source.rank USING (world_rank)
 GROUP BY 2;

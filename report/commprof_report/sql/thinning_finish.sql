@@ -12,5 +12,9 @@ DELETE FROM main.region_span WHERE (
     (SELECT start_unix_ns FROM main.rank WHERE rank.world_rank = region_span.world_rank) + end_ns >> 30
 ) & ((1 << (SELECT level FROM temp.sample_class WHERE class = '')) - 1) <> 0;
 
+DELETE FROM main.gpu_sample WHERE (
+    (SELECT start_unix_ns FROM main.rank WHERE rank.world_rank = gpu_sample.world_rank) + start_ns >> 30
+) & ((1 << (SELECT level FROM temp.sample_class WHERE class = 'gpu')) - 1) <> 0;
+
 UPDATE main.communicator SET sample_level = max(sample_level, (SELECT level FROM temp.sample_class WHERE class = identity))
 WHERE identity IN (SELECT class FROM temp.sample_class);

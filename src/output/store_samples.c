@@ -1,0 +1,249 @@
+/* Single calls and activities: pages of the sample log that are kept, as rows; and when all of a thread's, or of a GPU's stream, were. */
+#include "rows.h"
+
+#include "ledger/samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The rest of a window in which an owner's calls (activities) were not kept any more. */
+struct gap {
+    uint64_t owner;
+    uint64_t window;
+    int64_t begin_ns;
+};
+
+/* A page as it is. False: a thread of the job has just taken it for something else. */
+static bool take_page(const struct ledger_page *from, struct ledger_page *page)
+{
+    uint64_t owner = __atomic_load_n(&from->owner, __ATOMIC_ACQUIRE);
+    memcpy(page, from, offsetof(struct ledger_page, samples));
+    for (int i = 0; i < LEDGER_PAGE_SAMPLES; i++) {
+        uint64_t end_ticks = __atomic_load_n(&from->samples[i].end_ticks, __ATOMIC_ACQUIRE);
+        page->samples[i] = from->samples[i];
+        page->samples[i].end_ticks = end_ticks;
+    }
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    uint64_t owner_now = __atomic_load_n(&from->owner, __ATOMIC_RELAXED), first_now = __atomic_load_n(&from->first, __ATOMIC_RELAXED);
+    return page->owner == owner && owner_now == owner && page->first == first_now;
+}
+
+/* Pages whose block or window is kept no longer wait for another owner. */
+static bool page_is_kept(const struct store *store, const struct ledger_page *page)
+{
+    uint64_t part = samples_part(page->owner, page->first);
+    switch ((uint8_t)page->owner) {
+    case LEDGER_OF_COMMUNICATOR:
+        return samples_level_keeps(part, store->levels[(uint16_t)(page->owner >> 8)]);
+    case LEDGER_OF_THREAD:
+        return samples_level_keeps(part, store->ledger->window_level);
+    case LEDGER_OF_STEPS:
+        return samples_level_keeps(part, store->ledger->step_level);
+    case LEDGER_OF_STREAM:
+        return samples_level_keeps(page->first, store->ledger->device_level);
+    default:
+        return false;
+    }
+}
+
+/* Rows of samples in all their variety. */
+struct sample_statements {
+    sqlite3_stmt *sample, *step, *span, *activity;
+};
+
+/* When the kernel of an NCCL operation ran. False: the sample is of something else, or it is not known. */
+static bool device_span(const struct store *store, const struct ledger_sample *sample, struct span *span)
+{
+    int64_t span_ns = (int64_t)(sample->device_span >> 1) * LEDGER_DEVICE_SPAN_UNIT_NS;
+    span->end_ns = rows_moment_ns(store, sample->completed_ticks);
+    span->begin_ns = span->end_ns > span_ns ? span->end_ns - span_ns : 0;
+    return sample->completed_ticks && rows_call_is_nccl(store, sample->call);
+}
+
+/* An NCCL operation is complete when its kernel ends; the clocks of host and device may differ by more than it has lasted. */
+static void store_call_sample(struct store *store, sqlite3_stmt *statement, const struct ledger_sample *sample, const int64_t *sequence)
+{
+    int64_t start_ns = rows_moment_ns(store, sample->start_ticks), completed_ns = rows_moment_ns(store, sample->completed_ticks);
+    int64_t bytes = (int64_t)sample->bytes, rank = sample->peer, is_shared = sample->device_span & LEDGER_DEVICE_SPAN_SHARED;
+    const int64_t *peer_or_root = rank != LEDGER_NO_RANK ? &rank : NULL;
+    bool is_nccl = rows_call_is_nccl(store, sample->call);
+    struct span device;
+    bool is_on_device = device_span(store, sample, &device);
+    if (is_nccl && completed_ns < start_ns)
+        completed_ns = start_ns;
+    rows_insert(store, statement, "iitioiiooootiooo", (int64_t)store->ledger->world_rank, (int64_t)sample->thread,
+                rows_call_name(store, sample->call), (int64_t)sample->communicator, sequence, start_ns,
+                rows_moment_ns(store, sample->end_ticks), sample->completed_ticks ? &completed_ns : NULL,
+                sample->bytes != LEDGER_BYTES_UNKNOWN ? &bytes : NULL, sequence ? NULL : peer_or_root, sequence ? peer_or_root : NULL,
+                is_nccl ? "" : rows_call_name(store, sample->awaited), (int64_t)sample->region, is_on_device ? &device.begin_ns : NULL,
+                is_on_device ? &device.end_ns : NULL, is_on_device ? &is_shared : NULL);
+}
+
+/* The last step has no length yet: it goes on until the end. */
+static void store_step(struct store *store, sqlite3_stmt *statement, const struct ledger_sample *sample, int64_t step)
+{
+    bool is_open = sample->end_ticks == sample->start_ticks;
+    int64_t end_ns = is_open ? rows_wall_ns(store->ledger) : rows_moment_ns(store, sample->end_ticks);
+    rows_insert(store, statement, "iiiii", (int64_t)store->ledger->world_rank, step, (int64_t)sample->thread,
+                rows_moment_ns(store, sample->start_ticks), end_ns);
+}
+
+static void store_span(struct store *store, sqlite3_stmt *statement, const struct ledger_sample *sample)
+{
+    rows_insert(store, statement, "iiiii", (int64_t)store->ledger->world_rank, (int64_t)sample->thread, (int64_t)sample->region,
+                rows_moment_ns(store, sample->start_ticks), rows_moment_ns(store, sample->end_ticks));
+}
+
+static void store_page(struct store *store, const struct sample_statements *statements, const struct ledger_page *page)
+{
+    for (int i = 0; i < LEDGER_PAGE_SAMPLES; i++) {
+        const struct ledger_sample *sample = &page->samples[i];
+        int64_t number = (int64_t)page->first + i + 1;
+        if (!sample->end_ticks || sample->start_ticks < store->ledger->reset_ticks)
+            continue;
+        if ((uint8_t)page->owner == LEDGER_OF_STEPS)
+            store_step(store, statements->step, sample, number);
+        else if ((uint8_t)page->owner == LEDGER_OF_STREAM)
+            store_activity_sample(store, statements->activity, sample);
+        else if (sample->call)
+            store_call_sample(store, statements->sample, sample, (uint8_t)page->owner == LEDGER_OF_COMMUNICATOR ? &number : NULL);
+        else
+            store_span(store, statements->span, sample);
+    }
+}
+
+/* Where a window is cut off. Without memory the database would say more than is true, and is not written. */
+static void note_gap(struct store *store, const struct ledger_page *page)
+{
+    bool has_windows = (uint8_t)page->owner == LEDGER_OF_THREAD || (uint8_t)page->owner == LEDGER_OF_STREAM;
+    if (!has_windows || !page->until_ticks)
+        return;
+    struct gap *gaps = realloc(store->gaps, (store->gap_count + 1) * sizeof *gaps);
+    store->failed |= !gaps;
+    if (!gaps)
+        return;
+    store->gaps = gaps;
+    gaps[store->gap_count++] = (struct gap){page->owner, page->first, rows_moment_ns(store, page->until_ticks)};
+}
+
+static void store_pages(struct store *store)
+{
+    struct ledger_chunk *chunk;
+    struct ledger_page page;
+    struct sample_statements statements = {rows_prepare(store, "INSERT INTO sample VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
+                                           rows_prepare(store, "INSERT OR IGNORE INTO step VALUES (?,?,?,?,?)"),
+                                           rows_prepare(store, "INSERT INTO region_span VALUES (?,?,?,?,?)"),
+                                           rows_prepare(store, "INSERT INTO gpu_sample VALUES (?,?,?,?,?,?,?,?,?,?)")};
+    FOR_EACH_CHUNK(chunk, store, LEDGER_SAMPLES)
+        for (uint32_t i = 0; i < chunk->used; i++)
+            if (take_page(ledger_entry(chunk, i), &page) && page_is_kept(store, &page)) {
+                store_page(store, &statements, &page);
+                note_gap(store, &page);
+            }
+    sqlite.finalize(statements.sample);
+    sqlite.finalize(statements.step);
+    sqlite.finalize(statements.span);
+    sqlite.finalize(statements.activity);
+}
+
+static int compare_gaps(const void *left, const void *right)
+{
+    const struct gap *a = left, *b = right;
+    if (a->owner != b->owner)
+        return a->owner < b->owner ? -1 : 1;
+    if (a->window != b->window)
+        return a->window < b->window ? -1 : 1;
+    return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+}
+
+/* Whose windows they are, how many of them are kept, and between which moments they can be. */
+struct kept {
+    uint64_t owner;
+    unsigned level;
+    struct span life;
+};
+
+static void store_window(struct store *store, sqlite3_stmt *statement, uint64_t owner, struct span span)
+{
+    if (span.end_ns > span.begin_ns)
+        rows_insert(store, statement, "iiii", (int64_t)store->ledger->world_rank, (int64_t)(owner >> 8), span.begin_ns, span.end_ns);
+}
+
+/* The windows that are kept, up to their gaps; those that touch are one row. */
+static void store_windows_of(struct store *store, sqlite3_stmt *statement, struct kept kept)
+{
+    const struct gap *gap = store->gaps, *last = store->gaps + store->gap_count;
+    uint64_t every = 1ull << kept.level, start = (uint64_t)store->ledger->start_unix_ns;
+    uint64_t first = (start + (uint64_t)kept.life.begin_ns) >> LEDGER_WINDOW_NS_LOG2;
+    struct span known = {0, 0};
+    for (uint64_t window = (first + every - 1) / every * every; window << LEDGER_WINDOW_NS_LOG2 < start + (uint64_t)kept.life.end_ns;
+         window += every) {
+        int64_t window_ns = (int64_t)((window << LEDGER_WINDOW_NS_LOG2) - start);
+        struct span span = {window_ns, window_ns + (1ll << LEDGER_WINDOW_NS_LOG2)};
+        while (gap < last && (gap->owner < kept.owner || (gap->owner == kept.owner && gap->window < window)))
+            gap++;
+        if (gap < last && gap->owner == kept.owner && gap->window == window && gap->begin_ns < span.end_ns)
+            span.end_ns = gap->begin_ns;
+        span.begin_ns = span.begin_ns > kept.life.begin_ns ? span.begin_ns : kept.life.begin_ns;
+        span.end_ns = span.end_ns < kept.life.end_ns ? span.end_ns : kept.life.end_ns;
+        if (span.begin_ns == known.end_ns)
+            span.begin_ns = known.begin_ns;
+        else
+            store_window(store, statement, kept.owner, known);
+        known = span;
+    }
+    store_window(store, statement, kept.owner, known);
+}
+
+static int64_t complete_since_ns(const struct store *store, uint64_t since_ticks)
+{
+    uint64_t reset_ticks = store->ledger->reset_ticks, begin_ticks = since_ticks > reset_ticks ? since_ticks : reset_ticks;
+    return begin_ticks ? rows_moment_ns(store, begin_ticks) : 0;
+}
+
+static void store_windows_of_threads(struct store *store)
+{
+    struct ledger_chunk *chunk;
+    sqlite3_stmt *statement = rows_prepare(store, "INSERT INTO sample_window VALUES (?,?,?,?)");
+    FOR_EACH_CHUNK(chunk, store, LEDGER_THREADS)
+        for (uint32_t i = 0; i < chunk->used; i++) {
+            const struct ledger_thread *thread = ledger_entry(chunk, i);
+            struct span life = {complete_since_ns(store, thread->sampled_since_ticks), rows_wall_ns(store->ledger)};
+            uint64_t owner = LEDGER_OF_THREAD | (uint64_t)thread->thread << 8;
+            store_windows_of(store, statement, (struct kept){owner, store->ledger->window_level, life});
+        }
+    sqlite.finalize(statement);
+}
+
+/* Activities are kept in the order in which they began, some time later: unless the last ones have been waited for, all that are known
+ * to be there are those from before the last one. */
+static void store_windows_of_streams(struct store *store)
+{
+    struct ledger_chunk *chunk;
+    bool is_complete = store->ledger->gpu_state == LEDGER_GPU_STOPPED;
+    int64_t end_ns = is_complete ? rows_wall_ns(store->ledger) : store->settled_ns;
+    sqlite3_stmt *statement = rows_prepare(store, "INSERT INTO gpu_sample_window VALUES (?,?,?,?)");
+    FOR_EACH_CHUNK(chunk, store, LEDGER_STREAMS)
+        for (uint32_t i = 0; i < chunk->used; i++) {
+            const struct ledger_stream *stream = ledger_entry(chunk, i);
+            struct span life = {complete_since_ns(store, stream->sampled_since_ticks), end_ns};
+            uint64_t owner = LEDGER_OF_STREAM | (uint64_t)stream->stream << 8;
+            store_windows_of(store, statement, (struct kept){owner, store->ledger->device_level, life});
+        }
+    sqlite.finalize(statement);
+}
+
+/* Where the log has no page, nothing is kept. */
+void store_samples(struct store *store)
+{
+    uint32_t at = 0;
+    store_pages(store);
+    if (store->gap_count)
+        qsort(store->gaps, store->gap_count, sizeof *store->gaps, compare_gaps);
+    bool has_pages = rows_chunk(store->ledger, LEDGER_SAMPLES, &at);
+    if (has_pages && samples_level_keeps(0, store->ledger->window_level))
+        store_windows_of_threads(store);
+    if (has_pages && samples_level_keeps(0, store->ledger->device_level))
+        store_windows_of_streams(store);
+    free(store->gaps);
+}
