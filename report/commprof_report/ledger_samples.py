@@ -33,7 +33,6 @@ SECOND = 1_000_000_000
 ONE_PERCENT = 100
 CALL_MASK = 0xFFFF
 DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = 1, 16
-GPU_STOPPED = 6
 ACTIVITY_KINDS = {1: "kernel", 2: "copy", 3: "memset"}
 COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other")
 ACTIVITY_GRAPH = 1
@@ -161,9 +160,9 @@ def _owner(kind: int, number: int) -> int:
 
 
 def _settled_ns(ledger: Ledger, last_ns: int, activities: list[GpuSample]) -> int:
-    """Activities are kept in the order in which they began, some time later: unless the last ones have been waited for, all that are
-    known to be there are those from before the last one."""
-    if ledger.header.gpu_state == GPU_STOPPED:
+    """Activities are kept in the order in which they began, some time later: while tracing goes on, all that are known to be there are
+    those from before the last one."""
+    if all(tracing.end_ns for tracing in ledger.tracings):
         return last_ns
     return max((activity.start_ns for activity in activities), default=0)
 

@@ -1,6 +1,7 @@
 /* A fold moves counts from cells to others, a reset sets them to zero: a copy that was made meanwhile may have them twice, or half, and is
- * made again. A page of samples that has changed hands meanwhile is nobody's in the copy. Everything else only grows, by stores that come last (ledger_format.h), so that the chunks that were there when the header
- * was read are whole in any moment. */
+ * made again. A page of samples that has changed hands meanwhile is nobody's in the copy. Everything else only grows, by stores that come
+ * last (ledger_format.h), so that the chunks that were there when the header was read are whole in any moment. What GPUs did is set to
+ * zero some time after a reset, by our own thread: a copy from that very moment may have sums without their counts. */
 #include "copy.h"
 
 #include "clock.h"

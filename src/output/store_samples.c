@@ -40,7 +40,7 @@ static bool page_is_kept(const struct store *store, const struct ledger_page *pa
     case LEDGER_OF_STEPS:
         return samples_level_keeps(part, store->ledger->step_level);
     case LEDGER_OF_STREAM:
-        return samples_level_keeps(page->first, store->ledger->device_level);
+        return samples_level_keeps(part, store->ledger->device_level);
     default:
         return false;
     }
@@ -215,13 +215,24 @@ static void store_windows_of_threads(struct store *store)
     sqlite.finalize(statement);
 }
 
-/* Activities are kept in the order in which they began, some time later: unless the last ones have been waited for, all that are known
- * to be there are those from before the last one. */
+/* Activities are kept in the order in which they began, some time later: while tracing goes on, all that are known to be there are those
+ * from before the last one. */
+static int64_t complete_until_ns(const struct store *store)
+{
+    struct ledger_chunk *chunk;
+    FOR_EACH_CHUNK(chunk, store, LEDGER_TRACINGS)
+        for (uint32_t i = 0; i < chunk->used; i++) {
+            const struct ledger_tracing *tracing = ledger_entry(chunk, i);
+            if (__atomic_load_n(&tracing->end_ns, __ATOMIC_ACQUIRE) == 0)
+                return store->settled_ns;
+        }
+    return rows_wall_ns(store->ledger);
+}
+
 static void store_windows_of_streams(struct store *store)
 {
     struct ledger_chunk *chunk;
-    bool is_complete = store->ledger->gpu_state == LEDGER_GPU_STOPPED;
-    int64_t end_ns = is_complete ? rows_wall_ns(store->ledger) : store->settled_ns;
+    int64_t end_ns = complete_until_ns(store);
     sqlite3_stmt *statement = rows_prepare(store, "INSERT INTO gpu_sample_window VALUES (?,?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_STREAMS)
         for (uint32_t i = 0; i < chunk->used; i++) {

@@ -75,7 +75,8 @@ static void a_copy_follows_no_link(void)
 
 /* What a writer does at the worst moment: as our file grows, it folds. */
 static int folds_left;
-static bool is_folding, is_filling;
+static bool is_folding;
+static uint32_t *filling;
 static struct ledger_page *changing_hands;
 
 ssize_t pwrite(int file, const void *from, size_t count, off_t at)
@@ -85,11 +86,11 @@ ssize_t pwrite(int file, const void *from, size_t count, off_t at)
         the_ledger.header->folds_ended++;
         the_ledger.header->reset_unix_ns++;
     }
-    if (is_filling && at > 0 && the_ledger.header->window_level < 2)
-        the_ledger.header->window_level++;
+    if (filling && at > 0 && *filling < 2)
+        ++*filling;
     bool is_its_chunk = (const char *)changing_hands - (const char *)from < LEDGER_CHUNK_BYTES;
     if (changing_hands && is_its_chunk && count == LEDGER_CHUNK_BYTES) {
-        changing_hands->owner = LEDGER_OF_THREAD;
+        changing_hands->owner = changing_hands->owner & LEDGER_OF_STREAM ? changing_hands->owner : LEDGER_OF_THREAD;
         changing_hands->first = 99;
     }
     CHECK_EQUAL(lseek(file, at, SEEK_SET), at);
@@ -109,10 +110,13 @@ static void a_fold_meanwhile_is_noticed_and_the_copy_made_again(void)
 static void a_level_that_grows_meanwhile_is_noticed_and_the_copy_made_again(void)
 {
     begin();
-    is_filling = true;
+    filling = &the_ledger.header->window_level;
+    CHECK_EQUAL(ledger_copy("copy"), 0);
+    filling = &the_ledger.header->device_level;
     CHECK_EQUAL(ledger_copy("copy"), 0);
     read_copy();
     CHECK_EQUAL(copied()->window_level, 2);
+    CHECK_EQUAL(copied()->device_level, 2);
 }
 
 static void where_folds_do_not_end_the_copy_before_stays(void)
@@ -152,6 +156,20 @@ static void a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_co
     CHECK_EQUAL(copied_pages[1].owner, LEDGER_OF_COMMUNICATOR | 5 << 8);
 }
 
+static void a_stream_s_page_that_is_another_window_s_meanwhile_is_nobody_s_in_the_copy(void)
+{
+    begin();
+    struct ledger_page page = {.owner = LEDGER_OF_STREAM | 5 << 8, .first = 98};
+    changing_hands = ledger_append(LEDGER_SAMPLES, &page, sizeof page);
+    ledger_append(LEDGER_SAMPLES, &page, sizeof page);
+    CHECK_EQUAL(ledger_copy("copy"), 0);
+    read_copy();
+    const struct ledger_page *copied_pages = (const struct ledger_page *)(bytes + ((char *)changing_hands - (char *)the_ledger.header));
+    CHECK_EQUAL(copied_pages[0].owner, LEDGER_NOBODY);
+    CHECK_EQUAL(copied_pages[1].owner, LEDGER_OF_STREAM | 5 << 8);
+    CHECK_EQUAL(copied_pages[1].first, 98);
+}
+
 static void a_place_that_refuses_is_said(void)
 {
     begin();
@@ -179,6 +197,7 @@ static const struct unit_test TESTS[] = {
     TEST(where_folds_do_not_end_the_copy_before_stays),
     TEST(a_fold_that_is_under_way_is_no_moment_for_a_copy),
     TEST(a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_copy),
+    TEST(a_stream_s_page_that_is_another_window_s_meanwhile_is_nobody_s_in_the_copy),
     TEST(a_place_that_refuses_is_said),
     TEST(a_limit_on_file_sizes_is_said_without_a_signal),
 };

@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-enum { SEND = 1, WAIT = 2, ALLREDUCE = 3, BCAST = 4, IALLREDUCE = 5 };
+enum { SEND = 1, WAIT = 2, ALLREDUCE = 3, BCAST = 4, IALLREDUCE = 5, NCCL_ALL_REDUCE = 700 };
 
 static char why[512];
 
@@ -27,7 +27,7 @@ static struct peers peers[2];
 
 static void name_call(uint32_t number, const char *name, const char *family)
 {
-    struct ledger_call call = {.call = number};
+    struct ledger_call call = {.call = number, .library = "mpi"};
     snprintf(call.name, sizeof call.name, "%s", name);
     snprintf(call.family, sizeof call.family, "%s", family);
     ledger_append(LEDGER_CALLS, &call, sizeof call);
@@ -132,6 +132,28 @@ static void a_rank_has_one_row_with_all_that_the_header_says(void)
     CHECK_TEXT(ask("SELECT cost_init_ns, cost_per_call_ps, clock_error_ppb FROM rank"), "6|7|-8");
 }
 
+static void a_rank_says_how_its_gpu_side_fared(void)
+{
+    begin();
+    store();
+    CHECK_TEXT(ask("SELECT gpu_state, gpu_records, cost_gpu_end_ns FROM rank"), "none|0|0");
+    struct ledger_header *header = the_ledger.header;
+    header->gpu_state = LEDGER_GPU_YIELDED;
+    uint64_t *const counts[] = {
+        &header->gpu_records,        &header->gpu_dropped_records, &header->gpu_implausible_records,  &header->gpu_late_records,
+        &header->gpu_unkept_records, &header->gpu_lost_intervals,  &header->gpu_unmatched_operations, &header->gpu_place_queries,
+        &header->gpu_place_changes,  &header->cost_gpu_begin_ns,   &header->cost_gpu_end_ns};
+    for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++)
+        *counts[i] = 11 + i;
+    store();
+    CHECK_TEXT(ask("SELECT gpu_state, gpu_records, gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unkept_records FROM"
+                   " rank"),
+               "yielded|11|12|13|14|15");
+    CHECK_TEXT(ask("SELECT gpu_lost_intervals, gpu_unmatched_operations, gpu_place_queries, gpu_place_changes, cost_gpu_begin_ns,"
+                   " cost_gpu_end_ns FROM rank"),
+               "16|17|18|19|20|21");
+}
+
 static void storing_is_part_of_what_finalizing_cost(void)
 {
     begin();
@@ -175,7 +197,11 @@ static void calls_and_threads_have_their_names(void)
 {
     begin();
     store();
-    CHECK_TEXT(ask("SELECT name, family FROM call ORDER BY name"), "MPI_Send|point-to-point MPI_Wait|completion");
+    struct ledger_call nccl = {.call = NCCL_ALL_REDUCE, .name = "ncclAllReduce", .family = "collective", .library = "nccl"};
+    ledger_append(LEDGER_CALLS, &nccl, sizeof nccl);
+    store();
+    CHECK_TEXT(ask("SELECT * FROM call ORDER BY name"),
+               "MPI_Send|point-to-point|mpi MPI_Wait|completion|mpi ncclAllReduce|collective|nccl");
     CHECK_TEXT(ask("SELECT world_rank, thread, tid, name, is_main FROM thread ORDER BY thread"), "3|0|100|main|1 3|1|101|helper|0");
 }
 
@@ -246,9 +272,15 @@ static void communicators_have_all_that_is_known_of_them(void)
     ledger_append(LEDGER_COMMUNICATORS, &world, sizeof world);
     ledger_append(LEDGER_COMMUNICATORS, &split, sizeof split);
     store();
-    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 2"), "3|2|0000000000000001|null|MPI_COMM_WORLD||0|8|0|3|0-7|0|0|0|mpi|2");
+    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 2"),
+               "3|2|0000000000000001|null|MPI_COMM_WORLD||0|8|0|3|0-7|0|0|0|mpi|2");
     CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 3"),
                "3|3|fedcba9876543210|0000000000000001||MPI_Wait|4|2|5|1|1,3|1|1|0|mpi|null");
+    struct ledger_communicator nccl = {.identity = 7, .communicator = 4, .flags = LEDGER_COMMUNICATOR_NCCL, .size = 8, .comm_rank = 3};
+    ledger_append(LEDGER_COMMUNICATORS, &nccl, sizeof nccl);
+    store();
+    CHECK_TEXT(ask("SELECT identity, size, comm_rank, members, library FROM communicator WHERE communicator = 4"),
+               "0000000000000007|8|3||nccl");
 }
 
 static void a_cell_has_its_key_and_its_sums(void)
@@ -266,6 +298,28 @@ static void a_cell_has_its_key_and_its_sums(void)
                "3|1|MPI_Wait|0|0|poll|host|0|0|1|0|20|20|20|0 "
                "3|0|MPI_Send|2|64|call|host|0|0|2|128|400|100|300|0 "
                "3|1|MPI_Send|5|9663676416|completion|host|0|0|1|0|7777|7777|7777|555");
+}
+
+static void measures_and_places_have_their_names(void)
+{
+    static const char *const PLACES[] = {"host", "device", "managed", "pinned"};
+    static const char *const MEASURES[] = {"call", "completion", "poll", "device", "captured"};
+    begin();
+    for (unsigned place = 0; place < LEDGER_PLACES * LEDGER_PLACES; place++)
+        for (unsigned measure = LEDGER_CALL; measure <= LEDGER_CAPTURED; measure++) {
+            struct ledger_cell *one = cell(0, SEND, 2, 1 + 10 * place + measure, (enum ledger_measure)measure);
+            cell_add(one, 100, 0);
+            one->place = (uint8_t)(place / LEDGER_PLACES | place % LEDGER_PLACES << LEDGER_PLACE_TO_BIT);
+        }
+    store();
+    for (unsigned place = 0; place < LEDGER_PLACES * LEDGER_PLACES; place++)
+        for (unsigned measure = LEDGER_CALL; measure <= LEDGER_CAPTURED; measure++) {
+            char sql[128], expected[64];
+            const char *from = PLACES[place / LEDGER_PLACES], *to = PLACES[place % LEDGER_PLACES];
+            snprintf(sql, sizeof sql, "SELECT measure, place FROM cell WHERE bytes = %u", 1 + 10 * place + measure);
+            snprintf(expected, sizeof expected, "%s|%s%s%s", MEASURES[measure], from, from == to ? "" : ">", from == to ? "" : to);
+            CHECK_TEXT(ask(sql), expected);
+        }
 }
 
 static void threads_keep_cells_of_their_own(void)
@@ -575,6 +629,172 @@ static void a_full_log_is_all_stored(void)
     CHECK_TEXT(ask("SELECT count(*), max(sequence) FROM sample"), expected);
 }
 
+static void an_nccl_operation_has_the_time_of_its_kernel(void)
+{
+    begin_sampled();
+    begin_communicator(2, 0);
+    struct ledger_call nccl = {.call = NCCL_ALL_REDUCE, .name = "ncclAllReduce", .family = "collective", .library = "nccl"};
+    ledger_append(LEDGER_CALLS, &nccl, sizeof nccl);
+    struct ledger_page *page = begin_page(LEDGER_OF_COMMUNICATOR, 2, 0);
+    struct ledger_sample *own = put(page, 0, NCCL_ALL_REDUCE, 1000, 1100), *shared = put(page, 1, NCCL_ALL_REDUCE, 2000, 2100);
+    own->completed_ticks = ticks_at(9000);
+    own->device_span = 3200 / 16 << 1;
+    shared->completed_ticks = ticks_at(1990); /* by a clock that is off */
+    shared->device_span = 32000 / 16 << 1 | LEDGER_DEVICE_SPAN_SHARED;
+    put(page, 2, NCCL_ALL_REDUCE, 3000, 3100); /* has no time on the device (yet) */
+    put(page, 3, ALLREDUCE, 4000, 4100)->completed_ticks = ticks_at(4200);
+    store();
+    CHECK_TEXT(ask("SELECT start_ns, completed_ns, device_start_ns, device_end_ns, is_shared, awaited FROM sample ORDER BY sequence"),
+               "1000|9000|5800|9000|0| 2000|2000|0|1990|1| 3000|null|null|null|null| 4000|4200|null|null|null|");
+}
+
+/* What GPUs did */
+
+static void a_device_has_the_times_of_its_states(void)
+{
+    begin();
+    struct ledger_device device = {.device = 1, .number = 4, .name = "H100", .uuid = "GPU-1", .first_ns = 1100, .last_ns = 1400};
+    device.kernels = 7, device.copies = 8, device.sets = 9;
+    device.state_ns[0] = 50;
+    device.state_ns[LEDGER_COMPUTING | LEDGER_IN_MPI] = 60;
+    device.state_ns[LEDGER_COMMUNICATING] = 70;
+    device.state_ns[LEDGER_COPYING] = 80;
+    struct ledger_device unused = {.device = 2};
+    ledger_append(LEDGER_DEVICES, &device, sizeof device);
+    ledger_append(LEDGER_DEVICES, &unused, sizeof unused);
+    store();
+    CHECK_TEXT(ask("SELECT * FROM gpu_device"), "3|1|4|H100|GPU-1|100|400|7|8|9 3|2|0|||null|null|0|0|0");
+    CHECK_TEXT(ask("SELECT * FROM gpu_busy ORDER BY ns"), "3|1|0|0|0|0|50 3|1|1|0|0|1|60 3|1|0|1|0|0|70 3|1|0|0|1|0|80");
+}
+
+static void append_kernel(uint32_t number, bool is_communication, const char *name)
+{
+    char place[256] = "";
+    struct ledger_kernel kernel = {.kernel = number, .name_bytes = (uint32_t)strlen(name), .is_communication = is_communication};
+    memcpy(place, &kernel, sizeof kernel);
+    memcpy(place + sizeof kernel, name, strlen(name));
+    struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, the_ledger.header->chunk_count - 1);
+    size_t bytes = (sizeof kernel + strlen(name) + 7) & ~7u;
+    memcpy(ledger_entry(chunk, chunk->used), place, bytes);
+    chunk->used += (uint32_t)bytes;
+}
+
+static void kernels_and_streams_have_their_names_and_numbers(void)
+{
+    begin();
+    ledger_chunk(LEDGER_KERNELS, 1, 0);
+    append_kernel(1, false, "_Z4gemmv");
+    append_kernel(2, true, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
+    append_kernel(LEDGER_KERNEL_OTHER, false, "");
+    struct ledger_stream stream = {.stream = 6, .device = 1, .context = 2, .number = 13};
+    ledger_append(LEDGER_STREAMS, &stream, sizeof stream);
+    store();
+    CHECK_TEXT(ask("SELECT * FROM gpu_kernel"),
+               "3|1|_Z4gemmv|0 3|2|ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)|1 3|65535||0");
+    CHECK_TEXT(ask("SELECT * FROM gpu_stream"), "3|6|1|2|13");
+}
+
+static void activities_have_their_keys_sums_and_buckets(void)
+{
+    begin();
+    struct ledger_activity kernel = {.kernel = 300, .stream = 6, .kind = LEDGER_ACTIVITY_KERNEL, .flags = LEDGER_ACTIVITY_GRAPH, .live = 1};
+    kernel.total_ns = 500, kernel.min_ns = 100, kernel.max_ns = 300;
+    kernel.buckets[21] = 2, kernel.buckets[30] = 1;
+    struct ledger_activity copy = {.bytes = 64, .stream = 6, .kind = LEDGER_ACTIVITY_COPY, .copy = LEDGER_COPY_TO_PEER, .live = 1};
+    copy.flags = LEDGER_ACTIVITY_PAGEABLE | LEDGER_ACTIVITY_MANAGED;
+    copy.volume_bytes = 50;
+    copy.buckets[0] = 1;
+    struct ledger_activity set = {.stream = 6, .kind = LEDGER_ACTIVITY_SET, .live = 1}, gone = kernel;
+    gone.live = 0;
+    ledger_append(LEDGER_ACTIVITIES, &set, sizeof set); /* nothing was counted */
+    ledger_append(LEDGER_ACTIVITIES, &kernel, sizeof kernel);
+    ledger_append(LEDGER_ACTIVITIES, &gone, sizeof gone);
+    ledger_append(LEDGER_ACTIVITIES, &copy, sizeof copy);
+    store();
+    CHECK_TEXT(ask("SELECT * FROM gpu_activity"), "1|3|6|kernel|300||1|0|0|0|3|0|500|100|300 2|3|6|copy|0|to peer|0|1|1|64|1|50|0|0|0");
+    CHECK_TEXT(ask("SELECT * FROM gpu_bucket"), "1|21|2 1|30|1 2|0|1");
+}
+
+static void append_tracing(int64_t begin_ns, int64_t end_ns, enum ledger_tracing_end ended, uint32_t clock_error_ns)
+{
+    int64_t start_ns = the_ledger.header->start_ns;
+    struct ledger_tracing tracing = {.begin_ns = start_ns + begin_ns, .end_ns = end_ns ? start_ns + end_ns : 0, .ended = ended};
+    tracing.clock_error_ns = clock_error_ns;
+    tracing.records = 5;
+    ledger_append(LEDGER_TRACINGS, &tracing, sizeof tracing);
+}
+
+static void times_of_tracing_count_from_the_start(void)
+{
+    begin();
+    append_tracing(-50, 100, LEDGER_TRACING_DUTY, 40);
+    append_tracing(200, 300, LEDGER_TRACING_LOST, UINT32_MAX);
+    append_tracing(400, 0, LEDGER_TRACING_GOES_ON, 0);
+    store();
+    CHECK_TEXT(ask("SELECT * FROM gpu_tracing"), "3|0|100|duty|40|5 3|200|300|lost|null|5 3|400|500|goes on|0|5");
+}
+
+static void what_was_traced_before_a_reset_does_not_count(void)
+{
+    begin_sampled();
+    append_tracing(1000, 2000, LEDGER_TRACING_DUTY, 0);
+    append_tracing(3000, 7000, LEDGER_TRACING_DUTY, 0);
+    the_ledger.header->reset_ticks = ticks_at(5000);
+    store();
+    CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM gpu_tracing"), "5000|7000");
+}
+
+static void put_activity(struct ledger_page *page, unsigned place, uint16_t stream, int64_t start_ns, int64_t end_ns)
+{
+    struct ledger_activity_sample sample = {
+        .start_ticks = ticks_at(start_ns), .end_ticks = ticks_at(end_ns), .bytes = 4096, .kernel = 70000};
+    sample.communicator = 2, sample.stream = stream;
+    sample.kind = LEDGER_ACTIVITY_COPY, sample.copy = LEDGER_COPY_ON_DEVICE, sample.flags = LEDGER_ACTIVITY_GRAPH;
+    memcpy(&page->samples[place], &sample, sizeof sample);
+}
+
+static void begin_stream(uint32_t number, int64_t since_ns)
+{
+    struct ledger_stream stream = {.stream = number, .sampled_since_ticks = since_ns ? ticks_at(since_ns) : 0};
+    ledger_append(LEDGER_STREAMS, &stream, sizeof stream);
+}
+
+static void single_activities_are_kept_in_windows_of_the_devices_level(void)
+{
+    begin_sampled();
+    begin_stream(1, 0);
+    begin_stream(300, 700);
+    the_ledger.header->device_level = 2;
+    for (int window = 4; window <= 9; window++)
+        put_activity(begin_page(LEDGER_OF_STREAM, 300, (uint64_t)window), 63, 300, window * 100, window * 100 + 10);
+    begin_page(LEDGER_OF_STREAM, 300, 8)->until_ticks = ticks_at(8 * WINDOW_NS - the_ledger.header->start_unix_ns + 900);
+    struct ledger_page *unfinished = begin_page(LEDGER_OF_STREAM, 300, 12);
+    put_activity(unfinished, 0, 300, 5000, 6000);
+    unfinished->samples[0].end_ticks = 0;
+    store();
+    CHECK_TEXT(ask("SELECT * FROM gpu_sample"), "3|300|copy|70000|on device|1|2|4096|400|410 3|300|copy|70000|on device|1|2|4096|800|810");
+    CHECK_TEXT(ask("SELECT * FROM gpu_sample_window WHERE stream = 1"),
+               "3|1|0|573741824 3|1|3794967296|4868709120 3|1|8089934592|9163676416");
+    CHECK_TEXT(ask("SELECT * FROM gpu_sample_window WHERE stream = 300"),
+               "3|300|700|573741824 3|300|3794967296|3794968196 3|300|8089934592|9163676416");
+    CHECK_TEXT(ask("SELECT count(*) FROM sample"), "0");
+    CHECK_TEXT(ask("SELECT count(*) FROM sample_window"), "2"); /* of the threads, at their own level */
+}
+
+static void while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity(void)
+{
+    begin_sampled();
+    begin_stream(1, 0);
+    begin_stream(2, 0);
+    put_activity(begin_page(LEDGER_OF_STREAM, 2, 4), 0, 2, 5000, 9000);
+    append_tracing(0, 100, LEDGER_TRACING_DUTY, 0);
+    store();
+    CHECK_TEXT(ask("SELECT DISTINCT begin_ns, end_ns FROM gpu_sample_window"), "0|10737418240");
+    append_tracing(200, 0, LEDGER_TRACING_GOES_ON, 0);
+    store();
+    CHECK_TEXT(ask("SELECT * FROM gpu_sample_window"), "3|1|0|5000 3|2|0|5000");
+}
+
 /* Complete or absent */
 
 static bool store_at(const char *path)
@@ -771,6 +991,7 @@ static void a_limit_on_file_sizes_is_said_without_a_signal(void)
 
 static const struct unit_test TESTS[] = {
     TEST(a_rank_has_one_row_with_all_that_the_header_says),
+    TEST(a_rank_says_how_its_gpu_side_fared),
     TEST(storing_is_part_of_what_finalizing_cost),
     TEST(a_ledger_that_still_runs_has_no_end),
     TEST(an_abort_has_its_code),
@@ -781,6 +1002,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_thread_that_has_not_heard_of_a_reset_counts_for_nothing),
     TEST(communicators_have_all_that_is_known_of_them),
     TEST(a_cell_has_its_key_and_its_sums),
+    TEST(measures_and_places_have_their_names),
     TEST(threads_keep_cells_of_their_own),
     TEST(a_histogram_has_rows_for_the_buckets_in_use),
     TEST(the_bounds_in_the_database_are_those_of_the_histogram),
@@ -801,6 +1023,14 @@ static const struct unit_test TESTS[] = {
     TEST(the_last_step_goes_on_until_the_end),
     TEST(regions_have_names_and_spans),
     TEST(a_full_log_is_all_stored),
+    TEST(an_nccl_operation_has_the_time_of_its_kernel),
+    TEST(a_device_has_the_times_of_its_states),
+    TEST(kernels_and_streams_have_their_names_and_numbers),
+    TEST(activities_have_their_keys_sums_and_buckets),
+    TEST(times_of_tracing_count_from_the_start),
+    TEST(what_was_traced_before_a_reset_does_not_count),
+    TEST(single_activities_are_kept_in_windows_of_the_devices_level),
+    TEST(while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity),
     TEST(the_file_says_what_it_is),
     TEST(nothing_but_the_database_is_left),
     TEST(what_an_interrupted_run_left_is_replaced),
