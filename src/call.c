@@ -45,11 +45,19 @@ static pthread_key_t leaving;
 static struct thread *free_threads;
 static uint32_t thread_count;
 
+/* A thread may end inside a call (pthread_exit in an error handler): nobody is in that call any longer. */
+static void leave_call(struct thread *thread)
+{
+    uint64_t *doing = &thread->cells.record->doing;
+    thread->outermost = 0;
+    __atomic_store_n(doing, *doing & ~LEDGER_DOING_INSIDE, __ATOMIC_RELEASE);
+}
+
 static void leave(void *thread)
 {
     regions_end_all(thread);
     pthread_mutex_lock(&adopting);
-    ((struct thread *)thread)->outermost = 0;
+    leave_call(thread);
     ((struct thread *)thread)->next_free = free_threads;
     free_threads = thread;
     this_thread = &call_nobody;
@@ -75,6 +83,8 @@ static struct thread *make_thread(uint32_t epoch)
     }
     thread_count++;
     fresh->epoch = epoch;
+    fresh->host_time.record = entry;
+    host_time_enter(&fresh->host_time);
     return fresh;
 }
 
@@ -234,6 +244,13 @@ void call_reset(void)
 
 /* Accounting. */
 
+/* A call of NCCL only launches what takes the time. */
+__attribute__((cold, noinline)) void call_note_time(const struct call *call)
+{
+    if (call->id < CALL_FIRST_OF_NCCL)
+        host_time_add(&call->thread->host_time, call->start, call->end);
+}
+
 void call_account_simple(const struct call *call)
 {
     if (!call->thread || !call_is_counted(call->id))
@@ -300,6 +317,7 @@ static void track(const struct call *call, struct traffic traffic, const void *r
         .call = call->id,
         .slot = (uint16_t)communicators_slot(traffic.communicator),
         .flags = (uint16_t)flags,
+        .place = traffic.place,
     };
     if (entry.communicator)
         communicators_hold(entry.communicator);
@@ -338,7 +356,8 @@ static void count_completion(struct thread *thread, const struct request *done, 
                              uint64_t blocked_ticks)
 {
     uint64_t completion_ns = clock_duration_ns(end_ticks - done->start_ticks);
-    uint64_t key = cell_key(done->call, done->slot, LEDGER_COMPLETION) | thread->region; /* of who sees that it is complete */
+    uint64_t key = cell_key(done->call, done->slot, LEDGER_COMPLETION) | cell_key_place(done->place);
+    key |= thread->region; /* of who sees that it is complete */
     struct ledger_cell *cell = cells_find(&thread->cells, done->bytes, key);
     if (!cell) {
         ledger_count(&the_ledger.header->dropped_calls);

@@ -6,7 +6,7 @@
  *     call_start(&call);                            first clock reading
  *     int error = real(...);
  *     call_end(&call, error);                       second clock reading
- *     call_account(&call, traffic_bcast(&call, ...));
+ *     call_account(&call, traffic_at(buffer, traffic_bcast(&call, ...)));
  *
  * A call that does not count (made by MPI itself, inside another call, or while nothing is recorded) goes through the same
  * lines; its `thread` is NULL and nothing happens. */
@@ -16,6 +16,7 @@
 #include "awaited.h"
 #include "clock.h"
 #include "communicators.h"
+#include "gpu/host_time.h"
 #include "ledger/cells.h"
 #include "ledger/peers.h"
 #include "ledger/samples.h"
@@ -47,6 +48,7 @@ struct thread {
     struct peers peers;
     struct awaited awaited;
     struct samples_window window;
+    struct host_time host_time;
     void *scratch;
     size_t scratch_bytes;
     struct regions *regions; /* NULL: it has been in none yet */
@@ -71,6 +73,7 @@ struct traffic {
     struct communicator *communicator;
     int32_t peer;      /* world rank a message goes to or is taken from; PEER_NONE */
     uint8_t direction; /* enum ledger_direction of that message */
+    uint8_t place;     /* of its buffers, as in struct ledger_cell */
 };
 
 /* The epoch that calls are counted in, 0 while none are recorded: they are from the end of MPI_Init to MPI_Finalize, in the process that
@@ -152,18 +155,36 @@ HOT void call_begin(struct call *call, enum call_id id, call_site site)
     call_start(call);
 }
 
-/* The counter of another core, or of another machine that the process was moved to, may be behind: no call ends before it began. */
-HOT void call_end(struct call *call, int error)
+/* call_end is call_stop and call_leave; a wrapper that has looked for something sees in between whether it was there: a poll that finds
+ * nothing is not time in MPI that something could overlap with.
+ *
+ * The counter of another core, or of another machine that the process was moved to, may be behind: no call ends before it began. */
+HOT void call_stop(struct call *call, int error)
 {
     uint64_t now = clock_ticks();
     call->end = now > call->start ? now : call->start;
     call->succeeded = error == MPI_SUCCESS && call->thread;
+}
+
+/* Slow half of call_leave: the GPU side wants to know. */
+void call_note_time(const struct call *call);
+
+HOT void call_leave(const struct call *call, bool found_something)
+{
     if (!call->thread)
         return;
     call->thread->outermost = 0;
+    if (__builtin_expect(__atomic_load_n(&host_time_wanted, __ATOMIC_RELAXED), 0) && found_something)
+        call_note_time(call); /* before it is out of the call: see host_time.c */
     struct ledger_thread *record = call->thread->cells.record;
     __atomic_store_n(&record->doing, call->doing, __ATOMIC_RELEASE);
     __atomic_store_n(&record->since_ticks, call->end, __ATOMIC_RELEASE);
+}
+
+HOT void call_end(struct call *call, int error)
+{
+    call_stop(call, error);
+    call_leave(call, true);
 }
 
 /* A call shorter than the clock's step took some time all the same: 1 ns. */
@@ -237,7 +258,7 @@ HOT bool call_account_kept(const struct call *call, struct traffic traffic, stru
     if (!call->thread || !call_is_counted(call->id))
         return false;
     uint64_t duration_ns = call_duration_ns(call);
-    uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL);
+    uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL) | cell_key_place(traffic.place);
     if (!call_count(call->thread, traffic.bytes, key, duration_ns, traffic.volume_bytes))
         return false;
     if (traffic.peer != PEER_NONE)

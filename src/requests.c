@@ -216,6 +216,7 @@ HOT void fill(struct request *slot, const struct request *request)
     FILL(call);
     FILL(slot);
     FILL(flags);
+    FILL(place);
     FILL(charged);
 #undef FILL
 }

@@ -31,7 +31,8 @@ struct request {
     uint16_t call;
     uint16_t slot; /* the communicator's number in the ledger */
     uint16_t flags;
-    uint16_t reserved;
+    uint8_t place; /* of its buffers, as in struct ledger_cell */
+    uint8_t reserved;
     uint32_t charged; /* low bits of the end of the call that was last charged with blocking on it */
 };
 

@@ -10,6 +10,7 @@
 #define COMMPROF_TRAFFIC_H
 
 #include "call.h"
+#include "gpu/place.h"
 
 /* An array of counts, of int or of MPI_Count. */
 struct counts {
@@ -226,6 +227,57 @@ HOT struct traffic traffic_read(const struct call *call, struct mpi_arrival arri
     struct traffic traffic;
     if (traffic_begin_on(call, communicators_key_of_file(file), &traffic))
         traffic.bytes = arrival.bytes;
+    return traffic;
+}
+
+/* Where the buffers of a call lie: `from` is what it sends of, `to` what it receives into. Asked after the call, outside of its time, and
+ * only where the process uses a GPU. A buffer that is not there (NULL, MPI_IN_PLACE), that is not significant, or of which nothing is sent
+ * has the place of the other. A call that moves nothing has LEDGER_HOST, and so has MPI_BOTTOM: only its type could say what lies there. */
+
+uint8_t traffic_places_between(uint64_t bytes, const void *from, const void *to);
+uint8_t traffic_places_exchanged(uint64_t bytes, const void *from, const void *to);
+uint8_t traffic_places_gathered(uint64_t bytes, const struct communicator *communicator, const void *from, const void *to, int root);
+uint8_t traffic_places_scattered(uint64_t bytes, const struct communicator *communicator, const void *from, const void *to, int root);
+
+HOT bool traffic_place_is_asked(void)
+{
+    return __builtin_expect(__atomic_load_n(&place_is_asked, __ATOMIC_RELAXED), 0);
+}
+
+/* What is received is as much as what is sent, or cannot be without it. */
+HOT struct traffic traffic_between(const void *from, const void *to, struct traffic traffic)
+{
+    if (traffic_place_is_asked())
+        traffic.place = traffic_places_between(traffic.bytes, from, to);
+    return traffic;
+}
+
+HOT struct traffic traffic_at(const void *buffer, struct traffic traffic)
+{
+    return traffic_between(buffer, buffer, traffic);
+}
+
+/* Who sends nothing may receive all the same. */
+HOT struct traffic traffic_exchanged(const void *from, const void *to, struct traffic traffic)
+{
+    if (traffic_place_is_asked() && traffic.communicator)
+        traffic.place = traffic_places_exchanged(traffic.bytes, from, to);
+    return traffic;
+}
+
+/* All send, the root alone receives, whatever it sends itself. */
+HOT struct traffic traffic_gathered(const void *from, const void *to, int root, struct traffic traffic)
+{
+    if (traffic_place_is_asked() && traffic.communicator)
+        traffic.place = traffic_places_gathered(traffic.bytes, traffic.communicator, from, to, root);
+    return traffic;
+}
+
+/* The root alone sends. */
+HOT struct traffic traffic_scattered(const void *from, const void *to, int root, struct traffic traffic)
+{
+    if (traffic_place_is_asked() && traffic.communicator)
+        traffic.place = traffic_places_scattered(traffic.bytes, traffic.communicator, from, to, root);
     return traffic;
 }
 

@@ -1,12 +1,8 @@
 /* Stand-ins for files that are being written. */
 #include "activity.h"
-#include "host_time.h"
 #include "nccl/nccl.h"
-#include "place.h"
 #define WEAK __attribute__((weak))
 WEAK const struct gpu_backend *gpu_backends[GPU_BACKENDS_MOST] = {NULL};
-WEAK bool place_is_asked, host_time_wanted;
-WEAK unsigned place_find(const void *address) { return (void)address, 0; }
 WEAK void activity_begin(void) {}
 WEAK void activity_take(const struct gpu_event *event) { (void)event; }
 WEAK void activity_trace_from(int64_t ns) { (void)ns; }
@@ -14,8 +10,6 @@ WEAK void activity_trace_until(int64_t ns) { (void)ns; }
 WEAK void activity_in_mpi(uint64_t a, uint64_t b) { (void)a, (void)b; }
 WEAK void activity_settle(int64_t ns) { (void)ns; }
 WEAK void activity_reset(void) {}
-WEAK uint64_t host_time_collect(void (*take)(uint64_t, uint64_t)) { return (void)take, 0; }
-WEAK void host_time_under_way(void (*take)(uint64_t, uint64_t)) { (void)take; }
 WEAK unsigned nccl_kernel(const struct gpu_event *e) { return (void)e, 0; }
 WEAK void nccl_settle(int64_t ns) { (void)ns; }
 WEAK void nccl_untraced(int64_t a, int64_t b) { (void)a, (void)b; }

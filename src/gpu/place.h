@@ -15,4 +15,10 @@ static inline unsigned place_of(const void *address)
     return __builtin_expect(!__atomic_load_n(&place_is_asked, __ATOMIC_RELAXED), 1) ? LEDGER_HOST : place_find(address);
 }
 
+/* A call's place: of the buffer that is sent, and of the one that is received. */
+static inline uint8_t place_pair(unsigned from, unsigned to)
+{
+    return (uint8_t)(from | to << LEDGER_PLACE_TO_BIT);
+}
+
 #endif

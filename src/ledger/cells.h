@@ -30,9 +30,14 @@ static inline uint64_t cell_key(unsigned call, unsigned communicator, enum ledge
 
 #define CELL_KEY_FOLDED ((uint64_t)LEDGER_CELL_FOLDED << 52)
 
-/* A region's number, which cell_key leaves 0. */
-enum { CELL_KEY_REGION_BIT = 32 };
+/* A region's number and the place of the buffers, which cell_key leaves 0. */
+enum { CELL_KEY_REGION_BIT = 32, CELL_KEY_PLACE_BIT = 56 };
 #define CELL_KEY_REGION ((uint64_t)UINT16_MAX << CELL_KEY_REGION_BIT)
+
+static inline uint64_t cell_key_place(uint8_t place)
+{
+    return (uint64_t)place << CELL_KEY_PLACE_BIT;
+}
 
 static inline uint64_t cell_key_of(const struct ledger_cell *cell)
 {

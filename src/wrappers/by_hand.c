@@ -12,10 +12,10 @@ HOT mpi_handle handle_at(const void *request)
 
 /* Receives */
 
-static void account_receive(const struct call *call, const void *status, mpi_handle comm)
+static void account_receive(const struct call *call, const void *buf, const void *status, mpi_handle comm)
 {
     struct mpi_arrival arrival = arrival_of(call, status);
-    struct traffic traffic = traffic_arrival(call, arrival, comm);
+    struct traffic traffic = traffic_at(buf, traffic_arrival(call, arrival, comm));
     if (call_account(call, traffic))
         call_account_arrival(call, arrival, traffic.communicator);
 }
@@ -29,7 +29,7 @@ BODY(Recv, BY_HAND, RECV)
     call_start(&call);
     int error = real(buf, count, type, source, tag, comm, status);
     call_end(&call, error);
-    account_receive(&call, status, comm);
+    account_receive(&call, buf, status, comm);
     return error;
 }
 
@@ -42,7 +42,7 @@ BODY(Sendrecv, BY_HAND, SENDRECV)
     call_start(&call);
     int error = real(ARGUMENTS_SENDRECV);
     call_end(&call, error);
-    struct traffic traffic = traffic_message(&call, sendcount, sendtype, dest, comm);
+    struct traffic traffic = TRAFFIC_EXCHANGE;
     if (call_account(&call, traffic))
         call_account_arrival(&call, arrival_of(&call, status), traffic.communicator);
     return error;
@@ -57,7 +57,7 @@ BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
     call_start(&call);
     int error = real(ARGUMENTS_SENDRECV_REPLACE);
     call_end(&call, error);
-    struct traffic traffic = traffic_message(&call, count, type, dest, comm);
+    struct traffic traffic = TRAFFIC_EXCHANGE_REPLACE;
     if (call_account(&call, traffic))
         call_account_arrival(&call, arrival_of(&call, status), traffic.communicator);
     return error;
@@ -95,8 +95,10 @@ BODY(Improbe, BY_HAND, IMPROBE)
     announce_message(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
     call_start(&call);
     int error = real(source, tag, comm, flag, message, status);
-    call_end(&call, error);
-    if (call.succeeded && !*flag) {
+    call_stop(&call, error);
+    bool nothing = call.succeeded && !*flag;
+    call_leave(&call, !nothing);
+    if (nothing) {
         call_account_poll(&call);
         return error;
     }
@@ -117,7 +119,7 @@ BODY(Mrecv, BY_HAND, MRECV)
     int error = real(buf, count, type, message, status);
     call_end(&call, error);
     struct mpi_arrival arrival = arrival_of(&call, status);
-    if (call_account(&call, traffic_matched(&call, arrival.bytes, communicator)))
+    if (call_account(&call, traffic_at(buf, traffic_matched(&call, arrival.bytes, communicator))))
         call_account_arrival(&call, arrival, communicator);
     let_go(communicator);
     return error;
@@ -132,7 +134,7 @@ BODY(Imrecv, BY_HAND, IMRECV)
     int error = real(buf, count, type, message, request);
     call_end(&call, error);
     uint64_t bytes = call.succeeded && mpi_abi.known ? traffic_bytes(count, type) : 0;
-    call_account_started(&call, traffic_matched(&call, bytes, communicator), request, REQUEST_RECEIVE);
+    call_account_started(&call, traffic_at(buf, traffic_matched(&call, bytes, communicator)), request, REQUEST_RECEIVE);
     let_go(communicator);
     return error;
 }
@@ -160,8 +162,10 @@ BODY(Iprobe, BY_HAND, IPROBE)
     announce_message(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
     call_start(&call);
     int error = real(source, tag, comm, flag, status);
-    call_end(&call, error);
-    if (call.succeeded && !*flag)
+    call_stop(&call, error);
+    bool nothing = call.succeeded && !*flag;
+    call_leave(&call, !nothing);
+    if (nothing)
         call_account_poll(&call);
     else
         call_account(&call, traffic_arrival(&call, arrival_of(&call, status), comm));
@@ -289,8 +293,9 @@ BODY(Test, BY_HAND, TEST)
     mpi_handle handle = handle_at(request);
     call_start(&call);
     int error = real(request, flag, status);
-    call_end(&call, error);
+    call_stop(&call, error);
     bool nothing = call.succeeded && !*flag;
+    call_leave(&call, !nothing);
     if (nothing)
         call_account_poll(&call);
     else
@@ -419,8 +424,10 @@ BODY(Testall, BY_HAND, TESTALL)
     statuses = statuses_or(statuses, batch.statuses);
     call_start(&call);
     int error = real(count, requests, flag, statuses);
-    call_end(&call, error);
-    if (call.succeeded && !*flag) {
+    call_stop(&call, error);
+    bool nothing = call.succeeded && !*flag;
+    call_leave(&call, !nothing);
+    if (nothing) {
         call_account_poll(&call);
         account_passed(&call, &batch);
         return error;
@@ -453,8 +460,10 @@ BODY(Testany, BY_HAND, TESTANY)
     struct batch batch = batch_begin(&call, count, requests, 0);
     call_start(&call);
     int error = real(count, requests, index, flag, status);
-    call_end(&call, error);
-    if (call.succeeded && !*flag) {
+    call_stop(&call, error);
+    bool nothing = call.succeeded && !*flag;
+    call_leave(&call, !nothing);
+    if (nothing) {
         call_account_poll(&call);
         account_passed(&call, &batch);
         return error;
@@ -487,8 +496,10 @@ BODY(Testsome, BY_HAND, SOME)
     statuses = statuses_or(statuses, batch.statuses);
     call_start(&call);
     int error = real(count, requests, outcount, indices, statuses);
-    call_end(&call, error);
-    if (call.succeeded && *outcount == 0) {
+    call_stop(&call, error);
+    bool nothing = call.succeeded && *outcount == 0;
+    call_leave(&call, !nothing);
+    if (nothing) {
         call_account_poll(&call);
         account_passed(&call, &batch);
         return error;

@@ -52,19 +52,19 @@ static mpi_handle file_key(const void *file)
     EXPORT_##FORMS(NAME, ENDING, SHAPE)
 
 /* The status alone says how much there was to read. */
-#define READING(NAME, SHAPE, FORMS)                                                \
-    BODY(NAME, READING, SHAPE)                                                     \
-    {                                                                              \
-        struct own_status ours;                                                    \
-        struct call call;                                                          \
-        status = enter_with_status(&call, CALL_##NAME, site, status, &ours);       \
-        ANNOUNCE_FILE;                                                             \
-        call_start(&call);                                                         \
-        int error = real(ARGUMENTS_##SHAPE);                                       \
-        call_end(&call, error);                                                    \
-        call_account(&call, traffic_read(&call, arrival_of(&call, status), file)); \
-        return error;                                                              \
-    }                                                                              \
+#define READING(NAME, SHAPE, FORMS)                                                                 \
+    BODY(NAME, READING, SHAPE)                                                                      \
+    {                                                                                               \
+        struct own_status ours;                                                                     \
+        struct call call;                                                                           \
+        status = enter_with_status(&call, CALL_##NAME, site, status, &ours);                        \
+        ANNOUNCE_FILE;                                                                              \
+        call_start(&call);                                                                          \
+        int error = real(ARGUMENTS_##SHAPE);                                                        \
+        call_end(&call, error);                                                                     \
+        call_account(&call, traffic_at(buf, traffic_read(&call, arrival_of(&call, status), file))); \
+        return error;                                                                               \
+    }                                                                                               \
     EXPORT_##FORMS(NAME, READING, SHAPE)
 
 #include "expand.h"

@@ -7,7 +7,8 @@
  *                           same rule of the calling conventions), and `wide` says what the arrays hold.
  *   ARGUMENTS_x             the same names, to pass on
  *   ANNOUNCE_x              what a call says of itself before it is made (announce.h)
- *   TRAFFIC_x               the traffic of a call, in terms of those names and of `call` and `wide`
+ *   TRAFFIC_x               the traffic of a call and which of its parameters are its buffers (traffic.h), in terms of those names and of
+ *                           `call` and `wide`
  *   FOUND_x                 of a call that looks for something: whether it found it
  *   MADE_x                  of a constructor: handle, parent, whether there is a parent, tag (communicators_made)
  *   KEY_x                   of what makes or ends a window or a file: its key (communicators_attach) */
@@ -29,12 +30,12 @@
 /* Point-to-point */
 #define PARAMETERS_MESSAGE(C, A, D) const void *buf, C count, mpi_handle type, int dest, int tag, mpi_handle comm
 #define ARGUMENTS_MESSAGE buf, count, type, dest, tag, comm
-#define TRAFFIC_MESSAGE traffic_message(&call, count, type, dest, comm)
+#define TRAFFIC_MESSAGE traffic_at(buf, traffic_message(&call, count, type, dest, comm))
 #define ANNOUNCE_MESSAGE announce_message(&call, comm, announce_bytes(count, type), dest, tag)
 
 #define PARAMETERS_RECEIVE(C, A, D) void *buf, C count, mpi_handle type, int source, int tag, mpi_handle comm
 #define ARGUMENTS_RECEIVE buf, count, type, source, tag, comm
-#define TRAFFIC_RECEIVE traffic_receive(&call, count, type, comm)
+#define TRAFFIC_RECEIVE traffic_at(buf, traffic_receive(&call, count, type, comm))
 #define ANNOUNCE_RECEIVE announce_message(&call, comm, announce_bytes(count, type), source, tag)
 
 #define PARAMETERS_RECV(C, A, D) void *buf, C count, mpi_handle type, int source, int tag, mpi_handle comm, void *status
@@ -48,12 +49,12 @@
     const void *sendbuf, C sendcount, mpi_handle sendtype, int dest, int sendtag, void *recvbuf, C recvcount, mpi_handle recvtype, \
         int source, int recvtag, mpi_handle comm
 #define ARGUMENTS_EXCHANGE sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm
-#define TRAFFIC_EXCHANGE traffic_message(&call, sendcount, sendtype, dest, comm)
+#define TRAFFIC_EXCHANGE traffic_exchanged(sendbuf, recvbuf, traffic_message(&call, sendcount, sendtype, dest, comm))
 #define ANNOUNCE_EXCHANGE announce_message(&call, comm, announce_bytes(recvcount, recvtype), source, recvtag)
 #define PARAMETERS_EXCHANGE_REPLACE(C, A, D) \
     void *buf, C count, mpi_handle type, int dest, int sendtag, int source, int recvtag, mpi_handle comm
 #define ARGUMENTS_EXCHANGE_REPLACE buf, count, type, dest, sendtag, source, recvtag, comm
-#define TRAFFIC_EXCHANGE_REPLACE traffic_message(&call, count, type, dest, comm)
+#define TRAFFIC_EXCHANGE_REPLACE traffic_at(buf, traffic_message(&call, count, type, dest, comm))
 #define ANNOUNCE_EXCHANGE_REPLACE announce_message(&call, comm, announce_bytes(count, type), source, recvtag)
 #define PARAMETERS_SENDRECV(C, A, D) PARAMETERS_EXCHANGE(C, A, D), void *status
 #define ARGUMENTS_SENDRECV ARGUMENTS_EXCHANGE, status
@@ -80,12 +81,12 @@
 #define PARAMETERS_PARTITIONED_SEND(C, A, D) \
     const void *buf, int partitions, mpi_count count, mpi_handle type, int dest, int tag, mpi_handle comm
 #define ARGUMENTS_PARTITIONED_SEND buf, partitions, count, type, dest, tag, comm
-#define TRAFFIC_PARTITIONED_SEND traffic_message(&call, partitions *count, type, dest, comm)
+#define TRAFFIC_PARTITIONED_SEND traffic_at(buf, traffic_message(&call, partitions *count, type, dest, comm))
 #define ANNOUNCE_PARTITIONED_SEND announce_message(&call, comm, announce_bytes(partitions *count, type), dest, tag)
 #define PARAMETERS_PARTITIONED_RECEIVE(C, A, D) \
     void *buf, int partitions, mpi_count count, mpi_handle type, int source, int tag, mpi_handle comm
 #define ARGUMENTS_PARTITIONED_RECEIVE buf, partitions, count, type, source, tag, comm
-#define TRAFFIC_PARTITIONED_RECEIVE traffic_incoming(&call, partitions *count, type, source, comm)
+#define TRAFFIC_PARTITIONED_RECEIVE traffic_at(buf, traffic_incoming(&call, partitions *count, type, source, comm))
 #define ANNOUNCE_PARTITIONED_RECEIVE announce_message(&call, comm, announce_bytes(partitions *count, type), source, tag)
 #define PARAMETERS_READY(C, A, D) int partition, mpi_handle request
 #define ARGUMENTS_READY partition, request
@@ -193,13 +194,14 @@
 
 #define PARAMETERS_BCAST(C, A, D) void *buffer, C count, mpi_handle type, int root, mpi_handle comm
 #define ARGUMENTS_BCAST buffer, count, type, root, comm
-#define TRAFFIC_BCAST traffic_bcast(&call, count, type, root, comm)
+#define TRAFFIC_BCAST traffic_at(buffer, traffic_bcast(&call, count, type, root, comm))
 #define ANNOUNCE_BCAST announce_rooted(&call, comm, announce_bytes(count, type), root)
 
 #define PARAMETERS_GATHER(C, A, D) \
     const void *sendbuf, C sendcount, mpi_handle sendtype, void *recvbuf, C recvcount, mpi_handle recvtype, int root, mpi_handle comm
 #define ARGUMENTS_GATHER sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
-#define TRAFFIC_GATHER traffic_gather(&call, sendbuf, sendcount, sendtype, recvcount, recvtype, root, comm)
+#define TRAFFIC_GATHER \
+    traffic_gathered(sendbuf, recvbuf, root, traffic_gather(&call, sendbuf, sendcount, sendtype, recvcount, recvtype, root, comm))
 #define ANNOUNCE_GATHER \
     announce_rooted(    \
         &call, comm,    \
@@ -207,7 +209,8 @@
 
 #define PARAMETERS_SCATTER(C, A, D) PARAMETERS_GATHER(C, A, D)
 #define ARGUMENTS_SCATTER ARGUMENTS_GATHER
-#define TRAFFIC_SCATTER traffic_scatter(&call, sendcount, sendtype, recvcount, recvtype, root, comm)
+#define TRAFFIC_SCATTER \
+    traffic_scattered(sendbuf, recvbuf, root, traffic_scatter(&call, sendcount, sendtype, recvcount, recvtype, root, comm))
 #define ANNOUNCE_SCATTER \
     announce_rooted(     \
         &call, comm,     \
@@ -217,20 +220,23 @@
     const void *sendbuf, C sendcount, mpi_handle sendtype, void *recvbuf, const A *recvcounts, const D *displs, mpi_handle recvtype, \
         int root, mpi_handle comm
 #define ARGUMENTS_GATHERV sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm
-#define TRAFFIC_GATHERV traffic_gatherv(&call, sendbuf, sendcount, sendtype, COUNTS(recvcounts), recvtype, root, comm)
+#define TRAFFIC_GATHERV \
+    traffic_gathered(sendbuf, recvbuf, root, traffic_gatherv(&call, sendbuf, sendcount, sendtype, COUNTS(recvcounts), recvtype, root, comm))
 #define ANNOUNCE_GATHERV announce_rooted(&call, comm, LEDGER_BYTES_UNKNOWN, root)
 
 #define PARAMETERS_SCATTERV(C, A, D)                                                                                                 \
     const void *sendbuf, const A *sendcounts, const D *displs, mpi_handle sendtype, void *recvbuf, C recvcount, mpi_handle recvtype, \
         int root, mpi_handle comm
 #define ARGUMENTS_SCATTERV sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm
-#define TRAFFIC_SCATTERV traffic_scatterv(&call, COUNTS(sendcounts), sendtype, recvcount, recvtype, root, comm)
+#define TRAFFIC_SCATTERV \
+    traffic_scattered(sendbuf, recvbuf, root, traffic_scatterv(&call, COUNTS(sendcounts), sendtype, recvcount, recvtype, root, comm))
 #define ANNOUNCE_SCATTERV announce_rooted(&call, comm, LEDGER_BYTES_UNKNOWN, root)
 
 #define PARAMETERS_ALLGATHER(C, A, D) \
     const void *sendbuf, C sendcount, mpi_handle sendtype, void *recvbuf, C recvcount, mpi_handle recvtype, mpi_handle comm
 #define ARGUMENTS_ALLGATHER sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-#define TRAFFIC_ALLGATHER traffic_allgather(&call, sendbuf, sendcount, sendtype, recvcount, recvtype, comm)
+#define TRAFFIC_ALLGATHER \
+    traffic_between(sendbuf, recvbuf, traffic_allgather(&call, sendbuf, sendcount, sendtype, recvcount, recvtype, comm))
 #define ANNOUNCE_ALLGATHER \
     announce_collective(   \
         &call, comm,       \
@@ -238,55 +244,59 @@
 
 #define PARAMETERS_ALLTOALL(C, A, D) PARAMETERS_ALLGATHER(C, A, D)
 #define ARGUMENTS_ALLTOALL ARGUMENTS_ALLGATHER
-#define TRAFFIC_ALLTOALL traffic_alltoall(&call, sendbuf, sendcount, sendtype, recvcount, recvtype, comm)
+#define TRAFFIC_ALLTOALL traffic_between(sendbuf, recvbuf, traffic_alltoall(&call, sendbuf, sendcount, sendtype, recvcount, recvtype, comm))
 #define ANNOUNCE_ALLTOALL ANNOUNCE_ALLGATHER
 
 #define PARAMETERS_ALLGATHERV(C, A, D)                                                                                               \
     const void *sendbuf, C sendcount, mpi_handle sendtype, void *recvbuf, const A *recvcounts, const D *displs, mpi_handle recvtype, \
         mpi_handle comm
 #define ARGUMENTS_ALLGATHERV sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
-#define TRAFFIC_ALLGATHERV traffic_allgatherv(&call, sendbuf, sendcount, sendtype, COUNTS(recvcounts), recvtype, comm)
+#define TRAFFIC_ALLGATHERV \
+    traffic_exchanged(sendbuf, recvbuf, traffic_allgatherv(&call, sendbuf, sendcount, sendtype, COUNTS(recvcounts), recvtype, comm))
 #define ANNOUNCE_ALLGATHERV announce_collective(&call, comm, LEDGER_BYTES_UNKNOWN)
 
 #define PARAMETERS_ALLTOALLV(C, A, D)                                                                                                      \
     const void *sendbuf, const A *sendcounts, const D *sdispls, mpi_handle sendtype, void *recvbuf, const A *recvcounts, const D *rdispls, \
         mpi_handle recvtype, mpi_handle comm
 #define ARGUMENTS_ALLTOALLV sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-#define TRAFFIC_ALLTOALLV traffic_alltoallv(&call, sendbuf, COUNTS(sendcounts), sendtype, COUNTS(recvcounts), recvtype, comm)
+#define TRAFFIC_ALLTOALLV \
+    traffic_exchanged(sendbuf, recvbuf, traffic_alltoallv(&call, sendbuf, COUNTS(sendcounts), sendtype, COUNTS(recvcounts), recvtype, comm))
 #define ANNOUNCE_ALLTOALLV ANNOUNCE_ALLGATHERV
 
 #define PARAMETERS_ALLTOALLW(C, A, D)                                                                                      \
     const void *sendbuf, const A *sendcounts, const D *sdispls, const void *sendtypes, void *recvbuf, const A *recvcounts, \
         const D *rdispls, const void *recvtypes, mpi_handle comm
 #define ARGUMENTS_ALLTOALLW sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
-#define TRAFFIC_ALLTOALLW traffic_alltoallw(&call, sendbuf, COUNTS(sendcounts), sendtypes, COUNTS(recvcounts), recvtypes, comm)
+#define TRAFFIC_ALLTOALLW               \
+    traffic_exchanged(sendbuf, recvbuf, \
+                      traffic_alltoallw(&call, sendbuf, COUNTS(sendcounts), sendtypes, COUNTS(recvcounts), recvtypes, comm))
 #define ANNOUNCE_ALLTOALLW ANNOUNCE_ALLGATHERV
 
 #define PARAMETERS_REDUCE(C, A, D) const void *sendbuf, void *recvbuf, C count, mpi_handle type, mpi_handle op, int root, mpi_handle comm
 #define ARGUMENTS_REDUCE sendbuf, recvbuf, count, type, op, root, comm
-#define TRAFFIC_REDUCE traffic_reduce(&call, count, type, root, comm)
+#define TRAFFIC_REDUCE traffic_gathered(sendbuf, recvbuf, root, traffic_reduce(&call, count, type, root, comm))
 #define ANNOUNCE_REDUCE announce_rooted(&call, comm, announce_bytes(count, type), root)
 
 #define PARAMETERS_ALLREDUCE(C, A, D) const void *sendbuf, void *recvbuf, C count, mpi_handle type, mpi_handle op, mpi_handle comm
 #define ARGUMENTS_ALLREDUCE sendbuf, recvbuf, count, type, op, comm
-#define TRAFFIC_ALLREDUCE traffic_allreduce(&call, count, type, comm)
+#define TRAFFIC_ALLREDUCE traffic_between(sendbuf, recvbuf, traffic_allreduce(&call, count, type, comm))
 #define ANNOUNCE_ALLREDUCE announce_collective(&call, comm, announce_bytes(count, type))
 
 #define PARAMETERS_REDUCE_SCATTER_BLOCK(C, A, D) PARAMETERS_ALLREDUCE(C, A, D)
 #define ARGUMENTS_REDUCE_SCATTER_BLOCK ARGUMENTS_ALLREDUCE
-#define TRAFFIC_REDUCE_SCATTER_BLOCK traffic_reduce_scatter_block(&call, count, type, comm)
+#define TRAFFIC_REDUCE_SCATTER_BLOCK traffic_between(sendbuf, recvbuf, traffic_reduce_scatter_block(&call, count, type, comm))
 #define ANNOUNCE_REDUCE_SCATTER_BLOCK announce_blocks(&call, comm, count, type)
 
 #define PARAMETERS_REDUCE_SCATTER(C, A, D) \
     const void *sendbuf, void *recvbuf, const A *recvcounts, mpi_handle type, mpi_handle op, mpi_handle comm
 #define ARGUMENTS_REDUCE_SCATTER sendbuf, recvbuf, recvcounts, type, op, comm
-#define TRAFFIC_REDUCE_SCATTER traffic_reduce_scatter(&call, COUNTS(recvcounts), type, comm)
+#define TRAFFIC_REDUCE_SCATTER traffic_between(sendbuf, recvbuf, traffic_reduce_scatter(&call, COUNTS(recvcounts), type, comm))
 #define ANNOUNCE_REDUCE_SCATTER ANNOUNCE_ALLGATHERV
 
 /* Neighborhood collectives. Displacements of the w-variant are MPI_Aint in both forms. */
 #define PARAMETERS_NEIGHBOR_ALLGATHER(C, A, D) PARAMETERS_ALLGATHER(C, A, D)
 #define ARGUMENTS_NEIGHBOR_ALLGATHER ARGUMENTS_ALLGATHER
-#define TRAFFIC_NEIGHBOR_ALLGATHER traffic_neighbor_allgather(&call, sendcount, sendtype, comm)
+#define TRAFFIC_NEIGHBOR_ALLGATHER traffic_exchanged(sendbuf, recvbuf, traffic_neighbor_allgather(&call, sendcount, sendtype, comm))
 #define ANNOUNCE_NEIGHBOR_ALLGATHER ANNOUNCE_ALLGATHERV
 #define PARAMETERS_NEIGHBOR_ALLGATHERV(C, A, D) PARAMETERS_ALLGATHERV(C, A, D)
 #define ARGUMENTS_NEIGHBOR_ALLGATHERV ARGUMENTS_ALLGATHERV
@@ -294,15 +304,17 @@
 #define ANNOUNCE_NEIGHBOR_ALLGATHERV ANNOUNCE_ALLGATHERV
 #define PARAMETERS_NEIGHBOR_ALLTOALL(C, A, D) PARAMETERS_ALLGATHER(C, A, D)
 #define ARGUMENTS_NEIGHBOR_ALLTOALL ARGUMENTS_ALLGATHER
-#define TRAFFIC_NEIGHBOR_ALLTOALL traffic_neighbor_alltoall(&call, sendcount, sendtype, comm)
+#define TRAFFIC_NEIGHBOR_ALLTOALL traffic_exchanged(sendbuf, recvbuf, traffic_neighbor_alltoall(&call, sendcount, sendtype, comm))
 #define ANNOUNCE_NEIGHBOR_ALLTOALL ANNOUNCE_ALLGATHERV
 #define PARAMETERS_NEIGHBOR_ALLTOALLV(C, A, D) PARAMETERS_ALLTOALLV(C, A, D)
 #define ARGUMENTS_NEIGHBOR_ALLTOALLV ARGUMENTS_ALLTOALLV
-#define TRAFFIC_NEIGHBOR_ALLTOALLV traffic_neighbor_alltoallv(&call, COUNTS(sendcounts), sendtype, comm)
+#define TRAFFIC_NEIGHBOR_ALLTOALLV \
+    traffic_exchanged(sendbuf, recvbuf, traffic_neighbor_alltoallv(&call, COUNTS(sendcounts), sendtype, comm))
 #define ANNOUNCE_NEIGHBOR_ALLTOALLV ANNOUNCE_ALLGATHERV
 #define PARAMETERS_NEIGHBOR_ALLTOALLW(C, A, D) PARAMETERS_ALLTOALLW(C, A, mpi_aint)
 #define ARGUMENTS_NEIGHBOR_ALLTOALLW ARGUMENTS_ALLTOALLW
-#define TRAFFIC_NEIGHBOR_ALLTOALLW traffic_neighbor_alltoallw(&call, COUNTS(sendcounts), sendtypes, comm)
+#define TRAFFIC_NEIGHBOR_ALLTOALLW \
+    traffic_exchanged(sendbuf, recvbuf, traffic_neighbor_alltoallw(&call, COUNTS(sendcounts), sendtypes, comm))
 #define ANNOUNCE_NEIGHBOR_ALLTOALLW ANNOUNCE_ALLGATHERV
 
 /* RMA */
@@ -311,11 +323,11 @@
 #define ARGUMENTS_TO_TARGET origin_count, origin_type, target_rank, target_disp, target_count, target_type
 #define PARAMETERS_PUT(C, A, D) const void *origin, PARAMETERS_TO_TARGET(C, A, D), mpi_handle win
 #define ARGUMENTS_PUT origin, ARGUMENTS_TO_TARGET, win
-#define TRAFFIC_PUT traffic_put(&call, origin_count, origin_type, target_rank, win)
+#define TRAFFIC_PUT traffic_at(origin, traffic_put(&call, origin_count, origin_type, target_rank, win))
 #define ANNOUNCE_PUT announce_target(&call, win, announce_bytes(origin_count, origin_type), target_rank)
 #define PARAMETERS_GET(C, A, D) void *origin, PARAMETERS_TO_TARGET(C, A, D), mpi_handle win
 #define ARGUMENTS_GET ARGUMENTS_PUT
-#define TRAFFIC_GET traffic_get(&call, origin_count, origin_type, target_rank, win)
+#define TRAFFIC_GET traffic_at(origin, traffic_get(&call, origin_count, origin_type, target_rank, win))
 #define ANNOUNCE_GET ANNOUNCE_PUT
 #define PARAMETERS_ACCUMULATE(C, A, D) const void *origin, PARAMETERS_TO_TARGET(C, A, D), mpi_handle op, mpi_handle win
 #define ARGUMENTS_ACCUMULATE origin, ARGUMENTS_TO_TARGET, op, win
@@ -326,12 +338,13 @@
         mpi_aint target_disp, C target_count, mpi_handle target_type, mpi_handle op, mpi_handle win
 #define ARGUMENTS_GET_ACCUMULATE \
     origin, origin_count, origin_type, result, result_count, result_type, target_rank, target_disp, target_count, target_type, op, win
-#define TRAFFIC_GET_ACCUMULATE traffic_put(&call, target_count, target_type, target_rank, win) /* MPI_NO_OP has no origin */
+#define TRAFFIC_GET_ACCUMULATE \
+    traffic_between(origin, result, traffic_put(&call, target_count, target_type, target_rank, win)) /* MPI_NO_OP has no origin */
 #define ANNOUNCE_GET_ACCUMULATE announce_target(&call, win, announce_bytes(target_count, target_type), target_rank)
 #define PARAMETERS_FETCH_AND_OP(C, A, D) \
     const void *origin, void *result, mpi_handle type, int target_rank, mpi_aint target_disp, mpi_handle op, mpi_handle win
 #define ARGUMENTS_FETCH_AND_OP origin, result, type, target_rank, target_disp, op, win
-#define TRAFFIC_FETCH_AND_OP traffic_put(&call, 1, type, target_rank, win)
+#define TRAFFIC_FETCH_AND_OP traffic_between(origin, result, traffic_put(&call, 1, type, target_rank, win))
 #define ANNOUNCE_FETCH_AND_OP announce_target(&call, win, announce_bytes(1, type), target_rank)
 #define PARAMETERS_COMPARE_AND_SWAP(C, A, D) \
     const void *origin, const void *compare, void *result, mpi_handle type, int target_rank, mpi_aint target_disp, mpi_handle win
@@ -432,7 +445,7 @@
 
 #define PARAMETERS_FILE_IREAD(C, A, D) mpi_handle file, void *buf, C count, mpi_handle type
 #define ARGUMENTS_FILE_IREAD file, buf, count, type
-#define TRAFFIC_FILE_IREAD traffic_file(&call, count, type, file)
+#define TRAFFIC_FILE_IREAD traffic_at(buf, traffic_file(&call, count, type, file))
 #define ANNOUNCE_FILE_IREAD ANNOUNCE_FILE
 #define PARAMETERS_FILE_IREAD_AT(C, A, D) mpi_handle file, mpi_offset offset, void *buf, C count, mpi_handle type
 #define ARGUMENTS_FILE_IREAD_AT file, offset, buf, count, type
@@ -440,7 +453,7 @@
 #define ANNOUNCE_FILE_IREAD_AT ANNOUNCE_FILE
 #define PARAMETERS_FILE_IWRITE(C, A, D) mpi_handle file, const void *buf, C count, mpi_handle type
 #define ARGUMENTS_FILE_IWRITE file, buf, count, type
-#define TRAFFIC_FILE_IWRITE traffic_written(&call, count, type, file)
+#define TRAFFIC_FILE_IWRITE traffic_at(buf, traffic_written(&call, count, type, file))
 #define ANNOUNCE_FILE_IWRITE ANNOUNCE_FILE
 #define PARAMETERS_FILE_IWRITE_AT(C, A, D) mpi_handle file, mpi_offset offset, const void *buf, C count, mpi_handle type
 #define ARGUMENTS_FILE_IWRITE_AT file, offset, buf, count, type

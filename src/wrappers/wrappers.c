@@ -19,21 +19,23 @@
     }                                         \
     EXPORT_##FORMS(NAME, BLOCKING, SHAPE)
 
-#define POLLING(NAME, SHAPE, FORMS)               \
-    BODY(NAME, POLLING, SHAPE)                    \
-    {                                             \
-        struct call call;                         \
-        call_enter(&call, CALL_##NAME, site);     \
-        ANNOUNCE_##SHAPE;                         \
-        call_start(&call);                        \
-        int error = real(ARGUMENTS_##SHAPE);      \
-        call_end(&call, error);                   \
-        if (call.succeeded && !FOUND_##SHAPE)     \
-            call_account_poll(&call);             \
-        else                                      \
-            call_account(&call, TRAFFIC_##SHAPE); \
-        return error;                             \
-    }                                             \
+#define POLLING(NAME, SHAPE, FORMS)                      \
+    BODY(NAME, POLLING, SHAPE)                           \
+    {                                                    \
+        struct call call;                                \
+        call_enter(&call, CALL_##NAME, site);            \
+        ANNOUNCE_##SHAPE;                                \
+        call_start(&call);                               \
+        int error = real(ARGUMENTS_##SHAPE);             \
+        call_stop(&call, error);                         \
+        bool nothing = call.succeeded && !FOUND_##SHAPE; \
+        call_leave(&call, !nothing);                     \
+        if (nothing)                                     \
+            call_account_poll(&call);                    \
+        else                                             \
+            call_account(&call, TRAFFIC_##SHAPE);        \
+        return error;                                    \
+    }                                                    \
     EXPORT_##FORMS(NAME, POLLING, SHAPE)
 
 #define RETURNING_A_REQUEST(NAME, SHAPE, FORMS, LIKE, ACCOUNT, FLAGS) \

@@ -1,0 +1,113 @@
+/* The GPU thread believes a slot if, after it has read it, the thread has not come so far as to write to it again. For that the thread
+ * puts a fence between saying that it has written the slots before and writing the next one, and the GPU thread one between reading a slot
+ * and asking how far the thread is.
+ *
+ *     thread of the job                 GPU thread
+ *     written = n                       slot n - SLOTS is read
+ *     ---- fence ----                   ---- fence ----
+ *     slot n (that is, n - SLOTS)       written is read: n, so the slot may be half the new call's
+ *
+ * What a thread is doing stands in the ledger (struct ledger_thread). It is out of a call only when the call is in the ring: who reads that
+ * first, and the rings then, finds each call in one or the other. A thread that is stopped after its second clock reading and before
+ * it is out of the call is taken to be in it that long. */
+#include "host_time.h"
+
+#include "call.h"
+
+#include <sys/mman.h>
+
+bool host_time_wanted;
+
+static struct host_time *threads;
+
+void host_time_enter(struct host_time *thread)
+{
+    thread->next = __atomic_load_n(&threads, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&threads, &thread->next, thread, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    }
+}
+
+static struct host_time_ring *make_ring(void)
+{
+    struct host_time_ring *ring = mmap(NULL, sizeof *ring, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return ring == MAP_FAILED ? NULL : ring;
+}
+
+void host_time_add(struct host_time *thread, uint64_t start_ticks, uint64_t end_ticks)
+{
+    struct host_time_ring *ring = thread->ring || thread->unkept ? thread->ring : make_ring();
+    if (!ring) {
+        __atomic_store_n(&thread->unkept, thread->unkept + 1, __ATOMIC_RELAXED);
+        return;
+    }
+    uint64_t at = ring->written;
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    __atomic_store_n(&ring->slots[at % HOST_TIME_SLOTS].start_ticks, start_ticks, __ATOMIC_RELAXED);
+    __atomic_store_n(&ring->slots[at % HOST_TIME_SLOTS].end_ticks, end_ticks, __ATOMIC_RELAXED);
+    __atomic_store_n(&ring->written, at + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&thread->ring, ring, __ATOMIC_RELEASE);
+}
+
+/* What is new of a call; some of it may have been handed over while it was under way. */
+static void hand_over(struct host_time *thread, host_time_take take, uint64_t start_ticks, uint64_t end_ticks)
+{
+    uint64_t from = start_ticks > thread->until_ticks ? start_ticks : thread->until_ticks;
+    if (from >= end_ticks)
+        return;
+    take(from, end_ticks);
+    thread->until_ticks = end_ticks;
+}
+
+static bool is_in_mpi(uint64_t doing)
+{
+    return doing & LEDGER_DOING_INSIDE && (uint16_t)doing < CALL_FIRST_OF_NCCL;
+}
+
+uint64_t host_time_under_way(host_time_take take)
+{
+    uint64_t now = clock_ticks();
+    for (struct host_time *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); thread; thread = thread->next) {
+        uint64_t doing = __atomic_load_n(&thread->record->doing, __ATOMIC_ACQUIRE);
+        if (is_in_mpi(doing))
+            hand_over(thread, take, __atomic_load_n(&thread->record->since_ticks, __ATOMIC_ACQUIRE), now);
+    }
+    return now;
+}
+
+/* Read the slot of call number `at`; false: it is being written to again, or has been. */
+static bool read_slot(const struct host_time_ring *ring, uint64_t at, uint64_t *start_ticks, uint64_t *end_ticks)
+{
+    *start_ticks = __atomic_load_n(&ring->slots[at % HOST_TIME_SLOTS].start_ticks, __ATOMIC_RELAXED);
+    *end_ticks = __atomic_load_n(&ring->slots[at % HOST_TIME_SLOTS].end_ticks, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return __atomic_load_n(&ring->written, __ATOMIC_RELAXED) - at < HOST_TIME_SLOTS;
+}
+
+static uint64_t collect_ring(struct host_time *thread, const struct host_time_ring *ring, host_time_take take)
+{
+    uint64_t lost = 0, start_ticks, end_ticks;
+    uint64_t written = __atomic_load_n(&ring->written, __ATOMIC_ACQUIRE);
+    if (written - thread->read > HOST_TIME_SLOTS) {
+        lost = written - thread->read - HOST_TIME_SLOTS;
+        thread->read += lost;
+    }
+    for (; thread->read < written; thread->read++) {
+        if (read_slot(ring, thread->read, &start_ticks, &end_ticks))
+            hand_over(thread, take, start_ticks, end_ticks);
+        else
+            lost++;
+    }
+    return lost;
+}
+
+uint64_t host_time_collect(host_time_take take)
+{
+    uint64_t lost = 0;
+    for (struct host_time *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); thread; thread = thread->next) {
+        uint64_t unkept = __atomic_load_n(&thread->unkept, __ATOMIC_RELAXED);
+        const struct host_time_ring *ring = __atomic_load_n(&thread->ring, __ATOMIC_ACQUIRE);
+        lost += unkept - thread->unkept_told + (ring ? collect_ring(thread, ring, take) : 0);
+        thread->unkept_told = unkept;
+    }
+    return lost;
+}

@@ -1,0 +1,307 @@
+#include "gpu/host_time.h"
+
+#include "announce.h"
+#include "fake_mpi.h"
+#include "ledger/ledger.h"
+#include "unit.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+enum { MANY = UNIT_SANITIZED ? 200000 : 3000000, THREADS = 3 };
+
+static void begin(void)
+{
+    fake_mpi_speak("open_mpi");
+    clock_begin(CLOCK_GETTIME);
+    CHECK_EQUAL(ledger_open("ledger", 4 << 20), 0);
+    fake_world(4, 1);
+    call_recording_begin();
+    call_switch(true);
+    host_time_wanted = true;
+}
+
+/* What was handed over. */
+static uint64_t taken, taken_ticks, first_start, last_end;
+
+static void take(uint64_t start_ticks, uint64_t end_ticks)
+{
+    CHECK(start_ticks < end_ticks);
+    first_start = taken ? first_start : start_ticks;
+    last_end = end_ticks;
+    taken++;
+    taken_ticks += end_ticks - start_ticks;
+}
+
+static uint64_t collected(void)
+{
+    taken = taken_ticks = 0;
+    return host_time_collect(take);
+}
+
+static struct call called(enum call_id id)
+{
+    struct call call;
+    call_begin(&call, id, SITE_JOB);
+    while (clock_ticks() <= call.start) {
+    }
+    call_end(&call, MPI_SUCCESS);
+    return call;
+}
+
+/* A thread's record and calls, not of a real one. */
+static struct ledger_thread record;
+static struct host_time thread = {.record = &record};
+
+static void enter_thread(void)
+{
+    host_time_enter(&thread);
+}
+
+static void add(uint64_t from, uint64_t until)
+{
+    for (uint64_t i = from; i < until; i++)
+        host_time_add(&thread, 10 * i, 10 * i + 7);
+}
+
+static void calls_are_handed_over_once(void)
+{
+    begin();
+    struct call first = called(CALL_Send);
+    struct call second = called(CALL_Barrier);
+    CHECK_EQUAL(collected(), 0);
+    CHECK_EQUAL(taken, 2);
+    CHECK_EQUAL(taken_ticks, first.end - first.start + second.end - second.start);
+    CHECK_EQUAL(first_start, first.start);
+    CHECK_EQUAL(last_end, second.end);
+    CHECK_EQUAL(collected(), 0);
+    CHECK_EQUAL(taken, 0);
+}
+
+static void calls_that_nobody_wants_are_not_kept(void)
+{
+    begin();
+    host_time_wanted = false;
+    called(CALL_Send);
+    CHECK(this_thread->host_time.ring == NULL);
+    CHECK_EQUAL(collected(), 0);
+    CHECK_EQUAL(taken, 0);
+}
+
+static void a_call_inside_another_is_part_of_it(void)
+{
+    begin();
+    struct call outer, inner;
+    struct call *lower = &outer < &inner ? &outer : &inner, *upper = &outer < &inner ? &inner : &outer;
+    call_begin(upper, CALL_Comm_split, SITE_JOB);
+    call_begin(lower, CALL_Allreduce, SITE_JOB | SITE_TOOL);
+    call_end(lower, MPI_SUCCESS);
+    while (clock_ticks() <= upper->start) {
+    }
+    call_end(upper, MPI_SUCCESS);
+    CHECK_EQUAL(collected(), 0);
+    CHECK_EQUAL(taken, 1);
+    CHECK_EQUAL(first_start, upper->start);
+    CHECK_EQUAL(last_end, upper->end);
+}
+
+static void a_poll_that_finds_nothing_is_no_time_in_mpi(void)
+{
+    begin();
+    struct call call;
+    call_begin(&call, CALL_Test, SITE_JOB);
+    while (clock_ticks() <= call.start) {
+    }
+    call_stop(&call, MPI_SUCCESS);
+    call_leave(&call, false);
+    CHECK_EQUAL(collected(), 0);
+    CHECK_EQUAL(taken, 0);
+    CHECK_EQUAL(this_thread->cells.record->doing & LEDGER_DOING_INSIDE, 0);
+}
+
+static void calls_of_nccl_are_no_time_in_mpi(void)
+{
+    begin();
+    called(CALL_ncclAllReduce);
+    struct call call;
+    call_begin(&call, CALL_ncclCommInitRank, SITE_JOB);
+    while (clock_ticks() <= call.start) {
+    }
+    host_time_under_way(take);
+    CHECK_EQUAL(taken, 0);
+    CHECK_EQUAL(collected(), 0);
+    CHECK_EQUAL(taken, 0);
+}
+
+static void a_call_under_way_is_handed_over_piece_by_piece(void)
+{
+    begin();
+    struct call call;
+    call_begin(&call, CALL_Recv, SITE_JOB);
+    while (clock_ticks() <= call.start) {
+    }
+    uint64_t first = host_time_under_way(take);
+    CHECK_EQUAL(taken, 1);
+    CHECK_EQUAL(first_start, call.start);
+    CHECK_EQUAL(last_end, first);
+    CHECK_EQUAL(host_time_collect(take), 0);
+    while (clock_ticks() <= first) {
+    }
+    uint64_t second = host_time_under_way(take);
+    CHECK_EQUAL(taken_ticks, second - call.start);
+    call_end(&call, MPI_SUCCESS);
+    CHECK_EQUAL(host_time_collect(take), 0);
+    CHECK_EQUAL(taken_ticks, call.end - call.start);
+    taken = 0;
+    host_time_under_way(take);
+    CHECK_EQUAL(taken, 0);
+}
+
+static void *end_inside_a_call(void *unused)
+{
+    struct call call;
+    call_begin(&call, CALL_Recv, SITE_JOB);
+    return unused;
+}
+
+static void a_thread_that_has_ended_inside_a_call_is_in_it_no_longer(void)
+{
+    pthread_t other;
+    begin();
+    CHECK(pthread_create(&other, NULL, end_inside_a_call, NULL) == 0);
+    CHECK(pthread_join(other, NULL) == 0);
+    host_time_under_way(take);
+    CHECK_EQUAL(taken, 0);
+}
+
+static void what_was_overwritten_is_counted_as_lost(void)
+{
+    enter_thread();
+    add(0, HOST_TIME_SLOTS + 100);
+    /* The oldest slot may be half a new call's. */
+    CHECK_EQUAL(collected(), 101);
+    CHECK_EQUAL(taken, HOST_TIME_SLOTS - 1);
+    CHECK_EQUAL(first_start, 10 * 101);
+    add(HOST_TIME_SLOTS + 100, HOST_TIME_SLOTS + 105);
+    CHECK_EQUAL(collected(), 0);
+    CHECK_EQUAL(taken, 5);
+}
+
+static void a_full_ring_is_handed_over_but_for_its_oldest(void)
+{
+    enter_thread();
+    add(0, HOST_TIME_SLOTS - 1);
+    CHECK_EQUAL(collected(), 0);
+    CHECK_EQUAL(taken, HOST_TIME_SLOTS - 1);
+}
+
+static void without_memory_for_a_ring_calls_are_lost_and_counted(void)
+{
+    enter_thread();
+    thread.unkept = 3; /* there was none before */
+    add(0, 2);
+    CHECK(thread.ring == NULL);
+    CHECK_EQUAL(collected(), 5);
+    CHECK_EQUAL(collected(), 0);
+}
+
+/* Threads that go on while their rings are read. Each call's end is told by its begin, so that a torn one is known by its length. */
+static struct host_time several[THREADS];
+static struct ledger_thread records[THREADS];
+static uint32_t running;
+
+static void *make_many(void *number)
+{
+    for (uint64_t i = 1; i <= MANY; i++)
+        host_time_add(&several[(intptr_t)number], 1000 * i, 1000 * i + 1 + i % 999);
+    __atomic_sub_fetch(&running, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static uint64_t handed_over;
+
+static void take_whole(uint64_t start_ticks, uint64_t end_ticks)
+{
+    CHECK_EQUAL(start_ticks % 1000, 0);
+    CHECK_EQUAL(end_ticks - start_ticks, 1 + start_ticks / 1000 % 999);
+    handed_over++;
+}
+
+static void each_call_is_handed_over_whole_or_lost(void)
+{
+    pthread_t threads[THREADS];
+    uint64_t lost = 0;
+    running = THREADS;
+    for (intptr_t i = 0; i < THREADS; i++) {
+        several[i].record = &records[i];
+        host_time_enter(&several[i]);
+        CHECK(pthread_create(&threads[i], NULL, make_many, (void *)i) == 0);
+    }
+    while (__atomic_load_n(&running, __ATOMIC_ACQUIRE))
+        lost += host_time_collect(take_whole);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    lost += host_time_collect(take_whole);
+    CHECK_EQUAL(handed_over + lost, (uint64_t)THREADS * MANY);
+    CHECK(handed_over > 0);
+}
+
+/* Real calls. A little more than their time may be found: a thread may be stopped between reading its clock and leaving the call. */
+static uint64_t in_mpi_ticks, calls_made, said_ticks;
+
+static void *call_again_and_again(void *unused)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < 2000; i++) {
+        struct call call = called(i % 2 ? CALL_Send : CALL_Recv);
+        total += call.end - call.start;
+        sched_yield();
+    }
+    __atomic_add_fetch(&said_ticks, total, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&running, 1, __ATOMIC_RELEASE);
+    return unused;
+}
+
+static void add_up(uint64_t start_ticks, uint64_t end_ticks)
+{
+    in_mpi_ticks += end_ticks - start_ticks;
+    calls_made++;
+}
+
+static void no_time_in_mpi_is_missing_however_often_it_is_asked_for(void)
+{
+    pthread_t threads[THREADS];
+    begin();
+    running = THREADS;
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, call_again_and_again, NULL) == 0);
+    while (__atomic_load_n(&running, __ATOMIC_ACQUIRE)) {
+        host_time_under_way(add_up);
+        CHECK_EQUAL(host_time_collect(add_up), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK_EQUAL(host_time_collect(add_up), 0);
+    CHECK(calls_made >= THREADS * 2000);
+    CHECK(in_mpi_ticks >= said_ticks);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(calls_are_handed_over_once),
+    TEST(calls_that_nobody_wants_are_not_kept),
+    TEST(a_call_inside_another_is_part_of_it),
+    TEST(a_poll_that_finds_nothing_is_no_time_in_mpi),
+    TEST(calls_of_nccl_are_no_time_in_mpi),
+    TEST(a_call_under_way_is_handed_over_piece_by_piece),
+    TEST(a_thread_that_has_ended_inside_a_call_is_in_it_no_longer),
+    TEST(what_was_overwritten_is_counted_as_lost),
+    TEST(a_full_ring_is_handed_over_but_for_its_oldest),
+    TEST(without_memory_for_a_ring_calls_are_lost_and_counted),
+    TEST(each_call_is_handed_over_whole_or_lost),
+    TEST(no_time_in_mpi_is_missing_however_often_it_is_asked_for),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
