@@ -1,0 +1,130 @@
+/* A buffer is a bit in three words: it moves by an atomic AND in one word and an OR in the next, so there are no lists whose heads could
+ * change and change back. It is in no word for a moment on its way; the consumer, who must not overlook it then, looks at what is not free.
+ *
+ * All lie in one mapping: which buffer an address belongs to is a division, and the kernel gives memory only for what is used. The lowest
+ * free one is taken, so a program that needs few touches few. */
+#include "buffers.h"
+
+#include "clock.h"
+
+#include <sys/mman.h>
+
+enum { KEPT_COUNT = 8, RECORD_BYTES = 216 }; /* a kernel's, in CUDA 12 and 13.0 */
+
+static struct {
+    uint8_t *memory; /* BUFFER_COUNT of them, then the sink */
+    uint64_t free, lent, completed;
+    uint64_t abandoned; /* lent, but not waited for */
+    uint64_t sunk_bytes;
+    buffers_completed forward;
+    struct {
+        int64_t lent_ns;
+        size_t valid_bytes;
+    } each[BUFFER_COUNT];
+} buffers;
+
+static uint64_t bit(unsigned buffer)
+{
+    return UINT64_C(1) << buffer;
+}
+
+static uint8_t *memory_of(unsigned buffer)
+{
+    return buffers.memory + (size_t)buffer * BUFFER_BYTES;
+}
+
+bool buffers_begin(void)
+{
+    if (buffers.memory)
+        return true;
+    void *memory =
+        mmap(NULL, (size_t)(BUFFER_COUNT + 1) * BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    buffers.memory = memory;
+    __atomic_store_n(&buffers.free, UINT64_MAX, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* BUFFER_COUNT: there is none, and BUFFER_COUNT is the sink. */
+static unsigned take_free_one(void)
+{
+    uint64_t all = __atomic_load_n(&buffers.free, __ATOMIC_RELAXED);
+    while (all)
+        if (__atomic_compare_exchange_n(&buffers.free, &all, all & (all - 1), true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return (unsigned)__builtin_ctzll(all);
+    return BUFFER_COUNT;
+}
+
+void buffers_request(uint8_t **buffer, size_t *bytes, size_t *most_records)
+{
+    unsigned taken = take_free_one();
+    if (taken < BUFFER_COUNT) {
+        __atomic_store_n(&buffers.each[taken].lent_ns, clock_monotonic_ns(), __ATOMIC_RELAXED);
+        __atomic_fetch_or(&buffers.lent, bit(taken), __ATOMIC_RELEASE);
+    }
+    *buffer = memory_of(taken);
+    *bytes = BUFFER_BYTES;
+    *most_records = 0; /* as many as fit */
+}
+
+static void come_back(unsigned buffer, size_t valid_bytes)
+{
+    if (!(__atomic_fetch_and(&buffers.lent, ~bit(buffer), __ATOMIC_ACQUIRE) & bit(buffer)))
+        return; /* it was not lent */
+    buffers.each[buffer].valid_bytes = valid_bytes < BUFFER_BYTES ? valid_bytes : BUFFER_BYTES;
+    __atomic_fetch_or(&buffers.completed, bit(buffer), __ATOMIC_RELEASE);
+}
+
+void buffers_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes)
+{
+    size_t offset = (size_t)((uintptr_t)buffer - (uintptr_t)buffers.memory);
+    size_t number = offset / BUFFER_BYTES;
+    buffers_completed forward = __atomic_load_n(&buffers.forward, __ATOMIC_ACQUIRE);
+    if (number < BUFFER_COUNT && offset % BUFFER_BYTES == 0)
+        come_back((unsigned)number, valid_bytes);
+    else if (number == BUFFER_COUNT)
+        __atomic_fetch_add(&buffers.sunk_bytes, valid_bytes, __ATOMIC_RELAXED);
+    else if (number > BUFFER_COUNT && forward)
+        forward(context, stream, buffer, bytes, valid_bytes);
+}
+
+void buffers_forward(buffers_completed to)
+{
+    __atomic_store_n(&buffers.forward, to, __ATOMIC_RELEASE);
+}
+
+unsigned buffers_collect(void (*take)(uint8_t *buffer, size_t valid_bytes))
+{
+    unsigned count = 0;
+    for (uint64_t all = __atomic_exchange_n(&buffers.completed, 0, __ATOMIC_ACQUIRE); all; all &= all - 1, count++) {
+        unsigned buffer = (unsigned)__builtin_ctzll(all);
+        take(memory_of(buffer), buffers.each[buffer].valid_bytes);
+        if (buffer >= KEPT_COUNT)
+            madvise(memory_of(buffer), BUFFER_BYTES, MADV_DONTNEED);
+        __atomic_fetch_and(&buffers.abandoned, ~bit(buffer), __ATOMIC_RELAXED);
+        __atomic_fetch_or(&buffers.free, bit(buffer), __ATOMIC_RELEASE);
+    }
+    return count;
+}
+
+int64_t buffers_lent_since_ns(void)
+{
+    uint64_t waited_for = buffers.memory ? ~__atomic_load_n(&buffers.free, __ATOMIC_ACQUIRE) & ~buffers.abandoned : 0;
+    int64_t since_ns = INT64_MAX;
+    for (; waited_for; waited_for &= waited_for - 1) {
+        int64_t lent_ns = __atomic_load_n(&buffers.each[__builtin_ctzll(waited_for)].lent_ns, __ATOMIC_RELAXED);
+        since_ns = lent_ns < since_ns ? lent_ns : since_ns;
+    }
+    return since_ns;
+}
+
+void buffers_abandon(void)
+{
+    __atomic_store_n(&buffers.abandoned, __atomic_load_n(&buffers.lent, __ATOMIC_ACQUIRE), __ATOMIC_RELAXED);
+}
+
+uint64_t buffers_sunk_records(void)
+{
+    return (__atomic_exchange_n(&buffers.sunk_bytes, 0, __ATOMIC_RELAXED) + RECORD_BYTES - 1) / RECORD_BYTES;
+}

@@ -1,0 +1,173 @@
+/* Both clocks of the kernel run at the same rate, for NTP slews them alike, so the line between two pairs has slope 1 but where the clock
+ * was stepped. When within that time it was, nobody knows: moments are then counted from the nearer pair, and may be off by the step. */
+#include "cupti_clock.h"
+
+#include "clock.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum {
+    PAIRS = 128, /* and APART_NS: records may be half a minute old */
+    READINGS = 5,
+    SLEWED_PPM = 1000, /* CLOCK_MONOTONIC_RAW, another clock of CUPTI's, is up to 500 ppm off the others */
+    SLACK_NS = 20000,
+};
+#define APART_NS INT64_C(250000000)
+
+struct pair {
+    uint64_t theirs;
+    int64_t ours_ns, width_ns; /* how long the reading took */
+    int64_t step_ns;           /* since the pair before: what theirs was set by; 0: it was not */
+};
+
+static struct {
+    int (*now)(uint64_t *ns);
+    uint64_t (*foreign)(void);
+    uint64_t (*foreign_paired)(void); /* that the pairs are of */
+    struct pair pairs[PAIRS];         /* the oldest first */
+    unsigned count;
+    int64_t error_ns; /* of moments converted */
+} state;
+
+void cupti_clock_begin(int (*now)(uint64_t *ns))
+{
+    state.now = now;
+    state.count = 0;
+    state.error_ns = 0;
+}
+
+void cupti_clock_is_foreign(uint64_t (*now)(void))
+{
+    __atomic_store_n(&state.foreign, now, __ATOMIC_RELEASE);
+}
+
+static bool read_theirs(uint64_t *theirs)
+{
+    if (state.foreign_paired)
+        *theirs = state.foreign_paired();
+    return state.foreign_paired || (state.now && state.now(theirs) == 0);
+}
+
+/* Of several readings the one that took least, so that no interruption lies between. */
+static struct pair read_pair(void)
+{
+    struct pair best = {.width_ns = INT64_MAX};
+    for (int i = 0; i < READINGS; i++) {
+        uint64_t theirs;
+        int64_t before_ns = clock_monotonic_ns();
+        bool was_read = read_theirs(&theirs);
+        int64_t after_ns = clock_monotonic_ns();
+        if (was_read && after_ns - before_ns < best.width_ns)
+            best = (struct pair){theirs, before_ns + (after_ns - before_ns) / 2, after_ns - before_ns, 0};
+    }
+    return best;
+}
+
+/* Another client's clock may count in any unit: whether it steps cannot be told. */
+static int64_t step_between(const struct pair *before, const struct pair *after)
+{
+    int64_t ours_ns = after->ours_ns - before->ours_ns;
+    int64_t ahead_ns = (int64_t)(after->theirs - before->theirs) - ours_ns;
+    int64_t ahead_at_most_ns = ours_ns / 1000000 * SLEWED_PPM + before->width_ns + after->width_ns + SLACK_NS;
+    bool is_step = ahead_ns > ahead_at_most_ns || ahead_ns < -ahead_at_most_ns;
+    return is_step && !state.foreign_paired ? ahead_ns : 0;
+}
+
+/* The last pair gives way to the new one while both are close to the one before. */
+static bool replaces_the_last(const struct pair *fresh)
+{
+    const struct pair *last = &state.pairs[state.count - 1];
+    return state.count >= 2 && !fresh->step_ns && !last->step_ns && fresh->ours_ns - last[-1].ours_ns < APART_NS;
+}
+
+static void keep(struct pair pair)
+{
+    if (state.count)
+        pair.step_ns = step_between(&state.pairs[state.count - 1], &pair);
+    if (state.count && replaces_the_last(&pair))
+        state.count--;
+    if (state.count == PAIRS)
+        memmove(state.pairs, state.pairs + 1, --state.count * sizeof *state.pairs);
+    state.pairs[state.count++] = pair;
+}
+
+void cupti_clock_pair(void)
+{
+    uint64_t (*foreign)(void) = __atomic_load_n(&state.foreign, __ATOMIC_ACQUIRE);
+    if (foreign != state.foreign_paired)
+        state.count = 0;
+    state.foreign_paired = foreign;
+    struct pair pair = read_pair();
+    if (pair.width_ns != INT64_MAX)
+        keep(pair);
+}
+
+bool cupti_clock_last(uint64_t *theirs, int64_t *ours_ns)
+{
+    if (state.count == 0)
+        return false;
+    *theirs = state.pairs[state.count - 1].theirs;
+    *ours_ns = state.pairs[state.count - 1].ours_ns;
+    return true;
+}
+
+static int64_t since(uint64_t moment, const struct pair *pair)
+{
+    return (int64_t)(moment - pair->theirs);
+}
+
+static int64_t magnitude(int64_t value)
+{
+    return value < 0 ? -value : value;
+}
+
+static int64_t along(uint64_t moment, const struct pair *from, const struct pair *to)
+{
+    int64_t theirs = (int64_t)(to->theirs - from->theirs);
+    if (theirs <= 0)
+        return from->ours_ns + since(moment, from);
+    return from->ours_ns + (int64_t)((__int128)since(moment, from) * (to->ours_ns - from->ours_ns) / theirs);
+}
+
+static void note_error(int64_t error_ns)
+{
+    state.error_ns = error_ns > state.error_ns ? error_ns : state.error_ns;
+}
+
+/* Between two pairs. */
+static int64_t within(uint64_t moment, const struct pair *from, const struct pair *to)
+{
+    note_error(magnitude(to->step_ns) + (from->width_ns > to->width_ns ? from->width_ns : to->width_ns));
+    if (!to->step_ns)
+        return along(moment, from, to);
+    const struct pair *near = magnitude(since(moment, from)) < magnitude(since(moment, to)) ? from : to;
+    return near->ours_ns + since(moment, near);
+}
+
+/* Before all pairs, or after: as fast as from the first to the last, or as CLOCK_MONOTONIC where there is one pair alone. */
+static int64_t outside(uint64_t moment, const struct pair *near)
+{
+    const struct pair *first = &state.pairs[0], *last = &state.pairs[state.count - 1];
+    note_error(near->width_ns);
+    if (!state.foreign_paired || first == last)
+        return near->ours_ns + since(moment, near);
+    return near->ours_ns + along(moment, first, last) - along(near->theirs, first, last);
+}
+
+int64_t cupti_clock_ns(uint64_t moment)
+{
+    if (state.count == 0)
+        return (int64_t)moment;
+    for (unsigned i = state.count; i-- > 0;)
+        if (since(moment, &state.pairs[i]) >= 0)
+            return i + 1 < state.count ? within(moment, &state.pairs[i], &state.pairs[i + 1]) : outside(moment, &state.pairs[i]);
+    return outside(moment, &state.pairs[0]);
+}
+
+uint32_t cupti_clock_error_ns(void)
+{
+    int64_t error_ns = state.error_ns;
+    state.error_ns = 0;
+    return state.count == 0 || error_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)error_ns;
+}

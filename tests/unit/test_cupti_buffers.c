@@ -1,0 +1,190 @@
+#include "cupti/buffers.h"
+
+#include "clock.h"
+#include "unit.h"
+
+#include <pthread.h>
+
+static uint8_t *request(void)
+{
+    uint8_t *buffer = NULL;
+    size_t bytes = 0, most_records = 1;
+    buffers_request(&buffer, &bytes, &most_records);
+    CHECK(buffer != NULL && (uintptr_t)buffer % 8 == 0);
+    CHECK_EQUAL(bytes, BUFFER_BYTES);
+    CHECK_EQUAL(most_records, 0);
+    return buffer;
+}
+
+static void complete(uint8_t *buffer, size_t valid_bytes)
+{
+    buffers_complete(NULL, 0, buffer, BUFFER_BYTES, valid_bytes);
+}
+
+static uint8_t *last_taken;
+static size_t taken_bytes;
+
+static void take(uint8_t *buffer, size_t valid_bytes)
+{
+    last_taken = buffer;
+    taken_bytes += valid_bytes;
+}
+
+static void a_completed_buffer_comes_once_and_is_free_again(void)
+{
+    CHECK(buffers_begin());
+    uint8_t *buffer = request();
+    buffer[0] = 'x';
+    complete(buffer, 1000);
+    CHECK_EQUAL(buffers_collect(take), 1);
+    CHECK(last_taken == buffer);
+    CHECK_EQUAL(taken_bytes, 1000);
+    CHECK_EQUAL(buffers_collect(take), 0);
+    CHECK(request() == buffer);
+}
+
+static void when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_counted(void)
+{
+    CHECK(buffers_begin());
+    uint8_t *sink = NULL;
+    for (unsigned i = 0; i < BUFFER_COUNT; i++)
+        request();
+    sink = request();
+    CHECK(sink == request());
+    sink[BUFFER_BYTES - 1] = 'x';
+    complete(sink, 216 * 100);
+    CHECK_EQUAL(buffers_collect(take), 0);
+    CHECK_EQUAL(buffers_sunk_records(), 100);
+    CHECK_EQUAL(buffers_sunk_records(), 0);
+}
+
+static void *forwarded;
+
+static void their_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes)
+{
+    (void)context, (void)stream, (void)bytes, (void)valid_bytes;
+    forwarded = buffer;
+}
+
+static void buffers_of_another_client_are_left_alone_or_passed_on(void)
+{
+    static uint64_t theirs[64];
+    CHECK(buffers_begin());
+    complete((uint8_t *)theirs, sizeof theirs);
+    CHECK_EQUAL(buffers_collect(take), 0);
+    CHECK_EQUAL(buffers_sunk_records(), 0);
+    buffers_forward(their_complete);
+    complete((uint8_t *)theirs, sizeof theirs);
+    CHECK(forwarded == theirs);
+}
+
+static void a_buffer_that_was_not_lent_cannot_come_back(void)
+{
+    CHECK(buffers_begin());
+    uint8_t *buffer = request();
+    complete(buffer + 8, 100); /* inside it */
+    complete(buffer, 100);
+    complete(buffer, 200);
+    CHECK_EQUAL(buffers_collect(take), 1);
+    complete(buffer, 300);
+    CHECK_EQUAL(buffers_collect(take), 0);
+    CHECK_EQUAL(taken_bytes, 100);
+}
+
+static void more_bytes_than_a_buffer_has_are_not_believed(void)
+{
+    CHECK(buffers_begin());
+    complete(request(), (size_t)BUFFER_BYTES + 1);
+    CHECK_EQUAL(buffers_collect(take), 1);
+    CHECK_EQUAL(taken_bytes, BUFFER_BYTES);
+}
+
+static void the_earliest_that_is_not_back_is_known(void)
+{
+    CHECK(buffers_begin());
+    CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
+    int64_t before_ns = clock_monotonic_ns();
+    uint8_t *first = request();
+    int64_t between_ns = clock_monotonic_ns();
+    uint8_t *second = request();
+    CHECK(buffers_lent_since_ns() >= before_ns && buffers_lent_since_ns() <= between_ns);
+    complete(first, 8);
+    CHECK(buffers_lent_since_ns() <= between_ns); /* completed, but nobody has looked into it */
+    CHECK_EQUAL(buffers_collect(take), 1);
+    CHECK(buffers_lent_since_ns() >= between_ns && buffers_lent_since_ns() != INT64_MAX);
+    complete(second, 8);
+    CHECK_EQUAL(buffers_collect(take), 1);
+    CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
+}
+
+static void nobody_waits_for_an_abandoned_buffer_but_it_may_come(void)
+{
+    CHECK(buffers_begin());
+    uint8_t *buffer = request();
+    buffers_abandon();
+    CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
+    complete(buffer, 8);
+    CHECK_EQUAL(buffers_collect(take), 1);
+    CHECK(request() == buffer);
+    CHECK(buffers_lent_since_ns() != INT64_MAX);
+}
+
+/* Each thread writes its number all over a buffer, and gives it back. */
+enum { THREADS = 4, ROUNDS = 5000, WORDS = 64 };
+static unsigned threads_done;
+static uint64_t words_taken;
+
+static void *lend_and_complete(void *number)
+{
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        uint8_t *buffer = request();
+        for (unsigned word = 0; word < WORDS; word++)
+            ((volatile uint64_t *)buffer)[word] = (uintptr_t)number;
+        complete(buffer, WORDS * sizeof(uint64_t));
+    }
+    __atomic_fetch_add(&threads_done, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void take_words(uint8_t *buffer, size_t valid_bytes)
+{
+    const uint64_t *words = (const uint64_t *)buffer;
+    CHECK_EQUAL(valid_bytes, WORDS * sizeof *words);
+    for (unsigned i = 0; i < WORDS; i++)
+        CHECK_EQUAL(words[i], words[0]);
+    words_taken += WORDS;
+}
+
+static void threads_may_lend_and_complete_while_buffers_are_collected(void)
+{
+    pthread_t threads[THREADS];
+    CHECK(buffers_begin());
+    for (uintptr_t i = 0; i < THREADS; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, lend_and_complete, (void *)(i + 1)), 0);
+    while (__atomic_load_n(&threads_done, __ATOMIC_ACQUIRE) < THREADS)
+        buffers_collect(take_words);
+    buffers_collect(take_words);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(words_taken > 0);
+    CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
+    uint64_t sunk_bytes = buffers_sunk_records() * 216; /* rounded up once */
+    uint64_t all_bytes = (uint64_t)THREADS * ROUNDS * WORDS * sizeof(uint64_t);
+    CHECK(words_taken * sizeof(uint64_t) + sunk_bytes >= all_bytes && words_taken * sizeof(uint64_t) + sunk_bytes < all_bytes + 216);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_completed_buffer_comes_once_and_is_free_again),
+    TEST(when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_counted),
+    TEST(buffers_of_another_client_are_left_alone_or_passed_on),
+    TEST(a_buffer_that_was_not_lent_cannot_come_back),
+    TEST(more_bytes_than_a_buffer_has_are_not_believed),
+    TEST(the_earliest_that_is_not_back_is_known),
+    TEST(nobody_waits_for_an_abandoned_buffer_but_it_may_come),
+    TEST(threads_may_lend_and_complete_while_buffers_are_collected),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

@@ -1,0 +1,149 @@
+#include "cupti/records.h"
+
+#include "unit.h"
+
+enum { CUDA_10 = 12, CUDA_11 = 13 };
+
+static void a_kernel_has_its_name_and_where_it_ran(void)
+{
+    struct gpu_event event;
+    struct cupti_kernel kernel = {.kind = CUPTI_CONCURRENT_KERNEL,
+                                  .start = 1000,
+                                  .end = 3000,
+                                  .device = 1,
+                                  .context = 2,
+                                  .stream = 7,
+                                  .correlation = 99,
+                                  .name = "_Z6kernelv"};
+    CHECK(records_read(&kernel, CUDA_11, &event));
+    CHECK_EQUAL(event.kind, LEDGER_ACTIVITY_KERNEL);
+    CHECK_EQUAL(event.start_ns, 1000);
+    CHECK_EQUAL(event.end_ns, 3000);
+    CHECK_EQUAL(event.device, 1);
+    CHECK_EQUAL(event.context, 2);
+    CHECK_EQUAL(event.stream, 7);
+    CHECK_EQUAL(event.correlation, 99);
+    CHECK_EQUAL(event.bytes, 0);
+    CHECK_EQUAL(event.copy, LEDGER_COPY_NONE);
+    CHECK_EQUAL(event.flags, 0);
+    CHECK(event.name == kernel.name);
+}
+
+static void what_a_graph_has_launched_is_told(void)
+{
+    struct gpu_event event;
+    struct cupti_kernel kernel = {.kind = CUPTI_CONCURRENT_KERNEL, .graph_node = 5};
+    struct cupti_copy copy = {.kind = CUPTI_MEMCPY, .graph_node = 5};
+    struct cupti_peer_copy peer_copy = {.kind = CUPTI_MEMCPY2, .graph_node = 5};
+    struct cupti_set set = {.kind = CUPTI_MEMSET, .graph_node = 5};
+    const void *const RECORDS[] = {&kernel, &copy, &peer_copy, &set};
+    for (unsigned i = 0; i < 4; i++) {
+        CHECK(records_read(RECORDS[i], CUDA_11, &event));
+        CHECK_EQUAL(event.flags, LEDGER_ACTIVITY_GRAPH);
+    }
+}
+
+static void records_before_cuda_11_are_not_read_beyond_their_end(void)
+{
+    struct gpu_event event;
+    struct cupti_kernel kernel = {.kind = CUPTI_CONCURRENT_KERNEL, .graph_node = 0xdead};
+    CHECK(records_read(&kernel, CUDA_10, &event));
+    CHECK_EQUAL(event.flags, 0);
+}
+
+static uint8_t copy_of(uint8_t kind)
+{
+    struct gpu_event event;
+    struct cupti_copy copy = {.kind = CUPTI_MEMCPY, .copy_kind = kind, .bytes = 4096};
+    CHECK(records_read(&copy, CUDA_11, &event));
+    CHECK_EQUAL(event.kind, LEDGER_ACTIVITY_COPY);
+    CHECK_EQUAL(event.bytes, 4096);
+    return event.copy;
+}
+
+static void copies_are_told_by_direction_and_arrays_lie_on_the_device(void)
+{
+    CHECK_EQUAL(copy_of(1), LEDGER_COPY_TO_DEVICE);
+    CHECK_EQUAL(copy_of(2), LEDGER_COPY_TO_HOST);
+    CHECK_EQUAL(copy_of(3), LEDGER_COPY_TO_DEVICE);
+    CHECK_EQUAL(copy_of(4), LEDGER_COPY_TO_HOST);
+    CHECK_EQUAL(copy_of(6), LEDGER_COPY_ON_DEVICE);
+    CHECK_EQUAL(copy_of(8), LEDGER_COPY_ON_DEVICE);
+    CHECK_EQUAL(copy_of(9), LEDGER_COPY_ON_HOST);
+    CHECK_EQUAL(copy_of(10), LEDGER_COPY_TO_PEER);
+    CHECK_EQUAL(copy_of(0), LEDGER_COPY_OTHER);
+    CHECK_EQUAL(copy_of(200), LEDGER_COPY_OTHER);
+}
+
+static uint8_t flags_of(uint8_t source_kind, uint8_t destination_kind)
+{
+    struct gpu_event event;
+    struct cupti_copy copy = {.kind = CUPTI_MEMCPY, .source_kind = source_kind, .destination_kind = destination_kind};
+    CHECK(records_read(&copy, CUDA_11, &event));
+    return event.flags;
+}
+
+static void either_side_of_a_copy_may_be_pageable_or_managed(void)
+{
+    enum { UNKNOWN = 0, PAGEABLE = 1, PINNED = 2, DEVICE = 3, MANAGED = 5, MANAGED_STATIC = 7 };
+    CHECK_EQUAL(flags_of(PINNED, DEVICE), 0);
+    CHECK_EQUAL(flags_of(PAGEABLE, DEVICE), LEDGER_ACTIVITY_PAGEABLE);
+    CHECK_EQUAL(flags_of(DEVICE, PAGEABLE), LEDGER_ACTIVITY_PAGEABLE);
+    CHECK_EQUAL(flags_of(MANAGED, DEVICE), LEDGER_ACTIVITY_MANAGED);
+    CHECK_EQUAL(flags_of(MANAGED_STATIC, PAGEABLE), LEDGER_ACTIVITY_MANAGED | LEDGER_ACTIVITY_PAGEABLE);
+    CHECK_EQUAL(flags_of(UNKNOWN, 255), 0);
+}
+
+static void a_copy_between_devices_has_its_correlation_elsewhere(void)
+{
+    struct gpu_event event;
+    struct cupti_peer_copy copy = {.kind = CUPTI_MEMCPY2,
+                                   .bytes = 64,
+                                   .start = 1,
+                                   .end = 2,
+                                   .device = 3,
+                                   .source_device = 3,
+                                   .destination_device = 4,
+                                   .correlation = 12};
+    CHECK(records_read(&copy, CUDA_11, &event));
+    CHECK_EQUAL(event.copy, LEDGER_COPY_TO_PEER);
+    CHECK_EQUAL(event.device, 3);
+    CHECK_EQUAL(event.correlation, 12);
+    CHECK_EQUAL(event.bytes, 64);
+}
+
+static void a_memset_has_bytes_and_no_direction(void)
+{
+    struct gpu_event event;
+    struct cupti_set set = {.kind = CUPTI_MEMSET, .value = 0xff, .bytes = 512, .start = 10, .end = 20, .device = 1, .stream = 9};
+    CHECK(records_read(&set, CUDA_11, &event));
+    CHECK_EQUAL(event.kind, LEDGER_ACTIVITY_SET);
+    CHECK_EQUAL(event.bytes, 512);
+    CHECK_EQUAL(event.stream, 9);
+    CHECK_EQUAL(event.copy, LEDGER_COPY_NONE);
+}
+
+static void other_kinds_are_none_of_ours(void)
+{
+    struct gpu_event event;
+    struct cupti_kernel record = {.kind = 5};
+    CHECK(!records_read(&record, CUDA_11, &event));
+    record.kind = 0;
+    CHECK(!records_read(&record, CUDA_11, &event));
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_kernel_has_its_name_and_where_it_ran),
+    TEST(what_a_graph_has_launched_is_told),
+    TEST(records_before_cuda_11_are_not_read_beyond_their_end),
+    TEST(copies_are_told_by_direction_and_arrays_lie_on_the_device),
+    TEST(either_side_of_a_copy_may_be_pageable_or_managed),
+    TEST(a_copy_between_devices_has_its_correlation_elsewhere),
+    TEST(a_memset_has_bytes_and_no_direction),
+    TEST(other_kinds_are_none_of_ours),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
