@@ -45,8 +45,8 @@ enum gpu_armed {
 struct gpu_collected {
     uint64_t records, dropped, implausible;
     uint32_t clock_error_ns;   /* UINT32_MAX: not known */
-    int64_t complete_until_ns; /* all activities that ended before this have been handed over, as far as the vendor tells */
-    bool is_foreign;           /* another tool has taken the interface: nothing will come */
+    int64_t complete_until_ns; /* all activities that began before this have been handed over, as far as the vendor tells */
+    bool is_foreign;           /* another tool has taken the interface, or its records cannot be read: nothing will come */
 };
 
 typedef void (*gpu_take)(const struct gpu_event *event);

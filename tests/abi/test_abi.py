@@ -22,6 +22,9 @@ WRAPPERS = ["wrappers.c", "by_hand.c", "objects.c", "setup.c"]
 OTHER_NAMES = {
     "commprof_wrapper",  # libcommprof-dlsym.so's way in
     "InitializeInjectionNvtx2",  # NVTX's
+    "InitializeInjection",  # the CUDA driver's
+    *("cuptiSubscribe", "cuptiSubscribe_v2", "cuptiActivityRegisterCallbacks", "cuptiActivityRegisterTimestampCallback"),
+    *("cuptiActivityEnable", "cuptiActivityDisable"),  # other clients of CUPTI pass through these
     *("commprof_step", "commprof_region_begin", "commprof_region_end", "commprof_is_recording"),  # include/commprof.h
 }
 # Tools look for these in the global scope to find out about an MPI library (facts: a program would believe we are one).

@@ -1,0 +1,138 @@
+/* Functions are declared as the driver has them (cuda.h), with its enumerations as int and its handles as void *. */
+#include "cuda_driver.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CUDA_SUCCESS = 0 };
+enum { MEMORY_TYPE = 2, IS_MANAGED = 8 }; /* CU_POINTER_ATTRIBUTE_* */
+enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_ARRAY = 3, MEMORY_UNIFIED = 4 };
+
+struct uuid {
+    unsigned char bytes[16];
+};
+
+static struct {
+    int (*cuDriverGetVersion)(int *version);
+    int (*cuDeviceGetCount)(int *count);
+    int (*cuDeviceGet)(int *device, int ordinal);
+    int (*cuDeviceGetName)(char *name, int bytes, int device);
+    int (*cuDeviceGetUuid)(struct uuid *uuid, int device);
+    int (*cuDevicePrimaryCtxGetState)(int device, unsigned *flags, int *active);
+    int (*cuCtxGetCurrent)(void **context);
+    int (*cuPointerGetAttributes)(unsigned count, const int *attributes, void **values, uint64_t address);
+} driver;
+
+static bool has_driver;
+static bool has_seen_context; /* one that is no device's primary context, perhaps: such are seen from their own threads alone */
+
+static bool open_driver(void)
+{
+    if (has_driver)
+        return true;
+    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD); /* kept: the driver must not go before us */
+    if (!library)
+        return false;
+    *(void **)&driver.cuDriverGetVersion = dlsym(library, "cuDriverGetVersion");
+    *(void **)&driver.cuDeviceGetCount = dlsym(library, "cuDeviceGetCount");
+    *(void **)&driver.cuDeviceGet = dlsym(library, "cuDeviceGet");
+    *(void **)&driver.cuDeviceGetName = dlsym(library, "cuDeviceGetName");
+    *(void **)&driver.cuDeviceGetUuid = dlsym(library, "cuDeviceGetUuid");
+    *(void **)&driver.cuDevicePrimaryCtxGetState = dlsym(library, "cuDevicePrimaryCtxGetState");
+    *(void **)&driver.cuCtxGetCurrent = dlsym(library, "cuCtxGetCurrent");
+    *(void **)&driver.cuPointerGetAttributes = dlsym(library, "cuPointerGetAttributes");
+    bool has_all = driver.cuDriverGetVersion && driver.cuDeviceGetCount && driver.cuDeviceGet && driver.cuDeviceGetName &&
+                   driver.cuDeviceGetUuid && driver.cuDevicePrimaryCtxGetState && driver.cuCtxGetCurrent && driver.cuPointerGetAttributes;
+    __atomic_store_n(&has_driver, has_all, __ATOMIC_RELEASE);
+    return has_all;
+}
+
+static bool is_open(void)
+{
+    return __atomic_load_n(&has_driver, __ATOMIC_ACQUIRE);
+}
+
+/* Windows' subsystem for Linux has /dev/dxg alone. */
+static bool is_installed(void)
+{
+    return access("/dev/nvidiactl", F_OK) == 0 || access("/proc/driver/nvidia/version", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+}
+
+uint32_t cuda_driver_devices(void)
+{
+    int count = 0; /* stays so where the job has not called cuInit: CUDA_ERROR_NOT_INITIALIZED */
+    return is_open() && driver.cuDeviceGetCount(&count) == CUDA_SUCCESS && count > 0 ? (uint32_t)count : 0;
+}
+
+static bool has_primary_context(int ordinal)
+{
+    int device, active = 0;
+    unsigned flags;
+    return driver.cuDeviceGet(&device, ordinal) == CUDA_SUCCESS &&
+           driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+enum gpu_presence cuda_driver_look(void)
+{
+    if (!open_driver())
+        return is_installed() ? GPU_UNUSED : GPU_ABSENT;
+    if (__atomic_load_n(&has_seen_context, __ATOMIC_RELAXED))
+        return GPU_IN_USE;
+    int devices = (int)cuda_driver_devices();
+    for (int i = 0; i < devices; i++)
+        if (has_primary_context(i))
+            return GPU_IN_USE;
+    return cuda_driver_current_context() ? GPU_IN_USE : GPU_UNUSED;
+}
+
+void *cuda_driver_current_context(void)
+{
+    void *context = NULL;
+    if (!is_open() || driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
+        return NULL;
+    __atomic_store_n(&has_seen_context, true, __ATOMIC_RELAXED);
+    return context;
+}
+
+int cuda_driver_version(void)
+{
+    int version = 0;
+    return is_open() && driver.cuDriverGetVersion(&version) == CUDA_SUCCESS ? version : 0;
+}
+
+/* As nvidia-smi writes it. */
+static void write_uuid(const struct uuid *uuid, char *text, size_t bytes)
+{
+    size_t used = (size_t)snprintf(text, bytes, "GPU-");
+    for (unsigned i = 0; i < sizeof uuid->bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%02x", i >= 4 && i <= 10 && i % 2 == 0 ? "-" : "", uuid->bytes[i]);
+}
+
+void cuda_driver_device_facts(uint32_t ordinal, struct gpu_device_facts *facts)
+{
+    int device;
+    struct uuid uuid;
+    memset(facts, 0, sizeof *facts);
+    if (!is_open() || driver.cuDeviceGet(&device, (int)ordinal) != CUDA_SUCCESS)
+        return;
+    if (driver.cuDeviceGetName(facts->name, (int)sizeof facts->name - 1, device) != CUDA_SUCCESS)
+        facts->name[0] = '\0';
+    if (driver.cuDeviceGetUuid(&uuid, device) == CUDA_SUCCESS)
+        write_uuid(&uuid, facts->uuid, sizeof facts->uuid);
+}
+
+/* Of an address that the driver does not know all attributes are 0, and the call succeeds; other versions of it fail
+ * (CUDA_ERROR_INVALID_VALUE). Asked by the runtime (cudaPointerGetAttributes) a context might be made. */
+int cuda_driver_place(const void *address)
+{
+    static const int ATTRIBUTES[] = {MEMORY_TYPE, IS_MANAGED};
+    unsigned type = 0, is_managed = 0;
+    void *values[] = {&type, &is_managed};
+    if (!is_open() || driver.cuPointerGetAttributes(2, ATTRIBUTES, values, (uintptr_t)address) != CUDA_SUCCESS)
+        return -1;
+    if (is_managed || type == MEMORY_UNIFIED)
+        return LEDGER_MANAGED;
+    return type == MEMORY_DEVICE || type == MEMORY_ARRAY ? LEDGER_DEVICE : type == MEMORY_HOST ? LEDGER_PINNED : -1;
+}

@@ -1,0 +1,208 @@
+/* The real function is looked up where the caller would have found it: in its own object and what that depends on. RTLD_NEXT does not know
+ * libraries that Python has opened privately, and several copies of CUPTI may be there. These calls are rare; nothing is remembered.
+ *
+ * A client that has once registered its callbacks may later only enable kinds again: it cannot know that ours are there now, so its own are
+ * put back first. What it had in its buffers when ours came is passed on to it (buffers_forward). */
+#include "interpose.h"
+
+#include "buffers.h"
+#include "cupti_clock.h"
+#include "cupti_library.h"
+#include "gpu/gpu.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int cuptiSubscribe(void **subscriber, void (*callback)(void), void *data);
+EXPORT int cuptiSubscribe_v2(void **subscriber, void (*callback)(void), void *data, struct cupti_subscriber *parameters);
+EXPORT int cuptiActivityRegisterCallbacks(cupti_request request, cupti_complete complete);
+EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void));
+EXPORT int cuptiActivityEnable(int kind);
+EXPORT int cuptiActivityDisable(int kind);
+EXPORT int InitializeInjection(void);
+
+static struct {
+    bool is_seen;
+    bool callbacks_are_ours;
+    cupti_request request;
+    cupti_complete complete;
+    uint64_t enabled; /* a bit for each kind; all that matter are below 64 */
+} client;
+
+bool interpose_has_seen_a_client(void)
+{
+    return __atomic_load_n(&client.is_seen, __ATOMIC_RELAXED);
+}
+
+bool interpose_callbacks_are_ours(void)
+{
+    return __atomic_load_n(&client.callbacks_are_ours, __ATOMIC_RELAXED);
+}
+
+void interpose_callbacks_become_ours(void)
+{
+    __atomic_store_n(&client.callbacks_are_ours, true, __ATOMIC_RELAXED);
+}
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool is_of_this_library(const void *function)
+{
+    Dl_info found, us;
+    return dladdr(function, &found) && dladdr((const void *)interpose_has_seen_a_client, &us) && found.dli_fbase == us.dli_fbase;
+}
+
+static void *unless_ours(void *function)
+{
+    return function && !is_of_this_library(function) ? function : NULL;
+}
+
+struct look_up {
+    const char *name;
+    void *function;
+};
+
+static int look_in_object(struct dl_phdr_info *object, size_t bytes, void *data)
+{
+    (void)bytes;
+    struct look_up *look_up = data;
+    const char *path = object->dlpi_name ? object->dlpi_name : "";
+    if (strncmp(file_name(path), "libcupti.so", 11) != 0)
+        return 0;
+    void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    look_up->function = library ? dlsym(library, look_up->name) : NULL;
+    if (library)
+        dlclose(library);
+    return look_up->function != NULL;
+}
+
+static void *function_of(const Dl_info *caller, const char *name)
+{
+    void *library = caller->dli_fname ? dlopen(caller->dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *function = library ? unless_ours(dlsym(library, name)) : NULL;
+    if (library)
+        dlclose(library);
+    return function;
+}
+
+static void *real(const char *name, const void *return_address)
+{
+    Dl_info caller = {NULL, NULL, NULL, NULL};
+    struct look_up look_up = {name, NULL};
+    dladdr(return_address, &caller);
+    void *function = function_of(&caller, name);
+    if (!function)
+        function = unless_ours(dlsym(RTLD_NEXT, name));
+    if (!function && dl_iterate_phdr(look_in_object, &look_up))
+        function = look_up.function;
+    return function;
+}
+
+static void yield_to(const void *return_address)
+{
+    Dl_info caller = {NULL, NULL, NULL, NULL};
+    const char *file = dladdr(return_address, &caller) && caller.dli_fname ? file_name(caller.dli_fname) : "a client of CUPTI";
+    __atomic_store_n(&client.is_seen, true, __ATOMIC_RELAXED);
+    gpu_yield(strncmp(file, "libtorch", 8) == 0 ? "PyTorch's profiler" : file);
+}
+
+/* They trace nothing: ours may go on. */
+static void unyield_if_idle(void)
+{
+    if (!__atomic_load_n(&client.enabled, __ATOMIC_ACQUIRE))
+        gpu_unyield();
+}
+
+static uint64_t bit_of(int kind)
+{
+    return kind >= 0 && kind < 64 ? UINT64_C(1) << kind : 0;
+}
+
+static void put_their_callbacks_back(const void *return_address)
+{
+    __typeof__(cuptiActivityRegisterCallbacks) *real_register = real("cuptiActivityRegisterCallbacks", return_address);
+    if (real_register && client.request && __atomic_exchange_n(&client.callbacks_are_ours, false, __ATOMIC_ACQ_REL))
+        real_register(client.request, client.complete);
+}
+
+int cuptiActivityRegisterCallbacks(cupti_request request, cupti_complete complete)
+{
+    const void *caller = __builtin_return_address(0);
+    __typeof__(cuptiActivityRegisterCallbacks) *real_register = real(__func__, caller);
+    if (!real_register)
+        return CUPTI_NOT_INITIALIZED;
+    yield_to(caller);
+    __atomic_store_n(&client.callbacks_are_ours, false, __ATOMIC_RELAXED);
+    client.request = request;
+    client.complete = complete;
+    buffers_forward(complete);
+    return real_register(request, complete);
+}
+
+int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
+{
+    const void *caller = __builtin_return_address(0);
+    __typeof__(cuptiActivityRegisterTimestampCallback) *real_register = real(__func__, caller);
+    if (!real_register)
+        return CUPTI_NOT_INITIALIZED;
+    yield_to(caller);
+    int result = real_register(now);
+    if (result == CUPTI_SUCCESS)
+        cupti_clock_is_foreign(now);
+    unyield_if_idle();
+    return result;
+}
+
+int cuptiActivityEnable(int kind)
+{
+    const void *caller = __builtin_return_address(0);
+    __typeof__(cuptiActivityEnable) *real_enable = real(__func__, caller);
+    if (!real_enable)
+        return CUPTI_NOT_INITIALIZED;
+    yield_to(caller);
+    put_their_callbacks_back(caller);
+    int result = real_enable(kind);
+    if (result == CUPTI_SUCCESS)
+        __atomic_fetch_or(&client.enabled, bit_of(kind), __ATOMIC_RELEASE);
+    return result;
+}
+
+int cuptiActivityDisable(int kind)
+{
+    __typeof__(cuptiActivityDisable) *real_disable = real(__func__, __builtin_return_address(0));
+    if (!real_disable)
+        return CUPTI_NOT_INITIALIZED;
+    int result = real_disable(kind);
+    if (__atomic_fetch_and(&client.enabled, ~bit_of(kind), __ATOMIC_ACQ_REL))
+        unyield_if_idle();
+    return result;
+}
+
+int cuptiSubscribe(void **subscriber, void (*callback)(void), void *data)
+{
+    __typeof__(cuptiSubscribe) *real_subscribe = real(__func__, __builtin_return_address(0));
+    __atomic_store_n(&client.is_seen, true, __ATOMIC_RELAXED);
+    return real_subscribe ? real_subscribe(subscriber, callback, data) : CUPTI_NOT_INITIALIZED;
+}
+
+int cuptiSubscribe_v2(void **subscriber, void (*callback)(void), void *data, struct cupti_subscriber *parameters)
+{
+    __typeof__(cuptiSubscribe_v2) *real_subscribe = real(__func__, __builtin_return_address(0));
+    __atomic_store_n(&client.is_seen, true, __ATOMIC_RELAXED);
+    return real_subscribe ? real_subscribe(subscriber, callback, data, parameters) : CUPTI_NOT_INITIALIZED;
+}
+
+/* The CUDA driver opens the library that CUDA_INJECTION64_PATH names when it is initialized, and calls this. */
+int InitializeInjection(void)
+{
+    gpu_wake();
+    return 1;
+}

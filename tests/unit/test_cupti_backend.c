@@ -1,0 +1,704 @@
+#include "cupti/cupti_backend.h"
+
+#include "clock.h"
+#include "cupti/cupti_clock.h"
+#include "cupti/cupti_library.h"
+#include "cupti_replay.h"
+#include "ledger/ledger.h"
+#include "output/provenance.h"
+#include "settings.h"
+#include "stub_cupti.h"
+
+#include <dlfcn.h>
+
+/* CUPTI's functions as another client of it calls them: through ours. */
+int cuptiSubscribe(void **subscriber, void (*callback)(void), void *data);
+int cuptiActivityRegisterCallbacks(cupti_request request, cupti_complete complete);
+int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void));
+int cuptiActivityEnable(int kind);
+int cuptiActivityDisable(int kind);
+
+static const struct gpu_backend *const BACKEND = &cupti_backend;
+static const uint64_t OUR_KINDS = 1u << CUPTI_CONCURRENT_KERNEL | 1u << CUPTI_MEMCPY | 1u << CUPTI_MEMCPY2 | 1u << CUPTI_MEMSET;
+
+static struct stub_cuda *cuda;
+static struct stub_cupti *cupti;
+static char reason[512];
+
+static void *stub(const char *file, const char *variable)
+{
+    char path[1024];
+    snprintf(path, sizeof path, UNIT_BUILD "/%s", file);
+    void *library = dlopen(path, RTLD_NOW);
+    CHECK(library != NULL);
+    return dlsym(library, variable);
+}
+
+/* A process that uses a GPU, and has a libcupti. */
+static void begin(void)
+{
+    settings_read(NULL);
+    clock_begin(CLOCK_GETTIME);
+    CHECK_EQUAL(ledger_open("ledger", 4 << 20), 0);
+    cuda = stub("libcuda.so.1", "stub_cuda");
+    cupti = stub("libcupti.so.13", "stub_cupti");
+    cuda->init_result = 0;
+    cuda->is_active = 1;
+    CHECK_EQUAL(BACKEND->look(), GPU_IN_USE);
+}
+
+static void begin_armed(void)
+{
+    begin();
+    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
+}
+
+static void begin_tracing(void)
+{
+    begin_armed();
+    CHECK(BACKEND->resume(reason, sizeof reason));
+}
+
+static bool says(const char *text)
+{
+    if (!strstr(reason, text))
+        fprintf(stderr, "it says: %s\n", reason);
+    return strstr(reason, text) != NULL;
+}
+
+static int64_t unix_now(void)
+{
+    return clock_unix_ns();
+}
+
+/* Its first bytes are what we read, the rest is what we do not. */
+static struct cupti_kernel *kernel_in(uint8_t record[STUB_KERNEL_BYTES])
+{
+    memset(record, 0xee, STUB_KERNEL_BYTES);
+    struct cupti_kernel *kernel = (struct cupti_kernel *)record;
+    *kernel = (struct cupti_kernel){.kind = CUPTI_CONCURRENT_KERNEL, .device = 1, .context = 1, .stream = 7, .name = "_Z6kernelv"};
+    return kernel;
+}
+
+/* A kernel that ended so long ago. */
+static void run_kernel(int64_t ago_ns, int64_t duration_ns)
+{
+    uint64_t memory[STUB_KERNEL_BYTES / 8];
+    struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
+    kernel->end = (uint64_t)(unix_now() - ago_ns);
+    kernel->start = kernel->end - (uint64_t)duration_ns;
+    cupti->write(memory, sizeof memory);
+}
+
+static void run_copy(uint64_t bytes)
+{
+    uint64_t memory[STUB_COPY_BYTES / 8] = {0};
+    struct cupti_copy *copy = (struct cupti_copy *)memory;
+    *copy = (struct cupti_copy){.kind = CUPTI_MEMCPY, .copy_kind = 1, .source_kind = 1, .destination_kind = 3, .bytes = bytes};
+    copy->start = copy->end = (uint64_t)unix_now();
+    cupti->write(memory, sizeof memory);
+}
+
+static struct gpu_event events[64];
+static char names[64][64];
+static unsigned event_count;
+
+static void take(const struct gpu_event *event)
+{
+    CHECK(event_count < 64);
+    snprintf(names[event_count], sizeof names[0], "%s", event->name ? event->name : "");
+    events[event_count++] = *event;
+}
+
+static struct gpu_collected collect(bool everything)
+{
+    event_count = 0;
+    return BACKEND->collect(take, everything);
+}
+
+/* Looking */
+
+static void a_process_without_the_driver_uses_no_gpu(void)
+{
+    bool has_driver =
+        access("/dev/nvidiactl", F_OK) == 0 || access("/proc/driver/nvidia/version", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+    CHECK_EQUAL(BACKEND->look(), has_driver ? GPU_UNUSED : GPU_ABSENT);
+    CHECK(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == NULL);
+    CHECK_EQUAL(BACKEND->place(&has_driver), -1);
+    CHECK(BACKEND->current_context() == NULL);
+}
+
+static void the_gpu_is_in_use_when_a_device_has_a_context(void)
+{
+    cuda = stub("libcuda.so.1", "stub_cuda");
+    CHECK_EQUAL(BACKEND->look(), GPU_UNUSED); /* cuInit was not called */
+    cuda->init_result = 0;
+    CHECK_EQUAL(BACKEND->look(), GPU_UNUSED);
+    cuda->is_active = 1;
+    CHECK_EQUAL(BACKEND->look(), GPU_IN_USE);
+}
+
+static void a_context_that_is_not_primary_is_seen_by_a_thread_that_has_it(void)
+{
+    cuda = stub("libcuda.so.1", "stub_cuda");
+    CHECK_EQUAL(BACKEND->look(), GPU_UNUSED);
+    cuda->init_result = 0;
+    cuda->context = &cuda;
+    CHECK(BACKEND->current_context() == &cuda);
+    cuda->context = NULL; /* in our thread */
+    CHECK_EQUAL(BACKEND->look(), GPU_IN_USE);
+}
+
+static int place_with(unsigned type, unsigned is_managed)
+{
+    cuda->memory_type = type;
+    cuda->is_managed = is_managed;
+    return BACKEND->place(&cuda);
+}
+
+static void the_driver_says_where_a_buffer_lies(void)
+{
+    begin();
+    CHECK_EQUAL(place_with(0, 0), -1);
+    CHECK_EQUAL(place_with(1, 0), LEDGER_PINNED);
+    CHECK_EQUAL(place_with(2, 0), LEDGER_DEVICE);
+    CHECK_EQUAL(place_with(2, 1), LEDGER_MANAGED);
+    CHECK_EQUAL(place_with(4, 0), LEDGER_MANAGED);
+    CHECK_EQUAL(BACKEND->place(NULL), -1); /* an invalid value */
+    cuda->init_result = 4;
+    CHECK_EQUAL(place_with(2, 0), -1); /* the driver is gone */
+}
+
+static void a_device_has_a_name_and_a_number_of_its_own(void)
+{
+    struct gpu_device_facts facts;
+    begin();
+    BACKEND->device_facts(1, &facts);
+    CHECK_TEXT(facts.name, "Stub 1");
+    CHECK_TEXT(facts.uuid, "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f");
+    BACKEND->device_facts(7, &facts);
+    CHECK_TEXT(facts.name, "");
+    CHECK_TEXT(facts.uuid, "");
+}
+
+/* Arming */
+
+static void arming_calls_what_disturbs_nobody(void)
+{
+    begin_armed();
+    CHECK_EQUAL(cupti->registrations, 0);
+    CHECK_EQUAL(cupti->subscriptions, 0); /* given back */
+    CHECK_EQUAL(cupti->enabled, 0);
+}
+
+static void refused_with(const char *why)
+{
+    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARM_REFUSED);
+    CHECK(says(why));
+    CHECK_EQUAL(cupti->registrations, 0);
+}
+
+static void nvidias_tools_go_first(void)
+{
+    static const char *const VARIABLES[] = {"NSYS_PROFILING_SESSION_ID", "NV_NSIGHT_INJECTION_PORT_BASE", "NVPROF_ID"};
+    begin();
+    for (unsigned i = 0; i < 3; i++) {
+        setenv(VARIABLES[i], "1", 1);
+        refused_with(VARIABLES[i]);
+        unsetenv(VARIABLES[i]);
+    }
+    CHECK_EQUAL(cupti->subscriptions, 0);
+}
+
+static void an_injected_library_is_a_tool_unless_it_is_this_one(void)
+{
+    begin();
+    setenv("CUDA_INJECTION64_PATH", "/opt/tool/libtool.so", 1);
+    refused_with("/opt/tool/libtool.so");
+    setenv("CUDA_INJECTION64_PATH", "/opt/commprof/lib/libcommprof.so", 1);
+    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
+}
+
+static void who_holds_the_subscription_is_named(void)
+{
+    begin();
+    cupti->subscriber = "CUPTI for Score-P";
+    refused_with("CUPTI for Score-P");
+}
+
+static void a_holder_whose_calls_we_see_can_be_yielded_to(void)
+{
+    void *subscriber;
+    begin();
+    CHECK_EQUAL(cuptiSubscribe(&subscriber, NULL, NULL), CUPTI_SUCCESS);
+    CHECK_EQUAL(cupti->subscriptions, 1);
+    cupti->subscriber = "CUPTI for PyTorch";
+    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
+}
+
+static void versions_with_known_faults_are_not_used(void)
+{
+    CHECK(cupti_version_trap(7) != NULL);
+    CHECK(cupti_version_trap(130000) != NULL);
+    static const uint32_t USED[] = {8, 13, 28, 130001, 130200, 130500, 140000};
+    for (unsigned i = 0; i < sizeof USED / sizeof *USED; i++)
+        CHECK(cupti_version_trap(USED[i]) == NULL);
+    begin();
+    cupti->version = 130000;
+    refused_with("Update 1");
+}
+
+static void versions_belong_to_cudas(void)
+{
+    CHECK_EQUAL(cupti_cuda_major(12), 10);
+    CHECK_EQUAL(cupti_cuda_major(13), 11);
+    CHECK_EQUAL(cupti_cuda_major(18), 11);
+    CHECK_EQUAL(cupti_cuda_major(19), 12);
+    CHECK_EQUAL(cupti_cuda_major(28), 12);
+    CHECK_EQUAL(cupti_cuda_major(130001), 13);
+}
+
+static void a_cupti_newer_than_the_driver_is_not_used(void)
+{
+    begin();
+    cuda->version = 12080;
+    refused_with("newer than the driver");
+}
+
+static void a_cupti_that_does_not_work_here_is_not_used(void)
+{
+    begin();
+    cupti->version_result = 999; /* as that of CUDA 13.5 does where there is no driver */
+    refused_with("999");
+}
+
+static void the_user_may_do_without_or_name_one(void)
+{
+    begin();
+    snprintf(settings.cupti, sizeof settings.cupti, "off");
+    refused_with("COMMPROF_CUPTI=off");
+    snprintf(settings.cupti, sizeof settings.cupti, "/nowhere/libcupti.so.13");
+    refused_with("/nowhere/libcupti.so.13");
+    snprintf(settings.cupti, sizeof settings.cupti, "%s", UNIT_BUILD "/libcuda.so.1");
+    refused_with("has no cuptiGetVersion");
+    snprintf(settings.cupti, sizeof settings.cupti, "%s", UNIT_BUILD "/libcupti.so.13");
+    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
+}
+
+/* Tracing */
+
+static void four_kinds_are_traced_and_no_more(void)
+{
+    begin_tracing();
+    CHECK_EQUAL(cupti->enabled, OUR_KINDS);
+    CHECK_EQUAL(cupti->registrations, 1);
+    BACKEND->pause();
+    CHECK_EQUAL(cupti->enabled, 0);
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    CHECK_EQUAL(cupti->enabled, OUR_KINDS);
+    CHECK_EQUAL(cupti->registrations, 1); /* ours are there still */
+}
+
+static void what_cannot_be_traced_leaves_nothing_enabled(void)
+{
+    begin_armed();
+    cupti->next_kind_refused = CUPTI_MEMCPY2;
+    CHECK(!BACKEND->resume(reason, sizeof reason));
+    CHECK(says("to trace copies") && says("(14)"));
+    CHECK_EQUAL(cupti->enabled, 0);
+    cupti->enable_result = 35;
+    CHECK(!BACKEND->resume(reason, sizeof reason));
+    CHECK(says("to trace kernels") && says("(35)"));
+}
+
+static void records_become_events_on_our_clock(void)
+{
+    begin_tracing();
+    run_kernel(0, 1000000);
+    run_copy(4096);
+    int64_t now_ns = clock_monotonic_ns();
+    struct gpu_collected collected = collect(false);
+    CHECK_EQUAL(collected.records, 2);
+    CHECK_EQUAL(collected.implausible + collected.dropped, 0);
+    CHECK(!collected.is_foreign);
+    CHECK(collected.clock_error_ns < 1000000);
+    CHECK_EQUAL(event_count, 2);
+    CHECK_TEXT(names[0], "_Z6kernelv");
+    int64_t duration_ns = events[0].end_ns - events[0].start_ns;
+    CHECK(duration_ns > 990000 && duration_ns < 1010000); /* both clocks are read one after the other */
+    CHECK(events[0].end_ns > now_ns - 100000000 && events[0].end_ns < now_ns + 1000000);
+    CHECK_EQUAL(events[1].flags, LEDGER_ACTIVITY_PAGEABLE);
+    CHECK_EQUAL(events[1].bytes, 4096);
+    CHECK_EQUAL(collect(false).records, 0);
+}
+
+static void a_name_that_cannot_be_read_is_none(void)
+{
+    uint64_t memory[STUB_KERNEL_BYTES / 8];
+    begin_tracing();
+    struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
+    kernel->name = (const char *)16; /* a module that was unloaded */
+    kernel->start = kernel->end = (uint64_t)unix_now();
+    cupti->write(memory, sizeof memory);
+    CHECK_EQUAL(collect(false).records, 1);
+    CHECK(events[0].name == NULL);
+}
+
+static void a_name_may_end_where_memory_does(void)
+{
+    uint64_t memory[STUB_KERNEL_BYTES / 8];
+    long page = sysconf(_SC_PAGESIZE);
+    begin_tracing();
+    char *pages = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED && munmap(pages + page, (size_t)page) == 0);
+    struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
+    kernel->name = strcpy(pages + page - 5, "last");
+    kernel->start = kernel->end = (uint64_t)unix_now();
+    cupti->write(memory, sizeof memory);
+    collect(false);
+    CHECK_TEXT(names[0], "last");
+}
+
+static void the_same_address_may_be_another_name_later(void)
+{
+    uint64_t memory[STUB_KERNEL_BYTES / 8];
+    char name[] = "first";
+    begin_tracing();
+    struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
+    kernel->name = name;
+    kernel->start = kernel->end = (uint64_t)unix_now();
+    cupti->write(memory, sizeof memory);
+    collect(false);
+    CHECK_TEXT(names[0], "first");
+    strcpy(name, "other");
+    cupti->write(memory, sizeof memory);
+    collect(false);
+    CHECK_TEXT(names[0], "other");
+}
+
+static void implausible_with(uint64_t start, uint64_t end)
+{
+    uint64_t memory[STUB_KERNEL_BYTES / 8];
+    struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
+    kernel->start = start;
+    kernel->end = end;
+    cupti->write(memory, sizeof memory);
+    struct gpu_collected collected = collect(false);
+    CHECK_EQUAL(collected.records, 0);
+    CHECK_EQUAL(collected.implausible, 1);
+    CHECK_EQUAL(event_count, 0);
+}
+
+static void times_that_cannot_be_are_counted_and_left_out(void)
+{
+    begin_tracing();
+    uint64_t now = (uint64_t)unix_now();
+    implausible_with(0, 0);
+    implausible_with(now, 0); /* it has not ended */
+    implausible_with(0, now);
+    implausible_with(now, now - 1);
+    implausible_with(now - UINT64_C(700000000000), now);
+    implausible_with(now - UINT64_C(60000000000), now - UINT64_C(59000000000)); /* before we traced */
+    implausible_with(now + UINT64_C(59000000000), now + UINT64_C(60000000000));
+    implausible_with(12345, 67890); /* of another clock */
+}
+
+static void dropped_records_are_counted(void)
+{
+    begin_tracing();
+    cupti->dropped = 17;
+    CHECK_EQUAL(collect(false).dropped, 17);
+    CHECK_EQUAL(collect(false).dropped, 0);
+}
+
+/* How far all has come */
+
+static void what_may_still_run_is_waited_for_half_a_second(void)
+{
+    begin_tracing();
+    int64_t now_ns = clock_monotonic_ns();
+    int64_t until_ns = collect(false).complete_until_ns;
+    CHECK(until_ns >= now_ns - 500000000 && until_ns <= clock_monotonic_ns() - 500000000);
+}
+
+static void where_kernels_take_longer_it_is_waited_for_longer(void)
+{
+    begin_tracing();
+    run_kernel(0, 900000000);
+    CHECK(collect(false).complete_until_ns <= clock_monotonic_ns() - 900000000);
+}
+
+static void what_was_complete_stays_so(void)
+{
+    begin_tracing();
+    int64_t until_ns = collect(false).complete_until_ns;
+    run_kernel(0, 900000000);
+    CHECK_EQUAL(collect(false).complete_until_ns, until_ns);
+}
+
+static void what_lies_in_a_buffer_that_is_not_back_began_after_it_was_lent(void)
+{
+    begin_tracing();
+    cupti->is_unfinished = 1;
+    int64_t before_ns = clock_monotonic_ns();
+    run_kernel(0, 1000);
+    int64_t after_ns = clock_monotonic_ns();
+    while (clock_monotonic_ns() < after_ns + 700000000) {
+    }
+    int64_t until_ns = collect(false).complete_until_ns;
+    CHECK(until_ns <= after_ns && until_ns >= before_ns - 1000000 - 500000000);
+    CHECK_EQUAL(event_count, 0);
+    CHECK_EQUAL(collect(false).complete_until_ns, until_ns);
+    cupti->is_unfinished = 0;
+    CHECK(collect(false).complete_until_ns > until_ns);
+    CHECK_EQUAL(event_count, 1);
+}
+
+static void at_the_end_of_a_window_everything_is_given_back(void)
+{
+    begin_tracing();
+    cupti->is_unfinished = 1;
+    run_kernel(0, 1000);
+    CHECK_EQUAL(collect(false).records, 0);
+    CHECK_EQUAL(cupti->forced_flushes, 0);
+    BACKEND->pause();
+    CHECK_EQUAL(collect(true).records, 1);
+    CHECK_EQUAL(cupti->forced_flushes, 1);
+}
+
+static void a_version_that_is_slowed_down_by_many_calls_is_flushed_seldom(void)
+{
+    begin();
+    cupti->version = 130200;
+    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    collect(false);
+    collect(false);
+    CHECK_EQUAL(cupti->flushes, 1);
+    collect(true);
+    CHECK_EQUAL(cupti->flushes, 2);
+}
+
+/* Other clients */
+
+static unsigned their_requests, their_completions;
+static uint64_t their_memory[1024];
+
+static void their_request(uint8_t **buffer, size_t *bytes, size_t *most_records)
+{
+    *buffer = (uint8_t *)their_memory;
+    *bytes = sizeof their_memory;
+    *most_records = 0;
+    their_requests++;
+}
+
+static void their_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes)
+{
+    (void)context, (void)stream, (void)buffer, (void)bytes, (void)valid_bytes;
+    their_completions++;
+}
+
+static void another_client_gets_its_callbacks_and_ours_come_back_after_it(void)
+{
+    begin_tracing();
+    BACKEND->pause(); /* as gpu_yield has it done */
+    CHECK_EQUAL(cuptiActivityRegisterCallbacks(their_request, their_complete), CUPTI_SUCCESS);
+    CHECK(cupti->request == their_request);
+    CHECK_EQUAL(cuptiActivityEnable(CUPTI_CONCURRENT_KERNEL), CUPTI_SUCCESS);
+    run_kernel(0, 1000);
+    CHECK_EQUAL(their_requests, 1);
+    CHECK_EQUAL(cuptiActivityDisable(CUPTI_CONCURRENT_KERNEL), CUPTI_SUCCESS);
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    CHECK(cupti->request != their_request);
+    CHECK_EQUAL(collect(false).records, 0); /* that buffer is theirs, and they get it */
+    CHECK_EQUAL(their_completions, 1);
+    run_kernel(0, 1000);
+    CHECK_EQUAL(collect(false).records, 1);
+}
+
+static void a_client_that_only_enables_kinds_again_finds_its_callbacks_there(void)
+{
+    begin_armed();
+    cuptiActivityRegisterCallbacks(their_request, their_complete);
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    BACKEND->pause();
+    CHECK(cupti->request != their_request);
+    CHECK_EQUAL(cuptiActivityEnable(CUPTI_MEMCPY), CUPTI_SUCCESS);
+    CHECK(cupti->request == their_request && cupti->complete == their_complete);
+}
+
+static uint64_t their_clock(void)
+{
+    return (uint64_t)clock_monotonic_ns() * 2 + 12345;
+}
+
+static void the_clock_that_another_client_has_left_is_understood(void)
+{
+    begin_armed();
+    CHECK_EQUAL(cuptiActivityRegisterTimestampCallback(their_clock), CUPTI_SUCCESS);
+    CHECK(cupti->clock == their_clock);
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    int64_t began_ns = clock_monotonic_ns();
+    while (clock_monotonic_ns() < began_ns + 20000000) {
+    }
+    uint64_t memory[STUB_KERNEL_BYTES / 8];
+    struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
+    kernel->end = their_clock();
+    kernel->start = kernel->end - 2 * 1000000;
+    cupti->write(memory, sizeof memory);
+    int64_t now_ns = clock_monotonic_ns();
+    CHECK_EQUAL(collect(false).records, 1);
+    CHECK(events[0].end_ns > now_ns - 1000000 && events[0].end_ns < now_ns + 1000000);
+    int64_t duration_ns = events[0].end_ns - events[0].start_ns;
+    CHECK(duration_ns > 900000 && duration_ns < 1100000);
+}
+
+static void a_client_that_is_not_seen_is_noticed_when_no_buffer_comes_back(void)
+{
+    begin_tracing();
+    run_kernel(0, 1000);
+    cupti->complete = their_complete; /* by a function that we do not see: their buffer callbacks have our buffer now */
+    BACKEND->pause();
+    CHECK(collect(true).is_foreign);
+    CHECK_EQUAL(their_completions, 1);
+    CHECK(!collect(false).is_foreign);
+}
+
+static void who_takes_our_buffers_twice_may_keep_the_interface(void)
+{
+    begin_tracing();
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK(BACKEND->resume(reason, sizeof reason));
+        run_kernel(0, 1000);
+        cupti->complete = their_complete;
+        CHECK(collect(true).is_foreign);
+    }
+    CHECK(!BACKEND->resume(reason, sizeof reason));
+    CHECK(says("another client"));
+}
+
+/* Versions that are not known */
+
+static void records_of_a_newer_cupti_are_examined_first(void)
+{
+    begin();
+    cupti->version = 130900;
+    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    for (unsigned i = 0; i < 10; i++)
+        run_kernel(0, 1000);
+    CHECK_EQUAL(collect(false).records, 10);
+}
+
+static void a_layout_that_has_changed_is_not_read(void)
+{
+    uint64_t memory[STUB_KERNEL_BYTES / 8];
+    begin();
+    cupti->version = 130900;
+    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    for (unsigned i = 0; i < 10; i++) {
+        struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
+        kernel->end = (uint64_t)unix_now(); /* where its begin is now: one field further */
+        kernel->completed = kernel->end + 1000;
+        kernel->device = 1000000;
+        cupti->write(memory, sizeof memory);
+    }
+    struct gpu_collected collected = collect(false);
+    CHECK_EQUAL(collected.records, 0);
+    CHECK(collected.is_foreign); /* nothing will come */
+    CHECK(!BACKEND->resume(reason, sizeof reason));
+    CHECK(says("130900"));
+}
+
+/* Streams */
+
+static void a_stream_has_the_number_that_its_records_have(void)
+{
+    uint32_t number = 0;
+    begin_armed();
+    CHECK(BACKEND->stream_number(&cuda, (void *)100, &number));
+    CHECK_EQUAL(number, 107);
+    CHECK(BACKEND->stream_number(&cuda, (void *)1, &number)); /* the legacy default stream by its handle */
+    CHECK_EQUAL(number, 7);
+    CHECK(!BACKEND->stream_number(&cuda, (void *)2, &number)); /* another one in each thread */
+    CHECK(!BACKEND->stream_number(NULL, (void *)100, &number));
+}
+
+/* Dumps */
+
+static void what_was_dumped_gives_the_same_events_again(void)
+{
+    char path[512];
+    begin_armed();
+    snprintf(settings.gpu_dump, sizeof settings.gpu_dump, ".");
+    snprintf(path, sizeof path, "cupti-%s-%d.dump", provenance_host(), (int)getpid());
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    run_kernel(0, 1000);
+    run_copy(4096);
+    collect(false);
+    run_kernel(0, 5000);
+    collect(true);
+    event_count = 0;
+    CHECK_EQUAL(replay(path, take), 130001);
+    CHECK_EQUAL(event_count, 3);
+    CHECK_TEXT(names[0], "_Z6kernelv");
+    CHECK_EQUAL(events[0].end_ns - events[0].start_ns, 1000);
+    CHECK_EQUAL(events[1].bytes, 4096);
+    CHECK_EQUAL(events[2].end_ns - events[2].start_ns, 5000);
+}
+
+static void nothing_is_dumped_that_was_not_asked_for(void)
+{
+    begin_tracing();
+    run_kernel(0, 1000);
+    collect(false);
+    CHECK_EQUAL(system("ls | grep -q dump"), 1 << 8);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_process_without_the_driver_uses_no_gpu),
+    TEST(the_gpu_is_in_use_when_a_device_has_a_context),
+    TEST(a_context_that_is_not_primary_is_seen_by_a_thread_that_has_it),
+    TEST(the_driver_says_where_a_buffer_lies),
+    TEST(a_device_has_a_name_and_a_number_of_its_own),
+    TEST(arming_calls_what_disturbs_nobody),
+    TEST(nvidias_tools_go_first),
+    TEST(an_injected_library_is_a_tool_unless_it_is_this_one),
+    TEST(who_holds_the_subscription_is_named),
+    TEST(a_holder_whose_calls_we_see_can_be_yielded_to),
+    TEST(versions_with_known_faults_are_not_used),
+    TEST(versions_belong_to_cudas),
+    TEST(a_cupti_newer_than_the_driver_is_not_used),
+    TEST(a_cupti_that_does_not_work_here_is_not_used),
+    TEST(the_user_may_do_without_or_name_one),
+    TEST(four_kinds_are_traced_and_no_more),
+    TEST(what_cannot_be_traced_leaves_nothing_enabled),
+    TEST(records_become_events_on_our_clock),
+    TEST(a_name_that_cannot_be_read_is_none),
+    TEST(a_name_may_end_where_memory_does),
+    TEST(the_same_address_may_be_another_name_later),
+    TEST(times_that_cannot_be_are_counted_and_left_out),
+    TEST(dropped_records_are_counted),
+    TEST(what_may_still_run_is_waited_for_half_a_second),
+    TEST(where_kernels_take_longer_it_is_waited_for_longer),
+    TEST(what_was_complete_stays_so),
+    TEST(what_lies_in_a_buffer_that_is_not_back_began_after_it_was_lent),
+    TEST(at_the_end_of_a_window_everything_is_given_back),
+    TEST(a_version_that_is_slowed_down_by_many_calls_is_flushed_seldom),
+    TEST(another_client_gets_its_callbacks_and_ours_come_back_after_it),
+    TEST(a_client_that_only_enables_kinds_again_finds_its_callbacks_there),
+    TEST(the_clock_that_another_client_has_left_is_understood),
+    TEST(a_client_that_is_not_seen_is_noticed_when_no_buffer_comes_back),
+    TEST(who_takes_our_buffers_twice_may_keep_the_interface),
+    TEST(records_of_a_newer_cupti_are_examined_first),
+    TEST(a_layout_that_has_changed_is_not_read),
+    TEST(a_stream_has_the_number_that_its_records_have),
+    TEST(what_was_dumped_gives_the_same_events_again),
+    TEST(nothing_is_dumped_that_was_not_asked_for),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
