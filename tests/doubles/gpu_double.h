@@ -1,0 +1,119 @@
+/* A GPU that is none: what test programs use of our double of libcuda.so.1 (README.md says what it stands on).
+ *
+ * Streams run what is launched into them in order, in real time, each kernel and copy as long as the program says. What runs when is
+ * known at the launch, and returned: the truth that a profile of the program must meet. All moments are nanoseconds of CLOCK_MONOTONIC. */
+#ifndef GPU_DOUBLE_H
+#define GPU_DOUBLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the program needs of cuda.h, which is not there. */
+typedef int CUresult;
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraph_st *CUgraphExec;
+
+enum {
+    CUDA_SUCCESS = 0,
+    CUDA_ERROR_INVALID_VALUE = 1,
+    CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_NOT_INITIALIZED = 3,
+    CUDA_ERROR_DEINITIALIZED = 4,
+    CUDA_ERROR_INVALID_DEVICE = 101,
+    CUDA_ERROR_INVALID_CONTEXT = 201,
+    CUDA_ERROR_NOT_FOUND = 500,
+};
+enum {
+    CU_POINTER_ATTRIBUTE_CONTEXT = 1,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+    CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
+};
+enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 };
+enum { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1 };
+
+CUresult cuInit(unsigned flags);
+CUresult cuDriverGetVersion(int *version);
+CUresult cuDeviceGet(CUdevice *device, int ordinal);
+CUresult cuDeviceGetCount(int *count);
+CUresult cuDeviceGetName(char *name, int bytes, CUdevice device);
+CUresult cuDeviceGetUuid_v2(unsigned char uuid[16], CUdevice device);
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active);
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
+CUresult cuCtxDestroy_v2(CUcontext context);
+CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxGetCurrent(CUcontext *context);
+CUresult cuCtxGetDevice(CUdevice *device);
+CUresult cuCtxSynchronize(void);
+CUresult cuStreamCreate(CUstream *stream, unsigned flags);
+CUresult cuStreamDestroy_v2(CUstream stream);
+CUresult cuStreamSynchronize(CUstream stream);
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
+CUresult cuStreamIsCapturing(CUstream stream, int *status);
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *instance, CUgraph graph, unsigned long long flags);
+CUresult cuGraphLaunch(CUgraphExec instance, CUstream stream);
+CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes);
+CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags);
+CUresult cuMemFree_v2(CUdeviceptr address);
+CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags);
+CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags);
+CUresult cuMemHostUnregister(void *address);
+CUresult cuMemFreeHost(void *address);
+CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr address);
+CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data, CUdeviceptr address);
+CUresult cuGetErrorString(CUresult error, const char **text);
+CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
+
+/* A time on the device. */
+struct double_span {
+    int64_t start_ns, end_ns;
+};
+
+int64_t double_now_ns(void);
+
+/* Run a kernel. NULL is the current context's default stream, here as in CUDA; unlike CUDA's it waits for no other stream. While the
+ * stream captures, nothing runs, and the span is 0, 0. */
+struct double_span double_launch(CUstream stream, const char *name, int64_t duration_ns);
+
+/* Copy, or set, `bytes` bytes: they are there at once, the device takes its time. What kind of copy it is follows from the addresses. */
+struct double_span double_copy(CUstream stream, void *to, const void *from, size_t bytes, int64_t duration_ns);
+struct double_span double_set(CUstream stream, void *to, int value, size_t bytes, int64_t duration_ns);
+
+/* What is launched into `stream` from here on begins after what has been launched into `other`. */
+void double_wait(CUstream stream, CUstream other);
+
+/* When the graph that was launched last into the stream has begun and ended, all of it. */
+struct double_span double_graph_span(CUgraphExec instance);
+
+/* A module is unloaded: the memory of all kernels' names is used anew. */
+void double_unload_modules(void);
+
+/* For the double of the tracing library. */
+struct double_activity {
+    struct double_span span;
+    int64_t real_minus_monotonic_ns; /* at the launch */
+    uint64_t bytes, graph_node;
+    const char *name;
+    uint32_t kind; /* CUPTI's */
+    uint32_t device, context, stream, correlation, graph;
+    uint32_t peer_device, peer_context; /* of a copy to another device */
+    uint32_t value;                     /* of a memset */
+    uint8_t copy, from, to;             /* CUPTI's numbers */
+};
+void double_trace(void (*launched)(const struct double_activity *activity));
+uint32_t double_context_number(CUcontext context);
+uint32_t double_context_device(CUcontext context);
+int double_stream_number(CUcontext context, CUstream stream, uint32_t *number);
+int double_driver_is_alive(void);
+
+#endif

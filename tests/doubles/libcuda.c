@@ -1,0 +1,670 @@
+/* Our double of libcuda.so.1: contexts, memory and streams of up to eight devices that do not exist. See README.md.
+ *
+ * Nothing runs in the background. A launch computes when it begins (when its stream is free, now at the earliest) and ends, and who
+ * waits for it sleeps until then.
+ *
+ *     DOUBLE_DEVICES           how many devices there are (1)
+ *     DOUBLE_DRIVER_VERSION    what cuDriverGetVersion says (13000)
+ *     DOUBLE_POINTERS          none: cuPointerGetAttribute(s) fail for all addresses, as in a process without a context */
+#include "gpu_double.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { MOST_DEVICES = 8, MOST_RANGES = 4096, MOST_NODES = 1024 };
+enum { KIND_COPY = 1, KIND_SET = 2, KIND_PEER_COPY = 22, KIND_KERNEL = 10 };
+enum { COPY_TO_DEVICE = 1, COPY_TO_HOST = 2, COPY_ON_DEVICE = 8, COPY_ON_HOST = 9, COPY_TO_PEER = 10 };
+enum memory { PAGEABLE = 1, PINNED = 2, DEVICE = 3, MANAGED = 5 }; /* CUPTI's numbers */
+
+struct CUstream_st {
+    CUcontext context;
+    uint32_t number;
+    int64_t free_ns;
+    CUgraph capturing;
+    CUstream next;
+};
+
+struct CUctx_st {
+    CUdevice device;
+    uint32_t number, streams_made;
+    int retained;
+    struct CUstream_st default_stream;
+};
+
+struct CUgraph_st {
+    uint32_t number;
+    int nodes;
+    struct double_span span;
+    struct double_activity node[MOST_NODES];
+};
+
+static struct range {
+    uintptr_t begin;
+    size_t bytes;
+    enum memory memory;
+    CUcontext context;
+    bool is_mapped; /* by us */
+} ranges[MOST_RANGES];
+static int ranges_used;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool is_initialized, is_gone;
+static pid_t initialized_by;
+static struct CUctx_st primary[MOST_DEVICES];
+static uint32_t contexts_made, graphs_made, nodes_made, correlations;
+static void (*traced)(const struct double_activity *activity);
+static _Thread_local CUcontext current;
+
+static int number_of(const char *variable, int usual)
+{
+    const char *text = getenv(variable);
+    return text && *text ? atoi(text) : usual;
+}
+
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+EXPORT int64_t double_now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+static void driver_ends(void)
+{
+    is_gone = true;
+}
+
+EXPORT CUresult cuInit(unsigned flags)
+{
+    if (flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    if (!is_initialized) {
+        is_initialized = true;
+        initialized_by = getpid();
+        atexit(driver_ends);
+    }
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+/* What every call answers first. A forked child has no driver: its state is the parent's. */
+static CUresult state(void)
+{
+    if (is_gone)
+        return CUDA_ERROR_DEINITIALIZED;
+    return is_initialized && initialized_by == getpid() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+EXPORT int double_driver_is_alive(void)
+{
+    return !is_gone;
+}
+
+EXPORT CUresult cuDriverGetVersion(int *version)
+{
+    *version = number_of("DOUBLE_DRIVER_VERSION", 13000);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetCount(int *count)
+{
+    *count = number_of("DOUBLE_DEVICES", 1);
+    return state();
+}
+
+static CUresult device_state(CUdevice device)
+{
+    int count = 0;
+    CUresult error = cuDeviceGetCount(&count);
+    if (error)
+        return error;
+    return device >= 0 && device < count && device < MOST_DEVICES ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    *device = ordinal;
+    return device_state(ordinal);
+}
+
+EXPORT CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
+{
+    CUresult error = device_state(device);
+    if (!error)
+        snprintf(name, (size_t)bytes, "Double of a GPU");
+    return error;
+}
+
+EXPORT CUresult cuDeviceGetUuid_v2(unsigned char uuid[16], CUdevice device)
+{
+    CUresult error = device_state(device);
+    for (int i = 0; !error && i < 16; i++)
+        uuid[i] = (unsigned char)(16 * device + i);
+    return error;
+}
+
+EXPORT CUresult cuDeviceGetUuid(unsigned char uuid[16], CUdevice device)
+{
+    return cuDeviceGetUuid_v2(uuid, device);
+}
+
+static void context_begin(CUcontext context, CUdevice device)
+{
+    *context = (struct CUctx_st){.device = device, .number = ++contexts_made, .streams_made = 7};
+    context->default_stream = (struct CUstream_st){.context = context, .number = 7}; /* as CUPTI numbers it */
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    CUresult error = device_state(device);
+    if (error)
+        return error;
+    pthread_mutex_lock(&lock);
+    if (!primary[device].retained++)
+        context_begin(&primary[device], device), primary[device].retained = 1;
+    *context = &primary[device];
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    CUresult error = device_state(device);
+    if (!error && primary[device].retained)
+        primary[device].retained--;
+    return error;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+{
+    CUresult error = device_state(device);
+    if (!error) {
+        *flags = 0;
+        *active = primary[device].retained > 0;
+    }
+    return error;
+}
+
+EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+    (void)flags;
+    CUresult error = device_state(device);
+    if (error)
+        return error;
+    *context = calloc(1, sizeof(struct CUctx_st));
+    pthread_mutex_lock(&lock);
+    context_begin(*context, device);
+    pthread_mutex_unlock(&lock);
+    current = *context;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    if (current == context)
+        current = NULL;
+    return state(); /* its memory stays: whoever uses it still shall be seen to, not crash by chance */
+}
+
+EXPORT CUresult cuCtxSetCurrent(CUcontext context)
+{
+    CUresult error = state();
+    if (!error)
+        current = context;
+    return error;
+}
+
+EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    CUresult error = state();
+    if (!error)
+        *context = current;
+    return error;
+}
+
+EXPORT CUresult cuCtxGetDevice(CUdevice *device)
+{
+    CUresult error = state();
+    if (!error && !current)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!error)
+        *device = current->device;
+    return error;
+}
+
+EXPORT uint32_t double_context_number(CUcontext context)
+{
+    return context->number;
+}
+
+EXPORT uint32_t double_context_device(CUcontext context)
+{
+    return (uint32_t)context->device;
+}
+
+/* Streams. */
+
+static CUstream streams; /* of all contexts */
+
+static CUstream stream_of(CUstream stream)
+{
+    return stream ? stream : current ? &current->default_stream : NULL;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    (void)flags;
+    CUresult error = state();
+    if (!error && !current)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (error)
+        return error;
+    CUstream made = calloc(1, sizeof(struct CUstream_st));
+    pthread_mutex_lock(&lock);
+    *made = (struct CUstream_st){.context = current, .number = ++current->streams_made, .next = streams};
+    streams = made;
+    pthread_mutex_unlock(&lock);
+    *stream = made;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
+{
+    (void)stream; /* it runs to its end, in CUDA too */
+    return state();
+}
+
+EXPORT int double_stream_number(CUcontext context, CUstream stream, uint32_t *number)
+{
+    CUstream found = stream ? stream : context ? &context->default_stream : stream_of(NULL);
+    if (!found || (context && found->context != context))
+        return 0;
+    *number = found->number;
+    return 1;
+}
+
+EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
+{
+    CUresult error = state();
+    CUstream found = stream_of(stream);
+    if (!error && !found)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!error)
+        *context = found->context;
+    return error;
+}
+
+static void sleep_until(int64_t ns)
+{
+    struct timespec until = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        ;
+}
+
+EXPORT CUresult cuStreamSynchronize(CUstream stream)
+{
+    CUresult error = state();
+    CUstream found = stream_of(stream);
+    if (!error && found)
+        sleep_until(found->free_ns);
+    return error;
+}
+
+EXPORT CUresult cuCtxSynchronize(void)
+{
+    CUresult error = state();
+    if (error || !current)
+        return error ? error : CUDA_ERROR_INVALID_CONTEXT;
+    pthread_mutex_lock(&lock);
+    int64_t last_ns = current->default_stream.free_ns;
+    for (CUstream stream = streams; stream; stream = stream->next)
+        if (stream->context == current && stream->free_ns > last_ns)
+            last_ns = stream->free_ns;
+    pthread_mutex_unlock(&lock);
+    sleep_until(last_ns);
+    return CUDA_SUCCESS;
+}
+
+EXPORT void double_wait(CUstream stream, CUstream other)
+{
+    stream = stream_of(stream);
+    other = stream_of(other);
+    pthread_mutex_lock(&lock);
+    if (stream->free_ns < other->free_ns)
+        stream->free_ns = other->free_ns;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Launches. */
+
+EXPORT void double_trace(void (*launched)(const struct double_activity *activity))
+{
+    __atomic_store_n(&traced, launched, __ATOMIC_RELEASE);
+}
+
+static struct double_span run(CUstream stream, struct double_activity *activity, int64_t duration_ns)
+{
+    stream = stream_of(stream);
+    if (!stream || state() != CUDA_SUCCESS) {
+        fprintf(stderr, "double of libcuda: a launch without a context\n");
+        abort();
+    }
+    pthread_mutex_lock(&lock);
+    if (stream->capturing) {
+        activity->span.end_ns = duration_ns;
+        if (stream->capturing->nodes < MOST_NODES)
+            stream->capturing->node[stream->capturing->nodes++] = *activity;
+        pthread_mutex_unlock(&lock);
+        return (struct double_span){0, 0};
+    }
+    int64_t now_ns = double_now_ns();
+    activity->span.start_ns = stream->free_ns > now_ns ? stream->free_ns : now_ns;
+    activity->span.end_ns = stream->free_ns = activity->span.start_ns + duration_ns;
+    pthread_mutex_unlock(&lock);
+    activity->real_minus_monotonic_ns = clock_ns(CLOCK_REALTIME) - double_now_ns();
+    activity->device = (uint32_t)stream->context->device;
+    activity->context = stream->context->number;
+    activity->stream = stream->number;
+    if (!activity->correlation)
+        activity->correlation = __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED);
+    void (*launched)(const struct double_activity *) = __atomic_load_n(&traced, __ATOMIC_ACQUIRE);
+    if (launched)
+        launched(activity);
+    return activity->span;
+}
+
+EXPORT struct double_span double_launch(CUstream stream, const char *name, int64_t duration_ns)
+{
+    return run(stream, &(struct double_activity){.kind = KIND_KERNEL, .name = name}, duration_ns);
+}
+
+/* Memory. */
+
+static struct range *range_of(uintptr_t address)
+{
+    for (int i = 0; i < ranges_used; i++)
+        if (address - ranges[i].begin < ranges[i].bytes)
+            return &ranges[i];
+    return NULL;
+}
+
+static bool range_add(void *begin, size_t bytes, enum memory memory, bool is_mapped)
+{
+    pthread_mutex_lock(&lock);
+    int at = 0;
+    while (at < ranges_used && ranges[at].bytes)
+        at++;
+    bool fits = at < MOST_RANGES;
+    if (fits) {
+        ranges[at] = (struct range){(uintptr_t)begin, bytes, memory, current, is_mapped};
+        ranges_used += at == ranges_used;
+    }
+    pthread_mutex_unlock(&lock);
+    return fits;
+}
+
+static CUresult allocate(void **address, size_t bytes, enum memory memory)
+{
+    CUresult error = state();
+    if (error || !current || !bytes)
+        return error ? error : current ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
+    *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return *address != MAP_FAILED && range_add(*address, bytes, memory, true) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult forget(void *address)
+{
+    CUresult error = state();
+    pthread_mutex_lock(&lock);
+    struct range *range = range_of((uintptr_t)address);
+    if (!error && (!range || range->begin != (uintptr_t)address))
+        error = CUDA_ERROR_INVALID_VALUE;
+    if (!error) {
+        if (range->is_mapped)
+            munmap(address, range->bytes);
+        *range = (struct range){0};
+    }
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
+{
+    void *made = NULL;
+    CUresult error = allocate(&made, bytes, DEVICE);
+    *address = (CUdeviceptr)(uintptr_t)made;
+    return error;
+}
+
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    void *made = NULL;
+    CUresult error = allocate(&made, bytes, MANAGED);
+    *address = (CUdeviceptr)(uintptr_t)made;
+    return error;
+}
+
+EXPORT CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    return allocate(address, bytes, PINNED);
+}
+
+EXPORT CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    CUresult error = state();
+    return error ? error : range_add(address, bytes, PINNED, false) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
+{
+    return forget((void *)(uintptr_t)address);
+}
+
+EXPORT CUresult cuMemHostUnregister(void *address)
+{
+    return forget(address);
+}
+
+EXPORT CUresult cuMemFreeHost(void *address)
+{
+    return forget(address);
+}
+
+static struct range described(CUdeviceptr address)
+{
+    pthread_mutex_lock(&lock);
+    struct range *range = range_of((uintptr_t)address);
+    struct range copy = range ? *range : (struct range){0};
+    pthread_mutex_unlock(&lock);
+    return copy;
+}
+
+static CUresult attribute_of(const struct range *range, int attribute, void *data)
+{
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *(CUcontext *)data = range->context;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: /* managed memory says device: cuda.h of cuPointerGetAttribute */
+        *(unsigned *)data = !range->bytes ? 0 : range->memory == PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned *)data = range->memory == MANAGED;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *(int *)data = range->context ? range->context->device : -2;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        *(CUdeviceptr *)data = range->begin;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        *(size_t *)data = range->bytes;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+static CUresult pointers_state(void)
+{
+    const char *asked = getenv("DOUBLE_POINTERS");
+    return asked && !strcmp(asked, "none") ? CUDA_ERROR_INVALID_CONTEXT : state();
+}
+
+EXPORT CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr address)
+{
+    CUresult error = pointers_state();
+    struct range range = described(address);
+    return error ? error : range.bytes ? attribute_of(&range, attribute, data) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* For an address that CUDA does not know, all are 0 and there is no error. */
+EXPORT CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data, CUdeviceptr address)
+{
+    CUresult error = pointers_state();
+    struct range range = described(address);
+    for (unsigned i = 0; !error && i < count; i++)
+        error = attribute_of(&range, attributes[i], data[i]);
+    return error;
+}
+
+static enum memory memory_at(const void *address, CUcontext *context)
+{
+    struct range range = described((CUdeviceptr)(uintptr_t)address);
+    *context = range.context;
+    return range.bytes ? range.memory : PAGEABLE;
+}
+
+static uint8_t copy_kind(enum memory from, enum memory to)
+{
+    if (from == MANAGED || to == MANAGED)
+        return COPY_ON_DEVICE;
+    if (from == DEVICE)
+        return to == DEVICE ? COPY_ON_DEVICE : COPY_TO_HOST;
+    return to == DEVICE ? COPY_TO_DEVICE : COPY_ON_HOST;
+}
+
+EXPORT struct double_span double_copy(CUstream stream, void *to, const void *from, size_t bytes, int64_t duration_ns)
+{
+    CUcontext source, target;
+    struct double_activity activity = {.kind = KIND_COPY, .bytes = bytes};
+    activity.from = (uint8_t)memory_at(from, &source);
+    activity.to = (uint8_t)memory_at(to, &target);
+    activity.copy = copy_kind(activity.from, activity.to);
+    if (activity.copy == COPY_ON_DEVICE && source && target && source->device != target->device) {
+        activity.kind = KIND_PEER_COPY;
+        activity.copy = COPY_TO_PEER;
+        activity.peer_device = (uint32_t)target->device;
+        activity.peer_context = target->number;
+    }
+    memmove(to, from, bytes);
+    return run(stream, &activity, duration_ns);
+}
+
+EXPORT struct double_span double_set(CUstream stream, void *to, int value, size_t bytes, int64_t duration_ns)
+{
+    CUcontext context;
+    struct double_activity activity = {.kind = KIND_SET, .bytes = bytes, .value = (uint32_t)value};
+    activity.to = (uint8_t)memory_at(to, &context);
+    memset(to, value, bytes);
+    return run(stream, &activity, duration_ns);
+}
+
+/* Graphs: what a stream captures, launched as often as one likes. */
+
+EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status)
+{
+    CUstream found = stream_of(stream);
+    *status = found && found->capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    return state();
+}
+
+EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
+{
+    (void)mode;
+    CUgraph graph = calloc(1, sizeof *graph);
+    graph->number = __atomic_add_fetch(&graphs_made, 1, __ATOMIC_RELAXED);
+    stream_of(stream)->capturing = graph;
+    return state();
+}
+
+EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    *graph = stream_of(stream)->capturing;
+    stream_of(stream)->capturing = NULL;
+    for (int i = 0; i < (*graph)->nodes; i++)
+        (*graph)->node[i].graph_node = __atomic_add_fetch(&nodes_made, 1, __ATOMIC_RELAXED);
+    return state();
+}
+
+EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *instance, CUgraph graph, unsigned long long flags)
+{
+    (void)flags;
+    *instance = graph;
+    return state();
+}
+
+EXPORT CUresult cuGraphLaunch(CUgraphExec instance, CUstream stream)
+{
+    uint32_t correlation = __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < instance->nodes; i++) {
+        struct double_activity node = instance->node[i];
+        node.graph = instance->number;
+        node.correlation = correlation;
+        struct double_span span = run(stream, &node, node.span.end_ns);
+        if (i == 0)
+            instance->span.start_ns = span.start_ns;
+        instance->span.end_ns = span.end_ns;
+    }
+    return state();
+}
+
+EXPORT struct double_span double_graph_span(CUgraphExec instance)
+{
+    return instance->span;
+}
+
+EXPORT void double_unload_modules(void)
+{
+    if (traced)
+        traced(&(struct double_activity){.kind = 0});
+}
+
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status)
+{
+    (void)version, (void)flags;
+    void *ourselves = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW);
+    char newer[128];
+    snprintf(newer, sizeof newer, "%s_v2", symbol);
+    *function = dlsym(ourselves, newer);
+    if (!*function)
+        *function = dlsym(ourselves, symbol);
+    if (status)
+        *status = *function ? 0 : 1; /* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND */
+    dlclose(ourselves);
+    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+EXPORT CUresult cuGetErrorString(CUresult error, const char **text)
+{
+    *text = error ? "an error of the double" : "no error";
+    return CUDA_SUCCESS;
+}
