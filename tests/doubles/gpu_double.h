@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the program needs of cuda.h, which is not there. */
+/* What programs need of cuda.h, where that is not there. */
+#ifndef CUDA_VERSION
 typedef int CUresult;
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
@@ -73,6 +74,7 @@ CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr address);
 CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data, CUdeviceptr address);
 CUresult cuGetErrorString(CUresult error, const char **text);
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
+#endif
 
 /* A time on the device. */
 struct double_span {
