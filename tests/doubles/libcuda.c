@@ -663,6 +663,19 @@ EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int ver
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+EXPORT struct double_tracing double_tracing;
+
+EXPORT int double_await_tracing(void)
+{
+    int64_t until_ns = double_now_ns() + 20000000000ll;
+    while (__atomic_load_n(&double_tracing.kinds, __ATOMIC_ACQUIRE) < 4 || __atomic_load_n(&double_tracing.flushes, __ATOMIC_ACQUIRE) < 2) {
+        if (double_now_ns() > until_ns)
+            return 0;
+        sleep_until(double_now_ns() + 1000000);
+    }
+    return 1;
+}
+
 EXPORT CUresult cuGetErrorString(CUresult error, const char **text)
 {
     *text = error ? "an error of the double" : "no error";

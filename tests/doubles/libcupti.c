@@ -54,6 +54,7 @@ enum {
     KINDS = 55,
 };
 enum { ATTRIBUTE_ZEROED_OUT = 5, ATTRIBUTE_PER_THREAD = 9, FLUSH_FORCED = 1, MOST_NAMES = 4096 };
+#define ENDED_ALL_THE_SAME UINT32_MAX /* an activity with an implausible end in the future is complete */
 
 #ifndef USUAL_VERSION
 #define USUAL_VERSION 130001
@@ -98,6 +99,7 @@ static struct {
     int (*stream_number)(CUcontext context, CUstream stream, uint32_t *number);
     uint32_t (*context_number)(CUcontext context);
     uint32_t (*context_device)(CUcontext context);
+    struct double_tracing *tracing;
 } cuda;
 static pid_t began_in;
 
@@ -171,6 +173,7 @@ static int driver(void)
         cuda.stream_number = (int (*)(CUcontext, CUstream, uint32_t *))dlsym(library, "double_stream_number");
         cuda.context_number = (uint32_t(*)(CUcontext))dlsym(library, "double_context_number");
         cuda.context_device = (uint32_t(*)(CUcontext))dlsym(library, "double_context_device");
+        cuda.tracing = (struct double_tracing *)dlsym(library, "double_tracing");
         cuda.trace = (void (*)(void (*)(const struct double_activity *)))dlsym(library, "double_trace");
         began_in = getpid();
     }
@@ -293,7 +296,8 @@ static void put_record(uint8_t *at, const struct double_activity *a)
              end = (uint64_t)(a->span.end_ns + a->real_minus_monotonic_ns);
     if (a->span.end_ns == 0)
         start = end = 0;
-    else if (a->span.end_ns > clock_ns(CLOCK_MONOTONIC) && a->kind != KIND_RUNTIME && a->kind != KIND_DRIVER && a->value != UINT32_MAX)
+    else if (a->span.end_ns > clock_ns(CLOCK_MONOTONIC) && a->kind != KIND_RUNTIME && a->kind != KIND_DRIVER &&
+             a->value != ENDED_ALL_THE_SAME)
         end = 0;
     fill(at, record_bytes(a->kind));
     put32(at, a->kind);
@@ -313,7 +317,7 @@ static bool is_complete(const struct buffer *buffer)
 {
     int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     for (size_t i = 0; i < buffer->count; i++)
-        if (buffer->activities[i].span.end_ns > now_ns && buffer->activities[i].value != UINT32_MAX)
+        if (buffer->activities[i].span.end_ns > now_ns && buffer->activities[i].value != ENDED_ALL_THE_SAME)
             return false;
     return true;
 }
@@ -492,7 +496,7 @@ static void spoil(struct double_activity *a)
             break;
         default:
             a->span.end_ns += hour_ns;
-            a->value = UINT32_MAX; /* it is complete all the same */
+            a->value = ENDED_ALL_THE_SAME;
         }
 }
 
@@ -606,7 +610,9 @@ EXPORT int cuptiActivityEnable(uint32_t kind)
         if (!is_set)
             per_thread = version() >= 130000;
         is_set = true;
+        cuda.tracing->kinds += !enabled[kind];
         enabled[kind] = true;
+        __atomic_store_n(&cuda.tracing->flushes, 0, __ATOMIC_RELEASE);
         pthread_mutex_unlock(&lock);
         cuda.trace(launched);
         worker_begin();
@@ -623,6 +629,7 @@ EXPORT int cuptiActivityDisable(uint32_t kind)
         result = INVALID_KIND;
     else if ((result = driver()) == SUCCESS) {
         pthread_mutex_lock(&lock);
+        cuda.tracing->kinds -= enabled[kind];
         enabled[kind] = false;
         pthread_mutex_unlock(&lock);
     }
@@ -637,8 +644,10 @@ EXPORT int cuptiActivityFlushAll(uint32_t flags)
     result = driver();
     if (result == SUCCESS && !complete)
         result = INVALID_OPERATION;
-    if (result == SUCCESS)
+    if (result == SUCCESS) {
         hand_over(false, flags & FLUSH_FORCED);
+        __atomic_add_fetch(&cuda.tracing->flushes, 1, __ATOMIC_RELEASE);
+    }
     return said(__func__, result);
 }
 
