@@ -181,7 +181,7 @@ def ledger_entry_field(data: bytearray, chance: random.Random) -> None:
     if at is None:
         return
     chunk = ledger.CHUNK.unpack(data, at)
-    layout = ledger.ENTRIES.get(chunk.kind, ledger.FACT)
+    layout = ledger.KERNEL if chunk.kind == ledger.KERNELS else ledger.ENTRIES.get(chunk.kind, ledger.FACT)
     entries = at + ledger.CHUNK.bytes
     for _ in range(chance.choice((1, 1, 2, 8))):
         index = chance.randrange(max(1, min(chunk.used, ledger.CHUNK_BYTES // layout.bytes)))
@@ -200,7 +200,7 @@ def field_change(data: bytearray, layout: ledger.Layout, at: int, field: str, ch
     width = min(others) - layout.offsets[field]
     if width <= 8:
         number(data, start, width, chance)
-    elif field in ("buckets", "recent", "samples"):
+    elif field in ("buckets", "recent", "samples", "state_ns"):
         number(data, start + 8 * chance.randrange(width // 8), 8, chance)
     else:
         text = chance.choice(EVIL).encode("utf-8", "surrogatepass")[:width]
@@ -315,7 +315,7 @@ TRICKS = (
     "DELETE FROM call",
     "DELETE FROM bucket",
     "DELETE FROM cell",
-    "WITH RECURSIVE n(i) AS (SELECT 5 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO communicator"
+    "WITH RECURSIVE n(i) AS (SELECT 6 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO communicator"
     " SELECT world_rank, i, hex(i), identity, '', 'MPI_Comm_dup', i, 4, 0, 0, members, 0, 0, 3, library, 0 FROM communicator, n"
     " WHERE communicator = 2",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT OR IGNORE INTO peer"
@@ -325,6 +325,14 @@ TRICKS = (
     "UPDATE sample SET start_ns = 0, end_ns = 0, communicator = 77",
     "UPDATE step SET step = step << 57",
     "UPDATE region SET name = '<b>' || name",
+    "UPDATE gpu_busy SET ns = 1 << 62; UPDATE gpu_tracing SET end_ns = 1 << 62",
+    "UPDATE gpu_activity SET count = 1 << 62, volume_bytes = 1 << 62, total_ns = 1 << 62, max_ns = 1 << 62",
+    "UPDATE gpu_sample SET start_ns = 0, end_ns = 1 << 62, communicator = 77, kernel = 77; UPDATE gpu_sample_window SET end_ns = 1 << 62",
+    "UPDATE sample SET device_start_ns = 0, device_end_ns = 1 << 62, is_shared = 1",
+    "UPDATE gpu_kernel SET name = '<b>' || name || char(27); UPDATE gpu_device SET name = '<b>', uuid = ''",
+    "DELETE FROM gpu_device; DELETE FROM gpu_stream; DELETE FROM gpu_kernel; DELETE FROM gpu_tracing",
+    "UPDATE call SET library = 'nccl'",
+    "UPDATE communicator SET library = 'nccl', members = ''",
 )
 
 
@@ -368,7 +376,7 @@ def database_trick(path: Path, trick: str) -> bytes:
 
 def evil_rank(world_rank: int, chance: random.Random) -> planted.Rank:
     """A rank whose texts and numbers are what somebody might choose to do harm."""
-    rank = planted.training_rank(world_rank)
+    rank = planted.gpu_rank(world_rank)
     texts = [text for text in EVIL if text != "\ud800"]
     evil = chance.choice(texts)
     if chance.random() < 0.5:
@@ -381,6 +389,10 @@ def evil_rank(world_rank: int, chance: random.Random) -> planted.Rank:
     for known in rank.communicators:
         known.name = chance.choice(texts)[:60]
         known.members = chance.choice((known.members, evil[:300]))
+    for device in rank.devices:
+        device.name, device.uuid = chance.choice(texts)[:30], chance.choice(texts)[:20]
+    rank.kernels = {kernel: (chance.choice(texts), is_communication) for kernel, (_, is_communication) in rank.kernels.items()}
+    rank.gpu_state = chance.choice(planted.GPU_STATES)
     rank.ended = chance.choice(list(planted.ENDED))
     rank.start_unix_ns = chance.choice((rank.start_unix_ns, 0, -1, (1 << 63) - 1, -(1 << 63)))
     if rank.ended != "running" and abs(rank.start_unix_ns) > 1 << 62:
@@ -413,7 +425,7 @@ class Sound(NamedTuple):
 
 
 def sound_files(folder: Path) -> Sound:
-    ranks = planted.training_run()
+    ranks = planted.gpu_run()
     planted.write_databases(folder, ranks)
     with captured():
         assert main(["merge", str(folder), str(folder / "merged.db")]) == 0

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import planted
 import pytest
+from commprof_report import ledger
 from commprof_report.run import run_open
+from planted import SECOND, WINDOW_NS, Activity, Device, GpuSample, Rank, Sample, Stream, Tracing
+from test_samples import ROUND_UNIX_NS, Written
 
 TABLES = ("rank", "call", "communicator", "recent_collective", "cell", "bucket", "sample", "sample_window")
 TABLES += ("gpu_device", "gpu_busy", "gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample")
@@ -40,3 +44,210 @@ def test_ledgers_and_databases_of_a_run_with_gpus_hold_the_same(gpu_folder, gpu_
     for table in TABLES:
         assert from_ledgers[table] == from_databases[table], table
         assert from_databases[table], table
+
+
+def test_a_merged_run_with_gpus_holds_the_same(report, gpu_folder, tmp_path):
+    assert report("merge", gpu_folder, tmp_path / "all.db").err == ""
+    assert content(tmp_path / "all.db") == content(gpu_folder)
+
+
+def test_without_samples_no_activity_is_read(gpu_folder, gpu_ledgers):
+    for folder in (gpu_folder, gpu_ledgers):
+        ask = run_open(folder).connection.execute
+        assert ask("SELECT count(*) FROM gpu_sample").fetchone() == ask("SELECT count(*) FROM gpu_sample_window").fetchone() == (0,)
+        assert ask("SELECT count(*) FROM gpu_activity").fetchone() == (12,)
+
+
+def test_an_nccl_operation_has_the_time_of_its_kernel(gpu_ledgers):
+    question = "SELECT completed_ns, device_start_ns, device_end_ns, is_shared, awaited FROM sample WHERE call = 'ncclAllReduce' LIMIT 1"
+    ask = run_open(gpu_ledgers, with_samples=True).connection.execute
+    assert ask(question).fetchone() == (730_000_000, 650_000_000, 730_000_000, 1, "")
+
+
+# What of a ledger counts
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(**what: object) -> Written:
+        rank = Rank(0, 1, communicators=[planted.communicators_of(0)[0]], threads=[(0, "main", 1)], **what)
+        return Written(tmp_path / "rank-0.ledger", rank)
+
+    return write
+
+
+WINDOWS = "SELECT stream, begin_ns, end_ns FROM gpu_sample_window"
+KERNELS = [GpuSample(at_ns, at_ns + 100, 1) for at_ns in range(0, 9 * WINDOW_NS, WINDOW_NS)]
+
+
+def test_of_streams_only_the_windows_of_the_devices_level_count(written):
+    one = written(gpu_samples=KERNELS, streams=[Stream(begin_ns=200)], start_unix_ns=ROUND_UNIX_NS).header(device_level=2, window_level=63)
+    assert one.ask("SELECT start_ns FROM gpu_sample") == [(0,), (4 * WINDOW_NS,), (8 * WINDOW_NS,)]
+    kept = [(200, WINDOW_NS), (4 * WINDOW_NS, 5 * WINDOW_NS), (8 * WINDOW_NS, 9 * WINDOW_NS)]
+    assert one.ask(WINDOWS) == [(1, *window) for window in kept]
+
+
+def test_at_no_level_of_devices_nothing_counts(written):
+    one = written(gpu_samples=KERNELS, streams=[Stream(begin_ns=0)]).header(device_level=63)
+    assert one.ask("SELECT start_ns FROM gpu_sample") == one.ask(WINDOWS) == []
+
+
+def test_activities_from_before_a_reset_do_not_count(written):
+    tracings = [Tracing(0, 1_000), Tracing(2_000, 9_000)]
+    one = written(gpu_samples=[GpuSample(2_000, 2_100), GpuSample(6_000, 6_100)], streams=[Stream(begin_ns=0)], tracings=tracings)
+    one.header(reset_ticks=planted.ticks_at(5_000))
+    assert one.ask("SELECT start_ns FROM gpu_sample") == [(6_000,)]
+    assert one.ask(WINDOWS) == [(1, 5_000, 10 * SECOND)]
+    assert one.ask("SELECT begin_ns, end_ns FROM gpu_tracing") == [(5_000, 9_000)]
+
+
+def test_while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity(written):
+    tracings = [Tracing(0, 1_000), Tracing(2_000, 0, "goes on")]
+    streams = [Stream(1, begin_ns=0), Stream(2, begin_ns=0)]
+    one = written(gpu_samples=[GpuSample(2_000, 2_100), GpuSample(6_000, 7_000)], streams=streams, tracings=tracings)
+    assert one.ask(WINDOWS) == [(1, 0, 6_000), (2, 0, 6_000)]
+    assert one.ask("SELECT begin_ns, end_ns, ended FROM gpu_tracing")[1] == (2_000, 10 * SECOND, "goes on")
+
+
+def test_a_stream_has_no_window_where_its_pages_were_full(written):
+    one = written(gpu_samples=KERNELS[:1], streams=[Stream(begin_ns=0), Stream(2, begin_ns=0)], start_unix_ns=ROUND_UNIX_NS)
+    one.entries(ledger.SAMPLES, until_ticks=planted.ticks_at(500))
+    assert one.ask(WINDOWS) == [(1, 0, 500), (1, WINDOW_NS, 10 * SECOND), (2, 0, 10 * SECOND)]
+
+
+def test_a_kernel_that_ended_before_its_call_by_a_clock_that_is_off_ends_with_it(written):
+    operation = Sample("ncclAllReduce", 1_000, 1_100, sequence=1, device_ns=(800, 992))
+    one = written(samples=[operation])
+    assert one.ask("SELECT completed_ns, device_start_ns, device_end_ns FROM sample") == [(1_000, 800, 992)]
+
+
+def test_activities_with_equal_keys_are_one(written):
+    activities = [Activity([100], 1), Activity([700], 1), Activity([100], 1, is_graph=1), Activity([], 1, is_managed=1)]
+    rows = written(activities=activities).ask("SELECT is_graph, count, total_ns, min_ns, max_ns FROM gpu_activity ORDER BY is_graph")
+    assert rows == [(0, 2, 800, 100, 700), (1, 1, 100, 100, 100)]
+
+
+@pytest.mark.parametrize(
+    "kind, field, value, table, what",
+    (
+        (ledger.DEVICES, "kernels", 1 << 63, "gpu_device", "1 of its GPUs are"),
+        (ledger.ACTIVITIES, "kind", 4, "gpu_activity", "1 of its sums of GPU activities are"),
+        (ledger.ACTIVITIES, "copy", 7, "gpu_activity", "1 of its sums of GPU activities are"),
+        (ledger.ACTIVITIES, "min_ns", 101, "gpu_activity", "1 of its sums of GPU activities are"),
+        (ledger.ACTIVITIES, "total_ns", 1 << 62, "gpu_activity", "1 of its sums of GPU activities are"),
+        (ledger.TRACINGS, "ended", 6, "gpu_tracing", "1 of its times of tracing are"),
+        (ledger.TRACINGS, "end_ns", 1, "gpu_tracing", "1 of its times of tracing are"),
+        (ledger.TRACINGS, "records", 1 << 63, "gpu_tracing", "1 of its times of tracing are"),
+    ),
+)
+def test_what_is_damaged_is_left_out_and_said(written, kind, field, value, table, what):
+    one = written(devices=[Device()], activities=[Activity([100], 1)], tracings=[Tracing(4_000, 5_000)])
+    assert len(one.ask(f"SELECT * FROM {table}")) == 1
+    assert one.entries(kind, **{field: value}).ask(f"SELECT * FROM {table}") == []
+    assert run_open(one.path).notes == [f"{one.path}: {what} damaged and left out"]
+
+
+def chunk_at(one: Written, kind: int) -> int:
+    (start,) = [at for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES) if one.data[at] == kind]
+    return start + ledger.CHUNK.bytes
+
+
+def test_names_of_kernels_end_with_the_first_that_is_damaged(written):
+    one = written(kernels={1: ("_Z4gemmv", 0), 2: (planted.ALL_REDUCE, 1), 3: ("x", 0)})
+    one.put(ledger.KERNEL, chunk_at(one, ledger.KERNELS) + 24, "name_bytes", 60_000)
+    assert one.ask("SELECT kernel, name, is_communication FROM gpu_kernel") == [(1, "_Z4gemmv", 0)]
+    assert run_open(one.path).notes == [f"{one.path}: some names of kernels are damaged and left out"]
+
+
+@pytest.mark.parametrize("field, value", (("kind", 0), ("copy", 9), ("stream", 2), ("end_ticks", 1)))
+def test_single_activities_that_are_damaged_are_left_out_and_said(written, field, value):
+    one = written(gpu_samples=[GpuSample(6_000, 6_100)])
+    one.put(ledger.ACTIVITY_SAMPLE, chunk_at(one, ledger.SAMPLES) + ledger.PAGE.offsets["samples"], field, value)
+    assert one.ask("SELECT * FROM gpu_sample") == []
+    assert f"{one.path}: 1 of its samples are damaged and left out" in run_open(one.path, with_samples=True).notes
+
+
+# A large run
+
+
+@pytest.fixture(params=("databases", "ledgers", "merged"))
+def busy(request, report, tmp_path):
+    """Two ranks, the first with a shorter log."""
+    ranks = []
+    for rank in (Rank(world_rank, 2, start_unix_ns=ROUND_UNIX_NS) for world_rank in range(2)):
+        rank.streams = [Stream(begin_ns=0)]
+        rank.gpu_samples = [GpuSample(at_ns + shift, at_ns + shift + 2) for at_ns in range(0, 8 * WINDOW_NS, WINDOW_NS) for shift in (4, 8)]
+        ranks.append(rank)
+    folder = tmp_path / "busy"
+    (planted.write_ledgers if request.param == "ledgers" else planted.write_databases)(folder, ranks)
+    if request.param == "merged":
+        report("merge", folder, folder / "all.db")
+        return folder / "all.db"
+    return folder
+
+
+def test_a_thinned_run_has_the_same_activities_of_all_ranks(busy):
+    run = run_open(busy, with_samples=True, most_samples=10)
+    ask = run.connection.execute
+    assert run.thinning.levels == {"gpu": 2}
+    assert ask("SELECT world_rank, start_ns / (1 << 30) FROM gpu_sample GROUP BY 1, 2").fetchall() == [(0, 0), (0, 4), (1, 0), (1, 4)]
+    windows = ask("SELECT begin_ns, end_ns FROM gpu_sample_window WHERE world_rank = 1").fetchall()
+    assert windows == [(at_ns, at_ns + WINDOW_NS) for at_ns in (0, 4 * WINDOW_NS, 8 * WINDOW_NS)]
+
+
+# Databases from anyone
+
+
+@pytest.mark.parametrize(
+    "table, change",
+    (
+        ("rank", "gpu_state = 'exploded'"),
+        ("rank", "gpu_records = -1"),
+        ("rank", "cost_gpu_end_ns = 'x'"),
+        ("call", "library = 'gloo'"),
+        ("communicator", "library = 'gloo'"),
+        ("cell", "place = 'disk'"),
+        ("cell", "place = 'host>host'"),
+        ("cell", "measure = 'gpu' WHERE cell = 1"),
+        ("sample", "device_start_ns = NULL WHERE device_start_ns IS NOT NULL"),
+        ("sample", "device_end_ns = device_start_ns - 1"),
+        ("sample", "device_end_ns = 1 WHERE device_end_ns IS NULL"),
+        ("sample", "is_shared = 2 WHERE is_shared IS NOT NULL"),
+        ("gpu_device", "uuid = x'00'"),
+        ("gpu_device", "first_ns = -1"),
+        ("gpu_device", "last_ns = 'x'"),
+        ("gpu_device", "kernels = -1"),
+        ("gpu_busy", "ns = -1"),
+        ("gpu_busy", "is_in_mpi = is_in_mpi + 2"),
+        ("gpu_stream", "device = 'x'"),
+        ("gpu_kernel", "name = x'00'"),
+        ("gpu_kernel", "is_communication = 2"),
+        ("gpu_activity", "kind = 'thought'"),
+        ("gpu_activity", "copy = 'to nobody'"),
+        ("gpu_activity", "is_graph = 2"),
+        ("gpu_activity", "min_ns = max_ns + 1"),
+        ("gpu_activity", "volume_bytes = (1 << 62) + 1"),
+        ("gpu_bucket", "bucket = bucket + 290"),
+        ("gpu_tracing", "end_ns = begin_ns - 1"),
+        ("gpu_tracing", "ended = 'exploded'"),
+        ("gpu_tracing", "clock_error_ns = -1"),
+        ("gpu_sample", "world_rank = 77"),
+        ("gpu_sample", "end_ns = start_ns - 1"),
+        ("gpu_sample", "kind = ''"),
+        ("gpu_sample", "bytes = -1"),
+        ("gpu_sample_window", "begin_ns = end_ns + 1"),
+    ),
+)
+def test_a_database_with_gpus_that_cannot_be_is_left_out(gpu_folder, table, change):
+    connection = sqlite3.connect(gpu_folder / "rank-1.db")
+    schema = connection.execute("PRAGMA schema_version").fetchone()[0]
+    connection.executescript(
+        "PRAGMA writable_schema = ON; CREATE TEMP TABLE kept AS SELECT name, sql FROM sqlite_master;"
+        "UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table';"
+        f"PRAGMA schema_version = {schema + 1}; PRAGMA writable_schema = RESET; UPDATE {table} SET {change}; PRAGMA writable_schema = ON;"
+        "UPDATE sqlite_master SET sql = (SELECT sql FROM kept WHERE kept.name = sqlite_master.name);"
+    )
+    connection.close()
+    run = run_open(gpu_folder, with_samples=True)
+    assert run.notes[0] == f"{gpu_folder}/rank-1.db: is damaged: impossible values in table {table}"
+    assert run.connection.execute("SELECT count(DISTINCT world_rank) FROM gpu_device").fetchone() == (3,)

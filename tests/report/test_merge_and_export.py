@@ -10,7 +10,8 @@ import planted
 import pytest
 
 TABLES = ("rank", "fact", "thread", "call", "communicator", "recent_collective", "cell", "bucket", "bucket_bound", "peer")
-TABLES += ("sample", "sample_window", "step", "region", "region_span")
+TABLES += ("sample", "sample_window", "step", "region", "region_span", "gpu_device", "gpu_busy", "gpu_stream", "gpu_kernel")
+TABLES += ("gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample", "gpu_sample_window")
 COMMANDS = ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers", "export")
 
 
@@ -79,8 +80,8 @@ def test_export_writes_each_table_as_json_and_csv(report, run_folder, tmp_path):
     assert len(cells) == sum(len(rank.cells) for rank in planted.training_run())
 
 
-def test_export_to_stdout_is_a_list_of_objects_that_name_their_table(report, run_folder):
-    rows = report("export", run_folder).rows
+def test_export_to_stdout_is_a_list_of_objects_that_name_their_table(report, tmp_path):
+    rows = report("export", planted.write_databases(tmp_path / "run", planted.gpu_run())).rows
     assert {row["table"] for row in rows} == set(TABLES)
     assert len([row for row in rows if row["table"] == "rank"]) == 4
 

@@ -43,7 +43,7 @@ class Written:
             self.put(ledger.HEADER, 0, field, value)
         return self
 
-    def entries(self, kind: int, **fields: int) -> Written:
+    def entries(self, kind: int, /, **fields: int) -> Written:
         for at in range(ledger.HEADER_BYTES, len(self.data), ledger.CHUNK_BYTES):
             chunk = ledger.CHUNK.unpack(self.data, at)
             layout = ledger.ENTRIES.get(kind)

@@ -40,6 +40,15 @@ TABLES = (
     "step",
     "region",
     "region_span",
+    "gpu_device",
+    "gpu_busy",
+    "gpu_stream",
+    "gpu_kernel",
+    "gpu_activity",
+    "gpu_bucket",
+    "gpu_tracing",
+    "gpu_sample",
+    "gpu_sample_window",
 )
 
 
