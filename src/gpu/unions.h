@@ -14,21 +14,34 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { UNIONS_MOST_RUNNING = 4096 };
+enum { UNIONS_MOST_RUNNING = 4096, UNIONS_KINDS = 4 };
 
-struct unions {
-    uint64_t *state_ns; /* LEDGER_BUSY_STATES sums, in the ledger */
-    int64_t settled_ns; /* up to here; INT64_MIN: nothing is traced */
-    uint32_t running;   /* intervals that have begun and not ended, in `ends` */
-    struct {
-        int64_t ns;
-        uint32_t state; /* one bit of enum ledger_busy */
-    } ends[UNIONS_MOST_RUNNING];
-    uint32_t how_many[4]; /* run in each state */
+/* The end of an interval that has begun. */
+struct unions_end {
+    int64_t ns;
+    uint32_t state; /* one bit of enum ledger_busy */
 };
 
-/* Sum up from begin_ns on, into `state_ns`. */
+struct unions {
+    uint64_t *state_ns;                          /* LEDGER_BUSY_STATES sums, in the ledger */
+    int64_t settled_ns;                          /* up to here */
+    bool is_traced;                              /* else time passes and is in no sum */
+    uint32_t running;                            /* intervals that have begun and not ended */
+    uint32_t how_many[UNIONS_KINDS];             /* of them are in each state */
+    struct unions_end ends[UNIONS_MOST_RUNNING]; /* theirs, as a heap: the first to come is in front */
+};
+
+/* Nothing has been added yet, and nothing is traced. */
+#define UNIONS_NONE             \
+    {                           \
+        .settled_ns = INT64_MIN \
+    }
+
+/* Sum up from begin_ns on, into `state_ns`. What runs at that moment counts from there. */
 void unions_begin(struct unions *unions, uint64_t state_ns[LEDGER_BUSY_STATES], int64_t begin_ns);
+
+/* Go on from where another one is, with the same intervals running, into sums of one's own. */
+void unions_branch(struct unions *unions, const struct unions *from, uint64_t state_ns[LEDGER_BUSY_STATES]);
 
 /* An interval in one state. Its begin lies not before that of those added before; what lies before the settled moment is cut off. False:
  * too many are running. */
@@ -36,5 +49,11 @@ bool unions_add(struct unions *unions, enum ledger_busy state, int64_t begin_ns,
 
 /* Sum up to a moment; nothing that is added later begins before. */
 void unions_settle(struct unions *unions, int64_t until_ns);
+
+/* Sum up to a moment, and then nothing more until another begin. Intervals go on and can be added. */
+void unions_end(struct unions *unions, int64_t until_ns);
+
+/* The sums begin anew at zero, with what happens from a moment on. What runs goes on. */
+void unions_reset(struct unions *unions, int64_t from_ns);
 
 #endif
