@@ -1,0 +1,122 @@
+/* Names are those of the libraries' public sources. A library that is missing here counts as computing; its name is in the results, so
+ * that a reader can see it. */
+#include "communication.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How the function's name goes on from some namespace on, or from its beginning; `*` is anything, and so is what follows. */
+static const char *const PATTERNS[] = {
+    /* NCCL and RCCL: from 2.19 on, from 2.8 on, on symmetric memory (2.27, 2.28), before; MSCCL */
+    "ncclDevKernel",
+    "ncclKernel_",
+    "ncclSymDevKernel",
+    "ncclSymk",
+    "ncclAllGather*Kernel_",
+    "ncclAllReduce*Kernel_",
+    "ncclBroadcast*Kernel_",
+    "ncclReduce*Kernel_",
+    "ncclSendRecv*Kernel_",
+    "mscclKernel_",
+
+    /* NVSHMEM and rocSHMEM: signals, waits and copies; collectives on a stream */
+    "nvshmem",
+    "rocshmem",
+    "alltoall*_on_stream_kernel",
+    "barrier*_on_stream_kernel",
+    "broadcast*_on_stream_kernel",
+    "fcollect*_on_stream_kernel",
+    "rdxn*_on_stream_kernel",
+    "reducescatter*_on_stream_kernel",
+    "sync*_on_stream_kernel",
+
+    /* PyTorch: symmetric memory (c10d) */
+    "c10d::nvshmem_extension::",
+    "multimem_",
+    "one_shot_all_reduce",
+    "two_shot_all_reduce",
+
+    /* DeepEP: dispatch and combine, but not how they are laid out (deep_ep::layout) */
+    "deep_ep::internode",
+    "deep_ep::intranode",
+
+    /* vLLM, SGLang, AITER */
+    "cross_device_reduce_",
+    "quickreduce::",
+
+    /* TensorRT-LLM and FlashInfer: all-reduce, alone or with what follows it */
+    "allreduce_fusion_kernel_",
+    "lamport_style_one_shot_all_reduce",
+    "lowPrecisionOneShotAllReduceKernel",
+    "lowPrecisionTwoShotAllReduceKernel",
+    "moeA2ACombineKernel",
+    "moeA2ADispatchKernel",
+    "moefinalize_allreduce_fusion_kernel_",
+    "moereduce_allreduce_fusion_kernel_",
+    "oneShotAllReduceKernel",
+    "trtllm_mnnvl_allreduce::",
+    "twoShotAllReduceKernel",
+
+    /* Transformer Engine: overlap of GEMM and communication */
+    "kuserbuffers_",
+    "userbuffers_",
+};
+
+static bool matches(const char *pattern, const char *text)
+{
+    for (; *pattern && *pattern != '*'; pattern++, text++)
+        if (*pattern != *text)
+            return false;
+    if (!*pattern)
+        return true;
+    for (; *text; text++)
+        if (matches(pattern + 1, text))
+            return true;
+    return false;
+}
+
+static bool matches_one(const char *text)
+{
+    for (size_t i = 0; i < sizeof PATTERNS / sizeof *PATTERNS; i++)
+        if (matches(PATTERNS[i], text))
+            return true;
+    return false;
+}
+
+/* Namespaces and the function's name, "a::b::c", of a mangled name: _Z <name> or _Z N <name> <name> ... ; a name is its length and its
+ * text. Template arguments and parameters follow, which are of no interest. What is not mangled is its own name. */
+static void qualified_name(const char *mangled, char *name, size_t room)
+{
+    size_t used = 0;
+    const char *at = mangled + 2;
+    snprintf(name, room, "%s", mangled);
+    if (strncmp(mangled, "_Z", 2) != 0)
+        return;
+    at += *at == 'N';
+    *name = '\0';
+    for (;;) {
+        char *text;
+        at += *at == 'L'; /* of internal linkage */
+        if (*at < '1' || *at > '9')
+            return;
+        unsigned long bytes = strtoul(at, &text, 10);
+        if (bytes > strnlen(text, bytes) || used + bytes + 3 > room)
+            return;
+        used += (size_t)snprintf(name + used, room - used, "%s%.*s", used ? "::" : "", (int)bytes, text);
+        at = text + bytes;
+    }
+}
+
+bool communication_has_kernel(const char *name)
+{
+    char path[1024];
+    qualified_name(name, path, sizeof path);
+    const char *from = path;
+    while (from && !matches_one(from)) {
+        from = strstr(from, "::");
+        from = from ? from + 2 : NULL;
+    }
+    return from != NULL;
+}

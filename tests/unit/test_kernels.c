@@ -1,0 +1,247 @@
+#include "gpu/kernels.h"
+
+#include "gpu/communication.h"
+#include "ledger/ledger.h"
+#include "unit.h"
+
+static void begin_with(size_t ledger_bytes)
+{
+    CHECK_EQUAL(ledger_open("ledger", ledger_bytes), 0);
+    kernels_begin();
+}
+
+static void begin(void)
+{
+    begin_with(64 << 20);
+}
+
+/* What the ledger says of a kernel, as a reader finds it; NULL: it has none. */
+static const struct ledger_kernel *entry_of(uint32_t number)
+{
+    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
+        const struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
+        const char *at = (const char *)chunk + LEDGER_CHUNK_HEADER_BYTES, *end = at + chunk->used;
+        while (chunk->kind == LEDGER_KERNELS && at < end) {
+            const struct ledger_kernel *entry = (const struct ledger_kernel *)at;
+            if (entry->kernel == number)
+                return entry;
+            at += (sizeof *entry + entry->name_bytes + 7) & ~7ull;
+        }
+    }
+    return NULL;
+}
+
+static const char *name_of(uint32_t number)
+{
+    static char name[KERNELS_LONGEST_NAME + 1];
+    const struct ledger_kernel *entry = entry_of(number);
+    if (!entry)
+        return NULL;
+    memcpy(name, entry + 1, entry->name_bytes);
+    name[entry->name_bytes] = '\0';
+    return name;
+}
+
+static void a_name_has_one_number(void)
+{
+    begin();
+    char gemm[] = "ampere_sgemm_128x64_tn", copy[] = "ampere_sgemm_128x64_tn";
+    CHECK_EQUAL(kernels_find(gemm).number, 1);
+    CHECK_EQUAL(kernels_find("_Z6squarePfi").number, 2);
+    CHECK_EQUAL(kernels_find(copy).number, 1);
+    CHECK_TEXT(name_of(1), gemm);
+    CHECK_TEXT(name_of(2), "_Z6squarePfi");
+    CHECK_EQUAL(entry_of(1)->is_communication, 0);
+}
+
+static void a_buffer_that_is_used_again_is_another_name(void)
+{
+    begin();
+    char name[32] = "first";
+    kernels_find(name);
+    strcpy(name, "other");
+    CHECK_EQUAL(kernels_find(name).number, 2);
+    CHECK_TEXT(name_of(1), "first");
+    CHECK_TEXT(name_of(2), "other");
+}
+
+static void names_of_all_lengths_are_told_apart(void)
+{
+    begin();
+    char name[64] = "";
+    for (unsigned bytes = 0; bytes < sizeof name - 1; bytes++) {
+        CHECK_EQUAL(kernels_find(name).number, bytes + 1);
+        name[bytes] = 'x';
+    }
+    CHECK_TEXT(name_of(1), "");
+    CHECK_TEXT(name_of(10), "xxxxxxxxx");
+}
+
+static void a_name_that_cannot_be_read_is_a_kernel_too(void)
+{
+    begin();
+    CHECK_TEXT(name_of(kernels_find(NULL).number), "unnamed kernel");
+}
+
+static void a_very_long_name_is_cut(void)
+{
+    begin();
+    static char name[KERNELS_LONGEST_NAME + 100];
+    memset(name, 'k', sizeof name - 1);
+    CHECK_EQUAL(kernels_find(name).number, 1);
+    name[KERNELS_LONGEST_NAME + 5] = 'x';
+    CHECK_EQUAL(kernels_find(name).number, 1);
+    CHECK_EQUAL(entry_of(1)->name_bytes, KERNELS_LONGEST_NAME);
+    name[KERNELS_LONGEST_NAME - 1] = 'x';
+    CHECK_EQUAL(kernels_find(name).number, 2);
+}
+
+static void kernels_beyond_the_most_are_others(void)
+{
+    begin();
+    char name[64];
+    for (int i = 0; i < KERNELS_MOST + 10; i++) {
+        snprintf(name, sizeof name, "kernel_%d", i);
+        CHECK_EQUAL(kernels_find(name).number, i < KERNELS_MOST ? i + 1 : LEDGER_KERNEL_OTHER);
+    }
+    CHECK(kernels_find("ncclDevKernel_SendRecv").is_communication);
+    CHECK_EQUAL(kernels_find("ncclDevKernel_SendRecv").number, LEDGER_KERNEL_OTHER);
+    CHECK_EQUAL(kernels_find("kernel_17").number, 18);
+    CHECK_TEXT(name_of(KERNELS_MOST), "kernel_3999");
+    CHECK_TEXT(name_of(LEDGER_KERNEL_OTHER), "other kernels");
+}
+
+static void names_take_a_bounded_part_of_the_ledger(void)
+{
+    begin();
+    static char name[KERNELS_LONGEST_NAME + 1];
+    memset(name, 'k', sizeof name - 1);
+    for (int i = 0; i < KERNELS_MOST; i++) {
+        memcpy(name, &i, 2);
+        name[0] |= 0x40, name[1] |= 0x40;
+        kernels_find(name);
+    }
+    name[0] = '!';
+    CHECK_EQUAL(kernels_find(name).number, LEDGER_KERNEL_OTHER);
+    CHECK_EQUAL(the_ledger.header->chunk_count, KERNELS_MOST_CHUNKS);
+}
+
+static void a_full_ledger_has_other_kernels(void)
+{
+    begin_with(1);
+    while (ledger_chunk(LEDGER_FACTS, 1, 0)) {
+    }
+    CHECK_EQUAL(kernels_find("gemm").number, LEDGER_KERNEL_OTHER);
+    CHECK_EQUAL(kernels_find("gemm").is_communication, false);
+    CHECK(kernels_find("ncclDevKernel_Generic").is_communication);
+}
+
+static void the_name_of_a_communication_kernel_is_at_hand(void)
+{
+    begin();
+    char name[] = "_Z22ncclDevKernel_SendRecv24ncclDevKernelArgsStorageILm4096EE";
+    struct kernel kernel = kernels_find(name);
+    kernels_find("gemm");
+    CHECK(kernel.is_communication);
+    CHECK_EQUAL(entry_of(kernel.number)->is_communication, 1);
+    CHECK_TEXT(kernels_communication(kernel.number), "_Z22ncclDevKernel_SendRecv24ncclDevKernelArgsStorageILm4096EE");
+    CHECK(kernels_communication(2) == NULL);
+    CHECK(kernels_communication(LEDGER_KERNEL_OTHER) == NULL);
+}
+
+/* Names that are mangled are written by hand after the libraries' sources. */
+static const char *const COMMUNICATION[] = {
+    "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+    "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LLP11ncclDevCommmP8ncclWork",
+    "_Z22ncclDevKernel_SendRecv24ncclDevKernelArgsStorageILm4096EE",
+    "_Z21ncclDevKernel_Generic24ncclDevKernelArgsStorageILm4096EE",
+    "_Z39ncclKernel_AllReduce_RING_LL_Sum_int8_tP11ncclDevCommmP8ncclWork",
+    "_Z33ncclAllReduceRingLLKernel_sum_f328ncclColl",
+    "ncclSymDevKernel_AllGather_LL",
+    "_Z43ncclSymkDevKernel_AllReduce_AGxLL_R_sum_f3221ncclSymkDevWorkArgs4K",
+    "mscclKernel_Sum_half_Simple_false",
+    "_Z25nvshmemi_signal_op_kernelPmmii",
+    "_Z36barrier_on_stream_kernel_threadgroupIL13threadgroup_t1EEvii",
+    "_Z25alltoall_on_stream_kernelIiEviPT_PKS0_m",
+    "_Z31rdxn_float_sum_on_stream_kernelPfPKfiiiiS_Pl",
+    "_ZN4vllm26cross_device_reduce_1stageIfLi2EEEvPNS_8RankDataENS_11RankSignalsEPNS_6SignalEPT_ii",
+    "_ZN6sglang26cross_device_reduce_2stageI6__halfLi8EEEvv",
+    "_ZN12_GLOBAL__N_126multimem_all_reduce_kernelIN3c108BFloat16ELi16EEEvPT_mPPjmm",
+    "_ZN56_GLOBAL__N__1b7cbd2f_26_CUDASymmetricMemoryOps_cu_abcdefL35multimem_one_shot_all_reduce_kernelIfLi16EEEvv",
+    "_ZN12_GLOBAL__N_134two_shot_all_reduce_kernel_inplaceIfLi16ELi8EEEvPPT_mmPPjmm",
+    "one_shot_all_reduce_kernel_optimized",
+    "_ZN4c10d17nvshmem_extension22exchangeSplitAndOffsetEv",
+    "_ZN7deep_ep9intranode8dispatchILi8ELi768ELi8192EEEvv",
+    "_ZN7deep_ep12internode_ll7combineILb1ELi7168ELi9EEEvv",
+    "_ZN12tensorrt_llm7kernelsL22oneShotAllReduceKernelI6__halfLi8ELb1ELb0EEEvNS0_15AllReduceParamsE",
+    "_ZN10flashinfer23trtllm_allreduce_fusion39allreduce_fusion_kernel_oneshot_lamportILNS0_22AllReduceFusionPatternE1EfLi2EEEvv",
+    "_Z38userbuffers_fp16_sum_inplace_gpu_rw_agILi8EEvv",
+    "_Z21kuserbuffers_pushsendPiS_P4int4S1_i",
+};
+
+static const char *const COMPUTING[] = {
+    "",
+    "_Z",
+    "_ZN",
+    "_ZNSt6vectorE",
+    "_Z999ncclDevKernel",
+    "_Z99999999999999999999999999ncclDevKernel",
+    "_Z0ncclDevKernel",
+    "prenccl_init",
+    "_Z12prenccl_initPf",
+    "nccl_verify",
+    "my_ncclDevKernel_copy",
+    "_Z21my_ncclDevKernel_copyPf",
+    "_Z4gemmI22ncclDevKernel_SendRecvEvv", /* it is a parameter */
+    "_ZN7deep_ep6layout19get_dispatch_layoutILi256ELi4ELi2EEEvv",
+    "ampere_sgemm_128x64_tn",
+    "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
+    "_ZN7cutlass6KernelI40cutlass_80_tensorop_s1688gemm_128x128_nnEEvNT_6ParamsE",
+    "triton_red_fused_all_reduce_0",
+    "copy_on_stream_kernel",
+    "reduce_kernel",
+};
+
+static void kernels_that_communicate_are_known_by_name(void)
+{
+    for (size_t i = 0; i < sizeof COMMUNICATION / sizeof *COMMUNICATION; i++) {
+        unit_context = COMMUNICATION[i];
+        CHECK(communication_has_kernel(COMMUNICATION[i]));
+    }
+}
+
+static void other_kernels_compute(void)
+{
+    for (size_t i = 0; i < sizeof COMPUTING / sizeof *COMPUTING; i++) {
+        unit_context = COMPUTING[i];
+        CHECK(!communication_has_kernel(COMPUTING[i]));
+    }
+}
+
+static void a_long_namespace_does_no_harm(void)
+{
+    static char name[5000];
+    memset(name, 'n', sizeof name - 1);
+    memcpy(name, "_ZN3000", 7);
+    CHECK(!communication_has_kernel(name));
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_name_has_one_number),
+    TEST(a_buffer_that_is_used_again_is_another_name),
+    TEST(names_of_all_lengths_are_told_apart),
+    TEST(a_name_that_cannot_be_read_is_a_kernel_too),
+    TEST(a_very_long_name_is_cut),
+    TEST(kernels_beyond_the_most_are_others),
+    TEST(names_take_a_bounded_part_of_the_ledger),
+    TEST(a_full_ledger_has_other_kernels),
+    TEST(the_name_of_a_communication_kernel_is_at_hand),
+    TEST(kernels_that_communicate_are_known_by_name),
+    TEST(other_kernels_compute),
+    TEST(a_long_namespace_does_no_harm),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
