@@ -92,7 +92,7 @@ HEADER = Layout(
     " epoch:I window_level:I step_level:I device_level:I steps:Q reset_ticks:Q folds_begun:Q folds_ended:Q copied_unix_ns:q"
     " dropped_calls:Q untracked_requests:Q"
     " folded_cells:Q folded_communicators:Q cost_init_ns:Q cost_finalize_ns:Q cost_per_call_ps:Q clock_error_ppb:q"
-    " gpu_state:I gpu_reserved:I gpu_records:Q gpu_dropped_records:Q gpu_implausible_records:Q gpu_late_records:Q gpu_unkept_records:Q"
+    " gpu_state:I gpu_epoch:I gpu_records:Q gpu_dropped_records:Q gpu_implausible_records:Q gpu_late_records:Q gpu_unkept_records:Q"
     " gpu_lost_intervals:Q gpu_unmatched_operations:Q gpu_place_queries:Q gpu_place_changes:Q cost_gpu_begin_ns:Q cost_gpu_end_ns:Q",
 )
 CHUNK = Layout("Chunk", "kind:I entry_bytes:I used:I thread:I reserved:48s")
@@ -226,6 +226,10 @@ class Ledger:
     def counts(self, thread: int) -> bool:
         """Whether a thread's cells and peers count: not if they are from before the last reset."""
         return thread not in self.threads or self.threads[thread].epoch == self.header.epoch
+
+    def gpu_counts(self) -> bool:
+        """Whether activities and what devices did count, likewise."""
+        return self.header.gpu_epoch == self.header.epoch
 
 
 def ledger_read(path: Path, with_samples: bool = True) -> Ledger:

@@ -15,8 +15,8 @@ CLOCK_ERROR_UNKNOWN = (1 << 32) - 1
 def gpu_rows(ledger: Ledger, clock: Clock, last_ns: int, with_histograms: bool) -> dict[str, list[tuple]]:
     """Rows by table; activities are numbered from 1."""
     rank = ledger.header.world_rank
-    devices = _sound_devices(ledger)
-    activities = list(enumerate(sorted(_activities_sum(ledger).items()), 1))
+    devices = _sound_devices(ledger) if ledger.gpu_counts() else [_device_alone(device) for device in ledger.devices.values()]
+    activities = list(enumerate(sorted(_activities_sum(ledger).items()), 1)) if ledger.gpu_counts() else []
     return {
         "gpu_device": [_device_row(ledger, device) for device in devices],
         "gpu_busy": [row for device in devices for row in _busy_rows(rank, device)],
@@ -50,6 +50,11 @@ def _sound_devices(ledger: Ledger) -> list:
     ]
     _damage_note(ledger, len(ledger.devices) - len(sound), "GPUs")
     return sound
+
+
+def _device_alone(device):
+    """What it is, and nothing that it did."""
+    return device._replace(first_ns=0, last_ns=0, kernels=0, copies=0, sets=0, state_ns=bytes(len(device.state_ns)))
 
 
 def _damage_note(ledger: Ledger, damaged: int, what: str) -> None:

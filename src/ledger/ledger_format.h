@@ -11,7 +11,7 @@
  *
  *     writer    an entry, then `used`; a chunk's header, then `chunk_count`; sums, then the bucket, whose one store counts the call
  *               fold: folds_begun + 1; for each cell: folding = a,b,c; live marks; folding = 0; at last folds_ended + 1
- *               reset: epoch + 1; then each thread, at its next call: its cells; then its epoch
+ *               reset: epoch + 1; then each thread, at its next call: its cells; then its epoch; likewise what is counted of GPUs
  *               sample: all of it, then end_ticks; a page for another owner: owner = 0; its samples are cleared; the rest; owner
  *     killer    any of these states is whole: each call counts once, the one in flight once or not
  *     reader    epoch, folds_begun, folds_ended; all chunks; the three again. It believes what it has read if both folds were equal
@@ -115,7 +115,7 @@ struct ledger_header {
 
     /* The GPU side. Why it is in this state is the fact "gpu.reason". */
     uint32_t gpu_state; /* enum ledger_gpu_state */
-    uint32_t gpu_reserved;
+    uint32_t gpu_epoch; /* of what is counted of GPUs (activities, devices): it counts if it is the header's */
     uint64_t gpu_records;             /* of GPU activity that were counted */
     uint64_t gpu_dropped_records;     /* that the GPU's tracing interface says it has lost */
     uint64_t gpu_implausible_records; /* without begin or end, or outside the time in which they can have been */

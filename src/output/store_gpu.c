@@ -27,6 +27,21 @@ static int64_t since_start_ns(const struct store *store, int64_t monotonic_ns)
     return ns > 0 ? ns : 0;
 }
 
+/* It does not while the GPU side has not heard of a reset. */
+static bool what_is_counted_counts(const struct store *store)
+{
+    return store->ledger->gpu_epoch == store->ledger->epoch;
+}
+
+/* What the device is, and nothing that it did. */
+static struct ledger_device device_alone(const struct ledger_device *device)
+{
+    struct ledger_device alone = {.device = device->device, .number = device->number};
+    memcpy(alone.name, device->name, sizeof alone.name);
+    memcpy(alone.uuid, device->uuid, sizeof alone.uuid);
+    return alone;
+}
+
 static void store_busy(struct store *store, sqlite3_stmt *statement, const struct ledger_device *device)
 {
     for (int64_t state = 0; state < LEDGER_BUSY_STATES; state++)
@@ -43,7 +58,8 @@ static void store_devices(struct store *store)
     sqlite3_stmt *busy = rows_prepare(store, "INSERT OR REPLACE INTO gpu_busy VALUES (?,?,?,?,?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_DEVICES)
         for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_device *device = ledger_entry(chunk, i);
+            const struct ledger_device *device = ledger_entry(chunk, i), alone = device_alone(device);
+            device = what_is_counted_counts(store) ? device : &alone;
             int64_t first_ns = since_start_ns(store, device->first_ns), last_ns = since_start_ns(store, device->last_ns);
             rows_insert(store, statement, "iiittooiii", (int64_t)store->ledger->world_rank, (int64_t)device->device,
                         (int64_t)device->number, device->name, device->uuid, device->first_ns ? &first_ns : NULL,
@@ -115,7 +131,7 @@ static void store_activities(struct store *store)
     sqlite3_stmt *buckets = rows_prepare(store, "INSERT INTO gpu_bucket VALUES (?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_ACTIVITIES)
         for (uint32_t i = 0; i < chunk->used; i++)
-            if (is_counted(ledger_entry(chunk, i)))
+            if (what_is_counted_counts(store) && is_counted(ledger_entry(chunk, i)))
                 store_activity(store, activities, buckets, ++number, ledger_entry(chunk, i));
     sqlite.finalize(activities);
     sqlite.finalize(buckets);

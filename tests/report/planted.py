@@ -344,6 +344,7 @@ class Rank:
     regions: dict[int, str] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     gpu_state: str = "none"
+    gpu_epoch: int = 0  # of activities and what devices did; they count if it is `epoch`
     gpu_counts: dict[str, int] = field(default_factory=dict)  # by column of table rank without gpu_; else 0
     cost_gpu: tuple[int, int] = (0, 0)  # begin, end
     devices: list[Device] = field(default_factory=list)
@@ -686,7 +687,7 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
         "<4Q", rank.dropped_calls, rank.untracked_requests, rank.folded_cells, rank.folded_communicators
     )
     header += struct.pack("<3Qq", rank.cost_init_ns, rank.cost_finalize_ns, rank.cost_per_call_ps, 0)
-    header += struct.pack("<2I11Q", GPU_STATES.index(rank.gpu_state), 0, *rank.gpu_columns)
+    header += struct.pack("<2I11Q", GPU_STATES.index(rank.gpu_state), rank.gpu_epoch, *rank.gpu_columns)
     return header.ljust(4096, b"\0")
 
 

@@ -39,6 +39,16 @@ def gpu_ledgers(tmp_path) -> Path:
     return planted.write_ledgers(tmp_path / "gpu-ledgers", planted.gpu_run())
 
 
+def test_what_gpus_did_before_a_reset_does_not_count(tmp_path):
+    ranks = planted.gpu_run()
+    for rank in ranks:
+        rank.gpu_epoch = rank.epoch + 1
+    tables = content(planted.write_ledgers(tmp_path, ranks))
+    assert [tables[table] for table in ("gpu_busy", "gpu_activity", "gpu_bucket")] == [[], [], []]
+    assert {row[5:] for row in tables["gpu_device"]} == {(None, None, 0, 0, 0)}
+    assert tables["gpu_stream"] and tables["gpu_kernel"] and tables["cell"]
+
+
 def test_ledgers_and_databases_of_a_run_with_gpus_hold_the_same(gpu_folder, gpu_ledgers):
     from_databases, from_ledgers = without_numbers(content(gpu_folder)), without_numbers(content(gpu_ledgers))
     for table in TABLES:

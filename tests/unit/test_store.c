@@ -44,6 +44,7 @@ static void begin_thread(uint32_t number, const char *name)
 static void begin(void)
 {
     CHECK_EQUAL(ledger_open("rank-3.ledger", 4 << 20), 0);
+    the_ledger.header->gpu_epoch = the_ledger.header->epoch;
     struct ledger_header *header = the_ledger.header;
     header->world_rank = 3;
     header->world_size = 8;
@@ -715,6 +716,23 @@ static void activities_have_their_keys_sums_and_buckets(void)
     CHECK_TEXT(ask("SELECT * FROM gpu_bucket"), "1|21|2 1|30|1 2|0|1");
 }
 
+static void what_gpus_did_before_a_reset_does_not_count(void)
+{
+    begin();
+    struct ledger_device device = {.device = 1, .name = "H100", .uuid = "GPU-1", .first_ns = 1100, .last_ns = 1400, .kernels = 7};
+    struct ledger_activity kernel = {.kernel = 300, .stream = 6, .kind = LEDGER_ACTIVITY_KERNEL, .live = 1};
+    device.state_ns[LEDGER_COMPUTING] = 60;
+    kernel.buckets[21] = 2;
+    ledger_append(LEDGER_DEVICES, &device, sizeof device);
+    ledger_append(LEDGER_ACTIVITIES, &kernel, sizeof kernel);
+    the_ledger.header->epoch++;
+    store();
+    CHECK_TEXT(ask("SELECT * FROM gpu_device"), "3|1|0|H100|GPU-1|null|null|0|0|0");
+    CHECK_TEXT(ask("SELECT count(*) FROM gpu_busy"), "0");
+    CHECK_TEXT(ask("SELECT count(*) FROM gpu_activity"), "0");
+    CHECK_TEXT(ask("SELECT count(*) FROM gpu_bucket"), "0");
+}
+
 static void append_tracing(int64_t begin_ns, int64_t end_ns, enum ledger_tracing_end ended, uint32_t clock_error_ns)
 {
     int64_t start_ns = the_ledger.header->start_ns;
@@ -1027,6 +1045,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_device_has_the_times_of_its_states),
     TEST(kernels_and_streams_have_their_names_and_numbers),
     TEST(activities_have_their_keys_sums_and_buckets),
+    TEST(what_gpus_did_before_a_reset_does_not_count),
     TEST(times_of_tracing_count_from_the_start),
     TEST(what_was_traced_before_a_reset_does_not_count),
     TEST(single_activities_are_kept_in_windows_of_the_devices_level),
