@@ -2,16 +2,26 @@
  * what ran (struct ledger_device), and single activities in the sample log. No event is kept longer than it takes to put events in order.
  *
  * Called by the GPU thread alone. Events come in any order, some seconds late; they are settled in the order in which they began, when
- * all that began earlier have come. */
+ * all that began earlier have come.
+ *
+ * The 16 sums of a device add up to the time that was traced in this process, settled windows whole. That holds for a device that is first
+ * used in the middle, too: before, it was idle, or threads were in MPI. */
 #ifndef COMMPROF_GPU_ACTIVITY_H
 #define COMMPROF_GPU_ACTIVITY_H
 
 #include "backend.h"
 
+enum {
+    ACTIVITY_MOST = 4096,       /* counted apart, some 10 MB; what comes then is counted by kind */
+    ACTIVITY_MOST_DEVICES = 64, /* what other devices do has the stream LEDGER_STREAM_OTHER */
+    ACTIVITY_MOST_WAITING = 1 << 20,
+};
+
 /* Begin with empty tables. */
 void activity_begin(void);
 
-/* An event has ended: a gpu_take. It is counted at once; unions, NCCL's operations and samples follow when it is settled. */
+/* An event has ended: a gpu_take. It is counted at once; unions, NCCL's operations and samples follow when it is settled. One that is too
+ * late for that is in none of them. */
 void activity_take(const struct gpu_event *event);
 
 /* Tracing is on from begin_ns: from here on the unions add up. Tracing ends at end_ns: everything up to there is settled, and nothing adds
@@ -26,10 +36,11 @@ void activity_in_mpi(uint64_t start_ticks, uint64_t end_ticks);
 /* All that began before `until_ns` has come: settle it. */
 void activity_settle(int64_t until_ns);
 
-/* The counters begin anew at zero (MPI_Pcontrol(2)). */
+/* The counters begin anew at zero (MPI_Pcontrol(2)): what has been taken was before it, and the unions go on from the header's reset_ticks
+ * or from where they are settled. */
 void activity_reset(void);
 
-/* Whether a kernel with this (mangled) name moves data between ranks. */
-bool activity_is_communication(const char *name);
+/* Who is told of communication kernels: nccl_kernel, but in tests. */
+extern unsigned (*activity_tell_communication)(const struct gpu_event *kernel);
 
 #endif

@@ -1,0 +1,443 @@
+/* An event's way:
+ *
+ *     take     kernel, stream and device get their numbers; it is counted; then it waits
+ *     settle   when all that began before it has come: the device's unions, NCCL's operation, a sample
+ *
+ * MPI calls wait with the events. Where there are too many, the earliest are settled before their time, and what comes later than that
+ * is counted as late.
+ *
+ * A device's unions branch off those of a device without events, which have MPI calls in them alone, so its sums are whole when it enters
+ * the ledger. In tables that are full everything has a place still: other kernels, the other stream, and for each kind other activities,
+ * for which three entries are kept back. A table is full when the ledger is, too: that is not asked again for each event. */
+#include "activity.h"
+
+#include "clock.h"
+#include "gpu.h"
+#include "kernels.h"
+#include "ledger/histogram.h"
+#include "ledger/samples.h"
+#include "nccl/nccl.h"
+#include "reorder.h"
+#include "unions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { KINDS = 3, ACTIVITY_PLACES = 8192, STREAM_PLACES = 2048 }; /* of indices: at least twice what is in them */
+
+struct device {
+    struct ledger_device *entry;
+    struct unions unions;
+};
+
+struct stream {
+    uint32_t context, number;
+    uint16_t slot; /* 0: nothing is here */
+    struct device *device;
+    struct ledger_stream *entry;
+    struct samples_window window;
+};
+
+unsigned (*activity_tell_communication)(const struct gpu_event *kernel) = nccl_kernel;
+
+static struct {
+    struct device *devices[ACTIVITY_MOST_DEVICES + 1]; /* by slot */
+    unsigned device_count, most_devices;
+    struct stream streams[LEDGER_STREAM_OTHER + 1]; /* by slot */
+    uint16_t stream_index[STREAM_PLACES];           /* open addressing; 0: empty */
+    unsigned stream_count, most_streams;
+    uint16_t activity_index[ACTIVITY_PLACES];          /* open addressing: number from 1; 0: empty */
+    struct ledger_activity *activities[ACTIVITY_MOST]; /* all that the ledger has, */
+    uint64_t keys[ACTIVITY_MOST];
+    unsigned activity_count, activity_used; /* and how many of them are used */
+    unsigned most_activities;
+    struct reorder waiting;
+    int64_t settled_ns;      /* all that began before has been settled */
+    struct unions no_device; /* MPI calls alone */
+    uint64_t no_device_ns[LEDGER_BUSY_STATES];
+} gpu;
+
+static uint32_t mixed(uint64_t key)
+{
+    return (uint32_t)((key ^ key >> 32) * 0x9e3779b97f4a7c15ull >> 32);
+}
+
+/* Devices */
+
+static struct device *enter_device(uint32_t number)
+{
+    struct gpu_device_facts facts = {"", ""};
+    struct ledger_device entry = {.device = gpu.device_count + 1, .number = number};
+    struct device *device = gpu.device_count < gpu.most_devices ? calloc(1, sizeof *device) : NULL;
+    if (!device)
+        return NULL;
+    gpu_used->device_facts(number, &facts);
+    memcpy(entry.name, facts.name, sizeof entry.name);
+    memcpy(entry.uuid, facts.uuid, sizeof entry.uuid);
+    memcpy(entry.state_ns, gpu.no_device_ns, sizeof entry.state_ns);
+    device->entry = ledger_append(LEDGER_DEVICES, &entry, sizeof entry);
+    if (!device->entry) {
+        gpu.most_devices = gpu.device_count;
+        free(device);
+        return NULL;
+    }
+    unions_branch(&device->unions, &gpu.no_device, device->entry->state_ns);
+    return gpu.devices[++gpu.device_count] = device;
+}
+
+/* NULL: there is no room for it. */
+static struct device *find_device(uint32_t number)
+{
+    for (unsigned slot = 1; slot <= gpu.device_count; slot++)
+        if (gpu.devices[slot]->entry->number == number)
+            return gpu.devices[slot];
+    return enter_device(number);
+}
+
+static void count_on_device(struct ledger_device *device, const struct gpu_event *event)
+{
+    uint64_t *const counts[] = {&device->kernels, &device->copies, &device->sets};
+    if (!device->first_ns || event->start_ns < device->first_ns)
+        device->first_ns = event->start_ns;
+    if (event->end_ns > device->last_ns)
+        device->last_ns = event->end_ns;
+    ++*counts[event->kind - 1];
+}
+
+/* Streams */
+
+/* It is of no device, and has no samples. */
+static struct stream *other_stream(void)
+{
+    struct stream *other = &gpu.streams[LEDGER_STREAM_OTHER];
+    struct ledger_stream entry = {.stream = LEDGER_STREAM_OTHER, .sampled_since_ticks = UINT64_MAX};
+    if (!other->slot)
+        ledger_append(LEDGER_STREAMS, &entry, sizeof entry);
+    other->slot = LEDGER_STREAM_OTHER;
+    return other;
+}
+
+/* NULL: there is no room for it. */
+static struct stream *enter_stream(const struct gpu_event *event)
+{
+    struct device *device = gpu.stream_count < gpu.most_streams ? find_device(event->device) : NULL;
+    if (!device)
+        return NULL;
+    struct ledger_stream entry = {
+        .stream = gpu.stream_count + 1, .device = device->entry->device, .context = event->context, .number = event->stream};
+    struct ledger_stream *entered = ledger_append(LEDGER_STREAMS, &entry, sizeof entry);
+    if (!entered) {
+        gpu.most_streams = gpu.stream_count;
+        return NULL;
+    }
+    struct stream *stream = &gpu.streams[++gpu.stream_count];
+    *stream = (struct stream){event->context, event->stream, (uint16_t)gpu.stream_count, device, entered, {0}};
+    return stream;
+}
+
+static bool is_stream(const struct stream *stream, const struct gpu_event *event)
+{
+    return stream->number == event->stream && stream->context == event->context && stream->device->entry->number == event->device;
+}
+
+static struct stream *find_stream(const struct gpu_event *event)
+{
+    uint32_t at = mixed(event->stream ^ (uint64_t)event->context << 24 ^ (uint64_t)event->device << 56);
+    uint16_t *place = &gpu.stream_index[at % STREAM_PLACES];
+    for (; *place; place = &gpu.stream_index[++at % STREAM_PLACES])
+        if (is_stream(&gpu.streams[*place], event))
+            return &gpu.streams[*place];
+    struct stream *stream = enter_stream(event);
+    if (!stream)
+        return other_stream();
+    *place = stream->slot;
+    return stream;
+}
+
+/* Activities */
+
+/* 0 of none, then k of up to 2^(k-1) bytes and more than half of it. */
+static unsigned size_class(uint64_t bytes)
+{
+    return bytes <= 1 ? (unsigned)bytes : 65 - (unsigned)__builtin_clzll(bytes - 1);
+}
+
+enum { HIGHEST_CLASS = 65 };
+
+static uint64_t bytes_of_class(unsigned size)
+{
+    return size == 0 ? 0 : size == HIGHEST_CLASS ? UINT64_MAX : 1ull << (size - 1);
+}
+
+enum { KEY_STREAM_BIT = 16, KEY_KIND_BIT = 32, KEY_COPY_BIT = 40, KEY_FLAGS_BIT = 48, KEY_CLASS_BIT = 56 };
+
+static uint64_t activity_key(const struct gpu_event *event, uint16_t kernel, uint16_t stream)
+{
+    unsigned size = event->kind == LEDGER_ACTIVITY_KERNEL ? 0 : size_class(event->bytes);
+    return (uint64_t)kernel | (uint64_t)stream << KEY_STREAM_BIT | (uint64_t)event->kind << KEY_KIND_BIT |
+           (uint64_t)event->copy << KEY_COPY_BIT | (uint64_t)event->flags << KEY_FLAGS_BIT | (uint64_t)size << KEY_CLASS_BIT;
+}
+
+/* What has the kind in common. */
+static uint64_t other_key(uint8_t kind)
+{
+    bool is_kernel = kind == LEDGER_ACTIVITY_KERNEL;
+    uint8_t copy = kind == LEDGER_ACTIVITY_COPY ? LEDGER_COPY_OTHER : LEDGER_COPY_NONE;
+    struct gpu_event any = {.kind = kind, .copy = copy, .bytes = UINT64_MAX};
+    return activity_key(&any, is_kernel ? LEDGER_KERNEL_OTHER : 0, LEDGER_STREAM_OTHER);
+}
+
+static bool take_chunk(void)
+{
+    uint32_t capacity = ledger_chunk_capacity(sizeof(struct ledger_activity));
+    bool fits = gpu.activity_count + capacity <= gpu.most_activities;
+    struct ledger_chunk *chunk = fits ? ledger_chunk(LEDGER_ACTIVITIES, sizeof(struct ledger_activity), 0) : NULL;
+    if (!chunk) {
+        gpu.most_activities = gpu.activity_count;
+        return false;
+    }
+    for (uint32_t i = 0; i < capacity; i++)
+        gpu.activities[gpu.activity_count++] = ledger_entry(chunk, i);
+    __atomic_store_n(&chunk->used, capacity, __ATOMIC_RELEASE);
+    return true;
+}
+
+static void enter_activity(uint64_t key)
+{
+    struct ledger_activity *entry = gpu.activities[gpu.activity_used];
+    gpu.keys[gpu.activity_used++] = key;
+    memset(entry, 0, sizeof *entry);
+    entry->bytes = bytes_of_class(key >> KEY_CLASS_BIT);
+    entry->kernel = (uint16_t)key;
+    entry->stream = (uint16_t)(key >> KEY_STREAM_BIT);
+    entry->kind = (uint8_t)(key >> KEY_KIND_BIT);
+    entry->copy = (uint8_t)(key >> KEY_COPY_BIT);
+    entry->flags = (uint8_t)(key >> KEY_FLAGS_BIT);
+    entry->min_ns = UINT64_MAX;
+    __atomic_store_n(&entry->live, 1, __ATOMIC_RELEASE);
+}
+
+/* NULL: there is no room, when so many entries are kept back. */
+static struct ledger_activity *find_activity(uint64_t key, unsigned kept_back)
+{
+    uint32_t at = mixed(key);
+    uint16_t *place = &gpu.activity_index[at % ACTIVITY_PLACES];
+    for (; *place; place = &gpu.activity_index[++at % ACTIVITY_PLACES])
+        if (gpu.keys[*place - 1] == key)
+            return gpu.activities[*place - 1];
+    if (gpu.activity_used + kept_back >= gpu.activity_count && !take_chunk())
+        return NULL;
+    enter_activity(key);
+    *place = (uint16_t)gpu.activity_used;
+    return gpu.activities[gpu.activity_used - 1];
+}
+
+/* The bucket comes last: its one store is what makes it counted. */
+static void add(struct ledger_activity *activity, uint64_t duration_ns, uint64_t volume_bytes)
+{
+    activity->total_ns += duration_ns;
+    activity->volume_bytes += volume_bytes;
+    if (duration_ns < activity->min_ns)
+        activity->min_ns = duration_ns;
+    if (duration_ns > activity->max_ns)
+        activity->max_ns = duration_ns;
+    __asm__ volatile("" ::: "memory");
+    activity->buckets[histogram_bucket(duration_ns)]++;
+}
+
+static void count(const struct gpu_event *event, uint16_t kernel, const struct stream *stream)
+{
+    uint64_t duration_ns = event->end_ns > event->start_ns ? (uint64_t)(event->end_ns - event->start_ns) : 0;
+    struct ledger_activity *activity = find_activity(activity_key(event, kernel, stream->slot), KINDS);
+    if (!activity || kernel == LEDGER_KERNEL_OTHER || stream->slot == LEDGER_STREAM_OTHER)
+        the_ledger.header->gpu_unkept_records++;
+    if (!activity)
+        activity = find_activity(other_key(event->kind), 0);
+    if (activity)
+        add(activity, duration_ns, event->kind == LEDGER_ACTIVITY_KERNEL ? 0 : event->bytes);
+}
+
+/* Settling */
+
+static void add_to_all(const struct reorder_event *call)
+{
+    bool has_room = unions_add(&gpu.no_device, LEDGER_IN_MPI, call->start_ns, call->end_ns);
+    for (unsigned slot = 1; slot <= gpu.device_count; slot++)
+        has_room &= unions_add(&gpu.devices[slot]->unions, LEDGER_IN_MPI, call->start_ns, call->end_ns);
+    the_ledger.header->gpu_lost_intervals += !has_room;
+}
+
+static unsigned communicator_of(const struct reorder_event *event)
+{
+    struct gpu_event kernel = {.start_ns = event->start_ns,
+                               .end_ns = event->end_ns,
+                               .name = kernels_communication(event->kernel),
+                               .device = event->device,
+                               .context = event->context,
+                               .stream = event->stream,
+                               .correlation = event->correlation,
+                               .kind = event->kind,
+                               .flags = event->flags};
+    return activity_tell_communication(&kernel);
+}
+
+static void keep(const struct reorder_event *event, unsigned communicator)
+{
+    struct stream *stream = &gpu.streams[event->stream_slot];
+    uint64_t start_ticks = clock_ticks_at(event->start_ns);
+    struct ledger_activity_sample *sample =
+        stream->entry ? (struct ledger_activity_sample *)samples_of_stream(&stream->window, stream->entry, start_ticks) : NULL;
+    if (!sample)
+        return;
+    sample->start_ticks = start_ticks;
+    sample->unused = 0;
+    sample->bytes = event->bytes;
+    sample->kernel = event->kernel;
+    sample->zero = 0;
+    sample->communicator = (uint16_t)communicator;
+    sample->stream = event->stream_slot;
+    sample->kind = event->kind;
+    sample->copy = event->copy;
+    sample->flags = event->flags;
+    memset(sample->reserved, 0, sizeof sample->reserved);
+    __atomic_store_n(&sample->end_ticks, clock_ticks_at(event->end_ns), __ATOMIC_RELEASE);
+}
+
+static void settle(const struct reorder_event *event)
+{
+    if (event->start_ns > gpu.settled_ns)
+        gpu.settled_ns = event->start_ns;
+    if (event->state == LEDGER_IN_MPI) {
+        add_to_all(event);
+        return;
+    }
+    struct device *device = gpu.devices[event->device_slot];
+    if (device && !unions_add(&device->unions, event->state, event->start_ns, event->end_ns))
+        the_ledger.header->gpu_late_records++;
+    keep(event, event->state == LEDGER_COMMUNICATING ? communicator_of(event) : 0);
+}
+
+static void settle_first(void)
+{
+    struct reorder_event first = reorder_take(&gpu.waiting);
+    settle(&first);
+}
+
+/* Where there is no room, the earliest goes first, and that may be this one. */
+static void wait_for_earlier(const struct reorder_event *event)
+{
+    while (!reorder_put(&gpu.waiting, event)) {
+        if (event->start_ns <= reorder_first_ns(&gpu.waiting)) {
+            settle(event);
+            return;
+        }
+        settle_first();
+    }
+}
+
+static uint8_t state_of(const struct gpu_event *event, bool is_communication)
+{
+    if (event->kind != LEDGER_ACTIVITY_KERNEL)
+        return LEDGER_COPYING;
+    return is_communication ? LEDGER_COMMUNICATING : LEDGER_COMPUTING;
+}
+
+void activity_take(const struct gpu_event *event)
+{
+    struct kernel kernel = event->kind == LEDGER_ACTIVITY_KERNEL ? kernels_find(event->name) : (struct kernel){0, false};
+    const struct stream *stream = find_stream(event);
+    struct device *device = stream->device ? stream->device : find_device(event->device);
+    count(event, kernel.number, stream);
+    if (device)
+        count_on_device(device->entry, event);
+    if (event->start_ns < gpu.settled_ns) {
+        the_ledger.header->gpu_late_records++;
+        return;
+    }
+    wait_for_earlier(&(struct reorder_event){.start_ns = event->start_ns,
+                                             .end_ns = event->end_ns,
+                                             .bytes = event->bytes,
+                                             .device = event->device,
+                                             .context = event->context,
+                                             .stream = event->stream,
+                                             .correlation = event->correlation,
+                                             .kernel = kernel.number,
+                                             .stream_slot = stream->slot,
+                                             .kind = event->kind,
+                                             .copy = event->copy,
+                                             .device_slot = device ? (uint8_t)device->entry->device : 0,
+                                             .state = state_of(event, kernel.is_communication),
+                                             .flags = event->flags});
+}
+
+void activity_in_mpi(uint64_t start_ticks, uint64_t end_ticks)
+{
+    wait_for_earlier(&(struct reorder_event){.start_ns = clock_ns(start_ticks), .end_ns = clock_ns(end_ticks), .state = LEDGER_IN_MPI});
+}
+
+void activity_settle(int64_t until_ns)
+{
+    while (reorder_first_ns(&gpu.waiting) < until_ns)
+        settle_first();
+    if (until_ns > gpu.settled_ns)
+        gpu.settled_ns = until_ns;
+    unions_settle(&gpu.no_device, until_ns);
+    for (unsigned slot = 1; slot <= gpu.device_count; slot++)
+        unions_settle(&gpu.devices[slot]->unions, until_ns);
+}
+
+/* Life */
+
+void activity_begin(void)
+{
+    for (unsigned slot = 1; slot <= gpu.device_count; slot++)
+        free(gpu.devices[slot]);
+    free(gpu.waiting.heap);
+    free(gpu.waiting.events);
+    memset(&gpu, 0, sizeof gpu);
+    gpu.waiting.most = ACTIVITY_MOST_WAITING;
+    gpu.most_devices = ACTIVITY_MOST_DEVICES;
+    gpu.most_streams = LEDGER_STREAM_OTHER - 1;
+    gpu.most_activities = ACTIVITY_MOST;
+    gpu.settled_ns = INT64_MIN;
+    gpu.no_device = (struct unions)UNIONS_NONE;
+    gpu.no_device.state_ns = gpu.no_device_ns;
+    kernels_begin();
+    the_ledger.header->gpu_epoch = the_ledger.header->epoch;
+}
+
+void activity_trace_from(int64_t begin_ns)
+{
+    unions_begin(&gpu.no_device, gpu.no_device_ns, begin_ns);
+    for (unsigned slot = 1; slot <= gpu.device_count; slot++)
+        unions_begin(&gpu.devices[slot]->unions, gpu.devices[slot]->entry->state_ns, begin_ns);
+}
+
+void activity_trace_until(int64_t end_ns)
+{
+    activity_settle(end_ns);
+    unions_end(&gpu.no_device, end_ns);
+    for (unsigned slot = 1; slot <= gpu.device_count; slot++)
+        unions_end(&gpu.devices[slot]->unions, end_ns);
+}
+
+static void reset_device(struct device *device, int64_t from_ns)
+{
+    struct ledger_device *entry = device->entry;
+    unions_reset(&device->unions, from_ns);
+    entry->kernels = entry->copies = entry->sets = 0;
+    entry->first_ns = entry->last_ns = 0;
+}
+
+void activity_reset(void)
+{
+    int64_t from_ns = clock_ns(the_ledger.header->reset_ticks);
+    unions_reset(&gpu.no_device, from_ns);
+    for (unsigned slot = 1; slot <= gpu.device_count; slot++)
+        reset_device(gpu.devices[slot], from_ns);
+    for (unsigned i = 0; i < gpu.activity_used; i++)
+        gpu.activities[i]->live = 0;
+    gpu.activity_used = 0;
+    memset(gpu.activity_index, 0, sizeof gpu.activity_index);
+    __atomic_store_n(&the_ledger.header->gpu_epoch, the_ledger.header->epoch, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,881 @@
+#include "gpu/activity.h"
+
+#include "clock.h"
+#include "gpu/gpu.h"
+#include "gpu/kernels.h"
+#include "ledger/histogram.h"
+#include "ledger/ledger.h"
+#include "ledger/samples.h"
+#include "stepping.h"
+#include "unit.h"
+
+enum { SECOND_NS = 1000000000 };
+
+/* Times of the tests count from here; ticks are nanoseconds. */
+static int64_t zero_ns;
+
+static uint64_t facts_asked;
+
+static void device_facts(uint32_t device, struct gpu_device_facts *facts)
+{
+    facts_asked++;
+    snprintf(facts->name, sizeof facts->name, "Test GPU %u", device);
+    snprintf(facts->uuid, sizeof facts->uuid, "GPU-%u", device);
+}
+
+static const struct gpu_backend backend = {.name = "test", .device_facts = device_facts};
+
+/* What NCCL's side was told, and how it answers. */
+static struct {
+    struct gpu_event last;
+    char name[64];
+    uint64_t count;
+    int64_t latest_ns;
+    bool is_in_order;
+} told = {.is_in_order = true};
+
+static unsigned tell(const struct gpu_event *kernel)
+{
+    told.is_in_order &= kernel->start_ns >= told.latest_ns;
+    told.latest_ns = kernel->start_ns;
+    told.last = *kernel;
+    snprintf(told.name, sizeof told.name, "%s", kernel->name ? kernel->name : "");
+    told.count++;
+    return 7;
+}
+
+static void begin_with(size_t ledger_bytes, size_t samples_bytes)
+{
+    clock_begin(CLOCK_GETTIME);
+    CHECK_EQUAL(ledger_open("ledger", ledger_bytes), 0);
+    zero_ns = clock_monotonic_ns();
+    the_ledger.header->start_ns = zero_ns;
+    the_ledger.header->start_unix_ns = (int64_t)1000 << LEDGER_WINDOW_NS_LOG2; /* a window begins */
+    samples_begin(samples_bytes);
+    gpu_used = &backend;
+    activity_tell_communication = tell;
+    activity_begin();
+}
+
+static void begin(void)
+{
+    begin_with(64 << 20, 4 << 20);
+}
+
+/* Events */
+
+static struct gpu_event on(uint32_t device, uint32_t stream, int64_t start_ns, int64_t end_ns)
+{
+    return (struct gpu_event){
+        .start_ns = zero_ns + start_ns, .end_ns = zero_ns + end_ns, .device = device, .context = 1 + device, .stream = stream};
+}
+
+static void kernel_on(uint32_t device, uint32_t stream, const char *name, int64_t start_ns, int64_t end_ns)
+{
+    struct gpu_event event = on(device, stream, start_ns, end_ns);
+    event.kind = LEDGER_ACTIVITY_KERNEL;
+    event.name = name;
+    activity_take(&event);
+}
+
+static void kernel(const char *name, int64_t start_ns, int64_t end_ns)
+{
+    kernel_on(0, 7, name, start_ns, end_ns);
+}
+
+static void copy(enum ledger_copy direction, uint64_t bytes, int64_t start_ns, int64_t end_ns)
+{
+    struct gpu_event event = on(0, 7, start_ns, end_ns);
+    event.kind = LEDGER_ACTIVITY_COPY;
+    event.copy = (uint8_t)direction;
+    event.bytes = bytes;
+    activity_take(&event);
+}
+
+static void set(uint64_t bytes, int64_t start_ns, int64_t end_ns)
+{
+    struct gpu_event event = on(0, 7, start_ns, end_ns);
+    event.kind = LEDGER_ACTIVITY_SET;
+    event.bytes = bytes;
+    activity_take(&event);
+}
+
+static void in_mpi(int64_t start_ns, int64_t end_ns)
+{
+    activity_in_mpi((uint64_t)(zero_ns + start_ns), (uint64_t)(zero_ns + end_ns));
+}
+
+static void trace_from(int64_t ns)
+{
+    activity_trace_from(zero_ns + ns);
+}
+
+static void trace_until(int64_t ns)
+{
+    activity_trace_until(zero_ns + ns);
+}
+
+static void settle(int64_t ns)
+{
+    activity_settle(zero_ns + ns);
+}
+
+/* What a reader of the ledger finds */
+
+static uint32_t used_of(uint32_t chunk, enum ledger_kind kind)
+{
+    const struct ledger_chunk *at = ledger_chunk_at(the_ledger.header, chunk);
+    return at->kind == kind ? at->used : 0;
+}
+
+#define FOR_EACH_ENTRY(TYPE, ENTRY, KIND)                                        \
+    for (uint32_t chunk_ = 0; chunk_ < the_ledger.header->chunk_count; chunk_++) \
+        for (uint32_t number_ = 0; number_ < used_of(chunk_, KIND); number_++)   \
+            for (const TYPE *ENTRY = ledger_entry(ledger_chunk_at(the_ledger.header, chunk_), number_); ENTRY; ENTRY = NULL)
+
+static const struct ledger_device *device_of(uint32_t number)
+{
+    FOR_EACH_ENTRY(struct ledger_device, device, LEDGER_DEVICES)
+    if (device->number == number)
+        return device;
+    return NULL;
+}
+
+static uint64_t traced_ns(uint32_t number)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < LEDGER_BUSY_STATES; i++)
+        sum += device_of(number)->state_ns[i];
+    return sum;
+}
+
+static uint64_t busy_ns(unsigned state)
+{
+    return device_of(0)->state_ns[state];
+}
+
+static uint64_t count_of(const struct ledger_activity *activity)
+{
+    uint64_t count = 0;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+        count += activity->buckets[i];
+    return count;
+}
+
+struct totals {
+    uint64_t entries, count, total_ns, volume_bytes;
+};
+
+static struct totals totals(void)
+{
+    struct totals sum = {0};
+    FOR_EACH_ENTRY(struct ledger_activity, activity, LEDGER_ACTIVITIES)
+    if (activity->live) {
+        sum.entries++;
+        sum.count += count_of(activity);
+        sum.total_ns += activity->total_ns;
+        sum.volume_bytes += activity->volume_bytes;
+    }
+    return sum;
+}
+
+static const struct ledger_activity *activity_of(enum ledger_activity_kind kind, uint32_t number, uint16_t stream, uint64_t bytes)
+{
+    FOR_EACH_ENTRY(struct ledger_activity, activity, LEDGER_ACTIVITIES)
+    if (activity->live && activity->kind == kind && activity->kernel == number && activity->stream == stream && activity->bytes == bytes)
+        return activity;
+    return NULL;
+}
+
+static uint64_t streams_in_ledger(void)
+{
+    uint64_t count = 0;
+    FOR_EACH_ENTRY(struct ledger_stream, stream, LEDGER_STREAMS)
+    count += stream->stream != 0;
+    return count;
+}
+
+/* The n-th sample of a stream (slot), from 0; NULL: it has no more. */
+static const struct ledger_activity_sample *sample_of(unsigned stream, unsigned number)
+{
+    FOR_EACH_ENTRY(struct ledger_page, page, LEDGER_SAMPLES)
+    for (unsigned i = 0; page->owner == (LEDGER_OF_STREAM | (uint64_t)stream << 8) && i < LEDGER_PAGE_SAMPLES; i++)
+        if (page->samples[i].end_ticks && number-- == 0)
+            return (const struct ledger_activity_sample *)&page->samples[i];
+    return NULL;
+}
+
+/* Counting */
+
+static void a_kernel_is_counted_at_once(void)
+{
+    begin();
+    kernel("gemm", 1000, 1500);
+    kernel("gemm", 2000, 2300);
+    kernel("relu", 2400, 2410);
+    const struct ledger_activity *gemm = activity_of(LEDGER_ACTIVITY_KERNEL, 1, 1, 0);
+    CHECK_EQUAL(count_of(gemm), 2);
+    CHECK_EQUAL(gemm->total_ns, 800);
+    CHECK_EQUAL(gemm->min_ns, 300);
+    CHECK_EQUAL(gemm->max_ns, 500);
+    CHECK_EQUAL(gemm->buckets[histogram_bucket(500)], 1);
+    CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, 2, 1, 0)), 1);
+    CHECK_EQUAL(totals().entries, 2);
+}
+
+static void streams_and_graphs_are_counted_apart(void)
+{
+    begin();
+    struct gpu_event event = on(0, 7, 0, 100);
+    event.kind = LEDGER_ACTIVITY_KERNEL;
+    event.name = "gemm";
+    activity_take(&event);
+    event.flags = LEDGER_ACTIVITY_GRAPH;
+    activity_take(&event);
+    event.stream = 8;
+    activity_take(&event);
+    event.context = 9;
+    activity_take(&event);
+    event.device = 1;
+    activity_take(&event);
+    CHECK_EQUAL(totals().entries, 5);
+    CHECK_EQUAL(streams_in_ledger(), 4);
+}
+
+static void a_stream_is_of_one_device_and_one_context(void)
+{
+    begin();
+    for (uint32_t i = 0; i < 2000; i++) { /* each twice */
+        struct gpu_event event = on(i % 10, i / 10 % 10, 0, 100);
+        event.context = i / 100 % 10;
+        event.kind = LEDGER_ACTIVITY_SET;
+        activity_take(&event);
+    }
+    CHECK_EQUAL(streams_in_ledger(), 1000);
+    CHECK_EQUAL(totals().entries, 1000);
+    FOR_EACH_ENTRY(struct ledger_activity, activity, LEDGER_ACTIVITIES)
+    CHECK(!activity->live || count_of(activity) == 2);
+}
+
+static void copies_are_counted_by_powers_of_two(void)
+{
+    begin();
+    copy(LEDGER_COPY_TO_DEVICE, 1000, 0, 10);
+    copy(LEDGER_COPY_TO_DEVICE, 1024, 20, 30);
+    copy(LEDGER_COPY_TO_DEVICE, 1025, 40, 50);
+    copy(LEDGER_COPY_TO_HOST, 1024, 60, 70);
+    copy(LEDGER_COPY_TO_DEVICE, 0, 80, 90);
+    copy(LEDGER_COPY_TO_DEVICE, 1, 80, 90);
+    copy(LEDGER_COPY_TO_DEVICE, UINT64_MAX - 1, 80, 90);
+    set(512, 100, 110);
+    CHECK_EQUAL(totals().entries, 7);
+    CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_COPY, 0, 1, 1024)->volume_bytes, 2024);
+    CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_COPY, 0, 1, 2048)->volume_bytes, 1025);
+    CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_COPY, 0, 1, 0)->volume_bytes, 0);
+    CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_COPY, 0, 1, 1)->volume_bytes, 1);
+    CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_COPY, 0, 1, UINT64_MAX)), 1);
+    CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_SET, 0, 1, 512)->volume_bytes, 512);
+}
+
+static void a_device_says_what_it_is_and_what_it_did(void)
+{
+    begin();
+    kernel_on(3, 7, "gemm", 500, 900);
+    kernel_on(3, 8, "gemm", 200, 300);
+    struct gpu_event event = on(3, 7, 600, 700);
+    event.kind = LEDGER_ACTIVITY_SET;
+    activity_take(&event);
+    const struct ledger_device *device = device_of(3);
+    CHECK_EQUAL(device->device, 1);
+    CHECK_TEXT(device->name, "Test GPU 3");
+    CHECK_TEXT(device->uuid, "GPU-3");
+    CHECK_EQUAL(device->kernels, 2);
+    CHECK_EQUAL(device->copies, 0);
+    CHECK_EQUAL(device->sets, 1);
+    CHECK_EQUAL(device->first_ns, zero_ns + 200);
+    CHECK_EQUAL(device->last_ns, zero_ns + 900);
+}
+
+static void what_ends_before_it_begins_took_no_time(void)
+{
+    begin();
+    trace_from(0);
+    kernel("gemm", 500, 400);
+    trace_until(1000);
+    CHECK_EQUAL(totals().total_ns, 0);
+    CHECK_EQUAL(totals().count, 1);
+    CHECK_EQUAL(busy_ns(0), 1000);
+}
+
+/* Full tables */
+
+static void streams_beyond_the_most_are_one_and_lose_nothing(void)
+{
+    begin();
+    trace_from(0);
+    for (uint32_t stream = 0; stream < 1200; stream++)
+        kernel_on(0, stream, "gemm", stream * 10, stream * 10 + 5);
+    trace_until(20000);
+    CHECK_EQUAL(streams_in_ledger(), LEDGER_STREAM_OTHER);
+    CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, 1, LEDGER_STREAM_OTHER, 0)), 1200 - 1022);
+    CHECK_EQUAL(the_ledger.header->gpu_unkept_records, 1200 - 1022);
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 1200 * 5);
+    FOR_EACH_ENTRY(struct ledger_stream, stream, LEDGER_STREAMS)
+    CHECK_EQUAL(stream->sampled_since_ticks, stream->stream == LEDGER_STREAM_OTHER ? UINT64_MAX : 0);
+    CHECK(sample_of(1022, 0) != NULL);
+    CHECK(sample_of(LEDGER_STREAM_OTHER, 0) == NULL);
+}
+
+static void devices_beyond_the_most_are_counted_with_the_other_stream(void)
+{
+    begin();
+    trace_from(0);
+    for (uint32_t device = 0; device < ACTIVITY_MOST_DEVICES + 3; device++)
+        for (int64_t i = 0; i < 2; i++)
+            kernel_on(device, 7, "gemm", 10 * i, 10 * i + 5);
+    trace_until(100);
+    CHECK(device_of(ACTIVITY_MOST_DEVICES) == NULL);
+    CHECK_EQUAL(device_of(ACTIVITY_MOST_DEVICES - 1)->kernels, 2);
+    CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, 1, LEDGER_STREAM_OTHER, 0)), 6);
+    CHECK_EQUAL(the_ledger.header->gpu_unkept_records, 6);
+}
+
+static void activities_beyond_the_most_are_counted_by_kind(void)
+{
+    begin();
+    char name[32];
+    for (int i = 0; i < 6000; i++) {
+        snprintf(name, sizeof name, "kernel_%d", i % 2000);
+        kernel_on(0, 1 + (uint32_t)i / 2000, name, i, i + 3);
+    }
+    copy(LEDGER_COPY_TO_HOST, 100, 0, 10);
+    copy(LEDGER_COPY_TO_PEER, 1 << 20, 0, 10);
+    set(5, 0, 10);
+    struct totals all = totals();
+    CHECK_EQUAL(all.count, 6003);
+    CHECK_EQUAL(all.total_ns, 6000 * 3 + 30);
+    CHECK(all.entries > 4000);
+    CHECK(all.entries <= ACTIVITY_MOST);
+    CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, LEDGER_KERNEL_OTHER, LEDGER_STREAM_OTHER, 0)), 6003 - all.entries);
+    CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_COPY, 0, LEDGER_STREAM_OTHER, UINT64_MAX)->volume_bytes, (1 << 20) + 100);
+    CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_SET, 0, LEDGER_STREAM_OTHER, UINT64_MAX)->volume_bytes, 5);
+    CHECK_EQUAL(the_ledger.header->gpu_unkept_records, 6003 - (all.entries - 3));
+}
+
+static void kernels_beyond_the_most_are_told_from_communication_still(void)
+{
+    begin();
+    trace_from(0);
+    char name[32];
+    for (int i = 0; i < KERNELS_MOST; i++) {
+        snprintf(name, sizeof name, "kernel_%d", i);
+        kernel(name, 0, 0);
+    }
+    kernel("gemm", 100, 150);
+    kernel("ncclDevKernel_SendRecv", 200, 270);
+    trace_until(1000);
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 50);
+    CHECK_EQUAL(busy_ns(LEDGER_COMMUNICATING), 70);
+    CHECK_EQUAL(told.count, 1);
+    CHECK_TEXT(told.name, "");
+    CHECK(the_ledger.header->gpu_unkept_records >= 2);
+}
+
+static void a_ledger_that_fills_up_loses_no_activity(void)
+{
+    begin_with(1, 0); /* eight chunks: devices, streams, kernels, activities, facts */
+    trace_from(0);
+    kernel("gemm", 0, 10);
+    while (ledger_chunk(LEDGER_FACTS, 1, 0)) {
+    }
+    char name[32];
+    for (int i = 0; i < 5000; i++) {
+        snprintf(name, sizeof name, "its_name_%d", i);
+        kernel_on((uint32_t)i % 70, (uint32_t)i, name, i, i + 3);
+    }
+    trace_until(10000);
+    CHECK_EQUAL(totals().count, 5001);
+    CHECK(facts_asked <= ACTIVITY_MOST_DEVICES + 1); /* a driver is not asked for each event */
+    CHECK(the_ledger.header->gpu_unkept_records > 0);
+    CHECK_EQUAL(traced_ns(0), 10000);
+}
+
+static void a_ledger_without_room_records_nothing_and_says_so(void)
+{
+    begin_with(1, 0);
+    while (ledger_chunk(LEDGER_FACTS, 1, 0)) {
+    }
+    trace_from(0);
+    for (int i = 0; i < 100; i++)
+        kernel("gemm", i, i + 3);
+    trace_until(1000);
+    CHECK_EQUAL(the_ledger.header->gpu_unkept_records, 100);
+}
+
+/* Unions */
+
+static void events_in_any_order_give_the_same_sums(void)
+{
+    begin();
+    trace_from(0);
+    kernel("ncclDevKernel_AllReduce", 300, 800);
+    copy(LEDGER_COPY_TO_HOST, 64, 700, 900);
+    kernel("gemm", 100, 400);
+    settle(500);
+    kernel("gemm", 600, 750);
+    trace_until(1000);
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 200);
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING | LEDGER_COMMUNICATING), 100 + 100);
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING | LEDGER_COMMUNICATING | LEDGER_COPYING), 50);
+    CHECK_EQUAL(busy_ns(LEDGER_COMMUNICATING), 200);
+    CHECK_EQUAL(busy_ns(LEDGER_COMMUNICATING | LEDGER_COPYING), 50);
+    CHECK_EQUAL(busy_ns(LEDGER_COPYING), 100);
+    CHECK_EQUAL(traced_ns(0), 1000);
+    CHECK_EQUAL(the_ledger.header->gpu_late_records, 0);
+}
+
+static void calls_of_mpi_are_in_every_devices_unions(void)
+{
+    begin();
+    trace_from(0);
+    kernel_on(0, 7, "gemm", 100, 300);
+    kernel_on(1, 7, "gemm", 500, 600);
+    in_mpi(200, 550);
+    in_mpi(220, 540); /* another thread, or told twice */
+    trace_until(1000);
+    CHECK_EQUAL(device_of(0)->state_ns[LEDGER_COMPUTING | LEDGER_IN_MPI], 100);
+    CHECK_EQUAL(device_of(0)->state_ns[LEDGER_IN_MPI], 250);
+    CHECK_EQUAL(device_of(1)->state_ns[LEDGER_COMPUTING | LEDGER_IN_MPI], 50);
+    CHECK_EQUAL(device_of(1)->state_ns[LEDGER_IN_MPI], 300);
+    CHECK_EQUAL(traced_ns(0), 1000);
+    CHECK_EQUAL(traced_ns(1), 1000);
+}
+
+static void a_device_that_is_first_seen_later_was_idle_or_in_mpi_before(void)
+{
+    begin();
+    trace_from(0);
+    kernel_on(0, 7, "gemm", 0, 100);
+    in_mpi(200, 700);
+    settle(500); /* in the middle of the call */
+    kernel_on(1, 7, "gemm", 600, 800);
+    trace_until(1000);
+    CHECK_EQUAL(device_of(1)->state_ns[0], 200 + 200);
+    CHECK_EQUAL(device_of(1)->state_ns[LEDGER_IN_MPI], 400);
+    CHECK_EQUAL(device_of(1)->state_ns[LEDGER_COMPUTING | LEDGER_IN_MPI], 100);
+    CHECK_EQUAL(device_of(1)->state_ns[LEDGER_COMPUTING], 100);
+    CHECK_EQUAL(traced_ns(1), 1000);
+}
+
+static void a_device_that_is_first_seen_in_a_later_window_has_all_of_them(void)
+{
+    begin();
+    trace_from(0);
+    in_mpi(200, 300);
+    trace_until(1000);
+    trace_from(3000);
+    kernel_on(1, 7, "gemm", 3600, 3800);
+    trace_until(4000);
+    CHECK_EQUAL(traced_ns(1), 2000);
+    CHECK_EQUAL(device_of(1)->state_ns[LEDGER_IN_MPI], 100);
+    CHECK_EQUAL(device_of(1)->state_ns[LEDGER_COMPUTING], 200);
+}
+
+static void windows_of_tracing_cut_what_runs_through_them(void)
+{
+    begin();
+    kernel("gemm", 0, 150); /* it came before the window begins, and runs into it */
+    trace_from(100);
+    kernel("gemm", 180, 500);
+    trace_until(200);
+    in_mpi(300, 450);
+    trace_from(400);
+    trace_until(600);
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 50 + 20 + 50);
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING | LEDGER_IN_MPI), 50);
+    CHECK_EQUAL(traced_ns(0), 300);
+    CHECK_EQUAL(totals().total_ns, 150 + 320);
+}
+
+static void a_late_event_is_counted_and_in_no_union(void)
+{
+    begin();
+    trace_from(0);
+    kernel("gemm", 600, 700);
+    settle(1000);
+    kernel("gemm", 900, 2000);
+    kernel("ncclDevKernel_SendRecv", 999, 2000);
+    kernel("gemm", 1000, 1010); /* just in time */
+    trace_until(3000);
+    CHECK_EQUAL(the_ledger.header->gpu_late_records, 2);
+    CHECK_EQUAL(totals().count, 4);
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 110);
+    CHECK_EQUAL(busy_ns(LEDGER_COMMUNICATING), 0);
+    CHECK_EQUAL(told.count, 0);
+    CHECK_EQUAL(sample_of(1, 1)->start_ticks, zero_ns + 1000);
+    CHECK(sample_of(1, 2) == NULL);
+}
+
+static void a_late_call_of_mpi_is_cut(void)
+{
+    begin();
+    trace_from(0);
+    kernel("gemm", 100, 200);
+    settle(1000);
+    in_mpi(500, 900);
+    in_mpi(500, 1200);
+    trace_until(2000);
+    CHECK_EQUAL(busy_ns(LEDGER_IN_MPI), 200);
+    CHECK_EQUAL(traced_ns(0), 2000);
+}
+
+/* One event more than can wait, then an earlier one than the earliest, then one that comes too late. */
+static void what_finds_no_room_to_wait_is_settled_before_its_time(void)
+{
+    begin();
+    trace_from(0);
+    for (int64_t i = 0; i <= ACTIVITY_MOST_WAITING; i++)
+        kernel("gemm", 1000 + 10 * i, 1005 + 10 * i);
+    kernel("gemm", 1000 + 3, 1000 + 8);
+    kernel("gemm", 500, 505);
+    trace_until(1000 + 10ll * ACTIVITY_MOST_WAITING + 100);
+    CHECK_EQUAL(the_ledger.header->gpu_late_records, 1);
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 5ull * ACTIVITY_MOST_WAITING + 5 + 3);
+    CHECK_EQUAL(traced_ns(0), 1000 + 10ull * ACTIVITY_MOST_WAITING + 100);
+    CHECK_EQUAL(totals().count, ACTIVITY_MOST_WAITING + 3ull);
+}
+
+/* Against a reference that looks at each nanosecond. */
+
+enum { DEVICES = 3, WINDOWS = 6, WINDOW_NS = 400, ON_NS = 300, SPAN_NS = WINDOWS * WINDOW_NS };
+
+static uint8_t reference[DEVICES][SPAN_NS]; /* states */
+
+static uint64_t random_below(uint64_t limit)
+{
+    static uint64_t state = 88172645463325252;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state % limit;
+}
+
+static void mark(uint32_t device, enum ledger_busy state, int64_t start_ns, int64_t end_ns)
+{
+    for (int64_t ns = start_ns; ns < end_ns && ns < SPAN_NS; ns++)
+        reference[device][ns] |= state;
+}
+
+static void something_at(int64_t start_ns)
+{
+    int64_t end_ns = start_ns + (int64_t)random_below(random_below(4) ? 20 : 500);
+    uint32_t device = (uint32_t)random_below(DEVICES), stream = (uint32_t)random_below(4);
+    switch (random_below(3)) {
+    case 0:
+        kernel_on(device, stream, "gemm", start_ns, end_ns);
+        mark(device, LEDGER_COMPUTING, start_ns, end_ns);
+        break;
+    case 1:
+        kernel_on(device, stream, "ncclDevKernel_SendRecv", start_ns, end_ns);
+        mark(device, LEDGER_COMMUNICATING, start_ns, end_ns);
+        break;
+    default:
+        in_mpi(start_ns, end_ns);
+        for (device = 0; device < DEVICES; device++)
+            mark(device, LEDGER_IN_MPI, start_ns, end_ns);
+    }
+}
+
+static void check_reference(uint32_t device)
+{
+    uint64_t expected[LEDGER_BUSY_STATES] = {0};
+    for (int64_t ns = 0; ns < SPAN_NS; ns++)
+        if (ns % WINDOW_NS < ON_NS)
+            expected[reference[device][ns]]++;
+    for (unsigned state = 0; state < LEDGER_BUSY_STATES; state++)
+        CHECK_EQUAL(device_of(device)->state_ns[state], expected[state]);
+}
+
+static void any_activities_add_up_as_the_reference_does(void)
+{
+    enum { LATEST_NS = 60 };
+    begin();
+    for (int64_t window_ns = 0; window_ns < SPAN_NS; window_ns += WINDOW_NS) {
+        trace_from(window_ns);
+        for (int64_t ns = window_ns; ns < window_ns + ON_NS; ns += 20) {
+            settle(ns);
+            for (int i = 0; i < 6; i++)
+                something_at(ns + (int64_t)random_below(LATEST_NS));
+        }
+        trace_until(window_ns + ON_NS);
+    }
+    for (uint32_t device = 0; device < DEVICES; device++) {
+        check_reference(device);
+        CHECK_EQUAL(traced_ns(device), WINDOWS * ON_NS);
+    }
+    CHECK_EQUAL(the_ledger.header->gpu_late_records, 0);
+    CHECK(told.is_in_order);
+}
+
+/* NCCL's side and samples */
+
+static void a_communication_kernel_is_told_when_it_is_settled(void)
+{
+    begin();
+    char name[] = "ncclDevKernel_AllReduce";
+    struct gpu_event event = on(2, 5, 100, 200);
+    event.kind = LEDGER_ACTIVITY_KERNEL;
+    event.name = name;
+    event.correlation = 77;
+    event.flags = LEDGER_ACTIVITY_GRAPH;
+    activity_take(&event);
+    memset(name, 'x', sizeof name - 1);
+    CHECK_EQUAL(told.count, 0);
+    settle(150);
+    CHECK_EQUAL(told.count, 1);
+    CHECK_TEXT(told.name, "ncclDevKernel_AllReduce");
+    CHECK_EQUAL(told.last.start_ns, zero_ns + 100);
+    CHECK_EQUAL(told.last.end_ns, zero_ns + 200);
+    CHECK_EQUAL(told.last.device, 2);
+    CHECK_EQUAL(told.last.context, 3);
+    CHECK_EQUAL(told.last.stream, 5);
+    CHECK_EQUAL(told.last.correlation, 77);
+    CHECK_EQUAL(told.last.kind, LEDGER_ACTIVITY_KERNEL);
+    CHECK_EQUAL(told.last.flags, LEDGER_ACTIVITY_GRAPH);
+}
+
+static void samples_say_what_the_activity_was(void)
+{
+    begin();
+    struct gpu_event event = on(0, 7, 300, 400);
+    event.kind = LEDGER_ACTIVITY_COPY;
+    event.copy = LEDGER_COPY_TO_PEER;
+    event.bytes = 4097;
+    event.flags = LEDGER_ACTIVITY_PAGEABLE;
+    activity_take(&event);
+    kernel("gemm", 100, 150);
+    kernel("ncclDevKernel_AllReduce", 200, 250);
+    CHECK(sample_of(1, 0) == NULL);
+    settle(1000);
+    const struct ledger_activity_sample *gemm = sample_of(1, 0), *nccl = sample_of(1, 1), *sent = sample_of(1, 2);
+    CHECK_EQUAL(gemm->start_ticks, zero_ns + 100);
+    CHECK_EQUAL(gemm->end_ticks, zero_ns + 150);
+    CHECK_EQUAL(gemm->kernel, 1);
+    CHECK_EQUAL(gemm->kind, LEDGER_ACTIVITY_KERNEL);
+    CHECK_EQUAL(gemm->communicator, 0);
+    CHECK_EQUAL(nccl->kernel, 2);
+    CHECK_EQUAL(nccl->communicator, 7);
+    CHECK_EQUAL(sent->kernel, 0);
+    CHECK_EQUAL(sent->bytes, 4097);
+    CHECK_EQUAL(sent->kind, LEDGER_ACTIVITY_COPY);
+    CHECK_EQUAL(sent->copy, LEDGER_COPY_TO_PEER);
+    CHECK_EQUAL(sent->flags, LEDGER_ACTIVITY_PAGEABLE);
+    CHECK_EQUAL(sent->stream, 1);
+    CHECK(sample_of(1, 3) == NULL);
+}
+
+static void without_room_for_samples_the_rest_goes_on(void)
+{
+    begin_with(64 << 20, 0);
+    trace_from(0);
+    kernel("gemm", 100, 150);
+    trace_until(1000);
+    CHECK(sample_of(1, 0) == NULL);
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 50);
+}
+
+/* Resets */
+
+static void reset_at(int64_t ns)
+{
+    the_ledger.header->reset_ticks = (uint64_t)(zero_ns + ns);
+    the_ledger.header->epoch++;
+    activity_reset();
+}
+
+static void a_reset_forgets_what_was_counted(void)
+{
+    begin();
+    trace_from(0);
+    kernel("relu", 100, 200);
+    kernel("gemm", 300, 900);
+    CHECK_EQUAL(the_ledger.header->gpu_epoch, the_ledger.header->epoch);
+    settle(500);
+    reset_at(700);
+    CHECK_EQUAL(the_ledger.header->gpu_epoch, the_ledger.header->epoch);
+    CHECK_EQUAL(totals().count, 0);
+    CHECK_EQUAL(traced_ns(0), 0);
+    CHECK_EQUAL(device_of(0)->kernels, 0);
+    CHECK_EQUAL(device_of(0)->first_ns, 0);
+    CHECK_TEXT(device_of(0)->name, "Test GPU 0");
+    kernel("gemm", 950, 980);
+    trace_until(1000);
+    CHECK_EQUAL(totals().entries, 1);
+    CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, 2, 1, 0)), 1);
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 200 + 30); /* what ran at the reset has its rest */
+    CHECK_EQUAL(traced_ns(0), 300);
+}
+
+static void resets_use_the_same_room_again(void)
+{
+    begin();
+    kernel("gemm", 0, 10);
+    uint32_t chunks = the_ledger.header->chunk_count;
+    for (int i = 0; i < 100; i++) {
+        kernel("gemm", 0, 10);
+        copy(LEDGER_COPY_TO_HOST, 64, 0, 10);
+        reset_at(100);
+    }
+    CHECK_EQUAL(the_ledger.header->chunk_count, chunks);
+    CHECK_EQUAL(the_ledger.header->gpu_unkept_records, 0);
+}
+
+static void a_device_that_is_first_seen_after_a_reset_has_no_time_before_it(void)
+{
+    begin();
+    trace_from(0);
+    in_mpi(100, 200);
+    settle(500);
+    reset_at(600);
+    kernel_on(1, 7, "gemm", 700, 800);
+    trace_until(1000);
+    CHECK_EQUAL(traced_ns(1), 400);
+    CHECK_EQUAL(device_of(1)->state_ns[LEDGER_IN_MPI], 0);
+}
+
+static void a_reset_between_windows_leaves_nothing(void)
+{
+    begin();
+    trace_from(0);
+    kernel("gemm", 100, 200);
+    trace_until(500);
+    reset_at(600);
+    CHECK_EQUAL(traced_ns(0), 0);
+    trace_from(1000);
+    trace_until(1100);
+    CHECK_EQUAL(traced_ns(0), 100);
+}
+
+/* A killer */
+
+static volatile struct {
+    uint64_t begun, done; /* events */
+    bool is_resetting;
+} * truth;
+
+static void take_and_settle(void)
+{
+    trace_from(0);
+    for (int64_t i = 0; i < 6; i++) {
+        truth->begun++;
+        kernel_on((uint32_t)i % 2, (uint32_t)i % 3, i % 4 ? "gemm" : "ncclDevKernel_SendRecv", 100 * i, 100 * i + 130);
+        truth->done++;
+        in_mpi(100 * i + 20, 100 * i + 60);
+        settle(100 * i);
+    }
+    trace_until(2000);
+    truth->is_resetting = true;
+    truth->done = 0;
+    truth->begun = 0;
+    reset_at(2000);
+    truth->is_resetting = false;
+    truth->begun++;
+    kernel("gemm", 2100, 2200);
+    truth->done++;
+}
+
+static void check_devices(void)
+{
+    FOR_EACH_ENTRY(struct ledger_device, device, LEDGER_DEVICES)
+    {
+        CHECK(device->device && *device->name && *device->uuid);
+        CHECK(traced_ns(device->number) <= 2000);
+    }
+}
+
+static void check_streams(void)
+{
+    FOR_EACH_ENTRY(struct ledger_stream, stream, LEDGER_STREAMS)
+    CHECK(stream->stream && stream->device && stream->context);
+}
+
+static void check_activities(void)
+{
+    struct totals now = totals();
+    CHECK(truth->done <= now.count && now.count <= truth->begun);
+    FOR_EACH_ENTRY(struct ledger_activity, activity, LEDGER_ACTIVITIES)
+    if (activity->live && count_of(activity)) {
+        CHECK(activity->kernel == 1 || activity->kernel == 2);
+        CHECK(activity->stream && activity->kind == LEDGER_ACTIVITY_KERNEL);
+        CHECK(activity->min_ns <= activity->max_ns);
+    }
+}
+
+static void check_samples(void)
+{
+    for (unsigned stream = 1; stream <= 6; stream++)
+        for (unsigned i = 0; sample_of(stream, i); i++) {
+            const struct ledger_activity_sample *sample = sample_of(stream, i);
+            CHECK(sample->end_ticks >= sample->start_ticks);
+            CHECK(sample->kernel && sample->kind == LEDGER_ACTIVITY_KERNEL && sample->stream == stream);
+        }
+}
+
+static void look(pid_t child)
+{
+    static unsigned looks;
+    (void)child;
+    if (the_ledger.header->gpu_epoch != the_ledger.header->epoch)
+        return; /* of what is counted of GPUs nothing counts */
+    if (!truth->is_resetting)
+        check_activities();
+    check_devices();
+    check_streams();
+    if (looks++ % 16 == 0)
+        check_samples();
+}
+
+static void a_kill_at_any_instruction_leaves_the_ledger_whole(void)
+{
+    truth = unit_shared(sizeof *truth);
+    begin_with(1 << 20, 1 << 17);
+    CHECK(stepping(PTRACE_SINGLESTEP, take_and_settle, look) > 1000);
+    CHECK_EQUAL(totals().count, 1);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_kernel_is_counted_at_once),
+    TEST(streams_and_graphs_are_counted_apart),
+    TEST(a_stream_is_of_one_device_and_one_context),
+    TEST(copies_are_counted_by_powers_of_two),
+    TEST(a_device_says_what_it_is_and_what_it_did),
+    TEST(what_ends_before_it_begins_took_no_time),
+    TEST(streams_beyond_the_most_are_one_and_lose_nothing),
+    TEST(devices_beyond_the_most_are_counted_with_the_other_stream),
+    TEST(activities_beyond_the_most_are_counted_by_kind),
+    TEST(kernels_beyond_the_most_are_told_from_communication_still),
+    TEST(a_ledger_that_fills_up_loses_no_activity),
+    TEST(a_ledger_without_room_records_nothing_and_says_so),
+    TEST(events_in_any_order_give_the_same_sums),
+    TEST(calls_of_mpi_are_in_every_devices_unions),
+    TEST(a_device_that_is_first_seen_later_was_idle_or_in_mpi_before),
+    TEST(a_device_that_is_first_seen_in_a_later_window_has_all_of_them),
+    TEST(windows_of_tracing_cut_what_runs_through_them),
+    TEST(a_late_event_is_counted_and_in_no_union),
+    TEST(a_late_call_of_mpi_is_cut),
+    TEST(what_finds_no_room_to_wait_is_settled_before_its_time),
+    TEST(any_activities_add_up_as_the_reference_does),
+    TEST(a_communication_kernel_is_told_when_it_is_settled),
+    TEST(samples_say_what_the_activity_was),
+    TEST(without_room_for_samples_the_rest_goes_on),
+    TEST(a_reset_forgets_what_was_counted),
+    TEST(resets_use_the_same_room_again),
+    TEST(a_device_that_is_first_seen_after_a_reset_has_no_time_before_it),
+    TEST(a_reset_between_windows_leaves_nothing),
+    TEST(a_kill_at_any_instruction_leaves_the_ledger_whole),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
