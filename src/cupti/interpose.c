@@ -1,7 +1,7 @@
 /* The real function is looked up where the caller would have found it: in its own object and what that depends on. RTLD_NEXT does not know
  * libraries that Python has opened privately, and several copies of CUPTI may be there. These calls are rare; nothing is remembered.
  *
- * A client that has once registered its callbacks may later only enable kinds again: it cannot know that ours are there now, so its own are
+ * A client may register its callbacks and enable kinds much later, or again and again: it cannot know that ours are there now, so its own are
  * put back first. What it had in its buffers when ours came is passed on to it (buffers_forward). */
 #include "interpose.h"
 
@@ -140,11 +140,15 @@ int cuptiActivityRegisterCallbacks(cupti_request request, cupti_complete complet
     if (!real_register)
         return CUPTI_NOT_INITIALIZED;
     yield_to(caller);
-    __atomic_store_n(&client.callbacks_are_ours, false, __ATOMIC_RELAXED);
-    client.request = request;
-    client.complete = complete;
-    buffers_forward(complete);
-    return real_register(request, complete);
+    int result = real_register(request, complete);
+    if (result == CUPTI_SUCCESS) {
+        __atomic_store_n(&client.callbacks_are_ours, false, __ATOMIC_RELAXED);
+        client.request = request;
+        client.complete = complete;
+        buffers_forward(complete);
+    }
+    unyield_if_idle();
+    return result;
 }
 
 int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
@@ -172,6 +176,7 @@ int cuptiActivityEnable(int kind)
     int result = real_enable(kind);
     if (result == CUPTI_SUCCESS)
         __atomic_fetch_or(&client.enabled, bit_of(kind), __ATOMIC_RELEASE);
+    unyield_if_idle();
     return result;
 }
 

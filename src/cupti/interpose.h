@@ -3,7 +3,7 @@
  * trace at a time, and it is the other one who does:
  *
  *     their cuptiActivityRegisterCallbacks, cuptiActivityEnable    gpu_yield: our window ends; then their call
- *     their cuptiActivityDisable of the last kind they enabled     their call; then gpu_unyield: ours go on later
+ *     no kind of theirs is enabled (any more)                      gpu_unyield: ours go on later
  *
  * Who finds CUPTI by dlsym (JAX) is not seen. */
 #ifndef COMMPROF_CUPTI_INTERPOSE_H

@@ -38,6 +38,8 @@ int cuptiGetStreamIdEx(void *context, void *stream, uint8_t is_per_thread, uint3
 int cuptiActivityRegisterCallbacks(void (*request)(uint8_t **, size_t *, size_t *),
                                    void (*complete)(void *, uint32_t, uint8_t *, size_t, size_t))
 {
+    if (!request || !complete)
+        return 1;
     stub_cupti.request = request;
     stub_cupti.complete = complete;
     stub_cupti.registrations++;

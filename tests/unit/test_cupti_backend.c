@@ -527,6 +527,17 @@ static void a_client_that_only_enables_kinds_again_finds_its_callbacks_there(voi
     CHECK(cupti->request == their_request && cupti->complete == their_complete);
 }
 
+static void callbacks_that_cupti_refuses_are_not_theirs(void)
+{
+    begin_tracing();
+    CHECK(cuptiActivityRegisterCallbacks(NULL, NULL) != CUPTI_SUCCESS);
+    BACKEND->pause();
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    CHECK_EQUAL(cupti->registrations, 1); /* ours are there still */
+    CHECK_EQUAL(cuptiActivityEnable(CUPTI_MEMCPY), CUPTI_SUCCESS);
+    CHECK(cupti->request != NULL);
+}
+
 static uint64_t their_clock(void)
 {
     return (uint64_t)clock_monotonic_ns() * 2 + 12345;
@@ -688,6 +699,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_version_that_is_slowed_down_by_many_calls_is_flushed_seldom),
     TEST(another_client_gets_its_callbacks_and_ours_come_back_after_it),
     TEST(a_client_that_only_enables_kinds_again_finds_its_callbacks_there),
+    TEST(callbacks_that_cupti_refuses_are_not_theirs),
     TEST(the_clock_that_another_client_has_left_is_understood),
     TEST(a_client_that_is_not_seen_is_noticed_when_no_buffer_comes_back),
     TEST(who_takes_our_buffers_twice_may_keep_the_interface),
