@@ -39,7 +39,9 @@ static bool open_driver(void)
     *(void **)&driver.cuDeviceGetCount = dlsym(library, "cuDeviceGetCount");
     *(void **)&driver.cuDeviceGet = dlsym(library, "cuDeviceGet");
     *(void **)&driver.cuDeviceGetName = dlsym(library, "cuDeviceGetName");
-    *(void **)&driver.cuDeviceGetUuid = dlsym(library, "cuDeviceGetUuid");
+    *(void **)&driver.cuDeviceGetUuid = dlsym(library, "cuDeviceGetUuid_v2"); /* another number than the first where there is MIG */
+    if (!driver.cuDeviceGetUuid)
+        *(void **)&driver.cuDeviceGetUuid = dlsym(library, "cuDeviceGetUuid"); /* before CUDA 11.4 */
     *(void **)&driver.cuDevicePrimaryCtxGetState = dlsym(library, "cuDevicePrimaryCtxGetState");
     *(void **)&driver.cuCtxGetCurrent = dlsym(library, "cuCtxGetCurrent");
     *(void **)&driver.cuPointerGetAttributes = dlsym(library, "cuPointerGetAttributes");

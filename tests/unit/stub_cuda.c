@@ -31,7 +31,7 @@ int cuDeviceGetName(char *name, int bytes, int device)
     return stub_cuda.init_result;
 }
 
-int cuDeviceGetUuid(unsigned char *uuid, int device)
+int cuDeviceGetUuid_v2(unsigned char *uuid, int device)
 {
     for (int i = 0; i < 16; i++)
         uuid[i] = (unsigned char)(16 * device + i);

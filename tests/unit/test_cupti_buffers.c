@@ -129,8 +129,9 @@ static void nobody_waits_for_an_abandoned_buffer_but_it_may_come(void)
     CHECK(buffers_lent_since_ns() != INT64_MAX);
 }
 
-/* Each thread writes its number all over a buffer, and gives it back. */
+/* Each thread writes its number all over a buffer, and gives it back. The sink is left alone: there they would be in each other's way. */
 enum { THREADS = 4, ROUNDS = 5000, WORDS = 64 };
+static uint8_t *the_sink;
 static unsigned threads_done;
 static uint64_t words_taken;
 
@@ -138,7 +139,7 @@ static void *lend_and_complete(void *number)
 {
     for (unsigned i = 0; i < ROUNDS; i++) {
         uint8_t *buffer = request();
-        for (unsigned word = 0; word < WORDS; word++)
+        for (unsigned word = 0; word < WORDS && buffer != the_sink; word++)
             ((volatile uint64_t *)buffer)[word] = (uintptr_t)number;
         complete(buffer, WORDS * sizeof(uint64_t));
     }
@@ -159,6 +160,9 @@ static void threads_may_lend_and_complete_while_buffers_are_collected(void)
 {
     pthread_t threads[THREADS];
     CHECK(buffers_begin());
+    the_sink = request() + (size_t)BUFFER_COUNT * BUFFER_BYTES;
+    complete(the_sink - (size_t)BUFFER_COUNT * BUFFER_BYTES, 0);
+    buffers_collect(take);
     for (uintptr_t i = 0; i < THREADS; i++)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, lend_and_complete, (void *)(i + 1)), 0);
     while (__atomic_load_n(&threads_done, __ATOMIC_ACQUIRE) < THREADS)
