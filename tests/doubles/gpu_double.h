@@ -100,15 +100,20 @@ struct double_span double_graph_span(CUgraphExec instance);
 /* A module is unloaded: the memory of all kernels' names is used anew. */
 void double_unload_modules(void);
 
-/* Wait until a profiler traces kernels, copies and memsets and has collected once since then: what is launched from here on is in its
- * profile. 0: none does within 20 s. */
+/* What a profiler does here. */
+struct double_tracing {
+    int kinds;    /* of activities that are traced */
+    long flushes; /* since the last of them was enabled */
+    int hangs;    /* calls of the tracing library that will not return */
+};
+struct double_tracing *double_tracing(void);
+
+/* Wait until a profiler traces kernels, copies and memsets and has collected since then: what is launched from here on is in its profile.
+ * 0: none does within 20 s. Likewise until a call hangs. */
 int double_await_tracing(void);
+int double_await_hang(void);
 
 /* For the double of the tracing library. */
-extern struct double_tracing {
-    int kinds;    /* enabled */
-    long flushes; /* since the last was enabled */
-} double_tracing;
 struct double_activity {
     struct double_span span;
     int64_t real_minus_monotonic_ns; /* at the launch */

@@ -57,6 +57,7 @@ static struct range {
 } ranges[MOST_RANGES];
 static int ranges_used;
 
+static struct double_tracing tracing;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_initialized, is_gone;
 static pid_t initialized_by;
@@ -663,17 +664,37 @@ EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int ver
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-EXPORT struct double_tracing double_tracing;
+EXPORT struct double_tracing *double_tracing(void)
+{
+    return &tracing;
+}
+
+static int has_collected(void)
+{
+    return __atomic_load_n(&tracing.kinds, __ATOMIC_ACQUIRE) >= 4 && __atomic_load_n(&tracing.flushes, __ATOMIC_ACQUIRE) >= 2;
+}
+
+static int hangs(void)
+{
+    return __atomic_load_n(&tracing.hangs, __ATOMIC_ACQUIRE) > 0;
+}
+
+static int await(int (*has_come)(void))
+{
+    int64_t until_ns = double_now_ns() + 20000000000ll;
+    while (!has_come() && double_now_ns() < until_ns)
+        sleep_until(double_now_ns() + 1000000);
+    return has_come();
+}
 
 EXPORT int double_await_tracing(void)
 {
-    int64_t until_ns = double_now_ns() + 20000000000ll;
-    while (__atomic_load_n(&double_tracing.kinds, __ATOMIC_ACQUIRE) < 4 || __atomic_load_n(&double_tracing.flushes, __ATOMIC_ACQUIRE) < 2) {
-        if (double_now_ns() > until_ns)
-            return 0;
-        sleep_until(double_now_ns() + 1000000);
-    }
-    return 1;
+    return await(has_collected);
+}
+
+EXPORT int double_await_hang(void)
+{
+    return await(hangs);
 }
 
 EXPORT CUresult cuGetErrorString(CUresult error, const char **text)

@@ -127,6 +127,22 @@ static void say(const char *what, long result)
     close(file);
 }
 
+static bool find_cuda(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    struct double_tracing *(*tracing)(void) = library ? (struct double_tracing * (*)(void)) dlsym(library, "double_tracing") : NULL;
+    if (!tracing)
+        return false;
+    cuda.is_alive = (int (*)(void))dlsym(library, "double_driver_is_alive");
+    cuda.stream_number = (int (*)(CUcontext, CUstream, uint32_t *))dlsym(library, "double_stream_number");
+    cuda.context_number = (uint32_t(*)(CUcontext))dlsym(library, "double_context_number");
+    cuda.context_device = (uint32_t(*)(CUcontext))dlsym(library, "double_context_device");
+    cuda.trace = (void (*)(void (*)(const struct double_activity *)))dlsym(library, "double_trace");
+    cuda.tracing = tracing();
+    began_in = getpid();
+    return true;
+}
+
 /* The word of a list "a,b=3" that names this function; NULL. */
 static const char *named(const char *list, const char *function)
 {
@@ -146,6 +162,8 @@ static bool fails_by_order(const char *function, int *result)
     }
     if (named(getenv("DOUBLE_CUPTI_HANG"), function)) {
         say(function, -1);
+        if (find_cuda())
+            __atomic_add_fetch(&cuda.tracing->hangs, 1, __ATOMIC_RELEASE);
         for (;;)
             pause();
     }
@@ -165,18 +183,8 @@ static int said(const char *function, int result)
 /* Calls that need the driver say 999 where there is none (seen of the real library, 13.0). */
 static int driver(void)
 {
-    if (!cuda.trace) {
-        void *library = dlopen("libcuda.so.1", RTLD_NOW);
-        if (!library || !dlsym(library, "double_trace"))
-            return UNKNOWN;
-        cuda.is_alive = (int (*)(void))dlsym(library, "double_driver_is_alive");
-        cuda.stream_number = (int (*)(CUcontext, CUstream, uint32_t *))dlsym(library, "double_stream_number");
-        cuda.context_number = (uint32_t(*)(CUcontext))dlsym(library, "double_context_number");
-        cuda.context_device = (uint32_t(*)(CUcontext))dlsym(library, "double_context_device");
-        cuda.tracing = (struct double_tracing *)dlsym(library, "double_tracing");
-        cuda.trace = (void (*)(void (*)(const struct double_activity *)))dlsym(library, "double_trace");
-        began_in = getpid();
-    }
+    if (!cuda.trace && !find_cuda())
+        return UNKNOWN;
     if (!cuda.is_alive()) {
         fprintf(stderr, "double of libcupti: called after the end of the driver (the real one may crash)\n");
         abort();

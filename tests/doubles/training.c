@@ -11,11 +11,14 @@
  *     fork      a child is forked in the middle, and does nothing but exit
  *     exit      ends by exit(0), without MPI_Finalize
  *     killed    the last rank kills itself with SIGKILL when its last step has been collected
- *     alone     nobody waits for a profiler: there is none, or it is not to trace */
+ *     refused   begins when a profiler has found that it cannot trace: its thread commprof-gpu has gone
+ *     hangs     begins when a profiler hangs in a call of CUPTI's
+ *     alone     begins at once. Without any of these three: when a profiler traces */
 #include "gpu_double.h"
 
 #include <mpi.h>
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -26,7 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAYERS = 3, MOST_NAMES = 16, MOST_SPANS = 100000, GRADIENT_BYTES = 262144, BATCH_BYTES = 65536 };
+enum { LAYERS = 3, MOST_NAMES = 16, MOST_SPANS = 100000, GRADIENT_BYTES = 262144, BATCH_BYTES = 65536, PATIENCE_MS = 20000 };
 enum { COMPUTING = 1, COMMUNICATING = 2, COPYING = 4, STATES = 8 }; /* as enum ledger_busy */
 
 struct sum {
@@ -47,7 +50,7 @@ static CUstream compute, copying, communicating;
 static CUdeviceptr batch, gradients;
 static float *host_batch, *host_gradients;
 static CUgraphExec forward_graph;
-static long reductions;
+static long reductions, profiler_thread;
 
 static bool has(int argc, char **argv, const char *word)
 {
@@ -249,10 +252,47 @@ static void fork_a_child(void)
         fprintf(stderr, "training: the child ended with %d\n", status);
 }
 
-static void await_tracing(int argc, char **argv)
+/* The number of the profiler's thread, once it has its name; 0: there is none. (A real libcupti's threads get the same name.) */
+static long find_thread(void)
 {
-    if (!has(argc, argv, "alone") && !double_await_tracing())
-        fprintf(stderr, "training: no profiler traces\n");
+    DIR *tasks = opendir("/proc/self/task");
+    long found = 0;
+    for (struct dirent *task; !found && (task = readdir(tasks));) {
+        char path[512], name[64] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        FILE *file = fopen(path, "r");
+        if (file && fgets(name, sizeof name, file) && strcmp(name, "commprof-gpu\n") == 0)
+            found = atol(task->d_name);
+        if (file)
+            fclose(file);
+    }
+    closedir(tasks);
+    return found;
+}
+
+static void await_thread(void)
+{
+    for (int ms = 0; ms < PATIENCE_MS && !(profiler_thread = find_thread()); ms++)
+        usleep(1000);
+}
+
+static bool await_refusal(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%ld", profiler_thread);
+    for (int ms = 0; ms < PATIENCE_MS && access(path, F_OK) == 0; ms++)
+        usleep(1000);
+    return profiler_thread && access(path, F_OK) != 0;
+}
+
+static void await_profiler(int argc, char **argv)
+{
+    bool has_come = has(argc, argv, "alone")     ? true
+                    : has(argc, argv, "refused") ? await_refusal()
+                    : has(argc, argv, "hangs")   ? double_await_hang()
+                                                 : double_await_tracing();
+    if (!has_come)
+        fprintf(stderr, "training: the profiler does not do what it was expected to\n");
 }
 
 static long with_kineto(int argc, char **argv, CUcontext context, int steps)
@@ -269,7 +309,7 @@ static long with_kineto(int argc, char **argv, CUcontext context, int steps)
     error = error ? error : stop();
     if (error)
         fprintf(stderr, "training: the other client failed with %d\n", error);
-    await_tracing(argc, argv);
+    await_profiler(argc, argv);
     return seen();
 }
 
@@ -281,10 +321,12 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (has(argc, argv, "refused"))
+        await_thread(); /* it cannot go before there is a context */
     if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
         return 1;
     allocate();
-    await_tracing(argc, argv);
+    await_profiler(argc, argv);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = 0; i < steps; i++) {
         if (i == steps / 3 && has(argc, argv, "kineto"))
@@ -297,8 +339,8 @@ int main(int argc, char **argv)
     if (has(argc, argv, "exit"))
         exit(0);
     if (has(argc, argv, "killed") && rank == size - 1) {
-        __atomic_store_n(&double_tracing.flushes, 0, __ATOMIC_RELEASE);
-        await_tracing(argc, argv);
+        __atomic_store_n(&double_tracing()->flushes, 0, __ATOMIC_RELEASE);
+        await_profiler(argc, argv);
         raise(SIGKILL);
     }
     MPI_Finalize();

@@ -1,0 +1,285 @@
+"""GPUs that do not exist (tests/doubles), used by real ranks: what the profile says of them is what the program planted. This shows that
+our side does what it should if CUDA behaves as tests/doubles/README.md says; it shows nothing about CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from . import doubles
+from .doubles import FOLDER, SETTINGS, Truth, busy_ns, counts, is_true, program, seen, truths
+from .harness import Outcome, Run
+from .libraries import Mpi
+
+RANKS = 2
+STEPS = 6
+KERNELS_A_STEP = 10
+ACTIVITIES_A_STEP = 14
+
+Trained = Callable[..., tuple[Run, list[Truth]]]
+
+
+@pytest.fixture(scope="session")
+def trained(mpi: Mpi, profile: Callable[..., Run]) -> Trained:
+    """trained("staged", ..., DOUBLE_...="..."): the training program's run, and each rank's truth."""
+
+    def run_training(*words: str, exit_status: int | None = 0, **settings: str) -> tuple[Run, list[Truth]]:
+        binary = program(mpi, "training", "libcuda.so.1")
+        run = profile(binary, RANKS, str(STEPS), *words, env=SETTINGS | settings, exit_status=exit_status)
+        return run, truths(run.outcome)
+
+    return run_training
+
+
+def state(run: Run, rank: int) -> tuple[str, str]:
+    """gpu_state, and the reason if there is one."""
+    return str(run.rank_row(rank)["gpu_state"]), run.facts(rank).get("gpu.reason", "")
+
+
+def complaints(outcome: Outcome) -> list[str]:
+    """What the profiler or the program said on stderr, but for the closing line."""
+    return [line for line in outcome.stderr.splitlines() if line.startswith(("commprof:", "training:", "double")) and "profile of" not in line]
+
+
+def lines(path: Path, pid: int | None = None) -> list[tuple[int, int, str, int]]:
+    """The double's log: pid, tid, function, result."""
+    split = (line.split() for line in path.read_text().splitlines()) if path.exists() else iter(())
+    return [(int(a), int(b), c, int(d)) for a, b, c, d in split if pid in (None, int(a))]
+
+
+# Processes without a GPU
+
+
+@pytest.mark.parametrize("wanted", ["auto", "on"])
+def test_a_process_without_a_gpu_opens_nothing_of_cuda(mpi: Mpi, profile: Callable[..., Run], wanted: str):
+    settings = SETTINGS | {"COMMPROF_GPU": wanted}
+    run = profile(program(mpi, "no_gpu"), RANKS, env=settings)
+    said = run.outcome.stdout.splitlines()
+    assert not [line for line in said if line.startswith("mapped")]
+    if wanted == "auto" and not Path("/dev/nvidiactl").exists():
+        assert "thread commprof-gpu" not in said
+        assert state(run, 0) == ("none", "")
+    assert not run.query(0, "SELECT * FROM gpu_device")
+
+
+def test_off_is_off(trained: Trained, tmp_path: Path):
+    log = tmp_path / "log"
+    run, _ = trained("staged", "alone", COMMPROF_GPU="off", DOUBLE_CUPTI_LOG=str(log))
+    assert not log.exists()
+    assert state(run, 0) == ("refused", "COMMPROF_GPU=off")
+    assert not run.query(0, "SELECT * FROM gpu_activity")
+
+
+# What is traced is counted exactly
+
+
+@pytest.mark.parametrize("words", [("staged",), ("aware",), ("staged", "threads"), ("staged", "graph", "threads")], ids=" ".join)
+def test_kernels_copies_and_sets_are_those_that_were_launched(trained: Trained, words: tuple[str, ...]):
+    run, truth = trained(*words)
+    for rank in range(RANKS):
+        assert is_true(seen(run, rank), truth[rank])
+        assert run.rank_row(rank)["gpu_records"] == truth[rank].records
+        assert state(run, rank) == ("stopped", "")
+    assert complaints(run.outcome) == []
+
+
+def test_the_device_was_busy_as_long_as_the_launches_overlapped(trained: Trained):
+    run, truth = trained("staged", "threads")
+    for rank in range(RANKS):
+        profiled = busy_ns(run, rank)
+        for which in range(1, len(truth[rank].busy_ns)):
+            assert abs(profiled.get(which, 0) - truth[rank].busy_ns[which]) <= 20_000, (which, profiled, truth[rank].busy_ns)
+
+
+def test_what_a_graph_launches_is_marked(trained: Trained):
+    run, _ = trained("staged", "graph", "threads")
+    sql = """SELECT name, is_graph, SUM(count) FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel)
+             WHERE name LIKE '%gemm%' GROUP BY 1, 2"""
+    assert run.query(0, sql) == [("_Z12forward_gemmPKfS0_Pfi", 1, 3 * STEPS), ("_Z13backward_gemmPKfS0_Pfi", 0, 3 * STEPS)]
+
+
+def test_copies_from_pageable_memory_are_marked(trained: Trained):
+    run, _ = trained("staged")
+    sql = "SELECT copy, is_pageable, SUM(count) FROM gpu_activity WHERE kind = 'copy' GROUP BY 1, 2"
+    assert sorted(run.query(0, sql)) == [("to device", 0, STEPS), ("to device", 1, STEPS), ("to host", 0, STEPS)]
+
+
+def test_the_device_is_named(trained: Trained):
+    run, _ = trained("staged")
+    name, uuid, kernels = run.query(0, "SELECT name, uuid, kernels FROM gpu_device")[0]
+    assert (name, kernels) == ("Double of a GPU", KERNELS_A_STEP * STEPS)
+    assert uuid == "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"
+
+
+@pytest.mark.parametrize(("how", "place"), [("staged", "pinned"), ("aware", "device")])
+def test_a_buffer_s_place_is_seen(trained: Trained, how: str, place: str):
+    run, truth = trained(how)
+    for rank in range(RANKS):
+        sql = "SELECT place, SUM(count) FROM cell WHERE call = 'MPI_Allreduce' GROUP BY place"
+        assert run.query(rank, sql) == [(place, truth[rank].reductions)]
+
+
+@pytest.mark.parametrize("version", [130001, 130101, 130301, 130500])
+def test_records_of_each_version_are_read(trained: Trained, version: int):
+    run, truth = trained("staged", DOUBLE_CUPTI_VERSION=str(version))
+    assert is_true(seen(run, 0), truth[0])
+    assert f"version {version}" in run.facts(0)["gpu.tracing_library"]
+
+
+def test_a_driver_of_cuda_12_has_the_library_of_cuda_12(trained: Trained):
+    run, truth = trained("staged", "threads", DOUBLE_DRIVER_VERSION="12090")
+    assert is_true(seen(run, 0), truth[0])
+    assert "libcupti.so.12" in run.facts(0)["gpu.tracing_library"]
+
+
+# Other clients of CUPTI
+
+
+def test_pytorch_s_profiler_gets_all_it_traces_and_we_go_on_afterwards(trained: Trained):
+    run, truth = trained("staged", "kineto")
+    for rank in range(RANKS):
+        assert truth[rank].kineto_kernels == STEPS // 3 * KERNELS_A_STEP
+        assert is_true(seen(run, rank), truth[rank])
+        ended = [how for (how,) in run.query(rank, "SELECT ended FROM gpu_tracing ORDER BY begin_ns")]
+        assert ended == ["yielded", "stopped"]
+    assert complaints(run.outcome) == []
+
+
+def test_where_nsight_systems_traces_nothing_of_cupti_s_is_called(trained: Trained, tmp_path: Path):
+    log = tmp_path / "log"
+    run, _ = trained("staged", "refused", NSYS_PROFILING_SESSION_ID="1", DOUBLE_CUPTI_LOG=str(log))
+    assert lines(log) == []
+    how, why = state(run, 0)
+    assert how == "refused" and "Nsight Systems" in why
+
+
+def test_a_tool_that_holds_cupti_is_named(trained: Trained):
+    run, _ = trained("staged", "refused", DOUBLE_CUPTI_HOLDER="CUPTI for Score-P")
+    how, why = state(run, 0)
+    assert how == "refused" and "CUPTI for Score-P" in why
+
+
+def test_no_subscription_is_kept(trained: Trained, tmp_path: Path):
+    log = tmp_path / "log"
+    trained("staged", DOUBLE_CUPTI_LOG=str(log))
+    called = [function for _, _, function, _ in lines(log)]
+    assert called.count("cuptiSubscribe") == called.count("cuptiUnsubscribe")
+    assert {"cuptiFinalize", "cuptiActivitySetAttribute", "cuptiActivityRegisterTimestampCallback"}.isdisjoint(called)
+
+
+def test_cupti_is_called_by_one_thread_of_ours_alone(trained: Trained, tmp_path: Path):
+    log = tmp_path / "log"
+    trained("staged", "threads", DOUBLE_CUPTI_LOG=str(log))
+    threads: dict[int, set[int]] = {}
+    for pid, tid, function, _ in lines(log):
+        if function.startswith("cupti"):
+            threads.setdefault(pid, set()).add(tid)
+    assert len(threads) == RANKS
+    assert all(len(tids) == 1 and pid not in tids for pid, tids in threads.items())
+
+
+# What CUPTI may do wrong
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"DOUBLE_CUPTI_VERSION": "130000"}, "13.0 before Update 1"),
+        ({"DOUBLE_CUPTI_FAIL": "cuptiActivityEnable=35"}, "35"),
+        ({"DOUBLE_CUPTI_FAIL": "cuptiActivityEnable=999"}, "999"),
+        ({"DOUBLE_CUPTI_FAIL": "cuptiGetVersion=999"}, "999"),
+        ({"DOUBLE_DRIVER_VERSION": "12090", "DOUBLE_CUPTI_VERSION": "130001"}, "newer than the driver"),
+        ({"COMMPROF_CUPTI": "/nowhere/libcupti.so"}, "/nowhere/libcupti.so"),
+        ({"COMMPROF_CUPTI": "off"}, "COMMPROF_CUPTI=off"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(f"{name}={text}" for name, text in value.items()),
+)
+def test_what_cannot_be_traced_is_refused_with_a_reason_and_in_silence(trained: Trained, settings: dict[str, str], reason: str):
+    run, truth = trained("staged", "refused", **settings)
+    for rank in range(RANKS):
+        how, why = state(run, rank)
+        assert how == "refused" and reason in why
+        assert not run.query(rank, "SELECT * FROM gpu_activity")
+        assert run.counts("MPI_Allreduce")[rank] == truth[rank].reductions
+    assert complaints(run.outcome) == []
+
+
+HANGS_AT_ONCE = ["cuptiGetVersion", "cuptiSubscribe", "cuptiActivityEnable", "cuptiActivityFlushAll"]
+
+
+@pytest.mark.parametrize(
+    ("function", "words"), [*((function, ("staged", "hangs")) for function in HANGS_AT_ONCE), ("cuptiActivityDisable", ("staged",))]
+)
+def test_a_cupti_that_hangs_does_not_hang_the_job(trained: Trained, function: str, words: tuple[str, ...]):
+    run, truth = trained(*words, DOUBLE_CUPTI_HANG=function)
+    for rank in range(RANKS):
+        assert state(run, rank) == ("stopped", "the tracing interface did not answer at the end; what it held back is lost")
+        assert run.counts("MPI_Allreduce")[rank] == truth[rank].reductions
+    assert complaints(run.outcome) == []
+
+
+def test_records_that_cupti_drops_are_counted(trained: Trained):
+    run, truth = trained("staged", DOUBLE_CUPTI_DROP="5")
+    for rank in range(RANKS):
+        dropped = truth[rank].records // 5
+        assert run.rank_row(rank)["gpu_dropped_records"] == dropped
+        assert sum(counts(seen(run, rank)).values()) == truth[rank].records - dropped
+
+
+@pytest.mark.parametrize("fault", ["DOUBLE_CUPTI_ZERO", "DOUBLE_CUPTI_IMPLAUSIBLE"])
+def test_time_stamps_that_cannot_be_are_counted_apart(trained: Trained, fault: str):
+    run, truth = trained("staged", **{fault: "7"})
+    for rank in range(RANKS):
+        wrong = truth[rank].records // 7
+        assert run.rank_row(rank)["gpu_implausible_records"] == wrong
+        profiled = seen(run, rank)
+        assert sum(counts(profiled).values()) == truth[rank].records - wrong
+        assert all(what.max_ns <= truth[rank].kernels[name].max_ns + 1 for name, what in profiled.kernels.items())
+
+
+def test_records_that_are_lost_are_not_made_up(trained: Trained):
+    run, truth = trained("staged", DOUBLE_CUPTI_LOSE_AFTER="20")
+    assert sum(counts(seen(run, 0)).values()) == 20 < truth[0].records
+
+
+# How processes end
+
+
+def test_a_forked_child_calls_nothing_of_cupti_s(trained: Trained):
+    run, truth = trained("staged", "fork")
+    assert complaints(run.outcome) == []  # the double ends a child that calls it
+    assert is_true(seen(run, 0), truth[0])
+
+
+def test_exit_without_finalize_keeps_all(trained: Trained, tmp_path: Path):
+    run, truth = trained("staged", "exit", exit_status=None)
+    assert complaints(run.outcome) == []  # the double ends a process that calls it after the driver's end
+    left = doubles.database_of(run, tmp_path)
+    for rank in range(RANKS):
+        assert is_true(seen(left, rank), truth[rank])
+
+
+def test_a_killed_rank_keeps_what_was_collected(trained: Trained, tmp_path: Path):
+    run, truth = trained("staged", "killed", exit_status=None)
+    last = RANKS - 1
+    killed = doubles.database_of(run, tmp_path)
+    assert is_true(seen(killed, last), truth[last])
+
+
+# NVIDIA's own library, without a GPU
+
+
+@pytest.mark.parametrize("library", doubles.real_libraries() or [None], ids=lambda path: path.parts[-5] if path else "none")
+def test_nvidia_s_own_library_without_a_driver_is_refused_in_silence(trained: Trained, library: Path | None):
+    """Its driver is our double, which it cannot use. That of CUDA 13.2 crashes then, and is not called beside an older driver."""
+    if not library:
+        pytest.skip("no libcupti of NVIDIA's is here (setup/cupti.sh fetches some)")
+    driver = "13010" if "/13.2." in str(library) else "13050"
+    run, truth = trained("staged", "refused", COMMPROF_CUPTI=str(library), DOUBLE_DRIVER_VERSION=driver)
+    how, why = state(run, 0)
+    assert how == "refused" and why
+    assert complaints(run.outcome) == []
+    assert run.counts("MPI_Allreduce")[0] == truth[0].reductions
+    assert str(FOLDER) not in run.facts(0).get("gpu.tracing_library", "")
