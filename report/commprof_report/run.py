@@ -34,8 +34,8 @@ class Run:
 
 
 def run_open(path: Path, with_histograms: bool = True, with_samples: bool = False, most_samples: int | None = MOST_SAMPLES) -> Run:
-    """A run folder, a merged database, or a single rank's file; samples, windows, steps and spans of regions, and those of GPUs, only where they are
-    asked for, and not more than `most_samples` (thinning.py). Raises ReportError if there is nothing to read."""
+    """A run folder, a merged database, or a single rank's file; samples of calls and of GPUs, their windows, steps and spans of regions
+    only where they are asked for, and not more than `most_samples` (thinning.py). Raises ReportError if there is nothing to read."""
     run = Run(path)
     files = _folder_files(run) if path.is_dir() else [_single_file(run)]
     run.thinning = Thinning(run.connection, most_samples) if with_samples else None

@@ -137,6 +137,11 @@ def test_activities_with_equal_keys_are_one(written):
     assert rows == [(0, 2, 800, 100, 700), (1, 1, 100, 100, 100)]
 
 
+def test_an_activity_that_is_not_live_does_not_count(written):
+    one = written(activities=[Activity([100], 1)])
+    assert one.entries(ledger.ACTIVITIES, live=0).ask("SELECT * FROM gpu_activity") == []
+
+
 @pytest.mark.parametrize(
     "kind, field, value, table, what",
     (

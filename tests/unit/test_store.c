@@ -639,14 +639,14 @@ static void an_nccl_operation_has_the_time_of_its_kernel(void)
     struct ledger_page *page = begin_page(LEDGER_OF_COMMUNICATOR, 2, 0);
     struct ledger_sample *own = put(page, 0, NCCL_ALL_REDUCE, 1000, 1100), *shared = put(page, 1, NCCL_ALL_REDUCE, 2000, 2100);
     own->completed_ticks = ticks_at(9000);
-    own->device_span = 3200 / 16 << 1;
+    own->device_span = WAIT; /* 16 ns; no call that is awaited */
     shared->completed_ticks = ticks_at(1990); /* by a clock that is off */
     shared->device_span = 32000 / 16 << 1 | LEDGER_DEVICE_SPAN_SHARED;
     put(page, 2, NCCL_ALL_REDUCE, 3000, 3100); /* has no time on the device (yet) */
     put(page, 3, ALLREDUCE, 4000, 4100)->completed_ticks = ticks_at(4200);
     store();
     CHECK_TEXT(ask("SELECT start_ns, completed_ns, device_start_ns, device_end_ns, is_shared, awaited FROM sample ORDER BY sequence"),
-               "1000|9000|5800|9000|0| 2000|2000|0|1990|1| 3000|null|null|null|null| 4000|4200|null|null|null|");
+               "1000|9000|8984|9000|0| 2000|2000|0|1990|1| 3000|null|null|null|null| 4000|4200|null|null|null|");
 }
 
 /* What GPUs did */
@@ -673,7 +673,7 @@ static void append_kernel(uint32_t number, bool is_communication, const char *na
     char place[256] = "";
     struct ledger_kernel kernel = {.kernel = number, .name_bytes = (uint32_t)strlen(name), .is_communication = is_communication};
     memcpy(place, &kernel, sizeof kernel);
-    memcpy(place + sizeof kernel, name, strlen(name));
+    snprintf(place + sizeof kernel, sizeof place - sizeof kernel, "%s", name);
     struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, the_ledger.header->chunk_count - 1);
     size_t bytes = (sizeof kernel + strlen(name) + 7) & ~7u;
     memcpy(ledger_entry(chunk, chunk->used), place, bytes);
