@@ -25,6 +25,7 @@ JUMP = 1.5  # times as much longer as the message is larger
 LITTLE_OVERLAP = 0.1
 FEW_MORE = 0.1  # Bcasts than Reduces, or the reverse: what is handed out at the start or at the end
 MOSTLY = 0.5
+STAGED = 0.1  # of the bytes in MPI calls: copies that come to less (a batch of data, a loss) say nothing
 SURE, LIKELY, POSSIBLE = "sure", "likely", "possible"
 HOROVOD, PYTORCH = "Horovod", "PyTorch"
 PYTORCH_THREAD = re.compile(r"pt_(mpi|.*ProcessGroup)")
@@ -82,6 +83,10 @@ class Looked(NamedTuple):
     def per_rank(self, ns: float) -> str:
         return f"{units.duration(ns / self.ranks)} a rank"
 
+    @property
+    def uses_gpu(self) -> bool:
+        return self.run.connection.execute("SELECT 1 FROM gpu_device").fetchone() is not None
+
     def where(self, identity: str) -> str:
         """MPI_COMM_WORLD; Comm_split {0,2} (replica group)."""
         label, role = self.labels.get(identity, "-"), self.special_role(identity)
@@ -96,7 +101,8 @@ class Looked(NamedTuple):
 def advice(run: Run, answers: Digest, late: Late) -> list[Advice]:
     """What would save most first; then what is of another kind; then the rules that found nothing."""
     looked = look(run, answers, late)
-    rows = [row for rule in RULES for row in judge(rule, looked)] + [_knee(curve) for curve in knees(looked)]
+    rules = (*RULES, *(GPU_RULES if looked.uses_gpu else ()))
+    rows = [row for rule in rules for row in judge(rule, looked)] + [_knee(curve) for curve in knees(looked)]
     return sorted(rows, key=lambda row: (-row.found, row.saving_ns_at_most is None, -(row.saving_ns_at_most or 0)))
 
 
@@ -182,7 +188,7 @@ def small_messages(looked: Looked) -> Iterator[Finding | Unknown]:
 
 
 def _allreduces(looked: Looked) -> list[Curve]:
-    return [curve for curve in looked.curves if curve.call == "MPI_Allreduce"]
+    return [curve for curve in looked.curves if curve.call in ("MPI_Allreduce", "ncclAllReduce")]
 
 
 def _fusing(curve: Curve, small: Sequence[Point], knee: Knee, looked: Looked) -> Finding:
@@ -236,8 +242,9 @@ def tiny_messages(looked: Looked) -> Iterator[Finding]:
                 f"make fewer tiny {curve.call} on {looked.where(curve.identity)}",
                 f"{units.count(round(count / curve.ranks))} calls a rank of {_sizes_text(tiny)} take {looked.per_rank(total_ns)}",
                 "these are negotiation: raise HOROVOD_CYCLE_TIME, and leave HOROVOD_CACHE_CAPACITY on"
-                if looked.framework == HOROVOD
-                else "put several values into one message, or sum them less often (Horovod negotiates like this: HOROVOD_CYCLE_TIME)",
+                if looked.framework == HOROVOD and curve.call == "MPI_Allreduce"
+                else "put several values into one message, or sum them less often"
+                + (" (Horovod negotiates like this: HOROVOD_CYCLE_TIME)" if curve.call == "MPI_Allreduce" else ""),
                 _certainty(curve, tiny, total_ns),
                 total_ns,
                 curve.call,
@@ -258,7 +265,7 @@ def padding(looked: Looked) -> Iterator[Finding]:
                     f"{units.count(point.count)} calls of {units.size(point.bytes)} take {units.duration(point.p50_ns)} in the median"
                     f" ({_bounds_text(point)}), {units.count(best.count)} of {units.size(best.bytes)} {units.duration(best.p50_ns)}"
                     f" ({_bounds_text(best)})",
-                    "send the larger size, or let the MPI library use for this size the algorithm that it uses for the larger one",
+                    f"send the larger size, or let {_library(curve)} use for this size the algorithm that it uses for the larger one",
                     LIKELY,
                     point.count * (point.mean_ns - best.mean_ns),
                     curve.call,
@@ -288,8 +295,7 @@ def jumps(looked: Looked) -> Iterator[Finding]:
                     f"{curve.call} jumps between {units.size(below.bytes)} and {units.size(above.bytes)} on {looked.where(curve.identity)}",
                     f"{units.duration(below.p50_ns)} becomes {units.duration(above.p50_ns)} in the median, {above.p50_ns / below.p50_ns:.1f}"
                     f" times as long for {larger:.2f} times the bytes: the library seems to change its protocol or algorithm there",
-                    f"keep messages at or below {units.size(below.bytes)}, or move the limit (Open MPI: btl_..._eager_limit, coll_tuned_...;"
-                    " MPICH: MPIR_CVAR_..._EAGER_..., MPIR_CVAR_..._MSG_SIZE)",
+                    f"keep messages at or below {units.size(below.bytes)}, or move the limit ({_limits(curve)})",
                     LIKELY,
                     above.count * (above.mean_ns - below.mean_ns * larger),
                     curve.call,
@@ -303,6 +309,17 @@ def _is_jump(below: Point, above: Point, larger: float) -> bool:
         return False
     is_sure = above.low_ns > below.high_ns * larger
     return is_sure and above.p50_ns > JUMP * larger * below.p50_ns and above.least_p50_ns > larger * below.least_p50_ns
+
+
+def _library(curve: Curve) -> str:
+    return "NCCL" if curve.call.startswith("nccl") else "the MPI library"
+
+
+def _limits(curve: Curve) -> str:
+    """Where they are set."""
+    if curve.call.startswith("nccl"):
+        return "NCCL: NCCL_ALGO, NCCL_PROTO, or a tuner plugin"
+    return "Open MPI: btl_..._eager_limit, coll_tuned_...; MPICH: MPIR_CVAR_..._EAGER_..., MPIR_CVAR_..._MSG_SIZE"
 
 
 def imbalance(looked: Looked) -> Iterator[Finding | Unknown]:
@@ -457,6 +474,30 @@ def barriers(looked: Looked) -> Iterator[Finding]:
             )
 
 
+def staging(looked: Looked) -> Iterator[Finding | Unknown]:
+    """MPI has host buffers only, and GPUs copy about as much to the host and back: what these copies took."""
+    summary = looked.answers.summary
+    copied = questions.copied(looked.run.connection)
+    if summary.device_volume_share:
+        return
+    volumes = [row.volume_bytes for row in copied]
+    if len(copied) == 2 and min(volumes) >= MOSTLY * max(volumes) and max(volumes) >= STAGED * summary.volume_bytes > 0:
+        yield Finding(
+            "hand GPU buffers to MPI",
+            f"MPI calls have host buffers only ({units.volume(summary.volume_bytes)}), and GPUs copied {_copies_text(copied)} while they were"
+            " traced: it looks staged, though what was copied for MPI nobody knows",
+            "if the MPI library is CUDA-aware, pass it device pointers; or let NCCL move what lies on GPUs",
+            POSSIBLE,
+            sum(row.total_ns for row in copied),
+        )
+
+
+def _copies_text(copied: Sequence[questions.CopiedRow]) -> str:
+    """1.20 GB to host (0.31 s) and 1.20 GB to device (0.29 s)"""
+    said = [f"{units.volume(row.volume_bytes)} {row.copy} ({units.duration(row.total_ns)})" for row in reversed(copied)]
+    return " and ".join(said)
+
+
 def gaps(looked: Looked) -> Iterator[Finding]:
     """What the profile lacks."""
     summary = looked.answers.summary
@@ -486,3 +527,4 @@ RULES = (
     Rule("barriers", "barriers that cost time", barriers),
     Rule("gaps", "calls or requests that the profile lacks", gaps),
 )
+GPU_RULES = (Rule("staging", "GPU data that goes through the host to MPI", staging),)

@@ -15,7 +15,7 @@ KNEE = 1.5  # times the best time per byte
 FEWEST = 20  # observations of a size that is judged
 CONFIDENCE = 2.576  # standard deviations: 99 %
 # What a receive lasts depends on when it was posted.
-WITHOUT_CURVE = ("MPI_Recv", "MPI_Mrecv", "MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Precv", "MPI_Psend")
+WITHOUT_CURVE = ("MPI_Recv", "MPI_Mrecv", "MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Precv", "MPI_Psend", "ncclRecv", "ncclSend")
 
 
 class Point(NamedTuple):
@@ -66,7 +66,7 @@ def _ns_per_byte(points: Sequence[Point]) -> float:
 
 
 def curves(connection: Connection) -> list[Curve]:
-    """Of the blocking calls whose size all ranks agree on."""
+    """Of the blocking calls whose size all ranks agree on, and of NCCL's operations on the device."""
     histograms: dict[tuple, list[SizeBucketRow]] = {}
     for row in questions.size_buckets(connection):
         histograms.setdefault((row.call, row.identity, row.place, row.bytes), []).append(row)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from . import questions, units
-from .questions import CallRow, PeerRow, RankRow
+from .questions import CallRow, PeerRow, PlaceRow, RankRow
 from .run import Run
 
 
@@ -73,6 +73,24 @@ class SummaryRow(NamedTuple):
     untracked_requests: int
     folded_cells: int
     folded_communicators: int
+    nccl_version: str
+    nccl_count: int
+    nccl_captured: int
+    nccl_volume_bytes: int
+    nccl_host_ns: int
+    nccl_host_share: float | None
+    nccl_setup_ns: int
+    nccl_device_count: int
+    nccl_device_ns: int | None
+    top_nccl_call: str | None
+    top_nccl_call_ns: int | None
+    device_volume_share: float | None
+    copied_to_host_bytes: int | None
+    copied_to_device_bytes: int | None
+
+    @property
+    def has_nccl(self) -> bool:
+        return self.nccl_count > 0 or self.nccl_device_count > 0 or self.nccl_setup_ns > 0
 
 
 class Digest(NamedTuple):
@@ -83,6 +101,7 @@ class Digest(NamedTuple):
     ranks: list[RankRow]
     peers: list[PeerRow]
     facts: list[questions.FactRow]
+    places: list[PlaceRow]
 
 
 def digest(run: Run) -> Digest:
@@ -90,6 +109,7 @@ def digest(run: Run) -> Digest:
     ranks = questions.ranks(run.connection)
     peers = questions.peers(run.connection)
     facts = questions.facts(run.connection)
+    places = questions.places(run.connection)
     fields = {
         **_provenance(run, ranks, facts),
         **_shares(ranks),
@@ -97,8 +117,10 @@ def digest(run: Run) -> Digest:
         **_waiting(ranks),
         **_peers(peers),
         **_own_account(ranks),
+        **_nccl(calls, ranks, facts),
+        **_places(run, places),
     }
-    return Digest(SummaryRow(**fields), calls, ranks, peers, facts)
+    return Digest(SummaryRow(**fields), calls, ranks, peers, facts, places)
 
 
 def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[questions.FactRow]) -> dict:
@@ -115,7 +137,7 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[questions.Fa
         "world_size": run.world_size,
         "ranks_read": len(ranks),
         "missing_ranks": sum(map(len, run.missing)),
-        "early_ended_ranks": sum(rank.state not in ("finalize", "running", "snapshot") for rank in ranks),
+        "early_ended_ranks": sum(rank.state not in ("finalize", "end", "running", "snapshot") for rank in ranks),
         **{key: units.rank_list([rank.rank for rank in ranks if rank.state == state]) for state, key in STATES.items()},
         "thread_level": ranks[0].thread_level,
     }
@@ -141,11 +163,17 @@ def _shares(ranks: Sequence[RankRow]) -> dict:
 
 
 def communicating(calls: Sequence[CallRow]) -> list[CallRow]:
-    """The calls that count as time in MPI: all but MPI_Init, MPI_Finalize and their like."""
-    return [call for call in calls if call.family != "setup"]
+    """The calls that count as time in MPI: all but MPI_Init, MPI_Finalize and their like, and not NCCL's."""
+    return [call for call in calls if call.library == "mpi" and call.family != "setup"]
+
+
+def of_nccl(calls: Sequence[CallRow], measure: str) -> list[CallRow]:
+    """'call': as made on the host; 'captured': into a graph; 'device': operations, as timed there."""
+    return [call for call in calls if call.library == "nccl" and call.measure == measure]
 
 
 def _calls(calls: Sequence[CallRow]) -> dict:
+    calls = [call for call in calls if call.library == "mpi"]
     counted = communicating(calls)
     top = counted[0] if counted else None
     completion_ns = sum(call.completion_ns or 0 for call in calls)
@@ -195,4 +223,39 @@ def _own_account(ranks: Sequence[RankRow]) -> dict:
         "cost_ns": cost_ns,
         "cost_share": cost_ns / wall_ns if wall_ns else None,
         **{key: sum(getattr(rank, key) for rank in ranks) for key in kept},
+    }
+
+
+def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence[questions.FactRow]) -> dict:
+    """The calls on the host, which only put operations into a stream's queue, and apart what the operations took on the device."""
+    captured, timed = of_nccl(calls, "captured"), of_nccl(calls, "device")
+    called = of_nccl(calls, "call")
+    made = [call for call in called if call.family != "communicator"] + captured
+    top = max(timed or made, key=lambda call: call.total_ns, default=None)
+    host_ns, counted_ns = sum(call.total_ns for call in made), sum(rank.counted_ns for rank in ranks)
+    return {
+        "nccl_version": next((fact.value for fact in facts if fact.key == "nccl.version"), ""),
+        "nccl_count": sum(call.count for call in made),
+        "nccl_captured": sum(call.count for call in captured),
+        "nccl_volume_bytes": sum(call.volume_bytes for call in made),
+        "nccl_host_ns": host_ns,
+        "nccl_setup_ns": sum(call.total_ns for call in called if call.family == "communicator"),
+        "nccl_host_share": host_ns / counted_ns if counted_ns and made else None,
+        "nccl_device_count": sum(call.count for call in timed),
+        "nccl_device_ns": sum(call.total_ns for call in timed) if timed else None,
+        "top_nccl_call": top and top.call,
+        "top_nccl_call_ns": top and top.total_ns,
+    }
+
+
+def _places(run: Run, places: Sequence[PlaceRow]) -> dict:
+    """Of the bytes that MPI was handed, and what GPUs copied while they were traced."""
+    volumes = {row.place: row.volume_bytes for row in places if row.library == "mpi"}
+    whole = sum(volumes.values())
+    on_device = sum(volume for place, volume in volumes.items() if place.partition(">")[0] == "device")
+    copied = {row.copy: row.volume_bytes for row in questions.copied(run.connection)}
+    return {
+        "device_volume_share": on_device / whole if whole else None,
+        "copied_to_host_bytes": copied.get("to host"),
+        "copied_to_device_bytes": copied.get("to device"),
     }

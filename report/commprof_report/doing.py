@@ -44,7 +44,7 @@ def place_text(rank: RankRow) -> str:
     if rank.doing_call is None:
         return "no call of MPI seen yet"
     if not rank.doing_is_inside:
-        return f"outside MPI after {rank.doing_call}"
+        return f"outside {'NCCL' if rank.doing_call.startswith('nccl') else 'MPI'} after {rank.doing_call}"
     return "in " + call_text(rank)
 
 

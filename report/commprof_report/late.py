@@ -39,6 +39,7 @@ class LateRow(NamedTuple):
     late_hosts: str | None
     late_share: float | None
     late_gain_ns: int | None
+    unjudged: int
 
 
 class LateHostRow(NamedTuple):
@@ -87,6 +88,7 @@ def late(connection: Connection) -> Late:
         unconnected_clocks=alignment.islands - 1,
         error_ns=math.ceil(looked.error_ns),
         **_verdict(counted, ranks),
+        unjudged=query.run_script(connection, "late_unjudged").fetchone()[0],
     )
     return Late(run, chosen, _hosts(chosen), questions.late_calls(connection))
 

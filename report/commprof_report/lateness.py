@@ -4,10 +4,14 @@ A rank waits from its own coming until the last one has come of those it depends
 Reduce_scatter and Barrier; the root for Bcast and Scatter; at the root of Reduce and Gather all others; the ranks below for Scan. What
 is left of its call is transfer. Where clocks may be off by more than half of what such a call takes, that would measure the clocks; then
 the shortest call is taken for that of the last rank, and what the others' calls took longer for waiting.
+
+A rank comes to one of NCCL's collectives when its kernel begins, and leaves with its end: the call on the host says nothing of either. So
+where there are no times of the device nothing is said.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -37,6 +41,7 @@ class KeptRow(NamedTuple):
     region: str
     start_ns: int
     end_ns: int
+    library: str
 
 
 class Share(NamedTuple):
@@ -95,7 +100,12 @@ class Clocks:
         self.medians: dict[tuple[str, str], int] = {}
         self.errors: dict[tuple[str, int], Error] = {}  # by communicator and second
         self.error_ns = 0.0
-        if len(alignment.clocks) > 1 or any(clock.violation_ns for clock in alignment.clocks.values()):
+        self.device_errors: dict[int, float] = {}  # by rank
+        has_nccl = connection.execute("SELECT 1 FROM communicator WHERE library = 'nccl'").fetchone()
+        if has_nccl:
+            errors = query.run_script(connection, "device_clocks")
+            self.device_errors = {rank: math.inf if error_ns is None else error_ns for rank, error_ns in errors}
+        if has_nccl or len(alignment.clocks) > 1 or any(clock.violation_ns for clock in alignment.clocks.values()):
             rows = query.run_script(connection, "median_durations")
             self.medians = {(identity, call): median_ns for identity, call, median_ns in rows}
 
@@ -105,7 +115,11 @@ class Clocks:
         key = (rows[0].identity, rows[0].start_ns >> SECOND_LOG2)
         if key not in self.errors:
             self.errors[key] = self.alignment.error([row.world_rank for row in rows], rows[0].start_ns)
-        return self.errors[key]
+        return self.errors[key] if rows[0].library == "mpi" else self._with_devices(self.errors[key], rows)
+
+    def _with_devices(self, error: Error, rows: Sequence[KeptRow]) -> Error:
+        device_ns = max(self.device_errors.get(row.world_rank, math.inf) for row in rows)
+        return Error(error.moment_ns + device_ns, error.distance_ns + 2 * device_ns)
 
     def tell(self, rows: Sequence[KeptRow]) -> bool:
         """A host that is late by the same in all calls, which no clock can tell from one whose clock is off, leaves an error of half the

@@ -1,9 +1,9 @@
-"""The members of a communicator, as the library writes them: 0-3,8,16-30:2,-1,..."""
+"""The members of a communicator, as the library writes them: 0-3,8,16-30:2,-1,... Those of NCCL's are put together here."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 OUTSIDE, CUT_SHORT = "-1", "..."
@@ -27,3 +27,37 @@ class Members:
         """Those that a world of this size has."""
         for span in self.spans:
             yield from range(span.start, min(span.stop, world_size), span.step)
+
+
+class Gathered:
+    """SQL's members_gathered(comm_rank, world_rank, size): the world ranks of a communicator of which each rank knows its own number
+    alone, in order; cut short where not all of them were read."""
+
+    def __init__(self) -> None:
+        self.ranks: dict[int, int] = {}
+        self.size = 0
+
+    def step(self, comm_rank: int, world_rank: int, size: int) -> None:
+        self.ranks[comm_rank] = world_rank
+        self.size = size
+
+    def finalize(self) -> str:
+        known = members_text([rank for _, rank in sorted(self.ranks.items())])
+        return known if len(self.ranks) >= self.size else f"{known},{CUT_SHORT}"
+
+
+def members_text(ranks: Sequence[int]) -> str:
+    """[0, 1, 2, 5, 8, 10, 12] as 0-2,5,8-12:2."""
+    parts = []
+    place = 0
+    while place < len(ranks):
+        end = place + 1
+        step = ranks[end] - ranks[place] if end < len(ranks) else 0
+        while step > 0 and end < len(ranks) and ranks[end] - ranks[end - 1] == step:
+            end += 1
+        if end - place < (2 if step == 1 else 3):
+            end = place + 1
+        last = ranks[end - 1]
+        parts.append(str(last) if end == place + 1 else f"{ranks[place]}-{last}" + (f":{step}" if step > 1 else ""))
+        place = end
+    return ",".join(parts)

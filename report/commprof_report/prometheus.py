@@ -24,6 +24,7 @@ def text(run: Run) -> Iterator[str]:
     connection = run.connection
     ranks = questions.live(connection)
     totals = questions.totals(connection)
+    on_device = questions.device_totals(connection)
     run_label = {"run": run.run_id}
     for name, kind, help_text, samples in (
         ("commprof_run_info", "gauge", "What runs, always 1.", [_run_info(run)]),
@@ -36,6 +37,7 @@ def text(run: Run) -> Iterator[str]:
         ("commprof_calls_total", "counter", "Calls.", _totals(totals, lambda row: row.count)),
         ("commprof_bytes_total", "counter", "Bytes handed to calls.", _totals(totals, lambda row: row.volume_bytes)),
         ("commprof_time_seconds_total", "counter", "Time inside calls.", _totals(totals, lambda row: row.total_ns / 1e9)),
+        *_device_metrics(on_device),
         ("commprof_dropped_calls_total", "counter", "Calls that could not be recorded.", _dropped(run)),
         ("commprof_call_duration_seconds", "histogram", "Durations of single calls.", _durations(run)),
     ):
@@ -95,7 +97,18 @@ def _in_call(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
 
 def _totals(totals: Iterable[questions.TotalRow], amount) -> Iterator[Sample]:
     for row in totals:
-        yield Sample({"rank": row.rank, "call": row.call, "communicator": row.communicator}, amount(row))
+        labels = {"rank": row.rank, "call": row.call, "communicator": row.communicator}
+        yield Sample({**labels, "library": row.library} if row.library == "nccl" else labels, amount(row))
+
+
+def _device_metrics(rows: list[questions.DeviceTotalRow]) -> Iterator[tuple[str, str, str, list[Sample]]]:
+    """Of NCCL's operations, where any was timed."""
+    if rows:
+        labels = [{"rank": row.rank, "call": row.call, "communicator": row.communicator, "library": "nccl"} for row in rows]
+        counts = [Sample(own, row.count) for own, row in zip(labels, rows)]
+        times = [Sample(own, row.total_ns / 1e9) for own, row in zip(labels, rows)]
+        yield "commprof_device_operations_total", "counter", "Operations of NCCL that were timed on the device.", counts
+        yield "commprof_device_time_seconds_total", "counter", "Time of these operations on the device.", times
 
 
 def _dropped(run: Run) -> Iterator[Sample]:

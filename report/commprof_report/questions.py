@@ -34,6 +34,8 @@ class CallRow(NamedTuple):
     completion_ns: int | None
     blocked_ns: int | None
     overlap: float | None
+    library: str
+    measure: str
 
 
 class SizeRow(NamedTuple):
@@ -63,6 +65,8 @@ class SizeRow(NamedTuple):
     bandwidth_bytes: float | None
     blocked_ns: int
     overlap: float | None
+    library: str
+    measure: str
 
 
 class SizeBucketRow(NamedTuple):
@@ -115,6 +119,7 @@ class HvprofRow(NamedTuple):
     max_ns: int
     is_start: int
     share_of_call: float | None
+    measure: str
 
 
 class LatencyRow(NamedTuple):
@@ -126,12 +131,14 @@ class LatencyRow(NamedTuple):
     count: int
     share: float
     cumulative_share: float
+    measure: str
 
 
 class DominatingRow(NamedTuple):
     call: str
     bytes_low: int
     bytes_high: int | None
+    measure: str
 
 
 class CommunicatorRow(NamedTuple):
@@ -152,6 +159,8 @@ class CommunicatorRow(NamedTuple):
     total_ns: int
     top_call: str | None
     role: str | None
+    library: str
+    device_ns: int | None
 
 
 class RegionRow(NamedTuple):
@@ -172,6 +181,9 @@ class RegionRow(NamedTuple):
     own_mean_ns: float
     own_share_of_wall: float | None
     folded_count: int
+    nccl_count: int
+    nccl_host_ns: int
+    nccl_device_ns: int
 
 
 class RankCallRow(NamedTuple):
@@ -190,6 +202,8 @@ class RankCallRow(NamedTuple):
     max_total_ns: int
     max_rank: int
     imbalance: float | None
+    library: str
+    measure: str
 
 
 class RankRow(NamedTuple):
@@ -233,12 +247,18 @@ class RankRow(NamedTuple):
     start_unix_ns: int
     end_unix_ns: int | None
     thread_level: int
+    nccl_count: int
+    nccl_volume_bytes: int
+    nccl_host_ns: int
+    nccl_device_ns: int | None
 
 
 class RankTimeRow(NamedTuple):
     rank: int
     call: str
     total_ns: int
+    library: str
+    measure: str
 
 
 class PeerRow(NamedTuple):
@@ -319,6 +339,8 @@ class LiveRow(NamedTuple):
     doing_tag: int | None
     doing_is_inside: int | None
     doing_ns: int | None
+    has_nccl: int
+    device_ns: int
 
 
 class TotalRow(NamedTuple):
@@ -328,6 +350,7 @@ class TotalRow(NamedTuple):
     count: int
     volume_bytes: int
     total_ns: int
+    library: str
 
 
 class DurationRow(NamedTuple):
@@ -354,6 +377,8 @@ class TrafficRow(NamedTuple):
     share_of_time: float | None
     threshold_bytes: int | None
     control_share: float | None
+    library: str
+    device_ns: int | None
 
 
 class SequenceRow(NamedTuple):
@@ -389,6 +414,7 @@ class LateCallRow(NamedTuple):
     estimate_share: float | None
     top_rank: int | None
     top_cost_ns: int | None
+    library: str
 
 
 class LateRunRow(NamedTuple):
@@ -403,6 +429,34 @@ class LateRunRow(NamedTuple):
     share_of_wall: float | None
     estimate_share: float | None
     other_ns: int
+
+
+class DeviceTotalRow(NamedTuple):
+    """What NCCL's operations of a rank took on the device."""
+
+    rank: int
+    call: str
+    communicator: str
+    count: int
+    total_ns: int
+
+
+class PlaceRow(NamedTuple):
+    """Where the buffers of a library's messages lay."""
+
+    library: str
+    place: str
+    count: int
+    volume_bytes: int
+
+
+class CopiedRow(NamedTuple):
+    """What the GPUs copied in one direction, while they were traced."""
+
+    copy: str
+    count: int
+    volume_bytes: int
+    total_ns: int
 
 
 class FactRow(NamedTuple):
@@ -443,10 +497,8 @@ def dominating(connection: Connection, call: str | None = None, completion: bool
     return rows[0] if rows else None
 
 
-def latency(
-    connection: Connection, call: str, low: int | None, high: int | None, completion: bool = False
-) -> list[LatencyRow]:
-    return ask(connection, "latency", LatencyRow, call=call, bytes_low=low, bytes_high=high, completion=completion)
+def latency(connection: Connection, call: str, low: int | None, high: int | None, measure: str = "call") -> list[LatencyRow]:
+    return ask(connection, "latency", LatencyRow, call=call, bytes_low=low, bytes_high=high, measure=measure)
 
 
 def communicators(connection: Connection) -> list[CommunicatorRow]:
@@ -500,6 +552,18 @@ def live(connection: Connection) -> list[LiveRow]:
 
 def totals(connection: Connection) -> list[TotalRow]:
     return ask(connection, "totals", TotalRow)
+
+
+def device_totals(connection: Connection) -> list[DeviceTotalRow]:
+    return ask(connection, "device_totals", DeviceTotalRow)
+
+
+def places(connection: Connection) -> list[PlaceRow]:
+    return ask(connection, "places", PlaceRow)
+
+
+def copied(connection: Connection) -> list[CopiedRow]:
+    return ask(connection, "copied", CopiedRow)
 
 
 def durations(connection: Connection) -> list[DurationRow]:

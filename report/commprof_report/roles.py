@@ -19,7 +19,7 @@ CONTROL_BYTES = 1024  # the largest message of a communicator that carries contr
 CONTROL_SHARE = 0.01  # of the run's bytes: the most that these are
 HALF = 0.5
 OFTEN = 2  # times as many collectives as on the other groups of a rank
-EXCHANGES = ("allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block", "alltoall", "alltoallv", "alltoallw")
+EXCHANGES = ("allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block", "reducescatter", "alltoall", "alltoallv", "alltoallw")
 
 
 class UseRow(NamedTuple):
@@ -245,7 +245,7 @@ def rivals(group: Group, world: World) -> list[Group]:
 
 
 def plain(call: str) -> str:
-    """MPI_Iallreduce, MPI_Allreduce_init: allreduce."""
-    name = call.replace("MPI_", "", 1)
+    """MPI_Iallreduce, MPI_Allreduce_init, ncclAllReduce: allreduce."""
+    name = call.replace("MPI_", "", 1).replace("nccl", "", 1)
     name = name[1:] if name[:1] == "I" and name[1:2].islower() else name
     return (name[:-5] if name.endswith("_init") else name).lower()

@@ -10,6 +10,7 @@ from .database import database_copy, database_create
 from .errors import ReportError
 from .ledger import ledger_read
 from .ledger_rows import ledger_rows
+from .members import Gathered
 from .progress import Progress
 from .rank_files import ASIDES, RankFile, file_scan, folder_scan, run_describe, runs_split
 from .thinning import MOST_SAMPLES, Thinning
@@ -154,6 +155,7 @@ def _ranks_check(run: Run) -> None:
     if run.missing and not run.is_part:
         run.note(run.path, f"rank {units.span_list(run.missing)} of {run.world_size} is missing")
     _copies_note(run)
+    run.connection.create_aggregate("members_gathered", 3, Gathered)
     query.run_script(run.connection, "run")
     _early_note(run)
 

@@ -1,4 +1,4 @@
-"""The filters --call, --communicator, --region, --rank and --bytes: what of a run the user wants to see."""
+"""The filters --call, --communicator, --region, --rank, --bytes and --place: what of a run the user wants to see."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ BYTE_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 BYTES = re.compile(r"(\d{1,18})([KMG]?)(?:i?B)?", re.IGNORECASE)
 RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 FEWEST_DIGITS = 4  # of an identity
+MIXED = "mixed"
+PLACES = ("host", "device", "managed", "pinned", MIXED)
 
 
 class ByteRange(NamedTuple):
@@ -68,6 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_place_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--place", choices=PLACES, help="calls whose buffers lie there only; mixed: sent from one, received into another")
+
+
 def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> None:
     """Applies the filters to the run; sql/chosen_cell.sql then holds what is left."""
     if arguments.call:
@@ -76,6 +82,8 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> None
         _keep(run.connection, "communicator", _identities(run, arguments.communicator))
     if arguments.region:
         _keep(run.connection, "region", _regions(run, arguments.region))
+    if getattr(arguments, "place", None):
+        _places_keep(run.connection, arguments.place)
     if arguments.rank:
         _ranks_keep(run, arguments.rank)
     sizes = arguments.bytes or ByteRange(None, None)
@@ -88,12 +96,14 @@ KEEP = {
     "rank": "INSERT INTO selected_rank VALUES (?)",
     "communicator": "INSERT INTO selected_communicator VALUES (?)",
     "region": "INSERT INTO selected_region VALUES (?)",
+    "place": "INSERT INTO selected_place VALUES (?)",
 }
 FORGET = {
     "call": "DELETE FROM selected_call",
     "rank": "DELETE FROM selected_rank",
     "communicator": "DELETE FROM selected_communicator",
     "region": "DELETE FROM selected_region",
+    "place": "DELETE FROM selected_place",
 }
 
 
@@ -104,18 +114,22 @@ def _keep(connection: sqlite3.Connection, what: str, values: Iterable[object]) -
 
 def _calls_keep(run: Run, wanted: list[str]) -> None:
     names = [name for (name,) in run.connection.execute("SELECT call FROM selected_call ORDER BY call")]
-    by_short_name = {_short(name): name for name in names}
+    by_name: dict[str, set[str]] = {}
+    for name in names:
+        for asked in (name.lower(), _short(name)):
+            by_name.setdefault(asked, set()).add(name)
     chosen = [part.strip() for text in wanted for part in text.split(",") if part.strip()]
     for name in chosen:
-        if _short(name) not in by_short_name:
+        if name.lower() not in by_name:
             made = ", ".join(names) or "none"
             raise UsageError(f"--call {name}", f"this run made no such call; it made: {made}")
-    _keep(run.connection, "call", {by_short_name[_short(name)] for name in chosen})
+    _keep(run.connection, "call", set().union(*(by_name[name.lower()] for name in chosen)))
 
 
 def _short(name: str) -> str:
+    """Without the library: MPI_Allreduce and ncclAllReduce are both allreduce."""
     name = name.lower()
-    return name[4:] if name.startswith("mpi_") else name
+    return name[4:] if name.startswith(("mpi_", "nccl")) else name
 
 
 def _identities(run: Run, wanted: list[str]) -> set[str]:
@@ -141,6 +155,11 @@ def _regions(run: Run, wanted: list[str]) -> set[str]:
             raise UsageError(f"--region {text}", f"no call of this run is in such a region; there are: {', '.join(known) or 'none'}")
         chosen |= found
     return chosen
+
+
+def _places_keep(connection: sqlite3.Connection, wanted: str) -> None:
+    known = [place for (place,) in connection.execute("SELECT place FROM selected_place")]
+    _keep(connection, "place", [place for place in known if place == wanted or (wanted == MIXED and ">" in place)])
 
 
 def _ranks_keep(run: Run, spans: list[tuple[int, int]]) -> None:

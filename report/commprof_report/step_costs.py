@@ -2,6 +2,9 @@
 
 One pass over the samples, rank by rank in order of time. A call counts in the step in which it starts, its time in each step that it
 touches. Where samples are not kept there are holes: a step over a hole has a duration, but what it communicates is not known.
+
+A call of NCCL communicates nothing: it puts an operation into a queue. The operation counts in the step in which its kernel begins, and its
+time is that of the kernel, where the device was traced.
 """
 
 from __future__ import annotations
@@ -53,6 +56,8 @@ class StepRow(NamedTuple):
     is_warm_up: int
     is_outlier: int
     why: str
+    nccl_host_ns: float | None = None
+    nccl_device_ns: float | None = None
 
 
 class StepCallRow(NamedTuple):
@@ -67,6 +72,7 @@ class StepCallRow(NamedTuple):
     exposed_ns: float | None
     share_of_step: float
     overlap: float | None
+    library: str
 
 
 class SampleRow(NamedTuple):
@@ -81,21 +87,34 @@ class SampleRow(NamedTuple):
     end_ns: int
     bytes: int | None
     family: str
+    library: str
+    device_start_ns: int | None
+    device_end_ns: int | None
+    is_shared: int | None
+
+    @property
+    def kernel(self) -> tuple[int, int, int]:
+        """Equal for operations that share it."""
+        return self.communicator, self.device_start_ns, self.device_end_ns
 
 
 class Spent:
     """A step of a rank, as its samples fill it."""
 
     __slots__ = ("rank_step", "driving_ns", "file_ns", "others_ns", "by_call", "is_complete", "waited_ns")
+    __slots__ += ("queued_ns", "device_ns", "busy_until_ns")
 
     def __init__(self, rank_step: RankStep) -> None:
         self.rank_step = rank_step
         self.driving_ns = 0  # in communication, on the thread that drives the step
         self.file_ns = 0  # the same in files
         self.others_ns: dict[int, int] = {}  # in communication, by thread
-        self.by_call: dict = {}  # first (call, communicator, family): [count, bytes, time, time on the driving thread]; then call: time
+        self.by_call: dict = {}  # first (call, communicator, family, library): [count, bytes, time, of it driving]; then call: time
         self.is_complete = 1
         self.waited_ns: int | None = None  # for other ranks, where late_call tells
+        self.queued_ns: int | None = None  # in NCCL's calls on the host; None: there are none
+        self.device_ns: int | None = 0  # in which an operation of NCCL ran; None: not all of them are known
+        self.busy_until_ns = 0
 
     @property
     def step_ns(self) -> int:
@@ -109,18 +128,50 @@ class Spent:
     def add(self, sample: SampleRow, is_driving: bool) -> None:
         _, _, begin_ns, end_ns, _, _ = self.rank_step
         spent_ns = min(sample.end_ns, end_ns) - max(sample.start_ns, begin_ns)
+        if sample.library == "nccl":
+            self._queue(sample, spent_ns)
+            return
         if is_driving and sample.family == "io":
             self.file_ns += spent_ns
         elif is_driving:
             self.driving_ns += spent_ns
         else:
             self.others_ns[sample.thread] = self.others_ns.get(sample.thread, 0) + spent_ns
-        sums = self.by_call.setdefault((sample.call, sample.communicator, sample.family), [0, 0, 0, 0])
+        sums = self._sums(sample, sample.call)
         if begin_ns <= sample.start_ns:
             sums[0] += 1
             sums[1] += sample.bytes or 0
         sums[2] += spent_ns
         sums[3] += spent_ns if is_driving else 0
+
+    def _sums(self, sample: SampleRow, call: str) -> list[int]:
+        return self.by_call.setdefault((call, sample.communicator, sample.family, sample.library), [0, 0, 0, 0])
+
+    def _queue(self, sample: SampleRow, spent_ns: int) -> None:
+        self.queued_ns = (self.queued_ns or 0) + spent_ns
+        is_operation = sample.family in ("collective", "point-to-point")
+        if is_operation and sample.device_start_ns is None and self.rank_step.begin_ns <= sample.start_ns:
+            self.device_ns = None
+            sums = self._sums(sample, sample.call)
+            sums[0] += 1
+            sums[1] += sample.bytes or 0
+
+    def run(self, sample: SampleRow, is_first: bool) -> None:
+        """An operation on the device; operations come in the order of their begins, the first one of a kernel brings its time."""
+        _, _, begin_ns, end_ns, _, _ = self.rank_step
+        start_ns, stop_ns = max(sample.device_start_ns, begin_ns), min(sample.device_end_ns, end_ns)
+        if begin_ns <= sample.device_start_ns:
+            sums = self._sums(sample, sample.call)
+            sums[0] += 1
+            sums[1] += sample.bytes or 0
+        if not is_first:
+            return
+        timed = self._sums(sample._replace(family="group"), "ncclGroup") if sample.is_shared else self._sums(sample, sample.call)
+        timed[0] += 1 if sample.is_shared and begin_ns <= sample.device_start_ns else 0
+        timed[2] += stop_ns - start_ns
+        if self.device_ns is not None:
+            self.device_ns += max(0, stop_ns - max(start_ns, self.busy_until_ns))
+        self.busy_until_ns = max(self.busy_until_ns, stop_ns)
 
 
 class Costs(NamedTuple):
@@ -168,7 +219,7 @@ class Reading:
                 self.windowed.setdefault(rank, []).append(thread)
         poll_ns, mpi_ns = (sum(row[column] for row in unsequenced) for column in (3, 4))
         self.poll_share = poll_ns / mpi_ns if mpi_ns else 0.0
-        self.sums: dict[tuple[str, str, str], list[int]] = {}
+        self.sums: dict[tuple[str, str, str, str], list[int]] = {}
         self.steps_summed = 0
         self.step_ns_summed = 0
 
@@ -188,7 +239,10 @@ class Reading:
         begun = self.begun.get(rank, {})
         latest = {communicator: (0, 0) for communicator in begun}
         place = 0
+        on_device: list[SampleRow] = []
         for sample in samples:
+            if sample.device_start_ns is not None and sample.device_end_ns is not None:
+                on_device.append(sample)
             if sample.sequence is not None and sample.communicator in latest:
                 sequence, end_ns = latest[sample.communicator]
                 if sample.sequence > sequence + 1:
@@ -200,6 +254,7 @@ class Reading:
             while touched < len(steps) and steps[touched].rank_step.begin_ns < sample.end_ns:
                 steps[touched].add(sample, sample.thread == driving)
                 touched += 1
+        _run(steps, on_device)
         for communicator, (sequence, end_ns) in latest.items():
             if sequence < begun[communicator]:
                 yield end_ns, FOREVER
@@ -218,23 +273,24 @@ class Reading:
             if spent.is_complete and not spent.rank_step.is_warm_up:
                 self.steps_summed += 1
                 self.step_ns_summed += spent.step_ns
-                for (call, communicator, family), added in spent.by_call.items():
-                    key = (call, self.labels.get((rank, communicator), units.NO_VALUE), family)
+                for (call, communicator, family, library), added in spent.by_call.items():
+                    key = (call, self.labels.get((rank, communicator), units.NO_VALUE), family, library)
                     self.sums[key] = [old + new for old, new in zip(self.sums.get(key, (0, 0, 0, 0)), added)]
             times: Counter[str] = Counter()
-            for (call, _, _), added in spent.by_call.items():
+            for (call, _, _, _), added in spent.by_call.items():
                 times[call] += added[2]
             spent.by_call = times
 
     def call_rows(self, is_driven: bool) -> list[StepCallRow]:
         hidden = {(call, label): (completion_ns, blocked_ns) for call, label, completion_ns, blocked_ns in self._completions()}
         rows = []
-        for (call, label, family), (count, message_bytes, total_ns, driving_ns) in self.sums.items():
+        for (call, label, family, library), (count, message_bytes, total_ns, driving_ns) in self.sums.items():
             completion_ns, blocked_ns = hidden.get((call, label), (0, 0))
             overlap = max(0.0, 1 - blocked_ns / completion_ns) if completion_ns else None
             means = [total / self.steps_summed for total in (count, message_bytes, total_ns, driving_ns)]
-            exposed_ns = means[3] if is_driven else None
-            rows.append(StepCallRow(call, label, family, *means[:3], exposed_ns, total_ns / (self.step_ns_summed or 1), overlap))
+            exposed_ns = means[3] if is_driven and library == "mpi" else None
+            share = total_ns / (self.step_ns_summed or 1)
+            rows.append(StepCallRow(call, label, family, *means[:3], exposed_ns, share, overlap, library))
         return sorted(rows, key=lambda row: (-row.total_ns, row.call, row.communicator))
 
     def _completions(self) -> Iterable[tuple]:
@@ -252,6 +308,20 @@ class Reading:
         ((key, _),) = totals.most_common(1) or [((0, 0), 0)]
         name, is_main = self.names.get(key, ("", 0))
         return name, bool(is_main)
+
+
+def _run(steps: Sequence[Spent], on_device: list[SampleRow]) -> None:
+    """Adds NCCL's operations to the steps, by the times of their kernels."""
+    place, kernel = 0, None
+    for sample in sorted(on_device, key=lambda sample: (sample.device_start_ns, sample.kernel)):
+        is_first = not sample.is_shared or sample.kernel != kernel
+        kernel = sample.kernel
+        while place < len(steps) and steps[place].rank_step.end_ns <= sample.device_start_ns:
+            place += 1
+        touched = place
+        while touched < len(steps) and steps[touched].rank_step.begin_ns < sample.device_end_ns:
+            steps[touched].run(sample, is_first)
+            touched += 1
 
 
 def _holes_mark(steps: Sequence[Spent], holes: Iterable[tuple[int, int]]) -> None:
@@ -299,13 +369,22 @@ def _step_row(step: int, ranks: Sequence[Spent], is_driven: bool, moment: Moment
         communication_ns, file_ns = fmean(one.driving_ns for one in ranks), fmean(one.file_ns for one in ranks)
         parts = (communication_ns, file_ns, step_ns - communication_ns - file_ns)
     background_ns = fmean(one.background_ns for one in ranks)
+    nccl = _nccl(ranks)
     own = ranks[0].rank_step
     is_complete = int(all(one.is_complete for one in ranks))
     why = explain.outlier(step, ranks) if own.is_outlier else ""
     slowest = _slowest(ranks, is_driven) if is_complete else (None, None)
     return StepRow(
-        step, begin_ns, step_ns, *parts, background_ns, len(ranks), *slowest, is_complete, own.is_warm_up, own.is_outlier, why
+        step, begin_ns, step_ns, *parts, background_ns, len(ranks), *slowest, is_complete, own.is_warm_up, own.is_outlier, why, *nccl
     )
+
+
+def _nccl(ranks: Sequence[Spent]) -> tuple[float | None, float | None]:
+    """In its calls on the host, and in its operations on the device, where there are any."""
+    if all(one.queued_ns is None and not one.device_ns for one in ranks):
+        return None, None
+    is_known = all(one.device_ns is not None for one in ranks)
+    return fmean(one.queued_ns or 0 for one in ranks), fmean(one.device_ns for one in ranks) if is_known else None
 
 
 def _slowest(ranks: Sequence[Spent], is_driven: bool) -> tuple[int | None, float | None]:
@@ -313,12 +392,17 @@ def _slowest(ranks: Sequence[Spent], is_driven: bool) -> tuple[int | None, float
     if len(ranks) < 2:
         return None, None
     waits_are_known = all(one.waited_ns is not None for one in ranks)
-    own = [one.step_ns - (one.waited_ns if waits_are_known else one.driving_ns if is_driven else one.background_ns) for one in ranks]
+    own = [one.step_ns - (one.waited_ns if waits_are_known else _waiting_place_ns(one, is_driven)) for one in ranks]
     most = max(range(len(own)), key=own.__getitem__)
     lead_ns = own[most] - (sum(own) - own[most]) / (len(own) - 1)
     if lead_ns < NOTABLE_LEAD * ranks[most].step_ns:
         return None, None
     return ranks[most].rank_step.world_rank, lead_ns
+
+
+def _waiting_place_ns(one: Spent, is_driven: bool) -> int:
+    """In which others are waited for: in MPI, and in NCCL's kernels."""
+    return (one.driving_ns if is_driven else one.background_ns) + (one.device_ns or 0)
 
 
 class Explanation:

@@ -22,7 +22,7 @@ from . import query
 from .cycle import Calls, Cycle, cycle
 from .traffic_class import traffic_classify
 
-REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block")
+REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
 SLOW_START = 1.5  # x median: steps at the beginning that last longer belong to the warm-up
 MOST_WARM_UP = 0.1  # of the steps
 FAR_OUT = 5  # median absolute deviations
@@ -217,7 +217,7 @@ def _before(bulk: Sequence[CallRow], stretches: Sequence[int], first: int, own: 
 
 
 def _plain(function: str) -> str:
-    """The name without MPI_ and the I of nonblocking forms."""
+    """The name without MPI_ (or nccl) and the I of nonblocking forms."""
     name = function[4:].lower()
     return name[1:] if name[:1] == "i" else name
 

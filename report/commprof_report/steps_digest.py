@@ -55,6 +55,9 @@ class StepsRow(NamedTuple):
     slope_ns_per_100_steps: float | None
     outliers: int
     outlier_limit_ns: float | None
+    nccl_host_ns: float | None
+    nccl_device_ns: float | None
+    nccl_device_share: float | None
 
 
 class StepsDigest(NamedTuple):
@@ -137,13 +140,14 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
 
 
 def _parts(rows: Sequence[StepRow]) -> dict:
-    keys = ("step_ns", "communication_ns", "file_ns", "outside_ns", "background_ns")
+    keys = ("step_ns", "communication_ns", "file_ns", "outside_ns", "background_ns", "nccl_host_ns", "nccl_device_ns")
     means = {key: mean(rows, key) for key in keys}
 
     def share(key: str) -> float | None:
         return means[key] / means["step_ns"] if means[key] is not None and means["step_ns"] else None
 
-    return {**means, "communication_share": share("communication_ns"), "background_share": share("background_ns")}
+    shares = {"communication_share": "communication_ns", "background_share": "background_ns", "nccl_device_share": "nccl_device_ns"}
+    return {**means, **{name: share(key) for name, key in shares.items()}}
 
 
 def mean(rows: Sequence[StepRow], key: str) -> float | None:

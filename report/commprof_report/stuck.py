@@ -308,6 +308,7 @@ def why_text(board: Board, rank: int) -> str:
         return "left no file"
     ended = {
         "finalize": "has come to MPI_Finalize",
+        "end": "has come to its end",
         "exit": "has left without MPI_Finalize",
         "abort": f"has called MPI_Abort({row.abort_code})",
     }

@@ -47,6 +47,7 @@ class CallRow(NamedTuple):
     wait_ns: int | None
     last_rank: int | None
     is_estimate: int | None
+    library: str
 
 
 class ThreadRow(NamedTuple):
@@ -189,7 +190,8 @@ class Trace:
             known = {key: value for key, value in details.items() if value is not None}
             if self.cut.meets(start_ns, end_ns):
                 yield _slice(rank, row.thread, Slice(start_ns, end_ns, f"{row.unfinished} (not finished)", known))
-                own.add(row.thread, start_ns, end_ns)
+                if not row.unfinished.startswith("nccl"):
+                    own.add(row.thread, start_ns, end_ns)
 
     def _spans(self) -> Iterator[str]:
         rows = map(SpanRow._make, query.run_script(self.connection, "trace_spans"))
@@ -206,6 +208,8 @@ class Trace:
             if not self.cut.meets(slice_.start_ns, slice_.end_ns):
                 continue
             yield _slice(rank, thread, slice_)
+            if row.library == "nccl":  # its call puts an operation into a queue; what it waits there is among the details
+                continue
             own.add(thread, slice_.start_ns, slice_.end_ns)
             handed.add(slice_.start_ns, slice_.end_ns, row.volume_bytes or 0)
             if row.wait_ns:
@@ -334,6 +338,8 @@ def _details(row: CallRow) -> dict[str, object]:
         "awaited": row.awaited,
         "region": row.region,
     }
+    if row.library == "nccl" and row.wait_ns:
+        details["waited on the device"] = units.duration(row.wait_ns) + ("" if row.last_rank is None else f" for rank {row.last_rank}")
     return {key: value for key, value in details.items() if value is not None}
 
 

@@ -1,16 +1,23 @@
-"""Time and volume of each MPI call.
+"""Time and volume of each call of MPI and NCCL.
 
 One row a call, over all chosen ranks: how often, how many bytes, how long (mean, percentiles), and its share of the
 wall time of all ranks together. Nonblocking calls return at once; what they started is shown as completion: the time
 from start to completion, and the overlap, the part of it not spent blocked in Wait or Test.
+
+A call of NCCL only puts an operation into a stream's queue: its time on the host is that, and no communication. What its operations took
+on the device stands apart, as far as the GPU was traced; operations that share kernels are an ncclGroup.
 """
 
 from __future__ import annotations
 
 import argparse
 
+from collections.abc import Sequence
+
 from .. import pictures, questions, tables, units
+from ..digest import of_nccl
 from ..plots import calls as plot
+from ..questions import CallRow
 from ..tables import Column
 from . import common
 
@@ -27,6 +34,16 @@ COLUMNS = (
     Column("p99", lambda row: units.duration(row.p99_ns)),
     Column("max", lambda row: units.duration(row.max_ns)),
 )
+HOST_COLUMNS = (Column("NCCL call on the host", lambda row: row.call, False), *COLUMNS[1:])
+DEVICE_COLUMNS = (
+    Column("NCCL operation on the device", lambda row: row.call, False),
+    Column("timed", lambda row: units.count(row.count)),
+    *(column for column in COLUMNS[2:] if column.head != "of wall"),
+)
+CAPTURED_COLUMNS = (
+    Column("NCCL call into a CUDA graph", lambda row: row.call, False),
+    *(column for column in COLUMNS[1:] if column.head != "volume"),
+)
 COMPLETION_COLUMNS = (
     Column("nonblocking call", lambda row: row.call, False),
     Column("completed", lambda row: units.count(row.completions)),
@@ -42,13 +59,13 @@ POLL_COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, draws=True)
+    common.add_arguments(parser, draws=True, by_place=True)
 
 
 def run(arguments: argparse.Namespace) -> None:
     rows = questions.calls(common.open_selected(arguments).connection)
     if arguments.plot:
-        pictures.save(arguments.plot, plot.draw, rows, plot.figure_size(rows))
+        pictures.save(arguments.plot, plot.draw, drawn(rows), plot.figure_size(drawn(rows)))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, questions.CallRow._fields)
     elif not rows:
@@ -57,11 +74,26 @@ def run(arguments: argparse.Namespace) -> None:
         print_text(rows)
 
 
-def print_text(rows: list[questions.CallRow]) -> None:
-    print(tables.text_table(COLUMNS, rows))
-    completed = [row for row in rows if row.completions]
-    if completed:
-        print("\n" + tables.text_table(COMPLETION_COLUMNS, completed))
+def print_text(rows: Sequence[CallRow]) -> None:
     polled = [row for row in rows if row.polls]
-    if polled:
-        print("\n" + tables.text_table(POLL_COLUMNS, polled))
+    print("\n\n".join(tables.text_table(columns, shown) for columns, shown in [*parts(rows), (POLL_COLUMNS, polled)] if shown))
+
+
+def parts(rows: Sequence[CallRow]) -> list[tuple[Sequence[Column], list[CallRow]]]:
+    """The tables with something in them: MPI's calls, what they started, and NCCL's calls and operations."""
+    found = [
+        (COLUMNS, [row for row in rows if row.library == "mpi"]),
+        (COMPLETION_COLUMNS, [row for row in rows if row.completions]),
+        (HOST_COLUMNS, of_nccl(rows, "call")),
+        (DEVICE_COLUMNS, of_nccl(rows, "device")),
+        (CAPTURED_COLUMNS, of_nccl(rows, "captured")),
+    ]
+    return [(columns, shown) for columns, shown in found if shown]
+
+
+def drawn(rows: Sequence[CallRow]) -> list[CallRow]:
+    """MPI's calls; where there are none but set-up, NCCL's operations, or its calls where nobody timed these."""
+    mpi = [row for row in rows if row.library == "mpi"]
+    if any(row.family != "setup" for row in mpi):
+        return mpi
+    return of_nccl(rows, "device") or of_nccl(rows, "call") or mpi

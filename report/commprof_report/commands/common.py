@@ -19,10 +19,12 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", type=Path, help="a run folder, a merged database, or one rank's file")
 
 
-def add_arguments(parser: argparse.ArgumentParser, draws: bool = False) -> None:
-    """RUN, the filters, --json and --csv, and --plot where there is something to draw."""
+def add_arguments(parser: argparse.ArgumentParser, draws: bool = False, by_place: bool = False) -> None:
+    """RUN, the filters, --json and --csv, --plot where there is something to draw, and --place where it can be told."""
     add_run_argument(parser)
     selection.add_arguments(parser)
+    if by_place:
+        selection.add_place_argument(parser)
     tables.add_arguments(parser)
     if draws:
         parser.add_argument(

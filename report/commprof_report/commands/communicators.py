@@ -1,12 +1,14 @@
 """The communicators of the run, their members and their traffic.
 
 One row a communicator, the same on all its ranks: the label that other commands show and take, the call that made it
-and from which, its world ranks, what it is for as far as that can be told, and what went over it.
+and from which, its world ranks, what it is for as far as that can be told, and what went over it. Time is that of the calls on the host; of
+NCCL's operations on the device apart.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from .. import questions, roles, tables, units
 from ..tables import Column
@@ -22,13 +24,14 @@ COLUMNS = (
     Column("calls", lambda row: units.count(row.count)),
     Column("volume", lambda row: units.volume(row.volume_bytes)),
     Column("time", lambda row: units.duration(row.total_ns)),
+    Column("on device", lambda row: units.duration(row.device_ns)),
     Column("most time in", lambda row: row.top_call or "", False),
     Column("identity", lambda row: row.identity, False),
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser)
+    common.add_arguments(parser, by_place=True)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -38,4 +41,8 @@ def run(arguments: argparse.Namespace) -> None:
     elif not rows:
         print("this run has no communicator that fits the filters")
     else:
-        print(tables.text_table(COLUMNS, rows))
+        print(tables.text_table(columns_of(rows), rows))
+
+
+def columns_of(rows: Sequence[questions.CommunicatorRow]) -> list[Column]:
+    return [column for column in COLUMNS if column.head != "on device" or any(row.library == "nccl" for row in rows)]

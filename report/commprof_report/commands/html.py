@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Callable
 
 from .. import page, pictures, questions, roles, selection, units
-from ..digest import Digest, communicating, digest
+from ..digest import Digest, SummaryRow, communicating, digest, of_nccl
 from ..late import Late
 from ..late import late as late_answers
 from ..plots import calls as calls_plot
@@ -64,7 +64,7 @@ def parts(run: Run) -> Iterator[str]:
     answers, split = digest(run), late_answers(run.connection)
     yield opening(run, answers, split)
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
-    if not communicating(answers.calls):
+    if not communicating(answers.calls) and not answers.summary.has_nccl:
         return
     yield steps.steps_section(run)
     yield late_section(run, split)
@@ -88,14 +88,26 @@ def opening(run: Run, answers: Digest, split: Late) -> str:
     lines = [summary.where_and_when(row), f"{summary.library_name(row)}; run {row.run_id or 'without a name'}"]
     cards = [
         (summary.wall_time(row), "wall time"),
-        (units.share(row.mpi_share_mean), "of it inside MPI, mean over ranks"),
-        (row.top_call or units.NO_VALUE, "takes the most time"),
-        (units.volume(row.volume_bytes), "handed to MPI, all ranks"),
+        *library_cards(row),
         (units.share(row.cost_share), "of wall time is the profiler's own"),
     ]
     thread = "" if row.mpi_thread_is_main else f"; {summary.OTHER_THREAD}"
-    facts = [("In MPI", summary.share_text(row) + thread), *summary.closing_facts(run, answers, split)]
+    shares = [("In MPI", summary.share_text(row) + thread)] if summary.has_mpi(row) else []
+    facts = [*shares, *summary.nccl_facts(answers), *summary.closing_facts(run, answers, split)]
     return page.header(row.command_line or row.program or "unknown program", lines, cards, facts)
+
+
+def library_cards(row: SummaryRow) -> list[tuple[str, str]]:
+    cards = [
+        (units.share(row.mpi_share_mean), "of it inside MPI, mean over ranks"),
+        (row.top_call or units.NO_VALUE, "takes the most time"),
+        (units.volume(row.volume_bytes), "handed to MPI, all ranks"),
+    ]
+    nccl = [
+        (units.duration(row.nccl_device_ns), "NCCL on the device, all ranks, as far as it was traced"),
+        (units.volume(row.nccl_volume_bytes), "handed to NCCL, all ranks"),
+    ]
+    return (cards if summary.has_mpi(row) else []) + (nccl if row.has_nccl else [])
 
 
 def drawn(draw: Callable, rows: object, size: tuple[float, float] = (8, 4.5)) -> bytes | None:
@@ -103,16 +115,19 @@ def drawn(draw: Callable, rows: object, size: tuple[float, float] = (8, 4.5)) ->
 
 
 def calls_section(answers: Digest) -> str:
-    rows = communicating(answers.calls)
+    rows = communicating(answers.calls) or calls.drawn(answers.calls)
     sentence = (
         "Each bar is the time that all ranks together spent inside one MPI call, from entry to return; waiting for"
         " other ranks is part of it. Percentages are of the wall time of all ranks. MPI_Init and MPI_Finalize are only"
         " in the table."
     )
+    if of_nccl(rows, "device"):
+        sentence = "Each bar is the time that NCCL's operations of all ranks together took on the device, as far as it was traced."
+    elif of_nccl(rows, "call"):
+        sentence = "Each bar is the time that all ranks together spent putting operations of NCCL into a stream's queue: no communication."
     picture = page.picture(drawn(calls_plot.draw, rows, calls_plot.figure_size(rows)), "time by call")
-    completed = [row for row in rows if row.completions]
-    more = [page.table(calls.COMPLETION_COLUMNS, completed)] if completed else []
-    return page.section("Where the time goes", sentence, picture, page.table(calls.COLUMNS, answers.calls), *more)
+    shown = [page.table(columns, of_part) for columns, of_part in calls.parts(answers.calls)]
+    return page.section("Where the time goes", sentence, picture, *shown)
 
 
 def ranks_section(run: Run, answers: Digest) -> str:
@@ -123,10 +138,9 @@ def ranks_section(run: Run, answers: Digest) -> str:
     )
     times = questions.rank_calls(run.connection)
     picture = page.picture(drawn(ranks_plot.draw, times, ranks_plot.figure_size(times)), "time in MPI by rank")
-    by_call = page.table(ranks.CALL_COLUMNS, questions.ranks_by_call(run.connection))
-    return page.section(
-        "Rank by rank", sentence, picture, page.table(ranks.RANK_COLUMNS, answers.ranks[:MOST_RANKS]), by_call
-    )
+    by_rank = page.table(ranks.rank_columns(answers.ranks), answers.ranks[:MOST_RANKS])
+    by_call = [page.table(columns, shown) for columns, shown in ranks.parts(questions.ranks_by_call(run.connection))]
+    return page.section("Rank by rank", sentence, picture, by_rank, *by_call)
 
 
 def late_section(run: Run, answers: Late) -> str:
@@ -138,7 +152,7 @@ def late_section(run: Run, answers: Late) -> str:
         return page.section("Who is late", late.verdict(answers))
     ranks = answers.ranks[:MOST_RANKS]
     picture = page.picture(drawn(late_plot.draw, ranks, late_plot.figure_size(ranks)), "waiting and transfer by rank")
-    by_rank, by_call = page.table(late.rank_columns(ranks), ranks), page.table(late.CALL_COLUMNS, answers.calls)
+    by_rank, by_call = page.table(late.rank_columns(ranks), ranks), page.table(late.call_columns(answers.calls), answers.calls)
     by_host = page.table(late.HOST_COLUMNS, answers.hosts) if len(answers.hosts) > 1 else ""
     return page.section("Who is late", sentence, page.facts_list(late.facts(run, answers)), picture, by_rank, by_host, by_call)
 
@@ -150,11 +164,11 @@ def regions_section(run: Run) -> str:
         " the column \"by itself\" leaves out the regions within."
     )
     note = " ".join(regions.what_is_missing(run, rows))
-    return page.section("Region by region", f"{sentence} {note}".strip(), page.table(regions.COLUMNS, rows[:MOST_REGIONS]))
+    return page.section("Region by region", f"{sentence} {note}".strip(), page.table(regions.columns_of(rows), rows[:MOST_REGIONS]))
 
 
 def sizes_sections(run: Run) -> Iterator[str]:
-    rows = [row for row in questions.sizes(run.connection) if sizes.carries_messages(row)]
+    rows = [row for row in sizes.best_timed(questions.sizes(run.connection)) if sizes.carries_messages(row)]
     if not rows:
         return
     sentence = (
@@ -164,7 +178,8 @@ def sizes_sections(run: Run) -> Iterator[str]:
     )
     picture = page.picture(drawn(sizes_plot.draw, rows), "latency by message size")
     largest = sorted(sorted(rows, key=lambda row: row.total_ns)[-MOST_SIZES:], key=rows.index)
-    columns = [column for column in sizes.COLUMNS if column.head not in ("rank", "overlap")]
+    absent = {"rank": True, "overlap": True, **sizes.nothing_to_tell(rows)}
+    columns = [column for column in sizes.COLUMNS if not absent.get(column.head)]
     note = "" if len(rows) <= MOST_SIZES else f" Shown are the {MOST_SIZES} of {len(rows):,} rows with the most time."
     yield page.section("Message sizes", sentence + note, picture, page.table(columns, largest))
     yield latency_section(run)
@@ -172,7 +187,7 @@ def sizes_sections(run: Run) -> Iterator[str]:
 
 def latency_section(run: Run) -> str:
     chosen = questions.dominating(run.connection)
-    rows = questions.latency(run.connection, chosen.call, chosen.bytes_low, chosen.bytes_high)
+    rows = questions.latency(run.connection, chosen.call, chosen.bytes_low, chosen.bytes_high, chosen.measure)
     sentence = (
         "How long single calls took, for the call and size with the most time. Two separate hills are two different"
         " situations: for example calls that find all ranks ready, and calls that wait for one."
@@ -197,7 +212,7 @@ def communicators_section(run: Run) -> str:
     sentence = "The groups of ranks that talk to each other. Kinds of parallelism often have a communicator each."
     if len(rows) > MOST_COMMUNICATORS:
         sentence += f" Shown are the {MOST_COMMUNICATORS} of {len(rows):,} with the most time."
-    return page.section("Communicators", sentence, page.table(communicators.COLUMNS, rows[:MOST_COMMUNICATORS]))
+    return page.section("Communicators", sentence, page.table(communicators.columns_of(rows), rows[:MOST_COMMUNICATORS]))
 
 
 def conditions_section(answers: Digest) -> str:

@@ -1,7 +1,8 @@
 """Message sizes, numbers of calls and time per call, by hvprof's size classes.
 
 The four metrics that hvprof took of Horovod (Awan et al., Hot Interconnects 2019): message sizes with the framework's fusion and
-without, how many calls of MPI and NCCL, and the time that each takes. Sizes are what each call carried: only what reaches MPI can be
+without, how many calls of MPI and NCCL, and the time that each takes (of NCCL's operations on the device, where that is known). Sizes are
+what each call carried: only what reaches MPI or NCCL can be
 seen, so a fused message is one message. For the sizes without fusion, run the job once more with fusion off and give that run
 with --unfused; both then stand side by side.
 """
@@ -37,6 +38,7 @@ COLUMNS = (
     Column("call", lambda row: row.call, False),
     Column("size class", lambda row: units.size_range(row.bytes_low, row.bytes_high), False),
     Column("fusion", lambda row: row.fusion, False),
+    Column("timed on", lambda row: sizes.timed_on(row), False),
     Column("rank", lambda row: str(row.rank)),
     Column("calls", lambda row: units.count(row.count)),
     Column("sizes", lambda row: units.count(row.sizes)),
@@ -52,7 +54,7 @@ COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser)
+    common.add_arguments(parser, by_place=True)
     parser.add_argument("--unfused", type=Path, metavar="RUN2", help="the same job, run with fusion off")
     parser.add_argument("--per-rank", action="store_true", help="one row a rank")
 
@@ -78,8 +80,14 @@ def side(run: Run, fusion: str, per_rank: bool = False) -> Side:
 def merged(sides: Sequence[Side]) -> list[HvprofRow]:
     """The rows of all runs, those of the same call and class below each other, in the order of the first."""
     rows = [row for side in sides for row in side.rows]
-    place = {call: number for number, call in enumerate(dict.fromkeys(row.call for row in rows))}
-    return sorted(rows, key=lambda row: (place[row.call], -1 if row.rank is None else row.rank, row.bytes_low))
+    place = {call: number for number, call in enumerate(dict.fromkeys((row.call, row.measure) for row in rows))}
+    return sorted(rows, key=lambda row: (place[row.call, row.measure], -1 if row.rank is None else row.rank, row.bytes_low))
+
+
+def best_timed(rows: Sequence[HvprofRow]) -> list[HvprofRow]:
+    """Without the calls of NCCL on the host whose operations were timed on the device."""
+    timed = {(row.fusion, row.call, row.bytes_low) for row in rows if row.measure == "device"}
+    return [row for row in rows if row.measure != "call" or row.library == "MPI" or (row.fusion, row.call, row.bytes_low) not in timed]
 
 
 def lines(sides: Sequence[Side], per_rank: bool) -> Iterator[str]:
@@ -90,8 +98,8 @@ def lines(sides: Sequence[Side], per_rank: bool) -> Iterator[str]:
         yield numbers_text(each)
     yield fusion_text(sides)
     yield ""
-    absent = {"rank": not per_rank, "fusion": len(sides) == 1}
-    rows = merged(sides)
+    rows = best_timed(merged(sides))
+    absent = {"rank": not per_rank, "fusion": len(sides) == 1, "timed on": all(row.library == "MPI" for row in rows)}
     yield from tables.text_table([column for column in COLUMNS if not absent.get(column.head)], rows).splitlines()
     if any(row.is_start for row in rows):
         yield ""
@@ -102,9 +110,12 @@ def numbers_text(each: Side) -> str:
     """MPI: 2,315 calls with a message, 579 a rank; 1.23 s a rank inside them. NCCL has a sentence of its own if it was used."""
     said = []
     for library in dict.fromkeys(row.library for row in each.rows):
-        rows = [row for row in each.rows if row.library == library]
+        rows = [row for row in each.rows if row.library == library and row.measure == "call"]
         count, total_ns = sum(row.count for row in rows), sum(row.total_ns for row in rows)
         per_rank = f"{units.count(round(count / each.ranks))} a rank; {units.duration(total_ns / each.ranks)} a rank inside them"
+        if library == "NCCL":
+            device_ns = sum(row.total_ns for row in each.rows if row.measure == "device")
+            per_rank += f" on the host, {units.duration(device_ns / each.ranks)} a rank on the device" if device_ns else " on the host"
         said.append(f"{library}: {units.counted(count, 'call')} that carry messages, {per_rank}")
     return f"{each.fusion[0].upper()}{each.fusion[1:]}, {units.counted(each.world_size, 'rank')}. " + ". ".join(said or ["No call"]) + "."
 
@@ -120,5 +131,7 @@ def hvprof_section(run: Run, answers: Digest) -> str:
     if not each.rows:
         return ""
     sentence = f"By the size classes of hvprof's papers. {numbers_text(each)} {fusion_text([each])}"
-    columns = [column for column in COLUMNS if column.head not in ("rank", "fusion")]
-    return page.section("Calls by size class (hvprof)", sentence, page.table(columns, merged([each])))
+    rows = best_timed(merged([each]))
+    absent = {"rank", "fusion"} | ({"timed on"} if all(row.library == "MPI" for row in rows) else set())
+    columns = [column for column in COLUMNS if column.head not in absent]
+    return page.section("Calls by size class (hvprof)", sentence, page.table(columns, rows))

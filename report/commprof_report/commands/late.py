@@ -2,7 +2,8 @@
 
 The first lines say it in words: load imbalance (a few ranks or a host come last and the others wait), random lateness (all take turns), or
 transfer (the messages themselves take the time). Then rank by rank how often it came last and what that cost the others, and
-call by call. Needs the log of single calls, which is on unless COMMPROF_SAMPLES is 0.
+call by call. Needs the log of single calls, which is on unless COMMPROF_SAMPLES is 0. NCCL's collectives are judged by their kernels:
+a rank comes when its kernel begins. Where the GPU was not traced nothing is said of them.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ HOST_COLUMNS = (
     Column("waiting", lambda row: units.share(row.wait_share)),
 )
 CALL_COLUMNS = (
+    Column("library", lambda row: row.library.upper(), False),
     Column("call", lambda row: row.call, False),
     Column("communicator", lambda row: units.shortened(row.communicator, 40), False),
     Column("looked at", lambda row: units.count(row.collectives)),
@@ -99,7 +101,7 @@ def text_tables(answers: Late) -> dict[str, str]:
     texts = {"rank": by_rank}
     if len(answers.hosts) > 1:
         texts["host"] = tables.text_table(HOST_COLUMNS, answers.hosts)
-    texts["call"] = tables.text_table(CALL_COLUMNS, answers.calls)
+    texts["call"] = tables.text_table(call_columns(answers.calls), answers.calls)
     return texts
 
 
@@ -107,24 +109,54 @@ def rank_columns(ranks: Sequence[questions.LateRankRow]) -> tuple[Column, ...]:
     return (*RANK_COLUMNS, NONBLOCKING_COLUMN) if any(row.nonblocking_last for row in ranks) else RANK_COLUMNS
 
 
+def call_columns(rows: Sequence[questions.LateCallRow]) -> list[Column]:
+    """Without the library where there is MPI alone."""
+    return [column for column in CALL_COLUMNS if column.head != "library" or any(row.library == "nccl" for row in rows)]
+
+
 def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     """The answer in words, and how sure it is."""
     row = answers.run
     yield "Verdict", verdict(answers)
     if row.verdict == "none":
+        if row.unjudged:
+            yield "NCCL", unjudged_text(row)
         return
     spent = f"{units.duration(row.wait_ns / row.ranks)} per rank"
     moved = f"{units.duration(row.transfer_ns / row.ranks)} per rank"
     yield "Waiting", f"{estimated(row.wait_share, row.estimate_share)} of the time in collectives that synchronize, {spent}"
     yield "Transfer", f"{units.share(1 - row.wait_share)}, {moved}; both together {units.share(row.share_of_wall)} of counted time"
+    yield from library_facts(answers)
     if row.late_ranks is not None and row.verdict == "imbalance":
         yield "To gain", gain_text(row)
-    yield "Clocks", clock_text(row)
+    yield "Clocks", clock_text(row, "collective of MPI" if any(call.library == "nccl" for call in answers.calls) else "collective")
     yield "Looked at", looked_text(row)
     if unsplit_ns(row) > NOTABLE_SHARE * row.total_ns:
         yield "Not split", unsplit_text(row)
     if run.missing:
         yield "Not read", f"rank {units.shortened(units.span_list(run.missing), 40)}: who is late may be among them"
+
+
+def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
+    """MPI and NCCL apart, where there is NCCL."""
+    if answers.run.unjudged:
+        yield "NCCL", unjudged_text(answers.run)
+    split = [row for row in answers.calls if row.wait_ns is not None]
+    if not any(row.library == "nccl" for row in split):
+        return
+    for library, where in (("mpi", ""), ("nccl", " on the device")):
+        own = [row for row in split if row.library == library]
+        whole_ns = sum(row.wait_ns + row.transfer_ns for row in own)
+        if whole_ns:
+            share = units.share(sum(row.wait_ns for row in own) / whole_ns)
+            yield library.upper(), f"{share} waiting of {units.duration(whole_ns / answers.run.ranks)} per rank{where}"
+
+
+def unjudged_text(row: LateRow) -> str:
+    return (
+        f"{units.counted(row.unjudged, 'collective')} without times of the device are not judged: when they were put into the queue says"
+        " nothing of when they ran"
+    )
 
 
 def verdict(answers: Late) -> str:
@@ -145,6 +177,8 @@ def verdict(answers: Late) -> str:
 def nothing_text(row: LateRow) -> str:
     if row.ranks == 1:
         return "one rank: there is nobody to wait for"
+    if not row.total_ns and row.unjudged:
+        return "unknown: NCCL's collectives were not timed on the device (the GPU was not traced)"
     if not row.total_ns:
         return "no collective that makes ranks wait for each other"
     return "unknown: no such collective of which all ranks kept the single calls (COMMPROF_SAMPLES)"
@@ -164,12 +198,12 @@ def gain_text(row: LateRow) -> str:
     return f"at most {units.duration(row.late_gain_ns / row.ranks)} per rank, if {who} came no later than the next"
 
 
-def clock_text(row: LateRow) -> str:
+def clock_text(row: LateRow, collective: str) -> str:
     error = f"within {units.duration(row.error_ns)}" if row.error_ns else "no error seen"
     if row.clocks == 1:
         text = f"all ranks read one clock: {error}"
     elif row.unconnected_clocks:
-        text = f"{row.clocks} clocks, {row.unconnected_clocks + 1} groups of them without a common collective; within a group: {error}"
+        text = f"{row.clocks} clocks, {row.unconnected_clocks + 1} groups of them without a common {collective}; within a group: {error}"
     else:
         text = f"{row.clocks} clocks, aligned by the collectives {error}"
     if row.estimate_share:

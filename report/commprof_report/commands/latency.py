@@ -1,7 +1,8 @@
 """Histogram of the durations of one call at one message size.
 
 Without --call, the call that took the most time; without --bytes, that call's size that took the most time (--bytes :
-for all of its sizes together). Each bucket is an eighth of an octave: a value is known to 1/16.
+for all of its sizes together). Each bucket is an eighth of an octave: a value is known to 1/16. Operations of NCCL are shown by their time
+on the device; where nobody knows that, by that of the calls on the host.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ LARGEST = (1 << 63) - 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, draws=True)
+    common.add_arguments(parser, draws=True, by_place=True)
     parser.add_argument(
         "--completion", action="store_true", help="nonblocking operations from start to completion, not the calls"
     )
@@ -46,7 +47,7 @@ def histogram(run: Run, arguments: argparse.Namespace) -> list[questions.Latency
     if arguments.bytes:
         low = min(arguments.bytes.low or 0, LARGEST)
         high = None if arguments.bytes.high is None else min(arguments.bytes.high, LARGEST)
-    return questions.latency(run.connection, chosen.call, low, high, arguments.completion)
+    return questions.latency(run.connection, chosen.call, low, high, chosen.measure)
 
 
 def print_text(rows: list[questions.LatencyRow]) -> None:

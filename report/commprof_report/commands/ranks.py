@@ -2,14 +2,17 @@
 
 First each call: the least, mean and most time that a rank spent in it, and which rank. Then each rank: wall time, time
 inside MPI (of its thread that spent most there), what it sent, and an estimate of how long it waited for others and
-others for it. --json and --csv give the calls, with --per-rank the ranks.
+others for it. --json and --csv give the calls, with --per-rank the ranks. Of NCCL, calls on the host and operations on the device are apart.
 """
 
 from __future__ import annotations
 
 import argparse
 
+from collections.abc import Sequence
+
 from .. import doing, pictures, questions, tables, units
+from ..digest import of_nccl
 from ..plots import ranks as plot
 from ..tables import Column
 from . import common
@@ -26,6 +29,8 @@ CALL_COLUMNS = (
     Column("rank", lambda row: str(row.max_rank)),
     Column("most/mean", lambda row: f"{row.imbalance or 0:.2f}"),
 )
+HOST_COLUMNS = (Column("NCCL call on the host", lambda row: row.call, False), *CALL_COLUMNS[1:])
+DEVICE_COLUMNS = (Column("NCCL operation on the device", lambda row: row.call, False), *CALL_COLUMNS[1:])
 RANK_COLUMNS = (
     Column("rank", lambda row: str(row.rank)),
     Column("host", lambda row: units.shortened(row.host or "", 20), False),
@@ -38,6 +43,11 @@ RANK_COLUMNS = (
     Column("waited", lambda row: units.duration(row.waited_ns)),
     Column("waited for", lambda row: units.duration(row.waited_for_ns)),
     Column("end", lambda row: how_ended(row), False),
+)
+NCCL_COLUMNS = (
+    Column("NCCL calls", lambda row: units.count(row.nccl_count)),
+    Column("on host", lambda row: units.duration(row.nccl_host_ns)),
+    Column("on device", lambda row: units.duration(row.nccl_device_ns)),
 )
 
 
@@ -60,12 +70,25 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def print_text(calls: list[questions.RankCallRow], ranks: list[questions.RankRow], per_rank_only: bool) -> None:
-    if not per_rank_only and calls:
-        print(tables.text_table(CALL_COLUMNS, calls) + "\n")
-    print(tables.text_table(RANK_COLUMNS, ranks[:MOST_ROWS]))
+    for columns, shown in () if per_rank_only else parts(calls):
+        print(tables.text_table(columns, shown) + "\n")
+    print(tables.text_table(rank_columns(ranks), ranks[:MOST_ROWS]))
     if len(ranks) > MOST_ROWS:
         print(f"... and {len(ranks) - MOST_ROWS} more ranks; --per-rank --csv has them all.")
     print("\nwaited, waited for: estimates from collectives that all members made equally often.")
+
+
+def parts(calls: Sequence[questions.RankCallRow]) -> list[tuple[Sequence[Column], list[questions.RankCallRow]]]:
+    """The tables with something in them. What went into graphs is in --json."""
+    mpi = [row for row in calls if row.library == "mpi"]
+    found = [(CALL_COLUMNS, mpi), (HOST_COLUMNS, of_nccl(calls, "call")), (DEVICE_COLUMNS, of_nccl(calls, "device"))]
+    return [(columns, shown) for columns, shown in found if shown]
+
+
+def rank_columns(ranks: Sequence[questions.RankRow]) -> tuple[Column, ...]:
+    if not any(row.nccl_count or row.nccl_device_ns for row in ranks):
+        return RANK_COLUMNS
+    return (*RANK_COLUMNS[:-1], *NCCL_COLUMNS, RANK_COLUMNS[-1])
 
 
 def thread_of(row: questions.RankRow) -> str:
@@ -75,4 +98,4 @@ def thread_of(row: questions.RankRow) -> str:
 def how_ended(row: questions.RankRow) -> str:
     """And where, unless it came to its end."""
     state = {"exit": "exit without MPI_Finalize", "abort": f"MPI_Abort({row.abort_code})"}.get(row.state, row.state)
-    return state if row.state == "finalize" else f"{state}, {units.shortened(doing.place_text(row), 64)}"
+    return state if row.state in ("finalize", "end") else f"{state}, {units.shortened(doing.place_text(row), 64)}"

@@ -1,7 +1,8 @@
 """Time and volume by region: the parts of the program that it has named.
 
 One row a region, with all that lies in it, the one with the most time inside MPI first; "by itself" is without the
-regions in it. A program names its regions with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3).
+regions in it. NCCL's calls on the host, and its operations on the device, have columns of their own. A program names its regions
+with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3).
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ COLUMNS = (
     Column("by itself", lambda row: units.duration(row.own_mean_ns)),
     Column("most", lambda row: units.duration(row.max_ns)),
     Column("rank", lambda row: str(row.max_rank)),
+    Column("NCCL calls", lambda row: units.count(row.nccl_count)),
+    Column("on host", lambda row: units.duration(row.nccl_host_ns)),
+    Column("on device", lambda row: units.duration(row.nccl_device_ns) if row.nccl_device_ns else units.NO_VALUE),
     Column("mostly", lambda row: row.top_call, False),
 )
 
@@ -43,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
         common.print_nothing_chosen()
     else:
         common.print_line(headline(rows))
-        print("\n" + tables.text_table(COLUMNS, rows))
+        print("\n" + tables.text_table(columns_of(rows), rows))
         for line in what_is_missing(run, rows):
             common.print_line(line)
 
@@ -52,8 +56,17 @@ def has_regions(run: Run) -> bool:
     return run.connection.execute("SELECT count(*) FROM region_of WHERE region > 0").fetchone()[0] > 0
 
 
+def columns_of(rows: list[questions.RegionRow]) -> list[Column]:
+    has_nccl = any(row.nccl_count or row.nccl_device_ns for row in rows)
+    return [column for column in COLUMNS if has_nccl or column.head not in ("NCCL calls", "on host", "on device")]
+
+
 def headline(rows: list[questions.RegionRow]) -> str:
     """Where the most time is, regions within regions taken for themselves."""
+    if not any(row.count for row in rows):
+        most = max(rows, key=lambda row: (row.nccl_device_ns, row.nccl_host_ns))
+        where = f"in {most.region}" if most.region else "outside all regions"
+        return f"No call of MPI was made; most of NCCL's time is {where}, with the regions within"
     most = max(rows, key=lambda row: row.own_ns)
     total_ns = sum(row.own_ns for row in rows)
     where = f"in {most.region}" if most.region else "outside all regions"

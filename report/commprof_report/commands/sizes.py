@@ -5,12 +5,16 @@ percentiles of the duration, algorithm and bus bandwidth as nccl-tests defines t
 (all n blocks for Allgather, Alltoall, Gather and Scatter). A size that is no power of two is
 marked `!`, a range of sizes that were counted together `~`, and `*` means: bytes is what each rank sends itself (v- and
 w-variants).
+
+NCCL's operations stand beside MPI's, by the same S and factors, with their time on the device. Where that is not known (the GPU was not
+traced) the time is that of the call on the host, which says nothing of bandwidth.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 
 from .. import pictures, questions, tables, units
 from ..bins import BINS
@@ -23,11 +27,14 @@ SILENT_FAMILIES = ("setup", "completion", "probe", "communicator")
 SILENT_CALLS = re.compile(
     r"MPI_(Win_\w+|File_(open|close|delete|set_\w+|preallocate|get_size|seek_shared|sync|\w+_end)"
     r"|Start|Startall|Pready\w*|Parrived|Request_free|Cancel|Buffer_\w+|(Comm|Session)_\w+_buffer)"
+    r"|ncclGroup(Start|End)"
 )
 COLUMNS = (
     Column("call", lambda row: row.call, False),
     Column("communicator", lambda row: units.shortened(row.communicator, 26), False),
     Column("rank", lambda row: str(row.rank)),
+    Column("memory", lambda row: row.place, False),
+    Column("timed on", lambda row: timed_on(row), False),
     Column("bytes", lambda row: size_with_mark(row)),
     Column("count", lambda row: units.count(row.count)),
     Column("volume", lambda row: units.volume(row.volume_bytes)),
@@ -44,7 +51,7 @@ COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, draws=True)
+    common.add_arguments(parser, draws=True, by_place=True)
     parser.add_argument(
         "--bins", choices=BINS, default="exact", help="exact sizes (default), powers of two, or hvprof's ranges"
     )
@@ -58,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, bins=arguments.bins)
     rows = questions.sizes(run.connection, arguments.per_rank, arguments.completion)
     if arguments.plot:
-        pictures.save(arguments.plot, plot.draw, rows)
+        pictures.save(arguments.plot, plot.draw, best_timed(rows))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, fields_of(arguments))
     else:
@@ -76,15 +83,47 @@ def fields_of(arguments: argparse.Namespace) -> list[str]:
 
 
 def print_text(rows: list[questions.SizeRow], arguments: argparse.Namespace) -> None:
-    shown = [row for row in rows if arguments.call or carries_messages(row)]
+    shown = [row for row in best_timed(rows) if arguments.call or carries_messages(row)]
     if not shown:
         common.print_nothing_chosen()
         return
-    absent = {"rank": not arguments.per_rank, "overlap": not arguments.completion}
+    absent = {"rank": not arguments.per_rank, "overlap": not arguments.completion, **nothing_to_tell(shown)}
     columns = [column for column in COLUMNS if not absent.get(column.head)]
     print(tables.text_table(columns, shown))
-    if len(shown) < len(rows):
+    note = device_note(rows)
+    if note:
+        print(f"\n{note}")
+    if len(shown) < len(best_timed(rows)):
         print("\nCalls that carry no message (MPI_Wait and such) are left out here; `calls` has them.")
+
+
+def best_timed(rows: Sequence[questions.SizeRow]) -> list[questions.SizeRow]:
+    """Without the calls of NCCL on the host whose operations were timed on the device."""
+    timed = {(row.call, row.identity, row.bytes_low) for row in rows if row.measure == "device"}
+    return [row for row in rows if row.library == "mpi" or row.measure != "call" or (row.call, row.identity, row.bytes_low) not in timed]
+
+
+def nothing_to_tell(rows: Sequence[questions.SizeRow]) -> dict[str, bool]:
+    """Columns that say the same of all rows: all on the host, all of MPI."""
+    return {
+        "memory": all(row.place == "host" for row in rows),
+        "timed on": all(row.library == "mpi" for row in rows),
+    }
+
+
+def timed_on(row: questions.SizeRow) -> str:
+    return {"device": "device", "captured": "host, into a graph"}.get(row.measure, "host")
+
+
+def device_note(rows: Sequence[questions.SizeRow]) -> str:
+    """How many of NCCL's operations were timed on the device."""
+    made = sum(row.count for row in rows if row.library == "nccl" and row.measure == "call" and carries_messages(row))
+    timed = sum(row.count for row in rows if row.measure == "device")
+    if not made and not timed:
+        return ""
+    said = f"NCCL: {units.counted(made, 'operation')} queued on the host, {units.counted(timed, 'time')} on the device"
+    grouped = any(row.call == "ncclGroup" for row in rows)
+    return f"{said} (an ncclGroup is one for all its operations)." if grouped else f"{said}."
 
 
 def carries_messages(row: questions.SizeRow) -> bool:

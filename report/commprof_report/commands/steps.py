@@ -2,7 +2,8 @@
 
 Steps are those that the program marks, else the period found in its bulk collectives: calls and sizes that come again and again, or
 bytes that add up to the same sum; it is said how sure that is. Time in MPI on the thread that drives the steps is exposed
-communication. Where only a background thread communicates, its time is shown, but what of it a step waits for nobody knows.
+communication. Where only a background thread communicates, its time is shown, but what of it a step waits for nobody knows. NCCL's
+operations count by their time on the device, where that is known; what of it is exposed, hvprof-report gpu says.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ HOW = {
 CALL_COLUMNS = (
     Column("In one step", lambda row: row.call, False),
     Column("communicator", lambda row: units.shortened(row.communicator, 32), False),
+    Column("timed on", lambda row: "host" if row.library == "mpi" else "device" if row.total_ns else units.NO_VALUE, False),
     Column("calls", lambda row: units.three_digits(row.count)),
     Column("bytes", lambda row: units.volume(row.bytes) if row.bytes else units.NO_VALUE),
-    Column("time", lambda row: units.duration(row.total_ns)),
+    Column("time", lambda row: units.duration(row.total_ns) if row.total_ns or row.library == "mpi" else units.NO_VALUE),
     Column("exposed", lambda row: units.duration(row.exposed_ns)),
     Column("of step", lambda row: units.share(row.share_of_step)),
     Column("overlap", lambda row: units.share(row.overlap)),
@@ -43,10 +45,11 @@ STEP_COLUMNS = (
     Column("step", lambda row: units.count(row.step)),
     Column("begins", lambda row: units.duration(row.begin_ns)),
     Column("time", lambda row: units.duration(row.step_ns)),
-    Column("communication", lambda row: ("" if row.is_complete else ">") + units.duration(row.communication_ns)),
+    Column("communication", lambda row: communication_text(row)),
     Column("files", lambda row: units.duration(row.file_ns) if row.file_ns else units.NO_VALUE),
     Column("outside MPI", lambda row: units.duration(row.outside_ns)),
     Column("other thread", lambda row: units.duration(row.background_ns) if row.background_ns else units.NO_VALUE),
+    Column("NCCL on device", lambda row: units.duration(row.nccl_device_ns)),
     Column("slowest", lambda row: units.NO_VALUE if row.slowest_rank is None else f"rank {row.slowest_rank}"),
     Column("", lambda row: remark(row), False),
 )
@@ -104,7 +107,16 @@ def print_text(answers: StepsDigest) -> None:
 
 
 def print_calls(rows: Sequence[StepCallRow]) -> None:
-    print(tables.text_table(CALL_COLUMNS, rows))
+    print(tables.text_table(call_columns(rows), rows))
+
+
+def call_columns(rows: Sequence[StepCallRow]) -> list[Column]:
+    """Without what is the same for all calls of MPI."""
+    return [column for column in CALL_COLUMNS if column.head != "timed on" or any(row.library == "nccl" for row in rows)]
+
+
+def step_columns(rows: Sequence[StepRow]) -> list[Column]:
+    return [column for column in STEP_COLUMNS if column.head != "NCCL on device" or any(row.nccl_host_ns is not None for row in rows)]
 
 
 def print_steps(answers: StepsDigest) -> None:
@@ -112,7 +124,7 @@ def print_steps(answers: StepsDigest) -> None:
     if not rows:
         print_text(answers)
         return
-    print(tables.text_table(STEP_COLUMNS, rows[:MOST_STEPS]))
+    print(tables.text_table(step_columns(rows), rows[:MOST_STEPS]))
     if len(rows) > MOST_STEPS:
         print(f"... and {len(rows) - MOST_STEPS:,} more; --csv has them all.")
 
@@ -164,7 +176,10 @@ def share_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
     if summary.step_ns is None:
         return
     least = "" if summary.complete_steps else "at least "
-    if summary.is_driven:
+    has_nccl = summary.nccl_host_ns is not None
+    if has_nccl and not summary.is_driven and not summary.background_ns:
+        yield "In a step", nccl_text(summary)
+    elif summary.is_driven:
         files = f", {units.share(summary.file_ns / summary.step_ns)} files" if summary.file_ns else ""
         share, spent = units.share(summary.communication_share), units.duration(summary.communication_ns)
         outside = f"{units.share(summary.outside_ns / summary.step_ns)} outside MPI"
@@ -176,10 +191,21 @@ def share_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
         share, spent = units.share(summary.background_share), units.duration(summary.background_ns)
         yield "In a step", f"{least}{share} communication ({spent}), all on the {thread_text(summary)}"
         yield "", "the thread that drives the steps makes no MPI call: between none and all of this may be exposed"
+    if has_nccl and (summary.is_driven or summary.background_ns):
+        yield "", nccl_text(summary)
     if summary.poll_share > NOTABLE_POLLS:
         yield "", f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are not in it"
     if not summary.complete_steps:
         yield "", "of no step all calls were kept"
+
+
+def nccl_text(summary: StepsRow) -> str:
+    on_host = f"NCCL's calls take {units.duration(summary.nccl_host_ns)} on the host"
+    if summary.nccl_device_ns is None:
+        return f"{on_host}; what its operations take on the device is not known (the GPU was not traced all the time)"
+    share = units.share(summary.nccl_device_share)
+    spent = units.duration(summary.nccl_device_ns)
+    return f"NCCL's operations run on the device for {share} of it ({spent}; is it exposed? hvprof-report gpu); {on_host}"
 
 
 def thread_text(summary: StepsRow) -> str:
@@ -218,6 +244,10 @@ def outlier_facts(answers: StepsDigest) -> Iterator[tuple[str, str]]:
         yield "", f"and {len(outliers) - MOST_OUTLIERS} more; --per-step has them all"
 
 
+def communication_text(row: StepRow) -> str:
+    return ("" if row.is_complete or row.communication_ns is None else ">") + units.duration(row.communication_ns)
+
+
 def remark(row: StepRow) -> str:
     if row.is_warm_up:
         return "warm-up"
@@ -233,4 +263,5 @@ def steps_section(run: Run) -> str:
     if not answers.costs.steps:
         return page.section("Steps", sentence)
     drawn = pictures.svg(plot.draw, answers.costs.steps, plot.SIZE) if pictures.is_possible() else None
-    return page.section("Steps", sentence, page.picture(drawn, "time of the steps"), page.table(CALL_COLUMNS, answers.costs.calls))
+    calls = answers.costs.calls
+    return page.section("Steps", sentence, page.picture(drawn, "time of the steps"), page.table(call_columns(calls), calls))

@@ -128,6 +128,8 @@ def _nothing(found: Stuck) -> Verdict:
     states = {rank.state for rank in found.ranks.values()}
     if states == {"finalize"}:
         text = "Nothing was stuck: all ranks came to MPI_Finalize."
+    elif states == {"end"}:
+        text = "Nothing was stuck: all ranks came to their end."
     elif found.longest is None:
         text = "Nothing is stuck: no rank is, or was when last heard of, inside a call."
     else:

@@ -1,7 +1,8 @@
 """The run on one screen: where communication time went.
 
 Time in MPI of a rank is the time its busiest thread spent inside MPI calls, MPI_Init and MPI_Finalize apart; shares are
-of that rank's wall time. With --json one object holds it all.
+of that rank's wall time. NCCL's calls are no part of it: they put operations into a queue; what these took on the device is shown apart, as
+far as the GPU was traced. With --json one object holds it all.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .. import doing, tables, units
-from ..digest import Digest, SummaryRow, communicating, digest
+from ..digest import Digest, SummaryRow, communicating, digest, of_nccl
 from ..late import Late
 from ..run import Run
 from ..tables import Column
@@ -52,10 +53,17 @@ def lines(run: Run, answers: Digest) -> Iterator[str]:
     summary = answers.summary
     yield from run_lines(run, summary)
     yield ""
-    yield from share_lines(answers)
-    yield ""
-    yield from call_lines(answers)
-    yield ""
+    if has_mpi(summary):
+        yield from share_lines(answers)
+        yield ""
+        yield from call_lines(answers)
+        yield ""
+    if summary.has_nccl:
+        for head, text in nccl_facts(answers):
+            yield f"{head:<{HEAD_WIDTH}}{text}"
+        yield ""
+        yield from nccl_lines(answers)
+        yield ""
     for head, text in closing_facts(run, answers):
         yield units.visible(f"{head:<{HEAD_WIDTH}}{text}")
 
@@ -79,7 +87,16 @@ def where_and_when(summary: SummaryRow) -> str:
 def library_name(summary: SummaryRow) -> str:
     """The first line of the MPI library's own version string, up to its first comma."""
     version = summary.mpi_version.strip().splitlines()[0] if summary.mpi_version.strip() else ""
-    return units.shortened(version.split(",")[0].replace("\t", " ") or summary.mpi_abi or "unknown MPI", 50)
+    mpi = units.shortened(version.split(",")[0].replace("\t", " ") or summary.mpi_abi or "unknown MPI", 50)
+    if not summary.has_nccl:
+        return mpi
+    nccl = f"NCCL {units.shortened(summary.nccl_version, 24)}".strip()
+    return f"{mpi}; {nccl}" if has_mpi(summary) else f"{nccl}, without MPI"
+
+
+def has_mpi(summary: SummaryRow) -> bool:
+    """Unless the job has NCCL and called nothing of MPI."""
+    return summary.count > 0 or not summary.has_nccl
 
 
 def wall_time(summary: SummaryRow) -> str:
@@ -146,6 +163,43 @@ def call_lines(answers: Digest) -> Iterator[str]:
         yield f"  and {len(calls) - MOST_CALLS} more: {units.duration(rest_ns / ranks)} per rank"
 
 
+def nccl_facts(answers: Digest) -> Iterator[tuple[str, str]]:
+    """The calls on the host, and what the operations took on the device."""
+    summary, ranks = answers.summary, len(answers.ranks)
+    if not summary.has_nccl:
+        return
+    host = f"{units.counted(summary.nccl_count, 'call')} of NCCL, {units.duration(summary.nccl_host_ns / ranks)} per rank"
+    yield "NCCL on host", f"{host}, {units.share(summary.nccl_host_share)} of {whole(summary)}: putting operations into queues"
+    if summary.nccl_captured:
+        yield "", f"of them {units.counted(summary.nccl_captured, 'call')} into CUDA graphs; how often these ran is not counted"
+    if summary.nccl_setup_ns:
+        yield "", f"{units.duration(summary.nccl_setup_ns / ranks)} per rank in making and freeing communicators"
+    if summary.nccl_device_ns is None:
+        yield "NCCL on device", "not known: the GPU was not traced"
+    else:
+        spent = f"{units.duration(summary.nccl_device_ns / ranks)} per rank in {units.counted(summary.nccl_device_count, 'operation')}"
+        top = f"{summary.top_nccl_call} {units.share(summary.top_nccl_call_ns / (summary.nccl_device_ns or 1))}"
+        yield "NCCL on device", units.visible(f"{spent} that were timed; {top}")
+
+
+def nccl_lines(answers: Digest) -> Iterator[str]:
+    rows = of_nccl(answers.calls, "device") or of_nccl(answers.calls, "call") or of_nccl(answers.calls, "captured")
+    ranks = len(answers.ranks)
+    is_timed = rows[0].measure == "device"
+    columns = (
+        Column("Most time on device" if is_timed else "NCCL calls, on host", lambda call: "  " + units.shortened(call.call, 24), False),
+        Column("timed" if is_timed else "calls", lambda call: units.count(call.count)),
+        Column("per rank", lambda call: units.duration(call.total_ns / ranks)),
+        Column("mostly size", dominating_size),
+        Column("p50", lambda call: units.duration(call.p50_ns)),
+        Column("p99", lambda call: units.duration(call.p99_ns)),
+    )
+    yield from tables.text_table(columns, rows[:MOST_CALLS]).splitlines()
+    if len(rows) > MOST_CALLS:
+        rest_ns = sum(call.total_ns for call in rows[MOST_CALLS:])
+        yield f"  and {len(rows) - MOST_CALLS} more: {units.duration(rest_ns / ranks)} per rank"
+
+
 def dominating_size(call) -> str:
     if not call.volume_bytes and not call.dominating_bytes:
         return units.NO_VALUE
@@ -161,14 +215,39 @@ def closing_facts(run: Run, answers: Digest, split: Late | None = None) -> Itera
             "Nonblocking",
             f"{units.counted(summary.completions, 'operation')}, {units.share(summary.overlap)} of their time not blocked",
         )
+    yield from buffer_facts(answers)
     yield "Point-to-point", peer_text(summary)
-    setup = units.duration(summary.setup_ns / len(answers.ranks))
-    yield "Set-up", f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
+    if has_mpi(summary):
+        setup = units.duration(summary.setup_ns / len(answers.ranks))
+        yield "Set-up", f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
     yield "Profiler's cost", cost_text(summary, len(answers.ranks))
     yield "Not recorded", loss_text(summary)
     yield from rank_facts(run, answers)
     for aside in run.asides:
         yield "Beside it", aside
+
+
+def buffer_facts(answers: Digest) -> Iterator[tuple[str, str]]:
+    """Where MPI's buffers lay: said where a GPU was used."""
+    summary = answers.summary
+    if summary.device_volume_share is None:
+        return
+    managed = sum(row.volume_bytes for row in answers.places if row.library == "mpi" and row.place.startswith("managed"))
+    also = f"; {units.volume(managed)} from managed memory" if managed else ""
+    if summary.device_volume_share:
+        share = units.share(summary.device_volume_share)
+        yield "Buffers", f"{share} of the bytes in MPI calls came from GPU memory (CUDA-aware MPI){also}"
+    elif managed:
+        yield "Buffers", f"none of the bytes in MPI calls came from GPU memory{also}"
+    elif summary.copied_to_host_bytes or summary.copied_to_device_bytes:
+        yield "Buffers", f"host buffers only; {copied_text(summary)}"
+
+
+def copied_text(summary: SummaryRow) -> str:
+    """What GPUs copied is known for the time that they were traced; what of it went through MPI nobody knows."""
+    out, back = (units.volume(copied or 0) for copied in (summary.copied_to_host_bytes, summary.copied_to_device_bytes))
+    both = summary.copied_to_host_bytes and summary.copied_to_device_bytes
+    return f"GPUs copied {out} to the host and {back} back while they were traced{': it looks staged' if both else ''}"
 
 
 class Waiting(NamedTuple):
@@ -197,6 +276,8 @@ def waiting_facts(summary: SummaryRow, waiting: Waiting | None) -> Iterator[tupl
     """docs/SCHEMA.md says how either is told."""
     if summary.world_size == 1:
         yield "Waiting", "one rank: there is nobody to wait for"
+    elif waiting is None and summary.has_nccl and not summary.count:
+        yield "Waiting", "unknown from sums; hvprof-report late looks at NCCL's single operations"
     elif waiting is None:
         yield "Waiting", "unknown: no collective that all members made equally often"
     elif waiting.waited_ns < NOTABLE_SHARE * summary.counted_ns:

@@ -14,6 +14,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from .. import doing, questions, selection, tables, units
@@ -30,6 +31,7 @@ NOTABLE = 0.02  # of the interval: less than that nobody waits for a rank
 HOME, CLEAR_LINE, CLEAR_REST = "\033[H", "\033[K", "\033[J"
 ENDS = {
     "finalize": "came to MPI_Finalize",
+    "end": "came to its end",
     "killed": "was killed",
     "exit": "left without MPI_Finalize",
     "abort": "called MPI_Abort",
@@ -46,6 +48,7 @@ class Rates(NamedTuple):
     bytes_per_s: float
     mpi_share: float
     collective_share: float
+    device_share: float  # operations of NCCL, of several streams added up; more than 1 is 1
 
 
 ORDERS = {
@@ -62,6 +65,7 @@ COLUMNS = (
     Column("bytes", lambda rates: units.bandwidth(rates.bytes_per_s)),
     Column("in MPI", lambda rates: units.share(rates.mpi_share)),
     Column("collectives", lambda rates: units.share(rates.collective_share)),
+    Column("NCCL on device", lambda rates: units.share(rates.device_share)),
     Column("now", lambda rates: now_text(rates.row), False),
 )
 
@@ -115,7 +119,7 @@ def rates(before: Rates | None, row: LiveRow) -> Rates:
     if before and before.row.reset_unix_ns == row.reset_unix_ns:
         earlier = amounts(before.row)
     else:
-        earlier = (max(row.reset_unix_ns - row.start_unix_ns, 0) if row.reset_unix_ns else 0, 0, 0, 0, 0)
+        earlier = (max(row.reset_unix_ns - row.start_unix_ns, 0) if row.reset_unix_ns else 0, 0, 0, 0, 0, 0)
     interval_ns, *more = (max(0, now - then) for then, now in zip(earlier, amounts(row)))
     calls_per_s, bytes_per_s = (amount * 1e9 / interval_ns if interval_ns else 0.0 for amount in more[:2])
     shares = (min(1.0, amount / interval_ns) if interval_ns else 0.0 for amount in more[2:])
@@ -123,7 +127,7 @@ def rates(before: Rates | None, row: LiveRow) -> Rates:
 
 
 def amounts(row: LiveRow) -> tuple[int, ...]:
-    return (row.wall_ns or 0, row.count, row.volume_bytes, row.mpi_ns, row.collective_ns)
+    return (row.wall_ns or 0, row.count, row.volume_bytes, row.mpi_ns, row.collective_ns, row.device_ns)
 
 
 def has_ended(rows: Sequence[LiveRow]) -> bool:
@@ -148,10 +152,15 @@ def screen(run: Run, ranks: Sequence[Rates], arguments: argparse.Namespace, is_f
     lines += [together_text(alive or ranks), slowest_text(alive), ""]
     ordered = sorted(alive or ranks, key=ORDERS[arguments.sort])
     fitting = ordered[: max(1, height - len(lines) - 3)] if height else ordered
-    lines += tables.text_table(COLUMNS, fitting).splitlines()
+    lines += tables.text_table(columns_of(ranks), fitting).splitlines()
     if len(fitting) < len(ordered):
         lines.append(f"... and {len(ordered) - len(fitting)} more ranks")
     return (line[: width - 1] for line in lines)
+
+
+def columns_of(ranks: Sequence[Rates]) -> list[Column]:
+    has_nccl = any(rank.row.has_nccl for rank in ranks)
+    return [column for column in COLUMNS if has_nccl or column.head != "NCCL on device"]
 
 
 def span_text(ranks: Sequence[Rates], is_first: bool) -> str:
@@ -167,15 +176,16 @@ def together_text(ranks: Sequence[Rates]) -> str:
 
 
 def slowest_text(alive: Sequence[Rates]) -> str:
-    """Who comes last to collectives spends least time in them: the others wait inside."""
+    """Who comes last to collectives spends least time in them: the others wait inside. Where nobody is in MPI's, NCCL's on the device."""
     if len(alive) < 2:
         return "slowest: nobody to compare"
-    slowest = min(alive, key=lambda rank: rank.collective_share)
-    others = sum(rank.collective_share for rank in alive if rank is not slowest) / (len(alive) - 1)
-    if others - slowest.collective_share < NOTABLE:
-        return "slowest: no rank is notably waited for in collectives"
-    own = units.share(slowest.collective_share)
-    return f"slowest: rank {slowest.row.rank}, {own} of the time in collectives, the others {units.share(others)}"
+    by_device = not any(rank.collective_share for rank in alive) and any(rank.device_share for rank in alive)
+    share, where = (attrgetter("device_share"), "NCCL's operations") if by_device else (attrgetter("collective_share"), "collectives")
+    slowest = min(alive, key=share)
+    others = sum(share(rank) for rank in alive if rank is not slowest) / (len(alive) - 1)
+    if others - share(slowest) < NOTABLE:
+        return f"slowest: no rank is notably waited for in {where}"
+    return f"slowest: rank {slowest.row.rank}, {units.share(share(slowest))} of the time in {where}, the others {units.share(others)}"
 
 
 def now_text(row: LiveRow) -> str:

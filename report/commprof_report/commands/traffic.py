@@ -21,6 +21,7 @@ HEADS = {
     "control": "Control",
     "completion": "Wait, Test",
     "file": "Files",
+    "group": "NCCL groups",
 }
 HEAD_WIDTH = 16
 MOST_THRESHOLDS = 3
@@ -32,11 +33,12 @@ COLUMNS = (
     Column("volume", lambda row: units.volume(row.volume_bytes)),
     Column("time", lambda row: units.duration(row.total_ns)),
     Column("of time in MPI", lambda row: units.share(row.share_of_time)),
+    Column("on device", lambda row: units.duration(row.device_ns)),
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser)
+    common.add_arguments(parser, by_place=True)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -48,7 +50,14 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         for head, text in facts(rows):
             print(f"{head:<{HEAD_WIDTH}}{text}")
-        print("\n" + tables.text_table(COLUMNS, rows))
+        print("\n" + tables.text_table(columns_of(rows), rows))
+
+
+def columns_of(rows: list[TrafficRow]) -> list[Column]:
+    """What there is to say of MPI, and of NCCL."""
+    libraries = {row.library for row in rows}
+    absent = {"of time in MPI": "mpi" not in libraries, "on device": "nccl" not in libraries}
+    return [column for column in COLUMNS if not absent.get(column.head)]
 
 
 def facts(rows: list[TrafficRow]) -> Iterator[tuple[str, str]]:
@@ -65,12 +74,26 @@ def facts(rows: list[TrafficRow]) -> Iterator[tuple[str, str]]:
 
 def part_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
     """371 calls (13.3 %), 716 MB (100.0 %), 1.24 s (93.0 % of the time in MPI)"""
-    calls, volume_bytes, total_ns = (total(own, key) for key in ("count", "volume_bytes", "total_ns"))
+    calls, volume_bytes = (total(own, key) for key in ("count", "volume_bytes"))
     volumes = total(rows, "volume_bytes")
     volume = f"{units.volume(volume_bytes)} ({units.share(volume_bytes / volumes)}), " if volumes and volume_bytes else ""
-    share = units.share(total_ns / (total(rows, "total_ns") or 1))
-    all_calls = f"{units.counted(calls, 'call')} ({units.share(calls / total(rows, 'count'))})"
-    return f"{all_calls}, {volume}{units.duration(total_ns)} ({share} of the time in MPI)"
+    all_calls = f"{units.counted(calls, 'call')} ({units.share(calls / (total(rows, 'count') or 1))})"
+    return f"{all_calls}, {volume}{time_text(own, rows)}"
+
+
+def time_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
+    """1.24 s (93.0 % of the time in MPI), NCCL 15.2 ms on the host and 2.10 s on the device"""
+    said = []
+    mpi, nccl = ([row for row in own if row.library == library] for library in ("mpi", "nccl"))
+    if mpi:
+        mpi_ns = total((row for row in rows if row.library == "mpi"), "total_ns")
+        total_ns = total(mpi, "total_ns")
+        said.append(f"{units.duration(total_ns)} ({units.share(total_ns / (mpi_ns or 1))} of the time in MPI)")
+    if nccl:
+        device_ns = sum(row.device_ns or 0 for row in nccl)
+        on_device = f" and {units.duration(device_ns)} on the device" if device_ns else ""
+        said.append(f"NCCL {units.duration(total(nccl, 'total_ns'))} on the host{on_device}")
+    return ", ".join(said)
 
 
 def total(rows: Iterable[TrafficRow], key: str) -> float:
@@ -100,4 +123,4 @@ def traffic_section(run: Run) -> str:
         "Bulk calls carry gradients, activations or data; control calls are what frameworks tell each other about them, barriers and"
         " the like. " + "; ".join(f"{head}: {text}" if head else text for head, text in facts(rows)) + "."
     )
-    return page.section("Bulk and control", sentence, page.table(COLUMNS, rows))
+    return page.section("Bulk and control", sentence, page.table(columns_of(rows), rows))

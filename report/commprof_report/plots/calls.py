@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import units
-from ..pictures import PALETTE
+from ..pictures import OTHER_COLOUR, PALETTE
 from ..questions import CallRow
 from .axis import time_axis, time_text
 
 MOST_CALLS = 12
-FAMILIES = ("collective", "point-to-point", "completion", "probe", "communicator", "setup", "rma", "io", "neighborhood")
+FAMILIES = ("collective", "point-to-point", "completion", "probe", "communicator", "setup", "rma", "io", "neighborhood", "group")
 
 
 def figure_size(rows: Sequence[CallRow]) -> tuple[float, float]:
@@ -19,7 +19,7 @@ def figure_size(rows: Sequence[CallRow]) -> tuple[float, float]:
 
 def draw(axes, rows: Sequence[CallRow]) -> None:
     shown = sorted(rows, key=lambda row: row.total_ns)[-MOST_CALLS:]
-    colours = dict(zip(FAMILIES, PALETTE))
+    colours = dict(zip(FAMILIES, (*PALETTE, OTHER_COLOUR)))
     for family in FAMILIES:
         of_family = [(place, row) for place, row in enumerate(shown) if row.family == family]
         if of_family:

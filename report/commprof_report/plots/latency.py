@@ -53,4 +53,7 @@ def title(rows: Sequence[LatencyRow]) -> str:
     low, high = rows[0].bytes_low, rows[0].bytes_high
     sizes = "all sizes" if not low and high is None else units.size_range(low or 0, high)
     of = f" of {sizes}" if low or high or high is None else ""
-    return units.visible(f"{rows[0].call}{of}: {units.counted(count, 'call')}")
+    noun = {"device": "time on the device", "captured": "call into a CUDA graph"}.get(rows[0].measure, "call")
+    counted = units.counted(count, noun) if noun == "call" or count == 1 else f"{units.count(count)} {noun.replace(' ', 's ', 1)}"
+    where = " on the host" if noun == "call" and rows[0].call.startswith("nccl") else ""
+    return units.visible(f"{rows[0].call}{of}: {counted}{where}")

@@ -1,4 +1,4 @@
-"""Stacked bars: each rank's time inside MPI, by call."""
+"""Stacked bars: each rank's time inside MPI, by call; without MPI that of NCCL's operations."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def figure_size(rows: Sequence[RankTimeRow]) -> tuple[float, float]:
 
 def draw(axes, rows: Sequence[RankTimeRow]) -> None:
     ranks = sorted({row.rank for row in rows})
+    library, timed = (rows[0].library.upper(), rows[0].measure) if rows else ("MPI", "call")
     places = range(len(ranks))
     below = [0] * len(ranks)
     for colour, (call, times) in zip((*PALETTE[:MOST_CALLS], OTHER_COLOUR), stacks(rows, ranks).items()):
@@ -28,10 +29,10 @@ def draw(axes, rows: Sequence[RankTimeRow]) -> None:
         )
         below = [low + time for low, time in zip(below, times)]
     label_ranks(axes, ranks)
-    axes.set_ylabel("time in MPI, all threads")
+    axes.set_ylabel("time on the device" if timed == "device" else f"time in {library}, all threads")
     axes.set_xlabel("rank")
     axes.grid(axis="x", visible=False)
-    axes.set_title("Time in MPI by rank")
+    axes.set_title(f"Time of {library}'s operations by rank" if timed == "device" else f"Time in {library} by rank")
     time_axis(axes.yaxis)
     if rows:
         handles, names = axes.get_legend_handles_labels()

@@ -1,13 +1,14 @@
 -- Where does the time inside MPI go, call by call? Durations include polls that found nothing; what a nonblocking call
--- started is beside it (completion_ns from start to completion, blocked_ns of that inside Wait and Test).
+-- started is beside it (completion_ns from start to completion, blocked_ns of that inside Wait and Test). Of NCCL's calls one row
+-- for the host (putting it into a stream's queue), one for the device, one for calls that went into a graph.
 DELETE FROM grouped_cell;
-INSERT INTO grouped_cell SELECT dense_rank() OVER (ORDER BY call), cell FROM chosen_cell WHERE NOT is_completion;
+INSERT INTO grouped_cell SELECT dense_rank() OVER (ORDER BY call, timed), cell FROM chosen_cell WHERE NOT is_completion;
 
 WITH counted AS (
     SELECT sum(counted_ns) AS counted_ns FROM rank_wall WHERE world_rank IN (SELECT world_rank FROM selected_rank)
 ),
 made AS (
-    SELECT row, call, family, sum(count) AS count, sum(CASE measure WHEN 'poll' THEN count ELSE 0 END) AS polls,
+    SELECT row, call, family, library, timed, sum(count) AS count, sum(CASE measure WHEN 'poll' THEN count ELSE 0 END) AS polls,
            count(DISTINCT world_rank) AS ranks, sum(volume_bytes) AS volume_bytes, sum(total_ns) AS total_ns,
            min(min_ns) AS min_ns, max(max_ns) AS max_ns
     FROM grouped_cell
@@ -21,11 +22,11 @@ completed AS (
     GROUP BY call
 ),
 sized AS (
-    SELECT call, bytes, sum(total_ns) AS total_ns, max(is_folded) AS is_folded,
-           row_number() OVER (PARTITION BY call ORDER BY sum(total_ns) DESC, bytes DESC) AS place_of_size
+    SELECT call, timed, bytes, sum(total_ns) AS total_ns, max(is_folded) AS is_folded,
+           row_number() OVER (PARTITION BY call, timed ORDER BY sum(total_ns) DESC, bytes DESC) AS place_of_size
     FROM chosen_cell
     WHERE NOT is_completion
-    GROUP BY call, bytes
+    GROUP BY call, timed, bytes
 )
 SELECT made.call,
        family,
@@ -40,19 +41,21 @@ SELECT made.call,
        min(max(coalesce(p95.middle_ns, max_ns), min_ns), max_ns) AS p95_ns,
        min(max(coalesce(p99.middle_ns, max_ns), min_ns), max_ns) AS p99_ns,
        max_ns,
-       made.total_ns * 1.0 / nullif(counted_ns, 0) AS share_of_wall,
+       CASE WHEN made.timed <> 'device' THEN made.total_ns * 1.0 / nullif(counted_ns, 0) END AS share_of_wall,
        sized.bytes AS dominating_bytes,
        sized.total_ns * 1.0 / nullif(made.total_ns, 0) AS dominating_share,
        completions,
        completion_ns,
        blocked_ns,
-       max(0, 1 - blocked_ns * 1.0 / nullif(completion_ns, 0)) AS overlap
+       max(0, 1 - blocked_ns * 1.0 / nullif(completion_ns, 0)) AS overlap,
+       library,
+       made.timed AS measure
 FROM made
 JOIN percentile USING (row)
 CROSS JOIN counted
-LEFT JOIN sized ON sized.call = made.call AND place_of_size = 1
-LEFT JOIN completed ON completed.call = made.call
+LEFT JOIN sized ON sized.call = made.call AND sized.timed = made.timed AND place_of_size = 1
+LEFT JOIN completed ON completed.call = made.call AND made.timed = 'call'
 LEFT JOIN bucket_middle AS p50 ON p50.bucket = p50_bucket
 LEFT JOIN bucket_middle AS p95 ON p95.bucket = p95_bucket
 LEFT JOIN bucket_middle AS p99 ON p99.bucket = p99_bucket
-ORDER BY family = 'setup', made.total_ns DESC, made.call;
+ORDER BY family = 'setup', made.total_ns DESC, made.call, made.timed;

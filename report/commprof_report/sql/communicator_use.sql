@@ -3,5 +3,5 @@ SELECT identity, cell.call, coalesce(call.family, 'unknown') AS family, bytes, s
 FROM cell
 JOIN communicator_of USING (world_rank, communicator)
 LEFT JOIN call ON call.name = cell.call
-WHERE measure = 'call'
+WHERE measure IN ('call', 'captured')
 GROUP BY identity, cell.call, bytes;

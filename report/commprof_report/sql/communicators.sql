@@ -1,24 +1,26 @@
 -- Which communicators did the run have, who is in them, and what went over each?
 WITH used AS (
-    SELECT identity, sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(total_ns) AS total_ns
+    SELECT identity, sum(CASE WHEN is_made THEN count ELSE 0 END) AS count,
+           sum(CASE WHEN is_made THEN volume_bytes ELSE 0 END) AS volume_bytes,
+           sum(CASE WHEN is_made THEN total_ns ELSE 0 END) AS total_ns, sum(CASE timed WHEN 'device' THEN total_ns END) AS device_ns
     FROM chosen_cell
     WHERE NOT is_completion
     GROUP BY identity
 ),
 top AS (
-    SELECT identity, call, row_number() OVER (PARTITION BY identity ORDER BY sum(total_ns) DESC, call) AS place_of_call
+    SELECT identity, call, row_number() OVER (PARTITION BY identity ORDER BY timed = 'device' DESC, sum(total_ns) DESC, call) AS place_of_call
     FROM chosen_cell
     WHERE NOT is_completion
-    GROUP BY identity, call
+    GROUP BY identity, call, timed
 ),
 seen AS (
     SELECT identity, count(*) AS ranks, max(is_freed) AS is_freed FROM communicator GROUP BY identity
 ),
 every AS (
-    SELECT identity, parent_identity, name, constructor, ordinal, size, remote_size, is_inter, members, label
+    SELECT identity, parent_identity, name, constructor, ordinal, size, remote_size, is_inter, members, label, library
     FROM run_communicator
     UNION ALL
-    SELECT DISTINCT identity, NULL, '', '', 0, NULL, NULL, 0, '', label
+    SELECT DISTINCT identity, NULL, '', '', 0, NULL, NULL, 0, '', label, 'mpi'
     FROM communicator_of
     WHERE identity IN ('other', 'unknown')
 )
@@ -38,7 +40,9 @@ SELECT every.label AS communicator,
        coalesce(volume_bytes, 0) AS volume_bytes,
        coalesce(total_ns, 0) AS total_ns,
        top.call AS top_call,
-       role
+       role,
+       every.library,
+       device_ns
 FROM every
 LEFT JOIN run_communicator AS parent ON parent.identity = every.parent_identity
 LEFT JOIN seen ON seen.identity = every.identity
@@ -46,4 +50,4 @@ LEFT JOIN used ON used.identity = every.identity
 LEFT JOIN communicator_role ON communicator_role.identity = every.identity
 LEFT JOIN top ON top.identity = every.identity AND place_of_call = 1
 WHERE every.identity IN (SELECT identity FROM selected_communicator)
-ORDER BY coalesce(total_ns, 0) DESC, every.size DESC, every.label;
+ORDER BY max(coalesce(total_ns, 0), coalesce(device_ns, 0)) DESC, every.size DESC, every.label;

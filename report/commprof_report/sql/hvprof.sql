@@ -1,14 +1,15 @@
 -- How many calls of each kind carried messages of each size class (table hvprof_class), and how long did they take? One row a call
--- and class, and a rank if :per_rank.
+-- and class, and a rank if :per_rank; of NCCL's operations apart what was timed on the host and on the device.
 DELETE FROM grouped_cell;
 INSERT INTO grouped_cell
-SELECT dense_rank() OVER (ORDER BY call, low_bytes, CASE WHEN :per_rank THEN world_rank END), cell
+SELECT dense_rank() OVER (ORDER BY call, timed, low_bytes, CASE WHEN :per_rank THEN world_rank END), cell
 FROM chosen_cell
 JOIN hvprof_class ON bytes BETWEEN low_bytes AND coalesce(high_bytes, bytes)
 WHERE NOT is_completion;
 
 WITH carried AS (
-    SELECT row, call, family, low_bytes, high_bytes, CASE WHEN :per_rank THEN world_rank END AS rank, count(DISTINCT world_rank) AS ranks,
+    SELECT row, call, family, library, timed, low_bytes, high_bytes,
+           CASE WHEN :per_rank THEN world_rank END AS rank, count(DISTINCT world_rank) AS ranks,
            count(DISTINCT bytes) AS sizes, min(bytes) AS smallest_bytes, max(bytes) AS largest_bytes,
            sum(count) AS count, sum(count * bytes) AS message_bytes, sum(total_ns) AS total_ns,
            min(min_ns) AS min_ns, max(max_ns) AS max_ns
@@ -18,7 +19,7 @@ WITH carried AS (
     GROUP BY row
 )
 SELECT :fusion AS fusion,
-       CASE WHEN call LIKE 'nccl%' THEN 'NCCL' ELSE 'MPI' END AS library,
+       upper(library) AS library,
        call,
        family,
        rank,
@@ -37,9 +38,10 @@ SELECT :fusion AS fusion,
        min(max(coalesce(p99.middle_ns, max_ns), min_ns), max_ns) AS p99_ns,
        max_ns,
        call IN (SELECT call FROM nonblocking) AS is_start,
-       total_ns * 1.0 / nullif(total(total_ns) OVER (PARTITION BY call, rank), 0) AS share_of_call
+       total_ns * 1.0 / nullif(total(total_ns) OVER (PARTITION BY call, timed, rank), 0) AS share_of_call,
+       timed AS measure
 FROM carried
 JOIN percentile USING (row)
 LEFT JOIN bucket_middle AS p50 ON p50.bucket = p50_bucket
 LEFT JOIN bucket_middle AS p99 ON p99.bucket = p99_bucket
-ORDER BY total(total_ns) OVER (PARTITION BY call) DESC, call, rank, low_bytes;
+ORDER BY total(total_ns) OVER (PARTITION BY call) DESC, call, timed <> 'device', timed, rank, low_bytes;

@@ -1,15 +1,29 @@
 -- What did ranks do in the collectives that make them wait for each other, one collective after another? `members`: how many of the
--- communicator's ranks were read; where fewer have a sample somebody is not known, and nothing is said of that collective.
+-- communicator's ranks were read; where fewer have a sample somebody is not known, and nothing is said of that collective. NCCL's are on
+-- the device, from the begin of their kernels to the end, where that is known; operations that share kernels are one, an ncclGroup.
 WITH member AS (
-    SELECT world_rank, communicator, identity, comm_rank, count(*) OVER (PARTITION BY identity) AS members
+    SELECT world_rank, communicator, identity, comm_rank, library, count(*) OVER (PARTITION BY identity) AS members
     FROM communicator
     WHERE communicator > 1 AND NOT is_inter AND size > 1 AND identity IN (SELECT identity FROM selected_communicator)
+),
+come AS (
+    SELECT world_rank, communicator, sequence, call, bytes, root, region, start_ns, end_ns
+    FROM sample
+    JOIN member USING (world_rank, communicator)
+    WHERE library = 'mpi' AND sequence IS NOT NULL
+    UNION ALL
+    SELECT world_rank, communicator, min(sequence), CASE WHEN is_shared THEN 'ncclGroup' ELSE call END, sum(bytes),
+           CASE WHEN NOT is_shared THEN root END, region, device_start_ns, device_end_ns
+    FROM sample
+    JOIN member USING (world_rank, communicator)
+    WHERE library = 'nccl' AND sequence IS NOT NULL AND device_start_ns IS NOT NULL AND device_end_ns IS NOT NULL
+    GROUP BY world_rank, communicator, device_start_ns, device_end_ns, CASE WHEN is_shared THEN 0 ELSE sequence END
 )
-SELECT identity, sequence, members, world_rank, sample.call, kind, is_blocking, sample.bytes, coalesce(comm_rank = root, 0) AS is_root,
-       coalesce(region_name, '') AS region, start_ns, end_ns
-FROM sample
+SELECT identity, sequence, members, world_rank, come.call, kind, is_blocking, come.bytes, coalesce(comm_rank = root, 0) AS is_root,
+       coalesce(region_name, '') AS region, start_ns, end_ns, library
+FROM come
 JOIN synchronizing USING (call)
 JOIN member USING (world_rank, communicator)
 LEFT JOIN region_of USING (world_rank, region)
-WHERE sequence IS NOT NULL AND sample.call IN (SELECT call FROM selected_call)
+WHERE come.call IN (SELECT call FROM selected_call)
 ORDER BY identity, sequence, comm_rank;

@@ -33,7 +33,8 @@ SELECT made.call,
        wait_ns / nullif(wait_ns + transfer_ns, 0) AS wait_share,
        estimated_ns / nullif(wait_ns + transfer_ns, 0) AS estimate_share,
        last_rank AS top_rank,
-       CAST(round(cost_ns) AS INTEGER) AS top_cost_ns
+       CAST(round(cost_ns) AS INTEGER) AS top_cost_ns,
+       library
 FROM made
 JOIN run_communicator ON run_communicator.identity = made.identity
 LEFT JOIN own ON own.identity = made.identity AND own.call = made.call

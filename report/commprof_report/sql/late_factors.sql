@@ -1,5 +1,6 @@
 -- Of what was split, what did the user choose, and how much time do these calls stand for? Samples may be a part of the calls; the cells
--- know the time of all. factor: what a sampled nanosecond of this rank, call and communicator stands for.
+-- know the time of all. factor: what a sampled nanosecond of this rank, call and communicator stands for. Of NCCL's operations all
+-- is their time on the device.
 DELETE FROM late_call
 WHERE region NOT IN (SELECT region_name FROM selected_region)
    OR NOT coalesce(bytes, -1) BETWEEN (SELECT coalesce(low_bytes, -1) FROM selected_size)
@@ -18,7 +19,7 @@ JOIN region_of USING (world_rank, region)
 JOIN size_bin ON size_bin.bytes = cell.bytes AND size_bin.is_folded = cell.is_folded
 JOIN run_communicator USING (identity)
 JOIN synchronizing ON synchronizing.call = cell.call
-WHERE is_blocking AND measure = 'call' AND NOT is_inter AND run_communicator.size > 1
+WHERE is_blocking AND measure = CASE library WHEN 'nccl' THEN 'device' ELSE 'call' END AND NOT is_inter AND run_communicator.size > 1
   AND cell.call IN (SELECT call FROM selected_call) AND identity IN (SELECT identity FROM selected_communicator)
   AND region_name IN (SELECT region_name FROM selected_region)
 GROUP BY cell.world_rank, identity, cell.call;

@@ -19,7 +19,8 @@ other AS (
     SELECT total(total_ns) AS other_ns
     FROM chosen_cell
     JOIN call ON call.name = chosen_cell.call
-    WHERE measure = 'call' AND call.family IN ('collective', 'neighborhood') AND call NOT IN (SELECT call FROM synchronizing WHERE NOT is_blocking)
+    WHERE measure = 'call' AND chosen_cell.library = 'mpi' AND call.family IN ('collective', 'neighborhood')
+      AND call NOT IN (SELECT call FROM synchronizing WHERE NOT is_blocking)
       AND NOT EXISTS (
           SELECT 1 FROM late_exact
           WHERE late_exact.world_rank = chosen_cell.world_rank AND late_exact.identity = chosen_cell.identity

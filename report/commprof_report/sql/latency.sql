@@ -4,7 +4,7 @@ WITH summed AS (
     FROM chosen_cell
     JOIN bucket USING (cell)
     WHERE call = :call
-      AND is_completion = coalesce(:completion, 0)
+      AND timed = :measure
       AND (:bytes_low IS NULL OR bytes_low >= :bytes_low)
       AND (:bytes_high IS NULL OR bytes_high <= :bytes_high)
     GROUP BY bucket
@@ -16,7 +16,8 @@ SELECT :call AS call,
        coalesce(high_ns, max_ns) AS high_ns,
        count,
        count / total(count) OVER () AS share,
-       total(count) OVER (ORDER BY bucket) / total(count) OVER () AS cumulative_share
+       total(count) OVER (ORDER BY bucket) / total(count) OVER () AS cumulative_share,
+       :measure AS measure
 FROM summed
 JOIN bucket_bound USING (bucket)
 ORDER BY bucket;

@@ -1,16 +1,17 @@
 -- What has each rank done so far, up to this very moment, and what is it in? Time in MPI includes the call that a thread is in;
--- MPI_Init and MPI_Finalize are left out. Of several threads the one that spent most in MPI, and the most in collectives.
+-- MPI_Init and MPI_Finalize are left out. Of several threads the one that spent most in MPI, and the most in collectives. NCCL's
+-- operations apart, by their time on the device.
 WITH spent AS (
     SELECT world_rank, thread, sum(total_ns) AS mpi_ns,
            sum(CASE WHEN family = 'collective' THEN total_ns ELSE 0 END) AS collective_ns
     FROM chosen_cell
-    WHERE family <> 'setup' AND NOT is_completion
+    WHERE family <> 'setup' AND timed = 'call' AND library = 'mpi'
     GROUP BY world_rank, thread
     UNION ALL
     SELECT world_rank, thread, doing_ns, CASE WHEN family = 'collective' THEN doing_ns ELSE 0 END
     FROM doing
     LEFT JOIN call ON call.name = doing_call
-    WHERE doing_is_inside AND family IS NOT 'setup'
+    WHERE doing_is_inside AND family IS NOT 'setup' AND library IS NOT 'nccl'
 ),
 by_thread AS (
     SELECT world_rank, sum(mpi_ns) AS mpi_ns, sum(collective_ns) AS collective_ns FROM spent GROUP BY world_rank, thread
@@ -19,7 +20,9 @@ in_mpi AS (
     SELECT world_rank, max(mpi_ns) AS mpi_ns, max(collective_ns) AS collective_ns FROM by_thread GROUP BY world_rank
 ),
 made AS (
-    SELECT world_rank, sum(count) AS count, sum(volume_bytes) AS volume_bytes
+    SELECT world_rank, sum(CASE WHEN is_made THEN count ELSE 0 END) AS count,
+           sum(CASE WHEN is_made THEN volume_bytes ELSE 0 END) AS volume_bytes,
+           sum(CASE timed WHEN 'device' THEN total_ns ELSE 0 END) AS device_ns, max(library = 'nccl') AS has_nccl
     FROM chosen_cell
     WHERE family <> 'setup' AND NOT is_completion
     GROUP BY world_rank
@@ -44,7 +47,9 @@ SELECT rank.world_rank AS rank,
        doing_peer,
        doing_tag,
        doing_is_inside,
-       doing_ns
+       doing_ns,
+       coalesce(has_nccl, 0) AS has_nccl,
+       coalesce(device_ns, 0) AS device_ns
 FROM rank
 JOIN rank_wall USING (world_rank)
 JOIN rank_state USING (world_rank)

@@ -3,7 +3,7 @@ WITH final AS (
     SELECT world_rank, max(step) AS step, max(begin_ns) AS begin_ns FROM step GROUP BY world_rank
 ),
 final_call AS (
-    SELECT sample.world_rank, final.step, max(sample.end_ns) AS end_ns
+    SELECT sample.world_rank, final.step, max(max(sample.end_ns, coalesce(device_end_ns, 0))) AS end_ns
     FROM final
     JOIN sample ON sample.world_rank = final.world_rank AND sample.end_ns > final.begin_ns
     JOIN call ON call.name = sample.call AND call.family <> 'setup'

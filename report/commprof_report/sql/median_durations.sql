@@ -1,11 +1,17 @@
--- How long does a call take on a communicator, in the middle of all that were kept?
-WITH placed AS (
-    SELECT identity, call, end_ns - start_ns AS duration_ns,
-           row_number() OVER (PARTITION BY identity, call ORDER BY end_ns - start_ns) AS place,
-           count(*) OVER (PARTITION BY identity, call) AS count
+-- How long does a call take on a communicator, in the middle of all that were kept? Of NCCL's operations on the device.
+WITH lasted AS (
+    SELECT identity, CASE WHEN is_shared THEN 'ncclGroup' ELSE sample.call END AS call,
+           CASE library WHEN 'nccl' THEN device_end_ns - device_start_ns ELSE end_ns - start_ns END AS duration_ns
     FROM sample
     JOIN communicator USING (world_rank, communicator)
     JOIN synchronizing USING (call)
     WHERE is_blocking AND sequence IS NOT NULL
+),
+placed AS (
+    SELECT identity, call, duration_ns,
+           row_number() OVER (PARTITION BY identity, call ORDER BY duration_ns) AS place,
+           count(*) OVER (PARTITION BY identity, call) AS count
+    FROM lasted
+    WHERE duration_ns IS NOT NULL
 )
 SELECT identity, call, duration_ns AS median_ns FROM placed WHERE place = (count + 1) / 2;

@@ -5,7 +5,7 @@ WITH blocking AS (
            sum(CASE WHEN family = 'probe' OR call LIKE '%recv%' THEN total_ns ELSE 0 END) AS receive_ns,
            sum(CASE WHEN family = 'probe' OR call LIKE '%recv%' THEN 0 ELSE total_ns END) AS send_ns
     FROM chosen_cell
-    WHERE measure = 'call' AND family IN ('point-to-point', 'probe') AND call NOT IN (SELECT call FROM nonblocking)
+    WHERE measure = 'call' AND library = 'mpi' AND family IN ('point-to-point', 'probe') AND call NOT IN (SELECT call FROM nonblocking)
     GROUP BY world_rank
 ),
 nonblocked AS (

@@ -3,7 +3,7 @@
 SELECT label AS communicator,
        own.identity,
        own.size + own.remote_size AS size,
-       own.members,
+       coalesce(nullif(own.members, ''), run_communicator.members) AS members,
        own.world_rank AS rank,
        collectives AS begun,
        recent.call,

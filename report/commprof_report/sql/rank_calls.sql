@@ -1,6 +1,15 @@
--- How much time did each rank spend in each call? (For the picture of `ranks`.)
-SELECT world_rank AS rank, call, sum(total_ns) AS total_ns
+-- How much time did each rank spend in each call? (For the picture of `ranks`.) Where no call of MPI was made, NCCL's operations on the
+-- device; where nobody knows these, its calls on the host.
+WITH drawn AS (
+    SELECT library, timed
+    FROM chosen_cell
+    WHERE family <> 'setup' AND timed IN ('call', 'device')
+    ORDER BY library <> 'mpi', timed <> 'device'
+    LIMIT 1
+)
+SELECT world_rank AS rank, call, sum(total_ns) AS total_ns, library, timed AS measure
 FROM chosen_cell
-WHERE NOT is_completion AND family <> 'setup'
+JOIN drawn USING (library, timed)
+WHERE family <> 'setup'
 GROUP BY world_rank, call
 ORDER BY total(sum(total_ns)) OVER (PARTITION BY call) DESC, call, world_rank;

@@ -32,7 +32,16 @@ waited_for AS (
 made AS (
     SELECT world_rank, sum(count) AS count, sum(volume_bytes) AS volume_bytes
     FROM chosen_cell
-    WHERE NOT is_completion
+    WHERE timed = 'call' AND library = 'mpi'
+    GROUP BY world_rank
+),
+with_nccl AS (
+    SELECT world_rank, sum(CASE WHEN is_made THEN count ELSE 0 END) AS nccl_count,
+           sum(CASE WHEN is_made THEN volume_bytes ELSE 0 END) AS nccl_volume_bytes,
+           sum(CASE WHEN is_made THEN total_ns ELSE 0 END) AS nccl_host_ns,
+           sum(CASE timed WHEN 'device' THEN total_ns END) AS nccl_device_ns
+    FROM chosen_cell
+    WHERE library = 'nccl' AND family <> 'communicator'
     GROUP BY world_rank
 ),
 setup AS (
@@ -45,7 +54,7 @@ sent AS (
     GROUP BY world_rank
 ),
 calls_made AS (
-    SELECT world_rank, sum(count) AS count FROM cell WHERE measure <> 'completion' GROUP BY world_rank
+    SELECT world_rank, sum(count) AS count FROM cell WHERE measure IN ('call', 'poll', 'captured') GROUP BY world_rank
 )
 SELECT rank.world_rank AS rank,
        host.value AS host,
@@ -86,7 +95,11 @@ SELECT rank.world_rank AS rank,
        cost_init_ns + cost_finalize_ns + coalesce(calls_made.count, 0) * cost_per_call_ps / 1000.0 AS cost_ns,
        start_unix_ns,
        end_unix_ns,
-       thread_level
+       thread_level,
+       coalesce(nccl_count, 0) AS nccl_count,
+       coalesce(nccl_volume_bytes, 0) AS nccl_volume_bytes,
+       coalesce(nccl_host_ns, 0) AS nccl_host_ns,
+       nccl_device_ns
 FROM rank
 JOIN rank_wall USING (world_rank)
 JOIN rank_state USING (world_rank)
@@ -96,6 +109,7 @@ LEFT JOIN busiest_thread ON busiest_thread.world_rank = rank.world_rank
 LEFT JOIN thread ON thread.world_rank = rank.world_rank AND thread.thread = busiest_thread.thread
 LEFT JOIN setup ON setup.world_rank = rank.world_rank
 LEFT JOIN made ON made.world_rank = rank.world_rank
+LEFT JOIN with_nccl ON with_nccl.world_rank = rank.world_rank
 LEFT JOIN sent ON sent.world_rank = rank.world_rank
 LEFT JOIN waited ON waited.world_rank = rank.world_rank
 LEFT JOIN waited_for ON waited_for.world_rank = rank.world_rank

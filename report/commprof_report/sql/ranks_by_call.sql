@@ -1,14 +1,15 @@
--- Is a call's time spread evenly over the ranks that make it, and which rank is at either end?
+-- Is a call's time spread evenly over the ranks that make it, and which rank is at either end? NCCL's apart: calls on the host, operations
+-- on the device, calls that went into a graph.
 WITH by_rank AS (
-    SELECT call, family, world_rank, sum(count) AS count, sum(total_ns) AS total_ns
+    SELECT call, family, library, timed, world_rank, sum(count) AS count, sum(total_ns) AS total_ns
     FROM chosen_cell
     WHERE NOT is_completion
-    GROUP BY call, world_rank
+    GROUP BY call, timed, world_rank
 ),
 ordered AS (
     SELECT *,
-           row_number() OVER (PARTITION BY call ORDER BY total_ns, world_rank) AS from_least,
-           row_number() OVER (PARTITION BY call ORDER BY total_ns DESC, world_rank) AS from_most
+           row_number() OVER (PARTITION BY call, timed ORDER BY total_ns, world_rank) AS from_least,
+           row_number() OVER (PARTITION BY call, timed ORDER BY total_ns DESC, world_rank) AS from_most
     FROM by_rank
 )
 SELECT call,
@@ -23,7 +24,9 @@ SELECT call,
        avg(total_ns) AS mean_total_ns,
        max(total_ns) AS max_total_ns,
        max(CASE WHEN from_most = 1 THEN world_rank END) AS max_rank,
-       max(total_ns) / nullif(avg(total_ns), 0) AS imbalance
+       max(total_ns) / nullif(avg(total_ns), 0) AS imbalance,
+       library,
+       timed AS measure
 FROM ordered
-GROUP BY call
-ORDER BY family = 'setup', sum(total_ns) DESC, call;
+GROUP BY call, timed
+ORDER BY family = 'setup', sum(total_ns) DESC, call, timed;

@@ -1,8 +1,13 @@
 -- In which part of the program is the time inside MPI spent? A region's figures are its own calls' and those of all regions within it;
--- own_ ones are its own alone. Region '' is the program outside all regions.
+-- own_ ones are its own alone. Region '' is the program outside all regions. NCCL's calls and operations are apart.
 WITH RECURSIVE own AS (
-    SELECT region, world_rank, sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(total_ns) AS total_ns,
-           sum(CASE WHEN is_folded THEN count ELSE 0 END) AS folded_count
+    SELECT region, world_rank, sum(CASE library WHEN 'mpi' THEN count ELSE 0 END) AS count,
+           sum(CASE library WHEN 'mpi' THEN volume_bytes ELSE 0 END) AS volume_bytes,
+           sum(CASE library WHEN 'mpi' THEN total_ns ELSE 0 END) AS total_ns,
+           sum(CASE WHEN is_folded AND is_made THEN count ELSE 0 END) AS folded_count,
+           sum(CASE WHEN library = 'nccl' AND is_made THEN count ELSE 0 END) AS nccl_count,
+           sum(CASE WHEN library = 'nccl' AND is_made THEN total_ns ELSE 0 END) AS nccl_host_ns,
+           sum(CASE timed WHEN 'device' THEN total_ns ELSE 0 END) AS nccl_device_ns
     FROM chosen_cell
     WHERE NOT is_completion AND family <> 'setup'
     GROUP BY region, world_rank
@@ -19,7 +24,8 @@ by_rank AS (
     SELECT around AS region, world_rank, sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(total_ns) AS total_ns,
            sum(CASE WHEN own.region = around THEN count ELSE 0 END) AS own_count,
            sum(CASE WHEN own.region = around THEN total_ns ELSE 0 END) AS own_ns,
-           sum(folded_count) AS folded_count
+           sum(folded_count) AS folded_count, sum(nccl_count) AS nccl_count, sum(nccl_host_ns) AS nccl_host_ns,
+           sum(nccl_device_ns) AS nccl_device_ns
     FROM within
     JOIN own USING (region)
     GROUP BY around, world_rank
@@ -30,11 +36,11 @@ ordered AS (
 ),
 by_call AS (
     SELECT around AS region, call,
-           row_number() OVER (PARTITION BY around ORDER BY sum(total_ns) DESC, call) AS place_of_call
+           row_number() OVER (PARTITION BY around ORDER BY library <> 'mpi', timed <> 'device', sum(total_ns) DESC, call) AS place_of_call
     FROM within
     JOIN chosen_cell USING (region)
     WHERE NOT is_completion AND family <> 'setup'
-    GROUP BY around, call
+    GROUP BY around, call, timed
 ),
 whole AS (
     SELECT count(*) AS ranks, sum(counted_ns) AS counted_ns
@@ -55,9 +61,12 @@ SELECT ordered.region,
        sum(own_ns) AS own_ns,
        sum(own_ns) * 1.0 / whole.ranks AS own_mean_ns,
        sum(own_ns) * 1.0 / nullif(whole.counted_ns, 0) AS own_share_of_wall,
-       sum(folded_count) AS folded_count
+       sum(folded_count) AS folded_count,
+       sum(nccl_count) AS nccl_count,
+       sum(nccl_host_ns) AS nccl_host_ns,
+       sum(nccl_device_ns) AS nccl_device_ns
 FROM ordered
 CROSS JOIN whole
 LEFT JOIN by_call ON by_call.region = ordered.region AND place_of_call = 1
 GROUP BY ordered.region
-ORDER BY ordered.region = '', sum(total_ns) DESC, ordered.region;
+ORDER BY ordered.region = '', sum(total_ns) DESC, sum(nccl_device_ns) DESC, ordered.region;

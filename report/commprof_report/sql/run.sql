@@ -9,40 +9,60 @@ SELECT rank.world_rank,
 FROM rank
 LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_sign.key = 'last_sign_unix_ns';
 
--- Where each rank is in its life, and until when that is known. Only a process without an end may be running still.
+-- Where each rank is in its life, and until when that is known. Only a process without an end may be running still. One that called NCCL and
+-- nothing of MPI has no MPI_Finalize to come to: its exit is its end.
 CREATE TEMP TABLE rank_state AS
+WITH called AS (
+    SELECT cell.world_rank, max(library = 'nccl') AS has_nccl, max(library = 'mpi') AS has_mpi
+    FROM cell
+    JOIN call ON call.name = cell.call
+    GROUP BY cell.world_rank
+)
 SELECT rank.world_rank,
-       CASE WHEN ended <> 'running' THEN ended
+       CASE WHEN ended = 'exit' AND has_nccl AND NOT has_mpi THEN 'end'
+            WHEN ended <> 'running' THEN ended
             WHEN wall_ns IS NOT NULL THEN 'snapshot'
             WHEN found.value IN ('running', 'killed') THEN found.value
             ELSE 'running or killed' END AS state,
        coalesce(end_unix_ns, start_unix_ns + wall_ns, CAST(last_sign.value AS INTEGER)) AS last_unix_ns,
        copied.value IS NOT NULL AS is_copy
 FROM rank
+LEFT JOIN called ON called.world_rank = rank.world_rank
 LEFT JOIN fact AS copied ON copied.world_rank = rank.world_rank AND copied.key = 'ledger_copied_unix_ns'
 LEFT JOIN fact AS found ON found.world_rank = rank.world_rank AND found.key = 'process_state'
 LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_sign.key = 'last_sign_unix_ns';
 
 -- The communicators of the run: one row an identity, described by its lowest rank that has a name for it, else by its
--- lowest rank; with a label that no other has.
+-- lowest rank; with a label that no other has. Of NCCL's a rank knows its own number alone: their members are put together (members.py).
 CREATE TEMP TABLE run_communicator AS
-WITH described AS (
-    SELECT *, row_number() OVER (PARTITION BY identity ORDER BY name = '', world_rank) AS choice,
+WITH gathered AS (
+    SELECT identity, members_gathered(comm_rank, world_rank, size) AS members
+    FROM communicator
+    WHERE communicator > 1 AND library = 'nccl' AND members = ''
+    GROUP BY identity
+),
+described AS (
+    SELECT communicator.*, row_number() OVER (PARTITION BY identity ORDER BY name = '', world_rank) AS choice,
            min(members) OVER (PARTITION BY identity) <> max(members) OVER (PARTITION BY identity) AS is_many
     FROM communicator
     WHERE communicator > 1
 ),
-one AS (
-    SELECT identity, parent_identity, name, constructor, ordinal, size, remote_size, is_inter,
-           CASE WHEN is_many AND size = 1 THEN 'each rank alone' ELSE members END AS members,
-           CASE WHEN length(members) <= 32 THEN '{' || members || '}' ELSE '{' || size || ' ranks}' END AS braces
+listed AS (
+    SELECT described.*, coalesce(gathered.members, described.members) AS all_members
     FROM described
+    LEFT JOIN gathered USING (identity)
     WHERE choice = 1
+),
+one AS (
+    SELECT identity, parent_identity, name, constructor, ordinal, size, remote_size, is_inter, library,
+           CASE WHEN is_many AND size = 1 THEN 'each rank alone' ELSE all_members END AS members,
+           CASE WHEN length(all_members) <= 32 THEN '{' || all_members || '}' ELSE '{' || size || ' ranks}' END AS braces
+    FROM listed
 ),
 plain AS (
     SELECT *,
            CASE WHEN name <> '' THEN name
-                WHEN constructor = '' THEN 'communicator ' || braces
+                WHEN constructor = '' THEN CASE library WHEN 'nccl' THEN 'NCCL ' ELSE '' END || 'communicator ' || braces
                 ELSE replace(constructor, 'MPI_', '') || ' ' || braces
                      || CASE WHEN ordinal > 0 THEN ' #' || (ordinal + 1) ELSE '' END
            END AS plain_label
@@ -55,7 +75,7 @@ with_members AS (
            END AS members_label
     FROM plain
 )
-SELECT identity, parent_identity, name, constructor, ordinal, size, remote_size, is_inter, members,
+SELECT identity, parent_identity, name, constructor, ordinal, size, remote_size, is_inter, library, members,
        CASE WHEN count(*) OVER (PARTITION BY members_label) > 1 THEN members_label || ' @' || substr(identity, 1, 6)
             ELSE members_label
        END AS label
@@ -93,7 +113,7 @@ JOIN (SELECT world_rank, start_unix_ns FROM rank) USING (world_rank)
 JOIN (SELECT world_rank, rank_wall.wall_ns FROM rank_wall) USING (world_rank)
 WHERE doing_call <> '';
 
--- How nccl-tests turns a message into bandwidth. blocks: 'n' where its S is the buffer of all n blocks and `bytes` one of them,
+-- How nccl-tests turns a message into bandwidth, for both libraries. blocks: 'n' where its S is the buffer of all n blocks and `bytes` one of them,
 -- '1' where S is `bytes`. passes: busbw is S / t times 2(n-1)/n (2), (n-1)/n (1), 1 (0); null: undefined.
 -- is_own: bytes is what each rank sends itself (v- and w-variants), so there is no size that all ranks agree on.
 CREATE TEMP TABLE bandwidth_rule (call TEXT PRIMARY KEY, blocks TEXT NOT NULL, passes INTEGER, is_own INTEGER NOT NULL);
@@ -105,6 +125,9 @@ INSERT INTO bandwidth_rule VALUES
     ('MPI_Scan', '1', NULL, 0), ('MPI_Exscan', '1', NULL, 0),
     ('MPI_Allgatherv', '1', NULL, 1), ('MPI_Alltoallv', '1', NULL, 1), ('MPI_Alltoallw', '1', NULL, 1),
     ('MPI_Gatherv', '1', NULL, 1), ('MPI_Scatterv', '1', NULL, 1),
+    ('ncclAllReduce', '1', 2, 0), ('ncclReduceScatter', '1', 1, 0),
+    ('ncclAllGather', 'n', 1, 0), ('ncclAlltoAll', 'n', 1, 0), ('ncclGather', 'n', 1, 0), ('ncclScatter', 'n', 1, 0),
+    ('ncclBroadcast', '1', 0, 0), ('ncclBcast', '1', 0, 0), ('ncclReduce', '1', 0, 0), ('ncclSend', '1', 0, 0), ('ncclRecv', '1', 0, 0),
     ('MPI_Send', '1', 0, 0), ('MPI_Bsend', '1', 0, 0), ('MPI_Ssend', '1', 0, 0), ('MPI_Rsend', '1', 0, 0),
     ('MPI_Recv', '1', 0, 0), ('MPI_Mrecv', '1', 0, 0),
     ('MPI_Sendrecv', '1', 0, 0), ('MPI_Sendrecv_replace', '1', 0, 0),
@@ -119,9 +142,9 @@ INSERT INTO bandwidth_rule VALUES
 -- A nonblocking or persistent operation moves data between its start and its completion, not in the call that starts it.
 CREATE TEMP TABLE nonblocking (call TEXT PRIMARY KEY, blocking_call TEXT NOT NULL);
 INSERT INTO nonblocking
-SELECT 'MPI_I' || lower(substr(call, 5, 1)) || substr(call, 6), call FROM bandwidth_rule
+SELECT 'MPI_I' || lower(substr(call, 5, 1)) || substr(call, 6), call FROM bandwidth_rule WHERE call LIKE 'MPI\_%' ESCAPE '\'
 UNION ALL
-SELECT call || '_init', call FROM bandwidth_rule
+SELECT call || '_init', call FROM bandwidth_rule WHERE call LIKE 'MPI\_%' ESCAPE '\'
 UNION ALL
 SELECT replace(call, 'MPI_File_', 'MPI_File_i'), call FROM bandwidth_rule WHERE call LIKE 'MPI\_File\_%' ESCAPE '\';
 
@@ -137,6 +160,7 @@ CREATE TEMP TABLE selected_call AS SELECT DISTINCT call FROM cell UNION SELECT c
 CREATE TEMP TABLE selected_rank AS SELECT world_rank FROM rank;
 CREATE TEMP TABLE selected_communicator AS SELECT identity FROM communicator_of UNION SELECT identity FROM run_communicator;
 CREATE TEMP TABLE selected_region AS SELECT DISTINCT region_name FROM region_of;
+CREATE TEMP TABLE selected_place AS SELECT DISTINCT place FROM cell;
 -- Message sizes in use, and the bin that each is shown in (bins.py).
 CREATE TEMP TABLE size_bin AS
 SELECT DISTINCT bytes, is_folded, CASE WHEN is_folded THEN bytes / 2 + 1 ELSE bytes END AS bytes_low,

@@ -1,15 +1,16 @@
 -- How long does a message of each size take? One row per call, communicator, place and size (or bin of sizes), and per
--- rank if :per_rank; durations of the calls, or with :completion start to completion of nonblocking operations.
+-- rank if :per_rank; durations of the calls, or with :completion start to completion of nonblocking operations. Of NCCL's calls one row for
+-- the device, one for the host, which has no bandwidth: the call only puts the operation into a stream's queue.
 DELETE FROM grouped_cell;
 INSERT INTO grouped_cell
-SELECT dense_rank() OVER (ORDER BY call, identity, place, bytes_low, bytes_high,
+SELECT dense_rank() OVER (ORDER BY call, timed, identity, place, bytes_low, bytes_high,
                                    CASE WHEN :per_rank THEN world_rank END),
        cell
 FROM chosen_cell
 WHERE is_completion = coalesce(:completion, 0);
 
 WITH message AS (
-    SELECT row, call, family, label, identity, min(size) AS size, place, bytes_low, bytes_high,
+    SELECT row, call, family, library, timed, label, identity, min(size) AS size, place, bytes_low, bytes_high,
            max(is_folded) AS is_folded,
            CASE WHEN :per_rank THEN world_rank END AS rank,
            sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(count * bytes) AS message_bytes,
@@ -22,7 +23,8 @@ moved AS (
     SELECT message.*,
            coalesce(direct.passes, started.passes) AS passes,
            coalesce(direct.is_own, started.is_own, 0) AS is_own,
-           CASE WHEN direct.call IS NOT NULL OR (:completion AND started.call IS NOT NULL)
+           CASE WHEN library = 'nccl' AND timed <> 'device' THEN NULL
+                WHEN direct.call IS NOT NULL OR (:completion AND started.call IS NOT NULL)
                 THEN message_bytes * 1.0 / count * CASE coalesce(direct.blocks, started.blocks) WHEN 'n' THEN size ELSE 1 END
            END AS bandwidth_bytes
     FROM message
@@ -61,10 +63,12 @@ SELECT rated.call,
        bytes_low IS bytes_high AND bytes_low > 0 AND bytes_low & (bytes_low - 1) = 0 AS power_of_two,
        bandwidth_bytes,
        blocked_ns,
-       CASE WHEN :completion THEN max(0, 1 - blocked_ns * 1.0 / nullif(total_ns, 0)) END AS overlap
+       CASE WHEN :completion THEN max(0, 1 - blocked_ns * 1.0 / nullif(total_ns, 0)) END AS overlap,
+       library,
+       timed AS measure
 FROM rated
 JOIN percentile USING (row)
 LEFT JOIN bucket_middle AS p50 ON p50.bucket = p50_bucket
 LEFT JOIN bucket_middle AS p95 ON p95.bucket = p95_bucket
 LEFT JOIN bucket_middle AS p99 ON p99.bucket = p99_bucket
-ORDER BY total(total_ns) OVER (PARTITION BY rated.call) DESC, rated.call, size DESC, label, bytes_low, place, rank;
+ORDER BY total(total_ns) OVER (PARTITION BY rated.call) DESC, rated.call, size DESC, label, bytes_low, place, timed <> 'device', timed, rank;

@@ -3,7 +3,7 @@ WITH spent AS (
     SELECT world_rank, communicator, total(total_ns) AS total_ns
     FROM cell
     JOIN call ON call.name = cell.call
-    WHERE family IN ('collective', 'neighborhood', 'communicator') AND measure <> 'completion'
+    WHERE family IN ('collective', 'neighborhood', 'communicator') AND measure IN ('call', 'poll')
     GROUP BY world_rank, communicator
 ),
 whole AS (

@@ -7,7 +7,11 @@ SELECT sample.world_rank,
        sample.start_ns,
        sample.end_ns,
        sample.bytes,
-       coalesce(family, 'unknown') AS family
+       coalesce(family, 'unknown') AS family,
+       coalesce(library, 'mpi') AS library,
+       device_start_ns,
+       device_end_ns,
+       is_shared
 FROM sample
 LEFT JOIN call ON call.name = sample.call
 WHERE coalesce(family, '') <> 'setup' AND sample.world_rank IN (SELECT world_rank FROM run_step)

@@ -13,3 +13,11 @@ INSERT INTO synchronizing VALUES
     ('MPI_Reduce', 'root last', 1, 1), ('MPI_Gather', 'root last', 1, 1), ('MPI_Gatherv', 'root last', 1, 1),
     ('MPI_Scan', 'lower', 0, 1), ('MPI_Exscan', 'lower', 0, 1);
 INSERT INTO synchronizing SELECT 'MPI_I' || lower(substr(call, 5, 1)) || substr(call, 6), kind, is_sure, 0 FROM synchronizing;
+
+-- NCCL's are judged by their kernels, whose begin is the rank's coming; they do not bound clocks. What a group did in one kernel waits for
+-- all.
+INSERT INTO synchronizing VALUES
+    ('ncclAllReduce', 'all', 0, 1), ('ncclAllGather', 'all', 0, 1), ('ncclReduceScatter', 'all', 0, 1), ('ncclAlltoAll', 'all', 0, 1),
+    ('ncclGroup', 'all', 0, 1),
+    ('ncclBroadcast', 'root first', 0, 1), ('ncclBcast', 'root first', 0, 1), ('ncclScatter', 'root first', 0, 1),
+    ('ncclReduce', 'root last', 0, 1), ('ncclGather', 'root last', 0, 1);

@@ -1,7 +1,7 @@
 -- How often, with how many bytes and how long was each rank in each call on each communicator?
 SELECT world_rank AS rank, call, coalesce(nullif(label, '-'), '') AS communicator, sum(count) AS count, sum(volume_bytes) AS volume_bytes,
-       sum(total_ns) AS total_ns
+       sum(total_ns) AS total_ns, library
 FROM chosen_cell
-WHERE NOT is_completion
+WHERE is_made
 GROUP BY world_rank, call, label
 ORDER BY world_rank, call, label;

@@ -22,8 +22,10 @@ SELECT sample.world_rank AS rank,
        region.name AS region,
        wait_ns,
        last_rank,
-       is_estimate
+       is_estimate,
+       coalesce(library, 'mpi') AS library
 FROM sample
+LEFT JOIN call ON call.name = sample.call
 LEFT JOIN communicator_of ON communicator_of.world_rank = sample.world_rank AND communicator_of.communicator = sample.communicator
 LEFT JOIN region ON region.world_rank = sample.world_rank AND region.region = sample.region
 LEFT JOIN volume ON volume.world_rank = sample.world_rank AND volume.call = sample.call

@@ -9,7 +9,8 @@ WHERE family IN ('collective', 'neighborhood', 'point-to-point', 'rma')
   AND cell.bytes > 0
   AND measure = CASE WHEN cell.call LIKE '%\_init' ESCAPE '\' THEN 'completion' ELSE 'call' END
   AND NOT (count <= 2 AND (family = 'point-to-point' OR cell.call IN ('MPI_Bcast', 'MPI_Ibcast', 'MPI_Scatter', 'MPI_Iscatter',
-                                                                      'MPI_Scatterv', 'MPI_Iscatterv')))
+                                                                      'MPI_Scatterv', 'MPI_Iscatterv', 'ncclBroadcast',
+                                                                      'ncclBcast', 'ncclScatter')))
 GROUP BY cell.call, cell.bytes;
 
 -- The largest size of each call that is control: up to it all sizes of all calls carry no more than the 100th part of the bytes, and from
@@ -36,12 +37,14 @@ SELECT call,
 FROM followed
 GROUP BY call;
 
--- Of calls that are not among these (data handed out once) 64 bytes and less. 'completion' completes operations of either kind.
+-- Of calls that are not among these (data handed out once) 64 bytes and less. 'completion' completes operations of either kind, 'group'
+-- begins and ends NCCL's groups of them.
 CREATE TEMP TABLE cell_traffic AS
 SELECT cell.cell,
        CASE WHEN family = 'setup' THEN 'setup'
             WHEN family = 'io' THEN 'file'
             WHEN family = 'completion' THEN 'completion'
+            WHEN family = 'group' THEN 'group'
             WHEN cell.bytes > coalesce(threshold_bytes, 64) THEN 'bulk'
             ELSE 'control' END AS traffic
 FROM cell

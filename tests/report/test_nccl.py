@@ -1,0 +1,541 @@
+"""NCCL beside MPI: planted runs with both, or with NCCL alone. What a call on the host takes is never taken for communication."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+
+import planted
+import pytest
+from commprof_report.members import Members, members_text
+from planted import NCCL, SECOND, WORLD, Activity, Cell, Collective, Communicator, Device, Rank, Sample, Tracing
+from planted_job import LAUNCH_NS, HostClock, Job
+
+MS = 1_000_000
+MIB = 1 << 20
+ALL_TEXTS = ("summary", "steps", "late", "advise", "traffic", "calls", "sizes", "latency", "hvprof", "communicators", "ranks")
+ALL_TEXTS += ("regions", "peers", "pipeline", "stuck")
+
+
+def nccl(rank: int, members: list[int], identity: int = planted.NCCL_IDENTITY, number: int = NCCL, collectives: int = 0) -> Communicator:
+    begun = [Collective("ncclAllReduce", MIB)] * collectives
+    place = members.index(rank)
+    return Communicator(number, identity, "", len(members), place, constructor="ncclCommInitRank", begun=begun, library="nccl")
+
+
+def nccl_rank(rank: int, *cells: Cell, size: int = 4, **more: object) -> Rank:
+    """Of a job without MPI."""
+    facts = {"host": "node00", "boot_id": "a1", "time_namespace": "time:[1]", "nccl.version": "2.28.9", "program": "python3"}
+    more = {"communicators": [nccl(rank, list(range(size)))], **more}
+    return Rank(rank, size, facts=facts, cells=list(cells), **more)
+
+
+def training_cells(rank: int) -> list[Cell]:
+    return [
+        Cell("ncclCommInitRank", 0, [90 * MS], NCCL),
+        Cell("ncclAllReduce", 16 * MIB, [8_000] * 20, NCCL, place="device"),
+        Cell("ncclAllReduce", 16 * MIB, [(80 + 10 * rank) * MS] * 10, NCCL, "device", place="device"),
+        Cell("ncclAllReduce", 16 * MIB, [7_000], NCCL, "captured", place="device"),
+        Cell("ncclAllGather", MIB, [5_000] * 4, NCCL, place="device"),
+        Cell("ncclGroup", 3 * MIB, [6 * MS] * 2, NCCL, "device", place="device"),
+        Cell("ncclGroupEnd", 0, [20_000] * 2, 0),
+    ]
+
+
+@pytest.fixture
+def pure(tmp_path):
+    """NCCL alone: the job was begun without MPI. Half of the AllReduces were timed on the device, of the AllGathers none."""
+    ranks = []
+    for rank in range(4):
+        samples, level = [], 0
+        for step in range(1, 21):
+            start_ns = step * 400 * MS
+            kernel_ns = (start_ns + 40 * MS - 10 * MS * rank, start_ns + 120 * MS)
+            samples.append(Sample("ncclAllReduce", start_ns, start_ns + 8_000, NCCL, step, bytes=16 * MIB, device_ns=kernel_ns))
+        known = [dataclasses.replace(nccl(rank, [0, 1, 2, 3], collectives=20), sample_level=level)]
+        windows = [planted.Window(0, 10 * SECOND)]
+        tracings = [Tracing(0, 9 * SECOND)]
+        ranks.append(nccl_rank(rank, *training_cells(rank), communicators=known, samples=samples, windows=windows, tracings=tracings))
+    return planted.write_databases(tmp_path / "pure", ranks)
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    return planted.write_databases(tmp_path / "mixed", planted.gpu_run())
+
+
+def only(rows: list[dict], **wanted: object) -> dict:
+    (row,) = [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+    return row
+
+
+# What is whose time.
+
+
+def test_time_in_mpi_is_of_mpi_alone(report, run_folder, tmp_path):
+    ranks = planted.training_run()
+    for rank in ranks:
+        rank.communicators.append(nccl(rank.world_rank, [0, 1, 2, 3]))
+        rank.cells += training_cells(rank.world_rank)
+    beside = planted.write_databases(tmp_path / "beside", ranks)
+    (without,), (with_nccl,) = (report("summary", folder, "--json").rows for folder in (run_folder, beside))
+    told = {key for key in without if "nccl" not in key and not key.startswith(("cost", "device_volume"))}
+    assert {key: without[key] for key in told} == {key: with_nccl[key] for key in told}
+    for without, with_nccl in zip(*(report("ranks", folder, "--json", "--per-rank").rows for folder in (run_folder, beside))):
+        assert (without["mpi_ns"], without["count"], without["volume_bytes"]) == tuple(
+            with_nccl[key] for key in ("mpi_ns", "count", "volume_bytes")
+        )
+
+
+def test_calls_on_the_host_and_operations_on_the_device_are_apart(report, pure):
+    rows = report("calls", pure, "--json").rows
+    host = only(rows, call="ncclAllReduce", measure="call")
+    device = only(rows, call="ncclAllReduce", measure="device")
+    captured = only(rows, call="ncclAllReduce", measure="captured")
+    assert (host["count"], host["total_ns"], host["library"]) == (80, 80 * 8_000, "nccl")
+    assert (device["count"], device["total_ns"]) == (40, 10 * (80 + 90 + 100 + 110) * MS)
+    assert device["share_of_wall"] is None and host["share_of_wall"] is not None
+    assert (captured["count"], captured["volume_bytes"]) == (4, 0)
+
+
+def test_the_summary_names_both_and_does_not_call_communicators_queueing(report, pure):
+    (row,) = report("summary", pure, "--json").rows
+    assert (row["nccl_count"], row["nccl_captured"], row["nccl_device_count"]) == (4 * 27, 4, 48)
+    assert row["nccl_setup_ns"] == 4 * 90 * MS
+    assert row["nccl_host_ns"] == 4 * (160_000 + 7_000 + 20_000 + 40_000)
+    assert row["nccl_device_ns"] == (3_800 + 4 * 12) * MS
+    assert row["top_nccl_call"] == "ncclAllReduce"
+    assert (row["count"], row["top_call"], row["volume_bytes"]) == (0, None, 0)
+
+
+def test_a_job_without_mpi_reads_so(report, pure):
+    text = report("summary", pure).out
+    assert "NCCL 2.28.9, without MPI" in text and "NCCL on device  962 ms per rank in 48 operations" in text
+    assert "In MPI" not in text and "MPI_Init" not in text
+
+
+@pytest.mark.parametrize("command", [*ALL_TEXTS, "calls --place device", "sizes --place host", "steps --per-step", "ranks --per-rank"])
+def test_every_command_reads_a_job_without_mpi(report, pure, command):
+    for words in ([], ["--json"] if command != "top" else []):
+        answer = report(*command.split(), pure, *words)
+        assert answer.status == 0 and answer.out, answer.err
+
+
+def test_a_job_without_mpi_ends_without_mpi_finalize(report, tmp_path):
+    ranks = [nccl_rank(rank, *training_cells(rank), ended="exit") for rank in range(4)]
+    folder = planted.write_databases(tmp_path / "run", ranks)
+    (row,) = report("summary", folder, "--json").rows
+    assert (row["early_ended_ranks"], row["exited"]) == (0, "")
+    assert {row["state"] for row in report("ranks", folder, "--json", "--per-rank").rows} == {"end"}
+    for command in ("summary", "ranks", "stuck", "top"):
+        assert "MPI_Finalize" not in report(command, folder).out
+    ranks[0].cells.append(Cell("MPI_Init_thread", 0, [MS], communicator=0))
+    folder = planted.write_databases(tmp_path / "with_mpi", ranks)
+    assert report("ranks", folder, "--json", "--per-rank").rows[0]["state"] == "exit"
+
+
+@pytest.mark.parametrize("command", ALL_TEXTS)
+def test_of_a_job_without_nccl_nothing_is_said_of_it(report, run_folder, command):
+    assert "nccl" not in report(command, run_folder).out.replace("NCCL_", "").lower()
+
+
+def test_the_profilers_cost_is_of_calls_not_of_device_times(report, pure):
+    (row, *_) = report("ranks", pure, "--json", "--per-rank").rows
+    assert row["cost_ns"] == 3 * MS + (1 + 20 + 1 + 4 + 2) * 25
+    assert (row["nccl_count"], row["nccl_device_ns"]) == (27, 812 * MS)
+
+
+# Sizes and bandwidth.
+
+
+@pytest.mark.parametrize(
+    ("call", "whole", "factor"),
+    [
+        ("ncclAllReduce", 1, 2 * 3 / 4),
+        ("ncclReduceScatter", 1, 3 / 4),
+        ("ncclAllGather", 4, 3 / 4),
+        ("ncclBroadcast", 1, 1),
+        ("ncclSend", 1, 1),
+    ],
+)
+def test_bandwidths_are_those_of_nccl_tests(report, tmp_path, call, whole, factor):
+    cells = [Cell(call, MIB, [1_000], NCCL), Cell(call, MIB, [MS], NCCL, "device")]
+    folder = planted.write_databases(tmp_path / "run", [nccl_rank(rank, *cells) for rank in range(4)])
+    rows = report("sizes", folder, "--json").rows
+    device = only(rows, measure="device")
+    assert device["bandwidth_bytes"] == whole * MIB
+    assert device["algbw_bytes_per_s"] == pytest.approx(whole * MIB / 1e-3)
+    assert device["busbw_bytes_per_s"] == pytest.approx(factor * whole * MIB / 1e-3)
+    host = only(rows, measure="call")
+    assert host["algbw_bytes_per_s"] is host["busbw_bytes_per_s"] is host["bandwidth_bytes"] is None
+
+
+def test_sizes_show_the_device_where_it_is_known_and_say_host_where_not(report, pure):
+    text = report("sizes", pure).out
+    reduces = [line for line in text.splitlines() if line.startswith("ncclAllReduce")]
+    gathers = [line for line in text.splitlines() if line.startswith("ncclAllGather")]
+    assert " device  device " in reduces[0] and len([line for line in reduces if "graph" not in line]) == 1
+    assert len(gathers) == 1 and " host " in gathers[0] and "B/s" not in gathers[0]
+    assert "NCCL: 96 operations queued on the host, 48 times on the device (an ncclGroup is one" in text
+    assert "ncclGroupEnd" not in text
+
+
+def test_mpi_and_nccl_share_the_table(report, mixed):
+    rows = report("sizes", mixed, "--json").rows
+    mpi, own = (only(rows, call="MPI_Allreduce", bytes=2 * MIB), only(rows, call="ncclAllReduce", measure="device"))
+    assert mpi["busbw_bytes_per_s"] == pytest.approx(1.5 * 2 * MIB / 10e-3)
+    assert own["busbw_bytes_per_s"] == pytest.approx(1.5 * 16 * MIB / 80e-3)
+
+
+def test_the_histogram_is_of_the_device(report, pure):
+    answer = report("latency", pure)
+    assert answer.out.startswith("ncclAllReduce of 16 MiB: 40 times on the device")
+    assert report("latency", pure, "--call", "ncclAllGather").out.startswith("ncclAllGather of 1 MiB: 16 calls on the host")
+
+
+def test_the_time_of_queueing_is_not_shown_where_another_is_known(report, tmp_path):
+    cells = [Cell("ncclAllReduce", MIB, [SECOND], NCCL), Cell("ncclAllReduce", MIB, [MS], NCCL, "device")]
+    folder = planted.write_databases(tmp_path / "run", [nccl_rank(rank, *cells) for rank in range(4)])
+    assert {row["measure"] for row in report("latency", folder, "--json").rows} == {"device"}
+
+
+def test_hvprof_has_a_line_for_each_library(report, mixed):
+    text = report("hvprof", mixed).out
+    assert "NCCL: 80 calls that carry messages, 20 a rank; 160 us a rank inside them on the host, 1.60 s a rank on the device" in text
+    row = only(report("hvprof", mixed, "--json").rows, library="NCCL", measure="device")
+    assert (row["count"], row["total_ns"], row["bytes_high"]) == (80, 80 * 80 * MS, 16 * MIB)
+
+
+def test_a_short_name_is_of_both_libraries_a_full_one_of_one(report, mixed):
+    both = {row["call"] for row in report("calls", mixed, "--json", "--call", "allreduce").rows}
+    assert both == {"MPI_Allreduce", "ncclAllReduce"}
+    assert {row["call"] for row in report("calls", mixed, "--json", "--call", "ncclAllReduce").rows} == {"ncclAllReduce"}
+
+
+# Places.
+
+
+@pytest.mark.parametrize(("place", "calls"), [("mixed", {"MPI_Allreduce"}), ("device", {"ncclAllReduce"}), ("managed", set())])
+def test_place_chooses(report, mixed, place, calls):
+    assert {row["call"] for row in report("calls", mixed, "--json", "--place", place).rows} == calls
+    assert {row["call"] for row in report("sizes", mixed, "--json", "--place", place).rows} == calls
+
+
+def test_place_chooses_what_is_counted_of_communicators(report, mixed):
+    rows = report("communicators", mixed, "--json", "--place", "mixed").rows
+    assert only(rows, communicator="MPI_COMM_WORLD")["count"] == 80
+    assert only(rows, identity="5c0ffee05c0ffee0")["count"] == 0
+
+
+def test_bytes_from_gpu_memory_are_cuda_aware(report, mixed):
+    (row,) = report("summary", mixed, "--json").rows
+    on_device = 80 * 2 * MIB
+    assert row["device_volume_share"] == pytest.approx(on_device / row["volume_bytes"])
+    assert "9.0 % of the bytes in MPI calls came from GPU memory (CUDA-aware MPI)" in report("summary", mixed).out
+
+
+@pytest.fixture
+def staged(tmp_path):
+    """Host buffers only; around each Allreduce a copy to the host and one back."""
+    copies = {"kind": "copy", "bytes": MIB, "times": 1_000}
+    activities = [Activity([50_000], copy=copy, **copies) for copy in ("to host", "to device")]
+    ranks = [
+        Rank(
+            rank,
+            2,
+            communicators=[Communicator(WORLD, planted.WORLD_IDENTITY, "0-1", 2, rank, name="MPI_COMM_WORLD")],
+            cells=[Cell("MPI_Allreduce", MIB, [MS] * 1_000)],
+            gpu_state="tracing",
+            devices=[Device()],
+            streams=[planted.Stream()],
+            activities=activities,
+        )
+        for rank in range(2)
+    ]
+    return planted.write_databases(tmp_path / "staged", ranks)
+
+
+def test_copies_around_host_buffers_look_staged(report, staged):
+    text = report("summary", staged).out
+    assert "host buffers only; GPUs copied 2.10 GB to the host and 2.10 GB back while they were traced: it looks staged" in text
+    found = only(report("advise", staged, "--json").rows, rule="staging")
+    assert found["found"] == 1 and found["saving_ns_at_most"] == 2 * 2 * 1_000 * 50_000
+
+
+def test_a_cuda_aware_run_is_not_told_to_be_one(report, mixed):
+    assert only(report("advise", mixed, "--json").rows, rule="staging")["found"] == 0
+
+
+def test_a_run_without_gpu_is_not_looked_at_for_staging(report, run_folder):
+    assert not [row for row in report("advise", run_folder, "--json").rows if row["rule"] == "staging"]
+
+
+# Communicators.
+
+
+@pytest.mark.parametrize("ranks", [[0], [0, 1, 2], [0, 2, 4, 5], [3, 1, 0, 2], [8, 10, 12, 14], [0, 0, 1, 1], [5, 4]])
+def test_members_are_written_as_the_library_writes_them(ranks):
+    assert [rank for span in Members(members_text(ranks)).spans for rank in span] == ranks
+
+
+def communicators_of(report, tmp_path, orders: list[list[int]], read: range = range(4)) -> list[dict]:
+    """NCCL communicators given by their world ranks in order."""
+    ranks = []
+    for rank in read:
+        known = [nccl(rank, order, 77 + number, 5 + number) for number, order in enumerate(orders) if rank in order]
+        ranks.append(nccl_rank(rank, Cell("ncclAllReduce", MIB, [9_000], known[0].communicator), communicators=known))
+    return report("communicators", planted.write_databases(tmp_path / "run", ranks), "--json").rows
+
+
+def test_members_of_a_communicator_are_put_together_over_its_ranks(report, tmp_path):
+    (row,) = communicators_of(report, tmp_path, [[3, 1, 0, 2]])
+    assert (row["members"], row["communicator"], row["library"]) == ("3,1,0,2", "ncclCommInitRank {3,1,0,2}", "nccl")
+
+
+def test_a_rank_that_was_not_read_is_missed(report, tmp_path):
+    (row,) = communicators_of(report, tmp_path, [[0, 1, 2, 3]], read=range(3))
+    assert row["members"] == "0-2,..." and row["role"] == "unclear"
+
+
+def test_replica_groups_of_nccl_are_told(report, tmp_path):
+    rows = communicators_of(report, tmp_path, [[0, 2], [1, 3]])
+    assert {row["communicator"]: row["role"] for row in rows} == {
+        "ncclCommInitRank {0,2}": "replica group",
+        "ncclCommInitRank {1,3}": "replica group",
+    }
+
+
+# Late.
+
+
+class NcclJob(Job):
+    """A job whose NCCL operations were timed on the device, but for those of `untimed` sequences; clock_error_ns: of the time stamps."""
+
+    clock_error_ns: int | None = 0
+
+    def __init__(self, ranks: int) -> None:
+        super().__init__([HostClock(77)] * ranks)
+        self.device = self.group(range(ranks), "nccl", library="nccl")
+
+    def all_reduce(self, arrivals: list[int], transfers: list[int], is_timed: bool = True, **changes: object) -> None:
+        self.collective("ncclAllReduce", [at - LAUNCH_NS for at in arrivals], [LAUNCH_NS + ns for ns in transfers], group=self.device)
+        own = self.rows["sample"][-len(arrivals) :]
+        for row in own:
+            row.update(changes)
+            if not is_timed:
+                row.update(device_start_ns=None, device_end_ns=None, is_shared=None)
+
+    def cell_rows(self) -> dict[str, list[dict]]:
+        rows = super().cell_rows()
+        timed: dict[tuple[int, str], set] = {}
+        for row in self.rows.get("sample", []):
+            if row.get("device_start_ns") is not None:
+                call = "ncclGroup" if row["is_shared"] else row["call"]
+                timed.setdefault((row["world_rank"], call), set()).add((row["device_start_ns"], row["device_end_ns"]))
+        for (rank, call), kernels in timed.items():
+            spent = [end_ns - start_ns for start_ns, end_ns in kernels]
+            cell = {**rows["cell"][0], "cell": len(rows["cell"]) + 1, "world_rank": rank, "call": call}
+            sums = {"count": len(spent), "total_ns": sum(spent), "min_ns": min(spent), "max_ns": max(spent)}
+            rows["cell"].append({**cell, "communicator": self.device.communicator, "measure": "device", "bytes": MIB, **sums})
+        if any(call == "ncclGroup" for _, call in timed):
+            rows["call"].append({"name": "ncclGroup", "family": "group", "library": "nccl"})
+        tracing = {"begin_ns": 0, "end_ns": self.wall_ns, "ended": "stopped", "clock_error_ns": self.clock_error_ns, "records": 0}
+        return {**rows, "gpu_tracing": [{"world_rank": rank, **tracing} for rank in range(len(self.hosts))]}
+
+
+@pytest.fixture
+def late(report, tmp_path):
+    def ask(job: Job, by: str = "rank") -> list[dict]:
+        answer = report("late", job.write(tmp_path / "run.db"), "--json", "--by", by)
+        assert answer.status == 0, answer.err
+        return json.loads(answer.out)
+
+    return ask
+
+
+def test_a_rank_comes_when_its_kernel_begins(late):
+    job = NcclJob(3)
+    job.all_reduce([1_000_000, 5_000_000, 3_000_000], [100, 200, 300])
+    rows = late(job)
+    assert [row["wait_ns"] for row in rows] == [4_000_000, 0, 2_000_000]
+    assert [row["transfer_ns"] for row in rows] == [100, 200, 300]
+    assert [row["last_count"] for row in rows] == [0, 1, 0]
+    (call,) = late(job, "call")
+    assert (call["library"], call["call"], call["collectives"]) == ("nccl", "ncclAllReduce", 1)
+
+
+def test_operations_without_device_times_are_not_judged(late, report, tmp_path):
+    job = NcclJob(2)
+    job.all_reduce([1_000_000, 5_000_000], [100, 100], is_timed=False)
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["collectives"], row["unjudged"]) == ("none", 0, 1)
+    text = report("late", tmp_path / "run.db").out
+    assert "unknown: NCCL's collectives were not timed on the device" in text and "1 collective without times of the device" in text
+
+
+def test_operations_that_share_a_kernel_are_one(late):
+    job = NcclJob(2)
+    for _ in range(3):
+        job.all_reduce([1_000_000, 5_000_000], [100, 100], is_shared=1)
+    (call,) = late(job, "call")
+    assert (call["call"], call["collectives"], call["wait_ns"], call["total_ns"]) == ("ncclGroup", 1, 4_000_000, 4_000_200)
+
+
+def test_where_the_gpus_clock_is_too_coarse_durations_tell(late):
+    job = NcclJob(2)
+    job.clock_error_ns = 10_000_000
+    job.all_reduce([1_000_000, 5_000_000], [100_000, 100_000])
+    (row,) = late(job, "run")
+    assert row["estimate_share"] == 1 and row["wait_ns"] == 4_000_000
+    job.clock_error_ns = None
+    assert late(job, "run")[0]["estimate_share"] == 1
+    job.clock_error_ns = 1_000
+    assert (late(job, "run")[0]["estimate_share"], late(job, "run")[0]["error_ns"]) == (0, 2_000)
+
+
+def test_both_libraries_stand_in_one_table(late, report, tmp_path):
+    job = NcclJob(2)
+    job.collective("MPI_Allreduce", [1_000_000, 2_000_000], [100, 100])
+    job.all_reduce([11_000_000, 15_000_000], [100, 100])
+    assert {row["library"]: row["wait_ns"] for row in late(job, "call")} == {"mpi": 1_000_000, "nccl": 4_000_000}
+    text = report("late", tmp_path / "run.db").out
+    assert "MPI             100.0 % waiting of 500 us per rank" in text
+    assert "NCCL            100.0 % waiting of 2.00 ms per rank on the device" in text
+
+
+# Steps.
+
+
+def stepping_rank(rank: int, timed: range, steps: int = 40) -> Rank:
+    """Steps of 100 ms by the device, which lags 60 ms behind the host: two AllReduces of 20 ms that overlap by 10 ms."""
+    samples = []
+    for step in range(steps):
+        for place in range(2):
+            host_ns = 50 * MS + step * 100 * MS + place * 100_000
+            begin_ns = host_ns + 60 * MS + place * 10 * MS - place * 100_000
+            kernel_ns = (begin_ns, begin_ns + 20 * MS) if step in timed else None
+            size = (4 + place) * MIB
+            sequence = 2 * step + place + 1
+            samples.append(Sample("ncclAllReduce", host_ns, host_ns + 8_000, NCCL, sequence, bytes=size, device_ns=kernel_ns))
+    cells = [Cell("ncclAllReduce", size * MIB, [8_000] * steps, NCCL) for size in (4, 5)]
+    known = [nccl(rank, [0, 1], collectives=2 * steps)]
+    return nccl_rank(rank, *cells, size=2, communicators=known, samples=samples, windows=[planted.Window(0, 10 * SECOND)])
+
+
+def steps_of(report, tmp_path, timed: range, *words: str) -> list[dict]:
+    folder = planted.write_databases(tmp_path / f"run{''.join(words)}", [stepping_rank(rank, timed) for rank in range(2)])
+    return report("steps", folder, "--json", *words).rows
+
+
+def test_steps_are_told_by_nccls_operations_on_the_device(report, tmp_path):
+    (row,) = steps_of(report, tmp_path, range(40))
+    assert (row["told_by"], row["steps"], row["period"]) == ("calls", 40, "2 ncclAllReduce, 9.44 MB")
+    assert row["p50_ns"] == 100 * MS
+    assert row["nccl_device_ns"] == 30 * MS  # 20 and 20, of which 10 are both
+    assert (row["nccl_host_ns"], row["nccl_device_share"]) == (16_000, 0.3)
+    assert (row["is_driven"], row["background_ns"], row["communication_ns"]) == (0, 0, None)
+    first, second, *_ = steps_of(report, tmp_path, range(40), "--per-step")
+    assert second["begin_ns"] == 50 * MS + 60 * MS + 30 * MS and first["begin_ns"] == 0
+
+
+def test_steps_of_a_gpu_that_is_traced_now_and_then_are_told_by_the_host(report, tmp_path):
+    (row,) = steps_of(report, tmp_path, range(20))
+    assert (row["steps"], row["p50_ns"], row["outliers"]) == (40, 100 * MS, 0)
+    assert row["nccl_device_ns"] is None
+    second = steps_of(report, tmp_path, range(20), "--per-step")[1]
+    assert second["begin_ns"] == 50 * MS + 100_000 + 8_000
+
+
+def test_what_a_step_spends_in_a_call_of_nccl_is_its_kernels_time(report, tmp_path):
+    (row,) = steps_of(report, tmp_path, range(40), "--per-call")
+    assert (row["call"], row["library"], row["count"], row["total_ns"]) == ("ncclAllReduce", "nccl", 2, 40 * MS)
+    assert row["exposed_ns"] is None and row["bytes"] == 9 * MIB
+
+
+def test_on_a_driven_step_nccls_time_is_not_called_exposed(report, mixed):
+    rows = report("steps", mixed, "--json", "--per-call").rows
+    assert only(rows, call="MPI_Allreduce")["exposed_ns"] > 0
+    own = only(rows, call="ncclAllReduce")
+    assert (own["exposed_ns"], own["total_ns"]) == (None, 80 * MS)
+
+
+def test_a_shared_kernel_counts_once_in_a_step(report, tmp_path):
+    ranks = [stepping_rank(rank, range(40)) for rank in range(2)]
+    for rank in ranks:
+        for one, other in zip(rank.samples[::2], rank.samples[1::2]):
+            one.is_shared = other.is_shared = 1
+            other.device_ns = one.device_ns
+    rows = report("steps", planted.write_databases(tmp_path / "shared", ranks), "--json", "--per-call").rows
+    group = only(rows, call="ncclGroup")
+    assert (group["count"], group["total_ns"]) == (1, 20 * MS)
+    assert (only(rows, call="ncclAllReduce")["count"], only(rows, call="ncclAllReduce")["total_ns"]) == (2, 0)
+
+
+# What is said elsewhere.
+
+
+def test_bulk_and_control_hold_for_both(report, tmp_path):
+    cells = [Cell("MPI_Allreduce", 8, [5_000] * 6_000), Cell("ncclAllReduce", 64 * MIB, [9_000] * 100, NCCL)]
+    cells.append(Cell("ncclAllReduce", 64 * MIB, [9 * MS] * 100, NCCL, "device"))
+    world = Communicator(WORLD, planted.WORLD_IDENTITY, "0-3", 4, 0, name="MPI_COMM_WORLD")
+    ranks = [nccl_rank(rank, *cells, communicators=[world, nccl(rank, [0, 1, 2, 3])]) for rank in range(4)]
+    rows = report("traffic", planted.write_databases(tmp_path / "run", ranks), "--json").rows
+    bulk, control = only(rows, traffic="bulk"), only(rows, traffic="control")
+    assert (bulk["call"], bulk["count"], bulk["device_ns"], bulk["share_of_time"]) == ("ncclAllReduce", 400, 3_600 * MS, None)
+    assert (control["call"], control["share_of_time"], control["library"]) == ("MPI_Allreduce", 1, "mpi")
+
+
+def test_regions_have_nccl_apart(report, tmp_path):
+    cells = [Cell("ncclAllReduce", MIB, [9_000], NCCL, region=1), Cell("ncclAllReduce", MIB, [MS], NCCL, "device", region=1)]
+    ranks = [nccl_rank(rank, *cells, regions={1: "backward"}) for rank in range(4)]
+    folder = planted.write_databases(tmp_path / "run", ranks)
+    (row,) = report("regions", folder, "--json").rows
+    assert (row["count"], row["total_ns"], row["nccl_count"], row["nccl_host_ns"]) == (0, 0, 4, 36_000)
+    assert row["nccl_device_ns"] == 4 * MS
+    assert "most of NCCL's time is in backward" in report("regions", folder).out
+
+
+def test_small_messages_are_judged_by_the_device(report, tmp_path):
+    sizes = {1_024: 200_000, 64 * MIB: 400_000}
+    cells = [Cell("ncclAllReduce", 64 * MIB, [5_000] * 1_000, NCCL)]
+    cells += [Cell("ncclAllReduce", size, [ns] * 1_000, NCCL, "device") for size, ns in sizes.items()]
+    folder = planted.write_databases(tmp_path / "run", [nccl_rank(rank, *cells) for rank in range(4)])
+    found = only(report("advise", folder, "--json").rows, rule="small_messages")
+    assert found["call"] == "ncclAllReduce" and found["saving_ns_at_most"] == pytest.approx(4 * 1_000 * 200_000, rel=0.01)
+    assert found["certainty"] == "likely"
+
+
+def test_prometheus_has_nccl_with_its_library_and_the_device_apart(report, mixed, run_folder):
+    text = report("export", mixed, "--format", "prometheus").out
+    where = 'run="job-1",rank="0",call="ncclAllReduce",communicator="ncclCommInitRank {0-3}",library="nccl"'
+    assert f"commprof_calls_total{{{where}}} 21\n" in text
+    assert f"commprof_device_operations_total{{{where}}} 20\n" in text
+    assert f"commprof_device_time_seconds_total{{{where}}} 1.6\n" in text
+    assert "commprof_device" not in report("export", run_folder, "--format", "prometheus").out
+
+
+def test_a_timeline_does_not_take_nccls_calls_for_mpi(report, pure):
+    events = json.loads(report("export", pure, "--format", "perfetto").out)["traceEvents"]
+    assert {event["args"]["value"] for event in events if event["name"] in ("ranks inside MPI", "bytes/s handed to MPI")} == {0.0}
+    slices = [event for event in events if event["ph"] == "X" and event["name"] == "ncclAllReduce" and event["pid"] == 3]
+    assert {event["args"]["waited on the device"] for event in slices} == {"30.0 ms for rank 0"}
+
+
+def test_top_names_the_rank_whose_kernels_are_shortest(report, tmp_path, monkeypatch):
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + 10 * SECOND)
+    ranks = [nccl_rank(rank, *training_cells(rank), ended="running", pid=os.getpid()) for rank in range(4)]
+    for rank in ranks:
+        rank.facts.update(planted.process_facts(os.getpid()))
+    folder = planted.write_ledgers(tmp_path / "live", ranks)
+    text = report("top", folder, "--count", "1").out
+    assert "slowest: rank 0" in text and "NCCL's operations" in text and "NCCL on device" in text
+
+
+def test_the_page_of_a_job_without_mpi_has_its_sections(report, pure, tmp_path):
+    assert report("html", pure, "-o", tmp_path / "page.html").status == 0
+    text = (tmp_path / "page.html").read_text()
+    for said in ("NCCL on the device, all ranks", "Where the time goes", "Message sizes", "Who is late", "NCCL operation on the device"):
+        assert said in text
+    assert "handed to MPI" not in text
