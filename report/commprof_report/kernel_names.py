@@ -1,0 +1,85 @@
+"""Names of kernels as people read them: demangled where a C++ library is at hand, and shortened.
+
+    _ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfEEEEvT1_
+    void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(at::native::ReduceOp<float>)      demangled
+    at::native::reduce_kernel<512, 1, ReduceOp<...>>                                                       shortened
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+DEMANGLER = Path(__file__).resolve().parent / "demangler.py"
+MANGLED = re.compile(r"_Z[\w.$]{1,4094}", re.ASCII)
+TIME_S = 10
+MOST = 2000  # characters of a name that are looked at
+FOLDED = "<...>"
+OPERATOR = re.compile(r"operator(?:\(\)|<=>|<<=?|>>=?|->\*?|[<>]=?)")
+ANONYMOUS = re.compile(r"(?:\(anonymous namespace\)|\{anonymous\}|<unnamed>)::")
+LAMBDA = re.compile(r"\{lambda\([^{}]*\)(#\d+)\}")
+LAST_NAME = re.compile(r"\w*::$")
+
+
+def demangled(names: Iterable[str]) -> dict[str, str]:
+    """By mangled name. A name that is none, or that nothing can be made of, stays as it is."""
+    wanted = sorted({name for name in names if MANGLED.fullmatch(name)})
+    return dict(zip(wanted, _demangled(wanted))) if wanted else {}
+
+
+def _demangled(names: list[str]) -> list[str]:
+    """At least as many as it got to."""
+    command = [sys.executable, "-I", "-S", "-B", str(DEMANGLER)]
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "timeout": TIME_S}
+    try:
+        written = subprocess.run(command, input="\n".join(names).encode(), **options).stdout
+    except subprocess.TimeoutExpired as late:
+        written = late.stdout or b""
+    except OSError:
+        written = b""
+    found = written.decode("utf-8", "replace").split("\n")[:-1]
+    return found + names[len(found) :]
+
+
+def shortened(name: str) -> str:
+    """Of a demangled name: without its type, its parameters and the namespaces in its template arguments; theirs are folded."""
+    text = LAMBDA.sub(r"{lambda\1}", ANONYMOUS.sub("", name[:MOST])).replace(" >", ">")
+    found = ""
+    opened = ""  # brackets
+    place = 0
+    while place < len(text):
+        operator = None if opened else OPERATOR.match(text, place)
+        piece = operator[0] if operator else text[place]
+        place += len(piece)
+        if piece == "(" and not opened and found:
+            place = _after_bracket(text, place)
+            if not text.startswith("::", place):
+                break  # these were its parameters; others are those of a function that it lies in
+        elif piece == " " and not opened:
+            found = f"{found} " if found.endswith("operator") else found if "operator" in found else ""  # what came was its type
+        elif piece == "<":
+            opened += piece
+            found += {1: piece, 2: FOLDED}.get(opened.count("<"), "")
+        elif piece == ">" and opened.endswith("<"):
+            opened = opened[:-1]
+            found += "" if "<" in opened else piece
+        else:
+            found += piece if opened.count("<") < 2 else ""
+            if piece == "(":
+                opened += piece
+            elif piece == ")" and "(" in opened:
+                opened = opened[: opened.rindex("(")]
+            elif opened and found.endswith("::"):
+                found = LAST_NAME.sub("", found)
+    return found or name
+
+
+def _after_bracket(text: str, place: int) -> int:
+    depth = 1
+    while place < len(text) and depth:
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        place += 1
+    return place
