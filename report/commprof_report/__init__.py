@@ -8,6 +8,7 @@ run.py          all of it as one database, with what spans ranks (sql/run.sql); 
 selection.py    --call --communicator --rank --bytes, and --bins (bins.py)
 questions.py    the questions (sql/) and the named tuples that answer them
 doing.py        what ranks are in, in words; stuck.py finds out who waits for whom (members.py: of a communicator)
+gpu.py          what GPUs did; gpu_steps.py step by step, unions.py of intervals, kernel_names.py (demangler.py: a process of its own)
 commands/       one module a command: docstring, add_arguments, run
 plots/          draw(axes, rows), one module a picture; pictures.py saves them
 page.py         the HTML page; prometheus.py the text format of Prometheus; trace.py the timeline for Perfetto

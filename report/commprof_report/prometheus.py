@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from . import questions, units
+from . import gpu, questions, units
 from .questions import LiveRow
 from .run import Run
+from .unions import COMMUNICATING, COMPUTING, COPYING, IN_MPI
 
 ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
 
@@ -39,6 +40,8 @@ def text(run: Run) -> Iterator[str]:
         ("commprof_time_seconds_total", "counter", "Time inside calls.", _totals(totals, lambda row: row.total_ns / 1e9)),
         *_device_metrics(on_device),
         ("commprof_dropped_calls_total", "counter", "Calls that could not be recorded.", _dropped(run)),
+        ("commprof_gpu_seconds_total", "counter", "Time that GPUs were traced, by what they did at once.", _gpu_busy(run)),
+        ("commprof_gpu_dropped_records_total", "counter", "Records of GPUs that were lost.", _gpu_dropped(run)),
         ("commprof_call_duration_seconds", "histogram", "Durations of single calls.", _durations(run)),
     ):
         yield f"# HELP {name} {help_text}"
@@ -114,6 +117,21 @@ def _device_metrics(rows: list[questions.DeviceTotalRow]) -> Iterator[tuple[str,
 def _dropped(run: Run) -> Iterator[Sample]:
     for row in questions.ranks(run.connection):
         yield Sample({"rank": row.rank}, row.dropped_calls)
+
+
+def _gpu_busy(run: Run) -> Iterator[Sample]:
+    """Of each device the times in all combinations of states: they add up to what was traced."""
+    numbers = {(row.rank, row.device): row.number for row in gpu.device_facts(run.connection)}
+    states = {"computing": COMPUTING, "communicating": COMMUNICATING, "copying": COPYING, "in_mpi": IN_MPI}
+    for row in gpu.busy_rows(run.connection):
+        labels = {state: int(bool(row.state & bit)) for state, bit in states.items()}
+        yield Sample({"rank": row.rank, "device": numbers.get((row.rank, row.device), ""), **labels}, row.ns / 1e9)
+
+
+def _gpu_dropped(run: Run) -> Iterator[Sample]:
+    for row in gpu.rank_rows(run.connection):
+        if row.state not in gpu.UNSEEN:
+            yield Sample({"rank": row.rank}, row.dropped_records)
 
 
 def _durations(run: Run) -> Iterator[Sample]:

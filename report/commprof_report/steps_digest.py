@@ -9,6 +9,7 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from . import units
+from .gpu_steps import GpuStepRow, gpu_steps, step_times
 from .step_costs import Costs, StepRow, step_costs
 from .stepping import Moment, Told, outlier_limit, steps_find
 
@@ -58,17 +59,23 @@ class StepsRow(NamedTuple):
     nccl_host_ns: float | None
     nccl_device_ns: float | None
     nccl_device_share: float | None
+    gpu_steps: int
+    gpu_step_ns: float | None
+    gpu_exposed_ns: float | None
+    gpu_exposed_share: float | None
 
 
 class StepsDigest(NamedTuple):
     summary: StepsRow
     costs: Costs
+    gpu: list[GpuStepRow]
 
 
 def steps_digest(connection: Connection, moment: Moment, by: str | None = None, region: str | None = None) -> StepsDigest:
     """Of a run with samples on which selection.select() was called."""
     told = steps_find(connection, moment, by, region)
     costs = step_costs(connection, moment, told.driving)
+    on_gpus = gpu_steps(connection, {row.step for row in costs.steps if row.is_complete})
     steady = [row for row in costs.steps if not row.is_warm_up]
     fields = {
         **_told(connection, told, costs),
@@ -76,8 +83,9 @@ def steps_digest(connection: Connection, moment: Moment, by: str | None = None, 
         **_parts([row for row in steady if row.is_complete] or steady),
         **_slowest(steady),
         **_trend(steady),
+        **_gpu(on_gpus),
     }
-    return StepsDigest(StepsRow(**fields), costs)
+    return StepsDigest(StepsRow(**fields), costs, on_gpus)
 
 
 def _told(connection: Connection, told: Told, costs: Costs) -> dict:
@@ -180,4 +188,14 @@ def _trend(steady: Sequence[StepRow]) -> dict:
         "first_tenth_ns": first_ns,
         "last_tenth_ns": last_ns,
         "slope_ns_per_100_steps": 100 * slope_ns,
+    }
+
+
+def _gpu(rows: Sequence[GpuStepRow]) -> dict:
+    times = step_times(rows)
+    return {
+        "gpu_steps": times.steps,
+        "gpu_step_ns": times.step_ns,
+        "gpu_exposed_ns": times.step_exposed_ns,
+        "gpu_exposed_share": times.step_exposed_share,
     }

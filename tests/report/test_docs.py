@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 
 import pytest
-from commprof_report import late, questions, stuck
+from commprof_report import gpu, gpu_steps, late, questions, stuck
 from commprof_report.advice import Advice
 from commprof_report.commands import COMMANDS
 from commprof_report.digest import SummaryRow
@@ -41,6 +41,15 @@ ANSWERS = {
     "steps": StepsRow,
     "steps --per-step": StepRow,
     "steps --per-call": StepCallRow,
+    "gpu --by device": gpu.GpuDeviceRow,
+    "gpu --by run": gpu.GpuRow,
+    "gpu --by run, steps": gpu_steps.StepTimes,
+    "gpu --by run, cost": gpu_steps.TracingCost,
+    "gpu --by kernel": gpu.GpuKernelRow,
+    "gpu --by copy": gpu.GpuCopyRow,
+    "gpu --by stream": gpu.GpuStreamRow,
+    "gpu --by step": gpu_steps.GpuStepRow,
+    "gpu --by window": gpu.WindowRow,
     "stuck mismatch": questions.MismatchRow,
     "stuck awaited": stuck.Awaited,
     "stuck wait": stuck.Wait,

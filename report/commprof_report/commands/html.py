@@ -23,7 +23,7 @@ from ..plots import ranks as ranks_plot
 from ..plots import sizes as sizes_plot
 from ..run import Run
 from ..tables import Column
-from . import advise, calls, common, communicators, hvprof, late, pipeline, ranks, regions, sizes, steps, summary, traffic
+from . import advise, calls, common, communicators, gpu, hvprof, late, pipeline, ranks, regions, sizes, steps, summary, traffic
 
 MOST_SIZES = 60
 MOST_RANKS = 64
@@ -65,8 +65,11 @@ def parts(run: Run) -> Iterator[str]:
     yield opening(run, answers, split)
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
     if not communicating(answers.calls) and not answers.summary.has_nccl:
+    in_steps = steps.answer(run)
+    yield gpu.gpu_section(run, in_steps)
+    if not communicating(answers.calls):
         return
-    yield steps.steps_section(run)
+    yield steps.steps_section(run, in_steps)
     yield late_section(run, split)
     yield advise.advise_section(run, answers, split)
     yield calls_section(answers)

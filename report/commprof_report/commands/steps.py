@@ -140,6 +140,7 @@ def facts(answers: StepsDigest) -> Iterator[tuple[str, str]]:
     yield "", certainty_text(summary)
     yield "Step time", time_text(summary)
     yield from share_facts(summary)
+    yield from gpu_facts(summary)
     yield "Slowest rank", slowest_text(answers)
     yield "Trend", trend_text(summary)
     yield from outlier_facts(answers)
@@ -208,6 +209,13 @@ def nccl_text(summary: StepsRow) -> str:
     return f"NCCL's operations run on the device for {share} of it ({spent}; is it exposed? hvprof-report gpu); {on_host}"
 
 
+def gpu_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
+    if summary.gpu_steps:
+        share, time = units.share(summary.gpu_exposed_share), units.duration(summary.gpu_exposed_ns)
+        whose = f"medians of {units.counted(summary.gpu_steps, 'step')} that were traced whole; hvprof-report gpu has more"
+        yield "On the GPU", f"{share} exposed communication ({time} of {units.duration(summary.gpu_step_ns)}; {whose})"
+
+
 def thread_text(summary: StepsRow) -> str:
     return "main thread" if summary.thread_is_main else f"thread {units.shortened(summary.thread, 16) or 'beside it'}"
 
@@ -254,11 +262,10 @@ def remark(row: StepRow) -> str:
     return f"outlier: {row.why}" if row.is_outlier else ""
 
 
-def steps_section(run: Run) -> str:
+def steps_section(run: Run, answers: StepsDigest) -> str:
     """Of a run that was read with samples; nothing where none was kept."""
     if not run.connection.execute("SELECT 1 FROM sample").fetchone():
         return ""
-    answers = answer(run)
     sentence = " ".join(f"{head}: {text}." if head else f"{text[:1].upper()}{text[1:]}." for head, text in facts(answers))
     if not answers.costs.steps:
         return page.section("Steps", sentence)

@@ -11,7 +11,9 @@ import argparse
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .. import doing, gpu, tables, units
 from .. import doing, tables, units
+from ..digest import Digest, SummaryRow, communicating, digest
 from ..digest import Digest, SummaryRow, communicating, digest, of_nccl
 from ..late import Late
 from ..run import Run
@@ -220,6 +222,9 @@ def closing_facts(run: Run, answers: Digest, split: Late | None = None) -> Itera
     if has_mpi(summary):
         setup = units.duration(summary.setup_ns / len(answers.ranks))
         yield "Set-up", f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
+    yield from gpu_facts(gpu.gpu(run.connection))
+    setup = units.duration(summary.setup_ns / len(answers.ranks))
+    yield "Set-up", f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
     yield "Profiler's cost", cost_text(summary, len(answers.ranks))
     yield "Not recorded", loss_text(summary)
     yield from rank_facts(run, answers)
@@ -294,6 +299,19 @@ def peer_text(summary: SummaryRow) -> str:
     sent = f"{units.counted(summary.sent_count, 'message')}, {units.volume(summary.sent_bytes)}"
     pair = " to ".join("outside" if rank < 0 else f"rank {rank}" for rank in (summary.top_sender, summary.top_receiver))
     return f"{sent}; most from {pair}: {units.volume(summary.top_pair_bytes)}"
+
+
+def gpu_facts(found: gpu.Gpu) -> Iterator[tuple[str, str]]:
+    """Where one was used; why it was not traced, where that is so."""
+    own = found.summary
+    if own.traced_ns:
+        parts = f"{units.share(own.computing_share)} computing, {units.share(own.exposed_share)} exposed communication"
+        idle = f"{units.share(own.idle_share)} idle"
+        share = f"traced {units.share(own.window_share)} of the time"
+        yield "GPU", f"{parts}, {idle} ({units.counted(own.devices, 'device')}, {share}; see hvprof-report gpu)"
+    for (state, reason), ranks in gpu.unseen(found.ranks).items():
+        if state == "refused":
+            yield "GPU", f"rank {units.shortened(units.rank_list(ranks), 40)} not traced: {reason or 'nobody knows why'}"
 
 
 def cost_text(summary: SummaryRow, ranks: int) -> str:

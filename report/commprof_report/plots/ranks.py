@@ -53,8 +53,12 @@ def stacks(rows: Sequence[RankTimeRow], ranks: Sequence[int]) -> dict[str, list[
 
 
 def label_ranks(axes, ranks: Sequence[int]) -> None:
-    step = max(1, -(-len(ranks) // 24))
-    places = range(0, len(ranks), step)
-    axes.set_xticks(places, [str(ranks[place]) for place in places])
+    label_places(axes, [str(rank) for rank in ranks])
+
+
+def label_places(axes, names: Sequence[str]) -> None:
+    step = max(1, -(-len(names) // 24))
+    places = range(0, len(names), step)
+    axes.set_xticks(places, [names[place] for place in places])
     axes.tick_params(axis="x", length=0)
-    axes.margins(x=0.01 if len(ranks) > 12 else 0.05)
+    axes.margins(x=0.01 if len(names) > 12 else 0.05)

@@ -1,0 +1,41 @@
+"""Stacked bars: what each GPU did with its traced time; communication apart, as hidden behind computing and as exposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..gpu import GpuDeviceRow
+from ..pictures import PALETTE
+from .axis import time_axis
+from .ranks import label_places
+
+PARTS = (
+    ("computing", lambda row: row.computing_ns - row.hidden_ns, PALETTE[2]),
+    ("computing and communicating", lambda row: row.hidden_ns, PALETTE[4]),
+    ("exposed communication", lambda row: row.exposed_ns, PALETTE[5]),
+    ("only copying", lambda row: row.only_copying_ns, PALETTE[3]),
+    ("idle, in MPI", lambda row: row.starved_ns, "#AEB9C2"),
+    ("idle", lambda row: row.idle_ns - row.starved_ns, "#D5DCE2"),
+)
+
+
+def figure_size(rows: Sequence[GpuDeviceRow]) -> tuple[float, float]:
+    return min(max(8.0, 5 + 0.12 * len(rows)), 16.0), 4.5
+
+
+def draw(axes, rows: Sequence[GpuDeviceRow]) -> None:
+    places = range(len(rows))
+    below = [0] * len(rows)
+    for label, part, colour in PARTS:
+        heights = [part(row) for row in rows]
+        axes.bar(places, heights, bottom=below, color=colour, label=label, width=0.8 if len(rows) < 50 else 1)
+        below = [low + height for low, height in zip(below, heights)]
+    several = len({row.rank for row in rows}) < len(rows)
+    label_places(axes, [f"{row.rank}:{row.device}" if several else str(row.rank) for row in rows])
+    axes.set_ylabel("traced time")
+    axes.set_xlabel("rank:GPU" if several else "rank")
+    axes.grid(axis="x", visible=False)
+    axes.set_title("What the GPUs did")
+    time_axis(axes.yaxis)
+    handles, names = axes.get_legend_handles_labels()
+    axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))  # in the order of the stack

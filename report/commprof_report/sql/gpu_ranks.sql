@@ -1,0 +1,23 @@
+-- How did tracing the GPU go in each chosen rank, and why?
+SELECT rank.world_rank AS rank,
+       gpu_state AS state,
+       coalesce(reason.value, '') AS reason,
+       coalesce(library.value, '') AS tracing_library,
+       coalesce(driver.value, '') AS driver,
+       rank_wall.wall_ns,
+       gpu_records AS records,
+       gpu_dropped_records AS dropped_records,
+       gpu_implausible_records AS implausible_records,
+       gpu_late_records AS late_records,
+       gpu_unkept_records AS unkept_records,
+       gpu_lost_intervals AS lost_intervals,
+       gpu_unmatched_operations AS unmatched_operations,
+       cost_gpu_begin_ns AS cost_begin_ns,
+       cost_gpu_end_ns AS cost_end_ns
+FROM rank
+JOIN rank_wall USING (world_rank)
+LEFT JOIN fact AS reason ON reason.world_rank = rank.world_rank AND reason.key = 'gpu.reason'
+LEFT JOIN fact AS library ON library.world_rank = rank.world_rank AND library.key = 'gpu.tracing_library'
+LEFT JOIN fact AS driver ON driver.world_rank = rank.world_rank AND driver.key = 'gpu.driver'
+WHERE rank.world_rank IN (SELECT world_rank FROM selected_rank)
+ORDER BY rank.world_rank;
