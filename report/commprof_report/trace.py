@@ -1,7 +1,7 @@
 """A run as a timeline: Chrome's trace event format, which https://ui.perfetto.dev opens.
 
-    process  a rank          thread  one of its threads, its regions, its marked steps
-    slice    a call          in it   waiting for the rank that came last
+    process  a rank          thread  one of its threads, its regions, its marked steps, a stream of its GPU
+    slice    a call          in it   waiting for the rank that came last; on a stream a kernel, a copy, a memset
     async    a nonblocking collective, from its start to its completion
     counter  of a rank: bytes per second handed to MPI; of the run: ranks inside MPI
 
@@ -17,12 +17,16 @@ from itertools import accumulate, groupby
 from operator import attrgetter
 from typing import Callable, NamedTuple
 
-from . import query, units
+from . import gpu, kernel_names, query, units
 from .alignment import Alignment, align
+from .gpu_steps import OTHER_STREAM
 from .lateness import lateness
 from .run import Run
 
-FIRST_OF_TRACK = {"calls": 0, "regions": 1_000_000, "kept": 2_000_000, "steps": 3_000_000}  # thread ids
+FIRST_OF_TRACK = {  # thread ids
+    **{"calls": 0, "regions": 1_000_000, "kept": 2_000_000, "steps": 3_000_000},
+    **{"gpu": 4_000_000, "gpu kept": 5_000_000, "gpu traced": 6_000_000},
+}
 MOST_BINS = 1_000
 LEAST_BIN_NS = 1_000
 NO_CALLS = (None, ())
@@ -74,8 +78,33 @@ class SpanRow(NamedTuple):
     end_ns: int
 
 
+class StreamRow(NamedTuple):
+    """trace_streams.sql"""
+
+    rank: int
+    stream: int
+    number: int
+    device: int | None
+
+
+class ActivityRow(NamedTuple):
+    """trace_activities.sql"""
+
+    rank: int
+    stream: int
+    kind: str
+    kernel: str
+    copy: str
+    is_graph: int
+    communicator: str | None
+    bytes: int
+    start_ns: int
+    end_ns: int
+
+
 class KeptRow(NamedTuple):
     samples: int
+    activities: int
     collective_share: float | None
     window_share: float | None
 
@@ -126,6 +155,8 @@ class Trace:
         self.cut = cut
         self.ranks = query.ask(self.connection, "trace_ranks", RankRow)
         self.threads = query.ask(self.connection, "trace_threads", ThreadRow)
+        streams = query.ask(self.connection, "trace_streams", StreamRow)
+        self.streams = {(row.rank, row.stream): _stream_title(row) for row in streams}
         self.operations = 0
 
     def about(self) -> dict[str, object]:
@@ -138,6 +169,7 @@ class Trace:
             "time axis": "seconds since the earliest start of a rank",
             "clock error": "unknown" if None in errors else f"at most {max(errors) / 1e3:.3f} us",
             "calls kept": kept.samples,
+            "GPU activities kept": kept.activities,
             "collectives kept": _share(kept.collective_share),
             "time in which all other calls were kept": _share(kept.window_share),
             "thinned by the reporter": "yes" if self.run.thinning and self.run.thinning.is_needed else "no",
@@ -146,6 +178,7 @@ class Trace:
     def events(self) -> Iterator[str]:
         yield from self._names()
         yield from self._spans()
+        yield from self._streams()
         bins = self._bins()
         inside = Bins(*bins)
         rows = map(CallRow._make, query.run_script(self.connection, "trace_calls"))
@@ -197,11 +230,42 @@ class Trace:
         rows = map(SpanRow._make, query.run_script(self.connection, "trace_spans"))
         for (rank, track, thread), of_track in groupby(rows, key=attrgetter("rank", "track", "thread")):
             number = FIRST_OF_TRACK[track] + thread
-            yield from self._thread_name(rank, number, *_title(track, thread))
+            yield from self._thread_name(rank, number, *self._title(rank, track, thread))
             slices = (Slice(self.moment(rank, row.begin_ns), self.moment(rank, row.end_ns), row.name, {}) for row in of_track)
             for slice_ in nested(slices):
                 if self.cut.meets(slice_.start_ns, slice_.end_ns):
                     yield _slice(rank, number, slice_)
+
+    def _streams(self) -> Iterator[str]:
+        for (rank, stream), title in self.streams.items():
+            yield from self._thread_name(rank, FIRST_OF_TRACK["gpu"] + stream, title, FIRST_OF_TRACK["gpu"] + 2 * stream)
+        names = self._kernel_names()
+        rows = map(ActivityRow._make, query.run_script(self.connection, "trace_activities"))
+        for (rank, stream), of_stream in groupby(rows, key=attrgetter("rank", "stream")):
+            for slice_ in nested(self._activity(row, names) for row in of_stream):
+                if self.cut.meets(slice_.start_ns, slice_.end_ns):
+                    yield _slice(rank, FIRST_OF_TRACK["gpu"] + stream, slice_)
+
+    def _kernel_names(self) -> dict[str, tuple[str, str]]:
+        """Short and whole."""
+        mangled = [name for (name,) in self.connection.execute("SELECT DISTINCT name FROM gpu_kernel")]
+        demangled = kernel_names.demangled(mangled)
+        return {name: (kernel_names.shortened(demangled.get(name, name)), demangled.get(name, name)) for name in mangled}
+
+    def _activity(self, row: ActivityRow, names: dict[str, tuple[str, str]]) -> Slice:
+        short, kernel = names.get(row.kernel, ("", "")) if row.kind == "kernel" else (f"{row.kind} {row.copy}".rstrip(), "")
+        details = {"kernel": kernel, "communicator": row.communicator, "bytes": row.bytes, "launched by": "graph" if row.is_graph else ""}
+        known = {key: value for key, value in details.items() if value}
+        return Slice(self.moment(row.rank, row.start_ns), self.moment(row.rank, row.end_ns), short or gpu.OTHERS, known)
+
+    def _title(self, rank: int, track: str, number: int) -> tuple[str, int]:
+        """A track's name and place."""
+        if track == "gpu traced":
+            return "GPU traced", FIRST_OF_TRACK["gpu"]
+        if track == "gpu kept":
+            stream = self.streams.get((rank, number), f"stream {number}")
+            return f"kept of {stream}", FIRST_OF_TRACK["gpu"] + 2 * number + 1
+        return _title(track, number)
 
     def _thread(self, rank: int, thread: int, rows: Iterable[CallRow], handed: Bins, own: Inside) -> Iterator[str]:
         for slice_, row in nested_with(self._calls(rank, rows)):
@@ -348,6 +412,11 @@ def _title(track: str, thread: int) -> tuple[str, int]:
     if track == "steps":
         return "steps", 0
     return (f"regions of thread {thread}", 1 + 3 * thread) if track == "regions" else (f"kept of thread {thread}", 3 + 3 * thread)
+
+
+def _stream_title(row: StreamRow) -> str:
+    device = "GPU" if row.device is None else f"GPU {row.device}"
+    return f"{device}, {'other streams' if row.stream == OTHER_STREAM else f'stream {row.number}'}"
 
 
 def _share(share: float | None) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections import Counter
 from decimal import Decimal
 
@@ -160,6 +161,75 @@ def test_marked_steps_and_regions_have_tracks_of_their_own(export):
     ]
 
 
+@pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
+def test_each_stream_of_a_gpu_has_a_track_of_what_ran_on_it(export, write):
+    """Ranks start a microsecond apart."""
+    ranks = planted.gpu_run()
+    for rank in ranks:
+        rank.facts.update(boot_id="one", time_namespace="time:[1]")
+        rank.start_monotonic_ns += 1_000 * rank.world_rank
+    whole = export(ranks, write=write)
+    tracks = {name: track for (pid, track), name in names_of(whole, "thread_name").items() if pid == 2}
+    (on_seven, on_thirteen) = (slices(whole, pid=2, tid=tracks[f"GPU 0, stream {number}"]) for number in (7, 13))
+    assert [(event["name"], event["ts"], event["dur"]) for event in on_seven[:3]] == [
+        ("ampere_sgemm_128<32>", 500_002, 200_000),
+        ("copy to host", 740_002, 10_000),
+        ("ampere_sgemm_128<32>", 1_000_002, 200_000),
+    ]
+    assert on_seven[0]["args"] == {"kernel": "void ampere_sgemm_128<32>(float*, float*, int)"}
+    assert on_seven[1]["args"] == {"bytes": (2 << 20) - 8}
+    assert {(event["name"], event["dur"], event["args"]["launched by"], event["args"]["communicator"]) for event in on_thirteen} == {
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LLv", 80_000, "graph", label_of_nccl(whole))
+    }
+    assert (len(on_seven), len(on_thirteen)) == (36, 18)
+    (traced,) = slices(whole, pid=2, tid=tracks["GPU traced"])
+    assert (traced["name"], traced["ts"], traced["dur"]) == ("traced, then stopped", 2, 9_800_000)
+    assert not [name for name in tracks if name.startswith("kept of GPU")]
+
+
+def label_of_nccl(whole: dict) -> str:
+    return slices(whole, pid=2, name="ncclAllReduce")[0]["args"]["communicator"]
+
+
+def test_activities_that_a_file_lays_over_each_other_are_cut(export):
+    rank = timeline_run()[0]
+    rank.world_size = 1
+    rank.streams = [planted.Stream(1, begin_ns=0), planted.Stream(1_023, begin_ns=4 * SECOND)]
+    rank.gpu_samples = [
+        planted.GpuSample(SECOND, 2 * SECOND, kind="memset", bytes=7),
+        planted.GpuSample(SECOND + 500_000_000, 3 * SECOND, 99),
+        planted.GpuSample(5 * SECOND, 6 * SECOND, stream=77),
+    ]
+    whole = export([rank])
+    tracks = {name: track for (_, track), name in names_of(whole, "thread_name").items()}
+    assert [(event["name"], event["ts"], event["dur"], event["args"]) for event in slices(whole, tid=tracks["GPU, stream 7"])] == [
+        ("memset", 1_000_000, 1_000_000, {"bytes": 7}),
+        ("(other kernels)", 1_500_000, 500_000, {}),
+    ]
+    assert "GPU, other streams" in tracks
+
+
+def test_from_and_to_cut_gpus_too(export):
+    whole = export(planted.gpu_run(), "--from", "0.99", "--to", "1.16")
+    names = [event["name"] for event in slices(whole, pid=0) if event["tid"] >= trace.FIRST_OF_TRACK["gpu"]]
+    assert names == ["traced, then stopped", "ampere_sgemm_128<32>", "ncclDevKernel_AllReduce_Sum_f32_RING_LLv"]
+
+
+def test_where_a_stream_has_not_kept_all_its_windows_are_shown(export, tmp_path, report):
+    whole = export(planted.gpu_run()[:1])
+    for path in (tmp_path / "run").iterdir():
+        connection = sqlite3.connect(path)
+        connection.execute("INSERT INTO gpu_sample_window VALUES (0, 2, 100, 200)")
+        connection.commit()
+    whole = parse(report("export", tmp_path / "run", "--format", "perfetto").out)
+    tracks = {name: track for (pid, track), name in names_of(whole, "thread_name").items() if pid == 0}
+    assert [(event["ts"], event["dur"]) for event in slices(whole, pid=0, tid=tracks["kept of GPU 0, stream 13"])] == [
+        (Decimal("0.1"), Decimal("0.1")),
+        (400_000, 9_600_000),
+    ]
+    assert "kept of GPU 0, stream 7" not in tracks
+
+
 def test_bytes_and_ranks_inside_are_counted_over_time(export):
     """The Bcast of 1 MiB takes 1 ms of a bin of 20 ms, at the root, and so do the four ranks inside it."""
     whole = export(timeline_run())
@@ -225,6 +295,7 @@ def test_it_says_what_was_kept_and_how_good_the_clocks_are(export):
         "time axis": "seconds since the earliest start of a rank",
         "clock error": "at most 0.000 us",
         "calls kept": 96,
+        "GPU activities kept": 0,
         "collectives kept": "95.5 %",
         "time in which all other calls were kept": "95.5 %",
         "thinned by the reporter": "no",

@@ -109,11 +109,14 @@ def write_perfetto(arguments: argparse.Namespace) -> None:
 
 def kept_note(run: Run) -> None:
     """What a timeline does not show."""
-    (shown,) = run.connection.execute("SELECT count(*) FROM sample").fetchone()
+    calls, activities = run.connection.execute("SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM gpu_sample)").fetchone()
+    shown = calls + activities
     if not shown:
         note = "no single calls were kept (COMMPROF_SAMPLES), so the timeline is empty"
     elif run.thinning and run.thinning.is_needed:
-        note = f"the timeline shows {shown:,} of the {run.thinning.found:,} calls that were kept; with --from and --to a part with all of them"
+        what = "calls and activities of GPUs" if activities else "calls"
+        found = f"{shown:,} of the {run.thinning.found:,} {what} that were kept"
+        note = f"the timeline shows {found}; with --from and --to a part with all of them"
     else:
         return
     print(f"hvprof-report: {run.path}: {note}", file=sys.stderr)

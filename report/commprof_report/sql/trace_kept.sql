@@ -1,5 +1,6 @@
 -- How much of the run do its samples show: of the collectives by number, of the time of threads in the windows in which they kept all?
 SELECT (SELECT count(*) FROM sample) AS samples,
+       (SELECT count(*) FROM gpu_sample) AS activities,
        (SELECT count(*) FROM sample WHERE sequence IS NOT NULL) * 1.0 / nullif((SELECT sum(collectives) FROM communicator), 0)
            AS collective_share,
        (SELECT total(end_ns - begin_ns) FROM sample_window)

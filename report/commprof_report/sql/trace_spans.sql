@@ -1,4 +1,5 @@
--- What is on the tracks beside the calls: marked steps, regions by thread, and when a thread has kept all calls without a sequence?
+-- What is on the tracks beside the calls: marked steps, regions by thread, and when a thread has kept all calls without a sequence; when
+-- GPUs were traced, and when a stream has kept all that it did, where that is not all the time?
 SELECT world_rank AS rank, 'steps' AS track, 0 AS thread, 'step ' || step AS name, begin_ns, end_ns FROM step
 UNION ALL
 SELECT world_rank, 'regions', thread, coalesce(name, 'region ' || region), begin_ns, end_ns
@@ -7,4 +8,10 @@ UNION ALL
 SELECT world_rank, 'kept', thread, 'all calls kept', begin_ns, end_ns
 FROM sample_window
 WHERE (world_rank, thread) IN (SELECT world_rank, thread FROM sample_window GROUP BY world_rank, thread HAVING count(*) > 1)
+UNION ALL
+SELECT world_rank, 'gpu traced', 0, 'traced, then ' || ended, begin_ns, end_ns FROM gpu_tracing
+UNION ALL
+SELECT world_rank, 'gpu kept', stream, 'all activity kept', begin_ns, end_ns
+FROM gpu_sample_window
+WHERE (world_rank, stream) IN (SELECT world_rank, stream FROM gpu_sample_window GROUP BY world_rank, stream HAVING count(*) > 1)
 ORDER BY 1, 2, 3, 5, 6 DESC;
