@@ -64,10 +64,9 @@ def parts(run: Run) -> Iterator[str]:
     answers, split = digest(run), late_answers(run.connection)
     yield opening(run, answers, split)
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
-    if not communicating(answers.calls) and not answers.summary.has_nccl:
     in_steps = steps.answer(run)
     yield gpu.gpu_section(run, in_steps)
-    if not communicating(answers.calls):
+    if not communicating(answers.calls) and not answers.summary.has_nccl:
         return
     yield steps.steps_section(run, in_steps)
     yield late_section(run, split)

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .. import doing, gpu, tables, units
-from .. import doing, tables, units
-from ..digest import Digest, SummaryRow, communicating, digest
 from ..digest import Digest, SummaryRow, communicating, digest, of_nccl
 from ..late import Late
 from ..run import Run
@@ -223,8 +221,6 @@ def closing_facts(run: Run, answers: Digest, split: Late | None = None) -> Itera
         setup = units.duration(summary.setup_ns / len(answers.ranks))
         yield "Set-up", f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
     yield from gpu_facts(gpu.gpu(run.connection))
-    setup = units.duration(summary.setup_ns / len(answers.ranks))
-    yield "Set-up", f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
     yield "Profiler's cost", cost_text(summary, len(answers.ranks))
     yield "Not recorded", loss_text(summary)
     yield from rank_facts(run, answers)
