@@ -141,6 +141,10 @@ def test_of_a_job_without_nccl_nothing_is_said_of_it(report, run_folder, command
     assert "nccl" not in report(command, run_folder).out.replace("NCCL_", "").lower()
 
 
+def test_nccls_calls_are_not_among_those_of_mpi(report, mixed):
+    assert "  and 3 more: 340 us per rank\n" in report("summary", mixed).out
+
+
 def test_the_profilers_cost_is_of_calls_not_of_device_times(report, pure):
     (row, *_) = report("ranks", pure, "--json", "--per-rank").rows
     assert row["cost_ns"] == 3 * MS + (1 + 20 + 1 + 4 + 2) * 25
@@ -236,9 +240,8 @@ def test_bytes_from_gpu_memory_are_cuda_aware(report, mixed):
     assert "9.0 % of the bytes in MPI calls came from GPU memory (CUDA-aware MPI)" in report("summary", mixed).out
 
 
-@pytest.fixture
-def staged(tmp_path):
-    """Host buffers only; around each Allreduce a copy to the host and one back."""
+def staged_run(folder, *cells: Cell):
+    """Around each Allreduce a copy to the host and one back."""
     copies = {"kind": "copy", "bytes": MIB, "times": 1_000}
     activities = [Activity([50_000], copy=copy, **copies) for copy in ("to host", "to device")]
     ranks = [
@@ -246,7 +249,7 @@ def staged(tmp_path):
             rank,
             2,
             communicators=[Communicator(WORLD, planted.WORLD_IDENTITY, "0-1", 2, rank, name="MPI_COMM_WORLD")],
-            cells=[Cell("MPI_Allreduce", MIB, [MS] * 1_000)],
+            cells=[Cell("MPI_Allreduce", MIB, [MS] * 1_000), *cells],
             gpu_state="tracing",
             devices=[Device()],
             streams=[planted.Stream()],
@@ -254,18 +257,20 @@ def staged(tmp_path):
         )
         for rank in range(2)
     ]
-    return planted.write_databases(tmp_path / "staged", ranks)
+    return planted.write_databases(folder, ranks)
 
 
-def test_copies_around_host_buffers_look_staged(report, staged):
+def test_copies_around_host_buffers_look_staged(report, tmp_path):
+    staged = staged_run(tmp_path / "staged")
     text = report("summary", staged).out
     assert "host buffers only; GPUs copied 2.10 GB to the host and 2.10 GB back while they were traced: it looks staged" in text
     found = only(report("advise", staged, "--json").rows, rule="staging")
     assert found["found"] == 1 and found["saving_ns_at_most"] == 2 * 2 * 1_000 * 50_000
 
 
-def test_a_cuda_aware_run_is_not_told_to_be_one(report, mixed):
-    assert only(report("advise", mixed, "--json").rows, rule="staging")["found"] == 0
+def test_a_cuda_aware_run_is_not_told_to_be_one(report, tmp_path):
+    aware = staged_run(tmp_path / "aware", Cell("MPI_Bcast", MIB, [MS], place="device"))
+    assert only(report("advise", aware, "--json").rows, rule="staging")["found"] == 0
 
 
 def test_a_run_without_gpu_is_not_looked_at_for_staging(report, run_folder):
@@ -305,6 +310,12 @@ def test_replica_groups_of_nccl_are_told(report, tmp_path):
         "ncclCommInitRank {0,2}": "replica group",
         "ncclCommInitRank {1,3}": "replica group",
     }
+
+
+def test_a_communicators_calls_are_those_that_were_made(report, mixed):
+    row = only(report("communicators", mixed, "--json").rows, library="nccl")
+    assert (row["count"], row["device_ns"], row["top_call"]) == (4 + 80 + 4, 80 * 80 * MS, "ncclAllReduce")
+    assert row["total_ns"] == 4 * (90 * MS + 20 * 8_000 + 7_000)
 
 
 # Late.
