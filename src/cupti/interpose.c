@@ -111,7 +111,7 @@ static void yield_to(const void *return_address)
     Dl_info caller = {NULL, NULL, NULL, NULL};
     const char *file = dladdr(return_address, &caller) && caller.dli_fname ? file_name(caller.dli_fname) : "a client of CUPTI";
     __atomic_store_n(&client.is_seen, true, __ATOMIC_RELAXED);
-    gpu_yield(strncmp(file, "libtorch", 8) == 0 ? "PyTorch's profiler" : file);
+    gpu_yield(strncmp(file, "libtorch", 8) == 0 || strncmp(file, "libkineto", 9) == 0 ? "PyTorch's profiler" : file);
 }
 
 /* They trace nothing: ours may go on. */

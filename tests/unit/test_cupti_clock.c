@@ -76,11 +76,12 @@ static void where_the_clock_was_set_moments_go_with_the_nearer_pair_and_the_erro
     cupti_clock_pair();
     int64_t before_ns = clock_monotonic_ns();
     uint64_t moment_before = theirs_at(before_ns);
-    let_pass(5000000);
+    let_pass(20000000);
     ahead += STEP_NS;
     int64_t after_ns = clock_monotonic_ns();
     cupti_clock_pair();
     check_near(cupti_clock_ns(moment_before), before_ns, READING_NS);
+    check_near(cupti_clock_ns(moment_before + 8000000), before_ns + 8000000, READING_NS);
     check_near(cupti_clock_ns(theirs_at(after_ns)), after_ns, READING_NS);
     uint32_t error_ns = cupti_clock_error_ns();
     CHECK(error_ns >= STEP_NS - READING_NS && error_ns < STEP_NS + READING_NS);
