@@ -67,7 +67,8 @@ def compiled(headers: Headers, folder: Path) -> Path:
     includes = [f"-isystem{headers.place}", *cuda, f"-I{REPOSITORY / 'src'}", f"-I{REPOSITORY / 'tests/doubles'}"]
     libraries = [str(DOUBLES / "libcuda.so.1"), str(DOUBLES / "libcupti.so.13")]
     source = str(REPOSITORY / "tests/abi/cupti_records.c")
-    done = subprocess.run(["cc", "-std=gnu11", *headers.forms, *includes, source, *libraries, "-o", str(program)], capture_output=True, text=True)
+    command = ["cc", "-std=gnu11", *headers.forms, *includes, source, *libraries, "-o", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return program
 
