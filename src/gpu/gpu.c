@@ -211,10 +211,12 @@ static void open_window(int64_t now_ns)
     enter_state(LEDGER_GPU_TRACING, NULL);
 }
 
-static void begin_sums(bool at_once)
+/* Buffers come in any order: an activity that has come is the earliest when all up to it have come. */
+static void begin_sums(int64_t complete_until_ns, bool everything)
 {
     bool has_begun = gpu.earliest_ns != INT64_MAX;
-    if (gpu.is_summed || (!has_begun && !at_once))
+    bool is_known = has_begun ? gpu.earliest_ns <= complete_until_ns : clock_monotonic_ns() - gpu.resumed_ns > SECOND_NS;
+    if (gpu.is_summed || (!is_known && !everything))
         return;
     int64_t begin_ns = has_begun && gpu.earliest_ns > gpu.resumed_ns ? gpu.earliest_ns : gpu.resumed_ns;
     activity_trace_from(begin_ns);
@@ -271,7 +273,7 @@ static int64_t collect(bool everything)
     if (is_abandoned())
         return INT64_MAX;
     count(&collected);
-    begin_sums(everything || clock_monotonic_ns() - gpu.resumed_ns > SECOND_NS);
+    begin_sums(collected.complete_until_ns, everything);
     int64_t until_ns = gpu.phase == DRAINING && collected.complete_until_ns > gpu.paused_ns ? gpu.paused_ns : collected.complete_until_ns;
     if (gpu.is_summed) {
         activity_settle(until_ns);
