@@ -198,6 +198,13 @@ static bool suits(const struct cupti *cupti, char *reason, size_t reason_bytes)
     return false;
 }
 
+/* That of CUDA 13.2 calls itself without end where it cannot initialize, as beside an older driver (docs/GPU.md): cuptiGetVersion, too. */
+static bool crashes_here(void *library)
+{
+    bool is_13_2 = dlsym(library, "cuptiActivityEnable_v2") && !dlsym(library, "cuptiActivityGetNextRecord_v2");
+    return is_13_2 && cuda_driver_version() < 13020;
+}
+
 enum gpu_armed cupti_open(struct cupti *cupti, char *reason, size_t reason_bytes)
 {
     enum gpu_armed armed;
@@ -210,6 +217,10 @@ enum gpu_armed cupti_open(struct cupti *cupti, char *reason, size_t reason_bytes
         return GPU_ARM_REFUSED;
     }
     note_path(cupti);
+    if (crashes_here(library)) {
+        snprintf(reason, reason_bytes, "%s is of CUDA 13.2 and crashes beside an older driver", cupti->path);
+        return GPU_ARM_REFUSED;
+    }
     int result = cupti->cuptiGetVersion(&cupti->version);
     if (result != CUPTI_SUCCESS) {
         snprintf(reason, reason_bytes, "%s does not work here: it gives error %d for its version", cupti->path, result);
