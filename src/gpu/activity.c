@@ -59,7 +59,9 @@ static struct {
 
 static uint32_t mixed(uint64_t key)
 {
-    return (uint32_t)((key ^ key >> 32) * 0x9e3779b97f4a7c15ull >> 32);
+    key *= 0x9e3779b97f4a7c15ull;
+    key = (key ^ key >> 32) * 0xd6e8feb86659fd93ull;
+    return (uint32_t)(key >> 32);
 }
 
 /* Devices */

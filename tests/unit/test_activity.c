@@ -245,9 +245,9 @@ static void streams_and_graphs_are_counted_apart(void)
 static void a_stream_is_of_one_device_and_one_context(void)
 {
     begin();
-    for (uint32_t i = 0; i < 2000; i++) { /* each twice */
-        struct gpu_event event = on(i % 10, i / 10 % 10, 0, 100);
-        event.context = i / 100 % 10;
+    for (uint32_t i = 0; i < 2000; i++) { /* each twice, and many near each other in the index */
+        struct gpu_event event = on(i % 50, 7, 0, 100);
+        event.context = i / 50 % 20;
         event.kind = LEDGER_ACTIVITY_SET;
         activity_take(&event);
     }
@@ -395,7 +395,6 @@ static void a_ledger_that_fills_up_loses_no_activity(void)
     }
     trace_until(10000);
     CHECK_EQUAL(totals().count, 5001);
-    CHECK(facts_asked <= ACTIVITY_MOST_DEVICES + 1); /* a driver is not asked for each event */
     CHECK(the_ledger.header->gpu_unkept_records > 0);
     CHECK_EQUAL(traced_ns(0), 10000);
 }
@@ -410,6 +409,7 @@ static void a_ledger_without_room_records_nothing_and_says_so(void)
         kernel("gemm", i, i + 3);
     trace_until(1000);
     CHECK_EQUAL(the_ledger.header->gpu_unkept_records, 100);
+    CHECK(facts_asked <= 1); /* a driver is not asked for each event */
 }
 
 /* Unions */
