@@ -1,0 +1,127 @@
+"""Where the buffers of each call lie (tests/doubles/buffers.c): host, device, managed and pinned memory of a GPU that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .doubles import SETTINGS, program
+from .harness import Run
+from .libraries import Mpi
+
+Profile = Callable[..., Run]
+
+# For rank 0 and rank 1: bytes -> place.
+CALLS = {
+    "MPI_Send": [{16: "device", 17: "pinned", 0: "host", 25: "host"}, {25: "host"}],
+    "MPI_Ssend": [{20: "managed"}, {}],
+    "MPI_Recv": [{}, {16: "managed", 17: "host", 0: "host"}],
+    "MPI_Mrecv": [{}, {20: "device"}],
+    "MPI_Isend": [{19: "device"}, {}],
+    "MPI_Irecv": [{25: "device"}, {19: "pinned", 25: "device"}],
+    "MPI_Send_init": [{21: "device"}, {}],
+    "MPI_Recv_init": [{}, {21: "managed"}],
+    "MPI_Sendrecv": [{22: "device>pinned"}] * 2,
+    "MPI_Sendrecv_replace": [{23: "managed"}] * 2,
+    "MPI_Bcast": [{24: "host", 32: "pinned"}] * 2,
+    "MPI_Gather": [{33: "device>pinned", 34: "pinned"}, {33: "device", 34: "device"}],
+    "MPI_Scatter": [{35: "device>pinned", 36: "device"}, {35: "pinned", 36: "pinned"}],
+    "MPI_Reduce": [{37: "device>managed", 38: "pinned"}, {37: "device", 38: "device"}],
+    "MPI_Alltoall": [{51: "device", 52: "managed"}] * 2,
+    "MPI_Allgather": [{53: "device"}] * 2,
+    "MPI_Reduce_scatter_block": [{54: "device>host"}] * 2,
+    "MPI_Scan": [{55: "host>device"}] * 2,
+    "MPI_Iallreduce": [{56: "device>pinned"}] * 2,
+    "MPI_Allgatherv": [{57: "host>device"}, {0: "device"}],
+    "MPI_Alltoallv": [{58: "managed>device"}, {0: "device"}],
+    "MPI_Neighbor_alltoall": [{64: "device>managed"}] * 2,
+    "MPI_Neighbor_allgather": [{65: "pinned"}] * 2,
+    "MPI_Put": [{72: "device"}] * 2,
+    "MPI_Get": [{73: "managed"}] * 2,
+    "MPI_Accumulate": [{74: "pinned"}] * 2,
+    "MPI_Get_accumulate": [{75: "device>host", 76: "device"}] * 2,
+    "MPI_Fetch_and_op": [{8: "device>host"}] * 2,
+    "MPI_Rput": [{77: "managed"}] * 2,
+    "MPI_File_write_at": [{80: "device"}] * 2,
+    "MPI_File_read_at": [{80: "managed"}] * 2,
+    "MPI_File_iwrite_at": [{81: "pinned"}] * 2,
+    "MPI_Wait": [{0: "host"}] * 2,
+    "MPI_Barrier": [{0: "host"}] * 2,
+}
+
+COMPLETIONS = {
+    "MPI_Isend": [{19: ("device", 1)}, {}],
+    "MPI_Irecv": [{25: ("device", 1)}, {19: ("pinned", 1), 25: ("device", 1)}],
+    "MPI_Send_init": [{21: ("device", 3)}, {}],
+    "MPI_Recv_init": [{}, {21: ("managed", 3)}],
+    "MPI_Iallreduce": [{56: ("device>pinned", 1)}] * 2,
+    "MPI_Rput": [{77: ("managed", 1)}] * 2,
+    "MPI_File_iwrite_at": [{81: ("pinned", 1)}] * 2,
+}
+
+
+@pytest.fixture
+def buffers(mpi: Mpi, profile: Profile) -> Run:
+    run = profile(program(mpi, "buffers", "libcuda.so.1"), 2, env=SETTINGS)
+    assert "buffers:" not in run.outcome.stderr
+    return run
+
+
+def places(run: Run, rank: int, call: str, measure: str = "call") -> list[tuple[int, str, int]]:
+    return run.query(
+        rank,
+        "SELECT bytes, place, SUM(count) FROM cell WHERE call = :call AND measure = :measure GROUP BY 1, 2",
+        call=call,
+        measure=measure,
+    )
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_has_the_place_of_its_buffers(buffers: Run, call: str):
+    for rank in range(2):
+        assert [row[:2] for row in places(buffers, rank, call)] == sorted(CALLS[call][rank].items())
+
+
+@pytest.mark.parametrize("call", COMPLETIONS)
+def test_a_completion_has_the_place_of_the_call_that_began_it(buffers: Run, call: str):
+    for rank in range(2):
+        expected = [(size, place, count) for size, (place, count) in sorted(COMPLETIONS[call][rank].items())]
+        assert places(buffers, rank, call, "completion") == expected
+
+
+def test_a_poll_has_no_buffer(buffers: Run):
+    for rank in range(2):
+        assert [row[1] for row in places(buffers, rank, "MPI_Test", "poll")] == ["host"]
+
+
+def test_both_buffers_of_a_collective_are_told_apart(buffers: Run):
+    for rank in range(2):
+        assert [row[:2] for row in places(buffers, rank, "MPI_Allreduce")][:4] == [
+            (9, "host"),
+            (48, "device>host"),
+            (49, "managed"),
+            (50, "host"),
+        ]
+
+
+def test_memory_that_became_another_kind_is_seen_within_64_calls(buffers: Run):
+    for rank in range(2):
+        seen = {(size, place): count for size, place, count in places(buffers, rank, "MPI_Allreduce") if size >= 90}
+        assert seen.keys() <= {(90, "host"), (91, "host"), (91, "pinned"), (92, "pinned")}
+        assert seen[90, "host"] == 65
+        assert seen.get((91, "host"), 0) + seen[91, "pinned"] == 65
+        assert seen[92, "pinned"] == 1
+        assert buffers.rank_row(rank)["gpu_place_changes"] == 1
+
+
+def test_the_driver_is_asked_once_for_a_region_or_page_and_now_and_then(buffers: Run):
+    for rank in range(2):
+        assert 5 <= int(str(buffers.rank_row(rank)["gpu_place_queries"])) < 100
+
+
+def test_where_gpus_are_not_looked_for_all_is_host(mpi: Mpi, profile: Profile):
+    run = profile(program(mpi, "no_gpu"), 2, env={"COMMPROF_GPU": "on"})
+    for rank in range(2):
+        assert run.query(rank, "SELECT DISTINCT place FROM cell") == [("host",)]
+        assert run.rank_row(rank)["gpu_place_queries"] == 0
