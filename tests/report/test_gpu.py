@@ -487,6 +487,7 @@ def test_the_summary_has_a_line_on_gpus_where_there_are_any(report, run_folder, 
         "GPU             60.0 % computing, 10.0 % exposed communication, 30.0 % idle"
         " (1 device, traced 100.0 % of the time; see hvprof-report gpu)"
     )
+    assert line(report("summary", folder).out, "Set-up")
     assert "GPU" not in report("summary", run_folder).out
     refused = Rank(0, 1, gpu_state="refused", facts={**planted.facts_of(0), "gpu.reason": "error 35"})
     assert line(report("summary", planted.write_databases(tmp_path / "refused", [refused])).out, "GPU").endswith("rank 0 not traced: error 35")
