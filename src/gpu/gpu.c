@@ -245,11 +245,13 @@ static void in_mpi(uint64_t start_ticks, uint64_t end_ticks)
     activity_in_mpi(start_ticks, end_ticks);
 }
 
-/* The job's calls up to now: those under way first, for what ends meanwhile is in the rings afterwards. */
-static void collect_host_time(void)
+/* The job's calls up to now: those under way first, for what ends meanwhile is in the rings afterwards. Returns the moment up to which they
+ * are known. */
+static int64_t collect_host_time(void)
 {
-    host_time_under_way(in_mpi);
+    int64_t known_until_ns = clock_ns(host_time_under_way(in_mpi));
     the_ledger.header->gpu_lost_intervals += host_time_collect(in_mpi);
+    return known_until_ns;
 }
 
 /* A reset (MPI_Pcontrol(2)): what came up to now was before it. */
@@ -268,13 +270,14 @@ static void begin_anew_after_reset(void)
 /* What has been recorded, summed up as far as all of it has come. Returns how far that is. */
 static int64_t collect(bool everything)
 {
-    collect_host_time();
+    int64_t calls_until_ns = collect_host_time();
     struct gpu_collected collected = gpu.backend->collect(take, everything);
     if (is_abandoned())
         return INT64_MAX;
     count(&collected);
     begin_sums(collected.complete_until_ns, everything);
-    int64_t until_ns = gpu.phase == DRAINING && collected.complete_until_ns > gpu.paused_ns ? gpu.paused_ns : collected.complete_until_ns;
+    int64_t until_ns = collected.complete_until_ns < calls_until_ns ? collected.complete_until_ns : calls_until_ns;
+    until_ns = gpu.phase == DRAINING && until_ns > gpu.paused_ns ? gpu.paused_ns : until_ns;
     if (gpu.is_summed) {
         activity_settle(until_ns);
         nccl_settle(until_ns);
