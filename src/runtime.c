@@ -57,16 +57,15 @@ static int number_from_environment(const char *const names[])
 /* What the launcher says, or `otherwise`. torchrun says RANK and WORLD_SIZE. */
 static int launched_rank(int otherwise)
 {
-    static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",    "PMI_RANK",    "MV2_COMM_WORLD_RANK",
-                                        "RANK",                 "SLURM_PROCID", "PALS_RANKID", NULL};
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",   "PMI_RANK", "MV2_COMM_WORLD_RANK", "RANK",
+                                        "SLURM_PROCID",         "PALS_RANKID", NULL};
     int rank = number_from_environment(NAMES);
     return rank < 0 ? otherwise : rank;
 }
 
 static int launched_size(int otherwise)
 {
-    static const char *const NAMES[] = {
-        "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "WORLD_SIZE", "SLURM_NTASKS", NULL};
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "WORLD_SIZE", "SLURM_NTASKS", NULL};
     int size = number_from_environment(NAMES);
     return size < 1 ? otherwise : size;
 }

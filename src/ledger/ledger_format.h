@@ -93,8 +93,8 @@ struct ledger_header {
     uint32_t window_level; /* of calls without a sequence, windows whose number is a multiple of 2^level are kept */
     uint32_t step_level;   /* of marked steps, as a communicator's sample_level */
     uint32_t device_level; /* of what GPUs did, as window_level */
-    uint64_t steps;       /* marked so far */
-    uint64_t reset_ticks; /* when the counters were set to zero: samples from before do not count; 0: never */
+    uint64_t steps;        /* marked so far */
+    uint64_t reset_ticks;  /* when the counters were set to zero: samples from before do not count; 0: never */
 
     /* A reader of a ledger that is being written takes it again if these two differ or have changed while it read. */
     uint64_t folds_begun;
@@ -114,19 +114,19 @@ struct ledger_header {
     int64_t clock_error_ppb; /* how far the clock's scale was off against CLOCK_MONOTONIC over the run; 0 if unknown */
 
     /* The GPU side. Why it is in this state is the fact "gpu.reason". */
-    uint32_t gpu_state; /* enum ledger_gpu_state */
-    uint32_t gpu_epoch; /* of what is counted of GPUs (activities, devices): it counts if it is the header's */
-    uint64_t gpu_records;             /* of GPU activity that were counted */
-    uint64_t gpu_dropped_records;     /* that the GPU's tracing interface says it has lost */
-    uint64_t gpu_implausible_records; /* without begin or end, or outside the time in which they can have been */
-    uint64_t gpu_late_records;        /* that came when the time they belong to was already summed up: counted, but in no union */
-    uint64_t gpu_unkept_records;      /* counted nowhere apart: a table was full */
-    uint64_t gpu_lost_intervals;      /* MPI calls that are missing in the unions: too many came between two looks */
+    uint32_t gpu_state;                /* enum ledger_gpu_state */
+    uint32_t gpu_epoch;                /* of what is counted of GPUs (activities, devices): it counts if it is the header's */
+    uint64_t gpu_records;              /* of GPU activity that were counted */
+    uint64_t gpu_dropped_records;      /* that the GPU's tracing interface says it has lost */
+    uint64_t gpu_implausible_records;  /* without begin or end, or outside the time in which they can have been */
+    uint64_t gpu_late_records;         /* that came when the time they belong to was already summed up: counted, but in no union */
+    uint64_t gpu_unkept_records;       /* counted nowhere apart: a table was full */
+    uint64_t gpu_lost_intervals;       /* MPI calls that are missing in the unions: too many came between two looks */
     uint64_t gpu_unmatched_operations; /* of NCCL, whose time on the device could not be told */
-    uint64_t gpu_place_queries;       /* how often the driver was asked where a buffer lies ... */
-    uint64_t gpu_place_changes;       /* ... and how often it answered otherwise than remembered */
-    uint64_t cost_gpu_begin_ns;       /* arming the GPU side, on our own thread */
-    uint64_t cost_gpu_end_ns;         /* what MPI_Finalize waited for its end */
+    uint64_t gpu_place_queries;        /* how often the driver was asked where a buffer lies ... */
+    uint64_t gpu_place_changes;        /* ... and how often it answered otherwise than remembered */
+    uint64_t cost_gpu_begin_ns;        /* arming the GPU side, on our own thread */
+    uint64_t cost_gpu_end_ns;          /* what MPI_Finalize waited for its end */
 };
 
 enum ledger_gpu_state {
@@ -209,11 +209,11 @@ struct ledger_communicator {
 };
 
 enum ledger_measure {
-    LEDGER_CALL = 0,       /* duration of the call itself */
-    LEDGER_COMPLETION = 1, /* start of a nonblocking operation to the return of the call that completed it */
-    LEDGER_POLL = 2,       /* duration of a Test or Iprobe that found nothing */
+    LEDGER_CALL = 0,        /* duration of the call itself */
+    LEDGER_COMPLETION = 1,  /* start of a nonblocking operation to the return of the call that completed it */
+    LEDGER_POLL = 2,        /* duration of a Test or Iprobe that found nothing */
     LEDGER_DEVICE_TIME = 3, /* of an NCCL operation, or of a group of them: begin to end of its kernels on the device */
-    LEDGER_CAPTURED = 4,   /* duration of a call that was captured into a graph: it has moved nothing yet */
+    LEDGER_CAPTURED = 4,    /* duration of a call that was captured into a graph: it has moved nothing yet */
 };
 
 enum ledger_cell_flags {
@@ -387,9 +387,9 @@ enum ledger_copy {
 };
 
 enum ledger_activity_flags {
-    LEDGER_ACTIVITY_GRAPH = 1,     /* launched by a graph */
-    LEDGER_ACTIVITY_PAGEABLE = 2,  /* a copy whose host side is not pinned */
-    LEDGER_ACTIVITY_MANAGED = 4,   /* a copy with a side in managed memory */
+    LEDGER_ACTIVITY_GRAPH = 1,    /* launched by a graph */
+    LEDGER_ACTIVITY_PAGEABLE = 2, /* a copy whose host side is not pinned */
+    LEDGER_ACTIVITY_MANAGED = 4,  /* a copy with a side in managed memory */
 };
 
 /* A kernel's name, as the GPU's tracing interface gives it (mangled). */
@@ -437,11 +437,11 @@ struct ledger_device {
     uint32_t device; /* slot, from 1 */
     uint32_t number; /* the process's number for it (CUDA's ordinal) */
     char name[64];
-    char uuid[48]; /* "GPU-..."; "": not known */
+    char uuid[48];                         /* "GPU-..."; "": not known */
     uint64_t state_ns[LEDGER_BUSY_STATES]; /* how long it was exactly in these states together; 0 is idle. Their sum is the time that
                                               was traced and summed up. */
-    int64_t first_ns, last_ns; /* begin of the first and end of the last activity, on the monotonic clock; 0: none */
-    uint64_t kernels, copies, sets; /* how many */
+    int64_t first_ns, last_ns;             /* begin of the first and end of the last activity, on the monotonic clock; 0: none */
+    uint64_t kernels, copies, sets;        /* how many */
     uint64_t reserved[4];
 };
 

@@ -639,7 +639,7 @@ static void an_nccl_operation_has_the_time_of_its_kernel(void)
     struct ledger_page *page = begin_page(LEDGER_OF_COMMUNICATOR, 2, 0);
     struct ledger_sample *own = put(page, 0, NCCL_ALL_REDUCE, 1000, 1100), *shared = put(page, 1, NCCL_ALL_REDUCE, 2000, 2100);
     own->completed_ticks = ticks_at(9000);
-    own->device_span = WAIT; /* 16 ns; no call that is awaited */
+    own->device_span = WAIT;                  /* 16 ns; no call that is awaited */
     shared->completed_ticks = ticks_at(1990); /* by a clock that is off */
     shared->device_span = 32000 / 16 << 1 | LEDGER_DEVICE_SPAN_SHARED;
     put(page, 2, NCCL_ALL_REDUCE, 3000, 3100); /* has no time on the device (yet) */
