@@ -9,8 +9,8 @@
  * the same object as C is recognised by the calling function's Fortran name (lower case, trailing underscore). */
 #include "provider.h"
 
-#include <dlfcn.h>
-#include <link.h>
+#include "scope.h"
+
 #include <pthread.h>
 #include <stdio.h>
 
@@ -28,66 +28,6 @@ static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
 const char *provider_path(void)
 {
     return providers[0].path;
-}
-
-static void *our_base(void)
-{
-    static void *base;
-    Dl_info info;
-    if (!base && dladdr((void *)our_base, &info))
-        base = info.dli_fbase;
-    return base;
-}
-
-/* The object that defines `symbol` when looked up through `handle`, unless that is us. */
-static bool definer(void *handle, const char *symbol, Dl_info *info)
-{
-    void *address = dlsym(handle, symbol);
-    return address && dladdr(address, info) && info->dli_fname && info->dli_fbase != our_base();
-}
-
-static bool find_in_scope_of(const Dl_info *caller, Dl_info *found)
-{
-    void *handle = dlopen(caller->dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    if (!handle)
-        return false; /* the main program goes by its own name, which dlopen does not know */
-    bool is_there = definer(handle, "PMPI_Init", found);
-    dlclose(handle);
-    return is_there;
-}
-
-struct scan {
-    char path[1024];
-};
-
-static int scan_object(struct dl_phdr_info *object, size_t size, void *data)
-{
-    (void)size;
-    struct scan *scan = data;
-    const char *slash = object->dlpi_name ? strrchr(object->dlpi_name, '/') : NULL;
-    if (!slash || !(strstr(slash, "mpi") || strstr(slash, "MPI")))
-        return 0;
-    void *handle = dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-    if (!handle)
-        return 0;
-    Dl_info info;
-    bool defines = definer(handle, "PMPI_Init", &info) && (ElfW(Addr))info.dli_fbase == object->dlpi_addr;
-    dlclose(handle);
-    if (defines)
-        snprintf(scan->path, sizeof scan->path, "%s", object->dlpi_name);
-    return defines;
-}
-
-static bool find_anywhere(Dl_info *found)
-{
-    struct scan scan = {""};
-    if (!dl_iterate_phdr(scan_object, &scan))
-        return false;
-    void *handle = dlopen(scan.path, RTLD_LAZY | RTLD_NOLOAD);
-    bool is_there = handle && definer(handle, "PMPI_Init", found);
-    if (handle)
-        dlclose(handle);
-    return is_there;
 }
 
 /* The index of the provider that defines the object in `info`; a new one is taken in. PROVIDERS_MAX when there are too many. */
@@ -118,7 +58,7 @@ static bool belongs_to_the_library(const Dl_info *caller)
 {
     if (!caller->dli_fname)
         return false; /* code made at run time */
-    if (caller->dli_fbase == our_base())
+    if (caller->dli_fbase == scope_of_us())
         return true; /* what we called has jumped to another MPI function, as a last call is compiled: it is inside the job's call */
     for (unsigned i = 0; i < provider_count; i++)
         if (caller->dli_fbase == providers[i].base)
@@ -152,8 +92,8 @@ static call_site classify(const void *return_address)
     Dl_info caller = {0}, found;
     bool named = dladdr(return_address, &caller) && caller.dli_fname;
     unsigned provider = 0;
-    if ((named && find_in_scope_of(&caller, &found)) ||
-        (provider_count == 0 && (definer(RTLD_NEXT, "PMPI_Init", &found) || find_anywhere(&found))))
+    if ((named && scope_of_caller(&caller, "PMPI_Init", &found)) ||
+        (provider_count == 0 && (scope_definer(RTLD_NEXT, "PMPI_Init", &found) || scope_anywhere("mpi", "PMPI_Init", &found))))
         provider = provider_number(&found);
     if (provider == PROVIDERS_MAX || provider_count == 0)
         return 0;
@@ -176,10 +116,10 @@ call_site provider_site_meet(const void *return_address)
 static bool is_of_an_mpi(void *function, Dl_info *library)
 {
     Dl_info init;
-    if (!dladdr(function, library) || !library->dli_fname || library->dli_fbase == our_base())
+    if (!dladdr(function, library) || !library->dli_fname || library->dli_fbase == scope_of_us())
         return false;
     void *handle = dlopen(library->dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    bool is = handle && definer(handle, "PMPI_Init", &init) && init.dli_fbase == library->dli_fbase;
+    bool is = handle && scope_definer(handle, "PMPI_Init", &init) && init.dli_fbase == library->dli_fbase;
     if (handle)
         dlclose(handle);
     return is;
@@ -206,7 +146,7 @@ void *provider_function(unsigned provider, enum entry entry, const char *name)
     }
     void *function = dlsym(providers[provider].handle, symbol);
     Dl_info info;
-    return function && dladdr(function, &info) && info.dli_fbase != our_base() ? function : NULL;
+    return function && dladdr(function, &info) && info.dli_fbase != scope_of_us() ? function : NULL;
 }
 
 static void *our_function(const char *name)
@@ -227,7 +167,7 @@ void *commprof_wrapper(void *function, const char *name)
     Dl_info library, linked;
     pthread_mutex_lock(&meeting);
     bool is_profiled = is_of_an_mpi(function, &library);
-    if (is_profiled && provider_count == 0 && definer(RTLD_NEXT, "PMPI_Init", &linked))
+    if (is_profiled && provider_count == 0 && scope_definer(RTLD_NEXT, "PMPI_Init", &linked))
         provider_number(&linked);
     is_profiled = is_profiled && provider_number(&library) == 0;
     pthread_mutex_unlock(&meeting);
