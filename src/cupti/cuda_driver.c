@@ -22,6 +22,7 @@ static struct {
     int (*cuDeviceGetUuid)(struct uuid *uuid, int device);
     int (*cuDevicePrimaryCtxGetState)(int device, unsigned *flags, int *active);
     int (*cuCtxGetCurrent)(void **context);
+    int (*cuStreamIsCapturing)(void *stream, int *status); /* NULL before CUDA 10 */
     int (*cuPointerGetAttributes)(unsigned count, const int *attributes, void **values, uint64_t address);
 } driver;
 
@@ -44,6 +45,7 @@ static bool open_driver(void)
         *(void **)&driver.cuDeviceGetUuid = dlsym(library, "cuDeviceGetUuid"); /* before CUDA 11.4 */
     *(void **)&driver.cuDevicePrimaryCtxGetState = dlsym(library, "cuDevicePrimaryCtxGetState");
     *(void **)&driver.cuCtxGetCurrent = dlsym(library, "cuCtxGetCurrent");
+    *(void **)&driver.cuStreamIsCapturing = dlsym(library, "cuStreamIsCapturing");
     *(void **)&driver.cuPointerGetAttributes = dlsym(library, "cuPointerGetAttributes");
     bool has_all = driver.cuDriverGetVersion && driver.cuDeviceGetCount && driver.cuDeviceGet && driver.cuDeviceGetName &&
                    driver.cuDeviceGetUuid && driver.cuDevicePrimaryCtxGetState && driver.cuCtxGetCurrent && driver.cuPointerGetAttributes;
@@ -96,6 +98,13 @@ void *cuda_driver_current_context(void)
         return NULL;
     __atomic_store_n(&has_seen_context, true, __ATOMIC_RELAXED);
     return context;
+}
+
+/* One that fails was invalidated, or is the default stream while another captures: what is launched then is refused. */
+bool cuda_driver_is_capturing(void *stream)
+{
+    int status = 0;
+    return is_open() && driver.cuStreamIsCapturing && driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != 0;
 }
 
 int cuda_driver_version(void)

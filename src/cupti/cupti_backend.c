@@ -258,4 +258,5 @@ const struct gpu_backend cupti_backend = {
     .stream_number = stream_number,
     .place = cuda_driver_place,
     .current_context = cuda_driver_current_context,
+    .is_capturing = cuda_driver_is_capturing,
 };

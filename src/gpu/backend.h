@@ -78,6 +78,9 @@ struct gpu_backend {
 
     /* Any thread: the context that is current in the calling thread; NULL: none. */
     void *(*current_context)(void);
+
+    /* Any thread: whether what is launched on a stream is captured into a graph now, rather than carried out. NULL: it cannot be told. */
+    bool (*is_capturing)(void *stream);
 };
 
 /* The vendors that this build has, NULL-terminated. Tests put their own in. */
