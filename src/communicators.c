@@ -44,11 +44,16 @@ struct ordinal {
 static struct ordinals without_parent;
 static uint32_t ordinals_used; /* of all tables */
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+uint64_t communicators_mix(uint64_t hash, uint64_t value)
 {
     hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
     hash *= 0xff51afd7ed558ccdull;
     return hash ^ hash >> 32;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    return communicators_mix(hash, value);
 }
 
 static uint64_t mix_ranks(uint64_t hash, const int *ranks, int count)
@@ -464,6 +469,31 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
     pthread_mutex_unlock(&registering);
 }
 
+struct communicator *communicators_add(mpi_handle key, const struct communicator *described)
+{
+    struct communicator *fresh = malloc(sizeof *fresh);
+    if (!fresh)
+        return NULL;
+    *fresh = *described;
+    fresh->references = 1;
+    pthread_mutex_lock(&registering);
+    forget(key);
+    bool is_in = index_insert(key, fresh);
+    pthread_mutex_unlock(&registering);
+    if (is_in)
+        return fresh;
+    destroy(fresh);
+    return NULL;
+}
+
+uint32_t communicators_ordinal(struct communicator *parent, uint64_t kind)
+{
+    pthread_mutex_lock(&registering);
+    uint32_t ordinal = next_ordinal(parent ? &parent->ordinals : &without_parent, kind);
+    pthread_mutex_unlock(&registering);
+    return ordinal;
+}
+
 /* To ask MPI about one that does not exist would end the job. */
 static bool may_be_asked_about(mpi_handle bits)
 {
@@ -596,7 +626,7 @@ unsigned communicators_enter(struct communicator *communicator)
             .identity = communicator->identity,
             .parent_identity = communicator->parent_identity,
             .communicator = LEDGER_COMMUNICATOR_OTHER + 1 + slots_used,
-            .flags = communicator->is_inter ? LEDGER_COMMUNICATOR_INTER : 0,
+            .flags = (communicator->is_inter ? LEDGER_COMMUNICATOR_INTER : 0) | (communicator->is_nccl ? LEDGER_COMMUNICATOR_NCCL : 0),
             .size = communicator->size,
             .remote_size = communicator->remote_size,
             .comm_rank = communicator->comm_rank,
@@ -604,7 +634,8 @@ unsigned communicators_enter(struct communicator *communicator)
             .ordinal = communicator->ordinal,
         };
         memcpy(entry.name, communicator->name, sizeof entry.name);
-        print_local_members(communicator, entry.members, sizeof entry.members);
+        if (!communicator->is_nccl)
+            print_local_members(communicator, entry.members, sizeof entry.members);
         communicator->entry = ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry);
         if (communicator->entry) {
             slots_used++;

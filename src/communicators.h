@@ -27,6 +27,7 @@ struct communicator {
     uint64_t identity, parent_identity;
     int size, remote_size, comm_rank;
     bool is_inter;
+    bool is_nccl;  /* NCCL's: its members are not known, MPI is not asked about it */
     uint16_t slot; /* number in the ledger; 0: nothing counted on it yet */
     uint16_t constructor;
     uint32_t ordinal;
@@ -60,6 +61,16 @@ uint64_t communicators_tag(const char *text);
 void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handle parent);
 
 void communicators_named(mpi_handle handle, const char *name);
+
+/* One of another library's (NCCL's), which `described` says all about, under a key of its own; NULL when out of memory. One that had this
+ * key before has gone unseen. */
+struct communicator *communicators_add(mpi_handle key, const struct communicator *described);
+
+/* How many of this kind were made on a parent (NULL: on none) before; counts one more. */
+uint32_t communicators_ordinal(struct communicator *parent, uint64_t kind);
+
+/* One step of the hash that identities are made of. */
+uint64_t communicators_mix(uint64_t hash, uint64_t value);
 
 /* MPI is about to free it: its handle is forgotten, for MPI may hand it out again before it returns. NULL where nothing is known.
  * Then it is freed, or kept because MPI has refused. */
@@ -127,7 +138,8 @@ HOT struct communicator *communicators_find(mpi_handle handle)
     return __builtin_expect(found != NULL, 1) ? found : communicators_meet(handle);
 }
 
-/* Keys of objects. MPICH's handles are integers but its files are pointers: inverted, these equal no other handle. */
+/* Keys of objects. MPICH's handles are integers but its files are pointers, as NCCL's communicators are: inverted, these equal no other
+ * handle. */
 HOT mpi_handle communicators_key_of_window(mpi_handle win)
 {
     return mpi_handle_bits(win);
@@ -136,6 +148,11 @@ HOT mpi_handle communicators_key_of_window(mpi_handle win)
 HOT mpi_handle communicators_key_of_file(mpi_handle file)
 {
     return ~file;
+}
+
+HOT mpi_handle communicators_key_of_nccl(const void *comm)
+{
+    return ~(mpi_handle)comm;
 }
 
 /* Its number in the ledger. Another thread may have entered it: who sees the number sees its entry, too. */

@@ -253,7 +253,10 @@ void runtime_begin(const struct call *call, int thread_level, const void *sessio
 
 void runtime_begin_without_mpi(int rank, int nranks)
 {
-    if (!runtime_prepare())
+    if (state != NOTHING)
+        return;
+    settings_read(NULL);
+    if (!settings.nccl || !runtime_prepare())
         return;
     int64_t began_ns = clock_monotonic_ns();
     struct call first = {.start = clock_ticks()};

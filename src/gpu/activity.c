@@ -28,6 +28,7 @@ enum { KINDS = 3, ACTIVITY_PLACES = 8192, STREAM_PLACES = 2048 }; /* of indices:
 struct device {
     struct ledger_device *entry;
     struct unions unions;
+    int64_t busy_until_ns; /* the latest end of what has been settled; 0: nothing has, since tracing began */
 };
 
 struct stream {
@@ -305,6 +306,13 @@ static void keep(const struct reorder_event *event, unsigned communicator)
     __atomic_store_n(&sample->end_ticks, clock_ticks_at(event->end_ns), __ATOMIC_RELEASE);
 }
 
+/* Nothing ran on a device up to a moment, if its last activity ended long enough before. */
+static void tell_idle(const struct device *device, int64_t until_ns)
+{
+    if (device->busy_until_ns && until_ns - device->busy_until_ns >= NCCL_IDLE_NS)
+        nccl_idle(device->entry->number, device->busy_until_ns, until_ns);
+}
+
 static void settle(const struct reorder_event *event)
 {
     if (event->start_ns > gpu.settled_ns)
@@ -316,6 +324,10 @@ static void settle(const struct reorder_event *event)
     struct device *device = gpu.devices[event->device_slot];
     if (device && !unions_add(&device->unions, event->state, event->start_ns, event->end_ns))
         the_ledger.header->gpu_late_records++;
+    if (device)
+        tell_idle(device, event->start_ns);
+    if (device && event->end_ns > device->busy_until_ns)
+        device->busy_until_ns = event->end_ns;
     keep(event, event->state == LEDGER_COMMUNICATING ? communicator_of(event) : 0);
 }
 
@@ -384,8 +396,10 @@ void activity_settle(int64_t until_ns)
     if (until_ns > gpu.settled_ns)
         gpu.settled_ns = until_ns;
     unions_settle(&gpu.no_device, until_ns);
-    for (unsigned slot = 1; slot <= gpu.device_count; slot++)
+    for (unsigned slot = 1; slot <= gpu.device_count; slot++) {
         unions_settle(&gpu.devices[slot]->unions, until_ns);
+        tell_idle(gpu.devices[slot], until_ns);
+    }
 }
 
 /* Life */
@@ -411,8 +425,10 @@ void activity_begin(void)
 void activity_trace_from(int64_t begin_ns)
 {
     unions_begin(&gpu.no_device, gpu.no_device_ns, begin_ns);
-    for (unsigned slot = 1; slot <= gpu.device_count; slot++)
+    for (unsigned slot = 1; slot <= gpu.device_count; slot++) {
         unions_begin(&gpu.devices[slot]->unions, gpu.devices[slot]->entry->state_ns, begin_ns);
+        gpu.devices[slot]->busy_until_ns = 0;
+    }
 }
 
 void activity_trace_until(int64_t end_ns)

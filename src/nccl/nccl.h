@@ -13,6 +13,12 @@
  * communicator's slot that it belongs to, 0 where that cannot be told. */
 unsigned nccl_kernel(const struct gpu_event *kernel);
 
+/* GPU thread: nothing at all ran on a device between both moments, with all that began before handed over. All that was launched before and
+ * could run has run; it is here that operations and kernels are counted off against each other. Gaps shorter than NCCL_IDLE_NS need not be
+ * reported. */
+enum { NCCL_IDLE_NS = 50000 };
+void nccl_idle(uint32_t device, int64_t from_ns, int64_t until_ns);
+
 /* GPU thread: all kernels that began before until_ns have been handed over. Operations from before that had none are done with. */
 void nccl_settle(int64_t until_ns);
 

@@ -1,0 +1,26 @@
+/* NCCL's types, as far as our wrappers have to know them: the same in every version of the library, from 2.0 on. Streams, communicators and
+ * configurations are passed on as they come. */
+#ifndef COMMPROF_NCCL_ABI_H
+#define COMMPROF_NCCL_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int nccl_result;
+enum { NCCL_SUCCESS = 0, NCCL_SYSTEM_ERROR = 2, NCCL_IN_PROGRESS = 7 };
+
+struct nccl_unique_id { /* passed by value */
+    char internal[128];
+};
+
+enum { NCCL_DATATYPES = 12, NCCL_SPLIT_NOCOLOR = -1 };
+
+/* Bytes of an element; 0: a type that is newer than this table. */
+static inline uint64_t nccl_type_bytes(int datatype)
+{
+    /* int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, bfloat16, float8e4m3, float8e5m2 */
+    static const uint8_t BYTES[NCCL_DATATYPES] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+    return datatype >= 0 && datatype < NCCL_DATATYPES ? BYTES[datatype] : 0;
+}
+
+#endif

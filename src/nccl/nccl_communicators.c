@@ -1,0 +1,172 @@
+/* When a handle comes to be:
+ *
+ *     ncclCommInitRank...             handle at return, even if the communicator is made later (ncclInProgress, group)
+ *     ncclCommSplit, Shrink           handle when the child is made: at return, or
+ *         in a group                  at the end of the group: `unborn`, by the address that NCCL writes it to
+ *         on a nonblocking parent     some time later: `awaited`, by nothing but being the next handle that nobody knows. NCCL lets
+ *                                     nothing else be done with the parent meanwhile. Where several parents have one each, the
+ *                                     next unknown handle may be any of them, and none is taken for it. */
+#include "nccl_communicators.h"
+
+#include "nccl_library.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { PREDEFINED_BITS = 4, FROM_ID = 0x6e63636c, ALONE = 0x616c6f6e, ALL = 0x616c6c };
+
+static uint64_t mix_bytes(uint64_t hash, const char *bytes, size_t count)
+{
+    for (size_t i = 0; i + sizeof(uint64_t) <= count; i += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, bytes + i, sizeof word);
+        hash = communicators_mix(hash, word);
+    }
+    return hash;
+}
+
+static void enter(const void *handle, uint64_t identity, uint64_t parent_identity, unsigned constructor, uint32_t ordinal, int size,
+                  int rank)
+{
+    communicators_add(communicators_key_of_nccl(handle), &(struct communicator){.handle = (mpi_handle)handle,
+                                                                                .identity = identity | PREDEFINED_BITS,
+                                                                                .parent_identity = parent_identity,
+                                                                                .size = size,
+                                                                                .comm_rank = rank,
+                                                                                .is_nccl = true,
+                                                                                .constructor = (uint16_t)constructor,
+                                                                                .ordinal = ordinal,
+                                                                                .out_neighbors = COMMUNICATORS_NOT_ASKED});
+}
+
+/* One process may be several ranks of one communicator: which one of several from the same id it is, is counted for each rank. */
+void nccl_communicators_made(const void *handle, unsigned constructor, const struct nccl_unique_id *ids, int id_count, int nranks, int rank)
+{
+    if (!handle || !ids)
+        return;
+    uint64_t kind = communicators_mix(FROM_ID, (uint64_t)nranks);
+    for (int i = 0; i < id_count; i++)
+        kind = mix_bytes(kind, ids[i].internal, sizeof ids[i].internal);
+    uint32_t ordinal = communicators_ordinal(NULL, communicators_mix(kind, (uint64_t)rank));
+    enter(handle, communicators_mix(kind, ordinal), 0, constructor, ordinal, nranks, rank);
+}
+
+/* Different for any two processes, and for any two communicators of one. */
+static uint64_t identity_of_this_process(uint64_t kind)
+{
+    static uint64_t made;
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    kind = communicators_mix(communicators_mix(kind, communicators_tag(host)), (uint64_t)getpid());
+    return communicators_mix(kind, __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED));
+}
+
+void nccl_communicators_made_all(void *const *handles, unsigned constructor, int count)
+{
+    uint64_t identity = identity_of_this_process(ALL);
+    for (int i = 0; i < count; i++)
+        if (handles[i])
+            enter(handles[i], identity, 0, constructor, 0, count, i);
+}
+
+/* All ranks of the parent make the call (in a Shrink, all that stay), so the ordinal is theirs, too. */
+struct nccl_birth nccl_communicators_expect(const void *parent_handle, unsigned constructor, int color)
+{
+    struct communicator *parent = communicators_under(communicators_key_of_nccl(parent_handle));
+    struct nccl_birth birth = {.constructor = constructor};
+    if (!parent)
+        return birth;
+    uint64_t kind = communicators_mix(parent->identity, constructor);
+    birth.parent_identity = parent->identity;
+    birth.ordinal = communicators_ordinal(parent, kind);
+    birth.identity = communicators_mix(communicators_mix(kind, birth.ordinal), (uint64_t)(int64_t)color);
+    return birth;
+}
+
+static bool ask(const void *handle, call_site site, const char *what, int *answer)
+{
+    nccl_result (*query)(const void *, int *) = (nccl_result(*)(const void *, int *))nccl_function(site, what);
+    return query(handle, answer) == NCCL_SUCCESS;
+}
+
+static bool enter_child(const struct nccl_birth *birth, const void *handle, call_site site)
+{
+    int size = 0, rank = 0;
+    if (!ask(handle, site, "CommCount", &size) || !ask(handle, site, "CommUserRank", &rank))
+        return false;
+    enter(handle, birth->identity ? birth->identity : identity_of_this_process(ALONE), birth->parent_identity, birth->constructor,
+          birth->ordinal, size, rank);
+    return true;
+}
+
+/* Children that have no handle yet. */
+
+struct unborn {
+    struct nccl_birth birth;
+    void *const *handle;
+    struct unborn *next;
+};
+static _Thread_local struct unborn *unborn;
+
+static struct {
+    pthread_mutex_t lock;
+    struct nccl_birth birth;
+    unsigned count;
+} awaited = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void await(const struct nccl_birth *birth)
+{
+    pthread_mutex_lock(&awaited.lock);
+    awaited.birth = *birth;
+    awaited.count++;
+    pthread_mutex_unlock(&awaited.lock);
+}
+
+static bool take_awaited(struct nccl_birth *birth)
+{
+    pthread_mutex_lock(&awaited.lock);
+    bool is_the_only_one = awaited.count == 1;
+    *birth = awaited.birth;
+    awaited.count = 0;
+    pthread_mutex_unlock(&awaited.lock);
+    return is_the_only_one;
+}
+
+void nccl_communicators_born(const struct nccl_birth *birth, void *const *handle, bool at_group_end, call_site site)
+{
+    struct unborn *waiting = at_group_end ? malloc(sizeof *waiting) : NULL;
+    if (*handle)
+        enter_child(birth, *handle, site);
+    else if (waiting) {
+        *waiting = (struct unborn){*birth, handle, unborn};
+        unborn = waiting;
+        return;
+    } else
+        await(birth);
+    free(waiting);
+}
+
+void nccl_communicators_group_ended(nccl_result result, call_site site)
+{
+    while (unborn) {
+        struct unborn *born = unborn;
+        unborn = born->next;
+        if (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS)
+            nccl_communicators_born(&born->birth, born->handle, false, site);
+        free(born);
+    }
+}
+
+struct communicator *nccl_communicators_meet(const void *handle, call_site site)
+{
+    struct nccl_birth birth;
+    if (!handle || !(site & SITE_JOB))
+        return NULL;
+    bool is_awaited = take_awaited(&birth);
+    if (!is_awaited)
+        birth = (struct nccl_birth){0};
+    if (!enter_child(&birth, handle, site) && is_awaited)
+        await(&birth); /* not ready yet */
+    return communicators_under(communicators_key_of_nccl(handle));
+}

@@ -1,0 +1,135 @@
+#include "nccl_groups.h"
+
+#include "ledger/ledger.h"
+#include "ledger/samples.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+bool nccl_followed;
+
+static struct nccl_queue *queues, *free_queues;
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t leaving;
+static _Thread_local struct nccl_queue *own;
+
+/* A thread that ends leaves its queue to the next one that starts. */
+static void leave(void *queue)
+{
+    own = NULL;
+    pthread_mutex_lock(&making);
+    ((struct nccl_queue *)queue)->next_free = free_queues;
+    free_queues = queue;
+    pthread_mutex_unlock(&making);
+}
+
+static void prepare(void)
+{
+    pthread_key_create(&leaving, leave);
+}
+
+static struct nccl_queue *make(void)
+{
+    struct nccl_queue *fresh = calloc(1, sizeof *fresh);
+    if (!fresh)
+        return NULL;
+    fresh->next = queues;
+    __atomic_store_n(&queues, fresh, __ATOMIC_RELEASE);
+    return fresh;
+}
+
+static __attribute__((cold, noinline)) struct nccl_queue *adopt(void)
+{
+    pthread_once(&once, prepare);
+    pthread_mutex_lock(&making);
+    struct nccl_queue *queue = free_queues;
+    if (queue)
+        free_queues = queue->next_free;
+    else
+        queue = make();
+    pthread_mutex_unlock(&making);
+    if (queue)
+        pthread_setspecific(leaving, queue);
+    own = queue;
+    return queue;
+}
+
+struct nccl_queue *nccl_groups_queues(void)
+{
+    return __atomic_load_n(&queues, __ATOMIC_ACQUIRE);
+}
+
+void nccl_operation_is_unmatched(const struct nccl_operation *operation)
+{
+    if (operation->sample)
+        sample_finish(operation->sample, 0);
+    bool had_kernels = operation->kernels == NCCL_KERNELS_ONE || operation->kernels == NCCL_KERNELS_SOME;
+    if (had_kernels && operation->epoch)
+        ledger_count(&the_ledger.header->gpu_unmatched_operations);
+}
+
+/* One place is kept for the end of the group. */
+static bool has_room(const struct nccl_queue *queue, uint64_t wanted)
+{
+    return queue->written + wanted - __atomic_load_n(&queue->read, __ATOMIC_ACQUIRE) <= NCCL_QUEUE_ITEMS;
+}
+
+static void drop_unpublished(struct nccl_queue *queue)
+{
+    while (queue->written > queue->published)
+        nccl_operation_is_unmatched(&queue->items[--queue->written % NCCL_QUEUE_ITEMS]);
+}
+
+static void lose(struct nccl_queue *queue)
+{
+    drop_unpublished(queue);
+    __atomic_store_n(&queue->lost, queue->lost + 1, __ATOMIC_RELEASE);
+}
+
+void nccl_groups_add(const struct nccl_operation *operation)
+{
+    struct nccl_queue *queue = own ? own : adopt();
+    if (queue && has_room(queue, 2)) {
+        if (operation->sample)
+            sample_begin_unfinished(operation->sample);
+        queue->items[queue->written++ % NCCL_QUEUE_ITEMS] = *operation;
+        return;
+    }
+    struct nccl_operation lost = *operation;
+    lost.sample = NULL;
+    nccl_operation_is_unmatched(&lost);
+    if (queue)
+        lose(queue);
+}
+
+void nccl_groups_launching(uint64_t start_ticks)
+{
+    struct nccl_queue *queue = own ? own : adopt();
+    if (queue)
+        __atomic_store_n(&queue->launching_since, start_ticks, __ATOMIC_RELAXED);
+}
+
+void nccl_groups_launched(uint64_t start_ticks, uint64_t end_ticks, bool has_launched)
+{
+    struct nccl_queue *queue = own;
+    if (!queue)
+        return;
+    if (!has_launched)
+        lose(queue);
+    else if (queue->written > queue->published) {
+        queue->items[queue->written++ % NCCL_QUEUE_ITEMS] = (struct nccl_operation){.start_ticks = start_ticks, .end_ticks = end_ticks};
+        __atomic_store_n(&queue->published, queue->written, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&queue->launching_since, 0, __ATOMIC_RELEASE);
+}
+
+void nccl_groups_forget(void)
+{
+    struct nccl_queue *queue = own;
+    while (queue && queue->written > queue->published) {
+        struct nccl_operation *operation = &queue->items[--queue->written % NCCL_QUEUE_ITEMS];
+        if (operation->sample)
+            sample_finish(operation->sample, 0);
+    }
+}

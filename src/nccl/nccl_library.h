@@ -1,0 +1,45 @@
+/* Whose NCCL is it? As for MPI (mpi/provider.h): each call is passed on to the library that its caller is bound to, and the answer is
+ * remembered for each call site. A process may have several copies of NCCL (PyTorch's, CuPy's); all of them are counted. */
+#ifndef COMMPROF_NCCL_LIBRARY_H
+#define COMMPROF_NCCL_LIBRARY_H
+
+#include "mpi/provider.h"
+
+enum { NCCL_LIBRARIES_MAX = 8, NCCL_NO_LIBRARY = NCCL_LIBRARIES_MAX };
+
+extern uint64_t nccl_sites[SITES]; /* as provider_sites */
+
+call_site nccl_site_meet(const void *return_address);
+
+/* The call site, with the library's number in the place of the provider's. SITE_JOB: NCCL itself does not call there. */
+static inline call_site nccl_site(const void *return_address)
+{
+    uint64_t address = (uint64_t)return_address;
+    uint64_t word = __atomic_load_n(&nccl_sites[provider_site_slot(address)], __ATOMIC_RELAXED);
+    uint64_t difference = word ^ address << 16;
+    return __builtin_expect(difference <= 0xffff, 1) ? (call_site)difference : nccl_site_meet(return_address);
+}
+
+/* The function nccl<name> behind a site. Never NULL: one that the library lacks is replaced by one that returns ncclSystemError. */
+void *nccl_function(call_site site, const char *name);
+
+/* The same, remembered by its wrapper. */
+struct nccl_target {
+    void *functions[NCCL_LIBRARIES_MAX + 1];
+};
+
+static inline void *nccl_target(struct nccl_target *target, call_site site, const char *name)
+{
+    void *known = __atomic_load_n(&target->functions[site_provider(site)], __ATOMIC_RELAXED);
+    if (__builtin_expect(known != NULL, 1))
+        return known;
+    known = nccl_function(site, name);
+    if (site_provider(site) != NCCL_NO_LIBRARY)
+        __atomic_store_n(&target->functions[site_provider(site)], known, __ATOMIC_RELAXED);
+    return known;
+}
+
+/* Whether code at this address belongs to a copy of NCCL whose functions have been called through us. */
+bool nccl_library_is_known(const void *address);
+
+#endif

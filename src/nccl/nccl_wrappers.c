@@ -1,0 +1,526 @@
+/* The wrappers around NCCL's calls, one for each line of nccl_calls.def, and around those that it needs to know of but does not count.
+ *
+ * Each is like MPI's (wrappers.c): announce, clock, the real call, clock, account. NCCL's calls only enqueue, so the time that is counted
+ * here is the host's; what they take on the device is found out afterwards (nccl_matching.c). */
+#include "announce.h"
+#include "gpu/gpu.h"
+#include "nccl_abi.h"
+#include "nccl_communicators.h"
+#include "nccl_groups.h"
+#include "nccl_library.h"
+#include "runtime.h"
+#include "settings.h"
+
+#include <stdio.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* How deep this thread is in NCCL, and in groups of the job. */
+static _Thread_local unsigned inside __attribute__((tls_model("initial-exec")));
+static _Thread_local struct {
+    unsigned depth;
+    uint16_t call, slot; /* of the first operation */
+    uint64_t bytes;      /* of all */
+} group __attribute__((tls_model("initial-exec")));
+
+/* Of a call: whether NCCL was entered by the job here, not by itself (ncclBcast calls ncclBroadcast). */
+struct nccl_call {
+    struct call call;
+    bool is_outermost;
+};
+
+HOT bool is_done(nccl_result result)
+{
+    return result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS;
+}
+
+HOT void enter(struct nccl_call *call, enum call_id id, call_site site)
+{
+    bool is_counted = settings.nccl && inside == 0;
+    call->is_outermost = inside++ == 0 && site & SITE_JOB;
+    call_enter(&call->call, id, is_counted ? site : 0);
+}
+
+HOT void leave(struct nccl_call *call, nccl_result result)
+{
+    call_end(&call->call, is_done(result) ? MPI_SUCCESS : result);
+    inside--;
+}
+
+HOT void announce_found(struct call *call, struct communicator *communicator)
+{
+    call->communicator = communicator;
+    if (communicator)
+        call->doing |= (uint64_t)communicators_slot(communicator) << LEDGER_DOING_SLOT_BIT;
+}
+
+/* A call that succeeded or not, with nothing but its duration and the communicator that it was announced on. */
+HOT void account_on(const struct call *call, struct communicator *communicator)
+{
+    call_account(call, (struct traffic){.communicator = communicator, .peer = PEER_NONE});
+}
+
+/* Operations. Their buffers are the GPU's memory. */
+
+enum { ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT };
+
+enum counting {
+    BUFFER,         /* count elements, all of them this rank's */
+    FROM_ROOT,      /* ... the root's */
+    INCOMING,       /* ... another rank's */
+    BLOCKS,         /* a block to every rank */
+    BLOCKS_AT_ROOT, /* ... from the root */
+    BLOCKS_REDUCED, /* the buffer is one block for every rank */
+};
+
+struct operation {
+    struct nccl_call nccl;
+    uint64_t bytes, volume_bytes;
+    struct communicator *communicator; /* NULL: nobody wants to know */
+    const void *comm;
+    void *stream;
+    uint64_t removed; /* communicators_removed before it was looked up */
+    bool is_followed, is_captured;
+    uint8_t kernels;
+};
+
+static void note_unknown_datatype(int datatype)
+{
+    static bool is_noted;
+    if (__atomic_exchange_n(&is_noted, true, __ATOMIC_RELAXED))
+        return;
+    char number[16];
+    snprintf(number, sizeof number, "%d", datatype);
+    ledger_fact("nccl.unknown_datatype", number);
+}
+
+HOT void count_bytes(struct operation *operation, enum counting counting, size_t count, int datatype, int root)
+{
+    const struct communicator *communicator = operation->communicator;
+    uint64_t bytes = count * nccl_type_bytes(datatype), ranks = communicator->size > 0 ? (uint64_t)communicator->size : 1;
+    bool is_root = root == communicator->comm_rank;
+    operation->bytes = counting == BLOCKS_REDUCED ? bytes * ranks : bytes;
+    operation->volume_bytes = counting == BLOCKS || (counting == BLOCKS_AT_ROOT && is_root) ? bytes * ranks
+                              : counting == INCOMING || counting == BLOCKS_AT_ROOT          ? 0
+                              : counting == FROM_ROOT && !is_root                           ? 0
+                                                                                            : operation->bytes;
+}
+
+/* What NCCL launches for it (nccl_matching.c). AlltoAll, Gather and Scatter are made of messages, as many as there are ranks. */
+HOT uint8_t kernels_for(const struct operation *operation, enum call_id id, size_t count)
+{
+    bool is_message = id == CALL_ncclSend || id == CALL_ncclRecv;
+    if (operation->communicator->size == 1)
+        return is_message ? NCCL_KERNELS_ANY : NCCL_KERNELS_NONE;
+    if (count == 0)
+        return is_message ? NCCL_KERNELS_ANY : NCCL_KERNELS_NONE;
+    return id == CALL_ncclAlltoAll || id == CALL_ncclGather || id == CALL_ncclScatter ? NCCL_KERNELS_SOME : NCCL_KERNELS_ONE;
+}
+
+HOT bool is_capturing(void *stream)
+{
+    const struct gpu_backend *gpu = __atomic_load_n(&gpu_used, __ATOMIC_RELAXED);
+    return gpu && gpu->is_capturing && gpu->is_capturing(stream);
+}
+
+HOT void announce_operation(struct operation *operation, enum counting counting, int datatype, int root)
+{
+    struct call *call = &operation->nccl.call;
+    uint64_t bytes = nccl_type_bytes(datatype) ? operation->bytes : LEDGER_BYTES_UNKNOWN;
+    bool is_message = call->id == CALL_ncclSend || call->id == CALL_ncclRecv;
+    bool is_rooted = counting == FROM_ROOT || counting == BLOCKS_AT_ROOT || call->id == CALL_ncclReduce || call->id == CALL_ncclGather;
+    announce_found(call, operation->communicator);
+    if (is_message)
+        announce_details(call, bytes, LEDGER_NO_RANK, LEDGER_NO_TAG);
+    else
+        announce_next(call, operation->communicator, bytes, is_rooted ? root : LEDGER_NO_RANK);
+}
+
+HOT void begin_operation(struct operation *operation, enum call_id id, call_site site, enum counting counting, size_t count, int datatype,
+                         int root, const void *comm, void *stream)
+{
+    enter(&operation->nccl, id, site);
+    operation->is_followed = operation->nccl.is_outermost && __atomic_load_n(&nccl_followed, __ATOMIC_RELAXED);
+    operation->communicator = NULL;
+    operation->is_captured = false;
+    if (operation->nccl.call.thread || operation->is_followed) {
+        operation->comm = comm;
+        operation->stream = stream;
+        operation->removed = __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE);
+        operation->communicator = nccl_communicators_find(comm, site);
+    }
+    if (operation->communicator) {
+        count_bytes(operation, counting, count, datatype, root);
+        operation->kernels = kernels_for(operation, id, count);
+        operation->is_captured = is_capturing(stream);
+        if (operation->nccl.call.thread)
+            announce_operation(operation, counting, datatype, root);
+    }
+    call_start(&operation->nccl.call);
+    if (operation->is_followed && group.depth == 0)
+        nccl_groups_launching(operation->nccl.call.start);
+}
+
+/* The operation as a cell and a sample, or NULL where none is kept. */
+HOT struct ledger_sample *account_operation(const struct operation *operation, struct communicator *communicator, int datatype)
+{
+    const struct call *call = &operation->nccl.call;
+    if (!call->thread || !call_is_counted(call->id))
+        return NULL;
+    bool has_moved = call->succeeded && communicator;
+    uint64_t bytes = has_moved ? operation->bytes : 0;
+    enum ledger_measure measure = operation->is_captured ? LEDGER_CAPTURED : LEDGER_CALL;
+    uint64_t key = cell_key(call->id, has_moved ? communicators_slot(communicator) : 0, measure) | cell_key_place(ON_DEVICE);
+    if (!call_count(call->thread, bytes, key, call_duration_ns(call), has_moved ? operation->volume_bytes : 0))
+        return NULL;
+    if (has_moved && !nccl_type_bytes(datatype))
+        note_unknown_datatype(datatype);
+    return call_keep(call, has_moved ? communicator : NULL, bytes, PEER_NONE);
+}
+
+HOT void note_in_group(const struct operation *operation, struct communicator *communicator)
+{
+    if (!group.call) {
+        group.call = operation->nccl.call.id;
+        group.slot = communicator->slot;
+        group.bytes = 0;
+    }
+    group.bytes += operation->bytes;
+}
+
+HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_result result)
+{
+    const struct call *call = &operation->nccl.call;
+    leave(&operation->nccl, result);
+    bool is_there = operation->communicator && operation->removed == __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE);
+    struct communicator *communicator =
+        is_there || !operation->communicator ? operation->communicator : communicators_under(communicators_key_of_nccl(operation->comm));
+    struct ledger_sample *sample = account_operation(operation, communicator, datatype);
+    if (communicator && group.depth && call->thread)
+        note_in_group(operation, communicator);
+    if (!operation->is_followed)
+        return result;
+    const struct gpu_backend *gpu = __atomic_load_n(&gpu_used, __ATOMIC_RELAXED);
+    if (communicator && is_done(result) && !operation->is_captured && gpu)
+        nccl_groups_add(&(struct nccl_operation){.communicator = operation->comm,
+                                                 .context = gpu->current_context ? gpu->current_context() : NULL,
+                                                 .stream = operation->stream,
+                                                 .bytes = operation->bytes,
+                                                 .volume_bytes = operation->volume_bytes,
+                                                 .sample = call->sequence ? sample : NULL,
+                                                 .epoch = call->thread && call_is_counted(call->id) ? call->thread->epoch : 0,
+                                                 .call = call->id,
+                                                 .slot = communicator->slot,
+                                                 .kernels = operation->kernels,
+                                                 .may_be_later = result == NCCL_IN_PROGRESS});
+    if (group.depth == 0)
+        nccl_groups_launched(call->start, call->end, is_done(result));
+    return result;
+}
+
+/* A wrapper of an operation; FUNCTION is its name, NAME what it is counted as. */
+#define LIST(...) (__VA_ARGS__)
+#define OPERATION(NAME, FUNCTION, PARAMETERS, ARGUMENTS, COUNTING, ROOT)                                   \
+    EXPORT nccl_result nccl##FUNCTION PARAMETERS;                                                          \
+    nccl_result nccl##FUNCTION PARAMETERS                                                                  \
+    {                                                                                                      \
+        static struct nccl_target target;                                                                  \
+        call_site site = nccl_site(__builtin_return_address(0));                                           \
+        nccl_result(*real) PARAMETERS = (nccl_result(*) PARAMETERS)nccl_target(&target, site, #FUNCTION);  \
+        struct operation operation;                                                                        \
+        begin_operation(&operation, CALL_nccl##NAME, site, COUNTING, count, datatype, ROOT, comm, stream); \
+        return end_operation(&operation, datatype, real ARGUMENTS);                                        \
+    }
+
+/* With its variant that takes a configuration of its own (from NCCL 2.32 on). */
+#define COLLECTIVE(NAME, PARAMETERS, ARGUMENTS, COUNTING, ROOT)              \
+    OPERATION(NAME, NAME, LIST(PARAMETERS), LIST(ARGUMENTS), COUNTING, ROOT) \
+    OPERATION(NAME, NAME##Config, LIST(PARAMETERS, const void *config), LIST(ARGUMENTS, config), COUNTING, ROOT)
+#define PASS_REDUCING sendbuff, recvbuff, count, datatype, op, comm, stream
+#define PASS_REDUCING_TO_ROOT sendbuff, recvbuff, count, datatype, op, root, comm, stream
+#define PASS_ROOTED sendbuff, recvbuff, count, datatype, root, comm, stream
+#define PASS_PLAIN sendbuff, recvbuff, count, datatype, comm, stream
+#define BUFFERS const void *sendbuff, void *recvbuff, size_t count, int datatype
+#define PLACE void *comm, void *stream
+#define WITHOUT_ROOT LEDGER_NO_RANK
+
+#define REDUCING BUFFERS, int op, PLACE
+#define REDUCING_TO_ROOT BUFFERS, int op, int root, PLACE
+#define ROOTED BUFFERS, int root, PLACE
+#define PLAIN BUFFERS, PLACE
+
+COLLECTIVE(AllReduce, REDUCING, PASS_REDUCING, BUFFER, WITHOUT_ROOT)
+COLLECTIVE(Broadcast, ROOTED, PASS_ROOTED, FROM_ROOT, root)
+COLLECTIVE(Reduce, REDUCING_TO_ROOT, PASS_REDUCING_TO_ROOT, BUFFER, root)
+COLLECTIVE(AllGather, PLAIN, PASS_PLAIN, BUFFER, WITHOUT_ROOT)
+COLLECTIVE(ReduceScatter, REDUCING, PASS_REDUCING, BLOCKS_REDUCED, WITHOUT_ROOT)
+COLLECTIVE(AlltoAll, PLAIN, PASS_PLAIN, BLOCKS, WITHOUT_ROOT)
+COLLECTIVE(Gather, ROOTED, PASS_ROOTED, BUFFER, root)
+COLLECTIVE(Scatter, ROOTED, PASS_ROOTED, BLOCKS_AT_ROOT, root)
+OPERATION(Bcast, Bcast, (void *buff, size_t count, int datatype, int root, PLACE), (buff, count, datatype, root, comm, stream), FROM_ROOT,
+          root)
+OPERATION(Send, Send, (const void *sendbuff, size_t count, int datatype, int peer, PLACE), (sendbuff, count, datatype, peer, comm, stream),
+          BUFFER, WITHOUT_ROOT)
+OPERATION(Recv, Recv, (void *recvbuff, size_t count, int datatype, int peer, PLACE), (recvbuff, count, datatype, peer, comm, stream),
+          INCOMING, WITHOUT_ROOT)
+
+/* Groups. What a group launches, its outermost end launches. */
+
+EXPORT nccl_result ncclGroupStart(void);
+nccl_result ncclGroupStart(void)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    nccl_result (*real)(void) = (nccl_result(*)(void))nccl_target(&target, site, "GroupStart");
+    struct nccl_call call;
+    enter(&call, CALL_ncclGroupStart, site);
+    call_start(&call.call);
+    nccl_result result = real();
+    leave(&call, result);
+    call_account_simple(&call.call);
+    if (call.is_outermost && result == NCCL_SUCCESS && group.depth++ == 0)
+        group.call = 0;
+    return result;
+}
+
+/* It waits for the group's operations, as MPI_Wait does for a request: the first of them says where. */
+static void announce_group(struct call *call)
+{
+    if (!call->thread || group.depth != 1 || !group.call)
+        return;
+    call->doing |= (uint64_t)group.slot << LEDGER_DOING_SLOT_BIT | (uint64_t)group.call << LEDGER_DOING_AWAITED_BIT;
+    announce_details(call, group.bytes, LEDGER_NO_RANK, LEDGER_NO_TAG);
+}
+
+EXPORT nccl_result ncclGroupEnd(void);
+nccl_result ncclGroupEnd(void)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    nccl_result (*real)(void) = (nccl_result(*)(void))nccl_target(&target, site, "GroupEnd");
+    struct nccl_call call;
+    enter(&call, CALL_ncclGroupEnd, site);
+    announce_group(&call.call);
+    bool launches = call.is_outermost && group.depth <= 1;
+    bool is_followed = launches && __atomic_load_n(&nccl_followed, __ATOMIC_RELAXED);
+    call_start(&call.call);
+    if (is_followed)
+        nccl_groups_launching(call.call.start);
+    nccl_result result = real();
+    leave(&call, result);
+    call_account_simple(&call.call);
+    if (call.is_outermost && group.depth > 0)
+        group.depth--;
+    if (launches) {
+        nccl_groups_launched(call.call.start, call.call.end, is_done(result));
+        nccl_communicators_group_ended(result, site);
+    }
+    return result;
+}
+
+/* Says what a group would take, and ends it. Not counted. */
+EXPORT nccl_result ncclGroupSimulateEnd(void *info);
+nccl_result ncclGroupSimulateEnd(void *info)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    nccl_result (*real)(void *) = (nccl_result(*)(void *))nccl_target(&target, site, "GroupSimulateEnd");
+    nccl_result result = real(info);
+    if (inside == 0 && site & SITE_JOB && group.depth > 0 && --group.depth == 0)
+        nccl_groups_forget();
+    return result;
+}
+
+/* Communicators. The first of a process may be the beginning of its profile. */
+
+static void begin_profile(call_site site, int rank, int nranks)
+{
+    if (!(site & SITE_JOB) || inside > 0)
+        return;
+    runtime_begin_without_mpi(rank, nranks);
+    gpu_wake();
+}
+
+HOT void begin_making(struct nccl_call *call, enum call_id id, call_site site)
+{
+    enter(call, id, site);
+    call_start(&call->call);
+}
+
+HOT bool has_made(struct nccl_call *call, nccl_result result)
+{
+    leave(call, result);
+    return call->is_outermost && is_done(result);
+}
+
+EXPORT nccl_result ncclCommInitRank(void **comm, int nranks, struct nccl_unique_id id, int rank);
+nccl_result ncclCommInitRank(void **comm, int nranks, struct nccl_unique_id id, int rank)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    nccl_result (*real)(void **, int, struct nccl_unique_id, int) =
+        (nccl_result(*)(void **, int, struct nccl_unique_id, int))nccl_target(&target, site, "CommInitRank");
+    struct nccl_call call;
+    begin_profile(site, rank, nranks);
+    begin_making(&call, CALL_ncclCommInitRank, site);
+    nccl_result result = real(comm, nranks, id, rank);
+    if (has_made(&call, result))
+        nccl_communicators_made(*comm, CALL_ncclCommInitRank, &id, 1, nranks, rank);
+    call_account_simple(&call.call);
+    return result;
+}
+
+EXPORT nccl_result ncclCommInitRankConfig(void **comm, int nranks, struct nccl_unique_id id, int rank, void *config);
+nccl_result ncclCommInitRankConfig(void **comm, int nranks, struct nccl_unique_id id, int rank, void *config)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    nccl_result (*real)(void **, int, struct nccl_unique_id, int, void *) =
+        (nccl_result(*)(void **, int, struct nccl_unique_id, int, void *))nccl_target(&target, site, "CommInitRankConfig");
+    struct nccl_call call;
+    begin_profile(site, rank, nranks);
+    begin_making(&call, CALL_ncclCommInitRankConfig, site);
+    nccl_result result = real(comm, nranks, id, rank, config);
+    if (has_made(&call, result))
+        nccl_communicators_made(*comm, CALL_ncclCommInitRankConfig, &id, 1, nranks, rank);
+    call_account_simple(&call.call);
+    return result;
+}
+
+EXPORT nccl_result ncclCommInitRankScalable(void **comm, int nranks, int rank, int id_count, struct nccl_unique_id *ids, void *config);
+nccl_result ncclCommInitRankScalable(void **comm, int nranks, int rank, int id_count, struct nccl_unique_id *ids, void *config)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    nccl_result (*real)(void **, int, int, int, struct nccl_unique_id *, void *) =
+        (nccl_result(*)(void **, int, int, int, struct nccl_unique_id *, void *))nccl_target(&target, site, "CommInitRankScalable");
+    struct nccl_call call;
+    begin_profile(site, rank, nranks);
+    begin_making(&call, CALL_ncclCommInitRankScalable, site);
+    nccl_result result = real(comm, nranks, rank, id_count, ids, config);
+    if (has_made(&call, result))
+        nccl_communicators_made(*comm, CALL_ncclCommInitRankScalable, ids, id_count, nranks, rank);
+    call_account_simple(&call.call);
+    return result;
+}
+
+/* All ranks of it are in this process: of the job's ranks it is the only one. */
+EXPORT nccl_result ncclCommInitAll(void **comms, int device_count, const int *devices);
+nccl_result ncclCommInitAll(void **comms, int device_count, const int *devices)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    nccl_result (*real)(void **, int, const int *) = (nccl_result(*)(void **, int, const int *))nccl_target(&target, site, "CommInitAll");
+    struct nccl_call call;
+    begin_profile(site, 0, 1);
+    begin_making(&call, CALL_ncclCommInitAll, site);
+    nccl_result result = real(comms, device_count, devices);
+    if (has_made(&call, result))
+        nccl_communicators_made_all(comms, CALL_ncclCommInitAll, device_count);
+    call_account_simple(&call.call);
+    return result;
+}
+
+/* A call on a communicator, whose handle it may make invalid. */
+struct on_communicator {
+    struct nccl_call nccl;
+    struct communicator *communicator;
+};
+
+static void begin_on(struct on_communicator *on, enum call_id id, call_site site, const void *comm)
+{
+    enter(&on->nccl, id, site);
+    on->communicator = communicators_under(communicators_key_of_nccl(comm));
+    if (on->nccl.call.thread && on->communicator) {
+        announce_found(&on->nccl.call, on->communicator);
+        announce_details(&on->nccl.call, LEDGER_BYTES_UNKNOWN, LEDGER_NO_RANK, LEDGER_NO_TAG);
+    }
+}
+
+EXPORT nccl_result ncclCommSplit(void *comm, int color, int key, void **newcomm, void *config);
+nccl_result ncclCommSplit(void *comm, int color, int key, void **newcomm, void *config)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    nccl_result (*real)(void *, int, int, void **, void *) =
+        (nccl_result(*)(void *, int, int, void **, void *))nccl_target(&target, site, "CommSplit");
+    struct on_communicator on;
+    begin_on(&on, CALL_ncclCommSplit, site, comm);
+    call_start(&on.nccl.call);
+    nccl_result result = real(comm, color, key, newcomm, config);
+    if (has_made(&on.nccl, result)) {
+        struct nccl_birth birth = nccl_communicators_expect(comm, CALL_ncclCommSplit, color);
+        if (color != NCCL_SPLIT_NOCOLOR)
+            nccl_communicators_born(&birth, newcomm, group.depth > 0, site);
+    }
+    account_on(&on.nccl.call, on.communicator);
+    return result;
+}
+
+EXPORT nccl_result ncclCommShrink(void *comm, int *excluded, int excluded_count, void **newcomm, void *config, int flags);
+nccl_result ncclCommShrink(void *comm, int *excluded, int excluded_count, void **newcomm, void *config, int flags)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    nccl_result (*real)(void *, int *, int, void **, void *, int) =
+        (nccl_result(*)(void *, int *, int, void **, void *, int))nccl_target(&target, site, "CommShrink");
+    struct on_communicator on;
+    begin_on(&on, CALL_ncclCommShrink, site, comm);
+    call_start(&on.nccl.call);
+    nccl_result result = real(comm, excluded, excluded_count, newcomm, config, flags);
+    if (has_made(&on.nccl, result)) {
+        struct nccl_birth birth = nccl_communicators_expect(comm, CALL_ncclCommShrink, 0);
+        nccl_communicators_born(&birth, newcomm, group.depth > 0, site);
+    }
+    account_on(&on.nccl.call, on.communicator);
+    return result;
+}
+
+EXPORT nccl_result ncclCommFinalize(void *comm);
+nccl_result ncclCommFinalize(void *comm)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    nccl_result (*real)(void *) = (nccl_result(*)(void *))nccl_target(&target, site, "CommFinalize");
+    struct on_communicator on;
+    begin_on(&on, CALL_ncclCommFinalize, site, comm);
+    call_start(&on.nccl.call);
+    nccl_result result = real(comm);
+    leave(&on.nccl, result);
+    account_on(&on.nccl.call, on.communicator);
+    return result;
+}
+
+/* The handle is forgotten before: NCCL may hand it out again before the call returns. */
+static nccl_result freeing(call_site site, enum call_id id, nccl_result (*real)(void *), void *comm)
+{
+    struct on_communicator on;
+    begin_on(&on, id, site, comm);
+    mpi_handle key = communicators_key_of_nccl(comm);
+    struct communicator *going = on.nccl.is_outermost ? communicators_detach(key) : NULL;
+    call_start(&on.nccl.call);
+    nccl_result result = real(comm);
+    leave(&on.nccl, result);
+    account_on(&on.nccl.call, on.communicator);
+    if (going && is_done(result))
+        communicators_freed(going);
+    else
+        communicators_detached(key, going, false);
+    return result;
+}
+
+EXPORT nccl_result ncclCommDestroy(void *comm);
+nccl_result ncclCommDestroy(void *comm)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    return freeing(site, CALL_ncclCommDestroy, (nccl_result(*)(void *))nccl_target(&target, site, "CommDestroy"), comm);
+}
+
+EXPORT nccl_result ncclCommAbort(void *comm);
+nccl_result ncclCommAbort(void *comm)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    return freeing(site, CALL_ncclCommAbort, (nccl_result(*)(void *))nccl_target(&target, site, "CommAbort"), comm);
+}

@@ -1,0 +1,510 @@
+#include "nccl/nccl.h"
+
+#include "call.h"
+#include "gpu/gpu.h"
+#include "nccl/nccl_groups.h"
+#include "unit.h"
+
+#include <pthread.h>
+
+/* A device on which things happen at the moments that the test says, in microseconds. Streams' handles are their numbers. */
+enum { US = 1000, DEVICE = 0, CONTEXT_NUMBER = 1, SLOT = 5, ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT };
+static char context, communicator, other_communicator;
+static int64_t origin_ns;
+
+static bool number_of(void *of_context, void *stream, uint32_t *number)
+{
+    *number = (uint32_t)(uintptr_t)stream;
+    return of_context == &context;
+}
+
+static const struct gpu_backend fake = {.name = "fake", .stream_number = number_of};
+
+static uint64_t ticks(int64_t us)
+{
+    return clock_ticks_at(origin_ns + us * US);
+}
+
+static void begin(void)
+{
+    clock_begin(CLOCK_GETTIME);
+    clock_calibrate();
+    origin_ns = clock_monotonic_ns();
+    CHECK_EQUAL(ledger_open("ledger", 16 << 20), 0);
+    the_ledger.header->start_ns = origin_ns;
+    samples_begin(1 << 20);
+    struct ledger_communicator entry = {.communicator = SLOT};
+    samples_enter(SLOT, ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry));
+    call_recording_begin();
+    call_switch(true);
+    CHECK(call_thread_of_ours() != NULL);
+    gpu_used = &fake;
+    nccl_follow(true);
+}
+
+/* Operations, as their wrappers hand them over. */
+
+static struct nccl_operation operation(const void *comm, int stream, enum call_id call, uint64_t bytes, uint8_t kernels)
+{
+    return (struct nccl_operation){.communicator = comm,
+                                   .context = &context,
+                                   .stream = (void *)(uintptr_t)stream,
+                                   .bytes = bytes,
+                                   .volume_bytes = bytes,
+                                   .epoch = this_thread->epoch,
+                                   .call = (uint16_t)call,
+                                   .slot = SLOT,
+                                   .kernels = kernels};
+}
+
+static void add(int stream, enum call_id call, uint64_t bytes, uint8_t kernels)
+{
+    struct nccl_operation added = operation(&communicator, stream, call, bytes, kernels);
+    nccl_groups_add(&added);
+}
+
+static void launch(int64_t us)
+{
+    nccl_groups_launching(ticks(us));
+    nccl_groups_launched(ticks(us), ticks(us + 5), true);
+}
+
+static void allreduce(int stream, uint64_t bytes, int64_t us)
+{
+    add(stream, CALL_ncclAllReduce, bytes, NCCL_KERNELS_ONE);
+    launch(us);
+}
+
+/* A Send and a Recv. */
+static void exchange(int stream, uint64_t bytes, int64_t us)
+{
+    add(stream, CALL_ncclSend, bytes, NCCL_KERNELS_ONE);
+    add(stream, CALL_ncclRecv, bytes, NCCL_KERNELS_ONE);
+    launch(us);
+}
+
+static unsigned kernel(int stream, int64_t from_us, int64_t until_us)
+{
+    return nccl_kernel(&(struct gpu_event){.start_ns = origin_ns + from_us * US,
+                                           .end_ns = origin_ns + until_us * US,
+                                           .device = DEVICE,
+                                           .context = CONTEXT_NUMBER,
+                                           .stream = (uint32_t)stream,
+                                           .kind = LEDGER_ACTIVITY_KERNEL});
+}
+
+static void idle(int64_t from_us, int64_t until_us)
+{
+    nccl_idle(DEVICE, origin_ns + from_us * US, origin_ns + until_us * US);
+}
+
+/* What has been told */
+
+static const struct ledger_cell *cell_of(enum call_id call, uint64_t bytes)
+{
+    return cells_find(&this_thread->cells, bytes, cell_key(call, SLOT, LEDGER_DEVICE_TIME) | cell_key_place(ON_DEVICE));
+}
+
+static void check_told(enum call_id call, uint64_t bytes, uint64_t count, uint64_t total_us)
+{
+    CHECK_EQUAL(cell_count(cell_of(call, bytes)), count);
+    CHECK_EQUAL(cell_of(call, bytes)->total_ns, total_us * US);
+}
+
+static uint64_t unmatched(void)
+{
+    return the_ledger.header->gpu_unmatched_operations;
+}
+
+static void the_device_was_idle_first(void)
+{
+    begin();
+    idle(0, 100);
+}
+
+static void an_operation_has_the_time_of_its_kernel(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    CHECK_EQUAL(kernel(7, 210, 250), SLOT);
+    idle(250, 400);
+    check_told(CALL_ncclAllReduce, 64, 1, 40);
+    CHECK_EQUAL(cell_of(CALL_ncclAllReduce, 64)->volume_bytes, 64);
+    CHECK_EQUAL(unmatched(), 0);
+}
+
+static void nothing_is_told_before_the_device_was_idle(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    kernel(7, 210, 250);
+    idle(250, 270);
+    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    CHECK_EQUAL(unmatched(), 0);
+}
+
+static void the_host_may_be_ahead(void)
+{
+    the_device_was_idle_first();
+    for (int i = 0; i < 10; i++)
+        allreduce(7, 64 + (uint64_t)i, 200 + 10 * i);
+    for (int i = 0; i < 10; i++)
+        kernel(7, 1000 + 100 * i, 1000 + 100 * i + 10 + i);
+    idle(2000, 2100);
+    for (uint64_t i = 0; i < 10; i++)
+        check_told(CALL_ncclAllReduce, 64 + i, 1, 10 + i);
+    CHECK_EQUAL(unmatched(), 0);
+}
+
+static void what_was_launched_within_a_gap_runs_behind_it(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    kernel(7, 210, 250);
+    allreduce(7, 128, 390);
+    idle(250, 400);
+    kernel(7, 400, 420);
+    idle(420, 600);
+    check_told(CALL_ncclAllReduce, 64, 1, 40);
+    check_told(CALL_ncclAllReduce, 128, 1, 20);
+}
+
+static void operations_of_a_group_share_its_time(void)
+{
+    the_device_was_idle_first();
+    exchange(7, 32, 200);
+    kernel(7, 210, 250);
+    idle(250, 400);
+    check_told(CALL_ncclGroup, 64, 1, 40);
+    check_told(CALL_ncclSend, 32, 0, 0);
+}
+
+static void the_communicators_of_a_group_have_a_kernel_each(void)
+{
+    the_device_was_idle_first();
+    struct nccl_operation other = operation(&other_communicator, 8, CALL_ncclAllReduce, 128, NCCL_KERNELS_ONE);
+    add(7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
+    nccl_groups_add(&other);
+    launch(200);
+    kernel(7, 210, 250);
+    kernel(8, 220, 230);
+    idle(250, 400);
+    check_told(CALL_ncclAllReduce, 64, 1, 40);
+    check_told(CALL_ncclAllReduce, 128, 1, 10);
+}
+
+static void the_last_stream_of_a_communicator_has_the_kernel(void)
+{
+    the_device_was_idle_first();
+    add(7, CALL_ncclSend, 32, NCCL_KERNELS_ONE);
+    add(8, CALL_ncclRecv, 32, NCCL_KERNELS_ONE);
+    launch(200);
+    CHECK_EQUAL(kernel(7, 205, 208), 0);
+    kernel(8, 210, 250);
+    idle(250, 400);
+    check_told(CALL_ncclGroup, 64, 1, 40);
+}
+
+static void one_group_may_have_several_kernels(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    exchange(7, 32, 210);
+    allreduce(7, 128, 220);
+    kernel(7, 230, 240);
+    kernel(7, 240, 260);
+    kernel(7, 260, 270);
+    kernel(7, 280, 285);
+    idle(285, 400);
+    check_told(CALL_ncclAllReduce, 64, 1, 10);
+    check_told(CALL_ncclGroup, 64, 1, 30);
+    check_told(CALL_ncclAllReduce, 128, 1, 5);
+    CHECK_EQUAL(unmatched(), 0);
+}
+
+static void where_several_groups_may_have_more_the_others_are_told(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    exchange(7, 32, 210);
+    allreduce(7, 256, 215);
+    exchange(7, 32, 220);
+    allreduce(7, 128, 225);
+    for (int i = 0; i < 6; i++)
+        kernel(7, 300 + 10 * i, 301 + 11 * i);
+    idle(360, 500);
+    check_told(CALL_ncclAllReduce, 64, 1, 1);
+    check_told(CALL_ncclAllReduce, 128, 1, 6);
+    check_told(CALL_ncclAllReduce, 256, 0, 0);
+    check_told(CALL_ncclGroup, 64, 0, 0);
+    CHECK_EQUAL(unmatched(), 5);
+}
+
+static void kernels_of_somebody_else_make_all_untold(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    kernel(7, 210, 250);
+    kernel(7, 250, 260);
+    idle(260, 400);
+    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    CHECK_EQUAL(unmatched(), 1);
+    allreduce(7, 64, 500);
+    kernel(7, 510, 515);
+    idle(515, 700);
+    check_told(CALL_ncclAllReduce, 64, 1, 5);
+}
+
+static void a_kernel_that_began_before_the_call_is_not_its_own(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 32, 150);
+    kernel(7, 160, 170);
+    idle(170, 250);
+    kernel(7, 260, 300);
+    allreduce(7, 64, 320);
+    idle(330, 400);
+    check_told(CALL_ncclAllReduce, 64, 0, 0);
+}
+
+static void a_device_that_waits_for_the_host_is_not_taken_for_done(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    allreduce(7, 128, 210);
+    kernel(7, 220, 230);
+    idle(230, 400);
+    kernel(7, 400, 420);
+    idle(420, 500);
+    check_told(CALL_ncclAllReduce, 64, 1, 10);
+    check_told(CALL_ncclAllReduce, 128, 1, 20);
+}
+
+static void kernels_that_never_come_are_given_up_some_time(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    allreduce(7, 64, 210);
+    kernel(7, 220, 230);
+    for (int i = 0; i < 9; i++)
+        idle(300 + 200 * i, 400 + 200 * i);
+    CHECK_EQUAL(unmatched(), 2);
+    allreduce(7, 64, 3000);
+    kernel(7, 3010, 3020);
+    idle(3020, 3200);
+    check_told(CALL_ncclAllReduce, 64, 1, 10);
+}
+
+static void operations_without_work_have_no_kernel(void)
+{
+    the_device_was_idle_first();
+    add(7, CALL_ncclAllReduce, 0, NCCL_KERNELS_NONE);
+    launch(200);
+    allreduce(7, 64, 210);
+    kernel(7, 220, 230);
+    idle(230, 400);
+    check_told(CALL_ncclAllReduce, 64, 1, 10);
+    CHECK_EQUAL(unmatched(), 0);
+}
+
+static void kernels_of_graphs_are_nobodys(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    CHECK_EQUAL(nccl_kernel(&(struct gpu_event){.start_ns = origin_ns + 205 * US,
+                                                .end_ns = origin_ns + 206 * US,
+                                                .context = CONTEXT_NUMBER,
+                                                .stream = 7,
+                                                .flags = LEDGER_ACTIVITY_GRAPH}),
+                0);
+    kernel(7, 210, 250);
+    idle(250, 400);
+    check_told(CALL_ncclAllReduce, 64, 1, 40);
+}
+
+/* How many groups from before are still to run at the beginning nobody knows. */
+static void what_comes_before_the_first_gap_is_untold(void)
+{
+    begin();
+    allreduce(7, 64, 200);
+    kernel(7, 210, 250);
+    idle(250, 400);
+    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    CHECK_EQUAL(unmatched(), 1);
+    allreduce(7, 64, 500);
+    kernel(7, 510, 520);
+    idle(520, 700);
+    check_told(CALL_ncclAllReduce, 64, 1, 10);
+}
+
+static void what_was_pending_when_records_were_lost_is_untold(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    kernel(7, 210, 250);
+    nccl_untraced(origin_ns + 220 * US, origin_ns + 260 * US);
+    idle(260, 400);
+    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    CHECK_EQUAL(unmatched(), 1);
+}
+
+static void a_call_that_is_under_way_may_have_launched_before_a_gap(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    nccl_groups_launching(ticks(205));
+    kernel(7, 210, 250);
+    idle(250, 400);
+    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    nccl_groups_launched(ticks(205), ticks(260), true);
+    idle(420, 600);
+    check_told(CALL_ncclAllReduce, 64, 1, 40);
+}
+
+static void a_failed_group_leaves_all_untold_up_to_the_next_gap(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    add(7, CALL_ncclSend, 32, NCCL_KERNELS_ONE);
+    nccl_groups_launching(ticks(205));
+    nccl_groups_launched(ticks(205), ticks(210), false);
+    kernel(7, 210, 250);
+    idle(250, 400);
+    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    CHECK_EQUAL(unmatched(), 2);
+}
+
+static void a_simulated_group_leaves_no_trace(void)
+{
+    the_device_was_idle_first();
+    add(7, CALL_ncclAllReduce, 32, NCCL_KERNELS_ONE);
+    nccl_groups_forget();
+    allreduce(7, 64, 200);
+    kernel(7, 210, 250);
+    idle(250, 400);
+    check_told(CALL_ncclAllReduce, 64, 1, 40);
+    CHECK_EQUAL(unmatched(), 0);
+}
+
+static void a_queue_that_is_full_counts_what_it_loses(void)
+{
+    the_device_was_idle_first();
+    for (int i = 0; i < NCCL_QUEUE_ITEMS; i++)
+        allreduce(7, 64, 200 + i);
+    idle(10000, 10100);
+    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    CHECK_EQUAL(unmatched(), NCCL_QUEUE_ITEMS);
+    allreduce(7, 64, 11000);
+    kernel(7, 11010, 11020);
+    idle(11100, 11200);
+    check_told(CALL_ncclAllReduce, 64, 1, 10);
+}
+
+static void *allreduce_later(void *unused)
+{
+    CHECK(call_thread_adopt() != NULL);
+    allreduce(7, 128, 300);
+    return unused;
+}
+
+static void groups_of_two_threads_are_taken_in_the_order_of_their_calls(void)
+{
+    pthread_t thread;
+    the_device_was_idle_first();
+    CHECK_EQUAL(pthread_create(&thread, NULL, allreduce_later, NULL), 0);
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    nccl_settle(0);
+    allreduce(7, 64, 200);
+    kernel(7, 310, 320);
+    kernel(7, 320, 350);
+    idle(350, 500);
+    check_told(CALL_ncclAllReduce, 64, 1, 10);
+    CHECK_EQUAL(unmatched(), 0);
+}
+
+static void what_is_pending_stays_in_order_when_what_came_later_is_settled(void)
+{
+    pthread_t thread;
+    the_device_was_idle_first();
+    CHECK_EQUAL(pthread_create(&thread, NULL, allreduce_later, NULL), 0);
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    nccl_settle(0);
+    allreduce(7, 64, 200);
+    allreduce(7, 32, 250);
+    kernel(7, 210, 220);
+    idle(220, 290);
+    kernel(7, 290, 310);
+    kernel(7, 310, 340);
+    idle(340, 500);
+    check_told(CALL_ncclAllReduce, 64, 1, 10);
+    check_told(CALL_ncclAllReduce, 32, 1, 20);
+}
+
+static void the_samples_of_a_group_say_when_it_was_done_and_that_they_share(void)
+{
+    struct samples_sequence sequence = {0};
+    the_device_was_idle_first();
+    struct ledger_sample *samples[3];
+    for (unsigned i = 0; i < 3; i++) {
+        samples[i] = samples_of_sequence(&sequence, SLOT, i + 1);
+        sample_fill(samples[i], &(struct ledger_sample){.start_ticks = 1, .end_ticks = 2});
+        struct nccl_operation added = operation(&communicator, 7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
+        added.sample = samples[i];
+        nccl_groups_add(&added);
+        if (i != 1)
+            launch(200 + 10 * i);
+    }
+    CHECK_EQUAL(sequence.page->unfinished, 3);
+    kernel(7, 230, 246);
+    kernel(7, 250, 282);
+    idle(282, 400);
+    CHECK_EQUAL(sequence.page->unfinished, 0);
+    CHECK_EQUAL(samples[0]->completed_ticks, ticks(246));
+    CHECK_EQUAL(samples[0]->device_span, 1000 << 1);
+    CHECK_EQUAL(samples[1]->device_span, 2000 << 1 | LEDGER_DEVICE_SPAN_SHARED);
+    CHECK_EQUAL(samples[2]->completed_ticks, ticks(282));
+}
+
+static void an_operation_from_before_a_reset_does_not_count(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    call_reset();
+    kernel(7, 210, 250);
+    idle(250, 400);
+    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    CHECK_EQUAL(unmatched(), 0);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(an_operation_has_the_time_of_its_kernel),
+    TEST(nothing_is_told_before_the_device_was_idle),
+    TEST(the_host_may_be_ahead),
+    TEST(what_was_launched_within_a_gap_runs_behind_it),
+    TEST(operations_of_a_group_share_its_time),
+    TEST(the_communicators_of_a_group_have_a_kernel_each),
+    TEST(the_last_stream_of_a_communicator_has_the_kernel),
+    TEST(one_group_may_have_several_kernels),
+    TEST(where_several_groups_may_have_more_the_others_are_told),
+    TEST(kernels_of_somebody_else_make_all_untold),
+    TEST(a_kernel_that_began_before_the_call_is_not_its_own),
+    TEST(a_device_that_waits_for_the_host_is_not_taken_for_done),
+    TEST(kernels_that_never_come_are_given_up_some_time),
+    TEST(operations_without_work_have_no_kernel),
+    TEST(kernels_of_graphs_are_nobodys),
+    TEST(what_comes_before_the_first_gap_is_untold),
+    TEST(what_was_pending_when_records_were_lost_is_untold),
+    TEST(a_call_that_is_under_way_may_have_launched_before_a_gap),
+    TEST(a_failed_group_leaves_all_untold_up_to_the_next_gap),
+    TEST(a_simulated_group_leaves_no_trace),
+    TEST(a_queue_that_is_full_counts_what_it_loses),
+    TEST(groups_of_two_threads_are_taken_in_the_order_of_their_calls),
+    TEST(what_is_pending_stays_in_order_when_what_came_later_is_settled),
+    TEST(the_samples_of_a_group_say_when_it_was_done_and_that_they_share),
+    TEST(an_operation_from_before_a_reset_does_not_count),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
