@@ -1,0 +1,30 @@
+"""Programs that are linked to our double of NCCL (tests/doubles/libnccl)."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+
+from .harness import C_ERRORS, C_FLAGS, PROGRAMS
+from .libraries import REPOSITORY
+
+DOUBLE = REPOSITORY / "tests/doubles/libnccl"
+BUILD = REPOSITORY / "build/doubles"
+
+
+@lru_cache
+def doubles() -> Path:
+    subprocess.run(["make", "--silent", "-C", str(DOUBLE), f"BUILD={BUILD}"], check=True)
+    return BUILD
+
+
+@lru_cache
+def compiled(compiler: str, name: str, *flags: str, library: str | None = "libnccl.so.2", output: str = "") -> Path:
+    """A program of the programs folder, linked to a copy of the double (None: to none)."""
+    binary = BUILD / "tests" / Path(compiler).name / (output or name)
+    linked = [str(doubles() / library), f"-Wl,-rpath,{BUILD}"] if library else []
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    command = [compiler, *C_FLAGS, *C_ERRORS, f"-I{DOUBLE}", str(PROGRAMS / f"{name}.c"), *linked, *flags, "-o", str(binary)]
+    subprocess.run(command, check=True)
+    return binary

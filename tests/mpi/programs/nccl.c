@@ -1,0 +1,153 @@
+/* A job that makes NCCL's calls beside MPI's, on our double of NCCL. One argument, what it does; every result is checked. */
+#include "nccl_double.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(CONDITION)                                                            \
+    do                                                                              \
+        if (!(CONDITION)) {                                                         \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #CONDITION); \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                           \
+        }                                                                           \
+    while (0)
+#define OK(CALL) CHECK((CALL) == ncclSuccess)
+
+static int rank, size;
+static char buffer[4096];
+
+static ncclUniqueId shared_id(void)
+{
+    ncclUniqueId id;
+    if (rank == 0)
+        OK(ncclGetUniqueId(&id));
+    MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
+    return id;
+}
+
+static ncclComm_t world(void)
+{
+    ncclComm_t comm;
+    OK(ncclCommInitRank(&comm, size, shared_id(), rank));
+    return comm;
+}
+
+/* Each operation once, with 100 elements of four bytes. */
+static void operations(void)
+{
+    ncclComm_t comm = world();
+    OK(ncclAllReduce(buffer, buffer, 100, ncclFloat32, ncclSum, comm, NULL));
+    OK(ncclAllReduceConfig(buffer, buffer, 100, ncclFloat32, ncclSum, comm, NULL, buffer));
+    OK(ncclBroadcast(buffer, buffer, 100, ncclFloat32, 1, comm, NULL));
+    OK(ncclBcast(buffer, 100, ncclFloat32, 1, comm, NULL));
+    OK(ncclReduce(buffer, buffer, 100, ncclFloat32, ncclSum, 0, comm, NULL));
+    OK(ncclAllGather(buffer, buffer, 100, ncclFloat32, comm, NULL));
+    OK(ncclReduceScatter(buffer, buffer, 100, ncclFloat32, ncclSum, comm, NULL));
+    OK(ncclAlltoAll(buffer, buffer, 100, ncclFloat32, comm, NULL));
+    OK(ncclGather(buffer, buffer, 100, ncclFloat32, 0, comm, NULL));
+    OK(ncclScatter(buffer, buffer, 100, ncclFloat32, 0, comm, NULL));
+    OK(ncclGroupStart());
+    OK(ncclSend(buffer, 100, ncclFloat32, (rank + 1) % size, comm, NULL));
+    OK(ncclRecv(buffer, 100, ncclFloat32, (rank + size - 1) % size, comm, NULL));
+    OK(ncclGroupEnd());
+    OK(ncclCommFinalize(comm));
+    OK(ncclCommDestroy(comm));
+}
+
+static void datatypes(void)
+{
+    ncclComm_t comm = world();
+    for (ncclDataType_t type = ncclInt8; type <= ncclTypeOfTomorrow; type++)
+        OK(ncclAllReduce(buffer, buffer, 1000 + (size_t)type, type, ncclSum, comm, NULL));
+    OK(ncclCommDestroy(comm));
+}
+
+/* Two of the world in different order of their making and their use, halves by Split, in and outside of a group, and what is left by
+ * Shrink. */
+static void communicators(void)
+{
+    ncclComm_t first = world(), second = world(), half, other_half, none, rest, pair[2];
+    ncclUniqueId ids[2] = {shared_id(), shared_id()};
+    ncclComm_t scalable;
+    OK(ncclCommInitRankScalable(&scalable, size, rank, 2, ids, NULL));
+    for (int i = 0; i < 3; i++)
+        OK(ncclAllReduce(buffer, buffer, (size_t)(rank % 2 ? 1 : 2), ncclInt8, ncclSum, rank % 2 ? first : second, NULL));
+    OK(ncclAllReduce(buffer, buffer, (size_t)(rank % 2 ? 2 : 1), ncclInt8, ncclSum, rank % 2 ? second : first, NULL));
+    double_nccl_next_child(size / 2, rank / 2);
+    OK(ncclCommSplit(first, rank % 2, rank, &half, NULL));
+    OK(ncclGroupStart());
+    OK(ncclCommSplit(first, rank % 2, rank, &other_half, NULL));
+    OK(ncclGroupEnd());
+    OK(ncclCommSplit(first, rank == 0 ? NCCL_SPLIT_NOCOLOR : 0, rank, &none, NULL));
+    CHECK((none == NULL) == (rank == 0));
+    OK(ncclAllGather(buffer, buffer, 10, ncclInt8, half, NULL));
+    OK(ncclAllGather(buffer, buffer, 20, ncclInt8, other_half, NULL));
+    OK(ncclAllGather(buffer, buffer, 40, ncclInt8, scalable, NULL));
+    OK(ncclCommInitAll(pair, 2, NULL));
+    OK(ncclGroupStart());
+    for (int i = 0; i < 2; i++)
+        OK(ncclAllReduce(buffer, buffer, 50, ncclInt8, ncclSum, pair[i], NULL));
+    OK(ncclGroupEnd());
+    if (rank > 0) {
+        int gone = 0;
+        double_nccl_next_child(size - 1, rank - 1);
+        OK(ncclCommShrink(first, &gone, 1, &rest, NULL, 0));
+        OK(ncclAllGather(buffer, buffer, 30, ncclInt8, rest, NULL));
+    }
+    OK(ncclCommAbort(first));
+}
+
+static void nonblocking(void)
+{
+    ncclConfig_t config = {.size = sizeof config, .blocking = 0};
+    ncclComm_t comm, child;
+    ncclResult_t state = ncclInProgress;
+    CHECK(ncclCommInitRankConfig(&comm, size, shared_id(), rank, &config) == ncclInProgress);
+    CHECK(ncclAllReduce(buffer, buffer, 7, ncclInt8, ncclSum, comm, NULL) == ncclInProgress);
+    double_nccl_next_child(size / 2, rank / 2);
+    CHECK(ncclCommSplit(comm, rank % 2, rank, &child, NULL) == ncclInProgress && child == NULL);
+    while (state == ncclInProgress)
+        OK(ncclCommGetAsyncError(comm, &state));
+    CHECK(ncclAllReduce(buffer, buffer, 9, ncclInt8, ncclSum, child, NULL) == ncclInProgress);
+}
+
+/* Wrong calls, whose result is NCCL's. */
+static void mistakes(void)
+{
+    ncclComm_t comm = world();
+    CHECK(ncclGroupEnd() == ncclInvalidUsage);
+    CHECK(ncclAllReduce(buffer, buffer, 5, ncclInt8, ncclSum, NULL, NULL) == ncclInvalidArgument);
+    CHECK(ncclCommDestroy(NULL) == ncclInvalidArgument);
+    OK(ncclAllReduce(buffer, buffer, 5, ncclInt8, ncclSum, comm, NULL));
+}
+
+/* While MPI_Pcontrol has switched it off, nothing is counted. */
+static void switched(void)
+{
+    ncclComm_t comm = world();
+    OK(ncclAllReduce(buffer, buffer, 3, ncclInt8, ncclSum, comm, NULL));
+    MPI_Pcontrol(0);
+    OK(ncclAllReduce(buffer, buffer, 4, ncclInt8, ncclSum, comm, NULL));
+    MPI_Pcontrol(1);
+    OK(ncclAllReduce(buffer, buffer, 5, ncclInt8, ncclSum, comm, NULL));
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } PARTS[] = {{"operations", operations},   {"datatypes", datatypes}, {"communicators", communicators},
+                 {"nonblocking", nonblocking}, {"mistakes", mistakes},   {"switched", switched}};
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
+        if (argc == 2 && strcmp(PARTS[i].name, argv[1]) == 0)
+            PARTS[i].run();
+    printf("%ld calls\n", double_nccl_calls());
+    MPI_Finalize();
+    return 0;
+}

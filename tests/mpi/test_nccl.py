@@ -1,0 +1,266 @@
+"""NCCL's calls beside MPI's: what is counted, and that the library gets and returns what it would without us. NCCL is a double of ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .doubles import SETTINGS as GPU_SETTINGS
+from .doubles import build
+from .doubles import compiled as gpu_program
+from .harness import COMMPROF_RUN, Outcome, Run, calls_in_ledger, unprofiled_environment
+from .libraries import Mpi
+from .nccl import compiled, doubles
+
+RANKS = 4
+ELEMENTS, BYTES = 100, 400
+
+
+@pytest.fixture
+def nccl(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
+    """nccl("operations"): a part of programs/nccl.c under the profiler."""
+    return lambda part, **arguments: profile(str(compiled(mpi.mpicc, "nccl")), RANKS, part, **arguments)
+
+
+def nccl_communicators(run: Run, rank: int) -> list[tuple]:
+    """Those of NCCL's that something was counted on: constructor, identity, parent_identity, size, comm_rank, is_freed."""
+    sql = """
+        SELECT constructor, identity, parent_identity, size, comm_rank, is_freed FROM communicator
+        WHERE library = 'nccl' ORDER BY communicator"""
+    return run.query(rank, sql)
+
+
+# What is counted
+
+
+@pytest.mark.parametrize(
+    ("call", "size", "volume", "count"),
+    [
+        ("ncclAllReduce", BYTES, BYTES, 2),  # once with a configuration of its own
+        ("ncclReduce", BYTES, BYTES, 1),
+        ("ncclAllGather", BYTES, BYTES, 1),
+        ("ncclReduceScatter", RANKS * BYTES, RANKS * BYTES, 1),
+        ("ncclAlltoAll", BYTES, RANKS * BYTES, 1),
+        ("ncclGather", BYTES, BYTES, 1),
+        ("ncclSend", BYTES, BYTES, 1),
+        ("ncclRecv", BYTES, 0, 1),
+    ],
+)
+def test_an_operation_counts_with_its_bytes(nccl: Callable[..., Run], call: str, size: int, volume: int, count: int) -> None:
+    assert nccl("operations").sizes(call) == [{size: (count, count * volume)}] * RANKS
+
+
+@pytest.mark.parametrize(("call", "root", "volume"), [("ncclBroadcast", 1, BYTES), ("ncclBcast", 1, BYTES), ("ncclScatter", 0, RANKS * BYTES)])
+def test_only_the_root_hands_something_to_an_operation_from_a_root(nccl: Callable[..., Run], call: str, root: int, volume: int) -> None:
+    assert nccl("operations").sizes(call) == [{BYTES: (1, volume if rank == root else 0)} for rank in range(RANKS)]
+
+
+def test_calls_without_bytes_count_too(nccl: Callable[..., Run]) -> None:
+    run = nccl("operations")
+    for call in ("ncclCommInitRank", "ncclGroupStart", "ncclGroupEnd", "ncclCommFinalize", "ncclCommDestroy"):
+        assert run.sizes(call) == [{0: (1, 0)}] * RANKS
+
+
+def test_elements_of_every_type_have_their_size_and_those_of_an_unknown_one_none(nccl: Callable[..., Run]) -> None:
+    run = nccl("datatypes")
+    type_bytes = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 0]
+    sizes = {(1000 + number) * size: (1, (1000 + number) * size) for number, size in enumerate(type_bytes)}
+    assert run.sizes("ncclAllReduce") == [sizes] * RANKS
+    assert run.facts(0)["nccl.unknown_datatype"] == "12"
+
+
+def test_what_fails_counts_as_a_call_without_bytes(nccl: Callable[..., Run]) -> None:
+    assert nccl("mistakes").sizes("ncclAllReduce") == [{0: (1, 0), 5: (1, 5)}] * RANKS
+
+
+def test_nothing_counts_while_counting_is_switched_off(nccl: Callable[..., Run]) -> None:
+    assert nccl("switched").sizes("ncclAllReduce") == [{3: (1, 3), 5: (1, 5)}] * RANKS
+
+
+def test_calls_can_be_left_out(nccl: Callable[..., Run]) -> None:
+    run = nccl("operations", env={"COMMPROF_EXCLUDE": "ncclAllReduce,ncclSend"})
+    assert {call for call in run.calls(0) if call.startswith("nccl")} >= {"ncclReduce", "ncclRecv"}
+    assert not run.calls(0) & {"ncclAllReduce", "ncclSend"}
+
+
+def test_nccl_can_be_left_out_altogether(nccl: Callable[..., Run]) -> None:
+    run = nccl("operations", env={"COMMPROF_NCCL": "off"})
+    assert not [call for call in run.calls(0) if call.startswith("nccl")]
+
+
+def test_the_program_gets_what_it_gets_without_the_profiler(mpi: Mpi, nccl: Callable[..., Run], plain: Callable[..., Outcome]) -> None:
+    for part in ("operations", "communicators", "nonblocking", "mistakes"):
+        without = plain(str(compiled(mpi.mpicc, "nccl")), RANKS, part)
+        assert sorted(nccl(part).outcome.stdout.split()) == sorted(without.stdout.split())
+
+
+# Communicators
+
+
+def test_all_ranks_agree_on_who_a_communicator_is(nccl: Callable[..., Run]) -> None:
+    run = nccl("communicators")
+    sent = {1: "first", 2: "second"}
+    identities: dict[str, set[str]] = {"first": set(), "second": set()}
+    for rank in range(RANKS):
+        rows = run.query(rank, "SELECT bytes, identity, count FROM cell JOIN communicator USING (communicator) WHERE call = 'ncclAllReduce'")
+        for size, identity, count in rows:
+            if size in sent:
+                assert count == (3 if (size == 1) == (rank % 2 == 1) else 1)
+                identities[sent[size]].add(identity)
+    assert [len(identity) for identity in identities.values()] == [1, 1]
+    assert identities["first"] != identities["second"]
+
+
+def identity_of(run: Run, rank: int, size: int) -> str:
+    """Of the communicator of the AllGather of so many bytes."""
+    sql = "SELECT identity FROM cell JOIN communicator USING (communicator) WHERE call = 'ncclAllGather' AND bytes = :bytes"
+    ((identity,),) = run.query(rank, sql, bytes=size)
+    return identity
+
+
+@pytest.mark.parametrize("size", [10, 20])
+def test_halves_are_two_communicators_that_their_ranks_agree_on(nccl: Callable[..., Run], size: int) -> None:
+    run = nccl("communicators")
+    even, odd = ({identity_of(run, rank, size) for rank in range(first, RANKS, 2)} for first in (0, 1))
+    assert len(even) == len(odd) == 1 and even != odd
+
+
+def test_a_communicator_from_several_ids_and_one_that_shrank_are_agreed_on(nccl: Callable[..., Run]) -> None:
+    run = nccl("communicators")
+    assert len({identity_of(run, rank, 40) for rank in range(RANKS)}) == 1
+    assert len({identity_of(run, rank, 30) for rank in range(1, RANKS)}) == 1
+
+
+def test_a_communicator_says_what_made_it_its_size_rank_and_end(nccl: Callable[..., Run]) -> None:
+    run = nccl("communicators")
+    for rank in range(1, RANKS):
+        rows = {constructor: rest for constructor, *rest in nccl_communicators(run, rank)}
+        first = next(row for row in nccl_communicators(run, rank) if row[5])
+        assert first[0] == "ncclCommInitRank" and first[3:5] == (RANKS, rank)
+        assert rows["ncclCommSplit"][1:] == [first[1], RANKS // 2, rank // 2, 0]
+        assert rows["ncclCommShrink"][1:] == [first[1], RANKS - 1, rank - 1, 0]
+
+
+def test_all_devices_of_a_process_are_ranks_of_one_communicator(nccl: Callable[..., Run]) -> None:
+    run = nccl("communicators")
+    pairs = [[row for row in nccl_communicators(run, rank) if row[0] == "ncclCommInitAll"] for rank in range(RANKS)]
+    assert all([row[4] for row in pair] == [0, 1] and pair[0][1] == pair[1][1] for pair in pairs)
+    assert len({pair[0][1] for pair in pairs}) == RANKS
+
+
+def test_collectives_are_numbered(nccl: Callable[..., Run]) -> None:
+    run = nccl("operations")
+    for rank in range(RANKS):
+        assert run.query(rank, "SELECT collectives FROM communicator WHERE library = 'nccl'") == [(10,)]
+
+
+def test_communicators_that_are_not_ready_yet_are_known(nccl: Callable[..., Run]) -> None:
+    run = nccl("nonblocking")
+    assert run.sizes("ncclAllReduce") == [{7: (1, 7), 9: (1, 9)}] * RANKS
+    rows = [nccl_communicators(run, rank) for rank in range(RANKS)]
+    assert len({whole[1] for whole, _ in rows}) == 1
+    assert rows[0][1][1] == rows[2][1][1] != rows[1][1][1] == rows[3][1][1]
+    assert all(half[2:5] == (whole[1], RANKS // 2, rank // 2) for rank, (whole, half) in enumerate(rows))
+
+
+# Without MPI
+
+
+def alone(folder: Path, ranks: int, **environment: str) -> Run:
+    program = compiled("cc", "nccl_alone")
+    env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(folder / "run")} | environment
+    jobs = [
+        subprocess.Popen(
+            [str(COMMPROF_RUN), str(program), str(rank), str(ranks), str(rank + 1)], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for rank in range(ranks)
+    ]
+    outputs = [job.communicate(timeout=60) for job in jobs]
+    status = max(job.returncode for job in jobs)
+    return Run(ranks, folder / "run", Outcome(status, "".join(out for out, _ in outputs), "".join(err for _, err in outputs)))
+
+
+def test_a_job_without_mpi_is_profiled_from_its_first_communicator_on(tmp_path: Path) -> None:
+    run = alone(tmp_path, 2)
+    assert run.outcome.exit_status == 0, run.outcome
+    assert [calls_in_ledger(run.ledger(rank))["ncclAllReduce"] for rank in range(2)] == [1, 2]
+    assert [calls_in_ledger(run.ledger(rank))["ncclCommInitRank"] for rank in range(2)] == [1, 1]
+    assert "profile of 2 ranks" in run.outcome.stderr
+
+
+def test_a_job_without_mpi_is_left_alone_where_nccl_is_left_out(tmp_path: Path) -> None:
+    run = alone(tmp_path, 2, COMMPROF_NCCL="off")
+    assert run.outcome.exit_status == 0, run.outcome
+    assert run.files() == []
+
+
+# Whose NCCL
+
+
+def test_every_copy_of_nccl_gets_the_calls_that_are_meant_for_it(tmp_path: Path) -> None:
+    libraries = ["libnccl.so.2", "libnccl_other.so.2"]
+    callers = [compiled("cc", "nccl_caller", "-shared", "-fPIC", library=name, output=f"lib{name[:-5]}_caller.so") for name in libraries]
+    program = compiled("cc", "nccl_copies", "-ldl", library=None)
+    env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(tmp_path / "run")}
+    for prefix in ([], [str(COMMPROF_RUN)]):
+        done = subprocess.run([*prefix, str(program), *map(str, callers)], env=env, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    counts = calls_in_ledger(tmp_path / "run/rank-0.ledger")
+    assert (counts["ncclBcast"], counts["ncclBroadcast"]) == (3, 0)
+
+
+def test_a_program_without_nccl_gets_an_error_from_a_function_that_only_the_profiler_has() -> None:
+    program = compiled("cc", "nccl_none", "-Wl,-z,dynamic-undefined-weak", library=None)
+    env = unprofiled_environment() | {"COMMPROF_OUTPUT": os.devnull}
+    done = subprocess.run([str(COMMPROF_RUN), str(program)], env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+
+
+# Time on the device, of doubles
+
+
+@pytest.fixture
+def training(mpi: Mpi, profile: Callable[..., Run]) -> Run:
+    libraries = [str(build() / "libcuda.so.1"), str(doubles() / "libnccl.so.2")]
+    program = gpu_program(mpi.name, mpi.mpicc, "nccl_training", tuple(libraries))
+    return profile(program, 2, env=GPU_SETTINGS)
+
+
+def truths(run: Run) -> dict[tuple[str, int], tuple[int, int]]:
+    """Of all ranks together: (call, bytes) -> count, nanoseconds."""
+    told: dict[tuple[str, int], tuple[int, int]] = {}
+    for _, call, size, duration_ns in (line.split() for line in run.outcome.stdout.splitlines() if line.startswith("truth ")):
+        count, total_ns = told.get((call, int(size)), (0, 0))
+        told[call, int(size)] = (count + 1, total_ns + int(duration_ns))
+    return told
+
+
+def test_operations_have_the_time_of_their_kernels_on_the_device(training: Run) -> None:
+    seen: dict[tuple[str, int], tuple[int, int]] = {}
+    for rank in range(2):
+        for cell in training.cells(rank, measure="device"):
+            count, total_ns = seen.get((cell.call, cell.bytes), (0, 0))
+            seen[cell.call, cell.bytes] = (count + cell.count, total_ns + cell.total_ns)
+    planted = truths(training)
+    assert {key: count for key, (count, _) in seen.items()} == {key: count for key, (count, _) in planted.items()}
+    for key, (count, total_ns) in planted.items():
+        assert abs(seen[key][1] - total_ns) <= 10 * count, (key, seen[key], total_ns)  # two clocks, read at each launch
+    assert [training.rank_row(rank)["gpu_unmatched_operations"] for rank in range(2)] == [0, 0]
+
+
+def test_a_captured_operation_is_counted_as_such_and_has_no_time_on_the_device(training: Run) -> None:
+    assert training.sizes("ncclAllReduce", "captured") == [{77: (2, 2 * 77)}] * 2
+    assert all(77 not in size for size in training.sizes("ncclAllReduce", "device"))
+
+
+def test_samples_of_operations_have_the_time_on_the_device(training: Run) -> None:
+    sql = """
+        SELECT bytes, device_end_ns - device_start_ns, device_start_ns >= start_ns FROM sample
+        WHERE call = 'ncclAllReduce' AND bytes != 77 ORDER BY sequence"""
+    for rank in range(2):
+        for size, duration_ns, is_later in training.query(rank, sql):
+            assert abs(duration_ns - (300000 + 10000 * (size - 1000))) <= 32 and is_later
