@@ -35,7 +35,7 @@
 #define SECOND_NS (1000 * MS_NS)
 
 enum { STAY, FINISH, ABANDON }; /* what the thread is told */
-enum { PATIENCE_S = 2, FIRST_LOOK_MS = 50, SLOWEST_LOOK_MS = 1000, TICK_MS = 100, DRAIN_S = 3, AFTER_ANOTHER_S = 1 };
+enum { PATIENCE_S = 2, FIRST_LOOK_MS = 50, SLOWEST_LOOK_MS = 250, ARM_AGAIN_MS = 1000, TICK_MS = 100, DRAIN_S = 3, AFTER_ANOTHER_S = 1 };
 
 enum phase { CLOSED, OPEN, DRAINING };
 
@@ -127,7 +127,7 @@ static bool arm(void)
     enum gpu_armed armed = GPU_ARM_LATER;
     int64_t began_ns = clock_monotonic_ns();
     while (!is_told() && (armed = gpu.backend->arm(reason, sizeof reason)) == GPU_ARM_LATER)
-        sleep_until(clock_monotonic_ns() + SLOWEST_LOOK_MS * MS_NS);
+        sleep_until(clock_monotonic_ns() + ARM_AGAIN_MS * MS_NS);
     the_ledger.header->cost_gpu_begin_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
     if (armed == GPU_ARM_REFUSED)
         enter_state(LEDGER_GPU_REFUSED, reason);
