@@ -1,0 +1,143 @@
+"""What programs/planted.py plants, and what the profile says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Optional
+
+import dumps
+from jobs import Job, Jobs
+from table import Row, failed, row, same
+
+CLOCK_STEP_NS = 2_000  # a GPU's own timer may go in steps of a microsecond
+LAUNCH_NS = 100_000  # of a kernel on a busy machine, at most, on the average of many
+
+
+def planted(jobs: Jobs, what: str, check: str, **settings: str) -> tuple[Job, Optional[Row]]:
+    job = jobs.run("planted", what, dump="" if what == "cycle" else what, limit_s=80 if what == "cycle" else 55, **settings)
+    return job, failed(check, job.problem) if job.problem else None
+
+
+def records(jobs: Jobs) -> Iterator[Row]:
+    job, bad = planted(jobs, "kernels", "kernels")
+    if bad:
+        yield bad
+        return
+    truth = job.truth
+    seen = {name: numbers for name, numbers in job.kernels().items() if name in truth["kernels"]}
+    yield same("kernels by name", {name: count for name, (count, _) in truth["kernels"].items()}, {name: n[0] for name, n in seen.items()})
+    for name, (count, duration_ns) in truth["kernels"].items():
+        _, total_ns, shortest_ns, _ = seen.get(name, (0, 0, 0, 0))
+        at_least = duration_ns - CLOCK_STEP_NS
+        passed = shortest_ns >= at_least and total_ns <= count * (duration_ns + LAUNCH_NS)
+        seen_ns = f"{shortest_ns} ns at least, {total_ns // count} ns on average"
+        yield row(f"duration of {name}", f"each {duration_ns} ns or little more", seen_ns, passed)
+    if truth.get("events_ns"):
+        on_stream_ns = seen["planted_long"][1] + seen["planted_short"][1] // 2
+        passed = 0.9 * truth["events_ns"] <= on_stream_ns <= 1.01 * truth["events_ns"]
+        yield row("kernels of a stream against CUDA's events", f"at most {truth['events_ns']} ns", f"about {on_stream_ns} ns", passed)
+    devices = job.query("SELECT number, name, kernels FROM gpu_device")
+    yield row("device", "device 0 has the kernels", devices, [number for number, _, kernels in devices if kernels] == [0])
+    sql = "SELECT COUNT(DISTINCT stream) FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel) WHERE name LIKE 'planted_%'"
+    yield same("streams", 2, job.query(sql)[0][0])
+    sql = "SELECT gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unkept_records FROM rank"
+    yield same("records dropped, implausible, late, unkept", (0, 0, 0, 0), job.query(sql)[0])
+    facts = dict(job.query("SELECT key, value FROM fact WHERE key LIKE 'gpu%'"))
+    yield row("CUPTI", "a library", facts.get("gpu.tracing_library", "none"), "gpu.tracing_library" in facts)
+    yield same("complaints", [], job.complaints)
+
+
+def copies(jobs: Jobs) -> Iterator[Row]:
+    job, bad = planted(jobs, "copies", "copies")
+    if bad:
+        yield bad
+        return
+    each = tuple(job.truth["each"])
+    sql = "SELECT copy, is_pageable, SUM(count), SUM(volume_bytes) FROM gpu_activity WHERE kind = 'copy' GROUP BY copy, is_pageable"
+    seen = {(copy, pageable): (count, volume) for copy, pageable, count, volume in job.query(sql)}
+    for way in job.truth["ways"]:
+        direction, _, memory = way.partition(", ")
+        yield same(f"copies {way}: how many, bytes", each, seen.get((direction, int(memory == "pageable")), (0, 0)))
+    sets = job.query("SELECT SUM(count), SUM(volume_bytes) FROM gpu_activity WHERE kind = 'memset'")[0]
+    yield same("memsets: how many, bytes", each, tuple(sets))
+
+
+def correlation(jobs: Jobs) -> Iterator[Row]:
+    """Of the records as they came."""
+    job, bad = planted(jobs, "graph", "correlation ids")
+    copied, also_bad = planted(jobs, "copies", "correlation ids")
+    if bad or also_bad:
+        yield bad or also_bad
+        return
+    found = [record for what in ("graph", "copies") for path in (jobs.out / "buffers" / what).glob("*.dump") for record in dumps.records(path)]
+    for kind in ("kernel", "copy", "memset"):
+        ids = [record.correlation for record in found if record.kind == kind]
+        nonzero = sum(map(bool, ids))
+        seen_ids = f"{nonzero} of {len(ids)} are not 0, {len(set(ids))} differ"
+        yield row(f"correlation ids of {kind} records", "not 0", seen_ids, bool(ids) and nonzero == len(ids))
+
+
+def graph(jobs: Jobs) -> Iterator[Row]:
+    job, bad = planted(jobs, "graph", "graph")
+    if bad:
+        yield bad
+        return
+    sql = """SELECT is_graph, SUM(count) FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel)
+             WHERE name = 'planted_graph' GROUP BY 1"""
+    yield same("kernels of a graph that is replayed", [(1, job.truth["launches"])], job.query(sql))
+
+
+def clock(jobs: Jobs) -> Iterator[Row]:
+    job, bad = planted(jobs, "moments", "clock")
+    if bad:
+        yield bad
+        return
+    sql = """SELECT start_monotonic_ns + start_ns, start_monotonic_ns + end_ns FROM gpu_sample JOIN rank USING (world_rank)
+             JOIN gpu_kernel USING (world_rank, kernel) WHERE name = 'planted_moment' ORDER BY 1"""
+    spans, brackets = job.query(sql), job.truth["brackets"]
+    yield same("kernels kept one by one", len(brackets), len(spans))
+    if len(spans) != len(brackets):
+        return
+    early = [before - start for (start, _), (before, _) in zip(spans, brackets)]
+    late = [end - after for (_, end), (_, after) in zip(spans, brackets)]
+    seen = f"{max(early)} ns before the launch, {max(late)} ns after the return, at most (negative: within)"
+    yield row("kernels within launch and return of the wait", "all, to 5000 ns", seen, max(early + late) <= 5_000)
+    error = job.query("SELECT MAX(clock_error_ns) FROM gpu_tracing")[0][0]
+    yield row("error of the clock, as the profile says", "a number", f"{error} ns", error is not None)
+
+
+def overlap(jobs: Jobs) -> Iterator[Row]:
+    job, bad = planted(jobs, "overlap", "overlap")
+    if bad:
+        yield bad
+        return
+    sql = """SELECT SUM(ns), SUM(ns * (1 - is_computing)) FROM gpu_busy WHERE is_communicating"""
+    communicating_ns, exposed_ns = (value or 0 for value in job.query(sql)[0])
+    for name, truth_ns, seen_ns in (
+        ("communication", job.truth["communicating_ns"], communicating_ns),
+        ("exposed communication", job.truth["exposed_ns"], exposed_ns),
+    ):
+        yield row(f"{name} against CUDA's events", f"{truth_ns} ns to 5 %", f"{seen_ns} ns", abs(seen_ns - truth_ns) <= truth_ns / 20)
+
+
+def cycle(jobs: Jobs) -> Iterator[Row]:
+    job, bad = planted(jobs, "cycle", "tracing off and on", COMMPROF_GPU_COLLECT_MS="10")
+    if bad:
+        yield bad
+        return
+    yield same("kernels in 100 windows of tracing", job.truth["launches"], job.counts().get("planted_cycle", 0))
+    yield row("from off to all collected, from on to tracing", "a number", f"{job.truth['off_ms']} ms, {job.truth['on_ms']} ms", True)
+
+
+def places(jobs: Jobs) -> Iterator[Row]:
+    job = jobs.run("places")
+    if job.problem:
+        yield failed("places", job.problem)
+        return
+    sql = "SELECT bytes, place, SUM(count) FROM cell WHERE call = 'MPI_Allreduce' GROUP BY bytes, place"
+    seen = job.query(sql)
+    for size, place in job.truth["sizes"].items():
+        yield same(f"100 calls with {place} memory", [(place, 100)], [(where, count) for of, where, count in seen if of == int(size)])
+    queries, changes = job.query("SELECT gpu_place_queries, gpu_place_changes FROM rank")[0]
+    yield row("questions to the driver about 500 calls", "fewer", queries, queries < 500)
+    yield same("its answers that had changed", 0, changes)

@@ -1,0 +1,101 @@
+"""What is here: a GPU, and the versions of what is used with it."""
+
+from __future__ import annotations
+
+import datetime
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Optional
+
+GPU = Path(__file__).resolve().parent
+REPOSITORY = GPU.parent.parent
+PROGRAMS = GPU / "programs"
+DOUBLES = REPOSITORY / "build/doubles"
+LIBRARY = REPOSITORY / "build/lib/libcommprof.so"
+
+
+def asked(command: list[str], limit_s: float = 60, env: Optional[dict[str, str]] = None) -> tuple[int, str]:
+    """Exit status and output of a short command; 127 where it cannot be run, 124 where it takes too long."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, env=env, stdin=subprocess.DEVNULL, check=False)
+    except OSError as error:
+        return 127, str(error)
+    except subprocess.TimeoutExpired:
+        return 124, f"no answer in {limit_s:.0f} s"
+    return done.returncode, (done.stdout or done.stderr).strip()
+
+
+def why_no_gpu(env: dict[str, str]) -> str:
+    """'': there is one that works. Asked in a process of its own: a broken driver may do anything."""
+    status, said = asked([sys.executable, str(PROGRAMS / "device.py")], env=env)
+    return "" if status == 0 else (said.splitlines() or [f"the driver ended the process that asked it with status {status}"])[-1]
+
+
+def libraries_of_python(pattern: str) -> list[str]:
+    """Files of NVIDIA's Python packages, beside PyTorch."""
+    folders = {*sys.path, sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}
+    return sorted(path for folder in folders if folder for path in glob.glob(f"{folder}/nvidia/*/lib/{pattern}"))
+
+
+def cupti_path() -> str:
+    """For programs that have nothing of CUDA's but the driver; '': none was found. PyTorch's is found by the library itself."""
+    toolkits = [path for folder in ("extras/CUPTI/lib64", "lib64") for path in glob.glob(f"/usr/local/cuda*/{folder}/libcupti.so.1[1-9]*")]
+    return next(iter([*libraries_of_python("libcupti.so.1[1-9]"), *sorted(toolkits, reverse=True)]), "")
+
+
+def nccl_path() -> str:
+    return next(iter([*libraries_of_python("libnccl.so.2"), *glob.glob("/usr/lib/*/libnccl.so.2")]), "")
+
+
+VERSION = """
+import ctypes, sys
+version = ctypes.c_int()
+error = ctypes.CDLL(sys.argv[1])[sys.argv[2]](ctypes.byref(version))
+print(f"error {error}" if error else version.value)
+"""
+TORCH_VERSION = "import torch; print(torch.__version__, f'for CUDA {torch.version.cuda}' if torch.version.cuda else 'without CUDA')"
+
+
+def version_of(script: str, *words: str) -> str:
+    """What a line of Python prints, in a process of its own."""
+    if "" in words:
+        return "not found"
+    status, said = asked([sys.executable, "-c", script, *words], limit_s=120)
+    return said if status == 0 and said else "not known"
+
+
+def describe(is_double: bool) -> dict[str, str]:
+    """The table's head."""
+    names = ["name", "driver_version", "memory.total"]
+    status, said = asked(["nvidia-smi", f"--query-gpu={','.join(names)}", "--format=csv,noheader"])
+    gpu = "double (tests/doubles; nothing here is of a GPU)" if is_double else said.replace("\n", "; ") if status == 0 else "no nvidia-smi"
+    _, cuda = (0, "-") if is_double else asked([sys.executable, str(PROGRAMS / "device.py")])
+    cupti, nccl = cupti_path(), nccl_path()
+    return {
+        "date": datetime.date.today().isoformat(),
+        "GPU": gpu,
+        "driver's CUDA": cuda.partition("cuda")[2].strip('": }') or "-",
+        "CUPTI": version_of(VERSION, cupti, "cuptiGetVersion"),
+        "NCCL": version_of(VERSION, nccl, "ncclGetVersion"),
+        "PyTorch": version_of(TORCH_VERSION),
+        "Python": sys.version.split()[0],
+        "Linux": os.uname().release,
+    }
+
+
+def has_torch_with_cuda() -> str:
+    """'': it has; else why not."""
+    status, said = asked([sys.executable, "-c", "import torch, sys; sys.exit(0 if torch.cuda.is_available() else 'PyTorch sees no GPU')"], 120)
+    return "" if status == 0 else "no PyTorch" if "ModuleNotFoundError" in said else said.splitlines()[-1] if said else f"exit status {status}"
+
+
+def tool(name: str) -> str:
+    """One of NVIDIA's tools; '' where it is not."""
+    places = [f"/usr/local/cuda*/bin/{name}", f"/opt/nvidia/*/*/{name}", f"/opt/nvidia/*/*/bin/{name}"]
+    found = [path for place in places for path in glob.glob(place)]
+    return shutil.which(name) or next(iter(sorted(found, reverse=True)), "")
