@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -45,3 +46,9 @@ def records(path: Path) -> Iterator[Record]:
 
 def version(path: Path) -> int:
     return struct.unpack_from("<I", path.read_bytes(), 20)[0]
+
+
+def write_expected(path: Path) -> None:
+    """What tests/unit/test_replay.c is to find in a dump: NAME.expected."""
+    counts = Counter(record.name or record.kind.split()[0] for record in records(path))
+    path.with_suffix(".expected").write_text("".join(f"{count} {what}\n" for what, count in sorted(counts.items())))

@@ -16,8 +16,6 @@ from typing import Any, Optional
 from machine import DOUBLES, LIBRARY, PROGRAMS, REPOSITORY
 from mpis import ENVIRONMENT, Mpi
 
-MOST_DUMPED_BYTES = 4 << 20
-
 
 @dataclass
 class Job:
@@ -166,11 +164,3 @@ class Jobs:
             process.wait()
         text = ["".join(path.read_text(errors="replace") for path in sorted(folder.glob(f"{name}-*"))) for name in ("stdout", "stderr")]
         return Job(next((process.returncode for process in started if process.returncode), 0), hung, *text, folder)
-
-
-def trim_dumps(folder: Path) -> list[str]:
-    """Buffers are kept while they are small enough for a repository. Says which were not."""
-    too_big = [path for path in folder.glob("**/*.dump") if path.stat().st_size > MOST_DUMPED_BYTES]
-    for path in too_big:
-        path.unlink()
-    return [path.name for path in too_big]

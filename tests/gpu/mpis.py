@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -76,7 +77,9 @@ def with_commands(folder: str, out: Path) -> tuple[Optional[Mpi], str]:
     if status or said.count("ranks 2") != 2:
         return None, f"{mpirun} -n 2 does not work: {(said.splitlines() or [status])[-1]}"
     _, version = asked([mpirun, "--version"], env={**os.environ, **ENVIRONMENT})
-    return Mpi((version.splitlines() or [mpirun])[0], str(calls), mpirun), ""
+    up_to_its_number = re.match(r"\D*\d\S*", version)
+    name = " ".join(up_to_its_number.group().split()) if up_to_its_number else mpirun
+    return Mpi(name, str(calls), mpirun), ""
 
 
 def several_ranks(wheels: Optional[Path], out: Path) -> tuple[Optional[Mpi], str]:
