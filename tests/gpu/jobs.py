@@ -153,14 +153,21 @@ class Jobs:
                 )
             )
         hung = False
-        for process in started:
-            try:
-                process.wait(timeout=limit_s)
-            except subprocess.TimeoutExpired:
-                hung = True
-        for process in started:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        try:
+            for process in started:
+                hung |= not ended_in(process, limit_s)
+        finally:
+            for process in started:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
         text = ["".join(path.read_text(errors="replace") for path in sorted(folder.glob(f"{name}-*"))) for name in ("stdout", "stderr")]
         return Job(next((process.returncode for process in started if process.returncode), 0), hung, *text, folder)
+
+
+def ended_in(process: subprocess.Popen, limit_s: float) -> bool:
+    try:
+        process.wait(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

@@ -7,7 +7,7 @@ import time
 
 from device import Device, Span, mpi, tell, wait_until
 
-KERNELS = {"planted_short": (200, 20_000), "planted_long": (10, 2_000_000)}  # name: how often, and how long at least
+KERNELS = {"planted_long": (10, 2_000_000), "planted_short": (200, 20_000)}  # name: how often, and how long at least
 ODD_BYTES = 1_000_003
 REPLAYS, NODES = 20, 10
 CYCLES, KERNELS_A_CYCLE = 100, 10
