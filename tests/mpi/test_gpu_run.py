@@ -110,6 +110,7 @@ def test_records_that_are_lost_fail_what_they_concern(tmp_path: Path):
 def test_a_check_that_takes_too_long_fails_and_the_others_are_said_to_lack_time(tmp_path: Path):
     done, rows = on_doubles(tmp_path, "cycle", "costs", "--limit", "12")
     assert done.returncode == 1
+    assert rows.keys() == {"cycle", "costs"}  # it was ended, not waited for
     assert rows["cycle"][1].startswith("FAIL: it did not end in ")
     assert rows["costs"][1] == "SKIP: no time was left"
     assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(tmp_path).encode() in path.read_bytes()]
