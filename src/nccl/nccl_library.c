@@ -1,4 +1,5 @@
-/* A library of NCCL's kind (RCCL is one) defines its functions twice: ncclX, which others may define before it, and pncclX. */
+/* A library of NCCL's kind (RCCL is one) defines its functions twice: ncclX, which others may define before it, and pncclX. One that stands
+ * in for NCCL may have ncclX alone; it is taken where the caller would have found it. */
 #include "nccl_library.h"
 
 #include "nccl_abi.h"
@@ -7,7 +8,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#define MARK "pncclGroupStart" /* what makes an object an NCCL library */
+#define MARK "pncclGroupStart" /* what makes an object an NCCL library, */
+#define PLAIN (MARK + 1)       /* or a stand-in for one */
 
 uint64_t nccl_sites[SITES];
 
@@ -48,8 +50,9 @@ static call_site classify(const void *return_address)
 {
     Dl_info caller = {0}, found;
     bool named = dladdr(return_address, &caller) && caller.dli_fname;
-    bool is_there =
-        (named && scope_of_caller(&caller, MARK, &found)) || scope_definer(RTLD_NEXT, MARK, &found) || scope_anywhere("ccl", MARK, &found);
+    bool is_there = (named && (scope_of_caller(&caller, MARK, &found) || scope_of_caller(&caller, PLAIN, &found))) ||
+                    scope_definer(RTLD_NEXT, MARK, &found) || scope_definer(RTLD_NEXT, PLAIN, &found) ||
+                    scope_anywhere("ccl", MARK, &found);
     unsigned library = is_there ? take_in(&found) : NCCL_NO_LIBRARY;
     return library << 8 | (library != NCCL_NO_LIBRARY && !is_inside(&caller) ? SITE_JOB : 0);
 }

@@ -201,8 +201,9 @@ def test_a_job_without_mpi_is_left_alone_where_nccl_is_left_out(tmp_path: Path) 
 # Whose NCCL
 
 
+# The last one lacks pncclX.
 def test_every_copy_of_nccl_gets_the_calls_that_are_meant_for_it(tmp_path: Path) -> None:
-    libraries = ["libnccl.so.2", "libnccl_other.so.2"]
+    libraries = ["libnccl.so.2", "libnccl_other.so.2", "libnccl_plain.so.2"]
     callers = [compiled("cc", "nccl_caller", "-shared", "-fPIC", library=name, output=f"lib{name[:-5]}_caller.so") for name in libraries]
     program = compiled("cc", "nccl_copies", "-ldl", library=None)
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(tmp_path / "run")}
@@ -210,7 +211,7 @@ def test_every_copy_of_nccl_gets_the_calls_that_are_meant_for_it(tmp_path: Path)
         done = subprocess.run([*prefix, str(program), *map(str, callers)], env=env, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
     counts = calls_in_ledger(tmp_path / "run/rank-0.ledger")
-    assert (counts["ncclBcast"], counts["ncclBroadcast"]) == (3, 0)
+    assert (counts["ncclBcast"], counts["ncclBroadcast"]) == (6, 0)
 
 
 def test_a_program_without_nccl_gets_an_error_from_a_function_that_only_the_profiler_has() -> None:
