@@ -204,7 +204,7 @@ static void keep_time(bool on)
     int64_t now_ns = clock_monotonic_ns();
     if (header->counting_since_ns)
         header->counted_ns += now_ns - header->counting_since_ns;
-    header->counting_since_ns = on ? now_ns : 0;
+    __atomic_store_n(&header->counting_since_ns, on ? now_ns : 0, __ATOMIC_RELAXED); /* the GPU thread looks at it */
 }
 
 void call_switch(bool on)

@@ -21,13 +21,13 @@ static struct {
 
 static enum gpu_presence look(void)
 {
-    fake.looks++;
+    __atomic_add_fetch(&fake.looks, 1, __ATOMIC_RELEASE);
     return __atomic_load_n(&fake.presence, __ATOMIC_ACQUIRE);
 }
 
 static enum gpu_armed arm(char *reason, size_t bytes)
 {
-    fake.arms++;
+    __atomic_add_fetch(&fake.arms, 1, __ATOMIC_RELEASE);
     snprintf(reason, bytes, "CUPTI 13.0.0 crashes");
     return __atomic_load_n(&fake.armed, __ATOMIC_ACQUIRE);
 }
@@ -142,9 +142,10 @@ static const char *reason(void)
 static const struct ledger_tracing *window(unsigned index)
 {
     const struct ledger_header *header = the_ledger.header;
-    for (uint32_t i = 0; i < header->chunk_count; i++) {
+    uint32_t count = __atomic_load_n(&header->chunk_count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count; i++) {
         struct ledger_chunk *chunk = ledger_chunk_at(header, i);
-        if (chunk->kind == LEDGER_TRACINGS && index < chunk->used)
+        if (chunk->kind == LEDGER_TRACINGS && index < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE))
             return ledger_entry(chunk, index);
     }
     return NULL;
@@ -355,7 +356,7 @@ static void one_whose_records_stop_to_come_is_lost_to_another(void)
     fake.is_foreign = true;
     begin("auto", "0", "0");
     gpu_begin(hear);
-    while (!window(0) || !window(0)->end_ns)
+    while (!window(0) || !__atomic_load_n(&window(0)->end_ns, __ATOMIC_ACQUIRE))
         sched_yield();
     gpu_end();
     CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_LOST);
