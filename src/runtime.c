@@ -147,6 +147,11 @@ static void record_library(void)
         ledger_fact("mpi_version", version);
 }
 
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) \
+    _Static_assert(sizeof("MPI_" #NAME) <= sizeof(((struct ledger_call *)NULL)->name), "MPI_" #NAME " has room for its name");
+#include "wrappers/calls.def"
+#undef CALL
+
 static void record_calls(void)
 {
     for (unsigned i = 1; i < CALL_COUNT; i++) {

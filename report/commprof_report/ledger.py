@@ -96,7 +96,7 @@ HEADER = Layout(
     " gpu_lost_intervals:Q gpu_unmatched_operations:Q gpu_place_queries:Q gpu_place_changes:Q cost_gpu_begin_ns:Q cost_gpu_end_ns:Q",
 )
 CHUNK = Layout("Chunk", "kind:I entry_bytes:I used:I thread:I reserved:48s")
-CALL = Layout("Call", "call:I name:32s family:20s library:8s")
+CALL = Layout("Call", "call:I name:36s family:16s library:8s")
 FACT = Layout("Fact", "key_bytes:I value_bytes:I")
 COMMUNICATOR = Layout(
     "Communicator",

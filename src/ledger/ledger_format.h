@@ -166,8 +166,8 @@ struct ledger_chunk {
 /* The name behind a call number. */
 struct ledger_call {
     uint32_t call;
-    char name[32];   /* "MPI_Allreduce" */
-    char family[20]; /* "collective" */
+    char name[36];   /* "MPI_Allreduce" */
+    char family[16]; /* "collective" */
     char library[8]; /* "mpi", "nccl" */
 };
 

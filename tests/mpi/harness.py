@@ -254,7 +254,7 @@ def calls_in_ledger(path: Path) -> Counter[str]:
         kind, entry_bytes, used = (number(chunk + 4 * i, 4) for i in range(3))
         for entry in range(chunk + chunk_header_bytes, chunk + chunk_header_bytes + used * entry_bytes, entry_bytes):
             if kind == 1:
-                names[number(entry, 4)] = data[entry + 4 : entry + 36].rstrip(b"\0").decode()
+                names[number(entry, 4)] = data[entry + 4 : entry + 40].rstrip(b"\0").decode()
             if kind == 4 and number(entry + 14, 1) & 15 == 0 and number(entry + 56, 8) == 1:
                 counts[names[number(entry + 8, 2)]] += sum(number(entry + 64 + 8 * i, 8) for i in range(buckets))
     return counts

@@ -59,4 +59,4 @@ def test_ranks_whose_logs_fill_at_different_times_have_the_same_calls_in_common(
 
 def test_a_job_may_keep_none(profile):
     run = profile("collectives", 4, env={"COMMPROF_SAMPLES": "0"})
-    assert for_all_ranks(run, "SELECT * FROM sample UNION ALL SELECT *, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM sample_window") == [[]] * 4
+    assert for_all_ranks(run, "SELECT * FROM sample UNION ALL SELECT *, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM sample_window") == [[]] * 4

@@ -721,7 +721,7 @@ def ledger_facts(rank: Rank) -> list[bytes]:
 
 def ledger_calls() -> list[bytes]:
     entries = [
-        struct.pack("<I32s20s8s", CALL_NUMBERS[name], name.encode(), family.encode(), library_of(name).encode())
+        struct.pack("<I36s16s8s", CALL_NUMBERS[name], name.encode(), family.encode(), library_of(name).encode())
         for name, family in FAMILIES.items()
     ]
     return ledger_chunks(1, 64, entries)
