@@ -64,6 +64,11 @@ static void print_help(void)
     }
     printf("  --dlsym\n");
     print_wrapped("for programs that open an MPI library and look its functions up by dlsym", 8, 80);
+    printf("  --nccl-plugin\n");
+    print_wrapped(
+        "for programs whose NCCL cannot be seen otherwise (JAX, vLLM, Horovod with NCCL inside): NCCL 2.27 and later tells of its "
+        "operations itself, unless NCCL_PROFILER_PLUGIN names somebody else",
+        8, 80);
     printf("  --doctor\n");
     print_wrapped("do not run the program: say whether it can be profiled, and if not, why", 8, 80);
     printf("  --help, --version\n");
@@ -125,15 +130,17 @@ static int read_option(char **arguments)
 
 /* What is an option of ours and no setting. */
 static struct wanted {
-    bool doctor, dlsym;
+    bool doctor, dlsym, nccl_plugin;
 } wanted;
 
 static bool read_switch(const char *argument)
 {
     bool is_doctor = strcmp(argument, "--doctor") == 0, is_dlsym = strcmp(argument, "--dlsym") == 0;
+    bool is_nccl_plugin = strcmp(argument, "--nccl-plugin") == 0;
     wanted.doctor |= is_doctor;
     wanted.dlsym |= is_dlsym;
-    return is_doctor || is_dlsym;
+    wanted.nccl_plugin |= is_nccl_plugin;
+    return is_doctor || is_dlsym || is_nccl_plugin;
 }
 
 static int read_options(int count, char **arguments)
@@ -206,6 +213,17 @@ static void attach_to_nvtx(void)
     setenv("NVTX_INJECTION64_PATH", path, 0);
 }
 
+/* NCCL looks for its plugin in the process. There is room for one: another that was asked for stays. */
+static void attach_to_nccl(void)
+{
+    const char *other = getenv("NCCL_PROFILER_PLUGIN");
+    settings_read(NULL);
+    if (!other)
+        setenv("NCCL_PROFILER_PLUGIN", "STATIC_PLUGIN", 1);
+    else if (settings.verbose > 0)
+        fprintf(stderr, "commprof-run: NCCL_PROFILER_PLUGIN is %s and stays so: NCCL does not tell commprof of its operations\n", other);
+}
+
 static void refuse_launchers(const char *program)
 {
     if (program_kind(program) != PROGRAM_LAUNCHER)
@@ -231,6 +249,8 @@ int main(int count, char **arguments)
     if (wanted.dlsym)
         preload("libcommprof-dlsym.so");
     attach_to_nvtx();
+    if (wanted.nccl_plugin)
+        attach_to_nccl();
     execvp(arguments[program], arguments + program);
     int error = errno;
     fprintf(stderr, "commprof-run: cannot run %s: %s\n", arguments[program], strerror(error));

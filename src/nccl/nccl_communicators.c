@@ -11,10 +11,11 @@
 #include "nccl_library.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PREDEFINED_BITS = 4, FROM_ID = 0x6e63636c, ALONE = 0x616c6f6e, ALL = 0x616c6c };
+enum { PREDEFINED_BITS = 4, FROM_ID = 0x6e63636c, FROM_HASH = 0x68617368, ALONE = 0x616c6f6e, ALL = 0x616c6c };
 
 static uint64_t mix_bytes(uint64_t hash, const char *bytes, size_t count)
 {
@@ -68,6 +69,18 @@ void nccl_communicators_made_all(void *const *handles, unsigned constructor, int
     for (int i = 0; i < count; i++)
         if (handles[i])
             enter(handles[i], identity, 0, constructor, 0, count, i);
+}
+
+struct communicator *nccl_communicators_told(const void *handle, uint64_t hash, const char *name, int nranks, int rank)
+{
+    struct communicator told = {.handle = (mpi_handle)handle,
+                                .identity = communicators_mix(communicators_mix(FROM_HASH, (uint64_t)nranks), hash) | PREDEFINED_BITS,
+                                .size = nranks,
+                                .comm_rank = rank,
+                                .is_nccl = true,
+                                .out_neighbors = COMMUNICATORS_NOT_ASKED};
+    snprintf(told.name, sizeof told.name, "%s", name ? name : "");
+    return communicators_add(communicators_key_of_nccl(handle), &told);
 }
 
 /* All ranks of the parent make the call (in a Shrink, all that stay), so the ordinal is theirs, too. */

@@ -32,6 +32,9 @@ void nccl_communicators_born(const struct nccl_birth *birth, void *const *handle
 /* The outermost group of this thread has ended. */
 void nccl_communicators_group_ended(nccl_result result, call_site site);
 
+/* NCCL itself tells of a communicator, by a hash that it gives to all of its ranks and by a name (NULL: none). */
+struct communicator *nccl_communicators_told(const void *handle, uint64_t hash, const char *name, int nranks, int rank);
+
 /* Slow half of the function below. */
 struct communicator *nccl_communicators_meet(const void *handle, call_site site);
 

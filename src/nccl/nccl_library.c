@@ -102,6 +102,11 @@ void *nccl_function(call_site site, const char *name)
     return function ? function : (void *)function_is_missing;
 }
 
+unsigned nccl_libraries_known(void)
+{
+    return __atomic_load_n(&library_count, __ATOMIC_ACQUIRE);
+}
+
 bool nccl_library_is_known(const void *address)
 {
     Dl_info info;

@@ -39,6 +39,9 @@ static inline void *nccl_target(struct nccl_target *target, call_site site, cons
     return known;
 }
 
+/* How many copies of NCCL have been called through us. */
+unsigned nccl_libraries_known(void);
+
 /* Whether code at this address belongs to a copy of NCCL whose functions have been called through us. */
 bool nccl_library_is_known(const void *address);
 

@@ -2,10 +2,10 @@
  *
  * Each is like MPI's (wrappers.c): announce, clock, the real call, clock, account. NCCL's calls only enqueue, so the time that is counted
  * here is the host's; what they take on the device is found out afterwards (nccl_matching.c). */
-#include "announce.h"
 #include "gpu/gpu.h"
 #include "nccl_abi.h"
 #include "nccl_communicators.h"
+#include "nccl_counting.h"
 #include "nccl_groups.h"
 #include "nccl_library.h"
 #include "runtime.h"
@@ -22,6 +22,11 @@ static _Thread_local struct {
     uint16_t call, slot; /* of the first operation */
     uint64_t bytes;      /* of all */
 } group __attribute__((tls_model("initial-exec")));
+
+bool nccl_wrappers_inside(void)
+{
+    return inside > 0;
+}
 
 /* Of a call: whether NCCL was entered by the job here, not by itself (ncclBcast calls ncclBroadcast). */
 struct nccl_call {
@@ -47,35 +52,17 @@ HOT void leave(struct nccl_call *call, nccl_result result)
     inside--;
 }
 
-HOT void announce_found(struct call *call, struct communicator *communicator)
-{
-    call->communicator = communicator;
-    if (communicator)
-        call->doing |= (uint64_t)communicators_slot(communicator) << LEDGER_DOING_SLOT_BIT;
-}
-
 /* A call that succeeded or not, with nothing but its duration and the communicator that it was announced on. */
 HOT void account_on(const struct call *call, struct communicator *communicator)
 {
     call_account(call, (struct traffic){.communicator = communicator, .peer = PEER_NONE});
 }
 
-/* Operations. Their buffers are the GPU's memory. */
-
-enum { ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT };
-
-enum counting {
-    BUFFER,         /* count elements, all of them this rank's */
-    FROM_ROOT,      /* ... the root's */
-    INCOMING,       /* ... another rank's */
-    BLOCKS,         /* a block to every rank */
-    BLOCKS_AT_ROOT, /* ... from the root */
-    BLOCKS_REDUCED, /* the buffer is one block for every rank */
-};
+/* Operations. */
 
 struct operation {
     struct nccl_call nccl;
-    uint64_t bytes, volume_bytes;
+    struct nccl_moved moved;
     struct communicator *communicator; /* NULL: nobody wants to know */
     const void *comm;
     void *stream;
@@ -92,18 +79,6 @@ static void note_unknown_datatype(int datatype)
     char number[16];
     snprintf(number, sizeof number, "%d", datatype);
     ledger_fact("nccl.unknown_datatype", number);
-}
-
-HOT void count_bytes(struct operation *operation, enum counting counting, size_t count, int datatype, int root)
-{
-    const struct communicator *communicator = operation->communicator;
-    uint64_t bytes = count * nccl_type_bytes(datatype), ranks = communicator->size > 0 ? (uint64_t)communicator->size : 1;
-    bool is_root = root == communicator->comm_rank;
-    operation->bytes = counting == BLOCKS_REDUCED ? bytes * ranks : bytes;
-    operation->volume_bytes = counting == BLOCKS || (counting == BLOCKS_AT_ROOT && is_root) ? bytes * ranks
-                              : counting == INCOMING || counting == BLOCKS_AT_ROOT          ? 0
-                              : counting == FROM_ROOT && !is_root                           ? 0
-                                                                                            : operation->bytes;
 }
 
 /* What NCCL launches for it (nccl_matching.c). AlltoAll, Gather and Scatter are made of messages, as many as there are ranks. */
@@ -123,21 +98,8 @@ HOT bool is_capturing(void *stream)
     return gpu && gpu->is_capturing && gpu->is_capturing(stream);
 }
 
-HOT void announce_operation(struct operation *operation, enum counting counting, int datatype, int root)
-{
-    struct call *call = &operation->nccl.call;
-    uint64_t bytes = nccl_type_bytes(datatype) ? operation->bytes : LEDGER_BYTES_UNKNOWN;
-    bool is_message = call->id == CALL_ncclSend || call->id == CALL_ncclRecv;
-    bool is_rooted = counting == FROM_ROOT || counting == BLOCKS_AT_ROOT || call->id == CALL_ncclReduce || call->id == CALL_ncclGather;
-    announce_found(call, operation->communicator);
-    if (is_message)
-        announce_details(call, bytes, LEDGER_NO_RANK, LEDGER_NO_TAG);
-    else
-        announce_next(call, operation->communicator, bytes, is_rooted ? root : LEDGER_NO_RANK);
-}
-
-HOT void begin_operation(struct operation *operation, enum call_id id, call_site site, enum counting counting, size_t count, int datatype,
-                         int root, const void *comm, void *stream)
+HOT void begin_operation(struct operation *operation, enum call_id id, call_site site, enum nccl_counting counting, size_t count,
+                         int datatype, int root, const void *comm, void *stream)
 {
     enter(&operation->nccl, id, site);
     operation->is_followed = operation->nccl.is_outermost && __atomic_load_n(&nccl_followed, __ATOMIC_RELAXED);
@@ -150,11 +112,13 @@ HOT void begin_operation(struct operation *operation, enum call_id id, call_site
         operation->communicator = nccl_communicators_find(comm, site);
     }
     if (operation->communicator) {
-        count_bytes(operation, counting, count, datatype, root);
+        uint64_t type_bytes = nccl_type_bytes(datatype);
+        operation->moved = nccl_count_bytes(operation->communicator, counting, count * type_bytes, root);
         operation->kernels = kernels_for(operation, id, count);
         operation->is_captured = is_capturing(stream);
         if (operation->nccl.call.thread)
-            announce_operation(operation, counting, datatype, root);
+            nccl_announce(&operation->nccl.call, operation->communicator, counting,
+                          type_bytes ? operation->moved.bytes : LEDGER_BYTES_UNKNOWN, root);
     }
     call_start(&operation->nccl.call);
     if (operation->is_followed && group.depth == 0)
@@ -167,15 +131,11 @@ HOT struct ledger_sample *account_operation(const struct operation *operation, s
     const struct call *call = &operation->nccl.call;
     if (!call->thread || !call_is_counted(call->id))
         return NULL;
-    bool has_moved = call->succeeded && communicator;
-    uint64_t bytes = has_moved ? operation->bytes : 0;
-    enum ledger_measure measure = operation->is_captured ? LEDGER_CAPTURED : LEDGER_CALL;
-    uint64_t key = cell_key(call->id, has_moved ? communicators_slot(communicator) : 0, measure) | cell_key_place(ON_DEVICE);
-    if (!call_count(call->thread, bytes, key, call_duration_ns(call), has_moved ? operation->volume_bytes : 0))
-        return NULL;
-    if (has_moved && !nccl_type_bytes(datatype))
+    if (!call->succeeded || !communicator)
+        return nccl_account(call, NULL, (struct nccl_moved){0}, operation->is_captured);
+    if (!nccl_type_bytes(datatype))
         note_unknown_datatype(datatype);
-    return call_keep(call, has_moved ? communicator : NULL, bytes, PEER_NONE);
+    return nccl_account(call, communicator, operation->moved, operation->is_captured);
 }
 
 HOT void note_in_group(const struct operation *operation, struct communicator *communicator)
@@ -185,7 +145,7 @@ HOT void note_in_group(const struct operation *operation, struct communicator *c
         group.slot = communicator->slot;
         group.bytes = 0;
     }
-    group.bytes += operation->bytes;
+    group.bytes += operation->moved.bytes;
 }
 
 HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_result result)
@@ -205,8 +165,8 @@ HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_re
         nccl_groups_add(&(struct nccl_operation){.communicator = operation->comm,
                                                  .context = gpu->current_context ? gpu->current_context() : NULL,
                                                  .stream = operation->stream,
-                                                 .bytes = operation->bytes,
-                                                 .volume_bytes = operation->volume_bytes,
+                                                 .bytes = operation->moved.bytes,
+                                                 .volume_bytes = operation->moved.volume_bytes,
                                                  .sample = call->sequence ? sample : NULL,
                                                  .epoch = call->thread && call_is_counted(call->id) ? call->thread->epoch : 0,
                                                  .call = call->id,
@@ -249,20 +209,20 @@ HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_re
 #define ROOTED BUFFERS, int root, PLACE
 #define PLAIN BUFFERS, PLACE
 
-COLLECTIVE(AllReduce, REDUCING, PASS_REDUCING, BUFFER, WITHOUT_ROOT)
-COLLECTIVE(Broadcast, ROOTED, PASS_ROOTED, FROM_ROOT, root)
-COLLECTIVE(Reduce, REDUCING_TO_ROOT, PASS_REDUCING_TO_ROOT, BUFFER, root)
-COLLECTIVE(AllGather, PLAIN, PASS_PLAIN, BUFFER, WITHOUT_ROOT)
-COLLECTIVE(ReduceScatter, REDUCING, PASS_REDUCING, BLOCKS_REDUCED, WITHOUT_ROOT)
-COLLECTIVE(AlltoAll, PLAIN, PASS_PLAIN, BLOCKS, WITHOUT_ROOT)
-COLLECTIVE(Gather, ROOTED, PASS_ROOTED, BUFFER, root)
-COLLECTIVE(Scatter, ROOTED, PASS_ROOTED, BLOCKS_AT_ROOT, root)
-OPERATION(Bcast, Bcast, (void *buff, size_t count, int datatype, int root, PLACE), (buff, count, datatype, root, comm, stream), FROM_ROOT,
-          root)
+COLLECTIVE(AllReduce, REDUCING, PASS_REDUCING, NCCL_BUFFER, WITHOUT_ROOT)
+COLLECTIVE(Broadcast, ROOTED, PASS_ROOTED, NCCL_FROM_ROOT, root)
+COLLECTIVE(Reduce, REDUCING_TO_ROOT, PASS_REDUCING_TO_ROOT, NCCL_BUFFER, root)
+COLLECTIVE(AllGather, PLAIN, PASS_PLAIN, NCCL_BUFFER, WITHOUT_ROOT)
+COLLECTIVE(ReduceScatter, REDUCING, PASS_REDUCING, NCCL_BLOCKS_REDUCED, WITHOUT_ROOT)
+COLLECTIVE(AlltoAll, PLAIN, PASS_PLAIN, NCCL_BLOCKS, WITHOUT_ROOT)
+COLLECTIVE(Gather, ROOTED, PASS_ROOTED, NCCL_BUFFER, root)
+COLLECTIVE(Scatter, ROOTED, PASS_ROOTED, NCCL_BLOCKS_AT_ROOT, root)
+OPERATION(Bcast, Bcast, (void *buff, size_t count, int datatype, int root, PLACE), (buff, count, datatype, root, comm, stream),
+          NCCL_FROM_ROOT, root)
 OPERATION(Send, Send, (const void *sendbuff, size_t count, int datatype, int peer, PLACE), (sendbuff, count, datatype, peer, comm, stream),
-          BUFFER, WITHOUT_ROOT)
+          NCCL_BUFFER, WITHOUT_ROOT)
 OPERATION(Recv, Recv, (void *recvbuff, size_t count, int datatype, int peer, PLACE), (recvbuff, count, datatype, peer, comm, stream),
-          INCOMING, WITHOUT_ROOT)
+          NCCL_INCOMING, WITHOUT_ROOT)
 
 /* Groups. What a group launches, its outermost end launches. */
 
@@ -432,7 +392,7 @@ static void begin_on(struct on_communicator *on, enum call_id id, call_site site
     enter(&on->nccl, id, site);
     on->communicator = communicators_under(communicators_key_of_nccl(comm));
     if (on->nccl.call.thread && on->communicator) {
-        announce_found(&on->nccl.call, on->communicator);
+        nccl_announce_found(&on->nccl.call, on->communicator);
         announce_details(&on->nccl.call, LEDGER_BYTES_UNKNOWN, LEDGER_NO_RANK, LEDGER_NO_TAG);
     }
 }

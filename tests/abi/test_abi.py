@@ -25,6 +25,7 @@ OTHER_NAMES = {
     "InitializeInjection",  # the CUDA driver's
     *("cuptiSubscribe", "cuptiSubscribe_v2", "cuptiActivityRegisterCallbacks", "cuptiActivityRegisterTimestampCallback"),
     *("cuptiActivityEnable", "cuptiActivityDisable"),  # other clients of CUPTI pass through these
+    *("ncclProfiler_v4", "ncclProfiler_v5"),  # NCCL looks for its profiler plugin
     *("commprof_step", "commprof_region_begin", "commprof_region_end", "commprof_is_recording"),  # include/commprof.h
 }
 NCCL_TABLE = REPOSITORY / "src/nccl/nccl_calls.def"

@@ -1,5 +1,8 @@
 """NCCL's functions as the wrappers declare them against NCCL's own headers, and the real library through the wrappers. Both where a wheel
-of NCCL is installed, or the folder of one is named by COMMPROF_TEST_NCCL (with several versions, separated by colons)."""
+of NCCL is installed, or the folder of one is named by COMMPROF_TEST_NCCL (with several versions, separated by colons).
+
+The interface of its profiler plugins against NVIDIA's headers, which are in NCCL's sources alone: where COMMPROF_TEST_NCCL_PROFILER names
+a folder with nccl_profiler.h, profiler_v4.h and profiler_v5.h of them."""
 
 from __future__ import annotations
 
@@ -109,3 +112,94 @@ def test_the_real_library_answers_through_the_wrappers_as_without_them(nccl: Pat
     plain, profiled = run(), run(str(COMMPROF_RUN))
     assert plain.stdout.startswith("0 2")
     assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout), profiled.stderr
+
+
+# Its profiler plugins
+
+
+def plugin_headers() -> Path:
+    folder = os.environ.get("COMMPROF_TEST_NCCL_PROFILER")
+    if not folder:
+        pytest.skip("COMMPROF_TEST_NCCL_PROFILER names no folder of NCCL's headers")
+    return Path(folder)
+
+
+# Version, member of the event, NCCL's name of it; NULL: of the event itself.
+FIELDS = {
+    4: {
+        "collective": ("coll", {"function": "func", "count": "count", "root": "root", "datatype": "datatype"}),
+        "message": ("p2p", {"function": "func", "count": "count", "datatype": "datatype"}),
+    },
+    5: {
+        "collective_call": (
+            "collApi",
+            {"function": "func", "count": "count", "datatype": "datatype", "root": "root", "stream": "stream", "is_captured": "graphCaptured"},
+        ),
+        "message_call": (
+            "p2pApi",
+            {"function": "func", "count": "count", "datatype": "datatype", "stream": "stream", "is_captured": "graphCaptured"},
+        ),
+    },
+}
+LAYOUT = r"""
+#include "nccl/nccl_profiler_abi.h"
+#include <sys/types.h>
+typedef int ncclResult_t, ncclProfilerEventState_v4_t, ncclProfilerEventState_v5_t;
+typedef pid_t ncclPid_t;
+typedef void *ncclDebugLogger_t;
+#include "profiler_v%(version)d.h"
+typedef struct nccl_event_v%(version)d our_event;
+typedef struct nccl_profiler_v%(version)d our_profiler;
+typedef ncclProfilerEventDescr_v%(version)d_t their_event;
+typedef ncclProfiler_v%(version)d_t their_profiler;
+#define SAME(OURS, THEIRS)                                                                \
+    _Static_assert(offsetof(our_event, OURS) == offsetof(their_event, THEIRS), #OURS);    \
+    _Static_assert(sizeof ((our_event *)0)->OURS == sizeof ((their_event *)0)->THEIRS, #OURS)
+#define SAME_FUNCTION(OURS, THEIRS)                                                               \
+    _Static_assert(offsetof(our_profiler, OURS) == offsetof(their_profiler, THEIRS), #OURS);      \
+    _Static_assert(sizeof(our_profiler) == sizeof(their_profiler), "size")
+SAME(type, type);
+SAME(rank, rank);
+SAME_FUNCTION(name, name);
+SAME_FUNCTION(start, startEvent);
+SAME_FUNCTION(stop, stopEvent);
+SAME_FUNCTION(record_state, recordEventState);
+SAME_FUNCTION(finalize, finalize);
+_Static_assert(__builtin_types_compatible_p(__typeof__(((our_profiler *)0)->init), __typeof__(((their_profiler *)0)->init)), "init");
+_Static_assert(__builtin_types_compatible_p(__typeof__(((our_profiler *)0)->stop), __typeof__(((their_profiler *)0)->stopEvent)), "stop");
+"""
+
+
+@pytest.mark.parametrize("version", FIELDS)
+def test_events_of_a_profiler_plugin_lie_as_nccl_lays_them(version: int, tmp_path: Path) -> None:
+    pairs = [(f"{ours}.{field}", f"{theirs}.{name}") for ours, (theirs, fields) in FIELDS[version].items() for field, name in fields.items()]
+    source = LAYOUT % {"version": version} + "".join(f"SAME({ours}, {theirs});\n" for ours, theirs in pairs)
+    (tmp_path / "layout.c").write_text(source)
+    folders = [f"-I{REPOSITORY / 'src'}", f"-I{plugin_headers()}"]
+    check = subprocess.run(
+        ["cc", "-std=gnu11", "-fsyntax-only", *folders, "-include", "stdbool.h", "layout.c"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert check.returncode == 0, check.stderr
+
+
+def test_kinds_of_events_have_nccls_numbers() -> None:
+    text = (plugin_headers() / "nccl_profiler.h").read_text()
+    theirs = {name: int(bit) for name, bit in re.findall(r"ncclProfile(\w+)\s*=\s*\(1 << (\d+)\)", text)}
+    abi = (REPOSITORY / "src/nccl/nccl_profiler_abi.h").read_text()
+    ours = {name: int(bit) for name, bit in re.findall(r"NCCL_EVENT_(\w+) = 1 << (\d+)", abi)}
+    names = {"GROUP": "Group", "COLLECTIVE": "Coll", "MESSAGE": "P2p", "COLLECTIVE_CALL": "CollApi", "MESSAGE_CALL": "P2pApi"}
+    assert ours == {name: theirs[their_name] for name, their_name in names.items()}
+
+
+def test_the_real_library_looks_for_a_plugin_that_we_are(nccl: Path) -> None:
+    library = (nccl / "lib/libnccl.so.2").read_bytes()
+    header = (nccl / "include/nccl.h").read_text()
+    version = tuple(int(re.search(rf"NCCL_{part} (\d+)", header)[1]) for part in ("MAJOR", "MINOR"))
+    if version < (2, 27):
+        pytest.skip("an NCCL from before")
+    assert b"\0STATIC_PLUGIN\0" in library
+    assert (b"\0ncclProfiler_v5\0" if version >= (2, 28) else b"\0ncclProfiler_v4\0") in library
+    plugin = (REPOSITORY / "src/nccl/nccl_plugin.c").read_text()
+    names = [*re.findall(r'\{"(\w+)", CALL_', plugin), *re.findall(r'"(nccl[IUFB]\w+\d)"', plugin)]
+    assert len(names) >= 20
+    assert [name for name in names if name.encode() + b"\0" not in library and name != "ncclUint8"] == []

@@ -2,8 +2,9 @@
  * libcuda.so.1 (../gpu_double.h) is in the process, each communicator of a group launches a kernel, named as NCCL's are.
  *
  * As NCCL it defines each ncclX weakly and pncclX beside it, calls its own functions by their public names (ncclBcast), gives the handle
- * of a split communicator when that is made, and returns ncclInProgress for communicators whose configuration says blocking = 0. What
- * it shows is that our code does what it should if NCCL behaves as written here. */
+ * of a split communicator when that is made, returns ncclInProgress for communicators whose configuration says blocking = 0, and tells a
+ * profiler plugin of its operations (plugin.h; DOUBLE_NCCL_PLUGIN: the newest version of the interface that it knows). What it shows is that
+ * our code does what it should if NCCL behaves as written here. */
 #ifndef NCCL_DOUBLE_H
 #define NCCL_DOUBLE_H
 

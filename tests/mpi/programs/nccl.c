@@ -56,6 +56,18 @@ static void operations(void)
     OK(ncclCommDestroy(comm));
 }
 
+/* The same function once by the name that is intercepted, and twice past it. */
+ncclResult_t pncclAllReduce(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
+
+static void looked_up(void)
+{
+    ncclComm_t comm = world();
+    OK(pncclAllReduce(buffer, buffer, 1, ncclFloat16, ncclSum, comm, NULL));
+    OK(ncclAllReduce(buffer, buffer, 100, ncclFloat16, ncclSum, comm, NULL));
+    OK(pncclAllReduce(buffer, buffer, 2, ncclFloat16, ncclSum, comm, NULL));
+    OK(ncclCommDestroy(comm));
+}
+
 static void datatypes(void)
 {
     ncclComm_t comm = world();
@@ -139,8 +151,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } PARTS[] = {{"operations", operations},   {"datatypes", datatypes}, {"communicators", communicators},
-                 {"nonblocking", nonblocking}, {"mistakes", mistakes},   {"switched", switched}};
+    } PARTS[] = {{"operations", operations}, {"datatypes", datatypes}, {"communicators", communicators}, {"nonblocking", nonblocking},
+                 {"mistakes", mistakes},     {"switched", switched},   {"looked_up", looked_up}};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -1,0 +1,69 @@
+/* How an operation of NCCL's is announced and counted, whoever tells of it: our wrappers (nccl_wrappers.c), or NCCL itself
+ * (nccl_plugin.c). */
+#ifndef COMMPROF_NCCL_COUNTING_H
+#define COMMPROF_NCCL_COUNTING_H
+
+#include "announce.h"
+
+enum nccl_counting {
+    NCCL_BUFFER,         /* count elements, all of them this rank's */
+    NCCL_FROM_ROOT,      /* ... the root's */
+    NCCL_INCOMING,       /* ... another rank's */
+    NCCL_BLOCKS,         /* a block to every rank */
+    NCCL_BLOCKS_AT_ROOT, /* ... from the root */
+    NCCL_BLOCKS_REDUCED, /* the buffer is one block for every rank */
+};
+
+struct nccl_moved {
+    uint64_t bytes, volume_bytes;
+};
+
+/* `bytes` are those of the count that the call is given. */
+HOT struct nccl_moved nccl_count_bytes(const struct communicator *communicator, enum nccl_counting counting, uint64_t bytes, int root)
+{
+    uint64_t ranks = communicator->size > 0 ? (uint64_t)communicator->size : 1;
+    bool is_root = root == communicator->comm_rank;
+    struct nccl_moved moved = {.bytes = counting == NCCL_BLOCKS_REDUCED ? bytes * ranks : bytes};
+    moved.volume_bytes = counting == NCCL_BLOCKS || (counting == NCCL_BLOCKS_AT_ROOT && is_root) ? bytes * ranks
+                         : counting == NCCL_INCOMING || counting == NCCL_BLOCKS_AT_ROOT          ? 0
+                         : counting == NCCL_FROM_ROOT && !is_root                                ? 0
+                                                                                                 : moved.bytes;
+    return moved;
+}
+
+HOT void nccl_announce_found(struct call *call, struct communicator *communicator)
+{
+    call->communicator = communicator;
+    if (communicator)
+        call->doing |= (uint64_t)communicators_slot(communicator) << LEDGER_DOING_SLOT_BIT;
+}
+
+/* A call that counts, on a communicator. */
+HOT void nccl_announce(struct call *call, struct communicator *communicator, enum nccl_counting counting, uint64_t bytes, int root)
+{
+    bool is_message = call->id == CALL_ncclSend || call->id == CALL_ncclRecv;
+    bool is_rooted =
+        counting == NCCL_FROM_ROOT || counting == NCCL_BLOCKS_AT_ROOT || call->id == CALL_ncclReduce || call->id == CALL_ncclGather;
+    nccl_announce_found(call, communicator);
+    if (is_message)
+        announce_details(call, bytes, LEDGER_NO_RANK, LEDGER_NO_TAG);
+    else
+        announce_next(call, communicator, bytes, is_rooted ? root : LEDGER_NO_RANK);
+}
+
+/* A finished call, as a cell and a sample; NULL where none is kept. Its buffers are the GPU's memory. */
+HOT struct ledger_sample *nccl_account(const struct call *call, struct communicator *communicator, struct nccl_moved moved,
+                                       bool is_captured)
+{
+    enum { ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT };
+    enum ledger_measure measure = is_captured ? LEDGER_CAPTURED : LEDGER_CALL;
+    uint64_t key = cell_key(call->id, communicators_slot(communicator), measure) | cell_key_place(ON_DEVICE);
+    if (!call_count(call->thread, moved.bytes, key, call_duration_ns(call), moved.volume_bytes))
+        return NULL;
+    return call_keep(call, communicator, moved.bytes, PEER_NONE);
+}
+
+/* Whether the calling thread is in a call of NCCL's that came through its wrapper. */
+bool nccl_wrappers_inside(void);
+
+#endif

@@ -1,0 +1,184 @@
+#include "plugin.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { GROUP = 1, COLL = 2, P2P = 4, GROUP_API = 256, COLL_API = 512, P2P_API = 1024, MOST = 2048 };
+
+struct descr_v4 {
+    uint8_t type;
+    void *parent;
+    int rank;
+    union {
+        struct {
+            uint64_t seq;
+            const char *func;
+            const void *send;
+            void *recv;
+            size_t count;
+            int root;
+            const char *datatype;
+            uint8_t channels, warps;
+            const char *algo, *proto;
+        } coll;
+        struct {
+            const char *func;
+            void *buff;
+            const char *datatype;
+            size_t count;
+            int peer;
+            uint8_t channels;
+        } p2p;
+        char room[256];
+    };
+};
+
+struct descr_v5 {
+    uint64_t type;
+    void *parent;
+    int rank;
+    union {
+        struct {
+            const char *func;
+            size_t count;
+            const char *datatype;
+            int root;
+            void *stream;
+            bool captured;
+        } coll_api;
+        struct {
+            const char *func;
+            size_t count;
+            const char *datatype;
+            void *stream;
+            bool captured;
+        } p2p_api;
+        char room[256];
+    };
+};
+
+struct plugin {
+    const char *name;
+    void *init;
+    int (*start)(void *context, void **handle, void *descr);
+    int (*stop)(void *handle);
+    int (*record)(void *handle, int state, void *args);
+    int (*finalize)(void *context);
+};
+
+typedef int init_v4(void **context, int *mask, const char *name, uint64_t hash, int nodes, int nranks, int rank, void *log);
+typedef int init_v5(void **context, uint64_t hash, int *mask, const char *name, int nodes, int nranks, int rank, void *log);
+
+static const struct plugin *plugin;
+static int version, mask;
+static _Thread_local struct {
+    struct descr_v4 descr;
+    struct plugin_comm *comm;
+    void *handle;
+} tasks[MOST];
+static _Thread_local int task_count;
+
+int plugin_load(int newest)
+{
+    const char *name = getenv("NCCL_PROFILER_PLUGIN");
+    if (!name)
+        return 0;
+    void *library = dlopen(strcasecmp(name, "STATIC_PLUGIN") == 0 ? NULL : name, RTLD_NOW | RTLD_LOCAL);
+    static const char *const NAMES[] = {"ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6"};
+    for (version = newest; library && version >= 4; version--)
+        if ((plugin = dlsym(library, NAMES[version - 4])))
+            return version;
+    return version = 0;
+}
+
+void plugin_begin(struct plugin_comm *comm, uint64_t hash, const char *name, int nranks, int rank)
+{
+    comm->rank = rank;
+    comm->context = NULL;
+    if (version == 4)
+        ((init_v4 *)plugin->init)(&comm->context, &mask, name, hash, 1, nranks, rank, NULL);
+    else if (version == 5)
+        ((init_v5 *)plugin->init)(&comm->context, hash, &mask, name, 1, nranks, rank, NULL);
+}
+
+void plugin_end(struct plugin_comm *comm)
+{
+    if (plugin && comm->context)
+        plugin->finalize(comm->context);
+}
+
+static bool is_message(const char *function)
+{
+    return strcmp(function, "Send") == 0 || strcmp(function, "Recv") == 0;
+}
+
+static void raise_call(struct plugin_comm *comm, const char *function, size_t count, const char *datatype, int root, bool is_captured)
+{
+    struct descr_v5 descr = {.type = GROUP_API, .rank = comm->rank};
+    void *of_group = &descr, *handle = &descr;
+    plugin->start(comm->context, &of_group, &descr);
+    descr = (struct descr_v5){.type = is_message(function) ? P2P_API : COLL_API, .parent = of_group, .rank = comm->rank};
+    if (descr.type == P2P_API) {
+        descr.p2p_api.func = function;
+        descr.p2p_api.count = count;
+        descr.p2p_api.datatype = datatype;
+        descr.p2p_api.captured = is_captured;
+    } else {
+        descr.coll_api.func = function;
+        descr.coll_api.count = count;
+        descr.coll_api.datatype = datatype;
+        descr.coll_api.root = root;
+        descr.coll_api.captured = is_captured;
+    }
+    if (mask & (int)descr.type) {
+        plugin->start(comm->context, &handle, &descr);
+        if (handle)
+            plugin->stop(handle);
+    }
+    if (of_group)
+        plugin->stop(of_group);
+}
+
+void plugin_call(struct plugin_comm *comm, const char *function, size_t count, const char *datatype, int root, bool is_captured)
+{
+    if (version == 5)
+        raise_call(comm, function, count, datatype, root, is_captured);
+    if (version != 4)
+        return;
+    struct descr_v4 *descr = &tasks[task_count].descr;
+    tasks[task_count++].comm = comm;
+    *descr = (struct descr_v4){.type = is_message(function) ? P2P : COLL, .rank = comm->rank};
+    if (descr->type == P2P) {
+        descr->p2p.func = function;
+        descr->p2p.count = count;
+        descr->p2p.datatype = datatype;
+        descr->p2p.peer = root;
+    } else {
+        descr->coll.func = function;
+        descr->coll.count = count;
+        descr->coll.datatype = datatype;
+        descr->coll.root = root;
+    }
+}
+
+void plugin_launch(void)
+{
+    struct descr_v4 descr = {.type = GROUP};
+    void *of_group = NULL;
+    if (task_count && mask & GROUP)
+        plugin->start(tasks[0].comm->context, &of_group, &descr);
+    for (int i = 0; i < task_count && of_group; i++) {
+        tasks[i].handle = NULL;
+        tasks[i].descr.parent = of_group;
+        if (mask & tasks[i].descr.type)
+            plugin->start(tasks[i].comm->context, &tasks[i].handle, &tasks[i].descr);
+    }
+    for (int i = 0; i < task_count && of_group; i++)
+        if (tasks[i].handle)
+            plugin->stop(tasks[i].handle);
+    if (of_group)
+        plugin->stop(of_group);
+    task_count = 0;
+}

@@ -1,0 +1,159 @@
+"""NCCL that cannot be intercepted tells of its operations itself, as its profiler plugin: a program with NCCL inside, and a library whose
+functions are looked up. Both are doubles of ours."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .harness import COMMPROF_RUN, Outcome, Run, calls_in_ledger, unprofiled_environment
+from .libraries import Mpi
+from .nccl import DOUBLE, compiled
+
+RANKS = 4
+BYTES = 400
+VERSIONS = ["4", "5", "6"]  # that the double knows; of 6 we have nothing, so 5 is taken
+SOURCES = (str(DOUBLE / "plugin.c"), "-ldl")
+PLUGIN = {"NCCL_PROFILER_PLUGIN": "STATIC_PLUGIN"}
+
+
+@pytest.fixture
+def inside(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
+    """inside("5", "operations"): a part of programs/nccl_static.c, with NCCL inside that knows so much of the interface."""
+    return lambda version, part, env=PLUGIN, **arguments: profile(
+        str(compiled(mpi.mpicc, "nccl_static", *SOURCES, library=None)), RANKS, version, part, env=env, **arguments
+    )
+
+
+@pytest.fixture
+def intercepted(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
+    """A part of programs/nccl.c: its NCCL is a library, and tells a plugin as well."""
+    return lambda version, part: profile(str(compiled(mpi.mpicc, "nccl")), RANKS, part, env=PLUGIN | {"DOUBLE_NCCL_PLUGIN": version})
+
+
+def nccl_communicators(run: Run, rank: int) -> list[tuple]:
+    return run.query(rank, "SELECT name, identity, size, comm_rank, is_freed, collectives FROM communicator WHERE library = 'nccl'")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("call", "sizes"),
+    [
+        ("ncclAllReduce", {BYTES: (2, 2 * BYTES), 7: (1, 7), 0: (1, 0)}),
+        ("ncclReduce", {BYTES: (1, BYTES)}),
+        ("ncclAllGather", {BYTES: (1, BYTES)}),
+        ("ncclReduceScatter", {RANKS * BYTES: (1, RANKS * BYTES)}),
+        ("ncclSend", {200: (1, 200)}),
+        ("ncclRecv", {200: (1, 0)}),
+    ],
+)
+def test_an_operation_counts_with_its_bytes(inside: Callable[..., Run], version: str, call: str, sizes: dict) -> None:
+    run = inside(version, "operations")
+    captured = {72: (1, 72)} if call == "ncclAllReduce" and version == "4" else {}  # which does not say that it is
+    assert run.sizes(call) == [sizes | captured] * RANKS
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_only_the_root_of_a_broadcast_hands_something_over(inside: Callable[..., Run], version: str) -> None:
+    assert inside(version, "operations").sizes("ncclBroadcast") == [{BYTES: (1, BYTES if rank == 1 else 0)} for rank in range(RANKS)]
+
+
+def test_what_is_captured_is_counted_apart(inside: Callable[..., Run]) -> None:
+    assert inside("5", "operations").sizes("ncclAllReduce", measure="captured") == [{72: (1, 72)}] * RANKS
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_not_known_is_said(inside: Callable[..., Run], version: str) -> None:
+    facts = inside(version, "operations").facts(0)
+    assert (facts["nccl.unknown_operation"], facts["nccl.unknown_datatype"]) == ("Teleport", "ncclFloat4")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_calls_have_a_time_on_the_host_and_none_on_the_device(inside: Callable[..., Run], version: str) -> None:
+    run = inside(version, "operations")
+    for rank in range(RANKS):
+        cells = [cell for cell in run.cells(rank) if cell.call.startswith("nccl")]
+        assert cells and all(cell.min_ns > 0 for cell in cells)
+        assert run.query(rank, "SELECT COUNT(*) FROM cell WHERE measure = 'device'") == [(0,)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_ranks_agree_on_who_a_communicator_is(inside: Callable[..., Run], version: str) -> None:
+    run = inside(version, "halves")
+    rows = [sorted(nccl_communicators(run, rank), key=lambda row: row[0], reverse=True) for rank in range(RANKS)]
+    assert [everyone[:1] + everyone[2:] for everyone, _ in rows] == [("everyone", RANKS, rank, 1, 1) for rank in range(RANKS)]
+    assert [half[:1] + half[2:] for _, half in rows] == [("", RANKS // 2, rank // 2, 1, 1) for rank in range(RANKS)]
+    assert len({everyone[1] for everyone, _ in rows}) == 1
+    assert rows[0][1][1] == rows[2][1][1] != rows[1][1][1] == rows[3][1][1]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_group_larger_than_the_plugin_has_room_for_is_counted_whole(inside: Callable[..., Run], version: str) -> None:
+    assert inside(version, "many").sizes("ncclAllReduce") == [{4: (1500, 6000)}] * RANKS
+
+
+def test_nothing_is_told_where_nccl_is_left_out(inside: Callable[..., Run]) -> None:
+    run = inside("5", "operations", env=PLUGIN | {"COMMPROF_NCCL": "off"})
+    assert not [call for call in run.calls(0) if call.startswith("nccl")]
+
+
+def test_calls_can_be_left_out(inside: Callable[..., Run]) -> None:
+    calls = inside("5", "operations", env=PLUGIN | {"COMMPROF_EXCLUDE": "ncclAllReduce"}).calls(0)
+    assert "ncclReduce" in calls and "ncclAllReduce" not in calls
+
+
+def test_nccl_that_is_not_asked_to_tells_nothing(inside: Callable[..., Run]) -> None:
+    run = inside("5", "operations", env={})
+    assert "version 0" in run.outcome.stdout
+    assert not [call for call in run.calls(0) if call.startswith("nccl")]
+
+
+# Beside the wrappers
+
+
+@pytest.mark.parametrize("version", ["4", "5"])
+def test_what_is_intercepted_is_not_counted_again(intercepted: Callable[..., Run], version: str) -> None:
+    told, alone = intercepted(version, "operations"), intercepted("0", "operations")
+    calls = {call for call in alone.calls(0) if call.startswith("nccl")}
+    assert calls == {call for call in told.calls(0) if call.startswith("nccl")}
+    assert [told.sizes(call) for call in sorted(calls)] == [alone.sizes(call) for call in sorted(calls)]
+    assert [len(nccl_communicators(told, rank)) for rank in range(RANKS)] == [1] * RANKS
+
+
+def test_a_call_that_went_past_the_wrapper_is_counted_beside_one_that_did_not(intercepted: Callable[..., Run]) -> None:
+    assert intercepted("5", "looked_up").sizes("ncclAllReduce") == [{2: (1, 2), 4: (1, 4), 200: (1, 200)}] * RANKS
+
+
+def test_an_older_nccl_that_is_intercepted_tells_nothing(intercepted: Callable[..., Run]) -> None:
+    assert intercepted("4", "looked_up").sizes("ncclAllReduce") == [{200: (1, 200)}] * RANKS
+
+
+# Without MPI, and commprof-run
+
+
+def alone(folder: Path, *options: str, **environment: str) -> list[subprocess.CompletedProcess]:
+    program = compiled("cc", "nccl_static", *SOURCES, "-DWITHOUT_MPI", library=None)
+    command = [str(COMMPROF_RUN), *options, str(program), "6", "operations"]
+    env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(folder / "run")} | environment
+    return [subprocess.run([*command, str(rank), "2"], env=env, capture_output=True, text=True, timeout=60, check=True) for rank in range(2)]
+
+
+def test_a_job_without_mpi_begins_with_its_first_communicator(tmp_path: Path) -> None:
+    jobs = alone(tmp_path, "--nccl-plugin")
+    run = Run(2, tmp_path / "run", Outcome(0, "", jobs[0].stderr))
+    assert [job.stdout for job in jobs] == ["version 5\n"] * 2
+    assert [calls_in_ledger(run.ledger(rank))["ncclReduce"] for rank in range(2)] == [1, 1]
+    assert "profile of 2 ranks" in run.outcome.stderr
+
+
+def test_another_plugin_that_was_asked_for_stays(tmp_path: Path) -> None:
+    jobs = alone(tmp_path, "--nccl-plugin", "--verbose", "1", NCCL_PROFILER_PLUGIN="none")
+    assert [job.stdout for job in jobs] == ["version 0\n"] * 2
+    assert all("NCCL_PROFILER_PLUGIN is none and stays so" in job.stderr for job in jobs)
+
+
+def test_without_the_option_nccl_is_told_nothing(tmp_path: Path) -> None:
+    assert [job.stdout for job in alone(tmp_path)] == ["version 0\n"] * 2
