@@ -83,7 +83,8 @@ PROGRAM = r"""
 #include <string.h>
 typedef struct { char internal[128]; } ncclUniqueId;
 int ncclGetVersion(int *), ncclGetUniqueId(ncclUniqueId *), ncclGroupStart(void), ncclGroupEnd(void);
-int ncclCommInitRank(void **, int, ncclUniqueId, int), ncclCommDestroy(void *), ncclAllReduce(const void *, void *, size_t, int, int, void *, void *);
+int ncclCommInitRank(void **, int, ncclUniqueId, int), ncclCommDestroy(void *);
+int ncclAllReduce(const void *, void *, size_t, int, int, void *, void *);
 const char *ncclGetErrorString(int);
 int main(void)
 {

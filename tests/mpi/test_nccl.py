@@ -173,12 +173,8 @@ def test_communicators_that_are_not_ready_yet_are_known(nccl: Callable[..., Run]
 def alone(folder: Path, ranks: int, **environment: str) -> Run:
     program = compiled("cc", "nccl_alone")
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(folder / "run")} | environment
-    jobs = [
-        subprocess.Popen(
-            [str(COMMPROF_RUN), str(program), str(rank), str(ranks), str(rank + 1)], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for rank in range(ranks)
-    ]
+    commands = [[str(COMMPROF_RUN), str(program), str(rank), str(ranks), str(rank + 1)] for rank in range(ranks)]
+    jobs = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in commands]
     outputs = [job.communicate(timeout=60) for job in jobs]
     status = max(job.returncode for job in jobs)
     return Run(ranks, folder / "run", Outcome(status, "".join(out for out, _ in outputs), "".join(err for _, err in outputs)))
