@@ -11,7 +11,8 @@ bytes   The sizes differ from step to step, but their sum does not: a framework 
 gaps    All calls are alike (equal layers, reduced one by one): then long pauses that come after every k-th call tell. That
         cannot be told from a job that pauses after every k-th step, so it needs pauses that matter.
 
-Which call of a period is its first? The one with the longest pause before it: data are read and the network runs forward then.
+Which call of a period is its first? The one with the longest pause before it: data are read and the network runs forward then. A pause
+is time outside the communicator's collectives: how long ranks wait for each other in a small one, after every step, says nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ WORTH_WITHOUT_PAUSE = 0.75  # of a step of bytes, against one that follows a lon
 RARE_FUNCTION = 0.05  # share of the calls, below which a function is foreign to the steps
 LONG_GAP, LONG_GAPS_SHARE = 3.0, 0.25  # what long pauses must be, against the short ones and of the whole time
 MOST_CALLS_BY_GAPS = 64
-SAME_DISTANCE = 0.8  # of the distances between long pauses
+SAME_DISTANCE = 0.8  # of the distances between long pauses, and of the calls that then lie in whole steps
 IRREGULAR = 0.6  # median absolute deviation / median of the times from one call to the next
 
 
@@ -57,7 +58,7 @@ class Calls(NamedTuple):
     tokens: Sequence[int]  # equal for the same call and size
     functions: Sequence[int]  # equal for the same call
     bytes: Sequence[int]
-    begin_ns: Sequence[int]
+    free_ns: Sequence[int]  # up to the call, the time in which no collective of the communicator, bulk or control, was under way
     end_ns: Sequence[int]
     stretch: Sequence[int]  # equal as long as nothing is missing between
 
@@ -101,14 +102,19 @@ def cycle(calls: Calls) -> Cycle:
 
 
 def pauses(calls: Calls) -> list[int | None]:
-    """Before each call, since all before it have ended; None where something is missing before it."""
-    gaps: list[int | None] = []
-    for _, places in groupby(range(len(calls.stretch)), calls.stretch.__getitem__):
-        latest = None
-        for place in places:
-            gaps.append(None if latest is None else max(0, calls.begin_ns[place] - latest))
-            latest = max(latest or 0, calls.end_ns[place])
-    return gaps
+    """Before each call, the free time since the one before; None where something is missing before it."""
+    before = [None, *zip(calls.stretch, calls.free_ns)]
+    return [
+        free_ns - earlier[1] if earlier and earlier[0] == stretch else None
+        for earlier, stretch, free_ns in zip(before, calls.stretch, calls.free_ns)
+    ]
+
+
+def free_times(begins: Sequence[int], ends: Sequence[int]) -> list[int]:
+    """Of intervals in order of their begin: up to each, the time in which none was under way."""
+    upto = accumulate(ends, max)
+    idle = (max(0, begin - latest) for begin, latest in zip(begins[1:], upto))
+    return list(accumulate(idle, initial=0)) if begins else []
 
 
 def _none(why: str, confidence: float = 0.0) -> Cycle:
@@ -173,10 +179,11 @@ def _by_sizes(calls: Calls, gaps: Sequence[int | None]) -> Cycle:
         return _none("no pattern")
     how, step_bytes = "sizes", sum(calls.bytes[place] for place in range(*spans[len(spans) // 2]) if calls.tokens[place] in own)
     units = _units_of_a_step(gaps, spans)
-    if units > 1:
-        spans = _grouped(gaps, spans, units)
-        how, step_bytes = "gaps", step_bytes * units
+    groups = _grouped(gaps, spans, units) if units > 1 else []
+    if units * len(groups) >= SAME_DISTANCE * len(spans):
+        spans, how, step_bytes = groups, "gaps", step_bytes * units
     else:
+        units = 1
         spans = _mended(calls, spans, step_bytes, {calls.functions[place] for place in range(*spans[0])})
     return Cycle(spans, how, lag * units, step_bytes, _confidence(calls, spans), "")
 

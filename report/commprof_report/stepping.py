@@ -19,7 +19,7 @@ from statistics import median
 from typing import Callable, NamedTuple
 
 from . import query
-from .cycle import Calls, Cycle, cycle
+from .cycle import Calls, Cycle, cycle, free_times
 from .traffic_class import traffic_classify
 
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
@@ -178,18 +178,18 @@ def _group(identity: str, rows: list[CallRow]) -> tuple[Group, int]:
     """And how many bulk calls there are."""
     bulk: list[CallRow] = []
     stretches: list[int] = []
+    free: list[int] = []
     stretch, last = FROM_THE_START, 0
-    for row in rows:
+    for row, free_ns in zip(rows, free_times([row.start_ns for row in rows], [row.end_ns for row in rows])):
         stretch += row.sequence != last + 1
         last = row.sequence
         if row.is_bulk:
             bulk.append(row)
             stretches.append(stretch)
+            free.append(free_ns)
     tokens = _numbers((row.call, row.bytes) for row in bulk)
     functions = _numbers(row.call for row in bulk)
-    calls = Calls(
-        tokens, functions, [row.bytes for row in bulk], [row.start_ns for row in bulk], [row.end_ns for row in bulk], stretches
-    )
+    calls = Calls(tokens, functions, [row.bytes for row in bulk], free, [row.end_ns for row in bulk], stretches)
     found = cycle(calls)
     made = Counter(bulk[place].call for span in found.spans for place in range(*span))
     own = {call: count / len(found.spans) for call, count in made.items() if count >= len(found.spans) / 2}

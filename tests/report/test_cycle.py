@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import training
-from commprof_report.cycle import Calls, Cycle, cycle
+from commprof_report.cycle import Calls, Cycle, cycle, free_times
 from training import Job
 
 LEAST_BULK = 100  # bytes; what control traffic is, is another test's concern
@@ -12,22 +12,23 @@ LEAST_BULK = 100  # bytes; what control traffic is, is another test's concern
 
 def calls_of(job: Job, keep=lambda sequence: True) -> tuple[Calls, list]:
     """The bulk calls; where `keep` leaves a number out something is missing between."""
-    made, stretches, stretch, last = [], [], 0, 0
-    for one in job.made:
-        if one.sequence is None or not keep(one.sequence):
-            continue
+    made, stretches, free, stretch, last = [], [], [], 0, 0
+    kept = [one for one in job.made if one.sequence is not None and keep(one.sequence)]
+    ends = [one.last_ns if one.bytes >= LEAST_BULK else one.end_ns for one in kept]
+    for one, free_ns in zip(kept, free_times([one.begin_ns for one in kept], ends)):
         stretch += one.sequence != last + 1
         last = one.sequence
         if one.bytes >= LEAST_BULK:
             made.append(one)
             stretches.append(stretch)
+            free.append(free_ns)
     tokens = {key: number for number, key in enumerate(sorted({(one.call, one.bytes) for one in made}))}
     functions = {key: number for number, key in enumerate(sorted({one.call for one in made}))}
     columns = Calls(
         [tokens[one.call, one.bytes] for one in made],
         [functions[one.call] for one in made],
         [one.bytes for one in made],
-        [one.begin_ns for one in made],
+        free,
         [one.last_ns for one in made],
         stretches,
     )
@@ -50,6 +51,8 @@ JOBS = {
     "caffe": (training.caffe, "sizes", 12),
     "nonblocking": (training.nonblocking, "sizes", 4),
     "transformer": (training.transformer, "sizes", 145),
+    "waiting in control": (training.waiting_in_control, "sizes", 2),
+    "control in flight": (training.control_in_flight, "sizes", 2),
 }
 
 
@@ -74,6 +77,17 @@ def test_parameters_handed_out_before_a_few_steps_do_not_hide_them():
             job.call("Allreduce", size, step)
     found, steps = found_in(job)
     assert (found.how, found.calls, len(steps), found.confidence) == ("sizes", 3, 12, 1.0)
+
+
+def test_pauses_that_group_few_of_the_calls_group_none():
+    """Nearly all long pauses are two steps apart, but for a long while there is none."""
+    job = Job()
+    for step in range(60):
+        job.compute((40 if step % 2 == 0 and not 10 < step < 50 else 2) * training.MS)
+        for size in (1_152, 128):
+            job.call("Allreduce", size, step)
+    found, steps = found_in(job)
+    assert (found.how, found.calls, len(steps)) == ("sizes", 2, 60)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -54,6 +54,8 @@ JOBS = {
     "caffe": (training.caffe, 120, "6 MPI_Bcast + 6 MPI_Reduce, 479 MB"),
     "nonblocking": (training.nonblocking, 200, "4 MPI_Iallreduce, 698 KB"),
     "transformer": (training.transformer, 60, "145 MPI_Allreduce, 1.01 GB"),
+    "waiting in control": (training.waiting_in_control, 203, "2 MPI_Allreduce, 1.28 KB"),
+    "control in flight": (training.control_in_flight, 100, "2 MPI_Allreduce, 6.19 MB"),
 }
 
 

@@ -176,6 +176,34 @@ def kmeans(steps: int = 203, seed: int = 6) -> Job:
     return job
 
 
+def waiting_in_control(steps: int = 203, seed: int = 14) -> Job:
+    """k-means on a machine with fewer cores than ranks: after every second step the last value comes late."""
+    job = Job(seed)
+    job.call("Bcast", 1_152)
+    for step in range(steps):
+        job.compute(0.2 * MS)
+        for size in (1_152, 128):
+            job.call("Allreduce", size, step, ns=8 * MS)
+        job.call("Allreduce", 4, ns=(8 if step % 2 else 0.01) * MS)
+    return job
+
+
+def control_in_flight(steps: int = 100, seed: int = 15) -> Job:
+    """A metric of the step before is summed while the network runs forward, and is there after the first gradients."""
+    job = Job(seed)
+    for step in range(steps):
+        if step:
+            job.call("Iallreduce", 4, ns=3_000)
+            in_flight = job.made[-1]
+        job.compute(40 * MS)
+        job.call("Allreduce", 2_097_152, step)
+        if step:
+            in_flight.completed_ns = job.now_ns
+        job.compute(6 * MS)
+        job.call("Allreduce", 4_096_000, step)
+    return job
+
+
 def caffe(steps: int = 120, seed: int = 7) -> Job:
     """Parameters from the root and gradients to it, layer by layer."""
     job = Job(seed)

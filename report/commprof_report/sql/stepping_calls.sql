@@ -1,7 +1,8 @@
 -- Which collectives of which communicators are there to find steps in? Each communicator's as its lowest rank that keeps any has kept
 -- them, of the blocks that all its ranks keep. What of a call is the same in every step: its size, unless each rank has its own (v-variants).
 -- NCCL's operations are on the device where that is known of nine in ten of the communicator's (a GPU that is traced now and then would
--- make steps long and short); else when they were put into the queue.
+-- make steps long and short); else when they were put into the queue. A small one that is under way while the rank computes does not hide
+-- the pause: it ends with its call.
 DROP TABLE IF EXISTS temp.speaking;
 CREATE TEMP TABLE speaking AS
 SELECT identity, spoken.world_rank, communicator, sample_level
@@ -23,22 +24,29 @@ WHERE library = 'nccl' AND sequence IS NOT NULL
 GROUP BY identity
 HAVING 10 * count(device_end_ns) >= 9 * count(*);
 
-SELECT speaking.identity,
-       sequence,
-       sample.call,
-       CASE WHEN coalesce(is_own, 0) THEN 0 ELSE coalesce(bytes, 0) END AS bytes,
-       CASE WHEN timed_on_device.identity IS NULL THEN start_ns ELSE coalesce(device_start_ns, start_ns) END AS start_ns,
-       max(end_ns, CASE WHEN device_end_ns IS NULL THEN coalesce(completed_ns, 0) WHEN timed_on_device.identity IS NULL THEN 0
-                        ELSE device_end_ns END) AS end_ns,
-       family IN ('collective', 'neighborhood')
-           AND sample.call NOT LIKE '%\_init' ESCAPE '\'
-           AND (bytes IS NULL OR bytes > coalesce(threshold_bytes, 64)) AS is_bulk
-FROM sample
-JOIN speaking USING (world_rank, communicator)
-LEFT JOIN timed_on_device ON timed_on_device.identity = speaking.identity
-LEFT JOIN call ON call.name = sample.call
-LEFT JOIN control_size ON control_size.call = sample.call
-LEFT JOIN nonblocking ON nonblocking.call = sample.call
-LEFT JOIN bandwidth_rule ON bandwidth_rule.call = coalesce(nonblocking.blocking_call, sample.call)
-WHERE sequence IS NOT NULL AND ((sequence - 1) / 1024) & ((1 << min(sample_level, 62)) - 1) = 0
-ORDER BY speaking.identity, sequence;
+WITH kept AS (
+    SELECT speaking.identity,
+           sequence,
+           sample.call,
+           CASE WHEN coalesce(is_own, 0) THEN 0 ELSE coalesce(bytes, 0) END AS bytes,
+           CASE WHEN timed_on_device.identity IS NULL THEN start_ns ELSE coalesce(device_start_ns, start_ns) END AS start_ns,
+           end_ns AS returned_ns,
+           CASE WHEN device_end_ns IS NULL THEN coalesce(completed_ns, 0)
+                WHEN timed_on_device.identity IS NULL THEN 0
+                ELSE device_end_ns END AS completed_ns,
+           family IN ('collective', 'neighborhood')
+               AND sample.call NOT LIKE '%\_init' ESCAPE '\'
+               AND (bytes IS NULL OR bytes > coalesce(threshold_bytes, 64)) AS is_bulk
+    FROM sample
+    JOIN speaking USING (world_rank, communicator)
+    LEFT JOIN timed_on_device ON timed_on_device.identity = speaking.identity
+    LEFT JOIN call ON call.name = sample.call
+    LEFT JOIN control_size ON control_size.call = sample.call
+    LEFT JOIN nonblocking ON nonblocking.call = sample.call
+    LEFT JOIN bandwidth_rule ON bandwidth_rule.call = coalesce(nonblocking.blocking_call, sample.call)
+    WHERE sequence IS NOT NULL AND ((sequence - 1) / 1024) & ((1 << min(sample_level, 62)) - 1) = 0
+)
+SELECT identity, sequence, call, bytes, start_ns, CASE WHEN is_bulk THEN max(returned_ns, completed_ns) ELSE returned_ns END AS end_ns,
+       is_bulk
+FROM kept
+ORDER BY identity, sequence;
