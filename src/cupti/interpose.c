@@ -9,10 +9,8 @@
 #include "cupti_clock.h"
 #include "cupti_library.h"
 #include "gpu/gpu.h"
+#include "scope.h"
 
-#include <dlfcn.h>
-#include <link.h>
-#include <stdio.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -54,56 +52,13 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static bool is_of_this_library(const void *function)
-{
-    Dl_info found, us;
-    return dladdr(function, &found) && dladdr((const void *)interpose_has_seen_a_client, &us) && found.dli_fbase == us.dli_fbase;
-}
-
-static void *unless_ours(void *function)
-{
-    return function && !is_of_this_library(function) ? function : NULL;
-}
-
-struct look_up {
-    const char *name;
-    void *function;
-};
-
-static int look_in_object(struct dl_phdr_info *object, size_t bytes, void *data)
-{
-    (void)bytes;
-    struct look_up *look_up = data;
-    const char *path = object->dlpi_name ? object->dlpi_name : "";
-    if (strncmp(file_name(path), "libcupti.so", 11) != 0)
-        return 0;
-    void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-    look_up->function = library ? dlsym(library, look_up->name) : NULL;
-    if (library)
-        dlclose(library);
-    return look_up->function != NULL;
-}
-
-static void *function_of(const Dl_info *caller, const char *name)
-{
-    void *library = caller->dli_fname ? dlopen(caller->dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    void *function = library ? unless_ours(dlsym(library, name)) : NULL;
-    if (library)
-        dlclose(library);
-    return function;
-}
-
 static void *real(const char *name, const void *return_address)
 {
-    Dl_info caller = {NULL, NULL, NULL, NULL};
-    struct look_up look_up = {name, NULL};
-    dladdr(return_address, &caller);
-    void *function = function_of(&caller, name);
-    if (!function)
-        function = unless_ours(dlsym(RTLD_NEXT, name));
-    if (!function && dl_iterate_phdr(look_in_object, &look_up))
-        function = look_up.function;
-    return function;
+    Dl_info caller = {NULL, NULL, NULL, NULL}, found;
+    bool is_named = dladdr(return_address, &caller) && caller.dli_fname;
+    bool is_there = (is_named && scope_of_caller(&caller, name, &found)) || scope_definer(RTLD_NEXT, name, &found) ||
+                    scope_anywhere("/libcupti.so", name, &found);
+    return is_there ? found.dli_saddr : NULL;
 }
 
 static void yield_to(const void *return_address)

@@ -42,7 +42,6 @@ enum phase { CLOSED, OPEN, DRAINING };
 const struct gpu_backend *gpu_used;
 
 static struct {
-    void (*complain)(const char *line);
     const struct gpu_backend *backend;
     char foreign_name[64];
     uint32_t has_thread, told, gone;
@@ -116,11 +115,6 @@ static bool wait_for_use(void)
     return !is_told();
 }
 
-static void end_at_exit(void)
-{
-    gpu_end();
-}
-
 static bool arm(void)
 {
     char reason[512] = "";
@@ -133,7 +127,7 @@ static bool arm(void)
         enter_state(LEDGER_GPU_REFUSED, reason);
     /* Handlers run in reverse order: the vendor's was registered before, when the job made its context. */
     if (armed == GPU_ARMED)
-        atexit(end_at_exit);
+        atexit(gpu_end);
     return armed == GPU_ARMED;
 }
 
@@ -240,17 +234,12 @@ static void count(const struct gpu_collected *collected)
     gpu.window->clock_error_ns = error_ns == UINT32_MAX || error_ns < collected->clock_error_ns ? collected->clock_error_ns : error_ns;
 }
 
-static void in_mpi(uint64_t start_ticks, uint64_t end_ticks)
-{
-    activity_in_mpi(start_ticks, end_ticks);
-}
-
 /* The job's calls up to now: those under way first, for what ends meanwhile is in the rings afterwards. Returns the moment up to which they
  * are known. */
 static int64_t collect_host_time(void)
 {
-    int64_t known_until_ns = clock_ns(host_time_under_way(in_mpi));
-    the_ledger.header->gpu_lost_intervals += host_time_collect(in_mpi);
+    int64_t known_until_ns = clock_ns(host_time_under_way(activity_in_mpi));
+    the_ledger.header->gpu_lost_intervals += host_time_collect(activity_in_mpi);
     return known_until_ns;
 }
 
@@ -417,7 +406,6 @@ static void in_forked_child(void)
 void gpu_begin(void (*complain)(const char *line))
 {
     char line[256];
-    gpu.complain = complain;
     if (settings.gpu == GPU_WANTED_OFF) {
         enter_state(LEDGER_GPU_REFUSED, "COMMPROF_GPU=off");
         return;

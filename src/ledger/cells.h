@@ -88,10 +88,7 @@ static inline void cell_add(struct ledger_cell *cell, uint64_t duration_ns, uint
 
 static inline uint64_t cell_count(const struct ledger_cell *cell)
 {
-    uint64_t count = 0;
-    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
-        count += cell->buckets[i];
-    return count;
+    return histogram_count(cell->buckets);
 }
 
 #endif

@@ -15,6 +15,15 @@ static inline unsigned histogram_bucket(uint64_t ns)
     return octave * HISTOGRAM_SUB_BUCKETS + part + 1 - HISTOGRAM_SUB_BUCKETS * (HISTOGRAM_FIRST_OCTAVE + 1);
 }
 
+/* How many latencies all buckets together hold. */
+static inline uint64_t histogram_count(const uint64_t buckets[HISTOGRAM_BUCKETS])
+{
+    uint64_t count = 0;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+        count += buckets[i];
+    return count;
+}
+
 /* The least latency of a bucket, in nanoseconds. */
 static inline uint64_t histogram_low_ns(unsigned bucket)
 {

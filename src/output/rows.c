@@ -40,6 +40,13 @@ void rows_insert(struct store *store, sqlite3_stmt *statement, const char *types
     sqlite.reset(statement);
 }
 
+void rows_insert_buckets(struct store *store, sqlite3_stmt *statement, int64_t number, const uint64_t buckets[HISTOGRAM_BUCKETS])
+{
+    for (int64_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++)
+        if (buckets[bucket])
+            rows_insert(store, statement, "iii", number, bucket, (int64_t)buckets[bucket]);
+}
+
 struct ledger_chunk *rows_chunk(const struct ledger_header *ledger, enum ledger_kind kind, uint32_t *index)
 {
     while (*index < ledger->chunk_count) {

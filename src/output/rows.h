@@ -28,6 +28,9 @@ sqlite3_stmt *rows_prepare(struct store *store, const char *sql);
 /* Run a prepared statement with values: i int64_t, o const int64_t *, t text; a null pointer is stored as NULL. */
 void rows_insert(struct store *store, sqlite3_stmt *statement, const char *types, ...);
 
+/* A histogram's rows (number, bucket, count); empty buckets have none. */
+void rows_insert_buckets(struct store *store, sqlite3_stmt *statement, int64_t number, const uint64_t buckets[HISTOGRAM_BUCKETS]);
+
 /* The next chunk of a kind from `*index` on; NULL at the end. */
 struct ledger_chunk *rows_chunk(const struct ledger_header *ledger, enum ledger_kind kind, uint32_t *index);
 

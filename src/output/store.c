@@ -237,9 +237,7 @@ static void store_cells(struct store *store)
     FOR_EACH_CHUNK(chunk, store, LEDGER_CELLS)
         for (uint32_t i = 0, used = counts(store, chunk) ? chunk->used : 0; i < used; i++) {
             const struct ledger_cell *cell = ledger_entry(chunk, i);
-            int64_t count = 0;
-            for (int b = 0; cell->live && b < HISTOGRAM_BUCKETS; b++)
-                count += (int64_t)cell->buckets[b];
+            int64_t count = cell->live ? (int64_t)histogram_count(cell->buckets) : 0;
             if (count == 0)
                 continue;
             number++;
@@ -248,9 +246,7 @@ static void store_cells(struct store *store)
                         place_name(cell->place), (int64_t)cell->region, (int64_t) !!(cell->flags & LEDGER_CELL_FOLDED), count,
                         (int64_t)cell->volume_bytes, (int64_t)cell->total_ns, (int64_t)cell->min_ns, (int64_t)cell->max_ns,
                         (int64_t)cell->blocked_ns);
-            for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
-                if (cell->buckets[b])
-                    rows_insert(store, buckets, "iii", number, (int64_t)b, (int64_t)cell->buckets[b]);
+            rows_insert_buckets(store, buckets, number, cell->buckets);
         }
     sqlite.finalize(cells);
     sqlite.finalize(buckets);

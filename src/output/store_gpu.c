@@ -102,25 +102,18 @@ static void store_kernels(struct store *store)
 static void store_activity(struct store *store, sqlite3_stmt *activities, sqlite3_stmt *buckets, int64_t number,
                            const struct ledger_activity *activity)
 {
-    int64_t count = 0;
-    for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
-        count += (int64_t)activity->buckets[b];
+    int64_t count = (int64_t)histogram_count(activity->buckets);
     rows_insert(store, activities, "iiititiiiiiiiii", number, (int64_t)store->ledger->world_rank, (int64_t)activity->stream,
                 kind_name(activity->kind), (int64_t)activity->kernel, copy_name(activity->copy),
                 (int64_t) !!(activity->flags & LEDGER_ACTIVITY_GRAPH), (int64_t) !!(activity->flags & LEDGER_ACTIVITY_PAGEABLE),
                 (int64_t) !!(activity->flags & LEDGER_ACTIVITY_MANAGED), (int64_t)activity->bytes, count, (int64_t)activity->volume_bytes,
                 (int64_t)activity->total_ns, (int64_t)activity->min_ns, (int64_t)activity->max_ns);
-    for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
-        if (activity->buckets[b])
-            rows_insert(store, buckets, "iii", number, (int64_t)b, (int64_t)activity->buckets[b]);
+    rows_insert_buckets(store, buckets, number, activity->buckets);
 }
 
 static bool is_counted(const struct ledger_activity *activity)
 {
-    for (int b = 0; activity->live && b < HISTOGRAM_BUCKETS; b++)
-        if (activity->buckets[b])
-            return true;
-    return false;
+    return activity->live && histogram_count(activity->buckets);
 }
 
 static void store_activities(struct store *store)

@@ -551,15 +551,6 @@ enum { DEVICES = 3, WINDOWS = 6, WINDOW_NS = 400, ON_NS = 300, SPAN_NS = WINDOWS
 
 static uint8_t reference[DEVICES][SPAN_NS]; /* states */
 
-static uint64_t random_below(uint64_t limit)
-{
-    static uint64_t state = 88172645463325252;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % limit;
-}
-
 static void mark(uint32_t device, enum ledger_busy state, int64_t start_ns, int64_t end_ns)
 {
     for (int64_t ns = start_ns; ns < end_ns && ns < SPAN_NS; ns++)
@@ -568,9 +559,9 @@ static void mark(uint32_t device, enum ledger_busy state, int64_t start_ns, int6
 
 static void something_at(int64_t start_ns)
 {
-    int64_t end_ns = start_ns + (int64_t)random_below(random_below(4) ? 20 : 500);
-    uint32_t device = (uint32_t)random_below(DEVICES), stream = (uint32_t)random_below(4);
-    switch (random_below(3)) {
+    int64_t end_ns = start_ns + (int64_t)unit_random_below(unit_random_below(4) ? 20 : 500);
+    uint32_t device = (uint32_t)unit_random_below(DEVICES), stream = (uint32_t)unit_random_below(4);
+    switch (unit_random_below(3)) {
     case 0:
         kernel_on(device, stream, "gemm", start_ns, end_ns);
         mark(device, LEDGER_COMPUTING, start_ns, end_ns);
@@ -605,7 +596,7 @@ static void any_activities_add_up_as_the_reference_does(void)
         for (int64_t ns = window_ns; ns < window_ns + ON_NS; ns += 20) {
             settle(ns);
             for (int i = 0; i < 6; i++)
-                something_at(ns + (int64_t)random_below(LATEST_NS));
+                something_at(ns + (int64_t)unit_random_below(LATEST_NS));
         }
         trace_until(window_ns + ON_NS);
     }

@@ -8,7 +8,6 @@
 #include "settings.h"
 #include "unit.h"
 
-#include <dirent.h>
 #include <sched.h>
 
 static struct {
@@ -151,28 +150,11 @@ static const struct ledger_tracing *window(unsigned index)
     return NULL;
 }
 
-static unsigned threads_of_the_gpu(void)
-{
-    unsigned count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    for (struct dirent *entry; (entry = readdir(tasks));) {
-        char path[512], line[32] = "";
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
-        FILE *file = fopen(path, "r");
-        if (!file)
-            continue;
-        count += fgets(line, sizeof line, file) && strcmp(line, "commprof-gpu\n") == 0;
-        fclose(file);
-    }
-    closedir(tasks);
-    return count;
-}
-
 static void a_machine_without_a_driver_gets_no_thread(void)
 {
     begin("auto", "0", "0");
     gpu_begin(hear);
-    CHECK_EQUAL(threads_of_the_gpu(), 0);
+    CHECK_EQUAL(unit_threads("commprof-gpu\n"), 0);
     CHECK_EQUAL(state(), LEDGER_GPU_NONE);
     CHECK_EQUAL(fake.looks, 1);
     gpu_end();
@@ -183,7 +165,7 @@ static void who_switches_it_off_is_believed(void)
     fake.presence = GPU_IN_USE;
     begin("off", "0", "0");
     gpu_begin(hear);
-    CHECK_EQUAL(threads_of_the_gpu(), 0);
+    CHECK_EQUAL(unit_threads("commprof-gpu\n"), 0);
     CHECK_EQUAL(state(), LEDGER_GPU_REFUSED);
     CHECK_TEXT(reason(), "COMMPROF_GPU=off");
     CHECK_EQUAL(fake.looks, 0);
@@ -390,7 +372,7 @@ static void a_process_that_exits_calls_nothing_of_the_vendor_s(void)
     gpu_begin(hear);
     wait_for(LEDGER_GPU_TRACING);
     gpu_exit();
-    while (threads_of_the_gpu())
+    while (unit_threads("commprof-gpu\n"))
         sched_yield();
     CHECK_EQUAL(fake.last_collections, 0);
     CHECK_EQUAL(fake.pauses, 0);

@@ -5,7 +5,6 @@
 #include "settings.h"
 #include "unit.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -42,30 +41,12 @@ static void wait_for_another(ino_t before)
         sched_yield();
 }
 
-/* Threads of this process, all or those of a name: the sanitizers have theirs. */
-static unsigned threads(const char *name)
-{
-    unsigned count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    for (struct dirent *entry; (entry = readdir(tasks));) {
-        char path[512], line[32] = "";
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
-        FILE *file = fopen(path, "r");
-        if (!file)
-            continue;
-        count += fgets(line, sizeof line, file) && (!name || strcmp(line, name) == 0);
-        fclose(file);
-    }
-    closedir(tasks);
-    return count;
-}
-
 static void where_there_is_nothing_to_do_there_is_no_thread(void)
 {
-    unsigned before = threads(NULL);
+    unsigned before = unit_threads(NULL);
     begin("60", "0", "0");
     keeper_begin(NULL, 0, hear);
-    CHECK_EQUAL(threads(NULL), before);
+    CHECK_EQUAL(unit_threads(NULL), before);
     CHECK(!keeper_end(true));
     CHECK(inode_of("copy") == 0);
 }
@@ -75,12 +56,12 @@ static void the_first_copy_is_made_at_once_and_the_last_on_demand(void)
     begin("0", "0", "0");
     keeper_begin("copy", 0, hear);
     wait_for_another(0);
-    CHECK_EQUAL(threads("commprof\n"), 1);
+    CHECK_EQUAL(unit_threads("commprof\n"), 1);
     ino_t first = inode_of("copy");
     int kept = open("copy", O_RDONLY); /* so that the inode is not used again */
     CHECK(keeper_end(true));
     CHECK(inode_of("copy") != first);
-    while (threads("commprof\n")) /* gone a moment after it has said so */
+    while (unit_threads("commprof\n")) /* gone a moment after it has said so */
         sched_yield();
     close(kept);
 }
@@ -240,7 +221,7 @@ static void a_forked_child_has_no_keeper(void)
     keeper_begin("copy", 0, hear);
     pid_t child = fork();
     if (child == 0)
-        _exit(threads("commprof\n") == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+        _exit(unit_threads("commprof\n") == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
     int status;
     CHECK(waitpid(child, &status, 0) == child);
     CHECK_EQUAL(status, 0);

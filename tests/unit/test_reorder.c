@@ -4,15 +4,6 @@
 
 static struct reorder reorder = {.most = 1 << 20};
 
-static uint64_t random_below(uint64_t limit)
-{
-    static uint64_t state = 88172645463325252;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % limit;
-}
-
 static bool put(int64_t start_ns)
 {
     return reorder_put(&reorder, &(struct reorder_event){.start_ns = start_ns, .end_ns = 2 * start_ns + 1});
@@ -47,9 +38,9 @@ static void it_stays_in_order_while_events_come_and_go(void)
 {
     int64_t settled_ns = 0;
     for (int round = 0; round < 2000; round++) {
-        for (uint64_t i = random_below(100); i-- > 0;)
-            CHECK(put(settled_ns + (int64_t)random_below(1000)));
-        for (int64_t until_ns = settled_ns + (int64_t)random_below(300); reorder_first_ns(&reorder) < until_ns;) {
+        for (uint64_t i = unit_random_below(100); i-- > 0;)
+            CHECK(put(settled_ns + (int64_t)unit_random_below(1000)));
+        for (int64_t until_ns = settled_ns + (int64_t)unit_random_below(300); reorder_first_ns(&reorder) < until_ns;) {
             int64_t first_ns = reorder_first_ns(&reorder);
             CHECK(first_ns >= settled_ns);
             check_take(first_ns);

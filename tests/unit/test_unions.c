@@ -12,15 +12,6 @@ struct interval {
 static struct unions unions;
 static uint64_t sums[LEDGER_BUSY_STATES];
 
-static uint64_t random_below(uint64_t limit)
-{
-    static uint64_t state = 88172645463325252;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % limit;
-}
-
 static uint64_t sum_of_all(const uint64_t *states)
 {
     uint64_t sum = 0;
@@ -195,9 +186,9 @@ static int by_begin(const void *a, const void *b)
 static void make_intervals(struct interval *intervals, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        int64_t begin_ns = (int64_t)random_below(SPAN), longest = 1 + (int64_t)random_below(SPAN);
-        int64_t end_ns = begin_ns + (int64_t)random_below((uint64_t)longest); /* some of no length */
-        intervals[i] = (struct interval){begin_ns, end_ns, 1u << random_below(4)};
+        int64_t begin_ns = (int64_t)unit_random_below(SPAN), longest = 1 + (int64_t)unit_random_below(SPAN);
+        int64_t end_ns = begin_ns + (int64_t)unit_random_below((uint64_t)longest); /* some of no length */
+        intervals[i] = (struct interval){begin_ns, end_ns, 1u << unit_random_below(4)};
     }
     qsort(intervals, count, sizeof *intervals, by_begin);
 }
@@ -224,14 +215,14 @@ static void any_intervals_add_up_as_the_reference_does(void)
 {
     struct interval intervals[MOST_INTERVALS];
     for (int round = 0; round < ROUNDS; round++) {
-        size_t count = random_below(MOST_INTERVALS);
-        int64_t from_ns = (int64_t)random_below(SPAN), until_ns = from_ns + (int64_t)random_below(2 * SPAN);
+        size_t count = unit_random_below(MOST_INTERVALS);
+        int64_t from_ns = (int64_t)unit_random_below(SPAN), until_ns = from_ns + (int64_t)unit_random_below(2 * SPAN);
         uint64_t expected[LEDGER_BUSY_STATES] = {0};
         make_intervals(intervals, count);
         look_at_each_nanosecond(intervals, count, from_ns, until_ns, expected);
         begin_at(from_ns);
         for (size_t i = 0; i < count && intervals[i].begin_ns < until_ns; i++) {
-            if (random_below(3) == 0)
+            if (unit_random_below(3) == 0)
                 unions_settle(&unions, intervals[i].begin_ns);
             add(intervals[i].state, intervals[i].begin_ns, intervals[i].end_ns);
         }
@@ -247,7 +238,7 @@ static void many_windows_add_up_as_the_reference_does(void)
     enum { WINDOWS = 8, WINDOW = 40, ON = 25 };
     struct interval intervals[MOST_INTERVALS];
     for (int round = 0; round < ROUNDS / 10; round++) {
-        size_t count = random_below(MOST_INTERVALS);
+        size_t count = unit_random_below(MOST_INTERVALS);
         uint64_t expected[LEDGER_BUSY_STATES] = {0};
         make_intervals(intervals, count);
         size_t added = 0;

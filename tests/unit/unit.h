@@ -20,6 +20,7 @@
 #ifndef UNIT_H
 #define UNIT_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -82,6 +83,34 @@ static inline void unit_check_text(const char *actual, const char *expected, con
 static inline bool unit_is_emulated(void)
 {
     return getenv("UNIT_EMULATED") != NULL;
+}
+
+/* Threads of this process, all or those of a name: the sanitizers have theirs. */
+static inline unsigned unit_threads(const char *name)
+{
+    unsigned count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *entry; (entry = readdir(tasks));) {
+        char path[512], line[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            continue;
+        count += fgets(line, sizeof line, file) && (!name || strcmp(line, name) == 0);
+        fclose(file);
+    }
+    closedir(tasks);
+    return count;
+}
+
+/* The same numbers in each run. */
+static inline uint64_t unit_random_below(uint64_t limit)
+{
+    static uint64_t state = 88172645463325252;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state % limit;
 }
 
 /* What this machine does not let us test. */
