@@ -205,15 +205,20 @@ HOT bool call_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_
     return cell != NULL;
 }
 
-/* Count a message to or from a peer. */
-HOT void call_count_peer(struct thread *thread, int32_t peer, unsigned id, enum ledger_direction direction, uint64_t bytes,
-                         uint64_t time_ns)
+/* Count a message to or from a peer: by the key of its row, or by the peer's world rank. */
+HOT void call_count_message(struct thread *thread, uint64_t peer_key, uint64_t bytes, uint64_t time_ns)
 {
-    struct ledger_peer *row = peers_find(&thread->peers, peer_key(peer, id, direction));
+    struct ledger_peer *row = peers_find(&thread->peers, peer_key);
     if (__builtin_expect(row != NULL, 1))
         peer_add(row, bytes, time_ns);
     else
         ledger_count(&the_ledger.header->dropped_calls);
+}
+
+HOT void call_count_peer(struct thread *thread, int32_t peer, unsigned id, enum ledger_direction direction, uint64_t bytes,
+                         uint64_t time_ns)
+{
+    call_count_message(thread, peer_key(peer, id, direction), bytes, time_ns);
 }
 
 /* Where a call is kept as a sample, and the root of a rooted collective; NULL: nowhere. */

@@ -651,3 +651,4 @@ unsigned communicators_enter(struct communicator *communicator)
     return communicator->slot;
 }
 _Static_assert((int)COMMUNICATORS_MAX <= (int)SAMPLES_SLOTS, "the sample log knows every slot");
+_Static_assert(COMMUNICATORS_MAX <= 1 << (16 - LEDGER_PEER_SLOT_BIT), "a row of peers has room for every slot");

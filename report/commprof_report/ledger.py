@@ -51,6 +51,7 @@ MEASURES = ("call", "completion", "poll", "device", "captured")
 PLACES = ("host", "device", "managed", "pinned")
 PLACE_TO_BIT = 4
 DIRECTIONS = ("sent", "received")
+PEER_SLOT_BIT = 4  # of Peer.direction: from here on the slot of the communicator in which it is a rank
 LIBRARIES = ("mpi", "nccl")
 CELL_FOLDED = 1
 COMMUNICATOR_INTER = 1
@@ -109,7 +110,7 @@ CELL = Layout(
     "bytes:Q call:H communicator:H region:H measure_and_flags:B place:B total_ns:Q min_ns:Q max_ns:Q volume_bytes:Q"
     " blocked_ns:Q live:Q buckets:2320s reserved:48s",
 )
-PEER = Layout("Peer", "peer:i call:H direction:B reserved:B count:Q bytes:Q time_ns:Q")
+PEER = Layout("Peer", "peer:i call:H direction:H count:Q bytes:Q time_ns:Q")
 THREAD = Layout(
     "Thread",
     "doing:Q since_ticks:Q bytes:Q peer:i tag:i sampled_since_ticks:Q unused:24s thread:I is_main:I tid:q epoch:I reserved_too:I folding:Q"
@@ -529,16 +530,17 @@ def _cell_key(ledger: Ledger, thread: int, cell) -> CellKey:
     return CellKey(thread, name, cell.communicator, cell.bytes, measure, place_name(cell.place), cell.region, is_folded)
 
 
-def peers_sum(ledger: Ledger) -> dict[tuple[str, str, int], list[int]]:
-    """(call, direction, peer) to count, bytes and time, over all threads."""
-    sums: dict[tuple[str, str, int], list[int]] = {}
+def peers_sum(ledger: Ledger) -> dict[tuple[str, str, int, int], list[int]]:
+    """(call, direction, communicator, peer) to count, bytes and time, over all threads."""
+    sums: dict[tuple[str, str, int, int], list[int]] = {}
     damaged = 0
     for entry in (entry for thread, peers in ledger.peers.items() if ledger.counts(thread) for entry in peers):
         amounts = (entry.count, entry.bytes, entry.time_ns)
-        if max(amounts) >= MOST or entry.direction >= len(DIRECTIONS) or not -1 <= entry.peer < MOST_RANKS:
+        communicator, direction = divmod(entry.direction, 1 << PEER_SLOT_BIT)
+        if max(amounts) >= MOST or direction >= len(DIRECTIONS) or not -1 <= entry.peer < MOST_RANKS:
             damaged += 1
         elif entry.count:
-            key = (ledger.call_name(entry.call), DIRECTIONS[entry.direction], entry.peer)
+            key = (ledger.call_name(entry.call), DIRECTIONS[direction], communicator, entry.peer)
             known = sums.setdefault(key, [0, 0, 0])
             known[:] = [old + new for old, new in zip(known, amounts)]
     if damaged:

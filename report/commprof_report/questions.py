@@ -262,8 +262,8 @@ class RankTimeRow(NamedTuple):
 
 
 class PeerRow(NamedTuple):
-    sender: int
-    receiver: int
+    sender: int | None
+    receiver: int | None
     count: int
     bytes: int
     time_ns: int

@@ -15,9 +15,10 @@ NOTABLE = 0.02  # of the counted time: less than that nobody waits for a stage
 
 class PassingRow(NamedTuple):
     rank: int
-    receive_ns: int
-    send_ns: int
+    receive_ns: int | None
+    send_ns: int | None
     counted_ns: int
+    has_nccl: int
 
 
 class StageRow(NamedTuple):
@@ -37,6 +38,7 @@ class StageRow(NamedTuple):
     backward_bytes: int
     is_waited_for: int
     is_direction_known: int
+    has_nccl: int | None
 
 
 class Pipelines(NamedTuple):
@@ -75,7 +77,7 @@ def stages_of(
         after = ranks[stage + 1] if stage < last else None
         own = passing.get(rank)
         label = next((group.described.label for group in replicas if rank in group.ranks), None)
-        bubble = own.receive_ns / own.counted_ns if own and own.counted_ns else None
+        bubble = own.receive_ns / own.counted_ns if own and own.receive_ns is not None and own.counted_ns else None
         rows.append(
             StageRow(
                 pipeline=number,
@@ -94,6 +96,7 @@ def stages_of(
                 backward_bytes=sent.get((rank, before), 0),
                 is_waited_for=int(rank == awaited),
                 is_direction_known=int(chain.is_direction_known),
+                has_nccl=own and own.has_nccl,
             )
         )
     return rows
@@ -126,4 +129,4 @@ def waited_for(chain: Chain, passing: dict[int, PassingRow]) -> int | None:
 
 
 def kept_share(row: PassingRow | None) -> float | None:
-    return (row.receive_ns + row.send_ns) / row.counted_ns if row and row.counted_ns else None
+    return (row.receive_ns + row.send_ns) / row.counted_ns if row and not row.has_nccl and row.counted_ns else None

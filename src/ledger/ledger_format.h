@@ -267,11 +267,12 @@ enum {
     LEDGER_PEER_ANY = -2,     /* MPI_ANY_SOURCE, of a call that has not returned */
 };
 
+enum { LEDGER_PEER_SLOT_BIT = 4 };
+
 struct ledger_peer {
-    int32_t peer; /* world rank, or LEDGER_PEER_OUTSIDE */
+    int32_t peer; /* world rank, or LEDGER_PEER_OUTSIDE; where a communicator is named, rank in it */
     uint16_t call;
-    uint8_t direction; /* enum ledger_direction */
-    uint8_t reserved;
+    uint16_t direction; /* enum ledger_direction | slot of NCCL's communicator << LEDGER_PEER_SLOT_BIT */
     uint64_t count;
     uint64_t bytes;
     uint64_t time_ns; /* blocking: durations; nonblocking receives: completion times; nonblocking sends: of the call */

@@ -30,6 +30,12 @@ static inline uint64_t peer_key(int32_t peer, unsigned call, enum ledger_directi
     return (uint64_t)(uint32_t)peer | (uint64_t)call << 32 | (uint64_t)direction << 48;
 }
 
+/* The same of a rank in a communicator whose world ranks nobody here knows (NCCL's). */
+static inline uint64_t peer_key_in(unsigned slot, int32_t rank, unsigned call, enum ledger_direction direction)
+{
+    return peer_key(rank, call, direction) | (uint64_t)slot << (48 + LEDGER_PEER_SLOT_BIT);
+}
+
 static inline uint64_t peer_key_of(const struct ledger_peer *row)
 {
     uint64_t key;

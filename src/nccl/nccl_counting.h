@@ -31,6 +31,11 @@ HOT struct nccl_moved nccl_count_bytes(const struct communicator *communicator, 
     return moved;
 }
 
+HOT bool nccl_is_message(unsigned id)
+{
+    return id == CALL_ncclSend || id == CALL_ncclRecv;
+}
+
 HOT void nccl_announce_found(struct call *call, struct communicator *communicator)
 {
     call->communicator = communicator;
@@ -41,25 +46,34 @@ HOT void nccl_announce_found(struct call *call, struct communicator *communicato
 /* A call that counts, on a communicator. */
 HOT void nccl_announce(struct call *call, struct communicator *communicator, enum nccl_counting counting, uint64_t bytes, int root)
 {
-    bool is_message = call->id == CALL_ncclSend || call->id == CALL_ncclRecv;
     bool is_rooted =
         counting == NCCL_FROM_ROOT || counting == NCCL_BLOCKS_AT_ROOT || call->id == CALL_ncclReduce || call->id == CALL_ncclGather;
     nccl_announce_found(call, communicator);
-    if (is_message)
+    if (nccl_is_message(call->id))
         announce_details(call, bytes, LEDGER_NO_RANK, LEDGER_NO_TAG);
     else
         announce_next(call, communicator, bytes, is_rooted ? root : LEDGER_NO_RANK);
 }
 
-/* A finished call, as a cell and a sample; NULL where none is kept. Its buffers are the GPU's memory. */
+HOT void nccl_count_message(const struct call *call, struct communicator *communicator, int peer, uint64_t bytes)
+{
+    enum ledger_direction direction = call->id == CALL_ncclSend ? LEDGER_SENT : LEDGER_RECEIVED;
+    uint64_t key = peer_key_in(communicators_slot(communicator), peer, call->id, direction);
+    call_count_message(call->thread, key, bytes, call_duration_ns(call));
+}
+
+/* A finished call, as a cell and a sample; NULL where none is kept. Its buffers are the GPU's memory. `root_or_peer` is the peer of a
+ * message, LEDGER_NO_RANK where it is not known. */
 HOT struct ledger_sample *nccl_account(const struct call *call, struct communicator *communicator, struct nccl_moved moved,
-                                       bool is_captured)
+                                       int root_or_peer, bool is_captured)
 {
     enum { ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT };
     enum ledger_measure measure = is_captured ? LEDGER_CAPTURED : LEDGER_CALL;
     uint64_t key = cell_key(call->id, communicators_slot(communicator), measure) | cell_key_place(ON_DEVICE);
     if (!call_count(call->thread, moved.bytes, key, call_duration_ns(call), moved.volume_bytes))
         return NULL;
+    if (nccl_is_message(call->id) && communicator && root_or_peer >= 0 && !is_captured)
+        nccl_count_message(call, communicator, root_or_peer, moved.bytes);
     return call_keep(call, communicator, moved.bytes, PEER_NONE);
 }
 

@@ -41,7 +41,7 @@ struct event {
     bool is_captured, has_bytes;
     uint16_t call;
     uint8_t counting;
-    int root;
+    int root_or_peer;
     uint64_t start;
     struct nccl_moved moved;
     struct context *context;
@@ -94,11 +94,12 @@ static void account(const struct event *event, struct communicator *communicator
     struct call call;
     call_enter(&call, event->call, SITE_JOB);
     if (call.thread)
-        nccl_announce(&call, communicator, event->counting, event->has_bytes ? event->moved.bytes : LEDGER_BYTES_UNKNOWN, event->root);
+        nccl_announce(&call, communicator, event->counting, event->has_bytes ? event->moved.bytes : LEDGER_BYTES_UNKNOWN,
+                      event->root_or_peer);
     call.start = event->start;
     call_end(&call, MPI_SUCCESS);
     if (call.thread && call_is_counted(call.id))
-        nccl_account(&call, communicator, event->moved, event->is_captured);
+        nccl_account(&call, communicator, event->moved, event->root_or_peer, event->is_captured);
 }
 
 /* NULL: too many have started at once. */
@@ -122,7 +123,7 @@ static void finish(struct event *event)
 struct told {
     const char *function, *datatype;
     size_t count;
-    int root;
+    int root_or_peer;
     bool is_captured;
 };
 
@@ -144,9 +145,10 @@ static void *start(struct context *context, const struct told *told)
                           .has_bytes = bytes > 0,
                           .call = OPERATIONS[at].call,
                           .counting = OPERATIONS[at].counting,
-                          .root = told->root,
+                          .root_or_peer = told->root_or_peer,
                           .start = clock_ticks(),
-                          .moved = nccl_count_bytes(context->communicator, OPERATIONS[at].counting, told->count * bytes, told->root)};
+                          .moved =
+                              nccl_count_bytes(context->communicator, OPERATIONS[at].counting, told->count * bytes, told->root_or_peer)};
     struct event *event = take();
     if (!event) {
         account(&fresh, context->communicator);
@@ -176,11 +178,11 @@ static nccl_result start_v4(void *context, void **handle, const struct nccl_even
     struct told told = event->type == NCCL_EVENT_COLLECTIVE ? (struct told){.function = event->collective.function,
                                                                             .datatype = event->collective.datatype,
                                                                             .count = event->collective.count,
-                                                                            .root = event->collective.root}
+                                                                            .root_or_peer = event->collective.root}
                                                             : (struct told){.function = event->message.function,
                                                                             .datatype = event->message.datatype,
                                                                             .count = event->message.count,
-                                                                            .root = LEDGER_NO_RANK};
+                                                                            .root_or_peer = event->message.peer};
     *handle = start(context, &told);
     return NCCL_SUCCESS;
 }
@@ -193,12 +195,12 @@ static nccl_result start_v5(void *context, void **handle, const struct nccl_even
     struct told told = event->type == NCCL_EVENT_COLLECTIVE_CALL ? (struct told){.function = event->collective_call.function,
                                                                                  .datatype = event->collective_call.datatype,
                                                                                  .count = event->collective_call.count,
-                                                                                 .root = event->collective_call.root,
+                                                                                 .root_or_peer = event->collective_call.root,
                                                                                  .is_captured = event->collective_call.is_captured}
                                                                  : (struct told){.function = event->message_call.function,
                                                                                  .datatype = event->message_call.datatype,
                                                                                  .count = event->message_call.count,
-                                                                                 .root = LEDGER_NO_RANK,
+                                                                                 .root_or_peer = LEDGER_NO_RANK, /* it is not said */
                                                                                  .is_captured = event->message_call.is_captured};
     *handle = start(context, &told);
     return NCCL_SUCCESS;

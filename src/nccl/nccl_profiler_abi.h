@@ -37,6 +37,7 @@ struct nccl_event_v4 {
             void *buffer;
             const char *datatype;
             size_t count;
+            int peer;
         } message;
     };
 };

@@ -67,6 +67,7 @@ struct operation {
     const void *comm;
     void *stream;
     uint64_t removed; /* communicators_removed before it was looked up */
+    int root_or_peer;
     bool is_followed, is_captured;
     uint8_t kernels;
 };
@@ -84,7 +85,7 @@ static void note_unknown_datatype(int datatype)
 /* What NCCL launches for it (nccl_matching.c). AlltoAll, Gather and Scatter are made of messages, as many as there are ranks. */
 HOT uint8_t kernels_for(const struct operation *operation, enum call_id id, size_t count)
 {
-    bool is_message = id == CALL_ncclSend || id == CALL_ncclRecv;
+    bool is_message = nccl_is_message(id);
     if (operation->communicator->size == 1)
         return is_message ? NCCL_KERNELS_ANY : NCCL_KERNELS_NONE;
     if (count == 0)
@@ -99,12 +100,13 @@ HOT bool is_capturing(void *stream)
 }
 
 HOT void begin_operation(struct operation *operation, enum call_id id, call_site site, enum nccl_counting counting, size_t count,
-                         int datatype, int root, const void *comm, void *stream)
+                         int datatype, int root_or_peer, const void *comm, void *stream)
 {
     enter(&operation->nccl, id, site);
     operation->is_followed = operation->nccl.is_outermost && __atomic_load_n(&nccl_followed, __ATOMIC_RELAXED);
     operation->communicator = NULL;
     operation->is_captured = false;
+    operation->root_or_peer = root_or_peer;
     if (operation->nccl.call.thread || operation->is_followed) {
         operation->comm = comm;
         operation->stream = stream;
@@ -113,12 +115,12 @@ HOT void begin_operation(struct operation *operation, enum call_id id, call_site
     }
     if (operation->communicator) {
         uint64_t type_bytes = nccl_type_bytes(datatype);
-        operation->moved = nccl_count_bytes(operation->communicator, counting, count * type_bytes, root);
+        operation->moved = nccl_count_bytes(operation->communicator, counting, count * type_bytes, root_or_peer);
         operation->kernels = kernels_for(operation, id, count);
         operation->is_captured = is_capturing(stream);
         if (operation->nccl.call.thread)
             nccl_announce(&operation->nccl.call, operation->communicator, counting,
-                          type_bytes ? operation->moved.bytes : LEDGER_BYTES_UNKNOWN, root);
+                          type_bytes ? operation->moved.bytes : LEDGER_BYTES_UNKNOWN, root_or_peer);
     }
     call_start(&operation->nccl.call);
     if (operation->is_followed && group.depth == 0)
@@ -132,10 +134,10 @@ HOT struct ledger_sample *account_operation(const struct operation *operation, s
     if (!call->thread || !call_is_counted(call->id))
         return NULL;
     if (!call->succeeded || !communicator)
-        return nccl_account(call, NULL, (struct nccl_moved){0}, operation->is_captured);
+        return nccl_account(call, NULL, (struct nccl_moved){0}, LEDGER_NO_RANK, operation->is_captured);
     if (!nccl_type_bytes(datatype))
         note_unknown_datatype(datatype);
-    return nccl_account(call, communicator, operation->moved, operation->is_captured);
+    return nccl_account(call, communicator, operation->moved, operation->root_or_peer, operation->is_captured);
 }
 
 HOT void note_in_group(const struct operation *operation, struct communicator *communicator)
@@ -180,16 +182,16 @@ HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_re
 
 /* A wrapper of an operation; FUNCTION is its name, NAME what it is counted as. */
 #define LIST(...) (__VA_ARGS__)
-#define OPERATION(NAME, FUNCTION, PARAMETERS, ARGUMENTS, COUNTING, ROOT)                                   \
-    EXPORT nccl_result nccl##FUNCTION PARAMETERS;                                                          \
-    nccl_result nccl##FUNCTION PARAMETERS                                                                  \
-    {                                                                                                      \
-        static struct nccl_target target;                                                                  \
-        call_site site = nccl_site(__builtin_return_address(0));                                           \
-        nccl_result(*real) PARAMETERS = (nccl_result(*) PARAMETERS)nccl_target(&target, site, #FUNCTION);  \
-        struct operation operation;                                                                        \
-        begin_operation(&operation, CALL_nccl##NAME, site, COUNTING, count, datatype, ROOT, comm, stream); \
-        return end_operation(&operation, datatype, real ARGUMENTS);                                        \
+#define OPERATION(NAME, FUNCTION, PARAMETERS, ARGUMENTS, COUNTING, ROOT_OR_PEER)                                   \
+    EXPORT nccl_result nccl##FUNCTION PARAMETERS;                                                                  \
+    nccl_result nccl##FUNCTION PARAMETERS                                                                          \
+    {                                                                                                              \
+        static struct nccl_target target;                                                                          \
+        call_site site = nccl_site(__builtin_return_address(0));                                                   \
+        nccl_result(*real) PARAMETERS = (nccl_result(*) PARAMETERS)nccl_target(&target, site, #FUNCTION);          \
+        struct operation operation;                                                                                \
+        begin_operation(&operation, CALL_nccl##NAME, site, COUNTING, count, datatype, ROOT_OR_PEER, comm, stream); \
+        return end_operation(&operation, datatype, real ARGUMENTS);                                                \
     }
 
 /* With its variant that takes a configuration of its own (from NCCL 2.32 on). */
@@ -220,9 +222,9 @@ COLLECTIVE(Scatter, ROOTED, PASS_ROOTED, NCCL_BLOCKS_AT_ROOT, root)
 OPERATION(Bcast, Bcast, (void *buff, size_t count, int datatype, int root, PLACE), (buff, count, datatype, root, comm, stream),
           NCCL_FROM_ROOT, root)
 OPERATION(Send, Send, (const void *sendbuff, size_t count, int datatype, int peer, PLACE), (sendbuff, count, datatype, peer, comm, stream),
-          NCCL_BUFFER, WITHOUT_ROOT)
+          NCCL_BUFFER, peer)
 OPERATION(Recv, Recv, (void *recvbuff, size_t count, int datatype, int peer, PLACE), (recvbuff, count, datatype, peer, comm, stream),
-          NCCL_INCOMING, WITHOUT_ROOT)
+          NCCL_INCOMING, peer)
 
 /* Groups. What a group launches, its outermost end launches. */
 

@@ -147,14 +147,15 @@ INSERT INTO bucket_bound SELECT 1 + (o - 4) * 8 + s, (8 + s) << (o - 3), (9 + s)
 INSERT INTO bucket_bound VALUES (289, 1 << 40, NULL);
 
 CREATE TABLE peer (
-    world_rank INTEGER NOT NULL,
-    call       TEXT    NOT NULL,
-    direction  TEXT    NOT NULL,  -- 'sent', 'received'
-    peer       INTEGER NOT NULL,  -- world rank; -1: a process outside MPI_COMM_WORLD
-    count      INTEGER NOT NULL,
-    bytes      INTEGER NOT NULL,
-    time_ns    INTEGER NOT NULL,
-    PRIMARY KEY (world_rank, call, direction, peer)
+    world_rank   INTEGER NOT NULL,
+    call         TEXT    NOT NULL,
+    direction    TEXT    NOT NULL,  -- 'sent', 'received'
+    communicator INTEGER NOT NULL,  -- NCCL's, in which peer is a rank: a process does not know the world ranks of the others; 0: MPI's
+    peer         INTEGER NOT NULL,  -- world rank; -1: a process outside MPI_COMM_WORLD
+    count        INTEGER NOT NULL,
+    bytes        INTEGER NOT NULL,
+    time_ns      INTEGER NOT NULL,
+    PRIMARY KEY (world_rank, call, direction, communicator, peer)
 ) WITHOUT ROWID;
 
 -- Single calls: of the collectives of a communicator some blocks (communicator.sample_level), of other calls those in some windows.

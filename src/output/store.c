@@ -196,18 +196,19 @@ static void store_communicators(struct store *store)
 static void store_peers(struct store *store)
 {
     struct ledger_chunk *chunk;
-    sqlite3_stmt *statement =
-        rows_prepare(store, "INSERT INTO peer VALUES (?,?,?,?,?,?,?) ON CONFLICT (world_rank, call, direction, peer) DO UPDATE SET "
-                            "count = count + excluded.count, bytes = bytes + excluded.bytes, "
-                            "time_ns = time_ns + excluded.time_ns");
+    sqlite3_stmt *statement = rows_prepare(store, "INSERT INTO peer VALUES (?,?,?,?,?,?,?,?) "
+                                                  "ON CONFLICT (world_rank, call, direction, communicator, peer) DO UPDATE SET "
+                                                  "count = count + excluded.count, bytes = bytes + excluded.bytes, "
+                                                  "time_ns = time_ns + excluded.time_ns");
     FOR_EACH_CHUNK(chunk, store, LEDGER_PEERS)
         for (uint32_t i = 0, used = counts(store, chunk) ? chunk->used : 0; i < used; i++) {
             const struct ledger_peer *peer = ledger_entry(chunk, i);
             if (peer->count == 0)
                 continue;
-            rows_insert(store, statement, "ittiiii", (int64_t)store->ledger->world_rank, rows_call_name(store, peer->call),
-                        peer->direction == LEDGER_SENT ? "sent" : "received", (int64_t)peer->peer, (int64_t)peer->count,
-                        (int64_t)peer->bytes, (int64_t)peer->time_ns);
+            bool is_received = peer->direction & LEDGER_RECEIVED;
+            rows_insert(store, statement, "ittiiiii", (int64_t)store->ledger->world_rank, rows_call_name(store, peer->call),
+                        is_received ? "received" : "sent", (int64_t)(peer->direction >> LEDGER_PEER_SLOT_BIT), (int64_t)peer->peer,
+                        (int64_t)peer->count, (int64_t)peer->bytes, (int64_t)peer->time_ns);
         }
     sqlite.finalize(statement);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 from .doubles import SETTINGS as GPU_SETTINGS
 from .doubles import build
 from .doubles import compiled as gpu_program
-from .harness import COMMPROF_RUN, Outcome, Run, calls_in_ledger, unprofiled_environment
+from .harness import COMMPROF_RUN, REPORT, Outcome, Run, calls_in_ledger, unprofiled_environment
 from .libraries import Mpi
 from .nccl import compiled, doubles
 
@@ -24,6 +25,11 @@ ELEMENTS, BYTES = 100, 400
 def nccl(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
     """nccl("operations"): a part of programs/nccl.c under the profiler."""
     return lambda part, **arguments: profile(str(compiled(mpi.mpicc, "nccl")), RANKS, part, **arguments)
+
+
+def answer(command: str, run: Run, *words: str) -> list[dict]:
+    said = subprocess.run([str(REPORT), command, str(run.folder), *words, "--json"], check=True, capture_output=True, text=True)
+    return json.loads(said.stdout)
 
 
 def nccl_communicators(run: Run, rank: int) -> list[tuple]:
@@ -57,6 +63,22 @@ def test_an_operation_counts_with_its_bytes(nccl: Callable[..., Run], call: str,
 @pytest.mark.parametrize(("call", "root", "volume"), [("ncclBroadcast", 1, BYTES), ("ncclBcast", 1, BYTES), ("ncclScatter", 0, RANKS * BYTES)])
 def test_only_the_root_hands_something_to_an_operation_from_a_root(nccl: Callable[..., Run], call: str, root: int, volume: int) -> None:
     assert nccl("operations").sizes(call) == [{BYTES: (1, volume if rank == root else 0)} for rank in range(RANKS)]
+
+
+def test_messages_are_counted_by_their_partner(nccl: Callable[..., Run]) -> None:
+    """As NCCL numbers it in the ledger and the database; by world rank, which is the other way round here, in the report."""
+    run = nccl("messages")
+    own = "SELECT call, direction, comm_rank, peer, count, bytes FROM peer JOIN communicator USING (world_rank, communicator)"
+    for rank in range(RANKS):
+        place = RANKS - 1 - rank
+        forward = {("ncclSend", "sent", place, place + 1, 3, 3 * BYTES), ("ncclRecv", "received", place, place + 1, 3, 3 * BYTES // 2)}
+        backward = {("ncclRecv", "received", place, place - 1, 3, 3 * BYTES), ("ncclSend", "sent", place, place - 1, 3, 3 * BYTES // 2)}
+        assert set(run.query(rank, own)) == (forward if place < RANKS - 1 else set()) | (backward if place > 0 else set())
+    pairs = {(row["sender"], row["receiver"]): (row["count"], row["bytes"]) for row in answer("peers", run)}
+    down = {(rank + 1, rank): (3, 3 * BYTES) for rank in range(RANKS - 1)}
+    assert pairs == down | {(rank, rank + 1): (3, 3 * BYTES // 2) for rank in range(RANKS - 1)}
+    assert pairs == {(row["sender"], row["receiver"]): (row["count"], row["bytes"]) for row in answer("peers", run, "--received")}
+    assert [(row["stage"], row["rank"], row["has_nccl"]) for row in answer("pipeline", run)] == [(3 - rank, rank, 1) for rank in (3, 2, 1, 0)]
 
 
 def test_calls_without_bytes_count_too(nccl: Callable[..., Run]) -> None:

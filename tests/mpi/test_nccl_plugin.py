@@ -61,6 +61,15 @@ def test_only_the_root_of_a_broadcast_hands_something_over(inside: Callable[...,
     assert inside(version, "operations").sizes("ncclBroadcast") == [{BYTES: (1, BYTES if rank == 1 else 0)} for rank in range(RANKS)]
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_partner_of_a_message_is_known_where_nccl_says_it(inside: Callable[..., Run], version: str) -> None:
+    run = inside(version, "operations")
+    for rank in range(RANKS):
+        found = set(run.query(rank, "SELECT call, direction, peer, count, bytes FROM peer WHERE communicator > 0"))
+        told = {("ncclSend", "sent", (rank + 1) % RANKS, 1, 200), ("ncclRecv", "received", (rank - 1) % RANKS, 1, 200)}
+        assert found == (told if version == "4" else set())
+
+
 def test_what_is_captured_is_counted_apart(inside: Callable[..., Run]) -> None:
     assert inside("5", "operations").sizes("ncclAllReduce", measure="captured") == [{72: (1, 72)}] * RANKS
 

@@ -328,7 +328,7 @@ TRICKS = (
     " SELECT world_rank, i, hex(i), identity, '', 'MPI_Comm_dup', i, 4, 0, 0, members, 0, 0, 3, library, 0 FROM communicator, n"
     " WHERE communicator = 2",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT OR IGNORE INTO peer"
-    " SELECT world_rank, call, direction, i * 33000, i, i, i FROM peer, n",
+    " SELECT world_rank, call, direction, i % 3 * 2, i * 33000, i, i, i FROM peer, n",
     "UPDATE sample_window SET begin_ns = 0, end_ns = 1 << 62",
     "UPDATE sample SET end_ns = 1 << 62, completed_ns = 1 << 62, bytes = 1 << 62, sequence = sequence << 50",
     "UPDATE sample SET start_ns = 0, end_ns = 0, communicator = 77",

@@ -337,7 +337,7 @@ class Rank:
     threads: list[tuple[int, str, int]] = field(default_factory=lambda: [(0, "python3", 1)])
     doing: dict[int, Doing] = field(default_factory=dict)
     cells: list[Cell] = field(default_factory=list)
-    peers: list[tuple[str, str, int, int, int, int]] = field(default_factory=list)
+    peers: list[tuple] = field(default_factory=list)  # call, direction, peer, count, bytes, time_ns, communicator (by default 0)
     samples: list[Sample] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -579,7 +579,7 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
         ],
         "cell": [cell_row(number, own, cell) for number, cell in enumerate(rank.cells, 1)],
         "bucket": [(number, *counted) for number, cell in enumerate(rank.cells, 1) for counted in cell.buckets.items()],
-        "peer": [(own, *peer) for peer in rank.peers],
+        "peer": [peer_row(own, *peer) for peer in rank.peers],
         "sample": [sample_row(own, sample) for sample in rank.samples],
         "sample_window": [(own, window.thread, window.begin_ns, window.end_ns) for window in rank.windows],
         "step": [(own, step.step, step.thread, step.begin_ns, step.end_ns) for step in rank.steps],
@@ -767,8 +767,13 @@ def place_of(place: str) -> int:
     return PLACES.index(sent) | PLACES.index(received or sent) << 4
 
 
-def ledger_peer(call: str, direction: str, peer: int, count: int, volume_bytes: int, time_ns: int) -> bytes:
-    return struct.pack("<iHBx3Q", peer, CALL_NUMBERS[call], direction == "received", count, volume_bytes, time_ns)
+def ledger_peer(call: str, direction: str, peer: int, count: int, volume_bytes: int, time_ns: int, communicator: int = 0) -> bytes:
+    where = communicator << 4 | (direction == "received")
+    return struct.pack("<iHH3Q", peer, CALL_NUMBERS[call], where, count, volume_bytes, time_ns)
+
+
+def peer_row(own: int, call: str, direction: str, peer: int, count: int, volume_bytes: int, time_ns: int, communicator: int = 0) -> tuple:
+    return (own, call, direction, communicator, peer, count, volume_bytes, time_ns)
 
 
 def ledger_thread_of(rank: Rank, thread: int, name: str, is_main: int) -> bytes:

@@ -550,3 +550,54 @@ def test_the_page_of_a_job_without_mpi_has_its_sections(report, pure, tmp_path):
     for said in ("NCCL on the device, all ranks", "Where the time goes", "Message sizes", "Who is late", "NCCL operation on the device"):
         assert said in text
     assert "handed to MPI" not in text
+
+
+# Messages.
+
+
+def passing(rank: int, stages: int = 4, first: int = 0, number: int = NCCL) -> list[tuple]:
+    """Of a stage of a pipeline within a communicator that counts the other way round."""
+    own = stages - 1 - (rank - first)
+    forward = [("ncclSend", "sent", own - 1, 5, 5 * MIB, MS, number), ("ncclRecv", "received", own - 1, 5, 2 * MIB, MS, number)]
+    backward = [("ncclRecv", "received", own + 1, 5, 5 * MIB, MS, number), ("ncclSend", "sent", own + 1, 5, 2 * MIB, MS, number)]
+    return (forward if own > 0 else []) + (backward if own < stages - 1 else [])
+
+
+@pytest.fixture
+def pipeline():
+    return [
+        nccl_rank(rank, Cell("ncclSend", MIB, [MS] * 5, NCCL), communicators=[nccl(rank, [3, 2, 1, 0])], peers=passing(rank))
+        for rank in range(4)
+    ]
+
+
+@pytest.mark.parametrize("write", [planted.write_databases, planted.write_ledgers])
+def test_messages_are_between_world_ranks(report, tmp_path, pipeline, write):
+    rows = report("peers", write(tmp_path / "run", pipeline), "--json").rows
+    down = {(rank, rank + 1): (5, 5 * MIB, MS) for rank in range(3)}
+    up = {(rank + 1, rank): (5, 2 * MIB, MS) for rank in range(3)}
+    assert {(row["sender"], row["receiver"]): (row["count"], row["bytes"], row["time_ns"]) for row in rows} == down | up
+
+
+def test_a_partner_that_was_not_read_is_unknown(report, tmp_path, pipeline):
+    folder = planted.write_databases(tmp_path / "run", [pipeline[0], pipeline[2]])
+    text = report("peers", folder).out.splitlines()
+    assert [line.split() for line in text if not set(line) <= set("- ")] == [
+        ["from", "\\", "to", "unknown"],
+        ["0", "5.24", "MB"],
+        ["2", "7.34", "MB"],
+    ]
+    assert report("peers", folder, "--json").rows[0]["receiver"] is None
+    assert "most from rank 2 to an unknown rank: 7.34 MB" in report("summary", folder).out
+    assert report("html", folder, "-o", str(tmp_path / "page.html")).status == 0
+
+
+def test_a_pipeline_over_nccl_is_found_and_its_bubbles_are_not_told(report, tmp_path, pipeline):
+    folder = planted.write_databases(tmp_path / "run", pipeline)
+    rows = report("pipeline", folder, "--json").rows
+    assert [(row["stage"], row["rank"], row["bubble_share"], row["receive_ns"], row["send_ns"]) for row in rows] == [
+        (stage, stage, None, None, None) for stage in range(4)
+    ]
+    assert [(row["forward_bytes"], row["backward_bytes"]) for row in rows][1] == (5 * MIB, 2 * MIB)
+    text = report("pipeline", folder).out
+    assert "1: ranks 0 > 1 > 2 > 3; NCCL's messages wait on the device: who waits for whom is not told." in text

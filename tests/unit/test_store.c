@@ -387,10 +387,13 @@ static void peers_of_all_threads_add_up(void)
     send(1, 64, 200, 1);
     send(1, 8, 50, -1);
     peer_add(peers_find(&peers[0], peer_key(1, SEND, LEDGER_RECEIVED)), 10, 20);
+    peer_add(peers_find(&peers[1], peer_key_in(17, 1, SEND, LEDGER_RECEIVED)), 30, 40);
     peers_find(&peers[0], peer_key(5, SEND, LEDGER_SENT)); /* a row that nothing was counted in */
     store();
-    CHECK_TEXT(ask("SELECT world_rank, call, direction, peer, count, bytes, time_ns FROM peer ORDER BY direction, peer"),
-               "3|MPI_Send|received|1|1|10|20 3|MPI_Send|sent|-1|1|8|50 3|MPI_Send|sent|1|2|128|300");
+    CHECK_TEXT(
+        ask("SELECT world_rank, call, direction, communicator, peer, count, bytes, time_ns FROM peer ORDER BY direction, communicator, "
+            "peer"),
+        "3|MPI_Send|received|0|1|1|10|20 3|MPI_Send|received|17|1|1|30|40 3|MPI_Send|sent|0|-1|1|8|50 3|MPI_Send|sent|0|1|2|128|300");
 }
 
 static void many_cells_are_all_stored(void)

@@ -1,13 +1,15 @@
 """Who sends how much point-to-point to whom.
 
 A matrix: a row for each sender, a column for each receiver, as the sender counted it (--received: as the receiver did).
-With many ranks the largest pairs are listed instead; --plot shows all. Messages are not counted by size or communicator
-here, so --bytes, --communicator and --region do not apply.
+With many ranks the largest pairs are listed instead; --plot shows all. NCCL's messages are among them; a partner whose database
+is not there is unknown. Messages are not counted by size or communicator here, so --bytes, --communicator and --region do not
+apply.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 
 from .. import pictures, questions, tables, units
 from ..errors import UsageError
@@ -42,14 +44,19 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def print_text(rows: list[questions.PeerRow], counts: bool) -> None:
-    receivers = sorted({row.receiver for row in rows})
+    receivers = ranks_of(row.receiver for row in rows)
     if len(receivers) > MOST_COLUMNS:
         print_pairs(rows, counts)
         return
     amounts = {(row.sender, row.receiver): amount(row, counts) for row in rows}
     columns = [Column("from \\ to", peer_name)]
     columns += [Column(peer_name(to), lambda sender, to=to: amounts.get((sender, to), ".")) for to in receivers]
-    print(tables.text_table(columns, sorted({row.sender for row in rows})))
+    print(tables.text_table(columns, ranks_of(row.sender for row in rows)))
+
+
+def ranks_of(ranks: Iterable[int | None]) -> list[int | None]:
+    """In order, and who is not known last."""
+    return sorted(set(ranks), key=lambda rank: (rank is None, rank))
 
 
 def print_pairs(rows: list[questions.PeerRow], counts: bool) -> None:
@@ -69,5 +76,7 @@ def amount(row: questions.PeerRow, counts: bool) -> str:
     return units.count(row.count) if counts else units.volume(row.bytes)
 
 
-def peer_name(rank: int) -> str:
+def peer_name(rank: int | None) -> str:
+    if rank is None:
+        return "unknown"
     return "outside" if rank < 0 else str(rank)

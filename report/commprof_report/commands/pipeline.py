@@ -100,6 +100,8 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 def waiting_text(rows: Sequence[StageRow]) -> str:
     """The others wait for stage 1 (rank 1): it is 2.0 % of the time in receives, they 61.2 %."""
+    if any(row.has_nccl for row in rows):
+        return "NCCL's messages wait on the device: who waits for whom is not told"
     known = [row for row in rows if row.bubble_share is not None]
     if len(known) < len(rows):
         return "not all of its ranks were read"

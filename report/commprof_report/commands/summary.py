@@ -293,8 +293,14 @@ def peer_text(summary: SummaryRow) -> str:
     if not summary.sent_count:
         return "none"
     sent = f"{units.counted(summary.sent_count, 'message')}, {units.volume(summary.sent_bytes)}"
-    pair = " to ".join("outside" if rank < 0 else f"rank {rank}" for rank in (summary.top_sender, summary.top_receiver))
+    pair = " to ".join(map(partner_text, (summary.top_sender, summary.top_receiver)))
     return f"{sent}; most from {pair}: {units.volume(summary.top_pair_bytes)}"
+
+
+def partner_text(rank: int | None) -> str:
+    if rank is None:
+        return "an unknown rank"
+    return "outside" if rank < 0 else f"rank {rank}"
 
 
 def gpu_facts(found: gpu.Gpu) -> Iterator[tuple[str, str]]:

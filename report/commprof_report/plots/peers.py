@@ -41,11 +41,12 @@ def draw(axes, matrix: Matrix) -> None:
 
 
 def fields(matrix: Matrix, ranks_per_field: int) -> list[list[int]]:
-    """The sums, sender by receiver. Processes outside the job have no place in it."""
+    """The sums, sender by receiver. Processes outside the job, and ranks that are not known, have no place in it."""
     width = -(-matrix.world_size // ranks_per_field)
     amounts = [[0] * width for _ in range(width)]
+    ranks = range(matrix.world_size)
     for row in matrix.rows:
-        if 0 <= row.sender < matrix.world_size and 0 <= row.receiver < matrix.world_size:
+        if row.sender in ranks and row.receiver in ranks:
             amounts[row.sender // ranks_per_field][row.receiver // ranks_per_field] += getattr(row, matrix.quantity)
     return amounts
 

@@ -34,7 +34,7 @@ WHERE count > 0;
 INSERT INTO main.bucket
 SELECT cell + :first_cell, bucket, count FROM source.bucket WHERE :with_histograms AND count > 0 ORDER BY cell, bucket;
 
-INSERT INTO main.peer SELECT world_rank, call, direction, peer, count, bytes, time_ns FROM source.peer;
+INSERT INTO main.peer SELECT world_rank, call, direction, communicator, peer, count, bytes, time_ns FROM source.peer;
 
 INSERT INTO main.region SELECT world_rank, region, name FROM source.region;
 

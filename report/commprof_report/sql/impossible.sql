@@ -106,9 +106,9 @@ UNION ALL
 SELECT 'peer'
 WHERE EXISTS (
     SELECT 1 FROM source.peer
-    WHERE typeof(world_rank) || typeof(peer) || typeof(count) || typeof(bytes) || typeof(time_ns)
-          <> 'integerintegerintegerintegerinteger'
-       OR typeof(call) <> 'text' OR direction NOT IN ('sent', 'received')
+    WHERE typeof(world_rank) || typeof(communicator) || typeof(peer) || typeof(count) || typeof(bytes) || typeof(time_ns)
+          <> 'integerintegerintegerintegerintegerinteger'
+       OR communicator < 0 OR typeof(call) <> 'text' OR direction NOT IN ('sent', 'received')
        OR min(count, bytes, time_ns) < 0 OR max(count, bytes, time_ns) > 1 << 62
        OR peer NOT BETWEEN -1 AND 1 << 24
 )

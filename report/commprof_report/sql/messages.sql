@@ -1,14 +1,14 @@
 -- Who sends how much point-to-point to whom within the job? The whole run, whatever the filters; of a sender that was not read the
 -- receiver's count.
 SELECT world_rank AS sender, peer AS receiver, sum(count) AS count, sum(bytes) AS bytes, sum(time_ns) AS time_ns
-FROM peer
-JOIN call ON call.name = peer.call
+FROM run_peer
+JOIN call ON call.name = run_peer.call
 WHERE direction = 'sent' AND family = 'point-to-point' AND peer >= 0 AND peer <> world_rank
 GROUP BY 1, 2
 UNION ALL
 SELECT peer, world_rank, sum(count), sum(bytes), sum(time_ns)
-FROM peer
-JOIN call ON call.name = peer.call
+FROM run_peer
+JOIN call ON call.name = run_peer.call
 WHERE direction = 'received' AND family = 'point-to-point' AND peer >= 0 AND peer NOT IN (SELECT world_rank FROM rank)
 GROUP BY 1, 2
 ORDER BY 1, 2;

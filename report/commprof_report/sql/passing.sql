@@ -1,5 +1,6 @@
 -- How long was each rank kept by point-to-point messages? In blocking receives (and probes for them), in blocking sends, and inside
--- Wait and Test for nonblocking ones. Several requests may be waited for at once: together no longer than all such calls lasted.
+-- Wait and Test for nonblocking ones. Several requests may be waited for at once: together no longer than all such calls lasted. NCCL's messages
+-- wait on the device: what keeps a rank that has some is not known.
 WITH blocking AS (
     SELECT world_rank,
            sum(CASE WHEN family = 'probe' OR call LIKE '%recv%' THEN total_ns ELSE 0 END) AS receive_ns,
@@ -28,10 +29,12 @@ scaled AS (
     LEFT JOIN waited USING (world_rank)
 )
 SELECT world_rank AS rank,
-       coalesce(blocking.receive_ns, 0) + CAST(coalesce(scaled.receive_ns * part, 0) AS INTEGER) AS receive_ns,
-       coalesce(blocking.send_ns, 0) + CAST(coalesce(scaled.send_ns * part, 0) AS INTEGER) AS send_ns,
-       counted_ns
-FROM rank_wall
+       CASE WHEN NOT has_nccl THEN coalesce(blocking.receive_ns, 0) + CAST(coalesce(scaled.receive_ns * part, 0) AS INTEGER) END
+           AS receive_ns,
+       CASE WHEN NOT has_nccl THEN coalesce(blocking.send_ns, 0) + CAST(coalesce(scaled.send_ns * part, 0) AS INTEGER) END AS send_ns,
+       counted_ns,
+       has_nccl
+FROM (SELECT *, world_rank IN (SELECT world_rank FROM peer WHERE communicator > 0) AS has_nccl FROM rank_wall)
 LEFT JOIN blocking USING (world_rank)
 LEFT JOIN scaled USING (world_rank)
 WHERE world_rank IN (SELECT world_rank FROM selected_rank)

@@ -1,10 +1,10 @@
--- Who sends how much to whom? The sender's own count, or with :received what the receiver says arrived. -1: outside the job.
+-- Who sends how much to whom? The sender's own count, or with :received what the receiver says arrived. -1: outside the job; null: not known.
 SELECT CASE WHEN :received THEN peer ELSE world_rank END AS sender,
        CASE WHEN :received THEN world_rank ELSE peer END AS receiver,
        sum(count) AS count,
        sum(bytes) AS bytes,
        sum(time_ns) AS time_ns
-FROM peer
+FROM run_peer
 WHERE direction = CASE WHEN :received THEN 'received' ELSE 'sent' END
   AND call IN (SELECT call FROM selected_call)
   AND world_rank IN (SELECT world_rank FROM selected_rank)

@@ -56,6 +56,27 @@ static void operations(void)
     OK(ncclCommDestroy(comm));
 }
 
+/* A pipeline whose ranks in NCCL run the other way round: to the next one, and back half as much, thrice. */
+static void messages(void)
+{
+    ncclComm_t comm;
+    int own = size - 1 - rank;
+    OK(ncclCommInitRank(&comm, size, shared_id(), own));
+    for (int i = 0; i < 3; i++) {
+        OK(ncclGroupStart());
+        if (own < size - 1) {
+            OK(ncclSend(buffer, 100, ncclFloat32, own + 1, comm, NULL));
+            OK(ncclRecv(buffer, 50, ncclFloat32, own + 1, comm, NULL));
+        }
+        if (own > 0) {
+            OK(ncclRecv(buffer, 100, ncclFloat32, own - 1, comm, NULL));
+            OK(ncclSend(buffer, 50, ncclFloat32, own - 1, comm, NULL));
+        }
+        OK(ncclGroupEnd());
+    }
+    OK(ncclCommDestroy(comm));
+}
+
 /* The same function once by the name that is intercepted, and twice past it. */
 ncclResult_t pncclAllReduce(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
 
@@ -152,7 +173,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } PARTS[] = {{"operations", operations}, {"datatypes", datatypes}, {"communicators", communicators}, {"nonblocking", nonblocking},
-                 {"mistakes", mistakes},     {"switched", switched},   {"looked_up", looked_up}};
+                 {"mistakes", mistakes},     {"switched", switched},   {"looked_up", looked_up},         {"messages", messages}};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
