@@ -8,19 +8,19 @@
 #include <string.h>
 
 /* How the function's name goes on from some namespace on, or from its beginning; `*` is anything, and so is what follows. */
-static const char *const PATTERNS[] = {
-    /* NCCL and RCCL: from 2.19 on, from 2.8 on, on symmetric memory (2.27, 2.28), before; MSCCL */
-    "ncclDevKernel",
-    "ncclKernel_",
-    "ncclSymDevKernel",
-    "ncclSymk",
-    "ncclAllGather*Kernel_",
+static const char *const OF_NCCL[] = {
+    "ncclDevKernel",         /* NCCL and RCCL from 2.19 on */
+    "ncclKernel_",           /* from 2.8 on */
+    "ncclSymDevKernel",      /* on symmetric memory: 2.27, */
+    "ncclSymk",              /* from 2.28 on */
+    "ncclAllGather*Kernel_", /* before 2.8 */
     "ncclAllReduce*Kernel_",
     "ncclBroadcast*Kernel_",
     "ncclReduce*Kernel_",
     "ncclSendRecv*Kernel_",
-    "mscclKernel_",
-
+    "mscclKernel_", /* MSCCL, in RCCL */
+};
+static const char *const OF_OTHERS[] = {
     /* NVSHMEM and rocSHMEM: signals, waits and copies; collectives on a stream */
     "nvshmem",
     "rocshmem",
@@ -77,14 +77,6 @@ static bool matches(const char *pattern, const char *text)
     return false;
 }
 
-static bool matches_one(const char *text)
-{
-    for (size_t i = 0; i < sizeof PATTERNS / sizeof *PATTERNS; i++)
-        if (matches(PATTERNS[i], text))
-            return true;
-    return false;
-}
-
 /* Namespaces and the function's name, "a::b::c", of a mangled name: _Z <name> or _Z N <name> <name> ... ; a name is its length and its
  * text. Template arguments and parameters follow, which are of no interest. What is not mangled is its own name. */
 static void qualified_name(const char *mangled, char *name, size_t room)
@@ -109,14 +101,32 @@ static void qualified_name(const char *mangled, char *name, size_t room)
     }
 }
 
-bool communication_has_kernel(const char *name)
+static bool matches_one(const char *text, const char *const *patterns, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (matches(patterns[i], text))
+            return true;
+    return false;
+}
+
+static bool is_one_of(const char *name, const char *const *patterns, size_t count)
 {
     char path[1024];
     qualified_name(name, path, sizeof path);
     const char *from = path;
-    while (from && !matches_one(from)) {
+    while (from && !matches_one(from, patterns, count)) {
         from = strstr(from, "::");
         from = from ? from + 2 : NULL;
     }
     return from != NULL;
+}
+
+bool communication_is_nccls(const char *name)
+{
+    return is_one_of(name, OF_NCCL, sizeof OF_NCCL / sizeof *OF_NCCL);
+}
+
+bool communication_has_kernel(const char *name)
+{
+    return communication_is_nccls(name) || is_one_of(name, OF_OTHERS, sizeof OF_OTHERS / sizeof *OF_OTHERS);
 }

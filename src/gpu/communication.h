@@ -7,4 +7,7 @@
 /* `name` as the GPU's tracing interface gives it: mangled (Itanium C++ ABI), or as it is in C and in Triton. */
 bool communication_has_kernel(const char *name);
 
+/* Whether it is one of those that NCCL launches. */
+bool communication_is_nccls(const char *name);
+
 #endif

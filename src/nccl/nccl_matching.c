@@ -23,12 +23,13 @@
  *
  * What is not told counts as unmatched; so does all before the first gap after tracing began, after records or operations were lost, and
  * what is behind the last gap at the end. A job that leaves no gaps has no times of single operations, rather than wrong ones. Kernels that
- * graphs launch are nobody's.
+ * graphs launch are nobody's, and other libraries' are not counted, though they may use the same stream.
  *
  * Assumed, and to be measured on a GPU: LATENCY; that clocks agree within TOLERANCE. */
 #include "nccl.h"
 
 #include "call.h"
+#include "gpu/communication.h"
 #include "gpu/gpu.h"
 #include "nccl_groups.h"
 
@@ -448,7 +449,7 @@ static struct stream *stream_of_kernel(const struct gpu_event *kernel)
 
 unsigned nccl_kernel(const struct gpu_event *event)
 {
-    if (event->flags & LEDGER_ACTIVITY_GRAPH)
+    if (event->flags & LEDGER_ACTIVITY_GRAPH || (event->name && !communication_is_nccls(event->name)))
         return 0;
     take_queues();
     struct stream *stream = stream_of_kernel(event);

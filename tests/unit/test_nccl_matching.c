@@ -83,14 +83,20 @@ static void exchange(int stream, uint64_t bytes, int64_t us)
     launch(us);
 }
 
-static unsigned kernel(int stream, int64_t from_us, int64_t until_us)
+static unsigned kernel_named(const char *name, int stream, int64_t from_us, int64_t until_us)
 {
     return nccl_kernel(&(struct gpu_event){.start_ns = origin_ns + from_us * US,
                                            .end_ns = origin_ns + until_us * US,
+                                           .name = name,
                                            .device = DEVICE,
                                            .context = CONTEXT_NUMBER,
                                            .stream = (uint32_t)stream,
                                            .kind = LEDGER_ACTIVITY_KERNEL});
+}
+
+static unsigned kernel(int stream, int64_t from_us, int64_t until_us)
+{
+    return kernel_named("_Z21ncclDevKernel_Generic24ncclDevKernelArgsStorageILm4096EE", stream, from_us, until_us);
 }
 
 static void idle(int64_t from_us, int64_t until_us)
@@ -322,6 +328,20 @@ static void kernels_of_graphs_are_nobodys(void)
     check_told(CALL_ncclAllReduce, 64, 1, 40);
 }
 
+/* PyTorch's collectives that the host waits for run on the stream that computes. */
+static void communication_kernels_of_other_libraries_on_the_stream_are_not_counted(void)
+{
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    exchange(7, 32, 210);
+    kernel(7, 220, 230);
+    CHECK_EQUAL(kernel_named("_ZN12_GLOBAL__N_125one_shot_all_reduce_kernelIfEEvPT_", 7, 230, 240), 0);
+    kernel(7, 240, 245);
+    idle(250, 400);
+    check_told(CALL_ncclAllReduce, 64, 1, 10);
+    check_told(CALL_ncclGroup, 64, 1, 5);
+}
+
 /* How many groups from before are still to run at the beginning nobody knows. */
 static void what_comes_before_the_first_gap_is_untold(void)
 {
@@ -492,6 +512,7 @@ static const struct unit_test TESTS[] = {
     TEST(kernels_that_never_come_are_given_up_some_time),
     TEST(operations_without_work_have_no_kernel),
     TEST(kernels_of_graphs_are_nobodys),
+    TEST(communication_kernels_of_other_libraries_on_the_stream_are_not_counted),
     TEST(what_comes_before_the_first_gap_is_untold),
     TEST(what_was_pending_when_records_were_lost_is_untold),
     TEST(a_call_that_is_under_way_may_have_launched_before_a_gap),
