@@ -32,7 +32,8 @@ static const char *const OF_OTHERS[] = {
     "reducescatter*_on_stream_kernel",
     "sync*_on_stream_kernel",
 
-    /* PyTorch: symmetric memory (c10d) */
+    /* PyTorch: symmetric memory (c10d), by its own kernels, those that use NCCL's device functions, and NVSHMEM */
+    "c10d::nccl_extension::",
     "c10d::nvshmem_extension::",
     "multimem_",
     "one_shot_all_reduce",

@@ -171,6 +171,7 @@ static const char *const COMMUNICATION[] = {
     "_ZN12_GLOBAL__N_134two_shot_all_reduce_kernel_inplaceIfLi16ELi8EEEvPPT_mmPPjmm",
     "one_shot_all_reduce_kernel_optimized",
     "_ZN4c10d17nvshmem_extension22exchangeSplitAndOffsetEv",
+    "_ZN4c10d14nccl_extension12_GLOBAL__N_123lsa_all_to_all_nd_kernelILi16EEEvv",
     "_ZN7deep_ep9intranode8dispatchILi8ELi768ELi8192EEEvv",
     "_ZN7deep_ep12internode_ll7combineILb1ELi7168ELi9EEEvv",
     "_ZN12tensorrt_llm7kernelsL22oneShotAllReduceKernelI6__halfLi8ELb1ELb0EEEvNS0_15AllReduceParamsE",
