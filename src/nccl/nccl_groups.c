@@ -110,15 +110,16 @@ void nccl_groups_launching(uint64_t start_ticks)
         __atomic_store_n(&queue->launching_since, start_ticks, __ATOMIC_RELAXED);
 }
 
-void nccl_groups_launched(uint64_t start_ticks, uint64_t end_ticks, bool has_launched)
+void nccl_groups_launched(uint64_t start_ticks, uint64_t end_ticks, enum nccl_launch launch)
 {
     struct nccl_queue *queue = own;
     if (!queue)
         return;
-    if (!has_launched)
+    if (launch == NCCL_LAUNCH_FAILED)
         lose(queue);
     else if (queue->written > queue->published) {
-        queue->items[queue->written++ % NCCL_QUEUE_ITEMS] = (struct nccl_operation){.start_ticks = start_ticks, .end_ticks = end_ticks};
+        queue->items[queue->written++ % NCCL_QUEUE_ITEMS] =
+            (struct nccl_operation){.start_ticks = start_ticks, .end_ticks = end_ticks, .may_be_later = launch == NCCL_LAUNCHES_LATER};
         __atomic_store_n(&queue->published, queue->written, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&queue->launching_since, 0, __ATOMIC_RELEASE);

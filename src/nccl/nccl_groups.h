@@ -32,7 +32,7 @@ struct nccl_operation {
     uint32_t epoch;               /* that it was counted in; 0: it is not counted */
     uint16_t call, slot;
     uint8_t kernels;   /* enum nccl_kernels */
-    bool may_be_later; /* the library launches when the call has returned (nonblocking communicators) */
+    bool may_be_later; /* in the end of a group: NCCL_LAUNCHES_LATER */
 };
 
 struct nccl_queue {
@@ -52,10 +52,16 @@ extern bool nccl_followed;
  * nccl_groups_launched follows for an operation outside of all. */
 void nccl_groups_add(const struct nccl_operation *operation);
 
-/* The calling thread begins a call that launches (the outermost ncclGroupEnd, an operation outside of all groups), and has come back.
- * `has_launched`: false where the call failed, and what it has launched is not known. */
+/* How a call that launches has ended. */
+enum nccl_launch {
+    NCCL_LAUNCHED,
+    NCCL_LAUNCHES_LATER, /* when the call has returned, on another thread (nonblocking communicators) */
+    NCCL_LAUNCH_FAILED,  /* what it has launched is not known */
+};
+
+/* The calling thread begins a call that launches (the outermost ncclGroupEnd, an operation outside of all groups), and has come back. */
 void nccl_groups_launching(uint64_t start_ticks);
-void nccl_groups_launched(uint64_t start_ticks, uint64_t end_ticks, bool has_launched);
+void nccl_groups_launched(uint64_t start_ticks, uint64_t end_ticks, enum nccl_launch launch);
 
 /* The calling thread's group ends without anything being launched (ncclGroupSimulateEnd). */
 void nccl_groups_forget(void);

@@ -189,7 +189,9 @@ static bool is_of(const struct nccl_operation *operation, const struct nccl_oper
 static bool add_group(struct stream *stream, const struct nccl_operation *operations, uint32_t last, const struct nccl_operation *end)
 {
     const struct nccl_operation *leader = &operations[last];
-    struct group group = {.start_ns = clock_ns(end->start_ticks), .end_ns = clock_ns(end->end_ticks), .first = stream->operation_count};
+    struct group group = {.start_ns = clock_ns(end->start_ticks),
+                          .end_ns = clock_ns(end->end_ticks) + (end->may_be_later ? LATER_NS : 0),
+                          .first = stream->operation_count};
     for (uint32_t i = 0; i <= last; i++) {
         if (!is_of(&operations[i], leader))
             continue;
@@ -199,8 +201,6 @@ static bool add_group(struct stream *stream, const struct nccl_operation *operat
         }
         stream->operations[stream->operation_count++] = operations[i];
         group.kernels = group.count++ ? kernels_of_both(group.kernels, operations[i].kernels) : operations[i].kernels;
-        if (operations[i].may_be_later)
-            group.end_ns += LATER_NS;
     }
     if (leader->slot != stream->slot)
         stream->slot = stream->slot ? SEVERAL : leader->slot;

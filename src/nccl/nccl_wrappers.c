@@ -39,6 +39,11 @@ HOT bool is_done(nccl_result result)
     return result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS;
 }
 
+HOT enum nccl_launch launch_of(nccl_result result)
+{
+    return result == NCCL_SUCCESS ? NCCL_LAUNCHED : result == NCCL_IN_PROGRESS ? NCCL_LAUNCHES_LATER : NCCL_LAUNCH_FAILED;
+}
+
 HOT void enter(struct nccl_call *call, enum call_id id, call_site site)
 {
     bool is_counted = settings.nccl && inside == 0;
@@ -173,10 +178,9 @@ HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_re
                                                  .epoch = call->thread && call_is_counted(call->id) ? call->thread->epoch : 0,
                                                  .call = call->id,
                                                  .slot = communicator->slot,
-                                                 .kernels = operation->kernels,
-                                                 .may_be_later = result == NCCL_IN_PROGRESS});
+                                                 .kernels = operation->kernels});
     if (group.depth == 0)
-        nccl_groups_launched(call->start, call->end, is_done(result));
+        nccl_groups_launched(call->start, call->end, launch_of(result));
     return result;
 }
 
@@ -274,7 +278,7 @@ nccl_result ncclGroupEnd(void)
     if (call.is_outermost && group.depth > 0)
         group.depth--;
     if (launches) {
-        nccl_groups_launched(call.call.start, call.call.end, is_done(result));
+        nccl_groups_launched(call.call.start, call.call.end, launch_of(result));
         nccl_communicators_group_ended(result, site);
     }
     return result;

@@ -66,7 +66,7 @@ static void add(int stream, enum call_id call, uint64_t bytes, uint8_t kernels)
 static void launch(int64_t us)
 {
     nccl_groups_launching(ticks(us));
-    nccl_groups_launched(ticks(us), ticks(us + 5), true);
+    nccl_groups_launched(ticks(us), ticks(us + 5), NCCL_LAUNCHED);
 }
 
 static void allreduce(int stream, uint64_t bytes, int64_t us)
@@ -376,9 +376,26 @@ static void a_call_that_is_under_way_may_have_launched_before_a_gap(void)
     kernel(7, 210, 250);
     idle(250, 400);
     check_told(CALL_ncclAllReduce, 64, 0, 0);
-    nccl_groups_launched(ticks(205), ticks(260), true);
+    nccl_groups_launched(ticks(205), ticks(260), NCCL_LAUNCHED);
     idle(420, 600);
     check_told(CALL_ncclAllReduce, 64, 1, 40);
+}
+
+/* The second Send and Recv are launched when the call has returned: after the gap. */
+static void a_group_of_a_nonblocking_communicator_may_be_launched_behind_a_gap(void)
+{
+    the_device_was_idle_first();
+    exchange(7, 32, 200);
+    add(7, CALL_ncclSend, 64, NCCL_KERNELS_ONE);
+    add(7, CALL_ncclRecv, 64, NCCL_KERNELS_ONE);
+    nccl_groups_launching(ticks(206));
+    nccl_groups_launched(ticks(206), ticks(210), NCCL_LAUNCHES_LATER);
+    kernel(7, 210, 220);
+    kernel(7, 220, 240);
+    idle(240, 400);
+    check_told(CALL_ncclGroup, 64, 0, 0);
+    check_told(CALL_ncclGroup, 128, 0, 0);
+    CHECK_EQUAL(unmatched(), 0);
 }
 
 static void a_failed_group_leaves_all_untold_up_to_the_next_gap(void)
@@ -387,7 +404,7 @@ static void a_failed_group_leaves_all_untold_up_to_the_next_gap(void)
     allreduce(7, 64, 200);
     add(7, CALL_ncclSend, 32, NCCL_KERNELS_ONE);
     nccl_groups_launching(ticks(205));
-    nccl_groups_launched(ticks(205), ticks(210), false);
+    nccl_groups_launched(ticks(205), ticks(210), NCCL_LAUNCH_FAILED);
     kernel(7, 210, 250);
     idle(250, 400);
     check_told(CALL_ncclAllReduce, 64, 0, 0);
@@ -516,6 +533,7 @@ static const struct unit_test TESTS[] = {
     TEST(what_comes_before_the_first_gap_is_untold),
     TEST(what_was_pending_when_records_were_lost_is_untold),
     TEST(a_call_that_is_under_way_may_have_launched_before_a_gap),
+    TEST(a_group_of_a_nonblocking_communicator_may_be_launched_behind_a_gap),
     TEST(a_failed_group_leaves_all_untold_up_to_the_next_gap),
     TEST(a_simulated_group_leaves_no_trace),
     TEST(a_queue_that_is_full_counts_what_it_loses),
