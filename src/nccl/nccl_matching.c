@@ -1,7 +1,8 @@
 /* Which kernels carried out which operations.
  *
  * Nothing in a kernel's record says which call launched it, so they are counted off against each other. NCCL launches what a communicator
- * is given in one group on one stream (the one that was given last, if there are several), in the order of the groups:
+ * is given in one group on one stream (the one that was new to it last, if there are several), in the order of the groups. Which of a
+ * group's communicators comes first it decides by a hash of theirs, so those that share a stream are one group here:
  *
  *     calls     [AllReduce] [Group: Send Recv Recv ]  [AllReduce]                           [Broadcast]
  *     stream         kkkkkkkkkk       kkkkkk kkkkk         kkkkkkk                               kkkk
@@ -137,13 +138,38 @@ static struct stream *stream_of(void *context, uint32_t number)
     return fresh;
 }
 
-/* The stream that a communicator's operations of a group were launched on. */
-static struct stream *stream_launched_on(const struct nccl_operation *operation)
+static struct stream *stream_given_to(const struct nccl_operation *operation)
 {
     uint32_t number;
     const struct gpu_backend *gpu = __atomic_load_n(&gpu_used, __ATOMIC_ACQUIRE);
     bool known = gpu && gpu->stream_number && gpu->stream_number(operation->context, operation->stream, &number);
     return known ? stream_of(operation->context, number) : NULL;
+}
+
+static bool is_of(const struct nccl_operation *operation, const struct nccl_operation *other)
+{
+    return operation->communicator == other->communicator;
+}
+
+/* Operations without work bring no stream: NCCL drops them. */
+static bool brings_new_stream(const struct nccl_operation *operations, uint32_t at)
+{
+    if (operations[at].kernels == NCCL_KERNELS_NONE)
+        return false;
+    for (uint32_t i = 0; i < at; i++)
+        if (is_of(&operations[i], &operations[at]) && operations[i].stream == operations[at].stream &&
+            operations[i].kernels != NCCL_KERNELS_NONE)
+            return false;
+    return true;
+}
+
+/* Where the operations of the communicator whose last one this is were launched. */
+static struct stream *stream_launched_on(const struct nccl_operation *operations, uint32_t last)
+{
+    for (uint32_t i = last + 1; i-- > 0;)
+        if (is_of(&operations[i], &operations[last]) && brings_new_stream(operations, i))
+            return stream_given_to(&operations[i]);
+    return NULL;
 }
 
 static uint8_t kernels_of_both(uint8_t one, uint8_t other)
@@ -180,30 +206,26 @@ static void sort_operations(struct stream *stream)
     free(sorted);
 }
 
-static bool is_of(const struct nccl_operation *operation, const struct nccl_operation *leader)
-{
-    return operation->communicator == leader->communicator;
-}
+static struct stream *launched_on[NCCL_QUEUE_ITEMS]; /* each operation of the group that is being taken */
 
-/* The operations of one communicator in a published group, of which `last` is the last. */
-static bool add_group(struct stream *stream, const struct nccl_operation *operations, uint32_t last, const struct nccl_operation *end)
+/* The operations of a published group that were launched on this stream. */
+static bool add_group(struct stream *stream, const struct nccl_operation *operations, uint32_t count, const struct nccl_operation *end)
 {
-    const struct nccl_operation *leader = &operations[last];
     struct group group = {.start_ns = clock_ns(end->start_ticks),
                           .end_ns = clock_ns(end->end_ticks) + (end->may_be_later ? LATER_NS : 0),
                           .first = stream->operation_count};
-    for (uint32_t i = 0; i <= last; i++) {
-        if (!is_of(&operations[i], leader))
+    for (uint32_t i = 0; i < count; i++) {
+        if (launched_on[i] != stream)
             continue;
         if (!MAKE_ROOM(stream->operations, stream->operation_room, stream->operation_count)) {
             nccl_operation_is_unmatched(&operations[i]);
             return false;
         }
         stream->operations[stream->operation_count++] = operations[i];
+        if (operations[i].slot != stream->slot)
+            stream->slot = stream->slot ? SEVERAL : operations[i].slot;
         group.kernels = group.count++ ? kernels_of_both(group.kernels, operations[i].kernels) : operations[i].kernels;
     }
-    if (leader->slot != stream->slot)
-        stream->slot = stream->slot ? SEVERAL : leader->slot;
     bool is_last = stream->group_count == 0 || stream->groups[stream->group_count - 1].start_ns <= group.start_ns;
     if (!put_in_order(stream, group))
         return false;
@@ -212,21 +234,31 @@ static bool add_group(struct stream *stream, const struct nccl_operation *operat
     return true;
 }
 
+static void find_streams(const struct nccl_operation *operations, uint32_t count)
+{
+    memset(launched_on, 0, count * sizeof *launched_on);
+    for (uint32_t last = count; last-- > 0;) {
+        bool is_found = false; /* with a later one of the same communicator */
+        for (uint32_t i = last + 1; i < count && !is_found; i++)
+            is_found = is_of(&operations[i], &operations[last]);
+        struct stream *stream = is_found ? NULL : stream_launched_on(operations, last);
+        for (uint32_t i = 0; stream && i <= last; i++)
+            if (is_of(&operations[i], &operations[last]))
+                launched_on[i] = stream;
+    }
+}
+
 static void take_group(const struct nccl_operation *operations, uint32_t count, const struct nccl_operation *end)
 {
-    for (uint32_t last = count; last-- > 0;) {
-        bool is_told = false; /* a later one of the same communicator has taken it along */
-        for (uint32_t i = last + 1; i < count && !is_told; i++)
-            is_told = is_of(&operations[i], &operations[last]);
-        if (is_told)
-            continue;
-        struct stream *stream = stream_launched_on(&operations[last]);
-        if (stream && !add_group(stream, operations, last, end))
-            lose(stream);
-        else if (!stream)
-            for (uint32_t i = 0; i <= last; i++)
-                if (is_of(&operations[i], &operations[last]))
-                    nccl_operation_is_unmatched(&operations[i]);
+    find_streams(operations, count);
+    for (uint32_t at = 0; at < count; at++) {
+        bool is_told = false; /* an earlier one on the same stream has taken it along */
+        for (uint32_t i = 0; i < at && !is_told; i++)
+            is_told = launched_on[i] == launched_on[at];
+        if (!launched_on[at])
+            nccl_operation_is_unmatched(&operations[at]);
+        else if (!is_told && !add_group(launched_on[at], operations, count, end))
+            lose(launched_on[at]);
     }
 }
 
@@ -283,7 +315,10 @@ static void tell(const struct stream *stream, const struct group *group, const s
     bool is_shared = group->count > 1;
     uint64_t duration_ns = (uint64_t)(kernels[count - 1].end_ns - kernels[0].start_ns);
     uint64_t bytes = 0, volume_bytes = 0;
+    unsigned slot = operations->slot;
     for (uint32_t i = 0; i < group->count; i++) {
+        if (operations[i].slot != slot)
+            slot = 0;
         bytes += operations[i].bytes;
         volume_bytes += operations[i].volume_bytes;
         if (!operations[i].sample)
@@ -294,7 +329,7 @@ static void tell(const struct stream *stream, const struct group *group, const s
     struct thread *thread = call_thread_of_ours();
     if (!thread || operations->epoch != thread->epoch)
         return;
-    uint64_t key = cell_key(is_shared ? CALL_ncclGroup : operations->call, operations->slot, LEDGER_DEVICE_TIME) |
+    uint64_t key = cell_key(is_shared ? CALL_ncclGroup : operations->call, slot, LEDGER_DEVICE_TIME) |
                    cell_key_place(LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT);
     call_count(thread, bytes, key, duration_ns + !duration_ns, volume_bytes);
 }

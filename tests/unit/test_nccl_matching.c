@@ -106,9 +106,14 @@ static void idle(int64_t from_us, int64_t until_us)
 
 /* What has been told */
 
+static const struct ledger_cell *cell_on(unsigned slot, enum call_id call, uint64_t bytes)
+{
+    return cells_find(&this_thread->cells, bytes, cell_key(call, slot, LEDGER_DEVICE_TIME) | cell_key_place(ON_DEVICE));
+}
+
 static const struct ledger_cell *cell_of(enum call_id call, uint64_t bytes)
 {
-    return cells_find(&this_thread->cells, bytes, cell_key(call, SLOT, LEDGER_DEVICE_TIME) | cell_key_place(ON_DEVICE));
+    return cell_on(SLOT, call, bytes);
 }
 
 static void check_told(enum call_id call, uint64_t bytes, uint64_t count, uint64_t total_us)
@@ -199,16 +204,38 @@ static void the_communicators_of_a_group_have_a_kernel_each(void)
     check_told(CALL_ncclAllReduce, 128, 1, 10);
 }
 
-static void the_last_stream_of_a_communicator_has_the_kernel(void)
+/* Which of them NCCL launches first is not known. */
+static void the_communicators_of_a_group_on_one_stream_share_its_time(void)
+{
+    the_device_was_idle_first();
+    struct nccl_operation other = operation(&other_communicator, 7, CALL_ncclAllReduce, 128, NCCL_KERNELS_ONE);
+    other.slot = SLOT + 1;
+    add(7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
+    nccl_groups_add(&other);
+    launch(200);
+    CHECK_EQUAL(kernel(7, 210, 250), 0);
+    kernel(7, 250, 260);
+    idle(260, 400);
+    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    check_told(CALL_ncclAllReduce, 128, 0, 0);
+    CHECK_EQUAL(cell_count(cell_on(0, CALL_ncclGroup, 192)), 1);
+    CHECK_EQUAL(cell_on(0, CALL_ncclGroup, 192)->total_ns, 50 * US);
+    CHECK_EQUAL(unmatched(), 0);
+}
+
+static void the_last_new_stream_of_a_communicator_has_the_kernel(void)
 {
     the_device_was_idle_first();
     add(7, CALL_ncclSend, 32, NCCL_KERNELS_ONE);
     add(8, CALL_ncclRecv, 32, NCCL_KERNELS_ONE);
+    add(9, CALL_ncclAllReduce, 0, NCCL_KERNELS_NONE);
+    add(7, CALL_ncclRecv, 32, NCCL_KERNELS_ONE);
     launch(200);
     CHECK_EQUAL(kernel(7, 205, 208), 0);
+    CHECK_EQUAL(kernel(9, 205, 208), 0);
     kernel(8, 210, 250);
     idle(250, 400);
-    check_told(CALL_ncclGroup, 64, 1, 40);
+    check_told(CALL_ncclGroup, 96, 1, 40);
 }
 
 static void one_group_may_have_several_kernels(void)
@@ -520,7 +547,8 @@ static const struct unit_test TESTS[] = {
     TEST(what_was_launched_within_a_gap_runs_behind_it),
     TEST(operations_of_a_group_share_its_time),
     TEST(the_communicators_of_a_group_have_a_kernel_each),
-    TEST(the_last_stream_of_a_communicator_has_the_kernel),
+    TEST(the_communicators_of_a_group_on_one_stream_share_its_time),
+    TEST(the_last_new_stream_of_a_communicator_has_the_kernel),
     TEST(one_group_may_have_several_kernels),
     TEST(where_several_groups_may_have_more_the_others_are_told),
     TEST(kernels_of_somebody_else_make_all_untold),

@@ -97,7 +97,7 @@ static void put_in_group(ncclComm_t comm, cudaStream_t stream)
 {
     for (int i = 0; i < launch_count; i++)
         if (launches[i].comm == comm) {
-            launches[i].stream = stream; /* a communicator's last stream has its kernel */
+            launches[i].stream = stream; /* a communicator's last stream has its kernel; in NCCL, the last that was new to it */
             return;
         }
     launches[launch_count].comm = comm;
