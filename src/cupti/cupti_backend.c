@@ -247,6 +247,11 @@ static bool stream_number(void *context, void *stream, uint32_t *number)
     return tracing.cupti.cuptiGetStreamIdEx && tracing.cupti.cuptiGetStreamIdEx(context, handle, 0, number) == CUPTI_SUCCESS;
 }
 
+static bool context_number(void *context, uint32_t *number)
+{
+    return context && tracing.cupti.cuptiGetContextId && tracing.cupti.cuptiGetContextId(context, number) == CUPTI_SUCCESS;
+}
+
 const struct gpu_backend cupti_backend = {
     .name = "CUDA",
     .look = cuda_driver_look,
@@ -256,6 +261,7 @@ const struct gpu_backend cupti_backend = {
     .collect = collect,
     .device_facts = cuda_driver_device_facts,
     .stream_number = stream_number,
+    .context_number = context_number,
     .place = cuda_driver_place,
     .current_context = cuda_driver_current_context,
     .is_capturing = cuda_driver_is_capturing,

@@ -70,8 +70,10 @@ struct gpu_backend {
 
     void (*device_facts)(uint32_t device, struct gpu_device_facts *facts);
 
-    /* The number that events have for a stream handle of a context (NULL: the context's default stream); 0 and false: not known. */
+    /* The numbers that events have for a stream handle of a context (NULL: the context's default stream), and for the context itself;
+     * 0 and false: not known. */
     bool (*stream_number)(void *context, void *stream, uint32_t *number);
+    bool (*context_number)(void *context, uint32_t *number);
 
     /* Any thread, fast, without a lock of ours: enum ledger_place of an address; -1: the driver did not say (no GPU memory, then). */
     int (*place)(const void *address);

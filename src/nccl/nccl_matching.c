@@ -51,8 +51,9 @@ struct kernel {
 struct stream {
     void *context;
     uint32_t number;         /* that events have */
-    uint32_t context_number; /* and of its context; 0: no kernel of it has come */
+    uint32_t context_number; /* and of its context; 0: not known yet */
     uint32_t device;
+    bool is_met;     /* a kernel of it has come, so its device is known */
     bool is_aligned; /* the first pending group and the first pending kernel belong to the same time */
     unsigned gaps;   /* since which kernels are missing */
     uint16_t slot;   /* of the one communicator that has used it; SEVERAL */
@@ -123,7 +124,7 @@ static void lose_all(void)
 
 /* From the queues. */
 
-static struct stream *stream_of(void *context, uint32_t number)
+static struct stream *stream_of(const struct gpu_backend *gpu, void *context, uint32_t number)
 {
     for (struct stream *stream = streams; stream; stream = stream->next)
         if (stream->number == number && stream->context == context)
@@ -133,6 +134,8 @@ static struct stream *stream_of(void *context, uint32_t number)
         return NULL;
     fresh->context = context;
     fresh->number = number;
+    if (gpu->context_number)
+        gpu->context_number(context, &fresh->context_number);
     fresh->next = streams;
     streams = fresh;
     return fresh;
@@ -143,7 +146,7 @@ static struct stream *stream_given_to(const struct nccl_operation *operation)
     uint32_t number;
     const struct gpu_backend *gpu = __atomic_load_n(&gpu_used, __ATOMIC_ACQUIRE);
     bool known = gpu && gpu->stream_number && gpu->stream_number(operation->context, operation->stream, &number);
-    return known ? stream_of(operation->context, number) : NULL;
+    return known ? stream_of(gpu, operation->context, number) : NULL;
 }
 
 static bool is_of(const struct nccl_operation *operation, const struct nccl_operation *other)
@@ -457,29 +460,40 @@ static void begin_anew(void)
 
 /* What activity.c and gpu.c call. */
 
-/* The stream of a kernel. Contexts are told apart by handle here and by number there: the first kernel on a stream's number binds both,
- * where there is no doubt. */
+static struct stream *stream_in_context(uint32_t number, uint32_t context_number)
+{
+    for (struct stream *stream = streams; stream; stream = stream->next)
+        if (stream->number == number && stream->context_number == context_number)
+            return stream;
+    return NULL;
+}
+
+/* Where contexts' numbers are not to be had, the first kernel on a stream's number binds both, if there is no doubt. */
+static struct stream *only_stream_without_context(uint32_t number)
+{
+    struct stream *only = NULL;
+    for (struct stream *stream = streams; stream; stream = stream->next)
+        if (stream->number == number && !stream->context_number) {
+            if (only)
+                return NULL;
+            only = stream;
+        }
+    return only;
+}
+
 static struct stream *stream_of_kernel(const struct gpu_event *kernel)
 {
-    struct stream *candidate = NULL;
-    for (struct stream *stream = streams; stream; stream = stream->next) {
-        if (stream->number != kernel->stream)
-            continue;
-        if (stream->context_number == kernel->context)
-            return stream;
-        if (stream->context_number)
-            continue;
-        if (candidate)
-            return NULL;
-        candidate = stream;
-    }
-    if (candidate) {
-        candidate->context_number = kernel->context;
-        candidate->device = kernel->device;
-        if (candidate->group_count)
-            align_by_device(candidate);
-    }
-    return candidate;
+    struct stream *stream = stream_in_context(kernel->stream, kernel->context);
+    if (!stream)
+        stream = only_stream_without_context(kernel->stream);
+    if (!stream || stream->is_met)
+        return stream;
+    stream->context_number = kernel->context;
+    stream->device = kernel->device;
+    stream->is_met = true;
+    if (stream->group_count)
+        align_by_device(stream);
+    return stream;
 }
 
 unsigned nccl_kernel(const struct gpu_event *event)
@@ -506,7 +520,7 @@ void nccl_idle(uint32_t device, int64_t from_ns, int64_t until_ns)
     if (device < DEVICES && !idle_at_ns[device])
         idle_at_ns[device] = from_ns;
     for (struct stream *stream = streams; stream; stream = stream->next)
-        if (stream->context_number && stream->device == device)
+        if (stream->is_met && stream->device == device)
             settle_at_gap(stream, from_ns, until_ns);
 }
 

@@ -35,6 +35,12 @@ int cuptiGetStreamIdEx(void *context, void *stream, uint8_t is_per_thread, uint3
     return context ? 0 : 3;
 }
 
+int cuptiGetContextId(void *context, uint32_t *number)
+{
+    *number = context ? 3 : 0;
+    return context ? 0 : 3;
+}
+
 int cuptiActivityRegisterCallbacks(void (*request)(uint8_t **, size_t *, size_t *),
                                    void (*complete)(void *, uint32_t, uint8_t *, size_t, size_t))
 {

@@ -663,7 +663,7 @@ static void a_layout_that_has_changed_is_not_read(void)
 
 /* Streams */
 
-static void a_stream_has_the_number_that_its_records_have(void)
+static void streams_and_contexts_have_the_numbers_that_their_records_have(void)
 {
     uint32_t number = 0;
     begin_armed();
@@ -673,6 +673,9 @@ static void a_stream_has_the_number_that_its_records_have(void)
     CHECK_EQUAL(number, 7);
     CHECK(!BACKEND->stream_number(&cuda, (void *)2, &number)); /* another one in each thread */
     CHECK(!BACKEND->stream_number(NULL, (void *)100, &number));
+    CHECK(BACKEND->context_number(&cuda, &number));
+    CHECK_EQUAL(number, 3);
+    CHECK(!BACKEND->context_number(NULL, &number));
 }
 
 /* Dumps */
@@ -738,7 +741,7 @@ static const struct unit_test TESTS[] = {
     TEST(who_takes_our_buffers_twice_may_keep_the_interface),
     TEST(records_of_a_newer_cupti_are_examined_first),
     TEST(a_layout_that_has_changed_is_not_read),
-    TEST(a_stream_has_the_number_that_its_records_have),
+    TEST(streams_and_contexts_have_the_numbers_that_their_records_have),
     TEST(what_was_dumped_gives_the_same_events_again),
 };
 

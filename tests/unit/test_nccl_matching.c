@@ -9,16 +9,23 @@
 
 /* A device on which things happen at the moments that the test says, in microseconds. Streams' handles are their numbers. */
 enum { US = 1000, DEVICE = 0, CONTEXT_NUMBER = 1, SLOT = 5, ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT };
-static char context, communicator, other_communicator;
+static char context, other_context, communicator, other_communicator;
 static int64_t origin_ns;
 
 static bool number_of(void *of_context, void *stream, uint32_t *number)
 {
     *number = (uint32_t)(uintptr_t)stream;
-    return of_context == &context;
+    return of_context == &context || of_context == &other_context;
+}
+
+static bool number_of_context(void *of_context, uint32_t *number)
+{
+    *number = of_context == &context ? CONTEXT_NUMBER : CONTEXT_NUMBER + 1;
+    return true;
 }
 
 static const struct gpu_backend fake = {.name = "fake", .stream_number = number_of};
+static const struct gpu_backend with_contexts = {.name = "fake", .stream_number = number_of, .context_number = number_of_context};
 
 static uint64_t ticks(int64_t us)
 {
@@ -202,6 +209,29 @@ static void the_communicators_of_a_group_have_a_kernel_each(void)
     idle(250, 400);
     check_told(CALL_ncclAllReduce, 64, 1, 40);
     check_told(CALL_ncclAllReduce, 128, 1, 10);
+}
+
+/* One process with two devices: streams have numbers of their own in each. */
+static void streams_of_two_contexts_may_have_the_same_number(void)
+{
+    the_device_was_idle_first();
+    gpu_used = &with_contexts;
+    nccl_idle(DEVICE + 1, origin_ns, origin_ns + 100 * US);
+    struct nccl_operation other = operation(&other_communicator, 7, CALL_ncclAllReduce, 128, NCCL_KERNELS_ONE);
+    other.context = &other_context;
+    add(7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
+    nccl_groups_add(&other);
+    launch(200);
+    kernel(7, 210, 250);
+    nccl_kernel(&(struct gpu_event){.start_ns = origin_ns + 210 * US,
+                                    .end_ns = origin_ns + 230 * US,
+                                    .device = DEVICE + 1,
+                                    .context = CONTEXT_NUMBER + 1,
+                                    .stream = 7});
+    idle(250, 400);
+    nccl_idle(DEVICE + 1, origin_ns + 230 * US, origin_ns + 400 * US);
+    check_told(CALL_ncclAllReduce, 64, 1, 40);
+    check_told(CALL_ncclAllReduce, 128, 1, 20);
 }
 
 /* Which of them NCCL launches first is not known. */
@@ -547,6 +577,7 @@ static const struct unit_test TESTS[] = {
     TEST(what_was_launched_within_a_gap_runs_behind_it),
     TEST(operations_of_a_group_share_its_time),
     TEST(the_communicators_of_a_group_have_a_kernel_each),
+    TEST(streams_of_two_contexts_may_have_the_same_number),
     TEST(the_communicators_of_a_group_on_one_stream_share_its_time),
     TEST(the_last_new_stream_of_a_communicator_has_the_kernel),
     TEST(one_group_may_have_several_kernels),
