@@ -23,6 +23,7 @@ static struct {
     int (*cuDevicePrimaryCtxGetState)(int device, unsigned *flags, int *active);
     int (*cuCtxGetCurrent)(void **context);
     int (*cuStreamIsCapturing)(void *stream, int *status); /* NULL before CUDA 10 */
+    int (*cuStreamGetCtx)(void *stream, void **context);   /* NULL before CUDA 9.2 */
     int (*cuPointerGetAttributes)(unsigned count, const int *attributes, void **values, uint64_t address);
 } driver;
 
@@ -46,6 +47,7 @@ static bool open_driver(void)
     *(void **)&driver.cuDevicePrimaryCtxGetState = dlsym(library, "cuDevicePrimaryCtxGetState");
     *(void **)&driver.cuCtxGetCurrent = dlsym(library, "cuCtxGetCurrent");
     *(void **)&driver.cuStreamIsCapturing = dlsym(library, "cuStreamIsCapturing");
+    *(void **)&driver.cuStreamGetCtx = dlsym(library, "cuStreamGetCtx");
     *(void **)&driver.cuPointerGetAttributes = dlsym(library, "cuPointerGetAttributes");
     bool has_all = driver.cuDriverGetVersion && driver.cuDeviceGetCount && driver.cuDeviceGet && driver.cuDeviceGetName &&
                    driver.cuDeviceGetUuid && driver.cuDevicePrimaryCtxGetState && driver.cuCtxGetCurrent && driver.cuPointerGetAttributes;
@@ -78,6 +80,15 @@ static bool has_primary_context(int ordinal)
            driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
 }
 
+static void *current_context(void)
+{
+    void *context = NULL;
+    if (!is_open() || driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
+        return NULL;
+    __atomic_store_n(&has_seen_context, true, __ATOMIC_RELAXED);
+    return context;
+}
+
 enum gpu_presence cuda_driver_look(void)
 {
     if (!open_driver())
@@ -88,16 +99,15 @@ enum gpu_presence cuda_driver_look(void)
     for (int i = 0; i < devices; i++)
         if (has_primary_context(i))
             return GPU_IN_USE;
-    return cuda_driver_current_context() ? GPU_IN_USE : GPU_UNUSED;
+    return current_context() ? GPU_IN_USE : GPU_UNUSED;
 }
 
-void *cuda_driver_current_context(void)
+/* The calling thread may have another context: NCCL makes each communicator's device current itself. Streams of green contexts have none. */
+void *cuda_driver_context_of(void *stream)
 {
     void *context = NULL;
-    if (!is_open() || driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
-        return NULL;
-    __atomic_store_n(&has_seen_context, true, __ATOMIC_RELAXED);
-    return context;
+    bool is_known = stream && is_open() && driver.cuStreamGetCtx && driver.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS;
+    return is_known ? context : current_context();
 }
 
 /* One that fails was invalidated, or is the default stream while another captures: what is launched then is refused. */

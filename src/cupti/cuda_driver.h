@@ -11,7 +11,7 @@
 enum gpu_presence cuda_driver_look(void);
 void cuda_driver_device_facts(uint32_t device, struct gpu_device_facts *facts);
 int cuda_driver_place(const void *address);
-void *cuda_driver_current_context(void);
+void *cuda_driver_context_of(void *stream);
 bool cuda_driver_is_capturing(void *stream);
 
 /* The newest CUDA that the driver supports, 13000 for 13.0; 0: not known. */

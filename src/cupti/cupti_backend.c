@@ -263,6 +263,6 @@ const struct gpu_backend cupti_backend = {
     .stream_number = stream_number,
     .context_number = context_number,
     .place = cuda_driver_place,
-    .current_context = cuda_driver_current_context,
+    .context_of = cuda_driver_context_of,
     .is_capturing = cuda_driver_is_capturing,
 };

@@ -78,8 +78,8 @@ struct gpu_backend {
     /* Any thread, fast, without a lock of ours: enum ledger_place of an address; -1: the driver did not say (no GPU memory, then). */
     int (*place)(const void *address);
 
-    /* Any thread: the context that is current in the calling thread; NULL: none. */
-    void *(*current_context)(void);
+    /* Any thread: the context of a stream, of the default stream (NULL) that which is current in the calling thread; NULL: none. */
+    void *(*context_of)(void *stream);
 
     /* Any thread: whether what is launched on a stream is captured into a graph now, rather than carried out. NULL: it cannot be told. */
     bool (*is_capturing)(void *stream);

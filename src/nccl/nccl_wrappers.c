@@ -170,7 +170,7 @@ HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_re
     const struct gpu_backend *gpu = __atomic_load_n(&gpu_used, __ATOMIC_RELAXED);
     if (communicator && is_done(result) && !operation->is_captured && gpu)
         nccl_groups_add(&(struct nccl_operation){.communicator = operation->comm,
-                                                 .context = gpu->current_context ? gpu->current_context() : NULL,
+                                                 .context = gpu->context_of ? gpu->context_of(operation->stream) : NULL,
                                                  .stream = operation->stream,
                                                  .bytes = operation->moved.bytes,
                                                  .volume_bytes = operation->moved.volume_bytes,

@@ -271,6 +271,13 @@ def test_operations_have_the_time_of_their_kernels_on_the_device(training: Run) 
     assert [training.rank_row(rank)["gpu_unmatched_operations"] for rank in range(2)] == [0, 0]
 
 
+def test_operations_of_one_process_on_several_devices_have_their_time_on_each(mpi: Mpi, profile: Callable[..., Run]) -> None:
+    libraries = [str(build() / "libcuda.so.1"), str(doubles() / "libnccl.so.2")]
+    program = gpu_program(mpi.name, mpi.mpicc, "nccl_devices", tuple(libraries))
+    run = profile(program, 1, env=GPU_SETTINGS | {"DOUBLE_DEVICES": "2"})
+    assert run.sizes("ncclAllReduce", "device") == [{100: (1, 100), 101: (1, 101)}]
+
+
 def test_a_captured_operation_is_counted_as_such_and_has_no_time_on_the_device(training: Run) -> None:
     assert training.sizes("ncclAllReduce", "captured") == [{77: (2, 2 * 77)}] * 2
     assert all(77 not in size for size in training.sizes("ncclAllReduce", "device"))

@@ -126,7 +126,7 @@ static void a_process_without_the_driver_uses_no_gpu(void)
     CHECK_EQUAL(BACKEND->look(), has_driver ? GPU_UNUSED : GPU_ABSENT);
     CHECK(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == NULL);
     CHECK_EQUAL(BACKEND->place(&has_driver), -1);
-    CHECK(BACKEND->current_context() == NULL);
+    CHECK(BACKEND->context_of(NULL) == NULL);
 }
 
 static void the_gpu_is_in_use_when_a_device_has_a_context(void)
@@ -145,7 +145,7 @@ static void a_context_that_is_not_primary_is_seen_by_a_thread_that_has_it(void)
     CHECK_EQUAL(BACKEND->look(), GPU_UNUSED);
     cuda->init_result = 0;
     cuda->context = &cuda;
-    CHECK(BACKEND->current_context() == &cuda);
+    CHECK(BACKEND->context_of(NULL) == &cuda);
     cuda->context = NULL; /* in our thread */
     CHECK_EQUAL(BACKEND->look(), GPU_IN_USE);
 }
