@@ -3,9 +3,9 @@
  *     ncclCommInitRank...             handle at return, even if the communicator is made later (ncclInProgress, group)
  *     ncclCommSplit, Shrink           handle when the child is made: at return, or
  *         in a group                  at the end of the group: `unborn`, by the address that NCCL writes it to
- *         on a nonblocking parent     some time later: `awaited`, by nothing but being the next handle that nobody knows. NCCL lets
- *                                     nothing else be done with the parent meanwhile. Where several parents have one each, the
- *                                     next unknown handle may be any of them, and none is taken for it. */
+ *         on a nonblocking parent     some time later: `awaited`, when a handle that nobody knows is used. The address that NCCL has
+ *                                     written it to says whose it is, if the job has left it there; it is read without being
+ *                                     touched, for it may be gone. Else it is the awaited one if there is one only. */
 #include "nccl_communicators.h"
 
 #include "nccl_library.h"
@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { PREDEFINED_BITS = 4, FROM_ID = 0x6e63636c, FROM_HASH = 0x68617368, ALONE = 0x616c6f6e, ALL = 0x616c6c };
@@ -124,40 +125,57 @@ static _Thread_local struct unborn *unborn;
 
 static struct {
     pthread_mutex_t lock;
-    struct nccl_birth birth;
-    unsigned count;
+    struct unborn *first;
 } awaited = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void await(const struct nccl_birth *birth)
+static bool holds(void *const *address, const void *handle)
 {
-    pthread_mutex_lock(&awaited.lock);
-    awaited.birth = *birth;
-    awaited.count++;
-    pthread_mutex_unlock(&awaited.lock);
+    void *value;
+    struct iovec to = {&value, sizeof value}, from = {(void *)address, sizeof value};
+    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == sizeof value && value == handle;
 }
 
-static bool take_awaited(struct nccl_birth *birth)
+/* The link to the one that is awaited for a handle; to NULL: none is. */
+static struct unborn **find_awaited(const void *handle)
+{
+    struct unborn **link = &awaited.first;
+    while (*link && !holds((*link)->handle, handle))
+        link = &(*link)->next;
+    bool is_the_only_one = awaited.first && !awaited.first->next;
+    return is_the_only_one ? &awaited.first : link;
+}
+
+/* NULL: none. */
+static struct unborn *take_awaited(const void *handle)
 {
     pthread_mutex_lock(&awaited.lock);
-    bool is_the_only_one = awaited.count == 1;
-    *birth = awaited.birth;
-    awaited.count = 0;
+    struct unborn **link = find_awaited(handle), *taken = *link;
+    if (taken)
+        *link = taken->next;
     pthread_mutex_unlock(&awaited.lock);
-    return is_the_only_one;
+    return taken;
+}
+
+static void await(struct unborn *child)
+{
+    pthread_mutex_lock(&awaited.lock);
+    child->next = awaited.first;
+    awaited.first = child;
+    pthread_mutex_unlock(&awaited.lock);
 }
 
 void nccl_communicators_born(const struct nccl_birth *birth, void *const *handle, bool at_group_end, call_site site)
 {
-    struct unborn *waiting = at_group_end ? malloc(sizeof *waiting) : NULL;
-    if (*handle)
-        enter_child(birth, *handle, site);
-    else if (waiting) {
-        *waiting = (struct unborn){*birth, handle, unborn};
-        unborn = waiting;
+    if (*handle && enter_child(birth, *handle, site))
         return;
-    } else
-        await(birth);
-    free(waiting);
+    struct unborn *child = malloc(sizeof *child);
+    if (!child)
+        return;
+    *child = (struct unborn){*birth, handle, unborn};
+    if (at_group_end)
+        unborn = child;
+    else
+        await(child);
 }
 
 void nccl_communicators_group_ended(nccl_result result, call_site site)
@@ -173,13 +191,13 @@ void nccl_communicators_group_ended(nccl_result result, call_site site)
 
 struct communicator *nccl_communicators_meet(const void *handle, call_site site)
 {
-    struct nccl_birth birth;
     if (!handle || !(site & SITE_JOB))
         return NULL;
-    bool is_awaited = take_awaited(&birth);
-    if (!is_awaited)
-        birth = (struct nccl_birth){0};
-    if (!enter_child(&birth, handle, site) && is_awaited)
-        await(&birth); /* not ready yet */
+    struct unborn *child = take_awaited(handle);
+    struct nccl_birth birth = child ? child->birth : (struct nccl_birth){0};
+    if (!enter_child(&birth, handle, site) && child)
+        await(child); /* not ready yet */
+    else
+        free(child);
     return communicators_under(communicators_key_of_nccl(handle));
 }

@@ -189,6 +189,14 @@ def test_communicators_that_are_not_ready_yet_are_known(nccl: Callable[..., Run]
     assert all(half[2:5] == (whole[1], RANKS // 2, rank // 2) for rank, (whole, half) in enumerate(rows))
 
 
+@pytest.mark.parametrize("size", [10, 20, 30])
+def test_communicators_that_were_not_ready_for_long_are_told_apart(nccl: Callable[..., Run], size: int) -> None:
+    run = nccl("nonblocking_children")
+    even, odd = ({identity_of(run, rank, size) for rank in range(first, RANKS, 2)} for first in (0, 1))
+    assert len(even) == len(odd) == 1 and even != odd
+    assert len({identity_of(run, 0, other) for other in (10, 20, 30)}) == 3
+
+
 # Without MPI
 
 

@@ -146,6 +146,27 @@ static void nonblocking(void)
     CHECK(ncclAllReduce(buffer, buffer, 9, ncclInt8, ncclSum, child, NULL) == ncclInProgress);
 }
 
+static void split_nonblocking(ncclComm_t comm, ncclComm_t *child, ncclConfig_t *config)
+{
+    ncclResult_t state = ncclInProgress;
+    double_nccl_next_child(size / 2, rank / 2);
+    CHECK(ncclCommSplit(comm, rank % 2, rank, child, config) == ncclInProgress);
+    while (state == ncclInProgress)
+        OK(ncclCommGetAsyncError(comm, &state));
+}
+
+/* Three that are all made before the first is used, as PyTorch makes its groups. */
+static void nonblocking_children(void)
+{
+    ncclConfig_t config = {.size = sizeof config, .blocking = 0};
+    ncclComm_t comm, children[3];
+    CHECK(ncclCommInitRankConfig(&comm, size, shared_id(), rank, &config) == ncclInProgress);
+    for (int i = 0; i < 3; i++)
+        split_nonblocking(comm, &children[i], &config);
+    for (int i = 2; i >= 0; i--)
+        CHECK(ncclAllGather(buffer, buffer, 10 * (size_t)(i + 1), ncclInt8, children[i], NULL) == ncclInProgress);
+}
+
 /* Wrong calls, whose result is NCCL's. */
 static void mistakes(void)
 {
@@ -172,8 +193,15 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } PARTS[] = {{"operations", operations}, {"datatypes", datatypes}, {"communicators", communicators}, {"nonblocking", nonblocking},
-                 {"mistakes", mistakes},     {"switched", switched},   {"looked_up", looked_up},         {"messages", messages}};
+    } PARTS[] = {{"operations", operations},
+                 {"datatypes", datatypes},
+                 {"communicators", communicators},
+                 {"nonblocking", nonblocking},
+                 {"nonblocking_children", nonblocking_children},
+                 {"mistakes", mistakes},
+                 {"switched", switched},
+                 {"looked_up", looked_up},
+                 {"messages", messages}};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
