@@ -35,7 +35,7 @@ CHECKS = [
     Check("tools", "Do we give way to NVIDIA's tools?", 120, coexistence.tools),
     Check("nccl", "Are NCCL's calls and bytes exact, on one rank and on two of one GPU?", 180, nccl.through_pytorch, True),
     Check("plugin", "Is NCCL seen that is called by name?", 90, nccl.by_name),
-    Check("cycle", "Does tracing go off and on a hundred times, and lose nothing?", 90, planted.cycle),
+    Check("cycle", "Does tracing go off and on again and again, and lose nothing?", 90, planted.cycle),
     Check("costs", "What do single calls cost?", 120, costs.costs),
     Check("overhead", "What does a training step cost more?", 240, training.overhead, True),
 ]

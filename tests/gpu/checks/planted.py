@@ -125,7 +125,8 @@ def cycle(jobs: Jobs) -> Iterator[Row]:
     if bad:
         yield bad
         return
-    yield same("kernels in 100 windows of tracing", job.truth["launches"], job.counts().get("planted_cycle", 0))
+    windows = f"kernels in {job.truth['cycles']} windows of tracing"
+    yield same(windows, job.truth["launches"], job.counts().get("planted_cycle", 0))
     yield row("from off to all collected, from on to tracing", "a number", f"{job.truth['off_ms']} ms, {job.truth['on_ms']} ms", True)
 
 

@@ -10,7 +10,7 @@ from device import Device, Span, mpi, tell, wait_until
 KERNELS = {"planted_long": (10, 2_000_000), "planted_short": (200, 20_000)}  # name: how often, and how long at least
 ODD_BYTES = 1_000_003
 REPLAYS, NODES = 20, 10
-CYCLES, KERNELS_A_CYCLE = 100, 10
+CYCLES, KERNELS_A_CYCLE, CYCLING_S = 100, 10, 40
 MOMENTS = 200
 
 
@@ -74,10 +74,11 @@ def graph() -> None:
 
 
 def cycle() -> None:
-    """Tracing off and on again, by MPI_Pcontrol, kernels whenever it is on."""
+    """Tracing off and on again, by MPI_Pcontrol, kernels whenever it is on; as often as there is time for."""
     device = begin()
     waited_s = [0.0, 0.0]
-    for done in range(CYCLES):
+    done, until = 0, time.monotonic() + CYCLING_S
+    while done < CYCLES and time.monotonic() < until:
         for _ in range(KERNELS_A_CYCLE):
             device.spin("planted_cycle", 5_000)
         device.wait_for_all()
@@ -88,8 +89,9 @@ def cycle() -> None:
                 tell(failed=f"cycle {done}: not {state}")
                 sys.exit(1)
             waited_s[level] += time.monotonic() - began
-    off_ms, on_ms = (round(1e3 * seconds / CYCLES, 1) for seconds in waited_s)
-    tell(launches=CYCLES * KERNELS_A_CYCLE, off_ms=off_ms, on_ms=on_ms)
+        done += 1
+    off_ms, on_ms = (round(1e3 * seconds / done, 1) for seconds in waited_s)
+    tell(cycles=done, launches=done * KERNELS_A_CYCLE, off_ms=off_ms, on_ms=on_ms)
 
 
 def moments() -> None:
