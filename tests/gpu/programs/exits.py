@@ -37,6 +37,8 @@ def workers(device: Device) -> None:
 
 if __name__ == "__main__":
     how = sys.argv[1]
+    if how == "workers":
+        import torch  # noqa: F401  before tracing begins: with it comes the libcupti to use
     mpi().calls_begin()
     gpu = Device()
     gpu.load("planted_end")
