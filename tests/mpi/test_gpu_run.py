@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,7 +24,7 @@ import dumps  # noqa: E402
 import machine  # noqa: E402
 import mpis  # noqa: E402
 import table  # noqa: E402
-from checks import CHECKS  # noqa: E402
+from checks import CHECKS, coexistence  # noqa: E402
 from table import Row  # noqa: E402
 
 
@@ -145,6 +146,32 @@ def test_buffers_are_left_for_replays(tmp_path: Path):
 
 
 # Its parts
+
+
+class ToldJobs:
+    """Whose programs have told so, one after the other."""
+
+    def __init__(self, *truths: dict) -> None:
+        self.truths = list(truths)
+
+    def run(self, *_: object, **__: object) -> SimpleNamespace:
+        truth = self.truths.pop(0)
+        return SimpleNamespace(problem="", complaints=[], truth=truth, counts=dict, query=lambda _: [()])
+
+
+def sees(*in_its_sessions: int) -> dict:
+    return {"kernels": 100, "kineto": list(in_its_sessions)}
+
+
+@pytest.mark.parametrize("beside, verdict", [((100, 99), "PASS"), ((100, 100), "PASS"), ((99, 99), "FAIL")])
+def test_pytorchs_profiler_is_held_to_what_it_sees_without_us(beside: tuple[int, int], verdict: str):
+    first = next(coexistence.kineto(ToldJobs(sees(100, 99), sees(*beside))))
+    assert first.verdict == verdict and first.expected == "[100, 99], as without us"
+
+
+def test_a_profiler_of_pytorchs_that_sees_nothing_is_no_measure():
+    (only,) = coexistence.kineto(ToldJobs(sees(100, 0)))
+    assert only.verdict == "SKIP"
 
 
 def test_markdown_keeps_a_row_a_line_and_its_columns():
