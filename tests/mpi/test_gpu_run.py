@@ -24,7 +24,7 @@ import dumps  # noqa: E402
 import machine  # noqa: E402
 import mpis  # noqa: E402
 import table  # noqa: E402
-from checks import CHECKS, coexistence  # noqa: E402
+from checks import CHECKS, coexistence, training  # noqa: E402
 from table import Row  # noqa: E402
 
 
@@ -151,6 +151,8 @@ def test_buffers_are_left_for_replays(tmp_path: Path):
 class ToldJobs:
     """Whose programs have told so, one after the other."""
 
+    scale = 1.0
+
     def __init__(self, *truths: dict) -> None:
         self.truths = list(truths)
 
@@ -167,6 +169,14 @@ def sees(*in_its_sessions: int) -> dict:
 def test_pytorchs_profiler_is_held_to_what_it_sees_without_us(beside: tuple[int, int], verdict: str):
     first = next(coexistence.kineto(ToldJobs(sees(100, 99), sees(*beside))))
     assert first.verdict == verdict and first.expected == "[100, 99], as without us"
+
+
+@pytest.mark.parametrize("slowest_without_ms, verdict", [(10.0, "FAIL"), (10.2, "PASS")])
+def test_a_step_may_take_longer_by_as_much_as_steps_without_us_differ(slowest_without_ms: float, verdict: str):
+    in_turns = [10.0, 10.0, 10.2, 10.0, 10.0, 10.2, slowest_without_ms, 10.0, 10.2, 10.0]
+    rows = {row.check: row for row in training.overhead(ToldJobs(*({"step_ms": {"small": ms}} for ms in in_turns)))}
+    assert rows["a step of small, tracing always"].verdict == verdict
+    assert rows["a step of small, loaded, COMMPROF_GPU=off"].verdict == "PASS"
 
 
 def test_a_profiler_of_pytorchs_that_sees_nothing_is_no_measure():
