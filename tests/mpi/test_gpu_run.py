@@ -24,7 +24,7 @@ import dumps  # noqa: E402
 import machine  # noqa: E402
 import mpis  # noqa: E402
 import table  # noqa: E402
-from checks import CHECKS, coexistence, training  # noqa: E402
+from checks import CHECKS, coexistence, nccl, training  # noqa: E402
 from table import Row  # noqa: E402
 
 
@@ -151,14 +151,14 @@ def test_buffers_are_left_for_replays(tmp_path: Path):
 class ToldJobs:
     """Whose programs have told so, one after the other."""
 
-    scale = 1.0
+    scale, out = 1.0, Path("nowhere")
 
     def __init__(self, *truths: dict) -> None:
         self.truths = list(truths)
 
     def run(self, *_: object, **__: object) -> SimpleNamespace:
         truth = self.truths.pop(0)
-        return SimpleNamespace(problem="", complaints=[], truth=truth, counts=dict, query=lambda _: [()])
+        return SimpleNamespace(problem=truth.get("failed", ""), complaints=[], truth=truth, counts=dict, query=lambda _: [()])
 
 
 def sees(*in_its_sessions: int) -> dict:
@@ -177,6 +177,13 @@ def test_a_step_may_take_longer_by_as_much_as_steps_without_us_differ(slowest_wi
     rows = {row.check: row for row in training.overhead(ToldJobs(*({"step_ms": {"small": ms}} for ms in in_turns)))}
     assert rows["a step of small, tracing always"].verdict == verdict
     assert rows["a step of small, loaded, COMMPROF_GPU=off"].verdict == "PASS"
+
+
+def test_an_nccl_that_does_not_work_without_us_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch):
+    doubles.build()
+    monkeypatch.setattr(nccl, "nccl_path", lambda: "libnccl.so.2")
+    (only,) = nccl.by_name(ToldJobs({"failed": "ncclCommInitRank: 5"}, {"failed": "ncclCommInitRank: 5"}))
+    assert only.judged == "SKIP: it does not work here without us: ncclCommInitRank: 5"
 
 
 def test_a_profiler_of_pytorchs_that_sees_nothing_is_no_measure():
