@@ -1,6 +1,7 @@
 /* The order of the header in full: (1) COMMPROF_CUPTI; (2) a libcupti.so.* that is mapped; (3) a framework that brings its own is mapped and
  * its libcupti is not: later; (4) where the mapped libcudart.so.N lies, and where NVIDIA's packages put CUPTI from there, of the same N; (5) by
- * the driver's version, from where the dynamic linker looks. What has been opened stays: CUPTI may call into it until the end.
+ * the driver's version and then by older ones, from where the dynamic linker looks. What has been opened stays: CUPTI may call into it until
+ * the end.
  *
  * (3) is the reason that a copy is never loaded early: PyTorch finds its libcupti by name, and the dynamic linker gives it the one that is
  * there. If that is older, import torch fails for a missing symbol (pytorch#157381). */
@@ -68,6 +69,8 @@ static int look_at_object(struct dl_phdr_info *object, size_t bytes, void *data)
     return 0;
 }
 
+enum { OLDEST_MAJOR = 11 };
+
 /* Names of the library in one major version, the likeliest first: CUDA 11 counts minor versions. */
 static const char *const *names_of(uint32_t major)
 {
@@ -100,11 +103,13 @@ static void *open_beside_the_runtime(const struct mapped *mapped)
     return NULL;
 }
 
-static void *open_of_the_driver(void)
+/* A driver often is newer than the CUDA that programs are built with, and a runtime that they are linked with statically is not mapped. */
+static void *open_of_the_driver_or_older(void)
 {
     void *library = NULL;
-    for (const char *const *name = names_of((uint32_t)cuda_driver_version() / 1000); *name && !library; name++)
-        library = open_named(*name);
+    for (uint32_t major = (uint32_t)cuda_driver_version() / 1000; major >= OLDEST_MAJOR && !library; major--)
+        for (const char *const *name = names_of(major); *name && !library; name++)
+            library = open_named(*name);
     return library;
 }
 
@@ -133,7 +138,7 @@ static void *find(enum gpu_armed *armed, char *reason, size_t reason_bytes)
     }
     void *library = open_beside_the_runtime(&mapped);
     if (!library)
-        library = open_of_the_driver();
+        library = open_of_the_driver_or_older();
     if (!library)
         snprintf(reason, reason_bytes, "no libcupti was found; COMMPROF_CUPTI can name one");
     return library;

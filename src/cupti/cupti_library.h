@@ -2,7 +2,7 @@
  *
  * Two copies in one process disturb each other, and one that is loaded first serves all that ask for it by name: an old one would break
  * PyTorch, which comes with its own. So the order is: what the user says; the copy that the process has; none yet where a framework is about
- * to load its own; the one beside the CUDA runtime that the process has; the one of the driver's CUDA, by its name. */
+ * to load its own; the one beside the CUDA runtime that the process has; the one of the driver's CUDA, or of an older one, by its name. */
 #ifndef COMMPROF_CUPTI_LIBRARY_H
 #define COMMPROF_CUPTI_LIBRARY_H
 

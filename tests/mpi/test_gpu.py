@@ -134,6 +134,12 @@ def test_a_driver_of_cuda_12_has_the_library_of_cuda_12(trained: Trained):
     assert "libcupti.so.12" in run.facts(0)["gpu.tracing_library"]
 
 
+def test_a_driver_that_has_no_library_of_its_cuda_has_an_older_one(trained: Trained):
+    run, truth = trained("staged", DOUBLE_DRIVER_VERSION="14000")
+    assert is_true(seen(run, 0), truth[0])
+    assert "libcupti.so.13" in run.facts(0)["gpu.tracing_library"]
+
+
 # Other clients of CUPTI
 
 
