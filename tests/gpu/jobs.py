@@ -111,7 +111,7 @@ class Jobs:
             return env
         env.update(LD_PRELOAD=str(LIBRARY), COMMPROF_OUTPUT=str(folder), COMMPROF_GPU_EVERY_S="0", COMMPROF_COPY_S="1")
         env.update(COMMPROF_GPU_COLLECT_MS="100", COMMPROF_GPU="on" if self.is_double else "auto", COMMPROF_QUIET="on")
-        if self.cupti and not needs_torch and not self.is_double:
+        if self.cupti and not needs_torch:
             env["COMMPROF_CUPTI"] = self.cupti
         if dump:
             env["COMMPROF_GPU_DUMP"] = str(self.out / "buffers" / dump)

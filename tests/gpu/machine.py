@@ -42,10 +42,19 @@ def libraries_of_python(pattern: str) -> list[str]:
     return sorted(path for folder in folders if folder for path in glob.glob(f"{folder}/nvidia/*/lib/{pattern}"))
 
 
-def cupti_path() -> str:
-    """For programs that have nothing of CUDA's but the driver; '': none was found. PyTorch's is found by the library itself."""
+def driver_cuda() -> str:
+    """"13.0"; "-": not known."""
+    _, told = asked([sys.executable, str(PROGRAMS / "device.py")])
+    return told.partition("cuda")[2].strip('": }') or "-"
+
+
+def cupti_path(cuda: str) -> str:
+    """For programs that have nothing of CUDA's but the driver, which serves this CUDA and older ones: what COMMPROF_CUPTI names, or one that is
+    found; '': none was. PyTorch's is found by the library itself."""
     toolkits = [path for folder in ("extras/CUPTI/lib64", "lib64") for path in glob.glob(f"/usr/local/cuda*/{folder}/libcupti.so.1[1-9]*")]
-    return next(iter([*libraries_of_python("libcupti.so.1[1-9]"), *sorted(toolkits, reverse=True)]), "")
+    found = [*libraries_of_python("libcupti.so.1[1-9]"), *sorted(toolkits, reverse=True)]
+    served = [path for path in found if path.rpartition(".so.")[2][:2] <= cuda[:2] or cuda == "-"]
+    return os.environ.get("COMMPROF_CUPTI") or next(iter(served), "")
 
 
 def nccl_path() -> str:
@@ -74,12 +83,12 @@ def describe(is_double: bool) -> dict[str, str]:
     names = ["name", "driver_version", "memory.total"]
     status, said = asked(["nvidia-smi", f"--query-gpu={','.join(names)}", "--format=csv,noheader"])
     gpu = "double (tests/doubles; nothing here is of a GPU)" if is_double else said.replace("\n", "; ") if status == 0 else "no nvidia-smi"
-    _, cuda = (0, "-") if is_double else asked([sys.executable, str(PROGRAMS / "device.py")])
-    cupti, nccl = cupti_path(), nccl_path()
+    cuda = "-" if is_double else driver_cuda()
+    cupti, nccl = cupti_path(cuda), nccl_path()
     return {
         "date": datetime.date.today().isoformat(),
         "GPU": gpu,
-        "driver's CUDA": cuda.partition("cuda")[2].strip('": }') or "-",
+        "driver's CUDA": cuda,
         "CUPTI": version_of(VERSION, cupti, "cuptiGetVersion"),
         "NCCL": version_of(VERSION, nccl, "ncclGetVersion"),
         "PyTorch": version_of(TORCH_VERSION),

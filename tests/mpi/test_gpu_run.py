@@ -200,6 +200,20 @@ def test_markdown_keeps_a_row_a_line_and_its_columns():
     assert text.endswith("1 passed, 1 failed, 1 skipped\n")
 
 
+@pytest.mark.parametrize("cuda, found", [("12.8", "cuda_cupti/lib/libcupti.so.12"), ("13.0", "cu13/lib/libcupti.so.13"), ("11.8", "")])
+def test_a_libcupti_is_not_newer_than_the_driver(monkeypatch: pytest.MonkeyPatch, cuda: str, found: str):
+    packages = ["cu13/lib/libcupti.so.13", "cuda_cupti/lib/libcupti.so.12"]
+    monkeypatch.setattr(machine, "libraries_of_python", lambda _: packages)
+    monkeypatch.setattr(machine.glob, "glob", lambda _: [])
+    monkeypatch.delenv("COMMPROF_CUPTI", raising=False)
+    assert machine.cupti_path(cuda) == found
+
+
+def test_a_libcupti_may_be_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COMMPROF_CUPTI", "/carried/libcupti.so.13")
+    assert machine.cupti_path("13.0") == "/carried/libcupti.so.13"
+
+
 def wheel(folder: Path, name: str) -> None:
     """A package that brings an mpicc that cannot compile and an mpirun."""
     script = "#!/bin/sh\necho 'no compiler here' >&2\nexit 1\n"
