@@ -58,6 +58,12 @@ static enum gpu_armed open_library(char *reason, size_t reason_bytes)
     return waits_no_more ? GPU_ARM_REFUSED : armed;
 }
 
+/* The subscription of a client that is seen is no reason: it is yielded to. */
+static bool is_held(char *reason, size_t reason_bytes)
+{
+    return !interpose_has_seen_a_client() && clients_hold_cupti(&tracing.cupti, reason, reason_bytes);
+}
+
 static enum gpu_armed arm(char *reason, size_t reason_bytes)
 {
     if (clients_are_seen(reason, reason_bytes))
@@ -66,7 +72,7 @@ static enum gpu_armed arm(char *reason, size_t reason_bytes)
     if (armed != GPU_ARMED)
         return armed;
     note_facts();
-    if (!interpose_has_seen_a_client() && clients_hold_cupti(&tracing.cupti, reason, reason_bytes))
+    if (is_held(reason, reason_bytes))
         return GPU_ARM_REFUSED;
     if (!buffers_begin()) {
         snprintf(reason, reason_bytes, "no memory for CUPTI's buffers");
@@ -114,7 +120,7 @@ static bool can_go_on(char *reason, size_t reason_bytes)
     else if (tracing.losses > MOST_LOSSES)
         snprintf(reason, reason_bytes, "another client of CUPTI takes its buffers");
     else
-        return true;
+        return tracing.losses == 0 || !is_held(reason, reason_bytes);
     return false;
 }
 
@@ -224,8 +230,10 @@ static struct gpu_collected collect(gpu_take take, bool everything)
 
     /* A forced flush gives back every buffer, but to the callbacks that are registered: if none has come to ours, they are not ours. */
     bool is_lost = everything && lent_before_ns != INT64_MAX && lent_before_ns == buffers_lent_since_ns() && came == 0;
-    if (is_lost)
+    if (is_lost) {
         tracing.losses++;
+        interpose_callbacks_become_another_s();
+    }
     tracing.complete_until_ns = at_least(tracing.complete_until_ns, complete_until());
     return (struct gpu_collected){.records = walk->records - records_before,
                                   .dropped = dropped_records(),

@@ -46,6 +46,11 @@ void interpose_callbacks_become_ours(void)
     __atomic_store_n(&client.callbacks_are_ours, true, __ATOMIC_RELAXED);
 }
 
+void interpose_callbacks_become_another_s(void)
+{
+    __atomic_store_n(&client.callbacks_are_ours, false, __ATOMIC_RELAXED);
+}
+
 static const char *file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -14,8 +14,10 @@
 /* Whether a client has been seen: the subscription to CUPTI's callbacks may be its, and is no reason not to trace. */
 bool interpose_has_seen_a_client(void);
 
-/* Whether the callbacks registered last are ours; to be said after registering them. */
+/* Whether the callbacks registered last are ours; to be said after registering them, and when a client that is not seen must have registered
+ * its own. */
 bool interpose_callbacks_are_ours(void);
 void interpose_callbacks_become_ours(void);
+void interpose_callbacks_become_another_s(void);
 
 #endif

@@ -612,6 +612,24 @@ static void a_client_that_is_not_seen_is_noticed_when_no_buffer_comes_back(void)
     CHECK(collect(true).is_foreign);
     CHECK_EQUAL(their_completions, 1);
     CHECK(!collect(false).is_foreign);
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    CHECK_EQUAL(cupti->registrations, 2); /* their session is over: records shall come to us again, not to them */
+    run_kernel(0, 1000);
+    CHECK_EQUAL(collect(false).records, 1);
+}
+
+static void a_client_that_was_not_seen_and_is_still_there_is_left_alone(void)
+{
+    begin_tracing();
+    run_kernel(0, 1000);
+    cupti->complete = their_complete;
+    cupti->subscriber = "CUPTI for XLA";
+    BACKEND->pause();
+    CHECK(collect(true).is_foreign);
+    CHECK(!BACKEND->resume(reason, sizeof reason));
+    CHECK(says("CUPTI for XLA"));
+    CHECK_EQUAL(cupti->registrations, 1);
+    CHECK_EQUAL(cupti->enabled, 0);
 }
 
 static void who_takes_our_buffers_twice_may_keep_the_interface(void)
@@ -738,6 +756,7 @@ static const struct unit_test TESTS[] = {
     TEST(callbacks_that_cupti_refuses_are_not_theirs),
     TEST(the_clock_that_another_client_has_left_is_understood),
     TEST(a_client_that_is_not_seen_is_noticed_when_no_buffer_comes_back),
+    TEST(a_client_that_was_not_seen_and_is_still_there_is_left_alone),
     TEST(who_takes_our_buffers_twice_may_keep_the_interface),
     TEST(records_of_a_newer_cupti_are_examined_first),
     TEST(a_layout_that_has_changed_is_not_read),
