@@ -1,18 +1,20 @@
 /* A buffer is a bit in three words: it moves by an atomic AND in one word and an OR in the next, so there are no lists whose heads could
  * change and change back. It is in no word for a moment on its way; the consumer, who must not overlook it then, looks at what is not free.
  *
- * All lie in one mapping: which buffer an address belongs to is a division, and the kernel gives memory only for what is used. The lowest
- * free one is taken, so a program that needs few touches few. */
+ * Each is of the allocator's: a client that is not seen (interpose.h) may get one of ours to its callback, which frees it. The system gives
+ * memory only for what is used, and the lowest free one is taken, so a program that needs few touches few. */
 #include "buffers.h"
 
 #include "clock.h"
 
+#include <stdlib.h>
 #include <sys/mman.h>
 
 enum { KEPT_COUNT = 8, RECORD_BYTES = 216 }; /* a kernel's, in CUDA 12 and 13.0 */
+enum { SINK = BUFFER_COUNT, LARGEST_PAGE_BYTES = 65536 };
 
 static struct {
-    uint8_t *memory; /* BUFFER_COUNT of them, then the sink */
+    uint8_t *memory[BUFFER_COUNT + 1]; /* the last one is the sink */
     uint64_t free, lent, completed;
     uint64_t abandoned; /* lent, but not waited for */
     uint64_t sunk_bytes;
@@ -28,42 +30,47 @@ static uint64_t bit(unsigned buffer)
     return UINT64_C(1) << buffer;
 }
 
-static uint8_t *memory_of(unsigned buffer)
+/* More than SINK: it is none of ours. */
+static unsigned number_of(const uint8_t *memory)
 {
-    return buffers.memory + (size_t)buffer * BUFFER_BYTES;
+    unsigned buffer = 0;
+    while (buffer <= SINK && buffers.memory[buffer] != memory)
+        buffer++;
+    return buffer;
 }
 
 bool buffers_begin(void)
 {
-    if (buffers.memory)
+    if (buffers.memory[SINK])
         return true;
-    void *memory =
-        mmap(NULL, (size_t)(BUFFER_COUNT + 1) * BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        return false;
-    buffers.memory = memory;
+    for (unsigned buffer = 0; buffer <= SINK; buffer++) {
+        void *memory = buffers.memory[buffer];
+        if (!memory && posix_memalign(&memory, LARGEST_PAGE_BYTES, BUFFER_BYTES))
+            return false;
+        buffers.memory[buffer] = memory;
+    }
     __atomic_store_n(&buffers.free, UINT64_MAX, __ATOMIC_RELEASE);
     return true;
 }
 
-/* BUFFER_COUNT: there is none, and BUFFER_COUNT is the sink. */
+/* SINK: there is none. */
 static unsigned take_free_one(void)
 {
     uint64_t all = __atomic_load_n(&buffers.free, __ATOMIC_RELAXED);
     while (all)
         if (__atomic_compare_exchange_n(&buffers.free, &all, all & (all - 1), true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return (unsigned)__builtin_ctzll(all);
-    return BUFFER_COUNT;
+    return SINK;
 }
 
 void buffers_request(uint8_t **buffer, size_t *bytes, size_t *most_records)
 {
     unsigned taken = take_free_one();
-    if (taken < BUFFER_COUNT) {
+    if (taken != SINK) {
         __atomic_store_n(&buffers.each[taken].lent_ns, clock_monotonic_ns(), __ATOMIC_RELAXED);
         __atomic_fetch_or(&buffers.lent, bit(taken), __ATOMIC_RELEASE);
     }
-    *buffer = memory_of(taken);
+    *buffer = buffers.memory[taken];
     *bytes = BUFFER_BYTES;
     *most_records = 0; /* as many as fit */
 }
@@ -78,14 +85,13 @@ static void come_back(unsigned buffer, size_t valid_bytes)
 
 void buffers_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes)
 {
-    size_t offset = (size_t)((uintptr_t)buffer - (uintptr_t)buffers.memory);
-    size_t number = offset / BUFFER_BYTES;
+    unsigned number = number_of(buffer);
     buffers_completed forward = __atomic_load_n(&buffers.forward, __ATOMIC_ACQUIRE);
-    if (number < BUFFER_COUNT && offset % BUFFER_BYTES == 0)
-        come_back((unsigned)number, valid_bytes);
-    else if (number == BUFFER_COUNT)
+    if (number < SINK)
+        come_back(number, valid_bytes);
+    else if (number == SINK)
         __atomic_fetch_add(&buffers.sunk_bytes, valid_bytes, __ATOMIC_RELAXED);
-    else if (number > BUFFER_COUNT && forward)
+    else if (forward)
         forward(context, stream, buffer, bytes, valid_bytes);
 }
 
@@ -99,9 +105,9 @@ unsigned buffers_collect(void (*take)(uint8_t *buffer, size_t valid_bytes))
     unsigned count = 0;
     for (uint64_t all = __atomic_exchange_n(&buffers.completed, 0, __ATOMIC_ACQUIRE); all; all &= all - 1, count++) {
         unsigned buffer = (unsigned)__builtin_ctzll(all);
-        take(memory_of(buffer), buffers.each[buffer].valid_bytes);
+        take(buffers.memory[buffer], buffers.each[buffer].valid_bytes);
         if (buffer >= KEPT_COUNT)
-            madvise(memory_of(buffer), BUFFER_BYTES, MADV_DONTNEED);
+            madvise(buffers.memory[buffer], BUFFER_BYTES, MADV_DONTNEED);
         __atomic_fetch_and(&buffers.abandoned, ~bit(buffer), __ATOMIC_RELAXED);
         __atomic_fetch_or(&buffers.free, bit(buffer), __ATOMIC_RELEASE);
     }
@@ -110,7 +116,7 @@ unsigned buffers_collect(void (*take)(uint8_t *buffer, size_t valid_bytes))
 
 int64_t buffers_lent_since_ns(void)
 {
-    uint64_t waited_for = buffers.memory ? ~__atomic_load_n(&buffers.free, __ATOMIC_ACQUIRE) & ~buffers.abandoned : 0;
+    uint64_t waited_for = buffers.memory[SINK] ? ~__atomic_load_n(&buffers.free, __ATOMIC_ACQUIRE) & ~buffers.abandoned : 0;
     int64_t since_ns = INT64_MAX;
     for (; waited_for; waited_for &= waited_for - 1) {
         int64_t lent_ns = __atomic_load_n(&buffers.each[__builtin_ctzll(waited_for)].lent_ns, __ATOMIC_RELAXED);

@@ -91,6 +91,19 @@ static void a_buffer_that_was_not_lent_cannot_come_back(void)
     CHECK_EQUAL(taken_bytes, 100);
 }
 
+/* CUPTI's own samples do, and XLA: what comes to their callback is theirs. */
+static void a_client_whose_callback_gets_a_buffer_may_free_it(void)
+{
+    CHECK(buffers_begin());
+    uint8_t *taken = request();
+    free(taken);
+    buffers_abandon();
+    uint8_t *other = request();
+    CHECK(other != taken);
+    complete(other, 8);
+    CHECK_EQUAL(buffers_collect(take), 1);
+}
+
 static void more_bytes_than_a_buffer_has_are_not_believed(void)
 {
     CHECK(buffers_begin());
@@ -160,8 +173,12 @@ static void threads_may_lend_and_complete_while_buffers_are_collected(void)
 {
     pthread_t threads[THREADS];
     CHECK(buffers_begin());
-    the_sink = request() + (size_t)BUFFER_COUNT * BUFFER_BYTES;
-    complete(the_sink - (size_t)BUFFER_COUNT * BUFFER_BYTES, 0);
+    uint8_t *all[BUFFER_COUNT];
+    for (unsigned i = 0; i < BUFFER_COUNT; i++)
+        all[i] = request();
+    the_sink = request();
+    for (unsigned i = 0; i < BUFFER_COUNT; i++)
+        complete(all[i], 0);
     buffers_collect(take);
     for (uintptr_t i = 0; i < THREADS; i++)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, lend_and_complete, (void *)(i + 1)), 0);
@@ -182,6 +199,7 @@ static const struct unit_test TESTS[] = {
     TEST(when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_counted),
     TEST(buffers_of_another_client_are_left_alone_or_passed_on),
     TEST(a_buffer_that_was_not_lent_cannot_come_back),
+    TEST(a_client_whose_callback_gets_a_buffer_may_free_it),
     TEST(more_bytes_than_a_buffer_has_are_not_believed),
     TEST(the_earliest_that_is_not_back_is_known),
     TEST(nobody_waits_for_an_abandoned_buffer_but_it_may_come),
