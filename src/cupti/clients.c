@@ -33,11 +33,12 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The CUDA driver loads one library that this variable names; it may be ours. */
+/* The CUDA driver loads one library that this variable names; it may be ours, and "none" is how scripts turn a site's tool off. */
 static const char *foreign_injection(void)
 {
     const char *path = getenv("CUDA_INJECTION64_PATH");
-    return path && *path && strncmp(file_name(path), "libcommprof", 11) != 0 ? path : NULL;
+    bool is_named = path && *path && strcmp(path, "none") != 0;
+    return is_named && strncmp(file_name(path), "libcommprof", 11) != 0 ? path : NULL;
 }
 
 struct found {

@@ -220,6 +220,13 @@ static void an_injected_library_is_a_tool_unless_it_is_this_one(void)
     CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
 }
 
+static void none_is_no_injected_library(void)
+{
+    begin();
+    setenv("CUDA_INJECTION64_PATH", "none", 1);
+    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
+}
+
 static void who_holds_the_subscription_is_named(void)
 {
     begin();
@@ -728,6 +735,7 @@ static const struct unit_test TESTS[] = {
     TEST(arming_calls_what_disturbs_nobody),
     TEST(nvidias_tools_go_first),
     TEST(an_injected_library_is_a_tool_unless_it_is_this_one),
+    TEST(none_is_no_injected_library),
     TEST(who_holds_the_subscription_is_named),
     TEST(a_holder_whose_calls_we_see_can_be_yielded_to),
     TEST(versions_with_known_faults_are_not_used),
