@@ -21,6 +21,7 @@ EXPORT int cuptiActivityRegisterCallbacks(cupti_request request, cupti_complete 
 EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void));
 EXPORT int cuptiActivityEnable(int kind);
 EXPORT int cuptiActivityDisable(int kind);
+EXPORT int cuptiFinalize(void);
 EXPORT int InitializeInjection(void);
 
 static struct {
@@ -148,6 +149,24 @@ int cuptiActivityDisable(int kind)
     int result = real_disable(kind);
     if (__atomic_fetch_and(&client.enabled, ~bit_of(kind), __ATOMIC_ACQ_REL))
         unyield_if_idle();
+    return result;
+}
+
+/* CUPTI leaves the process, and comes back with the next call: nobody's callbacks are registered then, no kind is enabled. It must not be
+ * called while others are under way. PyTorch's profiler does it where TEARDOWN_CUPTI=1, after its session. */
+int cuptiFinalize(void)
+{
+    const void *caller = __builtin_return_address(0);
+    __typeof__(cuptiFinalize) *real_finalize = real(__func__, caller);
+    if (!real_finalize)
+        return CUPTI_NOT_INITIALIZED;
+    yield_to(caller);
+    int result = real_finalize();
+    if (result == CUPTI_SUCCESS) {
+        interpose_callbacks_become_another_s();
+        __atomic_store_n(&client.enabled, 0, __ATOMIC_RELEASE);
+    }
+    unyield_if_idle();
     return result;
 }
 

@@ -23,7 +23,7 @@ OTHER_NAMES = {
     "commprof_wrapper",  # libcommprof-dlsym.so's way in
     "InitializeInjectionNvtx2",  # NVTX's
     "InitializeInjection",  # the CUDA driver's
-    *("cuptiSubscribe", "cuptiSubscribe_v2", "cuptiActivityRegisterCallbacks", "cuptiActivityRegisterTimestampCallback"),
+    *("cuptiSubscribe", "cuptiSubscribe_v2", "cuptiFinalize", "cuptiActivityRegisterCallbacks", "cuptiActivityRegisterTimestampCallback"),
     *("cuptiActivityEnable", "cuptiActivityDisable"),  # other clients of CUPTI pass through these
     *("ncclProfiler_v4", "ncclProfiler_v5"),  # NCCL looks for its profiler plugin
     *("commprof_step", "commprof_region_begin", "commprof_region_end", "commprof_is_recording"),  # include/commprof.h

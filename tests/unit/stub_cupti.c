@@ -73,6 +73,14 @@ int cuptiActivityDisable(int kind)
     return 0;
 }
 
+int cuptiFinalize(void)
+{
+    stub_cupti.enabled = 0;
+    stub_cupti.request = NULL;
+    stub_cupti.complete = NULL;
+    return 0;
+}
+
 static void write_record(const void *record, size_t bytes)
 {
     size_t most_records;

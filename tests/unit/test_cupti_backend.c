@@ -18,6 +18,7 @@ int cuptiActivityRegisterCallbacks(cupti_request request, cupti_complete complet
 int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void));
 int cuptiActivityEnable(int kind);
 int cuptiActivityDisable(int kind);
+int cuptiFinalize(void);
 
 static const struct gpu_backend *const BACKEND = &cupti_backend;
 static const uint64_t OUR_KINDS = 1u << CUPTI_CONCURRENT_KERNEL | 1u << CUPTI_MEMCPY | 1u << CUPTI_MEMCPY2 | 1u << CUPTI_MEMSET;
@@ -573,6 +574,21 @@ static void a_client_that_only_enables_kinds_again_finds_its_callbacks_there(voi
     CHECK(cupti->request == their_request && cupti->complete == their_complete);
 }
 
+static void a_client_that_detaches_cupti_detaches_us_and_we_come_back(void)
+{
+    begin_tracing();
+    BACKEND->pause();
+    CHECK_EQUAL(cuptiActivityRegisterCallbacks(their_request, their_complete), CUPTI_SUCCESS);
+    CHECK_EQUAL(cuptiActivityEnable(CUPTI_CONCURRENT_KERNEL), CUPTI_SUCCESS);
+    CHECK_EQUAL(cuptiActivityDisable(CUPTI_CONCURRENT_KERNEL), CUPTI_SUCCESS);
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    BACKEND->pause();
+    CHECK_EQUAL(cuptiFinalize(), CUPTI_SUCCESS);
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    run_kernel(0, 1000);
+    CHECK_EQUAL(collect(false).records, 1);
+}
+
 static void callbacks_that_cupti_refuses_are_not_theirs(void)
 {
     begin_tracing();
@@ -761,6 +777,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_version_that_is_slowed_down_by_many_calls_is_flushed_seldom),
     TEST(another_client_gets_its_callbacks_and_ours_come_back_after_it),
     TEST(a_client_that_only_enables_kinds_again_finds_its_callbacks_there),
+    TEST(a_client_that_detaches_cupti_detaches_us_and_we_come_back),
     TEST(callbacks_that_cupti_refuses_are_not_theirs),
     TEST(the_clock_that_another_client_has_left_is_understood),
     TEST(a_client_that_is_not_seen_is_noticed_when_no_buffer_comes_back),
