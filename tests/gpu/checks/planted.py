@@ -127,6 +127,8 @@ def cycle(jobs: Jobs) -> Iterator[Row]:
         return
     windows = f"kernels in {job.truth['cycles']} windows of tracing"
     yield same(windows, job.truth["launches"], job.counts().get("planted_cycle", 0))
+    how = {how for (how,) in job.query("SELECT ended FROM gpu_tracing")}
+    yield row("how windows ended: not lost to a client that is not there", "off, stopped", ", ".join(sorted(how)), how <= {"off", "stopped"})
     yield row("from off to all collected, from on to tracing", "a number", f"{job.truth['off_ms']} ms, {job.truth['on_ms']} ms", True)
 
 
