@@ -18,6 +18,7 @@ static struct {
     uint64_t free, lent, completed;
     uint64_t abandoned; /* lent, but not waited for */
     uint64_t sunk_bytes;
+    bool may_refuse;
     buffers_completed forward;
     struct {
         int64_t lent_ns;
@@ -39,8 +40,9 @@ static unsigned number_of(const uint8_t *memory)
     return buffer;
 }
 
-bool buffers_begin(void)
+bool buffers_begin(bool may_refuse)
 {
+    buffers.may_refuse = may_refuse;
     if (buffers.memory[SINK])
         return true;
     for (unsigned buffer = 0; buffer <= SINK; buffer++) {
@@ -70,8 +72,9 @@ void buffers_request(uint8_t **buffer, size_t *bytes, size_t *most_records)
         __atomic_store_n(&buffers.each[taken].lent_ns, clock_monotonic_ns(), __ATOMIC_RELAXED);
         __atomic_fetch_or(&buffers.lent, bit(taken), __ATOMIC_RELEASE);
     }
-    *buffer = buffers.memory[taken];
-    *bytes = BUFFER_BYTES;
+    bool is_refused = taken == SINK && buffers.may_refuse;
+    *buffer = is_refused ? NULL : buffers.memory[taken];
+    *bytes = is_refused ? 0 : BUFFER_BYTES;
     *most_records = 0; /* as many as fit */
 }
 

@@ -2,9 +2,9 @@
  * lock, no allocation, no system call there.
  *
  *     free ----request----> lent ----complete----> completed ----collect----> free
- *        \---none left----> the sink: one buffer for all, whose records are lost and counted
+ *        \---none left----> refused: CUPTI drops the record, and counts it
  *
- * CUPTI before 12.9 crashes on a request that is not met, so each one is. */
+ * CUPTI before 12.9 crashes on a request that is refused: there all get the sink, one buffer for all, whose records are lost and counted. */
 #ifndef COMMPROF_CUPTI_BUFFERS_H
 #define COMMPROF_CUPTI_BUFFERS_H
 
@@ -15,8 +15,8 @@
 /* NVIDIA recommends 1 to 10 MB. CUPTI has one in use for each thread that launches (from 13.0 on), about 9,700 kernels fit in it. */
 enum { BUFFER_BYTES = 2 << 20, BUFFER_COUNT = 64 };
 
-/* Map them; false: there is no room. */
-bool buffers_begin(void);
+/* Allocate them; false: there is no room. `may_refuse`: this CUPTI allows that a request is not met. */
+bool buffers_begin(bool may_refuse);
 
 /* CUPTI's callbacks (CUpti_BuffersCallbackRequestFunc, CUpti_BuffersCallbackCompleteFunc). */
 void buffers_request(uint8_t **buffer, size_t *bytes, size_t *most_records);

@@ -74,7 +74,7 @@ static enum gpu_armed arm(char *reason, size_t reason_bytes)
     note_facts();
     if (is_held(reason, reason_bytes))
         return GPU_ARM_REFUSED;
-    if (!buffers_begin()) {
+    if (!buffers_begin(tracing.cupti.version >= CUPTI_FIRST_TO_BE_REFUSED)) {
         snprintf(reason, reason_bytes, "no memory for CUPTI's buffers");
         return GPU_ARM_REFUSED;
     }

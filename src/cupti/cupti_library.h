@@ -15,6 +15,7 @@ enum cupti_result {
 };
 
 enum { CUPTI_FLUSH_FORCED = 1 };
+enum { CUPTI_FIRST_TO_BE_REFUSED = 27 }; /* CUDA 12.9: before, CUPTI crashes where its request for a buffer is not met (release notes) */
 
 /* What cuptiSubscribe_v2 fills in. */
 struct cupti_subscriber {

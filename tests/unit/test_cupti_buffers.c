@@ -32,7 +32,7 @@ static void take(uint8_t *buffer, size_t valid_bytes)
 
 static void a_completed_buffer_comes_once_and_is_free_again(void)
 {
-    CHECK(buffers_begin());
+    CHECK(buffers_begin(false));
     uint8_t *buffer = request();
     buffer[0] = 'x';
     complete(buffer, 1000);
@@ -45,7 +45,7 @@ static void a_completed_buffer_comes_once_and_is_free_again(void)
 
 static void when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_counted(void)
 {
-    CHECK(buffers_begin());
+    CHECK(buffers_begin(false));
     uint8_t *sink = NULL;
     for (unsigned i = 0; i < BUFFER_COUNT; i++)
         request();
@@ -56,6 +56,19 @@ static void when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_cou
     CHECK_EQUAL(buffers_collect(take), 0);
     CHECK_EQUAL(buffers_sunk_records(), 100);
     CHECK_EQUAL(buffers_sunk_records(), 0);
+}
+
+static void a_request_may_be_refused_where_cupti_allows_it(void)
+{
+    uint8_t *buffer;
+    size_t bytes = 1, most_records;
+    CHECK(buffers_begin(true));
+    for (unsigned i = 0; i < BUFFER_COUNT; i++)
+        request();
+    buffers_request(&buffer, &bytes, &most_records);
+    CHECK(buffer == NULL && bytes == 0);
+    complete(NULL, 0);
+    CHECK_EQUAL(buffers_collect(take), 0);
 }
 
 static void *forwarded;
@@ -69,7 +82,7 @@ static void their_complete(void *context, uint32_t stream, uint8_t *buffer, size
 static void buffers_of_another_client_are_left_alone_or_passed_on(void)
 {
     static uint64_t theirs[64];
-    CHECK(buffers_begin());
+    CHECK(buffers_begin(false));
     complete((uint8_t *)theirs, sizeof theirs);
     CHECK_EQUAL(buffers_collect(take), 0);
     CHECK_EQUAL(buffers_sunk_records(), 0);
@@ -80,7 +93,7 @@ static void buffers_of_another_client_are_left_alone_or_passed_on(void)
 
 static void a_buffer_that_was_not_lent_cannot_come_back(void)
 {
-    CHECK(buffers_begin());
+    CHECK(buffers_begin(false));
     uint8_t *buffer = request();
     complete(buffer + 8, 64); /* inside it */
     complete(buffer, 100);
@@ -94,7 +107,7 @@ static void a_buffer_that_was_not_lent_cannot_come_back(void)
 /* CUPTI's own samples do, and XLA: what comes to their callback is theirs. */
 static void a_client_whose_callback_gets_a_buffer_may_free_it(void)
 {
-    CHECK(buffers_begin());
+    CHECK(buffers_begin(false));
     uint8_t *taken = request();
     free(taken);
     buffers_abandon();
@@ -106,7 +119,7 @@ static void a_client_whose_callback_gets_a_buffer_may_free_it(void)
 
 static void more_bytes_than_a_buffer_has_are_not_believed(void)
 {
-    CHECK(buffers_begin());
+    CHECK(buffers_begin(false));
     complete(request(), (size_t)BUFFER_BYTES + 1);
     CHECK_EQUAL(buffers_collect(take), 1);
     CHECK_EQUAL(taken_bytes, BUFFER_BYTES);
@@ -114,7 +127,7 @@ static void more_bytes_than_a_buffer_has_are_not_believed(void)
 
 static void the_earliest_that_is_not_back_is_known(void)
 {
-    CHECK(buffers_begin());
+    CHECK(buffers_begin(false));
     CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
     int64_t before_ns = clock_monotonic_ns();
     uint8_t *first = request();
@@ -132,7 +145,7 @@ static void the_earliest_that_is_not_back_is_known(void)
 
 static void nobody_waits_for_an_abandoned_buffer_but_it_may_come(void)
 {
-    CHECK(buffers_begin());
+    CHECK(buffers_begin(false));
     uint8_t *buffer = request();
     buffers_abandon();
     CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
@@ -172,7 +185,7 @@ static void take_words(uint8_t *buffer, size_t valid_bytes)
 static void threads_may_lend_and_complete_while_buffers_are_collected(void)
 {
     pthread_t threads[THREADS];
-    CHECK(buffers_begin());
+    CHECK(buffers_begin(false));
     uint8_t *all[BUFFER_COUNT];
     for (unsigned i = 0; i < BUFFER_COUNT; i++)
         all[i] = request();
@@ -197,6 +210,7 @@ static void threads_may_lend_and_complete_while_buffers_are_collected(void)
 static const struct unit_test TESTS[] = {
     TEST(a_completed_buffer_comes_once_and_is_free_again),
     TEST(when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_counted),
+    TEST(a_request_may_be_refused_where_cupti_allows_it),
     TEST(buffers_of_another_client_are_left_alone_or_passed_on),
     TEST(a_buffer_that_was_not_lent_cannot_come_back),
     TEST(a_client_whose_callback_gets_a_buffer_may_free_it),
