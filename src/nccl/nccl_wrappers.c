@@ -87,15 +87,21 @@ static void note_unknown_datatype(int datatype)
     ledger_fact("nccl.unknown_datatype", number);
 }
 
+/* Whether the job has registered buffers that NCCL's copy engines may serve, which launches no kernel. */
+static bool has_windows;
+
 /* What NCCL launches for it (nccl_matching.c). AlltoAll, Gather and Scatter are made of messages, as many as there are ranks. */
 HOT uint8_t kernels_for(const struct operation *operation, enum call_id id, size_t count)
 {
     bool is_message = nccl_is_message(id);
+    bool is_made_of_messages = id == CALL_ncclAlltoAll || id == CALL_ncclGather || id == CALL_ncclScatter;
     if (operation->communicator->size == 1)
         return is_message ? NCCL_KERNELS_ANY : NCCL_KERNELS_NONE;
     if (count == 0)
         return is_message ? NCCL_KERNELS_ANY : NCCL_KERNELS_NONE;
-    return id == CALL_ncclAlltoAll || id == CALL_ncclGather || id == CALL_ncclScatter ? NCCL_KERNELS_SOME : NCCL_KERNELS_ONE;
+    if ((is_made_of_messages || id == CALL_ncclAllGather) && __atomic_load_n(&has_windows, __ATOMIC_RELAXED))
+        return NCCL_KERNELS_ANY;
+    return is_made_of_messages ? NCCL_KERNELS_SOME : NCCL_KERNELS_ONE;
 }
 
 HOT bool is_capturing(void *stream)
@@ -295,6 +301,19 @@ nccl_result ncclGroupSimulateEnd(void *info)
     if (inside == 0 && site & SITE_JOB && group.depth > 0 && --group.depth == 0)
         nccl_groups_forget();
     return result;
+}
+
+/* Not counted. NCCL registers buffers of its own, too. */
+EXPORT nccl_result ncclCommWindowRegister(void *comm, void *buff, size_t size, void **win, int winFlags);
+nccl_result ncclCommWindowRegister(void *comm, void *buff, size_t size, void **win, int winFlags)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    nccl_result (*real)(void *, void *, size_t, void **, int) =
+        (nccl_result(*)(void *, void *, size_t, void **, int))nccl_target(&target, site, "CommWindowRegister");
+    if (site & SITE_JOB && inside == 0)
+        __atomic_store_n(&has_windows, true, __ATOMIC_RELAXED);
+    return real(comm, buff, size, win, winFlags);
 }
 
 /* Communicators. The first of a process may be the beginning of its profile. */

@@ -75,6 +75,20 @@ static void replay(ncclComm_t comm)
     let_it_be_idle();
 }
 
+/* What copy engines gather has no kernel, and may not take that of its neighbours. */
+static void gather_by_copy_engines(ncclComm_t comm)
+{
+    void *window;
+    must(ncclCommWindowRegister(comm, NULL, 1 << 20, &window, 1));
+    must(ncclAllGather(NULL, NULL, 99, ncclInt8, comm, stream));
+    double_nccl_kernels(400000, 2);
+    must(ncclGroupStart());
+    must(ncclSend(NULL, 300, ncclInt8, 0, comm, stream));
+    must(ncclRecv(NULL, 300, ncclInt8, 0, comm, stream));
+    must(ncclGroupEnd());
+    let_it_be_idle();
+}
+
 int main(int argc, char **argv)
 {
     int rank, size;
@@ -99,6 +113,8 @@ int main(int argc, char **argv)
         exchange(comm);
         replay(comm);
     }
+    if (argc > 1)
+        gather_by_copy_engines(comm);
     must(ncclCommDestroy(comm));
     MPI_Finalize();
     return 0;

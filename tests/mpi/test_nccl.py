@@ -251,10 +251,15 @@ def test_a_program_without_nccl_gets_an_error_from_a_function_that_only_the_prof
 
 
 @pytest.fixture
-def training(mpi: Mpi, profile: Callable[..., Run]) -> Run:
+def train(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
     libraries = [str(build() / "libcuda.so.1"), str(doubles() / "libnccl.so.2")]
     program = gpu_program(mpi.name, mpi.mpicc, "nccl_training", tuple(libraries))
-    return profile(program, 2, env=GPU_SETTINGS)
+    return lambda *words: profile(program, 2, *words, env=GPU_SETTINGS)
+
+
+@pytest.fixture
+def training(train: Callable[..., Run]) -> Run:
+    return train()
 
 
 def truths(run: Run) -> dict[tuple[str, int], tuple[int, int]]:
@@ -277,6 +282,14 @@ def test_operations_have_the_time_of_their_kernels_on_the_device(training: Run) 
     for key, (count, total_ns) in planted.items():
         assert abs(seen[key][1] - total_ns) <= 1000 * count, (key, seen[key], total_ns)  # two clocks, read at each launch
     assert [training.rank_row(rank)["gpu_unmatched_operations"] for rank in range(2)] == [0, 0]
+
+
+def test_what_copy_engines_do_takes_no_kernel_of_its_neighbours(train: Callable[..., Run]) -> None:
+    run = train("windows")
+    assert run.sizes("ncclAllGather") == [{99: (1, 99)}] * 2
+    assert run.sizes("ncclAllGather", "device") == [{}] * 2
+    assert [600 in size for size in run.sizes("ncclGroup", "device")] == [False] * 2
+    assert [run.rank_row(rank)["gpu_unmatched_operations"] for rank in range(2)] == [2, 2]
 
 
 def test_operations_of_one_process_on_several_devices_have_their_time_on_each(mpi: Mpi, profile: Callable[..., Run]) -> None:

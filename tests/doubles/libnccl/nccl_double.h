@@ -87,7 +87,8 @@ typedef struct {
     EACH(ncclRecv, (void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream))             \
     EACH(ncclGroupStart, (void))                                                                                                        \
     EACH(ncclGroupEnd, (void))                                                                                                          \
-    EACH(ncclGroupSimulateEnd, (void *info))
+    EACH(ncclGroupSimulateEnd, (void *info))                                                                                            \
+    EACH(ncclCommWindowRegister, (ncclComm_t comm, void *buff, size_t size, void **win, int winFlags))
 
 #define DOUBLE_DECLARE(NAME, PARAMETERS) ncclResult_t NAME PARAMETERS;
 DOUBLE_FUNCTIONS(DOUBLE_DECLARE)
