@@ -26,7 +26,7 @@ def header(title: str, lines: Sequence[str], cards: Sequence[tuple[str, str]], f
     """The top of the page: what ran, the figures that matter most, and what there is to say in words."""
     parts = [f"<h1>{text(title)}</h1>"]
     parts += [f'<p class="soft">{text(line)}</p>' for line in lines]
-    tiles = "".join(f'<div class="card"><b>{text(value)}</b><span>{text(name)}</span></div>' for value, name in cards)
+    tiles = "".join(f'<div class="card"><b>{text(value).replace("_", "_<wbr>")}</b><span>{text(name)}</span></div>' for value, name in cards)
     parts.append(f'<div class="cards">{tiles}</div>')
     parts.append(facts_list(facts))
     return f"<header>{''.join(parts)}</header>"
