@@ -83,17 +83,16 @@ FROM with_members;
 
 -- Point-to-point partners by world rank. Of NCCL's a rank knows the number in the communicator alone; whose that is, the one that has it says.
 -- null: its database is not among these, or nobody can tell (communicators without a number of their own).
+CREATE TEMP TABLE rank_in_nccl (identity TEXT, comm_rank INTEGER, world_rank INTEGER, PRIMARY KEY (identity, comm_rank)) WITHOUT ROWID;
+INSERT INTO rank_in_nccl SELECT identity, comm_rank, min(world_rank) FROM communicator WHERE library = 'nccl' GROUP BY identity, comm_rank;
+
 CREATE TEMP TABLE run_peer AS
-WITH rank_in AS (
-    SELECT own.world_rank, own.communicator, other.comm_rank, min(other.world_rank) AS other_rank
-    FROM (SELECT DISTINCT world_rank, communicator FROM peer WHERE communicator > 0) AS used
-    JOIN communicator AS own USING (world_rank, communicator)
-    JOIN communicator AS other USING (identity)
-    GROUP BY own.world_rank, own.communicator, other.comm_rank
-)
-SELECT peer.world_rank, peer.call, direction, CASE WHEN peer.communicator = 0 THEN peer ELSE other_rank END AS peer, count, bytes, time_ns
+SELECT peer.world_rank, peer.call, direction, CASE WHEN peer.communicator = 0 THEN peer ELSE rank_in_nccl.world_rank END AS peer,
+       count, bytes, time_ns
 FROM peer
-LEFT JOIN rank_in ON rank_in.world_rank = peer.world_rank AND rank_in.communicator = peer.communicator AND comm_rank = peer;
+LEFT JOIN communicator AS own
+    ON peer.communicator > 0 AND own.world_rank = peer.world_rank AND own.communicator = peer.communicator
+LEFT JOIN rank_in_nccl ON rank_in_nccl.identity = own.identity AND rank_in_nccl.comm_rank = peer;
 
 -- From a rank's number for a communicator to the run's.
 CREATE TEMP TABLE communicator_of AS
