@@ -592,7 +592,7 @@ def check_written(folder: Path) -> None:
 class Page(html.parser.HTMLParser):
     """A page that has the elements and attributes of ours, and no others."""
 
-    OURS = set("html head meta title style body main header h1 h2 p div b span dl dt dd section ul li details summary img".split())
+    OURS = set("html head meta title style body main header h1 h2 p div b wbr span dl dt dd section ul li details summary img".split())
     OURS |= set("table thead tbody tr th td".split())
     CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide"}
     ALTS = {"time by call", "time in MPI by rank", "latency by message size", "latency histogram", "peers", "time of the steps"}
