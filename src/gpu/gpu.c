@@ -234,13 +234,10 @@ static void count(const struct gpu_collected *collected)
     gpu.window->clock_error_ns = error_ns == UINT32_MAX || error_ns < collected->clock_error_ns ? collected->clock_error_ns : error_ns;
 }
 
-/* The job's calls up to now: those under way first, for what ends meanwhile is in the rings afterwards. Returns the moment up to which they
- * are known. */
+/* The job's calls up to now. Returns the moment up to which they are known. */
 static int64_t collect_host_time(void)
 {
-    int64_t known_until_ns = clock_ns(host_time_under_way(activity_in_mpi));
-    the_ledger.header->gpu_lost_intervals += host_time_collect(activity_in_mpi);
-    return known_until_ns;
+    return clock_ns(host_time_collect(activity_in_mpi, &the_ledger.header->gpu_lost_intervals));
 }
 
 /* A reset (MPI_Pcontrol(2)): what came up to now was before it. */

@@ -8,8 +8,9 @@
  *     slot n (that is, n - SLOTS)       written is read: n, so the slot may be half the new call's
  *
  * What a thread is doing stands in the ledger (struct ledger_thread). It is out of a call only when the call is in the ring: who reads that
- * first, and the rings then, finds each call in one or the other. A thread that is stopped after its second clock reading and before
- * it is out of the call is taken to be in it that long. */
+ * first, and the ring then, finds each call in one or the other. The calls of the ring come first, though: a thread's calls follow
+ * each other, so what was handed over last tells what of the next one is new. A thread that is stopped after its second clock reading and
+ * before it is out of the call is taken to be in it that long. */
 #include "host_time.h"
 
 #include "call.h"
@@ -48,7 +49,7 @@ void host_time_add(struct host_time *thread, uint64_t start_ticks, uint64_t end_
     __atomic_store_n(&thread->ring, ring, __ATOMIC_RELEASE);
 }
 
-/* What is new of a call; some of it may have been handed over while it was under way. */
+/* What is new of a call, the next of its thread; some of it may have been handed over while it was under way. */
 static void hand_over(struct host_time *thread, host_time_take take, uint64_t start_ticks, uint64_t end_ticks)
 {
     uint64_t from = start_ticks > thread->until_ticks ? start_ticks : thread->until_ticks;
@@ -61,17 +62,6 @@ static void hand_over(struct host_time *thread, host_time_take take, uint64_t st
 static bool is_in_mpi(uint64_t doing)
 {
     return doing & LEDGER_DOING_INSIDE && (uint16_t)doing < CALL_FIRST_OF_NCCL;
-}
-
-uint64_t host_time_under_way(host_time_take take)
-{
-    uint64_t now = clock_ticks();
-    for (struct host_time *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); thread; thread = thread->next) {
-        uint64_t doing = __atomic_load_n(&thread->record->doing, __ATOMIC_ACQUIRE);
-        if (is_in_mpi(doing))
-            hand_over(thread, take, __atomic_load_n(&thread->record->since_ticks, __ATOMIC_ACQUIRE), now);
-    }
-    return now;
 }
 
 /* Read the slot of call number `at`; false: it is being written to again, or has been. */
@@ -100,14 +90,23 @@ static uint64_t collect_ring(struct host_time *thread, const struct host_time_ri
     return lost;
 }
 
-uint64_t host_time_collect(host_time_take take)
+static uint64_t collect_thread(struct host_time *thread, host_time_take take, uint64_t now)
 {
-    uint64_t lost = 0;
-    for (struct host_time *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); thread; thread = thread->next) {
-        uint64_t unkept = __atomic_load_n(&thread->unkept, __ATOMIC_RELAXED);
-        const struct host_time_ring *ring = __atomic_load_n(&thread->ring, __ATOMIC_ACQUIRE);
-        lost += unkept - thread->unkept_told + (ring ? collect_ring(thread, ring, take) : 0);
-        thread->unkept_told = unkept;
-    }
+    uint64_t doing = __atomic_load_n(&thread->record->doing, __ATOMIC_ACQUIRE);
+    uint64_t since_ticks = __atomic_load_n(&thread->record->since_ticks, __ATOMIC_ACQUIRE);
+    uint64_t unkept = __atomic_load_n(&thread->unkept, __ATOMIC_RELAXED);
+    const struct host_time_ring *ring = __atomic_load_n(&thread->ring, __ATOMIC_ACQUIRE);
+    uint64_t lost = unkept - thread->unkept_told + (ring ? collect_ring(thread, ring, take) : 0);
+    thread->unkept_told = unkept;
+    if (is_in_mpi(doing))
+        hand_over(thread, take, since_ticks, now);
     return lost;
+}
+
+uint64_t host_time_collect(host_time_take take, uint64_t *lost)
+{
+    uint64_t now = clock_ticks();
+    for (struct host_time *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); thread; thread = thread->next)
+        *lost += collect_thread(thread, take, now);
+    return now;
 }

@@ -44,10 +44,9 @@ void host_time_add(struct host_time *thread, uint64_t start_ticks, uint64_t end_
 
 typedef void (*host_time_take)(uint64_t start_ticks, uint64_t end_ticks);
 
-/* GPU thread: hand over the calls of MPI that threads are in still, up to now, and then all that have ended since: in this order nothing
- * is missed that begins before the moment that the first returns. Of a call that lasts for several rounds each gets what is new. The
- * second returns how many calls were lost. */
-uint64_t host_time_under_way(host_time_take take);
-uint64_t host_time_collect(host_time_take take);
+/* GPU thread: hand over the calls of MPI that have ended since the last time, and those that threads are in still, up to the moment that is
+ * returned: of what was before it nothing is missing. Of a call that lasts for several rounds each gets what is new. `lost` grows by the
+ * calls that were lost. */
+uint64_t host_time_collect(host_time_take take, uint64_t *lost);
 
 #endif

@@ -8,6 +8,7 @@
  *     graph     forward kernels are captured into a graph in the first step, and launched as one
  *     kineto    another client of CUPTI traces the steps in the middle third; they are not part of the truth
  *     threads   backward kernels are launched by a thread of their own, as PyTorch's autograd does
+ *     chatty    makes many short calls of MPI after each step
  *     fork      a child is forked in the middle, and does nothing but exit
  *     exit      ends by exit(0), without MPI_Finalize
  *     killed    the last rank kills itself with SIGKILL when its last step has been collected
@@ -29,7 +30,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAYERS = 3, MOST_NAMES = 16, MOST_SPANS = 100000, GRADIENT_BYTES = 262144, BATCH_BYTES = 65536, PATIENCE_MS = 20000 };
+enum { LAYERS = 3, MOST_NAMES = 16, MOST_SPANS = 100000, GRADIENT_BYTES = 262144, BATCH_BYTES = 65536 };
+enum { CHATTER = 2000, PATIENCE_MS = 20000 };
 enum { COMPUTING = 1, COMMUNICATING = 2, COPYING = 4, STATES = 8 }; /* as enum ledger_busy */
 
 struct sum {
@@ -225,6 +227,8 @@ static void step(int argc, char **argv, CUcontext context)
     double_wait(compute, copying);
     kernel(compute, "_Z9optimizerPfPKff", 200000, COMPUTING);
     cuCtxSynchronize();
+    for (int i = 0; i < CHATTER && has(argc, argv, "chatty"); i++)
+        MPI_Barrier(MPI_COMM_WORLD);
 }
 
 static void allocate(void)

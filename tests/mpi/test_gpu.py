@@ -15,6 +15,7 @@ from .libraries import Mpi
 
 RANKS = 2
 STEPS = 6
+CHATTER = 2000  # short calls after each step, of the program that is told to be chatty
 KERNELS_A_STEP = 10
 ACTIVITIES_A_STEP = 14
 
@@ -91,6 +92,20 @@ def test_the_device_was_busy_as_long_as_the_launches_overlapped(trained: Trained
         profiled = busy_ns(run, rank)
         for which in range(1, len(truth[rank].busy_ns)):
             assert abs(profiled.get(which, 0) - truth[rank].busy_ns[which]) <= 20_000, (which, profiled, truth[rank].busy_ns)
+
+
+def test_no_call_of_mpi_is_missing_in_the_unions(trained: Trained):
+    """A thread makes many calls between two looks, and is in another one at the next."""
+    run, _ = trained("staged", "chatty")
+    in_windows = """
+        SELECT COUNT(*), SUM(MAX(0, MIN(sample.end_ns, tracing.end_ns) - MAX(start_ns, begin_ns)))
+        FROM sample, gpu_tracing AS tracing WHERE call != 'MPI_Finalize'"""
+    for rank in range(RANKS):
+        ((count, calls_ns),) = run.query(rank, in_windows)
+        ((union_ns,),) = run.query(rank, "SELECT SUM(ns) FROM gpu_busy WHERE is_in_mpi")
+        assert count > CHATTER
+        assert union_ns >= calls_ns - count  # each may be rounded
+        assert run.rank_row(rank)["gpu_lost_intervals"] == 0
 
 
 def test_what_a_graph_launches_is_marked(trained: Trained):
