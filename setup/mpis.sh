@@ -4,7 +4,7 @@
 #     setup/mpis.sh [NAME...]    all of the table below, or these
 #     setup/mpis.sh --list       their names
 #
-# Each gets a folder build/mpis/NAME with the commands mpicc, mpirun, python3 (with mpi4py) and, where there is one, mpifort;
+# Each gets a folder build/mpis/NAME with the commands mpicc, mpirun, python3 (with mpi4py and numpy) and, where there is one, mpifort;
 # they bring the environment with them that the library needs. What is there already stays. What cannot be had is said, and the
 # others go on.
 set -uo pipefail
@@ -13,6 +13,7 @@ cd "$(dirname "$0")/.." || exit 1
 python=${PYTHON:-/usr/bin/python3}
 mpis=$PWD/build/mpis
 mpi4py=mpi4py==4.1.2
+numpy=numpy==2.2.6
 
 # One line a library: its name, how its commands are made (a function below), its packages. A name that ends in -abi speaks the
 # standard ABI of MPI-5.0.
@@ -44,7 +45,7 @@ mpich_abi() {
     command_is mpicc "$venv/bin/mpicc_abi"
     command_is mpirun "$venv/bin/mpirun"
     need_mpi4py_of_the_standard_abi "$venv" &&
-        command_is python3 "PYTHONPATH=$mpi4py_of_the_standard_abi" "$venv/bin/python3"
+        command_is python3 "PYTHONPATH=$mpi4py_of_the_standard_abi\${PYTHONPATH:+:\$PYTHONPATH}" "$venv/bin/python3"
 }
 
 # The wheels bring no libfabric: shared memory is what there is. Their Fortran modules are not where their mpifc looks.
@@ -67,7 +68,7 @@ intel_abi() {
     command_is mpicc "$mpich/bin/mpicc_abi"
     command_is mpirun "${environment[@]}" "$mpich/bin/mpirun"
     need_mpi4py_of_the_standard_abi "$mpich" &&
-        command_is python3 "${environment[@]}" "PYTHONPATH=$mpi4py_of_the_standard_abi" "$venv/bin/python3"
+        command_is python3 "${environment[@]}" "PYTHONPATH=$mpi4py_of_the_standard_abi\${PYTHONPATH:+:\$PYTHONPATH}" "$venv/bin/python3"
 }
 
 command_is() { # command_is NAME WORD...: $folder/NAME runs these words, of which the first may be VARIABLE=value
@@ -85,13 +86,13 @@ pip_of() { # pip_of PYTHON WORD...: pip for that interpreter
 
 venv_with() { # venv_with PACKAGE...: prints where they are, after installing them if need be
     local venv="$mpis/venvs/${1/==/-}"
-    if [ ! -e "$venv/complete" ]; then
+    if [ ! -e "$venv/has-mpi4py-and-numpy" ]; then
         rm -rf "$venv"
         echo "setup/mpis.sh: installing $*" >&2
         "$python" -m venv --without-pip "$venv" >&2 && pip_of "$venv/bin/python3" install --only-binary=:all: "$@" || return
         # Its wheel looks at run time which of the two ABIs the library has.
-        pip_of "$venv/bin/python3" install --only-binary=:all: "$mpi4py" || return
-        touch "$venv/complete"
+        pip_of "$venv/bin/python3" install --only-binary=:all: "$mpi4py" "$numpy" || return
+        touch "$venv/has-mpi4py-and-numpy"
     fi
     echo "$venv"
 }

@@ -201,6 +201,18 @@ static const char *const OPEN_MPI_TYPES[] = {
     NULL,
 };
 
+/* The types of C, which every library has; a number that one does not know (Fortran's, where it was built without) would be an error. */
+static const uint16_t STANDARD_TYPES[] = {
+    0x201, 0x202, 0x203,                                    /* AINT, COUNT, OFFSET */
+    0x207, 0x247,                                           /* PACKED, BYTE */
+    0x208, 0x209, 0x20a, 0x20b, 0x20c, 0x20d, 0x20e, 0x20f, /* SHORT, INT, LONG, LONG_LONG, and their UNSIGNED */
+    0x210, 0x214, 0x220, 0x212, 0x216, 0x224,               /* FLOAT, DOUBLE, LONG_DOUBLE, and their C_..._COMPLEX */
+    0x228, 0x229, 0x22a, 0x22b, 0x22c, 0x22d,               /* FLOAT_INT ... LONG_DOUBLE_INT */
+    0x238, 0x23c,                                           /* C_BOOL, WCHAR */
+    0x243, 0x244, 0x245,                                    /* CHAR, SIGNED_CHAR, UNSIGNED_CHAR */
+    0x240, 0x241, 0x248, 0x249, 0x250, 0x251, 0x258, 0x259, /* INT8_T, UINT8_T ... UINT64_T */
+};
+
 struct mpi_type_size mpi_type_sizes[MPI_TYPE_SIZES];
 
 static void learn_type(mpi_handle type)
@@ -217,7 +229,8 @@ void mpi_abi_learn_types(void)
         for (const char *const *name = OPEN_MPI_TYPES; *name; name++)
             learn_type(object_address(mpi_provider, *name));
     if (mpi_abi.kind == MPI_ABI_STANDARD)
-        learn_type(mpi_abi.byte); /* the others are asked for: a number that a library does not know would be an error */
+        for (size_t i = 0; i < sizeof STANDARD_TYPES / sizeof *STANDARD_TYPES; i++)
+            learn_type(STANDARD_TYPES[i]);
 }
 
 static int status_source(const void *status)

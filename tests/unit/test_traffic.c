@@ -104,8 +104,7 @@ static void mpichs_predefined_types_bear_their_size_and_are_not_asked(void)
 
 static int byte_has_one(mpi_handle type, int *bytes)
 {
-    CHECK_EQUAL(type, mpi_abi.byte);
-    *bytes = 1;
+    *bytes = type == mpi_abi.byte ? 1 : 4;
     fake_questions++;
     return MPI_SUCCESS;
 }
@@ -123,6 +122,21 @@ static void predefined_types_are_asked_once(void)
 static void predefined_types_are_asked_once_under_each_abi(void)
 {
     under_each_abi(predefined_types_are_asked_once);
+}
+
+static void numbers_of_the_standard_abi_are_asked_once_too(void)
+{
+    abi = "standard";
+    begin();
+    mpi_query.Type_size = byte_has_one;
+    mpi_abi_learn_types();
+    unsigned asked = fake_questions;
+    uint64_t bytes;
+    CHECK_EQUAL(traffic_bytes(3, 0x209), 12);  /* MPI_INT */
+    CHECK_EQUAL(traffic_bytes(3, 0x214), 12);  /* MPI_DOUBLE */
+    CHECK(traffic_known_size(0x258, &bytes));  /* MPI_INT64_T */
+    CHECK(!traffic_known_size(0x219, &bytes)); /* MPI_INTEGER: perhaps without Fortran */
+    CHECK_EQUAL(fake_questions, asked);
 }
 
 /* What does not count */
@@ -499,6 +513,7 @@ static const struct unit_test TESTS[] = {
     TEST(the_null_type_has_no_size),
     TEST(mpichs_predefined_types_bear_their_size_and_are_not_asked),
     TEST(predefined_types_are_asked_once_under_each_abi),
+    TEST(numbers_of_the_standard_abi_are_asked_once_too),
     TEST(a_call_that_failed_moves_nothing_and_asks_nothing),
     TEST(an_unknown_abi_is_asked_nothing),
     TEST(a_barrier_moves_nothing_on_its_communicator),
