@@ -54,6 +54,7 @@ static struct {
     unsigned most_activities;
     struct reorder waiting;
     int64_t settled_ns;      /* all that began before has been settled */
+    int64_t counts_from_ns;  /* what began before was before a reset */
     struct unions no_device; /* MPI calls alone */
     uint64_t no_device_ns[LEDGER_BUSY_STATES];
 } gpu;
@@ -361,11 +362,13 @@ void activity_take(const struct gpu_event *event)
     struct kernel kernel = event->kind == LEDGER_ACTIVITY_KERNEL ? kernels_find(event->name) : (struct kernel){0, false};
     const struct stream *stream = find_stream(event);
     struct device *device = stream->device ? stream->device : find_device(event->device);
-    count(event, kernel.number, stream);
-    if (device)
+    bool counts = event->start_ns >= gpu.counts_from_ns;
+    if (counts)
+        count(event, kernel.number, stream);
+    if (counts && device)
         count_on_device(device->entry, event);
     if (event->start_ns < gpu.settled_ns) {
-        the_ledger.header->gpu_late_records++;
+        the_ledger.header->gpu_late_records += counts;
         return;
     }
     wait_for_earlier(&(struct reorder_event){.start_ns = event->start_ns,
@@ -415,7 +418,7 @@ void activity_begin(void)
     gpu.most_devices = ACTIVITY_MOST_DEVICES;
     gpu.most_streams = LEDGER_STREAM_OTHER - 1;
     gpu.most_activities = ACTIVITY_MOST;
-    gpu.settled_ns = INT64_MIN;
+    gpu.settled_ns = gpu.counts_from_ns = INT64_MIN;
     gpu.no_device = (struct unions)UNIONS_NONE;
     gpu.no_device.state_ns = gpu.no_device_ns;
     kernels_begin();
@@ -450,6 +453,7 @@ static void reset_device(struct device *device, int64_t from_ns)
 void activity_reset(void)
 {
     int64_t from_ns = clock_ns(the_ledger.header->reset_ticks);
+    gpu.counts_from_ns = from_ns;
     unions_reset(&gpu.no_device, from_ns);
     for (unsigned slot = 1; slot <= gpu.device_count; slot++)
         reset_device(gpu.devices[slot], from_ns);

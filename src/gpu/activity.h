@@ -36,8 +36,8 @@ void activity_in_mpi(uint64_t start_ticks, uint64_t end_ticks);
 /* All that began before `until_ns` has come: settle it. */
 void activity_settle(int64_t until_ns);
 
-/* The counters begin anew at zero (MPI_Pcontrol(2)): what has been taken was before it, and the unions go on from the header's reset_ticks
- * or from where they are settled. */
+/* The counters begin anew at zero (MPI_Pcontrol(2)) at the header's reset_ticks, or where the unions are settled, if that is later: what has
+ * been taken was before, and what is taken now counts if it began later. Of what ran at that moment the unions have the rest. */
 void activity_reset(void);
 
 /* Who is told of communication kernels: nccl_kernel, but in tests. */

@@ -240,7 +240,7 @@ static int64_t collect_host_time(void)
     return clock_ns(host_time_collect(activity_in_mpi, &the_ledger.header->gpu_lost_intervals));
 }
 
-/* A reset (MPI_Pcontrol(2)): what came up to now was before it. */
+/* A reset (MPI_Pcontrol(2)): what came up to now was before it. So it is looked for before more comes, which may be from after it. */
 static void begin_anew_after_reset(void)
 {
     struct ledger_header *header = the_ledger.header;
@@ -257,6 +257,7 @@ static void begin_anew_after_reset(void)
 static int64_t collect(bool everything)
 {
     int64_t calls_until_ns = collect_host_time();
+    begin_anew_after_reset();
     struct gpu_collected collected = gpu.backend->collect(take, everything);
     if (is_abandoned())
         return INT64_MAX;
@@ -268,7 +269,6 @@ static int64_t collect(bool everything)
         activity_settle(until_ns);
         nccl_settle(until_ns);
     }
-    begin_anew_after_reset();
     if (collected.is_foreign)
         gpu.ending = LEDGER_TRACING_LOST;
     gpu.collect_at_ns = clock_monotonic_ns() + (int64_t)settings.gpu_collect_ms * MS_NS;

@@ -707,14 +707,35 @@ static void a_reset_forgets_what_was_counted(void)
     CHECK_EQUAL(traced_ns(0), 300);
 }
 
+static void what_began_before_a_reset_and_comes_after_it_is_in_the_unions_alone(void)
+{
+    begin();
+    trace_from(0);
+    kernel("relu", 100, 200);
+    settle(500);
+    reset_at(700);
+    kernel("gemm", 600, 900);
+    kernel("gemm", 400, 450);
+    kernel("gemm", 700, 950);
+    trace_until(1000);
+    CHECK_EQUAL(totals().count, 1);
+    CHECK_EQUAL(totals().total_ns, 250);
+    CHECK_EQUAL(device_of(0)->kernels, 1);
+    CHECK_EQUAL(device_of(0)->first_ns, zero_ns + 700);
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 250);
+    CHECK_EQUAL(traced_ns(0), 300);
+    CHECK_EQUAL(the_ledger.header->gpu_late_records, 0);
+}
+
 static void resets_use_the_same_room_again(void)
 {
     begin();
     kernel("gemm", 0, 10);
     uint32_t chunks = the_ledger.header->chunk_count;
     for (int i = 0; i < 100; i++) {
-        kernel("gemm", 0, 10);
-        copy(LEDGER_COPY_TO_HOST, 64, 0, 10);
+        kernel("gemm", 100, 110);
+        copy(LEDGER_COPY_TO_HOST, 64, 100, 110);
+        CHECK_EQUAL(totals().count, 2 + (i == 0));
         reset_at(100);
     }
     CHECK_EQUAL(the_ledger.header->chunk_count, chunks);
@@ -860,6 +881,7 @@ static const struct unit_test TESTS[] = {
     TEST(samples_say_what_the_activity_was),
     TEST(without_room_for_samples_the_rest_goes_on),
     TEST(a_reset_forgets_what_was_counted),
+    TEST(what_began_before_a_reset_and_comes_after_it_is_in_the_unions_alone),
     TEST(resets_use_the_same_room_again),
     TEST(a_device_that_is_first_seen_after_a_reset_has_no_time_before_it),
     TEST(a_reset_between_windows_leaves_nothing),

@@ -283,6 +283,40 @@ static void while_calls_are_not_counted_gpus_are_not_traced(void)
     CHECK_EQUAL(fake.resumes, 2);
 }
 
+static const struct ledger_device *only_device(void)
+{
+    const struct ledger_header *header = the_ledger.header;
+    for (uint32_t i = 0; i < header->chunk_count; i++) {
+        struct ledger_chunk *chunk = ledger_chunk_at(header, i);
+        if (chunk->kind == LEDGER_DEVICES && chunk->used == 1)
+            return ledger_entry(chunk, 0);
+    }
+    return NULL;
+}
+
+/* The GPU thread is told of a reset at its next collection, which may be the job's last. */
+static void what_began_after_a_reset_counts_whenever_that_is_seen(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    settings.gpu_collect_ms = 3600 * 1000;
+    fake.event_at_ns = clock_monotonic_ns();
+    gpu_begin(hear);
+    wait_until_more(&fake.collections);
+    usleep(20000); /* until it is settled */
+    call_reset();
+    usleep(20000);
+    int64_t ends_ns = fake.event_at_ns = clock_monotonic_ns() - 10000000;
+    gpu_end();
+    CHECK_EQUAL(only_device()->kernels, 1);
+    CHECK_EQUAL(only_device()->first_ns, ends_ns);
+    CHECK_EQUAL(the_ledger.header->gpu_epoch, the_ledger.header->epoch);
+    uint64_t traced_ns = 0;
+    for (unsigned i = 0; i < LEDGER_BUSY_STATES; i++)
+        traced_ns += only_device()->state_ns[i];
+    CHECK_EQUAL(traced_ns, window(0)->end_ns - clock_ns(the_ledger.header->reset_ticks));
+}
+
 static void when_gpu_yield_returns_no_call_of_ours_is_under_way(void)
 {
     fake.presence = GPU_IN_USE;
@@ -389,6 +423,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_window_begins_with_the_first_activity_that_is_seen),
     TEST(after_the_first_period_tracing_is_on_for_a_part_of_each),
     TEST(while_calls_are_not_counted_gpus_are_not_traced),
+    TEST(what_began_after_a_reset_counts_whenever_that_is_seen),
     TEST(when_gpu_yield_returns_no_call_of_ours_is_under_way),
     TEST(who_traces_already_keeps_us_out),
     TEST(an_interface_that_hangs_does_not_hang_the_job),
