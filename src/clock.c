@@ -13,6 +13,7 @@
 #endif
 
 struct clock the_clock = {.counter = false, .scale = 1ull << 32};
+struct clock clock_of_late = {.counter = false, .scale = 1ull << 32};
 
 struct pair {
     uint64_t ticks;
@@ -88,6 +89,7 @@ void clock_begin(enum clock_kind wanted)
     struct pair now = pair_now();
     the_clock.base_ns = now.ns;
     the_clock.base_ticks = the_clock.counter ? now.ticks : (uint64_t)now.ns;
+    clock_of_late = the_clock;
 }
 
 static uint64_t scale_since_base(struct pair now)
@@ -113,6 +115,7 @@ void clock_calibrate(void)
         the_clock.scale = scale_since_base(now);
     else
         do_without_counter();
+    clock_of_late = the_clock;
 }
 
 uint64_t clock_scale_so_far(void)
@@ -123,6 +126,13 @@ uint64_t clock_scale_so_far(void)
     struct pair now = pair_now();
     bool is_long = now.ticks > the_clock.base_ticks && now.ns - the_clock.base_ns > LONG_ENOUGH_NS;
     return is_long ? scale_since_base(now) : the_clock.scale;
+}
+
+void clock_realign(void)
+{
+    clock_of_late.counter = the_clock.counter;
+    clock_of_late.scale = clock_scale_so_far();
+    clock_pair(&clock_of_late.base_ticks, &clock_of_late.base_ns);
 }
 
 void clock_pair(uint64_t *ticks, int64_t *ns)

@@ -61,15 +61,39 @@ static inline uint64_t clock_duration_ns(uint64_t ticks)
     return (uint64_t)(((unsigned __int128)ticks * the_clock.scale) >> 32);
 }
 
+static inline uint64_t clock_ticks_by(const struct clock *clock, int64_t ns)
+{
+    return clock->base_ticks + (uint64_t)(((__int128)(ns - clock->base_ns) << 32) / (__int128)clock->scale);
+}
+
+static inline int64_t clock_ns_by(const struct clock *clock, uint64_t ticks)
+{
+    return clock->base_ns + (int64_t)(((__int128)(int64_t)(ticks - clock->base_ticks) * (__int128)clock->scale) >> 32);
+}
+
 static inline uint64_t clock_ticks_at(int64_t ns)
 {
-    return the_clock.base_ticks + (uint64_t)(((__int128)(ns - the_clock.base_ns) << 32) / (__int128)the_clock.scale);
+    return clock_ticks_by(&the_clock, ns);
 }
 
 static inline int64_t clock_ns(uint64_t ticks)
 {
-    int64_t since = (int64_t)(ticks - the_clock.base_ticks);
-    return the_clock.base_ns + (since < 0 ? -(int64_t)clock_duration_ns((uint64_t)-since) : (int64_t)clock_duration_ns((uint64_t)since));
+    return clock_ns_by(&the_clock, ticks);
+}
+
+/* What others have dated on CLOCK_MONOTONIC, some seconds ago at most, lies beside ticks of the same time only on a line that is drawn anew
+ * now and then: the scale of the beginning is some parts per million off, and that adds up. GPU thread. */
+extern struct clock clock_of_late;
+void clock_realign(void);
+
+static inline uint64_t clock_ticks_of_late(int64_t ns)
+{
+    return clock_ticks_by(&clock_of_late, ns);
+}
+
+static inline int64_t clock_ns_of_late(uint64_t ticks)
+{
+    return clock_ns_by(&clock_of_late, ticks);
 }
 
 #endif

@@ -288,7 +288,7 @@ static unsigned communicator_of(const struct reorder_event *event)
 static void keep(const struct reorder_event *event, unsigned communicator)
 {
     struct stream *stream = &gpu.streams[event->stream_slot];
-    uint64_t start_ticks = clock_ticks_at(event->start_ns);
+    uint64_t start_ticks = clock_ticks_of_late(event->start_ns);
     struct ledger_activity_sample *sample =
         stream->entry ? (struct ledger_activity_sample *)samples_of_stream(&stream->window, stream->entry, start_ticks) : NULL;
     if (!sample)
@@ -304,7 +304,7 @@ static void keep(const struct reorder_event *event, unsigned communicator)
     sample->copy = event->copy;
     sample->flags = event->flags;
     memset(sample->reserved, 0, sizeof sample->reserved);
-    __atomic_store_n(&sample->end_ticks, clock_ticks_at(event->end_ns), __ATOMIC_RELEASE);
+    __atomic_store_n(&sample->end_ticks, clock_ticks_of_late(event->end_ns), __ATOMIC_RELEASE);
 }
 
 /* Nothing ran on a device up to a moment, if its last activity ended long enough before. */
@@ -389,7 +389,7 @@ void activity_take(const struct gpu_event *event)
 
 void activity_in_mpi(uint64_t start_ticks, uint64_t end_ticks)
 {
-    wait_for_earlier(&(struct reorder_event){.start_ns = clock_ns(start_ticks), .end_ns = clock_ns(end_ticks), .state = LEDGER_IN_MPI});
+    wait_for_earlier(&(struct reorder_event){.start_ns = clock_ns_of_late(start_ticks), .end_ns = clock_ns_of_late(end_ticks), .state = LEDGER_IN_MPI});
 }
 
 void activity_settle(int64_t until_ns)
@@ -452,7 +452,7 @@ static void reset_device(struct device *device, int64_t from_ns)
 
 void activity_reset(void)
 {
-    int64_t from_ns = clock_ns(the_ledger.header->reset_ticks);
+    int64_t from_ns = clock_ns_of_late(the_ledger.header->reset_ticks);
     gpu.counts_from_ns = from_ns;
     unions_reset(&gpu.no_device, from_ns);
     for (unsigned slot = 1; slot <= gpu.device_count; slot++)

@@ -237,7 +237,8 @@ static void count(const struct gpu_collected *collected)
 /* The job's calls up to now. Returns the moment up to which they are known. */
 static int64_t collect_host_time(void)
 {
-    return clock_ns(host_time_collect(activity_in_mpi, &the_ledger.header->gpu_lost_intervals));
+    clock_realign();
+    return clock_ns_of_late(host_time_collect(activity_in_mpi, &the_ledger.header->gpu_lost_intervals));
 }
 
 /* A reset (MPI_Pcontrol(2)): what came up to now was before it. So it is looked for before more comes, which may be from after it. */

@@ -214,8 +214,8 @@ static struct stream *launched_on[NCCL_QUEUE_ITEMS]; /* each operation of the gr
 /* The operations of a published group that were launched on this stream. */
 static bool add_group(struct stream *stream, const struct nccl_operation *operations, uint32_t count, const struct nccl_operation *end)
 {
-    struct group group = {.start_ns = clock_ns(end->start_ticks),
-                          .end_ns = clock_ns(end->end_ticks) + (end->may_be_later ? LATER_NS : 0),
+    struct group group = {.start_ns = clock_ns_of_late(end->start_ticks),
+                          .end_ns = clock_ns_of_late(end->end_ticks) + (end->may_be_later ? LATER_NS : 0),
                           .first = stream->operation_count};
     for (uint32_t i = 0; i < count; i++) {
         if (launched_on[i] != stream)
@@ -294,7 +294,7 @@ static bool somebody_launches(int64_t since_ns)
 {
     for (struct nccl_queue *queue = nccl_groups_queues(); queue; queue = queue->next) {
         uint64_t ticks = __atomic_load_n(&queue->launching_since, __ATOMIC_ACQUIRE);
-        if (ticks && clock_ns(ticks) < since_ns)
+        if (ticks && clock_ns_of_late(ticks) < since_ns)
             return true;
     }
     return false;
@@ -327,7 +327,7 @@ static void tell(const struct stream *stream, const struct group *group, const s
         if (!operations[i].sample)
             continue;
         operations[i].sample->device_span = span_of(duration_ns, is_shared);
-        sample_finish(operations[i].sample, clock_ticks_at(kernels[count - 1].end_ns));
+        sample_finish(operations[i].sample, clock_ticks_of_late(kernels[count - 1].end_ns));
     }
     struct thread *thread = call_thread_of_ours();
     if (!thread || operations->epoch != thread->epoch)
