@@ -54,7 +54,7 @@ static struct {
     struct ledger_tracing *window;
     int64_t first_ns;    /* begin of the first window of all; 0: there was none */
     int64_t resumed_ns;  /* of this window: when tracing was resumed, */
-    int64_t earliest_ns; /* begin of the earliest activity seen, INT64_MAX: none yet */
+    int64_t earliest_ns; /* ... began the earliest activity seen that began since then, INT64_MAX: none yet */
     int64_t paused_ns;
     int64_t collect_at_ns;
     bool is_summed; /* the unions have begun */
@@ -171,7 +171,7 @@ static void take(const struct gpu_event *event)
 {
     if (is_abandoned())
         return; /* the file is being read, or is a forked child's parent's */
-    if (event->start_ns < gpu.earliest_ns)
+    if (event->start_ns >= gpu.resumed_ns && event->start_ns < gpu.earliest_ns)
         gpu.earliest_ns = event->start_ns;
     activity_take(event);
 }
@@ -212,7 +212,8 @@ static void begin_sums(int64_t complete_until_ns, bool everything)
     bool is_known = has_begun ? gpu.earliest_ns <= complete_until_ns : clock_monotonic_ns() - gpu.resumed_ns > SECOND_NS;
     if (gpu.is_summed || (!is_known && !everything))
         return;
-    int64_t begin_ns = has_begun && gpu.earliest_ns > gpu.resumed_ns ? gpu.earliest_ns : gpu.resumed_ns;
+    int64_t begin_ns = has_begun ? gpu.earliest_ns : gpu.resumed_ns;
+    begin_ns = gpu.phase == DRAINING && begin_ns > gpu.paused_ns ? gpu.paused_ns : begin_ns;
     activity_trace_from(begin_ns);
     nccl_untraced(gpu.paused_ns, begin_ns);
     if (gpu.window)
@@ -281,6 +282,7 @@ static void close_window(void)
 {
     if (is_abandoned())
         return;
+    begin_sums(gpu.paused_ns, true);
     activity_trace_until(gpu.paused_ns);
     nccl_settle(gpu.paused_ns);
     if (gpu.window) {
@@ -307,6 +309,7 @@ static void end_window(enum ledger_tracing_end ending)
     gpu.backend->pause();
     gpu.paused_ns = clock_monotonic_ns();
     gpu.phase = DRAINING;
+    collect_host_time(); /* calls that end from now on do not say when they began */
     follow(false);
     bool is_hurried = ending != LEDGER_TRACING_DUTY && ending != LEDGER_TRACING_OFF;
     int64_t complete_ns = collect(is_hurried);

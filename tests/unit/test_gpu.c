@@ -3,11 +3,13 @@
 
 #include "call.h"
 #include "clock.h"
+#include "gpu/host_time.h"
 #include "gpu/place.h"
 #include "ledger/ledger.h"
 #include "settings.h"
 #include "unit.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 static struct {
@@ -246,12 +248,41 @@ static void a_window_begins_with_the_first_activity_that_is_seen(void)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
-    int64_t in_it_ns = fake.event_at_ns = clock_monotonic_ns() + 3600 * INT64_C(1000000000);
+    int64_t in_it_ns = fake.event_at_ns = clock_monotonic_ns() + 100000000;
     gpu_begin(hear);
     wait_until_more(&fake.collections);
+    while (clock_monotonic_ns() < in_it_ns)
+        sched_yield();
     gpu_end();
     CHECK_EQUAL(window(0)->begin_ns, in_it_ns);
     CHECK(the_ledger.header->gpu_records > 0);
+}
+
+static void a_record_from_before_a_window_does_not_begin_it(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    fake.event_at_ns = clock_monotonic_ns() - 1000000000;
+    gpu_begin(hear);
+    wait_until_more(&fake.collections);
+    wait_until_more(&fake.collections);
+    int64_t in_it_ns = clock_monotonic_ns() + 50000000;
+    __atomic_store_n(&fake.event_at_ns, in_it_ns, __ATOMIC_RELEASE);
+    while (clock_monotonic_ns() < in_it_ns)
+        sched_yield();
+    gpu_end();
+    CHECK(window(0)->begin_ns >= in_it_ns && window(0)->begin_ns < window(0)->end_ns);
+}
+
+static void a_window_does_not_begin_after_its_end(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    fake.event_at_ns = clock_monotonic_ns() + 3600 * INT64_C(1000000000);
+    gpu_begin(hear);
+    wait_until_more(&fake.collections);
+    gpu_end();
+    CHECK_EQUAL(window(0)->begin_ns, window(0)->end_ns);
 }
 
 static void after_the_first_period_tracing_is_on_for_a_part_of_each(void)
@@ -294,14 +325,77 @@ static const struct ledger_device *only_device(void)
     return NULL;
 }
 
+static uint64_t busy_sum_ns(void)
+{
+    uint64_t sum_ns = 0;
+    for (unsigned i = 0; i < LEDGER_BUSY_STATES; i++)
+        sum_ns += only_device()->state_ns[i];
+    return sum_ns;
+}
+
+/* In those without activities it cannot be told for a second that the GPU is idle. */
+static void the_sums_are_those_of_all_windows_however_short(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    fake.event_at_ns = clock_monotonic_ns();
+    gpu_begin(hear);
+    wait_until_more(&fake.collections);
+    for (int i = 0; i < 3; i++) {
+        call_switch(false);
+        wait_for(LEDGER_GPU_PAUSED);
+        fake.event_at_ns = 0;
+        call_switch(true);
+        wait_for(LEDGER_GPU_TRACING);
+        wait_until_more(&fake.collections);
+        usleep(20000);
+    }
+    gpu_end();
+    int64_t windows_ns = 0;
+    for (unsigned i = 0; i < 4; i++)
+        windows_ns += window(i)->end_ns - window(i)->begin_ns;
+    CHECK_EQUAL(busy_sum_ns(), windows_ns);
+}
+
+static void *yield_in_a_while(void *unused)
+{
+    usleep(250000);
+    gpu_yield("PyTorch's profiler");
+    return unused;
+}
+
+/* It is in no ring, and no longer under way when it is looked for. */
+static void a_call_that_ends_as_a_window_does_is_in_it(void)
+{
+    pthread_t thread;
+    struct call call;
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    fake.event_at_ns = clock_monotonic_ns();
+    gpu_begin(hear);
+    wait_until_more(&fake.collections);
+    CHECK_EQUAL(pthread_create(&thread, NULL, yield_in_a_while, NULL), 0);
+    settings.gpu_collect_ms = 3600 * 1000;
+    call_begin(&call, CALL_Barrier, SITE_JOB);
+    while (__atomic_load_n(&host_time_wanted, __ATOMIC_RELAXED)) {
+    }
+    call_end(&call, MPI_SUCCESS);
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    int64_t in_window_ns = window(0)->end_ns - clock_ns(call.start);
+    CHECK((int64_t)only_device()->state_ns[LEDGER_IN_MPI] > in_window_ns - 1000000);
+    gpu_end();
+}
+
 /* The GPU thread is told of a reset at its next collection, which may be the job's last. */
 static void what_began_after_a_reset_counts_whenever_that_is_seen(void)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
-    settings.gpu_collect_ms = 3600 * 1000;
-    fake.event_at_ns = clock_monotonic_ns();
     gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    fake.event_at_ns = clock_monotonic_ns();
+    wait_until_more(&fake.collections);
+    settings.gpu_collect_ms = 3600 * 1000;
     wait_until_more(&fake.collections);
     usleep(20000); /* until it is settled */
     call_reset();
@@ -311,9 +405,7 @@ static void what_began_after_a_reset_counts_whenever_that_is_seen(void)
     CHECK_EQUAL(only_device()->kernels, 1);
     CHECK_EQUAL(only_device()->first_ns, ends_ns);
     CHECK_EQUAL(the_ledger.header->gpu_epoch, the_ledger.header->epoch);
-    uint64_t traced_ns = 0;
-    for (unsigned i = 0; i < LEDGER_BUSY_STATES; i++)
-        traced_ns += only_device()->state_ns[i];
+    uint64_t traced_ns = busy_sum_ns();
     int64_t since_reset_ns = window(0)->end_ns - clock_ns(the_ledger.header->reset_ticks);
     CHECK(traced_ns > (uint64_t)since_reset_ns - 5000 && traced_ns < (uint64_t)since_reset_ns + 5000); /* clocks are compared again and again */
 }
@@ -456,8 +548,12 @@ static const struct unit_test TESTS[] = {
     TEST(tracing_that_cannot_begin_is_refused),
     TEST(records_are_collected_while_the_job_runs_and_once_more_at_its_end),
     TEST(a_window_begins_with_the_first_activity_that_is_seen),
+    TEST(a_record_from_before_a_window_does_not_begin_it),
+    TEST(a_window_does_not_begin_after_its_end),
     TEST(after_the_first_period_tracing_is_on_for_a_part_of_each),
     TEST(while_calls_are_not_counted_gpus_are_not_traced),
+    TEST(the_sums_are_those_of_all_windows_however_short),
+    TEST(a_call_that_ends_as_a_window_does_is_in_it),
     TEST(what_began_after_a_reset_counts_whenever_that_is_seen),
     TEST(calls_and_activities_lie_on_one_axis_however_long_the_run),
     TEST(when_gpu_yield_returns_no_call_of_ours_is_under_way),
