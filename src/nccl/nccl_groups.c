@@ -81,9 +81,12 @@ static void drop_unpublished(struct nccl_queue *queue)
         nccl_operation_is_unmatched(&queue->items[--queue->written % NCCL_QUEUE_ITEMS]);
 }
 
-static void lose(struct nccl_queue *queue)
+/* What has been launched, or may have been, up to a moment. */
+static void lose(struct nccl_queue *queue, uint64_t until_ticks)
 {
     drop_unpublished(queue);
+    queue->is_broken = false;
+    __atomic_store_n(&queue->lost_until_ticks, until_ticks, __ATOMIC_RELAXED);
     __atomic_store_n(&queue->lost, queue->lost + 1, __ATOMIC_RELEASE);
 }
 
@@ -100,7 +103,7 @@ void nccl_groups_add(const struct nccl_operation *operation)
     lost.sample = NULL;
     nccl_operation_is_unmatched(&lost);
     if (queue)
-        lose(queue);
+        queue->is_broken = true;
 }
 
 void nccl_groups_launching(uint64_t start_ticks)
@@ -115,8 +118,8 @@ void nccl_groups_launched(uint64_t start_ticks, uint64_t end_ticks, enum nccl_la
     struct nccl_queue *queue = own;
     if (!queue)
         return;
-    if (launch == NCCL_LAUNCH_FAILED)
-        lose(queue);
+    if (launch == NCCL_LAUNCH_FAILED || queue->is_broken)
+        lose(queue, end_ticks);
     else if (queue->written > queue->published) {
         queue->items[queue->written++ % NCCL_QUEUE_ITEMS] =
             (struct nccl_operation){.start_ticks = start_ticks, .end_ticks = end_ticks, .may_be_later = launch == NCCL_LAUNCHES_LATER};
@@ -133,4 +136,6 @@ void nccl_groups_forget(void)
         if (operation->sample)
             sample_finish(operation->sample, 0);
     }
+    if (queue)
+        queue->is_broken = false;
 }

@@ -39,6 +39,8 @@ struct nccl_queue {
     uint64_t written, published; /* by its thread */
     uint64_t launching_since;    /* ticks, while its thread is in a call that launches; 0 */
     uint64_t lost;               /* groups that found no room, or whose end is not known */
+    uint64_t lost_until_ticks;   /* when the call ended that launched the last of them */
+    bool is_broken;              /* the group that is being put in has found no room */
     uint64_t read;               /* by the GPU thread */
     uint64_t lost_seen;
     struct nccl_queue *next, *next_free;

@@ -65,6 +65,7 @@ struct stream {
 };
 
 static struct stream *streams;
+static int64_t lost_until_ns; /* kernels of operations that were lost may have been launched up to here */
 
 static void begin_anew(void);
 
@@ -278,8 +279,11 @@ static void take_queue(struct nccl_queue *queue)
         __atomic_store_n(&queue->read, queue->read + 1, __ATOMIC_RELEASE);
     }
     uint64_t lost = __atomic_load_n(&queue->lost, __ATOMIC_ACQUIRE);
-    if (lost != queue->lost_seen)
+    if (lost != queue->lost_seen) {
+        int64_t until_ns = clock_ns_of_late(__atomic_load_n(&queue->lost_until_ticks, __ATOMIC_RELAXED));
+        lost_until_ns = until_ns > lost_until_ns ? until_ns : lost_until_ns;
         begin_anew();
+    }
     queue->lost_seen = lost;
 }
 
@@ -515,8 +519,8 @@ void nccl_idle(uint32_t device, int64_t from_ns, int64_t until_ns)
 {
     bool is_clear = !somebody_launches(from_ns); /* asked first: who has launched has published before */
     take_queues();
-    if (until_ns - from_ns < NCCL_IDLE_NS || !is_clear)
-        return;
+    if (until_ns - from_ns < NCCL_IDLE_NS || !is_clear || from_ns < lost_until_ns)
+        return; /* operations come from the host ahead of the gaps before them: a loss, too */
     if (device < DEVICES && !idle_at_ns[device])
         idle_at_ns[device] = from_ns;
     for (struct stream *stream = streams; stream; stream = stream->next)

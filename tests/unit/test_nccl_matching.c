@@ -468,6 +468,42 @@ static void a_failed_group_leaves_all_untold_up_to_the_next_gap(void)
     CHECK_EQUAL(unmatched(), 2);
 }
 
+/* Gaps are told half a second late, a loss at once. */
+static void a_gap_from_before_a_loss_says_nothing_of_what_is_behind_it(void)
+{
+    the_device_was_idle_first();
+    add(7, CALL_ncclSend, 32, NCCL_KERNELS_ONE);
+    nccl_groups_launching(ticks(2000));
+    nccl_groups_launched(ticks(2000), ticks(2010), NCCL_LAUNCH_FAILED); /* and yet it has a kernel */
+    idle(1000, 1100);
+    exchange(7, 64, 2020);
+    kernel(7, 2030, 2130);
+    kernel(7, 2140, 2150);
+    idle(2150, 2300);
+    check_told(CALL_ncclGroup, 128, 0, 0);
+    exchange(7, 64, 2400);
+    kernel(7, 2410, 2420);
+    idle(2420, 2500);
+    check_told(CALL_ncclGroup, 128, 1, 10);
+}
+
+static void of_a_group_without_room_no_part_is_taken_for_the_whole(void)
+{
+    the_device_was_idle_first();
+    for (int i = 0; i < NCCL_QUEUE_ITEMS; i++)
+        add(7, CALL_ncclSend, 1, NCCL_KERNELS_ONE);
+    idle(100, 200);
+    idle(300, 400);
+    for (int i = 0; i < 3; i++)
+        add(7, CALL_ncclSend, 1, NCCL_KERNELS_ONE);
+    launch(500);
+    kernel(7, 510, 520);
+    idle(520, 600);
+    check_told(CALL_ncclGroup, 3, 0, 0);
+    check_told(CALL_ncclGroup, 4, 0, 0);
+    CHECK_EQUAL(unmatched(), NCCL_QUEUE_ITEMS + 3);
+}
+
 static void a_simulated_group_leaves_no_trace(void)
 {
     the_device_was_idle_first();
@@ -594,6 +630,8 @@ static const struct unit_test TESTS[] = {
     TEST(a_call_that_is_under_way_may_have_launched_before_a_gap),
     TEST(a_group_of_a_nonblocking_communicator_may_be_launched_behind_a_gap),
     TEST(a_failed_group_leaves_all_untold_up_to_the_next_gap),
+    TEST(a_gap_from_before_a_loss_says_nothing_of_what_is_behind_it),
+    TEST(of_a_group_without_room_no_part_is_taken_for_the_whole),
     TEST(a_simulated_group_leaves_no_trace),
     TEST(a_queue_that_is_full_counts_what_it_loses),
     TEST(groups_of_two_threads_are_taken_in_the_order_of_their_calls),
