@@ -149,13 +149,20 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
 
 def _parts(rows: Sequence[StepRow]) -> dict:
     keys = ("step_ns", "communication_ns", "file_ns", "outside_ns", "background_ns", "nccl_host_ns", "nccl_device_ns")
-    means = {key: mean(rows, key) for key in keys}
+    means = {key: mean(_with_nccl(rows), key) for key in keys}
 
     def share(key: str) -> float | None:
         return means[key] / means["step_ns"] if means[key] is not None and means["step_ns"] else None
 
     shares = {"communication_share": "communication_ns", "background_share": "background_ns", "nccl_device_share": "nccl_device_ns"}
     return {**means, **{name: share(key) for name, key in shares.items()}}
+
+
+def _with_nccl(rows: Sequence[StepRow]) -> Sequence[StepRow]:
+    """Where some steps have NCCL the others spend no time in it."""
+    if all(row.nccl_host_ns is None for row in rows):
+        return rows
+    return [row._replace(nccl_host_ns=0.0, nccl_device_ns=0.0) if row.nccl_host_ns is None else row for row in rows]
 
 
 def mean(rows: Sequence[StepRow], key: str) -> float | None:

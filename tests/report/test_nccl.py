@@ -459,6 +459,21 @@ def test_steps_of_a_gpu_that_is_traced_now_and_then_are_told_by_the_host(report,
     assert second["begin_ns"] == 50 * MS + 100_000 + 8_000
 
 
+def test_steps_without_nccl_are_part_of_the_mean(report, tmp_path):
+    ranks = [stepping_rank(rank, range(40)) for rank in range(2)]
+    for rank in ranks:
+        rank.steps = [planted.Step(step + 1, (50 + 50 * step) * MS, (100 + 50 * step) * MS) for step in range(81)]
+        for sample in rank.samples:
+            sample.device_ns = (sample.end_ns + 2 * MS, sample.end_ns + 12 * MS)
+    folder = planted.write_databases(tmp_path / "micro", ranks)
+    (row,) = report("steps", folder, "--json").rows
+    per_step = report("steps", folder, "--json", "--per-step").rows
+    assert [step["nccl_host_ns"] for step in per_step[:3]] == [16_000, None, 16_000]
+    assert row["nccl_host_ns"] == 16_000 * 39 / 80  # the first step is the warm-up
+    assert row["nccl_device_ns"] == (12 * MS - 2 * MS + 100_000) * 39 / 80
+    assert "NCCL's operations run on the device" in report("steps", folder).out
+
+
 def test_what_a_step_spends_in_a_call_of_nccl_is_its_kernels_time(report, tmp_path):
     (row,) = steps_of(report, tmp_path, range(40), "--per-call")
     assert (row["call"], row["library"], row["count"], row["total_ns"]) == ("ncclAllReduce", "nccl", 2, 40 * MS)
