@@ -394,6 +394,33 @@ def test_operations_that_share_a_kernel_are_one(late):
     assert (call["call"], call["collectives"], call["wait_ns"], call["total_ns"]) == ("ncclGroup", 1, 4_000_000, 4_000_200)
 
 
+class PassingJob(NcclJob):
+    """In groups of sends and receives, too: 50 on each rank, of 10 ms each."""
+
+    def cell_rows(self) -> dict[str, list[dict]]:
+        rows = super().cell_rows()
+        for rank in range(len(self.hosts)):
+            own = {**rows["cell"][0], "world_rank": rank, "communicator": self.device.communicator, "bytes": 2 * MIB, "count": 50}
+            number = len(rows["cell"]) + 1
+            rows["cell"].append({**own, "cell": number, "call": "ncclSend", "measure": "call", "total_ns": 50_000})
+            rows["cell"].append({**own, "cell": number + 1, "call": "ncclGroup", "measure": "device", "total_ns": 500 * MS})
+        known = {row["name"] for row in rows["call"]}
+        told = (("ncclSend", "point-to-point"), ("ncclGroup", "group"))
+        rows["call"] += [{"name": name, "family": family, "library": "nccl"} for name, family in told if name not in known]
+        return rows
+
+
+def test_groups_of_sends_and_receives_are_no_collectives(late):
+    job = PassingJob(2)
+    job.all_reduce([1_000_000, 5_000_000], [100, 100], is_shared=1)
+    (group,) = late(job, "call")
+    assert (group["call"], group["collectives"], group["wait_ns"], group["total_ns"]) == ("ncclGroup", 1, 4_000_000, 4_000_200)
+    alone = PassingJob(2)
+    alone.all_reduce([1_000_000, 5_000_000], [100, 100])
+    assert [row["call"] for row in late(alone, "call")] == ["ncclAllReduce"]
+    assert late(alone, "run")[0]["coverage"] == 1
+
+
 def test_where_the_gpus_clock_is_too_coarse_durations_tell(late):
     job = NcclJob(2)
     job.clock_error_ns = 10_000_000

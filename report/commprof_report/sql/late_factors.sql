@@ -24,6 +24,22 @@ WHERE is_blocking AND measure = CASE library WHEN 'nccl' THEN 'device' ELSE 'cal
   AND region_name IN (SELECT region_name FROM selected_region)
 GROUP BY cell.world_rank, identity, cell.call;
 
+-- Sums do not tell an ncclGroup of sends and receives alone, in which nobody waits for all, from one with a collective. Where a
+-- communicator has both of a rank's calls, its groups stand for themselves: those that were split are all that is known.
+DROP TABLE IF EXISTS temp.late_mixed;
+CREATE TEMP TABLE late_mixed AS
+SELECT DISTINCT cell.world_rank, identity
+FROM cell
+JOIN call ON call.name = cell.call
+JOIN communicator_of USING (world_rank, communicator)
+WHERE call.library = 'nccl' AND call.family = 'point-to-point' AND measure = 'call';
+DELETE FROM late_exact WHERE call = 'ncclGroup' AND (world_rank, identity) IN (SELECT world_rank, identity FROM late_mixed);
+INSERT INTO late_exact
+SELECT world_rank, identity, call, count(*), sum(wait_ns + transfer_ns)
+FROM late_call
+WHERE call = 'ncclGroup' AND (world_rank, identity) IN (SELECT world_rank, identity FROM late_mixed)
+GROUP BY world_rank, identity, call;
+
 DROP TABLE IF EXISTS temp.late_factor;
 CREATE TEMP TABLE late_factor AS
 WITH looked AS (
