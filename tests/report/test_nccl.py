@@ -501,6 +501,15 @@ def test_steps_without_nccl_are_part_of_the_mean(report, tmp_path):
     assert "NCCL's operations run on the device" in report("steps", folder).out
 
 
+def test_a_pipeline_is_not_told_that_its_gpu_was_not_traced(report, tmp_path):
+    ranks = [stepping_rank(rank, range(40)) for rank in range(2)]
+    for rank in ranks:
+        rank.samples += [Sample("ncclSend", (56 + 100 * step) * MS, (57 + 100 * step) * MS, NCCL) for step in range(40)]
+    folder = planted.write_databases(tmp_path / "passing", ranks)
+    assert report("steps", folder, "--json").rows[0]["nccl_device_ns"] is None
+    assert "not known (not all were timed: sends and receives never are one by one" in report("steps", folder).out
+
+
 def test_what_a_step_spends_in_a_call_of_nccl_is_its_kernels_time(report, tmp_path):
     (row,) = steps_of(report, tmp_path, range(40), "--per-call")
     assert (row["call"], row["library"], row["count"], row["total_ns"]) == ("ncclAllReduce", "nccl", 2, 40 * MS)

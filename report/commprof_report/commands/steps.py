@@ -25,6 +25,7 @@ MOST_CALLS = 10
 MOST_OUTLIERS = 6
 MOST_STEPS = 200
 NOTABLE_POLLS = 0.01  # of the time in MPI
+UNTIMED = "not all were timed: sends and receives never are one by one, others while the GPU is traced"
 HOW = {
     "sizes": "calls and sizes repeat",
     "bytes": "calls differ, but their bytes add up to the same sum",
@@ -203,7 +204,7 @@ def share_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
 def nccl_text(summary: StepsRow) -> str:
     on_host = f"NCCL's calls take {units.duration(summary.nccl_host_ns)} on the host"
     if summary.nccl_device_ns is None:
-        return f"{on_host}; what its operations take on the device is not known (the GPU was not traced all the time)"
+        return f"{on_host}; what its operations take on the device is not known ({UNTIMED})"
     share = units.share(summary.nccl_device_share)
     spent = units.duration(summary.nccl_device_ns)
     return f"NCCL's operations run on the device for {share} of it ({spent}; is it exposed? hvprof-report gpu); {on_host}"
