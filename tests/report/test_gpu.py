@@ -48,6 +48,15 @@ def rows(gpu):
     return lambda ranks, *words, **how: gpu(ranks, "--json", *words, **how).rows
 
 
+def test_what_was_not_summed_up_is_not_said_to_be_without_communication(gpu):
+    """A process that is killed before its first records are old enough leaves kernels and no unions."""
+    found = gpu([gpu_rank(devices=[Device()], activities=[Activity([500], kernel=2)])])
+    assert "ncclDevKernel_AllReduce  communication" in found.out and "nothing has been summed up" in found.out
+    assert "no kernel of a library that communicates was seen" not in found.out
+    idle = gpu([gpu_rank()])
+    assert "no kernel of a library that communicates was seen" in idle.out
+
+
 # Times and shares.
 
 

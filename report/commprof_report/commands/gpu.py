@@ -253,6 +253,8 @@ def time_text(summary: GpuRow) -> str:
 
 
 def exposed_facts(summary: GpuRow, steps: StepTimes) -> Iterator[tuple[str, str]]:
+    if not summary.traced_ns:
+        return
     if not summary.communicating_ns:
         yield "Communication", "no kernel of a library that communicates was seen"
         return
