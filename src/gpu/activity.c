@@ -389,7 +389,8 @@ void activity_take(const struct gpu_event *event)
 
 void activity_in_mpi(uint64_t start_ticks, uint64_t end_ticks)
 {
-    wait_for_earlier(&(struct reorder_event){.start_ns = clock_ns_of_late(start_ticks), .end_ns = clock_ns_of_late(end_ticks), .state = LEDGER_IN_MPI});
+    wait_for_earlier(
+        &(struct reorder_event){.start_ns = clock_ns_of_late(start_ticks), .end_ns = clock_ns_of_late(end_ticks), .state = LEDGER_IN_MPI});
 }
 
 void activity_settle(int64_t until_ns)

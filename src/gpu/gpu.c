@@ -228,6 +228,8 @@ static void count(const struct gpu_collected *collected)
     header->gpu_records += collected->records;
     header->gpu_dropped_records += collected->dropped;
     header->gpu_implausible_records += collected->implausible;
+    if (collected->dropped || collected->implausible)
+        nccl_untraced(gpu.resumed_ns, clock_monotonic_ns());
     if (!gpu.window)
         return;
     gpu.window->records += collected->records;

@@ -65,7 +65,7 @@ struct stream {
 };
 
 static struct stream *streams;
-static int64_t lost_until_ns; /* kernels of operations that were lost may have been launched up to here */
+static int64_t lost_until_ns; /* up to here operations were lost that may have kernels, or kernels of operations */
 
 static void begin_anew(void);
 
@@ -539,6 +539,7 @@ void nccl_untraced(int64_t from_ns, int64_t until_ns)
 {
     (void)from_ns;
     take_queues();
+    lost_until_ns = until_ns > lost_until_ns ? until_ns : lost_until_ns;
     memset(idle_at_ns, 0, sizeof idle_at_ns);
     for (struct stream *stream = streams; stream; stream = stream->next) {
         uint32_t end = 0;

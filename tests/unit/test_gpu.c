@@ -407,7 +407,8 @@ static void what_began_after_a_reset_counts_whenever_that_is_seen(void)
     CHECK_EQUAL(the_ledger.header->gpu_epoch, the_ledger.header->epoch);
     uint64_t traced_ns = busy_sum_ns();
     int64_t since_reset_ns = window(0)->end_ns - clock_ns(the_ledger.header->reset_ticks);
-    CHECK(traced_ns > (uint64_t)since_reset_ns - 5000 && traced_ns < (uint64_t)since_reset_ns + 5000); /* clocks are compared again and again */
+    CHECK(traced_ns > (uint64_t)since_reset_ns - 5000 &&
+          traced_ns < (uint64_t)since_reset_ns + 5000); /* clocks are compared again and again */
 }
 
 static struct call called_for(int64_t duration_ns)

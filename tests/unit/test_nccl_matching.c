@@ -425,6 +425,23 @@ static void what_was_pending_when_records_were_lost_is_untold(void)
     CHECK_EQUAL(unmatched(), 1);
 }
 
+static void a_gap_from_before_records_were_lost_says_nothing_of_what_is_behind_it(void)
+{
+    the_device_was_idle_first();
+    exchange(7, 32, 1050); /* its kernel is lost */
+    nccl_untraced(origin_ns, origin_ns + 2000 * US);
+    idle(1110, 1200);
+    exchange(7, 64, 2020);
+    kernel(7, 2030, 2130); /* and another one of it is not */
+    kernel(7, 2140, 2150);
+    idle(2150, 2300);
+    check_told(CALL_ncclGroup, 128, 0, 0);
+    exchange(7, 64, 2400);
+    kernel(7, 2410, 2420);
+    idle(2420, 2500);
+    check_told(CALL_ncclGroup, 128, 1, 10);
+}
+
 static void a_call_that_is_under_way_may_have_launched_before_a_gap(void)
 {
     the_device_was_idle_first();
@@ -627,6 +644,7 @@ static const struct unit_test TESTS[] = {
     TEST(communication_kernels_of_other_libraries_on_the_stream_are_not_counted),
     TEST(what_comes_before_the_first_gap_is_untold),
     TEST(what_was_pending_when_records_were_lost_is_untold),
+    TEST(a_gap_from_before_records_were_lost_says_nothing_of_what_is_behind_it),
     TEST(a_call_that_is_under_way_may_have_launched_before_a_gap),
     TEST(a_group_of_a_nonblocking_communicator_may_be_launched_behind_a_gap),
     TEST(a_failed_group_leaves_all_untold_up_to_the_next_gap),
