@@ -63,7 +63,7 @@ static inline uint64_t clock_duration_ns(uint64_t ticks)
 
 static inline uint64_t clock_ticks_by(const struct clock *clock, int64_t ns)
 {
-    return clock->base_ticks + (uint64_t)(((__int128)(ns - clock->base_ns) << 32) / (__int128)clock->scale);
+    return clock->base_ticks + (uint64_t)((__int128)(ns - clock->base_ns) * ((__int128)1 << 32) / (__int128)clock->scale);
 }
 
 static inline int64_t clock_ns_by(const struct clock *clock, uint64_t ticks)
