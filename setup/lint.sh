@@ -56,6 +56,12 @@ clang_tidy() {
         'clang-tidy --quiet "$1" -- -std=c11 -D_GNU_SOURCE -DCOMMPROF_VERSION=\"0\" -DUNIT_BUILD=\"\" -Isrc 2>/dev/null' clang-tidy
 }
 
+# Another compiler's warnings: the library is built with gcc as a rule.
+clang_warnings() {
+    files 'src/*.c' | xargs --max-args=20 clang -fsyntax-only -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Werror \
+        -std=c11 -D_GNU_SOURCE '-DCOMMPROF_VERSION="0"' -Isrc
+}
+
 cpp_check() {
     cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr -D_GNU_SOURCE \
         '-DCOMMPROF_VERSION="0"' '-DUNIT_BUILD=""' -Isrc --suppress=missingIncludeSystem --suppress=nullPointerArithmetic \
@@ -68,6 +74,9 @@ mapfile -t python_files < <(files '*.py' report/hvprof-report)
 
 if has_the_clang_format; then
     check "formatting (clang-format)" clang_format "${c_files[@]}"
+fi
+if has clang; then
+    check "clang's warnings" clang_warnings
 fi
 if has clang-tidy; then
     check "clang-tidy" clang_tidy

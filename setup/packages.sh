@@ -40,6 +40,7 @@ check-mpis     python3-venv           module   venv
 check-mpis     python3-pip            module   pip
 check-mpis     python3-dev            program  python3-config
 lint           clang-format           program  clang-format
+lint           clang                  program  clang
 lint           clang-tidy             program  clang-tidy cppcheck
 lint           shellcheck             program  shellcheck
 END

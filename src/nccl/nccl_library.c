@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define MARK "pncclGroupStart" /* what makes an object an NCCL library, */
-#define PLAIN (MARK + 1)       /* or a stand-in for one */
+#define PLAIN (&MARK[1])       /* or a stand-in for one */
 
 uint64_t nccl_sites[SITES];
 
