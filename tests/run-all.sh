@@ -40,7 +40,7 @@ pytest() { # pytest FOLDER
 # mandoc's complaints that mean something; a page of ours that another one names is there, though not installed.
 check_manual_pages() {
     local page said total=0 wrong=0
-    for page in docs/man/*.[1-8]; do
+    for page in build/man/*.[1-8]; do
         said=$(mandoc -T lint -W warning "$page" | grep -v 'referenced manual not found')
         ((total += 1))
         if [ -n "$said" ]; then
