@@ -1,11 +1,13 @@
 # commprof. `make` builds with a C compiler alone; `make help` lists the rest.
 
-VERSION := 0.1.0
+VERSION := $(shell sed -n 's/^__version__ = "\([^"]*\)".*/\1/p' report/commprof_report/__init__.py)
 PREFIX ?= /usr/local
 BUILD ?= build
 
 CC ?= cc
 CFLAGS ?= -O2 -g
+STRIP ?= strip
+OBJCOPY ?= objcopy
 PYTHON ?= /usr/bin/python3
 
 # DEBUG=1 for the debugger; ASAN=1, UBSAN=1, TSAN=1 for what the sanitizers can see (TSAN does not follow fences, and would say so).
@@ -88,6 +90,14 @@ $(BUILD)/bin/hvprof-report: report/hvprof-report
 	@mkdir -p $(@D)
 	ln -sf $(abspath report/hvprof-report) $@
 
+MANUAL_PAGES := $(patsubst docs/man/%,$(BUILD)/man/%,$(wildcard docs/man/*.[1-8]))
+
+.PHONY: man
+man: $(MANUAL_PAGES) ## build the manual pages
+$(BUILD)/man/%: docs/man/% setup/man.sh $(BUILD)/bin/commprof-run
+	@mkdir -p $(@D)
+	setup/man.sh $< $(BUILD)/bin/commprof-run >$@
+
 -include $(LIBRARY_OBJECTS:.o=.d)
 
 .PHONY: demo
@@ -99,7 +109,7 @@ demo: ## profile a real training run on 4 ranks and print its report
 .PHONY: check check-unit check-report check-mpi fuzz check-aarch64
 check: ## install what the tests need, build, run every test
 	setup/packages.sh check
-	$(MAKE) all
+	$(MAKE) all man
 	tests/run-all.sh
 
 check-unit: all ## the unit tests in C alone
@@ -143,19 +153,35 @@ lint: ## formatting and static checks, with the tools that are at hand
 show-wrappers: ## the wrappers as plain C
 	@$(CC) $(ALL_CFLAGS) -E -P src/wrappers/wrappers.c | sed -n '/wrap_Send(/,$$p' | { clang-format 2>/dev/null || cat; }
 
-.PHONY: install
-install: all ## install under PREFIX (DESTDIR is honoured)
-	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/commprof
-	install -d $(DESTDIR)$(PREFIX)/share/commprof $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man7
-	install -m 755 $(LIBRARIES) $(DESTDIR)$(PREFIX)/lib/
-	install -m 755 $(BUILD)/bin/commprof-run report/hvprof-report $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 include/commprof.h $(DESTDIR)$(PREFIX)/include/
-	install -m 644 src/ledger/ledger_format.h $(DESTDIR)$(PREFIX)/include/commprof/
-	cd report && find commprof_report -type f ! -name '*.pyc' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/share/commprof/{} \;
-	install -m 644 src/output/schema.sql $(DESTDIR)$(PREFIX)/share/commprof/commprof_report/
-	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
-	install -m 644 docs/man/*.3 $(DESTDIR)$(PREFIX)/share/man/man3/
-	install -m 644 docs/man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7/
+TO = $(DESTDIR)$(PREFIX)
+
+.PHONY: install uninstall
+install: all man ## install under PREFIX (DESTDIR is honoured; DEBUG_INFO=1 keeps debug information beside the libraries)
+	install -d $(addprefix $(TO)/,lib bin include/commprof share/commprof share/doc/commprof/docs share/man/man1 share/man/man3 share/man/man7)
+	install -m 755 $(LIBRARIES) $(TO)/lib/
+	install -m 755 $(BUILD)/bin/commprof-run report/hvprof-report $(TO)/bin/
+	install -m 644 include/commprof.h $(TO)/include/
+	install -m 644 src/ledger/ledger_format.h $(TO)/include/commprof/
+	cd report && find commprof_report -type f ! -name '*.pyc' -exec install -D -m 644 {} $(abspath $(TO))/share/commprof/{} \;
+	install -m 644 src/output/schema.sql $(TO)/share/commprof/commprof_report/
+	install -m 644 LICENSE README.md CHANGELOG.md $(TO)/share/doc/commprof/
+	install -m 644 docs/*.md $(TO)/share/doc/commprof/docs/
+	install -m 644 $(filter %.1,$(MANUAL_PAGES)) $(TO)/share/man/man1/
+	install -m 644 $(filter %.3,$(MANUAL_PAGES)) $(TO)/share/man/man3/
+	install -m 644 $(filter %.7,$(MANUAL_PAGES)) $(TO)/share/man/man7/
+ifdef DEBUG_INFO
+	for file in $(notdir $(LIBRARIES)); do $(OBJCOPY) --only-keep-debug $(TO)/lib/$$file $(TO)/lib/$$file.debug || exit 1; done
+endif
+	$(STRIP) --strip-unneeded $(TO)/bin/commprof-run $(patsubst %,$(TO)/lib/%,$(notdir $(LIBRARIES)))
+ifdef DEBUG_INFO
+	for file in $(notdir $(LIBRARIES)); do $(OBJCOPY) --add-gnu-debuglink=$(TO)/lib/$$file.debug $(TO)/lib/$$file || exit 1; done
+endif
+
+uninstall: ## remove what `make install` has installed under PREFIX
+	rm -f $(addprefix $(TO)/bin/,commprof-run hvprof-report) $(TO)/include/commprof.h
+	rm -f $(foreach file,$(notdir $(LIBRARIES)),$(TO)/lib/$(file) $(TO)/lib/$(file).debug)
+	rm -f $(foreach page,$(notdir $(MANUAL_PAGES)),$(TO)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(page))
+	rm -rf $(addprefix $(TO)/,include/commprof share/commprof share/doc/commprof)
 
 .PHONY: clean
 clean: ## remove all that was built

@@ -15,5 +15,6 @@ page.py         the HTML page; prometheus.py the text format of Prometheus; trac
 tables.py       rows as text, JSON or CSV; units.py writes numbers for people
 """
 
+__version__ = "0.1.0"  # the Makefile takes it from here
 SCHEMA_VERSION = 4
 APPLICATION_ID = 0x636D7066  # "cmpf"

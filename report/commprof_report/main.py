@@ -8,11 +8,10 @@ import signal
 import sqlite3
 import sys
 
-from . import units
+from . import __version__, units
 from .commands import COMMANDS
 from .errors import ReportError, UsageError
 
-VERSION = "0.1"
 PROGRAM = "hvprof-report"
 EXIT_READ, EXIT_NOTHING_READ, EXIT_USAGE = 0, 1, 2
 EPILOG = """RUN is a run folder, a merged database, or the database or ledger of one rank. Without a command, summary.
@@ -43,7 +42,7 @@ def parser_build() -> Parser:
         formatter_class=Help,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {VERSION}")
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         first_line = command.__doc__.partition("\n")[0]

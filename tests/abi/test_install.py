@@ -1,0 +1,73 @@
+"""What `make install` puts under a prefix, and what `make uninstall` leaves there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HELP_THAT_NAMES_DOCS = [["commprof-run", "--help"], ["hvprof-report", "--help"], ["hvprof-report", "sizes", "--help"]]
+
+
+def make(*words: object) -> None:
+    done = subprocess.run(["make", "-s", *map(str, words)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def say(*command: object) -> str:
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True).stdout
+
+
+def files_under(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if not path.is_dir())
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("install") / "usr"
+    make("install", f"PREFIX={folder}")
+    return folder
+
+
+def test_uninstall_removes_every_file(tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libother.so").touch()
+    make("install", f"PREFIX={tmp_path}", "DEBUG_INFO=1")
+    assert len(files_under(tmp_path)) > 50
+    make("uninstall", f"PREFIX={tmp_path}")
+    assert files_under(tmp_path) == [tmp_path / "lib" / "libother.so"]
+
+
+def test_installed_libraries_have_no_debug_information_and_that_beside_them_is_found(prefix, tmp_path):
+    sections = say("readelf", "--sections", "--wide", prefix / "lib" / "libcommprof.so")
+    assert ".dynsym" in sections and ".debug_info" not in sections and ".symtab" not in sections
+    make("install", f"PREFIX={tmp_path}", "DEBUG_INFO=1")
+    assert ".debug_info" in say("readelf", "--sections", "--wide", tmp_path / "lib" / "libcommprof.so.debug")
+    assert "libcommprof.so.debug" in say("readelf", "--string-dump=.gnu_debuglink", tmp_path / "lib" / "libcommprof.so")
+
+
+def test_there_is_one_version(prefix):
+    latest = re.search(r"^## (\S+?),? ", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE).group(1)
+    assert say(prefix / "bin" / "commprof-run", "--version") == f"commprof {latest}\n"
+    assert say(prefix / "bin" / "hvprof-report", "--version") == f"hvprof-report {latest}\n"
+
+
+def test_documents_that_help_points_to_are_installed(prefix):
+    documents = prefix / "share" / "doc" / "commprof"
+    named = {name for command in HELP_THAT_NAMES_DOCS for name in re.findall(r"docs/\w+\.md", say(prefix / "bin" / command[0], *command[1:]))}
+    assert "docs/SCHEMA.md" in named
+    assert [name for name in named if not (documents / name).is_file()] == []
+    assert (documents / "LICENSE").is_file()
+
+
+@pytest.mark.parametrize(("page", "form"), [("man1/commprof-run.1", ".It Fl -{option} Ar"), ("man7/commprof.7", ".It Ev {variable}")])
+def test_manual_pages_have_every_setting_with_its_default(prefix, page, form):
+    text = (prefix / "share" / "man" / page).read_text()
+    settings = re.findall(r"^  --(\S+) \S+   (COMMPROF_\w+)   \[(.*)\]", say("env", "-i", prefix / "bin" / "commprof-run", "--help"), re.MULTILINE)
+    assert len(settings) > 15
+    for option, variable, value in settings:
+        item = text.partition(form.format(option=option, variable=variable) + ("" if page.endswith("1") else "\n"))[2].partition("\n.It ")[0]
+        assert item and (value == "not set" or f"Default: {value}." in item), variable
