@@ -53,7 +53,7 @@ SHARED_LDFLAGS := -shared -Wl,-z,now -Wl,-z,relro $(C_LIBRARIES)
 LIBRARY_LDFLAGS := -Wl,-soname,libcommprof.so $(SHARED_LDFLAGS)
 LIBRARIES := $(BUILD)/lib/libcommprof.so $(if $(OLDEST_GLIBC),$(BUILD)/lib/libcommprof-dlsym.so)
 
-PROGRAM_SOURCES := src/commprof_run.c $(wildcard src/doctor/*.c) src/settings.c src/mpi/mpi_abi.c src/old_glibc.c \
+PROGRAM_SOURCES := src/commprof_run.c $(wildcard src/doctor/*.c) src/launcher.c src/settings.c src/mpi/mpi_abi.c src/old_glibc.c \
 	$(if $(OLDEST_GLIBC),src/old_start.c)
 LIBRARY_SOURCES := $(filter-out src/commprof_run.c src/dlsym.c src/old_start.c src/doctor/%,$(wildcard src/*.c src/*/*.c))
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:src/%.c=$(BUILD)/objects/%.o)

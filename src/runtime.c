@@ -3,6 +3,7 @@
 #include "cost.h"
 #include "gpu/gpu.h"
 #include "keeper.h"
+#include "launcher.h"
 #include "ledger/copy.h"
 #include "output/places.h"
 #include "output/provenance.h"
@@ -28,6 +29,8 @@ static pid_t owner; /* the process that initialized MPI; its forked children are
 static int world_rank = -1, world_size = -1;
 static bool has_mpi; /* the job has initialized it */
 static struct run_folder folder;
+static const struct launcher *misunderstood; /* the launcher that the MPI library does not know; NULL: as it should be */
+static int launched_processes;
 
 /* Written at once and unbuffered: the job's own stderr may be in any state. */
 void runtime_say(const char *format, ...)
@@ -135,6 +138,42 @@ static bool was_spawned(void)
     uintptr_t parent = 0;
     return mpi_abi.known && mpi_query.Comm_get_parent && mpi_query.Comm_get_parent(&parent) == MPI_SUCCESS &&
            mpi_handle_load(&parent, 0) != mpi_abi.comm_null;
+}
+
+/* A library of any MPI is in its memory: then it is a rank, and what it starts is a job of its own, whatever the environment says. */
+static bool has_an_mpi_library(pid_t pid)
+{
+    char name[64], line[PATH_MAX + 128];
+    snprintf(name, sizeof name, "/proc/%d/maps", (int)pid);
+    FILE *maps = fopen(name, "re");
+    bool has = false;
+    while (maps && !has && fgets(line, sizeof line, maps))
+        has = strstr(line, "/libmpi");
+    if (maps)
+        fclose(maps);
+    return has;
+}
+
+static bool was_started_by_a_rank(void)
+{
+    pid_t pid = getpid();
+    for (int depth = 0; depth < 16 && (pid = provenance_parent_of(pid)) > 1; depth++)
+        if (has_an_mpi_library(pid))
+            return true;
+    return false;
+}
+
+/* The launcher started n processes and the world has one: each is a job of its own, which nobody wants. */
+static void record_misunderstood_launcher(bool spawned)
+{
+    char number[16];
+    const struct launcher *launcher = world_size == 1 && !spawned ? launcher_find(&launched_processes) : NULL;
+    if (!launcher || launched_processes <= 1 || was_started_by_a_rank())
+        return;
+    misunderstood = launcher;
+    snprintf(number, sizeof number, "%d", launched_processes);
+    ledger_fact("launcher", launcher->name);
+    ledger_fact("launcher_size", number);
 }
 
 static void record_library(void)
@@ -249,9 +288,11 @@ void runtime_begin(const struct call *call, int thread_level, const void *sessio
     mpi_handle world_group = session ? find_rank_in_session(session) : 0;
     if (!session)
         find_rank_in_world();
-    if (!begin_ledger(call, thread_level, !session && was_spawned()))
+    bool spawned = !session && was_spawned();
+    if (!begin_ledger(call, thread_level, spawned))
         return;
     begin_with_mpi(thread_level, world_group, !session);
+    record_misunderstood_launcher(spawned);
     begin_recording(began_ns);
     count_clocked(call);
 }
@@ -331,10 +372,19 @@ static const char *reporter(void)
     return reporter_beside_us(path, sizeof path) ? path : "hvprof-report";
 }
 
+/* All its processes are rank 0, of jobs of their own; the first of them speaks for all. */
+static void say_misunderstood_launcher(void)
+{
+    if (misunderstood && launched_rank(0) == 0)
+        runtime_say("%s started %d processes, but each is a job of 1 rank: the program's MPI is %s, %s; %s", misunderstood->name,
+                    launched_processes, mpi_abi.name, provider_path(), misunderstood->advice);
+}
+
 static void say_where(void)
 {
     if (settings.quiet || world_rank > 0)
         return;
+    say_misunderstood_launcher();
     runtime_say("profile of %d rank%s in %s; read it with: %s summary %s", world_size, world_size == 1 ? "" : "s", folder.path, reporter(),
                 folder.path);
 }

@@ -37,6 +37,8 @@ class SummaryRow(NamedTuple):
     mpi_library: str
     mpi_version: str
     mpi_abi: str
+    launcher: str
+    launcher_size: str
     thread_level: int
     clock: str
     commprof_version: str
@@ -128,7 +130,7 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[questions.Fa
     for fact in facts:
         first.setdefault(fact.key, fact.value)
     hosts = sorted({rank.host for rank in ranks if rank.host})
-    known = ("program", "command_line", "mpi_library", "mpi_version", "mpi_abi", "clock", "commprof_version")
+    known = ("program", "command_line", "mpi_library", "mpi_version", "mpi_abi", "launcher", "launcher_size", "clock", "commprof_version")
     return {
         **{key: first.get(key, "") for key in known},
         "run_id": run.run_id,

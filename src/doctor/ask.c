@@ -88,6 +88,16 @@ char *ask_mpi(const char *library)
     return ask(load_mpi, (const char *const[]){library}, false);
 }
 
+static void print_version(const char *const *words)
+{
+    execl(words[0], words[0], "--version", (char *)NULL);
+}
+
+char *ask_launcher(const char *launcher)
+{
+    return ask(print_version, (const char *const[]){launcher}, true);
+}
+
 static const char IMPORT_MPI4PY[] =
     "import sys\n"
     "try:\n"

@@ -13,6 +13,9 @@ char *ask_loader(const char *loader, const char *program, const char *library);
  * where it could not be loaded. To be freed. */
 char *ask_mpi(const char *library);
 
+/* What a launcher says of its version. To be freed. */
+char *ask_launcher(const char *launcher);
+
 /* What a Python loads for mpi4py: its output lines are `version TEXT`, `file PATH` for each file in memory, or `error TEXT`. To be
  * freed. MPI is loaded but not initialized. */
 char *ask_python(const char *python);

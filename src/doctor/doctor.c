@@ -6,6 +6,7 @@
 #include "doctor/ask.h"
 #include "doctor/elf_file.h"
 #include "doctor/program.h"
+#include "launcher.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -290,6 +291,48 @@ static void say_abi(const char *abi, const char *why)
         fine("ABI: %s", abi);
 }
 
+/* The launcher: an MPI library that does not know it makes each process a job of one rank. Standard-ABI programs take what comes, and an
+ * MPICH may be built with PMIx, which Open MPI's launcher speaks. */
+
+static bool is_understood(const struct launcher *launcher, const char *abi, const struct elf_file *mpi)
+{
+    bool is_comparable = strcmp(abi, "Open MPI") == 0 || strcmp(abi, "MPICH") == 0;
+    return !is_comparable || !launcher->mpi_abi || strcmp(launcher->mpi_abi, abi) == 0 || elf_asks_for(mpi, "PMIx_Init");
+}
+
+static bool has_variable_of(const char *prefix)
+{
+    for (char **variable = environ; *variable; variable++)
+        if (strncmp(*variable, prefix, strlen(prefix)) == 0)
+            return true;
+    return false;
+}
+
+static void examine_launcher_on_the_path(const char *abi, const struct elf_file *mpi)
+{
+    char path[PATH_MAX];
+    char *answer = program_find("mpirun", path, sizeof path) ? ask_launcher(path) : NULL;
+    const struct launcher *launcher = answer ? launcher_of_version(answer) : NULL;
+    free(answer);
+    if (launcher && !is_understood(launcher, abi, mpi))
+        note("launcher: %s is %s, which %s does not know: each process would be a job of 1 rank; %s", path, launcher->name, abi,
+             launcher->advice);
+}
+
+static void examine_launcher(const char *abi, const struct elf_file *mpi)
+{
+    int processes;
+    const struct launcher *launcher = launcher_find(&processes);
+    if (!launcher)
+        examine_launcher_on_the_path(abi, mpi);
+    else if (!launcher->mpi_abi && processes > 1 && !has_variable_of("PMI"))
+        PROBLEM("launcher: %s offers neither PMIx nor PMI here: each process would be a job of 1 rank; %s", launcher->name,
+                launcher->advice);
+    else if (!is_understood(launcher, abi, mpi))
+        PROBLEM("launcher: %s has started this, and the program's MPI is %s: each process would be a job of 1 rank; %s", launcher->name,
+                abi, launcher->advice);
+}
+
 static void examine_mpi_library(const char *path, const struct elf_file *file, const char *version)
 {
     char *answer = ask_mpi(path);
@@ -299,6 +342,7 @@ static void examine_mpi_library(const char *path, const struct elf_file *file, c
     *rest++ = '\0';
     say_mpi(path, file, *version || !*abi ? version : rest);
     say_abi(abi, rest);
+    examine_launcher(abi, file);
     free(answer);
 }
 

@@ -209,6 +209,8 @@ def dominating_size(call) -> str:
 def closing_facts(run: Run, answers: Digest, split: Late | None = None) -> Iterator[tuple[str, str]]:
     """The last block: (head, text) a line. The HTML page shows the same, but knows who is late from single calls."""
     summary = answers.summary
+    if summary.launcher:
+        yield "Wrong launcher", launcher_text(summary)
     yield from waiting_facts(summary, by_calls(split) if split and split.is_known else by_sums(summary))
     if summary.completions:
         yield (
@@ -226,6 +228,12 @@ def closing_facts(run: Run, answers: Digest, split: Late | None = None) -> Itera
     yield from rank_facts(run, answers)
     for aside in run.asides:
         yield "Beside it", aside
+
+
+def launcher_text(summary: SummaryRow) -> str:
+    """This run is one of several that should have been one."""
+    started = f"{summary.launcher} started {summary.launcher_size} processes, but each is a job of 1 rank"
+    return f"{started}: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of that MPI (srun: --mpi=pmix or pmi2)"
 
 
 def buffer_facts(answers: Digest) -> Iterator[tuple[str, str]]:
