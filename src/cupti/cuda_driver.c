@@ -24,6 +24,7 @@ static struct {
     int (*cuCtxGetCurrent)(void **context);
     int (*cuStreamIsCapturing)(void *stream, int *status); /* NULL before CUDA 10 */
     int (*cuStreamGetCtx)(void *stream, void **context);   /* NULL before CUDA 9.2 */
+    int (*cuStreamGetId)(void *stream, uint64_t *id);      /* NULL before CUDA 12 */
     int (*cuPointerGetAttributes)(unsigned count, const int *attributes, void **values, uint64_t address);
 } driver;
 
@@ -48,6 +49,7 @@ static bool open_driver(void)
     *(void **)&driver.cuCtxGetCurrent = dlsym(library, "cuCtxGetCurrent");
     *(void **)&driver.cuStreamIsCapturing = dlsym(library, "cuStreamIsCapturing");
     *(void **)&driver.cuStreamGetCtx = dlsym(library, "cuStreamGetCtx");
+    *(void **)&driver.cuStreamGetId = dlsym(library, "cuStreamGetId");
     *(void **)&driver.cuPointerGetAttributes = dlsym(library, "cuPointerGetAttributes");
     bool has_all = driver.cuDriverGetVersion && driver.cuDeviceGetCount && driver.cuDeviceGet && driver.cuDeviceGetName &&
                    driver.cuDeviceGetUuid && driver.cuDevicePrimaryCtxGetState && driver.cuCtxGetCurrent && driver.cuPointerGetAttributes;
@@ -108,6 +110,11 @@ void *cuda_driver_context_of(void *stream)
     void *context = NULL;
     bool is_known = stream && is_open() && driver.cuStreamGetCtx && driver.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS;
     return is_known ? context : current_context();
+}
+
+bool cuda_driver_stream_id(void *stream, uint64_t *id)
+{
+    return is_open() && driver.cuStreamGetId && driver.cuStreamGetId(stream, id) == CUDA_SUCCESS;
 }
 
 /* One that fails was invalidated, or is the default stream while another captures: what is launched then is refused. */

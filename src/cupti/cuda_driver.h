@@ -11,8 +11,13 @@
 enum gpu_presence cuda_driver_look(void);
 void cuda_driver_device_facts(uint32_t device, struct gpu_device_facts *facts);
 int cuda_driver_place(const void *address);
-void *cuda_driver_context_of(void *stream);
 bool cuda_driver_is_capturing(void *stream);
+
+/* The context of a stream, of the default stream (NULL) that which is current in the calling thread; NULL: none. */
+void *cuda_driver_context_of(void *stream);
+
+/* The id that the driver gives to this stream alone, whatever handles it gives out again; false: not known, before CUDA 12. */
+bool cuda_driver_stream_id(void *stream, uint64_t *id);
 
 /* The newest CUDA that the driver supports, 13000 for 13.0; 0: not known. */
 int cuda_driver_version(void);

@@ -245,19 +245,37 @@ static struct gpu_collected collect(gpu_take take, bool everything)
 
 /* Streams */
 
-/* CU_STREAM_PER_THREAD is another stream in each thread, and this is not the thread that used it. */
-static bool stream_number(void *context, void *stream, uint32_t *number)
+static const uintptr_t LEGACY = 1, PER_THREAD = 2; /* handles of the default streams: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD */
+
+static bool ask_for_stream(void *handle, struct gpu_stream *stream)
 {
-    static const uintptr_t LEGACY = 1, PER_THREAD = 2;
-    if ((uintptr_t)stream == PER_THREAD)
-        return false;
-    void *handle = (uintptr_t)stream == LEGACY ? NULL : stream;
-    return tracing.cupti.cuptiGetStreamIdEx && tracing.cupti.cuptiGetStreamIdEx(context, handle, 0, number) == CUPTI_SUCCESS;
+    bool is_per_thread = (uintptr_t)handle == PER_THREAD, is_default = is_per_thread || (uintptr_t)handle == LEGACY;
+    void *context = cuda_driver_context_of(handle);
+    return context && tracing.cupti.cuptiGetContextId && tracing.cupti.cuptiGetStreamIdEx &&
+           tracing.cupti.cuptiGetContextId(context, &stream->context) == CUPTI_SUCCESS &&
+           tracing.cupti.cuptiGetStreamIdEx(context, is_default ? NULL : handle, is_per_thread, &stream->number) == CUPTI_SUCCESS;
 }
 
-static bool context_number(void *context, uint32_t *number)
+/* A thread remembers its last streams by the driver's ids. Those of default streams are the context's, or the thread's: they are asked for
+ * each time, as all are where the driver has no ids. */
+static bool find_stream(void *handle, struct gpu_stream *stream)
 {
-    return context && tracing.cupti.cuptiGetContextId && tracing.cupti.cuptiGetContextId(context, number) == CUPTI_SUCCESS;
+    enum { REMEMBERED = 8 };
+    static _Thread_local struct {
+        uint64_t id;
+        struct gpu_stream stream;
+        bool is_known;
+    } remembered[REMEMBERED] __attribute__((tls_model("initial-exec")));
+    uint64_t id;
+    if ((uintptr_t)handle <= PER_THREAD || !cuda_driver_stream_id(handle, &id))
+        return ask_for_stream(handle, stream);
+    unsigned at = (unsigned)(id % REMEMBERED);
+    if (!remembered[at].is_known || remembered[at].id != id) {
+        remembered[at].id = id;
+        remembered[at].is_known = ask_for_stream(handle, &remembered[at].stream);
+    }
+    *stream = remembered[at].stream;
+    return remembered[at].is_known;
 }
 
 const struct gpu_backend cupti_backend = {
@@ -268,9 +286,7 @@ const struct gpu_backend cupti_backend = {
     .pause = pause_tracing,
     .collect = collect,
     .device_facts = cuda_driver_device_facts,
-    .stream_number = stream_number,
-    .context_number = context_number,
     .place = cuda_driver_place,
-    .context_of = cuda_driver_context_of,
+    .find_stream = find_stream,
     .is_capturing = cuda_driver_is_capturing,
 };

@@ -24,6 +24,11 @@ struct gpu_event {
     uint8_t flags;                    /* enum ledger_activity_flags */
 };
 
+/* A stream as events name it: the vendor's numbers. */
+struct gpu_stream {
+    uint32_t context, number;
+};
+
 struct gpu_device_facts {
     char name[64], uuid[48];
 };
@@ -70,16 +75,12 @@ struct gpu_backend {
 
     void (*device_facts)(uint32_t device, struct gpu_device_facts *facts);
 
-    /* The numbers that events have for a stream handle of a context (NULL: the context's default stream), and for the context itself;
-     * 0 and false: not known. */
-    bool (*stream_number)(void *context, void *stream, uint32_t *number);
-    bool (*context_number)(void *context, uint32_t *number);
-
     /* Any thread, fast, without a lock of ours: enum ledger_place of an address; -1: the driver did not say (no GPU memory, then). */
     int (*place)(const void *address);
 
-    /* Any thread: the context of a stream, of the default stream (NULL) that which is current in the calling thread; NULL: none. */
-    void *(*context_of)(void *stream);
+    /* The job's thread, during its call that is given this stream (NULL: the default one of the current context): once the job has
+     * destroyed it, the handle is invalid or another stream's. False: not known. */
+    bool (*find_stream)(void *handle, struct gpu_stream *stream);
 
     /* Any thread: whether what is launched on a stream is captured into a graph now, rather than carried out. NULL: it cannot be told. */
     bool (*is_capturing)(void *stream);

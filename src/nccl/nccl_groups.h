@@ -8,7 +8,7 @@
 #ifndef COMMPROF_NCCL_GROUPS_H
 #define COMMPROF_NCCL_GROUPS_H
 
-#include "ledger/ledger_format.h"
+#include "gpu/backend.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,13 +25,14 @@ enum nccl_kernels {
 
 struct nccl_operation {
     const void *communicator; /* its handle, to tell the operations of a group apart; NULL: the end of a group */
-    void *context, *stream;
+    struct gpu_stream stream;
     uint64_t start_ticks, end_ticks; /* of the call that launched; in the end of a group */
     uint64_t bytes, volume_bytes;
     struct ledger_sample *sample; /* begun unfinished; NULL: none */
     uint32_t epoch;               /* that it was counted in; 0: it is not counted */
     uint16_t call, slot;
     uint8_t kernels;   /* enum nccl_kernels */
+    bool has_stream;   /* false: on which stream it runs is not known */
     bool may_be_later; /* in the end of a group: NCCL_LAUNCHES_LATER */
 };
 

@@ -49,9 +49,7 @@ struct kernel {
 };
 
 struct stream {
-    void *context;
-    uint32_t number;         /* that events have */
-    uint32_t context_number; /* and of its context; 0: not known yet */
+    struct gpu_stream numbers; /* that events have */
     uint32_t device;
     bool is_met;     /* a kernel of it has come, so its device is known */
     bool is_aligned; /* the first pending group and the first pending kernel belong to the same time */
@@ -125,29 +123,32 @@ static void lose_all(void)
 
 /* From the queues. */
 
-static struct stream *stream_of(const struct gpu_backend *gpu, void *context, uint32_t number)
+static bool is_same_stream(struct gpu_stream one, struct gpu_stream other)
 {
-    for (struct stream *stream = streams; stream; stream = stream->next)
-        if (stream->number == number && stream->context == context)
-            return stream;
-    struct stream *fresh = calloc(1, sizeof *fresh);
-    if (!fresh)
-        return NULL;
-    fresh->context = context;
-    fresh->number = number;
-    if (gpu->context_number)
-        gpu->context_number(context, &fresh->context_number);
-    fresh->next = streams;
-    streams = fresh;
-    return fresh;
+    return one.number == other.number && one.context == other.context;
 }
 
+static struct stream *find_stream(struct gpu_stream numbers)
+{
+    struct stream *stream = streams;
+    while (stream && !is_same_stream(stream->numbers, numbers))
+        stream = stream->next;
+    return stream;
+}
+
+/* NULL: not known, or no memory. */
 static struct stream *stream_given_to(const struct nccl_operation *operation)
 {
-    uint32_t number;
-    const struct gpu_backend *gpu = __atomic_load_n(&gpu_used, __ATOMIC_ACQUIRE);
-    bool known = gpu && gpu->stream_number && gpu->stream_number(operation->context, operation->stream, &number);
-    return known ? stream_of(gpu, operation->context, number) : NULL;
+    struct stream *stream = operation->has_stream ? find_stream(operation->stream) : NULL;
+    if (stream || !operation->has_stream)
+        return stream;
+    stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    stream->numbers = operation->stream;
+    stream->next = streams;
+    streams = stream;
+    return stream;
 }
 
 static bool is_of(const struct nccl_operation *operation, const struct nccl_operation *other)
@@ -161,7 +162,7 @@ static bool brings_new_stream(const struct nccl_operation *operations, uint32_t 
     if (operations[at].kernels == NCCL_KERNELS_NONE)
         return false;
     for (uint32_t i = 0; i < at; i++)
-        if (is_of(&operations[i], &operations[at]) && operations[i].stream == operations[at].stream &&
+        if (is_of(&operations[i], &operations[at]) && is_same_stream(operations[i].stream, operations[at].stream) &&
             operations[i].kernels != NCCL_KERNELS_NONE)
             return false;
     return true;
@@ -464,35 +465,11 @@ static void begin_anew(void)
 
 /* What activity.c and gpu.c call. */
 
-static struct stream *stream_in_context(uint32_t number, uint32_t context_number)
-{
-    for (struct stream *stream = streams; stream; stream = stream->next)
-        if (stream->number == number && stream->context_number == context_number)
-            return stream;
-    return NULL;
-}
-
-/* Where contexts' numbers are not to be had, the first kernel on a stream's number binds both, if there is no doubt. */
-static struct stream *only_stream_without_context(uint32_t number)
-{
-    struct stream *only = NULL;
-    for (struct stream *stream = streams; stream; stream = stream->next)
-        if (stream->number == number && !stream->context_number) {
-            if (only)
-                return NULL;
-            only = stream;
-        }
-    return only;
-}
-
 static struct stream *stream_of_kernel(const struct gpu_event *kernel)
 {
-    struct stream *stream = stream_in_context(kernel->stream, kernel->context);
-    if (!stream)
-        stream = only_stream_without_context(kernel->stream);
+    struct stream *stream = find_stream((struct gpu_stream){kernel->context, kernel->stream});
     if (!stream || stream->is_met)
         return stream;
-    stream->context_number = kernel->context;
     stream->device = kernel->device;
     stream->is_met = true;
     if (stream->group_count)

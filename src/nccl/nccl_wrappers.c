@@ -114,7 +114,7 @@ HOT void begin_operation(struct operation *operation, enum call_id id, call_site
                          int datatype, int root_or_peer, const void *comm, void *stream)
 {
     enter(&operation->nccl, id, site);
-    operation->is_followed = operation->nccl.is_outermost && __atomic_load_n(&nccl_followed, __ATOMIC_RELAXED);
+    operation->is_followed = operation->nccl.is_outermost && __atomic_load_n(&nccl_followed, __ATOMIC_ACQUIRE);
     operation->communicator = NULL;
     operation->is_captured = false;
     operation->root_or_peer = root_or_peer;
@@ -161,6 +161,25 @@ HOT void note_in_group(const struct operation *operation, struct communicator *c
     group.bytes += operation->moved.bytes;
 }
 
+/* The stream is asked for now: later its handle may be invalid. */
+HOT void follow_operation(const struct operation *operation, const struct communicator *communicator, struct ledger_sample *sample)
+{
+    const struct call *call = &operation->nccl.call;
+    const struct gpu_backend *gpu = __atomic_load_n(&gpu_used, __ATOMIC_ACQUIRE);
+    struct nccl_operation followed = {.communicator = operation->comm,
+                                      .bytes = operation->moved.bytes,
+                                      .volume_bytes = operation->moved.volume_bytes,
+                                      .sample = call->sequence ? sample : NULL,
+                                      .epoch = call->thread && call_is_counted(call->id) ? call->thread->epoch : 0,
+                                      .call = call->id,
+                                      .slot = communicator->slot,
+                                      .kernels = operation->kernels};
+    if (!gpu)
+        return;
+    followed.has_stream = gpu->find_stream && gpu->find_stream(operation->stream, &followed.stream);
+    nccl_groups_add(&followed);
+}
+
 HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_result result)
 {
     const struct call *call = &operation->nccl.call;
@@ -173,18 +192,8 @@ HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_re
         note_in_group(operation, communicator);
     if (!operation->is_followed)
         return result;
-    const struct gpu_backend *gpu = __atomic_load_n(&gpu_used, __ATOMIC_RELAXED);
-    if (communicator && is_done(result) && !operation->is_captured && gpu)
-        nccl_groups_add(&(struct nccl_operation){.communicator = operation->comm,
-                                                 .context = gpu->context_of ? gpu->context_of(operation->stream) : NULL,
-                                                 .stream = operation->stream,
-                                                 .bytes = operation->moved.bytes,
-                                                 .volume_bytes = operation->moved.volume_bytes,
-                                                 .sample = call->sequence ? sample : NULL,
-                                                 .epoch = call->thread && call_is_counted(call->id) ? call->thread->epoch : 0,
-                                                 .call = call->id,
-                                                 .slot = communicator->slot,
-                                                 .kernels = operation->kernels});
+    if (communicator && is_done(result) && !operation->is_captured)
+        follow_operation(operation, communicator, sample);
     if (group.depth == 0)
         nccl_groups_launched(call->start, call->end, launch_of(result));
     return result;

@@ -57,6 +57,7 @@ CUresult cuCtxSynchronize(void);
 CUresult cuStreamCreate(CUstream *stream, unsigned flags);
 CUresult cuStreamDestroy_v2(CUstream stream);
 CUresult cuStreamSynchronize(CUstream stream);
+CUresult cuStreamGetId(CUstream stream, unsigned long long *id);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
 CUresult cuStreamIsCapturing(CUstream stream, int *status);
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);

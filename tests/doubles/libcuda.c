@@ -31,7 +31,8 @@ struct CUstream_st {
     uint32_t number;
     int64_t free_ns;
     CUgraph capturing;
-    CUstream next;
+    bool is_destroyed;
+    CUstream next, next_destroyed;
 };
 
 struct CUctx_st {
@@ -260,10 +261,16 @@ EXPORT uint32_t double_context_device(CUcontext context)
 
 /* Streams. */
 
-static CUstream streams; /* of all contexts */
+static CUstream streams;     /* of all contexts */
+static CUstream destroyed;   /* of these: the next ones to be handed out again */
+static int64_t abandoned_ns; /* when the last of what destroyed streams were given ends */
 
 static CUstream stream_of(CUstream stream)
 {
+    if (stream && stream->is_destroyed) {
+        fprintf(stderr, "double of libcuda: a destroyed stream is used\n");
+        abort();
+    }
     return stream ? stream : current ? &current->default_stream : NULL;
 }
 
@@ -275,10 +282,16 @@ EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (error)
         return error;
-    CUstream made = calloc(1, sizeof(struct CUstream_st));
     pthread_mutex_lock(&lock);
-    *made = (struct CUstream_st){.context = current, .number = ++current->streams_made, .next = streams};
-    streams = made;
+    CUstream made = destroyed;
+    if (made)
+        destroyed = made->next_destroyed;
+    else {
+        made = calloc(1, sizeof(struct CUstream_st));
+        made->next = streams;
+        streams = made;
+    }
+    *made = (struct CUstream_st){.context = current, .number = ++current->streams_made, .next = made->next};
     pthread_mutex_unlock(&lock);
     *stream = made;
     return CUDA_SUCCESS;
@@ -286,13 +299,31 @@ EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 
 EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 {
-    (void)stream; /* it runs to its end, in CUDA too */
+    CUstream going = stream_of(stream); /* what it was given runs to its end, in CUDA too */
+    pthread_mutex_lock(&lock);
+    going->is_destroyed = true;
+    going->next_destroyed = destroyed;
+    destroyed = going;
+    abandoned_ns = going->free_ns > abandoned_ns ? going->free_ns : abandoned_ns;
+    pthread_mutex_unlock(&lock);
     return state();
+}
+
+/* In CUDA, too, it is given to one stream alone while the process lives. */
+EXPORT CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
+{
+    CUresult error = state();
+    CUstream found = stream_of(stream);
+    if (!error && !found)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!error)
+        *id = (unsigned long long)found->context->number << 32 | found->number;
+    return error;
 }
 
 EXPORT int double_stream_number(CUcontext context, CUstream stream, uint32_t *number)
 {
-    CUstream found = stream ? stream : context ? &context->default_stream : stream_of(NULL);
+    CUstream found = stream || !context ? stream_of(stream) : &context->default_stream;
     if (!found || (context && found->context != context))
         return 0;
     *number = found->number;
@@ -332,7 +363,7 @@ EXPORT CUresult cuCtxSynchronize(void)
     if (error || !current)
         return error ? error : CUDA_ERROR_INVALID_CONTEXT;
     pthread_mutex_lock(&lock);
-    int64_t last_ns = current->default_stream.free_ns;
+    int64_t last_ns = current->default_stream.free_ns > abandoned_ns ? current->default_stream.free_ns : abandoned_ns;
     for (CUstream stream = streams; stream; stream = stream->next)
         if (stream->context == current && stream->free_ns > last_ns)
             last_ns = stream->free_ns;

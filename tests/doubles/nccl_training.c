@@ -89,6 +89,26 @@ static void gather_by_copy_engines(ncclComm_t comm)
     let_it_be_idle();
 }
 
+/* Streams that end before they have run: the second has the handle of the first, and what was launched on both runs at once. */
+static void reduce_on_streams_that_end(ncclComm_t comm)
+{
+    CUstream first, second;
+    must(cuStreamCreate(&first, 0));
+    double_nccl_kernels(3000000, 1);
+    must(ncclAllReduce(NULL, NULL, 5001, ncclInt8, ncclSum, comm, first));
+    tell("ncclAllReduce", 5001);
+    must(cuStreamDestroy_v2(first));
+    must(cuStreamCreate(&second, 0));
+    if (second != first)
+        must(1);
+    double_nccl_kernels(200000, 1);
+    must(ncclAllReduce(NULL, NULL, 5002, ncclInt8, ncclSum, comm, second));
+    tell("ncclAllReduce", 5002);
+    must(cuStreamDestroy_v2(second));
+    must(cuCtxSynchronize());
+    nanosleep(&(struct timespec){.tv_nsec = IDLE_NS}, NULL);
+}
+
 int main(int argc, char **argv)
 {
     int rank, size;
@@ -113,8 +133,11 @@ int main(int argc, char **argv)
         exchange(comm);
         replay(comm);
     }
-    if (argc > 1)
+    if (argc > 1 && strcmp(argv[1], "windows") == 0)
         gather_by_copy_engines(comm);
+    if (argc > 1 && strcmp(argv[1], "streams") == 0)
+        reduce_on_streams_that_end(comm);
+    must(cuStreamDestroy_v2(stream));
     must(ncclCommDestroy(comm));
     MPI_Finalize();
     return 0;

@@ -271,17 +271,25 @@ def truths(run: Run) -> dict[tuple[str, int], tuple[int, int]]:
     return told
 
 
-def test_operations_have_the_time_of_their_kernels_on_the_device(training: Run) -> None:
+def check_times_on_the_device(run: Run) -> None:
     seen: dict[tuple[str, int], tuple[int, int]] = {}
     for rank in range(2):
-        for cell in training.cells(rank, measure="device"):
+        for cell in run.cells(rank, measure="device"):
             count, total_ns = seen.get((cell.call, cell.bytes), (0, 0))
             seen[cell.call, cell.bytes] = (count + cell.count, total_ns + cell.total_ns)
-    planted = truths(training)
+    planted = truths(run)
     assert {key: count for key, (count, _) in seen.items()} == {key: count for key, (count, _) in planted.items()}
     for key, (count, total_ns) in planted.items():
         assert abs(seen[key][1] - total_ns) <= 1000 * count, (key, seen[key], total_ns)  # two clocks, read at each launch
-    assert [training.rank_row(rank)["gpu_unmatched_operations"] for rank in range(2)] == [0, 0]
+    assert [run.rank_row(rank)["gpu_unmatched_operations"] for rank in range(2)] == [0, 0]
+
+
+def test_operations_have_the_time_of_their_kernels_on_the_device(training: Run) -> None:
+    check_times_on_the_device(training)
+
+
+def test_streams_that_are_destroyed_at_once_are_told_apart_though_their_handles_are_the_same(train: Callable[..., Run]) -> None:
+    check_times_on_the_device(train("streams"))
 
 
 def test_what_copy_engines_do_takes_no_kernel_of_its_neighbours(train: Callable[..., Run]) -> None:

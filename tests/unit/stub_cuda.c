@@ -51,6 +51,12 @@ int cuCtxGetCurrent(void **context)
     return stub_cuda.init_result;
 }
 
+int cuStreamGetId(void *stream, uint64_t *id)
+{
+    *id = stub_cuda.stream_id;
+    return stream && stub_cuda.stream_id ? 0 : 801;
+}
+
 int cuPointerGetAttributes(unsigned count, const int *attributes, void **values, uint64_t address)
 {
     for (unsigned i = 0; i < count; i++)

@@ -31,7 +31,8 @@ int cuptiGetResultString(int result, const char **name)
 
 int cuptiGetStreamIdEx(void *context, void *stream, uint8_t is_per_thread, uint32_t *number)
 {
-    *number = context && !is_per_thread ? (uint32_t)(uintptr_t)stream + 7 : 0;
+    *number = !context ? 0 : is_per_thread ? 9 : (uint32_t)(uintptr_t)stream + 7;
+    stub_cupti.streams_asked_for++;
     return context ? 0 : 3;
 }
 

@@ -12,13 +12,14 @@ struct stub_cuda {
     int is_active;        /* the primary context of the last device */
     void *context;        /* the current one */
     unsigned memory_type, is_managed;
+    uint64_t stream_id; /* of every stream; 0: the driver has none */
 };
 
 struct stub_cupti {
     uint32_t version;
     int version_result, enable_result, next_kind_refused;
     const char *subscriber; /* who holds the subscription; NULL: nobody */
-    unsigned subscriptions, registrations, flushes, forced_flushes;
+    unsigned subscriptions, registrations, flushes, forced_flushes, streams_asked_for;
     uint64_t enabled; /* a bit for each kind */
     uint64_t dropped;
     int64_t ahead_ns; /* of its clock, beside CLOCK_REALTIME */

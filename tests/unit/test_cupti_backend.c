@@ -1,6 +1,7 @@
 #include "cupti/cupti_backend.h"
 
 #include "clock.h"
+#include "cupti/cuda_driver.h"
 #include "cupti/cupti_clock.h"
 #include "cupti/cupti_library.h"
 #include "cupti_replay.h"
@@ -127,7 +128,7 @@ static void a_process_without_the_driver_uses_no_gpu(void)
     CHECK_EQUAL(BACKEND->look(), has_driver ? GPU_UNUSED : GPU_ABSENT);
     CHECK(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == NULL);
     CHECK_EQUAL(BACKEND->place(&has_driver), -1);
-    CHECK(BACKEND->context_of(NULL) == NULL);
+    CHECK(!BACKEND->find_stream(NULL, &(struct gpu_stream){0, 0}));
 }
 
 static void the_gpu_is_in_use_when_a_device_has_a_context(void)
@@ -146,7 +147,7 @@ static void a_context_that_is_not_primary_is_seen_by_a_thread_that_has_it(void)
     CHECK_EQUAL(BACKEND->look(), GPU_UNUSED);
     cuda->init_result = 0;
     cuda->context = &cuda;
-    CHECK(BACKEND->context_of(NULL) == &cuda);
+    CHECK(cuda_driver_context_of(NULL) == &cuda);
     cuda->context = NULL; /* in our thread */
     CHECK_EQUAL(BACKEND->look(), GPU_IN_USE);
 }
@@ -704,19 +705,46 @@ static void a_layout_that_has_changed_is_not_read(void)
 
 /* Streams */
 
-static void streams_and_contexts_have_the_numbers_that_their_records_have(void)
+static void check_stream(uintptr_t handle, uint32_t number)
 {
-    uint32_t number = 0;
+    struct gpu_stream stream;
+    CHECK(BACKEND->find_stream((void *)handle, &stream));
+    CHECK_EQUAL(stream.number, number);
+    CHECK_EQUAL(stream.context, 3);
+}
+
+static void streams_have_the_numbers_that_their_records_have(void)
+{
     begin_armed();
-    CHECK(BACKEND->stream_number(&cuda, (void *)100, &number));
-    CHECK_EQUAL(number, 107);
-    CHECK(BACKEND->stream_number(&cuda, (void *)1, &number)); /* the legacy default stream by its handle */
-    CHECK_EQUAL(number, 7);
-    CHECK(!BACKEND->stream_number(&cuda, (void *)2, &number)); /* another one in each thread */
-    CHECK(!BACKEND->stream_number(NULL, (void *)100, &number));
-    CHECK(BACKEND->context_number(&cuda, &number));
-    CHECK_EQUAL(number, 3);
-    CHECK(!BACKEND->context_number(NULL, &number));
+    cuda->context = &cuda;
+    check_stream(100, 107);
+    check_stream(0, 7);
+    check_stream(1, 7); /* the legacy default stream by its handle */
+    check_stream(2, 9); /* the calling thread's default stream */
+    cuda->context = NULL;
+    CHECK(!BACKEND->find_stream((void *)100, &(struct gpu_stream){0, 0}));
+}
+
+static void cupti_is_asked_once_for_a_stream_and_again_when_its_handle_is_given_to_another(void)
+{
+    begin_armed();
+    cuda->context = &cuda;
+    cuda->stream_id = 41;
+    check_stream(100, 107);
+    check_stream(100, 107);
+    CHECK_EQUAL(cupti->streams_asked_for, 1);
+    cuda->stream_id = 49;
+    check_stream(100, 107);
+    CHECK_EQUAL(cupti->streams_asked_for, 2);
+}
+
+static void without_ids_of_the_driver_cupti_is_asked_each_time(void)
+{
+    begin_armed();
+    cuda->context = &cuda;
+    check_stream(100, 107);
+    check_stream(100, 107);
+    CHECK_EQUAL(cupti->streams_asked_for, 2);
 }
 
 /* Dumps */
@@ -785,7 +813,9 @@ static const struct unit_test TESTS[] = {
     TEST(who_takes_our_buffers_twice_may_keep_the_interface),
     TEST(records_of_a_newer_cupti_are_examined_first),
     TEST(a_layout_that_has_changed_is_not_read),
-    TEST(streams_and_contexts_have_the_numbers_that_their_records_have),
+    TEST(streams_have_the_numbers_that_their_records_have),
+    TEST(cupti_is_asked_once_for_a_stream_and_again_when_its_handle_is_given_to_another),
+    TEST(without_ids_of_the_driver_cupti_is_asked_each_time),
     TEST(what_was_dumped_gives_the_same_events_again),
 };
 

@@ -7,25 +7,10 @@
 
 #include <pthread.h>
 
-/* A device on which things happen at the moments that the test says, in microseconds. Streams' handles are their numbers. */
+/* A device on which things happen at the times that the test says, in microseconds. */
 enum { US = 1000, DEVICE = 0, CONTEXT_NUMBER = 1, SLOT = 5, ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT };
-static char context, other_context, communicator, other_communicator;
+static char communicator, other_communicator;
 static int64_t origin_ns;
-
-static bool number_of(void *of_context, void *stream, uint32_t *number)
-{
-    *number = (uint32_t)(uintptr_t)stream;
-    return of_context == &context || of_context == &other_context;
-}
-
-static bool number_of_context(void *of_context, uint32_t *number)
-{
-    *number = of_context == &context ? CONTEXT_NUMBER : CONTEXT_NUMBER + 1;
-    return true;
-}
-
-static const struct gpu_backend fake = {.name = "fake", .stream_number = number_of};
-static const struct gpu_backend with_contexts = {.name = "fake", .stream_number = number_of, .context_number = number_of_context};
 
 static uint64_t ticks(int64_t us)
 {
@@ -45,7 +30,6 @@ static void begin(void)
     call_recording_begin();
     call_switch(true);
     CHECK(call_thread_of_ours() != NULL);
-    gpu_used = &fake;
     nccl_follow(true);
 }
 
@@ -54,8 +38,8 @@ static void begin(void)
 static struct nccl_operation operation(const void *comm, int stream, enum call_id call, uint64_t bytes, uint8_t kernels)
 {
     return (struct nccl_operation){.communicator = comm,
-                                   .context = &context,
-                                   .stream = (void *)(uintptr_t)stream,
+                                   .stream = {CONTEXT_NUMBER, (uint32_t)stream},
+                                   .has_stream = true,
                                    .bytes = bytes,
                                    .volume_bytes = bytes,
                                    .epoch = this_thread->epoch,
@@ -215,10 +199,9 @@ static void the_communicators_of_a_group_have_a_kernel_each(void)
 static void streams_of_two_contexts_may_have_the_same_number(void)
 {
     the_device_was_idle_first();
-    gpu_used = &with_contexts;
     nccl_idle(DEVICE + 1, origin_ns, origin_ns + 100 * US);
     struct nccl_operation other = operation(&other_communicator, 7, CALL_ncclAllReduce, 128, NCCL_KERNELS_ONE);
-    other.context = &other_context;
+    other.stream.context = CONTEXT_NUMBER + 1;
     add(7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
     nccl_groups_add(&other);
     launch(200);
