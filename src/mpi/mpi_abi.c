@@ -200,6 +200,7 @@ static const char *const OPEN_MPI_TYPES[] = {
     "ompi_mpi_c_double_complex",
     NULL,
 };
+_Static_assert(sizeof OPEN_MPI_TYPES / sizeof *OPEN_MPI_TYPES - 1 <= MPI_TYPES_MOST, "the table of types has a place for each");
 
 /* The types of C, which every library has; a number that one does not know (Fortran's, where it was built without) would be an error. */
 static const uint16_t STANDARD_TYPES[] = {
@@ -212,25 +213,61 @@ static const uint16_t STANDARD_TYPES[] = {
     0x243, 0x244, 0x245,                                    /* CHAR, SIGNED_CHAR, UNSIGNED_CHAR */
     0x240, 0x241, 0x248, 0x249, 0x250, 0x251, 0x258, 0x259, /* INT8_T, UINT8_T ... UINT64_T */
 };
+_Static_assert(sizeof STANDARD_TYPES / sizeof *STANDARD_TYPES <= MPI_TYPES_MOST, "the table of types has a place for each");
 
 struct mpi_type_size mpi_type_sizes[MPI_TYPE_SIZES];
+uint64_t mpi_type_multiplier = 0x9e3779b97f4a7c15;
 
-static void learn_type(mpi_handle type)
+static bool place_type(const struct mpi_type_size *type)
+{
+    struct mpi_type_size *slot = &mpi_type_sizes[mpi_type_slot(type->type)];
+    if (slot->type && slot->type != type->type)
+        return false;
+    *slot = *type;
+    return true;
+}
+
+static bool place_all(const struct mpi_type_size *types, size_t count)
+{
+    size_t placed = 0;
+    memset(mpi_type_sizes, 0, sizeof mpi_type_sizes);
+    while (placed < count && place_type(&types[placed]))
+        placed++;
+    return placed == count;
+}
+
+/* Open MPI's handles are addresses, other ones in each process. If two had one slot, one of them would be missing, in some processes.
+ * One multiplier in 40 keeps 42 types apart; the last one tried keeps some of them apart. */
+bool mpi_abi_place_types(const struct mpi_type_size *types, size_t count)
+{
+    for (int tries = 0; tries < 10000; tries++) {
+        if (place_all(types, count))
+            return true;
+        mpi_type_multiplier = mpi_type_multiplier * 6364136223846793005 + 1442695040888963406; /* odd again */
+    }
+    return false;
+}
+
+static size_t learn_type(mpi_handle type, struct mpi_type_size *next)
 {
     int bytes = 0;
-    struct mpi_type_size *slot = &mpi_type_sizes[mpi_type_slot(type)];
-    if (type && !slot->type && mpi_query.Type_size(type, &bytes) == MPI_SUCCESS && bytes >= 0)
-        *slot = (struct mpi_type_size){type, (uint64_t)bytes};
+    if (!type || mpi_query.Type_size(type, &bytes) != MPI_SUCCESS || bytes < 0)
+        return 0;
+    *next = (struct mpi_type_size){type, (uint64_t)bytes};
+    return 1;
 }
 
 void mpi_abi_learn_types(void)
 {
+    struct mpi_type_size types[MPI_TYPES_MOST];
+    size_t count = 0;
     if (mpi_abi.kind == MPI_ABI_OPEN_MPI)
         for (const char *const *name = OPEN_MPI_TYPES; *name; name++)
-            learn_type(object_address(mpi_provider, *name));
+            count += learn_type(object_address(mpi_provider, *name), &types[count]);
     if (mpi_abi.kind == MPI_ABI_STANDARD)
         for (size_t i = 0; i < sizeof STANDARD_TYPES / sizeof *STANDARD_TYPES; i++)
-            learn_type(STANDARD_TYPES[i]);
+            count += learn_type(STANDARD_TYPES[i], &types[count]);
+    mpi_abi_place_types(types, count);
 }
 
 static int status_source(const void *status)

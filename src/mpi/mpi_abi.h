@@ -70,23 +70,28 @@ struct mpi_queries {
 extern struct mpi_abi mpi_abi;
 extern struct mpi_queries mpi_query; /* a member is NULL where the library lacks the function */
 
-/* Sizes of predefined datatypes, so that MPI need not be asked on every call: filled once MPI is initialized, by handle. Types
- * that are missing here (derived ones above all, whose handles are used again) are asked for each time. */
+/* Sizes of predefined datatypes, so that MPI need not be asked on every call: filled once MPI is initialized, by handle. Derived
+ * types, whose handles are used again, are not in the table: MPI is asked for them each time. */
 struct mpi_type_size {
     mpi_handle type; /* 0: empty */
     uint64_t bytes;
 };
 enum { MPI_TYPE_SIZES = 256 };
 extern struct mpi_type_size mpi_type_sizes[MPI_TYPE_SIZES];
+extern uint64_t mpi_type_multiplier; /* with which no two of the types have one slot */
 
 static inline unsigned mpi_type_slot(mpi_handle type)
 {
-    return (unsigned)((type * 0x9e3779b97f4a7c15ull) >> 56);
+    return (unsigned)((type * mpi_type_multiplier) >> 56);
 }
 _Static_assert(MPI_TYPE_SIZES == 1 << 8, "mpi_type_slot takes eight bits");
 
 /* Fill the table above; to be called once, after MPI_Init. */
 void mpi_abi_learn_types(void);
+
+/* The second half of it: a place for each of these types (up to MPI_TYPES_MOST). False if there is none for some. */
+enum { MPI_TYPES_MOST = 48 };
+bool mpi_abi_place_types(const struct mpi_type_size *types, size_t count);
 
 /* Find out which ABI the library behind `provider` (a dlopen handle) speaks, and resolve the queries. */
 void mpi_abi_detect(void *provider, const char *provider_path);

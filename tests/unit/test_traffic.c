@@ -139,6 +139,22 @@ static void numbers_of_the_standard_abi_are_asked_once_too(void)
     CHECK_EQUAL(fake_questions, asked);
 }
 
+/* Open MPI's types lie 512 bytes apart in its library, in programs that name them somewhere else, and elsewhere in each process. */
+static void each_predefined_type_is_known_wherever_it_lies(void)
+{
+    struct mpi_type_size types[MPI_TYPES_MOST];
+    uint64_t chance = 1, bytes;
+    for (int process = 0; process < 100; process++) {
+        for (size_t i = 0; i < MPI_TYPES_MOST; i++) {
+            chance = chance * 6364136223846793005 + 1;
+            types[i] = (struct mpi_type_size){0x7f0000000000 + (chance >> 36 << 5), i};
+        }
+        CHECK(mpi_abi_place_types(types, MPI_TYPES_MOST));
+        for (size_t i = 0; i < MPI_TYPES_MOST; i++)
+            CHECK(traffic_known_size(types[i].type, &bytes) && bytes == i);
+    }
+}
+
 /* What does not count */
 
 static void a_call_that_failed_moves_nothing_and_asks_nothing(void)
@@ -514,6 +530,7 @@ static const struct unit_test TESTS[] = {
     TEST(mpichs_predefined_types_bear_their_size_and_are_not_asked),
     TEST(predefined_types_are_asked_once_under_each_abi),
     TEST(numbers_of_the_standard_abi_are_asked_once_too),
+    TEST(each_predefined_type_is_known_wherever_it_lies),
     TEST(a_call_that_failed_moves_nothing_and_asks_nothing),
     TEST(an_unknown_abi_is_asked_nothing),
     TEST(a_barrier_moves_nothing_on_its_communicator),
