@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -50,20 +50,22 @@ def schema_text() -> str:
     raise ReportError(SCHEMA_PLACES[0], "is missing; the installation is incomplete")
 
 
-def statements(script: str) -> Iterator[str]:
-    """The statements of a script, one at a time."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
+@lru_cache
+def statements(name: str) -> list[str]:
+    """The statements of sql/<name>.sql."""
+    found, statement = [], ""
+    for line in sql_text(name).splitlines(keepends=True):
         statement += line
         if sqlite3.complete_statement(statement):
-            yield statement
+            found.append(statement)
             statement = ""
+    return found
 
 
 def run_script(connection: sqlite3.Connection, name: str, **parameters: object) -> sqlite3.Cursor:
     """All statements of sql/<name>.sql; the cursor of the last."""
     cursor = connection.cursor()
-    for statement in statements(sql_text(name)):
+    for statement in statements(name):
         cursor.execute(statement, parameters)
     return cursor
 

@@ -130,11 +130,14 @@ def _ledger_rank(path: Path) -> RankOfFile:
 def runs_split(files: list[RankFile]) -> list[list[RankFile]]:
     """The files by run, oldest first. Files are of one run if they share its name and size and overlap in time."""
     by_name: dict[tuple[str, int], list[list[RankFile]]] = {}
-    for file in sorted(files, key=lambda file: file.start_unix_ns):
+    latest_end_unix_ns = 0  # of the files of runs[-1]; files of one name follow each other
+    for file in sorted(files, key=lambda file: (file.run, file.start_unix_ns)):
         runs = by_name.setdefault(file.run, [])
-        if not runs or file.start_unix_ns > max(other.end_unix_ns for other in runs[-1]):
+        if not runs or file.start_unix_ns > latest_end_unix_ns:
             runs.append([])
+            latest_end_unix_ns = file.end_unix_ns
         runs[-1].append(file)
+        latest_end_unix_ns = max(latest_end_unix_ns, file.end_unix_ns)
     every = [run for runs in by_name.values() for run in runs]
     return sorted(every, key=lambda run: max(file.start_unix_ns for file in run))
 

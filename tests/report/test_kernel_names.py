@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import time
 
 import pytest
 from commprof_report import kernel_names
+from work import counted
 
 SHORT = {
     "ampere_sgemm_128x64_nn": "ampere_sgemm_128x64_nn",
@@ -42,11 +42,11 @@ def test_a_name_is_shortened(name):
     assert kernel_names.shortened(name) == SHORT[name]
 
 
-@pytest.mark.parametrize("name", (")))>>>", "<<<<((((", "a" * 100_000, "a::<" * 20_000, "(" * 50_000, "{lambda(" * 10_000, "operator" * 9_000))
-def test_a_name_that_is_none_costs_no_time(name):
-    start_s = time.monotonic()
-    assert isinstance(kernel_names.shortened(name), str)
-    assert time.monotonic() - start_s < 5  # some milliseconds
+@pytest.mark.parametrize("name", (")))>>>", "<<<<((((", "a" * 100_000, "a::<" * 20_000, "(" * 50_000, "{lambda(" * 10_000, "operator" * 9_000), ids=range(7))
+def test_a_name_that_is_none_costs_no_more_than_its_first_characters(name):
+    with counted() as work:
+        assert isinstance(kernel_names.shortened(name), str)
+    assert work.calls <= 5 * kernel_names.MOST
 
 
 @needs_libstdcxx
