@@ -17,7 +17,7 @@ MKFS = {"ext4": ["mkfs.ext4", "-q", "-O", "^has_journal"], "xfs": ["mkfs.xfs", "
 def run(*command: str | Path) -> None:
     """What this machine does not let us do is a reason to skip."""
     try:
-        subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True, timeout=60)
+        subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True, timeout=600)
     except (FileNotFoundError, subprocess.CalledProcessError) as error:
         pytest.skip(f"no such file system here: {error} {getattr(error, 'stderr', '')}")
 
@@ -47,7 +47,7 @@ def disk(tmp_path: Path) -> Iterator[Callable[..., Path]]:
 
     yield mounted_disk
     for folder in reversed(mounted):
-        subprocess.run(["umount", "--lazy", str(folder)], check=False, timeout=60)
+        subprocess.run(["umount", "--lazy", str(folder)], check=False, timeout=600)
 
 
 def fill(folder: Path, leave_kilobytes: int) -> None:

@@ -9,7 +9,7 @@ from .harness import REPORT, Run
 
 
 def advice(run: Run) -> list[dict]:
-    done = subprocess.run([REPORT, "advise", "--json", run.folder], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([REPORT, "advise", "--json", run.folder], capture_output=True, text=True, check=True, timeout=600)
     return json.loads(done.stdout)
 
 

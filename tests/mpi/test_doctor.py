@@ -24,7 +24,7 @@ CALLS_MPI = "int MPI_Init(int *, char ***); int main(void) { return MPI_Init(0, 
 
 def doctor(program: object, run: Path = COMMPROF_RUN, **environment: str) -> Outcome:
     run_in = unprofiled_environment() | environment
-    finished = subprocess.run([run, "--doctor", program], capture_output=True, text=True, timeout=120, env=run_in)
+    finished = subprocess.run([run, "--doctor", program], capture_output=True, text=True, timeout=600, env=run_in)
     return Outcome(finished.returncode, finished.stdout, finished.stderr)
 
 

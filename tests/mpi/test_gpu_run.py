@@ -30,7 +30,7 @@ from table import Row  # noqa: E402
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")} | environment
-    return subprocess.run([sys.executable, str(GPU / "run"), *words], capture_output=True, text=True, timeout=200, env=env, check=False)
+    return subprocess.run([sys.executable, str(GPU / "run"), *words], capture_output=True, text=True, timeout=600, env=env, check=False)
 
 
 def on_doubles(out: Path, *words: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], dict[str, tuple[str, str]]]:
@@ -135,7 +135,7 @@ def test_what_has_been_seen_is_in_the_table_before_all_is_done(tmp_path: Path):
         assert any(line.startswith("PASS  memsets") for line in script.stdout)
         (path,) = tmp_path.glob("*/table.md")
         assert "| memsets: how many, bytes |" in path.read_text()
-        script.communicate(timeout=100)
+        script.communicate(timeout=600)
 
 
 def test_buffers_are_left_for_replays(tmp_path: Path):

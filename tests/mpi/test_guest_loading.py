@@ -14,7 +14,7 @@ LINKED_WITH_NO_MPI = "-Wl,--as-needed"  # the compiler of an MPI library names i
 def run_alone(folder, *command, **more):
     """Without a launcher: a world of one."""
     environment = unprofiled_environment() | OPEN_MPI.environment | more
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=600)
 
 
 @pytest.mark.parametrize("order", [(OPEN_MPI, MPICH), (MPICH, OPEN_MPI)], ids=lambda order: order[0].name + " first")

@@ -9,7 +9,7 @@ from .harness import COMMPROF_RUN, LIBRARY, compile_program, launch
 
 def commprof_run(*arguments, **environment):
     command = [str(COMMPROF_RUN), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ | environment)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, env=os.environ | environment)
 
 
 def test_help_prints_every_setting_with_the_value_in_force():

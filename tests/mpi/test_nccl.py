@@ -205,7 +205,7 @@ def alone(folder: Path, ranks: int, **environment: str) -> Run:
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(folder / "run")} | environment
     commands = [[str(COMMPROF_RUN), str(program), str(rank), str(ranks), str(rank + 1)] for rank in range(ranks)]
     jobs = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in commands]
-    outputs = [job.communicate(timeout=60) for job in jobs]
+    outputs = [job.communicate(timeout=600) for job in jobs]
     status = max(job.returncode for job in jobs)
     return Run(ranks, folder / "run", Outcome(status, "".join(out for out, _ in outputs), "".join(err for _, err in outputs)))
 
@@ -234,7 +234,7 @@ def test_every_copy_of_nccl_gets_the_calls_that_are_meant_for_it(tmp_path: Path)
     program = compiled("cc", "nccl_copies", "-ldl", library=None)
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(tmp_path / "run")}
     for prefix in ([], [str(COMMPROF_RUN)]):
-        done = subprocess.run([*prefix, str(program), *map(str, callers)], env=env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([*prefix, str(program), *map(str, callers)], env=env, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
     counts = calls_in_ledger(tmp_path / "run/rank-0.ledger")
     assert (counts["ncclBcast"], counts["ncclBroadcast"]) == (6, 0)
@@ -243,7 +243,7 @@ def test_every_copy_of_nccl_gets_the_calls_that_are_meant_for_it(tmp_path: Path)
 def test_a_program_without_nccl_gets_an_error_from_a_function_that_only_the_profiler_has() -> None:
     program = compiled("cc", "nccl_none", "-Wl,-z,dynamic-undefined-weak", library=None)
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": os.devnull}
-    done = subprocess.run([str(COMMPROF_RUN), str(program)], env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(COMMPROF_RUN), str(program)], env=env, capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
 
 

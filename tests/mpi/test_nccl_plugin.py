@@ -147,7 +147,7 @@ def alone(folder: Path, *options: str, **environment: str) -> list[subprocess.Co
     program = compiled("cc", "nccl_static", *SOURCES, "-DWITHOUT_MPI", library=None)
     command = [str(COMMPROF_RUN), *options, str(program), "6", "operations"]
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(folder / "run")} | environment
-    return [subprocess.run([*command, str(rank), "2"], env=env, capture_output=True, text=True, timeout=60, check=True) for rank in range(2)]
+    return [subprocess.run([*command, str(rank), "2"], env=env, capture_output=True, text=True, timeout=600, check=True) for rank in range(2)]
 
 
 def test_a_job_without_mpi_begins_with_its_first_communicator(tmp_path: Path) -> None:

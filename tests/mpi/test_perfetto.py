@@ -8,7 +8,7 @@ from .harness import REPORT
 
 
 def trace_of(folder) -> list[dict]:
-    done = subprocess.run([str(REPORT), "export", str(folder), "--format", "perfetto"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(REPORT), "export", str(folder), "--format", "perfetto"], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)["traceEvents"]
 

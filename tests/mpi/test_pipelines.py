@@ -14,7 +14,7 @@ SHAPES = [(2, 0, "blocking"), (2, 1, "nonblocking"), (3, 1, "blocking"), (3, 2, 
 
 
 def rows(command: str, run: Run) -> list[dict]:
-    done = subprocess.run([REPORT, command, "--json", run.folder], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([REPORT, command, "--json", run.folder], capture_output=True, text=True, check=True, timeout=600)
     return json.loads(done.stdout)
 
 

@@ -9,7 +9,7 @@ from .harness import REPORT
 
 
 def report(*arguments):
-    finished = subprocess.run([str(REPORT), *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    finished = subprocess.run([str(REPORT), *map(str, arguments)], capture_output=True, text=True, timeout=600)
     assert finished.returncode == 0, finished.stderr
     return finished.stdout
 

@@ -18,7 +18,7 @@ EXAMPLE = REPOSITORY / "examples/data_parallel/train.py"
 
 
 def answer(folder, *words):
-    finished = subprocess.run([str(REPORT), *words, str(folder)], capture_output=True, text=True, timeout=60)
+    finished = subprocess.run([str(REPORT), *words, str(folder)], capture_output=True, text=True, timeout=600)
     assert finished.returncode == 0, finished.stderr
     return json.loads(finished.stdout)
 

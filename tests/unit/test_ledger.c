@@ -303,7 +303,6 @@ static void a_thread_that_is_cancelled_keeps_no_lock(void)
     CHECK_EQUAL(pthread_create(&cancelled, NULL, grow_though_cancelled, NULL), 0);
     CHECK_EQUAL(pthread_join(cancelled, NULL), 0);
     CHECK_EQUAL(the_ledger.header->chunk_count, 31);
-    alarm(10);
     CHECK(ledger_chunk(LEDGER_FACTS, 1, 0) == NULL);
 }
 

@@ -40,7 +40,7 @@
 #define UNIT_SANITIZED false
 #endif
 
-enum { UNIT_SKIPPED = 77, UNIT_SECONDS = 120 };
+enum { UNIT_SKIPPED = 77, UNIT_SECONDS = 600 };
 
 struct unit_test {
     const char *name;
