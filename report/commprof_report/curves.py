@@ -75,7 +75,7 @@ def curves(connection: Connection) -> list[Curve]:
         if has_curve(row):
             by_size.setdefault((row.call, row.identity, row.place, row.bytes_high), []).append(row)
     by_curve: dict[tuple, list[tuple]] = {}
-    for key in sorted(by_size):
+    for key in sorted(by_size.keys() & histograms.keys()):  # a file may claim calls of MPI on the device, which have no histogram
         by_curve.setdefault(key[:3], []).append(key)
     return [_curve([by_size[key] for key in keys], [histograms[key] for key in keys]) for keys in by_curve.values()]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from functools import lru_cache
@@ -121,7 +122,7 @@ def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: 
 
 def _read_only(path: Path) -> str:
     """Files of a run are never written again, so no lock is taken, and none could be on a read-only file system."""
-    return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+    return f"file:{quote(os.fsencode(path.absolute()))}?mode=ro&immutable=1"
 
 
 def _text(data: bytes) -> str:

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from . import query
+from . import query, units
 from .bins import BINS
 from .errors import UsageError
 from .run import Run
@@ -58,12 +58,14 @@ def rank_spans(text: str) -> list[tuple[int, int]]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what to look at")
     group.add_argument(
-        "--call", action="append", metavar="NAME", help="these calls only: Allreduce or MPI_Allreduce, repeated or a,b"
+        "--call", action="append", type=units.as_read, metavar="NAME", help="these calls only: Allreduce or MPI_Allreduce, repeated or a,b"
     )
     group.add_argument(
-        "--communicator", action="append", metavar="NAME", help="these only: a label, a name, or digits of an identity"
+        "--communicator", action="append", type=units.as_read, metavar="NAME", help="these only: a label, a name, or digits of an identity"
     )
-    group.add_argument("--region", action="append", metavar="NAME", help="calls in these regions only, and in those within them")
+    group.add_argument(
+        "--region", action="append", type=units.as_read, metavar="NAME", help="calls in these regions only, and in those within them"
+    )
     group.add_argument("--rank", type=rank_spans, metavar="LIST", help="these world ranks only: 0,3-5")
     group.add_argument(
         "--bytes", type=byte_range, metavar="LOW:HIGH", help="these message sizes only: 1K:4M, :64, 1G:, or one size"

@@ -435,7 +435,7 @@ class Explanation:
         where = "outside MPI" if self.is_driven else "between its calls"
         more = {one.rank_step.world_rank: self._outside_ns(one) - self.outside_ns.get(one.rank_step.world_rank, 0) for one in ranks}
         if max(more.values()) >= EXPLAINS * excess_ns:
-            said.append(_on_ranks(f"{{}} more {where}", more, EXPLAINS * excess_ns))
+            said.append(_on_ranks(f"more {where}", more, EXPLAINS * excess_ns))
         else:
             said += self._longest_call(ranks)
         return "; ".join(said)
@@ -448,11 +448,11 @@ class Explanation:
                 longer.setdefault(call, {})[rank] = spent_ns - self.call_ns.get(rank, {}).get(call, 0)
         if longer:
             call = max(longer, key=lambda call: sum(longer[call].values()))
-            yield _on_ranks(f"{{}} more in {call}", longer[call], EXPLAINS * max(longer[call].values()))
+            yield _on_ranks(f"more in {call}", longer[call], EXPLAINS * max(longer[call].values()))
 
 
-def _on_ranks(text: str, more: dict[int, float], least_ns: float) -> str:
+def _on_ranks(what: str, more: dict[int, float], least_ns: float) -> str:
     """12 ms more in MPI_Allreduce on ranks 1-3."""
     ranks = [rank for rank, ns in more.items() if ns >= least_ns and ns > 0]
     named = "all ranks" if len(ranks) == len(more) and len(more) > 1 else rank_names(ranks)
-    return f"{text.format(units.duration(max(more.values())))} on {named}"
+    return f"{units.duration(max(more.values()))} {what} on {named}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import unicodedata
 from collections.abc import Iterable
@@ -12,6 +13,8 @@ BYTE_UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10*
 MOST_UNITS = 1000  # 1,152 KiB is harder to read than 1.18 MB
 BINARY_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+ESCAPED = 0xDC00  # PEP 383: where bytes go that cannot be decoded
+UNDECODED = frozenset(chr(ESCAPED + byte) for byte in range(0x80, 0x100))
 
 
 def visible(text: str) -> str:
@@ -22,8 +25,14 @@ def visible(text: str) -> str:
 
 
 def _spelled(char: str) -> str:
-    code = ord(char)
+    """A byte of a path that is not UTF-8 (Python escapes it as a surrogate) is shown as that byte."""
+    code = ord(char) - ESCAPED if char in UNDECODED else ord(char)
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def as_read(argument: str) -> str:
+    """A name on the command line as the same bytes in a file are read."""
+    return os.fsencode(argument).decode("utf-8", "replace")
 
 
 def shortened(text: str, width: int) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sqlite3
 
+import fuzz
 import planted
 import pytest
 from planted import Cell, Communicator, Rank
+from test_steps import pair, slow_job
 
 
 def lines(answer) -> list[str]:
@@ -251,3 +255,80 @@ def test_facts_may_be_missing(report, tmp_path):
     answer = report("summary", tmp_path)
     assert (answer.status, answer.err) == (0, "")
     assert "unknown program" in answer.out
+
+
+NAMES = {
+    "bytes that are no text": os.fsdecode(b"na\xefve \xf0("),
+    "what URIs and formats use": "50%41?mode=x#&{0} %s",
+    "control characters": "\u202e\x1b[31m\n",
+}
+WRITTEN = (("calls", "--plot", "OUT/picture.png"), ("steps", "--plot", "OUT/picture.svg"))
+
+
+@pytest.fixture(params=NAMES.values(), ids=NAMES)
+def odd_folder(request, tmp_path):
+    """A run of databases and a ledger in a folder of an odd name."""
+    folder = planted.write_databases(tmp_path / request.param / "run", planted.gpu_run())
+    (folder / "rank-3.db").unlink()
+    planted.write_ledger(folder / "rank-3.ledger", planted.gpu_rank(3))
+    return folder
+
+
+def test_a_run_may_lie_in_a_folder_of_any_name(report, odd_folder):
+    for words in fuzz.COMMANDS + WRITTEN:
+        answer = report(words[0], odd_folder, *(word.replace("OUT", str(odd_folder.parent)) for word in words[1:]))
+        assert (answer.status, answer.err) == (0, ""), words
+        assert not fuzz.CONTROLS.search(answer.out), words
+        if "--json" in words and "--output" not in words:
+            json.loads(answer.out)
+    merged = odd_folder.parent / "merged.db"
+    assert report("calls", merged, "--json").out == report("calls", odd_folder, "--json").out
+
+
+def test_what_is_wrong_is_said_of_a_folder_of_any_name(report, odd_folder):
+    (odd_folder / "rank-0.db").write_bytes(b"")
+    (odd_folder / "rank-1.db").unlink()
+    answer = report("summary", odd_folder)
+    assert answer.status == 0 and len(lines(answer)) == 2 and not fuzz.CONTROLS.search(answer.err)
+    answer = report("summary", odd_folder / "none")
+    assert answer.status == 1 and len(lines(answer)) == 1 and not fuzz.CONTROLS.search(answer.err)
+
+
+def test_bytes_of_a_path_that_are_no_text_are_shown_as_they_are(report, tmp_path):
+    answer = report("summary", tmp_path / os.fsdecode(b"na\xefve"))
+    assert answer.err == f"hvprof-report: {tmp_path}/na\\xefve: no such file or folder\n"
+
+
+@pytest.mark.parametrize("option", ("--call", "--communicator", "--region"))
+def test_names_may_be_asked_for_in_any_encoding(report, run_folder, option):
+    answer = report("calls", run_folder, option, os.fsdecode(b"na\xefve"))
+    assert (answer.status, len(lines(answer))) == (2, 1)
+
+
+def test_a_region_in_any_encoding_may_be_the_step(report, tmp_path):
+    path = planted.write_database(tmp_path / "rank-0.db", planted.training_rank(0))
+    change(path, "INSERT INTO region VALUES (0, 77, CAST(x'6e61ef7665' AS TEXT)); INSERT INTO region_span VALUES (0, 0, 77, 1, 2000)")
+    answer = report("steps", path, "--region", os.fsdecode(b"na\xefve"), "--json")
+    assert (answer.status, answer.err) == (0, "")
+
+
+@pytest.mark.parametrize("name", ("{", "}", "{0.__class__}", "%s%n", "$title", "\\N{BEL}"))
+def test_names_from_files_are_no_formats(report, tmp_path, name):
+    folder = planted.write_databases(tmp_path / "run", pair(slow_job(30, True)))
+    for path in folder.iterdir():
+        change(path, f"UPDATE sample SET call = call || '{name}'; UPDATE cell SET call = call || '{name}'; DELETE FROM call")
+        change(path, f"INSERT INTO call VALUES ('MPI_Allreduce{name}', 'collective', 'mpi')")
+    for words in (("summary",), ("calls",), ("late",), ("advise",), ("traffic",), ("html", "--output", str(tmp_path / "page.html"))):
+        assert report(words[0], folder, *words[1:]).status == 0, words
+    rows = report("steps", folder, "--json", "--per-step").rows
+    assert f"more in MPI_Allreduce{name} on all ranks" in rows[30]["why"]
+
+
+@pytest.mark.parametrize("library", ("mpi", "nccl"))
+@pytest.mark.parametrize("measure", planted.MEASURES)
+def test_a_measure_that_does_not_fit_the_library_is_answered(report, tmp_path, measure, library):
+    folder = planted.write_databases(tmp_path / "run", planted.gpu_run())
+    for path in folder.iterdir():
+        change(path, f"UPDATE OR REPLACE cell SET measure = '{measure}'; UPDATE call SET library = '{library}'")
+    for words in (("advise",), ("html", "--output", str(tmp_path / "page.html")), ("sizes",), ("calls",), ("latency",)):
+        assert report(words[0], folder, *words[1:]).status == 0, words

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     group = parser.add_argument_group("what is a step").add_mutually_exclusive_group()
     group.add_argument("--by", choices=("marks", "calls"), help="only marked steps, or only found ones (default: marked, else found)")
-    group.add_argument("--region", metavar="NAME", help="each visit to the region of this name is a step")
+    group.add_argument("--region", type=units.as_read, metavar="NAME", help="each visit to the region of this name is a step")
     shown = parser.add_argument_group("what to show").add_mutually_exclusive_group()
     shown.add_argument("--per-step", action="store_true", help="a row for each step")
     shown.add_argument("--per-call", action="store_true", help="a row for each call and communicator")
