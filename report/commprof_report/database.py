@@ -5,17 +5,40 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
 from . import APPLICATION_ID, SCHEMA_VERSION, query
-from .errors import ReportError
+from .errors import ReportError, version_check
 from .thinning import Thinning
 
 DAMAGE = (sqlite3.Error, UnicodeError, MemoryError)  # sqlite3 raises all of these on damaged files
 CACHE_KIB = 262_144  # what a run may hold in memory before SQLite moves to a temporary file
+
+
+# Every version from release 0.1.0 on stays readable. By version: the script in sql/ that makes tables of the next version of those in
+# `source`. sql/schema_<version>.sql then is the schema as that version had it. The columns that ranks_of_file.sql reads never change.
+UPGRADES: dict[int, str] = {}
+
+
+class Entry(NamedTuple):
+    """Of a schema: a table, an index and so on, and the statement that made it."""
+
+    kind: str
+    name: str
+    sql: str
+
+
+class Checked(NamedTuple):
+    """A database of ours."""
+
+    version: int
+    is_plain: bool  # nobody has added anything
 
 
 class RankOfFile(NamedTuple):
@@ -38,15 +61,9 @@ def database_create() -> sqlite3.Connection:
 
 def database_ranks(path: Path) -> list[RankOfFile]:
     """The ranks that a file holds. Raises ReportError if it is no database of ours."""
-    connection = sqlite3.connect(_read_only(path), uri=True, isolation_level=None)
-    connection.text_factory = _text
-    try:
+    with _opened(path) as connection:
         _database_check(path, connection)
         ranks = query.ask(connection, "ranks_of_file", RankOfFile)
-    except DAMAGE as error:
-        raise ReportError(path, f"is damaged: {error}") from None
-    finally:
-        connection.close()
     if not ranks:
         raise ReportError(path, "is damaged: it holds no rank")
     if not all(_is_rank(rank) for rank in ranks) or len({(rank.run_id, rank.world_size) for rank in ranks}) > 1:
@@ -60,46 +77,90 @@ def _is_rank(rank: RankOfFile) -> bool:
     return isinstance(rank.run_id, str) and all(isinstance(number, int) for number in numbers)
 
 
-def _database_check(path: Path, connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA trusted_schema = OFF")
-    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+def _database_check(path: Path, connection: sqlite3.Connection, database: str = "main") -> Checked:
+    """Raises ReportError unless the tables are ours to the letter, comments and spaces apart: computed columns or defaults could make
+    reading them as expensive as they like. What else its owner has put into the file is his, and is never read."""
+    (application_id,) = connection.execute(f"PRAGMA {database}.application_id").fetchone()
+    (version,) = connection.execute(f"PRAGMA {database}.user_version").fetchone()
     if application_id != APPLICATION_ID:
         raise ReportError(path, "is an SQLite database, but not one of commprof's")
-    if version < SCHEMA_VERSION:
-        older = f"was written by an older commprof (schema version {version}); read it with that one"
-        raise ReportError(path, older)
-    if version > SCHEMA_VERSION:
-        raise ReportError(path, f"has schema version {version}, this reporter knows {SCHEMA_VERSION}: use a newer one")
-    ours, theirs = _our_schema(), _schema_of(connection)
-    for name in sorted(ours.keys() | theirs.keys()):
-        if ours.get(name) != theirs.get(name):
-            what = "is missing" if name not in theirs else "is nothing that commprof writes"
-            raise ReportError(path, f"is damaged: '{name}' {what}")
+    version_check(path, "schema", version, min(UPGRADES, default=SCHEMA_VERSION), SCHEMA_VERSION)
+    ours, theirs = _entries_of_version(version), _entries(connection, database)
+    names = Counter(entry.name.lower() for entry in theirs)
+    for entry in ours:
+        if entry not in theirs or names[entry.name] > 1:
+            what = "has been changed; own tables, views and indexes may be added" if names[entry.name] else "is missing"
+            raise ReportError(path, f"is damaged: commprof's {entry.kind} '{entry.name}' {what}")
+    return Checked(version, len(theirs) == len(ours))
+
+
+def _entries(connection: sqlite3.Connection, database: str = "main") -> list[Entry]:
+    """What there is. SQLite takes blobs for texts here."""
+    made = connection.execute(
+        f"SELECT CAST(type AS TEXT), CAST(name AS TEXT), CAST(coalesce(sql, '') AS TEXT) FROM {database}.sqlite_master"
+    )
+    return [Entry(kind, name, " ".join(re.sub("--.*", "", sql).split())) for kind, name, sql in made]
 
 
 @lru_cache
-def _our_schema() -> dict[str, str]:
-    return _schema_of(database_create())
+def _entries_of_version(version: int) -> list[Entry]:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(query.schema_text() if version == SCHEMA_VERSION else query.sql_text(f"schema_{version}"))
+    return _entries(connection)
 
 
-def _schema_of(connection: sqlite3.Connection) -> dict[str, str]:
-    """The statements that made all that is there, by its name. What is not a table of ours to the letter, comments and spaces
-    apart, could make reading it as expensive as it likes (views, computed columns, defaults)."""
-    made = connection.execute("SELECT name, coalesce(sql, '') FROM sqlite_master")
-    return {name: " ".join(re.sub("--.*", "", sql).split()) for name, sql in made}
+def database_is_plain(path: Path) -> bool:
+    """Whether a database of ours holds nothing else."""
+    with _opened(path) as connection:
+        return _database_check(path, connection).is_plain
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(_read_only(path), uri=True, isolation_level=None)
+    connection.text_factory = _text
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        yield connection
+    except DAMAGE as error:
+        raise ReportError(path, f"is damaged: {error}") from None
+    finally:
+        connection.close()
 
 
 def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
     """Adds all of a file's rows to the run, or none; of samples what is to be kept, or without `thinning` none."""
     try:
-        connection.execute("ATTACH ? AS source", (_read_only(path),))
-        try:
+        with _attached(connection, "source", _read_only(path)):
+            checked = _database_check(path, connection, "source")
+            if checked == Checked(SCHEMA_VERSION, True):
+                _copy_attached(connection, path, with_histograms, thinning)
+                return
+        with _attached(connection, "theirs", _read_only(path)), _attached(connection, "source", ""):
+            _source_fill(connection, checked.version)
             _copy_attached(connection, path, with_histograms, thinning)
-        finally:
-            connection.execute("DETACH source")
     except DAMAGE as error:
         raise ReportError(path, f"is damaged: {error}") from None
+
+
+@contextmanager
+def _attached(connection: sqlite3.Connection, name: str, file: str) -> Iterator[None]:
+    connection.execute(f"ATTACH ? AS {name}", (file,))
+    try:
+        yield
+    finally:
+        connection.execute(f"DETACH {name}")
+
+
+def _source_fill(connection: sqlite3.Connection, version: int) -> None:
+    """Makes `source`, a temporary database, of the rows of our tables in the file `theirs`: without its owner's indexes and statistics,
+    which SQLite would use, and of this version of the schema."""
+    for kind, name, sql in _entries_of_version(version):
+        if kind == "table":
+            connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
+            connection.execute(f"INSERT INTO source.{name} SELECT * FROM theirs.{name}")
+    for older in range(version, SCHEMA_VERSION):
+        query.run_script(connection, UPGRADES[older])
 
 
 def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:

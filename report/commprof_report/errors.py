@@ -14,3 +14,12 @@ class ReportError(Exception):
 
 class UsageError(ReportError):
     """Options that make no sense. Exit status 2."""
+
+
+def version_check(path: object, what: str, version: int, oldest: int, newest: int) -> None:
+    """Whether this reporter reads a schema or ledger of this version; if not, what does."""
+    theirs = "the hvprof-report of the commprof that wrote it"
+    if version < oldest:
+        raise ReportError(path, f"has {what} version {version}, older than this reporter reads ({oldest}): read it with {theirs}")
+    if version > newest:
+        raise ReportError(path, f"has {what} version {version}, newer than this reporter reads ({newest}): read it with {theirs}, or a newer one")

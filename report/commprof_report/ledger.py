@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from . import process, units
-from .errors import ReportError
+from .errors import ReportError, version_check
 
 MAGIC = b"commprof-ledger\n"
 VERSION = 4
@@ -317,11 +317,7 @@ def _header_read(path: Path, file: BinaryIO):
     header = HEADER.unpack(data)
     if header.magic != MAGIC:
         raise ReportError(path, "is not a commprof ledger")
-    if header.version < VERSION:
-        older = f"was written by an older commprof (ledger version {header.version}); read it with that one"
-        raise ReportError(path, older)
-    if header.version > VERSION:
-        raise ReportError(path, f"has ledger version {header.version}, this reporter knows {VERSION}: use a newer one")
+    version_check(path, "ledger", header.version, VERSION, VERSION)
     _header_check(path, header)
     return header
 

@@ -37,7 +37,7 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(ROOT / "report"), str(HERE)]
 
 import planted  # noqa: E402
-from commprof_report import ledger, pictures  # noqa: E402
+from commprof_report import ledger, pictures, units  # noqa: E402
 from commprof_report import main as program  # noqa: E402
 from commprof_report.main import main  # noqa: E402
 
@@ -65,7 +65,9 @@ EVIL = (
     "",
     "-1,0-999999999,5-3,1-9:0,...",
     "MPI_" + "\xe9" * 70,
+    "{",
 )
+FOLDERS = ("", "", "a b", os.fsdecode(b"na\xefve"), "50%41?mode=rw#&{", "\x1b[31m\n\u202e")  # where a run may lie
 NUMBERS = (0, 1, 2, 3, 15, 16, 255, 256, 4096, 65535, 65536, (1 << 24) - 1, 1 << 24, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32)
 NUMBERS += ((1 << 53) - 1, 1 << 53, (1 << 53) + 1, (1 << 62), (1 << 63) - 1, 1 << 63, (1 << 64) - 1, -1, -2, -(1 << 31), -(1 << 63))
 CONTROLS = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -87,6 +89,15 @@ COMMANDS = (
     ("ranks", "--per-rank", "--csv"),
     ("late",),
     ("late", "--by", "call", "--csv"),
+    ("steps",),
+    ("steps", "--json"),
+    ("steps", "--per-step", "--csv"),
+    ("steps", "--by", "calls", "--per-call"),
+    ("steps", "--region", "epoch"),
+    ("traffic",),
+    ("traffic", "--json"),
+    ("regions",),
+    ("regions", "--csv"),
     ("gpu",),
     ("gpu", "--by", "run", "--json"),
     ("gpu", "--by", "kernel", "--csv"),
@@ -303,7 +314,19 @@ TRICKS = (
     "DROP TABLE bucket",
     "DROP TABLE bucket_bound",
     "CREATE INDEX i ON cell (abs(total_ns))",
+    "CREATE INDEX i ON call (library, family); CREATE INDEX j ON sample (start_ns); CREATE TABLE notes (x); CREATE VIEW v AS SELECT 1",
     "ANALYZE; UPDATE sqlite_stat1 SET stat = '1 1 1 1'",
+    "CREATE TABLE lies AS SELECT 1 AS library, 2 AS family, name FROM call; CREATE INDEX i ON lies (library, family, name);"
+    "CREATE INDEX j ON call (library, family); PRAGMA writable_schema = ON;"
+    "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'i') WHERE name = 'j'",
+    "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = CAST(sql AS BLOB) WHERE name = 'cell'",
+    "PRAGMA writable_schema = ON; UPDATE sqlite_master SET name = CAST(name AS BLOB)",
+    "CREATE TABLE notes (x); PRAGMA writable_schema = ON; UPDATE sqlite_master SET name = x'ff', sql = x'ff' WHERE name = 'notes'",
+    "CREATE VIEW notes AS SELECT 1; PRAGMA writable_schema = ON;"
+    "UPDATE sqlite_master SET sql = 'CREATE VIEW fact AS SELECT 1' WHERE name = 'notes'",
+    "UPDATE OR REPLACE cell SET measure = 'device'",
+    "UPDATE OR REPLACE cell SET measure = 'captured'; UPDATE call SET library = 'nccl' WHERE name LIKE 'MPI_A%'",
+    "UPDATE cell SET call = '{' || call; UPDATE sample SET call = '{' || call; UPDATE call SET name = '{' || name",
     "DELETE FROM rank",
     "INSERT INTO rank SELECT world_rank + 1, 1 << 24, run_id, pid, 3, start_unix_ns, start_monotonic_ns, end_unix_ns, wall_ns, counted_ns,"
     " NULL, ended, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'none', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM rank LIMIT 1",
@@ -467,14 +490,15 @@ def copied(path: Path, data: bytes) -> Path:
 
 def case_make(number: int, sound: Sound, folder: Path) -> Case:
     chance = random.Random(number)
-    runs = folder / "run"
-    runs.mkdir()
+    runs = folder / "run" / chance.choice(FOLDERS)
+    runs.mkdir(parents=True)
     kind = chance.randrange(10)
     if kind == 0:
-        run = folder / "run" / "merged.db"
+        run = runs / chance.choice(("merged.db", "rank-0.db", *filter(None, FOLDERS)))
         database_write(run, sound.merged, chance)
     elif kind < 6:
         run = file_write(runs, 1, sound, chance, is_damaged=True)
+        run = run.rename(runs / (chance.choice(FOLDERS) or run.name))
     else:
         ranks = chance.sample(range(4), chance.choice((2, 3, 4)))
         for place, rank in enumerate(ranks):
@@ -566,12 +590,13 @@ def check(holds: bool, what: str) -> None:
 
 def check_said(case: Case, status: int, out: str, err: str) -> None:
     lines = err.splitlines()
+    run = units.visible(str(case.run))
     check(status in (0, 1, 2), f"status {status}")
     check(status == 0 or lines, f"status {status} without a word")
     check(len(lines) <= MOST_LINES, f"{len(lines)} lines on stderr")
     check(len(set(lines)) == len(lines), "a line on stderr twice")
     for line in lines:
-        check(line.startswith((f"hvprof-report: {case.run}", "hvprof-report: --call")), f"on stderr: {line[:300]}")
+        check(line.startswith((f"hvprof-report: {run}", "hvprof-report: --call")), f"on stderr: {line[:300]}")
         check(not line.endswith(": ") and "memory" not in line, f"on stderr: {line[:300]}")
     for name, text in (("stdout", out), ("stderr", err)):
         found = CONTROLS.search(text)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 
 import fuzz
 import planted
 import pytest
+from commprof_report import SCHEMA_VERSION, database, query
 from planted import Cell, Communicator, Rank
 from test_steps import pair, slow_job
 
@@ -97,10 +99,17 @@ def test_folders_of_other_jobs_and_snapshots_are_mentioned_and_not_counted(repor
 
 
 def test_a_newer_schema_is_refused_by_name(report, run_folder):
-    change(run_folder / "rank-0.db", "PRAGMA user_version = 5")
+    change(run_folder / "rank-0.db", f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     answer = report("calls", run_folder, "--json")
     assert answer.status == 0 and answer.rows[0]["count"] == 480
-    assert lines(answer)[0].endswith("rank-0.db: has schema version 5, this reporter knows 4: use a newer one")
+    assert f"rank-0.db: has schema version {SCHEMA_VERSION + 1}, newer than this reporter reads" in lines(answer)[0]
+
+
+def test_a_schema_from_before_the_first_release_is_said_to_be_older(report, run_folder):
+    change(run_folder / "rank-0.db", "PRAGMA user_version = 3; ALTER TABLE rank DROP COLUMN gpu_state")
+    answer = report("calls", run_folder, "--json")
+    assert answer.status == 0 and answer.rows[0]["count"] == 480
+    assert "rank-0.db: has schema version 3, older than this reporter reads (4): read it with" in lines(answer)[0]
 
 
 def test_a_newer_ledger_is_refused_by_name(report, tmp_path):
@@ -110,7 +119,8 @@ def test_a_newer_ledger_is_refused_by_name(report, tmp_path):
     answer = report(tmp_path)
     assert answer.status == 1
     assert lines(answer) == [
-        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 5, this reporter knows 4: use a newer one"
+        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 5, newer than this reporter reads (4):"
+        " read it with the hvprof-report of the commprof that wrote it, or a newer one"
     ]
 
 
@@ -170,14 +180,17 @@ HOSTILE = {
     "a rank outside the job": "UPDATE rank SET world_rank = 4000000000",
     "text for a rank": "UPDATE rank SET world_size = 'four'",
     "a bucket that is none": "UPDATE bucket SET bucket = 5000 WHERE cell = 1",
-    "a view in place of a table": "CREATE VIEW more AS SELECT * FROM cell",
+    "a view in place of a table": "ALTER TABLE cell RENAME TO other; CREATE VIEW cell AS SELECT * FROM other",
+    "a view under another name in the schema": "CREATE VIEW notes AS SELECT * FROM cell; PRAGMA writable_schema = ON;"
+    "UPDATE sqlite_master SET sql = replace(sql, 'notes', 'cell') WHERE name = 'notes'",
+    "a table twice in the schema": "PRAGMA writable_schema = ON; INSERT INTO sqlite_master SELECT * FROM sqlite_master WHERE name = 'peer'",
+    "a table of another kind": "PRAGMA writable_schema = ON; UPDATE sqlite_master SET type = 'view' WHERE name = 'peer'",
     "a missing table": "DROP TABLE peer",
     "a missing column": "ALTER TABLE cell DROP COLUMN blocked_ns",
     "no rank": "DELETE FROM rank",
     "a column that is computed": "DROP TABLE fact; CREATE TABLE fact (world_rank INTEGER NOT NULL, key TEXT NOT NULL,"
     " value TEXT GENERATED ALWAYS AS (hex(zeroblob(length(key) * 10000000))), PRIMARY KEY (world_rank, key)) WITHOUT ROWID",
     "a column with a default": "ALTER TABLE thread ADD COLUMN more TEXT DEFAULT 'a long text for each row'",
-    "a trigger": "CREATE TRIGGER more AFTER INSERT ON cell BEGIN DELETE FROM rank; END",
     "a blob for a fact": "UPDATE fact SET value = x'00ff'",
     "a number for a family": "UPDATE call SET family = x'31'",
     "an end that is no time": "UPDATE rank SET end_unix_ns = ''",
@@ -186,6 +199,82 @@ HOSTILE = {
     " wall_ns, counted_ns, NULL, ended, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'none', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM rank",
     "numbers of cells that run over": "UPDATE cell SET cell = 9223372036854775807 WHERE cell = 1",
 }
+
+
+ADDED = {
+    "an index": "CREATE INDEX by_time ON cell (total_ns, call)",
+    "an index on an expression": "CREATE INDEX by_size ON sample (abs(bytes)) WHERE bytes > 0",
+    "a view": "CREATE VIEW slow AS SELECT * FROM cell WHERE max_ns > 1000000",
+    "a view that cannot be read": "CREATE VIEW broken AS SELECT missing FROM nowhere",
+    "statistics": "ANALYZE",
+    "statistics that lie": "ANALYZE; UPDATE sqlite_stat1 SET stat = '1 1 1 1'",
+    "a table of notes": "CREATE TABLE notes (at INTEGER PRIMARY KEY AUTOINCREMENT, text); INSERT INTO notes (text) VALUES ('slow switch')",
+    "a table with the name of a function": "CREATE TABLE sum (a AS (abs(b)), b); INSERT INTO sum (b) VALUES (1)",
+    "a trigger": "CREATE TRIGGER more AFTER INSERT ON cell BEGIN DELETE FROM rank; END",
+}
+
+
+@pytest.mark.parametrize("what", ADDED)
+def test_what_the_owner_of_a_database_has_added_is_ignored(report, run_folder, tmp_path, what):
+    words = [("calls",), ("sizes",), ("late",), ("export",)]
+    before = [report(*word, run_folder, "--json").out for word in words]
+    for path in run_folder.iterdir():
+        change(path, ADDED[what])
+    for word, expected in zip(words, before):
+        answer = report(*word, run_folder, "--json")
+        assert (answer.status, answer.err) == (0, "")
+        assert answer.out == expected
+    assert report("merge", run_folder, tmp_path / "merged.db").status == 0
+    change(tmp_path / "merged.db", ADDED[what])
+    assert report("export", tmp_path / "merged.db", "--json").out == before[-1]
+
+
+def test_what_an_index_says_is_checked_like_a_table(report, run_folder):
+    """SQLite reads what it needs from an index that has it all, and this one has other values than its table."""
+    columns = ", ".join(["count", *(name for name in fuzz.TABLES["cell"] if name != "count")])
+    change(
+        run_folder / "rank-1.db",
+        f"CREATE TABLE lies AS SELECT {columns} FROM cell; UPDATE lies SET total_ns = 'text';"
+        f"CREATE INDEX of_lies ON lies ({columns}); CREATE INDEX of_cells ON cell ({columns}); PRAGMA writable_schema = ON;"
+        "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'of_lies') WHERE name = 'of_cells'",
+    )
+    answer = report("export", run_folder, "--json", "--table", "cell")
+    assert answer.status == 0 and "text" not in {row["total_ns"] for row in answer.rows}
+
+
+def test_merging_does_not_overwrite_what_an_owner_has_added(report, run_folder, tmp_path):
+    merged = tmp_path / "merged.db"
+    assert report("merge", run_folder, merged).status == report("merge", run_folder, merged).status == 0
+    change(merged, ADDED["a table of notes"])
+    before = merged.read_bytes()
+    answer = report("merge", run_folder, merged)
+    assert (answer.status, merged.read_bytes()) == (1, before)
+    assert lines(answer) == [f"hvprof-report: {merged}: exists, and holds more than commprof wrote into it; not overwritten"]
+
+
+def test_an_older_version_is_read_once_there_is_an_upgrade(report, run_folder, monkeypatch):
+    """A made-up version 3, whose table rank had no clock_error_ppb yet."""
+    for path in run_folder.iterdir():
+        change(path, "UPDATE rank SET clock_error_ppb = 0")
+    expected = report("export", run_folder, "--json").out
+    older = re.sub("\n *clock_error_ppb .*", "", planted.SCHEMA.read_text()).replace("user_version = 4", "user_version = 3")
+    scripts = {"schema_3": older, "to_4": "ALTER TABLE source.rank ADD COLUMN clock_error_ppb INTEGER NOT NULL DEFAULT 0;"}
+    monkeypatch.setattr(query, "sql_text", lambda name, ours=query.sql_text: scripts.get(name) or ours(name))
+    monkeypatch.setitem(database.UPGRADES, 3, "to_4")
+    rewrite(run_folder / "rank-1.db", older)
+    assert report("export", run_folder, "--json") == (0, expected, "")
+
+
+def rewrite(path, schema: str) -> None:
+    """Puts the rows of a database, as far as there are columns for them, under another schema."""
+    newest = path.rename(path.with_suffix(".newest"))
+    change(path, schema)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("ATTACH ? AS newest", (str(newest),))
+    for table in fuzz.TABLES:
+        columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+        connection.execute(f"INSERT OR IGNORE INTO main.{table} ({columns}) SELECT {columns} FROM newest.{table}")
+    connection.close()
 
 
 @pytest.mark.parametrize("what", HOSTILE)
@@ -332,3 +421,13 @@ def test_a_measure_that_does_not_fit_the_library_is_answered(report, tmp_path, m
         change(path, f"UPDATE OR REPLACE cell SET measure = '{measure}'; UPDATE call SET library = '{library}'")
     for words in (("advise",), ("html", "--output", str(tmp_path / "page.html")), ("sizes",), ("calls",), ("latency",)):
         assert report(words[0], folder, *words[1:]).status == 0, words
+
+
+@pytest.mark.parametrize("column", ("type", "name", "tbl_name", "sql"))
+@pytest.mark.parametrize("table", ("cell", "notes"))
+def test_blobs_in_the_schema_are_no_text_and_no_trouble(report, run_folder, table, column):
+    path = run_folder / "rank-1.db"
+    change(path, "CREATE TABLE notes (x)")
+    change(path, f"PRAGMA writable_schema = ON; UPDATE sqlite_master SET {column} = CAST({column} AS BLOB) WHERE name = '{table}'")
+    answer = report("calls", run_folder, "--json")
+    assert answer.status == 0 and answer.rows[0]["count"] in (480, 640)

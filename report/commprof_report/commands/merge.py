@@ -12,6 +12,7 @@ import sqlite3
 from pathlib import Path
 
 from .. import units
+from ..database import database_is_plain
 from ..errors import ReportError
 from ..rank_files import file_scan
 from . import common
@@ -31,12 +32,16 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def output_check(output: Path) -> None:
-    """Only a database of ours is overwritten."""
+    """Only a database of ours is overwritten, and only if its owner has added nothing."""
     if output.exists() or output.is_symlink():
         try:
-            file_scan(output)
+            is_ours = not file_scan(output).is_ledger
         except ReportError:
-            raise ReportError(output, "exists and is not one of commprof's databases; not overwritten") from None
+            is_ours = False
+        if not is_ours:
+            raise ReportError(output, "exists and is not one of commprof's databases; not overwritten")
+        if not database_is_plain(output):
+            raise ReportError(output, "exists, and holds more than commprof wrote into it; not overwritten")
 
 
 def database_write(connection: sqlite3.Connection, output: Path) -> None:
