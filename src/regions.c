@@ -2,7 +2,7 @@
  * and a comparison, without a lock. The name is compared, not its address: programs make names in buffers that they use again. */
 #include "regions.h"
 
-#include "runtime.h"
+#include "say.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -48,9 +48,9 @@ static void say_once_that_it_goes_on(const char *path)
         return;
     ledger_fact("region_refused", path);
     if (the_ledger.header->world_rank <= 0)
-        runtime_say("region %s is not told from the one around it: there is room for %d regions (fewer in a full ledger), names of %d "
-                    "characters, %d in each other",
-                    path, REGIONS_MAX, REGION_NAME_BYTES - 1, REGIONS_DEEP);
+        say_line("region %s is not told from the one around it: there is room for %d regions (fewer in a full ledger), names of %d "
+                 "characters, %d in each other",
+                 path, REGIONS_MAX, REGION_NAME_BYTES - 1, REGIONS_DEEP);
 }
 
 static uint16_t enter(const char *path)

@@ -10,13 +10,13 @@
 #include "output/run_folder.h"
 #include "output/store.h"
 #include "regions.h"
+#include "say.h"
 #include "settings.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <libgen.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,21 +31,6 @@ static bool has_mpi; /* the job has initialized it */
 static struct run_folder folder;
 static const struct launcher *misunderstood; /* the launcher that the MPI library does not know; NULL: as it should be */
 static int launched_processes;
-
-/* Written at once and unbuffered: the job's own stderr may be in any state. */
-void runtime_say(const char *format, ...)
-{
-    char line[PATH_MAX + 512] = "commprof: ";
-    size_t used = strlen(line);
-    va_list values;
-    va_start(values, format);
-    int wanted = vsnprintf(line + used, sizeof line - used - 1, format, values);
-    va_end(values);
-    used += wanted < 0 ? 0 : (size_t)wanted < sizeof line - used - 1 ? (size_t)wanted : sizeof line - used - 2;
-    line[used++] = '\n';
-    ssize_t written = write(STDERR_FILENO, line, used);
-    (void)written;
-}
 
 static int number_from_environment(const char *const names[])
 {
@@ -85,24 +70,20 @@ static void stop(const char *what, const char *path, int error)
 {
     state = STOPPED;
     if (speaks_for_the_node())
-        runtime_say("cannot %s %s: %s; rank %d is not recorded", what, path, places_reason(error), world_rank);
+        say_line("cannot %s %s: %s; rank %d is not recorded", what, path, places_reason(error), world_rank);
 }
 
 static void complain_for_the_node(const char *line)
 {
     if (speaks_for_the_node())
-        runtime_say("%s", line);
-}
-
-static void complain(const char *line)
-{
-    runtime_say("%s", line);
+        say_text(line);
 }
 
 bool runtime_prepare(void)
 {
     if (state != NOTHING)
         return false;
+    say_begin();
     settings_read(NULL);
     clock_begin((enum clock_kind)settings.clock);
     state = PREPARED;
@@ -246,7 +227,7 @@ static bool open_ledger(bool spawned)
 static bool begin_ledger(const struct call *first, int thread_level, bool spawned)
 {
     if (world_rank <= 0)
-        settings_read(complain);
+        settings_read(say_text);
     if (!open_ledger(spawned))
         return false;
     record_calls();
@@ -263,7 +244,7 @@ static void begin_with_mpi(int thread_level, mpi_handle world_group, bool initia
 {
     has_mpi = true;
     if (!requests_begin(thread_level == 3))
-        runtime_say("no memory to follow requests; their completion is not recorded");
+        say_line("no memory to follow requests; their completion is not recorded");
     record_library();
     communicators_begin(world_group, initialized);
     mpi_abi_learn_types();
@@ -277,8 +258,8 @@ static void begin_recording(int64_t began_ns)
     gpu_begin(complain_for_the_node);
     the_ledger.header->cost_init_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
     if (settings.verbose > 1 || (settings.verbose == 1 && world_rank <= 0))
-        runtime_say("rank %d of %d: %s ABI of %s, clock: %s, ledger %s", world_rank, world_size, mpi_abi.name, provider_path(),
-                    clock_name(), folder.ledger_file);
+        say_line("rank %d of %d: %s ABI of %s, clock: %s, ledger %s", world_rank, world_size, mpi_abi.name, provider_path(), clock_name(),
+                 folder.ledger_file);
 }
 
 void runtime_begin(const struct call *call, int thread_level, const void *session)
@@ -376,8 +357,8 @@ static const char *reporter(void)
 static void say_misunderstood_launcher(void)
 {
     if (misunderstood && launched_rank(0) == 0)
-        runtime_say("%s started %d processes, but each is a job of 1 rank: the program's MPI is %s, %s; %s", misunderstood->name,
-                    launched_processes, mpi_abi.name, provider_path(), misunderstood->advice);
+        say_line("%s started %d processes, but each is a job of 1 rank: the program's MPI is %s, %s; %s", misunderstood->name,
+                 launched_processes, mpi_abi.name, provider_path(), misunderstood->advice);
 }
 
 static void say_where(void)
@@ -385,8 +366,8 @@ static void say_where(void)
     if (settings.quiet || world_rank > 0)
         return;
     say_misunderstood_launcher();
-    runtime_say("profile of %d rank%s in %s; read it with: %s summary %s", world_size, world_size == 1 ? "" : "s", folder.path, reporter(),
-                folder.path);
+    say_line("profile of %d rank%s in %s; read it with: %s summary %s", world_size, world_size == 1 ? "" : "s", folder.path, reporter(),
+             folder.path);
 }
 
 static void store(int64_t began_ns)
@@ -397,7 +378,7 @@ static void store(int64_t began_ns)
     else {
         if (run_folder_ledger_is_elsewhere(&folder))
             ledger_copy(folder.ledger);
-        runtime_say("cannot write %s: %s; the ledger %s stays and can be read as well", folder.database, why, folder.ledger_file);
+        say_line("cannot write %s: %s; the ledger %s stays and can be read as well", folder.database, why, folder.ledger_file);
     }
 }
 
@@ -445,7 +426,7 @@ void runtime_snapshot(void)
     if (error)
         snprintf(why, sizeof why, "%s", places_reason(error));
     if (error || !store_undisturbed(database, why, sizeof why))
-        runtime_say("cannot write snapshot %u of rank %d: %s", taken, world_rank, why);
+        say_line("cannot write snapshot %u of rank %d: %s", taken, world_rank, why);
     pthread_mutex_unlock(&writing);
 }
 

@@ -35,7 +35,4 @@ void runtime_snapshot(void);
 /* The job calls MPI_Abort: the ledger stays and says so. */
 void runtime_aborted(int error_code);
 
-/* Say one line on stderr, as "commprof: ...". */
-void runtime_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 #endif

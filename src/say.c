@@ -1,0 +1,154 @@
+/* O_NONBLOCK belongs to what a descriptor refers to, which the job's other descriptors and other processes share, so it is not set there.
+ * Pipes and terminals are opened again through /proc, without blocking; a regular file would lose its offset that way, but does not block.
+ * Where nothing can be opened (no descriptor is left, another user's terminal), poll is asked first. It promises room for PIPE_BUF
+ * bytes of a pipe, which is what a line has at most; only a writer that comes in between could take that room. */
+#include "say.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static pthread_mutex_t saying = PTHREAD_MUTEX_INITIALIZER;
+static pid_t owner; /* 0: nothing is said yet */
+static struct stat job_stderr;
+
+void say_begin(void)
+{
+    owner = fstat(STDERR_FILENO, &job_stderr) == 0 ? getpid() : 0;
+}
+
+static bool is_job_stderr(int file)
+{
+    struct stat now;
+    return fstat(file, &now) == 0 && now.st_dev == job_stderr.st_dev && now.st_ino == job_stderr.st_ino &&
+           now.st_rdev == job_stderr.st_rdev;
+}
+
+/* -1 where it cannot be opened. */
+static int open_without_blocking(void)
+{
+    int file = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (file < 0 || is_job_stderr(file)) /* another thread may have closed it meanwhile */
+        return file;
+    close(file);
+    return -1;
+}
+
+static bool has_room(void)
+{
+    struct pollfd job = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&job, 1, 0) == 1 && job.revents == POLLOUT;
+}
+
+static ssize_t write_to_one_that_may_block(const char *line, size_t bytes)
+{
+    int file = open_without_blocking();
+    if (file < 0)
+        return has_room() ? write(STDERR_FILENO, line, bytes) : -1;
+    ssize_t written = write(file, line, bytes);
+    close(file);
+    return written;
+}
+
+static ssize_t write_without_blocking(const char *line, size_t bytes)
+{
+    if (S_ISSOCK(job_stderr.st_mode))
+        return send(STDERR_FILENO, line, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (S_ISFIFO(job_stderr.st_mode) || S_ISCHR(job_stderr.st_mode))
+        return write_to_one_that_may_block(line, bytes);
+    return write(STDERR_FILENO, line, bytes);
+}
+
+/* C1 controls are two bytes in UTF-8. */
+static bool is_control(unsigned char before, unsigned char byte)
+{
+    return byte < ' ' || byte == 0x7f || (before == 0xc2 && byte >= 0x80 && byte < 0xa0);
+}
+
+/* As much of the text as fits; returns the length. */
+static size_t make_visible(const char *text, char *line, size_t bytes)
+{
+    static const char DIGITS[] = "0123456789abcdef";
+    size_t used = 0;
+    for (unsigned char before = 0, byte; (byte = (unsigned char)*text) && used + 4 <= bytes; before = byte, text++)
+        if (!is_control(before, byte))
+            line[used++] = (char)byte;
+        else if (byte == '\n')
+            used += (size_t)(stpcpy(line + used, "\\n") - (line + used));
+        else {
+            const char shown[] = {'\\', 'x', DIGITS[byte >> 4], DIGITS[byte & 15]};
+            memcpy(line + used, shown, sizeof shown);
+            used += sizeof shown;
+        }
+    return used;
+}
+
+/* Not on the stack: threads of a job may have one of 16 kB. */
+static void say(const char *format, va_list values)
+{
+    static const char OURS[] = "commprof: ";
+    static char text[PIPE_BUF], line[PIPE_BUF];
+    vsnprintf(text, sizeof text, format, values);
+    size_t used = strlen(strcpy(line, OURS));
+    used += make_visible(text, line + used, sizeof line - used - 1);
+    line[used++] = '\n';
+    ssize_t written = write_without_blocking(line, used);
+    (void)written;
+}
+
+/* What a write raises (no reader; larger than RLIMIT_FSIZE) comes to the thread that writes, and is taken there. */
+static void take_raised(const sigset_t *pending_before)
+{
+    static const int RAISED[] = {SIGPIPE, SIGXFSZ};
+    for (size_t i = 0; i < sizeof RAISED / sizeof RAISED[0]; i++) {
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, RAISED[i]);
+        if (!sigismember(pending_before, RAISED[i]))
+            sigtimedwait(&one, NULL, &(struct timespec){0});
+    }
+}
+
+/* A handler of the job's that ran in here, or a cancelled thread, would keep the lock. */
+static void say_guarded(const char *format, va_list values)
+{
+    int cancellable;
+    sigset_t all, mask, pending;
+    sigfillset(&all);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+    pthread_sigmask(SIG_BLOCK, &all, &mask);
+    sigpending(&pending);
+    pthread_mutex_lock(&saying);
+    say(format, values);
+    pthread_mutex_unlock(&saying);
+    take_raised(&pending);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    pthread_setcancelstate(cancellable, &cancellable);
+}
+
+void say_line(const char *format, ...)
+{
+    int job_errno = errno;
+    va_list values;
+    va_start(values, format);
+    if (owner == getpid() && is_job_stderr(STDERR_FILENO))
+        say_guarded(format, values);
+    va_end(values);
+    errno = job_errno;
+}
+
+void say_text(const char *line)
+{
+    say_line("%s", line);
+}

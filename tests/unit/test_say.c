@@ -1,0 +1,249 @@
+#include "say.h"
+
+#include "unit.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <termios.h>
+
+enum { READ, WRITE };
+
+static int stderr_was;
+
+/* `file` is descriptor 2 from now on. */
+static void begin_with(int file)
+{
+    stderr_was = dup(STDERR_FILENO);
+    CHECK(dup2(file, STDERR_FILENO) == STDERR_FILENO);
+    close(file);
+    say_begin();
+}
+
+/* From now on failed checks are seen. */
+static void end(void)
+{
+    dup2(stderr_was, STDERR_FILENO);
+}
+
+/* Descriptor 2 is a pipe; returns its other end. */
+static int begin_with_pipe(void)
+{
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    begin_with(ends[WRITE]);
+    return ends[READ];
+}
+
+static const char *read_from(int file)
+{
+    static char text[2 * PIPE_BUF];
+    fcntl(file, F_SETFL, O_NONBLOCK);
+    ssize_t got = read(file, text, sizeof text - 1);
+    text[got > 0 ? got : 0] = '\0';
+    return text;
+}
+
+static bool is_pending(int raised)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, raised);
+}
+
+static void a_line_has_our_name_before_it_and_a_newline_after(void)
+{
+    int reader = begin_with_pipe();
+    say_line("rank %d of %s", 3, "job");
+    end();
+    CHECK_TEXT(read_from(reader), "commprof: rank 3 of job\n");
+}
+
+static void control_characters_are_made_visible_and_other_letters_stay(void)
+{
+    int reader = begin_with_pipe();
+    say_text("run\nfolder \x1b[2J\x7f\t \xc2\x9b \xc3\xa9\xc4\x9b 100%s");
+    end();
+    CHECK_TEXT(read_from(reader), "commprof: run\\nfolder \\x1b[2J\\x7f\\x09 \xc2\\x9b \xc3\xa9\xc4\x9b 100%s\n");
+}
+
+static void a_long_line_is_cut_where_a_pipe_takes_it_as_a_whole(void)
+{
+    static char text[2 * PIPE_BUF];
+    memset(text, '\n', sizeof text - 1);
+    int reader = begin_with_pipe();
+    say_text(text);
+    end();
+    const char *line = read_from(reader);
+    CHECK(strlen(line) <= PIPE_BUF && strlen(line) > PIPE_BUF - 8);
+    CHECK_EQUAL(line[strlen(line) - 1], '\n');
+}
+
+static void a_reader_that_has_gone_leaves_no_trace(void)
+{
+    close(begin_with_pipe());
+    errno = 17;
+    say_text("nobody hears it");
+    int after = errno;
+    end();
+    CHECK_EQUAL(after, 17);
+    CHECK(!is_pending(SIGPIPE));
+}
+
+static void a_signal_that_was_pending_before_still_is(void)
+{
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    raise(SIGPIPE);
+    close(begin_with_pipe());
+    say_text("nobody hears it");
+    end();
+    CHECK(is_pending(SIGPIPE));
+}
+
+static void fill(int file)
+{
+    static const char PAGE[4096];
+    int flags = fcntl(file, F_GETFL);
+    fcntl(file, F_SETFL, flags | O_NONBLOCK);
+    while (write(file, PAGE, sizeof PAGE) > 0)
+        ;
+    fcntl(file, F_SETFL, flags);
+}
+
+static void a_full_pipe_is_not_waited_for_and_keeps_its_mode(void)
+{
+    begin_with_pipe();
+    fill(STDERR_FILENO);
+    say_text("there is no room for it");
+    int flags = fcntl(STDERR_FILENO, F_GETFL);
+    end();
+    CHECK(!(flags & O_NONBLOCK));
+}
+
+/* All descriptors are taken, so that the pipe cannot be opened again. */
+static void take_all_descriptors(void)
+{
+    struct rlimit few = {64, 64};
+    setrlimit(RLIMIT_NOFILE, &few);
+    while (dup(STDIN_FILENO) >= 0)
+        ;
+}
+
+static void without_descriptors_a_full_pipe_is_not_waited_for_either(void)
+{
+    begin_with_pipe();
+    take_all_descriptors();
+    fill(STDERR_FILENO);
+    say_text("there is no room for it");
+    end();
+}
+
+static void without_descriptors_a_line_is_still_said(void)
+{
+    int reader = begin_with_pipe();
+    take_all_descriptors();
+    say_text("there is room for it");
+    end();
+    CHECK_TEXT(read_from(reader), "commprof: there is room for it\n");
+}
+
+static void a_full_socket_is_not_waited_for(void)
+{
+    int ends[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    begin_with(ends[WRITE]);
+    fill(STDERR_FILENO);
+    say_text("there is no room for it");
+    end();
+}
+
+static int open_terminal(int *leader)
+{
+    *leader = posix_openpt(O_RDWR | O_NOCTTY);
+    if (*leader < 0 || grantpt(*leader) != 0 || unlockpt(*leader) != 0)
+        unit_skip("no terminals here");
+    return open(ptsname(*leader), O_RDWR | O_NOCTTY);
+}
+
+static void a_stopped_terminal_is_not_waited_for(void)
+{
+    int leader, terminal = open_terminal(&leader);
+    tcflow(terminal, TCOOFF);
+    begin_with(terminal);
+    say_text("there is no room for it");
+    end();
+}
+
+static void a_terminal_is_written_to(void)
+{
+    int leader, terminal = open_terminal(&leader);
+    begin_with(terminal);
+    say_text("on a terminal");
+    end();
+    CHECK_TEXT(read_from(leader), "commprof: on a terminal\r\n");
+}
+
+static void a_file_gets_the_line_between_what_the_job_writes(void)
+{
+    int file = open("log", O_RDWR | O_CREAT, 0600);
+    begin_with(dup(file));
+    dprintf(STDERR_FILENO, "before\n");
+    say_text("between");
+    dprintf(STDERR_FILENO, "after\n");
+    end();
+    lseek(file, 0, SEEK_SET);
+    CHECK_TEXT(read_from(file), "before\ncommprof: between\nafter\n");
+}
+
+static void nothing_is_written_to_what_has_become_descriptor_2_since(void)
+{
+    begin_with_pipe();
+    close(STDERR_FILENO);
+    say_text("there is no stderr");
+    int data = open("data", O_RDWR | O_CREAT, 0600);
+    say_text("this is no stderr");
+    struct stat written;
+    fstat(data, &written);
+    end();
+    CHECK_EQUAL(data, STDERR_FILENO);
+    CHECK_EQUAL(written.st_size, 0);
+}
+
+static void nothing_is_said_by_a_forked_child(void)
+{
+    int reader = begin_with_pipe();
+    pid_t child = fork();
+    if (child == 0) {
+        say_text("I am no rank");
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    end();
+    CHECK_TEXT(read_from(reader), "");
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_line_has_our_name_before_it_and_a_newline_after),
+    TEST(control_characters_are_made_visible_and_other_letters_stay),
+    TEST(a_long_line_is_cut_where_a_pipe_takes_it_as_a_whole),
+    TEST(a_reader_that_has_gone_leaves_no_trace),
+    TEST(a_signal_that_was_pending_before_still_is),
+    TEST(a_full_pipe_is_not_waited_for_and_keeps_its_mode),
+    TEST(without_descriptors_a_full_pipe_is_not_waited_for_either),
+    TEST(without_descriptors_a_line_is_still_said),
+    TEST(a_full_socket_is_not_waited_for),
+    TEST(a_stopped_terminal_is_not_waited_for),
+    TEST(a_terminal_is_written_to),
+    TEST(a_file_gets_the_line_between_what_the_job_writes),
+    TEST(nothing_is_written_to_what_has_become_descriptor_2_since),
+    TEST(nothing_is_said_by_a_forked_child),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
