@@ -26,7 +26,7 @@ from . import process, units
 from .errors import ReportError, version_check
 
 MAGIC = b"commprof-ledger\n"
-VERSION = 4
+VERSION = 5
 HEADER_BYTES = 4096
 CHUNK_BYTES = 65536
 MOST_CHUNKS = 16384  # a file of 1 GiB; the library writes no more

@@ -201,8 +201,13 @@ def is_kept(number: int, level: int) -> bool:
     return level < LEVEL_NONE and number & (1 << level) - 1 == 0
 
 
+def block_of(sequence: int) -> int:
+    """From 1, as sequences are: level 1 keeps blocks 2, 4, ..."""
+    return (sequence - 1) // BLOCK_SAMPLES + 1
+
+
 def _page_is_kept(ledger: Ledger, page, kind: int, number: int) -> bool:
-    block = page.first // BLOCK_SAMPLES
+    block = block_of(page.first + 1)
     if kind == OF_COMMUNICATOR:
         known = ledger.communicators.get(number)
         return known is not None and page.first < MOST and is_kept(block, known.sample_level)

@@ -2,7 +2,8 @@
 
 A job keeps fewer samples by raising levels (ledger_format.h), each rank by itself; this raises them further, for all ranks at once.
 The collectives of each communicator have a level, and so have all calls without a sequence, and what GPUs did. The level of those that
-have most samples grows by one until there are few enough. Blocks and windows of number 0 stay at every level.
+have most samples grows by one until there are few enough. A communicator whose level would leave less than a quarter keeps what it has:
+its last block.
 
     each file   how many samples it has in each block and window -> levels grow -> what the levels leave is copied
     at the end  what was copied before the levels grew is thinned, too; tables say the new levels
@@ -14,14 +15,12 @@ import heapq
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from . import query
-from .ledger import BLOCK_SAMPLES, WINDOW_NS_LOG2
-from .ledger_samples import covered, is_kept
+from .ledger import LEVEL_NONE, WINDOW_NS_LOG2
+from .ledger_samples import block_of, covered, is_kept
 
 MOST_SAMPLES = 500_000
-ALWAYS = 64  # in place of a level: blocks and windows of number 0
 WITHOUT_SEQUENCE = ""  # the class of all calls that no communicator numbers
 OF_GPUS = "gpu"  # the class of what GPUs did
 WINDOWS = {  # by class: those that are kept, and how they are put in place of these
@@ -36,13 +35,6 @@ WINDOWS = {  # by class: those that are kept, and how they are put in place of t
         "INSERT INTO gpu_sample_window VALUES (?, ?, ?, ?)",
     ),
 }
-
-
-class Kept(NamedTuple):
-    """Samples of a class at its level: in number 0, and above."""
-
-    first: int
-    above: int
 
 
 class Thinning:
@@ -95,20 +87,21 @@ class Thinning:
     def _add(self, counted: Iterable[tuple[str, int, int]]) -> None:
         for kind, number, count in counted:
             self.counts.setdefault(kind, Counter())[_level_of(number)] += count
-        kept = sum(sum(self._kept(kind)) for kind in self.counts)
-        largest = [(-self._kept(kind).above, kind) for kind in self.counts]
+        largest = [(-self._kept(kind, self.levels.get(kind, 0)), kind) for kind in self.counts]
+        kept = -sum(count for count, _ in largest)
         heapq.heapify(largest)
         while self.most is not None and kept > self.most and largest and largest[0][0]:
             before, kind = heapq.heappop(largest)
-            self.levels[kind] = self.levels.get(kind, 0) + 1
-            above = self._kept(kind).above
-            kept -= -before - above
-            heapq.heappush(largest, (-above, kind))
+            level = self.levels.get(kind, 0) + 1
+            after = self._kept(kind, level)
+            if kind in WINDOWS or 4 * after >= -before:
+                self.levels[kind] = level
+                kept -= -before - after
+                heapq.heappush(largest, (-after, kind))
         self.connection.executemany("INSERT OR REPLACE INTO temp.sample_class VALUES (?, ?)", self.levels.items())
 
-    def _kept(self, kind: str) -> Kept:
-        level, counts = self.levels.get(kind, 0), self.counts[kind]
-        return Kept(counts[ALWAYS], sum(count for highest, count in counts.items() if level <= highest < ALWAYS))
+    def _kept(self, kind: str, level: int) -> int:
+        return sum(count for highest, count in self.counts[kind].items() if level <= highest)
 
     def _keeps(self, kind: str, number: int) -> bool:
         return is_kept(number, self.levels.get(kind, 0))
@@ -132,9 +125,9 @@ def _place(row, identities: dict[int, str], start_unix_ns: int) -> tuple[str, in
     """The class of a sample, and its block or window."""
     if row.sequence is None:
         return WITHOUT_SEQUENCE, start_unix_ns + row.start_ns >> WINDOW_NS_LOG2
-    return identities[row.communicator], (row.sequence - 1) // BLOCK_SAMPLES
+    return identities[row.communicator], block_of(row.sequence)
 
 
 def _level_of(number: int) -> int:
     """The highest level that keeps a block or window of this number: how often 2 divides it."""
-    return (number & -number).bit_length() - 1 if number else ALWAYS
+    return (number & -number).bit_length() - 1 if number else LEVEL_NONE - 1

@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define LEDGER_MAGIC "commprof-ledger\n" /* 16 bytes, no terminator in the file */
-#define LEDGER_VERSION 4
+#define LEDGER_VERSION 5
 
 enum {
     LEDGER_HEADER_BYTES = 4096,
@@ -41,7 +41,7 @@ enum {
     LEDGER_NO_RANK = INT32_MIN,
     LEDGER_NO_TAG = INT32_MIN,
     LEDGER_PAGE_SAMPLES = 64,
-    LEDGER_BLOCK_SAMPLES = 1024,   /* of the calls that have a sequence, whole blocks of so many are kept */
+    LEDGER_BLOCK_SAMPLES = 1024,   /* of the calls that have a sequence, whole blocks of so many are kept; the first is number 1 */
     LEDGER_WINDOW_NS_LOG2 = 30,    /* of the others, all those that begin in a window of 2^30 ns (1.07 s) of the wall clock */
     LEDGER_SAMPLE_LEVEL_NONE = 63, /* nothing is kept */
 };
@@ -306,7 +306,7 @@ struct ledger_thread {
 };
 
 /* Single calls, where sums are not enough. All ranks keep the same ones without talking to each other: a call that has a sequence on its
- * communicator is kept or not by that alone (sequence - 1 over LEDGER_BLOCK_SAMPLES is its block), any other by the moment it began (its
+ * communicator is kept or not by that alone (sequence - 1 over LEDGER_BLOCK_SAMPLES, plus 1, is its block), any other by the moment it began (its
  * window: nanoseconds since 1970, counted on from start_unix_ns by the monotonic clock, over 2^LEDGER_WINDOW_NS_LOG2). When the log is
  * full, one level grows by one, so that what is kept is a part of what was; pages that are not kept any longer are used again one by
  * one. A rank whose log filled earlier keeps less: what all ranks have is what the highest level among them says.

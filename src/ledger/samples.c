@@ -1,11 +1,19 @@
 /* Pages come from chunks of the ledger until the log has its size. Then it shrinks in place, a page at a time:
  *
  *     a stream needs a page -> one that is not kept any more (its block or window is no multiple of 2^level) -> it changes its owner
- *                              there is none: the level grows of whoever would give up most pages by it
+ *                              there is none: a level grows, and with it pages become free
+ *                              none would become free: the stream's own level grows, so it asks again at the next block that it keeps
  *
- * A level is the owner's own: a communicator's, all threads', all GPU streams', the steps'. So a busy communicator thins out before a quiet one does. Where
- * each holds its first block only, which every level keeps, communicators that were freed give up theirs; where none was, later streams
- * are not kept. A page that is written to (is_open, unfinished) is not taken.
+ * A level is the owner's own: a communicator's, all threads', all GPU streams', the steps'. It grows for the owner that gives up most
+ * pages by it and keeps a quarter of its own at least. Where no owner can, another communicator gives up all it has, for a block to
+ * come: the one with the fewest collectives, which all its ranks agree on. Communicators with an eighth of the time in collectives go
+ * last, and a sixteenth of the log is reserved for each.
+ *
+ * A page that is written to (is_open, unfinished) is not taken. Communicators in their first block leave a quarter of the pages to the
+ * others, so that a thousand quiet ones do not fill the log with pages that they never finish.
+ *
+ * Levels say all: a rank has every collective of the blocks that its level keeps. And they bound the work: pages are walked through when
+ * a level grows, 24 times for each owner, whatever the job does.
  *
  * One lock guards the pages; a thread takes it once in 64 calls. A stream itself has one writer: collectives on a communicator follow
  * each other, whichever threads make them (MPI-4.1, 6.14). Of a program that breaks this rule samples may be wrong; nothing else is. */
@@ -29,14 +37,17 @@ enum {
 static struct {
     pthread_mutex_t lock;
     struct ledger_page **pages;
-    size_t count, most, hand;
+    size_t count, most, hand, open;
     struct ledger_chunk *chunk; /* that fresh pages come from */
     struct ledger_communicator *entries[SAMPLES_SLOTS];
     struct samples_sequence steps;
     struct ledger_sample *last_step;
     uint64_t anchor_ticks;
     int64_t anchor_ns;
+    uint64_t spent_ticks[SAMPLES_SLOTS], all_spent_ticks; /* in collectives, scaled from those that were kept */
 } samples = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+uint64_t samples_pages_looked_at;
 
 void samples_begin(size_t bytes)
 {
@@ -44,17 +55,21 @@ void samples_begin(size_t bytes)
     samples.pages = samples.most ? calloc(samples.most, sizeof *samples.pages) : NULL;
     if (!samples.pages)
         samples.most = 0;
-    samples.count = samples.hand = 0;
+    samples.count = samples.hand = samples.open = 0;
     samples.chunk = NULL;
     samples.steps = (struct samples_sequence){NULL, 0, 0};
     samples.last_step = NULL;
     memset(samples.entries, 0, sizeof samples.entries);
+    memset(samples.spent_ticks, 0, sizeof samples.spent_ticks);
+    samples.all_spent_ticks = 0;
 }
 
 void samples_enter(unsigned slot, struct ledger_communicator *entry)
 {
-    if (slot < SAMPLES_SLOTS)
+    if (samples.most && slot < SAMPLES_SLOTS)
         __atomic_store_n(&samples.entries[slot], entry, __ATOMIC_RELEASE);
+    else
+        entry->sample_level = LEDGER_SAMPLE_LEVEL_NONE;
 }
 
 /* Levels */
@@ -94,9 +109,10 @@ static uint32_t *level_at(unsigned index)
     }
 }
 
+/* The next block or window that a level keeps. */
 static uint64_t next_kept(uint64_t part, unsigned level)
 {
-    return level < LEDGER_SAMPLE_LEVEL_NONE ? ((part >> level) + 1) << level : UINT64_MAX / LEDGER_BLOCK_SAMPLES;
+    return ((part >> level) + 1) << level;
 }
 
 static bool is_in_use(const struct ledger_page *page)
@@ -132,51 +148,94 @@ static struct ledger_page *used_page(void)
 {
     for (size_t looked = 0; looked < samples.count; looked++) {
         struct ledger_page *page = samples.pages[samples.hand++ % samples.count];
+        samples_pages_looked_at++;
         if (!is_in_use(page) && !page_is_kept(page, 0))
             return page;
     }
     return NULL;
 }
 
-/* The level whose next step would set most pages free grows by it. False: none would set any free. */
-static bool raise_a_level(void)
+/* What the owners that share a level have of the log, and what of it the next level would set free. */
+struct holding {
+    uint32_t kept, freed;
+};
+
+static void count_holdings(struct holding *holdings)
 {
-    static uint32_t freed[LEVELS];
-    memset(freed, 0, sizeof freed);
-    unsigned most = 0;
+    memset(holdings, 0, LEVELS * sizeof *holdings);
     for (size_t i = 0; i < samples.count; i++) {
         const struct ledger_page *page = samples.pages[i];
-        unsigned index = level_index(page->owner);
-        freed[index] += *level_at(index) < HIGHEST_LEVEL && !is_in_use(page) && !page_is_kept(page, 1);
-        most = freed[index] > freed[most] ? index : most;
+        struct holding *holding = &holdings[level_index(page->owner)];
+        bool can_grow = *level_at(level_index(page->owner)) < HIGHEST_LEVEL;
+        holding->kept += page_is_kept(page, 0);
+        holding->freed += can_grow && !is_in_use(page) && page_is_kept(page, 0) && !page_is_kept(page, 1);
     }
-    if (freed[most] == 0)
-        return false;
-    __atomic_add_fetch(level_at(most), 1, __ATOMIC_RELEASE);
-    return true;
+    samples_pages_looked_at += samples.count;
 }
 
-/* Communicators that were freed give up all that they have. False: none has any. */
-static bool forget_the_freed(void)
+static bool has_much_of_the_time(unsigned index)
 {
-    bool found = false;
-    for (size_t i = 0; i < samples.count; i++) {
-        const struct ledger_page *page = samples.pages[i];
-        struct ledger_communicator *entry = kind_of(page->owner) == LEDGER_OF_COMMUNICATOR ? samples.entries[page->owner >> 8] : NULL;
-        if (!entry || !(entry->flags & LEDGER_COMMUNICATOR_FREED) || is_in_use(page))
-            continue;
-        entry->sample_level = LEDGER_SAMPLE_LEVEL_NONE;
-        found = true;
-    }
-    return found;
+    enum { MUCH = 8 }; /* an eighth: so no more than eight have */
+    return index < SAMPLES_SLOTS && samples.spent_ticks[index] >= samples.all_spent_ticks / MUCH;
 }
 
-static struct ledger_page *find_page(void)
+static bool gives_up_some(unsigned index, struct holding holding)
+{
+    enum { RESERVED = 16 }; /* of the log, for each that has much of the time: half of it, at most */
+    bool has_its_share = has_much_of_the_time(index) && holding.kept <= samples.count / RESERVED;
+    return !has_its_share && 4 * (holding.kept - holding.freed) >= holding.kept;
+}
+
+/* LEVELS: nobody. */
+static unsigned who_frees_most(const struct holding *holdings, bool may_be_all)
+{
+    unsigned most = LEVELS;
+    for (unsigned i = 0; i < LEVELS; i++)
+        if (holdings[i].freed > (most == LEVELS ? 0 : holdings[most].freed) && (may_be_all || gives_up_some(i, holdings[i])))
+            most = i;
+    return most;
+}
+
+static bool is_used_less(unsigned slot, unsigned than)
+{
+    const struct ledger_communicator *one = samples.entries[slot], *other = samples.entries[than];
+    uint64_t made = __atomic_load_n(&one->collectives, __ATOMIC_RELAXED), others = __atomic_load_n(&other->collectives, __ATOMIC_RELAXED);
+    if (has_much_of_the_time(slot) != has_much_of_the_time(than))
+        return has_much_of_the_time(than);
+    return made != others ? made < others : one->identity < other->identity;
+}
+
+/* The communicator to give up what it has for another owner. */
+static unsigned who_is_used_least(const struct holding *holdings, unsigned asking)
+{
+    unsigned least = LEVELS;
+    for (unsigned i = 0; i < SAMPLES_SLOTS; i++)
+        if (holdings[i].freed && i != asking && (least == LEVELS || is_used_less(i, least)))
+            least = i;
+    return least;
+}
+
+/* A level grows, and pages become free. False: none would. */
+static bool raise_a_level(unsigned asking)
+{
+    static struct holding holdings[LEVELS];
+    count_holdings(holdings);
+    unsigned raised = who_frees_most(holdings, false);
+    if (raised == LEVELS)
+        raised = who_is_used_least(holdings, asking);
+    if (raised == LEVELS)
+        raised = who_frees_most(holdings, true);
+    if (raised != LEVELS)
+        __atomic_add_fetch(level_at(raised), 1, __ATOMIC_RELEASE);
+    return raised != LEVELS;
+}
+
+static struct ledger_page *find_page(unsigned asking)
 {
     struct ledger_page *page = fresh_page();
     if (!page)
         page = used_page();
-    if (!page && samples.count && (raise_a_level() || forget_the_freed()))
+    if (!page && raise_a_level(asking))
         page = used_page();
     return page;
 }
@@ -201,22 +260,29 @@ static void hand_over(struct ledger_page *page, uint64_t owner, uint64_t first)
     page->first = first;
     page->until_ticks = 0;
     page->is_open = 1;
+    samples.open++;
     put_anchor(page);
     __atomic_store_n(&page->owner, owner, __ATOMIC_RELEASE);
 }
 
 static void close_page(struct ledger_page *page)
 {
-    if (page)
-        page->is_open = 0;
+    if (!page)
+        return;
+    page->is_open = 0;
+    samples.open--;
+}
+
+static bool level_keeps(uint64_t owner, uint64_t first)
+{
+    return samples_level_keeps(samples_part(owner, first), *level_at(level_index(owner)));
 }
 
 /* An open page for a part that is kept; NULL: it is not, or there is no room. Finding room may raise this very owner's level. */
 static struct ledger_page *take_page(uint64_t owner, uint64_t first)
 {
-    unsigned index = level_index(owner);
-    struct ledger_page *page = samples_level_keeps(samples_part(owner, first), *level_at(index)) ? find_page() : NULL;
-    if (!page || !samples_level_keeps(samples_part(owner, first), *level_at(index)))
+    struct ledger_page *page = level_keeps(owner, first) ? find_page(level_index(owner)) : NULL;
+    if (!page || !level_keeps(owner, first))
         return NULL;
     hand_over(page, owner, first);
     return page;
@@ -224,19 +290,47 @@ static struct ledger_page *take_page(uint64_t owner, uint64_t first)
 
 /* Streams */
 
+static bool may_have_one_more(uint64_t owner, uint64_t first)
+{
+    bool begins = kind_of(owner) == LEDGER_OF_COMMUNICATOR && first < LEDGER_BLOCK_SAMPLES;
+    return !begins || samples.open < samples.most - samples.most / 4;
+}
+
+/* The rest of a block that there is no room for is not kept, nor what there is of it: its level says so. */
+static void level_give_up(uint64_t owner, uint64_t first)
+{
+    while (level_keeps(owner, first))
+        __atomic_add_fetch(level_at(level_index(owner)), 1, __ATOMIC_RELEASE);
+}
+
+/* What a full page says of the time that its communicator takes: at level n one in 2^n is kept. */
+static void note_time(const struct ledger_page *page)
+{
+    uint64_t ticks = 0;
+    if (kind_of(page->owner) != LEDGER_OF_COMMUNICATOR)
+        return;
+    for (unsigned i = 0; i < LEDGER_PAGE_SAMPLES; i++) {
+        const struct ledger_sample *sample = &page->samples[i];
+        uint64_t end = sample->completed_ticks > sample->end_ticks ? sample->completed_ticks : sample->end_ticks;
+        ticks += sample->end_ticks && end > sample->start_ticks ? end - sample->start_ticks : 0;
+    }
+    ticks <<= *level_at(level_index(page->owner));
+    samples.spent_ticks[level_index(page->owner)] += ticks;
+    samples.all_spent_ticks += ticks;
+}
+
 static void turn(struct samples_sequence *stream, uint64_t owner, uint64_t number)
 {
     uint64_t first = number - number % LEDGER_PAGE_SAMPLES;
+    if (stream->page)
+        note_time(stream->page);
     close_page(stream->page);
-    stream->page = NULL;
-    struct ledger_page *page = take_page(owner, first);
-    unsigned level = *level_at(level_index(owner));
-    uint64_t block = number / LEDGER_BLOCK_SAMPLES;
-    bool has_no_room = !page && samples_level_keeps(block, level);
-    uint64_t end = page || has_no_room ? first + LEDGER_PAGE_SAMPLES : next_kept(block, level) * LEDGER_BLOCK_SAMPLES;
+    stream->page = may_have_one_more(owner, first) ? take_page(owner, first) : NULL;
+    if (!stream->page)
+        level_give_up(owner, first);
+    uint64_t block = next_kept(samples_part(owner, first), *level_at(level_index(owner)));
     stream->first = first;
-    stream->span = end - first;
-    stream->page = page;
+    stream->span = stream->page ? LEDGER_PAGE_SAMPLES : (block - 1) * LEDGER_BLOCK_SAMPLES - first;
 }
 
 struct ledger_sample *samples_turn(struct samples_sequence *stream, uint64_t owner, uint64_t number)

@@ -36,15 +36,18 @@ void samples_enter(unsigned slot, struct ledger_communicator *entry);
 /* Its last call has been kept: another stream may have the page, some day. */
 void samples_leave(struct samples_sequence *sequence);
 
+/* How much work it was to find room, all in all. */
+extern uint64_t samples_pages_looked_at;
+
 /* Slow halves of the functions below. */
 struct ledger_sample *samples_turn(struct samples_sequence *sequence, uint64_t owner, uint64_t number);
 struct ledger_sample *samples_open(struct samples_window *window, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks);
 
-/* What a level is compared with: the number of a page's block, or of a thread's or stream's window. */
+/* What a level is compared with: the number of a page's block, from 1, or of a thread's or stream's window. */
 static inline uint64_t samples_part(uint64_t owner, uint64_t first)
 {
     bool has_windows = (owner & 0xff) == LEDGER_OF_THREAD || (owner & 0xff) == LEDGER_OF_STREAM;
-    return has_windows ? first : first / LEDGER_BLOCK_SAMPLES;
+    return has_windows ? first : first / LEDGER_BLOCK_SAMPLES + 1;
 }
 
 static inline bool samples_level_keeps(uint64_t part, unsigned level)

@@ -1,7 +1,7 @@
 -- What one rank of a job leaves behind (rank-<n>.db), and what `hvprof-report merge` makes of all of them: the same tables,
 -- one world_rank or many. Times are nanoseconds (integers), sizes bytes. docs/SCHEMA.md defines every column.
 PRAGMA application_id = 1668116582; -- "cmpf"
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 -- A process of the job.
 CREATE TABLE rank (
@@ -90,7 +90,7 @@ CREATE TABLE communicator (
     is_freed        INTEGER NOT NULL,
     collectives     INTEGER NOT NULL,  -- how many collective calls this rank has begun on it
     library         TEXT    NOT NULL,  -- 'mpi', 'nccl'; members of NCCL's are '' (a rank knows its own number alone)
-    sample_level    INTEGER,           -- those in blocks of 1024 whose number is a multiple of 2^level have samples; null: none has
+    sample_level    INTEGER,           -- those in blocks of 1024 whose number (from 1) is a multiple of 2^level have samples; null: none has
     PRIMARY KEY (world_rank, communicator)
 ) WITHOUT ROWID;
 

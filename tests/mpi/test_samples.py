@@ -53,8 +53,22 @@ def test_ranks_whose_logs_fill_at_different_times_have_the_same_calls_in_common(
     levels = [level for [(level,)] in for_all_ranks(run, LEVEL)]
     kept = [[sequence for (sequence,) in rows] for rows in for_all_ranks(run, KEPT_OF_WORLD)]
     assert levels[0] > levels[1] > 0
-    assert kept == [[sequence for sequence in range(1, 20_001) if (sequence - 1) // 1024 % 2**level == 0] for level in levels]
+    assert kept == [[sequence for sequence in range(1, 20_001) if ((sequence - 1) // 1024 + 1) % 2**level == 0] for level in levels]
     assert set(kept[0]) < set(kept[1])
+
+
+KEPT_BY_COMMUNICATOR = """
+    SELECT identity, group_concat(sequence) FROM
+        (SELECT identity, sequence FROM sample JOIN communicator USING (communicator) WHERE sequence > 0 ORDER BY identity, sequence)
+    GROUP BY identity"""
+
+
+def test_a_communicator_that_comes_after_many_others_has_samples_on_all_ranks(profile):
+    run = profile("busy_communicators", 2)
+    second_block = [(sequence,) for sequence in range(1_025, 1_301)]  # 100 of the first were Comm_dup
+    assert [rows[-276:] for rows in for_all_ranks(run, KEPT_OF_WORLD)] == [second_block] * 2
+    of_all = for_all_ranks(run, KEPT_BY_COMMUNICATOR)
+    assert len(set(of_all[0]) & set(of_all[1])) >= 60
 
 
 def test_a_job_may_keep_none(profile):

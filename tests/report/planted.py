@@ -676,7 +676,7 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     end = (rank.end, rank.start_monotonic_ns + rank.wall_ns) if rank.has_ended else (0, 0)
     counting = (0, rank.start_monotonic_ns) if rank.counted_ns is None else (rank.counted_ns, 0)
     header = b"commprof-ledger\n"
-    header += struct.pack("<8I", 4, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
+    header += struct.pack("<8I", 5, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
     header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
     header += struct.pack("<4q", rank.start_unix_ns, rank.start_monotonic_ns, *end)
     header += struct.pack("<QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE)

@@ -106,20 +106,20 @@ def test_a_newer_schema_is_refused_by_name(report, run_folder):
 
 
 def test_a_schema_from_before_the_first_release_is_said_to_be_older(report, run_folder):
-    change(run_folder / "rank-0.db", "PRAGMA user_version = 3; ALTER TABLE rank DROP COLUMN gpu_state")
+    change(run_folder / "rank-0.db", "PRAGMA user_version = 4; ALTER TABLE rank DROP COLUMN gpu_state")
     answer = report("calls", run_folder, "--json")
     assert answer.status == 0 and answer.rows[0]["count"] == 480
-    assert "rank-0.db: has schema version 3, older than this reporter reads (4): read it with" in lines(answer)[0]
+    assert "rank-0.db: has schema version 4, older than this reporter reads (5): read it with" in lines(answer)[0]
 
 
 def test_a_newer_ledger_is_refused_by_name(report, tmp_path):
     data = bytearray(planted.ledger_bytes(planted.training_rank(0)))
-    data[16] = 5
+    data[16] = 6
     (tmp_path / "rank-0.ledger").write_bytes(data)
     answer = report(tmp_path)
     assert answer.status == 1
     assert lines(answer) == [
-        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 5, newer than this reporter reads (4):"
+        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 6, newer than this reporter reads (5):"
         " read it with the hvprof-report of the commprof that wrote it, or a newer one"
     ]
 
@@ -253,14 +253,14 @@ def test_merging_does_not_overwrite_what_an_owner_has_added(report, run_folder, 
 
 
 def test_an_older_version_is_read_once_there_is_an_upgrade(report, run_folder, monkeypatch):
-    """A made-up version 3, whose table rank had no clock_error_ppb yet."""
+    """A made-up version 4, whose table rank had no clock_error_ppb yet."""
     for path in run_folder.iterdir():
         change(path, "UPDATE rank SET clock_error_ppb = 0")
     expected = report("export", run_folder, "--json").out
-    older = re.sub("\n *clock_error_ppb .*", "", planted.SCHEMA.read_text()).replace("user_version = 4", "user_version = 3")
-    scripts = {"schema_3": older, "to_4": "ALTER TABLE source.rank ADD COLUMN clock_error_ppb INTEGER NOT NULL DEFAULT 0;"}
+    older = re.sub("\n *clock_error_ppb .*", "", planted.SCHEMA.read_text()).replace("user_version = 5", "user_version = 4")
+    scripts = {"schema_4": older, "to_5": "ALTER TABLE source.rank ADD COLUMN clock_error_ppb INTEGER NOT NULL DEFAULT 0;"}
     monkeypatch.setattr(query, "sql_text", lambda name, ours=query.sql_text: scripts.get(name) or ours(name))
-    monkeypatch.setitem(database.UPGRADES, 3, "to_4")
+    monkeypatch.setitem(database.UPGRADES, 4, "to_5")
     rewrite(run_folder / "rank-1.db", older)
     assert report("export", run_folder, "--json") == (0, expected, "")
 

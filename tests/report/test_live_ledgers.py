@@ -240,21 +240,21 @@ def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_once(report, led
     assert (answer.out, answer.err) == (whole, "")
 
 
-def test_files_of_version_3_are_one_clear_line(report, tmp_path):
+def test_files_of_version_4_are_one_clear_line(report, tmp_path):
     data = bytearray(planted.ledger_bytes(killed_rank()))
-    data[16] = 3
+    data[16] = 4
     (tmp_path / "rank-0.ledger").write_bytes(data)
-    older = "was written by an older commprof (ledger version 3); read it with that one"
+    older = "has ledger version 4, older than this reporter reads (5): read it with the hvprof-report of the commprof that wrote it"
     assert report(tmp_path).err == f"hvprof-report: {tmp_path}/rank-0.ledger: {older}\n"
 
 
-def test_a_database_of_version_3_is_one_clear_line(report, run_folder):
+def test_a_database_of_version_4_is_one_clear_line(report, run_folder):
     import sqlite3
 
     connection = sqlite3.connect(run_folder / "rank-0.db")
-    connection.execute("PRAGMA user_version = 3")
+    connection.execute("PRAGMA user_version = 4")
     connection.close()
-    older = "was written by an older commprof (schema version 3); read it with that one"
+    older = "has schema version 4, older than this reporter reads (5): read it with the hvprof-report of the commprof that wrote it"
     assert f"hvprof-report: {run_folder}/rank-0.db: {older}\n" in report("calls", run_folder).err
 
 

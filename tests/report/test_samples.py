@@ -82,10 +82,10 @@ def test_ledgers_and_databases_have_the_same_samples(run_folder, ledger_folder, 
     assert from_databases
 
 
-@pytest.mark.parametrize("level, blocks", ((0, [0, 1, 2, 3, 4]), (1, [0, 2, 4]), (2, [0, 4]), (5, [0]), (63, [])))
+@pytest.mark.parametrize("level, blocks", ((0, [1, 2, 3, 4, 5]), (1, [2, 4]), (2, [4]), (5, []), (63, [])))
 def test_of_a_communicator_only_the_blocks_of_its_level_count(written, level, blocks):
     rank = one_rank(samples=allreduces(range(1, 5 * BLOCK_SAMPLES + 1, 512)))
-    kept = written(rank).entries(ledger.COMMUNICATORS, sample_level=level).ask("SELECT DISTINCT (sequence - 1) / 1024 FROM sample")
+    kept = written(rank).entries(ledger.COMMUNICATORS, sample_level=level).ask("SELECT DISTINCT (sequence - 1) / 1024 + 1 FROM sample")
     assert [block for (block,) in kept] == blocks
 
 
@@ -141,7 +141,7 @@ def test_a_step_without_an_end_goes_on_until_the_rank_s(written):
 
 def test_of_steps_only_the_blocks_of_the_level_count(written):
     rank = one_rank(steps=[Step(1, 100, 200), Step(1_025, 300, 400), Step(2_049, 500, 600)])
-    assert written(rank).header(step_level=1).ask("SELECT step FROM step") == [(1,), (2_049,)]
+    assert written(rank).header(step_level=1).ask("SELECT step FROM step") == [(1_025,)]
 
 
 def test_spans_of_regions_are_told_from_calls(written):
@@ -247,7 +247,7 @@ def busy_run() -> list[Rank]:
     """Four ranks with 4096 collectives and 96 messages in eight windows each; rank 2 has kept every second block only."""
     ranks = []
     for world_rank in range(4):
-        sequences = [number for number in range(1, 4 * BLOCK_SAMPLES + 1) if world_rank != 2 or (number - 1) // BLOCK_SAMPLES % 2 == 0]
+        sequences = [number for number in range(1, 4 * BLOCK_SAMPLES + 1) if world_rank != 2 or (number - 1) // BLOCK_SAMPLES % 2 == 1]
         rank = Rank(world_rank, 4, start_unix_ns=ROUND_UNIX_NS, windows=[Window(0, 10 * SECOND)])
         rank.communicators = [planted.communicators_of(world_rank)[0]]
         rank.communicators[0].sample_level = 1 if world_rank == 2 else 0
@@ -274,8 +274,8 @@ def test_all_samples_are_read_where_they_are_few_enough(busy):
 
 
 def test_a_thinned_run_has_the_same_samples_of_all_ranks(busy):
-    kept = all_of(busy, "SELECT world_rank, group_concat(DISTINCT (sequence - 1) / 1024) FROM sample GROUP BY 1", most_samples=10_000)
-    assert kept == [(world_rank, "0,2") for world_rank in range(4)]
+    kept = all_of(busy, "SELECT world_rank, group_concat(DISTINCT (sequence - 1) / 1024 + 1) FROM sample GROUP BY 1", most_samples=10_000)
+    assert kept == [(world_rank, "2,4") for world_rank in range(4)]
     levels = all_of(busy, "SELECT DISTINCT sample_level FROM communicator", most_samples=10_000)
     assert levels == [(1,)]
 
@@ -287,7 +287,7 @@ def test_whoever_has_most_samples_gives_up_most(busy):
 
 
 def test_windows_are_cut_with_the_calls_in_them(busy):
-    """The first block of a communicator stays whatever is asked for, so messages have to go."""
+    """The last block of a communicator stays whatever is asked for, so messages have to go."""
     run = run_open(busy, with_samples=True, most_samples=4 * 1_024 + 4 * 60)
     level = run.thinning.levels[""]
     assert level == 1
@@ -299,8 +299,14 @@ def test_windows_are_cut_with_the_calls_in_them(busy):
     assert windows == [(at_ns, at_ns + WINDOW_NS) for at_ns in range(0, 8 * WINDOW_NS, 2 * WINDOW_NS)] + [(8 * WINDOW_NS, 9 * WINDOW_NS)]
 
 
-def test_what_every_level_keeps_stays(busy):
+def test_the_last_block_of_a_communicator_stays(busy):
     assert all_of(busy, "SELECT count(*) FROM sample WHERE sequence IS NOT NULL", most_samples=1) == [(4 * 1_024,)]
+
+
+def test_a_communicator_keeps_what_it_has_where_the_next_level_would_leave_little(tmp_path):
+    rank = one_rank(samples=allreduces(range(1, BLOCK_SAMPLES + 10)))
+    planted.write_databases(tmp_path, [rank])
+    assert all_of(tmp_path, "SELECT count(*) FROM sample", most_samples=100) == [(BLOCK_SAMPLES + 9,)]
 
 
 # Databases from anyone

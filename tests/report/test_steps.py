@@ -268,7 +268,7 @@ def test_groups_of_which_one_lacks_a_step_are_matched_in_order():
 def test_of_a_run_kept_in_part_no_step_spans_a_gap(summary, steps):
     """Every fourth block of 1024; the rest is estimated."""
     job = training.ddp(2_000, has_pauses=False)
-    keep = lambda sequence: (sequence - 1) // 1024 % 4 == 0  # noqa: E731
+    keep = lambda sequence: ((sequence - 1) // 1024 + 1) % 4 == 0  # noqa: E731
     ranks = [rank_of(job, rank, keep=keep, level=2) for rank in range(2)]
     row = summary(ranks)
     kept = sum(keep(one.sequence) for one in job.made) / 5.1
@@ -280,7 +280,7 @@ def test_of_a_run_kept_in_part_no_step_spans_a_gap(summary, steps):
 def test_the_highest_level_of_the_ranks_counts(summary):
     job = training.ddp(2_000, has_pauses=False)
     every_second, every_fourth = (
-        rank_of(job, rank, keep=lambda sequence, level=rank + 1: (sequence - 1) // 1024 % 2**level == 0, level=rank + 1) for rank in range(2)
+        rank_of(job, rank, keep=lambda sequence, level=rank + 1: ((sequence - 1) // 1024 + 1) % 2**level == 0, level=rank + 1) for rank in range(2)
     )
     of_both, of_one = summary([every_second, every_fourth]), summary([every_fourth])
     assert of_both["steps"] == of_one["steps"] < 600

@@ -18,7 +18,8 @@ enum {
 static struct ledger_thread *thread;
 static struct ledger_communicator *entries[SAMPLES_SLOTS];
 static struct samples_sequence streams[SAMPLES_SLOTS];
-static uint64_t made[SAMPLES_SLOTS]; /* collectives on each */
+static uint64_t made[SAMPLES_SLOTS]; /* collectives on each ... */
+static uint64_t ticks_each;          /* ... and how long they take */
 static struct samples_window window;
 
 static void begin(size_t bytes)
@@ -33,6 +34,8 @@ static void begin(size_t bytes)
     samples_begin(bytes);
     memset(streams, 0, sizeof streams);
     memset(made, 0, sizeof made);
+    ticks_each = 1;
+    samples_pages_looked_at = 0;
     window = (struct samples_window){NULL, 0, 0, 0, 0};
 }
 
@@ -48,10 +51,11 @@ static void collectives(unsigned slot, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         uint64_t sequence = ++made[slot];
+        entries[slot]->collectives = sequence;
         struct ledger_sample *sample = samples_of_sequence(&streams[slot], slot, sequence);
         if (sample)
-            sample_fill(sample,
-                        &(struct ledger_sample){.start_ticks = 1, .end_ticks = 2, .bytes = sequence, .communicator = (uint16_t)slot});
+            sample_fill(sample, &(struct ledger_sample){
+                                    .start_ticks = 1, .end_ticks = 1 + ticks_each, .bytes = sequence, .communicator = (uint16_t)slot});
     }
 }
 
@@ -105,7 +109,7 @@ static struct kept kept_of(unsigned slot)
 static bool has_all_of_level(const struct kept *kept, unsigned level)
 {
     for (uint64_t sequence = 1; sequence <= kept->most; sequence++)
-        if (((sequence - 1) / LEDGER_BLOCK_SAMPLES & ((1u << level) - 1)) == 0 && !kept->has[sequence])
+        if ((((sequence - 1) / LEDGER_BLOCK_SAMPLES + 1) & ((1ull << level) - 1)) == 0 && !kept->has[sequence])
             return false;
     return true;
 }
@@ -137,7 +141,7 @@ static void a_full_log_keeps_every_second_block_then_every_fourth(void)
         CHECK(has_all_of_level(&kept, level));
         free(kept.has);
     }
-    CHECK_EQUAL(level, 4); /* 19 blocks and a half: those from 0 and 16 fit */
+    CHECK_EQUAL(level, 3); /* 19 blocks and a half: the 8th and the 16th fit */
 }
 
 static void a_quiet_communicator_loses_nothing_to_a_busy_one(void)
@@ -251,6 +255,145 @@ static void communicators_beyond_the_room_are_not_kept_and_harm_no_other(void)
     CHECK_EQUAL(the_ledger.header->chunk_count, 1 + 2 + 2); /* of the thread, of communicators, of samples */
 }
 
+/* Many communicators */
+
+enum { DEFAULT_LOG = 4 << 20, DEFAULT_PAGES = DEFAULT_LOG / LEDGER_CHUNK_BYTES * CHUNK_PAGES, FIRST = 10 };
+
+static void communicators(unsigned count)
+{
+    for (unsigned slot = FIRST; slot < FIRST + count; slot++)
+        communicator(slot);
+}
+
+static void collectives_in_turn(unsigned count, uint64_t rounds)
+{
+    for (uint64_t i = 0; i < rounds; i++)
+        for (unsigned slot = FIRST; slot < FIRST + count; slot++)
+            collectives(slot, 1);
+}
+
+static uint64_t kept_count(unsigned slot)
+{
+    struct kept kept = kept_of(slot);
+    free(kept.has);
+    return kept.count;
+}
+
+static void room_is_looked_for_once_a_level_however_many_calls_there_are(void)
+{
+    enum { MANY = 100, ROUNDS = 5000 };
+    begin(DEFAULT_LOG);
+    communicators(MANY);
+    collectives_in_turn(MANY, ROUNDS);
+    uint64_t levels = 0;
+    for (unsigned slot = FIRST; slot < FIRST + MANY; slot++)
+        levels += entries[slot]->sample_level;
+    CHECK(levels <= 3 * MANY); /* five blocks have begun */
+    CHECK(samples_pages_looked_at <= 3 * DEFAULT_PAGES * levels);
+    CHECK(samples_pages_looked_at < 2 * MANY * ROUNDS);
+}
+
+static void of_many_communicators_each_has_all_that_its_level_says(void)
+{
+    enum { MANY = 100 };
+    begin(DEFAULT_LOG);
+    communicators(MANY);
+    for (int round = 0; round < 9; round++) {
+        collectives_in_turn(MANY, 500);
+        for (unsigned slot = FIRST; slot < FIRST + MANY; slot++) {
+            struct kept kept = kept_of(slot);
+            CHECK(kept.is_sound);
+            CHECK(has_all_of_level(&kept, entries[slot]->sample_level));
+            free(kept.has);
+        }
+    }
+}
+
+static void most_of_many_communicators_have_samples(void)
+{
+    enum { MANY = 100 };
+    begin(DEFAULT_LOG);
+    communicators(MANY);
+    collectives_in_turn(MANY, 1100);
+    unsigned with_samples = 0;
+    for (unsigned slot = FIRST; slot < FIRST + MANY; slot++)
+        with_samples += kept_count(slot) > 0;
+    CHECK(with_samples >= 70);
+}
+
+static void a_communicator_that_comes_late_is_kept(void)
+{
+    begin(DEFAULT_LOG);
+    communicator(BUSY);
+    communicators(100);
+    collectives_in_turn(100, 1100);
+    collectives(BUSY, 1200);
+    CHECK_EQUAL(kept_count(BUSY), 1200);
+    CHECK_EQUAL(entries[BUSY]->sample_level, 0);
+}
+
+static void a_communicator_with_few_and_long_collectives_keeps_them(void)
+{
+    begin(DEFAULT_LOG);
+    communicator(BUSY);
+    communicators(100);
+    ticks_each = 10000;
+    collectives(BUSY, 500);
+    ticks_each = 1;
+    collectives_in_turn(100, 3000);
+    CHECK_EQUAL(kept_count(BUSY), 500);
+    CHECK_EQUAL(entries[BUSY]->sample_level, 0);
+}
+
+static void a_communicator_with_few_and_short_collectives_gives_them_up(void)
+{
+    begin(DEFAULT_LOG);
+    communicator(BUSY);
+    communicators(100);
+    collectives(BUSY, 500);
+    collectives_in_turn(100, 3000);
+    CHECK(entries[BUSY]->sample_level > 0);
+}
+
+static void quiet_communicators_do_not_fill_the_log_with_open_pages(void)
+{
+    begin(DEFAULT_LOG);
+    communicator(BUSY);
+    communicators(2000);
+    collectives_in_turn(2000, 10);
+    collectives(BUSY, 3 * LEDGER_BLOCK_SAMPLES);
+    struct kept kept = kept_of(BUSY);
+    CHECK(has_all_of_level(&kept, entries[BUSY]->sample_level));
+    CHECK(entries[BUSY]->sample_level <= 1);
+    free(kept.has);
+}
+
+static void ranks_with_the_same_calls_keep_the_same(void)
+{
+    enum { MANY = 100 };
+    uint32_t levels[2][MANY];
+    for (int rank = 0; rank < 2; rank++) {
+        begin(DEFAULT_LOG);
+        communicators(MANY);
+        for (unsigned i = 0; i < 4000 * MANY; i++) {
+            ticks_each = 100 + (i * 7 + i % MANY * (3 + (unsigned)rank)) % 10; /* no two ranks take the same time */
+            collectives(FIRST + i % MANY, 1);
+        }
+        for (int i = 0; i < MANY; i++)
+            levels[rank][i] = entries[FIRST + i]->sample_level;
+        the_ledger.header = NULL;
+        CHECK_EQUAL(unlink("ledger"), 0);
+    }
+    CHECK_EQUAL(memcmp(levels[0], levels[1], sizeof levels[0]), 0);
+}
+
+static void without_a_log_levels_say_that_nothing_is_kept(void)
+{
+    begin(LEDGER_CHUNK_BYTES - 1);
+    communicator(BUSY);
+    CHECK_EQUAL(entries[BUSY]->sample_level, LEDGER_SAMPLE_LEVEL_NONE);
+}
+
 static void without_room_nothing_is_kept(void)
 {
     begin(LEDGER_CHUNK_BYTES - 1);
@@ -326,12 +469,11 @@ static void a_window_with_too_many_calls_says_from_when_on_they_are_missing(void
 
 static void a_window_without_room_says_so(void)
 {
-    begin(TWO_CHUNKS);
-    for (unsigned slot = 2; slot < 100; slot++) {
-        communicator(slot);
-        collectives(slot, 10);
-    }
+    begin(LEDGER_CHUNK_BYTES);
     uint64_t number = first_window();
+    struct samples_window others[CHUNK_PAGES] = {0};
+    for (unsigned i = 0; i < CHUNK_PAGES; i++)
+        samples_of_window(&others[i], &(struct ledger_thread){.thread = 10 + i}, window_ticks(number, 1000));
     CHECK(call_at(window_ticks(number, 1000)) == NULL);
     CHECK(thread->sampled_since_ticks >= window_ticks(number + 1, 0));
     CHECK(thread->sampled_since_ticks <= window_ticks(number + 1, 0) + 1000);
@@ -411,6 +553,15 @@ static const struct unit_test TESTS[] = {
     TEST(calls_in_flight_keep_their_page),
     TEST(communicators_without_end_leave_room_for_later_ones),
     TEST(communicators_beyond_the_room_are_not_kept_and_harm_no_other),
+    TEST(room_is_looked_for_once_a_level_however_many_calls_there_are),
+    TEST(of_many_communicators_each_has_all_that_its_level_says),
+    TEST(most_of_many_communicators_have_samples),
+    TEST(a_communicator_that_comes_late_is_kept),
+    TEST(a_communicator_with_few_and_long_collectives_keeps_them),
+    TEST(a_communicator_with_few_and_short_collectives_gives_them_up),
+    TEST(quiet_communicators_do_not_fill_the_log_with_open_pages),
+    TEST(ranks_with_the_same_calls_keep_the_same),
+    TEST(without_a_log_levels_say_that_nothing_is_kept),
     TEST(without_room_nothing_is_kept),
     TEST(calls_are_kept_in_the_window_that_they_begin_in),
     TEST(a_full_log_keeps_windows_that_are_multiples_of_more),

@@ -7,7 +7,7 @@ FROM source.sample
 WHERE :is_whole OR (
     CASE WHEN sequence IS NULL
          THEN (SELECT start_unix_ns FROM source.rank WHERE rank.world_rank = sample.world_rank) + start_ns >> 30
-         ELSE (sequence - 1) >> 10 END
+         ELSE ((sequence - 1) >> 10) + 1 END
 ) & ((1 << coalesce(
     CASE WHEN sequence IS NULL
          THEN (SELECT level FROM temp.sample_class WHERE class = '')

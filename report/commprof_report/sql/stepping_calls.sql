@@ -44,7 +44,7 @@ WITH kept AS (
     LEFT JOIN control_size ON control_size.call = sample.call
     LEFT JOIN nonblocking ON nonblocking.call = sample.call
     LEFT JOIN bandwidth_rule ON bandwidth_rule.call = coalesce(nonblocking.blocking_call, sample.call)
-    WHERE sequence IS NOT NULL AND ((sequence - 1) / 1024) & ((1 << min(sample_level, 62)) - 1) = 0
+    WHERE sequence IS NOT NULL AND ((sequence - 1) / 1024 + 1) & ((1 << min(sample_level, 62)) - 1) = 0
 )
 SELECT identity, sequence, call, bytes, start_ns, CASE WHEN is_bulk THEN max(returned_ns, completed_ns) ELSE returned_ns END AS end_ns,
        is_bulk

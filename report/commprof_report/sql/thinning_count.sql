@@ -2,7 +2,7 @@
 -- other calls and of what GPUs did?
 SELECT identity AS class, number, count(*) AS count
 FROM (
-    SELECT world_rank, communicator, (sequence - 1) >> 10 AS number FROM source.sample WHERE sequence IS NOT NULL
+    SELECT world_rank, communicator, ((sequence - 1) >> 10) + 1 AS number FROM source.sample WHERE sequence IS NOT NULL
 )
 JOIN source.communicator USING (world_rank, communicator)
 GROUP BY identity, number

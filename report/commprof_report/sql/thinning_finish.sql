@@ -1,5 +1,5 @@
 -- What of the run is not kept at the levels that it has come to?
-DELETE FROM main.sample WHERE sequence IS NOT NULL AND ((sequence - 1) >> 10) & ((1 << (
+DELETE FROM main.sample WHERE sequence IS NOT NULL AND (((sequence - 1) >> 10) + 1) & ((1 << (
     SELECT level FROM communicator JOIN temp.sample_class ON class = identity
     WHERE communicator.world_rank = sample.world_rank AND communicator.communicator = sample.communicator
 )) - 1) <> 0;
