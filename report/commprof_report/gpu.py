@@ -336,8 +336,16 @@ def streams(connection: Connection) -> list[GpuStreamRow]:
 
 def unseen(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:
     """Ranks without a traced GPU, by their state and why."""
+    return _by_reason(row for row in rows if row.state in UNSEEN)
+
+
+def cut_off(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:
+    """Ranks whose tracing was cut off at the end of the job, by their state and why: how many records are missing is not known."""
+    return _by_reason(row for row in rows if row.state == "stopped" and row.reason)
+
+
+def _by_reason(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:
     found: dict[tuple[str, str], list[int]] = {}
     for row in rows:
-        if row.state in UNSEEN:
-            found.setdefault((row.state, row.reason), []).append(row.rank)
+        found.setdefault((row.state, row.reason), []).append(row.rank)
     return found

@@ -2,12 +2,14 @@
  * change and change back. It is in no word for a moment on its way; the consumer, who must not overlook it then, looks at what is not free.
  *
  * Each is of the allocator's: a client that is not seen (interpose.h) may get one of ours to its callback, which frees it. The system gives
- * memory only for what is used, and the lowest free one is taken, so a program that needs few touches few. */
+ * memory only for what is used, and the lowest free one is taken, so a program that needs few touches few. A free one holds zeros: so it
+ * shows how far CUPTI has filled one that it never gave back. */
 #include "buffers.h"
 
 #include "clock.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 enum { KEPT_COUNT = 8, RECORD_BYTES = 216 }; /* a kernel's, in CUDA 12 and 13.0 */
@@ -49,6 +51,7 @@ bool buffers_begin(bool may_refuse)
         void *memory = buffers.memory[buffer];
         if (!memory && posix_memalign(&memory, LARGEST_PAGE_BYTES, BUFFER_BYTES))
             return false;
+        madvise(memory, BUFFER_BYTES, MADV_DONTNEED); /* zeros, though the allocator had it before */
         buffers.memory[buffer] = memory;
     }
     __atomic_store_n(&buffers.free, UINT64_MAX, __ATOMIC_RELEASE);
@@ -103,25 +106,36 @@ void buffers_forward(buffers_completed to)
     __atomic_store_n(&buffers.forward, to, __ATOMIC_RELEASE);
 }
 
+static void clear(unsigned buffer)
+{
+    if (buffer < KEPT_COUNT)
+        memset(buffers.memory[buffer], 0, buffers.each[buffer].valid_bytes);
+    else
+        madvise(buffers.memory[buffer], BUFFER_BYTES, MADV_DONTNEED);
+}
+
 unsigned buffers_collect(void (*take)(uint8_t *buffer, size_t valid_bytes))
 {
     unsigned count = 0;
     for (uint64_t all = __atomic_exchange_n(&buffers.completed, 0, __ATOMIC_ACQUIRE); all; all &= all - 1, count++) {
         unsigned buffer = (unsigned)__builtin_ctzll(all);
         take(buffers.memory[buffer], buffers.each[buffer].valid_bytes);
-        if (buffer >= KEPT_COUNT)
-            madvise(buffers.memory[buffer], BUFFER_BYTES, MADV_DONTNEED);
+        clear(buffer);
         __atomic_fetch_and(&buffers.abandoned, ~bit(buffer), __ATOMIC_RELAXED);
         __atomic_fetch_or(&buffers.free, bit(buffer), __ATOMIC_RELEASE);
     }
     return count;
 }
 
+static uint64_t not_back(void)
+{
+    return buffers.memory[SINK] ? ~__atomic_load_n(&buffers.free, __ATOMIC_ACQUIRE) & ~buffers.abandoned : 0;
+}
+
 int64_t buffers_lent_since_ns(void)
 {
-    uint64_t waited_for = buffers.memory[SINK] ? ~__atomic_load_n(&buffers.free, __ATOMIC_ACQUIRE) & ~buffers.abandoned : 0;
     int64_t since_ns = INT64_MAX;
-    for (; waited_for; waited_for &= waited_for - 1) {
+    for (uint64_t waited_for = not_back(); waited_for; waited_for &= waited_for - 1) {
         int64_t lent_ns = __atomic_load_n(&buffers.each[__builtin_ctzll(waited_for)].lent_ns, __ATOMIC_RELAXED);
         since_ns = lent_ns < since_ns ? lent_ns : since_ns;
     }
@@ -133,7 +147,30 @@ void buffers_abandon(void)
     __atomic_store_n(&buffers.abandoned, __atomic_load_n(&buffers.lent, __ATOMIC_ACQUIRE), __ATOMIC_RELAXED);
 }
 
+static uint64_t records_in(uint64_t bytes)
+{
+    return (bytes + RECORD_BYTES - 1) / RECORD_BYTES;
+}
+
 uint64_t buffers_sunk_records(void)
 {
-    return (__atomic_exchange_n(&buffers.sunk_bytes, 0, __ATOMIC_RELAXED) + RECORD_BYTES - 1) / RECORD_BYTES;
+    return records_in(__atomic_exchange_n(&buffers.sunk_bytes, 0, __ATOMIC_RELAXED));
+}
+
+/* Up to the last word that is not zero. */
+static __attribute__((no_sanitize_thread)) size_t filled_bytes(unsigned buffer)
+{
+    const uint64_t *words = (const uint64_t *)buffers.memory[buffer];
+    size_t count = BUFFER_BYTES / sizeof *words;
+    while (count > 0 && words[count - 1] == 0)
+        count--;
+    return count * sizeof *words;
+}
+
+uint64_t buffers_unread_records(void)
+{
+    uint64_t records = 0;
+    for (uint64_t unread = not_back(); unread; unread &= unread - 1)
+        records += records_in(filled_bytes((unsigned)__builtin_ctzll(unread)));
+    return records;
 }

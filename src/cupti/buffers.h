@@ -38,4 +38,8 @@ void buffers_abandon(void);
 /* How many records the sink has swallowed since this was asked last; estimated from their bytes. */
 uint64_t buffers_sunk_records(void);
 
+/* How many records lie in buffers that nobody has read: also in those that are lent, which CUPTI may be filling meanwhile. Estimated from
+ * their bytes. Those that were abandoned may be freed, and are not looked at. */
+uint64_t buffers_unread_records(void);
+
 #endif

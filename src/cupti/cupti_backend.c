@@ -243,6 +243,12 @@ static struct gpu_collected collect(gpu_take take, bool everything)
                                   .is_foreign = is_lost || walk->layout_is_wrong};
 }
 
+/* Where another client's callback gets our buffers it may have freed them. */
+static uint64_t unread(void)
+{
+    return interpose_callbacks_are_ours() ? buffers_unread_records() : 0;
+}
+
 /* Streams */
 
 static const uintptr_t LEGACY = 1, PER_THREAD = 2; /* handles of the default streams: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD */
@@ -285,6 +291,7 @@ const struct gpu_backend cupti_backend = {
     .resume = resume,
     .pause = pause_tracing,
     .collect = collect,
+    .unread = unread,
     .device_facts = cuda_driver_device_facts,
     .place = cuda_driver_place,
     .find_stream = find_stream,

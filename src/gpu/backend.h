@@ -73,6 +73,9 @@ struct gpu_backend {
     /* Hand over what has been recorded. `everything`: also what the interface holds back, at the end of a window. */
     struct gpu_collected (*collect)(gpu_take take, bool everything);
 
+    /* Any thread, when nothing will be collected any more: how many records are lost, about, because nobody has read them. NULL: none. */
+    uint64_t (*unread)(void);
+
     void (*device_facts)(uint32_t device, struct gpu_device_facts *facts);
 
     /* Any thread, fast, without a lock of ours: enum ledger_place of an address; -1: the driver did not say (no GPU memory, then). */

@@ -57,6 +57,7 @@ static struct {
     int64_t earliest_ns; /* ... began the earliest activity seen that began since then, INT64_MAX: none yet */
     int64_t paused_ns;
     int64_t collect_at_ns;
+    int64_t complete_ns; /* activities that began before this have been counted */
     bool is_summed; /* the unions have begun */
     enum ledger_tracing_end ending;
 } gpu;
@@ -195,7 +196,7 @@ static void open_window(int64_t now_ns)
         return;
     }
     struct ledger_tracing window = {.begin_ns = now_ns, .clock_error_ns = UINT32_MAX};
-    gpu.window = ledger_append(LEDGER_TRACINGS, &window, sizeof window);
+    __atomic_store_n(&gpu.window, ledger_append(LEDGER_TRACINGS, &window, sizeof window), __ATOMIC_RELEASE);
     gpu.first_ns = gpu.first_ns ? gpu.first_ns : now_ns;
     gpu.resumed_ns = now_ns;
     gpu.earliest_ns = INT64_MAX;
@@ -276,6 +277,7 @@ static int64_t collect(bool everything)
     if (collected.is_foreign)
         gpu.ending = LEDGER_TRACING_LOST;
     gpu.collect_at_ns = clock_monotonic_ns() + (int64_t)settings.gpu_collect_ms * MS_NS;
+    __atomic_store_n(&gpu.complete_ns, until_ns, __ATOMIC_RELAXED);
     return collected.complete_until_ns;
 }
 
@@ -438,6 +440,25 @@ static void place_no_more(void)
     __atomic_store_n(&host_time_wanted, false, __ATOMIC_RELAXED);
 }
 
+/* The vendor's library has not given them back, or nobody had the time to look into them. */
+static void count_unread(void)
+{
+    const struct gpu_backend *backend = __atomic_load_n(&gpu_used, __ATOMIC_ACQUIRE);
+    if (backend && backend->unread)
+        the_ledger.header->gpu_dropped_records += backend->unread();
+}
+
+/* The thread hangs in the vendor's library: tracing was on up to what has come of it. */
+static void lose_window(void)
+{
+    struct ledger_tracing *window = __atomic_load_n(&gpu.window, __ATOMIC_ACQUIRE);
+    if (!window || window->end_ns)
+        return;
+    int64_t complete_ns = __atomic_load_n(&gpu.complete_ns, __ATOMIC_RELAXED);
+    window->ended = LEDGER_TRACING_LOST;
+    __atomic_store_n(&window->end_ns, complete_ns > window->begin_ns ? complete_ns : window->begin_ns, __ATOMIC_RELEASE);
+}
+
 void gpu_end(void)
 {
     if (!__atomic_exchange_n(&gpu.has_thread, 0, __ATOMIC_ACQ_REL))
@@ -449,17 +470,21 @@ void gpu_end(void)
         own_thread_wait_while(&gpu.gone, 0, until_ns);
     place_no_more();
     the_ledger.header->cost_gpu_end_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
-    if (__atomic_load_n(&gpu.gone, __ATOMIC_ACQUIRE))
-        return;
-    __atomic_store_n(&gpu.told, ABANDON, __ATOMIC_RELEASE);
-    enter_state(LEDGER_GPU_STOPPED, "the tracing interface did not answer at the end; what it held back is lost");
+    if (!__atomic_load_n(&gpu.gone, __ATOMIC_ACQUIRE)) {
+        __atomic_store_n(&gpu.told, ABANDON, __ATOMIC_RELEASE);
+        lose_window();
+        enter_state(LEDGER_GPU_STOPPED, "the tracing interface did not answer at the end; what it held back is lost");
+    }
+    count_unread();
 }
 
 void gpu_exit(void)
 {
     __atomic_store_n(&gpu.told, ABANDON, __ATOMIC_RELEASE);
-    if (__atomic_exchange_n(&gpu.has_thread, 0, __ATOMIC_ACQ_REL))
+    if (__atomic_exchange_n(&gpu.has_thread, 0, __ATOMIC_ACQ_REL)) {
         ring();
+        count_unread();
+    }
     place_no_more();
 }
 

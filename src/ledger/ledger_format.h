@@ -117,7 +117,7 @@ struct ledger_header {
     uint32_t gpu_state;                /* enum ledger_gpu_state */
     uint32_t gpu_epoch;                /* of what is counted of GPUs (activities, devices): it counts if it is the header's */
     uint64_t gpu_records;              /* of GPU activity that were counted */
-    uint64_t gpu_dropped_records;      /* that the GPU's tracing interface says it has lost */
+    uint64_t gpu_dropped_records;      /* lost: by the tracing interface's count, or unread at the end */
     uint64_t gpu_implausible_records;  /* without begin or end, or outside the time in which they can have been */
     uint64_t gpu_late_records;         /* that came when the time they belong to was already summed up: counted, but in no union */
     uint64_t gpu_unkept_records;       /* counted nowhere apart: a table was full */

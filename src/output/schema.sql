@@ -29,7 +29,7 @@ CREATE TABLE rank (
     -- The GPU side; the facts gpu.reason, gpu.tracing_library, gpu.driver, nccl.library, nccl.version say more.
     gpu_state                TEXT    NOT NULL,  -- 'none', 'dormant', 'tracing', 'paused', 'yielded', 'refused', 'stopped'
     gpu_records              INTEGER NOT NULL,
-    gpu_dropped_records      INTEGER NOT NULL,  -- lost by the GPU's tracing interface, by its own count
+    gpu_dropped_records      INTEGER NOT NULL,  -- by the tracing interface's count, and unread at the end
     gpu_implausible_records  INTEGER NOT NULL,
     gpu_late_records         INTEGER NOT NULL,  -- counted, but in no union
     gpu_unkept_records       INTEGER NOT NULL,  -- counted under 'other' kernels or streams

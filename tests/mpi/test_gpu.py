@@ -3,6 +3,7 @@ our side does what it should if CUDA behaves as tests/doubles/README.md says; it
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from . import doubles
 from .doubles import FOLDER, SETTINGS, Truth, busy_ns, counts, is_true, program, seen, truths
-from .harness import Outcome, Run
+from .harness import REPORT, Outcome, Run
 from .libraries import Mpi
 
 RANKS = 2
@@ -37,6 +38,10 @@ def trained(mpi: Mpi, profile: Callable[..., Run]) -> Trained:
 def state(run: Run, rank: int) -> tuple[str, str]:
     """gpu_state, and the reason if there is one."""
     return str(run.rank_row(rank)["gpu_state"]), run.facts(rank).get("gpu.reason", "")
+
+
+def said(command: str, run: Run) -> str:
+    return subprocess.run([str(REPORT), command, str(run.folder)], capture_output=True, text=True, check=True).stdout
 
 
 def complaints(outcome: Outcome) -> list[str]:
@@ -239,6 +244,14 @@ def test_a_cupti_that_hangs_does_not_hang_the_job(trained: Trained, function: st
         assert state(run, rank) == ("stopped", "the tracing interface did not answer at the end; what it held back is lost")
         assert run.counts("MPI_Allreduce")[rank] == truth[rank].reductions
     assert complaints(run.outcome) == []
+
+
+def test_what_a_hanging_cupti_holds_back_is_said_to_be_lost(trained: Trained):
+    run, _ = trained("staged", "hangs", DOUBLE_CUPTI_HANG="cuptiActivityFlushAll")
+    for rank in range(RANKS):
+        assert run.query(rank, "SELECT ended, end_ns - begin_ns FROM gpu_tracing") == [("lost", 0)]
+    for command in ("gpu", "summary"):
+        assert "the tracing interface did not answer at the end; what it held back is lost" in said(command, run)
 
 
 def test_records_that_cupti_drops_are_counted(trained: Trained):

@@ -237,10 +237,22 @@ def test_what_is_missing_is_said(gpu, rows):
     (row,) = rows(ranks, "--by", "run")
     assert {key: row[key] for key in counts} == {key: 2 * count for key, count in counts.items()}
     said = line(gpu(ranks).out, "Not recorded")
-    for part in ("6 records dropped", "2 records with impossible", "8 records too late", "10 records counted together", "18 MPI calls missing"):
+    for part in ("6 GPU records dropped", "2 GPU records with impossible", "8 GPU records too late", "10 GPU records counted together", "18 MPI calls missing"):
         assert part in said
     assert "4 NCCL operations without a time on the device" in said
     assert "nothing is missing of 0 records" in line(gpu([gpu_rank()]).out, "Not recorded")
+
+
+def test_what_the_interface_held_back_at_the_end_is_said_by_gpu_and_summary(gpu, report, tmp_path):
+    cut_off = {**planted.facts_of(1), "gpu.reason": "it did not answer"}
+    ranks = [gpu_rank(0, 2), gpu_rank(1, 2, facts={**cut_off, "boot_id": "one", "time_namespace": "time:[1]"})]
+    said = "GPU records at the end of rank 1: it did not answer"
+    assert line(gpu(ranks).out, "Not recorded").endswith(said)
+    assert line(report("summary", planted.write_databases(tmp_path / "cut", ranks)).out, "Not recorded").endswith(said)
+    unseen = [Rank(0, 1, gpu_state="stopped", facts={**planted.facts_of(0), "gpu.reason": "it did not answer"})]
+    assert "it did not answer" in gpu(unseen).out
+    healthy = planted.write_databases(tmp_path / "healthy", [gpu_rank(0, 2), gpu_rank(1, 2)])
+    assert line(report("summary", healthy).out, "Not recorded").endswith("nothing was dropped")
 
 
 def line(text: str, head: str) -> str:

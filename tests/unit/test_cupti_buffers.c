@@ -155,6 +155,26 @@ static void nobody_waits_for_an_abandoned_buffer_but_it_may_come(void)
     CHECK(buffers_lent_since_ns() != INT64_MAX);
 }
 
+static void records_that_nobody_has_read_are_estimated(void)
+{
+    enum { RECORDS = 10, BYTES = RECORDS * 216 };
+    CHECK(buffers_begin(false));
+    CHECK_EQUAL(buffers_unread_records(), 0);
+    uint8_t *read = request(), *completed = request(), *lent = request(), *untouched = request();
+    memset(read, 1, BYTES);
+    complete(read, BYTES);
+    CHECK_EQUAL(buffers_collect(take), 1);
+    memset(completed, 1, BYTES);
+    complete(completed, BYTES);
+    memset(lent, 1, BYTES);
+    CHECK(untouched != NULL);
+    CHECK_EQUAL(buffers_unread_records(), 2 * RECORDS);
+    CHECK(request() == read); /* lent again, and empty */
+    CHECK_EQUAL(buffers_unread_records(), 2 * RECORDS);
+    buffers_abandon();
+    CHECK_EQUAL(buffers_unread_records(), RECORDS);
+}
+
 /* Each thread writes its number all over a buffer, and gives it back. The sink is left alone: there they would be in each other's way. */
 enum { THREADS = 4, ROUNDS = 5000, WORDS = 64 };
 static uint8_t *the_sink;
@@ -217,6 +237,7 @@ static const struct unit_test TESTS[] = {
     TEST(more_bytes_than_a_buffer_has_are_not_believed),
     TEST(the_earliest_that_is_not_back_is_known),
     TEST(nobody_waits_for_an_abandoned_buffer_but_it_may_come),
+    TEST(records_that_nobody_has_read_are_estimated),
     TEST(threads_may_lend_and_complete_while_buffers_are_collected),
 };
 

@@ -38,10 +38,10 @@ UNSEEN = {
     "refused": "the GPU was not traced",
 }
 LOSSES = (
-    ("dropped_records", "{} dropped by the tracing interface", "record"),
-    ("implausible_records", "{} with impossible times", "record"),
-    ("late_records", "{} too late for the times above (counted in the tables)", "record"),
-    ("unkept_records", "{} counted together with others: a table was full", "record"),
+    ("dropped_records", "{} dropped by the tracing interface or never handed over", "GPU record"),
+    ("implausible_records", "{} with impossible times", "GPU record"),
+    ("late_records", "{} too late for the sums of time (counted in the tables)", "GPU record"),
+    ("unkept_records", "{} counted together with others: a table was full", "GPU record"),
     ("lost_intervals", "{} missing in times in MPI", "MPI call"),
     ("unmatched_operations", "{} without a time on the device", "NCCL operation"),
 )
@@ -232,7 +232,7 @@ def traced_facts(answers: Answers) -> Iterator[tuple[str, str]]:
     yield from mpi_facts(summary)
     yield "Cost of tracing", cost_text(answers.cost)
     yield from coverage_facts(summary)
-    yield "Not recorded", loss_text(summary)
+    yield "Not recorded", "; ".join(losses(answers.gpu)) or f"nothing is missing of {units.counted(summary.records, 'record')}"
     error = "an unknown time" if summary.clock_error_ns is None else f"{units.duration(summary.clock_error_ns)} at most"
     yield "GPU's clock", f"off by {error}"
 
@@ -300,9 +300,13 @@ def coverage_facts(summary: GpuRow) -> Iterator[tuple[str, str]]:
         yield "", f"not traced: {', '.join(pauses)}{times}"
 
 
-def loss_text(summary: GpuRow) -> str:
-    losses = [text.format(units.counted(getattr(summary, key), noun)) for key, text, noun in LOSSES if getattr(summary, key)]
-    return "; ".join(losses) or f"nothing is missing of {units.counted(summary.records, 'record')}"
+def losses(found: Gpu) -> Iterator[str]:
+    """What is missing, also for the summary; nothing where all is there."""
+    for key, text, noun in LOSSES:
+        if getattr(found.summary, key):
+            yield text.format(units.counted(getattr(found.summary, key), noun))
+    for (_, reason), ranks in gpu.cut_off(found.ranks).items():
+        yield f"GPU records at the end of rank {units.shortened(units.rank_list(ranks), 40)}: {reason}"
 
 
 def unseen_facts(found: Gpu) -> Iterator[tuple[str, str]]:
@@ -312,7 +316,7 @@ def unseen_facts(found: Gpu) -> Iterator[tuple[str, str]]:
         who = "" if len(ranks) == len(found.ranks) else f"rank {units.shortened(units.rank_list(ranks), 40)}: "
         yield "No GPU", f"{who}{UNSEEN[state]}{f': {reason}' if reason else ''}"
     if not groups and not found.is_seen:
-        yield "No GPU", "nothing that a GPU did was seen"
+        yield "No GPU", "; ".join(losses(found)) or "nothing that a GPU did was seen"
 
 
 def copy_text(row: GpuCopyRow) -> str:

@@ -17,6 +17,7 @@ from ..late import Late
 from ..run import Run
 from ..tables import Column
 from . import common
+from .gpu import losses as gpu_losses
 
 MOST_CALLS = 6
 MOST_RANKS = 8
@@ -222,9 +223,10 @@ def closing_facts(run: Run, answers: Digest, split: Late | None = None) -> Itera
     if has_mpi(summary):
         setup = units.duration(summary.setup_ns / len(answers.ranks))
         yield "Set-up", f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
-    yield from gpu_facts(gpu.gpu(run.connection))
+    gpus = gpu.gpu(run.connection)
+    yield from gpu_facts(gpus)
     yield "Profiler's cost", cost_text(summary, len(answers.ranks))
-    yield "Not recorded", loss_text(summary)
+    yield "Not recorded", "; ".join([*losses(summary), *gpu_losses(gpus)]) or "nothing was dropped"
     yield from rank_facts(run, answers)
     for aside in run.asides:
         yield "Beside it", aside
@@ -329,15 +331,14 @@ def cost_text(summary: SummaryRow, ranks: int) -> str:
     return f"{per_rank} per rank, {units.share(summary.cost_share)} of wall time (start, end and each call)"
 
 
-def loss_text(summary: SummaryRow) -> str:
-    losses = [
+def losses(summary: SummaryRow) -> list[str]:
+    counted = [
         (summary.dropped_calls, "{} dropped", "call"),
         (summary.untracked_requests, "{} not followed to completion", "request"),
         (summary.folded_cells, "{} folded into power-of-two sizes", "cell"),
         (summary.folded_communicators, "{} counted together", "communicator"),
     ]
-    said = [text.format(units.counted(number, noun)) for number, text, noun in losses if number]
-    return "; ".join(said) or "nothing was dropped"
+    return [text.format(units.counted(number, noun)) for number, text, noun in counted if number]
 
 
 def rank_facts(run: Run, answers: Digest) -> Iterator[tuple[str, str]]:
