@@ -5,6 +5,9 @@
 
 A circle in this graph cannot resolve itself. Otherwise every path ends at a rank that waits for nobody in particular: that is
 where to look.
+
+A killed rank leaves no time of its death. If all were killed, a wait may be one of every healthy step that the end has cut off: unless
+others went on meanwhile, it is a possibility (`is_sure` 0), and nobody is blamed.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple, Union
 
-from . import doing, questions
+from . import doing, query, questions, units
 from .ledger import PEER_ANY
 from .members import Members
 from .questions import MismatchRow, PositionRow, RankRow, WaitingRow
@@ -65,6 +68,32 @@ class Awaited(NamedTuple):
     waited_for: list[int]
     waiting: list[int]
     why: str
+    is_sure: int  # 0: all ranks were killed, and nothing shows that this lasted
+
+
+class Circle(NamedTuple):
+    """Ranks of which each waits for the next, the last for the first."""
+
+    ranks: list[int]
+    is_sure: int
+
+
+class Killed(NamedTuple):
+    """No rank came to an end, and none is seen to run. When they died is not known, only when each last began or ended a call: the time of
+    change of a ledger is that of a copy where somebody has copied it."""
+
+    ranks: list[RankRow]
+    is_whole: bool  # no rank is missing
+    quiet_ns: dict[int, int]  # by rank: from its last begin or end of a call to the last one of the job
+    last_unix_ns: int  # when that was
+    after_ns: int
+
+    def has_lasted(self, since_unix_ns: int) -> bool:
+        return self.last_unix_ns - since_unix_ns >= self.after_ns
+
+    def is_early(self, rank: int) -> bool:
+        """It was quiet for so long before the others were that it ended first, or hung."""
+        return self.quiet_ns.get(rank, 0) >= max(1, self.after_ns)
 
 
 class Stuck(NamedTuple):
@@ -74,9 +103,10 @@ class Stuck(NamedTuple):
     waits: list[Wait]
     positions: list[Position]
     mismatches: list[MismatchRow]
-    cycles: list[list[int]]
+    cycles: list[Circle]
     awaited: list[Awaited]
     longest: WaitingRow | None  # the call that somebody has been in for longest
+    killed: Killed | None  # None: some rank came to an end or runs
 
 
 class Board:
@@ -84,6 +114,7 @@ class Board:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self.killed: Killed | None = None
         self.room = MOST_IDLE
         self.late: dict[Collective, list[int]] = {}
         self.ranks = {row.rank: row for row in questions.ranks(run.connection)}
@@ -117,7 +148,9 @@ class Board:
 def stuck(run: Run, after_ns: int) -> Stuck:
     board = Board(run)
     inside = questions.waiting(run.connection)
+    killed = board.killed = _killed_as_a_whole(board, after_ns)
     settled = [row for row in inside if is_settled(board.ranks[row.rank], row, after_ns)]
+    lasting = {row.rank for row in settled if not killed or killed.has_lasted(row.since_unix_ns)}
     collectives = {(row.rank, row.thread): found for row in settled if (found := _collective_of(board, row))}
     waits = [_wait(board, row, collectives.get((row.rank, row.thread))) for row in settled]
     graph = _graph(board, settled, collectives)
@@ -126,10 +159,22 @@ def stuck(run: Run, after_ns: int) -> Stuck:
         waits,
         list(_positions(board, settled, collectives)),
         questions.mismatches(run.connection),
-        list(_cycles(graph)),
-        list(_awaited(board, graph)),
+        [Circle(ranks, int(lasting.issuperset(ranks))) for ranks in _cycles(graph)],
+        list(_awaited(board, graph, lasting)),
         max(inside, key=lambda row: row.doing_ns, default=None),
+        killed,
     )
+
+
+def _killed_as_a_whole(board: Board, after_ns: int) -> Killed | None:
+    """None if a rank ended or runs. A copy tells of the moment when it was made, not of the end."""
+    ranks = list(board.ranks.values())
+    if len(ranks) < 2 or any(rank.state not in ("killed", "running or killed") or rank.is_copy for rank in ranks):
+        return None
+    acted = dict(query.run_script(board.run.connection, "last_acted").fetchall())
+    last_unix_ns = max(acted.values())
+    quiet_ns = {rank: last_unix_ns - acted_unix_ns for rank, acted_unix_ns in acted.items()}
+    return Killed(ranks, not board.run.missing, quiet_ns, last_unix_ns, after_ns)
 
 
 def is_settled(rank: RankRow, row: WaitingRow, after_ns: int) -> bool:
@@ -276,8 +321,9 @@ def _way(before: dict[Node, Node], start: Node, end: Node) -> list[Node]:
     return way[::-1]
 
 
-def _awaited(board: Board, graph: dict[Node, list[Node]]) -> Iterator[Awaited]:
+def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> Iterator[Awaited]:
     """The ends of all paths. Ends that the same ranks wait for, and of which the same is to be said, are named together."""
+    early = set(filter(board.killed.is_early, board.ranks)) if board.killed else set()
     backwards: dict[Node, list[Node]] = {}
     for node, following in graph.items():
         for ahead in following:
@@ -287,7 +333,7 @@ def _awaited(board: Board, graph: dict[Node, list[Node]]) -> Iterator[Awaited]:
         waiting = tuple(sorted(node for node in _reached(backwards, end) if isinstance(node, int)))
         found.setdefault((waiting, why_text(board, end)), []).append(end)
     for (waiting, why), ends in found.items():
-        yield Awaited(ends, list(waiting), why)
+        yield Awaited(ends, list(waiting), why, int(not (lasting | early).isdisjoint(waiting + tuple(ends))))
 
 
 def _reached(graph: dict[Node, list[Node]], start: Node) -> set[Node]:
@@ -317,5 +363,13 @@ def why_text(board: Board, rank: int) -> str:
     place = doing.place_text(row)
     if row.doing_peer == PEER_ANY and row.doing_is_inside:
         place += ", which may come from anywhere"
+    if board.killed:
+        return f"was {place}{early_text(board.killed, rank)}"
     was = {"killed": "was killed, ", "running": "is "}.get(row.state, "is or was ")
     return was + place + doing.span_text([row])
+
+
+def early_text(killed: Killed, rank: int) -> str:
+    if not killed.is_early(rank):
+        return ""
+    return f", and began or ended its last call {units.duration(killed.quiet_ns[rank])} before the last one of the job"

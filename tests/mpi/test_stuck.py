@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -23,8 +24,8 @@ WORLD = "MPI_COMM_WORLD"
 class Report:
     """What `stuck` says of a run."""
 
-    def __init__(self, run: Path) -> None:
-        done = subprocess.run([REPORT, "stuck", "--json", "--after", "0", run], capture_output=True, text=True, check=False)
+    def __init__(self, run: Path, *after: str) -> None:
+        done = subprocess.run([REPORT, "stuck", "--json", *after, run], capture_output=True, text=True, check=False)
         self.status, self.errors = done.returncode, done.stderr
         self.rows = json.loads(done.stdout) if done.returncode == 0 else []
 
@@ -36,6 +37,12 @@ class Report:
         return [row["text"] for row in self.kind("verdict")]
 
     @property
+    def blamed(self) -> set[int]:
+        """Ranks that the others surely wait for, or that surely wait for each other."""
+        sure = [*self.kind("awaited"), *self.kind("circle")]
+        return {rank for row in sure if row["is_sure"] for rank in row.get("waited_for", row.get("ranks"))}
+
+    @property
     def waits(self) -> dict[int, tuple]:
         """By rank: the call, what it waits for, the collective, the ranks."""
         return {row["rank"]: (row["call"], row["awaited"], row["sequence"], row["waited_for"]) for row in self.kind("wait")}
@@ -44,6 +51,12 @@ class Report:
 @contextmanager
 def hanging(mpi: Mpi, ranks: int, way: str, folder: Path) -> Iterator[Path]:
     """A job that hangs, for as long as the block lasts. Gives its run folder."""
+    with started(mpi, ranks, way, folder):
+        yield folder / "run"
+
+
+@contextmanager
+def started(mpi: Mpi, ranks: int, way: str, folder: Path) -> Iterator[subprocess.Popen]:
     become_reaper()
     job = subprocess.Popen(
         [*mpi.mpirun, "-n", str(ranks), str(COMMPROF_RUN), *command_for(mpi, "hanging"), way],
@@ -55,30 +68,37 @@ def hanging(mpi: Mpi, ranks: int, way: str, folder: Path) -> Iterator[Path]:
         start_new_session=True,
     )
     try:
-        yield folder / "run"
+        yield job
     finally:
-        os.killpg(job.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)
         job.wait()
         end_stragglers()
 
 
-def kill_ranks(run: Path) -> None:
-    export = subprocess.run([REPORT, "export", "--table", "rank", run], capture_output=True, text=True, check=True)
-    for row in json.loads(export.stdout):
-        os.kill(row["pid"], signal.SIGKILL)
+def rows_of(run: Path, *words: str) -> list[dict]:
+    done = subprocess.run([REPORT, *words, run], capture_output=True, text=True, check=False)
+    return json.loads(done.stdout) if done.returncode == 0 else []
+
+
+def kill_ranks(run: Path, *which: int) -> None:
+    """Those given, or all."""
+    for row in rows_of(run, "export", "--table", "rank"):
+        if not which or row["world_rank"] in which:
+            os.kill(row["pid"], signal.SIGKILL)
 
 
 def reported(run: Path, holds: Callable[[Report], bool]) -> Report:
     """What is said as soon as the condition holds."""
     patience_ends = time.monotonic() + TIMEOUT_S
     while time.monotonic() < patience_ends:
-        report = Report(run)
+        report = Report(run, "--after", "0")
         if holds(report):
             return report
     raise AssertionError(f"never came true; last: {report.verdicts} {report.waits} {report.errors}")
 
 
-COMPUTES = r"(is|is or was|was killed,) outside MPI after {}(, for .*)?\."
+COMPUTES = r"(is|is or was|was) outside MPI after {}(, for .*|, and began or ended .*)?\."
 WAYS = {
     "skipped_barrier": (
         dict.fromkeys(range(3), ("MPI_Barrier", None, 2, [3])),
@@ -124,6 +144,80 @@ def test_a_job_that_hangs_is_seen_through_while_it_hangs_and_when_it_was_killed(
         live = reported(run, lambda report: report.waits == waits)
         assert re.fullmatch(verdict, live.verdicts[0]), live.verdicts
         kill_ranks(run)
-    dead = Report(run)
+    dead = Report(run, "--after", "0")
     assert dead.waits == waits
     assert re.fullmatch(verdict, dead.verdicts[0]), dead.verdicts
+
+
+def killed(report: Report) -> list[str]:
+    return [row["text"] for row in report.kind("verdict") if row["what"] == "killed"]
+
+
+def go_on(run: Path, ranks: int) -> bool:
+    """Whether all ranks have made some steps."""
+    rows = rows_of(run, "ranks", "--per-rank", "--json")
+    return len(rows) == ranks and all(row["count"] > 100 for row in rows)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("what", ["the ranks", "the launcher"])
+def test_a_healthy_job_that_was_killed_as_a_whole_blames_nobody(mpi, tmp_path, ranks, what):
+    run = tmp_path / "run"
+    with started(mpi, ranks, "healthy", tmp_path) as job:
+        reported(run, lambda _: go_on(run, ranks))
+        if what == "the launcher":
+            os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
+            end_stragglers(0)  # ranks that outlive it
+        else:
+            kill_ranks(run)
+    dead = Report(run)
+    assert dead.blamed == set(), dead.verdicts
+    states = {row["state"] for row in rows_of(run, "ranks", "--per-rank", "--json")}
+    if states == {"killed"}:  # some MPI libraries leave by exit when their launcher is gone
+        (text,) = killed(dead)
+        assert text.startswith(f"All {ranks} ranks were killed. Nothing shows that one ended first or hung: ")
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_of_a_job_that_ended_because_one_rank_was_killed_no_other_is_blamed(mpi, tmp_path, ranks):
+    run = tmp_path / "run"
+    with started(mpi, ranks, "healthy", tmp_path) as job:
+        reported(run, lambda _: go_on(run, ranks))
+        kill_ranks(run, ranks - 1)
+        job.wait()  # the launcher ends the others
+    dead = Report(run)
+    assert dead.blamed <= {ranks - 1}, dead.verdicts
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_hang_that_nothing_shows_to_have_lasted_is_told_as_a_possibility(mpi, tmp_path, ranks):
+    with hanging(mpi, ranks, "skipped_barrier", tmp_path) as run:
+        reported(run, lambda report: report.blamed == {ranks - 1})
+        kill_ranks(run)
+    dead = Report(run)
+    assert dead.blamed == set() and len(killed(dead)) == 1
+    (awaited,) = dead.kind("awaited")
+    assert (awaited["waited_for"], awaited["waiting"]) == ([ranks - 1], list(range(ranks - 1)))
+    assert dead.verdicts[1].startswith("If the job hung before that: ")
+
+
+AFTER = ("--after", "0.05")
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_hang_that_lasted_while_another_rank_went_on_is_named_after_the_job_was_killed(mpi, tmp_path, ranks):
+    def is_quiet(_: Report) -> bool:
+        since = {row["rank"]: row["doing_since_unix_ns"] for row in rows_of(run, "ranks", "--per-rank", "--json")}
+        return len(since) == ranks and all(since[0] - since[rank] > 100_000_000 for rank in range(1, ranks))
+
+    with hanging(mpi, ranks, "polling", tmp_path) as run:
+        reported(run, is_quiet)
+        kill_ranks(run)
+    dead = Report(run, *AFTER)
+    if ranks == 2:  # nobody waits for the one that hangs
+        assert re.search(r"All 2 ranks were killed\. Rank 1 went quiet .* before the others: ended first, or hung\.", killed(dead)[0])
+    else:
+        assert dead.blamed == {ranks - 1}
+        assert re.match(r"Ranks 1-2 wait, directly or not, for rank 3, which was outside MPI after MPI_Allreduce, and", dead.verdicts[0])
+        assert killed(dead) == ["All 4 ranks were killed."]

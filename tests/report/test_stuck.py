@@ -127,7 +127,7 @@ def test_ranks_that_receive_from_each_other_in_a_circle_are_named(stuck):
     answer = stuck(messages(recv(1), recv(2), recv(0), outside("MPI_Send", 59)))
     assert verdict(answer) == ["A circle: 0 waits for 1, 1 waits for 2, 2 waits for 0."]
     assert "  rank 1: in MPI_Recv (4 B from rank 2, tag 3) on MPI_COMM_WORLD, for 50.0 s" in answer.out
-    assert of_kind(stuck(messages(recv(1), recv(2), recv(0)), "--json"), "circle") == [{"kind": "circle", "ranks": [0, 1, 2]}]
+    assert of_kind(stuck(messages(recv(1), recv(2), recv(0)), "--json"), "circle") == [{"kind": "circle", "ranks": [0, 1, 2], "is_sure": 1}]
 
 
 def test_a_rank_that_receives_from_itself_is_a_circle_of_one(stuck):
@@ -210,11 +210,90 @@ def test_ranks_that_ended_or_left_no_file_are_what_is_waited_for(stuck):
     assert "rank 4 of 5 is missing" in answer.err
 
 
-def test_what_killed_ranks_were_in_counts_whatever_its_duration(stuck):
-    ranks = messages(recv(1, 10), recv(0, 10))
+def killed(ranks: list[Rank]) -> list[Rank]:
+    for rank in ranks:
+        rank.facts["process_start"] = "1"  # another process has its number now
+    return ranks
+
+
+def step_of_four(since_s: float = 10) -> list[Rank]:
+    """Rank 2 computes; the others are in the next Allreduce."""
+    begun = [[ALLREDUCE, ALLREDUCE] if own != 2 else [ALLREDUCE] for own in range(4)]
+    return job(begun, [inside("MPI_Allreduce", since_s) if own != 2 else outside("MPI_Allreduce", 9.998) for own in range(4)])
+
+
+def test_a_healthy_job_that_was_killed_as_a_whole_blames_nobody(stuck):
+    answer = stuck(killed(step_of_four()))
+    assert verdict(answer) == [
+        "All 4 ranks were killed. Nothing shows that one ended first or hung: their last calls began or ended within 2.00 ms.",
+        "If the job hung before that: ranks 0-1,3 wait, directly or not, for rank 2, which was outside MPI after MPI_Allreduce.",
+    ]
+    assert answer.out.split("\n\n")[1] == (
+        "Where they were\n"
+        "  ranks 0-1,3: in MPI_Allreduce on MPI_COMM_WORLD\n"
+        "  rank 2: outside MPI after MPI_Allreduce"
+    )
+    rows = stuck(killed(step_of_four()), "--json")
+    assert [(row["what"], row["is_sure"]) for row in of_kind(rows, "verdict")] == [("killed", 1), ("awaited", 0)]
+    assert [row["is_sure"] for row in of_kind(rows, "awaited")] == [0]
+
+
+def test_a_rank_that_was_quiet_long_before_all_were_killed_is_named(stuck):
+    assert verdict(stuck(killed(step_of_four(30)))) == [
+        "Ranks 0-1,3 wait, directly or not, for rank 2, which was outside MPI after MPI_Allreduce, and began or ended its last call 20.0 s"
+        " before the last one of the job.",
+        "All 4 ranks were killed.",
+    ]
+    assert verdict(stuck(killed(step_of_four(30)), "--after", "25"))[0].startswith("All 4 ranks were killed. Nothing shows that")
+    quiet = messages(outside("MPI_Send", 10), outside("MPI_Send", 12), outside("MPI_Send", 30))
+    assert verdict(stuck(killed(quiet))) == ["All 3 ranks were killed. Ranks 0-1 went quiet 18.0 s or more before the others: ended first, or hung."]
+
+
+def test_a_wait_that_lasted_while_others_went_on_is_sure_after_all_were_killed(stuck):
+    ranks = job([[BARRIER], [], []], [inside("MPI_Barrier", 10), outside("MPI_Send", 30), outside("MPI_Send", 30)])
+    assert verdict(stuck(killed(ranks))) == [
+        "Rank 0 waits for ranks 1-2, each of which was outside MPI after MPI_Send.",
+        "All 3 ranks were killed.",
+    ]
+
+
+def test_messages_on_their_way_when_all_were_killed_are_no_circle_for_sure(stuck):
+    answer = stuck(killed(messages(recv(1, 10), recv(0, 10))))
+    assert verdict(answer)[1:] == ["If the job hung before that: a circle, 0 waits for 1, 1 waits for 0."]
+    longer = killed(messages(recv(1, 10), recv(0, 10), outside("MPI_Send", 30)))
+    assert verdict(stuck(longer)) == ["A circle: 0 waits for 1, 1 waits for 0.", "All 3 ranks were killed."]
+
+
+def test_collectives_that_do_not_match_are_named_whenever_the_job_was_killed(stuck):
+    ranks = killed(job([[ALLREDUCE, BARRIER], [ALLREDUCE, ALLREDUCE]], [inside("MPI_Barrier"), inside("MPI_Allreduce")]))
+    assert verdict(stuck(ranks))[0].startswith("Collective 2 on MPI_COMM_WORLD does not match: ")
+
+
+def test_the_time_of_change_of_a_ledger_is_no_sign_of_life(report, tmp_path):
+    """Whoever copies a run folder changes it."""
+    folder = planted.write_ledgers(tmp_path / "run", killed(step_of_four()))
+    for own, ledger in enumerate(sorted(folder.iterdir())):
+        os.utime(ledger, (START_UNIX_NS // SECOND + 100 * own,) * 2)
+    assert verdict(report("stuck", folder))[0].startswith("All 4 ranks were killed. Nothing shows that")
+
+
+def test_ranks_that_may_have_been_killed_are_treated_likewise(stuck):
+    ranks = step_of_four()
     for rank in ranks:
         rank.facts = {}
-    assert verdict(stuck(ranks)) == ["A circle: 0 waits for 1, 1 waits for 0."]
+    assert verdict(stuck(ranks[:3])) == [
+        "None of the 3 ranks that left a file came to an end; whether they were killed cannot be seen from here."
+        " Nothing shows that one ended first or hung: their last calls began or ended within 2.00 ms.",
+        "If the job hung before that: ranks 0-1 wait, directly or not, for rank 2, which was outside MPI after MPI_Allreduce.",
+        "If the job hung before that: ranks 0-1 wait, directly or not, for rank 3, which left no file.",
+    ]
+
+
+def test_one_killed_rank_is_named_while_the_others_wait(stuck):
+    ranks = step_of_four()
+    killed(ranks[2:3])
+    (text,) = verdict(stuck(ranks))
+    assert text.startswith("Ranks 0-1,3 wait, directly or not, for rank 2, which was killed, outside MPI after MPI_Allreduce, for")
 
 
 def test_a_copy_that_is_older_than_the_wait_says_nothing_about_it(stuck):

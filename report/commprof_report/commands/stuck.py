@@ -5,7 +5,7 @@ others wait for, directly or not. Below it the evidence: on each communicator ho
 collectives, where they differ first, and which point-to-point call waits for whom.
 
 Of a running job, calls count that have lasted for --after seconds. Of ranks that were killed it is told what they were in
-when they were last heard of.
+when they were last heard of. If all were killed, nobody is blamed unless others went on for --after seconds meanwhile.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ from collections.abc import Iterable, Iterator
 from typing import Callable, NamedTuple
 
 from .. import doing, stuck, units
-from ..stuck import Position, Stuck, Wait
+from ..stuck import Killed, Position, Stuck, Wait
 from . import common
 
 AFTER_S = 5.0
 MOST_LINES = 12  # of a kind
 DIFFERENCES = {"call": "function", "root": "root", "bytes": "size"}
+IF_HUNG = "If the job hung before that"
 MOST_CIRCLE = 8  # ranks of a circle that are written out
 
 
 class Verdict(NamedTuple):
-    what: str  # mismatch, circle, awaited, together, nothing
+    what: str  # killed, mismatch, circle, awaited, together, nothing
     text: str
+    is_sure: int = 1  # 0: it holds if the job hung before all of its ranks were killed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +73,7 @@ def for_scripts(found: Stuck) -> None:
         "position": found.positions,
     }
     records = [{"kind": kind, **row._asdict()} for kind, rows in kinds.items() for row in rows]
-    records += [{"kind": "circle", "ranks": ranks} for ranks in found.cycles]
+    records += [{"kind": "circle", **circle._asdict()} for circle in found.cycles]
     json.dump(records, sys.stdout, indent=1)
     print()
 
@@ -79,6 +81,7 @@ def for_scripts(found: Stuck) -> None:
 def lines(found: Stuck) -> Iterator[str]:
     for verdict in verdicts(found):
         yield verdict.text
+    yield from killed_lines(found)
     yield from mismatch_lines(found)
     yield from communicator_lines(found)
     yield from message_lines(found)
@@ -86,7 +89,36 @@ def lines(found: Stuck) -> Iterator[str]:
 
 def verdicts(found: Stuck) -> list[Verdict]:
     said = [*_mismatch_verdicts(found), *_circle_verdicts(found), *_awaited_verdicts(found)]
+    if found.killed:
+        is_explained = any(verdict.is_sure for verdict in said)
+        said = sorted([*said, _killed_verdict(found.killed, is_explained)], key=lambda verdict: (-verdict.is_sure, verdict.what == "killed"))
     return (said or list(_together_verdicts(found)) or [_nothing(found)])[:MOST_LINES]
+
+
+def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
+    """All 4 ranks were killed. Nothing shows that one ended first or hung: their last calls began or ended within 1.24 ms."""
+    ranks = f"{len(killed.ranks)} ranks" + ("" if killed.is_whole else " that left a file")
+    is_known = all(rank.state == "killed" for rank in killed.ranks)
+    what = f"All {ranks} were killed." if is_known else f"None of the {ranks} came to an end; whether they were killed cannot be seen from here."
+    early = [rank.rank for rank in killed.ranks if killed.is_early(rank.rank)]
+    if early and not is_explained:
+        names = doing.rank_names(early)
+        before = f"{units.duration(min(map(killed.quiet_ns.get, early)))}{' or more' if len(early) > 1 else ''} before the others"
+        what += f" {names[0].upper()}{names[1:]} went quiet {before}: ended first, or hung."
+    elif not is_explained:
+        span = units.duration(max(killed.quiet_ns.values()))
+        what += f" Nothing shows that one ended first or hung: their last calls began or ended within {span}."
+    return Verdict("killed", what)
+
+
+def killed_lines(found: Stuck) -> Iterator[str]:
+    if found.killed:
+        yield ""
+        yield "Where they were"
+        groups = doing.groups(found.killed.ranks, ("killed", "running or killed"))
+        yield from (f"  {group.names}: {group.place}" for group in groups[:MOST_LINES])
+        if len(groups) > MOST_LINES:
+            yield f"  and {len(groups) - MOST_LINES} more; hvprof-report ranks --per-rank has them all"
 
 
 def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
@@ -98,12 +130,12 @@ def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
 
 
 def _circle_verdicts(found: Stuck) -> Iterator[Verdict]:
-    for ranks in found.cycles:
+    for ranks, is_sure in found.cycles:
         if len(ranks) > MOST_CIRCLE:
             text = f"{len(ranks)} ranks in a circle, {', '.join(map(str, ranks[:MOST_CIRCLE]))}, ..., each for the next"
         else:
             text = ", ".join(f"{rank} waits for {following}" for rank, following in zip(ranks, ranks[1:] + ranks[:1]))
-        yield Verdict("circle", f"A circle: {text}.")
+        yield Verdict("circle", f"A circle: {text}." if is_sure else f"{IF_HUNG}: a circle, {text}.", is_sure)
 
 
 def _awaited_verdicts(found: Stuck) -> Iterator[Verdict]:
@@ -112,7 +144,8 @@ def _awaited_verdicts(found: Stuck) -> Iterator[Verdict]:
         verb = "waits" if len(awaited.waiting) == 1 else "wait, directly or not,"
         named = doing.rank_names(awaited.waited_for)
         which = "which" if len(awaited.waited_for) == 1 else "each of which"
-        yield Verdict("awaited", f"{waiting[0].upper()}{waiting[1:]} {verb} for {named}, {which} {awaited.why}.")
+        begin = f"{waiting[0].upper()}{waiting[1:]}" if awaited.is_sure else f"{IF_HUNG}: {waiting}"
+        yield Verdict("awaited", f"{begin} {verb} for {named}, {which} {awaited.why}.", awaited.is_sure)
 
 
 def _together_verdicts(found: Stuck) -> Iterator[Verdict]:

@@ -1,4 +1,4 @@
-/* Jobs that hang, each in a way of its own; the last rank often computes for ever. Whoever started them ends them. */
+/* Jobs that hang, each in a way of its own; the last rank often computes for ever. One goes on for ever. Whoever started them ends them. */
 #include <mpi.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,6 +88,23 @@ static void sub_communicator(void)
     MPI_Barrier(half);
 }
 
+/* Rank 0 goes on, so that the others are seen to be quiet. */
+static void polling(void)
+{
+    int number, flag;
+    last_rank_computes();
+    for (; rank == 0;)
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    MPI_Recv(&number, 1, MPI_INT, size - 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void healthy(void)
+{
+    double number = 1, sum;
+    for (;;)
+        MPI_Allreduce(&number, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
 static const struct {
     const char *name;
     void (*hang)(void);
@@ -100,6 +117,8 @@ static const struct {
     {"nonblocking", nonblocking},
     {"requests", requests},
     {"sub_communicator", sub_communicator},
+    {"polling", polling},
+    {"healthy", healthy},
 };
 
 int main(int argc, char **argv)
