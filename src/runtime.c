@@ -13,6 +13,7 @@
 #include "say.h"
 #include "settings.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <libgen.h>
@@ -361,13 +362,54 @@ static void say_misunderstood_launcher(void)
                  launched_processes, mpi_abi.name, provider_path(), misunderstood->advice);
 }
 
+/* A word as a shell takes it: quoted where it must be, ANY_RANK as a star. */
+static void shell_word(char *word, size_t bytes, const char *text)
+{
+    static const char APART[] = {ANY_RANK, '\'', '\0'}, PLAIN[] = "_-+=:,./%@";
+    size_t used = 0;
+    while (*text && used + 8 < bytes) {
+        size_t length = strcspn(text, APART);
+        bool is_plain = true;
+        for (size_t i = 0; i < length; i++)
+            is_plain = is_plain && (isalnum((unsigned char)text[i]) || text[i] & 0x80 || strchr(PLAIN, text[i]));
+        const char *quote = is_plain ? "" : "'";
+        used += (size_t)snprintf(word + used, bytes - used, "%s%.*s%s", quote, (int)length, text, quote);
+        text += length;
+        if (*text && used + 3 < bytes)
+            used += (size_t)snprintf(word + used, bytes - used, "%s", *text++ == '\'' ? "\\'" : "*");
+    }
+    word[used < bytes ? used : bytes - 1] = '\0';
+}
+
+static bool is_on_one_host(void)
+{
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE", NULL};
+    return number_from_environment(NAMES) == world_size;
+}
+
+/* The folders of all ranks as one pattern, ANY_RANK where they differ. */
+static void folders_of_all(char *folders, size_t bytes)
+{
+    size_t used = 0;
+    folders[0] = '\0';
+    for (const char *at = world_size > 1 && *folder.of_all ? folder.of_all : folder.path; *at && used + 1 < bytes; at++) {
+        char same[] = {*at == ANY_HOST ? ANY_RANK : *at, '\0'};
+        used += (size_t)snprintf(folders + used, bytes - used, "%s", *at == ANY_HOST && is_on_one_host() ? provenance_host() : same);
+    }
+}
+
 static void say_where(void)
 {
+    static char folders[PATH_MAX], quoted[2 * PATH_MAX], command[2 * PATH_MAX];
     if (settings.quiet || world_rank > 0)
         return;
     say_misunderstood_launcher();
-    say_line("profile of %d rank%s in %s; read it with: %s summary %s", world_size, world_size == 1 ? "" : "s", folder.path, reporter(),
-             folder.path);
+    folders_of_all(folders, sizeof folders);
+    bool is_split = strchr(folders, ANY_RANK);
+    shell_word(quoted, sizeof quoted, folders);
+    shell_word(command, sizeof command, reporter());
+    say_line("profile of %d rank%s in %s; read it with: %s summary %s", world_size, world_size == 1 ? "" : "s", is_split ? quoted : folders,
+             command, quoted);
 }
 
 static void store(int64_t began_ns)

@@ -47,6 +47,7 @@ class RankOfFile(NamedTuple):
     world_size: int
     start_unix_ns: int
     end_unix_ns: int | None
+    program: str
 
 
 def database_create() -> sqlite3.Connection:

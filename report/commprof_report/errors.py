@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class ReportError(Exception):
-    """Input that cannot be read, output that cannot be written. Exit status 1."""
+    """Input that cannot be read, output that cannot be written. Exit status 1. `details`: lines below the first."""
 
-    def __init__(self, subject: object, what: str) -> None:
+    def __init__(self, subject: object, what: str, details: Sequence[str] = ()) -> None:
         super().__init__(f"{subject}: {what}")
         self.subject = str(subject)
         self.what = what
+        self.details = details
 
 
 class UsageError(ReportError):

@@ -14,7 +14,8 @@ from .errors import ReportError, UsageError
 
 PROGRAM = "hvprof-report"
 EXIT_READ, EXIT_NOTHING_READ, EXIT_USAGE = 0, 1, 2
-EPILOG = """RUN is a run folder, a merged database, or the database or ledger of one rank. Without a command, summary.
+EPILOG = """RUN is a run folder, a merged database, or the database or ledger of one rank; several are read as one run, where
+--output gave each host or rank a folder. Without a command, summary; without RUN, the newest run in the working directory.
 
 Exit status: 0 read (what is missing or damaged is named on stderr), 1 nothing could be read or written,
 2 wrong options."""
@@ -60,12 +61,13 @@ def parser_build() -> Parser:
 
 def with_default_command(words: list[str]) -> list[str]:
     """`hvprof-report RUN` is `hvprof-report summary RUN`."""
-    is_named = not words or words[0] in COMMANDS or words[0] in ("-h", "--help", "--version")
+    is_named = bool(words) and (words[0] in COMMANDS or words[0] in ("-h", "--help", "--version"))
     return words if is_named else ["summary", *words]
 
 
 def complain(error: ReportError) -> None:
-    print(f"{PROGRAM}: {units.visible(str(error))}", file=sys.stderr)
+    for line in (f"{PROGRAM}: {error}", *(f"  {detail}" for detail in error.details)):
+        print(units.visible(line), file=sys.stderr)
 
 
 def drop_output() -> None:

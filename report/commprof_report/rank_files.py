@@ -34,11 +34,15 @@ class RankFile(NamedTuple):
         return max(FOREVER if rank.end_unix_ns is None else rank.end_unix_ns for rank in self.ranks)
 
     @property
+    def program(self) -> str:
+        return self.ranks[0].program
+
+    @property
     def run(self) -> tuple[str, int]:
         return self.ranks[0].run_id, self.ranks[0].world_size
 
 
-ASIDES = {"earlier-": "earlier run", "spawned-": "spawned job", "snapshot-": "snapshot"}  # folders beside a run's files
+ASIDES = {"earlier-": "earlier run", "job-": "other job", "spawned-": "spawned job", "snapshot-": "snapshot"}  # folders beside a run's files
 
 
 class Folder(NamedTuple):
@@ -124,7 +128,7 @@ def _ledger_rank(path: Path) -> RankOfFile:
     earliest_end_unix_ns = header.start_unix_ns + header.end_ns - header.start_ns  # the wall clock may have been set back
     end_unix_ns = max(header.end_unix_ns, earliest_end_unix_ns) if header.ended else None
     run_id = ledger.facts.get("run_id", "")
-    return RankOfFile(run_id, header.world_rank, header.world_size, header.start_unix_ns, end_unix_ns)
+    return RankOfFile(run_id, header.world_rank, header.world_size, header.start_unix_ns, end_unix_ns, ledger.facts.get("program", ""))
 
 
 def runs_split(files: list[RankFile]) -> list[list[RankFile]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import query, units
@@ -13,6 +16,7 @@ from .ledger_rows import ledger_rows
 from .members import Gathered
 from .progress import Progress
 from .rank_files import ASIDES, RankFile, file_scan, folder_scan, run_describe, runs_split
+from .run_folders import newest_run, one_run, runs_inside
 from .thinning import MOST_SAMPLES, Thinning
 
 
@@ -34,11 +38,21 @@ class Run:
         self.notes.append(units.visible(f"{subject}: {what}"))
 
 
-def run_open(path: Path, with_histograms: bool = True, with_samples: bool = False, most_samples: int | None = MOST_SAMPLES) -> Run:
-    """A run folder, a merged database, or a single rank's file; samples of calls and of GPUs, their windows, steps and spans of regions
-    only where they are asked for, and not more than `most_samples` (thinning.py). Raises ReportError if there is nothing to read."""
-    run = Run(path)
-    files = _folder_files(run) if path.is_dir() else [_single_file(run)]
+def run_open(
+    path: Path | Sequence[Path],
+    with_histograms: bool = True,
+    with_samples: bool = False,
+    most_samples: int | None = MOST_SAMPLES,
+) -> Run:
+    """A run folder, a merged database, or a single rank's file; several are read as one run, and none is the newest here. Samples of calls
+    and of GPUs, their windows, steps and spans of regions only where they are asked for, and not more than `most_samples` (thinning.py).
+    Raises ReportError if there is nothing to read."""
+    given = [path] if isinstance(path, Path) else list(path)
+    paths = given or newest_run(Path())
+    run = Run(paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths) or "."))
+    if not given:
+        run.note(" ".join(map(str, paths)), "the newest run here")
+    files = _files(run, paths)
     run.thinning = Thinning(run.connection, most_samples) if with_samples else None
     with Progress("reading", len(files)) as progress:
         for file in files:
@@ -51,40 +65,46 @@ def run_open(path: Path, with_histograms: bool = True, with_samples: bool = Fals
     return run
 
 
-def _single_file(run: Run) -> RankFile:
-    if not run.path.exists():
-        raise ReportError(run.path, "no such file or folder")
-    file = file_scan(run.path)
-    run.is_part = len(file.ranks) == 1
-    return file
+def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:
+    beside: Counter[str] = Counter()
+    files = [file for path in paths for file in (_folder_files(run, path, beside) if path.is_dir() else [_single_file(path)])]
+    run.asides = [f"{units.counted(beside[prefix], noun)} in {prefix}*, not counted here" for prefix, noun in ASIDES.items() if beside[prefix]]
+    if len(paths) > 1:
+        one_run(files)
+    run.is_part = len(files) == 1 and not paths[0].is_dir() and len(files[0].ranks) == 1
+    return files
 
 
-def _folder_files(run: Run) -> list[RankFile]:
+def _single_file(path: Path) -> RankFile:
+    if not path.exists():
+        raise ReportError(path, "no such file or folder")
+    return file_scan(path)
+
+
+def _folder_files(run: Run, path: Path, beside: Counter[str]) -> list[RankFile]:
     """The files of the newest run in the folder; what else is there is noted."""
-    folder = folder_scan(run.path)
+    folder = folder_scan(path)
     if not folder.files:
-        raise _nothing_read(run, folder.problems)
+        raise _nothing_read(path, folder.problems)
     for problem in folder.problems:
         run.note(problem.subject, problem.what)
-    for prefix, count in folder.asides.items():
-        if count:
-            run.asides.append(f"{units.counted(count, ASIDES[prefix])} in {prefix}*, not counted here")
+    beside.update(folder.asides)
     *older, newest = runs_split(folder.files)
     if older:
         left_out = ", ".join(run_describe(files) for files in older)
-        run.note(
-            run.path, f"holds {len(older) + 1} runs; the newest, {run_describe(newest)}, is shown; left out: {left_out}"
-        )
+        run.note(path, f"holds {len(older) + 1} runs; the newest, {run_describe(newest)}, is shown; left out: {left_out}")
     return newest
 
 
-def _nothing_read(run: Run, problems: list[ReportError]) -> ReportError:
+def _nothing_read(path: Path, problems: list[ReportError]) -> ReportError:
+    """A folder of run folders says which runs are in it."""
+    inside = runs_inside(path) if problems[0].subject == str(path) else []
+    if inside:
+        return ReportError(path, "holds no rank's file itself, but folders of runs; name one of them:", inside)
     if len(problems) == 1:
         return problems[0]
     first = problems[0]
-    return ReportError(
-        run.path, f"none of its {len(problems)} files can be read; {Path(first.subject).name} {first.what}"
-    )
+    return ReportError(path, f"none of its {len(problems)} files can be read; {Path(first.subject).name} {first.what}")
 
 
 def _file_take(run: Run, file: RankFile, with_histograms: bool) -> None:

@@ -22,20 +22,24 @@ static bool append(char *text, size_t bytes, const char *more)
     return (size_t)snprintf(text + used, bytes - used, "%s", more) < bytes - used;
 }
 
+enum { EVERY_RANK = -2 };
+
 /* %h host, %p program, %r rank, %j job id, %% a percent sign; anything else stands for itself. */
 static bool expand(char *path, size_t bytes, const char *pattern, int world_rank)
 {
     char number[16], letter[3];
     snprintf(number, sizeof number, "%d", world_rank);
+    const char *rank = world_rank == EVERY_RANK ? (char[]){ANY_RANK, '\0'} : number;
+    const char *host = world_rank == EVERY_RANK ? (char[]){ANY_HOST, '\0'} : provenance_host();
     path[0] = '\0';
     for (; *pattern; pattern++) {
         const char *piece = letter;
         snprintf(letter, sizeof letter, "%c", *pattern);
         if (pattern[0] == '%' && pattern[1] && strchr("hprj%", pattern[1])) {
             pattern++;
-            piece = *pattern == 'h'   ? provenance_host()
+            piece = *pattern == 'h'   ? host
                     : *pattern == 'p' ? provenance_program()
-                    : *pattern == 'r' ? number
+                    : *pattern == 'r' ? rank
                     : *pattern == 'j' ? provenance_job_id()
                                       : "%";
         }
@@ -262,14 +266,30 @@ static int open_in_temporary(struct run_folder *folder, const char *place, int w
     return open_at(folder, world_rank, spawned_size);
 }
 
+/* Before the job changes its working directory. What lies below the folder of the setting (of a spawned world) is alike on all ranks. */
+static void name_of_all(struct run_folder *folder, const char *pattern, int world_rank)
+{
+    static char own[PATH_MAX], all[PATH_MAX], start[PATH_MAX];
+    folder->of_all[0] = '\0';
+    if (!expand(own, sizeof own, pattern, world_rank) || !expand(all, sizeof all, pattern, EVERY_RANK) ||
+        !all[strcspn(all, (char[]){ANY_RANK, ANY_HOST, '\0'})] || make_absolute(own) != 0 || strncmp(own, folder->path, strlen(own)) != 0 ||
+        (*all != '/' && !getcwd(start, sizeof start)))
+        return;
+    const char *prefix = *all == '/' ? "" : start, *slash = *all == '/' ? "" : "/";
+    if (snprintf(folder->of_all, PATH_MAX, "%s%s%s%s", prefix, slash, all, folder->path + strlen(own)) >= PATH_MAX)
+        folder->of_all[0] = '\0';
+}
+
 int run_folder_open(struct run_folder *folder, int world_rank, int spawned_size, void (*complain)(const char *line))
 {
     static struct run_folder instead; /* large */
     char line[3 * PATH_MAX];
     const char *pattern = *settings.output ? settings.output : DEFAULT_PATTERN;
     int error = expand(folder->path, sizeof folder->path, pattern, world_rank) ? open_at(folder, world_rank, spawned_size) : ENAMETOOLONG;
-    if (!error)
+    if (!error) {
+        name_of_all(folder, pattern, world_rank);
         return 0;
+    }
     for (unsigned i = 0; places_temporary(i); i++) {
         if (open_in_temporary(&instead, places_temporary(i), world_rank, spawned_size) != 0)
             continue;

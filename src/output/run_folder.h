@@ -9,8 +9,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { ANY_RANK = '\1', ANY_HOST = '\2' };
+
 struct run_folder {
     char path[PATH_MAX];     /* absolute, like the others */
+    char of_all[PATH_MAX];   /* where %h or %r give each host or rank a folder: the folders of all ranks, with ANY_HOST and ANY_RANK for
+                              * the parts that differ; "" where `path` is every rank's */
     char database[PATH_MAX]; /* rank-<n>.db */
     char ledger[PATH_MAX];   /* rank-<n>.ledger: the ledger, or a copy of it where it lies elsewhere */
     char ledger_file[PATH_MAX];

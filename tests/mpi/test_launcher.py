@@ -1,8 +1,11 @@
 """commprof-run, and where a run is put."""
 
+import json
 import os
 import socket
 import subprocess
+
+import pytest
 
 from .harness import COMMPROF_RUN, LIBRARY, compile_program, launch
 
@@ -48,6 +51,27 @@ def test_the_run_folder_may_name_the_program_and_the_host(mpi, tmp_path):
     command = ["env", f"LD_PRELOAD={LIBRARY}", str(compile_program(mpi, "pcontrol"))]
     assert launch(mpi, 2, command, tmp_path, {"COMMPROF_OUTPUT": f"{tmp_path}/runs/%p on %h"}).exit_status == 0
     assert os.listdir(tmp_path / "runs") == [f"pcontrol on {socket.gethostname()}"]
+
+
+def closing_line(outcome):
+    (line,) = [line for line in outcome.stderr.splitlines() if line.startswith("commprof: profile of ")]
+    profile, _, command = line.removeprefix("commprof: profile of ").partition("; read it with: ")
+    return profile, command
+
+
+@pytest.mark.parametrize("pattern", ["split/%h-%r", "my run's/%r of %p"])
+def test_the_closing_line_names_the_folders_of_all_ranks_as_a_shell_takes_them(mpi, tmp_path, pattern):
+    command = [str(COMMPROF_RUN), "--output", pattern, str(compile_program(mpi, "pcontrol"))]
+    profile, read = closing_line(launch(mpi, 2, command, tmp_path, {}))
+    assert profile == f"2 ranks in {read.partition(' summary ')[2]}" and "*" in profile
+    said = subprocess.run(["bash", "-c", f"{read} --json"], capture_output=True, text=True, check=True)
+    assert (json.loads(said.stdout)[0]["ranks_read"], said.stderr) == (2, "")
+
+
+def test_on_one_host_the_folder_of_a_host_is_that_of_all_ranks(mpi, tmp_path):
+    command = [str(COMMPROF_RUN), "--output", "split/%h", str(compile_program(mpi, "pcontrol"))]
+    profile, _ = closing_line(launch(mpi, 2, command, tmp_path, {}))
+    assert profile == f"2 ranks in {tmp_path}/split/{socket.gethostname()}"
 
 
 def test_ledgers_may_live_elsewhere_and_are_gone_after_finalize(profile, tmp_path):

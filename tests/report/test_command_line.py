@@ -47,9 +47,9 @@ def test_every_command_has_help(command):
     assert done.returncode == 0 and "RUN" in done.stdout
 
 
-def test_no_words_and_wrong_words_are_one_line_and_status_2():
-    for words in ([], ["sizes"], ["--json"]):
-        done = start(*words)
+def test_no_words_and_wrong_words_are_one_line_and_status_2(tmp_path):
+    for words in ([], ["sizes"], ["--json"], ["--colour"]):
+        done = start(*words, cwd=tmp_path)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 

@@ -99,6 +99,14 @@ static void placeholders_are_host_program_rank_and_job(void)
     CHECK_TEXT(folder.path, here(expected));
 }
 
+static void the_folders_of_all_ranks_are_known_where_they_differ(void)
+{
+    CHECK_EQUAL(open_with("%p-%j/%h-%r/x", 7), 0);
+    CHECK_TEXT(folder.of_all, here("test_run_folder-4711-step/\2-\1/x"));
+    CHECK_EQUAL(open_with("%p-%j", 7), 0);
+    CHECK_TEXT(folder.of_all, "");
+}
+
 static void an_unknown_placeholder_stands_for_itself(void)
 {
     CHECK_EQUAL(open_with("run-%x-%", 0), 0);
@@ -597,6 +605,7 @@ static const struct unit_test TESTS[] = {
     TEST(all_ranks_may_find_the_folder_made_already),
     TEST(without_a_setting_program_and_job_name_it),
     TEST(placeholders_are_host_program_rank_and_job),
+    TEST(the_folders_of_all_ranks_are_known_where_they_differ),
     TEST(an_unknown_placeholder_stands_for_itself),
     TEST(spawned_processes_have_a_folder_within_it),
     TEST(worlds_that_are_spawned_one_after_the_other_have_a_folder_each),

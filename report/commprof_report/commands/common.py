@@ -15,8 +15,14 @@ from ..errors import ReportError
 from ..run import Run, run_open
 
 
-def add_run_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", type=Path, help="a run folder, a merged database, or one rank's file")
+def add_run_argument(parser: argparse.ArgumentParser, nargs: str = "*") -> None:
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        type=Path,
+        nargs=nargs,
+        help="a run folder, a merged database, or one rank's file; several folders of one run; default: the newest run here",
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser, draws: bool = False, by_place: bool = False) -> None:

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
-    output = arguments.output or default_output(arguments.run)
+    output = arguments.output or default_output(run.path)
     text = page.page(f"commprof: {title_of(run)}", parts(run))
     with common.written_whole(output) as file:
         file.write(text)

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     sides = [side(common.open_selected(arguments), AS_RUN, arguments.per_rank)]
     if arguments.unfused:
-        other = argparse.Namespace(**{**vars(arguments), "run": arguments.unfused})
+        other = argparse.Namespace(**{**vars(arguments), "run": [arguments.unfused]})
         sides.append(side(common.open_selected(other), UNFUSED, arguments.per_rank))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, merged(sides), HvprofRow._fields)

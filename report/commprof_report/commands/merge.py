@@ -19,7 +19,7 @@ from . import common
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_run_argument(parser)
+    common.add_run_argument(parser, nargs="+")
     parser.add_argument("output", metavar="OUT.db", type=Path, help="the database to write")
 
 

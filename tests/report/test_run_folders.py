@@ -1,0 +1,132 @@
+"""Several folders as one run, a folder of run folders, and the newest run where none is named."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import planted
+import pytest
+
+EVERY_COMMAND = ("summary", "calls", "sizes", "ranks", "late", "steps", "stuck", "peers", "communicators", "traffic", "advise")
+
+
+@pytest.fixture
+def split(tmp_path) -> list[Path]:
+    """The planted run of four ranks, a folder for each."""
+    return [planted.write_databases(tmp_path / "split" / f"vm-{rank.world_rank}", [rank]) for rank in planted.training_run()]
+
+
+def other_job(run_id: str = "job-2", hours_later: int = 1) -> list[planted.Rank]:
+    ranks = planted.training_run()
+    for rank in ranks:
+        rank.run_id, rank.start_unix_ns = run_id, rank.start_unix_ns + hours_later * 3_600 * planted.SECOND
+        rank.facts["program"] = "solver"
+    return ranks
+
+
+def details(answer) -> list[str]:
+    return [line for line in answer.err.splitlines() if line.startswith("  ")]
+
+
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_the_folders_of_one_run_read_like_one_folder(report, run_folder, split, command):
+    whole, parts = report(command, run_folder, "--json"), report(command, *split, "--json")
+    assert (parts.status, parts.out, parts.err) == (0, whole.out, "")
+
+
+def test_folders_are_merged_and_become_one_page(report, split, tmp_path):
+    assert report("merge", *split, tmp_path / "all.db").out == f"{tmp_path}/all.db: 4 ranks of 4\n"
+    assert report("html", *split).out == f"{tmp_path}/split/report.html\n"
+
+
+def test_a_folder_that_was_left_out_is_a_missing_rank(report, split, tmp_path):
+    answer = report("calls", *split[:3], "--json")
+    assert (answer.status, answer.err) == (0, f"hvprof-report: {tmp_path}/split: rank 3 of 4 is missing\n")
+
+
+def test_what_lies_beside_each_part_is_added_up(report, split):
+    for folder in split:
+        planted.write_databases(folder / "earlier-1", planted.training_run())
+        planted.write_databases(folder / "job-7", planted.training_run())
+    answer = report("summary", *split)
+    assert "4 earlier runs in earlier-*, not counted here" in answer.out
+    assert "4 other jobs in job-*, not counted here" in answer.out
+
+
+def test_folders_of_two_jobs_are_refused_in_one_line(report, split, tmp_path):
+    other = planted.write_databases(tmp_path / "other", other_job())
+    answer = report("summary", split[0], other)
+    assert (answer.status, answer.out, answer.err.count("\n")) == (1, "", 1)
+    assert answer.err.startswith("hvprof-report: these folders: hold 2 runs, 'job-1' of ")
+    assert f"in {split[0]} and 'job-2' of " in answer.err and answer.err.endswith(f"in {other}: name the folders of one\n")
+
+
+def test_two_folders_with_the_same_rank_are_refused_in_one_line(report, split, tmp_path):
+    again = shutil.copytree(split[0], tmp_path / "again")
+    answer = report("summary", *split, again)
+    assert (answer.status, answer.err) == (
+        1,
+        f"hvprof-report: these folders: are not one run: rank 0 is in {split[0]} and in {again}\n",
+    )
+
+
+def test_a_folder_of_run_folders_names_the_runs_inside(report, split, tmp_path):
+    planted.write_databases(tmp_path / "split" / "deeper" / "down", other_job())
+    answer = report("summary", tmp_path / "split")
+    assert (answer.status, answer.out) == (1, "")
+    assert answer.err.startswith(f"hvprof-report: {tmp_path}/split: holds no rank's file itself, but folders of runs; name one of them:\n")
+    newest, oldest = details(answer)
+    assert newest.startswith(f"  {tmp_path}/split/deeper/down: solver, rank 0-3 of 4, 20")
+    assert oldest.startswith(f"  {split[0]} {split[1]} ... (4 folders): python3, rank 0-3 of 4, 20")
+
+
+def test_jobs_of_one_rank_that_share_an_id_are_runs_of_their_own(report, tmp_path):
+    for number in range(3):
+        rank = planted.training_rank(0)
+        rank.world_size = 1
+        planted.write_databases(tmp_path / f"job-{number}", [rank])
+    assert len(details(report("summary", tmp_path))) == 3
+
+
+def test_links_are_not_followed_and_what_cannot_be_read_is_passed_over(report, tmp_path):
+    planted.write_databases(tmp_path / "runs" / "good", other_job())
+    (tmp_path / "runs" / "damaged").mkdir()
+    (tmp_path / "runs" / "damaged" / "rank-0.db").write_bytes(b"no database")
+    (tmp_path / "runs" / "link").symlink_to(tmp_path)
+    assert len(details(report("summary", tmp_path / "runs"))) == 1
+
+
+def test_a_folder_without_any_run_is_one_line(report, tmp_path):
+    (tmp_path / "folder").mkdir()
+    answer = report("summary", tmp_path)
+    assert (answer.status, answer.err) == (1, f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger\n")
+
+
+@pytest.mark.parametrize("words", [(), ("summary",), ("--json",), ("calls",)])
+def test_without_a_run_the_newest_here_is_read(report, tmp_path, monkeypatch, words):
+    planted.write_databases(tmp_path / "commprof-train-1", planted.training_run())
+    planted.write_databases(tmp_path / "commprof-solver-2", other_job())
+    monkeypatch.chdir(tmp_path)
+    answer = report(*words)
+    assert (answer.status, answer.err) == (0, "hvprof-report: commprof-solver-2: the newest run here\n")
+
+
+def test_without_a_run_the_newest_may_lie_in_several_folders(report, split, tmp_path, monkeypatch):
+    planted.write_databases(tmp_path / "old", other_job(hours_later=-1))
+    monkeypatch.chdir(tmp_path)
+    answer = report("calls", "--json")
+    assert answer.rows[0]["count"] == 640
+    assert answer.err.endswith("split/vm-3: the newest run here\n")
+
+
+def test_a_run_folder_itself_is_the_newest_run_in_it(report, run_folder, monkeypatch):
+    planted.write_databases(run_folder / "job-8", other_job())
+    monkeypatch.chdir(run_folder)
+    assert report("summary", "--json").rows[0]["run_id"] == "job-1"
+
+
+def test_without_any_run_here_it_is_one_line_and_status_2(report, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = report()
+    assert (answer.status, answer.err) == (2, "hvprof-report: RUN: there is no run here; name a run folder (see hvprof-report --help)\n")
