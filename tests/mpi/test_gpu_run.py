@@ -8,6 +8,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -145,7 +146,29 @@ def test_buffers_are_left_for_replays(tmp_path: Path):
     assert sorted({record.kind for record in dumps.records(path)}) == ["copy", "memset"]
 
 
+def test_all_that_is_left_comes_in_one_archive(tmp_path: Path):
+    on_doubles(tmp_path, "copies")
+    (path,) = tmp_path.glob("*/results.tar.gz")
+    with tarfile.open(path) as packed:
+        names = [name.partition("/")[2] for name in packed.getnames()]
+    assert "table.md" in names
+    assert any(re.fullmatch(r"buffers/copies/\S+\.dump", name) for name in names)
+    assert any(re.fullmatch(r"runs/\S+/rank-0.db", name) for name in names)
+
+
 # Its parts
+
+
+def test_a_build_that_was_carried_is_taken_where_there_is_no_make(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    script = runpy.run_path(str(GPU / "run"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    script["build"](argparse.Namespace(doubles=False))
+    assert capsys.readouterr().out == f"no make here: {machine.LIBRARY} is taken as it is\n"
+
+
+def test_its_two_halves_are_all_checks_and_none_twice():
+    halves = runpy.run_path(str(GPU / "run"))["HALVES"]
+    assert sorted([*halves["first"], *halves["rest"]]) == sorted(check.name for check in CHECKS)
 
 
 class ToldJobs:

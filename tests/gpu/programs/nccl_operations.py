@@ -34,7 +34,7 @@ def operations(ranks: int) -> dict[str, list[int]]:
     size = 4 * ELEMENTS
     return {
         "ncclAllReduce": [TIMES, size],
-        "ncclBroadcast": [TIMES, size],
+        "ncclBcast": [TIMES, size],  # ProcessGroupNCCL calls the old name
         "ncclAllGather": [TIMES, size],
         "ncclReduceScatter": [TIMES, ranks * size],
     }
