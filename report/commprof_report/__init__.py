@@ -4,7 +4,8 @@ rank_files.py   which files a folder holds, and which of them belong to the run
 ledger.py       the binary ledger; ledger_rows.py makes rows of the schema of it, ledger_samples.py of its samples, ledger_gpu.py of its GPUs
 process.py      whether the process that wrote a ledger still lives
 database.py     a SQLite file of a rank or of a merged run, checked as any file from outside
-run.py          all of it as one database, with what spans ranks (sql/run.sql); thinning.py takes fewer samples, the same of all ranks
+run.py          all of it as one database, with what spans ranks (sql/run.sql); thinning.py takes fewer samples, the same of all ranks;
+                unsampled.py names the communicators without any
 selection.py    --call --communicator --rank --bytes, and --bins (bins.py)
 questions.py    the questions (sql/) and the named tuples that answer them
 doing.py        what ranks are in, in words; stuck.py finds out who waits for whom (members.py: of a communicator)

@@ -22,6 +22,7 @@ from .alignment import Alignment, align
 from .gpu_steps import OTHER_STREAM
 from .lateness import lateness
 from .run import Run
+from .unsampled import unsampled_text
 
 FIRST_OF_TRACK = {  # thread ids
     **{"calls": 0, "regions": 1_000_000, "kept": 2_000_000, "steps": 3_000_000},
@@ -162,6 +163,7 @@ class Trace:
     def about(self) -> dict[str, object]:
         """What the reader of a timeline should know of it."""
         (kept,) = query.ask(self.connection, "trace_kept", KeptRow)
+        unsampled = unsampled_text(self.connection)
         errors = [row.error_ns for row in self.ranks]
         return {
             "run": units.visible(self.run.run_id),
@@ -171,6 +173,7 @@ class Trace:
             "calls kept": kept.samples,
             "GPU activities kept": kept.activities,
             "collectives kept": _share(kept.collective_share),
+            **({"communicators without calls kept": unsampled} if unsampled else {}),
             "time in which all other calls were kept": _share(kept.window_share),
             "thinned by the reporter": "yes" if self.run.thinning and self.run.thinning.is_needed else "no",
         }

@@ -18,6 +18,7 @@ from ..digest import Digest, digest
 from ..late import Late, late
 from ..run import Run
 from ..tables import Column
+from ..unsampled import unsampled_text
 from . import common
 
 WIDTH = 110
@@ -42,11 +43,11 @@ def run(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:
-        for line in lines(rows):
+        for line in lines(rows, unsampled_text(run.connection)):
             common.print_line(line)
 
 
-def lines(rows: Sequence[Advice]) -> Iterator[str]:
+def lines(rows: Sequence[Advice], unsampled: str) -> Iterator[str]:
     pieces = [row for row in rows if row.found]
     yield verdict(pieces)
     for number, row in enumerate(pieces[:MOST_PIECES], 1):
@@ -55,7 +56,7 @@ def lines(rows: Sequence[Advice]) -> Iterator[str]:
     if len(pieces) > MOST_PIECES:
         yield f"\n... and {units.counted(len(pieces) - MOST_PIECES, 'more piece')}; --json has them all."
     yield ""
-    yield from closing_lines(rows)
+    yield from closing_lines(rows, unsampled)
 
 
 def verdict(pieces: Sequence[Advice]) -> str:
@@ -83,7 +84,7 @@ def saving_text(row: Advice) -> str:
     return f"{units.share(row.saving_share)} of the time, {units.duration(row.saving_ns_at_most)} over all ranks"
 
 
-def closing_lines(rows: Sequence[Advice]) -> Iterator[str]:
+def closing_lines(rows: Sequence[Advice], unsampled: str) -> Iterator[str]:
     """What is known of rates, what was not found, and what could not be looked for."""
     knees = [row.title for row in rows if row.rule == "knee"]
     for knee in knees[:MOST_KNEES]:
@@ -95,10 +96,12 @@ def closing_lines(rows: Sequence[Advice]) -> Iterator[str]:
     for row in silent:
         if row.evidence:
             yield from textwrap.wrap(f"Not known: {row.title} ({row.evidence}).", WIDTH, break_on_hyphens=False)
+    if unsampled:
+        yield from textwrap.wrap(f"Not known: the single calls of {unsampled}.", WIDTH, break_on_hyphens=False)
 
 
 def advise_section(run: Run, answers: Digest, split: Late) -> str:
     rows = advice.advice(run, answers, split)
     pieces = [row for row in rows if row.found]
-    sentence = f"{verdict(pieces)} Bounds may count the same time twice. {' '.join(closing_lines(rows))}"
+    sentence = f"{verdict(pieces)} Bounds may count the same time twice. {' '.join(closing_lines(rows, unsampled_text(run.connection)))}"
     return page.section("What could be better", sentence, *([page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []))

@@ -16,6 +16,7 @@ from ..late import Late, LateHostRow, LateRow, late
 from ..plots import late as plot
 from ..run import Run
 from ..tables import Column
+from ..unsampled import unsampled_facts
 from . import common
 
 MOST_ROWS = 64
@@ -121,6 +122,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     if row.verdict == "none":
         if row.unjudged:
             yield "NCCL", unjudged_text(row)
+        yield from unsampled_facts(run.connection)
         return
     spent = f"{units.duration(row.wait_ns / row.ranks)} per rank"
     moved = f"{units.duration(row.transfer_ns / row.ranks)} per rank"
@@ -131,6 +133,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         yield "To gain", gain_text(row)
     yield "Clocks", clock_text(row, "collective of MPI" if any(call.library == "nccl" for call in answers.calls) else "collective")
     yield "Looked at", looked_text(row)
+    yield from unsampled_facts(run.connection)
     if unsplit_ns(row) > NOTABLE_SHARE * row.total_ns:
         yield "Not split", unsplit_text(row)
     if run.missing:

@@ -18,6 +18,7 @@ from ..run import Run
 from ..step_costs import StepCallRow, StepRow
 from ..steps_digest import StepsDigest, StepsRow, steps_digest
 from ..tables import Column
+from ..unsampled import unsampled_facts
 from . import common
 
 HEAD_WIDTH = 16
@@ -77,11 +78,11 @@ def run(arguments: argparse.Namespace) -> None:
         rows, fields = chosen(arguments, answers)
         tables.write_rows(arguments, rows, fields)
     elif arguments.per_step:
-        print_steps(answers)
+        print_steps(run, answers)
     elif arguments.per_call:
         print_calls(answers.costs.calls)
     else:
-        print_text(answers)
+        print_text(run, answers)
 
 
 def answer(run: Run, by: str | None = None, region: str | None = None) -> StepsDigest:
@@ -97,8 +98,8 @@ def chosen(arguments: argparse.Namespace, answers: StepsDigest) -> tuple[Sequenc
     return [answers.summary], StepsRow._fields
 
 
-def print_text(answers: StepsDigest) -> None:
-    for head, text in facts(answers):
+def print_text(run: Run, answers: StepsDigest) -> None:
+    for head, text in facts(run, answers):
         common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
     if answers.costs.calls:
         print()
@@ -120,22 +121,23 @@ def step_columns(rows: Sequence[StepRow]) -> list[Column]:
     return [column for column in STEP_COLUMNS if column.head != "NCCL on device" or any(row.nccl_host_ns is not None for row in rows)]
 
 
-def print_steps(answers: StepsDigest) -> None:
+def print_steps(run: Run, answers: StepsDigest) -> None:
     rows = answers.costs.steps
     if not rows:
-        print_text(answers)
+        print_text(run, answers)
         return
     print(tables.text_table(step_columns(rows), rows[:MOST_STEPS]))
     if len(rows) > MOST_STEPS:
         print(f"... and {len(rows) - MOST_STEPS:,} more; --csv has them all.")
 
 
-def facts(answers: StepsDigest) -> Iterator[tuple[str, str]]:
+def facts(run: Run, answers: StepsDigest) -> Iterator[tuple[str, str]]:
     """(head, text) a line."""
     summary = answers.summary
     if not summary.told_by:
         yield "Steps", f"none found: {summary.why}"
         yield "", "the program can mark its steps: see commprof_step(3)"
+        yield from unsampled_facts(run.connection)
         return
     yield "Steps", steps_text(summary)
     yield "", certainty_text(summary)
@@ -145,6 +147,7 @@ def facts(answers: StepsDigest) -> Iterator[tuple[str, str]]:
     yield "Slowest rank", slowest_text(answers)
     yield "Trend", trend_text(summary)
     yield from outlier_facts(answers)
+    yield from unsampled_facts(run.connection)
 
 
 def steps_text(summary: StepsRow) -> str:
@@ -267,7 +270,7 @@ def steps_section(run: Run, answers: StepsDigest) -> str:
     """Of a run that was read with samples; nothing where none was kept."""
     if not run.connection.execute("SELECT 1 FROM sample").fetchone():
         return ""
-    sentence = " ".join(f"{head}: {text}." if head else f"{text[:1].upper()}{text[1:]}." for head, text in facts(answers))
+    sentence = " ".join(f"{head}: {text}." if head else f"{text[:1].upper()}{text[1:]}." for head, text in facts(run, answers))
     if not answers.costs.steps:
         return page.section("Steps", sentence)
     drawn = pictures.svg(plot.draw, answers.costs.steps, plot.SIZE) if pictures.is_possible() else None

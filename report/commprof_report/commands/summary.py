@@ -16,6 +16,7 @@ from ..digest import Digest, SummaryRow, communicating, digest, of_nccl
 from ..late import Late
 from ..run import Run
 from ..tables import Column
+from ..unsampled import unsampled_facts
 from . import common
 from .gpu import losses as gpu_losses
 
@@ -227,6 +228,7 @@ def closing_facts(run: Run, answers: Digest, split: Late | None = None) -> Itera
     yield from gpu_facts(gpus)
     yield "Profiler's cost", cost_text(summary, len(answers.ranks))
     yield "Not recorded", "; ".join([*losses(summary), *gpu_losses(gpus)]) or "nothing was dropped"
+    yield from unsampled_facts(run.connection)
     yield from rank_facts(run, answers)
     for aside in run.asides:
         yield "Beside it", aside

@@ -1,0 +1,76 @@
+"""Communicators of whose collectives the log kept nothing: every report from samples names them."""
+
+from __future__ import annotations
+
+import json
+
+import planted
+import pytest
+
+SAID = "2 of 3 communicators, 0.12 % of the time in collectives: Comm_split {0-1}, Comm_split {2-3}"
+COMMANDS = ("summary", "late", "steps", "advise", "html", "export --format perfetto")
+
+
+def training_run(**levels: int | None) -> list[planted.Rank]:
+    """Levels by rank, of the communicator that is a half of the ranks."""
+    ranks = planted.training_run()
+    for rank in ranks:
+        rank.communicators[2].sample_level = levels.get(f"rank_{rank.world_rank}", 0)
+    return ranks
+
+
+@pytest.fixture
+def said(report, tmp_path):
+    """What a command says of a run, without line breaks."""
+
+    def ask(command: str, ranks: list[planted.Rank]) -> str:
+        folder = planted.write_databases(tmp_path / "run", ranks)
+        words = command.split()
+        if words[0] == "html":
+            assert report("html", folder, "--output", tmp_path / "page.html").status == 0
+            return (tmp_path / "page.html").read_text()
+        answer = report(words[0], folder, *words[1:])
+        assert answer.status == 0
+        return " ".join((answer.out + answer.err).split())
+
+    return ask
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_communicators_without_samples_are_named(said, command):
+    assert SAID in said(command, training_run(rank_0=1, rank_2=3))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_where_all_communicators_have_samples_nothing_is_said(said, command):
+    text = said(command, training_run())
+    assert "of 3 communicators" not in text and "No samples" not in text
+
+
+@pytest.mark.parametrize("form", (planted.write_databases, planted.write_ledgers))
+def test_the_summary_says_it_beside_what_was_dropped(report, tmp_path, form):
+    lines = report("summary", form(tmp_path / "run", training_run(rank_0=1, rank_2=3))).out.splitlines()
+    place = lines.index("Not recorded    nothing was dropped")
+    assert lines[place + 1] == f"No samples      {SAID}"
+
+
+def test_a_communicator_with_calls_behind_what_was_given_up_has_samples(said):
+    ranks = training_run(rank_0=1, rank_2=1)
+    for rank in ranks:
+        rank.communicators[2].begun = [planted.Collective("MPI_Allgather", 256)] * 1_025
+    assert "No samples" not in said("late", ranks)
+
+
+def test_a_job_that_keeps_no_log_has_it_said_once(said):
+    ranks = planted.training_run()
+    for rank in ranks:
+        rank.samples = []
+        for known in rank.communicators:
+            known.sample_level = None
+    assert "No samples" not in said("summary", ranks)
+
+
+def test_the_timeline_has_it_among_its_facts(report, tmp_path):
+    folder = planted.write_databases(tmp_path / "run", training_run(rank_0=1, rank_2=3))
+    facts = json.loads(report("export", folder, "--format", "perfetto").out)["otherData"]
+    assert facts["communicators without calls kept"] == SAID
