@@ -31,7 +31,7 @@ bool scope_of_caller(const Dl_info *caller, const char *symbol, Dl_info *found)
 
 struct scan {
     const char *part, *symbol;
-    char path[1024];
+    char path[900]; /* on the stack of a thread of the job's: docs/OVERHEAD.md */
 };
 
 static int scan_object(struct dl_phdr_info *object, size_t size, void *data)

@@ -139,9 +139,10 @@ static int grow_to(size_t bytes)
     return error;
 }
 
+/* Under the lock of growing, and not on the stack of a thread of the job, which may have 16 kB. */
 static void say_that_it_cannot_grow(int error)
 {
-    char line[PATH_MAX + 256];
+    static char line[PATH_MAX + 256];
     snprintf(line, sizeof line, "cannot grow %s beyond %zu kB: %s; the rarest message sizes fold", the_ledger.path,
              the_ledger.file_bytes >> 10, strerror(error));
     if (the_ledger.complain)

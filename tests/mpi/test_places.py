@@ -109,6 +109,15 @@ def test_a_disk_that_fills_ends_no_job_and_loses_no_call(profile_on, disk, kind)
     assert counted(run, 1)["MPI_Recv"] == 20000
 
 
+def test_a_thread_with_a_stack_of_16_kilobytes_survives_a_disk_that_fills(profile_on, plain, disk):
+    folder = disk("tmpfs", "size=4m")
+    fill(folder, 3000)
+    run = profile_on(folder, "small_stacks", 2, COMMPROF_MEMORY="256M")
+    assert any("cannot grow" in line for line in complaints(run))
+    assert counted(run, 0)["MPI_Send"] == 20000
+    assert int(run.outcome.stdout) <= int(plain("small_stacks", 2).stdout) + 1024  # MPI itself goes deep
+
+
 def counted(run, rank):
     """In the database, or in the ledger where the database found no room either."""
     if run.database(rank).exists():

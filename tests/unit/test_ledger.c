@@ -1,5 +1,6 @@
 #include "ledger/ledger.h"
 
+#include "say.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -401,6 +402,56 @@ static void a_ledger_that_reaches_its_own_limit_says_nothing(void)
 }
 
 /* Exhausted file descriptors: `ulimit -n`. */
+static void *grow_while_it_can(void *unused)
+{
+    while (ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), 0))
+        ;
+    return unused;
+}
+
+static void *do_nothing(void *unused)
+{
+    return unused;
+}
+
+/* How much of its stack a thread uses for it, with what every thread needs. */
+static size_t stack_bytes_of(void *(*run)(void *))
+{
+    enum { STACK_BYTES = 256 << 10, UNTOUCHED = 0xa5 };
+    pthread_t thread;
+    pthread_attr_t attributes;
+    unsigned char *stack = unit_shared(STACK_BYTES);
+    memset(stack, UNTOUCHED, STACK_BYTES);
+    pthread_attr_init(&attributes);
+    CHECK_EQUAL(pthread_attr_setstack(&attributes, stack, STACK_BYTES), 0);
+    CHECK_EQUAL(pthread_create(&thread, &attributes, run, NULL), 0);
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    size_t untouched = 0;
+    while (stack[untouched] == UNTOUCHED)
+        untouched++;
+    return STACK_BYTES - untouched;
+}
+
+static void what_it_says_needs_little_stack(void)
+{
+    if (UNIT_SANITIZED || unit_is_emulated())
+        unit_skip("sanitizers and emulators have frames of their own");
+    int ends[2];
+    CHECK_EQUAL(pipe(ends), 0);
+    int stderr_was = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    say_begin();
+    CHECK_EQUAL(ledger_open("ledger", 8 << 20), 0);
+    unlink("ledger");
+    the_ledger.complain = say_text;
+    size_t used_bytes = stack_bytes_of(grow_while_it_can);
+    dup2(stderr_was, STDERR_FILENO);
+    char line[512] = "";
+    CHECK(read(ends[0], line, sizeof line - 1) > 0);
+    CHECK(strstr(line, "cannot grow ledger beyond"));
+    CHECK(used_bytes - stack_bytes_of(do_nothing) <= 3 << 10);
+}
+
 static void without_a_file_descriptor_it_does_not_grow(void)
 {
     CHECK_EQUAL(ledger_open("ledger", 64 << 20), 0);
@@ -458,6 +509,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_limit_below_the_smallest_ledger_is_said_without_a_signal),
     TEST(a_ledger_that_cannot_grow_says_why_once),
     TEST(a_ledger_that_reaches_its_own_limit_says_nothing),
+    TEST(what_it_says_needs_little_stack),
     TEST(without_a_file_descriptor_it_does_not_grow),
     TEST(little_address_space_makes_a_smaller_ledger),
 };
