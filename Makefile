@@ -130,8 +130,9 @@ check-suites: all ## the mpi4py suite and real training, with the profiler and w
 
 .PHONY: check-faults
 TIMES ?= 25
-check-faults: all ## what ends jobs in the middle, TIMES times each (25): no call may be lost or counted twice
+check-faults: all ## what ends jobs in the middle, and jobs that share a folder, TIMES times each (25): no call may be lost or counted twice
 	cd tests && $(PYTHON) -B -m faults --times $(TIMES)
+	TIMES=$(TIMES) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/mpi/test_overlapping_jobs.py
 
 .PHONY: check-mpis
 check-mpis: all ## the tests with real ranks under every MPI library that can be had, from the Python package registry too

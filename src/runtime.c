@@ -212,14 +212,18 @@ static void count_clocked(const struct call *clocked)
 
 static bool open_ledger(bool spawned)
 {
-    int error = run_folder_open(&folder, world_rank, spawned ? world_size : 0, complain_for_the_node);
+    struct run_folder_rank rank = {world_rank, world_size, spawned};
+    int error = run_folder_open(&folder, &rank, complain_for_the_node);
     if (error) {
         stop("use the run folder", folder.path, error);
         return false;
     }
+    if (*folder.moved && (world_rank <= 0 || folder.moves_alone))
+        say_line("%s", folder.moved);
     error = run_folder_open_ledger(&folder, world_rank, settings.memory_bytes, complain_for_the_node);
     if (error) {
         stop("create", folder.ledger_file, error);
+        claims_give_back(&folder.claim);
         return false;
     }
     return true;
@@ -418,9 +422,13 @@ static void store(int64_t began_ns)
     if (store_write(the_ledger.header, folder.database, began_ns, why, sizeof why))
         run_folder_remove_ledger(&folder, true);
     else {
-        if (run_folder_ledger_is_elsewhere(&folder))
-            ledger_copy(folder.ledger);
-        say_line("cannot write %s: %s; the ledger %s stays and can be read as well", folder.database, why, folder.ledger_file);
+        bool is_copied = (run_folder_ledger_is_elsewhere(&folder) || !ledger_is_there()) && ledger_copy(folder.ledger) == 0;
+        const char *stays = ledger_is_there() ? folder.ledger_file : is_copied ? folder.ledger : NULL;
+        if (stays)
+            say_line("cannot write %s: %s; the ledger %s stays and can be read as well", folder.database, why, stays);
+        else
+            say_line("cannot write %s: %s; the ledger %s is gone, too: rank %d is lost", folder.database, why, folder.ledger_file,
+                     world_rank);
     }
 }
 
@@ -433,9 +441,10 @@ void runtime_end(const struct call *call)
     regions_end_all(this_thread);
     call_recording_end();
     state = ENDED;
+    keeper_end(false); /* first: a copy that says that it has ended is the last one */
     record_end(LEDGER_FINALIZED);
-    keeper_end(false);
     store(began_ns);
+    claims_give_back(&folder.claim);
     say_where();
 }
 
@@ -449,8 +458,8 @@ static bool store_undisturbed(const char *database, char *why, size_t why_bytes)
             return false;
         if (!ledger_moved_since(look))
             return true;
+        unlink(database); /* ours: no file is replaced */
     }
-    unlink(database);
     snprintf(why, why_bytes, "the table of message sizes is full and was rearranged each time");
     return false;
 }
@@ -480,6 +489,7 @@ void runtime_aborted(int error_code)
     the_ledger.header->abort_code = error_code;
     record_end(LEDGER_ABORTED);
     keeper_end(true);
+    claims_give_back(&folder.claim);
 }
 
 /* exit() without MPI_Finalize: the ledger stays, for other threads may still be in MPI; a copy with all that is counted takes the place of
@@ -494,5 +504,6 @@ __attribute__((destructor)) static void runtime_exit(void)
     record_end(LEDGER_EXITED);
     if (keeper_end(true))
         run_folder_remove_ledger(&folder, false);
+    claims_give_back(&folder.claim);
     say_where();
 }

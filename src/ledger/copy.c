@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int write_at(int file, size_t at, const void *from, size_t bytes)
@@ -92,6 +93,27 @@ static int write_undisturbed(int file)
     return EAGAIN;
 }
 
+/* The copy that was made last; its path may be taken by another file, and that may have its inode. */
+static struct stat last;
+
+static bool is_last(const char *path)
+{
+    struct stat there;
+    return lstat(path, &there) == 0 && last.st_ino && there.st_ino == last.st_ino && there.st_dev == last.st_dev &&
+           there.st_mtim.tv_sec == last.st_mtim.tv_sec && there.st_mtim.tv_nsec == last.st_mtim.tv_nsec;
+}
+
+static int give_name(const char *aside, const char *path, int file)
+{
+    struct stat made;
+    if (fsync(file) != 0 || fstat(file, &made) != 0)
+        return errno;
+    int error = is_last(path) ? (rename(aside, path) == 0 ? 0 : errno) : places_rename(aside, path);
+    if (!error)
+        last = made;
+    return error;
+}
+
 int ledger_copy(const char *path)
 {
     char aside[PATH_MAX + 8];
@@ -101,10 +123,16 @@ int ledger_copy(const char *path)
     if (file < 0)
         return errno;
     int error = write_undisturbed(file);
-    if (!error && (fsync(file) != 0 || rename(aside, path) != 0))
-        error = errno;
+    if (!error)
+        error = give_name(aside, path, file);
     close(file);
     if (error)
         unlink(aside);
     return error;
+}
+
+void ledger_copy_remove(const char *path)
+{
+    if (is_last(path))
+        unlink(path);
 }

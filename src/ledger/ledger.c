@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -76,6 +77,7 @@ int ledger_open(const char *path, size_t limit_bytes)
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0)
         return errno;
+    flock(file, LOCK_EX | LOCK_NB); /* as long as it is mapped, for the mapping keeps what was opened here open */
     struct stat created;
     void *memory = MAP_FAILED;
     the_ledger.file_bytes = 0;
@@ -105,10 +107,15 @@ static bool is_ours(const struct stat *there)
     return there->st_ino == the_ledger.inode && there->st_dev == the_ledger.device;
 }
 
-void ledger_remove(void)
+bool ledger_is_there(void)
 {
     struct stat there;
-    if (stat(the_ledger.path, &there) == 0 && is_ours(&there))
+    return stat(the_ledger.path, &there) == 0 && is_ours(&there);
+}
+
+void ledger_remove(void)
+{
+    if (ledger_is_there())
         unlink(the_ledger.path);
 }
 

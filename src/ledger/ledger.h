@@ -25,8 +25,12 @@ struct ledger {
 extern struct ledger the_ledger;
 
 /* Create the file `path` (absolute, for the job may change its directory; it must not exist) and map it; it may grow up to
- * limit_bytes, or what of them there is address space for. Returns 0 or an errno. No file descriptor stays open. */
+ * limit_bytes, or what of them there is address space for. Returns 0 or an errno. No file descriptor stays open. The file is locked
+ * (flock) as long as this process or a forked child has it mapped, so that others can tell whether it is still written to. */
 int ledger_open(const char *path, size_t limit_bytes);
+
+/* Whether the file is still at its path. */
+bool ledger_is_there(void);
 
 /* Delete the file, if it is still the one at its path (somebody may have moved it aside). The memory stays mapped: a thread of
  * the job may be at the end of its last call. */

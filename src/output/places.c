@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { EXT = 0xef53, XFS = 0x58465342, TMPFS = 0x01021994, OVERLAYFS = 0x794c7630 }; /* statfs(2) */
@@ -95,6 +96,108 @@ bool places_foreign(const char *path)
         return false;
     bool for_anybody = (parent.st_mode & S_ISVTX) && (parent.st_mode & S_IWOTH);
     return for_anybody && there.st_uid != geteuid() && there.st_uid != 0;
+}
+
+/* Takes the first word of `rest` to the end of `done`. */
+static bool step(char done[PATH_MAX], char rest[PATH_MAX])
+{
+    size_t used = strlen(done), slashes = strspn(rest, "/"), length = slashes + strcspn(rest + slashes, "/");
+    if (length == slashes || used + length >= PATH_MAX)
+        return false;
+    memcpy(done + used, rest, length);
+    done[used + length] = '\0';
+    memmove(rest, rest + length, strlen(rest + length) + 1);
+    return true;
+}
+
+/* `done` is a link: what it points to is to be walked in its place. */
+static bool follow(char done[PATH_MAX], char rest[PATH_MAX])
+{
+    static char target[PATH_MAX];
+    ssize_t length = readlink(done, target, sizeof target - 1);
+    if (length < 0 || (size_t)length + 1 + strlen(rest) >= PATH_MAX)
+        return false;
+    memmove(rest + length, rest, strlen(rest) + 1); /* begins with a slash, or is empty */
+    memcpy(rest, target, (size_t)length);
+    char *slash = strrchr(done, '/');
+    if (target[0] == '/' || !slash)
+        done[0] = '\0';
+    else
+        slash[1] = '\0';
+    return true;
+}
+
+/* The walk of the kernel, with the question of fs.protected_symlinks at each link. What is not there, or loops, the kernel refuses. */
+static bool leads_through_foreign_link(const char *path)
+{
+    static char done[PATH_MAX], rest[PATH_MAX]; /* MPI_Init and snapshots, one at a time */
+    enum { LINKS = 40 };
+    struct stat there;
+    int links = 0;
+    done[0] = '\0';
+    snprintf(rest, sizeof rest, "%s", path);
+    while (step(done, rest) && lstat(done, &there) == 0)
+        if (S_ISLNK(there.st_mode) && (places_foreign(done) || ++links > LINKS || !follow(done, rest)))
+            return true;
+    return false;
+}
+
+static int make_each(const char *path)
+{
+    char part[PATH_MAX];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *at = part + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS && errno != EACCES)
+            return errno;
+        *at = '/';
+    }
+    struct stat there;
+    if (mkdir(part, 0777) == 0)
+        return 0;
+    if (errno != EEXIST || stat(part, &there) != 0)
+        return errno;
+    return !S_ISDIR(there.st_mode) ? ENOTDIR : places_foreign(part) ? PLACE_FOREIGN : 0;
+}
+
+int places_make_folders(const char *path)
+{
+    if (leads_through_foreign_link(path))
+        return PLACE_FOREIGN;
+    int error = make_each(path);
+    return !error && leads_through_foreign_link(path) ? PLACE_FOREIGN : error; /* somebody may have been faster */
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return lstat(a, &of_a) == 0 && lstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+/* NFS has no RENAME_NOREPLACE, and may say EEXIST of a link that it has just made, when an answer was lost. */
+static int link_and_unlink(const char *from, const char *to)
+{
+    if (link(from, to) != 0 && !(errno == EEXIST && is_same_file(from, to)))
+        return errno;
+    return unlink(from) == 0 ? 0 : errno;
+}
+
+int places_rename(const char *from, const char *to)
+{
+    enum { NOREPLACE = 1 }; /* RENAME_NOREPLACE; glibc has the function since 2.28 */
+    struct stat there;
+    if (syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS && errno != EPERM)
+        return errno;
+    int error = link_and_unlink(from, to);
+    if (error != EPERM && error != EOPNOTSUPP && error != ENOSYS && error != EMLINK)
+        return error;
+    if (lstat(to, &there) == 0) /* neither is to be had here (FAT), and somebody could be faster */
+        return EEXIST;
+    return rename(from, to) == 0 ? 0 : errno;
 }
 
 const char *places_temporary(unsigned index)

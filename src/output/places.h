@@ -31,6 +31,13 @@ int places_private_folder(const char *place, char *path, size_t bytes);
 /* Whether a folder or link was put there by somebody else, among folders that anybody may make (/tmp). */
 bool places_foreign(const char *path);
 
+/* Make a folder and those above it. No link on the way, nor any that such a link leads through, may be foreign, and not the folder itself.
+ * Returns 0 or a reason. */
+int places_make_folders(const char *path);
+
+/* Give a file another name, which must be free: nothing is ever replaced. Returns 0 or an errno (EEXIST). */
+int places_rename(const char *from, const char *to);
+
 /* $TMPDIR, then /tmp, then NULL. */
 const char *places_temporary(unsigned index);
 

@@ -132,6 +132,17 @@ pid_t provenance_parent_of(pid_t pid)
     return sscanf(read_stat(pid, text, sizeof text), " %*c %d", &parent) == 1 ? parent : 0;
 }
 
+bool provenance_start_of(pid_t pid, char start[24])
+{
+    char text[1024], process_state;
+    if (sscanf(read_stat(pid, text, sizeof text), " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %23s",
+               &process_state, start) != 2)
+        start[0] = '\0';
+    else if (process_state == 'Z' || process_state == 'X')
+        snprintf(start, 24, "ended");
+    return start[0] != '\0';
+}
+
 static const char *value_after(const char *option, const char *arguments, size_t bytes)
 {
     for (const char *word = arguments; word < arguments + bytes; word += strlen(word) + 1)
@@ -160,6 +171,8 @@ static bool hydra_launch(char *id, size_t bytes)
     return false;
 }
 
+static bool is_own_launch;
+
 static void own_launch(char *id, size_t bytes)
 {
     time_t now = time(NULL);
@@ -167,6 +180,7 @@ static void own_launch(char *id, size_t bytes)
     localtime_r(&now, &date);
     size_t used = strftime(id, bytes, "%Y%m%d-%H%M%S", &date);
     snprintf(id + used, bytes - used, "-%d", (int)getpid());
+    is_own_launch = true;
 }
 
 const char *provenance_job_id(void)
@@ -186,6 +200,12 @@ const char *provenance_job_id(void)
     snprintf(id, sizeof id, "%.50s%s%s", scheduler ? scheduler : "", scheduler && *launch ? "-" : "", launch);
     make_safe(id);
     return id;
+}
+
+bool provenance_is_launched(void)
+{
+    provenance_job_id();
+    return !is_own_launch;
 }
 
 /* Facts */
@@ -232,29 +252,41 @@ static void record_settings(void)
     }
 }
 
+void provenance_boot_id(char *id, size_t bytes)
+{
+    read_text("/proc/sys/kernel/random/boot_id", id, bytes);
+    id[strcspn(id, "\n")] = '\0';
+}
+
+void provenance_link(const char *link, char *name, size_t bytes)
+{
+    ssize_t length = readlink(link, name, bytes - 1);
+    name[length < 0 ? 0 : length] = '\0';
+}
+
+static void record_unless_empty(const char *key, const char *value)
+{
+    if (*value)
+        ledger_fact(key, value);
+}
+
 static void record_namespace(const char *key, const char *link)
 {
     char name[256];
-    ssize_t length = readlink(link, name, sizeof name - 1);
-    if (length > 0) {
-        name[length] = '\0';
-        ledger_fact(key, name);
-    }
+    provenance_link(link, name, sizeof name);
+    record_unless_empty(key, name);
 }
 
 /* What tells a reader on this host whether this process still lives; and whose monotonic clock is this one's (where the kernel has time
  * namespaces, each has its own). */
 static void record_process(void)
 {
-    char text[1024], start[24];
-    if (read_text("/proc/sys/kernel/random/boot_id", text, sizeof text)) {
-        text[strcspn(text, "\n")] = '\0';
-        ledger_fact("boot_id", text);
-    }
+    char boot_id[64], start[24];
+    provenance_boot_id(boot_id, sizeof boot_id);
+    record_unless_empty("boot_id", boot_id);
     record_namespace("pid_namespace", "/proc/self/ns/pid");
     record_namespace("time_namespace", "/proc/self/ns/time");
-    if (sscanf(read_stat(getpid(), text, sizeof text), " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %23s",
-               start) == 1)
+    if (provenance_start_of(getpid(), start))
         ledger_fact("process_start", start);
 }
 

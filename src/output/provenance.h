@@ -2,6 +2,7 @@
 #ifndef COMMPROF_PROVENANCE_H
 #define COMMPROF_PROVENANCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -16,6 +17,19 @@ const char *provenance_host(void);
 
 /* The parent of any process of this host; 0 where it cannot be told. */
 pid_t provenance_parent_of(pid_t pid);
+
+/* Whether that id is the same on all its processes because a launcher or scheduler gave it. */
+bool provenance_is_launched(void);
+
+/* When a process of this host started, in the kernel's ticks since boot, as text; false where it cannot be seen. Not a number for one that
+ * has ended and is still waited for. */
+bool provenance_start_of(pid_t pid, char start[24]);
+
+/* This boot of the node; "" where it cannot be told. */
+void provenance_boot_id(char *id, size_t bytes);
+
+/* What a link of /proc points to; "" where it cannot be read. */
+void provenance_link(const char *link, char *name, size_t bytes);
 
 /* Write the process's facts to the ledger: host, program, command line, settings, environment of the MPI libraries. */
 void provenance_record(void);

@@ -1,6 +1,7 @@
 #include "run_folder.h"
 
 #include "clock.h"
+#include "ledger/copy.h"
 #include "ledger/ledger.h"
 #include "places.h"
 #include "provenance.h"
@@ -49,26 +50,6 @@ static bool expand(char *path, size_t bytes, const char *pattern, int world_rank
     return true;
 }
 
-static int make_folders(const char *path)
-{
-    char part[PATH_MAX];
-    snprintf(part, sizeof part, "%s", path);
-    for (char *at = part + 1; *at; at++) {
-        if (*at != '/')
-            continue;
-        *at = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS && errno != EACCES)
-            return errno;
-        *at = '/';
-    }
-    if (mkdir(part, 0777) == 0)
-        return 0;
-    struct stat there;
-    if (errno != EEXIST || stat(part, &there) != 0)
-        return errno;
-    return !S_ISDIR(there.st_mode) ? ENOTDIR : places_foreign(part) ? PLACE_FOREIGN : 0;
-}
-
 static bool exists(const char *path)
 {
     struct stat there;
@@ -88,7 +69,8 @@ static int make_absolute(char path[PATH_MAX])
 
 static int move_if_there(const char *from, const char *to)
 {
-    return exists(from) && rename(from, to) != 0 ? errno : 0;
+    int error = places_rename(from, to);
+    return error == ENOENT ? 0 : error;
 }
 
 /* Its k-th snapshot, as long as there is one: they were taken in order. */
@@ -102,7 +84,7 @@ static int move_snapshots(const char *folder, const char *earlier, int world_ran
             return ENAMETOOLONG;
         if (!exists(from))
             return 0;
-        int error = make_folders(into);
+        int error = places_make_folders(into);
         if (!error)
             error = move_if_there(from, to);
         if (error)
@@ -110,34 +92,76 @@ static int move_snapshots(const char *folder, const char *earlier, int world_ran
     }
 }
 
-static int move_aside(const struct run_folder *folder, int world_rank)
+static int name_files_of(const char *path, int world_rank, char database[PATH_MAX], char ledger[PATH_MAX])
 {
-    if (!exists(folder->database) && !exists(folder->ledger))
-        return 0;
-    char earlier[PATH_MAX], database[PATH_MAX], ledger[PATH_MAX];
-    int k = 0;
+    return snprintf(database, PATH_MAX, "%s/rank-%d.db", path, world_rank) < PATH_MAX &&
+                   snprintf(ledger, PATH_MAX, "%s/rank-%d.ledger", path, world_rank) < PATH_MAX
+               ? 0
+               : ENAMETOOLONG;
+}
+
+static int move_to(const char *earlier, const char *path, int world_rank)
+{
+    char database[PATH_MAX], ledger[PATH_MAX], from_database[PATH_MAX], from_ledger[PATH_MAX];
+    int error = name_files_of(path, world_rank, from_database, from_ledger);
+    if (!error)
+        error = name_files_of(earlier, world_rank, database, ledger);
+    if (!error && (exists(database) || exists(ledger)))
+        error = EEXIST;
+    if (!error)
+        error = places_make_folders(earlier);
+    if (!error)
+        error = move_if_there(from_database, database);
+    if (!error)
+        error = move_if_there(from_ledger, ledger);
+    return error ? error : move_snapshots(path, earlier, world_rank);
+}
+
+static bool has_files_of(const char *path, int world_rank)
+{
+    char database[PATH_MAX], ledger[PATH_MAX];
+    return name_files_of(path, world_rank, database, ledger) == 0 && (exists(database) || exists(ledger));
+}
+
+static bool has_snapshot_of(const char *path, int world_rank)
+{
+    char snapshot[PATH_MAX];
+    snprintf(snapshot, sizeof snapshot, "%.4000s/snapshot-1/rank-%d.db", path, world_rank);
+    return exists(snapshot);
+}
+
+/* All ranks of a job begin to look at the same number, that of the run before. */
+static int move_aside(const char *path, int world_rank, unsigned run)
+{
+    char earlier[PATH_MAX];
+    int error = 0;
+    unsigned k = run > 1 ? run - 1 : 1;
     do {
-        k++;
-        if (snprintf(earlier, sizeof earlier, "%s/earlier-%d", folder->path, k) >= (int)sizeof earlier ||
-            snprintf(database, sizeof database, "%s/rank-%d.db", earlier, world_rank) >= (int)sizeof database ||
-            snprintf(ledger, sizeof ledger, "%s/rank-%d.ledger", earlier, world_rank) >= (int)sizeof ledger)
+        if (!has_files_of(path, world_rank) && !has_snapshot_of(path, world_rank))
+            return 0;
+        if (snprintf(earlier, sizeof earlier, "%s/earlier-%u", path, k++) >= (int)sizeof earlier)
             return ENAMETOOLONG;
-    } while (exists(database) || exists(ledger));
-    int error = make_folders(earlier);
-    if (!error)
-        error = move_if_there(folder->database, database);
-    if (!error)
-        error = move_if_there(folder->ledger, ledger);
-    return error ? error : move_snapshots(folder->path, earlier, world_rank);
+        error = move_to(earlier, path, world_rank);
+    } while (error == EEXIST);
+    return error;
+}
+
+/* The earlier run may have had more ranks than this one: what is left of it shall not lie among the files of this one. */
+static int move_earlier_run_aside(const struct run_folder *folder, const struct run_folder_rank *rank)
+{
+    char why[256];
+    int error = move_aside(folder->path, rank->world_rank, folder->claim.run);
+    for (int other = rank->world_rank + rank->world_size; !error && has_files_of(folder->path, other); other += rank->world_size)
+        if (claims_ledger_in_use(folder->path, other, why, sizeof why) || move_aside(folder->path, other, folder->claim.run) != 0)
+            break;
+    return error;
 }
 
 static int name_files(struct run_folder *folder, int world_rank)
 {
-    if (snprintf(folder->database, PATH_MAX, "%s/rank-%d.db", folder->path, world_rank) >= PATH_MAX ||
-        snprintf(folder->ledger, PATH_MAX, "%s/rank-%d.ledger", folder->path, world_rank) >= PATH_MAX)
-        return ENAMETOOLONG;
+    int error = name_files_of(folder->path, world_rank, folder->database, folder->ledger);
     memcpy(folder->ledger_file, folder->ledger, sizeof folder->ledger);
-    return 0;
+    return error;
 }
 
 /* What the names of a run's ledgers on a node begin with: a hash of the run folder (FNV-1a). */
@@ -149,121 +173,105 @@ static void name_of_run(const char *path, char name[32])
     snprintf(name, 32, "%016llx-rank-", (unsigned long long)hash);
 }
 
-/* Whether a line of /proc/<pid>/maps is about a ledger of the run in this folder: one on the node, known by its name, or one in it,
- * known by its inode, for the folder may have other names. */
-static bool is_ledger_of(const char *path, const char *line)
-{
-    char ledger[PATH_MAX], run[32];
-    unsigned long inode;
-    int rank;
-    struct stat there;
-    const char *name = strrchr(line, '/');
-    name_of_run(path, run);
-    if (!name || strstr(name, " (deleted)"))
-        return false;
-    if (strncmp(name + 1, run, strlen(run)) == 0)
-        return true;
-    if (sscanf(name, "/rank-%d", &rank) != 1 || sscanf(line, "%*s %*s %*s %*s %lu", &inode) != 1)
-        return false;
-    int length = snprintf(ledger, sizeof ledger, "%s/rank-%d.ledger", path, rank);
-    return length < PATH_MAX && stat(ledger, &there) == 0 && there.st_ino == inode;
-}
-
-static bool keeps_a_ledger_in(const char *path, pid_t pid)
-{
-    char name[64], line[PATH_MAX + 128];
-    snprintf(name, sizeof name, "/proc/%d/maps", (int)pid);
-    FILE *maps = fopen(name, "re");
-    bool keeps = false;
-    while (maps && !keeps && fgets(line, sizeof line, maps))
-        keeps = strstr(line, ".ledger") && is_ledger_of(path, line);
-    if (maps)
-        fclose(maps);
-    return keeps;
-}
-
-/* A rank of the run in this folder may have started us (a script that it runs, a launcher in it): its files are not ours to move
- * aside. Gives the process that the rank has started, the same for all ranks of our job; 0 where no rank has. */
-static pid_t started_by_a_rank_of(const char *path)
-{
-    pid_t started = getpid();
-    for (int depth = 0; depth < 16; depth++) {
-        pid_t parent = provenance_parent_of(started);
-        if (parent <= 1)
-            return 0;
-        if (keeps_a_ledger_in(path, parent))
-            return started;
-        started = parent;
-    }
-    return 0;
-}
-
 static int go_into(struct run_folder *folder, const char *subfolder)
 {
-    if (!append(folder->path, sizeof folder->path, "/spawned-") || !append(folder->path, sizeof folder->path, subfolder))
+    if (!append(folder->path, sizeof folder->path, "/") || !append(folder->path, sizeof folder->path, subfolder))
         return ENAMETOOLONG;
-    return make_folders(folder->path);
+    return places_make_folders(folder->path);
 }
 
-static bool has_files_of(const char *path, int world_rank)
-{
-    char database[PATH_MAX], ledger[PATH_MAX];
-    snprintf(database, sizeof database, "%.4000s/rank-%d.db", path, world_rank);
-    snprintf(ledger, sizeof ledger, "%.4000s/rank-%d.ledger", path, world_rank);
-    return exists(database) || exists(ledger);
-}
-
-/* Hydra gives all that are spawned the job id of the job itself. So the k-th world of a size goes into the k-th folder of that size: where
- * one rank's files are, all ranks of that world have theirs, or will have. */
-static int go_where_no_world_is(struct run_folder *folder, int world_rank, int world_size)
+/* The first of <name>, <name>-2, <name>-3 ... where this rank has no files: where one rank's files are, all ranks of its job have theirs, or
+ * will have. */
+static int go_into_first_free(struct run_folder *folder, int world_rank, const char *name)
 {
     size_t length = strlen(folder->path);
     char subfolder[320];
     int error, k = 1;
     do {
         folder->path[length] = '\0';
-        int used = snprintf(subfolder, sizeof subfolder, "%s-of-%d", provenance_job_id(), world_size);
-        if (k > 1)
-            snprintf(subfolder + used, sizeof subfolder - (size_t)used, "-%d", k);
+        snprintf(subfolder, sizeof subfolder, k > 1 ? "%.300s-%d" : "%.300s", name, k);
         error = go_into(folder, subfolder);
         k++;
     } while (!error && has_files_of(folder->path, world_rank));
     return error;
 }
 
-static int go_where_no_rank_that_started_us_is(struct run_folder *folder)
+/* Hydra gives all that are spawned the job id of the job itself. So the k-th world of a size goes into the k-th folder of that size. */
+static int go_where_no_world_is(struct run_folder *folder, const struct run_folder_rank *rank)
 {
-    char subfolder[300];
-    pid_t started = started_by_a_rank_of(folder->path);
-    snprintf(subfolder, sizeof subfolder, "%s-%d", provenance_job_id(), (int)started);
-    return started ? go_into(folder, subfolder) : 0;
+    char name[320];
+    snprintf(name, sizeof name, "spawned-%s-of-%d", provenance_job_id(), rank->world_size);
+    return go_into_first_free(folder, rank->world_rank, name);
 }
 
-static int open_at(struct run_folder *folder, int world_rank, int spawned_size)
+/* What all ranks of a job call it, and no other job does as far as possible. A launcher of another MPI library gives one id to jobs of
+ * one rank each; without any, ranks that belong together are known by their number alone. */
+static void name_job(char job[256], int world_size)
 {
-    int error = make_folders(folder->path);
+    char start[24];
+    if (world_size == 1 && provenance_start_of(getpid(), start))
+        snprintf(job, 256, "%.180s-%d-%s", provenance_host(), (int)getpid(), start);
+    else if (world_size == 1 || provenance_is_launched())
+        snprintf(job, 256, "%.220s", provenance_job_id());
+    else
+        snprintf(job, 256, "of-%d", world_size);
+}
+
+static int go_where_no_job_is(struct run_folder *folder, int world_rank, const char *job)
+{
+    char name[300];
+    int length = snprintf(folder->moved, sizeof folder->moved, "%s is left alone: %s; this run is in ", folder->path, folder->claim.why);
+    snprintf(name, sizeof name, "job-%s", job);
+    int error = go_into_first_free(folder, world_rank, name);
+    if (length < (int)sizeof folder->moved)
+        snprintf(folder->moved + length, sizeof folder->moved - (size_t)length, "%s", folder->path);
+    return error;
+}
+
+/* The ledger of one rank may be in use where nobody saw it when the job decided: then this rank alone goes elsewhere. */
+static int share(struct run_folder *folder, const struct run_folder_rank *rank)
+{
+    char job[256];
+    name_job(job, rank->world_size);
+    int error = claims_take(&folder->claim, folder->path, job, rank->world_rank);
+    if (error)
+        return error;
+    folder->moves_alone =
+        folder->claim.is_ours && claims_ledger_in_use(folder->path, rank->world_rank, folder->claim.why, sizeof folder->claim.why);
+    return folder->claim.is_ours && !folder->moves_alone ? 0 : go_where_no_job_is(folder, rank->world_rank, job);
+}
+
+static int open_at(struct run_folder *folder, const struct run_folder_rank *rank)
+{
+    folder->moved[0] = '\0';
+    folder->claim = (struct claim){0};
+    int error = places_make_folders(folder->path);
     if (!error)
         error = make_absolute(folder->path);
     if (!error)
-        error = spawned_size ? go_where_no_world_is(folder, world_rank, spawned_size) : go_where_no_rank_that_started_us_is(folder);
+        error = rank->is_spawned ? go_where_no_world_is(folder, rank) : share(folder, rank);
     if (!error)
-        error = name_files(folder, world_rank);
-    if (!error)
-        error = move_aside(folder, world_rank);
-    return !error && access(folder->path, W_OK | X_OK) != 0 ? errno : error;
+        error = name_files(folder, rank->world_rank);
+    if (!error && folder->claim.is_ours && !folder->moves_alone)
+        error = move_earlier_run_aside(folder, rank);
+    if (!error && access(folder->path, W_OK | X_OK) != 0)
+        error = errno;
+    if (error)
+        claims_give_back(&folder->claim);
+    return error;
 }
 
 /* Under the name that it has by default, for another job may have the same COMMPROF_OUTPUT elsewhere. */
-static int open_in_temporary(struct run_folder *folder, const char *place, int world_rank, int spawned_size)
+static int open_in_temporary(struct run_folder *folder, const char *place, const struct run_folder_rank *rank)
 {
     char name[PATH_MAX];
     int error = places_private_folder(place, folder->path, sizeof folder->path);
     if (error)
         return error;
-    if (!expand(name, sizeof name, DEFAULT_PATTERN, world_rank) || !append(folder->path, sizeof folder->path, "/") ||
+    if (!expand(name, sizeof name, DEFAULT_PATTERN, rank->world_rank) || !append(folder->path, sizeof folder->path, "/") ||
         !append(folder->path, sizeof folder->path, name))
         return ENAMETOOLONG;
-    return open_at(folder, world_rank, spawned_size);
+    return open_at(folder, rank);
 }
 
 /* Before the job changes its working directory. What lies below the folder of the setting (of a spawned world) is alike on all ranks. */
@@ -280,18 +288,18 @@ static void name_of_all(struct run_folder *folder, const char *pattern, int worl
         folder->of_all[0] = '\0';
 }
 
-int run_folder_open(struct run_folder *folder, int world_rank, int spawned_size, void (*complain)(const char *line))
+int run_folder_open(struct run_folder *folder, const struct run_folder_rank *rank, void (*complain)(const char *line))
 {
     static struct run_folder instead; /* large */
     char line[3 * PATH_MAX];
     const char *pattern = *settings.output ? settings.output : DEFAULT_PATTERN;
-    int error = expand(folder->path, sizeof folder->path, pattern, world_rank) ? open_at(folder, world_rank, spawned_size) : ENAMETOOLONG;
+    int error = expand(folder->path, sizeof folder->path, pattern, rank->world_rank) ? open_at(folder, rank) : ENAMETOOLONG;
     if (!error) {
-        name_of_all(folder, pattern, world_rank);
+        name_of_all(folder, pattern, rank->world_rank);
         return 0;
     }
     for (unsigned i = 0; places_temporary(i); i++) {
-        if (open_in_temporary(&instead, places_temporary(i), world_rank, spawned_size) != 0)
+        if (open_in_temporary(&instead, places_temporary(i), rank) != 0)
             continue;
         snprintf(line, sizeof line, "cannot use the run folder %s: %s; on %s it is %s", folder->path, places_reason(error),
                  provenance_host(), instead.path);
@@ -309,7 +317,7 @@ int run_folder_snapshot(const struct run_folder *folder, unsigned number, char d
     int length = snprintf(subfolder, sizeof subfolder, "%s/snapshot-%u", folder->path, number);
     if (length >= PATH_MAX || snprintf(database, PATH_MAX, "%s%s", subfolder, name) >= PATH_MAX)
         return ENAMETOOLONG;
-    return make_folders(subfolder);
+    return places_make_folders(subfolder);
 }
 
 /* A ledger on the node */
@@ -348,7 +356,7 @@ static int open_ledger_where_the_user_wants_it(struct run_folder *folder, int wo
     memcpy(folder->ledger_file, settings.ledger, sizeof settings.ledger);
     if (!expand(place, sizeof place, settings.ledger, world_rank))
         return ENAMETOOLONG;
-    int error = make_folders(place);
+    int error = places_make_folders(place);
     if (!error)
         error = make_absolute(place);
     return error ? error : open_ledger_in(folder, place, world_rank, limit_bytes);
@@ -408,6 +416,6 @@ void run_folder_remove_ledger(struct run_folder *folder, bool with_copy)
     if (!run_folder_ledger_is_elsewhere(folder))
         return;
     if (with_copy)
-        unlink(folder->ledger);
+        ledger_copy_remove(folder->ledger);
     rmdir(dirname(folder->ledger_file)); /* the folder that was made for it; fails while others have theirs there */
 }

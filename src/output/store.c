@@ -1,7 +1,7 @@
 /* Nothing is lost where the node goes down at any moment: the database is on the disk before it takes its name, and the name is before
  * the ledger goes.
  *
- *     write rank-0.db.tmp, fsync it -> rename it to rank-0.db -> fsync the folder -> the caller removes rank-0.ledger
+ *     write rank-0.db.tmp, fsync it -> rename it to rank-0.db, which must be free -> fsync the folder -> the caller removes rank-0.ledger
  *
  * Peers are stored for the process, not for each thread: rows of several threads add up on insertion. The ledger is trusted
  * here, it is our own process's. Whoever reads it from a file checks it first. */
@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "ledger/histogram.h"
+#include "places.h"
 #include "rows.h"
 
 #include <errno.h>
@@ -333,7 +334,7 @@ static bool write_aside_and_rename(const struct ledger_header *ledger, const cha
     }
     bool is_there = fill(&store, aside, began_ns, why, why_bytes);
     if (is_there) {
-        is_there = fsync(file) == 0 && rename(aside, path) == 0 && sync_folder_of(path);
+        is_there = fsync(file) == 0 && (errno = places_rename(aside, path)) == 0 && sync_folder_of(path);
         snprintf(why, why_bytes, "%s", is_there ? "" : strerror(errno));
     }
     close(file);

@@ -204,7 +204,8 @@ class Run:
             return connection.execute(sql, parameters).fetchall()
 
     def files(self) -> list[str]:
-        return sorted(path.name for path in self.folder.iterdir()) if self.folder.exists() else []
+        """What `ls` shows: without .jobs, which says whose the folder is."""
+        return sorted(path.name for path in self.folder.iterdir() if path.name[0] != ".") if self.folder.exists() else []
 
     def cells(self, rank: int, call: str | None = None, measure: str = "call") -> list[Cell]:
         return [Cell(*row) for row in self.query(rank, CELLS, call=call, measure=measure)]

@@ -30,13 +30,13 @@ def test_an_mpi_program_that_a_rank_starts_has_a_folder_of_its_own(profile, mpi)
     inner = f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} exec {compile_program(mpi, 'pcontrol')} > /dev/null"
     run = profile("children", 2, inner)
     assert run.counts("MPI_Allreduce") == [2005, 2005]
-    spawned = [folder for folder in run.folder.iterdir() if folder.name.startswith("spawned-")]
-    assert sorted(run.files()) == sorted(["rank-0.db", "rank-1.db", *(folder.name for folder in spawned)])
-    assert len(spawned) == 2 * 3  # by fork, by vfork, by posix_spawn
-    for folder in spawned:
-        started = Run(1, folder, run.outcome)
-        assert started.files() == ["rank-0.db"]
-        assert started.query(0, "SELECT SUM(count) FROM cell WHERE call = 'MPI_Allreduce'") == [(8,)]
+    started = sorted(run.folder.glob("job-*"))
+    assert sorted(run.files()) == sorted(["rank-0.db", "rank-1.db", *(folder.name for folder in started)])
+    assert len(started) == 2 * 3  # by fork, by vfork, by posix_spawn
+    for folder in started:
+        job = Run(1, folder, run.outcome)
+        assert job.files() == ["rank-0.db"]
+        assert job.query(0, "SELECT SUM(count) FROM cell WHERE call = 'MPI_Allreduce'") == [(8,)]
 
 
 def test_a_launcher_that_a_rank_starts_gives_all_its_ranks_one_folder(profile, mpi):
@@ -44,9 +44,9 @@ def test_a_launcher_that_a_rank_starts_gives_all_its_ranks_one_folder(profile, m
     inner = f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} {mpi.mpirun[0]} {options} -n 2 {compile_program(mpi, 'pcontrol')} > /dev/null"
     run = profile("/bin/sh", 1, "-c", f"{compile_program(mpi, 'children')} \"$0\"", inner, preload=(LIBRARY,))
     assert run.counts("MPI_Allreduce") == [2005]
-    spawned = [folder for folder in run.folder.iterdir() if folder.name.startswith("spawned-")]
-    assert len(spawned) == 3
-    assert all(sorted(path.name for path in folder.iterdir()) == ["rank-0.db", "rank-1.db"] for folder in spawned)
+    started = sorted(run.folder.glob("job-*"))
+    assert len(started) == 3
+    assert all(Run(2, folder, run.outcome).files() == ["rank-0.db", "rank-1.db"] for folder in started)
 
 
 def test_python_s_subprocesses_and_workers_are_no_ranks(profile, plain, mpi):

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from .harness import COMMPROF_RUN, LIBRARY, compile_program, launch
+from .harness import COMMPROF_RUN, LIBRARY, Run, compile_program, launch
 
 
 def commprof_run(*arguments, **environment):
@@ -43,8 +43,9 @@ def test_what_was_preloaded_before_stays_preloaded(mpi):
 
 def test_an_option_sets_the_run_folder(mpi, tmp_path):
     command = [str(COMMPROF_RUN), "--output", str(tmp_path / "by option"), str(compile_program(mpi, "pcontrol"))]
-    assert launch(mpi, 2, command, tmp_path, {}).exit_status == 0
-    assert sorted(os.listdir(tmp_path / "by option")) == ["rank-0.db", "rank-1.db"]
+    run = Run(2, tmp_path / "by option", launch(mpi, 2, command, tmp_path, {}))
+    assert run.outcome.exit_status == 0
+    assert run.files() == ["rank-0.db", "rank-1.db"]
 
 
 def test_the_run_folder_may_name_the_program_and_the_host(mpi, tmp_path):

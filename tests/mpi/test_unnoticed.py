@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from .harness import LIBRARY, PROGRAMS, compile_program, launch
+from .harness import LIBRARY, PROGRAMS, Run, compile_program, launch
 
 
 def lines_of(outcome):
@@ -63,10 +63,11 @@ def test_forked_children_are_no_ranks(profile):
 
 def test_a_run_folder_of_the_profiler_s_choice_is_the_same_for_all_ranks(mpi, tmp_path):
     command = ["env", f"LD_PRELOAD={LIBRARY}", str(compile_program(mpi, "pcontrol"))]
-    assert launch(mpi, 3, command, tmp_path, {}).exit_status == 0
+    outcome = launch(mpi, 3, command, tmp_path, {})
+    assert outcome.exit_status == 0
     (folder,) = tmp_path.iterdir()
     assert folder.name.startswith("commprof-pcontrol-")
-    assert sorted(path.name for path in folder.iterdir()) == ["rank-0.db", "rank-1.db", "rank-2.db"]
+    assert Run(3, folder, outcome).files() == ["rank-0.db", "rank-1.db", "rank-2.db"]
 
 
 def test_a_run_folder_that_cannot_be_made_is_said_once_and_another_taken(mpi, tmp_path):
@@ -78,7 +79,7 @@ def test_a_run_folder_that_cannot_be_made_is_said_once_and_another_taken(mpi, tm
     (line,) = outcome.stderr.splitlines()
     assert line.startswith(f"commprof: cannot use the run folder {tmp_path}/file/run: Not a directory; ")
     (folder,) = (tmp_path / f"commprof-{os.geteuid()}").iterdir()
-    assert sorted(os.listdir(folder)) == ["rank-0.db", "rank-1.db"]
+    assert Run(2, folder, outcome).files() == ["rank-0.db", "rank-1.db"]
 
 
 def test_a_limit_on_the_size_of_files_stops_the_recording_and_not_the_job(profile, mpi):

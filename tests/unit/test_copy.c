@@ -65,12 +65,24 @@ static void a_copy_follows_no_link(void)
     FILE *file = fopen("precious", "w");
     fputs("data", file);
     fclose(file);
-    CHECK(symlink("precious", "copy") == 0 && symlink("precious", "copy.tmp") == 0);
+    CHECK(symlink("precious", "copy.tmp") == 0);
     CHECK_EQUAL(ledger_copy("copy"), 0);
     struct stat about;
     CHECK(stat("precious", &about) == 0);
     CHECK_EQUAL(about.st_size, 4);
     CHECK(lstat("copy", &about) == 0 && S_ISREG(about.st_mode));
+}
+
+static void a_file_that_is_none_of_our_copies_is_not_replaced(void)
+{
+    begin();
+    CHECK(symlink("elsewhere", "copy") == 0);
+    CHECK_EQUAL(ledger_copy("copy"), EEXIST);
+    CHECK(unlink("copy") == 0);
+    CHECK_EQUAL(ledger_copy("copy"), 0);
+    CHECK(unlink("copy") == 0 && mkdir("copy", 0700) == 0);
+    CHECK_EQUAL(ledger_copy("copy"), EEXIST);
+    CHECK(!is_there("copy.tmp"));
 }
 
 /* What a writer does at the worst moment: as our file grows, it folds. */
@@ -174,8 +186,6 @@ static void a_place_that_refuses_is_said(void)
 {
     begin();
     CHECK_EQUAL(ledger_copy("missing/copy"), ENOENT);
-    CHECK(mkdir("copy", 0700) == 0);
-    CHECK_EQUAL(ledger_copy("copy"), EISDIR);
     CHECK(!is_there("copy.tmp"));
 }
 
@@ -192,6 +202,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_copy_is_the_ledger_up_to_its_last_chunk_and_says_when_it_was_made),
     TEST(a_copy_takes_the_place_of_the_one_before),
     TEST(a_copy_follows_no_link),
+    TEST(a_file_that_is_none_of_our_copies_is_not_replaced),
     TEST(a_fold_meanwhile_is_noticed_and_the_copy_made_again),
     TEST(a_level_that_grows_meanwhile_is_noticed_and_the_copy_made_again),
     TEST(where_folds_do_not_end_the_copy_before_stays),

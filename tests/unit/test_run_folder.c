@@ -1,5 +1,6 @@
 #include "output/run_folder.h"
 
+#include "ledger/copy.h"
 #include "ledger/ledger.h"
 #include "output/provenance.h"
 #include "settings.h"
@@ -25,7 +26,27 @@ static int open_with(const char *output, int world_rank)
     unsetenv("SLURM_STEP_ID");
     setenv("PMIX_NAMESPACE", "step", 1);
     snprintf(settings.output, sizeof settings.output, "%s", output);
-    return run_folder_open(&folder, world_rank, 0, hear);
+    return run_folder_open(&folder, &(struct run_folder_rank){world_rank, 10000, false}, hear);
+}
+
+static int open_spawned(int world_rank, int world_size)
+{
+    return run_folder_open(&folder, &(struct run_folder_rank){world_rank, world_size, true}, hear);
+}
+
+/* As a job of one rank, which has a name of its own. */
+static int open_alone(const char *output)
+{
+    snprintf(settings.output, sizeof settings.output, "%s", output);
+    return run_folder_open(&folder, &(struct run_folder_rank){0, 1, false}, hear);
+}
+
+static int open_as_job(const char *job, int world_rank)
+{
+    setenv("SLURM_JOB_ID", job, 1);
+    unsetenv("PMIX_NAMESPACE");
+    strcpy(settings.output, "run");
+    return run_folder_open(&folder, &(struct run_folder_rank){world_rank, 10000, false}, hear);
 }
 
 static int open_ledger(int world_rank)
@@ -116,13 +137,13 @@ static void an_unknown_placeholder_stands_for_itself(void)
 static void spawned_processes_have_a_folder_within_it(void)
 {
     open_with("run", 0);
-    CHECK_EQUAL(run_folder_open(&folder, 0, 2, hear), 0);
+    CHECK_EQUAL(open_spawned(0, 2), 0);
     CHECK_TEXT(folder.path, here("run/spawned-4711-step-of-2"));
 }
 
 static void check_spawned(int world_rank, int world_size, const char *path)
 {
-    CHECK_EQUAL(run_folder_open(&folder, world_rank, world_size, hear), 0);
+    CHECK_EQUAL(open_spawned(world_rank, world_size), 0);
     CHECK_TEXT(folder.path, here(path));
     write_file(world_rank % 2 ? folder.ledger : folder.database, "of this world"); /* some have ended already */
 }
@@ -140,42 +161,193 @@ static void worlds_that_are_spawned_one_after_the_other_have_a_folder_each(void)
     check_spawned(1, 3, "run/spawned-4711-step-of-3-3");
 }
 
-static void open_in_the_run_of_the_parent(void)
+/* Jobs that overlap */
+
+static void check_alone_in(const char *start)
 {
-    char expected[64];
-    CHECK_EQUAL(open_with("run", 5), 0);
-    snprintf(expected, sizeof expected, "run/spawned-4711-step-%d", (int)getpid());
-    CHECK_TEXT(folder.path, here(expected));
-    CHECK_EQUAL(open_with("another", 5), 0);
-    CHECK_TEXT(folder.path, here("another"));
+    CHECK_EQUAL(open_alone("run"), 0);
+    CHECK(strncmp(folder.path, here(start), strlen(here(start))) == 0);
+    CHECK(is_there(folder.path));
+    CHECK(!is_there(folder.ledger) && !is_there(folder.database));
+}
+
+static void open_beside_the_parent(void)
+{
+    check_alone_in("run/job-");
+    CHECK(strstr(folder.moved, here("run is left alone: process ")) && strstr(folder.moved, " writes to it; this run is in "));
+    CHECK(strstr(folder.moved, folder.path));
 }
 
 /* A script that a rank runs may start an MPI program, with all of the rank's environment. */
-static void a_job_that_a_rank_starts_leaves_the_rank_s_files_alone(void)
+static void a_job_that_starts_while_another_one_runs_leaves_it_alone(void)
 {
-    CHECK_EQUAL(open_with("run", 2), 0);
-    CHECK_EQUAL(ledger_open(folder.ledger_file, 1 << 20), 0);
-    unit_elsewhere(open_in_the_run_of_the_parent);
-    CHECK(is_there("run/rank-2.ledger"));
-}
-
-static void a_rank_that_keeps_its_ledger_elsewhere_is_known_too(void)
-{
-    strcpy(settings.ledger, "elsewhere");
-    CHECK_EQUAL(open_with("run", 2), 0);
-    CHECK_EQUAL(open_ledger(2), 0);
-    unit_elsewhere(open_in_the_run_of_the_parent);
-}
-
-static void a_rank_that_has_finished_with_its_ledger_is_an_earlier_run(void)
-{
-    CHECK_EQUAL(open_with("run", 2), 0);
-    CHECK_EQUAL(ledger_open(folder.ledger_file, 1 << 20), 0);
-    ledger_remove();
-    write_file("run/rank-2.db", "of the parent");
-    CHECK_EQUAL(open_with("run", 2), 0);
+    CHECK_EQUAL(open_alone("run"), 0);
     CHECK_TEXT(folder.path, here("run"));
-    CHECK_TEXT(content_of("run/earlier-1/rank-2.db"), "of the parent");
+    CHECK_TEXT(folder.moved, "");
+    CHECK_EQUAL(open_ledger(0), 0);
+    unit_elsewhere(open_beside_the_parent);
+    CHECK(is_there("run/rank-0.ledger"));
+    CHECK(!is_there("run/earlier-1"));
+}
+
+static void a_job_that_has_no_ledger_yet_has_the_folder(void)
+{
+    CHECK_EQUAL(open_alone("run"), 0);
+    unit_elsewhere(open_beside_the_parent);
+}
+
+static void open_beside_a_ledger(void)
+{
+    check_alone_in("run/job-");
+    CHECK(strstr(folder.moved, "run is left alone: the writer of rank-2.ledger there still runs; this run is in "));
+}
+
+/* Of ranks that are slower than the one that had claimed the folder. */
+static void a_ledger_that_is_mapped_still_keeps_its_folder(void)
+{
+    CHECK_EQUAL(open_as_job("1", 2), 0);
+    CHECK_EQUAL(open_ledger(2), 0);
+    claims_give_back(&folder.claim);
+    write_file("run/rank-0.db", "of a rank that has ended");
+    write_file("run/rank-1.db", "of a rank that has ended");
+    unit_elsewhere(open_beside_a_ledger);
+    CHECK_TEXT(content_of("run/rank-0.db"), "of a rank that has ended");
+}
+
+static void move_its_files_aside(void)
+{
+    CHECK_EQUAL(open_as_job("2", 2), 0);
+    CHECK_TEXT(folder.path, here("run"));
+    CHECK_TEXT(folder.moved, "");
+    CHECK(is_there("run/earlier-1/rank-2.ledger"));
+}
+
+static void write_and_die(void)
+{
+    CHECK_EQUAL(open_as_job("1", 2), 0);
+    CHECK_EQUAL(open_ledger(2), 0);
+    _exit(EXIT_SUCCESS);
+}
+
+static void a_job_that_was_killed_is_an_earlier_run(void)
+{
+    unit_elsewhere(write_and_die);
+    unit_elsewhere(move_its_files_aside);
+}
+
+/* A job of the same name, as unknown launchers give it, or one whose ledger nobody looked at. */
+static void a_rank_whose_ledger_is_in_use_goes_elsewhere_alone(void)
+{
+    CHECK_EQUAL(open_as_job("1", 2), 0);
+    CHECK_EQUAL(open_ledger(2), 0);
+    CHECK_EQUAL(open_as_job("1", 3), 0);
+    CHECK_TEXT(folder.path, here("run"));
+    CHECK_EQUAL(open_as_job("1", 2), 0);
+    CHECK_TEXT(folder.path, here("run/job-1"));
+    CHECK(folder.moves_alone);
+    write_file(folder.ledger, "of this rank");
+    CHECK_EQUAL(open_as_job("1", 2), 0);
+    CHECK_TEXT(folder.path, here("run/job-1-2"));
+}
+
+static void move_aside_what_is_there(void)
+{
+    CHECK_EQUAL(open_alone("run"), 0);
+    CHECK_TEXT(folder.path, here("run"));
+    CHECK_TEXT(content_of("run/earlier-1/rank-0.db"), "of the first");
+}
+
+static void a_process_that_has_finished_with_its_ledger_is_an_earlier_run(void)
+{
+    CHECK_EQUAL(open_alone("run"), 0);
+    CHECK_EQUAL(open_ledger(0), 0);
+    ledger_remove();
+    write_file("run/rank-0.db", "of the first");
+    claims_give_back(&folder.claim);
+    unit_elsewhere(move_aside_what_is_there);
+}
+
+static void make_a_run_of_its_own(void)
+{
+    CHECK_EQUAL(open_alone("run"), 0);
+    CHECK_TEXT(folder.moved, "");
+    write_file("run/rank-0.db", "a database");
+    claims_give_back(&folder.claim);
+}
+
+static void runs_one_after_the_other_leave_nothing_but_earlier_ones(void)
+{
+    for (int i = 0; i < 20; i++)
+        unit_elsewhere(make_a_run_of_its_own);
+    CHECK(is_there("run/rank-0.db") && is_there("run/earlier-1/rank-0.db") && is_there("run/earlier-19/rank-0.db"));
+    CHECK(!is_there("run/earlier-20"));
+}
+
+static void open_and_leave_a_file(void)
+{
+    CHECK_EQUAL(open_alone("run"), 0);
+    CHECK_EQUAL(open_ledger(0), 0);
+    CHECK_TEXT(said, "");
+    CHECK(!is_there(folder.database));
+    write_file(folder.database, "a database");
+    ledger_remove();
+    claims_give_back(&folder.claim);
+}
+
+static int count_databases(void)
+{
+    FILE *found = popen("find run -name rank-0.db | wc -l", "r");
+    int count = -1;
+    CHECK(fscanf(found, "%d", &count) == 1);
+    pclose(found);
+    return count;
+}
+
+static void jobs_that_start_at_the_same_time_have_a_folder_each(void)
+{
+    enum { JOBS = 100 };
+    int status;
+    for (int i = 0; i < JOBS; i++)
+        if (fork() == 0) {
+            open_and_leave_a_file();
+            _exit(EXIT_SUCCESS);
+        }
+    for (int i = 0; i < JOBS; i++) {
+        CHECK(wait(&status) > 0);
+        CHECK_EQUAL(status, 0);
+    }
+    CHECK_EQUAL(count_databases(), JOBS);
+}
+
+/* Each rank may find another state of the folder; what the first has decided holds. */
+static void open_among_many(void)
+{
+    CHECK_EQUAL(open_as_job("1", getpid()), 0);
+    write_file(strcmp(folder.path, here("run")) == 0 ? "is-there" : "is-elsewhere", "");
+}
+
+static void all_ranks_of_a_job_decide_alike(void)
+{
+    enum { RANKS = 200 };
+    int status, before[2];
+    CHECK(pipe(before) == 0);
+    if (fork() == 0) { /* a job that ends meanwhile */
+        CHECK_EQUAL(open_alone("run"), 0);
+        CHECK(write(before[1], "", 1) == 1);
+        claims_give_back(&folder.claim);
+        _exit(EXIT_SUCCESS);
+    }
+    CHECK(read(before[0], &status, 1) == 1);
+    for (int i = 0; i < RANKS; i++)
+        if (fork() == 0) {
+            open_among_many();
+            _exit(EXIT_SUCCESS);
+        }
+    for (int i = 0; i <= RANKS; i++) {
+        CHECK(wait(&status) > 0);
+        CHECK_EQUAL(status, 0);
+    }
+    CHECK(is_there("is-there") != is_there("is-elsewhere"));
 }
 
 /* Places that will not do */
@@ -402,6 +574,20 @@ static void other_ranks_files_are_left_where_they_are(void)
     CHECK(!is_there("run/earlier-1"));
 }
 
+static void an_earlier_run_of_more_ranks_is_moved_aside_as_a_whole(void)
+{
+    leave_an_earlier_run("database 0", "ledger 0");
+    for (int rank = 0; rank < 7; rank++) {
+        char path[64];
+        snprintf(path, sizeof path, "run/rank-%d.db", rank);
+        write_file(path, "a database");
+    }
+    for (int rank = 0; rank < 2; rank++)
+        CHECK_EQUAL(run_folder_open(&folder, &(struct run_folder_rank){rank, 2, false}, hear), 0);
+    CHECK(!is_there("run/rank-2.db") && !is_there("run/rank-5.db") && !is_there("run/rank-6.db"));
+    CHECK(is_there("run/earlier-1/rank-1.db") && is_there("run/earlier-1/rank-6.db"));
+}
+
 static void a_dangling_link_of_an_earlier_run_is_moved_aside(void)
 {
     CHECK_EQUAL(open_with("run", 0), 0);
@@ -521,7 +707,17 @@ static void open_with_a_copy(void)
     CHECK_EQUAL(open_with("run", 2), 0);
     CHECK_EQUAL(open_ledger(2), 0);
     CHECK(run_folder_ledger_is_elsewhere(&folder));
-    write_file(folder.ledger, "a copy");
+    CHECK_EQUAL(ledger_copy(folder.ledger), 0);
+}
+
+static void a_copy_that_is_not_ours_stays(void)
+{
+    open_with_a_copy();
+    CHECK(unlink(folder.ledger) == 0);
+    write_file(folder.ledger, "another job's");
+    CHECK_EQUAL(ledger_copy(folder.ledger), EEXIST);
+    run_folder_remove_ledger(&folder, true);
+    CHECK_TEXT(content_of("run/rank-2.ledger"), "another job's");
 }
 
 static void what_was_made_for_it_goes_with_it(void)
@@ -609,9 +805,15 @@ static const struct unit_test TESTS[] = {
     TEST(an_unknown_placeholder_stands_for_itself),
     TEST(spawned_processes_have_a_folder_within_it),
     TEST(worlds_that_are_spawned_one_after_the_other_have_a_folder_each),
-    TEST(a_job_that_a_rank_starts_leaves_the_rank_s_files_alone),
-    TEST(a_rank_that_keeps_its_ledger_elsewhere_is_known_too),
-    TEST(a_rank_that_has_finished_with_its_ledger_is_an_earlier_run),
+    TEST(a_job_that_starts_while_another_one_runs_leaves_it_alone),
+    TEST(a_job_that_has_no_ledger_yet_has_the_folder),
+    TEST(a_ledger_that_is_mapped_still_keeps_its_folder),
+    TEST(a_job_that_was_killed_is_an_earlier_run),
+    TEST(a_rank_whose_ledger_is_in_use_goes_elsewhere_alone),
+    TEST(a_process_that_has_finished_with_its_ledger_is_an_earlier_run),
+    TEST(runs_one_after_the_other_leave_nothing_but_earlier_ones),
+    TEST(jobs_that_start_at_the_same_time_have_a_folder_each),
+    TEST(all_ranks_of_a_job_decide_alike),
     TEST(a_name_that_does_not_fit_is_replaced),
     TEST(a_file_in_the_way_is_said),
     TEST(a_folder_that_may_not_be_made_or_written_to_is_said),
@@ -627,6 +829,7 @@ static const struct unit_test TESTS[] = {
     TEST(each_earlier_run_has_its_own_place),
     TEST(a_database_alone_is_moved_too),
     TEST(other_ranks_files_are_left_where_they_are),
+    TEST(an_earlier_run_of_more_ranks_is_moved_aside_as_a_whole),
     TEST(a_dangling_link_of_an_earlier_run_is_moved_aside),
     TEST(an_unsafe_file_system_has_its_ledgers_on_the_node),
     TEST(without_shared_memory_it_is_the_folder_of_temporary_files),
@@ -638,6 +841,7 @@ static const struct unit_test TESTS[] = {
     TEST(nobody_else_can_read_a_ledger_elsewhere),
     TEST(what_was_made_for_it_goes_with_it),
     TEST(the_copy_may_stay_in_its_place),
+    TEST(a_copy_that_is_not_ours_stays),
     TEST(ranks_have_ledgers_of_their_own_elsewhere),
     TEST(a_ledger_folder_that_cannot_be_made_is_said_and_another_taken),
     TEST(a_full_disk_has_its_ledgers_on_the_node),

@@ -1,0 +1,158 @@
+"""Jobs that use one run folder at the same time, as job arrays and batch scripts with one COMMPROF_OUTPUT do: nothing is lost, nothing
+counts twice, and the files of a job lie in one folder (programs/overlapping.c). TIMES says how often the races are run (3)."""
+
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from .harness import COMMPROF_RUN, TIMEOUT_S, Run, calls_in_ledger, command_for, end_stragglers, launch, start
+from .libraries import MPICH, OPEN_MPI, Mpi
+
+TIMES = int(os.environ.get("TIMES", "3"))
+SIZES = 300  # of which each has a cell of its own: the ledger grows several times
+
+
+def counts_by_folder(folder: Path) -> dict[Path, Counter[str]]:
+    """Of each folder with files of ranks: how often each rank's file counts MPI_Bcast, by the file's name."""
+    counts: dict[Path, Counter[str]] = {}
+    for path in folder.rglob("rank-*"):
+        if path.suffix == ".db":
+            run = Run(1, path.parent, None)
+            number = int(path.stem.partition("-")[2])
+            count = sum(cell.count for cell in run.cells(number, "MPI_Bcast"))
+        else:
+            count = calls_in_ledger(path)["MPI_Bcast"]
+        counts.setdefault(path.parent, Counter())[path.name] = count
+    return counts
+
+
+def whole(ranks: int) -> Counter[str]:
+    """What a job of so many ranks must have left in its folder."""
+    return Counter({f"rank-{rank}.db": SIZES for rank in range(ranks)})
+
+
+def alike(counts: Iterable[Counter[str]]) -> list[list[tuple[str, int]]]:
+    """In an order of their own, whatever the folders are called."""
+    return sorted(sorted(count.items()) for count in counts)
+
+
+def environment(folder: Path, **settings: str) -> dict[str, str]:
+    return {"COMMPROF_OUTPUT": str(folder / "run"), **settings}
+
+
+def command(mpi: Mpi, *arguments: object) -> list[str]:
+    return [str(COMMPROF_RUN), *command_for(mpi, "overlapping"), str(SIZES), *map(str, arguments)]
+
+
+def alone(mpi: Mpi, folder: Path) -> subprocess.Popen[str]:
+    """A job of one rank, without a launcher."""
+    surroundings = {name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")}
+    return subprocess.Popen(
+        command(mpi), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=surroundings | mpi.environment | environment(folder)
+    )
+
+
+def end(jobs: list[subprocess.Popen[str]]) -> str:
+    """What they said."""
+    said = [job.communicate(timeout=TIMEOUT_S)[1] for job in jobs]
+    assert [job.returncode for job in jobs] == [0] * len(jobs), said
+    return "".join(said)
+
+
+class HalfWay(NamedTuple):
+    job: subprocess.Popen[str]
+    go: Path
+
+    def go_on(self) -> str:
+        """To its end; what it said."""
+        self.go.touch()
+        return end([self.job])
+
+
+@contextmanager
+def job_half_way(mpi: Mpi, ranks: int, folder: Path, **settings: str) -> Iterator[HalfWay]:
+    """A job that stands still."""
+    ready, go = folder / "ready", folder / "go"
+    job = start(mpi, ranks, command(mpi, ready, go), folder, environment(folder, **settings))
+    while not ready.exists() and job.poll() is None:
+        time.sleep(0.001)
+
+    try:
+        yield HalfWay(job, go)
+    finally:
+        go.touch()
+        job.wait(TIMEOUT_S)
+
+
+def test_a_job_that_begins_and_ends_while_another_one_runs_leaves_it_alone(mpi, tmp_path):
+    with job_half_way(mpi, 2, tmp_path) as other:
+        inner = end([start(mpi, 2, command(mpi), tmp_path, environment(tmp_path))])
+        outer = other.go_on()
+    counts = counts_by_folder(tmp_path / "run")
+    (own,) = counts.keys() - {tmp_path / "run"}
+    assert counts == {tmp_path / "run": whole(2), own: whole(2)}
+    assert f"commprof: {tmp_path}/run is left alone: process " in inner
+    assert inner.count(f"writes to it; this run is in {own}\n") == 1
+    assert f"profile of 2 ranks in {own};" in inner
+    assert "cannot" not in outer and f"profile of 2 ranks in {tmp_path}/run;" in outer
+
+
+def test_it_leaves_a_ledger_on_the_node_alone_too(mpi, tmp_path):
+    (tmp_path / "node").mkdir()
+    with job_half_way(mpi, 2, tmp_path, COMMPROF_LEDGER=str(tmp_path / "node")) as other:
+        end([start(mpi, 2, command(mpi), tmp_path, environment(tmp_path))])
+        other.go_on()
+    assert list(counts_by_folder(tmp_path / "run").values()) == [whole(2), whole(2)]
+
+
+def test_jobs_one_after_the_other_use_the_folder_itself(mpi, tmp_path):
+    for _ in range(3):
+        outcome = launch(mpi, 2, command(mpi), tmp_path, environment(tmp_path))
+        assert "left alone" not in outcome.stderr
+    run = tmp_path / "run"
+    assert counts_by_folder(run) == {run: whole(2), run / "earlier-1": whole(2), run / "earlier-2": whole(2)}
+
+
+def test_a_job_after_one_that_was_killed_uses_the_folder_itself(mpi, tmp_path):
+    with job_half_way(mpi, 2, tmp_path) as other:
+        os.killpg(other.job.pid, signal.SIGKILL)
+        end_stragglers(0)
+    outcome = launch(mpi, 2, command(mpi), tmp_path, environment(tmp_path))
+    run = tmp_path / "run"
+    assert counts_by_folder(run)[run] == whole(2), outcome
+    assert sorted(os.listdir(run / "earlier-1")) == ["rank-0.ledger", "rank-1.ledger"]
+
+
+@pytest.mark.parametrize("attempt", range(TIMES))
+def test_jobs_that_overlap_in_any_way_lose_nothing(mpi, tmp_path, attempt):
+    jobs = [start(mpi, ranks, command(mpi), tmp_path, environment(tmp_path)) for ranks in (1, 2, 3)]
+    said = end(jobs)
+    jobs = [start(mpi, ranks, command(mpi), tmp_path, environment(tmp_path)) for ranks in (2, 2)]
+    said += end(jobs)
+    counts = counts_by_folder(tmp_path / "run")
+    assert alike(counts.values()) == alike(map(whole, (1, 2, 2, 2, 3))), said
+    assert said.count("is left alone") == sum(path.name.startswith("job-") for path in counts)
+
+
+@pytest.mark.parametrize("attempt", range(TIMES))
+def test_jobs_of_one_rank_that_start_at_the_same_time_have_a_folder_each(mpi, tmp_path, attempt):
+    said = end([alone(mpi, tmp_path) for _ in range(6)])
+    counts = counts_by_folder(tmp_path / "run")
+    assert list(counts.values()) == [whole(1)] * 6, said
+
+
+def test_a_program_under_another_library_s_launcher_has_a_folder_for_each_process(tmp_path):
+    if OPEN_MPI.missing or MPICH.missing:
+        pytest.skip("needs both libraries")
+    outcome = launch(OPEN_MPI, 3, command(MPICH), tmp_path, environment(tmp_path))
+    assert outcome.exit_status == 0
+    assert list(counts_by_folder(tmp_path / "run").values()) == [whole(1)] * 3, outcome.stderr
+    assert outcome.stderr.count("is left alone") == 2
