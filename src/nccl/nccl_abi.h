@@ -3,6 +3,7 @@
 #ifndef COMMPROF_NCCL_ABI_H
 #define COMMPROF_NCCL_ABI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,27 @@ static inline uint64_t nccl_type_bytes(int datatype)
     /* int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, bfloat16, float8e4m3, float8e5m2 */
     static const uint8_t BYTES[NCCL_DATATYPES] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
     return datatype >= 0 && datatype < NCCL_DATATYPES ? BYTES[datatype] : 0;
+}
+
+/* ncclConfig_t, as far as it says how the job calls a communicator (PyTorch: what its process group is for). It grows at its end; the name is
+ * in it since 2.27. */
+struct nccl_config {
+    size_t size;
+    unsigned magic, version;
+    int blocking, cga_cluster_size, least_ctas, most_ctas;
+    const char *network;
+    int splits_share, traffic_class;
+    const char *name;
+};
+enum { NCCL_VERSION_WITH_NAMES = 22700 };
+#define NCCL_CONFIG_MAGIC 0xcafebeefu
+
+/* NULL: it has none. */
+static inline const char *nccl_config_name(const struct nccl_config *config)
+{
+    bool has_one =
+        config && config->size >= sizeof *config && config->magic == NCCL_CONFIG_MAGIC && config->version >= NCCL_VERSION_WITH_NAMES;
+    return has_one ? config->name : NULL;
 }
 
 #endif

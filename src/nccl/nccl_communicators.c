@@ -28,30 +28,39 @@ static uint64_t mix_bytes(uint64_t hash, const char *bytes, size_t count)
     return hash;
 }
 
-static void enter(const void *handle, uint64_t identity, uint64_t parent_identity, unsigned constructor, uint32_t ordinal, int size,
-                  int rank)
+static struct communicator *enter(const void *handle, const struct nccl_birth *birth, int size, int rank)
 {
-    communicators_add(communicators_key_of_nccl(handle), &(struct communicator){.handle = (mpi_handle)handle,
-                                                                                .identity = identity | PREDEFINED_BITS,
-                                                                                .parent_identity = parent_identity,
-                                                                                .size = size,
-                                                                                .comm_rank = rank,
-                                                                                .is_nccl = true,
-                                                                                .constructor = (uint16_t)constructor,
-                                                                                .ordinal = ordinal,
-                                                                                .out_neighbors = COMMUNICATORS_NOT_ASKED});
+    struct communicator entered = {.handle = (mpi_handle)handle,
+                                   .identity = birth->identity | PREDEFINED_BITS,
+                                   .parent_identity = birth->parent_identity,
+                                   .size = size,
+                                   .comm_rank = rank,
+                                   .is_nccl = true,
+                                   .constructor = (uint16_t)birth->constructor,
+                                   .ordinal = birth->ordinal,
+                                   .out_neighbors = COMMUNICATORS_NOT_ASKED};
+    memcpy(entered.name, birth->name, sizeof entered.name);
+    return communicators_add(communicators_key_of_nccl(handle), &entered);
+}
+
+static void take_name(struct nccl_birth *birth, const char *name)
+{
+    snprintf(birth->name, sizeof birth->name, "%s", name ? name : "");
 }
 
 /* One process may be several ranks of one communicator: which one of several from the same id it is, is counted for each rank. */
-void nccl_communicators_made(const void *handle, unsigned constructor, const struct nccl_unique_id *ids, int id_count, int nranks, int rank)
+void nccl_communicators_made(const void *handle, unsigned constructor, const struct nccl_unique_id *ids, int id_count, int nranks, int rank,
+                             const void *config)
 {
     if (!handle || !ids)
         return;
     uint64_t kind = communicators_mix(FROM_ID, (uint64_t)nranks);
     for (int i = 0; i < id_count; i++)
         kind = mix_bytes(kind, ids[i].internal, sizeof ids[i].internal);
-    uint32_t ordinal = communicators_ordinal(NULL, communicators_mix(kind, (uint64_t)rank));
-    enter(handle, communicators_mix(kind, ordinal), 0, constructor, ordinal, nranks, rank);
+    struct nccl_birth birth = {.constructor = constructor, .ordinal = communicators_ordinal(NULL, communicators_mix(kind, (uint64_t)rank))};
+    birth.identity = communicators_mix(kind, birth.ordinal);
+    take_name(&birth, nccl_config_name(config));
+    enter(handle, &birth, nranks, rank);
 }
 
 /* Different for any two processes, and for any two communicators of one. */
@@ -66,29 +75,25 @@ static uint64_t identity_of_this_process(uint64_t kind)
 
 void nccl_communicators_made_all(void *const *handles, unsigned constructor, int count)
 {
-    uint64_t identity = identity_of_this_process(ALL);
+    struct nccl_birth birth = {.constructor = constructor, .identity = identity_of_this_process(ALL)};
     for (int i = 0; i < count; i++)
         if (handles[i])
-            enter(handles[i], identity, 0, constructor, 0, count, i);
+            enter(handles[i], &birth, count, i);
 }
 
 struct communicator *nccl_communicators_told(const void *handle, uint64_t hash, const char *name, int nranks, int rank)
 {
-    struct communicator told = {.handle = (mpi_handle)handle,
-                                .identity = communicators_mix(communicators_mix(FROM_HASH, (uint64_t)nranks), hash) | PREDEFINED_BITS,
-                                .size = nranks,
-                                .comm_rank = rank,
-                                .is_nccl = true,
-                                .out_neighbors = COMMUNICATORS_NOT_ASKED};
-    snprintf(told.name, sizeof told.name, "%s", name ? name : "");
-    return communicators_add(communicators_key_of_nccl(handle), &told);
+    struct nccl_birth birth = {.identity = communicators_mix(communicators_mix(FROM_HASH, (uint64_t)nranks), hash)};
+    take_name(&birth, name);
+    return enter(handle, &birth, nranks, rank);
 }
 
 /* All ranks of the parent make the call (in a Shrink, all that stay), so the ordinal is theirs, too. */
-struct nccl_birth nccl_communicators_expect(const void *parent_handle, unsigned constructor, int color)
+struct nccl_birth nccl_communicators_expect(const void *parent_handle, unsigned constructor, int color, const void *config)
 {
     struct communicator *parent = communicators_under(communicators_key_of_nccl(parent_handle));
     struct nccl_birth birth = {.constructor = constructor};
+    take_name(&birth, nccl_config_name(config));
     if (!parent)
         return birth;
     uint64_t kind = communicators_mix(parent->identity, constructor);
@@ -109,8 +114,10 @@ static bool enter_child(const struct nccl_birth *birth, const void *handle, call
     int size = 0, rank = 0;
     if (!ask(handle, site, "CommCount", &size) || !ask(handle, site, "CommUserRank", &rank))
         return false;
-    enter(handle, birth->identity ? birth->identity : identity_of_this_process(ALONE), birth->parent_identity, birth->constructor,
-          birth->ordinal, size, rank);
+    struct nccl_birth known = *birth;
+    if (!known.identity)
+        known.identity = identity_of_this_process(ALONE);
+    enter(handle, &known, size, rank);
     return true;
 }
 

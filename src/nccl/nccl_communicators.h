@@ -11,9 +11,11 @@
 
 #include "mpi/provider.h"
 
-/* A constructor from unique ids has given `handle`, which may not be ready yet. `ids` of them are known to all ranks. */
-void nccl_communicators_made(const void *handle, unsigned constructor, const struct nccl_unique_id *ids, int id_count, int nranks,
-                             int rank);
+enum { NCCL_NAME_BYTES = sizeof(((struct communicator *)NULL)->name) };
+
+/* A constructor from unique ids has given `handle`, which may not be ready yet. `ids` of them are known to all ranks. `config` may be NULL. */
+void nccl_communicators_made(const void *handle, unsigned constructor, const struct nccl_unique_id *ids, int id_count, int nranks, int rank,
+                             const void *config);
 
 /* ncclCommInitAll: all ranks are in this process. */
 void nccl_communicators_made_all(void *const *handles, unsigned constructor, int count);
@@ -23,8 +25,9 @@ struct nccl_birth {
     uint64_t identity, parent_identity;
     uint32_t ordinal;
     unsigned constructor;
+    char name[NCCL_NAME_BYTES];
 };
-struct nccl_birth nccl_communicators_expect(const void *parent, unsigned constructor, int color);
+struct nccl_birth nccl_communicators_expect(const void *parent, unsigned constructor, int color, const void *config);
 
 /* It has returned. NCCL writes the child's handle to `handle` now, at the end of the group, or some time later. */
 void nccl_communicators_born(const struct nccl_birth *birth, void *const *handle, bool at_group_end, call_site site);

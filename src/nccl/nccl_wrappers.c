@@ -359,7 +359,7 @@ nccl_result ncclCommInitRank(void **comm, int nranks, struct nccl_unique_id id, 
     begin_making(&call, CALL_ncclCommInitRank, site);
     nccl_result result = real(comm, nranks, id, rank);
     if (has_made(&call, result))
-        nccl_communicators_made(*comm, CALL_ncclCommInitRank, &id, 1, nranks, rank);
+        nccl_communicators_made(*comm, CALL_ncclCommInitRank, &id, 1, nranks, rank, NULL);
     call_account_simple(&call.call);
     return result;
 }
@@ -376,7 +376,7 @@ nccl_result ncclCommInitRankConfig(void **comm, int nranks, struct nccl_unique_i
     begin_making(&call, CALL_ncclCommInitRankConfig, site);
     nccl_result result = real(comm, nranks, id, rank, config);
     if (has_made(&call, result))
-        nccl_communicators_made(*comm, CALL_ncclCommInitRankConfig, &id, 1, nranks, rank);
+        nccl_communicators_made(*comm, CALL_ncclCommInitRankConfig, &id, 1, nranks, rank, config);
     call_account_simple(&call.call);
     return result;
 }
@@ -393,7 +393,7 @@ nccl_result ncclCommInitRankScalable(void **comm, int nranks, int rank, int id_c
     begin_making(&call, CALL_ncclCommInitRankScalable, site);
     nccl_result result = real(comm, nranks, rank, id_count, ids, config);
     if (has_made(&call, result))
-        nccl_communicators_made(*comm, CALL_ncclCommInitRankScalable, ids, id_count, nranks, rank);
+        nccl_communicators_made(*comm, CALL_ncclCommInitRankScalable, ids, id_count, nranks, rank, config);
     call_account_simple(&call.call);
     return result;
 }
@@ -443,7 +443,7 @@ nccl_result ncclCommSplit(void *comm, int color, int key, void **newcomm, void *
     call_start(&on.nccl.call);
     nccl_result result = real(comm, color, key, newcomm, config);
     if (has_made(&on.nccl, result)) {
-        struct nccl_birth birth = nccl_communicators_expect(comm, CALL_ncclCommSplit, color);
+        struct nccl_birth birth = nccl_communicators_expect(comm, CALL_ncclCommSplit, color, config);
         if (color != NCCL_SPLIT_NOCOLOR)
             nccl_communicators_born(&birth, newcomm, group.depth > 0, site);
     }
@@ -463,7 +463,7 @@ nccl_result ncclCommShrink(void *comm, int *excluded, int excluded_count, void *
     call_start(&on.nccl.call);
     nccl_result result = real(comm, excluded, excluded_count, newcomm, config, flags);
     if (has_made(&on.nccl, result)) {
-        struct nccl_birth birth = nccl_communicators_expect(comm, CALL_ncclCommShrink, 0);
+        struct nccl_birth birth = nccl_communicators_expect(comm, CALL_ncclCommShrink, 0, config);
         nccl_communicators_born(&birth, newcomm, group.depth > 0, site);
     }
     account_on(&on.nccl.call, on.communicator);

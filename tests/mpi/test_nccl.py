@@ -167,6 +167,13 @@ def test_a_communicator_says_what_made_it_its_size_rank_and_end(nccl: Callable[.
         assert rows["ncclCommShrink"][1:] == [first[1], RANKS - 1, rank - 1, 0]
 
 
+def test_communicators_have_the_names_of_their_configurations(nccl: Callable[..., Run]) -> None:
+    run = nccl("names")
+    sql = "SELECT bytes, name FROM cell JOIN communicator USING (communicator) WHERE call = 'ncclAllReduce' AND measure = 'call'"
+    for rank in range(RANKS):
+        assert dict(run.query(rank, sql)) == {1: "data parallel", 2: "tensor parallel", 3: ""}
+
+
 def test_all_devices_of_a_process_are_ranks_of_one_communicator(nccl: Callable[..., Run]) -> None:
     run = nccl("communicators")
     pairs = [[row for row in nccl_communicators(run, rank) if row[0] == "ncclCommInitAll"] for rank in range(RANKS)]

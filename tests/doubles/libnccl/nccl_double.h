@@ -45,8 +45,13 @@ typedef enum { ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg } ncclRedOp_t;
 typedef struct {
     size_t size;
     unsigned magic, version;
-    int blocking;
+    int blocking, cgaClusterSize, minCTAs, maxCTAs;
+    const char *netName;
+    int splitShare, trafficClass;
+    const char *commName; /* from 2.27 on */
+    int collnetEnable;
 } ncclConfig_t;
+#define NCCL_CONFIG_INITIALIZER {.size = sizeof(ncclConfig_t), .magic = 0xcafebeef, .version = 22700, .blocking = 1}
 #define NCCL_SPLIT_NOCOLOR (-1)
 
 #define DOUBLE_FUNCTIONS(EACH)                                                                                                          \

@@ -2,6 +2,7 @@
 #include "nccl_double.h"
 
 #include <mpi.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,29 @@ static void communicators(void)
     OK(ncclCommAbort(first));
 }
 
+/* By their configuration: of the world, of a child that is born at the end of a group, and by one that is older than names are. */
+static void names(void)
+{
+    ncclComm_t dp, tp, old;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.commName = "data parallel";
+    OK(ncclCommInitRankConfig(&dp, size, shared_id(), rank, &config));
+    config.commName = "tensor parallel";
+    double_nccl_next_child(size / 2, rank / 2);
+    OK(ncclGroupStart());
+    OK(ncclCommSplit(dp, rank % 2, rank, &tp, &config));
+    config.commName = "not to be read any more";
+    OK(ncclGroupEnd());
+    config = (ncclConfig_t)NCCL_CONFIG_INITIALIZER;
+    config.size = offsetof(ncclConfig_t, commName);
+    config.version = 22600;
+    config.commName = (const char *)1;
+    OK(ncclCommInitRankConfig(&old, size, shared_id(), rank, &config));
+    OK(ncclAllReduce(buffer, buffer, 1, ncclInt8, ncclSum, dp, NULL));
+    OK(ncclAllReduce(buffer, buffer, 2, ncclInt8, ncclSum, tp, NULL));
+    OK(ncclAllReduce(buffer, buffer, 3, ncclInt8, ncclSum, old, NULL));
+}
+
 static void nonblocking(void)
 {
     ncclConfig_t config = {.size = sizeof config, .blocking = 0};
@@ -196,6 +220,7 @@ int main(int argc, char **argv)
     } PARTS[] = {{"operations", operations},
                  {"datatypes", datatypes},
                  {"communicators", communicators},
+                 {"names", names},
                  {"nonblocking", nonblocking},
                  {"nonblocking_children", nonblocking_children},
                  {"mistakes", mistakes},
