@@ -49,6 +49,7 @@ RARE_FUNCTION = 0.05  # share of the calls, below which a function is foreign to
 LONG_GAP, LONG_GAPS_SHARE = 3.0, 0.25  # what long pauses must be, against the short ones and of the whole time
 MOST_CALLS_BY_GAPS = 64
 SAME_DISTANCE = 0.8  # of the distances between long pauses, and of the calls that then lie in whole steps
+STEADY = 0.75  # of the intervals, and of their time, are between half and twice the median
 IRREGULAR = 0.6  # median absolute deviation / median of the times from one call to the next
 
 
@@ -144,6 +145,15 @@ def _is_irregular(times: Sequence[int]) -> bool:
         return True
     middle = median(times)
     return median(abs(time - middle) for time in times) > IRREGULAR * middle
+
+
+def is_steady(times: Sequence[int]) -> bool:
+    """Stricter: the intervals are alike, and the time lies in them. Polls a moment apart with long pauses between are not."""
+    if len(times) < MANY_STEPS:
+        return False
+    middle = median(times)
+    near = [time for time in times if middle <= 2 * time <= 4 * middle]
+    return len(near) >= STEADY * len(times) and sum(near) >= STEADY * sum(times)
 
 
 def _confidence(calls: Calls, spans: Sequence[Span]) -> float:

@@ -18,8 +18,8 @@ from sqlite3 import Connection
 from statistics import median
 from typing import Callable, NamedTuple
 
-from . import query
-from .cycle import Calls, Cycle, cycle, free_times
+from . import query, units
+from .cycle import FEWEST_CALLS, Calls, Cycle, cycle, free_times, is_steady
 from .traffic_class import traffic_classify
 
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
@@ -29,6 +29,7 @@ FAR_OUT = 5  # median absolute deviations
 OUTLIER = 1.1  # x median, at least
 FROM_THE_START = 0  # number of the stretch of collectives that begins with the first one
 MOST_MISSED = 8  # steps of one group that another may lack, to be matched in order
+FEWEST_SMALL, KINDS_TRIED = 0.9, 8  # confidence in steps told by small collectives; of how many kinds
 SAME_STEP = 0.5  # of a step: ends of different groups that are closer belong together
 
 Moment = Callable[[int, int], int]  # of a rank's own time, on the axis of the run
@@ -38,13 +39,13 @@ class Told(NamedTuple):
     """How the steps of a run are known."""
 
     by: str  # 'marks', 'region', 'calls'; '': there are none
-    how: str  # 'sizes', 'bytes', 'gaps', where by calls
+    how: str  # 'sizes', 'bytes', 'gaps', 'small', where by calls
     identity: str  # of the communicator that tells most ranks' steps
     functions: dict[str, float]  # the collectives of a step by name, on average
     bytes: int  # of them
     confidence: float
     total: int | None  # an estimate of the steps of the whole run; None: all are known
-    why: str  # there are none
+    why: str  # there are none, or they are told by small collectives
     driving: dict[int, int] = {}  # by rank the thread that marks steps or visits the region; by default the main one drives
 
 
@@ -75,6 +76,7 @@ class CallRow(NamedTuple):
     start_ns: int
     end_ns: int
     is_bulk: int
+    is_small: int  # a collective of the main thread that is not bulk
 
 
 class Numbered(NamedTuple):
@@ -146,12 +148,14 @@ def _by_calls(connection: Connection, moment: Moment) -> tuple[Told, list[StepOf
     traffic_classify(connection)
     groups, refused = [], []
     rows = map(CallRow._make, query.run_script(connection, "stepping_calls"))
-    for identity, of_communicator in groupby(rows, key=attrgetter("identity")):
-        group, calls = _group(identity, list(of_communicator))
+    made = {identity: list(of_communicator) for identity, of_communicator in groupby(rows, key=attrgetter("identity"))}
+    for identity, of_communicator in made.items():
+        group, calls = _group(identity, of_communicator, attrgetter("is_bulk"))
         if group.steps:
             groups.append(group)
         elif calls:
             refused.append((calls, group))
+    groups = groups or _small_groups(made)
     followed = _follow(connection, groups)
     if not followed:
         return _why_none(connection, refused), []
@@ -162,7 +166,7 @@ def _by_calls(connection: Connection, moment: Moment) -> tuple[Told, list[StepOf
     most = Counter(group.identity for group in followed.values()).most_common(1)[0][0]
     group = next(group for group in groups if group.identity == most)
     total = _total(connection, group)
-    return Told("calls", group.cycle.how, most, group.functions, group.cycle.bytes, group.cycle.confidence, total, ""), steps
+    return Told("calls", group.cycle.how, most, group.functions, group.cycle.bytes, group.cycle.confidence, total, group.cycle.why), steps
 
 
 def _why_none(connection: Connection, refused: list[tuple[int, Group]]) -> Told:
@@ -174,8 +178,36 @@ def _why_none(connection: Connection, refused: list[tuple[int, Group]]) -> Told:
     return _none(f"{bulk}: {most.cycle.why or 'no step was kept whole'}", most.cycle.confidence)
 
 
-def _group(identity: str, rows: list[CallRow]) -> tuple[Group, int]:
-    """And how many bulk calls there are."""
+def _small_groups(made: dict[str, list[CallRow]]) -> list[Group]:
+    """A solver may reduce no more than its time step or residual in each step. Where bulk is reduced, small collectives are about that."""
+    if sum(row.is_bulk and _plain(row.call) in REDUCTIONS for rows in made.values() for row in rows) >= FEWEST_CALLS:
+        return []
+    return [group for identity, rows in made.items() if (group := _small_group(identity, rows))]
+
+
+def _small_group(identity: str, rows: list[CallRow]) -> Group | None:
+    """The most frequent reduction of one small size that comes at regular times."""
+    kinds = Counter((row.call, row.bytes) for row in rows if row.is_small and _plain(row.call) in REDUCTIONS)
+    regular = {}
+    for kind, _ in kinds.most_common(KINDS_TRIED):
+        group, _ = _group(identity, rows, lambda row, kind=kind: row.is_small and (row.call, row.bytes) == kind)
+        if group.cycle.confidence >= FEWEST_SMALL and is_steady(_intervals(rows, group.steps)):
+            regular[kind] = group
+    if not regular:
+        return None
+    (call, call_bytes), group = next(iter(regular.items()))
+    which = "the only regular collective" if len(regular) == 1 else "the most frequent of the regular collectives"
+    why = f"no bulk collective has a period: steps taken from {call} of {units.size(call_bytes)}, {which}"
+    return group._replace(cycle=group.cycle._replace(how="small", why=why))
+
+
+def _intervals(rows: Sequence[CallRow], steps: Sequence[Numbered]) -> list[int]:
+    ends = {row.sequence: row.end_ns for row in rows}
+    return [ends[step.last] - ends[step.before] for step in steps if step.before]
+
+
+def _group(identity: str, rows: list[CallRow], is_counted: Callable[[CallRow], object]) -> tuple[Group, int]:
+    """The steps that the calls which count make up, and how many of these there are."""
     bulk: list[CallRow] = []
     stretches: list[int] = []
     free: list[int] = []
@@ -183,7 +215,7 @@ def _group(identity: str, rows: list[CallRow]) -> tuple[Group, int]:
     for row, free_ns in zip(rows, free_times([row.start_ns for row in rows], [row.end_ns for row in rows])):
         stretch += row.sequence != last + 1
         last = row.sequence
-        if row.is_bulk:
+        if is_counted(row):
             bulk.append(row)
             stretches.append(stretch)
             free.append(free_ns)

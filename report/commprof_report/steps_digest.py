@@ -125,10 +125,10 @@ def count_text(told: Told, count: float) -> str:
 
 
 def certainty(told: Told) -> str:
-    """In a word. Pauses alone cannot tell a step of ten calls from ten steps and a pause."""
+    """In a word. Pauses alone cannot tell a step of ten calls from ten steps and a pause, nor can one small call a step."""
     if told.by != "calls":
         return "marked" if told.by else "none"
-    if told.confidence >= SURE and told.how != "gaps":
+    if told.confidence >= SURE and told.how not in ("gaps", "small"):
         return "sure"
     return "likely" if told.confidence >= LIKELY else "doubtful"
 

@@ -65,6 +65,17 @@ def test_marked_steps_are_those_that_are_found(profile):
     assert (found["steps"], found["told_by"]) == (STEPS, "calls")
 
 
+def test_steps_of_a_solver_are_told_by_its_small_allreduce(profile):
+    (row,) = answer(profile("training_loop", 2, "solver", str(STEPS)).folder, "steps", "--json")
+    assert (row["steps"], row["told_by"], row["how"], row["period"]) == (STEPS, "calls", "small", "1 MPI_Allreduce, 8 B"), row["why"]
+    assert "steps taken from MPI_Allreduce of 8 B" in row["why"]
+
+
+def test_small_allreduces_of_any_number_a_step_tell_no_steps(profile):
+    (row,) = answer(profile("training_loop", 2, "talk", "30").folder, "steps", "--json")
+    assert (row["steps"], row["told_by"]) == (0, ""), row["why"]
+
+
 def test_metrics_are_control_and_gradients_bulk(profile):
     rows = answer(profile("training_loop", 2, "buckets", str(STEPS)).folder, "traffic", "--json")
     counts = {(row["traffic"], row["call"]): row["count"] for row in rows}

@@ -56,6 +56,7 @@ JOBS = {
     "transformer": (training.transformer, 60, "145 MPI_Allreduce, 1.01 GB"),
     "waiting in control": (training.waiting_in_control, 203, "2 MPI_Allreduce, 1.28 KB"),
     "control in flight": (training.control_in_flight, 100, "2 MPI_Allreduce, 6.19 MB"),
+    "solver": (training.solver, 200, "1 MPI_Allreduce, 8 B"),
 }
 
 
@@ -65,7 +66,7 @@ def test_the_steps_are_counted_and_named(summary, name):
     row = summary(pair(make()))
     assert (row["steps"], row["told_by"], row["total_steps"]) == (steps, "calls", None)
     assert row["period"].endswith(period)
-    assert row["confidence"] > 0.95 and row["certainty"] == ("likely" if name == "equal layers" else "sure")
+    assert row["confidence"] > 0.95 and row["certainty"] == ("likely" if name in ("equal layers", "solver") else "sure")
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -94,6 +95,36 @@ def test_a_job_without_steps_says_so_and_why(summary, steps, make):
     text = steps(pair(make())).out
     assert text.startswith(f"Steps           none found: {row['why']}")
     assert steps(pair(make()), "--json", "--per-step").rows == steps(pair(make()), "--json", "--per-call").rows == []
+
+
+def test_where_no_bulk_collective_has_a_period_a_small_one_tells_the_steps_and_that_is_said(summary, steps):
+    row = summary(pair(training.solver(norms_every=0)))
+    said = "no bulk collective has a period: steps taken from MPI_Allreduce of 8 B, the only regular collective"
+    assert (row["told_by"], row["how"], row["why"], row["steps"], row["certainty"]) == ("calls", "small", said, 200, "likely")
+    assert steps(pair(training.solver(norms_every=0))).out.splitlines()[:2] == [
+        "Steps           200 steps of 1 MPI_Allreduce, 8 B, on MPI_COMM_WORLD",
+        f"                likely: {said}",
+    ]
+    assert summary(pair(training.solver()))["why"].endswith("MPI_Allreduce of 8 B, the most frequent of the regular collectives")
+
+
+NEGOTIATIONS = [training.negotiation, training.negotiation_and_gradients, training.negotiation_of_kinds]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("make", NEGOTIATIONS)
+def test_control_traffic_of_training_tells_no_steps(summary, make, seed):
+    row = summary(pair(make(seed=seed)))
+    assert (row["steps"], row["told_by"]) == (0, ""), row["why"]
+
+
+def test_small_collectives_of_a_background_thread_tell_no_steps(summary):
+    assert summary(pair(training.solver(), thread=1))["told_by"] == ""
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_steps_of_solvers_are_counted_whatever_the_jitter(summary, seed):
+    assert summary(pair(training.solver(seed=seed)))["steps"] == 200
 
 
 def test_a_run_without_collectives_has_no_steps(summary):

@@ -262,6 +262,63 @@ def hybrid(steps: int = 80, seed: int = 13, pair: int = 0) -> Job:
     return job
 
 
+def solver(steps: int = 200, seed: int = 16, norms_every: int = 10, reductions: int = 1) -> Job:
+    """Halos in messages, a time step that all agree on; norms now and then, and a checkpoint."""
+    job = Job(seed)
+    job.call("Bcast", 20_000)
+    for step in range(steps):
+        for _ in range(4):
+            job.call("Send", 65_536, ns=0.2 * MS)
+        for _ in range(reductions):
+            job.compute(8 * MS / reductions)
+            job.call("Allreduce", 8, step)
+        if norms_every and step % norms_every == norms_every - 1:
+            job.compute(MS)
+            job.call("Allreduce", 24)
+        if step % 100 == 99:
+            job.call("File_write_at", 40_000_000, ns=150 * MS)
+    return job
+
+
+def negotiation(steps: int = 60, seed: int = 17) -> Job:
+    """What a framework's ranks tell each other, alike and a moment apart, while gradients go another way; forward and backward between."""
+    job = Job(seed)
+    for _ in range(steps):
+        for _ in range(4):
+            job.call("Send", 65_536, ns=0.2 * MS)
+        job.compute(80 * MS)
+        for _ in range(job.random.randint(20, 60)):
+            job.compute(MS)
+            job.call("Allreduce", 8)
+    return job
+
+
+def negotiation_and_gradients(steps: int = 60, seed: int = 18) -> Job:
+    """The same, at regular times, beside gradients that repeat in no way."""
+    job = Job(seed)
+    for _ in range(steps):
+        for _ in range(job.random.randint(4, 9)):
+            for _ in range(5):
+                job.compute(MS)
+                job.call("Allreduce", 8)
+            job.call(job.random.choice(["Allreduce", "Reduce"]), job.random.randint(100_000, 900_000))
+    return job
+
+
+def negotiation_of_kinds(steps: int = 60, seed: int = 19) -> Job:
+    """Small collectives of changing sizes and functions, as Horovod makes them without its cache."""
+    job = Job(seed)
+    for _ in range(steps):
+        job.call("Send", 1_000_000)
+        job.compute(60 * MS)
+        for _ in range(job.random.randint(2, 6)):
+            job.call("Allreduce", job.random.choice([8, 16, 24]))
+            job.compute(job.random.expovariate(1 / (4 * MS)), 0)
+            job.call("Gather", 4)
+            job.call("Bcast", 4)
+    return job
+
+
 def random_mix(calls: int = 600, seed: int = 10) -> Job:
     job = Job(seed)
     for _ in range(calls):

@@ -6,7 +6,9 @@
  * layers       ten equal Allreduces a step
  * nonblocking  Iallreduces and a Waitall
  * background   buckets, by a thread that is not the main one
- * marked       buckets; each step is marked */
+ * marked       buckets; each step is marked
+ * solver       messages to the neighbours, and one Allreduce of 8 bytes a step; every 10 steps one of 24 bytes. No checkpoints
+ * talk         messages, and Allreduces of 8 bytes, any number of them a step, a moment apart. No checkpoints */
 #include <mpi.h>
 #include <pthread.h>
 #include <string.h>
@@ -75,6 +77,33 @@ static void nonblocking(void)
     MPI_Waitall(BUCKETS, requests, MPI_STATUSES_IGNORE);
 }
 
+static void halo(void)
+{
+    int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    MPI_Sendrecv(gradients, 40000, MPI_BYTE, right, 1, averages, 40000, MPI_BYTE, left, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void solver(int step)
+{
+    halo();
+    compute(20);
+    reduce(8);
+    if (step % 10 == 9)
+        reduce(24);
+}
+
+static void talk(void)
+{
+    static unsigned state = 1;
+    state = state * 1103515245u + 12345u;
+    halo();
+    compute(100);
+    for (int i = 5 + (int)(state >> 16) % 10; i > 0; i--) {
+        compute(1);
+        reduce(8);
+    }
+}
+
 static void checkpoint(void)
 {
     MPI_Gather(gradients, 2000, MPI_BYTE, gathered, 2000, MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -88,7 +117,11 @@ static void *train(void *unused)
         if (!strcmp(way, "marked"))
             MPI_Pcontrol(4);
         compute(5 + (rank == size - 1 ? 4 : 0));
-        if (!strcmp(way, "fused"))
+        if (!strcmp(way, "solver"))
+            solver(step);
+        else if (!strcmp(way, "talk"))
+            talk();
+        else if (!strcmp(way, "fused"))
             fused();
         else if (!strcmp(way, "layers"))
             layers();
@@ -96,7 +129,7 @@ static void *train(void *unused)
             nonblocking();
         else
             buckets(step);
-        if (step % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1)
+        if (step % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1 && strcmp(way, "solver") && strcmp(way, "talk"))
             checkpoint();
     }
     return unused;
