@@ -501,17 +501,19 @@ def _copies_text(copied: Sequence[questions.CopiedRow]) -> str:
 def gaps(looked: Looked) -> Iterator[Finding]:
     """What the profile lacks."""
     summary = looked.answers.summary
-    lacks = [
+    lost = [
         (summary.dropped_calls, "call", "not recorded"),
         (summary.untracked_requests, "request", "not followed to completion"),
-        (summary.folded_cells, "cell", "folded into power-of-two sizes"),
-        (summary.folded_communicators, "communicator", "counted together"),
     ]
-    said = [f"{units.counted(number, noun)} {what}" for number, noun, what in lacks if number]
+    together = [
+        (summary.folded_cells, "cell", "with several sizes, all calls counted"),
+        (summary.folded_communicators, "communicator", "counted as one, all calls counted"),
+    ]
+    said = [f"{units.counted(number, noun)} {what}" for number, noun, what in lost + together if number]
     if said:
-        yield Finding(
-            "this profile is not complete", "; ".join(said), "give the ledger more memory: COMMPROF_MEMORY (see commprof-run --help)", SURE
-        )
+        is_lost = any(number for number, _, _ in lost)
+        title = "this profile is not complete" if is_lost else "this profile could tell more apart"
+        yield Finding(title, "; ".join(said), "give the ledger more memory: COMMPROF_MEMORY (see commprof-run --help)", SURE)
 
 
 RULES = (

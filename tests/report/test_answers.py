@@ -252,7 +252,19 @@ def test_what_was_dropped_is_said(report, tmp_path):
     rank = planted.training_rank(0)
     rank.world_size, rank.dropped_calls, rank.untracked_requests, rank.folded_communicators = 1, 1_234, 1, 2
     out = report("summary", planted.write_databases(tmp_path, [rank])).out
-    assert "1,234 calls dropped; 1 request not followed to completion; 2 communicators counted together" in out
+    assert "\nNot recorded    1,234 calls dropped; 1 request not followed to completion\n" in out
+
+
+def test_what_is_counted_but_not_told_apart_is_no_loss(report, tmp_path):
+    rank = planted.training_rank(0)
+    rank.world_size, rank.folded_communicators, rank.folded_cells = 1, 2, 1
+    folder = planted.write_databases(tmp_path, [rank])
+    assert (
+        "\nNot recorded    nothing was dropped"
+        "\nLess detail     2 communicators counted as one, 1 cell with several sizes; all their calls are counted\n"
+    ) in report("summary", folder).out
+    (row,) = [row for row in report("advise", folder, "--json").rows if row["rule"] == "gaps"]
+    assert (row["found"], row["title"]) == (1, "this profile could tell more apart")
 
 
 def test_nothing_dropped_is_said_too(report, run_folder):

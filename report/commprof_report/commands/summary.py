@@ -229,6 +229,8 @@ def closing_facts(run: Run, answers: Digest, split: Late | None = None) -> Itera
     yield "Profiler's cost", cost_text(summary, len(answers.ranks))
     yield "Not recorded", "; ".join([*losses(summary), *gpu_losses(gpus)]) or "nothing was dropped"
     yield from unsampled_facts(run.connection)
+    if told_together(summary):
+        yield "Less detail", f"{told_together(summary)}; all their calls are counted"
     yield from rank_facts(run, answers)
     for aside in run.asides:
         yield "Beside it", aside
@@ -337,10 +339,17 @@ def losses(summary: SummaryRow) -> list[str]:
     counted = [
         (summary.dropped_calls, "{} dropped", "call"),
         (summary.untracked_requests, "{} not followed to completion", "request"),
-        (summary.folded_cells, "{} folded into power-of-two sizes", "cell"),
-        (summary.folded_communicators, "{} counted together", "communicator"),
     ]
     return [text.format(units.counted(number, noun)) for number, text, noun in counted if number]
+
+
+def told_together(summary: SummaryRow) -> str:
+    """What is counted, but not told apart: no loss."""
+    counted = [
+        (summary.folded_communicators, "communicator", "counted as one"),
+        (summary.folded_cells, "cell", "with several sizes"),
+    ]
+    return ", ".join(f"{units.counted(number, noun)} {what}" for number, noun, what in counted if number)
 
 
 def rank_facts(run: Run, answers: Digest) -> Iterator[tuple[str, str]]:
