@@ -102,12 +102,16 @@ static bool is_switch_word(const char *text)
     return false;
 }
 
-/* --name VALUE, --name=VALUE; a flag alone means on. Returns how many arguments were used. */
+/* --name VALUE, --name=VALUE; a flag alone means on, --no-name off. Returns how many arguments were used. */
 static int read_option(char **arguments)
 {
     const char *option = arguments[0] + 2;
     size_t length = strcspn(option, "=");
     const struct setting *setting = find_setting(option, length);
+    if (!setting && strncmp(option, "no-", 3) == 0 && (setting = find_setting(option + 3, strlen(option + 3))) && setting->is_flag) {
+        set_variable(setting, "off");
+        return 1;
+    }
     if (!setting) {
         fprintf(stderr, "commprof-run: unknown option %s; commprof-run --help lists them\n", arguments[0]);
         exit(EXIT_USAGE);

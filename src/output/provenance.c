@@ -4,6 +4,7 @@
 #include "provenance.h"
 
 #include "ledger/ledger.h"
+#include "output/secrets.h"
 #include "settings.h"
 
 #include <ctype.h>
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -218,28 +218,29 @@ static bool starts_with_one_of(const char *name, const char *const prefixes[])
     return false;
 }
 
-static bool looks_like_a_secret(const char *name, size_t length)
+static void record_variable(const char *variable, size_t length)
 {
-    static const char *const WORDS[] = {"KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "COOKIE", "JWT", NULL};
-    for (const char *const *word = WORDS; *word; word++)
-        for (size_t i = 0; i + strlen(*word) <= length; i++)
-            if (strncasecmp(name + i, *word, strlen(*word)) == 0)
-                return true;
-    return false;
+    static char masked[16384];
+    char key[256];
+    const char *value = variable + length + 1;
+    if (secrets_named(variable, length))
+        snprintf(masked, sizeof masked, "%s", SECRETS_MASK);
+    else
+        secrets_mask(value, strlen(value), ' ', masked, sizeof masked);
+    snprintf(key, sizeof key, "env.%.*s", (int)(length < 200 ? length : 200), variable);
+    ledger_fact(key, masked);
 }
 
 static void record_environment(void)
 {
+    static const char *const REPEATED[] = {"OMPI_ARGV=", "OMPI_COMMAND=", NULL}; /* the command line once more */
     static const char *const PREFIXES[] = {"OMPI_", "PMIX_", "PRTE_", "MPICH_",   "I_MPI_", "MV2_", "MVP_",
                                            "UCX_",  "FI_",   "NCCL_", "HOROVOD_", "SLURM_", "PBS_", "CUDA_VISIBLE_DEVICES=",
                                            NULL};
     for (char **variable = environ; *variable; variable++) {
         size_t length = strcspn(*variable, "=");
-        if (!starts_with_one_of(*variable, PREFIXES) || looks_like_a_secret(*variable, length) || !(*variable)[length])
-            continue;
-        char key[256];
-        snprintf(key, sizeof key, "env.%.*s", (int)(length < 200 ? length : 200), *variable);
-        ledger_fact(key, *variable + length + 1);
+        if (starts_with_one_of(*variable, PREFIXES) && !starts_with_one_of(*variable, REPEATED) && (*variable)[length])
+            record_variable(*variable, length);
     }
 }
 
@@ -290,14 +291,16 @@ static void record_process(void)
         ledger_fact("process_start", start);
 }
 
+/* The program's name alone where arguments are not to be recorded. */
 static void record_command_line(void)
 {
     char arguments[8192];
+    static char masked[2 * sizeof arguments];
     size_t bytes = read_arguments(getpid(), arguments, sizeof arguments);
-    for (size_t i = 0; i + 1 < bytes; i++)
-        if (arguments[i] == '\0')
-            arguments[i] = ' ';
-    ledger_fact("command_line", arguments);
+    if (!settings.arguments)
+        bytes = strlen(arguments);
+    secrets_mask(arguments, bytes && !arguments[bytes - 1] ? bytes - 1 : bytes, '\0', masked, sizeof masked);
+    ledger_fact("command_line", masked);
 }
 
 void provenance_record(void)

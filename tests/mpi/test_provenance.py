@@ -50,10 +50,25 @@ def test_the_environment_of_mpi_libraries_is_known_and_no_other(run):
     assert "env.PATH" not in facts
 
 
-def test_what_looks_like_a_secret_is_left_out(run):
+def test_what_looks_like_a_secret_is_masked(run):
     facts = run.facts(0)
-    assert [name for name in SECRETS if f"env.{name}" in facts] == []
+    assert {facts[f"env.{name}"] for name in SECRETS if f"env.{name}" in facts} == {"***"}
     assert b"s3cret" not in run.database(0).read_bytes()
+
+
+SECRET_ARGUMENTS = ("plain", "--wandb-api-key=s3cret", "--password", "s3cret", "postgres://user:s3cret@host")
+
+
+def test_secrets_among_the_arguments_are_in_no_file(profile):
+    run = profile("lifetime", 2, *SECRET_ARGUMENTS)
+    assert run.facts(0)["command_line"].endswith("lifetime plain --wandb-api-key=*** --password *** postgres://***@host")
+    assert b"s3cret" not in run.database(0).read_bytes()
+
+
+def test_without_arguments_none_is_in_any_file(profile):
+    run = profile("lifetime", 2, "plain", "--data", "patients.csv", env={"COMMPROF_ARGUMENTS": "off"})
+    assert run.facts(0)["command_line"].endswith("/lifetime")
+    assert b"patients" not in run.database(0).read_bytes()
 
 
 def test_the_profiler_s_own_cost_is_known(run):

@@ -80,7 +80,8 @@ without_an_option_the_variable_is_passed_on() {
 }
 
 a_flag_alone_means_on() {
-    is on "$(shows COMMPROF_QUIET --quiet)" && is off "$(shows COMMPROF_START --start off)" && is off "$(shows COMMPROF_START --start=off)"
+    is on "$(shows COMMPROF_QUIET --quiet)" && is off "$(shows COMMPROF_START --start off)" && is off "$(shows COMMPROF_START --start=off)" &&
+        is off "$(shows COMMPROF_ARGUMENTS --no-arguments)"
 }
 
 a_program_after_a_flag_is_not_its_value() {
