@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Callable
 
 from .. import page, pictures, questions, roles, selection, units
+from ..anonymous import anonymise
 from ..digest import Digest, SummaryRow, communicating, digest, of_nccl
 from ..late import Late
 from ..late import late as late_answers
@@ -41,11 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     selection.add_arguments(parser)
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="where to write (default: RUN/report.html)")
+    parser.add_argument("--anonymous", action="store_true", help="leave out hosts, users, paths and arguments (docs/PRIVACY.md)")
 
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
     output = arguments.output or default_output(run.path)
+    if arguments.anonymous:
+        anonymise(run)
     text = page.page(f"commprof: {title_of(run)}", parts(run))
     with common.written_whole(output) as file:
         file.write(text)

@@ -1,0 +1,55 @@
+"""A run without what names people and machines: hosts, users, paths, arguments. docs/PRIVACY.md says what stays."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+from .run import Run
+
+KEPT = {"program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size", "nccl.version", "gpu.driver", "region_refused"}
+KEPT |= {"process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}  # they have no row of their own in a report
+NUMBERED = {"host": "host", "boot_id": "boot", "time_namespace": "clock"}  # who shares one is needed, and nothing more
+PLAIN_VALUE = re.compile(r"\d+[KMG]?|on|off|auto|counter|monotonic")
+PATH = re.compile(r"\S*/\S*")
+
+
+def anonymise(run: Run) -> None:
+    """In place: pseudonyms (host-1, ...) in the order of ranks, so that equal names stay equal."""
+    facts = run.connection.execute("SELECT world_rank, key, value FROM fact ORDER BY world_rank, key").fetchall()
+    pseudonyms = _Pseudonyms()
+    kept = [(rank, key, shown) for rank, key, value in facts if (shown := _shown(key, value, pseudonyms)) is not None]
+    uuids = run.connection.execute("SELECT uuid FROM gpu_device WHERE uuid <> '' ORDER BY world_rank, device").fetchall()
+    run.connection.execute("DELETE FROM fact")
+    run.connection.executemany("INSERT INTO fact VALUES (?, ?, ?)", kept)
+    run.connection.executemany("UPDATE gpu_device SET uuid = ? WHERE uuid = ?", [(pseudonyms.of("gpu", uuid), uuid) for (uuid,) in uuids])
+    run.connection.execute("UPDATE rank SET run_id = '', pid = 0")
+    run.path, run.run_id = Path("run"), ""
+    if run.notes:
+        run.notes = [f"{len(run.notes)} remarks on the files of this run are left out, for they may name paths"]
+
+
+class _Pseudonyms:
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[str, str], int] = {}
+        self.counts: dict[str, int] = {}
+
+    def of(self, kind: str, name: str) -> str:
+        if (kind, name) not in self.numbers:
+            self.counts[kind] = self.numbers[kind, name] = self.counts.get(kind, 0) + 1
+        return f"{kind}-{self.numbers[kind, name]}"
+
+
+def _shown(key: str, value: str, pseudonyms: _Pseudonyms) -> str | None:
+    """None: left out."""
+    if key in NUMBERED:
+        return pseudonyms.of(NUMBERED[key], value)
+    if key in ("mpi_library", "gpu.tracing_library", "nccl.library"):
+        return PurePosixPath(value).name
+    if key == "mpi_version":  # Open MPI's goes on with the user and the host that built it
+        return (value.strip().splitlines() or [""])[0].split(",")[0]
+    if key == "gpu.reason":
+        return PATH.sub("(path)", value)
+    if key.startswith(("settings.", "env.HOROVOD_")):
+        return value if PLAIN_VALUE.fullmatch(value) else None
+    return value if key in KEPT else None

@@ -1,0 +1,78 @@
+"""`html --anonymous`: a page to hand on, with everything but names of people, machines and files."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+import planted
+import pytest
+from commprof_report import pictures
+
+GIVEN_AWAY = {
+    "host": "s3cret-node{0}",
+    "command_line": "/home/s3cret/bin/python3 train.py --data s3cret",
+    "working_directory": "/home/s3cret/net",
+    "mpi_library": "/home/s3cret/lib/libmpi.so.40",
+    "mpi_version": "Open MPI v4.1.4, package: Open MPI s3cret@s3cret Distribution",
+    "settings.COMMPROF_OUTPUT": "s3cret-run",
+    "settings.COMMPROF_MEMORY": "64M",
+    "env.SLURM_JOB_USER": "s3cret",
+    "env.SLURM_JOB_UID": "271828",
+    "env.HOROVOD_CYCLE_TIME": "5",
+    "env.HOROVOD_TIMELINE": "/home/s3cret/timeline",
+    "boot_id": "s3cret-boot{0}",
+    "gpu.state": "off",
+    "gpu.reason": "cannot load /home/s3cret/libcupti.so.12: s3cret/x",
+    "gpu.tracing_library": "/home/s3cret/libcupti.so.12",
+    "ledger_file": "/dev/shm/commprof-271828/s3cret.ledger",
+    "new_fact": "s3cret",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    ranks = planted.training_run()
+    for rank in ranks:
+        rank.run_id = "s3cret-40001"
+        rank.facts.update({key: value.format(rank.world_rank // 2) for key, value in GIVEN_AWAY.items()})
+    return planted.write_databases(tmp_path / "s3cret-folder", ranks)
+
+
+def page_of(report, folder, tmp_path, *options):
+    """With its pictures as text, for a name in one of them is one on the page."""
+    assert report("html", folder, "-o", tmp_path / "page.html", *options).status == 0
+    text = (tmp_path / "page.html").read_text()
+    return text + "".join(base64.b64decode(picture).decode() for picture in re.findall(r"base64,([^\"]+)", text))
+
+
+def test_an_anonymous_page_has_no_host_user_path_or_argument(report, folder, tmp_path):
+    text = page_of(report, folder, tmp_path, "--anonymous")
+    assert "s3cret" not in text and "271828" not in text
+    assert "/home" not in text and "--data" not in text
+
+
+def test_an_anonymous_page_does_not_name_the_files_that_lack(report, folder, tmp_path):
+    (folder / "rank-1.db").unlink()
+    text = page_of(report, folder, tmp_path, "--anonymous")
+    assert "s3cret" not in text
+    assert "left out, for they may name paths" in text
+
+
+def test_any_other_page_has_them(report, folder, tmp_path):
+    text = page_of(report, folder, tmp_path)
+    assert "--data s3cret" in text and "/home/s3cret/net" in text
+
+
+def test_hosts_have_stable_pseudonyms_on_an_anonymous_page(report, folder, tmp_path):
+    text = page_of(report, folder, tmp_path, "--anonymous")
+    assert "host-1, host-2" in text and "host-3" not in text
+    if pictures.is_possible():
+        pictured = re.compile(r"<dc:date>.*?</dc:date>|base64,[^\"]+")
+        assert pictured.sub("", page_of(report, folder, tmp_path, "--anonymous")) == pictured.sub("", text)
+
+
+def test_program_library_settings_and_communicators_stay_on_an_anonymous_page(report, folder, tmp_path):
+    text = page_of(report, folder, tmp_path, "--anonymous")
+    for stays in ("python3", "Open MPI v4.1.4", "libmpi.so.40", "COMMPROF_MEMORY", "env.HOROVOD_CYCLE_TIME", "MPI_COMM_WORLD"):
+        assert stays in text
