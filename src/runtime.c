@@ -71,7 +71,8 @@ static void stop(const char *what, const char *path, int error)
 {
     state = STOPPED;
     if (speaks_for_the_node())
-        say_line("cannot %s %s: %s; rank %d is not recorded", what, path, places_reason(error), world_rank);
+        say_line("cannot %s %s: %s%s%s; rank %d is not recorded", what, path, places_reason(error), *places_in_the_way() ? "; " : "",
+                 places_in_the_way(), world_rank);
 }
 
 static void complain_for_the_node(const char *line)

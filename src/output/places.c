@@ -17,11 +17,19 @@
 
 enum { EXT = 0xef53, XFS = 0x58465342, TMPFS = 0x01021994, OVERLAYFS = 0x794c7630 }; /* statfs(2) */
 
+static char in_the_way[PATH_MAX + 128];
+
+const char *places_in_the_way(void)
+{
+    return in_the_way;
+}
+
 const char *places_reason(int error)
 {
-    return error == PLACE_FOREIGN  ? "belongs to another user, where anybody may put it"
-           : error == PLACE_UNSAFE ? "not a file system for mapped files"
-                                   : strerror(error);
+    return error == PLACE_FOREIGN    ? "a part of the path belongs to another user, where anybody may put it"
+           : error == PLACE_UNSAFE   ? "not a file system for mapped files"
+           : error == PLACE_SQUATTED ? in_the_way
+                                     : strerror(error);
 }
 
 static bool is_safe(const struct statfs *system)
@@ -77,9 +85,14 @@ int places_private_folder(const char *place, char *path, size_t bytes)
         return errno;
     if (lstat(path, &there) != 0)
         return errno;
-    if (!S_ISDIR(there.st_mode))
-        return ENOTDIR;
-    return there.st_uid == geteuid() && !(there.st_mode & (S_IRWXG | S_IRWXO)) ? 0 : PLACE_FOREIGN;
+    if (S_ISDIR(there.st_mode) && there.st_uid == geteuid() && !(there.st_mode & (S_IRWXG | S_IRWXO)))
+        return 0;
+    snprintf(in_the_way, sizeof in_the_way, "%s is in the way: %s of user %u, mode %03o", path,
+             S_ISDIR(there.st_mode)   ? "a folder"
+             : S_ISLNK(there.st_mode) ? "a link"
+                                      : "a file",
+             (unsigned)there.st_uid, (unsigned)there.st_mode & 0777);
+    return PLACE_SQUATTED;
 }
 
 /* The kernel asks the same before it follows a link in such a folder (fs.protected_symlinks), where that is switched on. */

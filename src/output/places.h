@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 /* What speaks against a place, besides an errno. */
-enum { PLACE_FOREIGN = -1, PLACE_UNSAFE = -2 };
+enum { PLACE_FOREIGN = -1, PLACE_UNSAFE = -2, PLACE_SQUATTED = -3 };
 
 /* An errno or one of the above, in words. */
 const char *places_reason(int error);
@@ -25,8 +25,12 @@ bool places_exceed_file_limit(size_t bytes);
  * system in memory would be left with less than a quarter, EOPNOTSUPP where the file system cannot reserve. */
 int places_reserve(int file, size_t from, size_t bytes);
 
-/* The folder for us alone in a folder that others may write to: <place>/commprof-<uid>, made if need be. Returns 0 or a reason. */
+/* The folder for us alone in a folder that others may write to: <place>/commprof-<uid>, made if need be. Returns 0 or a reason:
+ * PLACE_SQUATTED if something of that name is there that will not do. */
 int places_private_folder(const char *place, char *path, size_t bytes);
+
+/* What was found in its place last, and whose it is; "" if nothing ever was. */
+const char *places_in_the_way(void);
 
 /* Whether a folder or link was put there by somebody else, among folders that anybody may make (/tmp). */
 bool places_foreign(const char *path);

@@ -301,8 +301,8 @@ int run_folder_open(struct run_folder *folder, const struct run_folder_rank *ran
     for (unsigned i = 0; places_temporary(i); i++) {
         if (open_in_temporary(&instead, places_temporary(i), rank) != 0)
             continue;
-        snprintf(line, sizeof line, "cannot use the run folder %s: %s; on %s it is %s", folder->path, places_reason(error),
-                 provenance_host(), instead.path);
+        snprintf(line, sizeof line, "cannot use the run folder %s: %s; on %s it is %s%s%s", folder->path, places_reason(error),
+                 provenance_host(), instead.path, *places_in_the_way() ? "; " : "", places_in_the_way());
         *folder = instead;
         complain(line);
         return 0;
@@ -373,7 +373,7 @@ static int open_ledger_on_the_node(struct run_folder *folder, int world_rank, si
 /* That a run folder is not safe is no news: most are on a network. */
 static int open_ledger(struct run_folder *folder, int world_rank, size_t limit_bytes, void (*complain)(const char *line))
 {
-    char line[2 * PATH_MAX + 256];
+    char line[3 * PATH_MAX + 512];
     bool is_safe = places_are_safe(folder->path);
     int error = *settings.ledger ? open_ledger_where_the_user_wants_it(folder, world_rank, limit_bytes)
                 : is_safe        ? ledger_open(folder->ledger_file, limit_bytes)
@@ -389,9 +389,11 @@ static int open_ledger(struct run_folder *folder, int world_rank, size_t limit_b
             return error;
         is_news = true;
     }
-    snprintf(line + used, sizeof line - (size_t)used, "it is %s%s", folder->ledger_file,
-             is_safe || run_folder_ledger_is_elsewhere(folder) ? "" : ", and a failure of that file system would end the job");
-    if (is_news)
+    used += snprintf(line + used, sizeof line - (size_t)used, "it is %s%s", folder->ledger_file,
+                     is_safe || run_folder_ledger_is_elsewhere(folder) ? "" : ", and a failure of that file system would end the job");
+    if (*places_in_the_way() && error != PLACE_SQUATTED)
+        snprintf(line + used, sizeof line - (size_t)used, "; %s", places_in_the_way());
+    if (is_news || *places_in_the_way())
         complain(line);
     return 0;
 }

@@ -120,14 +120,17 @@ static void what_stands_in_its_place_is_not_used(void)
     CHECK_EQUAL(open_private("."), 0);
     CHECK(rename(private, "target") == 0);
     CHECK(symlink("target", private) == 0);
-    CHECK_EQUAL(open_private("."), ENOTDIR);
+    CHECK_EQUAL(open_private("."), PLACE_SQUATTED);
+    CHECK(strncmp(places_in_the_way(), private, strlen(private)) == 0 && strstr(places_in_the_way(), " is in the way: a link of user "));
     CHECK(unlink(private) == 0 && mkdir(private, 0700) == 0 && chmod(private, 0770) == 0);
-    CHECK_EQUAL(open_private("."), PLACE_FOREIGN);
+    CHECK_EQUAL(open_private("."), PLACE_SQUATTED);
+    CHECK(strstr(places_reason(PLACE_SQUATTED), " is in the way: a folder of user ") && strstr(places_in_the_way(), ", mode 770"));
     CHECK(chmod(private, 0700) == 0);
     CHECK_EQUAL(open_private("."), 0);
     if (chown(private, 65534, 65534) != 0)
         unit_skip("needs root");
-    CHECK_EQUAL(open_private("."), PLACE_FOREIGN);
+    CHECK_EQUAL(open_private("."), PLACE_SQUATTED);
+    CHECK(strstr(places_in_the_way(), " is in the way: a folder of user 65534, mode 700"));
 }
 
 static void a_place_that_is_missing_or_too_long_is_said(void)
@@ -173,6 +176,51 @@ static void where_not_everybody_may_make_folders_an_owner_is_trusted(void)
     CHECK(!places_foreign("/tmp"));
 }
 
+static void no_link_of_somebody_else_is_followed_on_the_way(void)
+{
+    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 && mkdir("target", 0700) == 0 && mkdir("target/inner", 0700) == 0);
+    CHECK(symlink("../target", "shared/theirs") == 0 && symlink("../target", "shared/ours") == 0);
+    CHECK(symlink("shared/theirs", "through") == 0 && symlink("loop", "loop") == 0);
+    give_away("shared/theirs");
+    CHECK_EQUAL(places_make_folders("shared/theirs/run"), PLACE_FOREIGN);
+    CHECK_EQUAL(places_make_folders("shared/theirs/inner/deep/run"), PLACE_FOREIGN);
+    CHECK_EQUAL(places_make_folders("through/run"), PLACE_FOREIGN);
+    CHECK_EQUAL(places_make_folders("shared/ours/../shared//theirs/run"), PLACE_FOREIGN);
+    CHECK(places_make_folders("loop/run") != 0);
+    CHECK_EQUAL(rmdir("target/inner"), 0);
+    CHECK_EQUAL(rmdir("target"), 0); /* nothing was made in it */
+}
+
+static void a_link_of_one_s_own_is_followed(void)
+{
+    char path[PATH_MAX + 32];
+    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 && mkdir("target", 0700) == 0);
+    CHECK(symlink("../target", "shared/ours") == 0 && getcwd(path, PATH_MAX) != NULL);
+    strcat(path, "/target");
+    CHECK(symlink(path, "absolute") == 0);
+    CHECK_EQUAL(places_make_folders("shared/ours/a/run"), 0);
+    CHECK_EQUAL(places_make_folders("absolute/b/run/"), 0);
+    CHECK(rmdir("target/a/run") == 0 && rmdir("target/b/run") == 0);
+}
+
+static void folders_of_somebody_else_on_the_way_are_used(void)
+{
+    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 && mkdir("shared/project", 0777) == 0);
+    give_away("shared/project");
+    CHECK_EQUAL(places_make_folders("shared/project/run"), 0);
+}
+
+static void a_file_takes_no_name_that_is_taken(void)
+{
+    int file = open("a", O_RDWR | O_CREAT, 0600);
+    CHECK(write(file, "a", 1) == 1 && close(file) == 0);
+    CHECK_EQUAL(places_rename("a", "b"), 0);
+    CHECK_EQUAL(places_rename("a", "b"), ENOENT);
+    CHECK(symlink("nowhere", "c") == 0);
+    CHECK_EQUAL(places_rename("b", "c"), EEXIST);
+    CHECK_EQUAL(places_rename("c", "d"), 0);
+}
+
 static const struct unit_test TESTS[] = {
     TEST(memory_is_safe_and_an_overlay_too),
     TEST(what_is_not_known_to_be_safe_is_not),
@@ -181,6 +229,10 @@ static const struct unit_test TESTS[] = {
     TEST(memory_without_a_limit_is_not_kept_for_others),
     TEST(where_nothing_can_be_reserved_nothing_is_promised),
     TEST(a_limit_on_file_sizes_is_said_without_a_signal),
+    TEST(no_link_of_somebody_else_is_followed_on_the_way),
+    TEST(a_link_of_one_s_own_is_followed),
+    TEST(folders_of_somebody_else_on_the_way_are_used),
+    TEST(a_file_takes_no_name_that_is_taken),
     TEST(a_private_folder_is_made_and_found_again),
     TEST(what_stands_in_its_place_is_not_used),
     TEST(a_place_that_is_missing_or_too_long_is_said),

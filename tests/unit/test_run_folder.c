@@ -441,8 +441,10 @@ static void somebody_elses_folder_among_everybody_s_is_not_used(void)
     CHECK(mkdir("target", 0700) == 0 && symlink("../target", "shared/link") == 0);
     if (chown("shared/run", 65533, 65533) != 0 || lchown("shared/link", 65533, 65533) != 0)
         unit_skip("needs root");
-    check_replaced("shared/run", "belongs to another user, where anybody may put it");
-    check_replaced("shared/link", "belongs to another user, where anybody may put it");
+    check_replaced("shared/run", "a part of the path belongs to another user, where anybody may put it");
+    check_replaced("shared/link", "a part of the path belongs to another user, where anybody may put it");
+    check_replaced("shared/link/sub/run", "a part of the path belongs to another user, where anybody may put it");
+    CHECK(!is_there("target/sub"));
     CHECK_EQUAL(open_with("target", 0), 0);
     CHECK_TEXT(said, "");
 }
@@ -454,7 +456,7 @@ static void files_are_not_moved_aside_into_somebody_elses_folder(void)
     CHECK(mkdir("target", 0700) == 0 && symlink("../target", "shared/earlier-1") == 0);
     if (lchown("shared/earlier-1", 65533, 65533) != 0)
         unit_skip("needs root");
-    check_replaced("shared", "belongs to another user, where anybody may put it");
+    check_replaced("shared", "a part of the path belongs to another user, where anybody may put it");
     CHECK(!is_there("target/rank-3.db"));
     CHECK(is_there("shared/rank-3.db"));
 }
@@ -660,6 +662,7 @@ static void somebody_elses_folder_among_temporary_files_is_not_used(void)
         unit_skip("needs root");
     CHECK_EQUAL(open_ledger(2), 0);
     CHECK(!lies_in(folder.ledger_file, "/dev/shm"));
+    CHECK(strstr(said, foreign) && strstr(said, " is in the way: a folder of user 65534, mode 700"));
     run_folder_remove_ledger(&folder, true);
 }
 
@@ -674,7 +677,7 @@ static void a_link_in_place_of_our_folder_is_not_followed(void)
     CHECK_EQUAL(open_with("run", 2), 0);
     CHECK_EQUAL(open_ledger(2), 0);
     CHECK(!lies_in(folder.ledger_file, here("fast")));
-    CHECK(strstr(said, "fast") && strstr(said, "Not a directory") && strstr(said, folder.ledger_file));
+    CHECK(strstr(said, link) && strstr(said, " is in the way: a link of user ") && strstr(said, folder.ledger_file));
     run_folder_remove_ledger(&folder, true);
 }
 
