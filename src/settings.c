@@ -17,6 +17,7 @@ const struct setting SETTINGS_TABLE[] = {
 #define IS_FLAG_text false
 #define IS_FLAG_size false
 #define IS_FLAG_number false
+#define IS_FLAG_mode false
 #define IS_FLAG_clock false
 #define IS_FLAG_gpu false
 #define IS_FLAG_flag true
@@ -44,6 +45,16 @@ static bool parse_number(const char *text, setting_number *value)
     if (errno || !isdigit((unsigned char)text[0]) || *end)
         return false;
     *value = number;
+    return true;
+}
+
+static bool parse_mode(const char *text, setting_mode *value)
+{
+    char *end;
+    long mode = strtol(text, &end, 8);
+    if (!isdigit((unsigned char)text[0]) || *end || mode > 0777)
+        return false;
+    *value = (setting_mode)mode;
     return true;
 }
 
@@ -165,6 +176,12 @@ static const char *print_text(const setting_text *value, char *buffer, size_t by
 static const char *print_number(const setting_number *value, char *buffer, size_t bytes)
 {
     snprintf(buffer, bytes, "%llu", (unsigned long long)*value);
+    return buffer;
+}
+
+static const char *print_mode(const setting_mode *value, char *buffer, size_t bytes)
+{
+    snprintf(buffer, bytes, "%03o", *value);
     return buffer;
 }
 

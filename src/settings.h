@@ -15,6 +15,7 @@ enum { SETTING_TEXT_BYTES = PATH_MAX };
 typedef char setting_text[SETTING_TEXT_BYTES];
 typedef uint64_t setting_size;
 typedef uint64_t setting_number;
+typedef unsigned setting_mode; /* permission bits */
 typedef bool setting_flag;
 typedef int setting_clock; /* enum clock_kind */
 typedef int setting_gpu;   /* enum gpu_wanted */

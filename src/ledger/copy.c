@@ -119,7 +119,7 @@ int ledger_copy(const char *path)
     char aside[PATH_MAX + 8];
     snprintf(aside, sizeof aside, "%s.tmp", path);
     unlink(aside);
-    int file = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int file = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, places_file_mode());
     if (file < 0)
         return errno;
     int error = write_undisturbed(file);

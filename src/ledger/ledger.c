@@ -74,7 +74,7 @@ int ledger_open(const char *path, size_t limit_bytes)
     if (strlen(path) >= sizeof the_ledger.path)
         return ENAMETOOLONG;
 
-    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, places_file_mode());
     if (file < 0)
         return errno;
     flock(file, LOCK_EX | LOCK_NB); /* as long as it is mapped, for the mapping keeps what was opened here open */

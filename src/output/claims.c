@@ -25,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ATTEMPTS = 100, LOOKED_AT = 64, TEXT_BYTES = ALIVE_NAME_BYTES + 1100 };
+enum { ATTEMPTS = 100, LOOKED_AT = 64, LONGEST = 3800, TEXT_BYTES = ALIVE_NAME_BYTES + 1100 };
 
 static bool exists(const char *path)
 {
@@ -199,11 +199,10 @@ static int take_run(struct claim *claim, const char *folder, const char *job)
     return 0;
 }
 
-int claims_take(struct claim *claim, const char *folder, const char *job, int world_rank)
+static int take(struct claim *claim, const char *folder, const char *job, int world_rank)
 {
     char path[PATH_MAX];
     int error = ENOENT;
-    *claim = (struct claim){0};
     job_link(path, folder, job);
     for (int i = 0; i < ATTEMPTS && error == ENOENT; i++) {
         error = read_decision(claim, path);
@@ -214,6 +213,20 @@ int claims_take(struct claim *claim, const char *folder, const char *job, int wo
         }
     }
     return error ? error : take_run(claim, folder, job);
+}
+
+/* File systems without links (FAT), and the .jobs of another user: nothing can be agreed on there, so no job has the folder itself. */
+int claims_take(struct claim *claim, const char *folder, const char *job, int world_rank)
+{
+    *claim = (struct claim){0};
+    if (strlen(folder) > LONGEST)
+        return ENAMETOOLONG;
+    int error = take(claim, folder, job, world_rank);
+    if (error <= 0)
+        return error;
+    claim->is_ours = false;
+    snprintf(claim->why, sizeof claim->why, "no links can be made in its folder .jobs: %s", strerror(error));
+    return 0;
 }
 
 void claims_give_back(struct claim *claim)

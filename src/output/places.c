@@ -3,6 +3,8 @@
  * may lose their server, or the room that it promised, at any store. */
 #include "places.h"
 
+#include "settings.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -111,6 +113,16 @@ bool places_foreign(const char *path)
     return for_anybody && there.st_uid != geteuid() && there.st_uid != 0;
 }
 
+mode_t places_file_mode(void)
+{
+    return 0666 & ~settings.umask;
+}
+
+mode_t places_folder_mode(void)
+{
+    return 0777 & ~settings.umask;
+}
+
 /* Takes the first word of `rest` to the end of `done`. */
 static bool step(char done[PATH_MAX], char rest[PATH_MAX])
 {
@@ -163,12 +175,12 @@ static int make_each(const char *path)
         if (*at != '/')
             continue;
         *at = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS && errno != EACCES)
+        if (mkdir(part, places_folder_mode()) != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS && errno != EACCES)
             return errno;
         *at = '/';
     }
     struct stat there;
-    if (mkdir(part, 0777) == 0)
+    if (mkdir(part, places_folder_mode()) == 0)
         return 0;
     if (errno != EEXIST || stat(part, &there) != 0)
         return errno;

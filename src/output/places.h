@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* What speaks against a place, besides an errno. */
 enum { PLACE_FOREIGN = -1, PLACE_UNSAFE = -2, PLACE_SQUATTED = -3 };
@@ -34,6 +35,10 @@ const char *places_in_the_way(void);
 
 /* Whether a folder or link was put there by somebody else, among folders that anybody may make (/tmp). */
 bool places_foreign(const char *path);
+
+/* The permissions to ask for files and folders of a run with: COMMPROF_UMASK is taken away, and the kernel takes away the process's. */
+mode_t places_file_mode(void);
+mode_t places_folder_mode(void);
 
 /* Make a folder and those above it. No link on the way, nor any that such a link leads through, may be foreign, and not the folder itself.
  * Returns 0 or a reason. */

@@ -327,7 +327,7 @@ static bool write_aside_and_rename(const struct ledger_header *ledger, const cha
     static struct store store; /* large; a process stores once */
     store = (struct store){.ledger = ledger};
     unlink(aside);
-    int file = open(aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666); /* through no link that somebody has put there */
+    int file = open(aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, places_file_mode()); /* through no link that somebody has put there */
     if (file < 0) {
         snprintf(why, why_bytes, "%s", strerror(errno));
         return false;

@@ -163,6 +163,13 @@ static void worlds_that_are_spawned_one_after_the_other_have_a_folder_each(void)
 
 /* Jobs that overlap */
 
+static void become_nobody(void)
+{
+    CHECK(chmod(".", 0777) == 0);
+    if (geteuid() == 0)
+        CHECK(setegid(65534) == 0 && setresuid(65534, 65534, 0) == 0);
+}
+
 static void check_alone_in(const char *start)
 {
     CHECK_EQUAL(open_alone("run"), 0);
@@ -273,6 +280,16 @@ static void make_a_run_of_its_own(void)
     CHECK_TEXT(folder.moved, "");
     write_file("run/rank-0.db", "a database");
     claims_give_back(&folder.claim);
+}
+
+static void where_no_claim_can_be_made_each_job_has_a_folder_of_its_own(void)
+{
+    CHECK(mkdir("run", 0777) == 0 && chmod("run", 0777) == 0 && mkdir("run/.jobs", 0700) == 0);
+    if (geteuid() != 0)
+        unit_skip("needs root");
+    become_nobody();
+    check_alone_in("run/job-");
+    CHECK(strstr(folder.moved, "no links can be made in its folder .jobs: Permission denied"));
 }
 
 static void runs_one_after_the_other_leave_nothing_but_earlier_ones(void)
@@ -408,13 +425,6 @@ static void a_file_in_the_way_is_said(void)
     CHECK_TEXT(content_of("run"), "not a folder");
 }
 
-static void become_nobody(void)
-{
-    CHECK(chmod(".", 0777) == 0);
-    if (geteuid() == 0)
-        CHECK(setegid(65534) == 0 && setresuid(65534, 65534, 0) == 0);
-}
-
 static void a_folder_that_may_not_be_made_or_written_to_is_said(void)
 {
     CHECK(mkdir("locked", 0755) == 0);
@@ -482,6 +492,44 @@ static void the_user_s_umask_is_kept(void)
     CHECK_EQUAL(about.st_mode & 0777, 0700);
     CHECK(stat("run/rank-0.ledger", &about) == 0);
     CHECK_EQUAL(about.st_mode & 0777, 0600);
+}
+
+static void check_modes(unsigned folders, unsigned files)
+{
+    struct stat about;
+    CHECK_EQUAL(open_with("deep/run", 0), 0);
+    CHECK_EQUAL(open_ledger(0), 0);
+    CHECK(stat("deep", &about) == 0);
+    CHECK_EQUAL(about.st_mode & 0777, folders);
+    CHECK(stat("deep/run", &about) == 0);
+    CHECK_EQUAL(about.st_mode & 0777, folders);
+    CHECK(stat("deep/run/rank-0.ledger", &about) == 0);
+    CHECK_EQUAL(about.st_mode & 0777, files);
+}
+
+static void nobody_else_reads_a_run_unless_the_user_wants_it(void)
+{
+    umask(022);
+    settings_read(NULL);
+    check_modes(0700, 0600);
+}
+
+static void a_run_can_be_for_the_group(void)
+{
+    umask(022);
+    setenv("COMMPROF_UMASK", "027", 1);
+    settings_read(NULL);
+    check_modes(0750, 0640);
+}
+
+static void a_folder_that_is_there_keeps_its_mode(void)
+{
+    struct stat about;
+    CHECK(mkdir("run", 0700) == 0 && chmod("run", 0775) == 0);
+    settings_read(NULL);
+    CHECK_EQUAL(open_with("run", 0), 0);
+    CHECK(stat("run", &about) == 0);
+    CHECK_EQUAL(about.st_mode & 0777, 0775);
 }
 
 static void make_the_folder(void)
@@ -814,6 +862,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_job_that_was_killed_is_an_earlier_run),
     TEST(a_rank_whose_ledger_is_in_use_goes_elsewhere_alone),
     TEST(a_process_that_has_finished_with_its_ledger_is_an_earlier_run),
+    TEST(where_no_claim_can_be_made_each_job_has_a_folder_of_its_own),
     TEST(runs_one_after_the_other_leave_nothing_but_earlier_ones),
     TEST(jobs_that_start_at_the_same_time_have_a_folder_each),
     TEST(all_ranks_of_a_job_decide_alike),
@@ -825,6 +874,9 @@ static const struct unit_test TESTS[] = {
     TEST(files_are_not_moved_aside_into_somebody_elses_folder),
     TEST(where_no_folder_will_do_the_one_that_was_wanted_is_said),
     TEST(the_user_s_umask_is_kept),
+    TEST(nobody_else_reads_a_run_unless_the_user_wants_it),
+    TEST(a_run_can_be_for_the_group),
+    TEST(a_folder_that_is_there_keeps_its_mode),
     TEST(many_make_the_folder_at_the_same_time),
     TEST(little_address_space_is_said),
     TEST(an_earlier_runs_files_are_moved_aside),

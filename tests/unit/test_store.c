@@ -4,6 +4,7 @@
 #include "ledger/cells.h"
 #include "ledger/peers.h"
 #include "output/sqlite.h"
+#include "settings.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -993,6 +994,10 @@ static void the_user_s_umask_is_kept(void)
     store();
     CHECK(stat("rank-3.db", &about) == 0);
     CHECK_EQUAL(about.st_mode & 0777, 0640);
+    settings.umask = 077;
+    store();
+    CHECK(stat("rank-3.db", &about) == 0);
+    CHECK_EQUAL(about.st_mode & 0777, 0600);
 }
 
 /* Exhausted file descriptors: `ulimit -n`. */
