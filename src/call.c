@@ -268,6 +268,10 @@ void call_account_made(const struct call *call, const void *newcomm, mpi_handle 
         return;
     }
     call_account(call, (struct traffic){.communicator = has_parent ? communicators_find(parent) : NULL, .peer = PEER_NONE});
+    if (call->id == CALL_Comm_dup || call->id == CALL_Comm_dup_with_info) {
+        communicators_duplicated(mpi_handle_load(newcomm, 0), call->id, parent);
+        return;
+    }
     /* MPI_Comm_accept here is MPI_Comm_connect there. */
     unsigned constructor = call->id == CALL_Comm_accept ? CALL_Comm_connect : call->id;
     struct communicator *made = communicators_made(mpi_handle_load(newcomm, 0), constructor, parent, has_parent, tag);

@@ -57,7 +57,8 @@ struct communicator *communicators_made(mpi_handle handle, unsigned constructor,
 /* A string tag as the `tag` above; never 0. */
 uint64_t communicators_tag(const char *text);
 
-/* MPI_Comm_idup: the new communicator is like its parent but may not be asked yet. */
+/* A duplicate is like its parent, and MPI is not asked about it: not before MPI_Comm_idup has completed, and never at all because
+ * each question about a group waits for MPI's global lock, while the job's other threads spin on it. */
 void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handle parent);
 
 void communicators_named(mpi_handle handle, const char *name);

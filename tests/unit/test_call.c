@@ -140,6 +140,32 @@ static void resets_without_end_never_come_to_an_epoch_that_means_something_else(
     }
 }
 
+/* Under MPI_THREAD_MULTIPLE each question may wait for a lock of MPI's, with the job's other threads. */
+static unsigned questions_about(mpi_handle made, enum call_id constructor, mpi_handle parent)
+{
+    struct call call;
+    unsigned asked = fake_questions;
+    uintptr_t memory = 0;
+    mpi_handle_store(&memory, made);
+    call_begin(&call, constructor, SITE_JOB);
+    call_end(&call, MPI_SUCCESS);
+    call_account_made(&call, &memory, parent, true, 0);
+    CHECK(communicators_find(made) != NULL);
+    return fake_questions - asked;
+}
+
+static void mpi_is_asked_nothing_about_a_duplicate_and_little_about_other_communicators(void)
+{
+    begin();
+    mpi_handle parent = fake_comm((int[]){5, 3, 7}, 3);
+    CHECK_EQUAL(questions_about(parent, CALL_Comm_split, mpi_abi.comm_world), 7); /* of each of two groups, translating asks twice */
+    mpi_handle duplicate = fake_comm((int[]){5, 3, 7}, 3);
+    CHECK_EQUAL(questions_about(duplicate, CALL_Comm_dup, parent), 0);
+    CHECK_EQUAL(questions_about(fake_comm((int[]){5, 3, 7}, 3), CALL_Comm_dup_with_info, duplicate), 0);
+    CHECK_EQUAL(communicators_find(duplicate)->constructor, CALL_Comm_dup);
+    CHECK_EQUAL(communicators_world_rank(communicators_find(duplicate), 2), 7);
+}
+
 static const struct unit_test TESTS[] = {
     TEST(a_call_that_ends_before_it_began_took_a_nanosecond),
     TEST(a_wait_that_ends_before_it_began_blocks_for_nothing),
@@ -148,6 +174,7 @@ static const struct unit_test TESTS[] = {
     TEST(an_array_is_waited_for_no_longer_than_the_calls_took),
     TEST(calls_are_counted_beyond_32_bits),
     TEST(resets_without_end_never_come_to_an_epoch_that_means_something_else),
+    TEST(mpi_is_asked_nothing_about_a_duplicate_and_little_about_other_communicators),
 };
 
 int main(void)
