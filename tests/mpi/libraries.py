@@ -43,7 +43,7 @@ class Mpi(NamedTuple):
         """Skips a test of a Fortran program that cannot be compiled for this library here."""
         if not self.has_fortran:
             pytest.skip(f"{self.name} has no Fortran here")
-        if self.family == "impi" and program == "fortran_f08":
+        if self.family == "impi" and program.endswith("f08"):
             pytest.skip("Intel MPI has mpi_f08 for Intel's compiler alone")
 
     @property
