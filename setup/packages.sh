@@ -27,6 +27,7 @@ check          libmpich-dev           program  mpicc.mpich mpicc
 check          g++                    program  g++ c++
 check          gfortran               program  gfortran
 check          python3-pytest         module   pytest
+check          python3-pytest-xdist   module   xdist
 check          sqlite3                program  sqlite3
 check          mandoc                 program  mandoc
 check          e2fsprogs              program  mkfs.ext4

@@ -33,9 +33,13 @@ section() { # section TITLE COMMAND...
     ((passed += $(count_of passed), failed += here, skipped += $(count_of skipped)))
 }
 
-pytest() { # pytest FOLDER
-    "$python" -m pytest -q -p no:cacheprovider "$1"
+pytest() { # pytest FOLDER [OPTION...]
+    "$python" -m pytest -q -p no:cacheprovider "$@"
 }
+
+# On all cores, where pytest-xdist is there. Jobs of several ranks fill the cores themselves.
+on_all_cores=()
+"$python" -c 'import xdist' 2>/dev/null && on_all_cores=(-n "$(nproc)")
 
 # mandoc's complaints that mean something; a page of ours that another one names is there, though not installed.
 check_manual_pages() {
@@ -53,8 +57,8 @@ check_manual_pages() {
 }
 
 section "unit tests" tests/unit/run.sh
-section "prototypes, exports and constants" pytest tests/abi
-section "reports" pytest tests/report
+section "prototypes, exports and constants" pytest tests/abi "${on_all_cores[@]}"
+section "reports" pytest tests/report "${on_all_cores[@]}"
 section "real ranks" pytest tests/mpi
 if command -v mandoc >/dev/null; then
     section "manual pages" check_manual_pages

@@ -44,13 +44,14 @@ variant() { # variant NAME FLAGS [MAKE-VARIABLE...]
         return
     fi
     echo "unit tests, $name:"
-    if ! make --no-print-directory --silent --jobs="$(nproc)" --file=tests/unit/Makefile BUILD="$build" "$@"; then
+    local -a make=(make --no-print-directory --silent --jobs="$(nproc)" --file=tests/unit/Makefile BUILD="$build" "$@")
+    if ! "${make[@]}"; then
         echo "FAILED to build variant $name"
         ((failed += 1))
         return
     fi
-    for test in tests/unit/test_*.c; do
-        run_one "$(basename "$test" .c)" "$build/$(basename "$test" .c)"
+    for test in $("${make[@]}" names); do
+        run_one "$test" "$build/$test"
     done
     run_one test_commprof_run tests/unit/test_commprof_run.sh "$build/bin/commprof-run" build/tests/unit/plain/lib/libcommprof.so
 }
