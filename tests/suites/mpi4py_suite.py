@@ -7,24 +7,30 @@ from what is flaky. The exit status is 1 if anything is broken, or if a profile 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from common import AS_ROOT, BUILD, SUITES, require_build, rows, unprofiled_environment
+from common import (
+    AS_ROOT,
+    BROKEN,
+    BUILD,
+    FLAKY,
+    ONCE,
+    SUITES,
+    ended_by,
+    our_lines,
+    require_build,
+    rows,
+    unprofiled_environment,
+    verdict,
+)
 
 TIMEOUT_S = 900
 REPEATS = 3
-
-# What it means that a test ended differently.
-BROKEN = "broken"  # with the profiler it ends so again, or it crashed or hung
-ONCE = "once"  # it does not end so again, neither with the profiler nor without
-FLAKY = "flaky"  # it ends so without the profiler too, now and then
 
 VERSIONS = ("3.1.6", "4.1.2")
 RANKS = (1, 2)
@@ -115,26 +121,8 @@ def launch(combination: Combination, folder: Path, *arguments: str, is_profiled:
         job = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder, env=environment, start_new_session=True
         )
-        exit_status = wait_or_end(job)
+        exit_status = ended_by(job, TIMEOUT_S)
     return Run(exit_status, dict(outcomes(folder, combination.ranks)), folder)
-
-
-def wait_or_end(job: subprocess.Popen) -> int | None:
-    """Its exit status; None for a job that hangs, which is ended: mpirun first, so that it can end its ranks."""
-    try:
-        return job.wait(TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        job.terminate()
-    try:
-        job.wait(20)
-    except subprocess.TimeoutExpired:
-        pass
-    try:
-        os.killpg(job.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    job.wait()
-    return None
 
 
 def outcomes(folder: Path, ranks: int) -> Iterator[tuple[tuple[int, str], str]]:
@@ -172,12 +160,6 @@ def judged(combination: Combination, plain: Run, profiled: Run) -> Iterator[tupl
             yield test, verdict({first[0], *without}, first[1], set(within))
 
 
-def verdict(without: set[str], first: str, again: set[str]) -> str:
-    if not again <= without or ("unfinished" in first and first not in without):
-        return BROKEN
-    return FLAKY if first in without | {"absent"} else ONCE
-
-
 def outcome_of(test: str, run: Run, ranks: int) -> str:
     """On all ranks; written once if it is the same everywhere."""
     return ", ".join(sorted({run.outcomes.get((rank, test), "absent") for rank in range(ranks)}))
@@ -195,11 +177,6 @@ def read_profile(folder: Path, ranks: int) -> Profile:
     databases = [path for rank in range(ranks) if (path := folder / f"rank-{rank}.db").exists()]
     counts = [row for path in databases for row in rows(path, CALLS)]
     return Profile(len(databases), sum(count for _, count in counts), len({call for call, _ in counts}))
-
-
-def our_lines(output: Path) -> list[str]:
-    lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [line for line in lines if "commprof" in line and "commprof: profile of" not in line]
 
 
 def compare(combination: Combination, arguments: list[str]) -> Comparison:
