@@ -388,6 +388,14 @@ def test_bytes_of_a_path_that_are_no_text_are_shown_as_they_are(report, tmp_path
     assert answer.err == f"hvprof-report: {tmp_path}/na\\xefve: no such file or folder\n"
 
 
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_a_timeline_without_calls_is_said_of_a_folder_of_any_name(report, tmp_path, name):
+    folder = planted.write_databases(tmp_path / name, [Rank(0, 1)])
+    answer = report("export", folder, "--format", "perfetto")
+    assert (answer.status, len(lines(answer))) == (0, 1) and not fuzz.CONTROLS.search(answer.err)
+    assert "so the timeline is empty" in answer.err
+
+
 @pytest.mark.parametrize("option", ("--call", "--communicator", "--region"))
 def test_names_may_be_asked_for_in_any_encoding(report, run_folder, option):
     answer = report("calls", run_folder, option, os.fsdecode(b"na\xefve"))

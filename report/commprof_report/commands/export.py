@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from sqlite3 import Connection
 
-from .. import prometheus, tables, trace
+from .. import prometheus, tables, trace, units
 from ..errors import UsageError
 from ..run import Run
 from . import common
@@ -119,7 +119,7 @@ def kept_note(run: Run) -> None:
         note = f"the timeline shows {found}; with --from and --to a part with all of them"
     else:
         return
-    print(f"hvprof-report: {run.path}: {note}", file=sys.stderr)
+    print(f"hvprof-report: {units.visible(str(run.path))}: {note}", file=sys.stderr)
 
 
 def lines_write(lines: Iterable[str], output: Path | None) -> None:

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
         common.print_nothing_chosen()
     else:
         for head, text in facts(rows):
-            print(f"{head:<{HEAD_WIDTH}}{text}")
+            common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
         print("\n" + tables.text_table(columns_of(rows), rows))
 
 
