@@ -63,3 +63,99 @@ bool scope_anywhere(const char *part, const char *symbol, Dl_info *found)
         dlclose(handle);
     return is_there;
 }
+
+/* Objects and what the program imports. */
+
+static void take_segment(struct scope_object *object, ElfW(Addr) base, const ElfW(Phdr) * segment)
+{
+    uintptr_t begin = base + segment->p_vaddr, end = begin + segment->p_memsz;
+    object->begin = object->end == 0 || begin < object->begin ? begin : object->begin;
+    object->end = end > object->end ? end : object->end;
+}
+
+struct object_search {
+    const void *address;
+    struct scope_object object;
+    bool is_later;
+};
+
+/* The program comes first. */
+static int find_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    struct object_search *search = data;
+    struct scope_object object = {.is_program = !search->is_later};
+    search->is_later = true;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD)
+            take_segment(&object, info->dlpi_addr, &info->dlpi_phdr[i]);
+    if (!scope_object_has(&object, search->address))
+        return 0;
+    search->object = object;
+    return 1;
+}
+
+struct scope_object scope_object_of(const void *address)
+{
+    struct object_search search = {.address = address};
+    dl_iterate_phdr(find_object, &search);
+    return search.object;
+}
+
+/* The parts of a dynamic section that say what is imported. */
+struct imports {
+    const char *names;
+    const ElfW(Sym) * symbols;
+    const ElfW(Rela) * relocations[2]; /* of the procedure linkage table, and the others */
+    size_t bytes[2];
+};
+
+static void take_entry(struct imports *imports, const ElfW(Dyn) * entry)
+{
+    switch (entry->d_tag) {
+    case DT_STRTAB:
+        imports->names = (const char *)entry->d_un.d_ptr;
+        break;
+    case DT_SYMTAB:
+        imports->symbols = (const ElfW(Sym) *)entry->d_un.d_ptr;
+        break;
+    case DT_JMPREL:
+        imports->relocations[0] = (const ElfW(Rela) *)entry->d_un.d_ptr;
+        break;
+    case DT_PLTRELSZ:
+        imports->bytes[0] = entry->d_un.d_val;
+        break;
+    case DT_RELA:
+        imports->relocations[1] = (const ElfW(Rela) *)entry->d_un.d_ptr;
+        break;
+    case DT_RELASZ:
+        imports->bytes[1] = entry->d_un.d_val;
+        break;
+    default:
+        break;
+    }
+}
+
+static int take_imports(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            for (const ElfW(Dyn) *entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr); entry->d_tag != DT_NULL; entry++)
+                take_entry(data, entry);
+    return 1; /* the program comes first, and it is all that is wanted */
+}
+
+void scope_imports(void (*visit)(const char *name, void *data), void *data)
+{
+    struct imports imports = {0};
+    dl_iterate_phdr(take_imports, &imports);
+    if (!imports.names || !imports.symbols)
+        return;
+    for (int part = 0; part < 2; part++)
+        for (size_t i = 0; imports.relocations[part] && i < imports.bytes[part] / sizeof(ElfW(Rela)); i++) {
+            const ElfW(Sym) *symbol = &imports.symbols[ELF64_R_SYM(imports.relocations[part][i].r_info)];
+            if (symbol->st_shndx == SHN_UNDEF && symbol->st_name)
+                visit(imports.names + symbol->st_name, data);
+        }
+}

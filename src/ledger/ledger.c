@@ -263,6 +263,29 @@ bool ledger_moved_since(struct ledger_look look)
            __atomic_load_n(&header->device_level, __ATOMIC_RELAXED) != look.device_level;
 }
 
+/* A write that changes nothing: other threads may be writing. */
+static void touch(void *from, size_t bytes)
+{
+    enum { PAGE_BYTES = 4096 };
+    for (size_t at = 0; at < bytes; at += PAGE_BYTES)
+        __atomic_fetch_or((uint8_t *)from + at, 0, __ATOMIC_RELAXED);
+}
+
+void ledger_touch(void)
+{
+    struct ledger_header *header = the_ledger.header;
+    uint32_t count = __atomic_load_n(&header->chunk_count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count; i++) {
+        struct ledger_chunk *chunk = ledger_chunk_at(header, i);
+        if (chunk->kind == LEDGER_CELLS || chunk->kind == LEDGER_SAMPLES)
+            touch(chunk, LEDGER_CHUNK_BYTES);
+    }
+    pthread_mutex_lock(&growing);
+    if (LEDGER_HEADER_BYTES + ((size_t)header->chunk_count + 1) * LEDGER_CHUNK_BYTES <= the_ledger.file_bytes)
+        touch(ledger_chunk_at(header, header->chunk_count), 1);
+    pthread_mutex_unlock(&growing);
+}
+
 void ledger_count(uint64_t *counter)
 {
     __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);

@@ -19,6 +19,7 @@ uint64_t provider_sites[SITES];
 static struct provider {
     void *handle;
     void *base; /* load address, the identity of an object */
+    struct scope_object object;
     char path[1024];
 } providers[PROVIDERS_MAX];
 static unsigned provider_count;
@@ -43,6 +44,7 @@ static unsigned provider_number(const Dl_info *info)
     if (!fresh->handle)
         fresh->handle = RTLD_NEXT; /* linked into the executable: found after us in the global scope */
     fresh->base = info->dli_fbase;
+    fresh->object = scope_object_of(info->dli_fbase);
     snprintf(fresh->path, sizeof fresh->path, "%s", info->dli_fname);
     if (provider_count == 0)
         mpi_abi_detect(fresh->handle, fresh->path);
@@ -101,11 +103,42 @@ static call_site classify(const void *return_address)
     return provider << 8 | (counts ? SITE_JOB : 0) | (is_tool(caller.dli_fbase) ? SITE_TOOL : 0);
 }
 
+/* All of the program's own calls are alike, unless it is linked with MPI statically: then its functions have to be told apart. */
+static struct {
+    struct scope_object object;
+    void *base;
+    call_site site;
+} program;
+
+static void learn_program(const void *return_address, call_site site)
+{
+    Dl_info caller;
+    struct scope_object object = scope_object_of(return_address);
+    if (!object.is_program || !dladdr(return_address, &caller))
+        return;
+    for (unsigned i = 0; i < provider_count; i++)
+        if (caller.dli_fbase == providers[i].base)
+            return;
+    program.object = object;
+    program.base = caller.dli_fbase;
+    program.site = site & ~(call_site)SITE_TOOL;
+}
+
+static call_site site_of(const void *return_address)
+{
+    if (scope_object_has(&program.object, return_address))
+        return program.site | (is_tool(program.base) ? SITE_TOOL : 0);
+    call_site site = classify(return_address);
+    if (provider_count > 0 && !program.base)
+        learn_program(return_address, site);
+    return site;
+}
+
 call_site provider_site_meet(const void *return_address)
 {
     uint64_t address = (uint64_t)return_address;
     pthread_mutex_lock(&meeting);
-    call_site site = classify(return_address);
+    call_site site = site_of(return_address);
     if (provider_count > 0) /* before any MPI is loaded there is nothing worth remembering */
         __atomic_store_n(&provider_sites[provider_site_slot(address)], address << 16 | site, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&meeting);
@@ -139,6 +172,8 @@ void *provider_function(unsigned provider, enum entry entry, const char *name)
         return NULL;
     if (provider == 0 && entry == ENTRY_MPI) {
         void *next = dlsym(RTLD_NEXT, symbol + 1);
+        if (next && scope_object_has(&providers[0].object, next))
+            return next;
         if (next && !belongs_to_another_mpi(next)) {
             remember_tool(next);
             return next;
@@ -146,6 +181,8 @@ void *provider_function(unsigned provider, enum entry entry, const char *name)
     }
     void *function = dlsym(providers[provider].handle, symbol);
     Dl_info info;
+    if (function && scope_object_has(&providers[provider].object, function))
+        return function;
     return function && dladdr(function, &info) && info.dli_fbase != scope_of_us() ? function : NULL;
 }
 

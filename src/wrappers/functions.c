@@ -1,6 +1,9 @@
 #include "functions.h"
 
 #include "fallback.h"
+#include "scope.h"
+
+#include <string.h>
 
 static const char *const FUNCTION_NAMES[FUNCTION_COUNT] = {
 #define PLAIN(NAME) #NAME,
@@ -29,4 +32,20 @@ void *function_resolve(enum function function, enum entry entry, unsigned provid
         return (void *)function_is_missing;
     __atomic_store_n(&function_targets[function][entry][provider], target, __ATOMIC_RELAXED);
     return target;
+}
+
+static void resolve_import(const char *name, void *site)
+{
+    enum entry entry = name[0] == 'P' ? ENTRY_PMPI : ENTRY_MPI;
+    if (strncmp(name + (entry == ENTRY_PMPI), "MPI_", 4) != 0)
+        return;
+    const char *plain = name + (entry == ENTRY_PMPI) + 4;
+    for (unsigned function = 0; function < FUNCTION_COUNT; function++)
+        if (strcmp(FUNCTION_NAMES[function], plain) == 0)
+            function_target((enum function)function, entry, *(const call_site *)site);
+}
+
+void functions_resolve_program(call_site site)
+{
+    scope_imports(resolve_import, &site);
 }

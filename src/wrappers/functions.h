@@ -26,6 +26,9 @@ extern void *function_targets[FUNCTION_COUNT][2][PROVIDERS_MAX];
  * form (fallback.h), or returns MPI_ERR_OTHER. */
 void *function_resolve(enum function function, enum entry entry, unsigned provider);
 
+/* Resolves all functions that the program is linked with, so that its first calls need not. */
+void functions_resolve_program(call_site site);
+
 static inline void *function_target(enum function function, enum entry entry, call_site site)
 {
     void *target = __atomic_load_n(&function_targets[function][entry][site_provider(site)], __ATOMIC_RELAXED);

@@ -481,6 +481,36 @@ static void little_address_space_makes_a_smaller_ledger(void)
     touch_every_byte(chunks);
 }
 
+static long page_faults(void)
+{
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+    return usage.ru_minflt;
+}
+
+static void the_first_cells_and_samples_meet_no_page_fault(void)
+{
+    CHECK_EQUAL(ledger_open("ledger", 4 << 20), 0);
+    char *cells = (char *)ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), 0);
+    char *samples = (char *)ledger_chunk(LEDGER_SAMPLES, sizeof(struct ledger_page), 0);
+    page_faults();
+    ledger_touch();
+    long before = page_faults();
+    for (size_t at = LEDGER_CHUNK_HEADER_BYTES; at < LEDGER_CHUNK_BYTES; at += 1024)
+        cells[at] = samples[at] = 1;
+    CHECK_EQUAL(page_faults() - before, 0);
+}
+
+static void touching_changes_nothing(void)
+{
+    CHECK_EQUAL(ledger_open("ledger", 4 << 20), 0);
+    uint64_t *word = ledger_entry(ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), 0), 0);
+    *word = 0x0123456789abcdef;
+    ledger_touch();
+    CHECK_EQUAL(*word, 0x0123456789abcdef);
+    CHECK_EQUAL(the_ledger.header->chunk_count, 1);
+}
+
 static const struct unit_test TESTS[] = {
     TEST(a_new_ledger_describes_itself),
     TEST(a_file_that_exists_is_refused_and_left_alone),
@@ -512,6 +542,8 @@ static const struct unit_test TESTS[] = {
     TEST(what_it_says_needs_little_stack),
     TEST(without_a_file_descriptor_it_does_not_grow),
     TEST(little_address_space_makes_a_smaller_ledger),
+    TEST(the_first_cells_and_samples_meet_no_page_fault),
+    TEST(touching_changes_nothing),
 };
 
 int main(void)
