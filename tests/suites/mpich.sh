@@ -39,7 +39,10 @@ fetch() {
 configure() {
     cd "$home/tests"
     ./configure --with-mpi=/usr MPIEXEC=mpiexec.mpich MPICC=mpicc.mpich MPICXX=mpicxx.mpich MPIF77=mpif77.mpich MPIFC=mpif90.mpich \
-        CC=mpicc.mpich CXX=mpicxx.mpich F77=mpif77.mpich FC=mpif90.mpich
+        --enable-threads=multiple CC=mpicc.mpich CXX=mpicxx.mpich F77=mpif77.mpich FC=mpif90.mpich
+    # It leaves out mpi_f08 unless MPICH's own configure has started it, though it finds that mpi_f08 works.
+    sed -i 's/^S\["HAS_F08_TRUE"\]=.*/S["HAS_F08_TRUE"]=""/; s/^S\["HAS_F08_FALSE"\]=.*/S["HAS_F08_FALSE"]="#"/' config.status
+    ./config.status util/Makefile depfiles
     for folder in util dtpools; do
         make --silent --directory "$folder"
     done
