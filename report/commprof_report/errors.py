@@ -25,4 +25,5 @@ def version_check(path: object, what: str, version: int, oldest: int, newest: in
     if version < oldest:
         raise ReportError(path, f"has {what} version {version}, older than this reporter reads ({oldest}): read it with {theirs}")
     if version > newest:
-        raise ReportError(path, f"has {what} version {version}, newer than this reporter reads ({newest}): read it with {theirs}, or a newer one")
+        newer = f"newer than this reporter reads ({newest})"
+        raise ReportError(path, f"has {what} version {version}, {newer}: read it with {theirs}, or a newer one")

@@ -99,7 +99,8 @@ def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
     """All 4 ranks were killed. Nothing shows that one ended first or hung: their last calls began or ended within 1.24 ms."""
     ranks = f"{len(killed.ranks)} ranks" + ("" if killed.is_whole else " that left a file")
     is_known = all(rank.state == "killed" for rank in killed.ranks)
-    what = f"All {ranks} were killed." if is_known else f"None of the {ranks} came to an end; whether they were killed cannot be seen from here."
+    unknown = f"None of the {ranks} came to an end; whether they were killed cannot be seen from here."
+    what = f"All {ranks} were killed." if is_known else unknown
     early = [rank.rank for rank in killed.ranks if killed.is_early(rank.rank)]
     if early and not is_explained:
         names = doing.rank_names(early)
