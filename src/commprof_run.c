@@ -246,7 +246,7 @@ int main(int count, char **arguments)
     if (wanted.doctor) {
         char library[PATH_MAX];
         find_library("libcommprof.so", library, sizeof library);
-        return doctor_examine(arguments[program], library) ? EXIT_SUCCESS : EXIT_FAILURE;
+        return doctor_examine(arguments + program, library) ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     refuse_launchers(arguments[program]);
     preload("libcommprof.so");

@@ -76,6 +76,15 @@ static bool find_program(const char *typed)
     return false;
 }
 
+static bool finds_script(char *const command[])
+{
+    const char *script = patient.kind == PROGRAM_PYTHON ? program_python_script(command + 1) : NULL;
+    if (!script || access(script, R_OK) == 0)
+        return true;
+    PROBLEM("script: %s: %s", script, strerror(errno));
+    return false;
+}
+
 /* Opens the file that the kernel runs in the end: of a script, its interpreter's. */
 static bool open_program(void)
 {
@@ -545,10 +554,11 @@ static bool give_verdict(const char *typed)
     return patient.problems == 0;
 }
 
-bool doctor_examine(const char *program, const char *library)
+bool doctor_examine(char *const command[], const char *library)
 {
+    const char *program = command[0];
     patient.library = library;
-    if (find_program(program) && open_program() && runs_on_this_machine() && can_be_preloaded_into()) {
+    if (find_program(program) && finds_script(command) && open_program() && runs_on_this_machine() && can_be_preloaded_into()) {
         examine_rights();
         examine_preloads();
         ask_the_loader();

@@ -42,6 +42,22 @@ enum program_kind program_kind(const char *path)
     return PROGRAM_ORDINARY;
 }
 
+/* -c and -m stand in its place; -X and -W take an argument, and may end a word of several letters. */
+const char *program_python_script(char *const arguments[])
+{
+    for (; *arguments; arguments++) {
+        const char *word = *arguments;
+        if (word[0] != '-')
+            return word;
+        size_t letters = strlen(word + 1);
+        if (letters == 0 || strpbrk(word + 1, "-cm"))
+            return NULL;
+        if (strchr("XW", word[letters]) && !*++arguments)
+            return NULL;
+    }
+    return NULL;
+}
+
 static bool can_be_run(const char *path)
 {
     struct stat found;

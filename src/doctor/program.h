@@ -22,6 +22,9 @@ enum program_kind {
 };
 enum program_kind program_kind(const char *path);
 
+/* The script among the arguments of a Python; NULL: none, or it cannot be told among the options. */
+const char *program_python_script(char *const arguments[]);
+
 const char *program_name(const char *path); /* its last component */
 
 #endif

@@ -22,9 +22,9 @@ int MPI_Send(void) __attribute__((weak, alias("PMPI_Send")));
 CALLS_MPI = "int MPI_Init(int *, char ***); int main(void) { return MPI_Init(0, 0); }"
 
 
-def doctor(program: object, run: Path = COMMPROF_RUN, **environment: str) -> Outcome:
+def doctor(program: object, run: Path = COMMPROF_RUN, *arguments: object, **environment: str) -> Outcome:
     run_in = unprofiled_environment() | environment
-    finished = subprocess.run([run, "--doctor", program], capture_output=True, text=True, timeout=600, env=run_in)
+    finished = subprocess.run([run, "--doctor", program, *arguments], capture_output=True, text=True, timeout=600, env=run_in)
     return Outcome(finished.returncode, finished.stdout, finished.stderr)
 
 
@@ -229,6 +229,19 @@ def test_a_shell_script_passes_the_profiler_on(tmp_path):
 
 def test_a_script_whose_interpreter_is_missing_is_a_problem(tmp_path):
     assert "/no/such/shell: No such file" in only_problem(doctor(executable(tmp_path / "script", "#!/no/such/shell\n")))
+
+
+@pytest.mark.parametrize("options", [[], ["-u"], ["-W", "ignore"], ["-uX", "dev"]])
+def test_a_python_script_that_is_missing_is_a_problem(tmp_path, options):
+    script = tmp_path / "train.py"
+    assert only_problem(doctor(PYTHON, COMMPROF_RUN, *options, script)) == f"script: {script}: No such file or directory"
+    script.write_text("")
+    assert can_be_profiled(doctor(PYTHON, COMMPROF_RUN, *options, script, "no-file"))
+
+
+@pytest.mark.parametrize("words", [["-m", "no_module"], ["-c", "print()"], ["-Xdev", "--check-hash-based-pycs", "always", "x.py"], ["-"]])
+def test_what_need_be_no_script_of_python_is_not_looked_for(words):
+    assert can_be_profiled(doctor(PYTHON, COMMPROF_RUN, *words))
 
 
 def test_python_is_asked_which_mpi_its_mpi4py_loads():
