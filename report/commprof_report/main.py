@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
+import re
 import signal
 import sqlite3
 import sys
@@ -61,8 +63,17 @@ def parser_build() -> Parser:
 
 def with_default_command(words: list[str]) -> list[str]:
     """`hvprof-report RUN` is `hvprof-report summary RUN`."""
-    is_named = bool(words) and (words[0] in COMMANDS or words[0] in ("-h", "--help", "--version"))
-    return words if is_named else ["summary", *words]
+    if words and (words[0] in COMMANDS or words[0] in ("-h", "--help", "--version")):
+        return words
+    if words and re.fullmatch("[a-z]+", words[0]) and not os.path.lexists(words[0]):
+        raise UsageError(words[0], f"neither a command nor a run; {suggestion(words[0])}")
+    return ["summary", *words]
+
+
+def suggestion(word: str) -> str:
+    """The nearest command, where one is near."""
+    near = [name for name in COMMANDS if name.startswith(word)] or difflib.get_close_matches(word, COMMANDS, 1)
+    return f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
 
 
 def complain(error: ReportError) -> None:

@@ -57,7 +57,9 @@ def is_possible() -> bool:
 
 
 def save(path: Path, draw: Draw, rows: Any, size: tuple[float, float] = (8, 4.5)) -> None:
-    """Draws on fresh axes and writes the file."""
+    """Draws on fresh axes and writes the file; none where there are no rows."""
+    if not rows:
+        raise ReportError(path, "not drawn: nothing of this run fits into the picture")
     if not is_possible():
         raise ReportError(
             path, f"not drawn: matplotlib is not installed for {sys.executable} (the tables need nothing)"

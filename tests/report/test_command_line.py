@@ -53,6 +53,28 @@ def test_no_words_and_wrong_words_are_one_line_and_status_2(tmp_path):
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sumary", "run"], "sumary: neither a command nor a run; did you mean summary?"),
+        (["communi", "run"], "communi: neither a command nor a run; did you mean communicators?"),
+        (["compare", "run", "run"], f"compare: neither a command nor a run; the commands are {', '.join(COMMANDS)}"),
+        (["no/run"], "no/run: no such file or folder"),
+    ],
+)
+def test_a_word_that_is_no_command_is_named_with_the_nearest(report, run_folder, monkeypatch, words, said):
+    monkeypatch.chdir(run_folder.parent)
+    answer = report(*words)
+    assert (answer.out, answer.err) == ("", f"hvprof-report: {said}\n")
+    assert answer.status == (1 if "/" in words[0] else 2)
+
+
+def test_a_run_may_have_any_name(report, run_folder, monkeypatch):
+    monkeypatch.chdir(run_folder.parent)
+    os.rename("run", "sumary")
+    assert report("sumary").status == 0
+
+
 def test_a_reader_that_leaves_early_is_no_error(run_folder):
     command = f"{sys.executable} -B {PROGRAM} export {run_folder} | head -1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)

@@ -50,9 +50,31 @@ def test_a_picture_is_written_by_its_ending(report, run_folder, tmp_path, comman
     assert path.read_bytes().startswith(STARTS[ending])
 
 
-def test_a_picture_of_nothing_is_drawn_too(report, run_folder, tmp_path):
-    for command in ("sizes", "latency", "ranks", "calls"):
-        assert report(command, run_folder, "--bytes", "77", "--plot", tmp_path / f"{command}.png").status == 0
+WITHOUT_MESSAGES = [planted.Rank(rank, 2, cells=[Cell("MPI_Barrier", 0, [100])]) for rank in range(2)]
+NOTHING_TO_DRAW = {
+    "sizes": ["--bytes", "77"],
+    "latency": ["--bytes", "77"],
+    "ranks": ["--bytes", "77"],
+    "calls": ["--bytes", "77"],
+    "peers": [],
+    "gpu": [],
+    "late": [],
+    "steps": [],
+}
+
+
+@pytest.mark.parametrize("command", NOTHING_TO_DRAW)
+def test_where_there_is_nothing_to_draw_there_is_a_line_and_no_file(report, tmp_path, command):
+    folder = planted.write_databases(tmp_path / "run", WITHOUT_MESSAGES)
+    answer = report(command, folder, *NOTHING_TO_DRAW[command], "--plot", tmp_path / "picture.png")
+    assert (answer.status, answer.out) == (1, "")
+    assert answer.err == f"hvprof-report: {tmp_path}/picture.png: not drawn: nothing of this run fits into the picture\n"
+    assert not (tmp_path / "picture.png").exists()
+
+
+def test_sizes_of_calls_without_messages_are_nothing_to_draw(report, tmp_path):
+    folder = planted.write_databases(tmp_path / "run", WITHOUT_MESSAGES)
+    assert report("sizes", folder, "--plot", tmp_path / "picture.png").status == 1
 
 
 def test_without_matplotlib_a_picture_is_refused_in_one_line(report, run_folder, tmp_path, monkeypatch):

@@ -149,7 +149,7 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_noted(arguments, with_histograms=arguments.by in (None, "kernel", "copy"), with_samples=with_samples)
     selection.select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=arguments.rank, bytes=None))
     if arguments.plot:
-        devices = gpu.gpu(run.connection).devices
+        devices = [device for device in gpu.gpu(run.connection).devices if device.traced_ns]
         pictures.save(arguments.plot, plot.draw, devices, plot.figure_size(devices))
     if tables.is_for_scripts(arguments):
         write_rows(run, arguments)

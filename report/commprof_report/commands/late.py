@@ -73,7 +73,8 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     answers = late(run.connection)
     if arguments.plot:
-        pictures.save(arguments.plot, plot.draw, answers.ranks, plot.figure_size(answers.ranks))
+        shown = answers.ranks if any(row.wait_ns or row.transfer_ns for row in answers.ranks) else []
+        pictures.save(arguments.plot, plot.draw, shown, plot.figure_size(shown))
     if tables.is_for_scripts(arguments) and arguments.by == "run":
         tables.write_rows(arguments, [answers.run], LateRow._fields)
     elif tables.is_for_scripts(arguments):

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False)
     rows = questions.peers(run.connection, arguments.received)
     if arguments.plot:
-        matrix = plot.Matrix(rows, run.world_size, "count" if arguments.counts else "bytes")
+        matrix = plot.Matrix(rows, run.world_size, "count" if arguments.counts else "bytes") if rows else None
         pictures.save(arguments.plot, plot.draw, matrix, (7, 6))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, questions.PeerRow._fields)

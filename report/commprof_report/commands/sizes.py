@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, bins=arguments.bins)
     rows = questions.sizes(run.connection, arguments.per_rank, arguments.completion)
     if arguments.plot:
-        pictures.save(arguments.plot, plot.draw, best_timed(rows))
+        pictures.save(arguments.plot, plot.draw, plot.with_message(best_timed(rows)))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, fields_of(arguments))
     else:

@@ -49,12 +49,16 @@ def band(point: SizeRow, upper_ns: float) -> float:
     return upper_ns if point.count >= FEWEST_CALLS else point.p50_ns
 
 
+def with_message(rows: Sequence[SizeRow]) -> list[SizeRow]:
+    """What has a place on the axis of sizes."""
+    return [row for row in rows if place_of(row)]
+
+
 def lines_of(rows: Sequence[SizeRow]) -> dict[str, list[SizeRow]]:
     """The lines that took the most time; without the communicator in the name where there is but one."""
-    with_message = [row for row in rows if place_of(row)]
-    is_one = len({row.communicator for row in with_message}) == 1
+    is_one = len({row.communicator for row in with_message(rows)}) == 1
     lines: dict[str, list[SizeRow]] = {}
-    for row in with_message:
+    for row in with_message(rows):
         lines.setdefault(name_of(row, is_one), []).append(row)
     largest = sorted(lines, key=lambda name: sum(row.total_ns for row in lines[name]), reverse=True)[:MOST_LINES]
     return {name: sorted(lines[name], key=place_of) for name in largest}
