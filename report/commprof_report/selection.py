@@ -6,6 +6,8 @@ import argparse
 import re
 import sqlite3
 from collections.abc import Iterable
+from fractions import Fraction
+from math import ceil, floor
 from typing import NamedTuple
 
 from . import query, units
@@ -13,8 +15,8 @@ from .bins import BINS
 from .errors import UsageError
 from .run import Run
 
-BYTE_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-BYTES = re.compile(r"(\d{1,18})([KMG]?)(?:i?B)?", re.IGNORECASE)
+BINARY_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+BYTES = re.compile(r"(\d{1,18}|\d{1,3}(?:,\d{3})+)(?:\.(\d{1,9}))? ?(?:([KMGT])(?:iB)?|([KMGTP]B)|B)?", re.IGNORECASE)
 RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 FEWEST_DIGITS = 4  # of an identity
 MIXED = "mixed"
@@ -30,18 +32,29 @@ def byte_range(text: str) -> ByteRange:
     """LOW:HIGH, either side open; or one size."""
     low, colon, high = text.partition(":")
     if not colon:
-        return ByteRange(_bytes(low), _bytes(low))
-    bounds = ByteRange(_bytes(low) if low else None, _bytes(high) if high else None)
+        return _bytes(low)
+    bounds = ByteRange(_bytes(low).low if low else None, _bytes(high).high if high else None)
     if None not in bounds and bounds.low > bounds.high:
         raise argparse.ArgumentTypeError(f"{text}: {low} is more than {high}")
     return bounds
 
 
-def _bytes(text: str) -> int:
-    match = BYTES.fullmatch(text)
+def _bytes(text: str) -> ByteRange:
+    """A size, and what is shown as this size: 156 KB is all from 155,500 to 156,500 bytes, 1.18 MB has digits for 10,000."""
+    match = BYTES.fullmatch(text.strip())
     if not match:
-        raise argparse.ArgumentTypeError(f"{text}: a size is a number, with K, M or G for 2^10, 2^20, 2^30 bytes")
-    return int(match[1]) * BYTE_FACTORS[match[2].upper()]
+        what = "a size is a number, with K, M or G for 2^10, 2^20, 2^30 bytes, or with KB, MB or GB as sizes are shown"
+        raise argparse.ArgumentTypeError(f"{text}: {what}")
+    whole, digits, binary, decimal = match.groups(default="")
+    value = Fraction(f"{whole.replace(',', '')}.{digits or 0}")
+    if decimal:
+        unit = units.DECIMAL_FACTORS[decimal.upper()]
+        half = Fraction(unit, 2 * 10 ** max(len(digits), units.digits_shown(value)))
+        return ByteRange(ceil(value * unit - half), floor(value * unit + half))
+    size = value * BINARY_FACTORS[binary.upper()]
+    if size.denominator > 1:
+        raise argparse.ArgumentTypeError(f"{text}: not a whole number of bytes")
+    return ByteRange(int(size), int(size))
 
 
 def rank_spans(text: str) -> list[tuple[int, int]]:
@@ -68,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--rank", type=rank_spans, metavar="LIST", help="these world ranks only: 0,3-5")
     group.add_argument(
-        "--bytes", type=byte_range, metavar="LOW:HIGH", help="these message sizes only: 1K:4M, :64, 1G:, or one size"
+        "--bytes", type=byte_range, metavar="LOW:HIGH", help="these message sizes only: 1K:4M, :64, 1G:, or one size, also as it is shown: 1.18MB"
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 NO_VALUE = "-"
 TIME_UNITS = ((60_000_000_000, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 BYTE_UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
+DECIMAL_FACTORS = {unit: unit_bytes for unit_bytes, unit in BYTE_UNITS}
 MOST_UNITS = 1000  # 1,152 KiB is harder to read than 1.18 MB
 BINARY_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
@@ -40,9 +41,12 @@ def shortened(text: str, width: int) -> str:
 
 
 def three_digits(value: float) -> str:
-    if value >= 99.95:
-        return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+    return f"{value:.{digits_shown(value)}f}"
+
+
+def digits_shown(value: float) -> int:
+    """Behind the point."""
+    return 0 if value >= 99.95 else 1 if value >= 9.995 else 2
 
 
 def duration(ns: float | None) -> str:

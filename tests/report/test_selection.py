@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import planted
 import pytest
+from commprof_report import units
+from commprof_report.selection import byte_range
 from planted import Cell, Communicator, Rank
 
 
@@ -50,6 +52,51 @@ def test_ranks_are_chosen_by_a_list(report, run_folder, wanted, count):
 def test_sizes_are_chosen_by_a_range_open_on_either_side(report, run_folder, wanted, sizes):
     rows = report("sizes", run_folder, "--json", "--call", "Allreduce", "--bytes", wanted).rows
     assert {row["bytes"] for row in rows} == sizes
+
+
+@pytest.mark.parametrize(
+    ("wanted", "low", "high"),
+    [
+        ("2.5M", 2_621_440, 2_621_440),
+        ("1.5KiB", 1_536, 1_536),
+        ("1,536 B", 1_536, 1_536),
+        ("156KB", 155_500, 156_500),
+        ("2.50MB", 2_495_000, 2_505_000),
+        ("2.5MB", 2_495_000, 2_505_000),
+        ("2.5143 MB", 2_514_250, 2_514_350),
+        ("2.50MB:", 2_495_000, None),
+        ("1K:156KB", 1_024, 156_500),
+    ],
+)
+def test_a_size_may_be_given_as_it_is_shown(wanted, low, high):
+    assert byte_range(wanted) == (low, high)
+
+
+def test_every_size_is_found_by_what_is_shown_for_it():
+    around = [base * 10**power // 1000 + step for base in (1, 995, 999, 1499, 2500, 9994, 9995, 9999) for power in range(15) for step in (-1, 0, 1)]
+    sizes = {size for size in around if size >= 0} | {(k << 20) + step for k in range(40) for step in (0, 1)}
+    for size in sizes:
+        low, high = byte_range(units.size(size))
+        assert low <= size <= high, size
+
+
+@pytest.mark.parametrize("wanted", ["0.3K", "1.5", "1,5", ".5M", "5.M", "5XB", "1K:0.3K"])
+def test_what_is_no_size_is_refused(report, run_folder, wanted):
+    answer = report("sizes", run_folder, "--bytes", wanted)
+    assert (answer.status, answer.err.count("\n")) == (2, 1)
+
+
+def test_a_row_is_found_by_its_size_as_the_table_shows_it(report, tmp_path):
+    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", size, [100]) for size in (156_123, 156_499, 157_000)]))
+    assert report("sizes", tmp_path).out.count(" 156 KB! ") == 2
+    assert [row["bytes"] for row in report("sizes", tmp_path, "--json", "--bytes", "156KB").rows] == [156_123, 156_499]
+
+
+def test_sizes_can_be_shown_to_the_byte(report, tmp_path):
+    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", size, [100]) for size in (156_123, 1 << 20)]))
+    shown = report("sizes", tmp_path, "--exact").out
+    assert " 156,123! " in shown and " 1,048,576 " in shown
+    assert "KB" not in shown.replace("KB/s", "") and "MB" not in shown.replace("MB/s", "")
 
 
 def test_filters_that_leave_nothing_give_an_empty_list(report, run_folder):

@@ -48,6 +48,11 @@ COLUMNS = (
     Column("busbw", lambda row: units.bandwidth(row.busbw_bytes_per_s)),
     Column("overlap", lambda row: units.share(row.overlap)),
 )
+EXACT = {
+    "bytes": Column("bytes", lambda row: exact_range(row) + marks(row)),
+    "volume": Column("volume", lambda row: units.count(row.volume_bytes)),
+    "S": Column("S", lambda row: units.count(row.bandwidth_bytes)),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bins", choices=BINS, default="exact", help="exact sizes (default), powers of two, or hvprof's ranges"
     )
+    parser.add_argument("--exact", action="store_true", help="bytes to the byte, in place of KB and MB")
     parser.add_argument("--per-rank", action="store_true", help="one row a rank")
     parser.add_argument(
         "--completion", action="store_true", help="nonblocking operations from start to completion, not the calls"
@@ -88,7 +94,7 @@ def print_text(rows: list[questions.SizeRow], arguments: argparse.Namespace) -> 
         common.print_nothing_chosen()
         return
     absent = {"rank": not arguments.per_rank, "overlap": not arguments.completion, **nothing_to_tell(shown)}
-    columns = [column for column in COLUMNS if not absent.get(column.head)]
+    columns = [EXACT.get(column.head, column) if arguments.exact else column for column in COLUMNS if not absent.get(column.head)]
     print(tables.text_table(columns, shown))
     note = device_note(rows)
     if note:
@@ -131,8 +137,17 @@ def carries_messages(row: questions.SizeRow) -> bool:
 
 
 def size_with_mark(row: questions.SizeRow) -> str:
+    return units.size_range(row.bytes_low, row.bytes_high) + marks(row)
+
+
+def exact_range(row: questions.SizeRow) -> str:
+    is_one = row.bytes_low == row.bytes_high
+    return units.count(row.bytes_low) if is_one else f"{units.count(row.bytes_low)} - {units.count(row.bytes_high)}"
+
+
+def marks(row: questions.SizeRow) -> str:
     mark = "~" if row.is_folded else "!" if is_odd(row) else ""
-    return units.size_range(row.bytes_low, row.bytes_high) + mark + ("*" if row.is_own else "")
+    return mark + ("*" if row.is_own else "")
 
 
 def is_odd(row: questions.SizeRow) -> bool:
