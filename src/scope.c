@@ -110,23 +110,30 @@ struct imports {
     size_t bytes[2];
 };
 
-static void take_entry(struct imports *imports, const ElfW(Dyn) * entry)
+/* glibc has added the load address where others (musl) leave an offset. */
+static const void *pointer_in(ElfW(Addr) base, const ElfW(Dyn) * entry)
+{
+    ElfW(Addr) value = entry->d_un.d_ptr;
+    return (const void *)(value < base ? base + value : value);
+}
+
+static void take_entry(struct imports *imports, ElfW(Addr) base, const ElfW(Dyn) * entry)
 {
     switch (entry->d_tag) {
     case DT_STRTAB:
-        imports->names = (const char *)entry->d_un.d_ptr;
+        imports->names = pointer_in(base, entry);
         break;
     case DT_SYMTAB:
-        imports->symbols = (const ElfW(Sym) *)entry->d_un.d_ptr;
+        imports->symbols = pointer_in(base, entry);
         break;
     case DT_JMPREL:
-        imports->relocations[0] = (const ElfW(Rela) *)entry->d_un.d_ptr;
+        imports->relocations[0] = pointer_in(base, entry);
         break;
     case DT_PLTRELSZ:
         imports->bytes[0] = entry->d_un.d_val;
         break;
     case DT_RELA:
-        imports->relocations[1] = (const ElfW(Rela) *)entry->d_un.d_ptr;
+        imports->relocations[1] = pointer_in(base, entry);
         break;
     case DT_RELASZ:
         imports->bytes[1] = entry->d_un.d_val;
@@ -142,7 +149,7 @@ static int take_imports(struct dl_phdr_info *info, size_t size, void *data)
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
             for (const ElfW(Dyn) *entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr); entry->d_tag != DT_NULL; entry++)
-                take_entry(data, entry);
+                take_entry(data, info->dlpi_addr, entry);
     return 1; /* the program comes first, and it is all that is wanted */
 }
 

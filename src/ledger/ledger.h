@@ -71,11 +71,11 @@ void *ledger_append(enum ledger_kind kind, const void *entry, uint32_t entry_byt
 /* Append a line of provenance. Values longer than a chunk are cut. */
 void ledger_fact(const char *key, const char *value);
 
-/* Add to one of the header's counters of what was not recorded. Threads may call it at the same time. */
 /* Touches what the first calls of a process write to, so that they meet no page fault: cells and samples that have been handed out, and the
  * beginning of the next chunk, if the file has it. */
 void ledger_touch(void);
 
+/* Add to one of the header's counters of what was not recorded. Threads may call it at the same time. */
 void ledger_count(uint64_t *counter);
 
 #endif
