@@ -220,10 +220,13 @@ static void name_job(char job[256], int world_size)
 static int go_where_no_job_is(struct run_folder *folder, int world_rank, const char *job)
 {
     char name[300];
+    size_t wanted = strlen(folder->path);
     int length = snprintf(folder->moved, sizeof folder->moved, "%s is left alone: %s; this run is in ", folder->path, folder->claim.why);
     snprintf(name, sizeof name, "job-%s", job);
     int error = go_into_first_free(folder, world_rank, name);
-    if (length < (int)sizeof folder->moved)
+    if (error)
+        folder->path[wanted] = '\0'; /* it is the folder that was wanted which will not do */
+    else if (length < (int)sizeof folder->moved)
         snprintf(folder->moved + length, sizeof folder->moved - (size_t)length, "%s", folder->path);
     return error;
 }

@@ -433,6 +433,7 @@ static void a_folder_that_may_not_be_made_or_written_to_is_said(void)
     become_nobody();
     check_replaced("locked/run", "Permission denied");
     check_replaced("locked/there", "Permission denied");
+    CHECK(strstr(said, "locked/there: Permission denied"));
 }
 
 static void a_file_system_that_is_read_only_is_said(void)
