@@ -81,7 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--rank", type=rank_spans, metavar="LIST", help="these world ranks only: 0,3-5")
     group.add_argument(
-        "--bytes", type=byte_range, metavar="LOW:HIGH", help="these message sizes only: 1K:4M, :64, 1G:, or one size, also as it is shown: 1.18MB"
+        "--bytes",
+        type=byte_range,
+        metavar="LOW:HIGH",
+        help="these message sizes only: 1K:4M, :64, 1G:, or one size, also as it is shown: 1.18MB",
     )
 
 

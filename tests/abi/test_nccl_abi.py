@@ -124,7 +124,8 @@ def test_the_real_library_answers_through_the_wrappers_as_without_them(nccl: Pat
     build = ["cc", "program.c", str(library), f"-Wl,-rpath,{library.parent}", "-Wl,--allow-shlib-undefined", "-o", "program"]
     subprocess.run(build, check=True, cwd=tmp_path)
     environment = {**os.environ, "NCCL_SOCKET_IFNAME": "lo", "COMMPROF_OUTPUT": str(tmp_path / "run")}
-    run = lambda *prefix: subprocess.run([*prefix, "./program"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)  # noqa: E731
+    settings = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "timeout": 600}
+    run = lambda *prefix: subprocess.run([*prefix, "./program"], **settings)  # noqa: E731
     plain, profiled = run(), run(str(COMMPROF_RUN))
     assert plain.stdout.startswith("0 2")
     assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout), profiled.stderr

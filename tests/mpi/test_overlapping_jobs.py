@@ -55,9 +55,8 @@ def command(mpi: Mpi, *arguments: object) -> list[str]:
 def alone(mpi: Mpi, folder: Path) -> subprocess.Popen[str]:
     """A job of one rank, without a launcher."""
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")}
-    return subprocess.Popen(
-        command(mpi), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=surroundings | mpi.environment | environment(folder)
-    )
+    env = surroundings | mpi.environment | environment(folder)
+    return subprocess.Popen(command(mpi), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=env)
 
 
 def end(jobs: list[subprocess.Popen[str]]) -> str:

@@ -237,8 +237,9 @@ def test_what_is_missing_is_said(gpu, rows):
     (row,) = rows(ranks, "--by", "run")
     assert {key: row[key] for key in counts} == {key: 2 * count for key, count in counts.items()}
     said = line(gpu(ranks).out, "Not recorded")
-    for part in ("6 GPU records dropped", "2 GPU records with impossible", "8 GPU records too late", "10 GPU records counted together", "18 MPI calls missing"):
+    for part in ("6 GPU records dropped", "2 GPU records with impossible", "8 GPU records too late", "10 GPU records counted together"):
         assert part in said
+    assert "18 MPI calls missing" in said
     assert "4 NCCL operations without a time on the device" in said
     assert "nothing is missing of 0 records" in line(gpu([gpu_rank()]).out, "Not recorded")
 

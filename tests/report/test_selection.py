@@ -73,7 +73,8 @@ def test_a_size_may_be_given_as_it_is_shown(wanted, low, high):
 
 
 def test_every_size_is_found_by_what_is_shown_for_it():
-    around = [base * 10**power // 1000 + step for base in (1, 995, 999, 1499, 2500, 9994, 9995, 9999) for power in range(15) for step in (-1, 0, 1)]
+    bases = (1, 995, 999, 1499, 2500, 9994, 9995, 9999)
+    around = [base * 10**power // 1000 + step for base in bases for power in range(15) for step in (-1, 0, 1)]
     sizes = {size for size in around if size >= 0} | {(k << 20) + step for k in range(40) for step in (0, 1)}
     for size in sizes:
         low, high = byte_range(units.size(size))
