@@ -94,14 +94,28 @@ static size_t make_visible(const char *text, char *line, size_t bytes)
     return used;
 }
 
+/* What is too long loses its middle: a line begins with what went wrong, and ends with what was done about it. Returns the length. */
+static size_t shorten(char *text, size_t length, size_t room)
+{
+    static const char GAP[] = "...";
+    if (length <= room)
+        return length;
+    size_t head = room / 2, tail = room - head - strlen(GAP);
+    memcpy(text + head, GAP, strlen(GAP));
+    memmove(text + head + strlen(GAP), text + length - tail, tail);
+    return room;
+}
+
 /* Not on the stack: threads of a job may have one of 16 kB. */
 static void say(const char *format, va_list values)
 {
     static const char OURS[] = "commprof: ";
-    static char text[PIPE_BUF], line[PIPE_BUF];
+    enum { OURS_BYTES = sizeof OURS - 1, LONGEST = 3 * PATH_MAX };
+    static char text[LONGEST], line[OURS_BYTES + 4 * LONGEST];
     vsnprintf(text, sizeof text, format, values);
-    size_t used = strlen(strcpy(line, OURS));
-    used += make_visible(text, line + used, sizeof line - used - 1);
+    memcpy(line, OURS, OURS_BYTES);
+    size_t used = make_visible(text, line + OURS_BYTES, sizeof line - OURS_BYTES);
+    used = OURS_BYTES + shorten(line + OURS_BYTES, used, PIPE_BUF - OURS_BYTES - 1);
     line[used++] = '\n';
     ssize_t written = write_without_blocking(line, used);
     (void)written;

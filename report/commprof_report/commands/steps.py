@@ -2,8 +2,9 @@
 
 Steps are those that the program marks, else the period found in its bulk collectives: calls and sizes that come again and again, or
 bytes that add up to the same sum, or a small reduction at regular times where there is nothing else; it is said how sure that is. Time in
-MPI on the thread that drives the steps is exposed communication. Where only a background thread communicates, its time is shown, but what of it a step waits for nobody knows. NCCL's
-operations count by their time on the device, where that is known; what of it is exposed, hvprof-report gpu says.
+MPI on the thread that drives the steps is exposed communication. Where only a background thread communicates, its time is shown, but what
+of it a step waits for nobody knows. NCCL's operations count by their time on the device, where that is known; what of it is exposed,
+hvprof-report gpu says.
 """
 
 from __future__ import annotations
