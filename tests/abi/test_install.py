@@ -18,7 +18,7 @@ def make(*words: object) -> None:
 
 
 def say(*command: object) -> str:
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True).stdout
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, errors="replace", check=True).stdout
 
 
 def files_under(folder: Path) -> list[Path]:
