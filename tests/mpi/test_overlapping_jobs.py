@@ -154,4 +154,5 @@ def test_a_program_under_another_library_s_launcher_has_a_folder_for_each_proces
     outcome = launch(OPEN_MPI, 3, command(MPICH), tmp_path, environment(tmp_path))
     assert outcome.exit_status == 0
     assert list(counts_by_folder(tmp_path / "run").values()) == [whole(1)] * 3, outcome.stderr
-    assert outcome.stderr.count("is left alone") == 2
+    folders = len(list((tmp_path / "run").glob("job-*")))  # one that begins when another has ended moves that one's file aside
+    assert outcome.stderr.count("is left alone") == folders
