@@ -170,6 +170,13 @@ static void become_nobody(void)
         CHECK(setegid(65534) == 0 && setresuid(65534, 65534, 0) == 0);
 }
 
+/* A process is known by the time at which it began. */
+static void skip_if_emulated(void)
+{
+    if (unit_is_emulated())
+        unit_skip("the emulator makes up when a process began");
+}
+
 static void check_alone_in(const char *start)
 {
     CHECK_EQUAL(open_alone("run"), 0);
@@ -188,6 +195,7 @@ static void open_beside_the_parent(void)
 /* A script that a rank runs may start an MPI program, with all of the rank's environment. */
 static void a_job_that_starts_while_another_one_runs_leaves_it_alone(void)
 {
+    skip_if_emulated();
     CHECK_EQUAL(open_alone("run"), 0);
     CHECK_TEXT(folder.path, here("run"));
     CHECK_TEXT(folder.moved, "");
@@ -199,6 +207,7 @@ static void a_job_that_starts_while_another_one_runs_leaves_it_alone(void)
 
 static void a_job_that_has_no_ledger_yet_has_the_folder(void)
 {
+    skip_if_emulated();
     CHECK_EQUAL(open_alone("run"), 0);
     unit_elsewhere(open_beside_the_parent);
 }
@@ -324,6 +333,7 @@ static void jobs_that_start_at_the_same_time_have_a_folder_each(void)
 {
     enum { JOBS = 100 };
     int status;
+    skip_if_emulated();
     for (int i = 0; i < JOBS; i++)
         if (fork() == 0) {
             open_and_leave_a_file();
