@@ -97,12 +97,13 @@ static size_t make_visible(const char *text, char *line, size_t bytes)
 /* What is too long loses its middle: a line begins with what went wrong, and ends with what was done about it. Returns the length. */
 static size_t shorten(char *text, size_t length, size_t room)
 {
-    static const char GAP[] = "...";
+    enum { GAP_BYTES = 3 };
     if (length <= room)
         return length;
-    size_t head = room / 2, tail = room - head - strlen(GAP);
-    memcpy(text + head, GAP, strlen(GAP));
-    memmove(text + head + strlen(GAP), text + length - tail, tail);
+    size_t head = room / 2, tail = room - head - GAP_BYTES;
+    memset(text + head, '.', GAP_BYTES);
+    for (size_t i = 0; i < tail; i++)
+        text[head + GAP_BYTES + i] = text[length - tail + i];
     return room;
 }
 

@@ -58,7 +58,7 @@ static struct {
     int64_t paused_ns;
     int64_t collect_at_ns;
     int64_t complete_ns; /* activities that began before this have been counted */
-    bool is_summed; /* the unions have begun */
+    bool is_summed;      /* the unions have begun */
     enum ledger_tracing_end ending;
 } gpu;
 

@@ -70,10 +70,10 @@ static void control_characters_are_made_visible_and_other_letters_stay(void)
 
 static void a_long_line_loses_its_middle_and_a_pipe_takes_it_as_a_whole(void)
 {
-    static char text[2 * PIPE_BUF];
-    memset(text, '\n', sizeof text - 1);
-    memcpy(text, "cannot", 6);
-    memcpy(text + sizeof text - 6, "there", 5);
+    enum { BREAKS = 2 * PIPE_BUF };
+    static char breaks[BREAKS + 1], text[BREAKS + 16];
+    memset(breaks, '\n', BREAKS);
+    snprintf(text, sizeof text, "cannot%sthere", breaks);
     int reader = begin_with_pipe();
     say_text(text);
     end();

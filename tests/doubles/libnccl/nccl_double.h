@@ -51,7 +51,10 @@ typedef struct {
     const char *commName; /* from 2.27 on */
     int collnetEnable;
 } ncclConfig_t;
-#define NCCL_CONFIG_INITIALIZER {.size = sizeof(ncclConfig_t), .magic = 0xcafebeef, .version = 22700, .blocking = 1}
+#define NCCL_CONFIG_INITIALIZER                                                            \
+    {                                                                                      \
+        .size = sizeof(ncclConfig_t), .magic = 0xcafebeef, .version = 22700, .blocking = 1 \
+    }
 #define NCCL_SPLIT_NOCOLOR (-1)
 
 #define DOUBLE_FUNCTIONS(EACH)                                                                                                          \

@@ -217,15 +217,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } PARTS[] = {{"operations", operations},
-                 {"datatypes", datatypes},
-                 {"communicators", communicators},
-                 {"names", names},
-                 {"nonblocking", nonblocking},
-                 {"nonblocking_children", nonblocking_children},
-                 {"mistakes", mistakes},
-                 {"switched", switched},
-                 {"looked_up", looked_up},
+    } PARTS[] = {{"operations", operations}, {"datatypes", datatypes},     {"communicators", communicators},
+                 {"names", names},           {"nonblocking", nonblocking}, {"nonblocking_children", nonblocking_children},
+                 {"mistakes", mistakes},     {"switched", switched},       {"looked_up", looked_up},
                  {"messages", messages}};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
