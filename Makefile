@@ -37,8 +37,8 @@ LTO ?= $(shell printf 'int main(void){return 0;}' | $(CC) -flto=auto -x c - -o /
 $(BUILD)/objects/output/store.o: LTO :=
 
 # What is built on a new glibc loads on 2.17 too. Functions that have moved to libc since then are linked against stand-ins for the
-# libraries that had them, under the version that they had. Functions that are new altogether are in src/old_glibc.c, what starts
-# a program in src/old_start.c. tests/abi/test_glibc.py tells if one is missing here. On other machines and with other C
+# libraries that had them, under the version that they had. Functions that are new altogether are in src/base/old_glibc.c, what starts
+# a program in src/tools/old_start.c. tests/abi/test_glibc.py tells if one is missing here. On other machines and with other C
 # libraries nothing is done.
 MACROS := $(shell $(CC) $(CFLAGS) -dM -E -include features.h -x c /dev/null 2>/dev/null)
 GLIBC_x86_64 := $(if $(filter __x86_64__,$(MACROS)),GLIBC_2.2.5)
@@ -53,9 +53,9 @@ SHARED_LDFLAGS := -shared -Wl,-z,now -Wl,-z,relro $(C_LIBRARIES)
 LIBRARY_LDFLAGS := -Wl,-soname,libcommprof.so $(SHARED_LDFLAGS)
 LIBRARIES := $(BUILD)/lib/libcommprof.so $(if $(OLDEST_GLIBC),$(BUILD)/lib/libcommprof-dlsym.so)
 
-PROGRAM_SOURCES := src/commprof_run.c $(wildcard src/doctor/*.c) src/launcher.c src/settings.c src/mpi/mpi_abi.c src/old_glibc.c \
-	$(if $(OLDEST_GLIBC),src/old_start.c)
-LIBRARY_SOURCES := $(filter-out src/commprof_run.c src/dlsym.c src/old_start.c src/doctor/%,$(wildcard src/*.c src/*/*.c))
+PROGRAM_SOURCES := src/tools/commprof_run.c $(wildcard src/tools/doctor/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/base/host.c src/base/settings.c \
+	src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
+LIBRARY_SOURCES := $(filter-out src/tools/%,$(wildcard src/*/*.c))
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:src/%.c=$(BUILD)/objects/%.o)
 
 .PHONY: all
@@ -77,12 +77,12 @@ $(BUILD)/lib/libcommprof.so: $(LIBRARY_OBJECTS) $(STAND_INS)
 	@mkdir -p $(@D)
 	$(CC) $(LIBRARY_CFLAGS) $(LTO) $(LIBRARY_OBJECTS) $(LIBRARY_LDFLAGS) $(LDFLAGS) -o $@
 
-# Never sanitized or without -O2: see src/dlsym.c.
-$(BUILD)/lib/libcommprof-dlsym.so: src/dlsym.c src/mpi/provider.h src/old_glibc.h $(STAND_INS) Makefile
+# Never sanitized or without -O2: see src/tools/dlsym.c.
+$(BUILD)/lib/libcommprof-dlsym.so: src/tools/dlsym.c src/mpi/provider.h src/base/old_glibc.h $(STAND_INS) Makefile
 	@mkdir -p $(@D)
 	$(CC) $(LIBRARY_CFLAGS) -O2 $(NO_SANITIZERS) $< -Wl,-soname,$(@F) $(SHARED_LDFLAGS) $(LDFLAGS) -o $@
 
-$(BUILD)/bin/commprof-run: $(PROGRAM_SOURCES) $(wildcard src/*.h src/*/*.h src/*.def) $(STAND_INS) Makefile
+$(BUILD)/bin/commprof-run: $(PROGRAM_SOURCES) $(wildcard src/*/*.h src/*/*/*.h src/*/*.def) $(STAND_INS) Makefile
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(PROGRAM_SOURCES) $(C_LIBRARIES) $(LDFLAGS) -o $@
 
@@ -90,13 +90,18 @@ $(BUILD)/bin/hvprof-report: report/hvprof-report
 	@mkdir -p $(@D)
 	ln -sf $(abspath report/hvprof-report) $@
 
-MANUAL_PAGES := $(patsubst docs/man/%,$(BUILD)/man/%,$(wildcard docs/man/*.[1-8]))
+COMMAND_MODULES := $(filter-out %/__init__.py %/common.py,$(wildcard report/commprof_report/commands/*.py))
+REPORT_PAGES := hvprof-report.1 $(COMMAND_MODULES:report/commprof_report/commands/%.py=hvprof-report-%.1)
+MANUAL_PAGES := $(patsubst docs/man/%,$(BUILD)/man/%,$(wildcard docs/man/*.[1-8])) $(REPORT_PAGES:%=$(BUILD)/man/%)
 
 .PHONY: man
 man: $(MANUAL_PAGES) ## build the manual pages
 $(BUILD)/man/%: docs/man/% setup/man.sh $(BUILD)/bin/commprof-run
 	@mkdir -p $(@D)
 	setup/man.sh $< $(BUILD)/bin/commprof-run >$@
+$(REPORT_PAGES:%=$(BUILD)/man/%): $(wildcard report/commprof_report/*.py report/commprof_report/*/*.py)
+	@mkdir -p $(@D)
+	PYTHONPATH=report python3 -B -m commprof_report.manual $(@F) >$@
 
 -include $(LIBRARY_OBJECTS:.o=.d)
 

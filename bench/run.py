@@ -65,8 +65,10 @@ def growth(run: Path) -> str:
 def copies(memory: str, disk: Path) -> str:
     """The table of bench/copy.c: one copy of a ledger, to memory and to the disk that holds the temporary files."""
     program = BUILD / "copy"
-    sources = [ROOT / "bench/copy.c", *(ROOT / "src" / name for name in ("ledger/ledger.c", "ledger/copy.c", "output/places.c", "clock.c"))]
-    subprocess.run(["cc", "-w", "-O2", "-D_GNU_SOURCE", f"-I{ROOT}/src", *sources, "-lpthread", "-o", program], check=True)
+    parts = ("ledger/ledger.c", "ledger/copy.c", "base/filesystems.c", "base/clock.c")
+    sources = [ROOT / "src" / part for part in parts]
+    compiler = ["cc", "-w", "-O2", "-D_GNU_SOURCE", f"-I{ROOT}/src"]
+    subprocess.run([*compiler, ROOT / "bench/copy.c", *sources, "-lpthread", "-o", program], check=True)
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         return output_of([str(program), folder, str(disk)], None)
 

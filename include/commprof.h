@@ -1,4 +1,4 @@
-/* What a program can tell commprof: that a training step begins, and which part of itself, a region, it is in.
+/* Marks that a program can set for commprof: the beginning of a training step, and the part of the program (a region) that a thread is in.
  *
  *     #include <commprof.h>
  *
@@ -9,9 +9,9 @@
  *         commprof_region_end();
  *     }
  *
- * Nothing has to be linked: these functions look whether the profiler is preloaded, and do nothing where it is not. They do nothing either
+ * Nothing has to be linked: these functions check whether the profiler is preloaded, and do nothing if it is not. They also do nothing
  * before MPI_Init, after MPI_Finalize, in a function that MPI itself has called, and in a forked child. C99 and later, C++; Linux. The
- * manual page commprof_step(3) tells the rest, and how to do this in Fortran and Python. */
+ * manual page commprof_step(3) has the details, also for Fortran and Python. */
 #ifndef COMMPROF_H
 #define COMMPROF_H
 
@@ -19,23 +19,23 @@
 extern "C" {
 #endif
 
-/* So that a compiler that makes functions of these gives them names that the library's do not have. */
+/* If a compiler emits these inline functions out of line, their symbol names differ from the library's. */
 #ifdef __GNUC__
 #define COMMPROF_HERE(NAME) __asm__(NAME "_here")
 #else
 #define COMMPROF_HERE(NAME)
 #endif
 
-/* A training step begins, and the one before ends. Steps are the process's, whichever thread says so. */
+/* Begin a training step; the previous step ends. Steps belong to the process: any thread may call this. */
 static inline void commprof_step(void) COMMPROF_HERE("commprof_step");
 
-/* This thread enters a part of the program, within the one that it is in: its calls count as "epoch/forward". The name is copied. */
+/* Begin a region on this thread, within the current one: its calls count under the path, such as "epoch/forward". The name is copied. */
 static inline void commprof_region_begin(const char *name) COMMPROF_HERE("commprof_region_begin");
 
-/* This thread leaves the region that it has entered last. Without one, this does nothing. */
+/* End the region that this thread began last. Does nothing if none is open. */
 static inline void commprof_region_end(void) COMMPROF_HERE("commprof_region_end");
 
-/* 1 while calls of this process are counted. */
+/* Returns 1 while calls of this process are counted, else 0. */
 static inline int commprof_is_recording(void) COMMPROF_HERE("commprof_is_recording");
 
 /* COMMPROF_FIND(SYMBOL, function) sets a pointer to the function of the preloaded library; null where there is none. A weak reference does

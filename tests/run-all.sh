@@ -37,9 +37,13 @@ pytest() { # pytest FOLDER [OPTION...]
     "$python" -m pytest -q -p no:cacheprovider "$@"
 }
 
-# On all cores, where pytest-xdist is there. Jobs of several ranks fill the cores themselves.
-on_all_cores=()
-"$python" -c 'import xdist' 2>/dev/null && on_all_cores=(-n "$(nproc)")
+# On all cores, where pytest-xdist is there. A job of several ranks fills cores for a part of its time alone: two jobs at a time keep
+# two cores busy. Tests of one file share their jobs.
+on_all_cores=() two_jobs=()
+if "$python" -c 'import xdist' 2>/dev/null; then
+    on_all_cores=(-n "$(nproc)")
+    two_jobs=(-n 2 --dist loadfile)
+fi
 
 # mandoc's complaints that mean something; a page of ours that another one names is there, though not installed.
 check_manual_pages() {
@@ -57,9 +61,10 @@ check_manual_pages() {
 }
 
 section "unit tests" tests/unit/run.sh
+section "layers of the source" pytest tests/layers
 section "prototypes, exports and constants" pytest tests/abi "${on_all_cores[@]}"
 section "reports" pytest tests/report "${on_all_cores[@]}"
-section "real ranks" pytest tests/mpi
+section "real ranks" pytest tests/mpi "${two_jobs[@]}"
 if command -v mandoc >/dev/null; then
     section "manual pages" check_manual_pages
 else

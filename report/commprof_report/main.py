@@ -10,24 +10,38 @@ import signal
 import sqlite3
 import sys
 
-from . import __version__, units
+from . import __version__
+from .base import units
+from .base.errors import ReportError, UsageError
 from .commands import COMMANDS
-from .errors import ReportError, UsageError
 
 PROGRAM = "hvprof-report"
 EXIT_READ, EXIT_NOTHING_READ, EXIT_USAGE = 0, 1, 2
-EPILOG = """RUN is a run folder, a merged database, or the database or ledger of one rank; several are read as one run, where
---output gave each host or rank a folder. Without a command, summary; without RUN, the newest run in the working directory.
+RUN = """RUN is a run folder, a merged database, or the database or ledger of one rank. Several folders are read as one run, where --output of
+commprof-run(1) gave each host or rank a folder of its own (%h, %r); folders of two runs are refused. Without RUN the newest run in the working
+directory is read, and named on standard error. A folder that holds folders of runs is not read; its runs are listed. Without a command,
+summary.
 
-Exit status: 0 read (what is missing or damaged is named on stderr), 1 nothing could be read or written,
-2 wrong options."""
+A ledger is the file of a rank that still runs, was killed, or had no SQLite; it is read like a database, also while the job runs. A rank that
+is missing, a file that is damaged or of another version, and a second run in the same folder are each named in one line on standard error;
+what can be read is read. Of several runs in a folder the newest is shown."""
+EXIT_STATUS = {
+    EXIT_READ: "What could be read was read; what is missing or damaged is named on standard error.",
+    EXIT_NOTHING_READ: "Nothing could be read, or the output could not be written.",
+    EXIT_USAGE: "Wrong options.",
+}
+EPILOG = RUN + "\n\nExit status: " + " ".join(f"{status}: {meaning}" for status, meaning in EXIT_STATUS.items())
 
 
 class Help(argparse.HelpFormatter):
-    """Fills paragraphs to the terminal's width and keeps them apart."""
+    """Fills paragraphs and the items of lists to the terminal's width and keeps them apart."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return "\n\n".join(super(Help, self)._fill_text(part, width, indent) for part in text.strip().split("\n\n"))
+        return "\n\n".join(self._paragraph(part, width, indent) for part in text.strip().split("\n\n"))
+
+    def _paragraph(self, text: str, width: int, indent: str) -> str:
+        items = text.split("\n- ") if text.startswith("- ") else [text]
+        return "\n".join(super(Help, self)._fill_text(f"- {item}" if number else item, width, indent) for number, item in enumerate(items))
 
 
 class Parser(argparse.ArgumentParser):

@@ -1,24 +1,24 @@
-/* A buffer is a bit in three words: it moves by an atomic AND in one word and an OR in the next, so there are no lists whose heads could
- * change and change back. It is in no word for a moment on its way; the consumer, who must not overlook it then, looks at what is not free.
+/* Each buffer is one bit in three words. It moves by an atomic AND in one word and an OR in the next, so there are no list heads and no ABA
+ * problem. Between the two steps its bit is in no word; the consumer must not miss it then, so it looks at all buffers that are not free.
  *
- * Each is of the allocator's: a client that is not seen (interpose.h) may get one of ours to its callback, which frees it. The system gives
- * memory only for what is used, and the lowest free one is taken, so a program that needs few touches few. A free one holds zeros: so it
- * shows how far CUPTI has filled one that it never gave back. */
+ * Each buffer is a separate allocation: a client that is not seen (interpose.h) may receive it in its callback and free it. The system
+ * provides memory only for pages in use, and the lowest free buffer is taken first, so a program that needs few touches few. A free buffer
+ * holds zeros; so the contents show how far CUPTI has filled a buffer that it never returned. */
 #include "buffers.h"
 
-#include "clock.h"
+#include "base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { KEPT_COUNT = 8, RECORD_BYTES = 216 }; /* a kernel's, in CUDA 12 and 13.0 */
+enum { KEPT_COUNT = 8, RECORD_BYTES = 216 }; /* size of a kernel record in CUDA 12 and 13.0 */
 enum { SINK = BUFFER_COUNT, LARGEST_PAGE_BYTES = 65536 };
 
 static struct {
     uint8_t *memory[BUFFER_COUNT + 1]; /* the last one is the sink */
     uint64_t free, lent, completed;
-    uint64_t abandoned; /* lent, but not waited for */
+    uint64_t abandoned; /* lent, but no longer expected back */
     uint64_t sunk_bytes;
     bool may_refuse;
     buffers_completed forward;
@@ -33,7 +33,7 @@ static uint64_t bit(unsigned buffer)
     return UINT64_C(1) << buffer;
 }
 
-/* More than SINK: it is none of ours. */
+/* More than SINK: not one of ours. */
 static unsigned number_of(const uint8_t *memory)
 {
     unsigned buffer = 0;
@@ -51,14 +51,14 @@ bool buffers_begin(bool may_refuse)
         void *memory = buffers.memory[buffer];
         if (!memory && posix_memalign(&memory, LARGEST_PAGE_BYTES, BUFFER_BYTES))
             return false;
-        madvise(memory, BUFFER_BYTES, MADV_DONTNEED); /* zeros, though the allocator had it before */
+        madvise(memory, BUFFER_BYTES, MADV_DONTNEED); /* zero it: the allocator may have used this memory before */
         buffers.memory[buffer] = memory;
     }
     __atomic_store_n(&buffers.free, UINT64_MAX, __ATOMIC_RELEASE);
     return true;
 }
 
-/* SINK: there is none. */
+/* SINK: none is free. */
 static unsigned take_free_one(void)
 {
     uint64_t all = __atomic_load_n(&buffers.free, __ATOMIC_RELAXED);
@@ -84,7 +84,7 @@ void buffers_request(uint8_t **buffer, size_t *bytes, size_t *most_records)
 static void come_back(unsigned buffer, size_t valid_bytes)
 {
     if (!(__atomic_fetch_and(&buffers.lent, ~bit(buffer), __ATOMIC_ACQUIRE) & bit(buffer)))
-        return; /* it was not lent */
+        return; /* not lent */
     buffers.each[buffer].valid_bytes = valid_bytes < BUFFER_BYTES ? valid_bytes : BUFFER_BYTES;
     __atomic_fetch_or(&buffers.completed, bit(buffer), __ATOMIC_RELEASE);
 }
@@ -157,7 +157,7 @@ uint64_t buffers_sunk_records(void)
     return records_in(__atomic_exchange_n(&buffers.sunk_bytes, 0, __ATOMIC_RELAXED));
 }
 
-/* Up to the last word that is not zero. */
+/* The size up to the last word that is not zero. */
 static __attribute__((no_sanitize_thread)) size_t filled_bytes(unsigned buffer)
 {
     const uint64_t *words = (const uint64_t *)buffers.memory[buffer];

@@ -1,10 +1,11 @@
-/* The buffers that CUPTI fills with records. It asks for one and gives it back on the job's threads, in the middle of a launch: there is no
- * lock, no allocation, no system call there.
+/* The buffers that CUPTI fills with records. CUPTI requests and returns them on the job's threads, in the middle of a launch, so these
+ * functions use no lock, allocation or system call.
  *
  *     free ----request----> lent ----complete----> completed ----collect----> free
- *        \---none left----> refused: CUPTI drops the record, and counts it
+ *        \---none left----> refused: CUPTI drops the record and counts it
  *
- * CUPTI before 12.9 crashes on a request that is refused: there all get the sink, one buffer for all, whose records are lost and counted. */
+ * CUPTI before 12.9 crashes if a request is refused: it then gets the sink, one buffer shared by all such requests. Its records are lost
+ * and counted. */
 #ifndef COMMPROF_CUPTI_BUFFERS_H
 #define COMMPROF_CUPTI_BUFFERS_H
 
@@ -12,34 +13,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* NVIDIA recommends 1 to 10 MB. CUPTI has one in use for each thread that launches (from 13.0 on), about 9,700 kernels fit in it. */
+/* NVIDIA recommends 1 to 10 MB. CUPTI 13.0 and later uses one per launching thread; it holds about 9,700 kernels. */
 enum { BUFFER_BYTES = 2 << 20, BUFFER_COUNT = 64 };
 
-/* Allocate them; false: there is no room. `may_refuse`: this CUPTI allows that a request is not met. */
+/* Allocates the buffers; false: no memory. `may_refuse`: this CUPTI allows us to refuse a request. */
 bool buffers_begin(bool may_refuse);
 
 /* CUPTI's callbacks (CUpti_BuffersCallbackRequestFunc, CUpti_BuffersCallbackCompleteFunc). */
 void buffers_request(uint8_t **buffer, size_t *bytes, size_t *most_records);
 void buffers_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes);
 
-/* Where buffers go that are not ours: another client's, who has them from a time when it had registered its callbacks. NULL: nowhere. */
+/* Passes buffers that are not ours to `to`: another client that had registered its callbacks before us still has some. NULL: drops them. */
 typedef void (*buffers_completed)(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes);
 void buffers_forward(buffers_completed to);
 
-/* Hand over what has been completed, in any order; the buffers are free afterwards. Returns how many there were. */
+/* Hands over the completed buffers, in any order, and frees them. Returns how many there were. */
 unsigned buffers_collect(void (*take)(uint8_t *buffer, size_t valid_bytes));
 
-/* When the earliest of those that are not back was lent, on CLOCK_MONOTONIC; INT64_MAX: all are back. */
+/* When the earliest buffer that is still lent was lent, on CLOCK_MONOTONIC; INT64_MAX: none is lent. */
 int64_t buffers_lent_since_ns(void);
 
-/* Those that are lent now will not come back (another client's callback got them): nobody waits for them any more. */
+/* Stops waiting for the buffers that are lent now: they went to another client's callback and will not come back. */
 void buffers_abandon(void);
 
-/* How many records the sink has swallowed since this was asked last; estimated from their bytes. */
+/* How many records the sink has lost since the last call; estimated from their bytes. */
 uint64_t buffers_sunk_records(void);
 
-/* How many records lie in buffers that nobody has read: also in those that are lent, which CUPTI may be filling meanwhile. Estimated from
- * their bytes. Those that were abandoned may be freed, and are not looked at. */
+/* How many records are in buffers that have not been read, including lent ones, which CUPTI may be filling meanwhile. Estimated from their
+ * bytes. Abandoned buffers may be freed, so they are not read. */
 uint64_t buffers_unread_records(void);
 
 #endif

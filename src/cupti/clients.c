@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Set by a tool in the processes that it starts. */
+/* Variables that a tool sets in the processes it starts. */
 static const struct {
     const char *variable, *tool;
 } VARIABLES[] = {
@@ -15,7 +15,7 @@ static const struct {
     {"NVPROF_ID", "nvprof"},
 };
 
-/* Libraries that a tool brings into the process, by how their names begin. */
+/* Prefixes of the names of libraries that a tool loads into the process. */
 static const struct {
     const char *file, *tool;
 } LIBRARIES[] = {
@@ -33,7 +33,7 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The CUDA driver loads one library that this variable names; it may be ours, and "none" is how scripts turn a site's tool off. */
+/* The CUDA driver loads the library that this variable names; it may be ours, and scripts write "none" to turn a site's tool off. */
 static const char *foreign_injection(void)
 {
     const char *path = getenv("CUDA_INJECTION64_PATH");
@@ -82,8 +82,8 @@ static void never_called(void)
 {
 }
 
-/* Not cuptiSubscribe_v2 at first: from CUDA 13.2 on, who has used that may not use the older functions beside it. Where the subscription is
- * taken anyway it names the holder. */
+/* Does not begin with cuptiSubscribe_v2: from CUDA 13.2 on, a client that has called it may not use the older functions. If the
+ * subscription is taken anyway, cuptiSubscribe_v2 names the holder. */
 bool clients_hold_cupti(const struct cupti *cupti, char *reason, size_t reason_bytes)
 {
     void *subscriber = NULL;
@@ -92,10 +92,10 @@ bool clients_hold_cupti(const struct cupti *cupti, char *reason, size_t reason_b
     if (result == CUPTI_SUCCESS)
         cupti->cuptiUnsubscribe(subscriber);
     if (result != CUPTI_HAS_SUBSCRIBER)
-        return false; /* other failures will be met again by what we need */
+        return false; /* other failures will recur in the calls that we need */
     struct cupti_subscriber ours = {sizeof ours, "commprof", holder, sizeof holder};
     if (cupti->cuptiSubscribe_v2 && cupti->cuptiSubscribe_v2(&subscriber, never_called, NULL, &ours) == CUPTI_SUCCESS)
-        cupti->cuptiUnsubscribe(subscriber); /* it has just been given back */
+        cupti->cuptiUnsubscribe(subscriber); /* the holder has just released it */
     holder[sizeof holder - 1] = '\0';
     snprintf(reason, reason_bytes, "CUPTI is in use: %s", *holder ? holder : "by another tool");
     return true;

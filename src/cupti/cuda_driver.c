@@ -1,4 +1,4 @@
-/* Functions are declared as the driver has them (cuda.h), with its enumerations as int and its handles as void *. */
+/* Functions are declared as in cuda.h, with its enumerations as int and its handles as void *. */
 #include "cuda_driver.h"
 
 #include <dlfcn.h>
@@ -29,20 +29,20 @@ static struct {
 } driver;
 
 static bool has_driver;
-static bool has_seen_context; /* one that is no device's primary context, perhaps: such are seen from their own threads alone */
+static bool has_seen_context; /* possibly not a device's primary context: such a context is visible only from its own threads */
 
 static bool open_driver(void)
 {
     if (has_driver)
         return true;
-    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD); /* kept: the driver must not go before us */
+    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD); /* never closed: the driver must stay loaded as long as we are */
     if (!library)
         return false;
     *(void **)&driver.cuDriverGetVersion = dlsym(library, "cuDriverGetVersion");
     *(void **)&driver.cuDeviceGetCount = dlsym(library, "cuDeviceGetCount");
     *(void **)&driver.cuDeviceGet = dlsym(library, "cuDeviceGet");
     *(void **)&driver.cuDeviceGetName = dlsym(library, "cuDeviceGetName");
-    *(void **)&driver.cuDeviceGetUuid = dlsym(library, "cuDeviceGetUuid_v2"); /* another number than the first where there is MIG */
+    *(void **)&driver.cuDeviceGetUuid = dlsym(library, "cuDeviceGetUuid_v2"); /* with MIG, this id differs from the first version's */
     if (!driver.cuDeviceGetUuid)
         *(void **)&driver.cuDeviceGetUuid = dlsym(library, "cuDeviceGetUuid"); /* before CUDA 11.4 */
     *(void **)&driver.cuDevicePrimaryCtxGetState = dlsym(library, "cuDevicePrimaryCtxGetState");
@@ -62,7 +62,7 @@ static bool is_open(void)
     return __atomic_load_n(&has_driver, __ATOMIC_ACQUIRE);
 }
 
-/* Windows' subsystem for Linux has /dev/dxg alone. */
+/* Windows Subsystem for Linux has only /dev/dxg. */
 static bool is_installed(void)
 {
     return access("/dev/nvidiactl", F_OK) == 0 || access("/proc/driver/nvidia/version", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
@@ -70,7 +70,7 @@ static bool is_installed(void)
 
 uint32_t cuda_driver_devices(void)
 {
-    int count = 0; /* stays so where the job has not called cuInit: CUDA_ERROR_NOT_INITIALIZED */
+    int count = 0; /* stays 0 if the job has not called cuInit: CUDA_ERROR_NOT_INITIALIZED */
     return is_open() && driver.cuDeviceGetCount(&count) == CUDA_SUCCESS && count > 0 ? (uint32_t)count : 0;
 }
 
@@ -104,7 +104,8 @@ enum gpu_presence cuda_driver_look(void)
     return current_context() ? GPU_IN_USE : GPU_UNUSED;
 }
 
-/* The calling thread may have another context: NCCL makes each communicator's device current itself. Streams of green contexts have none. */
+/* The calling thread may have another context current: NCCL itself makes each communicator's device current. Streams of green contexts have
+ * none. */
 void *cuda_driver_context_of(void *stream)
 {
     void *context = NULL;
@@ -117,7 +118,7 @@ bool cuda_driver_stream_id(void *stream, uint64_t *id)
     return is_open() && driver.cuStreamGetId && driver.cuStreamGetId(stream, id) == CUDA_SUCCESS;
 }
 
-/* One that fails was invalidated, or is the default stream while another captures: what is launched then is refused. */
+/* A query that fails is for an invalidated capture, or for the default stream while another captures: launches are then refused. */
 bool cuda_driver_is_capturing(void *stream)
 {
     int status = 0;
@@ -130,7 +131,7 @@ int cuda_driver_version(void)
     return is_open() && driver.cuDriverGetVersion(&version) == CUDA_SUCCESS ? version : 0;
 }
 
-/* As nvidia-smi writes it. */
+/* In the format of nvidia-smi. */
 static void write_uuid(const struct uuid *uuid, char *text, size_t bytes)
 {
     size_t used = (size_t)snprintf(text, bytes, "GPU-");
@@ -151,8 +152,8 @@ void cuda_driver_device_facts(uint32_t ordinal, struct gpu_device_facts *facts)
         write_uuid(&uuid, facts->uuid, sizeof facts->uuid);
 }
 
-/* Of an address that the driver does not know all attributes are 0, and the call succeeds; other versions of it fail
- * (CUDA_ERROR_INVALID_VALUE). Asked by the runtime (cudaPointerGetAttributes) a context might be made. */
+/* For an unknown address, this driver call succeeds with all attributes 0, or fails in other versions (CUDA_ERROR_INVALID_VALUE). The
+ * runtime's cudaPointerGetAttributes is not used because it might create a context. */
 int cuda_driver_place(const void *address)
 {
     static const int ATTRIBUTES[] = {MEMORY_TYPE, IS_MANAGED};

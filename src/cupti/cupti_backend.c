@@ -1,17 +1,20 @@
-/* NVIDIA's GPUs, traced by CUPTI's Activity API: the GPU writes begin and end of what it runs into memory of CUPTI's, which makes records of
- * them in buffers of ours.
+/* NVIDIA's GPUs, traced by CUPTI's Activity API: the GPU writes begin and end of each activity into CUPTI's memory, and CUPTI converts
+ * these to records in our buffers.
  *
- * We are a guest of CUPTI, too. Only what cannot disturb another client is used: the functions that all versions have; no subscription, for
- * there is one for the whole process and PyTorch's profiler needs it; no attribute, no callback for timestamps, for both would stay; never
- * cuptiFinalize. Kernels are traced as CONCURRENT_KERNEL, for CUPTI's KERNEL would run one after the other. */
+ * CUPTI is shared, so we use only what cannot disturb another client: functions that all versions have; no subscription, because the
+ * process has only one and PyTorch's profiler needs it; no attribute and no timestamp callback that would remain set after us; never
+ * cuptiFinalize, which is reported to crash programs (docs/GPU.md). Kernels are traced as CONCURRENT_KERNEL, because CUPTI's KERNEL
+ * serializes them. */
+#include "base/clock.h"
+#include "base/settings.h"
 #include "buffers.h"
 #include "clients.h"
-#include "clock.h"
 #include "cuda_driver.h"
 #include "cupti_backend.h"
 #include "cupti_clock.h"
 #include "cupti_library.h"
 #include "dump.h"
+#include "graph_launches.h"
 #include "interpose.h"
 #include "ledger/ledger.h"
 #include "records.h"
@@ -23,8 +26,8 @@
 #define SECOND_NS (1000 * MS_NS)
 
 enum {
-    TRIES = 10,      /* of arming, until it is clear that a framework's libcupti does not come */
-    MOST_LOSSES = 1, /* to a client that is not seen; the next one is the last */
+    TRIES = 10,      /* attempts to arm, until a framework's libcupti is no longer expected */
+    MOST_LOSSES = 1, /* to a client that is not seen; the next loss ends tracing */
 };
 
 static const int KINDS[] = {CUPTI_CONCURRENT_KERNEL, CUPTI_MEMCPY, CUPTI_MEMCPY2, CUPTI_MEMSET};
@@ -35,8 +38,9 @@ static struct {
     struct walk walk;
     unsigned tries;
     unsigned losses;
-    int64_t flushed_ns; /* when the last flush began */
+    int64_t flushed_ns; /* begin of the last flush */
     int64_t complete_until_ns;
+    size_t their_limit, our_limit; /* limits of device buffers; ours is 0 if theirs is in force */
 } tracing;
 
 /* Arming */
@@ -58,7 +62,7 @@ static enum gpu_armed open_library(char *reason, size_t reason_bytes)
     return waits_no_more ? GPU_ARM_REFUSED : armed;
 }
 
-/* The subscription of a client that is seen is no reason: it is yielded to. */
+/* A subscription held by a client that is seen is not a reason to stop: we yield to it. */
 static bool is_held(char *reason, size_t reason_bytes)
 {
     return !interpose_has_seen_a_client() && clients_hold_cupti(&tracing.cupti, reason, reason_bytes);
@@ -87,6 +91,58 @@ static enum gpu_armed arm(char *reason, size_t reason_bytes)
     return GPU_ARMED;
 }
 
+/* Device memory
+ *
+ * The GPU writes the times of activities to buffers that CUPTI allocates in device memory: a few per context when tracing begins, and
+ * another one whenever all are full and unread. A job that has planned its memory to the last byte must not run out of it, so we limit
+ * their number while we trace. The previous limit is restored when we pause, because it applies to every client, unless another client has
+ * set its own meanwhile. Times that find no room are 0 and are counted as implausible. */
+
+static bool read_size(int attribute, size_t *value)
+{
+    size_t bytes = sizeof *value;
+    return tracing.cupti.cuptiActivityGetAttribute(attribute, &bytes, value) == CUPTI_SUCCESS;
+}
+
+static bool write_limit(size_t limit)
+{
+    size_t bytes = sizeof limit;
+    return tracing.cupti.cuptiActivitySetAttribute(CUPTI_DEVICE_BUFFER_LIMIT, &bytes, &limit) == CUPTI_SUCCESS;
+}
+
+/* CUPTI requires the limit to exceed the number of buffers that it allocates at first. */
+static void limit_device_buffers(void)
+{
+    size_t wanted = settings.gpu_device_buffers, at_first = 0;
+    if (!wanted || !read_size(CUPTI_DEVICE_BUFFER_LIMIT, &tracing.their_limit) || !read_size(CUPTI_DEVICE_BUFFERS_AT_FIRST, &at_first))
+        return;
+    wanted = wanted > at_first ? wanted : at_first + 1;
+    if (wanted < tracing.their_limit && write_limit(wanted))
+        tracing.our_limit = wanted;
+}
+
+static void put_limit_back(void)
+{
+    size_t limit = 0;
+    if (tracing.our_limit && read_size(CUPTI_DEVICE_BUFFER_LIMIT, &limit) && limit == tracing.our_limit)
+        write_limit(tracing.their_limit);
+    tracing.our_limit = 0;
+}
+
+static void note_device_memory(void)
+{
+    size_t bytes = 0, at_first = 0, limit = 0;
+    char text[128];
+    static bool is_noted;
+    if (is_noted || !read_size(CUPTI_DEVICE_BUFFER_SIZE, &bytes) || !read_size(CUPTI_DEVICE_BUFFERS_AT_FIRST, &at_first) ||
+        !read_size(CUPTI_DEVICE_BUFFER_LIMIT, &limit))
+        return;
+    double mb = (double)bytes / 1e6;
+    snprintf(text, sizeof text, "%.1f MB at first, at most %.0f MB a context", (double)at_first * mb, (double)limit * mb);
+    ledger_fact("gpu.device_memory", text);
+    is_noted = true;
+}
+
 /* Tracing */
 
 static bool refuse(const char *what, int result, char *reason, size_t reason_bytes)
@@ -95,7 +151,7 @@ static bool refuse(const char *what, int result, char *reason, size_t reason_byt
     return false;
 }
 
-/* Callbacks of another client may have taken the place of ours, and then our buffers. */
+/* Another client may have replaced our callbacks, and then received our buffers. */
 static int register_ours(void)
 {
     if (interpose_callbacks_are_ours())
@@ -132,30 +188,36 @@ static bool resume(char *reason, size_t reason_bytes)
     if (result != CUPTI_SUCCESS)
         return refuse("our callbacks", result, reason, reason_bytes);
     cupti_clock_pair();
+    limit_device_buffers();
+    note_device_memory();
     for (unsigned i = 0; i < KIND_COUNT; i++) {
         result = tracing.cupti.cuptiActivityEnable(KINDS[i]);
         if (result == CUPTI_SUCCESS)
             continue;
         disable(i);
+        put_limit_back();
         return refuse(KINDS[i] == CUPTI_CONCURRENT_KERNEL ? "to trace kernels" : "to trace copies", result, reason, reason_bytes);
     }
+    graph_launches_follow(true);
     return true;
 }
 
 static void pause_tracing(void)
 {
+    graph_launches_follow(false);
     disable(KIND_COUNT);
+    put_limit_back();
 }
 
 /* Collecting */
 
-/* How far back activities may have begun that have not come yet.
+/* How far back activities may have begun whose records have not arrived yet.
  *
- * A flush gives back the buffers whose records are all finished. CUPTI makes the record of a kernel when it is launched, in the buffer that
- * is in use then, as its documentation has it ("incomplete records"): so what has not come lies in a buffer that is not back, and began after
- * that was lent. Should CUPTI write records only when they are finished, as newer ones may, then what still runs lies in no buffer at all; it
- * began at most as long ago as a kernel takes, and the longest one of late says how long that is. Both are allowed for. A kernel that lasts
- * longer than all before and is in no buffer comes late, and is counted as late: the next one like it does not. */
+ * A flush returns the buffers whose records are all finished. According to its documentation ("incomplete records"), CUPTI creates the
+ * record of a kernel at its launch, in the buffer in use then. So a missing record is in a buffer that is still lent, and its activity
+ * began after that buffer was lent. If CUPTI writes records only when they are finished, as newer versions may, a running kernel is in no
+ * buffer; it began at most one kernel duration ago, estimated by the longest recent kernel. We allow for both. A kernel that lasts longer
+ * than all before and is in no buffer arrives late and is counted as late; the next one like it does not. */
 enum { LEAST_HOLD_MS = 500, MOST_HOLD_S = 10, MOST_WAIT_S = 60, CLOCKS_APART_MS = 1 };
 
 static int64_t at_least(int64_t a, int64_t b)
@@ -176,7 +238,7 @@ static int64_t complete_until(void)
     return at_most(tracing.flushed_ns - hold_ns, lent_ns - CLOCKS_APART_MS * MS_NS);
 }
 
-/* Forgotten by and by: half of it in 44 collections. */
+/* The longest kernel decays: by half in 44 collections. */
 static void forget_the_longest(void)
 {
     tracing.walk.longest_ns -= tracing.walk.longest_ns / 64;
@@ -228,7 +290,7 @@ static struct gpu_collected collect(gpu_take take, bool everything)
     unsigned came = buffers_collect(walk_one);
     dump_close();
 
-    /* A forced flush gives back every buffer, but to the callbacks that are registered: if none has come to ours, they are not ours. */
+    /* A forced flush returns every buffer to the registered callbacks: if none has reached ours, other callbacks are registered. */
     bool is_lost = everything && lent_before_ns != INT64_MAX && lent_before_ns == buffers_lent_since_ns() && came == 0;
     if (is_lost) {
         tracing.losses++;
@@ -240,10 +302,11 @@ static struct gpu_collected collect(gpu_take take, bool everything)
                                   .implausible = walk->implausible - implausible_before,
                                   .clock_error_ns = cupti_clock_error_ns(),
                                   .complete_until_ns = tracing.complete_until_ns,
+                                  .graph_launches = graph_launches_taken(),
                                   .is_foreign = is_lost || walk->layout_is_wrong};
 }
 
-/* Where another client's callback gets our buffers it may have freed them. */
+/* If another client's callback has received our buffers, it may have freed them. */
 static uint64_t unread(void)
 {
     return interpose_callbacks_are_ours() ? buffers_unread_records() : 0;
@@ -262,8 +325,8 @@ static bool ask_for_stream(void *handle, struct gpu_stream *stream)
            tracing.cupti.cuptiGetStreamIdEx(context, is_default ? NULL : handle, is_per_thread, &stream->number) == CUPTI_SUCCESS;
 }
 
-/* A thread remembers its last streams by the driver's ids. Those of default streams are the context's, or the thread's: they are asked for
- * each time, as all are where the driver has no ids. */
+/* Each thread caches its last streams by the driver's ids. A default stream belongs to the context or to the thread, so it is looked up
+ * each time, as are all streams if the driver has no ids. */
 static bool find_stream(void *handle, struct gpu_stream *stream)
 {
     enum { REMEMBERED = 8 };

@@ -1,4 +1,4 @@
-/* NVIDIA's GPUs, by the CUDA driver and CUPTI, whose libraries are found in the process; no header of theirs is needed to build. */
+/* NVIDIA's GPUs, through the CUDA driver and CUPTI. Both libraries are found in the process; their headers are not needed to build. */
 #ifndef COMMPROF_CUPTI_BACKEND_H
 #define COMMPROF_CUPTI_BACKEND_H
 

@@ -1,16 +1,16 @@
-/* Both clocks of the kernel run at the same rate, for NTP slews them alike, so the line between two pairs has slope 1 but where the clock
- * was stepped. When within that time it was, nobody knows: moments are then counted from the nearer pair, and may be off by the step. */
+/* NTP slews both kernel clocks alike, so they run at the same rate and the line between two pairs has slope 1, except after a step. The
+ * time of the step is unknown: timestamps are then converted from the nearer pair and may be off by the step. */
 #include "cupti_clock.h"
 
-#include "clock.h"
+#include "base/clock.h"
 
 #include <stddef.h>
 #include <string.h>
 
 enum {
-    PAIRS = 128, /* and APART_NS: records may be half a minute old */
+    PAIRS = 128, /* together with APART_NS: records may be half a minute old */
     READINGS = 5,
-    SLEWED_PPM = 1000, /* CLOCK_MONOTONIC_RAW, another clock of CUPTI's, is up to 500 ppm off the others */
+    SLEWED_PPM = 1000, /* CLOCK_MONOTONIC_RAW, another clock that CUPTI may use, drifts by up to 500 ppm */
     SLACK_NS = 20000,
 };
 #define APART_NS INT64_C(250000000)
@@ -18,16 +18,16 @@ enum {
 struct pair {
     uint64_t theirs;
     int64_t ours_ns, width_ns; /* how long the reading took */
-    int64_t step_ns;           /* since the pair before: what theirs was set by; 0: it was not */
+    int64_t step_ns;           /* step of their clock since the pair before; 0: none */
 };
 
 static struct {
     int (*now)(uint64_t *ns);
     uint64_t (*foreign)(void);
-    uint64_t (*foreign_paired)(void); /* that the pairs are of */
+    uint64_t (*foreign_paired)(void); /* the clock that the pairs were read from */
     struct pair pairs[PAIRS];         /* the oldest first */
     unsigned count;
-    int64_t error_ns; /* of moments converted */
+    int64_t error_ns; /* largest error of the conversions */
 } state;
 
 void cupti_clock_begin(int (*now)(uint64_t *ns))
@@ -49,7 +49,7 @@ static bool read_theirs(uint64_t *theirs)
     return state.foreign_paired || (state.now && state.now(theirs) == 0);
 }
 
-/* Of several readings the one that took least, so that no interruption lies between. */
+/* Takes the shortest of several readings, which is the least likely to be interrupted. */
 static struct pair read_pair(void)
 {
     struct pair best = {.width_ns = INT64_MAX};
@@ -64,7 +64,7 @@ static struct pair read_pair(void)
     return best;
 }
 
-/* Another client's clock may count in any unit: whether it steps cannot be told. */
+/* The step of their clock between two pairs. For another client's clock, in any unit, steps cannot be detected. */
 static int64_t step_between(const struct pair *before, const struct pair *after)
 {
     int64_t ours_ns = after->ours_ns - before->ours_ns;
@@ -74,7 +74,7 @@ static int64_t step_between(const struct pair *before, const struct pair *after)
     return is_step && !state.foreign_paired ? ahead_ns : 0;
 }
 
-/* The last pair gives way to the new one while both are close to the one before. */
+/* True if the new pair replaces the last one: both are close to the one before. */
 static bool replaces_the_last(const struct pair *fresh)
 {
     const struct pair *last = &state.pairs[state.count - 1];
@@ -135,7 +135,7 @@ static void note_error(int64_t error_ns)
     state.error_ns = error_ns > state.error_ns ? error_ns : state.error_ns;
 }
 
-/* Between two pairs. */
+/* Converts a timestamp between two pairs. */
 static int64_t within(uint64_t moment, const struct pair *from, const struct pair *to)
 {
     note_error(magnitude(to->step_ns) + (from->width_ns > to->width_ns ? from->width_ns : to->width_ns));
@@ -145,7 +145,8 @@ static int64_t within(uint64_t moment, const struct pair *from, const struct pai
     return near->ours_ns + since(moment, near);
 }
 
-/* Before all pairs, or after: as fast as from the first to the last, or as CLOCK_MONOTONIC where there is one pair alone. */
+/* Converts a timestamp before or after all pairs: at the rate of CLOCK_MONOTONIC, or for another client's clock at the mean rate from the
+ * first pair to the last. */
 static int64_t outside(uint64_t moment, const struct pair *near)
 {
     const struct pair *first = &state.pairs[0], *last = &state.pairs[state.count - 1];

@@ -1,15 +1,15 @@
-/* The order of the header in full: (1) COMMPROF_CUPTI; (2) a libcupti.so.* that is mapped; (3) a framework that brings its own is mapped and
- * its libcupti is not: later; (4) where the mapped libcudart.so.N lies, and where NVIDIA's packages put CUPTI from there, of the same N; (5) by
- * the driver's version and then by older ones, from where the dynamic linker looks. What has been opened stays: CUPTI may call into it until
- * the end.
+/* The full order of the search: (1) COMMPROF_CUPTI; (2) a libcupti.so.* that is mapped; (3) if a framework that brings its own is mapped
+ * and its libcupti is not: try later; (4) the directory of the mapped libcudart.so.N, and the directories of NVIDIA's packages relative to
+ * it, for the same N; (5) names for the driver's version and then older ones, along the dynamic linker's path. An opened copy is never
+ * closed: CUPTI may call into it until the end.
  *
- * (3) is the reason that a copy is never loaded early: PyTorch finds its libcupti by name, and the dynamic linker gives it the one that is
- * there. If that is older, import torch fails for a missing symbol (pytorch#157381). */
+ * Because of (3) a copy is never loaded early: PyTorch looks for its libcupti by name, and the dynamic linker returns the copy that is
+ * loaded. If that is older, import torch fails with a missing symbol (pytorch#157381). */
 #include "cupti_library.h"
 
+#include "base/settings.h"
 #include "cuda_driver.h"
 #include "records.h"
-#include "settings.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -17,22 +17,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Versions with known faults: NVIDIA's release notes name them and where they were mended. */
+/* Versions with known faults, from NVIDIA's release notes, which also say where they were fixed. */
 static const struct trap {
     uint32_t first, last;
-    uint32_t flush_s;    /* flushes must be so far apart */
+    uint32_t flush_s;    /* minimum time between flushes */
     const char *refusal; /* NULL: it is used */
 } TRAPS[] = {
     {0, CUPTI_OLDEST - 1, 0, "it is older than CUDA 7.0 and has other records"},
     {130000, 130000, 0, "that of CUDA 13.0 before Update 1 crashes and hangs in programs that use NVTX, as NCCL does"},
-    {130200, 130299, 5, NULL}, /* many calls of its functions slow the program down; mended in 13.3 */
+    {130200, 130299, 5, NULL}, /* many calls of its functions slow the program down; fixed in 13.3 */
 };
 
-/* Frameworks that bring a libcupti of their own. */
+/* Frameworks that bring their own libcupti. */
 static const char *const FRAMEWORKS[] = {"libtorch_cpu.so", "libtorch_cuda.so", "xla_extension.so", "xla_cuda_plugin.so",
                                          "libjax_common.so"};
 
-/* What is mapped, as far as it matters here. */
+/* The mapped libraries that matter here. */
 struct mapped {
     char cupti[1024];
     char runtime_folder[1024];
@@ -71,7 +71,7 @@ static int look_at_object(struct dl_phdr_info *object, size_t bytes, void *data)
 
 enum { OLDEST_MAJOR = 11 };
 
-/* Names of the library in one major version, the likeliest first: CUDA 11 counts minor versions. */
+/* Names of the library for one major version, the most likely first: CUDA 11 includes minor versions. */
 static const char *const *names_of(uint32_t major)
 {
     static const char *const OF_13[] = {"libcupti.so.13", NULL}, *const OF_12[] = {"libcupti.so.12", NULL};
@@ -103,7 +103,7 @@ static void *open_beside_the_runtime(const struct mapped *mapped)
     return NULL;
 }
 
-/* A driver often is newer than the CUDA that programs are built with, and a runtime that they are linked with statically is not mapped. */
+/* Drivers are often newer than the CUDA that programs are built with, and a statically linked runtime is not mapped. */
 static void *open_of_the_driver_or_older(void)
 {
     void *library = NULL;
@@ -113,7 +113,7 @@ static void *open_of_the_driver_or_older(void)
     return library;
 }
 
-/* NULL: later, or never; `armed` says which. */
+/* NULL: try later, or never; `armed` says which. */
 static void *find(enum gpu_armed *armed, char *reason, size_t reason_bytes)
 {
     struct mapped mapped = {.framework = NULL};
@@ -144,7 +144,7 @@ static void *find(enum gpu_armed *armed, char *reason, size_t reason_bytes)
     return library;
 }
 
-/* The names of functions that are missing; at most the first is needed for a reason. */
+/* Looks up all functions. Returns the name of the first required one that is missing, or NULL. */
 static const char *look_up(struct cupti *cupti, void *library)
 {
     const char *missing = NULL;
@@ -188,7 +188,7 @@ const char *cupti_result_name(const struct cupti *cupti, int result)
     return cupti->cuptiGetResultString(result, &name) == CUPTI_SUCCESS && name ? name : "a result without a name";
 }
 
-/* CUPTI serves older drivers' programs, not older drivers. */
+/* CUPTI does not support drivers of an older major version of CUDA. */
 static bool suits(const struct cupti *cupti, char *reason, size_t reason_bytes)
 {
     uint32_t driver_major = (uint32_t)cuda_driver_version() / 1000;
@@ -203,11 +203,19 @@ static bool suits(const struct cupti *cupti, char *reason, size_t reason_bytes)
     return false;
 }
 
-/* That of CUDA 13.2 calls itself without end where it cannot initialize, as beside an older driver (docs/GPU.md): cuptiGetVersion, too. */
-static bool crashes_here(void *library)
+/* CUDA 13.2's CUPTI recurses without end if it cannot initialize, whichever function is called first (docs/GPU.md), so no call can find out
+ * safely. NVIDIA documents that it initializes with any driver of its major version; this has not been tested yet. */
+static bool may_crash(void *library, char *reason, size_t reason_bytes, const char *path)
 {
     bool is_13_2 = dlsym(library, "cuptiActivityEnable_v2") && !dlsym(library, "cuptiActivityGetNextRecord_v2");
-    return is_13_2 && cuda_driver_version() < 13020;
+    int driver = cuda_driver_version();
+    if (!is_13_2 || driver >= 13020)
+        return false;
+    if (driver / 1000 < 13)
+        snprintf(reason, reason_bytes, "%s is of CUDA 13.2 and newer than the driver, which knows CUDA %d", path, driver / 1000);
+    else
+        snprintf(reason, reason_bytes, "%s is of CUDA 13.2 and may crash beside an older driver; COMMPROF_CUPTI_ANY_MINOR=1 uses it", path);
+    return driver / 1000 < 13 || !settings.cupti_any_minor;
 }
 
 enum gpu_armed cupti_open(struct cupti *cupti, char *reason, size_t reason_bytes)
@@ -222,10 +230,8 @@ enum gpu_armed cupti_open(struct cupti *cupti, char *reason, size_t reason_bytes
         return GPU_ARM_REFUSED;
     }
     note_path(cupti);
-    if (crashes_here(library)) {
-        snprintf(reason, reason_bytes, "%s is of CUDA 13.2 and crashes beside an older driver", cupti->path);
+    if (may_crash(library, reason, reason_bytes, cupti->path))
         return GPU_ARM_REFUSED;
-    }
     int result = cupti->cuptiGetVersion(&cupti->version);
     if (result != CUPTI_SUCCESS) {
         snprintf(reason, reason_bytes, "%s does not work here: it gives error %d for its version", cupti->path, result);

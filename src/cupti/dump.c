@@ -1,8 +1,8 @@
-/* The file is open only while a collection goes on: the job sees no descriptor of ours otherwise. */
+/* The file is open only during a collection, so that the job sees no descriptor of ours at other times. */
 #include "dump.h"
 
-#include "output/provenance.h"
-#include "settings.h"
+#include "base/host.h"
+#include "base/settings.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ void dump_open(uint32_t cupti_version)
     struct dump_header header = {.header_bytes = sizeof header, .cupti_version = cupti_version};
     if (!*settings.gpu_dump)
         return;
-    snprintf(path, sizeof path, "%s/cupti-%s-%d.dump", settings.gpu_dump, provenance_host(), (int)getpid());
+    snprintf(path, sizeof path, "%s/cupti-%s-%d.dump", settings.gpu_dump, host_name(), (int)getpid());
     file = fopen(path, "ae");
     if (!file || ftell(file) > 0)
         return;
@@ -31,7 +31,7 @@ void dump_close(void)
     file = NULL;
 }
 
-/* An item of two parts. */
+/* Writes an item that consists of two parts. */
 static void write_item(enum dump_kind kind, const void *head, size_t head_bytes, const void *rest, size_t rest_bytes)
 {
     static const char PADDING[8];

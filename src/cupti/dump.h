@@ -1,11 +1,12 @@
-/* COMMPROF_GPU_DUMP=DIR: CUPTI's buffers as they came, in DIR/cupti-<host>-<process id>.dump, for tests that replay what a real GPU gave.
+/* COMMPROF_GPU_DUMP=DIR: writes CUPTI's buffers, unchanged, to DIR/cupti-<host>-<process id>.dump, for tests that replay data of a real
+ * GPU.
  *
  *     struct dump_header, then items: struct dump_item, `bytes` of it, padding to 8
  *         DUMP_PAIR      struct dump_pair
- *         DUMP_BUFFER    the valid bytes of a buffer; pointers in them mean nothing any more
- *         DUMP_RECORD    where a record of the buffer before lies (uint64_t), and the kernel's name, if it has one
+ *         DUMP_BUFFER    the valid bytes of a buffer; pointers in them are no longer valid
+ *         DUMP_RECORD    offset of a record in the last buffer (uint64_t), and the kernel's name, if it has one
  *
- * Without the setting all of these do nothing. They are called by the GPU thread alone. */
+ * Without the setting these functions do nothing. They are called by the GPU thread alone. */
 #ifndef COMMPROF_CUPTI_DUMP_H
 #define COMMPROF_CUPTI_DUMP_H
 
@@ -25,13 +26,13 @@ struct dump_item {
     uint32_t kind, bytes;
 };
 
-/* One moment on the clock of CUPTI's records and on CLOCK_MONOTONIC. */
+/* The same time on the clock of CUPTI's records and on CLOCK_MONOTONIC. */
 struct dump_pair {
     uint64_t theirs;
     int64_t monotonic_ns;
 };
 
-/* Between these two the others write. */
+/* The functions below write only between dump_open and dump_close. */
 void dump_open(uint32_t cupti_version);
 void dump_close(void);
 

@@ -1,15 +1,15 @@
-/* The real function is looked up where the caller would have found it: in its own object and what that depends on. RTLD_NEXT does not know
- * libraries that Python has opened privately, and several copies of CUPTI may be there. These calls are rare; nothing is remembered.
+/* The real function is looked up as the caller would find it: in its own object and that object's dependencies. RTLD_NEXT does not cover
+ * libraries that Python has opened privately, and there may be several copies of CUPTI. These calls are rare, so nothing is cached.
  *
- * A client may register its callbacks and enable kinds much later, or again and again: it cannot know that ours are there now, so its own are
- * put back first. What it had in its buffers when ours came is passed on to it (buffers_forward). */
+ * A client may register its callbacks and enable kinds much later, or repeatedly. It cannot know that ours are registered now, so its own
+ * are restored first. Buffers that it still had when we registered ours are passed on to it (buffers_forward). */
 #include "interpose.h"
 
+#include "base/scope.h"
 #include "buffers.h"
 #include "cupti_clock.h"
 #include "cupti_library.h"
-#include "gpu/gpu.h"
-#include "scope.h"
+#include "gpu/backend.h"
 
 #include <string.h>
 
@@ -29,7 +29,7 @@ static struct {
     bool callbacks_are_ours;
     cupti_request request;
     cupti_complete complete;
-    uint64_t enabled; /* a bit for each kind; all that matter are below 64 */
+    uint64_t enabled; /* one bit per kind; all relevant kinds are below 64 */
 } client;
 
 bool interpose_has_seen_a_client(void)
@@ -75,7 +75,7 @@ static void yield_to(const void *return_address)
     gpu_yield(strncmp(file, "libtorch", 8) == 0 || strncmp(file, "libkineto", 9) == 0 ? "PyTorch's profiler" : file);
 }
 
-/* They trace nothing: ours may go on. */
+/* If they trace nothing, our tracing may resume. */
 static void unyield_if_idle(void)
 {
     if (!__atomic_load_n(&client.enabled, __ATOMIC_ACQUIRE))
@@ -152,8 +152,8 @@ int cuptiActivityDisable(int kind)
     return result;
 }
 
-/* CUPTI leaves the process, and comes back with the next call: nobody's callbacks are registered then, no kind is enabled. It must not be
- * called while others are under way. PyTorch's profiler does it where TEARDOWN_CUPTI=1, after its session. */
+/* CUPTI detaches from the process and attaches again at the next call; then no callbacks are registered and no kind is enabled. It must not
+ * be called while other calls are in progress. PyTorch's profiler calls it after its session if TEARDOWN_CUPTI=1. */
 int cuptiFinalize(void)
 {
     const void *caller = __builtin_return_address(0);
@@ -184,7 +184,7 @@ int cuptiSubscribe_v2(void **subscriber, void (*callback)(void), void *data, str
     return real_subscribe ? real_subscribe(subscriber, callback, data, parameters) : CUPTI_NOT_INITIALIZED;
 }
 
-/* The CUDA driver opens the library that CUDA_INJECTION64_PATH names when it is initialized, and calls this. */
+/* At its initialization the CUDA driver opens the library that CUDA_INJECTION64_PATH names and calls this function. */
 int InitializeInjection(void)
 {
     gpu_wake();

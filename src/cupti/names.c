@@ -10,13 +10,13 @@
 
 enum { PAGE_BYTES = 4096, NAMES = 256 };
 
-/* Of the kernels of one buffer: the same few come again and again, and a copy costs a system call. */
+/* A cache of the names in one buffer: the same few recur, and a copy costs a system call. */
 static struct {
     const char *theirs;
     char text[PAGE_BYTES];
 } names[NAMES];
 
-/* How many bytes could be read. They lie in two pages at most, and of these both are read, the first, or none. */
+/* Returns how many bytes could be read. They span two pages at most; both can be read, the first only, or none. */
 static ssize_t copy(char *ours, const char *theirs, size_t bytes)
 {
     size_t first_bytes = PAGE_BYTES - (uintptr_t)theirs % PAGE_BYTES;
@@ -26,7 +26,7 @@ static ssize_t copy(char *ours, const char *theirs, size_t bytes)
     ssize_t copied = process_vm_readv(getpid(), &to, 1, from, 2, 0);
     if (copied >= 0 || errno == EFAULT)
         return copied;
-    /* Forbidden here, as in some sandboxes: CUPTI is trusted then, as other tools do always. */
+    /* The call is forbidden here, as in some sandboxes: trust CUPTI, as other tools always do. */
     return (ssize_t)strnlen(strncpy(ours, theirs, bytes), bytes);
 }
 

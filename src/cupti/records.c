@@ -1,6 +1,6 @@
 #include "records.h"
 
-/* By CUpti_ActivityMemcpyKind; an array lies on a device. */
+/* Indexed by CUpti_ActivityMemcpyKind; an array is in device memory. */
 static const uint8_t COPY_OF[] = {
     [1] = LEDGER_COPY_TO_DEVICE, /* HTOD */
     [2] = LEDGER_COPY_TO_HOST,   /* DTOH */
@@ -14,7 +14,7 @@ static const uint8_t COPY_OF[] = {
     [10] = LEDGER_COPY_TO_PEER,  /* PTOP */
 };
 
-/* By CUpti_ActivityMemoryKind. */
+/* Indexed by CUpti_ActivityMemoryKind. */
 static const uint8_t FLAGS_OF[] = {
     [1] = LEDGER_ACTIVITY_PAGEABLE, [5] = LEDGER_ACTIVITY_MANAGED, [7] = LEDGER_ACTIVITY_MANAGED, /* static */
 };
@@ -30,7 +30,7 @@ static uint8_t flags_of(uint8_t memory_kind)
     return memory_kind < sizeof FLAGS_OF ? FLAGS_OF[memory_kind] : 0;
 }
 
-/* What all of them have, under the same names. */
+/* Fields that all records have under the same names. */
 #define COMMON(KIND, RECORD)                                                                                            \
     .kind = (KIND), .start_ns = (int64_t)(RECORD)->start, .end_ns = (int64_t)(RECORD)->end, .device = (RECORD)->device, \
     .context = (RECORD)->context, .stream = (RECORD)->stream, .correlation = (RECORD)->correlation
@@ -41,7 +41,7 @@ bool records_read(const void *record, uint32_t cupti_version, struct gpu_event *
     const struct cupti_copy *copy = record;
     const struct cupti_peer_copy *peer_copy = record;
     const struct cupti_set *set = record;
-    bool knows_graphs = cupti_version >= CUPTI_FIRST_WITH_GRAPHS; /* else the record ends before */
+    bool knows_graphs = cupti_version >= CUPTI_FIRST_WITH_GRAPHS; /* otherwise the record ends before it */
     uint64_t graph_node;
 
     switch (kernel->kind) {

@@ -1,8 +1,8 @@
-/* CUPTI's records of what ran on a GPU, as far as we read them.
+/* CUPTI's records of GPU activities, as far as we read them.
  *
- * Each CUDA release may append fields to its records, and libcupti writes the newest form that it knows. What came before keeps its place:
- * the fields below lie alike in all forms from CUDA 7.0 (CUPTI's API version 8) to 13.5 (130500), compared with NVIDIA's headers. So no header
- * of CUDA is needed, and one build reads them all. Where the next record lies only libcupti knows. */
+ * A CUDA release may append fields to its records, and libcupti writes the newest form that it knows. Existing fields keep their offsets:
+ * the fields below have the same ones in all forms from CUDA 7.0 (CUPTI's API version 8) to 13.5 (130500), compared with NVIDIA's headers.
+ * So one build reads all of them without a CUDA header. Only libcupti knows where the next record is. */
 #ifndef COMMPROF_CUPTI_RECORDS_H
 #define COMMPROF_CUPTI_RECORDS_H
 
@@ -10,7 +10,7 @@
 
 enum {
     CUPTI_OLDEST = 8,
-    CUPTI_FIRST_WITH_GRAPHS = 13, /* CUDA 11.0: records say which node of a graph they come from */
+    CUPTI_FIRST_WITH_GRAPHS = 13, /* CUDA 11.0: records contain the graph node that they come from */
     CUPTI_NEWEST_KNOWN = 130599,
 };
 
@@ -39,7 +39,7 @@ struct cupti_copy {
     uint64_t graph_node;
 };
 
-/* CUPTI_MEMCPY2: from one device to another. */
+/* CUPTI_MEMCPY2: between two devices. */
 struct cupti_peer_copy {
     uint32_t kind;
     uint8_t copy_kind, source_kind, destination_kind, flags;
@@ -67,7 +67,8 @@ _Static_assert(offsetof(struct cupti_peer_copy, correlation) == 60, "as CUpti_Ac
 _Static_assert(offsetof(struct cupti_peer_copy, graph_node) == 72, "as CUpti_ActivityMemcpyPtoP2");
 _Static_assert(offsetof(struct cupti_set, correlation) == 44 && offsetof(struct cupti_set, graph_node) == 64, "as CUpti_ActivityMemset2");
 
-/* What a record says; its times are CUPTI's still (nanoseconds of its clock), its name is CUPTI's own. False: it is none of the four. */
+/* Reads a record into an event. Times are still CUPTI's (nanoseconds of its clock), and the name is CUPTI's pointer. False: not one of the
+ * four kinds. */
 bool records_read(const void *record, uint32_t cupti_version, struct gpu_event *event);
 
 #endif

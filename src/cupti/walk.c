@@ -7,7 +7,7 @@
 
 #include <ctype.h>
 
-#define LONGEST_NS (INT64_C(600) * 1000000000) /* no kernel takes ten minutes; a time that is wrong does */
+#define LONGEST_NS (INT64_C(600) * 1000000000) /* longer times are considered wrong: no kernel takes ten minutes */
 enum { RECORDS_TO_EXAMINE = 256, MOST_SENSELESS_ONE_OF = 8 };
 
 static bool is_plausible(const struct walk *walk, const struct gpu_event *event)
@@ -16,7 +16,7 @@ static bool is_plausible(const struct walk *walk, const struct gpu_event *event)
            event->end_ns - event->start_ns <= LONGEST_NS;
 }
 
-/* Times become ours; false: a record that has none (the GPU's buffer was full, or the activity has not ended), or impossible ones. */
+/* Converts the times; false: the record has none (the GPU's buffer was full, or the activity has not ended), or impossible ones. */
 static bool date(const struct walk *walk, struct gpu_event *event)
 {
     if (!event->start_ns || !event->end_ns || (uint64_t)event->end_ns < (uint64_t)event->start_ns)

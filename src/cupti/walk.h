@@ -1,8 +1,8 @@
-/* From a buffer of CUPTI's records to events of ours: the four kinds are read, their times moved to CLOCK_MONOTONIC, their names copied; what
- * cannot have been is counted and left out.
+/* Converts a buffer of CUPTI's records to our events: reads the four kinds, converts their times to CLOCK_MONOTONIC and copies their names.
+ * Records with impossible contents are counted and left out.
  *
- * Of a CUPTI newer than this build knows the first records are examined before any is believed: if they do not make sense, the layout has
- * changed, and nothing is taken from there. */
+ * If CUPTI is newer than the versions this build knows, the first records are examined before any is used: if they do not make sense, the
+ * layout has changed, and no records are taken. */
 #ifndef COMMPROF_CUPTI_WALK_H
 #define COMMPROF_CUPTI_WALK_H
 
@@ -11,12 +11,12 @@
 struct walk {
     int (*next)(uint8_t *buffer, size_t valid_bytes, void **record); /* cuptiActivityGetNextRecord */
     uint32_t version, devices;
-    int64_t from_ns, until_ns; /* records lie in between */
+    int64_t from_ns, until_ns; /* records must lie in between */
     gpu_take take;
 
-    uint64_t records, implausible; /* handed over, left out; they add up */
-    int64_t longest_ns;            /* of those handed over; the caller may lower it */
-    uint32_t examined, senseless;  /* where the version is not known */
+    uint64_t records, implausible; /* handed over; left out; their sum is the number of records read */
+    int64_t longest_ns;            /* of the records handed over; the caller may lower it */
+    uint32_t examined, senseless;  /* for an unknown version */
     bool layout_is_wrong;
 };
 

@@ -1,61 +1,60 @@
-/* An event's way:
+/* The two steps of an event:
  *
- *     take     kernel, stream and device get their numbers; it is counted; then it waits
- *     settle   when all that began before it has come: the device's unions, NCCL's operation, a sample
+ *     take     its kernel, stream and device get their numbers; it is counted and queued
+ *     settle   once all earlier events have arrived: overlap sums of its device, the NCCL operation, a sample
  *
- * MPI calls wait with the events. Where there are too many, the earliest are settled before their time, and what comes later than that
- * is counted as late.
+ * MPI calls are queued with the events. If the queue is full, the earliest entries are settled ahead of time, and any event that arrives
+ * too late for its order is counted as late.
  *
- * A device's unions branch off those of a device without events, which have MPI calls in them alone, so its sums are whole when it enters
- * the ledger. In tables that are full everything has a place still: other kernels, the other stream, and for each kind other activities,
- * for which three entries are kept back. A table is full when the ledger is, too: that is not asked again for each event. */
+ * A device's overlap sums start as a copy of those of an imaginary device without events, which contain MPI calls only; so they are
+ * complete when the device enters the ledger. When a table is full, new entries are counted under 'other': other kernels, the other stream,
+ * and one other activity per kind (three entries are reserved for these). A table also counts as full once the ledger is, so the ledger is
+ * not asked again for each event. */
 #include "activity.h"
 
-#include "clock.h"
-#include "gpu.h"
+#include "base/clock.h"
 #include "kernels.h"
 #include "ledger/histogram.h"
 #include "ledger/samples.h"
-#include "nccl/nccl.h"
+#include "observer.h"
+#include "overlap.h"
 #include "reorder.h"
-#include "unions.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = 3, ACTIVITY_PLACES = 8192, STREAM_PLACES = 2048 }; /* of indices: at least twice what is in them */
+enum { KINDS = 3, ACTIVITY_PLACES = 8192, STREAM_PLACES = 2048 }; /* slots of the indices: at least twice the number of entries */
 
 struct device {
     struct ledger_device *entry;
-    struct unions unions;
-    int64_t busy_until_ns; /* the latest end of what has been settled; 0: nothing has, since tracing began */
+    struct overlap overlap;
+    int64_t busy_until_ns; /* the latest end of the settled activities; 0: none since tracing began */
 };
 
 struct stream {
     uint32_t context, number;
-    uint16_t slot; /* 0: nothing is here */
+    uint16_t slot; /* 0: unused */
     struct device *device;
     struct ledger_stream *entry;
     struct samples_window window;
 };
 
-unsigned (*activity_tell_communication)(const struct gpu_event *kernel) = nccl_kernel;
-
 static struct {
+    const struct gpu_backend *backend;
     struct device *devices[ACTIVITY_MOST_DEVICES + 1]; /* by slot */
     unsigned device_count, most_devices;
     struct stream streams[LEDGER_STREAM_OTHER + 1]; /* by slot */
     uint16_t stream_index[STREAM_PLACES];           /* open addressing; 0: empty */
     unsigned stream_count, most_streams;
     uint16_t activity_index[ACTIVITY_PLACES];          /* open addressing: number from 1; 0: empty */
-    struct ledger_activity *activities[ACTIVITY_MOST]; /* all that the ledger has, */
+    struct ledger_activity *activities[ACTIVITY_MOST]; /* all entries in the ledger, */
     uint64_t keys[ACTIVITY_MOST];
-    unsigned activity_count, activity_used; /* and how many of them are used */
+    unsigned activity_count, activity_used; /* and how many of them are in use */
     unsigned most_activities;
     struct reorder waiting;
-    int64_t settled_ns;      /* all that began before has been settled */
-    int64_t counts_from_ns;  /* what began before was before a reset */
-    struct unions no_device; /* MPI calls alone */
+    int64_t settled_ns;       /* events that began before this are settled */
+    int64_t counts_from_ns;   /* events that began before this precede a reset */
+    struct overlap no_device; /* MPI calls only */
     uint64_t no_device_ns[LEDGER_BUSY_STATES];
 } gpu;
 
@@ -75,7 +74,7 @@ static struct device *enter_device(uint32_t number)
     struct device *device = gpu.device_count < gpu.most_devices ? calloc(1, sizeof *device) : NULL;
     if (!device)
         return NULL;
-    gpu_used->device_facts(number, &facts);
+    gpu.backend->device_facts(number, &facts);
     memcpy(entry.name, facts.name, sizeof entry.name);
     memcpy(entry.uuid, facts.uuid, sizeof entry.uuid);
     memcpy(entry.state_ns, gpu.no_device_ns, sizeof entry.state_ns);
@@ -85,7 +84,7 @@ static struct device *enter_device(uint32_t number)
         free(device);
         return NULL;
     }
-    unions_branch(&device->unions, &gpu.no_device, device->entry->state_ns);
+    overlap_branch(&device->overlap, &gpu.no_device, device->entry->state_ns);
     return gpu.devices[++gpu.device_count] = device;
 }
 
@@ -110,7 +109,7 @@ static void count_on_device(struct ledger_device *device, const struct gpu_event
 
 /* Streams */
 
-/* It is of no device, and has no samples. */
+/* The stream for everything that has no own entry. It belongs to no device and has no samples. */
 static struct stream *other_stream(void)
 {
     struct stream *other = &gpu.streams[LEDGER_STREAM_OTHER];
@@ -160,7 +159,7 @@ static struct stream *find_stream(const struct gpu_event *event)
 
 /* Activities */
 
-/* 0 of none, then k of up to 2^(k-1) bytes and more than half of it. */
+/* 0 for 0 bytes; k for more than 2^(k-2) and up to 2^(k-1) bytes. */
 static unsigned size_class(uint64_t bytes)
 {
     return bytes <= 1 ? (unsigned)bytes : 65 - (unsigned)__builtin_clzll(bytes - 1);
@@ -182,7 +181,7 @@ static uint64_t activity_key(const struct gpu_event *event, uint16_t kernel, uin
            (uint64_t)event->copy << KEY_COPY_BIT | (uint64_t)event->flags << KEY_FLAGS_BIT | (uint64_t)size << KEY_CLASS_BIT;
 }
 
-/* What has the kind in common. */
+/* The key of the other activity of a kind. */
 static uint64_t other_key(uint8_t kind)
 {
     bool is_kernel = kind == LEDGER_ACTIVITY_KERNEL;
@@ -221,7 +220,7 @@ static void enter_activity(uint64_t key)
     __atomic_store_n(&entry->live, 1, __ATOMIC_RELEASE);
 }
 
-/* NULL: there is no room, when so many entries are kept back. */
+/* NULL: no room besides the `kept_back` reserved entries. */
 static struct ledger_activity *find_activity(uint64_t key, unsigned kept_back)
 {
     uint32_t at = mixed(key);
@@ -236,7 +235,7 @@ static struct ledger_activity *find_activity(uint64_t key, unsigned kept_back)
     return gpu.activities[gpu.activity_used - 1];
 }
 
-/* The bucket comes last: its one store is what makes it counted. */
+/* The bucket is updated last: this one store makes the activity count. */
 static void add(struct ledger_activity *activity, uint64_t duration_ns, uint64_t volume_bytes)
 {
     activity->total_ns += duration_ns;
@@ -265,9 +264,9 @@ static void count(const struct gpu_event *event, uint16_t kernel, const struct s
 
 static void add_to_all(const struct reorder_event *call)
 {
-    bool has_room = unions_add(&gpu.no_device, LEDGER_IN_MPI, call->start_ns, call->end_ns);
+    bool has_room = overlap_add(&gpu.no_device, LEDGER_IN_MPI, call->start_ns, call->end_ns);
     for (unsigned slot = 1; slot <= gpu.device_count; slot++)
-        has_room &= unions_add(&gpu.devices[slot]->unions, LEDGER_IN_MPI, call->start_ns, call->end_ns);
+        has_room &= overlap_add(&gpu.devices[slot]->overlap, LEDGER_IN_MPI, call->start_ns, call->end_ns);
     the_ledger.header->gpu_lost_intervals += !has_room;
 }
 
@@ -282,7 +281,7 @@ static unsigned communicator_of(const struct reorder_event *event)
                                .correlation = event->correlation,
                                .kind = event->kind,
                                .flags = event->flags};
-    return activity_tell_communication(&kernel);
+    return gpu_observer->kernel(&kernel);
 }
 
 static void keep(const struct reorder_event *event, unsigned communicator)
@@ -307,11 +306,11 @@ static void keep(const struct reorder_event *event, unsigned communicator)
     __atomic_store_n(&sample->end_ticks, clock_ticks_of_late(event->end_ns), __ATOMIC_RELEASE);
 }
 
-/* Nothing ran on a device up to a moment, if its last activity ended long enough before. */
+/* Reports that a device was idle up to until_ns, if its last activity ended long enough before. */
 static void tell_idle(const struct device *device, int64_t until_ns)
 {
-    if (device->busy_until_ns && until_ns - device->busy_until_ns >= NCCL_IDLE_NS)
-        nccl_idle(device->entry->number, device->busy_until_ns, until_ns);
+    if (device->busy_until_ns && until_ns - device->busy_until_ns >= GPU_IDLE_NS)
+        gpu_observer->idle(device->entry->number, device->busy_until_ns, until_ns);
 }
 
 static void settle(const struct reorder_event *event)
@@ -323,7 +322,7 @@ static void settle(const struct reorder_event *event)
         return;
     }
     struct device *device = gpu.devices[event->device_slot];
-    if (device && !unions_add(&device->unions, event->state, event->start_ns, event->end_ns))
+    if (device && !overlap_add(&device->overlap, event->state, event->start_ns, event->end_ns))
         the_ledger.header->gpu_late_records++;
     if (device)
         tell_idle(device, event->start_ns);
@@ -338,7 +337,7 @@ static void settle_first(void)
     settle(&first);
 }
 
-/* Where there is no room, the earliest goes first, and that may be this one. */
+/* If there is no room, settles the earliest event first, which may be this one. */
 static void wait_for_earlier(const struct reorder_event *event)
 {
     while (!reorder_put(&gpu.waiting, event)) {
@@ -399,28 +398,29 @@ void activity_settle(int64_t until_ns)
         settle_first();
     if (until_ns > gpu.settled_ns)
         gpu.settled_ns = until_ns;
-    unions_settle(&gpu.no_device, until_ns);
+    overlap_settle(&gpu.no_device, until_ns);
     for (unsigned slot = 1; slot <= gpu.device_count; slot++) {
-        unions_settle(&gpu.devices[slot]->unions, until_ns);
+        overlap_settle(&gpu.devices[slot]->overlap, until_ns);
         tell_idle(gpu.devices[slot], until_ns);
     }
 }
 
 /* Life */
 
-void activity_begin(void)
+void activity_begin(const struct gpu_backend *backend)
 {
     for (unsigned slot = 1; slot <= gpu.device_count; slot++)
         free(gpu.devices[slot]);
     free(gpu.waiting.heap);
     free(gpu.waiting.events);
     memset(&gpu, 0, sizeof gpu);
+    gpu.backend = backend;
     gpu.waiting.most = ACTIVITY_MOST_WAITING;
     gpu.most_devices = ACTIVITY_MOST_DEVICES;
     gpu.most_streams = LEDGER_STREAM_OTHER - 1;
     gpu.most_activities = ACTIVITY_MOST;
     gpu.settled_ns = gpu.counts_from_ns = INT64_MIN;
-    gpu.no_device = (struct unions)UNIONS_NONE;
+    gpu.no_device = (struct overlap)OVERLAP_NONE;
     gpu.no_device.state_ns = gpu.no_device_ns;
     kernels_begin();
     the_ledger.header->gpu_epoch = the_ledger.header->epoch;
@@ -428,9 +428,9 @@ void activity_begin(void)
 
 void activity_trace_from(int64_t begin_ns)
 {
-    unions_begin(&gpu.no_device, gpu.no_device_ns, begin_ns);
+    overlap_begin(&gpu.no_device, gpu.no_device_ns, begin_ns);
     for (unsigned slot = 1; slot <= gpu.device_count; slot++) {
-        unions_begin(&gpu.devices[slot]->unions, gpu.devices[slot]->entry->state_ns, begin_ns);
+        overlap_begin(&gpu.devices[slot]->overlap, gpu.devices[slot]->entry->state_ns, begin_ns);
         gpu.devices[slot]->busy_until_ns = 0;
     }
 }
@@ -438,15 +438,15 @@ void activity_trace_from(int64_t begin_ns)
 void activity_trace_until(int64_t end_ns)
 {
     activity_settle(end_ns);
-    unions_end(&gpu.no_device, end_ns);
+    overlap_end(&gpu.no_device, end_ns);
     for (unsigned slot = 1; slot <= gpu.device_count; slot++)
-        unions_end(&gpu.devices[slot]->unions, end_ns);
+        overlap_end(&gpu.devices[slot]->overlap, end_ns);
 }
 
 static void reset_device(struct device *device, int64_t from_ns)
 {
     struct ledger_device *entry = device->entry;
-    unions_reset(&device->unions, from_ns);
+    overlap_reset(&device->overlap, from_ns);
     entry->kernels = entry->copies = entry->sets = 0;
     entry->first_ns = entry->last_ns = 0;
 }
@@ -455,7 +455,7 @@ void activity_reset(void)
 {
     int64_t from_ns = clock_ns_of_late(the_ledger.header->reset_ticks);
     gpu.counts_from_ns = from_ns;
-    unions_reset(&gpu.no_device, from_ns);
+    overlap_reset(&gpu.no_device, from_ns);
     for (unsigned slot = 1; slot <= gpu.device_count; slot++)
         reset_device(gpu.devices[slot], from_ns);
     for (unsigned i = 0; i < gpu.activity_used; i++)

@@ -1,8 +1,8 @@
-/* What the GPU side needs of a vendor: whether its GPUs are used here, what they did, and where a buffer lies. A vendor is a folder
- * (src/cupti/ for NVIDIA) that gives one of these; everything else in src/gpu/ knows no vendor.
+/* The interface to a GPU vendor: whether its GPUs are used here, what they did, and the memory kind of a buffer. Each vendor is a folder
+ * (src/cupti/ for NVIDIA) that defines one struct gpu_backend; nothing else in src/gpu/ depends on a vendor.
  *
- * Unless it says otherwise a function is called by the GPU thread of ours (gpu.c) alone, which holds no lock meanwhile: the vendor's
- * library may block, and nothing of the job waits for us then. */
+ * Unless stated otherwise, functions are called by the GPU thread (gpu.c) alone. It holds no lock during the call: the vendor's library may
+ * block, and the job must not wait for us then. */
 #ifndef COMMPROF_GPU_BACKEND_H
 #define COMMPROF_GPU_BACKEND_H
 
@@ -12,19 +12,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One kernel, copy or memset that has ended. Times are on CLOCK_MONOTONIC. `name` is good during the call that hands it over. */
+/* One kernel, copy or memset that has ended. Times are on CLOCK_MONOTONIC. `name` is valid only during the callback. */
 struct gpu_event {
     int64_t start_ns, end_ns;
     uint64_t bytes;                   /* of a copy, of a memset */
-    const char *name;                 /* of a kernel, mangled; NULL where it could not be read */
+    const char *name;                 /* of a kernel, mangled; NULL if it could not be read */
     uint32_t device, context, stream; /* the vendor's numbers */
-    uint32_t correlation;             /* of the call that launched it; 0: not known */
+    uint32_t correlation;             /* of the call that launched it; 0: unknown */
     uint8_t kind;                     /* enum ledger_activity_kind */
     uint8_t copy;                     /* enum ledger_copy */
     uint8_t flags;                    /* enum ledger_activity_flags */
 };
 
-/* A stream as events name it: the vendor's numbers. */
+/* A stream by the vendor's numbers, as in events. */
 struct gpu_stream {
     uint32_t context, number;
 };
@@ -33,9 +33,9 @@ struct gpu_device_facts {
     char name[64], uuid[48];
 };
 
-/* What a look for the vendor's GPUs has found. */
+/* The result of looking for the vendor's GPUs. */
 enum gpu_presence {
-    GPU_ABSENT, /* and will not come: no driver on this machine */
+    GPU_ABSENT, /* permanently: no driver on this machine */
     GPU_UNUSED, /* there may be GPUs; the process has none of the vendor's libraries open, or no context */
     GPU_IN_USE,
 };
@@ -46,12 +46,13 @@ enum gpu_armed {
     GPU_ARM_REFUSED, /* never in this process; `reason` says why, in one line */
 };
 
-/* How a collection went. */
+/* The result of one collection. */
 struct gpu_collected {
     uint64_t records, dropped, implausible;
-    uint32_t clock_error_ns;   /* UINT32_MAX: not known */
-    int64_t complete_until_ns; /* all activities that began before this have been handed over, as far as the vendor tells */
-    bool is_foreign;           /* another tool has taken the interface, or its records cannot be read: nothing will come */
+    uint32_t clock_error_ns;   /* UINT32_MAX: unknown */
+    int64_t complete_until_ns; /* all activities that began before this have been handed over, according to the vendor */
+    uint64_t graph_launches;   /* launched since the last collection while tracing was on; not all of them are seen */
+    bool is_foreign;           /* another tool has taken the interface, or its records cannot be read: no more will arrive */
 };
 
 typedef void (*gpu_take)(const struct gpu_event *event);
@@ -59,37 +60,49 @@ typedef void (*gpu_take)(const struct gpu_event *event);
 struct gpu_backend {
     const char *name; /* "CUDA" */
 
-    /* Look, without opening anything that is not open in the process already. */
+    /* Looks for GPUs without opening any library that the process has not opened already. */
     enum gpu_presence (*look)(void);
 
-    /* Attach to the vendor's tracing interface; nothing is traced yet. Facts are written (ledger_fact "gpu.driver",
-     * "gpu.tracing_library"). */
+    /* Attaches to the vendor's tracing interface without tracing yet. Writes the facts "gpu.driver" and "gpu.tracing_library"
+     * (ledger_fact). */
     enum gpu_armed (*arm)(char *reason, size_t reason_bytes);
 
-    /* Trace from now on, or stop it; false: the interface refused, `reason` says why. */
+    /* Starts or stops tracing; false: the interface refused, `reason` says why. */
     bool (*resume)(char *reason, size_t reason_bytes);
     void (*pause)(void);
 
-    /* Hand over what has been recorded. `everything`: also what the interface holds back, at the end of a window. */
+    /* Hands over what has been recorded. `everything`: also what the interface still buffers, at the end of a window. */
     struct gpu_collected (*collect)(gpu_take take, bool everything);
 
-    /* Any thread, when nothing will be collected any more: how many records are lost, about, because nobody has read them. NULL: none. */
+    /* Any thread, after the last collection: about how many records are lost because nobody has read them. May be NULL: none. */
     uint64_t (*unread)(void);
 
     void (*device_facts)(uint32_t device, struct gpu_device_facts *facts);
 
-    /* Any thread, fast, without a lock of ours: enum ledger_place of an address; -1: the driver did not say (no GPU memory, then). */
+    /* Any thread, fast, without a lock of ours: the memory kind (enum ledger_place) of an address; -1: unknown to the driver (no GPU
+     * memory). */
     int (*place)(const void *address);
 
-    /* The job's thread, during its call that is given this stream (NULL: the default one of the current context): once the job has
-     * destroyed it, the handle is invalid or another stream's. False: not known. */
+    /* The job's thread, during its call that is given this stream (NULL: the default stream of the current context): once the job has
+     * destroyed the stream, its handle is invalid or belongs to another one. False: unknown. */
     bool (*find_stream)(void *handle, struct gpu_stream *stream);
 
-    /* Any thread: whether what is launched on a stream is captured into a graph now, rather than carried out. NULL: it cannot be told. */
+    /* Any thread: whether the stream is now capturing launches into a graph instead of running them. May be NULL: cannot be queried. */
     bool (*is_capturing)(void *stream);
 };
 
-/* The vendors that this build has, NULL-terminated. Tests put their own in. */
+/* What a vendor's folder may report to the GPU side, even before gpu_begin. */
+
+/* Makes the GPU thread look for GPUs now, because something suggests one is in use (the first NCCL call). Any thread; no lock, at most one
+ * system call. */
+void gpu_wake(void);
+
+/* Another client of the tracing interface (`to`: its name) begins, and has ended. Called by that client's thread, inside its call. When
+ * gpu_yield returns, none of our calls into the interface is in progress or will begin. Its wait is bounded. */
+void gpu_yield(const char *to);
+void gpu_unyield(void);
+
+/* The vendors in this build, NULL-terminated. Tests put their own in. */
 enum { GPU_BACKENDS_MOST = 4 };
 extern const struct gpu_backend *gpu_backends[GPU_BACKENDS_MOST];
 

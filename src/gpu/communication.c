@@ -1,5 +1,5 @@
-/* Names are those of the libraries' public sources. A library that is missing here counts as computing; its name is in the results, so
- * that a reader can see it. */
+/* Kernel names are from the libraries' public sources. The kernels of a library that is missing here count as computing; their names are in
+ * the results, so a reader can notice. */
 #include "communication.h"
 
 #include <stddef.h>
@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How the function's name goes on from some namespace on, or from its beginning; `*` is anything, and so is what follows. */
+/* Patterns for a function's qualified name, matched from the start of any of its namespaces or of the function itself. `*` matches
+ * anything; so does the end of a pattern. */
 static const char *const OF_NCCL[] = {
     "ncclDevKernel",         /* NCCL and RCCL from 2.19 on */
     "ncclKernel_",           /* from 2.8 on */
@@ -78,8 +79,8 @@ static bool matches(const char *pattern, const char *text)
     return false;
 }
 
-/* Namespaces and the function's name, "a::b::c", of a mangled name: _Z <name> or _Z N <name> <name> ... ; a name is its length and its
- * text. Template arguments and parameters follow, which are of no interest. What is not mangled is its own name. */
+/* The qualified name "a::b::c" in a mangled one: _Z <name> or _Z N <name> <name> ..., where each name is its length and its text. Template
+ * arguments and parameters follow and are ignored. A name that is not mangled is copied as it is. */
 static void qualified_name(const char *mangled, char *name, size_t room)
 {
     size_t used = 0;

@@ -1,13 +1,13 @@
-/* Which kernels move data between ranks: NCCL's and other libraries', by their names. */
+/* Recognizes, by name, kernels that move data between ranks: those of NCCL and of other communication libraries. */
 #ifndef COMMPROF_GPU_COMMUNICATION_H
 #define COMMPROF_GPU_COMMUNICATION_H
 
 #include <stdbool.h>
 
-/* `name` as the GPU's tracing interface gives it: mangled (Itanium C++ ABI), or as it is in C and in Triton. */
+/* `name` comes from the GPU's tracing interface: mangled (Itanium C++ ABI), or plain, as in C and Triton. */
 bool communication_has_kernel(const char *name);
 
-/* Whether it is one of those that NCCL launches. */
+/* Whether NCCL launches this kernel. */
 bool communication_is_nccls(const char *name);
 
 #endif

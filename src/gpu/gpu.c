@@ -1,29 +1,29 @@
-/* One thread of ours does all that touches a vendor's library; it holds nothing that the job may wait for.
+/* The GPU thread makes all calls into a vendor's library; it holds nothing that the job may wait for.
  *
  *     the job                          the GPU thread
  *     gpu_begin ---------------------> look, look, ... until the process has a context; arm
- *                                      window: resume, collect, collect, ..., pause, collect until all has come
+ *                                      window: resume, collect, collect, ..., pause, collect until all has arrived
  *     gpu_yield: foreign = 1 --------> ends the window at once; is_in = 0
  *          waits while is_in (bounded) <---'
  *     gpu_end: told = FINISH --------> ends the window; gone = 1
  *          waits for gone (bounded) <------'
  *
- * is_in is 1 while a window is open: then calls into the tracing interface may be under way. It goes up before `foreign` is looked at, and
- * gpu_yield sets `foreign` before it looks at is_in, so one of both sees the other.
+ * is_in is 1 while a window is open: calls into the tracing interface may be in progress. The GPU thread sets is_in before it reads
+ * `foreign`, and gpu_yield sets `foreign` before it reads is_in, so at least one of them sees the other's store.
  *
- * A window begins, as far as the unions are concerned, with the first activity that is seen in it: what was launched before tracing was
- * resumed may still be running, unseen, until then. Where nothing comes, it begins when tracing was resumed: the GPU was idle. */
+ * The overlap sums of a window begin with the first activity seen in it: until then, kernels launched before tracing was resumed may still
+ * be running unseen. If no activity is seen, they begin when tracing was resumed: the GPU was idle. */
 #include "gpu.h"
 
 #include "activity.h"
-#include "call.h"
-#include "clock.h"
-#include "host_time.h"
+#include "base/clock.h"
+#include "base/service_thread.h"
+#include "base/settings.h"
 #include "ledger/ledger.h"
-#include "nccl/nccl.h"
-#include "own_thread.h"
-#include "place.h"
-#include "settings.h"
+#include "observer.h"
+#include "record/host_time.h"
+#include "record/memory_kind.h"
+#include "windows.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@
 #define MS_NS INT64_C(1000000)
 #define SECOND_NS (1000 * MS_NS)
 
-enum { STAY, FINISH, ABANDON }; /* what the thread is told */
+enum { STAY, FINISH, ABANDON }; /* commands to the GPU thread */
 enum { PATIENCE_S = 2, FIRST_LOOK_MS = 50, SLOWEST_LOOK_MS = 250, ARM_AGAIN_MS = 1000, TICK_MS = 100, DRAIN_S = 3, AFTER_ANOTHER_S = 1 };
 
 enum phase { CLOSED, OPEN, DRAINING };
@@ -45,20 +45,23 @@ static struct {
     const struct gpu_backend *backend;
     char foreign_name[64];
     uint32_t has_thread, told, gone;
-    uint32_t bell;           /* grows when there is something to look at */
-    uint32_t foreign, is_in; /* above */
+    uint32_t bell;           /* incremented to wake the GPU thread */
+    uint32_t foreign, is_in; /* see above */
     int64_t foreign_until_ns;
-    uint32_t epoch; /* that the counters belong to */
+    uint32_t epoch; /* the epoch that the counters belong to */
 
     enum phase phase;
     struct ledger_tracing *window;
-    int64_t first_ns;    /* begin of the first window of all; 0: there was none */
-    int64_t resumed_ns;  /* of this window: when tracing was resumed, */
-    int64_t earliest_ns; /* ... began the earliest activity seen that began since then, INT64_MAX: none yet */
+    struct windows windows; /* when they are due */
+    bool has_had_window;    /* a complete one */
+    int64_t resumed_ns;     /* of this window: when tracing was resumed */
+    int64_t earliest_ns;    /* begin of the earliest activity seen since then; INT64_MAX: none yet */
     int64_t paused_ns;
     int64_t collect_at_ns;
-    int64_t complete_ns; /* activities that began before this have been counted */
-    bool is_summed;      /* the unions have begun */
+    int64_t complete_ns;                    /* activities that began before this have been counted */
+    bool is_summed;                         /* the overlap sums have begun */
+    uint64_t graph_launches, graph_records; /* in this window */
+    uint64_t unseen_graphs;                 /* lower bound of the launches without a record, in all windows */
     enum ledger_tracing_end ending;
 } gpu;
 
@@ -74,14 +77,14 @@ static bool is_abandoned(void)
 
 static void ring(void)
 {
-    own_thread_tell(&gpu.bell, __atomic_load_n(&gpu.bell, __ATOMIC_RELAXED) + 1);
+    service_thread_tell(&gpu.bell, __atomic_load_n(&gpu.bell, __ATOMIC_RELAXED) + 1);
 }
 
 static void sleep_until(int64_t until_ns)
 {
     uint32_t bell = __atomic_load_n(&gpu.bell, __ATOMIC_ACQUIRE);
     if (!is_told() && !__atomic_load_n(&gpu.foreign, __ATOMIC_ACQUIRE))
-        own_thread_wait_while(&gpu.bell, bell, until_ns);
+        service_thread_wait_while(&gpu.bell, bell, until_ns);
 }
 
 static void enter_state(enum ledger_gpu_state state, const char *reason)
@@ -105,7 +108,7 @@ static enum gpu_presence look_for_one(void)
     return best;
 }
 
-/* False: the job has ended before. */
+/* Waits until the process uses a GPU. False: the job ended first. */
 static bool wait_for_use(void)
 {
     int64_t pause_ns = FIRST_LOOK_MS * MS_NS;
@@ -126,7 +129,7 @@ static bool arm(void)
     the_ledger.header->cost_gpu_begin_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
     if (armed == GPU_ARM_REFUSED)
         enter_state(LEDGER_GPU_REFUSED, reason);
-    /* Handlers run in reverse order: the vendor's was registered before, when the job made its context. */
+    /* Exit handlers run in reverse order: the vendor's was registered earlier, when the job created its context. */
     if (armed == GPU_ARMED)
         atexit(gpu_end);
     return armed == GPU_ARMED;
@@ -139,12 +142,33 @@ static bool calls_are_counted(void)
     return __atomic_load_n(&the_ledger.header->counting_since_ns, __ATOMIC_RELAXED) != 0;
 }
 
-/* The first period whole, of each later one the beginning. */
-static bool is_on_duty(int64_t now_ns)
+static struct windows_now windows_now(int64_t now_ns)
 {
-    int64_t every_ns = (int64_t)settings.gpu_every_s * SECOND_NS, on_ns = (int64_t)settings.gpu_on_s * SECOND_NS;
-    int64_t since_ns = gpu.first_ns ? now_ns - gpu.first_ns : 0;
-    return every_ns == 0 || since_ns < every_ns || since_ns % every_ns < on_ns;
+    return (struct windows_now){now_ns, clock_unix_ns(), __atomic_load_n(&the_ledger.header->steps, __ATOMIC_RELAXED)};
+}
+
+static bool is_due(int64_t now_ns)
+{
+    struct windows_now now = windows_now(now_ns);
+    return windows_is_due(&gpu.windows, &now);
+}
+
+static bool is_over(int64_t now_ns)
+{
+    struct windows_now now = windows_now(now_ns);
+    return windows_is_over(&gpu.windows, &now);
+}
+
+static void begin_window(int64_t now_ns)
+{
+    struct windows_now now = windows_now(now_ns);
+    windows_begin(&gpu.windows, &now);
+}
+
+/* The next window is a first one again. */
+static void forget_windows(void)
+{
+    gpu.windows = (struct windows){0, 0, 0};
 }
 
 static bool another_traces(int64_t now_ns)
@@ -156,7 +180,7 @@ static bool another_traces(int64_t now_ns)
 
 static void go_out(void)
 {
-    own_thread_tell(&gpu.is_in, 0);
+    service_thread_tell(&gpu.is_in, 0);
 }
 
 static bool go_in(void)
@@ -171,16 +195,17 @@ static bool go_in(void)
 static void take(const struct gpu_event *event)
 {
     if (is_abandoned())
-        return; /* the file is being read, or is a forked child's parent's */
+        return; /* the file is being read, or it belongs to the parent of this forked child */
     if (event->start_ns >= gpu.resumed_ns && event->start_ns < gpu.earliest_ns)
         gpu.earliest_ns = event->start_ns;
+    gpu.graph_records += (event->flags & LEDGER_ACTIVITY_GRAPH) != 0;
     activity_take(event);
 }
 
 static void follow(bool followed)
 {
     __atomic_store_n(&host_time_wanted, followed, __ATOMIC_RELAXED);
-    nccl_follow(followed);
+    gpu_observer->follow(followed);
 }
 
 static void open_window(int64_t now_ns)
@@ -197,16 +222,18 @@ static void open_window(int64_t now_ns)
     }
     struct ledger_tracing window = {.begin_ns = now_ns, .clock_error_ns = UINT32_MAX};
     __atomic_store_n(&gpu.window, ledger_append(LEDGER_TRACINGS, &window, sizeof window), __ATOMIC_RELEASE);
-    gpu.first_ns = gpu.first_ns ? gpu.first_ns : now_ns;
+    begin_window(now_ns);
     gpu.resumed_ns = now_ns;
     gpu.earliest_ns = INT64_MAX;
     gpu.is_summed = false;
+    gpu.graph_launches = gpu.graph_records = 0;
     gpu.collect_at_ns = now_ns;
     gpu.phase = OPEN;
     enter_state(LEDGER_GPU_TRACING, NULL);
 }
 
-/* Buffers come in any order: an activity that has come is the earliest when all up to it have come. */
+/* Begins the overlap sums at the earliest activity. Buffers arrive in any order, so the earliest seen is known to be the first only once
+ * all activities up to it have arrived. */
 static void begin_sums(int64_t complete_until_ns, bool everything)
 {
     bool has_begun = gpu.earliest_ns != INT64_MAX;
@@ -216,21 +243,22 @@ static void begin_sums(int64_t complete_until_ns, bool everything)
     int64_t begin_ns = has_begun ? gpu.earliest_ns : gpu.resumed_ns;
     begin_ns = gpu.phase == DRAINING && begin_ns > gpu.paused_ns ? gpu.paused_ns : begin_ns;
     activity_trace_from(begin_ns);
-    nccl_untraced(gpu.paused_ns, begin_ns);
+    gpu_observer->untraced(begin_ns);
     if (gpu.window)
         gpu.window->begin_ns = begin_ns;
     gpu.is_summed = true;
 }
 
-/* Readers of the ledger see these grow. */
+/* Readers of the ledger see these counters grow. */
 static void count(const struct gpu_collected *collected)
 {
     struct ledger_header *header = the_ledger.header;
     header->gpu_records += collected->records;
     header->gpu_dropped_records += collected->dropped;
     header->gpu_implausible_records += collected->implausible;
+    gpu.graph_launches += collected->graph_launches;
     if (collected->dropped || collected->implausible)
-        nccl_untraced(gpu.resumed_ns, clock_monotonic_ns());
+        gpu_observer->untraced(clock_monotonic_ns());
     if (!gpu.window)
         return;
     gpu.window->records += collected->records;
@@ -238,14 +266,25 @@ static void count(const struct gpu_collected *collected)
     gpu.window->clock_error_ns = error_ns == UINT32_MAX || error_ns < collected->clock_error_ns ? collected->clock_error_ns : error_ns;
 }
 
-/* The job's calls up to now. Returns the moment up to which they are known. */
+/* Collects the job's MPI calls. Returns the time up to which they are complete. */
 static int64_t collect_host_time(void)
 {
     clock_realign();
     return clock_ns_of_late(host_time_collect(activity_in_mpi, &the_ledger.header->gpu_lost_intervals));
 }
 
-/* A reset (MPI_Pcontrol(2)): what came up to now was before it. So it is looked for before more comes, which may be from after it. */
+static void note_unseen_graphs(uint64_t launches)
+{
+    char text[24];
+    if (launches == gpu.unseen_graphs)
+        return;
+    gpu.unseen_graphs = launches;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)launches);
+    ledger_fact("gpu.unseen_graph_launches", text);
+}
+
+/* Applies a reset (MPI_Pcontrol(2)). Events taken so far precede the reset; so it is checked before each collection, which may bring later
+ * ones. */
 static void begin_anew_after_reset(void)
 {
     struct ledger_header *header = the_ledger.header;
@@ -253,12 +292,15 @@ static void begin_anew_after_reset(void)
     if (epoch == gpu.epoch)
         return;
     gpu.epoch = epoch;
+    note_unseen_graphs(0);
+    gpu.graph_launches = gpu.graph_records = 0;
     activity_reset();
     header->gpu_records = header->gpu_dropped_records = header->gpu_implausible_records = header->gpu_late_records = 0;
     header->gpu_unkept_records = header->gpu_lost_intervals = header->gpu_unmatched_operations = 0;
 }
 
-/* What has been recorded, summed up as far as all of it has come. Returns how far that is. */
+/* Collects what has been recorded and settles it as far as it is complete. Returns the time up to which the vendor's records are
+ * complete. */
 static int64_t collect(bool everything)
 {
     int64_t calls_until_ns = collect_host_time();
@@ -272,7 +314,7 @@ static int64_t collect(bool everything)
     until_ns = gpu.phase == DRAINING && until_ns > gpu.paused_ns ? gpu.paused_ns : until_ns;
     if (gpu.is_summed) {
         activity_settle(until_ns);
-        nccl_settle(until_ns);
+        gpu_observer->collected();
     }
     if (collected.is_foreign)
         gpu.ending = LEDGER_TRACING_LOST;
@@ -281,14 +323,22 @@ static int64_t collect(bool everything)
     return collected.complete_until_ns;
 }
 
-/* All that will come has come. */
+/* Each graph launch leaves at least one record: if there are fewer records than launches, some launches left none. */
+static void compare_graphs(void)
+{
+    if (gpu.graph_launches > gpu.graph_records)
+        note_unseen_graphs(gpu.unseen_graphs + gpu.graph_launches - gpu.graph_records);
+}
+
+/* Closes the window after its last record. */
 static void close_window(void)
 {
     if (is_abandoned())
         return;
     begin_sums(gpu.paused_ns, true);
     activity_trace_until(gpu.paused_ns);
-    nccl_settle(gpu.paused_ns);
+    gpu_observer->collected();
+    compare_graphs();
     if (gpu.window) {
         gpu.window->ended = gpu.ending;
         __atomic_store_n(&gpu.window->end_ns, gpu.paused_ns, __ATOMIC_RELEASE);
@@ -306,14 +356,17 @@ static void close_window(void)
     go_out();
 }
 
-/* Records of what is running come when it has ended: after a window that ends by itself they are waited for a while. */
+/* A record arrives when its activity has ended: after a window that ends by itself we wait a while for the rest. */
 static void end_window(enum ledger_tracing_end ending)
 {
     gpu.ending = ending;
+    gpu.has_had_window |= ending == LEDGER_TRACING_DUTY;
+    if (!gpu.has_had_window)
+        forget_windows(); /* the first window shall be complete */
     gpu.backend->pause();
     gpu.paused_ns = clock_monotonic_ns();
     gpu.phase = DRAINING;
-    collect_host_time(); /* calls that end from now on do not say when they began */
+    collect_host_time(); /* calls that end from now on do not report their begin */
     follow(false);
     bool is_hurried = ending != LEDGER_TRACING_DUTY && ending != LEDGER_TRACING_OFF;
     int64_t complete_ns = collect(is_hurried);
@@ -336,7 +389,7 @@ static void attend_window(int64_t now_ns, bool hurries)
         end_window(LEDGER_TRACING_YIELDED);
     else if (!calls_are_counted())
         end_window(LEDGER_TRACING_OFF);
-    else if (!is_on_duty(now_ns))
+    else if (is_over(now_ns))
         end_window(LEDGER_TRACING_DUTY);
     else if (now_ns >= gpu.collect_at_ns)
         collect(false);
@@ -357,7 +410,9 @@ static void attend(void)
         close_window();
     } else if (gpu.phase == DRAINING)
         drain(now_ns);
-    else if (!hurries && !is_told() && calls_are_counted() && is_on_duty(now_ns)) {
+    else if (!calls_are_counted())
+        forget_windows(); /* the user who switches counting on wants to see what follows */
+    else if (!hurries && !is_told() && is_due(now_ns)) {
         gpu.ending = LEDGER_TRACING_GOES_ON;
         open_window(now_ns);
     }
@@ -370,17 +425,30 @@ static bool is_refused(void)
 
 static void trace(void)
 {
-    activity_begin();
+    activity_begin(gpu.backend);
     gpu.epoch = the_ledger.header->epoch;
     gpu.paused_ns = clock_monotonic_ns();
     while (!is_refused() && !is_abandoned() && !(is_told() && gpu.phase == CLOSED)) {
         attend();
         int64_t tick_ns = (settings.gpu_collect_ms < TICK_MS ? (int64_t)settings.gpu_collect_ms : TICK_MS) * MS_NS;
         if (__atomic_load_n(&gpu.foreign, __ATOMIC_ACQUIRE) && gpu.phase == CLOSED)
-            own_thread_wait_while(&gpu.foreign, 1, clock_monotonic_ns() + tick_ns);
+            service_thread_wait_while(&gpu.foreign, 1, clock_monotonic_ns() + tick_ns);
         else
             sleep_until(clock_monotonic_ns() + tick_ns);
     }
+}
+
+static bool is_chosen(void)
+{
+    int rank = the_ledger.header->world_rank, of = (int)settings.gpu_one_rank_in;
+    return of <= 1 || rank < 0 || rank % of == 0;
+}
+
+static void leave_to_other_ranks(void)
+{
+    char reason[96];
+    snprintf(reason, sizeof reason, "COMMPROF_GPU_ONE_RANK_IN=%d: other ranks' are", (int)settings.gpu_one_rank_in);
+    enter_state(LEDGER_GPU_REFUSED, reason);
 }
 
 static void *run(void *unused)
@@ -388,24 +456,27 @@ static void *run(void *unused)
     prctl(PR_SET_NAME, "commprof-gpu");
     if (wait_for_use()) {
         __atomic_store_n(&gpu_used, gpu.backend, __ATOMIC_RELEASE);
-        __atomic_store_n(&place_is_asked, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&memory_kind_ask, gpu.backend->place, __ATOMIC_RELEASE);
         ledger_fact("gpu", gpu.backend->name);
-        if (arm())
+        if (!is_chosen())
+            leave_to_other_ranks();
+        else if (arm())
             trace();
     }
-    own_thread_tell(&gpu.gone, 1);
+    service_thread_tell(&gpu.gone, 1);
     return unused;
 }
 
 /* The job's side */
 
-/* A forked child has no thread of ours, and must not call into libraries that do not survive a fork. */
+/* A forked child has no GPU thread and must not call libraries that do not survive a fork. */
 static void in_forked_child(void)
 {
     gpu.has_thread = 0;
     gpu.is_in = 0;
     gpu_used = NULL;
-    place_is_asked = host_time_wanted = false;
+    memory_kind_ask = NULL;
+    host_time_wanted = false;
 }
 
 void gpu_begin(void (*complain)(const char *line))
@@ -419,7 +490,7 @@ void gpu_begin(void (*complain)(const char *line))
         return;
     enter_state(LEDGER_GPU_DORMANT, NULL);
     pthread_atfork(NULL, NULL, in_forked_child);
-    int error = own_thread_start(run, NULL);
+    int error = service_thread_start(run, NULL);
     gpu.has_thread = error == 0;
     if (!error)
         return;
@@ -434,13 +505,13 @@ void gpu_wake(void)
         ring();
 }
 
-static void place_no_more(void)
+static void ask_no_more(void)
 {
-    __atomic_store_n(&place_is_asked, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&memory_kind_ask, NULL, __ATOMIC_RELAXED);
     __atomic_store_n(&host_time_wanted, false, __ATOMIC_RELAXED);
 }
 
-/* The vendor's library has not given them back, or nobody had the time to look into them. */
+/* Counts records that the vendor's library has not returned, or that we had no time to read. */
 static void count_unread(void)
 {
     const struct gpu_backend *backend = __atomic_load_n(&gpu_used, __ATOMIC_ACQUIRE);
@@ -448,7 +519,7 @@ static void count_unread(void)
         the_ledger.header->gpu_dropped_records += backend->unread();
 }
 
-/* The thread hangs in the vendor's library: tracing was on up to what has come of it. */
+/* The thread hangs in the vendor's library: ends the window at the time up to which its records were collected. */
 static void lose_window(void)
 {
     struct ledger_tracing *window = __atomic_load_n(&gpu.window, __ATOMIC_ACQUIRE);
@@ -467,8 +538,8 @@ void gpu_end(void)
     __atomic_store_n(&gpu.told, FINISH, __ATOMIC_RELEASE);
     ring();
     while (!__atomic_load_n(&gpu.gone, __ATOMIC_ACQUIRE) && clock_monotonic_ns() < until_ns)
-        own_thread_wait_while(&gpu.gone, 0, until_ns);
-    place_no_more();
+        service_thread_wait_while(&gpu.gone, 0, until_ns);
+    ask_no_more();
     the_ledger.header->cost_gpu_end_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
     if (!__atomic_load_n(&gpu.gone, __ATOMIC_ACQUIRE)) {
         __atomic_store_n(&gpu.told, ABANDON, __ATOMIC_RELEASE);
@@ -485,7 +556,7 @@ void gpu_exit(void)
         ring();
         count_unread();
     }
-    place_no_more();
+    ask_no_more();
 }
 
 void gpu_yield(const char *to)
@@ -497,12 +568,12 @@ void gpu_yield(const char *to)
         return;
     ring();
     while (__atomic_load_n(&gpu.is_in, __ATOMIC_SEQ_CST) && clock_monotonic_ns() < until_ns)
-        own_thread_wait_while(&gpu.is_in, 1, until_ns);
+        service_thread_wait_while(&gpu.is_in, 1, until_ns);
 }
 
-/* The other one may still be collecting what is its own. */
+/* The other client may still be collecting its own records. */
 void gpu_unyield(void)
 {
     __atomic_store_n(&gpu.foreign_until_ns, clock_monotonic_ns() + AFTER_ANOTHER_S * SECOND_NS, __ATOMIC_RELAXED);
-    own_thread_tell(&gpu.foreign, 0);
+    service_thread_tell(&gpu.foreign, 0);
 }

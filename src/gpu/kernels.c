@@ -1,5 +1,5 @@
-/* The tracing interface's strings may go away or change, so each event's name is hashed and compared in full, some 20 ns for a hundred
- * characters. Names lie in the ledger and are never changed there. */
+/* The tracing interface's strings may disappear or change, so each event's name is hashed and compared in full: some 20 ns for a hundred
+ * characters. Names are stored in the ledger and never change there. */
 #include "kernels.h"
 
 #include "communication.h"
@@ -13,10 +13,10 @@ enum { INDEX_PLACES = 8192 }; /* at least twice KERNELS_MOST */
 static struct {
     struct place {
         uint64_t hash;
-        const struct ledger_kernel *entry; /* NULL: the place is empty */
+        const struct ledger_kernel *entry; /* NULL: the slot is empty */
     } index[INDEX_PLACES];                 /* open addressing */
     char *communication[KERNELS_MOST + 1];
-    struct ledger_chunk *chunk; /* that names are appended to */
+    struct ledger_chunk *chunk; /* names are appended to it */
     uint32_t chunks, most_chunks;
     uint16_t count;
     bool has_other;
@@ -30,7 +30,7 @@ void kernels_begin(void)
     kernels.most_chunks = KERNELS_MOST_CHUNKS;
 }
 
-/* Eight characters at a time: names of templates are long. */
+/* Hashes eight characters at a time: names of templates are long. */
 static uint64_t hash_of(const char *name, size_t bytes)
 {
     uint64_t hash = bytes, word;
@@ -51,7 +51,7 @@ static struct ledger_chunk *chunk_with_room(size_t bytes)
     if (kernels.chunk && kernels.chunk->used + bytes <= CAPACITY)
         return kernels.chunk;
     struct ledger_chunk *fresh = kernels.chunks < kernels.most_chunks ? ledger_chunk(LEDGER_KERNELS, 1, 0) : NULL;
-    if (!fresh) { /* a full ledger is not asked again for each event */
+    if (!fresh) { /* do not ask a full ledger again for each event */
         kernels.most_chunks = kernels.chunks;
         return NULL;
     }

@@ -1,4 +1,4 @@
-/* The kernels' names, each once in the ledger: a kernel is a number from there on. GPU thread. */
+/* Numbers the kernels: the ledger stores each name once, and events refer to it by number. GPU thread. */
 #ifndef COMMPROF_GPU_KERNELS_H
 #define COMMPROF_GPU_KERNELS_H
 
@@ -9,18 +9,18 @@
 enum { KERNELS_MOST = 4000, KERNELS_LONGEST_NAME = 4000, KERNELS_MOST_CHUNKS = 64 /* 4 MB of names */ };
 
 struct kernel {
-    uint16_t number; /* LEDGER_KERNEL_OTHER where there is no room for one more */
+    uint16_t number; /* LEDGER_KERNEL_OTHER if the table is full */
     bool is_communication;
 };
 
-/* Begin without any. */
+/* Empties the table. */
 void kernels_begin(void);
 
-/* The kernel with this (mangled) name, NULL: a name that could not be read. Names are told apart by their content, up to
- * KERNELS_LONGEST_NAME characters. */
+/* The kernel with this (mangled) name; NULL: the name could not be read. Names are compared by content, up to KERNELS_LONGEST_NAME
+ * characters. */
 struct kernel kernels_find(const char *name);
 
-/* The name of one that communicates; NULL: of another one. */
+/* The name of a communication kernel; NULL for other kernels. */
 const char *kernels_communication(uint16_t number);
 
 #endif

@@ -1,5 +1,5 @@
-/* Nodes are small and have four children each, so that a way down the heap of a hundred thousand touches eight lines of the cache; the
- * events stay where they are. Nodes are always a permutation of the events' numbers: those behind the heap's end are free. */
+/* Nodes are small and have four children each, so one path down a heap of a hundred thousand touches eight cache lines; the events
+ * themselves do not move. The nodes' event numbers are always a permutation: those behind the end of the heap are free. */
 #include "reorder.h"
 
 #include <stdlib.h>

@@ -1,16 +1,16 @@
-/* Folding must survive a kill at any instant without losing or doubling a call, so no two live cells are ever changed
- * together. To merge c into b, a spare cell a is filled with their sum; then one store to the thread's `folding` word says
- * "a counts, b and c do not"; then the three `live` marks are brought in line and the word is cleared.
+/* The process may be killed at any instant of a fold; no call may be lost or counted twice, so live cells are never changed in
+ * place. To merge c into b, a spare cell a is filled with their sum; then one store to the thread's `folding` word commits:
+ * a counts, b and c do not. Then the three `live` marks are updated and the word is cleared.
  *
  *     b live  c live  a free      folding 0
- *     b live  c live  a = b + c   folding 0           a kill here: b and c count
- *     b live  c live  a           folding a,b,c       from this store on: a counts
+ *     b live  c live  a = b + c   folding 0           if killed here, b and c count
+ *     b live  c live  a           folding a,b,c       from this store on, a counts
  *     b free  c free  a live      folding 0
  *
- * The sum is outside all regions: however many there are, a full table has room again after folding.
+ * Merged cells have no region, so that folding frees cells however many regions there are.
  *
- * One spare cell is therefore always kept back. Folding is done for the rarest half of the sizes at once, so that its cost
- * is shared by as many new sizes. */
+ * One spare cell is always reserved for folding. Each fold merges the rarest half of the sizes, so that its cost is amortized
+ * over as many new sizes. */
 #include "cells.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void index_rebuild(struct cells *cells)
             index_put(cells, cells->all[i]);
 }
 
-/* Room for twice the cells there are, so that probes stay short. */
+/* Grow the index to at least twice the number of cells, so that probes stay short. */
 static bool index_fits(struct cells *cells, uint32_t count)
 {
     uint32_t size = cells->index_mask + 1;
@@ -76,7 +76,7 @@ static bool index_fits(struct cells *cells, uint32_t count)
     return true;
 }
 
-/* Take a chunk of cells and keep them as spares. */
+/* Allocate a chunk of cells and add them to the spares. */
 static bool take_chunk(struct cells *cells)
 {
     uint32_t capacity = ledger_chunk_capacity(sizeof(struct ledger_cell));
@@ -141,13 +141,13 @@ static uint32_t find_folded(const struct cells *cells, uint64_t bytes, uint64_t 
     return UINT32_MAX;
 }
 
-/* In order with the word that says what counts, for a reader and for a kill. */
+/* Ordered with the stores to `folding`, for readers and for a kill. */
 static void mark(struct ledger_cell *cell, uint64_t live)
 {
     __atomic_store_n(&cell->live, live, __ATOMIC_RELEASE);
 }
 
-/* Replace cell `victim`, and the power-of-two cell of its kind if there is one, by their sum in a spare cell. */
+/* Replace cell `victim`, and the power-of-two cell with its key if there is one, by their sum in a spare cell. */
 static void fold(struct cells *cells, uint32_t victim)
 {
     struct ledger_cell *rare = cells->all[victim];
@@ -211,7 +211,7 @@ done:
     free(counts);
 }
 
-/* One spare is kept back for folding. */
+/* One spare is reserved for folding. */
 static bool has_room(const struct cells *cells)
 {
     return cells->spare_count >= 2;

@@ -1,9 +1,8 @@
-/* One thread's cells: what is counted apart, found by its key and added to in place.
+/* One thread's cells: a hash table from a key (call, communicator, bytes, ...) to a ledger_cell, updated in place.
  *
- * Only the owning thread writes, so there is no lock and no atomic instruction. Finding a cell is one probe of a private
- * hash index; adding to it touches two cache lines of the ledger. A new cell may take a chunk from the ledger (a lock, and
- * now and then a system call); that happens once per 26 sizes. When the ledger is full, the rarest sizes fold into
- * power-of-two cells that say so, and the ledger's header counts them. */
+ * Only the owning thread writes, so there is no lock and no atomic instruction. A lookup is one probe of a private hash index;
+ * an update touches two cache lines of the ledger. Once per 26 new cells a chunk is allocated (a lock, sometimes a system call).
+ * When the ledger is full, the rarest sizes fold into power-of-two cells; they are flagged, and the ledger's header counts them. */
 #ifndef COMMPROF_CELLS_H
 #define COMMPROF_CELLS_H
 
@@ -15,14 +14,14 @@
 struct cells {
     struct ledger_cell **index; /* open addressing by key; NULL: empty */
     uint32_t index_mask;
-    uint32_t count; /* of `all`: every cell this thread ever took, in the ledger's order */
+    uint32_t count; /* of `all`: all cells of this thread, in the ledger's order */
     struct ledger_cell **all;
-    uint32_t *spare; /* indices in `all` of cells that are free */
+    uint32_t *spare; /* indices in `all` of free cells */
     uint32_t spare_count;
     struct ledger_thread *record;
 };
 
-/* A cell's key beside its size, packed as it lies in the cell. */
+/* A cell's key except for its size, packed as in the cell. */
 static inline uint64_t cell_key(unsigned call, unsigned communicator, enum ledger_measure measure)
 {
     return (uint64_t)call | (uint64_t)communicator << 16 | (uint64_t)measure << 48;
@@ -30,7 +29,7 @@ static inline uint64_t cell_key(unsigned call, unsigned communicator, enum ledge
 
 #define CELL_KEY_FOLDED ((uint64_t)LEDGER_CELL_FOLDED << 52)
 
-/* A region's number and the place of the buffers, which cell_key leaves 0. */
+/* The region's number and the buffers' memory kinds, which cell_key leaves 0. */
 enum { CELL_KEY_REGION_BIT = 32, CELL_KEY_PLACE_BIT = 56 };
 #define CELL_KEY_REGION ((uint64_t)UINT16_MAX << CELL_KEY_REGION_BIT)
 
@@ -46,14 +45,14 @@ static inline uint64_t cell_key_of(const struct ledger_cell *cell)
     return key;
 }
 
-/* Make an empty table whose cells belong to `record`. False when out of memory. */
+/* Create an empty table whose cells belong to `record`. False if out of memory. */
 bool cells_create(struct cells *cells, struct ledger_thread *record);
 void cells_destroy(struct cells *cells);
 
-/* Forget all that was counted; the cells stay the table's. */
+/* Discard all counts; the table keeps its cells as free ones. */
 void cells_clear(struct cells *cells);
 
-/* The cell of a key that is not in the index yet: a new one, a folded one, or NULL when there is no room at all. */
+/* Insert a key that is not in the index: returns a new cell, the folded cell for this size, or NULL if there is no room. */
 struct ledger_cell *cells_insert(struct cells *cells, uint64_t bytes, uint64_t key);
 
 static inline uint32_t cells_hash(uint64_t bytes, uint64_t key)
@@ -73,7 +72,7 @@ static inline struct ledger_cell *cells_find(struct cells *cells, uint64_t bytes
     }
 }
 
-/* Count one call. The bucket comes last: its one store is what makes the call counted. */
+/* Count one call. The bucket is stored last: that store counts the call. */
 static inline void cell_add(struct ledger_cell *cell, uint64_t duration_ns, uint64_t volume_bytes)
 {
     cell->total_ns += duration_ns;

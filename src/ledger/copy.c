@@ -1,12 +1,12 @@
-/* A fold moves counts from cells to others, a reset sets them to zero: a copy that was made meanwhile may have them twice, or half, and is
- * made again. A page of samples that has changed hands meanwhile is nobody's in the copy. Everything else only grows, by stores that come
- * last (ledger_format.h), so that the chunks that were there when the header was read are whole in any moment. What GPUs did is set to
- * zero some time after a reset, by our own thread: a copy from that very moment may have sums without their counts. */
+/* A fold moves counts between cells and a reset sets them to zero; a copy written meanwhile may be inconsistent, so it is written again. A
+ * sample page that changed its owner during the copy gets no owner in the copy. Everything else is only appended, and published by a final
+ * store (ledger_format.h), so chunks allocated before the header was read are always consistent. After a reset the GPU thread clears the
+ * GPU sums a little later; a copy taken at exactly that time may have GPU sums without their counts. */
 #include "copy.h"
 
-#include "clock.h"
+#include "base/clock.h"
+#include "base/filesystems.h"
 #include "ledger.h"
-#include "output/places.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static int write_at(int file, size_t at, const void *from, size_t bytes)
     return 0;
 }
 
-/* How a page of samples is told from what it was before. */
+/* Identifies the current use of a sample page; differs after reuse. */
 struct tenancy {
     uint64_t owner, first;
 };
@@ -76,7 +76,7 @@ static int write_once(int file)
     memcpy(page, the_ledger.header, sizeof page);
     header->copied_unix_ns = clock_unix_ns();
     size_t bytes = (size_t)header->chunk_count * LEDGER_CHUNK_BYTES;
-    if (places_exceed_file_limit(sizeof page + bytes))
+    if (filesystems_exceed_file_limit(sizeof page + bytes))
         return EFBIG;
     int error = write_at(file, 0, page, sizeof page);
     return error ? error : write_chunks(file, header->chunk_count);
@@ -93,7 +93,7 @@ static int write_undisturbed(int file)
     return EAGAIN;
 }
 
-/* The copy that was made last; its path may be taken by another file, and that may have its inode. */
+/* The last copy written. Another file may have taken its path since, possibly with the same inode number: compare the mtime, too. */
 static struct stat last;
 
 static bool is_last(const char *path)
@@ -108,7 +108,7 @@ static int give_name(const char *aside, const char *path, int file)
     struct stat made;
     if (fsync(file) != 0 || fstat(file, &made) != 0)
         return errno;
-    int error = is_last(path) ? (rename(aside, path) == 0 ? 0 : errno) : places_rename(aside, path);
+    int error = is_last(path) ? (rename(aside, path) == 0 ? 0 : errno) : filesystems_rename(aside, path);
     if (!error)
         last = made;
     return error;
@@ -119,7 +119,7 @@ int ledger_copy(const char *path)
     char aside[PATH_MAX + 8];
     snprintf(aside, sizeof aside, "%s.tmp", path);
     unlink(aside);
-    int file = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, places_file_mode());
+    int file = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, filesystems_file_mode());
     if (file < 0)
         return errno;
     int error = write_undisturbed(file);

@@ -1,13 +1,13 @@
-/* A copy of the ledger, for readers that cannot reach it where it lies. */
+/* A copy of the ledger, for readers that cannot access the ledger itself. */
 #ifndef COMMPROF_COPY_H
 #define COMMPROF_COPY_H
 
-/* Write the_ledger as it is now to `path`, complete or not at all, while the job goes on counting: what it adds meanwhile is in the copy
- * or not, as it comes. Returns 0 or an errno: EAGAIN if the table of message sizes was rearranged each time, EEXIST if the file there is
- * none of our copies. Takes no lock and no memory. One thread at a time, one path. */
+/* Write the_ledger to `path` atomically while the job keeps counting; calls counted meanwhile may or may not be in the copy. Returns 0 or
+ * an errno: EAGAIN if cells were folded or reset during every attempt, EEXIST if `path` is a file that is not our copy. Takes no lock and
+ * allocates no memory. Call it from one thread at a time, always with the same path. */
 int ledger_copy(const char *path);
 
-/* Delete the copy, if the file there is one of ours. */
+/* Delete the copy, if the file at `path` is ours. */
 void ledger_copy_remove(const char *path);
 
 #endif

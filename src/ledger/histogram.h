@@ -1,4 +1,4 @@
-/* Which bucket of a log-linear histogram a latency falls into; the buckets are defined in ledger_format.h. */
+/* Log-linear latency histograms; the buckets are defined in ledger_format.h. */
 #ifndef COMMPROF_HISTOGRAM_H
 #define COMMPROF_HISTOGRAM_H
 
@@ -15,7 +15,7 @@ static inline unsigned histogram_bucket(uint64_t ns)
     return octave * HISTOGRAM_SUB_BUCKETS + part + 1 - HISTOGRAM_SUB_BUCKETS * (HISTOGRAM_FIRST_OCTAVE + 1);
 }
 
-/* How many latencies all buckets together hold. */
+/* The number of latencies in all buckets. */
 static inline uint64_t histogram_count(const uint64_t buckets[HISTOGRAM_BUCKETS])
 {
     uint64_t count = 0;
@@ -24,7 +24,7 @@ static inline uint64_t histogram_count(const uint64_t buckets[HISTOGRAM_BUCKETS]
     return count;
 }
 
-/* The least latency of a bucket, in nanoseconds. */
+/* The lower bound of a bucket, in nanoseconds. */
 static inline uint64_t histogram_low_ns(unsigned bucket)
 {
     if (bucket == 0)

@@ -1,13 +1,13 @@
 /* The whole limit is mapped at once, beyond the end of the file; pages become usable as the file grows. So nothing ever
- * moves, and a pointer into the ledger stays good until it is closed. Room for the file is reserved (places.h), in steps:
- * a full disk is met here, where it can be answered (the table folds), and not as a SIGBUS in the middle of a call.
+ * moves, and pointers into the ledger stay valid. Disk space is reserved in steps (filesystems.h), so that a full disk is
+ * detected here, where the tables can fold instead, and does not raise SIGBUS in the middle of a call.
  *
  *     mapped   |header|chunk|chunk|chunk| . . . . . . . . . . . . . . |   limit_bytes
  *     file     |header|chunk|chunk|chunk|                                 file_bytes
  */
 #include "ledger.h"
 
-#include "output/places.h"
+#include "base/filesystems.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ enum { GROWTH_BYTES = 4 * LEDGER_CHUNK_BYTES, LEAST_BYTES = LEDGER_HEADER_BYTES 
 
 static int grow_file(int file, size_t bytes)
 {
-    int error = places_reserve(file, the_ledger.file_bytes, bytes);
+    int error = filesystems_reserve(file, the_ledger.file_bytes, bytes);
     if (!error)
         the_ledger.file_bytes = bytes;
     return error;
@@ -58,7 +58,7 @@ static size_t whole_chunks(size_t bytes)
     return LEDGER_HEADER_BYTES + (chunks < LEDGER_MOST_CHUNKS ? chunks : LEDGER_MOST_CHUNKS) * LEDGER_CHUNK_BYTES;
 }
 
-/* As much of `*limit` as there is address space for (RLIMIT_AS). */
+/* Map `*limit` bytes, or as many as the address space allows (RLIMIT_AS). */
 static void *map(int file, size_t *limit)
 {
     void *memory;
@@ -74,10 +74,10 @@ int ledger_open(const char *path, size_t limit_bytes)
     if (strlen(path) >= sizeof the_ledger.path)
         return ENAMETOOLONG;
 
-    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, places_file_mode());
+    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, filesystems_file_mode());
     if (file < 0)
         return errno;
-    flock(file, LOCK_EX | LOCK_NB); /* as long as it is mapped, for the mapping keeps what was opened here open */
+    flock(file, LOCK_EX | LOCK_NB); /* held while the file is mapped: the mapping keeps the open file description alive */
     struct stat created;
     void *memory = MAP_FAILED;
     the_ledger.file_bytes = 0;
@@ -119,7 +119,7 @@ void ledger_remove(void)
         unlink(the_ledger.path);
 }
 
-/* The file is opened for the moment of growing only; a job that counts its descriptors never meets ours. */
+/* The file is open only while it grows, so the job hardly ever sees an extra descriptor. */
 static int open_and_grow(size_t bytes)
 {
     struct stat there;
@@ -131,8 +131,8 @@ static int open_and_grow(size_t bytes)
     return error;
 }
 
-/* A thread that the job has cancelled would leave from within open, and with it our lock. It leaves at its own next system call.
- * Signals wait as well: when one comes, file systems in memory gave up reserving for a long time (EINTR). */
+/* Cancellation is deferred: a thread cancelled inside open() would exit while holding our lock. Signals are blocked, too: on file
+ * systems in memory a signal made the reservation fail (EINTR) for a long time. */
 static int grow_to(size_t bytes)
 {
     int cancellable;
@@ -146,7 +146,7 @@ static int grow_to(size_t bytes)
     return error;
 }
 
-/* Under the lock of growing, and not on the stack of a thread of the job, which may have 16 kB. */
+/* Called with `growing` held. The buffer is static because a thread of the job may have a stack of 16 kB. */
 static void say_that_it_cannot_grow(int error)
 {
     static char line[PATH_MAX + 256];
@@ -187,7 +187,7 @@ struct ledger_chunk *ledger_chunk(enum ledger_kind kind, uint32_t entry_bytes, u
     return chunk;
 }
 
-/* The chunk that entries of this kind go to now, one for each kind. */
+/* The chunk to which entries of this kind are appended. */
 static struct ledger_chunk *last_chunk(enum ledger_kind kind)
 {
     struct ledger_header *header = the_ledger.header;

@@ -1,27 +1,28 @@
-/* What a ledger file looks like. This header is the whole agreement between the library that writes a ledger and whoever
- * reads one: src/output/ in C, report/ in Python (report/commprof_report/ledger.py mirrors it, and a test compares both).
+/* The format of a ledger file. The library writes ledgers; src/output/ (C) and report/ (Python) read them.
+ * report/commprof_report/run/ledger.py mirrors this header, and a test compares both.
  *
- * A ledger is one file per process, mapped MAP_SHARED while the job runs, so it is complete up to the last finished call
- * whatever ends the process. It is a header page followed by equal chunks, each holding entries of one kind:
+ * There is one ledger per process, mapped MAP_SHARED while the job runs, so it is complete up to the last finished call
+ * even if the process is killed. A header page is followed by chunks of equal size, each with entries of one kind:
  *
  *     | header 4096 B | chunk 0 | chunk 1 | ... | chunk chunk_count - 1 |
  *                       chunk = chunk header 64 B, then `used` entries of `entry_bytes` each
  *
- * Its process may be killed between any two instructions, and others read it while it is written:
+ * The process may be killed between any two instructions, and other processes read the ledger while it is written. The order
+ * of stores makes both safe:
  *
- *     writer    an entry, then `used`; a chunk's header, then `chunk_count`; sums, then the bucket, whose one store counts the call
- *               fold: folds_begun + 1; for each cell: folding = a,b,c; live marks; folding = 0; at last folds_ended + 1
- *               reset: epoch + 1; then each thread, at its next call: its cells; then its epoch; likewise what is counted of GPUs
- *               sample: all of it, then end_ticks; a page for another owner: owner = 0; its samples are cleared; the rest; owner
- *     killer    any of these states is whole: each call counts once, the one in flight once or not
- *     reader    epoch, folds_begun, folds_ended; all chunks; the three again. It believes what it has read if both folds were equal
- *               and all three are the same still; else it reads again. After a kill nothing moves: then an open fold does no harm
+ *     writer    an entry, then `used`; a chunk's header, then `chunk_count`; a cell's sums, then its bucket: that store counts the call
+ *               fold: folds_begun + 1; for each cell: folding = a,b,c; live marks; folding = 0; finally folds_ended + 1
+ *               reset: epoch + 1; each thread clears its cells at its next call, then stores its epoch; the GPU thread does the same
+ *               sample: all other fields, then end_ticks; page changing its owner: owner = 0; samples cleared; other fields; owner
+ *     kill      every intermediate state is consistent: each finished call counts once, the call in flight once or not at all
+ *     reader    epoch, folds_begun, folds_ended; all chunks; the three again. The data are valid if folds_begun equals folds_ended
+ *               and none of the three changed; else it reads again. After a kill nothing changes, so an unfinished fold is harmless
  *
- * tests/unit/test_killed.c kills it after each instruction, test_reading.c reads it at all times at once.
+ * tests/unit/test_killed.c kills the writer after each instruction; test_reading.c reads continuously while it writes.
  *
- * Every number is little-endian, as on all supported processors. Times ending in `_ns` without `unix` are nanoseconds on
- * the rank's monotonic clock; `unix` times count from 1970. A reader must treat the file as foreign input: check magic,
- * version and sizes, clamp chunk_count to the file's length and `used` to what fits in a chunk. */
+ * All numbers are little-endian, as on all supported processors. Times ending in `_ns` without `unix` are nanoseconds on
+ * the rank's monotonic clock; `unix` times count from 1970. Readers must treat the file as untrusted input: check magic,
+ * version and sizes, clamp chunk_count to the file's length and `used` to the capacity of a chunk. */
 #ifndef COMMPROF_LEDGER_FORMAT_H
 #define COMMPROF_LEDGER_FORMAT_H
 
@@ -33,7 +34,7 @@
 enum {
     LEDGER_HEADER_BYTES = 4096,
     LEDGER_CHUNK_BYTES = 65536,
-    LEDGER_MOST_CHUNKS = 16384, /* a file of 1 GiB; no reader looks at more */
+    LEDGER_MOST_CHUNKS = 16384, /* a file of 1 GiB; readers ignore anything beyond */
     LEDGER_CHUNK_HEADER_BYTES = 64,
     LEDGER_COMMUNICATOR_NONE = 0,  /* slot of calls that have no communicator (MPI_Wait) */
     LEDGER_COMMUNICATOR_OTHER = 1, /* slot that all communicators share once the registry is full */
@@ -41,16 +42,16 @@ enum {
     LEDGER_NO_RANK = INT32_MIN,
     LEDGER_NO_TAG = INT32_MIN,
     LEDGER_PAGE_SAMPLES = 64,
-    LEDGER_BLOCK_SAMPLES = 1024,   /* of the calls that have a sequence, whole blocks of so many are kept; the first is number 1 */
-    LEDGER_WINDOW_NS_LOG2 = 30,    /* of the others, all those that begin in a window of 2^30 ns (1.07 s) of the wall clock */
-    LEDGER_SAMPLE_LEVEL_NONE = 63, /* nothing is kept */
+    LEDGER_BLOCK_SAMPLES = 1024,   /* calls with a sequence number are sampled in whole blocks of this many; the first block is number 1 */
+    LEDGER_WINDOW_NS_LOG2 = 30,    /* other calls are sampled in whole windows of 2^30 ns (1.07 s) of the wall clock, by their start */
+    LEDGER_SAMPLE_LEVEL_NONE = 63, /* no samples */
 };
 
 #define LEDGER_BYTES_UNKNOWN UINT64_MAX
 
-/* How the process ended, as far as the ledger knows. */
+/* How the process ended. */
 enum ledger_ended {
-    LEDGER_RUNNING = 0, /* still running, or killed: nobody had the time to say */
+    LEDGER_RUNNING = 0, /* still running, or killed */
     LEDGER_FINALIZED = 1,
     LEDGER_EXITED = 2,  /* exit() without MPI_Finalize */
     LEDGER_ABORTED = 3, /* MPI_Abort */
@@ -64,7 +65,7 @@ struct ledger_header {
     uint32_t chunk_header_bytes;
     uint32_t cell_bytes;
     uint32_t histogram_buckets;
-    uint32_t chunk_count; /* chunks handed out; grows by one store, after the chunk's header is in place */
+    uint32_t chunk_count; /* chunks allocated; incremented by one store, after the chunk's header is written */
     uint32_t ended;       /* enum ledger_ended */
 
     int32_t world_rank;
@@ -74,101 +75,105 @@ struct ledger_header {
     int32_t abort_code;
 
     int64_t start_unix_ns; /* entry of MPI_Init on the wall clock */
-    int64_t start_ns;      /* and on the monotonic clock that all timestamps use */
+    int64_t start_ns;      /* the same on the monotonic clock, which all timestamps use */
     int64_t end_unix_ns;   /* return of MPI_Finalize, or when exit or MPI_Abort was seen; 0 while running */
     int64_t end_ns;
 
-    /* Ticks, as timestamps of the hot path are kept, to nanoseconds of the monotonic clock: a moment is
-     * clock_ns + (ticks - clock_ticks) * clock_scale / 2^32, a span ticks * clock_scale / 2^32. */
+    /* Conversion of ticks (the hot path's timestamps) to nanoseconds of the monotonic clock: a timestamp is
+     * clock_ns + (ticks - clock_ticks) * clock_scale / 2^32, a duration ticks * clock_scale / 2^32. */
     uint64_t clock_ticks;
     int64_t clock_ns;
     uint64_t clock_scale;
 
-    /* Calls are counted while nothing has switched that off (MPI_Pcontrol, a time window). counted_ns is how long that was, up to
-     * counting_since_ns; from there on it is going on, unless counting_since_ns is 0. */
+    /* Calls are counted unless counting is switched off (MPI_Pcontrol, a time window). counted_ns is the time counted before
+     * counting_since_ns; counting has been on since then, or is off if counting_since_ns is 0. */
     int64_t counted_ns;
     int64_t counting_since_ns;
-    int64_t reset_unix_ns; /* when the counters were set to zero (MPI_Pcontrol); 0: never */
-    uint32_t epoch;        /* grows with each reset; threads that have not caught up count for nothing */
-    uint32_t window_level; /* of calls without a sequence, windows whose number is a multiple of 2^level are kept */
-    uint32_t step_level;   /* of marked steps, as a communicator's sample_level */
-    uint32_t device_level; /* of what GPUs did, as window_level */
-    uint64_t steps;        /* marked so far */
-    uint64_t reset_ticks;  /* when the counters were set to zero: samples from before do not count; 0: never */
+    int64_t reset_unix_ns; /* last reset of the counters (MPI_Pcontrol); 0: never */
+    uint32_t epoch;        /* incremented by each reset; readers ignore threads with an older epoch */
+    uint32_t window_level; /* calls without a sequence number are sampled in windows whose number is a multiple of 2^level */
+    uint32_t step_level;   /* for marked steps; works like a communicator's sample_level */
+    uint32_t device_level; /* for GPU activities; works like window_level */
+    uint64_t steps;        /* number of steps marked so far */
+    uint64_t reset_ticks;  /* last reset of the counters: earlier samples do not count; 0: never */
 
-    /* A reader of a ledger that is being written takes it again if these two differ or have changed while it read. */
+    /* A reader must read again if these two differ or have changed while it read. */
     uint64_t folds_begun;
     uint64_t folds_ended;
-    int64_t copied_unix_ns; /* of a copy: when it was made; 0: this is the ledger itself */
+    int64_t copied_unix_ns; /* time at which this copy was written; 0: this is the ledger itself */
 
     uint64_t dropped_calls;        /* calls made but not recorded: the ledger was full and could not fold */
-    uint64_t untracked_requests;   /* requests whose completion could not be followed: the request table was full */
-    uint64_t folded_cells;         /* cells that were merged into power-of-two cells to make room */
+    uint64_t untracked_requests;   /* requests whose completion was not tracked: the request table was full */
+    uint64_t folded_cells;         /* cells merged into power-of-two cells to make room */
     uint64_t folded_communicators; /* communicators recorded under LEDGER_COMMUNICATOR_OTHER */
 
-    /* What the profiler cost this process. cost_per_call_ps is measured in this process at the end (an estimate of what
-     * one counted call adds, in picoseconds); the others are clocked. */
+    /* The profiler's overhead in this process. cost_per_call_ps estimates the overhead of one counted call in picoseconds,
+     * measured in this process at the end; the other costs are measured directly. */
     uint64_t cost_init_ns;
     uint64_t cost_finalize_ns;
     uint64_t cost_per_call_ps;
-    int64_t clock_error_ppb; /* how far the clock's scale was off against CLOCK_MONOTONIC over the run; 0 if unknown */
+    int64_t clock_error_ppb; /* error of the clock's scale against CLOCK_MONOTONIC over the run; 0 if unknown */
 
-    /* The GPU side. Why it is in this state is the fact "gpu.reason". */
+    /* The GPU side. The fact "gpu.reason" gives the reason for gpu_state. */
     uint32_t gpu_state;                /* enum ledger_gpu_state */
-    uint32_t gpu_epoch;                /* of what is counted of GPUs (activities, devices): it counts if it is the header's */
-    uint64_t gpu_records;              /* of GPU activity that were counted */
-    uint64_t gpu_dropped_records;      /* lost: by the tracing interface's count, or unread at the end */
-    uint64_t gpu_implausible_records;  /* without begin or end, or outside the time in which they can have been */
-    uint64_t gpu_late_records;         /* that came when the time they belong to was already summed up: counted, but in no union */
-    uint64_t gpu_unkept_records;       /* counted nowhere apart: a table was full */
-    uint64_t gpu_lost_intervals;       /* MPI calls that are missing in the unions: too many came between two looks */
-    uint64_t gpu_unmatched_operations; /* of NCCL, whose time on the device could not be told */
-    uint64_t gpu_place_queries;        /* how often the driver was asked where a buffer lies ... */
-    uint64_t gpu_place_changes;        /* ... and how often it answered otherwise than remembered */
-    uint64_t cost_gpu_begin_ns;        /* arming the GPU side, on our own thread */
-    uint64_t cost_gpu_end_ns;          /* what MPI_Finalize waited for its end */
+    uint32_t gpu_epoch;                /* epoch of the GPU counts (activities, devices); they count if it equals `epoch` */
+    uint64_t gpu_records;              /* GPU activity records counted */
+    uint64_t gpu_dropped_records;      /* records lost according to the tracing interface, or unread at the end */
+    uint64_t gpu_implausible_records;  /* records without begin or end, or outside the possible time range */
+    uint64_t gpu_late_records;         /* records that arrived after their time was summed up: counted, but missing in the overlap sums */
+    uint64_t gpu_unkept_records;       /* records counted under 'other': a table was full */
+    uint64_t gpu_lost_intervals;       /* MPI calls missing in the overlap sums: too many since the GPU thread last read them */
+    uint64_t gpu_unmatched_operations; /* NCCL operations without a device time */
+    uint64_t gpu_place_queries;        /* queries to the driver for a buffer's memory kind ... */
+    uint64_t gpu_place_changes;        /* ... and how many answers differed from the cached one */
+    uint64_t cost_gpu_begin_ns;        /* start of the GPU side, on our own thread */
+    uint64_t cost_gpu_end_ns;          /* time MPI_Finalize waited for the GPU side to end */
 };
 
 enum ledger_gpu_state {
-    LEDGER_GPU_NONE = 0,    /* no GPU was looked for, or none was there */
-    LEDGER_GPU_DORMANT = 1, /* there is one, the program has not used it yet */
+    LEDGER_GPU_NONE = 0,    /* no GPU, or not searched for */
+    LEDGER_GPU_DORMANT = 1, /* a GPU is present; the program has not used it yet */
     LEDGER_GPU_TRACING = 2,
-    LEDGER_GPU_PAUSED = 3,  /* between two windows of tracing, or while calls are not counted */
-    LEDGER_GPU_YIELDED = 4, /* to another tool that traces the GPU, as long as it does */
+    LEDGER_GPU_PAUSED = 3,  /* between two tracing windows, or while calls are not counted */
+    LEDGER_GPU_YIELDED = 4, /* while another tool traces the GPU */
     LEDGER_GPU_REFUSED = 5, /* not traced in this process */
     LEDGER_GPU_STOPPED = 6, /* traced until MPI_Finalize */
 };
 
 enum ledger_kind {
     LEDGER_CALLS = 1,         /* struct ledger_call */
-    LEDGER_FACTS = 2,         /* bytes: struct ledger_fact, key, value, padding to 8; `entry_bytes` is 1 */
+    LEDGER_FACTS = 2,         /* byte stream: struct ledger_fact, key, value, padding to 8; `entry_bytes` is 1 */
     LEDGER_COMMUNICATORS = 3, /* struct ledger_communicator */
     LEDGER_CELLS = 4,         /* struct ledger_cell, all of one thread */
     LEDGER_PEERS = 5,         /* struct ledger_peer, all of one thread */
     LEDGER_THREADS = 6,       /* struct ledger_thread */
     LEDGER_SAMPLES = 7,       /* struct ledger_page */
     LEDGER_REGIONS = 8,       /* struct ledger_region */
-    LEDGER_KERNELS = 9,       /* bytes: struct ledger_kernel, name, padding to 8; `entry_bytes` is 1 */
+    LEDGER_KERNELS = 9,       /* byte stream: struct ledger_kernel, name, padding to 8; `entry_bytes` is 1 */
     LEDGER_ACTIVITIES = 10,   /* struct ledger_activity */
     LEDGER_STREAMS = 11,      /* struct ledger_stream */
     LEDGER_DEVICES = 12,      /* struct ledger_device */
     LEDGER_TRACINGS = 13,     /* struct ledger_tracing */
+    LEDGER_ALGORITHMS = 14,   /* struct ledger_algorithm */
 };
 
 struct ledger_chunk {
     uint32_t kind;
     uint32_t entry_bytes;
-    uint32_t used;   /* entries in use; grows by one store, after the entry is in place */
-    uint32_t thread; /* index of the thread that owns the chunk, where it has one */
+    uint32_t used;   /* entries in use; incremented by one store, after the entry is written */
+    uint32_t thread; /* index of the owning thread, for kinds that have one */
     uint8_t reserved[48];
 };
 
-/* The name behind a call number. */
+/* The function behind a call number. */
 struct ledger_call {
     uint32_t call;
-    char name[36];   /* "MPI_Allreduce" */
-    char family[16]; /* "collective" */
-    char library[8]; /* "mpi", "nccl" */
+    char name[36];      /* "MPI_Allreduce" */
+    char family[16];    /* "collective" */
+    char library[8];    /* "mpi", "nccl" */
+    char form[12];      /* "blocking", "nonblocking", "persistent" */
+    char bandwidth[16]; /* "allreduce": bandwidth formula (schema.sql) */
+    char waits_for[20]; /* "root-first": the ranks its return depends on (schema.sql) */
 };
 
 /* One line of provenance: "host", "command_line", "env.OMPI_COMM_WORLD_SIZE", "settings.COMMPROF_OUTPUT". Neither key nor
@@ -181,58 +186,58 @@ struct ledger_fact {
 enum ledger_communicator_flags {
     LEDGER_COMMUNICATOR_INTER = 1,
     LEDGER_COMMUNICATOR_FREED = 2,
-    LEDGER_COMMUNICATOR_NCCL = 4, /* `members` is empty: a rank knows its own number alone */
+    LEDGER_COMMUNICATOR_NCCL = 4, /* `members` is empty: a rank knows only its own number */
 };
 
-/* All ranks of a communicator begin the same collectives on it in the same order; this is how a reader finds out who has not. */
+/* All ranks of a communicator must begin the same collectives in the same order; these entries show which rank did not. */
 struct ledger_collective {
-    uint64_t bytes; /* as cells have it, LEDGER_BYTES_UNKNOWN where it was not known beforehand */
+    uint64_t bytes; /* as in ledger_cell; LEDGER_BYTES_UNKNOWN if not known at the call's start */
     uint32_t call;
-    int32_t root; /* rank in the communicator; LEDGER_NO_RANK */
+    int32_t root; /* rank in the communicator, or LEDGER_NO_RANK */
 };
 
 struct ledger_communicator {
-    uint64_t identity;        /* equal on all ranks of the communicator, different for any two (a 64-bit hash) */
+    uint64_t identity;        /* 64-bit hash: equal on all ranks of the communicator, different for different communicators */
     uint64_t parent_identity; /* 0: none */
-    uint32_t communicator;    /* the slot that cells name */
+    uint32_t communicator;    /* slot; cells refer to it */
     uint32_t flags;
     int32_t size;        /* of the local group */
     int32_t remote_size; /* 0 unless inter-communicator */
     int32_t comm_rank;
-    uint32_t constructor;  /* call number of what made it; 0: predefined or not seen */
-    uint32_t ordinal;      /* how many alike (same constructor, parent, members) were made before it */
-    uint32_t sample_level; /* of its collectives, blocks whose number is a multiple of 2^level have samples */
-    char name[128];        /* MPI_Comm_set_name's, else empty */
-    char members[328];     /* world ranks in communicator order, "0-3,8,16-30:2"; "..." at the end where it did not fit */
-    uint64_t collectives;  /* how many this rank has begun on it; grows by one store, after the entry below is in place */
-    struct ledger_collective recent[LEDGER_RECENT_COLLECTIVES]; /* the n-th (from 1) at (n - 1) modulo their number */
+    uint32_t constructor;  /* number of the call that created it; 0: predefined or not seen */
+    uint32_t ordinal;      /* number of earlier communicators with the same constructor, parent and members */
+    uint32_t sample_level; /* its collectives are sampled in blocks whose number is a multiple of 2^level */
+    char name[128];        /* set by MPI_Comm_set_name, else empty */
+    char members[328];     /* world ranks in communicator order, "0-3,8,16-30:2"; ends in "..." if truncated */
+    uint64_t collectives;  /* begun by this rank on it; incremented by one store, after the entry below is written */
+    struct ledger_collective recent[LEDGER_RECENT_COLLECTIVES]; /* the n-th (from 1) is at index (n - 1) modulo the array's length */
 };
 
 enum ledger_measure {
     LEDGER_CALL = 0,        /* duration of the call itself */
-    LEDGER_COMPLETION = 1,  /* start of a nonblocking operation to the return of the call that completed it */
-    LEDGER_POLL = 2,        /* duration of a Test or Iprobe that found nothing */
-    LEDGER_DEVICE_TIME = 3, /* of an NCCL operation, or of a group of them: begin to end of its kernels on the device */
-    LEDGER_CAPTURED = 4,    /* duration of a call that was captured into a graph: it has moved nothing yet */
+    LEDGER_COMPLETION = 1,  /* from the start of a nonblocking operation to the return of the completing call */
+    LEDGER_POLL = 2,        /* duration of an unsuccessful poll (Test, Iprobe) */
+    LEDGER_DEVICE_TIME = 3, /* from begin to end of the device kernels of an NCCL operation or group */
+    LEDGER_CAPTURED = 4,    /* duration of a call captured into a graph: no data moved yet */
 };
 
 enum ledger_cell_flags {
-    LEDGER_CELL_FOLDED = 1, /* several sizes: more than bytes / 2, up to bytes; and of several regions: it has none */
+    LEDGER_CELL_FOLDED = 1, /* merged: sizes above bytes / 2 and up to bytes, of several regions; `region` is 0 */
 };
 
-/* Where a buffer lies. A cell's place is (of the buffer that is sent) | (of the one that is received) << 4; a call that has one buffer
- * alone has it twice, a call without any has LEDGER_HOST. */
+/* The memory kind of a buffer. A cell has that of the send buffer | that of the receive buffer << 4; a call with one buffer
+ * has its kind twice, a call without buffers LEDGER_HOST. */
 enum ledger_place {
     LEDGER_HOST = 0,
     LEDGER_DEVICE = 1,
-    LEDGER_MANAGED = 2, /* moves between both */
-    LEDGER_PINNED = 3,  /* host memory that a GPU can reach */
+    LEDGER_MANAGED = 2, /* migrates between host and device */
+    LEDGER_PINNED = 3,  /* page-locked host memory that a GPU can access */
     LEDGER_PLACES
 };
 enum { LEDGER_PLACE_TO_BIT = 4 };
 
-/* Log-linear buckets of nanoseconds: bucket 0 below 16 ns, then eight equal buckets in each octave from 2^4 to 2^40 ns,
- * the last one for 2^40 ns (1100 s) and above. A bucket's middle is at most 1/16 away from any value in it. */
+/* Log-linear buckets of nanoseconds: bucket 0 is below 16 ns, then eight equal buckets for each octave from 2^4 to 2^40 ns;
+ * the last is 2^40 ns (1100 s) and above. A bucket's middle differs by at most 1/16 from any value in it. */
 enum {
     HISTOGRAM_FIRST_OCTAVE = 4,
     HISTOGRAM_LAST_OCTAVE = 39,
@@ -240,8 +245,8 @@ enum {
     HISTOGRAM_BUCKETS = 2 + (HISTOGRAM_LAST_OCTAVE - HISTOGRAM_FIRST_OCTAVE + 1) * HISTOGRAM_SUB_BUCKETS, /* 290 */
 };
 
-/* Cells with equal keys (in several threads, or after folding) are one cell to a reader: everything adds up, min and max
- * excepted. A cell's count is the sum of its buckets, so that one store is what makes a call counted. */
+/* Readers merge cells with equal keys (of several threads, or after folding): add all fields, except min and max.
+ * A cell's count is the sum of its buckets, so a single store counts a call. */
 struct ledger_cell {
     uint64_t bytes;
     uint16_t call;
@@ -249,12 +254,12 @@ struct ledger_cell {
     uint16_t region;
     uint8_t measure : 4; /* enum ledger_measure: the low four bits */
     uint8_t flags : 4;   /* enum ledger_cell_flags */
-    uint8_t place;       /* enum ledger_place, twice */
+    uint8_t place;       /* enum ledger_place of the send and the receive buffer */
     uint64_t total_ns;
     uint64_t min_ns;
     uint64_t max_ns;
     uint64_t volume_bytes;
-    uint64_t blocked_ns; /* of a completion: inside Wait and Test */
+    uint64_t blocked_ns; /* for completions: time inside Wait and Test */
     uint64_t live;       /* 1: counts; 0: free, or folded away */
     uint64_t buckets[HISTOGRAM_BUCKETS];
     uint64_t reserved[6];
@@ -264,13 +269,13 @@ enum ledger_direction { LEDGER_SENT = 0, LEDGER_RECEIVED = 1 };
 
 enum {
     LEDGER_PEER_OUTSIDE = -1, /* a process outside this job's MPI_COMM_WORLD (spawned or connected) */
-    LEDGER_PEER_ANY = -2,     /* MPI_ANY_SOURCE, of a call that has not returned */
+    LEDGER_PEER_ANY = -2,     /* MPI_ANY_SOURCE, while the call has not returned */
 };
 
 enum { LEDGER_PEER_SLOT_BIT = 4 };
 
 struct ledger_peer {
-    int32_t peer; /* world rank, or LEDGER_PEER_OUTSIDE; where a communicator is named, rank in it */
+    int32_t peer; /* world rank, or LEDGER_PEER_OUTSIDE; if `direction` names a communicator, the rank in it */
     uint16_t call;
     uint16_t direction; /* enum ledger_direction | slot of NCCL's communicator << LEDGER_PEER_SLOT_BIT */
     uint64_t count;
@@ -278,75 +283,75 @@ struct ledger_peer {
     uint64_t time_ns; /* blocking: durations; nonblocking receives: completion times; nonblocking sends: of the call */
 };
 
-/* What a thread is doing, packed: the number of the call that it is in, or has left last; the communicator's slot; whether it is inside
- * still; and of a call that waits for requests the call that made the first of them. */
+/* A thread's current or last call, packed: the call's number; the communicator's slot; whether the thread is still inside; and, for a
+ * call that waits for requests, the call that created the first of them. */
 enum { LEDGER_DOING_SLOT_BIT = 16, LEDGER_DOING_INSIDE_BIT = 32, LEDGER_DOING_AWAITED_BIT = 48 };
 #define LEDGER_DOING_INSIDE (1ull << LEDGER_DOING_INSIDE_BIT)
 
 struct ledger_thread {
-    /* `doing` is stored after the fields that describe it; a reader believes them if it finds the same `doing` before and after. */
+    /* `doing` is stored after the fields that describe it; they are valid if `doing` is the same before and after reading them. */
     uint64_t doing;
-    uint64_t since_ticks;         /* when it went in; when it came out where it is not inside */
-    uint64_t bytes;               /* LEDGER_BYTES_UNKNOWN where they were not known beforehand */
-    int32_t peer;                 /* world rank, LEDGER_PEER_OUTSIDE, LEDGER_PEER_ANY; LEDGER_NO_RANK where the call has none */
-    int32_t tag;                  /* LEDGER_NO_TAG */
-    uint64_t sampled_since_ticks; /* before, samples of its calls may be missing in windows that are kept; 0: none is missing */
+    uint64_t since_ticks;         /* entry of the call; its return if the thread is no longer inside */
+    uint64_t bytes;               /* LEDGER_BYTES_UNKNOWN if not known at entry */
+    int32_t peer;                 /* world rank, LEDGER_PEER_OUTSIDE, LEDGER_PEER_ANY, or LEDGER_NO_RANK */
+    int32_t tag;                  /* or LEDGER_NO_TAG */
+    uint64_t sampled_since_ticks; /* samples are complete from here on; earlier ones may be missing in sampled windows; 0: none missing */
     uint64_t unused[3];
 
     uint32_t thread;
     uint32_t is_main; /* 1: the process's first thread */
     int64_t tid;
-    uint32_t epoch; /* of its cells and peers: they count if it is the header's */
+    uint32_t epoch; /* epoch of its cells and peers; they count if it equals the header's */
     uint32_t reserved_too;
-    /* Folding cells b and c into a fresh cell a is decided by this one word, a | b << 21 | c << 42, each an index of a cell
-     * in the thread's own order plus one. Non-zero: a counts, b and c do not, whatever their `live` says. */
+    /* Storing this one word commits the folding of cells b and c into a new cell a: a | b << 21 | c << 42, each a cell's index
+     * among the thread's cells plus one. Non-zero: a counts, b and c do not, regardless of their `live`. */
     uint64_t folding;
     char name[16];
     uint8_t reserved[16];
 };
 
-/* Single calls, where sums are not enough. All ranks keep the same ones without talking to each other: a call that has a sequence on its
- * communicator is kept or not by that alone (sequence - 1 over LEDGER_BLOCK_SAMPLES, plus 1, is its block), any other by the moment it began (its
- * window: nanoseconds since 1970, counted on from start_unix_ns by the monotonic clock, over 2^LEDGER_WINDOW_NS_LOG2). When the log is
- * full, one level grows by one, so that what is kept is a part of what was; pages that are not kept any longer are used again one by
- * one. A rank whose log filled earlier keeps less: what all ranks have is what the highest level among them says.
+/* Samples: single calls. All ranks sample the same calls without communicating. A call with a sequence number on its communicator
+ * belongs to block (sequence - 1) / LEDGER_BLOCK_SAMPLES + 1; any other call belongs to the window of its start time (nanoseconds
+ * since 1970, measured from start_unix_ns with the monotonic clock, divided by 2^LEDGER_WINDOW_NS_LOG2). A block or window is sampled
+ * if its number is a multiple of 2^level. When the log is full, one level increases by one: the calls still sampled are a subset, and
+ * the pages of the others are reused one by one. Levels may differ between ranks; all ranks have the blocks of the highest level.
  *
- * A page belongs to one owner: a communicator, a thread (calls without a sequence; regions), the process's marked steps, or a GPU's
- * stream (what it did, in windows as of threads, by device_level). */
+ * A page has one owner: a communicator, a thread (calls without a sequence number; regions), the process's marked steps, or a GPU
+ * stream (its activities, in windows like a thread's, by device_level). */
 enum ledger_owner { LEDGER_NOBODY = 0, LEDGER_OF_COMMUNICATOR = 1, LEDGER_OF_THREAD = 2, LEDGER_OF_STEPS = 3, LEDGER_OF_STREAM = 4 };
 
 struct ledger_sample {
     uint64_t start_ticks;
-    uint64_t end_ticks;       /* stored last; 0: there is no sample here (yet) */
-    uint64_t completed_ticks; /* of a nonblocking collective, when it was seen to be complete; of an NCCL operation the end of its
-                                 kernel; 0: not so */
+    uint64_t end_ticks;       /* stored last; 0: no sample (yet) */
+    uint64_t completed_ticks; /* nonblocking collective: when its completion was seen; NCCL operation: end of its kernel;
+                                 else 0 */
     uint64_t bytes;           /* LEDGER_BYTES_UNKNOWN */
-    int32_t peer;             /* as in ledger_thread; of a collective its root's rank in the communicator; LEDGER_NO_RANK */
+    int32_t peer;             /* as in ledger_thread; for collectives the root's rank in the communicator, or LEDGER_NO_RANK */
     uint16_t call;            /* 0: a region, or a step */
     uint16_t communicator;    /* slot */
     uint16_t thread;
-    uint16_t region; /* that it was made in; of a region: itself */
+    uint16_t region; /* region of the call; for a region's sample the region itself */
     union {
         struct {
             uint16_t awaited;
             uint16_t reserved;
         };
-        uint32_t device_span; /* of an NCCL operation with completed_ticks: its kernel's duration, LEDGER_DEVICE_SPAN_* */
+        uint32_t device_span; /* NCCL operations with completed_ticks: the kernel's duration, LEDGER_DEVICE_SPAN_* */
     };
 };
 
-/* A kernel's duration in 31 bits of 16 ns (34 s and more are the largest); the lowest bit: other operations of its group share the kernel. */
+/* A kernel's duration in units of 16 ns (31 bits, at most 34 s), above the lowest bit: other operations of the group share the kernel. */
 enum { LEDGER_DEVICE_SPAN_SHARED = 1, LEDGER_DEVICE_SPAN_UNIT_NS = 16 };
 
-/* In a stream's page a sample is one activity of the GPU, in the same 48 bytes. */
+/* In a stream's page each sample is one GPU activity, in the same 48 bytes. */
 struct ledger_activity_sample {
     uint64_t start_ticks;
     uint64_t end_ticks; /* as above */
     uint64_t unused;
-    uint64_t bytes;  /* of a copy, of a memset; 0 */
-    uint32_t kernel; /* 0: it is none */
+    uint64_t bytes;  /* of a copy or memset; else 0 */
+    uint32_t kernel; /* 0: not a kernel */
     uint16_t zero;
-    uint16_t communicator; /* slot, of an NCCL kernel that is known to be of one; 0 */
+    uint16_t communicator; /* slot, for NCCL kernels whose communicator is known; else 0 */
     uint16_t stream;       /* slot */
     uint8_t kind;          /* enum ledger_activity_kind */
     uint8_t copy;          /* enum ledger_copy */
@@ -356,24 +361,24 @@ struct ledger_activity_sample {
 
 struct ledger_page {
     uint64_t owner;        /* enum ledger_owner | number (slot, thread) << 8; LEDGER_NOBODY while the page is being changed */
-    uint64_t first;        /* sequence (step) of the first sample, less 1; the others follow. Of a thread's page: number of its window */
-    uint64_t until_ticks;  /* of a thread's page: from here on calls of that window were not kept, there were too many; 0: all are here */
+    uint64_t first;        /* sequence (step) of the first sample minus 1; the others follow. In a thread's page: the window's number */
+    uint64_t until_ticks;  /* in a thread's page: later calls of the window are not sampled, there were too many; 0: all are */
     uint64_t anchor_ticks; /* these ticks ... */
-    int64_t anchor_ns;     /* ... were this moment of CLOCK_MONOTONIC: over a long run better than the header's scale alone */
-    uint32_t unfinished;   /* nonblocking collectives in it that are not complete */
+    int64_t anchor_ns;     /* ... equal this time of CLOCK_MONOTONIC: in long runs more accurate than the header's scale alone */
+    uint32_t unfinished;   /* incomplete nonblocking collectives in it */
     uint32_t is_open;      /* samples are being added */
     uint64_t reserved[2];
     struct ledger_sample samples[LEDGER_PAGE_SAMPLES];
 };
 
-/* A part of the program that has a name. Regions may lie in each other: "epoch/forward". */
+/* A named part of the program. Regions may be nested: "epoch/forward". */
 struct ledger_region {
     uint32_t region; /* from 1; 0 is the program outside all regions */
     uint32_t reserved;
     char name[120];
 };
 
-/* What GPUs did. All of it is written by one thread of ours, as the GPU's tracing interface hands it over. */
+/* GPU activities, all written by the GPU thread from the tracing interface's records. */
 
 enum ledger_activity_kind { LEDGER_ACTIVITY_KERNEL = 1, LEDGER_ACTIVITY_COPY = 2, LEDGER_ACTIVITY_SET = 3 };
 
@@ -390,22 +395,22 @@ enum ledger_copy {
 enum ledger_activity_flags {
     LEDGER_ACTIVITY_GRAPH = 1,    /* launched by a graph */
     LEDGER_ACTIVITY_PAGEABLE = 2, /* a copy whose host side is not pinned */
-    LEDGER_ACTIVITY_MANAGED = 4,  /* a copy with a side in managed memory */
+    LEDGER_ACTIVITY_MANAGED = 4,  /* a copy from or to managed memory */
 };
 
 /* A kernel's name, as the GPU's tracing interface gives it (mangled). */
 struct ledger_kernel {
-    uint32_t kernel; /* from 1; LEDGER_KERNEL_OTHER stands for all that found no room */
+    uint32_t kernel; /* from 1; LEDGER_KERNEL_OTHER: all others, once the table is full */
     uint32_t name_bytes;
-    uint32_t is_communication; /* 1: NCCL's or another library's that moves data between ranks */
+    uint32_t is_communication; /* 1: a kernel of NCCL or another communication library */
     uint32_t reserved;
 };
 enum { LEDGER_KERNEL_OTHER = UINT16_MAX };
 
-/* What is counted apart: (kind, kernel, copy, flags, size class, stream). Counts as in struct ledger_cell. */
+/* The key is (kind, kernel, copy, flags, size class, stream). Counts as in struct ledger_cell. */
 struct ledger_activity {
-    uint64_t bytes;  /* of copies and memsets: up to so many, above half of it (a power of two); of kernels 0 */
-    uint32_t kernel; /* 0: it is none */
+    uint64_t bytes;  /* size class of copies and memsets: up to this power of two, above half of it; 0 for kernels */
+    uint32_t kernel; /* 0: not a kernel */
     uint16_t stream; /* slot */
     uint8_t kind;    /* enum ledger_activity_kind */
     uint8_t copy;    /* enum ledger_copy */
@@ -421,49 +426,65 @@ struct ledger_activity {
 };
 
 struct ledger_stream {
-    uint32_t stream;  /* slot, from 1; LEDGER_STREAM_OTHER: all that found no room */
+    uint32_t stream;  /* slot, from 1; LEDGER_STREAM_OTHER: all others, once the table is full */
     uint32_t device;  /* slot of its device */
     uint32_t context; /* the tracing interface's numbers */
     uint32_t number;
-    uint64_t sampled_since_ticks; /* as a thread's */
+    uint64_t sampled_since_ticks; /* as in ledger_thread */
     uint64_t reserved[5];
 };
 enum { LEDGER_STREAM_OTHER = 1023 };
 
-/* What a moment of a device is in: a kernel that computes, one that communicates, a copy or memset, and some thread of the process in an
- * MPI call that waits or moves data. */
+/* States of a device, which may overlap: a compute kernel runs, a communication kernel runs, a copy or memset runs, and a thread of the
+ * process is in an MPI call that waits or moves data. */
 enum ledger_busy { LEDGER_COMPUTING = 1, LEDGER_COMMUNICATING = 2, LEDGER_COPYING = 4, LEDGER_IN_MPI = 8, LEDGER_BUSY_STATES = 16 };
 
 struct ledger_device {
     uint32_t device; /* slot, from 1 */
-    uint32_t number; /* the process's number for it (CUDA's ordinal) */
+    uint32_t number; /* the process's CUDA ordinal */
     char name[64];
     char uuid[48];                         /* "GPU-..."; "": not known */
-    uint64_t state_ns[LEDGER_BUSY_STATES]; /* how long it was exactly in these states together; 0 is idle. Their sum is the time that
-                                              was traced and summed up. */
+    uint64_t state_ns[LEDGER_BUSY_STATES]; /* time in exactly this combination of states; 0: idle. The sum of all is the time traced
+                                              and summed up. */
     int64_t first_ns, last_ns;             /* begin of the first and end of the last activity, on the monotonic clock; 0: none */
     uint64_t kernels, copies, sets;        /* how many */
     uint64_t reserved[4];
 };
 
-/* A time in which the GPUs were traced. */
+/* A period in which the GPUs were traced. */
 enum ledger_tracing_end {
     LEDGER_TRACING_GOES_ON = 0,
-    LEDGER_TRACING_DUTY = 1,    /* the window was over */
+    LEDGER_TRACING_DUTY = 1,    /* end of the tracing window */
     LEDGER_TRACING_YIELDED = 2, /* another tool took over */
     LEDGER_TRACING_OFF = 3,     /* calls are not counted (MPI_Pcontrol, a time window) */
     LEDGER_TRACING_STOPPED = 4, /* end of the job */
-    LEDGER_TRACING_LOST = 5,    /* records have stopped to come */
+    LEDGER_TRACING_LOST = 5,    /* records stopped arriving */
 };
 
 struct ledger_tracing {
-    int64_t begin_ns, end_ns; /* on the monotonic clock; end 0: goes on */
+    int64_t begin_ns, end_ns; /* on the monotonic clock; end 0: still tracing */
     uint32_t ended;           /* enum ledger_tracing_end */
-    uint32_t clock_error_ns;  /* how far the GPU's time stamps may be off, at most, as read on the host; UINT32_MAX: not known */
+    uint32_t clock_error_ns;  /* upper bound of the error of GPU timestamps on the host's clock; UINT32_MAX: unknown */
     uint64_t records;
     uint64_t reserved[4];
 };
 
+/* NCCL's choice of algorithm and protocol, from its profiler plugin. Counts only if `epoch` equals the header's. */
+struct ledger_algorithm {
+    uint64_t bytes; /* as in ledger_cell; if is_folded, sizes up to this and above half of it */
+    uint64_t count; /* number of launches */
+    uint16_t call;
+    uint16_t communicator; /* slot */
+    uint16_t channels;
+    uint8_t is_folded;
+    uint8_t reserved;
+    uint32_t epoch;
+    uint32_t reserved_too;
+    char algorithm[16]; /* NCCL's names: "RING", */
+    char protocol[16];  /* "SIMPLE" */
+};
+
+_Static_assert(sizeof(struct ledger_algorithm) == 64, "algorithm");
 _Static_assert(sizeof(struct ledger_sample) == 48, "sample");
 _Static_assert(sizeof(struct ledger_activity_sample) == 48, "activity sample");
 _Static_assert(sizeof(struct ledger_activity) == 2432, "activity: whole cache lines");
@@ -474,7 +495,7 @@ _Static_assert(sizeof(struct ledger_page) == 3136, "page");
 _Static_assert(sizeof(struct ledger_region) == 128, "region");
 _Static_assert(sizeof(struct ledger_header) <= LEDGER_HEADER_BYTES, "the header fits its page");
 _Static_assert(sizeof(struct ledger_chunk) == LEDGER_CHUNK_HEADER_BYTES, "chunk header");
-_Static_assert(sizeof(struct ledger_call) == 64, "call");
+_Static_assert(sizeof(struct ledger_call) == 112, "call");
 _Static_assert(sizeof(struct ledger_communicator) == 768, "communicator");
 _Static_assert(sizeof(struct ledger_cell) == 2432, "cell: whole cache lines");
 _Static_assert(sizeof(struct ledger_peer) == 32, "peer");

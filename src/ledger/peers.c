@@ -11,12 +11,6 @@ bool peers_create(struct peers *peers, uint32_t thread)
     return peers->index != NULL;
 }
 
-void peers_destroy(struct peers *peers)
-{
-    free(peers->index);
-    *peers = (struct peers){0};
-}
-
 void peers_clear(struct peers *peers)
 {
     for (uint32_t i = 0; i <= peers->index_mask; i++)

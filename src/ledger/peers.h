@@ -1,5 +1,5 @@
-/* One thread's table of peers: for each other rank and call, in each direction, how many messages, bytes and how much time.
- * Written by its thread alone, like the cells; a row is 32 bytes of the ledger. */
+/* One thread's table of peers: messages, bytes and time for each (peer rank, call, direction). Only the owning thread writes,
+ * as with cells; a row takes 32 bytes of the ledger. */
 #ifndef COMMPROF_PEERS_H
 #define COMMPROF_PEERS_H
 
@@ -16,21 +16,20 @@ struct peers {
 };
 
 bool peers_create(struct peers *peers, uint32_t thread);
-void peers_destroy(struct peers *peers);
 
-/* Forget all that was counted; the rows stay, at zero. */
+/* Set all counts to zero; the rows stay. */
 void peers_clear(struct peers *peers);
 
-/* The row of a key that is not there yet; NULL when there is no room. */
+/* Insert a row for a new key; NULL if there is no room. */
 struct ledger_peer *peers_insert(struct peers *peers, uint64_t key);
 
-/* A row's key, packed as it lies in the row. */
+/* A row's key, packed as in the row. */
 static inline uint64_t peer_key(int32_t peer, unsigned call, enum ledger_direction direction)
 {
     return (uint64_t)(uint32_t)peer | (uint64_t)call << 32 | (uint64_t)direction << 48;
 }
 
-/* The same of a rank in a communicator whose world ranks nobody here knows (NCCL's). */
+/* The same for a rank in an NCCL communicator, whose world ranks this process does not know. */
 static inline uint64_t peer_key_in(unsigned slot, int32_t rank, unsigned call, enum ledger_direction direction)
 {
     return peer_key(rank, call, direction) | (uint64_t)slot << (48 + LEDGER_PEER_SLOT_BIT);

@@ -1,25 +1,25 @@
-/* Pages come from chunks of the ledger until the log has its size. Then it shrinks in place, a page at a time:
+/* Pages are allocated from chunks of the ledger until the log has its full size. From then on they are reused, one at a time:
  *
- *     a stream needs a page -> one that is not kept any more (its block or window is no multiple of 2^level) -> it changes its owner
- *                              there is none: a level grows, and with it pages become free
- *                              none would become free: the stream's own level grows, so it asks again at the next block that it keeps
+ *     a stream needs a page -> take one that is no longer sampled (its block or window is not a multiple of 2^level)
+ *                              if there is none: increase a level, which frees pages
+ *                              if none would be freed: increase the stream's own level; it asks again at its next sampled block
  *
- * A level is the owner's own: a communicator's, all threads', all GPU streams', the steps'. It grows for the owner that gives up most
- * pages by it and keeps a quarter of its own at least. Where no owner can, another communicator gives up all it has, for a block to
- * come: the one with the fewest collectives, which all its ranks agree on. Communicators with an eighth of the time in collectives go
- * last, and a sixteenth of the log is reserved for each.
+ * There is one level for each communicator, one for all threads, one for all GPU streams, one for the steps. The level that increases
+ * is the one that frees most pages and leaves its owner at least a quarter of its own. If there is none, the communicator with the fewest
+ * collectives, the same on all its ranks, gives up all its pages until its next sampled block. Communicators with at least an eighth of
+ * the time in collectives come last, and a sixteenth of the log is reserved for each.
  *
- * A page that is written to (is_open, unfinished) is not taken. Communicators in their first block leave a quarter of the pages to the
- * others, so that a thousand quiet ones do not fill the log with pages that they never finish.
+ * A page in use (is_open, unfinished) is not reused. Communicators in their first block leave a quarter of the pages to the others,
+ * so that a thousand little-used ones do not fill the log with pages that they never complete.
  *
- * Levels say all: a rank has every collective of the blocks that its level keeps. And they bound the work: pages are walked through when
- * a level grows, 24 times for each owner, whatever the job does.
+ * A rank has every collective of the blocks that its level selects, so the level alone describes what is in the log. Levels also bound the
+ * work: all pages are scanned only when a level increases, at most 24 times for each owner.
  *
- * One lock guards the pages; a thread takes it once in 64 calls. A stream itself has one writer: collectives on a communicator follow
- * each other, whichever threads make them (MPI-4.1, 6.14). Of a program that breaks this rule samples may be wrong; nothing else is. */
+ * One lock guards the pages; a thread takes it once in 64 calls. Each stream has one writer at a time: collectives on a communicator are
+ * serialized even across threads (MPI-4.1, 6.14). If a program violates this rule, samples may be wrong; nothing else is affected. */
 #include "samples.h"
 
-#include "clock.h"
+#include "base/clock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@
 enum {
     CHUNK_PAGES = (LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES) / sizeof(struct ledger_page),
     HIGHEST_LEVEL = 24,
-    OF_THREADS = SAMPLES_SLOTS, /* owners that share a level, behind the communicators' slots */
+    OF_THREADS = SAMPLES_SLOTS, /* owners that share a level, after the communicators' slots */
     OF_STREAMS,
     OF_STEPS,
     LEVELS,
@@ -38,13 +38,13 @@ static struct {
     pthread_mutex_t lock;
     struct ledger_page **pages;
     size_t count, most, hand, open;
-    struct ledger_chunk *chunk; /* that fresh pages come from */
+    struct ledger_chunk *chunk; /* from which new pages are allocated */
     struct ledger_communicator *entries[SAMPLES_SLOTS];
     struct samples_sequence steps;
     struct ledger_sample *last_step;
     uint64_t anchor_ticks;
     int64_t anchor_ns;
-    uint64_t spent_ticks[SAMPLES_SLOTS], all_spent_ticks; /* in collectives, scaled from those that were kept */
+    uint64_t spent_ticks[SAMPLES_SLOTS], all_spent_ticks; /* in collectives, extrapolated from those sampled */
 } samples = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 uint64_t samples_pages_looked_at;
@@ -79,7 +79,7 @@ static unsigned kind_of(uint64_t owner)
     return owner & 0xff;
 }
 
-/* Whose level an owner's pages go by. */
+/* Index of the level that applies to an owner's pages. */
 static unsigned level_index(uint64_t owner)
 {
     switch (kind_of(owner)) {
@@ -109,7 +109,7 @@ static uint32_t *level_at(unsigned index)
     }
 }
 
-/* The next block or window that a level keeps. */
+/* The next block or window that is sampled at this level. */
 static uint64_t next_kept(uint64_t part, unsigned level)
 {
     return ((part >> level) + 1) << level;
@@ -126,7 +126,7 @@ static bool page_is_kept(const struct ledger_page *page, unsigned more)
            samples_level_keeps(samples_part(page->owner, page->first), *level_at(level_index(page->owner)) + more);
 }
 
-/* Pages; the lock is held. */
+/* Pages. These functions are called with the lock held. */
 
 static struct ledger_page *fresh_page(void)
 {
@@ -134,7 +134,7 @@ static struct ledger_page *fresh_page(void)
         return NULL;
     if (!samples.chunk || samples.chunk->used == CHUNK_PAGES)
         samples.chunk = ledger_chunk(LEDGER_SAMPLES, sizeof(struct ledger_page), 0);
-    if (!samples.chunk) { /* the ledger is full: what there is has to do */
+    if (!samples.chunk) { /* the ledger is full: make do with the pages allocated */
         samples.most = samples.count;
         return NULL;
     }
@@ -155,7 +155,7 @@ static struct ledger_page *used_page(void)
     return NULL;
 }
 
-/* What the owners that share a level have of the log, and what of it the next level would set free. */
+/* Pages of the owners that share a level, and how many of them the next level would free. */
 struct holding {
     uint32_t kept, freed;
 };
@@ -175,18 +175,18 @@ static void count_holdings(struct holding *holdings)
 
 static bool has_much_of_the_time(unsigned index)
 {
-    enum { MUCH = 8 }; /* an eighth: so no more than eight have */
+    enum { MUCH = 8 }; /* an eighth: true for at most eight communicators */
     return index < SAMPLES_SLOTS && samples.spent_ticks[index] >= samples.all_spent_ticks / MUCH;
 }
 
 static bool gives_up_some(unsigned index, struct holding holding)
 {
-    enum { RESERVED = 16 }; /* of the log, for each that has much of the time: half of it, at most */
+    enum { RESERVED = 16 }; /* a sixteenth of the log for each such communicator: at most half of it in all */
     bool has_its_share = has_much_of_the_time(index) && holding.kept <= samples.count / RESERVED;
     return !has_its_share && 4 * (holding.kept - holding.freed) >= holding.kept;
 }
 
-/* LEVELS: nobody. */
+/* LEVELS: none. */
 static unsigned who_frees_most(const struct holding *holdings, bool may_be_all)
 {
     unsigned most = LEVELS;
@@ -205,7 +205,7 @@ static bool is_used_less(unsigned slot, unsigned than)
     return made != others ? made < others : one->identity < other->identity;
 }
 
-/* The communicator to give up what it has for another owner. */
+/* The communicator that gives up its pages for another owner. */
 static unsigned who_is_used_least(const struct holding *holdings, unsigned asking)
 {
     unsigned least = LEVELS;
@@ -215,7 +215,7 @@ static unsigned who_is_used_least(const struct holding *holdings, unsigned askin
     return least;
 }
 
-/* A level grows, and pages become free. False: none would. */
+/* Increase a level, which frees pages. False if no level would free any. */
 static bool raise_a_level(unsigned asking)
 {
     static struct holding holdings[LEVELS];
@@ -240,7 +240,7 @@ static struct ledger_page *find_page(unsigned asking)
     return page;
 }
 
-/* Ten a second at most: reading two clocks well takes as long as a dozen calls. */
+/* At most ten per second: reading both clocks accurately takes as long as a dozen calls. */
 static void put_anchor(struct ledger_page *page)
 {
     enum { OFTEN_ENOUGH_NS = 100000000 };
@@ -250,7 +250,7 @@ static void put_anchor(struct ledger_page *page)
     page->anchor_ns = samples.anchor_ns;
 }
 
-/* Whoever reads the page meanwhile finds another owner, or another first, behind what it has read. */
+/* A concurrent reader sees a different owner or first after reading, and discards the page. */
 static void hand_over(struct ledger_page *page, uint64_t owner, uint64_t first)
 {
     __atomic_store_n(&page->owner, LEDGER_NOBODY, __ATOMIC_RELAXED);
@@ -278,7 +278,7 @@ static bool level_keeps(uint64_t owner, uint64_t first)
     return samples_level_keeps(samples_part(owner, first), *level_at(level_index(owner)));
 }
 
-/* An open page for a part that is kept; NULL: it is not, or there is no room. Finding room may raise this very owner's level. */
+/* Open a page for a block or window; NULL if it is not sampled or there is no room. Finding room may increase this owner's own level. */
 static struct ledger_page *take_page(uint64_t owner, uint64_t first)
 {
     struct ledger_page *page = level_keeps(owner, first) ? find_page(level_index(owner)) : NULL;
@@ -296,15 +296,15 @@ static bool may_have_one_more(uint64_t owner, uint64_t first)
     return !begins || samples.open < samples.most - samples.most / 4;
 }
 
-/* The rest of a block that there is no room for is not kept, nor what there is of it: its level says so. */
+/* No room for the rest of a block: increase the level until the whole block, including its earlier samples, is excluded. */
 static void level_give_up(uint64_t owner, uint64_t first)
 {
     while (level_keeps(owner, first))
         __atomic_add_fetch(level_at(level_index(owner)), 1, __ATOMIC_RELEASE);
 }
 
-/* What a full page says of the time that its communicator takes: at level n one in 2^n is kept. A few of its calls are enough for that, and
- * a thread of the job looks at them. */
+/* Estimate a communicator's time from a full page: at level n one call in 2^n is sampled. Only every eighth sample is read, since this runs
+ * on a thread of the job. */
 static void note_time(const struct ledger_page *page)
 {
     enum { EVERY = 8 };
@@ -374,7 +374,7 @@ static uint64_t beginning_of(uint64_t window)
     return ticks;
 }
 
-/* A window that there is no room for has no samples to its end. If it has none at all, its owner is not complete before. */
+/* No room for the rest of a window: note where its samples end, or, if it has none, that the owner's samples are complete only after it. */
 static void give_up(const struct samples_window *stream, uint64_t *sampled_since_ticks, struct ledger_page *last, uint64_t ticks)
 {
     if (last)
@@ -445,7 +445,7 @@ void samples_step(unsigned thread, uint64_t ticks)
     static pthread_mutex_t stepping = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&stepping);
     uint64_t number = the_ledger.header->steps++;
-    if (samples.last_step) /* its page is open still, or was until now */
+    if (samples.last_step) /* its page is still open, or was until now */
         __atomic_store_n(&samples.last_step->end_ticks, ticks, __ATOMIC_RELEASE);
     struct ledger_sample *sample = samples_at(&samples.steps, LEDGER_OF_STEPS, number);
     samples.last_step = sample;

@@ -1,18 +1,17 @@
-/* How the MPI library in this process represents its objects: what we need to know of an ABI, and no more.
+/* How the MPI library in this process represents its objects: the part of its ABI that the profiler needs.
  *
- * Handles that travel by value need no ABI: a wrapper takes them as register images (mpi_handle) and passes them on. What
- * does need one are handles in memory (request arrays, new communicators), statuses, and the special values. Which ABI it
- * is gets decided once, at the first call; an ABI we do not know is passed through untouched, counted and timed only. */
+ * Handles passed by value need no ABI: a wrapper takes them as register images (mpi_handle) and passes them on. Handles in memory (request
+ * arrays, new communicators), statuses and special values do need one. The ABI is detected once, at the first call. Under an unknown ABI,
+ * calls are passed through untouched, and only counted and timed. */
 #ifndef COMMPROF_MPI_ABI_H
 #define COMMPROF_MPI_ABI_H
+
+#include "base/hot.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-/* On the path of every call: inlined whatever the compiler thinks of its size. */
-#define HOT static inline __attribute__((always_inline))
 
 typedef uintptr_t mpi_handle; /* any handle passed by value; bits above an int's 32 are not significant under MPICH */
 typedef int64_t mpi_count;    /* MPI_Count, in all known ABIs */

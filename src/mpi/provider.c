@@ -9,7 +9,7 @@
  * the same object as C is recognised by the calling function's Fortran name (lower case, trailing underscore). */
 #include "provider.h"
 
-#include "scope.h"
+#include "base/scope.h"
 
 #include <pthread.h>
 #include <stdio.h>

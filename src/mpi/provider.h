@@ -1,8 +1,8 @@
-/* Whose MPI is it, and who is calling? Answered for each call site, once, and remembered by its return address.
+/* Which MPI library serves a call, and who is calling? Answered once for each call site, and cached by its return address.
  *
- * A call counts when the job made it: not when the MPI library called its own functions (ROMIO, for one, uses the public
- * names), and not when it belongs to a second MPI library in the same process. Each call is passed on to the library that
- * its caller is bound to, as the dynamic linker would have done without us. */
+ * A call counts if the job made it: not if the MPI library called its own functions (ROMIO, for one, uses the public names), and not if it
+ * belongs to a second MPI library in the same process. Each call is passed on to the library that its caller is bound to, as the dynamic
+ * linker would have done without the profiler. */
 #ifndef COMMPROF_PROVIDER_H
 #define COMMPROF_PROVIDER_H
 

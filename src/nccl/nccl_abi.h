@@ -1,5 +1,5 @@
-/* NCCL's types, as far as our wrappers have to know them: the same in every version of the library, from 2.0 on. Streams, communicators and
- * configurations are passed on as they come. */
+/* NCCL's types, as far as our wrappers need them: the same in every version since 2.0. Streams, communicators and configurations are passed
+ * on unchanged. */
 #ifndef COMMPROF_NCCL_ABI_H
 #define COMMPROF_NCCL_ABI_H
 
@@ -14,9 +14,9 @@ struct nccl_unique_id { /* passed by value */
     char internal[128];
 };
 
-enum { NCCL_DATATYPES = 12, NCCL_SPLIT_NOCOLOR = -1 };
+enum { NCCL_INT8 = 0, NCCL_DATATYPES = 12, NCCL_SPLIT_NOCOLOR = -1 };
 
-/* Bytes of an element; 0: a type that is newer than this table. */
+/* Bytes of an element; 0: a type newer than this table. */
 static inline uint64_t nccl_type_bytes(int datatype)
 {
     /* int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, bfloat16, float8e4m3, float8e5m2 */
@@ -24,8 +24,8 @@ static inline uint64_t nccl_type_bytes(int datatype)
     return datatype >= 0 && datatype < NCCL_DATATYPES ? BYTES[datatype] : 0;
 }
 
-/* ncclConfig_t, as far as it says how the job calls a communicator (PyTorch: what its process group is for). It grows at its end; the name is
- * in it since 2.27. */
+/* The part of ncclConfig_t up to the communicator's name (PyTorch: the purpose of its process group). New fields are appended; the name was
+ * added in 2.27. */
 struct nccl_config {
     size_t size;
     unsigned magic, version;
@@ -37,7 +37,7 @@ struct nccl_config {
 enum { NCCL_VERSION_WITH_NAMES = 22700 };
 #define NCCL_CONFIG_MAGIC 0xcafebeefu
 
-/* NULL: it has none. */
+/* NULL: no name. */
 static inline const char *nccl_config_name(const struct nccl_config *config)
 {
     bool has_one =

@@ -1,13 +1,15 @@
-/* When a handle comes to be:
+/* When the handle of a new communicator is known:
  *
- *     ncclCommInitRank...             handle at return, even if the communicator is made later (ncclInProgress, group)
- *     ncclCommSplit, Shrink           handle when the child is made: at return, or
- *         in a group                  at the end of the group: `unborn`, by the address that NCCL writes it to
- *         on a nonblocking parent     some time later: `awaited`, when a handle that nobody knows is used. The address that NCCL has
- *                                     written it to says whose it is, if the job has left it there; it is read without being
- *                                     touched, for it may be gone. Else it is the awaited one if there is one only. */
+ *     ncclCommInitRank...             at return, even if the communicator is created later (ncclInProgress, group)
+ *     ncclCommGrow                    likewise
+ *     ncclCommSplit, Shrink           when the child is created: at return, or
+ *         in a group                  at the end of the group: list `unborn`, with the address that NCCL writes the handle to
+ *         on a nonblocking parent     later: list `awaited`, searched when an unknown handle is used. An entry matches if the address that
+ *                                     NCCL writes to holds the handle (the job may have moved it; the address may be unmapped, so it is
+ *                                     read by process_vm_readv). If there is only one entry, it is taken in any case. */
 #include "nccl_communicators.h"
 
+#include "record/call.h"
 #include "nccl_library.h"
 
 #include <pthread.h>
@@ -48,22 +50,29 @@ static void take_name(struct nccl_birth *birth, const char *name)
     snprintf(birth->name, sizeof birth->name, "%s", name ? name : "");
 }
 
-/* One process may be several ranks of one communicator: which one of several from the same id it is, is counted for each rank. */
+static uint64_t mix_ids(const struct nccl_unique_id *ids, int id_count, int nranks)
+{
+    uint64_t kind = communicators_mix(FROM_ID, (uint64_t)nranks);
+    for (int i = 0; i < id_count; i++)
+        kind = mix_bytes(kind, ids[i].internal, sizeof ids[i].internal);
+    return kind;
+}
+
+/* One process may hold several ranks of one communicator. So the ordinal, which separates communicators from the same id, is counted per
+ * rank. */
 void nccl_communicators_made(const void *handle, unsigned constructor, const struct nccl_unique_id *ids, int id_count, int nranks, int rank,
                              const void *config)
 {
     if (!handle || !ids)
         return;
-    uint64_t kind = communicators_mix(FROM_ID, (uint64_t)nranks);
-    for (int i = 0; i < id_count; i++)
-        kind = mix_bytes(kind, ids[i].internal, sizeof ids[i].internal);
+    uint64_t kind = mix_ids(ids, id_count, nranks);
     struct nccl_birth birth = {.constructor = constructor, .ordinal = communicators_ordinal(NULL, communicators_mix(kind, (uint64_t)rank))};
     birth.identity = communicators_mix(kind, birth.ordinal);
     take_name(&birth, nccl_config_name(config));
     enter(handle, &birth, nranks, rank);
 }
 
-/* Different for any two processes, and for any two communicators of one. */
+/* Unique among processes, and among the communicators of one process. */
 static uint64_t identity_of_this_process(uint64_t kind)
 {
     static uint64_t made;
@@ -88,7 +97,14 @@ struct communicator *nccl_communicators_told(const void *handle, uint64_t hash, 
     return enter(handle, &birth, nranks, rank);
 }
 
-/* All ranks of the parent make the call (in a Shrink, all that stay), so the ordinal is theirs, too. */
+/* The reporter inverts this if ranks know the parent by two identities (grown.py). The rotation makes generations differ. */
+static uint64_t identity_of_child(uint64_t parent, uint64_t what)
+{
+    enum { TURN = 7, BITS = 64 };
+    return (parent << TURN | parent >> (BITS - TURN)) ^ what;
+}
+
+/* All ranks of the parent make this call (in a Shrink, all that remain), so they count the same ordinal. */
 struct nccl_birth nccl_communicators_expect(const void *parent_handle, unsigned constructor, int color, const void *config)
 {
     struct communicator *parent = communicators_under(communicators_key_of_nccl(parent_handle));
@@ -99,7 +115,8 @@ struct nccl_birth nccl_communicators_expect(const void *parent_handle, unsigned 
     uint64_t kind = communicators_mix(parent->identity, constructor);
     birth.parent_identity = parent->identity;
     birth.ordinal = communicators_ordinal(parent, kind);
-    birth.identity = communicators_mix(communicators_mix(kind, birth.ordinal), (uint64_t)(int64_t)color);
+    uint64_t what = communicators_mix(communicators_mix(constructor, birth.ordinal), (uint64_t)(int64_t)color);
+    birth.identity = identity_of_child(parent->identity, what);
     return birth;
 }
 
@@ -121,7 +138,7 @@ static bool enter_child(const struct nccl_birth *birth, const void *handle, call
     return true;
 }
 
-/* Children that have no handle yet. */
+/* Children without a handle yet. */
 
 struct unborn {
     struct nccl_birth birth;
@@ -142,7 +159,7 @@ static bool holds(void *const *address, const void *handle)
     return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == sizeof value && value == handle;
 }
 
-/* The link to the one that is awaited for a handle; to NULL: none is. */
+/* The link to the entry that matches a handle; a link to NULL: none. */
 static struct unborn **find_awaited(const void *handle)
 {
     struct unborn **link = &awaited.first;
@@ -194,6 +211,32 @@ void nccl_communicators_group_ended(nccl_result result, call_site site)
             nccl_communicators_born(&born->birth, born->handle, false, site);
         free(born);
     }
+}
+
+static void note_grown(uint64_t identity_by_id, uint64_t identity)
+{
+    char key[32], value[17];
+    snprintf(key, sizeof key, "nccl.grown.%016llx", (unsigned long long)(identity_by_id | PREDEFINED_BITS));
+    snprintf(value, sizeof value, "%016llx", (unsigned long long)(identity | PREDEFINED_BITS));
+    ledger_fact(key, value);
+}
+
+/* Ranks of the parent keep their numbers, and a unique id is used only once. */
+void nccl_communicators_grown(const void *parent_handle, const struct nccl_unique_id *id, int nranks, int rank, void *const *handle,
+                              const void *config, bool at_group_end, call_site site)
+{
+    uint64_t by_id = id ? communicators_mix(mix_ids(id, 1, nranks), 0) : 0;
+    struct communicator *parent = nccl_communicators_find(parent_handle, site);
+    struct nccl_birth birth = {.identity = by_id, .constructor = CALL_ncclCommGrow};
+    take_name(&birth, nccl_config_name(config));
+    if (parent_handle)
+        birth = nccl_communicators_expect(parent_handle, CALL_ncclCommGrow, 0, config);
+    if (parent && id)
+        note_grown(by_id, birth.identity);
+    if (*handle && birth.identity)
+        enter(*handle, &birth, nranks, parent ? parent->comm_rank : rank);
+    else
+        nccl_communicators_born(&birth, handle, at_group_end, site);
 }
 
 struct communicator *nccl_communicators_meet(const void *handle, call_site site)

@@ -1,26 +1,29 @@
 /* NCCL's communicators, in the same tables as MPI's (communicators.h).
  *
- * All ranks of one agree on its identity without a word: it is a hash of the unique id that they all pass, or of the parent's identity and
- * of what they all say of the child. One whose constructor was not seen has an identity of this rank alone: what cannot be known to be
- * the same communicator is not shown as one. */
+ * All ranks of a communicator compute the same identity without communication: a hash of the unique id that they all pass, or of the
+ * parent's identity and the arguments that all ranks pass for the child. For a communicator from ncclCommGrow, only the rank that passes
+ * both parent and unique id knows both hashes; it writes the other one to the fact nccl.grown.<hash of the id>, and the reporter merges the
+ * two. A communicator whose constructor was not seen gets an identity of this rank alone: it is never merged with another rank's by
+ * guessing. */
 #ifndef COMMPROF_NCCL_COMMUNICATORS_H
 #define COMMPROF_NCCL_COMMUNICATORS_H
 
-#include "communicators.h"
 #include "nccl_abi.h"
+#include "record/communicators.h"
 
 #include "mpi/provider.h"
 
 enum { NCCL_NAME_BYTES = sizeof(((struct communicator *)NULL)->name) };
 
-/* A constructor from unique ids has given `handle`, which may not be ready yet. `ids` of them are known to all ranks. `config` may be NULL. */
+/* A constructor from unique ids has returned `handle`, which may not be ready yet. The first `id_count` of `ids` are known to all ranks.
+ * `config` may be NULL. */
 void nccl_communicators_made(const void *handle, unsigned constructor, const struct nccl_unique_id *ids, int id_count, int nranks, int rank,
                              const void *config);
 
 /* ncclCommInitAll: all ranks are in this process. */
 void nccl_communicators_made_all(void *const *handles, unsigned constructor, int count);
 
-/* A constructor on a parent is about to be called: what its child, if this rank is to have one, will be known by. */
+/* Computes the identity of a child before the constructor on its parent is called; this rank may turn out not to be in the child. */
 struct nccl_birth {
     uint64_t identity, parent_identity;
     uint32_t ordinal;
@@ -29,19 +32,23 @@ struct nccl_birth {
 };
 struct nccl_birth nccl_communicators_expect(const void *parent, unsigned constructor, int color, const void *config);
 
-/* It has returned. NCCL writes the child's handle to `handle` now, at the end of the group, or some time later. */
+/* ncclCommGrow has returned. New ranks pass no `parent`; of the others, only the rank that created the unique id passes `id`. */
+void nccl_communicators_grown(const void *parent, const struct nccl_unique_id *id, int nranks, int rank, void *const *handle,
+                              const void *config, bool at_group_end, call_site site);
+
+/* The constructor on a parent has returned. NCCL writes the child's handle to `handle` now, at the end of the group, or later. */
 void nccl_communicators_born(const struct nccl_birth *birth, void *const *handle, bool at_group_end, call_site site);
 
 /* The outermost group of this thread has ended. */
 void nccl_communicators_group_ended(nccl_result result, call_site site);
 
-/* NCCL itself tells of a communicator, by a hash that it gives to all of its ranks and by a name (NULL: none). */
+/* NCCL's profiler plugin interface reports a communicator, with a hash that all its ranks get and a name (NULL: none). */
 struct communicator *nccl_communicators_told(const void *handle, uint64_t hash, const char *name, int nranks, int rank);
 
-/* Slow half of the function below. */
+/* Slow path of the function below. */
 struct communicator *nccl_communicators_meet(const void *handle, call_site site);
 
-/* The communicator behind a handle; NULL for no handle. */
+/* The communicator of a handle; NULL for no handle. */
 HOT struct communicator *nccl_communicators_find(const void *handle, call_site site)
 {
     struct communicator *found = communicators_under(communicators_key_of_nccl(handle));

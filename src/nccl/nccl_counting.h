@@ -1,24 +1,25 @@
-/* How an operation of NCCL's is announced and counted, whoever tells of it: our wrappers (nccl_wrappers.c), or NCCL itself
+/* How an NCCL operation is announced and counted, both for our wrappers (nccl_wrappers.c) and for NCCL's profiler interface
  * (nccl_plugin.c). */
 #ifndef COMMPROF_NCCL_COUNTING_H
 #define COMMPROF_NCCL_COUNTING_H
 
-#include "announce.h"
+#include "record/account.h"
+#include "record/announce.h"
 
 enum nccl_counting {
-    NCCL_BUFFER,         /* count elements, all of them this rank's */
-    NCCL_FROM_ROOT,      /* ... the root's */
-    NCCL_INCOMING,       /* ... another rank's */
-    NCCL_BLOCKS,         /* a block to every rank */
-    NCCL_BLOCKS_AT_ROOT, /* ... from the root */
-    NCCL_BLOCKS_REDUCED, /* the buffer is one block for every rank */
+    NCCL_BUFFER,         /* count elements, all sent by this rank */
+    NCCL_FROM_ROOT,      /* count elements, sent by the root */
+    NCCL_INCOMING,       /* count elements, sent by another rank */
+    NCCL_BLOCKS,         /* one block of count elements to every rank */
+    NCCL_BLOCKS_AT_ROOT, /* one block to every rank, sent by the root */
+    NCCL_BLOCKS_REDUCED, /* the buffer holds one block for every rank */
 };
 
 struct nccl_moved {
     uint64_t bytes, volume_bytes;
 };
 
-/* `bytes` are those of the count that the call is given. */
+/* `bytes` is the size of the call's count argument. */
 HOT struct nccl_moved nccl_count_bytes(const struct communicator *communicator, enum nccl_counting counting, uint64_t bytes, int root)
 {
     uint64_t ranks = communicator->size > 0 ? (uint64_t)communicator->size : 1;
@@ -31,9 +32,16 @@ HOT struct nccl_moved nccl_count_bytes(const struct communicator *communicator, 
     return moved;
 }
 
+/* Operations that copy engines, the network or memory operations of the stream execute: they launch no kernel. */
+HOT bool nccl_is_one_sided(unsigned id)
+{
+    return id == CALL_ncclPutSignal || id == CALL_ncclSignal || id == CALL_ncclWaitSignal;
+}
+
+/* Operations between two ranks: no other rank of the communicator makes the same call. */
 HOT bool nccl_is_message(unsigned id)
 {
-    return id == CALL_ncclSend || id == CALL_ncclRecv;
+    return id == CALL_ncclSend || id == CALL_ncclRecv || nccl_is_one_sided(id);
 }
 
 HOT void nccl_announce_found(struct call *call, struct communicator *communicator)
@@ -43,7 +51,7 @@ HOT void nccl_announce_found(struct call *call, struct communicator *communicato
         call->doing |= (uint64_t)communicators_slot(communicator) << LEDGER_DOING_SLOT_BIT;
 }
 
-/* A call that counts, on a communicator. */
+/* Announces a counted call on a communicator. */
 HOT void nccl_announce(struct call *call, struct communicator *communicator, enum nccl_counting counting, uint64_t bytes, int root)
 {
     bool is_rooted =
@@ -57,27 +65,30 @@ HOT void nccl_announce(struct call *call, struct communicator *communicator, enu
 
 HOT void nccl_count_message(const struct call *call, struct communicator *communicator, int peer, uint64_t bytes)
 {
-    enum ledger_direction direction = call->id == CALL_ncclSend ? LEDGER_SENT : LEDGER_RECEIVED;
+    enum ledger_direction direction = call->id == CALL_ncclRecv ? LEDGER_RECEIVED : LEDGER_SENT;
     uint64_t key = peer_key_in(communicators_slot(communicator), peer, call->id, direction);
-    call_count_message(call->thread, key, bytes, call_duration_ns(call));
+    account_message(call->thread, key, bytes, call_duration_ns(call));
 }
 
-/* A finished call, as a cell and a sample; NULL where none is kept. Its buffers are the GPU's memory. `root_or_peer` is the peer of a
- * message, LEDGER_NO_RANK where it is not known. */
+/* Counts a finished call in its cell and returns its sample, NULL if it is not sampled. Its buffers are in GPU memory. `root_or_peer` is
+ * the peer of a message, LEDGER_NO_RANK if unknown. */
 HOT struct ledger_sample *nccl_account(const struct call *call, struct communicator *communicator, struct nccl_moved moved,
                                        int root_or_peer, bool is_captured)
 {
     enum { ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT };
     enum ledger_measure measure = is_captured ? LEDGER_CAPTURED : LEDGER_CALL;
     uint64_t key = cell_key(call->id, communicators_slot(communicator), measure) | cell_key_place(ON_DEVICE);
-    if (!call_count(call->thread, moved.bytes, key, call_duration_ns(call), moved.volume_bytes))
+    if (!account_count(call->thread, moved.bytes, key, call_duration_ns(call), moved.volume_bytes))
         return NULL;
     if (nccl_is_message(call->id) && communicator && root_or_peer >= 0 && !is_captured)
         nccl_count_message(call, communicator, root_or_peer, moved.bytes);
-    return call_keep(call, communicator, moved.bytes, PEER_NONE);
+    return account_sample(call, communicator, moved.bytes, PEER_NONE);
 }
 
-/* Whether the calling thread is in a call of NCCL's that came through its wrapper. */
+/* Whether the calling thread is inside an NCCL call that was made through its wrapper. */
 bool nccl_wrappers_inside(void);
+
+/* The slot of the communicator of that call, or of all operations in the group that it ends; 0: none, or several. */
+unsigned nccl_wrappers_slot(void);
 
 #endif

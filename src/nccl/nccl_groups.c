@@ -14,7 +14,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t leaving;
 static _Thread_local struct nccl_queue *own;
 
-/* A thread that ends leaves its queue to the next one that starts. */
+/* A thread that ends leaves its queue to the next thread that needs one. */
 static void leave(void *queue)
 {
     own = NULL;
@@ -55,6 +55,19 @@ static __attribute__((cold, noinline)) struct nccl_queue *adopt(void)
     return queue;
 }
 
+static bool are_given_up;
+
+void nccl_groups_give_up(void)
+{
+    __atomic_store_n(&are_given_up, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&nccl_followed, false, __ATOMIC_RELEASE);
+}
+
+bool nccl_groups_are_given_up(void)
+{
+    return __atomic_load_n(&are_given_up, __ATOMIC_ACQUIRE);
+}
+
 struct nccl_queue *nccl_groups_queues(void)
 {
     return __atomic_load_n(&queues, __ATOMIC_ACQUIRE);
@@ -69,7 +82,7 @@ void nccl_operation_is_unmatched(const struct nccl_operation *operation)
         ledger_count(&the_ledger.header->gpu_unmatched_operations);
 }
 
-/* One place is kept for the end of the group. */
+/* One item is reserved for the end marker of the group. */
 static bool has_room(const struct nccl_queue *queue, uint64_t wanted)
 {
     return queue->written + wanted - __atomic_load_n(&queue->read, __ATOMIC_ACQUIRE) <= NCCL_QUEUE_ITEMS;
@@ -81,7 +94,7 @@ static void drop_unpublished(struct nccl_queue *queue)
         nccl_operation_is_unmatched(&queue->items[--queue->written % NCCL_QUEUE_ITEMS]);
 }
 
-/* What has been launched, or may have been, up to a moment. */
+/* Counts as lost what was, or may have been, launched up to until_ticks. */
 static void lose(struct nccl_queue *queue, uint64_t until_ticks)
 {
     drop_unpublished(queue);

@@ -1,10 +1,10 @@
-/* Operations on their way from the thread that called them to the GPU thread: in groups, as NCCL launches them.
+/* Passes operations from the threads that call them to the GPU thread, in groups, as NCCL launches them.
  *
- *     thread of the job    items[written] = operation ...; at the end of the outermost group: an end, and `published`
+ *     thread of the job    items[written] = operation ...; at the end of the outermost group: an end marker, and `published`
  *     GPU thread           takes what is published
  *
- * One ring for each thread, with one writer and one reader; made at the thread's first operation that is followed. A call outside of all
- * groups is a group of its own. */
+ * Each thread has one ring, with one writer and one reader, created at its first operation that is followed. A call outside all groups is a
+ * group of its own. */
 #ifndef COMMPROF_NCCL_GROUPS_H
 #define COMMPROF_NCCL_GROUPS_H
 
@@ -15,64 +15,68 @@
 
 enum { NCCL_QUEUE_ITEMS = 4096 };
 
-/* How many kernels an operation has of its own. Together, operations of a group may share one, or need more. */
+/* The number of kernels of an operation on its own. Operations of one group may share a kernel or need more. */
 enum nccl_kernels {
-    NCCL_KERNELS_NONE, /* nothing to do, or a copy alone */
+    NCCL_KERNELS_NONE, /* no work, or only a copy */
     NCCL_KERNELS_ONE,
     NCCL_KERNELS_SOME, /* at least one */
-    NCCL_KERNELS_ANY,  /* perhaps none */
+    NCCL_KERNELS_ANY,  /* zero or more */
 };
 
 struct nccl_operation {
-    const void *communicator; /* its handle, to tell the operations of a group apart; NULL: the end of a group */
+    const void *communicator; /* its handle, which distinguishes the operations of a group; NULL: an end marker */
     struct gpu_stream stream;
-    uint64_t start_ticks, end_ticks; /* of the call that launched; in the end of a group */
+    uint64_t start_ticks, end_ticks; /* of the call that launched; in the end marker */
     uint64_t bytes, volume_bytes;
-    struct ledger_sample *sample; /* begun unfinished; NULL: none */
-    uint32_t epoch;               /* that it was counted in; 0: it is not counted */
+    struct ledger_sample *sample; /* still unfinished; NULL: none */
+    uint32_t epoch;               /* the epoch it was counted in; 0: not counted */
     uint16_t call, slot;
     uint8_t kernels;   /* enum nccl_kernels */
-    bool has_stream;   /* false: on which stream it runs is not known */
-    bool may_be_later; /* in the end of a group: NCCL_LAUNCHES_LATER */
+    bool has_stream;   /* false: its stream is unknown */
+    bool may_be_later; /* in the end marker: NCCL_LAUNCHES_LATER */
 };
 
 struct nccl_queue {
-    uint64_t written, published; /* by its thread */
-    uint64_t launching_since;    /* ticks, while its thread is in a call that launches; 0 */
-    uint64_t lost;               /* groups that found no room, or whose end is not known */
-    uint64_t lost_until_ticks;   /* when the call ended that launched the last of them */
-    bool is_broken;              /* the group that is being put in has found no room */
-    uint64_t read;               /* by the GPU thread */
+    uint64_t written, published; /* written by its thread */
+    uint64_t launching_since;    /* in ticks, while its thread is in a call that launches; else 0 */
+    uint64_t lost;               /* groups without room, or with unknown end */
+    uint64_t lost_until_ticks;   /* end of the call that launched the last lost group */
+    bool is_broken;              /* the group being added has found no room */
+    uint64_t read;               /* written by the GPU thread */
     uint64_t lost_seen;
     struct nccl_queue *next, *next_free;
     struct nccl_operation items[NCCL_QUEUE_ITEMS];
 };
 
-/* True while operations are wanted. */
+/* True while the GPU thread wants operations. */
 extern bool nccl_followed;
 
-/* The calling thread has called an operation that is not captured, inside `depth` groups. It is published at the end of the outermost;
- * nccl_groups_launched follows for an operation outside of all. */
+/* Adds an operation that the calling thread has called and that is not captured. It is published at the end of the outermost group; for an
+ * operation outside all groups, nccl_groups_launched follows. */
 void nccl_groups_add(const struct nccl_operation *operation);
 
-/* How a call that launches has ended. */
+/* The outcome of a call that launches. */
 enum nccl_launch {
     NCCL_LAUNCHED,
-    NCCL_LAUNCHES_LATER, /* when the call has returned, on another thread (nonblocking communicators) */
-    NCCL_LAUNCH_FAILED,  /* what it has launched is not known */
+    NCCL_LAUNCHES_LATER, /* after the call has returned, on another thread (nonblocking communicators) */
+    NCCL_LAUNCH_FAILED,  /* it is unknown what was launched */
 };
 
-/* The calling thread begins a call that launches (the outermost ncclGroupEnd, an operation outside of all groups), and has come back. */
+/* The calling thread enters, and has left, a call that launches (the outermost ncclGroupEnd, or an operation outside all groups). */
 void nccl_groups_launching(uint64_t start_ticks);
 void nccl_groups_launched(uint64_t start_ticks, uint64_t end_ticks, enum nccl_launch launch);
 
-/* The calling thread's group ends without anything being launched (ncclGroupSimulateEnd). */
+/* The calling thread's group ends without a launch (ncclGroupSimulateEnd). */
 void nccl_groups_forget(void);
+
+/* Stops following operations for good: their device times come from another source (nccl_times.h). */
+void nccl_groups_give_up(void);
+bool nccl_groups_are_given_up(void);
 
 /* GPU thread: all queues. */
 struct nccl_queue *nccl_groups_queues(void);
 
-/* What is known of an operation goes on without its time on the device. */
+/* Completes an operation without its time on the device and counts it as unmatched. */
 void nccl_operation_is_unmatched(const struct nccl_operation *operation);
 
 #endif

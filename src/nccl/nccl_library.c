@@ -1,15 +1,15 @@
-/* A library of NCCL's kind (RCCL is one) defines its functions twice: ncclX, which others may define before it, and pncclX. One that stands
- * in for NCCL may have ncclX alone; it is taken where the caller would have found it. */
+/* An NCCL library (or a compatible one: RCCL) defines each function twice: ncclX, which others may interpose, and pncclX. A stand-in for
+ * NCCL may have ncclX only; then the definition is used that the caller would have found. */
 #include "nccl_library.h"
 
+#include "base/scope.h"
 #include "nccl_abi.h"
-#include "scope.h"
 
 #include <pthread.h>
 #include <stdio.h>
 
-#define MARK "pncclGroupStart" /* what makes an object an NCCL library, */
-#define PLAIN (&MARK[1])       /* or a stand-in for one */
+#define MARK "pncclGroupStart" /* the symbol that identifies an NCCL library */
+#define PLAIN (&MARK[1])       /* ... or a stand-in for one */
 
 uint64_t nccl_sites[SITES];
 
@@ -33,14 +33,14 @@ static unsigned take_in(const Dl_info *info)
     unsigned number = number_of(info->dli_fbase);
     if (number != NCCL_NO_LIBRARY || library_count == NCCL_LIBRARIES_MAX)
         return number;
-    void *handle = dlopen(info->dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* kept: the library must not go before us */
+    void *handle = dlopen(info->dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* never closed: the library must stay loaded as long as we are */
     libraries[library_count].handle = handle ? handle : RTLD_NEXT;   /* linked into the executable: after us in the global scope */
     libraries[library_count].base = info->dli_fbase;
     __atomic_store_n(&library_count, library_count + 1, __ATOMIC_RELEASE);
     return library_count - 1;
 }
 
-/* What we called may have jumped to another of NCCL's functions, as a last call is compiled: that is inside the job's call. */
+/* An NCCL function may have tail-called another one: such a call comes from inside the job's call. */
 static bool is_inside(const Dl_info *caller)
 {
     return caller->dli_fbase == scope_of_us() || number_of(caller->dli_fbase) != NCCL_NO_LIBRARY;
@@ -73,7 +73,7 @@ static nccl_result function_is_missing(void)
     return NCCL_SYSTEM_ERROR;
 }
 
-/* The next definition after us where that is another tool's, which would have been called without us. */
+/* The next definition after ours if it belongs to another tool, which would have been called without us. */
 static void *of_a_tool(const char *symbol)
 {
     Dl_info info, mark;

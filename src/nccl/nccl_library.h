@@ -1,5 +1,5 @@
-/* Whose NCCL is it? As for MPI (mpi/provider.h): each call is passed on to the library that its caller is bound to, and the answer is
- * remembered for each call site. A process may have several copies of NCCL (PyTorch's, CuPy's); all of them are counted. */
+/* Finds the NCCL library of a caller. As for MPI (mpi/provider.h), each call is passed on to the library that its caller is bound to, and
+ * the answer is cached per call site. A process may hold several copies of NCCL (PyTorch's, CuPy's); all are counted. */
 #ifndef COMMPROF_NCCL_LIBRARY_H
 #define COMMPROF_NCCL_LIBRARY_H
 
@@ -7,11 +7,11 @@
 
 enum { NCCL_LIBRARIES_MAX = 8, NCCL_NO_LIBRARY = NCCL_LIBRARIES_MAX };
 
-extern uint64_t nccl_sites[SITES]; /* as provider_sites */
+extern uint64_t nccl_sites[SITES]; /* like provider_sites */
 
 call_site nccl_site_meet(const void *return_address);
 
-/* The call site, with the library's number in the place of the provider's. SITE_JOB: NCCL itself does not call there. */
+/* The call site, with the library's number in the provider field. SITE_JOB: the caller is not NCCL itself. */
 static inline call_site nccl_site(const void *return_address)
 {
     uint64_t address = (uint64_t)return_address;
@@ -20,10 +20,10 @@ static inline call_site nccl_site(const void *return_address)
     return __builtin_expect(difference <= 0xffff, 1) ? (call_site)difference : nccl_site_meet(return_address);
 }
 
-/* The function nccl<name> behind a site. Never NULL: one that the library lacks is replaced by one that returns ncclSystemError. */
+/* The function nccl<name> for a call site. Never NULL: if the library lacks it, a function that returns ncclSystemError. */
 void *nccl_function(call_site site, const char *name);
 
-/* The same, remembered by its wrapper. */
+/* The same, cached by its wrapper. */
 struct nccl_target {
     void *functions[NCCL_LIBRARIES_MAX + 1];
 };

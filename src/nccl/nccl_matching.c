@@ -1,46 +1,65 @@
-/* Which kernels carried out which operations.
+/* Matches kernels to the operations that launched them, by counting both.
  *
- * Nothing in a kernel's record says which call launched it, so they are counted off against each other. NCCL launches what a communicator
- * is given in one group on one stream (the one that was new to it last, if there are several), in the order of the groups. Which of a
- * group's communicators comes first it decides by a hash of theirs, so those that share a stream are one group here:
+ * NCCL launches the operations of one group on one communicator on one stream (the last new one, if the group names several), in the order
+ * of the groups. It orders the communicators of a group by a hash of theirs, so communicators that share a stream are treated as one group:
  *
  *     calls     [AllReduce] [Group: Send Recv Recv ]  [AllReduce]                           [Broadcast]
  *     stream         kkkkkkkkkk       kkkkkk kkkkk         kkkkkkk                               kkkk
  *     device    cccccccccccccccccccccccccccccccccc     ccc ccc kkk|          idle           |  ccc
  *               ^ gap: aligned                                    ^ gap: 3 groups, 4 kernels, all settled
  *
- * The host may be any number of calls ahead of the device, so the times of begin do not tell which is whose. A gap does: where nothing at
- * all ran on the device for a while, all that was launched before it has run (LATENCY covers the way from a launch to its begin). What lies
- * between two gaps is settled together:
+ * The host may be any number of calls ahead of the device, so begin times alone do not identify the operation of a kernel. Gaps do: if
+ * nothing ran on the device for a while, everything launched before the gap has run (LATENCY covers the time from a launch to its begin).
+ * All groups and kernels between two gaps are settled together:
  *
  *     each group needs a number of kernels: none, one, some (one or more), any
- *     as many kernels as are needed at least     each group has what it needs at least: there is no other way
- *     more, and one group may have more          that one has them
- *     more, and several groups may have more     groups before the first and behind the last of these are told; the others are not
- *     more, and no group may have more           somebody else launches on this stream: nothing is told
- *     fewer                                      the device may have waited for the host in between: together with what follows up to
- *                                                the next gap; after PATIENCE gaps nothing is told
- *     a kernel that began before its group       nothing is told
+ *     as many kernels as the groups' minimum     each group gets its minimum: there is no other way
+ *     more, and one group may have more          that group gets the rest
+ *     more, and several groups may have more     groups before the first and after the last of these are matched; the others are not
+ *     more, and no group may have more           another library launches on this stream: nothing is matched
+ *     fewer                                      the device may have waited for the host in between: settled together with the next
+ *                                                segment; after PATIENCE gaps nothing is matched
+ *     a kernel that began before its group       nothing is matched
  *
- * What is not told counts as unmatched; so does all before the first gap after tracing began, after records or operations were lost, and
- * what is behind the last gap at the end. A job that leaves no gaps has no times of single operations, rather than wrong ones. Kernels that
- * graphs launch are nobody's, and other libraries' are not counted, though they may use the same stream.
+ * Operations that are not matched are counted as unmatched. So are all before the first gap after tracing began or after records or
+ * operations were lost, and all after the last gap at the end. A job without gaps gets no times of single operations, rather than wrong
+ * ones. Kernels that graphs launch are not matched, and those of other libraries are not counted, though they may use the same stream.
+ *
+ * Two other methods would work on a device that is never idle. They cost more, so counting is the default until a measurement on a GPU says
+ * otherwise:
+ *
+ *     external correlation ids    cuptiActivityPushExternalCorrelationId before a launch, pop after it: one more record for every API call
+ *                                 in between. A kernel's record has a correlation id, but an id leads to a call only through records of
+ *                                 the runtime's or driver's API, whose tracing touches every launch of the job, not only NCCL's. Launches
+ *                                 on NCCL's own thread (nonblocking communicators) are missed
+ *     kernelCh                    NCCL's profiler plugin (COMMPROF_NCCL_TIMES): time stamps written by the kernel, an operation of NCCL's
+ *                                 proxy thread for each channel, a host function in every captured graph. NCCL 2.27 and later
+ *
+ * Counting adds one queue entry per operation to what is traced anyway; its price is the unmatched operations, whose number is reported.
  *
  * Assumed, and to be measured on a GPU: LATENCY; that clocks agree within TOLERANCE. */
-#include "nccl.h"
-
-#include "call.h"
-#include "gpu/communication.h"
-#include "gpu/gpu.h"
 #include "nccl_groups.h"
+
+#include "gpu/communication.h"
+#include "gpu/observer.h"
+#include "record/account.h"
+#include "record/call.h"
 
 #include <stdlib.h>
 
-enum { LATENCY_NS = NCCL_IDLE_NS, TOLERANCE_NS = 20000, LATER_NS = 100000000, PATIENCE = 8, MOST_PENDING = 65536, SEVERAL = UINT16_MAX };
+enum {
+    LATENCY_NS = GPU_IDLE_NS,
+    TOLERANCE_NS = 20000,
+    LATER_NS = 100000000,
+    PATIENCE = 8,
+    MOST_PENDING = 65536,
+    SEVERAL = UINT16_MAX,
+    MOST_STREAMS = 256
+};
 
 struct group {
     int64_t start_ns, end_ns; /* of the call that launched it */
-    uint32_t first, count;    /* its operations, in the stream's */
+    uint32_t first, count;    /* its operations, in the stream's array */
     uint8_t kernels;          /* enum nccl_kernels */
 };
 
@@ -49,23 +68,27 @@ struct kernel {
 };
 
 struct stream {
-    struct gpu_stream numbers; /* that events have */
+    struct gpu_stream numbers; /* as in events */
     uint32_t device;
-    bool is_met;     /* a kernel of it has come, so its device is known */
-    bool is_aligned; /* the first pending group and the first pending kernel belong to the same time */
-    unsigned gaps;   /* since which kernels are missing */
-    uint16_t slot;   /* of the one communicator that has used it; SEVERAL */
+    bool is_met;     /* a kernel on it has been seen, so its device is known */
+    bool is_aligned; /* the first pending kernel belongs to the first pending group */
+    unsigned gaps;   /* number of gaps since kernels are missing */
+    uint16_t slot;   /* of the one communicator that has used it; SEVERAL: several */
     struct group *groups;
     struct kernel *kernels;
     struct nccl_operation *operations;
     uint32_t group_count, group_room, kernel_count, kernel_room, operation_count, operation_room;
+    uint64_t used; /* number of the last group that used it */
     struct stream *next;
 };
 
-static struct stream *streams;
-static int64_t lost_until_ns; /* up to here operations were lost that may have kernels, or kernels of operations */
+static struct stream *streams; /* most recently used first */
+static unsigned stream_count;
+static uint64_t groups_taken;
+static bool lacks_stream;     /* an operation of the current group found no room for its stream */
+static int64_t lost_until_ns; /* up to here, operations that may have kernels, or kernels of operations, were lost */
 
-static void begin_anew(void);
+static void begin_again(void);
 
 static bool make_room(void **entries, uint32_t *room, uint32_t count, size_t entry_bytes)
 {
@@ -81,7 +104,7 @@ static bool make_room(void **entries, uint32_t *room, uint32_t count, size_t ent
 }
 #define MAKE_ROOM(ENTRIES, ROOM, COUNT) make_room((void **)&(ENTRIES), &(ROOM), (COUNT), sizeof *(ENTRIES))
 
-/* Forget what is pending up to (not including) a group, and all kernels. */
+/* Drops the pending groups before `end`, and all kernels. */
 static void forget_groups(struct stream *stream, uint32_t end)
 {
     uint32_t first = end < stream->group_count ? stream->groups[end].first : stream->operation_count;
@@ -108,7 +131,7 @@ static void give_up(struct stream *stream, uint32_t end)
     forget_groups(stream, end);
 }
 
-/* Order is lost: nothing is told up to the next gap. */
+/* Order is lost: nothing is matched up to the next gap. */
 static void lose(struct stream *stream)
 {
     give_up(stream, stream->group_count);
@@ -121,33 +144,81 @@ static void lose_all(void)
         lose(stream);
 }
 
-/* From the queues. */
+/* Taking groups from the queues. */
 
 static bool is_same_stream(struct gpu_stream one, struct gpu_stream other)
 {
     return one.number == other.number && one.context == other.context;
 }
 
-static struct stream *find_stream(struct gpu_stream numbers)
+static struct stream *put_first(struct stream *stream)
 {
-    struct stream *stream = streams;
-    while (stream && !is_same_stream(stream->numbers, numbers))
-        stream = stream->next;
+    stream->next = streams;
+    streams = stream;
     return stream;
 }
 
-/* NULL: not known, or no memory. */
-static struct stream *stream_given_to(const struct nccl_operation *operation)
+static struct stream *find_stream(struct gpu_stream numbers)
 {
-    struct stream *stream = operation->has_stream ? find_stream(operation->stream) : NULL;
-    if (stream || !operation->has_stream)
-        return stream;
-    stream = calloc(1, sizeof *stream);
+    struct stream **link = &streams, *stream;
+    while (*link && !is_same_stream((*link)->numbers, numbers))
+        link = &(*link)->next;
+    stream = *link;
     if (!stream)
         return NULL;
-    stream->numbers = operation->stream;
-    stream->next = streams;
-    streams = stream;
+    *link = stream->next;
+    return put_first(stream);
+}
+
+/* Kernels launched up to until_ns may arrive on streams that are unknown, or were forgotten meanwhile: order is lost on all. */
+static void lose_until(int64_t until_ns)
+{
+    lost_until_ns = until_ns > lost_until_ns ? until_ns : lost_until_ns;
+    begin_again();
+}
+
+/* The least recently used stream, emptied; NULL: the current group uses as many as there may be. */
+static struct stream *reuse_stream(void)
+{
+    struct stream **link = &streams;
+    while ((*link)->next)
+        link = &(*link)->next;
+    struct stream *stream = *link;
+    if (stream->used == groups_taken)
+        return NULL;
+    if (stream->group_count)
+        lose_until(stream->groups[stream->group_count - 1].end_ns);
+    *link = NULL;
+    *stream = (struct stream){.groups = stream->groups,
+                              .kernels = stream->kernels,
+                              .operations = stream->operations,
+                              .group_room = stream->group_room,
+                              .kernel_room = stream->kernel_room,
+                              .operation_room = stream->operation_room};
+    return stream;
+}
+
+static struct stream *add_stream(void)
+{
+    if (stream_count == MOST_STREAMS)
+        return reuse_stream();
+    struct stream *stream = calloc(1, sizeof *stream);
+    stream_count += stream != NULL;
+    return stream;
+}
+
+/* NULL: unknown, or no room. */
+static struct stream *stream_given_to(const struct nccl_operation *operation)
+{
+    if (!operation->has_stream)
+        return NULL;
+    struct stream *stream = find_stream(operation->stream);
+    if (!stream && (stream = add_stream()))
+        put_first(stream)->numbers = operation->stream;
+    if (stream)
+        stream->used = groups_taken;
+    else
+        lacks_stream = true;
     return stream;
 }
 
@@ -156,7 +227,7 @@ static bool is_of(const struct nccl_operation *operation, const struct nccl_oper
     return operation->communicator == other->communicator;
 }
 
-/* Operations without work bring no stream: NCCL drops them. */
+/* Operations without work add no stream: NCCL drops them. */
 static bool brings_new_stream(const struct nccl_operation *operations, uint32_t at)
 {
     if (operations[at].kernels == NCCL_KERNELS_NONE)
@@ -168,7 +239,7 @@ static bool brings_new_stream(const struct nccl_operation *operations, uint32_t 
     return true;
 }
 
-/* Where the operations of the communicator whose last one this is were launched. */
+/* The stream that a communicator's operations were launched on; `last` is the last of them. */
 static struct stream *stream_launched_on(const struct nccl_operation *operations, uint32_t last)
 {
     for (uint32_t i = last + 1; i-- > 0;)
@@ -184,7 +255,7 @@ static uint8_t kernels_of_both(uint8_t one, uint8_t other)
     return one == NCCL_KERNELS_ANY && other == NCCL_KERNELS_ANY ? NCCL_KERNELS_ANY : NCCL_KERNELS_SOME;
 }
 
-/* Groups of several threads on one stream: in the order of the calls that launched them. */
+/* Inserts a group in the order of the launching calls: several threads may launch on one stream. */
 static bool put_in_order(struct stream *stream, struct group group)
 {
     if (!MAKE_ROOM(stream->groups, stream->group_room, stream->group_count))
@@ -196,7 +267,7 @@ static bool put_in_order(struct stream *stream, struct group group)
     return true;
 }
 
-/* Operations lie in the order in which they came; when groups of two threads had to change places, theirs do, too. */
+/* Operations are stored in the order of their arrival; if groups of two threads had to be swapped, their operations are, too. */
 static void sort_operations(struct stream *stream)
 {
     struct nccl_operation *sorted = malloc((stream->operation_count + 1) * sizeof *sorted);
@@ -211,9 +282,9 @@ static void sort_operations(struct stream *stream)
     free(sorted);
 }
 
-static struct stream *launched_on[NCCL_QUEUE_ITEMS]; /* each operation of the group that is being taken */
+static struct stream *launched_on[NCCL_QUEUE_ITEMS]; /* for each operation of the group being taken */
 
-/* The operations of a published group that were launched on this stream. */
+/* Adds the operations of a published group that were launched on this stream. */
 static bool add_group(struct stream *stream, const struct nccl_operation *operations, uint32_t count, const struct nccl_operation *end)
 {
     struct group group = {.start_ns = clock_ns_of_late(end->start_ticks),
@@ -243,7 +314,7 @@ static void find_streams(const struct nccl_operation *operations, uint32_t count
 {
     memset(launched_on, 0, count * sizeof *launched_on);
     for (uint32_t last = count; last-- > 0;) {
-        bool is_found = false; /* with a later one of the same communicator */
+        bool is_found = false; /* with a later operation of the same communicator */
         for (uint32_t i = last + 1; i < count && !is_found; i++)
             is_found = is_of(&operations[i], &operations[last]);
         struct stream *stream = is_found ? NULL : stream_launched_on(operations, last);
@@ -255,9 +326,10 @@ static void find_streams(const struct nccl_operation *operations, uint32_t count
 
 static void take_group(const struct nccl_operation *operations, uint32_t count, const struct nccl_operation *end)
 {
+    groups_taken++;
     find_streams(operations, count);
     for (uint32_t at = 0; at < count; at++) {
-        bool is_told = false; /* an earlier one on the same stream has taken it along */
+        bool is_told = false; /* added with an earlier operation on the same stream */
         for (uint32_t i = 0; i < at && !is_told; i++)
             is_told = launched_on[i] == launched_on[at];
         if (!launched_on[at])
@@ -265,6 +337,9 @@ static void take_group(const struct nccl_operation *operations, uint32_t count, 
         else if (!is_told && !add_group(launched_on[at], operations, count, end))
             lose(launched_on[at]);
     }
+    if (lacks_stream)
+        lose_until(clock_ns_of_late(end->end_ticks));
+    lacks_stream = false;
 }
 
 static void take_queue(struct nccl_queue *queue)
@@ -280,11 +355,8 @@ static void take_queue(struct nccl_queue *queue)
         __atomic_store_n(&queue->read, queue->read + 1, __ATOMIC_RELEASE);
     }
     uint64_t lost = __atomic_load_n(&queue->lost, __ATOMIC_ACQUIRE);
-    if (lost != queue->lost_seen) {
-        int64_t until_ns = clock_ns_of_late(__atomic_load_n(&queue->lost_until_ticks, __ATOMIC_RELAXED));
-        lost_until_ns = until_ns > lost_until_ns ? until_ns : lost_until_ns;
-        begin_anew();
-    }
+    if (lost != queue->lost_seen)
+        lose_until(clock_ns_of_late(__atomic_load_n(&queue->lost_until_ticks, __ATOMIC_RELAXED)));
     queue->lost_seen = lost;
 }
 
@@ -294,7 +366,7 @@ static void take_queues(void)
         take_queue(queue);
 }
 
-/* Whether a thread has been in a call that launches since before a moment. */
+/* Whether a thread is in a call that launches and began before since_ns. */
 static bool somebody_launches(int64_t since_ns)
 {
     for (struct nccl_queue *queue = nccl_groups_queues(); queue; queue = queue->next) {
@@ -334,12 +406,12 @@ static void tell(const struct stream *stream, const struct group *group, const s
         operations[i].sample->device_span = span_of(duration_ns, is_shared);
         sample_finish(operations[i].sample, clock_ticks_of_late(kernels[count - 1].end_ns));
     }
-    struct thread *thread = call_thread_of_ours();
+    struct thread *thread = thread_ready();
     if (!thread || operations->epoch != thread->epoch)
         return;
     uint64_t key = cell_key(is_shared ? CALL_ncclGroup : operations->call, slot, LEDGER_DEVICE_TIME) |
                    cell_key_place(LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT);
-    call_count(thread, bytes, key, duration_ns + !duration_ns, volume_bytes);
+    account_count(thread, bytes, key, duration_ns + !duration_ns, volume_bytes);
 }
 
 /* Settling. */
@@ -354,8 +426,8 @@ static uint32_t at_least(const struct group *group)
     return group->kernels == NCCL_KERNELS_ONE || group->kernels == NCCL_KERNELS_SOME;
 }
 
-/* How the kernels of a segment are dealt out: in front of the group `first_open` and behind `last_open` each has what it needs at least;
- * what is left belongs to those from the one to the other. */
+/* How the kernels of a segment are assigned: each group before `first_open` or after `last_open` gets its minimum; the groups from one to
+ * the other share the rest. */
 struct deal {
     uint32_t needed, first_open, last_open;
 };
@@ -374,7 +446,7 @@ static struct deal deal_for(const struct stream *stream, uint32_t end)
     return deal;
 }
 
-/* How many kernels a group has in this deal; those between several that are open have none that can be told. */
+/* How many kernels a group gets: the rest goes to the only open group; if several are open, it is not assigned. */
 static uint32_t dealt_to(const struct stream *stream, const struct deal *deal, uint32_t at)
 {
     uint32_t more = stream->kernel_count - deal->needed;
@@ -418,8 +490,8 @@ static void deal_out(struct stream *stream, const struct deal *deal, uint32_t en
     forget_groups(stream, end);
 }
 
-/* The groups that were launched before a gap of the stream's device; UINT32_MAX where one may have been launched before it or after it.
- * What a call launched that began within the gap runs behind it, for nothing ran inside. */
+/* The number of groups launched before a gap of the stream's device; UINT32_MAX if it is unclear for one of them. If a launching call began
+ * within the gap, its kernels run after it, because nothing ran inside. */
 static uint32_t launched_before(const struct stream *stream, int64_t from_ns, int64_t until_ns)
 {
     uint32_t end = 0;
@@ -447,7 +519,8 @@ static void settle_at_gap(struct stream *stream, int64_t from_ns, int64_t until_
     stream->is_aligned = true;
 }
 
-/* Since when each device is known to have been idle once, with nothing lost since. A stream whose first group came later is aligned. */
+/* The first time at which each device is known to have been idle, with nothing lost since. A stream whose first group was launched later is
+ * aligned. */
 enum { DEVICES = 64 };
 static int64_t idle_at_ns[DEVICES];
 
@@ -457,13 +530,13 @@ static void align_by_device(struct stream *stream)
     stream->is_aligned = idle_ns && stream->groups[0].start_ns >= idle_ns;
 }
 
-static void begin_anew(void)
+static void begin_again(void)
 {
     memset(idle_at_ns, 0, sizeof idle_at_ns);
     lose_all();
 }
 
-/* What activity.c and gpu.c call. */
+/* The observer */
 
 static struct stream *stream_of_kernel(const struct gpu_event *kernel)
 {
@@ -477,7 +550,7 @@ static struct stream *stream_of_kernel(const struct gpu_event *kernel)
     return stream;
 }
 
-unsigned nccl_kernel(const struct gpu_event *event)
+static unsigned kernel(const struct gpu_event *event)
 {
     if (event->flags & LEDGER_ACTIVITY_GRAPH || (event->name && !communication_is_nccls(event->name)))
         return 0;
@@ -492,11 +565,11 @@ unsigned nccl_kernel(const struct gpu_event *event)
     return stream->slot == SEVERAL ? 0 : stream->slot;
 }
 
-void nccl_idle(uint32_t device, int64_t from_ns, int64_t until_ns)
+static void idle(uint32_t device, int64_t from_ns, int64_t until_ns)
 {
-    bool is_clear = !somebody_launches(from_ns); /* asked first: who has launched has published before */
+    bool is_clear = !somebody_launches(from_ns); /* checked first: a thread that has finished launching has published before */
     take_queues();
-    if (until_ns - from_ns < NCCL_IDLE_NS || !is_clear || from_ns < lost_until_ns)
+    if (until_ns - from_ns < GPU_IDLE_NS || !is_clear || from_ns < lost_until_ns)
         return; /* operations come from the host ahead of the gaps before them: a loss, too */
     if (device < DEVICES && !idle_at_ns[device])
         idle_at_ns[device] = from_ns;
@@ -505,16 +578,15 @@ void nccl_idle(uint32_t device, int64_t from_ns, int64_t until_ns)
             settle_at_gap(stream, from_ns, until_ns);
 }
 
-void nccl_settle(int64_t until_ns)
+/* Groups are settled at gaps; here the queues are only emptied in time. */
+static void collected(void)
 {
-    (void)until_ns; /* gaps settle; the queues are emptied in time */
     take_queues();
 }
 
-/* How many groups from before are still to run nobody knows. */
-void nccl_untraced(int64_t from_ns, int64_t until_ns)
+/* It is unknown how many groups from before are still to run. */
+static void untraced(int64_t until_ns)
 {
-    (void)from_ns;
     take_queues();
     lost_until_ns = until_ns > lost_until_ns ? until_ns : lost_until_ns;
     memset(idle_at_ns, 0, sizeof idle_at_ns);
@@ -527,12 +599,16 @@ void nccl_untraced(int64_t from_ns, int64_t until_ns)
     }
 }
 
-/* Where it ends, kernels of what is pending may still be handed over. */
-void nccl_follow(bool followed)
+/* After tracing ends, kernels of pending groups may still be handed over. */
+static void follow(bool followed)
 {
     if (followed) {
         take_queues();
-        begin_anew();
+        begin_again();
     }
-    __atomic_store_n(&nccl_followed, followed, __ATOMIC_RELEASE);
+    __atomic_store_n(&nccl_followed, followed && !nccl_groups_are_given_up(), __ATOMIC_RELEASE);
 }
+
+static const struct gpu_observer OBSERVER = {
+    .follow = follow, .kernel = kernel, .idle = idle, .collected = collected, .untraced = untraced};
+const struct gpu_observer *gpu_observer = &OBSERVER;

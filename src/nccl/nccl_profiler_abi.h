@@ -1,7 +1,7 @@
-/* NCCL's interface to profiler plugins, as far as ours reads it: version 4 (NCCL 2.27) and version 5 (2.28 and later), which stay as they
- * are in every later NCCL. tests/abi/test_nccl_abi.py holds it against NCCL's own headers where they are at hand.
+/* NCCL's interface to profiler plugins, as far as ours uses it: version 4 (NCCL 2.27) and version 5 (2.28 and later), which later releases
+ * of NCCL do not change. tests/abi/test_nccl_abi.py compares it with NCCL's own headers if they are available.
  *
- * Older versions do not tell how many ranks a communicator has. */
+ * Older versions do not report how many ranks a communicator has. */
 #ifndef COMMPROF_NCCL_PROFILER_ABI_H
 #define COMMPROF_NCCL_PROFILER_ABI_H
 
@@ -9,12 +9,13 @@
 
 #include <stdbool.h>
 
-/* What an event is of; a plugin says by a mask of them which it wants. */
+/* The type of an event; a plugin requests types by a mask. */
 enum nccl_event_type {
     NCCL_EVENT_GROUP = 1 << 0,
-    NCCL_EVENT_COLLECTIVE = 1 << 1, /* as it is launched */
+    NCCL_EVENT_COLLECTIVE = 1 << 1, /* at its launch */
     NCCL_EVENT_MESSAGE = 1 << 2,
-    NCCL_EVENT_COLLECTIVE_CALL = 1 << 9, /* as it is called */
+    NCCL_EVENT_CHANNEL = 1 << 6,         /* of a kernel: its begin; its end is reported by record_state */
+    NCCL_EVENT_COLLECTIVE_CALL = 1 << 9, /* at the call */
     NCCL_EVENT_MESSAGE_CALL = 1 << 10,
 };
 
@@ -31,6 +32,8 @@ struct nccl_event_v4 {
             size_t count;
             int root;
             const char *datatype; /* "ncclFloat32" */
+            uint8_t channels, warps;
+            const char *algorithm, *protocol; /* "RING", "SIMPLE" */
         } collective;
         struct {
             const char *function;
@@ -38,7 +41,12 @@ struct nccl_event_v4 {
             const char *datatype;
             size_t count;
             int peer;
+            uint8_t channels;
         } message;
+        struct {
+            uint8_t number;
+            uint64_t gpu_ns;
+        } channel;
     };
 };
 
@@ -62,7 +70,40 @@ struct nccl_event_v5 {
             void *stream;
             bool is_captured;
         } message_call;
+        struct {
+            uint64_t sequence;
+            const char *function;
+            const void *send_buffer;
+            void *receive_buffer;
+            size_t count;
+            int root;
+            const char *datatype;
+            uint8_t channels, warps;
+            const char *algorithm, *protocol;
+            void *group;
+        } collective;
+        struct {
+            const char *function;
+            void *buffer;
+            const char *datatype;
+            size_t count;
+            int peer;
+            uint8_t channels;
+            void *group;
+        } message;
+        struct {
+            uint8_t number;
+            uint64_t gpu_ns;
+        } channel;
     };
+};
+
+/* In versions 4 and 5. */
+enum { NCCL_STATE_CHANNEL_END = 22 };
+union nccl_state {
+    struct {
+        uint64_t gpu_ns;
+    } channel;
 };
 
 struct nccl_profiler_v4 {

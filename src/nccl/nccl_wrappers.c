@@ -1,34 +1,41 @@
-/* The wrappers around NCCL's calls, one for each line of nccl_calls.def, and around those that it needs to know of but does not count.
+/* The wrappers of NCCL's calls: one for each line of nccl_calls.def, and those of calls that are only observed, not counted.
  *
- * Each is like MPI's (wrappers.c): announce, clock, the real call, clock, account. NCCL's calls only enqueue, so the time that is counted
- * here is the host's; what they take on the device is found out afterwards (nccl_matching.c). */
+ * Each works like MPI's (wrappers.c): announce, clock, the real call, clock, account. NCCL's calls only enqueue, so the time counted here
+ * is the host's; the time on the device is matched later (nccl_matching.c). */
+#include "base/settings.h"
 #include "gpu/gpu.h"
 #include "nccl_abi.h"
 #include "nccl_communicators.h"
 #include "nccl_counting.h"
 #include "nccl_groups.h"
 #include "nccl_library.h"
-#include "runtime.h"
-#include "settings.h"
+#include "run/runtime.h"
 
 #include <stdio.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* How deep this thread is in NCCL, and in groups of the job. */
+/* Nesting depth of this thread in NCCL calls, and in groups of the job. */
 static _Thread_local unsigned inside __attribute__((tls_model("initial-exec")));
 static _Thread_local struct {
     unsigned depth;
-    uint16_t call, slot; /* of the first operation */
-    uint64_t bytes;      /* of all */
+    uint16_t call, slot;    /* of the first operation */
+    bool has_several_slots; /* some operations are on other communicators */
+    uint64_t bytes;         /* of all */
 } group __attribute__((tls_model("initial-exec")));
+static _Thread_local unsigned slot_inside __attribute__((tls_model("initial-exec"))); /* nccl_wrappers_slot */
 
 bool nccl_wrappers_inside(void)
 {
     return inside > 0;
 }
 
-/* Of a call: whether NCCL was entered by the job here, not by itself (ncclBcast calls ncclBroadcast). */
+unsigned nccl_wrappers_slot(void)
+{
+    return inside > 0 ? slot_inside : 0;
+}
+
+/* The state of one call, including whether the job (rather than NCCL itself: ncclBcast calls ncclBroadcast) entered NCCL here. */
 struct nccl_call {
     struct call call;
     bool is_outermost;
@@ -54,13 +61,14 @@ HOT void enter(struct nccl_call *call, enum call_id id, call_site site)
 HOT void leave(struct nccl_call *call, nccl_result result)
 {
     call_end(&call->call, is_done(result) ? MPI_SUCCESS : result);
-    inside--;
+    if (--inside == 0)
+        slot_inside = 0;
 }
 
-/* A call that succeeded or not, with nothing but its duration and the communicator that it was announced on. */
+/* Counts a call, successful or not, with only its duration and the communicator it was announced on. */
 HOT void account_on(const struct call *call, struct communicator *communicator)
 {
-    call_account(call, (struct traffic){.communicator = communicator, .peer = PEER_NONE});
+    account_call(call, (struct traffic){.communicator = communicator, .peer = PEER_NONE});
 }
 
 /* Operations. */
@@ -68,10 +76,10 @@ HOT void account_on(const struct call *call, struct communicator *communicator)
 struct operation {
     struct nccl_call nccl;
     struct nccl_moved moved;
-    struct communicator *communicator; /* NULL: nobody wants to know */
+    struct communicator *communicator; /* NULL: not wanted */
     const void *comm;
     void *stream;
-    uint64_t removed; /* communicators_removed before it was looked up */
+    uint64_t removed; /* communicators_removed before the lookup */
     int root_or_peer;
     bool is_followed, is_captured;
     uint8_t kernels;
@@ -87,14 +95,16 @@ static void note_unknown_datatype(int datatype)
     ledger_fact("nccl.unknown_datatype", number);
 }
 
-/* Whether the job has registered buffers that NCCL's copy engines may serve, which launches no kernel. */
+/* Whether the job has registered buffers; NCCL's copy engines may serve these without a kernel. */
 static bool has_windows;
 
-/* What NCCL launches for it (nccl_matching.c). AlltoAll, Gather and Scatter are made of messages, as many as there are ranks. */
+/* The kernels that NCCL launches for it (nccl_matching.c). AlltoAll, Gather and Scatter consist of messages, one per rank. */
 HOT uint8_t kernels_for(const struct operation *operation, enum call_id id, size_t count)
 {
     bool is_message = nccl_is_message(id);
     bool is_made_of_messages = id == CALL_ncclAlltoAll || id == CALL_ncclGather || id == CALL_ncclScatter;
+    if (nccl_is_one_sided(id))
+        return NCCL_KERNELS_ANY;
     if (operation->communicator->size == 1)
         return is_message ? NCCL_KERNELS_ANY : NCCL_KERNELS_NONE;
     if (count == 0)
@@ -133,12 +143,14 @@ HOT void begin_operation(struct operation *operation, enum call_id id, call_site
             nccl_announce(&operation->nccl.call, operation->communicator, counting,
                           type_bytes ? operation->moved.bytes : LEDGER_BYTES_UNKNOWN, root_or_peer);
     }
+    if (operation->nccl.is_outermost)
+        slot_inside = operation->communicator ? operation->communicator->slot : 0;
     call_start(&operation->nccl.call);
     if (operation->is_followed && group.depth == 0)
         nccl_groups_launching(operation->nccl.call.start);
 }
 
-/* The operation as a cell and a sample, or NULL where none is kept. */
+/* Counts the operation in its cell and returns its sample, NULL if it is not sampled. */
 HOT struct ledger_sample *account_operation(const struct operation *operation, struct communicator *communicator, int datatype)
 {
     const struct call *call = &operation->nccl.call;
@@ -157,11 +169,13 @@ HOT void note_in_group(const struct operation *operation, struct communicator *c
         group.call = operation->nccl.call.id;
         group.slot = communicator->slot;
         group.bytes = 0;
+        group.has_several_slots = false;
     }
+    group.has_several_slots |= group.slot != communicator->slot;
     group.bytes += operation->moved.bytes;
 }
 
-/* The stream is asked for now: later its handle may be invalid. */
+/* The stream is looked up now: its handle may be invalid later. */
 HOT void follow_operation(const struct operation *operation, const struct communicator *communicator, struct ledger_sample *sample)
 {
     const struct call *call = &operation->nccl.call;
@@ -199,9 +213,9 @@ HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_re
     return result;
 }
 
-/* A wrapper of an operation; FUNCTION is its name, NAME what it is counted as. */
+/* The wrapper of an operation: FUNCTION is its name, NAME the call it is counted as. */
 #define LIST(...) (__VA_ARGS__)
-#define OPERATION(NAME, FUNCTION, PARAMETERS, ARGUMENTS, COUNTING, ROOT_OR_PEER)                                   \
+#define OPERATION_OF(NAME, FUNCTION, PARAMETERS, ARGUMENTS, COUNTING, COUNT, DATATYPE, ROOT_OR_PEER)               \
     EXPORT nccl_result nccl##FUNCTION PARAMETERS;                                                                  \
     nccl_result nccl##FUNCTION PARAMETERS                                                                          \
     {                                                                                                              \
@@ -209,11 +223,13 @@ HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_re
         call_site site = nccl_site(__builtin_return_address(0));                                                   \
         nccl_result(*real) PARAMETERS = (nccl_result(*) PARAMETERS)nccl_target(&target, site, #FUNCTION);          \
         struct operation operation;                                                                                \
-        begin_operation(&operation, CALL_nccl##NAME, site, COUNTING, count, datatype, ROOT_OR_PEER, comm, stream); \
-        return end_operation(&operation, datatype, real ARGUMENTS);                                                \
+        begin_operation(&operation, CALL_nccl##NAME, site, COUNTING, COUNT, DATATYPE, ROOT_OR_PEER, comm, stream); \
+        return end_operation(&operation, DATATYPE, real ARGUMENTS);                                                \
     }
+#define OPERATION(NAME, FUNCTION, PARAMETERS, ARGUMENTS, COUNTING, ROOT_OR_PEER) \
+    OPERATION_OF(NAME, FUNCTION, PARAMETERS, ARGUMENTS, COUNTING, count, datatype, ROOT_OR_PEER)
 
-/* With its variant that takes a configuration of its own (from NCCL 2.32 on). */
+/* With its variant that takes a configuration (NCCL 2.32 and later). */
 #define COLLECTIVE(NAME, PARAMETERS, ARGUMENTS, COUNTING, ROOT)              \
     OPERATION(NAME, NAME, LIST(PARAMETERS), LIST(ARGUMENTS), COUNTING, ROOT) \
     OPERATION(NAME, NAME##Config, LIST(PARAMETERS, const void *config), LIST(ARGUMENTS, config), COUNTING, ROOT)
@@ -245,7 +261,17 @@ OPERATION(Send, Send, (const void *sendbuff, size_t count, int datatype, int pee
 OPERATION(Recv, Recv, (void *recvbuff, size_t count, int datatype, int peer, PLACE), (recvbuff, count, datatype, peer, comm, stream),
           NCCL_INCOMING, peer)
 
-/* Groups. What a group launches, its outermost end launches. */
+/* One-sided operations. The bytes that a WaitSignal waits for are counted by the senders of its signals. */
+OPERATION(PutSignal, PutSignal,
+          (const void *localbuff, size_t count, int datatype, int peer, void *window, size_t offset, int signal, int context,
+           unsigned flags, PLACE),
+          (localbuff, count, datatype, peer, window, offset, signal, context, flags, comm, stream), NCCL_BUFFER, peer)
+OPERATION_OF(Signal, Signal, (int peer, int signal, int context, unsigned flags, PLACE), (peer, signal, context, flags, comm, stream),
+             NCCL_BUFFER, 0, NCCL_INT8, peer)
+OPERATION_OF(WaitSignal, WaitSignal, (int count, void *signals, PLACE), (count, signals, comm, stream), NCCL_BUFFER, 0, NCCL_INT8,
+             LEDGER_NO_RANK)
+
+/* Groups. The outermost ncclGroupEnd launches the operations of a group. */
 
 EXPORT nccl_result ncclGroupStart(void);
 nccl_result ncclGroupStart(void)
@@ -258,13 +284,13 @@ nccl_result ncclGroupStart(void)
     call_start(&call.call);
     nccl_result result = real();
     leave(&call, result);
-    call_account_simple(&call.call);
+    account_simple(&call.call);
     if (call.is_outermost && result == NCCL_SUCCESS && group.depth++ == 0)
         group.call = 0;
     return result;
 }
 
-/* It waits for the group's operations, as MPI_Wait does for a request: the first of them says where. */
+/* ncclGroupEnd waits for the group's operations, as MPI_Wait does for a request: the announcement shows the first of them. */
 static void announce_group(struct call *call)
 {
     if (!call->thread || group.depth != 1 || !group.call)
@@ -282,6 +308,8 @@ nccl_result ncclGroupEnd(void)
     struct nccl_call call;
     enter(&call, CALL_ncclGroupEnd, site);
     announce_group(&call.call);
+    if (call.is_outermost)
+        slot_inside = group.call && !group.has_several_slots ? group.slot : 0;
     bool launches = call.is_outermost && group.depth <= 1;
     bool is_followed = launches && __atomic_load_n(&nccl_followed, __ATOMIC_RELAXED);
     call_start(&call.call);
@@ -289,7 +317,7 @@ nccl_result ncclGroupEnd(void)
         nccl_groups_launching(call.call.start);
     nccl_result result = real();
     leave(&call, result);
-    call_account_simple(&call.call);
+    account_simple(&call.call);
     if (call.is_outermost && group.depth > 0)
         group.depth--;
     if (launches) {
@@ -299,7 +327,7 @@ nccl_result ncclGroupEnd(void)
     return result;
 }
 
-/* Says what a group would take, and ends it. Not counted. */
+/* ncclGroupSimulateEnd estimates a group's time and ends the group. Not counted. */
 EXPORT nccl_result ncclGroupSimulateEnd(void *info);
 nccl_result ncclGroupSimulateEnd(void *info)
 {
@@ -312,7 +340,7 @@ nccl_result ncclGroupSimulateEnd(void *info)
     return result;
 }
 
-/* Not counted. NCCL registers buffers of its own, too. */
+/* Not counted: NCCL registers buffers of its own, too. */
 EXPORT nccl_result ncclCommWindowRegister(void *comm, void *buff, size_t size, void **win, int winFlags);
 nccl_result ncclCommWindowRegister(void *comm, void *buff, size_t size, void **win, int winFlags)
 {
@@ -325,7 +353,7 @@ nccl_result ncclCommWindowRegister(void *comm, void *buff, size_t size, void **w
     return real(comm, buff, size, win, winFlags);
 }
 
-/* Communicators. The first of a process may be the beginning of its profile. */
+/* Communicators. The first one of a process may begin its profile. */
 
 static void begin_profile(call_site site, int rank, int nranks)
 {
@@ -360,7 +388,7 @@ nccl_result ncclCommInitRank(void **comm, int nranks, struct nccl_unique_id id, 
     nccl_result result = real(comm, nranks, id, rank);
     if (has_made(&call, result))
         nccl_communicators_made(*comm, CALL_ncclCommInitRank, &id, 1, nranks, rank, NULL);
-    call_account_simple(&call.call);
+    account_simple(&call.call);
     return result;
 }
 
@@ -377,7 +405,7 @@ nccl_result ncclCommInitRankConfig(void **comm, int nranks, struct nccl_unique_i
     nccl_result result = real(comm, nranks, id, rank, config);
     if (has_made(&call, result))
         nccl_communicators_made(*comm, CALL_ncclCommInitRankConfig, &id, 1, nranks, rank, config);
-    call_account_simple(&call.call);
+    account_simple(&call.call);
     return result;
 }
 
@@ -394,11 +422,11 @@ nccl_result ncclCommInitRankScalable(void **comm, int nranks, int rank, int id_c
     nccl_result result = real(comm, nranks, rank, id_count, ids, config);
     if (has_made(&call, result))
         nccl_communicators_made(*comm, CALL_ncclCommInitRankScalable, ids, id_count, nranks, rank, config);
-    call_account_simple(&call.call);
+    account_simple(&call.call);
     return result;
 }
 
-/* All ranks of it are in this process: of the job's ranks it is the only one. */
+/* All ranks of the communicator are in this process, so it contains only one rank of the job. */
 EXPORT nccl_result ncclCommInitAll(void **comms, int device_count, const int *devices);
 nccl_result ncclCommInitAll(void **comms, int device_count, const int *devices)
 {
@@ -411,11 +439,11 @@ nccl_result ncclCommInitAll(void **comms, int device_count, const int *devices)
     nccl_result result = real(comms, device_count, devices);
     if (has_made(&call, result))
         nccl_communicators_made_all(comms, CALL_ncclCommInitAll, device_count);
-    call_account_simple(&call.call);
+    account_simple(&call.call);
     return result;
 }
 
-/* A call on a communicator, whose handle it may make invalid. */
+/* A call on a communicator that may invalidate the handle. */
 struct on_communicator {
     struct nccl_call nccl;
     struct communicator *communicator;
@@ -470,6 +498,25 @@ nccl_result ncclCommShrink(void *comm, int *excluded, int excluded_count, void *
     return result;
 }
 
+EXPORT nccl_result ncclCommGrow(void *comm, int nranks, const struct nccl_unique_id *id, int rank, void **newcomm, void *config);
+nccl_result ncclCommGrow(void *comm, int nranks, const struct nccl_unique_id *id, int rank, void **newcomm, void *config)
+{
+    static struct nccl_target target;
+    call_site site = nccl_site(__builtin_return_address(0));
+    nccl_result (*real)(void *, int, const struct nccl_unique_id *, int, void **, void *) =
+        (nccl_result(*)(void *, int, const struct nccl_unique_id *, int, void **, void *))nccl_target(&target, site, "CommGrow");
+    struct on_communicator on;
+    if (!comm)
+        begin_profile(site, rank, nranks);
+    begin_on(&on, CALL_ncclCommGrow, site, comm);
+    call_start(&on.nccl.call);
+    nccl_result result = real(comm, nranks, id, rank, newcomm, config);
+    if (has_made(&on.nccl, result))
+        nccl_communicators_grown(comm, id, nranks, rank, newcomm, config, group.depth > 0, site);
+    account_on(&on.nccl.call, on.communicator);
+    return result;
+}
+
 EXPORT nccl_result ncclCommFinalize(void *comm);
 nccl_result ncclCommFinalize(void *comm)
 {
@@ -485,7 +532,7 @@ nccl_result ncclCommFinalize(void *comm)
     return result;
 }
 
-/* The handle is forgotten before: NCCL may hand it out again before the call returns. */
+/* The handle is removed before the call: NCCL may reuse it before the call returns. */
 static nccl_result freeing(call_site site, enum call_id id, nccl_result (*real)(void *), void *comm)
 {
     struct on_communicator on;

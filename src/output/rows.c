@@ -1,6 +1,6 @@
 #include "rows.h"
 
-#include "clock.h"
+#include "base/clock.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -71,7 +71,16 @@ CREATE TABLE thread (
 CREATE TABLE call (
     name    TEXT PRIMARY KEY,  -- 'MPI_Allreduce'; large-count forms are counted under the plain name
     family  TEXT NOT NULL,
-    library TEXT NOT NULL      -- 'mpi', 'nccl'
+    library TEXT NOT NULL,     -- 'mpi', 'nccl'
+    -- An operation that is nonblocking or persistent moves its data between the call that starts it and the one that completes it.
+    form      TEXT NOT NULL,   -- 'blocking', 'nonblocking', 'persistent'
+    -- How nccl-tests turns the size S, the time t and n ranks into bus bandwidth: 'one-way' S/t, 'allreduce' S/t * 2(n-1)/n,
+    -- 'reduce-scatter' and 'allgather' S/t * (n-1)/n. S is `bytes`; of 'allgather' n times as much. Undefined are 'prefix' (Scan) and
+    -- 'own-size' (each rank has a size of its own). 'unrated': the time is not that of the bytes; 'silent': there are none.
+    bandwidth TEXT NOT NULL,
+    -- The ranks on which the return of the call, or the completion of its request, depends: 'all', 'all-unless-empty' (whose part is not
+    -- empty), 'root-first' (Bcast), 'root-last' (Reduce), 'lower' (Scan), 'sender', 'receiver', 'peer' (of a message), 'nobody'.
+    waits_for TEXT NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE communicator (
@@ -294,6 +303,20 @@ CREATE TABLE gpu_tracing (
     clock_error_ns INTEGER,           -- how far the GPU's time stamps may be off; null: not known
     records        INTEGER NOT NULL
 );
+
+-- How NCCL carried out its collectives, as it tells its profiler plugin (commprof-run --nccl-plugin).
+CREATE TABLE nccl_algorithm (
+    world_rank   INTEGER NOT NULL,
+    call         TEXT    NOT NULL,
+    communicator INTEGER NOT NULL,
+    bytes        INTEGER NOT NULL,  -- as in cell
+    is_folded    INTEGER NOT NULL,  -- 1: several sizes, above bytes / 2 and up to bytes
+    algorithm    TEXT    NOT NULL,  -- NCCL's names: 'RING', 'TREE', 'NVLS', ...
+    protocol     TEXT    NOT NULL,  -- 'LL', 'LL128', 'SIMPLE'
+    channels     INTEGER NOT NULL,
+    count        INTEGER NOT NULL,  -- how often it was launched so
+    PRIMARY KEY (world_rank, call, communicator, bytes, is_folded, algorithm, protocol, channels)
+) WITHOUT ROWID;
 
 -- Single activities, in the windows of gpu_sample_window. Times count from the rank's start.
 CREATE TABLE gpu_sample (

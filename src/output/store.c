@@ -7,9 +7,9 @@
  * here, it is our own process's. Whoever reads it from a file checks it first. */
 #include "store.h"
 
-#include "clock.h"
+#include "base/clock.h"
+#include "base/filesystems.h"
 #include "ledger/histogram.h"
-#include "places.h"
 #include "rows.h"
 
 #include <errno.h>
@@ -119,13 +119,13 @@ static void store_facts(struct store *store)
 static void store_calls(struct store *store)
 {
     struct ledger_chunk *chunk;
-    sqlite3_stmt *statement = rows_prepare(store, "INSERT OR REPLACE INTO call VALUES (?,?,?)");
+    sqlite3_stmt *statement = rows_prepare(store, "INSERT OR REPLACE INTO call VALUES (?,?,?,?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_CALLS)
         for (uint32_t i = 0; i < chunk->used; i++) {
             const struct ledger_call *call = ledger_entry(chunk, i);
             if (call->call < 1024)
                 store->calls[call->call] = call;
-            rows_insert(store, statement, "ttt", call->name, call->family, call->library);
+            rows_insert(store, statement, "tttttt", call->name, call->family, call->library, call->form, call->bandwidth, call->waits_for);
         }
     sqlite.finalize(statement);
 }
@@ -327,14 +327,15 @@ static bool write_aside_and_rename(const struct ledger_header *ledger, const cha
     static struct store store; /* large; a process stores once */
     store = (struct store){.ledger = ledger};
     unlink(aside);
-    int file = open(aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, places_file_mode()); /* through no link that somebody has put there */
+    int file =
+        open(aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, filesystems_file_mode()); /* through no link that somebody has put there */
     if (file < 0) {
         snprintf(why, why_bytes, "%s", strerror(errno));
         return false;
     }
     bool is_there = fill(&store, aside, began_ns, why, why_bytes);
     if (is_there) {
-        is_there = fsync(file) == 0 && (errno = places_rename(aside, path)) == 0 && sync_folder_of(path);
+        is_there = fsync(file) == 0 && (errno = filesystems_rename(aside, path)) == 0 && sync_folder_of(path);
         snprintf(why, why_bytes, "%s", is_there ? "" : strerror(errno));
     }
     close(file);

@@ -1,5 +1,5 @@
-/* What GPUs did: devices and what they were busy with, streams, kernels, activities, and when all of it was traced. One thread of ours has
- * written it, so nothing has to be added up. */
+/* What GPUs did: devices and what they were busy with, streams, kernels, activities, and when all of it was traced. The GPU
+ * thread alone has written it, so nothing has to be added up. And how NCCL carried out its collectives. */
 #include "rows.h"
 
 #include "ledger/histogram.h"
@@ -157,8 +157,24 @@ static void store_tracings(struct store *store)
     sqlite.finalize(statement);
 }
 
+static void store_algorithms(struct store *store)
+{
+    struct ledger_chunk *chunk;
+    sqlite3_stmt *statement = rows_prepare(store, "INSERT OR REPLACE INTO nccl_algorithm VALUES (?,?,?,?,?,?,?,?,?)");
+    FOR_EACH_CHUNK(chunk, store, LEDGER_ALGORITHMS)
+        for (uint32_t i = 0; i < chunk->used; i++) {
+            const struct ledger_algorithm *entry = ledger_entry(chunk, i);
+            if (entry->count && entry->epoch == store->ledger->epoch)
+                rows_insert(store, statement, "itiiittii", (int64_t)store->ledger->world_rank, rows_call_name(store, entry->call),
+                            (int64_t)entry->communicator, (int64_t)entry->bytes, (int64_t) !!entry->is_folded, entry->algorithm,
+                            entry->protocol, (int64_t)entry->channels, (int64_t)entry->count);
+        }
+    sqlite.finalize(statement);
+}
+
 void store_gpu(struct store *store)
 {
+    store_algorithms(store);
     store_devices(store);
     store_streams(store);
     store_kernels(store);

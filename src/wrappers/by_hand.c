@@ -1,7 +1,8 @@
 /* The wrappers that need more than a pattern: receives and probes (only the status says what arrived), completion, and the
  * end of communicators and requests. */
-#include "announce.h"
 #include "functions.h"
+#include "record/account.h"
+#include "record/announce.h"
 #include "statuses.h"
 
 /* The request at a place that may be no place at all (MPI answers with an error then), as it is before the call. */
@@ -16,8 +17,8 @@ static void account_receive(const struct call *call, const void *buf, const void
 {
     struct mpi_arrival arrival = arrival_of(call, status);
     struct traffic traffic = traffic_at(buf, traffic_arrival(call, arrival, comm));
-    if (call_account(call, traffic))
-        call_account_arrival(call, arrival, traffic.communicator);
+    if (account_call(call, traffic))
+        account_arrival(call, arrival, traffic.communicator);
 }
 
 BODY(Recv, BY_HAND, RECV)
@@ -43,8 +44,8 @@ BODY(Sendrecv, BY_HAND, SENDRECV)
     int error = real(ARGUMENTS_SENDRECV);
     call_end(&call, error);
     struct traffic traffic = TRAFFIC_EXCHANGE;
-    if (call_account(&call, traffic))
-        call_account_arrival(&call, arrival_of(&call, status), traffic.communicator);
+    if (account_call(&call, traffic))
+        account_arrival(&call, arrival_of(&call, status), traffic.communicator);
     return error;
 }
 
@@ -58,8 +59,8 @@ BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
     int error = real(ARGUMENTS_SENDRECV_REPLACE);
     call_end(&call, error);
     struct traffic traffic = TRAFFIC_EXCHANGE_REPLACE;
-    if (call_account(&call, traffic))
-        call_account_arrival(&call, arrival_of(&call, status), traffic.communicator);
+    if (account_call(&call, traffic))
+        account_arrival(&call, arrival_of(&call, status), traffic.communicator);
     return error;
 }
 
@@ -82,8 +83,8 @@ BODY(Mprobe, BY_HAND, MPROBE)
     call_end(&call, error);
     struct mpi_arrival arrival = arrival_of(&call, status);
     struct traffic traffic = traffic_arrival(&call, arrival, comm);
-    call_account(&call, traffic);
-    call_note_matched(&call, message, arrival, traffic.communicator);
+    account_call(&call, traffic);
+    account_matched(&call, message, arrival, traffic.communicator);
     return error;
 }
 
@@ -99,13 +100,13 @@ BODY(Improbe, BY_HAND, IMPROBE)
     bool nothing = call.succeeded && !*flag;
     call_leave(&call, !nothing);
     if (nothing) {
-        call_account_poll(&call);
+        account_poll(&call);
         return error;
     }
     struct mpi_arrival arrival = arrival_of(&call, status);
     struct traffic traffic = traffic_arrival(&call, arrival, comm);
-    call_account(&call, traffic);
-    call_note_matched(&call, message, arrival, traffic.communicator);
+    account_call(&call, traffic);
+    account_matched(&call, message, arrival, traffic.communicator);
     return error;
 }
 
@@ -114,13 +115,13 @@ BODY(Mrecv, BY_HAND, MRECV)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Mrecv, site, status, &ours);
-    struct communicator *communicator = call_take_matched(&call, message);
+    struct communicator *communicator = account_take_matched(&call, message);
     call_start(&call);
     int error = real(buf, count, type, message, status);
     call_end(&call, error);
     struct mpi_arrival arrival = arrival_of(&call, status);
-    if (call_account(&call, traffic_at(buf, traffic_matched(&call, arrival.bytes, communicator))))
-        call_account_arrival(&call, arrival, communicator);
+    if (account_call(&call, traffic_at(buf, traffic_matched(&call, arrival.bytes, communicator))))
+        account_arrival(&call, arrival, communicator);
     let_go(communicator);
     return error;
 }
@@ -129,12 +130,12 @@ BODY(Imrecv, BY_HAND, IMRECV)
 {
     struct call call;
     call_enter(&call, CALL_Imrecv, site);
-    struct communicator *communicator = call_take_matched(&call, message);
+    struct communicator *communicator = account_take_matched(&call, message);
     call_start(&call);
     int error = real(buf, count, type, message, request);
     call_end(&call, error);
     uint64_t bytes = call.succeeded && mpi_abi.known ? traffic_bytes(count, type) : 0;
-    call_account_started(&call, traffic_at(buf, traffic_matched(&call, bytes, communicator)), request, REQUEST_RECEIVE);
+    account_started(&call, traffic_at(buf, traffic_matched(&call, bytes, communicator)), request, REQUEST_RECEIVE);
     let_go(communicator);
     return error;
 }
@@ -150,7 +151,7 @@ BODY(Probe, BY_HAND, PROBE)
     call_start(&call);
     int error = real(source, tag, comm, status);
     call_end(&call, error);
-    call_account(&call, traffic_arrival(&call, arrival_of(&call, status), comm));
+    account_call(&call, traffic_arrival(&call, arrival_of(&call, status), comm));
     return error;
 }
 
@@ -166,9 +167,9 @@ BODY(Iprobe, BY_HAND, IPROBE)
     bool nothing = call.succeeded && !*flag;
     call_leave(&call, !nothing);
     if (nothing)
-        call_account_poll(&call);
+        account_poll(&call);
     else
-        call_account(&call, traffic_arrival(&call, arrival_of(&call, status), comm));
+        account_call(&call, traffic_arrival(&call, arrival_of(&call, status), comm));
     return error;
 }
 
@@ -180,9 +181,9 @@ BODY(Start, BY_HAND, START)
     call_begin(&call, CALL_Start, site);
     int error = real(request);
     call_end(&call, error);
-    call_account_simple(&call);
+    account_simple(&call);
     if (call.succeeded)
-        call_account_restart(&call, mpi_handle_load(request, 0));
+        account_restart(&call, mpi_handle_load(request, 0));
     return error;
 }
 
@@ -192,9 +193,9 @@ BODY(Startall, BY_HAND, STARTALL)
     call_begin(&call, CALL_Startall, site);
     int error = real(count, requests);
     call_end(&call, error);
-    call_account_simple(&call);
+    account_simple(&call);
     for (int i = 0; call.succeeded && i < count; i++)
-        call_account_restart(&call, mpi_handle_load(requests, (size_t)i));
+        account_restart(&call, mpi_handle_load(requests, (size_t)i));
     return error;
 }
 
@@ -205,10 +206,10 @@ BODY(Request_free, BY_HAND, REQUEST)
     call_begin(&call, CALL_Request_free, site);
     int error = real(request);
     call_end(&call, error);
-    call_account_simple(&call);
+    account_simple(&call);
     if (call.succeeded) {
-        awaited_settle(&call.thread->awaited);
-        call_account_forgotten(handle);
+        wait_array_settle(&call.thread->wait_array);
+        account_forgotten(handle);
     }
     return error;
 }
@@ -220,7 +221,7 @@ BODY(Cancel, BY_HAND, REQUEST)
     call_begin(&call, CALL_Cancel, site);
     int error = real(request);
     call_end(&call, error);
-    call_account_simple(&call);
+    account_simple(&call);
     return error;
 }
 
@@ -232,7 +233,7 @@ static int wrap_Buffer_flush(call_site site, int (*real)(void))
     call_begin(&call, CALL_Buffer_flush, site);
     int error = real();
     call_end(&call, error);
-    call_account_simple(&call);
+    account_simple(&call);
     return error;
 }
 
@@ -256,7 +257,7 @@ BODY(Buffer_iflush, BY_HAND, REQUEST)
     call_begin(&call, CALL_Buffer_iflush, site);
     int error = real(request);
     call_end(&call, error);
-    call_account_started(&call, traffic_nowhere(), request, 0);
+    account_started(&call, traffic_nowhere(), request, 0);
     return error;
 }
 
@@ -265,8 +266,8 @@ BODY(Buffer_iflush, BY_HAND, REQUEST)
 /* A request that was completed by itself may also stand in the array that the thread has waited for so far. */
 HOT void account_alone(const struct call *call, mpi_handle handle, const void *status)
 {
-    awaited_settle(&call->thread->awaited);
-    call_account_completed(call, handle, call->succeeded ? status : NULL, 0);
+    wait_array_settle(&call->thread->wait_array);
+    account_completed(call, handle, call->succeeded ? status : NULL, 0);
 }
 
 BODY(Wait, BY_HAND, WAIT)
@@ -279,7 +280,7 @@ BODY(Wait, BY_HAND, WAIT)
     call_start(&call);
     int error = real(request, status);
     call_end(&call, error);
-    call_account_simple(&call);
+    account_simple(&call);
     if (call.thread && mpi_abi.known)
         account_alone(&call, handle, status);
     return error;
@@ -297,13 +298,13 @@ BODY(Test, BY_HAND, TEST)
     bool nothing = call.succeeded && !*flag;
     call_leave(&call, !nothing);
     if (nothing)
-        call_account_poll(&call);
+        account_poll(&call);
     else
-        call_account_simple(&call);
+        account_simple(&call);
     if (!call.thread || !mpi_abi.known)
         return error;
     if (nothing)
-        call_account_incomplete(&call, handle);
+        account_incomplete(&call, handle);
     else
         account_alone(&call, handle, status);
     return error;
@@ -311,7 +312,7 @@ BODY(Test, BY_HAND, TEST)
 
 /* An array of requests in the hands of one call, and statuses of ours. */
 struct batch {
-    struct awaited *awaited; /* NULL: not followed */
+    struct wait_array *wait_array; /* NULL: not followed */
     void *statuses;
 };
 
@@ -319,39 +320,39 @@ struct batch {
 static struct batch batch_begin(const struct call *call, int count, const void *requests, int status_count)
 {
     struct batch batch = {NULL, NULL};
-    if (!call->thread || !mpi_abi.known || count <= 0 || !requests || !awaited_look(&call->thread->awaited, requests, count))
+    if (!call->thread || !mpi_abi.known || count <= 0 || !requests || !wait_array_look(&call->thread->wait_array, requests, count))
         return batch;
-    batch.awaited = &call->thread->awaited;
+    batch.wait_array = &call->thread->wait_array;
     if (status_count > 0)
-        batch.statuses = call_scratch(call->thread, (size_t)status_count * mpi_abi.status_bytes);
+        batch.statuses = thread_scratch(call->thread, (size_t)status_count * mpi_abi.status_bytes);
     return batch;
 }
 
 /* Which request a call for several waits for: the first that is there, as far as is known. */
 HOT void announce_first(struct call *call, const struct batch *batch)
 {
-    int first = batch->awaited ? awaited_first(batch->awaited) : 0;
-    if (batch->awaited && first < batch->awaited->count)
-        announce_wait(call, awaited_handle(batch->awaited, first));
+    int first = batch->wait_array ? wait_array_first(batch->wait_array) : 0;
+    if (batch->wait_array && first < batch->wait_array->count)
+        announce_wait(call, wait_array_handle(batch->wait_array, first));
 }
 
 HOT void account_entry(const struct call *call, const struct batch *batch, int index, const void *status)
 {
-    mpi_handle handle = awaited_handle(batch->awaited, index);
-    call_account_completed(call, handle, status, awaited_done(batch->awaited, index));
+    mpi_handle handle = wait_array_handle(batch->wait_array, index);
+    account_completed(call, handle, status, wait_array_done(batch->wait_array, index));
 }
 
 /* Those that have not completed have waited through the call. */
 static void account_passed(const struct call *call, const struct batch *batch)
 {
-    if (batch->awaited)
-        awaited_passed(batch->awaited, call->start, call->end);
+    if (batch->wait_array)
+        wait_array_passed(batch->wait_array, call->start, call->end);
 }
 
 /* After an error only those requests have surely completed whose handles MPI has cleared; what they carried is not known. */
 static void account_after_error(const struct call *call, const struct batch *batch, const void *requests)
 {
-    for (int i = 0; i < batch->awaited->count; i++)
+    for (int i = 0; i < batch->wait_array->count; i++)
         if (mpi_handle_load(requests, (size_t)i) == mpi_abi.request_null)
             account_entry(call, batch, i, NULL);
     account_passed(call, batch);
@@ -359,27 +360,27 @@ static void account_after_error(const struct call *call, const struct batch *bat
 
 static void account_all(const struct call *call, const struct batch *batch, const void *requests, void *statuses)
 {
-    if (!batch->awaited)
+    if (!batch->wait_array)
         return;
     if (!call->succeeded) {
         account_after_error(call, batch, requests);
         return;
     }
     bool readable = statuses != mpi_abi.status_ignore;
-    for (int i = 0; i < batch->awaited->count; i++)
+    for (int i = 0; i < batch->wait_array->count; i++)
         account_entry(call, batch, i, readable ? mpi_status_at(statuses, (size_t)i) : NULL);
     account_passed(call, batch);
 }
 
 static void account_one(const struct call *call, const struct batch *batch, const void *requests, const int *done, const void *status)
 {
-    if (!batch->awaited)
+    if (!batch->wait_array)
         return;
     if (!call->succeeded) {
         account_after_error(call, batch, requests);
         return;
     }
-    if (*done < 0 || *done >= batch->awaited->count)
+    if (*done < 0 || *done >= batch->wait_array->count)
         return; /* none was active */
     account_entry(call, batch, *done, status);
     account_passed(call, batch);
@@ -388,7 +389,7 @@ static void account_one(const struct call *call, const struct batch *batch, cons
 static void account_some(const struct call *call, const struct batch *batch, const void *requests, const int *done, const int *indices,
                          void *statuses)
 {
-    if (!batch->awaited)
+    if (!batch->wait_array)
         return;
     if (!call->succeeded) {
         account_after_error(call, batch, requests);
@@ -396,7 +397,7 @@ static void account_some(const struct call *call, const struct batch *batch, con
     }
     bool readable = statuses != mpi_abi.status_ignore;
     for (int i = 0; i < *done; i++)
-        if (indices[i] >= 0 && indices[i] < batch->awaited->count)
+        if (indices[i] >= 0 && indices[i] < batch->wait_array->count)
             account_entry(call, batch, indices[i], readable ? mpi_status_at(statuses, (size_t)i) : NULL);
     account_passed(call, batch);
 }
@@ -411,7 +412,7 @@ BODY(Waitall, BY_HAND, WAITALL)
     call_start(&call);
     int error = real(count, requests, statuses);
     call_end(&call, error);
-    call_account_simple(&call);
+    account_simple(&call);
     account_all(&call, &batch, requests, statuses);
     return error;
 }
@@ -428,11 +429,11 @@ BODY(Testall, BY_HAND, TESTALL)
     bool nothing = call.succeeded && !*flag;
     call_leave(&call, !nothing);
     if (nothing) {
-        call_account_poll(&call);
+        account_poll(&call);
         account_passed(&call, &batch);
         return error;
     }
-    call_account_simple(&call);
+    account_simple(&call);
     account_all(&call, &batch, requests, statuses);
     return error;
 }
@@ -447,7 +448,7 @@ BODY(Waitany, BY_HAND, WAITANY)
     call_start(&call);
     int error = real(count, requests, index, status);
     call_end(&call, error);
-    call_account_simple(&call);
+    account_simple(&call);
     account_one(&call, &batch, requests, index, status);
     return error;
 }
@@ -464,11 +465,11 @@ BODY(Testany, BY_HAND, TESTANY)
     bool nothing = call.succeeded && !*flag;
     call_leave(&call, !nothing);
     if (nothing) {
-        call_account_poll(&call);
+        account_poll(&call);
         account_passed(&call, &batch);
         return error;
     }
-    call_account_simple(&call);
+    account_simple(&call);
     account_one(&call, &batch, requests, index, status);
     return error;
 }
@@ -483,7 +484,7 @@ BODY(Waitsome, BY_HAND, SOME)
     call_start(&call);
     int error = real(count, requests, outcount, indices, statuses);
     call_end(&call, error);
-    call_account_simple(&call);
+    account_simple(&call);
     account_some(&call, &batch, requests, outcount, indices, statuses);
     return error;
 }
@@ -500,11 +501,11 @@ BODY(Testsome, BY_HAND, SOME)
     bool nothing = call.succeeded && *outcount == 0;
     call_leave(&call, !nothing);
     if (nothing) {
-        call_account_poll(&call);
+        account_poll(&call);
         account_passed(&call, &batch);
         return error;
     }
-    call_account_simple(&call);
+    account_simple(&call);
     account_some(&call, &batch, requests, outcount, indices, statuses);
     return error;
 }
@@ -514,7 +515,7 @@ BODY(Testsome, BY_HAND, SOME)
 /* Both a constructor and a nonblocking operation. */
 static void account_duplicating(const struct call *call, mpi_handle comm, const void *newcomm, const void *request)
 {
-    call_account_started(call, traffic_none(call, comm), request, 0);
+    account_started(call, traffic_none(call, comm), request, 0);
     if (call->succeeded && mpi_abi.known)
         communicators_duplicated(mpi_handle_load(newcomm, 0), call->id, comm);
 }
@@ -573,7 +574,7 @@ BODY(Comm_free, BY_HAND, COMM)
     call_start(&call);
     int error = real(comm);
     call_end(&call, error);
-    call_account_simple(&call);
+    account_simple(&call);
     gone_or_not(&call, going);
     return error;
 }
@@ -587,7 +588,7 @@ BODY(Comm_disconnect, BY_HAND, COMM)
     call_start(&call);
     int error = real(comm);
     call_end(&call, error);
-    call_account_simple(&call);
+    account_simple(&call);
     gone_or_not(&call, going);
     return error;
 }
@@ -600,11 +601,12 @@ BODY(Comm_set_name, BY_HAND, SET_NAME)
     call_start(&call);
     int error = real(comm, name);
     call_end(&call, error);
-    call_account(&call, traffic_none(&call, comm));
+    account_call(&call, traffic_none(&call, comm));
     if (call.succeeded)
         communicators_named(comm, name);
     return error;
 }
 
 #define BY_HAND(NAME, SHAPE, FORMS) EXPORT_##FORMS(NAME, BY_HAND, SHAPE)
+#define STARTING_BY_HAND(NAME, SHAPE, FORMS) EXPORT_##FORMS(NAME, BY_HAND, SHAPE)
 #include "expand.h"

@@ -2,7 +2,7 @@
 #include "fallback.h"
 
 #include "functions.h"
-#include "kept.h"
+#include "mpi/request_memory.h"
 
 #include <stdlib.h>
 
@@ -86,7 +86,7 @@ static int done(struct narrowing *narrowing, int error)
 static int done_for_now(struct narrowing *narrowing, int error, const void *request)
 {
     if (error == MPI_SUCCESS && narrowing->memory)
-        kept_add(mpi_handle_load(request, 0), narrowing->memory);
+        request_memory_add(mpi_handle_load(request, 0), narrowing->memory);
     else
         free(narrowing->memory);
     return error;
@@ -261,6 +261,7 @@ static int done_for_now(struct narrowing *narrowing, int error, const void *requ
 #define LARGE(NAME, KIND, SHAPE) LARGE_##KIND(NAME, SHAPE)
 #define LARGE_BLOCKING(NAME, SHAPE) FALLBACK(NAME, BLOCKING, SHAPE)
 #define LARGE_BY_HAND(NAME, SHAPE) FALLBACK(NAME, BLOCKING, SHAPE)
+#define LARGE_STARTING_BY_HAND(NAME, SHAPE) FALLBACK(NAME, BLOCKING, SHAPE)
 #define LARGE_READING(NAME, SHAPE) FALLBACK(NAME, BLOCKING, SHAPE)
 #define LARGE_MAKING_ON(NAME, SHAPE) FALLBACK(NAME, BLOCKING, SHAPE)
 #define LARGE_STARTING(NAME, SHAPE) FALLBACK(NAME, STARTING, SHAPE)
@@ -269,7 +270,7 @@ static int done_for_now(struct narrowing *narrowing, int error, const void *requ
 #define LARGE_PREPARING(NAME, SHAPE) FALLBACK(NAME, STARTING, SHAPE)
 #define LARGE_PREPARING_RECEIVE(NAME, SHAPE) FALLBACK(NAME, STARTING, SHAPE)
 #define LARGE_PREPARING_WITH_INFO(NAME, SHAPE) FALLBACK(NAME, PREPARING_WITH_INFO, SHAPE)
-#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) FORMS(NAME, KIND, SHAPE)
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS, BANDWIDTH, WAITS_FOR) FORMS(NAME, KIND, SHAPE)
 #include "calls.def"
 #undef CALL
 #undef LARGE
@@ -280,7 +281,7 @@ void *fallback_for(unsigned function)
     static void *const FALLBACKS[FUNCTION_COUNT] = {
 #define PLAIN(NAME)
 #define LARGE(NAME) [FUNCTION_##NAME##_c] = (void *)fallback_##NAME,
-#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) FORMS(NAME)
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS, BANDWIDTH, WAITS_FOR) FORMS(NAME)
 #include "calls.def"
 #undef CALL
 #undef LARGE

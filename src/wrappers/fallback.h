@@ -5,7 +5,7 @@
 #ifndef COMMPROF_FALLBACK_H
 #define COMMPROF_FALLBACK_H
 
-/* What stands in for a function that the library lacks; NULL if nothing can. */
+/* The replacement for a function that the library lacks; NULL if there is none. */
 void *fallback_for(unsigned function);
 
 #endif

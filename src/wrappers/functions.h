@@ -1,18 +1,18 @@
 /* The functions behind the wrappers, and how a wrapper is exported under its names.
  *
- * MPI_Bcast, PMPI_Bcast, MPI_Bcast_c and PMPI_Bcast_c are four entries to one body, wrap_Bcast. Each entry finds out who is
- * calling (the site) and which function of which library the caller would have reached without us (the target). */
+ * MPI_Bcast, PMPI_Bcast, MPI_Bcast_c and PMPI_Bcast_c are four entries to one body, wrap_Bcast. Each entry finds out who is calling (the
+ * site) and which function of which library the caller would have reached without the profiler (the target). */
 #ifndef COMMPROF_FUNCTIONS_H
 #define COMMPROF_FUNCTIONS_H
 
-#include "call.h"
 #include "mpi/provider.h"
+#include "record/call.h"
 #include "shapes.h"
 
 enum function {
 #define PLAIN(NAME) FUNCTION_##NAME,
 #define LARGE(NAME) FUNCTION_##NAME, FUNCTION_##NAME##_c,
-#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS) FORMS(NAME)
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS, BANDWIDTH, WAITS_FOR) FORMS(NAME)
 #include "calls.def"
 #undef CALL
 #undef LARGE

@@ -1,7 +1,8 @@
-/* The wrappers around windows and files. Both are made on a communicator, and what is done through them counts on that one: its
- * members are theirs, and it is the name that the job knows. */
-#include "announce.h"
+/* The wrappers around windows and files. Both are created on a communicator, and operations on them count on that communicator: it has the
+ * same members, and the job knows its name. */
 #include "functions.h"
+#include "record/account.h"
+#include "record/announce.h"
 #include "statuses.h"
 
 /* Keys of objects whose handle is at a place; 0 where that is no place at all (MPI has something to say then). */
@@ -26,7 +27,7 @@ static mpi_handle file_key(const void *file)
         call_start(&call);                              \
         int error = real(ARGUMENTS_##SHAPE);            \
         call_end(&call, error);                         \
-        call_account(&call, traffic_none(&call, comm)); \
+        account_call(&call, traffic_none(&call, comm)); \
         if (call.succeeded && mpi_abi.known)            \
             communicators_attach(KEY_##SHAPE, comm);    \
         return error;                                   \
@@ -45,7 +46,7 @@ static mpi_handle file_key(const void *file)
         call_start(&call);                                                          \
         int error = real(ARGUMENTS_##SHAPE);                                        \
         call_end(&call, error);                                                     \
-        call_account(&call, traffic_on(communicator));                              \
+        account_call(&call, traffic_on(communicator));                              \
         communicators_detached(key, communicator, call.succeeded);                  \
         return error;                                                               \
     }                                                                               \
@@ -62,7 +63,7 @@ static mpi_handle file_key(const void *file)
         call_start(&call);                                                                          \
         int error = real(ARGUMENTS_##SHAPE);                                                        \
         call_end(&call, error);                                                                     \
-        call_account(&call, traffic_at(buf, traffic_read(&call, arrival_of(&call, status), file))); \
+        account_call(&call, traffic_at(buf, traffic_read(&call, arrival_of(&call, status), file))); \
         return error;                                                                               \
     }                                                                                               \
     EXPORT_##FORMS(NAME, READING, SHAPE)

@@ -1,7 +1,10 @@
 /* The wrappers around the beginning and the end of MPI, which begin and end the recording. */
+#include "cost.h"
 #include "functions.h"
-#include "regions.h"
-#include "runtime.h"
+#include "record/account.h"
+#include "record/recording.h"
+#include "record/regions.h"
+#include "run/runtime.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -41,7 +44,7 @@ static bool begins_a_world(call_site site)
 static void prepare_first_calls(call_site site)
 {
     int64_t began_ns = clock_monotonic_ns();
-    if (!call_epoch)
+    if (!thread_epoch)
         return;
     functions_resolve_program(site);
     ledger_touch();
@@ -55,7 +58,7 @@ static void begun(const struct call *call, call_site site, bool first, int error
         runtime_begin(call, asked_level(), NULL);
         prepare_first_calls(site);
     } else if (call->succeeded) {
-        call_account_simple(call);
+        account_simple(call);
         runtime_add_world(asked_level());
     }
 }
@@ -97,7 +100,7 @@ BODY(Session_init, BY_HAND, SESSION_INIT)
     if (first && error == MPI_SUCCESS)
         runtime_begin(&call, asked_level(), session);
     else
-        call_account_simple(&call);
+        account_simple(&call);
     return error;
 }
 
@@ -106,7 +109,7 @@ static void end_if_last(const struct call *call, bool last)
     if (last)
         runtime_end(call);
     else
-        call_account_simple(call);
+        account_simple(call);
 }
 
 BODY(Session_finalize, BY_HAND, SESSION_FINALIZE)
@@ -115,7 +118,7 @@ BODY(Session_finalize, BY_HAND, SESSION_FINALIZE)
     call_enter(&call, CALL_Session_finalize, site);
     bool last = (site & SITE_JOB) && __atomic_sub_fetch(&sessions_open, 1, __ATOMIC_RELAXED) == 0 && !has_world;
     if (last)
-        runtime_end_begin();
+        runtime_end_begin(cost_per_call_ps);
     call_start(&call);
     int error = real(session);
     call_end(&call, error);
@@ -130,7 +133,7 @@ static int wrap_Finalize(call_site site, int (*real)(void))
         return real();
     struct call call;
     call_enter(&call, CALL_Finalize, site);
-    runtime_end_begin();
+    runtime_end_begin(cost_per_call_ps);
     call_start(&call);
     int error = real();
     call_end(&call, error);
@@ -183,12 +186,12 @@ static const char *as_name(const char *text)
 static void control(const struct call *call, int level, const char *text)
 {
     if (level == 1)
-        call_switch(true);
-    call_account_simple(call);
+        recording_switch(true);
+    account_simple(call);
     if (level == 0)
-        call_switch(false);
+        recording_switch(false);
     else if (level == 2)
-        call_reset();
+        recording_reset();
     else if (level == 3)
         runtime_snapshot();
     else if (level == 4)

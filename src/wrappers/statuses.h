@@ -1,12 +1,12 @@
 /* The status that a wrapper passes to MPI, and what it says afterwards.
  *
- * Where the job ignores a status we pass one of our own, for what has arrived stands nowhere else. MPI libraries do not behave
- * differently for it: return codes and error handlers are the same with statuses and without, also for the array forms
- * (tests/mpi/test_errors.py). The one exception, Open MPI 5's MPI_Waitall, is in docs/LIBRARIES.md. */
+ * If the job ignores a status, the wrapper passes its own, because only the status says what arrived. MPI libraries behave the same with
+ * and without a status: return codes and error handlers do not change, also for the array forms (tests/mpi/test_errors.py). The one
+ * exception, Open MPI 5's MPI_Waitall, is in docs/LIBRARIES.md. */
 #ifndef COMMPROF_STATUSES_H
 #define COMMPROF_STATUSES_H
 
-#include "call.h"
+#include "record/call.h"
 
 struct own_status {
     _Alignas(16) char bytes[MPI_STATUS_BYTES_MAX];

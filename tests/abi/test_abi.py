@@ -25,6 +25,7 @@ OTHER_NAMES = {
     "InitializeInjection",  # the CUDA driver's
     *("cuptiSubscribe", "cuptiSubscribe_v2", "cuptiFinalize", "cuptiActivityRegisterCallbacks", "cuptiActivityRegisterTimestampCallback"),
     *("cuptiActivityEnable", "cuptiActivityDisable"),  # other clients of CUPTI pass through these
+    *("cudaGraphLaunch", "cudaGraphLaunch_ptsz", "cuGraphLaunch", "cuGraphLaunch_ptsz"),  # graphs are counted as they are launched
     *("ncclProfiler_v4", "ncclProfiler_v5"),  # NCCL looks for its profiler plugin
     *("commprof_step", "commprof_region_begin", "commprof_region_end", "commprof_is_recording"),  # include/commprof.h
 }
@@ -62,7 +63,7 @@ class Entry(NamedTuple):
 @lru_cache
 def table() -> list[Entry]:
     text = (REPOSITORY / "src/wrappers/calls.def").read_text()
-    return [Entry(name, forms == "LARGE") for name, forms in re.findall(r"^CALL\((\w+), .*, (PLAIN|LARGE)\)$", text, re.M)]
+    return [Entry(name, forms == "LARGE") for name, forms in re.findall(r"^CALL\((\w+), .*, (PLAIN|LARGE), \w+, \w+\)$", text, re.M)]
 
 
 def expected_names() -> set[str]:

@@ -47,7 +47,7 @@ def built(request: pytest.FixtureRequest) -> Path:
 
 
 def test_no_symbol_is_newer_than_2_17(built: Path) -> None:
-    """One that is: see MOVED_FROM in the Makefile for a function that has moved, src/old_glibc.c for a new one."""
+    """One that is: see MOVED_FROM in the Makefile for a function that has moved, src/base/old_glibc.c for a new one."""
     assert newer_symbols(built) == []
 
 

@@ -35,11 +35,12 @@ def nccl(request: pytest.FixtureRequest) -> Path:
 def passed_as(parameter: str) -> str:
     """How a parameter travels: as a pointer, in 64 bits, in 32, or as a unique id by value."""
     kind = re.sub(r"\b(const|struct)\b|\w+$", "", parameter.strip()).strip() if " " in parameter.strip() else parameter
-    if "*" in parameter or kind in ("ncclComm_t", "cudaStream_t"):
+    if "*" in parameter or kind in ("ncclComm_t", "cudaStream_t", "ncclWindow_t"):
         return "pointer"
     if kind in ("nccl_unique_id", "ncclUniqueId"):
         return "id"
-    return {"size_t": "64 bits", "int": "32 bits", "ncclDataType_t": "32 bits", "ncclRedOp_t": "32 bits"}[kind]
+    in_32_bits = ("int", "unsigned", "unsigned int", "ncclDataType_t", "ncclRedOp_t")
+    return {"size_t": "64 bits", **dict.fromkeys(in_32_bits, "32 bits")}[kind]
 
 
 def prototypes(text: str, result: str) -> dict[str, list[str]]:
@@ -65,6 +66,14 @@ def test_functions_are_declared_as_nccl_declares_them(nccl: Path) -> None:
     declared = theirs(nccl, set(functions))
     assert {"ncclAllReduce", "ncclCommInitRank", "ncclCommSplit", "ncclGroupEnd"} <= set(declared)
     assert declared == {name: functions[name] for name in declared}
+
+
+def test_what_moves_data_or_makes_communicators_is_wrapped(nccl: Path) -> None:
+    """An operation takes a stream; a constructor gives communicators."""
+    lines = re.findall(r"^ncclResult_t\s+(nccl\w+)\(([^;]*);", (nccl / "include/nccl.h").read_text(), re.MULTILINE)
+    wanted = {name for name, parameters in lines if re.search(r"cudaStream_t|ncclComm_t\s*\*", parameters)}
+    assert {"ncclAllReduce", "ncclCommInitAll", "ncclCommSplit"} <= wanted
+    assert wanted - set(ours()) == set()
 
 
 def test_a_configuration_has_its_name_where_nccl_has_it(nccl: Path, tmp_path: Path) -> None:
@@ -144,8 +153,15 @@ def plugin_headers() -> Path:
 # Version, member of the event, NCCL's name of it; NULL: of the event itself.
 FIELDS = {
     4: {
-        "collective": ("coll", {"function": "func", "count": "count", "root": "root", "datatype": "datatype"}),
-        "message": ("p2p", {"function": "func", "count": "count", "datatype": "datatype"}),
+        "collective": (
+            "coll",
+            {
+                **{"function": "func", "count": "count", "root": "root", "datatype": "datatype"},
+                **{"channels": "nChannels", "algorithm": "algo", "protocol": "proto"},
+            },
+        ),
+        "message": ("p2p", {"function": "func", "count": "count", "datatype": "datatype", "channels": "nChannels"}),
+        "channel": ("kernelCh", {"number": "channelId", "gpu_ns": "pTimer"}),
     },
     5: {
         "collective_call": (
@@ -156,6 +172,21 @@ FIELDS = {
             "p2pApi",
             {"function": "func", "count": "count", "datatype": "datatype", "stream": "stream", "is_captured": "graphCaptured"},
         ),
+        "collective": (
+            "coll",
+            {
+                **{"function": "func", "count": "count", "root": "root", "datatype": "datatype", "group": "parentGroup"},
+                **{"channels": "nChannels", "algorithm": "algo", "protocol": "proto"},
+            },
+        ),
+        "message": (
+            "p2p",
+            {
+                **{"function": "func", "count": "count", "datatype": "datatype", "peer": "peer"},
+                **{"channels": "nChannels", "group": "parentGroup"},
+            },
+        ),
+        "channel": ("kernelCh", {"number": "channelId", "gpu_ns": "pTimer"}),
     },
 }
 LAYOUT = r"""
@@ -204,7 +235,9 @@ def test_kinds_of_events_have_nccls_numbers() -> None:
     theirs = {name: int(bit) for name, bit in re.findall(r"ncclProfile(\w+)\s*=\s*\(1 << (\d+)\)", text)}
     abi = (REPOSITORY / "src/nccl/nccl_profiler_abi.h").read_text()
     ours = {name: int(bit) for name, bit in re.findall(r"NCCL_EVENT_(\w+) = 1 << (\d+)", abi)}
-    names = {"GROUP": "Group", "COLLECTIVE": "Coll", "MESSAGE": "P2p", "COLLECTIVE_CALL": "CollApi", "MESSAGE_CALL": "P2pApi"}
+    assert "ncclProfilerKernelChStop = 22" in text and "NCCL_STATE_CHANNEL_END = 22" in abi
+    names = {"GROUP": "Group", "COLLECTIVE": "Coll", "MESSAGE": "P2p", "CHANNEL": "KernelCh"}
+    names |= {"COLLECTIVE_CALL": "CollApi", "MESSAGE_CALL": "P2pApi"}
     assert ours == {name: theirs[their_name] for name, their_name in names.items()}
 
 

@@ -1,4 +1,4 @@
-"""src/nvtx_abi.h against NVIDIA's own headers, where setup/nvtx.sh has fetched them or CUDA has brought them."""
+"""src/record/nvtx_abi.h against NVIDIA's own headers, where setup/nvtx.sh has fetched them or CUDA has brought them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLACES = (REPOSITORY / "build/nvtx/nvidia/nvtx/include", Path("/usr/local/cuda/i
 
 SAME = """
 #include <nvtx3/nvToolsExt.h>
-#include "nvtx_abi.h"
+#include "record/nvtx_abi.h"
 #define SAME(OURS, THEIRS) _Static_assert((long)(OURS) == (long)(THEIRS), #OURS)
 #define SAME_PLACE(FIELD, THEIRS) SAME(offsetof(struct nvtx_event, FIELD), offsetof(nvtxEventAttributes_t, THEIRS))
 SAME(NVTX_EXPORT_CALLBACKS, NVTX_ETID_CALLBACKS);

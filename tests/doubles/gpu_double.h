@@ -17,6 +17,8 @@ typedef struct CUctx_st *CUcontext;
 typedef struct CUstream_st *CUstream;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraph_st *CUgraphExec;
+typedef struct CUfunc_st *CUfunction, *CUmodule;
+typedef struct CUevent_st *CUevent;
 
 enum {
     CUDA_SUCCESS = 0,
@@ -64,6 +66,7 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *instance, CUgraph graph, unsigned long long flags);
 CUresult cuGraphLaunch(CUgraphExec instance, CUstream stream);
+CUresult cuMemGetInfo_v2(size_t *available, size_t *total);
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes);
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags);
 CUresult cuMemFree_v2(CUdeviceptr address);
@@ -74,6 +77,17 @@ CUresult cuMemFreeHost(void *address);
 CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr address);
 CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data, CUdeviceptr address);
 CUresult cuGetErrorString(CUresult error, const char **text);
+CUresult cuModuleLoadData(CUmodule *module, const void *ptx);
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                        unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra);
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream);
+CUresult cuEventCreate(CUevent *event, unsigned flags);
+CUresult cuEventRecord(CUevent event, CUstream stream);
+CUresult cuEventSynchronize(CUevent event);
+CUresult cuEventElapsedTime(float *ms, CUevent first, CUevent last);
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags);
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
 #endif
 
@@ -94,6 +108,10 @@ struct double_span double_set(CUstream stream, void *to, int value, size_t bytes
 
 /* What is launched into `stream` from here on begins after what has been launched into `other`. */
 void double_wait(CUstream stream, CUstream other);
+
+/* When what has been launched into the stream has ended; now, where it is idle. What is launched from here on begins at `ns` or later. */
+int64_t double_free_ns(CUstream stream);
+void double_wait_until(CUstream stream, int64_t ns);
 
 /* When the graph that was launched last into the stream has begun and ended, all of it. */
 struct double_span double_graph_span(CUgraphExec instance);

@@ -22,6 +22,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum { MOST_DEVICES = 8, MOST_RANGES = 4096, MOST_NODES = 1024 };
+#define DEVICE_BYTES ((size_t)16 << 30)
 enum { KIND_COPY = 1, KIND_SET = 2, KIND_PEER_COPY = 22, KIND_KERNEL = 10 };
 enum { COPY_TO_DEVICE = 1, COPY_TO_HOST = 2, COPY_ON_DEVICE = 8, COPY_ON_HOST = 9, COPY_TO_PEER = 10 };
 enum memory { PAGEABLE = 1, PINNED = 2, DEVICE = 3, MANAGED = 5 }; /* CUPTI's numbers */
@@ -382,6 +383,22 @@ EXPORT void double_wait(CUstream stream, CUstream other)
     pthread_mutex_unlock(&lock);
 }
 
+EXPORT int64_t double_free_ns(CUstream stream)
+{
+    CUstream found = stream_of(stream);
+    int64_t now_ns = double_now_ns();
+    return found && found->free_ns > now_ns ? found->free_ns : now_ns;
+}
+
+EXPORT void double_wait_until(CUstream stream, int64_t ns)
+{
+    stream = stream_of(stream);
+    pthread_mutex_lock(&lock);
+    if (stream->free_ns < ns)
+        stream->free_ns = ns;
+    pthread_mutex_unlock(&lock);
+}
+
 /* Launches. */
 
 EXPORT void double_trace(void (*launched)(const struct double_activity *activity))
@@ -473,6 +490,16 @@ static CUresult forget(void *address)
     }
     pthread_mutex_unlock(&lock);
     return error;
+}
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
+{
+    pthread_mutex_lock(&lock);
+    *available = *total = DEVICE_BYTES;
+    for (int i = 0; i < ranges_used; i++)
+        *available -= ranges[i].memory == DEVICE ? ranges[i].bytes : 0;
+    pthread_mutex_unlock(&lock);
+    return state();
 }
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)

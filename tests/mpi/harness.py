@@ -23,7 +23,7 @@ LIBRARY = REPOSITORY / "build/lib/libcommprof.so"
 COMMPROF_RUN = REPOSITORY / "build/bin/commprof-run"
 REPORT = REPOSITORY / "build/bin/hvprof-report"
 TIMEOUT_S = 600  # for a job; no machine is that slow
-STRAGGLERS_S = 5
+STRAGGLERS_S, LOOK_S = 5, 0.01
 
 C_FLAGS = [f"-I{REPOSITORY / 'include'}", "-g", "-O1", "-pthread", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-Wno-stringop-overread"]
 C_ERRORS = ["-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration"]
@@ -56,8 +56,15 @@ def compile_program(mpi: Mpi, name: str, *flags: str) -> Path:
         command = [mpi.mpicc, *C_FLAGS, *c_functions_alone, str(source), *C_LINK_FLAGS, "-lstdc++", *flags]
     else:
         command = [mpi.mpifort, "-g", str(source), *flags]
-    subprocess.run([*command, "-o", str(binary)], check=True, cwd=binary.parent)
+    compile_to(binary, command)
     return binary
+
+
+def compile_to(binary: Path, command: list[str]) -> None:
+    """All at once, for another worker may be about to run what is there."""
+    unfinished = f"{binary}.{os.getpid()}"
+    subprocess.run([*command, "-o", unfinished], check=True, cwd=binary.parent)
+    os.replace(unfinished, binary)
 
 
 class Outcome(NamedTuple):
@@ -74,19 +81,40 @@ def become_reaper() -> None:
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
+class Straggler(NamedTuple):
+    """A child process of ours at one instant."""
+
+    pid: int
+    is_idle: bool
+    ran_s: float
+
+
+def stragglers() -> list[Straggler]:
+    pids = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    ticks_a_second = os.sysconf("SC_CLK_TCK")
+    states = {int(pid): Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split() for pid in pids}
+    return [Straggler(pid, state[0] not in "RD", (int(state[11]) + int(state[12])) / ticks_a_second) for pid, state in states.items()]
+
+
 def end_stragglers(patience_s: float = STRAGGLERS_S) -> None:
-    """Wait for the ranks that outlive their launcher; some MPI libraries leave them running for ever when a job fails."""
-    patience_ends = time.monotonic() + patience_s
+    """Wait for the ranks that outlive their launcher; some MPI libraries leave them running for ever when a job fails. One that has
+    run for so long, or was seen idle, is killed; time in which a busy machine lets it do neither does not count."""
+    ran_s: dict[int, float] = {}
+    looks_idle: Counter[int] = Counter()
     while True:
         try:
             ended, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             return
-        if ended == 0 and time.monotonic() > patience_ends:
-            for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
-                os.kill(int(pid), signal.SIGKILL)
-        elif ended == 0:
-            time.sleep(0.01)
+        if ended:
+            continue
+        for straggler in stragglers():
+            pid = straggler.pid
+            looks_idle[pid] += straggler.is_idle
+            has_run_s = straggler.ran_s - ran_s.setdefault(pid, straggler.ran_s)
+            if has_run_s + looks_idle[pid] * LOOK_S >= patience_s:
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(LOOK_S)
 
 
 def unprofiled_environment() -> dict[str, str]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
 from functools import lru_cache
 from pathlib import Path
 
-from .harness import C_ERRORS, C_FLAGS, PROGRAMS
+from .doubles import FOLDER as BUILD
+from .doubles import make_doubles
+from .harness import C_ERRORS, C_FLAGS, PROGRAMS, compile_to
 from .libraries import REPOSITORY
 
 DOUBLE = REPOSITORY / "tests/doubles/libnccl"
-BUILD = REPOSITORY / "build/doubles"
 
 
 @lru_cache
 def doubles() -> Path:
-    subprocess.run(["make", "--silent", "-C", str(DOUBLE), f"BUILD={BUILD}"], check=True)
+    make_doubles(DOUBLE)
     return BUILD
 
 
@@ -25,6 +25,6 @@ def compiled(compiler: str, name: str, *flags: str, library: str | None = "libnc
     binary = BUILD / "tests" / Path(compiler).name / (output or name)
     linked = [str(doubles() / library), f"-Wl,-rpath,{BUILD}"] if library else []
     binary.parent.mkdir(parents=True, exist_ok=True)
-    command = [compiler, *C_FLAGS, *C_ERRORS, f"-I{DOUBLE}", str(PROGRAMS / f"{name}.c"), *linked, *flags, "-o", str(binary)]
-    subprocess.run(command, check=True)
+    command = [compiler, *C_FLAGS, *C_ERRORS, f"-I{DOUBLE}", str(PROGRAMS / f"{name}.c"), *linked, *flags]
+    compile_to(binary, command)
     return binary

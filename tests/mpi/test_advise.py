@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 
-from .harness import REPORT, Run
+from . import reporter
+from .harness import Run
 
 
 def advice(run: Run) -> list[dict]:
-    done = subprocess.run([REPORT, "advise", "--json", run.folder], capture_output=True, text=True, check=True, timeout=600)
-    return json.loads(done.stdout)
+    return reporter.rows("advise", run.folder)
 
 
 def found(run: Run) -> dict[str, dict]:

@@ -2,14 +2,15 @@
 
 Counts and bytes are worked out here from the sizes that each example is run with, not read from it."""
 
-import json
 import os
 import re
 import subprocess
+from functools import lru_cache
 
 import pytest
 
-from .harness import REPORT, REPOSITORY
+from . import reporter
+from .harness import REPOSITORY
 
 EXAMPLES = REPOSITORY / "examples"
 RANKS = 4
@@ -32,14 +33,16 @@ def python_example(profile, mpi):
 def c_example(profile, mpi):
     """c_example("folder/source.c", arguments...): its run, compiled as its README says."""
 
-    def run(source, *arguments):
-        binary = REPOSITORY / "build/tests" / mpi.name / source.replace("/", "-").removesuffix(".c")
-        binary.parent.mkdir(parents=True, exist_ok=True)
-        flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"]
-        subprocess.run([mpi.mpicc, *flags, "-o", str(binary), str(EXAMPLES / source), "-lm"], check=True)
-        return profile(str(binary), RANKS, *map(str, arguments))
+    return lambda source, *arguments: profile(compiled(mpi.name, mpi.mpicc, source), RANKS, *map(str, arguments))
 
-    return run
+
+@lru_cache
+def compiled(mpi_name, mpicc, source):
+    binary = REPOSITORY / "build/tests" / mpi_name / source.replace("/", "-").removesuffix(".c")
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([mpicc, *flags, "-o", str(binary), str(EXAMPLES / source), "-lm"], check=True)
+    return str(binary)
 
 
 def require_torch(mpi, *, with_mpi):
@@ -72,8 +75,7 @@ def received(run, rank):
 
 def report(command, run, *options):
     """The rows of hvprof-report, which reads the ledgers of ranks without MPI_Finalize too."""
-    said = subprocess.run([str(REPORT), command, str(run.folder), *options, "--json"], check=True, capture_output=True, text=True)
-    return json.loads(said.stdout)
+    return reporter.rows(command, run.folder, *options)
 
 
 def report_sizes(run, call):

@@ -3,15 +3,14 @@ our side does what it should if CUDA behaves as tests/doubles/README.md says; it
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from . import doubles
+from . import doubles, reporter
 from .doubles import FOLDER, SETTINGS, Truth, busy_ns, counts, is_true, program, seen, truths
-from .harness import REPORT, Outcome, Run
+from .harness import Outcome, Run
 from .libraries import Mpi
 
 RANKS = 2
@@ -41,7 +40,7 @@ def state(run: Run, rank: int) -> tuple[str, str]:
 
 
 def said(command: str, run: Run) -> str:
-    return subprocess.run([str(REPORT), command, str(run.folder)], capture_output=True, text=True, check=True).stdout
+    return reporter.text(command, run.folder)
 
 
 def complaints(outcome: Outcome) -> list[str]:
@@ -120,6 +119,20 @@ def test_what_a_graph_launches_is_marked(trained: Trained):
     assert run.query(0, sql) == [("_Z12forward_gemmPKfS0_Pfi", 1, 3 * STEPS), ("_Z13backward_gemmPKfS0_Pfi", 0, 3 * STEPS)]
 
 
+def test_where_graphs_leave_no_records_idle_is_doubted(trained: Trained):
+    run, _ = trained("staged", "graph", DOUBLE_CUPTI_GRAPHS="0")
+    assert run.query(0, "SELECT * FROM gpu_activity WHERE is_graph") == []
+    assert run.facts(0)["gpu.unseen_graph_launches"] == str(STEPS)
+    assert f"may hold kernels of CUDA graphs: {RANKS * STEPS} launches left no record" in said("gpu", run)
+    assert "idle or in CUDA graphs that left no record" in said("summary", run)
+
+
+def test_where_graphs_leave_records_idle_is_believed(trained: Trained):
+    run, _ = trained("staged", "graph")
+    assert "gpu.unseen_graph_launches" not in run.facts(0)
+    assert "CUDA graphs" not in said("gpu", run) + said("summary", run)
+
+
 def test_copies_from_pageable_memory_are_marked(trained: Trained):
     run, _ = trained("staged")
     sql = "SELECT copy, is_pageable, SUM(count) FROM gpu_activity WHERE kind = 'copy' GROUP BY 1, 2"
@@ -187,12 +200,34 @@ def test_a_tool_that_holds_cupti_is_named(trained: Trained):
     assert how == "refused" and "CUPTI for Score-P" in why
 
 
-def test_no_subscription_is_kept(trained: Trained, tmp_path: Path):
+def test_nothing_is_left_enabled_subscribed_or_set(trained: Trained, tmp_path: Path):
     log = tmp_path / "log"
-    trained("staged", DOUBLE_CUPTI_LOG=str(log))
+    run, _ = trained("staged", DOUBLE_CUPTI_LOG=str(log))
     called = [function for _, _, function, _ in lines(log)]
-    assert called.count("cuptiSubscribe") == called.count("cuptiUnsubscribe")
-    assert {"cuptiFinalize", "cuptiActivitySetAttribute", "cuptiActivityRegisterTimestampCallback"}.isdisjoint(called)
+    for on, off in (("cuptiSubscribe", "cuptiUnsubscribe"), ("cuptiActivityEnable", "cuptiActivityDisable")):
+        assert called.count(on) == called.count(off) > 0
+    bounds = [bound for _, _, function, bound in lines(log) if function == "device_buffers"]
+    assert sorted(bounds) == [32] * RANKS + [250] * RANKS
+    assert {"cuptiFinalize", "cuptiActivityRegisterTimestampCallback"}.isdisjoint(called)
+    assert run.facts(0)["gpu.device_memory"] == "9.6 MB at first, at most 102 MB a context"
+
+
+def test_one_rank_in_some_is_traced_and_the_report_says_which(trained: Trained):
+    run, truth = trained("staged", COMMPROF_GPU_ONE_RANK_IN="2")
+    assert is_true(seen(run, 0), truth[0])
+    assert state(run, 1) == ("refused", "COMMPROF_GPU_ONE_RANK_IN=2: other ranks' are")
+    assert run.query(1, "SELECT COUNT(*) FROM gpu_tracing") == [(0,)]
+    said_of_it = said("gpu", run)
+    assert "1 window of rank 0" in said_of_it
+    assert "rank 1: the GPU was not traced: COMMPROF_GPU_ONE_RANK_IN=2: other ranks' are" in said_of_it
+
+
+def test_by_default_one_window_is_traced_of_each_rank(trained: Trained):
+    run, truth = trained("staged", COMMPROF_GPU_EVERY_S="once")
+    for rank in range(RANKS):
+        assert is_true(seen(run, rank), truth[rank])
+        assert run.query(rank, "SELECT ended FROM gpu_tracing") == [("stopped",)]
+    assert "2 windows of rank 0-1" in said("gpu", run)
 
 
 def test_cupti_is_called_by_one_thread_of_ours_alone(trained: Trained, tmp_path: Path):

@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -25,7 +26,7 @@ import dumps  # noqa: E402
 import machine  # noqa: E402
 import mpis  # noqa: E402
 import table  # noqa: E402
-from checks import CHECKS, coexistence, nccl, training  # noqa: E402
+from checks import CHECKS, FIRST, Check, coexistence, nccl, streams, training, windows  # noqa: E402
 from table import Row  # noqa: E402
 
 
@@ -92,6 +93,39 @@ def test_all_that_is_planted_on_doubles_is_found(tmp_path: Path):
     assert rows["100 calls with device>host memory"][0] == "[('device>host', 100)]"
 
 
+def test_questions_about_streams_and_memory_are_answered_on_doubles(tmp_path: Path):
+    done, rows = on_doubles(tmp_path, "memory", "capture", "destroyed")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert rows["cuStreamGetId of a destroyed stream"][0] == "ended by SIGABRT: double of libcuda: a destroyed stream is used"
+    assert rows["cuptiGetStreamIdEx during a capture"] == ("so", "PASS")
+
+
+def test_nccls_times_without_pytorch_are_those_of_events(tmp_path: Path):
+    done, rows = on_doubles(tmp_path, "nccl_times")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {row for row in rows if row.startswith("device time")} == {
+        f"device time of {call}, rank {rank} of 2" for call in ("ncclAllReduce", "ncclAllGather") for rank in (0, 1)
+    }
+
+
+def test_the_longest_stalls_are_found_on_doubles(tmp_path: Path):
+    _, rows = on_doubles(tmp_path, "stalls")  # how long they are is nobody's time
+    assert len(rows) == 5 and all(re.match(r"\d+\.\d\d ms ", seen) for seen, _ in rows.values())
+
+
+def test_a_carried_cupti_is_tried_alone_and_with_the_profiler(tmp_path: Path):
+    done, rows = on_doubles(tmp_path, "minor", DOUBLE_CUPTI_VERSION="130202")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert rows["the carried CUPTI by itself"][0].startswith("version 130202, ")
+    assert rows["kernels with the carried CUPTI"][0] == "{'planted_long': 10, 'planted_short': 200}"
+
+
+def test_a_carried_cupti_that_does_not_work_fails_with_its_answer(tmp_path: Path):
+    done, rows = on_doubles(tmp_path, "minor", DOUBLE_CUPTI_FAIL="cuptiActivityEnable=15")
+    assert done.returncode == 1
+    assert rows["the carried CUPTI by itself"] == ("none: cuptiActivityEnable: 15", "FAIL")
+
+
 def test_what_needs_pytorch_on_a_gpu_is_skipped_with_a_reason(tmp_path: Path):
     done, rows = on_doubles(tmp_path, "pytorch")
     assert done.returncode == 0
@@ -111,22 +145,30 @@ def test_records_that_are_lost_fail_what_they_concern(tmp_path: Path):
     assert rows["memsets: how many, bytes"][1] == "FAIL" and rows["copies on device: how many, bytes"][1] == "PASS"
 
 
+def prepared(out: Path) -> tuple[dict, object]:
+    """The script's own functions, and what its checks share."""
+    doubles.build()
+    script = runpy.run_path(str(GPU / "run"))
+    return script, script["prepare"](argparse.Namespace(doubles=True, wheels=None), script["fresh"](out))
+
+
+def named(name: str) -> Check:
+    return next(check for check in CHECKS if check.name == name)
+
+
 def test_checks_for_which_too_little_time_is_left_are_ended_or_not_begun_and_do_not_fail(tmp_path: Path):
-    done, rows = on_doubles(tmp_path, "cycle", "costs", "--limit", "12")
-    assert done.returncode == 0
-    assert rows.keys() == {"cycle", "costs"}  # it was ended, not waited for
-    assert re.fullmatch(r"SKIP: it did not end in \d+ s, which were left: run it alone", rows["cycle"][1])
-    assert rows["costs"][1] == "SKIP: no time was left"
+    script, jobs = prepared(tmp_path)
+    (ended,) = script["rows_of"](named("cycle"), jobs, 5)
+    assert ended.judged == "SKIP: it did not end in 5 s, which were left: tests/gpu/run cycle"
+    (not_begun,) = script["rows_of"](named("costs"), jobs, 4)
+    assert not_begun.judged == "SKIP: no time was left: tests/gpu/run costs"
     assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(tmp_path).encode() in path.read_bytes()]
 
 
 def test_a_check_that_takes_longer_than_it_may_fails(tmp_path: Path):
-    doubles.build()
-    script = runpy.run_path(str(GPU / "run"))
-    jobs = script["prepare"](argparse.Namespace(doubles=True, wheels=None), script["fresh"](tmp_path))
-    (untouched,) = [check for check in CHECKS if check.name == "untouched"]
-    (row,) = script["rows_of"](untouched._replace(limit_s=2), jobs, 60)
-    assert row.judged == "FAIL: it did not end in 2 s"
+    script, jobs = prepared(tmp_path)
+    (row,) = script["rows_of"](named("untouched")._replace(limit_s=0.25), jobs, 60)  # which the doubles get four times of
+    assert row.judged == "FAIL: it did not end in 1 s"
 
 
 def test_what_has_been_seen_is_in_the_table_before_all_is_done(tmp_path: Path):
@@ -156,19 +198,51 @@ def test_all_that_is_left_comes_in_one_archive(tmp_path: Path):
     assert any(re.fullmatch(r"runs/\S+/rank-0.db", name) for name in names)
 
 
+def test_dumps_that_come_back_become_replays(tmp_path: Path):
+    on_doubles(tmp_path / "there", "graph", "nccl_times", "--results", str(tmp_path / "back"))
+    (path,) = (tmp_path / "back").glob("*-results.tar.gz")
+    with tarfile.open(path) as packed:
+        packed.extractall(tmp_path / "here")
+    buffers = tmp_path / "buffers"
+    buffers.mkdir()
+    for dump in (tmp_path / "here").glob("*/buffers/*/*"):
+        shutil.copy(dump, buffers / f"{dump.parent.name}-{dump.name}")
+    assert len(list(buffers.glob("*.dump"))) == 7
+    assert "1 passed, 0 failed, 0 skipped" in replayed(buffers).stdout
+    expected = buffers / next(buffers.glob("graph-before-*.expected"))
+    assert "200 planted_graph" in expected.read_text()
+    expected.write_text(expected.read_text().replace("200 planted_graph", "199 planted_graph"))
+    assert replayed(buffers).returncode != 0
+
+
+def replayed(buffers: Path) -> subprocess.CompletedProcess[str]:
+    build = "build/tests/unit/plain"
+    make = ["make", "-s", "-C", str(REPOSITORY), "-f", "tests/unit/Makefile", f"BUILD={build}", f"{build}/test_replay"]
+    subprocess.run(make, check=True, capture_output=True)
+    return subprocess.run([str(REPOSITORY / build / "test_replay"), str(buffers)], capture_output=True, text=True, check=False)
+
+
 # Its parts
 
 
-def test_a_build_that_was_carried_is_taken_where_there_is_no_make(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_a_build_that_was_carried_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):
     script = runpy.run_path(str(GPU / "run"))
     monkeypatch.setenv("PATH", "/nowhere")
+    library = tmp_path / "build/lib/libcommprof.so"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    monkeypatch.setattr(machine, "LIBRARY", library)
     script["build"](argparse.Namespace(doubles=False))
-    assert capsys.readouterr().out == f"no make here: {machine.LIBRARY} is taken as it is\n"
+    assert capsys.readouterr().out == f"{library} came without what it is made of: taken as it is\n"
 
 
 def test_its_two_halves_are_all_checks_and_none_twice():
     halves = runpy.run_path(str(GPU / "run"))["HALVES"]
     assert sorted([*halves["first"], *halves["rest"]]) == sorted(check.name for check in CHECKS)
+
+
+def test_the_first_half_fits_into_its_call():
+    assert sum(check.limit_s for check in FIRST) <= runpy.run_path(str(GPU / "run"))["WHOLE_S"] - 30  # to build
 
 
 class ToldJobs:
@@ -179,9 +253,16 @@ class ToldJobs:
     def __init__(self, *truths: dict) -> None:
         self.truths = list(truths)
 
+    libcupti = "libcupti.so.13"
+
+    def compiled(self, *_: object) -> tuple[str, str]:
+        return "a program", ""
+
     def run(self, *_: object, **__: object) -> SimpleNamespace:
         truth = self.truths.pop(0)
-        return SimpleNamespace(problem=truth.get("failed", ""), complaints=[], truth=truth, counts=dict, query=lambda _: [()])
+        counts = lambda: truth.get("counts", {})  # noqa: E731
+        problem, stdout = truth.get("failed", ""), truth.get("stdout", "")
+        return SimpleNamespace(problem=problem, status=0, stdout=stdout, complaints=[], truth=truth, counts=counts, query=lambda _: [()])
 
 
 def sees(*in_its_sessions: int) -> dict:
@@ -200,6 +281,68 @@ def test_a_step_may_take_longer_by_as_much_as_steps_without_us_differ(slowest_wi
     rows = {row.check: row for row in training.overhead(ToldJobs(*({"step_ms": {"small": ms}} for ms in in_turns)))}
     assert rows["a step of small, tracing always"].verdict == verdict
     assert rows["a step of small, loaded, COMMPROF_GPU=off"].verdict == "PASS"
+
+
+def blocks(**kinds_ns: int) -> dict:
+    return {"stdout": "".join(f"block {kind} {ns}\n" for kind, ns in kinds_ns.items())}
+
+
+@pytest.mark.parametrize("off_ns, verdict", [(1029, "PASS"), (1031, "FAIL")])
+def test_launches_between_windows_may_cost_a_percent_more_and_what_processes_without_us_are_apart(off_ns: int, verdict: str):
+    turns = []
+    for without_ns in (1000, 1000, 1020):
+        turns += [blocks(launches=without_ns), blocks(launches=1000), blocks(traced=2000, off=off_ns), blocks(without=1000, off=1000)]
+    rows = {row.check: row for row in windows.attached(ToldJobs(*turns))}
+    assert rows["a launch, profiler: off"].verdict == verdict
+    assert rows["a launch, profiler: traced"].judged == "PASS" and "+100.0 %" in rows["a launch, profiler: traced"].seen
+
+
+def stalled(**kinds_ms: int) -> dict:
+    kinds_ms = {"first_on": 1, "on": 1, "off": 1, "traced": 1, "between": 1} | kinds_ms
+    return {"stdout": "".join(f"stall {kind} {ms * 1_000_000}\n" for kind, ms in kinds_ms.items())}
+
+
+def test_a_launch_that_is_held_up_too_long_fails_with_the_moment_of_it():
+    rows = {row.check.rpartition(", ")[2]: row for row in windows.stalls(ToldJobs(stalled(first_on=51, off=50), stalled()))}
+    assert [what for what, row in rows.items() if row.verdict == "FAIL"] == ["while tracing begins for the first time"]
+    assert rows["while it goes off"].seen == "50.00 ms (median of 1: 50.00); without us 1.00 ms"
+
+
+@pytest.mark.parametrize("last_mib, verdict", [(12, "PASS"), (13, "FAIL")])
+def test_memory_of_the_device_that_grows_from_window_to_window_fails(last_mib: int, verdict: str):
+    told = {"in_windows": [mib << 20 for mib in (4, 8, 12, 12, last_mib)], "between": [0, 0, 0, 0, 0]}
+    rows = {row.check: row for row in windows.memory(ToldJobs(told))}
+    assert rows["their growth after the third window"].verdict == verdict
+
+
+def test_a_question_that_ends_a_capture_fails_and_says_where():
+    fine, bad = {"answers": {"another stream, relaxed": [0, 0]}}, {"answers": {"another stream, global": [0, 901]}}
+    rows = list(streams.capture(ToldJobs(fine, bad, fine, fine)))
+    assert [row.verdict for row in rows] == ["PASS", "FAIL", "PASS", "PASS"]
+    assert rows[1].seen == "{'another stream, global': [0, 901]}"
+
+
+def turns(off_ms: float, traced_ms: float) -> dict:
+    return {"turns_ms": {"off": [off_ms] * 3, "traced": [traced_ms] * 3}, "traced_steps": 10, "counts": {"kernel": 50_000}}
+
+
+def test_steps_of_many_kernels_are_timed_turn_by_turn(tmp_path: Path):
+    pytest.importorskip("torch")
+    _, jobs = prepared(tmp_path)
+    job = jobs.run("training", "turns", "0", profiled=False, needs_torch=True)
+    assert job.problem == "" and len(job.truth["turns_ms"]["without"]) == 1
+
+
+def test_a_step_of_many_kernels_is_compared_with_its_neighbour_and_with_processes_without_us():
+    without = {"turns_ms": {"without": [100.0]}}
+    rows = {row.check: row for row in training.step(ToldJobs(*[without, turns(100.5, 102.0)] * 3))}
+    assert {check: row.verdict for check, row in rows.items()} == {
+        "kernels of a step": "PASS",
+        "a step without the profiler": "PASS",
+        "a step between windows": "PASS",
+        "a step traced": "FAIL",
+        "a step traced against the next one between windows": "FAIL",
+    }
 
 
 def test_an_nccl_that_does_not_work_without_us_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch):

@@ -1,6 +1,5 @@
 """Who is late, with real ranks: against what the program's own clock says of the ranks' coming and going."""
 
-import json
 import subprocess
 import sys
 from collections import defaultdict
@@ -9,7 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from .harness import COMMPROF_RUN, REPORT, Run, command_for, launch
+from . import reporter
+from .harness import COMMPROF_RUN, Run, command_for, launch
 from .libraries import REPOSITORY
 
 ROUNDS, BUSY_MS, OFFSET_S = 8, 30, 1_000
@@ -39,8 +39,7 @@ def job(request, profile):
 
 
 def rows_of(run: Run, by: str, call: str) -> list[dict]:
-    command = [str(REPORT), "late", str(run.folder), "--by", by, "--call", call, "--json"]
-    return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=600).stdout)
+    return reporter.rows("late", run.folder, "--by", by, "--call", call)
 
 
 @lru_cache
@@ -115,8 +114,7 @@ def test_the_late_rank_is_named_and_one_clock_needs_no_alignment(job):
     run, late = job
     (row,) = rows_of(run, "run", ",".join(CALLS))
     assert (row["late_ranks"], row["clocks"], row["estimate_share"]) == (str(late), 1, 0)
-    text = subprocess.run([str(REPORT), "late", str(run.folder)], capture_output=True, text=True, check=True, timeout=600).stdout
-    assert f"rank {late} " in text.splitlines()[0]
+    assert f"rank {late} " in reporter.text("late", run.folder).splitlines()[0]
 
 
 @pytest.fixture(scope="module")
@@ -134,8 +132,8 @@ def three_clocks(mpi, tmp_path_factory):
 ALIGN = """
 import sys
 from pathlib import Path
-from commprof_report.run import run_open
-from commprof_report.alignment import align
+from commprof_report.run.run import run_open
+from commprof_report.run.alignment import align
 alignment = align(run_open(Path(sys.argv[1]), with_samples=True).connection)
 for rank in range(4):
     print(alignment.moment(rank, 0), alignment.error([0, rank], 0).distance_ns, alignment.islands)

@@ -1,9 +1,8 @@
 """A job that meets something new for ever (programs/ever_new.c) takes no more memory than its setting says."""
 
-import json
-import subprocess
+from . import reporter
 
-from .harness import REPORT
+
 
 ROUNDS = 50_000
 CALLS_A_ROUND = 9
@@ -32,8 +31,7 @@ def test_the_ledger_keeps_to_its_bound(profile):
 
 def test_each_call_is_counted_or_known_to_be_dropped(profile):
     run = profiled(profile)
-    words = [str(REPORT), "summary", str(run.folder), "--json"]
-    summary = json.loads(subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout)[0]
+    summary = reporter.rows("summary", run.folder)[0]
     made = 1 + ROUNDS * CALLS_A_ROUND
     assert summary["count"] <= made <= summary["count"] + summary["dropped_calls"]
     assert summary["folded_cells"] > 0

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
+import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from . import reporter
 from .doubles import SETTINGS as GPU_SETTINGS
 from .doubles import build
 from .doubles import compiled as gpu_program
-from .harness import COMMPROF_RUN, REPORT, Outcome, Run, calls_in_ledger, unprofiled_environment
+from .harness import COMMPROF_RUN, Outcome, Run, calls_in_ledger, unprofiled_environment
 from .libraries import Mpi
 from .nccl import compiled, doubles
 
@@ -28,8 +29,7 @@ def nccl(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
 
 
 def answer(command: str, run: Run, *words: str) -> list[dict]:
-    said = subprocess.run([str(REPORT), command, str(run.folder), *words, "--json"], check=True, capture_output=True, text=True)
-    return json.loads(said.stdout)
+    return reporter.rows(command, run.folder, *words)
 
 
 def nccl_communicators(run: Run, rank: int) -> list[tuple]:
@@ -81,6 +81,20 @@ def test_messages_are_counted_by_their_partner(nccl: Callable[..., Run]) -> None
     assert [(row["stage"], row["rank"], row["has_nccl"]) for row in answer("pipeline", run)] == [(3 - rank, rank, 1) for rank in (3, 2, 1, 0)]
 
 
+def test_one_sided_operations_count_with_the_rank_that_they_go_to(nccl: Callable[..., Run]) -> None:
+    run = nccl("signals")
+    assert run.sizes("ncclPutSignal") == [{BYTES: (1, BYTES)}] * RANKS
+    assert run.sizes("ncclSignal") == run.sizes("ncclWaitSignal") == [{0: (1, 0)}] * RANKS
+    for rank in range(RANKS):
+        sent = run.query(rank, "SELECT call, direction, peer, count, bytes FROM peer WHERE communicator > 0 ORDER BY call")
+        assert sent == [("ncclPutSignal", "sent", (rank + 1) % RANKS, 1, BYTES), ("ncclSignal", "sent", (rank + 1) % RANKS, 1, 0)]
+
+
+def test_one_sided_operations_are_no_collectives(nccl: Callable[..., Run]) -> None:
+    run = nccl("signals")
+    assert [run.query(rank, "SELECT collectives FROM communicator WHERE library = 'nccl'") for rank in range(RANKS)] == [[(1,)]] * RANKS
+
+
 def test_calls_without_bytes_count_too(nccl: Callable[..., Run]) -> None:
     run = nccl("operations")
     for call in ("ncclCommInitRank", "ncclGroupStart", "ncclGroupEnd", "ncclCommFinalize", "ncclCommDestroy"):
@@ -115,7 +129,7 @@ def test_nccl_can_be_left_out_altogether(nccl: Callable[..., Run]) -> None:
 
 
 def test_the_program_gets_what_it_gets_without_the_profiler(mpi: Mpi, nccl: Callable[..., Run], plain: Callable[..., Outcome]) -> None:
-    for part in ("operations", "communicators", "nonblocking", "mistakes"):
+    for part in ("operations", "signals", "grown", "communicators", "nonblocking", "mistakes"):
         without = plain(str(compiled(mpi.mpicc, "nccl")), RANKS, part)
         assert sorted(nccl(part).outcome.stdout.split()) == sorted(without.stdout.split())
 
@@ -155,6 +169,32 @@ def test_a_communicator_from_several_ids_and_one_that_shrank_are_agreed_on(nccl:
     run = nccl("communicators")
     assert len({identity_of(run, rank, 40) for rank in range(RANKS)}) == 1
     assert len({identity_of(run, rank, 30) for rank in range(1, RANKS)}) == 1
+
+
+def merged(run: Run) -> sqlite3.Connection:
+    database = run.folder / "merged.db"
+    reporter.text("merge", run.folder, database)
+    return sqlite3.connect(database)
+
+
+def test_old_and_new_ranks_agree_on_a_communicator_that_has_grown_and_on_its_children(nccl: Callable[..., Run]) -> None:
+    sql = """
+        SELECT bytes, identity, group_concat(world_rank) FROM (
+            SELECT cell.world_rank, bytes, identity FROM cell JOIN communicator USING (world_rank, communicator)
+            WHERE call = 'ncclAllGather' ORDER BY cell.world_rank)
+        GROUP BY bytes, identity ORDER BY 1, 3"""
+    rows = merged(nccl("grown")).execute(sql).fetchall()
+    ranks = [(10, "0,1,2,3"), (20, "0,2"), (20, "1,3"), *((30, str(rank)) for rank in range(RANKS))]
+    assert [(size, members) for size, _, members in rows] == ranks
+    assert len({identity for _, identity, _ in rows}) == len(ranks)
+
+
+def test_children_of_a_communicator_that_has_grown_have_it_as_parent(nccl: Callable[..., Run]) -> None:
+    sql = """
+        SELECT count(DISTINCT parent.identity), count(*) FROM communicator AS child
+        JOIN communicator AS parent ON parent.world_rank = child.world_rank AND parent.identity = child.parent_identity
+        WHERE child.constructor = 'ncclCommSplit' AND parent.constructor = 'ncclCommGrow'"""
+    assert merged(nccl("grown")).execute(sql).fetchall() == [(1, RANKS)]
 
 
 def test_a_communicator_says_what_made_it_its_size_rank_and_end(nccl: Callable[..., Run]) -> None:

@@ -3,13 +3,14 @@ functions are looked up. Both are doubles of ours."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .harness import COMMPROF_RUN, Outcome, Run, calls_in_ledger, unprofiled_environment
+from .harness import COMMPROF_RUN, REPORT, Outcome, Run, calls_in_ledger, unprofiled_environment
 from .libraries import Mpi
 from .nccl import DOUBLE, compiled
 
@@ -31,7 +32,9 @@ def inside(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
 @pytest.fixture
 def intercepted(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
     """A part of programs/nccl.c: its NCCL is a library, and tells a plugin as well."""
-    return lambda version, part: profile(str(compiled(mpi.mpicc, "nccl")), RANKS, part, env=PLUGIN | {"DOUBLE_NCCL_PLUGIN": version})
+    return lambda version, part, **env: profile(
+        str(compiled(mpi.mpicc, "nccl")), RANKS, part, env=PLUGIN | {"DOUBLE_NCCL_PLUGIN": version} | env
+    )
 
 
 def nccl_communicators(run: Run, rank: int) -> list[tuple]:
@@ -72,6 +75,81 @@ def test_the_partner_of_a_message_is_known_where_nccl_says_it(inside: Callable[.
 
 def test_what_is_captured_is_counted_apart(inside: Callable[..., Run]) -> None:
     assert inside("5", "operations").sizes("ncclAllReduce", measure="captured") == [{72: (1, 72)}] * RANKS
+
+
+TIMES = PLUGIN | {"COMMPROF_NCCL_TIMES": "on"}
+
+
+def check_device_times(run: Run) -> None:
+    """As the double plants them: 1000 ns an element, the second of two channels 10 ns later; those of a launch together."""
+    for rank in range(RANKS):
+        cells = {(cell.call, cell.bytes): (cell.count, cell.total_ns) for cell in run.cells(rank, measure="device")}
+        assert cells.pop(("ncclAllReduce", BYTES)) == (1, 100 * 1000 + 10)
+        assert sorted(cells.values()) == [(1, 11 * 1000), (1, 400 * 1000 + 10)]
+        assert {call for call, _ in cells} == {"ncclGroup"}
+        assert run.rank_row(rank)["gpu_unmatched_operations"] == 0
+        assert run.facts(rank)["nccl.device_times"] == "kernelCh"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_operations_have_the_times_that_nccls_kernels_stamp_where_these_are_asked_for(inside: Callable[..., Run], version: str) -> None:
+    run = inside(version, "operations", env=TIMES)
+    check_device_times(run)
+    assert run.sizes("ncclReduce") == [{BYTES: (1, BYTES)}] * RANKS
+    said = subprocess.run([str(REPORT), "gpu", str(run.folder)], check=True, capture_output=True, text=True).stdout
+    assert "on the device by its own time stamps (kernelCh), not by CUPTI" in said
+
+
+@pytest.mark.parametrize("version", ["4", "5"])
+def test_what_is_intercepted_has_these_times_on_its_communicator(intercepted: Callable[..., Run], version: str) -> None:
+    run = profile_times(intercepted, version)
+    for rank in range(RANKS):
+        sql = "SELECT DISTINCT communicator FROM cell WHERE call = 'ncclAllReduce' AND measure = 'device'"
+        called = run.query(rank, "SELECT DISTINCT communicator FROM cell WHERE call = 'ncclAllReduce' AND measure = 'call'")
+        assert run.query(rank, sql) == called and len(called) == 1
+        assert [cell.total_ns for cell in run.cells(rank, measure="device") if cell.call == "ncclReduce"] == [100 * 1000 + 10]
+
+
+def profile_times(intercepted: Callable[..., Run], version: str) -> Run:
+    return intercepted(version, "operations", **{"COMMPROF_NCCL_TIMES": "on"})
+
+
+ALGORITHMS = "SELECT call, bytes, algorithm, protocol, channels, count FROM nccl_algorithm ORDER BY call, bytes"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_how_a_collective_was_carried_out_is_counted_by_size(inside: Callable[..., Run], version: str) -> None:
+    run = inside(version, "operations")
+    small, large = ("RING", "LL", 1), ("RING", "SIMPLE", 2)
+    told = {
+        *(("ncclAllReduce", BYTES, *large, 2), ("ncclAllReduce", 7, *small, 1), ("ncclAllReduce", 72, *small, 1)),
+        *(("ncclAllReduce", 0, *small, 1), ("ncclBroadcast", BYTES, *large, 1), ("ncclReduce", BYTES, *large, 1)),
+        *(("ncclAllGather", BYTES, *large, 1), ("ncclReduceScatter", RANKS * BYTES, *large, 1)),
+    }
+    for rank in range(RANKS):
+        assert set(run.query(rank, ALGORITHMS)) == told
+
+
+def test_what_is_intercepted_is_carried_out_on_the_communicator_that_it_was_called_with(intercepted: Callable[..., Run]) -> None:
+    for version in ("4", "5"):
+        run = intercepted(version, "operations")
+        sql = """
+            SELECT DISTINCT comm_rank, size, cell.communicator FROM nccl_algorithm
+            JOIN communicator USING (world_rank, communicator) JOIN cell USING (world_rank, communicator)
+            WHERE cell.call = 'ncclAllReduce'"""
+        for rank in range(RANKS):
+            assert [row[:2] for row in run.query(rank, sql)] == [(rank, RANKS)]
+            assert run.query(rank, "SELECT count(DISTINCT communicator) FROM nccl_algorithm") == [(1,)]
+
+
+def test_the_report_says_how_collectives_were_carried_out(inside: Callable[..., Run]) -> None:
+    folder = str(inside("5", "operations").folder)
+    said = subprocess.run([str(REPORT), "gpu", folder], check=True, capture_output=True, text=True).stdout
+    rows = [" ".join(line.split()) for line in said.splitlines()]
+    assert "ncclAllReduce everyone 400 B 8 ring, simple, 2 channels" in rows
+    asked = subprocess.run([str(REPORT), "gpu", folder, "--by", "algorithm", "--json"], check=True, capture_output=True, text=True)
+    row = next(row for row in json.loads(asked.stdout) if row["call"] == "ncclReduce")
+    assert (row["algorithm"], row["protocol"], row["channels"], row["ranks"], row["count"]) == ("RING", "SIMPLE", 2, RANKS, RANKS)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -1,16 +1,15 @@
 """The timeline of real ranks: what it shows is what they did."""
 
 import json
-import subprocess
 from collections import Counter, defaultdict
 
-from .harness import REPORT
+from . import reporter
 
 
-def trace_of(folder) -> list[dict]:
-    done = subprocess.run([str(REPORT), "export", str(folder), "--format", "perfetto"], capture_output=True, text=True, timeout=600)
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)["traceEvents"]
+def trace_of(folder, *words: str) -> list[dict]:
+    said = reporter.answer("export", folder, "--format", "perfetto", *words)
+    assert (said.exit_status, said.stderr) == (0, "")
+    return json.loads(said.stdout)["traceEvents"]
 
 
 def calls_of(events: list[dict], rank: int) -> Counter:
@@ -67,3 +66,23 @@ def test_operations_in_flight_begin_and_end(profile):
     ended = {event["id"]: event["ts"] for event in events if event["ph"] == "e"}
     assert len(begun) == len(ended) == 2 * 22
     assert all(ended[operation] > begun[operation] for operation in begun)
+
+
+def spans_of(events: list[dict], process: int, name: str) -> list[tuple[float, float]]:
+    return sorted((event["ts"], event["ts"] + event["dur"]) for event in events if event["name"] == name and event["pid"] == process)
+
+
+CLOCK_ERROR_US = 20  # between two readings of clocks; a call is laid on the wall clock by a third
+
+
+def test_each_call_lies_between_readings_of_the_wall_clock_around_it(profile, tmp_path_factory):
+    """As a trace of PyTorch's has them: programs/dated_calls.c."""
+    traces = tmp_path_factory.mktemp("traces")
+    events = trace_of(profile("dated_calls", 2, str(traces)).folder, "--with-trace", str(traces))
+    processes = {event["args"]["name"]: event["pid"] for event in events if event["name"] == "process_name"}
+    for rank in range(2):
+        calls = spans_of(events, rank, "MPI_Allreduce")
+        outside = spans_of(events, processes[f"rank {rank}, PyTorch: CPU"], "outside")
+        assert len(calls) == len(outside) == 200
+        for (start, end), (before, after) in zip(calls, outside):
+            assert before - CLOCK_ERROR_US <= start <= end <= after + CLOCK_ERROR_US

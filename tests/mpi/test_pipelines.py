@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 
 import pytest
 
-from .harness import REPORT, Run
+from . import reporter
+from .harness import Run
 
 ACTIVATION_BYTES, STEPS, MICRO_BATCHES = 4 * 4096, 2, 3
 SHAPES = [(2, 0, "blocking"), (2, 1, "nonblocking"), (3, 1, "blocking"), (3, 2, "nonblocking")]  # stages, the slow one, how
 
 
 def rows(command: str, run: Run) -> list[dict]:
-    done = subprocess.run([REPORT, command, "--json", run.folder], capture_output=True, text=True, check=True, timeout=600)
-    return json.loads(done.stdout)
+    return reporter.rows(command, run.folder)
 
 
 @pytest.mark.parametrize(("stages", "slow", "how"), SHAPES)

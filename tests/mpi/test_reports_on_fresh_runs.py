@@ -6,9 +6,10 @@ import subprocess
 import pytest
 
 from .harness import REPORT
+from .reporter import text as report
 
 
-def report(*arguments):
+def report_as_a_process(*arguments):
     finished = subprocess.run([str(REPORT), *map(str, arguments)], capture_output=True, text=True, timeout=600)
     assert finished.returncode == 0, finished.stderr
     return finished.stdout
@@ -21,7 +22,7 @@ def run(profile):
 
 def test_summary_is_the_default_and_names_program_ranks_and_calls(run, mpi):
     text = report("summary", run.folder)
-    assert report(run.folder) == text
+    assert report_as_a_process(run.folder) == text
     assert "collectives" in text and "4 ranks" in text and "MPI_" in text
     assert mpi.says.split()[0] in text
 

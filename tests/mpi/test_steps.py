@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from .harness import REPORT, REPOSITORY
+from . import reporter
+from .harness import REPOSITORY
 
 STEPS = 60
 PERIODS = {
@@ -18,9 +19,7 @@ EXAMPLE = REPOSITORY / "examples/data_parallel/train.py"
 
 
 def answer(folder, *words):
-    finished = subprocess.run([str(REPORT), *words, str(folder)], capture_output=True, text=True, timeout=600)
-    assert finished.returncode == 0, finished.stderr
-    return json.loads(finished.stdout)
+    return json.loads(reporter.text(*words, folder))
 
 
 @pytest.mark.parametrize("way", PERIODS)

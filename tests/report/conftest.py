@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "report"), str(Path(__file__).resolve().parent)]
 
 import planted  # noqa: E402
+from commprof_report.display import page, tables  # noqa: E402
 from commprof_report.main import main  # noqa: E402
 
 
@@ -25,6 +26,19 @@ class Answer(NamedTuple):
     @property
     def rows(self) -> list[dict]:
         return json.loads(self.out)
+
+
+@pytest.fixture(autouse=True)
+def heads_are_unique(monkeypatch):
+    """In every table that a test has printed or put on a page, with the columns that only some runs have."""
+    for module, name in ((tables, "text_table"), (page, "table")):
+
+        def checked(columns, *arguments, made=getattr(module, name)):
+            heads = [column.head for column in columns]
+            assert len(set(heads)) == len(heads), f"heads twice: {heads}"
+            return made(columns, *arguments)
+
+        monkeypatch.setattr(module, name, checked)
 
 
 @pytest.fixture

@@ -37,9 +37,11 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(ROOT / "report"), str(HERE)]
 
 import planted  # noqa: E402
-from commprof_report import ledger, pictures, units  # noqa: E402
 from commprof_report import main as program  # noqa: E402
+from commprof_report.base import units  # noqa: E402
+from commprof_report.display import pictures  # noqa: E402
 from commprof_report.main import main  # noqa: E402
+from commprof_report.run import ledger  # noqa: E402
 
 program.parser_build = functools.lru_cache(program.parser_build)  # a third of the time of a case
 BATCH = 250
@@ -136,7 +138,7 @@ ONE_IN_PICTURES = 200  # drawing takes a hundred times as long as the rest
 
 
 # The one program that the reporter may run, on names of kernels.
-DEMANGLER = [sys.executable, "-I", "-S", "-B", str(planted.ROOT / "report" / "commprof_report" / "demangler.py")]
+DEMANGLER = [sys.executable, "-I", "-S", "-B", str(planted.ROOT / "report" / "commprof_report" / "gpu" / "demangler.py")]
 
 
 class Failure(Exception):

@@ -11,6 +11,8 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from known_calls import CALLS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCHEMA = ROOT / "src" / "output" / "schema.sql"
 SECOND = 1_000_000_000
@@ -22,42 +24,7 @@ START_UNIX_NS = 1_790_000_000 * SECOND
 WORLD, SELF, DATA = 2, 3, 4  # a rank's numbers for its communicators
 WORLD_IDENTITY, SELF_IDENTITY = 0x1F0AB22D9C7E6A51, 0x8D4A90C1E2F35B70
 HALF_IDENTITIES = 0xC3D17E0065FA9B12, 0x0B6E4F7A21D8C395
-FAMILIES = {
-    "MPI_Init_thread": "setup",
-    "MPI_Finalize": "setup",
-    "MPI_Allreduce": "collective",
-    "MPI_Bcast": "collective",
-    "MPI_Allgather": "collective",
-    "MPI_Alltoallv": "collective",
-    "MPI_Barrier": "collective",
-    "MPI_Iallreduce": "collective",
-    "MPI_Send": "point-to-point",
-    "MPI_Recv": "point-to-point",
-    "MPI_Isend": "point-to-point",
-    "MPI_Irecv": "point-to-point",
-    "MPI_Wait": "completion",
-    "MPI_Test": "completion",
-    "MPI_Comm_split": "communicator",
-    "MPI_Waitany": "completion",
-    "MPI_Waitall": "completion",
-    "MPI_Reduce": "collective",
-    "MPI_Ialltoallv": "collective",
-    "MPI_Gather": "collective",
-    "MPI_Gatherv": "collective",
-    "MPI_Reduce_scatter": "collective",
-    "MPI_File_read_at_all": "io",
-    "MPI_File_write_at": "io",
-    "ncclCommInitRank": "communicator",
-    "ncclAllReduce": "collective",
-    "ncclBroadcast": "collective",
-    "ncclAllGather": "collective",
-    "ncclReduceScatter": "collective",
-    "ncclSend": "point-to-point",
-    "ncclRecv": "point-to-point",
-    "ncclGroupEnd": "group",
-    "ncclGroup": "group",
-}
-CALL_NUMBERS = {name: number for number, name in enumerate(FAMILIES, 1)}
+CALL_NUMBERS = {name: number for number, name in enumerate(CALLS, 1)}
 MEASURES = {"call": 0, "completion": 1, "poll": 2, "device": 3, "captured": 4}
 PLACES = ("host", "device", "managed", "pinned")
 ENDED = {"running": 0, "finalize": 1, "exit": 2, "abort": 3}
@@ -72,11 +39,7 @@ ACTIVITY_KINDS = {"kernel": 1, "copy": 2, "memset": 3}
 COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other")
 BUSY_BITS = {"C": 1, "K": 2, "D": 4, "M": 8}  # computing, communicating, copying, in MPI
 TRACING_ENDED = ("goes on", "duty", "yielded", "off", "stopped", "lost")
-ACTIVITY_BYTES, STREAM_BYTES, DEVICE_BYTES, TRACING_BYTES = 2432, 64, 320, 64
-
-
-def library_of(call: str) -> str:
-    return "nccl" if call.startswith("nccl") else "mpi"
+ACTIVITY_BYTES, STREAM_BYTES, DEVICE_BYTES, TRACING_BYTES, ALGORITHM_BYTES = 2432, 64, 320, 64, 64
 
 
 def bucket_of(ns: int) -> int:
@@ -298,6 +261,20 @@ class GpuSample:
 
 
 @dataclass
+class Algorithm:
+    """How NCCL carried out a collective."""
+
+    call: str
+    bytes: int
+    algorithm: str
+    protocol: str
+    channels: int
+    count: int
+    communicator: int = 0
+    is_folded: int = 0
+
+
+@dataclass
 class Tracing:
     """A time in which GPUs were traced, since the rank's start."""
 
@@ -353,6 +330,7 @@ class Rank:
     activities: list[Activity] = field(default_factory=list)
     gpu_samples: list[GpuSample] = field(default_factory=list)
     tracings: list[Tracing] = field(default_factory=list)
+    algorithms: list[Algorithm] = field(default_factory=list)
 
     @property
     def gpu_columns(self) -> tuple[int, ...]:
@@ -513,6 +491,7 @@ def gpu_rank(world_rank: int) -> Rank:
         Activity([10_000_000], kind="copy", copy="to host", bytes=2 << 20, times=20, is_pageable=1),
     ]
     rank.tracings = [Tracing(0, 9_800_000_000, "stopped", records=60)]
+    rank.algorithms = [Algorithm("ncclAllReduce", 16 << 20, "RING", "SIMPLE", 16, 20, NCCL)]
     for step in range(1, 19):
         start_ns = step * 500_000_000
         kernel_ns = (start_ns + 150_000_000, start_ns + 230_000_000)
@@ -570,7 +549,7 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
         "rank": [(*process, *lost, *cost, 0, rank.gpu_state, *rank.gpu_columns)],
         "fact": [(own, key, value) for key, value in rank.all_facts.items()],
         "thread": [thread_row(rank, *thread) for thread in rank.threads],
-        "call": [(call, family, library_of(call)) for call, family in FAMILIES.items()],
+        "call": list(CALLS.values()),
         "communicator": [communicator_row(own, communicator) for communicator in rank.communicators],
         "recent_collective": [
             (own, known.communicator, sequence, one.call, one.bytes, one.root)
@@ -603,6 +582,10 @@ def gpu_rows(rank: Rank) -> dict[str, list[tuple]]:
         "gpu_kernel": [(own, kernel, *about) for kernel, about in rank.kernels.items()],
         "gpu_activity": [activity_row(number, own, activity) for number, activity in activities],
         "gpu_bucket": [(number, *counted) for number, activity in activities for counted in activity.buckets.items()],
+        "nccl_algorithm": [
+            (own, one.call, one.communicator, one.bytes, one.is_folded, one.algorithm, one.protocol, one.channels, one.count)
+            for one in rank.algorithms
+        ],
         "gpu_tracing": [(own, one.begin_ns, one.end_ns, one.ended, one.clock_error_ns, one.records) for one in rank.tracings],
         "gpu_sample": [gpu_sample_row(own, sample) for sample in rank.gpu_samples],
         "gpu_sample_window": [(own, one.stream, one.begin_ns, rank.wall_ns) for one in rank.streams if one.begin_ns is not None],
@@ -721,10 +704,9 @@ def ledger_facts(rank: Rank) -> list[bytes]:
 
 def ledger_calls() -> list[bytes]:
     entries = [
-        struct.pack("<I36s16s8s", CALL_NUMBERS[name], name.encode(), family.encode(), library_of(name).encode())
-        for name, family in FAMILIES.items()
+        struct.pack("<I36s16s8s12s16s20s", CALL_NUMBERS[call.name], *(text.encode() for text in call)) for call in CALLS.values()
     ]
-    return ledger_chunks(1, 64, entries)
+    return ledger_chunks(1, 112, entries)
 
 
 def ledger_communicators(rank: Rank) -> list[bytes]:
@@ -855,7 +837,9 @@ def ledger_gpu(rank: Rank) -> list[bytes]:
     activities = ledger_chunks(10, ACTIVITY_BYTES, [ledger_activity(activity) for activity in rank.activities])
     streams = ledger_chunks(11, STREAM_BYTES, [ledger_stream(stream) for stream in rank.streams])
     devices = ledger_chunks(12, DEVICE_BYTES, [ledger_device(rank, device) for device in rank.devices])
-    return kernels + activities + streams + devices + ledger_chunks(13, TRACING_BYTES, [ledger_tracing(rank, one) for one in rank.tracings])
+    tracings = ledger_chunks(13, TRACING_BYTES, [ledger_tracing(rank, one) for one in rank.tracings])
+    algorithms = ledger_chunks(14, ALGORITHM_BYTES, [ledger_algorithm(rank, one) for one in rank.algorithms])
+    return kernels + activities + streams + devices + tracings + algorithms
 
 
 def ledger_kernel(kernel: int, name: str, is_communication: int) -> bytes:
@@ -879,6 +863,12 @@ def ledger_device(rank: Rank, device: Device) -> bytes:
     states = [device.states.get(state, 0) for state in range(16)]
     about = (device.device, device.number, device.name.encode(), device.uuid.encode())
     return struct.pack("<2I64s48s16Q2q3Q32x", *about, *states, *times, device.kernels, device.copies, device.sets)
+
+
+def ledger_algorithm(rank: Rank, one: Algorithm) -> bytes:
+    names = one.algorithm.encode(), one.protocol.encode()
+    numbers = (CALL_NUMBERS[one.call], one.communicator, one.channels, one.is_folded, rank.epoch)
+    return struct.pack("<2Q3HBxI4x16s16s", one.bytes, one.count, *numbers, *names)
 
 
 def ledger_tracing(rank: Rank, tracing: Tracing) -> bytes:

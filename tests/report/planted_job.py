@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from planted import GPU_COUNTS, SCHEMA, START_UNIX_NS, library_of
+from known_calls import CALLS
+from planted import GPU_COUNTS, SCHEMA, START_UNIX_NS
 
 WORLD = 2
 ROOT_FIRST, ROOT_LAST = ("MPI_Bcast", "MPI_Scatter", "MPI_Ibcast"), ("MPI_Reduce", "MPI_Gather")
@@ -123,7 +124,7 @@ class Job:
             if rank not in self.missing:
                 self.made.append({**what, "duration_ns": end_ns - moments["start_ns"]})
             on_device = {}
-            if library_of(call) == "nccl":
+            if CALLS[call].library == "nccl":
                 device_start_ns = self.time(rank, arrivals[place] + LAUNCH_NS)
                 on_device = {"device_start_ns": device_start_ns, "device_end_ns": completed_ns, "is_shared": 0}
             if is_sampled:
@@ -166,7 +167,7 @@ class Job:
             for number, ((rank, call, communicator, message_bytes, region), spent) in enumerate(durations.items(), 1)
         ]
         buckets = [{"cell": cell["cell"], "bucket": 80, "count": cell["count"]} for cell in cells]
-        calls = [{"name": call, "family": "collective", "library": library_of(call)} for call in sorted({cell["call"] for cell in cells})]
+        calls = [CALLS[call]._asdict() for call in sorted({cell["call"] for cell in cells})]
         return {"call": calls, "cell": cells, "bucket": buckets}
 
     def write(self, path: Path) -> Path:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import parallel
 import planted
 import pytest
-from commprof_report import curves
-from commprof_report.questions import SizeBucketRow
+from commprof_report.advice import curves
+from commprof_report.calls.sizes import SizeBucketRow
 from planted import SECOND, Cell, Collective, Rank
 from planted_job import HostClock, Job
 

@@ -7,7 +7,7 @@ import re
 
 import planted
 import pytest
-from commprof_report import pictures
+from commprof_report.display import pictures
 
 GIVEN_AWAY = {
     "host": "s3cret-node{0}",

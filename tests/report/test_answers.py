@@ -7,8 +7,12 @@ import io
 
 import planted
 import pytest
-from commprof_report import questions
-from commprof_report.digest import SummaryRow
+from commprof_report.calls.calls import CallRow
+from commprof_report.calls.latency import LatencyRow
+from commprof_report.calls.peers import PeerRow
+from commprof_report.calls.ranks import RankCallRow
+from commprof_report.roles.communicators import CommunicatorRow
+from commprof_report.summary.run_summary import SummaryRow
 from planted import Cell, Rank
 
 SIZE_KEYS = (
@@ -275,11 +279,11 @@ def test_nothing_dropped_is_said_too(report, run_folder):
     ("command", "keys"),
     [
         ("summary", SummaryRow._fields),
-        ("calls", questions.CallRow._fields),
-        ("latency", questions.LatencyRow._fields),
-        ("communicators", questions.CommunicatorRow._fields),
-        ("ranks", questions.RankCallRow._fields),
-        ("peers", questions.PeerRow._fields),
+        ("calls", CallRow._fields),
+        ("latency", LatencyRow._fields),
+        ("communicators", CommunicatorRow._fields),
+        ("ranks", RankCallRow._fields),
+        ("peers", PeerRow._fields),
     ],
 )
 def test_csv_has_the_keys_of_json_as_its_header(report, run_folder, command, keys):

@@ -10,7 +10,9 @@ import sqlite3
 import fuzz
 import planted
 import pytest
-from commprof_report import SCHEMA_VERSION, database, query
+from commprof_report import SCHEMA_VERSION
+from commprof_report.base import query
+from commprof_report.run import database
 from planted import Cell, Communicator, Rank
 from test_steps import pair, slow_job
 
@@ -259,7 +261,7 @@ def test_an_older_version_is_read_once_there_is_an_upgrade(report, run_folder, m
     expected = report("export", run_folder, "--json").out
     older = re.sub("\n *clock_error_ppb .*", "", planted.SCHEMA.read_text()).replace("user_version = 5", "user_version = 4")
     scripts = {"schema_4": older, "to_5": "ALTER TABLE source.rank ADD COLUMN clock_error_ppb INTEGER NOT NULL DEFAULT 0;"}
-    monkeypatch.setattr(query, "sql_text", lambda name, ours=query.sql_text: scripts.get(name) or ours(name))
+    monkeypatch.setattr(query.Folder, "text", lambda folder, name, ours=query.Folder.text: scripts.get(name) or ours(folder, name))
     monkeypatch.setitem(database.UPGRADES, 4, "to_5")
     rewrite(run_folder / "rank-1.db", older)
     assert report("export", run_folder, "--json") == (0, expected, "")
@@ -414,7 +416,7 @@ def test_names_from_files_are_no_formats(report, tmp_path, name):
     folder = planted.write_databases(tmp_path / "run", pair(slow_job(30, True)))
     for path in folder.iterdir():
         change(path, f"UPDATE sample SET call = call || '{name}'; UPDATE cell SET call = call || '{name}'; DELETE FROM call")
-        change(path, f"INSERT INTO call VALUES ('MPI_Allreduce{name}', 'collective', 'mpi')")
+        change(path, f"INSERT INTO call VALUES ('MPI_Allreduce{name}', 'collective', 'mpi', 'blocking', 'allreduce', 'all')")
     for words in (("summary",), ("calls",), ("late",), ("advise",), ("traffic",), ("html", "--output", str(tmp_path / "page.html"))):
         assert report(words[0], folder, *words[1:]).status == 0, words
     rows = report("steps", folder, "--json", "--per-step").rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import training
-from commprof_report.cycle import Calls, Cycle, cycle, free_times
+from commprof_report.steps.period import Calls, Cycle, cycle, free_times
 from training import Job
 
 LEAST_BULK = 100  # bytes; what control traffic is, is another test's concern

@@ -7,7 +7,7 @@ import sqlite3
 
 import planted
 import pytest
-from commprof_report.gpu_steps import StepTimes, TracingCost
+from commprof_report.steps.gpu_steps import StepTimes, TracingCost
 from planted import SECOND, Activity, Device, GpuSample, Rank, Sample, Step, Stream, Tracing
 
 MS = 1_000_000
@@ -223,6 +223,41 @@ def test_pauses_are_told_by_why_the_window_before_them_ended(rows):
         (0, "yielded", 9_000),
         (0, "off", None),
     ]
+
+
+def test_reports_say_how_much_was_traced_in_how_many_windows_of_which_ranks(gpu, report, tmp_path):
+    other = {"gpu_state": "refused", "facts": {"gpu.reason": "COMMPROF_GPU_ONE_RANK_IN=2: other ranks' are"}}
+    ranks = [gpu_rank(0, 2, tracings=[Tracing(0, 2 * SECOND, records=5)]), Rank(1, 2, **other)]
+    covered = "2.00 s of 10.0 s (20.0 %), 1 window of rank 0"
+    out = gpu(ranks).out
+    assert line(out, "Traced") == f"Traced          {covered}"
+    assert "not traced: 8.00 s after windows that were over" in out
+    assert "rank 1: the GPU was not traced: COMMPROF_GPU_ONE_RANK_IN=2" in line(out, "No GPU")
+    assert f"traced {covered}; see hvprof-report gpu" in report("summary", planted.write_databases(tmp_path / "covered", ranks)).out
+
+
+def test_a_window_without_any_record_is_doubted(gpu, rows):
+    """CUPTI may have stopped to give records, in the second of its sessions for one (tokenspeed#1348)."""
+    ranks = [gpu_rank(tracings=[Tracing(0, 2 * SECOND, records=5), Tracing(3 * SECOND, 5 * SECOND), Tracing(6 * SECOND, 6 * SECOND + 1)])]
+    assert rows(ranks, "--by", "run")[0]["empty_windows"] == 1
+    assert "1 window without any record: the GPU was idle, or CUPTI gave none" in gpu(ranks).out
+
+
+def test_idle_time_that_may_hold_graphs_is_marked(gpu, rows, report, tmp_path):
+    """What is idle, and what is exposed, is not known where a graph has left no record (pytorch#75504)."""
+    facts = {"gpu.unseen_graph_launches": "12"}
+    ranks = [gpu_rank(rank, 2, facts={**planted.facts_of(rank), **facts}) for rank in range(2)]
+    assert rows(ranks, "--by", "run")[0]["unseen_graph_launches"] == 24
+    assert "idle and exposed time may hold kernels of CUDA graphs: 24 launches left no record" in gpu(ranks).out
+    out = report("summary", planted.write_databases(tmp_path / "graphs", ranks)).out
+    assert "idle or in CUDA graphs that left no record" in line(out, "GPU")
+    assert "CUDA graphs" not in gpu([gpu_rank()]).out
+
+
+def test_what_cupti_takes_on_the_device_is_said_once(gpu):
+    facts = {"gpu.device_memory": "9.6 MB at first, at most 102 MB a context"}
+    ranks = [gpu_rank(rank, 2, facts={**planted.facts_of(rank), **facts}) for rank in range(2)]
+    assert gpu(ranks).out.count("device memory: 9.6 MB at first, at most 102 MB a context") == 1
 
 
 def test_the_clock_is_off_by_the_most_of_all_windows(rows):
@@ -507,7 +542,7 @@ def test_the_summary_has_a_line_on_gpus_where_there_are_any(report, run_folder, 
     folder = planted.write_databases(tmp_path / "gpus", [gpu_rank(devices=[Device(busy={"C": 6, "K": 1, "": 3})])])
     assert line(report("summary", folder).out, "GPU") == (
         "GPU             60.0 % computing, 10.0 % exposed communication, 30.0 % idle"
-        " (1 device, traced 100.0 % of the time; see hvprof-report gpu)"
+        " (1 device; traced 10.0 s of 10.0 s (100.0 %), 1 window of rank 0; see hvprof-report gpu)"
     )
     assert line(report("summary", folder).out, "Set-up")
     assert "GPU" not in report("summary", run_folder).out
@@ -526,11 +561,11 @@ def test_the_page_has_a_section_on_gpus_where_there_are_any(report, run_folder, 
 
 def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     figure = pytest.importorskip("matplotlib.figure").Figure()
-    from commprof_report import gpu as gpus
+    from commprof_report.gpu import gpu_activity as gpus
     from commprof_report.plots import gpu as plot
     from commprof_report.plots import gpu_kernels
-    from commprof_report.run import run_open
-    from commprof_report.selection import select
+    from commprof_report.run.run import run_open
+    from commprof_report.run.selection import select
 
     ranks = [gpu_rank(0, 2, devices=[Device(1, STATES), Device(2, {"C": 9})]), gpu_rank(1, 2)]
     ranks[0].activities = [Activity([70], 1), Activity([30], 2)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 import pytest
-from commprof_report import kernel_names
+from commprof_report.gpu import kernel_names
 from work import counted
 
 SHORT = {

@@ -7,9 +7,9 @@ import json
 import random
 
 import pytest
-from commprof_report.alignment import align
 from commprof_report.commands.common import open_whole
-from commprof_report.late import late as answers
+from commprof_report.late.late_ranks import late as answers
+from commprof_report.run.alignment import align
 from planted import SECOND
 from planted_job import HostClock, Job, waits_for
 
@@ -296,8 +296,8 @@ def test_without_samples_the_setting_is_named(text):
 
 def test_the_picture_stacks_waiting_on_transfer():
     matplotlib = pytest.importorskip("matplotlib.figure")
+    from commprof_report.late.late_ranks import LateRankRow
     from commprof_report.plots import late as plot
-    from commprof_report.questions import LateRankRow
 
     axes = matplotlib.Figure().add_subplot()
     plot.draw(axes, [LateRankRow(rank, "a", 1, 0, 0.0, 0, 0, 300 + rank, 100, 0.75, 0) for rank in range(3)])
@@ -314,9 +314,9 @@ def test_the_page_says_who_is_late(report, tmp_path):
 
 def test_clocks_can_be_aligned_again(tmp_path):
     path = late_job(2, [HostClock()] * 3).write(tmp_path / "run.db")
-    connection = open_whole(argparse.Namespace(run=path), with_samples=True).connection
-    align(connection)
-    assert answers(connection) == answers(connection)
+    run = open_whole(argparse.Namespace(run=path), with_samples=True)
+    align(run.connection)
+    assert answers(run, align(run.connection)) == answers(run, align(run.connection))
 
 
 def test_clocks_that_have_run_for_ages_are_no_error(text):

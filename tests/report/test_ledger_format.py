@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from commprof_report import ledger, ledger_gpu, ledger_samples
+from commprof_report.run import ledger, ledger_gpu, ledger_samples
 from planted import ROOT
 
 STRUCTS = {
@@ -28,6 +28,7 @@ STRUCTS = {
     "ledger_stream": ledger.STREAM,
     "ledger_device": ledger.DEVICE,
     "ledger_tracing": ledger.TRACING,
+    "ledger_algorithm": ledger.ALGORITHM,
 }
 BIT_FIELD = "measure_and_flags"  # has no offset in C; the fields around it have
 CONSTANTS = {
@@ -50,6 +51,7 @@ CONSTANTS = {
     "LEDGER_STREAMS": ledger.STREAMS,
     "LEDGER_DEVICES": ledger.DEVICES,
     "LEDGER_TRACINGS": ledger.TRACINGS,
+    "LEDGER_ALGORITHMS": ledger.ALGORITHMS,
     "LEDGER_NOBODY": ledger.NOBODY,
     "LEDGER_OF_COMMUNICATOR": ledger.OF_COMMUNICATOR,
     "LEDGER_OF_THREAD": ledger.OF_THREAD,

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import planted
 import pytest
-from commprof_report import ledger
-from commprof_report.run import run_open
-from planted import SECOND, WINDOW_NS, Activity, Device, GpuSample, Rank, Sample, Stream, Tracing
+from commprof_report.run import ledger
+from commprof_report.run.run import run_open
+from planted import Algorithm, SECOND, WINDOW_NS, Activity, Device, GpuSample, Rank, Sample, Stream, Tracing
 from test_samples import ROUND_UNIX_NS, Written
 
 TABLES = ("rank", "call", "communicator", "recent_collective", "cell", "bucket", "sample", "sample_window")
 TABLES += ("gpu_device", "gpu_busy", "gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample")
-TABLES += ("gpu_sample_window",)
+TABLES += ("gpu_sample_window", "nccl_algorithm")
 
 
 def content(folder: Path, **options: object) -> dict[str, list[tuple]]:
@@ -153,10 +153,12 @@ def test_an_activity_that_is_not_live_does_not_count(written):
         (ledger.TRACINGS, "ended", 6, "gpu_tracing", "1 of its times of tracing are"),
         (ledger.TRACINGS, "end_ns", 1, "gpu_tracing", "1 of its times of tracing are"),
         (ledger.TRACINGS, "records", 1 << 63, "gpu_tracing", "1 of its times of tracing are"),
+        (ledger.ALGORITHMS, "count", 1 << 63, "nccl_algorithm", "1 of its algorithms of NCCL are"),
     ),
 )
 def test_what_is_damaged_is_left_out_and_said(written, kind, field, value, table, what):
-    one = written(devices=[Device()], activities=[Activity([100], 1)], tracings=[Tracing(4_000, 5_000)])
+    algorithms = [Algorithm("ncclAllReduce", 64, "RING", "LL", 2, 5)]
+    one = written(devices=[Device()], activities=[Activity([100], 1)], tracings=[Tracing(4_000, 5_000)], algorithms=algorithms)
     assert len(one.ask(f"SELECT * FROM {table}")) == 1
     assert one.entries(kind, **{field: value}).ask(f"SELECT * FROM {table}") == []
     assert run_open(one.path).notes == [f"{one.path}: {what} damaged and left out"]
@@ -246,6 +248,8 @@ def test_a_thinned_run_has_the_same_activities_of_all_ranks(busy):
         ("gpu_tracing", "end_ns = begin_ns - 1"),
         ("gpu_tracing", "ended = 'exploded'"),
         ("gpu_tracing", "clock_error_ns = -1"),
+        ("nccl_algorithm", "count = -1"),
+        ("nccl_algorithm", "is_folded = 2"),
         ("gpu_sample", "world_rank = 77"),
         ("gpu_sample", "end_ns = start_ns - 1"),
         ("gpu_sample", "kind = ''"),

@@ -9,7 +9,7 @@ import time
 
 import planted
 import pytest
-from commprof_report import ledger, process, rank_files
+from commprof_report.run import ledger, process, rank_files
 from planted import SECOND, START_UNIX_NS, Cell, Doing, Rank, process_facts
 
 
@@ -235,7 +235,7 @@ def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_once(report, led
         finalize()
         return before(*arguments)
 
-    monkeypatch.setattr("commprof_report.run.runs_split" if moment == "reading" else f"{owner.__name__}.{name}", meanwhile)
+    monkeypatch.setattr("commprof_report.run.run.runs_split" if moment == "reading" else f"{owner.__name__}.{name}", meanwhile)
     answer = report("sizes", ledger_folder, "--json")
     assert (answer.out, answer.err) == (whole, "")
 

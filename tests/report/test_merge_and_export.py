@@ -11,7 +11,7 @@ import pytest
 
 TABLES = ("rank", "fact", "thread", "call", "communicator", "recent_collective", "cell", "bucket", "bucket_bound", "peer")
 TABLES += ("sample", "sample_window", "step", "region", "region_span", "gpu_device", "gpu_busy", "gpu_stream", "gpu_kernel")
-TABLES += ("gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample", "gpu_sample_window")
+TABLES += ("gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample", "gpu_sample_window", "nccl_algorithm")
 COMMANDS = ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers", "export")
 
 

@@ -9,7 +9,8 @@ import time
 
 import planted
 import pytest
-from commprof_report.members import Members, members_text
+from commprof_report.base.members import Members, members_text
+from known_calls import CALLS
 from planted import NCCL, SECOND, WORLD, Activity, Cell, Collective, Communicator, Device, Rank, Sample, Tracing
 from planted_job import LAUNCH_NS, HostClock, Job
 
@@ -351,7 +352,7 @@ class NcclJob(Job):
             sums = {"count": len(spent), "total_ns": sum(spent), "min_ns": min(spent), "max_ns": max(spent)}
             rows["cell"].append({**cell, "communicator": self.device.communicator, "measure": "device", "bytes": MIB, **sums})
         if any(call == "ncclGroup" for _, call in timed):
-            rows["call"].append({"name": "ncclGroup", "family": "group", "library": "nccl"})
+            rows["call"].append(CALLS["ncclGroup"]._asdict())
         tracing = {"begin_ns": 0, "end_ns": self.wall_ns, "ended": "stopped", "clock_error_ns": self.clock_error_ns, "records": 0}
         return {**rows, "gpu_tracing": [{"world_rank": rank, **tracing} for rank in range(len(self.hosts))]}
 
@@ -405,8 +406,7 @@ class PassingJob(NcclJob):
             rows["cell"].append({**own, "cell": number, "call": "ncclSend", "measure": "call", "total_ns": 50_000})
             rows["cell"].append({**own, "cell": number + 1, "call": "ncclGroup", "measure": "device", "total_ns": 500 * MS})
         known = {row["name"] for row in rows["call"]}
-        told = (("ncclSend", "point-to-point"), ("ncclGroup", "group"))
-        rows["call"] += [{"name": name, "family": family, "library": "nccl"} for name, family in told if name not in known]
+        rows["call"] += [CALLS[name]._asdict() for name in ("ncclSend", "ncclGroup") if name not in known]
         return rows
 
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 
 import planted
 import pytest
-from commprof_report import trace
+from commprof_report.exporters import perfetto
 from planted import SECOND, Doing, Sample, Span, Step, Window, process_facts
 
 FIELDS = {
@@ -45,9 +45,15 @@ def parse(text: str) -> dict:
             assert set(event["args"]) == {METADATA[event["name"]]}, event
         if event["ph"] == "C":
             assert all(isinstance(value, (int, Decimal)) for value in event["args"].values()), event
+    check_tracks(whole["traceEvents"])
     check_nesting(whole["traceEvents"])
     check_asynchronous(whole["traceEvents"])
     return whole
+
+
+def check_tracks(events: list[dict]) -> None:
+    """Perfetto reads thread 0 of a process as the thread whose number is the process's, which is another one's track."""
+    assert all(event["tid"] > 0 for event in events if event["ph"] in "Xbe" or event["name"].startswith("thread_"))
 
 
 def check_nesting(events: list[dict]) -> None:
@@ -108,7 +114,7 @@ def test_every_call_that_was_kept_is_a_slice_of_its_thread(export, write):
         for sample in rank.samples:
             start_us = Decimal(sample.start_ns + 1_000 * rank.world_rank) / 1_000
             span_us = Decimal(sample.end_ns - sample.start_ns) / 1_000
-            assert (rank.world_rank, sample.thread, sample.call, start_us, span_us) in found
+            assert (rank.world_rank, 1 + sample.thread, sample.call, start_us, span_us) in found
 
 
 def test_ranks_and_threads_have_their_names(export):
@@ -116,7 +122,7 @@ def test_ranks_and_threads_have_their_names(export):
     processes = names_of(whole, "process_name")
     assert list(processes.values()) == ["rank 0, node00", "rank 1, node00", "rank 2, node01", "rank 3, node01", "all ranks"]
     threads = names_of(whole, "thread_name")
-    assert (threads[0, 0], threads[0, 1]) == ("python3 (main, 4000)", "pt_mpi (4001)")
+    assert (threads[0, 1], threads[0, 2]) == ("python3 (main, 4000)", "pt_mpi (4001)")
 
 
 def test_a_call_says_what_is_known_of_it(export):
@@ -211,7 +217,7 @@ def test_activities_that_a_file_lays_over_each_other_are_cut(export):
 
 def test_from_and_to_cut_gpus_too(export):
     whole = export(planted.gpu_run(), "--from", "0.99", "--to", "1.16")
-    names = [event["name"] for event in slices(whole, pid=0) if event["tid"] >= trace.FIRST_OF_TRACK["gpu"]]
+    names = [event["name"] for event in slices(whole, pid=0) if event["tid"] >= perfetto.FIRST_OF_TRACK["gpu"]]
     assert names == ["traced, then stopped", "ampere_sgemm_128<32>", "ncclDevKernel_AllReduce_Sum_f32_RING_LLv"]
 
 
@@ -243,7 +249,7 @@ def test_bytes_and_ranks_inside_are_counted_over_time(export):
 
 
 def test_a_span_is_spread_over_the_bins_that_it_meets():
-    bins = trace.Bins(1_000, 100)
+    bins = perfetto.Bins(1_000, 100)
     bins.add(1_050, 1_350, 300)  # half of the first bin, two whole ones, half of the fourth
     bins.add(1_420, 1_420, 7)  # a moment
     bins.add(0, 900, 1_000)  # before the first
@@ -251,7 +257,7 @@ def test_a_span_is_spread_over_the_bins_that_it_meets():
 
 
 def test_a_rank_is_inside_with_whichever_of_its_threads():
-    inside = trace.Inside()
+    inside = perfetto.Inside()
     for thread, span in ((0, (0, 10)), (0, (20, 30)), (1, (5, 25)), (1, (26, 27)), (1, (40, 50))):
         inside.add(thread, *span)
     assert list(inside.spans()) == [(0, 10), (10, 25), (25, 30), (40, 50)]
@@ -321,7 +327,7 @@ def test_a_rank_that_hangs_shows_what_it_is_in(export):
     hanging.doing = {0: Doing("MPI_Recv", 9_700_000_000, peer=-2, bytes=4)}
     whole = export(ranks, write=planted.write_ledgers)
     (stuck,) = slices(whole, name="MPI_Recv (not finished)")
-    assert (stuck["pid"], stuck["tid"], stuck["args"]) == (1, 0, {"communicator": "MPI_COMM_WORLD", "bytes": 4, "peer": "any"})
+    assert (stuck["pid"], stuck["tid"], stuck["args"]) == (1, 1, {"communicator": "MPI_COMM_WORLD", "bytes": 4, "peer": "any"})
 
 
 def test_a_rank_whose_end_nobody_knows_is_shown_up_to_its_last_call(export):

@@ -7,8 +7,8 @@ import re
 import planted
 import pytest
 import training
-from commprof_report import pictures
-from commprof_report.step_costs import StepRow
+from commprof_report.display import pictures
+from commprof_report.steps.step_costs import StepRow
 from planted import Cell, Communicator, Rank
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -34,8 +34,8 @@ def draw(module: str, axes, rows) -> None:
 def connection(run_folder):
     import argparse
 
-    from commprof_report.run import run_open
-    from commprof_report.selection import select
+    from commprof_report.run.run import run_open
+    from commprof_report.run.selection import select
 
     run = run_open(run_folder)
     select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
@@ -85,9 +85,9 @@ def test_without_matplotlib_a_picture_is_refused_in_one_line(report, run_folder,
 
 
 def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
-    from commprof_report import questions
+    from commprof_report.calls.calls import call_rows
 
-    rows = questions.calls(connection)
+    rows = call_rows(connection)
     draw("calls", axes, rows)
     names = [label.get_text() for label in axes.get_yticklabels()]
     lengths = {names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in axes.patches}
@@ -95,51 +95,51 @@ def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
 
 
 def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
-    from commprof_report import questions
+    from commprof_report.calls.ranks import rank_time_rows
 
-    rows = questions.rank_calls(connection)
+    rows = rank_time_rows(connection)
     draw("ranks", axes, rows)
     of_rank_0 = sum(bar.get_height() for bar in axes.patches if round(bar.get_x() + bar.get_width() / 2) == 0)
     assert of_rank_0 == sum(row.total_ns for row in rows if row.rank == 0)
 
 
 def test_the_latency_histogram_holds_every_call(axes, connection):
-    from commprof_report import questions
+    from commprof_report.calls.latency import latency_rows
 
-    draw("latency", axes, questions.latency(connection, "MPI_Allreduce", 4 << 20, 4 << 20))
+    draw("latency", axes, latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20))
     assert sum(bar.get_height() for bar in axes.patches) == 400
     assert axes.get_title() == "MPI_Allreduce of 4 MiB: 400 calls"
 
 
 def test_the_line_of_sizes_passes_through_the_medians(axes, connection):
-    from commprof_report import questions
+    from commprof_report.calls.sizes import size_rows
 
-    draw("sizes", axes, [row for row in questions.sizes(connection) if row.call == "MPI_Allreduce"])
+    draw("sizes", axes, [row for row in size_rows(connection) if row.call == "MPI_Allreduce"])
     line = axes.get_lines()[0]
-    expected = [(row.bytes, row.p50_ns) for row in questions.sizes(connection) if row.call == "MPI_Allreduce"]
+    expected = [(row.bytes, row.p50_ns) for row in size_rows(connection) if row.call == "MPI_Allreduce"]
     assert list(zip(line.get_xdata(), line.get_ydata())) == expected
 
 
 def test_a_size_with_few_calls_has_no_band(connection):
-    from commprof_report import questions
+    from commprof_report.calls.sizes import size_rows
     from commprof_report.plots.sizes import band
 
-    ends = {row.call: band(row, 10**9) for row in questions.sizes(connection) if row.call in ("MPI_Bcast", "MPI_Send")}
+    ends = {row.call: band(row, 10**9) for row in size_rows(connection) if row.call in ("MPI_Bcast", "MPI_Send")}
     assert ends == {"MPI_Bcast": 1_000_000, "MPI_Send": 10**9}  # 16 calls, 120 calls
 
 
 def test_the_heat_map_has_senders_as_rows(axes, connection):
-    from commprof_report import questions
+    from commprof_report.calls.peers import peer_rows
     from commprof_report.plots.peers import Matrix
 
-    draw("peers", axes, Matrix(questions.peers(connection), 4, "bytes"))
+    draw("peers", axes, Matrix(peer_rows(connection), 4, "bytes"))
     array = axes.get_images()[0].get_array()
     assert array[0, 1] == 30 * 8_192 and array.mask[1, 0]
 
 
 def test_a_large_job_is_drawn_in_blocks(axes):
+    from commprof_report.calls.peers import PeerRow
     from commprof_report.plots.peers import Matrix
-    from commprof_report.questions import PeerRow
 
     draw("peers", axes, Matrix([PeerRow(9_999, 0, 1, 7, 1)], 10_000, "bytes"))
     array = axes.get_images()[0].get_array()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import parallel
 import planted
 import pytest
-from commprof_report.chains import graph
-from commprof_report.questions import PeerRow
+from commprof_report.calls.peers import PeerRow
+from commprof_report.roles.message_graph import graph
 from parallel import MICRO_BATCHES, PASSED_BYTES
 
 SHAPES = [(4, 1), (2, 2), (8, 1), (4, 2), (2, 4)]  # stages, replicas: 4 and 8 ranks

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import planted
 import pytest
-from commprof_report.units import visible
+from commprof_report.base.units import visible
 from planted import SECOND, START_UNIX_NS, Doing, process_facts
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import parallel
 import planted
 import pytest
-from commprof_report.roles import plain
+from commprof_report.roles.roles import plain
 from parallel import CONTROL, FILES, GRADIENT_BYTES, REPLICA, TENSOR
 from planted import Cell
 
@@ -108,8 +108,7 @@ def test_small_messages_where_nothing_else_is_sent_are_the_work_itself(roles_of)
     assert found["MPI_COMM_WORLD"] == "world"
 
 
-def test_files_are_read_on_a_communicator_for_io(roles_of, monkeypatch):
-    monkeypatch.setitem(planted.FAMILIES, "MPI_File_read_all", "io")
+def test_files_are_read_on_a_communicator_for_io(roles_of):
     ranks = data_parallel_run(Cell("MPI_Allreduce", GRADIENT_BYTES, [1_000_000] * 10, REPLICA))
     for rank in ranks:
         rank.communicators.append(parallel.split(FILES, rank.world_rank, [0, 1, 2, 3], 4))

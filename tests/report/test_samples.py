@@ -8,8 +8,8 @@ import struct
 
 import planted
 import pytest
-from commprof_report import ledger, ledger_samples
-from commprof_report.run import run_open
+from commprof_report.run import ledger, ledger_samples
+from commprof_report.run.run import run_open
 from planted import BLOCK_SAMPLES, SECOND, WINDOW_NS, WORLD, Rank, Sample, Span, Step, Window
 
 SAMPLE_TABLES = ("sample", "sample_window", "step", "region_span")

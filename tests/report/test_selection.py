@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import planted
 import pytest
-from commprof_report import units
-from commprof_report.selection import byte_range
+from commprof_report.base import units
+from commprof_report.run.selection import byte_range
 from planted import Cell, Communicator, Rank
 
 

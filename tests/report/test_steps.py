@@ -7,12 +7,12 @@ import argparse
 import planted
 import pytest
 import training
-from commprof_report.alignment import align
-from commprof_report.lateness import lateness
-from commprof_report.run import run_open
-from commprof_report.selection import select
-from commprof_report.stepping import _matched
-from commprof_report.steps_digest import steps_digest
+from commprof_report.late.wait_split import wait_split
+from commprof_report.run.alignment import align
+from commprof_report.run.run import run_open
+from commprof_report.run.selection import select
+from commprof_report.steps.boundaries import _matched
+from commprof_report.steps.steps_summary import steps_digest
 from planted import SECOND, Rank, Sample, Span, Step, Window
 from training import MS, Job, rank_of
 
@@ -369,11 +369,11 @@ def test_csv_and_the_table_of_steps_have_a_row_a_step(steps):
 def test_who_waits_is_taken_from_late_calls_where_they_are_known(tmp_path):
     """A root that does more inside its calls is not faster for that."""
     run = run_open(planted.write_databases(tmp_path / "run", pair(training.ddp(60, has_pauses=False))), with_samples=True)
-    select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
+    run = select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
     alignment = align(run.connection)
-    lateness(run.connection, alignment)
+    split = wait_split(run, alignment)
     run.connection.execute("UPDATE late_call SET wait_ns = 30 * 1000000 WHERE world_rank = 1")
     run.connection.execute("UPDATE late_call SET wait_ns = 0 WHERE world_rank = 0")
-    row = steps_digest(run.connection, alignment.moment).summary
+    row = steps_digest(run, alignment.moment, split=split).summary
     assert (row.slowest_rank, row.slowest_steps, row.waits_are_known) == (0, 59, 1)
     assert row.slowest_lead_ns == pytest.approx(150 * MS)

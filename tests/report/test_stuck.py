@@ -340,7 +340,7 @@ def test_many_ranks_in_a_circle_and_many_behind_are_short_and_quick(stuck):
 
 
 def test_members_are_read_as_the_library_writes_them():
-    from commprof_report.members import Members
+    from commprof_report.base.members import Members
 
     members = Members("0-3,8,16-30:2,-1")
     assert list(members.below(40)) == [0, 1, 2, 3, 8, *range(16, 31, 2)]

@@ -6,7 +6,7 @@ import random
 from itertools import combinations
 
 import pytest
-from commprof_report.unions import COMMUNICATING, COMPUTING, COPYING, IN_MPI, STATES, added, common, joined, pieces, unions
+from commprof_report.gpu.overlap import COMMUNICATING, COMPUTING, COPYING, IN_MPI, STATES, added, common, joined, pieces, unions
 
 BITS = (COMPUTING, COMMUNICATING, COPYING, IN_MPI)
 LAST = 60

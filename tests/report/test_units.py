@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from commprof_report import units
+from commprof_report.base import units
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ for tool in "$compiler" "$emulator"; do
     fi
 done
 if ! make --no-print-directory --silent --jobs="$(nproc)" --file=tests/unit/Makefile BUILD="$build" CC="$compiler" unit \
-    "$build/lib/libcommprof-dlsym.so" >"$build.log" 2>&1; then
+    "$build/lib/libcommprof.so" "$build/lib/libcommprof-dlsym.so" >"$build.log" 2>&1; then
     cat "$build.log"
     echo "FAILED to build for AArch64"
     ((failed += 1))

@@ -8,8 +8,8 @@
 #ifndef FAKE_MPI_H
 #define FAKE_MPI_H
 
-#include "communicators.h"
 #include "mpi/mpi_abi.h"
+#include "record/communicators.h"
 #include "unit.h"
 
 #include <dlfcn.h>

@@ -53,7 +53,7 @@ variant() { # variant NAME FLAGS [MAKE-VARIABLE...]
     for test in $("${make[@]}" names); do
         run_one "$test" "$build/$test"
     done
-    run_one test_commprof_run tests/unit/test_commprof_run.sh "$build/bin/commprof-run" build/tests/unit/plain/lib/libcommprof.so
+    run_one test_commprof_run tests/unit/test_commprof_run.sh "$build/bin/commprof-run" build/lib/libcommprof.so
 }
 
 # The user's own settings are not what is tested.

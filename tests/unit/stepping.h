@@ -15,6 +15,9 @@
 
 enum { STEPPING_SYSTEM_CALL = 0x80 }; /* in the signal that a child stops with: PTRACE_O_TRACESYSGOOD */
 
+/* How the child goes on: what stepping() was asked for, until a look at it says otherwise. */
+static enum __ptrace_request stepping_by;
+
 static inline _Noreturn void stepping_child(void (*work)(void))
 {
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
@@ -34,6 +37,7 @@ static inline uint64_t stepping(enum __ptrace_request step, void (*work)(void), 
         unit_skip("stepping through a sanitizer's code takes minutes; the plain variant does it");
     int status;
     uint64_t steps = 0;
+    stepping_by = step;
     pid_t child = fork();
     if (child == 0)
         stepping_child(work);
@@ -42,7 +46,7 @@ static inline uint64_t stepping(enum __ptrace_request step, void (*work)(void), 
             CHECK(ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_TRACESYSGOOD) == 0);
         look(child);
         bool is_fault = (WSTOPSIG(status) & ~STEPPING_SYSTEM_CALL) != SIGTRAP && WSTOPSIG(status) != SIGSTOP;
-        CHECK(ptrace(step, child, NULL, is_fault ? WSTOPSIG(status) : 0) == 0);
+        CHECK(ptrace(stepping_by, child, NULL, is_fault ? WSTOPSIG(status) : 0) == 0);
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == UNIT_SKIPPED)
         unit_skip("this machine does not let a process trace its child");

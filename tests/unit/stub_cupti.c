@@ -7,10 +7,19 @@
 
 static void write_record(const void *record, size_t bytes);
 
-struct stub_cupti stub_cupti = {.version = 130001, .write = write_record};
+struct stub_cupti stub_cupti = {.version = 130001, .write = write_record, .attributes = {[0] = 3200000, [2] = 250, [6] = 3}};
+
+#ifdef STUB_13_2
+int cuptiActivityEnable_v2(void); /* new in 13.2, and by this it is known */
+int cuptiActivityEnable_v2(void)
+{
+    return 999;
+}
+#endif
 
 int cuptiGetVersion(uint32_t *version)
 {
+    stub_cupti.versions_asked_for++;
     *version = stub_cupti.version;
     return stub_cupti.version_result;
 }
@@ -57,6 +66,21 @@ int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
 {
     stub_cupti.clock = now;
     return 0;
+}
+
+int cuptiActivityGetAttribute(int attribute, size_t *bytes, void *value)
+{
+    *bytes = sizeof(size_t);
+    memcpy(value, &stub_cupti.attributes[attribute], sizeof(size_t));
+    return stub_cupti.attribute_result;
+}
+
+int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
+{
+    if (*bytes != sizeof(size_t))
+        return 1;
+    memcpy(&stub_cupti.attributes[attribute], value, sizeof(size_t));
+    return stub_cupti.attribute_result;
 }
 
 int cuptiActivityEnable(int kind)

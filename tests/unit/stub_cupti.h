@@ -19,9 +19,11 @@ struct stub_cupti {
     uint32_t version;
     int version_result, enable_result, next_kind_refused;
     const char *subscriber; /* who holds the subscription; NULL: nobody */
-    unsigned subscriptions, registrations, flushes, forced_flushes, streams_asked_for;
+    unsigned subscriptions, registrations, flushes, forced_flushes, streams_asked_for, versions_asked_for;
     uint64_t enabled; /* a bit for each kind */
     uint64_t dropped;
+    size_t attributes[16];
+    int attribute_result;
     int64_t ahead_ns; /* of its clock, beside CLOCK_REALTIME */
     uint64_t (*clock)(void);
     void (*request)(uint8_t **buffer, size_t *bytes, size_t *most_records);

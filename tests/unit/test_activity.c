@@ -1,8 +1,8 @@
 #include "gpu/activity.h"
 
-#include "clock.h"
-#include "gpu/gpu.h"
+#include "base/clock.h"
 #include "gpu/kernels.h"
+#include "gpu/observer.h"
 #include "ledger/histogram.h"
 #include "ledger/ledger.h"
 #include "ledger/samples.h"
@@ -25,7 +25,7 @@ static void device_facts(uint32_t device, struct gpu_device_facts *facts)
 
 static const struct gpu_backend backend = {.name = "test", .device_facts = device_facts};
 
-/* What NCCL's side was told, and how it answers. */
+/* What the observer was told, and how it answers. */
 static struct {
     struct gpu_event last;
     char name[64];
@@ -44,6 +44,13 @@ static unsigned tell(const struct gpu_event *kernel)
     return 7;
 }
 
+static void tell_idle(uint32_t device, int64_t from_ns, int64_t until_ns)
+{
+    (void)device, (void)from_ns, (void)until_ns;
+}
+
+static const struct gpu_observer OBSERVER = {.kernel = tell, .idle = tell_idle};
+
 static void begin_with(size_t ledger_bytes, size_t samples_bytes)
 {
     clock_begin(CLOCK_GETTIME);
@@ -52,9 +59,8 @@ static void begin_with(size_t ledger_bytes, size_t samples_bytes)
     the_ledger.header->start_ns = zero_ns;
     the_ledger.header->start_unix_ns = (int64_t)1000 << LEDGER_WINDOW_NS_LOG2; /* a window begins */
     samples_begin(samples_bytes);
-    gpu_used = &backend;
-    activity_tell_communication = tell;
-    activity_begin();
+    gpu_observer = &OBSERVER;
+    activity_begin(&backend);
 }
 
 static void begin(void)
@@ -608,7 +614,7 @@ static void any_activities_add_up_as_the_reference_does(void)
     CHECK(told.is_in_order);
 }
 
-/* NCCL's side and samples */
+/* The observer and samples */
 
 static void a_communication_kernel_is_told_when_it_is_settled(void)
 {

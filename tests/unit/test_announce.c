@@ -1,4 +1,6 @@
-#include "announce.h"
+#include "record/account.h"
+#include "record/announce.h"
+#include "record/recording.h"
 
 #include "fake_mpi.h"
 #include "ledger/ledger.h"
@@ -22,8 +24,8 @@ static void begin(void)
     few = fake_comm(MEMBERS, 3);
     communicator = communicators_find(few);
     CHECK(requests_begin(false));
-    call_recording_begin();
-    call_switch(true);
+    recording_begin();
+    recording_switch(true);
 }
 
 static struct ledger_thread *record(void)
@@ -41,7 +43,7 @@ static unsigned doing_slot(void)
     return (uint16_t)(record()->doing >> LEDGER_DOING_SLOT_BIT);
 }
 
-static unsigned awaited_call(void)
+static unsigned wait_array_call(void)
 {
     return (unsigned)(record()->doing >> LEDGER_DOING_AWAITED_BIT);
 }
@@ -146,13 +148,13 @@ static void a_wait_says_what_it_waits_for(void)
     announce_message(&call, few, announce_bytes(7, BYTES_4), 0, 1);
     call_start(&call);
     call_end(&call, MPI_SUCCESS);
-    call_account_started(&call, traffic_receive(&call, 7, BYTES_4, few), &request, REQUEST_RECEIVE);
+    account_started(&call, traffic_receive(&call, 7, BYTES_4, few), &request, REQUEST_RECEIVE);
 
     call_enter(&call, CALL_Wait, SITE_JOB);
     announce_wait(&call, mpi_handle_load(&request, 0));
     call_start(&call);
     CHECK_EQUAL(doing_call(), CALL_Wait);
-    CHECK_EQUAL(awaited_call(), CALL_Irecv);
+    CHECK_EQUAL(wait_array_call(), CALL_Irecv);
     CHECK_EQUAL(doing_slot(), communicator->slot);
     CHECK_EQUAL(record()->peer, 2);
     CHECK_EQUAL(record()->bytes, 28);
@@ -162,7 +164,7 @@ static void a_wait_says_what_it_waits_for(void)
     call_enter(&call, CALL_Wait, SITE_JOB);
     announce_wait(&call, 0x9999); /* unknown */
     call_start(&call);
-    CHECK_EQUAL(awaited_call(), 0);
+    CHECK_EQUAL(wait_array_call(), 0);
     CHECK_EQUAL(doing_slot(), 0);
     call_end(&call, MPI_SUCCESS);
 }
@@ -190,7 +192,7 @@ static void count_one(void)
     announce_collective(&call, few, 0);
     call_start(&call);
     call_end(&call, MPI_SUCCESS);
-    call_account(&call, traffic_none(&call, few));
+    account_call(&call, traffic_none(&call, few));
 }
 
 static uint64_t counted(uint32_t thread)
@@ -204,7 +206,7 @@ static void a_reset_sets_this_thread_s_counters_to_zero_at_once(void)
     count_one();
     count_one();
     CHECK_EQUAL(counted(0), 2);
-    call_reset();
+    recording_reset();
     CHECK_EQUAL(counted(0), 0);
     CHECK_EQUAL(the_ledger.header->epoch, 2);
     CHECK(the_ledger.header->reset_unix_ns > 0);
@@ -233,7 +235,7 @@ static void another_thread_s_counters_count_no_more_and_begin_anew_with_its_next
     CHECK_EQUAL(pthread_create(&other, NULL, other_thread, NULL), 0);
     pthread_barrier_wait(&turn);
     CHECK_EQUAL(counted(0), 1);
-    call_reset();
+    recording_reset();
     CHECK_EQUAL(counted(0), 0);
     pthread_barrier_wait(&turn);
     pthread_join(other, NULL);
@@ -248,7 +250,7 @@ static void a_thread_that_inherits_counters_from_before_a_reset_begins_at_zero(v
     CHECK_EQUAL(pthread_create(&first, NULL, other_thread, NULL), 0);
     pthread_join(first, NULL);
     CHECK_EQUAL(counted(0), 2);
-    call_reset();
+    recording_reset();
     CHECK_EQUAL(pthread_create(&second, NULL, other_thread, NULL), 0);
     pthread_join(second, NULL);
     CHECK_EQUAL(the_ledger.header->epoch, 2);
@@ -260,19 +262,19 @@ static void the_time_that_is_counted_in_stops_while_counting_is_switched_off(voi
     begin();
     struct ledger_header *header = the_ledger.header;
     CHECK(header->counting_since_ns > 0);
-    call_switch(false);
+    recording_switch(false);
     CHECK_EQUAL(header->counting_since_ns, 0);
     CHECK(header->counted_ns > 0);
     int64_t counted_ns = header->counted_ns = 1000000000;
-    call_switch(false);
+    recording_switch(false);
     CHECK_EQUAL(header->counted_ns, counted_ns);
-    call_switch(true);
+    recording_switch(true);
     CHECK(header->counting_since_ns > 0);
     CHECK_EQUAL(header->counted_ns, counted_ns);
-    call_switch(false);
+    recording_switch(false);
     CHECK(header->counted_ns > counted_ns);
-    call_switch(true);
-    call_reset();
+    recording_switch(true);
+    recording_reset();
     CHECK_EQUAL(header->counted_ns, 0);
     CHECK(header->counting_since_ns > 0);
 }

@@ -1,4 +1,6 @@
-#include "announce.h"
+#include "record/account.h"
+#include "record/announce.h"
+#include "record/recording.h"
 
 #include "fake_mpi.h"
 #include "ledger/ledger.h"
@@ -17,8 +19,8 @@ static void begin(void)
     CHECK_EQUAL(ledger_open("ledger", 4 << 20), 0);
     fake_world(8, 3);
     CHECK(requests_begin(false));
-    call_recording_begin();
-    call_switch(true);
+    recording_begin();
+    recording_switch(true);
 }
 
 /* A call that began when the counter stood further on than it does at its end. */
@@ -46,7 +48,7 @@ static void a_call_that_ends_before_it_began_took_a_nanosecond(void)
 {
     begin();
     struct call call = call_from_ahead(CALL_Barrier);
-    call_account_simple(&call);
+    account_simple(&call);
     struct ledger_cell *cell = only_cell(CALL_Barrier, LEDGER_CALL);
     CHECK_EQUAL(cell_count(cell), 1);
     CHECK_EQUAL(cell->total_ns, 1);
@@ -58,7 +60,7 @@ static void a_wait_that_ends_before_it_began_blocks_for_nothing(void)
     begin();
     track(clock_ticks());
     struct call call = call_from_ahead(CALL_Wait);
-    call_account_completed(&call, REQUEST, NULL, 0);
+    account_completed(&call, REQUEST, NULL, 0);
     struct ledger_cell *cell = only_cell(CALL_Isend, LEDGER_COMPLETION);
     CHECK_EQUAL(cell_count(cell), 1);
     CHECK_EQUAL(cell->blocked_ns, 0);
@@ -69,7 +71,7 @@ static void a_test_that_ends_before_it_began_blocks_for_nothing(void)
     begin();
     track(clock_ticks());
     struct call call = call_from_ahead(CALL_Test);
-    call_account_incomplete(&call, REQUEST);
+    account_incomplete(&call, REQUEST);
     struct request done;
     CHECK(requests_complete(REQUEST, UINT64_MAX, &done));
     CHECK_EQUAL(done.blocked_ticks, 0);
@@ -82,7 +84,7 @@ static void a_request_that_completes_before_it_started_took_no_time(void)
     struct call call;
     call_begin(&call, CALL_Wait, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
-    call_account_completed(&call, REQUEST, NULL, 0);
+    account_completed(&call, REQUEST, NULL, 0);
     struct ledger_cell *cell = only_cell(CALL_Isend, LEDGER_COMPLETION);
     CHECK_EQUAL(cell_count(cell), 1);
     CHECK_EQUAL(cell->total_ns, 0);
@@ -92,12 +94,12 @@ static void a_request_that_completes_before_it_started_took_no_time(void)
 static void an_array_is_waited_for_no_longer_than_the_calls_took(void)
 {
     begin();
-    struct awaited *awaited = &call_thread_adopt()->awaited;
+    struct wait_array *wait_array = &thread_adopt()->wait_array;
     uint64_t handles[] = {REQUEST, REQUEST + 64};
-    CHECK(awaited_look(awaited, handles, 2));
+    CHECK(wait_array_look(wait_array, handles, 2));
     struct call call = call_from_ahead(CALL_Testany);
-    awaited_passed(awaited, call.start, call.end);
-    CHECK_EQUAL(awaited->total_ticks, 0);
+    wait_array_passed(wait_array, call.start, call.end);
+    CHECK_EQUAL(wait_array->total_ticks, 0);
 }
 
 static void calls_are_counted_beyond_32_bits(void)
@@ -116,7 +118,7 @@ static void calls_are_counted_beyond_32_bits(void)
             cell->total_ns = before << 20;
             cell->volume_bytes = before << 20;
         }
-        call_account_simple(&call);
+        account_simple(&call);
     }
     CHECK_EQUAL(cell_count(cell), before + CALLS);
     CHECK(cell->total_ns > before << 20);
@@ -127,15 +129,15 @@ static void resets_without_end_never_come_to_an_epoch_that_means_something_else(
 {
     begin();
     the_ledger.header->epoch = UINT32_MAX - 2;
-    call_recording_begin();
+    recording_begin();
     for (int i = 0; i < 3; i++) {
-        call_reset();
+        recording_reset();
         CHECK(the_ledger.header->epoch != 0);
         CHECK(the_ledger.header->epoch != UINT32_MAX);
         struct call call;
         call_begin(&call, CALL_Barrier, SITE_JOB);
         call_end(&call, MPI_SUCCESS);
-        call_account_simple(&call);
+        account_simple(&call);
         CHECK_EQUAL(reader_totals(the_ledger.header, 0).count, 1);
     }
 }
@@ -149,7 +151,7 @@ static unsigned questions_about(mpi_handle made, enum call_id constructor, mpi_h
     mpi_handle_store(&memory, made);
     call_begin(&call, constructor, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
-    call_account_made(&call, &memory, parent, true, 0);
+    account_made(&call, &memory, parent, true, 0);
     CHECK(communicators_find(made) != NULL);
     return fake_questions - asked;
 }

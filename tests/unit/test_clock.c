@@ -1,8 +1,25 @@
-#include "clock.h"
+#include "base/clock.h"
 
 #include "unit.h"
 
-enum { CALIBRATION_NS = 20000000 };
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { CALIBRATION_NS = 20000000, SECOND_NS = 1000000000 };
+
+/* In place of libc's: the process is interrupted, for a second each time, before as many readings as are set here. */
+static int interruptions, seconds_interrupted;
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    long error = syscall(SYS_clock_gettime, clock, now);
+    if (interruptions > 0) {
+        interruptions--;
+        seconds_interrupted++;
+    }
+    now->tv_sec += seconds_interrupted;
+    return (int)error;
+}
 
 static void wait_ns(int64_t ns)
 {
@@ -113,11 +130,25 @@ static void the_error_over_the_run_is_what_the_scale_is_off(void)
     CHECK(error_ppb < 11000000);
 }
 
+static void an_interruption_between_two_clocks_does_not_date_the_process_wrongly(void)
+{
+    int64_t undisturbed_ns = clock_unix_shift_ns();
+    interruptions = 2; /* before the first reading, and between it and the second */
+    int64_t error_ns = clock_unix_shift_ns() - undisturbed_ns;
+    CHECK(error_ns > -SECOND_NS / 4);
+    CHECK(error_ns < SECOND_NS / 4);
+}
+
 static const struct unit_test TESTS[] = {
-    TEST(a_calibrated_tick_is_right_to_a_thousandth),      TEST(a_calibration_without_a_pause_waits_for_a_baseline),
-    TEST(timestamps_lie_on_the_axis_of_clock_monotonic),   TEST(ticks_before_the_base_are_earlier_times),
-    TEST(a_duration_of_years_does_not_overflow),           TEST(the_monotonic_clock_can_be_asked_for),
-    TEST(the_error_over_the_run_is_what_the_scale_is_off), TEST(a_counter_that_does_not_move_or_goes_backwards_is_not_used),
+    TEST(a_calibrated_tick_is_right_to_a_thousandth),
+    TEST(a_calibration_without_a_pause_waits_for_a_baseline),
+    TEST(timestamps_lie_on_the_axis_of_clock_monotonic),
+    TEST(ticks_before_the_base_are_earlier_times),
+    TEST(a_duration_of_years_does_not_overflow),
+    TEST(the_monotonic_clock_can_be_asked_for),
+    TEST(the_error_over_the_run_is_what_the_scale_is_off),
+    TEST(a_counter_that_does_not_move_or_goes_backwards_is_not_used),
+    TEST(an_interruption_between_two_clocks_does_not_date_the_process_wrongly),
 };
 
 int main(void)

@@ -1,4 +1,4 @@
-#include "communicators.h"
+#include "record/communicators.h"
 
 #include "fake_mpi.h"
 #include "ledger/ledger.h"

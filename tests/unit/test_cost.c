@@ -1,8 +1,9 @@
-#include "cost.h"
+#include "wrappers/cost.h"
 
-#include "call.h"
 #include "fake_mpi.h"
 #include "ledger/ledger.h"
+#include "record/call.h"
+#include "record/recording.h"
 
 static int no_group(mpi_handle comm, void *group)
 {
@@ -14,8 +15,8 @@ static void recording_under(const char *stub)
 {
     fake_mpi_speak(stub);
     CHECK_EQUAL(ledger_open("ledger", 64 << 20), 0);
-    call_recording_begin();
-    call_switch(true);
+    recording_begin();
+    recording_switch(true);
 }
 
 static void the_cost_of_a_call_is_measured(void)

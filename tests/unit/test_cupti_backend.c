@@ -1,13 +1,13 @@
 #include "cupti/cupti_backend.h"
 
-#include "clock.h"
+#include "base/clock.h"
+#include "base/host.h"
+#include "base/settings.h"
 #include "cupti/cuda_driver.h"
 #include "cupti/cupti_clock.h"
 #include "cupti/cupti_library.h"
 #include "cupti_replay.h"
 #include "ledger/ledger.h"
-#include "output/provenance.h"
-#include "settings.h"
 #include "stub_cupti.h"
 
 #include <dlfcn.h>
@@ -273,6 +273,39 @@ static void a_cupti_newer_than_the_driver_is_not_used(void)
     begin();
     cuda->version = 12080;
     refused_with("newer than the driver");
+}
+
+/* Every first call of it crashes where it cannot initialize; seen without a driver alone. */
+static void begin_beside_13_2(int driver)
+{
+    begin();
+    cuda->version = driver;
+    cupti = stub("libcupti-13.2.so", "stub_cupti");
+    cupti->version = 130202;
+    snprintf(settings.cupti, sizeof settings.cupti, "%s", UNIT_BUILD "/libcupti-13.2.so");
+}
+
+static void cupti_13_2_is_called_beside_an_older_driver_only_if_the_user_says_so(void)
+{
+    begin_beside_13_2(13000);
+    refused_with("COMMPROF_CUPTI_ANY_MINOR=1");
+    CHECK_EQUAL(cupti->versions_asked_for, 0);
+    settings.cupti_any_minor = true;
+    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
+}
+
+static void cupti_13_2_is_used_beside_a_driver_of_its_age(void)
+{
+    begin_beside_13_2(13020);
+    CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
+}
+
+static void no_setting_lets_a_cupti_of_a_newer_major_version_be_used(void)
+{
+    begin_beside_13_2(12080);
+    settings.cupti_any_minor = true;
+    refused_with("newer than the driver");
+    CHECK_EQUAL(cupti->versions_asked_for, 0);
 }
 
 static void a_cupti_that_does_not_work_here_is_not_used(void)
@@ -669,6 +702,75 @@ static void who_takes_our_buffers_twice_may_keep_the_interface(void)
     CHECK(says("another client"));
 }
 
+/* Device memory */
+
+enum { LIMIT = 2, AT_FIRST = 6 };
+
+static void cupti_takes_a_bounded_part_of_the_device_s_memory_while_we_trace(void)
+{
+    begin_armed();
+    CHECK_EQUAL(cupti->attributes[LIMIT], 250);
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    CHECK_EQUAL(cupti->attributes[LIMIT], 32);
+    BACKEND->pause();
+    CHECK_EQUAL(cupti->attributes[LIMIT], 250); /* as other clients had it */
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    CHECK_EQUAL(cupti->attributes[LIMIT], 32);
+}
+
+static void a_bound_that_another_client_has_set_stays(void)
+{
+    begin_tracing();
+    cupti->attributes[LIMIT] = 100;
+    BACKEND->pause();
+    CHECK_EQUAL(cupti->attributes[LIMIT], 100);
+    cupti->attributes[LIMIT] = 8; /* less than ours */
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    CHECK_EQUAL(cupti->attributes[LIMIT], 8);
+    BACKEND->pause();
+    CHECK_EQUAL(cupti->attributes[LIMIT], 8);
+}
+
+static void the_bound_is_more_than_what_cupti_takes_at_first(void)
+{
+    begin_armed();
+    settings.gpu_device_buffers = 2;
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    CHECK_EQUAL(cupti->attributes[LIMIT], 4);
+}
+
+static void who_wants_no_bound_gets_none(void)
+{
+    begin_armed();
+    settings.gpu_device_buffers = 0;
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    CHECK_EQUAL(cupti->attributes[LIMIT], 250);
+}
+
+static void a_cupti_without_the_attribute_traces_all_the_same(void)
+{
+    begin_armed();
+    cupti->attribute_result = 27; /* not supported */
+    CHECK(BACKEND->resume(reason, sizeof reason));
+    CHECK_EQUAL(cupti->attributes[LIMIT], 250);
+}
+
+static void between_windows_nothing_is_enabled_subscribed_or_set(void)
+{
+    begin_armed();
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK(BACKEND->resume(reason, sizeof reason));
+        run_kernel(0, 1000);
+        BACKEND->pause();
+        collect(true);
+        CHECK_EQUAL(cupti->enabled, 0);
+        CHECK_EQUAL(cupti->subscriptions, 0);
+        CHECK_EQUAL(cupti->attributes[LIMIT], 250);
+        CHECK(cupti->clock == NULL && cupti->buffer == NULL);
+    }
+    CHECK_EQUAL(cupti->registrations, 1);
+}
+
 /* Versions that are not known */
 
 static void records_of_a_newer_cupti_are_examined_first(void)
@@ -754,7 +856,7 @@ static void what_was_dumped_gives_the_same_events_again(void)
     char path[512];
     begin_armed();
     snprintf(settings.gpu_dump, sizeof settings.gpu_dump, ".");
-    snprintf(path, sizeof path, "cupti-%s-%d.dump", provenance_host(), (int)getpid());
+    snprintf(path, sizeof path, "cupti-%s-%d.dump", host_name(), (int)getpid());
     CHECK(BACKEND->resume(reason, sizeof reason));
     run_kernel(0, 1000);
     run_copy(4096);
@@ -785,6 +887,9 @@ static const struct unit_test TESTS[] = {
     TEST(versions_with_known_faults_are_not_used),
     TEST(versions_belong_to_cudas),
     TEST(a_cupti_newer_than_the_driver_is_not_used),
+    TEST(cupti_13_2_is_called_beside_an_older_driver_only_if_the_user_says_so),
+    TEST(cupti_13_2_is_used_beside_a_driver_of_its_age),
+    TEST(no_setting_lets_a_cupti_of_a_newer_major_version_be_used),
     TEST(a_cupti_that_does_not_work_here_is_not_used),
     TEST(the_user_may_do_without_or_name_one),
     TEST(four_kinds_are_traced_and_no_more),
@@ -811,6 +916,12 @@ static const struct unit_test TESTS[] = {
     TEST(a_client_that_is_not_seen_is_noticed_when_no_buffer_comes_back),
     TEST(a_client_that_was_not_seen_and_is_still_there_is_left_alone),
     TEST(who_takes_our_buffers_twice_may_keep_the_interface),
+    TEST(cupti_takes_a_bounded_part_of_the_device_s_memory_while_we_trace),
+    TEST(a_bound_that_another_client_has_set_stays),
+    TEST(the_bound_is_more_than_what_cupti_takes_at_first),
+    TEST(who_wants_no_bound_gets_none),
+    TEST(a_cupti_without_the_attribute_traces_all_the_same),
+    TEST(between_windows_nothing_is_enabled_subscribed_or_set),
     TEST(records_of_a_newer_cupti_are_examined_first),
     TEST(a_layout_that_has_changed_is_not_read),
     TEST(streams_have_the_numbers_that_their_records_have),

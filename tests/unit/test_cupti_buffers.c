@@ -1,6 +1,6 @@
 #include "cupti/buffers.h"
 
-#include "clock.h"
+#include "base/clock.h"
 #include "unit.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 #include "cupti/cupti_clock.h"
 
-#include "clock.h"
+#include "base/clock.h"
 #include "unit.h"
 
 #include <inttypes.h>

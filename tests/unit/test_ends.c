@@ -5,7 +5,8 @@
 #include "fake_mpi.h"
 #include "ledger_reader.h"
 #include "output/sqlite.h"
-#include "runtime.h"
+#include "record/account.h"
+#include "run/runtime.h"
 #include "stepping.h"
 
 #include <fcntl.h>
@@ -43,7 +44,7 @@ static void rank_from_init_to_finalize(void)
         call_begin(&call, CALL_Barrier, SITE_JOB);
         call_end(&call, MPI_SUCCESS);
         truth->begun++;
-        call_account_simple(&call);
+        account_simple(&call);
         truth->done++;
     }
     call_begin(&finalize, CALL_Finalize, SITE_JOB);
@@ -55,19 +56,27 @@ static void rank_from_init_to_finalize(void)
 
 /* What a reader finds; -1: there is no such file, or MPI_Init has not gone so far. */
 
-static int64_t count_in_ledger(void)
+static void *map_ledger(size_t *bytes)
 {
     struct stat about;
     int file = open("run/rank-0.ledger", O_RDONLY);
     if (file < 0)
-        return -1;
+        return NULL;
     CHECK(fstat(file, &about) == 0);
-    void *ledger = about.st_size ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
+    *bytes = (size_t)about.st_size;
+    void *ledger = *bytes ? mmap(NULL, *bytes, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
     close(file);
-    if (ledger == MAP_FAILED)
+    return ledger == MAP_FAILED ? NULL : ledger;
+}
+
+static int64_t count_in_ledger(void)
+{
+    size_t bytes;
+    struct ledger_header *ledger = map_ledger(&bytes);
+    if (!ledger)
         return -1;
-    int64_t count = ((struct ledger_header *)ledger)->world_size > 0 ? (int64_t)reader_totals(ledger, 0).count : -1;
-    munmap(ledger, (size_t)about.st_size);
+    int64_t count = ledger->world_size > 0 ? (int64_t)reader_totals(ledger, 0).count : -1;
+    munmap(ledger, bytes);
     return count;
 }
 
@@ -111,30 +120,55 @@ static void a_kill_at_any_system_call_leaves_every_call_in_one_file(void)
 }
 
 /* A ledger without the name of its run would be taken for one of another run, and the other ranks' left out for it. */
+
+struct names {
+    bool of_rank, of_run;
+};
+
+static const struct ledger_header *ledger;
+
+static struct names names_in_ledger(void)
+{
+    struct names names = {false, false};
+    if (!ledger)
+        ledger = map_ledger(&(size_t){0});
+    for (uint32_t i = 0; ledger && !names.of_run && i < ledger->chunk_count; i++) {
+        const struct ledger_chunk *chunk = reader_chunk(ledger, i);
+        names.of_run = chunk->kind == LEDGER_FACTS && memmem(reader_entry(chunk, 0), chunk->used, "run_id", 6);
+    }
+    names.of_rank = ledger && ledger->world_size > 0;
+    return names;
+}
+
+/* Of the child's stops at system calls: those before either name is in the ledger, and those that have been. */
+static uint64_t stops_before_names, stops;
+
+static void count_stops_before_names(pid_t child)
+{
+    (void)child;
+    struct names names = names_in_ledger();
+    stops_before_names += !names.of_rank && !names.of_run;
+}
+
 static void a_ledger_that_names_its_rank_names_its_run(pid_t child)
 {
     (void)child;
-    static const struct ledger_header *ledger;
-    static bool names_run;
-    int file = ledger ? -1 : open("run/rank-0.ledger", O_RDONLY);
-    struct stat about = {0};
-    if (file >= 0 && fstat(file, &about) == 0 && about.st_size)
-        ledger = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, file, 0);
-    if (file >= 0)
-        close(file);
-    if (!ledger || ledger->world_size <= 0)
+    struct names names = names_in_ledger();
+    CHECK(names.of_run || !names.of_rank);
+    if (++stops < stops_before_names)
         return;
-    for (uint32_t i = 0; !names_run && i < ledger->chunk_count; i++) {
-        const struct ledger_chunk *chunk = reader_chunk(ledger, i);
-        names_run = chunk->kind == LEDGER_FACTS && memmem(reader_entry(chunk, 0), chunk->used, "run_id", 6);
-    }
-    CHECK(names_run);
+    CHECK(stops > stops_before_names || !names.of_run);
+    stepping_by = names.of_rank ? PTRACE_CONT : PTRACE_SINGLESTEP;
 }
 
 static void a_kill_in_the_beginning_leaves_no_rank_without_its_run(void)
 {
     truth = unit_shared(sizeof *truth);
-    stepping(PTRACE_SINGLESTEP, rank_begins, a_ledger_that_names_its_rank_names_its_run);
+    stepping(PTRACE_SYSCALL, rank_begins, count_stops_before_names);
+    unit_remove("run");
+    ledger = NULL;
+    CHECK(stepping(PTRACE_SYSCALL, rank_begins, a_ledger_that_names_its_rank_names_its_run) > 1000);
+    CHECK(names_in_ledger().of_rank);
 }
 
 /* A node that crashes: files have what was in them at their last fsync, names are as they were at the folder's. */

@@ -1,12 +1,13 @@
 /* gpu.c with a back end of this test's own, which says what it is told to say. */
 #include "gpu/gpu.h"
 
-#include "call.h"
-#include "clock.h"
-#include "gpu/host_time.h"
-#include "gpu/place.h"
+#include "base/clock.h"
+#include "base/settings.h"
 #include "ledger/ledger.h"
-#include "settings.h"
+#include "record/call.h"
+#include "record/host_time.h"
+#include "record/memory_kind.h"
+#include "record/recording.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -17,7 +18,9 @@ static struct {
     enum gpu_armed armed;
     unsigned looks, arms, resumes, pauses, collections, last_collections;
     bool refuses, hangs, is_foreign, is_in_call;
-    int64_t event_at_ns; /* one kernel with each collection, from here on; 0: none */
+    uint64_t graph_launches; /* seen in each collection */
+    bool is_graph;           /* the kernel is of one */
+    int64_t event_at_ns;     /* one kernel with each collection, from here on; 0: none */
 } fake;
 
 static enum gpu_presence look(void)
@@ -50,10 +53,17 @@ static struct gpu_collected collect(gpu_take take, bool everything)
     __atomic_store_n(&fake.is_in_call, true, __ATOMIC_RELEASE);
     while (__atomic_load_n(&fake.hangs, __ATOMIC_ACQUIRE))
         sched_yield();
-    struct gpu_collected collected = {.clock_error_ns = 100, .complete_until_ns = clock_monotonic_ns(), .is_foreign = fake.is_foreign};
+    struct gpu_collected collected = {.clock_error_ns = 100,
+                                      .complete_until_ns = clock_monotonic_ns(),
+                                      .graph_launches = fake.graph_launches,
+                                      .is_foreign = fake.is_foreign};
     int64_t at_ns = __atomic_load_n(&fake.event_at_ns, __ATOMIC_ACQUIRE);
     if (at_ns) {
-        take(&(struct gpu_event){.start_ns = at_ns, .end_ns = at_ns + 1000, .name = "kernel", .kind = LEDGER_ACTIVITY_KERNEL});
+        take(&(struct gpu_event){.start_ns = at_ns,
+                                 .end_ns = at_ns + 1000,
+                                 .name = "kernel",
+                                 .kind = LEDGER_ACTIVITY_KERNEL,
+                                 .flags = fake.is_graph ? LEDGER_ACTIVITY_GRAPH : 0});
         __atomic_compare_exchange_n(&fake.event_at_ns, &at_ns, at_ns + 1000, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
         collected.records = 1;
     }
@@ -87,6 +97,12 @@ static void device_facts(uint32_t device, struct gpu_device_facts *facts)
     (void)device;
 }
 
+static int place(const void *address)
+{
+    (void)address;
+    return -1;
+}
+
 static const struct gpu_backend FAKE = {
     .name = "fake",
     .look = look,
@@ -95,6 +111,7 @@ static const struct gpu_backend FAKE = {
     .pause = pause_tracing,
     .collect = collect,
     .device_facts = device_facts,
+    .place = place,
 };
 
 static void hear(const char *line)
@@ -117,7 +134,7 @@ static void begin(const char *gpu, const char *every_s, const char *on_s)
     the_ledger.header->clock_scale = the_clock.scale;
     the_ledger.header->start_ns = clock_monotonic_ns();
     the_ledger.header->epoch = 1;
-    call_recording_begin();
+    recording_begin();
     memset(gpu_backends, 0, sizeof(struct gpu_backend *) * GPU_BACKENDS_MOST);
     gpu_backends[0] = &FAKE;
 }
@@ -140,21 +157,27 @@ static void wait_until_more(const unsigned *counter)
         sched_yield();
 }
 
-static const char *reason(void)
+static const char *fact(const char *wanted)
 {
     static char found[256];
+    found[0] = '\0';
     const struct ledger_header *header = the_ledger.header;
     for (uint32_t i = 0; i < header->chunk_count; i++) {
         struct ledger_chunk *chunk = ledger_chunk_at(header, i);
         for (uint32_t at = 0; chunk->kind == LEDGER_FACTS && at < chunk->used;) {
             const struct ledger_fact *fact = (void *)((char *)chunk + LEDGER_CHUNK_HEADER_BYTES + at);
             const char *key = (const char *)(fact + 1);
-            if (fact->key_bytes == strlen("gpu.reason") && memcmp(key, "gpu.reason", fact->key_bytes) == 0)
+            if (fact->key_bytes == strlen(wanted) && memcmp(key, wanted, fact->key_bytes) == 0)
                 snprintf(found, sizeof found, "%.*s", (int)fact->value_bytes, key + fact->key_bytes);
             at += (uint32_t)(sizeof *fact + fact->key_bytes + fact->value_bytes + 7) & ~7u;
         }
     }
     return found;
+}
+
+static const char *reason(void)
+{
+    return fact("gpu.reason");
 }
 
 /* The windows, in their order. */
@@ -199,14 +222,14 @@ static void nothing_is_armed_until_the_process_uses_a_gpu(void)
     wait_until_more(&fake.looks);
     CHECK_EQUAL(state(), LEDGER_GPU_DORMANT);
     CHECK_EQUAL(fake.arms, 0);
-    CHECK(!place_is_asked && !gpu_used);
+    CHECK(!memory_kind_ask && !gpu_used);
     __atomic_store_n(&fake.presence, GPU_IN_USE, __ATOMIC_RELEASE);
     gpu_wake();
     wait_for(LEDGER_GPU_TRACING);
-    CHECK(place_is_asked && gpu_used == &FAKE);
+    CHECK(memory_kind_ask && gpu_used == &FAKE);
     gpu_end();
     CHECK_EQUAL(state(), LEDGER_GPU_STOPPED);
-    CHECK(!place_is_asked);
+    CHECK(!memory_kind_ask);
 }
 
 static void a_job_that_ends_before_it_uses_one_leaves_nothing_armed(void)
@@ -262,6 +285,31 @@ static void records_are_collected_while_the_job_runs_and_once_more_at_its_end(vo
     CHECK(window(0)->end_ns > window(0)->begin_ns);
 }
 
+static void graphs_without_records_are_counted(void)
+{
+    fake.presence = GPU_IN_USE;
+    fake.graph_launches = 3;
+    begin("auto", "0", "0");
+    set_event_at(clock_monotonic_ns());
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    gpu_end();
+    CHECK_EQUAL(atoi(fact("gpu.unseen_graph_launches")), 3 * (int)(fake.collections + fake.last_collections));
+}
+
+static void graphs_that_leave_records_are_not_doubted(void)
+{
+    fake.presence = GPU_IN_USE;
+    fake.graph_launches = 1;
+    fake.is_graph = true;
+    begin("auto", "0", "0");
+    set_event_at(clock_monotonic_ns());
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    gpu_end();
+    CHECK_TEXT(fact("gpu.unseen_graph_launches"), "");
+}
+
 static void a_window_begins_with_the_first_activity_that_is_seen(void)
 {
     fake.presence = GPU_IN_USE;
@@ -304,18 +352,78 @@ static void a_window_does_not_begin_after_its_end(void)
     CHECK_EQUAL(window(0)->begin_ns, window(0)->end_ns);
 }
 
-static void after_the_first_period_tracing_is_on_for_a_part_of_each(void)
+static void after_its_one_window_nothing_is_traced(void)
 {
     fake.presence = GPU_IN_USE;
-    begin("auto", "2", "1");
+    begin("auto", "once", "1");
     gpu_begin(hear);
     wait_for(LEDGER_GPU_TRACING);
-    wait_until_more(&fake.resumes); /* the first period and the second's beginning are one window */
+    wait_for(LEDGER_GPU_PAUSED);
+    CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_DUTY);
+    CHECK_EQUAL(fake.resumes, 1);
+    CHECK_EQUAL(fake.pauses, 1);
+    unsigned collections = fake.collections;
+    let_pass(300000000); /* three ticks, in which it would look again */
+    CHECK_EQUAL(fake.resumes, 1);
+    CHECK_EQUAL(fake.collections, collections);
+    gpu_end();
+    CHECK(window(1) == NULL);
+}
+
+static void who_switches_calls_on_again_sees_a_whole_window(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "once", "1");
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    recording_switch(false);
+    wait_for(LEDGER_GPU_PAUSED);
+    CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_OFF);
+    recording_switch(true);
+    wait_for(LEDGER_GPU_TRACING);
+    wait_for(LEDGER_GPU_PAUSED);
+    gpu_end();
+    CHECK_EQUAL(window(1)->ended, LEDGER_TRACING_DUTY);
+    CHECK(window(1)->end_ns - window(1)->begin_ns >= 1000000000);
+}
+
+static void a_later_window_begins_at_a_multiple_of_the_period(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "3", "1");
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    wait_until_more(&fake.resumes);
+    wait_for(LEDGER_GPU_TRACING);
     gpu_end();
     CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_DUTY);
-    int64_t first_ns = window(0)->end_ns - window(0)->begin_ns;
-    CHECK(first_ns >= 2990000000 && window(1)->begin_ns - window(0)->begin_ns >= 3990000000);
-    CHECK_EQUAL(window(1)->ended, LEDGER_TRACING_STOPPED);
+    int64_t began_unix_ns = window(1)->begin_ns + clock_unix_ns() - clock_monotonic_ns();
+    CHECK(began_unix_ns % 3000000000 < 1000000000);
+}
+
+static void one_rank_in_some_is_traced_and_all_tell_where_buffers_lie(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    settings.gpu_one_rank_in = 4;
+    the_ledger.header->world_rank = 6;
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_REFUSED);
+    gpu_end();
+    CHECK_TEXT(reason(), "COMMPROF_GPU_ONE_RANK_IN=4: other ranks' are");
+    CHECK_EQUAL(fake.arms, 0);
+    CHECK(gpu_used == &FAKE);
+}
+
+static void a_rank_whose_number_is_a_multiple_is_traced(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+    settings.gpu_one_rank_in = 4;
+    the_ledger.header->world_rank = 8;
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    gpu_end();
 }
 
 static void while_calls_are_not_counted_gpus_are_not_traced(void)
@@ -324,10 +432,10 @@ static void while_calls_are_not_counted_gpus_are_not_traced(void)
     begin("auto", "0", "0");
     gpu_begin(hear);
     wait_for(LEDGER_GPU_TRACING);
-    call_switch(false);
+    recording_switch(false);
     wait_for(LEDGER_GPU_PAUSED);
     CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_OFF);
-    call_switch(true);
+    recording_switch(true);
     wait_for(LEDGER_GPU_TRACING);
     gpu_end();
     CHECK_EQUAL(fake.resumes, 2);
@@ -361,10 +469,10 @@ static void the_sums_are_those_of_all_windows_however_short(void)
     gpu_begin(hear);
     wait_until_more(&fake.collections);
     for (int i = 0; i < 3; i++) {
-        call_switch(false);
+        recording_switch(false);
         wait_for(LEDGER_GPU_PAUSED);
         set_event_at(0);
-        call_switch(true);
+        recording_switch(true);
         wait_for(LEDGER_GPU_TRACING);
         wait_until_more(&fake.collections);
         let_pass(20000000);
@@ -416,7 +524,7 @@ static void what_began_after_a_reset_counts_whenever_that_is_seen(void)
     wait_until_more(&fake.collections);
     collect_no_more();
     let_pass(200000000); /* so that one that is due has been */
-    call_reset();
+    recording_reset();
     let_pass(20000000);
     int64_t ends_ns = clock_monotonic_ns() - 10000000;
     set_event_at(ends_ns);
@@ -532,7 +640,7 @@ static void a_forked_child_has_no_gpu_side(void)
     wait_for(LEDGER_GPU_TRACING);
     pid_t child = fork();
     if (child == 0) {
-        bool is_dead = !gpu_used && !place_is_asked;
+        bool is_dead = !gpu_used && !memory_kind_ask;
         gpu_yield("nobody"); /* none of them waits for a thread that is not there */
         gpu_wake();
         gpu_end();
@@ -566,10 +674,16 @@ static const struct unit_test TESTS[] = {
     TEST(a_back_end_that_refuses_is_not_asked_again_and_its_reason_is_kept),
     TEST(tracing_that_cannot_begin_is_refused),
     TEST(records_are_collected_while_the_job_runs_and_once_more_at_its_end),
+    TEST(graphs_without_records_are_counted),
+    TEST(graphs_that_leave_records_are_not_doubted),
     TEST(a_window_begins_with_the_first_activity_that_is_seen),
     TEST(a_record_from_before_a_window_does_not_begin_it),
     TEST(a_window_does_not_begin_after_its_end),
-    TEST(after_the_first_period_tracing_is_on_for_a_part_of_each),
+    TEST(after_its_one_window_nothing_is_traced),
+    TEST(who_switches_calls_on_again_sees_a_whole_window),
+    TEST(a_later_window_begins_at_a_multiple_of_the_period),
+    TEST(one_rank_in_some_is_traced_and_all_tell_where_buffers_lie),
+    TEST(a_rank_whose_number_is_a_multiple_is_traced),
     TEST(while_calls_are_not_counted_gpus_are_not_traced),
     TEST(the_sums_are_those_of_all_windows_however_short),
     TEST(a_call_that_ends_as_a_window_does_is_in_it),

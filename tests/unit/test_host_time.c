@@ -1,8 +1,9 @@
-#include "gpu/host_time.h"
+#include "record/host_time.h"
+#include "record/recording.h"
 
-#include "announce.h"
 #include "fake_mpi.h"
 #include "ledger/ledger.h"
+#include "record/announce.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -16,8 +17,8 @@ static void begin(void)
     clock_begin(CLOCK_GETTIME);
     CHECK_EQUAL(ledger_open("ledger", 4 << 20), 0);
     fake_world(4, 1);
-    call_recording_begin();
-    call_switch(true);
+    recording_begin();
+    recording_switch(true);
     host_time_wanted = true;
 }
 

@@ -3,9 +3,11 @@
  *
  * The child does what a job makes the profiler do, and says before and after each call how much it has done; the parent reads the
  * ledger after each of the child's instructions. */
-#include "call.h"
 #include "fake_mpi.h"
 #include "ledger_reader.h"
+#include "record/account.h"
+#include "record/call.h"
+#include "record/recording.h"
 #include "stepping.h"
 
 enum { DURATION_NS = 1000, CELLS_PER_CHUNK = 26 };
@@ -54,8 +56,8 @@ static void message(uint64_t bytes, struct communicator *communicator, int32_t p
     call_begin(&call, CALL_Send, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
     add_message(&truth->begun, bytes);
-    call_count(call.thread, bytes, cell_key(call.id, communicators_slot(communicator), LEDGER_CALL), DURATION_NS, bytes);
-    call_count_peer(call.thread, peer, call.id, LEDGER_SENT, bytes, DURATION_NS);
+    account_count(call.thread, bytes, cell_key(call.id, communicators_slot(communicator), LEDGER_CALL), DURATION_NS, bytes);
+    account_peer(call.thread, peer, call.id, LEDGER_SENT, bytes, DURATION_NS);
     add_message(&truth->done, bytes);
 }
 
@@ -72,7 +74,7 @@ static void reset(void)
     truth->resetting = true;
     truth->done.cells = (struct ledger_totals){0};
     truth->done.peers = (struct reader_peers){0};
-    call_reset();
+    recording_reset();
     truth->begun.cells = truth->done.cells;
     truth->begun.peers = truth->done.peers;
     truth->resetting = false;
@@ -85,8 +87,8 @@ static struct communicator *world(void)
 
 static void first_calls(void)
 {
-    call_recording_begin();
-    call_switch(true);
+    recording_begin();
+    recording_switch(true);
     message(8, world(), 2);
     message(8, world(), 2);
     message(9, world(), 3);

@@ -1,6 +1,6 @@
 #include "ledger/ledger.h"
 
-#include "say.h"
+#include "base/say.h"
 #include "unit.h"
 
 #include <fcntl.h>

@@ -1,10 +1,11 @@
-#include "nccl/nccl.h"
-
-#include "call.h"
-#include "gpu/gpu.h"
 #include "nccl/nccl_groups.h"
+
+#include "gpu/observer.h"
+#include "record/call.h"
+#include "record/recording.h"
 #include "unit.h"
 
+#include <malloc.h>
 #include <pthread.h>
 
 /* A device on which things happen at the times that the test says, in microseconds. */
@@ -27,10 +28,10 @@ static void begin(void)
     samples_begin(1 << 20);
     struct ledger_communicator entry = {.communicator = SLOT};
     samples_enter(SLOT, ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry));
-    call_recording_begin();
-    call_switch(true);
-    CHECK(call_thread_of_ours() != NULL);
-    nccl_follow(true);
+    recording_begin();
+    recording_switch(true);
+    CHECK(thread_ready() != NULL);
+    gpu_observer->follow(true);
 }
 
 /* Operations, as their wrappers hand them over. */
@@ -76,13 +77,13 @@ static void exchange(int stream, uint64_t bytes, int64_t us)
 
 static unsigned kernel_named(const char *name, int stream, int64_t from_us, int64_t until_us)
 {
-    return nccl_kernel(&(struct gpu_event){.start_ns = origin_ns + from_us * US,
-                                           .end_ns = origin_ns + until_us * US,
-                                           .name = name,
-                                           .device = DEVICE,
-                                           .context = CONTEXT_NUMBER,
-                                           .stream = (uint32_t)stream,
-                                           .kind = LEDGER_ACTIVITY_KERNEL});
+    return gpu_observer->kernel(&(struct gpu_event){.start_ns = origin_ns + from_us * US,
+                                                    .end_ns = origin_ns + until_us * US,
+                                                    .name = name,
+                                                    .device = DEVICE,
+                                                    .context = CONTEXT_NUMBER,
+                                                    .stream = (uint32_t)stream,
+                                                    .kind = LEDGER_ACTIVITY_KERNEL});
 }
 
 static unsigned kernel(int stream, int64_t from_us, int64_t until_us)
@@ -92,7 +93,7 @@ static unsigned kernel(int stream, int64_t from_us, int64_t until_us)
 
 static void idle(int64_t from_us, int64_t until_us)
 {
-    nccl_idle(DEVICE, origin_ns + from_us * US, origin_ns + until_us * US);
+    gpu_observer->idle(DEVICE, origin_ns + from_us * US, origin_ns + until_us * US);
 }
 
 /* What has been told */
@@ -171,6 +172,50 @@ static void what_was_launched_within_a_gap_runs_behind_it(void)
     check_told(CALL_ncclAllReduce, 128, 1, 20);
 }
 
+static void streams_that_are_used_once_do_not_take_more_and_more_memory(void)
+{
+    enum { STREAMS = 4000, STEP_US = 200, MOST_BYTES = 8 << 20 };
+    the_device_was_idle_first();
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < STREAMS; i++) {
+        allreduce(7 + i, 64, 200 + STEP_US * i);
+        kernel(7 + i, 210 + STEP_US * i, 250 + STEP_US * i);
+        idle(250 + STEP_US * i, 400 + STEP_US * i);
+    }
+    check_told(CALL_ncclAllReduce, 64, STREAMS, 40 * STREAMS);
+    CHECK_EQUAL(unmatched(), 0);
+    CHECK(mallinfo2().uordblks < before + MOST_BYTES);
+}
+
+static void a_stream_that_had_to_make_room_is_not_told_by_its_old_kernel(void)
+{
+    enum { OTHERS = 256 };
+    the_device_was_idle_first();
+    allreduce(7, 64, 200);
+    for (int i = 0; i < OTHERS; i++)
+        allreduce(100 + i, 32, 300 + i);
+    allreduce(7, 128, 600);
+    CHECK_EQUAL(kernel(7, 1000, 1040), SLOT);
+    idle(1040, 1200);
+    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    check_told(CALL_ncclAllReduce, 128, 0, 0);
+    CHECK_EQUAL(unmatched(), OTHERS + 1);
+    allreduce(7, 256, 1300);
+    kernel(7, 1310, 1330);
+    idle(1330, 1500);
+    check_told(CALL_ncclAllReduce, 256, 1, 20);
+}
+
+static void nothing_is_followed_where_times_come_from_elsewhere(void)
+{
+    begin();
+    CHECK(nccl_followed);
+    nccl_groups_give_up();
+    CHECK(!nccl_followed);
+    gpu_observer->follow(true);
+    CHECK(!nccl_followed);
+}
+
 static void operations_of_a_group_share_its_time(void)
 {
     the_device_was_idle_first();
@@ -199,20 +244,20 @@ static void the_communicators_of_a_group_have_a_kernel_each(void)
 static void streams_of_two_contexts_may_have_the_same_number(void)
 {
     the_device_was_idle_first();
-    nccl_idle(DEVICE + 1, origin_ns, origin_ns + 100 * US);
+    gpu_observer->idle(DEVICE + 1, origin_ns, origin_ns + 100 * US);
     struct nccl_operation other = operation(&other_communicator, 7, CALL_ncclAllReduce, 128, NCCL_KERNELS_ONE);
     other.stream.context = CONTEXT_NUMBER + 1;
     add(7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
     nccl_groups_add(&other);
     launch(200);
     kernel(7, 210, 250);
-    nccl_kernel(&(struct gpu_event){.start_ns = origin_ns + 210 * US,
-                                    .end_ns = origin_ns + 230 * US,
-                                    .device = DEVICE + 1,
-                                    .context = CONTEXT_NUMBER + 1,
-                                    .stream = 7});
+    gpu_observer->kernel(&(struct gpu_event){.start_ns = origin_ns + 210 * US,
+                                             .end_ns = origin_ns + 230 * US,
+                                             .device = DEVICE + 1,
+                                             .context = CONTEXT_NUMBER + 1,
+                                             .stream = 7});
     idle(250, 400);
-    nccl_idle(DEVICE + 1, origin_ns + 230 * US, origin_ns + 400 * US);
+    gpu_observer->idle(DEVICE + 1, origin_ns + 230 * US, origin_ns + 400 * US);
     check_told(CALL_ncclAllReduce, 64, 1, 40);
     check_told(CALL_ncclAllReduce, 128, 1, 20);
 }
@@ -357,11 +402,11 @@ static void kernels_of_graphs_are_nobodys(void)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
-    CHECK_EQUAL(nccl_kernel(&(struct gpu_event){.start_ns = origin_ns + 205 * US,
-                                                .end_ns = origin_ns + 206 * US,
-                                                .context = CONTEXT_NUMBER,
-                                                .stream = 7,
-                                                .flags = LEDGER_ACTIVITY_GRAPH}),
+    CHECK_EQUAL(gpu_observer->kernel(&(struct gpu_event){.start_ns = origin_ns + 205 * US,
+                                                         .end_ns = origin_ns + 206 * US,
+                                                         .context = CONTEXT_NUMBER,
+                                                         .stream = 7,
+                                                         .flags = LEDGER_ACTIVITY_GRAPH}),
                 0);
     kernel(7, 210, 250);
     idle(250, 400);
@@ -402,7 +447,7 @@ static void what_was_pending_when_records_were_lost_is_untold(void)
     the_device_was_idle_first();
     allreduce(7, 64, 200);
     kernel(7, 210, 250);
-    nccl_untraced(origin_ns + 220 * US, origin_ns + 260 * US);
+    gpu_observer->untraced(origin_ns + 260 * US);
     idle(260, 400);
     check_told(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 1);
@@ -426,7 +471,7 @@ static void a_gap_from_before_records_were_lost_says_nothing_of_what_is_behind_i
 {
     the_device_was_idle_first();
     exchange(7, 32, 1050); /* its kernel is lost */
-    nccl_untraced(origin_ns, origin_ns + 2000 * US);
+    gpu_observer->untraced(origin_ns + 2000 * US);
     idle(1110, 1200);
     check_counted_off_anew(); /* another kernel of it is not */
 }
@@ -530,7 +575,7 @@ static void a_queue_that_is_full_counts_what_it_loses(void)
 
 static void *allreduce_later(void *unused)
 {
-    CHECK(call_thread_adopt() != NULL);
+    CHECK(thread_adopt() != NULL);
     allreduce(7, 128, 300);
     return unused;
 }
@@ -541,7 +586,7 @@ static void groups_of_two_threads_are_taken_in_the_order_of_their_calls(void)
     the_device_was_idle_first();
     CHECK_EQUAL(pthread_create(&thread, NULL, allreduce_later, NULL), 0);
     CHECK_EQUAL(pthread_join(thread, NULL), 0);
-    nccl_settle(0);
+    gpu_observer->collected();
     allreduce(7, 64, 200);
     kernel(7, 310, 320);
     kernel(7, 320, 350);
@@ -556,7 +601,7 @@ static void what_is_pending_stays_in_order_when_what_came_later_is_settled(void)
     the_device_was_idle_first();
     CHECK_EQUAL(pthread_create(&thread, NULL, allreduce_later, NULL), 0);
     CHECK_EQUAL(pthread_join(thread, NULL), 0);
-    nccl_settle(0);
+    gpu_observer->collected();
     allreduce(7, 64, 200);
     allreduce(7, 32, 250);
     kernel(7, 210, 220);
@@ -597,7 +642,7 @@ static void an_operation_from_before_a_reset_does_not_count(void)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
-    call_reset();
+    recording_reset();
     kernel(7, 210, 250);
     idle(250, 400);
     check_told(CALL_ncclAllReduce, 64, 0, 0);
@@ -609,6 +654,9 @@ static const struct unit_test TESTS[] = {
     TEST(nothing_is_told_before_the_device_was_idle),
     TEST(the_host_may_be_ahead),
     TEST(what_was_launched_within_a_gap_runs_behind_it),
+    TEST(streams_that_are_used_once_do_not_take_more_and_more_memory),
+    TEST(a_stream_that_had_to_make_room_is_not_told_by_its_old_kernel),
+    TEST(nothing_is_followed_where_times_come_from_elsewhere),
     TEST(operations_of_a_group_share_its_time),
     TEST(the_communicators_of_a_group_have_a_kernel_each),
     TEST(streams_of_two_contexts_may_have_the_same_number),

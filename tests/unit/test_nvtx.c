@@ -1,8 +1,9 @@
-#include "nvtx_abi.h"
+#include "record/nvtx_abi.h"
+#include "record/recording.h"
 
+#include "base/settings.h"
 #include "fake_mpi.h"
-#include "regions.h"
-#include "settings.h"
+#include "record/regions.h"
 #include "unit.h"
 
 int InitializeInjectionNvtx2(nvtx_get_export_table get_export_table);
@@ -84,7 +85,7 @@ static void begin(void)
     clock_calibrate();
     CHECK_EQUAL(ledger_open("ledger", 4 << 20), 0);
     fake_world(8, 3);
-    call_recording_begin();
+    recording_begin();
 }
 
 static const char *here(void)
@@ -187,7 +188,7 @@ static void a_user_who_does_not_want_it_gets_none_of_it(void)
     begin();
     CHECK_EQUAL(push("forward"), NVTX_NOT_TRACKED);
     CHECK_EQUAL(pop(), NVTX_NOT_TRACKED);
-    CHECK(this_thread == &call_nobody);
+    CHECK(this_thread == &thread_nobody);
 }
 
 static const void *no_table(uint32_t id)

@@ -1,7 +1,7 @@
-#include "output/provenance.h"
+#include "run/provenance.h"
 
+#include "base/settings.h"
 #include "ledger/ledger.h"
-#include "settings.h"
 #include "unit.h"
 
 #include <stdarg.h>

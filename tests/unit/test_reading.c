@@ -9,9 +9,11 @@
  *
  * The writer's states are those of a real thread after each of its instructions. The reader reads word after word, each at any state from
  * that of the word before on: all ways in which the two can run at the same time. Ways that have led to the same are followed as one. */
-#include "call.h"
 #include "fake_mpi.h"
 #include "ledger_reader.h"
+#include "record/account.h"
+#include "record/call.h"
+#include "record/recording.h"
 #include "stepping.h"
 
 enum { CELLS = 26, EPOCHS = 3, MOST_STATES = 4096, MOST_FOLDINGS = 64, WAYS = 1 << 26 };
@@ -47,19 +49,19 @@ static unsigned folding_count;
 static void call_of(uint64_t bytes)
 {
     struct call call;
-    unsigned epoch = call_epoch;
+    unsigned epoch = thread_epoch;
     call_begin(&call, CALL_Send, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
     truth[epoch].begun++;
-    call_count(call.thread, bytes, cell_key(CALL_Send, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL), 1000, 0);
+    account_count(call.thread, bytes, cell_key(CALL_Send, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL), 1000, 0);
     truth[epoch].done++;
 }
 
 /* One chunk is left for cells. It has room for one more, and one that is kept back for folding. */
 static void fill_the_ledger(void)
 {
-    call_recording_begin();
-    call_switch(true);
+    recording_begin();
+    recording_switch(true);
     call_of(1);
     while (the_ledger.header->chunk_count < 8)
         ledger_chunk(LEDGER_FACTS, 1, 0);
@@ -70,7 +72,7 @@ static void fill_the_ledger(void)
 
 static void count_and_fold(void)
 {
-    call_recording_begin(); /* the fork has ended it */
+    recording_begin(); /* the fork has ended it */
     call_of(1);
     call_of(100);
     call_of(101);
@@ -79,9 +81,9 @@ static void count_and_fold(void)
 
 static void count_and_reset(void)
 {
-    call_recording_begin();
+    recording_begin();
     call_of(1);
-    call_reset();
+    recording_reset();
     call_of(1);
     call_of(2);
 }

@@ -1,8 +1,10 @@
-#include "regions.h"
+#include "record/account.h"
+#include "record/recording.h"
+#include "record/regions.h"
 
-#include "announce.h"
 #include "fake_mpi.h"
 #include "ledger/ledger.h"
+#include "record/announce.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -21,8 +23,8 @@ static void begin_with(size_t ledger_bytes)
     CHECK_EQUAL(ledger_open("ledger", ledger_bytes), 0);
     fake_world(8, 3);
     CHECK(requests_begin(false));
-    call_recording_begin();
-    call_switch(true);
+    recording_begin();
+    recording_switch(true);
 }
 
 static void begin(void)
@@ -36,7 +38,7 @@ static void call_mpi(void)
     struct call call;
     call_begin(&call, CALL_Barrier, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
-    call_account_simple(&call);
+    account_simple(&call);
 }
 
 static const struct ledger_region *entry_of(unsigned region)
@@ -96,11 +98,11 @@ static void a_completion_counts_where_it_is_seen(void)
     struct call call;
     call_begin(&call, CALL_Ibarrier, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
-    call_account_started(&call, (struct traffic){.peer = PEER_NONE}, &request, 0);
+    account_started(&call, (struct traffic){.peer = PEER_NONE}, &request, 0);
     commprof_region_begin("optimizer");
     call_begin(&call, CALL_Wait, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
-    call_account_completed(&call, request, NULL, 0);
+    account_completed(&call, request, NULL, 0);
     CHECK_EQUAL(calls_in(""), 1);
     CHECK_EQUAL(calls_in("optimizer"), 1);
 }
@@ -302,7 +304,7 @@ static void nothing_happens_before_and_after_the_recording(void)
     commprof_region_end();
     begin();
     CHECK_EQUAL(commprof_is_recording(), 1);
-    call_recording_end();
+    recording_end();
     commprof_step();
     commprof_region_begin("late");
     commprof_region_end();
@@ -332,11 +334,11 @@ static void a_forked_child_changes_nothing(void)
 static void regions_go_on_while_nothing_is_counted(void)
 {
     begin();
-    call_switch(false);
+    recording_switch(false);
     CHECK_EQUAL(commprof_is_recording(), 0);
     commprof_region_begin("forward");
     call_mpi();
-    call_switch(true);
+    recording_switch(true);
     call_mpi();
     CHECK_EQUAL(calls_in("forward"), 1);
 }

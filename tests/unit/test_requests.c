@@ -1,4 +1,4 @@
-#include "requests.h"
+#include "record/requests.h"
 
 #include "fake_mpi.h"
 #include "unit.h"

@@ -1,9 +1,9 @@
-#include "output/run_folder.h"
+#include "run/run_folder.h"
 
+#include "base/host.h"
+#include "base/settings.h"
 #include "ledger/copy.h"
 #include "ledger/ledger.h"
-#include "output/provenance.h"
-#include "settings.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -115,7 +115,7 @@ static void without_a_setting_program_and_job_name_it(void)
 static void placeholders_are_host_program_rank_and_job(void)
 {
     char expected[512];
-    snprintf(expected, sizeof expected, "%s/test_run_folder/7/4711-step/%%/100%%", provenance_host());
+    snprintf(expected, sizeof expected, "%s/test_run_folder/7/4711-step/%%/100%%", host_name());
     CHECK_EQUAL(open_with("%h/%p/%r/%j/%%/100%", 7), 0);
     CHECK_TEXT(folder.path, here(expected));
 }
@@ -161,6 +161,32 @@ static void worlds_that_are_spawned_one_after_the_other_have_a_folder_each(void)
     check_spawned(1, 3, "run/spawned-4711-step-of-3-3");
 }
 
+/* A process is known by the time at which it began. */
+static void skip_if_emulated(void)
+{
+    if (unit_is_emulated())
+        unit_skip("the emulator makes up when a process began");
+}
+
+static char first_world[PATH_MAX];
+
+static void open_another_world_of_one(void)
+{
+    CHECK_EQUAL(open_spawned(0, 1), 0);
+    CHECK(strcmp(folder.path, first_world) != 0);
+}
+
+/* Hydra gives them one job id, and neither has a file yet. */
+static void worlds_of_one_that_are_spawned_at_once_have_a_folder_each(void)
+{
+    skip_if_emulated();
+    open_with("run", 0);
+    CHECK_EQUAL(open_spawned(0, 1), 0);
+    snprintf(first_world, sizeof first_world, "%s", folder.path);
+    CHECK(strncmp(first_world, here("run/spawned-"), strlen(here("run/spawned-"))) == 0);
+    unit_elsewhere(open_another_world_of_one);
+}
+
 /* Jobs that overlap */
 
 static void become_nobody(void)
@@ -168,13 +194,6 @@ static void become_nobody(void)
     CHECK(chmod(".", 0777) == 0);
     if (geteuid() == 0)
         CHECK(setegid(65534) == 0 && setresuid(65534, 65534, 0) == 0);
-}
-
-/* A process is known by the time at which it began. */
-static void skip_if_emulated(void)
-{
-    if (unit_is_emulated())
-        unit_skip("the emulator makes up when a process began");
 }
 
 static void check_alone_in(const char *start)
@@ -210,6 +229,28 @@ static void a_job_that_has_no_ledger_yet_has_the_folder(void)
     skip_if_emulated();
     CHECK_EQUAL(open_alone("run"), 0);
     unit_elsewhere(open_beside_the_parent);
+}
+
+/* A process of another PID namespace looks like one of another node. */
+static void claim_from_elsewhere(void)
+{
+    char boot_id[64], claim[200];
+    host_boot_id(boot_id, sizeof boot_id);
+    snprintf(claim, sizeof claim, "1 node17 %s pid:[1] 4711 99 ", boot_id);
+    CHECK(mkdir("run", 0777) == 0 && mkdir("run/.jobs", 0777) == 0);
+    CHECK(symlink(claim, "run/.jobs/job-1") == 0 && symlink("1", "run/.jobs/run-1") == 0);
+}
+
+static void who_finds_the_claim_of_a_process_that_cannot_be_seen_is_told_what_to_do(void)
+{
+    claim_from_elsewhere();
+    check_alone_in("run/job-");
+    CHECK(strstr(folder.moved, here("run is left alone: process 4711 of node17 may write to it, which cannot be seen from this node; "
+                                    "if it has ended, rename the folder; this run is in ")));
+    CHECK(rename("run", "run-of-the-killed-job") == 0);
+    CHECK_EQUAL(open_alone("run"), 0);
+    CHECK_TEXT(folder.path, here("run"));
+    CHECK_TEXT(folder.moved, "");
 }
 
 static void open_beside_a_ledger(void)
@@ -411,7 +452,7 @@ static void check_replaced(const char *output, const char *reason)
     CHECK_TEXT(folder.path, expected);
     CHECK(strncmp(folder.database, expected, strlen(expected)) == 0);
     CHECK(is_there(expected));
-    snprintf(line, sizeof line, ": %s; on %s it is %s", reason, provenance_host(), expected);
+    snprintf(line, sizeof line, ": %s; on %s it is %s", reason, host_name(), expected);
     CHECK(strncmp(said, "cannot use the run folder ", 26) == 0);
     CHECK(strstr(said, line));
 }
@@ -746,7 +787,7 @@ static void a_ledger_is_where_the_user_wants_it(void)
     CHECK_EQUAL(open_with("run", 2), 0);
     CHECK_EQUAL(open_ledger(2), 0);
     char place[512];
-    snprintf(place, sizeof place, "fast/%s", provenance_host());
+    snprintf(place, sizeof place, "fast/%s", host_name());
     CHECK(lies_in(folder.ledger_file, here(place)));
     CHECK_TEXT(said, "");
 }
@@ -867,8 +908,10 @@ static const struct unit_test TESTS[] = {
     TEST(an_unknown_placeholder_stands_for_itself),
     TEST(spawned_processes_have_a_folder_within_it),
     TEST(worlds_that_are_spawned_one_after_the_other_have_a_folder_each),
+    TEST(worlds_of_one_that_are_spawned_at_once_have_a_folder_each),
     TEST(a_job_that_starts_while_another_one_runs_leaves_it_alone),
     TEST(a_job_that_has_no_ledger_yet_has_the_folder),
+    TEST(who_finds_the_claim_of_a_process_that_cannot_be_seen_is_told_what_to_do),
     TEST(a_ledger_that_is_mapped_still_keeps_its_folder),
     TEST(a_job_that_was_killed_is_an_earlier_run),
     TEST(a_rank_whose_ledger_is_in_use_goes_elsewhere_alone),

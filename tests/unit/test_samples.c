@@ -1,6 +1,6 @@
 #include "ledger/samples.h"
 
-#include "clock.h"
+#include "base/clock.h"
 #include "ledger_reader.h"
 #include "stepping.h"
 #include "unit.h"

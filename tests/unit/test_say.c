@@ -1,4 +1,4 @@
-#include "say.h"
+#include "base/say.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "scope.h"
+#include "base/scope.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "output/secrets.h"
+#include "run/secrets.h"
 
 #include "unit.h"
 

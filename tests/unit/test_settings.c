@@ -1,6 +1,6 @@
-#include "settings.h"
+#include "base/settings.h"
 
-#include "clock.h"
+#include "base/clock.h"
 #include "unit.h"
 
 static char complaints[8][512];

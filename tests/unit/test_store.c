@@ -1,10 +1,10 @@
 #include "output/store.h"
 
-#include "clock.h"
+#include "base/clock.h"
+#include "base/settings.h"
 #include "ledger/cells.h"
 #include "ledger/peers.h"
 #include "output/sqlite.h"
-#include "settings.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static struct peers peers[2];
 
 static void name_call(uint32_t number, const char *name, const char *family)
 {
-    struct ledger_call call = {.call = number, .library = "mpi"};
+    struct ledger_call call = {.call = number, .library = "mpi", .form = "blocking", .bandwidth = "one-way", .waits_for = "nobody"};
     snprintf(call.name, sizeof call.name, "%s", name);
     snprintf(call.family, sizeof call.family, "%s", family);
     ledger_append(LEDGER_CALLS, &call, sizeof call);
@@ -200,11 +200,12 @@ static void calls_and_threads_have_their_names(void)
 {
     begin();
     store();
-    struct ledger_call nccl = {.call = NCCL_ALL_REDUCE, .name = "ncclAllReduce", .family = "collective", .library = "nccl"};
+    struct ledger_call nccl = {NCCL_ALL_REDUCE, "ncclAllReduce", "collective", "nccl", "blocking", "allreduce", "all"};
     ledger_append(LEDGER_CALLS, &nccl, sizeof nccl);
     store();
     CHECK_TEXT(ask("SELECT * FROM call ORDER BY name"),
-               "MPI_Send|point-to-point|mpi MPI_Wait|completion|mpi ncclAllReduce|collective|nccl");
+               "MPI_Send|point-to-point|mpi|blocking|one-way|nobody MPI_Wait|completion|mpi|blocking|one-way|nobody "
+               "ncclAllReduce|collective|nccl|blocking|allreduce|all");
     CHECK_TEXT(ask("SELECT world_rank, thread, tid, name, is_main FROM thread ORDER BY thread"), "3|0|100|main|1 3|1|101|helper|0");
 }
 

@@ -1,8 +1,10 @@
 /* Threads that do at the same time all that may meet in the profiler; the thread sanitizer looks for races, the counts for what is lost. */
-#include "announce.h"
 #include "fake_mpi.h"
-#include "traffic.h"
 #include "ledger_reader.h"
+#include "record/account.h"
+#include "record/announce.h"
+#include "record/recording.h"
+#include "record/traffic.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -23,8 +25,8 @@ static void begin(size_t limit_bytes)
             comms[i][k] = fake_comm(MEMBERS, 2);
     CHECK(requests_begin(true));
     samples_begin(1 << 18);
-    call_recording_begin();
-    call_switch(true);
+    recording_begin();
+    recording_switch(true);
 }
 
 static void call_on(mpi_handle comm, uint64_t bytes)
@@ -35,7 +37,7 @@ static void call_on(mpi_handle comm, uint64_t bytes)
     struct traffic traffic = traffic_nowhere();
     traffic.communicator = communicators_find(comm);
     traffic.bytes = traffic.volume_bytes = bytes;
-    call_account(&call, traffic);
+    account_call(&call, traffic);
 }
 
 static void together(void *(*run)(void *))
@@ -131,7 +133,7 @@ static void *keep_collectives_and_messages(void *number)
         announce_collective(&call, comm, 0);
         call_start(&call);
         call_end(&call, MPI_SUCCESS);
-        call_account(&call, traffic_none(&call, comm));
+        account_call(&call, traffic_none(&call, comm));
         call_on(comm, 8);
     }
     return NULL;
@@ -193,10 +195,10 @@ static void *count_and_reset(void *number)
     for (uint64_t round = 0; round < ROUNDS; round++) {
         call_on(mpi_abi.comm_world, round);
         if ((intptr_t)number == 0 && round % 64 == 0)
-            call_reset();
+            recording_reset();
         if ((intptr_t)number == 1 && round % 64 == 0) {
-            call_switch(false);
-            call_switch(true);
+            recording_switch(false);
+            recording_switch(true);
         }
     }
     return NULL;
@@ -207,7 +209,7 @@ static void resets_while_other_threads_count_leave_no_more_than_was_counted(void
     begin(1);
     together(count_and_reset);
     CHECK(calls_counted() <= THREADS * ROUNDS);
-    call_reset();
+    recording_reset();
     CHECK_EQUAL(calls_counted(), 0);
 }
 

@@ -1,4 +1,4 @@
-#include "traffic.h"
+#include "record/traffic.h"
 
 #include "fake_mpi.h"
 #include "ledger/ledger.h"

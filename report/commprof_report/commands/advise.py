@@ -1,9 +1,20 @@
-"""Are the messages of this run well shaped? Advice, with evidence and the time that it could save at most.
+"""Messages that could be fused, padded, overlapped or left out.
 
-Each rule looks for one thing: messages that could be fused, sizes that are slower than larger ones, jumps between sizes, a rank that
-is waited for, polls, missing overlap, a Reduce and a Bcast where an Allreduce would do, waiting messages, barriers. What could
-save less than 0.5 % of the time is not said. The bounds may count the same time twice, so they do not add up. What was looked for and
-not found is named at the end.
+Each piece of advice has its evidence, a suggestion, the time that it could save at most, and how sure it is; the one that could save most is
+first. The rules look for
+
+- many Allreduces that are too small to be fast and could be fused, and Allreduces of a few bytes;
+- sizes that are slower than a larger one and should be padded;
+- jumps of the time between neighbouring sizes, where the MPI library changes its protocol;
+- a rank that the others wait for;
+- unsuccessful polls, and nonblocking operations that overlap with nothing;
+- as many Reduces as Bcasts of one size, where one Allreduce would do;
+- blocking point-to-point calls that wait, and barriers;
+- data of GPUs that seems to go through the host to MPI;
+- what the profile lacks.
+
+Advice that could save less than 0.5 % of the time is left out. Bounds may count the same time twice: they do not add up. At the end it says
+from which size on each call is at its best rate, which rules found nothing, and which could not be applied.
 """
 
 from __future__ import annotations
@@ -12,15 +23,20 @@ import argparse
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from .. import advice, page, tables, units
-from ..advice import Advice
-from ..digest import Digest, digest
-from ..late import Late, late
-from ..run import Run
-from ..tables import Column
-from ..unsampled import unsampled_text
+from ..advice import advice
+from ..advice.advice import Advice
+from ..base import units
+from ..display import page, tables
+from ..display.tables import Column
+from ..late.late_ranks import Late, late
+from ..run.alignment import align
+from ..run.run import Run
+from ..run.unsampled import unsampled_text
+from ..summary.run_summary import Digest, digest
 from . import common
 
+EXAMPLES = (("What could be better", "hvprof-report advise RUN"),)
+SEE_ALSO = ("hvprof", "sizes")
 WIDTH = 110
 MOST_PIECES = 10
 MOST_KNEES = 6
@@ -39,11 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
-    rows = advice.advice(run, digest(run), late(run.connection))
+    rows = advice.advice(run, digest(run), late(run, align(run.connection)))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:
-        for line in lines(rows, unsampled_text(run.connection)):
+        for line in lines(rows, unsampled_text(run)):
             common.print_line(line)
 
 
@@ -103,5 +119,5 @@ def closing_lines(rows: Sequence[Advice], unsampled: str) -> Iterator[str]:
 def advise_section(run: Run, answers: Digest, split: Late) -> str:
     rows = advice.advice(run, answers, split)
     pieces = [row for row in rows if row.found]
-    sentence = f"{verdict(pieces)} Bounds may count the same time twice. {' '.join(closing_lines(rows, unsampled_text(run.connection)))}"
+    sentence = f"{verdict(pieces)} Bounds may count the same time twice. {' '.join(closing_lines(rows, unsampled_text(run)))}"
     return page.section("What could be better", sentence, *([page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []))

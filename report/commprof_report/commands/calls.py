@@ -1,26 +1,32 @@
 """Time and volume of each call of MPI and NCCL.
 
-One row a call, over all chosen ranks: how often, how many bytes, how long (mean, percentiles), and its share of the
-wall time of all ranks together. Nonblocking calls return at once; what they started is shown as completion: the time
-from start to completion, and the overlap, the part of it not spent blocked in Wait or Test.
+One row per call, over all selected ranks: count, volume, total time, mean, percentiles, and its share of the wall time of all ranks.
+Nonblocking calls return at once; for them a second row shows the time from start to completion, and the overlap: the part of it that was
+not spent blocked in Wait or Test. Unsuccessful polls (Test, Iprobe) are counted, and shown apart.
 
-A call of NCCL only puts an operation into a stream's queue: its time on the host is that, and no communication. What its operations took
-on the device stands apart, as far as the GPU was traced; operations that share kernels are an ncclGroup.
+NCCL's calls have tables of their own. On the host a call only puts an operation into a stream's queue; the time of the operation on the
+device is known where the GPU was traced; operations that share kernels are an ncclGroup; calls that went into CUDA graphs are counted
+apart.
 """
 
 from __future__ import annotations
 
 import argparse
-
 from collections.abc import Sequence
 
-from .. import pictures, questions, tables, units
-from ..digest import of_nccl
+from ..base import units
+from ..calls.calls import CallRow, call_rows
+from ..display import pictures, tables
+from ..display.tables import Column
 from ..plots import calls as plot
-from ..questions import CallRow
-from ..tables import Column
+from ..summary.run_summary import of_nccl
 from . import common
 
+EXAMPLES = (
+    ("Only collectives of rank 0", "hvprof-report calls --rank 0 --call Allreduce,Bcast RUN"),
+    ("A picture of all", "hvprof-report calls --plot calls.svg RUN"),
+)
+SEE_ALSO = ("sizes", "summary")
 COLUMNS = (
     Column("call", lambda row: row.call, False),
     Column("count", lambda row: units.count(row.count)),
@@ -63,11 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    rows = questions.calls(common.open_selected(arguments).connection)
+    rows = call_rows(common.open_selected(arguments).connection)
     if arguments.plot:
         pictures.save(arguments.plot, plot.draw, drawn(rows), plot.figure_size(drawn(rows)))
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, questions.CallRow._fields)
+        tables.write_rows(arguments, rows, CallRow._fields)
     elif not rows:
         common.print_nothing_chosen()
     else:

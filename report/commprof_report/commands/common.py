@@ -10,9 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from .. import pictures, selection, tables, units
-from ..errors import ReportError
-from ..run import Run, run_open
+from ..base import units
+from ..base.errors import ReportError
+from ..display import pictures, tables
+from ..run import selection
+from ..run.run import Run, run_open
+from ..run.selection import Selection
 
 
 def add_run_argument(parser: argparse.ArgumentParser, nargs: str = "*") -> None:
@@ -34,22 +37,20 @@ def add_arguments(parser: argparse.ArgumentParser, draws: bool = False, by_place
     tables.add_arguments(parser)
     if draws:
         parser.add_argument(
-            "--plot", type=pictures.picture_path, metavar="FILE", help="draw into FILE: .png, .svg or .pdf"
+            "--plot", type=pictures.picture_path, metavar="FILE", help="draw into FILE: .png, .svg or .pdf (needs matplotlib)"
         )
 
 
-def open_selected(arguments: argparse.Namespace, with_histograms: bool = True, bins: str = "exact", **samples: object) -> Run:
+def open_selected(arguments: argparse.Namespace, with_histograms: bool = True, bins: str = "exact", **samples: object) -> Selection:
     """The run with the filters applied; what there is to say about its files is said. `samples`: as run_open has them."""
     run = open_noted(arguments, with_histograms, **samples)
-    selection.select(run, arguments, bins)
-    return run
+    return selection.select(run, arguments, bins)
 
 
-def open_whole(arguments: argparse.Namespace, with_histograms: bool = True, **samples: object) -> Run:
+def open_whole(arguments: argparse.Namespace, with_histograms: bool = True, **samples: object) -> Selection:
     """The run, of commands without filters."""
     run = open_noted(arguments, with_histograms, **samples)
-    selection.select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
-    return run
+    return selection.select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
 
 
 def open_noted(arguments: argparse.Namespace, with_histograms: bool = True, **samples: object) -> Run:

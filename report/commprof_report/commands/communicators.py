@@ -1,8 +1,9 @@
 """The communicators of the run, their members and their traffic.
 
-One row a communicator, the same on all its ranks: the label that other commands show and take, the call that made it
-and from which, its world ranks, what it is for as far as that can be told, and what went over it. Time is that of the calls on the host; of
-NCCL's operations on the device apart.
+One row per communicator, the same on all its ranks: the label that other commands show and take with --communicator, its size and world
+ranks, the call that created it and its parent, what it is used for as far as that can be recognized (the world, replicas, tensor-parallel
+groups, pipeline neighbours, control, I/O), and its traffic. Time is that of the calls on the host; NCCL's operations on the device are apart.
+Members of NCCL's communicators are known as far as their ranks were read.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from .. import questions, roles, tables, units
-from ..tables import Column
+from ..base import units
+from ..display import tables
+from ..display.tables import Column
+from ..roles import roles
+from ..roles.communicators import CommunicatorRow
 from . import common
 
+EXAMPLES = (("The traffic of each communicator", "hvprof-report communicators RUN"),)
+SEE_ALSO = ("ranks", "sizes")
 COLUMNS = (
     Column("communicator", lambda row: units.shortened(row.communicator, 32), False),
     Column("size", lambda row: units.count(row.size)),
@@ -37,12 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     rows = roles.communicators(common.open_selected(arguments, with_histograms=False).connection)
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, questions.CommunicatorRow._fields)
+        tables.write_rows(arguments, rows, CommunicatorRow._fields)
     elif not rows:
         print("this run has no communicator that fits the filters")
     else:
         print(tables.text_table(columns_of(rows), rows))
 
 
-def columns_of(rows: Sequence[questions.CommunicatorRow]) -> list[Column]:
+def columns_of(rows: Sequence[CommunicatorRow]) -> list[Column]:
     return [column for column in COLUMNS if column.head != "on device" or any(row.library == "nccl" for row in rows)]

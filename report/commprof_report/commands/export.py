@@ -1,13 +1,27 @@
-"""All tables of the run as JSON or CSV, its sums for Prometheus, or its timeline for Perfetto.
+"""All tables as JSON or CSV, sums for Prometheus, or a timeline for Perfetto, with PyTorch's traces if wanted.
 
-With --output, one file a table in that folder. Without, to stdout: JSON as one list of objects, each naming its table
-first; CSV one table at a time (--table). Nothing is left out, so the filters of other commands do not apply.
+Without --output the tables go to standard output: JSON as one list of objects, each of which names its table first; CSV one table at a time
+(--table). Nothing is left out, so the filters of other commands do not apply.
 
-With --format prometheus, counters, histograms and what each rank is in, of a live or a finished run, in the text format
-that a node exporter's text-file collector takes; --output is the file, which is replaced as a whole.
+With --format prometheus it writes counters of calls, bytes and time, histograms of durations, and which call each rank is in and for how
+long, of a live or a finished run, in the text format that a node exporter's text-file collector takes. The file is written aside and renamed,
+so a collector never reads half of it. A run of many ranks and communicators has many time series.
 
-With --format perfetto, the single calls that the ranks have kept, on one time axis, as a trace that https://ui.perfetto.dev and
-chrome://tracing open; --from and --to cut a part out.
+With --format perfetto it writes a timeline of the sampled calls (COMMPROF_SAMPLES): each rank is a process, each thread a track, on one time
+axis. In a collective that synchronizes, a slice says how long it waited, and for which rank. Nonblocking collectives are shown from start to
+completion, steps and regions on tracks of their own, kernels and copies on a track per stream of the GPU; counters show the bytes given to MPI
+and how many ranks are inside it. A rank that hangs or was killed ends in the call that it was in. https://ui.perfetto.dev and chrome://tracing
+open the file. For a large run it holds a million calls, the same ones of all ranks; --from and --to cut out a part with all of its calls.
+
+--with-trace adds traces of PyTorch's profiler to the timeline, on the same time axis: below each rank, its operators, kernels and
+record_function ranges, as processes "rank 0, PyTorch: CPU", "rank 0, PyTorch: GPU 0" and so on. Within a host the two agree to about a
+microsecond; between hosts the timeline uses the alignment of all reports. A wall clock that was set while the job ran is named, with how far.
+Events before the start of the run are left out, because Perfetto shows nothing before time 0. The profiler has to be Kineto's, as in every
+PyTorch wheel.
+
+A trace belongs to the rank with its process id, on its host if it names one. If several ranks have that process id, or none has it, the rank
+in torch.distributed decides (distributedInfo). The command writes nothing if a trace says neither, if the run does not have its rank, if the
+rank did not run at that time, or if the trace is damaged. Traces are read event by event; a single value of more than 64 MiB is refused.
 """
 
 from __future__ import annotations
@@ -18,11 +32,25 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from sqlite3 import Connection
 
-from .. import prometheus, tables, trace, units
-from ..errors import UsageError
-from ..run import Run
+from ..base import units
+from ..base.errors import UsageError
+from ..display import tables
+from ..exporters import perfetto, prometheus
+from ..exporters.pytorch_trace import STEP_NS, OfRank, trace_files, traces_open
+from ..run.run import Run
 from . import common
 
+EXAMPLES = (
+    ("Everything as files", "hvprof-report export --format csv --output tables RUN"),
+    ("One table into a pipe", "hvprof-report export --csv --table cell RUN"),
+    ("A timeline of the second minute", "hvprof-report export --format perfetto --from 60 --to 120 --output trace.json RUN"),
+    ("PyTorch's traces and ours in one timeline", "hvprof-report export RUN --format perfetto --output both.json --with-trace traces/*.json"),
+    (
+        "A running job for a node exporter, twice a minute",
+        "while sleep 30; do\n    hvprof-report export --format prometheus --output /var/lib/node_exporter/commprof.prom RUN\ndone",
+    ),
+)
+SEE_ALSO = ("merge", "top")
 MOST_CALLS = 1_000_000  # of a whole run in a timeline; more are slow to look at
 TABLES = (
     "rank",
@@ -47,6 +75,7 @@ TABLES = (
     "gpu_activity",
     "gpu_bucket",
     "gpu_tracing",
+    "nccl_algorithm",
     "gpu_sample",
     "gpu_sample_window",
 )
@@ -58,7 +87,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tables.add_arguments(parser)
     parser.add_argument("--table", choices=TABLES, action="append", help="this table only; may be repeated")
     parser.add_argument("--output", type=Path, metavar="PATH", help="a folder, one file a table; for Prometheus and Perfetto a file")
-    parser.add_argument("--from", type=seconds, metavar="SECONDS", dest="from_ns", help="of a timeline: what ends after this")
+    parser.add_argument(
+        "--with-trace",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE",
+        help="into a timeline, traces of PyTorch's profiler: .json, .json.gz, a folder of them, or RANK=FILE where a file does not"
+        " say its rank; it takes all words up to the next option, so RUN is given before it",
+    )
+    parser.add_argument(
+        "--from",
+        type=seconds,
+        metavar="SECONDS",
+        dest="from_ns",
+        help="of a timeline: what ends after this; counted from the earliest start of a rank",
+    )
     parser.add_argument("--to", type=seconds, metavar="SECONDS", dest="to_ns", help="of a timeline: what begins before this")
 
 
@@ -77,6 +121,8 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if (arguments.from_ns, arguments.to_ns) != (None, None):
         raise UsageError("export", "--from and --to cut a timeline: --format perfetto")
+    if arguments.with_trace:
+        raise UsageError("export", "--with-trace adds to a timeline: --format perfetto")
     wanted = arguments.table or list(TABLES)
     if form == "csv" and not arguments.output and len(wanted) > 1:
         raise UsageError("export", "CSV holds one table: choose --table, or --output for a folder of files")
@@ -92,19 +138,24 @@ def run(arguments: argparse.Namespace) -> None:
 def write_prometheus(arguments: argparse.Namespace) -> None:
     if arguments.table:
         raise UsageError("export", "Prometheus takes sums, not tables: leave --table out")
+    if arguments.with_trace:
+        raise UsageError("export", "--with-trace adds to a timeline: --format perfetto")
     lines_write((f"{line}\n" for line in prometheus.text(common.open_whole(arguments))), arguments.output)
 
 
 def write_perfetto(arguments: argparse.Namespace) -> None:
     if arguments.table:
         raise UsageError("export", "a timeline takes calls, not tables: leave --table out")
-    cut = trace.Cut(arguments.from_ns, arguments.to_ns)
+    cut = perfetto.Cut(arguments.from_ns, arguments.to_ns)
     if None not in cut and cut.from_ns >= cut.to_ns:
         raise UsageError("export", "--from is not before --to")
-    most_samples = MOST_CALLS if cut == trace.Cut() else None
+    files = trace_files(arguments.with_trace)
+    most_samples = MOST_CALLS if cut == perfetto.Cut() else None
     run = common.open_whole(arguments, with_histograms=False, with_samples=True, most_samples=most_samples)
     kept_note(run)
-    lines_write(trace.text(run, cut), arguments.output)
+    traces = list(traces_open(files, run))
+    traces_note(traces)
+    lines_write(perfetto.text(run, cut, traces), arguments.output)
 
 
 def kept_note(run: Run) -> None:
@@ -120,6 +171,14 @@ def kept_note(run: Run) -> None:
     else:
         return
     print(f"hvprof-report: {units.visible(str(run.path))}: {note}", file=sys.stderr)
+
+
+def traces_note(traces: list[OfRank]) -> None:
+    """How far PyTorch's events may be out of place."""
+    for found, process in traces:
+        if abs(process.stepped_ns) >= STEP_NS:
+            what = f"the wall clock of rank {process.rank} was set by {units.duration(abs(process.stepped_ns))} during the run"
+            print(f"hvprof-report: {units.visible(str(found.path))}: {what}; its events may be out of place by as much", file=sys.stderr)
 
 
 def lines_write(lines: Iterable[str], output: Path | None) -> None:

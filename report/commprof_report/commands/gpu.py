@@ -1,8 +1,15 @@
-"""What the GPUs did: computing, communicating, copying, idle; how much communication was exposed, and what is known of it.
+"""What the GPUs did, and how much communication was exposed.
 
-The first lines say how much of the GPUs' time was what, how much communication no computing hid, how long GPUs idled while their
-processes were in MPI, what tracing them cost, and how much of the run was traced. Then devices, kernels, copies and streams. Tracing
-takes turns with pauses (COMMPROF_GPU_EVERY_S): shares are of the time that was traced.
+Shows how much of the time the GPUs were computing, communicating (in kernels of NCCL and its like), copying and idle; how much communication
+was exposed, that is, ran while no kernel computed, and how much was hidden behind computing; and how long GPUs were idle while their
+processes were in MPI. Where steps are known it shows the same per step.
+
+The GPU is traced in windows, by default in one of 10 to 20 s (COMMPROF_GPU_EVERY_S, COMMPROF_GPU_ON_S, COMMPROF_GPU_ONE_RANK_IN), and all
+shares are of the traced time. The report says how much of the run that is, whether another tool was tracing meanwhile, how much longer steps
+last while tracing is on, what was lost, and how far the GPU's clock may be off. Where the GPU was not traced it says why.
+
+Then it lists devices, the kernels with the most time, copies by direction and size with their rates, and streams. Names of kernels are
+demangled where the system has libstdc++, and shortened.
 """
 
 from __future__ import annotations
@@ -12,23 +19,34 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Callable, NamedTuple
 
-from .. import gpu, page, pictures, selection, tables, units
-from ..alignment import align
-from ..gpu import Gpu, GpuCopyRow, GpuDeviceRow, GpuKernelRow, GpuRow, GpuStreamRow, WindowRow
-from ..gpu_steps import FEWEST_STEPS, OTHER_STREAM, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost
+from ..base import units
+from ..display import page, pictures, tables
+from ..display.tables import Column
+from ..gpu import gpu_activity
+from ..gpu.gpu_activity import Gpu, GpuCopyRow, GpuDeviceRow, GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow, WindowRow
 from ..plots import gpu as plot
 from ..plots import gpu_kernels as kernels_plot
-from ..run import Run
-from ..steps_digest import StepsDigest, steps_digest
-from ..tables import Column
+from ..run import selection
+from ..run.alignment import align
+from ..run.run import Run
+from ..run.selection import Selection
+from ..steps.gpu_steps import FEWEST_STEPS, OTHER_STREAM, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost
+from ..steps.steps_summary import StepsDigest, steps_digest
 from . import common
 
+EXAMPLES = (
+    ("Where the time of the GPUs of ranks 0 to 3 goes", "hvprof-report gpu --rank 0-3 RUN"),
+    ("All kernels for a spreadsheet", "hvprof-report gpu --by kernel --csv RUN"),
+    ("Exposed communication of each step", "hvprof-report gpu --by step --csv RUN"),
+)
+SEE_ALSO = ("export", "steps")
 HEAD_WIDTH = 16
 NOTHING = "nothing of that is known of these ranks"
 TOP = 12  # kernels
 MOST_DEVICES = 32
 MOST_STREAMS = 16
 MOST_COPIES = 32
+MOST_ALGORITHMS = 32
 MOST_STEPS = 200
 MOST_WINDOWS = 200
 NAME_WIDTH = 64
@@ -46,7 +64,7 @@ LOSSES = (
     ("unmatched_operations", "{} without a time on the device", "NCCL operation"),
 )
 PAUSES = (
-    ("duty_ns", "paused between windows"),
+    ("duty_ns", "after windows that were over"),
     ("yielded_ns", "left to another tool"),
     ("off_ns", "off, as calls were not counted"),
     ("lost_ns", "lost: records had stopped to come"),
@@ -90,9 +108,9 @@ STREAM_COLUMNS = (
     Column("GPU", lambda row: units.NO_VALUE if row.device is None else str(row.device)),
     Column("stream", lambda row: stream_text(row)),
     Column("computing", lambda row: units.duration(row.computing_ns)),
-    Column("kernels", lambda row: units.count(row.computing_kernels)),
+    Column("computing kernels", lambda row: units.count(row.computing_kernels)),
     Column("communicating", lambda row: units.duration(row.communicating_ns)),
-    Column("kernels", lambda row: units.count(row.communicating_kernels)),
+    Column("communicating kernels", lambda row: units.count(row.communicating_kernels)),
     Column("copying", lambda row: units.duration(row.copying_ns)),
     Column("copies", lambda row: units.count(row.copies + row.sets)),
     Column("volume", lambda row: units.volume(row.volume_bytes)),
@@ -118,6 +136,15 @@ WINDOW_COLUMNS = (
     Column("ended", lambda row: row.ended, False),
     Column("clock error", lambda row: units.duration(row.clock_error_ns)),
     Column("records", lambda row: units.count(row.records)),
+)
+
+
+ALGORITHM_COLUMNS = (
+    Column("call", lambda row: row.call, False),
+    Column("communicator", lambda row: units.shortened(row.communicator, 26), False),
+    Column("size", lambda row: units.size_range(row.bytes_low, row.bytes_high)),
+    Column("count", lambda row: units.count(row.count)),
+    Column("carried out by", lambda row: algorithm_text(row), False),
 )
 
 
@@ -147,9 +174,9 @@ def kernel_count(word: str) -> int:
 def run(arguments: argparse.Namespace) -> None:
     with_samples = arguments.by in (None, "run", "step")
     run = common.open_noted(arguments, with_histograms=arguments.by in (None, "kernel", "copy"), with_samples=with_samples)
-    selection.select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=arguments.rank, bytes=None))
+    run = selection.select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=arguments.rank, bytes=None))
     if arguments.plot:
-        devices = [device for device in gpu.gpu(run.connection).devices if device.traced_ns]
+        devices = [device for device in gpu_activity.gpu(run.connection).devices if device.traced_ns]
         pictures.save(arguments.plot, plot.draw, devices, plot.figure_size(devices))
     if tables.is_for_scripts(arguments):
         write_rows(run, arguments)
@@ -157,13 +184,13 @@ def run(arguments: argparse.Namespace) -> None:
         print_text(run, arguments)
 
 
-def answer(run: Run, in_steps: StepsDigest | None = None) -> Answers:
+def answer(run: Selection, in_steps: StepsDigest | None = None) -> Answers:
     """`in_steps`: where the caller has looked for steps; of a run that was read with samples."""
-    found = gpu.gpu(run.connection)
+    found = gpu_activity.gpu(run.connection)
     if not found.is_seen:
-        return Answers(found, [], tracing_cost(run.connection, []))
-    in_steps = in_steps or steps_digest(run.connection, align(run.connection).moment)
-    return Answers(found, in_steps.gpu, tracing_cost(run.connection, found.windows))
+        return Answers(found, [], tracing_cost([], None))
+    in_steps = in_steps or steps_digest(run, align(run.connection).moment)
+    return Answers(found, in_steps.gpu, tracing_cost(found.windows, in_steps.steps))
 
 
 def run_row(answers: Answers) -> SimpleNamespace:
@@ -180,12 +207,15 @@ class Table(NamedTuple):
 
 TABLES = {
     "run": Table(lambda run: [run_row(answer(run))], (*GpuRow._fields, *StepTimes._fields, *TracingCost._fields)),
-    "device": Table(lambda run: gpu.gpu(run.connection).devices, GpuDeviceRow._fields, DEVICE_COLUMNS, MOST_DEVICES),
-    "kernel": Table(lambda run: gpu.kernels(run.connection), GpuKernelRow._fields, KERNEL_COLUMNS, TOP),
-    "copy": Table(lambda run: gpu.copies(run.connection), GpuCopyRow._fields, COPY_COLUMNS, MOST_COPIES),
-    "stream": Table(lambda run: gpu.streams(run.connection), GpuStreamRow._fields, STREAM_COLUMNS, MOST_STREAMS),
+    "device": Table(lambda run: gpu_activity.gpu(run.connection).devices, GpuDeviceRow._fields, DEVICE_COLUMNS, MOST_DEVICES),
+    "kernel": Table(lambda run: gpu_activity.kernels(run.connection), GpuKernelRow._fields, KERNEL_COLUMNS, TOP),
+    "copy": Table(lambda run: gpu_activity.copies(run.connection), GpuCopyRow._fields, COPY_COLUMNS, MOST_COPIES),
+    "stream": Table(lambda run: gpu_activity.streams(run.connection), GpuStreamRow._fields, STREAM_COLUMNS, MOST_STREAMS),
+    "algorithm": Table(
+        lambda run: gpu_activity.nccl_algorithms(run.connection), NcclAlgorithmRow._fields, ALGORITHM_COLUMNS, MOST_ALGORITHMS
+    ),
     "step": Table(lambda run: answer(run).steps, GpuStepRow._fields, STEP_COLUMNS, MOST_STEPS),
-    "window": Table(lambda run: gpu.gpu(run.connection).windows, WindowRow._fields, WINDOW_COLUMNS, MOST_WINDOWS),
+    "window": Table(lambda run: gpu_activity.gpu(run.connection).windows, WindowRow._fields, WINDOW_COLUMNS, MOST_WINDOWS),
 }
 
 
@@ -202,8 +232,11 @@ def print_text(run: Run, arguments: argparse.Namespace) -> None:
     answers = answer(run)
     for head, text in facts(answers):
         common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
-    if arguments.by is None and answers.gpu.is_seen:
-        texts = (table_text(run, arguments, by) for by in ("device", "kernel", "copy", "stream"))
+    for source in gpu_activity.nccl_times(run.connection):
+        common.print_line(f"{'Times of NCCL':<{HEAD_WIDTH}}on the device by its own time stamps ({source}), not by CUPTI")
+    if arguments.by is None:
+        tables_of_gpus = ("device", "kernel", "copy", "stream") if answers.gpu.is_seen else ()
+        texts = (table_text(run, arguments, by) for by in (*tables_of_gpus, "algorithm"))
         print("".join(f"\n{text}\n" for text in texts if text), end="")
 
 
@@ -229,9 +262,10 @@ def traced_facts(answers: Answers) -> Iterator[tuple[str, str]]:
     yield "GPUs", devices_text(summary)
     yield "GPU time", time_text(summary)
     yield from exposed_facts(summary, step_times(answers.steps))
-    yield from mpi_facts(summary)
+    yield from mpi_facts(answers.gpu)
     yield "Cost of tracing", cost_text(answers.cost)
-    yield from coverage_facts(summary)
+    yield from memory_facts(answers.gpu)
+    yield from coverage_facts(answers.gpu)
     yield "Not recorded", "; ".join(losses(answers.gpu)) or f"nothing is missing of {units.counted(summary.records, 'record')}"
     error = "an unknown time" if summary.clock_error_ns is None else f"{units.duration(summary.clock_error_ns)} at most"
     yield "GPU's clock", f"off by {error}"
@@ -269,11 +303,14 @@ def exposed_facts(summary: GpuRow, steps: StepTimes) -> Iterator[tuple[str, str]
         yield "  in a step", f"{units.share(steps.step_exposed_share)} exposed, {time} (medians of {units.counted(steps.steps, 'step')})"
 
 
-def mpi_facts(summary: GpuRow) -> Iterator[tuple[str, str]]:
+def mpi_facts(found: Gpu) -> Iterator[tuple[str, str]]:
     """Idle, and in MPI: of the traced time, too."""
+    summary, doubt = found.summary, gpu_activity.graph_doubt(found)
     if summary.traced_ns:
         starved = f"{units.share(summary.starved_ns / summary.traced_ns)} ({units.duration(summary.starved_ns)})"
         yield "Idle", f"{units.share(summary.idle_share)} ({units.duration(summary.idle_ns)}); while the process was in MPI {starved}"
+        if doubt:
+            yield "", f"idle and exposed time may hold kernels of CUDA graphs: {doubt}"
         exposed = f"{units.share(summary.exposed_mpi_ns / summary.traced_ns)} ({units.duration(summary.exposed_mpi_ns)})"
         yield "Process in MPI", f"{units.share(summary.in_mpi_share)} ({units.duration(summary.in_mpi_ns)}); while no kernel computed {exposed}"
 
@@ -291,13 +328,29 @@ def cost_text(cost: TracingCost) -> str:
     return f"{found if abs(share) > error else f'less than can be told ({found})'}: {medians} ({counts})"
 
 
-def coverage_facts(summary: GpuRow) -> Iterator[tuple[str, str]]:
-    whole = f"{units.share(summary.window_share)} of the time of these ranks ({units.duration(summary.window_ns)})"
-    yield "Traced", f"{whole}, in {units.counted(summary.windows, 'window')}"
+def memory_facts(found: Gpu) -> Iterator[tuple[str, str]]:
+    """What CUPTI takes on the device; ranks say it alike, as a rule."""
+    for text in sorted({row.device_memory for row in found.ranks} - {""}):
+        yield "", f"device memory: {text}"
+
+
+def coverage_text(found: Gpu) -> str:
+    """6.00 s of 60.0 min (0.2 %), 1 window of rank 0"""
+    summary = found.summary
+    times = f"{units.duration(summary.window_ns)} of {units.duration(summary.wall_ns)} ({units.share(summary.window_share)})"
+    ranks = units.shortened(units.rank_list(gpu_activity.traced_ranks(found)), 40)
+    return f"{times}, {units.counted(summary.windows, 'window')} of rank {ranks}"
+
+
+def coverage_facts(found: Gpu) -> Iterator[tuple[str, str]]:
+    summary = found.summary
+    yield "Traced", coverage_text(found)
     pauses = [f"{units.duration(getattr(summary, key))} {why}" for key, why in PAUSES if getattr(summary, key)]
     if pauses:
         times = f" ({units.counted(summary.yields, 'time')})" if summary.yields else ""
         yield "", f"not traced: {', '.join(pauses)}{times}"
+    if summary.empty_windows:
+        yield "", f"{units.counted(summary.empty_windows, 'window')} without any record: the GPU was idle, or CUPTI gave none"
 
 
 def losses(found: Gpu) -> Iterator[str]:
@@ -305,18 +358,24 @@ def losses(found: Gpu) -> Iterator[str]:
     for key, text, noun in LOSSES:
         if getattr(found.summary, key):
             yield text.format(units.counted(getattr(found.summary, key), noun))
-    for (_, reason), ranks in gpu.cut_off(found.ranks).items():
+    for (_, reason), ranks in gpu_activity.cut_off(found.ranks).items():
         yield f"GPU records at the end of rank {units.shortened(units.rank_list(ranks), 40)}: {reason}"
 
 
 def unseen_facts(found: Gpu) -> Iterator[tuple[str, str]]:
     """Ranks without a GPU, and why."""
-    groups = gpu.unseen(found.ranks)
+    groups = gpu_activity.unseen(found.ranks)
     for (state, reason), ranks in groups.items():
         who = "" if len(ranks) == len(found.ranks) else f"rank {units.shortened(units.rank_list(ranks), 40)}: "
         yield "No GPU", f"{who}{UNSEEN[state]}{f': {reason}' if reason else ''}"
     if not groups and not found.is_seen:
         yield "No GPU", "; ".join(losses(found)) or "nothing that a GPU did was seen"
+
+
+def algorithm_text(row: NcclAlgorithmRow) -> str:
+    """As NCCL calls it, in small letters: ring, simple, 16 channels."""
+    names = [name.lower().replace("_", " ") for name in (row.algorithm, row.protocol) if name]
+    return ", ".join([*names, units.counted(row.channels, "channel")])
 
 
 def copy_text(row: GpuCopyRow) -> str:
@@ -340,7 +399,7 @@ def gpu_section(run: Run, in_steps: StepsDigest) -> str:
     answers = answer(run, in_steps)
     if not answers.gpu.is_seen:
         return ""
-    kernels, copies = gpu.kernels(run.connection)[:TOP], gpu.copies(run.connection)
+    kernels, copies = gpu_activity.kernels(run.connection)[:TOP], gpu_activity.copies(run.connection)
     devices = answers.gpu.devices[:MOST_DEVICES]
     sentence = (
         "Each bar is one GPU of a rank, over the time in which it was traced. Exposed communication is time in which a kernel of NCCL or its"

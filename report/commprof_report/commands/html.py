@@ -1,6 +1,8 @@
 """One self-contained page with tables and pictures.
 
-Written beside the databases (RUN/report.html) unless --output says otherwise. Without matplotlib the page holds the
+The page needs no other file: the summary, where the time goes call by call and rank by rank, message sizes, the histogram of the call and size
+with the most time, who sends to whom, communicators, pipelines, calls by size class, advice, and the conditions of the run. A sentence
+explains each picture. It is written beside the databases (RUN/report.html) unless --output says otherwise. Without matplotlib it holds the
 tables only, and says so.
 """
 
@@ -11,21 +13,33 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Callable
 
-from .. import page, pictures, questions, roles, selection, units
-from ..anonymous import anonymise
-from ..digest import Digest, SummaryRow, communicating, digest, of_nccl
-from ..late import Late
-from ..late import late as late_answers
+from ..base import units
+from ..calls.latency import dominating_size, latency_rows
+from ..calls.ranks import rank_call_rows, rank_time_rows
+from ..calls.regions import region_rows
+from ..calls.sizes import size_rows
+from ..display import page, pictures
+from ..display.tables import Column
+from ..late.late_ranks import Late
+from ..late.late_ranks import late as late_answers
 from ..plots import calls as calls_plot
 from ..plots import late as late_plot
 from ..plots import latency as latency_plot
 from ..plots import peers as peers_plot
 from ..plots import ranks as ranks_plot
 from ..plots import sizes as sizes_plot
-from ..run import Run
-from ..tables import Column
+from ..roles import roles
+from ..run import selection
+from ..run.alignment import align
+from ..run.anonymous import anonymise
+from ..run.run import Run
+from ..run.selection import Selection
+from ..steps.steps_summary import steps_digest
+from ..summary.run_summary import Digest, SummaryRow, communicating, digest, of_nccl
 from . import advise, calls, common, communicators, gpu, hvprof, late, pipeline, ranks, regions, sizes, steps, summary, traffic
 
+EXAMPLES = (("Beside the databases", "hvprof-report html commprof-train.py-1234"),)
+SEE_ALSO = ("summary",)
 MOST_SIZES = 60
 MOST_RANKS = 64
 MOST_COMMUNICATORS = 60
@@ -42,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     selection.add_arguments(parser)
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="where to write (default: RUN/report.html)")
-    parser.add_argument("--anonymous", action="store_true", help="leave out hosts, users, paths and arguments (docs/PRIVACY.md)")
+    parser.add_argument(
+        "--anonymous", action="store_true", help="leave out hosts, users, paths, arguments and the name of the run (docs/PRIVACY.md)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -64,11 +80,12 @@ def title_of(run: Run) -> str:
     return run.path.resolve().name
 
 
-def parts(run: Run) -> Iterator[str]:
-    answers, split = digest(run), late_answers(run.connection)
+def parts(run: Selection) -> Iterator[str]:
+    answers, alignment = digest(run), align(run.connection)
+    split = late_answers(run, alignment)
     yield opening(run, answers, split)
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
-    in_steps = steps.answer(run)
+    in_steps = steps_digest(run, alignment.moment, split=split.split)
     yield gpu.gpu_section(run, in_steps)
     if not communicating(answers.calls) and not answers.summary.has_nccl:
         return
@@ -140,12 +157,12 @@ def ranks_section(run: Run, answers: Digest) -> str:
     sentence = (
         "Each bar is one rank, each colour one call. In a balanced job all bars are alike. In collectives the rank with"
         " the shortest bar often is the one that came last: the others waited for it inside the call. What they waited is"
-        " an estimate from sums here; \"Who is late\" knows single calls."
+        ' an estimate from sums here; "Who is late" knows single calls.'
     )
-    times = questions.rank_calls(run.connection)
+    times = rank_time_rows(run.connection)
     picture = page.picture(drawn(ranks_plot.draw, times, ranks_plot.figure_size(times)), "time in MPI by rank")
     by_rank = page.table(ranks.rank_columns(answers.ranks), answers.ranks[:MOST_RANKS])
-    by_call = [page.table(columns, shown) for columns, shown in ranks.parts(questions.ranks_by_call(run.connection))]
+    by_call = [page.table(columns, shown) for columns, shown in ranks.parts(rank_call_rows(run.connection))]
     return page.section("Rank by rank", sentence, picture, by_rank, *by_call)
 
 
@@ -164,17 +181,17 @@ def late_section(run: Run, answers: Late) -> str:
 
 
 def regions_section(run: Run) -> str:
-    rows = questions.regions(run.connection)
+    rows = region_rows(run.connection)
     sentence = (
         f"{regions.headline(rows)}. Regions are the parts of the program that it has named; each row holds what lies in it,"
-        " the column \"by itself\" leaves out the regions within."
+        ' the column "by itself" leaves out the regions within.'
     )
     note = " ".join(regions.what_is_missing(run, rows))
     return page.section("Region by region", f"{sentence} {note}".strip(), page.table(regions.columns_of(rows), rows[:MOST_REGIONS]))
 
 
 def sizes_sections(run: Run) -> Iterator[str]:
-    rows = [row for row in sizes.best_timed(questions.sizes(run.connection)) if sizes.carries_messages(row)]
+    rows = [row for row in sizes.best_timed(size_rows(run.connection)) if sizes.carries_messages(row)]
     if not rows:
         return
     sentence = (
@@ -192,15 +209,13 @@ def sizes_sections(run: Run) -> Iterator[str]:
 
 
 def latency_section(run: Run) -> str:
-    chosen = questions.dominating(run.connection)
-    rows = questions.latency(run.connection, chosen.call, chosen.bytes_low, chosen.bytes_high, chosen.measure)
+    chosen = dominating_size(run.connection)
+    rows = latency_rows(run.connection, chosen.call, chosen.bytes_low, chosen.bytes_high, chosen.measure)
     sentence = (
         "How long single calls took, for the call and size with the most time. Two separate hills are two different"
         " situations: for example calls that find all ranks ready, and calls that wait for one."
     )
-    return page.section(
-        "One call in detail", sentence, page.picture(drawn(latency_plot.draw, rows), "latency histogram")
-    )
+    return page.section("One call in detail", sentence, page.picture(drawn(latency_plot.draw, rows), "latency histogram"))
 
 
 def peers_section(run: Run, answers: Digest) -> str:

@@ -1,10 +1,12 @@
-"""Message sizes, numbers of calls and time per call, by hvprof's size classes.
+"""Message sizes with fusion and without, calls and time per call.
 
-The four metrics that hvprof took of Horovod (Awan et al., Hot Interconnects 2019): message sizes with the framework's fusion and
-without, how many calls of MPI and NCCL, and the time that each takes (of NCCL's operations on the device, where that is known). Sizes are
-what each call carried: only what reaches MPI or NCCL can be
-seen, so a fused message is one message. For the sizes without fusion, run the job once more with fusion off and give that run
-with --unfused; both then stand side by side.
+The metrics that hvprof reported of Horovod (Awan, Jain, Chu, Subramoni, Panda: Communication Profiling and Characterization of Deep Learning
+Workloads on Clusters with High-Performance Interconnects, Hot Interconnects 2019): the sizes of messages, how many calls carried them, and
+the time per call, by the size classes of its papers: up to 128 KiB, 16 MiB, 32 MiB, 64 MiB, and above. MPI and NCCL stand beside each other;
+the time of NCCL's operations is that on the device, where it is known.
+
+Sizes are what each call carried. Only what reaches MPI or NCCL is seen: tensors that a framework has fused are one message. For the sizes
+without fusion, run the job once more with fusion off (Horovod: HOROVOD_FUSION_THRESHOLD=0) and give that run with --unfused.
 """
 
 from __future__ import annotations
@@ -14,13 +16,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from .. import page, questions, tables, units
-from ..digest import Digest
-from ..questions import HvprofRow
-from ..run import Run
-from ..tables import Column
+from ..base import units
+from ..calls.hvprof import HvprofRow, hvprof_rows
+from ..display import page, tables
+from ..display.tables import Column
+from ..run.run import Run
+from ..summary.run_summary import Digest
 from . import common, sizes
 
+EXAMPLES = (("What Horovod fused, and into which sizes", "hvprof-report hvprof --unfused RUN2 RUN"),)
+SEE_ALSO = ("advise", "sizes")
 AS_RUN, UNFUSED = "as run", "unfused"
 FUSION_OFF = "Horovod: HOROVOD_FUSION_THRESHOLD=0; PyTorch's DistributedDataParallel: the least bucket_cap_mb"
 
@@ -72,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def side(run: Run, fusion: str, per_rank: bool = False) -> Side:
-    rows = [row for row in questions.hvprof(run.connection, fusion, per_rank) if sizes.carries_messages(row)]
+    rows = hvprof_rows(run.connection, fusion, per_rank)
     (ranks,) = run.connection.execute("SELECT count(*) FROM selected_rank").fetchone()
     return Side(fusion, run.world_size, ranks, rows)
 

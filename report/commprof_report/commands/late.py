@@ -1,9 +1,14 @@
-"""Who is late: how much of the time in collectives is waiting, for whom, and how much is transfer.
+"""Who arrives last at collectives, and what that costs.
 
-The first lines say it in words: load imbalance (a few ranks or a host come last and the others wait), random lateness (all take turns), or
-transfer (the messages themselves take the time). Then rank by rank how often it came last and what that cost the others, and
-call by call. Needs the log of single calls, which is on unless COMMPROF_SAMPLES is 0. NCCL's collectives are judged by their kernels:
-a rank comes when its kernel begins. Where the GPU was not traced nothing is said of them.
+Splits the time in collectives into waiting for the last rank that a call depends on, and transfer. The first line is the verdict: load
+imbalance (a few ranks or a host arrive last and the others wait), random lateness (all take turns), or transfer (the messages take the time).
+Then how much of each, what could be gained, and how sure that is. Then for each rank how often it arrived last, what that cost the others,
+what of that it alone caused, and its own waiting and transfer; for each host; for each call and communicator. A rank arrives at a collective
+of NCCL when its kernel begins on the device; without traces of the GPU nothing is said about these.
+
+It analyses single calls, which the library keeps in a log (COMMPROF_SAMPLES). If the log holds a part of the calls, times are scaled to all.
+Clocks of hosts are aligned by the job's own collectives; where that is too coarse, durations beyond the shortest count as waiting, marked
+with `~`.
 """
 
 from __future__ import annotations
@@ -11,44 +16,51 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
-from .. import pictures, questions, tables, units
-from ..late import Late, LateHostRow, LateRow, late
+from ..base import units
+from ..display import pictures, tables
+from ..display.tables import Column
+from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateRow, late
 from ..plots import late as plot
-from ..run import Run
-from ..tables import Column
-from ..unsampled import unsampled_facts
+from ..run.alignment import align
+from ..run.run import Run
+from ..run.unsampled import unsampled_facts
 from . import common
 
+EXAMPLES = (
+    ("Who is late at Allreduce", "hvprof-report late --call Allreduce RUN"),
+    ("All ranks for a spreadsheet", "hvprof-report late --csv RUN"),
+)
+SEE_ALSO = ("steps", "summary")
 MOST_ROWS = 64
 HEAD_WIDTH = 16
 NOTABLE_SHARE = 0.005  # of the time in collectives; below this nobody need care
 ALL = 0.9995  # of the time: everything, but for how clocks are read
 SCRIPT_ROWS = {
-    "rank": ("ranks", questions.LateRankRow._fields),
+    "rank": ("ranks", LateRankRow._fields),
     "host": ("hosts", LateHostRow._fields),
-    "call": ("calls", questions.LateCallRow._fields),
+    "call": ("calls", LateCallRow._fields),
 }
 RANK_COLUMNS = (
     Column("rank", lambda row: str(row.rank)),
     Column("host", lambda row: units.shortened(row.host or "", 20), False),
     Column("came last", lambda row: units.count(row.last_count)),
-    Column("share", lambda row: units.share(row.last_share)),
+    Column("last share", lambda row: units.share(row.last_share)),
     Column("cost others", lambda row: units.duration(row.cost_ns)),
     Column("it alone", lambda row: units.duration(row.alone_ns)),
     Column("waited", lambda row: units.duration(row.wait_ns)),
     Column("transfer", lambda row: units.duration(row.transfer_ns)),
-    Column("waiting", lambda row: units.share(row.wait_share)),
+    Column("waiting share", lambda row: units.share(row.wait_share)),
 )
 NONBLOCKING_COLUMN = Column("last, nonblocking", lambda row: units.count(row.nonblocking_last))
 HOST_COLUMNS = (
     Column("host", lambda row: units.shortened(row.host, 40), False),
     Column("ranks", lambda row: units.count(row.ranks)),
     Column("came last", lambda row: units.count(row.last_count)),
-    Column("cost", lambda row: units.duration(row.cost_ns)),
+    Column("cost others", lambda row: units.duration(row.cost_ns)),
     Column("it alone", lambda row: units.duration(row.alone_ns)),
     Column("waited", lambda row: units.duration(row.wait_ns)),
     Column("transfer", lambda row: units.duration(row.transfer_ns)),
-    Column("waiting", lambda row: units.share(row.wait_share)),
+    Column("waiting share", lambda row: units.share(row.wait_share)),
 )
 CALL_COLUMNS = (
     Column("library", lambda row: row.library.upper(), False),
@@ -58,9 +70,9 @@ CALL_COLUMNS = (
     Column("time", lambda row: units.duration(row.total_ns)),
     Column("waiting", lambda row: units.duration(row.wait_ns)),
     Column("transfer", lambda row: units.duration(row.transfer_ns)),
-    Column("waiting", lambda row: estimated(row.wait_share, row.estimate_share)),
+    Column("waiting share", lambda row: estimated(row.wait_share, row.estimate_share)),
     Column("most for rank", lambda row: units.NO_VALUE if row.top_rank is None else str(row.top_rank)),
-    Column("cost", lambda row: units.duration(row.top_cost_ns)),
+    Column("its cost", lambda row: units.duration(row.top_cost_ns)),
 )
 
 
@@ -71,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
-    answers = late(run.connection)
+    answers = late(run, align(run.connection))
     if arguments.plot:
         shown = answers.ranks if any(row.wait_ns or row.transfer_ns for row in answers.ranks) else []
         pictures.save(arguments.plot, plot.draw, shown, plot.figure_size(shown))
@@ -107,11 +119,11 @@ def text_tables(answers: Late) -> dict[str, str]:
     return texts
 
 
-def rank_columns(ranks: Sequence[questions.LateRankRow]) -> tuple[Column, ...]:
+def rank_columns(ranks: Sequence[LateRankRow]) -> tuple[Column, ...]:
     return (*RANK_COLUMNS, NONBLOCKING_COLUMN) if any(row.nonblocking_last for row in ranks) else RANK_COLUMNS
 
 
-def call_columns(rows: Sequence[questions.LateCallRow]) -> list[Column]:
+def call_columns(rows: Sequence[LateCallRow]) -> list[Column]:
     """Without the library where there is MPI alone."""
     return [column for column in CALL_COLUMNS if column.head != "library" or any(row.library == "nccl" for row in rows)]
 
@@ -123,7 +135,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     if row.verdict == "none":
         if row.unjudged:
             yield "NCCL", unjudged_text(row)
-        yield from unsampled_facts(run.connection)
+        yield from unsampled_facts(run)
         return
     spent = f"{units.duration(row.wait_ns / row.ranks)} per rank"
     moved = f"{units.duration(row.transfer_ns / row.ranks)} per rank"
@@ -134,7 +146,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         yield "To gain", gain_text(row)
     yield "Clocks", clock_text(row, "collective of MPI" if any(call.library == "nccl" for call in answers.calls) else "collective")
     yield "Looked at", looked_text(row)
-    yield from unsampled_facts(run.connection)
+    yield from unsampled_facts(run)
     if unsplit_ns(row) > NOTABLE_SHARE * row.total_ns:
         yield "Not split", unsplit_text(row)
     if run.missing:

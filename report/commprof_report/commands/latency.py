@@ -1,20 +1,27 @@
 """Histogram of the durations of one call at one message size.
 
-Without --call, the call that took the most time; without --bytes, that call's size that took the most time (--bytes :
-for all of its sizes together). Each bucket is an eighth of an octave: a value is known to 1/16. Operations of NCCL are shown by their time
-on the device; where nobody knows that, by that of the calls on the host.
+Without --call it shows the call with the most time; without --bytes, the size of that call with the most time. A range adds the sizes in it
+up (--bytes : adds all). A bucket is an eighth of an octave, so a duration is known to 1/16. NCCL's operations are shown by their time on the
+device; where that is unknown, by the time of the calls on the host.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from .. import pictures, questions, tables, units
+from ..base import units
+from ..calls.latency import LatencyRow, dominating_size, latency_rows
+from ..display import pictures, tables
+from ..display.tables import Column
 from ..plots import latency as plot
-from ..run import Run
-from ..tables import Column
+from ..run.run import Run
 from . import common
 
+EXAMPLES = (
+    ("Allreduces of 4 MiB", "hvprof-report latency --call Allreduce --bytes 4M RUN"),
+    ("Broadcasts of all sizes together", "hvprof-report latency --call Bcast --bytes : RUN"),
+)
+SEE_ALSO = ("sizes",)
 BAR_WIDTH = 40
 LARGEST = (1 << 63) - 1
 
@@ -31,26 +38,26 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         pictures.save(arguments.plot, plot.draw, rows)
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, questions.LatencyRow._fields)
+        tables.write_rows(arguments, rows, LatencyRow._fields)
     elif not rows:
         common.print_nothing_chosen()
     else:
         print_text(rows)
 
 
-def histogram(run: Run, arguments: argparse.Namespace) -> list[questions.LatencyRow]:
+def histogram(run: Run, arguments: argparse.Namespace) -> list[LatencyRow]:
     """The buckets of the call and size that were asked for, or that took the most time of what was asked for."""
-    chosen = questions.dominating(run.connection, completion=arguments.completion)
+    chosen = dominating_size(run.connection, completion=arguments.completion)
     if chosen is None:
         return []
     low, high = chosen.bytes_low, chosen.bytes_high
     if arguments.bytes:
         low = min(arguments.bytes.low or 0, LARGEST)
         high = None if arguments.bytes.high is None else min(arguments.bytes.high, LARGEST)
-    return questions.latency(run.connection, chosen.call, low, high, chosen.measure)
+    return latency_rows(run.connection, chosen.call, low, high, chosen.measure)
 
 
-def print_text(rows: list[questions.LatencyRow]) -> None:
+def print_text(rows: list[LatencyRow]) -> None:
     largest = max(row.count for row in rows)
     columns = (
         Column("from", lambda row: units.duration(row.low_ns)),

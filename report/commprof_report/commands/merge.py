@@ -1,7 +1,8 @@
-"""Write all ranks of a run into one database.
+"""Write all ranks into one database.
 
-The database holds the same tables with nothing left out, so every command takes it in place of the run folder. It is
-written aside and then renamed: complete or absent.
+The database holds the same tables with nothing left out, and every command takes it in place of the run folder. It is written aside and then
+renamed, so it is complete or absent. Only a database of commprof's is overwritten, and only if nobody has added tables, views or indexes to
+it. Such additions in the run's own databases are ignored.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import os
 import sqlite3
 from pathlib import Path
 
-from .. import units
-from ..database import database_is_plain
-from ..errors import ReportError
-from ..rank_files import file_scan
+from ..base import units
+from ..base.errors import ReportError
+from ..run.database import database_is_plain
+from ..run.rank_files import file_scan
 from . import common
+
+EXAMPLES = (("One file to keep or to send", "hvprof-report merge commprof-train.py-1234 train.db"),)
+SEE_ALSO = ("export",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

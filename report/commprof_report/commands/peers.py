@@ -1,9 +1,9 @@
 """Who sends how much point-to-point to whom.
 
-A matrix: a row for each sender, a column for each receiver, as the sender counted it (--received: as the receiver did).
-With many ranks the largest pairs are listed instead; --plot shows all. NCCL's messages are among them; a partner whose database
-is not there is unknown. Messages are not counted by size or communicator here, so --bytes, --communicator and --region do not
-apply.
+A matrix with a row per sender and a column per receiver, as the senders counted (with --received, as the receivers did). With more than 16
+receivers the text lists the largest pairs; --plot shows all. NCCL's messages are included, by the world ranks of both sides; a peer whose
+database was not read is "unknown". Messages are not counted by size or communicator here, so --bytes, --communicator and --region are
+refused.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from .. import pictures, questions, tables, units
-from ..errors import UsageError
+from ..base import units
+from ..base.errors import UsageError
+from ..calls.peers import PeerRow, peer_rows
+from ..display import pictures, tables
+from ..display.tables import Column
 from ..plots import peers as plot
-from ..tables import Column
 from . import common
 
+EXAMPLES = (("A heat map", "hvprof-report peers --plot peers.png RUN"),)
+SEE_ALSO = ("communicators", "pipeline")
 MOST_COLUMNS = 16
 MOST_PAIRS = 30
 
@@ -31,19 +35,19 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.bytes or arguments.communicator or arguments.region:
         raise UsageError("peers", "messages between peers are not counted by size, communicator or region")
     run = common.open_selected(arguments, with_histograms=False)
-    rows = questions.peers(run.connection, arguments.received)
+    rows = peer_rows(run.connection, arguments.received)
     if arguments.plot:
         matrix = plot.Matrix(rows, run.world_size, "count" if arguments.counts else "bytes") if rows else None
         pictures.save(arguments.plot, plot.draw, matrix, (7, 6))
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, questions.PeerRow._fields)
+        tables.write_rows(arguments, rows, PeerRow._fields)
     elif not rows:
         print("no point-to-point message was counted")
     else:
         print_text(rows, arguments.counts)
 
 
-def print_text(rows: list[questions.PeerRow], counts: bool) -> None:
+def print_text(rows: list[PeerRow], counts: bool) -> None:
     receivers = ranks_of(row.receiver for row in rows)
     if len(receivers) > MOST_COLUMNS:
         print_pairs(rows, counts)
@@ -59,7 +63,7 @@ def ranks_of(ranks: Iterable[int | None]) -> list[int | None]:
     return sorted(set(ranks), key=lambda rank: (rank is None, rank))
 
 
-def print_pairs(rows: list[questions.PeerRow], counts: bool) -> None:
+def print_pairs(rows: list[PeerRow], counts: bool) -> None:
     largest = sorted(rows, key=lambda row: row.count if counts else row.bytes, reverse=True)
     columns = (
         Column("from", lambda row: peer_name(row.sender)),
@@ -72,7 +76,7 @@ def print_pairs(rows: list[questions.PeerRow], counts: bool) -> None:
         print(f"... and {len(rows) - MOST_PAIRS:,} more pairs; --csv has them all.")
 
 
-def amount(row: questions.PeerRow, counts: bool) -> str:
+def amount(row: PeerRow, counts: bool) -> str:
     return units.count(row.count) if counts else units.volume(row.bytes)
 
 

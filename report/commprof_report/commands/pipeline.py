@@ -1,8 +1,13 @@
-"""Stages of pipelines: who waits, what passes, and for which stage the others wait.
+"""Stages of pipelines: who waits, and for which stage.
 
-Stages are found from who sends to whom: ranks that pass bulk messages to fixed neighbours, in a line. Pipelines whose stages sum
-their gradients on common communicators are replicas of each other. The bubble is the time in receives (and in waiting for
-nonblocking ones) over the counted time: what a stage waits for its neighbours, transfers included.
+Recognizes pipelines by who sends to whom: ranks that pass bulk messages to fixed neighbours, in a line. The first lines name them, and the
+stage for which the others wait. A row per stage shows the time in receives and in waiting for nonblocking ones, and its share of the counted
+time (the bubble, transfers included), the time in sends, and the volume sent forward and backward.
+
+Pipelines whose stages reduce their gradients on common communicators are replicas of each other. Two replicas that run through the same ranks
+in opposite directions, as in GEMS, are recognized by communicators of mirrored ranks; a stage then reads `0/3`: the first of one and the last
+of the other. A job that exchanges borders with its neighbours along one dimension looks like a pipeline, too. NCCL's messages wait on the
+device: for a pipeline that uses them the volume is shown, not who waits.
 """
 
 from __future__ import annotations
@@ -10,13 +15,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
-from .. import page, stages, tables, units
-from ..digest import Digest
-from ..run import Run
-from ..stages import Pipelines, StageRow
-from ..tables import Column
+from ..base import units
+from ..display import page, tables
+from ..display.tables import Column
+from ..roles import pipelines
+from ..roles.pipelines import Pipelines, StageRow
+from ..run.run import Run
+from ..summary.run_summary import Digest
 from . import common
 
+EXAMPLES = (("The bubble of each stage", "hvprof-report pipeline RUN"),)
+SEE_ALSO = ("communicators", "peers")
 MOST_PIPELINES = 32
 MOST_RANKS = 40  # characters
 COLUMNS = (
@@ -39,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    found = stages.pipelines(common.open_whole(arguments, with_histograms=False).connection)
+    found = pipelines.pipelines(common.open_whole(arguments, with_histograms=False).connection)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, found.rows, StageRow._fields)
     else:
@@ -114,7 +123,7 @@ def waiting_text(rows: Sequence[StageRow]) -> str:
 
 
 def pipeline_section(run: Run, answers: Digest) -> str:
-    found = stages.pipelines(run.connection)
+    found = pipelines.pipelines(run.connection)
     if not found.rows:
         return ""
     shown = [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]

@@ -1,32 +1,39 @@
 """How evenly time is spread over the ranks.
 
-First each call: the least, mean and most time that a rank spent in it, and which rank. Then each rank: wall time, time
-inside MPI (of its thread that spent most there), what it sent, and an estimate of how long it waited for others and
-others for it. --json and --csv give the calls, with --per-rank the ranks. Of NCCL, calls on the host and operations on the device are apart.
+For each call the least, mean and most time that a rank spent in it, and which rank. Then for each rank its wall time, the time inside MPI of
+its thread with the most, what it sent, estimates of how long it waited for others and others for it, and how it ended. NCCL's calls on the
+host and its operations on the device are apart. --json and --csv give the table of calls, with --per-rank that of ranks.
 """
 
 from __future__ import annotations
 
 import argparse
-
 from collections.abc import Sequence
 
-from .. import doing, pictures, questions, tables, units
-from ..digest import of_nccl
+from ..base import units
+from ..calls.ranks import RankCallRow, RankRow, rank_call_rows, rank_rows, rank_time_rows
+from ..display import pictures, tables
+from ..display.tables import Column
 from ..plots import ranks as plot
-from ..tables import Column
+from ..stuck import doing
+from ..summary.run_summary import of_nccl
 from . import common
 
+EXAMPLES = (
+    ("The time of each rank in Allreduce", "hvprof-report ranks --call Allreduce RUN"),
+    ("All ranks for a spreadsheet", "hvprof-report ranks --per-rank --csv RUN"),
+)
+SEE_ALSO = ("late", "summary")
 MOST_ROWS = 64
 CALL_COLUMNS = (
     Column("call", lambda row: row.call, False),
     Column("ranks", lambda row: units.count(row.ranks)),
     Column("count", lambda row: units.count(row.count)),
     Column("least", lambda row: units.duration(row.min_total_ns)),
-    Column("rank", lambda row: str(row.min_rank)),
+    Column("least rank", lambda row: str(row.min_rank)),
     Column("mean", lambda row: units.duration(row.mean_total_ns)),
     Column("most", lambda row: units.duration(row.max_total_ns)),
-    Column("rank", lambda row: str(row.max_rank)),
+    Column("most rank", lambda row: str(row.max_rank)),
     Column("most/mean", lambda row: f"{row.imbalance or 0:.2f}"),
 )
 HOST_COLUMNS = (Column("NCCL call on the host", lambda row: row.call, False), *CALL_COLUMNS[1:])
@@ -36,7 +43,7 @@ RANK_COLUMNS = (
     Column("host", lambda row: units.shortened(row.host or "", 20), False),
     Column("wall", lambda row: ("~" if row.wall_is_estimate else "") + units.duration(row.wall_ns)),
     Column("in MPI", lambda row: units.duration(row.mpi_ns)),
-    Column("share", lambda row: units.share(row.mpi_share)),
+    Column("MPI share", lambda row: units.share(row.mpi_share)),
     Column("thread", lambda row: thread_of(row), False),
     Column("calls", lambda row: units.count(row.count)),
     Column("volume", lambda row: units.volume(row.volume_bytes)),
@@ -59,17 +66,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     connection = common.open_selected(arguments, with_histograms=False).connection
     if arguments.plot:
-        times = questions.rank_calls(connection)
+        times = rank_time_rows(connection)
         pictures.save(arguments.plot, plot.draw, times, plot.figure_size(times))
     if tables.is_for_scripts(arguments) and arguments.per_rank:
-        tables.write_rows(arguments, questions.ranks(connection), questions.RankRow._fields)
+        tables.write_rows(arguments, rank_rows(connection), RankRow._fields)
     elif tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, questions.ranks_by_call(connection), questions.RankCallRow._fields)
+        tables.write_rows(arguments, rank_call_rows(connection), RankCallRow._fields)
     else:
-        print_text(questions.ranks_by_call(connection), questions.ranks(connection), arguments.per_rank)
+        print_text(rank_call_rows(connection), rank_rows(connection), arguments.per_rank)
 
 
-def print_text(calls: list[questions.RankCallRow], ranks: list[questions.RankRow], per_rank_only: bool) -> None:
+def print_text(calls: list[RankCallRow], ranks: list[RankRow], per_rank_only: bool) -> None:
     for columns, shown in () if per_rank_only else parts(calls):
         print(tables.text_table(columns, shown) + "\n")
     print(tables.text_table(rank_columns(ranks), ranks[:MOST_ROWS]))
@@ -78,24 +85,24 @@ def print_text(calls: list[questions.RankCallRow], ranks: list[questions.RankRow
     print("\nwaited, waited for: estimates from collectives that all members made equally often.")
 
 
-def parts(calls: Sequence[questions.RankCallRow]) -> list[tuple[Sequence[Column], list[questions.RankCallRow]]]:
+def parts(calls: Sequence[RankCallRow]) -> list[tuple[Sequence[Column], list[RankCallRow]]]:
     """The tables with something in them. What went into graphs is in --json."""
     mpi = [row for row in calls if row.library == "mpi"]
     found = [(CALL_COLUMNS, mpi), (HOST_COLUMNS, of_nccl(calls, "call")), (DEVICE_COLUMNS, of_nccl(calls, "device"))]
     return [(columns, shown) for columns, shown in found if shown]
 
 
-def rank_columns(ranks: Sequence[questions.RankRow]) -> tuple[Column, ...]:
+def rank_columns(ranks: Sequence[RankRow]) -> tuple[Column, ...]:
     if not any(row.nccl_count or row.nccl_device_ns for row in ranks):
         return RANK_COLUMNS
     return (*RANK_COLUMNS[:-1], *NCCL_COLUMNS, RANK_COLUMNS[-1])
 
 
-def thread_of(row: questions.RankRow) -> str:
+def thread_of(row: RankRow) -> str:
     return "main" if row.mpi_thread_is_main else units.shortened(row.mpi_thread or "another", 15)
 
 
-def how_ended(row: questions.RankRow) -> str:
+def how_ended(row: RankRow) -> str:
     """And where, unless it came to its end."""
     state = {"exit": "exit without MPI_Finalize", "abort": f"MPI_Abort({row.abort_code})"}.get(row.state, row.state)
     return state if row.state in ("finalize", "end") else f"{state}, {units.shortened(doing.place_text(row), 64)}"

@@ -1,19 +1,27 @@
-"""Time and volume by region: the parts of the program that it has named.
+"""Time and volume by region, the parts that the program has named.
 
-One row a region, with all that lies in it, the one with the most time inside MPI first; "by itself" is without the
-regions in it. NCCL's calls on the host, and its operations on the device, have columns of their own. A program names its regions
-with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3).
+Shows in which part of the program the time inside MPI is spent, and where NCCL's calls are made. A program names its regions with
+commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3).
+
+The first line names the region with the most time, without regions inside it. Then one row per region, with everything inside it, the one
+with the most time first: calls, volume, the time inside MPI as a mean over the selected ranks and as a share of wall time, the part of it
+outside inner regions ("by itself"), the rank with the most, and the call with the most. A call counts in the innermost region of its thread.
+MPI_Init and MPI_Finalize are left out.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from .. import questions, tables, units
-from ..run import Run
-from ..tables import Column
+from ..base import units
+from ..calls.regions import RegionRow, region_rows
+from ..display import tables
+from ..display.tables import Column
+from ..run.run import Run
 from . import common
 
+EXAMPLES = (("The communication of the backward pass, call by call", "hvprof-report calls --region backward RUN"),)
+SEE_ALSO = ("calls", "steps")
 OUTSIDE = "(outside all regions)"
 NONE = "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3)"
 COLUMNS = (
@@ -24,7 +32,7 @@ COLUMNS = (
     Column("of wall", lambda row: units.share(row.share_of_wall)),
     Column("by itself", lambda row: units.duration(row.own_mean_ns)),
     Column("most", lambda row: units.duration(row.max_ns)),
-    Column("rank", lambda row: str(row.max_rank)),
+    Column("most rank", lambda row: str(row.max_rank)),
     Column("NCCL calls", lambda row: units.count(row.nccl_count)),
     Column("on host", lambda row: units.duration(row.nccl_host_ns)),
     Column("on device", lambda row: units.duration(row.nccl_device_ns) if row.nccl_device_ns else units.NO_VALUE),
@@ -38,9 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False)
-    rows = questions.regions(run.connection)
+    rows = region_rows(run.connection)
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, questions.RegionRow._fields)
+        tables.write_rows(arguments, rows, RegionRow._fields)
     elif not has_regions(run):
         print(NONE)
     elif not rows:
@@ -56,12 +64,12 @@ def has_regions(run: Run) -> bool:
     return run.connection.execute("SELECT count(*) FROM region_of WHERE region > 0").fetchone()[0] > 0
 
 
-def columns_of(rows: list[questions.RegionRow]) -> list[Column]:
+def columns_of(rows: list[RegionRow]) -> list[Column]:
     has_nccl = any(row.nccl_count or row.nccl_device_ns for row in rows)
     return [column for column in COLUMNS if has_nccl or column.head not in ("NCCL calls", "on host", "on device")]
 
 
-def headline(rows: list[questions.RegionRow]) -> str:
+def headline(rows: list[RegionRow]) -> str:
     """Where the most time is, regions within regions taken for themselves."""
     if not any(row.count for row in rows):
         most = max(rows, key=lambda row: (row.nccl_device_ns, row.nccl_host_ns))
@@ -77,7 +85,7 @@ def headline(rows: list[questions.RegionRow]) -> str:
     )
 
 
-def what_is_missing(run: Run, rows: list[questions.RegionRow]) -> list[str]:
+def what_is_missing(run: Run, rows: list[RegionRow]) -> list[str]:
     lines = []
     folded = sum(row.folded_count for row in rows if not row.region)
     if folded:

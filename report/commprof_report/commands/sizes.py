@@ -1,34 +1,31 @@
 """Latency and bandwidth of each message size.
 
-One row a call, communicator and message size (in the sense of the OSU micro-benchmarks): how often, mean and
-percentiles of the duration, algorithm and bus bandwidth as nccl-tests defines them, with the S that they are computed from
-(all n blocks for Allgather, Alltoall, Gather and Scatter). A size that is no power of two is
-marked `!`, a range of sizes that were counted together `~`, and `*` means: bytes is what each rank sends itself (v- and
-w-variants).
+One row per call, communicator and message size: count, volume, mean, percentiles, algorithm bandwidth and bus bandwidth. The message size is
+that of the OSU micro-benchmarks, so rows can be compared with theirs; bandwidths are those of nccl-tests. In the text, `!` marks a size that
+is no power of two, `~` several sizes that were counted together, and `*` a size that each rank has of its own (v- and w-variants).
 
-NCCL's operations stand beside MPI's, by the same S and factors, with their time on the device. Where that is not known (the GPU was not
-traced) the time is that of the call on the host, which says nothing of bandwidth.
+NCCL's operations stand beside MPI's calls, by the same definitions, with their time on the device. Where that is unknown, because the GPU
+was not traced, the time of the call on the host is shown, which says nothing about bandwidth.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 
-from .. import pictures, questions, tables, units
-from ..bins import BINS
+from ..base import units
+from ..base.bins import BINS
+from ..calls.sizes import SizeRow, size_rows
+from ..display import pictures, tables
+from ..display.tables import Column
 from ..plots import sizes as plot
-from ..tables import Column
 from . import common
 
-SILENT_FAMILIES = ("setup", "completion", "probe", "communicator")
-# Calls of the other families that never carry a message: synchronizing a window, opening a file, starting what was prepared.
-SILENT_CALLS = re.compile(
-    r"MPI_(Win_\w+|File_(open|close|delete|set_\w+|preallocate|get_size|seek_shared|sync|\w+_end)"
-    r"|Start|Startall|Pready\w*|Parrived|Request_free|Cancel|Buffer_\w+|(Comm|Session)_\w+_buffer)"
-    r"|ncclGroup(Start|End)"
+EXAMPLES = (
+    ("Large Allreduces, rank by rank", "hvprof-report sizes --call Allreduce --bytes 1M: --per-rank RUN"),
+    ("Latency over message size", "hvprof-report sizes --plot sizes.png RUN"),
 )
+SEE_ALSO = ("calls", "latency")
 COLUMNS = (
     Column("call", lambda row: row.call, False),
     Column("communicator", lambda row: units.shortened(row.communicator, 26), False),
@@ -58,18 +55,19 @@ EXACT = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_arguments(parser, draws=True, by_place=True)
     parser.add_argument(
-        "--bins", choices=BINS, default="exact", help="exact sizes (default), powers of two, or hvprof's ranges"
+        "--bins",
+        choices=BINS,
+        default="exact",
+        help="each size by itself (default); above 2^(k-1) up to 2^k; or hvprof's ranges: up to 128 KiB, 16, 32, 64 MiB, and above",
     )
-    parser.add_argument("--exact", action="store_true", help="bytes to the byte, in place of KB and MB")
+    parser.add_argument("--exact", action="store_true", help="bytes to the byte instead of KB and MB")
     parser.add_argument("--per-rank", action="store_true", help="one row a rank")
-    parser.add_argument(
-        "--completion", action="store_true", help="nonblocking operations from start to completion, not the calls"
-    )
+    parser.add_argument("--completion", action="store_true", help="nonblocking operations from start to completion, not the calls")
 
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, bins=arguments.bins)
-    rows = questions.sizes(run.connection, arguments.per_rank, arguments.completion)
+    rows = size_rows(run.connection, arguments.per_rank, arguments.completion)
     if arguments.plot:
         pictures.save(arguments.plot, plot.draw, plot.with_message(best_timed(rows)))
     if tables.is_for_scripts(arguments):
@@ -85,10 +83,10 @@ def fields_of(arguments: argparse.Namespace) -> list[str]:
         "overlap": not arguments.completion,
         "blocked_ns": not arguments.completion,
     }
-    return [field for field in questions.SizeRow._fields if not absent.get(field)]
+    return [field for field in SizeRow._fields if not absent.get(field)]
 
 
-def print_text(rows: list[questions.SizeRow], arguments: argparse.Namespace) -> None:
+def print_text(rows: list[SizeRow], arguments: argparse.Namespace) -> None:
     shown = [row for row in best_timed(rows) if arguments.call or carries_messages(row)]
     if not shown:
         common.print_nothing_chosen()
@@ -103,13 +101,13 @@ def print_text(rows: list[questions.SizeRow], arguments: argparse.Namespace) -> 
         print("\nCalls that carry no message (MPI_Wait and such) are left out here; `calls` has them.")
 
 
-def best_timed(rows: Sequence[questions.SizeRow]) -> list[questions.SizeRow]:
+def best_timed(rows: Sequence[SizeRow]) -> list[SizeRow]:
     """Without the calls of NCCL on the host whose operations were timed on the device."""
     timed = {(row.call, row.identity, row.bytes_low) for row in rows if row.measure == "device"}
     return [row for row in rows if row.library == "mpi" or row.measure != "call" or (row.call, row.identity, row.bytes_low) not in timed]
 
 
-def nothing_to_tell(rows: Sequence[questions.SizeRow]) -> dict[str, bool]:
+def nothing_to_tell(rows: Sequence[SizeRow]) -> dict[str, bool]:
     """Columns that say the same of all rows: all on the host, all of MPI."""
     return {
         "memory": all(row.place == "host" for row in rows),
@@ -117,11 +115,11 @@ def nothing_to_tell(rows: Sequence[questions.SizeRow]) -> dict[str, bool]:
     }
 
 
-def timed_on(row: questions.SizeRow) -> str:
+def timed_on(row: SizeRow) -> str:
     return {"device": "device", "captured": "host, into a graph"}.get(row.measure, "host")
 
 
-def device_note(rows: Sequence[questions.SizeRow]) -> str:
+def device_note(rows: Sequence[SizeRow]) -> str:
     """How many of NCCL's operations were timed on the device."""
     made = sum(row.count for row in rows if row.library == "nccl" and row.measure == "call" and carries_messages(row))
     timed = sum(row.count for row in rows if row.measure == "device")
@@ -132,23 +130,23 @@ def device_note(rows: Sequence[questions.SizeRow]) -> str:
     return f"{said} (an ncclGroup is one for all its operations)." if grouped else f"{said}."
 
 
-def carries_messages(row: questions.SizeRow) -> bool:
-    return row.family not in SILENT_FAMILIES and not SILENT_CALLS.fullmatch(row.call)
+def carries_messages(row: SizeRow) -> bool:
+    return row.bandwidth != "silent"
 
 
-def size_with_mark(row: questions.SizeRow) -> str:
+def size_with_mark(row: SizeRow) -> str:
     return units.size_range(row.bytes_low, row.bytes_high) + marks(row)
 
 
-def exact_range(row: questions.SizeRow) -> str:
+def exact_range(row: SizeRow) -> str:
     is_one = row.bytes_low == row.bytes_high
     return units.count(row.bytes_low) if is_one else f"{units.count(row.bytes_low)} - {units.count(row.bytes_high)}"
 
 
-def marks(row: questions.SizeRow) -> str:
+def marks(row: SizeRow) -> str:
     mark = "~" if row.is_folded else "!" if is_odd(row) else ""
     return mark + ("*" if row.is_own else "")
 
 
-def is_odd(row: questions.SizeRow) -> bool:
+def is_odd(row: SizeRow) -> bool:
     return bool(row.bytes_low) and row.bytes_low == row.bytes_high and not row.power_of_two

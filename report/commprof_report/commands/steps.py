@@ -1,10 +1,18 @@
-"""Where a training step goes: how long steps are, what of them is communication, which rank is slowest, and what was different.
+"""Where a training step goes.
 
-Steps are those that the program marks, else the period found in its bulk collectives: calls and sizes that come again and again, or
-bytes that add up to the same sum, or a small reduction at regular times where there is nothing else; it is said how sure that is. Time in
-MPI on the thread that drives the steps is exposed communication. Where only a background thread communicates, its time is shown, but what
-of it a step waits for nobody knows. NCCL's operations count by their time on the device, where that is known; what of it is exposed,
-hvprof-report gpu says.
+Shows how many steps there were and of which calls, how long they took, how much of a step is communication and on which thread, which rank is
+slowest, whether steps became slower over the run, and what was different in those that took much longer. Then, call by call, what a step
+consists of. Steps that the program marks are taken as they are. Otherwise they are the period of the bulk collectives: calls and sizes that
+repeat, calls whose bytes add up to the same sum, or pauses after every so many calls. The second line says how sure that is. Without a period
+in bulk collectives, an Allreduce or Reduce of one small size at regular times marks the steps (a solver's time step or residual). Without
+steps the report says why.
+
+The time of a step is the mean over its ranks. Shares are of the mean over all steps after the warm-up, outliers included. Time inside MPI on
+the thread that drives the steps, by default the main one, is exposed communication. The time of a background thread is shown apart: how much
+of it a step waits for is unknown. NCCL's operations count by their time on the device, where that is known. Nothing marks the end of the last
+marked step, so it ends with its last call.
+
+This needs the log of single calls. The log of a long run holds parts of it, and steps are known of those parts.
 """
 
 from __future__ import annotations
@@ -12,16 +20,23 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
-from .. import page, pictures, tables, units
-from ..alignment import align
+from ..base import units
+from ..display import page, pictures, tables
+from ..display.tables import Column
 from ..plots import steps as plot
-from ..run import Run
-from ..step_costs import StepCallRow, StepRow
-from ..steps_digest import StepsDigest, StepsRow, steps_digest
-from ..tables import Column
-from ..unsampled import unsampled_facts
+from ..run.alignment import align
+from ..run.run import Run
+from ..run.selection import Selection
+from ..run.unsampled import unsampled_facts
+from ..steps.step_costs import StepCallRow, StepRow
+from ..steps.steps_summary import StepsDigest, StepsRow, steps_digest
 from . import common
 
+EXAMPLES = (
+    ("Where a step goes", "hvprof-report steps RUN"),
+    ("All steps for a spreadsheet", "hvprof-report steps --per-step --csv RUN"),
+)
+SEE_ALSO = ("gpu", "late", "traffic")
 HEAD_WIDTH = 16
 MOST_CALLS = 10
 MOST_OUTLIERS = 6
@@ -86,9 +101,8 @@ def run(arguments: argparse.Namespace) -> None:
         print_text(run, answers)
 
 
-def answer(run: Run, by: str | None = None, region: str | None = None) -> StepsDigest:
-    alignment = align(run.connection)
-    return steps_digest(run.connection, alignment.moment, by, region)
+def answer(run: Selection, by: str | None = None, region: str | None = None) -> StepsDigest:
+    return steps_digest(run, align(run.connection).moment, by, region)
 
 
 def chosen(arguments: argparse.Namespace, answers: StepsDigest) -> tuple[Sequence, Sequence[str]]:
@@ -138,7 +152,7 @@ def facts(run: Run, answers: StepsDigest) -> Iterator[tuple[str, str]]:
     if not summary.told_by:
         yield "Steps", f"none found: {summary.why}"
         yield "", "the program can mark its steps: see commprof_step(3)"
-        yield from unsampled_facts(run.connection)
+        yield from unsampled_facts(run)
         return
     yield "Steps", steps_text(summary)
     yield "", certainty_text(summary)
@@ -148,7 +162,7 @@ def facts(run: Run, answers: StepsDigest) -> Iterator[tuple[str, str]]:
     yield "Slowest rank", slowest_text(answers)
     yield "Trend", trend_text(summary)
     yield from outlier_facts(answers)
-    yield from unsampled_facts(run.connection)
+    yield from unsampled_facts(run)
 
 
 def steps_text(summary: StepsRow) -> str:

@@ -1,11 +1,16 @@
-"""Who waits for whom, and which rank or call is to blame.
+"""Who waits for whom in a job that hangs or was killed.
 
-On top a verdict: a collective in which ranks do not match, a circle of ranks that wait for each other, or the rank that all
-others wait for, directly or not. Below it the evidence: on each communicator how far each rank is in the sequence of
-collectives, where they differ first, and which point-to-point call waits for whom.
+The first lines are the verdict: a collective in which the ranks of a communicator do not match (another function, root or size); a circle of
+ranks that wait for each other; or the rank that the others wait for, directly or not, and what it does: it is outside MPI, has ended, was
+killed, or left no file. Below is the evidence: on each communicator where a rank waits the position of each rank in the sequence of
+collectives, the calls of each rank where they first differ, and the other calls that ranks are in.
 
-Of a running job, calls count that have lasted for --after seconds. Of ranks that were killed it is told what they were in
-when they were last heard of. If all were killed, nobody is blamed unless others went on for --after seconds meanwhile.
+In a running job, calls count that have lasted for --after seconds. How long a killed rank's last call lasted is unknown, so it counts in any
+case. If all ranks were killed, one is named only if others began or ended calls --after seconds after it went quiet, or while it was waited
+for. It reads the ledgers and never asks the job. On another node than the job's it sees as much as the copies of the ledgers there.
+
+A thread that polls with MPI_Test or MPI_Iprobe is never in one call for long. In a run that was killed a message may have been under way: a
+circle may have lasted only a moment.
 """
 
 from __future__ import annotations
@@ -16,10 +21,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Callable, NamedTuple
 
-from .. import doing, stuck, units
-from ..stuck import Killed, Position, Stuck, Wait
+from ..base import units
+from ..stuck import doing, stuck
+from ..stuck.stuck import Killed, Position, Stuck, Wait
 from . import common
 
+EXAMPLES = (("A job that makes no progress", "hvprof-report stuck commprof-train.py-1234"),)
+SEE_ALSO = ("summary", "top")
 AFTER_S = 5.0
 MOST_LINES = 12  # of a kind
 DIFFERENCES = {"call": "function", "root": "root", "bytes": "size"}
@@ -40,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=AFTER_S,
         metavar="SECONDS",
-        help="calls of a running job count from this duration on (default: %(default)g)",
+        help="calls of a running job count from this duration on; of a job that was killed as a whole, waits up to the last call that any rank"
+        " began or ended (default: %(default)g)",
     )
     parser.add_argument("--json", action="store_true", help="a list of objects; kinds and keys in docs/SCHEMA.md")
 
@@ -103,7 +112,7 @@ def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
     what = f"All {ranks} were killed." if is_known else unknown
     early = [rank.rank for rank in killed.ranks if killed.is_early(rank.rank)]
     if early and not is_explained:
-        names = doing.rank_names(early)
+        names = units.rank_names(early)
         before = f"{units.duration(min(map(killed.quiet_ns.get, early)))}{' or more' if len(early) > 1 else ''} before the others"
         what += f" {names[0].upper()}{names[1:]} went quiet {before}: ended first, or hung."
     elif not is_explained:
@@ -126,7 +135,7 @@ def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
     for rows in _by(found.mismatches, lambda row: row.identity).values():
         first = rows[0]
         calls = _by(rows, made_text)
-        said = ", ".join(f"{doing.rank_names([row.rank for row in alike])} called {made}" for made, alike in calls.items())
+        said = ", ".join(f"{units.rank_names([row.rank for row in alike])} called {made}" for made, alike in calls.items())
         yield Verdict("mismatch", f"Collective {first.sequence:,} on {first.communicator} does not match: {said}.")
 
 
@@ -141,9 +150,9 @@ def _circle_verdicts(found: Stuck) -> Iterator[Verdict]:
 
 def _awaited_verdicts(found: Stuck) -> Iterator[Verdict]:
     for awaited in found.awaited:
-        waiting = doing.rank_names(awaited.waiting)
+        waiting = units.rank_names(awaited.waiting)
         verb = "waits" if len(awaited.waiting) == 1 else "wait, directly or not,"
-        named = doing.rank_names(awaited.waited_for)
+        named = units.rank_names(awaited.waited_for)
         which = "which" if len(awaited.waited_for) == 1 else "each of which"
         begin = f"{waiting[0].upper()}{waiting[1:]}" if awaited.is_sure else f"{IF_HUNG}: {waiting}"
         yield Verdict("awaited", f"{begin} {verb} for {named}, {which} {awaited.why}.", awaited.is_sure)
@@ -153,7 +162,7 @@ def _together_verdicts(found: Stuck) -> Iterator[Verdict]:
     """Nobody in particular is waited for: all are in the same collective, or a message may come from anywhere."""
     alone = [wait for wait in found.waits if not wait.waited_for]
     for place, waits in _by(alone, lambda wait: wait_text(found, wait)).items():
-        names = doing.rank_names([wait.rank for wait in waits])
+        names = units.rank_names([wait.rank for wait in waits])
         why = "all of its ranks have begun it" if waits[0].sequence else "no rank in particular is waited for"
         yield Verdict("together", f"{names[0].upper()}{names[1:]}: {place}{wait_span(found, waits)}; {why}.")
 
@@ -263,6 +272,6 @@ def _grouped(rows: Iterable, text: Callable, span: Callable = lambda alike: "") 
     """One line for all ranks of which the same is to be said."""
     groups = list(_by(rows, text).items())
     for said, alike in groups[:MOST_LINES]:
-        yield f"  {doing.rank_names([row.rank for row in alike])}: {said}{span(alike)}"
+        yield f"  {units.rank_names([row.rank for row in alike])}: {said}{span(alike)}"
     if len(groups) > MOST_LINES:
         yield f"  and {len(groups) - MOST_LINES} more; --json has them all"

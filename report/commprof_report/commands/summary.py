@@ -1,8 +1,14 @@
 """The run on one screen: where communication time went.
 
-Time in MPI of a rank is the time its busiest thread spent inside MPI calls, MPI_Init and MPI_Finalize apart; shares are
-of that rank's wall time. NCCL's calls are no part of it: they put operations into a queue; what these took on the device is shown apart, as
-far as the GPU was traced. With --json one object holds it all.
+Shows the program, its ranks and its MPI library; the share of the wall time that ranks spent inside MPI; the calls with the most time, and
+the message size that dominates each; which rank waits most and which is waited for; point-to-point volume; what the profiler cost; what
+could not be recorded; NCCL's calls on the host and its operations on the device; whether MPI was given GPU memory, or GPUs copied through
+the host. Ranks without MPI_Finalize are listed with what they were in: running, killed, left by exit or MPI_Abort, since when, and in which
+call. Only the rank's own node knows whether it still runs; on another node it is "alive or killed".
+
+The time inside MPI of a rank is that of its thread with the most, without MPI_Init and MPI_Finalize; shares are of that rank's wall time.
+NCCL's calls are no part of it: they put operations into a queue. Who waits is an estimate: among the members of a communicator that made a
+collective equally often, the rank with the least time arrived last. With --json one object holds everything.
 """
 
 from __future__ import annotations
@@ -11,15 +17,24 @@ import argparse
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .. import doing, gpu, tables, units
-from ..digest import Digest, SummaryRow, communicating, digest, of_nccl
-from ..late import Late
-from ..run import Run
-from ..tables import Column
-from ..unsampled import unsampled_facts
+from ..base import units
+from ..display import tables
+from ..display.tables import Column
+from ..gpu import gpu_activity
+from ..late.late_ranks import Late
+from ..run.run import Run
+from ..run.unsampled import unsampled_facts
+from ..stuck import doing
+from ..summary.run_summary import Digest, SummaryRow, communicating, digest, of_nccl
 from . import common
+from .gpu import coverage_text
 from .gpu import losses as gpu_losses
 
+EXAMPLES = (
+    ("The run that was just profiled", "hvprof-report summary commprof-train.py-1234"),
+    ("One communicator, for a script", "hvprof-report summary --communicator MPI_COMM_WORLD --json RUN"),
+)
+SEE_ALSO = ("calls", "html", "ranks", "stuck")
 MOST_CALLS = 6
 MOST_RANKS = 8
 BAR_WIDTH = 40
@@ -224,11 +239,11 @@ def closing_facts(run: Run, answers: Digest, split: Late | None = None) -> Itera
     if has_mpi(summary):
         setup = units.duration(summary.setup_ns / len(answers.ranks))
         yield "Set-up", f"{setup} per rank in MPI_Init, MPI_Finalize (not counted above)"
-    gpus = gpu.gpu(run.connection)
+    gpus = gpu_activity.gpu(run.connection)
     yield from gpu_facts(gpus)
     yield "Profiler's cost", cost_text(summary, len(answers.ranks))
     yield "Not recorded", "; ".join([*losses(summary), *gpu_losses(gpus)]) or "nothing was dropped"
-    yield from unsampled_facts(run.connection)
+    yield from unsampled_facts(run)
     if told_together(summary):
         yield "Less detail", f"{told_together(summary)}; all their calls are counted"
     yield from rank_facts(run, answers)
@@ -317,15 +332,16 @@ def partner_text(rank: int | None) -> str:
     return "outside" if rank < 0 else f"rank {rank}"
 
 
-def gpu_facts(found: gpu.Gpu) -> Iterator[tuple[str, str]]:
+def gpu_facts(found: gpu_activity.Gpu) -> Iterator[tuple[str, str]]:
     """Where one was used; why it was not traced, where that is so."""
     own = found.summary
     if own.traced_ns:
         parts = f"{units.share(own.computing_share)} computing, {units.share(own.exposed_share)} exposed communication"
-        idle = f"{units.share(own.idle_share)} idle"
-        share = f"traced {units.share(own.window_share)} of the time"
-        yield "GPU", f"{parts}, {idle} ({units.counted(own.devices, 'device')}, {share}; see hvprof-report gpu)"
-    for (state, reason), ranks in gpu.unseen(found.ranks).items():
+        doubted = " or in CUDA graphs that left no record" if gpu_activity.graph_doubt(found) else ""
+        idle = f"{units.share(own.idle_share)} idle{doubted}"
+        traced = f"traced {coverage_text(found)}"
+        yield "GPU", f"{parts}, {idle} ({units.counted(own.devices, 'device')}; {traced}; see hvprof-report gpu)"
+    for (state, reason), ranks in gpu_activity.unseen(found.ranks).items():
         if state == "refused":
             yield "GPU", f"rank {units.shortened(units.rank_list(ranks), 40)} not traced: {reason or 'nobody knows why'}"
 

@@ -1,10 +1,12 @@
-"""A running job from moment to moment, until it ends.
+"""A running job, refreshed until it ends.
 
-Calls and bytes per second, the share of time inside MPI and in collectives (including the call that a rank is in now), the
-rank that the others wait for, and what each rank is in. The first screen is an average since the start. It reads the
-ledgers and asks nothing of the job; between two looks it rests four times as long as a look takes, or longer.
+Shows calls and bytes per second, the share of time inside MPI and inside collectives, and what each rank is in. The first screen is an
+average since the start, each other one is over the time since the one before; the calls that ranks are in at that time count. The slowest
+rank is the one with the least time in collectives: it arrives last, and the others wait there. In a job that uses NCCL alone it is the rank
+whose operations are shortest on the device.
 
-On a terminal the screen is drawn anew; in a pipe there is a block of plain text each time. Ctrl-C ends it.
+On a terminal the screen is redrawn and holds as many ranks as fit; elsewhere each screen is a block of plain text. It reads ledgers and asks
+nothing of the job. After each reading it rests at least four times as long as the reading took. Ctrl-C ends it.
 """
 
 from __future__ import annotations
@@ -17,13 +19,21 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from .. import doing, questions, selection, tables, units
-from ..questions import LiveRow
-from ..run import Run, run_open
-from ..tables import Column
+from ..base import units
+from ..display import tables
+from ..display.tables import Column
+from ..run import selection
+from ..run.run import Run, run_open
+from ..stuck import doing
+from ..stuck.live import LiveRow, live_rows
 from . import common
 from .stuck import seconds
 
+EXAMPLES = (
+    ("What the job does now", "hvprof-report top commprof-train.py-1234"),
+    ("A line of all ranks together each minute, for a log", "hvprof-report top --every 60 RUN | grep 'all together'"),
+)
+SEE_ALSO = ("export", "stuck")
 EVERY_S = 2.0
 REST = 4  # times as long as a look takes
 MOST_WIDTH = 160  # of a line where there is no terminal
@@ -73,10 +83,10 @@ COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     selection.add_arguments(parser)
+    parser.add_argument("--every", type=seconds, default=EVERY_S, metavar="SECONDS", help="between two looks (default: %(default)g)")
     parser.add_argument(
-        "--every", type=seconds, default=EVERY_S, metavar="SECONDS", help="between two looks (default: %(default)g)"
+        "--count", type=int, default=0, metavar="N", help="end after so many screens (default: with the run); 1 gives one block for a script"
     )
-    parser.add_argument("--count", type=int, default=0, metavar="N", help="end after so many screens (default: with the run)")
     parser.add_argument("--sort", choices=tuple(ORDERS), default="collectives", help="by what (default: %(default)s, least first)")
 
 
@@ -108,7 +118,7 @@ def watch(arguments: argparse.Namespace) -> None:
 def look(arguments: argparse.Namespace) -> tuple[Run, list[LiveRow]]:
     run = run_open(arguments.run, with_histograms=False)
     selection.select(run, arguments)
-    return run, questions.live(run.connection)
+    return run, live_rows(run.connection)
 
 
 def rates(before: Rates | None, row: LiveRow) -> Rates:
@@ -139,7 +149,7 @@ def end_text(rows: Sequence[LiveRow]) -> str:
     for state, end in ENDS.items():
         ranks = [row.rank for row in rows if row.state == state]
         if ranks:
-            said.append(f"{doing.rank_names(ranks)} {end if len(ranks) == 1 else end.replace('was', 'were')}")
+            said.append(f"{units.rank_names(ranks)} {end if len(ranks) == 1 else end.replace('was', 'were')}")
     return f"The run has ended: {'; '.join(said)}."
 
 

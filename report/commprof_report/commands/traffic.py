@@ -1,8 +1,11 @@
-"""Bulk against control: what carries data, and what only speaks about it.
+"""Bulk traffic and control traffic: what carries data, and what coordinates it.
 
-Control messages are of small sizes that together carry at most 1 % of the bytes of the run, up to the first leap in the sizes of
-a call and none above 64 KiB; and calls without a message: barriers, probes, constructors of communicators. Frameworks negotiate in
-them which gradients are ready. Thresholds are of the whole run, whatever is selected; docs/SCHEMA.md has the rule.
+Shows how much of the calls, bytes and time is bulk, which carries gradients, activations or data, and how much is control: the messages in
+which frameworks negotiate which gradients are ready, barriers, probes, and constructors of communicators. The rule is the same for MPI and
+NCCL; shares are of the time inside MPI.
+
+Control messages have small sizes that together carry at most 1 % of the bytes of the run, up to the first leap in the sizes of a call and
+none above 64 KiB. Thresholds are those of the whole run, whatever is selected.
 """
 
 from __future__ import annotations
@@ -10,12 +13,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 
-from .. import page, questions, tables, units
-from ..questions import TrafficRow
-from ..run import Run
-from ..tables import Column
+from ..base import units
+from ..calls.traffic import TrafficRow, traffic_rows
+from ..display import page, tables
+from ..display.tables import Column
+from ..run.run import Run
 from . import common
 
+EXAMPLES = (("What a framework's negotiation costs", "hvprof-report traffic RUN"),)
+SEE_ALSO = ("sizes", "steps")
 HEADS = {
     "bulk": "Bulk",
     "control": "Control",
@@ -42,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    rows = questions.traffic(common.open_selected(arguments, with_histograms=False).connection)
+    rows = traffic_rows(common.open_selected(arguments, with_histograms=False).connection)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, TrafficRow._fields)
     elif not rows:
@@ -116,7 +122,7 @@ def sizes_text(row: TrafficRow) -> str:
 
 
 def traffic_section(run: Run) -> str:
-    rows = questions.traffic(run.connection)
+    rows = traffic_rows(run.connection)
     if not rows:
         return ""
     sentence = (

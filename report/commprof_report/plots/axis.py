@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import units
+from ..base import units
 
 
 def time_label(ns: float, _position: int = 0) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import units
-from ..pictures import OTHER_COLOUR, PALETTE
-from ..questions import CallRow
+from ..base import units
+from ..calls.calls import CallRow
+from ..display.pictures import OTHER_COLOUR, PALETTE
 from .axis import time_axis, time_text
 
 MOST_CALLS = 12

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..gpu import GpuDeviceRow
-from ..pictures import PALETTE
+from ..display.pictures import PALETTE
+from ..gpu.gpu_activity import GpuDeviceRow
 from .axis import time_axis
 from .ranks import label_places
 

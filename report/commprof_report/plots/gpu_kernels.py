@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import units
-from ..gpu import GpuKernelRow
-from ..pictures import PALETTE
+from ..base import units
+from ..display.pictures import PALETTE
+from ..gpu.gpu_activity import GpuKernelRow
 from .axis import time_axis, time_text
 
 MOST_KERNELS = 12

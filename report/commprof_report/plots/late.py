@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..pictures import PALETTE
-from ..questions import LateRankRow
+from ..display.pictures import PALETTE
+from ..late.late_ranks import LateRankRow
 from .axis import time_axis
 from .ranks import label_ranks
 

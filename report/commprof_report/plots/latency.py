@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import units
-from ..pictures import PALETTE
-from ..questions import LatencyRow
+from ..base import units
+from ..calls.latency import LatencyRow
+from ..display.pictures import PALETTE
 from .axis import time_axis, time_text
 
 TICKS_WITHIN = ((30, (1, 1.5, 2, 3, 5, 7)), (1_000, (1, 2, 5)))  # by how many times the axis spans

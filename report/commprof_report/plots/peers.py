@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .. import units
-from ..questions import PeerRow
+from ..base import units
+from ..calls.peers import PeerRow
 
 MOST_NUMBERS = 12  # up to this many ranks each field shows its number
 MOST_FIELDS = 512  # larger jobs are drawn in blocks of ranks

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import units
-from ..pictures import OTHER_COLOUR, PALETTE
-from ..questions import RankTimeRow
+from ..base import units
+from ..calls.ranks import RankTimeRow
+from ..display.pictures import OTHER_COLOUR, PALETTE
 from .axis import time_axis
 
 MOST_CALLS = 6

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import units
-from ..pictures import PALETTE
-from ..questions import SizeRow
+from ..base import units
+from ..calls.sizes import SizeRow
+from ..display.pictures import PALETTE
 from .axis import size_axis, time_axis
 
 MOST_LINES = 5

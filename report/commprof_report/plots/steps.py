@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..pictures import PALETTE
-from ..step_costs import StepRow
+from ..display.pictures import PALETTE
+from ..steps.step_costs import StepRow
 from .axis import time_axis
 
 SIZE = (9, 4)

@@ -184,6 +184,29 @@ OPERATION(lScatter, (BUFFERS, int root, ncclComm_t comm, cudaStream_t stream), c
 OPERATION(lSend, (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream), count)
 OPERATION(lRecv, (void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream), count)
 
+/* Without kernels, as NCCL's. */
+static ncclResult_t signal_to(ncclComm_t comm)
+{
+    count_call();
+    return is_valid(comm) ? result_for(comm) : ncclInvalidArgument;
+}
+
+ncclResult_t pncclPutSignal(const void *localbuff, size_t count, ncclDataType_t datatype, int peer, void *window, size_t offset, int signal,
+                            int context, unsigned flags, ncclComm_t comm, cudaStream_t stream)
+{
+    return window && offset == 8 ? signal_to(comm) : ncclInvalidArgument;
+}
+
+ncclResult_t pncclSignal(int peer, int signal, int context, unsigned flags, ncclComm_t comm, cudaStream_t stream)
+{
+    return signal_to(comm);
+}
+
+ncclResult_t pncclWaitSignal(int count, ncclWaitSignalDesc_t *signals, ncclComm_t comm, cudaStream_t stream)
+{
+    return count > 0 && signals->opCnt > 0 ? signal_to(comm) : ncclInvalidArgument;
+}
+
 /* By its public name: whoever defines that before us is called. */
 ncclResult_t pncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
@@ -288,6 +311,20 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int *excluded, int count, ncclComm
 {
     (void)excluded, (void)count, (void)config, (void)flags;
     return bear(comm, newcomm, true);
+}
+
+ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *id)
+{
+    return is_valid(comm) ? pncclGetUniqueId(id) : ncclInvalidArgument;
+}
+
+ncclResult_t pncclCommGrow(ncclComm_t comm, int nranks, const ncclUniqueId *id, int rank, ncclComm_t *newcomm, ncclConfig_t *config)
+{
+    count_call();
+    if (comm ? rank != -1 || nranks <= comm->nranks : rank < 0 || !id)
+        return ncclInvalidArgument;
+    *newcomm = make(nranks, comm ? comm->rank : rank, config);
+    return result_for(*newcomm);
 }
 
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)

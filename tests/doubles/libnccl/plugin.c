@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { GROUP = 1, COLL = 2, P2P = 4, GROUP_API = 256, COLL_API = 512, P2P_API = 1024, MOST = 2048 };
+enum { GROUP = 1, COLL = 2, P2P = 4, KERNEL_CH = 64, KERNEL_CH_STOP = 22, GROUP_API = 256, COLL_API = 512, P2P_API = 1024, MOST = 2048 };
 
 struct descr_v4 {
     uint8_t type;
@@ -31,6 +31,10 @@ struct descr_v4 {
             int peer;
             uint8_t channels;
         } p2p;
+        struct {
+            uint8_t channel;
+            uint64_t gpu_ns;
+        } kernel;
         char room[256];
     };
 };
@@ -55,6 +59,31 @@ struct descr_v5 {
             void *stream;
             bool captured;
         } p2p_api;
+        struct {
+            uint64_t seq;
+            const char *func;
+            const void *send;
+            void *recv;
+            size_t count;
+            int root;
+            const char *datatype;
+            uint8_t channels, warps;
+            const char *algo, *proto;
+            void *parent_group;
+        } coll;
+        struct {
+            const char *func;
+            void *buff;
+            const char *datatype;
+            size_t count;
+            int peer;
+            uint8_t channels;
+            void *parent_group;
+        } p2p;
+        struct {
+            uint8_t channel;
+            uint64_t gpu_ns;
+        } kernel;
         char room[256];
     };
 };
@@ -109,6 +138,27 @@ void plugin_end(struct plugin_comm *comm)
         plugin->finalize(comm->context);
 }
 
+/* How NCCL would do it: small ones by another protocol. */
+static const char *protocol_for(size_t count)
+{
+    return count < 50 ? "LL" : "SIMPLE";
+}
+
+static uint8_t channels_for(size_t count)
+{
+    return count < 50 ? 1 : 2;
+}
+
+static uint8_t channels_of(int task)
+{
+    return tasks[task].descr.type == P2P ? tasks[task].descr.p2p.channels : tasks[task].descr.coll.channels;
+}
+
+static uint64_t count_of(int task)
+{
+    return tasks[task].descr.type == P2P ? tasks[task].descr.p2p.count : tasks[task].descr.coll.count;
+}
+
 static bool is_message(const char *function)
 {
     return strcmp(function, "Send") == 0 || strcmp(function, "Recv") == 0;
@@ -145,7 +195,7 @@ void plugin_call(struct plugin_comm *comm, const char *function, size_t count, c
 {
     if (version == 5)
         raise_call(comm, function, count, datatype, root, is_captured);
-    if (version != 4)
+    if (version == 0)
         return;
     struct descr_v4 *descr = &tasks[task_count].descr;
     tasks[task_count++].comm = comm;
@@ -155,18 +205,85 @@ void plugin_call(struct plugin_comm *comm, const char *function, size_t count, c
         descr->p2p.count = count;
         descr->p2p.datatype = datatype;
         descr->p2p.peer = root;
+        descr->p2p.channels = 1;
     } else {
         descr->coll.func = function;
         descr->coll.count = count;
         descr->coll.datatype = datatype;
         descr->coll.root = root;
+        descr->coll.algo = "RING";
+        descr->coll.proto = protocol_for(count);
+        descr->coll.channels = channels_for(count);
     }
+}
+
+/* Each channel of an operation begins 10 ns after the one before, and all take 1000 ns for an element; operations of a launch together. */
+static void run_kernels(void)
+{
+    for (int i = 0; i < task_count; i++)
+        for (uint8_t channel = 0; channel < channels_of(i) && mask & KERNEL_CH; channel++) {
+            uint64_t begin_ns = 5000000 + 10u * channel, end_ns = begin_ns + 1000 * count_of(i);
+            struct descr_v4 four = {.type = KERNEL_CH, .parent = tasks[i].handle, .kernel = {channel, begin_ns}};
+            struct descr_v5 five = {.type = KERNEL_CH, .parent = tasks[i].handle, .kernel = {channel, begin_ns}};
+            void *handle = NULL;
+            plugin->start(tasks[i].comm->context, &handle, version == 4 ? (void *)&four : &five);
+            if (handle) {
+                plugin->record(handle, KERNEL_CH_STOP, &end_ns);
+                plugin->stop(handle);
+            }
+        }
+}
+
+/* Version 5: what was called is told of as it is launched, too. */
+static void raise_launch(int i, void *of_group)
+{
+    struct descr_v4 *task = &tasks[i].descr;
+    struct descr_v5 descr = {.type = task->type, .parent = task, .rank = task->rank};
+    if (task->type == P2P) {
+        descr.p2p.func = task->p2p.func;
+        descr.p2p.count = task->p2p.count;
+        descr.p2p.datatype = task->p2p.datatype;
+        descr.p2p.peer = task->p2p.peer;
+        descr.p2p.channels = task->p2p.channels;
+        descr.p2p.parent_group = of_group;
+    } else {
+        descr.coll.func = task->coll.func;
+        descr.coll.count = task->coll.count;
+        descr.coll.datatype = task->coll.datatype;
+        descr.coll.root = task->coll.root;
+        descr.coll.algo = task->coll.algo;
+        descr.coll.proto = task->coll.proto;
+        descr.coll.channels = task->coll.channels;
+        descr.coll.parent_group = of_group;
+    }
+    tasks[i].handle = NULL;
+    if (mask & task->type)
+        plugin->start(tasks[i].comm->context, &tasks[i].handle, &descr);
+}
+
+static void raise_launches(void)
+{
+    struct descr_v5 descr = {.type = GROUP};
+    void *of_group = NULL;
+    if (task_count && mask & (GROUP | COLL | P2P))
+        plugin->start(tasks[0].comm->context, &of_group, &descr);
+    for (int i = 0; i < task_count; i++)
+        raise_launch(i, of_group);
+    for (int i = 0; i < task_count; i++)
+        if (tasks[i].handle)
+            plugin->stop(tasks[i].handle);
+    if (of_group)
+        plugin->stop(of_group);
+    run_kernels();
+    task_count = 0;
 }
 
 void plugin_launch(void)
 {
     struct descr_v4 descr = {.type = GROUP};
     void *of_group = NULL;
+    if (version == 5)
+        raise_launches();
     if (task_count && mask & GROUP)
         plugin->start(tasks[0].comm->context, &of_group, &descr);
     for (int i = 0; i < task_count && of_group; i++) {
@@ -180,5 +297,7 @@ void plugin_launch(void)
             plugin->stop(tasks[i].handle);
     if (of_group)
         plugin->stop(of_group);
+    if (version == 4 && of_group)
+        run_kernels();
     task_count = 0;
 }

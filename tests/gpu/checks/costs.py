@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from jobs import Jobs
-from machine import PROGRAMS, asked
 from table import Row, failed, row
 
 WAYS = {"without": {}, "loaded": {"COMMPROF_GPU": "off"}, "tracing": {}}
 
 
 def costs(jobs: Jobs) -> Iterator[Row]:
-    program, folder = jobs.out / "costs", jobs.out / "mpi"
-    words = [f"-I{PROGRAMS}", str(PROGRAMS / "costs.c"), str(folder / "libmpi_one_rank.so"), f"-Wl,-rpath,{folder}", "-ldl"]
-    status, said = asked([os.environ.get("CC", "cc"), "-O2", "-D_GNU_SOURCE", *words, "-o", str(program)])
-    if status:
-        yield failed("costs", said)
+    program, problem = jobs.compiled("costs")
+    if problem:
+        yield failed("costs", problem)
         return
     seen: dict[str, dict[str, float]] = {}
     for way, settings in WAYS.items():
-        job = jobs.run(str(program), profiled=way != "without", **settings)
+        job = jobs.run(program, profiled=way != "without", **settings)
         if job.problem:
             yield failed(f"costs, {way}", job.problem)
             continue

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from pathlib import Path
 
 from jobs import Job, Jobs
-from machine import LIBRARY, nccl_path
+from machine import DOUBLES, LIBRARY, nccl_path
 from table import Row, failed, row, same, skip
 
 # Two ranks share a GPU where NCCL takes them for two hosts and has nothing but sockets. NVIDIA does not support it.
@@ -59,6 +60,42 @@ def counted(job: Job, ranks: int) -> Iterator[Row]:
         yield row(f"communication kernels, {of}", "some" if ranks > 1 else "any", ", ".join(names) or "none", ranks == 1 or bool(names))
         unmatched = job.query("SELECT gpu_unmatched_operations FROM rank", rank)[0][0]
         yield row(f"operations without a time on the device, {of}", 0 if ranks > 1 else "any", unmatched, ranks == 1 or unmatched == 0)
+
+
+def without_pytorch(jobs: Jobs) -> Iterator[Row]:
+    """A program in C whose operations CUDA's events time one by one."""
+    library = str(DOUBLES / "libnccl.so.2") if jobs.is_double else nccl_path()
+    if not library:
+        yield skip("NCCL's times", "no libnccl.so.2")
+        return
+    words = ["-Wl,--no-as-needed", library, f"-Wl,-rpath,{Path(library).parent}", "-Wl,--allow-shlib-undefined"]
+    program, problem = jobs.compiled("nccl_times", *words, *[str(DOUBLES / "libcuda.so.1")] * jobs.is_double)
+    if problem:
+        yield failed("NCCL's times", problem)
+        return
+    for ranks in (1, 2):
+        settings = ON_ONE_GPU if ranks > 1 else {}
+        alone = jobs.run(program, str(jobs.out / f"nccl-times-{ranks}-alone"), profiled=False, copies=ranks, limit_s=20, **settings)
+        if alone.problem:
+            yield skip(f"NCCL's times, {ranks} rank{'s' * (ranks > 1)}", f"it does not work here without us: {alone.problem}")
+            continue
+        job = jobs.run(program, str(jobs.out / f"nccl-times-{ranks}"), copies=ranks, dump=f"nccl-times-{ranks}", limit_s=25, **settings)
+        yield from [failed(f"NCCL's times, {ranks} ranks", job.problem)] if job.problem else timed(job, ranks)
+
+
+def timed(job: Job, ranks: int) -> Iterator[Row]:
+    """The events enclose the kernel; on one rank there is none but a copy."""
+    sql = "SELECT measure, SUM(count), SUM(total_ns) FROM cell WHERE call = '{}' AND bytes = {} GROUP BY measure"
+    for truth in job.truths:
+        rank = truth.pop("rank")
+        for call, (times, size, events_ns) in truth.items():
+            seen = {measure: numbers for measure, *numbers in job.query(sql.format(call, size), rank)}
+            of = f"{call}, rank {rank} of {ranks}"
+            yield same(f"calls of {of}", times, seen.get("call", [0])[0])
+            count, device_ns = seen.get("device", [0, 0])
+            if ranks > 1 or count:
+                expected, told = f"{times} in {events_ns} ns or little less", f"{count} in {device_ns} ns"
+                yield row(f"device time of {of}", expected, told, count == times and 0.5 * events_ns <= device_ns <= 1.02 * events_ns)
 
 
 def by_name(jobs: Jobs) -> Iterator[Row]:

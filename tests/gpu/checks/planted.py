@@ -13,8 +13,9 @@ CLOCK_STEP_NS = 2_000  # a GPU's own timer may go in steps of a microsecond
 LAUNCH_NS = 100_000  # of a kernel on a busy machine, at most, on the average of many
 
 
-def planted(jobs: Jobs, what: str, check: str, **settings: str) -> tuple[Job, Optional[Row]]:
-    job = jobs.run("planted", what, dump="" if what == "cycle" else what, limit_s=80 if what == "cycle" else 55, **settings)
+def planted(jobs: Jobs, what: str, check: str, form: str = "", **settings: str) -> tuple[Job, Optional[Row]]:
+    dump = "" if what == "cycle" else "-".join([what, *form.split()])
+    job = jobs.run("planted", what, *[form] * bool(form), dump=dump, limit_s=45 if what == "cycle" else 25, **settings)
     return job, failed(check, job.problem) if job.problem else None
 
 
@@ -64,12 +65,13 @@ def copies(jobs: Jobs) -> Iterator[Row]:
 
 def correlation(jobs: Jobs) -> Iterator[Row]:
     """Of the records as they came."""
-    job, bad = planted(jobs, "graph", "correlation ids")
-    copied, also_bad = planted(jobs, "copies", "correlation ids")
+    _, bad = planted(jobs, "graph", "correlation ids", "traced")
+    _, also_bad = planted(jobs, "copies", "correlation ids")
     if bad or also_bad:
         yield bad or also_bad
         return
-    found = [record for what in ("graph", "copies") for path in (jobs.out / "buffers" / what).glob("*.dump") for record in dumps.records(path)]
+    paths = [path for what in ("graph-traced", "copies") for path in (jobs.out / "buffers" / what).glob("*.dump")]
+    found = [record for path in paths for record in dumps.records(path)]
     for kind in ("kernel", "copy", "memset"):
         ids = [record.correlation for record in found if record.kind == kind]
         nonzero = sum(map(bool, ids))
@@ -77,14 +79,22 @@ def correlation(jobs: Jobs) -> Iterator[Row]:
         yield row(f"correlation ids of {kind} records", "not 0", seen_ids, bool(ids) and nonzero == len(ids))
 
 
+GRAPH_CREATED = {
+    "traced": "while traced",
+    "before": "before the profiler",
+    "between": "between two windows",
+    "off and on": "in an earlier window",
+}
+
+
 def graph(jobs: Jobs) -> Iterator[Row]:
-    job, bad = planted(jobs, "graph", "graph")
-    if bad:
-        yield bad
-        return
+    """Each in a process of its own: what one graph makes of CUPTI shall not change another."""
     sql = """SELECT is_graph, SUM(count) FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel)
              WHERE name = 'planted_graph' GROUP BY 1"""
-    yield same("kernels of a graph that is replayed", [(1, job.truth["launches"])], job.query(sql))
+    for form, created in GRAPH_CREATED.items():
+        check = f"kernels of a graph created {created}"
+        job, bad = planted(jobs, "graph", check, form)
+        yield bad or same(check, [(1, job.truth["launches"])], job.query(sql))
 
 
 def clock(jobs: Jobs) -> Iterator[Row]:
@@ -106,18 +116,21 @@ def clock(jobs: Jobs) -> Iterator[Row]:
     yield row("error of the clock, as the profile says", "a number", f"{error} ns", error is not None)
 
 
+OVERLAPS = ("partly hidden", "hidden", "after computing", "beside a copy")
+
+
 def overlap(jobs: Jobs) -> Iterator[Row]:
-    job, bad = planted(jobs, "overlap", "overlap")
-    if bad:
-        yield bad
-        return
     sql = """SELECT SUM(ns), SUM(ns * (1 - is_computing)) FROM gpu_busy WHERE is_communicating"""
-    communicating_ns, exposed_ns = (value or 0 for value in job.query(sql)[0])
-    for name, truth_ns, seen_ns in (
-        ("communication", job.truth["communicating_ns"], communicating_ns),
-        ("exposed communication", job.truth["exposed_ns"], exposed_ns),
-    ):
-        yield row(f"{name} against CUDA's events", f"{truth_ns} ns to 5 %", f"{seen_ns} ns", abs(seen_ns - truth_ns) <= truth_ns / 20)
+    for form in OVERLAPS:
+        job, bad = planted(jobs, "overlap", f"communication {form}", form)
+        if bad:
+            yield bad
+            continue
+        seen = [value or 0 for value in job.query(sql)[0]]
+        all_ns = job.truth["communicating_ns"]
+        for name, truth_ns, seen_ns in zip(("communication", "exposed communication"), (all_ns, job.truth["exposed_ns"]), seen):
+            expected = f"{truth_ns} ns to 5 % of {all_ns} ns"
+            yield row(f"{name}, {form}, against CUDA's events", expected, f"{seen_ns} ns", abs(seen_ns - truth_ns) <= all_ns / 20)
 
 
 def cycle(jobs: Jobs) -> Iterator[Row]:

@@ -54,6 +54,42 @@ def overhead(jobs: Jobs) -> Iterator[Row]:
             yield row(f"a step of {model}, {way}", expected, f"{more:+.2f} %; {shown(times.get(way, []))}", more <= aim + apart)
 
 
+STEP_KERNELS = 5_000
+TURNS = 3
+
+
+def step(jobs: Jobs) -> Iterator[Row]:
+    """Without the profiler and with it in turns; in a process under the profiler, groups of steps traced and between windows in turns."""
+    seen: dict[str, list[float]] = {}
+    ratios: list[float] = []
+    for _ in range(TURNS):
+        for profiled in (False, True):
+            settings = {"COMMPROF_GPU_COLLECT_MS": "1000"} if profiled else {}
+            job = jobs.run("training", "turns", "6", profiled=profiled, needs_torch=True, limit_s=40, **settings)
+            if job.problem:
+                yield failed(f"a step of {STEP_KERNELS} kernels", job.problem)
+                return
+            for kind, ms in job.truth["turns_ms"].items():
+                seen.setdefault(kind, []).append(statistics.median(ms))
+            ratios += [100 * (on / off - 1) for on, off in zip(job.truth["turns_ms"].get("traced", []), job.truth["turns_ms"].get("off", []))]
+    yield kernels_of_a_step(job)
+    apart = 100 * (max(seen["without"]) / min(seen["without"]) - 1)
+    yield row("a step without the profiler", "a number", shown(seen["without"]), True)
+    for kind, what in (("off", "between windows"), ("traced", "traced")):
+        more = 100 * (statistics.median(seen[kind]) / statistics.median(seen["without"]) - 1)
+        expected = f"at most 1 % more, and the {apart:.2f} % that processes without are apart"
+        yield row(f"a step {what}", expected, f"{more:+.2f} %; {shown(seen[kind])}", more <= 1 + apart)
+    quarters = statistics.quantiles(ratios, n=4)
+    told = f"{quarters[1]:+.2f} % ({quarters[0]:+.2f} to {quarters[2]:+.2f} in the middle half of {len(ratios)} pairs)"
+    yield row("a step traced against the next one between windows", "at most 1 % more", told, quarters[1] <= 1)
+
+
+def kernels_of_a_step(job) -> Row:
+    steps, kernels = job.truth["traced_steps"], sum(job.counts().values())
+    told = f"{kernels / steps:.0f} in each of {steps}"
+    return row("kernels of a step", f"about {STEP_KERNELS}", told, 0.6 <= kernels / steps / STEP_KERNELS <= 1.6)
+
+
 def timed(jobs: Jobs, step_ms: dict, way: str, profiled: bool, words: tuple, settings: dict) -> Iterator[Row]:
     job = jobs.run("training", "time", *words, profiled=profiled, needs_torch=True, **settings)
     if job.problem:

@@ -1,5 +1,5 @@
 """The GPU through CUDA's driver interface alone (ctypes), kernels of chosen names and durations, and the profile's state as its ledger
-tells it. Where libcuda.so.1 is the double of tests/doubles, the same calls plant the same things there."""
+says. With the double of libcuda.so.1 (tests/doubles) the same calls plant the same things there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import os
 import struct
 import sys
 import time
-from ctypes import byref, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Optional
 
 # Every driver and every GPU of today takes this version of PTX for this target, and compiles it for itself.
@@ -37,10 +37,6 @@ EMPTY = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry {name}()
 NON_BLOCKING, CAPTURE_THREAD_LOCAL, ATTACH_GLOBAL = 1, 1, 1
 
 
-class Span(ctypes.Structure):
-    _fields_ = [("start_ns", c_int64), ("end_ns", c_int64)]
-
-
 class CudaError(RuntimeError):
     pass
 
@@ -50,9 +46,6 @@ class Device:
 
     def __init__(self, context: bool = True) -> None:
         self.cuda = ctypes.CDLL("libcuda.so.1")
-        self.is_double = hasattr(self.cuda, "double_launch")
-        if self.is_double:
-            self.cuda.double_launch.restype = self.cuda.double_copy.restype = self.cuda.double_set.restype = Span
         self.functions: dict[str, c_void_p] = {}
         self.kept: list[object] = []
         self.call("cuInit", c_uint(0))
@@ -80,38 +73,33 @@ class Device:
 
     def load(self, *names: str) -> None:
         """Compile these kernels now: while a stream captures nothing can be loaded."""
-        for name in names if not self.is_double else ():
+        for name in names:
             self.function(name, SPIN)
 
     def launch(self, function: c_void_p, stream: Optional[c_void_p], parameters: object = None) -> None:
         self.call("cuLaunchKernel", function, *[c_uint(1)] * 6, c_uint(0), stream, parameters, None)
 
-    def spin(self, name: str, duration_ns: int, stream: Optional[c_void_p] = None) -> Optional[Span]:
-        """A kernel that runs so long. The double tells when."""
-        if self.is_double:
-            name_bytes = c_char_p(name.encode())
-            self.kept.append(name_bytes)
-            return self.cuda.double_launch(stream, name_bytes, c_int64(duration_ns))
+    def spin(self, name: str, duration_ns: int, stream: Optional[c_void_p] = None) -> None:
+        """A kernel that runs so long."""
         duration = c_uint64(duration_ns)
         self.launch(self.function(name, SPIN), stream, (c_void_p * 1)(ctypes.addressof(duration)))
-        return None
 
     def empty(self, name: str = "empty") -> c_void_p:
         return self.function(name, EMPTY)
 
     def copy(self, to: int, source: int, size: int, stream: Optional[c_void_p] = None) -> None:
-        if self.is_double:
-            self.cuda.double_copy(stream, c_void_p(to), c_void_p(source), c_size_t(size), c_int64(20_000))
-        else:
-            self.call("cuMemcpyAsync", c_uint64(to), c_uint64(source), c_size_t(size), stream)
+        self.call("cuMemcpyAsync", c_uint64(to), c_uint64(source), c_size_t(size), stream)
 
     def fill(self, to: int, value: int, size: int, stream: Optional[c_void_p] = None) -> None:
-        if self.is_double:
-            self.cuda.double_set(stream, c_void_p(to), c_int(value), c_size_t(size), c_int64(5_000))
-        else:
-            self.call("cuMemsetD8Async", c_uint64(to), ctypes.c_ubyte(value), c_size_t(size), stream)
+        self.call("cuMemsetD8Async", c_uint64(to), ctypes.c_ubyte(value), c_size_t(size), stream)
 
     # Memory
+
+    def available_bytes(self) -> int:
+        """On the device, for all processes."""
+        available, total = c_size_t(), c_size_t()
+        self.call("cuMemGetInfo_v2", byref(available), byref(total))
+        return available.value
 
     def device(self, size: int) -> int:
         address = c_uint64()
@@ -159,7 +147,7 @@ class Device:
     def replay(self, graph: c_void_p, stream: c_void_p) -> None:
         self.call("cuGraphLaunch", graph, stream)
 
-    # Events; the double has none
+    # Events
 
     def mark(self, stream: Optional[c_void_p] = None) -> c_void_p:
         event = c_void_p()
@@ -232,11 +220,16 @@ def wait_until(state: Optional[str] = None, records: int = 0) -> bool:
     return False
 
 
+def switch(traced: bool) -> bool:
+    """Tracing on or off, by MPI_Pcontrol; waits until the profile says so."""
+    mpi().calls_pcontrol(int(traced))
+    return wait_until("tracing" if traced else "paused")
+
+
 def tell(**truth: object) -> None:
     """What the check that started this compares the profile with."""
     sys.stdout.write(f"truth {json.dumps(truth)}\n")  # in one piece: ranks share their output
     sys.stdout.flush()
-
 
 
 if __name__ == "__main__":  # device.py: which GPU is here? Exit status 1: none.

@@ -1,42 +1,61 @@
-"""Plants kernels, copies and sets on the GPU, and tells which: planted.py WHAT, of the functions below."""
+"""Plants kernels, copies and sets on the GPU, and prints which: planted.py WHAT [FORM], of PLANTS below."""
 
 from __future__ import annotations
 
 import sys
 import time
 
-from device import Device, Span, mpi, tell, wait_until
+from device import Device, mpi, switch, tell, wait_until
 
 KERNELS = {"planted_long": (10, 2_000_000), "planted_short": (200, 20_000)}  # name: how often, and how long at least
 ODD_BYTES = 1_000_003
 REPLAYS, NODES = 20, 10
-CYCLES, KERNELS_A_CYCLE, CYCLING_S = 100, 10, 40
+CYCLES, KERNELS_A_CYCLE, CYCLING_S = 100, 10, 25
 MOMENTS = 200
+COMMUNICATION, COMPUTATION, COPIED_BYTES = "ncclDevKernel_Planted", "planted_compute", 1 << 20
+GATE = "planted_gate"  # runs until all that is timed has been launched: events then lie where kernels begin and end
+# How communication lies beside other work: ns of that, and of the communication
+FORMS = {
+    "partly hidden": (2_000_000, 3_000_000),
+    "hidden": (3_000_000, 2_000_000),
+    "after computing": (1_000_000, 2_000_000),
+    "beside a copy": (0, 2_000_000),
+}
+
+
+def give_up(why: str) -> None:
+    tell(failed=why)
+    sys.exit(mpi().calls_end() or 1)
+
+
+def must_switch(traced: bool) -> None:
+    if not switch(traced):
+        give_up(f"tracing does not go {'on' if traced else 'off'}")
 
 
 def begin() -> Device:
     """MPI, a context, and the profiler tracing."""
     mpi().calls_begin()
     device = Device()
-    device.load(*KERNELS, "planted_graph", "planted_cycle", "planted_moment", "ncclDevKernel_Planted", "planted_compute")
+    device.load(*KERNELS, "planted_graph", "planted_cycle", "planted_moment", COMMUNICATION, COMPUTATION, GATE)
     device.wait_for_all()
     if not wait_until("tracing"):
-        tell(failed="the profiler does not trace")
-        sys.exit(mpi().calls_end() or 1)
+        give_up("the profiler does not trace")
     return device
 
 
 def kernels() -> None:
     device = begin()
     streams = [device.stream(), device.stream()]
-    first = device.mark(streams[0]) if not device.is_double else None
+    for stream in streams:
+        device.spin(GATE, 50_000_000, stream)
+    first = device.mark(streams[0])
     for name, (count, duration_ns) in KERNELS.items():
         for i in range(count):
             device.spin(name, duration_ns, streams[0 if name == "planted_long" else i % 2])
-    last = device.mark(streams[0]) if first else None
+    last = device.mark(streams[0])
     device.wait_for_all()
-    spans_ns = device.between_ns(first, last) if first and last else None
-    tell(kernels=KERNELS, events_ns=spans_ns)
+    tell(kernels=KERNELS, events_ns=device.between_ns(first, last))
 
 
 def copies() -> None:
@@ -60,17 +79,42 @@ def copies() -> None:
     tell(each=[3, 1 + 4096 + ODD_BYTES], ways=list(ways))
 
 
-def graph() -> None:
-    device = begin()
-    stream = device.stream()
+def instantiated(device: Device, stream) -> object:
     device.begin_capture(stream)
     for _ in range(NODES):
         device.spin("planted_graph", 5_000, stream)
-    instance = device.end_capture(stream)
+    return device.end_capture(stream)
+
+
+def replay(device: Device, stream, instance) -> None:
     for _ in range(REPLAYS):
         device.replay(instance, stream)
     device.wait(stream)
-    tell(launches=NODES * REPLAYS)
+
+
+def graph(created: str) -> None:
+    """A graph that is replayed while it is traced. It was created `traced`; `before` the profiler began; `between` two windows of tracing;
+    or traced and replayed, and then tracing went `off and on`."""
+    if created == "before":
+        device = Device()
+        device.load("planted_graph")
+        stream = device.stream()
+        instance = instantiated(device, stream)
+        replay(device, stream, instance)
+        begin()
+    else:
+        device = begin()
+        stream = device.stream()
+        if created == "between":
+            must_switch(False)
+        instance = instantiated(device, stream)
+    if created == "off and on":
+        replay(device, stream, instance)
+        must_switch(False)
+    if created in ("between", "off and on"):
+        must_switch(True)
+    replay(device, stream, instance)
+    tell(launches=NODES * REPLAYS * (2 if created == "off and on" else 1))
 
 
 def cycle() -> None:
@@ -82,13 +126,10 @@ def cycle() -> None:
         for _ in range(KERNELS_A_CYCLE):
             device.spin("planted_cycle", 5_000)
         device.wait_for_all()
-        for level, state in enumerate(("paused", "tracing")):
+        for traced in (False, True):
             began = time.monotonic()
-            mpi().calls_pcontrol(level)
-            if not wait_until(state):
-                tell(failed=f"cycle {done}: not {state}")
-                sys.exit(1)
-            waited_s[level] += time.monotonic() - began
+            must_switch(traced)
+            waited_s[traced] += time.monotonic() - began
         done += 1
     off_ms, on_ms = (round(1e3 * seconds / done, 1) for seconds in waited_s)
     tell(cycles=done, launches=done * KERNELS_A_CYCLE, off_ms=off_ms, on_ms=on_ms)
@@ -107,38 +148,46 @@ def moments() -> None:
     tell(brackets=brackets)
 
 
-def overlap() -> None:
-    """Communication beside computation, over and over: how long was a communication kernel running and no computing one?"""
+def overlap(form: str) -> None:
+    """Communication beside something else, over and over: how long was a communication kernel running and no computing one?"""
     device = begin()
-    beside = device.stream(), device.stream()
+    beside, communicate = device.stream(), device.stream()
+    memory = device.device(COPIED_BYTES), device.pinned(COPIED_BYTES)
     exposed_ns = communicating_ns = 0
     for _ in range(20):
-        exposed, communicating = plant_overlap(device, *beside)
-        exposed_ns, communicating_ns = exposed_ns + exposed, communicating_ns + communicating
+        spans = spans_of(device, form, beside, communicate, memory)
+        communicating_ns += spans[1][1] - spans[1][0]
+        exposed_ns += spans[1][1] - spans[1][0] - (both(*spans) if form != "beside a copy" else 0)
     tell(exposed_ns=exposed_ns, communicating_ns=communicating_ns)
 
 
-def plant_overlap(device: Device, compute, communicate) -> tuple[int, int]:
-    """The communication's last part stands alone. Returns how long, and how long all of it was."""
-    if device.is_double:
-        spans = device.spin("planted_compute", 2_000_000, compute), device.spin("ncclDevKernel_Planted", 3_000_000, communicate)
-        device.wait_for_all()
-        return exposed_of(*spans), spans[1].end_ns - spans[1].start_ns
-    base = device.mark(compute)
+def spans_of(device: Device, form: str, beside, communicate, memory: tuple[int, int]) -> list[tuple[int, int]]:
+    """When the work beside it and the communication began and ended, in ns since a common start, by CUDA's events."""
+    beside_ns, communication_ns = FORMS[form]
+    device.spin(GATE, 20_000_000, beside)
+    base = device.mark(beside)
     device.after(communicate, base)
-    marks = []
-    for name, duration_ns, stream in (("planted_compute", 2_000_000, compute), ("ncclDevKernel_Planted", 3_000_000, communicate)):
-        marks.append((device.mark(stream), device.spin(name, duration_ns, stream), device.mark(stream)))
+    marks = [[device.mark(beside)], [device.mark(communicate)]]
+    if form == "beside a copy":
+        device.copy(*memory, COPIED_BYTES, beside)
+    else:
+        device.spin(COMPUTATION, beside_ns, beside)
+    marks[0].append(device.mark(beside))
+    if form == "after computing":
+        device.after(communicate, marks[0][1])
+        marks[1] = [device.mark(communicate)]
+    device.spin(COMMUNICATION, communication_ns, communicate)
+    marks[1].append(device.mark(communicate))
     device.wait_for_all()
-    spans = [Span(device.between_ns(base, first), device.between_ns(base, last)) for first, _, last in marks]
-    return exposed_of(*spans), spans[1].end_ns - spans[1].start_ns
+    return [(device.between_ns(base, first), device.between_ns(base, last)) for first, last in marks]
 
 
-def exposed_of(compute: Span, communicate: Span) -> int:
-    both = min(compute.end_ns, communicate.end_ns) - max(compute.start_ns, communicate.start_ns)
-    return communicate.end_ns - communicate.start_ns - max(both, 0)
+def both(one: tuple[int, int], other: tuple[int, int]) -> int:
+    return max(0, min(one[1], other[1]) - max(one[0], other[0]))
 
+
+PLANTS = {plant.__name__: plant for plant in (kernels, copies, graph, cycle, moments, overlap)}
 
 if __name__ == "__main__":
-    {what.__name__: what for what in (kernels, copies, graph, cycle, moments, overlap)}[sys.argv[1]]()
+    PLANTS[sys.argv[1]](*sys.argv[2:])
     mpi().calls_end()

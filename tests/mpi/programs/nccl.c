@@ -2,6 +2,7 @@
 #include "nccl_double.h"
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,20 @@ static void messages(void)
     OK(ncclCommDestroy(comm));
 }
 
+/* To the next rank: 100 elements and then a signal alone; from the rank before, both signals. */
+static void signals(void)
+{
+    ncclComm_t comm = world();
+    void *window;
+    ncclWaitSignalDesc_t both = {.opCnt = 2, .peer = (rank + size - 1) % size};
+    OK(ncclCommWindowRegister(comm, buffer, sizeof buffer, &window, 0));
+    OK(ncclPutSignal(buffer, 100, ncclFloat32, (rank + 1) % size, window, 8, 0, 0, 0, comm, NULL));
+    OK(ncclSignal((rank + 1) % size, 0, 0, 0, comm, NULL));
+    OK(ncclWaitSignal(1, &both, comm, NULL));
+    OK(ncclAllReduce(buffer, buffer, 100, ncclFloat32, ncclSum, comm, NULL));
+    OK(ncclCommDestroy(comm));
+}
+
 /* The same function once by the name that is intercepted, and twice past it. */
 ncclResult_t pncclAllReduce(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
 
@@ -131,6 +146,32 @@ static void communicators(void)
         OK(ncclAllGather(buffer, buffer, 30, ncclInt8, rest, NULL));
     }
     OK(ncclCommAbort(first));
+}
+
+/* Two ranks that become three and then four; the last to come makes the id for the next. Halves of the last one, and of these. */
+static void grown(void)
+{
+    ncclComm_t comm = NULL, half, quarter;
+    ncclUniqueId id = shared_id();
+    if (rank < 2)
+        OK(ncclCommInitRank(&comm, 2, id, rank));
+    for (int ranks = 3; ranks <= 4; ranks++) {
+        ncclComm_t larger;
+        bool is_new = rank == ranks - 1, is_there = rank < ranks - 1;
+        if (rank == ranks - 2)
+            OK(ncclCommGetUniqueId(comm, &id));
+        MPI_Bcast(&id, sizeof id, MPI_BYTE, ranks - 2, MPI_COMM_WORLD);
+        if (is_new || is_there)
+            OK(ncclCommGrow(comm, ranks, rank >= ranks - 2 ? &id : NULL, is_new ? rank : -1, &larger, NULL));
+        comm = is_new || is_there ? larger : NULL;
+    }
+    double_nccl_next_child(2, rank / 2);
+    OK(ncclCommSplit(comm, rank % 2, rank, &half, NULL));
+    double_nccl_next_child(1, 0);
+    OK(ncclCommSplit(half, rank / 2, rank, &quarter, NULL));
+    OK(ncclAllGather(buffer, buffer, 10, ncclInt8, comm, NULL));
+    OK(ncclAllGather(buffer, buffer, 20, ncclInt8, half, NULL));
+    OK(ncclAllGather(buffer, buffer, 30, ncclInt8, quarter, NULL));
 }
 
 /* By their configuration: of the world, of a child that is born at the end of a group, and by one that is older than names are. */
@@ -220,7 +261,7 @@ int main(int argc, char **argv)
     } PARTS[] = {{"operations", operations}, {"datatypes", datatypes},     {"communicators", communicators},
                  {"names", names},           {"nonblocking", nonblocking}, {"nonblocking_children", nonblocking_children},
                  {"mistakes", mistakes},     {"switched", switched},       {"looked_up", looked_up},
-                 {"messages", messages}};
+                 {"messages", messages},     {"signals", signals},         {"grown", grown}};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -1,0 +1,535 @@
+"""Advice: rules that look at a run's calls, each with its evidence and the time it could save at most.
+
+A rule is a function that yields what it found; docs/SCHEMA.md has the conditions and the formula of each bound. The bounds of two rules may
+count the same time, so they do not add up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Callable, NamedTuple
+
+from ..base import units
+from ..calls.calls import poll_rows
+from ..calls.sizes import SizeRow, reduce_bcast_rows, size_rows
+from ..gpu.copied import CopiedRow, copied_rows
+from ..late.late_ranks import Late
+from ..roles import roles
+from ..run.run import Run
+from ..summary.run_summary import Digest
+from . import curves
+from .curves import Curve, Knee, Point
+
+NOTABLE = 0.005  # of the counted time of all ranks; what could save less is not said
+MANY = 20  # calls per rank
+TINY_BYTES = 64  # an Allreduce up to this is a value or a framework's negotiation, not a tensor
+PADDED = 2  # times the size: the most that padding may add
+JUMP = 1.5  # times as much longer as the message is larger
+LITTLE_OVERLAP = 0.1
+FEW_MORE = 0.1  # Bcasts than Reduces, or the reverse: what is handed out at the start or at the end
+MOSTLY = 0.5
+STAGED = 0.1  # of the bytes in MPI calls: copies that come to less (a batch of data, a loss) say nothing
+SURE, LIKELY, POSSIBLE = "sure", "likely", "possible"
+HOROVOD, PYTORCH = "Horovod", "PyTorch"
+PYTORCH_THREAD = re.compile(r"pt_(mpi|.*ProcessGroup)")
+
+
+class Advice(NamedTuple):
+    """A piece of advice; or, with found = 0, a rule that found nothing, and why if it could not look."""
+
+    rule: str
+    found: int
+    title: str
+    evidence: str
+    suggestion: str
+    certainty: str
+    saving_ns_at_most: int | None
+    saving_share: float | None
+    call: str | None
+    communicator: str | None
+    role: str | None
+    bytes: int | None
+
+
+class Finding(NamedTuple):
+    title: str
+    evidence: str
+    suggestion: str
+    certainty: str
+    saving_ns: float | None = None
+    call: str | None = None
+    identity: str | None = None
+    bytes: int | None = None
+
+
+class Unknown(NamedTuple):
+    """Why a rule could not look."""
+
+    why: str
+
+
+class Looked(NamedTuple):
+    """What the rules look at."""
+
+    run: Run
+    answers: Digest
+    late: Late
+    curves: list[Curve]
+    sizes: list[SizeRow]
+    labels: dict[str, str]
+    roles: dict[str, str]
+    framework: str
+    ranks: int
+    counted_ns: int  # of all ranks
+
+    def per_rank(self, ns: float) -> str:
+        return f"{units.duration(ns / self.ranks)} a rank"
+
+    @property
+    def uses_gpu(self) -> bool:
+        return self.run.connection.execute("SELECT 1 FROM gpu_device").fetchone() is not None
+
+    def where(self, identity: str) -> str:
+        """MPI_COMM_WORLD; Comm_split {0,2} (replica group)."""
+        label, role = self.labels.get(identity, "-"), self.special_role(identity)
+        return f"{label} ({role})" if role else label
+
+    def special_role(self, identity: str) -> str:
+        """That tells more of a communicator than its label; else empty."""
+        role = self.roles.get(identity, "")
+        return "" if role in (roles.UNCLEAR, roles.UNUSED) or role.startswith(roles.WORLD) else role
+
+
+def advice(run: Run, answers: Digest, late: Late) -> list[Advice]:
+    """What would save most first; then what is of another kind; then the rules that found nothing."""
+    looked = look(run, answers, late)
+    rules = (*RULES, *(GPU_RULES if looked.uses_gpu else ()))
+    rows = [row for rule in rules for row in judge(rule, looked)] + [_knee(curve) for curve in knees(looked)]
+    return sorted(rows, key=lambda row: (-row.found, row.saving_ns_at_most is None, -(row.saving_ns_at_most or 0)))
+
+
+def knees(looked: Looked) -> list[Curve]:
+    """Curves that have one, by their time."""
+    known = [curve for curve in looked.curves if curve.knee]
+    return sorted(known, key=lambda curve: -sum(point.total_ns for point in curve.points))
+
+
+def _knee(curve: Curve) -> Advice:
+    return Advice("knee", 0, knee_text(curve), "", "", "", None, None, curve.call, curve.communicator, None, curve.knee.bytes)
+
+
+def knee_text(curve: Curve) -> str:
+    last = curve.points[-1].bytes
+    rate = units.bandwidth(1e9 / curve.knee.ns_per_byte)
+    sizes = f"from {units.size(curve.knee.bytes)} on (seen up to {units.size(last)})"
+    return f"{curve.call} on {curve.communicator} is at its best rate, about {rate}, {sizes}"
+
+
+def look(run: Run, answers: Digest, late: Late) -> Looked:
+    sizes = size_rows(run.connection)
+    return Looked(
+        run,
+        answers,
+        late,
+        curves.curves(run.connection),
+        sizes,
+        {row.identity: row.communicator for row in sizes},
+        roles.roles(run.connection),
+        framework(run, answers),
+        len(answers.ranks),
+        sum(rank.counted_ns for rank in answers.ranks),
+    )
+
+
+def framework(run: Run, answers: Digest) -> str:
+    """As far as the environment, the command line and the names of threads tell."""
+    facts = answers.facts
+    if any(fact.key.startswith("env.HOROVOD_") or (fact.key == "command_line" and "horovod" in fact.value) for fact in facts):
+        return HOROVOD
+    threads = run.connection.execute("SELECT DISTINCT name FROM thread")
+    return PYTORCH if any(PYTORCH_THREAD.match(name) for (name,) in threads) else ""
+
+
+class Rule(NamedTuple):
+    name: str
+    looks_for: str
+    find: Callable[[Looked], Iterator["Finding | Unknown"]]
+
+
+def judge(rule: Rule, looked: Looked) -> list[Advice]:
+    found = list(rule.find(looked))
+    findings = [each for each in found if isinstance(each, Finding) and is_notable(each, looked)]
+    if findings:
+        return [_advice(rule, finding, looked) for finding in findings]
+    why = next((each.why for each in found if isinstance(each, Unknown)), "")
+    return [Advice(rule.name, 0, rule.looks_for, why, "", "", None, None, None, None, None, None)]
+
+
+def is_notable(finding: Finding, looked: Looked) -> bool:
+    return finding.saving_ns is None or (finding.saving_ns > 0 and finding.saving_ns >= NOTABLE * looked.counted_ns)
+
+
+def _advice(rule: Rule, finding: Finding, looked: Looked) -> Advice:
+    saving_ns = None if finding.saving_ns is None else round(finding.saving_ns)
+    share = saving_ns / looked.counted_ns if saving_ns is not None and looked.counted_ns else None
+    label, role = looked.labels.get(finding.identity), looked.roles.get(finding.identity)
+    said = (finding.title, finding.evidence, finding.suggestion, finding.certainty)
+    return Advice(rule.name, 1, *said, saving_ns, share, finding.call, label, role, finding.bytes)
+
+
+def small_messages(looked: Looked) -> Iterator[Finding | Unknown]:
+    """Many Allreduces below the knee. They cost at least what the same bytes would take at the knee's rate."""
+    for curve in _allreduces(looked):
+        knee = curve.knee
+        if knee is None:
+            yield Unknown(f"{curve.call} on {curve.communicator} has no two sizes with {curves.FEWEST} calls each to compare")
+            continue
+        small = [point for point in curve.points if TINY_BYTES < point.bytes < knee.bytes]
+        if sum(point.count for point in small) >= MANY * curve.ranks:
+            yield _fusing(curve, small, knee, looked)
+
+
+def _allreduces(looked: Looked) -> list[Curve]:
+    return [curve for curve in looked.curves if curve.call in ("MPI_Allreduce", "ncclAllReduce")]
+
+
+def _fusing(curve: Curve, small: Sequence[Point], knee: Knee, looked: Looked) -> Finding:
+    count, total_ns = sum(point.count for point in small), sum(point.total_ns for point in small)
+    small_bytes = sum(point.count * point.bytes for point in small)
+    fused_ns = small_bytes * knee.ns_per_byte
+    return Finding(
+        f"fuse small {curve.call} on {looked.where(curve.identity)}",
+        f"{units.count(round(count / curve.ranks))} calls a rank of {_sizes_text(small)} carry {units.volume(small_bytes / curve.ranks)}"
+        f" and take {looked.per_rank(total_ns)} ({looked.per_rank(_typical_ns(small))} by their medians); at the rate that is reached"
+        f" with {units.size(knee.bytes)} the same bytes take {looked.per_rank(fused_ns)}",
+        {
+            HOROVOD: "raise HOROVOD_CYCLE_TIME, so that more tensors are ready to be fused, and HOROVOD_FUSION_THRESHOLD if that is below"
+            f" {units.size(knee.bytes)}",
+            PYTORCH: f"raise bucket_cap_mb of DistributedDataParallel to more than {units.size(knee.bytes)}",
+        }.get(
+            looked.framework,
+            f"send them together, {units.size(knee.bytes)} or more at once (Horovod: HOROVOD_FUSION_THRESHOLD, HOROVOD_CYCLE_TIME;"
+            " PyTorch's DistributedDataParallel: bucket_cap_mb)",
+        ),
+        _certainty(curve, small, total_ns),
+        total_ns - fused_ns,
+        curve.call,
+        curve.identity,
+        max(small, key=lambda point: point.total_ns).bytes,
+    )
+
+
+def _certainty(curve: Curve, points: Sequence[Point], total_ns: int) -> str:
+    """Where most of the time is waiting for a late rank, or that of a few very long calls, other messages may wait as long."""
+    least_ns = sum(point.least_total_ns for point in points) * curve.ranks
+    return LIKELY if min(least_ns, _typical_ns(points)) >= MOSTLY * total_ns else POSSIBLE
+
+
+def _typical_ns(points: Sequence[Point]) -> float:
+    return sum(point.count * point.p50_ns for point in points)
+
+
+def _sizes_text(points: Sequence[Point]) -> str:
+    low, high = units.size(points[0].bytes), units.size(points[-1].bytes)
+    return low if low == high else f"{low} to {high}"
+
+
+def tiny_messages(looked: Looked) -> Iterator[Finding]:
+    """Allreduces of a few values: at most all the time in them."""
+    for curve in _allreduces(looked):
+        tiny = [point for point in curve.points if point.bytes <= TINY_BYTES]
+        if sum(point.count for point in tiny) >= MANY * curve.ranks:
+            count, total_ns = sum(point.count for point in tiny), sum(point.total_ns for point in tiny)
+            yield Finding(
+                f"make fewer tiny {curve.call} on {looked.where(curve.identity)}",
+                f"{units.count(round(count / curve.ranks))} calls a rank of {_sizes_text(tiny)} take {looked.per_rank(total_ns)}",
+                "these are negotiation: raise HOROVOD_CYCLE_TIME, and leave HOROVOD_CACHE_CAPACITY on"
+                if looked.framework == HOROVOD and curve.call == "MPI_Allreduce"
+                else "put several values into one message, or sum them less often"
+                + (" (Horovod negotiates like this: HOROVOD_CYCLE_TIME)" if curve.call == "MPI_Allreduce" else ""),
+                _certainty(curve, tiny, total_ns),
+                total_ns,
+                curve.call,
+                curve.identity,
+                max(tiny, key=lambda point: point.total_ns).bytes,
+            )
+
+
+def padding(looked: Looked) -> Iterator[Finding]:
+    """A size that is slower than a larger one: the difference of their means, for each call."""
+    for curve in looked.curves:
+        for point in curve.points:
+            larger = [other for other in curve.points if _is_faster(other, point)]
+            if larger:
+                best = min(larger, key=lambda other: other.mean_ns)
+                yield Finding(
+                    f"pad {curve.call} of {units.size(point.bytes)} to {units.size(best.bytes)} on {looked.where(curve.identity)}",
+                    f"{units.count(point.count)} calls of {units.size(point.bytes)} take {units.duration(point.p50_ns)} in the median"
+                    f" ({_bounds_text(point)}), {units.count(best.count)} of {units.size(best.bytes)} {units.duration(best.p50_ns)}"
+                    f" ({_bounds_text(best)})",
+                    f"send the larger size, or let {_library(curve)} use for this size the algorithm that it uses for the larger one",
+                    LIKELY,
+                    point.count * (point.mean_ns - best.mean_ns),
+                    curve.call,
+                    curve.identity,
+                    point.bytes,
+                )
+
+
+def _is_faster(other: Point, point: Point) -> bool:
+    """A larger size, by no more than padding may add, that is surely faster: also on the rank that waits least."""
+    if not point.bytes < other.bytes <= PADDED * point.bytes or point.low_ns is None or other.high_ns is None:
+        return False
+    return other.high_ns < point.low_ns and other.least_p50_ns < point.least_p50_ns and other.mean_ns < point.mean_ns
+
+
+def _bounds_text(point: Point) -> str:
+    return f"surely between {units.duration(point.low_ns)} and {units.duration(point.high_ns)}"
+
+
+def jumps(looked: Looked) -> Iterator[Finding]:
+    """Between two sizes close to each other the time grows much more than the size: what it grows more."""
+    for curve in looked.curves:
+        for below, above in zip(curve.points, curve.points[1:]):
+            larger = above.bytes / below.bytes
+            if _is_jump(below, above, larger):
+                yield Finding(
+                    f"{curve.call} jumps between {units.size(below.bytes)} and {units.size(above.bytes)} on {looked.where(curve.identity)}",
+                    f"{units.duration(below.p50_ns)} becomes {units.duration(above.p50_ns)} in the median, {above.p50_ns / below.p50_ns:.1f}"
+                    f" times as long for {larger:.2f} times the bytes: the library seems to change its protocol or algorithm there",
+                    f"keep messages at or below {units.size(below.bytes)}, or move the limit ({_limits(curve)})",
+                    LIKELY,
+                    above.count * (above.mean_ns - below.mean_ns * larger),
+                    curve.call,
+                    curve.identity,
+                    above.bytes,
+                )
+
+
+def _is_jump(below: Point, above: Point, larger: float) -> bool:
+    if larger > PADDED or above.low_ns is None or below.high_ns is None:
+        return False
+    is_sure = above.low_ns > below.high_ns * larger
+    return is_sure and above.p50_ns > JUMP * larger * below.p50_ns and above.least_p50_ns > larger * below.least_p50_ns
+
+
+def _library(curve: Curve) -> str:
+    return "NCCL" if curve.call.startswith("nccl") else "the MPI library"
+
+
+def _limits(curve: Curve) -> str:
+    """Where they are set."""
+    if curve.call.startswith("nccl"):
+        return "NCCL: NCCL_ALGO, NCCL_PROTO, or a tuner plugin"
+    return "Open MPI: btl_..._eager_limit, coll_tuned_...; MPICH: MPIR_CVAR_..._EAGER_..., MPIR_CVAR_..._MSG_SIZE"
+
+
+def imbalance(looked: Looked) -> Iterator[Finding | Unknown]:
+    """A rank that the others wait for in collectives: what it alone costs them; without single calls what they wait for it."""
+    summary = looked.answers.summary
+    if looked.late.is_known:
+        row = looked.late.awaited
+        evidence = (
+            f"it came last to {units.share(row.last_share)} of its {units.counted(row.collectives, 'collective')}; the others wait"
+            f" {units.duration(row.cost_ns)} for it, all together, and {units.duration(row.alone_ns)} less if it came no later than the next"
+        )
+        yield _waited_for(row.rank, row.alone_ns, evidence)
+    elif summary.waited_for_rank is not None:
+        most_ns = max(rank.waited_ns for rank in looked.answers.ranks if rank.waited_ns is not None)
+        evidence = (
+            f"the other ranks wait {units.duration(summary.waited_for_ns)} for it in collectives, all together; the one that waits most (for"
+            f" whomever) {units.duration(most_ns)}: estimated from sums"
+        )
+        yield _waited_for(summary.waited_for_rank, summary.waited_for_ns, evidence)
+    else:
+        yield Unknown("no collective that all members made equally often")
+
+
+def _waited_for(rank: int, saving_ns: int, evidence: str) -> Finding:
+    what = "give it less work, or look at its host: other jobs, throttled cores, where its threads run"
+    return Finding(f"rank {rank} is waited for", evidence, what, LIKELY, saving_ns)
+
+
+def polling(looked: Looked) -> Iterator[Finding]:
+    """Calls that looked for something and found nothing: the time in them."""
+    for row in poll_rows(looked.run.connection):
+        if row.polls >= MANY * looked.ranks:
+            yield Finding(
+                f"{row.call} finds nothing most of the time" if row.polls > row.found else f"{row.call} often finds nothing",
+                f"{units.count(row.polls)} of {units.count(row.polls + row.found)} calls found nothing and took {looked.per_rank(row.poll_ns)}",
+                "wait (MPI_Wait, MPI_Probe) where there is nothing else to do, or look less often; polling makes progress too, so"
+                " measure before and after",
+                POSSIBLE,
+                row.poll_ns,
+                row.call,
+            )
+
+
+def overlap(looked: Looked) -> Iterator[Finding]:
+    """Nonblocking operations that are waited for nearly all the time: what they are blocked, no more than all such calls last. Messages of
+    a communicator are mostly waited for together, and communicators of one role do the same: that is said once."""
+    waits_ns = sum(call.total_ns for call in looked.answers.calls if call.family == "completion")
+    alike: dict[tuple[str, str], list[SizeRow]] = {}
+    for rows in _not_overlapped(size_rows(looked.run.connection, completion=True)):
+        call, family, identity = rows[0].call, rows[0].family, rows[0].identity
+        what = family if family == "point-to-point" else call
+        alike.setdefault((what, looked.special_role(identity) or identity), []).extend(rows)
+    for rows in alike.values():
+        blocked_ns = sum(row.blocked_ns for row in rows)
+        share = min(1.0, blocked_ns / sum(row.total_ns for row in rows))
+        calls, identities = sorted({row.call for row in rows}), sorted({row.identity for row in rows})
+        yield Finding(
+            f"{' and '.join(calls)} {'overlap' if len(calls) > 1 else 'overlaps'} with nothing on {_places_text(looked, identities)}",
+            f"{units.count(sum(row.count for row in rows))} operations; {units.share(share)} of the time from start to completion is spent"
+            " waiting for them",
+            "compute between the call and its Wait; if the program does, the library makes no progress meanwhile: call MPI_Test now and"
+            " then, or use its progress thread",
+            POSSIBLE,
+            min(blocked_ns, waits_ns),
+            max(rows, key=lambda row: row.blocked_ns).call,
+            identities[0] if len(identities) == 1 else None,
+        )
+
+
+def _not_overlapped(sizes: Sequence[SizeRow]) -> Iterator[list[SizeRow]]:
+    """The sizes of one call on one communicator."""
+    operations: dict[tuple[str, str], list[SizeRow]] = {}
+    for row in sizes:
+        operations.setdefault((row.call, row.identity), []).append(row)
+    for rows in operations.values():
+        completion_ns = sum(row.total_ns for row in rows)
+        if completion_ns and sum(row.blocked_ns for row in rows) >= (1 - LITTLE_OVERLAP) * completion_ns:
+            yield rows
+
+
+def _places_text(looked: Looked, identities: Sequence[str]) -> str:
+    """One communicator, or several of one role."""
+    if len(identities) == 1:
+        return looked.where(identities[0])
+    return f"{units.counted(len(identities), 'communicator')} ({looked.special_role(identities[0])})"
+
+
+def reduce_and_bcast(looked: Looked) -> Iterator[Finding]:
+    """About as many Reduces as Bcasts of one size on a communicator. An Allreduce takes at least as long as the slower of both."""
+    seen = {(row.identity, row.bytes) for row in reduce_bcast_rows(looked.run.connection)}
+    bcasts = {(row.identity, row.place, row.bytes): row for row in looked.sizes if row.call == "MPI_Bcast" and not row.is_folded}
+    for row in looked.sizes:
+        bcast = bcasts.get((row.identity, row.place, row.bytes))
+        if row.call == "MPI_Reduce" and not row.is_folded and row.bytes and bcast is not None and _are_pairs(row.count, bcast.count):
+            yield Finding(
+                f"one MPI_Allreduce in place of MPI_Reduce and MPI_Bcast of {units.size(row.bytes)} on {looked.where(row.identity)}",
+                f"{_pairs_text(row.count, bcast.count)} of {units.size(row.bytes)}; Reduce takes {looked.per_rank(row.total_ns)}, Bcast"
+                f" {looked.per_rank(bcast.total_ns)}"
+                + ("; the last of them follow each other" if (row.identity, row.bytes) in seen else ""),
+                "if the Bcast hands out what the Reduce has summed, an Allreduce does both",
+                SURE if (row.identity, row.bytes) in seen else LIKELY,
+                min(row.total_ns, bcast.total_ns),
+                row.call,
+                row.identity,
+                row.bytes,
+            )
+
+
+def _are_pairs(reduces: int, bcasts: int) -> bool:
+    return min(reduces, bcasts) >= MANY and abs(reduces - bcasts) <= FEW_MORE * min(reduces, bcasts)
+
+
+def _pairs_text(reduces: int, bcasts: int) -> str:
+    return f"{units.count(reduces)} of each," if reduces == bcasts else f"{units.count(reduces)} Reduces and {units.count(bcasts)} Bcasts"
+
+
+def waiting_messages(looked: Looked) -> Iterator[Finding]:
+    """Blocking point-to-point calls: what they take beyond the least time of their size."""
+    calls: dict[str, list[SizeRow]] = {}
+    for row in looked.sizes:
+        if row.family == "point-to-point" and row.library == "mpi" and row.form == "blocking" and row.bandwidth != "silent":
+            calls.setdefault(row.call, []).append(row)
+    for call, rows in calls.items():
+        total_ns, least_ns = sum(row.total_ns for row in rows), sum(row.count * row.min_ns for row in rows)
+        worst = max(rows, key=lambda row: row.total_ns - row.count * row.min_ns)
+        yield Finding(
+            f"{call} waits for the other side",
+            f"{units.count(sum(row.count for row in rows))} calls take {looked.per_rank(total_ns)}; if each took what the fastest of its"
+            f" size does, {looked.per_rank(least_ns)}. Most of it at {units.size(worst.bytes)}, {units.duration(worst.p50_ns)} in the median,"
+            f" {units.duration(worst.min_ns)} at least",
+            "post receives early (MPI_Irecv) and wait late; `pipeline` and `peers` show who sends to whom",
+            LIKELY if least_ns < MOSTLY * total_ns else POSSIBLE,
+            total_ns - least_ns,
+            call,
+            worst.identity,
+            worst.bytes,
+        )
+
+
+def barriers(looked: Looked) -> Iterator[Finding]:
+    """Barriers: the time in them."""
+    for call in looked.answers.calls:
+        if call.call == "MPI_Barrier":
+            yield Finding(
+                "MPI_Barrier costs time",
+                f"{units.count(call.count)} calls take {looked.per_rank(call.total_ns)}",
+                "leave out those that nothing needs: collectives and messages order themselves; what ranks wait here for a late one they may"
+                " then wait elsewhere",
+                POSSIBLE,
+                call.total_ns,
+                call.call,
+            )
+
+
+def staging(looked: Looked) -> Iterator[Finding | Unknown]:
+    """MPI has host buffers only, and GPUs copy about as much to the host and back: what these copies took."""
+    summary = looked.answers.summary
+    copied = copied_rows(looked.run.connection)
+    if summary.device_volume_share:
+        return
+    volumes = [row.volume_bytes for row in copied]
+    if len(copied) == 2 and min(volumes) >= MOSTLY * max(volumes) and max(volumes) >= STAGED * summary.volume_bytes > 0:
+        yield Finding(
+            "hand GPU buffers to MPI",
+            f"MPI calls have host buffers only ({units.volume(summary.volume_bytes)}), and GPUs copied {_copies_text(copied)} while they were"
+            " traced: it looks staged, though what was copied for MPI nobody knows",
+            "if the MPI library is CUDA-aware, pass it device pointers; or let NCCL move what lies on GPUs",
+            POSSIBLE,
+            sum(row.total_ns for row in copied),
+        )
+
+
+def _copies_text(copied: Sequence[CopiedRow]) -> str:
+    """1.20 GB to host (0.31 s) and 1.20 GB to device (0.29 s)"""
+    said = [f"{units.volume(row.volume_bytes)} {row.copy} ({units.duration(row.total_ns)})" for row in reversed(copied)]
+    return " and ".join(said)
+
+
+def gaps(looked: Looked) -> Iterator[Finding]:
+    """What the profile lacks."""
+    summary = looked.answers.summary
+    lost = [
+        (summary.dropped_calls, "call", "not recorded"),
+        (summary.untracked_requests, "request", "not followed to completion"),
+    ]
+    together = [
+        (summary.folded_cells, "cell", "with several sizes, all calls counted"),
+        (summary.folded_communicators, "communicator", "counted as one, all calls counted"),
+    ]
+    said = [f"{units.counted(number, noun)} {what}" for number, noun, what in lost + together if number]
+    if said:
+        is_lost = any(number for number, _, _ in lost)
+        title = "this profile is not complete" if is_lost else "this profile could tell more apart"
+        yield Finding(title, "; ".join(said), "give the ledger more memory: COMMPROF_MEMORY (see commprof-run --help)", SURE)
+
+
+RULES = (
+    Rule("small_messages", "many Allreduces too small to be fast, that could be fused", small_messages),
+    Rule("tiny_messages", "many Allreduces of a few bytes", tiny_messages),
+    Rule("padding", "sizes slower than a larger one", padding),
+    Rule("jumps", "jumps of the time between neighbouring sizes", jumps),
+    Rule("imbalance", "a rank that the others wait for", imbalance),
+    Rule("polling", "polls that find nothing", polling),
+    Rule("overlap", "nonblocking operations that overlap with nothing", overlap),
+    Rule("reduce_and_bcast", "Reduce and Bcast where one Allreduce would do", reduce_and_bcast),
+    Rule("waiting_messages", "blocking point-to-point calls that wait", waiting_messages),
+    Rule("barriers", "barriers that cost time", barriers),
+    Rule("gaps", "calls or requests that the profile lacks", gaps),
+)
+GPU_RULES = (Rule("staging", "GPU data that goes through the host to MPI", staging),)

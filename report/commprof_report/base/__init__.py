@@ -1,0 +1,1 @@
+"""What knows nothing of a run: errors, numbers as people write them, SQL, members of communicators, bins of sizes."""

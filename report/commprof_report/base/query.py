@@ -1,0 +1,52 @@
+"""Runs the questions in the .sql files of a room and returns named tuples."""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+Row = TypeVar("Row", bound=NamedTuple)
+
+
+class Folder:
+    """The questions in a folder, each in a file: what stands in name.sql is asked as `name`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def text(self, name: str) -> str:
+        return (self.folder / f"{name}.sql").read_text(encoding="utf-8")
+
+    def run(self, connection: sqlite3.Connection, name: str, **parameters: object) -> sqlite3.Cursor:
+        """Executes all statements of name.sql; returns the cursor of the last."""
+        cursor = connection.cursor()
+        for statement in statements(self, name):
+            cursor.execute(statement, parameters)
+        return cursor
+
+    def ask(self, connection: sqlite3.Connection, name: str, row: type[Row], **parameters: object) -> list[Row]:
+        """The answer to name.sql. Its columns are the row's fields, in order."""
+        cursor = self.run(connection, name, **parameters)
+        columns = tuple(column[0] for column in cursor.description)
+        assert columns == row._fields, f"{name}.sql answers {columns}, not {row._fields}"
+        return [row._make(values) for values in cursor]
+
+
+@lru_cache
+def beside(module_file: str) -> Folder:
+    """The .sql files beside the module that asks: SQL = query.beside(__file__)."""
+    return Folder(Path(module_file).resolve().parent)
+
+
+@lru_cache
+def statements(folder: Folder, name: str) -> list[str]:
+    """The statements of name.sql."""
+    found, statement = [], ""
+    for line in folder.text(name).splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            found.append(statement)
+            statement = ""
+    return found

@@ -1,0 +1,142 @@
+"""Numbers and names as people read them. 1 KB = 1000 B, 1 KiB = 1024 B; bandwidth in GB/s of 1e9 bytes."""
+
+from __future__ import annotations
+
+import os
+import time
+import unicodedata
+from collections.abc import Iterable
+
+NO_VALUE = "-"
+TIME_UNITS = ((60_000_000_000, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+BYTE_UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
+DECIMAL_FACTORS = {unit: unit_bytes for unit_bytes, unit in BYTE_UNITS}
+MOST_UNITS = 1000  # 1,152 KiB is harder to read than 1.18 MB
+BINARY_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+ESCAPED = 0xDC00  # PEP 383: where bytes go that cannot be decoded
+UNDECODED = frozenset(chr(ESCAPED + byte) for byte in range(0x80, 0x100))
+
+
+def visible(text: str) -> str:
+    """The text with control characters spelled out, so that a name in a file cannot steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(_spelled(char) if unicodedata.category(char) in INVISIBLE else char for char in text)
+
+
+def _spelled(char: str) -> str:
+    """A byte of a path that is not UTF-8 (Python escapes it as a surrogate) is shown as that byte."""
+    code = ord(char) - ESCAPED if char in UNDECODED else ord(char)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def as_read(argument: str) -> str:
+    """A name on the command line as the same bytes in a file are read."""
+    return os.fsencode(argument).decode("utf-8", "replace")
+
+
+def shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def three_digits(value: float) -> str:
+    return f"{value:.{digits_shown(value)}f}"
+
+
+def digits_shown(value: float) -> int:
+    """Behind the point."""
+    return 0 if value >= 99.95 else 1 if value >= 9.995 else 2
+
+
+def duration(ns: float | None) -> str:
+    """1.24 ms. Minutes from two minutes on."""
+    if ns is None:
+        return NO_VALUE
+    for unit_ns, unit in TIME_UNITS:
+        if ns >= unit_ns * (2 if unit == "min" else 0.9995):
+            return f"{three_digits(ns / unit_ns)} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def volume(count_bytes: float | None) -> str:
+    """12.3 MB: decimal units, for sums."""
+    if count_bytes is None:
+        return NO_VALUE
+    for unit_bytes, unit in BYTE_UNITS:
+        if count_bytes >= unit_bytes * 0.9995:
+            return f"{three_digits(count_bytes / unit_bytes)} {unit}"
+    return f"{count_bytes:.0f} B"
+
+
+def size(message_bytes: int | None) -> str:
+    """A message size: 4 MiB where that is exact and short, 1,152 B where small, else decimal."""
+    if message_bytes is None:
+        return NO_VALUE
+    for unit_bytes, unit in BINARY_UNITS:
+        if message_bytes % unit_bytes == 0 and 0 < message_bytes // unit_bytes < MOST_UNITS:
+            return f"{message_bytes // unit_bytes} {unit}"
+    return f"{message_bytes:,} B" if message_bytes < 10_000 else volume(message_bytes)
+
+
+def size_range(low_bytes: int, high_bytes: int | None) -> str:
+    """A bin of message sizes. A bin from 2049 to 4096 reads 2 KiB - 4 KiB: above the one, up to the other."""
+    if low_bytes == high_bytes:
+        return size(low_bytes)
+    below = low_bytes - 1
+    is_above_round = below > 0 and (below & (below - 1) == 0 or below % 1024 == 0)
+    if high_bytes is None:
+        return f"above {size(below)}" if is_above_round else f"{size(low_bytes)} and more"
+    return f"{size(below if is_above_round else low_bytes)} - {size(high_bytes)}"
+
+
+def bandwidth(bytes_per_s: float | None) -> str:
+    return NO_VALUE if bytes_per_s is None else f"{volume(bytes_per_s)}/s"
+
+
+def share(part: float | None) -> str:
+    if part is None:
+        return NO_VALUE
+    percent = 100 * part
+    return "< 0.01 %" if 0 < percent < 0.01 else f"{percent:.2f} %" if percent < 1 else f"{percent:.1f} %"
+
+
+def count(number: float | None) -> str:
+    """12,345. Only a sum too large for SQLite is no integer."""
+    if number is None:
+        return NO_VALUE
+    return f"{number:,}" if isinstance(number, int) else f"~{number:,.0f}"
+
+
+def counted(number: float, noun: str) -> str:
+    """1 call, 2 calls."""
+    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
+
+
+def moment(unix_ns: int | None) -> str:
+    """Local date and time of the reader."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime((unix_ns or 0) // 1_000_000_000))
+    except (OverflowError, ValueError, OSError):
+        return "an impossible time"
+
+
+def rank_list(ranks: Iterable[int]) -> str:
+    """[0, 1, 2, 5] as 0-2,5."""
+    spans: list[range] = []
+    for rank in sorted(ranks):
+        if spans and rank == spans[-1].stop:
+            spans[-1] = range(spans[-1].start, rank + 1)
+        else:
+            spans.append(range(rank, rank + 1))
+    return span_list(spans)
+
+
+def rank_names(ranks: list[int], width: int = 40) -> str:
+    """rank 3; ranks 0-2,5."""
+    return f"rank{'s' if len(ranks) > 1 else ''} {shortened(rank_list(ranks), width)}"
+
+
+def span_list(spans: Iterable[range]) -> str:
+    """Ranks by the span, for there may be millions."""
+    return ",".join(str(span.start) if len(span) == 1 else f"{span.start}-{span.stop - 1}" for span in spans)

@@ -1,0 +1,1 @@
+"""Sums over calls: how many, how long, how many bytes, between whom."""

@@ -1,0 +1,50 @@
+"""Calls, summed over ranks, communicators and sizes."""
+
+from __future__ import annotations
+
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+
+SQL = query.beside(__file__)
+
+
+class CallRow(NamedTuple):
+    call: str
+    family: str
+    count: int
+    polls: int
+    ranks: int
+    volume_bytes: int
+    total_ns: int
+    mean_ns: float
+    min_ns: int
+    p50_ns: float
+    p95_ns: float
+    p99_ns: float
+    max_ns: int
+    share_of_wall: float | None
+    dominating_bytes: int | None
+    dominating_share: float | None
+    completions: int | None
+    completion_ns: int | None
+    blocked_ns: int | None
+    overlap: float | None
+    library: str
+    measure: str
+
+
+class PollRow(NamedTuple):
+    call: str
+    polls: int
+    poll_ns: int
+    found: int
+
+
+def call_rows(connection: Connection) -> list[CallRow]:
+    return SQL.ask(connection, "calls", CallRow)
+
+
+def poll_rows(connection: Connection) -> list[PollRow]:
+    return SQL.ask(connection, "polls", PollRow)

@@ -1,0 +1,97 @@
+"""Ranks: where each stands, and how calls differ between them."""
+
+from __future__ import annotations
+
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+
+SQL = query.beside(__file__)
+
+
+class RankRow(NamedTuple):
+    rank: int
+    host: str | None
+    pid: int
+    wall_ns: int | None
+    wall_is_estimate: int
+    counted_ns: int
+    reset_unix_ns: int | None
+    mpi_ns: int
+    mpi_share: float | None
+    mpi_thread: str | None
+    mpi_thread_is_main: int
+    setup_ns: int
+    count: int
+    volume_bytes: int
+    sent_count: int
+    sent_bytes: int
+    waited_ns: int | None
+    waited_for_ns: int | None
+    ended: str
+    abort_code: int
+    state: str
+    is_copy: int
+    last_unix_ns: int | None
+    doing_call: str | None
+    doing_awaited: str | None
+    doing_communicator: str | None
+    doing_bytes: int | None
+    doing_peer: int | None
+    doing_tag: int | None
+    doing_is_inside: int | None
+    doing_since_unix_ns: int | None
+    doing_ns: int | None
+    dropped_calls: int
+    untracked_requests: int
+    folded_cells: int
+    folded_communicators: int
+    cost_ns: float
+    start_unix_ns: int
+    end_unix_ns: int | None
+    thread_level: int
+    nccl_count: int
+    nccl_volume_bytes: int
+    nccl_host_ns: int
+    nccl_device_ns: int | None
+
+
+class RankCallRow(NamedTuple):
+    """A call over the ranks that made it."""
+
+    call: str
+    family: str
+    ranks: int
+    count: int
+    min_count: int
+    max_count: int
+    total_ns: int
+    min_total_ns: int
+    min_rank: int
+    mean_total_ns: float
+    max_total_ns: int
+    max_rank: int
+    imbalance: float | None
+    library: str
+    measure: str
+
+
+class RankTimeRow(NamedTuple):
+    rank: int
+    call: str
+    total_ns: int
+    library: str
+    measure: str
+
+
+def rank_rows(connection: Connection) -> list[RankRow]:
+    return SQL.ask(connection, "ranks", RankRow)
+
+
+def rank_call_rows(connection: Connection) -> list[RankCallRow]:
+    return SQL.ask(connection, "ranks_by_call", RankCallRow)
+
+
+def rank_time_rows(connection: Connection) -> list[RankTimeRow]:
+    return SQL.ask(connection, "rank_calls", RankTimeRow)

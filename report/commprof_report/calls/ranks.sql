@@ -1,0 +1,118 @@
+-- What did each rank do, how long was it inside MPI, and how long did it wait for others?
+-- Waiting is an estimate: where all members of a communicator made the same number of collective calls of one size, the
+-- rank that spent least in them came last and was waited for; what the others spent beyond that is their waiting. Only collectives in
+-- which all ranks do the same are compared: a root spends another time in a Bcast than the others, whoever comes last.
+WITH collective AS (
+    SELECT call, identity, bytes, is_folded, world_rank, min(size) AS size, sum(count) AS count,
+           sum(total_ns) AS total_ns
+    FROM chosen_cell
+    JOIN synchronizing USING (call)
+    WHERE measure = 'call' AND kind = 'all' AND is_blocking AND library = 'mpi' AND bandwidth <> 'own-size'
+    GROUP BY call, identity, bytes, is_folded, world_rank
+),
+compared AS (
+    SELECT world_rank, size, total_ns,
+           min(total_ns) OVER members AS least_ns,
+           first_value(world_rank) OVER (PARTITION BY call, identity, bytes, is_folded ORDER BY total_ns, world_rank)
+               AS last_rank,
+           count(*) OVER members AS ranks,
+           min(count) OVER members = max(count) OVER members AS is_agreed
+    FROM collective
+    WINDOW members AS (PARTITION BY call, identity, bytes, is_folded)
+),
+wait AS (
+    SELECT world_rank, last_rank, total_ns - least_ns AS wait_ns FROM compared WHERE is_agreed AND ranks = size AND size > 1
+),
+waited AS (
+    SELECT world_rank, sum(wait_ns) AS waited_ns FROM wait GROUP BY world_rank
+),
+waited_for AS (
+    SELECT last_rank AS world_rank, sum(wait_ns) AS waited_for_ns FROM wait GROUP BY last_rank
+),
+made AS (
+    SELECT world_rank, sum(count) AS count, sum(volume_bytes) AS volume_bytes
+    FROM chosen_cell
+    WHERE timed = 'call' AND library = 'mpi'
+    GROUP BY world_rank
+),
+with_nccl AS (
+    SELECT world_rank, sum(CASE WHEN is_made THEN count ELSE 0 END) AS nccl_count,
+           sum(CASE WHEN is_made THEN volume_bytes ELSE 0 END) AS nccl_volume_bytes,
+           sum(CASE WHEN is_made THEN total_ns ELSE 0 END) AS nccl_host_ns,
+           sum(CASE timed WHEN 'device' THEN total_ns END) AS nccl_device_ns
+    FROM chosen_cell
+    WHERE library = 'nccl' AND family <> 'communicator'
+    GROUP BY world_rank
+),
+setup AS (
+    SELECT world_rank, sum(total_ns) AS setup_ns FROM chosen_cell WHERE family = 'setup' GROUP BY world_rank
+),
+sent AS (
+    SELECT world_rank, sum(count) AS sent_count, sum(bytes) AS sent_bytes
+    FROM peer
+    WHERE direction = 'sent' AND call IN (SELECT call FROM selected_call)
+    GROUP BY world_rank
+),
+calls_made AS (
+    SELECT world_rank, sum(count) AS count FROM cell WHERE measure IN ('call', 'poll', 'captured') GROUP BY world_rank
+)
+SELECT rank.world_rank AS rank,
+       host.value AS host,
+       pid,
+       rank_wall.wall_ns,
+       is_estimate AS wall_is_estimate,
+       rank_wall.counted_ns,
+       reset_unix_ns,
+       coalesce(mpi_ns, 0) AS mpi_ns,
+       coalesce(mpi_ns, 0) * 1.0 / nullif(rank_wall.counted_ns, 0) AS mpi_share,
+       thread.name AS mpi_thread,
+       coalesce(is_main, 1) AS mpi_thread_is_main,
+       coalesce(setup_ns, 0) AS setup_ns,
+       coalesce(made.count, 0) AS count,
+       coalesce(made.volume_bytes, 0) AS volume_bytes,
+       coalesce(sent_count, 0) AS sent_count,
+       coalesce(sent_bytes, 0) AS sent_bytes,
+       waited_ns,
+       CASE WHEN waited_ns IS NOT NULL THEN coalesce(waited_for_ns, 0) END AS waited_for_ns,
+       ended,
+       abort_code,
+       state,
+       is_copy,
+       last_unix_ns,
+       doing.doing_call,
+       doing.doing_awaited,
+       doing.doing_communicator,
+       doing.doing_bytes,
+       doing.doing_peer,
+       doing.doing_tag,
+       doing.doing_is_inside,
+       doing.doing_since_unix_ns,
+       doing_ns,
+       dropped_calls,
+       untracked_requests,
+       folded_cells,
+       folded_communicators,
+       cost_init_ns + cost_finalize_ns + coalesce(calls_made.count, 0) * cost_per_call_ps / 1000.0 AS cost_ns,
+       start_unix_ns,
+       end_unix_ns,
+       thread_level,
+       coalesce(nccl_count, 0) AS nccl_count,
+       coalesce(nccl_volume_bytes, 0) AS nccl_volume_bytes,
+       coalesce(nccl_host_ns, 0) AS nccl_host_ns,
+       nccl_device_ns
+FROM rank
+JOIN rank_wall USING (world_rank)
+JOIN rank_state USING (world_rank)
+LEFT JOIN doing ON doing.world_rank = rank.world_rank AND place_of_thread = 1
+LEFT JOIN fact AS host ON host.world_rank = rank.world_rank AND host.key = 'host'
+LEFT JOIN busiest_thread ON busiest_thread.world_rank = rank.world_rank
+LEFT JOIN thread ON thread.world_rank = rank.world_rank AND thread.thread = busiest_thread.thread
+LEFT JOIN setup ON setup.world_rank = rank.world_rank
+LEFT JOIN made ON made.world_rank = rank.world_rank
+LEFT JOIN with_nccl ON with_nccl.world_rank = rank.world_rank
+LEFT JOIN sent ON sent.world_rank = rank.world_rank
+LEFT JOIN waited ON waited.world_rank = rank.world_rank
+LEFT JOIN waited_for ON waited_for.world_rank = rank.world_rank
+LEFT JOIN calls_made ON calls_made.world_rank = rank.world_rank
+WHERE rank.world_rank IN (SELECT world_rank FROM selected_rank)
+ORDER BY rank.world_rank;

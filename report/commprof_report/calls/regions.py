@@ -1,0 +1,37 @@
+"""Regions that the program has named."""
+
+from __future__ import annotations
+
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+
+SQL = query.beside(__file__)
+
+
+class RegionRow(NamedTuple):
+    """A region with all that lies in it; own_: without."""
+
+    region: str
+    ranks: int
+    count: int
+    volume_bytes: int
+    total_ns: int
+    mean_ns: float
+    max_ns: int
+    max_rank: int
+    share_of_wall: float | None
+    top_call: str
+    own_count: int
+    own_ns: int
+    own_mean_ns: float
+    own_share_of_wall: float | None
+    folded_count: int
+    nccl_count: int
+    nccl_host_ns: int
+    nccl_device_ns: int
+
+
+def region_rows(connection: Connection) -> list[RegionRow]:
+    return SQL.ask(connection, "regions", RegionRow)

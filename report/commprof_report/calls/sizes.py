@@ -1,0 +1,75 @@
+"""Calls by size of message, and the histograms of single sizes."""
+
+from __future__ import annotations
+
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+
+SQL = query.beside(__file__)
+
+
+class SizeRow(NamedTuple):
+    call: str
+    communicator: str
+    bytes: int | None
+    count: int
+    volume_bytes: int
+    total_ns: int
+    mean_ns: float
+    min_ns: int
+    p50_ns: float
+    p95_ns: float
+    p99_ns: float
+    max_ns: int
+    algbw_bytes_per_s: float | None
+    busbw_bytes_per_s: float | None
+    rank: int | None
+    family: str
+    identity: str
+    place: str
+    bytes_low: int
+    bytes_high: int | None
+    is_folded: int
+    is_own: int
+    power_of_two: int
+    bandwidth_bytes: float | None
+    blocked_ns: int
+    overlap: float | None
+    library: str
+    measure: str
+    form: str
+    bandwidth: str
+    waits_for: str
+
+
+class SizeBucketRow(NamedTuple):
+    """A bucket of the histogram of one exact size."""
+
+    call: str
+    identity: str
+    place: str
+    bytes: int
+    bucket: int
+    low_ns: int
+    high_ns: int | None
+    count: int
+
+
+class ReduceBcastRow(NamedTuple):
+    identity: str
+    bytes: int
+    pairs: int
+
+
+def size_rows(connection: Connection, per_rank: bool = False, completion: bool = False) -> list[SizeRow]:
+    return SQL.ask(connection, "sizes", SizeRow, per_rank=per_rank, completion=completion)
+
+
+def size_bucket_rows(connection: Connection) -> list[SizeBucketRow]:
+    return SQL.ask(connection, "size_buckets", SizeBucketRow)
+
+
+def reduce_bcast_rows(connection: Connection) -> list[ReduceBcastRow]:
+    return SQL.ask(connection, "reduce_bcast", ReduceBcastRow)

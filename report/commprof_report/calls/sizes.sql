@@ -1,0 +1,75 @@
+-- How long does a message of each size take? One row per call, communicator, place and size (or bin of sizes), and per
+-- rank if :per_rank; durations of the calls, or with :completion start to completion of nonblocking operations. Of NCCL's calls one row for
+-- the device, one for the host, which has no bandwidth: the call only puts the operation into a stream's queue.
+DELETE FROM grouped_cell;
+INSERT INTO grouped_cell
+SELECT dense_rank() OVER (ORDER BY call, timed, identity, place, bytes_low, bytes_high,
+                                   CASE WHEN :per_rank THEN world_rank END),
+       cell
+FROM chosen_cell
+WHERE is_completion = coalesce(:completion, 0);
+
+WITH message AS (
+    SELECT row, call, family, library, form, bandwidth, waits_for, timed, label, identity, min(size) AS size, place, bytes_low, bytes_high,
+           max(is_folded) AS is_folded,
+           CASE WHEN :per_rank THEN world_rank END AS rank,
+           sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(count * bytes) AS message_bytes,
+           sum(total_ns) AS total_ns, min(min_ns) AS min_ns, max(max_ns) AS max_ns, sum(blocked_ns) AS blocked_ns
+    FROM grouped_cell
+    JOIN chosen_cell USING (cell)
+    GROUP BY row
+),
+moved AS (
+    SELECT message.*,
+           passes,
+           coalesce(is_own, 0) AS is_own,
+           CASE WHEN library = 'nccl' AND timed <> 'device' THEN NULL
+                WHEN form = 'blocking' OR :completion
+                THEN message_bytes * 1.0 / count * CASE blocks WHEN 'n' THEN size WHEN '1' THEN 1 END
+           END AS bandwidth_bytes
+    FROM message
+    LEFT JOIN bandwidth_rule USING (bandwidth)
+),
+rated AS (
+    SELECT moved.*, bandwidth_bytes * 1e9 / nullif(total_ns * 1.0 / count, 0) AS algbw_bytes_per_s
+    FROM moved
+)
+SELECT rated.call,
+       label AS communicator,
+       bytes_high AS bytes,
+       count,
+       volume_bytes,
+       total_ns,
+       total_ns * 1.0 / count AS mean_ns,
+       min_ns,
+       min(max(coalesce(p50.middle_ns, max_ns), min_ns), max_ns) AS p50_ns,
+       min(max(coalesce(p95.middle_ns, max_ns), min_ns), max_ns) AS p95_ns,
+       min(max(coalesce(p99.middle_ns, max_ns), min_ns), max_ns) AS p99_ns,
+       max_ns,
+       algbw_bytes_per_s,
+       CASE passes WHEN 0 THEN algbw_bytes_per_s
+                   ELSE algbw_bytes_per_s * passes * (size - 1) / size
+       END AS busbw_bytes_per_s,
+       rank,
+       family,
+       identity,
+       place,
+       bytes_low,
+       bytes_high,
+       is_folded,
+       is_own,
+       bytes_low IS bytes_high AND bytes_low > 0 AND bytes_low & (bytes_low - 1) = 0 AS power_of_two,
+       bandwidth_bytes,
+       blocked_ns,
+       CASE WHEN :completion THEN max(0, 1 - blocked_ns * 1.0 / nullif(total_ns, 0)) END AS overlap,
+       library,
+       timed AS measure,
+       form,
+       bandwidth,
+       waits_for
+FROM rated
+JOIN percentile USING (row)
+LEFT JOIN bucket_middle AS p50 ON p50.bucket = p50_bucket
+LEFT JOIN bucket_middle AS p95 ON p95.bucket = p95_bucket
+LEFT JOIN bucket_middle AS p99 ON p99.bucket = p99_bucket
+ORDER BY total(total_ns) OVER (PARTITION BY rated.call) DESC, rated.call, size DESC, label, bytes_low, place, timed <> 'device', timed, rank;

@@ -1,0 +1,42 @@
+"""Bulk and control: what carries gradients, activations or data, and what frameworks tell each other about it.
+
+Frameworks negotiate: Horovod makes six calls of 8 to 24 bytes for each one that carries gradients. In calls they are the most, in bytes
+nothing. The rule is in traffic_class.sql, its reasons in docs/SCHEMA.md.
+"""
+
+from __future__ import annotations
+
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+
+SQL = query.beside(__file__)
+
+
+class TrafficRow(NamedTuple):
+    """A call's part in bulk or control traffic."""
+
+    traffic: str
+    call: str
+    family: str
+    count: int
+    least_bytes: int
+    most_bytes: int
+    volume_bytes: int
+    total_ns: int
+    share_of_time: float | None
+    threshold_bytes: int | None
+    control_share: float | None
+    library: str
+    device_ns: int | None
+
+
+def traffic_classify(connection: Connection) -> None:
+    """Fills TEMP TABLEs control_size(call, threshold_bytes, volume_bytes), cell_traffic(cell, traffic) and control_cell(cell)."""
+    SQL.run(connection, "traffic_class")
+
+
+def traffic_rows(connection: Connection) -> list[TrafficRow]:
+    traffic_classify(connection)
+    return SQL.ask(connection, "traffic", TrafficRow)

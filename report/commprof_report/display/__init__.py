@@ -1,0 +1,1 @@
+"""Rows as text, JSON or CSV, the HTML page, and pictures in files."""

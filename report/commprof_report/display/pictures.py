@@ -1,0 +1,87 @@
+"""Pictures: where they go and how all of them look. matplotlib is imported only here and in plots/, when drawing."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from pathlib import Path
+from typing import Any, Callable
+
+from ..base.errors import ReportError
+
+ENDINGS = (".png", ".svg", ".pdf")
+# Okabe and Ito's palette, told apart by colour-blind readers too (https://jfly.uni-koeln.de/color/).
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999", "#000000")
+OTHER_COLOUR = "#BBBBBB"
+STYLE = {
+    "font.size": 10,
+    "font.family": "sans-serif",
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 12,
+    "axes.labelcolor": "#333333",
+    "axes.edgecolor": "#888888",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.8,
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "commprof",
+    "text.parse_math": False,
+    "savefig.dpi": 150,
+}
+Draw = Callable[[Any, Any], None]
+
+
+def picture_path(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.lower() not in ENDINGS:
+        raise argparse.ArgumentTypeError(f"{text}: a picture ends in {', '.join(ENDINGS)}")
+    return path
+
+
+def is_possible() -> bool:
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def save(path: Path, draw: Draw, rows: Any, size: tuple[float, float] = (8, 4.5)) -> None:
+    """Draws on fresh axes and writes the file; none where there are no rows."""
+    if not rows:
+        raise ReportError(path, "not drawn: nothing of this run fits into the picture")
+    if not is_possible():
+        raise ReportError(
+            path, f"not drawn: matplotlib is not installed for {sys.executable} (the tables need nothing)"
+        )
+    path.write_bytes(_drawn(path.suffix[1:].lower(), draw, rows, size))
+
+
+def svg(draw: Draw, rows: Any, size: tuple[float, float] = (8, 4.5)) -> bytes:
+    return _drawn("svg", draw, rows, size)
+
+
+def _drawn(ending: str, draw: Draw, rows: Any, size: tuple[float, float]) -> bytes:
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    file = io.BytesIO()
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
+    style = {name: value for name, value in STYLE.items() if name in matplotlib.rcParams}  # older versions know fewer
+    with matplotlib.rc_context(style):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        draw(figure.add_subplot(), rows)
+        figure.savefig(file, format=ending, metadata=metadata)
+    return file.getvalue()

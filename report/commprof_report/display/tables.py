@@ -1,0 +1,70 @@
+"""Rows as a table for people, or as JSON or CSV for scripts."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Callable, NamedTuple, TextIO
+
+from ..base.units import NO_VALUE, visible
+
+
+class Column(NamedTuple):
+    """A column of a text table: its head, what it shows of a row, and whether it is a number (flush right)."""
+
+    head: str
+    show: Callable[..., str]
+    is_number: bool = True
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("output").add_mutually_exclusive_group()
+    group.add_argument("--json", action="store_true", help="a list of objects; keys and units in docs/SCHEMA.md")
+    group.add_argument("--csv", action="store_true", help="the same keys as a header, then one line a row")
+
+
+def is_for_scripts(arguments: argparse.Namespace) -> bool:
+    return arguments.json or arguments.csv
+
+
+def write_rows(arguments: argparse.Namespace, rows: Sequence[NamedTuple], fields: Sequence[str]) -> None:
+    """What --json or --csv asks for, on stdout."""
+    records = [{field: getattr(row, field) for field in fields} for row in rows]
+    if arguments.json:
+        write_json(sys.stdout, records)
+    else:
+        write_csv(sys.stdout, fields, (record.values() for record in records))
+
+
+def write_json(file: TextIO, records: Iterable[dict]) -> None:
+    """A list of objects, one a line."""
+    before = "["
+    for record in records:
+        file.write(f"{before}\n{json.dumps(record, allow_nan=False)}")
+        before = ","
+    file.write("[]\n" if before == "[" else "\n]\n")
+
+
+def write_csv(file: TextIO, fields: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(fields)
+    writer.writerows([visible(value) if isinstance(value, str) else value for value in row] for row in rows)
+
+
+def text_table(columns: Sequence[Column], rows: Sequence[object], indent: str = "") -> str:
+    """A table with aligned columns; one line a row."""
+    lines = [[column.head for column in columns]]
+    lines += [[visible(column.show(row)) or NO_VALUE for column in columns] for row in rows]
+    widths = [max(map(len, cells)) for cells in zip(*lines)]
+    return "\n".join(indent + _line(columns, cells, widths) for cells in lines)
+
+
+def _line(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (
+        cell.rjust(width) if column.is_number else cell.ljust(width)
+        for column, cell, width in zip(columns, cells, widths)
+    )
+    return "  ".join(padded).rstrip()

@@ -1,0 +1,467 @@
+"""A run as a timeline: Chrome's trace event format, which https://ui.perfetto.dev opens.
+
+    process  a rank          thread  one of its threads, its regions, its marked steps, a stream of its GPU
+    slice    a call          in it   waiting for the rank that came last; on a stream a kernel, a copy, a memset
+    async    a nonblocking collective, from its start to its completion
+    counter  of a rank: bytes per second handed to MPI; of the run: ranks inside MPI
+
+All on one axis (alignment.py) that begins with the earliest start of a rank. Times are microseconds with three decimals, so exact to the
+nanosecond. Slices of a track lie within each other or apart: what files claim otherwise is cut.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain, groupby
+from operator import attrgetter
+from typing import Callable, NamedTuple
+
+from ..base import query, units
+from ..gpu import gpu_activity, kernel_names
+from ..late.wait_split import wait_split
+from ..run.alignment import Alignment, align
+from ..run.selection import Selection
+from ..run.unsampled import unsampled_text
+from ..steps.gpu_steps import OTHER_STREAM
+from .pytorch_events import PLACES_OF_RANK, Beside
+from .pytorch_trace import OfRank
+
+SQL = query.beside(__file__)
+
+FIRST_OF_TRACK = {  # thread ids, none of them 0: Perfetto takes that for the process id
+    **{"calls": 1, "regions": 1_000_000, "kept": 2_000_000, "steps": 3_000_000},
+    **{"gpu": 4_000_000, "gpu kept": 5_000_000, "gpu traced": 6_000_000},
+}
+MOST_BINS = 1_000
+LEAST_BIN_NS = 1_000
+NO_CALLS = (None, ())
+PEERS = {-1: "outside the job", -2: "any"}
+
+
+class CallRow(NamedTuple):
+    rank: int
+    thread: int
+    call: str
+    communicator: str | None
+    sequence: int | None
+    start_ns: int
+    end_ns: int
+    completed_ns: int | None
+    bytes: int | None
+    volume_bytes: float | None
+    peer: int | None
+    root: int | None
+    awaited: str | None
+    region: str | None
+    wait_ns: int | None
+    last_rank: int | None
+    is_estimate: int | None
+    library: str
+
+
+class ThreadRow(NamedTuple):
+    rank: int
+    thread: int
+    tid: int
+    name: str
+    is_main: int
+    unfinished: str | None
+    since_ns: int
+    last_ns: int
+    communicator: str | None
+    bytes: int | None
+    peer: int | None
+    awaited: str | None
+
+
+class SpanRow(NamedTuple):
+    rank: int
+    track: str
+    thread: int
+    name: str
+    begin_ns: int
+    end_ns: int
+
+
+class StreamRow(NamedTuple):
+    """trace_streams.sql"""
+
+    rank: int
+    stream: int
+    number: int
+    device: int | None
+
+
+class ActivityRow(NamedTuple):
+    """trace_activities.sql"""
+
+    rank: int
+    stream: int
+    kind: str
+    kernel: str
+    copy: str
+    is_graph: int
+    communicator: str | None
+    bytes: int
+    start_ns: int
+    end_ns: int
+
+
+class KeptRow(NamedTuple):
+    samples: int
+    activities: int
+    collective_share: float | None
+    window_share: float | None
+
+
+class RankRow(NamedTuple):
+    rank: int
+    host: str | None
+    wall_ns: int
+    state: str
+    error_ns: int | None
+
+
+class Slice(NamedTuple):
+    start_ns: int
+    end_ns: int
+    name: str
+    arguments: dict[str, object]
+
+
+class Cut(NamedTuple):
+    """What of the axis is wanted; None: no bound."""
+
+    from_ns: int | None = None
+    to_ns: int | None = None
+
+    def meets(self, start_ns: int, end_ns: int) -> bool:
+        return (self.from_ns is None or end_ns >= self.from_ns) and (self.to_ns is None or start_ns <= self.to_ns)
+
+
+def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[str]:
+    """The file, piece by piece, with PyTorch's traces, of a run that was opened with samples."""
+    alignment = align(run.connection)
+    wait_split(run, alignment)
+    SQL.run(run.connection, "trace_index")
+    trace = Trace(run, alignment, cut)
+    beside = Beside(run.world_size + 1, alignment.moment, cut.meets)
+    yield '{"displayTimeUnit": "ms",\n"otherData": ' + json.dumps(trace.about() | about_pytorch(traces)) + ',\n"traceEvents": [\n'
+    separator = ""
+    for event in chain(trace.events(), beside.events(traces)):
+        yield f"{separator}{event}"
+        separator = ",\n"
+    yield "\n]}\n"
+
+
+def about_pytorch(traces: Sequence[OfRank]) -> dict[str, object]:
+    ranks = {of_rank.process.rank for of_rank in traces}
+    return {"PyTorch's traces": f"{len(traces)}, of rank {units.rank_list(ranks)}"} if traces else {}
+
+
+class Trace:
+    def __init__(self, run: Selection, alignment: Alignment, cut: Cut) -> None:
+        self.run, self.connection = run, run.connection
+        self.moment: Callable[[int, int], int] = alignment.moment
+        self.cut = cut
+        self.ranks = SQL.ask(self.connection, "trace_ranks", RankRow)
+        self.threads = SQL.ask(self.connection, "trace_threads", ThreadRow)
+        streams = SQL.ask(self.connection, "trace_streams", StreamRow)
+        self.streams = {(row.rank, row.stream): _stream_title(row) for row in streams}
+        self.operations = 0
+
+    def about(self) -> dict[str, object]:
+        """What the reader of a timeline should know of it."""
+        (kept,) = SQL.ask(self.connection, "trace_kept", KeptRow)
+        unsampled = unsampled_text(self.run)
+        errors = [row.error_ns for row in self.ranks]
+        return {
+            "run": units.visible(self.run.run_id),
+            "ranks": f"{len(self.ranks)} of {self.run.world_size}",
+            "time axis": "seconds since the earliest start of a rank",
+            "clock error": "unknown" if None in errors else f"at most {max(errors) / 1e3:.3f} us",
+            "calls kept": kept.samples,
+            "GPU activities kept": kept.activities,
+            "collectives kept": _share(kept.collective_share),
+            **({"communicators without calls kept": unsampled} if unsampled else {}),
+            "time in which all other calls were kept": _share(kept.window_share),
+            "thinned by the reporter": "yes" if self.run.thinning and self.run.thinning.is_needed else "no",
+        }
+
+    def events(self) -> Iterator[str]:
+        yield from self._names()
+        yield from self._spans()
+        yield from self._streams()
+        bins = self._bins()
+        inside = Bins(*bins)
+        rows = map(CallRow._make, SQL.run(self.connection, "trace_calls"))
+        of_ranks = groupby(rows, key=attrgetter("rank"))
+        rank_of_calls, calls = next(of_ranks, NO_CALLS)
+        for rank in (row.rank for row in self.ranks):
+            handed, own = Bins(*bins), Inside()
+            if rank == rank_of_calls:
+                for thread, of_thread in groupby(calls, key=attrgetter("thread")):
+                    yield from self._thread(rank, thread, of_thread, handed, own)
+                rank_of_calls, calls = next(of_ranks, NO_CALLS)
+            yield from self._unfinished(rank, own)
+            yield from _counter(rank, "bytes/s handed to MPI", handed.values(1e9 / handed.width_ns))
+            for start_ns, end_ns in own.spans():
+                inside.add(start_ns, end_ns, end_ns - start_ns)
+        yield from _counter(self.run.world_size, "ranks inside MPI", inside.values(1 / inside.width_ns))
+
+    def _names(self) -> Iterator[str]:
+        for row in self.ranks:
+            host = f", {row.host}" if row.host else ""
+            yield _metadata("process_name", row.rank, 0, {"name": f"rank {row.rank}{host}"})
+            yield _metadata("process_labels", row.rank, 0, {"labels": row.state})
+            yield _metadata("process_sort_index", row.rank, 0, {"sort_index": PLACES_OF_RANK * row.rank})
+        yield _metadata("process_name", self.run.world_size, 0, {"name": "all ranks"})
+        yield _metadata("process_sort_index", self.run.world_size, 0, {"sort_index": -1})
+        for row in self.threads:
+            name = f"{row.name or 'thread'} ({'main, ' if row.is_main else ''}{row.tid})"
+            yield from self._thread_name(row.rank, _calls_track(row.thread), name, 2 + 3 * row.thread)
+
+    def _thread_name(self, rank: int, track: int, name: str, place: int) -> Iterator[str]:
+        yield _metadata("thread_name", rank, track, {"name": name})
+        yield _metadata("thread_sort_index", rank, track, {"sort_index": place})
+
+    def _unfinished(self, rank: int, own: Inside) -> Iterator[str]:
+        """What its threads were in when it ended, or was read."""
+        for row in self.threads:
+            if row.rank != rank or not row.unfinished:
+                continue
+            end_ns = self.moment(rank, max(row.last_ns, row.since_ns))
+            start_ns = min(max(self.moment(rank, row.since_ns), own.last_ns.get(row.thread, self.moment(rank, 0))), end_ns)
+            details = {"communicator": row.communicator, "bytes": row.bytes, "peer": PEERS.get(row.peer, row.peer), "awaited": row.awaited}
+            known = {key: value for key, value in details.items() if value is not None}
+            if self.cut.meets(start_ns, end_ns):
+                yield _slice(rank, _calls_track(row.thread), Slice(start_ns, end_ns, f"{row.unfinished} (not finished)", known))
+                if not row.unfinished.startswith("nccl"):
+                    own.add(row.thread, start_ns, end_ns)
+
+    def _spans(self) -> Iterator[str]:
+        rows = map(SpanRow._make, SQL.run(self.connection, "trace_spans"))
+        for (rank, track, thread), of_track in groupby(rows, key=attrgetter("rank", "track", "thread")):
+            number = FIRST_OF_TRACK[track] + thread
+            yield from self._thread_name(rank, number, *self._title(rank, track, thread))
+            slices = (Slice(self.moment(rank, row.begin_ns), self.moment(rank, row.end_ns), row.name, {}) for row in of_track)
+            for slice_ in nested(slices):
+                if self.cut.meets(slice_.start_ns, slice_.end_ns):
+                    yield _slice(rank, number, slice_)
+
+    def _streams(self) -> Iterator[str]:
+        for (rank, stream), title in self.streams.items():
+            yield from self._thread_name(rank, FIRST_OF_TRACK["gpu"] + stream, title, FIRST_OF_TRACK["gpu"] + 2 * stream)
+        names = self._kernel_names()
+        rows = map(ActivityRow._make, SQL.run(self.connection, "trace_activities"))
+        for (rank, stream), of_stream in groupby(rows, key=attrgetter("rank", "stream")):
+            for slice_ in nested(self._activity(row, names) for row in of_stream):
+                if self.cut.meets(slice_.start_ns, slice_.end_ns):
+                    yield _slice(rank, FIRST_OF_TRACK["gpu"] + stream, slice_)
+
+    def _kernel_names(self) -> dict[str, tuple[str, str]]:
+        """Short and whole."""
+        mangled = [name for (name,) in self.connection.execute("SELECT DISTINCT name FROM gpu_kernel")]
+        demangled = kernel_names.demangled(mangled)
+        return {name: (kernel_names.shortened(demangled.get(name, name)), demangled.get(name, name)) for name in mangled}
+
+    def _activity(self, row: ActivityRow, names: dict[str, tuple[str, str]]) -> Slice:
+        short, kernel = names.get(row.kernel, ("", "")) if row.kind == "kernel" else (f"{row.kind} {row.copy}".rstrip(), "")
+        details = {"kernel": kernel, "communicator": row.communicator, "bytes": row.bytes, "launched by": "graph" if row.is_graph else ""}
+        known = {key: value for key, value in details.items() if value}
+        return Slice(self.moment(row.rank, row.start_ns), self.moment(row.rank, row.end_ns), short or gpu_activity.OTHERS, known)
+
+    def _title(self, rank: int, track: str, number: int) -> tuple[str, int]:
+        """A track's name and place."""
+        if track == "gpu traced":
+            return "GPU traced", FIRST_OF_TRACK["gpu"]
+        if track == "gpu kept":
+            stream = self.streams.get((rank, number), f"stream {number}")
+            return f"kept of {stream}", FIRST_OF_TRACK["gpu"] + 2 * number + 1
+        return _title(track, number)
+
+    def _thread(self, rank: int, thread: int, rows: Iterable[CallRow], handed: Bins, own: Inside) -> Iterator[str]:
+        for slice_, row in nested_with(self._calls(rank, rows)):
+            if not self.cut.meets(slice_.start_ns, slice_.end_ns):
+                continue
+            yield _slice(rank, _calls_track(thread), slice_)
+            if row.library == "nccl":  # its call puts an operation into a queue; what it waits there is among the details
+                continue
+            own.add(thread, slice_.start_ns, slice_.end_ns)
+            handed.add(slice_.start_ns, slice_.end_ns, row.volume_bytes or 0)
+            if row.wait_ns:
+                yield _slice(rank, _calls_track(thread), _waiting(slice_, row))
+            if row.completed_ns is not None:
+                yield from self._operation(rank, row)
+
+    def _calls(self, rank: int, rows: Iterable[CallRow]) -> Iterator[tuple[Slice, CallRow]]:
+        for row in rows:
+            start_ns, end_ns = self.moment(rank, row.start_ns), self.moment(rank, row.end_ns)
+            yield Slice(start_ns, end_ns, row.call, _details(row)), row
+
+    def _operation(self, rank: int, row: CallRow) -> Iterator[str]:
+        self.operations += 1
+        start_ns, end_ns = self.moment(rank, row.start_ns), self.moment(rank, max(row.completed_ns or 0, row.start_ns))
+        where = f'"cat": "nonblocking", "id": "{self.operations:#x}", "pid": {rank}, "tid": {_calls_track(row.thread)}'
+        name = json.dumps(units.visible(row.call))
+        yield f'{{"ph": "b", "name": {name}, {where}, "ts": {_us(start_ns)}, "args": {_arguments(_details(row))}}}'
+        yield f'{{"ph": "e", "name": {name}, {where}, "ts": {_us(end_ns)}}}'
+
+    def _bins(self) -> tuple[int, int]:
+        """Begin and width of the counters' bins."""
+        begins = [self.moment(row.rank, 0) for row in self.ranks]
+        ends = [self.moment(row.rank, row.wall_ns) for row in self.ranks]
+        begin_ns = min(begins) if self.cut.from_ns is None else max(min(begins), self.cut.from_ns)
+        end_ns = max(ends) if self.cut.to_ns is None else min(max(ends), self.cut.to_ns)
+        return begin_ns, bin_width(max(end_ns - begin_ns, 1))
+
+
+def bin_width(span_ns: int) -> int:
+    """1, 2 or 5 times a power of ten, so that a thousand are enough."""
+    width_ns = LEAST_BIN_NS
+    factors = (2, 2.5, 2)
+    place = 0
+    while width_ns * MOST_BINS < span_ns:
+        width_ns = int(width_ns * factors[place % 3])
+        place += 1
+    return width_ns
+
+
+class Bins:
+    """Amounts by time, each spread evenly over its span."""
+
+    def __init__(self, begin_ns: int, width_ns: int) -> None:
+        self.begin_ns, self.width_ns = begin_ns, width_ns
+        self.edges = [0.0] * (MOST_BINS + 1)  # bins that a span begins or ends in
+        self.rises = [0.0] * (MOST_BINS + 2)  # by how much whole bins have more than those before
+
+    def add(self, start_ns: int, end_ns: int, amount: float) -> None:
+        low = (start_ns - self.begin_ns) / self.width_ns
+        high = (end_ns - self.begin_ns) / self.width_ns
+        if not amount or high < 0 or low > MOST_BINS:
+            return
+        per_bin = amount / max(high - low, 1e-9)
+        low, high = max(low, 0.0), min(high, float(MOST_BINS))
+        first, last = int(low), int(high)
+        if first == last:
+            self.edges[first] += per_bin * (high - low) if high > low else amount
+            return
+        self.edges[first] += per_bin * (first + 1 - low)
+        self.edges[last] += per_bin * (high - last)
+        self.rises[first + 1] += per_bin
+        self.rises[last] -= per_bin
+
+    def values(self, factor: float) -> Iterator[tuple[int, float]]:
+        """The moments at which the value changes."""
+        before = None
+        for place, (edge, whole) in enumerate(zip(self.edges, accumulate(self.rises))):
+            value = round(max(edge + whole, 0.0) * factor, 3)
+            if value != before:
+                yield self.begin_ns + place * self.width_ns, value
+            before = value
+
+
+class Inside:
+    """When a rank was inside MPI, with whichever of its threads."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, int]] = []
+        self.last_ns: dict[int, int] = {}  # by thread
+
+    def add(self, thread: int, start_ns: int, end_ns: int) -> None:
+        self.found.append((start_ns, end_ns))
+        self.last_ns[thread] = end_ns
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        until_ns = None
+        for start_ns, end_ns in sorted(self.found):
+            start_ns = start_ns if until_ns is None else max(start_ns, until_ns)
+            if end_ns > start_ns:
+                yield start_ns, end_ns
+                until_ns = end_ns
+
+
+def nested(slices: Iterable[Slice]) -> Iterator[Slice]:
+    return (slice_ for slice_, _ in nested_with((slice_, None) for slice_ in slices))
+
+
+def nested_with(slices: Iterable[tuple[Slice, CallRow]]) -> Iterator[tuple[Slice, CallRow]]:
+    """In the order of their beginnings; what would end after the one that it began in ends with it."""
+    ends: list[int] = []
+    for slice_, row in slices:
+        while ends and ends[-1] <= slice_.start_ns:
+            ends.pop()
+        end_ns = max(slice_.end_ns, slice_.start_ns)
+        end_ns = min(end_ns, ends[-1]) if ends else end_ns
+        ends.append(end_ns)
+        yield slice_._replace(end_ns=end_ns), row
+
+
+def _waiting(call: Slice, row: CallRow) -> Slice:
+    """From coming until the last rank came."""
+    whom = "others" if row.last_rank is None else f"rank {row.last_rank}"
+    arguments = {"estimate": "the clocks do not tell; from durations"} if row.is_estimate else {}
+    return Slice(call.start_ns, min(call.start_ns + row.wait_ns, call.end_ns), f"waiting for {whom}", arguments)
+
+
+def _details(row: CallRow) -> dict[str, object]:
+    """What is known of a call."""
+    details = {
+        "communicator": row.communicator,
+        "sequence": row.sequence,
+        "bytes": row.bytes,
+        "peer": PEERS.get(row.peer, row.peer),
+        "root": row.root,
+        "awaited": row.awaited,
+        "region": row.region,
+    }
+    if row.library == "nccl" and row.wait_ns:
+        details["waited on the device"] = units.duration(row.wait_ns) + ("" if row.last_rank is None else f" for rank {row.last_rank}")
+    return {key: value for key, value in details.items() if value is not None}
+
+
+def _calls_track(thread: int) -> int:
+    return FIRST_OF_TRACK["calls"] + thread
+
+
+def _title(track: str, thread: int) -> tuple[str, int]:
+    """A track's name and place."""
+    if track == "steps":
+        return "steps", 0
+    return (f"regions of thread {thread}", 1 + 3 * thread) if track == "regions" else (f"kept of thread {thread}", 3 + 3 * thread)
+
+
+def _stream_title(row: StreamRow) -> str:
+    device = "GPU" if row.device is None else f"GPU {row.device}"
+    return f"{device}, {'other streams' if row.stream == OTHER_STREAM else f'stream {row.number}'}"
+
+
+def _share(share: float | None) -> str:
+    return "none" if share is None else "all" if share >= 0.9995 else f"{100 * share:.1f} %"
+
+
+def _metadata(name: str, rank: int, track: int, arguments: dict[str, object]) -> str:
+    return f'{{"ph": "M", "name": "{name}", "pid": {rank}, "tid": {track}, "args": {_arguments(arguments)}}}'
+
+
+def _slice(rank: int, track: int, slice_: Slice) -> str:
+    name, span_ns = json.dumps(units.visible(slice_.name)), slice_.end_ns - slice_.start_ns
+    times = f'"ts": {_us(slice_.start_ns)}, "dur": {_us(span_ns)}'
+    return f'{{"ph": "X", "name": {name}, "pid": {rank}, "tid": {track}, {times}, "args": {_arguments(slice_.arguments)}}}'
+
+
+def _counter(rank: int, name: str, values: Iterable[tuple[int, float]]) -> Iterator[str]:
+    for at_ns, value in values:
+        yield f'{{"ph": "C", "name": "{name}", "pid": {rank}, "tid": 0, "ts": {_us(at_ns)}, "args": {{"value": {value!r}}}}}'
+
+
+def _arguments(arguments: dict[str, object]) -> str:
+    known = {key: units.visible(value) if isinstance(value, str) else value for key, value in arguments.items()}
+    return json.dumps(known)
+
+
+def _us(ns: int) -> str:
+    """Microseconds, to the nanosecond."""
+    whole, rest = divmod(abs(ns), 1_000)
+    return f"{'-' if ns < 0 else ''}{whole}.{rest:03d}"

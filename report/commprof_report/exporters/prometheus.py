@@ -1,0 +1,192 @@
+"""A run in Prometheus's text exposition format (version 0.0.4), for a node exporter's text-file collector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query, units
+from ..calls.ranks import rank_rows
+from ..gpu import gpu_activity
+from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, IN_MPI
+from ..run.facts import fact_rows
+from ..run.run import Run
+from ..stuck.live import LiveRow, live_rows
+
+ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
+
+SQL = query.beside(__file__)
+
+
+class TotalRow(NamedTuple):
+    rank: int
+    call: str
+    communicator: str
+    count: int
+    volume_bytes: int
+    total_ns: int
+    library: str
+
+
+class DurationRow(NamedTuple):
+    """How many calls lasted no longer than a bound."""
+
+    rank: int
+    call: str
+    bound_ns: int | None
+    count: int
+    total_ns: int
+
+
+class DeviceTotalRow(NamedTuple):
+    """What NCCL's operations of a rank took on the device."""
+
+    rank: int
+    call: str
+    communicator: str
+    count: int
+    total_ns: int
+
+
+class Sample(NamedTuple):
+    labels: dict[str, object]
+    value: float
+    suffix: str = ""  # of the name, in a histogram
+
+
+def text(run: Run) -> Iterator[str]:
+    """Line by line. Labels that all samples of a run share come first."""
+    connection = run.connection
+    ranks = live_rows(connection)
+    totals = total_rows(connection)
+    on_device = device_total_rows(connection)
+    run_label = {"run": run.run_id}
+    for name, kind, help_text, samples in (
+        ("commprof_run_info", "gauge", "What runs, always 1.", [_run_info(run)]),
+        ("commprof_up", "gauge", "Whether the rank's process is seen to run: 1 or 0; absent where nobody can tell.", _up(ranks)),
+        ("commprof_rank_info", "gauge", "Where the rank is and in which state, always 1.", _rank_info(ranks)),
+        ("commprof_wall_seconds", "gauge", "From MPI_Init to the end or the last sign of life.", _wall(ranks)),
+        ("commprof_counted_seconds", "gauge", "The part of it during which calls were counted.", _counted(run)),
+        ("commprof_last_sign_timestamp_seconds", "gauge", "The end or the last sign of life, since 1970.", _last_sign(ranks)),
+        ("commprof_in_call_seconds", "gauge", "How long the rank has been in the call that it is in.", _in_call(ranks)),
+        ("commprof_calls_total", "counter", "Calls.", _totals(totals, lambda row: row.count)),
+        ("commprof_bytes_total", "counter", "Bytes handed to calls.", _totals(totals, lambda row: row.volume_bytes)),
+        ("commprof_time_seconds_total", "counter", "Time inside calls.", _totals(totals, lambda row: row.total_ns / 1e9)),
+        *_device_metrics(on_device),
+        ("commprof_dropped_calls_total", "counter", "Calls that could not be recorded.", _dropped(run)),
+        ("commprof_gpu_seconds_total", "counter", "Time that GPUs were traced, by what they did at once.", _gpu_busy(run)),
+        ("commprof_gpu_dropped_records_total", "counter", "Records of GPUs that were lost.", _gpu_dropped(run)),
+        ("commprof_call_duration_seconds", "histogram", "Durations of single calls.", _durations(run)),
+    ):
+        yield f"# HELP {name} {help_text}"
+        yield f"# TYPE {name} {kind}"
+        for sample in samples:
+            labels = ",".join(f'{key}="{_escaped(value)}"' for key, value in {**run_label, **sample.labels}.items())
+            yield f"{name}{sample.suffix}{{{labels}}} {sample.value!r}"
+
+
+def _escaped(value: object) -> str:
+    return units.visible(str(value)).translate(ESCAPES)
+
+
+def _run_info(run: Run) -> Sample:
+    facts: dict[str, str] = {}
+    for fact in fact_rows(run.connection):
+        facts.setdefault(fact.key, fact.value)
+    labels = {key: facts.get(key, "") for key in ("program", "mpi_abi", "commprof_version")}
+    return Sample({**labels, "world_size": run.world_size}, 1)
+
+
+def _up(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
+    for row in ranks:
+        if row.state != "running or killed":
+            yield Sample({"rank": row.rank}, int(row.state == "running"))
+
+
+def _rank_info(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
+    for row in ranks:
+        yield Sample({"rank": row.rank, "host": row.host or "", "state": row.state}, 1)
+
+
+def _wall(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
+    for row in ranks:
+        if row.wall_ns is not None:
+            yield Sample({"rank": row.rank}, row.wall_ns / 1e9)
+
+
+def _counted(run: Run) -> Iterator[Sample]:
+    for row in rank_rows(run.connection):
+        yield Sample({"rank": row.rank}, row.counted_ns / 1e9)
+
+
+def _last_sign(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
+    for row in ranks:
+        if row.last_unix_ns is not None:
+            yield Sample({"rank": row.rank}, row.last_unix_ns / 1e9)
+
+
+def _in_call(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
+    for row in ranks:
+        if row.doing_is_inside:
+            labels = {"rank": row.rank, "call": row.doing_call, "communicator": row.doing_communicator or ""}
+            yield Sample(labels, row.doing_ns / 1e9)
+
+
+def _totals(totals: Iterable[TotalRow], amount) -> Iterator[Sample]:
+    for row in totals:
+        labels = {"rank": row.rank, "call": row.call, "communicator": row.communicator}
+        yield Sample({**labels, "library": row.library} if row.library == "nccl" else labels, amount(row))
+
+
+def _device_metrics(rows: list[DeviceTotalRow]) -> Iterator[tuple[str, str, str, list[Sample]]]:
+    """Of NCCL's operations, where any was timed."""
+    if rows:
+        labels = [{"rank": row.rank, "call": row.call, "communicator": row.communicator, "library": "nccl"} for row in rows]
+        counts = [Sample(own, row.count) for own, row in zip(labels, rows)]
+        times = [Sample(own, row.total_ns / 1e9) for own, row in zip(labels, rows)]
+        yield "commprof_device_operations_total", "counter", "Operations of NCCL that were timed on the device.", counts
+        yield "commprof_device_time_seconds_total", "counter", "Time of these operations on the device.", times
+
+
+def _dropped(run: Run) -> Iterator[Sample]:
+    for row in rank_rows(run.connection):
+        yield Sample({"rank": row.rank}, row.dropped_calls)
+
+
+def _gpu_busy(run: Run) -> Iterator[Sample]:
+    """Of each device the times in all combinations of states: they add up to what was traced."""
+    numbers = {(row.rank, row.device): row.number for row in gpu_activity.device_facts(run.connection)}
+    states = {"computing": COMPUTING, "communicating": COMMUNICATING, "copying": COPYING, "in_mpi": IN_MPI}
+    for row in gpu_activity.busy_rows(run.connection):
+        labels = {state: int(bool(row.state & bit)) for state, bit in states.items()}
+        yield Sample({"rank": row.rank, "device": numbers.get((row.rank, row.device), ""), **labels}, row.ns / 1e9)
+
+
+def _gpu_dropped(run: Run) -> Iterator[Sample]:
+    for row in gpu_activity.rank_rows(run.connection):
+        if row.state not in gpu_activity.UNSEEN:
+            yield Sample({"rank": row.rank}, row.dropped_records)
+
+
+def _durations(run: Run) -> Iterator[Sample]:
+    """Of each rank and call the buckets, the sum and the count, together."""
+    for (rank, call), rows in groupby(duration_rows(run.connection), lambda row: (row.rank, row.call)):
+        for row in rows:
+            bound = "+Inf" if row.bound_ns is None else repr(row.bound_ns / 1e9)
+            yield Sample({"rank": rank, "call": call, "le": bound}, row.count, "_bucket")
+        yield Sample({"rank": rank, "call": call}, row.total_ns / 1e9, "_sum")
+        yield Sample({"rank": rank, "call": call}, row.count, "_count")
+
+
+def total_rows(connection: Connection) -> list[TotalRow]:
+    return SQL.ask(connection, "totals", TotalRow)
+
+
+def device_total_rows(connection: Connection) -> list[DeviceTotalRow]:
+    return SQL.ask(connection, "device_totals", DeviceTotalRow)
+
+
+def duration_rows(connection: Connection) -> list[DurationRow]:
+    return SQL.ask(connection, "durations", DurationRow)

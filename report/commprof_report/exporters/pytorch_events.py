@@ -1,0 +1,117 @@
+"""Events of PyTorch's traces beside ours: on the run's time axis, in processes, threads and flows of their own.
+
+Numbers of different files collide: device 0 is a process in each rank's trace, and flows of all files count from 1. Perfetto reads -1 as 0,
+and numbers words by itself. So processes and flows get new numbers; threads keep those of the kernel, which our threads' names have too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Callable
+
+from ..run.alignment import MOST_NS
+from .pytorch_trace import IDS, OfRank, events_of, id_number, is_time
+
+PLACES_OF_RANK = 1_000  # in the order of processes: a rank's own, then PyTorch's
+FIRST_THREAD = 4_000_000_000  # of those without a number that Perfetto takes: 1 to 2^32 - 1
+
+
+class Beside:
+    def __init__(self, first_process: int, moment: Callable[[int, int], int], meets: Callable[[int, int], bool]) -> None:
+        self.first_process, self.moment, self.meets = first_process, moment, meets
+        self.processes: dict[tuple[int, object], int] = {}  # by rank and its number there
+        self.threads: dict[tuple[int, object], int] = {}  # by process and its number there
+        self.ids_before = 0  # of other files
+
+    def events(self, traces: Sequence[OfRank]) -> Iterator[str]:
+        for of_rank in traces:
+            for event in events_of(of_rank.trace.path):
+                yield from self._event(of_rank, event)
+            self.ids_before += of_rank.trace.largest_id + 1
+
+    def _event(self, of_rank: OfRank, event: dict) -> Iterator[str]:
+        is_wanted = _metadata_change(of_rank, event) if event.get("ph") == "M" else self._lay(of_rank, event)
+        if not is_wanted:
+            return
+        yield from self._number(of_rank.process.rank, event)
+        self._ids_change(event)
+        try:
+            yield json.dumps(event, allow_nan=False)
+        except ValueError:  # 1e999: JSON's grammar has it, nobody reads it
+            return
+
+    def _lay(self, of_rank: OfRank, event: dict) -> bool:
+        """Puts it on the axis. False: it has no place there, or is not wanted. The axis begins with the run: Perfetto has no time before 0."""
+        time_us, span_us = event.get("ts"), event.get("dur", 0)
+        if not time_us or not is_time(time_us) or not is_time(span_us):
+            return False
+        rank, began_unix_ns = of_rank.process.rank, of_rank.process.start_unix_ns
+        own_ns = of_rank.trace.unix_ns(time_us) - began_unix_ns
+        start_ns, end_ns = self.moment(rank, own_ns), self.moment(rank, own_ns + round(span_us * 1_000))
+        if end_ns < 0 or (start_ns < 0 and "dur" not in event) or end_ns > MOST_NS or not self.meets(start_ns, end_ns):
+            return False
+        start_ns = max(start_ns, 0)
+        event["ts"] = start_ns / 1_000
+        if "dur" in event:
+            event["dur"] = (end_ns - start_ns) / 1_000
+        return True
+
+    def _number(self, rank: int, event: dict) -> Iterator[str]:
+        """Gives its process and thread their numbers here; names them when they come first."""
+        theirs = _hashable(event.get("pid"))
+        if (rank, theirs) not in self.processes:
+            self.processes[rank, theirs] = self.first_process + len(self.processes)
+            yield from self._introduce(rank, self.processes[rank, theirs], theirs)
+        process = event["pid"] = self.processes[rank, theirs]
+        thread = _hashable(event.get("tid", 1))
+        if isinstance(thread, int) and 0 < thread < FIRST_THREAD:
+            return
+        if (process, thread) not in self.threads:
+            self.threads[process, thread] = FIRST_THREAD + len(self.threads)
+            if isinstance(thread, str):
+                yield _metadata("thread_name", process, self.threads[process, thread], {"name": thread or "PyTorch"})
+        event["tid"] = self.threads[process, thread]
+
+    def _introduce(self, rank: int, process: int, theirs: object) -> Iterator[str]:
+        place = len([1 for known, _ in self.processes if known == rank])
+        yield _metadata("process_name", process, 1, {"name": _title(rank, theirs if isinstance(theirs, str) else "")})
+        yield _metadata("process_sort_index", process, 1, {"sort_index": PLACES_OF_RANK * rank + min(place, PLACES_OF_RANK - 1)})
+
+    def _ids_change(self, event: dict) -> None:
+        for key in IDS:
+            if key in event:
+                event[key] = self._id(event[key])
+        if isinstance(event.get("id2"), dict):
+            event["id2"] = {scope: self._id(value) for scope, value in event["id2"].items()}
+
+    def _id(self, theirs: object) -> object:
+        number = id_number(theirs)
+        if number is None:
+            return f"{self.ids_before}/{theirs}"
+        return hex(self.ids_before + number) if isinstance(theirs, str) else self.ids_before + number
+
+
+def _metadata_change(of_rank: OfRank, event: dict) -> bool:
+    """A process is named by its label (CPU, GPU 0), which Perfetto does not show, and has its place by us."""
+    event.pop("ts", None)
+    kind, arguments = event.get("name"), event.get("args")
+    if kind not in ("process_name", "process_labels"):
+        return kind != "process_sort_index"
+    name = arguments.get("name" if kind == "process_name" else "labels") if isinstance(arguments, dict) else None
+    if not isinstance(name, str) or not name:
+        return False
+    event.update(name="process_name", tid=1, args={"name": _title(of_rank.process.rank, name)})
+    return True
+
+
+def _title(rank: int, detail: str) -> str:
+    return f"rank {rank}, PyTorch{': ' if detail else ''}{detail}"
+
+
+def _hashable(value: object) -> object:
+    return value if type(value) in (int, str) else str(value)  # True is 1 to a dictionary
+
+
+def _metadata(name: str, process: int, thread: int, arguments: dict[str, object]) -> str:
+    return json.dumps({"ph": "M", "name": name, "pid": process, "tid": thread, "args": arguments})

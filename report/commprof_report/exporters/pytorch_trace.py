@@ -1,0 +1,194 @@
+"""Traces of PyTorch's profiler (Kineto): what a file says of itself, and which rank of the run wrote it.
+
+Event times are microseconds since `baseTimeNanoseconds`, or since 1970 in older files without that key, on the host's wall clock.
+`distributedInfo` has the rank in torch.distributed, the process with the label CPU has the process id, `host_name` (in newer files) the host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..base import query, units
+from ..base.errors import ReportError
+from ..base.json_stream import JsonStream, json_open
+from ..base.progress import Progress
+from ..run.selection import Selection
+
+SQL = query.beside(__file__)
+OF_RANK = re.compile(r"(\d{1,9})=(.+)", re.DOTALL)
+SUFFIXES = (".json", ".json.gz")
+EARLIEST_UNIX_NS = 10**18  # 2001: times before count from something else
+MOST_US = 1 << 53  # of a time in the file: 285 years
+STEP_NS = 100_000  # by which a wall clock is set, from which on that is worth a line
+EVENTS = "traceEvents"
+IDS = ("id", "bind_id")  # and id2, which has one for each scope
+
+
+class Process(NamedTuple):
+    """trace_processes.sql"""
+
+    rank: int
+    pid: int
+    host: str | None
+    start_unix_ns: int
+    end_unix_ns: int
+    stepped_ns: int
+
+
+class Trace:
+    """What a file says, after all of it was read once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.base_ns = 0
+        self.rank: int | None = None  # of torch.distributed
+        self.host = ""
+        self.pids: set[int] = set()  # of processes with the label CPU
+        self.first_us: float | None = None
+        self.last_us: float | None = None
+        self.largest_id = 0
+
+    def unix_ns(self, time_us: float) -> int:
+        return self.base_ns + round(time_us * 1_000)
+
+
+class OfRank(NamedTuple):
+    trace: Trace
+    process: Process
+
+
+def trace_files(words: Sequence[str]) -> dict[Path, int | None]:
+    """The files of each FILE, FOLDER or RANK=FILE, with the rank that the user names."""
+    return dict(found for word in words for found in _files(word))
+
+
+def traces_open(files: dict[Path, int | None], run: Selection) -> Iterator[OfRank]:
+    """Raises ReportError for the first file that is no trace of this run."""
+    processes = SQL.ask(run.connection, "trace_processes", Process)
+    with Progress("reading", len(files)) as progress:
+        for path, rank in files.items():
+            trace = trace_scan(path)
+            yield OfRank(trace, _process_of(trace, rank, processes, run.world_size))
+            progress.step()
+
+
+def _files(word: str) -> list[tuple[Path, int | None]]:
+    match = OF_RANK.fullmatch(word)
+    rank, path = (int(match[1]), Path(match[2])) if match else (None, Path(word))
+    if not path.is_dir():
+        return [(path, rank)]
+    found = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
+    if not found:
+        raise ReportError(path, "holds no trace (*.json, *.json.gz); a RUN is given before --with-trace")
+    return [(file, rank) for file in found]
+
+
+def trace_scan(path: Path) -> Trace:
+    trace = Trace(path)
+    with json_open(path) as stream:
+        if stream.peek() == "[":
+            raise ReportError(path, "is a list of events that no clock dates (PyTorch without Kineto writes it), and fits no time axis")
+        for key in stream.keys():
+            _key_scan(trace, stream, key)
+        if stream.peek():
+            raise ReportError(path, "goes on after its end")
+    if trace.first_us is None:
+        raise ReportError(path, "holds no event of PyTorch's profiler")
+    if trace.unix_ns(trace.first_us) < EARLIEST_UNIX_NS:
+        raise ReportError(path, "has times that do not count from 1970 (it has no baseTimeNanoseconds), and fits no time axis")
+    return trace
+
+
+def _key_scan(trace: Trace, stream: JsonStream, key: str) -> None:
+    if key == EVENTS:
+        for event in stream.elements():
+            if isinstance(event, dict):
+                _event_scan(trace, event)
+        return
+    value = stream.value()
+    if key == "baseTimeNanoseconds" and is_number(value):
+        trace.base_ns = int(value)
+    elif key == "host_name" and isinstance(value, str):
+        trace.host = value
+    elif key == "distributedInfo" and isinstance(value, dict) and isinstance(value.get("rank"), int):
+        trace.rank = value["rank"]
+
+
+def _event_scan(trace: Trace, event: dict) -> None:
+    phase, time_us, pid = event.get("ph"), event.get("ts"), event.get("pid")
+    if phase == "X" and is_time(time_us) and is_time(event.get("dur")) and time_us:
+        trace.first_us = time_us if trace.first_us is None else min(trace.first_us, time_us)
+        trace.last_us = max(trace.last_us or 0, time_us + event["dur"])
+    elif phase == "M" and event.get("name") == "process_labels" and event.get("args") == {"labels": "CPU"} and isinstance(pid, int):
+        trace.pids.add(pid)
+    trace.largest_id = max(trace.largest_id, 0, *(id_number(value) or 0 for value in _ids_of(event)))
+
+
+def _ids_of(event: dict) -> list[object]:
+    scoped = event.get("id2")
+    return [*(event[key] for key in IDS if key in event), *(scoped.values() if isinstance(scoped, dict) else ())]
+
+
+def events_of(path: Path) -> Iterator[dict]:
+    with json_open(path) as stream:
+        for key in stream.keys():
+            if key == EVENTS:
+                yield from (event for event in stream.elements() if isinstance(event, dict))
+            else:
+                stream.value()
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+def is_time(value: object) -> bool:
+    """In microseconds. Kineto writes 0 for what was before its base."""
+    return is_number(value) and value <= MOST_US
+
+
+def id_number(value: object) -> int | None:
+    """Perfetto reads the id of a flow as hexadecimal where it is a string."""
+    try:
+        number = int(value, 16) if isinstance(value, str) else value
+    except ValueError:
+        return None
+    return int(number) if is_number(number) else None
+
+
+def _process_of(trace: Trace, rank: int | None, processes: Sequence[Process], world_size: int) -> Process:
+    found = _process_by_rank(trace, rank, processes, world_size) if rank is not None else _process_guess(trace, processes, world_size)
+    first_ns, last_ns = trace.unix_ns(trace.first_us), trace.unix_ns(trace.last_us)
+    if last_ns < found.start_unix_ns or first_ns > found.end_unix_ns:
+        theirs, ours = (f"{units.moment(low)} to {units.moment(high)}" for low, high in ((first_ns, last_ns), found[3:5]))
+        raise ReportError(trace.path, f"is of another run: it has {theirs}, rank {found.rank} ran {ours}")
+    return found
+
+
+def _process_by_rank(trace: Trace, rank: int, processes: Sequence[Process], world_size: int) -> Process:
+    for process in processes:
+        if process.rank == rank:
+            return process
+    what = f"the run has {units.counted(world_size, 'rank')}" if rank >= world_size else "the run has no file of that rank"
+    raise ReportError(trace.path, f"is of rank {rank}; {what}")
+
+
+def _process_guess(trace: Trace, processes: Sequence[Process], world_size: int) -> Process:
+    """The process with this id on this host; torch.distributed may number ranks in its own way, and another run had the same."""
+    same = [process for process in processes if process.pid in trace.pids and _may_be(trace.host, process.host)]
+    on_host = [process for process in same if process.host and trace.path.name.startswith(f"{process.host}_{process.pid}.")]
+    for candidates in (same, on_host, [process for process in same if process.rank == trace.rank]):
+        if len(candidates) == 1:
+            return candidates[0]
+    if trace.rank is not None:
+        return _process_by_rank(trace, trace.rank, processes, world_size)
+    pids = " or ".join(map(str, sorted(trace.pids))) or "unknown"
+    raise ReportError(trace.path, f"does not say its rank (process {pids}): give it as RANK={units.visible(str(trace.path))}")
+
+
+def _may_be(name: str, host: str | None) -> bool:
+    """Names of hosts, each with its domain or without; one may be unknown."""
+    return not name or not host or name.partition(".")[0] == host.partition(".")[0]

@@ -1,0 +1,1 @@
+"""What GPUs did, and how much of it at the same time."""

@@ -1,0 +1,396 @@
+"""What the GPUs of a run did: how busy they were, how much communication was exposed, what was traced of it, and what that cost.
+
+All times are sums over the devices of the chosen ranks, all shares are of such sums (overlap.py): nothing is a mean of means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+from . import kernel_names
+from .overlap import STATES, Busy, added, busy
+
+SQL = query.beside(__file__)
+
+OTHERS = "(other kernels)"
+LONG_NS = 1_000_000_000  # a window in which a GPU that is used should have done something
+UNSEEN = ("none", "dormant", "refused")  # states of a rank in which no GPU is traced
+
+
+class DeviceFacts(NamedTuple):
+    """gpu_devices.sql"""
+
+    rank: int
+    host: str | None
+    device: int
+    number: int
+    name: str
+    uuid: str
+    first_ns: int | None
+    last_ns: int | None
+    kernels: int
+    copies: int
+    sets: int
+
+
+class BusyRow(NamedTuple):
+    rank: int
+    device: int
+    state: int
+    ns: int
+
+
+class RankRow(NamedTuple):
+    """gpu_ranks.sql"""
+
+    rank: int
+    state: str
+    reason: str
+    tracing_library: str
+    driver: str
+    device_memory: str
+    unseen_graph_launches: int
+    has_unseen_captures: int
+    wall_ns: int | None
+    records: int
+    dropped_records: int
+    implausible_records: int
+    late_records: int
+    unkept_records: int
+    lost_intervals: int
+    unmatched_operations: int
+    cost_begin_ns: int
+    cost_end_ns: int
+
+
+class WindowRow(NamedTuple):
+    """gpu_windows.sql"""
+
+    rank: int
+    begin_ns: int
+    end_ns: int
+    ended: str
+    clock_error_ns: int | None
+    records: int
+
+
+class GpuDeviceRow(NamedTuple):
+    rank: int
+    host: str | None
+    device: int
+    name: str
+    uuid: str
+    kernels: int
+    copies: int
+    sets: int
+    first_ns: int | None
+    last_ns: int | None
+    traced_ns: int
+    computing_ns: int
+    communicating_ns: int
+    copying_ns: int
+    in_mpi_ns: int
+    exposed_ns: int
+    strictly_exposed_ns: int
+    hidden_ns: int
+    only_copying_ns: int
+    idle_ns: int
+    starved_ns: int
+    exposed_mpi_ns: int
+    computing_share: float | None
+    communicating_share: float | None
+    copying_share: float | None
+    in_mpi_share: float | None
+    exposed_share: float | None
+    idle_share: float | None
+    overlap: float | None
+
+
+class KernelSums(NamedTuple):
+    """gpu_kernels.sql"""
+
+    name: str
+    is_communication: int
+    ranks: int
+    count: int
+    graph_count: int
+    total_ns: int
+    mean_ns: float
+    min_ns: int
+    p50_ns: float
+    p99_ns: float
+    max_ns: int
+    share: float | None
+
+
+class NcclAlgorithmRow(NamedTuple):
+    call: str
+    communicator: str
+    bytes_low: int
+    bytes_high: int
+    algorithm: str
+    protocol: str
+    channels: int
+    ranks: int
+    count: int
+
+
+class GpuKernelRow(NamedTuple):
+    kernel: str
+    is_communication: int
+    ranks: int
+    count: int
+    graph_count: int
+    total_ns: int
+    mean_ns: float
+    min_ns: int
+    p50_ns: float
+    p99_ns: float
+    max_ns: int
+    share: float | None
+    demangled: str
+    name: str
+
+
+class GpuCopyRow(NamedTuple):
+    kind: str
+    copy: str
+    is_pageable: int
+    is_managed: int
+    bytes_low: int
+    bytes_high: int
+    ranks: int
+    count: int
+    graph_count: int
+    volume_bytes: int
+    total_ns: int
+    mean_ns: float
+    min_ns: int
+    p50_ns: float
+    p99_ns: float
+    max_ns: int
+    bytes_per_s: float | None
+
+
+class GpuStreamRow(NamedTuple):
+    rank: int
+    device: int | None
+    stream: int
+    context: int
+    number: int
+    computing_kernels: int
+    communicating_kernels: int
+    copies: int
+    sets: int
+    computing_ns: int
+    communicating_ns: int
+    copying_ns: int
+    volume_bytes: int
+
+
+class GpuRow(NamedTuple):
+    """The run, without its steps."""
+
+    ranks: int
+    traced_ranks: int
+    devices: int
+    names: str
+    wall_ns: int
+    window_ns: int
+    window_share: float | None
+    windows: int
+    empty_windows: int
+    yields: int
+    yielded_ns: int
+    duty_ns: int
+    off_ns: int
+    lost_ns: int
+    records: int
+    dropped_records: int
+    implausible_records: int
+    late_records: int
+    unkept_records: int
+    lost_intervals: int
+    unmatched_operations: int
+    unseen_graph_launches: int
+    clock_error_ns: int | None
+    cost_begin_ns: int
+    cost_end_ns: int
+    traced_ns: int
+    computing_ns: int
+    communicating_ns: int
+    copying_ns: int
+    in_mpi_ns: int
+    exposed_ns: int
+    strictly_exposed_ns: int
+    hidden_ns: int
+    only_copying_ns: int
+    idle_ns: int
+    starved_ns: int
+    exposed_mpi_ns: int
+    computing_share: float | None
+    communicating_share: float | None
+    copying_share: float | None
+    in_mpi_share: float | None
+    exposed_share: float | None
+    idle_share: float | None
+    overlap: float | None
+
+
+class Gpu(NamedTuple):
+    summary: GpuRow
+    devices: list[GpuDeviceRow]
+    ranks: list[RankRow]
+    windows: list[WindowRow]
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether anything of a GPU was traced."""
+        return bool(self.summary.traced_ns or self.summary.windows or self.devices)
+
+
+def gpu(connection: Connection) -> Gpu:
+    """Of a run on which selection.select() was called."""
+    ranks = rank_rows(connection)
+    windows = SQL.ask(connection, "gpu_windows", WindowRow)
+    state_ns: dict[tuple[int, int], list[int]] = {}
+    for row in busy_rows(connection):
+        state_ns.setdefault((row.rank, row.device), [0] * STATES)[row.state] += row.ns
+    devices = [_device(facts, state_ns) for facts in device_facts(connection)]
+    summary = GpuRow(**_coverage(ranks, windows, devices), **_losses(ranks, windows), **shares(busy(added(state_ns.values()))))
+    return Gpu(summary, devices, ranks, windows)
+
+
+def rank_rows(connection: Connection) -> list[RankRow]:
+    return SQL.ask(connection, "gpu_ranks", RankRow)
+
+
+def busy_rows(connection: Connection) -> list[BusyRow]:
+    return SQL.ask(connection, "gpu_busy", BusyRow)
+
+
+def device_facts(connection: Connection) -> list[DeviceFacts]:
+    return SQL.ask(connection, "gpu_devices", DeviceFacts)
+
+
+def _device(facts: DeviceFacts, state_ns: dict[tuple[int, int], list[int]]) -> GpuDeviceRow:
+    known = {key: getattr(facts, key) for key in ("rank", "host", "name", "uuid", "kernels", "copies", "sets", "first_ns", "last_ns")}
+    times = busy(state_ns.get((facts.rank, facts.device), [0] * STATES))
+    return GpuDeviceRow(device=facts.number, **known, **shares(times))
+
+
+def shares(times: Busy) -> dict:
+    """The times, and what they are of the traced time."""
+    whole = times.traced_ns
+    parts = ("computing", "communicating", "copying", "in_mpi", "exposed", "idle")
+    return {
+        **times._asdict(),
+        **{f"{part}_share": getattr(times, f"{part}_ns") / whole if whole else None for part in parts},
+        "overlap": times.hidden_ns / times.communicating_ns if times.communicating_ns else None,
+    }
+
+
+def _coverage(ranks: Sequence[RankRow], windows: Sequence[WindowRow], devices: Sequence[GpuDeviceRow]) -> dict:
+    traced = {row.rank for row in (*windows, *devices)}
+    walls = {row.rank: row.wall_ns or 0 for row in ranks if row.rank in traced}
+    window_ns = sum(row.end_ns - row.begin_ns for row in windows)
+    wall_ns = sum(walls.values())
+    pauses = pauses_of(windows, walls)
+    return {
+        "ranks": len(ranks),
+        "traced_ranks": len(traced),
+        "devices": len(devices),
+        "names": ", ".join(sorted({row.name for row in devices if row.name})),
+        "wall_ns": wall_ns,
+        "window_ns": window_ns,
+        "window_share": min(1.0, window_ns / wall_ns) if wall_ns else None,
+        "windows": len(windows),
+        "empty_windows": sum(not row.records and row.end_ns - row.begin_ns >= LONG_NS for row in windows),
+        "yields": sum(row.ended == "yielded" for row in windows),
+        **{f"{why}_ns": pauses.get(why, 0) for why in ("yielded", "duty", "off", "lost")},
+    }
+
+
+def pauses_of(windows: Sequence[WindowRow], walls: dict[int, int]) -> dict[str, int]:
+    """How long nothing was traced, by why the window before had ended."""
+    pauses: dict[str, int] = {}
+    for row, after in zip(windows, [*windows[1:], None]):
+        until_ns = after.begin_ns if after and after.rank == row.rank else walls.get(row.rank, 0)
+        pauses[row.ended] = pauses.get(row.ended, 0) + max(0, until_ns - row.end_ns)
+    return pauses
+
+
+def _losses(ranks: Sequence[RankRow], windows: Sequence[WindowRow]) -> dict:
+    counted = (
+        *("records", "dropped_records", "implausible_records", "late_records", "unkept_records", "lost_intervals"),
+        *("unmatched_operations", "unseen_graph_launches", "cost_begin_ns", "cost_end_ns"),
+    )
+    errors = [row.clock_error_ns for row in windows]
+    return {
+        **{key: sum(getattr(row, key) for row in ranks) for key in counted},
+        "clock_error_ns": max(errors) if errors and None not in errors else None,
+    }
+
+
+def kernels(connection: Connection) -> list[GpuKernelRow]:
+    SQL.run(connection, "gpu_chosen")
+    rows = SQL.ask(connection, "gpu_kernels", KernelSums)
+    names = kernel_names.demangled(row.name for row in rows)
+    return [_kernel(row, names.get(row.name, row.name)) for row in rows]
+
+
+def _kernel(row: KernelSums, demangled: str) -> GpuKernelRow:
+    return GpuKernelRow(kernel_names.shortened(demangled) or OTHERS, *row[1:], demangled, row.name)
+
+
+def copies(connection: Connection) -> list[GpuCopyRow]:
+    SQL.run(connection, "gpu_chosen")
+    return SQL.ask(connection, "gpu_copies", GpuCopyRow)
+
+
+def nccl_algorithms(connection: Connection) -> list[NcclAlgorithmRow]:
+    return SQL.ask(connection, "nccl_algorithms", NcclAlgorithmRow)
+
+
+def nccl_times(connection: Connection) -> list[str]:
+    return [value for (value,) in SQL.run(connection, "nccl_times")]
+
+
+def streams(connection: Connection) -> list[GpuStreamRow]:
+    SQL.run(connection, "gpu_chosen")
+    return SQL.ask(connection, "gpu_streams", GpuStreamRow)
+
+
+def graph_doubt(found: Gpu) -> str:
+    """Why idle time may hold kernels of CUDA graphs; nothing where it need not."""
+    launches = found.summary.unseen_graph_launches
+    if launches:
+        return f"{launches:,} {'launches' if launches > 1 else 'launch'} left no record"
+    traced = set(traced_ranks(found))
+    if any(row.has_unseen_captures for row in found.ranks if row.rank in traced):
+        return "NCCL's operations were captured, and no graph left a record"
+    return ""
+
+
+def traced_ranks(found: Gpu) -> list[int]:
+    return sorted({row.rank for row in (*found.windows, *found.devices)})
+
+
+def unseen(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:
+    """Ranks without a traced GPU, by their state and why."""
+    return _by_reason(row for row in rows if row.state in UNSEEN)
+
+
+def cut_off(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:
+    """Ranks whose tracing was cut off at the end of the job, by their state and why: how many records are missing is not known."""
+    return _by_reason(row for row in rows if row.state == "stopped" and row.reason)
+
+
+def _by_reason(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:
+    found: dict[tuple[str, str], list[int]] = {}
+    for row in rows:
+        found.setdefault((row.state, row.reason), []).append(row.rank)
+    return found

@@ -1,0 +1,42 @@
+-- For each call and communicator: how much is waiting, how much is transfer, and which rank causes most of the waiting?
+WITH own AS (
+    SELECT identity, call, count(DISTINCT sequence) AS collectives,
+           total(wait_ns * factor) AS wait_ns, total(transfer_ns * factor) AS transfer_ns,
+           total(CASE WHEN is_estimate THEN (wait_ns + transfer_ns) * factor END) AS estimated_ns
+    FROM late_call
+    JOIN late_factor USING (world_rank, identity, call)
+    WHERE world_rank IN (SELECT world_rank FROM selected_rank)
+    GROUP BY identity, call
+),
+cost AS (
+    SELECT identity, call, last_rank, total(wait_ns * factor) AS cost_ns,
+           row_number() OVER (PARTITION BY identity, call ORDER BY total(wait_ns * factor) DESC, last_rank) AS place
+    FROM late_call
+    JOIN late_factor USING (world_rank, identity, call)
+    WHERE wait_ns > 0 AND world_rank IN (SELECT world_rank FROM selected_rank)
+    GROUP BY identity, call, last_rank
+),
+made AS (
+    SELECT identity, call, sum(total_ns) AS total_ns, count(*) AS ranks
+    FROM late_exact
+    WHERE world_rank IN (SELECT world_rank FROM selected_rank)
+    GROUP BY identity, call
+)
+SELECT made.call,
+       label AS communicator,
+       made.identity,
+       made.ranks,
+       made.total_ns,
+       coalesce(collectives, 0) AS collectives,
+       CAST(round(wait_ns) AS INTEGER) AS wait_ns,
+       CAST(round(transfer_ns) AS INTEGER) AS transfer_ns,
+       wait_ns / nullif(wait_ns + transfer_ns, 0) AS wait_share,
+       estimated_ns / nullif(wait_ns + transfer_ns, 0) AS estimate_share,
+       last_rank AS top_rank,
+       CAST(round(cost_ns) AS INTEGER) AS top_cost_ns,
+       library
+FROM made
+JOIN run_communicator ON run_communicator.identity = made.identity
+LEFT JOIN own ON own.identity = made.identity AND own.call = made.call
+LEFT JOIN cost ON cost.identity = made.identity AND cost.call = made.call AND place = 1
+ORDER BY made.total_ns DESC, made.call, label;

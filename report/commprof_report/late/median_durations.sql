@@ -1,0 +1,17 @@
+-- Median duration of the sampled calls, for each communicator and call; for NCCL, the duration on the device.
+WITH lasted AS (
+    SELECT identity, CASE WHEN is_shared THEN 'ncclGroup' ELSE sample.call END AS call,
+           CASE library WHEN 'nccl' THEN device_end_ns - device_start_ns ELSE end_ns - start_ns END AS duration_ns
+    FROM sample
+    JOIN communicator USING (world_rank, communicator)
+    JOIN synchronizing USING (call)
+    WHERE is_blocking AND sequence IS NOT NULL
+),
+placed AS (
+    SELECT identity, call, duration_ns,
+           row_number() OVER (PARTITION BY identity, call ORDER BY duration_ns) AS place,
+           count(*) OVER (PARTITION BY identity, call) AS count
+    FROM lasted
+    WHERE duration_ns IS NOT NULL
+)
+SELECT identity, call, duration_ns AS median_ns FROM placed WHERE place = (count + 1) / 2;

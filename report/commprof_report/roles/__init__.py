@@ -1,0 +1,1 @@
+"""Who communicates with whom: communicators, what each is for, and pipelines."""

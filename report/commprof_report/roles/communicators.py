@@ -1,0 +1,36 @@
+"""Communicators: who is in each, and what its calls took."""
+
+from __future__ import annotations
+
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+
+SQL = query.beside(__file__)
+
+
+class CommunicatorRow(NamedTuple):
+    communicator: str
+    identity: str
+    size: int | None
+    remote_size: int | None
+    members: str
+    ranks: int | None
+    name: str
+    constructor: str
+    parent: str | None
+    ordinal: int
+    is_inter: int
+    is_freed: int | None
+    count: int
+    volume_bytes: int
+    total_ns: int
+    top_call: str | None
+    role: str | None
+    library: str
+    device_ns: int | None
+
+
+def communicator_rows(connection: Connection) -> list[CommunicatorRow]:
+    return SQL.ask(connection, "communicators", CommunicatorRow)

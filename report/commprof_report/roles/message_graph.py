@@ -1,0 +1,92 @@
+"""Pipelines in the graph of who sends to whom: ranks that pass bulk messages to fixed neighbours, in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ..calls.peers import PeerRow
+
+BULK = 0.01  # of what the pair with the most bytes exchanges
+ALIKE = 0.01  # of the bytes: as many go either way
+
+class Chain(NamedTuple):
+    """A line of ranks, in the order in which messages go forward."""
+
+    ranks: tuple[int, ...]
+    forward_bytes: int
+    backward_bytes: int
+    is_direction_known: bool  # False: as many bytes go either way; the end with the lower rank is taken for the first stage
+
+
+class Graph(NamedTuple):
+    chains: list[Chain]
+    rings: list[list[int]]
+    webs: list[list[int]]  # where some rank has more than two neighbours
+
+
+def graph(rows: Iterable[PeerRow]) -> Graph:
+    sent = {(row.sender, row.receiver): row.bytes for row in rows}
+    neighbours = _neighbours(sent)
+    found = Graph([], [], [])
+    for ranks in _components(neighbours):
+        ends = [rank for rank in ranks if len(neighbours[rank]) == 1]
+        if max(len(neighbours[rank]) for rank in ranks) > 2:
+            found.webs.append(ranks)
+        elif ends:
+            found.chains.append(_chain(_walk(ends[0], neighbours), sent))
+        else:
+            found.rings.append(ranks)
+    return found
+
+
+def _neighbours(sent: dict[tuple[int, int], int]) -> dict[int, list[int]]:
+    """Of each rank those with which it exchanges much. Without that a rank is not in it."""
+    exchanged: dict[tuple[int, int], int] = {}
+    for (sender, receiver), sent_bytes in sent.items():
+        pair = (min(sender, receiver), max(sender, receiver))
+        exchanged[pair] = exchanged.get(pair, 0) + sent_bytes
+    bulk = BULK * max(exchanged.values(), default=0)
+    neighbours: dict[int, list[int]] = {}
+    for (one, other), exchanged_bytes in sorted(exchanged.items()):
+        if exchanged_bytes and exchanged_bytes >= bulk:
+            neighbours.setdefault(one, []).append(other)
+            neighbours.setdefault(other, []).append(one)
+    return neighbours
+
+
+def _components(neighbours: dict[int, list[int]]) -> list[list[int]]:
+    """Ranks that are connected, each group and all groups by the lowest rank."""
+    found, seen = [], set()
+    for start in sorted(neighbours):
+        if start in seen:
+            continue
+        group, ahead = [], [start]
+        seen.add(start)
+        while ahead:
+            rank = ahead.pop()
+            group.append(rank)
+            ahead += [other for other in neighbours[rank] if other not in seen]
+            seen.update(neighbours[rank])
+        found.append(sorted(group))
+    return found
+
+
+def _walk(start: int, neighbours: dict[int, list[int]]) -> tuple[int, ...]:
+    """From one end of a line to the other."""
+    ranks = [start]
+    while True:
+        ahead = [other for other in neighbours[ranks[-1]] if other not in ranks[-2:-1]]
+        if not ahead:
+            return tuple(ranks)
+        ranks.append(ahead[0])
+
+
+def _chain(ranks: Sequence[int], sent: dict[tuple[int, int], int]) -> Chain:
+    """Forward is where more bytes go; if that does not tell, from the end with the lower rank."""
+    forward = sum(sent.get(pair, 0) for pair in zip(ranks, ranks[1:]))
+    backward = sum(sent.get(pair, 0) for pair in zip(ranks[1:], ranks))
+    is_known = abs(forward - backward) > ALIKE * (forward + backward)
+    if backward > forward and is_known:
+        return Chain(tuple(ranks[::-1]), backward, forward, True)
+    return Chain(tuple(ranks), forward, backward, is_known)

@@ -1,0 +1,255 @@
+"""What each communicator is for, told from its members and from what goes over it. docs/SCHEMA.md has the rules.
+
+The rules look at the whole run, whatever the filters, and say `unclear` where none holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+from ..base.members import Members
+from ..calls.peers import PeerRow
+from . import message_graph
+from .communicators import CommunicatorRow, communicator_rows
+
+SQL = query.beside(__file__)
+
+ALONE, UNUSED, WORLD, CONTROL, IO = "each rank alone", "not used", "world", "control only", "I/O"
+PIPELINE, REPLICA, TENSOR, UNCLEAR = "pipeline neighbours", "replica group", "tensor-parallel group", "unclear"
+CONTROL_BYTES = 1024  # the largest message of a communicator that carries control messages only
+CONTROL_SHARE = 0.01  # of the run's bytes: the most that these are
+HALF = 0.5
+OFTEN = 2  # times as many collectives as on the other groups of a rank
+EXCHANGES = ("allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block", "reducescatter", "alltoall", "alltoallv", "alltoallw")
+
+
+class UseRow(NamedTuple):
+    identity: str
+    call: str
+    family: str
+    bytes: int
+    count: int
+    message_bytes: int
+
+
+class DescribedRow(NamedTuple):
+    """A communicator of the run."""
+
+    identity: str
+    label: str
+    parent_identity: str | None
+    constructor: str
+    size: int
+    is_inter: int
+    members: str
+
+
+class Group(NamedTuple):
+    """A communicator that is judged."""
+
+    described: DescribedRow
+    ranks: frozenset[int]
+    use: list[UseRow]
+
+    def message_bytes(self, *families: str) -> int:
+        return sum(row.message_bytes for row in self.use if not families or row.family in families)
+
+    @property
+    def collectives(self) -> list[UseRow]:
+        """Those that carry more than control."""
+        return [row for row in self.use if row.family == "collective" and row.bytes > CONTROL_BYTES]
+
+    @property
+    def collectives_per_rank(self) -> float:
+        return sum(row.count for row in self.collectives) / max(1, self.described.size)
+
+
+class World(NamedTuple):
+    """The run that they are judged in."""
+
+    size: int
+    ranks: frozenset[int]  # read
+    groups: list[Group]
+    partitions: frozenset[tuple]  # ways of making communicators by which every rank came to be in one
+    busy: dict[int, list[Group]]  # the groups of a rank, smaller than the world, that do collectives
+    graph: message_graph.Graph
+    message_bytes: int
+    passed_sizes: frozenset[int]  # of point-to-point messages that carry more than control
+    passed_per_rank: float  # how many of them were sent
+
+
+def roles(connection: Connection) -> dict[str, str]:
+    """The role of each communicator, by identity."""
+    world = look(connection)
+    return {group.described.identity: role(group, world) for group in world.groups}
+
+
+def fill(connection: Connection) -> None:
+    """The table communicator_role, once a run."""
+    SQL.run(connection, "communicator_role")
+    if not connection.execute("SELECT EXISTS (SELECT 1 FROM communicator_role)").fetchone()[0]:
+        connection.executemany("INSERT INTO communicator_role VALUES (?, ?)", roles(connection).items())
+
+
+def communicators(connection: Connection) -> list[CommunicatorRow]:
+    fill(connection)
+    return communicator_rows(connection)
+
+
+def look(connection: Connection) -> World:
+    use: dict[str, list[UseRow]] = {}
+    for row in SQL.ask(connection, "communicator_use", UseRow):
+        use.setdefault(row.identity, []).append(row)
+    (size,) = connection.execute("SELECT max(world_size) FROM rank").fetchone()
+    read = frozenset(rank for (rank,) in connection.execute("SELECT world_rank FROM rank"))
+    described = SQL.ask(connection, "run_communicators", DescribedRow)
+    groups = [Group(row, members_of(row, size), use.get(row.identity, [])) for row in described]
+    passed = [row for rows in use.values() for row in rows if is_passed(row)]
+    return World(
+        size,
+        read,
+        groups,
+        partitions_of(groups, read),
+        busy_of(groups, size),
+        message_graph.graph(SQL.ask(connection, "messages", PeerRow)),
+        sum(row.message_bytes for rows in use.values() for row in rows),
+        frozenset(row.bytes for row in passed),
+        sum(row.count for row in passed) / max(1, len(read)),
+    )
+
+
+def members_of(row: DescribedRow, world_size: int) -> frozenset[int]:
+    """Empty where nobody knows all of them."""
+    members = Members(row.members)
+    return frozenset(members.below(world_size)) if members.is_whole and not row.is_inter else frozenset()
+
+
+def is_passed(row: UseRow) -> bool:
+    return row.family == "point-to-point" and row.bytes > CONTROL_BYTES and "ecv" not in row.call
+
+
+def role(group: Group, world: World) -> str:
+    if group.described.size == 1 and not group.described.is_inter:
+        return ALONE
+    if all(row.family in ("communicator", "setup") for row in group.use):
+        return UNUSED
+    if not group.ranks:
+        return UNCLEAR
+    if is_control(group, world):
+        return CONTROL
+    is_world = len(group.ranks) == world.size
+    return ", ".join(([WORLD] if is_world else []) + purposes(group, world, is_world)) or UNCLEAR
+
+
+def is_control(group: Group, world: World) -> bool:
+    is_small = all(row.bytes <= CONTROL_BYTES for row in group.use)
+    return is_small and group.message_bytes() <= CONTROL_SHARE * world.message_bytes
+
+
+def purposes(group: Group, world: World, is_world: bool) -> list[str]:
+    """What carries half of its bytes says what it is for."""
+    whole = group.message_bytes()
+    if not whole:
+        return []
+    if group.message_bytes("io") >= HALF * whole:
+        return [IO]
+    if group.message_bytes("point-to-point") >= HALF * whole:
+        return [PIPELINE] if is_in_chains(group.ranks, world) else []
+    if is_world or not is_partition(group, world):
+        return []
+    return [parallel(group, world)]
+
+
+def is_in_chains(ranks: frozenset[int], world: World) -> bool:
+    """All its ranks are stages of pipelines."""
+    stages = {rank for chain in world.graph.chains for rank in chain.ranks}
+    return ranks <= stages
+
+
+def is_partition(group: Group, world: World) -> bool:
+    """It and others that were made alike have every rank once."""
+    return not world.partitions.isdisjoint(ways(group))
+
+
+def ways(group: Group) -> list[tuple]:
+    """How it was made; also with which pattern of ranks, and for which calls: one parent is often split in several ways."""
+    made = (group.described.constructor, group.described.parent_identity)
+    calls = frozenset(row.call for row in group.use if row.family != "communicator")
+    return [made, (*made, shape(group.ranks)), (*made, calls)]
+
+
+def partitions_of(groups: Sequence[Group], read: frozenset[int]) -> frozenset[tuple]:
+    alike: dict[tuple, set[frozenset[int]]] = {}
+    for group in groups:
+        for way in ways(group) if group.ranks else []:
+            alike.setdefault(way, set()).add(group.ranks)
+    return frozenset(way for way, parts in alike.items() if covers_once(parts, read))
+
+
+def busy_of(groups: Sequence[Group], world_size: int) -> dict[int, list[Group]]:
+    found: dict[int, list[Group]] = {}
+    for group in groups:
+        if 1 < len(group.ranks) < world_size and group.collectives:
+            for rank in group.ranks:
+                found.setdefault(rank, []).append(group)
+    return found
+
+
+def shape(ranks: frozenset[int]) -> tuple[int, ...]:
+    ordered = sorted(ranks)
+    return tuple(rank - ordered[0] for rank in ordered)
+
+
+def covers_once(parts: Collection[frozenset[int]], read: frozenset[int]) -> bool:
+    """Every rank that was read is in exactly one of them."""
+    everyone = frozenset().union(*parts)
+    return len(parts) > 1 and sum(map(len, parts)) == len(everyone) and read <= everyone
+
+
+def parallel(group: Group, world: World) -> str:
+    """Gradients are summed over replicas now and then; tensor-parallel ranks exchange activations all the time."""
+    rows = group.collectives
+    summed = sum(row.message_bytes for row in rows if plain(row.call) in ("allreduce", "reduce"))
+    exchanged = sum(row.message_bytes for row in rows if plain(row.call) in EXCHANGES)
+    if summed + exchanged < HALF * group.message_bytes():
+        return UNCLEAR
+    if world.passed_sizes:
+        return among_passers(group, world, summed, exchanged)
+    return among_rivals(group, world, summed, exchanged)
+
+
+def among_passers(group: Group, world: World, summed: int, exchanged: int) -> str:
+    """Where activations are passed on, what is done as often and on the same sizes is done to activations."""
+    of_passed_size = sum(row.message_bytes for row in group.collectives if row.bytes in world.passed_sizes)
+    is_often = group.collectives_per_rank >= world.passed_per_rank
+    if is_often and (exchanged > summed or of_passed_size >= HALF * (summed + exchanged)):
+        return TENSOR
+    return REPLICA if summed > exchanged else UNCLEAR
+
+
+def among_rivals(group: Group, world: World, summed: int, exchanged: int) -> str:
+    """Without pipeline: of two groups that a rank is in, the one with far more collectives is the tensor-parallel one."""
+    own = group.collectives_per_rank
+    others = [rival.collectives_per_rank for rival in rivals(group, world)]
+    if any(len(other.ranks) == world.size and other.collectives for other in world.groups):
+        return UNCLEAR
+    if others and own >= OFTEN * max(others):
+        return TENSOR
+    is_rarest = all(OFTEN * own <= other for other in others)
+    return REPLICA if summed > exchanged and is_rarest else UNCLEAR
+
+
+def rivals(group: Group, world: World) -> list[Group]:
+    """Other groups of its ranks that do collectives."""
+    found = {other.described.identity: other for rank in group.ranks for other in world.busy.get(rank, [])}
+    return [other for other in found.values() if other.ranks != group.ranks]
+
+
+def plain(call: str) -> str:
+    """MPI_Iallreduce, MPI_Allreduce_init, ncclAllReduce: allreduce."""
+    name = call.replace("MPI_", "", 1).replace("nccl", "", 1)
+    name = name[1:] if name[:1] == "I" and name[1:2].islower() else name
+    return (name[:-5] if name.endswith("_init") else name).lower()

@@ -1,0 +1,300 @@
+"""One time axis for all ranks of a run, and how far it may be off.
+
+Ranks of one host read one clock. The clocks of different hosts are compared afterwards, by the job's own collectives: nobody
+returns from an Allreduce before all have come, so a return on one host is later than each coming on another. Such bounds from both sides
+enclose the difference of two clocks; knots every ten seconds follow their drift (offset_bounds.py). Clocks that never met in this way are
+laid by the hosts' wall clocks, and nobody knows how far those are off.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+from .offset_bounds import MOST_RATE, Bound, Interval, at_knots
+
+SQL = query.beside(__file__)
+
+SEGMENT_NS = 10_000_000_000  # between knots, during which rates are taken to be constant
+SLICE_NS = 100_000_000  # of the bounds in a slice of time the tightest is enough
+MOST_SAMPLES = 200_000  # that are looked at; every bound is true by itself, more of them are tighter
+MOST_ALL_PAIRS = 8  # clocks of a collective that are compared each with each; of more, each with the first
+MOST_NS = 1 << 61  # of a moment: 73 years
+MOST_ROUNDS = 8  # of tightening by way of third clocks
+
+Pair = tuple[int, int]
+Bounds = dict[Pair, list[Bound]]  # differences by moments of the first clock
+
+
+class RankClockRow(NamedTuple):
+    world_rank: int
+    clock: int
+    start_monotonic_ns: int
+    start_unix_ns: int
+
+
+class MeetingRow(NamedTuple):
+    """A clock in a collective; clock_meetings.sql."""
+
+    number: int
+    sequence: int
+    clock: int
+    first_gone_ns: int | None
+    last_come_ns: int | None
+    least_call: str
+    most_call: str
+    least_root: int
+    most_root: int
+
+
+class Error(NamedTuple):
+    """Error bounds on the common time axis: of one timestamp, and of the distance of two."""
+
+    moment_ns: float
+    distance_ns: float
+
+
+UNKNOWN = Error(math.inf, math.inf)
+
+
+class Clock:
+    """From a host's clock to the axis: straight lines between knots."""
+
+    def __init__(self, clock: int, island: int, knots: Sequence[tuple[int, int, float]]) -> None:
+        self.clock = clock  # its lowest rank
+        self.island = island  # the lowest clock that collectives connect it with
+        self.readings, self.moments, self.errors = (list(column) for column in zip(*knots))
+        self.violation_ns = 0  # by which two of its own ranks contradict each other
+
+    def moment(self, reading_ns: int) -> int:
+        after = bisect_right(self.readings, reading_ns)
+        if not 0 < after < len(self.readings):
+            nearest = 0 if after == 0 else -1
+            return reading_ns - self.readings[nearest] + self.moments[nearest]
+        before = after - 1
+        rise, run = self.moments[after] - self.moments[before], self.readings[after] - self.readings[before]
+        return self.moments[before] + (reading_ns - self.readings[before]) * rise // run
+
+    def error(self, reading_ns: int) -> float:
+        """By how much the moment may be off, against its island's first clock."""
+        after = bisect_right(self.readings, reading_ns)
+        if 0 < after < len(self.readings):
+            before = after - 1
+            part = (reading_ns - self.readings[before]) / (self.readings[after] - self.readings[before])
+            error_ns = self.errors[before] + part * (self.errors[after] - self.errors[before])
+        elif self.clock == self.island:
+            error_ns = 0
+        else:
+            nearest = 0 if after == 0 else -1
+            error_ns = self.errors[nearest] + MOST_RATE * abs(reading_ns - self.readings[nearest])
+        return error_ns + self.violation_ns
+
+    @property
+    def largest_error_ns(self) -> int:
+        return math.ceil(max(self.errors)) + self.violation_ns
+
+
+class Alignment:
+    """Which clock each rank reads, and where each clock lies. Moments begin with the earliest start of a rank. SQL has it as
+    aligned_ns(world_rank, t) and as TEMP TABLE aligned_rank, until the run is aligned again."""
+
+    def __init__(self, ranks: Sequence[RankClockRow], clocks: dict[int, Clock]) -> None:
+        self.clocks = clocks
+        self.clock_of = {rank.world_rank: clocks[rank.clock] for rank in ranks}
+        self.starts = {rank.world_rank: rank.start_monotonic_ns for rank in ranks}
+        self.zero_ns = 0
+        self.zero_ns = min(self.moment(rank.world_rank, 0) for rank in ranks)
+
+    def moment(self, world_rank: int, time_ns: int) -> int:
+        """Of a rank's own time, as its samples have it."""
+        return self.clock_of[world_rank].moment(self.starts[world_rank] + time_ns) - self.zero_ns
+
+    def error(self, world_ranks: Sequence[int], time_ns: int) -> Error:
+        """Of these ranks' moments, around a time of the first of them."""
+        clocks = {self.clock_of[world_rank].clock: self.clock_of[world_rank] for world_rank in world_ranks}
+        if len({clock.island for clock in clocks.values()}) > 1:
+            return UNKNOWN
+        if len(clocks) == 1:
+            (only,) = clocks.values()
+            return Error(only.violation_ns, only.violation_ns)
+        axis_ns = self.clock_of[world_ranks[0]].moment(self.starts[world_ranks[0]] + time_ns)
+        errors = sorted(clock.error(axis_ns - clock.moments[0] + clock.readings[0]) for clock in clocks.values())
+        return Error(errors[-1], errors[-1] + errors[-2])
+
+    @property
+    def islands(self) -> int:
+        return len({clock.island for clock in self.clocks.values()})
+
+
+def align(connection: Connection) -> Alignment:
+    """Aligns the clocks of a run that was read with samples."""
+    SQL.run(connection, "synchronizing")
+    ranks = SQL.ask(connection, "clocks", RankClockRow)
+    lines = {rank.clock: rank for rank in reversed(ranks)}  # a clock by its lowest rank
+    bounds, violations = _bounds(_meetings(connection))
+    alignment = Alignment(ranks, _clocks_lay(lines, bounds))
+    for clock, violation_ns in violations.items():
+        alignment.clocks[clock].violation_ns = violation_ns
+    _tell_sql(connection, alignment)
+    return alignment
+
+
+def storable(moment_ns: int) -> int:
+    """What SQLite can hold and add a duration to: a file may say that its clock has run for ages."""
+    return max(-MOST_NS, min(MOST_NS, moment_ns))
+
+
+def _tell_sql(connection: Connection, alignment: Alignment) -> None:
+    def aligned_ns(world_rank: int, time_ns: int | None) -> int | None:
+        return None if time_ns is None else storable(alignment.moment(world_rank, time_ns))
+
+    connection.create_function("aligned_ns", 2, aligned_ns, deterministic=True)
+    SQL.run(connection, "aligned_rank")
+    main_island = min(clock.island for clock in alignment.clocks.values())
+    rows = [
+        (rank, storable(alignment.moment(rank, 0)), clock.largest_error_ns if clock.island == main_island else None, clock.clock, clock.island)
+        for rank, clock in alignment.clock_of.items()
+    ]
+    connection.executemany("INSERT INTO aligned_rank VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def _meetings(connection: Connection) -> Iterator[list[MeetingRow]]:
+    """Collective by collective; not those in which ranks called different things."""
+    (samples,) = connection.execute("SELECT count(*) FROM sample WHERE sequence IS NOT NULL").fetchone()
+    rows = map(MeetingRow._make, SQL.run(connection, "clock_meetings", every=samples // MOST_SAMPLES + 1))
+    for _, group in groupby(rows, key=itemgetter(0, 1)):
+        meeting = list(group)
+        calls = {row.least_call for row in meeting} | {row.most_call for row in meeting}
+        roots = {row.least_root for row in meeting} | {row.most_root for row in meeting}
+        if len(calls) == len(roots) == 1:
+            yield meeting
+
+
+def _bounds(meetings: Iterator[list[MeetingRow]]) -> tuple[Bounds, dict[int, int]]:
+    """What collectives say of each pair of clocks; and of a clock alone: by how much a return came before it could."""
+    slices: dict[tuple[int, int, int, bool], Bound] = {}
+    violations: dict[int, int] = {}
+    for meeting in meetings:
+        for row in meeting:
+            if None not in (row.first_gone_ns, row.last_come_ns) and row.last_come_ns > row.first_gone_ns:
+                violations[row.clock] = max(violations.get(row.clock, 0), row.last_come_ns - row.first_gone_ns)
+        for place, first in enumerate(meeting if len(meeting) <= MOST_ALL_PAIRS else meeting[:1]):
+            for second in meeting[place + 1 :]:
+                for bound in _bounds_of_pair(first, second):
+                    key = (first.clock, second.clock, bound.at_ns // SLICE_NS, bound.is_upper)
+                    slices[key] = _tighter(slices.get(key), bound)
+    bounds: Bounds = {}
+    for (first_clock, second_clock, _, _), bound in slices.items():
+        bounds.setdefault((first_clock, second_clock), []).append(bound)
+    return bounds, violations
+
+
+def _bounds_of_pair(first: MeetingRow, second: MeetingRow) -> Iterator[Bound]:
+    """Of what is to be added to the second clock's readings to have the first's."""
+    if None not in (first.first_gone_ns, second.last_come_ns):
+        yield Bound(first.first_gone_ns, first.first_gone_ns - second.last_come_ns, True)
+    if None not in (first.last_come_ns, second.first_gone_ns):
+        yield Bound(first.last_come_ns, first.last_come_ns - second.first_gone_ns, False)
+
+
+def _tighter(known: Bound | None, bound: Bound) -> Bound:
+    if known is None:
+        return bound
+    choose = min if bound.is_upper else max
+    return choose(known, bound, key=lambda one: one.difference_ns)
+
+
+def _clocks_lay(lines: dict[int, RankClockRow], bounds: Bounds) -> dict[int, Clock]:
+    """Island by island, each with its lowest clock as axis; the islands' axes are laid by their wall clocks."""
+    clocks: dict[int, Clock] = {}
+    main = lines[min(lines)]
+    while len(clocks) < len(lines):
+        first = min(lines.keys() - clocks.keys())
+        left = {pair: of_pair for pair, of_pair in bounds.items() if not clocks.keys() & set(pair)}
+        shift_ns = _by_wall(lines[first], main)
+        island = _island(first, lines, left)
+        for clock in island:
+            clock.moments = [moment + shift_ns for moment in clock.moments]
+            clocks[clock.clock] = clock
+    return clocks
+
+
+def _by_wall(clock: RankClockRow, axis: RankClockRow) -> int:
+    """What to add to a clock's readings to have the axis', if both hosts' wall clocks are right."""
+    return (clock.start_unix_ns - clock.start_monotonic_ns) - (axis.start_unix_ns - axis.start_monotonic_ns)
+
+
+def _island(first: int, lines: dict[int, RankClockRow], bounds: Bounds) -> list[Clock]:
+    """The clocks that collectives connect with the first one, on its axis."""
+    rough = {clock: Clock(clock, first, [(0, _by_wall(line, lines[first]), 0)]) for clock, line in lines.items()}
+    connected = _connected(first, rough, bounds)
+    if any(first not in pair for pair in bounds):  # now that it is known when their bounds were
+        connected = _connected(first, {**rough, **{clock.clock: clock for clock in connected}}, bounds)
+    return connected
+
+
+def _connected(first: int, rough: dict[int, Clock], bounds: Bounds) -> list[Clock]:
+    moved = {
+        pair: [bound._replace(at_ns=rough[pair[0]].moment(bound.at_ns)) for bound in of_pair] for pair, of_pair in bounds.items()
+    }
+    knots = _knots(sorted({bound.at_ns for of_pair in moved.values() for bound in of_pair}))
+    axis = Clock(first, first, [(0, 0, 0)])
+    if not knots:
+        return [axis]
+    intervals = {pair: at_knots(of_pair, knots) for pair, of_pair in moved.items()}
+    by_knot = [_tighten(first, {pair: of_pair[knot] for pair, of_pair in intervals.items()}) for knot in range(len(knots))]
+    others = [clock for clock in rough if clock != first and all(_is_bounded(at.get(clock)) for at in by_knot)]
+    return [axis] + [_clock(clock, first, knots, [at[clock] for at in by_knot]) for clock in others]
+
+
+def _is_bounded(interval: Interval | None) -> bool:
+    return interval is not None and math.isfinite(interval.low) and math.isfinite(interval.high)
+
+
+def _knots(moments: Sequence[int]) -> list[int]:
+    """Only where there are bounds: what is known at a knot without any would come from far away."""
+    knots = list(moments[:1])
+    while knots and knots[-1] < moments[-1]:
+        within = moments[bisect_right(moments, knots[-1] + SEGMENT_NS) - 1]
+        knots.append(within if within > knots[-1] else moments[bisect_right(moments, knots[-1])])
+    if len(knots) == 1:
+        knots.append(knots[0] + 1)
+    return knots
+
+
+def _tighten(first: int, intervals: dict[Pair, Interval]) -> dict[int, Interval]:
+    """What is to be added to each clock's readings to have the first's: shortest paths through the bounds of pairs, both ways."""
+    most, least = {first: 0.0}, {first: 0.0}
+    for _ in range(MOST_ROUNDS):
+        before = (dict(most), dict(least))
+        for (here, there), (low, high) in intervals.items():
+            _lower(most, there, most.get(here, math.inf) + high)
+            _lower(most, here, most.get(there, math.inf) - low)
+            _lower(least, there, least.get(here, math.inf) - low)
+            _lower(least, here, least.get(there, math.inf) + high)
+        if before == (most, least):
+            break
+    return {clock: Interval(-least.get(clock, math.inf), high) for clock, high in most.items()}
+
+
+def _lower(values: dict[int, float], key: int, value: float) -> None:
+    if value < values.get(key, math.inf):
+        values[key] = value
+
+
+def _clock(clock: int, island: int, knots: Sequence[int], intervals: Sequence[Interval]) -> Clock:
+    """In the middle of what is possible, but at no greater rate than clocks have: knots may lie close together."""
+    lines: list[tuple[int, int, float]] = []
+    for knot, (low, high) in zip(knots, intervals):
+        offset = round(low + (high - low) / 2)
+        if lines:
+            before, farthest = lines[-1][1] - lines[-1][0], int(MOST_RATE * (knot - lines[-1][1]))
+            offset = min(max(offset, before - farthest), before + farthest)
+        lines.append((knot - offset, knot, max(high - offset, offset - low)))
+    return Clock(clock, island, lines)

@@ -1,0 +1,58 @@
+-- Which cells did the user choose, and what do they belong to in terms of the whole run? timed: what their times are of: 'call' (polls
+-- too), 'completion'; of NCCL's operations 'device' too, and 'captured', which has moved nothing yet. is_made: calls that a thread made.
+CREATE TEMP TABLE chosen_cell AS
+SELECT cell.cell, cell.world_rank, cell.thread, cell.call, coalesce(call.family, 'unknown') AS family,
+       coalesce(call.library, 'mpi') AS library, coalesce(form, 'blocking') AS form, coalesce(bandwidth, 'unrated') AS bandwidth,
+       coalesce(waits_for, 'nobody') AS waits_for, identity, label,
+       communicator_of.size, cell.bytes, size_bin.bytes_low, size_bin.bytes_high, measure, place, cell.is_folded,
+       CASE measure WHEN 'poll' THEN 'call' ELSE measure END AS timed, measure IN ('call', 'poll', 'captured') AS is_made,
+       measure = 'completion' AS is_completion, region_name AS region, cell.count,
+       CASE measure WHEN 'captured' THEN 0 ELSE volume_bytes END AS volume_bytes, total_ns, min_ns, max_ns, blocked_ns
+FROM cell
+JOIN communicator_of USING (world_rank, communicator)
+JOIN region_of USING (world_rank, region)
+JOIN size_bin ON size_bin.bytes = cell.bytes AND size_bin.is_folded = cell.is_folded
+LEFT JOIN call ON call.name = cell.call
+WHERE cell.call IN (SELECT call FROM selected_call)
+  AND cell.world_rank IN (SELECT world_rank FROM selected_rank)
+  AND identity IN (SELECT identity FROM selected_communicator)
+  AND region_name IN (SELECT region_name FROM selected_region)
+  AND place IN (SELECT place FROM selected_place);
+
+-- The sizes that the user chose, of single calls; null: no bound.
+CREATE TEMP TABLE selected_size AS SELECT :low_bytes AS low_bytes, :high_bytes AS high_bytes;
+
+-- The threads that spent most inside MPI, one a rank. MPI_Init and MPI_Finalize set up; they are not communication. NCCL's calls only
+-- put operations into a stream's queue; they are not time in MPI.
+CREATE TEMP VIEW busiest_thread AS
+SELECT world_rank, thread, mpi_ns
+FROM (
+    SELECT world_rank, thread, sum(total_ns) AS mpi_ns,
+           row_number() OVER (PARTITION BY world_rank ORDER BY sum(total_ns) DESC, thread) AS place_of_thread
+    FROM chosen_cell
+    WHERE family <> 'setup' AND timed = 'call' AND library = 'mpi'
+    GROUP BY world_rank, thread
+)
+WHERE place_of_thread = 1;
+
+-- Percentiles of the groups of cells in table grouped_cell(row, cell), which each question makes for itself.
+CREATE TEMP TABLE grouped_cell (row INTEGER NOT NULL, cell INTEGER NOT NULL);
+CREATE TEMP VIEW percentile AS
+WITH summed AS (
+    SELECT row, bucket, sum(bucket.count) AS count
+    FROM grouped_cell
+    JOIN bucket USING (cell)
+    GROUP BY row, bucket
+),
+running AS (
+    SELECT row, bucket, count,
+           total(count) OVER (PARTITION BY row ORDER BY bucket) AS upto,
+           total(count) OVER (PARTITION BY row) AS whole
+    FROM summed
+)
+SELECT row,
+       max(CASE WHEN 100 * (upto - count) < 50 * whole AND 100 * upto >= 50 * whole THEN bucket END) AS p50_bucket,
+       max(CASE WHEN 100 * (upto - count) < 95 * whole AND 100 * upto >= 95 * whole THEN bucket END) AS p95_bucket,
+       max(CASE WHEN 100 * (upto - count) < 99 * whole AND 100 * upto >= 99 * whole THEN bucket END) AS p99_bucket
+FROM running
+GROUP BY row;

@@ -1,0 +1,204 @@
+"""SQLite files of a rank or of a merged run: checked before anything of them is believed, then copied."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from .. import APPLICATION_ID, SCHEMA_VERSION
+from ..base import query
+from ..base.errors import ReportError, version_check
+from .thinning import Thinning
+
+SQL = query.beside(__file__)
+
+PACKAGE = Path(__file__).resolve().parent.parent
+SCHEMA_PLACES = (PACKAGE / "schema.sql", PACKAGE.parent.parent / "src" / "output" / "schema.sql")
+DAMAGE = (sqlite3.Error, UnicodeError, MemoryError)  # sqlite3 raises all of these on damaged files
+CACHE_KIB = 262_144  # what a run may hold in memory before SQLite moves to a temporary file
+
+
+# Every version from release 0.1.0 on stays readable. By version: the script here that makes tables of the next version of those in
+# `source`. schema_<version>.sql then is the schema as that version had it. The columns that ranks_of_file.sql reads never change.
+UPGRADES: dict[int, str] = {}
+
+
+class Entry(NamedTuple):
+    """Of a schema: a table, an index and so on, and the statement that made it."""
+
+    kind: str
+    name: str
+    sql: str
+
+
+class Checked(NamedTuple):
+    """A database of ours."""
+
+    version: int
+    is_plain: bool  # nobody has added anything
+
+
+class RankOfFile(NamedTuple):
+    run_id: str
+    world_rank: int
+    world_size: int
+    start_unix_ns: int
+    end_unix_ns: int | None
+    program: str
+
+
+def schema_text() -> str:
+    """schema.sql: in the package where it is installed, in src/output/ in the source tree."""
+    for place in SCHEMA_PLACES:
+        if place.is_file():
+            return place.read_text(encoding="utf-8")
+    raise ReportError(SCHEMA_PLACES[0], "is missing; the installation is incomplete")
+
+
+def database_create() -> sqlite3.Connection:
+    """An empty database of the schema, in memory as long as it is small."""
+    connection = sqlite3.connect("", uri=True, isolation_level=None)
+    connection.text_factory = _text
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    connection.executescript(schema_text())
+    return connection
+
+
+def database_ranks(path: Path) -> list[RankOfFile]:
+    """The ranks that a file holds. Raises ReportError if it is no database of ours."""
+    with _opened(path) as connection:
+        _database_check(path, connection)
+        ranks = SQL.ask(connection, "ranks_of_file", RankOfFile)
+    if not ranks:
+        raise ReportError(path, "is damaged: it holds no rank")
+    if not all(_is_rank(rank) for rank in ranks) or len({(rank.run_id, rank.world_size) for rank in ranks}) > 1:
+        raise ReportError(path, "is damaged: impossible values in table rank")
+    return ranks
+
+
+def _is_rank(rank: RankOfFile) -> bool:
+    end_unix_ns = rank.start_unix_ns if rank.end_unix_ns is None else rank.end_unix_ns
+    numbers = (rank.world_rank, rank.world_size, rank.start_unix_ns, end_unix_ns)
+    return isinstance(rank.run_id, str) and all(isinstance(number, int) for number in numbers)
+
+
+def _database_check(path: Path, connection: sqlite3.Connection, database: str = "main") -> Checked:
+    """Raises ReportError unless the tables are ours to the letter, comments and spaces apart: computed columns or defaults could make
+    reading them as expensive as they like. What else its owner has put into the file is his, and is never read."""
+    (application_id,) = connection.execute(f"PRAGMA {database}.application_id").fetchone()
+    (version,) = connection.execute(f"PRAGMA {database}.user_version").fetchone()
+    if application_id != APPLICATION_ID:
+        raise ReportError(path, "is an SQLite database, but not one of commprof's")
+    version_check(path, "schema", version, min(UPGRADES, default=SCHEMA_VERSION), SCHEMA_VERSION)
+    ours, theirs = _entries_of_version(version), _entries(connection, database)
+    names = Counter(entry.name.lower() for entry in theirs)
+    for entry in ours:
+        if entry not in theirs or names[entry.name] > 1:
+            what = "has been changed; own tables, views and indexes may be added" if names[entry.name] else "is missing"
+            raise ReportError(path, f"is damaged: commprof's {entry.kind} '{entry.name}' {what}")
+    return Checked(version, len(theirs) == len(ours))
+
+
+def _entries(connection: sqlite3.Connection, database: str = "main") -> list[Entry]:
+    """What there is. SQLite takes blobs for texts here."""
+    made = connection.execute(
+        f"SELECT CAST(type AS TEXT), CAST(name AS TEXT), CAST(coalesce(sql, '') AS TEXT) FROM {database}.sqlite_master"
+    )
+    return [Entry(kind, name, " ".join(re.sub("--.*", "", sql).split())) for kind, name, sql in made]
+
+
+@lru_cache
+def _entries_of_version(version: int) -> list[Entry]:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(schema_text() if version == SCHEMA_VERSION else SQL.text(f"schema_{version}"))
+    return _entries(connection)
+
+
+def database_is_plain(path: Path) -> bool:
+    """Whether a database of ours holds nothing else."""
+    with _opened(path) as connection:
+        return _database_check(path, connection).is_plain
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(_read_only(path), uri=True, isolation_level=None)
+    connection.text_factory = _text
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        yield connection
+    except DAMAGE as error:
+        raise ReportError(path, f"is damaged: {error}") from None
+    finally:
+        connection.close()
+
+
+def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
+    """Adds all of a file's rows to the run, or none; of samples what is to be kept, or without `thinning` none."""
+    try:
+        with _attached(connection, "source", _read_only(path)):
+            checked = _database_check(path, connection, "source")
+            if checked == Checked(SCHEMA_VERSION, True):
+                _copy_attached(connection, path, with_histograms, thinning)
+                return
+        with _attached(connection, "theirs", _read_only(path)), _attached(connection, "source", ""):
+            _source_fill(connection, checked.version)
+            _copy_attached(connection, path, with_histograms, thinning)
+    except DAMAGE as error:
+        raise ReportError(path, f"is damaged: {error}") from None
+
+
+@contextmanager
+def _attached(connection: sqlite3.Connection, name: str, file: str) -> Iterator[None]:
+    connection.execute(f"ATTACH ? AS {name}", (file,))
+    try:
+        yield
+    finally:
+        connection.execute(f"DETACH {name}")
+
+
+def _source_fill(connection: sqlite3.Connection, version: int) -> None:
+    """Makes `source`, a temporary database, of the rows of our tables in the file `theirs`: without its owner's indexes and statistics,
+    which SQLite would use, and of this version of the schema."""
+    for kind, name, sql in _entries_of_version(version):
+        if kind == "table":
+            connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
+            connection.execute(f"INSERT INTO source.{name} SELECT * FROM theirs.{name}")
+    for older in range(version, SCHEMA_VERSION):
+        SQL.run(connection, UPGRADES[older])
+
+
+def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
+    wanted = {"with_histograms": with_histograms, "with_samples": thinning is not None}
+    impossible = SQL.run(connection, "impossible", **wanted).fetchall()
+    if impossible:
+        raise ReportError(path, "is damaged: impossible values in table " + ", ".join(name for (name,) in impossible))
+    first_cell, first_activity = SQL.run(connection, "first_numbers").fetchone()
+    connection.execute("BEGIN")
+    try:
+        SQL.run(connection, "copy", first_cell=first_cell, first_activity=first_activity, **wanted)
+        if thinning:
+            thinning.count_attached()
+            SQL.run(connection, "copy_samples", is_whole=not thinning.is_needed)
+        connection.execute("COMMIT")
+    except DAMAGE:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _read_only(path: Path) -> str:
+    """Files of a run are never written again, so no lock is taken, and none could be on a read-only file system."""
+    return f"file:{quote(os.fsencode(path.absolute()))}?mode=ro&immutable=1"
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,13 @@
+-- What is the largest sum that a question can come to, as a float?
+SELECT max(
+    (SELECT max(total(count), total(1.0 * count * bytes), total(volume_bytes), total(total_ns), total(blocked_ns)) FROM cell),
+    (SELECT total(count) FROM bucket),
+    (SELECT max(total(count), total(bytes), total(time_ns)) FROM peer),
+    (SELECT total(counted_ns) FROM rank),
+    (SELECT max(total(count), total(volume_bytes), total(total_ns)) FROM gpu_activity),
+    (SELECT total(count) FROM gpu_bucket),
+    (SELECT total(ns) FROM gpu_busy),
+    (SELECT max(total(kernels), total(copies), total(sets)) FROM gpu_device),
+    (SELECT max(total(end_ns - begin_ns), total(records)) FROM gpu_tracing),
+    (SELECT total(count) FROM nccl_algorithm)
+);

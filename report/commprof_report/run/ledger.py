@@ -1,0 +1,553 @@
+"""A rank's ledger, read as rows of the schema. Mirrors src/ledger/ledger_format.h; a test compares both.
+
+A ledger is input from outside: it may be cut short, overwritten, or still be written to. What makes sense is read, what
+does not is left out and said once. While its process lives,
+
+    writer   folds_begun += 1   cells fold   folds_ended += 1          doing's details change   doing changes
+    reader   header             chunks       header again              threads                  threads again
+
+so cells are read again if the two headers differ in what folds, resets or thins samples, and a thread's details are believed if its
+`doing` is the same before and after, a page of samples if its owner is, a sample if it is itself. Pages are read before the levels
+that say which of them are kept: levels only grow. A chunk is announced only when it is in place, so a ledger that grows is no matter.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import time
+from collections import namedtuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from ..base import units
+from ..base.errors import ReportError, version_check
+from . import process
+
+MAGIC = b"commprof-ledger\n"
+VERSION = 5
+HEADER_BYTES = 4096
+CHUNK_BYTES = 65536
+MOST_CHUNKS = 16384  # a file of 1 GiB; the library writes no more
+MOST = 1 << 62  # more nanoseconds (146 years), bytes or calls of one rank are not believed
+MOST_RANKS = 1 << 24
+HISTOGRAM_BUCKETS = 290
+RECENT_COLLECTIVES = 16
+PAGE_SAMPLES = 64
+BLOCK_SAMPLES = 1024  # consecutive collectives that are kept together
+WINDOW_NS_LOG2 = 30  # calls without a sequence are kept together that begin in 2^30 ns of the wall clock
+LEVEL_NONE = 63
+NO_RANK = NO_TAG = -(1 << 31)
+PEER_OUTSIDE, PEER_ANY = -1, -2
+BYTES_UNKNOWN = (1 << 64) - 1
+DOING_BYTES = 8
+DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_AWAITED_BIT = 16, 32, 48
+TRIES = 8  # to find a ledger that is being written to at rest
+FIRST_PAUSE_S = 0.0005  # doubled from try to try; a fold takes microseconds
+
+ENDED = ("running", "finalize", "exit", "abort")
+MEASURES = ("call", "completion", "poll", "device", "captured")
+PLACES = ("host", "device", "managed", "pinned")
+PLACE_TO_BIT = 4
+DIRECTIONS = ("sent", "received")
+PEER_SLOT_BIT = 4  # of Peer.direction: from here on the slot of the communicator in which it is a rank
+LIBRARIES = ("mpi", "nccl")
+CELL_FOLDED = 1
+COMMUNICATOR_INTER = 1
+COMMUNICATOR_FREED = 2
+COMMUNICATOR_NCCL = 4
+CALLS, FACTS, COMMUNICATORS, CELLS, PEERS, THREADS, SAMPLES, REGIONS = range(1, 9)
+KERNELS, ACTIVITIES, STREAMS, DEVICES, TRACINGS, ALGORITHMS = range(9, 15)
+NOBODY, OF_COMMUNICATOR, OF_THREAD, OF_STEPS, OF_STREAM = range(5)
+OWNER_NUMBER_BIT = 8
+PAGE_IDENTITY_BYTES = 16  # owner and first
+
+
+class Layout:
+    """A struct of the ledger: `name:code` a field, in order and without padding."""
+
+    def __init__(self, name: str, fields: str) -> None:
+        pairs = [field.split(":") for field in fields.split()]
+        self.row = namedtuple(name, [field for field, _ in pairs])
+        self.codec = struct.Struct("<" + "".join(code for _, code in pairs))
+        self.offsets = {}
+        offset = 0
+        for field, code in pairs:
+            self.offsets[field] = offset
+            offset += struct.calcsize("<" + code)
+        self.bytes = offset
+
+    def unpack(self, data: bytes, offset: int = 0):
+        return self.row._make(self.codec.unpack_from(data, offset))
+
+    def unpack_all(self, data: bytes):
+        return [self.row._make(values) for values in self.codec.iter_unpack(data)]
+
+
+HEADER = Layout(
+    "Header",
+    "magic:16s version:I header_bytes:I chunk_bytes:I chunk_header_bytes:I cell_bytes:I histogram_buckets:I"
+    " chunk_count:I ended:I world_rank:i world_size:i pid:q thread_level:i abort_code:i start_unix_ns:q start_ns:q"
+    " end_unix_ns:q end_ns:q clock_ticks:Q clock_ns:q clock_scale:Q counted_ns:q counting_since_ns:q reset_unix_ns:q"
+    " epoch:I window_level:I step_level:I device_level:I steps:Q reset_ticks:Q folds_begun:Q folds_ended:Q copied_unix_ns:q"
+    " dropped_calls:Q untracked_requests:Q"
+    " folded_cells:Q folded_communicators:Q cost_init_ns:Q cost_finalize_ns:Q cost_per_call_ps:Q clock_error_ppb:q"
+    " gpu_state:I gpu_epoch:I gpu_records:Q gpu_dropped_records:Q gpu_implausible_records:Q gpu_late_records:Q gpu_unkept_records:Q"
+    " gpu_lost_intervals:Q gpu_unmatched_operations:Q gpu_place_queries:Q gpu_place_changes:Q cost_gpu_begin_ns:Q cost_gpu_end_ns:Q",
+)
+CHUNK = Layout("Chunk", "kind:I entry_bytes:I used:I thread:I reserved:48s")
+CALL = Layout("Call", "call:I name:36s family:16s library:8s form:12s bandwidth:16s waits_for:20s")
+FACT = Layout("Fact", "key_bytes:I value_bytes:I")
+COMMUNICATOR = Layout(
+    "Communicator",
+    "identity:Q parent_identity:Q communicator:I flags:I size:i remote_size:i comm_rank:i constructor:I ordinal:I"
+    " sample_level:I name:128s members:328s collectives:Q recent:256s",
+)
+COLLECTIVE = Layout("Collective", "bytes:Q call:I root:i")
+CELL = Layout(
+    "Cell",
+    "bytes:Q call:H communicator:H region:H measure_and_flags:B place:B total_ns:Q min_ns:Q max_ns:Q volume_bytes:Q"
+    " blocked_ns:Q live:Q buckets:2320s reserved:48s",
+)
+PEER = Layout("Peer", "peer:i call:H direction:H count:Q bytes:Q time_ns:Q")
+THREAD = Layout(
+    "Thread",
+    "doing:Q since_ticks:Q bytes:Q peer:i tag:i sampled_since_ticks:Q unused:24s thread:I is_main:I tid:q epoch:I reserved_too:I folding:Q"
+    " name:16s reserved:16s",
+)
+PAGE = Layout(
+    "Page",
+    "owner:Q first:Q until_ticks:Q anchor_ticks:Q anchor_ns:q unfinished:I is_open:I reserved:16s samples:3072s",
+)
+SAMPLE = Layout(
+    "Sample",
+    "start_ticks:Q end_ticks:Q completed_ticks:Q bytes:Q peer:i call:H communicator:H thread:H region:H device_span:I",
+)
+REGION = Layout("Region", "region:I reserved:I name:120s")
+KERNEL = Layout("Kernel", "kernel:I name_bytes:I is_communication:I reserved:I")
+ACTIVITY = Layout(
+    "Activity",
+    "bytes:Q kernel:I stream:H kind:B copy:B flags:B live:B reserved:6s total_ns:Q min_ns:Q max_ns:Q volume_bytes:Q buckets:2320s unused:56s",
+)
+ACTIVITY_SAMPLE = Layout(
+    "ActivitySample",
+    "start_ticks:Q end_ticks:Q unused:Q bytes:Q kernel:I zero:H communicator:H stream:H kind:B copy:B flags:B reserved:3s",
+)
+STREAM = Layout("Stream", "stream:I device:I context:I number:I sampled_since_ticks:Q reserved:40s")
+DEVICE = Layout(
+    "Device", "device:I number:I name:64s uuid:48s state_ns:128s first_ns:q last_ns:q kernels:Q copies:Q sets:Q reserved:32s"
+)
+TRACING = Layout("Tracing", "begin_ns:q end_ns:q ended:I clock_error_ns:I records:Q reserved:32s")
+ALGORITHM = Layout(
+    "Algorithm",
+    "bytes:Q count:Q call:H communicator:H channels:H is_folded:B reserved:B epoch:I reserved_too:I algorithm:16s protocol:16s",
+)
+BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
+STATES = struct.Struct("<16Q")
+ENTRIES = {CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD, SAMPLES: PAGE, REGIONS: REGION}
+ENTRIES.update({ACTIVITIES: ACTIVITY, STREAMS: STREAM, DEVICES: DEVICE, TRACINGS: TRACING, ALGORITHMS: ALGORITHM})
+ALL_KINDS = frozenset((*ENTRIES, FACTS, KERNELS))
+
+
+class CellKey(NamedTuple):
+    """What the ledger counts apart; the columns of the schema's UNIQUE constraint."""
+
+    thread: int
+    call: str
+    communicator: int
+    bytes: int
+    measure: str
+    place: str
+    region: int
+    is_folded: int
+
+
+class ActivityKey(NamedTuple):
+    """What the ledger counts apart of what GPUs did; columns of the schema."""
+
+    stream: int
+    kind: str
+    kernel: int
+    copy: str
+    is_graph: int
+    is_pageable: int
+    is_managed: int
+    bytes: int
+
+
+class CellSum:
+    """What is known of the calls (activities) of one key."""
+
+    def __init__(self) -> None:
+        self.volume_bytes = self.total_ns = self.max_ns = self.blocked_ns = 0
+        self.min_ns = MOST
+        self.buckets: dict[int, int] = {}
+
+    def add(self, cell, buckets: tuple[int, ...], blocked_ns: int = 0) -> None:
+        self.volume_bytes += cell.volume_bytes
+        self.total_ns += cell.total_ns
+        self.blocked_ns += blocked_ns
+        self.min_ns = min(self.min_ns, cell.min_ns)
+        self.max_ns = max(self.max_ns, cell.max_ns)
+        for bucket, count in enumerate(buckets):
+            if count:
+                self.buckets[bucket] = self.buckets.get(bucket, 0) + count
+
+    @property
+    def count(self) -> int:
+        return sum(self.buckets.values())
+
+
+class Ledger:
+    """The entries of a ledger file, by kind. `damage` says what was left out."""
+
+    def __init__(self, path: Path, header) -> None:
+        self.path = path
+        self.header = header
+        self.read_unix_ns = header.copied_unix_ns or time.time_ns()
+        self.modified_unix_ns = 0
+        self.facts: dict[str, str] = {}
+        self.calls: dict[int, tuple[str, ...]] = {}
+        self.communicators: dict[int, tuple] = {}
+        self.threads: dict[int, tuple] = {}
+        self.cells: dict[int, list] = {}  # by thread, in the thread's own order
+        self.peers: dict[int, list] = {}  # by thread
+        self.pages: list[tuple] = []  # of samples
+        self.regions: dict[int, str] = {}
+        self.kernels: dict[int, tuple[str, int]] = {}  # name, is_communication
+        self.activities: list[tuple] = []
+        self.streams: dict[int, tuple] = {}
+        self.devices: dict[int, tuple] = {}
+        self.tracings: list[tuple] = []
+        self.algorithms: list = []
+        self.damage: list[str] = []
+
+    def call_name(self, call: int) -> str:
+        return self.calls.get(call, (f"call {call}",))[0]
+
+    def call_is_nccl(self, call: int) -> bool:
+        return call in self.calls and self.calls[call][2] == "nccl"
+
+    def counts(self, thread: int) -> bool:
+        """Whether a thread's cells and peers count: not if they are from before the last reset."""
+        return thread not in self.threads or self.threads[thread].epoch == self.header.epoch
+
+    def gpu_counts(self) -> bool:
+        """Whether activities and what devices did count, likewise."""
+        return self.header.gpu_epoch == self.header.epoch
+
+
+def ledger_read(path: Path, with_samples: bool = True) -> Ledger:
+    """All of a ledger file; of a copy whose original is at hand, the original. Raises ReportError when not even its
+    header makes sense."""
+    wanted = ALL_KINDS if with_samples else ALL_KINDS - {SAMPLES}
+    try:
+        return _read_at_rest(original_find(ledger_read_facts(path)) or path, wanted)
+    except FileNotFoundError:  # the original was there a moment ago
+        return _read_at_rest(path, wanted)
+
+
+def ledger_read_facts(path: Path) -> Ledger:
+    """The header and provenance only, to learn which run a ledger belongs to."""
+    with regular_open(path) as file:
+        return _read(path, file, wanted=frozenset({FACTS}))
+
+
+def original_find(copy: Ledger) -> Path | None:
+    """The ledger that a copy was made of, if it lies on this machine and is the same one."""
+    original = Path(copy.facts.get("ledger_file", ""))
+    if not copy.header.copied_unix_ns or not process.is_of_this_node(copy.facts) or not original.is_absolute():
+        return None
+    try:
+        header = ledger_read_facts(original).header
+    except (ReportError, OSError, ValueError):
+        return None
+    same = ("pid", "start_unix_ns", "world_rank", "world_size")
+    is_same = not header.copied_unix_ns and all(getattr(header, key) == getattr(copy.header, key) for key in same)
+    return original if is_same else None
+
+
+def regular_open(path: Path) -> BinaryIO:
+    """Opens a file, and nothing that would keep a reader waiting or act on being opened."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ReportError(path, "is not a regular file")
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+
+
+def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
+    """Reads again while cells are folded or reset, or samples thinned. A fold that a killed process was in does no harm. That of a
+    live process is never believed, for it gives no sign of moving on; where nobody knows, it is if it looks the same twice."""
+    with regular_open(path) as file:
+        seen = None
+        for attempt in range(TRIES):
+            ledger = _read(path, file, wanted)
+            moving, moved = _moving(ledger.header), _moving(_header_read(path, file))
+            state = process.process_state(ledger.header.pid, ledger.facts)
+            is_closed = moving.folds_begun == moving.folds_ended or state == process.KILLED
+            if moving == moved and (is_closed or (moving == seen and state == process.UNKNOWN)):
+                break
+            seen = moved
+            time.sleep(FIRST_PAUSE_S * 2**attempt)
+        else:
+            ledger.damage.append("changed each time that it was read: its sums may be a little off")
+    return ledger
+
+
+class Moving(NamedTuple):
+    folds_begun: int
+    folds_ended: int
+    epoch: int
+    window_level: int
+    step_level: int
+    device_level: int
+
+
+def _moving(header) -> Moving:
+    return Moving(*(getattr(header, field) for field in Moving._fields))
+
+
+def _read(path: Path, file: BinaryIO, wanted: frozenset[int]) -> Ledger:
+    ledger = Ledger(path, _header_read(path, file))
+    for chunk, data in _chunks(ledger, file, wanted):
+        _chunk_take(ledger, chunk, data)
+    ledger.modified_unix_ns = os.fstat(file.fileno()).st_mtime_ns
+    return ledger
+
+
+def _header_read(path: Path, file: BinaryIO):
+    data = os.pread(file.fileno(), HEADER_BYTES, 0)
+    if len(data) < HEADER_BYTES:
+        raise ReportError(path, f"is cut short: {len(data)} bytes, less than a ledger's header")
+    header = HEADER.unpack(data)
+    if header.magic != MAGIC:
+        raise ReportError(path, "is not a commprof ledger")
+    version_check(path, "ledger", header.version, VERSION, VERSION)
+    _header_check(path, header)
+    return header
+
+
+def _header_check(path: Path, header) -> None:
+    ours = (VERSION, HEADER_BYTES, CHUNK_BYTES, CHUNK.bytes, CELL.bytes, HISTOGRAM_BUCKETS)
+    theirs = header[1:7]
+    if theirs != ours:
+        raise ReportError(path, f"is damaged: version and sizes in its header are {theirs}, not {ours}")
+    if not 0 < header.world_size <= MOST_RANKS or not 0 <= header.world_rank < header.world_size:
+        raise ReportError(
+            path, f"names no rank (rank {header.world_rank} of {header.world_size}): MPI_Init did not finish"
+        )
+
+
+def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[tuple]:
+    """The chunks that are there, those of samples first, each with the bytes of its entries in use."""
+    there = max(0, os.fstat(file.fileno()).st_size - HEADER_BYTES) // CHUNK_BYTES
+    claimed = ledger.header.chunk_count
+    if claimed > there:
+        ledger.damage.append(f"is cut short: {there} of {claimed} chunks are there")
+    found, damaged = [], []
+    for index in range(min(claimed, there, MOST_CHUNKS)):
+        at = HEADER_BYTES + index * CHUNK_BYTES
+        chunk = CHUNK.unpack(os.pread(file.fileno(), CHUNK.bytes, at).ljust(CHUNK.bytes, b"\0"))
+        if not _chunk_is_sound(chunk):
+            damaged.append(index)
+        elif chunk.kind in wanted:
+            found.append((chunk, at + CHUNK.bytes))
+    if damaged:
+        ledger.damage.append(f"chunk {units.shortened(units.rank_list(damaged), 40)} is damaged and left out")
+    for chunk, at in sorted(found, key=lambda place: place[0].kind != SAMPLES):
+        yield chunk, _entries_read(chunk, file, at)
+
+
+def _chunk_is_sound(chunk) -> bool:
+    is_known = chunk.kind in ALL_KINDS and chunk.entry_bytes == _entry_bytes(chunk)
+    return is_known and chunk.used * chunk.entry_bytes <= CHUNK_BYTES - CHUNK.bytes
+
+
+def _entry_bytes(chunk) -> int:
+    return ENTRIES[chunk.kind].bytes if chunk.kind in ENTRIES else 1
+
+
+def _entries_read(chunk, file: BinaryIO, at: int) -> bytes:
+    data = os.pread(file.fileno(), chunk.used * chunk.entry_bytes, at)
+    if chunk.kind == THREADS:
+        data = _threads_settled(data, file, at)
+    elif chunk.kind == SAMPLES:
+        data = _pages_settled(data, os.pread(file.fileno(), len(data), at))
+    return data[: len(data) // chunk.entry_bytes * chunk.entry_bytes]
+
+
+def _threads_settled(data: bytes, file: BinaryIO, at: int) -> bytes:
+    """What threads do, each with the details that belong to it; a thread that does not stand still has none."""
+    settled: dict[int, bytes] = {}
+    starts = range(0, len(data) // THREAD.bytes * THREAD.bytes, THREAD.bytes)
+    for _ in range(TRIES):
+        before, data = data, os.pread(file.fileno(), len(data), at)
+        for start in starts:
+            if before[start : start + DOING_BYTES] == data[start : start + DOING_BYTES]:
+                settled.setdefault(start, before[start : start + THREAD.bytes])
+        if len(settled) == len(starts):
+            break
+    return b"".join(settled.get(start) or _without_details(data[start : start + THREAD.bytes]) for start in starts)
+
+
+def _pages_settled(before: bytes, after: bytes) -> bytes:
+    """The pages that belonged to one owner while they were read, with the samples that were the same twice."""
+    if before == after:
+        return after
+    starts = range(0, len(after) // PAGE.bytes * PAGE.bytes, PAGE.bytes)
+    settled = (at for at in starts if before[at : at + PAGE_IDENTITY_BYTES] == after[at : at + PAGE_IDENTITY_BYTES])
+    return b"".join(_page_settled(before[at : at + PAGE.bytes], after[at : at + PAGE.bytes]) for at in settled)
+
+
+def _page_settled(before: bytes, after: bytes) -> bytes:
+    head = PAGE.offsets["samples"]
+    places = range(head, PAGE.bytes, SAMPLE.bytes)
+    samples = ((before[at : at + SAMPLE.bytes], after[at : at + SAMPLE.bytes]) for at in places)
+    return after[:head] + b"".join(last if first == last else bytes(SAMPLE.bytes) for first, last in samples)
+
+
+def _without_details(thread: bytes) -> bytes:
+    entry = THREAD.unpack(thread)._replace(bytes=BYTES_UNKNOWN, peer=NO_RANK, tag=NO_TAG)
+    return THREAD.codec.pack(*entry)
+
+
+def _chunk_take(ledger: Ledger, chunk, data: bytes) -> None:
+    if chunk.kind == FACTS:
+        _facts_take(ledger, data)
+    elif chunk.kind == CALLS:
+        ledger.calls.update({entry.call: _call_of(entry) for entry in CALL.unpack_all(data)})
+    elif chunk.kind == COMMUNICATORS:
+        for entry in COMMUNICATOR.unpack_all(data):
+            ledger.communicators.setdefault(entry.communicator, entry)
+    elif chunk.kind == CELLS:
+        ledger.cells.setdefault(chunk.thread, []).extend(CELL.unpack_all(data))
+    elif chunk.kind == PEERS:
+        ledger.peers.setdefault(chunk.thread, []).extend(PEER.unpack_all(data))
+    elif chunk.kind == THREADS:
+        ledger.threads.update({entry.thread: entry for entry in THREAD.unpack_all(data)})
+    elif chunk.kind == SAMPLES:
+        ledger.pages.extend(PAGE.unpack_all(data))
+    elif chunk.kind == REGIONS:
+        ledger.regions.update({entry.region: text(entry.name) for entry in REGION.unpack_all(data)})
+    elif chunk.kind == KERNELS:
+        _kernels_take(ledger, data)
+    elif chunk.kind == ACTIVITIES:
+        ledger.activities.extend(ACTIVITY.unpack_all(data))
+    elif chunk.kind == STREAMS:
+        ledger.streams.update({entry.stream: entry for entry in STREAM.unpack_all(data)})
+    elif chunk.kind == DEVICES:
+        ledger.devices.update({entry.device: entry for entry in DEVICE.unpack_all(data)})
+    elif chunk.kind == TRACINGS:
+        ledger.tracings.extend(TRACING.unpack_all(data))
+    elif chunk.kind == ALGORITHMS:
+        ledger.algorithms.extend(ALGORITHM.unpack_all(data))
+
+
+def _call_of(entry) -> tuple[str, ...]:
+    library = text(entry.library)
+    about = text(entry.form), text(entry.bandwidth), text(entry.waits_for)
+    return text(entry.name), text(entry.family), library if library in LIBRARIES else LIBRARIES[0], *about
+
+
+def _facts_take(ledger: Ledger, data: bytes) -> None:
+    offset = 0
+    while offset + FACT.bytes <= len(data):
+        fact = FACT.unpack(data, offset)
+        key_at = offset + FACT.bytes
+        value_at = key_at + fact.key_bytes
+        end = value_at + fact.value_bytes
+        if end > len(data) or not fact.key_bytes:
+            ledger.damage.append("some provenance is damaged and left out")
+            return
+        ledger.facts[text(data[key_at:value_at])] = text(data[value_at:end])
+        offset = (end + 7) // 8 * 8
+
+
+def _kernels_take(ledger: Ledger, data: bytes) -> None:
+    offset = 0
+    while offset + KERNEL.bytes <= len(data):
+        kernel = KERNEL.unpack(data, offset)
+        name_at = offset + KERNEL.bytes
+        end = name_at + kernel.name_bytes
+        if end > len(data):
+            ledger.damage.append("some names of kernels are damaged and left out")
+            return
+        ledger.kernels[kernel.kernel] = (text(data[name_at:end]), int(kernel.is_communication != 0))
+        offset = (end + 7) // 8 * 8
+
+
+def text(data: bytes) -> str:
+    """Text of the ledger: up to the first NUL, whatever its encoding."""
+    return data.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
+    """The cells that count, with equal keys added up."""
+    sums: dict[CellKey, CellSum] = {}
+    damaged = 0
+    for thread, cells in ledger.cells.items():
+        for cell in _cells_that_count(ledger.threads.get(thread), cells) if ledger.counts(thread) else ():
+            buckets = BUCKETS.unpack(cell.buckets)
+            if not _cell_is_sound(cell, buckets):
+                damaged += 1
+            elif any(buckets):
+                sums.setdefault(_cell_key(ledger, thread, cell), CellSum()).add(cell, buckets, cell.blocked_ns)
+    if damaged:
+        ledger.damage.append(f"{damaged} of its cells are damaged and left out")
+    return sums
+
+
+def _cells_that_count(thread, cells: list) -> list:
+    """Honours a fold under way: `folding` packs three cell numbers plus one, 21 bits each: a counts, b and c do not."""
+    folding = thread.folding if thread else 0
+    if not folding:
+        return [cell for cell in cells if cell.live == 1]
+    into, *folded = (((folding >> shift) & 0x1FFFFF) - 1 for shift in (0, 21, 42))
+    return [cell for index, cell in enumerate(cells) if index == into or (cell.live == 1 and index not in folded)]
+
+
+def _cell_is_sound(cell, buckets: tuple[int, ...]) -> bool:
+    amounts = (cell.bytes, cell.total_ns, cell.max_ns, cell.volume_bytes, cell.blocked_ns, sum(buckets))
+    return (
+        max(amounts) < MOST
+        and (cell.min_ns <= cell.max_ns or not any(buckets))
+        and cell.measure_and_flags & 15 < len(MEASURES)
+        and max(_places(cell.place)) < len(PLACES)
+    )
+
+
+def _places(place: int) -> tuple[int, int]:
+    """Of the buffer that is sent, and of the one that is received."""
+    return place & (1 << PLACE_TO_BIT) - 1, place >> PLACE_TO_BIT
+
+
+def place_name(place: int) -> str:
+    """'device>host', or one word where both are alike."""
+    sent, received = (PLACES[number] for number in _places(place))
+    return sent if sent == received else f"{sent}>{received}"
+
+
+def _cell_key(ledger: Ledger, thread: int, cell) -> CellKey:
+    measure = MEASURES[cell.measure_and_flags & 15]
+    is_folded = cell.measure_and_flags >> 4 & CELL_FOLDED
+    name = ledger.call_name(cell.call)
+    return CellKey(thread, name, cell.communicator, cell.bytes, measure, place_name(cell.place), cell.region, is_folded)
+
+
+def peers_sum(ledger: Ledger) -> dict[tuple[str, str, int, int], list[int]]:
+    """(call, direction, communicator, peer) to count, bytes and time, over all threads."""
+    sums: dict[tuple[str, str, int, int], list[int]] = {}
+    damaged = 0
+    for entry in (entry for thread, peers in ledger.peers.items() if ledger.counts(thread) for entry in peers):
+        amounts = (entry.count, entry.bytes, entry.time_ns)
+        communicator, direction = divmod(entry.direction, 1 << PEER_SLOT_BIT)
+        if max(amounts) >= MOST or direction >= len(DIRECTIONS) or not -1 <= entry.peer < MOST_RANKS:
+            damaged += 1
+        elif entry.count:
+            key = (ledger.call_name(entry.call), DIRECTIONS[direction], communicator, entry.peer)
+            known = sums.setdefault(key, [0, 0, 0])
+            known[:] = [old + new for old, new in zip(known, amounts)]
+    if damaged:
+        ledger.damage.append(f"{damaged} of its peers are damaged and left out")
+    return sums

@@ -1,0 +1,201 @@
+"""A ledger as rows of the schema's tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from . import process
+from .ledger import (
+    COLLECTIVE,
+    COMMUNICATOR_FREED,
+    COMMUNICATOR_INTER,
+    COMMUNICATOR_NCCL,
+    DOING_AWAITED_BIT,
+    DOING_INSIDE_BIT,
+    DOING_SLOT_BIT,
+    ENDED,
+    LEVEL_NONE,
+    LIBRARIES,
+    MOST,
+    NO_RANK,
+    NO_TAG,
+    RECENT_COLLECTIVES,
+    Ledger,
+    cells_sum,
+    peers_sum,
+    text,
+)
+from .ledger_gpu import gpu_rows, rank_columns
+from .ledger_samples import CALL_MASK, Clock, believed, clock_of, known_bytes, sample_rows
+
+
+def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]:
+    """Rows by table; cells and activities are numbered from 1."""
+    rank = ledger.header.world_rank
+    cells = sorted(cells_sum(ledger).items())
+    calls = {name: (name, *about) for name, *about in ledger.calls.values()}
+    clock = clock_of(ledger)
+    life = life_of(ledger, clock)
+    samples = sample_rows(ledger, clock, life.last_ns, has_ended(ledger))
+    named = {key.call for key, _ in cells} | {row.call for row in samples["sample"]}
+    calls.update({call: (call, "unknown", LIBRARIES[0], "blocking", "unrated", "nobody") for call in sorted(named - calls.keys())})
+    return {
+        "rank": [_rank_row(ledger, life)],
+        "fact": [(rank, key, value) for key, value in {**ledger.facts, **life.facts}.items()],
+        "thread": [_thread_row(ledger, clock, entry) for entry in ledger.threads.values()],
+        "call": list(calls.values()),
+        "communicator": [_communicator_row(ledger, entry) for entry in ledger.communicators.values()],
+        "recent_collective": [row for entry in ledger.communicators.values() for row in _recent_rows(ledger, entry)],
+        "cell": [_cell_row(number, rank, key, cell) for number, (key, cell) in enumerate(cells, 1)],
+        "bucket": [
+            (number, bucket, count)
+            for number, (_, cell) in enumerate(cells, 1)
+            for bucket, count in sorted(cell.buckets.items())
+            if with_histograms
+        ],
+        "peer": [(rank, *key, *amounts) for key, amounts in peers_sum(ledger).items()],
+        "region": [(rank, region, name) for region, name in ledger.regions.items()],
+        "nccl_algorithm": _algorithm_rows(ledger),
+        **gpu_rows(ledger, clock, life.last_ns, with_histograms),
+        **samples,
+    }
+
+
+def _algorithm_rows(ledger: Ledger) -> list[tuple]:
+    counted = [entry for entry in ledger.algorithms if entry.count and entry.epoch == ledger.header.epoch]
+    sound = [entry for entry in counted if max(entry.count, entry.bytes) < MOST]
+    if len(sound) < len(counted):
+        ledger.damage.append(f"{len(counted) - len(sound)} of its algorithms of NCCL are damaged and left out")
+    return [_algorithm_row(ledger, entry) for entry in sound]
+
+
+def _algorithm_row(ledger: Ledger, entry) -> tuple:
+    what = (ledger.calls.get(entry.call, ("unknown",))[0], entry.communicator, entry.bytes, int(entry.is_folded != 0))
+    return (ledger.header.world_rank, *what, text(entry.algorithm), text(entry.protocol), entry.channels, entry.count)
+
+
+class Life:
+    """How far a rank is known to have come: its end, now, or its last sign of life."""
+
+    def __init__(self, last_ns: int, facts: dict[str, str]) -> None:
+        self.last_ns = last_ns  # since its start
+        self.facts = facts
+
+
+def life_of(ledger: Ledger, clock: Clock) -> Life:
+    header = ledger.header
+    copied = {"ledger_copied_unix_ns": str(header.copied_unix_ns)} if header.copied_unix_ns else {}
+    if has_ended(ledger):
+        return Life(believed(header.end_ns - header.start_ns), copied)
+    state = process.process_state(header.pid, ledger.facts)
+    last_ns = _last_sign_ns(ledger, clock, state)
+    found = {
+        "process_state": state,
+        "last_sign_unix_ns": str(header.start_unix_ns + last_ns),
+        "ledger_modified_unix_ns": str(ledger.modified_unix_ns),
+    }
+    return Life(last_ns, {**copied, **found})
+
+
+def has_ended(ledger: Ledger) -> bool:
+    return ledger.header.ended != 0 and ledger.header.end_ns >= ledger.header.start_ns
+
+
+def _last_sign_ns(ledger: Ledger, clock: Clock, state: str) -> int:
+    """Now, of a process that lives; else the newest of what its threads did last and the last change of its file."""
+    header = ledger.header
+    if header.copied_unix_ns:
+        written_ns = header.copied_unix_ns - header.start_unix_ns
+    elif state == process.RUNNING:
+        written_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - header.start_ns
+    else:
+        written_ns = ledger.modified_unix_ns - header.start_unix_ns
+    return max(believed(written_ns), *(since_ns(clock, thread) for thread in ledger.threads.values()), 0)
+
+
+def since_ns(clock: Clock, thread) -> int:
+    """When a thread went into its call or out of it, since the rank's start."""
+    return clock.since_start_ns(thread.since_ticks) if thread.doing else 0
+
+
+def _rank_row(ledger: Ledger, life: Life) -> tuple:
+    header = ledger.header
+    counting_ns = life.last_ns + header.start_ns - header.counting_since_ns if header.counting_since_ns else 0
+    lost = (header.dropped_calls, header.untracked_requests, header.folded_cells, header.folded_communicators)
+    cost = (header.cost_init_ns, header.cost_finalize_ns, header.cost_per_call_ps)
+    return (
+        header.world_rank,
+        header.world_size,
+        ledger.facts.get("run_id", ""),
+        header.pid,
+        header.thread_level,
+        header.start_unix_ns,
+        header.start_ns,
+        header.end_unix_ns if has_ended(ledger) else None,
+        life.last_ns if has_ended(ledger) else None,
+        min(believed(header.counted_ns) + believed(counting_ns), MOST),
+        header.reset_unix_ns or None,
+        ENDED[header.ended] if header.ended < len(ENDED) else "running",
+        header.abort_code,
+        *(min(amount, MOST) for amount in (*lost, *cost)),
+        header.clock_error_ppb,
+        *rank_columns(header),
+    )
+
+
+def _thread_row(ledger: Ledger, clock: Clock, entry) -> tuple:
+    call, communicator, awaited = (entry.doing >> bit & CALL_MASK for bit in (0, DOING_SLOT_BIT, DOING_AWAITED_BIT))
+    return (
+        ledger.header.world_rank,
+        entry.thread,
+        entry.tid,
+        text(entry.name),
+        int(entry.is_main == 1),
+        ledger.call_name(call) if call else "",
+        communicator,
+        entry.doing >> DOING_INSIDE_BIT & 1,
+        since_ns(clock, entry),
+        known_bytes(entry.bytes) if call else None,
+        entry.peer if call and entry.peer != NO_RANK else None,
+        entry.tag if call and entry.tag != NO_TAG else None,
+        ledger.call_name(awaited) if awaited else "",
+    )
+
+
+def _communicator_row(ledger: Ledger, entry) -> tuple:
+    return (
+        ledger.header.world_rank,
+        entry.communicator,
+        f"{entry.identity:016x}",
+        f"{entry.parent_identity:016x}" if entry.parent_identity else None,
+        text(entry.name),
+        ledger.call_name(entry.constructor) if entry.constructor else "",
+        entry.ordinal,
+        entry.size,
+        entry.remote_size,
+        entry.comm_rank,
+        text(entry.members),
+        int(bool(entry.flags & COMMUNICATOR_INTER)),
+        int(bool(entry.flags & COMMUNICATOR_FREED)),
+        min(entry.collectives, MOST),
+        LIBRARIES[int(bool(entry.flags & COMMUNICATOR_NCCL))],
+        entry.sample_level if entry.sample_level < LEVEL_NONE else None,
+    )
+
+
+def _recent_rows(ledger: Ledger, entry) -> Iterator[tuple]:
+    """The last collectives but the oldest, whose place a collective may be taking that has not been announced yet."""
+    entries = COLLECTIVE.unpack_all(entry.recent)
+    newest = min(entry.collectives, MOST)
+    for sequence in range(max(1, newest - RECENT_COLLECTIVES + 2), newest + 1):
+        known = entries[(sequence - 1) % RECENT_COLLECTIVES]
+        root = None if known.root == NO_RANK else known.root
+        key = (ledger.header.world_rank, entry.communicator, sequence)
+        yield (*key, ledger.call_name(known.call), known_bytes(known.bytes), root)
+
+
+def _cell_row(number: int, rank: int, key, cell) -> tuple:
+    sums = (cell.count, cell.volume_bytes, cell.total_ns, cell.min_ns, cell.max_ns, cell.blocked_ns)
+    place = (key.bytes, key.measure, key.place, key.region, key.is_folded)
+    return (number, rank, key.thread, key.call, key.communicator, *place, *sums)

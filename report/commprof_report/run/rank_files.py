@@ -1,0 +1,154 @@
+"""Which files a run folder holds, and which of them belong to the run that is reported."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from ..base import units
+from ..base.errors import ReportError
+from ..base.progress import Progress
+from .database import RankOfFile, database_ranks
+from .ledger import MAGIC, ledger_read_facts, regular_open
+
+RANK_FILE = re.compile(r"rank-(\d+)\.(db|ledger)")
+SQLITE_MAGIC = b"SQLite format 3\0"
+FOREVER = 1 << 63
+
+
+class RankFile(NamedTuple):
+    """A readable file and the ranks in it: one, or many if it was merged."""
+
+    path: Path
+    is_ledger: bool
+    ranks: list[RankOfFile]
+
+    @property
+    def start_unix_ns(self) -> int:
+        return min(rank.start_unix_ns for rank in self.ranks)
+
+    @property
+    def end_unix_ns(self) -> int:
+        return max(FOREVER if rank.end_unix_ns is None else rank.end_unix_ns for rank in self.ranks)
+
+    @property
+    def program(self) -> str:
+        return self.ranks[0].program
+
+    @property
+    def run(self) -> tuple[str, int]:
+        return self.ranks[0].run_id, self.ranks[0].world_size
+
+
+ASIDES = {"earlier-": "earlier run", "job-": "other job", "spawned-": "spawned job", "snapshot-": "snapshot"}  # folders beside a run's files
+
+
+class Folder(NamedTuple):
+    """What was found: files by rank, folders of other runs by what they are, and what could not be read."""
+
+    files: list[RankFile]
+    asides: dict[str, int]
+    problems: list[ReportError]
+
+
+def folder_scan(folder: Path) -> Folder:
+    """Looks into every rank's file far enough to know its run."""
+    names = sorted(_names(folder))
+    paths = sorted((folder / name for name in names if RANK_FILE.fullmatch(name)), key=_database_first)
+    files: dict[Path, RankFile] = {}
+    problems = []
+    with Progress("looking at", len(paths)) as progress:
+        for path in paths:
+            try:
+                file = _ledger_or_database_scan(path)
+                files[file.path] = file
+            except ReportError as error:
+                problems.append(error)
+            progress.step()
+    if not paths:
+        problems.append(ReportError(folder, _why_empty(names)))
+    asides = {prefix: sum(name.startswith(prefix) and _is_filled(folder / name) for name in names) for prefix in ASIDES}
+    return Folder(list(files.values()), asides, problems)
+
+
+def _is_filled(folder: Path) -> bool:
+    """Whether it is a folder with something in it, as far as we may look."""
+    try:
+        return any(folder.iterdir())
+    except NotADirectoryError:
+        return False
+    except OSError:
+        return True
+
+
+def _names(folder: Path) -> set[str]:
+    """What is there, looked at twice: a ledger may give way to its database while the folder is read, so that one look
+    finds neither."""
+    return {name for _ in range(2) for name in os.listdir(folder)}
+
+
+def _ledger_or_database_scan(path: Path) -> RankFile:
+    """A ledger that has gone since the folder was looked at has become a database."""
+    try:
+        return file_scan(path)
+    except ReportError:
+        if path.exists():
+            raise
+        return file_scan(path.with_suffix(".db"))
+
+
+def _why_empty(names: list[str]) -> str:
+    return "holds no rank-<n>.db and no rank-<n>.ledger" + ("" if names else " (it is empty)")
+
+
+def _database_first(path: Path) -> tuple[int, bool, str]:
+    match = RANK_FILE.fullmatch(path.name)
+    return int(match[1]), match[2] == "ledger", path.name
+
+
+def file_scan(path: Path) -> RankFile:
+    """What a single file says of itself."""
+    try:
+        with regular_open(path) as file:
+            start = file.read(16)
+    except OSError as error:
+        raise ReportError(path, error.strerror or str(error)) from None
+    if start == SQLITE_MAGIC:
+        return RankFile(path, False, database_ranks(path))
+    if start == MAGIC:
+        return RankFile(path, True, [_ledger_rank(path)])
+    raise ReportError(path, "is empty" if not start else "is neither a commprof database nor a ledger")
+
+
+def _ledger_rank(path: Path) -> RankOfFile:
+    ledger = ledger_read_facts(path)
+    header = ledger.header
+    earliest_end_unix_ns = header.start_unix_ns + header.end_ns - header.start_ns  # the wall clock may have been set back
+    end_unix_ns = max(header.end_unix_ns, earliest_end_unix_ns) if header.ended else None
+    run_id = ledger.facts.get("run_id", "")
+    return RankOfFile(run_id, header.world_rank, header.world_size, header.start_unix_ns, end_unix_ns, ledger.facts.get("program", ""))
+
+
+def runs_split(files: list[RankFile]) -> list[list[RankFile]]:
+    """The files by run, oldest first. Files are of one run if they share its name and size and overlap in time."""
+    by_name: dict[tuple[str, int], list[list[RankFile]]] = {}
+    latest_end_unix_ns = 0  # of the files of runs[-1]; files of one name follow each other
+    for file in sorted(files, key=lambda file: (file.run, file.start_unix_ns)):
+        runs = by_name.setdefault(file.run, [])
+        if not runs or file.start_unix_ns > latest_end_unix_ns:
+            runs.append([])
+            latest_end_unix_ns = file.end_unix_ns
+        runs[-1].append(file)
+        latest_end_unix_ns = max(latest_end_unix_ns, file.end_unix_ns)
+    every = [run for runs in by_name.values() for run in runs]
+    return sorted(every, key=lambda run: max(file.start_unix_ns for file in run))
+
+
+def run_describe(files: list[RankFile]) -> str:
+    """One run in a few words, for a message."""
+    run_id, world_size = files[0].run
+    ranks = [rank.world_rank for file in files for rank in file.ranks]
+    started = units.moment(min(file.start_unix_ns for file in files))
+    return f"'{run_id}' of {started} (rank {units.rank_list(ranks)} of {world_size})"

@@ -1,0 +1,210 @@
+"""A run: all its ranks in one database of the schema, whatever they left behind."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..base import query, units
+from ..base.errors import ReportError
+from ..base.members import Gathered
+from ..base.progress import Progress
+from .database import database_copy, database_create
+from .grown import identities_agree
+from .large_sums import sums_secure
+from .ledger import ledger_read
+from .ledger_rows import ledger_rows
+from .rank_files import ASIDES, RankFile, file_scan, folder_scan, run_describe, runs_split
+from .run_folders import newest_run, one_run, runs_inside
+from .thinning import MOST_SAMPLES, Thinning
+
+SQL = query.beside(__file__)
+
+
+class Run:
+    """The merged database, and what the user should know about how it came together."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.connection: sqlite3.Connection = database_create()
+        self.notes: list[str] = []  # problems, one line each
+        self.asides: list[str] = []  # what lies beside the run
+        self.run_id = ""
+        self.world_size = 0
+        self.missing: list[range] = []  # ranks without a file
+        self.is_part = False  # one file of a run, given by name
+        self.thinning: Thinning | None = None  # None: without samples
+
+    def note(self, subject: object, what: str) -> None:
+        self.notes.append(units.visible(f"{subject}: {what}"))
+
+
+def run_open(
+    path: Path | Sequence[Path],
+    with_histograms: bool = True,
+    with_samples: bool = False,
+    most_samples: int | None = MOST_SAMPLES,
+) -> Run:
+    """A run folder, a merged database, or a single rank's file; several are read as one run, and none is the newest here. Samples of calls
+    and of GPUs, their windows, steps and spans of regions only where they are asked for, and not more than `most_samples` (thinning.py).
+    Raises ReportError if there is nothing to read."""
+    given = [path] if isinstance(path, Path) else list(path)
+    paths = given or newest_run(Path())
+    run = Run(paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths) or "."))
+    if not given:
+        run.note(" ".join(map(str, paths)), "the newest run here")
+    files = _files(run, paths)
+    run.thinning = Thinning(run.connection, most_samples) if with_samples else None
+    with Progress("reading", len(files)) as progress:
+        for file in files:
+            _file_take(run, file, with_histograms)
+            progress.step()
+    if run.thinning:
+        run.thinning.finish()
+    identities_agree(run.connection)
+    sums_secure(run.connection)
+    _ranks_check(run)
+    return run
+
+
+def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:
+    beside: Counter[str] = Counter()
+    files = [file for path in paths for file in (_folder_files(run, path, beside) if path.is_dir() else [_single_file(path)])]
+    run.asides = [f"{units.counted(beside[prefix], noun)} in {prefix}*, not counted here" for prefix, noun in ASIDES.items() if beside[prefix]]
+    if len(paths) > 1:
+        one_run(files)
+    run.is_part = len(files) == 1 and not paths[0].is_dir() and len(files[0].ranks) == 1
+    return files
+
+
+def _single_file(path: Path) -> RankFile:
+    if not path.exists():
+        raise ReportError(path, "no such file or folder")
+    return file_scan(path)
+
+
+def _folder_files(run: Run, path: Path, beside: Counter[str]) -> list[RankFile]:
+    """The files of the newest run in the folder; what else is there is noted."""
+    folder = folder_scan(path)
+    if not folder.files:
+        raise _nothing_read(path, folder.problems)
+    for problem in folder.problems:
+        run.note(problem.subject, problem.what)
+    beside.update(folder.asides)
+    *older, newest = runs_split(folder.files)
+    if older:
+        left_out = ", ".join(run_describe(files) for files in older)
+        run.note(path, f"holds {len(older) + 1} runs; the newest, {run_describe(newest)}, is shown; left out: {left_out}")
+    return newest
+
+
+def _nothing_read(path: Path, problems: list[ReportError]) -> ReportError:
+    """A folder of run folders says which runs are in it."""
+    inside = runs_inside(path) if problems[0].subject == str(path) else []
+    if inside:
+        return ReportError(path, "holds no rank's file itself, but folders of runs; name one of them:", inside)
+    if len(problems) == 1:
+        return problems[0]
+    first = problems[0]
+    return ReportError(path, f"none of its {len(problems)} files can be read; {Path(first.subject).name} {first.what}")
+
+
+def _file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
+    """Adds a file to the run, unless its rank is there already (a database and its ledger)."""
+    ranks = [rank.world_rank for rank in file.ranks]
+    known = run.connection.execute(
+        "SELECT run_id FROM rank WHERE world_rank IN (?, ?)", (ranks[0], ranks[-1])
+    ).fetchone()
+    if known:
+        if not file.is_ledger:
+            run.note(file.path, f"holds rank {units.rank_list(ranks)}, which another file holds too; it is left out")
+        return
+    try:
+        if file.is_ledger:
+            _ledger_or_database_take(run, file.path, with_histograms)
+        else:
+            database_copy(run.connection, file.path, with_histograms, run.thinning)
+    except ReportError as error:
+        run.note(error.subject, error.what)
+
+
+def _ledger_or_database_take(run: Run, path: Path, with_histograms: bool) -> None:
+    """A ledger, or the database that has taken its place since the folder was looked at."""
+    try:
+        _ledger_take(run, path, with_histograms)
+    except FileNotFoundError:
+        database_copy(run.connection, path.with_suffix(".db"), with_histograms, run.thinning)
+
+
+def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
+    ledger = ledger_read(path, run.thinning is not None)
+    rows = ledger_rows(ledger, with_histograms)
+    if run.thinning:
+        run.thinning.ledger_rows_thin(rows)
+    for damage in dict.fromkeys(ledger.damage):
+        run.note(path, damage)
+    first = SQL.run(run.connection, "first_numbers").fetchone()
+    run.connection.execute("BEGIN")
+    try:
+        for table, values in rows.items():
+            _rows_insert(run.connection, table, values, first)
+        run.connection.execute("COMMIT")
+    except (sqlite3.Error, OverflowError) as error:
+        run.connection.execute("ROLLBACK")
+        raise ReportError(path, f"is damaged: {error}") from None
+
+
+NUMBERED = {"cell": 0, "bucket": 0, "gpu_activity": 1, "gpu_bucket": 1}  # tables whose rows have numbers of their own in a run
+
+
+def _rows_insert(connection: sqlite3.Connection, table: str, rows: list[tuple], first: tuple[int, int]) -> None:
+    if not rows:
+        return
+    if table in NUMBERED:
+        rows = [(row[0] + first[NUMBERED[table]], *row[1:]) for row in rows]
+    places = ", ".join("?" * len(rows[0]))
+    connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)
+
+
+def _ranks_check(run: Run) -> None:
+    """Names the ranks that are not there, and those that ended before their time."""
+    ranks = run.connection.execute("SELECT world_rank, world_size, run_id FROM rank ORDER BY world_rank").fetchall()
+    if not ranks:
+        raise ReportError(*run.notes.pop().split(": ", 1)) if run.notes else ReportError(run.path, "holds no rank")
+    _, run.world_size, run.run_id = ranks[0]
+    edges = [-1, *(world_rank for world_rank, _, _ in ranks), run.world_size]
+    run.missing = [range(low + 1, high) for low, high in zip(edges, edges[1:]) if high - low > 1]
+    if run.missing and not run.is_part:
+        run.note(run.path, f"rank {units.span_list(run.missing)} of {run.world_size} is missing")
+    _copies_note(run)
+    run.connection.create_aggregate("members_gathered", 3, Gathered)
+    SQL.run(run.connection, "run")
+    SQL.run(run.connection, "synchronizing")
+    _early_note(run)
+
+
+def _copies_note(run: Run) -> None:
+    copies = run.connection.execute("SELECT world_rank, CAST(value AS INTEGER) FROM fact WHERE key = 'ledger_copied_unix_ns'")
+    copied_unix_ns = dict(copies.fetchall())
+    if copied_unix_ns:
+        oldest, newest = (units.moment(choose(copied_unix_ns.values())) for choose in (min, max))
+        moments = oldest if oldest == newest else f"{oldest} to {newest}"
+        run.note(run.path, f"rank {units.rank_list(list(copied_unix_ns))} is shown as of {moments}, when its ledger was copied")
+
+
+EARLY = {
+    "running": "is still running; shown up to now",
+    "killed": "was killed; shown up to its last finished call",
+    "running or killed": "is still running or was killed; shown up to its last finished call",
+}
+
+
+def _early_note(run: Run) -> None:
+    for state, what in EARLY.items():
+        ranks = run.connection.execute("SELECT world_rank FROM rank_state WHERE state = ? ORDER BY world_rank", (state,))
+        early = [world_rank for (world_rank,) in ranks]
+        if early:
+            run.note(run.path, f"rank {units.rank_list(early)} {what}")

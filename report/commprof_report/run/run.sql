@@ -1,0 +1,159 @@
+-- What spans the ranks of a run? Run once on a merged database; the other questions stand on these.
+
+-- How long each rank ran, and how long its calls were counted. A rank without an end is known up to its last sign of life.
+CREATE TEMP TABLE rank_wall AS
+SELECT rank.world_rank,
+       coalesce(wall_ns, min(max(CAST(last_sign.value AS INTEGER), start_unix_ns) - start_unix_ns, 1 << 62)) AS wall_ns,
+       wall_ns IS NULL AS is_estimate,
+       counted_ns
+FROM rank
+LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_sign.key = 'last_sign_unix_ns';
+
+-- Where each rank is in its life, and until when that is known. Only a process without an end may be running still. One that called NCCL and
+-- nothing of MPI has no MPI_Finalize to come to: its exit is its end.
+CREATE TEMP TABLE rank_state AS
+WITH called AS (
+    SELECT cell.world_rank, max(library = 'nccl') AS has_nccl, max(library = 'mpi') AS has_mpi
+    FROM cell
+    JOIN call ON call.name = cell.call
+    GROUP BY cell.world_rank
+)
+SELECT rank.world_rank,
+       CASE WHEN ended = 'exit' AND has_nccl AND NOT has_mpi THEN 'end'
+            WHEN ended <> 'running' THEN ended
+            WHEN wall_ns IS NOT NULL THEN 'snapshot'
+            WHEN found.value IN ('running', 'killed') THEN found.value
+            ELSE 'running or killed' END AS state,
+       coalesce(end_unix_ns, start_unix_ns + wall_ns, CAST(last_sign.value AS INTEGER)) AS last_unix_ns,
+       copied.value IS NOT NULL AS is_copy
+FROM rank
+LEFT JOIN called ON called.world_rank = rank.world_rank
+LEFT JOIN fact AS copied ON copied.world_rank = rank.world_rank AND copied.key = 'ledger_copied_unix_ns'
+LEFT JOIN fact AS found ON found.world_rank = rank.world_rank AND found.key = 'process_state'
+LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_sign.key = 'last_sign_unix_ns';
+
+-- The communicators of the run: one row an identity, described by its lowest rank that has a name for it, else by its
+-- lowest rank; with a label that no other has. Of NCCL's a rank knows its own number alone: their members are put together (members.py).
+CREATE TEMP TABLE run_communicator AS
+WITH gathered AS (
+    SELECT identity, members_gathered(comm_rank, world_rank, size) AS members
+    FROM communicator
+    WHERE communicator > 1 AND library = 'nccl' AND members = ''
+    GROUP BY identity
+),
+described AS (
+    SELECT communicator.*, row_number() OVER (PARTITION BY identity ORDER BY name = '', world_rank) AS choice,
+           min(members) OVER (PARTITION BY identity) <> max(members) OVER (PARTITION BY identity) AS is_many
+    FROM communicator
+    WHERE communicator > 1
+),
+listed AS (
+    SELECT described.*, coalesce(gathered.members, described.members) AS all_members
+    FROM described
+    LEFT JOIN gathered USING (identity)
+    WHERE choice = 1
+),
+one AS (
+    SELECT identity, parent_identity, name, constructor, ordinal, size, remote_size, is_inter, library,
+           CASE WHEN is_many AND size = 1 THEN 'each rank alone' ELSE all_members END AS members,
+           CASE WHEN length(all_members) <= 32 THEN '{' || all_members || '}' ELSE '{' || size || ' ranks}' END AS braces
+    FROM listed
+),
+plain AS (
+    SELECT *,
+           CASE WHEN name <> '' THEN name
+                WHEN constructor = '' THEN CASE library WHEN 'nccl' THEN 'NCCL ' ELSE '' END || 'communicator ' || braces
+                ELSE replace(constructor, 'MPI_', '') || ' ' || braces
+                     || CASE WHEN ordinal > 0 THEN ' #' || (ordinal + 1) ELSE '' END
+           END AS plain_label
+    FROM one
+),
+with_members AS (
+    SELECT *,
+           CASE WHEN name <> '' AND count(*) OVER (PARTITION BY plain_label) > 1 THEN plain_label || ' ' || braces
+                ELSE plain_label
+           END AS members_label
+    FROM plain
+)
+SELECT identity, parent_identity, name, constructor, ordinal, size, remote_size, is_inter, library, members,
+       CASE WHEN count(*) OVER (PARTITION BY members_label) > 1 THEN members_label || ' @' || substr(identity, 1, 6)
+            ELSE members_label
+       END AS label
+FROM with_members;
+
+-- Point-to-point partners by world rank. Of NCCL's a rank knows the number in the communicator alone; whose that is, the one that has it says.
+-- null: its database is not among these, or nobody can tell (communicators without a number of their own).
+CREATE TEMP TABLE rank_in_nccl (identity TEXT, comm_rank INTEGER, world_rank INTEGER, PRIMARY KEY (identity, comm_rank)) WITHOUT ROWID;
+INSERT INTO rank_in_nccl SELECT identity, comm_rank, min(world_rank) FROM communicator WHERE library = 'nccl' GROUP BY identity, comm_rank;
+
+CREATE TEMP TABLE run_peer AS
+SELECT peer.world_rank, peer.call, direction, CASE WHEN peer.communicator = 0 THEN peer ELSE rank_in_nccl.world_rank END AS peer,
+       count, bytes, time_ns
+FROM peer
+LEFT JOIN communicator AS own
+    ON peer.communicator > 0 AND own.world_rank = peer.world_rank AND own.communicator = peer.communicator
+LEFT JOIN rank_in_nccl ON rank_in_nccl.identity = own.identity AND rank_in_nccl.comm_rank = peer;
+
+-- From a rank's number for a communicator to the run's.
+CREATE TEMP TABLE communicator_of AS
+SELECT used.world_rank,
+       used.communicator,
+       CASE used.communicator WHEN 0 THEN 'none' WHEN 1 THEN 'other' ELSE coalesce(own.identity, 'unknown') END
+           AS identity,
+       CASE used.communicator WHEN 0 THEN '-' WHEN 1 THEN '(other communicators)'
+                              ELSE coalesce(spanning.label, '(unknown communicator)') END AS label,
+       CASE WHEN used.communicator > 1 AND NOT spanning.is_inter THEN spanning.size END AS size
+FROM (
+    SELECT world_rank, communicator FROM cell
+    UNION SELECT world_rank, doing_communicator FROM thread
+) AS used
+LEFT JOIN communicator AS own USING (world_rank, communicator)
+LEFT JOIN run_communicator AS spanning ON spanning.identity = own.identity;
+
+-- What threads are in or have left last. One that is inside matters more than one that is not, and the longer the more.
+CREATE TEMP TABLE doing AS
+SELECT world_rank, thread, identity, doing_call, nullif(doing_awaited, '') AS doing_awaited, nullif(label, '-') AS doing_communicator,
+       doing_bytes, doing_peer, doing_tag, doing_is_inside,
+       start_unix_ns + doing_since_ns AS doing_since_unix_ns,
+       max(0, coalesce(wall_ns, doing_since_ns) - doing_since_ns) AS doing_ns,
+       row_number() OVER (
+           PARTITION BY world_rank
+           ORDER BY doing_is_inside DESC, CASE WHEN doing_is_inside THEN doing_since_ns ELSE -doing_since_ns END, thread
+       ) AS place_of_thread
+FROM thread
+JOIN (SELECT world_rank, communicator AS doing_communicator, identity, label FROM communicator_of) USING (world_rank, doing_communicator)
+JOIN (SELECT world_rank, start_unix_ns FROM rank) USING (world_rank)
+JOIN (SELECT world_rank, rank_wall.wall_ns FROM rank_wall) USING (world_rank)
+WHERE doing_call <> '';
+
+-- How a message is turned into bandwidth, by call.bandwidth (schema.sql). blocks: 'n' where S is n times `bytes`, else '1'. passes: busbw is
+-- S / t times 2(n-1)/n (2), (n-1)/n (1), 1 (0); null: undefined. is_own: each rank has a size of its own.
+CREATE TEMP TABLE bandwidth_rule (bandwidth TEXT PRIMARY KEY, blocks TEXT NOT NULL, passes INTEGER, is_own INTEGER NOT NULL);
+INSERT INTO bandwidth_rule VALUES
+    ('one-way', '1', 0, 0), ('allreduce', '1', 2, 0), ('reduce-scatter', '1', 1, 0), ('allgather', 'n', 1, 0),
+    ('prefix', '1', NULL, 0), ('own-size', '1', NULL, 1);
+
+CREATE TEMP VIEW rated_call AS
+SELECT name AS call, is_own FROM call JOIN bandwidth_rule USING (bandwidth);
+
+-- From a rank's number for a region to its name; '' is outside all regions.
+CREATE TEMP TABLE region_of AS
+SELECT used.world_rank, used.region,
+       CASE used.region WHEN 0 THEN '' ELSE coalesce(own.name, '(unknown region)') END AS region_name
+FROM (SELECT DISTINCT world_rank, region FROM cell) AS used
+LEFT JOIN region AS own USING (world_rank, region);
+
+-- The user's selection: everything, until selection.py takes something away.
+CREATE TEMP TABLE selected_call AS SELECT DISTINCT call FROM cell UNION SELECT call FROM peer;
+CREATE TEMP TABLE selected_rank AS SELECT world_rank FROM rank;
+CREATE TEMP TABLE selected_communicator AS SELECT identity FROM communicator_of UNION SELECT identity FROM run_communicator;
+CREATE TEMP TABLE selected_region AS SELECT DISTINCT region_name FROM region_of;
+CREATE TEMP TABLE selected_place AS SELECT DISTINCT place FROM cell;
+-- Message sizes in use, and the bin that each is shown in (bins.py).
+CREATE TEMP TABLE size_bin AS
+SELECT DISTINCT bytes, is_folded, CASE WHEN is_folded THEN bytes / 2 + 1 ELSE bytes END AS bytes_low,
+                bytes AS bytes_high
+FROM cell;
+
+-- A value that stands for a bucket: its middle, at most 1/16 away from any value in it. Null: no upper bound.
+CREATE TEMP VIEW bucket_middle AS SELECT bucket, (low_ns + high_ns) / 2.0 AS middle_ns FROM bucket_bound;

@@ -1,0 +1,122 @@
+"""Several run folders: those that together are one run, and those that lie in a folder beside each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from ..base import units
+from ..base.errors import ReportError, UsageError
+from .rank_files import RANK_FILE, RankFile, file_scan, run_describe, runs_split
+
+DEPTH = 2  # folders below the one that was named: as deep as <host>/<rank>
+MOST_ENTRIES = 100_000  # of folders that are looked at before giving up: somebody's home may be large
+MOST_FOLDERS = 2  # of a run that are written out
+MOST_RUNS = 20
+
+
+class FoundRun(NamedTuple):
+    """A run, by the folders that hold it."""
+
+    folders: list[Path]
+    file: RankFile  # one of its files
+    ranks: list[int]
+
+    @property
+    def start_unix_ns(self) -> int:
+        return self.file.start_unix_ns
+
+    def describe(self) -> str:
+        folders = " ".join(map(str, self.folders[:MOST_FOLDERS]))
+        more = f" ... ({len(self.folders):,} folders)" if len(self.folders) > MOST_FOLDERS else ""
+        ranks = f"rank {units.rank_list(self.ranks)} of {self.file.run[1]}"
+        return f"{folders}{more}: {self.file.program or 'unknown program'}, {ranks}, {units.moment(self.start_unix_ns)}"
+
+
+def one_run(files: Sequence[RankFile]) -> None:
+    """Raises ReportError unless files of several folders, each of them of one run, belong to the same."""
+    runs = runs_split(list(files))
+    if len(runs) > 1:
+        described = " and ".join(f"{run_describe(run)} in {run[0].path.parent}" for run in runs[:2])
+        raise ReportError("these folders", f"hold {len(runs)} runs, {described}: name the folders of one")
+    holders: dict[int, Path] = {}
+    for file in files:
+        for rank in file.ranks:
+            other = holders.setdefault(rank.world_rank, file.path.parent)
+            if other != file.path.parent:
+                raise ReportError(
+                    "these folders", f"are not one run: rank {rank.world_rank} is in {other} and in {file.path.parent}"
+                )
+
+
+def runs_find(folder: Path) -> list[FoundRun]:
+    """The runs in the folders below, oldest first; one file of each folder is looked at."""
+    found = {run.file.path: run for run in islice(_folders_with_ranks(folder), MOST_ENTRIES)}
+    runs = []
+    for files in runs_split([run.file for run in found.values()]):
+        parts = [found[file.path] for file in files]
+        ranks = [rank for part in parts for rank in part.ranks]
+        is_one = len(set(ranks)) == len(ranks)
+        runs += [_joined(parts)] if is_one else parts  # jobs of one rank may share the launcher's job id
+    return sorted(runs, key=lambda run: run.start_unix_ns)
+
+
+def _joined(parts: Sequence[FoundRun]) -> FoundRun:
+    folders = sorted(folder for part in parts for folder in part.folders)
+    return FoundRun(folders, parts[0].file, [rank for part in parts for rank in part.ranks])
+
+
+def _folders_with_ranks(top: Path) -> Iterator[FoundRun]:
+    folders = [(top, 0)]
+    looked_at = 0
+    while folders and looked_at < MOST_ENTRIES:
+        folder, depth = folders.pop()
+        names, subfolders = _look(folder)
+        looked_at += len(names) + len(subfolders)
+        files = sorted(names)
+        if files and depth:
+            yield from _found(folder, files)
+        if depth < DEPTH and not (files and depth):
+            folders += [(folder / name, depth + 1) for name in subfolders]
+
+
+def _look(folder: Path) -> tuple[list[str], list[str]]:
+    """Names of rank files, and of the folders that are no links."""
+    try:
+        with os.scandir(folder) as entries:
+            found = list(islice(entries, MOST_ENTRIES))
+    except OSError:
+        return [], []
+    files = [entry.name for entry in found if RANK_FILE.fullmatch(entry.name)]
+    return files, [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+
+
+def _found(folder: Path, names: Sequence[str]) -> Iterator[FoundRun]:
+    """Nothing where no file of it can be read."""
+    ranks = sorted({int(RANK_FILE.fullmatch(name)[1]) for name in names})
+    for name in names:
+        try:
+            yield FoundRun([folder], file_scan(folder / name), ranks)
+            return
+        except ReportError:
+            continue
+
+
+def runs_inside(folder: Path) -> list[str]:
+    """A line for each run in the folders below, newest first."""
+    runs = runs_find(folder)[::-1]
+    lines = [run.describe() for run in runs[:MOST_RUNS]]
+    return lines + ([f"and {len(runs) - MOST_RUNS:,} more"] if len(runs) > MOST_RUNS else [])
+
+
+def newest_run(folder: Path) -> list[Path]:
+    """The folders of the newest run here: of this folder, if it is a run folder, else of those in it. Raises UsageError."""
+    if _look(folder)[0]:
+        return [folder]
+    runs = runs_find(folder)
+    if not runs:
+        raise UsageError("RUN", "there is no run here; name a run folder (see hvprof-report --help)")
+    return runs[-1].folders

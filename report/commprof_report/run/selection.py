@@ -1,0 +1,223 @@
+"""The filters --call, --communicator, --region, --rank, --bytes and --place: what of a run the user wants to see."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sqlite3
+from collections.abc import Iterable
+from fractions import Fraction
+from math import ceil, floor
+from typing import NamedTuple
+
+from ..base import query, units
+from ..base.bins import BINS
+from ..base.errors import UsageError
+from .run import Run
+
+SQL = query.beside(__file__)
+
+BINARY_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+BYTES = re.compile(r"(\d{1,18}|\d{1,3}(?:,\d{3})+)(?:\.(\d{1,9}))? ?(?:([KMGT])(?:iB)?|([KMGTP]B)|B)?", re.IGNORECASE)
+RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+FEWEST_DIGITS = 4  # of an identity
+MIXED = "mixed"
+PLACES = ("host", "device", "managed", "pinned", MIXED)
+
+
+class ByteRange(NamedTuple):
+    low: int | None
+    high: int | None
+
+
+def byte_range(text: str) -> ByteRange:
+    """LOW:HIGH, either side open; or one size."""
+    low, colon, high = text.partition(":")
+    if not colon:
+        return _bytes(low)
+    bounds = ByteRange(_bytes(low).low if low else None, _bytes(high).high if high else None)
+    if None not in bounds and bounds.low > bounds.high:
+        raise argparse.ArgumentTypeError(f"{text}: {low} is more than {high}")
+    return bounds
+
+
+def _bytes(text: str) -> ByteRange:
+    """A size, and what is shown as this size: 156 KB is all from 155,500 to 156,500 bytes, 1.18 MB has digits for 10,000."""
+    match = BYTES.fullmatch(text.strip())
+    if not match:
+        what = "a size is a number, with K, M or G for 2^10, 2^20, 2^30 bytes, or with KB, MB or GB as sizes are shown"
+        raise argparse.ArgumentTypeError(f"{text}: {what}")
+    whole, digits, binary, decimal = match.groups(default="")
+    value = Fraction(f"{whole.replace(',', '')}.{digits or 0}")
+    if decimal:
+        unit = units.DECIMAL_FACTORS[decimal.upper()]
+        half = Fraction(unit, 2 * 10 ** max(len(digits), units.digits_shown(value)))
+        return ByteRange(ceil(value * unit - half), floor(value * unit + half))
+    size = value * BINARY_FACTORS[binary.upper()]
+    if size.denominator > 1:
+        raise argparse.ArgumentTypeError(f"{text}: not a whole number of bytes")
+    return ByteRange(int(size), int(size))
+
+
+def rank_spans(text: str) -> list[tuple[int, int]]:
+    """0,3-5."""
+    spans = []
+    for part in text.split(","):
+        match = RANKS.fullmatch(part.strip())
+        if not match or (match[2] and int(match[2]) < int(match[1])):
+            raise argparse.ArgumentTypeError(f"{text}: ranks are a list like 0,3-5")
+        spans.append((int(match[1]), int(match[2] or match[1])))
+    return spans
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what to look at")
+    group.add_argument(
+        "--call",
+        action="append",
+        type=units.as_read,
+        metavar="NAME",
+        help="only these calls: Allreduce or MPI_Allreduce, in any case, repeated or a,b",
+    )
+    group.add_argument(
+        "--communicator",
+        action="append",
+        type=units.as_read,
+        metavar="NAME",
+        help="only these: a label, a name, or four digits of an identity, as `communicators` shows them; repeated",
+    )
+    group.add_argument(
+        "--region",
+        action="append",
+        type=units.as_read,
+        metavar="NAME",
+        help="only calls in these regions and in those within them, as `regions` shows them; repeated",
+    )
+    group.add_argument("--rank", type=rank_spans, metavar="LIST", help="only these world ranks: 0,3-5")
+    group.add_argument(
+        "--bytes",
+        type=byte_range,
+        metavar="LOW:HIGH",
+        help="only these message sizes, bounds included: 1K:4M, :64, 1G:, or one size; K, M, G: powers of 2^10; 1.18MB: all that is shown so",
+    )
+
+
+def add_place_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--place", choices=PLACES, help="only calls whose buffers lie there; mixed: sent from one, received into another")
+
+
+class Selection(Run):
+    """A run from which was selected, once. Owns the TEMP TABLEs of chosen_cell.sql and those named selected_."""
+
+    def __init__(self, run: Run) -> None:
+        vars(self).update(vars(run))
+
+
+def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Selection:
+    """Applies the filters to the run; table chosen_cell then holds what is left."""
+    if arguments.call:
+        _calls_keep(run, arguments.call)
+    if arguments.communicator:
+        _keep(run.connection, "communicator", _identities(run, arguments.communicator))
+    if arguments.region:
+        _keep(run.connection, "region", _regions(run, arguments.region))
+    if getattr(arguments, "place", None):
+        _places_keep(run.connection, arguments.place)
+    if arguments.rank:
+        _ranks_keep(run, arguments.rank)
+    sizes = arguments.bytes or ByteRange(None, None)
+    _sizes_keep(run.connection, sizes, bins)
+    SQL.run(run.connection, "chosen_cell", low_bytes=sizes.low, high_bytes=sizes.high)
+    return Selection(run)
+
+
+KEEP = {
+    "call": "INSERT INTO selected_call VALUES (?)",
+    "rank": "INSERT INTO selected_rank VALUES (?)",
+    "communicator": "INSERT INTO selected_communicator VALUES (?)",
+    "region": "INSERT INTO selected_region VALUES (?)",
+    "place": "INSERT INTO selected_place VALUES (?)",
+}
+FORGET = {
+    "call": "DELETE FROM selected_call",
+    "rank": "DELETE FROM selected_rank",
+    "communicator": "DELETE FROM selected_communicator",
+    "region": "DELETE FROM selected_region",
+    "place": "DELETE FROM selected_place",
+}
+
+
+def _keep(connection: sqlite3.Connection, what: str, values: Iterable[object]) -> None:
+    connection.execute(FORGET[what])
+    connection.executemany(KEEP[what], [(value,) for value in values])
+
+
+def _calls_keep(run: Run, wanted: list[str]) -> None:
+    names = [name for (name,) in run.connection.execute("SELECT call FROM selected_call ORDER BY call")]
+    by_name: dict[str, set[str]] = {}
+    for name in names:
+        for asked in (name.lower(), _short(name)):
+            by_name.setdefault(asked, set()).add(name)
+    chosen = [part.strip() for text in wanted for part in text.split(",") if part.strip()]
+    for name in chosen:
+        if name.lower() not in by_name:
+            made = ", ".join(names) or "none"
+            raise UsageError(f"--call {name}", f"this run made no such call; it made: {made}")
+    _keep(run.connection, "call", set().union(*(by_name[name.lower()] for name in chosen)))
+
+
+def _short(name: str) -> str:
+    """Without the library: MPI_Allreduce and ncclAllReduce are both allreduce."""
+    name = name.lower()
+    return name[4:] if name.startswith(("mpi_", "nccl")) else name
+
+
+def _identities(run: Run, wanted: list[str]) -> set[str]:
+    known = SQL.run(run.connection, "known_communicators").fetchall()
+    chosen: set[str] = set()
+    for text in wanted:
+        found = {identity for identity, label, name in known if text in (label, name)} or {
+            identity for identity, _, _ in known if len(text) >= FEWEST_DIGITS and identity.startswith(text.lower())
+        }
+        if not found:
+            labels = ", ".join(sorted(label for _, label, _ in known))
+            raise UsageError(f"--communicator {text}", f"this run has no such communicator; it has: {labels}")
+        chosen |= found
+    return chosen
+
+
+def _regions(run: Run, wanted: list[str]) -> set[str]:
+    known = [name for (name,) in run.connection.execute("SELECT region_name FROM selected_region WHERE region_name <> '' ORDER BY 1")]
+    chosen: set[str] = set()
+    for text in wanted:
+        found = {name for name in known if name == text or name.startswith(f"{text}/")}
+        if not found:
+            raise UsageError(f"--region {text}", f"no call of this run is in such a region; there are: {', '.join(known) or 'none'}")
+        chosen |= found
+    return chosen
+
+
+def _places_keep(connection: sqlite3.Connection, wanted: str) -> None:
+    known = [place for (place,) in connection.execute("SELECT place FROM selected_place")]
+    _keep(connection, "place", [place for place in known if place == wanted or (wanted == MIXED and ">" in place)])
+
+
+def _ranks_keep(run: Run, spans: list[tuple[int, int]]) -> None:
+    present = [rank for (rank,) in run.connection.execute("SELECT world_rank FROM rank ORDER BY world_rank")]
+    chosen = [rank for rank in present if any(low <= rank <= high for low, high in spans)]
+    if not chosen:
+        raise UsageError("--rank", "none of these ranks is in the run")
+    _keep(run.connection, "rank", chosen)
+
+
+def _sizes_keep(connection: sqlite3.Connection, wanted: ByteRange, bins: str) -> None:
+    """Fills size_bin: the sizes that are wanted, and the bin of each."""
+    low = 0 if wanted.low is None else wanted.low
+    sizes = connection.execute("SELECT bytes, is_folded FROM size_bin").fetchall()
+    chosen = [
+        (message_bytes, is_folded, *BINS[bins](message_bytes, bool(is_folded)))
+        for message_bytes, is_folded in sizes
+        if low <= message_bytes and (wanted.high is None or message_bytes <= wanted.high)
+    ]
+    connection.execute("DELETE FROM size_bin")
+    connection.executemany("INSERT INTO size_bin VALUES (?, ?, ?, ?)", chosen)

@@ -1,4 +1,0 @@
--- How far may the GPU's time stamps of each rank be off? Null: nobody knows.
-SELECT world_rank, CASE WHEN count(clock_error_ns) = count(*) THEN max(clock_error_ns) END AS error_ns
-FROM gpu_tracing
-GROUP BY world_rank;

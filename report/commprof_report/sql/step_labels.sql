@@ -1,4 +1,0 @@
--- How are the communicators called?
-SELECT world_rank, communicator, label FROM communicator_of
-UNION
-SELECT world_rank, communicator, label FROM communicator JOIN run_communicator USING (identity);

@@ -1,0 +1,1 @@
+"""The steps of a training run: where each one begins and how its time is spent."""

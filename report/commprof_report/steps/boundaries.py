@@ -1,0 +1,426 @@
+"""The steps of a run: marked by the program, visits to a region, or found in the sequence of bulk collectives.
+
+    sampled collectives of each         ->  its period   ->  the communicator that      ->  when each rank left the last bulk
+    communicator, from one of its ranks     (period.py)      determines a rank's steps      collective of each step
+
+All ranks of a communicator call the same collectives in the same order, so the boundaries found on one rank hold for all, by sequence
+number. If different communicators determine the steps of different ranks (one for each replica group), the steps are matched by time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import accumulate, groupby
+from operator import attrgetter, itemgetter
+from sqlite3 import Connection
+from statistics import median
+from typing import Callable, NamedTuple
+
+from ..base import query, units
+from ..calls.traffic import traffic_classify
+from ..run.selection import Selection
+from .period import FEWEST_CALLS, Calls, Cycle, cycle, free_times, is_steady
+
+SQL = query.beside(__file__)
+
+REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
+SLOW_START = 1.5  # x median: longer steps at the beginning belong to the warm-up
+MOST_WARM_UP = 0.1  # share of the steps
+FAR_OUT = 5  # median absolute deviations
+OUTLIER = 1.1  # x median, at least
+FROM_THE_START = 0  # number of the stretch that begins with the first collective
+MOST_MISSED = 8  # steps of one group that another group may lack when both are matched in order
+FEWEST_SMALL, KINDS_TRIED = 0.9, 8  # least confidence in steps found from small collectives; how many kinds are tried
+SAME_STEP = 0.5  # share of a step: step ends of different groups that are closer are the same step
+
+Moment = Callable[[int, int], int]  # (world_rank, time_ns): converts a rank's own time to aligned_ns
+
+
+class Told(NamedTuple):
+    """How the steps of a run were found."""
+
+    by: str  # 'marks', 'region', 'calls'; '': no steps
+    how: str  # 'sizes', 'bytes', 'gaps', 'small', if by is 'calls'
+    identity: str  # of the communicator that determines the steps of most ranks
+    functions: dict[str, float]  # the collectives of a step by name, on average
+    bytes: int  # of these collectives, per step
+    confidence: float
+    total: int | None  # estimated number of steps in the whole run; None: all were found
+    why: str  # why there are no steps, or that they were found from small collectives
+    driving: dict[int, int] = {}  # by rank, the thread that marks steps or visits the region; default: the main thread
+
+
+class RankStep(NamedTuple):
+    """A step of one rank, in the rank's own time: a row of run_step."""
+
+    step: int
+    world_rank: int
+    begin_ns: int
+    end_ns: int
+    is_warm_up: int
+    is_outlier: int
+
+
+class Steps(NamedTuple):
+    """The steps of a run. Owns the TEMP TABLE run_step; the next search for steps replaces it."""
+
+    connection: Connection
+    told: Told
+
+    def by_rank(self) -> dict[int, list[RankStep]]:
+        """The steps of each rank, in order of time."""
+        rows = map(RankStep._make, self.connection.execute("SELECT * FROM run_step ORDER BY world_rank, begin_ns"))
+        return {rank: list(of_rank) for rank, of_rank in groupby(rows, key=attrgetter("world_rank"))}
+
+
+class StepOfRank(NamedTuple):
+    step: int
+    world_rank: int
+    begin_ns: int
+    end_ns: int
+
+
+class MarkedRow(NamedTuple):
+    """marked_steps.sql"""
+
+    step: int
+    world_rank: int
+    begin_ns: int
+    end_ns: int
+    thread: int
+
+
+class CallRow(NamedTuple):
+    """stepping_calls.sql"""
+
+    identity: str
+    sequence: int
+    call: str
+    bytes: int
+    start_ns: int
+    end_ns: int
+    is_bulk: int
+    is_small: int  # a collective of the main thread that is too small to be bulk
+
+
+class Numbered(NamedTuple):
+    """A step as a range of sequence numbers; before: that of the last bulk collective before the step, 0 for the first step of the run."""
+
+    before: int
+    first: int
+    last: int
+
+
+class Group(NamedTuple):
+    """A communicator whose collectives are periodic."""
+
+    identity: str
+    cycle: Cycle
+    steps: list[Numbered]
+    functions: dict[str, float]
+    kept: int  # collectives that were analysed
+
+    @property
+    def rating(self) -> tuple[bool, int]:
+        """Prefers reductions, because gradients are reduced and are most of what a step sends."""
+        return any(_plain(function) in REDUCTIONS for function in self.functions), self.cycle.bytes
+
+
+def steps_find(run: Selection, moment: Moment, by: str | None = None, region: str | None = None) -> Steps:
+    """The run must have been opened with samples. By default marked steps are used if there are any; otherwise steps are detected."""
+    connection = run.connection
+    SQL.run(connection, "run_step")
+    if region is not None:
+        told, steps = _by_region(connection, moment, region)
+    else:
+        marked = SQL.ask(connection, "marked_steps", MarkedRow) if by != "calls" else []
+        told, steps = _marked(marked) if marked or by == "marks" else _by_calls(connection, moment)
+    connection.executemany("INSERT INTO run_step VALUES (?, ?, ?, ?, ?, ?)", _judged(steps))
+    return Steps(connection, told)
+
+
+def _marked(rows: Sequence[MarkedRow]) -> tuple[Told, list[StepOfRank]]:
+    if not rows:
+        return _none("the program marked none"), []
+    total = max(row.step for row in rows)
+    is_whole = total == len({row.step for row in rows})
+    told = Told("marks", "", "", {}, 0, 1.0, None if is_whole else total, "", {row.world_rank: row.thread for row in rows})
+    return told, [StepOfRank(*row[:4]) for row in rows]
+
+
+def _none(why: str, confidence: float = 0.0) -> Told:
+    return Told("", "", "", {}, 0, confidence, None, why)
+
+
+def _by_region(connection: Connection, moment: Moment, name: str) -> tuple[Told, list[StepOfRank]]:
+    visits: dict[int, list[tuple[int, int]]] = {}
+    driving = {}
+    for world_rank, begin_ns, end_ns, thread in SQL.run(connection, "region_steps", region_name=name):
+        driving[world_rank] = thread
+        visits.setdefault(world_rank, []).append((begin_ns, end_ns))
+    if not visits:
+        names = ", ".join(name for (name,) in connection.execute("SELECT DISTINCT name FROM region ORDER BY name"))
+        return _none(f"no visit to region '{name}' was kept; the program named: {names or 'none'}"), []
+    numbers = _matched({rank: [moment(rank, end_ns) for _, end_ns in own] for rank, own in visits.items()})
+    steps = [StepOfRank(number, rank, *visit) for rank, own in visits.items() for number, visit in zip(numbers[rank], own)]
+    return Told("region", "", "", {}, 0, 1.0, None, "", driving), steps
+
+
+# Steps from calls.
+
+
+def _by_calls(connection: Connection, moment: Moment) -> tuple[Told, list[StepOfRank]]:
+    traffic_classify(connection)
+    groups, refused = [], []
+    rows = map(CallRow._make, SQL.run(connection, "stepping_calls"))
+    made = {identity: list(of_communicator) for identity, of_communicator in groupby(rows, key=attrgetter("identity"))}
+    for identity, of_communicator in made.items():
+        group, calls = _group(identity, of_communicator, attrgetter("is_bulk"))
+        if group.steps:
+            groups.append(group)
+        elif calls:
+            refused.append((calls, group))
+    groups = groups or _small_groups(made)
+    followed = _follow(connection, groups)
+    if not followed:
+        return _why_none(connection, refused), []
+    times = {rank: list(own) for rank, own in _times(connection, followed)}
+    steps = _numbered(times, followed, moment)
+    if not steps:
+        return _none("of no step both ends were kept"), []
+    most = Counter(group.identity for group in followed.values()).most_common(1)[0][0]
+    group = next(group for group in groups if group.identity == most)
+    total = _total(connection, group)
+    return Told("calls", group.cycle.how, most, group.functions, group.cycle.bytes, group.cycle.confidence, total, group.cycle.why), steps
+
+
+def _why_none(connection: Connection, refused: list[tuple[int, Group]]) -> Told:
+    if not refused:
+        return _none("no bulk collective was kept")
+    calls, most = max(refused, key=itemgetter(0))
+    (label,) = connection.execute("SELECT label FROM run_communicator WHERE identity = ?", (most.identity,)).fetchone()
+    bulk = f"1 bulk collective on {label}" if calls == 1 else f"{calls:,} bulk collectives on {label}"
+    return _none(f"{bulk}: {most.cycle.why or 'no step was kept whole'}", most.cycle.confidence)
+
+
+def _small_groups(made: dict[str, list[CallRow]]) -> list[Group]:
+    """A solver may reduce only its time step or residual in each step. Not used if there are bulk reductions: small collectives serve those."""
+    if sum(row.is_bulk and _plain(row.call) in REDUCTIONS for rows in made.values() for row in rows) >= FEWEST_CALLS:
+        return []
+    return [group for identity, rows in made.items() if (group := _small_group(identity, rows))]
+
+
+def _small_group(identity: str, rows: list[CallRow]) -> Group | None:
+    """The most frequent reduction of one small size that recurs at regular intervals."""
+    kinds = Counter((row.call, row.bytes) for row in rows if row.is_small and _plain(row.call) in REDUCTIONS)
+    regular = {}
+    for kind, _ in kinds.most_common(KINDS_TRIED):
+        group, _ = _group(identity, rows, lambda row, kind=kind: row.is_small and (row.call, row.bytes) == kind)
+        if group.cycle.confidence >= FEWEST_SMALL and is_steady(_intervals(rows, group.steps)):
+            regular[kind] = group
+    if not regular:
+        return None
+    (call, call_bytes), group = next(iter(regular.items()))
+    which = "the only regular collective" if len(regular) == 1 else "the most frequent of the regular collectives"
+    why = f"no bulk collective has a period: steps taken from {call} of {units.size(call_bytes)}, {which}"
+    return group._replace(cycle=group.cycle._replace(how="small", why=why))
+
+
+def _intervals(rows: Sequence[CallRow], steps: Sequence[Numbered]) -> list[int]:
+    ends = {row.sequence: row.end_ns for row in rows}
+    return [ends[step.last] - ends[step.before] for step in steps if step.before]
+
+
+def _group(identity: str, rows: list[CallRow], is_counted: Callable[[CallRow], object]) -> tuple[Group, int]:
+    """The steps found from the calls that `is_counted` accepts, and the number of these calls."""
+    bulk: list[CallRow] = []
+    stretches: list[int] = []
+    free: list[int] = []
+    stretch, last = FROM_THE_START, 0
+    for row, free_ns in zip(rows, free_times([row.start_ns for row in rows], [row.end_ns for row in rows])):
+        stretch += row.sequence != last + 1
+        last = row.sequence
+        if is_counted(row):
+            bulk.append(row)
+            stretches.append(stretch)
+            free.append(free_ns)
+    tokens = _numbers((row.call, row.bytes) for row in bulk)
+    functions = _numbers(row.call for row in bulk)
+    calls = Calls(tokens, functions, [row.bytes for row in bulk], free, [row.end_ns for row in bulk], stretches)
+    found = cycle(calls)
+    made = Counter(bulk[place].call for span in found.spans for place in range(*span))
+    own = {call: count / len(found.spans) for call, count in made.items() if count >= len(found.spans) / 2}
+    steps = [
+        Numbered(_before(bulk, stretches, span.first, own), bulk[span.first].sequence, bulk[span.end - 1].sequence) for span in found.spans
+    ]
+    return Group(identity, found, [step for step in steps if step.before is not None], own, len(rows)), len(bulk)
+
+
+def _numbers(keys: Iterable[object]) -> list[int]:
+    """A number for each key; equal keys have equal numbers."""
+    known: dict[object, int] = {}
+    return [known.setdefault(key, len(known)) for key in keys]
+
+
+def _before(bulk: Sequence[CallRow], stretches: Sequence[int], first: int, own: Container[str]) -> int | None:
+    """Sequence number of the last call of the step's functions before the step; a checkpoint between two steps belongs to the second.
+    0: the step begins with the run. None: samples before the step are missing."""
+    for place in range(first - 1, -1, -1):
+        if stretches[place] != stretches[first]:
+            return None
+        if bulk[place].call in own:
+            return bulk[place].sequence
+    return 0 if stretches[first] == FROM_THE_START else None
+
+
+def _plain(function: str) -> str:
+    """The name without MPI_ (or nccl) and the I of nonblocking forms."""
+    name = function[4:].lower()
+    return name[1:] if name[:1] == "i" else name
+
+
+def _follow(connection: Connection, groups: Sequence[Group]) -> dict[int, Group]:
+    """By rank, the communicator that determines its steps."""
+    by_identity = {group.identity: group for group in groups}
+    followed: dict[int, Group] = {}
+    for world_rank, identity in connection.execute("SELECT world_rank, identity FROM communicator ORDER BY world_rank, communicator"):
+        group = by_identity.get(identity)
+        if group and (world_rank not in followed or group.rating > followed[world_rank].rating):
+            followed[world_rank] = group
+    connection.executemany("INSERT INTO followed VALUES (?, ?)", [(rank, group.identity) for rank, group in followed.items()])
+    return followed
+
+
+def _times(connection: Connection, followed: dict[int, Group]) -> Iterator[tuple[int, Iterator[tuple[int, int, int]]]]:
+    """For each rank (index of the step in its group, begin, end), where the samples that bound the step exist."""
+    rows = SQL.run(connection, "followed_samples")
+    for world_rank, samples in groupby(rows, key=itemgetter(0)):
+        yield world_rank, _times_of_rank(followed[world_rank].steps, {sequence: end_ns for _, sequence, end_ns in samples})
+
+
+def _times_of_rank(steps: Sequence[Numbered], ends: dict[int, int]) -> Iterator[tuple[int, int, int]]:
+    latest, previous = 0, 0
+    for place, step in enumerate(steps):
+        if step.last not in ends or (step.before and step.before not in ends):
+            continue
+        if step.before:
+            begin_ns = max(ends[step.before], latest if previous == step.before else 0)
+        else:
+            begin_ns = max((ends[sequence] for sequence in range(1, step.first) if sequence in ends), default=0)
+        end_ns = max(ends[sequence] for sequence in range(step.first, step.last + 1) if sequence in ends)
+        latest, previous = end_ns, step.last
+        if end_ns > begin_ns:
+            yield place, begin_ns, end_ns
+
+
+def _numbered(times: dict[int, list[tuple[int, int, int]]], followed: dict[int, Group], moment: Moment) -> list[StepOfRank]:
+    """Numbers the steps of the whole run. Within a group the index identifies the step; groups are matched by their first ranks."""
+    speakers: dict[str, int] = {}
+    for rank, own in times.items():
+        best = speakers.get(followed[rank].identity)
+        if best is None or len(own) > len(times[best]):
+            speakers[followed[rank].identity] = rank
+    numbers = _matched({rank: [moment(rank, end_ns) for _, _, end_ns in times[rank]] for rank in speakers.values() if times[rank]})
+    of_place = {
+        identity: {place: number for (place, _, _), number in zip(times[rank], numbers.get(rank, ()))} for identity, rank in speakers.items()
+    }
+    return [
+        StepOfRank(of_place[followed[rank].identity][place], rank, begin_ns, end_ns)
+        for rank, own in times.items()
+        for place, begin_ns, end_ns in own
+        if place in of_place[followed[rank].identity]
+    ]
+
+
+def _matched(ends: dict[int, list[int]]) -> dict[int, list[int]]:
+    """By key, step numbers from the times at which steps end: steps of different keys that end together share a number."""
+    if not ends:
+        return {}
+    first, *others = sorted(ends, key=lambda key: -len(ends[key]))
+    apart = median([later - earlier for earlier, later in zip(ends[first], ends[first][1:])] or [0])
+    known = sorted(ends[first])
+    matches = {first: list(ends[first])}
+    for key in others:
+        if len(ends[first]) - len(ends[key]) <= MOST_MISSED:
+            in_order = _in_order(ends[first], ends[key])
+            if _is_close(ends[key], in_order, apart):
+                matches[key] = in_order
+                continue
+        matches[key] = [_nearest(known, end_ns, SAME_STEP * apart) for end_ns in ends[key]]
+        known = sorted({*known, *matches[key]})
+    number = {end_ns: place for place, end_ns in enumerate(known, 1)}
+    return {key: _unique([number[end_ns] for end_ns in own]) for key, own in matches.items()}
+
+
+def _in_order(known: Sequence[int], ends: Sequence[int]) -> list[int]:
+    """Assigns each end one of the known ends, of which there are at least as many: in order, with the least total distance."""
+    missed = range(len(known) - len(ends) + 1)
+    distance_ns = [0 for _ in missed]  # total up to this end, by the number of known ends skipped
+    before: list[list[int]] = []
+    for place, end_ns in enumerate(ends):
+        before.append(list(accumulate(missed, lambda best, more: more if distance_ns[more] < distance_ns[best] else best)))
+        distance_ns = [distance_ns[before[-1][over]] + abs(known[place + over] - end_ns) for over in missed]
+    over = min(missed, key=distance_ns.__getitem__)
+    chosen = []
+    for place in reversed(range(len(ends))):
+        chosen.append(known[place + over])
+        over = before[place][over]
+    return chosen[::-1]
+
+
+def _is_close(ends: Sequence[int], others: Sequence[int], apart: float) -> bool:
+    return median(abs(end_ns - other_ns) for end_ns, other_ns in zip(ends, others)) < max(SAME_STEP * apart, 1)
+
+
+def _nearest(known: Sequence[int], end_ns: int, within: float) -> int:
+    place = bisect_left(known, end_ns)
+    nearest = min(known[max(0, place - 1) : place + 1], key=lambda other: abs(other - end_ns))
+    return nearest if abs(nearest - end_ns) <= within else end_ns
+
+
+def _unique(numbers: list[int]) -> list[int]:
+    """Two steps of a rank never share a number."""
+    for place in range(1, len(numbers)):
+        numbers[place] = max(numbers[place], numbers[place - 1] + 1)
+    return numbers
+
+
+def _total(connection: Connection, group: Group) -> int | None:
+    (made,) = connection.execute("SELECT max(collectives) FROM communicator WHERE identity = ?", (group.identity,)).fetchone()
+    return None if made <= group.kept else round(len(group.steps) * made / group.kept)
+
+
+# Warm-up and outliers.
+
+
+def _judged(steps: Sequence[StepOfRank]) -> Iterator[tuple[int, int, int, int, int, int]]:
+    sums: dict[int, list[int]] = {}
+    for step in steps:
+        sums.setdefault(step.step, []).append(step.end_ns - step.begin_ns)
+    times = {number: sum(own) / len(own) for number, own in sorted(sums.items())}
+    warm_up = set(_warm_up(times))
+    steady = {number: time for number, time in times.items() if number not in warm_up}
+    limit = outlier_limit(list(steady.values()))
+    for step in steps:
+        yield (*step, step.step in warm_up, step.step not in warm_up and times[step.step] > limit)
+
+
+def _warm_up(times: dict[int, float]) -> Iterator[int]:
+    """The first step, and the steps directly after it that last much longer than usual."""
+    if 1 not in times or len(times) < 2:
+        return
+    usual = median(times.values())
+    for place, (number, time) in enumerate(times.items()):
+        if place and (time <= SLOW_START * usual or place >= MOST_WARM_UP * len(times)):
+            return
+        yield number
+
+
+def outlier_limit(times: Sequence[float]) -> float:
+    if not times:
+        return 0.0
+    usual = median(times)
+    deviation = median(abs(time - usual) for time in times)
+    return max(usual + FAR_OUT * deviation, OUTLIER * usual)

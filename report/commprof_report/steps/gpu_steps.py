@@ -1,0 +1,209 @@
+"""GPU activity in each step: overlap sums of the fully sampled steps, and step times with tracing on and off.
+
+A step counts on a device if the device was traced throughout the step and all activities of each of its streams were sampled.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter
+from sqlite3 import Connection
+from statistics import fmean, median
+from typing import NamedTuple
+
+from ..base import query
+from ..gpu.gpu_activity import WindowRow
+from ..gpu.overlap import Busy, Interval, busy, common, joined, unions
+from .boundaries import RankStep, Steps
+from .step_costs import FOREVER
+
+SQL = query.beside(__file__)
+
+NO_DEVICE = 0  # in gpu_intervals.sql: time of the rank in MPI
+OTHER_STREAM = 1023  # represents several streams, of any device
+FEWEST_STEPS = 10  # with tracing and without it, to estimate its cost
+DEVIATION = 1.4826  # standard deviation / median absolute deviation, of a normal distribution
+MEDIAN_ERROR = 1.2533  # standard error of a median / of a mean
+
+Spans = list[tuple[int, int]]
+
+
+class GpuStepRow(NamedTuple):
+    """A step of the run; times are means over the devices on which the step is fully sampled."""
+
+    step: int
+    devices: int
+    step_ns: float
+    computing_ns: float
+    communicating_ns: float
+    copying_ns: float
+    exposed_ns: float
+    strictly_exposed_ns: float
+    hidden_ns: float
+    idle_ns: float
+    exposed_mpi_ns: float | None
+    starved_ns: float | None
+    exposed_share: float
+    is_warm_up: int
+
+
+class KeptRow(NamedTuple):
+    """gpu_kept.sql"""
+
+    rank: int
+    device: int
+    stream: int
+    begin_ns: int | None
+    end_ns: int | None
+
+
+class TracingCost(NamedTuple):
+    """Step times with tracing and without: medians and median absolute deviations."""
+
+    traced_steps: int
+    traced_step_ns: float | None
+    traced_deviation_ns: float | None
+    untraced_steps: int
+    untraced_step_ns: float | None
+    untraced_deviation_ns: float | None
+    tracing_cost_share: float | None
+    tracing_cost_error_share: float | None
+
+
+class StepTimes(NamedTuple):
+    """Medians over the steps of gpu_steps(), without the warm-up."""
+
+    steps: int
+    step_ns: float | None
+    step_exposed_ns: float | None
+    step_exposed_share: float | None
+
+
+def gpu_steps(of_run: Steps, complete: Collection[int]) -> list[GpuStepRow]:
+    """`complete`: numbers of the steps whose MPI calls are all sampled."""
+    connection, steps = of_run.connection, of_run.by_rank()
+    known = _known(connection)
+    found: dict[int, list[tuple[RankStep, Busy]]] = {}
+    for rank, intervals in _intervals(connection, known):
+        for device, spans in known[rank].items():
+            for step, times in _device_steps(steps.get(rank, []), spans, intervals.get(device, []) + intervals.get(NO_DEVICE, [])):
+                found.setdefault(step.step, []).append((step, times))
+    return [_row(step, found[step], step in complete) for step in sorted(found)]
+
+
+def _intervals(connection: Connection, ranks: Collection[int]) -> Iterator[tuple[int, dict[int, list[Interval]]]]:
+    """For each rank, its intervals by device."""
+    idle = set(ranks)
+    rows = SQL.run(connection, "gpu_intervals") if ranks else ()
+    for rank, of_rank in groupby(rows, key=itemgetter(0)):
+        intervals: dict[int, list[Interval]] = {}
+        for _, device, state, start_ns, end_ns in of_rank:
+            intervals.setdefault(device, []).append((start_ns, end_ns, state))
+        if rank in idle:
+            idle.remove(rank)
+            yield rank, intervals
+    for rank in sorted(idle):
+        yield rank, {}
+
+
+def _known(connection: Connection) -> dict[int, dict[int, Spans]]:
+    """By rank and device, the spans in which all activities of the device were sampled."""
+    traced = {rank: joined(row[1:] for row in rows) for rank, rows in groupby(_tracings(connection), key=itemgetter(0))}
+    unsure = {rank for (rank,) in connection.execute("SELECT world_rank FROM gpu_stream WHERE stream = ?", (OTHER_STREAM,))}
+    known: dict[int, dict[int, Spans]] = {}
+    for (rank, device), of_device in groupby(SQL.ask(connection, "gpu_kept", KeptRow), key=attrgetter("rank", "device")):
+        spans = traced.get(rank, [])
+        for _, rows in groupby(of_device, key=attrgetter("stream")):
+            spans = common(spans, joined((row.begin_ns, row.end_ns) for row in rows if row.begin_ns is not None))
+        known.setdefault(rank, {})[device] = spans
+    return {rank: devices for rank, devices in known.items() if any(devices.values()) and not (rank in unsure and len(devices) > 1)}
+
+
+def _tracings(connection: Connection) -> Iterator[tuple[int, int, int]]:
+    return connection.execute("SELECT world_rank, begin_ns, end_ns FROM gpu_tracing ORDER BY world_rank")
+
+
+def _device_steps(steps: Sequence[RankStep], known: Spans, intervals: Sequence[Interval]) -> Iterator[tuple[RankStep, Busy]]:
+    whole = []
+    latest_ns = -FOREVER
+    for step in steps:
+        if latest_ns <= step.begin_ns < step.end_ns and is_within(step.begin_ns, step.end_ns, known):
+            whole.append(step)
+            latest_ns = step.end_ns
+    spans = [(step.begin_ns, step.end_ns) for step in whole]
+    for step, state_ns in zip(whole, unions(intervals, spans)):
+        yield step, busy(state_ns)
+
+
+def is_within(begin_ns: int, end_ns: int, spans: Spans) -> bool:
+    """Whether the interval lies entirely in one of the spans."""
+    place = bisect_right(spans, (begin_ns, FOREVER)) - 1
+    return place >= 0 and end_ns <= spans[place][1]
+
+
+def _row(number: int, found: Sequence[tuple[RankStep, Busy]], is_complete: bool) -> GpuStepRow:
+    mean = {key: fmean(getattr(times, key) for _, times in found) for key in Busy._fields}
+    shown = {key: mean[key] for key in GpuStepRow._fields if key in mean}
+    if not is_complete:
+        shown.update(exposed_mpi_ns=None, starved_ns=None)
+    share = mean["exposed_ns"] / mean["traced_ns"]
+    return GpuStepRow(
+        step=number, devices=len(found), step_ns=mean["traced_ns"], exposed_share=share, is_warm_up=found[0][0].is_warm_up, **shown
+    )
+
+
+def step_times(rows: Sequence[GpuStepRow]) -> StepTimes:
+    steady = [row for row in rows if not row.is_warm_up]
+    keys = ("step_ns", "exposed_ns", "exposed_share")
+    return StepTimes(len(steady), *(median(getattr(row, key) for row in steady) if steady else None for key in keys))
+
+
+# Cost of tracing.
+
+
+def tracing_cost(windows: Sequence[WindowRow], steps: Steps | None) -> TracingCost:
+    """Compares steps in which all tracing ranks traced with steps in which all of them paused. Pauses in which another tool traced do not
+    count. Steps with both, and the warm-up, are left out."""
+    traced, paused = {}, {}
+    for rank, rows in groupby(windows, key=attrgetter("rank")):
+        own = list(rows)
+        traced[rank] = joined((row.begin_ns, row.end_ns) for row in own)
+        ends = [row.begin_ns for row in own[1:]] + [FOREVER]
+        paused[rank] = joined((row.end_ns, end_ns) for row, end_ns in zip(own, ends) if row.ended == "duty")
+    by_step: dict[int, list[RankStep]] = {}
+    for step in chain.from_iterable(steps.by_rank().values()) if windows and steps else ():
+        if not step.is_warm_up:
+            by_step.setdefault(step.step, []).append(step)
+    sides: dict[str, list[float]] = {"traced": [], "untraced": []}
+    for ranks in by_step.values():
+        for side, spans in (("traced", traced), ("untraced", paused)):
+            looked = [step for step in ranks if step.world_rank in spans]
+            if looked and all(is_within(step.begin_ns, step.end_ns, spans[step.world_rank]) for step in looked):
+                sides[side].append(fmean(step.end_ns - step.begin_ns for step in ranks))
+    fields: dict = {}
+    for side, times in sides.items():
+        middle, deviation = spread(times)
+        fields.update({f"{side}_steps": len(times), f"{side}_step_ns": middle, f"{side}_deviation_ns": deviation})
+    return TracingCost(**fields, **_cost(sides["traced"], sides["untraced"]))
+
+
+def spread(times: Sequence[float]) -> tuple[float | None, float | None]:
+    """The median, and the median absolute deviation from it."""
+    if not times:
+        return None, None
+    middle = median(times)
+    return middle, median(abs(time - middle) for time in times)
+
+
+def _cost(traced: Sequence[float], untraced: Sequence[float]) -> dict:
+    """The cost, and twice its standard error if step times are independent."""
+    if min(len(traced), len(untraced)) < FEWEST_STEPS or not median(untraced):
+        return {"tracing_cost_share": None, "tracing_cost_error_share": None}
+    (on_ns, on_deviation), (off_ns, off_deviation) = spread(traced), spread(untraced)
+    variance = on_deviation**2 / len(traced) + off_deviation**2 / len(untraced)
+    return {
+        "tracing_cost_share": on_ns / off_ns - 1,
+        "tracing_cost_error_share": 2 * MEDIAN_ERROR * DEVIATION * variance**0.5 / off_ns,
+    }

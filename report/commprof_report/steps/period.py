@@ -1,0 +1,453 @@
+"""The period in a sequence of collectives: which of them make up one training step.
+
+A sequence holds the bulk collectives of one rank on one communicator, in order. Three methods are tried in this order:
+
+sizes   The same calls with the same sizes repeat. The smallest lag at which nearly all of them repeat is the period. Calls that occur
+        less often than every second period, or whose function is rarely called, are foreign (a checkpoint, an evaluation); they may
+        occur anywhere.
+bytes   The sizes differ from step to step, but their sum does not: a framework that fuses gradients as they become ready (Horovod).
+        The step is the sum of bytes that divides the sequence into steps; if there are few steps, they must also follow long pauses.
+gaps    All calls are alike (equal layers, reduced one by one), and a long pause follows every k-th call. A job that pauses after every
+        k-th step looks the same, so the pauses must be a notable share of the time.
+
+The first call of a period is the one with the longest pause before it: that is when data are read and the forward pass runs. A pause
+is time outside the communicator's collectives; the time that ranks wait for each other in a small collective after every step is no pause.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, compress, groupby
+from math import exp, log, sqrt
+from operator import eq
+from statistics import fmean, median
+from typing import NamedTuple
+
+FEWEST_CALLS = 8
+FEWEST_STEPS = 3
+FEWEST_SINGLE_STEPS = 8  # if a step is one call: two equal calls prove little
+FEWEST_CONFIDENCE = 0.6
+MANY_STEPS = 10
+MOST_CALLS_TRIED = 8_192  # when searching a lag; the period found is then matched against the whole sequence
+MOST_CALLS_SUMMED = 3_000
+MOST_CALLS_OF_A_SUM = 400
+LAG_TOLERANCE = 0.02  # a smaller lag is preferred unless a larger one is better by more than this
+FEWEST_REPEATED = 0.6
+ANCHORS_TRIED = 8
+SMALLEST_ANCHOR = 0.1  # share of the longest mean pause
+FEWEST_SUMMED = 0.75  # least confidence in a period of bytes, or in few steps
+SUM_TOLERANCE = 0.05
+MOST_SUMS = 50
+LINKED, SAFETY = 0.8, 3.0
+FOLLOWING_PAUSES = 0.67  # share of the steps of a period of bytes whose preceding pause is longer than every pause inside
+SURELY_LONG = 0.75  # of the pauses before the steps that there may be
+FEWEST_SIZES = 6  # number of different sizes in the sequence
+WORTH_WITHOUT_PAUSE = 0.75  # of a step of bytes, relative to one after a long pause; in quarters, so that sums are exact
+RARE_FUNCTION = 0.05  # share of the calls, below which a function is foreign to the steps
+LONG_GAP, LONG_GAPS_SHARE = 3.0, 0.25  # least ratio of long to short pauses; least share of long pauses in the whole time
+MOST_CALLS_BY_GAPS = 64
+SAME_DISTANCE = 0.8  # share of equal distances between long pauses, and of the calls that then lie in whole steps
+STEADY = 0.75  # share of the intervals, and of their time, between half and twice the median
+IRREGULAR = 0.6  # median absolute deviation / median of the times from one call to the next
+
+
+class Calls(NamedTuple):
+    """Bulk collectives in order, one list for each column."""
+
+    tokens: Sequence[int]  # equal for the same call and size
+    functions: Sequence[int]  # equal for the same call
+    bytes: Sequence[int]
+    free_ns: Sequence[int]  # time up to the call in which no collective of the communicator, bulk or control, was in progress
+    end_ns: Sequence[int]
+    stretch: Sequence[int]  # equal while no call is missing in between
+
+
+class Span(NamedTuple):
+    """A step: calls[first:end] hold it."""
+
+    first: int
+    end: int
+
+
+class Walk(NamedTuple):
+    """A stretch divided into steps of one sum of bytes."""
+
+    spans: list[Span]
+    linked: int  # steps that begin where another one ends
+    calls: int
+    hits: int  # calls that start a run of calls with this sum
+
+
+class Cycle(NamedTuple):
+    spans: list[Span]
+    how: str  # 'sizes', 'bytes', 'gaps'; '': no period
+    calls: float  # in a step, on average
+    bytes: int  # in a step
+    confidence: float  # share of the calls of the step's functions that lie in whole steps
+    why: str  # no period was found
+
+
+def cycle(calls: Calls) -> Cycle:
+    if len(calls.tokens) < FEWEST_CALLS:
+        return _none("they are too few")
+    gaps = pauses(calls)
+    found = _by_sizes(calls, gaps)
+    if found.confidence < FEWEST_CONFIDENCE:
+        summed = _by_bytes(calls)
+        found = summed if summed.how and summed.confidence > found.confidence else found
+    if not found.how or found.confidence < (FEWEST_CONFIDENCE if len(found.spans) >= MANY_STEPS else FEWEST_SUMMED):
+        return _none("neither their sizes nor sums of them repeat", found.confidence)
+    return _checked(calls, found)
+
+
+def pauses(calls: Calls) -> list[int | None]:
+    """Free time between each call and the call before it; None if calls before it are missing."""
+    before = [None, *zip(calls.stretch, calls.free_ns)]
+    return [
+        free_ns - earlier[1] if earlier and earlier[0] == stretch else None
+        for earlier, stretch, free_ns in zip(before, calls.stretch, calls.free_ns)
+    ]
+
+
+def free_times(begins: Sequence[int], ends: Sequence[int]) -> list[int]:
+    """For intervals sorted by begin: the time before each one in which no interval was in progress, cumulative."""
+    upto = accumulate(ends, max)
+    idle = (max(0, begin - latest) for begin, latest in zip(begins[1:], upto))
+    return list(accumulate(idle, initial=0)) if begins else []
+
+
+def _none(why: str, confidence: float = 0.0) -> Cycle:
+    return Cycle([], "", 0, 0, confidence, why)
+
+
+def _checked(calls: Calls, found: Cycle) -> Cycle:
+    single = found.calls == 1
+    if len(found.spans) < (FEWEST_SINGLE_STEPS if single else FEWEST_STEPS):
+        return _none(f"what repeats does so only {len(found.spans)} times", found.confidence)
+    if single and _is_irregular(intervals(calls, found.spans)):
+        return _none("they are alike, and come at irregular times", found.confidence)
+    return found
+
+
+def intervals(calls: Calls, spans: Sequence[Span]) -> list[int]:
+    """Times from the end of each step to the end of the step directly after it."""
+    return [
+        calls.end_ns[later.end - 1] - calls.end_ns[earlier.end - 1]
+        for earlier, later in zip(spans, spans[1:])
+        if calls.stretch[earlier.first] == calls.stretch[later.first]
+    ]
+
+
+def _is_irregular(times: Sequence[int]) -> bool:
+    if len(times) < FEWEST_STEPS:
+        return True
+    middle = median(times)
+    return median(abs(time - middle) for time in times) > IRREGULAR * middle
+
+
+def is_steady(times: Sequence[int]) -> bool:
+    """True if the intervals are alike and hold most of the time. False for polls in quick succession with long pauses in between."""
+    if len(times) < MANY_STEPS:
+        return False
+    middle = median(times)
+    near = [time for time in times if middle <= 2 * time <= 4 * middle]
+    return len(near) >= STEADY * len(times) and sum(near) >= STEADY * sum(times)
+
+
+def _confidence(calls: Calls, spans: Sequence[Span]) -> float:
+    """Ignores calls of functions that are not in the step (a checkpoint's Gather, Bcasts at the start)."""
+    inside = [place for span in spans for place in range(*span)]
+    functions = {calls.functions[place] for place in inside}
+    return len(inside) / sum(map(functions.__contains__, calls.functions)) if inside else 0.0
+
+
+# By sizes.
+
+
+def _by_sizes(calls: Calls, gaps: Sequence[int | None]) -> Cycle:
+    made, counts = Counter(calls.functions), Counter(calls.tokens)
+    places = [
+        place
+        for place, (function, token) in enumerate(zip(calls.functions, calls.tokens))
+        if made[function] >= RARE_FUNCTION * len(calls.functions) and counts[token] >= FEWEST_STEPS
+    ]
+    lag = _smallest_lag(calls, places)
+    if lag:
+        often = len(places) / lag / 2
+        places = [place for place in places if counts[calls.tokens[place]] >= often]
+        lag = _smallest_lag(calls, places)
+    if not lag:
+        return _none("no lag")
+    pattern = _pattern(calls, places, lag)
+    lag = len(pattern)
+    own = set(pattern)
+    places = [place for place in places if calls.tokens[place] in own]
+    spans = _anchored(calls, gaps, places, pattern)
+    if not spans:
+        return _none("no pattern")
+    how, step_bytes = "sizes", sum(calls.bytes[place] for place in range(*spans[len(spans) // 2]) if calls.tokens[place] in own)
+    units = _units_of_a_step(gaps, spans)
+    groups = _grouped(gaps, spans, units) if units > 1 else []
+    if units * len(groups) >= SAME_DISTANCE * len(spans):
+        spans, how, step_bytes = groups, "gaps", step_bytes * units
+    else:
+        units = 1
+        spans = _mended(calls, spans, step_bytes, {calls.functions[place] for place in range(*spans[0])})
+    return Cycle(spans, how, lag * units, step_bytes, _confidence(calls, spans), "")
+
+
+def _stretches(calls: Calls, places: Iterable[int]) -> Iterator[list[int]]:
+    for _, stretch in groupby(places, calls.stretch.__getitem__):
+        yield list(stretch)
+
+
+def _smallest_lag(calls: Calls, places: Sequence[int]) -> int:
+    """0: none. Each kind of call is weighted by the square root of its frequency, so that rare ones count."""
+    longest = _longest(_stretches(calls, places), MOST_CALLS_TRIED)
+    lists = [[calls.tokens[place] for place in stretch] for stretch in longest]
+    counts = Counter(token for tokens in lists for token in tokens)
+    weights = [[1 / sqrt(counts[token]) for token in tokens] for tokens in lists]
+    repeated = {}
+    for lag in range(1, max(map(len, lists), default=0) // 2 + 1):
+        repeated[lag] = _repeated(lists, weights, lag)
+        if repeated[lag] >= 1 - LAG_TOLERANCE:
+            return lag
+    best = max(repeated.values(), default=0)
+    return next((lag for lag, share in repeated.items() if share >= max(FEWEST_REPEATED, best - LAG_TOLERANCE)), 0)
+
+
+def _repeated(lists: Sequence[Sequence[int]], weights: Sequence[Sequence[float]], lag: int) -> float:
+    same = compared = 0.0
+    for tokens, weight in zip(lists, weights):
+        if len(tokens) > lag:
+            same += sum(compress(weight, map(eq, tokens, tokens[lag:])))
+            compared += sum(weight[: len(tokens) - lag])
+    return same / compared if compared else 0.0
+
+
+def _pattern(calls: Calls, places: Sequence[int], lag: int) -> tuple[int, ...]:
+    """The period where the sequence repeats longest; if it repeats a shorter pattern itself, that pattern."""
+    longest, pattern = 0, ()
+    for stretch in _stretches(calls, places):
+        tokens = [calls.tokens[place] for place in stretch]
+        run = 0
+        for place, same in enumerate(map(eq, tokens, tokens[lag:])):
+            run = run + 1 if same else 0
+            if run > longest:
+                longest, pattern = run, tuple(tokens[place - run + 1 : place - run + 1 + lag])
+    pattern = pattern or tuple(calls.tokens[place] for place in places[:lag])
+    return next(pattern[:part] for part in range(1, lag + 1) if lag % part == 0 and pattern[:part] * (lag // part) == pattern)
+
+
+def _anchored(calls: Calls, gaps: Sequence[int | None], places: Sequence[int], pattern: tuple[int, ...]) -> list[Span]:
+    """The steps, beginning with the call of the pattern that has the longest pause before it. If no sample is missing and several
+    pauses are long, the steps begin with the call that leaves the fewest calls over at both ends."""
+    spans = _scan(calls, places, pattern)
+    before: list[list[int]] = [[] for _ in pattern]
+    for _, inside in spans:
+        for phase, place in enumerate(inside):
+            if gaps[place] is not None:
+                before[phase].append(gaps[place])
+    means = [fmean(known) if known else 0.0 for known in before]
+    order = sorted(range(len(pattern)), key=means.__getitem__, reverse=True)
+    is_whole = calls.stretch[0] == calls.stretch[-1]
+    tried = [phase for phase in order[:ANCHORS_TRIED] if means[phase] >= SMALLEST_ANCHOR * means[order[0]]] if is_whole else order[:1]
+    chosen = max(
+        ([span for span, _ in _scan(calls, places, pattern[phase:] + pattern[:phase])] for phase in tried), key=len, default=[]
+    )
+    return chosen
+
+
+def _scan(calls: Calls, places: Sequence[int], pattern: tuple[int, ...]) -> list[tuple[Span, list[int]]]:
+    found = []
+    first, length = pattern[0], len(pattern)
+    for stretch in _stretches(calls, places):
+        tokens = [calls.tokens[place] for place in stretch]
+        at = 0
+        while at + length <= len(tokens):
+            if tokens[at] == first and tuple(tokens[at : at + length]) == pattern:
+                inside = stretch[at : at + length]
+                found.append((Span(inside[0], inside[-1] + 1), inside))
+                at += length
+            else:
+                at += 1
+    return found
+
+
+def _mended(calls: Calls, spans: Sequence[Span], step_bytes: int, functions: set[int]) -> list[Span]:
+    """Adds a step for the calls left over before a step if they differ in size but have the same sum of bytes: the first step of
+    DistributedDataParallel has other buckets."""
+    mended: list[Span] = []
+    taken = 0
+    for span in spans:
+        extra: list[Span] = []
+        end = place = span.first
+        total = 0
+        while place > taken and calls.stretch[place - 1] == calls.stretch[span.first] and total < step_bytes:
+            place -= 1
+            if calls.functions[place] in functions:
+                total += calls.bytes[place]
+            if total == step_bytes:
+                extra.append(Span(place, end))
+                end, total = place, 0
+        mended += [*reversed(extra), span]
+        taken = span.end
+    return mended
+
+
+# By gaps.
+
+
+def _units_of_a_step(gaps: Sequence[int | None], spans: Sequence[Span]) -> int:
+    """The number of spans between long pauses, if it is constant; otherwise 1."""
+    long_ns = _long_gap(gaps, spans)
+    if long_ns is None:
+        return 1
+    longs = [place for place, span in enumerate(spans) if (gaps[span.first] or 0) >= long_ns]
+    distances = Counter(later - earlier for earlier, later in zip(longs, longs[1:]))
+    ((units, times),) = distances.most_common(1) or [(1, 0)]
+    is_regular = len(longs) > FEWEST_STEPS and times >= SAME_DISTANCE * sum(distances.values())
+    return units if is_regular and units <= MOST_CALLS_BY_GAPS else 1
+
+
+def _long_gap(gaps: Sequence[int | None], spans: Sequence[Span]) -> int | None:
+    """The shortest long pause, if pauses are of two kinds (Otsu's threshold on their logarithms)."""
+    known = sorted(gaps[span.first] for span in spans if gaps[span.first] is not None)
+    logs = [log(max(gap, 1)) for gap in known]
+    sums = list(accumulate(logs))
+    count = len(known)
+
+    def between(place: int) -> float:
+        low, high = sums[place - 1] / place, (sums[-1] - sums[place - 1]) / (count - place)
+        return place * (count - place) * (high - low) ** 2
+
+    if count < FEWEST_CALLS:
+        return None
+    split = max(range(1, count), key=between)
+    low, high = sums[split - 1] / split, (sums[-1] - sums[split - 1]) / (count - split)
+    matters = sum(known[split:]) >= LONG_GAPS_SHARE * sum(known)
+    return known[split] if matters and exp(high - low) >= LONG_GAP else None
+
+
+def _grouped(gaps: Sequence[int | None], spans: Sequence[Span], units: int) -> list[Span]:
+    long_ns = _long_gap(gaps, spans)
+    groups: list[list[Span]] = []
+    for span in spans:
+        gap = gaps[span.first]
+        is_first = gap is None or gap >= long_ns or not groups or groups[-1][-1].end != span.first
+        if is_first:
+            groups.append([])
+        groups[-1].append(span)
+    return [Span(group[0].first, group[-1].end) for group in groups if len(group) == units]
+
+
+# By bytes.
+
+
+def _by_bytes(calls: Calls) -> Cycle:
+    """Considers only the function that carries most bytes; the others are ignored, even in pauses."""
+    volumes: Counter[int] = Counter()
+    for function, message_bytes in zip(calls.functions, calls.bytes):
+        volumes[function] += message_bytes
+    ((function, _),) = volumes.most_common(1)
+    places = [place for place, other in enumerate(calls.functions) if other == function]
+    if len({calls.bytes[place] for place in places}) < FEWEST_SIZES:
+        return _none("too few sizes to make sums that tell")
+    gaps = dict(zip(places, pauses(Calls(*([column[place] for place in places] for column in calls)))))
+    stretches = list(_stretches(calls, places))
+    step_bytes = _step_bytes(calls, gaps, _longest(stretches, MOST_CALLS_SUMMED))
+    if not step_bytes:
+        return _none("no sum")
+    long_ns = _surely_long(calls, gaps, stretches, step_bytes)
+    spans = [span for stretch in stretches for span in _walk(calls, gaps, stretch, step_bytes, long_ns).spans]
+    of_function = sum(calls.functions[place] == function for span in spans for place in range(*span))
+    return Cycle(spans, "bytes", of_function / len(spans), step_bytes, _confidence(calls, spans), "")
+
+
+def _longest(stretches: Iterable[Sequence[int]], most: int) -> list[Sequence[int]]:
+    """The longest stretches, up to `most` calls in total."""
+    chosen: list[Sequence[int]] = []
+    for stretch in sorted(stretches, key=len, reverse=True):
+        if most > 0:
+            chosen.append(stretch[:most])
+            most -= len(chosen[-1])
+    return chosen
+
+
+def _step_bytes(calls: Calls, gaps: dict[int, int | None], stretches: Sequence[Sequence[int]]) -> int:
+    """The bytes of a step: the smallest sum that explains nearly as much as the best one. 0: no sum explains enough."""
+    explained: dict[int, float] = {}
+    made = sum(map(len, stretches))
+    for step_bytes in _sums(calls, stretches):
+        long_ns = _surely_long(calls, gaps, stretches, step_bytes)
+        walks = [_walk(calls, gaps, stretch, step_bytes, long_ns) for stretch in stretches]
+        spans = [span for walk in walks for span in walk.spans]
+        if spans and (_is_no_chance(walks) or _follow_pauses(gaps, spans)):
+            explained[step_bytes] = sum(place in gaps for span in spans for place in range(*span)) / made
+    best = max(explained.values(), default=0)
+    return min((total for total, share in explained.items() if share >= max(FEWEST_SUMMED, best - SUM_TOLERANCE)), default=0)
+
+
+def _surely_long(calls: Calls, gaps: dict[int, int | None], stretches: Sequence[Sequence[int]], step_bytes: int) -> int:
+    """As many pauses are longer as a part of the steps that there may be."""
+    known = sorted((gaps[place] for stretch in stretches for place in stretch if gaps[place] is not None), reverse=True)
+    volume = sum(calls.bytes[place] for stretch in stretches for place in stretch)
+    return known[min(len(known) - 1, round(SURELY_LONG * volume / step_bytes))] if known else 0
+
+
+def _sums(calls: Calls, stretches: Sequence[Sequence[int]]) -> list[int]:
+    """The smallest sums of consecutive calls that occur often enough to fill the sequence."""
+    counts: Counter[int] = Counter()
+    for stretch in stretches:
+        sizes = [calls.bytes[place] for place in stretch]
+        for place in range(len(sizes)):
+            counts.update(accumulate(sizes[place : place + MOST_CALLS_OF_A_SUM]))
+    volume = sum(calls.bytes[place] for stretch in stretches for place in stretch)
+    filling = [total for total, count in counts.items() if count >= FEWEST_STEPS and total * count >= FEWEST_SUMMED * volume]
+    return sorted(filling)[:MOST_SUMS]
+
+
+def _walk(calls: Calls, gaps: dict[int, int | None], stretch: Sequence[int], step_bytes: int, long_ns: float) -> Walk:
+    """The steps of `step_bytes` that cover most of a stretch; steps after a pause are preferred. A step that stands alone and follows
+    no pause may consist of parts of two steps."""
+    upto = [0, *accumulate(calls.bytes[place] for place in stretch)]
+    place_of = {total: place for place, total in enumerate(upto)}
+    nexts = [place_of.get(total + step_bytes) for total in upto]
+    best = [0.0] * (len(upto) + 1)
+    for place in range(len(upto) - 1, -1, -1):
+        best[place] = best[place + 1]
+        if nexts[place]:
+            best[place] = max(best[place], _worth(gaps, stretch, place, nexts[place], long_ns) + best[nexts[place]])
+    taken, place = [], 0
+    while place < len(upto):
+        following = nexts[place]
+        if following and best[place] == _worth(gaps, stretch, place, following, long_ns) + best[following]:
+            taken.append((place, following))
+            place = following
+        else:
+            place += 1
+    firsts, ends = {first for first, _ in taken}, {end for _, end in taken}
+    spans = [
+        Span(stretch[first], stretch[end - 1] + 1)
+        for first, end in taken
+        if first in ends or end in firsts or (gaps[stretch[first]] or 0) >= long_ns
+    ]
+    return Walk(spans, len(firsts & ends), len(stretch), sum(map(bool, nexts)))
+
+
+def _worth(gaps: dict[int, int | None], stretch: Sequence[int], place: int, following: int, long_ns: float) -> float:
+    return (following - place) * (1.0 if (gaps[stretch[place]] or 0) >= long_ns else WORTH_WITHOUT_PAUSE)
+
+
+def _is_no_chance(walks: Sequence[Walk]) -> bool:
+    """True if nearly every step begins where another one ends, more often than expected by chance."""
+    steps, linked, calls, hits = (sum(column) for column in zip(*((len(walk.spans), *walk[1:]) for walk in walks)))
+    return linked >= LINKED * (steps - len(walks)) and linked * log(calls / hits) > log(calls * MOST_SUMS) + SAFETY
+
+
+def _follow_pauses(gaps: dict[int, int | None], spans: Sequence[Span]) -> bool:
+    """True if the pause before most steps exceeds every pause inside them."""
+    longest = [max((gaps.get(place) or 0 for place in range(span.first + 1, span.end)), default=0) for span in spans]
+    known = [(gaps[span.first], inside) for span, inside in zip(spans, longest) if gaps[span.first] is not None]
+    return sum(before > inside > 0 for before, inside in known) >= FOLLOWING_PAUSES * max(1, len(known))

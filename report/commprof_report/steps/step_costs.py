@@ -1,0 +1,445 @@
+"""How the time of steps is spent: communication, files and the rest, on the thread that drives the steps.
+
+One pass over the samples of each rank, in order of time. A call is counted in the step in which it starts; its time is split over the
+steps that it overlaps. A step with missing samples has a duration, but its communication is unknown.
+
+An NCCL call only enqueues an operation. The operation is counted in the step in which its kernel starts, with the kernel's time, if the
+device was traced.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from statistics import fmean, median
+from typing import NamedTuple
+
+from ..base import query, units
+from ..late.wait_split import WaitSplit
+from .boundaries import Moment, RankStep, Steps
+
+SQL = query.beside(__file__)
+
+FOREVER = 1 << 62
+NOTABLE_LEAD = 0.02  # share of the step by which the slowest rank must be slower than the others
+COMMON = 0.1  # share of the steps: a call in fewer is foreign to them
+EXPLAINS = 0.5  # share of the excess of an outlier over the median
+
+
+class StepRow(NamedTuple):
+    """A step of the run; times are means over the ranks."""
+
+    step: int
+    begin_ns: int
+    step_ns: float
+    communication_ns: float | None
+    file_ns: float | None
+    outside_ns: float | None
+    background_ns: float
+    ranks: int
+    slowest_rank: int | None
+    lead_ns: float | None
+    is_complete: int
+    is_warm_up: int
+    is_outlier: int
+    why: str
+    nccl_host_ns: float | None = None
+    nccl_device_ns: float | None = None
+
+
+class StepCallRow(NamedTuple):
+    """A call on a communicator, in one step; means over steps and ranks."""
+
+    call: str
+    communicator: str
+    family: str
+    count: float
+    bytes: float
+    total_ns: float
+    exposed_ns: float | None
+    share_of_step: float
+    overlap: float | None
+    library: str
+
+
+class SampleRow(NamedTuple):
+    """step_samples.sql"""
+
+    world_rank: int
+    thread: int
+    call: str
+    communicator: int
+    sequence: int | None
+    start_ns: int
+    end_ns: int
+    bytes: int | None
+    family: str
+    library: str
+    device_start_ns: int | None
+    device_end_ns: int | None
+    is_shared: int | None
+
+    @property
+    def kernel(self) -> tuple[int, int, int]:
+        """A key that is equal for operations that share a kernel."""
+        return self.communicator, self.device_start_ns, self.device_end_ns
+
+
+class Spent:
+    """The sums of one step of one rank, accumulated from samples."""
+
+    __slots__ = ("rank_step", "driving_ns", "file_ns", "others_ns", "by_call", "is_complete", "waited_ns")
+    __slots__ += ("queued_ns", "device_ns", "busy_until_ns")
+
+    def __init__(self, rank_step: RankStep) -> None:
+        self.rank_step = rank_step
+        self.driving_ns = 0  # in communication, on the thread that drives the step
+        self.file_ns = 0  # in files, on the same thread
+        self.others_ns: dict[int, int] = {}  # in communication, by thread
+        self.by_call: dict = {}  # first (call, communicator, family, library): [count, bytes, time, of it driving]; then call: time
+        self.is_complete = 1
+        self.waited_ns: int | None = None  # for other ranks; None: unknown
+        self.queued_ns: int | None = None  # in NCCL's calls on the host; None: no calls
+        self.device_ns: int | None = 0  # in which an NCCL operation ran; None: some device times are missing
+        self.busy_until_ns = 0
+
+    @property
+    def step_ns(self) -> int:
+        return self.rank_step.end_ns - self.rank_step.begin_ns
+
+    @property
+    def background_ns(self) -> int:
+        """Communication time of the thread, other than the driving one, that communicates most."""
+        return max(self.others_ns.values(), default=0)
+
+    def add(self, sample: SampleRow, is_driving: bool) -> None:
+        _, _, begin_ns, end_ns, _, _ = self.rank_step
+        spent_ns = min(sample.end_ns, end_ns) - max(sample.start_ns, begin_ns)
+        if sample.library == "nccl":
+            self._queue(sample, spent_ns)
+            return
+        if is_driving and sample.family == "io":
+            self.file_ns += spent_ns
+        elif is_driving:
+            self.driving_ns += spent_ns
+        else:
+            self.others_ns[sample.thread] = self.others_ns.get(sample.thread, 0) + spent_ns
+        sums = self._sums(sample, sample.call)
+        if begin_ns <= sample.start_ns:
+            sums[0] += 1
+            sums[1] += sample.bytes or 0
+        sums[2] += spent_ns
+        sums[3] += spent_ns if is_driving else 0
+
+    def _sums(self, sample: SampleRow, call: str) -> list[int]:
+        return self.by_call.setdefault((call, sample.communicator, sample.family, sample.library), [0, 0, 0, 0])
+
+    def _queue(self, sample: SampleRow, spent_ns: int) -> None:
+        self.queued_ns = (self.queued_ns or 0) + spent_ns
+        is_operation = sample.family in ("collective", "point-to-point")
+        if is_operation and sample.device_start_ns is None and self.rank_step.begin_ns <= sample.start_ns:
+            self.device_ns = None
+            sums = self._sums(sample, sample.call)
+            sums[0] += 1
+            sums[1] += sample.bytes or 0
+
+    def run(self, sample: SampleRow, is_first: bool) -> None:
+        """Adds an operation on the device. Operations are sorted by begin; the first one of a kernel adds the kernel's time."""
+        _, _, begin_ns, end_ns, _, _ = self.rank_step
+        start_ns, stop_ns = max(sample.device_start_ns, begin_ns), min(sample.device_end_ns, end_ns)
+        if begin_ns <= sample.device_start_ns:
+            sums = self._sums(sample, sample.call)
+            sums[0] += 1
+            sums[1] += sample.bytes or 0
+        if not is_first:
+            return
+        timed = self._sums(sample._replace(family="group"), "ncclGroup") if sample.is_shared else self._sums(sample, sample.call)
+        timed[0] += 1 if sample.is_shared and begin_ns <= sample.device_start_ns else 0
+        timed[2] += stop_ns - start_ns
+        if self.device_ns is not None:
+            self.device_ns += max(0, stop_ns - max(start_ns, self.busy_until_ns))
+        self.busy_until_ns = max(self.busy_until_ns, stop_ns)
+
+
+class Costs(NamedTuple):
+    steps: list[StepRow]
+    calls: list[StepCallRow]
+    is_driven: bool  # the driving threads communicate; otherwise only other threads do, and the waits of the driving threads are unknown
+    thread: str  # the one that communicates most in steps, by name
+    thread_is_main: bool
+    poll_share: float  # share of polls, which have no samples, in the time in MPI
+    waits_are_known: bool
+
+
+def step_costs(steps: Steps, moment: Moment, split: WaitSplit | None) -> Costs:
+    """The costs of a run's steps. `split`: the run's waits, if known."""
+    reading = Reading(steps)
+    ranks = list(reading.ranks())
+    spent = [one for of_rank in ranks for one in of_rank]
+    waits_are_known = _waits_add(split, moment, ranks) if split else False
+    communicating = [of_rank for of_rank in ranks if any(one.driving_ns for one in of_rank)]
+    is_driven = 2 * len(communicating) >= len(ranks)
+    thread, is_main = reading.busiest(spent, is_driven)
+    return Costs(
+        _step_rows(spent, is_driven, moment), reading.call_rows(is_driven), is_driven, thread, is_main, reading.poll_share, waits_are_known
+    )
+
+
+class Reading:
+    """The pass over the samples, and the data that it needs beforehand."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.steps, connection = steps, steps.connection
+        self.connection = connection
+        self.driving = {**dict(connection.execute("SELECT world_rank, thread FROM thread WHERE is_main")), **steps.told.driving}
+        self.names = {(rank, thread): (name, is_main) for rank, thread, name, is_main in SQL.run(connection, "step_threads")}
+        self.labels = {(rank, number): label for rank, number, label in SQL.run(connection, "step_labels")}
+        self.begun: dict[int, dict[int, int]] = {}  # collectives by rank and communicator
+        for rank, communicator, collectives in SQL.run(connection, "step_communicators"):
+            self.begun.setdefault(rank, {})[communicator] = collectives
+        windows = connection.execute("SELECT world_rank, thread, begin_ns, end_ns FROM sample_window ORDER BY world_rank, thread, begin_ns")
+        self.windows = {key: [row[2:] for row in rows] for key, rows in groupby(windows, key=itemgetter(0, 1))}
+        unsequenced = SQL.run(connection, "step_unsequenced").fetchall()
+        self.windowed: dict[int, list[int]] = {}  # by rank, threads with calls that are sampled only in windows
+        for rank, thread, made, _, _ in unsequenced:
+            if made:
+                self.windowed.setdefault(rank, []).append(thread)
+        poll_ns, mpi_ns = (sum(row[column] for row in unsequenced) for column in (3, 4))
+        self.poll_share = poll_ns / mpi_ns if mpi_ns else 0.0
+        self.sums: dict[tuple[str, str, str, str], list[int]] = {}
+        self.steps_summed = 0
+        self.step_ns_summed = 0
+
+    def ranks(self) -> Iterator[list[Spent]]:
+        steps = {rank: [Spent(step) for step in of_rank] for rank, of_rank in self.steps.by_rank().items()}
+        samples = map(SampleRow._make, SQL.run(self.connection, "step_samples"))
+        for rank, of_rank in groupby(samples, key=attrgetter("world_rank")):
+            holes = [*self._fill(rank, steps[rank], of_rank), *self._unseen(rank)]
+            _holes_mark(steps[rank], holes)
+            self._sum(rank, steps[rank])
+        yield from steps.values()
+
+    def _fill(self, rank: int, steps: list[Spent], samples: Iterator[SampleRow]) -> Iterator[tuple[int, int]]:
+        """Adds the samples to the steps; yields the intervals in which collectives are missing."""
+        driving = self.driving.get(rank)
+        begun = self.begun.get(rank, {})
+        latest = {communicator: (0, 0) for communicator in begun}
+        place = 0
+        on_device: list[SampleRow] = []
+        for sample in samples:
+            if sample.device_start_ns is not None and sample.device_end_ns is not None:
+                on_device.append(sample)
+            if sample.sequence is not None and sample.communicator in latest:
+                sequence, end_ns = latest[sample.communicator]
+                if sample.sequence > sequence + 1:
+                    yield end_ns, sample.start_ns
+                latest[sample.communicator] = sample.sequence, sample.end_ns
+            while place < len(steps) and steps[place].rank_step.end_ns <= sample.start_ns:
+                place += 1
+            touched = place
+            while touched < len(steps) and steps[touched].rank_step.begin_ns < sample.end_ns:
+                steps[touched].add(sample, sample.thread == driving)
+                touched += 1
+        _run(steps, on_device)
+        for communicator, (sequence, end_ns) in latest.items():
+            if sequence < begun[communicator]:
+                yield end_ns, FOREVER
+
+    def _unseen(self, rank: int) -> Iterator[tuple[int, int]]:
+        """The intervals in which samples of calls without a sequence number are missing."""
+        for thread in self.windowed.get(rank, ()):
+            end_ns = 0
+            for begin_ns, next_end_ns in self.windows.get((rank, thread), ()):
+                yield end_ns, begin_ns
+                end_ns = next_end_ns
+            yield end_ns, FOREVER
+
+    def _sum(self, rank: int, steps: Sequence[Spent]) -> None:
+        for spent in steps:
+            if spent.is_complete and not spent.rank_step.is_warm_up:
+                self.steps_summed += 1
+                self.step_ns_summed += spent.step_ns
+                for (call, communicator, family, library), added in spent.by_call.items():
+                    key = (call, self.labels.get((rank, communicator), units.NO_VALUE), family, library)
+                    self.sums[key] = [old + new for old, new in zip(self.sums.get(key, (0, 0, 0, 0)), added)]
+            times: Counter[str] = Counter()
+            for (call, _, _, _), added in spent.by_call.items():
+                times[call] += added[2]
+            spent.by_call = times
+
+    def call_rows(self, is_driven: bool) -> list[StepCallRow]:
+        hidden = {(call, label): (completion_ns, blocked_ns) for call, label, completion_ns, blocked_ns in self._completions()}
+        rows = []
+        for (call, label, family, library), (count, message_bytes, total_ns, driving_ns) in self.sums.items():
+            completion_ns, blocked_ns = hidden.get((call, label), (0, 0))
+            overlap = max(0.0, 1 - blocked_ns / completion_ns) if completion_ns else None
+            means = [total / self.steps_summed for total in (count, message_bytes, total_ns, driving_ns)]
+            exposed_ns = means[3] if is_driven and library == "mpi" else None
+            share = total_ns / (self.step_ns_summed or 1)
+            rows.append(StepCallRow(call, label, family, *means[:3], exposed_ns, share, overlap, library))
+        return sorted(rows, key=lambda row: (-row.total_ns, row.call, row.communicator))
+
+    def _completions(self) -> Iterable[tuple]:
+        return SQL.run(self.connection, "step_overlap")
+
+    def busiest(self, spent: Sequence[Spent], is_driven: bool) -> tuple[str, bool]:
+        """The thread that communicates most in steps: its name, and whether it is the main one."""
+        totals: Counter[tuple[int, int]] = Counter()
+        for one in spent:
+            rank = one.rank_step.world_rank
+            if is_driven and rank in self.driving:
+                totals[rank, self.driving[rank]] += one.driving_ns
+            elif not is_driven:
+                totals.update({(rank, thread): ns for thread, ns in one.others_ns.items()})
+        ((key, _),) = totals.most_common(1) or [((0, 0), 0)]
+        name, is_main = self.names.get(key, ("", 0))
+        return name, bool(is_main)
+
+
+def _run(steps: Sequence[Spent], on_device: list[SampleRow]) -> None:
+    """Adds NCCL's operations to the steps, by the times of their kernels."""
+    place, kernel = 0, None
+    for sample in sorted(on_device, key=lambda sample: (sample.device_start_ns, sample.kernel)):
+        is_first = not sample.is_shared or sample.kernel != kernel
+        kernel = sample.kernel
+        while place < len(steps) and steps[place].rank_step.end_ns <= sample.device_start_ns:
+            place += 1
+        touched = place
+        while touched < len(steps) and steps[touched].rank_step.begin_ns < sample.device_end_ns:
+            steps[touched].run(sample, is_first)
+            touched += 1
+
+
+def _holes_mark(steps: Sequence[Spent], holes: Iterable[tuple[int, int]]) -> None:
+    ends = [spent.rank_step.end_ns for spent in steps]
+    for begin_ns, end_ns in holes:
+        place = bisect_right(ends, begin_ns)
+        while place < len(steps) and steps[place].rank_step.begin_ns < end_ns:
+            steps[place].is_complete = 0
+            place += 1
+
+
+def _waits_add(split: WaitSplit, moment: Moment, ranks: Sequence[Sequence[Spent]]) -> bool:
+    """Adds each rank's waits for others in blocking collectives; False: no wait is known."""
+    waits: dict[int, list[tuple[int, int]]] = {}
+    for rank, start_ns, wait_ns in split.waits():
+        waits.setdefault(rank, []).append((start_ns, wait_ns))
+    for steps in ranks:
+        rank = steps[0].rank_step.world_rank
+        ends = [moment(rank, spent.rank_step.end_ns) for spent in steps]
+        for start_ns, wait_ns in waits.get(rank, ()):
+            place = bisect_right(ends, start_ns)
+            if place < len(steps):
+                steps[place].waited_ns = (steps[place].waited_ns or 0) + wait_ns
+    return bool(waits)
+
+
+# Rows of steps.
+
+
+def _step_rows(spent: Sequence[Spent], is_driven: bool, moment: Moment) -> list[StepRow]:
+    by_step: dict[int, list[Spent]] = {}
+    for one in spent:
+        by_step.setdefault(one.rank_step.step, []).append(one)
+    explain = Explanation(by_step, is_driven)
+    return [_step_row(step, ranks, is_driven, moment, explain) for step, ranks in sorted(by_step.items())]
+
+
+def _step_row(step: int, ranks: Sequence[Spent], is_driven: bool, moment: Moment, explain: Explanation) -> StepRow:
+    begin_ns = min(moment(one.rank_step.world_rank, one.rank_step.begin_ns) for one in ranks)
+    step_ns = fmean(one.step_ns for one in ranks)
+    parts: tuple = (None, None, None)
+    if is_driven:
+        communication_ns, file_ns = fmean(one.driving_ns for one in ranks), fmean(one.file_ns for one in ranks)
+        parts = (communication_ns, file_ns, step_ns - communication_ns - file_ns)
+    background_ns = fmean(one.background_ns for one in ranks)
+    nccl = _nccl(ranks)
+    own = ranks[0].rank_step
+    is_complete = int(all(one.is_complete for one in ranks))
+    why = explain.outlier(step, ranks) if own.is_outlier else ""
+    slowest = _slowest(ranks, is_driven) if is_complete else (None, None)
+    return StepRow(
+        step, begin_ns, step_ns, *parts, background_ns, len(ranks), *slowest, is_complete, own.is_warm_up, own.is_outlier, why, *nccl
+    )
+
+
+def _nccl(ranks: Sequence[Spent]) -> tuple[float | None, float | None]:
+    """Mean times in NCCL calls on the host and in NCCL operations on the device; None if there are none."""
+    if all(one.queued_ns is None and not one.device_ns for one in ranks):
+        return None, None
+    is_known = all(one.device_ns is not None for one in ranks)
+    return fmean(one.queued_ns or 0 for one in ranks), fmean(one.device_ns for one in ranks) if is_known else None
+
+
+def _slowest(ranks: Sequence[Spent], is_driven: bool) -> tuple[int | None, float | None]:
+    """The rank that the others waited for, and by how much it was behind their mean."""
+    if len(ranks) < 2:
+        return None, None
+    waits_are_known = all(one.waited_ns is not None for one in ranks)
+    own = [one.step_ns - (one.waited_ns if waits_are_known else _waiting_place_ns(one, is_driven)) for one in ranks]
+    most = max(range(len(own)), key=own.__getitem__)
+    lead_ns = own[most] - (sum(own) - own[most]) / (len(own) - 1)
+    if lead_ns < NOTABLE_LEAD * ranks[most].step_ns:
+        return None, None
+    return ranks[most].rank_step.world_rank, lead_ns
+
+
+def _waiting_place_ns(one: Spent, is_driven: bool) -> int:
+    """Time in which a rank may wait for others: in MPI and in NCCL kernels."""
+    return (one.driving_ns if is_driven else one.background_ns) + (one.device_ns or 0)
+
+
+class Explanation:
+    """The usual step, with which outliers are compared."""
+
+    def __init__(self, by_step: dict[int, list[Spent]], is_driven: bool) -> None:
+        self.is_driven = is_driven
+        usual = [ranks for ranks in by_step.values() if not ranks[0].rank_step.is_outlier and not ranks[0].rank_step.is_warm_up]
+        self.step_ns = median(fmean(one.step_ns for one in ranks) for ranks in usual) if usual else 0
+        outside: dict[int, list[int]] = {}
+        calls: dict[int, Counter[str]] = {}
+        for one in (one for ranks in usual for one in ranks):
+            outside.setdefault(one.rank_step.world_rank, []).append(self._outside_ns(one))
+            calls.setdefault(one.rank_step.world_rank, Counter()).update(one.by_call)
+        self.outside_ns = {rank: median(times) for rank, times in outside.items()}
+        self.call_ns = {
+            rank: {call: total_ns / len(outside[rank]) for call, total_ns in times.items()} for rank, times in calls.items()
+        }
+        met = Counter(call for ranks in by_step.values() for call in {call for one in ranks for call in one.by_call})
+        self.foreign = {call for call, steps in met.items() if steps < COMMON * len(by_step)}
+
+    def _outside_ns(self, one: Spent) -> int:
+        return one.step_ns - (one.driving_ns + one.file_ns if self.is_driven else one.background_ns)
+
+    def outlier(self, step: int, ranks: Sequence[Spent]) -> str:
+        """Which calls only this step has, and which calls took longer on which ranks."""
+        excess_ns = fmean(one.step_ns for one in ranks) - self.step_ns
+        foreign = sorted({call for one in ranks for call in one.by_call if call in self.foreign})
+        said = [f"{' and '.join(foreign)} in it"] if foreign else []
+        where = "outside MPI" if self.is_driven else "between its calls"
+        more = {one.rank_step.world_rank: self._outside_ns(one) - self.outside_ns.get(one.rank_step.world_rank, 0) for one in ranks}
+        if max(more.values()) >= EXPLAINS * excess_ns:
+            said.append(_on_ranks(f"more {where}", more, EXPLAINS * excess_ns))
+        else:
+            said += self._longest_call(ranks)
+        return "; ".join(said)
+
+    def _longest_call(self, ranks: Sequence[Spent]) -> Iterator[str]:
+        longer: dict[str, dict[int, float]] = {}
+        for one in ranks:
+            rank = one.rank_step.world_rank
+            for call, spent_ns in one.by_call.items():
+                longer.setdefault(call, {})[rank] = spent_ns - self.call_ns.get(rank, {}).get(call, 0)
+        if longer:
+            call = max(longer, key=lambda call: sum(longer[call].values()))
+            yield _on_ranks(f"more in {call}", longer[call], EXPLAINS * max(longer[call].values()))
+
+
+def _on_ranks(what: str, more: dict[int, float], least_ns: float) -> str:
+    """12 ms more in MPI_Allreduce on ranks 1-3."""
+    ranks = [rank for rank, ns in more.items() if ns >= least_ns and ns > 0]
+    named = "all ranks" if len(ranks) == len(more) and len(more) > 1 else units.rank_names(ranks)
+    return f"{units.duration(max(more.values()))} {what} on {named}"

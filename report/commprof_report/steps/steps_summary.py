@@ -1,0 +1,213 @@
+"""The run summary of steps, in one row: the first lines of `steps`, and its part of the HTML page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from sqlite3 import Connection
+from statistics import fmean, median
+from typing import NamedTuple
+
+from ..base import units
+from ..late.wait_split import WaitSplit
+from ..run.selection import Selection
+from .boundaries import Moment, Steps, Told, outlier_limit, steps_find
+from .gpu_steps import GpuStepRow, gpu_steps, step_times
+from .step_costs import Costs, StepRow, step_costs
+
+FEWEST_OF_A_TREND = 20
+NOTABLE_TREND = 0.02  # share of the mean step by which step times change from the first step to the last
+SURE, LIKELY = 0.9, 0.75  # confidence
+
+
+class StepsRow(NamedTuple):
+    steps: int
+    total_steps: int | None
+    told_by: str
+    how: str
+    why: str
+    communicator: str | None
+    period: str
+    calls_per_step: float | None
+    bytes_per_step: int | None
+    confidence: float
+    certainty: str
+    warm_up_steps: int
+    complete_steps: int
+    p5_ns: float | None
+    p50_ns: float | None
+    p95_ns: float | None
+    step_ns: float | None
+    communication_ns: float | None
+    file_ns: float | None
+    outside_ns: float | None
+    background_ns: float | None
+    communication_share: float | None
+    background_share: float | None
+    is_driven: int
+    thread: str
+    thread_is_main: int
+    poll_share: float
+    slowest_rank: int | None
+    slowest_steps: int
+    slowest_lead_ns: float | None
+    waits_are_known: int
+    trend: str
+    first_tenth_ns: float | None
+    last_tenth_ns: float | None
+    slope_ns_per_100_steps: float | None
+    outliers: int
+    outlier_limit_ns: float | None
+    nccl_host_ns: float | None
+    nccl_device_ns: float | None
+    nccl_device_share: float | None
+    gpu_steps: int
+    gpu_step_ns: float | None
+    gpu_exposed_ns: float | None
+    gpu_exposed_share: float | None
+
+
+class StepsDigest(NamedTuple):
+    summary: StepsRow
+    costs: Costs
+    gpu: list[GpuStepRow]
+    steps: Steps
+
+
+def steps_digest(
+    run: Selection, moment: Moment, by: str | None = None, region: str | None = None, split: WaitSplit | None = None
+) -> StepsDigest:
+    """The run must have been opened with samples. `split`: the run's waits, if the caller has computed them."""
+    steps = steps_find(run, moment, by, region)
+    costs = step_costs(steps, moment, split)
+    on_gpus = gpu_steps(steps, {row.step for row in costs.steps if row.is_complete})
+    steady = [row for row in costs.steps if not row.is_warm_up]
+    fields = {
+        **_told(run.connection, steps.told, costs),
+        **_times(steady),
+        **_parts([row for row in steady if row.is_complete] or steady),
+        **_slowest(steady),
+        **_trend(steady),
+        **_gpu(on_gpus),
+    }
+    return StepsDigest(StepsRow(**fields), costs, on_gpus, steps)
+
+
+def _told(connection: Connection, told: Told, costs: Costs) -> dict:
+    label = connection.execute("SELECT label FROM run_communicator WHERE identity = ?", (told.identity,)).fetchone()
+    by_calls = told.by == "calls"
+    return {
+        "steps": len(costs.steps),
+        "total_steps": told.total,
+        "told_by": told.by,
+        "how": told.how,
+        "why": told.why,
+        "communicator": label[0] if label else None,
+        "period": period_text(told) if by_calls else "",
+        "calls_per_step": sum(told.functions.values()) if by_calls else None,
+        "bytes_per_step": told.bytes if by_calls else None,
+        "confidence": told.confidence,
+        "certainty": certainty(told),
+        "warm_up_steps": sum(row.is_warm_up for row in costs.steps),
+        "complete_steps": sum(row.is_complete and not row.is_warm_up for row in costs.steps),
+        "is_driven": int(costs.is_driven),
+        "thread": costs.thread,
+        "thread_is_main": int(costs.thread_is_main),
+        "poll_share": costs.poll_share,
+        "waits_are_known": int(costs.waits_are_known),
+    }
+
+
+def period_text(told: Told) -> str:
+    """5 MPI_Allreduce, 102 MB"""
+    calls = " + ".join(f"{count_text(told, count)} {call}" for call, count in told.functions.items())
+    return f"{calls}, {units.volume(told.bytes)}"
+
+
+def count_text(told: Told, count: float) -> str:
+    """The number of calls; approximate if steps were found by bytes, because the calls of a step then vary."""
+    return f"{count:.1f}" if told.how == "bytes" else str(round(count))
+
+
+def certainty(told: Told) -> str:
+    """The confidence in a word. Pauses alone do not distinguish a step of ten calls from ten steps and a pause; a small call proves little."""
+    if told.by != "calls":
+        return "marked" if told.by else "none"
+    if told.confidence >= SURE and told.how not in ("gaps", "small"):
+        return "sure"
+    return "likely" if told.confidence >= LIKELY else "doubtful"
+
+
+def _times(steady: Sequence[StepRow]) -> dict:
+    times = sorted(row.step_ns for row in steady)
+    return {
+        **{f"p{percent}_ns": percentile(times, percent) if times else None for percent in (5, 50, 95)},
+        "outliers": sum(row.is_outlier for row in steady),
+        "outlier_limit_ns": outlier_limit(times) if times else None,
+    }
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float:
+    """The smallest value with at least `percent` % of the values at or below it."""
+    return ordered[max(0, -(-percent * len(ordered) // 100) - 1)]
+
+
+def _parts(rows: Sequence[StepRow]) -> dict:
+    keys = ("step_ns", "communication_ns", "file_ns", "outside_ns", "background_ns", "nccl_host_ns", "nccl_device_ns")
+    means = {key: mean(_with_nccl(rows), key) for key in keys}
+
+    def share(key: str) -> float | None:
+        return means[key] / means["step_ns"] if means[key] is not None and means["step_ns"] else None
+
+    shares = {"communication_share": "communication_ns", "background_share": "background_ns", "nccl_device_share": "nccl_device_ns"}
+    return {**means, **{name: share(key) for name, key in shares.items()}}
+
+
+def _with_nccl(rows: Sequence[StepRow]) -> Sequence[StepRow]:
+    """If some steps have NCCL times, the others have zero."""
+    if all(row.nccl_host_ns is None for row in rows):
+        return rows
+    return [row._replace(nccl_host_ns=0.0, nccl_device_ns=0.0) if row.nccl_host_ns is None else row for row in rows]
+
+
+def mean(rows: Sequence[StepRow], key: str) -> float | None:
+    values = [getattr(row, key) for row in rows]
+    return fmean(values) if values and None not in values else None
+
+
+def _slowest(steady: Sequence[StepRow]) -> dict:
+    times = Counter(row.slowest_rank for row in steady if row.slowest_rank is not None)
+    rank, steps = times.most_common(1)[0] if times else (None, 0)
+    leads = [row.lead_ns for row in steady if row.slowest_rank == rank and rank is not None]
+    return {"slowest_rank": rank, "slowest_steps": steps, "slowest_lead_ns": median(leads) if leads else None}
+
+
+def _trend(steady: Sequence[StepRow]) -> dict:
+    """Medians of the first and the last tenth; the least-squares slope over all steps but outliers."""
+    usual = [row for row in steady if not row.is_outlier]
+    if len(usual) < FEWEST_OF_A_TREND:
+        return {"trend": "unknown", "first_tenth_ns": None, "last_tenth_ns": None, "slope_ns_per_100_steps": None}
+    tenth = len(steady) // 10
+    middle, mean_ns = fmean(row.step for row in usual), fmean(row.step_ns for row in usual)
+    spread = sum((row.step - middle) ** 2 for row in usual)
+    first_ns, last_ns = (median(row.step_ns for row in part) for part in (steady[:tenth], steady[-tenth:]))
+    slope_ns = sum((row.step - middle) * (row.step_ns - mean_ns) for row in usual) / spread
+    change_ns = slope_ns * (steady[-1].step - steady[0].step)
+    deviation_ns = median(abs(row.step_ns - slope_ns * (row.step - middle) - mean_ns) for row in usual)
+    is_notable = abs(change_ns) > max(NOTABLE_TREND * mean_ns, deviation_ns) and (last_ns - first_ns) * slope_ns > 0
+    return {
+        "trend": ("slower" if slope_ns > 0 else "faster") if is_notable else "none",
+        "first_tenth_ns": first_ns,
+        "last_tenth_ns": last_ns,
+        "slope_ns_per_100_steps": 100 * slope_ns,
+    }
+
+
+def _gpu(rows: Sequence[GpuStepRow]) -> dict:
+    times = step_times(rows)
+    return {
+        "gpu_steps": times.steps,
+        "gpu_step_ns": times.step_ns,
+        "gpu_exposed_ns": times.step_exposed_ns,
+        "gpu_exposed_share": times.step_exposed_share,
+    }

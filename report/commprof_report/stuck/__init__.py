@@ -1,0 +1,1 @@
+"""Where each rank is at one moment, and who waits for whom."""

@@ -1,0 +1,74 @@
+"""What ranks are doing, or were when they were last heard of, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..base import units
+from ..calls.ranks import RankRow
+from ..run.ledger import PEER_ANY, PEER_OUTSIDE
+
+SURE_OF_TIME = ("running", "snapshot", "exit", "abort")  # what was going on went on to the last moment that is known
+
+
+class Group(NamedTuple):
+    """Ranks of which the same is to be said."""
+
+    state: str
+    ranks: list[RankRow]
+    place: str  # what they are in or have left, without times
+
+    @property
+    def names(self) -> str:
+        return units.rank_names([rank.rank for rank in self.ranks])
+
+
+def groups(ranks: Sequence[RankRow], states: Sequence[str]) -> list[Group]:
+    """In the order of the states, then of the lowest rank."""
+    found: dict[tuple[str, int, str], list[RankRow]] = {}
+    for rank in ranks:
+        if rank.state in states:
+            found.setdefault((rank.state, rank.abort_code, place_text(rank)), []).append(rank)
+    made = [Group(state, members, place) for (state, _, place), members in found.items()]
+    return sorted(made, key=lambda group: (states.index(group.state), group.ranks[0].rank))
+
+
+def place_text(rank: RankRow) -> str:
+    """in MPI_Recv (4 KiB from rank 1, tag 7) on MPI_COMM_WORLD; outside MPI since MPI_Bcast."""
+    if rank.doing_call is None:
+        return "no call of MPI seen yet"
+    if not rank.doing_is_inside:
+        return f"outside {'NCCL' if rank.doing_call.startswith('nccl') else 'MPI'} after {rank.doing_call}"
+    return "in " + call_text(rank)
+
+
+def call_text(rank: RankRow) -> str:
+    """MPI_Wait for MPI_Irecv (4 KiB from rank 1) on MPI_COMM_WORLD."""
+    name = rank.doing_call + (f" for {rank.doing_awaited}" if rank.doing_awaited else "")
+    what = [units.size(rank.doing_bytes)] if rank.doing_bytes else []
+    what += [peer_text(rank.doing_awaited or rank.doing_call, rank.doing_peer)] if rank.doing_peer is not None else []
+    details = [" ".join(what)] if what else []
+    details += [f"tag {rank.doing_tag}"] if rank.doing_tag is not None and rank.doing_tag >= 0 else []
+    where = f" on {units.shortened(rank.doing_communicator, 32)}" if rank.doing_communicator else ""
+    return name + (f" ({', '.join(details)})" if details else "") + where
+
+
+def peer_text(call: str, peer: int) -> str:
+    name = {PEER_ANY: "any rank", PEER_OUTSIDE: "another job"}.get(peer, f"rank {peer}")
+    short = call.lower()
+    if "sendrecv" in short:
+        return f"with {name}"
+    return f"{'from' if 'recv' in short or 'probe' in short else 'to'} {name}"
+
+
+def span_text(ranks: Sequence[RankRow], spans_ns: Sequence[int | None] | None = None) -> str:
+    """How long they have been there (or whatever lasted): 12.3 s; 3.10 s to 12.3 s. Of ranks that were killed a least time, if
+    anything is known of it."""
+    known_ns = [span for span in ([rank.doing_ns for rank in ranks] if spans_ns is None else spans_ns) if span is not None]
+    is_sure = all(rank.state in SURE_OF_TIME for rank in ranks)
+    if not known_ns or not (is_sure or max(known_ns)):
+        return ""
+    least, most = (units.duration(choose(known_ns)) for choose in (min, max))
+    span = least if least == most else f"{least} to {most}"
+    return f", for {span}" + ("" if is_sure else " or more")

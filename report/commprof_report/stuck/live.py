@@ -1,0 +1,42 @@
+"""Ranks at one moment, of a job that may still run."""
+
+from __future__ import annotations
+
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+
+SQL = query.beside(__file__)
+
+
+class LiveRow(NamedTuple):
+    """A rank at one moment."""
+
+    rank: int
+    host: str | None
+    state: str
+    abort_code: int
+    is_copy: int
+    start_unix_ns: int
+    last_unix_ns: int | None
+    reset_unix_ns: int
+    wall_ns: int | None
+    count: int
+    volume_bytes: int
+    mpi_ns: int
+    collective_ns: int
+    doing_call: str | None
+    doing_awaited: str | None
+    doing_communicator: str | None
+    doing_bytes: int | None
+    doing_peer: int | None
+    doing_tag: int | None
+    doing_is_inside: int | None
+    doing_ns: int | None
+    has_nccl: int
+    device_ns: int
+
+
+def live_rows(connection: Connection) -> list[LiveRow]:
+    return SQL.ask(connection, "live", LiveRow)

@@ -1,0 +1,379 @@
+"""Who waits for whom, and why: positions in collectives, mismatches, and the graph of waits. docs/SCHEMA.md has the rules.
+
+    rank --> rank                  a point-to-point call that names its peer
+    rank --> collective --> rank   a collective that it is in, and each member that has not begun it
+
+A circle in this graph cannot resolve itself. Otherwise every path ends at a rank that waits for nobody in particular: that is
+where to look.
+
+A killed rank leaves no time of its death. If all were killed, a wait may be one of every healthy step that the end has cut off: unless
+others went on meanwhile, it is a possibility (`is_sure` 0), and nobody is blamed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple, Union
+
+from ..base import query, units
+from ..base.members import Members
+from ..calls.ranks import RankRow, rank_rows
+from ..run.ledger import PEER_ANY
+from ..run.run import Run
+from . import doing
+from .positions import MismatchRow, PositionRow, WaitingRow, awaited_sequences, mismatch_rows, position_rows, waiting_rows
+
+SQL = query.beside(__file__)
+
+ONE_OF_MANY = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome")  # the first request is not the only hope
+MOST_IDLE = 1 << 17  # members that have not used their communicator, over all communicators: files may claim any number
+NAMES_ITS_PEER = ("point-to-point", "probe")
+Collective = tuple[str, int]  # identity and sequence
+Node = Union[int, Collective]
+
+
+class Wait(NamedTuple):
+    """A call that a rank has been in for long."""
+
+    rank: int
+    thread: int
+    call: str
+    awaited: str | None
+    communicator: str | None
+    identity: str
+    sequence: int | None  # of a collective
+    bytes: int | None
+    peer: int | None
+    tag: int | None
+    waited_for: list[int]  # ranks; empty: nobody in particular
+    since_unix_ns: int
+    doing_ns: int
+
+
+class Position(NamedTuple):
+    """How far a rank is on a communicator."""
+
+    communicator: str
+    identity: str
+    rank: int
+    begun: int
+    call: str | None  # the last one begun
+    bytes: int | None
+    root: int | None
+    is_waiting: int  # inside it
+    is_behind: int  # others are inside one that it has not begun
+
+
+class Awaited(NamedTuple):
+    """Ranks that all others on their paths wait for, directly or not, and that wait for nobody in particular."""
+
+    waited_for: list[int]
+    waiting: list[int]
+    why: str
+    is_sure: int  # 0: all ranks were killed, and nothing shows that this lasted
+
+
+class Circle(NamedTuple):
+    """Ranks of which each waits for the next, the last for the first."""
+
+    ranks: list[int]
+    is_sure: int
+
+
+class Killed(NamedTuple):
+    """No rank came to an end, and none is seen to run. When they died is not known, only when each last began or ended a call: the time of
+    change of a ledger is that of a copy where somebody has copied it."""
+
+    ranks: list[RankRow]
+    is_whole: bool  # no rank is missing
+    quiet_ns: dict[int, int]  # by rank: from its last begin or end of a call to the last one of the job
+    last_unix_ns: int  # when that was
+    after_ns: int
+
+    def has_lasted(self, since_unix_ns: int) -> bool:
+        return self.last_unix_ns - since_unix_ns >= self.after_ns
+
+    def is_early(self, rank: int) -> bool:
+        """It was quiet for so long before the others were that it ended first, or hung."""
+        return self.quiet_ns.get(rank, 0) >= max(1, self.after_ns)
+
+
+class Stuck(NamedTuple):
+    """All that is known; empty lists: nothing is stuck."""
+
+    ranks: dict[int, RankRow]
+    waits: list[Wait]
+    positions: list[Position]
+    mismatches: list[MismatchRow]
+    cycles: list[Circle]
+    awaited: list[Awaited]
+    longest: WaitingRow | None  # the call that somebody has been in for longest
+    killed: Killed | None  # None: some rank came to an end or runs
+
+
+class Board:
+    """Where all ranks stand."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.killed: Killed | None = None
+        self.room = MOST_IDLE
+        self.late: dict[Collective, list[int]] = {}
+        self.ranks = {row.rank: row for row in rank_rows(run.connection)}
+        self.rows: dict[tuple[str, int], PositionRow] = {}
+        self.members: dict[str, list[int]] = {}
+        for identity, rows in _by_identity(position_rows(run.connection)).items():
+            self.rows.update({(identity, row.rank): row for row in rows})
+            self.members[identity] = self._members(rows)
+
+    def _members(self, rows: list[PositionRow]) -> list[int]:
+        """Of both sides, if there are two. Where the list was too long to be kept, those that have used the communicator."""
+        used = {row.rank for row in rows}
+        sides = [members for members, _ in Counter(row.members for row in rows).most_common(2)]
+        listed = (rank for members in sides for rank in Members(members).below(self.run.world_size) if rank not in used)
+        idle = set(islice(listed, self.room))
+        self.room -= len(idle)
+        return sorted(used | idle)
+
+    def begun(self, identity: str, rank: int) -> int:
+        row = self.rows.get((identity, rank))
+        return row.begun if row else 0
+
+    def behind(self, collective: Collective) -> list[int]:
+        """Members that have not begun it."""
+        if collective not in self.late:
+            identity, sequence = collective
+            self.late[collective] = [rank for rank in self.members[identity] if self.begun(identity, rank) < sequence]
+        return self.late[collective]
+
+
+def stuck(run: Run, after_ns: int) -> Stuck:
+    board = Board(run)
+    inside = waiting_rows(run.connection)
+    killed = board.killed = _killed_as_a_whole(board, after_ns)
+    settled = [row for row in inside if is_settled(board.ranks[row.rank], row, after_ns)]
+    lasting = {row.rank for row in settled if not killed or killed.has_lasted(row.since_unix_ns)}
+    collectives = {(row.rank, row.thread): found for row in settled if (found := _collective_of(board, row))}
+    waits = [_wait(board, row, collectives.get((row.rank, row.thread))) for row in settled]
+    graph = _graph(board, settled, collectives)
+    return Stuck(
+        board.ranks,
+        waits,
+        list(_positions(board, settled, collectives)),
+        mismatch_rows(run.connection),
+        [Circle(ranks, int(lasting.issuperset(ranks))) for ranks in _cycles(graph)],
+        list(_awaited(board, graph, lasting)),
+        max(inside, key=lambda row: row.doing_ns, default=None),
+        killed,
+    )
+
+
+def _killed_as_a_whole(board: Board, after_ns: int) -> Killed | None:
+    """None if a rank ended or runs. A copy tells of the moment when it was made, not of the end."""
+    ranks = list(board.ranks.values())
+    if len(ranks) < 2 or any(rank.state not in ("killed", "running or killed") or rank.is_copy for rank in ranks):
+        return None
+    acted = dict(SQL.run(board.run.connection, "last_acted").fetchall())
+    last_unix_ns = max(acted.values())
+    quiet_ns = {rank: last_unix_ns - acted_unix_ns for rank, acted_unix_ns in acted.items()}
+    return Killed(ranks, not board.run.missing, quiet_ns, last_unix_ns, after_ns)
+
+
+def is_settled(rank: RankRow, row: WaitingRow, after_ns: int) -> bool:
+    """Whether a call has lasted. When a rank was killed nobody knows, so what it was in counts."""
+    return row.doing_ns >= after_ns or not (rank.state in ("running", "snapshot") or rank.is_copy)
+
+
+def _by_identity(rows: Iterable[PositionRow]) -> dict[str, list[PositionRow]]:
+    found: dict[str, list[PositionRow]] = {}
+    for row in rows:
+        found.setdefault(row.identity, []).append(row)
+    return found
+
+
+def _collective_of(board: Board, row: WaitingRow) -> Collective | None:
+    """The collective that a thread is in, or waits for. Of several that it may be waiting for the first that is not begun by all."""
+    own = board.rows.get((row.identity, row.rank))
+    if not own:
+        return None
+    if not row.awaited:
+        return (row.identity, own.begun) if own.call == row.call else None
+    run = board.run
+    sequences = awaited_sequences(run.connection, row.rank, row.identity, row.awaited, row.bytes)
+    open_ones = [sequence for sequence in sequences if board.behind((row.identity, sequence))]
+    return (row.identity, (open_ones or sequences)[0 if open_ones else -1]) if sequences else None
+
+
+def _waited_for(board: Board, row: WaitingRow, collective: Collective | None) -> list[int]:
+    if row.call in ONE_OF_MANY:
+        return []
+    if collective:
+        return [rank for rank in board.behind(collective) if _is_known_since(board, rank, row)]
+    names_peer = row.family in NAMES_ITS_PEER and row.peer is not None and row.peer >= 0
+    return [row.peer] if names_peer else []
+
+
+def _is_known_since(board: Board, rank: int, row: WaitingRow) -> bool:
+    """A copy that is older than the wait says nothing about it."""
+    other = board.ranks.get(rank)
+    return not (other and other.is_copy and (other.last_unix_ns or 0) < row.since_unix_ns)
+
+
+def _wait(board: Board, row: WaitingRow, collective: Collective | None) -> Wait:
+    waited_for = _waited_for(board, row, collective)
+    where = (row.communicator, row.identity, collective and collective[1], row.bytes, row.peer, row.tag)
+    return Wait(row.rank, row.thread, row.call, row.awaited, *where, waited_for, row.since_unix_ns, row.doing_ns)
+
+
+def _positions(board: Board, settled: list[WaitingRow], collectives: dict) -> Iterator[Position]:
+    waiting = {(identity, row.rank) for row in settled if (identity := (collectives.get((row.rank, row.thread)) or [None])[0])}
+    furthest: dict[str, int] = {}
+    for identity, sequence in collectives.values():
+        furthest[identity] = max(sequence, furthest.get(identity, 0))
+    labels = {row.identity: row.communicator for row in board.rows.values()}
+    for identity, members in board.members.items():
+        for rank in members:
+            row = board.rows.get((identity, rank))
+            last = (row.begun, row.call, row.bytes, row.root) if row else (0, None, None, None)
+            is_behind = last[0] < furthest.get(identity, 0)
+            yield Position(labels[identity], identity, rank, *last, int((identity, rank) in waiting), int(is_behind))
+
+
+def _graph(board: Board, settled: list[WaitingRow], collectives: dict) -> dict[Node, list[Node]]:
+    graph: dict[Node, list[Node]] = {}
+    for row in settled:
+        collective = collectives.get((row.rank, row.thread))
+        waited_for = _waited_for(board, row, collective)
+        if collective and waited_for:
+            graph.setdefault(row.rank, []).append(collective)
+            graph[collective] = sorted({*graph.get(collective, ()), *waited_for})
+        elif waited_for:
+            graph.setdefault(row.rank, []).extend(waited_for)
+    return graph
+
+
+def _cycles(graph: dict[Node, list[Node]]) -> Iterator[list[int]]:
+    """One circle for each group of ranks that wait for each other, as short as can be from the lowest rank on."""
+    for group in _components(graph):
+        lowest = min(node for node in group if isinstance(node, int))
+        path = _path_back(graph, lowest, group)
+        if path:
+            yield [node for node in path if isinstance(node, int)]
+
+
+def _components(graph: dict[Node, list[Node]]) -> Iterator[set[Node]]:
+    """Strongly connected components with a rank in them (Tarjan's algorithm, with a stack of its own)."""
+    order: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    path: list[Node] = []
+    on_path: set[Node] = set()
+    for start in graph:
+        work = [] if start in order else [(start, iter(graph[start]))]
+        while work:
+            node, ahead = work[-1]
+            if node not in order:
+                order[node] = low[node] = len(order)
+                path.append(node)
+                on_path.add(node)
+            following = next(ahead, None)
+            if following is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == order[node]:
+                    component = _cut_off(path, node)
+                    on_path -= component
+                    if any(isinstance(member, int) for member in component):
+                        yield component
+            elif following not in order:
+                work.append((following, iter(graph.get(following, ()))))
+            elif following in on_path:
+                low[node] = min(low[node], order[following])
+
+
+def _cut_off(path: list[Node], node: Node) -> set[Node]:
+    """The end of the path from a node on, which is taken away."""
+    end: set[Node] = set()
+    while node not in end:
+        end.add(path.pop())
+    return end
+
+
+def _path_back(graph: dict[Node, list[Node]], start: Node, within: set[Node]) -> list[Node]:
+    """The shortest way from a node back to itself; empty if there is none."""
+    before: dict[Node, Node] = {}
+    front = [start]
+    while front:
+        following = []
+        for node in front:
+            for ahead in graph.get(node, ()):
+                if ahead == start:
+                    return _way(before, start, node)
+                if ahead in within and ahead not in before:
+                    before[ahead] = node
+                    following.append(ahead)
+        front = following
+    return []
+
+
+def _way(before: dict[Node, Node], start: Node, end: Node) -> list[Node]:
+    way = [end]
+    while way[-1] != start:
+        way.append(before[way[-1]])
+    return way[::-1]
+
+
+def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> Iterator[Awaited]:
+    """The ends of all paths. Ends that the same ranks wait for, and of which the same is to be said, are named together."""
+    early = set(filter(board.killed.is_early, board.ranks)) if board.killed else set()
+    backwards: dict[Node, list[Node]] = {}
+    for node, following in graph.items():
+        for ahead in following:
+            backwards.setdefault(ahead, []).append(node)
+    found: dict[tuple[tuple[int, ...], str], list[int]] = {}
+    for end in sorted(node for node in backwards if isinstance(node, int) and node not in graph):
+        waiting = tuple(sorted(node for node in _reached(backwards, end) if isinstance(node, int)))
+        found.setdefault((waiting, why_text(board, end)), []).append(end)
+    for (waiting, why), ends in found.items():
+        yield Awaited(ends, list(waiting), why, int(not (lasting | early).isdisjoint(waiting + tuple(ends))))
+
+
+def _reached(graph: dict[Node, list[Node]], start: Node) -> set[Node]:
+    reached: set[Node] = set()
+    front = [start]
+    while front:
+        for ahead in graph.get(front.pop(), ()):
+            if ahead not in reached:
+                reached.add(ahead)
+                front.append(ahead)
+    return reached
+
+
+def why_text(board: Board, rank: int) -> str:
+    """What a rank does that is waited for: the state of its process, and where it is."""
+    row = board.ranks.get(rank)
+    if row is None:
+        return "left no file"
+    ended = {
+        "finalize": "has come to MPI_Finalize",
+        "end": "has come to its end",
+        "exit": "has left without MPI_Finalize",
+        "abort": f"has called MPI_Abort({row.abort_code})",
+    }
+    if row.state in ended:
+        return ended[row.state]
+    place = doing.place_text(row)
+    if row.doing_peer == PEER_ANY and row.doing_is_inside:
+        place += ", which may come from anywhere"
+    if board.killed:
+        return f"was {place}{early_text(board.killed, rank)}"
+    was = {"killed": "was killed, ", "running": "is "}.get(row.state, "is or was ")
+    return was + place + doing.span_text([row])
+
+
+def early_text(killed: Killed, rank: int) -> str:
+    if not killed.is_early(rank):
+        return ""
+    return f", and began or ended its last call {units.duration(killed.quiet_ns[rank])} before the last one of the job"

@@ -1,0 +1,282 @@
+"""The run in one row: what `summary` says, and what the HTML page opens with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query, units
+from ..calls.calls import CallRow, call_rows
+from ..calls.peers import PeerRow, peer_rows
+from ..calls.ranks import RankRow, rank_rows
+from ..gpu.copied import copied_rows
+from ..run.facts import FactRow, fact_rows
+from ..run.run import Run
+
+STATES = {
+    "running": "running",
+    "killed": "killed",
+    "running or killed": "running_or_killed",
+    "exit": "exited",
+    "abort": "aborted",
+}
+
+SQL = query.beside(__file__)
+
+
+class PlaceRow(NamedTuple):
+    """Where the buffers of a library's messages lay."""
+
+    library: str
+    place: str
+    count: int
+    volume_bytes: int
+
+
+class SummaryRow(NamedTuple):
+    run_id: str
+    program: str
+    command_line: str
+    start_unix_ns: int
+    hosts: str
+    world_size: int
+    ranks_read: int
+    missing_ranks: int
+    early_ended_ranks: int
+    running: str
+    killed: str
+    running_or_killed: str
+    exited: str
+    aborted: str
+    mpi_library: str
+    mpi_version: str
+    mpi_abi: str
+    launcher: str
+    launcher_size: str
+    thread_level: int
+    clock: str
+    commprof_version: str
+    wall_ns: int | None
+    wall_is_estimate: int
+    counted_ns: int | None
+    mpi_share_min: float | None
+    mpi_share_min_rank: int | None
+    mpi_share_mean: float | None
+    mpi_share_max: float | None
+    mpi_share_max_rank: int | None
+    mpi_thread_is_main: int
+    count: int
+    volume_bytes: int
+    total_ns: int
+    setup_ns: int
+    top_call: str | None
+    top_call_ns: int | None
+    top_call_bytes: int | None
+    completions: int
+    overlap: float | None
+    waited_most_rank: int | None
+    waited_most_ns: int | None
+    waited_for_rank: int | None
+    waited_for_ns: int | None
+    sent_count: int
+    sent_bytes: int
+    top_sender: int | None
+    top_receiver: int | None
+    top_pair_bytes: int | None
+    cost_ns: float
+    cost_share: float | None
+    dropped_calls: int
+    untracked_requests: int
+    folded_cells: int
+    folded_communicators: int
+    nccl_version: str
+    nccl_count: int
+    nccl_captured: int
+    nccl_volume_bytes: int
+    nccl_host_ns: int
+    nccl_host_share: float | None
+    nccl_setup_ns: int
+    nccl_device_count: int
+    nccl_device_ns: int | None
+    top_nccl_call: str | None
+    top_nccl_call_ns: int | None
+    device_volume_share: float | None
+    copied_to_host_bytes: int | None
+    copied_to_device_bytes: int | None
+
+    @property
+    def has_nccl(self) -> bool:
+        return self.nccl_count > 0 or self.nccl_device_count > 0 or self.nccl_setup_ns > 0
+
+
+class Digest(NamedTuple):
+    """The summary and the answers it was made of."""
+
+    summary: SummaryRow
+    calls: list[CallRow]
+    ranks: list[RankRow]
+    peers: list[PeerRow]
+    facts: list[FactRow]
+    places: list[PlaceRow]
+
+
+def digest(run: Run) -> Digest:
+    calls = call_rows(run.connection)
+    ranks = rank_rows(run.connection)
+    peers = peer_rows(run.connection)
+    facts = fact_rows(run.connection)
+    places = place_rows(run.connection)
+    fields = {
+        **_provenance(run, ranks, facts),
+        **_shares(ranks),
+        **_calls(calls),
+        **_waiting(ranks),
+        **_peers(peers),
+        **_own_account(ranks),
+        **_nccl(calls, ranks, facts),
+        **_places(run, places),
+    }
+    return Digest(SummaryRow(**fields), calls, ranks, peers, facts, places)
+
+
+def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:
+    first = {}
+    for fact in facts:
+        first.setdefault(fact.key, fact.value)
+    hosts = sorted({rank.host for rank in ranks if rank.host})
+    known = ("program", "command_line", "mpi_library", "mpi_version", "mpi_abi", "launcher", "launcher_size", "clock", "commprof_version")
+    return {
+        **{key: first.get(key, "") for key in known},
+        "run_id": run.run_id,
+        "start_unix_ns": min(rank.start_unix_ns for rank in ranks),
+        "hosts": ",".join(hosts),
+        "world_size": run.world_size,
+        "ranks_read": len(ranks),
+        "missing_ranks": sum(map(len, run.missing)),
+        "early_ended_ranks": sum(rank.state not in ("finalize", "end", "running", "snapshot") for rank in ranks),
+        **{key: units.rank_list([rank.rank for rank in ranks if rank.state == state]) for state, key in STATES.items()},
+        "thread_level": ranks[0].thread_level,
+    }
+
+
+def _shares(ranks: Sequence[RankRow]) -> dict:
+    """Wall time is the longest rank's; shares are each rank's own, over the time during which its calls were counted."""
+    timed = [rank for rank in ranks if rank.mpi_share is not None]
+    least = min(timed, key=lambda rank: rank.mpi_share, default=None)
+    most = max(timed, key=lambda rank: rank.mpi_share, default=None)
+    longest = max(ranks, key=lambda rank: rank.wall_ns or 0, default=None)
+    return {
+        "wall_ns": longest and longest.wall_ns,
+        "wall_is_estimate": longest.wall_is_estimate if longest else 0,
+        "counted_ns": longest and longest.counted_ns,
+        "mpi_share_min": least and least.mpi_share,
+        "mpi_share_min_rank": least and least.rank,
+        "mpi_share_mean": sum(rank.mpi_share for rank in timed) / len(timed) if timed else None,
+        "mpi_share_max": most and most.mpi_share,
+        "mpi_share_max_rank": most and most.rank,
+        "mpi_thread_is_main": int(all(rank.mpi_thread_is_main for rank in ranks)),
+    }
+
+
+def communicating(calls: Sequence[CallRow]) -> list[CallRow]:
+    """The calls that count as time in MPI: all but MPI_Init, MPI_Finalize and their like, and not NCCL's."""
+    return [call for call in calls if call.library == "mpi" and call.family != "setup"]
+
+
+def of_nccl(calls: Sequence[CallRow], measure: str) -> list[CallRow]:
+    """'call': as made on the host; 'captured': into a graph; 'device': operations, as timed there."""
+    return [call for call in calls if call.library == "nccl" and call.measure == measure]
+
+
+def _calls(calls: Sequence[CallRow]) -> dict:
+    calls = [call for call in calls if call.library == "mpi"]
+    counted = communicating(calls)
+    top = counted[0] if counted else None
+    completion_ns = sum(call.completion_ns or 0 for call in calls)
+    blocked_ns = sum(call.blocked_ns or 0 for call in calls)
+    return {
+        "count": sum(call.count for call in calls),
+        "volume_bytes": sum(call.volume_bytes for call in calls),
+        "total_ns": sum(call.total_ns for call in counted),
+        "setup_ns": sum(call.total_ns for call in calls if call.family == "setup"),
+        "top_call": top and top.call,
+        "top_call_ns": top and top.total_ns,
+        "top_call_bytes": top and top.dominating_bytes,
+        "completions": sum(call.completions or 0 for call in calls),
+        "overlap": max(0.0, 1 - blocked_ns / completion_ns) if completion_ns else None,
+    }
+
+
+def _waiting(ranks: Sequence[RankRow]) -> dict:
+    compared = [rank for rank in ranks if rank.waited_ns is not None]
+    waiter = max(compared, key=lambda rank: rank.waited_ns, default=None)
+    awaited = max(compared, key=lambda rank: rank.waited_for_ns, default=None)
+    return {
+        "waited_most_rank": waiter and waiter.rank,
+        "waited_most_ns": waiter and waiter.waited_ns,
+        "waited_for_rank": awaited and awaited.rank,
+        "waited_for_ns": awaited and awaited.waited_for_ns,
+    }
+
+
+def _peers(peers: Sequence[PeerRow]) -> dict:
+    top = max(peers, key=lambda pair: pair.bytes, default=None)
+    return {
+        "sent_count": sum(pair.count for pair in peers),
+        "sent_bytes": sum(pair.bytes for pair in peers),
+        "top_sender": top and top.sender,
+        "top_receiver": top and top.receiver,
+        "top_pair_bytes": top and top.bytes,
+    }
+
+
+def _own_account(ranks: Sequence[RankRow]) -> dict:
+    """What the profiler cost, over all ranks, and what it could not record."""
+    cost_ns = sum(rank.cost_ns for rank in ranks)
+    wall_ns = sum(rank.wall_ns or 0 for rank in ranks)
+    kept = ("dropped_calls", "untracked_requests", "folded_cells", "folded_communicators")
+    return {
+        "cost_ns": cost_ns,
+        "cost_share": cost_ns / wall_ns if wall_ns else None,
+        **{key: sum(getattr(rank, key) for rank in ranks) for key in kept},
+    }
+
+
+def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:
+    """The calls on the host, which only put operations into a stream's queue, and apart what the operations took on the device."""
+    captured, timed = of_nccl(calls, "captured"), of_nccl(calls, "device")
+    called = of_nccl(calls, "call")
+    made = [call for call in called if call.family != "communicator"] + captured
+    top = max(timed or made, key=lambda call: call.total_ns, default=None)
+    host_ns, counted_ns = sum(call.total_ns for call in made), sum(rank.counted_ns for rank in ranks)
+    return {
+        "nccl_version": next((fact.value for fact in facts if fact.key == "nccl.version"), ""),
+        "nccl_count": sum(call.count for call in made),
+        "nccl_captured": sum(call.count for call in captured),
+        "nccl_volume_bytes": sum(call.volume_bytes for call in made),
+        "nccl_host_ns": host_ns,
+        "nccl_setup_ns": sum(call.total_ns for call in called if call.family == "communicator"),
+        "nccl_host_share": host_ns / counted_ns if counted_ns and made else None,
+        "nccl_device_count": sum(call.count for call in timed),
+        "nccl_device_ns": sum(call.total_ns for call in timed) if timed else None,
+        "top_nccl_call": top and top.call,
+        "top_nccl_call_ns": top and top.total_ns,
+    }
+
+
+def _places(run: Run, places: Sequence[PlaceRow]) -> dict:
+    """Of the bytes that MPI was handed, and what GPUs copied while they were traced."""
+    volumes = {row.place: row.volume_bytes for row in places if row.library == "mpi"}
+    whole = sum(volumes.values())
+    on_device = sum(volume for place, volume in volumes.items() if place.partition(">")[0] == "device")
+    copied = {row.copy: row.volume_bytes for row in copied_rows(run.connection)}
+    return {
+        "device_volume_share": on_device / whole if whole else None,
+        "copied_to_host_bytes": copied.get("to host"),
+        "copied_to_device_bytes": copied.get("to device"),
+    }
+
+
+def place_rows(connection: Connection) -> list[PlaceRow]:
+    return SQL.ask(connection, "places", PlaceRow)

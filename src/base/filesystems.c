@@ -1,0 +1,234 @@
+/* Not safe, though local, are btrfs and ZFS: they write every block to a new place, so a page that was reserved and written once
+ * needs room again. Nor is FUSE: the room is its server's word. Network and parallel file systems (NFS, Lustre, GPFS, CephFS, CIFS)
+ * may lose their server, or the room that it promised, at any store. */
+#include "filesystems.h"
+
+#include "settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { EXT = 0xef53, XFS = 0x58465342, TMPFS = 0x01021994, OVERLAYFS = 0x794c7630 }; /* statfs(2) */
+
+static char in_the_way[PATH_MAX + 128];
+
+const char *filesystems_in_the_way(void)
+{
+    return in_the_way;
+}
+
+const char *filesystems_reason(int error)
+{
+    return error == FILESYSTEMS_FOREIGN    ? "a part of the path belongs to another user, where anybody may put it"
+           : error == FILESYSTEMS_UNSAFE   ? "not a file system for mapped files"
+           : error == FILESYSTEMS_SQUATTED ? in_the_way
+                                           : strerror(error);
+}
+
+static bool is_safe(const struct statfs *system)
+{
+    switch ((unsigned)system->f_type) {
+    case EXT: /* 2, 3 and 4 */
+    case XFS:
+    case TMPFS:
+    case OVERLAYFS: /* of containers; what lies below it is one of the others as a rule */
+        return true;
+    }
+    return false;
+}
+
+bool filesystems_are_safe(const char *folder)
+{
+    struct statfs system;
+    return statfs(folder, &system) == 0 && is_safe(&system);
+}
+
+bool filesystems_exceed_file_limit(size_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
+}
+
+/* MPI libraries have their own shared memory there, and fail without it. A file system without a limit says that it has 0 blocks. */
+static bool takes_the_last_quarter(const struct statfs *system, size_t bytes)
+{
+    return system->f_type == TMPFS && system->f_blocks && system->f_bavail < system->f_blocks / 4 + bytes / (size_t)system->f_bsize;
+}
+
+int filesystems_reserve(int file, size_t from, size_t bytes)
+{
+    struct statfs system;
+    if (filesystems_exceed_file_limit(bytes))
+        return EFBIG;
+    if (fstatfs(file, &system) != 0)
+        return errno;
+    if (takes_the_last_quarter(&system, bytes - from))
+        return ENOSPC;
+    if (is_safe(&system))
+        return posix_fallocate(file, (off_t)from, (off_t)(bytes - from)); /* writes zeros where the file system has no better way */
+    return fallocate(file, 0, (off_t)from, (off_t)(bytes - from)) == 0 ? 0 : errno;
+}
+
+int filesystems_private_folder(const char *place, char *path, size_t bytes)
+{
+    struct stat there;
+    if (snprintf(path, bytes, "%s/commprof-%u", place, (unsigned)geteuid()) >= (int)bytes)
+        return ENAMETOOLONG;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return errno;
+    if (lstat(path, &there) != 0)
+        return errno;
+    if (S_ISDIR(there.st_mode) && there.st_uid == geteuid() && !(there.st_mode & (S_IRWXG | S_IRWXO)))
+        return 0;
+    snprintf(in_the_way, sizeof in_the_way, "%s is in the way: %s of user %u, mode %03o", path,
+             S_ISDIR(there.st_mode)   ? "a folder"
+             : S_ISLNK(there.st_mode) ? "a link"
+                                      : "a file",
+             (unsigned)there.st_uid, (unsigned)there.st_mode & 0777);
+    return FILESYSTEMS_SQUATTED;
+}
+
+/* The kernel asks the same before it follows a link in such a folder (fs.protected_symlinks), where that is switched on. */
+bool filesystems_foreign(const char *path)
+{
+    char above[PATH_MAX];
+    struct stat there, parent;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    const char *slash = memrchr(path, '/', length);
+    snprintf(above, sizeof above, "%.*s", slash == path ? 1 : slash ? (int)(slash - path) : 1, slash ? path : ".");
+    if (lstat(path, &there) != 0 || stat(above, &parent) != 0)
+        return false;
+    bool for_anybody = (parent.st_mode & S_ISVTX) && (parent.st_mode & S_IWOTH);
+    return for_anybody && there.st_uid != geteuid() && there.st_uid != 0;
+}
+
+mode_t filesystems_file_mode(void)
+{
+    return 0666 & ~settings.umask;
+}
+
+mode_t filesystems_folder_mode(void)
+{
+    return 0777 & ~settings.umask;
+}
+
+/* Takes the first word of `rest` to the end of `done`. */
+static bool step(char done[PATH_MAX], char rest[PATH_MAX])
+{
+    size_t used = strlen(done), slashes = strspn(rest, "/"), length = slashes + strcspn(rest + slashes, "/");
+    if (length == slashes || used + length >= PATH_MAX)
+        return false;
+    memcpy(done + used, rest, length);
+    done[used + length] = '\0';
+    memmove(rest, rest + length, strlen(rest + length) + 1);
+    return true;
+}
+
+/* `done` is a link: what it points to is to be walked in its place. */
+static bool follow(char done[PATH_MAX], char rest[PATH_MAX])
+{
+    static char target[PATH_MAX];
+    ssize_t length = readlink(done, target, sizeof target - 1);
+    if (length < 0 || (size_t)length + 1 + strlen(rest) >= PATH_MAX)
+        return false;
+    memmove(rest + length, rest, strlen(rest) + 1); /* begins with a slash, or is empty */
+    memcpy(rest, target, (size_t)length);
+    char *slash = strrchr(done, '/');
+    if (target[0] == '/' || !slash)
+        done[0] = '\0';
+    else
+        slash[1] = '\0';
+    return true;
+}
+
+/* The walk of the kernel, with the question of fs.protected_symlinks at each link. What is not there, or loops, the kernel refuses. */
+static bool leads_through_foreign_link(const char *path)
+{
+    static char done[PATH_MAX], rest[PATH_MAX]; /* MPI_Init and snapshots, one at a time */
+    enum { LINKS = 40 };
+    struct stat there;
+    int links = 0;
+    done[0] = '\0';
+    snprintf(rest, sizeof rest, "%s", path);
+    while (step(done, rest) && lstat(done, &there) == 0)
+        if (S_ISLNK(there.st_mode) && (filesystems_foreign(done) || ++links > LINKS || !follow(done, rest)))
+            return true;
+    return false;
+}
+
+static int make_each(const char *path)
+{
+    char part[PATH_MAX];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *at = part + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(part, filesystems_folder_mode()) != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS && errno != EACCES)
+            return errno;
+        *at = '/';
+    }
+    struct stat there;
+    if (mkdir(part, filesystems_folder_mode()) == 0)
+        return 0;
+    if (errno != EEXIST || stat(part, &there) != 0)
+        return errno;
+    return !S_ISDIR(there.st_mode) ? ENOTDIR : filesystems_foreign(part) ? FILESYSTEMS_FOREIGN : 0;
+}
+
+int filesystems_make_folders(const char *path)
+{
+    if (leads_through_foreign_link(path))
+        return FILESYSTEMS_FOREIGN;
+    int error = make_each(path);
+    return !error && leads_through_foreign_link(path) ? FILESYSTEMS_FOREIGN : error; /* somebody may have been faster */
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return lstat(a, &of_a) == 0 && lstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+/* NFS has no RENAME_NOREPLACE, and may say EEXIST of a link that it has just made, when an answer was lost. */
+static int link_and_unlink(const char *from, const char *to)
+{
+    if (link(from, to) != 0 && !(errno == EEXIST && is_same_file(from, to)))
+        return errno;
+    return unlink(from) == 0 ? 0 : errno;
+}
+
+int filesystems_rename(const char *from, const char *to)
+{
+    enum { NOREPLACE = 1 }; /* RENAME_NOREPLACE; glibc has the function since 2.28 */
+    struct stat there;
+    if (syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS && errno != EPERM)
+        return errno;
+    int error = link_and_unlink(from, to);
+    if (error != EPERM && error != EOPNOTSUPP && error != ENOSYS && error != EMLINK)
+        return error;
+    if (lstat(to, &there) == 0) /* neither is to be had here (FAT), and somebody could be faster */
+        return EEXIST;
+    return rename(from, to) == 0 ? 0 : errno;
+}
+
+const char *filesystems_temporary(unsigned index)
+{
+    const char *chosen = getenv("TMPDIR");
+    if (index == 0 && chosen && *chosen == '/')
+        return chosen;
+    return index <= 1 ? "/tmp" : NULL;
+}

@@ -1,0 +1,265 @@
+#include "settings.h"
+
+#include "clock.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+extern char **environ;
+
+struct settings settings;
+
+const struct setting SETTINGS_TABLE[] = {
+#define IS_FLAG_text false
+#define IS_FLAG_size false
+#define IS_FLAG_number false
+#define IS_FLAG_period false
+#define IS_FLAG_mode false
+#define IS_FLAG_clock false
+#define IS_FLAG_gpu false
+#define IS_FLAG_flag true
+#define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) {"COMMPROF_" #NAME, ARGUMENT, DEFAULT, HELP, IS_FLAG_##TYPE},
+#include "settings.def"
+#undef SETTING
+};
+const size_t SETTINGS_COUNT = sizeof SETTINGS_TABLE / sizeof SETTINGS_TABLE[0];
+
+/* The parsers: text to value; false when malformed, the value is then left alone. */
+
+static bool parse_text(const char *text, setting_text *value)
+{
+    if (strlen(text) >= sizeof *value)
+        return false;
+    snprintf(*value, sizeof *value, "%s", text);
+    return true;
+}
+
+static bool parse_number(const char *text, setting_number *value)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (errno || !isdigit((unsigned char)text[0]) || *end)
+        return false;
+    *value = number;
+    return true;
+}
+
+static bool parse_period(const char *text, setting_period *value)
+{
+    if (strcasecmp(text, "once") != 0)
+        return parse_number(text, value);
+    *value = SETTING_ONCE;
+    return true;
+}
+
+static bool parse_mode(const char *text, setting_mode *value)
+{
+    char *end;
+    long mode = strtol(text, &end, 8);
+    if (!isdigit((unsigned char)text[0]) || *end || mode > 0777)
+        return false;
+    *value = (setting_mode)mode;
+    return true;
+}
+
+static bool parse_size(const char *text, setting_size *value)
+{
+    static const char UNITS[] = "KMG";
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (errno || !isdigit((unsigned char)text[0]))
+        return false;
+    const char *unit = *end ? strchr(UNITS, *end >= 'a' ? *end - 'a' + 'A' : *end) : NULL;
+    unsigned shift = unit ? 10 * (unsigned)(unit - UNITS + 1) : 0;
+    if (unit)
+        end++;
+    if (*end || number > UINT64_MAX >> shift)
+        return false;
+    *value = number << shift;
+    return true;
+}
+
+static bool is_one_of(const char *text, const char *const words[])
+{
+    for (; *words; words++)
+        if (strcasecmp(text, *words) == 0)
+            return true;
+    return false;
+}
+
+static bool parse_flag(const char *text, setting_flag *value)
+{
+    static const char *const ON[] = {"on", "1", "yes", "true", NULL};
+    static const char *const OFF[] = {"off", "0", "no", "false", NULL};
+    if (!is_one_of(text, ON) && !is_one_of(text, OFF))
+        return false;
+    *value = is_one_of(text, ON);
+    return true;
+}
+
+static const char *const CLOCK_NAMES[] = {[CLOCK_AUTO] = "auto", [CLOCK_COUNTER] = "counter", [CLOCK_GETTIME] = "monotonic"};
+
+static const char *const GPU_NAMES[] = {[GPU_WANTED_AUTO] = "auto", [GPU_WANTED_ON] = "on", [GPU_WANTED_OFF] = "off"};
+
+static bool parse_word(const char *text, const char *const words[], int count, int *value)
+{
+    for (int i = 0; i < count; i++)
+        if (strcasecmp(text, words[i]) == 0) {
+            *value = i;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_clock(const char *text, setting_clock *value)
+{
+    return parse_word(text, CLOCK_NAMES, CLOCK_GETTIME + 1, value);
+}
+
+static bool parse_gpu(const char *text, setting_gpu *value)
+{
+    return parse_word(text, GPU_NAMES, GPU_WANTED_OFF + 1, value);
+}
+
+static void read_one(const struct setting *setting, bool (*parse)(const char *), void (*complain)(const char *))
+{
+    const char *text = getenv(setting->variable);
+    if (!text || !*text || parse(text) || !complain)
+        return;
+    char line[512];
+    snprintf(line, sizeof line, "%s=%.200s is not understood (%s); using %s", setting->variable, text, setting->argument,
+             *setting->fallback ? setting->fallback : "the default");
+    complain(line);
+}
+
+#define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) \
+    static bool set_##FIELD(const char *text)               \
+    {                                                       \
+        return parse_##TYPE(text, &settings.FIELD);         \
+    }
+#include "settings.def"
+#undef SETTING
+
+static void name_the_unknown(void (*complain)(const char *))
+{
+    for (char **variable = environ; *variable; variable++) {
+        if (strncmp(*variable, "COMMPROF_", 9) != 0)
+            continue;
+        size_t length = strcspn(*variable, "=");
+        bool known = false;
+        for (size_t i = 0; i < SETTINGS_COUNT; i++)
+            known |= strlen(SETTINGS_TABLE[i].variable) == length && strncmp(*variable, SETTINGS_TABLE[i].variable, length) == 0;
+        if (known || !complain)
+            continue;
+        char line[512];
+        snprintf(line, sizeof line, "%.*s is not a setting; commprof-run --help lists them", (int)(length < 200 ? length : 200), *variable);
+        complain(line);
+    }
+}
+
+void settings_read(void (*complain)(const char *line))
+{
+    size_t index = 0;
+#define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) \
+    set_##FIELD(DEFAULT);                                   \
+    read_one(&SETTINGS_TABLE[index++], set_##FIELD, complain);
+#include "settings.def"
+#undef SETTING
+    name_the_unknown(complain);
+}
+
+/* The printers: value to text, in a buffer of the caller's. */
+
+static const char *print_text(const setting_text *value, char *buffer, size_t bytes)
+{
+    (void)buffer, (void)bytes;
+    return *value;
+}
+
+static const char *print_number(const setting_number *value, char *buffer, size_t bytes)
+{
+    snprintf(buffer, bytes, "%llu", (unsigned long long)*value);
+    return buffer;
+}
+
+static const char *print_period(const setting_period *value, char *buffer, size_t bytes)
+{
+    return *value == SETTING_ONCE ? "once" : print_number(value, buffer, bytes);
+}
+
+static const char *print_mode(const setting_mode *value, char *buffer, size_t bytes)
+{
+    snprintf(buffer, bytes, "%03o", *value);
+    return buffer;
+}
+
+static const char *print_size(const setting_size *value, char *buffer, size_t bytes)
+{
+    unsigned unit = 0;
+    setting_size size = *value;
+    while (unit < 3 && size && size % 1024 == 0) {
+        size /= 1024;
+        unit++;
+    }
+    snprintf(buffer, bytes, "%llu%.*s", (unsigned long long)size, unit ? 1 : 0, &"KMG"[unit ? unit - 1 : 0]);
+    return buffer;
+}
+
+static const char *print_flag(const setting_flag *value, char *buffer, size_t bytes)
+{
+    (void)buffer, (void)bytes;
+    return *value ? "on" : "off";
+}
+
+static const char *print_clock(const setting_clock *value, char *buffer, size_t bytes)
+{
+    (void)buffer, (void)bytes;
+    return CLOCK_NAMES[*value];
+}
+
+static const char *print_gpu(const setting_gpu *value, char *buffer, size_t bytes)
+{
+    (void)buffer, (void)bytes;
+    return GPU_NAMES[*value];
+}
+
+const char *settings_value(size_t wanted)
+{
+    static char buffer[32];
+    size_t index = 0;
+#define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) \
+    if (index++ == wanted)                                  \
+        return print_##TYPE(&settings.FIELD, buffer, sizeof buffer);
+#include "settings.def"
+#undef SETTING
+    return "";
+}
+
+static bool same_call(const char *word, size_t length, const char *call_name)
+{
+    if (length > 4 && strncasecmp(word, "MPI_", 4) == 0) {
+        word += 4;
+        length -= 4;
+    }
+    const char *plain = strncmp(call_name, "MPI_", 4) == 0 ? call_name + 4 : call_name;
+    return strlen(plain) == length && strncasecmp(word, plain, length) == 0;
+}
+
+bool settings_excludes(const char *call_name)
+{
+    const char *word = settings.exclude;
+    while (*word) {
+        size_t length = strcspn(word, ", ");
+        if (same_call(word, length, call_name))
+            return true;
+        word += length;
+        word += strspn(word, ", ");
+    }
+    return false;
+}

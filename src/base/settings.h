@@ -1,0 +1,55 @@
+/* What the user has set: the environment variables COMMPROF_*, as settings.def lists them.
+ *
+ * They are read once, checked once, and stored with the run. A malformed value or an unknown COMMPROF_ variable is reported
+ * once through `complain`; the default stands. */
+#ifndef COMMPROF_SETTINGS_H
+#define COMMPROF_SETTINGS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SETTING_TEXT_BYTES = PATH_MAX };
+
+typedef char setting_text[SETTING_TEXT_BYTES];
+typedef uint64_t setting_size;
+typedef uint64_t setting_number;
+typedef uint64_t setting_period; /* SETTING_ONCE: there is none */
+typedef unsigned setting_mode;   /* permission bits */
+typedef bool setting_flag;
+typedef int setting_clock; /* enum clock_kind */
+typedef int setting_gpu;   /* enum gpu_wanted */
+
+#define SETTING_ONCE UINT64_MAX
+
+enum gpu_wanted { GPU_WANTED_AUTO, GPU_WANTED_ON, GPU_WANTED_OFF };
+
+struct settings {
+#define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) setting_##TYPE FIELD;
+#include "settings.def"
+#undef SETTING
+};
+extern struct settings settings;
+
+/* One line of the table, for those who print or store all of them. */
+struct setting {
+    const char *variable; /* "COMMPROF_OUTPUT" */
+    const char *argument;
+    const char *fallback; /* the default, as text */
+    const char *help;
+    bool is_flag;
+};
+extern const struct setting SETTINGS_TABLE[];
+extern const size_t SETTINGS_COUNT;
+
+/* Read the environment into `settings`. `complain` gets one line (without a newline) per fault; it may be NULL. */
+void settings_read(void (*complain)(const char *line));
+
+/* The value in force, as text. */
+const char *settings_value(size_t index);
+
+/* Whether the comma-separated list `exclude` names this call, with or without its MPI_ prefix, in any case. */
+bool settings_excludes(const char *call_name);
+
+#endif

@@ -1,0 +1,125 @@
+/* Counts a finished call: updates its cell and its peer's row, fills its sample, and tracks or completes its request. */
+#ifndef COMMPROF_ACCOUNT_H
+#define COMMPROF_ACCOUNT_H
+
+#include "requests.h"
+#include "traffic.h"
+
+/* Count one event (a call or a poll) in this thread's current region. False when the ledger has no room; the loss is counted. */
+HOT bool account_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns, uint64_t volume_bytes)
+{
+    struct ledger_cell *cell = cells_find(&thread->cells, bytes, key | thread->region);
+    if (__builtin_expect(cell != NULL, 1))
+        cell_add(cell, duration_ns, volume_bytes);
+    else
+        ledger_count(&the_ledger.header->dropped_calls);
+    return cell != NULL;
+}
+
+/* Count a message to or from a peer, given by the key of its row or by its world rank. */
+HOT void account_message(struct thread *thread, uint64_t peer_key, uint64_t bytes, uint64_t time_ns)
+{
+    struct ledger_peer *row = peers_find(&thread->peers, peer_key);
+    if (__builtin_expect(row != NULL, 1))
+        peer_add(row, bytes, time_ns);
+    else
+        ledger_count(&the_ledger.header->dropped_calls);
+}
+
+HOT void account_peer(struct thread *thread, int32_t peer, unsigned id, enum ledger_direction direction, uint64_t bytes, uint64_t time_ns)
+{
+    account_message(thread, peer_key(peer, id, direction), bytes, time_ns);
+}
+
+/* The sample to fill for a collective, NULL if it is not sampled; sets the root of a rooted one. */
+HOT struct ledger_sample *account_sample_of_collective(const struct call *call, struct communicator *communicator, int32_t *root)
+{
+    if (__builtin_expect(!communicator || communicator != call->communicator, 0))
+        return NULL; /* another thread has freed it since */
+    *root = communicator->entry->recent[(call->sequence - 1) % LEDGER_RECENT_COLLECTIVES].root;
+    return samples_of_sequence(&communicator->samples, communicator->slot, call->sequence);
+}
+
+/* Fill a finished call's sample, if this call is sampled. Missing fields are taken from the announcement. */
+HOT struct ledger_sample *account_sample(const struct call *call, struct communicator *communicator, uint64_t bytes, int32_t peer)
+{
+    struct thread *thread = call->thread;
+    struct ledger_thread *record = thread->cells.record;
+    bool is_announced = (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
+    if (peer == PEER_NONE && is_announced)
+        peer = record->peer;
+    struct ledger_sample *sample =
+        call->sequence ? account_sample_of_collective(call, communicator, &peer) : samples_of_window(&thread->window, record, call->start);
+    if (!sample)
+        return NULL;
+    unsigned slot = communicator ? communicator->slot : (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
+    sample_fill(sample, &(struct ledger_sample){.start_ticks = call->start,
+                                                .end_ticks = call->end,
+                                                .bytes = bytes,
+                                                .peer = peer,
+                                                .call = call->id,
+                                                .communicator = (uint16_t)slot,
+                                                .thread = (uint16_t)record->thread,
+                                                .region = (uint16_t)(thread->region >> CELL_KEY_REGION_BIT),
+                                                .awaited = (uint16_t)(call->doing >> LEDGER_DOING_AWAITED_BIT)});
+    return sample;
+}
+
+/* Account a finished call, its message if it has a peer, and its sample (set to NULL if it is not sampled). False if the call is not
+ * counted, or the ledger has no room. */
+HOT bool account_sampled(const struct call *call, struct traffic traffic, struct ledger_sample **sample)
+{
+    *sample = NULL;
+    if (!call->thread || !call_is_counted(call->id))
+        return false;
+    uint64_t duration_ns = call_duration_ns(call);
+    uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL) | cell_key_place(traffic.place);
+    if (!account_count(call->thread, traffic.bytes, key, duration_ns, traffic.volume_bytes))
+        return false;
+    if (traffic.peer != PEER_NONE)
+        account_peer(call->thread, traffic.peer, call->id, traffic.direction, traffic.bytes, duration_ns);
+    *sample = account_sample(call, traffic.communicator, traffic.bytes, traffic.peer);
+    return true;
+}
+
+HOT bool account_call(const struct call *call, struct traffic traffic)
+{
+    struct ledger_sample *sample;
+    return account_sampled(call, traffic, &sample);
+}
+
+/* The same for a call without communicator or bytes. */
+void account_simple(const struct call *call);
+
+/* A communicator constructor: counts the call on the parent and registers the new communicator (communicators_made). */
+void account_made(const struct call *call, const void *newcomm, mpi_handle parent, bool has_parent, uint64_t tag);
+
+/* An unsuccessful poll (Test, Iprobe). */
+void account_poll(const struct call *call);
+
+/* A blocking receive, or the receiving half of a sendrecv: counts what arrived and from whom. */
+void account_arrival(const struct call *call, struct mpi_arrival arrival, struct communicator *communicator);
+
+/* A call that started an operation: counts the call and tracks the request. `request` points to the handle. */
+void account_started(const struct call *call, struct traffic traffic, const void *request, unsigned flags);
+
+/* A persistent operation was set up (no message yet). */
+void account_prepared(const struct call *call, struct traffic traffic, const void *request, unsigned flags);
+
+/* `call` has completed the request with this handle, or has waited for it without completing it. `status` may be NULL.
+ * `blocked_before_ticks` is the time that earlier calls waited for it and that is not yet charged to the request (wait_array.h). */
+void account_completed(const struct call *call, mpi_handle handle, const void *status, uint64_t blocked_before_ticks);
+void account_incomplete(const struct call *call, mpi_handle handle);
+
+/* MPI_Start and MPI_Startall: the request's operation starts with this call. */
+void account_restart(const struct call *call, mpi_handle handle);
+
+/* A matching probe (MPI_Mprobe) stores its message's communicator. The receive of that message takes it out again (NULL: unknown).
+ * MPI_MESSAGE_NO_PROC is not stored: it need not be received, and all communicators share it. */
+void account_matched(const struct call *call, const void *message, struct mpi_arrival arrival, struct communicator *communicator);
+struct communicator *account_take_matched(const struct call *call, const void *message);
+
+/* MPI_Request_free. */
+void account_forgotten(mpi_handle handle);
+
+#endif

@@ -1,0 +1,123 @@
+/* Writes a call's arguments to the ledger before the call, so that a call that never returns can still be diagnosed. There is one function
+ * per kind of call; shapes.h says which call uses which.
+ *
+ * The arguments may be wrong, and MPI must be the one to report that. So nothing here asks MPI: what is not in our tables stays unknown. */
+#ifndef COMMPROF_ANNOUNCE_H
+#define COMMPROF_ANNOUNCE_H
+
+#include "requests.h"
+#include "traffic.h"
+
+HOT uint64_t announce_bytes(mpi_count count, mpi_handle type)
+{
+    uint64_t bytes;
+    if (count <= 0)
+        return 0;
+    return traffic_known_size(mpi_handle_bits(type), &bytes) ? (uint64_t)count * bytes : LEDGER_BYTES_UNKNOWN;
+}
+
+HOT void announce_details(const struct call *call, uint64_t bytes, int32_t peer, int32_t tag)
+{
+    struct ledger_thread *record = call->thread->cells.record;
+    __atomic_store_n(&record->bytes, bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->peer, peer, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->tag, tag, __ATOMIC_RELAXED);
+}
+
+/* The communicator under a key of the index. NULL if it is unknown or the call does not count. */
+HOT struct communicator *announce_under(struct call *call, mpi_handle key)
+{
+    if (!call->thread || !mpi_abi.known)
+        return NULL;
+    call->removed = __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE);
+    call->communicator = communicators_under(key);
+    if (__builtin_expect(call->communicator != NULL, 1))
+        call->doing |= (uint64_t)communicators_slot(call->communicator) << LEDGER_DOING_SLOT_BIT;
+    return call->communicator;
+}
+
+HOT void announce_nothing(void)
+{
+}
+
+/* A call on a communicator, window or file, without size or peer. */
+HOT void announce_object(struct call *call, mpi_handle key)
+{
+    if (announce_under(call, key))
+        announce_details(call, LEDGER_BYTES_UNKNOWN, LEDGER_NO_RANK, LEDGER_NO_TAG);
+}
+
+HOT void announce_on(struct call *call, mpi_handle comm)
+{
+    announce_object(call, mpi_handle_bits(comm));
+}
+
+HOT int32_t announce_world_rank(const struct communicator *communicator, int peer)
+{
+    return peer == mpi_abi.any_source ? LEDGER_PEER_ANY : communicators_world_rank(communicator, peer);
+}
+_Static_assert((int)PEER_NONE == (int)LEDGER_NO_RANK, "no peer is no rank");
+
+/* A message to or from a rank, or a probe for one. */
+HOT void announce_message(struct call *call, mpi_handle comm, uint64_t bytes, int peer, int tag)
+{
+    struct communicator *communicator = announce_under(call, mpi_handle_bits(comm));
+    if (communicator)
+        announce_details(call, bytes, announce_world_rank(communicator, peer), tag);
+}
+
+/* RMA on a target; `bytes` may be LEDGER_BYTES_UNKNOWN. */
+HOT void announce_target(struct call *call, mpi_handle win, uint64_t bytes, int target)
+{
+    struct communicator *communicator = announce_under(call, communicators_key_of_window(win));
+    if (communicator)
+        announce_details(call, bytes, communicators_world_rank(communicator, target), LEDGER_NO_TAG);
+}
+
+/* The next collective on a communicator. All its ranks start these in the same order. */
+HOT void announce_next(struct call *call, struct communicator *communicator, uint64_t bytes, int32_t root)
+{
+    announce_details(call, bytes, LEDGER_NO_RANK, LEDGER_NO_TAG);
+    struct ledger_communicator *entry = communicator->entry;
+    if (!entry)
+        return;
+    uint64_t begun = entry->collectives;
+    call->sequence = begun + 1;
+    struct ledger_collective *next = &entry->recent[begun % LEDGER_RECENT_COLLECTIVES];
+    __atomic_store_n(&next->bytes, bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&next->call, call->id, __ATOMIC_RELAXED);
+    __atomic_store_n(&next->root, root, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->collectives, begun + 1, __ATOMIC_RELEASE);
+}
+
+HOT void announce_rooted(struct call *call, mpi_handle comm, uint64_t bytes, int root)
+{
+    struct communicator *communicator = announce_under(call, mpi_handle_bits(comm));
+    if (communicator)
+        announce_next(call, communicator, bytes, root);
+}
+
+HOT void announce_collective(struct call *call, mpi_handle comm, uint64_t bytes)
+{
+    announce_rooted(call, comm, bytes, LEDGER_NO_RANK);
+}
+
+/* Counts one block for each process of the local group. */
+HOT void announce_blocks(struct call *call, mpi_handle comm, mpi_count count, mpi_handle type)
+{
+    struct communicator *communicator = announce_under(call, mpi_handle_bits(comm));
+    if (communicator)
+        announce_next(call, communicator, announce_bytes(count * communicator->size, type), LEDGER_NO_RANK);
+}
+
+/* A call that waits for a request: announces what the call that started the request announced. */
+HOT void announce_wait(struct call *call, mpi_handle request)
+{
+    struct announced made;
+    if (!call->thread || !mpi_abi.known || mpi_handle_bits(request) == mpi_abi.request_null || !requests_look(request, &made))
+        return;
+    call->doing |= (uint64_t)made.slot << LEDGER_DOING_SLOT_BIT | (uint64_t)made.call << LEDGER_DOING_AWAITED_BIT;
+    announce_details(call, made.bytes, made.peer, LEDGER_NO_TAG);
+}
+
+#endif

@@ -1,0 +1,31 @@
+#include "call.h"
+
+#include "base/frames.h"
+
+__attribute__((cold, noinline)) struct thread *call_thread_anew(call_site site, uintptr_t frame)
+{
+    struct thread *thread = thread_ready();
+    if (!thread)
+        return NULL;
+    if (frame < thread->outermost)
+        return call_thread_below(thread, site, frame);
+    thread->outermost = frame;
+    return thread;
+}
+
+/* The call is inside the outermost wrapper, unless an exception or longjmp left that wrapper and calls continue from further down the
+ * stack. A site in another PMPI tool is always taken as inside: the job's own call was checked before. */
+__attribute__((cold, noinline)) struct thread *call_thread_below(struct thread *thread, call_site site, uintptr_t frame)
+{
+    if (site & SITE_TOOL || !frames_was_left(thread->outermost, frame))
+        return NULL;
+    thread->outermost = frame;
+    return thread;
+}
+
+/* NCCL calls only launch work, so their host time is not noted. */
+__attribute__((cold, noinline)) void call_note_time(const struct call *call)
+{
+    if (call->id < CALL_FIRST_OF_NCCL)
+        host_time_add(&call->thread->host_time, call->start, call->end);
+}

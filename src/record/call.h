@@ -1,0 +1,117 @@
+/* One call of the job, from entering the wrapper until it is counted.
+ *
+ *     struct call call;
+ *     call_enter(&call, CALL_Bcast, site);          is it the job's own?
+ *     announce_collective(&call, ...);              write its arguments to the ledger, for readers during the call
+ *     call_start(&call);                            first clock reading
+ *     int error = real(...);
+ *     call_end(&call, error);                       second clock reading
+ *     account_call(&call, traffic_at(buffer, traffic_bcast(&call, ...)));
+ *
+ * A call that does not count (made by MPI itself, made inside another call, or made while nothing is recorded) runs the same lines with
+ * `thread` NULL, and nothing is recorded. */
+#ifndef COMMPROF_CALL_H
+#define COMMPROF_CALL_H
+
+#include "base/clock.h"
+#include "call_table.h"
+#include "communicators.h"
+#include "mpi/provider.h"
+#include "thread.h"
+
+struct call {
+    struct thread *thread;             /* NULL: not counted */
+    uint64_t start, end;               /* ticks */
+    uint64_t doing;                    /* as in struct ledger_thread, without LEDGER_DOING_INSIDE */
+    struct communicator *communicator; /* the communicator that it was announced on; NULL: on none, or MPI must be asked for it */
+    uint64_t removed;                  /* communicators_removed before it was looked up */
+    uint64_t sequence;                 /* number of the collective on that communicator, from 1; 0: not a collective */
+    uint16_t id;
+    bool succeeded;
+};
+
+/* Slow halves of call_thread: for a thread with an old epoch, and for a call whose frame is below the outermost wrapper's. */
+struct thread *call_thread_anew(call_site site, uintptr_t frame);
+struct thread *call_thread_below(struct thread *thread, call_site site, uintptr_t frame);
+
+/* The thread of a call that counts; the call becomes the thread's outermost. Frames of nested C calls have falling addresses, so a frame
+ * above the outermost wrapper's is not inside it: an exception or longjmp left that wrapper. */
+HOT struct thread *call_thread(call_site site, uintptr_t frame)
+{
+    if (__builtin_expect(!(site & SITE_JOB), 0))
+        return NULL;
+    struct thread *thread = this_thread;
+    if (__builtin_expect(thread->epoch != __atomic_load_n(&thread_epoch, __ATOMIC_RELAXED), 0))
+        return call_thread_anew(site, frame);
+    if (__builtin_expect(frame < thread->outermost, 0))
+        return call_thread_below(thread, site, frame);
+    thread->outermost = frame;
+    return thread;
+}
+
+/* call_begin is call_enter followed by call_start. A wrapper reads arguments and announces the call between the two. */
+HOT void call_enter(struct call *call, enum call_id id, call_site site)
+{
+    call->id = (uint16_t)id;
+    call->doing = id;
+    call->communicator = NULL;
+    call->sequence = 0;
+    call->thread = call_thread(site, (uintptr_t)call);
+}
+
+HOT void call_start(struct call *call)
+{
+    call->start = clock_ticks();
+    if (!call->thread)
+        return;
+    struct ledger_thread *record = call->thread->cells.record;
+    __atomic_store_n(&record->since_ticks, call->start, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->doing, call->doing | LEDGER_DOING_INSIDE, __ATOMIC_RELEASE);
+}
+
+HOT void call_begin(struct call *call, enum call_id id, call_site site)
+{
+    call_enter(call, id, site);
+    call_start(call);
+}
+
+/* call_end is call_stop followed by call_leave. A wrapper that polls (Test, Iprobe) checks between the two whether the poll succeeded: an
+ * unsuccessful poll is not counted as time in MPI for the overlap sums.
+ *
+ * The tick counter of another core, or of another machine that the process was moved to, may be behind: end is at least start. */
+HOT void call_stop(struct call *call, int error)
+{
+    uint64_t now = clock_ticks();
+    call->end = now > call->start ? now : call->start;
+    call->succeeded = error == MPI_SUCCESS && call->thread;
+}
+
+/* Slow half of call_leave: record the call's interval for the GPU thread. */
+void call_note_time(const struct call *call);
+
+HOT void call_leave(const struct call *call, bool found_something)
+{
+    if (!call->thread)
+        return;
+    call->thread->outermost = 0;
+    if (__builtin_expect(__atomic_load_n(&host_time_wanted, __ATOMIC_RELAXED), 0) && found_something)
+        call_note_time(call); /* must precede the end of the call: see host_time.c */
+    struct ledger_thread *record = call->thread->cells.record;
+    __atomic_store_n(&record->doing, call->doing, __ATOMIC_RELEASE);
+    __atomic_store_n(&record->since_ticks, call->end, __ATOMIC_RELEASE);
+}
+
+HOT void call_end(struct call *call, int error)
+{
+    call_stop(call, error);
+    call_leave(call, true);
+}
+
+/* A call shorter than one clock step counts as 1 ns. */
+HOT uint64_t call_duration_ns(const struct call *call)
+{
+    uint64_t ns = clock_duration_ns(call->end - call->start);
+    return ns + !ns;
+}
+
+#endif

@@ -1,0 +1,654 @@
+/* Identity. A constructor is ordered on its parent: if ranks 0 and 1 split the world twice in the same way, both see the same
+ * first and second. So among communicators with the same constructor, parent and members the k-th on one rank is the k-th on
+ * all of them, and (constructor, parent's identity, members, k) names it. MPI_Comm_create_group and the constructors from
+ * groups are not called by all of the parent, but members, tag and k name them as well: MPI wants calls that could be confused
+ * to carry different tags. Inter-communicators have no single parent; both groups, the lower one first, stand for it.
+ *
+ * The counts k belong to the parent and go with it, so that a job may make and free communicators for ever. Those of parents that
+ * stay are limited: a kind beyond the limit is always the 0th, which ranks agree on too, but one after the other look the same.
+ *
+ * The index from handles is read without a lock. It is only ever replaced by a larger one; the old ones are kept, since a
+ * reader may still be in them (their sizes double: together they are no larger than the last). A handle that was freed leaves
+ * its place empty, unless a reader on its way to another one passes there:
+ *
+ *     |   | a | freed | b |   |     b belongs where a stands: a reader who looks for b must not stop before it
+ *
+ * Then the place stays, with no communicator behind it, until it is taken or b has gone as well. So the index is as large as the
+ * communicators that there are at one time want it, however many come and go. */
+#include "communicators.h"
+
+#include "ledger/ledger.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FIRST_INDEX = 64, FIRST_ORDINALS = 8, ORDINALS_MAX = 1 << 16, WORLD_IDENTITY = 1, SELF_IDENTITY = 2 };
+
+static uint64_t empty_index[3]; /* mask 0 and one empty slot, until the first communicator comes */
+struct communicator_index *communicator_index = (struct communicator_index *)empty_index;
+
+uint64_t communicators_removed;
+
+static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t index_used;
+static unsigned slots_used;
+static mpi_handle world_group;
+static bool has_world_group;
+static bool has_world; /* there are MPI_COMM_WORLD and MPI_COMM_SELF: a job of sessions has a world group alone */
+
+struct ordinal {
+    uint64_t kind; /* 0: empty */
+    uint64_t count;
+};
+static struct ordinals without_parent;
+static uint32_t ordinals_used; /* of all tables */
+
+uint64_t communicators_mix(uint64_t hash, uint64_t value)
+{
+    hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
+    hash *= 0xff51afd7ed558ccdull;
+    return hash ^ hash >> 32;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    return communicators_mix(hash, value);
+}
+
+static uint64_t mix_ranks(uint64_t hash, const int *ranks, int count)
+{
+    hash = mix(hash, (uint64_t)count);
+    for (int i = 0; i < count; i++)
+        hash = mix(hash, (uint64_t)(uint32_t)ranks[i]);
+    return hash;
+}
+
+uint64_t communicators_tag(const char *text)
+{
+    uint64_t hash = 1;
+    while (*text)
+        hash = mix(hash, (unsigned char)*text++);
+    return hash | 1;
+}
+
+/* The index. */
+
+/* Where a handle stands; else a dead place on its way; else the empty one at the end of it. */
+static uint64_t index_place(const struct communicator_index *index, mpi_handle bits)
+{
+    uint64_t at = communicators_hash(bits), dead = UINT64_MAX;
+    for (; index->slots[at & index->mask].handle != 0; at++) {
+        if (index->slots[at & index->mask].handle == bits)
+            return at;
+        if (dead == UINT64_MAX && !index->slots[at & index->mask].communicator)
+            dead = at;
+    }
+    return dead == UINT64_MAX ? at : dead;
+}
+
+static void index_put(struct communicator_index *index, mpi_handle bits, struct communicator *communicator)
+{
+    uint64_t at = index_place(index, bits);
+    __atomic_store_n(&index->slots[at & index->mask].communicator, communicator, __ATOMIC_RELEASE);
+    __atomic_store_n(&index->slots[at & index->mask].handle, bits, __ATOMIC_RELEASE);
+}
+
+static bool index_grow(void)
+{
+    struct communicator_index *old = communicator_index;
+    uint64_t size = old->mask ? 2 * (old->mask + 1) : FIRST_INDEX;
+    struct communicator_index *larger = calloc(1, sizeof *larger + size * sizeof larger->slots[0]);
+    if (!larger)
+        return false;
+    larger->mask = size - 1;
+    index_used = 0;
+    for (uint64_t i = 0; i <= old->mask; i++)
+        if (old->slots[i].communicator) {
+            index_put(larger, old->slots[i].handle, old->slots[i].communicator);
+            index_used++;
+        }
+    __atomic_store_n(&communicator_index, larger, __ATOMIC_RELEASE);
+    return true;
+}
+
+static bool index_takes_empty_place(mpi_handle bits)
+{
+    return communicator_index->slots[index_place(communicator_index, bits) & communicator_index->mask].handle == 0;
+}
+
+static bool index_insert(mpi_handle key, struct communicator *communicator)
+{
+    if (index_takes_empty_place(key)) {
+        if (2 * (index_used + 1) > communicator_index->mask && !index_grow())
+            return false;
+        index_used++;
+    }
+    index_put(communicator_index, key, communicator);
+    return true;
+}
+
+/* Empty the places before `end` that nobody passes, back to the empty one where that run begins. `passed` is how many places
+ * down from here the longest way to a communicator further up begins; negative: none comes by here. */
+static void index_clean(struct communicator_index *index, uint64_t end)
+{
+    int64_t passed = -1;
+    for (uint64_t at = end - 1; index->slots[at & index->mask].handle != 0; at--, passed -= passed >= 0) {
+        int64_t way = (int64_t)((at - communicators_hash(index->slots[at & index->mask].handle)) & index->mask);
+        if (index->slots[at & index->mask].communicator)
+            passed = way > passed ? way : passed;
+        else if (passed < 0) {
+            __atomic_store_n(&index->slots[at & index->mask].handle, 0, __ATOMIC_RELEASE);
+            index_used--;
+        }
+    }
+}
+
+static void index_remove(mpi_handle bits)
+{
+    struct communicator_index *index = communicator_index;
+    uint64_t at = index_place(index, bits);
+    __atomic_store_n(&communicators_removed, communicators_removed + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&index->slots[at & index->mask].communicator, NULL, __ATOMIC_RELEASE);
+    while (index->slots[at & index->mask].handle != 0)
+        at++;
+    index_clean(index, at);
+}
+
+static struct communicator *index_find(mpi_handle bits)
+{
+    uint64_t at = index_place(communicator_index, bits) & communicator_index->mask;
+    return communicator_index->slots[at].handle == bits ? communicator_index->slots[at].communicator : NULL;
+}
+
+/* Ordinals. */
+
+static struct ordinal *ordinal_place(const struct ordinals *ordinals, uint64_t kind)
+{
+    uint32_t at = (uint32_t)(kind >> 32), mask = ordinals->size - 1;
+    while (ordinals->places[at & mask].kind != 0 && ordinals->places[at & mask].kind != kind)
+        at++;
+    return &ordinals->places[at & mask];
+}
+
+static bool ordinals_grow(struct ordinals *ordinals)
+{
+    uint32_t size = ordinals->size ? 2 * ordinals->size : FIRST_ORDINALS;
+    struct ordinals larger = {calloc(size, sizeof *larger.places), size, ordinals->used};
+    if (!larger.places)
+        return false;
+    for (uint32_t i = 0; i < ordinals->size; i++)
+        if (ordinals->places[i].kind)
+            *ordinal_place(&larger, ordinals->places[i].kind) = ordinals->places[i];
+    free(ordinals->places);
+    *ordinals = larger;
+    return true;
+}
+
+static void ordinals_free(struct ordinals *ordinals)
+{
+    __atomic_sub_fetch(&ordinals_used, ordinals->used, __ATOMIC_RELAXED);
+    free(ordinals->places);
+}
+
+/* How many of this kind were made on this parent before. */
+static uint32_t next_ordinal(struct ordinals *ordinals, uint64_t kind)
+{
+    kind |= 1; /* 0 means empty */
+    struct ordinal *ordinal = ordinals->size ? ordinal_place(ordinals, kind) : NULL;
+    if (ordinal && ordinal->kind == kind)
+        return (uint32_t)ordinal->count++;
+    if (__atomic_load_n(&ordinals_used, __ATOMIC_RELAXED) >= ORDINALS_MAX)
+        return 0;
+    if (2 * ordinals->used >= ordinals->size && !ordinals_grow(ordinals))
+        return 0;
+    *ordinal_place(ordinals, kind) = (struct ordinal){kind, 1};
+    ordinals->used++;
+    __atomic_add_fetch(&ordinals_used, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* Membership. */
+
+/* World ranks of a group's members, in order; LEDGER_PEER_OUTSIDE for processes of another world. The caller frees them. */
+static int32_t *group_world_ranks(mpi_handle group, int size)
+{
+    int *ranks = malloc(2 * (size_t)(size > 0 ? size : 1) * sizeof *ranks);
+    if (!ranks)
+        return NULL;
+    int *own = ranks + size;
+    for (int i = 0; i < size; i++)
+        own[i] = i;
+    if (mpi_query.Group_translate_ranks(group, size, own, world_group, ranks) != MPI_SUCCESS)
+        for (int i = 0; i < size; i++)
+            ranks[i] = MPI_UNDEFINED;
+    for (int i = 0; i < size; i++)
+        if (ranks[i] == MPI_UNDEFINED)
+            ranks[i] = LEDGER_PEER_OUTSIDE;
+    return ranks;
+}
+
+static int32_t *world_ranks_of(mpi_handle comm, int (*group_of)(mpi_handle, void *), int size)
+{
+    uintptr_t memory = 0;
+    if (group_of(comm, &memory) != MPI_SUCCESS)
+        return NULL;
+    int32_t *ranks = group_world_ranks(mpi_handle_load(&memory, 0), size);
+    mpi_query.Group_free(&memory);
+    return ranks;
+}
+
+static bool is_plain(const int32_t *ranks, int size)
+{
+    for (int i = 0; i < size; i++)
+        if (ranks[i] != i)
+            return false;
+    return true;
+}
+
+/* "0-3,8,16-30:2,-1": runs of three or more with a stride, runs of two or more without, processes of another world one by one. */
+static void print_members(char *text, size_t bytes, const int32_t *ranks, int count)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < count;) {
+        int step = i + 1 < count && ranks[i] >= 0 ? ranks[i + 1] - ranks[i] : 0;
+        int last = i;
+        while (step > 0 && last + 1 < count && ranks[last + 1] - ranks[last] == step)
+            last++;
+        if (step != 1 && last - i < 2)
+            last = i;
+        char run[64];
+        int length = last == i   ? snprintf(run, sizeof run, "%d", ranks[i])
+                     : step == 1 ? snprintf(run, sizeof run, "%d-%d", ranks[i], ranks[last])
+                                 : snprintf(run, sizeof run, "%d-%d:%d", ranks[i], ranks[last], step);
+        if (used + (size_t)length + 5 > bytes) {
+            memcpy(text + used, used ? ",..." : "...", used ? 5 : 4);
+            return;
+        }
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? "," : "", run);
+        i = last + 1;
+    }
+}
+
+/* Making one. */
+
+static struct communicator *describe(mpi_handle handle)
+{
+    int inter = 0, size = 0, rank = 0, remote_size = 0;
+    if (mpi_query.Comm_test_inter(handle, &inter) != MPI_SUCCESS || mpi_query.Comm_size(handle, &size) != MPI_SUCCESS ||
+        mpi_query.Comm_rank(handle, &rank) != MPI_SUCCESS)
+        return NULL;
+    if (inter && mpi_query.Comm_remote_size(handle, &remote_size) != MPI_SUCCESS)
+        return NULL;
+    struct communicator *fresh = calloc(1, sizeof *fresh);
+    if (!fresh)
+        return NULL;
+    fresh->handle = handle;
+    fresh->size = size;
+    fresh->comm_rank = rank;
+    fresh->remote_size = remote_size;
+    fresh->is_inter = inter;
+    fresh->references = 1;
+    fresh->out_neighbors = COMMUNICATORS_NOT_ASKED;
+    return fresh;
+}
+
+/* Both groups of an inter-communicator in an order that both sides agree on. */
+static uint64_t mix_both(uint64_t seed, const int32_t *local, int local_size, const int32_t *remote, int remote_size)
+{
+    bool local_first = local_size > 0 && remote_size > 0 && local[0] <= remote[0];
+    seed = local_first ? mix_ranks(seed, local, local_size) : mix_ranks(seed, remote, remote_size);
+    return local_first ? mix_ranks(seed, remote, remote_size) : mix_ranks(seed, local, local_size);
+}
+
+static bool identify(struct communicator *fresh, unsigned constructor, struct communicator *parent, uint64_t tag)
+{
+    int32_t *local = world_ranks_of(fresh->handle, mpi_query.Comm_group, fresh->size);
+    int32_t *remote = fresh->is_inter ? world_ranks_of(fresh->handle, mpi_query.Comm_remote_group, fresh->remote_size) : NULL;
+    if (!local || (fresh->is_inter && !remote)) {
+        free(local);
+        free(remote);
+        return false;
+    }
+    if (fresh->is_inter)
+        parent = NULL;
+    fresh->parent_identity = parent ? parent->identity : 0;
+    uint64_t seed = mix(mix(mix(0, constructor), fresh->parent_identity), tag);
+    seed = fresh->is_inter ? mix_both(seed, local, fresh->size, remote, fresh->remote_size) : mix_ranks(seed, local, fresh->size);
+    fresh->constructor = (uint16_t)constructor;
+    fresh->ordinal = next_ordinal(parent ? &parent->ordinals : &without_parent, seed);
+    fresh->identity = mix(seed, fresh->ordinal) | 4; /* 1 and 2 are the predefined ones */
+    fresh->peer_world_ranks = fresh->is_inter ? remote : local;
+    if (fresh->is_inter)
+        free(local);
+    else if (is_plain(local, fresh->size)) {
+        free(local);
+        fresh->peer_world_ranks = NULL;
+    }
+    return true;
+}
+
+static void destroy(struct communicator *communicator)
+{
+    ordinals_free(&communicator->ordinals);
+    if (communicator->samples.page)
+        samples_leave(&communicator->samples);
+    free(communicator->peer_world_ranks);
+    free(communicator);
+}
+
+/* Called with the registry locked. */
+static struct communicator *make(mpi_handle handle, unsigned constructor, struct communicator *parent, uint64_t tag)
+{
+    struct communicator *fresh = describe(handle);
+    if (!fresh)
+        return NULL;
+    if (!identify(fresh, constructor, parent, tag)) {
+        destroy(fresh);
+        return NULL;
+    }
+    index_insert(mpi_handle_bits(handle), fresh);
+    return fresh;
+}
+
+static void make_predefined(mpi_handle handle, uint64_t identity, const char *name)
+{
+    struct communicator *fresh = make(handle, 0, NULL, identity);
+    if (!fresh)
+        return;
+    fresh->identity = identity;
+    fresh->ordinal = 0;
+    snprintf(fresh->name, sizeof fresh->name, "%s", name);
+}
+
+static void make_world(void)
+{
+    has_world = true;
+    make_predefined(mpi_abi.comm_world, WORLD_IDENTITY, "MPI_COMM_WORLD");
+    make_predefined(mpi_abi.comm_self, SELF_IDENTITY, "MPI_COMM_SELF");
+}
+
+void communicators_add_world(void)
+{
+    pthread_mutex_lock(&registering);
+    if (has_world_group)
+        make_world();
+    pthread_mutex_unlock(&registering);
+}
+
+bool communicators_begin(mpi_handle group, bool initialized)
+{
+    if (!mpi_abi.known)
+        return false;
+    pthread_mutex_lock(&registering);
+    uintptr_t memory = 0;
+    if (initialized && mpi_query.Comm_group && mpi_query.Comm_group(mpi_abi.comm_world, &memory) == MPI_SUCCESS)
+        group = mpi_handle_load(&memory, 0);
+    world_group = group;
+    has_world_group = group != 0;
+    if (has_world_group && initialized)
+        make_world();
+    pthread_mutex_unlock(&registering);
+    return has_world_group;
+}
+
+void communicators_end(void)
+{
+    pthread_mutex_lock(&registering);
+    uintptr_t memory = 0;
+    mpi_handle_store(&memory, world_group);
+    if (has_world_group)
+        mpi_query.Group_free(&memory);
+    has_world_group = false;
+    pthread_mutex_unlock(&registering);
+}
+
+/* Called with the registry locked. */
+static struct communicator *find_or_make(mpi_handle handle)
+{
+    struct communicator *found = index_find(mpi_handle_bits(handle));
+    return found ? found : make(handle, 0, NULL, 0);
+}
+
+/* If MPI returns this handle again, the communicator that had it before is gone, however it ended. */
+static void forget(mpi_handle bits)
+{
+    struct communicator *gone = index_find(bits);
+    if (!gone)
+        return;
+    index_remove(bits);
+    communicators_freed(gone);
+}
+
+struct communicator *communicators_made(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag)
+{
+    mpi_handle bits = mpi_handle_bits(handle);
+    if (!has_world_group || bits == mpi_abi.comm_null)
+        return NULL;
+    pthread_mutex_lock(&registering);
+    forget(bits);
+    struct communicator *fresh = make(handle, constructor, has_parent ? find_or_make(parent) : NULL, tag);
+    pthread_mutex_unlock(&registering);
+    return fresh;
+}
+
+static int32_t *copy_ranks(const int32_t *ranks, int count)
+{
+    int32_t *copy = malloc((size_t)(count > 0 ? count : 1) * sizeof *copy);
+    if (copy)
+        memcpy(copy, ranks, (size_t)count * sizeof *copy);
+    return copy;
+}
+
+void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handle parent)
+{
+    if (!has_world_group)
+        return;
+    pthread_mutex_lock(&registering);
+    forget(mpi_handle_bits(handle));
+    struct communicator *model = index_find(mpi_handle_bits(parent));
+    struct communicator *fresh = model ? calloc(1, sizeof *fresh) : NULL;
+    if (fresh) {
+        *fresh = (struct communicator){.handle = handle,
+                                       .references = 1,
+                                       .out_neighbors = COMMUNICATORS_NOT_ASKED,
+                                       .size = model->size,
+                                       .remote_size = model->remote_size,
+                                       .comm_rank = model->comm_rank,
+                                       .is_inter = model->is_inter,
+                                       .constructor = (uint16_t)constructor,
+                                       .parent_identity = model->identity};
+        uint64_t seed = mix(mix(1, constructor), model->identity);
+        fresh->ordinal = next_ordinal(&model->ordinals, seed);
+        fresh->identity = mix(seed, fresh->ordinal) | 4;
+        if (model->peer_world_ranks)
+            fresh->peer_world_ranks = copy_ranks(model->peer_world_ranks, model->is_inter ? model->remote_size : model->size);
+        index_insert(mpi_handle_bits(handle), fresh);
+    }
+    pthread_mutex_unlock(&registering);
+}
+
+struct communicator *communicators_add(mpi_handle key, const struct communicator *described)
+{
+    struct communicator *fresh = malloc(sizeof *fresh);
+    if (!fresh)
+        return NULL;
+    *fresh = *described;
+    fresh->references = 1;
+    pthread_mutex_lock(&registering);
+    forget(key);
+    bool is_in = index_insert(key, fresh);
+    pthread_mutex_unlock(&registering);
+    if (is_in)
+        return fresh;
+    destroy(fresh);
+    return NULL;
+}
+
+uint32_t communicators_ordinal(struct communicator *parent, uint64_t kind)
+{
+    pthread_mutex_lock(&registering);
+    uint32_t ordinal = next_ordinal(parent ? &parent->ordinals : &without_parent, kind);
+    pthread_mutex_unlock(&registering);
+    return ordinal;
+}
+
+/* Asking MPI about a communicator that does not exist would end the job. */
+static bool may_be_asked_about(mpi_handle bits)
+{
+    return bits != mpi_abi.comm_null && (has_world || (bits != mpi_abi.comm_world && bits != mpi_abi.comm_self));
+}
+
+struct communicator *communicators_meet(mpi_handle handle)
+{
+    if (!has_world_group || !may_be_asked_about(mpi_handle_bits(handle)))
+        return NULL;
+    pthread_mutex_lock(&registering);
+    struct communicator *found = find_or_make(handle);
+    pthread_mutex_unlock(&registering);
+    return found;
+}
+
+void communicators_named(mpi_handle handle, const char *name)
+{
+    struct communicator *communicator = communicators_find(handle);
+    if (!communicator || !name)
+        return;
+    pthread_mutex_lock(&registering);
+    snprintf(communicator->name, sizeof communicator->name, "%s", name);
+    if (communicator->entry)
+        memcpy(communicator->entry->name, communicator->name, sizeof communicator->name);
+    pthread_mutex_unlock(&registering);
+}
+
+static struct communicator *take(mpi_handle key)
+{
+    pthread_mutex_lock(&registering);
+    struct communicator *taken = index_find(key);
+    if (taken)
+        index_remove(key);
+    pthread_mutex_unlock(&registering);
+    return taken;
+}
+
+struct communicator *communicators_freeing(mpi_handle handle)
+{
+    return take(mpi_handle_bits(handle));
+}
+
+void communicators_freed(struct communicator *communicator)
+{
+    if (communicator->entry)
+        communicator->entry->flags |= LEDGER_COMMUNICATOR_FREED;
+    communicators_release(communicator);
+}
+
+void communicators_kept(struct communicator *communicator)
+{
+    pthread_mutex_lock(&registering);
+    forget(mpi_handle_bits(communicator->handle)); /* met anew by a callback of the job's, meanwhile */
+    index_insert(mpi_handle_bits(communicator->handle), communicator);
+    pthread_mutex_unlock(&registering);
+}
+
+static void attach(mpi_handle key, struct communicator *communicator)
+{
+    pthread_mutex_lock(&registering);
+    struct communicator *unseen_end = index_find(key); /* of an object that had the same handle */
+    bool is_in = index_insert(key, communicator);
+    pthread_mutex_unlock(&registering);
+    if (unseen_end)
+        communicators_release(unseen_end);
+    if (!is_in)
+        communicators_release(communicator);
+}
+
+void communicators_attach(mpi_handle key, mpi_handle comm)
+{
+    struct communicator *communicator = communicators_find(comm);
+    if (!communicator)
+        return;
+    communicators_hold(communicator);
+    attach(key, communicator);
+}
+
+struct communicator *communicators_detach(mpi_handle key)
+{
+    return take(key);
+}
+
+void communicators_detached(mpi_handle key, struct communicator *communicator, bool is_gone)
+{
+    if (communicator && is_gone)
+        communicators_release(communicator);
+    else if (communicator)
+        attach(key, communicator);
+}
+
+int communicators_ask_neighbors(struct communicator *communicator)
+{
+    int neighbors = mpi_neighbors_of(communicator->handle).destinations;
+    __atomic_store_n(&communicator->out_neighbors, neighbors, __ATOMIC_RELAXED);
+    return neighbors;
+}
+
+void communicators_hold(struct communicator *communicator)
+{
+    __atomic_add_fetch(&communicator->references, 1, __ATOMIC_RELAXED);
+}
+
+void communicators_release(struct communicator *communicator)
+{
+    if (__atomic_sub_fetch(&communicator->references, 1, __ATOMIC_ACQ_REL) == 0)
+        destroy(communicator);
+}
+
+/* The local group's world ranks, for the ledger: of an inter-communicator only the remote ones are kept. */
+static void print_local_members(const struct communicator *communicator, char *text, size_t bytes)
+{
+    int32_t *local = communicator->is_inter ? world_ranks_of(communicator->handle, mpi_query.Comm_group, communicator->size) : NULL;
+    const int32_t *ranks = communicator->is_inter ? local : communicator->peer_world_ranks;
+    if (ranks)
+        print_members(text, bytes, ranks, communicator->size);
+    else if (communicator->size > 1)
+        snprintf(text, bytes, "0-%d", communicator->size - 1);
+    else
+        snprintf(text, bytes, "0");
+    free(local);
+}
+
+unsigned communicators_enter(struct communicator *communicator)
+{
+    pthread_mutex_lock(&registering);
+    if (!communicator->slot && slots_used + 2 < COMMUNICATORS_MAX) {
+        struct ledger_communicator entry = {
+            .identity = communicator->identity,
+            .parent_identity = communicator->parent_identity,
+            .communicator = LEDGER_COMMUNICATOR_OTHER + 1 + slots_used,
+            .flags = (communicator->is_inter ? LEDGER_COMMUNICATOR_INTER : 0) | (communicator->is_nccl ? LEDGER_COMMUNICATOR_NCCL : 0),
+            .size = communicator->size,
+            .remote_size = communicator->remote_size,
+            .comm_rank = communicator->comm_rank,
+            .constructor = communicator->constructor,
+            .ordinal = communicator->ordinal,
+        };
+        memcpy(entry.name, communicator->name, sizeof entry.name);
+        if (!communicator->is_nccl)
+            print_local_members(communicator, entry.members, sizeof entry.members);
+        communicator->entry = ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry);
+        if (communicator->entry) {
+            slots_used++;
+            samples_enter(entry.communicator, communicator->entry);
+            __atomic_store_n(&communicator->slot, (uint16_t)entry.communicator, __ATOMIC_RELEASE);
+        }
+    }
+    if (!communicator->slot) {
+        __atomic_store_n(&communicator->slot, LEDGER_COMMUNICATOR_OTHER, __ATOMIC_RELEASE);
+        ledger_count(&the_ledger.header->folded_communicators);
+    }
+    pthread_mutex_unlock(&registering);
+    return communicator->slot;
+}
+_Static_assert((int)COMMUNICATORS_MAX <= (int)SAMPLES_SLOTS, "the sample log knows every slot");
+_Static_assert(COMMUNICATORS_MAX <= 1 << (16 - LEDGER_PEER_SLOT_BIT), "a row of peers has room for every slot");

@@ -1,0 +1,14 @@
+/* Decides when calls are recorded and counted: from the end of MPI_Init to MPI_Finalize, and as MPI_Pcontrol and the time window say. */
+#ifndef COMMPROF_RECORDING_H
+#define COMMPROF_RECORDING_H
+
+#include <stdbool.h>
+
+void recording_begin(void);
+void recording_end(void);
+
+/* For MPI_Pcontrol and the time window: pause or resume counting; reset all sums to zero. */
+void recording_switch(bool on);
+void recording_reset(void);
+
+#endif

@@ -1,0 +1,403 @@
+/* The table has 4096 buckets. Each is a first slot and, for further requests, a chain of chunks of seven slots. A thread claims a slot by
+ * writing REQUEST_BUSY over REQUEST_EMPTY and publishes it by storing the handle; emptying runs in reverse order. Chunks are never freed,
+ * so a thread may walk a chain while others write to it.
+ *
+ *     first slot, then bucket --> | 7 slots | next --> | 7 slots | next --> NULL
+ *     slot.handle:   EMPTY -> BUSY -> handle -> BUSY -> EMPTY
+ *
+ * The first slots are adjacent in memory: nearly every request uses one, and tracking and completing it then touch a single cache line.
+ *
+ * If one thread at a time uses MPI, these are plain stores; only MPI_THREAD_MULTIPLE needs compare-and-swap. Nobody waits: a thread that
+ * loses a slot tries the next. Only the thread that made a slot busy writes it. The exceptions are `flags`, `start_ticks` and the charged
+ * time: other threads may read or write them while the slot has its handle (several threads may use equal handles), so they are relaxed
+ * atomics.
+ *
+ * Chains grow long only when thousands of requests share one handle. A search starts at the chunk where the last one ended (the bucket's
+ * cursor), and a count shows that a chain is empty, so neither filling nor emptying a chain walks it. */
+#include "requests.h"
+
+#include <sys/mman.h>
+
+enum { REQUEST_EMPTY = 0, REQUEST_BUSY = 1, BUCKETS = 4096, SLOTS = 7, POOL_CHUNKS = 4096, POOLS_MAX = 64 };
+
+struct chunk {
+    struct request slots[SLOTS];
+    struct chunk *next;
+    struct chunk *cursor; /* only in a bucket's first chunk: where the last search ended; NULL: here */
+    uint64_t padding[6];
+};
+
+struct counts {
+    uint64_t in_chain;  /* at least the number of chain slots with a handle */
+    uint64_t published; /* how often a handle was stored, also in the first slot; counted only with MPI_THREAD_MULTIPLE */
+};
+
+_Static_assert(sizeof(struct request) == 64, "a request is a cache line");
+
+static struct table {
+    struct request firsts[BUCKETS];
+    struct counts counts[BUCKETS];
+    struct chunk buckets[BUCKETS];
+} * table;
+static bool is_concurrent;
+
+static struct chunk *pools[POOLS_MAX];
+static uint32_t chunks_taken;
+
+static void *fresh_memory(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+bool requests_begin(bool concurrent)
+{
+    is_concurrent = concurrent;
+    if (!table)
+        table = fresh_memory(sizeof *table);
+    return table != NULL;
+}
+
+/* Change a slot's handle if it is still `seen`. */
+static bool swap_handle(struct request *slot, uintptr_t seen, uintptr_t wanted)
+{
+    if (!is_concurrent) {
+        slot->handle = wanted;
+        return true;
+    }
+    return __atomic_compare_exchange_n(&slot->handle, &seen, wanted, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static void store_handle(struct request *slot, uintptr_t handle)
+{
+    __atomic_store_n(&slot->handle, handle, __ATOMIC_RELEASE);
+}
+
+static uintptr_t handle_in(const struct request *slot)
+{
+    return __atomic_load_n(&slot->handle, __ATOMIC_RELAXED);
+}
+
+static unsigned number_of(mpi_handle bits)
+{
+    return (unsigned)((bits * 0x9e3779b97f4a7c15ull) >> 52);
+}
+_Static_assert(BUCKETS == 1 << 12, "number_of takes twelve bits");
+
+/* Make the slot visible to searches. */
+static void publish(struct request *slot, mpi_handle bits)
+{
+    store_handle(slot, bits);
+    if (is_concurrent)
+        __atomic_add_fetch(&table->counts[number_of(bits)].published, 1, __ATOMIC_RELEASE);
+}
+
+static struct chunk *next_of(struct chunk *chunk)
+{
+    return __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE);
+}
+
+/* Take a chunk from the pools, which are mapped 4096 chunks at a time. */
+static struct chunk *take_chunk(void)
+{
+    uint32_t number = __atomic_fetch_add(&chunks_taken, 1, __ATOMIC_RELAXED);
+    if (number >= POOL_CHUNKS * POOLS_MAX) {
+        __atomic_fetch_sub(&chunks_taken, 1, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    struct chunk **pool = &pools[number / POOL_CHUNKS];
+    struct chunk *memory = __atomic_load_n(pool, __ATOMIC_ACQUIRE);
+    if (!memory) {
+        struct chunk *fresh = fresh_memory(POOL_CHUNKS * sizeof *fresh);
+        if (!fresh)
+            return NULL;
+        if (__atomic_compare_exchange_n(pool, &memory, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            memory = fresh;
+        else
+            munmap(fresh, POOL_CHUNKS * sizeof *fresh);
+    }
+    return &memory[number % POOL_CHUNKS];
+}
+
+static void count_in_chain(unsigned number, uint64_t more)
+{
+    if (is_concurrent)
+        __atomic_add_fetch(&table->counts[number].in_chain, more, __ATOMIC_RELAXED);
+    else
+        table->counts[number].in_chain += more;
+}
+
+static struct chunk *cursor_of(struct chunk *bucket)
+{
+    struct chunk *cursor = __atomic_load_n(&bucket->cursor, __ATOMIC_ACQUIRE);
+    return cursor ? cursor : bucket;
+}
+
+static void move_cursor(struct chunk *bucket, struct chunk *to)
+{
+    __atomic_store_n(&bucket->cursor, to, __ATOMIC_RELEASE);
+}
+
+/* The chunk after `chunk`, wrapping from the bucket's last to its first; NULL when back at `start`. */
+static struct chunk *next_round(struct chunk *bucket, struct chunk *chunk, struct chunk *start)
+{
+    struct chunk *next = next_of(chunk);
+    if (!next)
+        next = bucket;
+    return next == start ? NULL : next;
+}
+
+/* Claim an empty slot of this chunk; NULL if there is none. */
+static struct request *claim_slot(struct chunk *chunk)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (handle_in(&chunk->slots[i]) == REQUEST_EMPTY && swap_handle(&chunk->slots[i], REQUEST_EMPTY, REQUEST_BUSY))
+            return &chunk->slots[i];
+    return NULL;
+}
+
+/* Insert a new chunk directly after the bucket's first. */
+static struct chunk *extend(struct chunk *bucket)
+{
+    struct chunk *fresh = take_chunk();
+    if (!fresh)
+        return NULL;
+    struct chunk *second = next_of(bucket);
+    do
+        fresh->next = second;
+    while (!__atomic_compare_exchange_n(&bucket->next, &second, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    return fresh;
+}
+
+/* Claim an empty slot of a chain, near its cursor or in a new chunk; NULL when the table is full. */
+static __attribute__((noinline)) struct request *claim_in(struct chunk *bucket)
+{
+    enum { LOOK_AT = 4 }; /* chunks to search before adding one */
+    struct chunk *start = cursor_of(bucket), *chunk = start;
+    for (int i = 0; i < LOOK_AT && chunk; i++, chunk = next_round(bucket, chunk, start)) {
+        struct request *slot = claim_slot(chunk);
+        if (slot) {
+            move_cursor(bucket, chunk);
+            return slot;
+        }
+    }
+    for (;;) {
+        chunk = extend(bucket);
+        struct request *slot = chunk ? claim_slot(chunk) : NULL;
+        if (!chunk || slot) {
+            move_cursor(bucket, chunk ? chunk : bucket);
+            return slot;
+        }
+    }
+}
+
+/* Claim an empty slot of a bucket, normally the first. */
+static struct request *claim(unsigned number)
+{
+    struct request *first = &table->firsts[number];
+    if (__builtin_expect(handle_in(first) == REQUEST_EMPTY, 1) && swap_handle(first, REQUEST_EMPTY, REQUEST_BUSY))
+        return first;
+    struct request *slot = claim_in(&table->buckets[number]);
+    if (slot)
+        count_in_chain(number, 1);
+    return slot;
+}
+
+/* Write every field except the handle. Another thread may still be reading the slot's previous request. */
+HOT void fill(struct request *slot, const struct request *request)
+{
+#define FILL(FIELD) __atomic_store_n(&slot->FIELD, request->FIELD, __ATOMIC_RELAXED)
+    FILL(start_ticks);
+    FILL(bytes);
+    FILL(volume_bytes);
+    FILL(blocked_ticks);
+    FILL(communicator);
+    FILL(peer);
+    FILL(call);
+    FILL(slot);
+    FILL(flags);
+    FILL(place);
+    FILL(charged);
+#undef FILL
+}
+
+bool requests_track(mpi_handle handle, const struct request *request)
+{
+    if (!table)
+        return false;
+    mpi_handle bits = mpi_handle_bits(handle);
+    struct request *slot = claim(number_of(bits));
+    if (!slot)
+        return false;
+    fill(slot, request);
+    publish(slot, bits);
+    return true;
+}
+
+static unsigned flags_of(const struct request *slot)
+{
+    return __atomic_load_n(&slot->flags, __ATOMIC_RELAXED);
+}
+
+/* A search looks for this handle, active or not, started no later than this. */
+struct wanted {
+    mpi_handle bits;
+    bool active;
+    uint64_t latest_start;
+};
+
+HOT bool is_wanted(const struct request *slot, const struct wanted *wanted)
+{
+    return !!(flags_of(slot) & REQUEST_ACTIVE) == wanted->active &&
+           __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED) <= wanted->latest_start;
+}
+
+HOT struct request *find_in(struct chunk *chunk, const struct wanted *wanted)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (__atomic_load_n(&chunk->slots[i].handle, __ATOMIC_ACQUIRE) == wanted->bits && is_wanted(&chunk->slots[i], wanted))
+            return &chunk->slots[i];
+    return NULL;
+}
+
+static __attribute__((noinline)) struct request *find_once(struct chunk *bucket, const struct wanted *wanted)
+{
+    struct chunk *start = cursor_of(bucket);
+    for (struct chunk *chunk = start; chunk; chunk = next_round(bucket, chunk, start)) {
+        struct request *slot = find_in(chunk, wanted);
+        if (slot) {
+            if (chunk != start)
+                move_cursor(bucket, chunk);
+            return slot;
+        }
+    }
+    return NULL;
+}
+
+/* A search may pass a slot just before another thread fills it, and reach the wanted slot just after it was taken. So if a handle was
+ * published during the search, search again, the first slot included. */
+static __attribute__((noinline)) struct request *find_in_chain(unsigned number, const struct wanted *wanted)
+{
+    struct counts *counts = &table->counts[number];
+    if (!is_concurrent)
+        return counts->in_chain ? find_once(&table->buckets[number], wanted) : NULL;
+    for (;;) {
+        uint64_t published = __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE);
+        struct request *slot = &table->firsts[number];
+        if (__atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE) != wanted->bits || !is_wanted(slot, wanted))
+            slot = __atomic_load_n(&counts->in_chain, __ATOMIC_RELAXED) ? find_once(&table->buckets[number], wanted) : NULL;
+        if (slot || published == __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE))
+            return slot;
+    }
+}
+
+/* A matching slot; NULL if there is none. */
+HOT struct request *find(struct wanted wanted)
+{
+    if (!table)
+        return NULL;
+    unsigned number = number_of(wanted.bits);
+    struct request *first = &table->firsts[number];
+    if (__builtin_expect(__atomic_load_n(&first->handle, __ATOMIC_ACQUIRE) == wanted.bits && is_wanted(first, &wanted), 1))
+        return first;
+    return find_in_chain(number, &wanted);
+}
+
+/* Make a matching slot busy, so that no other thread completes it; NULL if there is none. */
+HOT struct request *take(struct wanted wanted)
+{
+    for (;;) {
+        struct request *slot = find(wanted);
+        if (!slot)
+            return NULL;
+        if (!swap_handle(slot, wanted.bits, REQUEST_BUSY))
+            continue;
+        if (is_wanted(slot, &wanted))
+            return slot;
+        publish(slot, wanted.bits); /* the slot was emptied and reused during the search */
+    }
+}
+
+HOT struct wanted active(mpi_handle bits)
+{
+    return (struct wanted){bits, true, UINT64_MAX};
+}
+
+HOT struct wanted inactive(mpi_handle bits)
+{
+    return (struct wanted){bits, false, UINT64_MAX};
+}
+
+static void empty(mpi_handle bits, struct request *slot)
+{
+    unsigned number = number_of(bits);
+    store_handle(slot, REQUEST_EMPTY);
+    if (slot != &table->firsts[number])
+        count_in_chain(number, (uint64_t)-1);
+}
+
+bool requests_look(mpi_handle handle, struct announced *announced)
+{
+    const struct request *slot = find(active(mpi_handle_bits(handle)));
+    if (!slot)
+        return false;
+    announced->bytes = __atomic_load_n(&slot->bytes, __ATOMIC_RELAXED);
+    announced->peer = __atomic_load_n(&slot->peer, __ATOMIC_RELAXED);
+    announced->call = __atomic_load_n(&slot->call, __ATOMIC_RELAXED);
+    announced->slot = __atomic_load_n(&slot->slot, __ATOMIC_RELAXED);
+    return true;
+}
+
+bool requests_start(mpi_handle handle, uint64_t start_ticks)
+{
+    struct request *slot = find(inactive(mpi_handle_bits(handle)));
+    if (!slot)
+        return false;
+    __atomic_store_n(&slot->start_ticks, start_ticks, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->blocked_ticks, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->flags, slot->flags | REQUEST_ACTIVE, __ATOMIC_RELAXED);
+    return true;
+}
+
+void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ticks)
+{
+    struct request *slot = find((struct wanted){mpi_handle_bits(handle), true, end_ticks});
+    if (!slot || __atomic_load_n(&slot->charged, __ATOMIC_RELAXED) == (uint32_t)end_ticks)
+        return;
+    uint64_t passed = end_ticks - __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED);
+    uint64_t before = __atomic_load_n(&slot->blocked_ticks, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->charged, (uint32_t)end_ticks, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->blocked_ticks, before + (blocked_ticks < passed ? blocked_ticks : passed), __ATOMIC_RELAXED);
+}
+
+bool requests_complete(mpi_handle handle, uint64_t end_ticks, struct request *completed)
+{
+    mpi_handle bits = mpi_handle_bits(handle);
+    struct request *slot = take((struct wanted){bits, true, is_concurrent ? end_ticks : UINT64_MAX});
+    if (!slot)
+        return false;
+    memcpy((char *)completed + sizeof slot->handle, (const char *)slot + sizeof slot->handle, sizeof *slot - sizeof slot->handle);
+    completed->handle = bits;
+    if (completed->start_ticks > end_ticks) /* the tick counter went backwards */
+        completed->start_ticks = end_ticks;
+    if (!(completed->flags & REQUEST_PERSISTENT)) {
+        empty(bits, slot);
+        return true;
+    }
+    __atomic_store_n(&slot->flags, completed->flags & ~REQUEST_ACTIVE, __ATOMIC_RELAXED);
+    publish(slot, bits);
+    return true;
+}
+
+bool requests_forget(mpi_handle handle, struct request *forgotten)
+{
+    mpi_handle bits = mpi_handle_bits(handle);
+    struct request *slot = take(active(bits));
+    if (!slot)
+        slot = take(inactive(bits));
+    if (!slot)
+        return false;
+    *forgotten = *slot;
+    empty(bits, slot);
+    return true;
+}

@@ -1,0 +1,70 @@
+/* Requests in flight: when each operation started, what it carries, and how long the job was blocked on it.
+ *
+ * A request is tracked when a nonblocking call returns it, and completed when a Wait or Test call reports it. Several requests in flight
+ * may have equal handles (Open MPI and MPICH return the same handle for several small sends that are already complete), so the table is a
+ * multiset. A persistent request stays until it is freed and is active between Start and completion. */
+#ifndef COMMPROF_REQUESTS_H
+#define COMMPROF_REQUESTS_H
+
+#include "communicators.h"
+
+enum request_flags {
+    REQUEST_RECEIVE = 1,    /* the size and source are known only on completion */
+    REQUEST_EXCHANGE = 8,   /* sends, and receives what the status reports (Isendrecv) */
+    REQUEST_INCOMING = 16,  /* the peer is known and sends (partitioned receive) */
+    REQUEST_PERSISTENT = 2, /* stays in the table after completion */
+    REQUEST_ACTIVE = 4,     /* started and not completed */
+    REQUEST_KEPT = 32,      /* `sample` is set, not `communicator` */
+};
+
+struct request {
+    uintptr_t handle; /* REQUEST_EMPTY, REQUEST_BUSY, or the request's */
+    uint64_t start_ticks;
+    uint64_t bytes;
+    uint64_t volume_bytes;
+    uint64_t blocked_ticks;
+    union {
+        struct communicator *communicator; /* of a receive: translates the source to its world rank */
+        struct ledger_sample *sample;      /* of a nonblocking collective (REQUEST_KEPT): completed with the request */
+    };
+    int32_t peer; /* world rank of the destination or expected source; PEER_NONE, LEDGER_PEER_ANY */
+    uint16_t call;
+    uint16_t slot; /* the communicator's number in the ledger */
+    uint16_t flags;
+    uint8_t place; /* memory kinds of the buffers, as in struct ledger_cell */
+    uint8_t reserved;
+    uint32_t charged; /* low bits of the end of the last call whose blocked time was charged to this request */
+};
+
+/* `concurrent`: threads may call at the same time (MPI_THREAD_MULTIPLE). False when out of memory. */
+bool requests_begin(bool concurrent);
+
+/* Track a request. False when the table is full: its completion will not be recorded. */
+bool requests_track(mpi_handle handle, const struct request *request);
+
+/* Read what the call that started an active request announced; false if no active request has this handle. While other threads complete
+ * requests, the answer may describe another request with an equal handle. */
+struct announced {
+    uint64_t bytes;
+    int32_t peer;
+    uint16_t call, slot;
+};
+bool requests_look(mpi_handle handle, struct announced *announced);
+
+/* Start a persistent request. False for handles that are not tracked. */
+bool requests_start(mpi_handle handle, uint64_t start_ticks);
+
+/* Charge a request with time in Wait and Test calls that did not complete it; the last of them ended at end_ticks. The charge is limited to
+ * the time since the request started. Among requests with equal handles (which are already complete inside MPI) only one is charged. */
+void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ticks);
+
+/* Remove an active request that a call completed, which ended at end_ticks, and copy it to `completed` (a persistent one stays, inactive).
+ * False if there is none with this handle. With several threads, a request that started later than end_ticks is skipped: MPI returned the
+ * same handle to another thread before this thread recorded the completion. With a single thread, a later start means that the tick counter
+ * went backwards: the request counts as started at end_ticks. */
+bool requests_complete(mpi_handle handle, uint64_t end_ticks, struct request *completed);
+
+/* MPI_Request_free: remove the request and copy it to `forgotten`. If it was active, its completion will not be recorded. */
+bool requests_forget(mpi_handle handle, struct request *forgotten);
+
+#endif

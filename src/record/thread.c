@@ -1,0 +1,133 @@
+/* A thread that ends passes its state to the next one that starts: sums may mix threads. So a job with thousands of short threads needs no
+ * more memory than the threads that run at one time. */
+#include "thread.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+uint32_t thread_epoch;
+struct thread thread_nobody = {.epoch = UINT32_MAX};
+_Thread_local struct thread *this_thread = &thread_nobody;
+
+static pthread_mutex_t adopting = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t leaving;
+static void (*leaving_told)(struct thread *thread);
+static struct thread *free_threads;
+static uint32_t thread_count;
+
+/* A thread may end inside a call (pthread_exit in an error handler): mark the call as left. */
+static void leave_call(struct thread *thread)
+{
+    uint64_t *doing = &thread->cells.record->doing;
+    thread->outermost = 0;
+    __atomic_store_n(doing, *doing & ~LEDGER_DOING_INSIDE, __ATOMIC_RELEASE);
+}
+
+static void leave(void *thread)
+{
+    leaving_told(thread);
+    pthread_mutex_lock(&adopting);
+    leave_call(thread);
+    ((struct thread *)thread)->next_free = free_threads;
+    free_threads = thread;
+    this_thread = &thread_nobody;
+    pthread_mutex_unlock(&adopting);
+}
+
+static struct ledger_thread *enter_thread(uint32_t number, uint32_t epoch)
+{
+    struct ledger_thread entry = {.thread = number, .tid = (int64_t)syscall(SYS_gettid), .epoch = epoch};
+    entry.is_main = entry.tid == getpid();
+    if (prctl(PR_GET_NAME, entry.name) != 0)
+        entry.name[0] = '\0';
+    return ledger_append(LEDGER_THREADS, &entry, sizeof entry);
+}
+
+static struct thread *make_thread(uint32_t epoch)
+{
+    struct thread *fresh = calloc(1, sizeof *fresh);
+    struct ledger_thread *entry = fresh ? enter_thread(thread_count, epoch) : NULL;
+    if (!entry || !cells_create(&fresh->cells, entry) || !peers_create(&fresh->peers, thread_count)) {
+        if (entry)
+            cells_destroy(&fresh->cells);
+        free(fresh);
+        return NULL;
+    }
+    thread_count++;
+    fresh->epoch = epoch;
+    fresh->host_time.record = entry;
+    host_time_enter(&fresh->host_time);
+    return fresh;
+}
+
+/* Only the thread itself changes its counters, so a reset takes effect at its next call. Until then readers skip them, because their epoch
+ * in the ledger is old. */
+void thread_catch_up(struct thread *thread, uint32_t epoch)
+{
+    if (thread->epoch == epoch)
+        return;
+    cells_clear(&thread->cells);
+    peers_clear(&thread->peers);
+    thread->epoch = epoch;
+    __atomic_store_n(&thread->cells.record->epoch, epoch, __ATOMIC_RELEASE);
+}
+
+struct thread *thread_adopt(void)
+{
+    uint32_t epoch = __atomic_load_n(&thread_epoch, __ATOMIC_ACQUIRE);
+    pthread_mutex_lock(&adopting);
+    struct thread *thread = free_threads;
+    if (thread)
+        free_threads = thread->next_free;
+    else
+        thread = make_thread(epoch);
+    pthread_mutex_unlock(&adopting);
+    if (!thread) {
+        ledger_count(&the_ledger.header->dropped_calls);
+        return NULL;
+    }
+    thread_catch_up(thread, epoch);
+    this_thread = thread;
+    pthread_setspecific(leaving, thread);
+    return thread;
+}
+
+struct thread *thread_ready(void)
+{
+    uint32_t epoch = __atomic_load_n(&thread_epoch, __ATOMIC_ACQUIRE);
+    if (!epoch)
+        return NULL;
+    struct thread *thread = this_thread == &thread_nobody ? thread_adopt() : this_thread;
+    if (thread)
+        thread_catch_up(thread, epoch);
+    return thread;
+}
+
+void *thread_scratch(struct thread *thread, size_t bytes)
+{
+    if (bytes <= thread->scratch_bytes)
+        return thread->scratch;
+    size_t wanted = bytes < 4096 ? 4096 : 2 * bytes;
+    void *larger = realloc(thread->scratch, wanted);
+    if (!larger)
+        return NULL;
+    thread->scratch = larger;
+    thread->scratch_bytes = wanted;
+    return larger;
+}
+
+/* A forked child has the ledger mapped but is not a rank: it must not write to it. */
+static void in_forked_child(void)
+{
+    thread_epoch = 0;
+}
+
+void thread_begin(void (*told)(struct thread *thread))
+{
+    leaving_told = told;
+    pthread_key_create(&leaving, leave);
+    pthread_atfork(NULL, NULL, in_forked_child);
+}

@@ -1,0 +1,81 @@
+#include "closing_line.h"
+
+#include "base/host.h"
+#include "base/say.h"
+#include "mpi/launcher.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* lib/libcommprof.so and bin/hvprof-report are under the same folder, in the build tree and when installed. */
+static bool reporter_beside_us(char *path, size_t bytes)
+{
+    Dl_info us;
+    char *library = dladdr((void *)reporter_beside_us, &us) && us.dli_fname ? realpath(us.dli_fname, NULL) : NULL;
+    if (!library)
+        return false;
+    int length = snprintf(path, bytes, "%s/bin/hvprof-report", dirname(dirname(library)));
+    free(library);
+    return length < (int)bytes && access(path, X_OK) == 0;
+}
+
+/* The command for the reporter: its name if it is in PATH, else its path. */
+static const char *reporter(void)
+{
+    static char path[PATH_MAX];
+    const char *folders = getenv("PATH");
+    for (size_t length; folders && *folders; folders += length + (folders[length] == ':')) {
+        length = strcspn(folders, ":");
+        snprintf(path, sizeof path, "%.*s/hvprof-report", (int)length, folders);
+        if (access(path, X_OK) == 0)
+            return "hvprof-report";
+    }
+    return reporter_beside_us(path, sizeof path) ? path : "hvprof-report";
+}
+
+/* A word for a shell: quoted where necessary, ANY_RANK as a star. */
+static void shell_word(char *word, size_t bytes, const char *text)
+{
+    static const char APART[] = {ANY_RANK, '\'', '\0'}, PLAIN[] = "_-+=:,./%@";
+    size_t used = 0;
+    while (*text && used + 8 < bytes) {
+        size_t length = strcspn(text, APART);
+        bool is_plain = true;
+        for (size_t i = 0; i < length; i++)
+            is_plain = is_plain && (isalnum((unsigned char)text[i]) || text[i] & 0x80 || strchr(PLAIN, text[i]));
+        const char *quote = is_plain ? "" : "'";
+        used += (size_t)snprintf(word + used, bytes - used, "%s%.*s%s", quote, (int)length, text, quote);
+        text += length;
+        if (*text && used + 3 < bytes)
+            used += (size_t)snprintf(word + used, bytes - used, "%s", *text++ == '\'' ? "\\'" : "*");
+    }
+    word[used < bytes ? used : bytes - 1] = '\0';
+}
+
+/* The folders of all ranks as one pattern with ANY_RANK where they differ. */
+static void folders_of_all(const struct run_folder *folder, int world_size, char *folders, size_t bytes)
+{
+    size_t used = 0;
+    folders[0] = '\0';
+    for (const char *at = world_size > 1 && *folder->of_all ? folder->of_all : folder->path; *at && used + 1 < bytes; at++) {
+        char same[] = {*at == ANY_HOST ? ANY_RANK : *at, '\0'};
+        used += (size_t)snprintf(folders + used, bytes - used, "%s",
+                                 *at == ANY_HOST && launcher_is_on_one_host(world_size) ? host_name() : same);
+    }
+}
+
+void closing_line_say(const struct run_folder *folder, int world_size)
+{
+    static char folders[PATH_MAX], quoted[2 * PATH_MAX], command[2 * PATH_MAX];
+    folders_of_all(folder, world_size, folders, sizeof folders);
+    bool is_split = strchr(folders, ANY_RANK);
+    shell_word(quoted, sizeof quoted, folders);
+    shell_word(command, sizeof command, reporter());
+    say_line("profile of %d rank%s in %s; read it with: %s summary %s", world_size, world_size == 1 ? "" : "s", is_split ? quoted : folders,
+             command, quoted);
+}

@@ -1,0 +1,263 @@
+/* The job id must be equal on all ranks without communication, and different for two runs as far as possible. PMIx (Open MPI,
+ * Slurm's pmix) gives every launch a namespace. Hydra (MPICH, Intel MPI) sets no environment variable, but starts all its proxies
+ * with the same --control-port HOST:PORT, so the id is taken from the nearest ancestor process with that option. */
+#include "provenance.h"
+
+#include "base/host.h"
+#include "base/settings.h"
+#include "ledger/ledger.h"
+#include "secrets.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* The arguments of a process, each terminated by a zero byte; returns how many bytes there are. */
+static size_t read_arguments(pid_t pid, char *buffer, size_t bytes)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    size_t used = 0;
+    ssize_t got;
+    while (file >= 0 && used + 1 < bytes && (got = read(file, buffer + used, bytes - 1 - used)) > 0)
+        used += (size_t)got;
+    if (file >= 0)
+        close(file);
+    buffer[used] = '\0';
+    return used;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* For an interpreter: the script without its extension, or the module after -m. */
+static bool script_of(const char *arguments, size_t bytes, char *name, size_t name_bytes)
+{
+    for (const char *word = arguments + strlen(arguments) + 1; word < arguments + bytes; word += strlen(word) + 1) {
+        const char *next = word + strlen(word) + 1;
+        if (strcmp(word, "-m") == 0 && next < arguments + bytes)
+            return snprintf(name, name_bytes, "%.100s", next) > 0;
+        if (strcmp(word, "-c") == 0)
+            return false;
+        if (strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0)
+            word = next; /* these take an argument */
+        else if (word[0] != '-') {
+            snprintf(name, name_bytes, "%.100s", base_name(word));
+            char *ending = strrchr(name, '.');
+            if (ending && ending != name)
+                *ending = '\0';
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_interpreter(const char *name)
+{
+    return strncmp(name, "python", 6) == 0 || strncmp(name, "pypy", 4) == 0 || strcmp(name, "julia") == 0;
+}
+
+static void make_safe(char *name)
+{
+    for (; *name; name++)
+        if (!isalnum((unsigned char)*name) && !strchr("._-+", *name))
+            *name = '-';
+}
+
+const char *provenance_program(void)
+{
+    static char program[128];
+    static char arguments[8192];
+    if (program[0])
+        return program;
+    size_t bytes = read_arguments(getpid(), arguments, sizeof arguments);
+    const char *name = base_name(arguments);
+    if (!is_interpreter(name) || !script_of(arguments, bytes, program, sizeof program))
+        snprintf(program, sizeof program, "%.100s", *name ? name : "program");
+    make_safe(program);
+    return program;
+}
+
+static const char *first_set(const char *const names[])
+{
+    for (; *names; names++) {
+        const char *value = getenv(*names);
+        if (value && *value)
+            return value;
+    }
+    return NULL;
+}
+
+static const char *value_after(const char *option, const char *arguments, size_t bytes)
+{
+    for (const char *word = arguments; word < arguments + bytes; word += strlen(word) + 1)
+        if (strcmp(word, option) == 0)
+            return word + strlen(word) + 1;
+    return NULL;
+}
+
+/* "host-port", plus the process group's number if it was spawned. */
+static bool hydra_launch(char *id, size_t bytes)
+{
+    char arguments[8192];
+    pid_t pid = getpid();
+    for (int depth = 0; depth < 16 && pid > 1; depth++, pid = host_parent_of(pid)) {
+        size_t length = read_arguments(pid, arguments, sizeof arguments);
+        const char *port = value_after("--control-port", arguments, length);
+        const char *group = value_after("--pgid", arguments, length);
+        if (!port)
+            continue;
+        if (group && strcmp(group, "0") != 0)
+            snprintf(id, bytes, "%s-%s", port, group);
+        else
+            snprintf(id, bytes, "%s", port);
+        return true;
+    }
+    return false;
+}
+
+static bool is_own_launch;
+
+static void own_launch(char *id, size_t bytes)
+{
+    time_t now = time(NULL);
+    struct tm date;
+    localtime_r(&now, &date);
+    size_t used = strftime(id, bytes, "%Y%m%d-%H%M%S", &date);
+    snprintf(id + used, bytes - used, "-%d", (int)getpid());
+    is_own_launch = true;
+}
+
+const char *provenance_job_id(void)
+{
+    static const char *const SCHEDULERS[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "JOB_ID", NULL};
+    static const char *const LAUNCHES[] = {"PMIX_NAMESPACE", "SLURM_STEP_ID", "PALS_APID", "ALPS_APP_ID", "PMI_JOBID", NULL};
+    static char id[256];
+    if (id[0])
+        return id;
+    char launch[200] = "";
+    const char *scheduler = first_set(SCHEDULERS);
+    const char *given = first_set(LAUNCHES);
+    if (given)
+        snprintf(launch, sizeof launch, "%s", given);
+    else if (!hydra_launch(launch, sizeof launch) && !scheduler)
+        own_launch(launch, sizeof launch);
+    snprintf(id, sizeof id, "%.50s%s%s", scheduler ? scheduler : "", scheduler && *launch ? "-" : "", launch);
+    make_safe(id);
+    return id;
+}
+
+bool provenance_is_launched(void)
+{
+    provenance_job_id();
+    return !is_own_launch;
+}
+
+/* Facts */
+
+static bool starts_with_one_of(const char *name, const char *const prefixes[])
+{
+    for (; *prefixes; prefixes++)
+        if (strncmp(name, *prefixes, strlen(*prefixes)) == 0)
+            return true;
+    return false;
+}
+
+static void record_variable(const char *variable, size_t length)
+{
+    static char masked[16384];
+    char key[256];
+    const char *value = variable + length + 1;
+    if (secrets_named(variable, length))
+        snprintf(masked, sizeof masked, "%s", SECRETS_MASK);
+    else
+        secrets_mask(value, strlen(value), ' ', masked, sizeof masked);
+    snprintf(key, sizeof key, "env.%.*s", (int)(length < 200 ? length : 200), variable);
+    ledger_fact(key, masked);
+}
+
+static void record_environment(void)
+{
+    static const char *const REPEATED[] = {"OMPI_ARGV=", "OMPI_COMMAND=", NULL}; /* the command line once more */
+    static const char *const PREFIXES[] = {"OMPI_", "PMIX_", "PRTE_", "MPICH_",   "I_MPI_", "MV2_", "MVP_",
+                                           "UCX_",  "FI_",   "NCCL_", "HOROVOD_", "SLURM_", "PBS_", "CUDA_VISIBLE_DEVICES=",
+                                           NULL};
+    for (char **variable = environ; *variable; variable++) {
+        size_t length = strcspn(*variable, "=");
+        if (starts_with_one_of(*variable, PREFIXES) && !starts_with_one_of(*variable, REPEATED) && (*variable)[length])
+            record_variable(*variable, length);
+    }
+}
+
+static void record_settings(void)
+{
+    for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "settings.%s", SETTINGS_TABLE[i].variable);
+        ledger_fact(key, settings_value(i));
+    }
+}
+
+static void record_unless_empty(const char *key, const char *value)
+{
+    if (*value)
+        ledger_fact(key, value);
+}
+
+static void record_namespace(const char *key, const char *link)
+{
+    char name[256];
+    host_link(link, name, sizeof name);
+    record_unless_empty(key, name);
+}
+
+/* Facts by which a reader on this host can check whether this process still runs, and which processes share its monotonic clock (each time
+ * namespace has its own). */
+static void record_process(void)
+{
+    char boot_id[64], start[24];
+    host_boot_id(boot_id, sizeof boot_id);
+    record_unless_empty("boot_id", boot_id);
+    record_namespace("pid_namespace", "/proc/self/ns/pid");
+    record_namespace("time_namespace", "/proc/self/ns/time");
+    if (host_start_of(getpid(), start))
+        ledger_fact("process_start", start);
+}
+
+/* Only the program's name if arguments must not be recorded. */
+static void record_command_line(void)
+{
+    char arguments[8192];
+    static char masked[2 * sizeof arguments];
+    size_t bytes = read_arguments(getpid(), arguments, sizeof arguments);
+    if (!settings.arguments)
+        bytes = strlen(arguments);
+    secrets_mask(arguments, bytes && !arguments[bytes - 1] ? bytes - 1 : bytes, '\0', masked, sizeof masked);
+    ledger_fact("command_line", masked);
+}
+
+void provenance_record(void)
+{
+    char directory[PATH_MAX];
+    ledger_fact("run_id", provenance_job_id());
+    ledger_fact("host", host_name());
+    ledger_fact("program", provenance_program());
+    record_process();
+    record_command_line();
+    if (getcwd(directory, sizeof directory))
+        ledger_fact("working_directory", directory);
+    ledger_fact("commprof_version", COMMPROF_VERSION);
+    record_settings();
+    record_environment();
+}

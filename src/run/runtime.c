@@ -1,0 +1,365 @@
+#include "runtime.h"
+
+#include "base/filesystems.h"
+#include "base/say.h"
+#include "base/settings.h"
+#include "closing_line.h"
+#include "gpu/gpu.h"
+#include "ledger/copy.h"
+#include "ledger_copier.h"
+#include "mpi/launcher.h"
+#include "output/store.h"
+#include "provenance.h"
+#include "record/account.h"
+#include "record/recording.h"
+#include "record/regions.h"
+#include "run_folder.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum state { NOTHING, PREPARED, RECORDING, STOPPED, ENDED };
+
+static enum state state;
+static pid_t owner; /* the process that initialized MPI; its forked children are not ranks */
+static int world_rank = -1, world_size = -1;
+static bool has_mpi; /* the job has initialized it */
+static struct run_folder folder;
+static const struct launcher *misunderstood; /* a launcher that the MPI library does not support; NULL: none */
+static int launched_processes;
+
+static void stop(const char *what, const char *path, int error)
+{
+    state = STOPPED;
+    if (launcher_speaks_for_the_node())
+        say_line("cannot %s %s: %s%s%s; rank %d is not recorded", what, path, filesystems_reason(error),
+                 *filesystems_in_the_way() ? "; " : "", filesystems_in_the_way(), world_rank);
+}
+
+static void complain_for_the_node(const char *line)
+{
+    if (launcher_speaks_for_the_node())
+        say_text(line);
+}
+
+bool runtime_prepare(void)
+{
+    if (state != NOTHING)
+        return false;
+    say_begin();
+    settings_read(NULL);
+    clock_begin((enum clock_kind)settings.clock);
+    state = PREPARED;
+    owner = getpid();
+    return true;
+}
+
+static void find_rank_in_world(void)
+{
+    if (!mpi_abi.known || mpi_query.Comm_rank(mpi_abi.comm_world, &world_rank) != MPI_SUCCESS)
+        world_rank = launcher_rank(0);
+    if (!mpi_abi.known || mpi_query.Comm_size(mpi_abi.comm_world, &world_size) != MPI_SUCCESS)
+        world_size = launcher_size(1);
+}
+
+/* MPI_COMM_WORLD does not exist for a job of sessions: the process set mpi://WORLD takes its place. */
+static mpi_handle find_rank_in_session(const void *session)
+{
+    uintptr_t memory = 0;
+    world_rank = launcher_rank(0);
+    world_size = launcher_size(1);
+    if (!mpi_abi.known || !mpi_query.Group_from_session_pset ||
+        mpi_query.Group_from_session_pset(mpi_handle_load(session, 0), "mpi://WORLD", &memory) != MPI_SUCCESS)
+        return 0;
+    mpi_handle group = mpi_handle_load(&memory, 0);
+    mpi_query.Group_rank(group, &world_rank);
+    mpi_query.Group_size(group, &world_size);
+    return group;
+}
+
+static bool was_spawned(void)
+{
+    uintptr_t parent = 0;
+    return mpi_abi.known && mpi_query.Comm_get_parent && mpi_query.Comm_get_parent(&parent) == MPI_SUCCESS &&
+           mpi_handle_load(&parent, 0) != mpi_abi.comm_null;
+}
+
+/* The launcher started n processes but the world has size 1: each process is a separate job, certainly by mistake. */
+static void record_misunderstood_launcher(bool spawned)
+{
+    char number[16];
+    const struct launcher *launcher = world_size == 1 && !spawned ? launcher_find(&launched_processes) : NULL;
+    if (!launcher || launched_processes <= 1 || launcher_is_within_a_rank())
+        return;
+    misunderstood = launcher;
+    snprintf(number, sizeof number, "%d", launched_processes);
+    ledger_fact("launcher", launcher->name);
+    ledger_fact("launcher_size", number);
+}
+
+static void record_library(void)
+{
+    static char version[16384];
+    int length = 0;
+    ledger_fact("mpi_library", provider_path());
+    ledger_fact("mpi_abi", mpi_abi.name);
+    if (mpi_query.Get_library_version && mpi_query.Get_library_version(version, &length) == MPI_SUCCESS)
+        ledger_fact("mpi_version", version);
+}
+
+/* MPI_Init began before the clock was calibrated; its ticks are valid and are converted only now. */
+static void record_start(const struct call *call, int thread_level)
+{
+    struct ledger_header *header = the_ledger.header;
+    header->world_rank = world_rank;
+    header->thread_level = thread_level;
+    header->clock_ticks = the_clock.base_ticks;
+    header->clock_ns = the_clock.base_ns;
+    header->clock_scale = the_clock.scale;
+    header->start_ns = clock_ns(call->start);
+    header->start_unix_ns = header->start_ns + clock_unix_shift_ns();
+    __atomic_store_n(&header->world_size, world_size, __ATOMIC_RELEASE); /* last: readers ignore the ledger until it is set */
+}
+
+/* Count a call that was timed without a thread's state: MPI_Init and MPI_Finalize. */
+static void count_clocked(const struct call *clocked)
+{
+    struct call call = *clocked;
+    call.thread = this_thread != &thread_nobody ? this_thread : thread_adopt();
+    if (call.thread)
+        account_simple(&call);
+}
+
+static bool open_ledger(bool spawned)
+{
+    struct run_folder_rank rank = {world_rank, world_size, spawned};
+    int error = run_folder_open(&folder, &rank, complain_for_the_node);
+    if (error) {
+        stop("use the run folder", folder.path, error);
+        return false;
+    }
+    if (*folder.moved && (world_rank <= 0 || folder.moves_alone))
+        say_line("%s", folder.moved);
+    error = run_folder_open_ledger(&folder, world_rank, settings.memory_bytes, complain_for_the_node);
+    if (error) {
+        stop("create", folder.ledger_file, error);
+        claims_give_back(&folder.claim);
+        return false;
+    }
+    return true;
+}
+
+static bool begin_ledger(const struct call *first, int thread_level, bool spawned)
+{
+    if (world_rank <= 0)
+        settings_read(say_text);
+    if (!open_ledger(spawned))
+        return false;
+    call_table_record();
+    ledger_fact("clock", clock_name());
+    provenance_record();
+    if (run_folder_ledger_is_elsewhere(&folder))
+        ledger_fact("ledger_file", folder.ledger_file);
+    record_start(first, thread_level);
+    samples_begin(settings.samples_bytes < settings.memory_bytes / 4 ? settings.samples_bytes : settings.memory_bytes / 4);
+    return true;
+}
+
+static void begin_with_mpi(int thread_level, mpi_handle world_group, bool initialized)
+{
+    has_mpi = true;
+    if (!requests_begin(thread_level == 3))
+        say_line("no memory to follow requests; their completion is not recorded");
+    record_library();
+    communicators_begin(world_group, initialized);
+    mpi_abi_learn_types();
+}
+
+static void begin_recording(int64_t began_ns)
+{
+    state = RECORDING;
+    recording_begin();
+    ledger_copier_begin(run_folder_ledger_is_elsewhere(&folder) ? folder.ledger : NULL, world_rank, complain_for_the_node);
+    gpu_begin(complain_for_the_node);
+    the_ledger.header->cost_init_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
+    if (settings.verbose > 1 || (settings.verbose == 1 && world_rank <= 0))
+        say_line("rank %d of %d: %s ABI of %s, clock: %s, ledger %s", world_rank, world_size, mpi_abi.name, provider_path(), clock_name(),
+                 folder.ledger_file);
+}
+
+void runtime_begin(const struct call *call, int thread_level, const void *session)
+{
+    int64_t began_ns = clock_monotonic_ns();
+    clock_calibrate();
+    mpi_handle world_group = session ? find_rank_in_session(session) : 0;
+    if (!session)
+        find_rank_in_world();
+    bool spawned = !session && was_spawned();
+    if (!begin_ledger(call, thread_level, spawned))
+        return;
+    begin_with_mpi(thread_level, world_group, !session);
+    record_misunderstood_launcher(spawned);
+    begin_recording(began_ns);
+    count_clocked(call);
+}
+
+void runtime_begin_without_mpi(int rank, int nranks)
+{
+    if (state != NOTHING)
+        return;
+    settings_read(NULL);
+    if (!settings.nccl || !runtime_prepare())
+        return;
+    int64_t began_ns = clock_monotonic_ns();
+    struct call first = {.start = clock_ticks()};
+    clock_calibrate();
+    world_rank = launcher_rank(rank);
+    world_size = launcher_size(nranks);
+    if (begin_ledger(&first, -1, false))
+        begin_recording(began_ns);
+}
+
+void runtime_add_world(int thread_level)
+{
+    if (state != RECORDING || owner != getpid())
+        return;
+    if (has_mpi)
+        communicators_add_world();
+    else {
+        the_ledger.header->thread_level = thread_level;
+        begin_with_mpi(thread_level, 0, true);
+    }
+}
+
+void runtime_end_begin(uint64_t (*cost_per_call_ps)(void))
+{
+    if (state != RECORDING || owner != getpid())
+        return;
+    int64_t began_ns = clock_monotonic_ns();
+    gpu_end();
+    the_ledger.header->cost_per_call_ps = cost_per_call_ps();
+    communicators_end();
+    the_ledger.header->cost_finalize_ns += (uint64_t)(clock_monotonic_ns() - began_ns);
+}
+
+static void record_end(enum ledger_ended ended)
+{
+    struct ledger_header *header = the_ledger.header;
+    header->clock_error_ppb = clock_error_ppb();
+    header->clock_scale = clock_scale_so_far();
+    header->end_ns = clock_monotonic_ns();
+    header->end_unix_ns = header->end_ns + clock_unix_shift_ns();
+    __atomic_store_n(&header->ended, ended, __ATOMIC_RELEASE);
+}
+
+/* Each process is rank 0 of its own job; only the launcher's rank 0 prints the message. */
+static void say_misunderstood_launcher(void)
+{
+    if (misunderstood && launcher_rank(0) == 0)
+        say_line("%s started %d processes, but each is a job of 1 rank: the program's MPI is %s, %s; %s", misunderstood->name,
+                 launched_processes, mpi_abi.name, provider_path(), misunderstood->advice);
+}
+
+static void say_closing_line(void)
+{
+    if (settings.quiet || world_rank > 0)
+        return;
+    say_misunderstood_launcher();
+    closing_line_say(&folder, world_size);
+}
+
+static void store(int64_t began_ns)
+{
+    char why[512];
+    if (store_write(the_ledger.header, folder.database, began_ns, why, sizeof why))
+        run_folder_remove_ledger(&folder, true);
+    else {
+        bool is_copied = (run_folder_ledger_is_elsewhere(&folder) || !ledger_is_there()) && ledger_copy(folder.ledger) == 0;
+        const char *stays = ledger_is_there() ? folder.ledger_file : is_copied ? folder.ledger : NULL;
+        if (stays)
+            say_line("cannot write %s: %s; the ledger %s stays and can be read as well", folder.database, why, stays);
+        else
+            say_line("cannot write %s: %s; the ledger %s is gone, too: rank %d is lost", folder.database, why, folder.ledger_file,
+                     world_rank);
+    }
+}
+
+void runtime_end(const struct call *call)
+{
+    if (state != RECORDING || owner != getpid())
+        return;
+    int64_t began_ns = clock_monotonic_ns();
+    count_clocked(call);
+    regions_end_all(this_thread);
+    recording_end();
+    state = ENDED;
+    ledger_copier_end(false); /* before record_end: a copy marked as ended must be the last one */
+    record_end(LEDGER_FINALIZED);
+    store(began_ns);
+    claims_give_back(&folder.claim);
+    say_closing_line();
+}
+
+/* Other threads keep counting; calls counted meanwhile may or may not be in the snapshot. If a fold or a reset happens meanwhile,
+ * calls could be counted twice or lost, so the snapshot is written again. */
+static bool store_undisturbed(const char *database, char *why, size_t why_bytes)
+{
+    for (int i = 0; i < LEDGER_LOOKS; i++) {
+        struct ledger_look look = ledger_look();
+        if (!store_write(the_ledger.header, database, clock_monotonic_ns(), why, why_bytes))
+            return false;
+        if (!ledger_moved_since(look))
+            return true;
+        unlink(database); /* our own file: store_write replaces none */
+    }
+    snprintf(why, why_bytes, "the table of message sizes is full and was rearranged each time");
+    return false;
+}
+
+void runtime_snapshot(void)
+{
+    static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+    static unsigned taken;
+    char database[PATH_MAX], why[512];
+    if (state != RECORDING || owner != getpid())
+        return;
+    pthread_mutex_lock(&writing);
+    the_ledger.header->clock_scale = clock_scale_so_far();
+    int error = run_folder_snapshot(&folder, ++taken, database);
+    if (error)
+        snprintf(why, sizeof why, "%s", filesystems_reason(error));
+    if (error || !store_undisturbed(database, why, sizeof why))
+        say_line("cannot write snapshot %u of rank %d: %s", taken, world_rank, why);
+    pthread_mutex_unlock(&writing);
+}
+
+void runtime_aborted(int error_code)
+{
+    if (state != RECORDING || owner != getpid())
+        return;
+    gpu_exit();
+    the_ledger.header->abort_code = error_code;
+    record_end(LEDGER_ABORTED);
+    ledger_copier_end(true);
+    claims_give_back(&folder.claim);
+}
+
+/* exit() without MPI_Finalize: no database is written, since other threads may still be in MPI; the ledger is retained. A ledger on
+ * the node is replaced by a final copy in the run folder. */
+__attribute__((destructor)) static void runtime_exit(void)
+{
+    if (state != RECORDING || owner != getpid() || the_ledger.header->ended != LEDGER_RUNNING)
+        return;
+    gpu_exit();
+    recording_end();
+    state = ENDED;
+    record_end(LEDGER_EXITED);
+    if (ledger_copier_end(true))
+        run_folder_remove_ledger(&folder, false);
+    claims_give_back(&folder.claim);
+    say_closing_line();
+}

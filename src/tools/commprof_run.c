@@ -1,0 +1,262 @@
+/* commprof-run [options] program ...: run a program with the profiler preloaded.
+ *
+ * It is started by the MPI launcher, once for each rank, and becomes the program (exec): the launchers and shells before it
+ * never see the preload. Options are the settings of settings.def; they end up in the environment of the program. */
+#include "base/settings.h"
+#include "tools/doctor/doctor.h"
+#include "tools/doctor/program.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+
+static void option_name(const struct setting *setting, char *name, size_t bytes)
+{
+    snprintf(name, bytes, "%s", setting->variable + strlen("COMMPROF_"));
+    for (; *name; name++)
+        *name = *name == '_' ? '-' : (char)tolower((unsigned char)*name);
+}
+
+static void print_wrapped(const char *text, int indent, int width)
+{
+    int column = indent;
+    printf("%*s", indent, "");
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        bool breaks = column > indent && column + 1 + length > width;
+        if (breaks)
+            printf("\n%*s", indent, "");
+        bool follows = column > indent && !breaks;
+        printf("%s%.*s", follows ? " " : "", length, text);
+        column = (breaks ? indent : column + follows) + length;
+        text += length;
+        text += strspn(text, " ");
+    }
+    printf("\n");
+}
+
+static void complain(const char *line)
+{
+    fprintf(stderr, "commprof-run: %s\n", line);
+}
+
+static void print_help(void)
+{
+    settings_read(complain);
+    printf("usage: commprof-run [options] [--] program [argument ...]\n"
+           "Run an MPI program with the communication profiler; to be started by the launcher:\n\n"
+           "    mpirun -n 4 commprof-run ./program\n\n"
+           "Each option sets the variable beside it for the program. In brackets: the value in force.\n\n");
+    for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+        char name[64];
+        option_name(&SETTINGS_TABLE[i], name, sizeof name);
+        const char *value = settings_value(i);
+        printf("  --%s %s   %s   [%s]\n", name, SETTINGS_TABLE[i].argument, SETTINGS_TABLE[i].variable, *value ? value : "not set");
+        print_wrapped(SETTINGS_TABLE[i].help, 8, 80);
+    }
+    printf("  --dlsym\n");
+    print_wrapped("for programs that open an MPI library and look its functions up by dlsym", 8, 80);
+    printf("  --nccl-plugin\n");
+    print_wrapped(
+        "for programs whose NCCL cannot be seen otherwise (JAX, vLLM, Horovod with NCCL inside): NCCL 2.27 and later tells of its "
+        "operations itself, unless NCCL_PROFILER_PLUGIN names somebody else",
+        8, 80);
+    printf("  --doctor\n");
+    print_wrapped("do not run the program: say whether it can be profiled, and if not, why", 8, 80);
+    printf("  --help, --version\n");
+}
+
+static void set_variable(const struct setting *setting, const char *value)
+{
+    if (setenv(setting->variable, value, 1) == 0)
+        return;
+    fprintf(stderr, "commprof-run: cannot set %s: %s\n", setting->variable, strerror(errno));
+    exit(EXIT_CANNOT_RUN);
+}
+
+static const struct setting *find_setting(const char *option, size_t length)
+{
+    for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+        char name[64];
+        option_name(&SETTINGS_TABLE[i], name, sizeof name);
+        if (strlen(name) == length && strncmp(name, option, length) == 0)
+            return &SETTINGS_TABLE[i];
+    }
+    return NULL;
+}
+
+static bool is_switch_word(const char *text)
+{
+    static const char *const WORDS[] = {"on", "off", NULL};
+    for (const char *const *word = WORDS; text && *word; word++)
+        if (strcasecmp(text, *word) == 0)
+            return true;
+    return false;
+}
+
+/* --name VALUE, --name=VALUE; a flag alone means on, --no-name off. Returns how many arguments were used. */
+static int read_option(char **arguments)
+{
+    const char *option = arguments[0] + 2;
+    size_t length = strcspn(option, "=");
+    const struct setting *setting = find_setting(option, length);
+    if (!setting && strncmp(option, "no-", 3) == 0 && (setting = find_setting(option + 3, strlen(option + 3))) && setting->is_flag) {
+        set_variable(setting, "off");
+        return 1;
+    }
+    if (!setting) {
+        fprintf(stderr, "commprof-run: unknown option %s; commprof-run --help lists them\n", arguments[0]);
+        exit(EXIT_USAGE);
+    }
+    if (option[length] == '=') {
+        set_variable(setting, option + length + 1);
+        return 1;
+    }
+    if (setting->is_flag && !is_switch_word(arguments[1])) {
+        set_variable(setting, "on");
+        return 1;
+    }
+    if (!arguments[1]) {
+        fprintf(stderr, "commprof-run: %s needs a value (%s)\n", arguments[0], setting->argument);
+        exit(EXIT_USAGE);
+    }
+    set_variable(setting, arguments[1]);
+    return 2;
+}
+
+/* What is an option of ours and no setting. */
+static struct wanted {
+    bool doctor, dlsym, nccl_plugin;
+} wanted;
+
+static bool read_switch(const char *argument)
+{
+    bool is_doctor = strcmp(argument, "--doctor") == 0, is_dlsym = strcmp(argument, "--dlsym") == 0;
+    bool is_nccl_plugin = strcmp(argument, "--nccl-plugin") == 0;
+    wanted.doctor |= is_doctor;
+    wanted.dlsym |= is_dlsym;
+    wanted.nccl_plugin |= is_nccl_plugin;
+    return is_doctor || is_dlsym || is_nccl_plugin;
+}
+
+static int read_options(int count, char **arguments)
+{
+    int at = 1;
+    while (at < count && arguments[at][0] == '-') {
+        if (strcmp(arguments[at], "--") == 0)
+            return at + 1;
+        if (strcmp(arguments[at], "--help") == 0 || strcmp(arguments[at], "-h") == 0) {
+            print_help();
+            exit(0);
+        }
+        if (strcmp(arguments[at], "--version") == 0) {
+            printf("commprof %s\n", COMMPROF_VERSION);
+            exit(0);
+        }
+        if (arguments[at][1] != '-') {
+            fprintf(stderr, "commprof-run: unknown option %s; commprof-run --help lists them\n", arguments[at]);
+            exit(EXIT_USAGE);
+        }
+        at += read_switch(arguments[at]) ? 1 : read_option(arguments + at);
+    }
+    return at;
+}
+
+/* A library beside us: bin/commprof-run and lib/libcommprof.so, in the build tree as under the prefix. */
+static void find_library(const char *name, char *path, size_t bytes)
+{
+    char own[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    if (length < 0) {
+        perror("commprof-run: /proc/self/exe");
+        exit(EXIT_CANNOT_RUN);
+    }
+    own[length] = '\0';
+    char *folder = dirname(dirname(own));
+    if (snprintf(path, bytes, "%s/lib/%s", folder, name) >= (int)bytes || access(path, R_OK) != 0) {
+        fprintf(stderr, "commprof-run: %s: %s\n", path, strerror(errno));
+        exit(EXIT_CANNOT_RUN);
+    }
+}
+
+/* After what is preloaded already (a sanitizer must come first), and not twice. */
+static void preload(const char *name)
+{
+    char path[PATH_MAX];
+    const char *before = getenv("LD_PRELOAD");
+    find_library(name, path, sizeof path);
+    if (before && strstr(before, name))
+        return;
+    size_t bytes = strlen(path) + (before ? strlen(before) : 0) + 2;
+    char *list = malloc(bytes);
+    if (!list) {
+        perror("commprof-run");
+        exit(EXIT_CANNOT_RUN);
+    }
+    snprintf(list, bytes, "%s%s%s", before && *before ? before : "", before && *before ? ":" : "", path);
+    setenv("LD_PRELOAD", list, 1);
+    free(list);
+}
+
+/* NVTX, in the program, opens the library that this variable names. Another tool that is there already stays. */
+static void attach_to_nvtx(void)
+{
+    char path[PATH_MAX];
+    settings_read(NULL);
+    if (!settings.nvtx)
+        return;
+    find_library("libcommprof.so", path, sizeof path);
+    setenv("NVTX_INJECTION64_PATH", path, 0);
+}
+
+/* NCCL looks for its plugin in the process. There is room for one: another that was asked for stays. */
+static void attach_to_nccl(void)
+{
+    const char *other = getenv("NCCL_PROFILER_PLUGIN");
+    if (!other)
+        setenv("NCCL_PROFILER_PLUGIN", "STATIC_PLUGIN", 1);
+    else if (settings.verbose > 0)
+        fprintf(stderr, "commprof-run: NCCL_PROFILER_PLUGIN is %s and stays so: NCCL does not tell commprof of its operations\n", other);
+}
+
+static void refuse_launchers(const char *program)
+{
+    if (program_kind(program) != PROGRAM_LAUNCHER)
+        return;
+    fprintf(stderr, "commprof-run: put the launcher first: %s ... commprof-run program ...\n", program_name(program));
+    exit(EXIT_USAGE);
+}
+
+int main(int count, char **arguments)
+{
+    int program = read_options(count, arguments);
+    if (program >= count) {
+        fprintf(stderr, "usage: commprof-run [options] [--] program [argument ...]; commprof-run --help explains\n");
+        return EXIT_USAGE;
+    }
+    if (wanted.doctor) {
+        char library[PATH_MAX];
+        find_library("libcommprof.so", library, sizeof library);
+        return doctor_examine(arguments + program, library) ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
+    refuse_launchers(arguments[program]);
+    preload("libcommprof.so");
+    if (wanted.dlsym)
+        preload("libcommprof-dlsym.so");
+    attach_to_nvtx();
+    settings_read(NULL);
+    if (wanted.nccl_plugin || settings.nccl_times)
+        attach_to_nccl();
+    execvp(arguments[program], arguments + program);
+    int error = errno;
+    fprintf(stderr, "commprof-run: cannot run %s: %s\n", arguments[program], strerror(error));
+    return error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+}

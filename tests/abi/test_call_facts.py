@@ -1,0 +1,78 @@
+"""What calls.def and nccl_calls.def say of bandwidth and waiting, against nccl-tests' PERFORMANCE.md and MPI-4.1, function by function.
+
+A nonblocking operation has the rule of the blocking one: what it does from start to completion is the same. A persistent one moves the same
+bytes; MPI_..._init itself waits for nobody.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
+from known_calls import CALLS
+
+BANDWIDTH = {
+    "allreduce": "Allreduce AllReduce",
+    "reduce-scatter": "Reduce_scatter Reduce_scatter_block ReduceScatter",
+    "allgather": "Allgather AllGather Alltoall AlltoAll Gather Scatter",
+    "one-way": "Bcast Broadcast Reduce Send Bsend Ssend Rsend Recv Mrecv Sendrecv Sendrecv_replace Psend Precv",
+    "prefix": "Scan Exscan",
+    "own-size": "Allgatherv Alltoallv Alltoallw Gatherv Scatterv"
+    " Neighbor_allgather Neighbor_allgatherv Neighbor_alltoall Neighbor_alltoallv Neighbor_alltoallw"
+    " File_read File_read_all File_read_at File_read_at_all File_read_shared File_read_ordered"
+    " File_write File_write_all File_write_at File_write_at_all File_write_shared File_write_ordered",
+    "unrated": "Barrier Group PutSignal Put Get Accumulate Get_accumulate Fetch_and_op Compare_and_swap Rput Rget Raccumulate Rget_accumulate"
+    " File_read_all_begin File_read_at_all_begin File_read_ordered_begin"
+    " File_write_all_begin File_write_at_all_begin File_write_ordered_begin",
+}
+WAITS_FOR = {
+    "all": "Barrier Allreduce AllReduce Allgather AllGather Allgatherv Alltoall AlltoAll Reduce_scatter_block ReduceScatter Group",
+    "all-unless-empty": "Reduce_scatter Alltoallv Alltoallw",
+    "root-first": "Bcast Broadcast Scatter Scatterv",
+    "root-last": "Reduce Gather Gatherv",
+    "lower": "Scan Exscan",
+    "sender": "Recv Mrecv Sendrecv Sendrecv_replace Probe Mprobe WaitSignal",
+    "receiver": "Ssend",
+}
+NCCL_WAITS_FOR = {"Send": "peer", "Recv": "peer"}
+POLLS = ("MPI_Iprobe", "MPI_Improbe")
+
+
+def operation(name: str) -> str:
+    """MPI_Iallreduce, MPI_Allreduce_init: Allreduce; MPI_File_iread: File_read."""
+    name = re.sub("^(MPI_|nccl)", "", name)
+    name = re.sub("^File_i(read|write)", r"File_\1", name).removesuffix("_init")
+    return re.sub("^I([a-z])", lambda found: found[1].upper(), name)
+
+
+def listed(table: dict[str, str], name: str, otherwise: str) -> str:
+    return next((value for value, names in table.items() if operation(name) in names.split()), otherwise)
+
+
+def waits_for(name: str) -> str:
+    call = CALLS[name]
+    if call.library == "nccl" and operation(name) in NCCL_WAITS_FOR:
+        return NCCL_WAITS_FOR[operation(name)]
+    is_over_at_once = call.form == "persistent" or (call.form == "nonblocking" and call.family != "collective") or name in POLLS
+    return "nobody" if is_over_at_once else listed(WAITS_FOR, name, "nobody")
+
+
+def test_bandwidth_follows_the_rules_of_nccl_tests():
+    assert {name: call.bandwidth for name, call in CALLS.items()} == {name: listed(BANDWIDTH, name, "silent") for name in CALLS}
+
+
+def test_calls_wait_for_whom_mpi_says():
+    assert {name: call.waits_for for name, call in CALLS.items()} == {name: waits_for(name) for name in CALLS}
+
+
+def test_nonblocking_calls_are_named_so():
+    odd = {"MPI_Rput", "MPI_Rget", "MPI_Raccumulate", "MPI_Rget_accumulate", "MPI_Grequest_start"}
+    named = {name for name in CALLS if re.search(r"^MPI_(File_|Comm_|Session_|Buffer_)?[iI][a-z]", name)}
+    immediate = named - {"MPI_Init", "MPI_Init_thread", "MPI_Intercomm_create", "MPI_Intercomm_create_from_groups", "MPI_Intercomm_merge"}
+    immediate -= {"MPI_Iprobe", "MPI_Improbe", "MPI_Session_init"}
+    assert {name for name, call in CALLS.items() if call.form == "nonblocking"} == immediate | odd
+    assert {name for name, call in CALLS.items() if call.form == "persistent"} == {
+        name for name in CALLS if name.endswith("_init") and name != "MPI_Session_init"
+    }

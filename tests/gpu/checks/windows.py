@@ -1,0 +1,118 @@
+"""What tracing and CUPTI's presence cost launches, how long launches are held up, and the memory it takes on the device."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from jobs import Job, Jobs
+from table import Row, failed, row, same
+
+TURNS = 3
+AIM_PERCENT = 1.0  # above what processes without the profiler are apart
+LONGEST_STALL_MS = 50.0
+MOST_MEMORY_MIB = 64.0
+MANY = 25_000_000  # parcagpu#23: then CUPTI 13.0 had no time stamps any more
+
+
+def numbers(job: Job, word: str) -> dict[str, list[float]]:
+    """Of lines "WORD kind number" (programs/launches.c)."""
+    found: dict[str, list[float]] = {}
+    for line in job.stdout.splitlines():
+        if line.startswith(f"{word} "):
+            _, kind, number = line.split()
+            found.setdefault(kind, []).append(float(number))
+    return found
+
+
+# Process -> what it does (programs/launches.c), whether under the profiler, and settings
+PROCESSES = {
+    "no profiler": ("rates", False, {}),
+    "loaded, COMMPROF_GPU=off": ("rates", True, {"COMMPROF_GPU": "off"}),
+    "profiler": ("rates", True, {"COMMPROF_GPU_COLLECT_MS": "1000"}),
+    "CUPTI alone": ("cupti", False, {}),
+}
+
+
+def attached(jobs: Jobs) -> Iterator[Row]:
+    """Processes in turns, so that what changes over minutes changes for all."""
+    program, problem = jobs.compiled("launches")
+    if problem:
+        yield failed("cost of a launch", problem)
+        return
+    seen: dict[str, list[float]] = {}
+    for turn in range(TURNS):
+        for process, (what, profiled, settings) in PROCESSES.items():
+            job = jobs.run(program, what, jobs.libcupti, profiled=profiled, limit_s=25, **settings)
+            for kind, block_ns in numbers(job, "block").items():
+                seen.setdefault(process if kind == "launches" else f"{process}: {kind}", []).append(statistics.median(block_ns))
+            if job.problem and turn == 0:
+                yield failed(f"launches, {process}", job.problem)
+    yield from against(seen, "no profiler", [name for name in seen if not name.startswith("CUPTI")], AIM_PERCENT)
+    yield from against(seen, "CUPTI alone: without", [name for name in seen if name.startswith("CUPTI")], AIM_PERCENT)
+
+
+def against(seen: dict[str, list[float]], base: str, names: list[str], aim_percent: float) -> Iterator[Row]:
+    """Each one's ratio to the base, of medians of processes; what is traced has no limit here."""
+    if base not in seen:
+        return
+    apart = 100 * (max(seen[base]) / min(seen[base]) - 1)
+    for name in names:
+        more = 100 * (statistics.median(seen[name]) / statistics.median(seen[base]) - 1)
+        told = f"{statistics.median(seen[name]):.0f} ns ({min(seen[name]):.0f} to {max(seen[name]):.0f}), {more:+.1f} %"
+        if name.endswith(("traced", base)):
+            yield row(f"a launch, {name}", "a number", told, True)
+        else:
+            expected = f"at most {aim_percent:.0f} % more, and the {apart:.1f} % that processes of '{base}' are apart"
+            yield row(f"a launch, {name}", expected, told, more <= aim_percent + apart)
+
+
+def stalls(jobs: Jobs) -> Iterator[Row]:
+    program, problem = jobs.compiled("launches")
+    if problem:
+        yield failed("stalls", problem)
+        return
+    profiled, alone = (jobs.run(program, "stalls", profiled=is_profiled, limit_s=25) for is_profiled in (True, False))
+    if profiled.problem or alone.problem:
+        yield failed("stalls", profiled.problem or alone.problem)
+        return
+    ours_ns, theirs_ns = numbers(profiled, "stall"), numbers(alone, "stall")
+    for kind, what in STALLS.items():
+        ours_ms, theirs_ms = ([ns / 1e6 for ns in of[kind]] for of in (ours_ns, theirs_ns))
+        told = f"{max(ours_ms):.2f} ms (median of {len(ours_ms)}: {statistics.median(ours_ms):.2f}); without us {max(theirs_ms):.2f} ms"
+        limit_ms = max(LONGEST_STALL_MS, 2 * max(theirs_ms))
+        yield row(f"longest call of the driver, {what}", f"at most {LONGEST_STALL_MS:.0f} ms", told, max(ours_ms) <= limit_ms)
+
+
+STALLS = {
+    "first_on": "while tracing begins for the first time",
+    "on": "while it goes on again",
+    "off": "while it goes off",
+    "traced": "traced",
+    "between": "between windows",
+}
+
+
+def memory(jobs: Jobs) -> Iterator[Row]:
+    job = jobs.run("memory", limit_s=25)
+    if job.problem:
+        yield failed("memory of the device", job.problem)
+        return
+    in_windows, between = ([size / 2**20 for size in job.truth[name]] for name in ("in_windows", "between"))
+    told = ", ".join(f"{mib:.1f}" for mib in in_windows)
+    is_bounded = max(in_windows) <= MOST_MEMORY_MIB
+    yield row("MiB of the device that tracing takes, window by window", f"at most {MOST_MEMORY_MIB:.0f}", told, is_bounded)
+    yield row("their growth after the third window", 0, f"{in_windows[-1] - in_windows[2]:.1f}", in_windows[-1] <= in_windows[2])
+    yield row("MiB between windows", "a number", ", ".join(f"{mib:.1f}" for mib in between), True)
+
+
+def many(jobs: Jobs) -> Iterator[Row]:
+    program, problem = jobs.compiled("launches")
+    planted = 200_000 if jobs.is_double else MANY
+    job = jobs.run(program, "graphs", str(planted), limit_s=140, COMMPROF_GPU_COLLECT_MS="250") if not problem else None
+    if problem or job.problem:
+        yield failed("kernels of many replays", problem or job.problem)
+        return
+    yield same("kernels of many replays of a graph", planted, job.counts().get("planted_empty", 0))
+    sql = "SELECT gpu_dropped_records, gpu_implausible_records FROM rank"
+    yield same("records dropped, implausible", (0, 0), job.query(sql)[0])

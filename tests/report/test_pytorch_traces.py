@@ -1,0 +1,371 @@
+"""`export --format perfetto --with-trace`: traces of PyTorch's profiler on the time axis of a run.
+
+recordings/pytorch-2.13.json is Kineto's own: two of the steps of rank 0 of a job of two, whose MPI_Allreduce was called inside
+record_function("reduce by MPI") under commprof. STARTED_UNIX_NS and CALLS are what commprof recorded of that rank.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import planted
+import pytest
+from commprof_report.base import json_stream
+from commprof_report.exporters import pytorch_trace
+from planted import SECOND, Rank, Sample
+
+RECORDING = Path(__file__).parent / "recordings" / "pytorch-2.13.json"
+STARTED_UNIX_NS, WALL_NS = 1795381856813349142, 33_487_138_776
+CALLS = ((26_087_366_114, 26_087_385_703), (26_088_397_925, 26_088_416_984))
+BASE_NS = 1_782_967_788_000_000_000  # Kineto's bases are three months apart
+MARK = "a call in PyTorch's eyes"
+
+
+def recorded_rank() -> Rank:
+    rank = Rank(0, 1, start_unix_ns=STARTED_UNIX_NS, wall_ns=WALL_NS, communicators=[planted.communicators_of(0)[0]])
+    rank.samples = [Sample("MPI_Allreduce", *call, sequence=number) for number, call in enumerate(CALLS, 1)]
+    rank.facts["host"] = "node00"
+    return rank
+
+
+def pair_of_ranks() -> list[Rank]:
+    """On two hosts, whose wall clocks are 7 ms apart. Rank 1's monotonic clock says 3 s more."""
+    ranks = [Rank(number, 2, communicators=[planted.communicators_of(number)[0]]) for number in range(2)]
+    for rank in ranks:
+        rank.facts.update(host=f"node{rank.world_rank:02d}", boot_id=f"boot-{rank.world_rank}", time_namespace="time:[1]")
+        rank.samples = [Sample("MPI_Allreduce", at * SECOND, at * SECOND + 50_000, sequence=at, bytes=8) for at in range(1, 9)]
+    ranks[1].start_unix_ns += 7_000_000
+    ranks[1].start_monotonic_ns += 3 * SECOND
+    return ranks
+
+
+def kineto(rank: Rank, base_ns: int = BASE_NS, **keys: object) -> dict:
+    """A trace in Kineto's form, which has each call of the rank as a slice of its own, and a flow."""
+    shift_ns = rank.start_unix_ns - base_ns
+    where = {"pid": rank.process, "tid": rank.process}
+    events = [
+        {"ph": "M", "name": "process_name", "ts": 0.0, "pid": rank.process, "tid": 0, "args": {"name": "python3"}},
+        {"ph": "M", "name": "process_labels", "ts": 0.0, "pid": rank.process, "tid": 0, "args": {"labels": "CPU"}},
+        {"ph": "M", "name": "process_labels", "ts": 0.0, "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}},
+    ]
+    for number, sample in enumerate(rank.samples):
+        times = {"ts": (shift_ns + sample.start_ns) / 1_000, "dur": (sample.end_ns - sample.start_ns) / 1_000}
+        events.append({"ph": "X", "cat": "cpu_op", "name": MARK, **where, **times, "args": {"External id": number}})
+        events.append({"ph": "s", "id": number, **where, "ts": times["ts"], "cat": "ac2g", "name": "ac2g"})
+        events.append({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, **times})
+        events.append({"ph": "f", "id": number, "pid": 0, "tid": 7, "ts": times["ts"], "cat": "ac2g", "name": "ac2g", "bp": "e"})
+    based = {"baseTimeNanoseconds": base_ns} if base_ns else {}
+    return {"schemaVersion": 1, **based, **keys, "traceEvents": events, "traceName": "x"}
+
+
+def written(path: Path, trace: object) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(trace))
+    return path
+
+
+@pytest.fixture
+def export(report, tmp_path):
+    """The events of the timeline; nothing is said."""
+
+    def exported(ranks, *traces, words=()):
+        folder = planted.write_databases(tmp_path / "run", ranks)
+        answer = report("export", folder, "--format", "perfetto", *words, "--with-trace", *traces)
+        assert (answer.status, answer.err) == (0, "")
+        return json.loads(answer.out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))["traceEvents"]
+
+    return exported
+
+
+@pytest.fixture
+def refusal(report, tmp_path):
+    """The line that is said instead."""
+
+    def refused(ranks, *traces):
+        folder = planted.write_databases(tmp_path / f"run {len(list(tmp_path.iterdir()))}", ranks)
+        answer = report("export", folder, "--format", "perfetto", "--with-trace", *traces)
+        assert (answer.status, answer.out, answer.err.count("\n")) == (1, "", 1)
+        return answer.err
+
+    return refused
+
+
+def slices(events: list[dict], name: str) -> list[tuple[float, float]]:
+    return [(event["ts"], event["ts"] + event["dur"]) for event in events if event["name"] == name]
+
+
+def process_names(events: list[dict]) -> dict[int, str]:
+    return {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+
+
+def rank_of_slices(events: list[dict], name: str = MARK) -> set[str]:
+    names = process_names(events)
+    return {names[event["pid"]] for event in events if event["name"] == name}
+
+
+def test_each_recorded_call_lies_in_the_function_that_called_it(export):
+    events = export([recorded_rank()], RECORDING)
+    calls, marks = slices(events, "MPI_Allreduce"), slices(events, "reduce by MPI")
+    entered = [round(call[0] - mark[0], 3) for call, mark in zip(calls, marks)]
+    left = [round(mark[1] - call[1], 3) for call, mark in zip(calls, marks)]
+    assert (entered, left) == ([16.244, 18.066], [11.297, 11.607])
+
+
+def test_a_recording_keeps_what_it_says_in_processes_of_its_rank(export):
+    events = export([recorded_rank()], RECORDING)
+    assert list(process_names(events).values()) == [
+        "rank 0, node00",
+        "all ranks",
+        "rank 0, PyTorch: CPU",
+        "rank 0, PyTorch: Spans",
+        "rank 0, PyTorch: Traces",
+        "rank 0, PyTorch",
+    ]
+    threads = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
+    assert threads["thread 18688 (pt_gloo_runloop)"] == 18688 and threads["PyTorch Profiler"] > 1 << 31
+    (annotation,) = [event for event in events if event["name"] == "step 12"]
+    assert annotation["args"] == {"External id": 1781, "Record function id": 0, "Ev Idx": 766}
+    assert annotation["dur"] == 879.325
+
+
+def test_processes_and_threads_are_numbers_that_perfetto_does_not_read_as_others(export, tmp_path):
+    """It takes words and what is outside of 32 bits for numbers of its own, and thread 0 for the process."""
+    trace = kineto(pair_of_ranks()[0])
+    time_us = trace["traceEvents"][3]["ts"]
+    places = ((-1, 0), ("Spans", "a"), (4000, -7), (4000, 1 << 40), (None, None), ([1], {}), (1.5, "1"), (True, True))
+    trace["traceEvents"] += [{"ph": "X", "name": "odd", "pid": pid, "tid": tid, "ts": time_us, "dur": 1} for pid, tid in places]
+    found = [event for event in export(pair_of_ranks(), written(tmp_path / "a.json", trace)) if event["name"] == "odd"]
+    assert len({(event["pid"], event["tid"]) for event in found}) == len(places)
+    assert all(type(event[key]) is int and low <= event[key] < 1 << 32 for event in found for key, low in (("pid", 3), ("tid", 1)))
+
+
+def test_each_rank_s_events_lie_where_its_calls_lie_whatever_the_hosts_clocks_say(export, tmp_path):
+    ranks = pair_of_ranks()
+    events = export(ranks, *(written(tmp_path / f"{rank.world_rank}.json", kineto(rank)) for rank in ranks))
+    for rank in range(2):
+        calls = slices([event for event in events if event["pid"] == rank], "MPI_Allreduce")
+        names = process_names(events)
+        marks = slices([event for event in events if names[event["pid"]] == f"rank {rank}, PyTorch: CPU"], MARK)
+        assert len(calls) == 8 and marks == pytest.approx(calls, abs=0.0011)
+
+
+def test_processes_and_flows_of_two_files_stay_apart(export, tmp_path):
+    ranks = pair_of_ranks()
+    events = export(ranks, *(written(tmp_path / f"{rank.world_rank}.json", kineto(rank)) for rank in ranks))
+    assert rank_of_slices(events, "gemm") == {"rank 0, PyTorch: GPU 0", "rank 1, PyTorch: GPU 0"}
+    ranks_of_flows: dict[int, set[str]] = {}
+    for event in events:
+        if event["ph"] in "sf":
+            ranks_of_flows.setdefault(event["id"], set()).add(process_names(events)[event["pid"]][:6])
+    assert len(ranks_of_flows) == 16 and all(len(of_ranks) == 1 for of_ranks in ranks_of_flows.values())
+
+
+def test_ids_are_shifted_in_all_their_forms(export, tmp_path):
+    trace = kineto(pair_of_ranks()[0])
+    forms = ({"id": "0x3"}, {"bind_id": 3}, {"id2": {"local": "ff"}}, {"id": "no number"})
+    trace["traceEvents"] += [{"ph": "X", "name": "odd", "ts": trace["traceEvents"][3]["ts"], "dur": 1, **form} for form in forms]
+    one, two = written(tmp_path / "one.json", trace), written(tmp_path / "two.json", trace)
+    found = [event for event in export(pair_of_ranks(), one, two) if event["name"] == "odd"]
+    assert [event.get("id", event.get("bind_id", event.get("id2"))) for event in found] == [
+        *("0x3", 3, {"local": "0xff"}, "0/no number"),
+        *("0x103", 259, {"local": "0x1ff"}, "256/no number"),
+    ]
+
+
+def test_processes_of_a_rank_stand_below_it(export, tmp_path):
+    ranks = pair_of_ranks()
+    events = export(ranks, *(written(tmp_path / f"{rank.world_rank}.json", kineto(rank)) for rank in reversed(ranks)))
+    places = {event["pid"]: event["args"]["sort_index"] for event in events if event["name"] == "process_sort_index"}
+    names = process_names(events)
+    assert [names[pid] for pid in sorted(places, key=places.get)] == [
+        "all ranks",
+        *("rank 0, node00", "rank 0, PyTorch: CPU", "rank 0, PyTorch: GPU 0"),
+        *("rank 1, node01", "rank 1, PyTorch: CPU", "rank 1, PyTorch: GPU 0"),
+    ]
+
+
+def test_a_process_names_its_rank_before_the_number_in_torch_distributed_does(export, tmp_path):
+    """torch.distributed may number the ranks in another order."""
+    trace = kineto(pair_of_ranks()[1], distributedInfo={"rank": 0, "world_size": 2})
+    assert rank_of_slices(export(pair_of_ranks(), written(tmp_path / "a.json", trace))) == {"rank 1, PyTorch: CPU"}
+
+
+def twins() -> list[Rank]:
+    """Two ranks whose process ids are equal, on two hosts."""
+    ranks = pair_of_ranks()
+    ranks[1].pid = ranks[0].process
+    return ranks
+
+
+@pytest.mark.parametrize(
+    "name, keys",
+    (
+        ("a.json", {"host_name": "node01.cluster"}),
+        ("node01_4000.1763840000.pt.trace.json", {}),
+        ("a.json", {"distributedInfo": {"rank": 1}}),
+        ("a.json", {"host_name": "node01", "distributedInfo": {"rank": 0}}),
+    ),
+    ids=("host_name", "file name", "torch.distributed", "host_name first"),
+)
+def test_of_equal_process_ids_the_host_or_torch_distributed_names_the_rank(export, tmp_path, name, keys):
+    events = export(twins(), written(tmp_path / name, kineto(twins()[1], **keys)))
+    assert rank_of_slices(events) == {"rank 1, PyTorch: CPU"}
+
+
+def test_where_no_process_is_known_torch_distributed_names_the_rank(export, tmp_path):
+    """An anonymised run has no process ids."""
+    ranks = pair_of_ranks()
+    trace = written(tmp_path / "a.json", kineto(ranks[1], distributedInfo={"rank": 1}))
+    ranks[0].pid = ranks[1].pid = 0
+    assert rank_of_slices(export(ranks, trace)) == {"rank 1, PyTorch: CPU"}
+
+
+def test_a_file_that_does_not_say_its_rank_asks_for_it(refusal, export, tmp_path):
+    trace = written(tmp_path / "a.json", kineto(twins()[1]))
+    assert refusal(twins(), trace) == f"hvprof-report: {trace}: does not say its rank (process 4000): give it as RANK={trace}\n"
+    assert rank_of_slices(export(twins(), f"1={trace}")) == {"rank 1, PyTorch: CPU"}
+
+
+@pytest.mark.parametrize("base_ns", (0, BASE_NS), ids=("since 1970", "since a base"))
+def test_times_count_from_the_base_or_from_1970(export, tmp_path, base_ns):
+    """Since 1970 a double holds a quarter of a microsecond."""
+    events = export(pair_of_ranks(), written(tmp_path / "a.json", kineto(pair_of_ranks()[0], base_ns)))
+    calls = slices([event for event in events if event["pid"] == 0], "MPI_Allreduce")
+    assert slices(events, MARK) == pytest.approx(calls, abs=0.0011 if base_ns else 0.25)
+
+
+def test_compressed_files_and_folders_are_read(export, tmp_path):
+    ranks = pair_of_ranks()
+    folder = tmp_path / "traces"
+    written(folder / "0.json", kineto(ranks[0]))
+    (folder / "1.json.gz").write_bytes(gzip.compress(json.dumps(kineto(ranks[1])).encode()))
+    (folder / "notes.txt").write_text("no trace")
+    assert rank_of_slices(export(ranks, folder)) == {"rank 0, PyTorch: CPU", "rank 1, PyTorch: CPU"}
+
+
+def test_a_file_that_is_given_twice_is_shown_once(export, tmp_path):
+    trace = written(tmp_path / "traces" / "a.json", kineto(pair_of_ranks()[0]))
+    assert len(slices(export(pair_of_ranks(), trace, trace.parent), MARK)) == 8
+
+
+def test_several_files_of_a_rank_share_its_processes(export, tmp_path):
+    """A profiler with a schedule writes one file a cycle."""
+    traces = [written(tmp_path / f"{number}.json", kineto(pair_of_ranks()[0])) for number in range(2)]
+    events = export(pair_of_ranks(), *traces)
+    assert len(slices(events, MARK)) == 16 and len({event["pid"] for event in events if event["name"] == MARK}) == 1
+
+
+def test_what_was_before_the_run_is_left_out_or_cut(export, tmp_path):
+    """Perfetto drops what has a time below zero. Kineto writes 0 where it has no time."""
+    trace = kineto(pair_of_ranks()[0])
+    start_us = (pair_of_ranks()[0].start_unix_ns - BASE_NS) / 1_000
+    for begin, end in ((-2_000, -1_000), (-1_000, 2_500)):
+        trace["traceEvents"].append({"ph": "X", "name": "early", "pid": 1, "tid": 1, "ts": start_us + begin, "dur": end - begin})
+    trace["traceEvents"].append({"ph": "X", "name": "early", "pid": 1, "tid": 1, "ts": 0.0, "dur": 1e12})
+    trace["traceEvents"].append({"ph": "i", "name": "early", "pid": 1, "tid": 1, "ts": start_us - 1, "s": "t"})
+    assert slices(export(pair_of_ranks(), written(tmp_path / "a.json", trace)), "early") == [(0, pytest.approx(2_500, abs=0.002))]
+
+
+def test_from_and_to_cut_pytorch_s_events_too(export, tmp_path):
+    trace = written(tmp_path / "a.json", kineto(pair_of_ranks()[0]))
+    assert len(slices(export(pair_of_ranks(), trace, words=("--from", "2.5", "--to", "4.5")), MARK)) == 2
+
+
+WITHOUT_TIME = ({}, {"ph": "X"}, {"ph": "X", "ts": "now", "dur": 1}, {"ph": "X", "ts": 1e300, "dur": 1}, {"ph": "X", "ts": True}, 7, None, [])
+
+
+@pytest.mark.parametrize("odd", WITHOUT_TIME)
+def test_events_without_a_time_are_left_out(export, tmp_path, odd):
+    trace = kineto(pair_of_ranks()[0])
+    trace["traceEvents"].insert(4, {**odd, "name": "odd"} if isinstance(odd, dict) else odd)
+    events = export(pair_of_ranks(), written(tmp_path / "a.json", trace))
+    assert len(slices(events, MARK)) == 8 and not slices(events, "odd")
+
+
+def test_numbers_that_json_does_not_have_stay_readable(export, tmp_path):
+    text = json.dumps(kineto(pair_of_ranks()[0])).replace('"External id": 3', '"value": NaN').replace('"External id": 4', '"value": 1e999')
+    (tmp_path / "a.json").write_text(text)
+    marks = [event["args"] for event in export(pair_of_ranks(), tmp_path / "a.json") if event["name"] == MARK]
+    assert len(marks) == 7 and {"value": "NaN"} in marks
+
+
+def test_a_wall_clock_that_was_set_during_the_run_is_said(report, tmp_path):
+    ranks = pair_of_ranks()
+    trace = written(tmp_path / "a.json", kineto(ranks[0]))
+    ranks[0].end_unix_ns = ranks[0].end + 2_000_000
+    answer = report("export", planted.write_databases(tmp_path / "run", ranks), "--format", "perfetto", "--with-trace", trace)
+    note = "the wall clock of rank 0 was set by 2.00 ms during the run; its events may be out of place by as much"
+    assert (answer.status, answer.err) == (0, f"hvprof-report: {trace}: {note}\n")
+
+
+def cut_short(trace: dict) -> str:
+    text = json.dumps(trace)
+    return text[: text.index(MARK) + 40]
+
+
+@pytest.mark.parametrize(
+    "content, what",
+    (
+        (lambda trace: "once upon a time", "is not JSON: { is expected at character 0"),
+        (lambda trace: "", "ends early or is not JSON: { is expected at character 0"),
+        (cut_short, "ends early or is not JSON: "),
+        (lambda trace: json.dumps(trace)[:-1] + "} }", "goes on after its end"),
+        (lambda trace: gzip.compress(json.dumps(trace).encode())[:-40], "ends early: its gzip stream has no end"),
+        (lambda trace: b"\x1f\x8b" + b"x" * 50, "is damaged: "),
+        (lambda trace: b"\xff\xfe\0", "is not JSON: { is expected"),
+        (lambda trace: "[" * 100_000, "is a list of events that no clock dates"),
+        (lambda trace: '{"traceEvents": [' + "[" * 100_000, "ends early or is not JSON: a value is not as JSON has it"),
+        (lambda trace: json.dumps({**trace, "traceEvents": []}), "holds no event of PyTorch's profiler"),
+        (lambda trace: json.dumps({"traceEvents": 7}), "is not JSON: [ is expected"),
+        (lambda trace: json.dumps({**trace, "baseTimeNanoseconds": 0}), "has times that do not count from 1970"),
+        (lambda trace: json.dumps({**trace, "baseTimeNanoseconds": BASE_NS + 3600 * SECOND}), "is of another run: it has 20"),
+        (lambda trace: json.dumps({**trace, "baseTimeNanoseconds": BASE_NS - 3600 * SECOND}), "is of another run: it has 20"),
+    ),
+)
+def test_a_file_that_is_no_trace_of_this_run_is_one_line(refusal, tmp_path, content, what):
+    made = content(kineto(pair_of_ranks()[0]))
+    (tmp_path / "a.json").write_bytes(made if isinstance(made, bytes) else made.encode())
+    assert refusal(pair_of_ranks(), tmp_path / "a.json").startswith(f"hvprof-report: {tmp_path}/a.json: {what}")
+
+
+def test_a_trace_of_a_rank_that_the_run_does_not_have_is_one_line(refusal, tmp_path):
+    ranks = pair_of_ranks()
+    trace = written(tmp_path / "a.json", kineto(Rank(5, 8, samples=ranks[0].samples), distributedInfo={"rank": 5}))
+    assert refusal(ranks, trace) == f"hvprof-report: {trace}: is of rank 5; the run has 2 ranks\n"
+    assert refusal(ranks, f"2={trace}") == f"hvprof-report: {trace}: is of rank 2; the run has 2 ranks\n"
+
+
+def test_a_trace_of_a_rank_without_a_file_is_one_line(report, tmp_path):
+    ranks = pair_of_ranks()
+    trace = written(tmp_path / "a.json", kineto(ranks[1]))
+    folder = planted.write_databases(tmp_path / "run", ranks[:1])
+    answer = report("export", folder, "--format", "perfetto", "--with-trace", f"1={trace}")
+    assert (answer.status, answer.out) == (1, "")
+    assert answer.err.splitlines()[-1] == f"hvprof-report: {trace}: is of rank 1; the run has no file of that rank"
+
+
+def test_what_is_no_file_or_holds_none_is_one_line(refusal, tmp_path):
+    what = "cannot be read: No such file or directory"
+    assert refusal(pair_of_ranks(), tmp_path / "none.json") == f"hvprof-report: {tmp_path}/none.json: {what}\n"
+    what = "holds no trace (*.json, *.json.gz); a RUN is given before --with-trace"
+    assert refusal(pair_of_ranks(), tmp_path) == f"hvprof-report: {tmp_path}: {what}\n"
+
+
+@pytest.mark.parametrize("form", ("json", "csv", "prometheus"))
+def test_traces_go_into_a_timeline_alone(report, run_folder, form):
+    answer = report("export", run_folder, "--format", form, "--with-trace", RECORDING)
+    assert (answer.status, answer.out) == (2, "") and "--with-trace adds to a timeline: --format perfetto" in answer.err
+
+
+@pytest.mark.parametrize("piece", (1, 7, 64))
+def test_a_file_is_read_in_pieces_that_may_end_anywhere(monkeypatch, piece):
+    monkeypatch.setattr(json_stream, "PIECE_CHARACTERS", piece)
+    assert list(pytorch_trace.events_of(RECORDING)) == json.loads(RECORDING.read_text())["traceEvents"]
+
+
+def test_a_value_that_would_fill_the_memory_is_refused(monkeypatch, refusal, tmp_path):
+    monkeypatch.setattr(json_stream, "MOST_CHARACTERS", 1 << 20)
+    trace = written(tmp_path / "a.json", {"stacks": "x" * (9 << 20), **kineto(pair_of_ranks()[0])})
+    assert "holds a value of more than 1 MiB, or is not JSON, from character 11" in refusal(pair_of_ranks(), trace)

@@ -1,0 +1,248 @@
+#include "base/filesystems.h"
+
+#include "unit.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+
+/* Mounts of our own, which end with this process. */
+static void mount_here(const char *path, const char *type, const char *options)
+{
+    static bool alone;
+    alone = alone || unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    mkdir(path, 0700);
+    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount(type, path, type, 0, options) != 0)
+        unit_skip("cannot mount this here: needs root or user namespaces");
+}
+
+static void memory_is_safe_and_an_overlay_too(void)
+{
+    mount_here("memory", "tmpfs", "size=1m");
+    CHECK(filesystems_are_safe("memory"));
+    mkdir("memory/lower", 0700);
+    mkdir("memory/upper", 0700);
+    mkdir("memory/work", 0700);
+    mount_here("layers", "overlay", "lowerdir=memory/lower,upperdir=memory/upper,workdir=memory/work");
+    CHECK(filesystems_are_safe("layers"));
+}
+
+static void what_is_not_known_to_be_safe_is_not(void)
+{
+    mount_here("other", "ramfs", NULL);
+    CHECK(!filesystems_are_safe("other"));
+    CHECK(!filesystems_are_safe("/proc"));
+    CHECK(!filesystems_are_safe("missing"));
+}
+
+static int reserve(const char *path, size_t from, size_t bytes)
+{
+    int file = open(path, O_RDWR | O_CREAT, 0600);
+    CHECK(file >= 0);
+    int error = filesystems_reserve(file, from, bytes);
+    close(file);
+    return error;
+}
+
+static size_t free_blocks(const char *path)
+{
+    struct statfs system;
+    CHECK(statfs(path, &system) == 0);
+    return system.f_bfree;
+}
+
+static void room_is_reserved(void)
+{
+    mount_here("memory", "tmpfs", "size=1m");
+    size_t before = free_blocks("memory");
+    CHECK_EQUAL(reserve("memory/file", 0, 16 * 4096), 0);
+    CHECK_EQUAL(before - free_blocks("memory"), 16);
+    CHECK_EQUAL(reserve("memory/file", 16 * 4096, 20 * 4096), 0);
+    CHECK_EQUAL(before - free_blocks("memory"), 20);
+}
+
+/* 1 MB: 256 pages, 64 of which are for others. */
+static void the_last_quarter_of_a_file_system_in_memory_is_for_others(void)
+{
+    mount_here("memory", "tmpfs", "size=1m");
+    CHECK_EQUAL(reserve("memory/file", 0, 193 * 4096), ENOSPC);
+    CHECK_EQUAL(reserve("memory/file", 0, 192 * 4096), 0);
+    CHECK_EQUAL(reserve("memory/another", 0, 4096), ENOSPC);
+}
+
+static void memory_without_a_limit_is_not_kept_for_others(void)
+{
+    mount_here("memory", "tmpfs", "size=0");
+    CHECK_EQUAL(reserve("memory/file", 0, 1 << 20), 0);
+}
+
+static void where_nothing_can_be_reserved_nothing_is_promised(void)
+{
+    mount_here("other", "ramfs", NULL);
+    CHECK_EQUAL(reserve("other/file", 0, 4096), EOPNOTSUPP);
+}
+
+static void a_limit_on_file_sizes_is_said_without_a_signal(void)
+{
+    struct rlimit limit = {8192, 8192};
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHECK_EQUAL(reserve("file", 0, 8192), 0);
+    CHECK_EQUAL(reserve("file", 8192, 8193), EFBIG);
+}
+
+/* The folder for us alone */
+
+static char private[PATH_MAX];
+
+static int open_private(const char *place)
+{
+    return filesystems_private_folder(place, private, sizeof private);
+}
+
+static void a_private_folder_is_made_and_found_again(void)
+{
+    char expected[64];
+    struct stat about;
+    umask(0);
+    CHECK_EQUAL(open_private("."), 0);
+    CHECK_EQUAL(open_private("."), 0);
+    snprintf(expected, sizeof expected, "./commprof-%u", (unsigned)geteuid());
+    CHECK_TEXT(private, expected);
+    CHECK(stat(private, &about) == 0);
+    CHECK_EQUAL(about.st_mode & 07777, 0700);
+}
+
+static void what_stands_in_its_place_is_not_used(void)
+{
+    CHECK_EQUAL(open_private("."), 0);
+    CHECK(rename(private, "target") == 0);
+    CHECK(symlink("target", private) == 0);
+    CHECK_EQUAL(open_private("."), FILESYSTEMS_SQUATTED);
+    CHECK(strncmp(filesystems_in_the_way(), private, strlen(private)) == 0 &&
+          strstr(filesystems_in_the_way(), " is in the way: a link of user "));
+    CHECK(unlink(private) == 0 && mkdir(private, 0700) == 0 && chmod(private, 0770) == 0);
+    CHECK_EQUAL(open_private("."), FILESYSTEMS_SQUATTED);
+    CHECK(strstr(filesystems_reason(FILESYSTEMS_SQUATTED), " is in the way: a folder of user ") &&
+          strstr(filesystems_in_the_way(), ", mode 770"));
+    CHECK(chmod(private, 0700) == 0);
+    CHECK_EQUAL(open_private("."), 0);
+    if (chown(private, 65534, 65534) != 0)
+        unit_skip("needs root");
+    CHECK_EQUAL(open_private("."), FILESYSTEMS_SQUATTED);
+    CHECK(strstr(filesystems_in_the_way(), " is in the way: a folder of user 65534, mode 700"));
+}
+
+static void a_place_that_is_missing_or_too_long_is_said(void)
+{
+    static char path[PATH_MAX - 4];
+    memset(path, 'x', sizeof path - 1);
+    CHECK_EQUAL(open_private("missing"), ENOENT);
+    CHECK_EQUAL(open_private(path), ENAMETOOLONG);
+}
+
+/* Among folders that anybody may make */
+
+static void give_away(const char *path)
+{
+    if (lchown(path, 65534, 65534) != 0)
+        unit_skip("needs root");
+}
+
+static void somebody_elses_folder_or_link_among_everybodys_is_foreign(void)
+{
+    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0);
+    CHECK(mkdir("shared/ours", 0700) == 0 && mkdir("shared/theirs", 0700) == 0 && symlink("/", "shared/link") == 0);
+    give_away("shared/theirs");
+    give_away("shared/link");
+    CHECK(!filesystems_foreign("shared/ours"));
+    CHECK(filesystems_foreign("shared/theirs"));
+    CHECK(filesystems_foreign("shared/theirs/"));
+    CHECK(filesystems_foreign("shared/link"));
+    CHECK(!filesystems_foreign("shared/missing"));
+    CHECK(chdir("shared") == 0);
+    CHECK(filesystems_foreign("theirs"));
+    CHECK(!filesystems_foreign("ours"));
+}
+
+static void where_not_everybody_may_make_folders_an_owner_is_trusted(void)
+{
+    CHECK(mkdir("group", 0700) == 0 && mkdir("group/theirs", 0700) == 0);
+    give_away("group/theirs");
+    CHECK(!filesystems_foreign("group/theirs"));
+    CHECK(chmod("group", 0777) == 0); /* without the sticky bit: they could put anything there, and so could all others */
+    CHECK(!filesystems_foreign("group/theirs"));
+    CHECK(!filesystems_foreign("/"));
+    CHECK(!filesystems_foreign("/tmp"));
+}
+
+static void no_link_of_somebody_else_is_followed_on_the_way(void)
+{
+    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 && mkdir("target", 0700) == 0 && mkdir("target/inner", 0700) == 0);
+    CHECK(symlink("../target", "shared/theirs") == 0 && symlink("../target", "shared/ours") == 0);
+    CHECK(symlink("shared/theirs", "through") == 0 && symlink("loop", "loop") == 0);
+    give_away("shared/theirs");
+    CHECK_EQUAL(filesystems_make_folders("shared/theirs/run"), FILESYSTEMS_FOREIGN);
+    CHECK_EQUAL(filesystems_make_folders("shared/theirs/inner/deep/run"), FILESYSTEMS_FOREIGN);
+    CHECK_EQUAL(filesystems_make_folders("through/run"), FILESYSTEMS_FOREIGN);
+    CHECK_EQUAL(filesystems_make_folders("shared/ours/../shared//theirs/run"), FILESYSTEMS_FOREIGN);
+    CHECK(filesystems_make_folders("loop/run") != 0);
+    CHECK_EQUAL(rmdir("target/inner"), 0);
+    CHECK_EQUAL(rmdir("target"), 0); /* nothing was made in it */
+}
+
+static void a_link_of_one_s_own_is_followed(void)
+{
+    char path[PATH_MAX + 32];
+    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 && mkdir("target", 0700) == 0);
+    CHECK(symlink("../target", "shared/ours") == 0 && getcwd(path, PATH_MAX) != NULL);
+    strcat(path, "/target");
+    CHECK(symlink(path, "absolute") == 0);
+    CHECK_EQUAL(filesystems_make_folders("shared/ours/a/run"), 0);
+    CHECK_EQUAL(filesystems_make_folders("absolute/b/run/"), 0);
+    CHECK(rmdir("target/a/run") == 0 && rmdir("target/b/run") == 0);
+}
+
+static void folders_of_somebody_else_on_the_way_are_used(void)
+{
+    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 && mkdir("shared/project", 0777) == 0);
+    give_away("shared/project");
+    CHECK_EQUAL(filesystems_make_folders("shared/project/run"), 0);
+}
+
+static void a_file_takes_no_name_that_is_taken(void)
+{
+    int file = open("a", O_RDWR | O_CREAT, 0600);
+    CHECK(write(file, "a", 1) == 1 && close(file) == 0);
+    CHECK_EQUAL(filesystems_rename("a", "b"), 0);
+    CHECK_EQUAL(filesystems_rename("a", "b"), ENOENT);
+    CHECK(symlink("nowhere", "c") == 0);
+    CHECK_EQUAL(filesystems_rename("b", "c"), EEXIST);
+    CHECK_EQUAL(filesystems_rename("c", "d"), 0);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(memory_is_safe_and_an_overlay_too),
+    TEST(what_is_not_known_to_be_safe_is_not),
+    TEST(room_is_reserved),
+    TEST(the_last_quarter_of_a_file_system_in_memory_is_for_others),
+    TEST(memory_without_a_limit_is_not_kept_for_others),
+    TEST(where_nothing_can_be_reserved_nothing_is_promised),
+    TEST(a_limit_on_file_sizes_is_said_without_a_signal),
+    TEST(no_link_of_somebody_else_is_followed_on_the_way),
+    TEST(a_link_of_one_s_own_is_followed),
+    TEST(folders_of_somebody_else_on_the_way_are_used),
+    TEST(a_file_takes_no_name_that_is_taken),
+    TEST(a_private_folder_is_made_and_found_again),
+    TEST(what_stands_in_its_place_is_not_used),
+    TEST(a_place_that_is_missing_or_too_long_is_said),
+    TEST(somebody_elses_folder_or_link_among_everybodys_is_foreign),
+    TEST(where_not_everybody_may_make_folders_an_owner_is_trusted),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

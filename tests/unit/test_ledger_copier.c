@@ -1,0 +1,249 @@
+#include "run/ledger_copier.h"
+
+#include "base/settings.h"
+#include "ledger/ledger.h"
+#include "record/call.h"
+#include "record/recording.h"
+#include "unit.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+static char said[PATH_MAX * 2];
+static unsigned lines;
+
+static void hear(const char *line)
+{
+    snprintf(said, sizeof said, "%s", line);
+    lines++;
+}
+
+static void begin(const char *copy_s, const char *begin_s, const char *end_s)
+{
+    setenv("COMMPROF_COPY_S", copy_s, 1);
+    setenv("COMMPROF_BEGIN_S", begin_s, 1);
+    setenv("COMMPROF_END_S", end_s, 1);
+    settings_read(NULL);
+    CHECK_EQUAL(ledger_open("ledger", 1 << 20), 0);
+}
+
+/* Each copy is a new file. */
+static ino_t inode_of(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 ? about.st_ino : 0;
+}
+
+static void wait_for_another(ino_t before)
+{
+    while (inode_of("copy") == before || inode_of("copy") == 0)
+        sched_yield();
+}
+
+static void where_there_is_nothing_to_do_there_is_no_thread(void)
+{
+    unsigned before = unit_threads(NULL);
+    begin("60", "0", "0");
+    ledger_copier_begin(NULL, 0, hear);
+    CHECK_EQUAL(unit_threads(NULL), before);
+    CHECK(!ledger_copier_end(true));
+    CHECK(inode_of("copy") == 0);
+}
+
+static void the_first_copy_is_made_at_once_and_the_last_on_demand(void)
+{
+    begin("0", "0", "0");
+    ledger_copier_begin("copy", 0, hear);
+    wait_for_another(0);
+    CHECK_EQUAL(unit_threads("commprof\n"), 1);
+    ino_t first = inode_of("copy");
+    int kept = open("copy", O_RDONLY); /* so that the inode is not used again */
+    CHECK(ledger_copier_end(true));
+    CHECK(inode_of("copy") != first);
+    while (unit_threads("commprof\n")) /* gone a moment after it has said so */
+        sched_yield();
+    close(kept);
+}
+
+static void without_demand_there_is_no_last_copy(void)
+{
+    begin("0", "0", "0");
+    ledger_copier_begin("copy", 0, hear);
+    wait_for_another(0);
+    ino_t first = inode_of("copy");
+    CHECK(!ledger_copier_end(false));
+    CHECK_EQUAL(inode_of("copy"), first);
+}
+
+static void copies_go_on_at_their_times(void)
+{
+    begin("1", "0", "0");
+    ledger_copier_begin("copy", 1, hear);
+    for (int i = 0; i < 3; i++) {
+        int kept = open("copy", O_RDONLY);
+        wait_for_another(inode_of("copy"));
+        close(kept);
+    }
+    ledger_copier_end(false);
+    CHECK_EQUAL(lines, 0);
+}
+
+static void a_copy_that_fails_is_said_once(void)
+{
+    begin("1", "0", "0");
+    ledger_copier_begin("missing/copy", 0, hear);
+    CHECK(!ledger_copier_end(true));
+    CHECK_EQUAL(lines, 1);
+    CHECK_TEXT(said, "cannot copy the ledger to missing/copy: No such file or directory; what is measured is in ledger alone");
+}
+
+static bool is_counted(void)
+{
+    return __atomic_load_n(&call_counted[CALL_Send], __ATOMIC_RELAXED);
+}
+
+static void record(void)
+{
+    recording_begin();
+    CHECK(is_counted());
+}
+
+static void calls_are_counted_within_the_time_window_alone(void)
+{
+    begin("60", "1", "2");
+    record();
+    ledger_copier_begin(NULL, 0, hear);
+    CHECK(!is_counted());
+    while (!is_counted())
+        sched_yield();
+    while (is_counted())
+        sched_yield();
+    ledger_copier_end(false);
+    CHECK(!is_counted());
+}
+
+static void a_window_that_has_not_begun_at_the_end_never_does(void)
+{
+    begin("60", "18446744073709551615", "0");
+    record();
+    ledger_copier_begin(NULL, 0, hear);
+    ledger_copier_end(false);
+    CHECK(!is_counted());
+}
+
+static uint64_t blocked_signals(const char *task)
+{
+    char path[512], line[256];
+    unsigned long long blocked = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%s/status", task);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        sscanf(line, "SigBlk: %llx", &blocked);
+    if (file)
+        fclose(file);
+    return blocked;
+}
+
+static void the_thread_has_a_name_and_takes_no_signal(void)
+{
+    if (unit_is_emulated())
+        unit_skip("the kernel does not have the masks of emulated threads");
+    sigset_t before = {0}, after = {0};
+    begin("0", "0", "0");
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    ledger_copier_begin("copy", 0, hear);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    CHECK(memcmp(&before, &after, sizeof before) == 0);
+    wait_for_another(0); /* it has its name by then */
+    DIR *tasks = opendir("/proc/self/task");
+    bool found = false;
+    for (struct dirent *entry; (entry = readdir(tasks));) {
+        char path[512], name[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file || !fgets(name, sizeof name, file))
+            continue;
+        fclose(file);
+        if (strcmp(name, "commprof\n") == 0) {
+            found = true;
+            for (int number = 1; number < 32; number++)
+                if (number != SIGKILL && number != SIGSTOP)
+                    CHECK(blocked_signals(entry->d_name) >> (number - 1) & 1);
+        }
+    }
+    closedir(tasks);
+    CHECK(found);
+    ledger_copier_end(false);
+}
+
+static void without_a_thread_it_is_said_and_copied_at_the_beginning_and_the_end(void)
+{
+    struct rlimit none = {0, 0};
+    begin("1", "0", "0");
+    if (geteuid() == 0)
+        CHECK(chmod(".", 0777) == 0 && setresuid(65531, 65531, 65531) == 0); /* root has as many as it likes */
+    CHECK(setrlimit(RLIMIT_NPROC, &none) == 0);
+    ledger_copier_begin("copy", 0, hear);
+    if (lines == 0)
+        unit_skip("threads cannot be refused here");
+    CHECK_TEXT(said, "cannot start a thread: Resource temporarily unavailable; the ledger is copied at the beginning and the end alone");
+    ino_t first = inode_of("copy");
+    CHECK(first != 0);
+    int kept = open("copy", O_RDONLY);
+    CHECK(ledger_copier_end(true));
+    CHECK(inode_of("copy") != first);
+    close(kept);
+}
+
+static bool hangs;
+
+int fsync(int file)
+{
+    (void)file;
+    while (__atomic_load_n(&hangs, __ATOMIC_RELAXED))
+        pause();
+    return 0;
+}
+
+static void a_file_system_that_hangs_does_not_keep_the_job(void)
+{
+    hangs = true;
+    begin("0", "0", "0");
+    ledger_copier_begin("copy", 0, hear);
+    CHECK(!ledger_copier_end(true));
+    CHECK(inode_of("copy") == 0);
+}
+
+static void a_forked_child_has_no_ledger_copier(void)
+{
+    begin("0", "0", "0");
+    ledger_copier_begin("copy", 0, hear);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(unit_threads("commprof\n") == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_EQUAL(status, 0);
+    CHECK(ledger_copier_end(true));
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(where_there_is_nothing_to_do_there_is_no_thread),
+    TEST(the_first_copy_is_made_at_once_and_the_last_on_demand),
+    TEST(without_demand_there_is_no_last_copy),
+    TEST(copies_go_on_at_their_times),
+    TEST(a_copy_that_fails_is_said_once),
+    TEST(calls_are_counted_within_the_time_window_alone),
+    TEST(a_window_that_has_not_begun_at_the_end_never_does),
+    TEST(the_thread_has_a_name_and_takes_no_signal),
+    TEST(without_a_thread_it_is_said_and_copied_at_the_beginning_and_the_end),
+    TEST(a_file_system_that_hangs_does_not_keep_the_job),
+    TEST(a_forked_child_has_no_ledger_copier),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

@@ -1,0 +1,85 @@
+#include "nccl/nccl_algorithms.h"
+
+#include "ledger/ledger.h"
+#include "record/call_table.h"
+#include "record/recording.h"
+#include "unit.h"
+
+static void begin(void)
+{
+    CHECK_EQUAL(ledger_open("ledger", 16 << 20), 0);
+    recording_begin();
+    recording_switch(true);
+}
+
+static void launch(uint64_t bytes, const char *protocol)
+{
+    struct ledger_algorithm launched = {.bytes = bytes, .call = CALL_ncclAllReduce, .communicator = 2, .channels = 16, .algorithm = "RING"};
+    strcpy(launched.protocol, protocol);
+    nccl_algorithms_count(&launched);
+}
+
+static uint64_t count_of(uint64_t bytes, const char *protocol, bool is_folded)
+{
+    uint64_t count = 0;
+    for (uint32_t at = 0; at < the_ledger.header->chunk_count; at++) {
+        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, at);
+        for (uint32_t i = 0; chunk->kind == LEDGER_ALGORITHMS && i < chunk->used; i++) {
+            const struct ledger_algorithm *entry = ledger_entry(chunk, i);
+            bool is_it = entry->bytes == bytes && entry->is_folded == is_folded && strcmp(entry->protocol, protocol) == 0;
+            count += is_it && entry->epoch == the_ledger.header->epoch ? entry->count : 0;
+        }
+    }
+    return count;
+}
+
+static void each_way_is_counted_apart(void)
+{
+    begin();
+    launch(64, "LL");
+    launch(64, "LL");
+    launch(64, "SIMPLE");
+    CHECK_EQUAL(count_of(64, "LL", false), 2);
+    CHECK_EQUAL(count_of(64, "SIMPLE", false), 1);
+}
+
+static void sizes_without_end_fold_into_powers_of_two(void)
+{
+    begin();
+    for (uint64_t bytes = 1; bytes <= 3000; bytes++)
+        launch(bytes, "LL");
+    launch(64, "LL");
+    CHECK_EQUAL(count_of(64, "LL", false), 2);
+    CHECK_EQUAL(count_of(2500, "LL", false), 0);
+    CHECK_EQUAL(count_of(4096, "LL", true), 3000 - 2048);
+}
+
+static void a_reset_counts_from_zero(void)
+{
+    begin();
+    launch(64, "LL");
+    recording_reset();
+    CHECK_EQUAL(count_of(64, "LL", false), 0);
+    launch(64, "LL");
+    CHECK_EQUAL(count_of(64, "LL", false), 1);
+}
+
+static void nothing_is_counted_while_counting_is_off(void)
+{
+    begin();
+    recording_switch(false);
+    launch(64, "LL");
+    CHECK_EQUAL(count_of(64, "LL", false), 0);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(each_way_is_counted_apart),
+    TEST(sizes_without_end_fold_into_powers_of_two),
+    TEST(a_reset_counts_from_zero),
+    TEST(nothing_is_counted_while_counting_is_off),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

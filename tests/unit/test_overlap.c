@@ -1,0 +1,280 @@
+#include "gpu/overlap.h"
+
+#include "unit.h"
+
+enum { SPAN = 200, MOST_INTERVALS = 64, ROUNDS = UNIT_SANITIZED ? 3000 : 30000 };
+
+struct interval {
+    int64_t begin_ns, end_ns;
+    enum ledger_busy state;
+};
+
+static struct overlap overlap;
+static uint64_t sums[LEDGER_BUSY_STATES];
+
+static uint64_t sum_of_all(const uint64_t *states)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < LEDGER_BUSY_STATES; i++)
+        sum += states[i];
+    return sum;
+}
+
+static void begin_at(int64_t ns)
+{
+    memset(sums, 0, sizeof sums);
+    overlap = (struct overlap)OVERLAP_NONE;
+    overlap_begin(&overlap, sums, ns);
+}
+
+static void add(enum ledger_busy state, int64_t begin_ns, int64_t end_ns)
+{
+    CHECK(overlap_add(&overlap, state, begin_ns, end_ns));
+}
+
+static void nothing_that_runs_is_idle_time(void)
+{
+    begin_at(1000);
+    overlap_settle(&overlap, 1500);
+    CHECK_EQUAL(sums[0], 500);
+    CHECK_EQUAL(sum_of_all(sums), 500);
+}
+
+static void overlap_counts_in_the_state_of_both(void)
+{
+    begin_at(0);
+    add(LEDGER_COMPUTING, 10, 50);
+    add(LEDGER_COMMUNICATING, 30, 80);
+    overlap_settle(&overlap, 100);
+    CHECK_EQUAL(sums[0], 30);
+    CHECK_EQUAL(sums[LEDGER_COMPUTING], 20);
+    CHECK_EQUAL(sums[LEDGER_COMPUTING | LEDGER_COMMUNICATING], 20);
+    CHECK_EQUAL(sums[LEDGER_COMMUNICATING], 30);
+}
+
+static void two_in_one_state_count_once(void)
+{
+    begin_at(0);
+    add(LEDGER_COPYING, 10, 50);
+    add(LEDGER_COPYING, 20, 40);
+    add(LEDGER_COPYING, 45, 60);
+    overlap_settle(&overlap, 60);
+    CHECK_EQUAL(sums[LEDGER_COPYING], 50);
+    CHECK_EQUAL(sums[0], 10);
+}
+
+static void what_lies_before_the_begin_is_cut_off(void)
+{
+    begin_at(100);
+    add(LEDGER_COMPUTING, 20, 90);
+    add(LEDGER_COMPUTING, 50, 130);
+    overlap_settle(&overlap, 150);
+    CHECK_EQUAL(sums[LEDGER_COMPUTING], 30);
+    CHECK_EQUAL(sum_of_all(sums), 50);
+}
+
+static void what_lies_behind_the_end_is_cut_off(void)
+{
+    begin_at(0);
+    add(LEDGER_COMPUTING, 20, 900);
+    overlap_end(&overlap, 100);
+    CHECK_EQUAL(sums[LEDGER_COMPUTING], 80);
+    CHECK_EQUAL(sum_of_all(sums), 100);
+}
+
+static void between_windows_nothing_adds_up(void)
+{
+    begin_at(0);
+    overlap_end(&overlap, 100);
+    add(LEDGER_COPYING, 150, 250);
+    overlap_settle(&overlap, 200);
+    CHECK_EQUAL(sum_of_all(sums), 100);
+    overlap_begin(&overlap, sums, 300);
+    overlap_settle(&overlap, 400);
+    CHECK_EQUAL(sums[0], 200);
+    CHECK_EQUAL(sum_of_all(sums), 200);
+}
+
+static void what_runs_into_the_next_window_counts_there(void)
+{
+    begin_at(0);
+    add(LEDGER_COMPUTING, 80, 310);
+    overlap_end(&overlap, 100);
+    add(LEDGER_COPYING, 150, 330);
+    overlap_begin(&overlap, sums, 300);
+    overlap_settle(&overlap, 400);
+    CHECK_EQUAL(sums[LEDGER_COMPUTING], 20);
+    CHECK_EQUAL(sums[LEDGER_COMPUTING | LEDGER_COPYING], 10);
+    CHECK_EQUAL(sums[LEDGER_COPYING], 20);
+}
+
+static void before_the_first_window_nothing_adds_up(void)
+{
+    overlap = (struct overlap)OVERLAP_NONE;
+    add(LEDGER_COMPUTING, 10, 120);
+    overlap_settle(&overlap, 50);
+    overlap_begin(&overlap, sums, 100);
+    overlap_settle(&overlap, 200);
+    CHECK_EQUAL(sums[LEDGER_COMPUTING], 20);
+    CHECK_EQUAL(sum_of_all(sums), 100);
+}
+
+static void a_moment_that_is_settled_already_changes_nothing(void)
+{
+    begin_at(0);
+    add(LEDGER_COMPUTING, 20, 60);
+    overlap_settle(&overlap, 50);
+    overlap_settle(&overlap, 30);
+    CHECK_EQUAL(sum_of_all(sums), 50);
+    overlap_settle(&overlap, 100);
+    CHECK_EQUAL(sums[LEDGER_COMPUTING], 40);
+    CHECK_EQUAL(sum_of_all(sums), 100);
+}
+
+static void an_interval_too_many_is_refused_and_the_others_count(void)
+{
+    begin_at(0);
+    for (int i = 0; i < OVERLAP_MOST_RUNNING; i++)
+        add(LEDGER_COMPUTING, i, 10000 - i % 7);
+    CHECK(!overlap_add(&overlap, LEDGER_COPYING, 5000, 6000));
+    CHECK(overlap_add(&overlap, LEDGER_COPYING, 10000, 10010));
+    overlap_settle(&overlap, 20000);
+    CHECK_EQUAL(overlap.running, 0);
+    CHECK_EQUAL(sums[LEDGER_COMPUTING], 10000);
+    CHECK_EQUAL(sums[LEDGER_COPYING], 10);
+    CHECK_EQUAL(sum_of_all(sums), 20000);
+}
+
+static void a_branch_goes_on_with_what_runs(void)
+{
+    static struct overlap branch;
+    uint64_t own[LEDGER_BUSY_STATES] = {0};
+    begin_at(0);
+    add(LEDGER_IN_MPI, 10, 100);
+    overlap_settle(&overlap, 50);
+    overlap_branch(&branch, &overlap, own);
+    overlap_settle(&branch, 120);
+    overlap_settle(&overlap, 60);
+    CHECK_EQUAL(own[LEDGER_IN_MPI], 50);
+    CHECK_EQUAL(own[0], 20);
+    CHECK_EQUAL(sums[LEDGER_IN_MPI], 50);
+}
+
+static void a_reset_counts_from_its_moment_on_what_runs_then(void)
+{
+    begin_at(0);
+    add(LEDGER_COMPUTING, 10, 100);
+    add(LEDGER_COPYING, 20, 60);
+    overlap_settle(&overlap, 50);
+    overlap_reset(&overlap, 80);
+    add(LEDGER_COMMUNICATING, 70, 75);
+    add(LEDGER_COMMUNICATING, 70, 90);
+    overlap_settle(&overlap, 120);
+    CHECK_EQUAL(sums[LEDGER_COMPUTING | LEDGER_COMMUNICATING], 10);
+    CHECK_EQUAL(sums[LEDGER_COMPUTING], 10);
+    CHECK_EQUAL(sum_of_all(sums), 40);
+}
+
+/* Against a reference that looks at each nanosecond. */
+
+static int by_begin(const void *a, const void *b)
+{
+    int64_t first = ((const struct interval *)a)->begin_ns, second = ((const struct interval *)b)->begin_ns;
+    return (first > second) - (first < second);
+}
+
+static void make_intervals(struct interval *intervals, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        int64_t begin_ns = (int64_t)unit_random_below(SPAN), longest = 1 + (int64_t)unit_random_below(SPAN);
+        int64_t end_ns = begin_ns + (int64_t)unit_random_below((uint64_t)longest); /* some of no length */
+        intervals[i] = (struct interval){begin_ns, end_ns, 1u << unit_random_below(4)};
+    }
+    qsort(intervals, count, sizeof *intervals, by_begin);
+}
+
+static void look_at_each_nanosecond(const struct interval *intervals, size_t count, int64_t from_ns, int64_t until_ns, uint64_t *expected)
+{
+    for (int64_t ns = from_ns; ns < until_ns; ns++) {
+        unsigned state = 0;
+        for (size_t i = 0; i < count; i++)
+            if (intervals[i].begin_ns <= ns && ns < intervals[i].end_ns)
+                state |= intervals[i].state;
+        expected[state]++;
+    }
+}
+
+static void check_sums(const uint64_t *expected)
+{
+    for (unsigned i = 0; i < LEDGER_BUSY_STATES; i++)
+        CHECK_EQUAL(sums[i], expected[i]);
+}
+
+/* Settled now and then on the way, where nothing begins earlier any more. */
+static void any_intervals_add_up_as_the_reference_does(void)
+{
+    struct interval intervals[MOST_INTERVALS];
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t count = unit_random_below(MOST_INTERVALS);
+        int64_t from_ns = (int64_t)unit_random_below(SPAN), until_ns = from_ns + (int64_t)unit_random_below(2 * SPAN);
+        uint64_t expected[LEDGER_BUSY_STATES] = {0};
+        make_intervals(intervals, count);
+        look_at_each_nanosecond(intervals, count, from_ns, until_ns, expected);
+        begin_at(from_ns);
+        for (size_t i = 0; i < count && intervals[i].begin_ns < until_ns; i++) {
+            if (unit_random_below(3) == 0)
+                overlap_settle(&overlap, intervals[i].begin_ns);
+            add(intervals[i].state, intervals[i].begin_ns, intervals[i].end_ns);
+        }
+        overlap_end(&overlap, until_ns);
+        check_sums(expected);
+        CHECK_EQUAL(sum_of_all(sums), until_ns - from_ns);
+    }
+}
+
+/* Of intervals that go through several windows each window has its part. */
+static void many_windows_add_up_as_the_reference_does(void)
+{
+    enum { WINDOWS = 8, WINDOW = 40, ON = 25 };
+    struct interval intervals[MOST_INTERVALS];
+    for (int round = 0; round < ROUNDS / 10; round++) {
+        size_t count = unit_random_below(MOST_INTERVALS);
+        uint64_t expected[LEDGER_BUSY_STATES] = {0};
+        make_intervals(intervals, count);
+        size_t added = 0;
+        begin_at(0);
+        overlap_end(&overlap, 0);
+        for (int64_t window = 0; window < WINDOWS; window++) {
+            int64_t from_ns = window * WINDOW, until_ns = from_ns + ON;
+            look_at_each_nanosecond(intervals, count, from_ns, until_ns, expected);
+            overlap_begin(&overlap, sums, from_ns);
+            for (; added < count && intervals[added].begin_ns < until_ns; added++)
+                add(intervals[added].state, intervals[added].begin_ns, intervals[added].end_ns);
+            overlap_end(&overlap, until_ns);
+        }
+        check_sums(expected);
+        CHECK_EQUAL(sum_of_all(sums), WINDOWS * ON);
+    }
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(nothing_that_runs_is_idle_time),
+    TEST(overlap_counts_in_the_state_of_both),
+    TEST(two_in_one_state_count_once),
+    TEST(what_lies_before_the_begin_is_cut_off),
+    TEST(what_lies_behind_the_end_is_cut_off),
+    TEST(between_windows_nothing_adds_up),
+    TEST(what_runs_into_the_next_window_counts_there),
+    TEST(before_the_first_window_nothing_adds_up),
+    TEST(a_moment_that_is_settled_already_changes_nothing),
+    TEST(an_interval_too_many_is_refused_and_the_others_count),
+    TEST(a_branch_goes_on_with_what_runs),
+    TEST(a_reset_counts_from_its_moment_on_what_runs_then),
+    TEST(any_intervals_add_up_as_the_reference_does),
+    TEST(many_windows_add_up_as_the_reference_does),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}

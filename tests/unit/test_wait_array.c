@@ -1,0 +1,180 @@
+#include "record/wait_array.h"
+
+#include "fake_mpi.h"
+#include "record/requests.h"
+#include "unit.h"
+
+enum { A = 0x1000, B = 0x2000, C = 0x3000, D = 0x4000 };
+
+static struct wait_array wait_array;
+static char array[8 * 8], other[8 * 8];
+
+static void begin(const char *abi)
+{
+    fake_mpi_speak(abi);
+    CHECK(requests_begin(false));
+}
+
+static void put(char *place, int index, mpi_handle handle)
+{
+    mpi_handle_store(place + (size_t)index * mpi_abi.handle_bytes, handle);
+}
+
+static void track(mpi_handle handle)
+{
+    struct request request = {.start_ticks = 1000, .peer = PEER_NONE, .flags = REQUEST_ACTIVE};
+    CHECK(requests_track(handle, &request));
+}
+
+static void wait_for_three(const char *abi)
+{
+    begin(abi);
+    const mpi_handle handles[] = {A, B, C};
+    for (int i = 0; i < 3; i++) {
+        track(handles[i]);
+        put(array, i, handles[i]);
+    }
+}
+
+/* A call on an array that completes nothing. */
+static void poll(const char *place, int count, uint64_t start, uint64_t end)
+{
+    CHECK(wait_array_look(&wait_array, place, count));
+    wait_array_passed(&wait_array, start, end);
+}
+
+static uint64_t blocked_on(mpi_handle handle)
+{
+    struct request done = {0};
+    CHECK(requests_complete(handle, UINT64_MAX, &done));
+    return done.blocked_ticks;
+}
+
+static void each_entry_waits_through_all_calls(void)
+{
+    wait_for_three("open_mpi");
+    poll(array, 3, 2000, 2010);
+    poll(array, 3, 2100, 2130);
+    CHECK_EQUAL(wait_array_done(&wait_array, 1), 40);
+    wait_array_passed(&wait_array, 2200, 2205);
+    wait_array_settle(&wait_array);
+    CHECK_EQUAL(blocked_on(A), 45);
+    CHECK_EQUAL(blocked_on(B), 0); /* what wait_array_done says is the caller's to count */
+    CHECK_EQUAL(blocked_on(C), 45);
+}
+
+static void narrow_handles_are_told_apart(void)
+{
+    wait_for_three("mpich");
+    poll(array, 3, 2000, 2010);
+    CHECK_EQUAL(wait_array_handle(&wait_array, 2), C);
+    CHECK_EQUAL(wait_array_done(&wait_array, 0), 10);
+    wait_array_settle(&wait_array);
+    CHECK_EQUAL(blocked_on(B), 10);
+}
+
+static void an_entry_that_comes_later_has_not_waited_before(void)
+{
+    wait_for_three("open_mpi");
+    poll(array, 3, 2000, 2010);
+    wait_array_done(&wait_array, 1);
+    track(D);
+    put(array, 1, D);
+    poll(array, 3, 2100, 2107);
+    wait_array_settle(&wait_array);
+    CHECK_EQUAL(blocked_on(D), 7);
+    CHECK_EQUAL(blocked_on(A), 17);
+}
+
+static void an_entry_that_is_replaced_is_settled(void)
+{
+    wait_for_three("open_mpi");
+    poll(array, 3, 2000, 2010);
+    put(array, 0, mpi_abi.request_null);
+    poll(array, 3, 2100, 2107);
+    CHECK_EQUAL(blocked_on(A), 10);
+}
+
+static void turning_to_another_array_settles_the_one_before(void)
+{
+    wait_for_three("open_mpi");
+    poll(array, 3, 2000, 2010);
+    put(other, 0, B);
+    poll(other, 1, 2100, 2103);
+    CHECK_EQUAL(blocked_on(A), 10);
+    wait_array_settle(&wait_array);
+    CHECK_EQUAL(blocked_on(B), 13);
+}
+
+static void the_same_place_with_another_length_is_another_array(void)
+{
+    wait_for_three("open_mpi");
+    poll(array, 3, 2000, 2010);
+    poll(array, 2, 2100, 2103);
+    wait_array_settle(&wait_array);
+    CHECK_EQUAL(blocked_on(B), 13);
+    CHECK_EQUAL(blocked_on(C), 10);
+}
+
+static void settling_twice_counts_once(void)
+{
+    wait_for_three("open_mpi");
+    poll(array, 3, 2000, 2010);
+    wait_array_settle(&wait_array);
+    wait_array_settle(&wait_array);
+    poll(array, 3, 2100, 2101);
+    wait_array_settle(&wait_array);
+    CHECK_EQUAL(blocked_on(A), 11);
+}
+
+static void when_all_are_done_there_is_nothing_to_settle(void)
+{
+    wait_for_three("open_mpi");
+    poll(array, 3, 2000, 2010);
+    for (int i = 0; i < 3; i++)
+        wait_array_done(&wait_array, i);
+    wait_array_passed(&wait_array, 2100, 2110);
+    CHECK_EQUAL(wait_array.live, 0);
+    CHECK_EQUAL(wait_array.total_ticks, 0);
+}
+
+static void a_null_request_is_never_done(void)
+{
+    wait_for_three("open_mpi");
+    put(array, 2, mpi_abi.request_null);
+    poll(array, 3, 2000, 2010);
+    CHECK_EQUAL(wait_array.live, 2);
+    CHECK_EQUAL(wait_array_done(&wait_array, 2), 0);
+    CHECK_EQUAL(wait_array.live, 2);
+}
+
+static void arrays_may_grow(void)
+{
+    static uintptr_t many[5000];
+    wait_for_three("open_mpi");
+    poll(array, 3, 2000, 2010);
+    for (int i = 0; i < 5000; i++)
+        many[i] = A + 16 * (uintptr_t)i;
+    CHECK(wait_array_look(&wait_array, many, 5000));
+    CHECK_EQUAL(wait_array.live, 5000);
+    CHECK_EQUAL(wait_array_handle(&wait_array, 4999), A + 16 * 4999);
+    CHECK_EQUAL(blocked_on(A), 10);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(each_entry_waits_through_all_calls),
+    TEST(narrow_handles_are_told_apart),
+    TEST(an_entry_that_comes_later_has_not_waited_before),
+    TEST(an_entry_that_is_replaced_is_settled),
+    TEST(turning_to_another_array_settles_the_one_before),
+    TEST(the_same_place_with_another_length_is_another_array),
+    TEST(settling_twice_counts_once),
+    TEST(when_all_are_done_there_is_nothing_to_settle),
+    TEST(a_null_request_is_never_done),
+    TEST(arrays_may_grow),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
