@@ -87,7 +87,8 @@ def kill_ranks(run: Path, *which: int) -> None:
     """Those given, or all."""
     for row in rows_of(run, "export", "--table", "rank"):
         if not which or row["world_rank"] in which:
-            os.kill(row["pid"], signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # the launcher ends the others once the first is gone
+                os.kill(row["pid"], signal.SIGKILL)
 
 
 def reported(run: Path, holds: Callable[[Report], bool]) -> Report:
