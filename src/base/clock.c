@@ -1,8 +1,8 @@
-/* The counter is used only where it is invariant (same rate in all power states, on all cores) and where the kernel itself
- * keeps time by it: a kernel that has measured the counter unstable switches to another clock source, and so do we.
+/* The counter is used only if it is invariant (same rate in all power states, on all cores) and the kernel itself uses it as its
+ * clock source: a kernel that measures an unstable counter switches to another source, and so do we.
  *
- * Its rate is measured against CLOCK_MONOTONIC across MPI_Init, which takes long enough for an error below 10 ppm; what
- * the error was is known at the end, when the same two clocks are compared over the whole run. */
+ * The counter's rate is measured against CLOCK_MONOTONIC across MPI_Init, which takes long enough for an error below 10 ppm. At the
+ * end both clocks are compared over the whole run, which gives the actual error. */
 #include "clock.h"
 
 #include <stdlib.h>
@@ -34,8 +34,7 @@ int64_t clock_unix_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Of several readings the one that took least: a process that is interrupted between two clocks would be dated off by as much,
- * and with it whatever else is laid beside its calls by the wall clock. */
+/* Uses the fastest of several readings: an interruption between the two clocks would shift the process's wall-clock times by its length. */
 int64_t clock_unix_shift_ns(void)
 {
     int64_t shift_ns = 0, least_ns = INT64_MAX;
@@ -51,7 +50,7 @@ int64_t clock_unix_shift_ns(void)
     return shift_ns;
 }
 
-/* Both clocks at one moment: of several readings the one that took least, so that no interruption lies between. */
+/* Reads both clocks at one time. Uses the fastest of several readings, the one least likely to have been interrupted. */
 static struct pair pair_now(void)
 {
     struct pair best = {0, 0};
@@ -73,7 +72,7 @@ static bool kernel_trusts_counter(void)
     char source[64] = "";
     FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
     if (!file)
-        return true; /* no sysfs here (some containers): the processor's word stands */
+        return true; /* no sysfs (some containers): only the processor can be asked */
     if (!fgets(source, sizeof source, file))
         source[0] = '\0';
     fclose(file);
@@ -114,7 +113,7 @@ static uint64_t scale_since_base(struct pair now)
     return (uint64_t)(((unsigned __int128)(uint64_t)(now.ns - the_clock.base_ns) << 32) / (now.ticks - the_clock.base_ticks));
 }
 
-/* A counter that has not moved, or has gone backwards, is none. */
+/* The counter has not moved or has gone backwards: use CLOCK_MONOTONIC instead. */
 static void do_without_counter(void)
 {
     the_clock = (struct clock){.scale = 1ull << 32, .base_ticks = (uint64_t)the_clock.base_ns, .base_ns = the_clock.base_ns};
@@ -137,7 +136,7 @@ void clock_calibrate(void)
 
 uint64_t clock_scale_so_far(void)
 {
-    enum { LONG_ENOUGH_NS = 100000000 }; /* else calibration was as good */
+    enum { LONG_ENOUGH_NS = 100000000 }; /* below it, the calibration is as good */
     if (!the_clock.counter)
         return the_clock.scale;
     struct pair now = pair_now();

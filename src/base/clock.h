@@ -1,6 +1,6 @@
-/* Time, as cheap as the machine allows: the processor's invariant counter where the kernel trusts it too, clock_gettime
- * elsewhere. A timestamp is taken in ticks (clock_ticks) and turned into nanoseconds later; all nanoseconds lie on the axis
- * of CLOCK_MONOTONIC, so timestamps of the processes of one host can be compared. */
+/* Timestamps at the lowest cost: the processor's invariant counter if the kernel relies on it too, else clock_gettime. A timestamp is taken
+ * in ticks (clock_ticks) and converted to nanoseconds later. All nanoseconds are on the time axis of CLOCK_MONOTONIC, so timestamps of the
+ * processes of one host can be compared. */
 #ifndef COMMPROF_CLOCK_H
 #define COMMPROF_CLOCK_H
 
@@ -8,31 +8,31 @@
 #include <stdint.h>
 #include <time.h>
 
-/* CLOCK_COUNTER takes the counter even where nobody vouches for it. */
+/* CLOCK_COUNTER uses the counter even if neither the processor nor the kernel says that it is reliable. */
 enum clock_kind { CLOCK_AUTO, CLOCK_COUNTER, CLOCK_GETTIME };
 
 struct clock {
-    bool counter;        /* ticks are the processor's, else nanoseconds */
+    bool counter;        /* ticks are the processor's counter; else nanoseconds */
     uint64_t scale;      /* nanoseconds per tick, times 2^32 */
-    uint64_t base_ticks; /* these ticks ... */
-    int64_t base_ns;     /* ... are this moment of CLOCK_MONOTONIC */
+    uint64_t base_ticks; /* one timestamp in ticks ... */
+    int64_t base_ns;     /* ... and the same on CLOCK_MONOTONIC */
 };
 extern struct clock the_clock;
 
-/* Begin measuring how long a tick is. Until clock_calibrate, durations are taken at 1 tick = 1 ns and must not be kept. */
+/* Begin measuring how long a tick is. Until clock_calibrate, conversions assume 1 tick = 1 ns, so their results must not be stored. */
 void clock_begin(enum clock_kind wanted);
 
-/* End the measurement begun by clock_begin; waits until at least 2 ms lie between both, normally MPI_Init has taken longer. */
+/* End the measurement that clock_begin began. Waits until it has lasted 2 ms; MPI_Init normally takes longer. */
 void clock_calibrate(void);
 
-/* How far the scale was off over the whole run against CLOCK_MONOTONIC, in parts per billion. */
+/* The error of the scale against CLOCK_MONOTONIC over the whole run, in parts per billion. */
 int64_t clock_error_ppb(void);
 
 const char *clock_name(void);
-/* How long a tick has been since clock_begin, as the_clock.scale; better than that over a long run. */
+/* The mean length of a tick since clock_begin, in the unit of the_clock.scale; more accurate than that in a long run. */
 uint64_t clock_scale_so_far(void);
 
-/* One moment in ticks and on CLOCK_MONOTONIC, read as close to each other as can be. */
+/* The current time in ticks and on CLOCK_MONOTONIC, read as close together as possible. */
 void clock_pair(uint64_t *ticks, int64_t *ns);
 
 int64_t clock_monotonic_ns(void);
@@ -83,8 +83,8 @@ static inline int64_t clock_ns(uint64_t ticks)
     return clock_ns_by(&the_clock, ticks);
 }
 
-/* What others have dated on CLOCK_MONOTONIC, some seconds ago at most, lies beside ticks of the same time only on a line that is drawn anew
- * now and then: the scale of the beginning is some parts per million off, and that adds up. GPU thread. */
+/* Converts between ticks and recent timestamps of others on CLOCK_MONOTONIC (GPU records, at most some seconds old). the_clock's scale is
+ * some parts per million off, which adds up over a run, so the GPU thread refits this line periodically (clock_realign). */
 extern struct clock clock_of_late;
 void clock_realign(void);
 

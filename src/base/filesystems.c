@@ -1,6 +1,6 @@
-/* Not safe, though local, are btrfs and ZFS: they write every block to a new place, so a page that was reserved and written once
- * needs room again. Nor is FUSE: the room is its server's word. Network and parallel file systems (NFS, Lustre, GPFS, CephFS, CIFS)
- * may lose their server, or the room that it promised, at any store. */
+/* btrfs and ZFS are local but not safe: they write every block to a new location (copy on write), so a reserved page needs free space again
+ * whenever it is written. FUSE is not safe: only its server knows whether a reservation holds. Network and parallel file systems (NFS,
+ * Lustre, GPFS, CephFS, CIFS) may lose their server, or the space that it reserved, at any store. */
 #include "filesystems.h"
 
 #include "settings.h"
@@ -40,7 +40,7 @@ static bool is_safe(const struct statfs *system)
     case EXT: /* 2, 3 and 4 */
     case XFS:
     case TMPFS:
-    case OVERLAYFS: /* of containers; what lies below it is one of the others as a rule */
+    case OVERLAYFS: /* of containers; it is usually backed by one of the others */
         return true;
     }
     return false;
@@ -58,7 +58,7 @@ bool filesystems_exceed_file_limit(size_t bytes)
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
 }
 
-/* MPI libraries have their own shared memory there, and fail without it. A file system without a limit says that it has 0 blocks. */
+/* MPI libraries put their shared memory on tmpfs and fail if there is none left. A tmpfs without a limit reports 0 blocks. */
 static bool takes_the_last_quarter(const struct statfs *system, size_t bytes)
 {
     return system->f_type == TMPFS && system->f_blocks && system->f_bavail < system->f_blocks / 4 + bytes / (size_t)system->f_bsize;
@@ -74,7 +74,7 @@ int filesystems_reserve(int file, size_t from, size_t bytes)
     if (takes_the_last_quarter(&system, bytes - from))
         return ENOSPC;
     if (is_safe(&system))
-        return posix_fallocate(file, (off_t)from, (off_t)(bytes - from)); /* writes zeros where the file system has no better way */
+        return posix_fallocate(file, (off_t)from, (off_t)(bytes - from)); /* glibc writes zeros if the file system cannot reserve */
     return fallocate(file, 0, (off_t)from, (off_t)(bytes - from)) == 0 ? 0 : errno;
 }
 
@@ -97,7 +97,7 @@ int filesystems_private_folder(const char *place, char *path, size_t bytes)
     return FILESYSTEMS_SQUATTED;
 }
 
-/* The kernel asks the same before it follows a link in such a folder (fs.protected_symlinks), where that is switched on. */
+/* The kernel checks the same before it follows a link in such a folder, if fs.protected_symlinks is on. */
 bool filesystems_foreign(const char *path)
 {
     char above[PATH_MAX];
@@ -123,7 +123,7 @@ mode_t filesystems_folder_mode(void)
     return 0777 & ~settings.umask;
 }
 
-/* Takes the first word of `rest` to the end of `done`. */
+/* Moves the first component of the path `rest` to the end of `done`. */
 static bool step(char done[PATH_MAX], char rest[PATH_MAX])
 {
     size_t used = strlen(done), slashes = strspn(rest, "/"), length = slashes + strcspn(rest + slashes, "/");
@@ -135,7 +135,7 @@ static bool step(char done[PATH_MAX], char rest[PATH_MAX])
     return true;
 }
 
-/* `done` is a link: what it points to is to be walked in its place. */
+/* `done` is a link: replaces it by its target, which is put in front of `rest`. */
 static bool follow(char done[PATH_MAX], char rest[PATH_MAX])
 {
     static char target[PATH_MAX];
@@ -152,7 +152,8 @@ static bool follow(char done[PATH_MAX], char rest[PATH_MAX])
     return true;
 }
 
-/* The walk of the kernel, with the question of fs.protected_symlinks at each link. What is not there, or loops, the kernel refuses. */
+/* Resolves the path as the kernel does, and checks each link as fs.protected_symlinks does. A part that does not exist ends the walk; too
+ * many links count as foreign. */
 static bool leads_through_foreign_link(const char *path)
 {
     static char done[PATH_MAX], rest[PATH_MAX]; /* MPI_Init and snapshots, one at a time */
@@ -192,7 +193,7 @@ int filesystems_make_folders(const char *path)
     if (leads_through_foreign_link(path))
         return FILESYSTEMS_FOREIGN;
     int error = make_each(path);
-    return !error && leads_through_foreign_link(path) ? FILESYSTEMS_FOREIGN : error; /* somebody may have been faster */
+    return !error && leads_through_foreign_link(path) ? FILESYSTEMS_FOREIGN : error; /* another process may have created a link meanwhile */
 }
 
 static bool is_same_file(const char *a, const char *b)
@@ -201,7 +202,7 @@ static bool is_same_file(const char *a, const char *b)
     return lstat(a, &of_a) == 0 && lstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
-/* NFS has no RENAME_NOREPLACE, and may say EEXIST of a link that it has just made, when an answer was lost. */
+/* NFS has no RENAME_NOREPLACE. Its link may report EEXIST although it succeeded, if the server's reply was lost. */
 static int link_and_unlink(const char *from, const char *to)
 {
     if (link(from, to) != 0 && !(errno == EEXIST && is_same_file(from, to)))
@@ -220,7 +221,7 @@ int filesystems_rename(const char *from, const char *to)
     int error = link_and_unlink(from, to);
     if (error != EPERM && error != EOPNOTSUPP && error != ENOSYS && error != EMLINK)
         return error;
-    if (lstat(to, &there) == 0) /* neither is to be had here (FAT), and somebody could be faster */
+    if (lstat(to, &there) == 0) /* no links either (FAT): another process may still create `to` between here and the rename */
         return EEXIST;
     return rename(from, to) == 0 ? 0 : errno;
 }

@@ -1,5 +1,5 @@
-/* The unwinder walks the stack as for a C++ exception. It is the one that glibc itself loads for backtrace() and pthread_cancel(),
- * and is loaded only when somebody asks. */
+/* The unwinder walks the stack as for a C++ exception. It is libgcc_s, which glibc itself loads for backtrace() and pthread_cancel(); it is
+ * loaded at first use. */
 #include "frames.h"
 
 #include <dlfcn.h>
@@ -33,8 +33,8 @@ static bool is_ours(uintptr_t code)
     return dladdr((void *)load_unwinder, &us) && dladdr((void *)code, &there) && us.dli_fbase == there.dli_fbase;
 }
 
-/* Frames come from the innermost on; each ends where the next one begins. The one that has `outer` is the same function still if it is
- * one of ours, unless it has `inner` as well. */
+/* Called for each frame, innermost first; a frame ends where the next one begins. The function of `outer` is still active if the frame that
+ * contains `outer` is a function of this library and does not contain `inner` as well. */
 static _Unwind_Reason_Code visit(struct _Unwind_Context *frame, void *data)
 {
     struct walk *walk = data;

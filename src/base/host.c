@@ -22,7 +22,7 @@ static bool read_text(const char *path, char *text, size_t bytes)
     return used > 0;
 }
 
-/* /proc/<pid>/stat from the process's state on, for the name before it may hold anything; "" where it cannot be read. */
+/* /proc/<pid>/stat from the process's state on: the name before it may contain any character. "" if it cannot be read. */
 static const char *read_stat(pid_t pid, char *text, size_t bytes)
 {
     char path[64];

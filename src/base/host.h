@@ -8,17 +8,16 @@
 
 const char *host_name(void);
 
-/* This boot of the host; "" where it cannot be read. */
+/* The id of this boot of the host; "" if it cannot be read. */
 void host_boot_id(char *id, size_t bytes);
 
-/* The parent of any process of this host; 0 where it cannot be read. */
+/* The parent of any process of this host; 0 if it cannot be read. */
 pid_t host_parent_of(pid_t pid);
 
-/* When a process of this host started, in the kernel's ticks since boot, as text; false where it cannot be seen. Not a number for one that
- * has ended and is still waited for. */
+/* When a process of this host started, in the kernel's ticks since boot, as text; "ended" for a zombie. False if it cannot be read. */
 bool host_start_of(pid_t pid, char start[24]);
 
-/* What a link of /proc points to; "" where it cannot be read. */
+/* The target of a link of /proc; "" if it cannot be read. */
 void host_link(const char *link, char *name, size_t bytes);
 
 #endif

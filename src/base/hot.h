@@ -1,4 +1,4 @@
-/* Functions on the way of every wrapped call are inlined, whatever the compiler thinks of their size. */
+/* Functions on the path of every wrapped call are always inlined, whatever their size. */
 #ifndef COMMPROF_HOT_H
 #define COMMPROF_HOT_H
 

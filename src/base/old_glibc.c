@@ -1,9 +1,8 @@
-/* Functions that glibc got after 2.17 and that its headers put in place of older ones: stat and its kin (2.33, before that inline
- * functions of the headers) and the readers of numbers that know C23's binary digits (2.38). Defined here they are the library's
- * own, so that one built on a new glibc loads on an old one. The other half, functions that only moved from libdl and libpthread to
- * libc, is in the Makefile.
+/* Functions that newer glibc headers (after 2.17) use in place of older ones: stat, lstat and fstat (2.33; before, they were inline), and
+ * number parsers that accept C23's binary digits (2.38). Because the library defines its own, a build on a new glibc loads on an old one.
+ * Functions that only moved from libdl and libpthread to libc are handled in the Makefile.
  *
- * No header is included that declares what is defined here: it would redirect the names once more. */
+ * No header that declares these functions is included: it would redirect the names again. */
 #include <fcntl.h>
 #include <features.h>
 #include <stdarg.h>
@@ -16,7 +15,7 @@
 #define OURS __attribute__((visibility("hidden")))
 
 #if __GLIBC_PREREQ(2, 33) && (defined(__x86_64__) || defined(__aarch64__))
-/* On both machines struct stat is the kernel's. */
+/* On both architectures struct stat is the kernel's. */
 struct stat;
 OURS int stat(const char *restrict path, struct stat *restrict found);
 OURS int lstat(const char *restrict path, struct stat *restrict found);

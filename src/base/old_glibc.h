@@ -1,4 +1,4 @@
-/* The first version of glibc's symbols on this machine: every glibc has them by it, under whatever other version besides. */
+/* The oldest symbol version of glibc on this architecture. Every glibc has these symbols under it, perhaps under newer ones as well. */
 #ifndef COMMPROF_OLD_GLIBC_H
 #define COMMPROF_OLD_GLIBC_H
 

@@ -1,7 +1,7 @@
-/* O_NONBLOCK belongs to what a descriptor refers to, which the job's other descriptors and other processes share, so it is not set there.
- * Pipes and terminals are opened again through /proc, without blocking; a regular file would lose its offset that way, but does not block.
- * Where nothing can be opened (no descriptor is left, another user's terminal), poll is asked first. It promises room for PIPE_BUF
- * bytes of a pipe, which is what a line has at most; only a writer that comes in between could take that room. */
+/* O_NONBLOCK is a flag of the open file, which other descriptors and processes share, so it is not set on descriptor 2. Pipes and terminals
+ * are instead opened again through /proc with O_NONBLOCK. A regular file would lose its offset that way, but never blocks. If the file
+ * cannot be opened (no descriptor is left, another user's terminal), poll is asked first. It guarantees that a pipe has room for PIPE_BUF
+ * bytes, the maximum length of a line; only another process that writes in between could take that room. */
 #include "say.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 static pthread_mutex_t saying = PTHREAD_MUTEX_INITIALIZER;
-static pid_t owner; /* 0: nothing is said yet */
+static pid_t owner; /* 0: say_begin was not called, so nothing is printed */
 static struct stat job_stderr;
 
 void say_begin(void)
@@ -35,7 +35,7 @@ static bool is_job_stderr(int file)
            now.st_rdev == job_stderr.st_rdev;
 }
 
-/* -1 where it cannot be opened. */
+/* -1 if it cannot be opened. */
 static int open_without_blocking(void)
 {
     int file = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -76,7 +76,7 @@ static bool is_control(unsigned char before, unsigned char byte)
     return byte < ' ' || byte == 0x7f || (before == 0xc2 && byte >= 0x80 && byte < 0xa0);
 }
 
-/* As much of the text as fits; returns the length. */
+/* Copies as much of the text as fits, with control characters escaped; returns the length. */
 static size_t make_visible(const char *text, char *line, size_t bytes)
 {
     static const char DIGITS[] = "0123456789abcdef";
@@ -94,7 +94,7 @@ static size_t make_visible(const char *text, char *line, size_t bytes)
     return used;
 }
 
-/* What is too long loses its middle: a line begins with what went wrong, and ends with what was done about it. Returns the length. */
+/* A line that is too long loses its middle: it begins with the cause and ends with the consequence. Returns the length. */
 static size_t shorten(char *text, size_t length, size_t room)
 {
     enum { GAP_BYTES = 3 };
@@ -107,7 +107,7 @@ static size_t shorten(char *text, size_t length, size_t room)
     return room;
 }
 
-/* Not on the stack: threads of a job may have one of 16 kB. */
+/* The buffers are static: a thread of the job may have a stack of only 16 kB. */
 static void say(const char *format, va_list values)
 {
     static const char OURS[] = "commprof: ";
@@ -122,7 +122,8 @@ static void say(const char *format, va_list values)
     (void)written;
 }
 
-/* What a write raises (no reader; larger than RLIMIT_FSIZE) comes to the thread that writes, and is taken there. */
+/* Discards the signals that our write raised (SIGPIPE: no reader; SIGXFSZ: beyond RLIMIT_FSIZE). They are sent to the writing
+ * thread. One that was pending before stays pending. */
 static void take_raised(const sigset_t *pending_before)
 {
     static const int RAISED[] = {SIGPIPE, SIGXFSZ};
@@ -135,7 +136,7 @@ static void take_raised(const sigset_t *pending_before)
     }
 }
 
-/* A handler of the job's that ran in here, or a cancelled thread, would keep the lock. */
+/* Signals and cancellation are blocked: a handler of the job that runs in here, or a cancelled thread, would never release the lock. */
 static void say_guarded(const char *format, va_list values)
 {
     int cancellable;

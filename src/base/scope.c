@@ -23,7 +23,7 @@ bool scope_of_caller(const Dl_info *caller, const char *symbol, Dl_info *found)
 {
     void *handle = dlopen(caller->dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!handle)
-        return false; /* the main program goes by its own name, which dlopen does not know */
+        return false; /* dlopen does not find the main program by the name in dli_fname */
     bool is_there = scope_definer(handle, symbol, found);
     dlclose(handle);
     return is_there;
@@ -31,7 +31,7 @@ bool scope_of_caller(const Dl_info *caller, const char *symbol, Dl_info *found)
 
 struct scan {
     const char *part, *symbol;
-    char path[900]; /* on the stack of a thread of the job's: docs/OVERHEAD.md */
+    char path[900]; /* is on the stack of one of the job's threads: see docs/OVERHEAD.md */
 };
 
 static int scan_object(struct dl_phdr_info *object, size_t size, void *data)
@@ -64,8 +64,6 @@ bool scope_anywhere(const char *part, const char *symbol, Dl_info *found)
     return is_there;
 }
 
-/* Objects and what the program imports. */
-
 static void take_segment(struct scope_object *object, ElfW(Addr) base, const ElfW(Phdr) * segment)
 {
     uintptr_t begin = base + segment->p_vaddr, end = begin + segment->p_memsz;
@@ -79,7 +77,7 @@ struct object_search {
     bool is_later;
 };
 
-/* The program comes first. */
+/* dl_iterate_phdr visits the program first. */
 static int find_object(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
@@ -102,7 +100,7 @@ struct scope_object scope_object_of(const void *address)
     return search.object;
 }
 
-/* The parts of a dynamic section that say what is imported. */
+/* The parts of a dynamic section that list the imports. */
 struct imports {
     const char *names;
     const ElfW(Sym) * symbols;
@@ -110,7 +108,7 @@ struct imports {
     size_t bytes[2];
 };
 
-/* glibc has added the load address where others (musl) leave an offset. */
+/* glibc stores absolute addresses here; others (musl) leave offsets from the load address. */
 static const void *pointer_in(ElfW(Addr) base, const ElfW(Dyn) * entry)
 {
     ElfW(Addr) value = entry->d_un.d_ptr;
@@ -150,7 +148,7 @@ static int take_imports(struct dl_phdr_info *info, size_t size, void *data)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
             for (const ElfW(Dyn) *entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr); entry->d_tag != DT_NULL; entry++)
                 take_entry(data, info->dlpi_addr, entry);
-    return 1; /* the program comes first, and it is all that is wanted */
+    return 1; /* the program comes first; the other objects are not needed */
 }
 
 void scope_imports(void (*visit)(const char *name, void *data), void *data)

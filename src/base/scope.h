@@ -1,4 +1,4 @@
-/* Which library a caller is bound to: where the dynamic linker would have found a function for it without us. */
+/* Finds the library that a caller is bound to: the one in which the dynamic linker would have found a function without us. */
 #ifndef COMMPROF_SCOPE_H
 #define COMMPROF_SCOPE_H
 
@@ -6,18 +6,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Our own load address, the identity of an object. */
+/* This library's load address. Load addresses identify objects. */
 void *scope_of_us(void);
 
-/* The object that defines `symbol` when looked up through `handle`, unless that is us. */
+/* The object that defines `symbol` when looked up through `handle`; false if it is this library. */
 bool scope_definer(void *handle, const char *symbol, Dl_info *info);
 
-/* The one in the scope of a caller's own object and its dependencies (Python loads libraries privately: RTLD_NEXT finds nothing). */
+/* The object that defines `symbol` among the caller's own object and its dependencies. (RTLD_NEXT does not find libraries that are loaded
+ * privately, as Python does.) */
 bool scope_of_caller(const Dl_info *caller, const char *symbol, Dl_info *found);
 
-/* Where a loaded object lies. dladdr says whose an address is, too, but looks at all of the object's symbols (10 to 50 us in an MPI). */
+/* The address range of a loaded object. dladdr also finds the object of an address, but searches all its symbols (10 to 50 us in an MPI
+ * library). */
 struct scope_object {
-    uintptr_t begin, end; /* both 0: none was found */
+    uintptr_t begin, end; /* both 0: no object was found */
     bool is_program;      /* it is never unloaded */
 };
 
@@ -28,10 +30,10 @@ static inline bool scope_object_has(const struct scope_object *object, const voi
     return (uintptr_t)address - object->begin < object->end - object->begin;
 }
 
-/* Visits the names of the functions that the program itself is linked with. */
+/* Visits the names of the functions that the program itself imports. */
 void scope_imports(void (*visit)(const char *name, void *data), void *data);
 
-/* Any loaded object that defines `symbol` itself, with `part` in its file's name (in lower or upper case). */
+/* Any loaded object that itself defines `symbol` and has `part` in its file name (case is ignored). */
 bool scope_anywhere(const char *part, const char *symbol, Dl_info *found);
 
 #endif

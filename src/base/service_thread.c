@@ -12,7 +12,7 @@
 
 enum { STACK_BYTES = 256 << 10 };
 
-/* A stack that is small, or the usual one where that has no room for the thread-local variables of the job's libraries. */
+/* The stack is small; if the thread-local variables of the job's libraries do not fit into it (EINVAL), 8 MB. */
 int service_thread_start(void *(*run)(void *), void *argument)
 {
     pthread_t thread;

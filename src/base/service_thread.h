@@ -1,17 +1,17 @@
-/* Service threads: the profiler's own, beside the job's. There are two at most, the ledger copier and the GPU thread. They take no
- * signal of the job's. */
+/* The profiler's own threads: at most two, the ledger copier and the GPU thread. They block all signals, so they never receive one that is
+ * meant for the job. */
 #ifndef COMMPROF_SERVICE_THREAD_H
 #define COMMPROF_SERVICE_THREAD_H
 
 #include <stdint.h>
 
-/* Start a detached thread. 0, or an errno. */
+/* Start a detached thread. Returns 0 or an errno. */
 int service_thread_start(void *(*run)(void *), void *argument);
 
-/* Sleep while `*word` is `value`, until a moment of CLOCK_MONOTONIC at the latest (INT64_MAX: for ever). */
+/* Sleep while `*word` equals `value`, at most until `until_ns` on CLOCK_MONOTONIC (INT64_MAX: without limit). */
 void service_thread_wait_while(const uint32_t *word, uint32_t value, int64_t until_ns);
 
-/* Change the word, and wake all that sleep while it is what it was. */
+/* Set the word to `value`, and wake the threads that sleep on it. */
 void service_thread_tell(uint32_t *word, uint32_t value);
 
 #endif

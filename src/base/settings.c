@@ -28,7 +28,7 @@ const struct setting SETTINGS_TABLE[] = {
 };
 const size_t SETTINGS_COUNT = sizeof SETTINGS_TABLE / sizeof SETTINGS_TABLE[0];
 
-/* The parsers: text to value; false when malformed, the value is then left alone. */
+/* The parsers convert text to a value; false if it is malformed, and then the value is unchanged. */
 
 static bool parse_text(const char *text, setting_text *value)
 {
@@ -174,7 +174,7 @@ void settings_read(void (*complain)(const char *line))
     name_the_unknown(complain);
 }
 
-/* The printers: value to text, in a buffer of the caller's. */
+/* The printers convert a value to text, in the caller's buffer. */
 
 static const char *print_text(const setting_text *value, char *buffer, size_t bytes)
 {

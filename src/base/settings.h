@@ -1,7 +1,7 @@
-/* What the user has set: the environment variables COMMPROF_*, as settings.def lists them.
+/* The user's settings: the environment variables COMMPROF_* that settings.def lists.
  *
- * They are read once, checked once, and stored with the run. A malformed value or an unknown COMMPROF_ variable is reported
- * once through `complain`; the default stands. */
+ * They are read and checked once, and stored with the run. A malformed value or an unknown COMMPROF_ variable is reported once through
+ * `complain`, and the default is used. */
 #ifndef COMMPROF_SETTINGS_H
 #define COMMPROF_SETTINGS_H
 
@@ -15,7 +15,7 @@ enum { SETTING_TEXT_BYTES = PATH_MAX };
 typedef char setting_text[SETTING_TEXT_BYTES];
 typedef uint64_t setting_size;
 typedef uint64_t setting_number;
-typedef uint64_t setting_period; /* SETTING_ONCE: there is none */
+typedef uint64_t setting_period; /* SETTING_ONCE: not periodic */
 typedef unsigned setting_mode;   /* permission bits */
 typedef bool setting_flag;
 typedef int setting_clock; /* enum clock_kind */
@@ -32,7 +32,7 @@ struct settings {
 };
 extern struct settings settings;
 
-/* One line of the table, for those who print or store all of them. */
+/* One setting of the table, for code that prints or stores all of them. */
 struct setting {
     const char *variable; /* "COMMPROF_OUTPUT" */
     const char *argument;
@@ -46,7 +46,7 @@ extern const size_t SETTINGS_COUNT;
 /* Read the environment into `settings`. `complain` gets one line (without a newline) per fault; it may be NULL. */
 void settings_read(void (*complain)(const char *line));
 
-/* The value in force, as text. */
+/* The current value as text. */
 const char *settings_value(size_t index);
 
 /* Whether the comma-separated list `exclude` names this call, with or without its MPI_ prefix, in any case. */
