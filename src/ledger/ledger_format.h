@@ -1,5 +1,6 @@
 /* The format of a ledger file. The library writes ledgers; src/output/ (C) and report/ (Python) read them.
- * report/commprof_report/run/ledger.py mirrors this header, and a test compares both.
+ * The reporter parses this file (report/commprof_report/run/ledger_format.py), so its C stays simple: structs without padding, enums,
+ * and #define of a single number.
  *
  * There is one ledger per process, mapped MAP_SHARED while the job runs, so it is complete up to the last finished call
  * even if the process is killed. A header page is followed by chunks of equal size, each with entries of one kind:

@@ -16,12 +16,11 @@ from urllib.parse import quote
 from .. import APPLICATION_ID, SCHEMA_VERSION
 from ..base import query
 from ..base.errors import ReportError, version_check
+from ..base.library_files import library_text
 from .thinning import Thinning
 
 SQL = query.beside(__file__)
 
-PACKAGE = Path(__file__).resolve().parent.parent
-SCHEMA_PLACES = (PACKAGE / "schema.sql", PACKAGE.parent.parent / "src" / "output" / "schema.sql")
 DAMAGE = (sqlite3.Error, UnicodeError, MemoryError)  # sqlite3 raises all of these on damaged files
 CACHE_KIB = 262_144  # what a run may hold in memory before SQLite moves to a temporary file
 
@@ -56,11 +55,7 @@ class RankOfFile(NamedTuple):
 
 
 def schema_text() -> str:
-    """schema.sql: in the package where it is installed, in src/output/ in the source tree."""
-    for place in SCHEMA_PLACES:
-        if place.is_file():
-            return place.read_text(encoding="utf-8")
-    raise ReportError(SCHEMA_PLACES[0], "is missing; the installation is incomplete")
+    return library_text("output/schema.sql")
 
 
 def database_create() -> sqlite3.Connection:

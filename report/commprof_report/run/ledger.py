@@ -1,4 +1,4 @@
-"""A rank's ledger, read as rows of the schema. Mirrors src/ledger/ledger_format.h; a test compares both.
+"""A rank's ledger: its entries, and the sums of its cells and peers. src/ledger/ledger_format.h declares the layout.
 
 A ledger is input from outside: it may be cut short, overwritten, or still be written to. What makes sense is read, what
 does not is left out and said once. While its process lives,
@@ -17,7 +17,6 @@ import os
 import stat
 import struct
 import time
-from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -25,127 +24,51 @@ from typing import BinaryIO, NamedTuple
 from ..base import units
 from ..base.errors import ReportError, version_check
 from . import process
+from .ledger_format import FORMAT, layout, number
 
 MAGIC = b"commprof-ledger\n"
-VERSION = 5
-HEADER_BYTES = 4096
-CHUNK_BYTES = 65536
-MOST_CHUNKS = 16384  # a file of 1 GiB; the library writes no more
+VERSION = number("VERSION")
+HEADER_BYTES = number("HEADER_BYTES")
+CHUNK_BYTES = number("CHUNK_BYTES")
+MOST_CHUNKS = number("MOST_CHUNKS")
 MOST = 1 << 62  # more nanoseconds (146 years), bytes or calls of one rank are not believed
 MOST_RANKS = 1 << 24
-HISTOGRAM_BUCKETS = 290
-RECENT_COLLECTIVES = 16
-PAGE_SAMPLES = 64
-BLOCK_SAMPLES = 1024  # consecutive collectives that are kept together
-WINDOW_NS_LOG2 = 30  # calls without a sequence are kept together that begin in 2^30 ns of the wall clock
-LEVEL_NONE = 63
-NO_RANK = NO_TAG = -(1 << 31)
-PEER_OUTSIDE, PEER_ANY = -1, -2
-BYTES_UNKNOWN = (1 << 64) - 1
+RECENT_COLLECTIVES = number("RECENT_COLLECTIVES")
+PAGE_SAMPLES = number("PAGE_SAMPLES")
+BLOCK_SAMPLES = number("BLOCK_SAMPLES")
+WINDOW_NS_LOG2 = number("WINDOW_NS_LOG2")
+LEVEL_NONE = number("SAMPLE_LEVEL_NONE")
+NO_RANK, NO_TAG = number("NO_RANK"), number("NO_TAG")
+PEER_OUTSIDE, PEER_ANY = number("PEER_OUTSIDE"), number("PEER_ANY")
+BYTES_UNKNOWN = number("BYTES_UNKNOWN")
 DOING_BYTES = 8
-DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_AWAITED_BIT = 16, 32, 48
+DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_AWAITED_BIT = (number(f"DOING_{part}_BIT") for part in ("SLOT", "INSIDE", "AWAITED"))
 TRIES = 8  # to find a ledger that is being written to at rest
 FIRST_PAUSE_S = 0.0005  # doubled from try to try; a fold takes microseconds
 
 ENDED = ("running", "finalize", "exit", "abort")
 MEASURES = ("call", "completion", "poll", "device", "captured")
 PLACES = ("host", "device", "managed", "pinned")
-PLACE_TO_BIT = 4
+PLACE_TO_BIT = number("PLACE_TO_BIT")
 DIRECTIONS = ("sent", "received")
-PEER_SLOT_BIT = 4  # of Peer.direction: from here on the slot of the communicator in which it is a rank
+PEER_SLOT_BIT = number("PEER_SLOT_BIT")
 LIBRARIES = ("mpi", "nccl")
-CELL_FOLDED = 1
-COMMUNICATOR_INTER = 1
-COMMUNICATOR_FREED = 2
-COMMUNICATOR_NCCL = 4
-CALLS, FACTS, COMMUNICATORS, CELLS, PEERS, THREADS, SAMPLES, REGIONS = range(1, 9)
-KERNELS, ACTIVITIES, STREAMS, DEVICES, TRACINGS, ALGORITHMS = range(9, 15)
-NOBODY, OF_COMMUNICATOR, OF_THREAD, OF_STEPS, OF_STREAM = range(5)
+CELL_FOLDED = number("CELL_FOLDED")
+COMMUNICATOR_INTER, COMMUNICATOR_FREED, COMMUNICATOR_NCCL = (number(f"COMMUNICATOR_{flag}") for flag in ("INTER", "FREED", "NCCL"))
+OF_COMMUNICATOR, OF_THREAD, OF_STEPS, OF_STREAM = (number(f"OF_{owner}") for owner in ("COMMUNICATOR", "THREAD", "STEPS", "STREAM"))
 OWNER_NUMBER_BIT = 8
 PAGE_IDENTITY_BYTES = 16  # owner and first
 
-
-class Layout:
-    """A struct of the ledger: `name:code` a field, in order and without padding."""
-
-    def __init__(self, name: str, fields: str) -> None:
-        pairs = [field.split(":") for field in fields.split()]
-        self.row = namedtuple(name, [field for field, _ in pairs])
-        self.codec = struct.Struct("<" + "".join(code for _, code in pairs))
-        self.offsets = {}
-        offset = 0
-        for field, code in pairs:
-            self.offsets[field] = offset
-            offset += struct.calcsize("<" + code)
-        self.bytes = offset
-
-    def unpack(self, data: bytes, offset: int = 0):
-        return self.row._make(self.codec.unpack_from(data, offset))
-
-    def unpack_all(self, data: bytes):
-        return [self.row._make(values) for values in self.codec.iter_unpack(data)]
-
-
-HEADER = Layout(
-    "Header",
-    "magic:16s version:I header_bytes:I chunk_bytes:I chunk_header_bytes:I cell_bytes:I histogram_buckets:I"
-    " chunk_count:I ended:I world_rank:i world_size:i pid:q thread_level:i abort_code:i start_unix_ns:q start_ns:q"
-    " end_unix_ns:q end_ns:q clock_ticks:Q clock_ns:q clock_scale:Q counted_ns:q counting_since_ns:q reset_unix_ns:q"
-    " epoch:I window_level:I step_level:I device_level:I steps:Q reset_ticks:Q folds_begun:Q folds_ended:Q copied_unix_ns:q"
-    " dropped_calls:Q untracked_requests:Q"
-    " folded_cells:Q folded_communicators:Q cost_init_ns:Q cost_finalize_ns:Q cost_per_call_ps:Q clock_error_ppb:q"
-    " gpu_state:I gpu_epoch:I gpu_records:Q gpu_dropped_records:Q gpu_implausible_records:Q gpu_late_records:Q gpu_unkept_records:Q"
-    " gpu_lost_intervals:Q gpu_unmatched_operations:Q gpu_place_queries:Q gpu_place_changes:Q cost_gpu_begin_ns:Q cost_gpu_end_ns:Q",
-)
-CHUNK = Layout("Chunk", "kind:I entry_bytes:I used:I thread:I reserved:48s")
-CALL = Layout("Call", "call:I name:36s family:16s library:8s form:12s bandwidth:16s waits_for:20s")
-FACT = Layout("Fact", "key_bytes:I value_bytes:I")
-COMMUNICATOR = Layout(
-    "Communicator",
-    "identity:Q parent_identity:Q communicator:I flags:I size:i remote_size:i comm_rank:i constructor:I ordinal:I"
-    " sample_level:I name:128s members:328s collectives:Q recent:256s",
-)
-COLLECTIVE = Layout("Collective", "bytes:Q call:I root:i")
-CELL = Layout(
-    "Cell",
-    "bytes:Q call:H communicator:H region:H measure_and_flags:B place:B total_ns:Q min_ns:Q max_ns:Q volume_bytes:Q"
-    " blocked_ns:Q live:Q buckets:2320s reserved:48s",
-)
-PEER = Layout("Peer", "peer:i call:H direction:H count:Q bytes:Q time_ns:Q")
-THREAD = Layout(
-    "Thread",
-    "doing:Q since_ticks:Q bytes:Q peer:i tag:i sampled_since_ticks:Q unused:24s thread:I is_main:I tid:q epoch:I reserved_too:I folding:Q"
-    " name:16s reserved:16s",
-)
-PAGE = Layout(
-    "Page",
-    "owner:Q first:Q until_ticks:Q anchor_ticks:Q anchor_ns:q unfinished:I is_open:I reserved:16s samples:3072s",
-)
-SAMPLE = Layout(
-    "Sample",
-    "start_ticks:Q end_ticks:Q completed_ticks:Q bytes:Q peer:i call:H communicator:H thread:H region:H device_span:I",
-)
-REGION = Layout("Region", "region:I reserved:I name:120s")
-KERNEL = Layout("Kernel", "kernel:I name_bytes:I is_communication:I reserved:I")
-ACTIVITY = Layout(
-    "Activity",
-    "bytes:Q kernel:I stream:H kind:B copy:B flags:B live:B reserved:6s total_ns:Q min_ns:Q max_ns:Q volume_bytes:Q buckets:2320s unused:56s",
-)
-ACTIVITY_SAMPLE = Layout(
-    "ActivitySample",
-    "start_ticks:Q end_ticks:Q unused:Q bytes:Q kernel:I zero:H communicator:H stream:H kind:B copy:B flags:B reserved:3s",
-)
-STREAM = Layout("Stream", "stream:I device:I context:I number:I sampled_since_ticks:Q reserved:40s")
-DEVICE = Layout(
-    "Device", "device:I number:I name:64s uuid:48s state_ns:128s first_ns:q last_ns:q kernels:Q copies:Q sets:Q reserved:32s"
-)
-TRACING = Layout("Tracing", "begin_ns:q end_ns:q ended:I clock_error_ns:I records:Q reserved:32s")
-ALGORITHM = Layout(
-    "Algorithm",
-    "bytes:Q count:Q call:H communicator:H channels:H is_folded:B reserved:B epoch:I reserved_too:I algorithm:16s protocol:16s",
-)
+HEADER, CHUNK, FACT, COLLECTIVE, SAMPLE = (layout(name) for name in ("header", "chunk", "fact", "collective", "sample"))
+CALL, COMMUNICATOR, CELL, PEER, THREAD = (layout(name) for name in ("call", "communicator", "cell", "peer", "thread"))
+PAGE, REGION, KERNEL, ACTIVITY, ACTIVITY_SAMPLE = (layout(name) for name in ("page", "region", "kernel", "activity", "activity_sample"))
+STREAM, DEVICE, TRACING, ALGORITHM = (layout(name) for name in ("stream", "device", "tracing", "algorithm"))
+HISTOGRAM_BUCKETS = FORMAT.numbers["HISTOGRAM_BUCKETS"]
 BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
-STATES = struct.Struct("<16Q")
+STATES = struct.Struct(f"<{number('BUSY_STATES')}Q")
+CALLS, FACTS, COMMUNICATORS, CELLS, PEERS = (number(kind) for kind in ("CALLS", "FACTS", "COMMUNICATORS", "CELLS", "PEERS"))
+THREADS, SAMPLES, REGIONS, KERNELS, ACTIVITIES = (number(kind) for kind in ("THREADS", "SAMPLES", "REGIONS", "KERNELS", "ACTIVITIES"))
+STREAMS, DEVICES, TRACINGS, ALGORITHMS = (number(kind) for kind in ("STREAMS", "DEVICES", "TRACINGS", "ALGORITHMS"))
 ENTRIES = {CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD, SAMPLES: PAGE, REGIONS: REGION}
 ENTRIES.update({ACTIVITIES: ACTIVITY, STREAMS: STREAM, DEVICES: DEVICE, TRACINGS: TRACING, ALGORITHMS: ALGORITHM})
 ALL_KINDS = frozenset((*ENTRIES, FACTS, KERNELS))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from .ledger import BUCKETS, MOST, STATES, ActivityKey, CellSum, Ledger, text
+from .ledger_format import number
 from .ledger_samples import ACTIVITY_KINDS, COPIES, Clock, believed
 
 GPU_STATES = ("none", "dormant", "tracing", "paused", "yielded", "refused", "stopped")
 TRACING_ENDED = ("goes on", "duty", "yielded", "off", "stopped", "lost")
-COMPUTING, COMMUNICATING, COPYING, IN_MPI = 1, 2, 4, 8
-GRAPH, PAGEABLE, MANAGED = 1, 2, 4
+COMPUTING, COMMUNICATING, COPYING, IN_MPI = (number(state) for state in ("COMPUTING", "COMMUNICATING", "COPYING", "IN_MPI"))
+GRAPH, PAGEABLE, MANAGED = (number(f"ACTIVITY_{flag}") for flag in ("GRAPH", "PAGEABLE", "MANAGED"))
 CLOCK_ERROR_UNKNOWN = (1 << 32) - 1
 
 

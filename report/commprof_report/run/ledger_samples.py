@@ -28,14 +28,15 @@ from .ledger import (
     WINDOW_NS_LOG2,
     Ledger,
 )
+from .ledger_format import number
 
 SECOND = 1_000_000_000
 ONE_PERCENT = 100
 CALL_MASK = 0xFFFF
-DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = 1, 16
+DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = number("DEVICE_SPAN_SHARED"), number("DEVICE_SPAN_UNIT_NS")
 ACTIVITY_KINDS = {1: "kernel", 2: "copy", 3: "memset"}
 COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other")
-ACTIVITY_GRAPH = 1
+ACTIVITY_GRAPH = number("ACTIVITY_GRAPH")
 MOST_WINDOWS = 1 << 16  # of a thread, apart from each other; more become fewer by a higher level
 
 

@@ -1,0 +1,96 @@
+"""The layout of a ledger: the numbers and structs that ledger_format.h declares.
+
+The header is read, not mirrored, so a field is declared in one place. It uses little of C: enums, #define of a number, and structs of
+numbers and arrays without padding. An array is read as bytes; neighbouring bit fields are one number, `a_and_b`; of a union the last
+member is read. tests/report/test_ledger_format.py asks the compiler whether it agrees.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import namedtuple
+from collections.abc import Iterator
+
+from ..base.library_files import library_text
+
+CODES = {"char": "c", "int32_t": "i", "int64_t": "q", "uint8_t": "B", "uint16_t": "H", "uint32_t": "I", "uint64_t": "Q"}
+LIMITS = {"INT32_MIN": -(1 << 31), "UINT16_MAX": (1 << 16) - 1, "UINT32_MAX": (1 << 32) - 1, "UINT64_MAX": (1 << 64) - 1}
+MEMBER = re.compile(r"(?P<type>(?:struct )?\w+) (?P<names>[^;]+);")
+BIT_FIELDS = re.compile(r"\w+ (\w+) : \d+;\s*(\w+) (\w+) : \d+;")
+UNION = re.compile(r"union \{.*\s(\w+ \w+;)\s*\};", re.S)
+
+
+class Layout:
+    """A struct of the ledger: its fields in order, without padding."""
+
+    def __init__(self, name: str, codes: dict[str, str]) -> None:
+        self.row = namedtuple(name, codes)
+        self.codec = struct.Struct("<" + "".join(codes.values()))
+        self.bytes = self.codec.size
+        self.offsets: dict[str, int] = {}
+        offset = 0
+        for field, code in codes.items():
+            self.offsets[field] = offset
+            offset += struct.calcsize("<" + code)
+
+    def unpack(self, data: bytes, offset: int = 0):
+        return self.row._make(self.codec.unpack_from(data, offset))
+
+    def unpack_all(self, data: bytes):
+        return [self.row._make(values) for values in self.codec.iter_unpack(data)]
+
+
+class Format:
+    """What a header declares: numbers by name, layouts by the struct's name."""
+
+    def __init__(self, text: str) -> None:
+        code = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+        self.numbers = dict(LIMITS)
+        self.layouts: dict[str, Layout] = {}
+        for found in re.finditer(r"^#define (\w+) ([\w<]+)$|^enum \w*\s*\{(.*?)\};|^struct (\w+) \{\n(.*?)^\};", code, re.M | re.S):
+            define, value, enumerators, name, members = found.groups()
+            if define:
+                self.numbers[define] = self._number(value)
+            elif name:
+                self.layouts[name] = Layout(name, dict(self._codes(members)))
+            else:
+                self._enum_take(enumerators)
+
+    def _enum_take(self, enumerators: str) -> None:
+        value = -1
+        for enumerator in filter(None, map(str.strip, enumerators.split(","))):
+            name, _, expression = enumerator.partition("=")
+            value = self._number(expression) if expression else value + 1
+            self.numbers[name.strip()] = value
+
+    def _number(self, expression: str) -> int:
+        """The value of an expression of C in numbers known by now; the file belongs to the program, so it may be evaluated."""
+        return eval(re.sub(r"(?<=\d)u?ll\b", "", expression.strip()), {"__builtins__": {}}, self.numbers)
+
+    def _codes(self, members: str) -> Iterator[tuple[str, str]]:
+        """Of a struct's members: names, and how module struct reads them."""
+        for member in MEMBER.finditer(BIT_FIELDS.sub(r"\2 \1_and_\3;", UNION.sub(r"\1", members))):
+            for declared in member["names"].split(","):
+                name, _, length = declared.strip().rstrip("]").partition("[")
+                yield name, self._code(member["type"], length)
+
+    def _code(self, kind: str, length: str) -> str:
+        if not length:
+            return CODES[kind]
+        _, _, name = kind.rpartition("struct ")
+        element_bytes = self.layouts[name].bytes if name in self.layouts else struct.calcsize(CODES[kind])
+        return f"{self._number(length) * element_bytes}s"
+
+
+FORMAT = Format(library_text("ledger/ledger_format.h"))
+
+
+def number(name: str) -> int:
+    """Of an enumerator or a macro, without LEDGER_ in front."""
+    return FORMAT.numbers["LEDGER_" + name]
+
+
+def layout(name: str) -> Layout:
+    """Of a struct, without ledger_ in front."""
+    return FORMAT.layouts["ledger_" + name]
