@@ -1,5 +1,5 @@
 /* How many bytes a call moves. There is one function per counting rule; it takes the arguments that the MPI standard calls significant.
- * calls.def says which call uses which function. All return zero for calls that are not counted or have failed.
+ * shapes.h says which call uses which function. All return zero for calls that are not counted or have failed.
  *
  *   bytes          the message size as the OSU micro-benchmarks define it: count x type size for point-to-point, Bcast, Reduce,
  *                  Allreduce, Scan; one process's block for Gather, Scatter, Allgather, Alltoall; the whole send buffer for

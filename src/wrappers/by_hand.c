@@ -1,11 +1,11 @@
-/* The wrappers that need more than a pattern: receives and probes (only the status says what arrived), completion, and the
- * end of communicators and requests. */
+/* The wrappers that do not follow a pattern: receives and probes (only the status says what arrived), completion, and the freeing of
+ * communicators and requests. */
 #include "functions.h"
 #include "record/account.h"
 #include "record/announce.h"
 #include "statuses.h"
 
-/* The request at a place that may be no place at all (MPI answers with an error then), as it is before the call. */
+/* The request's handle before the call. The pointer may be NULL; MPI then returns an error. */
 HOT mpi_handle handle_at(const void *request)
 {
     return mpi_abi.known && request ? mpi_handle_load(request, 0) : mpi_abi.request_null;
@@ -64,7 +64,7 @@ BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
     return error;
 }
 
-/* Matched receives do not name their communicator; the probe that matched the message does. It may have been freed since. */
+/* A matched receive has no communicator argument, so the matching probe stores its own. It may have been freed since. */
 
 static inline void let_go(struct communicator *communicator)
 {
@@ -173,7 +173,7 @@ BODY(Iprobe, BY_HAND, IPROBE)
     return error;
 }
 
-/* Persistent requests, and requests that end otherwise than by completion */
+/* Persistent requests, and requests that end without completion */
 
 BODY(Start, BY_HAND, START)
 {
@@ -214,7 +214,7 @@ BODY(Request_free, BY_HAND, REQUEST)
     return error;
 }
 
-/* A cancelled request completes like any other; its status says what became of it. */
+/* A cancelled request still completes; its status says whether it was cancelled. */
 BODY(Cancel, BY_HAND, REQUEST)
 {
     struct call call;
@@ -263,7 +263,7 @@ BODY(Buffer_iflush, BY_HAND, REQUEST)
 
 /* Completion. MPI overwrites handles when requests complete, so they are read before the call. */
 
-/* A request that was completed by itself may also stand in the array that the thread has waited for so far. */
+/* The request may also be in the wait array of the thread's earlier calls, so the time of these calls is charged first. */
 HOT void account_alone(const struct call *call, mpi_handle handle, const void *status)
 {
     wait_array_settle(&call->thread->wait_array);
@@ -310,13 +310,13 @@ BODY(Test, BY_HAND, TEST)
     return error;
 }
 
-/* An array of requests in the hands of one call, and statuses of ours. */
+/* The requests of one call for several, and our own statuses for them. */
 struct batch {
-    struct wait_array *wait_array; /* NULL: not followed */
+    struct wait_array *wait_array; /* NULL: not tracked */
     void *statuses;
 };
 
-/* Statuses lie in the thread's scratch memory, which grows once and stays. */
+/* The statuses are in the thread's scratch memory, which grows as needed and is retained. */
 static struct batch batch_begin(const struct call *call, int count, const void *requests, int status_count)
 {
     struct batch batch = {NULL, NULL};
@@ -328,7 +328,7 @@ static struct batch batch_begin(const struct call *call, int count, const void *
     return batch;
 }
 
-/* Which request a call for several waits for: the first that is there, as far as is known. */
+/* Of several requests, announces the first that is not known to have completed. */
 HOT void announce_first(struct call *call, const struct batch *batch)
 {
     int first = batch->wait_array ? wait_array_first(batch->wait_array) : 0;
@@ -342,14 +342,14 @@ HOT void account_entry(const struct call *call, const struct batch *batch, int i
     account_completed(call, handle, status, wait_array_done(batch->wait_array, index));
 }
 
-/* Those that have not completed have waited through the call. */
+/* The call's duration is blocked time of the requests that it has not completed. */
 static void account_passed(const struct call *call, const struct batch *batch)
 {
     if (batch->wait_array)
         wait_array_passed(batch->wait_array, call->start, call->end);
 }
 
-/* After an error only those requests have surely completed whose handles MPI has cleared; what they carried is not known. */
+/* After an error, only requests whose handles MPI has set to MPI_REQUEST_NULL are sure to have completed; their sizes are unknown. */
 static void account_after_error(const struct call *call, const struct batch *batch, const void *requests)
 {
     for (int i = 0; i < batch->wait_array->count; i++)
@@ -512,7 +512,7 @@ BODY(Testsome, BY_HAND, SOME)
 
 /* Communicators */
 
-/* Both a constructor and a nonblocking operation. */
+/* MPI_Comm_idup is both a constructor and a nonblocking operation. */
 static void account_duplicating(const struct call *call, mpi_handle comm, const void *newcomm, const void *request)
 {
     account_started(call, traffic_none(call, comm), request, 0);
@@ -550,8 +550,8 @@ static inline void announce_end(struct call *call, const void *comm)
         announce_collective(call, mpi_handle_load(comm, 0), 0);
 }
 
-/* The handle may be another thread's new communicator as soon as MPI has freed it, so it is forgotten before; and remembered
- * if MPI refuses (MPI_COMM_WORLD, an attribute's callback that fails). */
+/* As soon as MPI has freed the handle, it may be another thread's new communicator. So it is unregistered before the call, and registered
+ * again if MPI refuses (MPI_COMM_WORLD, an attribute callback that fails). */
 static inline struct communicator *forget(const struct call *call, const void *comm)
 {
     return call->thread && mpi_abi.known && comm ? communicators_freeing(mpi_handle_load(comm, 0)) : NULL;

@@ -1,4 +1,4 @@
-/* Expands calls.def with the kinds that the including file has defined; the wrappers of all other kinds stand elsewhere. */
+/* Expands calls.def with the kinds that the including file has defined. The other kinds expand to nothing. */
 #ifndef BLOCKING
 #define BLOCKING(NAME, SHAPE, FORMS)
 #endif

@@ -1,4 +1,4 @@
-/* The error is returned without calling the communicator's error handler: we have no business deciding that a job dies. */
+/* The error is returned without calling the communicator's error handler: the profiler must not end the job. */
 #include "fallback.h"
 
 #include "functions.h"
@@ -11,12 +11,12 @@ static bool fits(mpi_count count)
     return count >= INT32_MIN && count <= INT32_MAX;
 }
 
-/* What an int form is called with: arrays of large counts and displacements converted to int, in one allocation. */
+/* The arguments of the int form: arrays of large counts and displacements converted to int, in one allocation. */
 struct narrowing {
     int *memory;
     int used;
     bool fits;
-    int result; /* what the function returns through a pointer, and where it goes */
+    int result; /* the int form's output argument, and where to store it widened */
     mpi_count *result_goes_to;
 };
 
@@ -44,14 +44,12 @@ static int local_processes_in(mpi_handle comm)
     return size;
 }
 
-/* Room for so many numbers. */
 static void make_room(struct narrowing *narrowing, int numbers)
 {
     narrowing->memory = malloc((size_t)(numbers > 0 ? numbers : 1) * sizeof(int));
     narrowing->fits &= narrowing->memory != NULL;
 }
 
-/* mpi_count and mpi_aint are both 64 bits wide wherever we run. */
 _Static_assert(sizeof(mpi_count) == sizeof(mpi_aint), "counts and displacements convert alike");
 
 static const int *narrowed(struct narrowing *narrowing, const void *array, int length)
@@ -82,7 +80,7 @@ static int done(struct narrowing *narrowing, int error)
     return error;
 }
 
-/* The arrays are kept until the request ends. */
+/* The arrays must exist until the request ends. */
 static int done_for_now(struct narrowing *narrowing, int error, const void *request)
 {
     if (error == MPI_SUCCESS && narrowing->memory)
@@ -92,8 +90,8 @@ static int done_for_now(struct narrowing *narrowing, int error, const void *requ
     return error;
 }
 
-/* For each shape with a large-count form: NARROW_x checks and converts its counts, NARROWED_x are the arguments then. A scalar count
- * that fits is passed on as it is: an int form reads the low half of the same register. */
+/* For each shape with a large-count form, NARROW_x checks and converts the counts, and NARROWED_x is the resulting argument list. A scalar
+ * count that fits is passed on unchanged: an int form reads the low half of the same register. */
 
 #define CHECK(CONDITION) narrowing.fits &= (CONDITION);
 
@@ -146,7 +144,7 @@ static int done_for_now(struct narrowing *narrowing, int error, const void *requ
 #define NARROW_REDUCE_SCATTER_BLOCK CHECK(fits(count))
 #define NARROWED_REDUCE_SCATTER_BLOCK ARGUMENTS_REDUCE_SCATTER_BLOCK
 
-/* Arrays are converted where they are significant. */
+/* Arrays are converted only on ranks where they are significant. */
 
 #define NARROW_GATHERV                                                               \
     int length = is_root_here(root, comm) ? processes_in(comm) : 0;                  \
@@ -239,7 +237,7 @@ static int done_for_now(struct narrowing *narrowing, int error, const void *requ
 #define NARROW_FILE_IWRITE_AT CHECK(fits(count))
 #define NARROWED_FILE_IWRITE_AT ARGUMENTS_FILE_IWRITE_AT
 
-/* The functions: one for each line of calls.def that has a large-count form. */
+/* One function for each line of calls.def that has a large-count form. */
 
 #define REAL(NAME, LIKE, SHAPE) ((int (*)(PARAMETERS_OF_##LIKE(SHAPE, mpi_count, int, int)))function_target(FUNCTION_##NAME, ENTRY_PMPI, 0))
 

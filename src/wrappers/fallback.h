@@ -1,7 +1,7 @@
-/* Large-count functions on top of libraries that have none (Open MPI before 6, MPICH before 4).
+/* Large-count functions for libraries that have none (Open MPI before 6, MPICH before 4).
  *
- * Because we export MPI_Bcast_c and its like, programs that test for them find them under every library. Where the library has
- * no such function, the int form is called when all counts fit, and MPI_ERR_COUNT is returned otherwise. */
+ * The profiler exports MPI_Bcast_c and the like, so programs that check for them find them under every library. If the library lacks the
+ * function, the int form is called if all counts fit into int; otherwise MPI_ERR_COUNT is returned. */
 #ifndef COMMPROF_FALLBACK_H
 #define COMMPROF_FALLBACK_H
 

@@ -26,7 +26,7 @@ extern void *function_targets[FUNCTION_COUNT][2][PROVIDERS_MAX];
  * form (fallback.h), or returns MPI_ERR_OTHER. */
 void *function_resolve(enum function function, enum entry entry, unsigned provider);
 
-/* Resolves all functions that the program is linked with, so that its first calls need not. */
+/* Resolves all functions that the program imports, so that its first calls need not. */
 void functions_resolve_program(call_site site);
 
 static inline void *function_target(enum function function, enum entry entry, call_site site)
@@ -37,7 +37,7 @@ static inline void *function_target(enum function function, enum entry entry, ca
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* What a kind adds to a shape's parameters. */
+/* The parameters and arguments of a shape, with what the kind adds. */
 #define PARAMETERS_OF_BLOCKING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
 #define PARAMETERS_OF_BY_HAND(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
 #define PARAMETERS_OF_READING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
@@ -55,8 +55,7 @@ static inline void *function_target(enum function function, enum entry entry, ca
 #define ARGUMENTS_OF_STARTING(SHAPE) ARGUMENTS_##SHAPE, request
 #define ARGUMENTS_OF_PREPARING_WITH_INFO(SHAPE) ARGUMENTS_##SHAPE, info, request
 
-/* The body of a wrapper: `real` is the target, `wide` says that arrays of counts, where there are any, hold MPI_Count and displacements
- * MPI_Aint. */
+/* The body of a wrapper. `real` is the target. `wide`: arrays of counts (if any) hold MPI_Count, arrays of displacements MPI_Aint. */
 #define BODY(NAME, KIND, SHAPE)                                                                                                         \
     typedef int (*target_##NAME)(PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void));                                                   \
     static inline __attribute__((always_inline)) int wrap_##NAME(call_site site, __attribute__((unused)) bool wide, target_##NAME real, \

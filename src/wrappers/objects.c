@@ -5,14 +5,14 @@
 #include "record/announce.h"
 #include "statuses.h"
 
-/* Keys of objects whose handle is at a place; 0 where that is no place at all (MPI has something to say then). */
+/* The keys of the objects whose handles these pointers point to; 0 for NULL, which MPI reports as an error. */
 
 static mpi_handle window_key(const void *win)
 {
     return win ? communicators_key_of_window(mpi_handle_load(win, 0)) : 0;
 }
 
-/* A file's handle is a pointer in every ABI, whatever the width of the others. */
+/* A file's handle is a pointer in every ABI, even where other handles are 4 bytes wide. */
 static mpi_handle file_key(const void *file)
 {
     return file ? communicators_key_of_file(*(const mpi_handle *)file) : 0;
@@ -34,7 +34,7 @@ static mpi_handle file_key(const void *file)
     }                                                   \
     EXPORT_##FORMS(NAME, MAKING, SHAPE)
 
-/* As with communicators: the handle may be another thread's new object as soon as MPI has freed it, so it is detached before. */
+/* As with communicators, the handle is detached before the call: once MPI has freed it, it may be another thread's new object. */
 #define ENDING(NAME, SHAPE, FORMS)                                                  \
     BODY(NAME, ENDING, SHAPE)                                                       \
     {                                                                               \
@@ -52,7 +52,7 @@ static mpi_handle file_key(const void *file)
     }                                                                               \
     EXPORT_##FORMS(NAME, ENDING, SHAPE)
 
-/* The status alone says how much there was to read. */
+/* Only the status says how much was read. */
 #define READING(NAME, SHAPE, FORMS)                                                                 \
     BODY(NAME, READING, SHAPE)                                                                      \
     {                                                                                               \

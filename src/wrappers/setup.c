@@ -1,4 +1,4 @@
-/* The wrappers around the beginning and the end of MPI, which begin and end the recording. */
+/* The wrappers of initialization and finalization, which begin and end the recording; and those of MPI_Abort and MPI_Pcontrol. */
 #include "cost.h"
 #include "functions.h"
 #include "record/account.h"
@@ -40,7 +40,7 @@ static bool begins_a_world(call_site site)
     return begins(site);
 }
 
-/* What the first calls would look up and touch: a job whose messages race must not find another order because of us. */
+/* Does the look-ups and page faults of the first calls in advance: their delay could change the order of messages that race. */
 static void prepare_first_calls(call_site site)
 {
     int64_t began_ns = clock_monotonic_ns();
@@ -51,7 +51,7 @@ static void prepare_first_calls(call_site site)
     the_ledger.header->cost_init_ns += (uint64_t)(clock_monotonic_ns() - began_ns);
 }
 
-/* The first initialization begins the recording; MPI_Init after a session is a call like others and adds the world. */
+/* The first initialization begins the recording. MPI_Init after a session is counted like any call, and adds MPI_COMM_WORLD. */
 static void begun(const struct call *call, call_site site, bool first, int error)
 {
     if (first && error == MPI_SUCCESS) {
@@ -85,8 +85,8 @@ BODY(Init_thread, BY_HAND, INIT_THREAD)
     return error;
 }
 
-/* A job of sessions may open and close several; recording begins with the first, and is stored when the last has gone and no
- * world was initialized either. A session that is opened after that is not recorded. */
+/* A job may open and close several sessions. Recording begins with the first. It ends and is stored when the last one is finalized, unless
+ * MPI_Init was called as well. Sessions opened after that are not recorded. */
 
 BODY(Session_init, BY_HAND, SESSION_INIT)
 {
@@ -126,7 +126,7 @@ BODY(Session_finalize, BY_HAND, SESSION_FINALIZE)
     return error;
 }
 
-/* MPI_Finalize may call back the job (attributes of MPI_COMM_SELF): those calls are inside this one and do not count. */
+/* MPI_Finalize may call callbacks of the job (attributes of MPI_COMM_SELF). Their calls are nested in this one and not counted. */
 static int wrap_Finalize(call_site site, int (*real)(void))
 {
     if (!(site & SITE_JOB))
@@ -141,7 +141,7 @@ static int wrap_Finalize(call_site site, int (*real)(void))
     return error;
 }
 
-/* Does not come back, as a rule. */
+/* Usually does not return. */
 BODY(Abort, BY_HAND, ABORT)
 {
     if (site & SITE_JOB)
@@ -149,13 +149,13 @@ BODY(Abort, BY_HAND, ABORT)
     return real(comm, errorcode);
 }
 
-/* Whether the page that holds this address can be read: the kernel looks at a mask of signals before it refuses to do anything with it. */
+/* Whether the page that contains this address can be read: the kernel reads a signal mask before it rejects an unknown action. */
 static bool is_readable(const char *address)
 {
     enum { MASK_BYTES = 8, NO_SUCH_ACTION = ~0 };
     uintptr_t mask = (uintptr_t)address & ~(uintptr_t)(MASK_BYTES - 1);
     if (!mask)
-        return false; /* to the kernel no mask at all */
+        return false; /* for the kernel, NULL means that there is no mask to read */
     int before = errno;
     errno = 0;
     syscall(SYS_rt_sigprocmask, NO_SUCH_ACTION, mask, NULL, (size_t)MASK_BYTES);
@@ -164,8 +164,8 @@ static bool is_readable(const char *address)
     return is_there;
 }
 
-/* The name that MPI_Pcontrol may have been given: whoever means another profiler gives none, nor can Fortran and Python, and then there is
- * anything in its place. NULL: this is no text. */
+/* The region name that was passed to MPI_Pcontrol(5, name), or NULL if it is not text. Calls that are meant for another profiler have no
+ * name, and Fortran and Python cannot pass one: `text` is then an arbitrary value, so each page is checked before it is read. */
 static const char *as_name(const char *text)
 {
     enum { SMALLEST_PAGE = 4096 };
@@ -181,8 +181,7 @@ static const char *as_name(const char *text)
     return NULL;
 }
 
-/* What this profiler makes of the levels; others are none of its business. The call is itself counted at either end of a pause and before a
- * reset. */
+/* Does what the level requests; other levels are ignored. The call itself is counted: at both ends of a pause, and before a reset. */
 static void control(const struct call *call, int level, const char *text)
 {
     if (level == 1)
@@ -202,8 +201,7 @@ static void control(const struct call *call, int level, const char *text)
         regions_end(call->thread, REGIONS_OF_PROGRAM);
 }
 
-/* The further arguments of the variadic function belong to other profilers, but for one; the library's own MPI_Pcontrol does nothing with
- * them. */
+/* The variadic arguments are not passed on: MPI libraries ignore them. */
 static int wrap_Pcontrol(call_site site, int (*real)(int, ...), int level, const char *text)
 {
     struct call call;
@@ -215,7 +213,7 @@ static int wrap_Pcontrol(call_site site, int (*real)(int, ...), int level, const
     return error;
 }
 
-/* The argument after `level`, where there may be one. */
+/* The argument after `level` if the level may have one, else NULL. */
 #define TEXT_AFTER(LEVEL, TEXT)                                     \
     va_list further;                                                \
     va_start(further, LEVEL);                                       \

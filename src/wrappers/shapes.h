@@ -1,17 +1,16 @@
-/* The shapes of MPI functions: for each its parameters, its arguments, and how its traffic is counted.
+/* The shapes of MPI functions: for each, its parameters and arguments and how its traffic is counted.
  *
- *   PARAMETERS_x(C, A, D)   the parameter list; C is the type of a count, A of an element of an array of counts, D of an
- *                           element of an array of displacements: (int, int, int), or (mpi_count, mpi_count, mpi_aint)
- *                           in the large-count form. A wrapper's body serves both with (mpi_count, void, void): a
- *                           register or stack slot passes an int and a 64-bit image of it alike (mpi_handle relies on the
- *                           same rule of the calling conventions), and `wide` says what the arrays hold.
+ *   PARAMETERS_x(C, A, D)   the parameter list. C is the type of a count, A of an element of an array of counts, D of an element of an
+ *                           array of displacements: (int, int, int), or (mpi_count, mpi_count, mpi_aint) in the large-count form. A
+ *                           wrapper's body serves both with (mpi_count, void, void): by the calling conventions, an int and a 64-bit
+ *                           value are passed in the same register or stack slot (mpi_handle relies on this too), and `wide` gives the
+ *                           type of the arrays' elements.
  *   ARGUMENTS_x             the same names, to pass on
- *   ANNOUNCE_x              what a call says of itself before it is made (announce.h)
- *   TRAFFIC_x               the traffic of a call and which of its parameters are its buffers (traffic.h), in terms of those names and of
- *                           `call` and `wide`
- *   FOUND_x                 of a call that looks for something: whether it found it
- *   MADE_x                  of a constructor: handle, parent, whether there is a parent, tag (communicators_made)
- *   KEY_x                   of what makes or ends a window or a file: its key (communicators_attach) */
+ *   ANNOUNCE_x              what is announced about a call before it is made (announce.h)
+ *   TRAFFIC_x               the traffic of a call and its buffers (traffic.h), in terms of those names and of `call` and `wide`
+ *   FOUND_x                 for a call that polls: whether it was successful
+ *   MADE_x                  for a constructor of communicators: parent, whether there is one, tag (communicators_made)
+ *   KEY_x                   for a call that creates or frees a window or a file: its key (communicators_attach) */
 #ifndef COMMPROF_SHAPES_H
 #define COMMPROF_SHAPES_H
 
@@ -77,7 +76,7 @@
 #define PARAMETERS_IMPROBE(C, A, D) int source, int tag, mpi_handle comm, int *flag, void *message, void *status
 #define ARGUMENTS_IMPROBE source, tag, comm, flag, message, status
 
-/* Partitioned: the communicator and the peer are as definite as for a send, on the receiving side too (no wildcards). */
+/* Partitioned: communicator and peer are known when the call is made, on the receiving side too (no wildcards). */
 #define PARAMETERS_PARTITIONED_SEND(C, A, D) \
     const void *buf, int partitions, mpi_count count, mpi_handle type, int dest, int tag, mpi_handle comm
 #define ARGUMENTS_PARTITIONED_SEND buf, partitions, count, type, dest, tag, comm
@@ -106,7 +105,7 @@
 #define ANNOUNCE_ARRIVED announce_nothing()
 #define FOUND_ARRIVED (*flag)
 
-/* Buffers of MPI_Bsend: detaching and flushing wait until what is in them has been sent. */
+/* Buffers of MPI_Bsend: detaching and flushing wait until the buffered messages have been sent. */
 #define PARAMETERS_BUFFER_ATTACH(C, A, D) void *buffer, C size
 #define ARGUMENTS_BUFFER_ATTACH buffer, size
 #define TRAFFIC_BUFFER_ATTACH traffic_nowhere()
@@ -339,7 +338,7 @@
 #define ARGUMENTS_GET_ACCUMULATE \
     origin, origin_count, origin_type, result, result_count, result_type, target_rank, target_disp, target_count, target_type, op, win
 #define TRAFFIC_GET_ACCUMULATE \
-    traffic_between(origin, result, traffic_put(&call, target_count, target_type, target_rank, win)) /* MPI_NO_OP has no origin */
+    traffic_between(origin, result, traffic_put(&call, target_count, target_type, target_rank, win)) /* MPI_NO_OP ignores the origin */
 #define ANNOUNCE_GET_ACCUMULATE announce_target(&call, win, announce_bytes(target_count, target_type), target_rank)
 #define PARAMETERS_FETCH_AND_OP(C, A, D) \
     const void *origin, void *result, mpi_handle type, int target_rank, mpi_aint target_disp, mpi_handle op, mpi_handle win

@@ -12,27 +12,27 @@ struct own_status {
     _Alignas(16) char bytes[MPI_STATUS_BYTES_MAX];
 };
 
-/* The status to pass to MPI: the job's, or ours where it has none. */
+/* The status to pass to MPI: the job's, or ours if the job ignores it. */
 HOT void *status_or(void *status, struct own_status *ours, const struct call *call)
 {
     bool replace = call->thread && mpi_abi.known && status == mpi_abi.status_ignore;
     return replace ? ours : status;
 }
 
-/* Statuses for several requests, the job's or ours; when memory is short (`ours` is NULL) the job's after all. */
+/* The same for several requests. Also the job's if `ours` is NULL (out of memory). */
 HOT void *statuses_or(void *statuses, void *ours)
 {
     return mpi_abi.known && statuses == mpi_abi.status_ignore && ours ? ours : statuses;
 }
 
-/* What a wrapper has to look at before the call is looked at between call_enter and call_start. */
+/* call_enter, and the choice of the status: what a wrapper needs before the call is done between call_enter and call_start. */
 HOT void *enter_with_status(struct call *call, enum call_id id, call_site site, void *status, struct own_status *ours)
 {
     call_enter(call, id, site);
     return status_or(status, ours, call);
 }
 
-/* What the status of a probe, blocking receive or read says; nothing after an error or where it cannot be read. */
+/* The message that the status of a probe, blocking receive or read describes; none after an error or if it cannot be read. */
 static inline struct mpi_arrival arrival_of(const struct call *call, const void *status)
 {
     if (!call->succeeded || !mpi_abi.known || status == mpi_abi.status_ignore)
