@@ -1,20 +1,21 @@
-/* Identity. A constructor is ordered on its parent: if ranks 0 and 1 split the world twice in the same way, both see the same
- * first and second. So among communicators with the same constructor, parent and members the k-th on one rank is the k-th on
- * all of them, and (constructor, parent's identity, members, k) names it. MPI_Comm_create_group and the constructors from
- * groups are not called by all of the parent, but members, tag and k name them as well: MPI wants calls that could be confused
- * to carry different tags. Inter-communicators have no single parent; both groups, the lower one first, stand for it.
+/* Identity. All ranks call the constructors on one parent in the same order: if ranks 0 and 1 split the world twice in the same way, the
+ * first split on one is the first on the other. So among communicators with equal constructor, parent and members, the k-th on one rank is
+ * the k-th on all its ranks, and the tuple (constructor, parent's identity, members, k) identifies it. MPI_Comm_create_group and the
+ * constructors from groups are not called by all ranks of the parent. There the tag is part of the tuple: MPI requires different tags for
+ * calls that could be confused. Inter-communicators have no single parent: the tuple has both groups, the lower one first.
  *
- * The counts k belong to the parent and go with it, so that a job may make and free communicators for ever. Those of parents that
- * stay are limited: a kind beyond the limit is always the 0th, which ranks agree on too, but one after the other look the same.
+ * The counts k are stored with the parent and freed with it, so that a job may create and free communicators without limit. On parents that
+ * are never freed their number is limited. Beyond the limit k is always 0: ranks still agree on an identity, but successive communicators
+ * of one kind share it.
  *
- * The index from handles is read without a lock. It is only ever replaced by a larger one; the old ones are kept, since a
- * reader may still be in them (their sizes double: together they are no larger than the last). A handle that was freed leaves
- * its place empty, unless a reader on its way to another one passes there:
+ * The index from handles to communicators is a hash table with linear probing, which is read without a lock. It is only ever replaced by a
+ * larger one. The old ones are never freed, since a reader may still use them (sizes double, so together they are smaller than the newest).
+ * The slot of a freed handle is emptied, unless the probe for another handle passes it:
  *
- *     |   | a | freed | b |   |     b belongs where a stands: a reader who looks for b must not stop before it
+ *     |   | a | freed | b |   |     b's probe starts at a: it must not stop at the freed slot
  *
- * Then the place stays, with no communicator behind it, until it is taken or b has gone as well. So the index is as large as the
- * communicators that there are at one time want it, however many come and go. */
+ * Such a slot keeps its handle but has no communicator ("dead"), until it is reused or b is freed as well. So the size of the index depends
+ * on how many communicators exist at one time, not on how many were ever created. */
 #include "communicators.h"
 
 #include "ledger/ledger.h"
@@ -25,7 +26,7 @@
 
 enum { FIRST_INDEX = 64, FIRST_ORDINALS = 8, ORDINALS_MAX = 1 << 16, WORLD_IDENTITY = 1, SELF_IDENTITY = 2 };
 
-static uint64_t empty_index[3]; /* mask 0 and one empty slot, until the first communicator comes */
+static uint64_t empty_index[3]; /* mask 0 and one empty slot, until the first communicator is registered */
 struct communicator_index *communicator_index = (struct communicator_index *)empty_index;
 
 uint64_t communicators_removed;
@@ -35,14 +36,14 @@ static uint64_t index_used;
 static unsigned slots_used;
 static mpi_handle world_group;
 static bool has_world_group;
-static bool has_world; /* there are MPI_COMM_WORLD and MPI_COMM_SELF: a job of sessions has a world group alone */
+static bool has_world; /* MPI_COMM_WORLD and MPI_COMM_SELF exist; a job of sessions has only a world group */
 
 struct ordinal {
     uint64_t kind; /* 0: empty */
     uint64_t count;
 };
 static struct ordinals without_parent;
-static uint32_t ordinals_used; /* of all tables */
+static uint32_t ordinals_used; /* in all tables */
 
 uint64_t communicators_mix(uint64_t hash, uint64_t value)
 {
@@ -74,7 +75,7 @@ uint64_t communicators_tag(const char *text)
 
 /* The index. */
 
-/* Where a handle stands; else a dead place on its way; else the empty one at the end of it. */
+/* The slot of a handle. If there is none: the first dead slot that its probe passes, else the empty slot where the probe ends. */
 static uint64_t index_place(const struct communicator_index *index, mpi_handle bits)
 {
     uint64_t at = communicators_hash(bits), dead = UINT64_MAX;
@@ -128,8 +129,8 @@ static bool index_insert(mpi_handle key, struct communicator *communicator)
     return true;
 }
 
-/* Empty the places before `end` that nobody passes, back to the empty one where that run begins. `passed` is how many places
- * down from here the longest way to a communicator further up begins; negative: none comes by here. */
+/* Empties the dead slots that no probe passes, from `end` down to the next empty slot. `passed`: among the probes for communicators in
+ * slots above this one, the farthest start is so many slots below this one; negative: no probe passes here. */
 static void index_clean(struct communicator_index *index, uint64_t end)
 {
     int64_t passed = -1;
@@ -191,7 +192,7 @@ static void ordinals_free(struct ordinals *ordinals)
     free(ordinals->places);
 }
 
-/* How many of this kind were made on this parent before. */
+/* How many of this kind were created on this parent before; adds one. */
 static uint32_t next_ordinal(struct ordinals *ordinals, uint64_t kind)
 {
     kind |= 1; /* 0 means empty */
@@ -271,7 +272,7 @@ static void print_members(char *text, size_t bytes, const int32_t *ranks, int co
     }
 }
 
-/* Making one. */
+/* Registration. */
 
 static struct communicator *describe(mpi_handle handle)
 {
@@ -294,7 +295,7 @@ static struct communicator *describe(mpi_handle handle)
     return fresh;
 }
 
-/* Both groups of an inter-communicator in an order that both sides agree on. */
+/* Hashes both groups of an inter-communicator, in an order that both sides agree on. */
 static uint64_t mix_both(uint64_t seed, const int32_t *local, int local_size, const int32_t *remote, int remote_size)
 {
     bool local_first = local_size > 0 && remote_size > 0 && local[0] <= remote[0];
@@ -318,7 +319,7 @@ static bool identify(struct communicator *fresh, unsigned constructor, struct co
     seed = fresh->is_inter ? mix_both(seed, local, fresh->size, remote, fresh->remote_size) : mix_ranks(seed, local, fresh->size);
     fresh->constructor = (uint16_t)constructor;
     fresh->ordinal = next_ordinal(parent ? &parent->ordinals : &without_parent, seed);
-    fresh->identity = mix(seed, fresh->ordinal) | 4; /* 1 and 2 are the predefined ones */
+    fresh->identity = mix(seed, fresh->ordinal) | 4; /* 1 and 2 are MPI_COMM_WORLD and MPI_COMM_SELF */
     fresh->peer_world_ranks = fresh->is_inter ? remote : local;
     if (fresh->is_inter)
         free(local);
@@ -411,7 +412,7 @@ static struct communicator *find_or_make(mpi_handle handle)
     return found ? found : make(handle, 0, NULL, 0);
 }
 
-/* If MPI returns this handle again, the communicator that had it before is gone, however it ended. */
+/* MPI has returned this handle for a new communicator, so the one that had it before was freed, even if that was not intercepted. */
 static void forget(mpi_handle bits)
 {
     struct communicator *gone = index_find(bits);
@@ -494,7 +495,7 @@ uint32_t communicators_ordinal(struct communicator *parent, uint64_t kind)
     return ordinal;
 }
 
-/* Asking MPI about a communicator that does not exist would end the job. */
+/* False for communicators that do not exist: asking MPI about one would end the job. */
 static bool may_be_asked_about(mpi_handle bits)
 {
     return bits != mpi_abi.comm_null && (has_world || (bits != mpi_abi.comm_world && bits != mpi_abi.comm_self));
@@ -547,7 +548,7 @@ void communicators_freed(struct communicator *communicator)
 void communicators_kept(struct communicator *communicator)
 {
     pthread_mutex_lock(&registering);
-    forget(mpi_handle_bits(communicator->handle)); /* met anew by a callback of the job's, meanwhile */
+    forget(mpi_handle_bits(communicator->handle)); /* a callback of the job may have used it meanwhile, which registered it again */
     index_insert(mpi_handle_bits(communicator->handle), communicator);
     pthread_mutex_unlock(&registering);
 }
@@ -555,7 +556,7 @@ void communicators_kept(struct communicator *communicator)
 static void attach(mpi_handle key, struct communicator *communicator)
 {
     pthread_mutex_lock(&registering);
-    struct communicator *unseen_end = index_find(key); /* of an object that had the same handle */
+    struct communicator *unseen_end = index_find(key); /* of an earlier object with this handle, whose end was not intercepted */
     bool is_in = index_insert(key, communicator);
     pthread_mutex_unlock(&registering);
     if (unseen_end)
@@ -604,7 +605,7 @@ void communicators_release(struct communicator *communicator)
         destroy(communicator);
 }
 
-/* The local group's world ranks, for the ledger: of an inter-communicator only the remote ones are kept. */
+/* The local group's world ranks, for the ledger. For an inter-communicator MPI is asked again: only the remote group's ranks are stored. */
 static void print_local_members(const struct communicator *communicator, char *text, size_t bytes)
 {
     int32_t *local = communicator->is_inter ? world_ranks_of(communicator->handle, mpi_query.Comm_group, communicator->size) : NULL;

@@ -3,7 +3,7 @@
  * A communicator is registered when a wrapped constructor creates it (or at first use, if none did) and is found by its handle on every
  * call. It gets a number in the ledger only when something is counted on it. Its identity is computed locally, from its constructor, its
  * parent's identity, its members' world ranks in order, and how many like it were created before. All its ranks compute the same identity,
- * whatever the order in which they created their communicators. */
+ * whatever the order in which they use their communicators. */
 #ifndef COMMPROF_COMMUNICATORS_H
 #define COMMPROF_COMMUNICATORS_H
 
