@@ -1,5 +1,5 @@
-/* SLURM_NTASKS is in no line: a batch script has it too, and so has what a user starts in an allocation by hand. SLURM_STEP_NUM_TASKS is
- * set by srun alone, but also around the daemons of a launcher, so that srun comes last. */
+/* SLURM_NTASKS does not identify srun: batch scripts have it too, and so have programs that a user starts by hand in an allocation.
+ * SLURM_STEP_NUM_TASKS is set only by srun, but another launcher may use srun to start its daemons, so srun is checked last. */
 #include "launcher.h"
 
 #include "base/host.h"
@@ -24,7 +24,7 @@ static const struct launcher LAUNCHERS[] = {
 /* clang-format on */
 enum { COUNT = sizeof LAUNCHERS / sizeof *LAUNCHERS, SRUN = COUNT - 1 };
 
-/* 0: it has not started this process. */
+/* The number of processes; 0 if this launcher has not started this process. */
 static int processes_of(const struct launcher *launcher)
 {
     const char *size = getenv(launcher->size);
@@ -85,7 +85,7 @@ static int number_from_environment(const char *const names[])
     return -1;
 }
 
-/* torchrun says RANK and WORLD_SIZE. */
+/* torchrun sets RANK and WORLD_SIZE. */
 int launcher_rank(int otherwise)
 {
     static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",   "PMI_RANK", "MV2_COMM_WORLD_RANK", "RANK",

@@ -9,21 +9,21 @@ struct launcher {
     const char *name;     /* as users call it */
     const char *size;     /* the variable that holds its number of processes */
     const char *mark;     /* another variable that only it sets */
-    const char *not_with; /* set where the process may be one that a user started by hand; NULL: none */
-    const char *mpi_abi;  /* of the MPI libraries that understand it; NULL: several, by how it was configured */
-    const char *version;  /* what the answer to --version has in it; NULL: it is not asked */
-    const char *advice;   /* what to do where the MPI library has not understood it */
+    const char *not_with; /* if this variable is set, a user may have started the process by hand; NULL: none */
+    const char *mpi_abi;  /* of the MPI libraries that work with it; NULL: several, depending on its configuration */
+    const char *version;  /* text in its answer to --version; NULL: it is not asked */
+    const char *advice;   /* what to do if the MPI library does not work with it */
 };
 
-/* The launcher and how many processes it says to have started; NULL: none is known. Where one was started within the job of another,
- * the smaller job is taken: a missing diagnosis is better than a wrong one. */
+/* The launcher of this process, and how many processes it has started by its own account; NULL: none is known. If the variables of several
+ * are set (one was started within the job of another), the smaller job is chosen: a missing diagnosis is better than a wrong one. */
 const struct launcher *launcher_find(int *processes);
 
-/* The launcher that says this when it is asked for its version; NULL: none that is known. */
+/* The launcher that prints this text for --version; NULL: none that is known. */
 const struct launcher *launcher_of_version(const char *text);
 
-/* Whether an ancestor of this process has an MPI library loaded: that ancestor is a rank, and what it starts is a job of its own, whatever
- * the environment says. */
+/* Whether an ancestor of this process has an MPI library loaded. That ancestor is a rank, and this process is a job of its own, even if it
+ * has inherited the environment of a rank. */
 bool launcher_is_within_a_rank(void);
 
 /* This process's rank and the size of its world as the launcher's environment gives them, or `otherwise`. */

@@ -1,9 +1,9 @@
-/* The values are facts of three ABIs, compiled from their headers: Open MPI 2 to 6 (soname libmpi.so.40), the MPICH ABI
- * initiative (MPICH 3.1 to 5, Intel MPI, MVAPICH, Cray MPICH; soname libmpi.so.12), and the standard ABI of MPI-5.0
- * (libmpi_abi.so.1). tests/abi/test_abi.py compiles a program with each installed mpi.h that compares them.
+/* The values are those of three ABIs, from their headers: Open MPI 2 to 6 (soname libmpi.so.40), the MPICH ABI initiative (MPICH 3.1 to 5,
+ * Intel MPI, MVAPICH, Cray MPICH; soname libmpi.so.12), and the standard ABI of MPI-5.0 (libmpi_abi.so.1). tests/abi/test_abi.py compiles a
+ * program with each installed mpi.h that compares them.
  *
- * Detection is by structure, not by version strings, in an order that matters: Open MPI 6's libmpi_abi depends on an object
- * that defines Open MPI's own symbols, so the standard ABI is tried first. */
+ * The ABI is detected by symbols, not by version strings. The order matters: Open MPI 6's libmpi_abi depends on an object that defines Open
+ * MPI's own symbols, so the standard ABI is tried first. */
 #include "mpi_abi.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ static const struct mpi_abi OPEN_MPI = {
     .name = "Open MPI",
     .known = true,
     .handle_mask = UINTPTR_MAX,
-    .handle_bytes = 8, /* handles are addresses of objects: filled in by resolve_open_mpi_handles */
+    .handle_bytes = 8, /* handles are addresses of objects, which resolve_open_mpi_handles fills in */
     .in_place = (void *)1,
     .status_ignore = NULL,
     .proc_null = -2,
@@ -89,13 +89,13 @@ static bool speaks_the_standard_abi(void *provider, const char *path)
     int major = -1, minor = -1;
     int (*version)(int *, int *) = (int (*)(int *, int *))dlsym(provider, "PMPI_Abi_get_version");
     if (version && version(&major, &minor) == MPI_SUCCESS && major >= 1)
-        return true; /* the native libraries of MPICH 4.3+ and Open MPI 6 have the function too and answer -1 */
+        return true; /* the native libraries of MPICH 4.3+ and Open MPI 6 have the function too, but return -1 */
     const char *slash = strrchr(path, '/');
     return strncmp(slash ? slash + 1 : path, "libmpi_abi", 10) == 0;
 }
 
-/* An executable that names MPI_COMM_WORLD holds its own copy of the object (a COPY relocation), which libmpi then uses too:
- * the global scope is asked first, the provider only where MPI was loaded privately (Python). */
+/* An executable that uses MPI_COMM_WORLD may have its own copy of the object (a COPY relocation), which libmpi then uses too. So the global
+ * scope is searched first, and the provider only if MPI was loaded privately (Python). */
 static mpi_handle object_address(void *provider, const char *name)
 {
     void *address = dlsym(RTLD_DEFAULT, name);
@@ -149,11 +149,11 @@ void mpi_abi_detect(void *provider, const char *provider_path)
     else if (dlsym(provider, "ompi_mpi_comm_world")) {
         mpi_abi = OPEN_MPI;
         resolve_open_mpi_handles(provider);
-    } else if (dlsym(provider, "MPI_UNWEIGHTED")) /* a data symbol of the MPICH ABI alone */
+    } else if (dlsym(provider, "MPI_UNWEIGHTED")) /* a data symbol that only the MPICH ABI has */
         mpi_abi = MPICH;
 }
 
-/* Open MPI's predefined types are objects with these names; those of the standard ABI are small numbers; MPICH's carry their
+/* Open MPI's predefined types are objects with these names; those of the standard ABI are small numbers; those of MPICH encode their
  * size in the handle (traffic.h). */
 static const char *const OPEN_MPI_TYPES[] = {
     "ompi_mpi_byte",
@@ -202,7 +202,7 @@ static const char *const OPEN_MPI_TYPES[] = {
 };
 _Static_assert(sizeof OPEN_MPI_TYPES / sizeof *OPEN_MPI_TYPES - 1 <= MPI_TYPES_MOST, "the table of types has a place for each");
 
-/* The types of C, which every library has; a number that one does not know (Fortran's, where it was built without) would be an error. */
+/* The C types, which every library has. Asking for a type that a library lacks (a Fortran type, if it was built without) is an error. */
 static const uint16_t STANDARD_TYPES[] = {
     0x201, 0x202, 0x203,                                    /* AINT, COUNT, OFFSET */
     0x207, 0x247,                                           /* PACKED, BYTE */
@@ -236,8 +236,8 @@ static bool place_all(const struct mpi_type_size *types, size_t count)
     return placed == count;
 }
 
-/* Open MPI's handles are addresses, other ones in each process. If two had one slot, one of them would be missing, in some processes.
- * One multiplier in 40 keeps 42 types apart; the last one tried keeps some of them apart. */
+/* Open MPI's handles are addresses, which differ between processes. If two types had the same slot, one would be missing from the table, in
+ * some processes. One multiplier in 40 gives 42 types different slots. If none of those tried does, the last one is used for some types. */
 bool mpi_abi_place_types(const struct mpi_type_size *types, size_t count)
 {
     for (int tries = 0; tries < 10000; tries++) {
@@ -295,7 +295,7 @@ static struct mpi_arrival mpich_arrival(const void *status)
     return (struct mpi_arrival){words[0] | (uint64_t)(words[1] >> 1) << 32, status_source(status), words[1] & 1};
 }
 
-/* Where the standard ABI keeps the count is the library's own business. */
+/* The standard ABI does not define where a status holds the count: MPI is asked. */
 static struct mpi_arrival asked_arrival(const void *status)
 {
     struct mpi_arrival arrival = {0, status_source(status), false};

@@ -20,7 +20,7 @@ typedef intptr_t mpi_aint;    /* MPI_Aint */
 
 enum mpi_abi_kind { MPI_ABI_UNKNOWN, MPI_ABI_OPEN_MPI, MPI_ABI_MPICH, MPI_ABI_STANDARD };
 
-/* The same in every known ABI. */
+/* These are the same in every known ABI. */
 enum { MPI_SUCCESS = 0, MPI_ERR_COUNT = 2, MPI_UNDEFINED = -32766 };
 
 enum { MPI_STATUS_BYTES_MAX = 64 }; /* no known status is larger than 32 */
@@ -37,10 +37,10 @@ struct mpi_abi {
     int err_other;
     size_t status_bytes, status_source_offset;
     int thread_levels[4];        /* MPI_THREAD_SINGLE, FUNNELED, SERIALIZED, MULTIPLE */
-    int cart, graph, dist_graph; /* what MPI_Topo_test answers */
+    int cart, graph, dist_graph; /* results of MPI_Topo_test */
 };
 
-/* What the wrappers ask MPI: local queries, resolved in the library that the job uses. */
+/* The functions by which the profiler queries MPI, all local, resolved in the library that the job uses. */
 struct mpi_queries {
     int (*Comm_size)(mpi_handle, int *);
     int (*Comm_rank)(mpi_handle, int *);
@@ -69,15 +69,15 @@ struct mpi_queries {
 extern struct mpi_abi mpi_abi;
 extern struct mpi_queries mpi_query; /* a member is NULL where the library lacks the function */
 
-/* Sizes of predefined datatypes, so that MPI need not be asked on every call: filled once MPI is initialized, by handle. Derived
- * types, whose handles are used again, are not in the table: MPI is asked for them each time. */
+/* Sizes of predefined datatypes by handle, filled after MPI_Init, so that MPI need not be asked on every call. Derived types are not in the
+ * table, because their handles may be reused: MPI is asked for their size each time. */
 struct mpi_type_size {
     mpi_handle type; /* 0: empty */
     uint64_t bytes;
 };
 enum { MPI_TYPE_SIZES = 256 };
 extern struct mpi_type_size mpi_type_sizes[MPI_TYPE_SIZES];
-extern uint64_t mpi_type_multiplier; /* with which no two of the types have one slot */
+extern uint64_t mpi_type_multiplier; /* chosen so that all types in the table have different slots */
 
 static inline unsigned mpi_type_slot(mpi_handle type)
 {
@@ -85,17 +85,17 @@ static inline unsigned mpi_type_slot(mpi_handle type)
 }
 _Static_assert(MPI_TYPE_SIZES == 1 << 8, "mpi_type_slot takes eight bits");
 
-/* Fill the table above; to be called once, after MPI_Init. */
+/* Fill the table above. Call once, after MPI_Init. */
 void mpi_abi_learn_types(void);
 
-/* The second half of it: a place for each of these types (up to MPI_TYPES_MOST). False if there is none for some. */
+/* The second half of it: puts these types (at most MPI_TYPES_MOST) into the table. False if some have no slot. */
 enum { MPI_TYPES_MOST = 48 };
 bool mpi_abi_place_types(const struct mpi_type_size *types, size_t count);
 
-/* Find out which ABI the library behind `provider` (a dlopen handle) speaks, and resolve the queries. */
+/* Detect the ABI of the library behind `provider` (a dlopen handle), and resolve the queries. */
 void mpi_abi_detect(void *provider, const char *provider_path);
 
-/* A handle's bits that mean something, for comparing and hashing. */
+/* The significant bits of a handle, for comparing and hashing. */
 static inline mpi_handle mpi_handle_bits(mpi_handle handle)
 {
     return handle & mpi_abi.handle_mask;
@@ -109,7 +109,7 @@ static inline mpi_handle mpi_handle_load(const void *array, size_t index)
     return ((const uintptr_t *)array)[index];
 }
 
-/* Put a handle in memory, as the library expects to find it. */
+/* Store a handle in memory as the library expects it. */
 static inline void mpi_handle_store(void *place, mpi_handle handle)
 {
     uint32_t narrow = (uint32_t)handle;
@@ -121,8 +121,8 @@ static inline void *mpi_status_at(void *statuses, size_t index)
     return (char *)statuses + index * mpi_abi.status_bytes;
 }
 
-/* How many neighbors this process has in a communicator's topology; places of a Cartesian one's edge, where there is nobody
- * (MPI_PROC_NULL), count. None where there is no topology. */
+/* The number of this process's neighbors in a communicator's topology, including MPI_PROC_NULL at the edge of a Cartesian topology. 0
+ * if there is no topology. */
 struct mpi_neighbors {
     int sources, destinations;
 };
@@ -131,13 +131,13 @@ struct mpi_neighbors mpi_neighbors_of(mpi_handle comm);
 /* The message that a status describes. */
 struct mpi_arrival {
     uint64_t bytes;
-    int source; /* rank in the communicator, or the ABI's MPI_PROC_NULL; undefined where cancelled */
+    int source; /* rank in the communicator, or the ABI's MPI_PROC_NULL; undefined if cancelled */
     bool cancelled;
 };
 struct mpi_arrival mpi_arrival_read(const void *status);
 
-/* The same where nothing can have been cancelled (probes, blocking receives): the mark is not looked at, MPICH 4.2 leaves it as it
- * was found. */
+/* The same if nothing can have been cancelled (probes, blocking receives). The status's flag for it is ignored: MPICH 4.2 does not set it
+ * then. */
 struct mpi_arrival mpi_arrival_read_uncancelled(const void *status);
 
 #endif

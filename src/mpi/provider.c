@@ -1,12 +1,12 @@
-/* The provider of a call site is found as the dynamic linker would find it:
+/* The provider of a call site, the MPI library that serves its calls, is found as the dynamic linker would find it:
  *   1. in the scope of the caller's own object and its dependencies (Python loads MPI privately: RTLD_NEXT finds nothing);
  *   2. after us in the global scope (RTLD_NEXT: main programs, just-in-time compiled callers);
  *   3. in any loaded object that defines PMPI_Init itself.
- * The first provider met is the one that is profiled; up to three others are served without being counted.
+ * The first provider found is profiled. Calls to up to three others are passed on, but not counted.
  *
- * Fortran needs a word. Open MPI's Fortran library calls PMPI_x, MPICH's calls MPI_x or PMPI_x, depending on the function.
- * Both are objects of their own beside the C library, so their calls are the job's. A library that holds its Fortran layer in
- * the same object as C is recognised by the calling function's Fortran name (lower case, trailing underscore). */
+ * Fortran: Open MPI's Fortran library calls PMPI_x; MPICH's calls MPI_x or PMPI_x, depending on the function. Both are separate objects
+ * from the C library, so their calls count as the job's. If a library has its Fortran layer in the same object as C, the layer is
+ * recognised by the calling function's Fortran name (lower case, trailing underscore). */
 #include "provider.h"
 
 #include "base/scope.h"
@@ -31,7 +31,7 @@ const char *provider_path(void)
     return providers[0].path;
 }
 
-/* The index of the provider that defines the object in `info`; a new one is taken in. PROVIDERS_MAX when there are too many. */
+/* The index of the provider that is the object in `info`; a new one is registered. PROVIDERS_MAX if there are too many. */
 static unsigned provider_number(const Dl_info *info)
 {
     for (unsigned i = 0; i < provider_count; i++)
@@ -40,9 +40,9 @@ static unsigned provider_number(const Dl_info *info)
     if (provider_count == PROVIDERS_MAX)
         return PROVIDERS_MAX;
     struct provider *fresh = &providers[provider_count];
-    fresh->handle = dlopen(info->dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* kept: the library must not go before us */
+    fresh->handle = dlopen(info->dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* never closed: the library must not be unloaded */
     if (!fresh->handle)
-        fresh->handle = RTLD_NEXT; /* linked into the executable: found after us in the global scope */
+        fresh->handle = RTLD_NEXT; /* MPI is linked into the executable: it is after us in the global scope */
     fresh->base = info->dli_fbase;
     fresh->object = scope_object_of(info->dli_fbase);
     snprintf(fresh->path, sizeof fresh->path, "%s", info->dli_fname);
@@ -59,9 +59,9 @@ static bool is_fortran_name(const char *name)
 static bool belongs_to_the_library(const Dl_info *caller)
 {
     if (!caller->dli_fname)
-        return false; /* code made at run time */
+        return false; /* code generated at run time */
     if (caller->dli_fbase == scope_of_us())
-        return true; /* what we called has jumped to another MPI function, as a last call is compiled: it is inside the job's call */
+        return true; /* the function that we called ended in a tail call of another MPI function: it is inside the job's call */
     for (unsigned i = 0; i < provider_count; i++)
         if (caller->dli_fbase == providers[i].base)
             return !is_fortran_name(caller->dli_sname);
@@ -103,7 +103,7 @@ static call_site classify(const void *return_address)
     return provider << 8 | (counts ? SITE_JOB : 0) | (is_tool(caller.dli_fbase) ? SITE_TOOL : 0);
 }
 
-/* All of the program's own calls are alike, unless it is linked with MPI statically: then its functions have to be told apart. */
+/* All calls from the main program have the same site, unless MPI is linked into it statically: then the calling functions differ. */
 static struct {
     struct scope_object object;
     void *base;
@@ -139,13 +139,13 @@ call_site provider_site_meet(const void *return_address)
     uint64_t address = (uint64_t)return_address;
     pthread_mutex_lock(&meeting);
     call_site site = site_of(return_address);
-    if (provider_count > 0) /* before any MPI is loaded there is nothing worth remembering */
+    if (provider_count > 0) /* before an MPI library is loaded, the site may still change */
         __atomic_store_n(&provider_sites[provider_site_slot(address)], address << 16 | site, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&meeting);
     return site;
 }
 
-/* Whether a function is an MPI library's own, and whose. */
+/* Whether an MPI library defines this function, and which one. */
 static bool is_of_an_mpi(void *function, Dl_info *library)
 {
     Dl_info init;
@@ -198,7 +198,7 @@ static void *our_function(const char *name)
     return function && dladdr(function, &info) && info.dli_fbase == us.dli_fbase ? function : NULL;
 }
 
-/* An MPI that the program is linked with comes before one that it opens: main programs are taken for callers of the first. */
+/* An MPI library that the program is linked with takes precedence over one that it opens. */
 void *commprof_wrapper(void *function, const char *name)
 {
     Dl_info library, linked;

@@ -1,4 +1,4 @@
-/* Which MPI library serves a call, and who is calling? Answered once for each call site, and cached by its return address.
+/* Finds which MPI library serves a call and who makes it, once for each call site; the answer is cached by return address.
  *
  * A call counts if the job made it: not if the MPI library called its own functions (ROMIO, for one, uses the public names), and not if it
  * belongs to a second MPI library in the same process. Each call is passed on to the library that its caller is bound to, as the dynamic
@@ -13,8 +13,8 @@ enum { PROVIDERS_MAX = 4 };
 /* Which of a function's two names the caller used. */
 enum entry { ENTRY_MPI, ENTRY_PMPI };
 
-/* A call site, packed: bit 0 says that the job itself calls there, bit 1 that it is in another PMPI tool which comes after us, the
- * bits from 8 on which provider serves it. */
+/* A call site, packed. Bit 0: the job itself makes the call. Bit 1: the site is in another PMPI tool, which comes after us. From bit 8:
+ * the provider that serves it. */
 typedef unsigned call_site;
 
 enum { SITE_JOB = 1, SITE_TOOL = 2, SITES = 8192 };
@@ -42,15 +42,15 @@ static inline call_site provider_site(const void *return_address)
     return __builtin_expect(difference <= 0xffff, 1) ? (call_site)difference : provider_site_meet(return_address);
 }
 
-/* The function `name` ("Allreduce") behind an entry, for callers of that provider: another PMPI tool's MPI_Allreduce where
- * one comes after us, else the library's own. NULL where the library has no such function. */
+/* The function `name` ("Allreduce") that callers of that provider reach through an entry: another PMPI tool's MPI_Allreduce if one comes
+ * after us, else the library's own. NULL if the library has no such function. */
 void *provider_function(unsigned provider, enum entry entry, const char *name);
 
-/* For libcommprof-dlsym.so: our wrapper called `name`, if `function` is a function of the MPI library that is profiled (which is this
- * one from now on, where none was met before); else NULL. */
+/* For libcommprof-dlsym.so: our wrapper called `name` if `function` belongs to the profiled MPI library, else NULL. If no MPI library is
+ * profiled yet, the one of `function` is from now on. */
 __attribute__((visibility("default"))) void *commprof_wrapper(void *function, const char *name);
 
-/* The path of the library that is being profiled; "" before the first call. */
+/* The path of the profiled library; "" before the first call. */
 const char *provider_path(void);
 
 #endif

@@ -1,17 +1,17 @@
-/* Memory that must live until a request completes (a persistent one: until it is freed): what fallback.c has converted. There is little of it,
- * and only under libraries without large-count functions. */
+/* Memory that must exist until a request completes (a persistent one: until it is freed): the arrays that fallback.c has converted. Used
+ * only with libraries that lack large-count functions. */
 #ifndef COMMPROF_REQUEST_MEMORY_H
 #define COMMPROF_REQUEST_MEMORY_H
 
 #include "mpi_abi.h"
 
-/* Free `memory` (of malloc) when the request ends. When there is no room to remember it, it is never freed. */
+/* Free `memory` (from malloc) when the request ends. If this cannot be recorded (out of memory), it is never freed. */
 void request_memory_add(mpi_handle request, void *memory);
 
 extern unsigned request_memory_count;
 void request_memory_free(mpi_handle request);
 
-/* The request has ended. */
+/* Call when the request has ended. */
 static inline void request_memory_release(mpi_handle request)
 {
     if (__builtin_expect(__atomic_load_n(&request_memory_count, __ATOMIC_RELAXED) != 0, 0))
