@@ -1,7 +1,7 @@
 /* commprof-run [options] program ...: run a program with the profiler preloaded.
  *
- * It is started by the MPI launcher, once for each rank, and becomes the program (exec): the launchers and shells before it
- * never see the preload. Options are the settings of settings.def; they end up in the environment of the program. */
+ * The MPI launcher starts it once for each rank, and it replaces itself by the program (exec), so launchers and shells before it are not
+ * preloaded. Its options are the settings of settings.def, which it puts into the program's environment. */
 #include "base/settings.h"
 #include "tools/doctor/doctor.h"
 #include "tools/doctor/program.h"
@@ -102,7 +102,7 @@ static bool is_switch_word(const char *text)
     return false;
 }
 
-/* --name VALUE, --name=VALUE; a flag alone means on, --no-name off. Returns how many arguments were used. */
+/* Reads --name VALUE or --name=VALUE; for a flag, --name alone means on, --no-name off. Returns how many arguments it consumed. */
 static int read_option(char **arguments)
 {
     const char *option = arguments[0] + 2;
@@ -132,7 +132,7 @@ static int read_option(char **arguments)
     return 2;
 }
 
-/* What is an option of ours and no setting. */
+/* Options that are not settings. */
 static struct wanted {
     bool doctor, dlsym, nccl_plugin;
 } wanted;
@@ -170,7 +170,7 @@ static int read_options(int count, char **arguments)
     return at;
 }
 
-/* A library beside us: bin/commprof-run and lib/libcommprof.so, in the build tree as under the prefix. */
+/* A library's path, relative to this program: bin/commprof-run and lib/libcommprof.so, both in the build tree and when installed. */
 static void find_library(const char *name, char *path, size_t bytes)
 {
     char own[PATH_MAX];
@@ -187,7 +187,7 @@ static void find_library(const char *name, char *path, size_t bytes)
     }
 }
 
-/* After what is preloaded already (a sanitizer must come first), and not twice. */
+/* Appends to LD_PRELOAD (a sanitizer in it must come first), unless the library is in it already. */
 static void preload(const char *name)
 {
     char path[PATH_MAX];
@@ -206,7 +206,7 @@ static void preload(const char *name)
     free(list);
 }
 
-/* NVTX, in the program, opens the library that this variable names. Another tool that is there already stays. */
+/* NVTX in the program opens the library that this variable names. If another tool has set it, it is left unchanged. */
 static void attach_to_nvtx(void)
 {
     char path[PATH_MAX];
@@ -217,7 +217,7 @@ static void attach_to_nvtx(void)
     setenv("NVTX_INJECTION64_PATH", path, 0);
 }
 
-/* NCCL looks for its plugin in the process. There is room for one: another that was asked for stays. */
+/* Makes NCCL look for its profiler plugin in the process. NCCL uses only one: if the variable is set, it is left unchanged. */
 static void attach_to_nccl(void)
 {
     const char *other = getenv("NCCL_PROFILER_PLUGIN");

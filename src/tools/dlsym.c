@@ -1,9 +1,9 @@
-/* libcommprof-dlsym.so, which commprof-run --dlsym preloads beside libcommprof.so: for programs that open an MPI library and look
- * its functions up by dlsym (Python's ctypes and cffi, Julia, Rust), which preloading alone does not reach.
+/* libcommprof-dlsym.so, which commprof-run --dlsym preloads in addition to libcommprof.so: for programs that open an MPI library and look
+ * its functions up by dlsym (Python's ctypes and cffi, Julia, Rust). Preloading libcommprof.so alone does not intercept these.
  *
- * A look-up of MPI_x or PMPI_x through a handle that finds the real function is answered with the wrapper of that name. All others
- * get what dlsym gives; they end in a jump to it, for RTLD_NEXT and RTLD_DEFAULT depend on who called (this file is compiled
- * with -O2 always, so that it is one). What libcommprof.so looks up is never changed: it wants the real functions. */
+ * If dlsym finds the real MPI_x or PMPI_x through a handle, the wrapper of that name is returned instead. All other look-ups are passed to
+ * the real dlsym by a tail call, since RTLD_NEXT and RTLD_DEFAULT depend on the caller (this file is always compiled with -O2, which makes
+ * it a jump). Look-ups by libcommprof.so itself always get the real functions. */
 #include "base/old_glibc.h"
 #include "mpi/provider.h"
 
@@ -14,11 +14,11 @@
 typedef void *look_up(void *restrict handle, const char *restrict name);
 EXPORT look_up dlsym;
 
-/* Weak: this library does nothing where the other is not. */
+/* Weak: without libcommprof.so, this library changes nothing. */
 extern __typeof__(commprof_wrapper) commprof_wrapper __attribute__((weak));
 
-/* The next dlsym: another tool's, or the C library's, by a version that all of them have. Not by a constructor: other libraries'
- * constructors look symbols up before ours would run. */
+/* The next dlsym: another tool's or the C library's, found under a symbol version that all of them have. Not resolved in a constructor:
+ * constructors of other libraries may call dlsym before. */
 static look_up *real_dlsym(void)
 {
     static look_up *real;

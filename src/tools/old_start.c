@@ -1,6 +1,6 @@
-/* Lets commprof-run start on a glibc before 2.34, though it was linked with a newer one: the start-up code of the new one calls
- * __libc_start_main, whose version has changed. It reaches this one, which calls the function by its old version; that takes what
- * the new start-up code passes. Constructors of the program itself do not run on an old glibc then: it has none. */
+/* Lets commprof-run start on a glibc before 2.34, even if it was linked with a newer one. The newer start-up code calls a newer version of
+ * __libc_start_main. This definition intercepts that call and calls the old version, which accepts the same arguments. On an old glibc the
+ * program's own constructors would then not run, but commprof-run has none. */
 #include "base/old_glibc.h"
 
 typedef void (*procedure)(void);

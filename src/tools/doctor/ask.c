@@ -26,7 +26,7 @@ static char *read_all(int from)
     return answer;
 }
 
-/* Run `work` in a child; what it writes to standard output is the answer. */
+/* Runs `work` in a child process; its standard output is the answer. */
 static char *ask(void (*work)(const char *const *words), const char *const *words, bool with_stderr)
 {
     int ends[2];
@@ -80,7 +80,7 @@ static void load_mpi(const char *const *words)
         printf("%s\n%s\n", mpi_abi.name, is_said ? version : "");
     }
     fflush(stdout);
-    _exit(0); /* without what the library has for exit() */
+    _exit(0); /* without the library's exit handlers */
 }
 
 char *ask_mpi(const char *library)

@@ -1,23 +1,23 @@
-/* Questions that are answered by running something: the program's loader, the MPI library, Python. Each runs in a process of its own,
- * has some seconds, and may do there what it likes. */
+/* Questions that are answered by running something: the program's loader, the MPI library, a launcher, Python. Each runs in a child process
+ * with a time limit of some seconds, so a crash or hang does no harm. */
 #ifndef COMMPROF_ASK_H
 #define COMMPROF_ASK_H
 
 #include <stdbool.h>
 
-/* What the loader would load for a program with this library preloaded, after what LD_PRELOAD has already, as ldd prints it, and what it
- * complains of. To be freed; NULL: it could not be asked. The program itself does not run. */
+/* The libraries that the loader would load for a program with this library appended to LD_PRELOAD, as ldd prints them, and the loader's
+ * error messages. The caller frees it; NULL: the loader could not be run. The program itself does not run. */
 char *ask_loader(const char *loader, const char *program, const char *library);
 
-/* An MPI library's ABI in the first line, its version string in those that follow; an empty first line, and the reason after it,
- * where it could not be loaded. To be freed. */
+/* First line: an MPI library's ABI. Following lines: its version string. If the library cannot be loaded: an empty line, then the reason.
+ * The caller frees it. */
 char *ask_mpi(const char *library);
 
-/* What a launcher says of its version. To be freed. */
+/* A launcher's output for --version. The caller frees it. */
 char *ask_launcher(const char *launcher);
 
-/* What a Python loads for mpi4py: its output lines are `version TEXT`, `file PATH` for each file in memory, or `error TEXT`. To be
- * freed. MPI is loaded but not initialized. */
+/* Imports mpi4py in this Python, which loads MPI but does not initialize it. Output lines: `version TEXT`, `file PATH` for each mapped
+ * file, or `error TEXT`. The caller frees it. */
 char *ask_python(const char *python);
 
 #endif

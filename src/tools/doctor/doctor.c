@@ -1,6 +1,6 @@
-/* What can be read from files is read from files; which libraries a program gets, only its loader knows, so that one is asked (as ldd
- * does), with our library preloaded as it would be. The rules behind the findings are those of src/mpi/provider.c: whose MPI a call
- * reaches, and that Fortran reaches it by the names of the C functions. */
+/* Most findings are read from files. Only the program's loader knows which libraries it will load, so the loader is asked (as ldd does),
+ * with our library preloaded. The findings follow the rules of src/mpi/provider.c: which MPI library a call reaches, and that Fortran calls
+ * the C functions by name. */
 #include "doctor.h"
 
 #include "ask.h"
@@ -22,13 +22,13 @@
 enum { LOADED_MAX = 512, SCRIPTS_MAX = 5 };
 
 struct loaded {
-    const char *name; /* as it was asked for: the soname */
+    const char *name; /* the soname by which it was requested */
     const char *path;
     struct elf_file file;
 };
 
 static struct patient {
-    const char *library; /* ours */
+    const char *library; /* libcommprof.so */
     char path[PATH_MAX];
     enum program_kind kind;
     bool is_script;
@@ -61,7 +61,7 @@ FINDING(note, "note")
 FINDING(print_problem, "PROBLEM")
 #define PROBLEM(...) (patient.problems++, print_problem(__VA_ARGS__))
 
-/* The program's file */
+/* The program */
 
 static bool find_program(const char *typed)
 {
@@ -85,7 +85,7 @@ static bool finds_script(char *const command[])
     return false;
 }
 
-/* Opens the file that the kernel runs in the end: of a script, its interpreter's. */
+/* Opens the file that the kernel will execute: for a script, its interpreter. */
 static bool open_program(void)
 {
     for (int i = 0; i < SCRIPTS_MAX; i++) {
@@ -143,7 +143,7 @@ static bool can_be_preloaded_into(void)
     return false;
 }
 
-/* Who may preload: the loader ignores LD_PRELOAD in a program that has rights of its own. A script's own set-id bits do nothing. */
+/* The loader ignores LD_PRELOAD in a program with set-id bits or file capabilities. Set-id bits of a script have no effect. */
 static void examine_rights(void)
 {
     struct stat found;
@@ -163,7 +163,7 @@ static void examine_rights(void)
         note("rights: %s has file capabilities; for other users than root, the loader ignores LD_PRELOAD", patient.path);
 }
 
-/* What the loader loads */
+/* Libraries that the loader loads */
 
 static bool is_ours(const char *path)
 {
@@ -218,7 +218,7 @@ static void read_complaint(const char *line)
 
 static void ask_the_loader(void)
 {
-    char *answer = ask_loader(elf_interpreter(&patient.file), patient.path, patient.library); /* kept: what is loaded points into it */
+    char *answer = ask_loader(elf_interpreter(&patient.file), patient.path, patient.library); /* never freed: used by patient.loaded */
     for (char *line = answer, *next; line && *line; line = next) {
         next = line + strcspn(line, "\n");
         if (*next)
@@ -230,7 +230,7 @@ static void ask_the_loader(void)
         PROBLEM("libraries: %s does not say what %s loads", elf_interpreter(&patient.file), patient.path);
 }
 
-/* What is preloaded already */
+/* Other preloaded libraries */
 
 static void look_for_mpi(const char *symbol, bool is_defined, void *found)
 {
@@ -300,8 +300,8 @@ static void say_abi(const char *abi, const char *why)
         fine("ABI: %s", abi);
 }
 
-/* The launcher: an MPI library that does not know it makes each process a job of one rank. Standard-ABI programs take what comes, and an
- * MPICH may be built with PMIx, which Open MPI's launcher speaks. */
+/* The launcher: under one that the MPI library does not support, each process is a job of one rank. Nothing can be said about programs of
+ * the standard ABI, which may run with either library. An MPICH that is built with PMIx works with Open MPI's launcher. */
 
 static bool is_understood(const struct launcher *launcher, const char *abi, const struct elf_file *mpi)
 {
@@ -373,7 +373,7 @@ static void find_mpi(void)
     }
 }
 
-/* Fortran: the layer is a library of its own that calls C functions by their names, or it is part of the C library. */
+/* Fortran: its functions are in a separate library that calls the C functions by name, or in the C library itself. */
 
 static bool is_fortran_layer(const struct elf_file *file)
 {
@@ -407,7 +407,7 @@ static bool layer_defines(const char *name)
     return false;
 }
 
-/* `function` is one that we export: where the layer has it for Fortran, does it call the C function by name? */
+/* `function` is one that we export. If the Fortran library has it too, checks whether it calls the C function by name. */
 static void follow_route(const char *function, bool is_defined, void *data)
 {
     struct routes *routes = data;
@@ -471,7 +471,7 @@ static void examine_fortran(void)
         }
 }
 
-/* Programs that no MPI library is linked to */
+/* Programs that are not linked with an MPI library */
 
 static void examine_python(void)
 {

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Print one line for each thing found out about a program (as typed, with its arguments; looked for in PATH), and a verdict in the last. `library` is what
- * would be preloaded, after what LD_PRELOAD has already. True: it can be profiled. */
+/* Print one line for each finding about a program (as typed, with its arguments; searched in PATH), and the verdict in the last line.
+ * `library` would be appended to LD_PRELOAD. True if the program can be profiled. */
 bool doctor_examine(char *const command[], const char *library);
 
 #endif

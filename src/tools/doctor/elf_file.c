@@ -1,4 +1,4 @@
-/* Symbols are found through the section headers, which programs keep even when they are stripped. */
+/* Symbols are found through the section headers, which stripped programs still have. */
 #include "elf_file.h"
 
 #include <elf.h>
@@ -47,7 +47,7 @@ int elf_bits(const struct elf_file *file)
 
 int elf_machine(const struct elf_file *file)
 {
-    enum { MACHINE_AT = 18 }; /* in both sizes */
+    enum { MACHINE_AT = 18 }; /* in 32-bit and 64-bit files */
     const unsigned char *at = file->data + MACHINE_AT;
     return file->data[EI_DATA] == ELFDATA2MSB ? at[0] << 8 | at[1] : at[1] << 8 | at[0];
 }
@@ -67,7 +67,7 @@ const char *elf_machine_name(int machine)
     return "machine";
 }
 
-/* `count` things of `each` bytes at an offset, or NULL where they do not lie in the file. */
+/* An array of `count` elements of `each` bytes at an offset; NULL if it exceeds the file or is misaligned. */
 static const void *lies_in(const struct elf_file *file, uint64_t offset, uint64_t count, uint64_t each)
 {
     bool fits = offset <= file->bytes && each > 0 && count <= (file->bytes - offset) / each;
@@ -99,7 +99,7 @@ static const ElfW(Shdr) * section(const struct elf_file *file, unsigned index)
     return sections && index < header->e_shnum ? sections + index : NULL;
 }
 
-/* Text number `offset` of a string table; "" where it does not lie in it. */
+/* The text at `offset` of a string table; "" if it is outside of the table. */
 static const char *text_in(const struct elf_file *file, const ElfW(Shdr) * table, uint64_t offset)
 {
     bool is_sound = table && table->sh_offset < file->bytes && table->sh_size > 0 && table->sh_size <= file->bytes - table->sh_offset &&

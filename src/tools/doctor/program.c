@@ -30,7 +30,7 @@ const char *program_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* mpirun, and mpirun.openmpi; python3, and python3.12. */
+/* Also accepts suffixes: mpirun.openmpi, python3.12. */
 enum program_kind program_kind(const char *path)
 {
     const char *name = program_name(path);
@@ -42,7 +42,7 @@ enum program_kind program_kind(const char *path)
     return PROGRAM_ORDINARY;
 }
 
-/* -c and -m stand in its place; -X and -W take an argument, and may end a word of several letters. */
+/* With -c or -m there is no script. -X and -W take an argument, also at the end of a word of several letters. */
 const char *program_python_script(char *const arguments[])
 {
     for (; *arguments; arguments++) {
@@ -87,7 +87,7 @@ bool program_find(const char *name, char *path, size_t bytes)
     return false;
 }
 
-/* The next word of a line, cut off in place. */
+/* The next word of a line, terminated in place. */
 static char *next_word(char **line)
 {
     char *word = *line + strspn(*line, " \t");
@@ -117,7 +117,7 @@ bool program_interpreter(const char *script, char *interpreter, size_t bytes)
     head[length] = '\0';
     bool is_marked = strncmp(head, "#!", 2) == 0;
     if (!is_marked && strlen(head) < length)
-        return false; /* zeros in it: no text */
+        return false; /* has zero bytes: not text */
     char *line = head + 2;
     line[is_marked ? strcspn(line, "\n") : 0] = '\0';
     char *word = is_marked ? next_word(&line) : "/bin/sh";

@@ -1,4 +1,4 @@
-/* From what a user typed to the file that the kernel runs. */
+/* Finds the file that the kernel runs for the command that a user typed. */
 #ifndef COMMPROF_PROGRAM_H
 #define COMMPROF_PROGRAM_H
 
@@ -8,11 +8,11 @@
 /* The file that execvp would run: the name itself if it has a slash, else the first in PATH. False, with errno. */
 bool program_find(const char *name, char *path, size_t bytes);
 
-/* The name of what runs this file, if it is a script: the program of its first line (/bin/sh where it has none), with `env` looked
- * through. False where it is no script. */
+/* The name of the program that runs this file, if it is a script: that of its first line (/bin/sh if there is none), or the one that `env`
+ * would run. False if it is not a script. */
 bool program_interpreter(const char *script, char *interpreter, size_t bytes);
 
-/* What is known of a program by its name alone. */
+/* The kind of a program, by its name alone. */
 enum program_kind {
     PROGRAM_ORDINARY,
     PROGRAM_LAUNCHER,    /* mpirun: starts ranks */
@@ -22,7 +22,7 @@ enum program_kind {
 };
 enum program_kind program_kind(const char *path);
 
-/* The script among the arguments of a Python; NULL: none, or it cannot be told among the options. */
+/* The script among the arguments of a Python; NULL: none, or it cannot be distinguished from the options. */
 const char *program_python_script(char *const arguments[]);
 
 const char *program_name(const char *path); /* its last component */
