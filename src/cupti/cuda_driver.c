@@ -154,7 +154,7 @@ void cuda_driver_device_facts(uint32_t ordinal, struct gpu_device_facts *facts)
 
 /* For an unknown address, this driver call succeeds with all attributes 0, or fails in other versions (CUDA_ERROR_INVALID_VALUE). The
  * runtime's cudaPointerGetAttributes is not used because it might create a context. */
-int cuda_driver_place(const void *address)
+int cuda_driver_memory_kind(const void *address)
 {
     static const int ATTRIBUTES[] = {MEMORY_TYPE, IS_MANAGED};
     unsigned type = 0, is_managed = 0;

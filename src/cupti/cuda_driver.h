@@ -10,7 +10,7 @@
 /* Like the functions of these names in gpu_backend. */
 enum gpu_presence cuda_driver_look(void);
 void cuda_driver_device_facts(uint32_t device, struct gpu_device_facts *facts);
-int cuda_driver_place(const void *address);
+int cuda_driver_memory_kind(const void *address);
 bool cuda_driver_is_capturing(void *stream);
 
 /* The context of a stream; for the default stream (NULL), the current context of the calling thread. NULL: none. */

@@ -356,7 +356,7 @@ const struct gpu_backend cupti_backend = {
     .collect = collect,
     .unread = unread,
     .device_facts = cuda_driver_device_facts,
-    .place = cuda_driver_place,
+    .memory_kind = cuda_driver_memory_kind,
     .find_stream = find_stream,
     .is_capturing = cuda_driver_is_capturing,
 };

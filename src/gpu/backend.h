@@ -79,9 +79,9 @@ struct gpu_backend {
 
     void (*device_facts)(uint32_t device, struct gpu_device_facts *facts);
 
-    /* Any thread, fast, without a lock of ours: the memory kind (enum ledger_place) of an address; -1: unknown to the driver (no GPU
+    /* Any thread, fast, without a lock of ours: the memory kind (enum ledger_memory_kind) of an address; -1: unknown to the driver (no GPU
      * memory). */
-    int (*place)(const void *address);
+    int (*memory_kind)(const void *address);
 
     /* The job's thread, during its call that is given this stream (NULL: the default stream of the current context): once the job has
      * destroyed the stream, its handle is invalid or belongs to another one. False: unknown. */

@@ -456,7 +456,7 @@ static void *run(void *unused)
     prctl(PR_SET_NAME, "commprof-gpu");
     if (wait_for_use()) {
         __atomic_store_n(&gpu_used, gpu.backend, __ATOMIC_RELEASE);
-        __atomic_store_n(&memory_kind_ask, gpu.backend->place, __ATOMIC_RELEASE);
+        __atomic_store_n(&memory_kind_ask, gpu.backend->memory_kind, __ATOMIC_RELEASE);
         ledger_fact("gpu", gpu.backend->name);
         if (!is_chosen())
             leave_to_other_ranks();

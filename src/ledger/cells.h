@@ -30,12 +30,12 @@ static inline uint64_t cell_key(unsigned call, unsigned communicator, enum ledge
 #define CELL_KEY_FOLDED ((uint64_t)LEDGER_CELL_FOLDED << 52)
 
 /* The region's number and the buffers' memory kinds, which cell_key leaves 0. */
-enum { CELL_KEY_REGION_BIT = 32, CELL_KEY_PLACE_BIT = 56 };
+enum { CELL_KEY_REGION_BIT = 32, CELL_KEY_MEMORY_KIND_BIT = 56 };
 #define CELL_KEY_REGION ((uint64_t)UINT16_MAX << CELL_KEY_REGION_BIT)
 
-static inline uint64_t cell_key_place(uint8_t place)
+static inline uint64_t cell_key_memory_kind(uint8_t pair)
 {
-    return (uint64_t)place << CELL_KEY_PLACE_BIT;
+    return (uint64_t)pair << CELL_KEY_MEMORY_KIND_BIT;
 }
 
 static inline uint64_t cell_key_of(const struct ledger_cell *cell)

@@ -125,8 +125,8 @@ struct ledger_header {
     uint64_t gpu_unkept_records;       /* records counted under 'other': a table was full */
     uint64_t gpu_lost_intervals;       /* MPI calls missing in the overlap sums: too many since the GPU thread last read them */
     uint64_t gpu_unmatched_operations; /* NCCL operations without a device time */
-    uint64_t gpu_place_queries;        /* queries to the driver for a buffer's memory kind ... */
-    uint64_t gpu_place_changes;        /* ... and how many answers differed from the cached one */
+    uint64_t gpu_memory_kind_queries;  /* queries to the driver for a buffer's memory kind ... */
+    uint64_t gpu_memory_kind_changes;  /* ... and how many answers differed from the cached one */
     uint64_t cost_gpu_begin_ns;        /* start of the GPU side, on our own thread */
     uint64_t cost_gpu_end_ns;          /* time MPI_Finalize waited for the GPU side to end */
 };
@@ -228,14 +228,14 @@ enum ledger_cell_flags {
 
 /* The memory kind of a buffer. A cell has that of the send buffer | that of the receive buffer << 4; a call with one buffer
  * has its kind twice, a call without buffers LEDGER_HOST. */
-enum ledger_place {
+enum ledger_memory_kind {
     LEDGER_HOST = 0,
     LEDGER_DEVICE = 1,
     LEDGER_MANAGED = 2, /* migrates between host and device */
     LEDGER_PINNED = 3,  /* page-locked host memory that a GPU can access */
-    LEDGER_PLACES
+    LEDGER_MEMORY_KINDS
 };
-enum { LEDGER_PLACE_TO_BIT = 4 };
+enum { LEDGER_MEMORY_KIND_TO_BIT = 4 };
 
 /* Log-linear buckets of nanoseconds: bucket 0 is below 16 ns, then eight equal buckets for each octave from 2^4 to 2^40 ns;
  * the last is 2^40 ns (1100 s) and above. A bucket's middle differs by at most 1/16 from any value in it. */
@@ -255,7 +255,7 @@ struct ledger_cell {
     uint16_t region;
     uint8_t measure : 4; /* enum ledger_measure: the low four bits */
     uint8_t flags : 4;   /* enum ledger_cell_flags */
-    uint8_t place;       /* enum ledger_place of the send and the receive buffer */
+    uint8_t memory_kind; /* enum ledger_memory_kind of the send and the receive buffer */
     uint64_t total_ns;
     uint64_t min_ns;
     uint64_t max_ns;

@@ -75,9 +75,9 @@ HOT void nccl_count_message(const struct call *call, struct communicator *commun
 HOT struct ledger_sample *nccl_account(const struct call *call, struct communicator *communicator, struct nccl_moved moved,
                                        int root_or_peer, bool is_captured)
 {
-    enum { ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT };
+    enum { ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_MEMORY_KIND_TO_BIT };
     enum ledger_measure measure = is_captured ? LEDGER_CAPTURED : LEDGER_CALL;
-    uint64_t key = cell_key(call->id, communicators_slot(communicator), measure) | cell_key_place(ON_DEVICE);
+    uint64_t key = cell_key(call->id, communicators_slot(communicator), measure) | cell_key_memory_kind(ON_DEVICE);
     if (!account_count(call->thread, moved.bytes, key, call_duration_ns(call), moved.volume_bytes))
         return NULL;
     if (nccl_is_message(call->id) && communicator && root_or_peer >= 0 && !is_captured)

@@ -410,7 +410,7 @@ static void tell(const struct stream *stream, const struct group *group, const s
     if (!thread || operations->epoch != thread->epoch)
         return;
     uint64_t key = cell_key(is_shared ? CALL_ncclGroup : operations->call, slot, LEDGER_DEVICE_TIME) |
-                   cell_key_place(LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT);
+                   cell_key_memory_kind(LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_MEMORY_KIND_TO_BIT);
     account_count(thread, bytes, key, duration_ns + !duration_ns, volume_bytes);
 }
 

@@ -110,8 +110,8 @@ static void account(const struct launch *launch)
         return;
     }
     uint64_t duration_ns = launch->end_ns - launch->begin_ns;
-    uint64_t key =
-        cell_key(launch->call, launch->slot, LEDGER_DEVICE_TIME) | cell_key_place(LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT);
+    uint64_t key = cell_key(launch->call, launch->slot, LEDGER_DEVICE_TIME) |
+                   cell_key_memory_kind(LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_MEMORY_KIND_TO_BIT);
     account_count(thread, launch->bytes, key, duration_ns + !duration_ns, launch->volume_bytes);
 }
 

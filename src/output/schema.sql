@@ -35,8 +35,8 @@ CREATE TABLE rank (
     gpu_unkept_records       INTEGER NOT NULL,  -- counted under 'other' kernels or streams
     gpu_lost_intervals       INTEGER NOT NULL,  -- MPI calls missing in the unions
     gpu_unmatched_operations INTEGER NOT NULL,  -- NCCL operations without a device time, though the device was traced
-    gpu_place_queries        INTEGER NOT NULL,
-    gpu_place_changes        INTEGER NOT NULL,
+    gpu_memory_kind_queries        INTEGER NOT NULL,
+    gpu_memory_kind_changes        INTEGER NOT NULL,
     cost_gpu_begin_ns        INTEGER NOT NULL,
     cost_gpu_end_ns          INTEGER NOT NULL
 );
@@ -123,7 +123,7 @@ CREATE TABLE cell (
     communicator INTEGER NOT NULL,  -- 0: the call has none
     bytes        INTEGER NOT NULL,  -- message size in the sense of the OSU micro-benchmarks
     measure      TEXT    NOT NULL,  -- 'call', 'completion', 'poll', 'device' (NCCL: on the device), 'captured' (NCCL: into a graph)
-    place        TEXT    NOT NULL,  -- of its buffers: 'host', 'device', 'managed', 'pinned'; 'device>host' where both differ
+    memory_kind  TEXT    NOT NULL,  -- of its buffers: 'host', 'device', 'managed', 'pinned'; 'device>host' where both differ
     region       INTEGER NOT NULL,
     is_folded    INTEGER NOT NULL,  -- 1: several sizes, above bytes / 2 and up to bytes
     count        INTEGER NOT NULL,
@@ -132,7 +132,7 @@ CREATE TABLE cell (
     min_ns       INTEGER NOT NULL,
     max_ns       INTEGER NOT NULL,
     blocked_ns   INTEGER NOT NULL,
-    UNIQUE (world_rank, thread, call, communicator, bytes, measure, place, region, is_folded)
+    UNIQUE (world_rank, thread, call, communicator, bytes, measure, memory_kind, region, is_folded)
 );
 
 -- A cell's latency histogram: how many calls fell into each bucket; empty buckets have no row.

@@ -94,7 +94,7 @@ static void store_rank(struct store *store, int64_t began_ns)
                 ledger->clock_error_ppb, gpu_state_name(ledger->gpu_state), (int64_t)ledger->gpu_records,
                 (int64_t)ledger->gpu_dropped_records, (int64_t)ledger->gpu_implausible_records, (int64_t)ledger->gpu_late_records,
                 (int64_t)ledger->gpu_unkept_records, (int64_t)ledger->gpu_lost_intervals, (int64_t)ledger->gpu_unmatched_operations,
-                (int64_t)ledger->gpu_place_queries, (int64_t)ledger->gpu_place_changes, (int64_t)ledger->cost_gpu_begin_ns,
+                (int64_t)ledger->gpu_memory_kind_queries, (int64_t)ledger->gpu_memory_kind_changes, (int64_t)ledger->cost_gpu_begin_ns,
                 (int64_t)ledger->cost_gpu_end_ns);
     sqlite.finalize(statement);
 }
@@ -221,11 +221,11 @@ static const char *measure_name(unsigned measure)
 }
 
 /* Of the buffer that is sent and of the one that is received: 'device>host', or one word where both are alike. */
-static const char *place_name(unsigned place)
+static const char *memory_kind_name(unsigned pair)
 {
-    static const char *const NAMES[LEDGER_PLACES] = {"host", "device", "managed", "pinned"};
+    static const char *const NAMES[LEDGER_MEMORY_KINDS] = {"host", "device", "managed", "pinned"};
     static char both[32];
-    unsigned from = place % LEDGER_PLACES, to = (place >> LEDGER_PLACE_TO_BIT) % LEDGER_PLACES;
+    unsigned from = pair % LEDGER_MEMORY_KINDS, to = (pair >> LEDGER_MEMORY_KIND_TO_BIT) % LEDGER_MEMORY_KINDS;
     snprintf(both, sizeof both, "%s>%s", NAMES[from], NAMES[to]);
     return from == to ? NAMES[from] : both;
 }
@@ -245,7 +245,7 @@ static void store_cells(struct store *store)
             number++;
             rows_insert(store, cells, "iiitiittiiiiiiii", number, (int64_t)store->ledger->world_rank, (int64_t)chunk->thread,
                         rows_call_name(store, cell->call), (int64_t)cell->communicator, (int64_t)cell->bytes, measure_name(cell->measure),
-                        place_name(cell->place), (int64_t)cell->region, (int64_t) !!(cell->flags & LEDGER_CELL_FOLDED), count,
+                        memory_kind_name(cell->memory_kind), (int64_t)cell->region, (int64_t) !!(cell->flags & LEDGER_CELL_FOLDED), count,
                         (int64_t)cell->volume_bytes, (int64_t)cell->total_ns, (int64_t)cell->min_ns, (int64_t)cell->max_ns,
                         (int64_t)cell->blocked_ns);
             rows_insert_buckets(store, buckets, number, cell->buckets);

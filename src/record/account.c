@@ -72,7 +72,7 @@ static void track(const struct call *call, struct traffic traffic, const void *r
         .call = call->id,
         .slot = (uint16_t)communicators_slot(traffic.communicator),
         .flags = (uint16_t)flags,
-        .place = traffic.place,
+        .memory_kind = traffic.memory_kind,
     };
     if (entry.communicator)
         communicators_hold(entry.communicator);
@@ -111,7 +111,7 @@ static void count_completion(struct thread *thread, const struct request *done, 
                              uint64_t blocked_ticks)
 {
     uint64_t completion_ns = clock_duration_ns(end_ticks - done->start_ticks);
-    uint64_t key = cell_key(done->call, done->slot, LEDGER_COMPLETION) | cell_key_place(done->place);
+    uint64_t key = cell_key(done->call, done->slot, LEDGER_COMPLETION) | cell_key_memory_kind(done->memory_kind);
     key |= thread->region; /* the region of the thread that completes it */
     struct ledger_cell *cell = cells_find(&thread->cells, done->bytes, key);
     if (!cell) {

@@ -73,7 +73,7 @@ HOT bool account_sampled(const struct call *call, struct traffic traffic, struct
     if (!call->thread || !call_is_counted(call->id))
         return false;
     uint64_t duration_ns = call_duration_ns(call);
-    uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL) | cell_key_place(traffic.place);
+    uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL) | cell_key_memory_kind(traffic.memory_kind);
     if (!account_count(call->thread, traffic.bytes, key, duration_ns, traffic.volume_bytes))
         return false;
     if (traffic.peer != PEER_NONE)

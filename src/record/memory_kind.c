@@ -1,7 +1,7 @@
 /* A cache: a direct-mapped table that all threads share. Each entry is one word with key and answer, and the time of the answer; both are
  * relaxed atomics. If a reader sees the time of the previous entry, it checks too early, never too late.
  *
- *     what    | number of the page (of the region's first one) | KNOWN, IS_REGION, place |      0: empty
+ *     what    | number of the page (of the region's first one) | KNOWN, IS_REGION, memory kind |      0: empty
  *
  * Device memory is allocated in regions of 2 MiB (the granule of mappings on the device), so an answer for one address holds for its
  * region. Ordinary host, pinned and managed memory may alternate from page to page, so there an answer holds for one page.
@@ -14,7 +14,7 @@
 #include "ledger/ledger.h"
 
 enum { ENTRIES_LOG2 = 10, PAGE_BITS = 12, REGION_BITS = 21, HITS_TO_A_CHECK = 64, GOOD_FOR_NS = 1000000000 };
-enum { KEY_BIT = 8, KNOWN = 0x80, IS_REGION = 0x40, PLACE = 0x0f };
+enum { KEY_BIT = 8, KNOWN = 0x80, IS_REGION = 0x40, KIND = 0x0f };
 
 int (*memory_kind_ask)(const void *address);
 
@@ -44,14 +44,14 @@ static struct entry *entry_of(uint64_t key)
 static uint64_t remembered(const struct entry *entry, uint64_t key)
 {
     uint64_t what = __atomic_load_n(&entry->what, __ATOMIC_RELAXED);
-    return (what & ~(uint64_t)PLACE) == key ? what : 0;
+    return (what & ~(uint64_t)KIND) == key ? what : 0;
 }
 
-static void remember(const void *address, unsigned place)
+static void remember(const void *address, unsigned kind)
 {
-    uint64_t key = place == LEDGER_DEVICE ? region_of(address) : page_of(address);
+    uint64_t key = kind == LEDGER_DEVICE ? region_of(address) : page_of(address);
     struct entry *entry = entry_of(key);
-    __atomic_store_n(&entry->what, key | place, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->what, key | kind, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->asked_ticks, clock_ticks(), __ATOMIC_RELAXED);
 }
 
@@ -61,27 +61,27 @@ static unsigned ask(const void *address)
     int (*ask_driver)(const void *) = __atomic_load_n(&memory_kind_ask, __ATOMIC_ACQUIRE);
     if (!ask_driver)
         return LEDGER_HOST;
-    ledger_count(&the_ledger.header->gpu_place_queries);
-    int place = ask_driver(address);
-    return place > LEDGER_HOST && place < LEDGER_PLACES ? (unsigned)place : LEDGER_HOST;
+    ledger_count(&the_ledger.header->gpu_memory_kind_queries);
+    int kind = ask_driver(address);
+    return kind > LEDGER_HOST && kind < LEDGER_MEMORY_KINDS ? (unsigned)kind : LEDGER_HOST;
 }
 
 __attribute__((noinline)) static unsigned ask_first(const void *address)
 {
-    unsigned place = ask(address);
-    remember(address, place);
-    return place;
+    unsigned kind = ask(address);
+    remember(address, kind);
+    return kind;
 }
 
 __attribute__((noinline)) static unsigned ask_again(const void *address, struct entry *entry, unsigned expected)
 {
-    unsigned place = ask(address);
-    if (place != expected) {
-        ledger_count(&the_ledger.header->gpu_place_changes);
+    unsigned kind = ask(address);
+    if (kind != expected) {
+        ledger_count(&the_ledger.header->gpu_memory_kind_changes);
         __atomic_store_n(&entry->what, 0, __ATOMIC_RELAXED);
     }
-    remember(address, place);
-    return place;
+    remember(address, kind);
+    return kind;
 }
 
 static bool is_believed(const struct entry *entry)
@@ -103,5 +103,5 @@ unsigned memory_kind_find(const void *address)
     }
     if (!what)
         return ask_first(address);
-    return is_believed(entry) ? what & PLACE : ask_again(address, entry, what & PLACE);
+    return is_believed(entry) ? what & KIND : ask_again(address, entry, what & KIND);
 }

@@ -6,8 +6,8 @@
 #include "ledger/ledger_format.h"
 
 #include <stddef.h>
-/* Asks the driver for the memory kind (enum ledger_place) of an address; -1 for ordinary host memory. gpu.c sets it while the process uses
- * a GPU; NULL: every buffer is host memory. */
+/* Asks the driver for the memory kind (enum ledger_memory_kind) of an address; -1 for ordinary host memory. gpu.c sets it while the process
+ * uses a GPU; NULL: every buffer is host memory. */
 extern int (*memory_kind_ask)(const void *address);
 
 /* Slow half: looks in the cache, then asks the driver. */
@@ -21,7 +21,7 @@ static inline unsigned memory_kind_of(const void *address)
 /* Combines the memory kinds of the send buffer and the receive buffer. */
 static inline uint8_t memory_kind_pair(unsigned from, unsigned to)
 {
-    return (uint8_t)(from | to << LEDGER_PLACE_TO_BIT);
+    return (uint8_t)(from | to << LEDGER_MEMORY_KIND_TO_BIT);
 }
 
 #endif

@@ -216,7 +216,7 @@ HOT void fill(struct request *slot, const struct request *request)
     FILL(call);
     FILL(slot);
     FILL(flags);
-    FILL(place);
+    FILL(memory_kind);
     FILL(charged);
 #undef FILL
 }

@@ -31,7 +31,7 @@ struct request {
     uint16_t call;
     uint16_t slot; /* the communicator's number in the ledger */
     uint16_t flags;
-    uint8_t place; /* memory kinds of the buffers, as in struct ledger_cell */
+    uint8_t memory_kind; /* memory kinds of the buffers, as in struct ledger_cell */
     uint8_t reserved;
     uint32_t charged; /* low bits of the end of the last call whose blocked time was charged to this request */
 };

@@ -25,40 +25,42 @@ static bool is_buffer(const void *address)
     return address && address != mpi_abi.in_place;
 }
 
-static uint8_t places_of(const void *from, const void *to)
+static uint8_t memory_kinds_of(const void *from, const void *to)
 {
     from = is_buffer(from) ? from : to;
     to = is_buffer(to) ? to : from;
     if (!is_buffer(from))
         return LEDGER_HOST;
-    unsigned place = memory_kind_find(from);
-    return memory_kind_pair(place, to == from ? place : memory_kind_find(to));
+    unsigned kind = memory_kind_find(from);
+    return memory_kind_pair(kind, to == from ? kind : memory_kind_find(to));
 }
 
-COLD uint8_t traffic_places_between(uint64_t bytes, const void *from, const void *to)
+COLD uint8_t traffic_memory_kinds_between(uint64_t bytes, const void *from, const void *to)
 {
-    return bytes ? places_of(from, to) : LEDGER_HOST;
+    return bytes ? memory_kinds_of(from, to) : LEDGER_HOST;
 }
 
-COLD uint8_t traffic_places_exchanged(uint64_t bytes, const void *from, const void *to)
+COLD uint8_t traffic_memory_kinds_exchanged(uint64_t bytes, const void *from, const void *to)
 {
-    return places_of(bytes ? from : NULL, to);
+    return memory_kinds_of(bytes ? from : NULL, to);
 }
 
 /* The root of an inter-communicator only receives. */
-COLD uint8_t traffic_places_gathered(uint64_t bytes, const struct communicator *communicator, const void *from, const void *to, int root)
+COLD uint8_t traffic_memory_kinds_gathered(uint64_t bytes, const struct communicator *communicator, const void *from, const void *to,
+                                           int root)
 {
     bool root_here = traffic_is_root(communicator, root);
     bool sends = bytes && !(root_here && communicator->is_inter);
-    return places_of(sends ? from : NULL, root_here ? to : NULL);
+    return memory_kinds_of(sends ? from : NULL, root_here ? to : NULL);
 }
 
 /* The root of an inter-communicator only sends. */
-COLD uint8_t traffic_places_scattered(uint64_t bytes, const struct communicator *communicator, const void *from, const void *to, int root)
+COLD uint8_t traffic_memory_kinds_scattered(uint64_t bytes, const struct communicator *communicator, const void *from, const void *to,
+                                            int root)
 {
     bool root_here = traffic_is_root(communicator, root);
     bool receives = !(root_here && communicator->is_inter);
-    return bytes ? places_of(root_here ? from : NULL, receives ? to : NULL) : LEDGER_HOST;
+    return bytes ? memory_kinds_of(root_here ? from : NULL, receives ? to : NULL) : LEDGER_HOST;
 }
 
 static mpi_count count_at(struct counts counts, int index)

@@ -17,9 +17,9 @@ struct traffic {
     uint64_t bytes;
     uint64_t volume_bytes;
     struct communicator *communicator;
-    int32_t peer;      /* world rank of the destination or source; PEER_NONE */
-    uint8_t direction; /* enum ledger_direction of that message */
-    uint8_t place;     /* memory kinds of the buffers, as in struct ledger_cell */
+    int32_t peer;        /* world rank of the destination or source; PEER_NONE */
+    uint8_t direction;   /* enum ledger_direction of that message */
+    uint8_t memory_kind; /* memory kinds of the buffers, as in struct ledger_cell */
 };
 
 /* An array of counts, of int or of MPI_Count. */
@@ -246,12 +246,12 @@ HOT struct traffic traffic_read(const struct call *call, struct mpi_arrival arri
  * is sent takes the kind of the other buffer. A call that moves nothing is counted as LEDGER_HOST, and so is MPI_BOTTOM: only its datatype
  * holds the addresses. */
 
-uint8_t traffic_places_between(uint64_t bytes, const void *from, const void *to);
-uint8_t traffic_places_exchanged(uint64_t bytes, const void *from, const void *to);
-uint8_t traffic_places_gathered(uint64_t bytes, const struct communicator *communicator, const void *from, const void *to, int root);
-uint8_t traffic_places_scattered(uint64_t bytes, const struct communicator *communicator, const void *from, const void *to, int root);
+uint8_t traffic_memory_kinds_between(uint64_t bytes, const void *from, const void *to);
+uint8_t traffic_memory_kinds_exchanged(uint64_t bytes, const void *from, const void *to);
+uint8_t traffic_memory_kinds_gathered(uint64_t bytes, const struct communicator *communicator, const void *from, const void *to, int root);
+uint8_t traffic_memory_kinds_scattered(uint64_t bytes, const struct communicator *communicator, const void *from, const void *to, int root);
 
-HOT bool traffic_place_is_asked(void)
+HOT bool traffic_memory_kind_is_asked(void)
 {
     return __builtin_expect(__atomic_load_n(&memory_kind_ask, __ATOMIC_RELAXED) != NULL, 0);
 }
@@ -259,8 +259,8 @@ HOT bool traffic_place_is_asked(void)
 /* Both sizes are equal, or nothing is received if nothing is sent. */
 HOT struct traffic traffic_between(const void *from, const void *to, struct traffic traffic)
 {
-    if (traffic_place_is_asked())
-        traffic.place = traffic_places_between(traffic.bytes, from, to);
+    if (traffic_memory_kind_is_asked())
+        traffic.memory_kind = traffic_memory_kinds_between(traffic.bytes, from, to);
     return traffic;
 }
 
@@ -272,24 +272,24 @@ HOT struct traffic traffic_at(const void *buffer, struct traffic traffic)
 /* A rank that sends nothing may still receive. */
 HOT struct traffic traffic_exchanged(const void *from, const void *to, struct traffic traffic)
 {
-    if (traffic_place_is_asked() && traffic.communicator)
-        traffic.place = traffic_places_exchanged(traffic.bytes, from, to);
+    if (traffic_memory_kind_is_asked() && traffic.communicator)
+        traffic.memory_kind = traffic_memory_kinds_exchanged(traffic.bytes, from, to);
     return traffic;
 }
 
 /* All ranks send; the root alone receives, whether or not it sends. */
 HOT struct traffic traffic_gathered(const void *from, const void *to, int root, struct traffic traffic)
 {
-    if (traffic_place_is_asked() && traffic.communicator)
-        traffic.place = traffic_places_gathered(traffic.bytes, traffic.communicator, from, to, root);
+    if (traffic_memory_kind_is_asked() && traffic.communicator)
+        traffic.memory_kind = traffic_memory_kinds_gathered(traffic.bytes, traffic.communicator, from, to, root);
     return traffic;
 }
 
 /* Only the root sends. */
 HOT struct traffic traffic_scattered(const void *from, const void *to, int root, struct traffic traffic)
 {
-    if (traffic_place_is_asked() && traffic.communicator)
-        traffic.place = traffic_places_scattered(traffic.bytes, traffic.communicator, from, to, root);
+    if (traffic_memory_kind_is_asked() && traffic.communicator)
+        traffic.memory_kind = traffic_memory_kinds_scattered(traffic.bytes, traffic.communicator, from, to, root);
     return traffic;
 }
 

@@ -1,4 +1,5 @@
-/* Two ranks whose buffers lie in each kind of memory. Each transfer has a size of its own, by which tests/mpi/test_place.py knows it. */
+/* Two ranks whose buffers lie in each kind of memory. Each transfer has a size of its own, by which
+ * tests/mpi/test_memory_kind.py knows it. */
 #include "gpu_double.h"
 
 #include <mpi.h>

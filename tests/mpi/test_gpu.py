@@ -146,12 +146,12 @@ def test_the_device_is_named(trained: Trained):
     assert uuid == "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"
 
 
-@pytest.mark.parametrize(("how", "place"), [("staged", "pinned"), ("aware", "device")])
-def test_a_buffer_s_place_is_seen(trained: Trained, how: str, place: str):
+@pytest.mark.parametrize(("how", "memory_kind"), [("staged", "pinned"), ("aware", "device")])
+def test_a_buffer_s_memory_kind_is_seen(trained: Trained, how: str, memory_kind: str):
     run, truth = trained(how)
     for rank in range(RANKS):
-        sql = "SELECT place, SUM(count) FROM cell WHERE call = 'MPI_Allreduce' GROUP BY place"
-        assert run.query(rank, sql) == [(place, truth[rank].reductions)]
+        sql = "SELECT memory_kind, SUM(count) FROM cell WHERE call = 'MPI_Allreduce' GROUP BY memory_kind"
+        assert run.query(rank, sql) == [(memory_kind, truth[rank].reductions)]
 
 
 @pytest.mark.parametrize("version", [130001, 130101, 130301, 130500])

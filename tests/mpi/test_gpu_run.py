@@ -85,7 +85,7 @@ def test_every_file_of_python_compiles(path: Path):
 
 
 def test_all_that_is_planted_on_doubles_is_found(tmp_path: Path):
-    names = ["records", "copies", "correlation", "graph", "overlap", "places"]
+    names = ["records", "copies", "correlation", "graph", "overlap", "memory_kinds"]
     done, rows = on_doubles(tmp_path, *names)
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(rows) > 20 and all(verdict == "PASS" for _, verdict in rows.values())

@@ -85,4 +85,4 @@ def test_all_ranks_belong_to_one_run(run):
 
 
 def test_everything_is_on_the_host_where_there_is_no_gpu(run):
-    assert set(for_all_ranks(run, "SELECT DISTINCT place FROM cell")) == {("host",)}
+    assert set(for_all_ranks(run, "SELECT DISTINCT memory_kind FROM cell")) == {("host",)}

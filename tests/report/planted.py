@@ -26,7 +26,7 @@ WORLD_IDENTITY, SELF_IDENTITY = 0x1F0AB22D9C7E6A51, 0x8D4A90C1E2F35B70
 HALF_IDENTITIES = 0xC3D17E0065FA9B12, 0x0B6E4F7A21D8C395
 CALL_NUMBERS = {name: number for number, name in enumerate(CALLS, 1)}
 MEASURES = {"call": 0, "completion": 1, "poll": 2, "device": 3, "captured": 4}
-PLACES = ("host", "device", "managed", "pinned")
+MEMORY_KINDS = ("host", "device", "managed", "pinned")
 ENDED = {"running": 0, "finalize": 1, "exit": 2, "abort": 3}
 BUCKETS = 290
 COMMUNICATOR_BYTES, THREAD_BYTES = 768, 128
@@ -34,7 +34,7 @@ PAGE_BYTES, PAGE_SAMPLES, BLOCK_SAMPLES, WINDOW_NS, REGION_BYTES = 3136, 64, 102
 LEVEL_NONE = 63
 GPU_STATES = ("none", "dormant", "tracing", "paused", "yielded", "refused", "stopped")
 GPU_COUNTS = ("records", "dropped_records", "implausible_records", "late_records", "unkept_records", "lost_intervals")
-GPU_COUNTS += ("unmatched_operations", "place_queries", "place_changes")
+GPU_COUNTS += ("unmatched_operations", "memory_kind_queries", "memory_kind_changes")
 ACTIVITY_KINDS = {"kernel": 1, "copy": 2, "memset": 3}
 COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other")
 BUSY_BITS = {"C": 1, "K": 2, "D": 4, "M": 8}  # computing, communicating, copying, in MPI
@@ -89,7 +89,7 @@ class Cell(Durations):
     volume_bytes: int | None = None
     blocked_ns: int = 0
     thread: int = 0
-    place: str = "host"
+    memory_kind: str = "host"
     is_folded: int = 0
     region: int = 0
     times: int = 1
@@ -474,12 +474,12 @@ def gpu_rank(world_rank: int) -> Rank:
     )
     rank.cells += [
         Cell("ncclCommInitRank", 0, [90_000_000], NCCL),
-        Cell("ncclAllReduce", 16 << 20, [8_000], NCCL, place="device", times=20),
-        Cell("ncclAllReduce", 16 << 20, [80_000_000], NCCL, "device", place="device", times=20),
-        Cell("ncclAllReduce", 16 << 20, [7_000], NCCL, "captured", place="device"),
-        Cell("MPI_Allreduce", 2 << 20, [10_000_000], place="device>host", times=20),
+        Cell("ncclAllReduce", 16 << 20, [8_000], NCCL, memory_kind="device", times=20),
+        Cell("ncclAllReduce", 16 << 20, [80_000_000], NCCL, "device", memory_kind="device", times=20),
+        Cell("ncclAllReduce", 16 << 20, [7_000], NCCL, "captured", memory_kind="device"),
+        Cell("MPI_Allreduce", 2 << 20, [10_000_000], memory_kind="device>host", times=20),
     ]
-    rank.gpu_state, rank.gpu_counts, rank.cost_gpu = "stopped", {"records": 60, "place_queries": 3}, (5_000_000, 70_000_000)
+    rank.gpu_state, rank.gpu_counts, rank.cost_gpu = "stopped", {"records": 60, "memory_kind_queries": 3}, (5_000_000, 70_000_000)
     busy = {"C": 3_000_000_000, "CK": 1_000_000_000, "K": 600_000_000, "DM": 200_000_000, "": 5_000_000_000}
     times = {"first_ns": 100_000_000, "last_ns": 9_900_000_000}
     rank.devices = [Device(busy=busy, uuid=f"GPU-{world_rank}", **times, kernels=40, copies=20)]
@@ -631,7 +631,7 @@ def sample_row(own: int, sample: Sample) -> tuple:
 
 
 def cell_row(number: int, world_rank: int, cell: Cell) -> tuple:
-    key = (cell.call, cell.communicator, cell.bytes, cell.measure, cell.place, cell.region, cell.is_folded)
+    key = (cell.call, cell.communicator, cell.bytes, cell.measure, cell.memory_kind, cell.region, cell.is_folded)
     return (number, world_rank, cell.thread, *key, cell.count, cell.volume, *cell.spread, cell.blocked_ns)
 
 
@@ -739,14 +739,14 @@ def no_rank(rank: int | None) -> int:
 
 def ledger_cell(cell: Cell, live: int = 1) -> bytes:
     measure_and_flags = MEASURES[cell.measure] | cell.is_folded << 4
-    key = (cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, cell.region, measure_and_flags, place_of(cell.place))
+    key = (cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, cell.region, measure_and_flags, memory_kind_of(cell.memory_kind))
     counts = [cell.buckets.get(bucket, 0) for bucket in range(BUCKETS)]
     return struct.pack("<Q3H2B6Q290Q48x", *key, *cell.spread, cell.volume, cell.blocked_ns, live, *counts)
 
 
-def place_of(place: str) -> int:
-    sent, _, received = place.partition(">")
-    return PLACES.index(sent) | PLACES.index(received or sent) << 4
+def memory_kind_of(kind: str) -> int:
+    sent, _, received = kind.partition(">")
+    return MEMORY_KINDS.index(sent) | MEMORY_KINDS.index(received or sent) << 4
 
 
 def ledger_peer(call: str, direction: str, peer: int, count: int, volume_bytes: int, time_ns: int, communicator: int = 0) -> bytes:

@@ -161,7 +161,7 @@ class Job:
         cells = [
             {
                 **{"cell": number, "world_rank": rank, "thread": 0, "call": call, "communicator": communicator, "bytes": message_bytes},
-                **{"measure": "call", "place": "host", "region": region, "is_folded": 0, "count": len(spent), "volume_bytes": 0},
+                **{"measure": "call", "memory_kind": "host", "region": region, "is_folded": 0, "count": len(spent), "volume_bytes": 0},
                 **{"total_ns": sum(spent), "min_ns": min(spent), "max_ns": max(spent), "blocked_ns": 0},
             }
             for number, ((rank, call, communicator, message_bytes, region), spent) in enumerate(durations.items(), 1)

@@ -25,11 +25,11 @@ NAMES = {
     "LEDGER_POLL": ledger.MEASURES.index("poll"),
     "LEDGER_DEVICE_TIME": ledger.MEASURES.index("device"),
     "LEDGER_CAPTURED": ledger.MEASURES.index("captured"),
-    "LEDGER_HOST": ledger.PLACES.index("host"),
-    "LEDGER_DEVICE": ledger.PLACES.index("device"),
-    "LEDGER_MANAGED": ledger.PLACES.index("managed"),
-    "LEDGER_PINNED": ledger.PLACES.index("pinned"),
-    "LEDGER_PLACES": len(ledger.PLACES),
+    "LEDGER_HOST": ledger.MEMORY_KINDS.index("host"),
+    "LEDGER_DEVICE": ledger.MEMORY_KINDS.index("device"),
+    "LEDGER_MANAGED": ledger.MEMORY_KINDS.index("managed"),
+    "LEDGER_PINNED": ledger.MEMORY_KINDS.index("pinned"),
+    "LEDGER_MEMORY_KINDS": len(ledger.MEMORY_KINDS),
     "LEDGER_GPU_NONE": ledger_gpu.GPU_STATES.index("none"),
     "LEDGER_GPU_DORMANT": ledger_gpu.GPU_STATES.index("dormant"),
     "LEDGER_GPU_TRACING": ledger_gpu.GPU_STATES.index("tracing"),
@@ -91,7 +91,7 @@ def test_every_struct_of_the_header_is_read():
 
 def test_names_stand_in_the_order_of_their_numbers():
     assert {name: FORMAT.numbers[name] for name in NAMES} == NAMES
-    assert FORMAT.numbers["LEDGER_PLACES"] == len(ledger.PLACES)
+    assert FORMAT.numbers["LEDGER_MEMORY_KINDS"] == len(ledger.MEMORY_KINDS)
 
 
 @pytest.mark.parametrize("struct", STRUCTS)

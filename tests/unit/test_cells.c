@@ -79,7 +79,7 @@ static void a_cell_bears_its_key(void)
     CHECK_EQUAL(cell->communicator, 345);
     CHECK_EQUAL(cell->measure, LEDGER_COMPLETION);
     CHECK_EQUAL(cell->flags, 0);
-    CHECK_EQUAL(cell->place, LEDGER_HOST);
+    CHECK_EQUAL(cell->memory_kind, LEDGER_HOST);
     CHECK_EQUAL(cell->region, 0);
     CHECK_EQUAL(cell->live, 1);
 }
@@ -93,7 +93,7 @@ static void whatever_differs_is_counted_apart(void)
     cell_add(cells_find(&cells, 8, cell_key(1, 3, LEDGER_CALL)), 1, 0);
     cell_add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_COMPLETION)), 1, 0);
     cell_add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_POLL)), 1, 0);
-    cell_add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_CALL) | cell_key_place(LEDGER_DEVICE)), 1, 0);
+    cell_add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_CALL) | cell_key_memory_kind(LEDGER_DEVICE)), 1, 0);
     CHECK_EQUAL(totals().exact_cells, 7);
     CHECK_EQUAL(totals().count, 7);
 }
@@ -197,19 +197,19 @@ static void calls_are_not_folded_into_each_other(void)
     CHECK_EQUAL(count_b, 600);
 }
 
-static void places_are_not_folded_into_each_other(void)
+static void memory_kinds_are_not_folded_into_each_other(void)
 {
-    static const uint8_t PLACES[] = {LEDGER_HOST, LEDGER_DEVICE | LEDGER_DEVICE << 4, LEDGER_DEVICE | LEDGER_PINNED << 4};
+    static const uint8_t KINDS[] = {LEDGER_HOST, LEDGER_DEVICE | LEDGER_DEVICE << 4, LEDGER_DEVICE | LEDGER_PINNED << 4};
     uint64_t counts[256] = {0};
     begin(1);
     for (uint64_t bytes = 1; bytes <= 300; bytes++)
         for (int i = 0; i < 3; i++)
-            cell_add(cells_find(&cells, bytes, cell_key(CALL_A, 2, LEDGER_CALL) | cell_key_place(PLACES[i])), 1, 0);
+            cell_add(cells_find(&cells, bytes, cell_key(CALL_A, 2, LEDGER_CALL) | cell_key_memory_kind(KINDS[i])), 1, 0);
     CHECK(totals().folded_cells > 3);
     for (uint32_t i = 0; i < cells.count; i++)
-        counts[cells.all[i]->place] += cells.all[i]->live ? cell_count(cells.all[i]) : 0;
+        counts[cells.all[i]->memory_kind] += cells.all[i]->live ? cell_count(cells.all[i]) : 0;
     for (int i = 0; i < 3; i++)
-        CHECK_EQUAL(counts[PLACES[i]], 300);
+        CHECK_EQUAL(counts[KINDS[i]], 300);
 }
 
 static void a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted(void)
@@ -292,7 +292,7 @@ static const struct unit_test TESTS[] = {
     TEST(folding_loses_nothing_and_doubles_nothing),
     TEST(a_size_that_was_folded_and_comes_back_is_exact_again),
     TEST(calls_are_not_folded_into_each_other),
-    TEST(places_are_not_folded_into_each_other),
+    TEST(memory_kinds_are_not_folded_into_each_other),
     TEST(a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted),
     TEST(a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old),
     TEST(the_largest_sizes_fold_too),

@@ -127,7 +127,7 @@ static void a_process_without_the_driver_uses_no_gpu(void)
         access("/dev/nvidiactl", F_OK) == 0 || access("/proc/driver/nvidia/version", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
     CHECK_EQUAL(BACKEND->look(), has_driver ? GPU_UNUSED : GPU_ABSENT);
     CHECK(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == NULL);
-    CHECK_EQUAL(BACKEND->place(&has_driver), -1);
+    CHECK_EQUAL(BACKEND->memory_kind(&has_driver), -1);
     CHECK(!BACKEND->find_stream(NULL, &(struct gpu_stream){0, 0}));
 }
 
@@ -152,24 +152,24 @@ static void a_context_that_is_not_primary_is_seen_by_a_thread_that_has_it(void)
     CHECK_EQUAL(BACKEND->look(), GPU_IN_USE);
 }
 
-static int place_with(unsigned type, unsigned is_managed)
+static int memory_kind_with(unsigned type, unsigned is_managed)
 {
     cuda->memory_type = type;
     cuda->is_managed = is_managed;
-    return BACKEND->place(&cuda);
+    return BACKEND->memory_kind(&cuda);
 }
 
 static void the_driver_says_where_a_buffer_lies(void)
 {
     begin();
-    CHECK_EQUAL(place_with(0, 0), -1);
-    CHECK_EQUAL(place_with(1, 0), LEDGER_PINNED);
-    CHECK_EQUAL(place_with(2, 0), LEDGER_DEVICE);
-    CHECK_EQUAL(place_with(2, 1), LEDGER_MANAGED);
-    CHECK_EQUAL(place_with(4, 0), LEDGER_MANAGED);
-    CHECK_EQUAL(BACKEND->place(NULL), -1); /* an invalid value */
+    CHECK_EQUAL(memory_kind_with(0, 0), -1);
+    CHECK_EQUAL(memory_kind_with(1, 0), LEDGER_PINNED);
+    CHECK_EQUAL(memory_kind_with(2, 0), LEDGER_DEVICE);
+    CHECK_EQUAL(memory_kind_with(2, 1), LEDGER_MANAGED);
+    CHECK_EQUAL(memory_kind_with(4, 0), LEDGER_MANAGED);
+    CHECK_EQUAL(BACKEND->memory_kind(NULL), -1); /* an invalid value */
     cuda->init_result = 4;
-    CHECK_EQUAL(place_with(2, 0), -1); /* the driver is gone */
+    CHECK_EQUAL(memory_kind_with(2, 0), -1); /* the driver is gone */
 }
 
 static void a_device_has_a_name_and_a_number_of_its_own(void)

@@ -97,7 +97,7 @@ static void device_facts(uint32_t device, struct gpu_device_facts *facts)
     (void)device;
 }
 
-static int place(const void *address)
+static int memory_kind(const void *address)
 {
     (void)address;
     return -1;
@@ -111,7 +111,7 @@ static const struct gpu_backend FAKE = {
     .pause = pause_tracing,
     .collect = collect,
     .device_facts = device_facts,
-    .place = place,
+    .memory_kind = memory_kind,
 };
 
 static void hear(const char *line)

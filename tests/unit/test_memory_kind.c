@@ -13,14 +13,14 @@
 enum { PAGE = 4096, REGION = 2 << 20, CHECKED = 64 };
 static char *const HOST = (char *)0x1000000000, *const DEVICE = (char *)0x2000000000, *const MANAGED = (char *)0x3000000000,
                    *const PINNED = (char *)0x4000000000;
-static int all_is = -1; /* enum ledger_place; -1: as the address says */
+static int all_is = -1; /* enum ledger_memory_kind; -1: as the address says */
 static uint64_t asked;
 
-static int double_place(const void *address)
+static int double_memory_kind(const void *address)
 {
-    static const int PLACES[] = {-1, -1, LEDGER_DEVICE, LEDGER_MANAGED, LEDGER_PINNED};
+    static const int KINDS[] = {-1, -1, LEDGER_DEVICE, LEDGER_MANAGED, LEDGER_PINNED};
     __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
-    return all_is >= 0 ? all_is : PLACES[(uintptr_t)address >> 36];
+    return all_is >= 0 ? all_is : KINDS[(uintptr_t)address >> 36];
 }
 
 static void begin(void)
@@ -29,7 +29,7 @@ static void begin(void)
     clock_begin(CLOCK_GETTIME); /* a tick is a nanosecond */
     CHECK_EQUAL(ledger_open("ledger", 4 << 20), 0);
     fake_world(4, 1);
-    memory_kind_ask = double_place;
+    memory_kind_ask = double_memory_kind;
 }
 
 /* Enough time to check every answer again. */
@@ -38,10 +38,10 @@ static void let_answers_get_old(void)
     the_clock.scale = UINT64_MAX >> 1; /* a tick is half a second from now on: all that was asked is long ago */
 }
 
-static void find_times(const void *address, int times, unsigned place)
+static void find_times(const void *address, int times, unsigned kind)
 {
     for (int i = 0; i < times; i++)
-        CHECK_EQUAL(memory_kind_find(address), place);
+        CHECK_EQUAL(memory_kind_find(address), kind);
 }
 
 static void where_no_gpu_is_used_nothing_is_asked(void)
@@ -51,7 +51,7 @@ static void where_no_gpu_is_used_nothing_is_asked(void)
     CHECK_EQUAL(memory_kind_of(DEVICE), LEDGER_HOST);
     CHECK_EQUAL(memory_kind_find(DEVICE), LEDGER_HOST);
     CHECK_EQUAL(asked, 0);
-    CHECK_EQUAL(the_ledger.header->gpu_place_queries, 0);
+    CHECK_EQUAL(the_ledger.header->gpu_memory_kind_queries, 0);
 }
 
 static void each_kind_of_memory_is_told(void)
@@ -61,7 +61,7 @@ static void each_kind_of_memory_is_told(void)
     CHECK_EQUAL(memory_kind_of(DEVICE), LEDGER_DEVICE);
     CHECK_EQUAL(memory_kind_of(MANAGED), LEDGER_MANAGED);
     CHECK_EQUAL(memory_kind_of(PINNED), LEDGER_PINNED);
-    CHECK_EQUAL(the_ledger.header->gpu_place_queries, 4);
+    CHECK_EQUAL(the_ledger.header->gpu_memory_kind_queries, 4);
 }
 
 static void no_address_is_no_question(void)
@@ -74,7 +74,7 @@ static void no_address_is_no_question(void)
 static void an_answer_that_makes_no_sense_is_host(void)
 {
     begin();
-    all_is = LEDGER_PLACES;
+    all_is = LEDGER_MEMORY_KINDS;
     CHECK_EQUAL(memory_kind_of(DEVICE), LEDGER_HOST);
 }
 
@@ -92,14 +92,14 @@ static void an_answer_of_device_holds_for_its_region(void)
 static void any_other_answer_holds_for_its_page(void)
 {
     char *const others[] = {HOST, MANAGED, PINNED};
-    static const unsigned PLACES[] = {LEDGER_HOST, LEDGER_MANAGED, LEDGER_PINNED};
+    static const unsigned KINDS[] = {LEDGER_HOST, LEDGER_MANAGED, LEDGER_PINNED};
     begin();
     for (int i = 0; i < 3; i++) {
         asked = 0;
-        find_times(others[i] + 5, 1, PLACES[i]);
-        find_times(others[i] + PAGE - 1, 1, PLACES[i]);
+        find_times(others[i] + 5, 1, KINDS[i]);
+        find_times(others[i] + PAGE - 1, 1, KINDS[i]);
         CHECK_EQUAL(asked, 1);
-        find_times(others[i] + PAGE, 1, PLACES[i]);
+        find_times(others[i] + PAGE, 1, KINDS[i]);
         CHECK_EQUAL(asked, 2);
     }
 }
@@ -113,8 +113,8 @@ static void addresses_that_share_an_entry_get_their_own_answers(void)
             find_times(PINNED + i * PAGE, 1, LEDGER_PINNED);
             find_times(DEVICE + (uint64_t)i * REGION, 1, LEDGER_DEVICE);
         }
-    CHECK(the_ledger.header->gpu_place_queries > 15000);
-    CHECK_EQUAL(the_ledger.header->gpu_place_changes, 0);
+    CHECK(the_ledger.header->gpu_memory_kind_queries > 15000);
+    CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 0);
 }
 
 static void one_hit_in_sixty_four_is_checked(void)
@@ -122,8 +122,8 @@ static void one_hit_in_sixty_four_is_checked(void)
     begin();
     find_times(DEVICE, 1 + 10 * CHECKED, LEDGER_DEVICE);
     CHECK_EQUAL(asked, 1 + 10);
-    CHECK_EQUAL(the_ledger.header->gpu_place_queries, 1 + 10);
-    CHECK_EQUAL(the_ledger.header->gpu_place_changes, 0);
+    CHECK_EQUAL(the_ledger.header->gpu_memory_kind_queries, 1 + 10);
+    CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 0);
 }
 
 static void an_old_answer_is_checked(void)
@@ -133,7 +133,7 @@ static void an_old_answer_is_checked(void)
     let_answers_get_old();
     find_times(DEVICE, 1, LEDGER_DEVICE);
     CHECK_EQUAL(asked, 2);
-    CHECK_EQUAL(the_ledger.header->gpu_place_changes, 0);
+    CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 0);
 }
 
 static void memory_that_has_become_another_kind_is_seen_at_the_next_check(void)
@@ -144,13 +144,13 @@ static void memory_that_has_become_another_kind_is_seen_at_the_next_check(void)
     all_is = LEDGER_MANAGED;
     find_times(DEVICE, CHECKED - 2, LEDGER_DEVICE); /* not yet */
     find_times(DEVICE, 1, LEDGER_MANAGED);
-    CHECK_EQUAL(the_ledger.header->gpu_place_changes, 1);
+    CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 1);
     find_times(DEVICE + PAGE, 1, LEDGER_MANAGED); /* nothing is left of the region */
     all_is = LEDGER_DEVICE;
     let_answers_get_old();
     find_times(DEVICE, 1, LEDGER_DEVICE);
     find_times(DEVICE + 2 * PAGE, 1, LEDGER_DEVICE);
-    CHECK_EQUAL(the_ledger.header->gpu_place_changes, 2);
+    CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 2);
 }
 
 static void *find_many(void *unused)
@@ -171,13 +171,13 @@ static void threads_share_what_is_known(void)
         CHECK(pthread_create(&threads[i], NULL, find_many, NULL) == 0);
     for (int i = 0; i < 4; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
-    CHECK_EQUAL(the_ledger.header->gpu_place_changes, 0);
+    CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 0);
 }
 
 /* Which buffers of a call are asked about. */
 
 enum { ROOT_HERE = 1, ROOT_ELSEWHERE = 2, DEVICE_TO_PINNED = LEDGER_DEVICE | LEDGER_PINNED << 4, GARBAGE = 5 };
-#define BOTH(PLACE) ((PLACE) | (PLACE) << 4)
+#define BOTH(KIND) ((KIND) | (KIND) << 4)
 
 static struct traffic moved(uint64_t bytes, mpi_handle comm)
 {
@@ -194,56 +194,56 @@ static struct traffic in_world(uint64_t bytes)
 static void a_call_with_one_buffer_has_it_twice(void)
 {
     begin();
-    CHECK_EQUAL(traffic_at(MANAGED, in_world(8)).place, BOTH(LEDGER_MANAGED));
-    CHECK_EQUAL(traffic_at(HOST, in_world(8)).place, LEDGER_HOST);
+    CHECK_EQUAL(traffic_at(MANAGED, in_world(8)).memory_kind, BOTH(LEDGER_MANAGED));
+    CHECK_EQUAL(traffic_at(HOST, in_world(8)).memory_kind, LEDGER_HOST);
 }
 
 static void a_call_that_moves_nothing_asks_nothing(void)
 {
     begin();
-    CHECK_EQUAL(traffic_at(DEVICE, in_world(0)).place, LEDGER_HOST);
-    CHECK_EQUAL(traffic_between(DEVICE, DEVICE, in_world(0)).place, LEDGER_HOST);
-    CHECK_EQUAL(traffic_scattered(DEVICE, DEVICE, ROOT_HERE, in_world(0)).place, LEDGER_HOST);
-    CHECK_EQUAL(traffic_gathered(DEVICE, DEVICE, ROOT_ELSEWHERE, in_world(0)).place, LEDGER_HOST);
-    CHECK_EQUAL(traffic_exchanged(DEVICE, DEVICE, traffic_nowhere()).place, LEDGER_HOST);
+    CHECK_EQUAL(traffic_at(DEVICE, in_world(0)).memory_kind, LEDGER_HOST);
+    CHECK_EQUAL(traffic_between(DEVICE, DEVICE, in_world(0)).memory_kind, LEDGER_HOST);
+    CHECK_EQUAL(traffic_scattered(DEVICE, DEVICE, ROOT_HERE, in_world(0)).memory_kind, LEDGER_HOST);
+    CHECK_EQUAL(traffic_gathered(DEVICE, DEVICE, ROOT_ELSEWHERE, in_world(0)).memory_kind, LEDGER_HOST);
+    CHECK_EQUAL(traffic_exchanged(DEVICE, DEVICE, traffic_nowhere()).memory_kind, LEDGER_HOST);
     CHECK_EQUAL(asked, 0);
 }
 
 static void both_buffers_are_told_apart(void)
 {
     begin();
-    CHECK_EQUAL(traffic_between(DEVICE, PINNED, in_world(8)).place, DEVICE_TO_PINNED);
-    CHECK_EQUAL(traffic_exchanged(DEVICE, PINNED, in_world(8)).place, DEVICE_TO_PINNED);
-    CHECK_EQUAL(traffic_between(HOST, DEVICE, in_world(8)).place, LEDGER_HOST | LEDGER_DEVICE << 4);
+    CHECK_EQUAL(traffic_between(DEVICE, PINNED, in_world(8)).memory_kind, DEVICE_TO_PINNED);
+    CHECK_EQUAL(traffic_exchanged(DEVICE, PINNED, in_world(8)).memory_kind, DEVICE_TO_PINNED);
+    CHECK_EQUAL(traffic_between(HOST, DEVICE, in_world(8)).memory_kind, LEDGER_HOST | LEDGER_DEVICE << 4);
 }
 
-static void a_buffer_that_is_not_there_has_the_place_of_the_other(void)
+static void a_buffer_that_is_not_there_has_the_memory_kind_of_the_other(void)
 {
     begin();
-    CHECK_EQUAL(traffic_between(mpi_abi.in_place, DEVICE, in_world(8)).place, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_between(DEVICE, mpi_abi.in_place, in_world(8)).place, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_between(NULL, DEVICE, in_world(8)).place, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_between(NULL, NULL, in_world(8)).place, LEDGER_HOST);
-    CHECK_EQUAL(traffic_at(NULL, in_world(8)).place, LEDGER_HOST);                          /* MPI_BOTTOM */
-    CHECK_EQUAL(traffic_exchanged(PINNED, DEVICE, in_world(0)).place, BOTH(LEDGER_DEVICE)); /* sends nothing */
+    CHECK_EQUAL(traffic_between(mpi_abi.in_place, DEVICE, in_world(8)).memory_kind, BOTH(LEDGER_DEVICE));
+    CHECK_EQUAL(traffic_between(DEVICE, mpi_abi.in_place, in_world(8)).memory_kind, BOTH(LEDGER_DEVICE));
+    CHECK_EQUAL(traffic_between(NULL, DEVICE, in_world(8)).memory_kind, BOTH(LEDGER_DEVICE));
+    CHECK_EQUAL(traffic_between(NULL, NULL, in_world(8)).memory_kind, LEDGER_HOST);
+    CHECK_EQUAL(traffic_at(NULL, in_world(8)).memory_kind, LEDGER_HOST);                          /* MPI_BOTTOM */
+    CHECK_EQUAL(traffic_exchanged(PINNED, DEVICE, in_world(0)).memory_kind, BOTH(LEDGER_DEVICE)); /* sends nothing */
 }
 
 static void what_is_gathered_is_received_by_the_root_alone(void)
 {
     begin();
-    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(8)).place, DEVICE_TO_PINNED);
-    CHECK_EQUAL(traffic_gathered(mpi_abi.in_place, PINNED, ROOT_HERE, in_world(8)).place, BOTH(LEDGER_PINNED));
-    CHECK_EQUAL(traffic_gathered(DEVICE, (void *)GARBAGE, ROOT_ELSEWHERE, in_world(8)).place, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(0)).place, BOTH(LEDGER_PINNED)); /* of others, in a Gatherv */
+    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(8)).memory_kind, DEVICE_TO_PINNED);
+    CHECK_EQUAL(traffic_gathered(mpi_abi.in_place, PINNED, ROOT_HERE, in_world(8)).memory_kind, BOTH(LEDGER_PINNED));
+    CHECK_EQUAL(traffic_gathered(DEVICE, (void *)GARBAGE, ROOT_ELSEWHERE, in_world(8)).memory_kind, BOTH(LEDGER_DEVICE));
+    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(0)).memory_kind, BOTH(LEDGER_PINNED)); /* of others, in a Gatherv */
     CHECK_EQUAL(asked, 2);
 }
 
 static void what_is_scattered_is_sent_by_the_root_alone(void)
 {
     begin();
-    CHECK_EQUAL(traffic_scattered(DEVICE, PINNED, ROOT_HERE, in_world(8)).place, DEVICE_TO_PINNED);
-    CHECK_EQUAL(traffic_scattered(DEVICE, mpi_abi.in_place, ROOT_HERE, in_world(8)).place, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_scattered((void *)GARBAGE, PINNED, ROOT_ELSEWHERE, in_world(8)).place, BOTH(LEDGER_PINNED));
+    CHECK_EQUAL(traffic_scattered(DEVICE, PINNED, ROOT_HERE, in_world(8)).memory_kind, DEVICE_TO_PINNED);
+    CHECK_EQUAL(traffic_scattered(DEVICE, mpi_abi.in_place, ROOT_HERE, in_world(8)).memory_kind, BOTH(LEDGER_DEVICE));
+    CHECK_EQUAL(traffic_scattered((void *)GARBAGE, PINNED, ROOT_ELSEWHERE, in_world(8)).memory_kind, BOTH(LEDGER_PINNED));
     CHECK_EQUAL(asked, 2);
 }
 
@@ -252,13 +252,13 @@ static void the_root_of_an_inter_communicator_has_one_buffer(void)
     static const int US[] = {0, 1}, THEM[] = {2, 3};
     begin();
     mpi_handle inter = fake_inter(US, 2, THEM, 2);
-    CHECK_EQUAL(traffic_gathered((void *)GARBAGE, PINNED, mpi_abi.root, moved(8, inter)).place, BOTH(LEDGER_PINNED));
-    CHECK_EQUAL(traffic_gathered((void *)GARBAGE, PINNED, mpi_abi.root, moved(0, inter)).place, BOTH(LEDGER_PINNED)); /* Gatherv */
-    CHECK_EQUAL(traffic_gathered(DEVICE, (void *)GARBAGE, 0, moved(8, inter)).place, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_scattered(DEVICE, (void *)GARBAGE, mpi_abi.root, moved(8, inter)).place, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_scattered((void *)GARBAGE, PINNED, 0, moved(8, inter)).place, BOTH(LEDGER_PINNED));
+    CHECK_EQUAL(traffic_gathered((void *)GARBAGE, PINNED, mpi_abi.root, moved(8, inter)).memory_kind, BOTH(LEDGER_PINNED));
+    CHECK_EQUAL(traffic_gathered((void *)GARBAGE, PINNED, mpi_abi.root, moved(0, inter)).memory_kind, BOTH(LEDGER_PINNED)); /* Gatherv */
+    CHECK_EQUAL(traffic_gathered(DEVICE, (void *)GARBAGE, 0, moved(8, inter)).memory_kind, BOTH(LEDGER_DEVICE));
+    CHECK_EQUAL(traffic_scattered(DEVICE, (void *)GARBAGE, mpi_abi.root, moved(8, inter)).memory_kind, BOTH(LEDGER_DEVICE));
+    CHECK_EQUAL(traffic_scattered((void *)GARBAGE, PINNED, 0, moved(8, inter)).memory_kind, BOTH(LEDGER_PINNED));
     CHECK_EQUAL(asked, 2);
-    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, mpi_abi.proc_null, moved(0, inter)).place, LEDGER_HOST);
+    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, mpi_abi.proc_null, moved(0, inter)).memory_kind, LEDGER_HOST);
     CHECK_EQUAL(asked, 2);
 }
 
@@ -283,19 +283,19 @@ static struct call called(enum call_id id)
     return call;
 }
 
-static uint64_t counted(enum call_id id, enum ledger_measure measure, unsigned place)
+static uint64_t counted(enum call_id id, enum ledger_measure measure, unsigned kind)
 {
     unsigned slot = communicators_slot(communicators_find(mpi_abi.comm_world));
-    uint64_t key = cell_key(id, slot, measure) | cell_key_place((uint8_t)place);
+    uint64_t key = cell_key(id, slot, measure) | cell_key_memory_kind((uint8_t)kind);
     for (uint32_t i = 0; i < this_thread->cells.count; i++)
         if (this_thread->cells.all[i]->live && cell_key_of(this_thread->cells.all[i]) == key) {
-            CHECK_EQUAL(this_thread->cells.all[i]->place, place);
+            CHECK_EQUAL(this_thread->cells.all[i]->memory_kind, kind);
             return cell_count(this_thread->cells.all[i]);
         }
     return 0;
 }
 
-static void calls_of_one_size_and_two_places_are_counted_apart(void)
+static void calls_of_one_size_and_two_memory_kinds_are_counted_apart(void)
 {
     begin_counting();
     struct call call = called(CALL_Allreduce);
@@ -306,7 +306,7 @@ static void calls_of_one_size_and_two_places_are_counted_apart(void)
     CHECK_EQUAL(counted(CALL_Allreduce, LEDGER_CALL, LEDGER_HOST), 1);
 }
 
-static void a_completion_has_the_place_of_the_call_that_began_it(void)
+static void a_completion_has_the_memory_kind_of_the_call_that_began_it(void)
 {
     begin_counting();
     struct call start = called(CALL_Iallreduce);
@@ -318,7 +318,7 @@ static void a_completion_has_the_place_of_the_call_that_began_it(void)
     CHECK_EQUAL(asked, 2);
 }
 
-static void each_completion_of_a_persistent_request_has_its_place(void)
+static void each_completion_of_a_persistent_request_has_its_memory_kind(void)
 {
     begin_counting();
     struct call init = called(CALL_Send_init);
@@ -349,13 +349,13 @@ static const struct unit_test TESTS[] = {
     TEST(a_call_with_one_buffer_has_it_twice),
     TEST(a_call_that_moves_nothing_asks_nothing),
     TEST(both_buffers_are_told_apart),
-    TEST(a_buffer_that_is_not_there_has_the_place_of_the_other),
+    TEST(a_buffer_that_is_not_there_has_the_memory_kind_of_the_other),
     TEST(what_is_gathered_is_received_by_the_root_alone),
     TEST(what_is_scattered_is_sent_by_the_root_alone),
     TEST(the_root_of_an_inter_communicator_has_one_buffer),
-    TEST(calls_of_one_size_and_two_places_are_counted_apart),
-    TEST(a_completion_has_the_place_of_the_call_that_began_it),
-    TEST(each_completion_of_a_persistent_request_has_its_place),
+    TEST(calls_of_one_size_and_two_memory_kinds_are_counted_apart),
+    TEST(a_completion_has_the_memory_kind_of_the_call_that_began_it),
+    TEST(each_completion_of_a_persistent_request_has_its_memory_kind),
 };
 
 int main(void)

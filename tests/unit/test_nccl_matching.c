@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 /* A device on which things happen at the times that the test says, in microseconds. */
-enum { US = 1000, DEVICE = 0, CONTEXT_NUMBER = 1, SLOT = 5, ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_PLACE_TO_BIT };
+enum { US = 1000, DEVICE = 0, CONTEXT_NUMBER = 1, SLOT = 5, ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_MEMORY_KIND_TO_BIT };
 static char communicator, other_communicator;
 static int64_t origin_ns;
 
@@ -100,7 +100,7 @@ static void idle(int64_t from_us, int64_t until_us)
 
 static const struct ledger_cell *cell_on(unsigned slot, enum call_id call, uint64_t bytes)
 {
-    return cells_find(&this_thread->cells, bytes, cell_key(call, slot, LEDGER_DEVICE_TIME) | cell_key_place(ON_DEVICE));
+    return cells_find(&this_thread->cells, bytes, cell_key(call, slot, LEDGER_DEVICE_TIME) | cell_key_memory_kind(ON_DEVICE));
 }
 
 static const struct ledger_cell *cell_of(enum call_id call, uint64_t bytes)

@@ -142,19 +142,27 @@ static void a_rank_says_how_its_gpu_side_fared(void)
     CHECK_TEXT(ask("SELECT gpu_state, gpu_records, cost_gpu_end_ns FROM rank"), "none|0|0");
     struct ledger_header *header = the_ledger.header;
     header->gpu_state = LEDGER_GPU_YIELDED;
-    uint64_t *const counts[] = {
-        &header->gpu_records,        &header->gpu_dropped_records, &header->gpu_implausible_records,  &header->gpu_late_records,
-        &header->gpu_unkept_records, &header->gpu_lost_intervals,  &header->gpu_unmatched_operations, &header->gpu_place_queries,
-        &header->gpu_place_changes,  &header->cost_gpu_begin_ns,   &header->cost_gpu_end_ns};
+    uint64_t *const counts[] = {&header->gpu_records,
+                                &header->gpu_dropped_records,
+                                &header->gpu_implausible_records,
+                                &header->gpu_late_records,
+                                &header->gpu_unkept_records,
+                                &header->gpu_lost_intervals,
+                                &header->gpu_unmatched_operations,
+                                &header->gpu_memory_kind_queries,
+                                &header->gpu_memory_kind_changes,
+                                &header->cost_gpu_begin_ns,
+                                &header->cost_gpu_end_ns};
     for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++)
         *counts[i] = 11 + i;
     store();
     CHECK_TEXT(ask("SELECT gpu_state, gpu_records, gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unkept_records FROM"
                    " rank"),
                "yielded|11|12|13|14|15");
-    CHECK_TEXT(ask("SELECT gpu_lost_intervals, gpu_unmatched_operations, gpu_place_queries, gpu_place_changes, cost_gpu_begin_ns,"
-                   " cost_gpu_end_ns FROM rank"),
-               "16|17|18|19|20|21");
+    CHECK_TEXT(
+        ask("SELECT gpu_lost_intervals, gpu_unmatched_operations, gpu_memory_kind_queries, gpu_memory_kind_changes, cost_gpu_begin_ns,"
+            " cost_gpu_end_ns FROM rank"),
+        "16|17|18|19|20|21");
 }
 
 static void storing_is_part_of_what_finalizing_cost(void)
@@ -297,30 +305,31 @@ static void a_cell_has_its_key_and_its_sums(void)
     completion->blocked_ns = 555;
     cell_add(cell(1, WAIT, 0, 0, LEDGER_POLL), 20, 0);
     store();
-    CHECK_TEXT(ask("SELECT world_rank, thread, call, communicator, bytes, measure, place, region, is_folded, count, volume_bytes, total_ns,"
-                   " min_ns, max_ns, blocked_ns FROM cell ORDER BY total_ns"),
-               "3|1|MPI_Wait|0|0|poll|host|0|0|1|0|20|20|20|0 "
-               "3|0|MPI_Send|2|64|call|host|0|0|2|128|400|100|300|0 "
-               "3|1|MPI_Send|5|9663676416|completion|host|0|0|1|0|7777|7777|7777|555");
+    CHECK_TEXT(
+        ask("SELECT world_rank, thread, call, communicator, bytes, measure, memory_kind, region, is_folded, count, volume_bytes, total_ns,"
+            " min_ns, max_ns, blocked_ns FROM cell ORDER BY total_ns"),
+        "3|1|MPI_Wait|0|0|poll|host|0|0|1|0|20|20|20|0 "
+        "3|0|MPI_Send|2|64|call|host|0|0|2|128|400|100|300|0 "
+        "3|1|MPI_Send|5|9663676416|completion|host|0|0|1|0|7777|7777|7777|555");
 }
 
-static void measures_and_places_have_their_names(void)
+static void measures_and_memory_kinds_have_their_names(void)
 {
-    static const char *const PLACES[] = {"host", "device", "managed", "pinned"};
+    static const char *const KINDS[] = {"host", "device", "managed", "pinned"};
     static const char *const MEASURES[] = {"call", "completion", "poll", "device", "captured"};
     begin();
-    for (unsigned place = 0; place < LEDGER_PLACES * LEDGER_PLACES; place++)
+    for (unsigned kind = 0; kind < LEDGER_MEMORY_KINDS * LEDGER_MEMORY_KINDS; kind++)
         for (unsigned measure = LEDGER_CALL; measure <= LEDGER_CAPTURED; measure++) {
-            struct ledger_cell *one = cell(0, SEND, 2, 1 + 10 * place + measure, (enum ledger_measure)measure);
+            struct ledger_cell *one = cell(0, SEND, 2, 1 + 10 * kind + measure, (enum ledger_measure)measure);
             cell_add(one, 100, 0);
-            one->place = (uint8_t)(place / LEDGER_PLACES | place % LEDGER_PLACES << LEDGER_PLACE_TO_BIT);
+            one->memory_kind = (uint8_t)(kind / LEDGER_MEMORY_KINDS | kind % LEDGER_MEMORY_KINDS << LEDGER_MEMORY_KIND_TO_BIT);
         }
     store();
-    for (unsigned place = 0; place < LEDGER_PLACES * LEDGER_PLACES; place++)
+    for (unsigned kind = 0; kind < LEDGER_MEMORY_KINDS * LEDGER_MEMORY_KINDS; kind++)
         for (unsigned measure = LEDGER_CALL; measure <= LEDGER_CAPTURED; measure++) {
             char sql[128], expected[64];
-            const char *from = PLACES[place / LEDGER_PLACES], *to = PLACES[place % LEDGER_PLACES];
-            snprintf(sql, sizeof sql, "SELECT measure, place FROM cell WHERE bytes = %u", 1 + 10 * place + measure);
+            const char *from = KINDS[kind / LEDGER_MEMORY_KINDS], *to = KINDS[kind % LEDGER_MEMORY_KINDS];
+            snprintf(sql, sizeof sql, "SELECT measure, memory_kind FROM cell WHERE bytes = %u", 1 + 10 * kind + measure);
             snprintf(expected, sizeof expected, "%s|%s%s%s", MEASURES[measure], from, from == to ? "" : ">", from == to ? "" : to);
             CHECK_TEXT(ask(sql), expected);
         }
@@ -1039,7 +1048,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_thread_that_has_not_heard_of_a_reset_counts_for_nothing),
     TEST(communicators_have_all_that_is_known_of_them),
     TEST(a_cell_has_its_key_and_its_sums),
-    TEST(measures_and_places_have_their_names),
+    TEST(measures_and_memory_kinds_have_their_names),
     TEST(threads_keep_cells_of_their_own),
     TEST(a_histogram_has_rows_for_the_buckets_in_use),
     TEST(the_bounds_in_the_database_are_those_of_the_histogram),

@@ -413,9 +413,9 @@ def _places_text(looked: Looked, identities: Sequence[str]) -> str:
 def reduce_and_bcast(looked: Looked) -> Iterator[Finding]:
     """About as many Reduces as Bcasts of one size on a communicator. An Allreduce takes at least as long as the slower of both."""
     seen = {(row.identity, row.bytes) for row in reduce_bcast_rows(looked.run.connection)}
-    bcasts = {(row.identity, row.place, row.bytes): row for row in looked.sizes if row.call == "MPI_Bcast" and not row.is_folded}
+    bcasts = {(row.identity, row.memory_kind, row.bytes): row for row in looked.sizes if row.call == "MPI_Bcast" and not row.is_folded}
     for row in looked.sizes:
-        bcast = bcasts.get((row.identity, row.place, row.bytes))
+        bcast = bcasts.get((row.identity, row.memory_kind, row.bytes))
         if row.call == "MPI_Reduce" and not row.is_folded and row.bytes and bcast is not None and _are_pairs(row.count, bcast.count):
             yield Finding(
                 f"one MPI_Allreduce in place of MPI_Reduce and MPI_Bcast of {units.size(row.bytes)} on {looked.where(row.identity)}",

@@ -42,7 +42,7 @@ class Curve(NamedTuple):
     call: str
     communicator: str
     identity: str
-    place: str
+    memory_kind: str
     ranks: int
     points: list[Point]  # by size
 
@@ -67,11 +67,11 @@ def curves(connection: Connection) -> list[Curve]:
     """Of the blocking calls whose size all ranks agree on, and of NCCL's operations on the device."""
     histograms: dict[tuple, list[SizeBucketRow]] = {}
     for row in size_bucket_rows(connection):
-        histograms.setdefault((row.call, row.identity, row.place, row.bytes), []).append(row)
+        histograms.setdefault((row.call, row.identity, row.memory_kind, row.bytes), []).append(row)
     by_size: dict[tuple, list[SizeRow]] = {}
     for row in size_rows(connection, per_rank=True):
         if has_curve(row):
-            by_size.setdefault((row.call, row.identity, row.place, row.bytes_high), []).append(row)
+            by_size.setdefault((row.call, row.identity, row.memory_kind, row.bytes_high), []).append(row)
     by_curve: dict[tuple, list[tuple]] = {}
     for key in sorted(by_size.keys() & histograms.keys()):  # a file may claim calls of MPI on the device, which have no histogram
         by_curve.setdefault(key[:3], []).append(key)
@@ -87,7 +87,7 @@ def _curve(sizes: Sequence[Sequence[SizeRow]], histograms: Sequence[Sequence[Siz
     one = sizes[0][0]
     ranks = len({row.rank for rows in sizes for row in rows})
     points = [_point(rows, buckets) for rows, buckets in zip(sizes, histograms)]
-    return Curve(one.call, one.communicator, one.identity, one.place, ranks, points)
+    return Curve(one.call, one.communicator, one.identity, one.memory_kind, ranks, points)
 
 
 def _point(rows: Sequence[SizeRow], buckets: Sequence[SizeBucketRow]) -> Point:

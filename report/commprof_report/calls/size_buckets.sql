@@ -1,8 +1,8 @@
--- The latency histogram of each call, communicator, place and exact size, over all chosen ranks. Of NCCL's on the device.
-SELECT call, identity, place, bytes_high AS bytes, bucket.bucket, low_ns, high_ns, sum(bucket.count) AS count
+-- The latency histogram of each call, communicator, memory kind and exact size, over all chosen ranks. Of NCCL's on the device.
+SELECT call, identity, memory_kind, bytes_high AS bytes, bucket.bucket, low_ns, high_ns, sum(bucket.count) AS count
 FROM chosen_cell
 JOIN bucket USING (cell)
 JOIN bucket_bound USING (bucket)
 WHERE timed = CASE library WHEN 'nccl' THEN 'device' ELSE 'call' END AND NOT is_folded
-GROUP BY call, identity, place, bytes_high, bucket.bucket
-ORDER BY call, identity, place, bytes_high, bucket.bucket;
+GROUP BY call, identity, memory_kind, bytes_high, bucket.bucket
+ORDER BY call, identity, memory_kind, bytes_high, bucket.bucket;

@@ -28,7 +28,7 @@ class SizeRow(NamedTuple):
     rank: int | None
     family: str
     identity: str
-    place: str
+    memory_kind: str
     bytes_low: int
     bytes_high: int | None
     is_folded: int
@@ -49,7 +49,7 @@ class SizeBucketRow(NamedTuple):
 
     call: str
     identity: str
-    place: str
+    memory_kind: str
     bytes: int
     bucket: int
     low_ns: int

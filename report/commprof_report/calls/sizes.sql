@@ -1,17 +1,17 @@
--- How long does a message of each size take? One row per call, communicator, place and size (or bin of sizes), and per
+-- How long does a message of each size take? One row per call, communicator, memory kind and size (or bin of sizes), and per
 -- rank if :per_rank; durations of the calls, or with :completion start to completion of nonblocking operations. Of NCCL's calls one row for
 -- the device, one for the host, which has no bandwidth: the call only puts the operation into a stream's queue.
 DELETE FROM grouped_cell;
 INSERT INTO grouped_cell
-SELECT dense_rank() OVER (ORDER BY call, timed, identity, place, bytes_low, bytes_high,
+SELECT dense_rank() OVER (ORDER BY call, timed, identity, memory_kind, bytes_low, bytes_high,
                                    CASE WHEN :per_rank THEN world_rank END),
        cell
 FROM chosen_cell
 WHERE is_completion = coalesce(:completion, 0);
 
 WITH message AS (
-    SELECT row, call, family, library, form, bandwidth, waits_for, timed, label, identity, min(size) AS size, place, bytes_low, bytes_high,
-           max(is_folded) AS is_folded,
+    SELECT row, call, family, library, form, bandwidth, waits_for, timed, label, identity, min(size) AS size, memory_kind,
+           bytes_low, bytes_high, max(is_folded) AS is_folded,
            CASE WHEN :per_rank THEN world_rank END AS rank,
            sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(count * bytes) AS message_bytes,
            sum(total_ns) AS total_ns, min(min_ns) AS min_ns, max(max_ns) AS max_ns, sum(blocked_ns) AS blocked_ns
@@ -53,7 +53,7 @@ SELECT rated.call,
        rank,
        family,
        identity,
-       place,
+       memory_kind,
        bytes_low,
        bytes_high,
        is_folded,
@@ -72,4 +72,5 @@ JOIN percentile USING (row)
 LEFT JOIN bucket_middle AS p50 ON p50.bucket = p50_bucket
 LEFT JOIN bucket_middle AS p95 ON p95.bucket = p95_bucket
 LEFT JOIN bucket_middle AS p99 ON p99.bucket = p99_bucket
-ORDER BY total(total_ns) OVER (PARTITION BY rated.call) DESC, rated.call, size DESC, label, bytes_low, place, timed <> 'device', timed, rank;
+ORDER BY total(total_ns) OVER (PARTITION BY rated.call) DESC, rated.call, size DESC, label, bytes_low, memory_kind,
+         timed <> 'device', timed, rank;

@@ -65,7 +65,7 @@ POLL_COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, draws=True, by_place=True)
+    common.add_arguments(parser, draws=True, by_memory_kind=True)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -28,12 +28,12 @@ def add_run_argument(parser: argparse.ArgumentParser, nargs: str = "*") -> None:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser, draws: bool = False, by_place: bool = False) -> None:
-    """RUN, the filters, --json and --csv, --plot where there is something to draw, and --place where it can be told."""
+def add_arguments(parser: argparse.ArgumentParser, draws: bool = False, by_memory_kind: bool = False) -> None:
+    """RUN, the filters, --json and --csv, --plot where there is something to draw, and --memory-kind where it applies."""
     add_run_argument(parser)
     selection.add_arguments(parser)
-    if by_place:
-        selection.add_place_argument(parser)
+    if by_memory_kind:
+        selection.add_memory_kind_argument(parser)
     tables.add_arguments(parser)
     if draws:
         parser.add_argument(

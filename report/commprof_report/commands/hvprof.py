@@ -59,7 +59,7 @@ COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, by_place=True)
+    common.add_arguments(parser, by_memory_kind=True)
     parser.add_argument("--unfused", type=Path, metavar="RUN2", help="the same job, run with fusion off")
     parser.add_argument("--per-rank", action="store_true", help="one row a rank")
 

@@ -27,7 +27,7 @@ LARGEST = (1 << 63) - 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, draws=True, by_place=True)
+    common.add_arguments(parser, draws=True, by_memory_kind=True)
     parser.add_argument(
         "--completion", action="store_true", help="nonblocking operations from start to completion, not the calls"
     )

@@ -30,7 +30,7 @@ COLUMNS = (
     Column("call", lambda row: row.call, False),
     Column("communicator", lambda row: units.shortened(row.communicator, 26), False),
     Column("rank", lambda row: str(row.rank)),
-    Column("memory", lambda row: row.place, False),
+    Column("memory kind", lambda row: row.memory_kind, False),
     Column("timed on", lambda row: timed_on(row), False),
     Column("bytes", lambda row: size_with_mark(row)),
     Column("count", lambda row: units.count(row.count)),
@@ -53,7 +53,7 @@ EXACT = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, draws=True, by_place=True)
+    common.add_arguments(parser, draws=True, by_memory_kind=True)
     parser.add_argument(
         "--bins",
         choices=BINS,
@@ -110,7 +110,7 @@ def best_timed(rows: Sequence[SizeRow]) -> list[SizeRow]:
 def nothing_to_tell(rows: Sequence[SizeRow]) -> dict[str, bool]:
     """Columns that say the same of all rows: all on the host, all of MPI."""
     return {
-        "memory": all(row.place == "host" for row in rows),
+        "memory kind": all(row.memory_kind == "host" for row in rows),
         "timed on": all(row.library == "mpi" for row in rows),
     }
 

@@ -262,7 +262,7 @@ def buffer_facts(answers: Digest) -> Iterator[tuple[str, str]]:
     summary = answers.summary
     if summary.device_volume_share is None:
         return
-    managed = sum(row.volume_bytes for row in answers.places if row.library == "mpi" and row.place.startswith("managed"))
+    managed = sum(row.volume_bytes for row in answers.memory_kinds if row.library == "mpi" and row.memory_kind.startswith("managed"))
     also = f"; {units.volume(managed)} from managed memory" if managed else ""
     if summary.device_volume_share:
         share = units.share(summary.device_volume_share)

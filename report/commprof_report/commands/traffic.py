@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, by_place=True)
+    common.add_arguments(parser, by_memory_kind=True)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -67,7 +67,7 @@ def lines_of(rows: Sequence[SizeRow]) -> dict[str, list[SizeRow]]:
 def name_of(row: SizeRow, is_one_communicator: bool) -> str:
     name = row.call if is_one_communicator else f"{row.call}, {units.shortened(row.communicator, 24)}"
     rank = "" if row.rank is None else f", rank {row.rank}"
-    device = ", GPU memory" if row.place == "device" and row.library == "mpi" else ""
+    device = ", GPU memory" if row.memory_kind == "device" and row.library == "mpi" else ""
     timed = ", on the host" if row.library == "nccl" and row.measure != "device" else ""
     return units.visible(name + rank + device + timed)
 

@@ -4,7 +4,7 @@ CREATE TEMP TABLE chosen_cell AS
 SELECT cell.cell, cell.world_rank, cell.thread, cell.call, coalesce(call.family, 'unknown') AS family,
        coalesce(call.library, 'mpi') AS library, coalesce(form, 'blocking') AS form, coalesce(bandwidth, 'unrated') AS bandwidth,
        coalesce(waits_for, 'nobody') AS waits_for, identity, label,
-       communicator_of.size, cell.bytes, size_bin.bytes_low, size_bin.bytes_high, measure, place, cell.is_folded,
+       communicator_of.size, cell.bytes, size_bin.bytes_low, size_bin.bytes_high, measure, memory_kind, cell.is_folded,
        CASE measure WHEN 'poll' THEN 'call' ELSE measure END AS timed, measure IN ('call', 'poll', 'captured') AS is_made,
        measure = 'completion' AS is_completion, region_name AS region, cell.count,
        CASE measure WHEN 'captured' THEN 0 ELSE volume_bytes END AS volume_bytes, total_ns, min_ns, max_ns, blocked_ns
@@ -17,7 +17,7 @@ WHERE cell.call IN (SELECT call FROM selected_call)
   AND cell.world_rank IN (SELECT world_rank FROM selected_rank)
   AND identity IN (SELECT identity FROM selected_communicator)
   AND region_name IN (SELECT region_name FROM selected_region)
-  AND place IN (SELECT place FROM selected_place);
+  AND memory_kind IN (SELECT memory_kind FROM selected_memory_kind);
 
 -- The sizes that the user chose, of single calls; null: no bound.
 CREATE TEMP TABLE selected_size AS SELECT :low_bytes AS low_bytes, :high_bytes AS high_bytes;

@@ -4,7 +4,7 @@ INSERT INTO main.rank SELECT
     reset_unix_ns, ended, abort_code, dropped_calls, untracked_requests, folded_cells, folded_communicators,
     cost_init_ns, cost_finalize_ns, cost_per_call_ps, clock_error_ppb,
     gpu_state, gpu_records, gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unkept_records, gpu_lost_intervals,
-    gpu_unmatched_operations, gpu_place_queries, gpu_place_changes, cost_gpu_begin_ns, cost_gpu_end_ns
+    gpu_unmatched_operations, gpu_memory_kind_queries, gpu_memory_kind_changes, cost_gpu_begin_ns, cost_gpu_end_ns
 FROM source.rank;
 
 INSERT INTO main.fact SELECT world_rank, key, value FROM source.fact;
@@ -26,7 +26,7 @@ INSERT INTO main.recent_collective SELECT
 FROM source.recent_collective;
 
 INSERT INTO main.cell SELECT
-    cell + :first_cell, world_rank, thread, call, communicator, bytes, measure, place, region, is_folded, count,
+    cell + :first_cell, world_rank, thread, call, communicator, bytes, measure, memory_kind, region, is_folded, count,
     volume_bytes, total_ns, min_ns, max_ns, blocked_ns
 FROM source.cell
 WHERE count > 0;

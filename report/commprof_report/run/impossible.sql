@@ -1,10 +1,12 @@
 -- Which tables of a rank's file hold values that no run can have? (`source` is the attached file. 1 << 62 ns are 146 years; sums
 -- and moments up to that can be added without running over.)
-WITH place(name) AS (
+WITH memory_kind_name(name) AS (
     VALUES ('host'), ('device'), ('managed'), ('pinned')
 ),
-known_place(name) AS (
-    SELECT name FROM place UNION ALL SELECT sent.name || '>' || received.name FROM place AS sent, place AS received
+known_memory_kind(name) AS (
+    SELECT name FROM memory_kind_name
+    UNION ALL
+    SELECT sent.name || '>' || received.name FROM memory_kind_name AS sent, memory_kind_name AS received
     WHERE sent.name <> received.name
 )
 SELECT 'rank' AS name
@@ -30,12 +32,12 @@ WHERE EXISTS (
        OR typeof(gpu_records) || typeof(gpu_dropped_records) || typeof(gpu_implausible_records) || typeof(gpu_late_records)
           <> 'integerintegerintegerinteger'
        OR typeof(gpu_unkept_records) || typeof(gpu_lost_intervals) || typeof(gpu_unmatched_operations) <> 'integerintegerinteger'
-       OR typeof(gpu_place_queries) || typeof(gpu_place_changes) || typeof(cost_gpu_begin_ns) || typeof(cost_gpu_end_ns)
+       OR typeof(gpu_memory_kind_queries) || typeof(gpu_memory_kind_changes) || typeof(cost_gpu_begin_ns) || typeof(cost_gpu_end_ns)
           <> 'integerintegerintegerinteger'
        OR min(gpu_records, gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unkept_records, gpu_lost_intervals,
-              gpu_unmatched_operations, gpu_place_queries, gpu_place_changes, cost_gpu_begin_ns, cost_gpu_end_ns) < 0
+              gpu_unmatched_operations, gpu_memory_kind_queries, gpu_memory_kind_changes, cost_gpu_begin_ns, cost_gpu_end_ns) < 0
        OR max(gpu_records, gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unkept_records, gpu_lost_intervals,
-              gpu_unmatched_operations, gpu_place_queries, gpu_place_changes, cost_gpu_begin_ns, cost_gpu_end_ns) > 1 << 62
+              gpu_unmatched_operations, gpu_memory_kind_queries, gpu_memory_kind_changes, cost_gpu_begin_ns, cost_gpu_end_ns) > 1 << 62
 )
 UNION ALL
 SELECT 'fact'
@@ -55,7 +57,7 @@ WHERE EXISTS (
        OR typeof(world_rank) || typeof(thread) || typeof(communicator) || typeof(region)
           <> 'integerintegerintegerinteger'
        OR typeof(call) <> 'text' OR measure NOT IN ('call', 'completion', 'poll', 'device', 'captured')
-       OR place NOT IN (SELECT name FROM known_place)
+       OR memory_kind NOT IN (SELECT name FROM known_memory_kind)
        OR is_folded NOT IN (0, 1)
        OR min(bytes, count, volume_bytes, total_ns, min_ns, max_ns, blocked_ns) < 0
        OR max(bytes, count, volume_bytes, total_ns, min_ns, max_ns, blocked_ns) > 1 << 62

@@ -48,8 +48,8 @@ FIRST_PAUSE_S = 0.0005  # doubled from try to try; a fold takes microseconds
 
 ENDED = ("running", "finalize", "exit", "abort")
 MEASURES = ("call", "completion", "poll", "device", "captured")
-PLACES = ("host", "device", "managed", "pinned")
-PLACE_TO_BIT = number("PLACE_TO_BIT")
+MEMORY_KINDS = ("host", "device", "managed", "pinned")
+MEMORY_KIND_TO_BIT = number("MEMORY_KIND_TO_BIT")
 DIRECTIONS = ("sent", "received")
 PEER_SLOT_BIT = number("PEER_SLOT_BIT")
 LIBRARIES = ("mpi", "nccl")
@@ -82,7 +82,7 @@ class CellKey(NamedTuple):
     communicator: int
     bytes: int
     measure: str
-    place: str
+    memory_kind: str
     region: int
     is_folded: int
 
@@ -436,18 +436,18 @@ def _cell_is_sound(cell, buckets: tuple[int, ...]) -> bool:
         max(amounts) < MOST
         and (cell.min_ns <= cell.max_ns or not any(buckets))
         and cell.measure_and_flags & 15 < len(MEASURES)
-        and max(_places(cell.place)) < len(PLACES)
+        and max(_memory_kinds(cell.memory_kind)) < len(MEMORY_KINDS)
     )
 
 
-def _places(place: int) -> tuple[int, int]:
+def _memory_kinds(pair: int) -> tuple[int, int]:
     """Of the buffer that is sent, and of the one that is received."""
-    return place & (1 << PLACE_TO_BIT) - 1, place >> PLACE_TO_BIT
+    return pair & (1 << MEMORY_KIND_TO_BIT) - 1, pair >> MEMORY_KIND_TO_BIT
 
 
-def place_name(place: int) -> str:
+def memory_kind_name(pair: int) -> str:
     """'device>host', or one word where both are alike."""
-    sent, received = (PLACES[number] for number in _places(place))
+    sent, received = (MEMORY_KINDS[number] for number in _memory_kinds(pair))
     return sent if sent == received else f"{sent}>{received}"
 
 
@@ -455,7 +455,7 @@ def _cell_key(ledger: Ledger, thread: int, cell) -> CellKey:
     measure = MEASURES[cell.measure_and_flags & 15]
     is_folded = cell.measure_and_flags >> 4 & CELL_FOLDED
     name = ledger.call_name(cell.call)
-    return CellKey(thread, name, cell.communicator, cell.bytes, measure, place_name(cell.place), cell.region, is_folded)
+    return CellKey(thread, name, cell.communicator, cell.bytes, measure, memory_kind_name(cell.memory_kind), cell.region, is_folded)
 
 
 def peers_sum(ledger: Ledger) -> dict[tuple[str, str, int, int], list[int]]:

@@ -38,7 +38,7 @@ def rank_columns(header) -> tuple:
     """What table rank says of GPUs."""
     counts = (header.gpu_records, header.gpu_dropped_records, header.gpu_implausible_records, header.gpu_late_records)
     losses = (header.gpu_unkept_records, header.gpu_lost_intervals, header.gpu_unmatched_operations)
-    rest = (header.gpu_place_queries, header.gpu_place_changes, header.cost_gpu_begin_ns, header.cost_gpu_end_ns)
+    rest = (header.gpu_memory_kind_queries, header.gpu_memory_kind_changes, header.cost_gpu_begin_ns, header.cost_gpu_end_ns)
     state = GPU_STATES[header.gpu_state] if header.gpu_state < len(GPU_STATES) else GPU_STATES[0]
     return (state, *(min(amount, MOST) for amount in (*counts, *losses, *rest)))
 

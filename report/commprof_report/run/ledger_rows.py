@@ -197,5 +197,5 @@ def _recent_rows(ledger: Ledger, entry) -> Iterator[tuple]:
 
 def _cell_row(number: int, rank: int, key, cell) -> tuple:
     sums = (cell.count, cell.volume_bytes, cell.total_ns, cell.min_ns, cell.max_ns, cell.blocked_ns)
-    place = (key.bytes, key.measure, key.place, key.region, key.is_folded)
-    return (number, rank, key.thread, key.call, key.communicator, *place, *sums)
+    key_columns = (key.bytes, key.measure, key.memory_kind, key.region, key.is_folded)
+    return (number, rank, key.thread, key.call, key.communicator, *key_columns, *sums)

@@ -148,7 +148,7 @@ CREATE TEMP TABLE selected_call AS SELECT DISTINCT call FROM cell UNION SELECT c
 CREATE TEMP TABLE selected_rank AS SELECT world_rank FROM rank;
 CREATE TEMP TABLE selected_communicator AS SELECT identity FROM communicator_of UNION SELECT identity FROM run_communicator;
 CREATE TEMP TABLE selected_region AS SELECT DISTINCT region_name FROM region_of;
-CREATE TEMP TABLE selected_place AS SELECT DISTINCT place FROM cell;
+CREATE TEMP TABLE selected_memory_kind AS SELECT DISTINCT memory_kind FROM cell;
 -- Message sizes in use, and the bin that each is shown in (bins.py).
 CREATE TEMP TABLE size_bin AS
 SELECT DISTINCT bytes, is_folded, CASE WHEN is_folded THEN bytes / 2 + 1 ELSE bytes END AS bytes_low,

@@ -1,4 +1,4 @@
-"""The filters --call, --communicator, --region, --rank, --bytes and --place: what of a run the user wants to see."""
+"""The filters --call, --communicator, --region, --rank, --bytes and --memory-kind: what of a run the user wants to see."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BYTES = re.compile(r"(\d{1,18}|\d{1,3}(?:,\d{3})+)(?:\.(\d{1,9}))? ?(?:([KMGT])(
 RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 FEWEST_DIGITS = 4  # of an identity
 MIXED = "mixed"
-PLACES = ("host", "device", "managed", "pinned", MIXED)
+MEMORY_KINDS = ("host", "device", "managed", "pinned", MIXED)
 
 
 class ByteRange(NamedTuple):
@@ -102,8 +102,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_place_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--place", choices=PLACES, help="only calls whose buffers lie there; mixed: sent from one, received into another")
+def add_memory_kind_argument(parser: argparse.ArgumentParser) -> None:
+    text = "only calls whose buffers are of this kind of memory; mixed: sent from one kind, received into another"
+    parser.add_argument("--memory-kind", choices=MEMORY_KINDS, help=text)
 
 
 class Selection(Run):
@@ -121,8 +122,8 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Sele
         _keep(run.connection, "communicator", _identities(run, arguments.communicator))
     if arguments.region:
         _keep(run.connection, "region", _regions(run, arguments.region))
-    if getattr(arguments, "place", None):
-        _places_keep(run.connection, arguments.place)
+    if getattr(arguments, "memory_kind", None):
+        _memory_kinds_keep(run.connection, arguments.memory_kind)
     if arguments.rank:
         _ranks_keep(run, arguments.rank)
     sizes = arguments.bytes or ByteRange(None, None)
@@ -136,14 +137,14 @@ KEEP = {
     "rank": "INSERT INTO selected_rank VALUES (?)",
     "communicator": "INSERT INTO selected_communicator VALUES (?)",
     "region": "INSERT INTO selected_region VALUES (?)",
-    "place": "INSERT INTO selected_place VALUES (?)",
+    "memory_kind": "INSERT INTO selected_memory_kind VALUES (?)",
 }
 FORGET = {
     "call": "DELETE FROM selected_call",
     "rank": "DELETE FROM selected_rank",
     "communicator": "DELETE FROM selected_communicator",
     "region": "DELETE FROM selected_region",
-    "place": "DELETE FROM selected_place",
+    "memory_kind": "DELETE FROM selected_memory_kind",
 }
 
 
@@ -197,9 +198,9 @@ def _regions(run: Run, wanted: list[str]) -> set[str]:
     return chosen
 
 
-def _places_keep(connection: sqlite3.Connection, wanted: str) -> None:
-    known = [place for (place,) in connection.execute("SELECT place FROM selected_place")]
-    _keep(connection, "place", [place for place in known if place == wanted or (wanted == MIXED and ">" in place)])
+def _memory_kinds_keep(connection: sqlite3.Connection, wanted: str) -> None:
+    known = [kind for (kind,) in connection.execute("SELECT memory_kind FROM selected_memory_kind")]
+    _keep(connection, "memory_kind", [kind for kind in known if kind == wanted or (wanted == MIXED and ">" in kind)])
 
 
 def _ranks_keep(run: Run, spans: list[tuple[int, int]]) -> None:

@@ -25,11 +25,11 @@ STATES = {
 SQL = query.beside(__file__)
 
 
-class PlaceRow(NamedTuple):
+class MemoryKindRow(NamedTuple):
     """Where the buffers of a library's messages lay."""
 
     library: str
-    place: str
+    memory_kind: str
     count: int
     volume_bytes: int
 
@@ -118,7 +118,7 @@ class Digest(NamedTuple):
     ranks: list[RankRow]
     peers: list[PeerRow]
     facts: list[FactRow]
-    places: list[PlaceRow]
+    memory_kinds: list[MemoryKindRow]
 
 
 def digest(run: Run) -> Digest:
@@ -126,7 +126,7 @@ def digest(run: Run) -> Digest:
     ranks = rank_rows(run.connection)
     peers = peer_rows(run.connection)
     facts = fact_rows(run.connection)
-    places = place_rows(run.connection)
+    memory_kinds = memory_kind_rows(run.connection)
     fields = {
         **_provenance(run, ranks, facts),
         **_shares(ranks),
@@ -135,9 +135,9 @@ def digest(run: Run) -> Digest:
         **_peers(peers),
         **_own_account(ranks),
         **_nccl(calls, ranks, facts),
-        **_places(run, places),
+        **_memory_kinds(run, memory_kinds),
     }
-    return Digest(SummaryRow(**fields), calls, ranks, peers, facts, places)
+    return Digest(SummaryRow(**fields), calls, ranks, peers, facts, memory_kinds)
 
 
 def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:
@@ -265,11 +265,11 @@ def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence[Fa
     }
 
 
-def _places(run: Run, places: Sequence[PlaceRow]) -> dict:
+def _memory_kinds(run: Run, memory_kinds: Sequence[MemoryKindRow]) -> dict:
     """Of the bytes that MPI was handed, and what GPUs copied while they were traced."""
-    volumes = {row.place: row.volume_bytes for row in places if row.library == "mpi"}
+    volumes = {row.memory_kind: row.volume_bytes for row in memory_kinds if row.library == "mpi"}
     whole = sum(volumes.values())
-    on_device = sum(volume for place, volume in volumes.items() if place.partition(">")[0] == "device")
+    on_device = sum(volume for kind, volume in volumes.items() if kind.partition(">")[0] == "device")
     copied = {row.copy: row.volume_bytes for row in copied_rows(run.connection)}
     return {
         "device_volume_share": on_device / whole if whole else None,
@@ -278,5 +278,5 @@ def _places(run: Run, places: Sequence[PlaceRow]) -> dict:
     }
 
 
-def place_rows(connection: Connection) -> list[PlaceRow]:
-    return SQL.ask(connection, "places", PlaceRow)
+def memory_kind_rows(connection: Connection) -> list[MemoryKindRow]:
+    return SQL.ask(connection, "memory_kinds", MemoryKindRow)

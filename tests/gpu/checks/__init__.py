@@ -42,7 +42,7 @@ REST = [
     Check("step", "What does a training step of 5,000 kernels cost more, traced and between windows?", 120, training.step, True),
     Check("copies", "Are the bytes of copies and memsets exact, and pageable memory told from pinned?", 30, planted.copies),
     Check("correlation", "Do activities have correlation ids though no API calls are traced?", 30, planted.correlation),
-    Check("places", "Is it told where the buffers of MPI calls lie?", 30, planted.places),
+    Check("memory_kinds", "Are the memory kinds of MPI calls' buffers reported?", 30, planted.memory_kinds),
     Check("ranks", "Do the ranks of an MPI share a GPU, each with its own kernels?", 60, ends.ranks),
     Check("plugin", "Is NCCL seen that is called by name?", 60, nccl.by_name),
     Check("jax", "Are JAX's kernels counted, and does its profiler see them beside us?", 130, jax.jax),

@@ -61,8 +61,8 @@ def ranks(jobs: Jobs) -> Iterator[Row]:
     for rank in range(2):
         planted = job.truth[f"rank {rank}"][0]
         yield same(f"kernels of rank {rank} of 2 ({jobs.several.name})", planted, job.counts(rank).get("planted_rank", 0))
-        sql = "SELECT place FROM cell WHERE call = 'MPI_Allreduce'"
-        yield same(f"place of rank {rank}'s buffers", [("pinned>host",)], job.query(sql, rank))
+        sql = "SELECT memory_kind FROM cell WHERE call = 'MPI_Allreduce'"
+        yield same(f"memory kind of rank {rank}'s buffers", [("pinned>host",)], job.query(sql, rank))
     job = jobs.run("several", "abort", under=launcher, limit_s=40, GPU_TEST_MPI=jobs.several.calls)
     seen = "hung" if job.hung else f"status {job.status}"
     yield row("MPI_Abort of two ranks", "ends, status not 0", seen, not job.hung and job.status != 0)

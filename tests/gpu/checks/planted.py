@@ -145,15 +145,15 @@ def cycle(jobs: Jobs) -> Iterator[Row]:
     yield row("from off to all collected, from on to tracing", "a number", f"{job.truth['off_ms']} ms, {job.truth['on_ms']} ms", True)
 
 
-def places(jobs: Jobs) -> Iterator[Row]:
-    job = jobs.run("places")
+def memory_kinds(jobs: Jobs) -> Iterator[Row]:
+    job = jobs.run("memory_kinds")
     if job.problem:
-        yield failed("places", job.problem)
+        yield failed("memory_kinds", job.problem)
         return
-    sql = "SELECT bytes, place, SUM(count) FROM cell WHERE call = 'MPI_Allreduce' GROUP BY bytes, place"
+    sql = "SELECT bytes, memory_kind, SUM(count) FROM cell WHERE call = 'MPI_Allreduce' GROUP BY bytes, memory_kind"
     seen = job.query(sql)
-    for size, place in job.truth["sizes"].items():
-        yield same(f"100 calls with {place} memory", [(place, 100)], [(where, count) for of, where, count in seen if of == int(size)])
-    queries, changes = job.query("SELECT gpu_place_queries, gpu_place_changes FROM rank")[0]
+    for size, kind in job.truth["sizes"].items():
+        yield same(f"100 calls with {kind} memory", [(kind, 100)], [(where, count) for of, where, count in seen if of == int(size)])
+    queries, changes = job.query("SELECT gpu_memory_kind_queries, gpu_memory_kind_changes FROM rank")[0]
     yield row("questions to the driver about 500 calls", "fewer", queries, queries < 500)
     yield same("its answers that had changed", 0, changes)

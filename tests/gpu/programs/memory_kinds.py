@@ -9,12 +9,12 @@ if __name__ == "__main__":
     device = Device()
     wait_until("tracing")
     makers = {"host": device.pageable, "pinned": device.pinned, "managed": device.managed, "device": device.device}
-    buffers = {place: (make(1 << 20), make(1 << 20)) for place, make in makers.items()}
+    buffers = {kind: (make(1 << 20), make(1 << 20)) for kind, make in makers.items()}
     sizes = {}
-    for i, (place, (source, to)) in enumerate(buffers.items(), 1):
+    for i, (kind, (source, to)) in enumerate(buffers.items(), 1):
         for _ in range(100):
             mpi().calls_allreduce(source + 4096, to + 4096, 1000 * i)
-        sizes[1000 * i] = place
+        sizes[1000 * i] = kind
     for _ in range(100):
         mpi().calls_allreduce(buffers["device"][0], buffers["host"][0], 9000)
     sizes[9000] = "device>host"

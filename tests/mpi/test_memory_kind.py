@@ -12,7 +12,7 @@ from .libraries import Mpi
 
 Profile = Callable[..., Run]
 
-# For rank 0 and rank 1: bytes -> place.
+# For rank 0 and rank 1: bytes -> memory kind.
 CALLS = {
     "MPI_Send": [{16: "device", 17: "pinned", 0: "host", 25: "host"}, {25: "host"}],
     "MPI_Ssend": [{20: "managed"}, {}],
@@ -68,36 +68,36 @@ def buffers(mpi: Mpi, profile: Profile) -> Run:
     return run
 
 
-def places(run: Run, rank: int, call: str, measure: str = "call") -> list[tuple[int, str, int]]:
+def memory_kinds(run: Run, rank: int, call: str, measure: str = "call") -> list[tuple[int, str, int]]:
     return run.query(
         rank,
-        "SELECT bytes, place, SUM(count) FROM cell WHERE call = :call AND measure = :measure GROUP BY 1, 2",
+        "SELECT bytes, memory_kind, SUM(count) FROM cell WHERE call = :call AND measure = :measure GROUP BY 1, 2",
         call=call,
         measure=measure,
     )
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_every_call_has_the_place_of_its_buffers(buffers: Run, call: str):
+def test_every_call_has_the_memory_kind_of_its_buffers(buffers: Run, call: str):
     for rank in range(2):
-        assert [row[:2] for row in places(buffers, rank, call)] == sorted(CALLS[call][rank].items())
+        assert [row[:2] for row in memory_kinds(buffers, rank, call)] == sorted(CALLS[call][rank].items())
 
 
 @pytest.mark.parametrize("call", COMPLETIONS)
-def test_a_completion_has_the_place_of_the_call_that_began_it(buffers: Run, call: str):
+def test_a_completion_has_the_memory_kind_of_the_call_that_began_it(buffers: Run, call: str):
     for rank in range(2):
-        expected = [(size, place, count) for size, (place, count) in sorted(COMPLETIONS[call][rank].items())]
-        assert places(buffers, rank, call, "completion") == expected
+        expected = [(size, kind, count) for size, (kind, count) in sorted(COMPLETIONS[call][rank].items())]
+        assert memory_kinds(buffers, rank, call, "completion") == expected
 
 
 def test_a_poll_has_no_buffer(buffers: Run):
     for rank in range(2):
-        assert [row[1] for row in places(buffers, rank, "MPI_Test", "poll")] == ["host"]
+        assert [row[1] for row in memory_kinds(buffers, rank, "MPI_Test", "poll")] == ["host"]
 
 
 def test_both_buffers_of_a_collective_are_told_apart(buffers: Run):
     for rank in range(2):
-        assert [row[:2] for row in places(buffers, rank, "MPI_Allreduce")][:4] == [
+        assert [row[:2] for row in memory_kinds(buffers, rank, "MPI_Allreduce")][:4] == [
             (9, "host"),
             (48, "device>host"),
             (49, "managed"),
@@ -107,21 +107,21 @@ def test_both_buffers_of_a_collective_are_told_apart(buffers: Run):
 
 def test_memory_that_became_another_kind_is_seen_within_64_calls(buffers: Run):
     for rank in range(2):
-        seen = {(size, place): count for size, place, count in places(buffers, rank, "MPI_Allreduce") if size >= 90}
+        seen = {(size, kind): count for size, kind, count in memory_kinds(buffers, rank, "MPI_Allreduce") if size >= 90}
         assert seen.keys() <= {(90, "host"), (91, "host"), (91, "pinned"), (92, "pinned")}
         assert seen[90, "host"] == 65
         assert seen.get((91, "host"), 0) + seen[91, "pinned"] == 65
         assert seen[92, "pinned"] == 1
-        assert buffers.rank_row(rank)["gpu_place_changes"] == 1
+        assert buffers.rank_row(rank)["gpu_memory_kind_changes"] == 1
 
 
 def test_the_driver_is_asked_once_for_a_region_or_page_and_now_and_then(buffers: Run):
     for rank in range(2):
-        assert 5 <= int(str(buffers.rank_row(rank)["gpu_place_queries"])) < 100
+        assert 5 <= int(str(buffers.rank_row(rank)["gpu_memory_kind_queries"])) < 100
 
 
 def test_where_gpus_are_not_looked_for_all_is_host(mpi: Mpi, profile: Profile):
     run = profile(program(mpi, "no_gpu"), 2, env={"COMMPROF_GPU": "on"})
     for rank in range(2):
-        assert run.query(rank, "SELECT DISTINCT place FROM cell") == [("host",)]
-        assert run.rank_row(rank)["gpu_place_queries"] == 0
+        assert run.query(rank, "SELECT DISTINCT memory_kind FROM cell") == [("host",)]
+        assert run.rank_row(rank)["gpu_memory_kind_queries"] == 0
