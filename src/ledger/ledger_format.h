@@ -58,6 +58,21 @@ enum ledger_ended {
     LEDGER_ABORTED = 3, /* MPI_Abort */
 };
 
+/* What the process had used of its host at one time, and where it ran. since_start_ns is stored last; 0: there is no reading. */
+enum { LEDGER_AFFINITY_WORDS = 16 };
+struct ledger_usage {
+    int64_t since_start_ns;
+    uint64_t cpu_user_ns;
+    uint64_t cpu_system_ns;
+    uint64_t voluntary_switches;
+    uint64_t involuntary_switches;
+    uint64_t minor_faults;
+    uint64_t major_faults;
+    int32_t core;                             /* on which the main thread was; -1: another thread took this reading */
+    int32_t numa_node;                        /* likewise */
+    uint64_t affinity[LEDGER_AFFINITY_WORDS]; /* the cores on which the main thread may run, a bit each; all 0: unknown (beyond 1,024) */
+};
+
 struct ledger_header {
     char magic[16];
     uint32_t version;
@@ -129,6 +144,9 @@ struct ledger_header {
     uint64_t gpu_memory_kind_changes;  /* ... and how many answers differed from the cached one */
     uint64_t cost_gpu_begin_ns;        /* start of the GPU side, on our own thread */
     uint64_t cost_gpu_end_ns;          /* time MPI_Finalize waited for the GPU side to end */
+
+    struct ledger_usage usage_begin; /* at the end of MPI_Init */
+    struct ledger_usage usage_last;  /* at the end; until then when the ledger was last copied or a snapshot taken */
 };
 
 enum ledger_gpu_state {

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
@@ -99,6 +100,57 @@ static void store_rank(struct store *store, int64_t began_ns)
     sqlite.finalize(statement);
 }
 
+static void store_number(struct store *store, sqlite3_stmt *statement, const char *reading, const char *name, int64_t number)
+{
+    char key[64], value[24];
+    snprintf(key, sizeof key, "%s.%s", reading, name);
+    snprintf(value, sizeof value, "%" PRId64, number);
+    rows_insert(store, statement, "itt", (int64_t)store->ledger->world_rank, key, value);
+}
+
+static bool has_core(const struct ledger_usage *usage, int core)
+{
+    return core < 64 * LEDGER_AFFINITY_WORDS && usage->affinity[core / 64] >> core % 64 & 1;
+}
+
+/* As the kernel and taskset write it: 0-3,8; "" where it is not known. */
+static void write_affinity(const struct ledger_usage *usage, char *list, size_t bytes)
+{
+    size_t used = 0;
+    list[0] = '\0';
+    for (int low = 0, high; low < 64 * LEDGER_AFFINITY_WORDS && used < bytes; low = high + 1) {
+        for (high = low; has_core(usage, high); high++)
+            continue;
+        if (high > low)
+            used += (size_t)snprintf(list + used, bytes - used, high > low + 1 ? "%s%d-%d" : "%s%d", used ? "," : "", low, high - 1);
+    }
+}
+
+/* The keys are the names of the fields, and so they are in the reporter's ledger_rows.py. */
+static void store_usage(struct store *store, sqlite3_stmt *statement, const char *reading, const struct ledger_usage *usage)
+{
+    char key[64], affinity[8 * 64 * LEDGER_AFFINITY_WORDS / 2];
+    if (!usage->since_start_ns)
+        return;
+#define NUMBER(FIELD) store_number(store, statement, reading, #FIELD, (int64_t)usage->FIELD);
+    NUMBER(since_start_ns)
+    NUMBER(cpu_user_ns)
+    NUMBER(cpu_system_ns)
+    NUMBER(voluntary_switches)
+    NUMBER(involuntary_switches)
+    NUMBER(minor_faults)
+    NUMBER(major_faults)
+    if (usage->core >= 0) {
+        NUMBER(core)
+        NUMBER(numa_node)
+    }
+#undef NUMBER
+    write_affinity(usage, affinity, sizeof affinity);
+    snprintf(key, sizeof key, "%s.affinity", reading);
+    if (*affinity)
+        rows_insert(store, statement, "itt", (int64_t)store->ledger->world_rank, key, affinity);
+}
+
 static void store_facts(struct store *store)
 {
     static char value[LEDGER_CHUNK_BYTES];
@@ -113,6 +165,8 @@ static void store_facts(struct store *store)
             rows_insert(store, statement, "itt", (int64_t)store->ledger->world_rank, key, value);
             at += (uint32_t)((sizeof *fact + fact->key_bytes + fact->value_bytes + 7) & ~7u);
         }
+    store_usage(store, statement, "begin", &store->ledger->usage_begin);
+    store_usage(store, statement, "last", &store->ledger->usage_last);
     sqlite.finalize(statement);
 }
 

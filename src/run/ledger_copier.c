@@ -15,6 +15,7 @@
 #include "ledger/ledger.h"
 #include "record/call.h"
 #include "record/recording.h"
+#include "usage.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -75,8 +76,10 @@ static void *keep(void *unused)
             recording_switch(true);
         if (is_due(&copier.end_ns, INT64_MAX))
             recording_switch(false);
-        if (is_due(&copier.copy_ns, copier.copy_every_ns))
+        if (is_due(&copier.copy_ns, copier.copy_every_ns)) {
+            usage_read(&the_ledger.header->usage_last, the_ledger.header->start_ns);
             copy();
+        }
         service_thread_wait_while(&copier.told, STAY, next_duty_ns());
     }
     if (__atomic_load_n(&copier.told, __ATOMIC_ACQUIRE) == COPY_AND_GO)

@@ -14,6 +14,7 @@
 #include "record/recording.h"
 #include "record/regions.h"
 #include "run_folder.h"
+#include "usage.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -122,6 +123,7 @@ static void record_start(const struct call *call, int thread_level)
     header->clock_scale = the_clock.scale;
     header->start_ns = clock_ns(call->start);
     header->start_unix_ns = header->start_ns + clock_unix_shift_ns();
+    usage_read(&header->usage_begin, header->start_ns);
     __atomic_store_n(&header->world_size, world_size, __ATOMIC_RELEASE); /* last: readers ignore the ledger until it is set */
 }
 
@@ -249,6 +251,7 @@ void runtime_end_begin(uint64_t (*cost_per_call_ps)(void))
 static void record_end(enum ledger_ended ended)
 {
     struct ledger_header *header = the_ledger.header;
+    usage_read(&header->usage_last, header->start_ns);
     header->clock_error_ppb = clock_error_ppb();
     header->clock_scale = clock_scale_so_far();
     header->end_ns = clock_monotonic_ns();
@@ -329,6 +332,7 @@ void runtime_snapshot(void)
         return;
     pthread_mutex_lock(&writing);
     the_ledger.header->clock_scale = clock_scale_so_far();
+    usage_read(&the_ledger.header->usage_last, the_ledger.header->start_ns);
     int error = run_folder_snapshot(&folder, ++taken, database);
     if (error)
         snprintf(why, sizeof why, "%s", filesystems_reason(error));

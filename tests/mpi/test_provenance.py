@@ -2,8 +2,12 @@
 
 import os
 import socket
+import sqlite3
+from contextlib import closing
 
 import pytest
+
+from . import reporter
 
 SECRETS = {
     "NCCL_API_KEY": "s3cret-a",
@@ -81,3 +85,43 @@ def test_the_profiler_s_own_cost_is_known(run):
 def test_the_process_is_known(run):
     assert run.rank_row(0)["pid"] != run.rank_row(1)["pid"]
     assert run.rank_row(0)["pid"] != os.getpid()
+
+
+COUNTED = ("since_start_ns", "cpu_user_ns", "cpu_system_ns", "voluntary_switches", "involuntary_switches", "minor_faults", "major_faults")
+
+
+def test_what_a_rank_used_is_known_at_both_ends(run):
+    facts = run.facts(1)
+    assert all(0 <= int(facts[f"begin.{key}"]) <= int(facts[f"last.{key}"]) for key in COUNTED)
+    assert int(facts["begin.since_start_ns"]) > 0
+    assert int(facts["last.cpu_user_ns"]) + int(facts["last.cpu_system_ns"]) > 0
+
+
+def test_where_a_rank_may_run_is_known_at_both_ends(run):
+    for reading in ("begin", "last"):
+        cores = cores_of(run.facts(1)[f"{reading}.affinity"])
+        assert cores <= os.sched_getaffinity(0)
+        assert int(run.facts(1)[f"{reading}.core"]) in cores
+
+
+def cores_of(text: str) -> set[int]:
+    return {core for part in text.split(",") for core in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)}
+
+
+def merged_facts(run, rank: int) -> dict[str, str]:
+    """Of a database or a ledger, as the reporter reads either."""
+    merged = run.folder.parent / "merged.db"
+    reporter.text("merge", run.folder, merged)
+    with closing(sqlite3.connect(merged)) as connection:
+        return dict(connection.execute("SELECT key, value FROM fact WHERE world_rank = ?", (rank,)))
+
+
+def test_a_rank_that_aborts_has_a_last_reading(profile):
+    facts = merged_facts(profile("lifetime", 2, "abort", exit_status=None), 1)
+    assert int(facts["last.since_start_ns"]) >= int(facts["begin.since_start_ns"])
+
+
+def test_a_killed_rank_has_the_first_reading_alone(profile):
+    facts = merged_facts(profile("lifetime", 2, "kill", exit_status=None), 1)
+    assert "begin.affinity" in facts
+    assert "last.affinity" not in facts

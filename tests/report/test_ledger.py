@@ -6,6 +6,8 @@ import os
 
 import planted
 import pytest
+from commprof_report.run import ledger
+from commprof_report.run.run import run_open
 from planted import Cell, Rank
 
 COMMANDS = ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers", "export")
@@ -132,3 +134,38 @@ def test_a_cell_with_impossible_values_is_left_out_and_counted(report, tmp_path)
     answer = report("sizes", path, "--json")
     assert [row["bytes"] for row in answer.rows] == [8]
     assert "1 of its cells are damaged and left out" in answer.err
+
+
+USED = {"since_start_ns": 40, "cpu_user_ns": 7_000, "cpu_system_ns": 1, "voluntary_switches": 5, "involuntary_switches": 23_118}
+USED |= {"minor_faults": 3, "major_faults": 0, "core": 2, "numa_node": 0}
+
+
+def facts_of_usage(tmp_path, where: str, **changed: object) -> dict[str, str]:
+    """Of a ledger whose header has this reading, the facts that come of it."""
+    usage = {**USED, "affinity": (0x10F | 3 << 64).to_bytes(128, "little"), **changed}
+    data = bytearray(planted.ledger_header(Rank(0, 1), 0))
+    at = ledger.HEADER.offsets[where]
+    data[at : at + ledger.USAGE.bytes] = ledger.USAGE.codec.pack(*(usage[field] for field in ledger.USAGE.offsets))
+    path = tmp_path / "rank-0.ledger"
+    path.write_bytes(data)
+    facts = run_open(path).connection.execute("SELECT key, value FROM fact WHERE key GLOB 'begin.*' OR key GLOB 'last.*'")
+    return dict(facts.fetchall())
+
+
+def test_what_the_process_used_is_read_from_the_header(tmp_path):
+    facts = facts_of_usage(tmp_path, "usage_last")
+    assert facts == {**{f"last.{key}": str(value) for key, value in USED.items()}, "last.affinity": "0-3,8,64-65"}
+
+
+def test_a_reading_that_was_not_taken_has_no_facts(tmp_path):
+    assert facts_of_usage(tmp_path, "usage_last", since_start_ns=0) == {}
+
+
+def test_a_reading_by_another_thread_has_no_place(tmp_path):
+    facts = facts_of_usage(tmp_path, "usage_begin", core=-1, numa_node=-1, affinity=bytes(128))
+    assert {"begin.core", "begin.numa_node", "begin.affinity"} & facts.keys() == set()
+    assert facts["begin.major_faults"] == "0"
+
+
+def test_a_damaged_reading_is_left_out(tmp_path):
+    assert facts_of_usage(tmp_path, "usage_last", involuntary_switches=1 << 63) == {}

@@ -191,6 +191,28 @@ static void an_abort_has_its_code(void)
     CHECK_TEXT(ask("SELECT ended, abort_code FROM rank"), "abort|9");
 }
 
+static void what_the_process_used_is_stored_as_facts(void)
+{
+    begin();
+    the_ledger.header->usage_begin =
+        (struct ledger_usage){.since_start_ns = 40, .cpu_user_ns = 7000, .involuntary_switches = 23118, .core = 2, .affinity = {0x10f, 3}};
+    store();
+    CHECK_TEXT(ask("SELECT value FROM fact WHERE key = 'begin.involuntary_switches'"), "23118");
+    CHECK_TEXT(ask("SELECT value FROM fact WHERE key = 'begin.cpu_user_ns'"), "7000");
+    CHECK_TEXT(ask("SELECT value FROM fact WHERE key = 'begin.core'"), "2");
+    CHECK_TEXT(ask("SELECT value FROM fact WHERE key = 'begin.affinity'"), "0-3,8,64-65");
+}
+
+/* A process that was killed has no last reading; a thread of ours that took one says nothing of the main thread's place. */
+static void what_was_not_read_is_no_fact(void)
+{
+    begin();
+    the_ledger.header->usage_begin = (struct ledger_usage){.since_start_ns = 40, .core = -1, .numa_node = -1};
+    store();
+    CHECK_TEXT(ask("SELECT count(*) FROM fact WHERE key LIKE 'last.%'"), "0");
+    CHECK_TEXT(ask("SELECT count(*) FROM fact WHERE key IN ('begin.core', 'begin.numa_node', 'begin.affinity')"), "0");
+}
+
 static void facts_keep_their_text_and_the_last_of_a_key_counts(void)
 {
     begin();
@@ -1041,6 +1063,8 @@ static const struct unit_test TESTS[] = {
     TEST(storing_is_part_of_what_finalizing_cost),
     TEST(a_ledger_that_still_runs_has_no_end),
     TEST(an_abort_has_its_code),
+    TEST(what_the_process_used_is_stored_as_facts),
+    TEST(what_was_not_read_is_no_fact),
     TEST(facts_keep_their_text_and_the_last_of_a_key_counts),
     TEST(calls_and_threads_have_their_names),
     TEST(a_thread_says_what_it_was_doing),

@@ -59,7 +59,7 @@ OF_COMMUNICATOR, OF_THREAD, OF_STEPS, OF_STREAM = (number(f"OF_{owner}") for own
 OWNER_NUMBER_BIT = 8
 PAGE_IDENTITY_BYTES = 16  # owner and first
 
-HEADER, CHUNK, FACT, COLLECTIVE, SAMPLE = (layout(name) for name in ("header", "chunk", "fact", "collective", "sample"))
+HEADER, USAGE, CHUNK, FACT, COLLECTIVE, SAMPLE = (layout(name) for name in ("header", "usage", "chunk", "fact", "collective", "sample"))
 CALL, COMMUNICATOR, CELL, PEER, THREAD = (layout(name) for name in ("call", "communicator", "cell", "peer", "thread"))
 PAGE, REGION, KERNEL, ACTIVITY, ACTIVITY_SAMPLE = (layout(name) for name in ("page", "region", "kernel", "activity", "activity_sample"))
 STREAM, DEVICE, TRACING, ALGORITHM = (layout(name) for name in ("stream", "device", "tracing", "algorithm"))

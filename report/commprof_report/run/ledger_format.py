@@ -1,8 +1,8 @@
 """The layout of a ledger: the numbers and structs that ledger_format.h declares.
 
 The header is read, not mirrored, so a field is declared in one place. It uses little of C: enums, #define of a number, and structs of
-numbers and arrays without padding. An array is read as bytes; neighbouring bit fields are one number, `a_and_b`; of a union the last
-member is read. tests/report/test_ledger_format.py asks the compiler whether it agrees.
+numbers and arrays without padding. An array or a struct inside another is read as bytes; neighbouring bit fields are one number,
+`a_and_b`; of a union the last member is read. tests/report/test_ledger_format.py asks the compiler whether it agrees.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ class Format:
                 yield name, self._code(member["type"], length)
 
     def _code(self, kind: str, length: str) -> str:
-        if not length:
-            return CODES[kind]
         _, _, name = kind.rpartition("struct ")
-        element_bytes = self.layouts[name].bytes if name in self.layouts else struct.calcsize(CODES[kind])
-        return f"{self._number(length) * element_bytes}s"
+        if name in CODES and not length:
+            return CODES[name]
+        element_bytes = self.layouts[name].bytes if name in self.layouts else struct.calcsize(CODES[name])
+        return f"{self._number(length or '1') * element_bytes}s"
 
 
 FORMAT = Format(library_text("ledger/ledger_format.h"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from ..base import units
 from . import process
 from .ledger import (
     COLLECTIVE,
@@ -21,6 +22,7 @@ from .ledger import (
     NO_RANK,
     NO_TAG,
     RECENT_COLLECTIVES,
+    USAGE,
     Ledger,
     cells_sum,
     peers_sum,
@@ -42,7 +44,7 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]
     calls.update({call: (call, "unknown", LIBRARIES[0], "blocking", "unrated", "nobody") for call in sorted(named - calls.keys())})
     return {
         "rank": [_rank_row(ledger, life)],
-        "fact": [(rank, key, value) for key, value in {**ledger.facts, **life.facts}.items()],
+        "fact": [(rank, key, value) for key, value in {**ledger.facts, **usage_facts(ledger), **life.facts}.items()],
         "thread": [_thread_row(ledger, clock, entry) for entry in ledger.threads.values()],
         "call": list(calls.values()),
         "communicator": [_communicator_row(ledger, entry) for entry in ledger.communicators.values()],
@@ -73,6 +75,22 @@ def _algorithm_rows(ledger: Ledger) -> list[tuple]:
 def _algorithm_row(ledger: Ledger, entry) -> tuple:
     what = (ledger.calls.get(entry.call, ("unknown",))[0], entry.communicator, entry.bytes, int(entry.is_folded != 0))
     return (ledger.header.world_rank, *what, text(entry.algorithm), text(entry.protocol), entry.channels, entry.count)
+
+
+def usage_facts(ledger: Ledger) -> dict[str, str]:
+    """The readings of what the process used of its host; one that was never taken has no facts."""
+    readings = {"begin": USAGE.unpack(ledger.header.usage_begin), "last": USAGE.unpack(ledger.header.usage_last)}
+    return {f"{reading}.{key}": value for reading, usage in readings.items() for key, value in _reading_facts(usage).items()}
+
+
+def _reading_facts(usage) -> dict[str, str]:
+    numbers = {key: value for key, value in usage._asdict().items() if key not in ("affinity", "core", "numa_node")}
+    if usage.since_start_ns <= 0 or max(numbers.values()) >= MOST:
+        return {}
+    place = {"core": usage.core, "numa_node": usage.numa_node} if usage.core >= 0 else {}
+    cores = [core for core in range(8 * len(usage.affinity)) if usage.affinity[core // 8] >> core % 8 & 1]
+    affinity = {"affinity": units.rank_list(cores)} if cores else {}
+    return {**{key: str(value) for key, value in {**numbers, **place}.items()}, **affinity}
 
 
 class Life:

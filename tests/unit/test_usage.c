@@ -1,0 +1,101 @@
+#include "run/usage.h"
+
+#include "base/clock.h"
+#include "unit.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+static struct ledger_usage usage;
+
+static int cores_in(const struct ledger_usage *reading)
+{
+    int cores = 0;
+    for (int word = 0; word < LEDGER_AFFINITY_WORDS; word++)
+        cores += __builtin_popcountll(reading->affinity[word]);
+    return cores;
+}
+
+static void bind_to(int core)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    CHECK_EQUAL(sched_setaffinity(0, sizeof set, &set), 0);
+}
+
+static void a_reading_says_on_which_cores_the_process_may_run(void)
+{
+    cpu_set_t allowed;
+    CHECK_EQUAL(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    usage_read(&usage, 0);
+    CHECK_EQUAL(cores_in(&usage), CPU_COUNT(&allowed));
+}
+
+static void a_process_bound_to_one_core_is_read_there(void)
+{
+    cpu_set_t allowed;
+    int core = 0;
+    CHECK_EQUAL(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    while (!CPU_ISSET(core, &allowed))
+        core++;
+    bind_to(core);
+    usage_read(&usage, 0);
+    CHECK_EQUAL(cores_in(&usage), 1);
+    CHECK(usage.affinity[core / 64] >> core % 64 & 1);
+    CHECK_EQUAL(usage.core, core);
+    CHECK(usage.numa_node >= 0);
+}
+
+static void *read_there(void *unused)
+{
+    usage_read(&usage, 0);
+    return unused;
+}
+
+/* The periodic reading is taken by a thread of ours, whose own place nobody asks for. */
+static void another_thread_reads_the_main_thread_s_cores_and_no_place(void)
+{
+    pthread_t thread;
+    usage_read(&usage, 0);
+    int cores = cores_in(&usage);
+    CHECK_EQUAL(pthread_create(&thread, NULL, read_there, NULL), 0);
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    CHECK_EQUAL(cores_in(&usage), cores);
+    CHECK_EQUAL(usage.core, -1);
+    CHECK_EQUAL(usage.numa_node, -1);
+}
+
+/* Sleeping is what a process does of its own accord: a switch that it chose. */
+static void what_was_used_between_two_readings_is_their_difference(void)
+{
+    struct ledger_usage before;
+    usage_read(&before, 0);
+    const struct timespec moment = {.tv_nsec = 1000};
+    for (int i = 0; i < 10; i++)
+        nanosleep(&moment, NULL);
+    usage_read(&usage, 0);
+    CHECK(usage.voluntary_switches >= before.voluntary_switches + 10);
+    CHECK(usage.cpu_user_ns + usage.cpu_system_ns >= before.cpu_user_ns + before.cpu_system_ns);
+    CHECK(usage.since_start_ns > before.since_start_ns);
+}
+
+static void a_reading_at_the_very_start_is_there(void)
+{
+    usage_read(&usage, clock_monotonic_ns() + 1000000000);
+    CHECK_EQUAL(usage.since_start_ns, 1);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_reading_says_on_which_cores_the_process_may_run),
+    TEST(a_process_bound_to_one_core_is_read_there),
+    TEST(another_thread_reads_the_main_thread_s_cores_and_no_place),
+    TEST(what_was_used_between_two_readings_is_their_difference),
+    TEST(a_reading_at_the_very_start_is_there),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
