@@ -1,4 +1,4 @@
-/* What COMMPROF_GPU_DUMP has kept, walked once more: the same records, read by the same code, without CUPTI. */
+/* Replays a dump that COMMPROF_GPU_DUMP wrote: the same code reads the same records, without CUPTI. */
 #ifndef CUPTI_REPLAY_H
 #define CUPTI_REPLAY_H
 
@@ -9,7 +9,7 @@
 
 enum { REPLAY_MOST_RECORDS = 16384 };
 
-/* One buffer, with the places of its records: only libcupti knows them otherwise. */
+/* One buffer with the offsets of its records, which without a dump only libcupti knows. */
 static struct {
     uint8_t *buffer;
     uint32_t valid_bytes;
@@ -44,11 +44,11 @@ static void replay_record(const uint8_t *item, uint32_t bytes)
     CHECK(place % 8 == 0 && place + sizeof(uint64_t) <= replayed.valid_bytes);
     replayed.places[replayed.count++] = place;
     struct cupti_kernel *kernel = (struct cupti_kernel *)(replayed.buffer + place);
-    if (kernel->kind == CUPTI_CONCURRENT_KERNEL) /* the name stays in memory, as CUPTI's would */
+    if (kernel->kind == CUPTI_CONCURRENT_KERNEL) /* the name must stay in memory, as CUPTI's does */
         kernel->name = bytes > sizeof place ? strndup((const char *)item + sizeof place, bytes - sizeof place) : NULL;
 }
 
-/* Times are handed over as they are in the records. Returns the version of CUPTI that the file came from. */
+/* Times are those of the records, not converted. Returns the version of CUPTI that wrote the records. */
 static inline uint32_t replay(const char *path, gpu_take take)
 {
     struct dump_header header;

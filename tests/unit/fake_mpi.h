@@ -1,5 +1,5 @@
-/* An MPI library of the test's making: an ABI, learned from a stub as the profiler learns it from a real library, and local
- * queries that answer for a few communicators, groups and types. What is asked about is written down beforehand:
+/* A fake MPI library: an ABI, detected from a stub as from a real library, and local queries for a few communicators, groups and types. The
+ * test sets the answers beforehand:
  *
  *     fake_mpi_speak("mpich");
  *     fake_world(8, 3);                                    eight ranks, this process is rank 3
@@ -27,9 +27,9 @@ static struct fake_comm {
 } fake_comms[FAKE_COMMS];
 static unsigned fake_comm_count;
 static int fake_rank;
-static unsigned fake_questions; /* how often MPI was asked anything */
+static unsigned fake_questions; /* number of queries to MPI */
 
-/* Groups are named by the communicator they were taken from: its number, doubled, plus one for the remote group. */
+/* The handle of a group is twice the number of its communicator, plus one for the remote group. */
 static unsigned fake_groups_open;
 
 static struct fake_comm *fake_find(mpi_handle handle)
@@ -123,7 +123,7 @@ static int fake_Group_translate_ranks(mpi_handle from, int count, const int *ran
     return MPI_SUCCESS;
 }
 
-/* Types whose handles end in their size: 0x5000 + size, and one that is larger than an int can tell. */
+/* Types whose handles contain their size: 0x5000 + size; and one whose size exceeds an int. */
 enum { FAKE_TYPE = 0x5000, FAKE_TYPE_4 = FAKE_TYPE + 4, FAKE_TYPE_8 = FAKE_TYPE + 8, FAKE_TYPE_HUGE = 0x6000 };
 #define FAKE_HUGE_BYTES (3ll << 30)
 
@@ -143,8 +143,8 @@ static int fake_Type_size_x(mpi_handle type, mpi_count *size)
     return MPI_SUCCESS;
 }
 
-/* Topologies: a grid of two dimensions, a graph in which this process has three neighbors, one in which it has one to hear from and
- * two to send to. What MPI_Topo_test answers is set beforehand. */
+/* Topologies: a grid of two dimensions; a graph in which this process has three neighbors; a distributed graph with one source and two
+ * destinations. The test sets the answer of MPI_Topo_test. */
 static int fake_topology = MPI_UNDEFINED;
 
 static int fake_Topo_test(mpi_handle comm, int *topology)
@@ -177,7 +177,7 @@ static int fake_Dist_graph_neighbors_count(mpi_handle comm, int *sources, int *d
     return MPI_SUCCESS;
 }
 
-/* Take on the ABI of a stub: "open_mpi", "mpich", "standard", "unknown". */
+/* Use the ABI of a stub: "open_mpi", "mpich", "standard", "unknown". */
 static inline void fake_mpi_speak(const char *stub)
 {
     char path[4096];
@@ -205,7 +205,7 @@ static inline void fake_mpi_speak(const char *stub)
     };
 }
 
-/* Describe a communicator under a handle of the test's choice. `remote_size` is 0 unless it is an inter-communicator. */
+/* Describe a communicator under a handle that the test chooses. `remote_size` is 0 unless it is an inter-communicator. */
 static inline mpi_handle fake_describe(mpi_handle handle, const int *ranks, int size, const int *remote, int remote_size)
 {
     struct fake_comm *comm = &fake_comms[0];
@@ -217,7 +217,7 @@ static inline mpi_handle fake_describe(mpi_handle handle, const int *ranks, int 
     return handle;
 }
 
-/* The same under a fresh handle. */
+/* The same under a new handle. */
 static inline mpi_handle fake_comm(const int *ranks, int size)
 {
     return fake_describe(0x100000 + 64 * (mpi_handle)fake_comm_count, ranks, size, NULL, FAKE_NO_REMOTE);
@@ -240,7 +240,7 @@ static inline void fake_describe_world(int size, int rank)
     fake_describe(mpi_abi.comm_self, &all[rank], 1, NULL, FAKE_NO_REMOTE);
 }
 
-/* The same, and the registry begun with them. */
+/* The same; also starts the registry. */
 static inline void fake_world(int size, int rank)
 {
     fake_describe_world(size, rank);

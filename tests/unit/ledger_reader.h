@@ -1,4 +1,4 @@
-/* What a ledger says, read by the rules of ledger_format.h and by nothing else of the library. */
+/* Reads a ledger by the rules of ledger_format.h, without any other code of the library. */
 #ifndef LEDGER_READER_H
 #define LEDGER_READER_H
 
@@ -13,8 +13,8 @@ struct ledger_totals {
     uint64_t total_ns;
     uint64_t volume_bytes;
     uint64_t exact_cells, folded_cells;
-    uint64_t unsound_cells;   /* with calls, but without their minimum and maximum */
-    uint64_t count_up_to[66]; /* [k]: of sizes above 2^(k-2) up to 2^(k-1) bytes; [0]: of 0 bytes */
+    uint64_t unsound_cells;   /* have calls, but no minimum and maximum */
+    uint64_t count_up_to[66]; /* [k]: sizes above 2^(k-2) up to 2^(k-1) bytes; [0]: 0 bytes */
 };
 
 struct reader_peers {
@@ -79,7 +79,7 @@ static inline void reader_add(struct ledger_totals *totals, const struct ledger_
     totals->count_up_to[reader_class(cell->bytes)] += count;
 }
 
-/* All rows of one thread's peers that count. */
+/* All valid rows of one thread's peers. */
 static inline struct reader_peers reader_peers(const struct ledger_header *header, uint32_t thread)
 {
     struct reader_peers sum = {0};
@@ -98,14 +98,14 @@ static inline struct reader_peers reader_peers(const struct ledger_header *heade
     return sum;
 }
 
-/* All cells of one thread that count: none while it has not heard of a reset. */
+/* All valid cells of one thread: none from a reset until the thread's next call. */
 static inline struct ledger_totals reader_totals(const struct ledger_header *header, uint32_t thread)
 {
     struct ledger_totals totals = {0};
     const struct ledger_thread *owner = reader_thread(header, thread);
     if (owner && owner->epoch != header->epoch)
         return totals;
-    uint64_t folding = owner ? owner->folding : 0, number = 0; /* the word that decides what counts while the thread folds */
+    uint64_t folding = owner ? owner->folding : 0, number = 0; /* decides which cells are valid while the thread folds */
     for (uint32_t i = 0; i < header->chunk_count; i++) {
         const struct ledger_chunk *chunk = reader_chunk(header, i);
         if (chunk->kind != LEDGER_CELLS || chunk->thread != thread)

@@ -1,4 +1,4 @@
-/* A child process that is stopped after each of its instructions or system calls, so that a test sees all states that a kill could leave. */
+/* Stops a child process after each of its instructions or system calls, so that a test sees every state that a kill could leave. */
 #ifndef STEPPING_H
 #define STEPPING_H
 
@@ -6,16 +6,16 @@
 
 #include <sys/ptrace.h>
 
-/* Elsewhere an atomic instruction may be a loop that never ends when it is stopped in the middle. */
+/* On other processors an atomic instruction may be a loop, which never ends if it is stopped in the middle. */
 #if defined(__x86_64__)
 #define STEPPING_POSSIBLE true
 #else
 #define STEPPING_POSSIBLE false
 #endif
 
-enum { STEPPING_SYSTEM_CALL = 0x80 }; /* in the signal that a child stops with: PTRACE_O_TRACESYSGOOD */
+enum { STEPPING_SYSTEM_CALL = 0x80 }; /* bit in the signal of a stop at a system call: PTRACE_O_TRACESYSGOOD */
 
-/* How the child goes on: what stepping() was asked for, until a look at it says otherwise. */
+/* How the child is resumed: as stepping() was told, until `look` changes it. */
 static enum __ptrace_request stepping_by;
 
 static inline _Noreturn void stepping_child(void (*work)(void))
@@ -27,8 +27,8 @@ static inline _Noreturn void stepping_child(void (*work)(void))
     _exit(EXIT_SUCCESS);
 }
 
-/* Run `work` in a child, and `look` here whenever it stops: before its first instruction and after each, or before and after each
- * system call (PTRACE_SYSCALL). Gives how often. */
+/* Run `work` in a child, and `look` in this process at each stop: before the first instruction and after each, or before and after each
+ * system call (PTRACE_SYSCALL). Returns the number of stops. */
 static inline uint64_t stepping(enum __ptrace_request step, void (*work)(void), void (*look)(pid_t child))
 {
     if (!STEPPING_POSSIBLE)

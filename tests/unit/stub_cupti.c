@@ -10,7 +10,7 @@ static void write_record(const void *record, size_t bytes);
 struct stub_cupti stub_cupti = {.version = 130001, .write = write_record, .attributes = {[0] = 3200000, [2] = 250, [6] = 3}};
 
 #ifdef STUB_13_2
-int cuptiActivityEnable_v2(void); /* new in 13.2, and by this it is known */
+int cuptiActivityEnable_v2(void); /* new in 13.2; its presence identifies that version */
 int cuptiActivityEnable_v2(void)
 {
     return 999;

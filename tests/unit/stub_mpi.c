@@ -1,4 +1,4 @@
-/* Just enough of an MPI library for the profiler to tell which ABI it speaks: four shared objects from one file. */
+/* The symbols by which the profiler detects an MPI library's ABI: four shared objects from one file. */
 #ifdef STUB_open_mpi
 char ompi_mpi_comm_world, ompi_mpi_comm_self, ompi_mpi_comm_null, ompi_request_null, ompi_mpi_datatype_null, ompi_mpi_byte;
 #endif
@@ -7,7 +7,7 @@ char ompi_mpi_comm_world, ompi_mpi_comm_self, ompi_mpi_comm_null, ompi_request_n
 int *MPI_UNWEIGHTED;
 #endif
 
-#ifdef STUB_standard /* over Open MPI 6, whose own symbols it brings along */
+#ifdef STUB_standard /* on top of Open MPI 6, whose own symbols are visible as well */
 char ompi_mpi_comm_world;
 int PMPI_Abi_get_version(int *major, int *minor)
 {

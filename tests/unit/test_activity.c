@@ -11,7 +11,7 @@
 
 enum { SECOND_NS = 1000000000 };
 
-/* Times of the tests count from here; ticks are nanoseconds. */
+/* Origin of the times in the tests; ticks are nanoseconds. */
 static int64_t zero_ns;
 
 static uint64_t facts_asked;
@@ -25,7 +25,7 @@ static void device_facts(uint32_t device, struct gpu_device_facts *facts)
 
 static const struct gpu_backend backend = {.name = "test", .device_facts = device_facts};
 
-/* What the observer was told, and how it answers. */
+/* What was reported to the observer, and its answers. */
 static struct {
     struct gpu_event last;
     char name[64];
@@ -126,7 +126,7 @@ static void settle(int64_t ns)
     activity_settle(zero_ns + ns);
 }
 
-/* What a reader of the ledger finds */
+/* The ledger's contents */
 
 static uint32_t used_of(uint32_t chunk, enum ledger_kind kind)
 {
@@ -201,7 +201,7 @@ static uint64_t streams_in_ledger(void)
     return count;
 }
 
-/* The n-th sample of a stream (slot), from 0; NULL: it has no more. */
+/* The n-th sample of a stream (slot), from 0; NULL if it has fewer. */
 static const struct ledger_activity_sample *sample_of(unsigned stream, unsigned number)
 {
     FOR_EACH_ENTRY(struct ledger_page, page, LEDGER_SAMPLES)
@@ -251,7 +251,7 @@ static void streams_and_graphs_are_counted_apart(void)
 static void a_stream_is_of_one_device_and_one_context(void)
 {
     begin();
-    for (uint32_t i = 0; i < 2000; i++) { /* each twice, and many near each other in the index */
+    for (uint32_t i = 0; i < 2000; i++) { /* each twice; many have neighboring slots in the index */
         struct gpu_event event = on(i % 50, 7, 0, 100);
         event.context = i / 50 % 20;
         event.kind = LEDGER_ACTIVITY_SET;
@@ -415,10 +415,10 @@ static void a_ledger_without_room_records_nothing_and_says_so(void)
         kernel("gemm", i, i + 3);
     trace_until(1000);
     CHECK_EQUAL(the_ledger.header->gpu_unkept_records, 100);
-    CHECK(facts_asked <= 1); /* a driver is not asked for each event */
+    CHECK(facts_asked <= 1); /* the driver is not asked for each event */
 }
 
-/* Unions */
+/* Overlap sums */
 
 static void events_in_any_order_give_the_same_sums(void)
 {
@@ -447,7 +447,7 @@ static void calls_of_mpi_are_in_every_devices_unions(void)
     kernel_on(0, 7, "gemm", 100, 300);
     kernel_on(1, 7, "gemm", 500, 600);
     in_mpi(200, 550);
-    in_mpi(220, 540); /* another thread, or told twice */
+    in_mpi(220, 540); /* another thread, or reported twice */
     trace_until(1000);
     CHECK_EQUAL(device_of(0)->state_ns[LEDGER_COMPUTING | LEDGER_IN_MPI], 100);
     CHECK_EQUAL(device_of(0)->state_ns[LEDGER_IN_MPI], 250);
@@ -463,7 +463,7 @@ static void a_device_that_is_first_seen_later_was_idle_or_in_mpi_before(void)
     trace_from(0);
     kernel_on(0, 7, "gemm", 0, 100);
     in_mpi(200, 700);
-    settle(500); /* in the middle of the call */
+    settle(500); /* during the call */
     kernel_on(1, 7, "gemm", 600, 800);
     trace_until(1000);
     CHECK_EQUAL(device_of(1)->state_ns[0], 200 + 200);
@@ -490,7 +490,7 @@ static void a_device_that_is_first_seen_in_a_later_window_has_all_of_them(void)
 static void windows_of_tracing_cut_what_runs_through_them(void)
 {
     begin();
-    kernel("gemm", 0, 150); /* it came before the window begins, and runs into it */
+    kernel("gemm", 0, 150); /* it arrived before the window began, and runs into it */
     trace_from(100);
     kernel("gemm", 180, 500);
     trace_until(200);
@@ -535,7 +535,7 @@ static void a_late_call_of_mpi_is_cut(void)
     CHECK_EQUAL(traced_ns(0), 2000);
 }
 
-/* One event more than can wait, then an earlier one than the earliest, then one that comes too late. */
+/* One event more than the queue holds, then one before the earliest, then one that arrives too late. */
 static void what_finds_no_room_to_wait_is_settled_before_its_time(void)
 {
     begin();
@@ -551,7 +551,7 @@ static void what_finds_no_room_to_wait_is_settled_before_its_time(void)
     CHECK_EQUAL(totals().count, ACTIVITY_MOST_WAITING + 3ull);
 }
 
-/* Against a reference that looks at each nanosecond. */
+/* Comparison with a reference that counts every nanosecond. */
 
 enum { DEVICES = 3, WINDOWS = 6, WINDOW_NS = 400, ON_NS = 300, SPAN_NS = WINDOWS * WINDOW_NS };
 
@@ -709,7 +709,7 @@ static void a_reset_forgets_what_was_counted(void)
     trace_until(1000);
     CHECK_EQUAL(totals().entries, 1);
     CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, 2, 1, 0)), 1);
-    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 200 + 30); /* what ran at the reset has its rest */
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 200 + 30); /* the activity in progress at the reset contributes its remainder */
     CHECK_EQUAL(traced_ns(0), 300);
 }
 
@@ -774,7 +774,7 @@ static void a_reset_between_windows_leaves_nothing(void)
     CHECK_EQUAL(traced_ns(0), 100);
 }
 
-/* A killer */
+/* Kills */
 
 static volatile struct {
     uint64_t begun, done; /* events */
@@ -844,7 +844,7 @@ static void look(pid_t child)
     static unsigned looks;
     (void)child;
     if (the_ledger.header->gpu_epoch != the_ledger.header->epoch)
-        return; /* of what is counted of GPUs nothing counts */
+        return; /* no GPU counter is valid */
     if (!truth->is_resetting)
         check_activities();
     check_devices();

@@ -82,7 +82,7 @@ static void wildcards_and_missing_peers_are_told_apart(void)
     CHECK_EQUAL(record()->peer, LEDGER_PEER_ANY);
     announce_message(&call, few, 0, mpi_abi.proc_null, 0);
     CHECK_EQUAL(record()->peer, LEDGER_NO_RANK);
-    announce_message(&call, few, 0, 3, 0); /* there is no such rank */
+    announce_message(&call, few, 0, 3, 0); /* no such rank */
     CHECK_EQUAL(record()->peer, LEDGER_NO_RANK);
     call_start(&call);
     call_end(&call, MPI_SUCCESS);
@@ -210,7 +210,7 @@ static void a_reset_sets_this_thread_s_counters_to_zero_at_once(void)
     CHECK_EQUAL(counted(0), 0);
     CHECK_EQUAL(the_ledger.header->epoch, 2);
     CHECK(the_ledger.header->reset_unix_ns > 0);
-    CHECK_EQUAL(communicator->entry->collectives, 2); /* the order of collectives goes on */
+    CHECK_EQUAL(communicator->entry->collectives, 2); /* the sequence of collectives continues */
     count_one();
     CHECK_EQUAL(counted(0), 1);
 }

@@ -7,7 +7,7 @@
 #include "ledger_reader.h"
 #include "unit.h"
 
-/* What a long job meets: a counter that goes backwards or stands still, and counts beyond 32 bits. */
+/* Conditions of long jobs: a counter that goes backwards or stops, and counts beyond 32 bits. */
 enum { REQUEST = 0x2000 };
 static const uint64_t AN_HOUR_AHEAD = 10000000000000; /* ticks, at least */
 
@@ -23,7 +23,7 @@ static void begin(void)
     recording_switch(true);
 }
 
-/* A call that began when the counter stood further on than it does at its end. */
+/* A call whose counter is lower at its end than at its begin. */
 static struct call call_from_ahead(enum call_id id)
 {
     struct call call;
@@ -142,7 +142,7 @@ static void resets_without_end_never_come_to_an_epoch_that_means_something_else(
     }
 }
 
-/* Under MPI_THREAD_MULTIPLE each question may wait for a lock of MPI's, with the job's other threads. */
+/* Under MPI_THREAD_MULTIPLE each query may wait for MPI's lock, as do the job's other threads. */
 static unsigned questions_about(mpi_handle made, enum call_id constructor, mpi_handle parent)
 {
     struct call call;
@@ -160,7 +160,7 @@ static void mpi_is_asked_nothing_about_a_duplicate_and_little_about_other_commun
 {
     begin();
     mpi_handle parent = fake_comm((int[]){5, 3, 7}, 3);
-    CHECK_EQUAL(questions_about(parent, CALL_Comm_split, mpi_abi.comm_world), 7); /* of each of two groups, translating asks twice */
+    CHECK_EQUAL(questions_about(parent, CALL_Comm_split, mpi_abi.comm_world), 7); /* two groups, two queries for each translation */
     mpi_handle duplicate = fake_comm((int[]){5, 3, 7}, 3);
     CHECK_EQUAL(questions_about(duplicate, CALL_Comm_dup, parent), 0);
     CHECK_EQUAL(questions_about(fake_comm((int[]){5, 3, 7}, 3), CALL_Comm_dup_with_info, duplicate), 0);

@@ -3,7 +3,7 @@
 #include "ledger_reader.h"
 #include "unit.h"
 
-/* The smallest ledger has eight chunks; the thread's entry takes one, leaving seven of 26 cells, of which one is kept back. */
+/* The smallest ledger has eight chunks. The thread's entry takes one; the other seven hold 26 cells each, one of which is reserved. */
 enum { CELLS_PER_CHUNK = 26, SMALLEST_CELLS = 7 * CELLS_PER_CHUNK - 1, CALL_A = 1, CALL_B = 2 };
 
 static struct cells cells;
@@ -222,7 +222,7 @@ static void a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted(void
     CHECK(the_ledger.header->folded_cells > 90000);
 }
 
-/* Every cell another call: nothing is alike, so nothing can fold. */
+/* Every cell has another call, so no two can fold. */
 static void a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old(void)
 {
     begin(1);
@@ -243,9 +243,9 @@ static void the_largest_sizes_fold_too(void)
     CHECK_EQUAL(totals().count, 1000);
 }
 
-/* Killed at some instant; at every one: test_killed.c. */
+/* Killed at a random time; test_killed.c tries every instruction. */
 
-/* The child counts calls for ever and says after each that it is counted; at most the one in hand is one more in the ledger. */
+/* The child counts calls until it is killed and reports each after it is counted, so the ledger has at most one more. */
 
 static _Noreturn void count_for_ever(uint64_t *acknowledged)
 {

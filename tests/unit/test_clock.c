@@ -7,7 +7,7 @@
 
 enum { CALIBRATION_NS = 20000000, SECOND_NS = 1000000000 };
 
-/* In place of libc's: the process is interrupted, for a second each time, before as many readings as are set here. */
+/* Replaces libc's function: simulates an interruption of one second before this many readings. */
 static int interruptions, seconds_interrupted;
 
 int clock_gettime(clockid_t clock, struct timespec *now)
@@ -28,8 +28,8 @@ static void wait_ns(int64_t ns)
     }
 }
 
-/* The same span on both clocks; between the two readings of each lies next to nothing, but the scheduler may strike: the
- * better of several spans is taken. */
+/* The same interval on both clocks. The scheduler may interrupt the process between the readings of both, so the best of several intervals
+ * is used. */
 static double best_ratio_over(int64_t span_ns)
 {
     double best = 2;
@@ -75,7 +75,7 @@ static void timestamps_lie_on_the_axis_of_clock_monotonic(void)
     int64_t before_ns = clock_monotonic_ns();
     int64_t ours_ns = clock_ns(clock_ticks());
     int64_t after_ns = clock_monotonic_ns();
-    int64_t error_ns = (after_ns - before_ns) + 1000000; /* a millisecond for the scale's error since clock_begin */
+    int64_t error_ns = (after_ns - before_ns) + 1000000; /* allows a millisecond for the scale's error since clock_begin */
     CHECK(ours_ns >= before_ns - error_ns);
     CHECK(ours_ns <= after_ns + error_ns);
 }

@@ -25,7 +25,7 @@ static void freed(mpi_handle handle)
         communicators_freed(going);
 }
 
-/* A constructor of the job's has made this. */
+/* A constructor called by the job has created this. */
 static mpi_handle made(unsigned constructor, const int *ranks, int size)
 {
     mpi_handle handle = fake_comm(ranks, size);
@@ -55,7 +55,7 @@ static const char *members_of(const int *ranks, int size)
     return text;
 }
 
-/* What is known of one */
+/* Description */
 
 static void the_world_is_there_from_the_start(void)
 {
@@ -193,7 +193,7 @@ static void the_worlds_members_are_a_run(void)
     CHECK_TEXT(entry_of(mpi_abi.comm_self)->members, "3");
 }
 
-/* Identity. Two ranks are two processes here, that write what they see to memory they share. */
+/* Identity. Two processes act as ranks and write their results to shared memory. */
 
 static uint64_t (*seen)[8]; /* [rank][k] */
 
@@ -254,7 +254,7 @@ static void whatever_makes_a_communicator_another_changes_its_identity(void)
             CHECK(identities[i] != identities[k]);
 }
 
-/* The parents are told apart by their members' order; their children are alike but for the parent. */
+/* The parents differ in the order of their members; their children differ only in the parent. */
 
 static mpi_handle child_of(mpi_handle parent)
 {
@@ -303,7 +303,7 @@ static void children_of_two_parents_differ(void)
     CHECK_EQUAL(communicators_find(of_second)->parent_identity, identity_of(second));
 }
 
-/* MPI_Comm_create_group is called by its members alone: two of them may make two in different order, told apart by tag. */
+/* Only members call MPI_Comm_create_group: two ranks may create two communicators in different order, distinguished by tag. */
 
 static mpi_handle made_of_group(uint64_t tag)
 {
@@ -438,7 +438,7 @@ static void beyond_the_registrys_numbers_communicators_share_one_and_are_counted
     unsigned shared = 0;
     for (int i = 0; i < MADE; i++) {
         members[i][1] = 1;
-        fake_comm_count = 2; /* the fake need not remember all of them */
+        fake_comm_count = 2; /* the fake may forget the others */
         mpi_handle handle = fake_describe(0x200000 + 64 * (mpi_handle)i, members[i], 2, NULL, FAKE_NO_REMOTE);
         communicators_made(handle, DUP, mpi_abi.comm_world, true, 0);
         shared += communicators_slot(communicators_find(handle)) == LEDGER_COMMUNICATOR_OTHER;
@@ -447,7 +447,7 @@ static void beyond_the_registrys_numbers_communicators_share_one_and_are_counted
     CHECK_EQUAL(the_ledger.header->folded_communicators, shared);
 }
 
-/* Ends */
+/* Freeing */
 
 static void a_handle_that_is_handed_out_again_is_another_communicator(void)
 {
@@ -478,7 +478,7 @@ static void a_communicator_that_mpi_refused_to_free_is_there_as_before(void)
     CHECK_EQUAL(entry->flags, 0);
 }
 
-/* A place in the index whose handle is gone is taken by another handle on the same way. */
+/* The slot of a removed handle is reused by another handle whose probe passes it. */
 static void handles_that_come_and_go_leave_the_others_where_they_are(void)
 {
     begin("open_mpi", 4, 0);
@@ -495,7 +495,7 @@ static void handles_that_come_and_go_leave_the_others_where_they_are(void)
         CHECK_EQUAL(communicators_find(kept[i])->ordinal, i);
 }
 
-/* MPI_Init after a session: the registry began without a world of its own. */
+/* MPI_Init after a session: the registry started without MPI_COMM_WORLD. */
 static void a_world_that_comes_later_is_known_by_its_name(void)
 {
     mpi_handle group = 0;
@@ -562,7 +562,7 @@ static void an_unknown_abi_is_not_asked_anything(void)
     CHECK(communicators_find(0x1234) == NULL);
 }
 
-/* A job of sessions that makes no communicator: MPICH ends it if it is asked about MPI_COMM_WORLD. */
+/* A job of sessions that creates no communicator: MPICH ends the job if it is asked about MPI_COMM_WORLD. */
 static void a_world_that_does_not_exist_is_not_asked_about(void)
 {
     mpi_handle group = 0;
@@ -576,7 +576,7 @@ static void a_world_that_does_not_exist_is_not_asked_about(void)
     CHECK_EQUAL(fake_questions, asked);
 }
 
-/* MPI_Group_from_session_pset had no answer: asking about a group 0 would end the job. */
+/* MPI_Group_from_session_pset failed: asking about a group 0 would end the job. */
 static void sessions_without_a_world_group_ask_nothing(void)
 {
     fake_mpi_speak("mpich");
@@ -631,7 +631,7 @@ static void a_million_communicators_under_a_million_handles_leave_no_memory_behi
     CHECK(used_bytes() < before + 65536);
 }
 
-/* Two of a kind are made on each of many parents, one parent after the other. */
+/* Two of a kind are created on each of many parents, one parent after the other. */
 static void make_families_and_free(int count)
 {
     for (int i = 0; i < count; i++) {
@@ -656,7 +656,7 @@ static void what_was_made_on_a_parent_is_forgotten_with_it(void)
 {
     begin("open_mpi", 4, 0);
     make_families_and_free(100);
-    /* nothing but the world's own count of duplicates has stayed */
+    /* only the world's own count of duplicates remains */
     uint64_t before = used_bytes();
     for (int i = 0; i < A_MILLION / 4; i++) {
         fake_comm_count = 2;
@@ -769,7 +769,7 @@ static void *complete_the_receive(void *unused)
     return unused;
 }
 
-/* One thread's receive completes while another frees the communicator: it must go once, whoever is last. */
+/* One thread's receive completes while another frees the communicator: it must be destroyed once, by the last of them. */
 static void a_communicator_that_is_freed_while_its_last_receive_completes_goes_once(void)
 {
     begin("open_mpi", 4, 0);

@@ -85,7 +85,7 @@ static void a_file_that_is_none_of_our_copies_is_not_replaced(void)
     CHECK(!is_there("copy.tmp"));
 }
 
-/* What a writer does at the worst moment: as our file grows, it folds. */
+/* The worst case of a concurrent writer: it folds while the copy grows. */
 static int folds_left;
 static bool is_folding;
 static uint32_t *filling;

@@ -13,7 +13,7 @@
 #include <dlfcn.h>
 #include <sys/uio.h>
 
-/* CUPTI's functions as another client of it calls them: through ours. */
+/* CUPTI's functions as another client calls them: through our wrappers. */
 int cuptiSubscribe(void **subscriber, void (*callback)(void), void *data);
 int cuptiActivityRegisterCallbacks(cupti_request request, cupti_complete complete);
 int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void));
@@ -37,7 +37,7 @@ static void *stub(const char *file, const char *variable)
     return dlsym(library, variable);
 }
 
-/* A process that uses a GPU, and has a libcupti. */
+/* A process that uses a GPU and has a libcupti. */
 static void begin(void)
 {
     settings_read(NULL);
@@ -74,7 +74,7 @@ static int64_t unix_now(void)
     return clock_unix_ns();
 }
 
-/* Its first bytes are what we read, the rest is what we do not. */
+/* The profiler reads only its first bytes. */
 static struct cupti_kernel *kernel_in(uint8_t record[STUB_KERNEL_BYTES])
 {
     memset(record, 0xee, STUB_KERNEL_BYTES);
@@ -83,7 +83,7 @@ static struct cupti_kernel *kernel_in(uint8_t record[STUB_KERNEL_BYTES])
     return kernel;
 }
 
-/* A kernel that ended so long ago. */
+/* A kernel that ended this long ago. */
 static void run_kernel(int64_t ago_ns, int64_t duration_ns)
 {
     uint64_t memory[STUB_KERNEL_BYTES / 8];
@@ -119,7 +119,7 @@ static struct gpu_collected collect(bool everything)
     return BACKEND->collect(take, everything);
 }
 
-/* Looking */
+/* Detection */
 
 static void a_process_without_the_driver_uses_no_gpu(void)
 {
@@ -148,7 +148,7 @@ static void a_context_that_is_not_primary_is_seen_by_a_thread_that_has_it(void)
     cuda->init_result = 0;
     cuda->context = &cuda;
     CHECK(cuda_driver_context_of(NULL) == &cuda);
-    cuda->context = NULL; /* in our thread */
+    cuda->context = NULL; /* of this thread */
     CHECK_EQUAL(BACKEND->look(), GPU_IN_USE);
 }
 
@@ -169,7 +169,7 @@ static void the_driver_says_where_a_buffer_lies(void)
     CHECK_EQUAL(memory_kind_with(4, 0), LEDGER_MANAGED);
     CHECK_EQUAL(BACKEND->memory_kind(NULL), -1); /* an invalid value */
     cuda->init_result = 4;
-    CHECK_EQUAL(memory_kind_with(2, 0), -1); /* the driver is gone */
+    CHECK_EQUAL(memory_kind_with(2, 0), -1); /* the driver has shut down */
 }
 
 static void a_device_has_a_name_and_a_number_of_its_own(void)
@@ -190,7 +190,7 @@ static void arming_calls_what_disturbs_nobody(void)
 {
     begin_armed();
     CHECK_EQUAL(cupti->registrations, 0);
-    CHECK_EQUAL(cupti->subscriptions, 0); /* given back */
+    CHECK_EQUAL(cupti->subscriptions, 0); /* released */
     CHECK_EQUAL(cupti->enabled, 0);
 }
 
@@ -275,7 +275,7 @@ static void a_cupti_newer_than_the_driver_is_not_used(void)
     refused_with("newer than the driver");
 }
 
-/* Every first call of it crashes where it cannot initialize; seen without a driver alone. */
+/* Its first call crashes if it cannot initialize; observed only without a driver. */
 static void begin_beside_13_2(int driver)
 {
     begin();
@@ -311,7 +311,7 @@ static void no_setting_lets_a_cupti_of_a_newer_major_version_be_used(void)
 static void a_cupti_that_does_not_work_here_is_not_used(void)
 {
     begin();
-    cupti->version_result = 999; /* as that of CUDA 13.5 does where there is no driver */
+    cupti->version_result = 999; /* like that of CUDA 13.5 without a driver */
     refused_with("999");
 }
 
@@ -375,7 +375,7 @@ static void records_become_events_on_our_clock(void)
     CHECK_EQUAL(collect(false).records, 0);
 }
 
-/* Elsewhere (qemu-user, some sandboxes) names are read without asking. */
+/* Without it (qemu-user, some sandboxes) names are read unchecked. */
 static bool memory_can_be_asked_for(void)
 {
     char from = 'x', to = 0;
@@ -466,9 +466,9 @@ static void times_that_cannot_be_are_counted_and_left_out(void)
     implausible_with(0, now);
     implausible_with(now, now - 1);
     implausible_with(now - UINT64_C(700000000000), now);
-    implausible_with(now - UINT64_C(60000000000), now - UINT64_C(59000000000)); /* before we traced */
+    implausible_with(now - UINT64_C(60000000000), now - UINT64_C(59000000000)); /* before tracing began */
     implausible_with(now + UINT64_C(59000000000), now + UINT64_C(60000000000));
-    implausible_with(12345, 67890); /* of another clock */
+    implausible_with(12345, 67890); /* on another clock */
 }
 
 static void no_kernel_takes_ten_minutes(void)
@@ -492,7 +492,7 @@ static void dropped_records_are_counted(void)
     CHECK_EQUAL(collect(false).dropped, 0);
 }
 
-/* How far all has come */
+/* Up to when all records have arrived */
 
 static void what_may_still_run_is_waited_for_half_a_second(void)
 {
@@ -582,7 +582,7 @@ static void their_complete(void *context, uint32_t stream, uint8_t *buffer, size
 static void another_client_gets_its_callbacks_and_ours_come_back_after_it(void)
 {
     begin_tracing();
-    BACKEND->pause(); /* as gpu_yield has it done */
+    BACKEND->pause(); /* as gpu_yield does */
     CHECK_EQUAL(cuptiActivityRegisterCallbacks(their_request, their_complete), CUPTI_SUCCESS);
     CHECK(cupti->request == their_request);
     CHECK_EQUAL(cuptiActivityEnable(CUPTI_CONCURRENT_KERNEL), CUPTI_SUCCESS);
@@ -591,7 +591,7 @@ static void another_client_gets_its_callbacks_and_ours_come_back_after_it(void)
     CHECK_EQUAL(cuptiActivityDisable(CUPTI_CONCURRENT_KERNEL), CUPTI_SUCCESS);
     CHECK(BACKEND->resume(reason, sizeof reason));
     CHECK(cupti->request != their_request);
-    CHECK_EQUAL(collect(false).records, 0); /* that buffer is theirs, and they get it */
+    CHECK_EQUAL(collect(false).records, 0); /* that buffer is the other client's, which gets it */
     CHECK_EQUAL(their_completions, 1);
     run_kernel(0, 1000);
     CHECK_EQUAL(collect(false).records, 1);
@@ -664,13 +664,13 @@ static void a_client_that_is_not_seen_is_noticed_when_no_buffer_comes_back(void)
 {
     begin_tracing();
     run_kernel(0, 1000);
-    cupti->complete = their_complete; /* by a function that we do not see: their buffer callbacks have our buffer now */
+    cupti->complete = their_complete; /* by a function that is not intercepted: their callback has our buffer now */
     BACKEND->pause();
     CHECK(collect(true).is_foreign);
     CHECK_EQUAL(their_completions, 1);
     CHECK(!collect(false).is_foreign);
     CHECK(BACKEND->resume(reason, sizeof reason));
-    CHECK_EQUAL(cupti->registrations, 2); /* their session is over: records shall come to us again, not to them */
+    CHECK_EQUAL(cupti->registrations, 2); /* their session is over: we must get the records again */
     run_kernel(0, 1000);
     CHECK_EQUAL(collect(false).records, 1);
 }
@@ -713,7 +713,7 @@ static void cupti_takes_a_bounded_part_of_the_device_s_memory_while_we_trace(voi
     CHECK(BACKEND->resume(reason, sizeof reason));
     CHECK_EQUAL(cupti->attributes[LIMIT], 32);
     BACKEND->pause();
-    CHECK_EQUAL(cupti->attributes[LIMIT], 250); /* as other clients had it */
+    CHECK_EQUAL(cupti->attributes[LIMIT], 250); /* as other clients have set it */
     CHECK(BACKEND->resume(reason, sizeof reason));
     CHECK_EQUAL(cupti->attributes[LIMIT], 32);
 }
@@ -724,7 +724,7 @@ static void a_bound_that_another_client_has_set_stays(void)
     cupti->attributes[LIMIT] = 100;
     BACKEND->pause();
     CHECK_EQUAL(cupti->attributes[LIMIT], 100);
-    cupti->attributes[LIMIT] = 8; /* less than ours */
+    cupti->attributes[LIMIT] = 8; /* lower than ours */
     CHECK(BACKEND->resume(reason, sizeof reason));
     CHECK_EQUAL(cupti->attributes[LIMIT], 8);
     BACKEND->pause();
@@ -771,7 +771,7 @@ static void between_windows_nothing_is_enabled_subscribed_or_set(void)
     CHECK_EQUAL(cupti->registrations, 1);
 }
 
-/* Versions that are not known */
+/* Unknown versions */
 
 static void records_of_a_newer_cupti_are_examined_first(void)
 {
@@ -793,14 +793,14 @@ static void a_layout_that_has_changed_is_not_read(void)
     CHECK(BACKEND->resume(reason, sizeof reason));
     for (unsigned i = 0; i < 10; i++) {
         struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
-        kernel->end = (uint64_t)unix_now(); /* where its begin is now: one field further */
+        kernel->end = (uint64_t)unix_now(); /* its begin is now one field further */
         kernel->completed = kernel->end + 1000;
         kernel->device = 1000000;
         cupti->write(memory, sizeof memory);
     }
     struct gpu_collected collected = collect(false);
     CHECK_EQUAL(collected.records, 0);
-    CHECK(collected.is_foreign); /* nothing will come */
+    CHECK(collected.is_foreign); /* no records will arrive */
     CHECK(!BACKEND->resume(reason, sizeof reason));
     CHECK(says("130900"));
 }

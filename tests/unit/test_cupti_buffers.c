@@ -104,7 +104,7 @@ static void a_buffer_that_was_not_lent_cannot_come_back(void)
     CHECK_EQUAL(taken_bytes, 100);
 }
 
-/* CUPTI's own samples do, and XLA: what comes to their callback is theirs. */
+/* CUPTI's own samples and XLA free whatever their callback gets. */
 static void a_client_whose_callback_gets_a_buffer_may_free_it(void)
 {
     CHECK(buffers_begin(false));
@@ -135,7 +135,7 @@ static void the_earliest_that_is_not_back_is_known(void)
     uint8_t *second = request();
     CHECK(buffers_lent_since_ns() >= before_ns && buffers_lent_since_ns() <= between_ns);
     complete(first, 8);
-    CHECK(buffers_lent_since_ns() <= between_ns); /* completed, but nobody has looked into it */
+    CHECK(buffers_lent_since_ns() <= between_ns); /* completed, but not read yet */
     CHECK_EQUAL(buffers_collect(take), 1);
     CHECK(buffers_lent_since_ns() >= between_ns && buffers_lent_since_ns() != INT64_MAX);
     complete(second, 8);
@@ -175,7 +175,7 @@ static void records_that_nobody_has_read_are_estimated(void)
     CHECK_EQUAL(buffers_unread_records(), RECORDS);
 }
 
-/* Each thread writes its number all over a buffer, and gives it back. The sink is left alone: there they would be in each other's way. */
+/* Each thread fills a buffer with its number and completes it. The sink is left unwritten: all threads share it. */
 enum { THREADS = 4, ROUNDS = 5000, WORDS = 64 };
 static uint8_t *the_sink;
 static unsigned threads_done;

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-/* CUPTI's clock, as a test wants it: so many units a nanosecond of CLOCK_MONOTONIC, and so far ahead. */
+/* CUPTI's clock, as the test sets it: units per nanosecond of CLOCK_MONOTONIC, and offset. */
 static int64_t ahead = 1700000000000000000;
 static uint64_t rate = 1;
 
@@ -31,7 +31,7 @@ static int no_clock(uint64_t *now)
     return 15;
 }
 
-/* Pairs are apart where time has passed between them. */
+/* Two pairs are distinct only if time has passed between them. */
 static void let_pass(int64_t ns)
 {
     for (int64_t until_ns = clock_monotonic_ns() + ns; clock_monotonic_ns() < until_ns;) {
@@ -45,7 +45,7 @@ static void check_near(int64_t actual_ns, int64_t expected_ns, int64_t tolerance
     CHECK(actual_ns - expected_ns <= tolerance_ns && expected_ns - actual_ns <= tolerance_ns);
 }
 
-/* What a reading may be off on a machine that is shared. */
+/* Error allowed for a reading on a shared machine. */
 enum { READING_NS = 2000000, STEP_NS = 500000000 };
 
 static void moments_keep_their_distance_to_the_pairs(void)
@@ -98,7 +98,7 @@ static void a_clock_that_was_set_back_is_seen_too(void)
     check_near(cupti_clock_ns(theirs_at(after_ns)), after_ns, READING_NS);
     let_pass(5000000);
     cupti_clock_pair();
-    CHECK(cupti_clock_error_ns() < READING_NS); /* what comes afterwards is sure again */
+    CHECK(cupti_clock_error_ns() < READING_NS); /* later times are accurate again */
 }
 
 static void another_clients_clock_may_count_in_any_unit(void)
@@ -122,7 +122,7 @@ static void many_pairs_forget_the_oldest(void)
 {
     cupti_clock_begin(their_clock);
     for (unsigned i = 0; i < 1000; i++) {
-        ahead += i % 2 ? STEP_NS : -STEP_NS; /* each a pair of its own */
+        ahead += i % 2 ? STEP_NS : -STEP_NS; /* a pair each */
         cupti_clock_pair();
     }
     int64_t now_ns = clock_monotonic_ns();

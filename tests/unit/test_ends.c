@@ -1,7 +1,7 @@
-/* A process that is killed at any system call, from MPI_Init to the end of MPI_Finalize, leaves a ledger or a database with all that it
- * had counted; and what a crash of the node leaves, which is what was synced, is enough as well.
+/* If a process is killed at any system call from MPI_Init to the end of MPI_Finalize, its ledger or database has every call that it had
+ * counted. So have the files that remain after a crash of the node, which has only what was synced.
  *
- * The child lives the life of a rank; the parent looks at the run folder before and after each of its system calls. */
+ * The child does what a rank does; the parent reads the run folder before and after each of its system calls. */
 #include "fake_mpi.h"
 #include "ledger_reader.h"
 #include "output/sqlite.h"
@@ -14,7 +14,7 @@
 
 enum { CALLS = 100 };
 
-/* Of the child: how many calls it has begun to account, and how many it has accounted. */
+/* How many calls the child has begun to account, and how many it has accounted. */
 struct truth {
     uint64_t begun, done;
 };
@@ -54,7 +54,7 @@ static void rank_from_init_to_finalize(void)
     truth->done++;
 }
 
-/* What a reader finds; -1: there is no such file, or MPI_Init has not gone so far. */
+/* The number of calls in a file; -1: the file does not exist, or MPI_Init has not got that far. */
 
 static void *map_ledger(size_t *bytes)
 {
@@ -104,7 +104,7 @@ static void every_call_is_in_one_file(pid_t child)
 {
     (void)child;
     int64_t in_database = count_in_database(), in_ledger = count_in_ledger();
-    int64_t found = in_database >= 0 ? in_database : in_ledger; /* as the reporter takes them */
+    int64_t found = in_database >= 0 ? in_database : in_ledger; /* the reporter's order of preference */
     if (found < 0)
         CHECK_EQUAL(truth->done, 0);
     else
@@ -119,7 +119,7 @@ static void a_kill_at_any_system_call_leaves_every_call_in_one_file(void)
     CHECK_EQUAL(count_in_ledger(), -1);
 }
 
-/* A ledger without the name of its run would be taken for one of another run, and the other ranks' left out for it. */
+/* A ledger without its run's id would count as one of another run, and the other ranks' files would be left out. */
 
 struct names {
     bool of_rank, of_run;
@@ -140,7 +140,7 @@ static struct names names_in_ledger(void)
     return names;
 }
 
-/* Of the child's stops at system calls: those before either name is in the ledger, and those that have been. */
+/* The child's stops at system calls: those before the ledger has its rank or its run, and all so far. */
 static uint64_t stops_before_names, stops;
 
 static void count_stops_before_names(pid_t child)
@@ -171,7 +171,7 @@ static void a_kill_in_the_beginning_leaves_no_rank_without_its_run(void)
     CHECK(names_in_ledger().of_rank);
 }
 
-/* A node that crashes: files have what was in them at their last fsync, names are as they were at the folder's. */
+/* After a crash of the node, files have their contents at their last fsync, and the folder its names at its last fsync. */
 
 static bool is_unsynced, is_named, is_name_synced, ledger_is_removed;
 
@@ -195,7 +195,7 @@ static void the_ledger_goes_after_the_database_is_on_the_disk(pid_t child)
         is_name_synced = is_named;
     else if ((number == SYS_fsync || number == SYS_fdatasync) && is_file(child, first, ".db.tmp"))
         is_unsynced = false;
-    else if (number == SYS_renameat || number == SYS_renameat2 || number == 82 /* rename, where there is one */) {
+    else if (number == SYS_renameat || number == SYS_renameat2 || number == 82 /* SYS_rename, where it exists */) {
         CHECK(!is_unsynced);
         is_named = true;
     } else if ((number == SYS_unlinkat || number == 87 /* unlink */) && is_named) {

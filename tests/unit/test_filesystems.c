@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <sys/statfs.h>
 
-/* Mounts of our own, which end with this process. */
+/* Private mounts, which end with this process. */
 static void mount_here(const char *path, const char *type, const char *options)
 {
     static bool alone;
@@ -64,7 +64,7 @@ static void room_is_reserved(void)
     CHECK_EQUAL(before - free_blocks("memory"), 20);
 }
 
-/* 1 MB: 256 pages, 64 of which are for others. */
+/* 1 MB: 256 pages, 64 of which must remain free. */
 static void the_last_quarter_of_a_file_system_in_memory_is_for_others(void)
 {
     mount_here("memory", "tmpfs", "size=1m");
@@ -93,7 +93,7 @@ static void a_limit_on_file_sizes_is_said_without_a_signal(void)
     CHECK_EQUAL(reserve("file", 8192, 8193), EFBIG);
 }
 
-/* The folder for us alone */
+/* The private folder */
 
 static char private[PATH_MAX];
 
@@ -143,7 +143,7 @@ static void a_place_that_is_missing_or_too_long_is_said(void)
     CHECK_EQUAL(open_private(path), ENAMETOOLONG);
 }
 
-/* Among folders that anybody may make */
+/* Folders in a folder where anybody may create files */
 
 static void give_away(const char *path)
 {
@@ -172,7 +172,7 @@ static void where_not_everybody_may_make_folders_an_owner_is_trusted(void)
     CHECK(mkdir("group", 0700) == 0 && mkdir("group/theirs", 0700) == 0);
     give_away("group/theirs");
     CHECK(!filesystems_foreign("group/theirs"));
-    CHECK(chmod("group", 0777) == 0); /* without the sticky bit: they could put anything there, and so could all others */
+    CHECK(chmod("group", 0777) == 0); /* without the sticky bit every user could replace the folder, so its owner is not checked */
     CHECK(!filesystems_foreign("group/theirs"));
     CHECK(!filesystems_foreign("/"));
     CHECK(!filesystems_foreign("/tmp"));
@@ -190,7 +190,7 @@ static void no_link_of_somebody_else_is_followed_on_the_way(void)
     CHECK_EQUAL(filesystems_make_folders("shared/ours/../shared//theirs/run"), FILESYSTEMS_FOREIGN);
     CHECK(filesystems_make_folders("loop/run") != 0);
     CHECK_EQUAL(rmdir("target/inner"), 0);
-    CHECK_EQUAL(rmdir("target"), 0); /* nothing was made in it */
+    CHECK_EQUAL(rmdir("target"), 0); /* nothing was created in it */
 }
 
 static void a_link_of_one_s_own_is_followed(void)

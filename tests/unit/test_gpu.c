@@ -1,4 +1,4 @@
-/* gpu.c with a back end of this test's own, which says what it is told to say. */
+/* gpu.c with a fake back end, whose answers the test sets. */
 #include "gpu/gpu.h"
 
 #include "base/clock.h"
@@ -19,8 +19,8 @@ static struct {
     unsigned looks, arms, resumes, pauses, collections, last_collections;
     bool refuses, hangs, is_foreign, is_in_call;
     uint64_t graph_launches; /* seen in each collection */
-    bool is_graph;           /* the kernel is of one */
-    int64_t event_at_ns;     /* one kernel with each collection, from here on; 0: none */
+    bool is_graph;           /* a graph launched the kernel */
+    int64_t event_at_ns;     /* each collection has one kernel, from this time on; 0: none */
 } fake;
 
 static enum gpu_presence look(void)
@@ -72,19 +72,19 @@ static struct gpu_collected collect(gpu_take take, bool everything)
     return collected;
 }
 
-/* The next collection has a kernel that begins then; 0: none. */
+/* The next collection has a kernel that begins at this time; 0: none. */
 static void set_event_at(int64_t ns)
 {
     __atomic_store_n(&fake.event_at_ns, ns, __ATOMIC_RELEASE);
 }
 
-/* The next collection is the last for an hour. (ThreadSanitizer is not shown that the setting changes while it is read.) */
+/* The next collection is the last for an hour. (ThreadSanitizer must not see that the setting changes while it is read.) */
 __attribute__((noinline, no_sanitize_thread)) static void collect_no_more(void)
 {
     settings.gpu_collect_ms = 3600 * 1000;
 }
 
-/* Time for something to last. */
+/* Waits for this long. */
 static void let_pass(int64_t ns)
 {
     for (int64_t until_ns = clock_monotonic_ns() + ns; clock_monotonic_ns() < until_ns;)
@@ -180,7 +180,7 @@ static const char *reason(void)
     return fact("gpu.reason");
 }
 
-/* The windows, in their order. */
+/* The windows, in order. */
 static const struct ledger_tracing *window(unsigned index)
 {
     const struct ledger_header *header = the_ledger.header;
@@ -363,7 +363,7 @@ static void after_its_one_window_nothing_is_traced(void)
     CHECK_EQUAL(fake.resumes, 1);
     CHECK_EQUAL(fake.pauses, 1);
     unsigned collections = fake.collections;
-    let_pass(300000000); /* three ticks, in which it would look again */
+    let_pass(300000000); /* three ticks, in each of which it would check again */
     CHECK_EQUAL(fake.resumes, 1);
     CHECK_EQUAL(fake.collections, collections);
     gpu_end();
@@ -460,7 +460,7 @@ static uint64_t busy_sum_ns(void)
     return sum_ns;
 }
 
-/* In those without activities it cannot be told for a second that the GPU is idle. */
+/* In a window without activities it is not known for a second whether the GPU is idle. */
 static void the_sums_are_those_of_all_windows_however_short(void)
 {
     fake.presence = GPU_IN_USE;
@@ -491,7 +491,7 @@ static void *yield_in_a_while(void *unused)
     return unused;
 }
 
-/* It is in no ring, and no longer under way when it is looked for. */
+/* The call is not in the ring yet, and no longer in progress when the GPU thread looks for it. */
 static void a_call_that_ends_as_a_window_does_is_in_it(void)
 {
     pthread_t thread;
@@ -513,7 +513,7 @@ static void a_call_that_ends_as_a_window_does_is_in_it(void)
     gpu_end();
 }
 
-/* The GPU thread is told of a reset at its next collection, which may be the job's last. */
+/* The GPU thread notices a reset at its next collection, which may be the job's last. */
 static void what_began_after_a_reset_counts_whenever_that_is_seen(void)
 {
     fake.presence = GPU_IN_USE;
@@ -523,7 +523,7 @@ static void what_began_after_a_reset_counts_whenever_that_is_seen(void)
     set_event_at(clock_monotonic_ns());
     wait_until_more(&fake.collections);
     collect_no_more();
-    let_pass(200000000); /* so that one that is due has been */
+    let_pass(200000000); /* so that a collection that is due has happened */
     recording_reset();
     let_pass(20000000);
     int64_t ends_ns = clock_monotonic_ns() - 10000000;
@@ -534,7 +534,7 @@ static void what_began_after_a_reset_counts_whenever_that_is_seen(void)
     CHECK_EQUAL(the_ledger.header->gpu_epoch, the_ledger.header->epoch);
     uint64_t traced_ns = busy_sum_ns();
     int64_t since_reset_ns = window(0)->end_ns - clock_ns(the_ledger.header->reset_ticks);
-    CHECK(traced_ns > (uint64_t)since_reset_ns - 1000000 && traced_ns < (uint64_t)since_reset_ns + 1000000); /* clocks are compared */
+    CHECK(traced_ns > (uint64_t)since_reset_ns - 1000000 && traced_ns < (uint64_t)since_reset_ns + 1000000); /* two clocks are compared */
 }
 
 static struct call called_for(int64_t duration_ns)
@@ -548,7 +548,7 @@ static struct call called_for(int64_t duration_ns)
     return call;
 }
 
-/* The first measurement of a tick was 10 ppm off, an hour ago: 36 ms. */
+/* The scale was measured an hour ago, with an error of 10 ppm: 36 ms by now. */
 static void calls_and_activities_lie_on_one_axis_however_long_the_run(void)
 {
     enum { HOUR_S = 3600 };
@@ -614,7 +614,7 @@ static void an_interface_that_hangs_does_not_hang_the_job(void)
     __atomic_store_n(&fake.hangs, true, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&fake.is_in_call, __ATOMIC_ACQUIRE))
         sched_yield();
-    gpu_yield("PyTorch's profiler"); /* waits, but not for ever */
+    gpu_yield("PyTorch's profiler"); /* waits, but not without limit */
     gpu_end();
     CHECK_TEXT(reason(), "the tracing interface did not answer at the end; what it held back is lost");
     __atomic_store_n(&fake.hangs, false, __ATOMIC_RELEASE);
@@ -641,7 +641,7 @@ static void a_forked_child_has_no_gpu_side(void)
     pid_t child = fork();
     if (child == 0) {
         bool is_dead = !gpu_used && !memory_kind_ask;
-        gpu_yield("nobody"); /* none of them waits for a thread that is not there */
+        gpu_yield("nobody"); /* none of them waits for a thread that does not exist */
         gpu_wake();
         gpu_end();
         _exit(is_dead ? 0 : 1);

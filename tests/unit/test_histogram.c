@@ -35,7 +35,7 @@ static void an_octave_has_eight_equal_buckets(void)
                         (1ull << octave) + part * ((1ull << octave) / 8));
 }
 
-/* |middle - value| <= value / 16 for the bucket's first and last value holds for all between. */
+/* If |middle - value| <= value / 16 holds for a bucket's first and last value, it holds for all between. */
 static void a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it(void)
 {
     for (unsigned bucket = 1; bucket < LAST; bucket++) {

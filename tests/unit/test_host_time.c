@@ -22,7 +22,7 @@ static void begin(void)
     host_time_wanted = true;
 }
 
-/* What was handed over. */
+/* The intervals handed over. */
 static uint64_t taken, taken_ticks, first_start, last_end;
 
 static void take(uint64_t start_ticks, uint64_t end_ticks)
@@ -34,7 +34,7 @@ static void take(uint64_t start_ticks, uint64_t end_ticks)
     taken_ticks += end_ticks - start_ticks;
 }
 
-/* Hand over; how many were lost. */
+/* Hands over; returns how many were lost. */
 static uint64_t collected(void)
 {
     uint64_t lost = 0;
@@ -53,7 +53,7 @@ static struct call called(enum call_id id)
     return call;
 }
 
-/* A thread's record and calls, not of a real one. */
+/* The record and calls of a fake thread. */
 static struct ledger_thread record;
 static struct host_time thread = {.record = &record};
 
@@ -192,7 +192,7 @@ static void what_was_overwritten_is_counted_as_lost(void)
 {
     enter_thread();
     add(0, HOST_TIME_SLOTS + 100);
-    /* The oldest slot may be half a new call's. */
+    /* The oldest slot may be partly overwritten by a new call. */
     CHECK_EQUAL(collected(), 101);
     CHECK_EQUAL(taken, HOST_TIME_SLOTS - 1);
     CHECK_EQUAL(first_start, 10 * 101);
@@ -219,7 +219,7 @@ static void without_memory_for_a_ring_calls_are_lost_and_counted(void)
     CHECK_EQUAL(collected(), 0);
 }
 
-/* Threads that go on while their rings are read. Each call's end is told by its begin, so that a torn one is known by its length. */
+/* Threads that call while their rings are read. Each call's end follows from its begin, so a torn slot is detected by its length. */
 static struct host_time several[THREADS];
 static struct ledger_thread records[THREADS];
 static uint32_t running;
@@ -260,7 +260,7 @@ static void each_call_is_handed_over_whole_or_lost(void)
     CHECK(handed_over > 0);
 }
 
-/* Real calls. A little more than their time may be found: a thread may be stopped between reading its clock and leaving the call. */
+/* Real calls. Slightly more than their time may be found: a thread may be preempted between reading the clock and leaving the call. */
 static uint64_t in_mpi_ticks, calls_made, said_ticks;
 
 static void *call_again_and_again(void *unused)

@@ -15,7 +15,7 @@ static void begin(void)
     begin_with(64 << 20);
 }
 
-/* What the ledger says of a kernel, as a reader finds it; NULL: it has none. */
+/* The name of a kernel in the ledger; NULL if it has none. */
 static const struct ledger_kernel *entry_of(uint32_t number)
 {
     for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
@@ -149,7 +149,7 @@ static void the_name_of_a_communication_kernel_is_at_hand(void)
     CHECK(kernels_communication(LEDGER_KERNEL_OTHER) == NULL);
 }
 
-/* Names that are mangled are written by hand after the libraries' sources. */
+/* The mangled names are written by hand from the libraries' sources. */
 static const char *const COMMUNICATION[] = {
     "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
     "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LLP11ncclDevCommmP8ncclWork",

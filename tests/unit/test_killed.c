@@ -1,8 +1,7 @@
-/* A process that is killed after any instruction of the profiler's leaves a ledger in which every call that had returned is counted,
- * and none twice.
+/* If a process is killed after any instruction of the profiler, its ledger counts every call that had returned exactly once.
  *
- * The child does what a job makes the profiler do, and says before and after each call how much it has done; the parent reads the
- * ledger after each of the child's instructions. */
+ * The child accounts calls as a job would, and reports before and after each how much it has done. The parent reads the ledger after each
+ * instruction of the child. */
 #include "fake_mpi.h"
 #include "ledger_reader.h"
 #include "record/account.h"
@@ -12,14 +11,14 @@
 
 enum { DURATION_NS = 1000, CELLS_PER_CHUNK = 26 };
 
-/* What was accounted: cells, messages to peers, entries of the ledger. */
+/* Sums that were accounted: cells, messages to peers, entries of the ledger. */
 struct amounts {
     struct ledger_totals cells;
     struct reader_peers peers;
     uint64_t communicators, fact_bytes;
 };
 
-/* Of the child: what it has begun to account, and what it has accounted. */
+/* What the child has begun to account, and what it has accounted. */
 struct truth {
     struct amounts begun, done;
     bool resetting;
@@ -36,7 +35,7 @@ static void begin(void)
     fake_world(4, 1);
 }
 
-/* What the child does */
+/* The child */
 
 static void add_message(struct amounts *amounts, uint64_t bytes)
 {
@@ -68,7 +67,7 @@ static void fact(const char *key, const char *value)
     truth->done.fact_bytes = truth->begun.fact_bytes;
 }
 
-/* All or nothing counts, from one instant to the next. */
+/* A reset clears all counters at once. */
 static void reset(void)
 {
     truth->resetting = true;
@@ -112,7 +111,7 @@ static void sizes_until_it_grows(void)
         message(bytes, world(), (int32_t)bytes);
 }
 
-/* With one chunk of cells, half of them fold when it is full, and half of the others later, into cells that are folded already. */
+/* With one chunk of cells: when it is full, half of them fold; later, half of the others fold into cells that are already folded. */
 static void sizes_until_it_folds_twice(void)
 {
     first_calls();
@@ -130,7 +129,7 @@ static void calls_before_and_after_a_reset(void)
     message(10, world(), 2);
 }
 
-/* What holds after each instruction of it */
+/* Checks after each instruction */
 
 static bool lies_between(uint64_t least, uint64_t there, uint64_t most)
 {
@@ -154,7 +153,7 @@ static void check_peers(const struct reader_peers *done, const struct reader_pee
     CHECK(lies_between(done->time_ns, now->time_ns, begun->time_ns));
 }
 
-/* Entries are whole as soon as they are in use. */
+/* An entry must be complete once it is in use. */
 static void take_entry(struct amounts *amounts, const struct ledger_chunk *chunk, uint32_t *at)
 {
     const struct ledger_communicator *communicator = reader_entry(chunk, *at);

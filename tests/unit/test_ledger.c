@@ -314,7 +314,7 @@ static void a_path_that_does_not_fit_is_said(void)
     CHECK_EQUAL(ledger_open(path, 1 << 20), ENAMETOOLONG);
 }
 
-/* Full disks. A file system of our own, in a mount namespace that ends with this process. */
+/* Full disks: a private file system in a mount namespace that ends with this process. */
 
 static void mount_disk(const char *path, const char *size)
 {
@@ -350,7 +350,7 @@ static void a_disk_that_is_full_at_the_start_is_said_and_left_clean(void)
     CHECK(the_ledger.header == NULL);
 }
 
-/* `ulimit -f`: beyond it the kernel raises SIGXFSZ, whose default action ends the job. */
+/* `ulimit -f`: beyond it the kernel sends SIGXFSZ, which by default ends the job. */
 static void limit_file_size(rlim_t bytes)
 {
     struct rlimit limit = {bytes, bytes};
@@ -414,7 +414,7 @@ static void *do_nothing(void *unused)
     return unused;
 }
 
-/* How much of its stack a thread uses for it, with what every thread needs. */
+/* The stack that a thread uses for it, including what every thread uses. */
 static size_t stack_bytes_of(void *(*run)(void *))
 {
     enum { STACK_BYTES = 256 << 10, UNTOUCHED = 0xa5 };

@@ -59,10 +59,10 @@ static void the_first_copy_is_made_at_once_and_the_last_on_demand(void)
     wait_for_another(0);
     CHECK_EQUAL(unit_threads("commprof\n"), 1);
     ino_t first = inode_of("copy");
-    int kept = open("copy", O_RDONLY); /* so that the inode is not used again */
+    int kept = open("copy", O_RDONLY); /* so that the inode is not reused */
     CHECK(ledger_copier_end(true));
     CHECK(inode_of("copy") != first);
-    while (unit_threads("commprof\n")) /* gone a moment after it has said so */
+    while (unit_threads("commprof\n")) /* it ends shortly after it has reported its end */
         sched_yield();
     close(kept);
 }
@@ -156,7 +156,7 @@ static void the_thread_has_a_name_and_takes_no_signal(void)
     ledger_copier_begin("copy", 0, hear);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     CHECK(memcmp(&before, &after, sizeof before) == 0);
-    wait_for_another(0); /* it has its name by then */
+    wait_for_another(0); /* the thread has its name by then */
     DIR *tasks = opendir("/proc/self/task");
     bool found = false;
     for (struct dirent *entry; (entry = readdir(tasks));) {
@@ -183,7 +183,7 @@ static void without_a_thread_it_is_said_and_copied_at_the_beginning_and_the_end(
     struct rlimit none = {0, 0};
     begin("1", "0", "0");
     if (geteuid() == 0)
-        CHECK(chmod(".", 0777) == 0 && setresuid(65531, 65531, 65531) == 0); /* root has as many as it likes */
+        CHECK(chmod(".", 0777) == 0 && setresuid(65531, 65531, 65531) == 0); /* limits do not apply to root */
     CHECK(setrlimit(RLIMIT_NPROC, &none) == 0);
     ledger_copier_begin("copy", 0, hear);
     if (lines == 0)

@@ -9,11 +9,11 @@
 
 #include <pthread.h>
 
-/* A driver that tells what an address is by its upper bits, until it is told otherwise; and nothing of host memory. */
+/* A driver that derives an address's memory kind from its upper bits, unless the test sets another; it does not know host memory. */
 enum { PAGE = 4096, REGION = 2 << 20, CHECKED = 64 };
 static char *const HOST = (char *)0x1000000000, *const DEVICE = (char *)0x2000000000, *const MANAGED = (char *)0x3000000000,
                    *const PINNED = (char *)0x4000000000;
-static int all_is = -1; /* enum ledger_memory_kind; -1: as the address says */
+static int all_is = -1; /* enum ledger_memory_kind; -1: by the address */
 static uint64_t asked;
 
 static int double_memory_kind(const void *address)
@@ -35,7 +35,7 @@ static void begin(void)
 /* Enough time to check every answer again. */
 static void let_answers_get_old(void)
 {
-    the_clock.scale = UINT64_MAX >> 1; /* a tick is half a second from now on: all that was asked is long ago */
+    the_clock.scale = UINT64_MAX >> 1; /* from now on a tick is half a second, so all answers are old */
 }
 
 static void find_times(const void *address, int times, unsigned kind)
@@ -145,7 +145,7 @@ static void memory_that_has_become_another_kind_is_seen_at_the_next_check(void)
     find_times(DEVICE, CHECKED - 2, LEDGER_DEVICE); /* not yet */
     find_times(DEVICE, 1, LEDGER_MANAGED);
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 1);
-    find_times(DEVICE + PAGE, 1, LEDGER_MANAGED); /* nothing is left of the region */
+    find_times(DEVICE + PAGE, 1, LEDGER_MANAGED); /* the old region is gone */
     all_is = LEDGER_DEVICE;
     let_answers_get_old();
     find_times(DEVICE, 1, LEDGER_DEVICE);
@@ -174,7 +174,7 @@ static void threads_share_what_is_known(void)
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 0);
 }
 
-/* Which buffers of a call are asked about. */
+/* The buffers of a call that are looked up. */
 
 enum { ROOT_HERE = 1, ROOT_ELSEWHERE = 2, DEVICE_TO_PINNED = LEDGER_DEVICE | LEDGER_PINNED << 4, GARBAGE = 5 };
 #define BOTH(KIND) ((KIND) | (KIND) << 4)
@@ -234,7 +234,7 @@ static void what_is_gathered_is_received_by_the_root_alone(void)
     CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(8)).memory_kind, DEVICE_TO_PINNED);
     CHECK_EQUAL(traffic_gathered(mpi_abi.in_place, PINNED, ROOT_HERE, in_world(8)).memory_kind, BOTH(LEDGER_PINNED));
     CHECK_EQUAL(traffic_gathered(DEVICE, (void *)GARBAGE, ROOT_ELSEWHERE, in_world(8)).memory_kind, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(0)).memory_kind, BOTH(LEDGER_PINNED)); /* of others, in a Gatherv */
+    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(0)).memory_kind, BOTH(LEDGER_PINNED)); /* others send, in a Gatherv */
     CHECK_EQUAL(asked, 2);
 }
 

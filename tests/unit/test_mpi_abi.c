@@ -3,7 +3,7 @@
 #include "fake_mpi.h"
 #include "unit.h"
 
-/* Which ABI it is. The constants are compared with each installed mpi.h in tests/abi. */
+/* Detection of the ABI. tests/abi compares the constants with each installed mpi.h. */
 
 static void each_abi_is_known_by_what_its_library_defines(void)
 {
@@ -15,7 +15,7 @@ static void each_abi_is_known_by_what_its_library_defines(void)
     CHECK(mpi_abi.known);
 }
 
-/* Open MPI 6's libmpi_abi brings ompi_mpi_comm_world along. */
+/* With Open MPI 6's libmpi_abi, ompi_mpi_comm_world is visible as well. */
 static void the_standard_abi_is_not_taken_for_the_library_below_it(void)
 {
     fake_mpi_speak("standard");
@@ -143,7 +143,7 @@ static void mpichs_cancelled_receive_brought_nothing(void)
     CHECK_EQUAL(mpi_arrival_read(&status).bytes, 0);
 }
 
-/* Where the standard ABI keeps the count is the library's business: it is asked. */
+/* The standard ABI does not define where a status holds the count: MPI is asked. */
 
 static int answer_elements(const void *status, mpi_handle type, mpi_count *elements)
 {

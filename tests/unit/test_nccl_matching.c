@@ -8,7 +8,7 @@
 #include <malloc.h>
 #include <pthread.h>
 
-/* A device on which things happen at the times that the test says, in microseconds. */
+/* A fake device: the test gives the times of its activities, in microseconds. */
 enum { US = 1000, DEVICE = 0, CONTEXT_NUMBER = 1, SLOT = 5, ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_MEMORY_KIND_TO_BIT };
 static char communicator, other_communicator;
 static int64_t origin_ns;
@@ -34,7 +34,7 @@ static void begin(void)
     gpu_observer->follow(true);
 }
 
-/* Operations, as their wrappers hand them over. */
+/* Operations as their wrappers pass them on. */
 
 static struct nccl_operation operation(const void *comm, int stream, enum call_id call, uint64_t bytes, uint8_t kernels)
 {
@@ -96,7 +96,7 @@ static void idle(int64_t from_us, int64_t until_us)
     gpu_observer->idle(DEVICE, origin_ns + from_us * US, origin_ns + until_us * US);
 }
 
-/* What has been told */
+/* Attributed times */
 
 static const struct ledger_cell *cell_on(unsigned slot, enum call_id call, uint64_t bytes)
 {
@@ -240,7 +240,7 @@ static void the_communicators_of_a_group_have_a_kernel_each(void)
     check_told(CALL_ncclAllReduce, 128, 1, 10);
 }
 
-/* One process with two devices: streams have numbers of their own in each. */
+/* One process with two devices: each numbers its own streams. */
 static void streams_of_two_contexts_may_have_the_same_number(void)
 {
     the_device_was_idle_first();
@@ -262,7 +262,7 @@ static void streams_of_two_contexts_may_have_the_same_number(void)
     check_told(CALL_ncclAllReduce, 128, 1, 20);
 }
 
-/* Which of them NCCL launches first is not known. */
+/* It is not known which of them NCCL launches first. */
 static void the_communicators_of_a_group_on_one_stream_share_its_time(void)
 {
     the_device_was_idle_first();
@@ -413,7 +413,7 @@ static void kernels_of_graphs_are_nobodys(void)
     check_told(CALL_ncclAllReduce, 64, 1, 40);
 }
 
-/* PyTorch's collectives that the host waits for run on the stream that computes. */
+/* PyTorch runs collectives that the host waits for on the compute stream. */
 static void communication_kernels_of_other_libraries_on_the_stream_are_not_counted(void)
 {
     the_device_was_idle_first();
@@ -427,7 +427,7 @@ static void communication_kernels_of_other_libraries_on_the_stream_are_not_count
     check_told(CALL_ncclGroup, 64, 1, 5);
 }
 
-/* How many groups from before are still to run at the beginning nobody knows. */
+/* At the beginning it is not known how many earlier groups have yet to run. */
 static void what_comes_before_the_first_gap_is_untold(void)
 {
     begin();
@@ -453,7 +453,7 @@ static void what_was_pending_when_records_were_lost_is_untold(void)
     CHECK_EQUAL(unmatched(), 1);
 }
 
-/* After a loss up to 2000 or 2010: a kernel of what was lost runs first, so nothing is told before the next gap. */
+/* After a loss up to 2000 or 2010, a kernel of a lost operation runs first, so nothing is attributed before the next gap. */
 static void check_counted_off_anew(void)
 {
     exchange(7, 64, 2020);
@@ -489,7 +489,7 @@ static void a_call_that_is_under_way_may_have_launched_before_a_gap(void)
     check_told(CALL_ncclAllReduce, 64, 1, 40);
 }
 
-/* The second Send and Recv are launched when the call has returned: after the gap. */
+/* The second Send and Recv are launched after their call has returned: after the gap. */
 static void a_group_of_a_nonblocking_communicator_may_be_launched_behind_a_gap(void)
 {
     the_device_was_idle_first();
@@ -519,13 +519,13 @@ static void a_failed_group_leaves_all_untold_up_to_the_next_gap(void)
     CHECK_EQUAL(unmatched(), 2);
 }
 
-/* Gaps are told half a second late, a loss at once. */
+/* Gaps are reported half a second late, a loss at once. */
 static void a_gap_from_before_a_loss_says_nothing_of_what_is_behind_it(void)
 {
     the_device_was_idle_first();
     add(7, CALL_ncclSend, 32, NCCL_KERNELS_ONE);
     nccl_groups_launching(ticks(2000));
-    nccl_groups_launched(ticks(2000), ticks(2010), NCCL_LAUNCH_FAILED); /* and yet it has a kernel */
+    nccl_groups_launched(ticks(2000), ticks(2010), NCCL_LAUNCH_FAILED); /* but it does have a kernel */
     idle(1000, 1100);
     check_counted_off_anew();
 }

@@ -175,7 +175,7 @@ static void a_reset_counts_from_its_moment_on_what_runs_then(void)
     CHECK_EQUAL(sum_of_all(sums), 40);
 }
 
-/* Against a reference that looks at each nanosecond. */
+/* Comparison with a reference that counts every nanosecond. */
 
 static int by_begin(const void *a, const void *b)
 {
@@ -187,7 +187,7 @@ static void make_intervals(struct interval *intervals, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         int64_t begin_ns = (int64_t)unit_random_below(SPAN), longest = 1 + (int64_t)unit_random_below(SPAN);
-        int64_t end_ns = begin_ns + (int64_t)unit_random_below((uint64_t)longest); /* some of no length */
+        int64_t end_ns = begin_ns + (int64_t)unit_random_below((uint64_t)longest); /* some have length 0 */
         intervals[i] = (struct interval){begin_ns, end_ns, 1u << unit_random_below(4)};
     }
     qsort(intervals, count, sizeof *intervals, by_begin);
@@ -210,7 +210,7 @@ static void check_sums(const uint64_t *expected)
         CHECK_EQUAL(sums[i], expected[i]);
 }
 
-/* Settled now and then on the way, where nothing begins earlier any more. */
+/* Settles at intermediate times before which no later interval begins. */
 static void any_intervals_add_up_as_the_reference_does(void)
 {
     struct interval intervals[MOST_INTERVALS];
@@ -232,7 +232,7 @@ static void any_intervals_add_up_as_the_reference_does(void)
     }
 }
 
-/* Of intervals that go through several windows each window has its part. */
+/* An interval that spans several windows counts in each with its part. */
 static void many_windows_add_up_as_the_reference_does(void)
 {
     enum { WINDOWS = 8, WINDOW = 40, ON = 25 };

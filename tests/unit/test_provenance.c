@@ -9,8 +9,8 @@
 
 extern char **environ;
 
-/* Names come from a process's arguments, so a test starts this program again, under the arguments that matter, and the
- * program then prints what it calls itself (see main). */
+/* Names are derived from a process's arguments, so a test starts this program again with the arguments in question, and it prints the
+ * result (see main). */
 static const char *says(const char *question, char *const arguments[])
 {
     static char answer[512];
@@ -198,7 +198,7 @@ static void nothing_else_of_the_environment_is_recorded(void)
     CHECK_TEXT(recorded("env.PATH"), "");
 }
 
-/* The file as a whole, for a secret has no business anywhere in it. */
+/* The whole file: it must not contain a secret anywhere. */
 static bool ledger_holds(const char *text)
 {
     size_t bytes = LEDGER_HEADER_BYTES + the_ledger.header->chunk_count * (size_t)LEDGER_CHUNK_BYTES;
@@ -217,7 +217,7 @@ static void values_of_what_looks_like_a_secret_are_masked(void)
     setenv("MPICH_COOKIE", "hunter2-h", 1);
     setenv("OMPI_MCA_orte_precondition_transports", "hunter2-i", 1);
     setenv("HOROVOD_STORE", "redis://me:hunter2-j@host", 1);
-    setenv("OMPI_ARGV", "--word hunter2-k", 1); /* the command line says it, masked or not at all */
+    setenv("OMPI_ARGV", "--word hunter2-k", 1); /* it repeats the command line, which is stored only masked or not at all */
     record();
     CHECK(!ledger_holds("hunter2"));
     CHECK_TEXT(recorded("env.OMPI_API_KEY"), "***");
@@ -251,7 +251,7 @@ static const char *first_line_of(const char *path)
     return line;
 }
 
-/* What a reader compares with /proc to learn whether a process of this host still lives. */
+/* A reader compares this with /proc to learn whether a process of this host is alive. */
 static void the_process_is_recorded_beyond_doubt(void)
 {
     char namespace[64] = "", start[64] = "";
@@ -293,7 +293,7 @@ static void whose_monotonic_clock_it_has_is_recorded(void)
     CHECK_TEXT(recorded("time_namespace"), namespace);
 }
 
-/* Answers, in the process that a test has started. */
+/* The answers, printed by the process that a test has started. */
 
 static void answer_command_line(void)
 {
@@ -306,7 +306,7 @@ static void answer_job_id_of_a_grandchild(void)
 {
     if (fork() == 0) {
         if (fork() == 0) {
-            prctl(PR_SET_NAME, "sh (x) 7"); /* a name that /proc/<pid>/stat is hard to read with */
+            prctl(PR_SET_NAME, "sh (x) 7"); /* a name that makes /proc/<pid>/stat hard to parse */
             fputs(provenance_job_id(), stdout);
             exit(EXIT_SUCCESS);
         }

@@ -1,14 +1,14 @@
-/* Whoever reads a ledger while its process counts, folds and is reset gets each call once, or sees that it must read again.
+/* A reader of a ledger whose process counts, folds or is reset at the same time gets each call once, or notices that it must read again.
  *
  *     writer    folds_begun += 1, then for each cell: folding = a,b,c; live marks; folding = 0; at last folds_ended += 1
- *               epoch += 1, then of each thread: live marks; its epoch
- *     reader    epoch, folds_begun, folds_ended; of each thread: its epoch, folding; of each cell: live, counts; again the first three
- *     killer    at any time; test_killed.c
+ *               epoch += 1, then for each thread: live marks; its epoch
+ *     reader    epoch, folds_begun, folds_ended; for each thread: its epoch, folding; for each cell: live, counts; again the first three
+ *     kill      at any time: test_killed.c
  *
- * The reader believes what it has read if folds_begun and folds_ended were equal and all three are still the same.
+ * The reader accepts what it has read if folds_begun and folds_ended were equal and all three words are unchanged.
  *
- * The writer's states are those of a real thread after each of its instructions. The reader reads word after word, each at any state from
- * that of the word before on: all ways in which the two can run at the same time. Ways that have led to the same are followed as one. */
+ * The writer's states are those of a real thread after each of its instructions. The reader reads word by word, each in any state not
+ * before that of the previous word. This covers all interleavings of the two. Interleavings with the same result so far are merged. */
 #include "fake_mpi.h"
 #include "ledger_reader.h"
 #include "record/account.h"
@@ -18,7 +18,7 @@
 
 enum { CELLS = 26, EPOCHS = 3, MOST_STATES = 4096, MOST_FOLDINGS = 64, WAYS = 1 << 26 };
 
-/* Of an epoch: how many calls the writer has begun to account, and how many it has accounted. */
+/* For one epoch: how many calls the writer has begun to account, and how many it has accounted. */
 struct truth {
     uint16_t begun, done;
 };
@@ -30,7 +30,7 @@ struct cell_state {
     uint16_t count;
 };
 
-/* What a reader could see at some instant, and what was true then. */
+/* What a reader can see in one state, and the true counts then. */
 struct state {
     uint32_t epoch, thread_epoch;
     uint64_t folds_begun, folds_ended;
@@ -57,7 +57,7 @@ static void call_of(uint64_t bytes)
     truth[epoch].done++;
 }
 
-/* One chunk is left for cells. It has room for one more, and one that is kept back for folding. */
+/* One chunk is left for cells. It has room for one more cell, and for one that is reserved for folding. */
 static void fill_the_ledger(void)
 {
     recording_begin();
@@ -72,7 +72,7 @@ static void fill_the_ledger(void)
 
 static void count_and_fold(void)
 {
-    recording_begin(); /* the fork has ended it */
+    recording_begin(); /* the fork has ended the recording */
     call_of(1);
     call_of(100);
     call_of(101);
@@ -135,7 +135,7 @@ static void watch(void (*writer)(void))
 
 /* The reader */
 
-/* What it knows on its way: small, so that ways can be told apart by a number. */
+/* What the reader knows so far: small, so that interleavings can be compared as numbers. */
 union way {
     struct {
         uint32_t epoch : 2, folds : 2, thread_counts : 1, cell_counts : 1, folding : 6, sum : 7, least : 7;
@@ -157,7 +157,7 @@ enum {
 struct ways {
     uint32_t *numbers;
     size_t count;
-    uint8_t *known; /* a bit for each number */
+    uint8_t *known; /* one bit per number */
 };
 
 static void add_way(struct ways *ways, union way way)
@@ -181,7 +181,7 @@ static bool cell_counts(unsigned folding, bool live, uint64_t number)
     return reader_counts(&cell, foldings[folding], number);
 }
 
-/* One word more is read. False: the reader sees that it must begin again. */
+/* Reads one more word. False: the reader notices that it must read again. */
 static bool read_word(union way *way, unsigned read, const struct state *state, bool with_check)
 {
     unsigned cell = (read - READ_CELLS) / 2;
@@ -212,10 +212,10 @@ static struct ways new_ways(void)
     return ways;
 }
 
-/* Whether every read that is believed has a count between that of its beginning and that of its end. */
+/* Whether every accepted read has a count between the true counts at its beginning and its end. */
 static bool every_believed_read_is_right(bool with_check)
 {
-    static struct ways at[MOST_STATES]; /* by state, after the reads so far */
+    static struct ways at[MOST_STATES]; /* for each state, after the reads so far */
     struct ways so_far = new_ways(), next = new_ways();
     bool right = true;
     size_t believed = 0;
@@ -249,7 +249,7 @@ static void a_read_beside_a_fold_is_right_or_done_again(void)
 {
     watch(count_and_fold);
     CHECK_EQUAL(states[state_count - 1].folds_ended, 1);
-    CHECK(folding_count > CELLS / 3); /* the instants that matter are among the states */
+    CHECK(folding_count > CELLS / 3); /* the critical states are covered */
     CHECK(every_believed_read_is_right(true));
 }
 

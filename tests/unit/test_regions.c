@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-/* Not include/commprof.h, which has functions of its own under these names. */
+/* include/commprof.h is not included: it defines inline functions with these names. */
 void commprof_step(void);
 void commprof_region_begin(const char *name);
 void commprof_region_end(void);
@@ -32,7 +32,7 @@ static void begin(void)
     begin_with(4 << 20);
 }
 
-/* An MPI_Barrier, by what a wrapper does. */
+/* An MPI_Barrier, accounted as its wrapper does. */
 static void call_mpi(void)
 {
     struct call call;
@@ -111,7 +111,7 @@ static void a_region_has_one_number_however_often_it_is_entered(void)
 {
     begin();
     for (int i = 0; i < 1000; i++) {
-        char name[] = "forward", other[] = "backward"; /* elsewhere than their copies in the ledger */
+        char name[] = "forward", other[] = "backward"; /* at other addresses than their copies in the ledger */
         commprof_region_begin(name);
         CHECK_TEXT(here(), "forward");
         commprof_region_end();
@@ -176,7 +176,7 @@ static void a_name_that_is_too_long_is_not_told_from_the_one_around_it(void)
     begin();
     char name[REGION_NAME_BYTES + 1];
     memset(name, 'x', sizeof name);
-    name[REGION_NAME_BYTES - 1] = '\0'; /* as long as may be */
+    name[REGION_NAME_BYTES - 1] = '\0'; /* the maximum length */
     commprof_region_begin(name);
     CHECK_TEXT(here(), name);
     commprof_region_begin("y"); /* the path is too long */
@@ -274,7 +274,7 @@ static void each_thread_has_its_own(void)
 {
     begin();
     commprof_region_begin("main");
-    for (int i = 0; i < 3; i++) { /* the second takes over what the first has left */
+    for (int i = 0; i < 3; i++) { /* the second reuses the first one's state */
         pthread_t thread;
         CHECK_EQUAL(pthread_create(&thread, NULL, in_a_thread, "worker"), 0);
         CHECK_EQUAL(pthread_join(thread, NULL), 0);

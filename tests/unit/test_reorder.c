@@ -27,7 +27,7 @@ static void an_empty_one_has_no_first(void)
 
 static void the_earliest_comes_first(void)
 {
-    enum { COUNT = 10007 }; /* a prime: multiples of any number go through all places once */
+    enum { COUNT = 10007 }; /* a prime: multiples of any number visit all indices once */
     for (int64_t i = 0; i < COUNT; i++)
         CHECK(put(i * 4999 % COUNT));
     for (int64_t i = 0; i < COUNT; i++)

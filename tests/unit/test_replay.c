@@ -1,5 +1,5 @@
-/* Every dump in tests/gpu/buffers (or in the folder that is named), which a real GPU has given, is read as it was when it was put there:
- * NAME.expected beside NAME.dump has a line "COUNT WHAT" for each kernel's name, and for the copies and memsets. */
+/* Every dump in tests/gpu/buffers (or in the given folder), recorded on a real GPU, must be read as when it was added: NAME.expected beside
+ * NAME.dump has a line "COUNT WHAT" for each kernel name, and for the copies and memsets. */
 #include "cupti_replay.h"
 
 #include <dirent.h>
@@ -84,7 +84,7 @@ static const struct unit_test TESTS[] = {
     TEST(what_real_gpus_gave_is_read_as_ever),
 };
 
-/* The folder is named from where this is started; tests run elsewhere. */
+/* The folder's path is relative to where this is started; tests run in other folders. */
 int main(int argc, char **argv)
 {
     if (!realpath(argc > 1 ? argv[1] : "tests/gpu/buffers", folder))

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* That the memory itself is freed, and once, is what the address sanitizer's variant sees. */
+/* The variant with the address sanitizer checks that the memory itself is freed, and once. */
 
 static void memory_goes_when_its_request_completes(void)
 {

@@ -42,7 +42,7 @@ static void a_request_completes_as_it_was_tracked(void)
     CHECK_EQUAL(done.blocked_ticks, 0);
 }
 
-/* There was no memory for a table: the job goes on without. */
+/* Out of memory for the table: the job continues without one. */
 static void without_a_table_nothing_is_tracked(void)
 {
     fake_mpi_speak("open_mpi");
@@ -53,7 +53,7 @@ static void without_a_table_nothing_is_tracked(void)
     CHECK(!requests_forget(0x1000, &done));
 }
 
-/* Another thread was given the handle anew between the end of the call that completed it and our account of that call. */
+/* Between the end of the call that completed the request and our accounting, MPI has given its handle to another thread's new request. */
 static void a_request_that_started_after_the_call_is_passed_over(void)
 {
     begin(true);
@@ -99,7 +99,7 @@ static void a_handle_that_is_not_tracked_completes_nothing(void)
     CHECK_EQUAL(done.bytes, 99);
 }
 
-/* MPICH and Open MPI hand out one handle for several small sends that are done already. */
+/* MPICH and Open MPI return one handle for several small sends that are already complete. */
 static void one_handle_may_be_in_flight_many_times(void)
 {
     begin(false);
@@ -164,7 +164,7 @@ static void time_blocked_on_a_request_adds_up_until_it_completes(void)
     CHECK_EQUAL(done.blocked_ticks, 42);
 }
 
-/* A Waitsome over many equal handles asks for each of them. */
+/* A Waitsome on many equal handles charges each of them. */
 static void a_call_is_charged_once_to_requests_that_share_a_handle(void)
 {
     begin(false);
@@ -262,7 +262,7 @@ static void an_inactive_persistent_request_can_be_freed(void)
     CHECK(!(forgotten.flags & REQUEST_ACTIVE));
 }
 
-/* Threads. All use one handle and handles of their own at the same time, as with MPI_THREAD_MULTIPLE. */
+/* Threads. All use a shared handle and their own handles at the same time, as with MPI_THREAD_MULTIPLE. */
 
 enum { THREADS = 4, ROUNDS = 20000, IN_FLIGHT = 16, SHARED_HANDLE = 0x6c000001 };
 

@@ -34,7 +34,7 @@ static int open_spawned(int world_rank, int world_size)
     return run_folder_open(&folder, &(struct run_folder_rank){world_rank, world_size, true}, hear);
 }
 
-/* As a job of one rank, which has a name of its own. */
+/* Begins a job of one rank with its own name. */
 static int open_alone(const char *output)
 {
     snprintf(settings.output, sizeof settings.output, "%s", output);
@@ -79,7 +79,7 @@ static const char *content_of(const char *path)
     return text;
 }
 
-/* A path below the working directory, in full: a job may change its directory. */
+/* The absolute path of a file below the working directory: a job may change its directory. */
 static const char *here(const char *path)
 {
     static char absolute[2 * PATH_MAX], directory[PATH_MAX];
@@ -145,10 +145,10 @@ static void check_spawned(int world_rank, int world_size, const char *path)
 {
     CHECK_EQUAL(open_spawned(world_rank, world_size), 0);
     CHECK_TEXT(folder.path, here(path));
-    write_file(world_rank % 2 ? folder.ledger : folder.database, "of this world"); /* some have ended already */
+    write_file(world_rank % 2 ? folder.ledger : folder.database, "of this world"); /* some ranks have ended already */
 }
 
-/* Hydra gives them one job id. */
+/* Under Hydra they have the same job id. */
 static void worlds_that_are_spawned_one_after_the_other_have_a_folder_each(void)
 {
     open_with("run", 0);
@@ -161,7 +161,7 @@ static void worlds_that_are_spawned_one_after_the_other_have_a_folder_each(void)
     check_spawned(1, 3, "run/spawned-4711-step-of-3-3");
 }
 
-/* A process is known by the time at which it began. */
+/* A process is identified by its start time. */
 static void skip_if_emulated(void)
 {
     if (unit_is_emulated())
@@ -176,7 +176,7 @@ static void open_another_world_of_one(void)
     CHECK(strcmp(folder.path, first_world) != 0);
 }
 
-/* Hydra gives them one job id, and neither has a file yet. */
+/* Under Hydra they have the same job id, and neither has a file yet. */
 static void worlds_of_one_that_are_spawned_at_once_have_a_folder_each(void)
 {
     skip_if_emulated();
@@ -211,7 +211,7 @@ static void open_beside_the_parent(void)
     CHECK(strstr(folder.moved, folder.path));
 }
 
-/* A script that a rank runs may start an MPI program, with all of the rank's environment. */
+/* A script that a rank runs may start an MPI program, which inherits the rank's environment. */
 static void a_job_that_starts_while_another_one_runs_leaves_it_alone(void)
 {
     skip_if_emulated();
@@ -259,7 +259,7 @@ static void open_beside_a_ledger(void)
     CHECK(strstr(folder.moved, "run is left alone: the writer of rank-2.ledger there still runs; this run is in "));
 }
 
-/* Of ranks that are slower than the one that had claimed the folder. */
+/* Ranks that are slower than the one that claimed the folder. */
 static void a_ledger_that_is_mapped_still_keeps_its_folder(void)
 {
     CHECK_EQUAL(open_as_job("1", 2), 0);
@@ -292,7 +292,7 @@ static void a_job_that_was_killed_is_an_earlier_run(void)
     unit_elsewhere(move_its_files_aside);
 }
 
-/* A job of the same name, as unknown launchers give it, or one whose ledger nobody looked at. */
+/* A job of the same name, as under an unknown launcher, or one whose ledger was not read. */
 static void a_rank_whose_ledger_is_in_use_goes_elsewhere_alone(void)
 {
     CHECK_EQUAL(open_as_job("1", 2), 0);
@@ -387,7 +387,7 @@ static void jobs_that_start_at_the_same_time_have_a_folder_each(void)
     CHECK_EQUAL(count_databases(), JOBS);
 }
 
-/* Each rank may find another state of the folder; what the first has decided holds. */
+/* Ranks may find the folder in different states; the first one's decision holds. */
 static void open_among_many(void)
 {
     CHECK_EQUAL(open_as_job("1", getpid()), 0);
@@ -399,7 +399,7 @@ static void all_ranks_of_a_job_decide_alike(void)
     enum { RANKS = 200 };
     int status, before[2];
     CHECK(pipe(before) == 0);
-    if (fork() == 0) { /* a job that ends meanwhile */
+    if (fork() == 0) { /* a job that ends at the same time */
         CHECK_EQUAL(open_alone("run"), 0);
         CHECK(write(before[1], "", 1) == 1);
         claims_give_back(&folder.claim);
@@ -418,9 +418,9 @@ static void all_ranks_of_a_job_decide_alike(void)
     CHECK(is_there("is-there") != is_there("is-elsewhere"));
 }
 
-/* Places that will not do */
+/* Unusable folders */
 
-/* Mounts of our own, which end with this process. */
+/* Private mounts, which end with this process. */
 static void mount_here(const char *what, const char *path, const char *type, const char *options)
 {
     static bool alone;
@@ -462,7 +462,7 @@ static void a_name_that_does_not_fit_is_replaced(void)
     static char long_name[PATH_MAX];
     memset(long_name, 'x', sizeof long_name - 1);
     check_replaced(long_name, "File name too long");
-    memset(long_name + PATH_MAX - 3, 0, 3); /* fits, but its files do not */
+    memset(long_name + PATH_MAX - 3, 0, 3); /* the folder's path fits, but those of its files do not */
     for (int i = 200; i < PATH_MAX - 4; i += 200)
         long_name[i] = '/';
     check_replaced(long_name, "File name too long");
@@ -617,7 +617,7 @@ static void little_address_space_is_said(void)
     CHECK(strncmp(said, "no address space for a ledger of 1073741824 kB; it has ", 55) == 0);
 }
 
-/* What an earlier run left */
+/* Files of an earlier run */
 
 static void leave_an_earlier_run(const char *database, const char *ledger)
 {
@@ -699,9 +699,9 @@ static void a_dangling_link_of_an_earlier_run_is_moved_aside(void)
     CHECK(is_there("run/earlier-1/rank-0.ledger"));
 }
 
-/* A ledger that lies elsewhere */
+/* A ledger outside the run folder */
 
-/* ramfs is not among those that are safe, and gives no room beforehand. */
+/* ramfs is not a safe file system, and cannot reserve space. */
 static void open_on_an_unsafe_file_system(void)
 {
     mount_here("ramfs", "network", "ramfs", NULL);
@@ -883,7 +883,7 @@ static void end_at_once(void)
     run_folder_remove_ledger(&folder, true);
 }
 
-/* One that ends removes the folder that another one has just found. */
+/* A rank that ends removes the folder that another rank has just found. */
 static void ranks_that_begin_and_end_at_the_same_time_do_not_meet(void)
 {
     enum { RANKS = 300 };

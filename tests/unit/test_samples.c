@@ -10,7 +10,7 @@
 enum {
     CHUNK_PAGES = 20,
     BLOCK_PAGES = LEDGER_BLOCK_SAMPLES / LEDGER_PAGE_SAMPLES,
-    TWO_CHUNKS = 2 * LEDGER_CHUNK_BYTES, /* 40 pages: two blocks and a half */
+    TWO_CHUNKS = 2 * LEDGER_CHUNK_BYTES, /* 40 pages: 2.5 blocks */
     BUSY = 5,                            /* slots */
     QUIET = 6,
 };
@@ -18,8 +18,8 @@ enum {
 static struct ledger_thread *thread;
 static struct ledger_communicator *entries[SAMPLES_SLOTS];
 static struct samples_sequence streams[SAMPLES_SLOTS];
-static uint64_t made[SAMPLES_SLOTS]; /* collectives on each ... */
-static uint64_t ticks_each;          /* ... and how long they take */
+static uint64_t made[SAMPLES_SLOTS]; /* number of collectives on each communicator */
+static uint64_t ticks_each;          /* their duration */
 static struct samples_window window;
 
 static void begin(size_t bytes)
@@ -67,12 +67,12 @@ static struct ledger_sample *call_at(uint64_t ticks)
     return sample;
 }
 
-/* What a reader finds. */
+/* The samples in the ledger. */
 
 struct kept {
     uint8_t *has; /* by sequence, from 1 */
     uint64_t count, most;
-    bool is_sound; /* every sample is the one that its page and place say it is */
+    bool is_sound; /* every sample is the one that its page and index indicate */
 };
 
 static void look_at_page(struct kept *kept, const struct ledger_page *page, unsigned slot)
@@ -105,7 +105,7 @@ static struct kept kept_of(unsigned slot)
     return kept;
 }
 
-/* Whether all of the blocks that a level keeps are there, every call of them. */
+/* Whether every call of every block that the level retains has its sample. */
 static bool has_all_of_level(const struct kept *kept, unsigned level)
 {
     for (uint64_t sequence = 1; sequence <= kept->most; sequence++)
@@ -141,7 +141,7 @@ static void a_full_log_keeps_every_second_block_then_every_fourth(void)
         CHECK(has_all_of_level(&kept, level));
         free(kept.has);
     }
-    CHECK_EQUAL(level, 3); /* 19 blocks and a half: the 8th and the 16th fit */
+    CHECK_EQUAL(level, 3); /* 19.5 blocks: the 8th and the 16th fit */
 }
 
 static void a_quiet_communicator_loses_nothing_to_a_busy_one(void)
@@ -177,7 +177,7 @@ static void an_open_page_is_not_taken(void)
     begin(TWO_CHUNKS);
     communicator(BUSY);
     communicator(QUIET);
-    collectives(QUIET, LEDGER_BLOCK_SAMPLES + 1); /* of its second block one call: its page stays open */
+    collectives(QUIET, LEDGER_BLOCK_SAMPLES + 1); /* one call of its second block: the page stays open */
     collectives(BUSY, 40 * LEDGER_BLOCK_SAMPLES);
     struct ledger_page *open = streams[QUIET].page;
     entries[QUIET]->sample_level = 5;
@@ -186,7 +186,7 @@ static void an_open_page_is_not_taken(void)
     CHECK_EQUAL(open->samples[0].bytes, LEDGER_BLOCK_SAMPLES + 1);
 }
 
-/* Two ranks of a communicator: the one that has more to do beside keeps a part of what the other one does, and all that its level says. */
+/* Two ranks of a communicator: the samples of the busier one are a subset of the other's, and are all that its level promises. */
 static void ranks_whose_logs_fill_at_different_times_have_the_same_calls_in_common(void)
 {
     enum { CALLS = 50 * LEDGER_BLOCK_SAMPLES + 17 };
@@ -221,7 +221,7 @@ static void calls_in_flight_keep_their_page(void)
     sample_fill(first, &(struct ledger_sample){.start_ticks = 1, .end_ticks = 2, .bytes = 1, .communicator = BUSY});
     sample_begin_unfinished(first);
     streams[BUSY].page->is_open = 0;
-    entries[BUSY]->sample_level = LEDGER_SAMPLE_LEVEL_NONE; /* no block is to be kept, not even the first */
+    entries[BUSY]->sample_level = LEDGER_SAMPLE_LEVEL_NONE; /* no block is sampled, not even the first */
     communicator(QUIET);
     collectives(QUIET, 40 * LEDGER_BLOCK_SAMPLES);
     CHECK_EQUAL(first->bytes, 1);
@@ -252,7 +252,7 @@ static void communicators_beyond_the_room_are_not_kept_and_harm_no_other(void)
     }
     CHECK_EQUAL(kept_of(2).count, 10);
     CHECK_EQUAL(kept_of(99).count, 0);
-    CHECK_EQUAL(the_ledger.header->chunk_count, 1 + 2 + 2); /* of the thread, of communicators, of samples */
+    CHECK_EQUAL(the_ledger.header->chunk_count, 1 + 2 + 2); /* for the thread, communicators, samples */
 }
 
 /* Many communicators */
@@ -288,7 +288,7 @@ static void room_is_looked_for_once_a_level_however_many_calls_there_are(void)
     uint64_t levels = 0;
     for (unsigned slot = FIRST; slot < FIRST + MANY; slot++)
         levels += entries[slot]->sample_level;
-    CHECK(levels <= 3 * MANY); /* five blocks have begun */
+    CHECK(levels <= 3 * MANY); /* five blocks have been started */
     CHECK(samples_pages_looked_at <= 3 * DEFAULT_PAGES * levels);
     CHECK(samples_pages_looked_at < 2 * MANY * ROUNDS);
 }
@@ -376,7 +376,7 @@ static void ranks_with_the_same_calls_keep_the_same(void)
         begin(DEFAULT_LOG);
         communicators(MANY);
         for (unsigned i = 0; i < 4000 * MANY; i++) {
-            ticks_each = 100 + (i * 7 + i % MANY * (3 + (unsigned)rank)) % 10; /* no two ranks take the same time */
+            ticks_each = 100 + (i * 7 + i % MANY * (3 + (unsigned)rank)) % 10; /* different durations on each rank */
             collectives(FIRST + i % MANY, 1);
         }
         for (int i = 0; i < MANY; i++)
@@ -403,7 +403,7 @@ static void without_room_nothing_is_kept(void)
     CHECK(call_at(clock_ticks()) == NULL);
 }
 
-/* Other calls: time is what the test says. */
+/* Other calls: the test sets the time. */
 
 static uint64_t window_ticks(uint64_t number, uint64_t after_ns)
 {
@@ -514,7 +514,7 @@ static void a_step_ends_where_the_next_one_begins(void)
     CHECK(count >= LEDGER_BLOCK_SAMPLES + 3000 - 2 * LEDGER_BLOCK_SAMPLES);
 }
 
-/* A killer */
+/* Kills */
 
 static void fill_and_turn(void)
 {
@@ -524,7 +524,7 @@ static void fill_and_turn(void)
 static void look_for_strangers(pid_t child)
 {
     (void)child;
-    made[BUSY] = UINT32_MAX; /* as many as there may be: the child counts for itself */
+    made[BUSY] = UINT32_MAX; /* the maximum: the child counts on its own */
     static uint8_t has[1 << 20];
     memset(has, 0, sizeof has);
     struct kept kept = {has, 0, sizeof has - 1, true};
@@ -538,7 +538,7 @@ static void a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place(void
     begin(LEDGER_CHUNK_BYTES);
     communicator(BUSY);
     collectives(BUSY, 2 * LEDGER_BLOCK_SAMPLES - LEDGER_PAGE_SAMPLES);
-    CHECK(entries[BUSY]->sample_level > 0); /* a page more needs one that another block had */
+    CHECK(entries[BUSY]->sample_level > 0); /* another page must be taken from another block */
     made[BUSY] = 4 * LEDGER_BLOCK_SAMPLES - LEDGER_PAGE_SAMPLES;
     CHECK(stepping(PTRACE_SINGLESTEP, fill_and_turn, look_for_strangers) > 1000);
 }

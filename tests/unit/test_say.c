@@ -12,7 +12,7 @@ enum { READ, WRITE };
 
 static int stderr_was;
 
-/* `file` is descriptor 2 from now on. */
+/* Makes `file` descriptor 2. */
 static void begin_with(int file)
 {
     stderr_was = dup(STDERR_FILENO);
@@ -21,7 +21,7 @@ static void begin_with(int file)
     say_begin();
 }
 
-/* From now on failed checks are seen. */
+/* Restores descriptor 2, so that failed checks are printed. */
 static void end(void)
 {
     dup2(stderr_was, STDERR_FILENO);

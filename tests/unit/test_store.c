@@ -83,7 +83,7 @@ static void store(void)
     unit_context = "";
 }
 
-/* The answer to a query: columns with |, rows with a space between. */
+/* The result of a query: columns separated by |, rows by a space. */
 
 static int add_row(void *answer, int columns, char **values, char **names)
 {
@@ -245,7 +245,7 @@ static void a_thread_says_what_it_was_doing(void)
 {
     begin();
     the_ledger.header->clock_ticks = 5000;
-    the_ledger.header->clock_ns = 1000; /* the start, too */
+    the_ledger.header->clock_ns = 1000; /* the start as well */
     the_ledger.header->clock_scale = 2ull << 32;
     struct ledger_thread *thread = cells[0].record;
     thread->doing = WAIT | 5ull << LEDGER_DOING_SLOT_BIT | LEDGER_DOING_INSIDE | (uint64_t)SEND << LEDGER_DOING_AWAITED_BIT;
@@ -253,7 +253,7 @@ static void a_thread_says_what_it_was_doing(void)
     thread->bytes = 64;
     thread->peer = 7;
     thread->tag = LEDGER_NO_TAG;
-    cells[1].record->doing = SEND; /* on no communicator that is known: nothing else is told of it */
+    cells[1].record->doing = SEND; /* on an unknown communicator: no details are stored */
     cells[1].record->bytes = 99;
     cells[1].record->since_ticks = 5200;
     store();
@@ -422,7 +422,7 @@ static void peers_of_all_threads_add_up(void)
     send(1, 8, 50, -1);
     peer_add(peers_find(&peers[0], peer_key(1, SEND, LEDGER_RECEIVED)), 10, 20);
     peer_add(peers_find(&peers[1], peer_key_in(17, 1, SEND, LEDGER_RECEIVED)), 30, 40);
-    peers_find(&peers[0], peer_key(5, SEND, LEDGER_SENT)); /* a row that nothing was counted in */
+    peers_find(&peers[0], peer_key(5, SEND, LEDGER_SENT)); /* a row in which nothing was counted */
     store();
     CHECK_TEXT(
         ask("SELECT world_rank, call, direction, communicator, peer, count, bytes, time_ns FROM peer ORDER BY direction, communicator, "
@@ -450,7 +450,7 @@ static void the_file_says_what_it_is(void)
     CHECK_TEXT(ask("PRAGMA integrity_check"), "ok");
 }
 
-/* Samples. Two ticks are a nanosecond; the rank begins half a second into window 4 and lives for ten windows. */
+/* Samples. Two ticks are a nanosecond; the rank begins half a second into window 4 and runs for ten windows. */
 
 #define WINDOW_NS (1ll << LEDGER_WINDOW_NS_LOG2)
 #define ALL_OF_SAMPLE "thread, call, communicator, sequence, start_ns, end_ns, completed_ns, bytes, peer, root, awaited, region"
@@ -556,7 +556,7 @@ static void only_blocks_and_windows_of_the_level_are_stored(void)
     put(begin_page(LEDGER_OF_COMMUNICATOR, 2, 2048 - 64), 63, ALLREDUCE, 200, 300);
     put(begin_page(LEDGER_OF_COMMUNICATOR, 2, 2048), 0, ALLREDUCE, 300, 400);
     put(begin_page(LEDGER_OF_COMMUNICATOR, 3, 0), 0, ALLREDUCE, 300, 400);
-    put(begin_page(LEDGER_OF_COMMUNICATOR, 4, 0), 0, ALLREDUCE, 300, 400); /* nobody has described it */
+    put(begin_page(LEDGER_OF_COMMUNICATOR, 4, 0), 0, ALLREDUCE, 300, 400); /* the communicator has no entry */
     for (int window = 4; window <= 9; window++)
         put(begin_page(LEDGER_OF_THREAD, 0, (uint64_t)window), 0, SEND, window * WINDOW_NS, window * WINDOW_NS + 10);
     put(begin_page(LEDGER_OF_STEPS, 0, 1024), 0, 0, 100, 200);
@@ -677,8 +677,8 @@ static void an_nccl_operation_has_the_time_of_its_kernel(void)
     struct ledger_page *page = begin_page(LEDGER_OF_COMMUNICATOR, 2, 0);
     struct ledger_sample *own = put(page, 0, NCCL_ALL_REDUCE, 1000, 1100), *shared = put(page, 1, NCCL_ALL_REDUCE, 2000, 2100);
     own->completed_ticks = ticks_at(9000);
-    own->device_span = WAIT;                  /* 16 ns; no call that is awaited */
-    shared->completed_ticks = ticks_at(1990); /* by a clock that is off */
+    own->device_span = WAIT;                  /* 16 ns; not the call of a request */
+    shared->completed_ticks = ticks_at(1990); /* by an inaccurate clock */
     shared->device_span = 32000 / 16 << 1 | LEDGER_DEVICE_SPAN_SHARED;
     put(page, 2, NCCL_ALL_REDUCE, 3000, 3100); /* has no time on the device (yet) */
     put(page, 3, ALLREDUCE, 4000, 4100)->completed_ticks = ticks_at(4200);
@@ -687,7 +687,7 @@ static void an_nccl_operation_has_the_time_of_its_kernel(void)
                "1000|9000|8984|9000|0| 2000|2000|0|1990|1| 3000|null|null|null|null| 4000|4200|null|null|null|");
 }
 
-/* What GPUs did */
+/* GPU activities */
 
 static void a_device_has_the_times_of_its_states(void)
 {
@@ -834,7 +834,7 @@ static void single_activities_are_kept_in_windows_of_the_devices_level(void)
     CHECK_TEXT(ask("SELECT * FROM gpu_sample_window WHERE stream = 300"),
                "3|300|700|573741824 3|300|3794967296|3794968196 3|300|8089934592|9163676416");
     CHECK_TEXT(ask("SELECT count(*) FROM sample"), "0");
-    CHECK_TEXT(ask("SELECT count(*) FROM sample_window"), "2"); /* of the threads, at their own level */
+    CHECK_TEXT(ask("SELECT count(*) FROM sample_window"), "2"); /* the threads' windows, at their own level */
 }
 
 static void while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity(void)
@@ -921,7 +921,7 @@ static void a_full_disk_is_said_and_leaves_nothing(void)
     CHECK(!is_there("disk/rank-3.db.tmp"));
 }
 
-/* What becomes durable when: f fsync of a file, d of a folder; n once the database has its name. */
+/* The order of syncs: f fsync of a file, d of a folder; n once the database has its name. */
 static char order[64];
 static int fsync_error;
 
@@ -989,7 +989,7 @@ static void what_cannot_be_put_out_of_the_way_is_said(void)
     CHECK_TEXT(why, "File exists");
 }
 
-/* Network file systems without a lock daemon say ENOLCK. */
+/* Network file systems without a lock daemon return ENOLCK. */
 static void refuse_locks(void)
 {
     struct sock_filter filter[] = {
@@ -1043,7 +1043,7 @@ static void without_a_file_descriptor_it_is_said(void)
     CHECK(strlen(why) > 0);
 }
 
-/* `ulimit -f`: beyond it the kernel raises SIGXFSZ, whose default action ends the job. */
+/* `ulimit -f`: beyond it the kernel sends SIGXFSZ, which by default ends the job. */
 static void a_limit_on_file_sizes_is_said_without_a_signal(void)
 {
     begin();

@@ -1,4 +1,4 @@
-/* Threads that do at the same time all that may meet in the profiler; the thread sanitizer looks for races, the counts for what is lost. */
+/* Threads run everything concurrently that can interfere in the profiler. The thread sanitizer finds races; the counts show losses. */
 #include "fake_mpi.h"
 #include "ledger_reader.h"
 #include "record/account.h"
@@ -98,7 +98,7 @@ static void communicators_of_many_threads_come_and_go(void)
     CHECK_EQUAL(calls_counted(), 2 * THREADS * ROUNDS);
 }
 
-/* Whichever comes first enters a communicator into the ledger; the others find it there. */
+/* The first thread enters a communicator into the ledger; the others find it there. */
 static mpi_handle shared[64];
 
 static void *meet_one_after_the_other(void *number)
@@ -123,7 +123,7 @@ static void threads_that_meet_a_communicator_at_once_share_its_entry(void)
         CHECK_EQUAL(communicators_find(shared[i])->entry->communicator, communicators_find(shared[i])->slot);
 }
 
-/* A log so small that pages change hands all the time. */
+/* A log so small that pages change their owner all the time. */
 static void *keep_collectives_and_messages(void *number)
 {
     mpi_handle comm = comms[(intptr_t)number][0];
@@ -189,7 +189,7 @@ static void requests_that_another_thread_completes_are_found(void)
     together(start_and_complete);
 }
 
-/* Resets and pauses come from any thread; what was counted since the last one is there. */
+/* All threads count; one of them resets, another one pauses and resumes. */
 static void *count_and_reset(void *number)
 {
     for (uint64_t round = 0; round < ROUNDS; round++) {

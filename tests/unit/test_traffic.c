@@ -4,7 +4,7 @@
 #include "ledger/ledger.h"
 #include "unit.h"
 
-/* Four ranks, this one is rank 1. An inter-communicator leads from ranks 0 and 1 to three others; this is its rank 1 too. */
+/* Four ranks, this one is rank 1. An inter-communicator connects ranks 0 and 1 with three others; this process is its rank 1 as well. */
 enum { HERE = 1, ELSEWHERE = 2, BYTES_4 = FAKE_TYPE_4, BYTES_8 = FAKE_TYPE_8, GARBAGE = 0xbad000 };
 
 static const int US[] = {0, 1}, THEM[] = {2, 3, -1};
@@ -24,7 +24,7 @@ static void begin(void)
     inter = fake_inter(US, 2, THEM, 3);
 }
 
-/* Their sentinels differ, and so does the width of a handle in memory. */
+/* ABIs differ in their special values and in the width of a handle in memory. */
 static void under_each_abi(void (*run)(void))
 {
     static const char *const ABIS[] = {"open_mpi", "mpich", "standard"};
@@ -47,7 +47,7 @@ static struct counts wides(const mpi_count *at)
     return (struct counts){at, true};
 }
 
-static const struct counts NONE = {NULL, false}; /* not significant: must not be looked at */
+static const struct counts NONE = {NULL, false}; /* not significant: must not be read */
 
 #define CHECK_TRAFFIC(TRAFFIC, BYTES, VOLUME)       \
     do {                                            \
@@ -139,7 +139,7 @@ static void numbers_of_the_standard_abi_are_asked_once_too(void)
     CHECK_EQUAL(fake_questions, asked);
 }
 
-/* Open MPI's types lie 512 bytes apart in its library, in programs that name them somewhere else, and elsewhere in each process. */
+/* Open MPI's types are 512 bytes apart in its library, at other addresses in programs that use them, and differ between processes. */
 static void each_predefined_type_is_known_wherever_it_lies(void)
 {
     struct mpi_type_size types[MPI_TYPES_MOST];
@@ -155,7 +155,7 @@ static void each_predefined_type_is_known_wherever_it_lies(void)
     }
 }
 
-/* What does not count */
+/* Calls that are not counted */
 
 static void a_call_that_failed_moves_nothing_and_asks_nothing(void)
 {
@@ -385,7 +385,7 @@ static void an_allgatherv_and_an_alltoallv_count_what_this_rank_sends(void)
     under_each_abi(allgatherv_and_alltoallv);
 }
 
-/* Handles in an array, as the ABI lays them. */
+/* Handles in an array, in the ABI's layout. */
 static const void *types(mpi_handle a, mpi_handle b, mpi_handle c, mpi_handle d)
 {
     static uint64_t memory[4];
@@ -446,7 +446,7 @@ static void a_topology_is_asked_about_once(void)
     begin();
     mpi_handle grid = with_topology(mpi_abi.cart);
     traffic_neighbor_alltoall(&CALLED, 1, BYTES_4, grid);
-    fake_topology = mpi_abi.graph; /* as if it had changed */
+    fake_topology = mpi_abi.graph; /* as if the topology had changed */
     CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 1, BYTES_4, grid), 4, 16);
 }
 

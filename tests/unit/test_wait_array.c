@@ -59,7 +59,7 @@ static void each_entry_waits_through_all_calls(void)
     wait_array_passed(&wait_array, 2200, 2205);
     wait_array_settle(&wait_array);
     CHECK_EQUAL(blocked_on(A), 45);
-    CHECK_EQUAL(blocked_on(B), 0); /* what wait_array_done says is the caller's to count */
+    CHECK_EQUAL(blocked_on(B), 0); /* the caller counts the result of wait_array_done */
     CHECK_EQUAL(blocked_on(C), 45);
 }
 

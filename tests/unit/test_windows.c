@@ -75,7 +75,7 @@ static void later_windows_begin_at_multiples_of_the_period_on_every_rank(void)
     check_end(1986 * S);
     CHECK(!is_due(2010 * S - 1));
     CHECK(is_due(2010 * S));
-    open_at(2010 * S + S / 10, 0); /* noticed a little late */
+    open_at(2010 * S + S / 10, 0); /* detected slightly late */
     check_end(2013 * S);
     CHECK(!is_due(2013 * S));
     CHECK(is_due(2042 * S));
@@ -102,9 +102,9 @@ static void where_steps_are_marked_a_window_holds_two(void)
 {
     begin("once", "10");
     open_at(2000 * S, 7);
-    CHECK(!is_over(2010 * S, 9)); /* step 8 is in it, step 9 is not over */
+    CHECK(!is_over(2010 * S, 9)); /* it contains step 8; step 9 has not ended */
     CHECK(!is_over(2015 * S, 10));
-    CHECK(is_over(2020 * S, 10)); /* still at a multiple */
+    CHECK(is_over(2020 * S, 10)); /* still at a multiple of the period */
 }
 
 static void a_window_does_not_wait_for_steps_without_end(void)

@@ -1,4 +1,4 @@
-/* A test is a function whose name is a sentence; a file's tests stand in one table at its end:
+/* A test is a function whose name is a sentence. The tests of a file are listed in a table at its end:
  *
  *     static void a_new_ledger_is_empty(void)
  *     {
@@ -15,8 +15,8 @@
  *         return UNIT_RUN(TESTS);
  *     }
  *
- * Each test runs in a process of its own, for the library keeps its state in globals, and in an empty folder of its own. Its
- * first failed check ends it. The last line printed is `N passed, N failed, N skipped`. */
+ * Each test runs in its own process, because the library's state is global, and in its own empty folder. The first failed check ends
+ * the test. The last line printed is `N passed, N failed, N skipped`. */
 #ifndef UNIT_H
 #define UNIT_H
 
@@ -33,7 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What takes seconds plainly would take minutes there: such tests do less, or leave it to the plain variant. */
+/* With a sanitizer, tests of some seconds would take minutes: they do less, or run in the plain variant only. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define UNIT_SANITIZED true
 #else
@@ -47,7 +47,7 @@ struct unit_test {
     void (*run)(void);
 };
 
-/* Said before a failed check's message where a test does the same thing several times. */
+/* Printed before the message of a failed check, in tests that repeat a check. */
 static const char *unit_context = "";
 
 #define CHECK(CONDITION) unit_check((CONDITION), #CONDITION, __FILE__, __LINE__)
@@ -79,13 +79,13 @@ static inline void unit_check_text(const char *actual, const char *expected, con
     _exit(EXIT_FAILURE);
 }
 
-/* An emulator of user programs keeps some of what the kernel would do (limits, masks of signals) to itself. */
+/* A user-mode emulator does not pass everything on to the kernel (limits, signal masks). */
 static inline bool unit_is_emulated(void)
 {
     return getenv("UNIT_EMULATED") != NULL;
 }
 
-/* Threads of this process, all or those of a name: the sanitizers have theirs. */
+/* The number of threads of this process, all or those with a name: sanitizers have their own. */
 static inline unsigned unit_threads(const char *name)
 {
     unsigned count = 0;
@@ -103,7 +103,7 @@ static inline unsigned unit_threads(const char *name)
     return count;
 }
 
-/* The same numbers in each run. */
+/* Random numbers, the same in each run. */
 static inline uint64_t unit_random_below(uint64_t limit)
 {
     static uint64_t state = 88172645463325252;
@@ -113,14 +113,14 @@ static inline uint64_t unit_random_below(uint64_t limit)
     return state % limit;
 }
 
-/* What this machine does not let us test. */
+/* Ends a test that is impossible on this machine. */
 static inline void unit_skip(const char *why)
 {
     fprintf(stderr, "%s\n", why);
     _exit(UNIT_SKIPPED);
 }
 
-/* Zeroed memory that the processes a test forks share with it. */
+/* Zeroed memory, shared with the processes that a test forks. */
 static inline void *unit_shared(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -128,7 +128,7 @@ static inline void *unit_shared(size_t bytes)
     return memory;
 }
 
-/* Run something in a process of its own, to its end. Its failed checks are the test's. */
+/* Runs a function in a child process and waits for it. If a check fails there, the test fails. */
 static inline void unit_elsewhere(void (*run)(void))
 {
     int status;
@@ -141,7 +141,7 @@ static inline void unit_elsewhere(void (*run)(void))
     CHECK_EQUAL(status, 0);
 }
 
-/* By rm, for some tests make folders that are deeper than a path is long. */
+/* Uses rm, because some tests create folders whose path is longer than PATH_MAX. */
 static inline void unit_remove(const char *folder)
 {
     pid_t child = fork();
@@ -152,7 +152,7 @@ static inline void unit_remove(const char *folder)
     waitpid(child, NULL, 0);
 }
 
-/* The wait status of a test run in its own process, session and folder. */
+/* The wait status of a test that was run in its own process, session and folder. */
 static inline int unit_run_one(const struct unit_test *test)
 {
     int status = -1;
@@ -170,7 +170,7 @@ static inline int unit_run_one(const struct unit_test *test)
             _exit(EXIT_FAILURE);
         test->run();
         fflush(NULL);
-        _exit(EXIT_SUCCESS); /* no exit(): the library's destructor has nothing to do with what is tested */
+        _exit(EXIT_SUCCESS); /* no exit(): the library's destructor is not tested here */
     }
     if (child > 0) {
         waitpid(child, &status, 0);
