@@ -1,13 +1,13 @@
 #!/bin/bash
-# Builds the library, the programs and the unit tests for AArch64 and runs the tests under an emulator of user programs. What an
-# emulator cannot show: how AArch64 orders memory accesses (the host's order holds), and what its counter costs. Run from the top folder.
+# Builds the library, the programs and the unit tests for AArch64 and runs the tests under a user-mode emulator. An emulator shows neither
+# AArch64's memory ordering (the host's applies) nor the cost of its counter. Run from the top folder.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
 compiler=${AARCH64_CC:-aarch64-linux-gnu-gcc}
 emulator=${AARCH64_EMULATOR:-qemu-aarch64}
 root=${AARCH64_ROOT:-/usr/aarch64-linux-gnu}
-libraries=${AARCH64_LIBRARIES:-/usr/lib/aarch64-linux-gnu} # where a libsqlite3.so.0 may be
+libraries=${AARCH64_LIBRARIES:-/usr/lib/aarch64-linux-gnu} # may contain libsqlite3.so.0
 build=build/tests/unit/aarch64
 passed=0 failed=0 skipped=0
 

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Builds and runs the unit tests: plainly, then with the sanitizers that this compiler has. Run from the top folder.
+# Builds and runs the unit tests: plain, then with each sanitizer that this compiler has. Run from the top folder.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
 passed=0 failed=0 skipped=0
 
-can_run_with() { # can_run_with FLAGS: whether a program built so runs here
+can_run_with() { # can_run_with FLAGS: whether a program built with these flags runs here
     local probe
     probe=$(mktemp)
     echo 'int main(void) { return 0; }' | "${CC:-cc}" -x c "$1" - -o "$probe" 2>/dev/null && "$probe"
@@ -14,7 +14,7 @@ can_run_with() { # can_run_with FLAGS: whether a program built so runs here
     return $can
 }
 
-add_up() { # add_up OUTPUT STATUS: its last line counts
+add_up() { # add_up OUTPUT STATUS: adds the counts in the last line
     local line
     line=$(tail -n 1 <<<"$1")
     if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
@@ -56,10 +56,10 @@ variant() { # variant NAME FLAGS [MAKE-VARIABLE...]
     run_one test_commprof_run tests/unit/test_commprof_run.sh "$build/bin/commprof-run" build/lib/libcommprof.so
 }
 
-# The user's own settings are not what is tested.
+# The tests must not depend on the user's settings.
 unset "${!COMMPROF_@}"
 
-# What the library keeps for threads that may still read it counts as leaked; what a job can grow without bound is tested.
+# Leak detection is off: the library never frees what other threads may still read. Unbounded growth has its own tests.
 export ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 TSAN_OPTIONS=halt_on_error=1:exitcode=66 UBSAN_OPTIONS=print_stacktrace=1
 
 variant plain ''

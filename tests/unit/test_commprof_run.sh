@@ -1,6 +1,6 @@
 #!/bin/bash
-# commprof-run as its user sees it: test_commprof_run.sh PROGRAM LIBRARY. One function a test; the last line is the count. The
-# library is preloaded into programs that are not sanitized, so it must be the plain one, whatever the program is.
+# test_commprof_run.sh PROGRAM LIBRARY: commprof-run from the user's point of view. One function per test; the last line has the counts. The
+# library is preloaded into programs without sanitizers, so it must be the plain one, even if PROGRAM is sanitized.
 set -uo pipefail
 
 folder=$(realpath "$(mktemp -d)")
@@ -13,7 +13,7 @@ library=$folder/lib/libcommprof.so
 cd "$folder" || exit 1
 unset LD_PRELOAD "${!COMMPROF_@}"
 
-shows() { # shows VARIABLE OPTION...: the variable's value in a program started with these options
+shows() { # shows VARIABLE OPTION...: the variable's value in a program that is started with these options
     local variable=$1
     shift
     "$run" "$@" printenv "$variable" || echo "(unset)"

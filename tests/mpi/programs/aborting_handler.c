@@ -1,5 +1,5 @@
-/* A mistake that an error handler answers by MPI_Abort: one of the job's own, or with the argument "mpi" MPI's MPI_ERRORS_ABORT. Three
- * reductions before it. Rank 0 makes the mistake; were the others to make it too, one might end rank 0 within the last reduction. */
+/* Three reductions, then an error whose handler calls MPI_Abort: the job's own handler, or with the argument "mpi" MPI_ERRORS_ABORT. Only
+ * rank 0 makes the error: otherwise another rank might end rank 0 inside the last reduction. */
 #include <string.h>
 
 #include <mpi.h>

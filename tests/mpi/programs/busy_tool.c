@@ -1,5 +1,5 @@
-/* Another profiler, one that calls MPI a lot itself: a library to preload, or linked into the program that it observes. In its
- * MPI_Allreduce it synchronizes first, by MPI's own name and by the profiling one; at the end it adds up what all ranks have seen. */
+/* Another profiler that itself calls MPI often: a library that is preloaded, or linked into the program. Its MPI_Allreduce first
+ * synchronizes, once by the MPI_ name and once by the PMPI_ name. At the end it sums the counts of all ranks. */
 #include <stdio.h>
 
 #include <mpi.h>

@@ -1,4 +1,4 @@
-/* A program that gets a wrong answer from MPI says so and fails. */
+/* If a result of MPI is wrong, the program prints it and fails. */
 #ifndef CHECK_H
 #define CHECK_H
 

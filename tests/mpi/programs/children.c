@@ -1,4 +1,4 @@
-/* Starts other programs while MPI is in use, in every way there is; the last argument is a command that is run by each. */
+/* Starts child processes in every possible way while MPI is in use; the last arguments are the command that each runs. */
 #include <pthread.h>
 #include <spawn.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void by_vfork(void)
     wait_for(child);
 }
 
-/* No handler of pthread_atfork hears of it. */
+/* Does not run the handlers of pthread_atfork. */
 static void by_system_call(void)
 {
     fflush(NULL);
@@ -81,7 +81,7 @@ static void *call_on(void *argument)
     return argument;
 }
 
-/* Another thread is inside MPI, or inside the profiler, whenever the child is made. */
+/* Another thread is inside MPI or the profiler when the child is created. */
 static void by_fork_beside_calls(void)
 {
     pthread_t calling;
@@ -90,7 +90,7 @@ static void by_fork_beside_calls(void)
         fflush(NULL);
         pid_t child = fork();
         if (child == 0)
-            exit(0); /* with all exit handlers */
+            exit(0); /* runs all exit handlers */
         wait_for(child);
     }
     CHECK(pthread_join(calling, NULL) == 0);

@@ -1,6 +1,6 @@
-/* The collective programs are written once and built in six forms: blocking, nonblocking or persistent, plain or
- * large-count. COLLECTIVE(Bcast, bcast, ...) is MPI_Bcast(...), or MPI_Ibcast(..., &request) and a wait, or MPI_Bcast_init(...,
- * &request), ROUNDS times a start and a wait, and a free. */
+/* The collective programs are built in six forms: blocking, nonblocking or persistent, each plain or large-count. COLLECTIVE(Bcast, bcast,
+ * ...) is MPI_Bcast(...); or MPI_Ibcast(..., &request) and a wait; or MPI_Bcast_init(..., &request), ROUNDS times start and wait, and a
+ * free. */
 #ifndef COLLECTIVE_FORMS_H
 #define COLLECTIVE_FORMS_H
 
@@ -11,7 +11,7 @@ static inline void wait_for(MPI_Request request)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* MPICH before 4.3 fails when a persistent scatter is started again. */
+/* MPICH before 4.3 fails if a persistent scatter is started a second time. */
 #if defined MPICH_NUMVERSION && MPICH_NUMVERSION < 40300000 && !defined ROUNDS
 #define ROUNDS 1
 #elif !defined ROUNDS

@@ -1,5 +1,4 @@
-/* Every collective on four ranks, each with a message size of its own. test_collectives.py lists what must have been
- * counted. */
+/* Every collective on four ranks, each with a different message size. test_collectives.py has the expected counts. */
 #include "collective_forms.h"
 
 #include "check.h"

@@ -1,4 +1,4 @@
-/* Collectives on MPI_COMM_SELF, made by one rank only and a different number of times on each. */
+/* Collectives on MPI_COMM_SELF; each rank makes a different number of them. */
 #include <mpi.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* Makes a communicator in every way MPI knows, on four ranks, and synchronizes once on each.
- * test_communicators.py lists what must be known of them. */
+/* Creates a communicator by every constructor of MPI, on four ranks, and synchronizes once on each. test_communicators.py has the expected
+ * descriptions. */
 #include <mpi.h>
 
 #include "mpi_4.h"
@@ -38,7 +38,7 @@ static void duplicate(void)
 #endif
     MPI_Comm_free(&first);
     MPI_Comm_disconnect(&second);
-    /* `informed` and `later` are never freed, as in many a program */
+    /* `informed` and `later` are never freed, as in many programs */
 }
 
 static void select_members(void)
@@ -98,7 +98,7 @@ static void connect(void)
     use(bridge);
     MPI_Allgather(&number, 1, MPI_INT, from_remote, 1, MPI_INT, bridge);
     CHECK(from_remote[1] == (is_odd ? 2 : 3));
-    /* each rank sends to its counterpart on the other side: remote rank i is world rank 2i or 2i + 1 */
+    /* each rank sends to its counterpart in the other group: remote rank i is world rank 2i or 2i + 1 */
     MPI_Sendrecv(&number, 1, MPI_INT, rank / 2, 1, from_remote, 1, MPI_INT, rank / 2, 1, bridge, MPI_STATUS_IGNORE);
     CHECK(from_remote[0] == (rank ^ 1));
     MPI_Bcast(&number, 1, MPI_INT, is_odd ? 1 : rank == 2 ? MPI_ROOT : MPI_PROC_NULL, bridge);

@@ -1,6 +1,6 @@
-/* Every way to complete a request, and to ask in vain. Rank 0 receives; a message that must not be there yet is sent only
- * after rank 0's word, and one that must be there comes from MPI_PROC_NULL, so every count is certain.
- * test_completion.py lists what must have been counted. */
+/* Every call that completes a request, and every unsuccessful poll. Rank 0 receives. If a message must not have arrived yet, it is sent
+ * only after a message from rank 0; if it must have arrived, it comes from MPI_PROC_NULL. So every count is certain. test_completion.py
+ * has the expected counts. */
 #include <mpi.h>
 
 #include "check.h"
@@ -86,7 +86,7 @@ static void test_in_every_way(void)
         CHECK(completed == 0);
     }
     post_what_is_there(1);
-    MPI_Testall(2, requests, &flag, statuses); /* one of two is done: none completes */
+    MPI_Testall(2, requests, &flag, statuses); /* one of two is complete: MPI_Testall completes none */
     CHECK(!flag);
 
     MPI_Test(&requests[1], &flag, MPI_STATUS_IGNORE);

@@ -1,5 +1,5 @@
-/* Two ranks that meet anew in every way MPI has: through a port, through a socket, and where there are sessions from their groups. Each
- * time they exchange a message on the inter-communicator that comes of it. */
+/* Two ranks connect in every way that MPI has: through a port, through a socket and, if MPI has sessions, from their groups. Each time they
+ * exchange a message on the resulting inter-communicator. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>

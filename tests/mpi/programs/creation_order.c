@@ -1,6 +1,6 @@
-/* Four ranks make communicators in different orders, use them in different orders, complete idups in different orders, and
- * make one again in the place of a freed one. What each communicator is, is known from its Allreduce's size: the n-th kind
- * moves n integers, once. test_communicators.py checks that the ranks agree on which is which. */
+/* Four ranks create communicators in different orders, use them in different orders, complete idups in different orders, and create one
+ * after freeing another one. The size of its one Allreduce identifies each communicator: the n-th kind moves n integers.
+ * test_communicators.py checks that the ranks agree on their identities. */
 #include <mpi.h>
 
 #include "check.h"
@@ -59,7 +59,7 @@ static void use_dups_in_another_order(void)
     MPI_Comm_split(MPI_COMM_WORLD, 0, 0, &split);
     MPI_Comm_dup(first, &third);
     use_as(SPLIT_AS_DUP, split);
-    /* different first uses on different ranks: a nonblocking call posts in any order */
+    /* the first uses differ between ranks: nonblocking calls may be posted in any order */
     MPI_Request requests[2];
     if (rank % 2 == 0) {
         MPI_Iallreduce(MPI_IN_PLACE, numbers, FIRST_DUP, MPI_INT, MPI_SUM, first, &requests[0]);

@@ -1,4 +1,4 @@
-/* Closes descriptors 0 to 2 as a daemon does, and opens its data there. Its files have to hold what it has written and nothing else. */
+/* Closes descriptors 0 to 2 as a daemon does, and opens data files under these numbers. The files must contain only what it has written. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Opens an MPI library at run time for all to see and calls it through pointers, as Julia does; is linked with none. The argument is
- * the library. */
+/* Is not linked with MPI: opens the MPI library given as argument with RTLD_GLOBAL and calls it through function pointers, as Julia
+ * does. */
 #include <dlfcn.h>
 #include <stdint.h>
 
@@ -30,7 +30,7 @@ int main(int argc, char **argv)
 
     CHECK(init(NULL, NULL) == 0);
     void *world = dlsym(library, "ompi_mpi_comm_world");
-    handle comm = world ? (handle)world : 0x44000000; /* MPICH's */
+    handle comm = world ? (handle)world : 0x44000000; /* that of MPICH */
     CHECK(comm_rank(comm, &rank) == 0 && comm_size(comm, &size) == 0);
     for (int i = 0; i < 3; i++)
         CHECK(barrier(comm) == 0);

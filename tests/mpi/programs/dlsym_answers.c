@@ -1,6 +1,6 @@
-/* What dlsym answers where it matters who asks: RTLD_DEFAULT and RTLD_NEXT, from the program, from a library that it is linked to and
- * from one that it opened privately. `which` and `MPI_which` are defined in each, with different answers; `MPI_private` only in the one
- * that is opened. The same source is all of them: PART says which. */
+/* Look-ups by dlsym whose result depends on the caller: RTLD_DEFAULT and RTLD_NEXT, called from the program, from a library that it is
+ * linked with, and from one that it opens privately. Each defines `which` and `MPI_which`, with different results; only the opened one
+ * defines `MPI_private`. All three are compiled from this file; PART selects one. */
 #include <dlfcn.h>
 #include <stdio.h>
 

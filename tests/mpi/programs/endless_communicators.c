@@ -1,6 +1,6 @@
-/* Makes and frees communicators, as many as the argument says: duplicates of the world, parts of each duplicate, groups with tags. Blocks
- * of memory come and go between, so that handles which are addresses differ. Prints by how many kilobytes the process grew over
- * the last nine tenths. */
+/* Creates and frees as many communicators as the argument says: duplicates of the world, parts of each duplicate, groups with tags. Memory
+ * is allocated and freed in between, so that handles that are addresses differ. Prints by how many kilobytes the process grew during the
+ * last nine tenths. */
 #include <string.h>
 
 #include <mpi.h>

@@ -1,12 +1,12 @@
-/* Communicates until something ends it, or for so many rounds:
+/* Communicates for a number of rounds, or until a fault ends it:
  *
  *     ends ROUNDS THREADS [FAULT AT VICTIM DELAY_NS]
  *
  * Each process counts its own calls in the file $TRUTH/<pid>, one row for each kind: how many it has begun and how many have returned.
- * Whatever ends the process, each call that has returned must have been recorded, and none that had not begun.
+ * However the process ends, every call that has returned must be recorded, and none that had not begun.
  *
- * FAULT strikes rank VICTIM (-1: all ranks) when it begins its AT-th call (1: MPI_Init, 0: MPI_Finalize). Signals come DELAY_NS later,
- * wherever the process then is. */
+ * FAULT occurs on rank VICTIM (-1: all ranks) when it begins its AT-th call (1: MPI_Init, 0: MPI_Finalize). Signals are sent DELAY_NS
+ * later, wherever the process is by then. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ static uint64_t strikes_at, calls_begun;
 static long delay_ns;
 static int rounds;
 
-/* What ends a process. */
+/* The faults. */
 
 static void raise_later(int number)
 {
@@ -52,7 +52,7 @@ static void raise_later(int number)
 
 static void crash(void)
 {
-    static int *volatile nothing; /* volatile: the compiler would leave out what cannot go well */
+    static int *volatile nothing; /* volatile: else the compiler would remove the invalid access */
     *nothing = 1;
 }
 
@@ -63,7 +63,7 @@ static int overflow(int depth)
     return depth < 0 ? 0 : overflow(depth + 1) + frame[0];
 }
 
-/* From here on nobody in this process gets memory any more. */
+/* From here on all allocations in this process fail. */
 static void use_up_memory(void)
 {
     struct rlimit no_more = {1 << 20, 1 << 20};
@@ -73,7 +73,7 @@ static void use_up_memory(void)
         }
 }
 
-/* The kernel ends it, or another process of its memory cgroup. */
+/* The kernel kills this process or another one of its memory cgroup. */
 static void use_too_much_memory(void)
 {
     for (;;)
@@ -106,7 +106,7 @@ static void strike(void)
         pause();
 }
 
-/* The truth. */
+/* The true counts. */
 
 static void open_truth(void)
 {
@@ -134,11 +134,11 @@ static void end(enum kind kind)
     __atomic_fetch_add(&truth[kind].returned, 1, __ATOMIC_RELAXED);
 }
 
-/* A call and its two counts. */
+/* Makes a call and updates its two counts. */
 #define TRULY(KIND, CALL) (begin(KIND), CALL, end(KIND))
 
-/* The work: messages of many sizes, so that the ledger grows and then folds; communicators that come and go. Ranks meet seldom, for there
- * may be fewer cores than ranks. */
+/* The work: messages of many sizes, so that the ledger grows and then folds; communicators that are created and freed. Ranks synchronize
+ * rarely, because there may be fewer cores than ranks. */
 
 static void to_itself(int round, int tag)
 {

@@ -1,6 +1,6 @@
-"""Communicates for so many rounds; then rank VICTIM (-1: all ranks) ends: ends_in_python.py ROUNDS exception|exit|_exit VICTIM
+"""ends_in_python.py ROUNDS exception|exit|_exit VICTIM: communicates for ROUNDS rounds, then rank VICTIM (-1: all ranks) ends in this way.
 
-Its calls are counted in the file $TRUTH/<pid>, as ends.c counts its own; MPI_Finalize is mpi4py's own.
+Counts its calls in the file $TRUTH/<pid>, as ends.c does. mpi4py calls MPI_Finalize itself.
 """
 
 import mmap

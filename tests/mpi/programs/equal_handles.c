@@ -1,5 +1,5 @@
-/* Fifty small sends that are done before they return, and so share a handle, are tested in vain a thousand times together
- * with a receive that is not: no send is blocked longer than it takes, nor fifty times over. */
+/* Fifty small sends that are complete before they return, and therefore share a handle, are polled a thousand times together with an
+ * incomplete receive. The blocked time of no send may exceed its duration, and it must not be counted fifty times. */
 #include <mpi.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* Makes mistakes, and prints what MPI says to each: error class, statuses, how often the error handler has run since the line
- * before. The output is the same with and without a profiler. */
+/* Makes errors, and prints the result of each: error class, statuses, how often the error handler has run since the previous line. The
+ * output must be the same with and without a profiler. */
 #include <mpi.h>
 
 #include "check.h"
@@ -51,7 +51,7 @@ static void post_a_short_receive(void)
     MPI_Irecv(numbers, 4, MPI_INT, 0, 0, MPI_COMM_WORLD, &requests[0]);
     MPI_Irecv(numbers + 4, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, &requests[1]);
     MPI_Send(NULL, 0, MPI_INT, 0, 9, MPI_COMM_WORLD);
-    /* what is sent after both has come when they have */
+    /* once this message has arrived, the two before it have, too */
     MPI_Recv(NULL, 0, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
@@ -150,7 +150,7 @@ static void call_with_nonsense(void)
     report("Irecv of no type", MPI_Irecv(numbers, 1, MPI_DATATYPE_NULL, 0, 0, MPI_COMM_WORLD, &request));
     report("Bcast from root 99", MPI_Bcast(numbers, 1, MPI_INT, 99, MPI_COMM_WORLD));
     report("Bcast of no type", MPI_Bcast(numbers, 1, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD));
-    /* (of no type: MPICH 5.0.2 ends the job) */
+    /* (an invalid type would end the job with MPICH 5.0.2) */
     report("Allreduce by no operation", MPI_Allreduce(numbers, numbers + 4, 1, MPI_INT, MPI_OP_NULL, MPI_COMM_WORLD));
     report("Allreduce on no communicator", MPI_Allreduce(numbers, numbers + 4, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL));
     report("Barrier on no communicator", MPI_Barrier(MPI_COMM_NULL));

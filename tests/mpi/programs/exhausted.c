@@ -1,4 +1,4 @@
-/* Takes all file descriptors that the process may have, then broadcasts messages of 200 sizes. */
+/* Opens as many file descriptors as the process may have, then broadcasts messages of 200 sizes. */
 #include <mpi.h>
 #include <sys/resource.h>
 #include <unistd.h>

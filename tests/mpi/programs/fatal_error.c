@@ -1,4 +1,4 @@
-/* A mistake under MPI's default error handler, which ends the job. */
+/* An error under MPI's default error handler, which ends the job. */
 #include <mpi.h>
 
 #include "check.h"

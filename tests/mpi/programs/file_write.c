@@ -1,4 +1,4 @@
-/* Writes a file together: the MPI library communicates inside, which is not counted: file_write PATH. */
+/* file_write PATH: a collective write. The MPI library communicates inside it, which must not be counted. */
 #include <mpi.h>
 
 #include "check.h"

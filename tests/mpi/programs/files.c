@@ -1,4 +1,4 @@
-/* MPI-IO on two ranks, each call with a size of its own: files FOLDER. test_files.py lists what must have been counted. */
+/* files FOLDER: MPI-IO on two ranks, each call with a different size. test_files.py has the expected counts. */
 #include "large_counts.h"
 
 #include "check.h"
@@ -95,7 +95,7 @@ static void split(void)
     MPI_File_read_ordered_end(file, read_back, MPI_STATUS_IGNORE);
 }
 
-/* At the end of the file there is less than was asked for. */
+/* At the end of the file, less is read than requested. */
 static void read_past_the_end(void)
 {
     MPI_Offset size;

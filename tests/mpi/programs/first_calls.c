@@ -1,4 +1,4 @@
-/* How often do the first calls of a program ask the dynamic linker whose an address is? It defines dladdr itself, and counts. */
+/* Counts how often a program's first calls ask the dynamic linker for the object of an address, by its own dladdr. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Seven Allreduces, and five messages to itself that are waited for. */
+/* Seven Allreduces, and five nonblocking messages to itself, completed by a wait. */
 #include <mpi.h>
 
 #include "check.h"

@@ -1,4 +1,4 @@
-/* What a request was made of may be freed while it is in flight: its type, its communicator, the request itself. */
+/* Frees what an active request uses: its type, its communicator, the request itself. */
 #include <mpi.h>
 
 #include "check.h"

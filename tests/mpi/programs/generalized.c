@@ -1,4 +1,4 @@
-/* Requests that the job completes itself, whose callbacks call MPI; cancelled and freed requests of all kinds. */
+/* Generalized requests, which the job completes itself, with callbacks that call MPI; cancelled and freed requests of all kinds. */
 #include <pthread.h>
 
 #include <mpi.h>
@@ -9,7 +9,7 @@ static int freed, cancelled;
 
 static int query(void *state, MPI_Status *status)
 {
-    MPI_Barrier(MPI_COMM_SELF); /* inside the call that completes it */
+    MPI_Barrier(MPI_COMM_SELF); /* nested in the call that completes the request */
     MPI_Status_set_elements(status, MPI_INT, *(int *)state);
     MPI_Status_set_cancelled(status, 0);
     status->MPI_SOURCE = 0;
@@ -122,7 +122,7 @@ static void cancel_receives(void)
     MPI_Request_free(&requests[1]);
 }
 
-/* What is freed while it is active still takes place, and nobody hears of its end. */
+/* An operation whose request is freed while active still takes place, but its completion is not observed. */
 static void free_active_ones(void)
 {
     static int sent[4] = {1, 2, 3, 4}, received[4];

@@ -1,6 +1,6 @@
-/* Every completion call and receive, with statuses that lie between guard bytes and begin as a pattern: prints which bytes of which status
- * MPI has written. Then with statuses ignored, with no requests at all, with requests that are null, inactive or copies, and with
- * arrays in memory that cannot be written where nothing needs to be. */
+/* Every completion call and receive, with statuses that are filled with a pattern and surrounded by guard bytes: prints which bytes of
+ * which status MPI has written. Then with ignored statuses, with no requests, with requests that are null, inactive or copies, and with
+ * read-only arrays where MPI need not write. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -54,7 +54,7 @@ static void show(const char *what)
     prepare();
 }
 
-/* Receives of one to four ints from ourselves, all arrived. */
+/* Receives of one to four ints from this process, all arrived. */
 static void post(void)
 {
     static const int SENT[STATUSES] = {10, 11, 12, 13};
@@ -157,7 +157,7 @@ static void complete_nothing(void)
     show("Test of a null request");
 }
 
-/* One active between an inactive and a null one, several times; the requests are the job's to copy. */
+/* An active request between an inactive and a null one, several times. The job may copy requests. */
 static void complete_among_inactive(void)
 {
     MPI_Request mixed[3], copy;
@@ -186,7 +186,7 @@ static void complete_among_inactive(void)
     MPI_Request_free(&mixed[2]);
 }
 
-/* MPI writes neither requests that are not done nor statuses of none. */
+/* MPI writes neither incomplete requests nor the statuses of null ones. */
 static void test_read_only(void)
 {
     long page = sysconf(_SC_PAGESIZE);

@@ -1,4 +1,4 @@
-/* Jobs that hang, each in a way of its own; the last rank often computes for ever. One goes on for ever. Whoever started them ends them. */
+/* Jobs that hang in different ways; often the last rank computes forever. One job runs forever without hanging. The test kills them. */
 #include <mpi.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ static void different_functions(void)
         MPI_Bcast(&number, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 }
 
-/* A broadcast that brings less than was asked for, long before the job hangs. MPICH calls that an error. */
+/* A broadcast that delivers less than requested, long before the job hangs. For MPICH that is an error. */
 static void different_sizes(void)
 {
     char bytes[8] = "";
@@ -75,7 +75,7 @@ static void requests(void)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* Half of the ranks in a collective of their own, which one of them leaves to a message that never comes. */
+/* Half of the ranks make a collective of their own; one of them waits for a message that never arrives instead. */
 static void sub_communicator(void)
 {
     MPI_Comm half;
@@ -88,7 +88,7 @@ static void sub_communicator(void)
     MPI_Barrier(half);
 }
 
-/* Rank 0 goes on, so that the others are seen to be quiet. */
+/* Rank 0 continues, which shows that the others make no calls. */
 static void polling(void)
 {
     int number, flag;

@@ -1,5 +1,5 @@
-/* A count that no int holds, through the large-count forms: an MPI that has them takes it; where only the profiler has them
- * the count is refused with MPI_ERR_COUNT, and a small one is not. Prints the error classes. */
+/* Passes a count that exceeds an int to the large-count forms. An MPI library that has them accepts it; if only the profiler has them,
+ * it is refused with MPI_ERR_COUNT, and a small count is accepted. Prints the error classes. */
 #define LARGE_COUNTS
 #include "large_counts.h"
 

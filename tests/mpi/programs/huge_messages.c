@@ -1,5 +1,5 @@
-/* Messages above 2 GiB that move nothing: collectives of one process, in place, and requests that are never matched or
- * matched by a short message. test_sizes.py lists what must have been counted. */
+/* Messages above 2 GiB that move no data: collectives of one process, in place, and requests that are never matched or are matched by a
+ * short message. test_sizes.py has the expected counts. */
 #include <sys/mman.h>
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
-/* Every collective that knows MPI_IN_PLACE, on four ranks; what MPI says is not significant is garbage, so a tool that looks
- * at it fails. test_collectives.py lists what must have been counted. */
+/* Every collective that accepts MPI_IN_PLACE, on four ranks. Arguments that are not significant are garbage, so that a tool that reads them
+ * fails. test_collectives.py has the expected counts. */
 #include "collective_forms.h"
 
 #include "check.h"

@@ -1,3 +1,3 @@
-#define ROUNDS 1 /* what is reduced in place is not the same again */
+#define ROUNDS 1 /* an in-place reduction changes its input */
 #define PERSISTENT
 #include "in_place.c"

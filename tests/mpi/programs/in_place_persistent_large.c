@@ -1,4 +1,4 @@
-#define ROUNDS 1 /* what is reduced in place is not the same again */
+#define ROUNDS 1 /* an in-place reduction changes its input */
 #define PERSISTENT
 #define LARGE_COUNTS
 #include "in_place.c"

@@ -1,5 +1,5 @@
-/* Calls under a storm of signals, a thousand a second of two kinds, whose handlers make no MPI call; and system calls of the job's own
- * that such a signal interrupts. With an argument, a handler then leaves a receive that waits by siglongjmp, and calls go on. */
+/* Calls during a thousand signals per second, of two kinds, whose handlers make no MPI calls; and system calls of the job that such a
+ * signal interrupts. With an argument, a handler then leaves a waiting receive by siglongjmp, and calls continue. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -55,7 +55,7 @@ static void call_on(void)
     }
 }
 
-/* A read that a signal interrupts fails or is taken up again, as the handler was installed. */
+/* An interrupted read fails or is restarted, depending on how the handler was installed. */
 static void be_interrupted(void)
 {
     int ends[2];
@@ -83,7 +83,7 @@ static void leave_a_receive(void)
     for (int i = 0; i < 10; i++)
         MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF);
     one = 5;
-    MPI_Send(&one, 1, MPI_INT, 0, 77, MPI_COMM_SELF); /* it was waiting still */
+    MPI_Send(&one, 1, MPI_INT, 0, 77, MPI_COMM_SELF); /* the receive was still waiting */
     CHECK(never == 5);
 }
 
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
     call_on();
     be_interrupted();
     while (!profilings)
-        ; /* they come with the processor time that is used */
+        ; /* the signals depend on the processor time used */
     every(ITIMER_REAL, 0);
     every(ITIMER_PROF, 0);
     CHECK(alarms > 0);

@@ -1,6 +1,6 @@
-/* Error handlers that leave the failed call by longjmp, at several depths of the stack, with an argument in three threads as well
- * (which MPICH does not survive). After each jump the next calls are made from further down than the failed one, below arrays that
- * nobody writes to: all of them count. */
+/* Error handlers that leave the failed call by longjmp, at several depths of the stack; with an argument also in three threads (which MPICH
+ * does not survive). After each jump the next calls are made from deeper in the stack than the failed one, below arrays that are never
+ * written. All of these calls must be counted. */
 #include <pthread.h>
 #include <setjmp.h>
 

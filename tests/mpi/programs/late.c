@@ -1,5 +1,6 @@
-/* late RANK BUSY_MS ROUNDS: before each collective that others wait for it in, this rank computes. Every rank reads CLOCK_MONOTONIC around its
- * own calls; rank 0 prints it all at the end: "reading call round rank before after". Roots: of Bcast the late rank, of Reduce the next. */
+/* late RANK BUSY_MS ROUNDS: this rank computes before each collective in which others wait for it. Every rank reads CLOCK_MONOTONIC
+ * around its calls; at the end rank 0 prints all readings: "reading call round rank before after". The root of Bcast is the late rank,
+ * that of Reduce the next one. */
 #include <mpi.h>
 #include <stdint.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-/* Three million cheap calls: rank 0 sends to nobody, rank 1 asks for what is not there; both reduce alone. */
+/* Three million cheap calls: rank 0 sends to MPI_PROC_NULL, rank 1 receives from it; both reduce on MPI_COMM_SELF. */
 #include <mpi.h>
 
 #include "check.h"

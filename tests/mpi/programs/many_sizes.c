@@ -1,4 +1,4 @@
-/* Rank 0 sends 20,000 messages, no two of the same size. */
+/* Rank 0 sends 20,000 messages of different sizes. */
 #include <mpi.h>
 
 #include "check.h"

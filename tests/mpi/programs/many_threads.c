@@ -1,6 +1,5 @@
-/* Sixty-four threads on each of two ranks. Each reduces on a communicator of its own, and exchanges messages with the same thread of
- * the other rank on one communicator that all share, under its own tag; requests that one thread starts are completed by its
- * neighbour. */
+/* Sixty-four threads on each of two ranks. Each reduces on its own communicator, and exchanges messages with the same thread of the other
+ * rank on a shared communicator, under its own tag. The requests of a thread are completed by the next thread. */
 #include <pthread.h>
 
 #include <mpi.h>

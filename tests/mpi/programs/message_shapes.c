@@ -1,5 +1,5 @@
-/* Messages in good and bad shape: `message_shapes many_small`, in each step many small Allreduces and a large one; `pairs`, Reduces
- * followed by Bcasts of the same size; `large`, the large Allreduces alone. */
+/* Efficient and inefficient patterns. `message_shapes many_small`: in each step many small Allreduces and a large one; `pairs`: Reduces
+ * followed by Bcasts of the same size; `large`: only the large Allreduces. */
 #include <mpi.h>
 #include <string.h>
 

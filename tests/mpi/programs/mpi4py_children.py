@@ -1,4 +1,4 @@
-"""Subprocesses and worker processes of a Python program that uses MPI: none of them is a rank."""
+"""Subprocesses and worker processes of a Python program that uses MPI. None of them is a rank."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-/* A job that makes NCCL's calls beside MPI's, on our double of NCCL. One argument, what it does; every result is checked. */
+/* A job that calls both MPI and NCCL (our test double). The argument selects what it does; every result is checked. */
 #include "nccl_double.h"
 
 #include <mpi.h>
@@ -58,7 +58,7 @@ static void operations(void)
     OK(ncclCommDestroy(comm));
 }
 
-/* A pipeline whose ranks in NCCL run the other way round: to the next one, and back half as much, thrice. */
+/* A pipeline whose NCCL ranks are in reverse order: sends to the next rank, and half as much back, three times. */
 static void messages(void)
 {
     ncclComm_t comm;
@@ -79,7 +79,7 @@ static void messages(void)
     OK(ncclCommDestroy(comm));
 }
 
-/* To the next rank: 100 elements and then a signal alone; from the rank before, both signals. */
+/* Sends the next rank 100 elements with a signal, then only a signal; waits for both signals from the previous rank. */
 static void signals(void)
 {
     ncclComm_t comm = world();
@@ -93,7 +93,7 @@ static void signals(void)
     OK(ncclCommDestroy(comm));
 }
 
-/* The same function once by the name that is intercepted, and twice past it. */
+/* Calls the same function once by the intercepted name, and twice bypassing it. */
 ncclResult_t pncclAllReduce(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
 
 static void looked_up(void)
@@ -113,8 +113,8 @@ static void datatypes(void)
     OK(ncclCommDestroy(comm));
 }
 
-/* Two of the world in different order of their making and their use, halves by Split, in and outside of a group, and what is left by
- * Shrink. */
+/* Two communicators of all ranks, created and used in different order; halves by Split, in and outside of a group; and the remaining ranks
+ * by Shrink. */
 static void communicators(void)
 {
     ncclComm_t first = world(), second = world(), half, other_half, none, rest, pair[2];
@@ -148,7 +148,8 @@ static void communicators(void)
     OK(ncclCommAbort(first));
 }
 
-/* Two ranks that become three and then four; the last to come makes the id for the next. Halves of the last one, and of these. */
+/* Two ranks grow to three and then four; the newest rank creates the id for the next. Then halves of the last communicator, and of
+ * these. */
 static void grown(void)
 {
     ncclComm_t comm = NULL, half, quarter;
@@ -174,7 +175,7 @@ static void grown(void)
     OK(ncclAllGather(buffer, buffer, 30, ncclInt8, quarter, NULL));
 }
 
-/* By their configuration: of the world, of a child that is born at the end of a group, and by one that is older than names are. */
+/* Names by configuration: for all ranks, for a child that is created at the end of a group, and by a configuration older than names. */
 static void names(void)
 {
     ncclComm_t dp, tp, old;
@@ -220,7 +221,7 @@ static void split_nonblocking(ncclComm_t comm, ncclComm_t *child, ncclConfig_t *
         OK(ncclCommGetAsyncError(comm, &state));
 }
 
-/* Three that are all made before the first is used, as PyTorch makes its groups. */
+/* Three communicators that are created before the first is used, as by PyTorch. */
 static void nonblocking_children(void)
 {
     ncclConfig_t config = {.size = sizeof config, .blocking = 0};
@@ -232,7 +233,7 @@ static void nonblocking_children(void)
         CHECK(ncclAllGather(buffer, buffer, 10 * (size_t)(i + 1), ncclInt8, children[i], NULL) == ncclInProgress);
 }
 
-/* Wrong calls, whose result is NCCL's. */
+/* Erroneous calls: the result must be NCCL's. */
 static void mistakes(void)
 {
     ncclComm_t comm = world();
@@ -242,7 +243,7 @@ static void mistakes(void)
     OK(ncclAllReduce(buffer, buffer, 5, ncclInt8, ncclSum, comm, NULL));
 }
 
-/* While MPI_Pcontrol has switched it off, nothing is counted. */
+/* While MPI_Pcontrol has switched counting off, nothing is counted. */
 static void switched(void)
 {
     ncclComm_t comm = world();

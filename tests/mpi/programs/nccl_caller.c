@@ -1,4 +1,5 @@
-/* A library that a program opens for itself alone, as Python does, and that is bound to a copy of NCCL: the operations it has made there. */
+/* A library that a program opens privately, as Python does, and that is bound to its own copy of NCCL. Returns how many operations that
+ * made. */
 #include "nccl_double.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* A program that would use NCCL where there is one. Preloaded, the profiler has functions of that name. */
+/* A program that uses NCCL only if it is present. The preloaded profiler defines functions with the same names. */
 #include <stdio.h>
 
 int ncclGroupStart(void) __attribute__((weak));

@@ -1,5 +1,5 @@
-/* A job with NCCL inside, which nobody can come between: nccl_static VERSION PART [RANK RANKS]. Its NCCL tells a profiler plugin of what it
- * does, by that version of the interface or an older one, and does nothing else. */
+/* nccl_static VERSION PART [RANK RANKS]: a job with NCCL linked in, whose calls cannot be intercepted. Its NCCL only reports its
+ * operations to a profiler plugin, by this version of the interface or an older one. */
 #include "plugin.h"
 
 #ifndef WITHOUT_MPI
@@ -42,7 +42,7 @@ static void halves(struct plugin_comm *all)
     plugin_end(&half);
 }
 
-/* More in a group than the plugin has room for. */
+/* More operations in a group than the plugin has room for. */
 static void many(struct plugin_comm *comm)
 {
     for (int i = 0; i < MANY; i++)

@@ -1,5 +1,5 @@
-/* Every neighborhood collective on four ranks, over a grid, a line, and a star whose center only sends.
- * test_neighborhoods.py lists what must have been counted. */
+/* Every neighborhood collective on four ranks, on a grid, a line, and a star whose center only sends. test_neighborhoods.py has the
+ * expected counts. */
 #include "collective_forms.h"
 
 #include "check.h"
@@ -16,7 +16,7 @@ static void over_a_grid(void)
     MPI_Cart_create(MPI_COMM_WORLD, 2, dimensions, periods, 0, &grid);
     MPI_Comm_set_name(grid, "grid");
 
-    count_t counts[4] = {2, 2, 3, 3}; /* in each dimension both neighbors are the same rank, and MPI libraries differ in their order */
+    count_t counts[4] = {2, 2, 3, 3}; /* in each dimension both neighbors are the same rank; their order differs between MPI libraries */
     displacement_t places[4] = {0, 8, 16, 24};
     MPI_Aint byte_places[4] = {0, 32, 64, 96};
     MPI_Datatype types[4] = {MPI_INT, MPI_INT, MPI_INT, MPI_INT};
@@ -32,13 +32,13 @@ static void over_a_grid(void)
     MPI_Comm_free(&grid);
 }
 
-/* Along a line: the places at both ends, where there is nobody, count like others. */
+/* A line: the missing neighbors at both ends (MPI_PROC_NULL) count like others. */
 static void over_a_line(void)
 {
     MPI_Comm line, copy;
     int dimension = RANKS, period = 0;
     MPI_Cart_create(MPI_COMM_WORLD, 1, &dimension, &period, 0, &line);
-    MPI_Comm_dup(line, &copy); /* takes the topology along */
+    MPI_Comm_dup(line, &copy); /* copies the topology */
     MPI_Comm_set_name(copy, "line");
     COLLECTIVE(Neighbor_alltoall, neighbor_alltoall, sent, 7, MPI_INT, received, 7, MPI_INT, copy);
     MPI_Comm_free(&copy);

@@ -1,5 +1,5 @@
-/* Rank 1 posts receives with room to spare, rank 0 sends in every mode; then what MPI-4 adds, where mpi.h has it.
- * test_nonblocking.py lists what must have been counted. */
+/* Rank 1 posts receives with larger buffers than needed, rank 0 sends in every mode; then the additions of MPI-4, if mpi.h has them.
+ * test_nonblocking.py has the expected counts. */
 #include "large_counts.h"
 #include "mpi_4.h"
 

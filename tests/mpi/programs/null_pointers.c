@@ -1,5 +1,5 @@
-/* Passes NULL where MPI wants a place to read or to write, and frees what cannot be freed; MPI answers with an error, and what
- * was there before goes on. Prints the classes of the errors. */
+/* Passes NULL for pointers that MPI reads or writes, and frees objects that cannot be freed. MPI returns errors, and existing objects
+ * remain usable. Prints the error classes. */
 #include <mpi.h>
 
 #include "check.h"
@@ -54,7 +54,7 @@ static void free_what_cannot_be_freed(void)
 {
     int keyval, refusing = 1;
     MPI_Comm world = MPI_COMM_WORLD, kept;
-#ifndef OPEN_MPI /* which looks there without asking */
+#ifndef OPEN_MPI /* which reads there without a check */
     report("Comm_free of nowhere", MPI_Comm_free(NULL));
 #endif
     report("Comm_free of the world", MPI_Comm_free(&world));

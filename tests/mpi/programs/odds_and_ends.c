@@ -1,4 +1,4 @@
-/* Calls that stand alone: status queries of requests, ports, hints. test_odds_and_ends.py lists what must have been counted. */
+/* Single calls: status queries of requests, ports, hints. test_odds_and_ends.py has the expected counts. */
 #include <mpi.h>
 
 #include "check.h"
@@ -10,7 +10,7 @@ static void ask_for_statuses(int other)
     MPI_Status status;
     MPI_Irecv(&received, 1, MPI_INT, other, 0, MPI_COMM_WORLD, &requests[0]);
     MPI_Request_get_status(requests[0], &is_done, MPI_STATUS_IGNORE);
-    CHECK(!is_done); /* the other sends only when it is told so */
+    CHECK(!is_done); /* the other rank sends only after our message */
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Isend(&sent, 1, MPI_INT, other, 0, MPI_COMM_WORLD, &requests[1]);
     while (!is_done)
@@ -20,7 +20,7 @@ static void ask_for_statuses(int other)
     CHECK(received == 7);
 }
 
-/* MPI-4.1's. */
+/* Those of MPI-4.1. */
 static void ask_for_several_statuses(void)
 {
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)

@@ -1,5 +1,5 @@
-/* opens_mpi LIBRARY: is linked to no MPI, opens one and looks its functions up, as foreign-function interfaces do. Per rank it makes
- * 7 Allreduces by the MPI_ name and 2 by the PMPI_ name, 3 Sends and 3 Recvs of 40 bytes, and 1 Barrier. It prints what it found. */
+/* opens_mpi LIBRARY: is not linked with MPI; opens a library and looks its functions up, as foreign-function interfaces do. Per rank it
+ * makes 7 Allreduces by the MPI_ name and 2 by the PMPI_ name, 3 Sends and 3 Recvs of 40 bytes, and 1 Barrier. It prints what it found. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ static void *find(const char *name)
 {
     dlerror();
     void *function = dlsym(library, name);
-    const char *error = dlerror(); /* the way POSIX shows: what dlerror says counts */
+    const char *error = dlerror(); /* as POSIX recommends: dlerror decides */
     if (error) {
         fprintf(stderr, "no %s: %s\n", name, error);
         exit(1);

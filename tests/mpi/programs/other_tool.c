@@ -1,4 +1,4 @@
-/* Another profiler, as small as one can be: a library to preload that counts MPI_Allreduce and MPI_Isend. */
+/* Another, minimal profiler: a library to preload that counts MPI_Allreduce and MPI_Isend. */
 #include <stdio.h>
 
 #include <mpi.h>

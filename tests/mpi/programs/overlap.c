@@ -1,4 +1,4 @@
-/* Computes between the start of a reduction and its end; then computes as long again while nothing is in flight. */
+/* Computes between the start of a reduction and its completion; then computes as long again while nothing is in flight. */
 #include <mpi.h>
 
 #include "check.h"
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         compute();
     }
-    /* two in flight, completed in the other order */
+    /* two in flight, completed in reverse order */
     MPI_Iallreduce(numbers, sums, 100, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
     MPI_Ibcast(numbers, 50, MPI_DOUBLE, 0, MPI_COMM_WORLD, &bcast);
     MPI_Wait(&bcast, MPI_STATUS_IGNORE);

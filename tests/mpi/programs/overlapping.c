@@ -1,8 +1,8 @@
-/* Makes SIZES broadcasts, each of another size, so that its ledger grows:
+/* Makes SIZES broadcasts of different sizes, so that its ledger grows:
  *
  *     overlapping SIZES [READY GO]
  *
- * With READY and GO it stops half-way: rank 0 makes the file READY and all go on once GO is there. */
+ * With READY and GO it stops half-way: rank 0 creates the file READY, and all continue once GO exists. */
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>

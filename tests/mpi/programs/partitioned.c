@@ -1,5 +1,4 @@
-/* Rank 0 sends three times 4 partitions of 5 ints to rank 1, which looks whether they have arrived. test_persistent.py lists what
- * must have been counted. */
+/* Rank 0 sends 4 partitions of 5 ints to rank 1 three times; rank 1 polls their arrival. test_persistent.py has the expected counts. */
 #include <mpi.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* Five thousand threads, eight at a time, that make a few calls each and leave: by returning, by pthread_exit, cancelled between two
- * calls, and with a call that is made by a destructor of theirs when they have left already. */
+/* Five thousand threads, eight at a time, that make a few calls each and end: by returning, by pthread_exit, by cancellation between two
+ * calls, and with a call in a thread-specific destructor. */
 #include <pthread.h>
 
 #include <mpi.h>

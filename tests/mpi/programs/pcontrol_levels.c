@@ -1,4 +1,4 @@
-/* Three Allreduces forgotten by a reset, four counted, a snapshot, five more counted, six while counting is off. Other levels do nothing. */
+/* Three Allreduces, a reset, four counted, a snapshot, five more counted, six while counting is off. Other levels have no effect. */
 #include <mpi.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* Four ranks send along known paths: on MPI_COMM_WORLD, on a communicator that counts the ranks backwards, on pairs, to
- * nobody, and to whoever is first. test_peers.py lists who must have been seen to talk to whom. */
+/* Four ranks send on MPI_COMM_WORLD, on a communicator with the ranks in reverse order, on pairs, to MPI_PROC_NULL, and to receives with
+ * MPI_ANY_SOURCE. test_peers.py has the expected senders and receivers. */
 #include <mpi.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* Four persistent sends on rank 0 and four receives on rank 1, with room to spare, started three times over.
- * test_persistent.py lists what must have been counted. */
+/* Four persistent sends on rank 0 and four receives on rank 1 with larger buffers than needed, started three times.
+ * test_persistent.py has the expected counts. */
 #include "large_counts.h"
 
 #include "check.h"
@@ -26,7 +26,7 @@ static void send_persistently(void)
         MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
         MPI_Waitall(MESSAGES - 1, requests + 1, MPI_STATUSES_IGNORE);
     }
-    MPI_Wait(&requests[0], MPI_STATUS_IGNORE); /* inactive ones complete nothing */
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE); /* an inactive request completes nothing */
     MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE);
     for (int i = 0; i < MESSAGES; i++)
         MPI_Request_free(&requests[i]);

@@ -1,5 +1,5 @@
-/* Rank 0 keeps rank 1 waiting, 20 ms each time, in a receive and in a barrier; rank 1 takes the time of each call by MPI's own
- * clock and prints its durations in nanoseconds, one line a call. */
+/* Rank 0 makes rank 1 wait 20 ms each time, in a receive and in a barrier. Rank 1 measures each call by MPI_Wtime and prints the
+ * durations in nanoseconds, one line per call. */
 #include <mpi.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* Rank 0 sends, rank 1 receives: every blocking send, receive and probe, each message with a tag of its own.
- * test_point_to_point.py lists what must have been counted. */
+/* Rank 0 sends, rank 1 receives: every blocking send, receive and probe, each message with a different tag. test_point_to_point.py has the
+ * expected counts. */
 #include "large_counts.h"
 
 #include "check.h"
@@ -22,7 +22,7 @@ static void send_in_every_mode(void)
     MPI_Ssend(sent, 20, MPI_INT, 1, 4, MPI_COMM_WORLD);
     MPI_Bsend(sent, 30, MPI_INT, 1, 5, MPI_COMM_WORLD);
     MPI_Bsend(sent, 30, MPI_INT, 1, 5, MPI_COMM_WORLD);
-    MPI_Recv(NULL, 0, MPI_INT, 1, GO, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* the ready receive is posted */
+    MPI_Recv(NULL, 0, MPI_INT, 1, GO, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* the receive for the ready send is posted */
     MPI_Rsend(sent, 40, MPI_INT, 1, 6, MPI_COMM_WORLD);
 
     void *detached;

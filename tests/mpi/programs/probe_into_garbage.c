@@ -1,4 +1,4 @@
-/* Statuses full of ones are passed to probes: some libraries leave bits of them as they were. */
+/* Passes statuses whose bits are all 1 to probes: some libraries leave some of the bits unchanged. */
 #include <mpi.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
-/* A program that asks the linker which functions MPI has, and uses what it finds: what newer programs do on older libraries. With the
- * argument "session" it does nothing but open and close one. */
+/* A program that checks by weak references which functions MPI has, and uses those that it finds, as newer programs do with older
+ * libraries. With the argument "session" it only opens and closes a session. */
 #include <mpi.h>
 
 #include "check.h"
 
-/* Declared as they are in MPI-4, where the library's own header may not have them. */
+/* Declared as in MPI-4, because the library's own header may lack them. */
 #define WEAK __attribute__((weak))
 #if defined OPEN_MPI || MPI_VERSION < 4
 #ifdef OPEN_MPI

@@ -1,5 +1,5 @@
-/* What commprof.h promises: regions within each other, each thread's by themselves, none of it before MPI_Init, in a function that MPI has
- * called, in a forked child, after MPI_Finalize. Rank 1 marks one step more. */
+/* Checks what commprof.h promises: regions nest; each thread has its own; they have no effect before MPI_Init, in a callback from MPI, in a
+ * forked child and after MPI_Finalize. Rank 1 marks one step more. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
     MPI_Pcontrol(0);
     CHECK(!commprof_is_recording());
     MPI_Pcontrol(1);
-    commprof_region_end(); /* of what was not begun */
+    commprof_region_end(); /* of a region that was not begun */
     barrier();
     for (int i = 0; i < STEPS + rank; i++) {
         commprof_step();

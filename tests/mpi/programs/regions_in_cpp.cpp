@@ -1,4 +1,4 @@
-// A region as an object: an exception leaves it, too.
+// A region as an object: an exception ends it as well.
 #include <stdexcept>
 
 #include <commprof.h>

@@ -1,4 +1,4 @@
-/* Steps and regions by MPI_Pcontrol alone; what stands where the name should be may be anything. */
+/* Steps and regions by MPI_Pcontrol alone; the argument in place of the name may have any value. */
 #include <mpi.h>
 #include <sys/mman.h>
 
@@ -31,13 +31,13 @@ int main(int argc, char **argv)
     in_region((void *)1234);
     in_region((void *)~(size_t)100);
     in_region("\x01\x02");
-    MPI_Pcontrol(5); /* no name at all */
+    MPI_Pcontrol(5); /* no name */
     MPI_Pcontrol(6);
     char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(pages != MAP_FAILED && mprotect(pages + 4096, 4096, PROT_NONE) == 0);
     for (int i = 4093; i < 4096; i++)
         pages[i] = 'x';
-    in_region(pages + 4093); /* goes on where nothing can be read */
+    in_region(pages + 4093); /* continues on an unreadable page */
     in_region(pages + 4096);
     pages[4095] = '\0';
     in_region(pages + 4093);

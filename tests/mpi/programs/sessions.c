@@ -1,4 +1,4 @@
-/* A program that knows MPI's sessions alone: no MPI_Init, no MPI_COMM_WORLD. */
+/* A program that uses only MPI's sessions: no MPI_Init, no MPI_COMM_WORLD. */
 #include <mpi.h>
 
 #include "check.h"

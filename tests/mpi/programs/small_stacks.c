@@ -1,4 +1,4 @@
-/* Rank 0 sends 20,000 messages, no two of the same size, from a thread with a stack of 16 kB, and says how much of it was used. */
+/* Rank 0 sends 20,000 messages of different sizes from a thread with a stack of 16 kB, and prints how much of it was used. */
 #include <mpi.h>
 #include <pthread.h>
 #include <string.h>

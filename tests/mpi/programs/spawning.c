@@ -1,4 +1,4 @@
-/* Starts two processes of itself, twice, and talks with them: spawned processes have an MPI_COMM_WORLD of their own. */
+/* Spawns two processes of itself, twice, and exchanges messages with them: spawned processes have their own MPI_COMM_WORLD. */
 #include <string.h>
 
 #include <mpi.h>

@@ -1,4 +1,4 @@
-/* Starts one process of itself: a world of one rank that has a parent. */
+/* Spawns one process of itself: a world of one rank that has a parent. */
 #include <mpi.h>
 
 int main(int argc, char **argv)

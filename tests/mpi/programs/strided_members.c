@@ -1,4 +1,4 @@
-/* Communicators whose members are no simple range of world ranks; on five ranks. */
+/* Communicators whose members are not a contiguous range of world ranks, on five ranks. */
 #include <mpi.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* Prints what a process can see of itself while MPI runs and after: the next file's number, signal handlers, locale, working folder,
- * mask of new files, environment. The output is the same with and without a profiler. */
+/* Prints a process's own state while MPI runs and afterwards: next file descriptor, signal handlers, locale, working directory, umask,
+ * environment. The output must be the same with and without a profiler. */
 #include <locale.h>
 #include <signal.h>
 #include <string.h>

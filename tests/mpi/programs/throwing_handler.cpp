@@ -1,5 +1,5 @@
-// An error handler that throws through the failed call, as C++ bindings do. What is called after that counts, from wherever on the
-// stack; what the handler and an attribute's callback call while they run is inside a call and does not.
+// An error handler that throws through the failed call, as C++ bindings do. Later calls must be counted, at whatever depth of the stack.
+// Calls that the handler and an attribute's callback make while they run are nested in another call and must not be counted.
 #include <stdexcept>
 
 #include <mpi.h>

@@ -1,14 +1,14 @@
-/* Trains nothing, as training jobs do it: training_loop WAY STEPS. The highest rank computes longer than the others, and every 20 steps there
- * is a checkpoint.
+/* training_loop WAY STEPS: communicates as training jobs do. The highest rank computes longer than the others, and every 20 steps there is
+ * a checkpoint.
  *
- * buckets      three Allreduces a step, the first step other ones; a metric now and then
- * fused        Allreduces that differ from step to step but for their sum; messages of 8 bytes between
+ * buckets      three Allreduces a step, with other sizes in the first step; occasionally a metric
+ * fused        Allreduces whose sizes differ between steps but have the same sum; messages of 8 bytes in between
  * layers       ten equal Allreduces a step
  * nonblocking  Iallreduces and a Waitall
- * background   buckets, by a thread that is not the main one
+ * background   buckets, on a thread other than the main thread
  * marked       buckets; each step is marked
- * solver       messages to the neighbours, and one Allreduce of 8 bytes a step; every 10 steps one of 24 bytes. No checkpoints
- * talk         messages, and Allreduces of 8 bytes, any number of them a step, a moment apart. No checkpoints */
+ * solver       messages to the neighbors and one Allreduce of 8 bytes a step; every 10 steps one of 24 bytes. No checkpoints
+ * talk         messages, and any number of Allreduces of 8 bytes a step, shortly after each other. No checkpoints */
 #include <mpi.h>
 #include <pthread.h>
 #include <string.h>

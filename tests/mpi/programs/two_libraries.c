@@ -1,5 +1,5 @@
-/* Loads two plugins, each with an MPI library of its own that the other does not see, and uses both in turn. Is no MPI program
- * itself. Arguments: the plugins. */
+/* Loads two plugins, each with its own private MPI library, and uses both in turn. The program itself does not use MPI. Arguments: the
+ * plugins. */
 #include <dlfcn.h>
 
 #include "check.h"

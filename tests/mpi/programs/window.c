@@ -1,4 +1,4 @@
-/* Synchronizes for three seconds and prints how often. */
+/* Makes barriers for three seconds and prints how many. */
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>

@@ -1,5 +1,4 @@
-/* RMA on two ranks, each data call with a size of its own, all ways of synchronizing. test_windows.py lists what must have been
- * counted. */
+/* RMA on two ranks with all kinds of synchronization, each data call with a different size. test_windows.py has the expected counts. */
 #include "large_counts.h"
 
 #include "check.h"
@@ -57,7 +56,7 @@ static void by_request(void)
     MPI_Win_unlock(other, window);
 }
 
-/* Rank 0 writes to rank 1; both ways of waiting for it. */
+/* Rank 0 writes to rank 1, which waits by MPI_Win_wait and by MPI_Win_test. */
 static void between_post_and_wait(void)
 {
     MPI_Group world, peer;

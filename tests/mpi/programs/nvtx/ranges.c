@@ -1,4 +1,4 @@
-/* Ranges by NVIDIA's own headers. With argument `profiled`, their return values are checked: levels, that a tool counts. */
+/* Ranges by NVIDIA's own headers. With the argument `profiled`, checks their return values: nesting levels, which a tool counts. */
 #include <string.h>
 
 #include <mpi.h>
