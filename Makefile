@@ -167,9 +167,9 @@ install: all man ## install under PREFIX (DESTDIR is honoured; DEBUG_INFO=1 keep
 	install -m 755 $(LIBRARIES) $(TO)/lib/
 	install -m 755 $(BUILD)/bin/commprof-run report/hvprof-report $(TO)/bin/
 	install -m 644 include/commprof.h $(TO)/include/
-	install -m 644 src/ledger/ledger_format.h $(TO)/include/commprof/
+	install -m 644 src/ledger/ledger_format.h src/ledger/counters.def $(TO)/include/commprof/
 	cd report && find commprof_report -type f ! -name '*.pyc' -exec install -D -m 644 {} $(abspath $(TO))/share/commprof/{} \;
-	install -m 644 src/output/schema.sql src/ledger/ledger_format.h $(TO)/share/commprof/commprof_report/
+	install -m 644 $(addprefix src/,output/schema.sql output/rows.def ledger/ledger_format.h ledger/counters.def) $(TO)/share/commprof/commprof_report/
 	install -m 644 LICENSE README.md CHANGELOG.md $(TO)/share/doc/commprof/
 	install -m 644 docs/*.md $(TO)/share/doc/commprof/docs/
 	install -m 644 $(filter %.1,$(MANUAL_PAGES)) $(TO)/share/man/man1/

@@ -118,32 +118,19 @@ struct ledger_header {
     uint64_t folds_ended;
     int64_t copied_unix_ns; /* time at which this copy was written; 0: this is the ledger itself */
 
-    uint64_t dropped_calls;        /* calls made but not recorded: the ledger was full and could not fold */
-    uint64_t untracked_requests;   /* requests whose completion was not tracked: the request table was full */
-    uint64_t folded_cells;         /* cells merged into power-of-two cells to make room */
-    uint64_t folded_communicators; /* communicators recorded under LEDGER_COMMUNICATOR_OTHER */
+/* Counters and the profiler's overhead in this process. */
+#define COUNTER(name) uint64_t name;
+#define GPU_COUNTER(name)
+#include "counters.def"
 
-    /* The profiler's overhead in this process. cost_per_call_ps estimates the overhead of one counted call in picoseconds,
-     * measured in this process at the end; the other costs are measured directly. */
-    uint64_t cost_init_ns;
-    uint64_t cost_finalize_ns;
-    uint64_t cost_per_call_ps;
     int64_t clock_error_ppb; /* error of the clock's scale against CLOCK_MONOTONIC over the run; 0 if unknown */
 
     /* The GPU side. The fact "gpu.reason" gives the reason for gpu_state. */
-    uint32_t gpu_state;                /* enum ledger_gpu_state */
-    uint32_t gpu_epoch;                /* epoch of the GPU counts (activities, devices); they count if it equals `epoch` */
-    uint64_t gpu_records;              /* GPU activity records counted */
-    uint64_t gpu_dropped_records;      /* records lost according to the tracing interface, or unread at the end */
-    uint64_t gpu_implausible_records;  /* records without begin or end, or outside the possible time range */
-    uint64_t gpu_late_records;         /* records that arrived after their time was summed up: counted, but missing in the overlap sums */
-    uint64_t gpu_unkept_records;       /* records counted under 'other': a table was full */
-    uint64_t gpu_lost_intervals;       /* MPI calls missing in the overlap sums: too many since the GPU thread last read them */
-    uint64_t gpu_unmatched_operations; /* NCCL operations without a device time */
-    uint64_t gpu_memory_kind_queries;  /* queries to the driver for a buffer's memory kind ... */
-    uint64_t gpu_memory_kind_changes;  /* ... and how many answers differed from the cached one */
-    uint64_t cost_gpu_begin_ns;        /* start of the GPU side, on our own thread */
-    uint64_t cost_gpu_end_ns;          /* time MPI_Finalize waited for the GPU side to end */
+    uint32_t gpu_state; /* enum ledger_gpu_state */
+    uint32_t gpu_epoch; /* epoch of the GPU counts (activities, devices); they count if it equals `epoch` */
+#define COUNTER(name)
+#define GPU_COUNTER(name) uint64_t name;
+#include "counters.def"
 
     struct ledger_usage usage_begin; /* at the end of MPI_Init */
     struct ledger_usage usage_last;  /* at the end; until then when the ledger was last copied or a snapshot taken */

@@ -2,49 +2,131 @@
 
 #include "base/clock.h"
 
-#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-sqlite3_stmt *rows_prepare(struct store *store, const char *sql)
+struct value rows_null(void)
 {
-    sqlite3_stmt *statement = NULL;
-    if (sqlite.prepare_v2(store->database, sql, -1, &statement, NULL) != SQLITE_OK)
-        store->failed = true;
-    return statement;
+    return (struct value){.type = VALUE_NULL};
 }
 
-static void bind_optional(sqlite3_stmt *statement, int index, const int64_t *value)
+struct value rows_number(const struct store *store, int64_t number)
 {
-    if (value)
-        sqlite.bind_int64(statement, index, *value);
+    (void)store;
+    return (struct value){.type = VALUE_NUMBER, .number = number};
+}
+
+struct value rows_unless_zero(const struct store *store, int64_t number)
+{
+    return number ? rows_number(store, number) : rows_null();
+}
+
+struct value rows_boolean(const struct store *store, uint64_t number)
+{
+    return rows_number(store, number != 0);
+}
+
+struct value rows_bytes(const struct store *store, uint64_t bytes)
+{
+    return bytes != LEDGER_BYTES_UNKNOWN ? rows_number(store, (int64_t)bytes) : rows_null();
+}
+
+struct value rows_rank(const struct store *store, int64_t rank)
+{
+    return rank != LEDGER_NO_RANK ? rows_number(store, rank) : rows_null();
+}
+
+struct value rows_text(const struct store *store, const char *text)
+{
+    (void)store;
+    return text ? (struct value){.type = VALUE_TEXT, .text = text} : rows_null();
+}
+
+struct value rows_call(const struct store *store, unsigned call)
+{
+    return rows_text(store, rows_call_name(store, call));
+}
+
+struct value rows_ticks(const struct store *store, uint64_t ticks)
+{
+    return rows_number(store, rows_since_start_ns(store, ticks));
+}
+
+struct value rows_clock_ns(const struct store *store, int64_t monotonic_ns)
+{
+    return monotonic_ns ? rows_number(store, rows_monotonic_since_start_ns(store, monotonic_ns)) : rows_null();
+}
+
+struct value rows_name(const char *const *names, size_t count, unsigned number)
+{
+    return (struct value){.type = VALUE_TEXT, .text = names[number < count ? number : 0]};
+}
+
+/* "INSERT INTO peer ON CONFLICT ..." with a row's columns: "INSERT INTO peer (call, count) VALUES (?,?) ON CONFLICT ..." */
+static void write_statement(char *sql, size_t bytes, const char *insert, const struct column *row, size_t count)
+{
+    const char *clause = strstr(insert, " ON CONFLICT");
+    int used = snprintf(sql, bytes, "%.*s", (int)(clause ? clause - insert : (ptrdiff_t)strlen(insert)), insert);
+    for (size_t i = 0; i < count; i++)
+        used += snprintf(sql + used, bytes - (size_t)used, "%s%s", i ? "," : " (", row[i].name);
+    for (size_t i = 0; i < count; i++)
+        used += snprintf(sql + used, bytes - (size_t)used, "%s", i ? ",?" : ") VALUES (?");
+    snprintf(sql + used, bytes - (size_t)used, ")%s", clause ? clause : "");
+}
+
+static sqlite3_stmt *statement_of(struct store *store, const char *text, const struct column *row, size_t count)
+{
+    struct insert *insert = store->inserts;
+    while (insert->text && insert->text != text)
+        insert++;
+    if (!insert->text) {
+        char sql[2048];
+        write_statement(sql, sizeof sql, text, row, count);
+        insert->text = text;
+        store->failed |= sqlite.prepare_v2(store->database, sql, -1, &insert->statement, NULL) != SQLITE_OK;
+    }
+    return insert->statement;
+}
+
+static void bind(sqlite3_stmt *statement, int index, const struct value *value)
+{
+    if (value->type == VALUE_NUMBER)
+        sqlite.bind_int64(statement, index, value->number);
+    else if (value->type == VALUE_TEXT)
+        sqlite.bind_text(statement, index, value->text, -1, NULL);
     else
         sqlite.bind_null(statement, index);
 }
 
-void rows_insert(struct store *store, sqlite3_stmt *statement, const char *types, ...)
+void rows_insert(struct store *store, const char *insert, const struct column *row, size_t count)
 {
     if (store->failed)
         return;
-    va_list values;
-    va_start(values, types);
-    for (int i = 0; types[i]; i++) {
-        if (types[i] == 'i')
-            sqlite.bind_int64(statement, i + 1, va_arg(values, int64_t));
-        else if (types[i] == 'o')
-            bind_optional(statement, i + 1, va_arg(values, const int64_t *));
-        else
-            sqlite.bind_text(statement, i + 1, va_arg(values, const char *), -1, NULL);
-    }
-    va_end(values);
+    sqlite3_stmt *statement = statement_of(store, insert, row, count);
+    if (store->failed)
+        return;
+    for (size_t i = 0; i < count; i++)
+        bind(statement, (int)i + 1, &row[i].value);
     store->failed |= sqlite.step(statement) != SQLITE_DONE;
     sqlite.reset(statement);
 }
 
-void rows_insert_buckets(struct store *store, sqlite3_stmt *statement, int64_t number, const uint64_t buckets[HISTOGRAM_BUCKETS])
+void rows_end(struct store *store)
+{
+    for (struct insert *insert = store->inserts; insert->text; insert++)
+        sqlite.finalize(insert->statement);
+}
+
+void rows_insert_buckets(struct store *store, const char *insert, const char *number_column, int64_t number,
+                         const uint64_t buckets[HISTOGRAM_BUCKETS])
 {
     for (int64_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++)
-        if (buckets[bucket])
-            rows_insert(store, statement, "iii", number, bucket, (int64_t)buckets[bucket]);
+        if (buckets[bucket]) {
+            const struct column row[] = {{number_column, rows_number(store, number)},
+                                         {"bucket", rows_number(store, bucket)},
+                                         {"count", rows_number(store, (int64_t)buckets[bucket])}};
+            ROWS_INSERT(store, insert, row);
+        }
 }
 
 struct ledger_chunk *rows_chunk(const struct ledger_header *ledger, enum ledger_kind kind, uint32_t *index)
@@ -59,12 +141,12 @@ struct ledger_chunk *rows_chunk(const struct ledger_header *ledger, enum ledger_
 
 const char *rows_call_name(const struct store *store, unsigned call)
 {
-    return call < 1024 && store->calls[call] ? store->calls[call]->name : "";
+    return call < COUNT(store->calls) && store->calls[call] ? store->calls[call]->name : "";
 }
 
 bool rows_call_is_nccl(const struct store *store, unsigned call)
 {
-    return call < 1024 && store->calls[call] && strcmp(store->calls[call]->library, "nccl") == 0;
+    return call < COUNT(store->calls) && store->calls[call] && strcmp(store->calls[call]->library, "nccl") == 0;
 }
 
 int64_t rows_wall_ns(const struct ledger_header *ledger)
@@ -72,14 +154,15 @@ int64_t rows_wall_ns(const struct ledger_header *ledger)
     return (ledger->ended == LEDGER_RUNNING ? clock_monotonic_ns() : ledger->end_ns) - ledger->start_ns;
 }
 
-int64_t rows_since_start_ns(const struct ledger_header *ledger, uint64_t ticks)
+int64_t rows_since_start_ns(const struct store *store, uint64_t ticks)
 {
+    const struct ledger_header *ledger = store->ledger;
     int64_t since = (int64_t)(ticks - ledger->clock_ticks);
-    return ledger->clock_ns - ledger->start_ns + (int64_t)(((__int128)since * (int64_t)ledger->clock_scale) >> 32);
+    return rows_monotonic_since_start_ns(store, ledger->clock_ns + (int64_t)(((__int128)since * (int64_t)ledger->clock_scale) >> 32));
 }
 
-int64_t rows_moment_ns(const struct store *store, uint64_t ticks)
+int64_t rows_monotonic_since_start_ns(const struct store *store, int64_t monotonic_ns)
 {
-    int64_t ns = rows_since_start_ns(store->ledger, ticks);
+    int64_t ns = monotonic_ns - store->ledger->start_ns;
     return ns > 0 ? ns : 0;
 }

@@ -7,13 +7,20 @@
 
 #include <stdbool.h>
 
+/* A prepared statement, and the text that it was asked for by. */
+struct insert {
+    const char *text;
+    sqlite3_stmt *statement;
+};
+
 struct store {
     sqlite3 *database;
     const struct ledger_header *ledger;
     const struct ledger_call *calls[1024]; /* by number */
     uint8_t levels[UINT16_MAX + 1];        /* sample_level by a communicator's slot */
-    int64_t settled_ns;                    /* the last kept activity of a GPU began here */
-    struct gap *gaps;                      /* store_samples.c */
+    int64_t settled_ns;                    /* begin of the last sampled GPU activity */
+    struct insert inserts[32];
+    struct gap *gaps; /* store_samples.c */
     size_t gap_count;
     bool failed;
 };
@@ -23,13 +30,58 @@ struct span {
     int64_t begin_ns, end_ns;
 };
 
-sqlite3_stmt *rows_prepare(struct store *store, const char *sql);
+/* What a column of a row holds. */
+struct value {
+    enum { VALUE_NULL, VALUE_NUMBER, VALUE_TEXT } type;
+    int64_t number;
+    const char *text;
+};
 
-/* Run a prepared statement with values: i int64_t, o const int64_t *, t text; a null pointer is stored as NULL. */
-void rows_insert(struct store *store, sqlite3_stmt *statement, const char *types, ...);
+struct column {
+    const char *name;
+    struct value value;
+};
+
+/* A row of a table, from the ledger's struct `entry` and a struct value for each column that rows.def calls COMPUTED:
+ *
+ *     const struct value sequence = rows_number(store, 7);
+ *     const struct column row[] = {
+ *     #define ROWS_OF_SAMPLE
+ *     #include "rows.def"
+ *     };
+ *     ROWS_INSERT(store, "INSERT INTO sample", row);
+ */
+#define RANK(column) {#column, rows_number(store, store->ledger->world_rank)},
+#define COLUMN(column, conversion, field) {#column, rows_##conversion(store, entry->field)},
+#define NAME(column, list, field) {#column, rows_name(list##_names, COUNT(list##_names), entry->field)},
+#define FLAG(column, mask, field) {#column, rows_boolean(store, entry->field & LEDGER_##mask)},
+#define COMPUTED(column) {#column, column},
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+#define NAMES(list, ...) static const char *const list##_names[] __attribute__((unused)) = {__VA_ARGS__};
+#include "rows.def"
+
+/* The conversions of rows.def. A number above INT64_MAX cannot be stored, and none is as large. */
+struct value rows_null(void);
+struct value rows_number(const struct store *store, int64_t number);
+struct value rows_unless_zero(const struct store *store, int64_t number);
+struct value rows_boolean(const struct store *store, uint64_t number);
+struct value rows_bytes(const struct store *store, uint64_t bytes);
+struct value rows_rank(const struct store *store, int64_t rank);
+struct value rows_text(const struct store *store, const char *text); /* NULL: null */
+struct value rows_call(const struct store *store, unsigned call);
+struct value rows_ticks(const struct store *store, uint64_t ticks);
+struct value rows_clock_ns(const struct store *store, int64_t monotonic_ns);
+struct value rows_name(const char *const *names, size_t count, unsigned number); /* the first name for an unknown number */
+
+/* `insert` names the table: "INSERT INTO peer ON CONFLICT ...". Statements are finalized by rows_end. */
+#define ROWS_INSERT(store, insert, row) rows_insert(store, insert, row, COUNT(row))
+void rows_insert(struct store *store, const char *insert, const struct column *row, size_t count);
+void rows_end(struct store *store);
 
 /* A histogram's rows (number, bucket, count); empty buckets have none. */
-void rows_insert_buckets(struct store *store, sqlite3_stmt *statement, int64_t number, const uint64_t buckets[HISTOGRAM_BUCKETS]);
+void rows_insert_buckets(struct store *store, const char *insert, const char *number_column, int64_t number,
+                         const uint64_t buckets[HISTOGRAM_BUCKETS]);
 
 /* The next chunk of a kind from `*index` on; NULL at the end. */
 struct ledger_chunk *rows_chunk(const struct ledger_header *ledger, enum ledger_kind kind, uint32_t *index);
@@ -39,17 +91,17 @@ struct ledger_chunk *rows_chunk(const struct ledger_header *ledger, enum ledger_
 const char *rows_call_name(const struct store *store, unsigned call);
 bool rows_call_is_nccl(const struct store *store, unsigned call);
 
-int64_t rows_wall_ns(const struct ledger_header *ledger); /* until now, if it goes on */
-int64_t rows_since_start_ns(const struct ledger_header *ledger, uint64_t ticks);
+int64_t rows_wall_ns(const struct ledger_header *ledger); /* up to now while the rank is running */
 
-/* The same of something that cannot have been before the start: at least 0. */
-int64_t rows_moment_ns(const struct store *store, uint64_t ticks);
+/* Nanoseconds from the rank's start: of ticks, and of a time on the monotonic clock. Nothing was before the start: at least 0. */
+int64_t rows_since_start_ns(const struct store *store, uint64_t ticks);
+int64_t rows_monotonic_since_start_ns(const struct store *store, int64_t monotonic_ns);
 
-/* store_samples.c: single calls, when all of them were kept, steps, spans of regions; and the same of what GPUs did. */
+/* store_samples.c: samples of calls and GPU activities, steps, spans of regions, and the windows in which samples are complete. */
 void store_samples(struct store *store);
 
-/* store_gpu.c: what GPUs did, in sums; and one activity as a sample. */
+/* store_gpu.c: sums of GPU activities; and one activity as a sample. */
 void store_gpu(struct store *store);
-void store_activity_sample(struct store *store, sqlite3_stmt *statement, const struct ledger_sample *sample);
+void store_activity_sample(struct store *store, const struct ledger_sample *sample);
 
 #endif

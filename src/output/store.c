@@ -44,18 +44,6 @@ static bool counts(const struct store *store, const struct ledger_chunk *of_thre
     return true;
 }
 
-static const char *ended_name(uint32_t ended)
-{
-    static const char *const NAMES[] = {"running", "finalize", "exit", "abort"};
-    return ended < 4 ? NAMES[ended] : "running";
-}
-
-static const char *gpu_state_name(uint32_t state)
-{
-    static const char *const NAMES[] = {"none", "dormant", "tracing", "paused", "yielded", "refused", "stopped"};
-    return state <= LEDGER_GPU_STOPPED ? NAMES[state] : "none";
-}
-
 /* The last value of a fact; "" if there is none. */
 static void find_fact(const struct store *store, const char *wanted, char *value, size_t bytes)
 {
@@ -71,7 +59,7 @@ static void find_fact(const struct store *store, const char *wanted, char *value
         }
 }
 
-static int64_t counted_ns(const struct ledger_header *ledger)
+static int64_t time_counted_ns(const struct ledger_header *ledger)
 {
     int64_t until_ns = ledger->start_ns + rows_wall_ns(ledger);
     return ledger->counted_ns + (ledger->counting_since_ns ? until_ns - ledger->counting_since_ns : 0);
@@ -80,32 +68,33 @@ static int64_t counted_ns(const struct ledger_header *ledger)
 static void store_rank(struct store *store, int64_t began_ns)
 {
     const struct ledger_header *ledger = store->ledger;
-    char run_id[512];
-    find_fact(store, "run_id", run_id, sizeof run_id);
-    sqlite3_stmt *statement =
-        rows_prepare(store, "INSERT INTO rank VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-    bool has_end = ledger->ended != LEDGER_RUNNING;
-    int64_t wall_ns = rows_wall_ns(ledger);
-    rows_insert(store, statement, "iitiiiiooiotiiiiiiiiitiiiiiiiiiii", (int64_t)ledger->world_rank, (int64_t)ledger->world_size, run_id,
-                ledger->pid, (int64_t)ledger->thread_level, ledger->start_unix_ns, ledger->start_ns, has_end ? &ledger->end_unix_ns : NULL,
-                &wall_ns, counted_ns(ledger), ledger->reset_unix_ns ? &ledger->reset_unix_ns : NULL, ended_name(ledger->ended),
-                (int64_t)ledger->abort_code, (int64_t)ledger->dropped_calls, (int64_t)ledger->untracked_requests,
-                (int64_t)ledger->folded_cells, (int64_t)ledger->folded_communicators, (int64_t)ledger->cost_init_ns,
-                (int64_t)ledger->cost_finalize_ns + clock_monotonic_ns() - began_ns, (int64_t)ledger->cost_per_call_ps,
-                ledger->clock_error_ppb, gpu_state_name(ledger->gpu_state), (int64_t)ledger->gpu_records,
-                (int64_t)ledger->gpu_dropped_records, (int64_t)ledger->gpu_implausible_records, (int64_t)ledger->gpu_late_records,
-                (int64_t)ledger->gpu_unkept_records, (int64_t)ledger->gpu_lost_intervals, (int64_t)ledger->gpu_unmatched_operations,
-                (int64_t)ledger->gpu_memory_kind_queries, (int64_t)ledger->gpu_memory_kind_changes, (int64_t)ledger->cost_gpu_begin_ns,
-                (int64_t)ledger->cost_gpu_end_ns);
-    sqlite.finalize(statement);
+    struct ledger_header header = *ledger, *entry = &header;
+    char found[512];
+    find_fact(store, "run_id", found, sizeof found);
+    header.cost_finalize_ns += (uint64_t)(clock_monotonic_ns() - began_ns);
+    struct value run_id = rows_text(store, found);
+    struct value end_unix_ns = ledger->ended == LEDGER_RUNNING ? rows_null() : rows_number(store, ledger->end_unix_ns);
+    struct value wall_ns = rows_number(store, rows_wall_ns(ledger));
+    struct value counted_ns = rows_number(store, time_counted_ns(ledger));
+    const struct column row[] = {
+#define ROWS_OF_RANK
+#include "rows.def"
+    };
+    ROWS_INSERT(store, "INSERT INTO rank", row);
 }
 
-static void store_number(struct store *store, sqlite3_stmt *statement, const char *reading, const char *name, int64_t number)
+static void store_fact(struct store *store, const char *key, const char *value)
+{
+    const struct column row[] = {RANK(world_rank){"key", rows_text(store, key)}, {"value", rows_text(store, value)}};
+    ROWS_INSERT(store, "INSERT OR REPLACE INTO fact", row);
+}
+
+static void store_number(struct store *store, const char *reading, const char *name, int64_t number)
 {
     char key[64], value[24];
     snprintf(key, sizeof key, "%s.%s", reading, name);
     snprintf(value, sizeof value, "%" PRId64, number);
-    rows_insert(store, statement, "itt", (int64_t)store->ledger->world_rank, key, value);
+    store_fact(store, key, value);
 }
 
 static bool has_core(const struct ledger_usage *usage, int core)
@@ -127,12 +116,12 @@ static void write_affinity(const struct ledger_usage *usage, char *list, size_t 
 }
 
 /* The keys are the names of the fields, and so they are in the reporter's ledger_rows.py. */
-static void store_usage(struct store *store, sqlite3_stmt *statement, const char *reading, const struct ledger_usage *usage)
+static void store_usage(struct store *store, const char *reading, const struct ledger_usage *usage)
 {
     char key[64], affinity[8 * 64 * LEDGER_AFFINITY_WORDS / 2];
     if (!usage->since_start_ns)
         return;
-#define NUMBER(FIELD) store_number(store, statement, reading, #FIELD, (int64_t)usage->FIELD);
+#define NUMBER(FIELD) store_number(store, reading, #FIELD, (int64_t)usage->FIELD);
     NUMBER(since_start_ns)
     NUMBER(cpu_user_ns)
     NUMBER(cpu_system_ns)
@@ -148,176 +137,187 @@ static void store_usage(struct store *store, sqlite3_stmt *statement, const char
     write_affinity(usage, affinity, sizeof affinity);
     snprintf(key, sizeof key, "%s.affinity", reading);
     if (*affinity)
-        rows_insert(store, statement, "itt", (int64_t)store->ledger->world_rank, key, affinity);
+        store_fact(store, key, affinity);
 }
 
 static void store_facts(struct store *store)
 {
     static char value[LEDGER_CHUNK_BYTES];
     struct ledger_chunk *chunk;
-    sqlite3_stmt *statement = rows_prepare(store, "INSERT OR REPLACE INTO fact VALUES (?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_FACTS)
         for (uint32_t at = 0; at < chunk->used;) {
             const struct ledger_fact *fact = ledger_entry(chunk, at);
             char key[300];
             snprintf(key, sizeof key, "%.*s", (int)fact->key_bytes, (const char *)(fact + 1));
             snprintf(value, sizeof value, "%.*s", (int)fact->value_bytes, (const char *)(fact + 1) + fact->key_bytes);
-            rows_insert(store, statement, "itt", (int64_t)store->ledger->world_rank, key, value);
+            store_fact(store, key, value);
             at += (uint32_t)((sizeof *fact + fact->key_bytes + fact->value_bytes + 7) & ~7u);
         }
-    store_usage(store, statement, "begin", &store->ledger->usage_begin);
-    store_usage(store, statement, "last", &store->ledger->usage_last);
-    sqlite.finalize(statement);
+    store_usage(store, "begin", &store->ledger->usage_begin);
+    store_usage(store, "last", &store->ledger->usage_last);
 }
 
 static void store_calls(struct store *store)
 {
     struct ledger_chunk *chunk;
-    sqlite3_stmt *statement = rows_prepare(store, "INSERT OR REPLACE INTO call VALUES (?,?,?,?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_CALLS)
         for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_call *call = ledger_entry(chunk, i);
-            if (call->call < 1024)
-                store->calls[call->call] = call;
-            rows_insert(store, statement, "tttttt", call->name, call->family, call->library, call->form, call->bandwidth, call->waits_for);
+            const struct ledger_call *entry = ledger_entry(chunk, i);
+            if (entry->call < COUNT(store->calls))
+                store->calls[entry->call] = entry;
+            const struct column row[] = {
+#define ROWS_OF_CALL
+#include "rows.def"
+            };
+            ROWS_INSERT(store, "INSERT OR REPLACE INTO call", row);
         }
-    sqlite.finalize(statement);
 }
 
-/* What a thread has announced last is told with it: the other threads of the job may be in MPI while this is written. */
-static void store_thread(struct store *store, sqlite3_stmt *statement, const struct ledger_thread *thread)
+/* The job's other threads may be in MPI while this is written, so a thread's last announcement belongs to its row. */
+static void store_thread(struct store *store, const struct ledger_thread *entry)
 {
-    uint64_t doing = __atomic_load_n(&thread->doing, __ATOMIC_ACQUIRE);
-    int64_t slot = (uint16_t)(doing >> LEDGER_DOING_SLOT_BIT), is_inside = doing >> LEDGER_DOING_INSIDE_BIT & 1;
-    int64_t since_ns = doing ? rows_since_start_ns(store->ledger, thread->since_ticks) : 0;
-    int64_t bytes = (int64_t)thread->bytes, peer = thread->peer, tag = thread->tag;
-    rows_insert(store, statement, "iiititiiiooot", (int64_t)store->ledger->world_rank, (int64_t)thread->thread, thread->tid, thread->name,
-                (int64_t)thread->is_main, rows_call_name(store, (uint16_t)doing), slot, is_inside, since_ns,
-                slot && thread->bytes != LEDGER_BYTES_UNKNOWN ? &bytes : NULL, slot && peer != LEDGER_NO_RANK ? &peer : NULL,
-                slot && tag != LEDGER_NO_TAG ? &tag : NULL, rows_call_name(store, (unsigned)(doing >> LEDGER_DOING_AWAITED_BIT)));
+    uint64_t doing = __atomic_load_n(&entry->doing, __ATOMIC_ACQUIRE);
+    uint16_t slot = (uint16_t)(doing >> LEDGER_DOING_SLOT_BIT);
+    struct value doing_call = rows_call(store, (uint16_t)doing);
+    struct value doing_communicator = rows_number(store, slot);
+    struct value doing_is_inside = rows_boolean(store, doing & LEDGER_DOING_INSIDE);
+    struct value doing_since_ns = doing ? rows_ticks(store, entry->since_ticks) : rows_number(store, 0);
+    struct value doing_bytes = slot ? rows_bytes(store, entry->bytes) : rows_null();
+    struct value doing_peer = slot ? rows_rank(store, entry->peer) : rows_null();
+    struct value doing_tag = slot && entry->tag != LEDGER_NO_TAG ? rows_number(store, entry->tag) : rows_null();
+    struct value doing_awaited = rows_call(store, (unsigned)(doing >> LEDGER_DOING_AWAITED_BIT));
+    const struct column row[] = {
+#define ROWS_OF_THREAD
+#include "rows.def"
+    };
+    ROWS_INSERT(store, "INSERT INTO thread", row);
 }
 
 static void store_threads(struct store *store)
 {
     struct ledger_chunk *chunk;
-    sqlite3_stmt *statement = rows_prepare(store, "INSERT INTO thread VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_THREADS)
-        for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_thread *thread = ledger_entry(chunk, i);
-            store_thread(store, statement, thread);
-        }
-    sqlite.finalize(statement);
+        for (uint32_t i = 0; i < chunk->used; i++)
+            store_thread(store, ledger_entry(chunk, i));
 }
 
-static void store_recent(struct store *store, sqlite3_stmt *statement, const struct ledger_communicator *entry)
+static void store_recent(struct store *store, const struct ledger_communicator *of)
 {
-    uint64_t begun = entry->collectives;
+    uint64_t begun = of->collectives;
     uint64_t first = begun > LEDGER_RECENT_COLLECTIVES ? begun - LEDGER_RECENT_COLLECTIVES : 0;
     for (uint64_t i = first; i < begun; i++) {
-        const struct ledger_collective *collective = &entry->recent[i % LEDGER_RECENT_COLLECTIVES];
-        int64_t bytes = (int64_t)collective->bytes, root = collective->root;
-        rows_insert(store, statement, "iiitoo", (int64_t)store->ledger->world_rank, (int64_t)entry->communicator, (int64_t)i + 1,
-                    rows_call_name(store, collective->call), collective->bytes != LEDGER_BYTES_UNKNOWN ? &bytes : NULL,
-                    root != LEDGER_NO_RANK ? &root : NULL);
+        const struct ledger_collective *entry = &of->recent[i % LEDGER_RECENT_COLLECTIVES];
+        struct value communicator = rows_number(store, of->communicator);
+        struct value sequence = rows_number(store, (int64_t)i + 1);
+        const struct column row[] = {
+#define ROWS_OF_RECENT_COLLECTIVE
+#include "rows.def"
+        };
+        ROWS_INSERT(store, "INSERT INTO recent_collective", row);
     }
+}
+
+static void store_communicator(struct store *store, const struct ledger_communicator *entry)
+{
+    char own_identity[17], its_parent[17];
+    uint32_t level = __atomic_load_n(&entry->sample_level, __ATOMIC_RELAXED);
+    store->levels[(uint16_t)entry->communicator] = (uint8_t)level;
+    snprintf(own_identity, sizeof own_identity, "%016llx", (unsigned long long)entry->identity);
+    snprintf(its_parent, sizeof its_parent, "%016llx", (unsigned long long)entry->parent_identity);
+    struct value identity = rows_text(store, own_identity);
+    struct value parent_identity = rows_text(store, entry->parent_identity ? its_parent : NULL);
+    struct value library = rows_text(store, entry->flags & LEDGER_COMMUNICATOR_NCCL ? "nccl" : "mpi");
+    struct value sample_level = level < LEDGER_SAMPLE_LEVEL_NONE ? rows_number(store, level) : rows_null();
+    const struct column row[] = {
+#define ROWS_OF_COMMUNICATOR
+#include "rows.def"
+    };
+    ROWS_INSERT(store, "INSERT INTO communicator", row);
+    store_recent(store, entry);
 }
 
 static void store_communicators(struct store *store)
 {
     struct ledger_chunk *chunk;
     memset(store->levels, LEDGER_SAMPLE_LEVEL_NONE, sizeof store->levels);
-    sqlite3_stmt *statement = rows_prepare(store, "INSERT INTO communicator VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-    sqlite3_stmt *recent = rows_prepare(store, "INSERT INTO recent_collective VALUES (?,?,?,?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_COMMUNICATORS)
-        for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_communicator *entry = ledger_entry(chunk, i);
-            char identity[17], parent[17];
-            int64_t level = __atomic_load_n(&entry->sample_level, __ATOMIC_RELAXED);
-            store->levels[(uint16_t)entry->communicator] = (uint8_t)level;
-            snprintf(identity, sizeof identity, "%016llx", (unsigned long long)entry->identity);
-            snprintf(parent, sizeof parent, "%016llx", (unsigned long long)entry->parent_identity);
-            rows_insert(store, statement, "iittttiiiitiiito", (int64_t)store->ledger->world_rank, (int64_t)entry->communicator, identity,
-                        entry->parent_identity ? parent : NULL, entry->name, rows_call_name(store, entry->constructor),
-                        (int64_t)entry->ordinal, (int64_t)entry->size, (int64_t)entry->remote_size, (int64_t)entry->comm_rank,
-                        entry->members, (int64_t) !!(entry->flags & LEDGER_COMMUNICATOR_INTER),
-                        (int64_t) !!(entry->flags & LEDGER_COMMUNICATOR_FREED), (int64_t)entry->collectives,
-                        entry->flags & LEDGER_COMMUNICATOR_NCCL ? "nccl" : "mpi", level < LEDGER_SAMPLE_LEVEL_NONE ? &level : NULL);
-            store_recent(store, recent, entry);
-        }
-    sqlite.finalize(statement);
-    sqlite.finalize(recent);
+        for (uint32_t i = 0; i < chunk->used; i++)
+            store_communicator(store, ledger_entry(chunk, i));
+}
+
+static void store_peer(struct store *store, const struct ledger_peer *entry)
+{
+    struct value direction = rows_text(store, direction_names[entry->direction & LEDGER_RECEIVED]);
+    struct value communicator = rows_number(store, entry->direction >> LEDGER_PEER_SLOT_BIT);
+    const struct column row[] = {
+#define ROWS_OF_PEER
+#include "rows.def"
+    };
+    ROWS_INSERT(store,
+                "INSERT INTO peer ON CONFLICT (world_rank, call, direction, communicator, peer) DO UPDATE SET "
+                "count = count + excluded.count, bytes = bytes + excluded.bytes, time_ns = time_ns + excluded.time_ns",
+                row);
 }
 
 static void store_peers(struct store *store)
 {
     struct ledger_chunk *chunk;
-    sqlite3_stmt *statement = rows_prepare(store, "INSERT INTO peer VALUES (?,?,?,?,?,?,?,?) "
-                                                  "ON CONFLICT (world_rank, call, direction, communicator, peer) DO UPDATE SET "
-                                                  "count = count + excluded.count, bytes = bytes + excluded.bytes, "
-                                                  "time_ns = time_ns + excluded.time_ns");
     FOR_EACH_CHUNK(chunk, store, LEDGER_PEERS)
         for (uint32_t i = 0, used = counts(store, chunk) ? chunk->used : 0; i < used; i++) {
-            const struct ledger_peer *peer = ledger_entry(chunk, i);
-            if (peer->count == 0)
-                continue;
-            bool is_received = peer->direction & LEDGER_RECEIVED;
-            rows_insert(store, statement, "ittiiiii", (int64_t)store->ledger->world_rank, rows_call_name(store, peer->call),
-                        is_received ? "received" : "sent", (int64_t)(peer->direction >> LEDGER_PEER_SLOT_BIT), (int64_t)peer->peer,
-                        (int64_t)peer->count, (int64_t)peer->bytes, (int64_t)peer->time_ns);
+            const struct ledger_peer *entry = ledger_entry(chunk, i);
+            if (entry->count)
+                store_peer(store, entry);
         }
-    sqlite.finalize(statement);
 }
 
-static const char *measure_name(unsigned measure)
-{
-    static const char *const NAMES[] = {"call", "completion", "poll", "device", "captured"};
-    return measure <= LEDGER_CAPTURED ? NAMES[measure] : "call";
-}
-
-/* Of the buffer that is sent and of the one that is received: 'device>host', or one word where both are alike. */
+/* 'device>host': the memory kinds of the send and the receive buffer; one word if they are equal. */
 static const char *memory_kind_name(unsigned pair)
 {
-    static const char *const NAMES[LEDGER_MEMORY_KINDS] = {"host", "device", "managed", "pinned"};
     static char both[32];
-    unsigned from = pair % LEDGER_MEMORY_KINDS, to = (pair >> LEDGER_MEMORY_KIND_TO_BIT) % LEDGER_MEMORY_KINDS;
-    snprintf(both, sizeof both, "%s>%s", NAMES[from], NAMES[to]);
-    return from == to ? NAMES[from] : both;
+    const char *from = memory_kind_names[pair % LEDGER_MEMORY_KINDS],
+               *to = memory_kind_names[(pair >> LEDGER_MEMORY_KIND_TO_BIT) % LEDGER_MEMORY_KINDS];
+    snprintf(both, sizeof both, "%s>%s", from, to);
+    return from == to ? from : both;
+}
+
+static void store_cell(struct store *store, int64_t number, uint32_t of_thread, const struct ledger_cell *entry)
+{
+    struct value cell = rows_number(store, number);
+    struct value thread = rows_number(store, of_thread);
+    struct value memory_kind = rows_text(store, memory_kind_name(entry->memory_kind));
+    struct value count = rows_number(store, (int64_t)histogram_count(entry->buckets));
+    const struct column row[] = {
+#define ROWS_OF_CELL
+#include "rows.def"
+    };
+    ROWS_INSERT(store, "INSERT INTO cell", row);
+    rows_insert_buckets(store, "INSERT INTO bucket", "cell", number, entry->buckets);
 }
 
 static void store_cells(struct store *store)
 {
     struct ledger_chunk *chunk;
     int64_t number = 0;
-    sqlite3_stmt *cells = rows_prepare(store, "INSERT INTO cell VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-    sqlite3_stmt *buckets = rows_prepare(store, "INSERT INTO bucket VALUES (?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_CELLS)
         for (uint32_t i = 0, used = counts(store, chunk) ? chunk->used : 0; i < used; i++) {
             const struct ledger_cell *cell = ledger_entry(chunk, i);
-            int64_t count = cell->live ? (int64_t)histogram_count(cell->buckets) : 0;
-            if (count == 0)
-                continue;
-            number++;
-            rows_insert(store, cells, "iiitiittiiiiiiii", number, (int64_t)store->ledger->world_rank, (int64_t)chunk->thread,
-                        rows_call_name(store, cell->call), (int64_t)cell->communicator, (int64_t)cell->bytes, measure_name(cell->measure),
-                        memory_kind_name(cell->memory_kind), (int64_t)cell->region, (int64_t) !!(cell->flags & LEDGER_CELL_FOLDED), count,
-                        (int64_t)cell->volume_bytes, (int64_t)cell->total_ns, (int64_t)cell->min_ns, (int64_t)cell->max_ns,
-                        (int64_t)cell->blocked_ns);
-            rows_insert_buckets(store, buckets, number, cell->buckets);
+            if (cell->live && histogram_count(cell->buckets))
+                store_cell(store, ++number, chunk->thread, cell);
         }
-    sqlite.finalize(cells);
-    sqlite.finalize(buckets);
 }
 
 static void store_regions(struct store *store)
 {
     struct ledger_chunk *chunk;
-    sqlite3_stmt *statement = rows_prepare(store, "INSERT OR REPLACE INTO region VALUES (?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_REGIONS)
         for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_region *region = ledger_entry(chunk, i);
-            rows_insert(store, statement, "iit", (int64_t)store->ledger->world_rank, (int64_t)region->region, region->name);
+            const struct ledger_region *entry = ledger_entry(chunk, i);
+            const struct column row[] = {
+#define ROWS_OF_REGION
+#include "rows.def"
+            };
+            ROWS_INSERT(store, "INSERT OR REPLACE INTO region", row);
         }
-    sqlite.finalize(statement);
 }
 
 static void store_everything(struct store *store, int64_t began_ns)
@@ -349,6 +349,7 @@ static bool fill(struct store *store, const char *aside, int64_t began_ns, char 
                     sqlite.exec(store->database, store_schema, NULL, NULL, NULL) != SQLITE_OK;
     if (!store->failed)
         store_everything(store, began_ns);
+    rows_end(store);
     store->failed = store->failed || sqlite.exec(store->database, "COMMIT", NULL, NULL, NULL) != SQLITE_OK;
     if (store->failed)
         snprintf(why, why_bytes, "%s", reason(store));

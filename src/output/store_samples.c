@@ -46,55 +46,65 @@ static bool page_is_kept(const struct store *store, const struct ledger_page *pa
     }
 }
 
-/* Rows of samples in all their variety. */
-struct sample_statements {
-    sqlite3_stmt *sample, *step, *span, *activity;
-};
-
 /* When the kernel of an NCCL operation ran. False: the sample is of something else, or it is not known. */
 static bool device_span(const struct store *store, const struct ledger_sample *sample, struct span *span)
 {
     int64_t span_ns = (int64_t)(sample->device_span >> 1) * LEDGER_DEVICE_SPAN_UNIT_NS;
-    span->end_ns = rows_moment_ns(store, sample->completed_ticks);
+    span->end_ns = rows_since_start_ns(store, sample->completed_ticks);
     span->begin_ns = span->end_ns > span_ns ? span->end_ns - span_ns : 0;
     return sample->completed_ticks && rows_call_is_nccl(store, sample->call);
 }
 
-/* An NCCL operation is complete when its kernel ends; the clocks of host and device may differ by more than it has lasted. */
-static void store_call_sample(struct store *store, sqlite3_stmt *statement, const struct ledger_sample *sample, const int64_t *sequence)
+/* An NCCL operation completes when its kernel ends. The clocks of host and device may differ by more than the operation lasted, so its
+ * completion may seem to precede its start. */
+static struct value completion(const struct store *store, const struct ledger_sample *sample)
 {
-    int64_t start_ns = rows_moment_ns(store, sample->start_ticks), completed_ns = rows_moment_ns(store, sample->completed_ticks);
-    int64_t bytes = (int64_t)sample->bytes, rank = sample->peer, is_shared = sample->device_span & LEDGER_DEVICE_SPAN_SHARED;
-    const int64_t *peer_or_root = rank != LEDGER_NO_RANK ? &rank : NULL;
-    bool is_nccl = rows_call_is_nccl(store, sample->call);
+    bool is_early = rows_call_is_nccl(store, sample->call) && sample->completed_ticks < sample->start_ticks;
+    return sample->completed_ticks ? rows_ticks(store, is_early ? sample->start_ticks : sample->completed_ticks) : rows_null();
+}
+
+/* `number` is the sequence number of a collective; 0: the call has none. */
+static void store_call_sample(struct store *store, const struct ledger_sample *entry, int64_t number)
+{
     struct span device;
-    bool is_on_device = device_span(store, sample, &device);
-    if (is_nccl && completed_ns < start_ns)
-        completed_ns = start_ns;
-    rows_insert(store, statement, "iitioiiooootiooo", (int64_t)store->ledger->world_rank, (int64_t)sample->thread,
-                rows_call_name(store, sample->call), (int64_t)sample->communicator, sequence, start_ns,
-                rows_moment_ns(store, sample->end_ticks), sample->completed_ticks ? &completed_ns : NULL,
-                sample->bytes != LEDGER_BYTES_UNKNOWN ? &bytes : NULL, sequence ? NULL : peer_or_root, sequence ? peer_or_root : NULL,
-                is_nccl ? "" : rows_call_name(store, sample->awaited), (int64_t)sample->region, is_on_device ? &device.begin_ns : NULL,
-                is_on_device ? &device.end_ns : NULL, is_on_device ? &is_shared : NULL);
+    bool is_nccl = rows_call_is_nccl(store, entry->call), is_on_device = device_span(store, entry, &device);
+    struct value sequence = rows_unless_zero(store, number), completed_ns = completion(store, entry);
+    struct value peer = number ? rows_null() : rows_rank(store, entry->peer);
+    struct value root = number ? rows_rank(store, entry->peer) : rows_null();
+    struct value awaited = rows_call(store, is_nccl ? 0 : entry->awaited);
+    struct value device_start_ns = is_on_device ? rows_number(store, device.begin_ns) : rows_null();
+    struct value device_end_ns = is_on_device ? rows_number(store, device.end_ns) : rows_null();
+    struct value is_shared = is_on_device ? rows_boolean(store, entry->device_span & LEDGER_DEVICE_SPAN_SHARED) : rows_null();
+    const struct column row[] = {
+#define ROWS_OF_SAMPLE
+#include "rows.def"
+    };
+    ROWS_INSERT(store, "INSERT INTO sample", row);
 }
 
-/* The last step has no length yet: it goes on until the end. */
-static void store_step(struct store *store, sqlite3_stmt *statement, const struct ledger_sample *sample, int64_t step)
+/* The last step has no end of its own: it lasts until the rank's end. */
+static void store_step(struct store *store, const struct ledger_sample *entry, int64_t number)
 {
-    bool is_open = sample->end_ticks == sample->start_ticks;
-    int64_t end_ns = is_open ? rows_wall_ns(store->ledger) : rows_moment_ns(store, sample->end_ticks);
-    rows_insert(store, statement, "iiiii", (int64_t)store->ledger->world_rank, step, (int64_t)sample->thread,
-                rows_moment_ns(store, sample->start_ticks), end_ns);
+    bool is_open = entry->end_ticks == entry->start_ticks;
+    struct value step = rows_number(store, number);
+    struct value end_ns = is_open ? rows_number(store, rows_wall_ns(store->ledger)) : rows_ticks(store, entry->end_ticks);
+    const struct column row[] = {
+#define ROWS_OF_STEP
+#include "rows.def"
+    };
+    ROWS_INSERT(store, "INSERT OR IGNORE INTO step", row);
 }
 
-static void store_span(struct store *store, sqlite3_stmt *statement, const struct ledger_sample *sample)
+static void store_span(struct store *store, const struct ledger_sample *entry)
 {
-    rows_insert(store, statement, "iiiii", (int64_t)store->ledger->world_rank, (int64_t)sample->thread, (int64_t)sample->region,
-                rows_moment_ns(store, sample->start_ticks), rows_moment_ns(store, sample->end_ticks));
+    const struct column row[] = {
+#define ROWS_OF_REGION_SPAN
+#include "rows.def"
+    };
+    ROWS_INSERT(store, "INSERT INTO region_span", row);
 }
 
-static void store_page(struct store *store, const struct sample_statements *statements, const struct ledger_page *page)
+static void store_page(struct store *store, const struct ledger_page *page)
 {
     for (int i = 0; i < LEDGER_PAGE_SAMPLES; i++) {
         const struct ledger_sample *sample = &page->samples[i];
@@ -102,13 +112,13 @@ static void store_page(struct store *store, const struct sample_statements *stat
         if (!sample->end_ticks || sample->start_ticks < store->ledger->reset_ticks)
             continue;
         if ((uint8_t)page->owner == LEDGER_OF_STEPS)
-            store_step(store, statements->step, sample, number);
+            store_step(store, sample, number);
         else if ((uint8_t)page->owner == LEDGER_OF_STREAM)
-            store_activity_sample(store, statements->activity, sample);
+            store_activity_sample(store, sample);
         else if (sample->call)
-            store_call_sample(store, statements->sample, sample, (uint8_t)page->owner == LEDGER_OF_COMMUNICATOR ? &number : NULL);
+            store_call_sample(store, sample, (uint8_t)page->owner == LEDGER_OF_COMMUNICATOR ? number : 0);
         else
-            store_span(store, statements->span, sample);
+            store_span(store, sample);
     }
 }
 
@@ -123,27 +133,19 @@ static void note_gap(struct store *store, const struct ledger_page *page)
     if (!gaps)
         return;
     store->gaps = gaps;
-    gaps[store->gap_count++] = (struct gap){page->owner, page->first, rows_moment_ns(store, page->until_ticks)};
+    gaps[store->gap_count++] = (struct gap){page->owner, page->first, rows_since_start_ns(store, page->until_ticks)};
 }
 
 static void store_pages(struct store *store)
 {
     struct ledger_chunk *chunk;
     struct ledger_page page;
-    struct sample_statements statements = {rows_prepare(store, "INSERT INTO sample VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
-                                           rows_prepare(store, "INSERT OR IGNORE INTO step VALUES (?,?,?,?,?)"),
-                                           rows_prepare(store, "INSERT INTO region_span VALUES (?,?,?,?,?)"),
-                                           rows_prepare(store, "INSERT INTO gpu_sample VALUES (?,?,?,?,?,?,?,?,?,?)")};
     FOR_EACH_CHUNK(chunk, store, LEDGER_SAMPLES)
         for (uint32_t i = 0; i < chunk->used; i++)
             if (take_page(ledger_entry(chunk, i), &page) && page_is_kept(store, &page)) {
-                store_page(store, &statements, &page);
+                store_page(store, &page);
                 note_gap(store, &page);
             }
-    sqlite.finalize(statements.sample);
-    sqlite.finalize(statements.step);
-    sqlite.finalize(statements.span);
-    sqlite.finalize(statements.activity);
 }
 
 static int compare_gaps(const void *left, const void *right)
@@ -156,63 +158,65 @@ static int compare_gaps(const void *left, const void *right)
     return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
 }
 
-/* Whose windows they are, how many of them are kept, and between which moments they can be. */
-struct kept {
+/* An owner (thread or stream), the level at which its windows are sampled, and the time from which and up to which they are complete. */
+struct sampled {
+    const char *insert, *owner_column;
     uint64_t owner;
     unsigned level;
     struct span life;
 };
 
-static void store_window(struct store *store, sqlite3_stmt *statement, uint64_t owner, struct span span)
+static void store_window(struct store *store, const struct sampled *sampled, struct span span)
 {
+    const struct column row[] = {RANK(world_rank){sampled->owner_column, rows_number(store, (int64_t)(sampled->owner >> 8))},
+                                 {"begin_ns", rows_number(store, span.begin_ns)},
+                                 {"end_ns", rows_number(store, span.end_ns)}};
     if (span.end_ns > span.begin_ns)
-        rows_insert(store, statement, "iiii", (int64_t)store->ledger->world_rank, (int64_t)(owner >> 8), span.begin_ns, span.end_ns);
+        ROWS_INSERT(store, sampled->insert, row);
 }
 
 /* The windows that are kept, up to their gaps; those that touch are one row. */
-static void store_windows_of(struct store *store, sqlite3_stmt *statement, struct kept kept)
+static void store_windows_of(struct store *store, struct sampled sampled)
 {
     const struct gap *gap = store->gaps, *last = store->gaps + store->gap_count;
-    uint64_t every = 1ull << kept.level, start = (uint64_t)store->ledger->start_unix_ns;
-    uint64_t first = (start + (uint64_t)kept.life.begin_ns) >> LEDGER_WINDOW_NS_LOG2;
+    uint64_t every = 1ull << sampled.level, start = (uint64_t)store->ledger->start_unix_ns;
+    uint64_t first = (start + (uint64_t)sampled.life.begin_ns) >> LEDGER_WINDOW_NS_LOG2;
     struct span known = {0, 0};
-    for (uint64_t window = (first + every - 1) / every * every; window << LEDGER_WINDOW_NS_LOG2 < start + (uint64_t)kept.life.end_ns;
+    for (uint64_t window = (first + every - 1) / every * every; window << LEDGER_WINDOW_NS_LOG2 < start + (uint64_t)sampled.life.end_ns;
          window += every) {
         int64_t window_ns = (int64_t)((window << LEDGER_WINDOW_NS_LOG2) - start);
         struct span span = {window_ns, window_ns + (1ll << LEDGER_WINDOW_NS_LOG2)};
-        while (gap < last && (gap->owner < kept.owner || (gap->owner == kept.owner && gap->window < window)))
+        while (gap < last && (gap->owner < sampled.owner || (gap->owner == sampled.owner && gap->window < window)))
             gap++;
-        if (gap < last && gap->owner == kept.owner && gap->window == window && gap->begin_ns < span.end_ns)
+        if (gap < last && gap->owner == sampled.owner && gap->window == window && gap->begin_ns < span.end_ns)
             span.end_ns = gap->begin_ns;
-        span.begin_ns = span.begin_ns > kept.life.begin_ns ? span.begin_ns : kept.life.begin_ns;
-        span.end_ns = span.end_ns < kept.life.end_ns ? span.end_ns : kept.life.end_ns;
+        span.begin_ns = span.begin_ns > sampled.life.begin_ns ? span.begin_ns : sampled.life.begin_ns;
+        span.end_ns = span.end_ns < sampled.life.end_ns ? span.end_ns : sampled.life.end_ns;
         if (span.begin_ns == known.end_ns)
             span.begin_ns = known.begin_ns;
         else
-            store_window(store, statement, kept.owner, known);
+            store_window(store, &sampled, known);
         known = span;
     }
-    store_window(store, statement, kept.owner, known);
+    store_window(store, &sampled, known);
 }
 
 static int64_t complete_since_ns(const struct store *store, uint64_t since_ticks)
 {
     uint64_t reset_ticks = store->ledger->reset_ticks, begin_ticks = since_ticks > reset_ticks ? since_ticks : reset_ticks;
-    return begin_ticks ? rows_moment_ns(store, begin_ticks) : 0;
+    return begin_ticks ? rows_since_start_ns(store, begin_ticks) : 0;
 }
 
 static void store_windows_of_threads(struct store *store)
 {
     struct ledger_chunk *chunk;
-    sqlite3_stmt *statement = rows_prepare(store, "INSERT INTO sample_window VALUES (?,?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_THREADS)
         for (uint32_t i = 0; i < chunk->used; i++) {
             const struct ledger_thread *thread = ledger_entry(chunk, i);
             struct span life = {complete_since_ns(store, thread->sampled_since_ticks), rows_wall_ns(store->ledger)};
             uint64_t owner = LEDGER_OF_THREAD | (uint64_t)thread->thread << 8;
-            store_windows_of(store, statement, (struct kept){owner, store->ledger->window_level, life});
+            store_windows_of(store, (struct sampled){"INSERT INTO sample_window", "thread", owner, store->ledger->window_level, life});
         }
-    sqlite.finalize(statement);
 }
 
 /* Activities are kept in the order in which they began, some time later: while tracing goes on, all that are known to be there are those
@@ -233,15 +237,13 @@ static void store_windows_of_streams(struct store *store)
 {
     struct ledger_chunk *chunk;
     int64_t end_ns = complete_until_ns(store);
-    sqlite3_stmt *statement = rows_prepare(store, "INSERT INTO gpu_sample_window VALUES (?,?,?,?)");
     FOR_EACH_CHUNK(chunk, store, LEDGER_STREAMS)
         for (uint32_t i = 0; i < chunk->used; i++) {
             const struct ledger_stream *stream = ledger_entry(chunk, i);
             struct span life = {complete_since_ns(store, stream->sampled_since_ticks), end_ns};
             uint64_t owner = LEDGER_OF_STREAM | (uint64_t)stream->stream << 8;
-            store_windows_of(store, statement, (struct kept){owner, store->ledger->device_level, life});
+            store_windows_of(store, (struct sampled){"INSERT INTO gpu_sample_window", "stream", owner, store->ledger->device_level, life});
         }
-    sqlite.finalize(statement);
 }
 
 /* Where the log has no page, nothing is kept. */

@@ -12,7 +12,7 @@ import struct
 from collections import namedtuple
 from collections.abc import Iterator
 
-from ..base.library_files import library_text
+from ..base.library_files import source_text
 
 CODES = {"char": "c", "int32_t": "i", "int64_t": "q", "uint8_t": "B", "uint16_t": "H", "uint32_t": "I", "uint64_t": "Q"}
 LIMITS = {"INT32_MIN": -(1 << 31), "UINT16_MAX": (1 << 16) - 1, "UINT32_MAX": (1 << 32) - 1, "UINT64_MAX": (1 << 64) - 1}
@@ -44,8 +44,7 @@ class Layout:
 class Format:
     """What a header declares: numbers by name, layouts by the struct's name."""
 
-    def __init__(self, text: str) -> None:
-        code = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    def __init__(self, code: str) -> None:
         self.numbers = dict(LIMITS)
         self.layouts: dict[str, Layout] = {}
         for found in re.finditer(r"^#define (\w+) ([\w<]+)$|^enum \w*\s*\{(.*?)\};|^struct (\w+) \{\n(.*?)^\};", code, re.M | re.S):
@@ -83,7 +82,7 @@ class Format:
         return f"{self._number(length or '1') * element_bytes}s"
 
 
-FORMAT = Format(library_text("ledger/ledger_format.h"))
+FORMAT = Format(source_text("ledger/ledger_format.h"))
 
 
 def number(name: str) -> int:
