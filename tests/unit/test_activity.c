@@ -368,7 +368,7 @@ static void activities_beyond_the_most_are_counted_by_kind(void)
     CHECK_EQUAL(the_ledger.header->gpu_unkept_records, 6003 - (all.entries - 3));
 }
 
-static void kernels_beyond_the_most_are_told_from_communication_still(void)
+static void kernels_beyond_the_limit_are_still_distinguished_from_communication(void)
 {
     begin();
     trace_from(0);
@@ -440,7 +440,7 @@ static void events_in_any_order_give_the_same_sums(void)
     CHECK_EQUAL(the_ledger.header->gpu_late_records, 0);
 }
 
-static void calls_of_mpi_are_in_every_devices_unions(void)
+static void calls_of_mpi_are_in_every_devices_overlap_sums(void)
 {
     begin();
     trace_from(0);
@@ -503,7 +503,7 @@ static void windows_of_tracing_cut_what_runs_through_them(void)
     CHECK_EQUAL(totals().total_ns, 150 + 320);
 }
 
-static void a_late_event_is_counted_and_in_no_union(void)
+static void a_late_event_is_counted_but_in_no_overlap_sum(void)
 {
     begin();
     trace_from(0);
@@ -616,7 +616,7 @@ static void any_activities_add_up_as_the_reference_does(void)
 
 /* The observer and samples */
 
-static void a_communication_kernel_is_told_when_it_is_settled(void)
+static void a_communication_kernel_is_reported_when_it_is_settled(void)
 {
     begin();
     char name[] = "ncclDevKernel_AllReduce";
@@ -713,7 +713,7 @@ static void a_reset_forgets_what_was_counted(void)
     CHECK_EQUAL(traced_ns(0), 300);
 }
 
-static void what_began_before_a_reset_and_comes_after_it_is_in_the_unions_alone(void)
+static void activities_begun_before_a_reset_are_then_only_in_the_overlap_sums(void)
 {
     begin();
     trace_from(0);
@@ -871,23 +871,23 @@ static const struct unit_test TESTS[] = {
     TEST(streams_beyond_the_most_are_one_and_lose_nothing),
     TEST(devices_beyond_the_most_are_counted_with_the_other_stream),
     TEST(activities_beyond_the_most_are_counted_by_kind),
-    TEST(kernels_beyond_the_most_are_told_from_communication_still),
+    TEST(kernels_beyond_the_limit_are_still_distinguished_from_communication),
     TEST(a_ledger_that_fills_up_loses_no_activity),
     TEST(a_ledger_without_room_records_nothing_and_says_so),
     TEST(events_in_any_order_give_the_same_sums),
-    TEST(calls_of_mpi_are_in_every_devices_unions),
+    TEST(calls_of_mpi_are_in_every_devices_overlap_sums),
     TEST(a_device_that_is_first_seen_later_was_idle_or_in_mpi_before),
     TEST(a_device_that_is_first_seen_in_a_later_window_has_all_of_them),
     TEST(windows_of_tracing_cut_what_runs_through_them),
-    TEST(a_late_event_is_counted_and_in_no_union),
+    TEST(a_late_event_is_counted_but_in_no_overlap_sum),
     TEST(a_late_call_of_mpi_is_cut),
     TEST(what_finds_no_room_to_wait_is_settled_before_its_time),
     TEST(any_activities_add_up_as_the_reference_does),
-    TEST(a_communication_kernel_is_told_when_it_is_settled),
+    TEST(a_communication_kernel_is_reported_when_it_is_settled),
     TEST(samples_say_what_the_activity_was),
     TEST(without_room_for_samples_the_rest_goes_on),
     TEST(a_reset_forgets_what_was_counted),
-    TEST(what_began_before_a_reset_and_comes_after_it_is_in_the_unions_alone),
+    TEST(activities_begun_before_a_reset_are_then_only_in_the_overlap_sums),
     TEST(resets_use_the_same_room_again),
     TEST(a_device_that_is_first_seen_after_a_reset_has_no_time_before_it),
     TEST(a_reset_between_windows_leaves_nothing),

@@ -73,7 +73,7 @@ static void a_message_is_announced_with_size_world_rank_and_tag(void)
     CHECK_EQUAL(record()->since_ticks, call.end);
 }
 
-static void wildcards_and_missing_peers_are_told_apart(void)
+static void wildcards_and_missing_peers_are_distinguished(void)
 {
     struct call call;
     begin();
@@ -107,7 +107,7 @@ static void mpi_is_asked_for_nothing(void)
     CHECK_EQUAL(fake_questions, asked);
 }
 
-static void collectives_on_a_communicator_are_numbered_and_the_last_sixteen_kept(void)
+static void collectives_on_a_communicator_are_numbered_and_the_last_sixteen_retained(void)
 {
     struct call call;
     begin();
@@ -227,7 +227,7 @@ static void *other_thread(void *unused)
     return NULL;
 }
 
-static void another_thread_s_counters_count_no_more_and_begin_anew_with_its_next_call(void)
+static void another_thread_s_counters_are_invalid_until_its_next_call_restarts_them(void)
 {
     begin();
     pthread_t other;
@@ -281,14 +281,14 @@ static void the_time_that_is_counted_in_stops_while_counting_is_switched_off(voi
 
 static const struct unit_test TESTS[] = {
     TEST(a_message_is_announced_with_size_world_rank_and_tag),
-    TEST(wildcards_and_missing_peers_are_told_apart),
+    TEST(wildcards_and_missing_peers_are_distinguished),
     TEST(mpi_is_asked_for_nothing),
-    TEST(collectives_on_a_communicator_are_numbered_and_the_last_sixteen_kept),
+    TEST(collectives_on_a_communicator_are_numbered_and_the_last_sixteen_retained),
     TEST(blocks_are_multiplied_by_the_group_s_size),
     TEST(a_wait_says_what_it_waits_for),
     TEST(a_communicator_freed_during_a_call_on_it_is_not_asked_about),
     TEST(a_reset_sets_this_thread_s_counters_to_zero_at_once),
-    TEST(another_thread_s_counters_count_no_more_and_begin_anew_with_its_next_call),
+    TEST(another_thread_s_counters_are_invalid_until_its_next_call_restarts_them),
     TEST(a_thread_that_inherits_counters_from_before_a_reset_begins_at_zero),
     TEST(the_time_that_is_counted_in_stops_while_counting_is_switched_off),
 };

@@ -82,7 +82,7 @@ static void a_narrow_handle_is_found_whatever_stands_above_it(void)
     CHECK(communicators_find((mpi_handle)0xdeadbeef00000000 | mpi_abi.comm_world) == communicators_find(mpi_abi.comm_world));
 }
 
-static void one_whose_constructor_was_not_seen_is_met_at_first_use(void)
+static void one_whose_constructor_was_not_intercepted_is_registered_at_first_use(void)
 {
     begin("open_mpi", 8, 2);
     mpi_handle handle = fake_comm((int[]){0, 2, 3}, 3);
@@ -92,7 +92,7 @@ static void one_whose_constructor_was_not_seen_is_met_at_first_use(void)
     CHECK(communicators_find(handle) == met);
 }
 
-static void peers_are_told_by_world_rank(void)
+static void peers_are_identified_by_world_rank(void)
 {
     begin("open_mpi", 8, 5);
     struct communicator *communicator = communicators_find(made(SPLIT, (int[]){5, 3, 7}, 3));
@@ -166,7 +166,7 @@ static void processes_of_another_world_stand_one_by_one(void)
     CHECK_TEXT(members_of((int[]){LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE, 0, 1}, 4), "-1,-1,0-1");
 }
 
-static void the_order_of_the_members_is_kept(void)
+static void the_order_of_the_members_is_preserved(void)
 {
     begin("open_mpi", 64, 0);
     CHECK_TEXT(members_of((int[]){3, 2, 1, 0}, 4), "3,2,1,0");
@@ -223,7 +223,7 @@ static void rank_2_has_other_communicators_between(void)
     note(2, 2, made(SPLIT, EVEN, 2));
 }
 
-static void ranks_agree_on_identities_whatever_else_they_made_in_whatever_order(void)
+static void ranks_agree_on_identities_whatever_else_they_created_in_whatever_order(void)
 {
     seen = unit_shared(8 * sizeof *seen);
     unit_elsewhere(rank_0_splits_then_duplicates);
@@ -312,25 +312,25 @@ static mpi_handle made_of_group(uint64_t tag)
     return handle;
 }
 
-static void rank_0_makes_tag_7_first(void)
+static void rank_0_creates_tag_7_first(void)
 {
     begin("open_mpi", 4, 0);
     note(0, 0, made_of_group(7));
     note(0, 1, made_of_group(8));
 }
 
-static void rank_1_makes_tag_8_first(void)
+static void rank_1_creates_tag_8_first(void)
 {
     begin("open_mpi", 4, 1);
     note(1, 1, made_of_group(8));
     note(1, 0, made_of_group(7));
 }
 
-static void tags_tell_apart_what_ranks_make_in_different_order(void)
+static void tags_distinguish_communicators_created_in_different_order(void)
 {
     seen = unit_shared(8 * sizeof *seen);
-    unit_elsewhere(rank_0_makes_tag_7_first);
-    unit_elsewhere(rank_1_makes_tag_8_first);
+    unit_elsewhere(rank_0_creates_tag_7_first);
+    unit_elsewhere(rank_1_creates_tag_8_first);
     CHECK_EQUAL(seen[0][0], seen[1][0]);
     CHECK_EQUAL(seen[0][1], seen[1][1]);
     CHECK(seen[0][0] != seen[0][1]);
@@ -407,7 +407,7 @@ static void a_long_name_is_cut(void)
     CHECK_EQUAL(strlen(entry_of(mpi_abi.comm_world)->name), 127);
 }
 
-static void a_number_is_given_at_the_first_call_and_kept(void)
+static void a_number_is_assigned_at_the_first_call_and_does_not_change(void)
 {
     begin("open_mpi", 4, 0);
     mpi_handle unused = made(DUP, ALL, 4), used = made(DUP, ALL, 4);
@@ -652,7 +652,7 @@ static void make_families_and_free(int count)
     }
 }
 
-static void what_was_made_on_a_parent_is_forgotten_with_it(void)
+static void ordinals_of_children_are_freed_with_their_parent(void)
 {
     begin("open_mpi", 4, 0);
     make_families_and_free(100);
@@ -706,24 +706,24 @@ static void note_one_made_by_its_group(int rank)
     note(rank, 0, handle);
 }
 
-static void rank_0_makes_one_only(void)
+static void rank_0_creates_one_only(void)
 {
     begin("open_mpi", 4, 0);
     note_one_made_by_its_group(0);
 }
 
-static void rank_1_has_made_more_kinds_than_are_kept(void)
+static void rank_1_has_created_more_kinds_than_are_counted(void)
 {
     begin("open_mpi", 4, 1);
     make_unrelated_and_free(KINDS_BEYOND);
     note_one_made_by_its_group(1);
 }
 
-static void beyond_the_limit_on_kinds_ranks_agree_on_those_that_were_made_once(void)
+static void beyond_the_limit_on_kinds_ranks_agree_on_those_that_were_created_once(void)
 {
     seen = unit_shared(8 * sizeof *seen);
-    unit_elsewhere(rank_0_makes_one_only);
-    unit_elsewhere(rank_1_has_made_more_kinds_than_are_kept);
+    unit_elsewhere(rank_0_creates_one_only);
+    unit_elsewhere(rank_1_has_created_more_kinds_than_are_counted);
     CHECK(seen[0][0] != 0);
     CHECK_EQUAL(seen[0][0], seen[1][0]);
 }
@@ -747,7 +747,7 @@ static void *find_the_world(void *wanted)
     return NULL;
 }
 
-static void the_world_is_found_while_another_thread_makes_and_frees(void)
+static void the_world_is_found_while_another_thread_creates_and_frees(void)
 {
     begin("open_mpi", 4, 0);
     pthread_t reader;
@@ -814,7 +814,7 @@ static void an_object_that_mpi_did_not_free_is_found_again(void)
     CHECK(communicators_under(key) == communicators_find(mpi_abi.comm_world));
 }
 
-static void an_object_outlives_the_communicator_that_it_was_made_on(void)
+static void an_object_outlives_the_communicator_that_it_was_created_on(void)
 {
     begin("open_mpi", 4, 0);
     fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
@@ -826,7 +826,7 @@ static void an_object_outlives_the_communicator_that_it_was_made_on(void)
     communicators_detached(key, communicators_detach(key), true);
 }
 
-static void an_object_whose_end_was_not_seen_gives_way_to_the_next_with_its_handle(void)
+static void an_object_whose_end_was_not_intercepted_yields_to_the_next_with_its_handle(void)
 {
     begin("open_mpi", 4, 0);
     mpi_handle key = communicators_key_of_window(0x700040);
@@ -840,8 +840,8 @@ static const struct unit_test TESTS[] = {
     TEST(the_world_is_there_from_the_start),
     TEST(the_null_communicator_is_none),
     TEST(a_narrow_handle_is_found_whatever_stands_above_it),
-    TEST(one_whose_constructor_was_not_seen_is_met_at_first_use),
-    TEST(peers_are_told_by_world_rank),
+    TEST(one_whose_constructor_was_not_intercepted_is_registered_at_first_use),
+    TEST(peers_are_identified_by_world_rank),
     TEST(peers_in_the_world_are_themselves),
     TEST(peers_across_an_inter_communicator_are_the_remote_ones),
     TEST(a_process_of_another_world_is_outside),
@@ -849,21 +849,21 @@ static const struct unit_test TESTS[] = {
     TEST(a_stride_is_written_with_its_step),
     TEST(runs_strides_and_single_ranks_mix),
     TEST(processes_of_another_world_stand_one_by_one),
-    TEST(the_order_of_the_members_is_kept),
+    TEST(the_order_of_the_members_is_preserved),
     TEST(members_that_do_not_fit_end_in_dots),
     TEST(the_worlds_members_are_a_run),
-    TEST(ranks_agree_on_identities_whatever_else_they_made_in_whatever_order),
+    TEST(ranks_agree_on_identities_whatever_else_they_created_in_whatever_order),
     TEST(two_duplicates_differ),
     TEST(whatever_makes_a_communicator_another_changes_its_identity),
     TEST(children_of_two_parents_differ),
     TEST(ranks_agree_on_children_of_parents_that_they_used_in_different_order),
-    TEST(tags_tell_apart_what_ranks_make_in_different_order),
+    TEST(tags_distinguish_communicators_created_in_different_order),
     TEST(a_string_tag_is_never_none),
     TEST(both_sides_of_an_inter_communicator_agree),
     TEST(a_nonblocking_duplicate_is_like_its_parent_and_is_not_asked),
     TEST(a_name_reaches_the_ledger_before_and_after_the_first_call),
     TEST(a_long_name_is_cut),
-    TEST(a_number_is_given_at_the_first_call_and_kept),
+    TEST(a_number_is_assigned_at_the_first_call_and_does_not_change),
     TEST(the_ledger_knows_what_made_it),
     TEST(beyond_the_registrys_numbers_communicators_share_one_and_are_counted),
     TEST(a_handle_that_is_handed_out_again_is_another_communicator),
@@ -883,14 +883,14 @@ static const struct unit_test TESTS[] = {
     TEST(two_duplicates_differ_after_any_number_of_communicators),
     TEST(many_are_found_while_they_live),
     TEST(a_million_communicators_under_a_million_handles_leave_no_memory_behind),
-    TEST(what_was_made_on_a_parent_is_forgotten_with_it),
-    TEST(beyond_the_limit_on_kinds_ranks_agree_on_those_that_were_made_once),
-    TEST(the_world_is_found_while_another_thread_makes_and_frees),
+    TEST(ordinals_of_children_are_freed_with_their_parent),
+    TEST(beyond_the_limit_on_kinds_ranks_agree_on_those_that_were_created_once),
+    TEST(the_world_is_found_while_another_thread_creates_and_frees),
     TEST(a_communicator_that_is_freed_while_its_last_receive_completes_goes_once),
     TEST(an_object_is_found_until_it_is_gone),
     TEST(an_object_that_mpi_did_not_free_is_found_again),
-    TEST(an_object_outlives_the_communicator_that_it_was_made_on),
-    TEST(an_object_whose_end_was_not_seen_gives_way_to_the_next_with_its_handle),
+    TEST(an_object_outlives_the_communicator_that_it_was_created_on),
+    TEST(an_object_whose_end_was_not_intercepted_yields_to_the_next_with_its_handle),
 };
 
 int main(void)

@@ -144,7 +144,7 @@ static void where_folds_do_not_end_the_copy_before_stays(void)
     CHECK(!is_there("copy.tmp"));
 }
 
-static void a_fold_that_is_under_way_is_no_moment_for_a_copy(void)
+static void no_copy_is_made_during_a_fold(void)
 {
     begin();
     the_ledger.header->folds_begun = 1;
@@ -206,7 +206,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_fold_meanwhile_is_noticed_and_the_copy_made_again),
     TEST(a_level_that_grows_meanwhile_is_noticed_and_the_copy_made_again),
     TEST(where_folds_do_not_end_the_copy_before_stays),
-    TEST(a_fold_that_is_under_way_is_no_moment_for_a_copy),
+    TEST(no_copy_is_made_during_a_fold),
     TEST(a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_copy),
     TEST(a_stream_s_page_that_is_another_window_s_meanwhile_is_nobody_s_in_the_copy),
     TEST(a_place_that_refuses_is_said),

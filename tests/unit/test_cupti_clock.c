@@ -48,7 +48,7 @@ static void check_near(int64_t actual_ns, int64_t expected_ns, int64_t tolerance
 /* Error allowed for a reading on a shared machine. */
 enum { READING_NS = 2000000, STEP_NS = 500000000 };
 
-static void moments_keep_their_distance_to_the_pairs(void)
+static void timestamps_keep_their_distance_to_the_pairs(void)
 {
     cupti_clock_begin(their_clock);
     cupti_clock_pair();
@@ -70,7 +70,7 @@ static void between_two_pairs_too(void)
     CHECK(cupti_clock_error_ns() < READING_NS);
 }
 
-static void where_the_clock_was_set_moments_go_with_the_nearer_pair_and_the_error_is_the_step(void)
+static void after_a_clock_step_timestamps_use_the_nearer_pair_and_the_error_is_the_step(void)
 {
     cupti_clock_begin(their_clock);
     cupti_clock_pair();
@@ -140,9 +140,9 @@ static void without_a_clock_the_error_is_not_known(void)
 }
 
 static const struct unit_test TESTS[] = {
-    TEST(moments_keep_their_distance_to_the_pairs),
+    TEST(timestamps_keep_their_distance_to_the_pairs),
     TEST(between_two_pairs_too),
-    TEST(where_the_clock_was_set_moments_go_with_the_nearer_pair_and_the_error_is_the_step),
+    TEST(after_a_clock_step_timestamps_use_the_nearer_pair_and_the_error_is_the_step),
     TEST(a_clock_that_was_set_back_is_seen_too),
     TEST(another_clients_clock_may_count_in_any_unit),
     TEST(many_pairs_forget_the_oldest),

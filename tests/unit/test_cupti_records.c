@@ -29,7 +29,7 @@ static void a_kernel_has_its_name_and_where_it_ran(void)
     CHECK(event.name == kernel.name);
 }
 
-static void what_a_graph_has_launched_is_told(void)
+static void activities_that_a_graph_has_launched_are_marked(void)
 {
     struct gpu_event event;
     struct cupti_kernel kernel = {.kind = CUPTI_CONCURRENT_KERNEL, .graph_node = 5};
@@ -61,7 +61,7 @@ static uint8_t copy_of(uint8_t kind)
     return event.copy;
 }
 
-static void copies_are_told_by_direction_and_arrays_lie_on_the_device(void)
+static void copies_have_a_direction_and_arrays_are_on_the_device(void)
 {
     CHECK_EQUAL(copy_of(1), LEDGER_COPY_TO_DEVICE);
     CHECK_EQUAL(copy_of(2), LEDGER_COPY_TO_HOST);
@@ -134,9 +134,9 @@ static void other_kinds_are_none_of_ours(void)
 
 static const struct unit_test TESTS[] = {
     TEST(a_kernel_has_its_name_and_where_it_ran),
-    TEST(what_a_graph_has_launched_is_told),
+    TEST(activities_that_a_graph_has_launched_are_marked),
     TEST(records_before_cuda_11_are_not_read_beyond_their_end),
-    TEST(copies_are_told_by_direction_and_arrays_lie_on_the_device),
+    TEST(copies_have_a_direction_and_arrays_are_on_the_device),
     TEST(either_side_of_a_copy_may_be_pageable_or_managed),
     TEST(a_copy_between_devices_has_its_correlation_elsewhere),
     TEST(a_memset_has_bytes_and_no_direction),

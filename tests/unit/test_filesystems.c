@@ -73,7 +73,7 @@ static void the_last_quarter_of_a_file_system_in_memory_is_for_others(void)
     CHECK_EQUAL(reserve("memory/another", 0, 4096), ENOSPC);
 }
 
-static void memory_without_a_limit_is_not_kept_for_others(void)
+static void a_tmpfs_without_a_limit_has_no_reserve(void)
 {
     mount_here("memory", "tmpfs", "size=0");
     CHECK_EQUAL(reserve("memory/file", 0, 1 << 20), 0);
@@ -228,7 +228,7 @@ static const struct unit_test TESTS[] = {
     TEST(what_is_not_known_to_be_safe_is_not),
     TEST(room_is_reserved),
     TEST(the_last_quarter_of_a_file_system_in_memory_is_for_others),
-    TEST(memory_without_a_limit_is_not_kept_for_others),
+    TEST(a_tmpfs_without_a_limit_has_no_reserve),
     TEST(where_nothing_can_be_reserved_nothing_is_promised),
     TEST(a_limit_on_file_sizes_is_said_without_a_signal),
     TEST(no_link_of_somebody_else_is_followed_on_the_way),

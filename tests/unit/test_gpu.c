@@ -242,7 +242,7 @@ static void a_job_that_ends_before_it_uses_one_leaves_nothing_armed(void)
     CHECK_EQUAL(state(), LEDGER_GPU_DORMANT);
 }
 
-static void a_back_end_that_refuses_is_not_asked_again_and_its_reason_is_kept(void)
+static void a_back_end_that_refuses_is_not_asked_again_and_its_reason_is_stored(void)
 {
     fake.presence = GPU_IN_USE;
     fake.armed = GPU_ARM_REFUSED;
@@ -401,7 +401,7 @@ static void a_later_window_begins_at_a_multiple_of_the_period(void)
     CHECK(began_unix_ns % 3000000000 < 1000000000);
 }
 
-static void one_rank_in_some_is_traced_and_all_tell_where_buffers_lie(void)
+static void one_rank_in_n_is_traced_and_all_report_memory_kinds(void)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -671,7 +671,7 @@ static const struct unit_test TESTS[] = {
     TEST(who_switches_it_off_is_believed),
     TEST(nothing_is_armed_until_the_process_uses_a_gpu),
     TEST(a_job_that_ends_before_it_uses_one_leaves_nothing_armed),
-    TEST(a_back_end_that_refuses_is_not_asked_again_and_its_reason_is_kept),
+    TEST(a_back_end_that_refuses_is_not_asked_again_and_its_reason_is_stored),
     TEST(tracing_that_cannot_begin_is_refused),
     TEST(records_are_collected_while_the_job_runs_and_once_more_at_its_end),
     TEST(graphs_without_records_are_counted),
@@ -682,7 +682,7 @@ static const struct unit_test TESTS[] = {
     TEST(after_its_one_window_nothing_is_traced),
     TEST(who_switches_calls_on_again_sees_a_whole_window),
     TEST(a_later_window_begins_at_a_multiple_of_the_period),
-    TEST(one_rank_in_some_is_traced_and_all_tell_where_buffers_lie),
+    TEST(one_rank_in_n_is_traced_and_all_report_memory_kinds),
     TEST(a_rank_whose_number_is_a_multiple_is_traced),
     TEST(while_calls_are_not_counted_gpus_are_not_traced),
     TEST(the_sums_are_those_of_all_windows_however_short),

@@ -12,14 +12,14 @@ static void each_bucket_begins_where_the_one_before_it_ends(void)
     }
 }
 
-static void what_is_too_short_to_tell_falls_into_the_first_bucket(void)
+static void durations_below_16_ns_fall_into_the_first_bucket(void)
 {
     CHECK_EQUAL(histogram_bucket(0), 0);
     CHECK_EQUAL(histogram_bucket(15), 0);
     CHECK_EQUAL(histogram_bucket(16), 1);
 }
 
-static void what_takes_longer_than_any_call_falls_into_the_last_bucket(void)
+static void durations_beyond_the_range_fall_into_the_last_bucket(void)
 {
     CHECK_EQUAL(histogram_low_ns(LAST), 1ull << 40);
     CHECK_EQUAL(histogram_bucket((1ull << 40) - 1), LAST - 1);
@@ -53,12 +53,9 @@ static void a_longer_call_is_never_in_an_earlier_bucket(void)
 }
 
 static const struct unit_test TESTS[] = {
-    TEST(each_bucket_begins_where_the_one_before_it_ends),
-    TEST(what_is_too_short_to_tell_falls_into_the_first_bucket),
-    TEST(what_takes_longer_than_any_call_falls_into_the_last_bucket),
-    TEST(an_octave_has_eight_equal_buckets),
-    TEST(a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it),
-    TEST(a_longer_call_is_never_in_an_earlier_bucket),
+    TEST(each_bucket_begins_where_the_one_before_it_ends),         TEST(durations_below_16_ns_fall_into_the_first_bucket),
+    TEST(durations_beyond_the_range_fall_into_the_last_bucket),    TEST(an_octave_has_eight_equal_buckets),
+    TEST(a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it), TEST(a_longer_call_is_never_in_an_earlier_bucket),
 };
 
 int main(void)

@@ -82,7 +82,7 @@ static void calls_are_handed_over_once(void)
     CHECK_EQUAL(taken, 0);
 }
 
-static void calls_that_nobody_wants_are_not_kept(void)
+static void no_ring_is_allocated_if_host_time_is_not_needed(void)
 {
     begin();
     host_time_wanted = false;
@@ -302,7 +302,7 @@ static void no_time_in_mpi_is_missing_however_often_it_is_asked_for(void)
 
 static const struct unit_test TESTS[] = {
     TEST(calls_are_handed_over_once),
-    TEST(calls_that_nobody_wants_are_not_kept),
+    TEST(no_ring_is_allocated_if_host_time_is_not_needed),
     TEST(a_call_inside_another_is_part_of_it),
     TEST(a_poll_that_finds_nothing_is_no_time_in_mpi),
     TEST(calls_of_nccl_are_no_time_in_mpi),

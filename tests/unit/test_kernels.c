@@ -65,7 +65,7 @@ static void a_buffer_that_is_used_again_is_another_name(void)
     CHECK_TEXT(name_of(2), "other");
 }
 
-static void names_of_all_lengths_are_told_apart(void)
+static void names_of_all_lengths_are_distinguished(void)
 {
     begin();
     char name[64] = "";
@@ -229,7 +229,7 @@ static void a_long_namespace_does_no_harm(void)
 static const struct unit_test TESTS[] = {
     TEST(a_name_has_one_number),
     TEST(a_buffer_that_is_used_again_is_another_name),
-    TEST(names_of_all_lengths_are_told_apart),
+    TEST(names_of_all_lengths_are_distinguished),
     TEST(a_name_that_cannot_be_read_is_a_kernel_too),
     TEST(a_very_long_name_is_cut),
     TEST(kernels_beyond_the_most_are_others),

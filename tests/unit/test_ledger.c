@@ -488,7 +488,7 @@ static long page_faults(void)
     return usage.ru_minflt;
 }
 
-static void the_first_cells_and_samples_meet_no_page_fault(void)
+static void the_first_cells_and_samples_cause_no_page_fault(void)
 {
     if (UNIT_SANITIZED || unit_is_emulated())
         unit_skip("sanitizers and emulators have memory of their own for each page");
@@ -544,7 +544,7 @@ static const struct unit_test TESTS[] = {
     TEST(what_it_says_needs_little_stack),
     TEST(without_a_file_descriptor_it_does_not_grow),
     TEST(little_address_space_makes_a_smaller_ledger),
-    TEST(the_first_cells_and_samples_meet_no_page_fault),
+    TEST(the_first_cells_and_samples_cause_no_page_fault),
     TEST(touching_changes_nothing),
 };
 

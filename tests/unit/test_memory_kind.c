@@ -54,7 +54,7 @@ static void where_no_gpu_is_used_nothing_is_asked(void)
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_queries, 0);
 }
 
-static void each_kind_of_memory_is_told(void)
+static void each_kind_of_memory_is_distinguished(void)
 {
     begin();
     CHECK_EQUAL(memory_kind_of(HOST), LEDGER_HOST);
@@ -209,7 +209,7 @@ static void a_call_that_moves_nothing_asks_nothing(void)
     CHECK_EQUAL(asked, 0);
 }
 
-static void both_buffers_are_told_apart(void)
+static void both_buffers_are_distinguished(void)
 {
     begin();
     CHECK_EQUAL(traffic_between(DEVICE, PINNED, in_world(8)).memory_kind, DEVICE_TO_PINNED);
@@ -336,7 +336,7 @@ static void each_completion_of_a_persistent_request_has_its_memory_kind(void)
 
 static const struct unit_test TESTS[] = {
     TEST(where_no_gpu_is_used_nothing_is_asked),
-    TEST(each_kind_of_memory_is_told),
+    TEST(each_kind_of_memory_is_distinguished),
     TEST(no_address_is_no_question),
     TEST(an_answer_that_makes_no_sense_is_host),
     TEST(an_answer_of_device_holds_for_its_region),
@@ -348,7 +348,7 @@ static const struct unit_test TESTS[] = {
     TEST(threads_share_what_is_known),
     TEST(a_call_with_one_buffer_has_it_twice),
     TEST(a_call_that_moves_nothing_asks_nothing),
-    TEST(both_buffers_are_told_apart),
+    TEST(both_buffers_are_distinguished),
     TEST(a_buffer_that_is_not_there_has_the_memory_kind_of_the_other),
     TEST(what_is_gathered_is_received_by_the_root_alone),
     TEST(what_is_scattered_is_sent_by_the_root_alone),

@@ -93,7 +93,7 @@ struct mpich_status {
     int count_lo, count_hi_and_cancelled, source, tag, error;
 };
 
-static void open_mpis_status_tells_bytes_and_source(void)
+static void open_mpis_status_has_bytes_and_source(void)
 {
     struct open_mpi_status status = {.source = 3, .tag = 99, .error = 7, .bytes = 4096};
     fake_mpi_speak("open_mpi");
@@ -103,7 +103,7 @@ static void open_mpis_status_tells_bytes_and_source(void)
     CHECK(!arrival.cancelled);
 }
 
-static void open_mpis_status_tells_more_bytes_than_an_int_holds(void)
+static void open_mpis_status_holds_more_bytes_than_an_int(void)
 {
     struct open_mpi_status status = {.bytes = 1ull << 40};
     fake_mpi_speak("open_mpi");
@@ -118,7 +118,7 @@ static void open_mpis_cancelled_receive_brought_nothing(void)
     CHECK_EQUAL(mpi_arrival_read(&status).bytes, 0);
 }
 
-static void mpichs_status_tells_bytes_and_source(void)
+static void mpichs_status_has_bytes_and_source(void)
 {
     struct mpich_status status = {.count_lo = 4096, .source = 3, .tag = 99, .error = 7};
     fake_mpi_speak("mpich");
@@ -128,7 +128,7 @@ static void mpichs_status_tells_bytes_and_source(void)
     CHECK(!arrival.cancelled);
 }
 
-static void mpichs_status_tells_more_bytes_than_an_int_holds(void)
+static void mpichs_status_holds_more_bytes_than_an_int(void)
 {
     struct mpich_status status = {.count_lo = (int)0x80000005, .count_hi_and_cancelled = 3 << 1};
     fake_mpi_speak("mpich");
@@ -226,11 +226,11 @@ static const struct unit_test TESTS[] = {
     TEST(narrow_handles_lie_four_bytes_apart),
     TEST(wide_handles_lie_eight_bytes_apart),
     TEST(what_stands_above_a_narrow_handle_in_a_register_does_not_matter),
-    TEST(open_mpis_status_tells_bytes_and_source),
-    TEST(open_mpis_status_tells_more_bytes_than_an_int_holds),
+    TEST(open_mpis_status_has_bytes_and_source),
+    TEST(open_mpis_status_holds_more_bytes_than_an_int),
     TEST(open_mpis_cancelled_receive_brought_nothing),
-    TEST(mpichs_status_tells_bytes_and_source),
-    TEST(mpichs_status_tells_more_bytes_than_an_int_holds),
+    TEST(mpichs_status_has_bytes_and_source),
+    TEST(mpichs_status_holds_more_bytes_than_an_int),
     TEST(mpichs_cancelled_receive_brought_nothing),
     TEST(a_standard_status_is_asked_for_its_bytes),
     TEST(a_standard_status_of_a_cancelled_receive_brought_nothing),

@@ -108,7 +108,7 @@ static const struct ledger_cell *cell_of(enum call_id call, uint64_t bytes)
     return cell_on(SLOT, call, bytes);
 }
 
-static void check_told(enum call_id call, uint64_t bytes, uint64_t count, uint64_t total_us)
+static void check_attributed(enum call_id call, uint64_t bytes, uint64_t count, uint64_t total_us)
 {
     CHECK_EQUAL(cell_count(cell_of(call, bytes)), count);
     CHECK_EQUAL(cell_of(call, bytes)->total_ns, total_us * US);
@@ -131,18 +131,18 @@ static void an_operation_has_the_time_of_its_kernel(void)
     allreduce(7, 64, 200);
     CHECK_EQUAL(kernel(7, 210, 250), SLOT);
     idle(250, 400);
-    check_told(CALL_ncclAllReduce, 64, 1, 40);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 40);
     CHECK_EQUAL(cell_of(CALL_ncclAllReduce, 64)->volume_bytes, 64);
     CHECK_EQUAL(unmatched(), 0);
 }
 
-static void nothing_is_told_before_the_device_was_idle(void)
+static void nothing_is_attributed_before_the_device_was_idle(void)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
     kernel(7, 210, 250);
     idle(250, 270);
-    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 0);
 }
 
@@ -155,7 +155,7 @@ static void the_host_may_be_ahead(void)
         kernel(7, 1000 + 100 * i, 1000 + 100 * i + 10 + i);
     idle(2000, 2100);
     for (uint64_t i = 0; i < 10; i++)
-        check_told(CALL_ncclAllReduce, 64 + i, 1, 10 + i);
+        check_attributed(CALL_ncclAllReduce, 64 + i, 1, 10 + i);
     CHECK_EQUAL(unmatched(), 0);
 }
 
@@ -168,8 +168,8 @@ static void what_was_launched_within_a_gap_runs_behind_it(void)
     idle(250, 400);
     kernel(7, 400, 420);
     idle(420, 600);
-    check_told(CALL_ncclAllReduce, 64, 1, 40);
-    check_told(CALL_ncclAllReduce, 128, 1, 20);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 40);
+    check_attributed(CALL_ncclAllReduce, 128, 1, 20);
 }
 
 static void streams_that_are_used_once_do_not_take_more_and_more_memory(void)
@@ -182,12 +182,12 @@ static void streams_that_are_used_once_do_not_take_more_and_more_memory(void)
         kernel(7 + i, 210 + STEP_US * i, 250 + STEP_US * i);
         idle(250 + STEP_US * i, 400 + STEP_US * i);
     }
-    check_told(CALL_ncclAllReduce, 64, STREAMS, 40 * STREAMS);
+    check_attributed(CALL_ncclAllReduce, 64, STREAMS, 40 * STREAMS);
     CHECK_EQUAL(unmatched(), 0);
     CHECK(mallinfo2().uordblks < before + MOST_BYTES);
 }
 
-static void a_stream_that_had_to_make_room_is_not_told_by_its_old_kernel(void)
+static void an_evicted_stream_is_not_identified_by_its_old_kernel(void)
 {
     enum { OTHERS = 256 };
     the_device_was_idle_first();
@@ -197,13 +197,13 @@ static void a_stream_that_had_to_make_room_is_not_told_by_its_old_kernel(void)
     allreduce(7, 128, 600);
     CHECK_EQUAL(kernel(7, 1000, 1040), SLOT);
     idle(1040, 1200);
-    check_told(CALL_ncclAllReduce, 64, 0, 0);
-    check_told(CALL_ncclAllReduce, 128, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 128, 0, 0);
     CHECK_EQUAL(unmatched(), OTHERS + 1);
     allreduce(7, 256, 1300);
     kernel(7, 1310, 1330);
     idle(1330, 1500);
-    check_told(CALL_ncclAllReduce, 256, 1, 20);
+    check_attributed(CALL_ncclAllReduce, 256, 1, 20);
 }
 
 static void nothing_is_followed_where_times_come_from_elsewhere(void)
@@ -222,8 +222,8 @@ static void operations_of_a_group_share_its_time(void)
     exchange(7, 32, 200);
     kernel(7, 210, 250);
     idle(250, 400);
-    check_told(CALL_ncclGroup, 64, 1, 40);
-    check_told(CALL_ncclSend, 32, 0, 0);
+    check_attributed(CALL_ncclGroup, 64, 1, 40);
+    check_attributed(CALL_ncclSend, 32, 0, 0);
 }
 
 static void the_communicators_of_a_group_have_a_kernel_each(void)
@@ -236,8 +236,8 @@ static void the_communicators_of_a_group_have_a_kernel_each(void)
     kernel(7, 210, 250);
     kernel(8, 220, 230);
     idle(250, 400);
-    check_told(CALL_ncclAllReduce, 64, 1, 40);
-    check_told(CALL_ncclAllReduce, 128, 1, 10);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 40);
+    check_attributed(CALL_ncclAllReduce, 128, 1, 10);
 }
 
 /* One process with two devices: each numbers its own streams. */
@@ -258,8 +258,8 @@ static void streams_of_two_contexts_may_have_the_same_number(void)
                                              .stream = 7});
     idle(250, 400);
     gpu_observer->idle(DEVICE + 1, origin_ns + 230 * US, origin_ns + 400 * US);
-    check_told(CALL_ncclAllReduce, 64, 1, 40);
-    check_told(CALL_ncclAllReduce, 128, 1, 20);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 40);
+    check_attributed(CALL_ncclAllReduce, 128, 1, 20);
 }
 
 /* It is not known which of them NCCL launches first. */
@@ -274,8 +274,8 @@ static void the_communicators_of_a_group_on_one_stream_share_its_time(void)
     CHECK_EQUAL(kernel(7, 210, 250), 0);
     kernel(7, 250, 260);
     idle(260, 400);
-    check_told(CALL_ncclAllReduce, 64, 0, 0);
-    check_told(CALL_ncclAllReduce, 128, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 128, 0, 0);
     CHECK_EQUAL(cell_count(cell_on(0, CALL_ncclGroup, 192)), 1);
     CHECK_EQUAL(cell_on(0, CALL_ncclGroup, 192)->total_ns, 50 * US);
     CHECK_EQUAL(unmatched(), 0);
@@ -293,7 +293,7 @@ static void the_last_new_stream_of_a_communicator_has_the_kernel(void)
     CHECK_EQUAL(kernel(9, 205, 208), 0);
     kernel(8, 210, 250);
     idle(250, 400);
-    check_told(CALL_ncclGroup, 96, 1, 40);
+    check_attributed(CALL_ncclGroup, 96, 1, 40);
 }
 
 static void one_group_may_have_several_kernels(void)
@@ -307,13 +307,13 @@ static void one_group_may_have_several_kernels(void)
     kernel(7, 260, 270);
     kernel(7, 280, 285);
     idle(285, 400);
-    check_told(CALL_ncclAllReduce, 64, 1, 10);
-    check_told(CALL_ncclGroup, 64, 1, 30);
-    check_told(CALL_ncclAllReduce, 128, 1, 5);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 10);
+    check_attributed(CALL_ncclGroup, 64, 1, 30);
+    check_attributed(CALL_ncclAllReduce, 128, 1, 5);
     CHECK_EQUAL(unmatched(), 0);
 }
 
-static void where_several_groups_may_have_more_the_others_are_told(void)
+static void if_several_groups_may_have_more_kernels_the_others_are_attributed(void)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -324,26 +324,26 @@ static void where_several_groups_may_have_more_the_others_are_told(void)
     for (int i = 0; i < 6; i++)
         kernel(7, 300 + 10 * i, 301 + 11 * i);
     idle(360, 500);
-    check_told(CALL_ncclAllReduce, 64, 1, 1);
-    check_told(CALL_ncclAllReduce, 128, 1, 6);
-    check_told(CALL_ncclAllReduce, 256, 0, 0);
-    check_told(CALL_ncclGroup, 64, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 1);
+    check_attributed(CALL_ncclAllReduce, 128, 1, 6);
+    check_attributed(CALL_ncclAllReduce, 256, 0, 0);
+    check_attributed(CALL_ncclGroup, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 5);
 }
 
-static void kernels_of_somebody_else_make_all_untold(void)
+static void kernels_of_other_callers_leave_all_unattributed(void)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
     kernel(7, 210, 250);
     kernel(7, 250, 260);
     idle(260, 400);
-    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 1);
     allreduce(7, 64, 500);
     kernel(7, 510, 515);
     idle(515, 700);
-    check_told(CALL_ncclAllReduce, 64, 1, 5);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 5);
 }
 
 static void a_kernel_that_began_before_the_call_is_not_its_own(void)
@@ -355,7 +355,7 @@ static void a_kernel_that_began_before_the_call_is_not_its_own(void)
     kernel(7, 260, 300);
     allreduce(7, 64, 320);
     idle(330, 400);
-    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
 }
 
 static void a_device_that_waits_for_the_host_is_not_taken_for_done(void)
@@ -367,8 +367,8 @@ static void a_device_that_waits_for_the_host_is_not_taken_for_done(void)
     idle(230, 400);
     kernel(7, 400, 420);
     idle(420, 500);
-    check_told(CALL_ncclAllReduce, 64, 1, 10);
-    check_told(CALL_ncclAllReduce, 128, 1, 20);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 10);
+    check_attributed(CALL_ncclAllReduce, 128, 1, 20);
 }
 
 static void kernels_that_never_come_are_given_up_some_time(void)
@@ -383,7 +383,7 @@ static void kernels_that_never_come_are_given_up_some_time(void)
     allreduce(7, 64, 3000);
     kernel(7, 3010, 3020);
     idle(3020, 3200);
-    check_told(CALL_ncclAllReduce, 64, 1, 10);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 10);
 }
 
 static void operations_without_work_have_no_kernel(void)
@@ -394,7 +394,7 @@ static void operations_without_work_have_no_kernel(void)
     allreduce(7, 64, 210);
     kernel(7, 220, 230);
     idle(230, 400);
-    check_told(CALL_ncclAllReduce, 64, 1, 10);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 10);
     CHECK_EQUAL(unmatched(), 0);
 }
 
@@ -410,7 +410,7 @@ static void kernels_of_graphs_are_nobodys(void)
                 0);
     kernel(7, 210, 250);
     idle(250, 400);
-    check_told(CALL_ncclAllReduce, 64, 1, 40);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 40);
 }
 
 /* PyTorch runs collectives that the host waits for on the compute stream. */
@@ -423,48 +423,48 @@ static void communication_kernels_of_other_libraries_on_the_stream_are_not_count
     CHECK_EQUAL(kernel_named("_ZN12_GLOBAL__N_125one_shot_all_reduce_kernelIfEEvPT_", 7, 230, 240), 0);
     kernel(7, 240, 245);
     idle(250, 400);
-    check_told(CALL_ncclAllReduce, 64, 1, 10);
-    check_told(CALL_ncclGroup, 64, 1, 5);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 10);
+    check_attributed(CALL_ncclGroup, 64, 1, 5);
 }
 
 /* At the beginning it is not known how many earlier groups have yet to run. */
-static void what_comes_before_the_first_gap_is_untold(void)
+static void operations_before_the_first_gap_are_unattributed(void)
 {
     begin();
     allreduce(7, 64, 200);
     kernel(7, 210, 250);
     idle(250, 400);
-    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 1);
     allreduce(7, 64, 500);
     kernel(7, 510, 520);
     idle(520, 700);
-    check_told(CALL_ncclAllReduce, 64, 1, 10);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 10);
 }
 
-static void what_was_pending_when_records_were_lost_is_untold(void)
+static void operations_pending_when_records_were_lost_are_unattributed(void)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
     kernel(7, 210, 250);
     gpu_observer->untraced(origin_ns + 260 * US);
     idle(260, 400);
-    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 1);
 }
 
 /* After a loss up to 2000 or 2010, a kernel of a lost operation runs first, so nothing is attributed before the next gap. */
-static void check_counted_off_anew(void)
+static void check_nothing_attributed_before_the_next_gap(void)
 {
     exchange(7, 64, 2020);
     kernel(7, 2030, 2130);
     kernel(7, 2140, 2150);
     idle(2150, 2300);
-    check_told(CALL_ncclGroup, 128, 0, 0);
+    check_attributed(CALL_ncclGroup, 128, 0, 0);
     exchange(7, 64, 2400);
     kernel(7, 2410, 2420);
     idle(2420, 2500);
-    check_told(CALL_ncclGroup, 128, 1, 10);
+    check_attributed(CALL_ncclGroup, 128, 1, 10);
 }
 
 static void a_gap_from_before_records_were_lost_says_nothing_of_what_is_behind_it(void)
@@ -473,7 +473,7 @@ static void a_gap_from_before_records_were_lost_says_nothing_of_what_is_behind_i
     exchange(7, 32, 1050); /* its kernel is lost */
     gpu_observer->untraced(origin_ns + 2000 * US);
     idle(1110, 1200);
-    check_counted_off_anew(); /* another kernel of it is not */
+    check_nothing_attributed_before_the_next_gap(); /* another kernel of it is not */
 }
 
 static void a_call_that_is_under_way_may_have_launched_before_a_gap(void)
@@ -483,10 +483,10 @@ static void a_call_that_is_under_way_may_have_launched_before_a_gap(void)
     nccl_groups_launching(ticks(205));
     kernel(7, 210, 250);
     idle(250, 400);
-    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     nccl_groups_launched(ticks(205), ticks(260), NCCL_LAUNCHED);
     idle(420, 600);
-    check_told(CALL_ncclAllReduce, 64, 1, 40);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 40);
 }
 
 /* The second Send and Recv are launched after their call has returned: after the gap. */
@@ -501,12 +501,12 @@ static void a_group_of_a_nonblocking_communicator_may_be_launched_behind_a_gap(v
     kernel(7, 210, 220);
     kernel(7, 220, 240);
     idle(240, 400);
-    check_told(CALL_ncclGroup, 64, 0, 0);
-    check_told(CALL_ncclGroup, 128, 0, 0);
+    check_attributed(CALL_ncclGroup, 64, 0, 0);
+    check_attributed(CALL_ncclGroup, 128, 0, 0);
     CHECK_EQUAL(unmatched(), 0);
 }
 
-static void a_failed_group_leaves_all_untold_up_to_the_next_gap(void)
+static void after_a_failed_group_nothing_is_attributed_up_to_the_next_gap(void)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -515,7 +515,7 @@ static void a_failed_group_leaves_all_untold_up_to_the_next_gap(void)
     nccl_groups_launched(ticks(205), ticks(210), NCCL_LAUNCH_FAILED);
     kernel(7, 210, 250);
     idle(250, 400);
-    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 2);
 }
 
@@ -527,7 +527,7 @@ static void a_gap_from_before_a_loss_says_nothing_of_what_is_behind_it(void)
     nccl_groups_launching(ticks(2000));
     nccl_groups_launched(ticks(2000), ticks(2010), NCCL_LAUNCH_FAILED); /* but it does have a kernel */
     idle(1000, 1100);
-    check_counted_off_anew();
+    check_nothing_attributed_before_the_next_gap();
 }
 
 static void of_a_group_without_room_no_part_is_taken_for_the_whole(void)
@@ -542,8 +542,8 @@ static void of_a_group_without_room_no_part_is_taken_for_the_whole(void)
     launch(500);
     kernel(7, 510, 520);
     idle(520, 600);
-    check_told(CALL_ncclGroup, 3, 0, 0);
-    check_told(CALL_ncclGroup, 4, 0, 0);
+    check_attributed(CALL_ncclGroup, 3, 0, 0);
+    check_attributed(CALL_ncclGroup, 4, 0, 0);
     CHECK_EQUAL(unmatched(), NCCL_QUEUE_ITEMS + 3);
 }
 
@@ -555,7 +555,7 @@ static void a_simulated_group_leaves_no_trace(void)
     allreduce(7, 64, 200);
     kernel(7, 210, 250);
     idle(250, 400);
-    check_told(CALL_ncclAllReduce, 64, 1, 40);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 40);
     CHECK_EQUAL(unmatched(), 0);
 }
 
@@ -565,12 +565,12 @@ static void a_queue_that_is_full_counts_what_it_loses(void)
     for (int i = 0; i < NCCL_QUEUE_ITEMS; i++)
         allreduce(7, 64, 200 + i);
     idle(10000, 10100);
-    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), NCCL_QUEUE_ITEMS);
     allreduce(7, 64, 11000);
     kernel(7, 11010, 11020);
     idle(11100, 11200);
-    check_told(CALL_ncclAllReduce, 64, 1, 10);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 10);
 }
 
 static void *allreduce_later(void *unused)
@@ -591,7 +591,7 @@ static void groups_of_two_threads_are_taken_in_the_order_of_their_calls(void)
     kernel(7, 310, 320);
     kernel(7, 320, 350);
     idle(350, 500);
-    check_told(CALL_ncclAllReduce, 64, 1, 10);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 10);
     CHECK_EQUAL(unmatched(), 0);
 }
 
@@ -609,8 +609,8 @@ static void what_is_pending_stays_in_order_when_what_came_later_is_settled(void)
     kernel(7, 290, 310);
     kernel(7, 310, 340);
     idle(340, 500);
-    check_told(CALL_ncclAllReduce, 64, 1, 10);
-    check_told(CALL_ncclAllReduce, 32, 1, 20);
+    check_attributed(CALL_ncclAllReduce, 64, 1, 10);
+    check_attributed(CALL_ncclAllReduce, 32, 1, 20);
 }
 
 static void the_samples_of_a_group_say_when_it_was_done_and_that_they_share(void)
@@ -645,17 +645,17 @@ static void an_operation_from_before_a_reset_does_not_count(void)
     recording_reset();
     kernel(7, 210, 250);
     idle(250, 400);
-    check_told(CALL_ncclAllReduce, 64, 0, 0);
+    check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 0);
 }
 
 static const struct unit_test TESTS[] = {
     TEST(an_operation_has_the_time_of_its_kernel),
-    TEST(nothing_is_told_before_the_device_was_idle),
+    TEST(nothing_is_attributed_before_the_device_was_idle),
     TEST(the_host_may_be_ahead),
     TEST(what_was_launched_within_a_gap_runs_behind_it),
     TEST(streams_that_are_used_once_do_not_take_more_and_more_memory),
-    TEST(a_stream_that_had_to_make_room_is_not_told_by_its_old_kernel),
+    TEST(an_evicted_stream_is_not_identified_by_its_old_kernel),
     TEST(nothing_is_followed_where_times_come_from_elsewhere),
     TEST(operations_of_a_group_share_its_time),
     TEST(the_communicators_of_a_group_have_a_kernel_each),
@@ -663,20 +663,20 @@ static const struct unit_test TESTS[] = {
     TEST(the_communicators_of_a_group_on_one_stream_share_its_time),
     TEST(the_last_new_stream_of_a_communicator_has_the_kernel),
     TEST(one_group_may_have_several_kernels),
-    TEST(where_several_groups_may_have_more_the_others_are_told),
-    TEST(kernels_of_somebody_else_make_all_untold),
+    TEST(if_several_groups_may_have_more_kernels_the_others_are_attributed),
+    TEST(kernels_of_other_callers_leave_all_unattributed),
     TEST(a_kernel_that_began_before_the_call_is_not_its_own),
     TEST(a_device_that_waits_for_the_host_is_not_taken_for_done),
     TEST(kernels_that_never_come_are_given_up_some_time),
     TEST(operations_without_work_have_no_kernel),
     TEST(kernels_of_graphs_are_nobodys),
     TEST(communication_kernels_of_other_libraries_on_the_stream_are_not_counted),
-    TEST(what_comes_before_the_first_gap_is_untold),
-    TEST(what_was_pending_when_records_were_lost_is_untold),
+    TEST(operations_before_the_first_gap_are_unattributed),
+    TEST(operations_pending_when_records_were_lost_are_unattributed),
     TEST(a_gap_from_before_records_were_lost_says_nothing_of_what_is_behind_it),
     TEST(a_call_that_is_under_way_may_have_launched_before_a_gap),
     TEST(a_group_of_a_nonblocking_communicator_may_be_launched_behind_a_gap),
-    TEST(a_failed_group_leaves_all_untold_up_to_the_next_gap),
+    TEST(after_a_failed_group_nothing_is_attributed_up_to_the_next_gap),
     TEST(a_gap_from_before_a_loss_says_nothing_of_what_is_behind_it),
     TEST(of_a_group_without_room_no_part_is_taken_for_the_whole),
     TEST(a_simulated_group_leaves_no_trace),

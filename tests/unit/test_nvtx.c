@@ -133,7 +133,7 @@ static void all_forms_of_a_message_are_names(void)
     pop();
 }
 
-static void a_range_without_a_message_is_not_told_from_the_one_around_it(void)
+static void a_range_without_a_message_is_counted_in_its_parent(void)
 {
     begin();
     push("epoch");
@@ -207,7 +207,7 @@ static void an_nvtx_that_is_not_known_goes_without_a_tool(void)
 static const struct unit_test TESTS[] = {
     TEST(a_range_is_a_region),
     TEST(all_forms_of_a_message_are_names),
-    TEST(a_range_without_a_message_is_not_told_from_the_one_around_it),
+    TEST(a_range_without_a_message_is_counted_in_its_parent),
     TEST(ranges_that_count_are_one_region),
     TEST(each_domain_has_levels_of_its_own),
     TEST(nothing_is_tracked_before_mpi_is_initialized),

@@ -119,7 +119,7 @@ static void before_the_first_window_nothing_adds_up(void)
     CHECK_EQUAL(sum_of_all(sums), 100);
 }
 
-static void a_moment_that_is_settled_already_changes_nothing(void)
+static void a_time_that_is_already_settled_changes_nothing(void)
 {
     begin_at(0);
     add(LEDGER_COMPUTING, 20, 60);
@@ -160,7 +160,7 @@ static void a_branch_goes_on_with_what_runs(void)
     CHECK_EQUAL(sums[LEDGER_IN_MPI], 50);
 }
 
-static void a_reset_counts_from_its_moment_on_what_runs_then(void)
+static void a_reset_counts_the_remainder_of_running_activities(void)
 {
     begin_at(0);
     add(LEDGER_COMPUTING, 10, 100);
@@ -266,10 +266,10 @@ static const struct unit_test TESTS[] = {
     TEST(between_windows_nothing_adds_up),
     TEST(what_runs_into_the_next_window_counts_there),
     TEST(before_the_first_window_nothing_adds_up),
-    TEST(a_moment_that_is_settled_already_changes_nothing),
+    TEST(a_time_that_is_already_settled_changes_nothing),
     TEST(an_interval_too_many_is_refused_and_the_others_count),
     TEST(a_branch_goes_on_with_what_runs),
-    TEST(a_reset_counts_from_its_moment_on_what_runs_then),
+    TEST(a_reset_counts_the_remainder_of_running_activities),
     TEST(any_intervals_add_up_as_the_reference_does),
     TEST(many_windows_add_up_as_the_reference_does),
 };

@@ -156,7 +156,7 @@ static void an_end_too_many_does_nothing(void)
     CHECK_TEXT(here(), "backward");
 }
 
-static void a_region_without_a_name_is_not_told_from_the_one_around_it(void)
+static void a_region_without_a_name_is_counted_in_its_parent(void)
 {
     begin();
     commprof_region_begin("epoch");
@@ -171,7 +171,7 @@ static void a_region_without_a_name_is_not_told_from_the_one_around_it(void)
     CHECK_TEXT(here(), "epoch");
 }
 
-static void a_name_that_is_too_long_is_not_told_from_the_one_around_it(void)
+static void a_region_whose_name_is_too_long_is_counted_in_its_parent(void)
 {
     begin();
     char name[REGION_NAME_BYTES + 1];
@@ -189,7 +189,7 @@ static void a_name_that_is_too_long_is_not_told_from_the_one_around_it(void)
     CHECK_TEXT(here(), "");
 }
 
-static void regions_beyond_the_last_number_are_not_told_from_the_one_around_them(void)
+static void regions_beyond_the_last_number_are_counted_in_their_parent(void)
 {
     begin_with(64 << 20);
     commprof_region_begin("epoch");
@@ -358,9 +358,9 @@ static const struct unit_test TESTS[] = {
     TEST(a_buffer_that_is_used_again_is_another_name),
     TEST(a_path_at_once_is_the_same_as_step_by_step),
     TEST(an_end_too_many_does_nothing),
-    TEST(a_region_without_a_name_is_not_told_from_the_one_around_it),
-    TEST(a_name_that_is_too_long_is_not_told_from_the_one_around_it),
-    TEST(regions_beyond_the_last_number_are_not_told_from_the_one_around_them),
+    TEST(a_region_without_a_name_is_counted_in_its_parent),
+    TEST(a_region_whose_name_is_too_long_is_counted_in_its_parent),
+    TEST(regions_beyond_the_last_number_are_counted_in_their_parent),
     TEST(calls_are_not_lost_when_regions_fill_the_ledger),
     TEST(regions_that_lie_too_deep_are_left_one_by_one),
     TEST(each_owner_ends_its_own),

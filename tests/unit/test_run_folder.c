@@ -534,7 +534,7 @@ static void where_no_folder_will_do_the_one_that_was_wanted_is_said(void)
 }
 
 /* As with umask 077 */
-static void the_user_s_umask_is_kept(void)
+static void the_user_s_umask_is_respected(void)
 {
     struct stat about;
     umask(077);
@@ -823,7 +823,7 @@ static void a_copy_that_is_not_ours_stays(void)
     CHECK_TEXT(content_of("run/rank-2.ledger"), "another job's");
 }
 
-static void what_was_made_for_it_goes_with_it(void)
+static void the_ledgers_folder_is_removed_with_it(void)
 {
     open_with_a_copy();
     run_folder_remove_ledger(&folder, true);
@@ -884,7 +884,7 @@ static void end_at_once(void)
 }
 
 /* A rank that ends removes the folder that another rank has just found. */
-static void ranks_that_begin_and_end_at_the_same_time_do_not_meet(void)
+static void ranks_that_begin_and_end_at_the_same_time_do_not_interfere(void)
 {
     enum { RANKS = 300 };
     int status;
@@ -927,7 +927,7 @@ static const struct unit_test TESTS[] = {
     TEST(somebody_elses_folder_among_everybody_s_is_not_used),
     TEST(files_are_not_moved_aside_into_somebody_elses_folder),
     TEST(where_no_folder_will_do_the_one_that_was_wanted_is_said),
-    TEST(the_user_s_umask_is_kept),
+    TEST(the_user_s_umask_is_respected),
     TEST(nobody_else_reads_a_run_unless_the_user_wants_it),
     TEST(a_run_can_be_for_the_group),
     TEST(a_folder_that_is_there_keeps_its_mode),
@@ -948,13 +948,13 @@ static const struct unit_test TESTS[] = {
     TEST(a_link_in_place_of_our_folder_is_not_followed),
     TEST(a_ledger_is_where_the_user_wants_it),
     TEST(nobody_else_can_read_a_ledger_elsewhere),
-    TEST(what_was_made_for_it_goes_with_it),
+    TEST(the_ledgers_folder_is_removed_with_it),
     TEST(the_copy_may_stay_in_its_place),
     TEST(a_copy_that_is_not_ours_stays),
     TEST(ranks_have_ledgers_of_their_own_elsewhere),
     TEST(a_ledger_folder_that_cannot_be_made_is_said_and_another_taken),
     TEST(a_full_disk_has_its_ledgers_on_the_node),
-    TEST(ranks_that_begin_and_end_at_the_same_time_do_not_meet),
+    TEST(ranks_that_begin_and_end_at_the_same_time_do_not_interfere),
 };
 
 int main(void)

@@ -116,7 +116,7 @@ static bool has_all_of_level(const struct kept *kept, unsigned level)
 
 /* Collectives */
 
-static void all_calls_are_kept_while_there_is_room(void)
+static void all_calls_are_sampled_while_there_is_room(void)
 {
     begin(TWO_CHUNKS);
     communicator(BUSY);
@@ -127,7 +127,7 @@ static void all_calls_are_kept_while_there_is_room(void)
     CHECK_EQUAL(entries[BUSY]->sample_level, 0);
 }
 
-static void a_full_log_keeps_every_second_block_then_every_fourth(void)
+static void a_full_log_retains_every_second_block_then_every_fourth(void)
 {
     begin(TWO_CHUNKS);
     communicator(BUSY);
@@ -243,7 +243,7 @@ static void communicators_without_end_leave_room_for_later_ones(void)
     }
 }
 
-static void communicators_beyond_the_room_are_not_kept_and_harm_no_other(void)
+static void communicators_beyond_the_room_have_no_samples_and_harm_no_other(void)
 {
     begin(TWO_CHUNKS);
     for (unsigned slot = 2; slot < 100; slot++) {
@@ -321,7 +321,7 @@ static void most_of_many_communicators_have_samples(void)
     CHECK(with_samples >= 70);
 }
 
-static void a_communicator_that_comes_late_is_kept(void)
+static void a_late_communicator_is_sampled(void)
 {
     begin(DEFAULT_LOG);
     communicator(BUSY);
@@ -332,7 +332,7 @@ static void a_communicator_that_comes_late_is_kept(void)
     CHECK_EQUAL(entries[BUSY]->sample_level, 0);
 }
 
-static void a_communicator_with_few_and_long_collectives_keeps_them(void)
+static void a_communicator_with_few_and_long_collectives_retains_its_samples(void)
 {
     begin(DEFAULT_LOG);
     communicator(BUSY);
@@ -345,7 +345,7 @@ static void a_communicator_with_few_and_long_collectives_keeps_them(void)
     CHECK_EQUAL(entries[BUSY]->sample_level, 0);
 }
 
-static void a_communicator_with_few_and_short_collectives_gives_them_up(void)
+static void a_communicator_with_few_and_short_collectives_loses_its_samples(void)
 {
     begin(DEFAULT_LOG);
     communicator(BUSY);
@@ -368,7 +368,7 @@ static void quiet_communicators_do_not_fill_the_log_with_open_pages(void)
     free(kept.has);
 }
 
-static void ranks_with_the_same_calls_keep_the_same(void)
+static void ranks_with_the_same_calls_sample_the_same(void)
 {
     enum { MANY = 100 };
     uint32_t levels[2][MANY];
@@ -387,14 +387,14 @@ static void ranks_with_the_same_calls_keep_the_same(void)
     CHECK_EQUAL(memcmp(levels[0], levels[1], sizeof levels[0]), 0);
 }
 
-static void without_a_log_levels_say_that_nothing_is_kept(void)
+static void without_a_log_levels_show_that_nothing_is_sampled(void)
 {
     begin(LEDGER_CHUNK_BYTES - 1);
     communicator(BUSY);
     CHECK_EQUAL(entries[BUSY]->sample_level, LEDGER_SAMPLE_LEVEL_NONE);
 }
 
-static void without_room_nothing_is_kept(void)
+static void without_room_nothing_is_sampled(void)
 {
     begin(LEDGER_CHUNK_BYTES - 1);
     communicator(BUSY);
@@ -425,7 +425,7 @@ static uint64_t calls_kept_in(uint64_t number)
     return count;
 }
 
-static void calls_are_kept_in_the_window_that_they_begin_in(void)
+static void calls_are_sampled_in_the_window_in_which_they_begin(void)
 {
     begin(TWO_CHUNKS);
     uint64_t number = first_window();
@@ -437,7 +437,7 @@ static void calls_are_kept_in_the_window_that_they_begin_in(void)
     CHECK_EQUAL(calls_kept_in(number + 1), 30);
 }
 
-static void a_full_log_keeps_windows_that_are_multiples_of_more(void)
+static void a_full_log_retains_windows_at_multiples_of_its_level(void)
 {
     begin(TWO_CHUNKS);
     uint64_t first = (first_window() + 63) & ~UINT64_C(63), calls = 10;
@@ -479,7 +479,7 @@ static void a_window_without_room_says_so(void)
     CHECK(thread->sampled_since_ticks <= window_ticks(number + 1, 0) + 1000);
 }
 
-static void a_region_is_kept_in_the_window_that_it_ends_in(void)
+static void a_region_is_sampled_in_the_window_in_which_it_ends(void)
 {
     begin(TWO_CHUNKS);
     uint64_t number = first_window();
@@ -544,30 +544,30 @@ static void a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place(void
 }
 
 static const struct unit_test TESTS[] = {
-    TEST(all_calls_are_kept_while_there_is_room),
-    TEST(a_full_log_keeps_every_second_block_then_every_fourth),
+    TEST(all_calls_are_sampled_while_there_is_room),
+    TEST(a_full_log_retains_every_second_block_then_every_fourth),
     TEST(a_quiet_communicator_loses_nothing_to_a_busy_one),
     TEST(whoever_holds_most_gives_up_most),
     TEST(an_open_page_is_not_taken),
     TEST(ranks_whose_logs_fill_at_different_times_have_the_same_calls_in_common),
     TEST(calls_in_flight_keep_their_page),
     TEST(communicators_without_end_leave_room_for_later_ones),
-    TEST(communicators_beyond_the_room_are_not_kept_and_harm_no_other),
+    TEST(communicators_beyond_the_room_have_no_samples_and_harm_no_other),
     TEST(room_is_looked_for_once_a_level_however_many_calls_there_are),
     TEST(of_many_communicators_each_has_all_that_its_level_says),
     TEST(most_of_many_communicators_have_samples),
-    TEST(a_communicator_that_comes_late_is_kept),
-    TEST(a_communicator_with_few_and_long_collectives_keeps_them),
-    TEST(a_communicator_with_few_and_short_collectives_gives_them_up),
+    TEST(a_late_communicator_is_sampled),
+    TEST(a_communicator_with_few_and_long_collectives_retains_its_samples),
+    TEST(a_communicator_with_few_and_short_collectives_loses_its_samples),
     TEST(quiet_communicators_do_not_fill_the_log_with_open_pages),
-    TEST(ranks_with_the_same_calls_keep_the_same),
-    TEST(without_a_log_levels_say_that_nothing_is_kept),
-    TEST(without_room_nothing_is_kept),
-    TEST(calls_are_kept_in_the_window_that_they_begin_in),
-    TEST(a_full_log_keeps_windows_that_are_multiples_of_more),
+    TEST(ranks_with_the_same_calls_sample_the_same),
+    TEST(without_a_log_levels_show_that_nothing_is_sampled),
+    TEST(without_room_nothing_is_sampled),
+    TEST(calls_are_sampled_in_the_window_in_which_they_begin),
+    TEST(a_full_log_retains_windows_at_multiples_of_its_level),
     TEST(a_window_with_too_many_calls_says_from_when_on_they_are_missing),
     TEST(a_window_without_room_says_so),
-    TEST(a_region_is_kept_in_the_window_that_it_ends_in),
+    TEST(a_region_is_sampled_in_the_window_in_which_it_ends),
     TEST(a_step_ends_where_the_next_one_begins),
     TEST(a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place),
 };

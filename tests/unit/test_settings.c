@@ -178,7 +178,7 @@ static void the_beginning_of_a_settings_name_is_not_the_setting(void)
     CHECK_TEXT(settings.output, "");
 }
 
-static void other_programs_variables_are_not_looked_at(void)
+static void variables_of_other_programs_are_ignored(void)
 {
     read_with("COMMPROFILER", "x");
     CHECK_EQUAL(complaint_count, 0);
@@ -265,7 +265,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_complaint_says_what_is_understood_and_what_is_used),
     TEST(a_variable_that_is_no_setting_is_named_once),
     TEST(the_beginning_of_a_settings_name_is_not_the_setting),
-    TEST(other_programs_variables_are_not_looked_at),
+    TEST(variables_of_other_programs_are_ignored),
     TEST(every_fault_is_named),
     TEST(faults_may_go_unsaid),
     TEST(reading_again_forgets_the_first_reading),

@@ -522,7 +522,7 @@ static void a_collective_has_its_number_and_its_root(void)
     CHECK_TEXT(ask("SELECT DISTINCT world_rank FROM sample"), "3");
 }
 
-static void a_call_without_a_number_has_its_peer_and_what_it_awaits(void)
+static void a_call_without_a_sequence_has_its_peer_and_the_call_of_its_request(void)
 {
     begin_sampled();
     struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
@@ -589,7 +589,7 @@ static void windows_that_touch_are_one_row(void)
     CHECK_TEXT(ask("SELECT * FROM sample_window"), "3|0|0|10737418240 3|1|700|10737418240");
 }
 
-static void windows_between_kept_ones_are_not_covered(void)
+static void windows_between_sampled_ones_are_not_covered(void)
 {
     begin_sampled();
     the_ledger.header->window_level = 2;
@@ -815,7 +815,7 @@ static void begin_stream(uint32_t number, int64_t since_ns)
     ledger_append(LEDGER_STREAMS, &stream, sizeof stream);
 }
 
-static void single_activities_are_kept_in_windows_of_the_devices_level(void)
+static void single_activities_are_sampled_in_windows_of_the_devices_level(void)
 {
     begin_sampled();
     begin_stream(1, 0);
@@ -1018,7 +1018,7 @@ static void a_file_system_without_locks_takes_a_database(void)
     CHECK(store_at("rank-3.db"));
 }
 
-static void the_user_s_umask_is_kept(void)
+static void the_user_s_umask_is_respected(void)
 {
     struct stat about;
     begin();
@@ -1081,12 +1081,12 @@ static const struct unit_test TESTS[] = {
     TEST(peers_of_all_threads_add_up),
     TEST(many_cells_are_all_stored),
     TEST(a_collective_has_its_number_and_its_root),
-    TEST(a_call_without_a_number_has_its_peer_and_what_it_awaits),
+    TEST(a_call_without_a_sequence_has_its_peer_and_the_call_of_its_request),
     TEST(a_sample_that_is_not_there_yet_is_not_stored),
     TEST(only_blocks_and_windows_of_the_level_are_stored),
     TEST(samples_from_before_a_reset_are_not_stored),
     TEST(windows_that_touch_are_one_row),
-    TEST(windows_between_kept_ones_are_not_covered),
+    TEST(windows_between_sampled_ones_are_not_covered),
     TEST(what_a_window_had_no_room_for_is_not_covered),
     TEST(at_no_level_no_window_is_covered),
     TEST(without_a_log_no_window_is_covered),
@@ -1100,7 +1100,7 @@ static const struct unit_test TESTS[] = {
     TEST(what_gpus_did_before_a_reset_does_not_count),
     TEST(times_of_tracing_count_from_the_start),
     TEST(what_was_traced_before_a_reset_does_not_count),
-    TEST(single_activities_are_kept_in_windows_of_the_devices_level),
+    TEST(single_activities_are_sampled_in_windows_of_the_devices_level),
     TEST(while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity),
     TEST(the_file_says_what_it_is),
     TEST(nothing_but_the_database_is_left),
@@ -1115,7 +1115,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_database_that_somebody_else_has_put_there_is_not_replaced),
     TEST(what_cannot_be_put_out_of_the_way_is_said),
     TEST(a_file_system_without_locks_takes_a_database),
-    TEST(the_user_s_umask_is_kept),
+    TEST(the_user_s_umask_is_respected),
     TEST(without_a_file_descriptor_it_is_said),
     TEST(a_limit_on_file_sizes_is_said_without_a_signal),
 };

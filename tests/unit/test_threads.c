@@ -110,7 +110,7 @@ static void *meet_one_after_the_other(void *number)
     return NULL;
 }
 
-static void threads_that_meet_a_communicator_at_once_share_its_entry(void)
+static void threads_that_first_use_a_communicator_at_once_share_its_entry(void)
 {
     begin(64 << 20);
     for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
@@ -151,7 +151,7 @@ static void look_at_samples(const struct ledger_page *page)
     }
 }
 
-static void threads_that_keep_samples_share_the_log(void)
+static void threads_with_samples_share_the_log(void)
 {
     begin(64 << 20);
     for (int i = 0; i < THREADS; i++)
@@ -217,8 +217,8 @@ static const struct unit_test TESTS[] = {
     TEST(threads_whose_tables_grow_count_every_call),
     TEST(threads_whose_tables_fold_count_every_call),
     TEST(communicators_of_many_threads_come_and_go),
-    TEST(threads_that_meet_a_communicator_at_once_share_its_entry),
-    TEST(threads_that_keep_samples_share_the_log),
+    TEST(threads_that_first_use_a_communicator_at_once_share_its_entry),
+    TEST(threads_with_samples_share_the_log),
     TEST(requests_that_another_thread_completes_are_found),
     TEST(resets_while_other_threads_count_leave_no_more_than_was_counted),
 };

@@ -55,7 +55,7 @@ static void *read_there(void *unused)
 }
 
 /* The periodic reading is taken by a thread of ours, whose own place nobody asks for. */
-static void another_thread_reads_the_main_thread_s_cores_and_no_place(void)
+static void another_thread_reads_the_main_thread_s_cores_but_no_core_or_numa_node(void)
 {
     pthread_t thread;
     usage_read(&usage, 0);
@@ -90,7 +90,7 @@ static void a_reading_at_the_very_start_is_there(void)
 static const struct unit_test TESTS[] = {
     TEST(a_reading_says_on_which_cores_the_process_may_run),
     TEST(a_process_bound_to_one_core_is_read_there),
-    TEST(another_thread_reads_the_main_thread_s_cores_and_no_place),
+    TEST(another_thread_reads_the_main_thread_s_cores_but_no_core_or_numa_node),
     TEST(what_was_used_between_two_readings_is_their_difference),
     TEST(a_reading_at_the_very_start_is_there),
 };

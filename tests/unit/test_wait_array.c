@@ -63,7 +63,7 @@ static void each_entry_waits_through_all_calls(void)
     CHECK_EQUAL(blocked_on(C), 45);
 }
 
-static void narrow_handles_are_told_apart(void)
+static void narrow_handles_are_distinguished(void)
 {
     wait_for_three("mpich");
     poll(array, 3, 2000, 2010);
@@ -163,7 +163,7 @@ static void arrays_may_grow(void)
 
 static const struct unit_test TESTS[] = {
     TEST(each_entry_waits_through_all_calls),
-    TEST(narrow_handles_are_told_apart),
+    TEST(narrow_handles_are_distinguished),
     TEST(an_entry_that_comes_later_has_not_waited_before),
     TEST(an_entry_that_is_replaced_is_settled),
     TEST(turning_to_another_array_settles_the_one_before),
