@@ -1,1 +1,1 @@
-"""Sums over calls: how many, how long, how many bytes, between whom."""
+"""Sums over calls: their number, time, bytes, and peers."""

@@ -1,6 +1,6 @@
--- Where does the time inside MPI go, call by call? Durations include polls that found nothing; what a nonblocking call
--- started is beside it (completion_ns from start to completion, blocked_ns of that inside Wait and Test). Of NCCL's calls one row
--- for the host (putting it into a stream's queue), one for the device, one for calls that went into a graph.
+-- How is the time inside MPI distributed over calls? Durations include unsuccessful polls. The operations that a nonblocking call
+-- starts have columns of their own (completion_ns from start to completion, blocked_ns the part of it inside Wait and Test). NCCL's calls
+-- have one row for the host (enqueueing on a stream), one for the device, one for calls captured into a graph.
 DELETE FROM grouped_cell;
 INSERT INTO grouped_cell SELECT dense_rank() OVER (ORDER BY call, timed), cell FROM chosen_cell WHERE NOT is_completion;
 

@@ -1,5 +1,5 @@
--- Which call and message size took the most time among the chosen cells? MPI_Init and MPI_Finalize only if nothing else did; NCCL's
--- operations by their time on the device, and by that of the calls on the host only where nothing else is known.
+-- Which call and message size took the most time among the selected cells? MPI_Init and MPI_Finalize only if there is nothing else; NCCL's
+-- operations by their time on the device, or by that of the calls on the host if nothing else is known.
 SELECT call, bytes_low, bytes_high, timed AS measure
 FROM chosen_cell
 WHERE is_completion = coalesce(:completion, 0) AND (:call IS NULL OR call = :call)

@@ -1,4 +1,4 @@
-"""Calls in hvprof's classes of sizes."""
+"""Calls by the size classes of hvprof."""
 
 from __future__ import annotations
 

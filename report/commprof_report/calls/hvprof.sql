@@ -1,5 +1,5 @@
--- How many calls of each kind carried messages of each size class (table hvprof_class), and how long did they take? One row a call
--- and class, and a rank if :per_rank; of NCCL's operations apart what was timed on the host and on the device.
+-- How many calls carried messages of each size class (table hvprof_class), and how long did they take? One row per call and class, and
+-- per rank if :per_rank; separate rows for NCCL's times on the host and on the device.
 DELETE FROM grouped_cell;
 INSERT INTO grouped_cell
 SELECT dense_rank() OVER (ORDER BY call, timed, low_bytes, CASE WHEN :per_rank THEN world_rank END), cell

@@ -1,4 +1,4 @@
--- How do the durations of one call at one message size (or a range of sizes) spread? One row per histogram bucket in use.
+-- How are the durations of one call at one message size (or in a range of sizes) distributed? One row per histogram bucket in use.
 WITH summed AS (
     SELECT bucket, sum(bucket.count) AS count, max(max_ns) AS max_ns
     FROM chosen_cell

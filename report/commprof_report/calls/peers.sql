@@ -1,4 +1,4 @@
--- Who sends how much to whom? The sender's own count, or with :received what the receiver says arrived. -1: outside the job; null: not known.
+-- How much does each rank send to each other? As the sender counted, or with :received as the receiver did. -1: outside the job; null: unknown.
 SELECT CASE WHEN :received THEN peer ELSE world_rank END AS sender,
        CASE WHEN :received THEN world_rank ELSE peer END AS receiver,
        sum(count) AS count,

@@ -1,4 +1,4 @@
--- How often did calls look for something and find nothing, how long did that take, and how often did they find something?
+-- How many polls were unsuccessful, how long did they take, and how many were successful?
 SELECT call,
        sum(CASE measure WHEN 'poll' THEN count ELSE 0 END) AS polls,
        sum(CASE measure WHEN 'poll' THEN total_ns ELSE 0 END) AS poll_ns,

@@ -1,5 +1,5 @@
--- How much time did each rank spend in each call? (For the picture of `ranks`.) Where no call of MPI was made, NCCL's operations on the
--- device; where nobody knows these, its calls on the host.
+-- How much time did each rank spend in each call? (For the picture of `ranks`.) If there are no MPI calls: NCCL's operations on the
+-- device, or its calls on the host if device times are unknown.
 WITH drawn AS (
     SELECT library, timed
     FROM chosen_cell

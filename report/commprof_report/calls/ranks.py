@@ -1,4 +1,4 @@
-"""Ranks: where each stands, and how calls differ between them."""
+"""Ranks: the state of each, and how calls differ between them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RankRow(NamedTuple):
 
 
 class RankCallRow(NamedTuple):
-    """A call over the ranks that made it."""
+    """A call, summed over the ranks that made it."""
 
     call: str
     family: str

@@ -1,7 +1,7 @@
 -- What did each rank do, how long was it inside MPI, and how long did it wait for others?
--- Waiting is an estimate: where all members of a communicator made the same number of collective calls of one size, the
--- rank that spent least in them came last and was waited for; what the others spent beyond that is their waiting. Only collectives in
--- which all ranks do the same are compared: a root spends another time in a Bcast than the others, whoever comes last.
+-- Waiting is an estimate: if all members of a communicator made the same number of collective calls of one size, the rank that spent
+-- least time in them arrived last and was waited for; the time that the others spent beyond this is their waiting. Only collectives in
+-- which all ranks have the same role are compared: in a Bcast the root's time differs from the others', whoever arrives last.
 WITH collective AS (
     SELECT call, identity, bytes, is_folded, world_rank, min(size) AS size, sum(count) AS count,
            sum(total_ns) AS total_ns

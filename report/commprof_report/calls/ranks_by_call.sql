@@ -1,5 +1,5 @@
--- Is a call's time spread evenly over the ranks that make it, and which rank is at either end? NCCL's apart: calls on the host, operations
--- on the device, calls that went into a graph.
+-- Is a call's time distributed evenly over the ranks that make it, and which ranks have the least and the most? Separate rows for NCCL's
+-- calls on the host, operations on the device, and calls captured into a graph.
 WITH by_rank AS (
     SELECT call, family, library, timed, world_rank, sum(count) AS count, sum(total_ns) AS total_ns
     FROM chosen_cell

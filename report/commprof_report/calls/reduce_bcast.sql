@@ -1,4 +1,4 @@
--- Of the last collectives on each communicator: how often was a Reduce followed by a Bcast of the same size?
+-- Among the recent collectives on each communicator, how often was a Reduce followed by a Bcast of the same size?
 SELECT own.identity, first.bytes, count(*) AS pairs
 FROM recent_collective AS first
 JOIN recent_collective AS second

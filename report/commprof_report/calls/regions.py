@@ -11,7 +11,7 @@ SQL = query.beside(__file__)
 
 
 class RegionRow(NamedTuple):
-    """A region with all that lies in it; own_: without."""
+    """A region including all regions inside it; own_: without these."""
 
     region: str
     ranks: int

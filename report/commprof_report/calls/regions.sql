@@ -1,5 +1,5 @@
--- In which part of the program is the time inside MPI spent? A region's figures are its own calls' and those of all regions within it;
--- own_ ones are its own alone. Region '' is the program outside all regions. NCCL's calls and operations are apart.
+-- In which region of the program is the time inside MPI spent? A region's figures include those of all regions inside it; own_: only its
+-- own calls. Region '' is the program outside all regions. NCCL's calls and operations have columns of their own.
 WITH RECURSIVE own AS (
     SELECT region, world_rank, sum(CASE library WHEN 'mpi' THEN count ELSE 0 END) AS count,
            sum(CASE library WHEN 'mpi' THEN volume_bytes ELSE 0 END) AS volume_bytes,
@@ -12,7 +12,7 @@ WITH RECURSIVE own AS (
     WHERE NOT is_completion AND family <> 'setup'
     GROUP BY region, world_rank
 ),
--- Each region lies in itself and in what remains of its path without the last name: without what follows the last slash, and that.
+-- Each region is part of itself and of its ancestors. The parent's path is the path without its last slash and the name after it.
 within (region, around) AS (
     SELECT DISTINCT region, region FROM own
     UNION

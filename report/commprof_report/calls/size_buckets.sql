@@ -1,4 +1,4 @@
--- The latency histogram of each call, communicator, memory kind and exact size, over all chosen ranks. Of NCCL's on the device.
+-- The histogram of durations of each call, communicator, memory kind and exact size, over all selected ranks; for NCCL on the device.
 SELECT call, identity, memory_kind, bytes_high AS bytes, bucket.bucket, low_ns, high_ns, sum(bucket.count) AS count
 FROM chosen_cell
 JOIN bucket USING (cell)

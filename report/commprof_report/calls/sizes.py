@@ -1,4 +1,4 @@
-"""Calls by size of message, and the histograms of single sizes."""
+"""Calls by message size, and the histograms of single sizes."""
 
 from __future__ import annotations
 

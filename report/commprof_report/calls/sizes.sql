@@ -1,6 +1,6 @@
 -- How long does a message of each size take? One row per call, communicator, memory kind and size (or bin of sizes), and per
--- rank if :per_rank; durations of the calls, or with :completion start to completion of nonblocking operations. Of NCCL's calls one row for
--- the device, one for the host, which has no bandwidth: the call only puts the operation into a stream's queue.
+-- rank if :per_rank. Times are durations of the calls, or with :completion from start to completion of nonblocking operations. NCCL's calls
+-- have one row for the device and one for the host. The latter has no bandwidth: the call only enqueues the operation.
 DELETE FROM grouped_cell;
 INSERT INTO grouped_cell
 SELECT dense_rank() OVER (ORDER BY call, timed, identity, memory_kind, bytes_low, bytes_high,

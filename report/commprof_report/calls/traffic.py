@@ -1,7 +1,7 @@
-"""Bulk and control: what carries gradients, activations or data, and what frameworks tell each other about it.
+"""Bulk traffic, which carries gradients, activations or data, and control traffic, with which frameworks coordinate it.
 
-Frameworks negotiate: Horovod makes six calls of 8 to 24 bytes for each one that carries gradients. In calls they are the most, in bytes
-nothing. The rule is in traffic_class.sql, its reasons in docs/SCHEMA.md.
+Horovod makes six calls of 8 to 24 bytes for each one that carries gradients: most of the calls, but almost none of the bytes. The rule is in
+traffic_class.sql; docs/SCHEMA.md explains it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SQL = query.beside(__file__)
 
 
 class TrafficRow(NamedTuple):
-    """A call's part in bulk or control traffic."""
+    """The bulk or the control traffic of one call."""
 
     traffic: str
     call: str

@@ -1,5 +1,5 @@
--- How much of the calls, bytes and time is bulk, how much control? By call; what is neither comes last. Shares are of the time in MPI;
--- of NCCL total_ns is its calls' time on the host, device_ns that of its operations.
+-- How much of the calls, bytes and time is bulk, how much control? One row per call; calls that are neither come last. Shares are of the
+-- time in MPI. For NCCL total_ns is its calls' time on the host, device_ns that of its operations.
 SELECT traffic,
        call,
        family,

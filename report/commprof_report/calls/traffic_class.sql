@@ -1,6 +1,6 @@
--- What of the traffic is bulk, what is control? Of the whole run, whatever is selected.
--- Messages by call and size, each where it is counted as moved: a persistent operation moves one whenever it completes. Data handed out once
--- (no more than two Bcasts, Scatters or messages of a size) say nothing of what is repeated.
+-- Which traffic is bulk, which is control? For the whole run, whatever is selected.
+-- Messages by call and size, each counted when it moves: a persistent operation moves one each time it completes. Data distributed once
+-- (at most two Bcasts, Scatters or messages of a size) are ignored: they are not part of the repeated traffic.
 DROP TABLE IF EXISTS temp.moved_size;
 CREATE TEMP TABLE moved_size AS
 SELECT cell.call, cell.bytes, total(cell.count * 1.0 * cell.bytes) AS volume_bytes
@@ -12,8 +12,8 @@ WHERE family IN ('collective', 'neighborhood', 'point-to-point', 'rma')
   AND NOT (count <= 2 AND (family = 'point-to-point' OR waits_for = 'root-first'))
 GROUP BY cell.call, cell.bytes;
 
--- The largest size of each call that is control: up to it all sizes of all calls carry no more than the 100th part of the bytes, and from
--- one of the call's sizes to the next it is no leap (above 64 bytes, to four times as much or more). 0: none is.
+-- The largest control size of each call. All sizes of all calls up to it carry at most 1 % of the bytes, and no two neighbouring sizes of
+-- the call up to it differ by a jump (above 64 bytes, by a factor of four or more). 0: the call has none.
 DROP TABLE IF EXISTS temp.control_size;
 CREATE TEMP TABLE control_size AS
 WITH size AS (
@@ -37,8 +37,8 @@ SELECT call,
 FROM followed
 GROUP BY call;
 
--- Of calls that are not among these (data handed out once) 64 bytes and less. 'completion' completes operations of either kind, 'group'
--- begins and ends NCCL's groups of them.
+-- For the other calls (data distributed once), up to 64 bytes. Calls of family 'completion' complete operations of either kind, calls of
+-- 'group' begin and end NCCL's groups of either kind.
 DROP TABLE IF EXISTS temp.cell_traffic;
 CREATE TEMP TABLE cell_traffic AS
 SELECT cell.cell,

@@ -1,1 +1,1 @@
-"""Who communicates with whom: communicators, what each is for, and pipelines."""
+"""Which ranks communicate with which: communicators, the purpose of each, and pipelines."""

@@ -1,4 +1,4 @@
-"""Communicators: who is in each, and what its calls took."""
+"""Communicators: the members of each, and the time of its calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
--- Which communicators did the run have, who is in them, and what went over each?
+-- Which communicators did the run have, which members, and which traffic?
 WITH used AS (
     SELECT identity, sum(CASE WHEN is_made THEN count ELSE 0 END) AS count,
            sum(CASE WHEN is_made THEN volume_bytes ELSE 0 END) AS volume_bytes,

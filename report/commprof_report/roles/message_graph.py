@@ -1,4 +1,4 @@
-"""Pipelines in the graph of who sends to whom: ranks that pass bulk messages to fixed neighbours, in a line."""
+"""Finds pipelines in the graph of point-to-point messages: lines of ranks that pass bulk messages to fixed neighbours."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from ..calls.peers import PeerRow
 
-BULK = 0.01  # of what the pair with the most bytes exchanges
-ALIKE = 0.01  # of the bytes: as many go either way
+BULK = 0.01  # of the bytes of the pair that exchanges most
+ALIKE = 0.01  # of the bytes: a smaller difference gives no direction
 
 class Chain(NamedTuple):
     """A line of ranks, in the order in which messages go forward."""
@@ -16,13 +16,13 @@ class Chain(NamedTuple):
     ranks: tuple[int, ...]
     forward_bytes: int
     backward_bytes: int
-    is_direction_known: bool  # False: as many bytes go either way; the end with the lower rank is taken for the first stage
+    is_direction_known: bool  # False: as many bytes go in either direction; the end with the lower rank counts as the first stage
 
 
 class Graph(NamedTuple):
     chains: list[Chain]
     rings: list[list[int]]
-    webs: list[list[int]]  # where some rank has more than two neighbours
+    webs: list[list[int]]  # connected ranks of which some have more than two neighbours
 
 
 def graph(rows: Iterable[PeerRow]) -> Graph:
@@ -41,7 +41,7 @@ def graph(rows: Iterable[PeerRow]) -> Graph:
 
 
 def _neighbours(sent: dict[tuple[int, int], int]) -> dict[int, list[int]]:
-    """Of each rank those with which it exchanges much. Without that a rank is not in it."""
+    """For each rank the ranks with which it exchanges bulk messages; ranks without any are left out."""
     exchanged: dict[tuple[int, int], int] = {}
     for (sender, receiver), sent_bytes in sent.items():
         pair = (min(sender, receiver), max(sender, receiver))
@@ -56,7 +56,7 @@ def _neighbours(sent: dict[tuple[int, int], int]) -> dict[int, list[int]]:
 
 
 def _components(neighbours: dict[int, list[int]]) -> list[list[int]]:
-    """Ranks that are connected, each group and all groups by the lowest rank."""
+    """The connected components, in the order of their lowest ranks, each sorted."""
     found, seen = [], set()
     for start in sorted(neighbours):
         if start in seen:
@@ -73,7 +73,7 @@ def _components(neighbours: dict[int, list[int]]) -> list[list[int]]:
 
 
 def _walk(start: int, neighbours: dict[int, list[int]]) -> tuple[int, ...]:
-    """From one end of a line to the other."""
+    """The ranks from one end of a line to the other."""
     ranks = [start]
     while True:
         ahead = [other for other in neighbours[ranks[-1]] if other not in ranks[-2:-1]]
@@ -83,7 +83,7 @@ def _walk(start: int, neighbours: dict[int, list[int]]) -> tuple[int, ...]:
 
 
 def _chain(ranks: Sequence[int], sent: dict[tuple[int, int], int]) -> Chain:
-    """Forward is where more bytes go; if that does not tell, from the end with the lower rank."""
+    """Forward is the direction with more bytes; if both are alike, from the end with the lower rank."""
     forward = sum(sent.get(pair, 0) for pair in zip(ranks, ranks[1:]))
     backward = sum(sent.get(pair, 0) for pair in zip(ranks[1:], ranks))
     is_known = abs(forward - backward) > ALIKE * (forward + backward)

@@ -1,5 +1,5 @@
--- Who sends how much point-to-point to whom within the job? The whole run, whatever the filters; of a sender that was not read the
--- receiver's count.
+-- How much does each rank of the job send point-to-point to each other? For the whole run, whatever the filters; if the sender's file
+-- was not read, as the receiver counted.
 SELECT world_rank AS sender, peer AS receiver, sum(count) AS count, sum(bytes) AS bytes, sum(time_ns) AS time_ns
 FROM run_peer
 JOIN call ON call.name = run_peer.call

@@ -1,6 +1,6 @@
--- How long was each rank kept by point-to-point messages? In blocking receives (and probes for them), in blocking sends, and inside
--- Wait and Test for nonblocking ones. Several requests may be waited for at once: together no longer than all such calls lasted. NCCL's messages
--- wait on the device: what keeps a rank that has some is not known.
+-- How much time did each rank spend in point-to-point messages? In blocking receives (and probes), in blocking sends, and inside Wait and
+-- Test for nonblocking ones. A call may wait for several requests; blocked times are scaled down so that their sum is at most the duration
+-- of all such calls. NCCL's messages wait on the device, so the times of a rank that has some are unknown.
 WITH blocking AS (
     SELECT world_rank,
            sum(CASE WHEN family = 'probe' OR call LIKE '%recv%' THEN total_ns ELSE 0 END) AS receive_ns,

@@ -1,4 +1,4 @@
-"""The pipelines of a run: which ranks are stages of which, what passes between them, and who waits."""
+"""The pipelines of a run: their stages, the messages between these, and which stage the others wait for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .message_graph import Chain, Graph
 
 SQL = query.beside(__file__)
 
-NOTABLE = 0.02  # of the counted time: less than that nobody waits for a stage
+NOTABLE = 0.02  # of the counted time: the least mean excess of the others at which they count as waiting for a stage
 
 
 class PassingRow(NamedTuple):
@@ -50,7 +50,7 @@ class Pipelines(NamedTuple):
 
 
 def pipelines(connection: Connection) -> Pipelines:
-    """All pipelines, the stages of each from first to last."""
+    """All pipelines, with the stages of each from first to last."""
     world = roles.look(connection)
     replicas = [group for group in world.groups if roles.role(group, world) == roles.REPLICA]
     passing = {row.rank: row for row in SQL.ask(connection, "passing", PassingRow)}
@@ -63,7 +63,7 @@ def pipelines(connection: Connection) -> Pipelines:
 
 
 def linked(chain: Chain, other: Chain, replicas: Sequence[roles.Group]) -> bool:
-    """Some replica group has ranks of both."""
+    """Whether some replica group has ranks of both."""
     return any(group.ranks.intersection(chain.ranks) and group.ranks.intersection(other.ranks) for group in replicas)
 
 
@@ -106,7 +106,7 @@ def stages_of(
 
 
 def has_opposite(chain: Chain, replicas: Sequence[roles.Group]) -> bool:
-    """Two replicas in opposite directions, in GEMS's manner: gradients are summed over the first and the last rank of the line,
+    """Whether two replicas run in opposite directions, as in GEMS: gradients are summed over the first and the last rank of the line,
     the second and the last but one, and so on."""
     stages = range(len(chain.ranks))
     mirrored = {frozenset((stage, stages[-1 - stage])) for stage in stages}
@@ -116,8 +116,8 @@ def has_opposite(chain: Chain, replicas: Sequence[roles.Group]) -> bool:
 
 
 def waited_for(chain: Chain, passing: dict[int, PassingRow]) -> int | None:
-    """The stage that is kept least by messages, if the others are kept notably longer. Where messages go one way only, stages before
-    the slow one need not wait either: then it is the last of those."""
+    """The stage with the least share of time in messages, if the others' mean share is notably larger. If messages go in one direction
+    only, stages before the slow one need not wait either: then it is the last of those with about the least share."""
     kept = [kept_share(passing.get(rank)) for rank in chain.ranks]
     if None in kept:
         return None

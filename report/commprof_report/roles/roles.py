@@ -1,6 +1,6 @@
-"""What each communicator is for, told from its members and from what goes over it. docs/SCHEMA.md has the rules.
+"""Infers the purpose of each communicator from its members and its traffic. docs/SCHEMA.md has the rules.
 
-The rules look at the whole run, whatever the filters, and say `unclear` where none holds.
+The rules use the whole run, whatever the filters; `unclear` if none applies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SQL = query.beside(__file__)
 ALONE, UNUSED, WORLD, CONTROL, IO = "each rank alone", "not used", "world", "control only", "I/O"
 PIPELINE, REPLICA, TENSOR, UNCLEAR = "pipeline neighbours", "replica group", "tensor-parallel group", "unclear"
 CONTROL_BYTES = 1024  # the largest message of a communicator that carries control messages only
-CONTROL_SHARE = 0.01  # of the run's bytes: the most that these are
+CONTROL_SHARE = 0.01  # of the run's bytes: at most this share is control
 HALF = 0.5
 OFTEN = 2  # times as many collectives as on the other groups of a rank
 EXCHANGES = ("allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block", "reducescatter", "alltoall", "alltoallv", "alltoallw")
@@ -48,7 +48,7 @@ class DescribedRow(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A communicator that is judged."""
+    """A communicator whose purpose is inferred."""
 
     described: DescribedRow
     ranks: frozenset[int]
@@ -59,7 +59,7 @@ class Group(NamedTuple):
 
     @property
     def collectives(self) -> list[UseRow]:
-        """Those that carry more than control."""
+        """The collectives that carry more than control messages."""
         return [row for row in self.use if row.family == "collective" and row.bytes > CONTROL_BYTES]
 
     @property
@@ -68,17 +68,17 @@ class Group(NamedTuple):
 
 
 class World(NamedTuple):
-    """The run that they are judged in."""
+    """The run to which the communicators belong."""
 
     size: int
-    ranks: frozenset[int]  # read
+    ranks: frozenset[int]  # whose files were read
     groups: list[Group]
-    partitions: frozenset[tuple]  # ways of making communicators by which every rank came to be in one
-    busy: dict[int, list[Group]]  # the groups of a rank, smaller than the world, that do collectives
+    partitions: frozenset[tuple]  # ways of creating communicators that put every rank into exactly one
+    busy: dict[int, list[Group]]  # the groups of each rank that are smaller than the world and make collectives
     graph: message_graph.Graph
     message_bytes: int
-    passed_sizes: frozenset[int]  # of point-to-point messages that carry more than control
-    passed_per_rank: float  # how many of them were sent
+    passed_sizes: frozenset[int]  # of point-to-point messages larger than control messages
+    passed_per_rank: float  # number of such messages
 
 
 def roles(connection: Connection) -> dict[str, str]:
@@ -88,7 +88,7 @@ def roles(connection: Connection) -> dict[str, str]:
 
 
 def fill(connection: Connection) -> None:
-    """The table communicator_role, once a run."""
+    """Fills the table communicator_role, once per run."""
     SQL.run(connection, "communicator_role")
     if not connection.execute("SELECT EXISTS (SELECT 1 FROM communicator_role)").fetchone()[0]:
         connection.executemany("INSERT INTO communicator_role VALUES (?, ?)", roles(connection).items())
@@ -122,7 +122,7 @@ def look(connection: Connection) -> World:
 
 
 def members_of(row: DescribedRow, world_size: int) -> frozenset[int]:
-    """Empty where nobody knows all of them."""
+    """The world ranks of the members; empty if not all of them are known."""
     members = Members(row.members)
     return frozenset(members.below(world_size)) if members.is_whole and not row.is_inter else frozenset()
 
@@ -150,7 +150,7 @@ def is_control(group: Group, world: World) -> bool:
 
 
 def purposes(group: Group, world: World, is_world: bool) -> list[str]:
-    """What carries half of its bytes says what it is for."""
+    """The purpose that follows from the kind of calls that carry at least half of its bytes."""
     whole = group.message_bytes()
     if not whole:
         return []
@@ -164,18 +164,18 @@ def purposes(group: Group, world: World, is_world: bool) -> list[str]:
 
 
 def is_in_chains(ranks: frozenset[int], world: World) -> bool:
-    """All its ranks are stages of pipelines."""
+    """Whether all its ranks are stages of pipelines."""
     stages = {rank for chain in world.graph.chains for rank in chain.ranks}
     return ranks <= stages
 
 
 def is_partition(group: Group, world: World) -> bool:
-    """It and others that were made alike have every rank once."""
+    """Whether it and others created in the same way contain every rank exactly once."""
     return not world.partitions.isdisjoint(ways(group))
 
 
 def ways(group: Group) -> list[tuple]:
-    """How it was made; also with which pattern of ranks, and for which calls: one parent is often split in several ways."""
+    """How it was created, alone and with its pattern of ranks or its calls: one parent is often split in several ways."""
     made = (group.described.constructor, group.described.parent_identity)
     calls = frozenset(row.call for row in group.use if row.family != "communicator")
     return [made, (*made, shape(group.ranks)), (*made, calls)]
@@ -204,13 +204,13 @@ def shape(ranks: frozenset[int]) -> tuple[int, ...]:
 
 
 def covers_once(parts: Collection[frozenset[int]], read: frozenset[int]) -> bool:
-    """Every rank that was read is in exactly one of them."""
+    """Whether every rank that was read is in exactly one of them."""
     everyone = frozenset().union(*parts)
     return len(parts) > 1 and sum(map(len, parts)) == len(everyone) and read <= everyone
 
 
 def parallel(group: Group, world: World) -> str:
-    """Gradients are summed over replicas now and then; tensor-parallel ranks exchange activations all the time."""
+    """Replica or tensor-parallel group: replicas sum gradients occasionally, tensor-parallel ranks exchange activations all the time."""
     rows = group.collectives
     summed = sum(row.message_bytes for row in rows if plain(row.call) in ("allreduce", "reduce"))
     exchanged = sum(row.message_bytes for row in rows if plain(row.call) in EXCHANGES)
@@ -222,7 +222,7 @@ def parallel(group: Group, world: World) -> str:
 
 
 def among_passers(group: Group, world: World, summed: int, exchanged: int) -> str:
-    """Where activations are passed on, what is done as often and on the same sizes is done to activations."""
+    """In a pipeline: collectives that are as frequent as the messages between stages and have the same sizes work on activations."""
     of_passed_size = sum(row.message_bytes for row in group.collectives if row.bytes in world.passed_sizes)
     is_often = group.collectives_per_rank >= world.passed_per_rank
     if is_often and (exchanged > summed or of_passed_size >= HALF * (summed + exchanged)):
@@ -231,7 +231,7 @@ def among_passers(group: Group, world: World, summed: int, exchanged: int) -> st
 
 
 def among_rivals(group: Group, world: World, summed: int, exchanged: int) -> str:
-    """Without pipeline: of two groups that a rank is in, the one with far more collectives is the tensor-parallel one."""
+    """Without a pipeline: if a rank is in two groups, the one with far more collectives is the tensor-parallel one."""
     own = group.collectives_per_rank
     others = [rival.collectives_per_rank for rival in rivals(group, world)]
     if any(len(other.ranks) == world.size and other.collectives for other in world.groups):
@@ -243,13 +243,13 @@ def among_rivals(group: Group, world: World, summed: int, exchanged: int) -> str
 
 
 def rivals(group: Group, world: World) -> list[Group]:
-    """Other groups of its ranks that do collectives."""
+    """Other groups of its ranks that make collectives."""
     found = {other.described.identity: other for rank in group.ranks for other in world.busy.get(rank, [])}
     return [other for other in found.values() if other.ranks != group.ranks]
 
 
 def plain(call: str) -> str:
-    """MPI_Iallreduce, MPI_Allreduce_init, ncclAllReduce: allreduce."""
+    """The operation of a call; MPI_Iallreduce, MPI_Allreduce_init, ncclAllReduce: allreduce."""
     name = call.replace("MPI_", "", 1).replace("nccl", "", 1)
     name = name[1:] if name[:1] == "I" and name[1:2].islower() else name
     return (name[:-5] if name.endswith("_init") else name).lower()

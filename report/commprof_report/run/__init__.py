@@ -1,1 +1,1 @@
-"""The files that ranks left behind, read as one database: which of them belong together, what was chosen, on which time axis."""
+"""Reads the files of all ranks into one database, finds which files belong together, applies filters, and aligns clocks."""

@@ -1,4 +1,4 @@
--- Where each rank's time begins on the axis of the run, and how far that may be off (null: nobody knows). clock: the lowest rank that
+-- The begin of each rank's time on the common axis of the run, and its error bound (null: unknown). clock: the lowest rank that
 -- reads the same clock; island: the lowest clock that the job's collectives connect it with.
 DROP TABLE IF EXISTS temp.aligned_rank;
 CREATE TEMP TABLE aligned_rank (

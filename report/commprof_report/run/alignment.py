@@ -1,9 +1,9 @@
 """One time axis for all ranks of a run, and how far it may be off.
 
-Ranks of one host read one clock. The clocks of different hosts are compared afterwards, by the job's own collectives: nobody
-returns from an Allreduce before all have come, so a return on one host is later than each coming on another. Such bounds from both sides
-enclose the difference of two clocks; knots every ten seconds follow their drift (offset_bounds.py). Clocks that never met in this way are
-laid by the hosts' wall clocks, and nobody knows how far those are off.
+Ranks of one host read one clock. The clocks of different hosts are compared afterwards through the job's own collectives: no rank
+returns from an Allreduce before all have arrived, so a return on one host is later than every arrival on another. Such bounds from both
+sides enclose the difference of two clocks; knots every ten seconds follow their drift (offset_bounds.py). Clocks that no collective
+connects are placed by the hosts' wall clocks, whose error is unknown.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from .offset_bounds import MOST_RATE, Bound, Interval, at_knots
 
 SQL = query.beside(__file__)
 
-SEGMENT_NS = 10_000_000_000  # between knots, during which rates are taken to be constant
-SLICE_NS = 100_000_000  # of the bounds in a slice of time the tightest is enough
-MOST_SAMPLES = 200_000  # that are looked at; every bound is true by itself, more of them are tighter
-MOST_ALL_PAIRS = 8  # clocks of a collective that are compared each with each; of more, each with the first
-MOST_NS = 1 << 61  # of a moment: 73 years
-MOST_ROUNDS = 8  # of tightening by way of third clocks
+SEGMENT_NS = 10_000_000_000  # between knots; clock rates are assumed constant in between
+SLICE_NS = 100_000_000  # only the tightest bound in each slice of time is used
+MOST_SAMPLES = 200_000  # used for bounds; each bound holds by itself, more of them are tighter
+MOST_ALL_PAIRS = 8  # up to so many clocks of a collective are compared pairwise; of more, each is compared with the first
+MOST_NS = 1 << 61  # largest time that is stored: 73 years
+MOST_ROUNDS = 8  # of tightening bounds via third clocks
 
 Pair = tuple[int, int]
-Bounds = dict[Pair, list[Bound]]  # differences by moments of the first clock
+Bounds = dict[Pair, list[Bound]]  # of the pair's difference; times are those of the first clock
 
 
 class RankClockRow(NamedTuple):
@@ -40,7 +40,7 @@ class RankClockRow(NamedTuple):
 
 
 class MeetingRow(NamedTuple):
-    """A clock in a collective; clock_meetings.sql."""
+    """One clock in one collective; clock_meetings.sql."""
 
     number: int
     sequence: int
@@ -54,7 +54,7 @@ class MeetingRow(NamedTuple):
 
 
 class Error(NamedTuple):
-    """Error bounds on the common time axis: of one timestamp, and of the distance of two."""
+    """Error bounds on the common time axis: of one timestamp, and of the difference of two."""
 
     moment_ns: float
     distance_ns: float
@@ -64,13 +64,13 @@ UNKNOWN = Error(math.inf, math.inf)
 
 
 class Clock:
-    """From a host's clock to the axis: straight lines between knots."""
+    """Maps a host's clock to the axis, by straight lines between knots."""
 
     def __init__(self, clock: int, island: int, knots: Sequence[tuple[int, int, float]]) -> None:
         self.clock = clock  # its lowest rank
         self.island = island  # the lowest clock that collectives connect it with
         self.readings, self.moments, self.errors = (list(column) for column in zip(*knots))
-        self.violation_ns = 0  # by which two of its own ranks contradict each other
+        self.violation_ns = 0  # the largest contradiction between two of its own ranks
 
     def moment(self, reading_ns: int) -> int:
         after = bisect_right(self.readings, reading_ns)
@@ -82,7 +82,7 @@ class Clock:
         return self.moments[before] + (reading_ns - self.readings[before]) * rise // run
 
     def error(self, reading_ns: int) -> float:
-        """By how much the moment may be off, against its island's first clock."""
+        """Error bound of the mapped time, relative to the first clock of its island."""
         after = bisect_right(self.readings, reading_ns)
         if 0 < after < len(self.readings):
             before = after - 1
@@ -101,8 +101,8 @@ class Clock:
 
 
 class Alignment:
-    """Which clock each rank reads, and where each clock lies. Moments begin with the earliest start of a rank. SQL has it as
-    aligned_ns(world_rank, t) and as TEMP TABLE aligned_rank, until the run is aligned again."""
+    """Which clock each rank reads, and how each clock maps to the axis. The axis begins at the earliest start of a rank. In SQL:
+    aligned_ns(world_rank, t) and TEMP TABLE aligned_rank, until the run is aligned again."""
 
     def __init__(self, ranks: Sequence[RankClockRow], clocks: dict[int, Clock]) -> None:
         self.clocks = clocks
@@ -112,11 +112,11 @@ class Alignment:
         self.zero_ns = min(self.moment(rank.world_rank, 0) for rank in ranks)
 
     def moment(self, world_rank: int, time_ns: int) -> int:
-        """Of a rank's own time, as its samples have it."""
+        """The time on the axis for a rank's own time, as in its samples."""
         return self.clock_of[world_rank].moment(self.starts[world_rank] + time_ns) - self.zero_ns
 
     def error(self, world_ranks: Sequence[int], time_ns: int) -> Error:
-        """Of these ranks' moments, around a time of the first of them."""
+        """Error bounds of these ranks' times, near a time of the first of them."""
         clocks = {self.clock_of[world_rank].clock: self.clock_of[world_rank] for world_rank in world_ranks}
         if len({clock.island for clock in clocks.values()}) > 1:
             return UNKNOWN
@@ -136,7 +136,7 @@ def align(connection: Connection) -> Alignment:
     """Aligns the clocks of a run that was read with samples."""
     SQL.run(connection, "synchronizing")
     ranks = SQL.ask(connection, "clocks", RankClockRow)
-    lines = {rank.clock: rank for rank in reversed(ranks)}  # a clock by its lowest rank
+    lines = {rank.clock: rank for rank in reversed(ranks)}  # each clock's lowest rank
     bounds, violations = _bounds(_meetings(connection))
     alignment = Alignment(ranks, _clocks_lay(lines, bounds))
     for clock, violation_ns in violations.items():
@@ -146,7 +146,7 @@ def align(connection: Connection) -> Alignment:
 
 
 def storable(moment_ns: int) -> int:
-    """What SQLite can hold and add a duration to: a file may say that its clock has run for ages."""
+    """Limits a time so that SQLite can store it and add a duration: a damaged file may contain any time."""
     return max(-MOST_NS, min(MOST_NS, moment_ns))
 
 
@@ -165,7 +165,7 @@ def _tell_sql(connection: Connection, alignment: Alignment) -> None:
 
 
 def _meetings(connection: Connection) -> Iterator[list[MeetingRow]]:
-    """Collective by collective; not those in which ranks called different things."""
+    """One list per collective, without collectives in which ranks called different functions."""
     (samples,) = connection.execute("SELECT count(*) FROM sample WHERE sequence IS NOT NULL").fetchone()
     rows = map(MeetingRow._make, SQL.run(connection, "clock_meetings", every=samples // MOST_SAMPLES + 1))
     for _, group in groupby(rows, key=itemgetter(0, 1)):
@@ -177,7 +177,8 @@ def _meetings(connection: Connection) -> Iterator[list[MeetingRow]]:
 
 
 def _bounds(meetings: Iterator[list[MeetingRow]]) -> tuple[Bounds, dict[int, int]]:
-    """What collectives say of each pair of clocks; and of a clock alone: by how much a return came before it could."""
+    """The bounds for each pair of clocks; and for each clock the largest violation: by how much a return precedes an arrival
+    that it depends on."""
     slices: dict[tuple[int, int, int, bool], Bound] = {}
     violations: dict[int, int] = {}
     for meeting in meetings:
@@ -196,7 +197,7 @@ def _bounds(meetings: Iterator[list[MeetingRow]]) -> tuple[Bounds, dict[int, int
 
 
 def _bounds_of_pair(first: MeetingRow, second: MeetingRow) -> Iterator[Bound]:
-    """Of what is to be added to the second clock's readings to have the first's."""
+    """Bounds of the difference first - second, which is added to the second clock's readings."""
     if None not in (first.first_gone_ns, second.last_come_ns):
         yield Bound(first.first_gone_ns, first.first_gone_ns - second.last_come_ns, True)
     if None not in (first.last_come_ns, second.first_gone_ns):
@@ -211,7 +212,7 @@ def _tighter(known: Bound | None, bound: Bound) -> Bound:
 
 
 def _clocks_lay(lines: dict[int, RankClockRow], bounds: Bounds) -> dict[int, Clock]:
-    """Island by island, each with its lowest clock as axis; the islands' axes are laid by their wall clocks."""
+    """Places the clocks of each island on the axis of its lowest clock; the islands' axes are related by their wall clocks."""
     clocks: dict[int, Clock] = {}
     main = lines[min(lines)]
     while len(clocks) < len(lines):
@@ -226,15 +227,15 @@ def _clocks_lay(lines: dict[int, RankClockRow], bounds: Bounds) -> dict[int, Clo
 
 
 def _by_wall(clock: RankClockRow, axis: RankClockRow) -> int:
-    """What to add to a clock's readings to have the axis', if both hosts' wall clocks are right."""
+    """The difference axis - clock, if both hosts' wall clocks are right."""
     return (clock.start_unix_ns - clock.start_monotonic_ns) - (axis.start_unix_ns - axis.start_monotonic_ns)
 
 
 def _island(first: int, lines: dict[int, RankClockRow], bounds: Bounds) -> list[Clock]:
-    """The clocks that collectives connect with the first one, on its axis."""
+    """The clocks that collectives connect with the first one, placed on its axis."""
     rough = {clock: Clock(clock, first, [(0, _by_wall(line, lines[first]), 0)]) for clock, line in lines.items()}
     connected = _connected(first, rough, bounds)
-    if any(first not in pair for pair in bounds):  # now that it is known when their bounds were
+    if any(first not in pair for pair in bounds):  # possible only now that the times of their bounds are known
         connected = _connected(first, {**rough, **{clock.clock: clock for clock in connected}}, bounds)
     return connected
 
@@ -258,7 +259,7 @@ def _is_bounded(interval: Interval | None) -> bool:
 
 
 def _knots(moments: Sequence[int]) -> list[int]:
-    """Only where there are bounds: what is known at a knot without any would come from far away."""
+    """Knots only near bounds: a knot without any would depend on distant bounds."""
     knots = list(moments[:1])
     while knots and knots[-1] < moments[-1]:
         within = moments[bisect_right(moments, knots[-1] + SEGMENT_NS) - 1]
@@ -269,7 +270,7 @@ def _knots(moments: Sequence[int]) -> list[int]:
 
 
 def _tighten(first: int, intervals: dict[Pair, Interval]) -> dict[int, Interval]:
-    """What is to be added to each clock's readings to have the first's: shortest paths through the bounds of pairs, both ways."""
+    """Intervals of the difference first - clock for each clock: shortest paths through the pairs' bounds, in both directions."""
     most, least = {first: 0.0}, {first: 0.0}
     for _ in range(MOST_ROUNDS):
         before = (dict(most), dict(least))
@@ -289,7 +290,7 @@ def _lower(values: dict[int, float], key: int, value: float) -> None:
 
 
 def _clock(clock: int, island: int, knots: Sequence[int], intervals: Sequence[Interval]) -> Clock:
-    """In the middle of what is possible, but at no greater rate than clocks have: knots may lie close together."""
+    """Places the clock in the middle of the possible interval, limiting its rate to that of real clocks: knots may be close together."""
     lines: list[tuple[int, int, float]] = []
     for knot, (low, high) in zip(knots, intervals):
         offset = round(low + (high - low) / 2)

@@ -1,4 +1,4 @@
-"""A run without what names people and machines: hosts, users, paths, arguments. docs/PRIVACY.md says what stays."""
+"""Removes what identifies people and machines from a run: hosts, users, paths, arguments. docs/PRIVACY.md lists what stays."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path, PurePosixPath
 from .run import Run
 
 KEPT = {"program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size", "nccl.version", "gpu.driver", "region_refused"}
-KEPT |= {"process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}  # they have no row of their own in a report
-NUMBERED = {"host": "host", "boot_id": "boot", "time_namespace": "clock"}  # who shares one is needed, and nothing more
+KEPT |= {"process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}  # not shown as facts in a report
+NUMBERED = {"host": "host", "boot_id": "boot", "time_namespace": "clock"}  # only needed to see which ranks share one
 PLAIN_VALUE = re.compile(r"\d+[KMG]?|on|off|auto|counter|monotonic")
 PATH = re.compile(r"\S*/\S*")
 
 
 def anonymise(run: Run) -> None:
-    """In place: pseudonyms (host-1, ...) in the order of ranks, so that equal names stay equal."""
+    """Changes the run in place. Pseudonyms (host-1, ...) are numbered in the order of ranks, so that equal names stay equal."""
     facts = run.connection.execute("SELECT world_rank, key, value FROM fact ORDER BY world_rank, key").fetchall()
     pseudonyms = _Pseudonyms()
     kept = [(rank, key, shown) for rank, key, value in facts if (shown := _shown(key, value, pseudonyms)) is not None]
@@ -41,12 +41,12 @@ class _Pseudonyms:
 
 
 def _shown(key: str, value: str, pseudonyms: _Pseudonyms) -> str | None:
-    """None: left out."""
+    """The value to show; None: left out."""
     if key in NUMBERED:
         return pseudonyms.of(NUMBERED[key], value)
     if key in ("mpi_library", "gpu.tracing_library", "nccl.library"):
         return PurePosixPath(value).name
-    if key == "mpi_version":  # Open MPI's goes on with the user and the host that built it
+    if key == "mpi_version":  # Open MPI's continues with the user and host that built it
         return (value.strip().splitlines() or [""])[0].split(",")[0]
     if key == "gpu.reason":
         return PATH.sub("(path)", value)

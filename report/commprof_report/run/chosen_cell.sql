@@ -1,5 +1,5 @@
--- Which cells did the user choose, and what do they belong to in terms of the whole run? timed: what their times are of: 'call' (polls
--- too), 'completion'; of NCCL's operations 'device' too, and 'captured', which has moved nothing yet. is_made: calls that a thread made.
+-- Which cells did the user select, with their communicator, region and size in terms of the whole run? timed: what their times measure:
+-- 'call' (including polls), 'completion'; for NCCL also 'device', and 'captured', which has moved nothing yet. is_made: 1 for calls.
 CREATE TEMP TABLE chosen_cell AS
 SELECT cell.cell, cell.world_rank, cell.thread, cell.call, coalesce(call.family, 'unknown') AS family,
        coalesce(call.library, 'mpi') AS library, coalesce(form, 'blocking') AS form, coalesce(bandwidth, 'unrated') AS bandwidth,
@@ -19,11 +19,11 @@ WHERE cell.call IN (SELECT call FROM selected_call)
   AND region_name IN (SELECT region_name FROM selected_region)
   AND memory_kind IN (SELECT memory_kind FROM selected_memory_kind);
 
--- The sizes that the user chose, of single calls; null: no bound.
+-- The range of sizes that the user selected, for single calls; null: no bound.
 CREATE TEMP TABLE selected_size AS SELECT :low_bytes AS low_bytes, :high_bytes AS high_bytes;
 
--- The threads that spent most inside MPI, one a rank. MPI_Init and MPI_Finalize set up; they are not communication. NCCL's calls only
--- put operations into a stream's queue; they are not time in MPI.
+-- The thread of each rank that spent most time inside MPI. MPI_Init and MPI_Finalize (family setup) are not communication. NCCL's calls
+-- only enqueue operations on a stream; they are not time in MPI.
 CREATE TEMP VIEW busiest_thread AS
 SELECT world_rank, thread, mpi_ns
 FROM (
@@ -35,7 +35,7 @@ FROM (
 )
 WHERE place_of_thread = 1;
 
--- Percentiles of the groups of cells in table grouped_cell(row, cell), which each question makes for itself.
+-- Percentiles of the groups of cells in table grouped_cell(row, cell), which each query fills itself.
 CREATE TEMP TABLE grouped_cell (row INTEGER NOT NULL, cell INTEGER NOT NULL);
 CREATE TEMP VIEW percentile AS
 WITH summed AS (

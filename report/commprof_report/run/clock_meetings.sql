@@ -1,6 +1,6 @@
--- When did clocks meet? Of each collective and clock: the first return (on that clock) that needed others to have come, and the last
--- coming that others needed to return. No first return lies before any last coming, by whatever clock. Empty messages need nobody.
--- Of many collectives one in :every is enough, the first one of a communicator always.
+-- Which collectives relate clocks? For each collective and clock: the first return (on that clock) that depends on other ranks' arrival,
+-- and the last arrival on which other ranks' returns depend. In real time no such return precedes any such arrival. Empty messages
+-- depend on nobody. Only one in :every collectives is used, always including the first one of each communicator.
 WITH member AS (
     SELECT world_rank, communicator, comm_rank, dense_rank() OVER (ORDER BY identity) AS number
     FROM communicator

@@ -1,5 +1,5 @@
--- Which clock does each rank read? Ranks of one boot of a machine and one time namespace read one CLOCK_MONOTONIC; a clock is named by
--- the lowest of them. A rank of which nobody knows where it ran has a clock of its own.
+-- Which clock does each rank read? Ranks with the same boot id and time namespace read one CLOCK_MONOTONIC; it is named by the lowest
+-- of them. A rank whose boot id is unknown has a clock of its own.
 DROP TABLE IF EXISTS temp.rank_clock;
 CREATE TEMP TABLE rank_clock AS
 SELECT rank.world_rank,

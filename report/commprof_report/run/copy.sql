@@ -1,4 +1,4 @@
--- What does the attached file `source` add to the run? Everything; cells and activities get numbers that are free in the run.
+-- Adds all rows of the attached file `source` to the run; cells and activities get numbers that are free in the run.
 INSERT INTO main.rank SELECT
     world_rank, world_size, run_id, pid, thread_level, start_unix_ns, start_monotonic_ns, end_unix_ns, wall_ns, counted_ns,
     reset_unix_ns, ended, abort_code, dropped_calls, untracked_requests, folded_cells, folded_communicators,

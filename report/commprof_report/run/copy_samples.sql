@@ -1,5 +1,5 @@
--- What samples does the attached file `source` add to the run? Those at the levels of the run (thinning.py); of a class that has no
--- row there, all.
+-- Adds the samples of the attached file `source` to the run: those that the run's levels retain (thinning.py); for a class without a
+-- level, all.
 INSERT INTO main.sample SELECT
     world_rank, thread, call, communicator, sequence, start_ns, end_ns, completed_ns, bytes, peer, root, awaited, region,
     device_start_ns, device_end_ns, is_shared

@@ -1,4 +1,4 @@
-"""SQLite files of a rank or of a merged run: checked before anything of them is believed, then copied."""
+"""SQLite files of a rank or of a merged run: checked before anything in them is trusted, then copied."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from .thinning import Thinning
 SQL = query.beside(__file__)
 
 DAMAGE = (sqlite3.Error, UnicodeError, MemoryError)  # sqlite3 raises all of these on damaged files
-CACHE_KIB = 262_144  # what a run may hold in memory before SQLite moves to a temporary file
+CACHE_KIB = 262_144  # memory for a run before SQLite uses a temporary file
 
 
-# Every version from release 0.1.0 on stays readable. By version: the script here that makes tables of the next version of those in
-# `source`. schema_<version>.sql then is the schema as that version had it. The columns that ranks_of_file.sql reads never change.
+# Every version from release 0.1.0 on stays readable. By version: the script in this folder that converts the tables in `source` to the
+# next version. schema_<version>.sql is then the schema of that version. The columns that ranks_of_file.sql reads never change.
 UPGRADES: dict[int, str] = {}
 
 
 class Entry(NamedTuple):
-    """Of a schema: a table, an index and so on, and the statement that made it."""
+    """An entry of a schema (a table, an index, ...), and the statement that created it."""
 
     kind: str
     name: str
@@ -39,10 +39,10 @@ class Entry(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """A database of ours."""
+    """A database written by commprof."""
 
     version: int
-    is_plain: bool  # nobody has added anything
+    is_plain: bool  # its owner has added nothing
 
 
 class RankOfFile(NamedTuple):
@@ -59,7 +59,7 @@ def schema_text() -> str:
 
 
 def database_create() -> sqlite3.Connection:
-    """An empty database of the schema, in memory as long as it is small."""
+    """Creates an empty database with our schema, in memory as long as it is small."""
     connection = sqlite3.connect("", uri=True, isolation_level=None)
     connection.text_factory = _text
     connection.execute("PRAGMA trusted_schema = OFF")
@@ -69,7 +69,7 @@ def database_create() -> sqlite3.Connection:
 
 
 def database_ranks(path: Path) -> list[RankOfFile]:
-    """The ranks that a file holds. Raises ReportError if it is no database of ours."""
+    """The ranks in a file. Raises ReportError if it is not a commprof database."""
     with _opened(path) as connection:
         _database_check(path, connection)
         ranks = SQL.ask(connection, "ranks_of_file", RankOfFile)
@@ -87,8 +87,8 @@ def _is_rank(rank: RankOfFile) -> bool:
 
 
 def _database_check(path: Path, connection: sqlite3.Connection, database: str = "main") -> Checked:
-    """Raises ReportError unless the tables are ours to the letter, comments and spaces apart: computed columns or defaults could make
-    reading them as expensive as they like. What else its owner has put into the file is his, and is never read."""
+    """Raises ReportError unless the tables are exactly those of our schema, except for comments and spaces: computed columns or
+    defaults could make reading arbitrarily expensive. Anything that the owner has added to the file is never read."""
     (application_id,) = connection.execute(f"PRAGMA {database}.application_id").fetchone()
     (version,) = connection.execute(f"PRAGMA {database}.user_version").fetchone()
     if application_id != APPLICATION_ID:
@@ -104,7 +104,7 @@ def _database_check(path: Path, connection: sqlite3.Connection, database: str = 
 
 
 def _entries(connection: sqlite3.Connection, database: str = "main") -> list[Entry]:
-    """What there is. SQLite takes blobs for texts here."""
+    """All entries of the schema. SQLite accepts blobs as texts here."""
     made = connection.execute(
         f"SELECT CAST(type AS TEXT), CAST(name AS TEXT), CAST(coalesce(sql, '') AS TEXT) FROM {database}.sqlite_master"
     )
@@ -119,7 +119,7 @@ def _entries_of_version(version: int) -> list[Entry]:
 
 
 def database_is_plain(path: Path) -> bool:
-    """Whether a database of ours holds nothing else."""
+    """Whether this is a commprof database to which nothing was added."""
     with _opened(path) as connection:
         return _database_check(path, connection).is_plain
 
@@ -138,7 +138,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
-    """Adds all of a file's rows to the run, or none; of samples what is to be kept, or without `thinning` none."""
+    """Adds all rows of a file to the run, or none. Of its samples only those that `thinning` retains; without `thinning` none."""
     try:
         with _attached(connection, "source", _read_only(path)):
             checked = _database_check(path, connection, "source")
@@ -162,8 +162,8 @@ def _attached(connection: sqlite3.Connection, name: str, file: str) -> Iterator[
 
 
 def _source_fill(connection: sqlite3.Connection, version: int) -> None:
-    """Makes `source`, a temporary database, of the rows of our tables in the file `theirs`: without its owner's indexes and statistics,
-    which SQLite would use, and of this version of the schema."""
+    """Fills `source`, a temporary database with this version of the schema, from our tables in the file `theirs`. So the owner's
+    indexes and statistics are not used by SQLite."""
     for kind, name, sql in _entries_of_version(version):
         if kind == "table":
             connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
@@ -191,7 +191,7 @@ def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: 
 
 
 def _read_only(path: Path) -> str:
-    """Files of a run are never written again, so no lock is taken, and none could be on a read-only file system."""
+    """A URI that opens the file without locks: files of a run are never changed, and a read-only file system may not permit locks."""
     return f"file:{quote(os.fsencode(path.absolute()))}?mode=ro&immutable=1"
 
 

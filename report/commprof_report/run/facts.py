@@ -1,4 +1,4 @@
-"""Where a run comes from: program, host, launcher, settings."""
+"""Provenance of a run: program, host, launcher, settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
--- Under which conditions did the run take place? One row per key and value, with the ranks that have it.
+-- Which facts are recorded about the run? One row per key and value, with the ranks that have it.
 SELECT key, value, count(*) AS ranks, min(world_rank) AS first_rank
 FROM fact
 WHERE key NOT IN ('process_state', 'last_sign_unix_ns', 'ledger_modified_unix_ns', 'ledger_copied_unix_ns', 'process_start')

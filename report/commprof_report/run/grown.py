@@ -1,6 +1,6 @@
-"""Communicators of NCCL's that have grown (ncclCommGrow). Ranks that were there before derive the identity from the parent's, new ones from
-the unique id; one rank knows both and has left them as the fact nccl.grown.<identity by the id>. Here the former takes the place of the
-latter, in what was made of such a communicator, too."""
+"""NCCL communicators that have grown (ncclCommGrow). Old ranks derive the identity from the parent's, new ranks from the unique id. One
+rank knows both and records them as the fact nccl.grown.<identity from the id>. This module replaces the latter identity by the former,
+also for communicators created from such a communicator."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
--- Which tables of a rank's file hold values that no run can have? (`source` is the attached file. 1 << 62 ns are 146 years; sums
--- and moments up to that can be added without running over.)
+-- Which tables of a rank's file contain values that no run can have? (`source` is the attached file. 1 << 62 ns are 146 years; two
+-- sums or times up to that can be added without overflow.)
 WITH memory_kind_name(name) AS (
     VALUES ('host'), ('device'), ('managed'), ('pinned')
 ),

@@ -8,12 +8,12 @@ from ..base import query
 
 SQL = query.beside(__file__)
 
-MOST_SUM = (1 << 63) - 1  # what SQLite can hold as an integer
+MOST_SUM = (1 << 63) - 1  # largest integer of SQLite
 ALMOST = 0.999  # share of MOST_SUM; a sum of floats is not exact
 
 
 class LargeSum:
-    """SQL's sum() without an overflow: exact while SQLite can hold it, a float beyond."""
+    """SQL's sum() without overflow: exact up to SQLite's largest integer, a float beyond."""
 
     def __init__(self) -> None:
         self.sum: int | float | None = None
@@ -27,8 +27,8 @@ class LargeSum:
 
 
 def sums_secure(connection: sqlite3.Connection) -> None:
-    """SQLite's own sum() ends a question with an error beyond 2^63; ours, which is slow, takes its place in runs that come near.
-    No window may add up with sum() (Python cannot replace that one): they do with total()."""
+    """SQLite's sum() fails with an error beyond 2^63. Ours is slow, so it replaces it only in runs whose sums may come near.
+    Window functions must use total(), because Python cannot replace sum() there."""
     (largest,) = SQL.run(connection, "largest_sum").fetchone()
     if largest > ALMOST * MOST_SUM:
         connection.create_aggregate("sum", 1, LargeSum)

@@ -1,4 +1,4 @@
--- What is the largest sum that a question can come to, as a float?
+-- What is the largest sum that a query can compute, as a float?
 SELECT max(
     (SELECT max(total(count), total(1.0 * count * bytes), total(volume_bytes), total(total_ns), total(blocked_ns)) FROM cell),
     (SELECT total(count) FROM bucket),

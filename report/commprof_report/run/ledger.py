@@ -1,14 +1,15 @@
 """A rank's ledger: its entries, and the sums of its cells and peers. src/ledger/ledger_format.h declares the layout.
 
-A ledger is input from outside: it may be cut short, overwritten, or still be written to. What makes sense is read, what
-does not is left out and said once. While its process lives,
+A ledger is untrusted input: it may be truncated, overwritten, or still be written to. Plausible entries are read; the others are left
+out and reported once. While its process lives, this happens concurrently:
 
     writer   folds_begun += 1   cells fold   folds_ended += 1          doing's details change   doing changes
     reader   header             chunks       header again              threads                  threads again
 
-so cells are read again if the two headers differ in what folds, resets or thins samples, and a thread's details are believed if its
-`doing` is the same before and after, a page of samples if its owner is, a sample if it is itself. Pages are read before the levels
-that say which of them are kept: levels only grow. A chunk is announced only when it is in place, so a ledger that grows is no matter.
+So cells are read again if the two headers differ in the counters of folds, resets or sample levels. A thread's details are used if its
+`doing` is the same before and after; a page of samples if its owner is the same, and a sample if it is itself the same. Pages are read
+before the levels that select them, because levels only grow. A chunk is announced only after it is complete, so growth of the ledger
+does no harm.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ VERSION = number("VERSION")
 HEADER_BYTES = number("HEADER_BYTES")
 CHUNK_BYTES = number("CHUNK_BYTES")
 MOST_CHUNKS = number("MOST_CHUNKS")
-MOST = 1 << 62  # more nanoseconds (146 years), bytes or calls of one rank are not believed
+MOST = 1 << 62  # larger numbers of nanoseconds (146 years), bytes or calls of one rank count as damage
 MOST_RANKS = 1 << 24
 RECENT_COLLECTIVES = number("RECENT_COLLECTIVES")
 PAGE_SAMPLES = number("PAGE_SAMPLES")
@@ -43,8 +44,8 @@ PEER_OUTSIDE, PEER_ANY = number("PEER_OUTSIDE"), number("PEER_ANY")
 BYTES_UNKNOWN = number("BYTES_UNKNOWN")
 DOING_BYTES = 8
 DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_AWAITED_BIT = (number(f"DOING_{part}_BIT") for part in ("SLOT", "INSIDE", "AWAITED"))
-TRIES = 8  # to find a ledger that is being written to at rest
-FIRST_PAUSE_S = 0.0005  # doubled from try to try; a fold takes microseconds
+TRIES = 8  # to read a ledger that is being written to in a consistent state
+FIRST_PAUSE_S = 0.0005  # doubled after each try; a fold takes microseconds
 
 ENDED = ("running", "finalize", "exit", "abort")
 MEASURES = ("call", "completion", "poll", "device", "captured")
@@ -75,7 +76,7 @@ ALL_KINDS = frozenset((*ENTRIES, FACTS, KERNELS))
 
 
 class CellKey(NamedTuple):
-    """What the ledger counts apart; the columns of the schema's UNIQUE constraint."""
+    """The key of a cell; the columns of the schema's UNIQUE constraint."""
 
     thread: int
     call: str
@@ -88,7 +89,7 @@ class CellKey(NamedTuple):
 
 
 class ActivityKey(NamedTuple):
-    """What the ledger counts apart of what GPUs did; columns of the schema."""
+    """The key of a GPU activity; columns of the schema."""
 
     stream: int
     kind: str
@@ -101,7 +102,7 @@ class ActivityKey(NamedTuple):
 
 
 class CellSum:
-    """What is known of the calls (activities) of one key."""
+    """The sums over all calls (activities) with one key."""
 
     def __init__(self) -> None:
         self.volume_bytes = self.total_ns = self.max_ns = self.blocked_ns = 0
@@ -124,7 +125,7 @@ class CellSum:
 
 
 class Ledger:
-    """The entries of a ledger file, by kind. `damage` says what was left out."""
+    """The entries of a ledger file, by kind. `damage` describes what was left out."""
 
     def __init__(self, path: Path, header) -> None:
         self.path = path
@@ -154,32 +155,31 @@ class Ledger:
         return call in self.calls and self.calls[call][2] == "nccl"
 
     def counts(self, thread: int) -> bool:
-        """Whether a thread's cells and peers count: not if they are from before the last reset."""
+        """Whether a thread's cells and peers count; false if they are from before the last reset."""
         return thread not in self.threads or self.threads[thread].epoch == self.header.epoch
 
     def gpu_counts(self) -> bool:
-        """Whether activities and what devices did count, likewise."""
+        """The same for GPU activities and devices."""
         return self.header.gpu_epoch == self.header.epoch
 
 
 def ledger_read(path: Path, with_samples: bool = True) -> Ledger:
-    """All of a ledger file; of a copy whose original is at hand, the original. Raises ReportError when not even its
-    header makes sense."""
+    """Reads a whole ledger file; for a copy, the original if it is on this machine. Raises ReportError if its header is not valid."""
     wanted = ALL_KINDS if with_samples else ALL_KINDS - {SAMPLES}
     try:
         return _read_at_rest(original_find(ledger_read_facts(path)) or path, wanted)
-    except FileNotFoundError:  # the original was there a moment ago
+    except FileNotFoundError:  # the original was removed in the meantime
         return _read_at_rest(path, wanted)
 
 
 def ledger_read_facts(path: Path) -> Ledger:
-    """The header and provenance only, to learn which run a ledger belongs to."""
+    """Reads only header and provenance, to find out which run a ledger belongs to."""
     with regular_open(path) as file:
         return _read(path, file, wanted=frozenset({FACTS}))
 
 
 def original_find(copy: Ledger) -> Path | None:
-    """The ledger that a copy was made of, if it lies on this machine and is the same one."""
+    """The ledger from which a copy was made, if it is on this machine and is still the same one."""
     original = Path(copy.facts.get("ledger_file", ""))
     if not copy.header.copied_unix_ns or not process.is_of_this_node(copy.facts) or not original.is_absolute():
         return None
@@ -193,15 +193,16 @@ def original_find(copy: Ledger) -> Path | None:
 
 
 def regular_open(path: Path) -> BinaryIO:
-    """Opens a file, and nothing that would keep a reader waiting or act on being opened."""
+    """Opens a regular file; not a pipe or device, which might block or react to being opened."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ReportError(path, "is not a regular file")
     return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
 
 
 def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
-    """Reads again while cells are folded or reset, or samples thinned. A fold that a killed process was in does no harm. That of a
-    live process is never believed, for it gives no sign of moving on; where nobody knows, it is if it looks the same twice."""
+    """Reads again while cells are folded or reset, or sample levels rise. A fold interrupted by a kill does no harm. A fold in progress in
+    a live process is never accepted, since nothing shows when it ends; if it is unknown whether the process lives, it is accepted
+    if two readings are equal."""
     with regular_open(path) as file:
         seen = None
         for attempt in range(TRIES):
@@ -263,7 +264,7 @@ def _header_check(path: Path, header) -> None:
 
 
 def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[tuple]:
-    """The chunks that are there, those of samples first, each with the bytes of its entries in use."""
+    """The existing chunks, those of samples first, each with the bytes of its used entries."""
     there = max(0, os.fstat(file.fileno()).st_size - HEADER_BYTES) // CHUNK_BYTES
     claimed = ledger.header.chunk_count
     if claimed > there:
@@ -301,7 +302,7 @@ def _entries_read(chunk, file: BinaryIO, at: int) -> bytes:
 
 
 def _threads_settled(data: bytes, file: BinaryIO, at: int) -> bytes:
-    """What threads do, each with the details that belong to it; a thread that does not stand still has none."""
+    """The state of each thread with matching details; without details if the thread changed its state meanwhile."""
     settled: dict[int, bytes] = {}
     starts = range(0, len(data) // THREAD.bytes * THREAD.bytes, THREAD.bytes)
     for _ in range(TRIES):
@@ -315,7 +316,7 @@ def _threads_settled(data: bytes, file: BinaryIO, at: int) -> bytes:
 
 
 def _pages_settled(before: bytes, after: bytes) -> bytes:
-    """The pages that belonged to one owner while they were read, with the samples that were the same twice."""
+    """The pages whose owner did not change while they were read, with the samples that were equal in both readings."""
     if before == after:
         return after
     starts = range(0, len(after) // PAGE.bytes * PAGE.bytes, PAGE.bytes)
@@ -401,7 +402,7 @@ def _kernels_take(ledger: Ledger, data: bytes) -> None:
 
 
 def text(data: bytes) -> str:
-    """Text of the ledger: up to the first NUL, whatever its encoding."""
+    """A text of the ledger, up to the first NUL, in any encoding."""
     return data.split(b"\0", 1)[0].decode("utf-8", "replace")
 
 
@@ -422,7 +423,7 @@ def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
 
 
 def _cells_that_count(thread, cells: list) -> list:
-    """Honours a fold under way: `folding` packs three cell numbers plus one, 21 bits each: a counts, b and c do not."""
+    """Handles a fold in progress: `folding` packs three cell numbers plus one, 21 bits each: cell a counts, b and c do not."""
     folding = thread.folding if thread else 0
     if not folding:
         return [cell for cell in cells if cell.live == 1]
@@ -441,12 +442,12 @@ def _cell_is_sound(cell, buckets: tuple[int, ...]) -> bool:
 
 
 def _memory_kinds(pair: int) -> tuple[int, int]:
-    """Of the buffer that is sent, and of the one that is received."""
+    """The memory kinds of the send buffer and of the receive buffer."""
     return pair & (1 << MEMORY_KIND_TO_BIT) - 1, pair >> MEMORY_KIND_TO_BIT
 
 
 def memory_kind_name(pair: int) -> str:
-    """'device>host', or one word where both are alike."""
+    """'device>host', or one word if both are the same."""
     sent, received = (MEMORY_KINDS[number] for number in _memory_kinds(pair))
     return sent if sent == received else f"{sent}>{received}"
 
@@ -459,7 +460,7 @@ def _cell_key(ledger: Ledger, thread: int, cell) -> CellKey:
 
 
 def peers_sum(ledger: Ledger) -> dict[tuple[str, str, int, int], list[int]]:
-    """(call, direction, communicator, peer) to count, bytes and time, over all threads."""
+    """Maps (call, direction, communicator, peer) to count, bytes and time, over all threads."""
     sums: dict[tuple[str, str, int, int], list[int]] = {}
     damaged = 0
     for entry in (entry for thread, peers in ledger.peers.items() if ledger.counts(thread) for entry in peers):

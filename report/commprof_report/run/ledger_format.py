@@ -1,8 +1,8 @@
 """The layout of a ledger: the numbers and structs that ledger_format.h declares.
 
-The header is read, not mirrored, so a field is declared in one place. It uses little of C: enums, #define of a number, and structs of
+The C header itself is parsed, so every field is declared in one place. It uses little of C: enums, #define of a number, and structs of
 numbers and arrays without padding. An array or a struct inside another is read as bytes; neighbouring bit fields are one number,
-`a_and_b`; of a union the last member is read. tests/report/test_ledger_format.py asks the compiler whether it agrees.
+`a_and_b`; of a union the last member is read. tests/report/test_ledger_format.py compares the result with the compiler.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class Format:
             self.numbers[name.strip()] = value
 
     def _number(self, expression: str) -> int:
-        """The value of an expression of C in numbers known by now; the file belongs to the program, so it may be evaluated."""
+        """The value of a C expression in numbers known so far; the file is part of the program, so evaluating it is safe."""
         return eval(re.sub(r"(?<=\d)u?ll\b", "", expression.strip()), {"__builtins__": {}}, self.numbers)
 
     def _codes(self, members: str) -> Iterator[tuple[str, str]]:
-        """Of a struct's members: names, and how module struct reads them."""
+        """The names of a struct's members, and their format characters for module struct."""
         for member in MEMBER.finditer(BIT_FIELDS.sub(r"\2 \1_and_\3;", UNION.sub(r"\1", members))):
             for declared in member["names"].split(","):
                 name, _, length = declared.strip().rstrip("]").partition("[")

@@ -1,4 +1,4 @@
-"""What GPUs did, from a ledger, as rows of the schema: all tables but those of single activities (ledger_samples.py)."""
+"""The GPU side of a ledger as rows of the schema: all tables except those of single activities (ledger_samples.py)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def gpu_rows(ledger: Ledger, clock: Clock, last_ns: int, with_histograms: bool) 
 
 
 def rank_columns(header) -> tuple:
-    """What table rank says of GPUs."""
+    """The GPU columns of table rank."""
     counts = (header.gpu_records, header.gpu_dropped_records, header.gpu_implausible_records, header.gpu_late_records)
     losses = (header.gpu_unkept_records, header.gpu_lost_intervals, header.gpu_unmatched_operations)
     rest = (header.gpu_memory_kind_queries, header.gpu_memory_kind_changes, header.cost_gpu_begin_ns, header.cost_gpu_end_ns)
@@ -54,7 +54,7 @@ def _sound_devices(ledger: Ledger) -> list:
 
 
 def _device_alone(device):
-    """What it is, and nothing that it did."""
+    """The device's description, without its activity."""
     return device._replace(first_ns=0, last_ns=0, kernels=0, copies=0, sets=0, state_ns=bytes(len(device.state_ns)))
 
 
@@ -76,7 +76,7 @@ def _busy_rows(rank: int, device) -> list[tuple]:
 
 
 def _activities_sum(ledger: Ledger) -> dict[ActivityKey, CellSum]:
-    """Those that count, with equal keys added up."""
+    """The activities that count, added up by key."""
     sums: dict[ActivityKey, CellSum] = {}
     damaged = 0
     for entry in ledger.activities:
@@ -106,7 +106,7 @@ def _activity_row(number: int, rank: int, key: ActivityKey, activity: CellSum) -
 
 
 def _tracing_rows(ledger: Ledger, clock: Clock, last_ns: int) -> list[tuple]:
-    """What lies before a reset does not count."""
+    """Tracing windows; the time before a reset does not count."""
     header, rows = ledger.header, []
     reset_ns = clock.since_start_ns(header.reset_ticks) if header.reset_ticks else 0
     damaged = 0

@@ -78,7 +78,7 @@ def _algorithm_row(ledger: Ledger, entry) -> tuple:
 
 
 def usage_facts(ledger: Ledger) -> dict[str, str]:
-    """The readings of what the process used of its host; one that was never taken has no facts."""
+    """The readings of the process's use of its host as facts; a reading that was never taken has none."""
     readings = {"begin": USAGE.unpack(ledger.header.usage_begin), "last": USAGE.unpack(ledger.header.usage_last)}
     return {f"{reading}.{key}": value for reading, usage in readings.items() for key, value in _reading_facts(usage).items()}
 
@@ -94,7 +94,7 @@ def _reading_facts(usage) -> dict[str, str]:
 
 
 class Life:
-    """How far a rank is known to have come: its end, now, or its last sign of life."""
+    """Until when a rank is known to have lived: its end, now, or its last sign of life."""
 
     def __init__(self, last_ns: int, facts: dict[str, str]) -> None:
         self.last_ns = last_ns  # since its start
@@ -121,7 +121,7 @@ def has_ended(ledger: Ledger) -> bool:
 
 
 def _last_sign_ns(ledger: Ledger, clock: Clock, state: str) -> int:
-    """Now, of a process that lives; else the newest of what its threads did last and the last change of its file."""
+    """Now, if the process lives; else the latest of its threads' last actions and the last change of its file."""
     header = ledger.header
     if header.copied_unix_ns:
         written_ns = header.copied_unix_ns - header.start_unix_ns
@@ -133,7 +133,7 @@ def _last_sign_ns(ledger: Ledger, clock: Clock, state: str) -> int:
 
 
 def since_ns(clock: Clock, thread) -> int:
-    """When a thread went into its call or out of it, since the rank's start."""
+    """When a thread entered its call or returned from it, since the rank's start."""
     return clock.since_start_ns(thread.since_ticks) if thread.doing else 0
 
 
@@ -203,7 +203,7 @@ def _communicator_row(ledger: Ledger, entry) -> tuple:
 
 
 def _recent_rows(ledger: Ledger, entry) -> Iterator[tuple]:
-    """The last collectives but the oldest, whose place a collective may be taking that has not been announced yet."""
+    """The recent collectives except the oldest, whose slot may already be in use by a collective that is not announced yet."""
     entries = COLLECTIVE.unpack_all(entry.recent)
     newest = min(entry.collectives, MOST)
     for sequence in range(max(1, newest - RECENT_COLLECTIVES + 2), newest + 1):

@@ -1,8 +1,8 @@
-"""The single calls that a ledger keeps, as rows of the schema: samples, when a thread kept all of them, steps and regions; and single
-activities of GPUs.
+"""The samples in a ledger as rows of the schema: single calls, the windows in which a thread's calls are all sampled, steps, spans of
+regions, and single activities of GPUs.
 
-What is kept is decided as the library decides it (ledger_format.h): pages whose block or window the log keeps no longer lie about
-until somebody takes them, and do not count.
+Which pages count is decided as in the library (ledger_format.h): pages whose block or window is no longer sampled stay in the log until
+they are reused, and do not count.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = number("DEVICE_SPAN_SHARED"), number("
 ACTIVITY_KINDS = {1: "kernel", 2: "copy", 3: "memset"}
 COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other")
 ACTIVITY_GRAPH = number("ACTIVITY_GRAPH")
-MOST_WINDOWS = 1 << 16  # of a thread, apart from each other; more become fewer by a higher level
+MOST_WINDOWS = 1 << 16  # separate windows of a thread; if there are more, the level is raised
 
 
 class Clock(NamedTuple):
-    """Ticks to nanoseconds since the rank's start: a line through one moment, so many nanoseconds for so many ticks."""
+    """Converts ticks to nanoseconds since the rank's start: a line through one point, `rise_ns` for each `run_ticks`."""
 
     ticks: int
     ns: int
@@ -93,7 +93,7 @@ def known_bytes(amount: int) -> int | None:
 
 
 def clock_of(ledger: Ledger) -> Clock:
-    """The header's clock was measured while MPI began; a page's anchor a second or more later says better how long a tick is."""
+    """The header's clock was measured during MPI_Init; a page's anchor at least a second later gives a better tick length."""
     header = ledger.header
     clock = Clock(header.clock_ticks, header.clock_ns - header.start_ns, header.clock_scale, 1 << 32)
     anchors = [(page.anchor_ticks, page.anchor_ns) for page in ledger.pages if _anchor_is_sane(header, page)]
@@ -110,7 +110,7 @@ def _anchor_is_sane(header, page) -> bool:
 
 
 def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> dict[str, list[tuple]]:
-    """Rows by table. A process that goes on may have called while its pages were read: they are complete up to then."""
+    """Rows by table. A running process may have made calls while its pages were read; they are complete up to the time of reading."""
     samples, steps, spans, activities, gaps = [], [], [], [], {}
     damaged = 0
     for page in ledger.pages:
@@ -161,15 +161,15 @@ def _owner(kind: int, number: int) -> int:
 
 
 def _settled_ns(ledger: Ledger, last_ns: int, activities: list[GpuSample]) -> int:
-    """Activities are kept in the order in which they began, some time later: while tracing goes on, all that are known to be there are
-    those from before the last one."""
+    """Until when all activities are known. They are stored in the order of their begin, with a delay, so while tracing is on they are
+    complete only up to the begin of the last one."""
     if all(tracing.end_ns for tracing in ledger.tracings):
         return last_ns
     return max((activity.start_ns for activity in activities), default=0)
 
 
 def _activities_take(ledger: Ledger, clock: Clock, page, stream: int, activities: list[GpuSample]) -> int:
-    """Adds a page's; returns how many are damaged."""
+    """Adds the activities of a page; returns how many are damaged."""
     damaged = 0
     for entry in ACTIVITY_SAMPLE.codec.iter_unpack(page.samples):
         sample = ACTIVITY_SAMPLE.row._make(entry)
@@ -203,7 +203,7 @@ def is_kept(number: int, level: int) -> bool:
 
 
 def block_of(sequence: int) -> int:
-    """From 1, as sequences are: level 1 keeps blocks 2, 4, ..."""
+    """The block of a sequence number; both count from 1: level 1 retains blocks 2, 4, ..."""
     return (sequence - 1) // BLOCK_SAMPLES + 1
 
 
@@ -231,7 +231,7 @@ def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
 
 
 def _sample_row(ledger: Ledger, clock: Clock, sample, sequence: int | None) -> Sample:
-    """An NCCL operation is complete when its kernel ends; the clocks of host and device may differ by more than it has lasted."""
+    """An NCCL operation is complete when its kernel ends; the clocks of host and device may differ by more than its duration."""
     peer_or_root = None if sample.peer == NO_RANK else sample.peer
     awaited = 0 if ledger.call_is_nccl(sample.call) else sample.device_span & CALL_MASK
     completed_ticks = max(sample.completed_ticks, sample.start_ticks)
@@ -254,7 +254,7 @@ def _sample_row(ledger: Ledger, clock: Clock, sample, sequence: int | None) -> S
 
 
 def _on_device(ledger: Ledger, clock: Clock, sample) -> tuple[int | None, int | None, int | None]:
-    """When the kernel of an NCCL operation ran, and whether others share it."""
+    """Begin and end of the kernel of an NCCL operation, and whether other operations share it."""
     if not sample.completed_ticks or not ledger.call_is_nccl(sample.call):
         return None, None, None
     end_ns = clock.since_start_ns(sample.completed_ticks)
@@ -263,7 +263,7 @@ def _on_device(ledger: Ledger, clock: Clock, sample) -> tuple[int | None, int | 
 
 
 def _step_row(ledger: Ledger, clock: Clock, sample, step: int, last_ns: int) -> tuple:
-    """The last step has no length yet: it goes on as long as the rank is known to."""
+    """The last step has no end: it lasts as long as the rank is known to have lived."""
     begin_ns = clock.since_start_ns(sample.start_ticks)
     is_open = sample.start_ticks == sample.end_ticks
     end_ns = max(last_ns, begin_ns) if is_open else clock.since_start_ns(sample.end_ticks)
@@ -276,8 +276,8 @@ def _span_row(ledger: Ledger, clock: Clock, sample) -> tuple:
 
 
 def _windows(ledger: Ledger, clock: Clock, owner, level: int, end_ns: int, gaps: dict[int, int]) -> Iterator[tuple[int, int]]:
-    """When all calls of a thread (activities of a stream) were kept: from `sampled_since_ticks`, in the windows of the level, up to
-    their gaps."""
+    """The times in which all calls of a thread (activities of a stream) are sampled: from `sampled_since_ticks` on, the windows of the
+    level, each up to its gap."""
     header = ledger.header
     if level >= LEVEL_NONE:
         return
@@ -289,7 +289,7 @@ def _windows(ledger: Ledger, clock: Clock, owner, level: int, end_ns: int, gaps:
 
 
 def covered(begin_ns: int, end_ns: int, start_unix_ns: int, level: int, gaps: dict[int, int]) -> Iterator[tuple[int, int]]:
-    """The windows of a level between two moments, each up to its gap; windows that touch are one, and may be empty."""
+    """The windows of a level between two times, each up to its gap; adjacent windows are joined, and may be empty."""
     if level == 0:
         for window in sorted(gaps):
             yield begin_ns, min(gaps[window], end_ns)

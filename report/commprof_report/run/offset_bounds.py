@@ -1,9 +1,9 @@
-"""How two clocks differ, from moments at which the difference is known to be no more, or no less, than something.
+"""The difference of two clocks, from times at which upper or lower bounds of it are known.
 
-While both clocks run at constant rates their difference is a straight line. Between two knots it is given by its values there, a point of
-a plane; each bound is a half-plane, and what is left of the plane after cutting all of them off is a convex polygon. Its extent is what
-the difference can be at the two knots; in between, it is between the lines that connect the extremes. So the bounds are exact as
-long as rates are constant between knots.
+While both clocks run at constant rates, their difference is a straight line. Between two knots it is given by its values there, a point of
+a plane. Each bound is a half-plane, and the intersection of all of them is a convex polygon. Its extent gives the range of the difference
+at the two knots; in between, the difference lies between the lines that connect the extremes. So the bounds are exact as long as
+rates are constant between knots.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-MOST_RATE = 1e-3  # by which two clocks drift apart: crystals do 1e-4 together, NTP may slew each by 5e-4
+MOST_RATE = 1e-3  # maximal drift of two clocks: 1e-4 for two crystals, and NTP may slew each by 5e-4
 FAR_NS = 1e13  # more than clocks drift apart in a run
-FIRST_SLACK_NS = 1_000  # of bounds that contradict each other; doubled until they do not
+FIRST_SLACK_NS = 1_000  # by which contradictory bounds are relaxed; doubled until they agree
 
 Polygon = list[tuple[float, float]]
 
 
 class Bound(NamedTuple):
-    """At a moment the difference of two clocks is at most `most_ns` (is_upper) or at least that."""
+    """At time `at_ns` the difference of two clocks is at most `difference_ns` (is_upper) or at least that."""
 
     at_ns: int
     difference_ns: int
@@ -36,21 +36,21 @@ EVERYWHERE = Interval(-FAR_NS, FAR_NS)
 
 
 def at_knots(bounds: Sequence[Bound], knots: Sequence[int]) -> list[Interval]:
-    """What the difference can be at each knot; infinite where nothing bounds it. Needs one bound and two knots at least."""
-    base_ns = bounds[0].difference_ns  # floats hold what is left after subtracting it
+    """The range of the difference at each knot; infinite if nothing bounds it. Needs at least one bound and two knots."""
+    base_ns = bounds[0].difference_ns  # after subtracting it, floats are exact enough
     segments = _by_segment(bounds, knots, base_ns)
     lengths = [after - before for before, after in zip(knots, knots[1:])]
     left, right = [EVERYWHERE], []
-    for cuts, length in zip(segments, lengths):  # forth: each segment passes on what it knows of its end
+    for cuts, length in zip(segments, lengths):  # forwards: each segment passes on the range at its end
         left.append(_extent(cuts, length, left[-1], EVERYWHERE)[1])
     right.append(left[-1])
-    for cuts, length, start in zip(segments[::-1], lengths[::-1], left[-2::-1]):  # and back
+    for cuts, length, start in zip(segments[::-1], lengths[::-1], left[-2::-1]):  # and backwards
         right.append(_extent(cuts, length, start, right[-1])[0])
     return [_shifted(interval, base_ns) for interval in right[::-1]]
 
 
 def _by_segment(bounds: Sequence[Bound], knots: Sequence[int], base_ns: int) -> list[list[tuple[float, float, int]]]:
-    """Per segment the half-planes (weight of its end, difference, 1 for upper bounds and -1 for lower ones)."""
+    """For each segment its half-planes (weight of its end, difference, 1 for upper bounds and -1 for lower ones)."""
     segments: list[list[tuple[float, float, int]]] = [[] for _ in knots[1:]]
     segment = 0
     for at_ns, difference_ns, is_upper in sorted(bounds):
@@ -62,8 +62,8 @@ def _by_segment(bounds: Sequence[Bound], knots: Sequence[int], base_ns: int) -> 
 
 
 def _extent(cuts: Sequence[tuple[float, float, int]], length: int, start: Interval, end: Interval) -> tuple[Interval, Interval]:
-    """What the difference can be at the start and at the end of a segment. Bounds that contradict each other give way
-    by as little as they must, and the answer grows by as much."""
+    """The range of the difference at the start and at the end of a segment. Contradictory bounds are relaxed by as little as
+    necessary, and the ranges grow by as much."""
     slack = 0.0
     while True:
         polygon = _polygon(cuts, length, start, end, slack)
@@ -82,7 +82,7 @@ def _polygon(cuts: Sequence[tuple[float, float, int]], length: int, start: Inter
 
 
 def _cut(polygon: Polygon, weight: float, difference: float, sign: int) -> Polygon:
-    """What of it lies where sign x ((1 - weight) x start + weight x end - difference) is not above zero."""
+    """The part of the polygon in which sign x ((1 - weight) x start + weight x end - difference) <= 0."""
     beyond = [sign * ((1 - weight) * start + weight * end - difference) for start, end in polygon]
     if not polygon or max(beyond) <= 0:
         return polygon
@@ -98,7 +98,7 @@ def _cut(polygon: Polygon, weight: float, difference: float, sign: int) -> Polyg
 
 
 def _shifted(interval: Interval, base_ns: int) -> Interval:
-    """Back to whole nanoseconds; what is as far as FAR_NS has no bound at all."""
+    """Converts back to whole nanoseconds; a limit near FAR_NS means that there is no bound."""
     low = -math.inf if interval.low < -FAR_NS / 2 else base_ns + math.floor(interval.low)
     high = math.inf if interval.high > FAR_NS / 2 else base_ns + math.ceil(interval.high)
     return Interval(low, high)

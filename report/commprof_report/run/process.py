@@ -1,4 +1,4 @@
-"""Whether the process that wrote a ledger still lives. Only its own node can tell."""
+"""Whether the process that wrote a ledger is still alive. This can be found out only on its own node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEAD_STATES = "ZXx"
 
 
 def process_state(pid: int, facts: Mapping[str, str]) -> str:
-    """`running`, `killed`, or `unknown` where the process was on another node, or in a container of its own."""
+    """`running`, `killed`, or `unknown` if the process was on another node or in another container."""
     if not is_of_this_node(facts) or facts.get("pid_namespace") != _pid_namespace():
         return UNKNOWN
     state, start = _state_and_start(pid)
@@ -40,7 +40,7 @@ def _pid_namespace() -> str | None:
 
 
 def _state_and_start(pid: int) -> tuple[str, str]:
-    """Empty where there is no such process. The second field, its name, may hold anything, also spaces and brackets."""
+    """Empty if there is no such process. The second field, the name, may contain spaces and brackets."""
     try:
         after_name = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return after_name[STATE_FIELD - 3], after_name[START_FIELD - 3]

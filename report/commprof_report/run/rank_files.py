@@ -1,4 +1,4 @@
-"""Which files a run folder holds, and which of them belong to the run that is reported."""
+"""Which files are in a run folder, and which of them belong to the run that is reported."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class RankFile(NamedTuple):
         return self.ranks[0].run_id, self.ranks[0].world_size
 
 
-ASIDES = {"earlier-": "earlier run", "job-": "other job", "spawned-": "spawned job", "snapshot-": "snapshot"}  # folders beside a run's files
+ASIDES = {"earlier-": "earlier run", "job-": "other job", "spawned-": "spawned job", "snapshot-": "snapshot"}  # subfolders of a run folder
 
 
 class Folder(NamedTuple):
-    """What was found: files by rank, folders of other runs by what they are, and what could not be read."""
+    """The contents of a run folder: files by rank, subfolders with other runs by kind, and problems."""
 
     files: list[RankFile]
     asides: dict[str, int]
@@ -54,7 +54,7 @@ class Folder(NamedTuple):
 
 
 def folder_scan(folder: Path) -> Folder:
-    """Looks into every rank's file far enough to know its run."""
+    """Reads enough of every rank's file to know its run."""
     names = sorted(_names(folder))
     paths = sorted((folder / name for name in names if RANK_FILE.fullmatch(name)), key=_database_first)
     files: dict[Path, RankFile] = {}
@@ -74,7 +74,7 @@ def folder_scan(folder: Path) -> Folder:
 
 
 def _is_filled(folder: Path) -> bool:
-    """Whether it is a folder with something in it, as far as we may look."""
+    """Whether it is a readable folder that is not empty."""
     try:
         return any(folder.iterdir())
     except NotADirectoryError:
@@ -84,13 +84,12 @@ def _is_filled(folder: Path) -> bool:
 
 
 def _names(folder: Path) -> set[str]:
-    """What is there, looked at twice: a ledger may give way to its database while the folder is read, so that one look
-    finds neither."""
+    """The names in the folder, listed twice: a ledger may be replaced by its database during one listing, which then finds neither."""
     return {name for _ in range(2) for name in os.listdir(folder)}
 
 
 def _ledger_or_database_scan(path: Path) -> RankFile:
-    """A ledger that has gone since the folder was looked at has become a database."""
+    """A ledger that has disappeared since the folder was listed has become a database."""
     try:
         return file_scan(path)
     except ReportError:
@@ -109,7 +108,7 @@ def _database_first(path: Path) -> tuple[int, bool, str]:
 
 
 def file_scan(path: Path) -> RankFile:
-    """What a single file says of itself."""
+    """Reads enough of a single file to know its run."""
     try:
         with regular_open(path) as file:
             start = file.read(16)
@@ -132,9 +131,9 @@ def _ledger_rank(path: Path) -> RankOfFile:
 
 
 def runs_split(files: list[RankFile]) -> list[list[RankFile]]:
-    """The files by run, oldest first. Files are of one run if they share its name and size and overlap in time."""
+    """Groups files by run, oldest first. Files belong to one run if run id and world size are equal and they overlap in time."""
     by_name: dict[tuple[str, int], list[list[RankFile]]] = {}
-    latest_end_unix_ns = 0  # of the files of runs[-1]; files of one name follow each other
+    latest_end_unix_ns = 0  # of the files of runs[-1]; files with the same run id are adjacent
     for file in sorted(files, key=lambda file: (file.run, file.start_unix_ns)):
         runs = by_name.setdefault(file.run, [])
         if not runs or file.start_unix_ns > latest_end_unix_ns:
@@ -147,7 +146,7 @@ def runs_split(files: list[RankFile]) -> list[list[RankFile]]:
 
 
 def run_describe(files: list[RankFile]) -> str:
-    """One run in a few words, for a message."""
+    """A short description of one run, for a message."""
     run_id, world_size = files[0].run
     ranks = [rank.world_rank for file in files for rank in file.ranks]
     started = units.moment(min(file.start_unix_ns for file in files))

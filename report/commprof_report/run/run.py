@@ -1,4 +1,4 @@
-"""A run: all its ranks in one database of the schema, whatever they left behind."""
+"""A run: all its ranks in one database of the schema, read from databases and ledgers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SQL = query.beside(__file__)
 
 
 class Run:
-    """The merged database, and what the user should know about how it came together."""
+    """The merged database, and notes for the user about files that were missing, damaged or left out."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.connection: sqlite3.Connection = database_create()
         self.notes: list[str] = []  # problems, one line each
-        self.asides: list[str] = []  # what lies beside the run
+        self.asides: list[str] = []  # other runs in subfolders
         self.run_id = ""
         self.world_size = 0
         self.missing: list[range] = []  # ranks without a file
@@ -48,8 +48,8 @@ def run_open(
     with_samples: bool = False,
     most_samples: int | None = MOST_SAMPLES,
 ) -> Run:
-    """A run folder, a merged database, or a single rank's file; several are read as one run, and none is the newest here. Samples of calls
-    and of GPUs, their windows, steps and spans of regions only where they are asked for, and not more than `most_samples` (thinning.py).
+    """Opens a run folder, a merged database, or a single rank's file; several paths are read as one run; without any, the newest run here.
+    Samples of calls and GPUs, their windows, steps and spans of regions are read only on request, at most `most_samples` (thinning.py).
     Raises ReportError if there is nothing to read."""
     given = [path] if isinstance(path, Path) else list(path)
     paths = given or newest_run(Path())
@@ -87,7 +87,7 @@ def _single_file(path: Path) -> RankFile:
 
 
 def _folder_files(run: Run, path: Path, beside: Counter[str]) -> list[RankFile]:
-    """The files of the newest run in the folder; what else is there is noted."""
+    """The files of the newest run in the folder; other runs in it are added to the notes."""
     folder = folder_scan(path)
     if not folder.files:
         raise _nothing_read(path, folder.problems)
@@ -102,7 +102,7 @@ def _folder_files(run: Run, path: Path, beside: Counter[str]) -> list[RankFile]:
 
 
 def _nothing_read(path: Path, problems: list[ReportError]) -> ReportError:
-    """A folder of run folders says which runs are in it."""
+    """The error; for a folder of run folders it lists the runs in it."""
     inside = runs_inside(path) if problems[0].subject == str(path) else []
     if inside:
         return ReportError(path, "holds no rank's file itself, but folders of runs; name one of them:", inside)
@@ -132,7 +132,7 @@ def _file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
 
 
 def _ledger_or_database_take(run: Run, path: Path, with_histograms: bool) -> None:
-    """A ledger, or the database that has taken its place since the folder was looked at."""
+    """Adds a ledger, or the database that has replaced it since the folder was listed."""
     try:
         _ledger_take(run, path, with_histograms)
     except FileNotFoundError:
@@ -157,7 +157,7 @@ def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
         raise ReportError(path, f"is damaged: {error}") from None
 
 
-NUMBERED = {"cell": 0, "bucket": 0, "gpu_activity": 1, "gpu_bucket": 1}  # tables whose rows have numbers of their own in a run
+NUMBERED = {"cell": 0, "bucket": 0, "gpu_activity": 1, "gpu_bucket": 1}  # tables whose rows are renumbered in a run
 
 
 def _rows_insert(connection: sqlite3.Connection, table: str, rows: list[tuple], first: tuple[int, int]) -> None:
@@ -170,7 +170,7 @@ def _rows_insert(connection: sqlite3.Connection, table: str, rows: list[tuple], 
 
 
 def _ranks_check(run: Run) -> None:
-    """Names the ranks that are not there, and those that ended before their time."""
+    """Notes the missing ranks, and those that ended early."""
     ranks = run.connection.execute("SELECT world_rank, world_size, run_id FROM rank ORDER BY world_rank").fetchall()
     if not ranks:
         raise ReportError(*run.notes.pop().split(": ", 1)) if run.notes else ReportError(run.path, "holds no rank")

@@ -1,6 +1,6 @@
--- What spans the ranks of a run? Run once on a merged database; the other questions stand on these.
+-- Tables and views that relate the ranks of a run. Created once on a merged database; the other queries use them.
 
--- How long each rank ran, and how long its calls were counted. A rank without an end is known up to its last sign of life.
+-- Each rank's wall time, and the time during which its calls were counted. For a rank without an end, up to its last sign of life.
 CREATE TEMP TABLE rank_wall AS
 SELECT rank.world_rank,
        coalesce(wall_ns, min(max(CAST(last_sign.value AS INTEGER), start_unix_ns) - start_unix_ns, 1 << 62)) AS wall_ns,
@@ -9,8 +9,8 @@ SELECT rank.world_rank,
 FROM rank
 LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_sign.key = 'last_sign_unix_ns';
 
--- Where each rank is in its life, and until when that is known. Only a process without an end may be running still. One that called NCCL and
--- nothing of MPI has no MPI_Finalize to come to: its exit is its end.
+-- Each rank's state, and the last time at which it is known. Only a process without an end may still be running. A process that called
+-- NCCL but not MPI makes no MPI_Finalize: its exit is its end.
 CREATE TEMP TABLE rank_state AS
 WITH called AS (
     SELECT cell.world_rank, max(library = 'nccl') AS has_nccl, max(library = 'mpi') AS has_mpi
@@ -32,8 +32,8 @@ LEFT JOIN fact AS copied ON copied.world_rank = rank.world_rank AND copied.key =
 LEFT JOIN fact AS found ON found.world_rank = rank.world_rank AND found.key = 'process_state'
 LEFT JOIN fact AS last_sign ON last_sign.world_rank = rank.world_rank AND last_sign.key = 'last_sign_unix_ns';
 
--- The communicators of the run: one row an identity, described by its lowest rank that has a name for it, else by its
--- lowest rank; with a label that no other has. Of NCCL's a rank knows its own number alone: their members are put together (members.py).
+-- The communicators of the run: one row per identity, described by its lowest rank that has a name for it, else by its lowest rank; with
+-- a unique label. In an NCCL communicator each rank knows only its own number, so their members are combined (members.py).
 CREATE TEMP TABLE run_communicator AS
 WITH gathered AS (
     SELECT identity, members_gathered(comm_rank, world_rank, size) AS members
@@ -81,8 +81,8 @@ SELECT identity, parent_identity, name, constructor, ordinal, size, remote_size,
        END AS label
 FROM with_members;
 
--- Point-to-point partners by world rank. Of NCCL's a rank knows the number in the communicator alone; whose that is, the one that has it says.
--- null: its database is not among these, or nobody can tell (communicators without a number of their own).
+-- Point-to-point peers by world rank. For NCCL a rank knows only the peer's number in the communicator; the peer's own database has its
+-- world rank. null: its database was not read, or the communicator has no number of its own.
 CREATE TEMP TABLE rank_in_nccl (identity TEXT, comm_rank INTEGER, world_rank INTEGER, PRIMARY KEY (identity, comm_rank)) WITHOUT ROWID;
 INSERT INTO rank_in_nccl SELECT identity, comm_rank, min(world_rank) FROM communicator WHERE library = 'nccl' GROUP BY identity, comm_rank;
 
@@ -94,7 +94,7 @@ LEFT JOIN communicator AS own
     ON peer.communicator > 0 AND own.world_rank = peer.world_rank AND own.communicator = peer.communicator
 LEFT JOIN rank_in_nccl ON rank_in_nccl.identity = own.identity AND rank_in_nccl.comm_rank = peer;
 
--- From a rank's number for a communicator to the run's.
+-- Maps a rank's number for a communicator to its identity and label in the run.
 CREATE TEMP TABLE communicator_of AS
 SELECT used.world_rank,
        used.communicator,
@@ -110,7 +110,7 @@ FROM (
 LEFT JOIN communicator AS own USING (world_rank, communicator)
 LEFT JOIN run_communicator AS spanning ON spanning.identity = own.identity;
 
--- What threads are in or have left last. One that is inside matters more than one that is not, and the longer the more.
+-- The calls that threads are in or returned from last. Threads inside a call come first, the one that has been inside longest before others.
 CREATE TEMP TABLE doing AS
 SELECT world_rank, thread, identity, doing_call, nullif(doing_awaited, '') AS doing_awaited, nullif(label, '-') AS doing_communicator,
        doing_bytes, doing_peer, doing_tag, doing_is_inside,
@@ -126,8 +126,8 @@ JOIN (SELECT world_rank, start_unix_ns FROM rank) USING (world_rank)
 JOIN (SELECT world_rank, rank_wall.wall_ns FROM rank_wall) USING (world_rank)
 WHERE doing_call <> '';
 
--- How a message is turned into bandwidth, by call.bandwidth (schema.sql). blocks: 'n' where S is n times `bytes`, else '1'. passes: busbw is
--- S / t times 2(n-1)/n (2), (n-1)/n (1), 1 (0); null: undefined. is_own: each rank has a size of its own.
+-- How bandwidth is computed, by call.bandwidth (schema.sql). blocks: 'n' if S is n times `bytes`, else '1'. passes: busbw is S / t
+-- times 2(n-1)/n (2), (n-1)/n (1), 1 (0); null: undefined. is_own: 1 if each rank may have its own size.
 CREATE TEMP TABLE bandwidth_rule (bandwidth TEXT PRIMARY KEY, blocks TEXT NOT NULL, passes INTEGER, is_own INTEGER NOT NULL);
 INSERT INTO bandwidth_rule VALUES
     ('one-way', '1', 0, 0), ('allreduce', '1', 2, 0), ('reduce-scatter', '1', 1, 0), ('allgather', 'n', 1, 0),
@@ -136,24 +136,24 @@ INSERT INTO bandwidth_rule VALUES
 CREATE TEMP VIEW rated_call AS
 SELECT name AS call, is_own FROM call JOIN bandwidth_rule USING (bandwidth);
 
--- From a rank's number for a region to its name; '' is outside all regions.
+-- Maps a rank's number for a region to its name; '' is outside all regions.
 CREATE TEMP TABLE region_of AS
 SELECT used.world_rank, used.region,
        CASE used.region WHEN 0 THEN '' ELSE coalesce(own.name, '(unknown region)') END AS region_name
 FROM (SELECT DISTINCT world_rank, region FROM cell) AS used
 LEFT JOIN region AS own USING (world_rank, region);
 
--- The user's selection: everything, until selection.py takes something away.
+-- The user's selection: everything, until selection.py removes rows.
 CREATE TEMP TABLE selected_call AS SELECT DISTINCT call FROM cell UNION SELECT call FROM peer;
 CREATE TEMP TABLE selected_rank AS SELECT world_rank FROM rank;
 CREATE TEMP TABLE selected_communicator AS SELECT identity FROM communicator_of UNION SELECT identity FROM run_communicator;
 CREATE TEMP TABLE selected_region AS SELECT DISTINCT region_name FROM region_of;
 CREATE TEMP TABLE selected_memory_kind AS SELECT DISTINCT memory_kind FROM cell;
--- Message sizes in use, and the bin that each is shown in (bins.py).
+-- The message sizes that occur, and the bin of each (bins.py).
 CREATE TEMP TABLE size_bin AS
 SELECT DISTINCT bytes, is_folded, CASE WHEN is_folded THEN bytes / 2 + 1 ELSE bytes END AS bytes_low,
                 bytes AS bytes_high
 FROM cell;
 
--- A value that stands for a bucket: its middle, at most 1/16 away from any value in it. Null: no upper bound.
+-- The value that represents a bucket: its middle, at most 1/16 away from any value in it. Null: no upper bound.
 CREATE TEMP VIEW bucket_middle AS SELECT bucket, (low_ns + high_ns) / 2.0 AS middle_ns FROM bucket_bound;

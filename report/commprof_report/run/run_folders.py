@@ -1,4 +1,4 @@
-"""Several run folders: those that together are one run, and those that lie in a folder beside each other."""
+"""Several run folders: those that together form one run, and those in a common parent folder."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..base import units
 from ..base.errors import ReportError, UsageError
 from .rank_files import RANK_FILE, RankFile, file_scan, run_describe, runs_split
 
-DEPTH = 2  # folders below the one that was named: as deep as <host>/<rank>
-MOST_ENTRIES = 100_000  # of folders that are looked at before giving up: somebody's home may be large
-MOST_FOLDERS = 2  # of a run that are written out
+DEPTH = 2  # levels of subfolders that are searched: as deep as <host>/<rank>
+MOST_ENTRIES = 100_000  # that are searched before giving up: a home directory may be large
+MOST_FOLDERS = 2  # of a run that are listed in a message
 MOST_RUNS = 20
 
 
 class FoundRun(NamedTuple):
-    """A run, by the folders that hold it."""
+    """A run, and the folders with its files."""
 
     folders: list[Path]
     file: RankFile  # one of its files
@@ -37,7 +37,7 @@ class FoundRun(NamedTuple):
 
 
 def one_run(files: Sequence[RankFile]) -> None:
-    """Raises ReportError unless files of several folders, each of them of one run, belong to the same."""
+    """Raises ReportError unless these files, one from each folder, belong to the same run."""
     runs = runs_split(list(files))
     if len(runs) > 1:
         described = " and ".join(f"{run_describe(run)} in {run[0].path.parent}" for run in runs[:2])
@@ -53,7 +53,7 @@ def one_run(files: Sequence[RankFile]) -> None:
 
 
 def runs_find(folder: Path) -> list[FoundRun]:
-    """The runs in the folders below, oldest first; one file of each folder is looked at."""
+    """The runs in the subfolders, oldest first; one file of each folder is read."""
     found = {run.file.path: run for run in islice(_folders_with_ranks(folder), MOST_ENTRIES)}
     runs = []
     for files in runs_split([run.file for run in found.values()]):
@@ -84,7 +84,7 @@ def _folders_with_ranks(top: Path) -> Iterator[FoundRun]:
 
 
 def _look(folder: Path) -> tuple[list[str], list[str]]:
-    """Names of rank files, and of the folders that are no links."""
+    """Names of rank files, and of subfolders that are not links."""
     try:
         with os.scandir(folder) as entries:
             found = list(islice(entries, MOST_ENTRIES))
@@ -95,7 +95,7 @@ def _look(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def _found(folder: Path, names: Sequence[str]) -> Iterator[FoundRun]:
-    """Nothing where no file of it can be read."""
+    """The run in a folder; nothing if none of its files can be read."""
     ranks = sorted({int(RANK_FILE.fullmatch(name)[1]) for name in names})
     for name in names:
         try:
@@ -106,14 +106,14 @@ def _found(folder: Path, names: Sequence[str]) -> Iterator[FoundRun]:
 
 
 def runs_inside(folder: Path) -> list[str]:
-    """A line for each run in the folders below, newest first."""
+    """A line for each run in the subfolders, newest first."""
     runs = runs_find(folder)[::-1]
     lines = [run.describe() for run in runs[:MOST_RUNS]]
     return lines + ([f"and {len(runs) - MOST_RUNS:,} more"] if len(runs) > MOST_RUNS else [])
 
 
 def newest_run(folder: Path) -> list[Path]:
-    """The folders of the newest run here: of this folder, if it is a run folder, else of those in it. Raises UsageError."""
+    """The folders of the newest run: this folder if it is a run folder, else subfolders. Raises UsageError if there is none."""
     if _look(folder)[0]:
         return [folder]
     runs = runs_find(folder)

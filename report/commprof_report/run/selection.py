@@ -1,4 +1,4 @@
-"""The filters --call, --communicator, --region, --rank, --bytes and --memory-kind: what of a run the user wants to see."""
+"""The filters --call, --communicator, --region, --rank, --bytes and --memory-kind, which select a part of a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ByteRange(NamedTuple):
 
 
 def byte_range(text: str) -> ByteRange:
-    """LOW:HIGH, either side open; or one size."""
+    """Parses LOW:HIGH, either side may be omitted; or one size."""
     low, colon, high = text.partition(":")
     if not colon:
         return _bytes(low)
@@ -42,7 +42,7 @@ def byte_range(text: str) -> ByteRange:
 
 
 def _bytes(text: str) -> ByteRange:
-    """A size, and what is shown as this size: 156 KB is all from 155,500 to 156,500 bytes, 1.18 MB has digits for 10,000."""
+    """Parses a size as the range of sizes that are printed so: 156 KB is 155,500 to 156,500 bytes."""
     match = BYTES.fullmatch(text.strip())
     if not match:
         what = "a size is a number, with K, M or G for 2^10, 2^20, 2^30 bytes, or with KB, MB or GB as sizes are shown"
@@ -60,7 +60,7 @@ def _bytes(text: str) -> ByteRange:
 
 
 def rank_spans(text: str) -> list[tuple[int, int]]:
-    """0,3-5."""
+    """Parses ranks such as 0,3-5."""
     spans = []
     for part in text.split(","):
         match = RANKS.fullmatch(part.strip())
@@ -108,14 +108,14 @@ def add_memory_kind_argument(parser: argparse.ArgumentParser) -> None:
 
 
 class Selection(Run):
-    """A run from which was selected, once. Owns the TEMP TABLEs of chosen_cell.sql and those named selected_."""
+    """A run to which filters were applied, once. Owns the TEMP TABLEs of chosen_cell.sql and those named selected_."""
 
     def __init__(self, run: Run) -> None:
         vars(self).update(vars(run))
 
 
 def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Selection:
-    """Applies the filters to the run; table chosen_cell then holds what is left."""
+    """Applies the filters to the run; table chosen_cell then has the selected cells."""
     if arguments.call:
         _calls_keep(run, arguments.call)
     if arguments.communicator:
@@ -168,7 +168,7 @@ def _calls_keep(run: Run, wanted: list[str]) -> None:
 
 
 def _short(name: str) -> str:
-    """Without the library: MPI_Allreduce and ncclAllReduce are both allreduce."""
+    """A call's name without its library: MPI_Allreduce and ncclAllReduce are both allreduce."""
     name = name.lower()
     return name[4:] if name.startswith(("mpi_", "nccl")) else name
 
@@ -212,7 +212,7 @@ def _ranks_keep(run: Run, spans: list[tuple[int, int]]) -> None:
 
 
 def _sizes_keep(connection: sqlite3.Connection, wanted: ByteRange, bins: str) -> None:
-    """Fills size_bin: the sizes that are wanted, and the bin of each."""
+    """Fills size_bin with the selected sizes and the bin of each."""
     low = 0 if wanted.low is None else wanted.low
     sizes = connection.execute("SELECT bytes, is_folded FROM size_bin").fetchall()
     chosen = [

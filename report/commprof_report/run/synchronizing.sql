@@ -1,6 +1,6 @@
--- The collectives that make ranks wait for each other. kind: 'all', 'root-first', 'root-last', 'lower', as in call.waits_for. is_sure: the
--- return proves that they have arrived, unless the message is empty: where each pair of ranks has a size of its own some may be empty, and
--- nobody knows which. NCCL's are judged by their kernels, whose begin is the rank's arrival; they do not bound clocks.
+-- The collectives in which ranks wait for each other. kind: 'all', 'root-first', 'root-last', 'lower', as in call.waits_for. is_sure: a
+-- return proves that these ranks have arrived, unless the message is empty. If each pair of ranks has its own size, some messages may be
+-- empty, and it is unknown which. For NCCL the begin of the kernel is the rank's arrival; NCCL's collectives do not bound clocks.
 CREATE TEMP VIEW IF NOT EXISTS synchronizing AS
 SELECT name AS call,
        CASE waits_for WHEN 'all-unless-empty' THEN 'all' ELSE waits_for END AS kind,

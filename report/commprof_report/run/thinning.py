@@ -1,12 +1,12 @@
-"""Of the samples of a run, as many as a command asks for: the same ones of all ranks.
+"""Reduces the samples of a run to the number that a command requests, the same ones on all ranks.
 
-A job keeps fewer samples by raising levels (ledger_format.h), each rank by itself; this raises them further, for all ranks at once.
-The collectives of each communicator have a level, and so have all calls without a sequence, and what GPUs did. The level of those that
-have most samples grows by one until there are few enough. A communicator whose level would leave less than a quarter keeps what it has:
-its last block.
+During the job, each rank reduces its samples by raising levels (ledger_format.h). This module raises the levels further, for all ranks at
+once. There is a level for the collectives of each communicator, one for all calls without a sequence number, and one for GPU activities.
+The level of the class with the most samples is raised until there are few enough samples. A communicator of which a higher level would leave
+less than a quarter keeps its samples: they are its last block.
 
-    each file   how many samples it has in each block and window -> levels grow -> what the levels leave is copied
-    at the end  what was copied before the levels grew is thinned, too; tables say the new levels
+    each file   count its samples in each block and window -> raise levels -> copy the samples that the levels retain
+    at the end  delete the samples that were copied before the levels rose; store the new levels in the tables
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .ledger_samples import block_of, covered, is_kept
 SQL = query.beside(__file__)
 
 MOST_SAMPLES = 500_000
-WITHOUT_SEQUENCE = ""  # the class of all calls that no communicator numbers
-OF_GPUS = "gpu"  # the class of what GPUs did
-WINDOWS = {  # by class: those that are kept, and how they are put in place of these
+WITHOUT_SEQUENCE = ""  # the class of all calls without a sequence number
+OF_GPUS = "gpu"  # the class of GPU activities
+WINDOWS = {  # by class: SQL that reads the windows, deletes them, and inserts those that remain
     WITHOUT_SEQUENCE: (
         "SELECT world_rank, thread, begin_ns, end_ns, start_unix_ns FROM sample_window JOIN rank USING (world_rank)",
         "DELETE FROM sample_window",
@@ -40,13 +40,13 @@ WINDOWS = {  # by class: those that are kept, and how they are put in place of t
 
 
 class Thinning:
-    """What is to be kept of a run; `most` None: everything."""
+    """Which samples of a run are retained; `most` None: all."""
 
     def __init__(self, connection: sqlite3.Connection, most: int | None = MOST_SAMPLES) -> None:
         self.connection = connection
         self.most = most
         self.levels: dict[str, int] = {}  # by class: a communicator's identity, WITHOUT_SEQUENCE, OF_GPUS
-        self.counts: dict[str, Counter[int]] = {}  # by class: samples by the highest level that keeps them
+        self.counts: dict[str, Counter[int]] = {}  # by class: number of samples by the highest level that retains them
         SQL.run(connection, "thinning_create")
 
     @property
@@ -55,16 +55,16 @@ class Thinning:
 
     @property
     def found(self) -> int:
-        """How many there are without thinning."""
+        """The number of samples without thinning."""
         return sum(sum(counts.values()) for counts in self.counts.values())
 
     def count_attached(self) -> None:
-        """The samples of the database `source` are going to be added."""
+        """Counts the samples of the attached database `source`, which are about to be added."""
         if self.most is not None:
             self._add(SQL.run(self.connection, "thinning_count"))
 
     def ledger_rows_thin(self, rows: dict[str, list[tuple]]) -> None:
-        """The same for a ledger's, of which those that are not kept are taken away."""
+        """The same for a ledger's samples; removes those that are not retained."""
         if self.most is None:
             return
         identities = {row[1]: row[2] for row in rows["communicator"]}
@@ -124,12 +124,12 @@ class Thinning:
 
 
 def _place(row, identities: dict[int, str], start_unix_ns: int) -> tuple[str, int]:
-    """The class of a sample, and its block or window."""
+    """The class of a sample, and the number of its block or window."""
     if row.sequence is None:
         return WITHOUT_SEQUENCE, start_unix_ns + row.start_ns >> WINDOW_NS_LOG2
     return identities[row.communicator], block_of(row.sequence)
 
 
 def _level_of(number: int) -> int:
-    """The highest level that keeps a block or window of this number: how often 2 divides it."""
+    """The highest level that retains a block or window of this number: how often 2 divides it."""
     return (number & -number).bit_length() - 1 if number else LEVEL_NONE - 1

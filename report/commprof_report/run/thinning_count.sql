@@ -1,5 +1,5 @@
 -- How many samples of the attached file `source` are in each block of a communicator's collectives, and in each window of the
--- other calls and of what GPUs did?
+-- other calls and of GPU activities?
 SELECT identity AS class, number, count(*) AS count
 FROM (
     SELECT world_rank, communicator, ((sequence - 1) >> 10) + 1 AS number FROM source.sample WHERE sequence IS NOT NULL

@@ -1,3 +1,3 @@
--- Which samples does the run keep, at most? One row a class whose level has been raised (thinning.py): a communicator's identity,
--- '' for the calls that no communicator numbers, 'gpu' for what GPUs did. Block or window `number` is kept if it is a multiple of 2^level.
+-- Which samples does the run retain? One row per class whose level has been raised (thinning.py): a communicator's identity, '' for the
+-- calls without a sequence number, 'gpu' for GPU activities. Block or window `number` is retained if it is a multiple of 2^level.
 CREATE TEMP TABLE sample_class (class TEXT PRIMARY KEY, level INTEGER NOT NULL) WITHOUT ROWID;

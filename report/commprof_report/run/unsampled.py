@@ -1,6 +1,6 @@
-"""Communicators that have no samples because the log of single calls was full: what reports from samples do not know of.
+"""Communicators that have no samples because the sample log was full, so that reports based on samples do not include them.
 
-Nothing is said of a job without a log (COMMPROF_SAMPLES=0).
+Not reported for a job without a log (COMMPROF_SAMPLES=0).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class UnsampledRow(NamedTuple):
     communicator: str
     total_ns: int
     share: float | None
-    communicators: int  # with collectives, all in all
+    communicators: int  # number of all communicators with collectives
 
 
 def unsampled_text(run: Selection) -> str:
-    """Of a run read with samples or without; "": all communicators have some."""
+    """A sentence for a run read with or without samples; "": all communicators have some."""
     rows = SQL.ask(run.connection, "unsampled", UnsampledRow)
     if not rows:
         return ""

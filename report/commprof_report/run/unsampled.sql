@@ -1,5 +1,5 @@
--- Which communicators have counted collectives and no samples of them that all ranks have, and how much of the time in collectives is
--- theirs? All ranks have the blocks of 1024 collectives whose number, from 1, is a multiple of 2^level, by the highest level among them.
+-- Which communicators have counted collectives but no samples that all ranks have, and what is their share of the time in collectives?
+-- All ranks have the blocks of 1024 collectives whose number, from 1, is a multiple of 2^level, with the highest level among them.
 WITH used AS (
     SELECT identity, min(label) AS communicator, sum(total_ns) AS total_ns
     FROM cell
