@@ -1,1 +1,1 @@
-"""What knows nothing of a run: errors, numbers as people write them, SQL, members of communicators, bins of sizes."""
+"""Parts that do not depend on a run: errors, formatting of numbers, SQL, members of communicators, bins of sizes."""

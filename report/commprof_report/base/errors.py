@@ -1,4 +1,4 @@
-"""What can go wrong in a way that the user should read. Each becomes one line on stderr."""
+"""Errors that are reported to the user, each as one line on stderr."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class ReportError(Exception):
-    """Input that cannot be read, output that cannot be written. Exit status 1. `details`: lines below the first."""
+    """Input that cannot be read, or output that cannot be written. Exit status 1. `details`: further lines below the first."""
 
     def __init__(self, subject: object, what: str, details: Sequence[str] = ()) -> None:
         super().__init__(f"{subject}: {what}")
@@ -16,11 +16,11 @@ class ReportError(Exception):
 
 
 class UsageError(ReportError):
-    """Options that make no sense. Exit status 2."""
+    """Wrong options. Exit status 2."""
 
 
 def version_check(path: object, what: str, version: int, oldest: int, newest: int) -> None:
-    """Whether this reporter reads a schema or ledger of this version; if not, what does."""
+    """Raises ReportError if this reporter cannot read a schema or ledger of this version, and names one that can."""
     theirs = "the hvprof-report of the commprof that wrote it"
     if version < oldest:
         raise ReportError(path, f"has {what} version {version}, older than this reporter reads ({oldest}): read it with {theirs}")

@@ -1,6 +1,6 @@
-"""Reads a JSON file of any size piece by piece: memory holds one value of it, of at most MOST_CHARACTERS.
+"""Reads a JSON file of any size piece by piece, with at most one value of up to MOST_CHARACTERS in memory.
 
-Files ending early and text that is no JSON raise ReportError, with the position.
+Truncated files and invalid JSON raise ReportError with the position.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import TextIO
 from .errors import ReportError
 
 PIECE_CHARACTERS = 1 << 20
-MOST_CHARACTERS = 1 << 26  # of a value; an event has some hundred
+MOST_CHARACTERS = 1 << 26  # of one value; an event has a few hundred
 GZIP_MAGIC = b"\x1f\x8b"
 SPACE = re.compile(r"[ \t\n\r]*")
-decode = json.JSONDecoder(strict=False, parse_constant=str).raw_decode  # NaN becomes a string: output has to be JSON
+decode = json.JSONDecoder(strict=False, parse_constant=str).raw_decode  # NaN becomes a string, so that the output is valid JSON
 
 
 @contextmanager
 def json_open(path: Path) -> Iterator[JsonStream]:
-    """A file as it is or compressed by gzip."""
+    """Opens a file, plain or compressed by gzip."""
     try:
         with open(path, "rb") as file:
             is_compressed = file.read(2) == GZIP_MAGIC
@@ -48,7 +48,7 @@ class JsonStream:
         self.has_ended = False
 
     def peek(self) -> str:
-        """The next character that is no space; empty at the end."""
+        """The next character that is not white space; empty at the end."""
         while True:
             self.at = SPACE.match(self.text, self.at).end()
             if self.at < len(self.text):
@@ -57,7 +57,7 @@ class JsonStream:
                 return ""
 
     def take(self, wanted: str) -> str:
-        """The next character, which has to be one of these."""
+        """Consumes the next character, which must be one of these."""
         found = self.peek()
         if not found or found not in wanted:
             raise self._error(f"{' or '.join(wanted)} is expected")
@@ -73,7 +73,7 @@ class JsonStream:
                 if self._read_more():
                     continue
                 raise self._error(getattr(error, "msg", "a value is not as JSON has it")) from None
-            if end < len(self.text) or not self._read_more():  # a number may go on in the next piece
+            if end < len(self.text) or not self._read_more():  # a number may continue in the next piece
                 self.at = end
                 return value
 
@@ -89,7 +89,7 @@ class JsonStream:
             separator = self.take(",]")
 
     def keys(self) -> Iterator[str]:
-        """The keys of an object; whoever asks takes the value before the next key."""
+        """The keys of an object; the caller must read each value before the next key."""
         self.take("{")
         if self.peek() == "}":
             self.at += 1

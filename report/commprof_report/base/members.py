@@ -1,4 +1,4 @@
-"""The members of a communicator, as the library writes them: 0-3,8,16-30:2,-1,... Those of NCCL's are put together here."""
+"""The members of a communicator, as the library writes them: 0-3,8,16-30:2,-1,... Those of NCCL communicators are combined here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OUTSIDE, CUT_SHORT = "-1", "..."
 
 
 class Members:
-    """World ranks; `is_whole` is False where the list was too long for its place."""
+    """World ranks; `is_whole` is False if the list was cut because it was too long."""
 
     def __init__(self, text: str) -> None:
         self.spans: list[range] = []
@@ -24,14 +24,14 @@ class Members:
                 self.is_whole = False
 
     def below(self, world_size: int) -> Iterator[int]:
-        """Those that a world of this size has."""
+        """The members below this world size."""
         for span in self.spans:
             yield from range(span.start, min(span.stop, world_size), span.step)
 
 
 class Gathered:
-    """SQL's members_gathered(comm_rank, world_rank, size): the world ranks of a communicator of which each rank knows its own number
-    alone, in order; cut short where not all of them were read."""
+    """The SQL aggregate members_gathered(comm_rank, world_rank, size): the world ranks of a communicator in which each rank knows only its
+    own number, in order; ends with "..." if not all of them were read."""
 
     def __init__(self) -> None:
         self.ranks: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""A line on the terminal while something takes long; nothing in a pipe, nothing for what is quick."""
+"""A progress line on the terminal during long operations; nothing in a pipe or for short ones."""
 
 from __future__ import annotations
 

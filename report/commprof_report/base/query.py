@@ -1,4 +1,4 @@
-"""Runs the questions in the .sql files of a room and returns named tuples."""
+"""Runs the queries in the .sql files of a folder and returns named tuples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Row = TypeVar("Row", bound=NamedTuple)
 
 
 class Folder:
-    """The questions in a folder, each in a file: what stands in name.sql is asked as `name`."""
+    """The queries in a folder; name.sql has the query `name`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -20,14 +20,14 @@ class Folder:
         return (self.folder / f"{name}.sql").read_text(encoding="utf-8")
 
     def run(self, connection: sqlite3.Connection, name: str, **parameters: object) -> sqlite3.Cursor:
-        """Executes all statements of name.sql; returns the cursor of the last."""
+        """Executes all statements of name.sql; returns the cursor of the last one."""
         cursor = connection.cursor()
         for statement in statements(self, name):
             cursor.execute(statement, parameters)
         return cursor
 
     def ask(self, connection: sqlite3.Connection, name: str, row: type[Row], **parameters: object) -> list[Row]:
-        """The answer to name.sql. Its columns are the row's fields, in order."""
+        """The rows of name.sql. Its columns are the row's fields, in order."""
         cursor = self.run(connection, name, **parameters)
         columns = tuple(column[0] for column in cursor.description)
         assert columns == row._fields, f"{name}.sql answers {columns}, not {row._fields}"
@@ -36,7 +36,7 @@ class Folder:
 
 @lru_cache
 def beside(module_file: str) -> Folder:
-    """The .sql files beside the module that asks: SQL = query.beside(__file__)."""
+    """The .sql files in the folder of a module: SQL = query.beside(__file__)."""
     return Folder(Path(module_file).resolve().parent)
 
 

@@ -1,4 +1,4 @@
-"""Numbers and names as people read them. 1 KB = 1000 B, 1 KiB = 1024 B; bandwidth in GB/s of 1e9 bytes."""
+"""Formats numbers and names for people. 1 KB = 1000 B, 1 KiB = 1024 B; bandwidth in GB/s of 1e9 bytes."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ DECIMAL_FACTORS = {unit: unit_bytes for unit_bytes, unit in BYTE_UNITS}
 MOST_UNITS = 1000  # 1,152 KiB is harder to read than 1.18 MB
 BINARY_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-ESCAPED = 0xDC00  # PEP 383: where bytes go that cannot be decoded
+ESCAPED = 0xDC00  # PEP 383: surrogates for bytes that cannot be decoded
 UNDECODED = frozenset(chr(ESCAPED + byte) for byte in range(0x80, 0x100))
 
 
 def visible(text: str) -> str:
-    """The text with control characters spelled out, so that a name in a file cannot steer a terminal."""
+    """The text with control characters escaped, so that a name in a file cannot control a terminal."""
     if text.isprintable():
         return text
     return "".join(_spelled(char) if unicodedata.category(char) in INVISIBLE else char for char in text)
 
 
 def _spelled(char: str) -> str:
-    """A byte of a path that is not UTF-8 (Python escapes it as a surrogate) is shown as that byte."""
+    """The escape of a character. A byte of a path that is not UTF-8 (in Python a surrogate) is shown as that byte."""
     code = ord(char) - ESCAPED if char in UNDECODED else ord(char)
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def as_read(argument: str) -> str:
-    """A name on the command line as the same bytes in a file are read."""
+    """Decodes a name on the command line in the way in which names in files are decoded."""
     return os.fsencode(argument).decode("utf-8", "replace")
 
 
@@ -45,12 +45,12 @@ def three_digits(value: float) -> str:
 
 
 def digits_shown(value: float) -> int:
-    """Behind the point."""
+    """Digits after the decimal point."""
     return 0 if value >= 99.95 else 1 if value >= 9.995 else 2
 
 
 def duration(ns: float | None) -> str:
-    """1.24 ms. Minutes from two minutes on."""
+    """1.24 ms; minutes from two minutes on."""
     if ns is None:
         return NO_VALUE
     for unit_ns, unit in TIME_UNITS:
@@ -70,7 +70,7 @@ def volume(count_bytes: float | None) -> str:
 
 
 def size(message_bytes: int | None) -> str:
-    """A message size: 4 MiB where that is exact and short, 1,152 B where small, else decimal."""
+    """A message size: 4 MiB if that is exact and short, 1,152 B if it is small, else decimal."""
     if message_bytes is None:
         return NO_VALUE
     for unit_bytes, unit in BINARY_UNITS:
@@ -80,7 +80,7 @@ def size(message_bytes: int | None) -> str:
 
 
 def size_range(low_bytes: int, high_bytes: int | None) -> str:
-    """A bin of message sizes. A bin from 2049 to 4096 reads 2 KiB - 4 KiB: above the one, up to the other."""
+    """A bin of message sizes. A bin from 2049 to 4096 is printed as 2 KiB - 4 KiB: above the first, up to the second."""
     if low_bytes == high_bytes:
         return size(low_bytes)
     below = low_bytes - 1
@@ -102,7 +102,7 @@ def share(part: float | None) -> str:
 
 
 def count(number: float | None) -> str:
-    """12,345. Only a sum too large for SQLite is no integer."""
+    """12,345; ~12,345 for a float, which is a sum too large for SQLite."""
     if number is None:
         return NO_VALUE
     return f"{number:,}" if isinstance(number, int) else f"~{number:,.0f}"
@@ -114,7 +114,7 @@ def counted(number: float, noun: str) -> str:
 
 
 def moment(unix_ns: int | None) -> str:
-    """Local date and time of the reader."""
+    """Date and time in the reader's time zone."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime((unix_ns or 0) // 1_000_000_000))
     except (OverflowError, ValueError, OSError):
@@ -138,5 +138,5 @@ def rank_names(ranks: list[int], width: int = 40) -> str:
 
 
 def span_list(spans: Iterable[range]) -> str:
-    """Ranks by the span, for there may be millions."""
+    """Spans of ranks, not single ranks, since there may be millions."""
     return ",".join(str(span.start) if len(span) == 1 else f"{span.start}-{span.stop - 1}" for span in spans)

@@ -23,7 +23,7 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def header(title: str, lines: Sequence[str], cards: Sequence[tuple[str, str]], facts: Sequence[tuple[str, str]]) -> str:
-    """The top of the page: what ran, the figures that matter most, and what there is to say in words."""
+    """The top of the page: the program, the most important figures, and the summary in words."""
     parts = [f"<h1>{text(title)}</h1>"]
     parts += [f'<p class="soft">{text(line)}</p>' for line in lines]
     tiles = "".join(f'<div class="card"><b>{text(value).replace("_", "_<wbr>")}</b><span>{text(name)}</span></div>' for value, name in cards)

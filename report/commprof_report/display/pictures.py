@@ -1,4 +1,4 @@
-"""Pictures: where they go and how all of them look. matplotlib is imported only here and in plots/, when drawing."""
+"""Pictures: their files and common style. matplotlib is imported only here and in plots/, when drawing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Callable
 from ..base.errors import ReportError
 
 ENDINGS = (".png", ".svg", ".pdf")
-# Okabe and Ito's palette, told apart by colour-blind readers too (https://jfly.uni-koeln.de/color/).
+# Okabe and Ito's palette, which colour-blind readers can distinguish too (https://jfly.uni-koeln.de/color/).
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999", "#000000")
 OTHER_COLOUR = "#BBBBBB"
 STYLE = {
@@ -57,7 +57,7 @@ def is_possible() -> bool:
 
 
 def save(path: Path, draw: Draw, rows: Any, size: tuple[float, float] = (8, 4.5)) -> None:
-    """Draws on fresh axes and writes the file; none where there are no rows."""
+    """Draws on new axes and writes the file. Raises ReportError if there are no rows or no matplotlib."""
     if not rows:
         raise ReportError(path, "not drawn: nothing of this run fits into the picture")
     if not is_possible():

@@ -13,7 +13,7 @@ from ..base.units import NO_VALUE, visible
 
 
 class Column(NamedTuple):
-    """A column of a text table: its head, what it shows of a row, and whether it is a number (flush right)."""
+    """A column of a text table: its head, the function that formats a row's cell, and whether it is a number (flush right)."""
 
     head: str
     show: Callable[..., str]
@@ -31,7 +31,7 @@ def is_for_scripts(arguments: argparse.Namespace) -> bool:
 
 
 def write_rows(arguments: argparse.Namespace, rows: Sequence[NamedTuple], fields: Sequence[str]) -> None:
-    """What --json or --csv asks for, on stdout."""
+    """Writes the rows to stdout as --json or --csv requests."""
     records = [{field: getattr(row, field) for field in fields} for row in rows]
     if arguments.json:
         write_json(sys.stdout, records)
@@ -40,7 +40,7 @@ def write_rows(arguments: argparse.Namespace, rows: Sequence[NamedTuple], fields
 
 
 def write_json(file: TextIO, records: Iterable[dict]) -> None:
-    """A list of objects, one a line."""
+    """Writes a list of objects, one per line."""
     before = "["
     for record in records:
         file.write(f"{before}\n{json.dumps(record, allow_nan=False)}")
@@ -55,7 +55,7 @@ def write_csv(file: TextIO, fields: Sequence[str], rows: Iterable[Iterable[objec
 
 
 def text_table(columns: Sequence[Column], rows: Sequence[object], indent: str = "") -> str:
-    """A table with aligned columns; one line a row."""
+    """A table with aligned columns; one line per row."""
     lines = [[column.head for column in columns]]
     lines += [[visible(column.show(row)) or NO_VALUE for column in columns] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(*lines)]

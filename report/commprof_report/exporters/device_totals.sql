@@ -1,4 +1,4 @@
--- How many operations of NCCL of each rank were timed on the device, and how long did they take, by call and communicator?
+-- How many NCCL operations of each rank were timed on the device, and how long did they take, by call and communicator?
 SELECT world_rank AS rank, call, coalesce(nullif(label, '-'), '') AS communicator, sum(count) AS count, sum(total_ns) AS total_ns
 FROM chosen_cell
 WHERE timed = 'device'

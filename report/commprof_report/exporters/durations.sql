@@ -1,5 +1,5 @@
--- How many calls of each rank lasted no longer than each bound, 4^5 ns (1.02 us) to 4^19 ns (275 s)? The bounds are bounds of buckets
--- too, so the counts are exact. One row a rank, call and bound; null: no bound.
+-- How many calls of each rank lasted no longer than each bound, 4^5 ns (1.02 us) to 4^19 ns (275 s)? The bounds are also bounds of
+-- buckets, so the counts are exact. One row per rank, call and bound; null: no bound.
 WITH RECURSIVE bound(exponent) AS (SELECT 5 UNION ALL SELECT exponent + 1 FROM bound WHERE exponent < 19),
 made AS (
     SELECT world_rank, call, bucket.bucket, sum(bucket.count) AS count

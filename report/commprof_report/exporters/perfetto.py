@@ -1,12 +1,12 @@
-"""A run as a timeline: Chrome's trace event format, which https://ui.perfetto.dev opens.
+"""A run as a timeline in Chrome's trace event format, for https://ui.perfetto.dev.
 
     process  a rank          thread  one of its threads, its regions, its marked steps, a stream of its GPU
-    slice    a call          in it   waiting for the rank that came last; on a stream a kernel, a copy, a memset
+    slice    a call          in it   waiting for the rank that arrived last; on a stream a kernel, a copy, a memset
     async    a nonblocking collective, from its start to its completion
-    counter  of a rank: bytes per second handed to MPI; of the run: ranks inside MPI
+    counter  of a rank: bytes per second passed to MPI; of the run: ranks inside MPI
 
-All on one axis (alignment.py) that begins with the earliest start of a rank. Times are microseconds with three decimals, so exact to the
-nanosecond. Slices of a track lie within each other or apart: what files claim otherwise is cut.
+All times are on one axis (alignment.py) that begins at the earliest start of a rank, in microseconds with three decimals, so exact to the
+nanosecond. Slices of a track are nested or disjoint; overlaps in damaged files are cut.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .pytorch_trace import OfRank
 
 SQL = query.beside(__file__)
 
-FIRST_OF_TRACK = {  # thread ids, none of them 0: Perfetto takes that for the process id
+FIRST_OF_TRACK = {  # thread ids; never 0, which Perfetto takes for the process id
     **{"calls": 1, "regions": 1_000_000, "kept": 2_000_000, "steps": 3_000_000},
     **{"gpu": 4_000_000, "gpu kept": 5_000_000, "gpu traced": 6_000_000},
 }
@@ -131,7 +131,7 @@ class Slice(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What of the axis is wanted; None: no bound."""
+    """The selected part of the time axis; None: no bound."""
 
     from_ns: int | None = None
     to_ns: int | None = None
@@ -141,7 +141,7 @@ class Cut(NamedTuple):
 
 
 def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[str]:
-    """The file, piece by piece, with PyTorch's traces, of a run that was opened with samples."""
+    """The text of the file in pieces, including PyTorch's traces; the run must have been opened with samples."""
     alignment = align(run.connection)
     wait_split(run, alignment)
     SQL.run(run.connection, "trace_index")
@@ -172,7 +172,7 @@ class Trace:
         self.operations = 0
 
     def about(self) -> dict[str, object]:
-        """What the reader of a timeline should know of it."""
+        """Facts about the timeline for its reader (`otherData`)."""
         (kept,) = SQL.ask(self.connection, "trace_kept", KeptRow)
         unsampled = unsampled_text(self.run)
         errors = [row.error_ns for row in self.ranks]
@@ -227,7 +227,7 @@ class Trace:
         yield _metadata("thread_sort_index", rank, track, {"sort_index": place})
 
     def _unfinished(self, rank: int, own: Inside) -> Iterator[str]:
-        """What its threads were in when it ended, or was read."""
+        """Slices of the calls that the rank's threads were inside when it ended or was read."""
         for row in self.threads:
             if row.rank != rank or not row.unfinished:
                 continue
@@ -261,7 +261,7 @@ class Trace:
                     yield _slice(rank, FIRST_OF_TRACK["gpu"] + stream, slice_)
 
     def _kernel_names(self) -> dict[str, tuple[str, str]]:
-        """Short and whole."""
+        """Short and full names."""
         mangled = [name for (name,) in self.connection.execute("SELECT DISTINCT name FROM gpu_kernel")]
         demangled = kernel_names.demangled(mangled)
         return {name: (kernel_names.shortened(demangled.get(name, name)), demangled.get(name, name)) for name in mangled}
@@ -273,7 +273,7 @@ class Trace:
         return Slice(self.moment(row.rank, row.start_ns), self.moment(row.rank, row.end_ns), short or gpu_activity.OTHERS, known)
 
     def _title(self, rank: int, track: str, number: int) -> tuple[str, int]:
-        """A track's name and place."""
+        """A track's name and its position."""
         if track == "gpu traced":
             return "GPU traced", FIRST_OF_TRACK["gpu"]
         if track == "gpu kept":
@@ -286,7 +286,7 @@ class Trace:
             if not self.cut.meets(slice_.start_ns, slice_.end_ns):
                 continue
             yield _slice(rank, _calls_track(thread), slice_)
-            if row.library == "nccl":  # its call puts an operation into a queue; what it waits there is among the details
+            if row.library == "nccl":  # its call only enqueues an operation; the wait on the device is among the details
                 continue
             own.add(thread, slice_.start_ns, slice_.end_ns)
             handed.add(slice_.start_ns, slice_.end_ns, row.volume_bytes or 0)
@@ -318,7 +318,7 @@ class Trace:
 
 
 def bin_width(span_ns: int) -> int:
-    """1, 2 or 5 times a power of ten, so that a thousand are enough."""
+    """The least width, 1, 2 or 5 times a power of ten, for which a thousand bins are enough."""
     width_ns = LEAST_BIN_NS
     factors = (2, 2.5, 2)
     place = 0
@@ -329,12 +329,12 @@ def bin_width(span_ns: int) -> int:
 
 
 class Bins:
-    """Amounts by time, each spread evenly over its span."""
+    """Sums of amounts per bin of time, each amount spread evenly over its span."""
 
     def __init__(self, begin_ns: int, width_ns: int) -> None:
         self.begin_ns, self.width_ns = begin_ns, width_ns
-        self.edges = [0.0] * (MOST_BINS + 1)  # bins that a span begins or ends in
-        self.rises = [0.0] * (MOST_BINS + 2)  # by how much whole bins have more than those before
+        self.edges = [0.0] * (MOST_BINS + 1)  # amounts in the bins in which a span begins or ends
+        self.rises = [0.0] * (MOST_BINS + 2)  # for whole bins: the difference to the previous bin
 
     def add(self, start_ns: int, end_ns: int, amount: float) -> None:
         low = (start_ns - self.begin_ns) / self.width_ns
@@ -353,7 +353,7 @@ class Bins:
         self.rises[last] -= per_bin
 
     def values(self, factor: float) -> Iterator[tuple[int, float]]:
-        """The moments at which the value changes."""
+        """The times at which the value changes, with the new value."""
         before = None
         for place, (edge, whole) in enumerate(zip(self.edges, accumulate(self.rises))):
             value = round(max(edge + whole, 0.0) * factor, 3)
@@ -363,7 +363,7 @@ class Bins:
 
 
 class Inside:
-    """When a rank was inside MPI, with whichever of its threads."""
+    """When any thread of a rank was inside MPI."""
 
     def __init__(self) -> None:
         self.found: list[tuple[int, int]] = []
@@ -387,7 +387,7 @@ def nested(slices: Iterable[Slice]) -> Iterator[Slice]:
 
 
 def nested_with(slices: Iterable[tuple[Slice, CallRow]]) -> Iterator[tuple[Slice, CallRow]]:
-    """In the order of their beginnings; what would end after the one that it began in ends with it."""
+    """The slices in the order of their begin; one that would end after its enclosing slice ends with it."""
     ends: list[int] = []
     for slice_, row in slices:
         while ends and ends[-1] <= slice_.start_ns:
@@ -399,14 +399,14 @@ def nested_with(slices: Iterable[tuple[Slice, CallRow]]) -> Iterator[tuple[Slice
 
 
 def _waiting(call: Slice, row: CallRow) -> Slice:
-    """From coming until the last rank came."""
+    """The slice from the rank's arrival to that of the last rank."""
     whom = "others" if row.last_rank is None else f"rank {row.last_rank}"
     arguments = {"estimate": "the clocks do not tell; from durations"} if row.is_estimate else {}
     return Slice(call.start_ns, min(call.start_ns + row.wait_ns, call.end_ns), f"waiting for {whom}", arguments)
 
 
 def _details(row: CallRow) -> dict[str, object]:
-    """What is known of a call."""
+    """The known arguments of a call."""
     details = {
         "communicator": row.communicator,
         "sequence": row.sequence,
@@ -426,7 +426,7 @@ def _calls_track(thread: int) -> int:
 
 
 def _title(track: str, thread: int) -> tuple[str, int]:
-    """A track's name and place."""
+    """A track's name and its position."""
     if track == "steps":
         return "steps", 0
     return (f"regions of thread {thread}", 1 + 3 * thread) if track == "regions" else (f"kept of thread {thread}", 3 + 3 * thread)
@@ -462,6 +462,6 @@ def _arguments(arguments: dict[str, object]) -> str:
 
 
 def _us(ns: int) -> str:
-    """Microseconds, to the nanosecond."""
+    """Microseconds with three decimals."""
     whole, rest = divmod(abs(ns), 1_000)
     return f"{'-' if ns < 0 else ''}{whole}.{rest:03d}"

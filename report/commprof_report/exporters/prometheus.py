@@ -31,7 +31,7 @@ class TotalRow(NamedTuple):
 
 
 class DurationRow(NamedTuple):
-    """How many calls lasted no longer than a bound."""
+    """The number of calls that lasted no longer than a bound."""
 
     rank: int
     call: str
@@ -41,7 +41,7 @@ class DurationRow(NamedTuple):
 
 
 class DeviceTotalRow(NamedTuple):
-    """What NCCL's operations of a rank took on the device."""
+    """The time of a rank's NCCL operations on the device."""
 
     rank: int
     call: str
@@ -57,7 +57,7 @@ class Sample(NamedTuple):
 
 
 def text(run: Run) -> Iterator[str]:
-    """Line by line. Labels that all samples of a run share come first."""
+    """The lines of the text. Labels that all samples of a run share come first."""
     connection = run.connection
     ranks = live_rows(connection)
     totals = total_rows(connection)
@@ -141,7 +141,7 @@ def _totals(totals: Iterable[TotalRow], amount) -> Iterator[Sample]:
 
 
 def _device_metrics(rows: list[DeviceTotalRow]) -> Iterator[tuple[str, str, str, list[Sample]]]:
-    """Of NCCL's operations, where any was timed."""
+    """Metrics of NCCL's operations on the device, if any was timed."""
     if rows:
         labels = [{"rank": row.rank, "call": row.call, "communicator": row.communicator, "library": "nccl"} for row in rows]
         counts = [Sample(own, row.count) for own, row in zip(labels, rows)]
@@ -156,7 +156,7 @@ def _dropped(run: Run) -> Iterator[Sample]:
 
 
 def _gpu_busy(run: Run) -> Iterator[Sample]:
-    """Of each device the times in all combinations of states: they add up to what was traced."""
+    """For each device the time in each combination of states; they add up to the traced time."""
     numbers = {(row.rank, row.device): row.number for row in gpu_activity.device_facts(run.connection)}
     states = {"computing": COMPUTING, "communicating": COMMUNICATING, "copying": COPYING, "in_mpi": IN_MPI}
     for row in gpu_activity.busy_rows(run.connection):
@@ -171,7 +171,7 @@ def _gpu_dropped(run: Run) -> Iterator[Sample]:
 
 
 def _durations(run: Run) -> Iterator[Sample]:
-    """Of each rank and call the buckets, the sum and the count, together."""
+    """For each rank and call its buckets, sum and count, adjacent."""
     for (rank, call), rows in groupby(duration_rows(run.connection), lambda row: (row.rank, row.call)):
         for row in rows:
             bound = "+Inf" if row.bound_ns is None else repr(row.bound_ns / 1e9)

@@ -1,7 +1,8 @@
-"""Events of PyTorch's traces beside ours: on the run's time axis, in processes, threads and flows of their own.
+"""Adds events of PyTorch's traces to the timeline: on the run's time axis, in separate processes, threads and flows.
 
-Numbers of different files collide: device 0 is a process in each rank's trace, and flows of all files count from 1. Perfetto reads -1 as 0,
-and numbers words by itself. So processes and flows get new numbers; threads keep those of the kernel, which our threads' names have too.
+Numbers of different files collide: device 0 is a process in each rank's trace, and the flows of every file count from 1. Perfetto reads -1
+as 0, and assigns numbers to text ids itself. So processes and flows get new numbers; threads keep the kernel's thread ids, which our
+threads' names have too.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Callable
 from ..run.alignment import MOST_NS
 from .pytorch_trace import IDS, OfRank, events_of, id_number, is_time
 
-PLACES_OF_RANK = 1_000  # in the order of processes: a rank's own, then PyTorch's
-FIRST_THREAD = 4_000_000_000  # of those without a number that Perfetto takes: 1 to 2^32 - 1
+PLACES_OF_RANK = 1_000  # positions in the list of processes: a rank's own, then its PyTorch processes
+FIRST_THREAD = 4_000_000_000  # for threads whose number Perfetto does not accept (1 to 2^32 - 1)
 
 
 class Beside:
@@ -22,7 +23,7 @@ class Beside:
         self.first_process, self.moment, self.meets = first_process, moment, meets
         self.processes: dict[tuple[int, object], int] = {}  # by rank and its number there
         self.threads: dict[tuple[int, object], int] = {}  # by process and its number there
-        self.ids_before = 0  # of other files
+        self.ids_before = 0  # largest ids of the files before
 
     def events(self, traces: Sequence[OfRank]) -> Iterator[str]:
         for of_rank in traces:
@@ -38,11 +39,11 @@ class Beside:
         self._ids_change(event)
         try:
             yield json.dumps(event, allow_nan=False)
-        except ValueError:  # 1e999: JSON's grammar has it, nobody reads it
+        except ValueError:  # 1e999 is valid JSON, but readers reject infinity
             return
 
     def _lay(self, of_rank: OfRank, event: dict) -> bool:
-        """Puts it on the axis. False: it has no place there, or is not wanted. The axis begins with the run: Perfetto has no time before 0."""
+        """Converts the event's times to the axis. False: it is outside the axis or the selected part. Perfetto has no times before 0."""
         time_us, span_us = event.get("ts"), event.get("dur", 0)
         if not time_us or not is_time(time_us) or not is_time(span_us):
             return False
@@ -58,7 +59,7 @@ class Beside:
         return True
 
     def _number(self, rank: int, event: dict) -> Iterator[str]:
-        """Gives its process and thread their numbers here; names them when they come first."""
+        """Replaces the numbers of its process and thread; yields events that name these at their first use."""
         theirs = _hashable(event.get("pid"))
         if (rank, theirs) not in self.processes:
             self.processes[rank, theirs] = self.first_process + len(self.processes)
@@ -93,7 +94,7 @@ class Beside:
 
 
 def _metadata_change(of_rank: OfRank, event: dict) -> bool:
-    """A process is named by its label (CPU, GPU 0), which Perfetto does not show, and has its place by us."""
+    """Names a process by its label (CPU, GPU 0), which Perfetto does not show. Its position is assigned by us."""
     event.pop("ts", None)
     kind, arguments = event.get("name"), event.get("args")
     if kind not in ("process_name", "process_labels"):
@@ -110,7 +111,7 @@ def _title(rank: int, detail: str) -> str:
 
 
 def _hashable(value: object) -> object:
-    return value if type(value) in (int, str) else str(value)  # True is 1 to a dictionary
+    return value if type(value) in (int, str) else str(value)  # as a dictionary key, True equals 1
 
 
 def _metadata(name: str, process: int, thread: int, arguments: dict[str, object]) -> str:

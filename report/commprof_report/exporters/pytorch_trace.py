@@ -1,4 +1,4 @@
-"""Traces of PyTorch's profiler (Kineto): what a file says of itself, and which rank of the run wrote it.
+"""Traces of PyTorch's profiler (Kineto): reads the description in a file, and finds the rank of the run that wrote it.
 
 Event times are microseconds since `baseTimeNanoseconds`, or since 1970 in older files without that key, on the host's wall clock.
 `distributedInfo` has the rank in torch.distributed, the process with the label CPU has the process id, `host_name` (in newer files) the host.
@@ -20,11 +20,11 @@ from ..run.selection import Selection
 SQL = query.beside(__file__)
 OF_RANK = re.compile(r"(\d{1,9})=(.+)", re.DOTALL)
 SUFFIXES = (".json", ".json.gz")
-EARLIEST_UNIX_NS = 10**18  # 2001: times before count from something else
-MOST_US = 1 << 53  # of a time in the file: 285 years
-STEP_NS = 100_000  # by which a wall clock is set, from which on that is worth a line
+EARLIEST_UNIX_NS = 10**18  # 2001: earlier times are not counted from 1970
+MOST_US = 1 << 53  # largest time in a file: 285 years
+STEP_NS = 100_000  # a wall clock set by at least this much is reported
 EVENTS = "traceEvents"
-IDS = ("id", "bind_id")  # and id2, which has one for each scope
+IDS = ("id", "bind_id")  # and id2, which has an id for each scope
 
 
 class Process(NamedTuple):
@@ -39,7 +39,7 @@ class Process(NamedTuple):
 
 
 class Trace:
-    """What a file says, after all of it was read once."""
+    """The description of a file, after it was read completely once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -61,12 +61,12 @@ class OfRank(NamedTuple):
 
 
 def trace_files(words: Sequence[str]) -> dict[Path, int | None]:
-    """The files of each FILE, FOLDER or RANK=FILE, with the rank that the user names."""
+    """The files of each FILE, FOLDER or RANK=FILE, with the rank that the user specified."""
     return dict(found for word in words for found in _files(word))
 
 
 def traces_open(files: dict[Path, int | None], run: Selection) -> Iterator[OfRank]:
-    """Raises ReportError for the first file that is no trace of this run."""
+    """Yields each trace with its rank. Raises ReportError for the first file that is not a trace of this run."""
     processes = SQL.ask(run.connection, "trace_processes", Process)
     with Progress("reading", len(files)) as progress:
         for path, rank in files.items():
@@ -146,12 +146,12 @@ def is_number(value: object) -> bool:
 
 
 def is_time(value: object) -> bool:
-    """In microseconds. Kineto writes 0 for what was before its base."""
+    """Whether it is a time in microseconds. Kineto writes 0 for times before its base."""
     return is_number(value) and value <= MOST_US
 
 
 def id_number(value: object) -> int | None:
-    """Perfetto reads the id of a flow as hexadecimal where it is a string."""
+    """The number of a flow's id. Perfetto reads an id that is a string as hexadecimal."""
     try:
         number = int(value, 16) if isinstance(value, str) else value
     except ValueError:
@@ -177,7 +177,8 @@ def _process_by_rank(trace: Trace, rank: int, processes: Sequence[Process], worl
 
 
 def _process_guess(trace: Trace, processes: Sequence[Process], world_size: int) -> Process:
-    """The process with this id on this host; torch.distributed may number ranks in its own way, and another run had the same."""
+    """The process with this id on this host. Ranks of torch.distributed are not used: they may be numbered differently, and other runs
+    have the same ones."""
     same = [process for process in processes if process.pid in trace.pids and _may_be(trace.host, process.host)]
     on_host = [process for process in same if process.host and trace.path.name.startswith(f"{process.host}_{process.pid}.")]
     for candidates in (same, on_host, [process for process in same if process.rank == trace.rank]):
@@ -190,5 +191,5 @@ def _process_guess(trace: Trace, processes: Sequence[Process], world_size: int) 
 
 
 def _may_be(name: str, host: str | None) -> bool:
-    """Names of hosts, each with its domain or without; one may be unknown."""
+    """Whether two host names may be the same host; each may have a domain or not, and one may be unknown."""
     return not name or not host or name.partition(".")[0] == host.partition(".")[0]

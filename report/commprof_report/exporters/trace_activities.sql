@@ -1,4 +1,4 @@
--- Which single activities of GPUs does a timeline show, stream by stream?
+-- The single GPU activities that a timeline shows, stream by stream.
 SELECT gpu_sample.world_rank AS rank,
        stream,
        kind,

@@ -1,5 +1,5 @@
--- Which single calls does a timeline show, each rank and thread from its first to its last? With what a call waited for, and the volume
--- of such a call: as the cells have it, on average, for samples know the message size alone.
+-- The single calls that a timeline shows, in order for each rank and thread, with the operation that a call waited for, and its volume. The
+-- volume is the mean of the cells with this call and size, because samples have only the message size.
 WITH volume AS (
     SELECT world_rank, call, communicator, bytes, total(volume_bytes) / sum(count) AS volume_bytes
     FROM cell

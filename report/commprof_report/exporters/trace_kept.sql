@@ -1,4 +1,4 @@
--- How much of the run do its samples show: of the collectives by number, of the time of threads in the windows in which they kept all?
+-- How much of the run is sampled: which share of the collectives, and which share of the threads' time is in windows with all calls?
 SELECT (SELECT count(*) FROM sample) AS samples,
        (SELECT count(*) FROM gpu_sample) AS activities,
        (SELECT count(*) FROM sample WHERE sequence IS NOT NULL) * 1.0 / nullif((SELECT sum(collectives) FROM communicator), 0)

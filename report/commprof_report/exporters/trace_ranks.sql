@@ -1,4 +1,4 @@
--- Which ranks does a timeline have, from when to when, and how far may each one's clock be off (null: nobody knows)?
+-- The ranks of a timeline, with their begin and end, and the error bound of each rank's clock (null: unknown).
 SELECT rank.world_rank AS rank,
        host.value AS host,
        coalesce(rank_wall.wall_ns, (SELECT max(end_ns) FROM sample WHERE sample.world_rank = rank.world_rank), 0) AS wall_ns,

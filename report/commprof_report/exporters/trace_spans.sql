@@ -1,5 +1,5 @@
--- What is on the tracks beside the calls: marked steps, regions by thread, and when a thread has kept all calls without a sequence; when
--- GPUs were traced, and when a stream has kept all that it did, where that is not all the time?
+-- The other tracks of a timeline: marked steps; regions by thread; the times in which a thread's calls without a sequence number are all
+-- sampled; when GPUs were traced; the times in which a stream's activities are all sampled, if that is not always so.
 SELECT world_rank AS rank, 'steps' AS track, 0 AS thread, 'step ' || step AS name, begin_ns, end_ns FROM step
 UNION ALL
 SELECT world_rank, 'regions', thread, coalesce(name, 'region ' || region), begin_ns, end_ns

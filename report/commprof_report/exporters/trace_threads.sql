@@ -1,4 +1,4 @@
--- Which threads of which ranks does a timeline have? What a thread was in at the end, if its rank ended (or was read) inside a call.
+-- The threads in a timeline, each with the call that it was inside when its rank ended or was read, if any.
 SELECT thread.world_rank AS rank,
        thread.thread,
        thread.tid,

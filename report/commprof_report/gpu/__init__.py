@@ -1,1 +1,1 @@
-"""What GPUs did, and how much of it at the same time."""
+"""The activity of GPUs, and how it overlaps."""

@@ -1,4 +1,4 @@
-"""What GPUs copied, by direction, while they were traced."""
+"""The volume that GPUs copied while they were traced, by direction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SQL = query.beside(__file__)
 
 
 class CopiedRow(NamedTuple):
-    """What the GPUs copied in one direction, while they were traced."""
+    """The copies of the GPUs in one direction, while they were traced."""
 
     copy: str
     count: int

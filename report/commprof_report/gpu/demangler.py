@@ -1,6 +1,6 @@
-"""A program: reads mangled C++ names, a line each, and writes what they stand for; started by kernel_names.py.
+"""A program, started by kernel_names.py, that reads mangled C++ names, one per line, and writes them demangled.
 
-In a process of its own with little memory and time, for a hundred bytes of a mangled name can stand for gigabytes.
+It is a separate process with limited memory and time, because a mangled name of a hundred bytes can expand to gigabytes.
 """
 
 from __future__ import annotations

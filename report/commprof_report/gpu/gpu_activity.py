@@ -1,6 +1,6 @@
-"""What the GPUs of a run did: how busy they were, how much communication was exposed, what was traced of it, and what that cost.
+"""The GPU activity of a run: how busy the GPUs were, how much communication was exposed, how much was traced, and what tracing cost.
 
-All times are sums over the devices of the chosen ranks, all shares are of such sums (overlap.py): nothing is a mean of means.
+All times are sums over the devices of the selected ranks, and all shares are ratios of such sums (overlap.py), never means of means.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .overlap import STATES, Busy, added, busy
 SQL = query.beside(__file__)
 
 OTHERS = "(other kernels)"
-LONG_NS = 1_000_000_000  # a window in which a GPU that is used should have done something
-UNSEEN = ("none", "dormant", "refused")  # states of a rank in which no GPU is traced
+LONG_NS = 1_000_000_000  # windows of at least this length without records are reported
+UNSEEN = ("none", "dormant", "refused")  # states of a rank whose GPUs were not traced
 
 
 class DeviceFacts(NamedTuple):
@@ -192,7 +192,7 @@ class GpuStreamRow(NamedTuple):
 
 
 class GpuRow(NamedTuple):
-    """The run, without its steps."""
+    """The whole run, without the figures of its steps."""
 
     ranks: int
     traced_ranks: int
@@ -248,12 +248,12 @@ class Gpu(NamedTuple):
 
     @property
     def is_seen(self) -> bool:
-        """Whether anything of a GPU was traced."""
+        """Whether any GPU was traced."""
         return bool(self.summary.traced_ns or self.summary.windows or self.devices)
 
 
 def gpu(connection: Connection) -> Gpu:
-    """Of a run on which selection.select() was called."""
+    """The answer for a run on which selection.select() was called."""
     ranks = rank_rows(connection)
     windows = SQL.ask(connection, "gpu_windows", WindowRow)
     state_ns: dict[tuple[int, int], list[int]] = {}
@@ -283,7 +283,7 @@ def _device(facts: DeviceFacts, state_ns: dict[tuple[int, int], list[int]]) -> G
 
 
 def shares(times: Busy) -> dict:
-    """The times, and what they are of the traced time."""
+    """The times, and their shares of the traced time."""
     whole = times.traced_ns
     parts = ("computing", "communicating", "copying", "in_mpi", "exposed", "idle")
     return {
@@ -315,7 +315,7 @@ def _coverage(ranks: Sequence[RankRow], windows: Sequence[WindowRow], devices: S
 
 
 def pauses_of(windows: Sequence[WindowRow], walls: dict[int, int]) -> dict[str, int]:
-    """How long nothing was traced, by why the window before had ended."""
+    """Time without tracing, by the reason for which the window before it ended."""
     pauses: dict[str, int] = {}
     for row, after in zip(windows, [*windows[1:], None]):
         until_ns = after.begin_ns if after and after.rank == row.rank else walls.get(row.rank, 0)
@@ -365,7 +365,7 @@ def streams(connection: Connection) -> list[GpuStreamRow]:
 
 
 def graph_doubt(found: Gpu) -> str:
-    """Why idle time may hold kernels of CUDA graphs; nothing where it need not."""
+    """A warning that idle time may include kernels of CUDA graphs; empty if there is no reason to assume so."""
     launches = found.summary.unseen_graph_launches
     if launches:
         return f"{launches:,} {'launches' if launches > 1 else 'launch'} left no record"
@@ -380,12 +380,12 @@ def traced_ranks(found: Gpu) -> list[int]:
 
 
 def unseen(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:
-    """Ranks without a traced GPU, by their state and why."""
+    """Ranks without a traced GPU, by state and reason."""
     return _by_reason(row for row in rows if row.state in UNSEEN)
 
 
 def cut_off(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:
-    """Ranks whose tracing was cut off at the end of the job, by their state and why: how many records are missing is not known."""
+    """Ranks whose tracing was cut off at the end of the job, by state and reason; the number of missing records is unknown."""
     return _by_reason(row for row in rows if row.state == "stopped" and row.reason)
 
 

@@ -1,4 +1,5 @@
--- How long was each GPU of the chosen ranks in which states together? The state is a sum: 1 computing, 2 communicating, 4 copying, 8 in MPI.
+-- How long was each GPU of the selected ranks in each combination of states? The state is a sum of 1 computing, 2 communicating, 4
+-- copying, 8 in MPI.
 SELECT world_rank AS rank,
        device,
        (is_computing <> 0) + 2 * (is_communicating <> 0) + 4 * (is_copying <> 0) + 8 * (is_in_mpi <> 0) AS state,

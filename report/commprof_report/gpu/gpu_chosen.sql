@@ -1,4 +1,4 @@
--- What did the GPUs of the chosen ranks do, kernel by kernel and copy by copy? Run before the questions about kernels, copies and streams.
+-- The kernels, copies and memsets of the selected ranks' GPUs. Created before the queries for kernels, copies and streams.
 DROP TABLE IF EXISTS temp.chosen_activity;
 CREATE TEMP TABLE chosen_activity AS
 SELECT activity, gpu_activity.world_rank, stream, kind, coalesce(name, '') AS name, coalesce(is_communication, 0) AS is_communication,
@@ -7,7 +7,7 @@ FROM gpu_activity
 LEFT JOIN gpu_kernel USING (world_rank, kernel)
 WHERE gpu_activity.world_rank IN (SELECT world_rank FROM selected_rank) AND count > 0;
 
--- Percentiles of the groups of activities in table grouped_activity(row, activity), which each question makes for itself.
+-- Percentiles of the groups of activities in table grouped_activity(row, activity), which each query fills itself.
 DROP TABLE IF EXISTS temp.grouped_activity;
 CREATE TEMP TABLE grouped_activity (row INTEGER NOT NULL, activity INTEGER NOT NULL);
 DROP VIEW IF EXISTS temp.gpu_percentile;

@@ -1,4 +1,4 @@
--- What was copied and set, in which direction, in which sizes, and how fast? One row a direction, kind of host memory and class of sizes.
+-- What was copied and set, in which direction, in which sizes, and how fast? One row per direction, kind of host memory and size class.
 DELETE FROM grouped_activity;
 INSERT INTO grouped_activity
 SELECT dense_rank() OVER (ORDER BY kind, copy, is_pageable, is_managed, bytes), activity FROM chosen_activity WHERE kind <> 'kernel';

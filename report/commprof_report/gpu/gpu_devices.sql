@@ -1,4 +1,4 @@
--- Which GPUs did the chosen ranks use?
+-- Which GPUs did the selected ranks use?
 SELECT gpu_device.world_rank AS rank,
        host.value AS host,
        gpu_device.device,

@@ -1,4 +1,4 @@
--- Which kernels took the GPUs' time? One row a kernel, by its time over all ranks and streams.
+-- Which kernels took the GPUs' time? One row per kernel, sorted by its time over all ranks and streams.
 DELETE FROM grouped_activity;
 INSERT INTO grouped_activity
 SELECT dense_rank() OVER (ORDER BY name, is_communication), activity FROM chosen_activity WHERE kind = 'kernel';

@@ -1,4 +1,4 @@
--- How did tracing the GPU go in each chosen rank, and why?
+-- Was the GPU traced in each selected rank, and if not, why?
 SELECT rank.world_rank AS rank,
        gpu_state AS state,
        coalesce(reason.value, '') AS reason,

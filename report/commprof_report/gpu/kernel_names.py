@@ -1,4 +1,4 @@
-"""Names of kernels as people read them: demangled where a C++ library is at hand, and shortened.
+"""Readable names of kernels: demangled if a C++ library is found, and shortened.
 
     _ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfEEEEvT1_
     void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(at::native::ReduceOp<float>)      demangled
@@ -16,7 +16,7 @@ from pathlib import Path
 DEMANGLER = Path(__file__).resolve().parent / "demangler.py"
 MANGLED = re.compile(r"_Z[\w.$]{1,4094}", re.ASCII)
 TIME_S = 10
-MOST = 2000  # characters of a name that are looked at
+MOST = 2000  # longer names are cut
 FOLDED = "<...>"
 OPERATOR = re.compile(r"operator(?:\(\)|<=>|<<=?|>>=?|->\*?|[<>]=?)")
 ANONYMOUS = re.compile(r"(?:\(anonymous namespace\)|\{anonymous\}|<unnamed>)::")
@@ -25,13 +25,13 @@ LAST_NAME = re.compile(r"\w*::$")
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
-    """By mangled name. A name that is none, or that nothing can be made of, stays as it is."""
+    """Maps mangled names to demangled ones. A name that is not mangled or cannot be demangled stays as it is."""
     wanted = sorted({name for name in names if MANGLED.fullmatch(name)})
     return dict(zip(wanted, _demangled(wanted))) if wanted else {}
 
 
 def _demangled(names: list[str]) -> list[str]:
-    """At least as many as it got to."""
+    """The demangled names, in order; fewer than given if the demangler stopped early."""
     command = [sys.executable, "-I", "-S", "-B", str(DEMANGLER)]
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "timeout": TIME_S}
     try:
@@ -45,7 +45,8 @@ def _demangled(names: list[str]) -> list[str]:
 
 
 def shortened(name: str) -> str:
-    """Of a demangled name: without its type, its parameters and the namespaces in its template arguments; theirs are folded."""
+    """Shortens a demangled name: omits return type, parameters and the namespaces of template arguments, and replaces nested template
+    arguments by <...>."""
     text = LAMBDA.sub(r"{lambda\1}", ANONYMOUS.sub("", name[:MOST])).replace(" >", ">")
     found = ""
     opened = ""  # brackets
@@ -57,9 +58,9 @@ def shortened(name: str) -> str:
         if piece == "(" and not opened and found:
             place = _after_bracket(text, place)
             if not text.startswith("::", place):
-                break  # these were its parameters; others are those of a function that it lies in
+                break  # the parameters end here; earlier ones belong to an enclosing function
         elif piece == " " and not opened:
-            found = f"{found} " if found.endswith("operator") else found if "operator" in found else ""  # what came was its type
+            found = f"{found} " if found.endswith("operator") else found if "operator" in found else ""  # the text so far was the return type
         elif piece == "<":
             opened += piece
             found += {1: piece, 2: FOLDED}.get(opened.count("<"), "")

@@ -1,4 +1,4 @@
--- How did NCCL carry out its collectives? One row a call, communicator, size and way.
+-- How did NCCL carry out its collectives? One row per call, communicator, size, algorithm, protocol and number of channels.
 SELECT call,
        coalesce(label, '(unknown communicator)') AS communicator,
        CASE WHEN is_folded THEN bytes / 2 + 1 ELSE bytes END AS bytes_low,

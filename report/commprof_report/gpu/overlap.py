@@ -1,9 +1,9 @@
-"""How long a GPU was in which states together, of intervals that overlap in any way; all figures of overlap are sums of these times.
+"""The time that a GPU spent in each combination of states, from intervals that may overlap; all overlap figures are sums of these times.
 
-    computing      ======   =====            of each combination of states one time, 16 in all: they add up over windows, devices
-    communicating     =========      ==      and ranks, and to the time that was looked at
+    computing      ======   =====            one time for each of the 16 combinations; they add up over windows, devices and ranks,
+    communicating     =========      ==      and their sum is the analysed time
 
-The library makes the same sums of the whole run (src/gpu/overlap.c); here they are made of single activities, step by step.
+The library computes the same sums for the whole run (src/gpu/overlap.c); here they are computed for each step from single activities.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Interval = tuple[int, int, int]  # begin, end, one state or several
 
 
 class Busy(NamedTuple):
-    """Times of a device, or of several. docs/SCHEMA.md, Words, defines each."""
+    """Times of one or several devices, as defined in docs/SCHEMA.md, Words."""
 
     traced_ns: int
     computing_ns: int
@@ -36,7 +36,7 @@ class Busy(NamedTuple):
 
 
 def busy(state_ns: Sequence[int]) -> Busy:
-    """Of the times in each combination of states."""
+    """Computes them from the time in each combination of states."""
 
     def time_in(states: int, not_in: int = 0) -> int:
         return sum(ns for state, ns in enumerate(state_ns) if state & states == states and not state & not_in)
@@ -58,12 +58,12 @@ def busy(state_ns: Sequence[int]) -> Busy:
 
 
 def added(states: Iterable[Sequence[int]]) -> list[int]:
-    """Sums of several devices, or times."""
+    """The sums over several devices or spans."""
     return [sum(column) for column in zip([0] * STATES, *states)]
 
 
 def pieces(intervals: Iterable[Interval]) -> Iterator[Interval]:
-    """The same time as stretches that follow each other, each with all states that it is in."""
+    """Divides overlapping intervals into consecutive pieces, each with all its states."""
     edges: list[tuple[int, int, int]] = []
     for begin_ns, end_ns, state in intervals:
         if begin_ns < end_ns:
@@ -80,7 +80,7 @@ def pieces(intervals: Iterable[Interval]) -> Iterator[Interval]:
 
 
 def unions(intervals: Iterable[Interval], spans: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
-    """For each span the time in each combination of states. Intervals are in one state each; spans lie apart and in order."""
+    """For each span the time in each combination of states. Each interval has one state; spans are disjoint and in order."""
     found = list(pieces(intervals))
     place = 0
     for begin_ns, end_ns in spans:
@@ -97,7 +97,7 @@ def unions(intervals: Iterable[Interval], spans: Iterable[tuple[int, int]]) -> I
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """In order, those that touch as one."""
+    """The spans in order; overlapping and adjacent ones are joined."""
     found: list[tuple[int, int]] = []
     for begin_ns, end_ns in sorted(span for span in spans if span[0] < span[1]):
         if found and begin_ns <= found[-1][1]:
@@ -108,7 +108,7 @@ def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def common(left: Sequence[tuple[int, int]], right: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The time that both have; each is joined()."""
+    """The intersection of two lists of spans, each a result of joined()."""
     found = []
     place = other = 0
     while place < len(left) and other < len(right):

@@ -1,1 +1,1 @@
-"""Where each rank is at one moment, and who waits for whom."""
+"""What each rank is doing at one time, and which ranks wait for which."""

@@ -1,4 +1,4 @@
--- Which collectives of :call has a rank begun on a communicator of which it may be waiting for one? Their sequences, oldest first.
+-- Which collectives of :call, for one of which a rank may be waiting, has it begun on a communicator? Their sequence numbers, oldest first.
 SELECT sequence
 FROM recent_collective AS recent
 JOIN communicator AS own USING (world_rank, communicator)

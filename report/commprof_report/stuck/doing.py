@@ -1,4 +1,4 @@
-"""What ranks are doing, or were when they were last heard of, in words."""
+"""Describes in words what ranks are doing, or were doing at their last sign of life."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ..base import units
 from ..calls.ranks import RankRow
 from ..run.ledger import PEER_ANY, PEER_OUTSIDE
 
-SURE_OF_TIME = ("running", "snapshot", "exit", "abort")  # what was going on went on to the last moment that is known
+SURE_OF_TIME = ("running", "snapshot", "exit", "abort")  # in these states the last call lasted until the last known time
 
 
 class Group(NamedTuple):
-    """Ranks of which the same is to be said."""
+    """Ranks with the same description."""
 
     state: str
     ranks: list[RankRow]
-    place: str  # what they are in or have left, without times
+    place: str  # the call that they are in or returned from, without times
 
     @property
     def names(self) -> str:
@@ -25,7 +25,7 @@ class Group(NamedTuple):
 
 
 def groups(ranks: Sequence[RankRow], states: Sequence[str]) -> list[Group]:
-    """In the order of the states, then of the lowest rank."""
+    """Groups of ranks, in the order of the states, then of the lowest rank."""
     found: dict[tuple[str, int, str], list[RankRow]] = {}
     for rank in ranks:
         if rank.state in states:
@@ -63,8 +63,8 @@ def peer_text(call: str, peer: int) -> str:
 
 
 def span_text(ranks: Sequence[RankRow], spans_ns: Sequence[int | None] | None = None) -> str:
-    """How long they have been there (or whatever lasted): 12.3 s; 3.10 s to 12.3 s. Of ranks that were killed a least time, if
-    anything is known of it."""
+    """How long they have been there (or another duration): 12.3 s; 3.10 s to 12.3 s. For killed ranks a lower bound, if
+    anything is known."""
     known_ns = [span for span in ([rank.doing_ns for rank in ranks] if spans_ns is None else spans_ns) if span is not None]
     is_sure = all(rank.state in SURE_OF_TIME for rank in ranks)
     if not known_ns or not (is_sure or max(known_ns)):

@@ -1,4 +1,4 @@
--- When did a thread of each rank last begin or end a call? Of a rank that made none, its start.
+-- When did any thread of each rank last begin or end a call? For a rank without calls, its start.
 SELECT rank.world_rank, coalesce(max(doing_since_unix_ns), start_unix_ns) AS acted_unix_ns
 FROM rank
 LEFT JOIN doing USING (world_rank)

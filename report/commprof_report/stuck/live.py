@@ -1,4 +1,4 @@
-"""Ranks at one moment, of a job that may still run."""
+"""The state of ranks at one time, for a job that may still run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SQL = query.beside(__file__)
 
 
 class LiveRow(NamedTuple):
-    """A rank at one moment."""
+    """A rank at one time."""
 
     rank: int
     host: str | None

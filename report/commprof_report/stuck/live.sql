@@ -1,6 +1,6 @@
--- What has each rank done so far, up to this very moment, and what is it in? Time in MPI includes the call that a thread is in;
--- MPI_Init and MPI_Finalize are left out. Of several threads the one that spent most in MPI, and the most in collectives. NCCL's
--- operations apart, by their time on the device.
+-- What has each rank done up to now, and which call is it in? Time in MPI includes the call that a thread is in, but not MPI_Init and
+-- MPI_Finalize. If a rank has several threads: the time of the one that spent most in MPI, and of the one that spent most in collectives.
+-- NCCL's operations have columns of their own, by their time on the device.
 WITH spent AS (
     SELECT world_rank, thread, sum(total_ns) AS mpi_ns,
            sum(CASE WHEN family = 'collective' THEN total_ns ELSE 0 END) AS collective_ns

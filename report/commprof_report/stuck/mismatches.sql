@@ -1,7 +1,7 @@
 -- At which collective do the ranks of a communicator first differ? All of them must call the same function, with the same root, and
--- with the same size unless each brings a size of its own (is_own). On an inter-communicator sizes and roots differ by side. What
--- was not known beforehand is not compared. One row a rank that has kept it; is_first: they agreed on the one before, or there is
--- none; else they may have differed earlier still.
+-- with the same size unless each rank may have its own (is_own). On an inter-communicator sizes and roots differ between the groups.
+-- Unknown values are not compared. One row per rank that has recorded this collective. is_first: they agreed on the previous one, or
+-- there is none; otherwise they may have differed even earlier.
 WITH made AS (
     SELECT own.identity, own.world_rank, sequence, recent.call,
            CASE WHEN is_inter OR coalesce(is_own, 0) THEN NULL ELSE bytes END AS bytes,

@@ -1,4 +1,4 @@
-"""How far ranks are in the collectives of each communicator, where these differ, and which calls threads are in."""
+"""The number of collectives that each rank has begun on each communicator, mismatches between ranks, and the calls that threads are in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SQL = query.beside(__file__)
 
 
 class PositionRow(NamedTuple):
-    """How far a rank is on a communicator of several."""
+    """The last collective that a rank has begun on a communicator with several members."""
 
     communicator: str
     identity: str
@@ -25,7 +25,7 @@ class PositionRow(NamedTuple):
 
 
 class MismatchRow(NamedTuple):
-    """What a rank did where the ranks of a communicator differ first."""
+    """The call of one rank at the first collective in which the ranks of a communicator differ."""
 
     communicator: str
     identity: str

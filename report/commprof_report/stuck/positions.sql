@@ -1,5 +1,5 @@
--- How far is each rank on each communicator of several? One row a rank that has used it: how many collectives it has begun there,
--- and the last of them.
+-- How many collectives has each rank begun on each communicator with several members, and which was the last? One row per rank that
+-- has used the communicator.
 SELECT label AS communicator,
        own.identity,
        own.size + own.remote_size AS size,

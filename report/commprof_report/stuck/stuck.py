@@ -1,13 +1,13 @@
-"""Who waits for whom, and why: positions in collectives, mismatches, and the graph of waits. docs/SCHEMA.md has the rules.
+"""Which ranks wait for which, and why: positions in collectives, mismatches, and the graph of waits. docs/SCHEMA.md has the rules.
 
     rank --> rank                  a point-to-point call that names its peer
     rank --> collective --> rank   a collective that it is in, and each member that has not begun it
 
-A circle in this graph cannot resolve itself. Otherwise every path ends at a rank that waits for nobody in particular: that is
-where to look.
+A circle in this graph cannot resolve itself. Otherwise every path ends at a rank that waits for no particular rank: it is the likely
+cause.
 
-A killed rank leaves no time of its death. If all were killed, a wait may be one of every healthy step that the end has cut off: unless
-others went on meanwhile, it is a possibility (`is_sure` 0), and nobody is blamed.
+The time at which a rank was killed is unknown. If all ranks were killed, a wait may be an ordinary one of a healthy step that the kill
+interrupted. Unless other ranks continued meanwhile, it is only possible (`is_sure` 0), and no rank is named as the cause.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from .positions import MismatchRow, PositionRow, WaitingRow, awaited_sequences, 
 
 SQL = query.beside(__file__)
 
-ONE_OF_MANY = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome")  # the first request is not the only hope
-MOST_IDLE = 1 << 17  # members that have not used their communicator, over all communicators: files may claim any number
+ONE_OF_MANY = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome")  # another request than the first may complete the call
+MOST_IDLE = 1 << 17  # limit of members without a collective, over all communicators: a damaged file may claim any number
 NAMES_ITS_PEER = ("point-to-point", "probe")
 Collective = tuple[str, int]  # identity and sequence
 Node = Union[int, Collective]
 
 
 class Wait(NamedTuple):
-    """A call that a rank has been in for long."""
+    """A call that a rank has been inside for a long time."""
 
     rank: int
     thread: int
@@ -47,13 +47,13 @@ class Wait(NamedTuple):
     bytes: int | None
     peer: int | None
     tag: int | None
-    waited_for: list[int]  # ranks; empty: nobody in particular
+    waited_for: list[int]  # ranks; empty: no particular rank
     since_unix_ns: int
     doing_ns: int
 
 
 class Position(NamedTuple):
-    """How far a rank is on a communicator."""
+    """A rank's position in the collectives of a communicator."""
 
     communicator: str
     identity: str
@@ -67,24 +67,24 @@ class Position(NamedTuple):
 
 
 class Awaited(NamedTuple):
-    """Ranks that all others on their paths wait for, directly or not, and that wait for nobody in particular."""
+    """Ranks for which all others on their paths wait, directly or not, and which wait for no particular rank."""
 
     waited_for: list[int]
     waiting: list[int]
     why: str
-    is_sure: int  # 0: all ranks were killed, and nothing shows that this lasted
+    is_sure: int  # 0: all ranks were killed, and nothing shows how long the wait lasted
 
 
 class Circle(NamedTuple):
-    """Ranks of which each waits for the next, the last for the first."""
+    """Ranks each of which waits for the next, the last for the first."""
 
     ranks: list[int]
     is_sure: int
 
 
 class Killed(NamedTuple):
-    """No rank came to an end, and none is seen to run. When they died is not known, only when each last began or ended a call: the time of
-    change of a ledger is that of a copy where somebody has copied it."""
+    """No rank has an end, and none is seen to run. When they died is unknown; known is only when each last began or ended a call. (The
+    modification time of a ledger may be that of a copy that somebody made.)"""
 
     ranks: list[RankRow]
     is_whole: bool  # no rank is missing
@@ -96,12 +96,12 @@ class Killed(NamedTuple):
         return self.last_unix_ns - since_unix_ns >= self.after_ns
 
     def is_early(self, rank: int) -> bool:
-        """It was quiet for so long before the others were that it ended first, or hung."""
+        """Whether the rank made no call for so long before the others' last that it ended first, or hung."""
         return self.quiet_ns.get(rank, 0) >= max(1, self.after_ns)
 
 
 class Stuck(NamedTuple):
-    """All that is known; empty lists: nothing is stuck."""
+    """The result of the analysis; empty lists: nothing is stuck."""
 
     ranks: dict[int, RankRow]
     waits: list[Wait]
@@ -109,12 +109,12 @@ class Stuck(NamedTuple):
     mismatches: list[MismatchRow]
     cycles: list[Circle]
     awaited: list[Awaited]
-    longest: WaitingRow | None  # the call that somebody has been in for longest
-    killed: Killed | None  # None: some rank came to an end or runs
+    longest: WaitingRow | None  # the call that any rank has been inside longest
+    killed: Killed | None  # None: some rank has an end or runs
 
 
 class Board:
-    """Where all ranks stand."""
+    """The positions and calls of all ranks."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -129,7 +129,7 @@ class Board:
             self.members[identity] = self._members(rows)
 
     def _members(self, rows: list[PositionRow]) -> list[int]:
-        """Of both sides, if there are two. Where the list was too long to be kept, those that have used the communicator."""
+        """The members, of both groups of an inter-communicator. If the list was too long to be stored, those that used the communicator."""
         used = {row.rank for row in rows}
         sides = [members for members, _ in Counter(row.members for row in rows).most_common(2)]
         listed = (rank for members in sides for rank in Members(members).below(self.run.world_size) if rank not in used)
@@ -171,7 +171,7 @@ def stuck(run: Run, after_ns: int) -> Stuck:
 
 
 def _killed_as_a_whole(board: Board, after_ns: int) -> Killed | None:
-    """None if a rank ended or runs. A copy tells of the moment when it was made, not of the end."""
+    """None if a rank ended or runs. A copy shows the time at which it was made, not the end."""
     ranks = list(board.ranks.values())
     if len(ranks) < 2 or any(rank.state not in ("killed", "running or killed") or rank.is_copy for rank in ranks):
         return None
@@ -182,7 +182,7 @@ def _killed_as_a_whole(board: Board, after_ns: int) -> Killed | None:
 
 
 def is_settled(rank: RankRow, row: WaitingRow, after_ns: int) -> bool:
-    """Whether a call has lasted. When a rank was killed nobody knows, so what it was in counts."""
+    """Whether a call has lasted long enough. For a killed rank the time is unknown, so its last call counts."""
     return row.doing_ns >= after_ns or not (rank.state in ("running", "snapshot") or rank.is_copy)
 
 
@@ -194,7 +194,7 @@ def _by_identity(rows: Iterable[PositionRow]) -> dict[str, list[PositionRow]]:
 
 
 def _collective_of(board: Board, row: WaitingRow) -> Collective | None:
-    """The collective that a thread is in, or waits for. Of several that it may be waiting for the first that is not begun by all."""
+    """The collective that a thread is in, or waits for; if it may be one of several, the first that not all members have begun."""
     own = board.rows.get((row.identity, row.rank))
     if not own:
         return None
@@ -216,7 +216,7 @@ def _waited_for(board: Board, row: WaitingRow, collective: Collective | None) ->
 
 
 def _is_known_since(board: Board, rank: int, row: WaitingRow) -> bool:
-    """A copy that is older than the wait says nothing about it."""
+    """Whether the rank's position is known during the wait; not from a copy that is older than the wait."""
     other = board.ranks.get(rank)
     return not (other and other.is_copy and (other.last_unix_ns or 0) < row.since_unix_ns)
 
@@ -255,7 +255,7 @@ def _graph(board: Board, settled: list[WaitingRow], collectives: dict) -> dict[N
 
 
 def _cycles(graph: dict[Node, list[Node]]) -> Iterator[list[int]]:
-    """One circle for each group of ranks that wait for each other, as short as can be from the lowest rank on."""
+    """One circle for each group of ranks that wait for each other: the shortest through the lowest rank."""
     for group in _components(graph):
         lowest = min(node for node in group if isinstance(node, int))
         path = _path_back(graph, lowest, group)
@@ -264,7 +264,7 @@ def _cycles(graph: dict[Node, list[Node]]) -> Iterator[list[int]]:
 
 
 def _components(graph: dict[Node, list[Node]]) -> Iterator[set[Node]]:
-    """Strongly connected components with a rank in them (Tarjan's algorithm, with a stack of its own)."""
+    """Strongly connected components that contain a rank (Tarjan's algorithm with an explicit stack)."""
     order: dict[Node, int] = {}
     low: dict[Node, int] = {}
     path: list[Node] = []
@@ -294,7 +294,7 @@ def _components(graph: dict[Node, list[Node]]) -> Iterator[set[Node]]:
 
 
 def _cut_off(path: list[Node], node: Node) -> set[Node]:
-    """The end of the path from a node on, which is taken away."""
+    """Removes the end of the path from a node on, and returns it."""
     end: set[Node] = set()
     while node not in end:
         end.add(path.pop())
@@ -302,7 +302,7 @@ def _cut_off(path: list[Node], node: Node) -> set[Node]:
 
 
 def _path_back(graph: dict[Node, list[Node]], start: Node, within: set[Node]) -> list[Node]:
-    """The shortest way from a node back to itself; empty if there is none."""
+    """The shortest path from a node back to itself; empty if there is none."""
     before: dict[Node, Node] = {}
     front = [start]
     while front:
@@ -326,7 +326,7 @@ def _way(before: dict[Node, Node], start: Node, end: Node) -> list[Node]:
 
 
 def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> Iterator[Awaited]:
-    """The ends of all paths. Ends that the same ranks wait for, and of which the same is to be said, are named together."""
+    """The ends of all paths. Ends with the same waiting ranks and the same description are combined."""
     early = set(filter(board.killed.is_early, board.ranks)) if board.killed else set()
     backwards: dict[Node, list[Node]] = {}
     for node, following in graph.items():
@@ -352,7 +352,7 @@ def _reached(graph: dict[Node, list[Node]], start: Node) -> set[Node]:
 
 
 def why_text(board: Board, rank: int) -> str:
-    """What a rank does that is waited for: the state of its process, and where it is."""
+    """Describes an awaited rank: the state of its process, and its last call."""
     row = board.ranks.get(rank)
     if row is None:
         return "left no file"

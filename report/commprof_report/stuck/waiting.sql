@@ -1,5 +1,5 @@
--- Which threads are inside a call, or were when their rank was last heard of? `family` is of what the call waits for: itself, or
--- the call that made the request.
+-- Which threads are inside a call, or were at their rank's last sign of life? `family` is that of the operation that the call waits for:
+-- of the call itself, or of the call that created the request.
 SELECT doing.world_rank AS rank,
        doing.thread,
        state,

@@ -1,4 +1,4 @@
-"""The run in one row: what `summary` says, and what the HTML page opens with."""
+"""The run in one row: the figures of `summary` and of the top of the HTML page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SQL = query.beside(__file__)
 
 
 class MemoryKindRow(NamedTuple):
-    """Where the buffers of a library's messages lay."""
+    """The messages of a library with buffers of one memory kind."""
 
     library: str
     memory_kind: str
@@ -111,7 +111,7 @@ class SummaryRow(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """The summary and the answers it was made of."""
+    """The summary and the answers from which it is computed."""
 
     summary: SummaryRow
     calls: list[CallRow]
@@ -180,12 +180,12 @@ def _shares(ranks: Sequence[RankRow]) -> dict:
 
 
 def communicating(calls: Sequence[CallRow]) -> list[CallRow]:
-    """The calls that count as time in MPI: all but MPI_Init, MPI_Finalize and their like, and not NCCL's."""
+    """The calls that count as time in MPI: all except MPI_Init, MPI_Finalize and the like, and except NCCL's."""
     return [call for call in calls if call.library == "mpi" and call.family != "setup"]
 
 
 def of_nccl(calls: Sequence[CallRow], measure: str) -> list[CallRow]:
-    """'call': as made on the host; 'captured': into a graph; 'device': operations, as timed there."""
+    """NCCL's rows with this measure. 'call': on the host; 'captured': into a graph; 'device': operations as timed on the device."""
     return [call for call in calls if call.library == "nccl" and call.measure == measure]
 
 
@@ -232,7 +232,7 @@ def _peers(peers: Sequence[PeerRow]) -> dict:
 
 
 def _own_account(ranks: Sequence[RankRow]) -> dict:
-    """What the profiler cost, over all ranks, and what it could not record."""
+    """The profiler's overhead, over all ranks, and what it could not record."""
     cost_ns = sum(rank.cost_ns for rank in ranks)
     wall_ns = sum(rank.wall_ns or 0 for rank in ranks)
     kept = ("dropped_calls", "untracked_requests", "folded_cells", "folded_communicators")
@@ -244,7 +244,7 @@ def _own_account(ranks: Sequence[RankRow]) -> dict:
 
 
 def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:
-    """The calls on the host, which only put operations into a stream's queue, and apart what the operations took on the device."""
+    """The calls on the host, which only enqueue operations, and separately the time of the operations on the device."""
     captured, timed = of_nccl(calls, "captured"), of_nccl(calls, "device")
     called = of_nccl(calls, "call")
     made = [call for call in called if call.family != "communicator"] + captured
@@ -266,7 +266,7 @@ def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence[Fa
 
 
 def _memory_kinds(run: Run, memory_kinds: Sequence[MemoryKindRow]) -> dict:
-    """Of the bytes that MPI was handed, and what GPUs copied while they were traced."""
+    """Shares of the bytes passed to MPI by memory kind, and the volumes that GPUs copied while they were traced."""
     volumes = {row.memory_kind: row.volume_bytes for row in memory_kinds if row.library == "mpi"}
     whole = sum(volumes.values())
     on_device = sum(volume for kind, volume in volumes.items() if kind.partition(">")[0] == "device")
