@@ -334,19 +334,23 @@ def imbalance(looked: Looked) -> Iterator[Finding | Unknown]:
             f"it came last to {units.share(row.last_share)} of its {units.counted(row.collectives, 'collective')}; the others wait"
             f" {units.duration(row.cost_ns)} for it, all together, and {units.duration(row.alone_ns)} less if it came no later than the next"
         )
-        yield _waited_for(row.rank, row.alone_ns, evidence)
+        yield _waited_for(row.rank, row.alone_ns, evidence, summary.crowding)
     elif summary.waited_for_rank is not None:
         most_ns = max(rank.waited_ns for rank in looked.answers.ranks if rank.waited_ns is not None)
         evidence = (
             f"the other ranks wait {units.duration(summary.waited_for_ns)} for it in collectives, all together; the one that waits most (for"
             f" whomever) {units.duration(most_ns)}: estimated from sums"
         )
-        yield _waited_for(summary.waited_for_rank, summary.waited_for_ns, evidence)
+        yield _waited_for(summary.waited_for_rank, summary.waited_for_ns, evidence, summary.crowding)
     else:
         yield Unknown("no collective that all members made equally often")
 
 
-def _waited_for(rank: int, saving_ns: int, evidence: str) -> Finding:
+def _waited_for(rank: int, saving_ns: int, evidence: str, crowding: str | None) -> Finding:
+    """Where ranks share cores, whoever is late may merely not have been scheduled."""
+    if crowding:
+        what = "give each rank a core of its own (fewer ranks, other binding, a larger quota) before looking for the cause in a rank"
+        return Finding(f"rank {rank} is waited for, but ranks share cores", f"{crowding}; {evidence}", what, POSSIBLE, saving_ns)
     what = "give it less work, or look at its host: other jobs, throttled cores, where its threads run"
     return Finding(f"rank {rank} is waited for", evidence, what, LIKELY, saving_ns)
 

@@ -55,6 +55,12 @@ class RankRow(NamedTuple):
     nccl_volume_bytes: int
     nccl_host_ns: int
     nccl_device_ns: int | None
+    affinity: str | None
+    cpu_ns: int | None
+    cpu_share: float | None
+    voluntary_switches: int | None
+    involuntary_switches: int | None
+    involuntary_switches_per_cpu_s: float | None
 
 
 class RankCallRow(NamedTuple):

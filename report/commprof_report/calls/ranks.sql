@@ -57,7 +57,7 @@ calls_made AS (
     SELECT world_rank, sum(count) AS count FROM cell WHERE measure IN ('call', 'poll', 'captured') GROUP BY world_rank
 )
 SELECT rank.world_rank AS rank,
-       host.value AS host,
+       rank_use.host,
        pid,
        rank_wall.wall_ns,
        is_estimate AS wall_is_estimate,
@@ -99,12 +99,18 @@ SELECT rank.world_rank AS rank,
        coalesce(nccl_count, 0) AS nccl_count,
        coalesce(nccl_volume_bytes, 0) AS nccl_volume_bytes,
        coalesce(nccl_host_ns, 0) AS nccl_host_ns,
-       nccl_device_ns
+       nccl_device_ns,
+       affinity,
+       cpu_ns,
+       cpu_share,
+       voluntary_switches,
+       involuntary_switches,
+       involuntary_switches_per_cpu_s
 FROM rank
 JOIN rank_wall USING (world_rank)
 JOIN rank_state USING (world_rank)
 LEFT JOIN doing ON doing.world_rank = rank.world_rank AND place_of_thread = 1
-LEFT JOIN fact AS host ON host.world_rank = rank.world_rank AND host.key = 'host'
+LEFT JOIN rank_use ON rank_use.world_rank = rank.world_rank
 LEFT JOIN busiest_thread ON busiest_thread.world_rank = rank.world_rank
 LEFT JOIN thread ON thread.world_rank = rank.world_rank AND thread.thread = busiest_thread.thread
 LEFT JOIN setup ON setup.world_rank = rank.world_rank

@@ -22,6 +22,7 @@ from ..display.tables import Column
 from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateRow, late
 from ..plots import late as plot
 from ..run.alignment import align
+from ..run.crowding import crowding, sentence
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
 from . import common
@@ -131,6 +132,8 @@ def call_columns(rows: Sequence[LateCallRow]) -> list[Column]:
 def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     """The answer in words, and how sure it is."""
     row = answers.run
+    if found := crowding(run.connection):
+        yield "Crowded", sentence(found)
     yield "Verdict", verdict(answers)
     if row.verdict == "none":
         if row.unjudged:

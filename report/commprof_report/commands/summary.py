@@ -4,7 +4,8 @@ Shows the program, its ranks and its MPI library; the share of the wall time tha
 the message size that dominates each; which rank waits most and which is waited for; point-to-point volume; what the profiler cost; what
 could not be recorded; NCCL's calls on the host and its operations on the device; whether MPI was given GPU memory, or GPUs copied through
 the host. Ranks without MPI_Finalize are listed with what they were in: running, killed, left by exit or MPI_Abort, since when, and in which
-call. Only the rank's own node knows whether it still runs; on another node it is "alive or killed".
+call. Ranks that share cores, by their affinity masks or a cgroup's quota, are named: they wait for the scheduler. Only the rank's own node
+knows whether it still runs; on another node it is "alive or killed".
 
 The time inside MPI of a rank is that of its thread with the most, without MPI_Init and MPI_Finalize; shares are of that rank's wall time.
 NCCL's calls are no part of it: they put operations into a queue. Who waits is an estimate: among the members of a communicator that made a
@@ -228,6 +229,8 @@ def closing_facts(run: Run, answers: Digest, split: Late | None = None) -> Itera
     summary = answers.summary
     if summary.launcher:
         yield "Wrong launcher", launcher_text(summary)
+    if summary.crowding:
+        yield "Crowded", summary.crowding
     yield from waiting_facts(summary, by_calls(split) if split and split.is_known else by_sums(summary))
     if summary.completions:
         yield (

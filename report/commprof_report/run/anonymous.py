@@ -8,8 +8,9 @@ from pathlib import Path, PurePosixPath
 from .run import Run
 
 KEPT = {"program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size", "nccl.version", "gpu.driver", "region_refused"}
+KEPT |= {"cpu_model", "cpu_quota_cores"}
 KEPT |= {"process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}  # not shown as facts in a report
-NUMBERED = {"host": "host", "boot_id": "boot", "time_namespace": "clock"}  # only needed to see which ranks share one
+NUMBERED = {"host": "host", "boot_id": "boot", "time_namespace": "clock", "cpu_quota_cgroup": "cgroup"}  # only needed to see which ranks share one
 PLAIN_VALUE = re.compile(r"\d+[KMG]?|on|off|auto|counter|monotonic")
 PATH = re.compile(r"\S*/\S*")
 
@@ -52,4 +53,4 @@ def _shown(key: str, value: str, pseudonyms: _Pseudonyms) -> str | None:
         return PATH.sub("(path)", value)
     if key.startswith(("settings.", "env.HOROVOD_")):
         return value if PLAIN_VALUE.fullmatch(value) else None
-    return value if key in KEPT else None
+    return value if key in KEPT or key.startswith(("begin.", "last.")) else None

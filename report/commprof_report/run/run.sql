@@ -157,3 +157,35 @@ FROM cell;
 
 -- The value that represents a bucket: its middle, at most 1/16 away from any value in it. Null: no upper bound.
 CREATE TEMP VIEW bucket_middle AS SELECT bucket, (low_ns + high_ns) / 2.0 AS middle_ns FROM bucket_bound;
+
+-- What each rank used of its host between its first and its last reading, and where it may run. A view: facts may be made anonymous later.
+-- Ranks of one kernel share its cores, whatever their hosts' names.
+CREATE TEMP VIEW rank_use AS
+WITH read AS (
+    SELECT world_rank, key, value, max(0, min(CAST(value AS INTEGER), 1 << 60)) AS number
+    FROM fact
+    WHERE key IN ('host', 'boot_id', 'cpu_quota_cores', 'cpu_quota_cgroup') OR key GLOB 'begin.*' OR key GLOB 'last.*'
+),
+known AS (
+    SELECT world_rank,
+           max(CASE key WHEN 'host' THEN value END) AS host,
+           max(CASE key WHEN 'boot_id' THEN value END) AS boot_id,
+           max(CASE key WHEN 'begin.affinity' THEN value END) AS begin_affinity,
+           max(CASE key WHEN 'last.affinity' THEN value END) AS last_affinity,
+           max(CASE key WHEN 'cpu_quota_cores' THEN CAST(value AS REAL) END) AS quota_cores,
+           max(CASE key WHEN 'cpu_quota_cgroup' THEN value END) AS quota_cgroup,
+           sum(CASE WHEN key IN ('last.cpu_user_ns', 'last.cpu_system_ns') THEN number END)
+           - sum(CASE WHEN key IN ('begin.cpu_user_ns', 'begin.cpu_system_ns') THEN number END) AS cpu_ns,
+           sum(CASE key WHEN 'last.since_start_ns' THEN number END)
+           - sum(CASE key WHEN 'begin.since_start_ns' THEN number END) AS elapsed_ns,
+           sum(CASE key WHEN 'last.voluntary_switches' THEN number END)
+           - sum(CASE key WHEN 'begin.voluntary_switches' THEN number END) AS voluntary_switches,
+           sum(CASE key WHEN 'last.involuntary_switches' THEN number END)
+           - sum(CASE key WHEN 'begin.involuntary_switches' THEN number END) AS involuntary_switches
+    FROM read
+    GROUP BY world_rank
+)
+SELECT world_rank, host, coalesce(boot_id, host) AS kernel, coalesce(last_affinity, begin_affinity) AS affinity, quota_cores, quota_cgroup,
+       cpu_ns, elapsed_ns, cpu_ns * 1.0 / nullif(elapsed_ns, 0) AS cpu_share, voluntary_switches, involuntary_switches,
+       involuntary_switches * 1e9 / nullif(cpu_ns, 0) AS involuntary_switches_per_cpu_s
+FROM known;

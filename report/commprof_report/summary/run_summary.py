@@ -11,6 +11,7 @@ from ..calls.calls import CallRow, call_rows
 from ..calls.peers import PeerRow, peer_rows
 from ..calls.ranks import RankRow, rank_rows
 from ..gpu.copied import copied_rows
+from ..run.crowding import crowding, sentence
 from ..run.facts import FactRow, fact_rows
 from ..run.run import Run
 
@@ -104,6 +105,11 @@ class SummaryRow(NamedTuple):
     device_volume_share: float | None
     copied_to_host_bytes: int | None
     copied_to_device_bytes: int | None
+    crowding: str | None
+    crowded_ranks: str
+    cpu_share: float | None
+    voluntary_switches: int | None
+    involuntary_switches: int | None
 
     @property
     def has_nccl(self) -> bool:
@@ -135,6 +141,7 @@ def digest(run: Run) -> Digest:
         **_peers(peers),
         **_own_account(ranks),
         **_nccl(calls, ranks, facts),
+        **_cores(run, ranks),
         **_memory_kinds(run, memory_kinds),
     }
     return Digest(SummaryRow(**fields), calls, ranks, peers, facts, memory_kinds)
@@ -241,6 +248,22 @@ def _own_account(ranks: Sequence[RankRow]) -> dict:
         "cost_share": cost_ns / wall_ns if wall_ns else None,
         **{key: sum(getattr(rank, key) for rank in ranks) for key in kept},
     }
+
+
+def _cores(run: Run, ranks: Sequence[RankRow]) -> dict:
+    """Crowding is the whole run's; the rest is known if it is of all chosen ranks."""
+    found = crowding(run.connection)
+    timed = [rank for rank in ranks if rank.cpu_share is not None]
+    return {
+        "crowding": sentence(found) if found else None,
+        "crowded_ranks": units.rank_list([rank for crowded in found for rank in crowded.ranks]),
+        "cpu_share": sum(rank.cpu_share for rank in timed) / len(timed) if timed else None,
+        **{key: _known_sum([getattr(rank, key) for rank in ranks]) for key in ("voluntary_switches", "involuntary_switches")},
+    }
+
+
+def _known_sum(numbers: Sequence[int | None]) -> int | None:
+    return None if None in numbers else sum(numbers)
 
 
 def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:

@@ -1,0 +1,148 @@
+"""Crowding: more ranks than cores that they may run on.
+
+Decided from affinity masks and cgroup quotas alone, never from times: another job on the host makes nobody crowded. Ranks are crowded if
+the masks of some of them together hold fewer cores than there are of them, or if their cgroup's quota is smaller than their number. Two
+ranks bound to one core are the smallest case. docs/SCHEMA.md has the rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query, units
+
+SQL = query.beside(__file__)
+
+SPAN = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
+
+
+class CoreUseRow(NamedTuple):
+    rank: int
+    host: str | None
+    kernel: str | None
+    affinity: str | None
+    quota_cores: float | None
+    quota_cgroup: str | None
+    cpu_ns: int | None
+    elapsed_ns: int | None
+    involuntary_switches: int | None
+
+
+class Crowding(NamedTuple):
+    """The crowded ranks of a host. `cores` is what they share: by mask, or by quota."""
+
+    host: str
+    ranks: list[int]
+    cores: float
+    is_quota: bool
+    involuntary_switches: int | None
+    cpu_share: float | None
+
+    @property
+    def sentence(self) -> str:
+        return sentence([self])
+
+
+def crowding(connection: Connection) -> list[Crowding]:
+    """The hosts with crowded ranks, of the whole run; empty on a healthy one, and where masks are not known."""
+    by_kernel: dict[str, list[CoreUseRow]] = {}
+    for row in SQL.ask(connection, "crowding", CoreUseRow):
+        if row.kernel is not None:
+            by_kernel.setdefault(row.kernel, []).append(row)
+    return [found for rows in by_kernel.values() if (found := _of_host(rows))]
+
+
+def sentence(found: Sequence[Crowding]) -> str:
+    """One line for all hosts: 4 ranks share 2 cores on host x, 23,118 involuntary switches: waiting here is mostly scheduling."""
+    ranks = sum(len(crowded.ranks) for crowded in found)
+    cores = sum(crowded.cores for crowded in found)
+    shared = f"{cores:g} core" + ("" if cores == 1 else "s")
+    quota = " by cgroup quota" if any(crowded.is_quota for crowded in found) else ""
+    hosts = units.shortened(", ".join(crowded.host for crowded in found), 36)
+    place = f"host {hosts}" if len(found) == 1 else f"{len(found)} hosts ({hosts})"
+    counts = [crowded.involuntary_switches for crowded in found]
+    switches = "" if None in counts else f", {units.count(sum(counts))} involuntary switch{'' if sum(counts) == 1 else 'es'}"
+    return f"{units.counted(ranks, 'rank')} share {shared}{quota} on {place}{switches}: waiting here is mostly scheduling"
+
+
+def _of_host(rows: list[CoreUseRow]) -> Crowding | None:
+    candidates = [*_by_mask(rows), *_by_quota(rows)]
+    if not candidates:
+        return None
+    crowded, cores, is_quota = max(candidates, key=lambda candidate: (len(candidate[0]), -candidate[1]))
+    return Crowding(
+        ", ".join(sorted({row.host for row in crowded if row.host})),
+        [row.rank for row in crowded],
+        cores,
+        is_quota,
+        _sum(row.involuntary_switches for row in crowded),
+        _share(crowded),
+    )
+
+
+def _by_mask(rows: list[CoreUseRow]) -> Iterator[tuple[list[CoreUseRow], float, bool]]:
+    """The union of the groups of ranks that have fewer cores than members, as far as the union has, too."""
+    masks = {row.rank: mask for row in rows if (mask := cores_of(row.affinity))}
+    crowded = 0
+    for mask in _crowded_masks(Counter(masks.values())):
+        if _inside(crowded | mask, masks.values()) > _size(crowded | mask):
+            crowded |= mask
+    if crowded:
+        inside = [row for row in rows if row.rank in masks and not masks[row.rank] & ~crowded]
+        yield inside, _size(crowded), False
+
+
+def _crowded_masks(counts: Counter[int]) -> list[int]:
+    """Masks that hold fewer cores than ranks which may run there and nowhere else; those with the most ranks first."""
+    whole = 0
+    for mask in counts:
+        whole |= mask
+    are_disjoint = sum(map(_size, counts)) == _size(whole)  # as after binding; there may be many
+    inside = counts if are_disjoint else {mask: _inside(mask, counts.elements()) for mask in {*counts, whole}}
+    crowded = [mask for mask, ranks in inside.items() if ranks > _size(mask)]
+    return sorted(crowded, key=lambda mask: (-inside[mask], _size(mask), mask))
+
+
+def _size(mask: int) -> int:
+    return bin(mask).count("1")
+
+
+def _inside(whole: int, masks: Iterable[int]) -> int:
+    return sum(not mask & ~whole for mask in masks)
+
+
+def _by_quota(rows: list[CoreUseRow]) -> Iterator[tuple[list[CoreUseRow], float, bool]]:
+    by_cgroup: dict[str, list[CoreUseRow]] = {}
+    for row in rows:
+        if row.quota_cores:
+            by_cgroup.setdefault(row.quota_cgroup or "", []).append(row)
+    for limited in by_cgroup.values():
+        cores = min(row.quota_cores for row in limited)
+        if len(limited) > max(1, cores):
+            yield limited, cores, True
+
+
+def cores_of(affinity: str | None) -> int:
+    """A mask of '0-3,8': bit 0 is core 0; 0 if it is not known or makes no sense."""
+    mask = 0
+    for part in (affinity or "").split(","):
+        span = SPAN.fullmatch(part)
+        if not span:
+            return 0
+        low, high = int(span[1]), int(span[2] or span[1])
+        mask |= (2 << high) - (1 << low) if low <= high else 0
+    return mask
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = list(numbers)
+    return None if None in known else sum(known)
+
+
+def _share(rows: list[CoreUseRow]) -> float | None:
+    cpu_ns, elapsed_ns = _sum(row.cpu_ns for row in rows), _sum(row.elapsed_ns for row in rows)
+    return cpu_ns / elapsed_ns if cpu_ns is not None and elapsed_ns else None

@@ -1,0 +1,166 @@
+"""Ranks that share cores: said where masks or a quota show it, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+from commprof_report.run.crowding import cores_of, crowding
+from commprof_report.run.run import run_open
+from planted import SECOND, WORLD, Cell, Communicator, Rank, write_databases
+
+HOST = {"host": "x", "boot_id": "b"}
+NUMBERS = ("cpu_user_ns", "cpu_system_ns", "voluntary_switches", "involuntary_switches", "since_start_ns")
+
+
+def facts_of(affinity: str | None, begin: tuple = (), last: tuple = (), **more: str) -> dict[str, str]:
+    known = {"begin.affinity": affinity, "last.affinity": affinity} if affinity else {}
+    read = {f"{reading}.{key}": str(value) for reading, values in (("begin", begin), ("last", last)) for key, value in zip(NUMBERS, values)}
+    return {**HOST, **known, **read, **more}
+
+
+def ranks_with(facts: list[dict[str, str]]) -> list[Rank]:
+    """Rank 0 waits for the others in an Allreduce."""
+    size = len(facts)
+    return [
+        Rank(
+            rank,
+            size,
+            facts=own,
+            communicators=[Communicator(WORLD, 7, f"0-{size - 1}", size, rank, name="MPI_COMM_WORLD")],
+            cells=[Cell("MPI_Allreduce", 8, [SECOND // (rank + 1)] * 30)],
+        )
+        for rank, own in enumerate(facts)
+    ]
+
+
+def crowded(tmp_path, facts: list[dict[str, str]]) -> list:
+    return crowding(run_open(write_databases(tmp_path / "run", ranks_with(facts))).connection)
+
+
+def by_masks(tmp_path, *masks: str | None) -> list:
+    return crowded(tmp_path, [facts_of(mask) for mask in masks])
+
+
+READ = {"begin": (5, 5, 10, 100, 1_000), "last": (SECOND, 0, 20, 5_879, SECOND + 1_000)}
+
+
+def test_four_ranks_on_two_cores_are_crowded(tmp_path):
+    (found,) = crowded(tmp_path, [facts_of("0-1", **READ)] * 4)
+    assert (found.host, found.ranks, found.cores, found.is_quota) == ("x", [0, 1, 2, 3], 2, False)
+    assert found.sentence == "4 ranks share 2 cores on host x, 23,116 involuntary switches: waiting here is mostly scheduling"
+    assert found.cpu_share == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [("0", "1"), ("0-1", "0-1"), ("0", "0-1"), ("0-3", "0-3", "4"), ("0-1", "0-1", "2-3", "2-3"), ("0-7",) * 8],
+    ids=" ".join,
+)
+def test_as_many_cores_as_ranks_are_enough(tmp_path, masks):
+    assert by_masks(tmp_path, *masks) == []
+
+
+@pytest.mark.parametrize(
+    "masks, ranks, cores",
+    [
+        (("0", "0"), [0, 1], 1),
+        (("3", "3", "0-2"), [0, 1], 1),  # three cores more help nobody who is bound to the fourth
+        (("0", "0", "1", "1"), [0, 1, 2, 3], 2),
+        (("0", "0", "0-1"), [0, 1, 2], 2),
+        (("0-1", "1-2", "0-2", "0-2"), [0, 1, 2, 3], 3),
+        (("0", "0", "0-7"), [0, 1], 1),
+        (("0", "0", "0", "0-2", "0,3-4"), [0, 1, 2, 3], 3),  # all five have five cores
+    ],
+    ids=str,
+)
+def test_ranks_with_fewer_cores_than_they_are_share_them(tmp_path, masks, ranks, cores):
+    (found,) = by_masks(tmp_path, *masks)
+    assert (found.ranks, found.cores) == (ranks, cores)
+
+
+def test_ranks_of_other_hosts_have_cores_of_their_own(tmp_path):
+    assert crowded(tmp_path, [facts_of("0"), facts_of("0", host="y", boot_id="c")]) == []
+
+
+def test_containers_of_one_kernel_share_its_cores(tmp_path):
+    (found,) = crowded(tmp_path, [facts_of("0"), facts_of("0", host="y")])
+    assert found.host == "x, y"
+
+
+def test_several_crowded_hosts_are_one_line(report, tmp_path):
+    other = {"host": "y", "boot_id": "c"}
+    write_databases(tmp_path / "run", ranks_with([facts_of("0"), facts_of("0"), facts_of("1", **other), facts_of("1", **other)]))
+    assert "Crowded         4 ranks share 2 cores on 2 hosts (x, y): waiting" in report("summary", tmp_path / "run").out
+
+
+QUOTA = {"cpu_quota_cores": "1.5", "cpu_quota_cgroup": "/job"}
+
+
+def test_a_quota_below_the_ranks_crowds_them(tmp_path):
+    (found,) = crowded(tmp_path, [facts_of("0-7", **QUOTA)] * 2)
+    assert found.sentence == "2 ranks share 1.5 cores by cgroup quota on host x: waiting here is mostly scheduling"
+
+
+@pytest.mark.parametrize("quota", [{**QUOTA, "cpu_quota_cores": "2"}, {}], ids=["as many as ranks", "none"])
+def test_a_quota_of_as_many_cores_crowds_nobody(tmp_path, quota):
+    assert crowded(tmp_path, [facts_of("0-7", **quota)] * 2) == []
+
+
+def test_each_cgroup_has_a_quota_of_its_own(tmp_path):
+    assert crowded(tmp_path, [facts_of("0-7", **QUOTA), facts_of("0-7", **{**QUOTA, "cpu_quota_cgroup": "/job2"})]) == []
+
+
+def test_a_killed_rank_has_no_switches_to_state(tmp_path):
+    (found,) = crowded(tmp_path, [facts_of("0", **READ), {**HOST, "begin.affinity": "0"}])
+    assert found.sentence == "2 ranks share 1 core on host x: waiting here is mostly scheduling"
+
+
+def test_without_masks_nobody_knows(tmp_path):
+    assert by_masks(tmp_path, None, None) == []
+
+
+@pytest.mark.parametrize("text", ["", "x", "0-", "9-1", "0-99999999999", "1,,2", "-1"])
+def test_a_mask_that_makes_no_sense_is_unknown(text):
+    assert cores_of(text) == 0
+
+
+def test_summary_late_and_advise_say_it_first(report, tmp_path):
+    folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **READ)] * 2))
+    line = "Crowded         2 ranks share 1 core on host x, 11,558 involuntary switches: waiting here is mostly scheduling"
+    assert line in report("summary", folder).out
+    assert report("late", folder).out.startswith(line)
+    (row,) = report("summary", folder, "--json").rows
+    assert row["crowded_ranks"] == "0-1"
+    assert row["involuntary_switches"] == 11_558
+    assert row["crowding"] in line
+
+
+def test_advice_gives_ranks_cores_before_it_blames_one(report, tmp_path):
+    folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **READ)] * 2))
+    (blamed,) = [row for row in report("advise", folder, "--json").rows if row["rule"] == "imbalance"]
+    assert blamed["title"] == "rank 1 is waited for, but ranks share cores"
+    assert (blamed["certainty"], blamed["suggestion"].startswith("give each rank a core")) == ("possible", True)
+    healthy = write_databases(tmp_path / "healthy", ranks_with([facts_of("0", **READ), facts_of("1", **READ)]))
+    (blamed,) = [row for row in report("advise", healthy, "--json").rows if row["rule"] == "imbalance"]
+    assert (blamed["title"], blamed["certainty"]) == ("rank 1 is waited for", "likely")
+
+
+def test_a_healthy_run_says_nothing_of_cores(report, tmp_path):
+    folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **READ), facts_of("1", **READ)]))
+    assert "Crowded" not in report("summary", folder).out + report("late", folder).out
+    (row,) = report("summary", folder, "--json").rows
+    assert (row["crowding"], row["crowded_ranks"]) == (None, "")
+
+
+def test_impossible_readings_do_no_harm(report, tmp_path):
+    impossible = {"begin": ("x",) * 5, "last": ("9223372036854775807",) * 5, "cpu_quota_cores": "nan", "cpu_quota_cgroup": ""}
+    folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **impossible)] * 2))
+    assert "Crowded" in report("summary", folder).out
+    assert report("ranks", "--per-rank", folder, "--json").status == 0
+
+
+def test_the_use_of_each_rank_is_in_the_table_of_ranks(report, tmp_path):
+    folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **READ), facts_of("1")]))
+    read, unread = report("ranks", "--per-rank", folder, "--json").rows
+    assert (read["affinity"], read["cpu_ns"], read["voluntary_switches"]) == ("0", SECOND - 10, 10)
+    assert read["involuntary_switches_per_cpu_s"] == pytest.approx(5_779, rel=1e-6)
+    assert (unread["affinity"], unread["cpu_share"], unread["involuntary_switches"]) == ("1", None, None)
