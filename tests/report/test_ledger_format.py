@@ -4,54 +4,59 @@ from __future__ import annotations
 
 import re
 import shutil
+import sqlite3
 import subprocess
 
 import pytest
 from commprof_report.base.library_files import library_text
-from commprof_report.run import ledger, ledger_gpu, ledger_samples
+from commprof_report.run import ledger
 from commprof_report.run.ledger_format import FORMAT, LIMITS
-from planted import ROOT
+from commprof_report.run.rows import COLUMNS, NAMES
+from planted import ROOT, SCHEMA, bucket_of
 
 STRUCTS = FORMAT.layouts
 NUMBERS = {name: value for name, value in FORMAT.numbers.items() if name not in LIMITS}
 WITHOUT_OFFSET = ("measure_and_flags",)  # bit fields; the fields around them have one
-NAMES = {
-    "LEDGER_RUNNING": ledger.ENDED.index("running"),
-    "LEDGER_FINALIZED": ledger.ENDED.index("finalize"),
-    "LEDGER_EXITED": ledger.ENDED.index("exit"),
-    "LEDGER_ABORTED": ledger.ENDED.index("abort"),
-    "LEDGER_CALL": ledger.MEASURES.index("call"),
-    "LEDGER_COMPLETION": ledger.MEASURES.index("completion"),
-    "LEDGER_POLL": ledger.MEASURES.index("poll"),
-    "LEDGER_DEVICE_TIME": ledger.MEASURES.index("device"),
-    "LEDGER_CAPTURED": ledger.MEASURES.index("captured"),
-    "LEDGER_HOST": ledger.MEMORY_KINDS.index("host"),
-    "LEDGER_DEVICE": ledger.MEMORY_KINDS.index("device"),
-    "LEDGER_MANAGED": ledger.MEMORY_KINDS.index("managed"),
-    "LEDGER_PINNED": ledger.MEMORY_KINDS.index("pinned"),
-    "LEDGER_MEMORY_KINDS": len(ledger.MEMORY_KINDS),
-    "LEDGER_GPU_NONE": ledger_gpu.GPU_STATES.index("none"),
-    "LEDGER_GPU_DORMANT": ledger_gpu.GPU_STATES.index("dormant"),
-    "LEDGER_GPU_TRACING": ledger_gpu.GPU_STATES.index("tracing"),
-    "LEDGER_GPU_PAUSED": ledger_gpu.GPU_STATES.index("paused"),
-    "LEDGER_GPU_YIELDED": ledger_gpu.GPU_STATES.index("yielded"),
-    "LEDGER_GPU_REFUSED": ledger_gpu.GPU_STATES.index("refused"),
-    "LEDGER_GPU_STOPPED": ledger_gpu.GPU_STATES.index("stopped"),
-    "LEDGER_TRACING_GOES_ON": ledger_gpu.TRACING_ENDED.index("goes on"),
-    "LEDGER_TRACING_DUTY": ledger_gpu.TRACING_ENDED.index("duty"),
-    "LEDGER_TRACING_YIELDED": ledger_gpu.TRACING_ENDED.index("yielded"),
-    "LEDGER_TRACING_OFF": ledger_gpu.TRACING_ENDED.index("off"),
-    "LEDGER_TRACING_STOPPED": ledger_gpu.TRACING_ENDED.index("stopped"),
-    "LEDGER_TRACING_LOST": ledger_gpu.TRACING_ENDED.index("lost"),
-    "LEDGER_COPY_NONE": ledger_samples.COPIES.index(""),
-    "LEDGER_COPY_TO_DEVICE": ledger_samples.COPIES.index("to device"),
-    "LEDGER_COPY_TO_HOST": ledger_samples.COPIES.index("to host"),
-    "LEDGER_COPY_ON_DEVICE": ledger_samples.COPIES.index("on device"),
-    "LEDGER_COPY_ON_HOST": ledger_samples.COPIES.index("on host"),
-    "LEDGER_COPY_TO_PEER": ledger_samples.COPIES.index("to peer"),
-    "LEDGER_COPY_OTHER": ledger_samples.COPIES.index("other"),
-    "LEDGER_SENT": ledger.DIRECTIONS.index("sent"),
-    "LEDGER_RECEIVED": ledger.DIRECTIONS.index("received"),
+NUMBERS_BY_NAME = {
+    "LEDGER_RUNNING": NAMES["ended"].index("running"),
+    "LEDGER_FINALIZED": NAMES["ended"].index("finalize"),
+    "LEDGER_EXITED": NAMES["ended"].index("exit"),
+    "LEDGER_ABORTED": NAMES["ended"].index("abort"),
+    "LEDGER_CALL": NAMES["measure"].index("call"),
+    "LEDGER_COMPLETION": NAMES["measure"].index("completion"),
+    "LEDGER_POLL": NAMES["measure"].index("poll"),
+    "LEDGER_DEVICE_TIME": NAMES["measure"].index("device"),
+    "LEDGER_CAPTURED": NAMES["measure"].index("captured"),
+    "LEDGER_HOST": NAMES["memory_kind"].index("host"),
+    "LEDGER_DEVICE": NAMES["memory_kind"].index("device"),
+    "LEDGER_MANAGED": NAMES["memory_kind"].index("managed"),
+    "LEDGER_PINNED": NAMES["memory_kind"].index("pinned"),
+    "LEDGER_MEMORY_KINDS": len(NAMES["memory_kind"]),
+    "LEDGER_GPU_NONE": NAMES["gpu_state"].index("none"),
+    "LEDGER_GPU_DORMANT": NAMES["gpu_state"].index("dormant"),
+    "LEDGER_GPU_TRACING": NAMES["gpu_state"].index("tracing"),
+    "LEDGER_GPU_PAUSED": NAMES["gpu_state"].index("paused"),
+    "LEDGER_GPU_YIELDED": NAMES["gpu_state"].index("yielded"),
+    "LEDGER_GPU_REFUSED": NAMES["gpu_state"].index("refused"),
+    "LEDGER_GPU_STOPPED": NAMES["gpu_state"].index("stopped"),
+    "LEDGER_TRACING_GOES_ON": NAMES["tracing_end"].index("goes on"),
+    "LEDGER_TRACING_DUTY": NAMES["tracing_end"].index("duty"),
+    "LEDGER_TRACING_YIELDED": NAMES["tracing_end"].index("yielded"),
+    "LEDGER_TRACING_OFF": NAMES["tracing_end"].index("off"),
+    "LEDGER_TRACING_STOPPED": NAMES["tracing_end"].index("stopped"),
+    "LEDGER_TRACING_LOST": NAMES["tracing_end"].index("lost"),
+    "LEDGER_COPY_NONE": NAMES["copy"].index(""),
+    "LEDGER_COPY_TO_DEVICE": NAMES["copy"].index("to device"),
+    "LEDGER_COPY_TO_HOST": NAMES["copy"].index("to host"),
+    "LEDGER_COPY_ON_DEVICE": NAMES["copy"].index("on device"),
+    "LEDGER_COPY_ON_HOST": NAMES["copy"].index("on host"),
+    "LEDGER_COPY_TO_PEER": NAMES["copy"].index("to peer"),
+    "LEDGER_COPY_OTHER": NAMES["copy"].index("other"),
+    "LEDGER_SENT": NAMES["direction"].index("sent"),
+    "LEDGER_RECEIVED": NAMES["direction"].index("received"),
+    "LEDGER_ACTIVITY_KERNEL": NAMES["kind"].index("kernel"),
+    "LEDGER_ACTIVITY_COPY": NAMES["kind"].index("copy"),
+    "LEDGER_ACTIVITY_SET": NAMES["kind"].index("memset"),
 }
 
 
@@ -90,8 +95,16 @@ def test_every_struct_of_the_header_is_read():
 
 
 def test_names_stand_in_the_order_of_their_numbers():
-    assert {name: FORMAT.numbers[name] for name in NAMES} == NAMES
-    assert FORMAT.numbers["LEDGER_MEMORY_KINDS"] == len(ledger.MEMORY_KINDS)
+    assert {name: FORMAT.numbers[name] for name in NUMBERS_BY_NAME} == NUMBERS_BY_NAME
+
+
+def test_every_table_has_the_columns_of_the_schema_in_order():
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(SCHEMA.read_text())
+    assert len(COLUMNS) == 18
+    for table, columns in COLUMNS.items():
+        in_schema = [name for (name,) in connection.execute(f"SELECT name FROM pragma_table_info('{table}')")]
+        assert [column.name for column in columns] == in_schema, table
 
 
 @pytest.mark.parametrize("struct", STRUCTS)
@@ -104,10 +117,6 @@ def test_every_field_is_at_the_compiler_s_offset(in_c, struct):
 
 
 def test_histogram_buckets_of_the_schema_are_those_of_the_tests():
-    import sqlite3
-
-    from planted import SCHEMA, bucket_of
-
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA.read_text())
     bounds = connection.execute("SELECT bucket, low_ns, high_ns FROM bucket_bound ORDER BY bucket").fetchall()

@@ -26,13 +26,13 @@ from ..base import units
 from ..base.errors import ReportError, version_check
 from . import process
 from .ledger_format import FORMAT, layout, number
+from .rows import MOST, NAMES, numbers_of, text
 
 MAGIC = b"commprof-ledger\n"
 VERSION = number("VERSION")
 HEADER_BYTES = number("HEADER_BYTES")
 CHUNK_BYTES = number("CHUNK_BYTES")
 MOST_CHUNKS = number("MOST_CHUNKS")
-MOST = 1 << 62  # larger numbers of nanoseconds (146 years), bytes or calls of one rank count as damage
 MOST_RANKS = 1 << 24
 RECENT_COLLECTIVES = number("RECENT_COLLECTIVES")
 PAGE_SAMPLES = number("PAGE_SAMPLES")
@@ -47,11 +47,8 @@ DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_AWAITED_BIT = (number(f"DOING_{part}_BIT
 TRIES = 8  # to read a ledger that is being written to in a consistent state
 FIRST_PAUSE_S = 0.0005  # doubled after each try; a fold takes microseconds
 
-ENDED = ("running", "finalize", "exit", "abort")
-MEASURES = ("call", "completion", "poll", "device", "captured")
-MEMORY_KINDS = ("host", "device", "managed", "pinned")
+MEASURES, MEMORY_KINDS, DIRECTIONS = NAMES["measure"], NAMES["memory_kind"], NAMES["direction"]
 MEMORY_KIND_TO_BIT = number("MEMORY_KIND_TO_BIT")
-DIRECTIONS = ("sent", "received")
 PEER_SLOT_BIT = number("PEER_SLOT_BIT")
 LIBRARIES = ("mpi", "nccl")
 CELL_FOLDED = number("CELL_FOLDED")
@@ -101,20 +98,20 @@ class ActivityKey(NamedTuple):
     bytes: int
 
 
-class CellSum:
-    """The sums over all calls (activities) with one key."""
+ADDED = {"min_ns": min, "max_ns": max}  # all other fields are added
 
-    def __init__(self) -> None:
-        self.volume_bytes = self.total_ns = self.max_ns = self.blocked_ns = 0
-        self.min_ns = MOST
+
+class CellSum:
+    """The sums over all calls (activities) with one key: an attribute for each of `fields`."""
+
+    def __init__(self, fields: list[str]) -> None:
+        self.fields = fields
         self.buckets: dict[int, int] = {}
 
-    def add(self, cell, buckets: tuple[int, ...], blocked_ns: int = 0) -> None:
-        self.volume_bytes += cell.volume_bytes
-        self.total_ns += cell.total_ns
-        self.blocked_ns += blocked_ns
-        self.min_ns = min(self.min_ns, cell.min_ns)
-        self.max_ns = max(self.max_ns, cell.max_ns)
+    def add(self, cell, buckets: tuple[int, ...]) -> None:
+        for field in self.fields:
+            amount = getattr(cell, field)
+            setattr(self, field, ADDED.get(field, int.__add__)(getattr(self, field), amount) if self.buckets else amount)
         for bucket, count in enumerate(buckets):
             if count:
                 self.buckets[bucket] = self.buckets.get(bucket, 0) + count
@@ -401,14 +398,10 @@ def _kernels_take(ledger: Ledger, data: bytes) -> None:
         offset = (end + 7) // 8 * 8
 
 
-def text(data: bytes) -> str:
-    """A text of the ledger, up to the first NUL, in any encoding."""
-    return data.split(b"\0", 1)[0].decode("utf-8", "replace")
-
-
 def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
     """The cells that count, with equal keys added up."""
     sums: dict[CellKey, CellSum] = {}
+    fields = numbers_of("cell", but=CellKey._fields)
     damaged = 0
     for thread, cells in ledger.cells.items():
         for cell in _cells_that_count(ledger.threads.get(thread), cells) if ledger.counts(thread) else ():
@@ -416,7 +409,7 @@ def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
             if not _cell_is_sound(cell, buckets):
                 damaged += 1
             elif any(buckets):
-                sums.setdefault(_cell_key(ledger, thread, cell), CellSum()).add(cell, buckets, cell.blocked_ns)
+                sums.setdefault(_cell_key(ledger, thread, cell), CellSum(fields)).add(cell, buckets)
     if damaged:
         ledger.damage.append(f"{damaged} of its cells are damaged and left out")
     return sums
@@ -463,14 +456,15 @@ def peers_sum(ledger: Ledger) -> dict[tuple[str, str, int, int], list[int]]:
     """Maps (call, direction, communicator, peer) to count, bytes and time, over all threads."""
     sums: dict[tuple[str, str, int, int], list[int]] = {}
     damaged = 0
+    fields = numbers_of("peer", but=("peer",))
     for entry in (entry for thread, peers in ledger.peers.items() if ledger.counts(thread) for entry in peers):
-        amounts = (entry.count, entry.bytes, entry.time_ns)
+        amounts = [getattr(entry, field) for field in fields]
         communicator, direction = divmod(entry.direction, 1 << PEER_SLOT_BIT)
         if max(amounts) >= MOST or direction >= len(DIRECTIONS) or not -1 <= entry.peer < MOST_RANKS:
             damaged += 1
         elif entry.count:
             key = (ledger.call_name(entry.call), DIRECTIONS[direction], communicator, entry.peer)
-            known = sums.setdefault(key, [0, 0, 0])
+            known = sums.setdefault(key, [0] * len(fields))
             known[:] = [old + new for old, new in zip(known, amounts)]
     if damaged:
         ledger.damage.append(f"{damaged} of its peers are damaged and left out")

@@ -9,27 +9,22 @@ from ..base import units
 from . import process
 from .ledger import (
     COLLECTIVE,
-    COMMUNICATOR_FREED,
-    COMMUNICATOR_INTER,
     COMMUNICATOR_NCCL,
     DOING_AWAITED_BIT,
     DOING_INSIDE_BIT,
     DOING_SLOT_BIT,
-    ENDED,
     LEVEL_NONE,
     LIBRARIES,
-    MOST,
-    NO_RANK,
     NO_TAG,
     RECENT_COLLECTIVES,
     USAGE,
     Ledger,
     cells_sum,
     peers_sum,
-    text,
 )
-from .ledger_gpu import gpu_rows, rank_columns
-from .ledger_samples import CALL_MASK, Clock, believed, clock_of, known_bytes, sample_rows
+from .ledger_gpu import gpu_rows
+from .ledger_samples import CALL_MASK, Clock, clock_of, rows_of, sample_rows
+from .rows import MOST, Rows, believed, known_bytes, known_rank
 
 
 def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]:
@@ -38,18 +33,20 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]
     cells = sorted(cells_sum(ledger).items())
     calls = {name: (name, *about) for name, *about in ledger.calls.values()}
     clock = clock_of(ledger)
-    life = life_of(ledger, clock)
+    life, rows = life_of(ledger, clock), rows_of(ledger, clock)
     samples = sample_rows(ledger, clock, life.last_ns, has_ended(ledger))
     named = {key.call for key, _ in cells} | {row.call for row in samples["sample"]}
     calls.update({call: (call, "unknown", LIBRARIES[0], "blocking", "unrated", "nobody") for call in sorted(named - calls.keys())})
     return {
-        "rank": [_rank_row(ledger, life)],
+        "rank": [_rank_row(ledger, rows, life)],
         "fact": [(rank, key, value) for key, value in {**ledger.facts, **usage_facts(ledger), **life.facts}.items()],
-        "thread": [_thread_row(ledger, clock, entry) for entry in ledger.threads.values()],
+        "thread": [_thread_row(ledger, rows, clock, entry) for entry in ledger.threads.values()],
         "call": list(calls.values()),
-        "communicator": [_communicator_row(ledger, entry) for entry in ledger.communicators.values()],
-        "recent_collective": [row for entry in ledger.communicators.values() for row in _recent_rows(ledger, entry)],
-        "cell": [_cell_row(number, rank, key, cell) for number, (key, cell) in enumerate(cells, 1)],
+        "communicator": [_communicator_row(rows, entry) for entry in ledger.communicators.values()],
+        "recent_collective": [row for entry in ledger.communicators.values() for row in _recent_rows(rows, entry)],
+        "cell": [
+            rows.row("cell", cell, cell=number, **key._asdict(), count=cell.count) for number, (key, cell) in enumerate(cells, 1)
+        ],
         "bucket": [
             (number, bucket, count)
             for number, (_, cell) in enumerate(cells, 1)
@@ -58,23 +55,18 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]
         ],
         "peer": [(rank, *key, *amounts) for key, amounts in peers_sum(ledger).items()],
         "region": [(rank, region, name) for region, name in ledger.regions.items()],
-        "nccl_algorithm": _algorithm_rows(ledger),
+        "nccl_algorithm": _algorithm_rows(ledger, rows),
         **gpu_rows(ledger, clock, life.last_ns, with_histograms),
         **samples,
     }
 
 
-def _algorithm_rows(ledger: Ledger) -> list[tuple]:
+def _algorithm_rows(ledger: Ledger, rows: Rows) -> list[tuple]:
     counted = [entry for entry in ledger.algorithms if entry.count and entry.epoch == ledger.header.epoch]
     sound = [entry for entry in counted if max(entry.count, entry.bytes) < MOST]
     if len(sound) < len(counted):
         ledger.damage.append(f"{len(counted) - len(sound)} of its algorithms of NCCL are damaged and left out")
-    return [_algorithm_row(ledger, entry) for entry in sound]
-
-
-def _algorithm_row(ledger: Ledger, entry) -> tuple:
-    what = (ledger.calls.get(entry.call, ("unknown",))[0], entry.communicator, entry.bytes, int(entry.is_folded != 0))
-    return (ledger.header.world_rank, *what, text(entry.algorithm), text(entry.protocol), entry.channels, entry.count)
+    return [rows.row("nccl_algorithm", entry) for entry in sound]
 
 
 def usage_facts(ledger: Ledger) -> dict[str, str]:
@@ -137,83 +129,50 @@ def since_ns(clock: Clock, thread) -> int:
     return clock.since_start_ns(thread.since_ticks) if thread.doing else 0
 
 
-def _rank_row(ledger: Ledger, life: Life) -> tuple:
+def _rank_row(ledger: Ledger, rows: Rows, life: Life) -> tuple:
     header = ledger.header
     counting_ns = life.last_ns + header.start_ns - header.counting_since_ns if header.counting_since_ns else 0
-    lost = (header.dropped_calls, header.untracked_requests, header.folded_cells, header.folded_communicators)
-    cost = (header.cost_init_ns, header.cost_finalize_ns, header.cost_per_call_ps)
-    return (
-        header.world_rank,
-        header.world_size,
-        ledger.facts.get("run_id", ""),
-        header.pid,
-        header.thread_level,
-        header.start_unix_ns,
-        header.start_ns,
-        header.end_unix_ns if has_ended(ledger) else None,
-        life.last_ns if has_ended(ledger) else None,
-        min(believed(header.counted_ns) + believed(counting_ns), MOST),
-        header.reset_unix_ns or None,
-        ENDED[header.ended] if header.ended < len(ENDED) else "running",
-        header.abort_code,
-        *(min(amount, MOST) for amount in (*lost, *cost)),
-        header.clock_error_ppb,
-        *rank_columns(header),
+    return rows.row(
+        "rank",
+        header,
+        run_id=ledger.facts.get("run_id", ""),
+        end_unix_ns=header.end_unix_ns if has_ended(ledger) else None,
+        wall_ns=life.last_ns if has_ended(ledger) else None,
+        counted_ns=min(believed(header.counted_ns) + believed(counting_ns), MOST),
     )
 
 
-def _thread_row(ledger: Ledger, clock: Clock, entry) -> tuple:
+def _thread_row(ledger: Ledger, rows: Rows, clock: Clock, entry) -> tuple:
     call, communicator, awaited = (entry.doing >> bit & CALL_MASK for bit in (0, DOING_SLOT_BIT, DOING_AWAITED_BIT))
-    return (
-        ledger.header.world_rank,
-        entry.thread,
-        entry.tid,
-        text(entry.name),
-        int(entry.is_main == 1),
-        ledger.call_name(call) if call else "",
-        communicator,
-        entry.doing >> DOING_INSIDE_BIT & 1,
-        since_ns(clock, entry),
-        known_bytes(entry.bytes) if call else None,
-        entry.peer if call and entry.peer != NO_RANK else None,
-        entry.tag if call and entry.tag != NO_TAG else None,
-        ledger.call_name(awaited) if awaited else "",
+    return rows.row(
+        "thread",
+        entry,
+        doing_call=ledger.call_name(call) if call else "",
+        doing_communicator=communicator,
+        doing_is_inside=entry.doing >> DOING_INSIDE_BIT & 1,
+        doing_since_ns=since_ns(clock, entry),
+        doing_bytes=known_bytes(entry.bytes) if call else None,
+        doing_peer=known_rank(entry.peer) if call else None,
+        doing_tag=entry.tag if call and entry.tag != NO_TAG else None,
+        doing_awaited=ledger.call_name(awaited) if awaited else "",
     )
 
 
-def _communicator_row(ledger: Ledger, entry) -> tuple:
-    return (
-        ledger.header.world_rank,
-        entry.communicator,
-        f"{entry.identity:016x}",
-        f"{entry.parent_identity:016x}" if entry.parent_identity else None,
-        text(entry.name),
-        ledger.call_name(entry.constructor) if entry.constructor else "",
-        entry.ordinal,
-        entry.size,
-        entry.remote_size,
-        entry.comm_rank,
-        text(entry.members),
-        int(bool(entry.flags & COMMUNICATOR_INTER)),
-        int(bool(entry.flags & COMMUNICATOR_FREED)),
-        min(entry.collectives, MOST),
-        LIBRARIES[int(bool(entry.flags & COMMUNICATOR_NCCL))],
-        entry.sample_level if entry.sample_level < LEVEL_NONE else None,
+def _communicator_row(rows: Rows, entry) -> tuple:
+    return rows.row(
+        "communicator",
+        entry,
+        identity=f"{entry.identity:016x}",
+        parent_identity=f"{entry.parent_identity:016x}" if entry.parent_identity else None,
+        library=LIBRARIES[int(bool(entry.flags & COMMUNICATOR_NCCL))],
+        sample_level=entry.sample_level if entry.sample_level < LEVEL_NONE else None,
     )
 
 
-def _recent_rows(ledger: Ledger, entry) -> Iterator[tuple]:
+def _recent_rows(rows: Rows, entry) -> Iterator[tuple]:
     """The recent collectives except the oldest, whose slot may already be in use by a collective that is not announced yet."""
     entries = COLLECTIVE.unpack_all(entry.recent)
     newest = min(entry.collectives, MOST)
     for sequence in range(max(1, newest - RECENT_COLLECTIVES + 2), newest + 1):
         known = entries[(sequence - 1) % RECENT_COLLECTIVES]
-        root = None if known.root == NO_RANK else known.root
-        key = (ledger.header.world_rank, entry.communicator, sequence)
-        yield (*key, ledger.call_name(known.call), known_bytes(known.bytes), root)
-
-
-def _cell_row(number: int, rank: int, key, cell) -> tuple:
-    sums = (cell.count, cell.volume_bytes, cell.total_ns, cell.min_ns, cell.max_ns, cell.blocked_ns)
-    key_columns = (key.bytes, key.measure, key.memory_kind, key.region, key.is_folded)
-    return (number, rank, key.thread, key.call, key.communicator, *key_columns, *sums)
+        yield rows.row("recent_collective", known, communicator=entry.communicator, sequence=sequence)

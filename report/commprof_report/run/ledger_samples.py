@@ -13,9 +13,7 @@ from typing import NamedTuple
 from .ledger import (
     ACTIVITY_SAMPLE,
     BLOCK_SAMPLES,
-    BYTES_UNKNOWN,
     LEVEL_NONE,
-    MOST,
     MOST_RANKS,
     NO_RANK,
     OF_COMMUNICATOR,
@@ -29,14 +27,13 @@ from .ledger import (
     Ledger,
 )
 from .ledger_format import number
+from .rows import MOST, NAMES, Rows, believed, known_rank
 
 SECOND = 1_000_000_000
 ONE_PERCENT = 100
 CALL_MASK = 0xFFFF
 DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = number("DEVICE_SPAN_SHARED"), number("DEVICE_SPAN_UNIT_NS")
-ACTIVITY_KINDS = {1: "kernel", 2: "copy", 3: "memset"}
-COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other")
-ACTIVITY_GRAPH = number("ACTIVITY_GRAPH")
+KINDS, COPIES = NAMES["kind"], NAMES["copy"]
 MOST_WINDOWS = 1 << 16  # separate windows of a thread; if there are more, the level is raised
 
 
@@ -52,44 +49,8 @@ class Clock(NamedTuple):
         return believed(self.ns + (ticks - self.ticks) * self.rise_ns // self.run_ticks)
 
 
-class Sample(NamedTuple):
-    world_rank: int
-    thread: int
-    call: str
-    communicator: int
-    sequence: int | None
-    start_ns: int
-    end_ns: int
-    completed_ns: int | None
-    bytes: int | None
-    peer: int | None
-    root: int | None
-    awaited: str
-    region: int
-    device_start_ns: int | None
-    device_end_ns: int | None
-    is_shared: int | None
-
-
-class GpuSample(NamedTuple):
-    world_rank: int
-    stream: int
-    kind: str
-    kernel: int
-    copy: str
-    is_graph: int
-    communicator: int
-    bytes: int
-    start_ns: int
-    end_ns: int
-
-
-def believed(span_ns: int) -> int:
-    return span_ns if 0 <= span_ns <= MOST else min(max(span_ns, 0), MOST)
-
-
-def known_bytes(amount: int) -> int | None:
-    return None if amount == BYTES_UNKNOWN else min(amount, MOST)
+def rows_of(ledger: Ledger, clock: Clock) -> Rows:
+    return Rows(ledger.header, ledger.call_name, clock.since_start_ns)
 
 
 def clock_of(ledger: Ledger) -> Clock:
@@ -112,6 +73,7 @@ def _anchor_is_sane(header, page) -> bool:
 def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> dict[str, list[tuple]]:
     """Rows by table. A running process may have made calls while its pages were read; they are complete up to the time of reading."""
     samples, steps, spans, activities, gaps = [], [], [], [], {}
+    rows = rows_of(ledger, clock)
     damaged = 0
     for page in ledger.pages:
         kind, number = page.owner & 255, page.owner >> OWNER_NUMBER_BIT
@@ -122,7 +84,7 @@ def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> 
             gap = gaps.setdefault(page.owner, {})
             gap[page.first] = min(gap.get(page.first, until_ns), until_ns)
         if kind == OF_STREAM:
-            damaged += _activities_take(ledger, clock, page, number, activities)
+            damaged += _activities_take(ledger, rows, page, number, activities)
             continue
         for place, entry in enumerate(SAMPLE.codec.iter_unpack(page.samples)):
             sample = SAMPLE.row._make(entry)
@@ -131,12 +93,12 @@ def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> 
             if not _sample_is_sound(ledger, sample, kind, number):
                 damaged += 1
             elif kind == OF_STEPS:
-                steps.append(_step_row(ledger, clock, sample, page.first + place + 1, last_ns))
+                steps.append(_step_row(rows, clock, sample, page.first + place + 1, last_ns))
             elif sample.call:
                 sequence = page.first + place + 1 if kind == OF_COMMUNICATOR else None
-                samples.append(_sample_row(ledger, clock, sample, sequence))
+                samples.append(_sample_row(ledger, rows, clock, sample, sequence))
             else:
-                spans.append(_span_row(ledger, clock, sample))
+                spans.append(rows.row("region_span", sample))
     if damaged:
         ledger.damage.append(f"{damaged} of its samples are damaged and left out")
     header = ledger.header
@@ -160,7 +122,7 @@ def _owner(kind: int, number: int) -> int:
     return kind | number << OWNER_NUMBER_BIT
 
 
-def _settled_ns(ledger: Ledger, last_ns: int, activities: list[GpuSample]) -> int:
+def _settled_ns(ledger: Ledger, last_ns: int, activities: list) -> int:
     """Until when all activities are known. They are stored in the order of their begin, with a delay, so while tracing is on they are
     complete only up to the begin of the last one."""
     if all(tracing.end_ns for tracing in ledger.tracings):
@@ -168,34 +130,19 @@ def _settled_ns(ledger: Ledger, last_ns: int, activities: list[GpuSample]) -> in
     return max((activity.start_ns for activity in activities), default=0)
 
 
-def _activities_take(ledger: Ledger, clock: Clock, page, stream: int, activities: list[GpuSample]) -> int:
+def _activities_take(ledger: Ledger, rows: Rows, page, stream: int, activities: list) -> int:
     """Adds the activities of a page; returns how many are damaged."""
     damaged = 0
     for entry in ACTIVITY_SAMPLE.codec.iter_unpack(page.samples):
         sample = ACTIVITY_SAMPLE.row._make(entry)
         if not sample.start_ticks or not sample.end_ticks or sample.start_ticks < ledger.header.reset_ticks:
             continue
-        is_known = sample.kind in ACTIVITY_KINDS and sample.copy < len(COPIES) and sample.stream == stream
+        is_known = 0 < sample.kind < len(KINDS) and sample.copy < len(COPIES) and sample.stream == stream
         if is_known and sample.start_ticks <= sample.end_ticks:
-            activities.append(_activity_row(ledger, clock, sample))
+            activities.append(rows.row("gpu_sample", sample))
         else:
             damaged += 1
     return damaged
-
-
-def _activity_row(ledger: Ledger, clock: Clock, sample) -> GpuSample:
-    return GpuSample(
-        ledger.header.world_rank,
-        sample.stream,
-        ACTIVITY_KINDS[sample.kind],
-        sample.kernel,
-        COPIES[sample.copy],
-        sample.flags & ACTIVITY_GRAPH,
-        sample.communicator,
-        min(sample.bytes, MOST),
-        clock.since_start_ns(sample.start_ticks),
-        clock.since_start_ns(sample.end_ticks),
-    )
 
 
 def is_kept(number: int, level: int) -> bool:
@@ -230,26 +177,23 @@ def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
     return sample.thread == number and is_peer and (sample.call > 0 or sample.region > 0)
 
 
-def _sample_row(ledger: Ledger, clock: Clock, sample, sequence: int | None) -> Sample:
+def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, sequence: int | None) -> tuple:
     """An NCCL operation is complete when its kernel ends; the clocks of host and device may differ by more than its duration."""
-    peer_or_root = None if sample.peer == NO_RANK else sample.peer
+    peer_or_root = known_rank(sample.peer)
     awaited = 0 if ledger.call_is_nccl(sample.call) else sample.device_span & CALL_MASK
     completed_ticks = max(sample.completed_ticks, sample.start_ticks)
-    return Sample(
-        ledger.header.world_rank,
-        sample.thread,
-        ledger.call_name(sample.call),
-        sample.communicator,
-        sequence,
-        clock.since_start_ns(sample.start_ticks),
-        clock.since_start_ns(sample.end_ticks),
-        clock.since_start_ns(completed_ticks) if sample.completed_ticks else None,
-        known_bytes(sample.bytes),
-        peer_or_root if sequence is None else None,
-        None if sequence is None else peer_or_root,
-        ledger.call_name(awaited) if awaited else "",
-        sample.region,
-        *_on_device(ledger, clock, sample),
+    device_start_ns, device_end_ns, is_shared = _on_device(ledger, clock, sample)
+    return rows.row(
+        "sample",
+        sample,
+        sequence=sequence,
+        completed_ns=clock.since_start_ns(completed_ticks) if sample.completed_ticks else None,
+        peer=peer_or_root if sequence is None else None,
+        root=None if sequence is None else peer_or_root,
+        awaited=ledger.call_name(awaited) if awaited else "",
+        device_start_ns=device_start_ns,
+        device_end_ns=device_end_ns,
+        is_shared=is_shared,
     )
 
 
@@ -262,17 +206,11 @@ def _on_device(ledger: Ledger, clock: Clock, sample) -> tuple[int | None, int | 
     return max(end_ns - span_ns, 0), end_ns, sample.device_span & DEVICE_SPAN_SHARED
 
 
-def _step_row(ledger: Ledger, clock: Clock, sample, step: int, last_ns: int) -> tuple:
+def _step_row(rows: Rows, clock: Clock, sample, step: int, last_ns: int) -> tuple:
     """The last step has no end: it lasts as long as the rank is known to have lived."""
-    begin_ns = clock.since_start_ns(sample.start_ticks)
     is_open = sample.start_ticks == sample.end_ticks
-    end_ns = max(last_ns, begin_ns) if is_open else clock.since_start_ns(sample.end_ticks)
-    return ledger.header.world_rank, step, sample.thread, begin_ns, end_ns
-
-
-def _span_row(ledger: Ledger, clock: Clock, sample) -> tuple:
-    times = (clock.since_start_ns(sample.start_ticks), clock.since_start_ns(sample.end_ticks))
-    return (ledger.header.world_rank, sample.thread, sample.region, *times)
+    end_ns = max(last_ns, clock.since_start_ns(sample.start_ticks)) if is_open else clock.since_start_ns(sample.end_ticks)
+    return rows.row("step", sample, step=step, end_ns=end_ns)
 
 
 def _windows(ledger: Ledger, clock: Clock, owner, level: int, end_ns: int, gaps: dict[int, int]) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,99 @@
+"""From entries of a ledger to rows of tables, as src/output/rows.def says."""
+
+from __future__ import annotations
+
+import re
+from collections import namedtuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ..base.library_files import source_text
+from .ledger_format import number
+
+MOST = 1 << 62  # larger numbers of nanoseconds (146 years), bytes or calls of one rank count as damage
+BYTES_UNKNOWN, NO_RANK = number("BYTES_UNKNOWN"), number("NO_RANK")
+
+
+def text(data: bytes) -> str:
+    """A text of the ledger, up to the first NUL, in any encoding."""
+    return data.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def believed(span_ns: int) -> int:
+    return span_ns if 0 <= span_ns <= MOST else min(max(span_ns, 0), MOST)
+
+
+def known_bytes(amount: int) -> int | None:
+    return None if amount == BYTES_UNKNOWN else min(amount, MOST)
+
+
+def known_rank(rank: int) -> int | None:
+    return None if rank == NO_RANK else rank
+
+
+class Column(NamedTuple):
+    """A line of rows.def."""
+
+    kind: str  # RANK, COLUMN, NAME, FLAG, COMPUTED
+    name: str
+    what: str = ""  # COLUMN: the conversion; NAME: the list; FLAG: the mask
+    field: str = ""
+
+
+SOURCE = source_text("output/rows.def")
+NAMES: dict[str, tuple[str, ...]] = {
+    name: tuple(re.findall(r'"(.*?)"', names)) for name, names in re.findall(r"^NAMES\((\w+), (.*)\)$", SOURCE, re.M)
+}
+COLUMNS: dict[str, list[Column]] = {
+    table.lower(): [Column(kind, *arguments.split(", ")) for kind, arguments in re.findall(r"^(\w+)\((.*)\)$", section, re.M)]
+    for table, section in re.findall(r"^#ifdef ROWS_OF_(\w+)(.*?)^#endif", SOURCE, re.M | re.S)
+}
+ROWS = {table: namedtuple(table.title().replace("_", ""), [column.name for column in columns]) for table, columns in COLUMNS.items()}
+
+
+def numbers_of(table: str, but: Iterable[str]) -> list[str]:
+    """The fields that a table's numbers are, without the columns `but`."""
+    return [column.field for column in COLUMNS[table] if column.what == "number" and column.name not in but]
+
+
+class Rows:
+    """Makes rows of a ledger's entries. `call_name` gives the name of a call's number, `since_start_ns` the nanoseconds from the rank's
+    start to some ticks."""
+
+    def __init__(self, header, call_name: Callable[[int], str], since_start_ns: Callable[[int], int]) -> None:
+        self.world_rank = header.world_rank
+        self.conversions: dict[str, Callable] = {
+            "number": lambda value: value if value <= MOST else MOST,
+            "unless_zero": lambda value: value or None,
+            "boolean": lambda value: int(value != 0),
+            "text": text,
+            "bytes": known_bytes,
+            "rank": known_rank,
+            "call": lambda call: call_name(call) if call else "",
+            "ticks": since_start_ns,
+            "clock_ns": lambda ns: believed(ns - header.start_ns) if ns else None,
+        }
+        self.plans = {
+            table: [(column.name, column.field, self._conversion(column)) for column in columns] for table, columns in COLUMNS.items()
+        }
+
+    def _conversion(self, column: Column) -> Callable | None:
+        """How the field becomes the column's value; None: the column is no field's."""
+        if column.kind == "NAME":
+            names = NAMES[column.what]
+            return lambda value: names[value] if value < len(names) else names[0]
+        if column.kind == "FLAG":
+            mask = number(column.what)
+            return lambda value: int(value & mask != 0)
+        return self.conversions[column.what] if column.what else None
+
+    def row(self, table: str, entry, **computed: object) -> tuple:
+        """The row of an entry; columns in `computed` have the values given there."""
+        computed.setdefault("world_rank", self.world_rank)
+        values = []
+        for name, field, convert in self.plans[table]:
+            if convert and name not in computed:
+                values.append(convert(getattr(entry, field)))
+            else:
+                values.append(computed[name])
+        return ROWS[table]._make(values)
