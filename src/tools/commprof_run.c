@@ -52,9 +52,9 @@ static void print_help(void)
 {
     settings_read(complain);
     printf("usage: commprof-run [options] [--] program [argument ...]\n"
-           "Run an MPI program with the communication profiler; to be started by the launcher:\n\n"
+           "Run an MPI program with the communication profiler. The launcher starts it:\n\n"
            "    mpirun -n 4 commprof-run ./program\n\n"
-           "Each option sets the variable beside it for the program. In brackets: the value in force.\n\n");
+           "Each option sets the variable next to it for the program. In brackets: the current value.\n\n");
     for (size_t i = 0; i < SETTINGS_COUNT; i++) {
         char name[64];
         option_name(&SETTINGS_TABLE[i], name, sizeof name);
@@ -63,14 +63,14 @@ static void print_help(void)
         print_wrapped(SETTINGS_TABLE[i].help, 8, 80);
     }
     printf("  --dlsym\n");
-    print_wrapped("for programs that open an MPI library and look its functions up by dlsym", 8, 80);
+    print_wrapped("For programs that open an MPI library and look its functions up by dlsym.", 8, 80);
     printf("  --nccl-plugin\n");
     print_wrapped(
-        "for programs whose NCCL cannot be seen otherwise (JAX, vLLM, Horovod with NCCL inside): NCCL 2.27 and later tells of its "
-        "operations itself, unless NCCL_PROFILER_PLUGIN names somebody else",
+        "For programs whose NCCL calls cannot be intercepted (JAX, vLLM, Horovod with NCCL inside): NCCL 2.27 and later reports its "
+        "operations to the profiler, unless NCCL_PROFILER_PLUGIN names another plugin.",
         8, 80);
     printf("  --doctor\n");
-    print_wrapped("do not run the program: say whether it can be profiled, and if not, why", 8, 80);
+    print_wrapped("Do not run the program; print whether it can be profiled, and if not, why.", 8, 80);
     printf("  --help, --version\n");
 }
 
@@ -224,7 +224,7 @@ static void attach_to_nccl(void)
     if (!other)
         setenv("NCCL_PROFILER_PLUGIN", "STATIC_PLUGIN", 1);
     else if (settings.verbose > 0)
-        fprintf(stderr, "commprof-run: NCCL_PROFILER_PLUGIN is %s and stays so: NCCL does not tell commprof of its operations\n", other);
+        fprintf(stderr, "commprof-run: NCCL_PROFILER_PLUGIN is set to %s: NCCL does not report its operations to commprof\n", other);
 }
 
 static void refuse_launchers(const char *program)

@@ -86,7 +86,7 @@ def test_fortran_is_seen_to_reach_mpi_by_its_names(mpi, program):
     outcome = doctor(compile_program(mpi, program))
     assert can_be_profiled(outcome), outcome
     (line,) = (line for line in findings(outcome, "ok") if line.startswith("Fortran: "))
-    assert int(line.split(", its ")[1].split()[0]) > 50
+    assert int(line.split(": its ")[1].split()[0]) > 50
 
 
 def test_fortran_functions_that_take_another_way_are_a_problem(tmp_path):
@@ -96,7 +96,7 @@ def test_fortran_functions_that_take_another_way_are_a_problem(tmp_path):
     compiled(tmp_path, "liblayer.so", layer, "-shared", "-fPIC", *link.split())
     calls = "void mpi_init_(void); int main(void) { mpi_init_(); }"
     program = compiled(tmp_path, "program", calls, f"{tmp_path}/liblayer.so", *link.split())
-    assert "1 of 2 functions do not reach MPI by names that are intercepted, such as MPI_Send" in only_problem(doctor(program))
+    assert "1 of 2 functions do not call MPI by names that are intercepted, such as MPI_Send" in only_problem(doctor(program))
 
 
 FOLDED = FAKE_MPI + "void mpi_init_(void) { MPI_Init(0, 0); } void mpi_send_(void) { MPI_Send(); }"
@@ -110,13 +110,13 @@ def test_fortran_inside_the_c_library_is_covered_if_it_calls_by_name(tmp_path, r
     if reaches:
         assert can_be_profiled(outcome), outcome
     else:
-        assert "are part of libfakempi.so.3 and do not reach MPI" in only_problem(outcome)
+        assert "are part of libfakempi.so.3 and do not call MPI" in only_problem(outcome)
 
 
 def test_an_unknown_abi_is_no_problem_but_noted(tmp_path):
     outcome = doctor(compiled(tmp_path, "program", CALLS_MPI, *fake_mpi(tmp_path).split()))
     assert can_be_profiled(outcome), outcome
-    assert any(line.startswith("ABI: none that is known") for line in findings(outcome, "note"))
+    assert any(line.startswith("ABI: none of the known ones") for line in findings(outcome, "note"))
 
 
 def test_mpi_linked_statically_is_a_problem(tmp_path):
@@ -148,7 +148,7 @@ def test_a_program_that_opens_mpi_itself_is_pointed_to_dlsym(tmp_path):
     source = '#include <dlfcn.h>\nint main(void) { return !dlopen("libmpi.so.40", RTLD_NOW); }'
     outcome = doctor(compiled(tmp_path, "program", source, "-ldl"))
     assert can_be_profiled(outcome), outcome
-    assert any("use --dlsym" in line for line in findings(outcome, "note"))
+    assert any("add --dlsym" in line for line in findings(outcome, "note"))
 
 
 @pytest.mark.parametrize("bit, word", [(0o4755, "set-user-ID"), (0o2755, "set-group-ID")])
@@ -295,8 +295,8 @@ def test_preloads_that_are_there_already_are_noted(mpi):
     assert can_be_profiled(outcome), outcome
     notes = "\n".join(findings(outcome, "note"))
     assert f"{tool} in LD_PRELOAD intercepts MPI as well" in notes
-    assert f"{LIBRARY} is in LD_PRELOAD already" in notes
-    assert "libc.so.6 in LD_PRELOAD is kept" in notes
+    assert f"{LIBRARY} is already in LD_PRELOAD" in notes
+    assert "libc.so.6 in LD_PRELOAD stays preloaded" in notes
     assert "/no/such.so in LD_PRELOAD: No such file" in notes
 
 

@@ -155,12 +155,12 @@ static void examine_rights(void)
     if (of_user || of_group)
         PROBLEM("rights: %s is %s: the loader ignores LD_PRELOAD there", patient.path, of_user ? of_user : of_group);
     else if (found.st_mode & (S_ISUID | (found.st_mode & S_IXGRP ? S_ISGID : 0)))
-        note("rights: %s is set-user-ID or set-group-ID; for other users than you, the loader ignores LD_PRELOAD", patient.path);
+        note("rights: %s is set-user-ID or set-group-ID; for users other than you, the loader ignores LD_PRELOAD", patient.path);
     bool has_capabilities = getxattr(patient.path, "security.capability", capability, sizeof capability) > 0;
     if (has_capabilities && getuid() != 0)
         PROBLEM("rights: %s has file capabilities: the loader ignores LD_PRELOAD there", patient.path);
     else if (has_capabilities)
-        note("rights: %s has file capabilities; for other users than root, the loader ignores LD_PRELOAD", patient.path);
+        note("rights: %s has file capabilities; for users other than root, the loader ignores LD_PRELOAD", patient.path);
 }
 
 /* Libraries that the loader loads */
@@ -227,7 +227,7 @@ static void ask_the_loader(void)
             read_complaint(line);
     }
     if (patient.loaded_count == 0)
-        PROBLEM("libraries: %s does not say what %s loads", elf_interpreter(&patient.file), patient.path);
+        PROBLEM("libraries: %s does not list the libraries of %s", elf_interpreter(&patient.file), patient.path);
 }
 
 /* Other preloaded libraries */
@@ -248,13 +248,13 @@ static void examine_one_preload(const char *path, const char *from)
 {
     struct elf_file file = {NULL, 0};
     if (is_ours(path))
-        note("preload: %s is in %s already, and is not preloaded twice", path, from);
+        note("preload: %s is already in %s, and is not preloaded twice", path, from);
     else if (strchr(path, '/') && !elf_open(&file, path))
         note("preload: %s in %s: %s", path, from, strerror(errno));
     else if (defines_mpi_functions(&file))
         note("preload: %s in %s intercepts MPI as well; both see the calls", path, from);
     else
-        note("preload: %s in %s is kept", path, from);
+        note("preload: %s in %s stays preloaded", path, from);
     elf_close(&file);
 }
 
@@ -293,9 +293,9 @@ static void say_mpi(const char *path, const struct elf_file *file, const char *v
 static void say_abi(const char *abi, const char *why)
 {
     if (!*abi)
-        note("ABI: not found out, as the library cannot be loaded here: %.*s", (int)strcspn(why, "\n"), why);
+        note("ABI: unknown, because the library cannot be loaded here: %.*s", (int)strcspn(why, "\n"), why);
     else if (strcmp(abi, "unknown") == 0)
-        note("ABI: none that is known; calls and times are counted, bytes are not");
+        note("ABI: none of the known ones; calls and times are counted, bytes are not");
     else
         fine("ABI: %s", abi);
 }
@@ -324,7 +324,7 @@ static void examine_launcher_on_the_path(const char *abi, const struct elf_file 
     const struct launcher *launcher = answer ? launcher_of_version(answer) : NULL;
     free(answer);
     if (launcher && !is_understood(launcher, abi, mpi))
-        note("launcher: %s is %s, which %s does not know: each process would be a job of 1 rank; %s", path, launcher->name, abi,
+        note("launcher: %s is %s, which %s does not support: each process would be a job of 1 rank; %s", path, launcher->name, abi,
              launcher->advice);
 }
 
@@ -338,8 +338,8 @@ static void examine_launcher(const char *abi, const struct elf_file *mpi)
         PROBLEM("launcher: %s offers neither PMIx nor PMI here: each process would be a job of 1 rank; %s", launcher->name,
                 launcher->advice);
     else if (!is_understood(launcher, abi, mpi))
-        PROBLEM("launcher: %s has started this, and the program's MPI is %s: each process would be a job of 1 rank; %s", launcher->name,
-                abi, launcher->advice);
+        PROBLEM("launcher: %s has started this process, but the program's MPI is %s: each process would be a job of 1 rank; %s",
+                launcher->name, abi, launcher->advice);
 }
 
 static void examine_mpi_library(const char *path, const struct elf_file *file, const char *version)
@@ -369,7 +369,7 @@ static void find_mpi(void)
         if (!patient.mpi)
             patient.mpi = loaded;
         else
-            note("MPI: %s is loaded as well; calls that reach it are passed on and not counted", loaded->path);
+            note("MPI: %s is loaded as well; calls to it are passed on but not counted", loaded->path);
     }
 }
 
@@ -436,9 +436,9 @@ static void examine_separate_layer(const struct loaded *layer)
         elf_visit(&ours, follow_route, &routes);
     elf_close(&ours);
     if (routes.elsewhere == 0)
-        fine("Fortran: %s, its %u functions reach MPI by names that are intercepted", layer->path, routes.routed);
+        fine("Fortran: %s: its %u functions call MPI by names that are intercepted", layer->path, routes.routed);
     else
-        PROBLEM("Fortran: in %s, %u of %u functions do not reach MPI by names that are intercepted, such as %s", layer->path,
+        PROBLEM("Fortran: in %s, %u of %u functions do not call MPI by names that are intercepted, such as %s", layer->path,
                 routes.elsewhere, routes.elsewhere + routes.routed, routes.example);
 }
 
@@ -450,11 +450,11 @@ static void examine_inner_layer(void)
     bool is_reached = elf_binds_by_name(mpi, "PMPI_Init") || elf_binds_by_name(mpi, "MPI_Init") || elf_binds_by_name(mpi, "PMPI_Send") ||
                       elf_binds_by_name(mpi, "MPI_Send");
     if (is_reached)
-        note("Fortran: its functions are part of %s; calls from there are told from the library's own by their names", patient.mpi->name);
+        note("Fortran: its functions are part of %s; their calls are distinguished from the library's own by name", patient.mpi->name);
     else if (is_used)
-        PROBLEM("Fortran: its functions are part of %s and do not reach MPI by names that are intercepted", patient.mpi->name);
+        PROBLEM("Fortran: its functions are part of %s and do not call MPI by names that are intercepted", patient.mpi->name);
     else
-        note("Fortran: its functions are part of %s and bypass the profiler; this program does not start MPI from Fortran",
+        note("Fortran: its functions are part of %s and bypass the profiler; this program does not initialize MPI from Fortran",
              patient.mpi->name);
 }
 
@@ -483,7 +483,7 @@ static void examine_python(void)
         if (strncmp(line, "version ", 8) == 0)
             version = line + 8;
         if (strncmp(line, "error ", 6) == 0)
-            note("Python: mpi4py cannot be imported (%s); MPI that is loaded otherwise is profiled as well", line + 6);
+            note("Python: mpi4py cannot be imported (%s); MPI that is loaded in another way is profiled as well", line + 6);
         if (is_found || strncmp(line, "file ", 5) != 0 || is_ours(line + 5) || !elf_open(&file, line + 5))
             continue;
         is_found = elf_is_elf(&file) && is_an_mpi(&file);
@@ -494,16 +494,16 @@ static void examine_python(void)
         elf_close(&file);
     }
     if (!is_found && !(answer && strstr(answer, "error ")))
-        note("Python: importing mpi4py did not tell which MPI it uses; MPI that is loaded dynamically is profiled");
+        note("Python: importing mpi4py did not show which MPI it uses; MPI that is loaded dynamically is profiled");
     free(answer);
 }
 
 static void examine_loading_at_run_time(void)
 {
     if (elf_asks_for(&patient.file, "dlmopen"))
-        note("MPI: the program calls dlmopen; what it loads by that is out of reach");
+        note("MPI: the program calls dlmopen; libraries that it loads by that cannot be profiled");
     if (elf_mentions(&patient.file, "libmpi") || elf_mentions(&patient.file, "libmpich"))
-        note("MPI: none is linked, but the program names one: it opens it while it runs; if it looks functions up by dlsym, use --dlsym");
+        note("MPI: none is linked, but the program names one, which it may open while it runs; if it uses dlsym, add --dlsym");
     else if (elf_mentions(&patient.file, "MPI_Init"))
         PROBLEM("MPI: none is linked, but the program names MPI_Init: MPI seems to be linked into it statically");
     else
@@ -517,11 +517,10 @@ static void examine_program_without_mpi(void)
         examine_python();
         break;
     case PROGRAM_STARTER:
-        note("MPI: %s runs other programs, which inherit the profiler; ask about those", program_name(patient.path));
+        note("MPI: %s runs other programs, which inherit the profiler; check those", program_name(patient.path));
         break;
     case PROGRAM_INTERPRETER:
-        note("MPI: %s loads it when a script asks for it, if at all; MPI that is loaded dynamically is profiled",
-             program_name(patient.path));
+        note("MPI: %s loads it only if a script requests it; MPI that is loaded dynamically is profiled", program_name(patient.path));
         break;
     default:
         examine_loading_at_run_time();
@@ -535,7 +534,7 @@ static void examine_mpi(void)
         return;
     }
     if (elf_defines(&patient.file, "MPI_Send", ELF_ALL) || elf_defines(&patient.file, "MPI_Init", ELF_ALL))
-        note("MPI: %s brings an MPI tool of its own; calls are seen where that tool passes them on", program_name(patient.path));
+        note("MPI: %s contains an MPI tool; only calls that this tool passes on are profiled", program_name(patient.path));
     find_mpi();
     if (!patient.mpi) {
         examine_program_without_mpi();
