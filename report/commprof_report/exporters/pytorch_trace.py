@@ -177,8 +177,8 @@ def _process_by_rank(trace: Trace, rank: int, processes: Sequence[Process], worl
 
 
 def _process_guess(trace: Trace, processes: Sequence[Process], world_size: int) -> Process:
-    """The process with this id on this host. Ranks of torch.distributed are not used: they may be numbered differently, and other runs
-    have the same ones."""
+    """The process with this id on this host. The rank of torch.distributed is used only if this is ambiguous: its ranks may be numbered
+    differently, and other runs have the same ones."""
     same = [process for process in processes if process.pid in trace.pids and _may_be(trace.host, process.host)]
     on_host = [process for process in same if process.host and trace.path.name.startswith(f"{process.host}_{process.pid}.")]
     for candidates in (same, on_host, [process for process in same if process.rank == trace.rank]):

@@ -31,7 +31,7 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
 
 
 def _demangled(names: list[str]) -> list[str]:
-    """The demangled names, in order; fewer than given if the demangler stopped early."""
+    """The names demangled, in order; unchanged from where the demangler stopped early."""
     command = [sys.executable, "-I", "-S", "-B", str(DEMANGLER)]
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "timeout": TIME_S}
     try:
