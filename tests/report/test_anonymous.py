@@ -56,7 +56,7 @@ def test_an_anonymous_page_does_not_name_the_files_that_lack(report, folder, tmp
     (folder / "rank-1.db").unlink()
     text = page_of(report, folder, tmp_path, "--anonymous")
     assert "s3cret" not in text
-    assert "left out, for they may name paths" in text
+    assert "left out, because they may name paths" in text
 
 
 def test_any_other_page_has_them(report, folder, tmp_path):

@@ -190,7 +190,7 @@ def test_each_stream_of_a_gpu_has_a_track_of_what_ran_on_it(export, write):
     assert (len(on_seven), len(on_thirteen)) == (36, 18)
     (traced,) = slices(whole, pid=2, tid=tracks["GPU traced"])
     assert (traced["name"], traced["ts"], traced["dur"]) == ("traced, then stopped", 2, 9_800_000)
-    assert not [name for name in tracks if name.startswith("kept of GPU")]
+    assert not [name for name in tracks if name.startswith("all sampled: GPU")]
 
 
 def label_of_nccl(whole: dict) -> str:
@@ -229,18 +229,18 @@ def test_where_a_stream_has_not_kept_all_its_windows_are_shown(export, tmp_path,
         connection.commit()
     whole = parse(report("export", tmp_path / "run", "--format", "perfetto").out)
     tracks = {name: track for (pid, track), name in names_of(whole, "thread_name").items() if pid == 0}
-    assert [(event["ts"], event["dur"]) for event in slices(whole, pid=0, tid=tracks["kept of GPU 0, stream 13"])] == [
+    assert [(event["ts"], event["dur"]) for event in slices(whole, pid=0, tid=tracks["all sampled: GPU 0, stream 13"])] == [
         (Decimal("0.1"), Decimal("0.1")),
         (400_000, 9_600_000),
     ]
-    assert "kept of GPU 0, stream 7" not in tracks
+    assert "all sampled: GPU 0, stream 7" not in tracks
 
 
 def test_bytes_and_ranks_inside_are_counted_over_time(export):
     """The Bcast of 1 MiB takes 1 ms of a bin of 20 ms, at the root, and so do the four ranks inside it."""
     whole = export(timeline_run())
     counters = [event for event in whole["traceEvents"] if event["ph"] == "C"]
-    handed = {event["ts"]: event["args"]["value"] for event in counters if event["pid"] == 0 and event["name"] == "bytes/s handed to MPI"}
+    handed = {event["ts"]: event["args"]["value"] for event in counters if event["pid"] == 0 and event["name"] == "bytes/s passed to MPI"}
     assert handed[Decimal("500000.000")] == 50 * (1 << 20)
     assert handed[Decimal("520000.000")] == 0
     inside = {event["ts"]: event["args"]["value"] for event in counters if event["name"] == "ranks inside MPI"}
@@ -300,10 +300,10 @@ def test_it_says_what_was_kept_and_how_good_the_clocks_are(export):
         "ranks": "4 of 4",
         "time axis": "seconds since the earliest start of a rank",
         "clock error": "at most 0.000 us",
-        "calls kept": 96,
-        "GPU activities kept": 0,
-        "collectives kept": "95.5 %",
-        "time in which all other calls were kept": "95.5 %",
+        "calls sampled": 96,
+        "GPU activities sampled": 0,
+        "collectives sampled": "95.5 %",
+        "time in which all other calls are sampled": "95.5 %",
         "thinned by the reporter": "no",
     }
 
@@ -312,7 +312,7 @@ def test_windows_are_shown_where_a_thread_has_not_kept_all(export):
     ranks = timeline_run()
     ranks[2].windows = [Window(0, SECOND), Window(4 * SECOND, 5 * SECOND)]
     whole = export(ranks)
-    (track,) = [track for (pid, track), name in names_of(whole, "thread_name").items() if name.startswith("kept")]
+    (track,) = [track for (pid, track), name in names_of(whole, "thread_name").items() if name.startswith("all sampled")]
     assert [(event["pid"], event["ts"], event["dur"]) for event in slices(whole, tid=track)] == [
         (2, 2, 1_000_000),
         (2, 4_000_002, 1_000_000),

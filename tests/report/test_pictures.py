@@ -68,7 +68,7 @@ def test_where_there_is_nothing_to_draw_there_is_a_line_and_no_file(report, tmp_
     folder = planted.write_databases(tmp_path / "run", WITHOUT_MESSAGES)
     answer = report(command, folder, *NOTHING_TO_DRAW[command], "--plot", tmp_path / "picture.png")
     assert (answer.status, answer.out) == (1, "")
-    assert answer.err == f"hvprof-report: {tmp_path}/picture.png: not drawn: nothing of this run fits into the picture\n"
+    assert answer.err == f"hvprof-report: {tmp_path}/picture.png: not drawn: this run has nothing to show in the picture\n"
     assert not (tmp_path / "picture.png").exists()
 
 

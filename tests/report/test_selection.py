@@ -116,7 +116,7 @@ def test_filters_that_leave_nothing_give_an_empty_list(report, run_folder):
         (["--rank", "a"], "argument --rank: a: ranks are a list like 0,3-5"),
         (["--bytes", "4X"], "argument --bytes: 4X: a size is a number"),
         (["--bytes", "4K:2K"], "4K is more than 2K"),
-        (["--plot", "x.gif"], "x.gif: a picture ends in .png, .svg, .pdf"),
+        (["--plot", "x.gif"], "x.gif: the name of a picture ends in .png, .svg, .pdf"),
         (["--bins", "odd"], "invalid choice: 'odd'"),
         (["--frobnicate"], "unrecognized arguments: --frobnicate"),
     ],

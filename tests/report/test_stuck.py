@@ -202,7 +202,7 @@ def test_ranks_that_ended_or_left_no_file_are_what_is_waited_for(stuck):
     ranks[3].facts["process_start"] = "1"  # another process has its number now
     answer = stuck(ranks[:4])
     assert verdict(answer) == [
-        "Rank 0 waits for rank 1, which has come to MPI_Finalize.",
+        "Rank 0 waits for rank 1, which has reached MPI_Finalize.",
         "Rank 0 waits for rank 2, which has called MPI_Abort(5).",
         "Rank 0 waits for rank 3, which was killed, no call of MPI seen yet.",
         "Rank 0 waits for rank 4, which left no file.",

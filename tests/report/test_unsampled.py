@@ -73,4 +73,4 @@ def test_a_job_that_keeps_no_log_has_it_said_once(said):
 def test_the_timeline_has_it_among_its_facts(report, tmp_path):
     folder = planted.write_databases(tmp_path / "run", training_run(rank_0=1, rank_2=3))
     facts = json.loads(report("export", folder, "--format", "perfetto").out)["otherData"]
-    assert facts["communicators without calls kept"] == SAID
+    assert facts["communicators without samples"] == SAID

@@ -72,7 +72,7 @@ class JsonStream:
             except (ValueError, RecursionError) as error:
                 if self._read_more():
                     continue
-                raise self._error(getattr(error, "msg", "a value is not as JSON has it")) from None
+                raise self._error(getattr(error, "msg", "a value is not valid JSON")) from None
             if end < len(self.text) or not self._read_more():  # a number may continue in the next piece
                 self.at = end
                 return value

@@ -156,7 +156,7 @@ class Answers(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
-    group = parser.add_argument_group("what to look at")
+    group = parser.add_argument_group("filters")
     group.add_argument("--rank", type=selection.rank_spans, metavar="LIST", help="these world ranks only: 0,3-5")
     shown = parser.add_argument_group("what to show")
     shown.add_argument("--by", choices=tuple(TABLES), metavar="TABLE", help=f"only this table: {', '.join(TABLES)}")

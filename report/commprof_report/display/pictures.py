@@ -44,7 +44,7 @@ Draw = Callable[[Any, Any], None]
 def picture_path(text: str) -> Path:
     path = Path(text)
     if path.suffix.lower() not in ENDINGS:
-        raise argparse.ArgumentTypeError(f"{text}: a picture ends in {', '.join(ENDINGS)}")
+        raise argparse.ArgumentTypeError(f"{text}: the name of a picture ends in {', '.join(ENDINGS)}")
     return path
 
 
@@ -59,10 +59,10 @@ def is_possible() -> bool:
 def save(path: Path, draw: Draw, rows: Any, size: tuple[float, float] = (8, 4.5)) -> None:
     """Draws on new axes and writes the file. Raises ReportError if there are no rows or no matplotlib."""
     if not rows:
-        raise ReportError(path, "not drawn: nothing of this run fits into the picture")
+        raise ReportError(path, "not drawn: this run has nothing to show in the picture")
     if not is_possible():
         raise ReportError(
-            path, f"not drawn: matplotlib is not installed for {sys.executable} (the tables need nothing)"
+            path, f"not drawn: matplotlib is not installed for {sys.executable} (tables do not need it)"
         )
     path.write_bytes(_drawn(path.suffix[1:].lower(), draw, rows, size))
 

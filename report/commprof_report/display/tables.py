@@ -23,7 +23,7 @@ class Column(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output").add_mutually_exclusive_group()
     group.add_argument("--json", action="store_true", help="a list of objects; keys and units in docs/SCHEMA.md")
-    group.add_argument("--csv", action="store_true", help="the same keys as a header, then one line a row")
+    group.add_argument("--csv", action="store_true", help="the same keys as a header, then one line per row")
 
 
 def is_for_scripts(arguments: argparse.Namespace) -> bool:

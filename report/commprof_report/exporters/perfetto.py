@@ -181,11 +181,11 @@ class Trace:
             "ranks": f"{len(self.ranks)} of {self.run.world_size}",
             "time axis": "seconds since the earliest start of a rank",
             "clock error": "unknown" if None in errors else f"at most {max(errors) / 1e3:.3f} us",
-            "calls kept": kept.samples,
-            "GPU activities kept": kept.activities,
-            "collectives kept": _share(kept.collective_share),
-            **({"communicators without calls kept": unsampled} if unsampled else {}),
-            "time in which all other calls were kept": _share(kept.window_share),
+            "calls sampled": kept.samples,
+            "GPU activities sampled": kept.activities,
+            "collectives sampled": _share(kept.collective_share),
+            **({"communicators without samples": unsampled} if unsampled else {}),
+            "time in which all other calls are sampled": _share(kept.window_share),
             "thinned by the reporter": "yes" if self.run.thinning and self.run.thinning.is_needed else "no",
         }
 
@@ -205,7 +205,7 @@ class Trace:
                     yield from self._thread(rank, thread, of_thread, handed, own)
                 rank_of_calls, calls = next(of_ranks, NO_CALLS)
             yield from self._unfinished(rank, own)
-            yield from _counter(rank, "bytes/s handed to MPI", handed.values(1e9 / handed.width_ns))
+            yield from _counter(rank, "bytes/s passed to MPI", handed.values(1e9 / handed.width_ns))
             for start_ns, end_ns in own.spans():
                 inside.add(start_ns, end_ns, end_ns - start_ns)
         yield from _counter(self.run.world_size, "ranks inside MPI", inside.values(1 / inside.width_ns))
@@ -278,7 +278,7 @@ class Trace:
             return "GPU traced", FIRST_OF_TRACK["gpu"]
         if track == "gpu kept":
             stream = self.streams.get((rank, number), f"stream {number}")
-            return f"kept of {stream}", FIRST_OF_TRACK["gpu"] + 2 * number + 1
+            return f"all sampled: {stream}", FIRST_OF_TRACK["gpu"] + 2 * number + 1
         return _title(track, number)
 
     def _thread(self, rank: int, thread: int, rows: Iterable[CallRow], handed: Bins, own: Inside) -> Iterator[str]:
@@ -401,7 +401,7 @@ def nested_with(slices: Iterable[tuple[Slice, CallRow]]) -> Iterator[tuple[Slice
 def _waiting(call: Slice, row: CallRow) -> Slice:
     """The slice from the rank's arrival to that of the last rank."""
     whom = "others" if row.last_rank is None else f"rank {row.last_rank}"
-    arguments = {"estimate": "the clocks do not tell; from durations"} if row.is_estimate else {}
+    arguments = {"estimate": "from durations: the clock error is too large"} if row.is_estimate else {}
     return Slice(call.start_ns, min(call.start_ns + row.wait_ns, call.end_ns), f"waiting for {whom}", arguments)
 
 
@@ -429,7 +429,7 @@ def _title(track: str, thread: int) -> tuple[str, int]:
     """A track's name and its position."""
     if track == "steps":
         return "steps", 0
-    return (f"regions of thread {thread}", 1 + 3 * thread) if track == "regions" else (f"kept of thread {thread}", 3 + 3 * thread)
+    return (f"regions of thread {thread}", 1 + 3 * thread) if track == "regions" else (f"all sampled: thread {thread}", 3 + 3 * thread)
 
 
 def _stream_title(row: StreamRow) -> str:

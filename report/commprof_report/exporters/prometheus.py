@@ -64,20 +64,20 @@ def text(run: Run) -> Iterator[str]:
     on_device = device_total_rows(connection)
     run_label = {"run": run.run_id}
     for name, kind, help_text, samples in (
-        ("commprof_run_info", "gauge", "What runs, always 1.", [_run_info(run)]),
-        ("commprof_up", "gauge", "Whether the rank's process is seen to run: 1 or 0; absent where nobody can tell.", _up(ranks)),
-        ("commprof_rank_info", "gauge", "Where the rank is and in which state, always 1.", _rank_info(ranks)),
-        ("commprof_wall_seconds", "gauge", "From MPI_Init to the end or the last sign of life.", _wall(ranks)),
-        ("commprof_counted_seconds", "gauge", "The part of it during which calls were counted.", _counted(run)),
-        ("commprof_last_sign_timestamp_seconds", "gauge", "The end or the last sign of life, since 1970.", _last_sign(ranks)),
-        ("commprof_in_call_seconds", "gauge", "How long the rank has been in the call that it is in.", _in_call(ranks)),
+        ("commprof_run_info", "gauge", "Program and MPI library of the run, always 1.", [_run_info(run)]),
+        ("commprof_up", "gauge", "1: the rank's process is seen to run, 0: it has ended; absent if unknown.", _up(ranks)),
+        ("commprof_rank_info", "gauge", "Host and state of the rank, always 1.", _rank_info(ranks)),
+        ("commprof_wall_seconds", "gauge", "Time from MPI_Init to the end or the last sign of life.", _wall(ranks)),
+        ("commprof_counted_seconds", "gauge", "Part of the wall time during which calls were counted.", _counted(run)),
+        ("commprof_last_sign_timestamp_seconds", "gauge", "End or last sign of life, since 1970.", _last_sign(ranks)),
+        ("commprof_in_call_seconds", "gauge", "Time that the rank has been inside its current call.", _in_call(ranks)),
         ("commprof_calls_total", "counter", "Calls.", _totals(totals, lambda row: row.count)),
-        ("commprof_bytes_total", "counter", "Bytes handed to calls.", _totals(totals, lambda row: row.volume_bytes)),
+        ("commprof_bytes_total", "counter", "Bytes passed to calls.", _totals(totals, lambda row: row.volume_bytes)),
         ("commprof_time_seconds_total", "counter", "Time inside calls.", _totals(totals, lambda row: row.total_ns / 1e9)),
         *_device_metrics(on_device),
         ("commprof_dropped_calls_total", "counter", "Calls that could not be recorded.", _dropped(run)),
-        ("commprof_gpu_seconds_total", "counter", "Time that GPUs were traced, by what they did at once.", _gpu_busy(run)),
-        ("commprof_gpu_dropped_records_total", "counter", "Records of GPUs that were lost.", _gpu_dropped(run)),
+        ("commprof_gpu_seconds_total", "counter", "Traced time of GPUs, by what they did at the same time.", _gpu_busy(run)),
+        ("commprof_gpu_dropped_records_total", "counter", "Records of GPU activity that were lost.", _gpu_dropped(run)),
         ("commprof_call_duration_seconds", "histogram", "Durations of single calls.", _durations(run)),
     ):
         yield f"# HELP {name} {help_text}"
@@ -146,7 +146,7 @@ def _device_metrics(rows: list[DeviceTotalRow]) -> Iterator[tuple[str, str, str,
         labels = [{"rank": row.rank, "call": row.call, "communicator": row.communicator, "library": "nccl"} for row in rows]
         counts = [Sample(own, row.count) for own, row in zip(labels, rows)]
         times = [Sample(own, row.total_ns / 1e9) for own, row in zip(labels, rows)]
-        yield "commprof_device_operations_total", "counter", "Operations of NCCL that were timed on the device.", counts
+        yield "commprof_device_operations_total", "counter", "NCCL's operations that were timed on the device.", counts
         yield "commprof_device_time_seconds_total", "counter", "Time of these operations on the device.", times
 
 

@@ -90,15 +90,16 @@ def trace_scan(path: Path) -> Trace:
     trace = Trace(path)
     with json_open(path) as stream:
         if stream.peek() == "[":
-            raise ReportError(path, "is a list of events that no clock dates (PyTorch without Kineto writes it), and fits no time axis")
+            what = "is a list of events without absolute times (written by PyTorch without Kineto)"
+            raise ReportError(path, f"{what}, so it has no place on the time axis")
         for key in stream.keys():
             _key_scan(trace, stream, key)
         if stream.peek():
-            raise ReportError(path, "goes on after its end")
+            raise ReportError(path, "continues after its end")
     if trace.first_us is None:
         raise ReportError(path, "holds no event of PyTorch's profiler")
     if trace.unix_ns(trace.first_us) < EARLIEST_UNIX_NS:
-        raise ReportError(path, "has times that do not count from 1970 (it has no baseTimeNanoseconds), and fits no time axis")
+        raise ReportError(path, "has times that do not count from 1970 (it has no baseTimeNanoseconds), so it has no place on the time axis")
     return trace
 
 

@@ -5,7 +5,7 @@ UNION ALL
 SELECT world_rank, 'regions', thread, coalesce(name, 'region ' || region), begin_ns, end_ns
 FROM region_span LEFT JOIN region USING (world_rank, region)
 UNION ALL
-SELECT world_rank, 'kept', thread, 'all calls kept', begin_ns, end_ns
+SELECT world_rank, 'kept', thread, 'all calls sampled', begin_ns, end_ns
 FROM sample_window
 WHERE (world_rank, thread) IN (SELECT world_rank, thread FROM sample_window GROUP BY world_rank, thread HAVING count(*) > 1)
 UNION ALL

@@ -27,7 +27,7 @@ def anonymise(run: Run) -> None:
     run.connection.execute("UPDATE rank SET run_id = '', pid = 0")
     run.path, run.run_id = Path("run"), ""
     if run.notes:
-        run.notes = [f"{len(run.notes)} remarks on the files of this run are left out, for they may name paths"]
+        run.notes = [f"{len(run.notes)} remarks on the files of this run are left out, because they may name paths"]
 
 
 class _Pseudonyms:

@@ -212,7 +212,7 @@ def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
             seen = moved
             time.sleep(FIRST_PAUSE_S * 2**attempt)
         else:
-            ledger.damage.append("changed each time that it was read: its sums may be a little off")
+            ledger.damage.append("changed each time it was read: its sums may be slightly inconsistent")
     return ledger
 
 

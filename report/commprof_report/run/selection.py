@@ -71,39 +71,39 @@ def rank_spans(text: str) -> list[tuple[int, int]]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("what to look at")
+    group = parser.add_argument_group("filters")
     group.add_argument(
         "--call",
         action="append",
         type=units.as_read,
         metavar="NAME",
-        help="only these calls: Allreduce or MPI_Allreduce, in any case, repeated or a,b",
+        help="only these calls: Allreduce or MPI_Allreduce, in any case; repeat the option or write a,b",
     )
     group.add_argument(
         "--communicator",
         action="append",
         type=units.as_read,
         metavar="NAME",
-        help="only these: a label, a name, or four digits of an identity, as `communicators` shows them; repeated",
+        help="only these: a label, a name, or four digits of an identity, as `communicators` prints them; may be repeated",
     )
     group.add_argument(
         "--region",
         action="append",
         type=units.as_read,
         metavar="NAME",
-        help="only calls in these regions and in those within them, as `regions` shows them; repeated",
+        help="only calls in these regions and in regions inside them, as `regions` prints them; may be repeated",
     )
     group.add_argument("--rank", type=rank_spans, metavar="LIST", help="only these world ranks: 0,3-5")
     group.add_argument(
         "--bytes",
         type=byte_range,
         metavar="LOW:HIGH",
-        help="only these message sizes, bounds included: 1K:4M, :64, 1G:, or one size; K, M, G: powers of 2^10; 1.18MB: all that is shown so",
+        help="only these message sizes, bounds included: 1K:4M, :64, 1G:, or one size; K, M, G: powers of 2^10; 1.18MB: all sizes printed so",
     )
 
 
 def add_memory_kind_argument(parser: argparse.ArgumentParser) -> None:
-    text = "only calls whose buffers are of this kind of memory; mixed: sent from one kind, received into another"
+    text = "only calls whose buffers have this memory kind; mixed: sent from one kind, received into another"
     parser.add_argument("--memory-kind", choices=MEMORY_KINDS, help=text)
 
 

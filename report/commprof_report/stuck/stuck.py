@@ -357,9 +357,9 @@ def why_text(board: Board, rank: int) -> str:
     if row is None:
         return "left no file"
     ended = {
-        "finalize": "has come to MPI_Finalize",
-        "end": "has come to its end",
-        "exit": "has left without MPI_Finalize",
+        "finalize": "has reached MPI_Finalize",
+        "end": "has ended",
+        "exit": "has exited without MPI_Finalize",
         "abort": f"has called MPI_Abort({row.abort_code})",
     }
     if row.state in ended:
