@@ -6,6 +6,7 @@ Nothing here uses the reporter's code, so that a mistake there is not repeated h
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import struct
 from dataclasses import dataclass, field
@@ -33,8 +34,8 @@ COMMUNICATOR_BYTES, THREAD_BYTES = 768, 128
 PAGE_BYTES, PAGE_SAMPLES, BLOCK_SAMPLES, WINDOW_NS, REGION_BYTES = 3136, 64, 1024, 1 << 30, 128
 LEVEL_NONE = 63
 GPU_STATES = ("none", "dormant", "tracing", "paused", "yielded", "refused", "stopped")
-GPU_COUNTS = ("records", "dropped_records", "implausible_records", "late_records", "unkept_records", "lost_intervals")
-GPU_COUNTS += ("unmatched_operations", "memory_kind_queries", "memory_kind_changes")
+COUNTERS_FILE = ROOT / "src" / "ledger" / "counters.def"
+COUNTERS, GPU_COUNTERS = (re.findall(rf"^{macro}\((\w+)\)", COUNTERS_FILE.read_text(), re.M) for macro in ("COUNTER", "GPU_COUNTER"))
 ACTIVITY_KINDS = {"kernel": 1, "copy": 2, "memset": 3}
 COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other")
 BUSY_BITS = {"C": 1, "K": 2, "D": 4, "M": 8}  # computing, communicating, copying, in MPI
@@ -332,9 +333,11 @@ class Rank:
     tracings: list[Tracing] = field(default_factory=list)
     algorithms: list[Algorithm] = field(default_factory=list)
 
-    @property
-    def gpu_columns(self) -> tuple[int, ...]:
-        return (*(self.gpu_counts.get(count, 0) for count in GPU_COUNTS), *self.cost_gpu)
+    def counters(self, names: list[str]) -> list[int]:
+        """The values of the ledger's counters; 0 for one that no test is about."""
+        begin_ns, end_ns = self.cost_gpu
+        of_gpu = {"cost_gpu_begin_ns": begin_ns, "cost_gpu_end_ns": end_ns, **{f"gpu_{name}": count for name, count in self.gpu_counts.items()}}
+        return [of_gpu.get(name, getattr(self, name, 0)) for name in names]
 
     @property
     def process(self) -> int:
@@ -539,14 +542,12 @@ def write_database(path: Path, rank: Rank) -> Path:
 
 def rows_of(rank: Rank) -> dict[str, list[tuple]]:
     own = rank.world_rank
-    lost = (rank.dropped_calls, rank.untracked_requests, rank.folded_cells, rank.folded_communicators)
-    cost = (rank.cost_init_ns, rank.cost_finalize_ns, rank.cost_per_call_ps)
     end = (rank.end, rank.wall_ns) if rank.has_ended else (None, None)
     counted = (rank.wall_ns if rank.counted_ns is None else rank.counted_ns, rank.reset_unix_ns)
     start = (rank.start_unix_ns, rank.start_monotonic_ns)
     process = (own, rank.world_size, rank.run_id, rank.process, 3, *start, *end, *counted, rank.ended, rank.abort_code)
     return {
-        "rank": [(*process, *lost, *cost, 0, rank.gpu_state, *rank.gpu_columns)],
+        "rank": [(*process, *rank.counters(COUNTERS), 0, rank.gpu_state, *rank.counters(GPU_COUNTERS))],
         "fact": [(own, key, value) for key, value in rank.all_facts.items()],
         "thread": [thread_row(rank, *thread) for thread in rank.threads],
         "call": list(CALLS.values()),
@@ -666,11 +667,9 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     header += struct.pack("<3q4I", *counting, rank.reset_unix_ns or 0, rank.epoch, 0, 0, 0)
     header += struct.pack("<2Q", len(rank.steps), 0)
     header += struct.pack("<2Qq", *rank.folds, rank.copied_unix_ns)
-    header += struct.pack(
-        "<4Q", rank.dropped_calls, rank.untracked_requests, rank.folded_cells, rank.folded_communicators
-    )
-    header += struct.pack("<3Qq", rank.cost_init_ns, rank.cost_finalize_ns, rank.cost_per_call_ps, 0)
-    header += struct.pack("<2I11Q", GPU_STATES.index(rank.gpu_state), rank.gpu_epoch, *rank.gpu_columns)
+    header += struct.pack(f"<{len(COUNTERS)}Qq", *rank.counters(COUNTERS), 0)
+    gpu = rank.counters(GPU_COUNTERS)
+    header += struct.pack(f"<2I{len(gpu)}Q", GPU_STATES.index(rank.gpu_state), rank.gpu_epoch, *gpu)
     return header.ljust(4096, b"\0")
 
 

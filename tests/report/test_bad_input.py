@@ -441,3 +441,17 @@ def test_blobs_in_the_schema_are_no_text_and_no_trouble(report, run_folder, tabl
     change(path, f"PRAGMA writable_schema = ON; UPDATE sqlite_master SET {column} = CAST({column} AS BLOB) WHERE name = '{table}'")
     answer = report("calls", run_folder, "--json")
     assert answer.status == 0 and answer.rows[0]["count"] in (480, 640)
+
+
+@pytest.mark.parametrize("name", ("copy", "copy_samples"))
+def test_rows_of_a_file_are_inserted_one_by_one_and_checked(name):
+    """SQLite copies whole records of an equal table, unchecked, unless the SELECT has a WHERE; then its program has no opcode Column."""
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(planted.SCHEMA.read_text() + "ATTACH ':memory:' AS source; CREATE TEMP TABLE sample_class (class, level);")
+    for kind, table, sql in database._entries_of_version(SCHEMA_VERSION):
+        if kind == "table":
+            connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
+    values = {"first_cell": 0, "first_activity": 0, "with_histograms": 1, "is_whole": 1}
+    for statement in query.statements(database.SQL, name):
+        opcodes = [row[1] for row in connection.execute("EXPLAIN " + statement, values)]
+        assert "Column" in opcodes, statement
