@@ -10,7 +10,7 @@ from .run import Run
 KEPT = {"program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size", "nccl.version", "gpu.driver", "region_refused"}
 KEPT |= {"cpu_model", "cpu_quota_cores"}
 KEPT |= {"process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}  # not shown as facts in a report
-NUMBERED = {"host": "host", "boot_id": "boot", "time_namespace": "clock", "cpu_quota_cgroup": "cgroup"}  # only needed to see which ranks share one
+NUMBERED = {"host": "host", "boot_id": "boot", "time_namespace": "clock", "cpu_quota_cgroup": "cgroup"}  # to see which ranks share one
 PLAIN_VALUE = re.compile(r"\d+[KMG]?|on|off|auto|counter|monotonic")
 PATH = re.compile(r"\S*/\S*")
 

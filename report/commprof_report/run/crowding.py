@@ -1,8 +1,8 @@
-"""Crowding: more ranks than cores that they may run on.
+"""Crowding: more ranks than cores on which they may run.
 
-Decided from affinity masks and cgroup quotas alone, never from times: another job on the host makes nobody crowded. Ranks are crowded if
-the masks of some of them together hold fewer cores than there are of them, or if their cgroup's quota is smaller than their number. Two
-ranks bound to one core are the smallest case. docs/SCHEMA.md has the rule.
+It follows from affinity masks and cgroup quotas only, never from times, so another job on the host never makes ranks crowded. Ranks are
+crowded if the masks of some of them together contain fewer cores than these ranks, or if their cgroup's quota is smaller than their
+number. The smallest case is two ranks bound to one core. docs/SCHEMA.md has the rule.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CoreUseRow(NamedTuple):
 
 
 class Crowding(NamedTuple):
-    """The crowded ranks of a host. `cores` is what they share: by mask, or by quota."""
+    """The crowded ranks of a host, and the number of cores that they share, by mask or by quota."""
 
     host: str
     ranks: list[int]
@@ -48,7 +48,7 @@ class Crowding(NamedTuple):
 
 
 def crowding(connection: Connection) -> list[Crowding]:
-    """The hosts with crowded ranks, of the whole run; empty on a healthy one, and where masks are not known."""
+    """The hosts with crowded ranks, over the whole run; empty if there are none, or masks are unknown."""
     by_kernel: dict[str, list[CoreUseRow]] = {}
     for row in SQL.ask(connection, "crowding", CoreUseRow):
         if row.kernel is not None:
@@ -85,7 +85,7 @@ def _of_host(rows: list[CoreUseRow]) -> Crowding | None:
 
 
 def _by_mask(rows: list[CoreUseRow]) -> Iterator[tuple[list[CoreUseRow], float, bool]]:
-    """The union of the groups of ranks that have fewer cores than members, as far as the union has, too."""
+    """The union of the groups of ranks with fewer cores than members, as long as this also holds for the union."""
     masks = {row.rank: mask for row in rows if (mask := cores_of(row.affinity))}
     crowded = 0
     for mask in _crowded_masks(Counter(masks.values())):
@@ -97,11 +97,11 @@ def _by_mask(rows: list[CoreUseRow]) -> Iterator[tuple[list[CoreUseRow], float, 
 
 
 def _crowded_masks(counts: Counter[int]) -> list[int]:
-    """Masks that hold fewer cores than ranks which may run there and nowhere else; those with the most ranks first."""
+    """Masks with fewer cores than ranks that may run only there; those with the most ranks first."""
     whole = 0
     for mask in counts:
         whole |= mask
-    are_disjoint = sum(map(_size, counts)) == _size(whole)  # as after binding; there may be many
+    are_disjoint = sum(map(_size, counts)) == _size(whole)  # as after binding; then there may be many masks
     inside = counts if are_disjoint else {mask: _inside(mask, counts.elements()) for mask in {*counts, whole}}
     crowded = [mask for mask, ranks in inside.items() if ranks > _size(mask)]
     return sorted(crowded, key=lambda mask: (-inside[mask], _size(mask), mask))
@@ -127,7 +127,7 @@ def _by_quota(rows: list[CoreUseRow]) -> Iterator[tuple[list[CoreUseRow], float,
 
 
 def cores_of(affinity: str | None) -> int:
-    """A mask of '0-3,8': bit 0 is core 0; 0 if it is not known or makes no sense."""
+    """The mask of a list such as '0-3,8': bit 0 is core 0; 0 if the list is unknown or malformed."""
     mask = 0
     for part in (affinity or "").split(","):
         span = SPAN.fullmatch(part)
