@@ -12,7 +12,7 @@ const char *host_name(void)
     return host;
 }
 
-static bool read_text(const char *path, char *text, size_t bytes)
+bool host_text(const char *path, char *text, size_t bytes)
 {
     FILE *file = fopen(path, "re");
     size_t used = file ? fread(text, 1, bytes - 1, file) : 0;
@@ -27,7 +27,7 @@ static const char *read_stat(pid_t pid, char *text, size_t bytes)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    const char *end_of_name = read_text(path, text, bytes) ? strrchr(text, ')') : NULL;
+    const char *end_of_name = host_text(path, text, bytes) ? strrchr(text, ')') : NULL;
     return end_of_name ? end_of_name + 1 : "";
 }
 
@@ -51,7 +51,7 @@ bool host_start_of(pid_t pid, char start[24])
 
 void host_boot_id(char *id, size_t bytes)
 {
-    read_text("/proc/sys/kernel/random/boot_id", id, bytes);
+    host_text("/proc/sys/kernel/random/boot_id", id, bytes);
     id[strcspn(id, "\n")] = '\0';
 }
 
@@ -59,4 +59,30 @@ void host_link(const char *link, char *name, size_t bytes)
 {
     ssize_t length = readlink(link, name, bytes - 1);
     name[length < 0 ? 0 : length] = '\0';
+}
+
+/* The value after `name` and a colon at the beginning of a line of /proc/cpuinfo. */
+static void find_value(const char *text, const char *name, char *value, size_t bytes)
+{
+    value[0] = '\0';
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        size_t length = strlen(name);
+        if (strncmp(line, name, length) != 0)
+            continue;
+        const char *start = line + length + strspn(line + length, "\t :");
+        snprintf(value, bytes, "%.*s", (int)strcspn(start, "\n"), start);
+        return;
+    }
+}
+
+void host_cpu_model(const char *root, char *model, size_t bytes)
+{
+    char path[256], text[4096], implementer[32], part[32];
+    snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
+    host_text(path, text, sizeof text);
+    find_value(text, "model name", model, bytes);
+    find_value(text, "CPU implementer", implementer, sizeof implementer);
+    find_value(text, "CPU part", part, sizeof part);
+    if (!*model && *part) /* Arm has no name there */
+        snprintf(model, bytes, "Arm implementer %s part %s", implementer, part);
 }

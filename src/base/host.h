@@ -20,4 +20,10 @@ bool host_start_of(pid_t pid, char start[24]);
 /* The target of a link of /proc; "" if it cannot be read. */
 void host_link(const char *link, char *name, size_t bytes);
 
+/* The beginning of a file of /proc, terminated; false where it is empty or cannot be read. */
+bool host_text(const char *path, char *text, size_t bytes);
+
+/* The processor's name as /proc/cpuinfo of `root` has it; "" where it cannot be read. */
+void host_cpu_model(const char *root, char *model, size_t bytes);
+
 #endif

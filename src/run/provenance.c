@@ -3,8 +3,11 @@
  * with the same --control-port HOST:PORT, so the id is taken from the nearest ancestor process with that option. */
 #include "provenance.h"
 
+#include "base/cgroup.h"
 #include "base/host.h"
 #include "base/settings.h"
+#include "build_ids.h"
+#include "environment.h"
 #include "ledger/ledger.h"
 #include "secrets.h"
 
@@ -14,10 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
-
-extern char **environ;
 
 /* The arguments of a process, each terminated by a zero byte; returns how many bytes there are. */
 static size_t read_arguments(pid_t pid, char *buffer, size_t bytes)
@@ -166,40 +168,6 @@ bool provenance_is_launched(void)
 
 /* Facts */
 
-static bool starts_with_one_of(const char *name, const char *const prefixes[])
-{
-    for (; *prefixes; prefixes++)
-        if (strncmp(name, *prefixes, strlen(*prefixes)) == 0)
-            return true;
-    return false;
-}
-
-static void record_variable(const char *variable, size_t length)
-{
-    static char masked[16384];
-    char key[256];
-    const char *value = variable + length + 1;
-    if (secrets_named(variable, length))
-        snprintf(masked, sizeof masked, "%s", SECRETS_MASK);
-    else
-        secrets_mask(value, strlen(value), ' ', masked, sizeof masked);
-    snprintf(key, sizeof key, "env.%.*s", (int)(length < 200 ? length : 200), variable);
-    ledger_fact(key, masked);
-}
-
-static void record_environment(void)
-{
-    static const char *const REPEATED[] = {"OMPI_ARGV=", "OMPI_COMMAND=", NULL}; /* the command line once more */
-    static const char *const PREFIXES[] = {"OMPI_", "PMIX_", "PRTE_", "MPICH_",   "I_MPI_", "MV2_", "MVP_",
-                                           "UCX_",  "FI_",   "NCCL_", "HOROVOD_", "SLURM_", "PBS_", "CUDA_VISIBLE_DEVICES=",
-                                           NULL};
-    for (char **variable = environ; *variable; variable++) {
-        size_t length = strcspn(*variable, "=");
-        if (starts_with_one_of(*variable, PREFIXES) && !starts_with_one_of(*variable, REPEATED) && (*variable)[length])
-            record_variable(*variable, length);
-    }
-}
-
 static void record_settings(void)
 {
     for (size_t i = 0; i < SETTINGS_COUNT; i++) {
@@ -235,6 +203,27 @@ static void record_process(void)
         ledger_fact("process_start", start);
 }
 
+/* The machine, and what the system allows this job of it. */
+static void record_host(void)
+{
+    char text[1024];
+    struct utsname system;
+    struct cgroup_quota quota;
+    host_cpu_model("", text, sizeof text);
+    record_unless_empty("cpu_model", text);
+    if (uname(&system) == 0) {
+        snprintf(text, sizeof text, "%s %s %s %s", system.sysname, system.release, system.version, system.machine);
+        ledger_fact("kernel", text);
+    }
+    snprintf(text, sizeof text, "%u", (unsigned)getuid());
+    ledger_fact("user_id", text);
+    if (cgroup_cpu_quota("", &quota)) {
+        snprintf(text, sizeof text, "%.3f", quota.cores);
+        ledger_fact("cpu_quota_cores", text);
+        ledger_fact("cpu_quota_cgroup", quota.path);
+    }
+}
+
 /* Only the program's name if arguments must not be recorded. */
 static void record_command_line(void)
 {
@@ -254,10 +243,12 @@ void provenance_record(void)
     ledger_fact("host", host_name());
     ledger_fact("program", provenance_program());
     record_process();
+    record_host();
     record_command_line();
     if (getcwd(directory, sizeof directory))
         ledger_fact("working_directory", directory);
     ledger_fact("commprof_version", COMMPROF_VERSION);
     record_settings();
-    record_environment();
+    environment_record();
+    build_ids_record();
 }

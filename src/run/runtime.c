@@ -3,6 +3,7 @@
 #include "base/filesystems.h"
 #include "base/say.h"
 #include "base/settings.h"
+#include "build_ids.h"
 #include "closing_line.h"
 #include "gpu/gpu.h"
 #include "ledger/copy.h"
@@ -300,6 +301,7 @@ void runtime_end(const struct call *call)
     regions_end_all(this_thread);
     recording_end();
     state = ENDED;
+    build_ids_record();
     ledger_copier_end(false); /* before record_end: a copy marked as ended must be the last one */
     record_end(LEDGER_FINALIZED);
     store(began_ns);

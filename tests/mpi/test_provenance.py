@@ -1,9 +1,12 @@
 """Where, with what and under which settings a run was made."""
 
 import os
+import re
 import socket
 import sqlite3
+import subprocess
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -85,6 +88,21 @@ def test_the_profiler_s_own_cost_is_known(run):
 def test_the_process_is_known(run):
     assert run.rank_row(0)["pid"] != run.rank_row(1)["pid"]
     assert run.rank_row(0)["pid"] != os.getpid()
+
+
+def test_the_build_of_the_mpi_library_is_known(run):
+    library = Path(run.facts(0)["mpi_library"]).resolve()
+    notes = subprocess.run(["readelf", "--notes", library], capture_output=True, text=True, check=True).stdout
+    build_id = re.search("Build ID: ([0-9a-f]+)", notes)
+    if not build_id:
+        pytest.skip("it has no build id")
+    assert build_id[1] in {value for key, value in run.facts(0).items() if key.startswith("build_id.libmp")}
+
+
+def test_the_machine_is_known(run):
+    facts = run.facts(0)
+    assert facts["user_id"] == str(os.getuid())
+    assert facts["kernel"].split()[:2] == [os.uname().sysname, os.uname().release]
 
 
 COUNTED = ("since_start_ns", "cpu_user_ns", "cpu_system_ns", "voluntary_switches", "involuntary_switches", "minor_faults", "major_faults")

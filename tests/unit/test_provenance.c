@@ -224,6 +224,85 @@ static void values_of_what_looks_like_a_secret_are_masked(void)
     CHECK_TEXT(recorded("env.HOROVOD_STORE"), "redis://***@host");
 }
 
+static void what_selects_algorithms_and_transports_is_recorded(void)
+{
+    static const char *const NAMES[] = {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM",
+                                        "MPIR_PARAM_X",
+                                        "UCC_TLS",
+                                        "HCOLL_X",
+                                        "PSM2_X",
+                                        "PSM3_X",
+                                        "ROMIO_X",
+                                        "OMP_NUM_THREADS",
+                                        "KMP_AFFINITY",
+                                        "GOMP_CPU_AFFINITY",
+                                        "MALLOC_ARENA_MAX"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        setenv(NAMES[i], "x y", 1);
+    record();
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        char key[64];
+        unit_context = NAMES[i];
+        snprintf(key, sizeof key, "env.%s", NAMES[i]);
+        CHECK_TEXT(recorded(key), "x y");
+    }
+}
+
+static void write_file(const char *path, const char *text, size_t bytes)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file && fwrite(text, 1, bytes, file) == bytes && fclose(file) == 0);
+}
+
+static void a_small_file_of_settings_is_recorded_with_its_text(void)
+{
+    static const char RULES[] = "1 # collectives\n\n3 # ID\npassword = hunter2\n\"token\": \"hunter2\"\nurl sql://me:hunter2@host\n";
+    write_file("rules.conf", RULES, strlen(RULES));
+    setenv("OMPI_MCA_coll_tuned_dynamic_rules_filename", "rules.conf", 1);
+    record();
+    CHECK_TEXT(recorded("file.OMPI_MCA_coll_tuned_dynamic_rules_filename"),
+               "1 # collectives\n\n3 # ID\npassword =***\n\"token\":***\nurl sql://***@host\n");
+    CHECK(!ledger_holds("hunter2"));
+}
+
+static void a_large_or_binary_file_of_settings_is_recorded_by_its_hash(void)
+{
+    static char large[5000];
+    memset(large, 'x', sizeof large);
+    write_file("large", large, sizeof large);
+    write_file("a", "a\0b", 3);
+    setenv("NCCL_TOPO_FILE", "large", 1);
+    setenv("MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", "a", 1);
+    record();
+    CHECK_TEXT(recorded("file.MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"), "3 bytes, FNV-1a e5d29919042666b2");
+    CHECK(strncmp(recorded("file.NCCL_TOPO_FILE"), "5000 bytes, FNV-1a ", 19) == 0);
+}
+
+/* What a library writes, lists of hosts, secrets, what is not there, and what is no file. */
+static void no_other_file_is_opened(void)
+{
+    static const char *const NAMES[] = {"NCCL_DEBUG_FILE",     "UCX_LOG_FILE",          "PBS_NODEFILE",
+                                        "NCCL_TOPO_DUMP_FILE", "I_MPI_HYDRA_HOST_FILE", "HOROVOD_TIMELINE",
+                                        "UCX_TOKEN_FILES_KEY", "NCCL_GRAPH_FILE",       "ROMIO_HINTS"};
+    write_file("private", "hunter2", 7);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        setenv(NAMES[i], "private", 1);
+    setenv("NCCL_GRAPH_FILE", "absent", 1);
+    setenv("ROMIO_HINTS", ".", 1);
+    record();
+    CHECK(!ledger_holds("hunter2"));
+    CHECK(!ledger_holds("file."));
+}
+
+static void the_machine_and_the_user_s_number_are_recorded(void)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%u", (unsigned)getuid());
+    record();
+    CHECK_TEXT(recorded("user_id"), number);
+    CHECK(strncmp(recorded("kernel"), "Linux ", 6) == 0);
+}
+
 static void settings_host_and_program_are_recorded(void)
 {
     char host[256];
@@ -332,6 +411,11 @@ static const struct unit_test TESTS[] = {
     TEST(the_environment_of_the_mpi_libraries_is_recorded),
     TEST(nothing_else_of_the_environment_is_recorded),
     TEST(values_of_what_looks_like_a_secret_are_masked),
+    TEST(what_selects_algorithms_and_transports_is_recorded),
+    TEST(a_small_file_of_settings_is_recorded_with_its_text),
+    TEST(a_large_or_binary_file_of_settings_is_recorded_by_its_hash),
+    TEST(no_other_file_is_opened),
+    TEST(the_machine_and_the_user_s_number_are_recorded),
     TEST(settings_host_and_program_are_recorded),
     TEST(the_process_is_recorded_beyond_doubt),
     TEST(whose_monotonic_clock_it_has_is_recorded),
