@@ -131,6 +131,17 @@ class Job:
                 self.add("sample", **{**PLAIN, **what, **moments, **on_device}, sequence=group.begun, peer=None, root=root)
         return ends
 
+    def call(self, name: str, begin_ns: int, end_ns: int, rank: int = 0) -> None:
+        """A call that is no collective, at true moments."""
+        times = {"start_ns": self.time(rank, begin_ns), "end_ns": self.time(rank, end_ns), "completed_ns": None}
+        what = {"world_rank": rank, "call": name, "communicator": 0, "bytes": 0, "region": 0}
+        self.made.append({**what, "duration_ns": times["end_ns"] - times["start_ns"]})
+        self.add("sample", **{**PLAIN, **what, **times}, sequence=None, peer=None, root=None)
+
+    def thread(self, rank: int, is_main: int) -> None:
+        doing = {"doing_call": "", "doing_communicator": 0, "doing_is_inside": 0, "doing_since_ns": 0, "doing_awaited": ""}
+        self.add("thread", world_rank=rank, thread=0, tid=rank + 1, name="python3", is_main=is_main, **doing)
+
     def connection(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         """All of it in an empty database of the schema."""
         for table, rows in {**self.rows, "communicator": self.communicator_rows(), **self.cell_rows()}.items():

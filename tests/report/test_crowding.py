@@ -6,6 +6,7 @@ import pytest
 from commprof_report.run.crowding import cores_of, crowding
 from commprof_report.run.run import run_open
 from planted import SECOND, WORLD, Cell, Communicator, Rank, write_databases
+from planted_job import HostClock, Job
 
 HOST = {"host": "x", "boot_id": "b"}
 NUMBERS = ("cpu_user_ns", "cpu_system_ns", "voluntary_switches", "involuntary_switches", "since_start_ns")
@@ -135,12 +136,22 @@ def test_summary_late_and_advise_say_it_first(report, tmp_path):
 
 
 def test_advice_gives_ranks_cores_before_it_blames_one(report, tmp_path):
-    folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **READ)] * 2))
-    (blamed,) = [row for row in report("advise", folder, "--json").rows if row["rule"] == "imbalance"]
+    def advice(*facts: dict[str, str]) -> dict:
+        """Rank 1 is late to all of 40 collectives."""
+        job = Job([HostClock()] * 2, wall_ns=SECOND)
+        for step in range(40):
+            job.collective("MPI_Allreduce", [step * 20_000_000, step * 20_000_000 + 5_000_000], [1_000] * 2)
+        for rank, own in enumerate(facts):
+            for key, value in own.items():
+                if key not in HOST:
+                    job.add("fact", world_rank=rank, key=key, value=value)
+        (row,) = [row for row in report("advise", job.write(tmp_path / "run.db"), "--json").rows if row["rule"] == "imbalance"]
+        return row
+
+    blamed = advice(*[facts_of("0", **READ)] * 2)
     assert blamed["title"] == "rank 1 is waited for, but ranks share cores"
     assert (blamed["certainty"], blamed["suggestion"].startswith("give each rank a core")) == ("possible", True)
-    healthy = write_databases(tmp_path / "healthy", ranks_with([facts_of("0", **READ), facts_of("1", **READ)]))
-    (blamed,) = [row for row in report("advise", healthy, "--json").rows if row["rule"] == "imbalance"]
+    blamed = advice(facts_of("0", **READ), facts_of("1", **READ))
     assert (blamed["title"], blamed["certainty"]) == ("rank 1 is waited for", "likely")
 
 

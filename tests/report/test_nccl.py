@@ -83,7 +83,7 @@ def test_time_in_mpi_is_of_mpi_alone(report, run_folder, tmp_path):
         rank.cells += training_cells(rank.world_rank)
     beside = planted.write_databases(tmp_path / "beside", ranks)
     (without,), (with_nccl,) = (report("summary", folder, "--json").rows for folder in (run_folder, beside))
-    told = {key for key in without if "nccl" not in key and not key.startswith(("cost", "device_volume"))}
+    told = {key for key in without if "nccl" not in key and not key.startswith(("cost", "device_volume", "wait_", "late_"))}
     assert {key: without[key] for key in told} == {key: with_nccl[key] for key in told}
     for without, with_nccl in zip(*(report("ranks", folder, "--json", "--per-rank").rows for folder in (run_folder, beside))):
         assert (without["mpi_ns"], without["count"], without["volume_bytes"]) == tuple(
@@ -422,7 +422,7 @@ def test_groups_of_sends_and_receives_are_no_collectives(late):
     alone = PassingJob(2)
     alone.all_reduce([1_000_000, 5_000_000], [100, 100])
     assert [row["call"] for row in late(alone, "call")] == ["ncclAllReduce"]
-    assert late(alone, "run")[0]["coverage"] == 1
+    assert late(alone, "run")[0]["coverage"] < 0.01  # nothing is known of the waiting in sends and receives
 
 
 def test_where_the_gpus_clock_is_too_coarse_durations_tell(late):

@@ -74,7 +74,6 @@ class Looked(NamedTuple):
 
     run: Run
     answers: Digest
-    late: Late
     curves: list[Curve]
     sizes: list[SizeRow]
     labels: dict[str, str]
@@ -85,6 +84,10 @@ class Looked(NamedTuple):
 
     def per_rank(self, ns: float) -> str:
         return f"{units.duration(ns / self.ranks)} a rank"
+
+    @property
+    def late(self) -> Late:
+        return self.answers.late
 
     @property
     def uses_gpu(self) -> bool:
@@ -101,9 +104,9 @@ class Looked(NamedTuple):
         return "" if role in (roles.UNCLEAR, roles.UNUSED) or role.startswith(roles.WORLD) else role
 
 
-def advice(run: Run, answers: Digest, late: Late) -> list[Advice]:
+def advice(run: Run, answers: Digest) -> list[Advice]:
     """What would save most first; then what is of another kind; then the rules that found nothing."""
-    looked = look(run, answers, late)
+    looked = look(run, answers)
     rules = (*RULES, *(GPU_RULES if looked.uses_gpu else ()))
     rows = [row for rule in rules for row in judge(rule, looked)] + [_knee(curve) for curve in knees(looked)]
     return sorted(rows, key=lambda row: (-row.found, row.saving_ns_at_most is None, -(row.saving_ns_at_most or 0)))
@@ -126,12 +129,11 @@ def knee_text(curve: Curve) -> str:
     return f"{curve.call} on {curve.communicator} is at its best rate, about {rate}, {sizes}"
 
 
-def look(run: Run, answers: Digest, late: Late) -> Looked:
+def look(run: Run, answers: Digest) -> Looked:
     sizes = size_rows(run.connection)
     return Looked(
         run,
         answers,
-        late,
         curves.curves(run.connection),
         sizes,
         {row.identity: row.communicator for row in sizes},
@@ -326,33 +328,35 @@ def _limits(curve: Curve) -> str:
 
 
 def imbalance(looked: Looked) -> Iterator[Finding | Unknown]:
-    """A rank that the others wait for in collectives: what it alone costs them; without single calls what they wait for it."""
-    summary = looked.answers.summary
-    if looked.late.is_known:
-        row = looked.late.awaited
-        evidence = (
-            f"it came last to {units.share(row.last_share)} of its {units.counted(row.collectives, 'collective')}; the others wait"
-            f" {units.duration(row.cost_ns)} for it, all together, and {units.duration(row.alone_ns)} less if it came no later than the next"
-        )
-        yield _waited_for(row.rank, row.alone_ns, evidence, summary.crowding)
-    elif summary.waited_for_rank is not None:
-        most_ns = max(rank.waited_ns for rank in looked.answers.ranks if rank.waited_ns is not None)
-        evidence = (
-            f"the other ranks wait {units.duration(summary.waited_for_ns)} for it in collectives, all together; the one that waits most (for"
-            f" whomever) {units.duration(most_ns)}: estimated from sums"
-        )
-        yield _waited_for(summary.waited_for_rank, summary.waited_for_ns, evidence, summary.crowding)
-    else:
-        yield Unknown("no collective that all members made equally often")
-
-
-def _waited_for(rank: int, saving_ns: int, evidence: str, crowding: str | None) -> Finding:
-    """Where ranks share cores, whoever is late may merely not have been scheduled."""
-    if crowding:
+    """Late ranks that hvprof-report late names: what all ranks would gain if these arrived with the next. If ranks share cores, a late rank
+    may merely not have been scheduled."""
+    row, crowding = looked.late.run, looked.answers.summary.crowding
+    if row.late_ranks is not None:
+        is_one = row.late_ranks.isdigit()
         what = "give each rank a core of its own (fewer ranks, other binding, a larger quota) before looking for the cause in a rank"
-        return Finding(f"rank {rank} is waited for, but ranks share cores", f"{crowding}; {evidence}", what, POSSIBLE, saving_ns)
-    what = "give it less work, or look at its host: other jobs, throttled cores, where its threads run"
-    return Finding(f"rank {rank} is waited for", evidence, what, LIKELY, saving_ns)
+        yield Finding(
+            f"{'rank' if is_one else 'ranks'} {row.late_ranks} {'is' if is_one else 'are'} waited for"
+            + (", but ranks share cores" if crowding else ""),
+            f"{units.share(row.late_share)} of the waiting in collectives is for {'it' if is_one else 'them'}"
+            f" ({units.share(row.coverage)} of the time inside MPI was analysed){f'; {crowding}' if crowding else ''}",
+            what if crowding else "balance the work, or look at the host: other jobs, throttled cores, where threads run",
+            POSSIBLE if crowding else LIKELY,
+            row.late_gain_ns * row.ranks,
+        )
+    elif row.verdict == "by-call":
+        for cause in looked.late.blame.calls:
+            yield Finding(
+                f"{units.rank_names(cause.named.ranks)} {'is' if len(cause.named.ranks) == 1 else 'are'} waited for in {cause.call}"
+                f" on {looked.where(cause.identity)}",
+                f"{units.share(cause.named.share)} of the waiting in this call; the others wait {looked.per_rank(cause.cost_ns)}",
+                "look at what these ranks do before that call",
+                LIKELY,
+                cause.cost_ns * cause.named.share,
+                cause.call,
+                cause.identity,
+            )
+    elif row.verdict == "unknown":
+        yield Unknown("hvprof-report late says why")
 
 
 def polling(looked: Looked) -> Iterator[Finding]:

@@ -27,8 +27,6 @@ class RankRow(NamedTuple):
     volume_bytes: int
     sent_count: int
     sent_bytes: int
-    waited_ns: int | None
-    waited_for_ns: int | None
     ended: str
     abort_code: int
     state: str

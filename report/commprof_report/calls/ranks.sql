@@ -1,35 +1,5 @@
--- What did each rank do, how long was it inside MPI, and how long did it wait for others?
--- Waiting is an estimate: if all members of a communicator made the same number of collective calls of one size, the rank that spent
--- least time in them arrived last and was waited for; the time that the others spent beyond this is their waiting. Only collectives in
--- which all ranks have the same role are compared: in a Bcast the root's time differs from the others', whoever arrives last.
-WITH collective AS (
-    SELECT call, identity, bytes, is_folded, world_rank, min(size) AS size, sum(count) AS count,
-           sum(total_ns) AS total_ns
-    FROM chosen_cell
-    JOIN synchronizing USING (call)
-    WHERE measure = 'call' AND kind = 'all' AND is_blocking AND library = 'mpi' AND bandwidth <> 'own-size'
-    GROUP BY call, identity, bytes, is_folded, world_rank
-),
-compared AS (
-    SELECT world_rank, size, total_ns,
-           min(total_ns) OVER members AS least_ns,
-           first_value(world_rank) OVER (PARTITION BY call, identity, bytes, is_folded ORDER BY total_ns, world_rank)
-               AS last_rank,
-           count(*) OVER members AS ranks,
-           min(count) OVER members = max(count) OVER members AS is_agreed
-    FROM collective
-    WINDOW members AS (PARTITION BY call, identity, bytes, is_folded)
-),
-wait AS (
-    SELECT world_rank, last_rank, total_ns - least_ns AS wait_ns FROM compared WHERE is_agreed AND ranks = size AND size > 1
-),
-waited AS (
-    SELECT world_rank, sum(wait_ns) AS waited_ns FROM wait GROUP BY world_rank
-),
-waited_for AS (
-    SELECT last_rank AS world_rank, sum(wait_ns) AS waited_for_ns FROM wait GROUP BY last_rank
-),
-made AS (
+-- What did each rank do, and how long was it inside MPI?
+WITH made AS (
     SELECT world_rank, sum(count) AS count, sum(volume_bytes) AS volume_bytes
     FROM chosen_cell
     WHERE timed = 'call' AND library = 'mpi'
@@ -72,8 +42,6 @@ SELECT rank.world_rank AS rank,
        coalesce(made.volume_bytes, 0) AS volume_bytes,
        coalesce(sent_count, 0) AS sent_count,
        coalesce(sent_bytes, 0) AS sent_bytes,
-       waited_ns,
-       CASE WHEN waited_ns IS NOT NULL THEN coalesce(waited_for_ns, 0) END AS waited_for_ns,
        ended,
        abort_code,
        state,
@@ -117,8 +85,6 @@ LEFT JOIN setup ON setup.world_rank = rank.world_rank
 LEFT JOIN made ON made.world_rank = rank.world_rank
 LEFT JOIN with_nccl ON with_nccl.world_rank = rank.world_rank
 LEFT JOIN sent ON sent.world_rank = rank.world_rank
-LEFT JOIN waited ON waited.world_rank = rank.world_rank
-LEFT JOIN waited_for ON waited_for.world_rank = rank.world_rank
 LEFT JOIN calls_made ON calls_made.world_rank = rank.world_rank
 WHERE rank.world_rank IN (SELECT world_rank FROM selected_rank)
 ORDER BY rank.world_rank;

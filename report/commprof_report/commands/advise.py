@@ -28,7 +28,7 @@ from ..advice.advice import Advice
 from ..base import units
 from ..display import page, tables
 from ..display.tables import Column
-from ..late.late_ranks import Late, late
+from ..late.late_ranks import late
 from ..run.alignment import align
 from ..run.run import Run
 from ..run.unsampled import unsampled_text
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
-    rows = advice.advice(run, digest(run), late(run, align(run.connection)))
+    rows = advice.advice(run, digest(run, late(run, align(run.connection))))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:
@@ -116,8 +116,8 @@ def closing_lines(rows: Sequence[Advice], unsampled: str) -> Iterator[str]:
         yield from textwrap.wrap(f"Not known: the single calls of {unsampled}.", WIDTH, break_on_hyphens=False)
 
 
-def advise_section(run: Run, answers: Digest, split: Late) -> str:
-    rows = advice.advice(run, answers, split)
+def advise_section(run: Run, answers: Digest) -> str:
+    rows = advice.advice(run, answers)
     pieces = [row for row in rows if row.found]
     sentence = f"{verdict(pieces)} Bounds may count the same time twice. {' '.join(closing_lines(rows, unsampled_text(run)))}"
     return page.section("What could be better", sentence, *([page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []))

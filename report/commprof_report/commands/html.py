@@ -81,17 +81,18 @@ def title_of(run: Run) -> str:
 
 
 def parts(run: Selection) -> Iterator[str]:
-    answers, alignment = digest(run), align(run.connection)
+    alignment = align(run.connection)
     split = late_answers(run, alignment)
-    yield opening(run, answers, split)
+    answers = digest(run, split)
+    yield opening(run, answers)
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
-    in_steps = steps_digest(run, alignment.moment, split=split.split)
+    in_steps = steps_digest(run, alignment.moment, late=split)
     yield gpu.gpu_section(run, in_steps)
     if not communicating(answers.calls) and not answers.summary.has_nccl:
         return
     yield steps.steps_section(run, in_steps)
     yield late_section(run, split)
-    yield advise.advise_section(run, answers, split)
+    yield advise.advise_section(run, answers)
     yield calls_section(answers)
     yield ranks_section(run, answers)
     if regions.has_regions(run):
@@ -106,7 +107,7 @@ def parts(run: Selection) -> Iterator[str]:
     yield conditions_section(answers)
 
 
-def opening(run: Run, answers: Digest, split: Late) -> str:
+def opening(run: Run, answers: Digest) -> str:
     row = answers.summary
     lines = [summary.where_and_when(row), f"{summary.library_name(row)}; run {row.run_id or 'without a name'}"]
     cards = [
@@ -116,7 +117,7 @@ def opening(run: Run, answers: Digest, split: Late) -> str:
     ]
     thread = "" if row.mpi_thread_is_main else f"; {summary.OTHER_THREAD}"
     shares = [("In MPI", summary.share_text(row) + thread)] if summary.has_mpi(row) else []
-    facts = [*shares, *summary.nccl_facts(answers), *summary.closing_facts(run, answers, split)]
+    facts = [*shares, *summary.nccl_facts(answers), *summary.closing_facts(run, answers)]
     return page.header(row.command_line or row.program or "unknown program", lines, cards, facts)
 
 
@@ -155,9 +156,8 @@ def calls_section(answers: Digest) -> str:
 
 def ranks_section(run: Run, answers: Digest) -> str:
     sentence = (
-        "Each bar is one rank, each colour one call. In a balanced job all bars are alike. In collectives the rank with"
-        " the shortest bar often is the one that came last: the others waited for it inside the call. What they waited is"
-        ' an estimate from sums here; "Who is late" knows single calls.'
+        "Each bar is one rank, each colour one call. In a balanced job all bars are alike. Time inside a collective contains waiting for"
+        ' other ranks: see "Who is late".'
     )
     times = rank_time_rows(run.connection)
     picture = page.picture(drawn(ranks_plot.draw, times, ranks_plot.figure_size(times)), "time in MPI by rank")
@@ -171,11 +171,11 @@ def late_section(run: Run, answers: Late) -> str:
         "In a collective each rank waits for the last one to come, and then the messages themselves take time. Each bar is one rank: a rank"
         " that waits little while others wait long is the one they wait for."
     )
-    if not answers.is_known:
+    if answers.run.verdict == "none":
         return page.section("Who is late", late.verdict(answers))
     ranks = answers.ranks[:MOST_RANKS]
     picture = page.picture(drawn(late_plot.draw, ranks, late_plot.figure_size(ranks)), "waiting and transfer by rank")
-    by_rank, by_call = page.table(late.rank_columns(ranks), ranks), page.table(late.call_columns(answers.calls), answers.calls)
+    by_rank, by_call = page.table(late.RANK_COLUMNS, ranks), page.table(late.call_columns(answers.calls), answers.calls)
     by_host = page.table(late.HOST_COLUMNS, answers.hosts) if len(answers.hosts) > 1 else ""
     return page.section("Who is late", sentence, page.facts_list(late.facts(run, answers)), picture, by_rank, by_host, by_call)
 

@@ -1,14 +1,16 @@
 """Who arrives last at collectives, and what that costs.
 
-Splits the time in collectives into waiting for the last rank that a call depends on, and transfer. The first line is the verdict: load
-imbalance (a few ranks or a host arrive last and the others wait), random lateness (all take turns), or transfer (the messages take the time).
-Then how much of each, what could be gained, and how sure that is. Then for each rank how often it arrived last, what that cost the others,
-what of that it alone caused, and its own waiting and transfer; for each host; for each call and communicator. A rank arrives at a collective
-of NCCL when its kernel begins on the device; without traces of the GPU nothing is said about these.
+Splits the time in collectives into waiting for the last rank that a call depends on, and transfer. A nonblocking collective is waited for in
+the call that completes it. The first line is the verdict: load imbalance (a few ranks or one host cause most of the waiting, beyond chance),
+different ranks in different calls, ranks that take turns, spread over all ranks, or transfer (the messages take the time). There is no verdict
+if less than half of the time inside MPI can be split, or if a background thread makes the calls. Then how much of each, what could be gained,
+and how certain that is. Then for each rank how often it arrived last, what that cost the others, what of that it alone caused, and its own
+waiting and transfer; for each host; for each call and communicator. With --by size: how far apart ranks arrive, and the time from the last
+arrival to the last return, which is the MPI library's own. A rank arrives at a collective of NCCL when its kernel begins on the device; NCCL
+collectives without device times are not split.
 
-It analyses single calls, which the library keeps in a log (COMMPROF_SAMPLES). If the log holds a part of the calls, times are scaled to all.
-Clocks of hosts are aligned by the job's own collectives; where that is too coarse, durations beyond the shortest count as waiting, marked
-with `~`.
+It analyses single calls, which the library samples (COMMPROF_SAMPLES). If only a part of the calls is sampled, times are scaled to all. Clocks
+of hosts are aligned by the job's own collectives; where that is too coarse, durations beyond the shortest count as waiting, marked with `~`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from collections.abc import Iterator, Sequence
 from ..base import units
 from ..display import pictures, tables
 from ..display.tables import Column
-from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateRow, late
+from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateRestRow, LateRow, LateSizeRow, late
+from ..late.verdict import COVERED, FEWEST_BLOCKS, LEVEL
 from ..plots import late as plot
 from ..run.alignment import align
 from ..run.crowding import crowding, sentence
@@ -30,6 +33,7 @@ from . import common
 EXAMPLES = (
     ("Who is late at Allreduce", "hvprof-report late --call Allreduce RUN"),
     ("All ranks for a spreadsheet", "hvprof-report late --csv RUN"),
+    ("The library's own time by size", "hvprof-report late --by size RUN"),
 )
 SEE_ALSO = ("steps", "summary")
 MOST_ROWS = 64
@@ -40,6 +44,7 @@ SCRIPT_ROWS = {
     "rank": ("ranks", LateRankRow._fields),
     "host": ("hosts", LateHostRow._fields),
     "call": ("calls", LateCallRow._fields),
+    "size": ("sizes", LateSizeRow._fields),
 }
 RANK_COLUMNS = (
     Column("rank", lambda row: str(row.rank)),
@@ -52,7 +57,6 @@ RANK_COLUMNS = (
     Column("transfer", lambda row: units.duration(row.transfer_ns)),
     Column("waiting share", lambda row: units.share(row.wait_share)),
 )
-NONBLOCKING_COLUMN = Column("last, nonblocking", lambda row: units.count(row.nonblocking_last))
 HOST_COLUMNS = (
     Column("host", lambda row: units.shortened(row.host, 40), False),
     Column("ranks", lambda row: units.count(row.ranks)),
@@ -67,13 +71,24 @@ CALL_COLUMNS = (
     Column("library", lambda row: row.library.upper(), False),
     Column("call", lambda row: row.call, False),
     Column("communicator", lambda row: units.shortened(row.communicator, 40), False),
-    Column("looked at", lambda row: units.count(row.collectives)),
+    Column("analysed", lambda row: units.count(row.collectives)),
     Column("time", lambda row: units.duration(row.total_ns)),
     Column("waiting", lambda row: units.duration(row.wait_ns)),
     Column("transfer", lambda row: units.duration(row.transfer_ns)),
     Column("waiting share", lambda row: estimated(row.wait_share, row.estimate_share)),
     Column("most for rank", lambda row: units.NO_VALUE if row.top_rank is None else str(row.top_rank)),
     Column("its cost", lambda row: units.duration(row.top_cost_ns)),
+)
+SIZE_COLUMNS = (
+    Column("call", lambda row: row.call, False),
+    Column("communicator", lambda row: units.shortened(row.communicator, 40), False),
+    Column("bytes", lambda row: units.size(row.bytes) if row.bytes is not None else units.NO_VALUE),
+    Column("analysed", lambda row: units.count(row.collectives)),
+    Column("skew p50", lambda row: units.duration(row.skew_p50_ns)),
+    Column("skew p95", lambda row: units.duration(row.skew_p95_ns)),
+    Column("transfer p50", lambda row: units.duration(row.transfer_p50_ns)),
+    Column("transfer p95", lambda row: percentile_text(row.transfer_p95_ns, row.collectives, 20)),
+    Column("transfer p99", lambda row: percentile_text(row.transfer_p99_ns, row.collectives, 100)),
 )
 
 
@@ -101,27 +116,30 @@ def print_text(run: Run, answers: Late, by: str | None) -> None:
     if by in (None, "run"):
         for head, text in facts(run, answers):
             common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
-    shown = [table for name, table in text_tables(answers).items() if by in (None, name)]
+    shown = [table for name, table in text_tables(answers).items() if by == name or (by is None and name != "size")]
     for place, table in enumerate(shown):
         print(("\n" if place or by is None else "") + table)
 
 
 def text_tables(answers: Late) -> dict[str, str]:
-    if not answers.is_known:
+    if answers.run.verdict == "none":
         return {}
     ranks = sorted(answers.ranks, key=lambda row: (-row.cost_ns, row.rank))
-    by_rank = tables.text_table(rank_columns(ranks), ranks[:MOST_ROWS])
+    by_rank = tables.text_table(RANK_COLUMNS, ranks[:MOST_ROWS])
     if len(ranks) > MOST_ROWS:
         by_rank += f"\n... and {len(ranks) - MOST_ROWS} more ranks; --csv has them all."
     texts = {"rank": by_rank}
     if len(answers.hosts) > 1:
         texts["host"] = tables.text_table(HOST_COLUMNS, answers.hosts)
     texts["call"] = tables.text_table(call_columns(answers.calls), answers.calls)
+    if answers.sizes:
+        texts["size"] = tables.text_table(SIZE_COLUMNS, answers.sizes)
     return texts
 
 
-def rank_columns(ranks: Sequence[LateRankRow]) -> tuple[Column, ...]:
-    return (*RANK_COLUMNS, NONBLOCKING_COLUMN) if any(row.nonblocking_last for row in ranks) else RANK_COLUMNS
+def percentile_text(ns: int, collectives: int, fewest: int) -> str:
+    """A percentile of fewer calls than it needs is not shown."""
+    return units.duration(ns) if collectives >= fewest else units.NO_VALUE
 
 
 def call_columns(rows: Sequence[LateCallRow]) -> list[Column]:
@@ -130,7 +148,7 @@ def call_columns(rows: Sequence[LateCallRow]) -> list[Column]:
 
 
 def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
-    """The answer in words, and how sure it is."""
+    """The answer in words, and how certain it is."""
     row = answers.run
     if found := crowding(run.connection):
         yield "Crowded", sentence(found)
@@ -140,20 +158,22 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
             yield "NCCL", unjudged_text(row)
         yield from unsampled_facts(run)
         return
+    yield "Rests on", coverage_text(row)
+    rest = [each for each in answers.rest if each.rest_ns > NOTABLE_SHARE * row.total_ns]
+    if rest:
+        yield "Not split", rest_text(row, rest)
     spent = f"{units.duration(row.wait_ns / row.ranks)} per rank"
     moved = f"{units.duration(row.transfer_ns / row.ranks)} per rank"
-    yield "Waiting", f"{estimated(row.wait_share, row.estimate_share)} of the time in collectives that synchronize, {spent}"
+    yield "Waiting", f"{estimated(row.wait_share, row.estimate_share)} of the time that was split, {spent}"
     yield "Transfer", f"{units.share(1 - row.wait_share)}, {moved}; both together {units.share(row.share_of_wall)} of counted time"
     yield from library_facts(answers)
-    if row.late_ranks is not None and row.verdict == "imbalance":
+    if row.late_ranks is not None:
         yield "To gain", gain_text(row)
+        yield "Certainty", certainty_text(row)
     yield "Clocks", clock_text(row, "collective of MPI" if any(call.library == "nccl" for call in answers.calls) else "collective")
-    yield "Looked at", looked_text(row)
     yield from unsampled_facts(run)
-    if unsplit_ns(row) > NOTABLE_SHARE * row.total_ns:
-        yield "Not split", unsplit_text(row)
     if run.missing:
-        yield "Not read", f"rank {units.shortened(units.span_list(run.missing), 40)}: who is late may be among them"
+        yield "Not read", f"rank {units.shortened(units.span_list(run.missing), 40)}: late ranks may be among them"
 
 
 def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
@@ -179,18 +199,36 @@ def unjudged_text(row: LateRow) -> str:
 
 
 def verdict(answers: Late) -> str:
+    """One sentence; every command that speaks about waiting prints this one."""
     row = answers.run
     if row.verdict == "none":
         return nothing_text(row)
+    if row.verdict == "unknown":
+        return unknown_text(row)
+    if row.verdict == "little":
+        return f"collectives take {units.share(row.share_of_wall)} of counted time: no rank waits notably"
     who = late_text(row)
     if row.verdict == "transfer":
         also = f"; of the waiting, {units.share(row.late_share)} is for {who}" if who else ""
-        return f"transfer dominates: messages, algorithm, network, or ranks that share cores; hvprof-report sizes has the bandwidths{also}"
+        return f"transfer dominates: messages, algorithm or network ({units.share(row.wait_share)} is waiting){also}"
     if row.verdict == "imbalance":
         cause = "causes" if row.late_ranks.isdigit() else "cause"
-        return f"load imbalance: {who} {cause} {units.share(row.late_share)} of the waiting"
-    most = max(answers.ranks, key=lambda rank: rank.last_share or 0)
-    return f"random lateness: all take turns, the most often last is rank {most.rank} with {units.share(most.last_share)}"
+        half = f", nearly all of it in the {answers.blame.named.half} half of the run" if answers.blame.named.half else ""
+        return f"load imbalance: {who} {cause} {units.share(row.late_share)} of the waiting{half}"
+    if row.verdict == "by-call":
+        said = [f"{units.rank_names(each.named.ranks)} in {each.call}{on_text(answers, each.identity)}" for each in answers.blame.calls]
+        return f"different ranks are late in different calls: {', '.join(said)}"
+    if row.verdict == "rotation":
+        return f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} arrive last one after the other"
+    most = max(answers.ranks, key=lambda rank: rank.cost_ns)
+    part = units.share(most.cost_ns / (sum(rank.cost_ns for rank in answers.ranks) or 1))
+    return f"waiting is spread: no rank, host or call causes half of it beyond chance (the most: rank {most.rank}, {part})"
+
+
+def on_text(answers: Late, identity: str) -> str:
+    """Named where calls are made on several communicators."""
+    labels = {call.identity: call.communicator for call in answers.calls}
+    return f" on {labels.get(identity, identity)}" if len(labels) > 1 else ""
 
 
 def nothing_text(row: LateRow) -> str:
@@ -199,8 +237,38 @@ def nothing_text(row: LateRow) -> str:
     if not row.total_ns and row.unjudged:
         return "unknown: NCCL's collectives were not timed on the device (the GPU was not traced)"
     if not row.total_ns:
-        return "no collective that makes ranks wait for each other"
-    return "unknown: no such collective of which all ranks kept the single calls (COMMPROF_SAMPLES)"
+        return "no call that makes ranks wait for each other"
+    return "unknown: single calls are not sampled on all ranks (COMMPROF_SAMPLES)"
+
+
+def unknown_text(row: LateRow) -> str:
+    if row.coverage < COVERED:
+        return f"unknown: only {units.share(row.coverage)} of the time inside MPI is in collectives whose waiting is known"
+    if row.blocks < FEWEST_BLOCKS:
+        return f"unknown: {units.counted(row.blocks, 'late arrival')} are too few to tell a cause from chance"
+    return (
+        "unknown: a background thread makes the MPI calls, and its arrival does not show when a rank's own work is done"
+        " (mark steps on the main thread: commprof_step or NVTX, and see hvprof-report steps)"
+    )
+
+
+def coverage_text(row: LateRow) -> str:
+    text = f"{part_text(row)} of the time inside MPI: {units.counted(row.collectives, 'collective')}"
+    return text if row.sampled_share >= ALL else f"{text}, of which {units.share(row.sampled_share)} was sampled; times are scaled to all calls"
+
+
+def part_text(row: LateRow) -> str:
+    return "all" if row.coverage >= ALL else units.share(row.coverage)
+
+
+def rest_text(row: LateRow, rest: Sequence[LateRestRow]) -> str:
+    """2.1 s per rank in MPI_Recv, 0.2 s in MPI_Wait"""
+    said = [f"{units.duration(each.rest_ns / row.ranks)} per rank in {each.call}" for each in rest]
+    why = [
+        (row.unsure, "{} whose clocks are too inaccurate or whose root was not read", "collective"),
+        (row.uncompleted, "{} whose completing call is not sampled", "nonblocking collective"),
+    ]
+    return "; ".join([", ".join(said), *(text.format(units.counted(number, noun)) for number, text, noun in why if number)])
 
 
 def late_text(row: LateRow) -> str:
@@ -214,7 +282,13 @@ def late_text(row: LateRow) -> str:
 
 def gain_text(row: LateRow) -> str:
     who = "it" if row.late_ranks.isdigit() else "they"
-    return f"at most {units.duration(row.late_gain_ns / row.ranks)} per rank, if {who} came no later than the next"
+    return f"about {units.duration(row.late_gain_ns)} of the run, if {who} arrived with the next rank (estimate)"
+
+
+def certainty_text(row: LateRow) -> str:
+    """The test is defined in docs/SCHEMA.md."""
+    chance = f"{max(row.late_p, 1e-9):.1g}"
+    return f"chance alone would show this with a probability below {chance} (test over {row.blocks} parts of the run, level {LEVEL:g})"
 
 
 def clock_text(row: LateRow, collective: str) -> str:
@@ -228,22 +302,6 @@ def clock_text(row: LateRow, collective: str) -> str:
     if row.estimate_share:
         text += f"; for {units.share(row.estimate_share)} of the time that is too coarse: durations beyond the shortest count as waiting (~)"
     return text
-
-
-def looked_text(row: LateRow) -> str:
-    split_ns = row.wait_ns + row.transfer_ns
-    part = "all" if row.coverage >= ALL else units.share(row.coverage)
-    scaled = "; times are scaled to all calls (estimates)" if row.looked_ns < ALL * split_ns else ""
-    return f"{units.counted(row.collectives, 'collective')}, {part} of that time{scaled}"
-
-
-def unsplit_text(row: LateRow) -> str:
-    unsure = f", {units.counted(row.unsure, 'call')} because the clocks do not tell or the root was not read" if row.unsure else ""
-    return f"{units.duration(unsplit_ns(row) / row.ranks)} per rank in other collectives{unsure}"
-
-
-def unsplit_ns(row: LateRow) -> int:
-    return max(0, row.total_ns - row.wait_ns - row.transfer_ns) + row.other_ns
 
 
 def estimated(share: float | None, estimate_share: float | None) -> str:

@@ -1,8 +1,8 @@
 """How evenly time is spread over the ranks.
 
 For each call the least, mean and most time that a rank spent in it, and which rank. Then for each rank its wall time, the time inside MPI of
-its thread with the most, what it sent, estimates of how long it waited for others and others for it, and how it ended. NCCL's calls on the
-host and its operations on the device are apart. --json and --csv give the table of calls, with --per-rank that of ranks.
+its thread with the most, what it sent, and how it ended. NCCL's calls on the host and its operations on the device are apart. How long ranks
+waited for each other is in hvprof-report late. --json and --csv give the table of calls, with --per-rank that of ranks.
 """
 
 from __future__ import annotations
@@ -47,8 +47,6 @@ RANK_COLUMNS = (
     Column("thread", lambda row: thread_of(row), False),
     Column("calls", lambda row: units.count(row.count)),
     Column("volume", lambda row: units.volume(row.volume_bytes)),
-    Column("waited", lambda row: units.duration(row.waited_ns)),
-    Column("waited for", lambda row: units.duration(row.waited_for_ns)),
     Column("end", lambda row: how_ended(row), False),
 )
 NCCL_COLUMNS = (
@@ -82,7 +80,6 @@ def print_text(calls: list[RankCallRow], ranks: list[RankRow], per_rank_only: bo
     print(tables.text_table(rank_columns(ranks), ranks[:MOST_ROWS]))
     if len(ranks) > MOST_ROWS:
         print(f"... and {len(ranks) - MOST_ROWS} more ranks; --per-rank --csv has them all.")
-    print("\nwaited, waited for: estimates from collectives that all members made equally often.")
 
 
 def parts(calls: Sequence[RankCallRow]) -> list[tuple[Sequence[Column], list[RankCallRow]]]:

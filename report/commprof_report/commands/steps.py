@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from ..base import units
 from ..display import page, pictures, tables
 from ..display.tables import Column
+from ..late.late_ranks import late
 from ..plots import steps as plot
 from ..run.alignment import align
 from ..run.run import Run
@@ -102,7 +103,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def answer(run: Selection, by: str | None = None, region: str | None = None) -> StepsDigest:
-    return steps_digest(run, align(run.connection).moment, by, region)
+    alignment = align(run.connection)
+    return steps_digest(run, alignment.moment, by, region, late(run, alignment))
 
 
 def chosen(arguments: argparse.Namespace, answers: StepsDigest) -> tuple[Sequence, Sequence[str]]:
@@ -206,6 +208,9 @@ def share_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
         share, spent = units.share(summary.communication_share), units.duration(summary.communication_ns)
         outside = f"{units.share(summary.outside_ns / summary.step_ns)} outside MPI"
         yield "In a step", f"{least}{share} exposed communication ({spent}){files}, {outside}, on the {thread_text(summary)}"
+        if summary.wait_ns is not None:
+            share, spent = units.share(summary.wait_ns / summary.step_ns), units.duration(summary.wait_ns)
+            yield "", f"{share} is waiting for other ranks in collectives ({spent}), a part of the communication"
         if summary.background_ns:
             other = f"{units.share(summary.background_share)} ({units.duration(summary.background_ns)})"
             yield "", f"another thread communicates {other} of it: not called exposed, for what of it a step waits for is not known"
@@ -246,8 +251,10 @@ def slowest_text(answers: StepsDigest) -> str:
     looked = [row for row in answers.costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
     if not looked:
         return "unknown: no step of several ranks was kept whole"
+    if not summary.is_driven and summary.nccl_device_ns is None:
+        return "unknown: the timing of a thread beside the one that drives the steps does not show it"
     if summary.slowest_rank is None:
-        return "none: no rank computes notably longer than the others"
+        return "none: no rank takes notably longer outside MPI than the others, beyond the scatter of the steps"
     often = f"{summary.slowest_steps:,} of {len(looked):,} steps"
     return f"rank {summary.slowest_rank} in {often}, by {units.duration(summary.slowest_lead_ns)} (median) over the mean of the others"
 

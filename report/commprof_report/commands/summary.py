@@ -1,28 +1,29 @@
 """The run on one screen: where communication time went.
 
 Shows the program, its ranks and its MPI library; the share of the wall time that ranks spent inside MPI; the calls with the most time, and
-the message size that dominates each; which rank waits most and which is waited for; point-to-point volume; what the profiler cost; what
+the message size that dominates each; the verdict on waiting; point-to-point volume; what the profiler cost; what
 could not be recorded; NCCL's calls on the host and its operations on the device; whether MPI was given GPU memory, or GPUs copied through
 the host. Ranks without MPI_Finalize are listed with what they were in: running, killed, left by exit or MPI_Abort, since when, and in which
 call. Ranks that share cores, by their affinity masks or a cgroup's quota, are named: they wait for the scheduler. Only the rank's own node
 knows whether it still runs; on another node it is "alive or killed".
 
 The time inside MPI of a rank is that of its thread with the most, without MPI_Init and MPI_Finalize; shares are of that rank's wall time.
-NCCL's calls are no part of it: they put operations into a queue. Who waits is an estimate: among the members of a communicator that made a
-collective equally often, the rank with the least time arrived last. With --json one object holds everything.
+NCCL's calls are no part of it: they put operations into a queue. The line on waiting is the verdict of hvprof-report late. With --json one
+object holds everything.
 """
 
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ..base import units
 from ..display import tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
-from ..late.late_ranks import Late
+from ..late.late_ranks import Late, late
+from ..run.alignment import align
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
 from ..stuck import doing
@@ -30,17 +31,20 @@ from ..summary.run_summary import Digest, SummaryRow, communicating, digest, of_
 from . import common
 from .gpu import coverage_text
 from .gpu import losses as gpu_losses
+from .late import part_text
+from .late import verdict as late_verdict
 
 EXAMPLES = (
     ("The run that was just profiled", "hvprof-report summary commprof-train.py-1234"),
     ("One communicator, for a script", "hvprof-report summary --communicator MPI_COMM_WORLD --json RUN"),
 )
-SEE_ALSO = ("calls", "html", "ranks", "stuck")
+SEE_ALSO = ("calls", "html", "late", "ranks", "stuck")
 MOST_CALLS = 6
 MOST_RANKS = 8
 BAR_WIDTH = 40
 NOTABLE_SHARE = 0.005  # of wall time; below this nobody need care who waits
 HEAD_WIDTH = 16
+WIDTH = 80
 MOST_GROUPS = 12
 HEADS = {
     "killed": "Killed",
@@ -57,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    run = common.open_selected(arguments)
-    answers = digest(run)
+    run = common.open_selected(arguments, with_samples=True)
+    answers = digest(run, late(run, align(run.connection)))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, [answers.summary], SummaryRow._fields)
         return
@@ -83,7 +87,12 @@ def lines(run: Run, answers: Digest) -> Iterator[str]:
         yield from nccl_lines(answers)
         yield ""
     for head, text in closing_facts(run, answers):
-        yield units.visible(f"{head:<{HEAD_WIDTH}}{text}")
+        if head == "Waiting":
+            first, *rest = textwrap.wrap(units.visible(text), WIDTH - HEAD_WIDTH, break_on_hyphens=False)
+            yield f"{head:<{HEAD_WIDTH}}{first}"
+            yield from (" " * HEAD_WIDTH + line for line in rest)
+        else:
+            yield units.visible(f"{head:<{HEAD_WIDTH}}{text}")
 
 
 def run_lines(run: Run, summary: SummaryRow) -> Iterator[str]:
@@ -224,14 +233,14 @@ def dominating_size(call) -> str:
     return f"{units.size(call.dominating_bytes)} ({100 * (call.dominating_share or 0):.0f} %)"
 
 
-def closing_facts(run: Run, answers: Digest, split: Late | None = None) -> Iterator[tuple[str, str]]:
-    """The last block: (head, text) a line. The HTML page shows the same, but knows who is late from single calls."""
+def closing_facts(run: Run, answers: Digest) -> Iterator[tuple[str, str]]:
+    """The last block: (head, text) a line."""
     summary = answers.summary
     if summary.launcher:
         yield "Wrong launcher", launcher_text(summary)
     if summary.crowding:
         yield "Crowded", summary.crowding
-    yield from waiting_facts(summary, by_calls(split) if split and split.is_known else by_sums(summary))
+    yield "Waiting", waiting_text(answers.late)
     if summary.completions:
         yield (
             "Nonblocking",
@@ -283,42 +292,13 @@ def copied_text(summary: SummaryRow) -> str:
     return f"GPUs copied {out} to the host and {back} back while they were traced{': it looks staged' if both else ''}"
 
 
-class Waiting(NamedTuple):
-    """Who waits most in collectives, and for whom the others wait."""
-
-    rank: int
-    waited_ns: int
-    remark: str
-    awaited: str
-
-
-def by_sums(summary: SummaryRow) -> Waiting | None:
-    if summary.waited_most_rank is None:
-        return None
-    awaited = f"rank {summary.waited_for_rank}, {units.duration(summary.waited_for_ns)} by all others (estimate; see hvprof-report late)"
-    return Waiting(summary.waited_most_rank, summary.waited_most_ns, " (estimate)", awaited)
-
-
-def by_calls(split: Late) -> Waiting:
-    waiter, awaited = max(split.ranks, key=lambda row: row.wait_ns), split.awaited
-    spent = f"{units.duration(awaited.cost_ns)} by all others, {units.duration(awaited.alone_ns)} of it because of this rank alone"
-    return Waiting(waiter.rank, waiter.wait_ns, "", f"rank {awaited.rank}, {spent}")
-
-
-def waiting_facts(summary: SummaryRow, waiting: Waiting | None) -> Iterator[tuple[str, str]]:
-    """docs/SCHEMA.md says how either is told."""
-    if summary.world_size == 1:
-        yield "Waiting", "one rank: there is nobody to wait for"
-    elif waiting is None and summary.has_nccl and not summary.count:
-        yield "Waiting", "unknown from sums; hvprof-report late looks at NCCL's single operations"
-    elif waiting is None:
-        yield "Waiting", "unknown: no collective that all members made equally often"
-    elif waiting.waited_ns < NOTABLE_SHARE * summary.counted_ns:
-        yield "Waiting", f"no rank waits notably for another in collectives{waiting.remark}"
-    else:
-        part = f", {units.share(waiting.waited_ns / summary.counted_ns)} of {whole(summary)}" if summary.counted_ns else ""
-        yield "Waits most", f"rank {waiting.rank}, {units.duration(waiting.waited_ns)}{part}{waiting.remark}"
-        yield "Waited for", waiting.awaited
+def waiting_text(late: Late) -> str:
+    """The verdict of hvprof-report late, and what it rests on."""
+    row, sentence = late.run, late_verdict(late)
+    if not late.is_known:
+        return sentence
+    gain = f"; about {units.duration(row.late_gain_ns)} of the run could be gained (estimate)" if row.late_gain_ns else ""
+    return f"{sentence}{gain}; rests on {part_text(row)} of the time inside MPI"
 
 
 def peer_text(summary: SummaryRow) -> str:

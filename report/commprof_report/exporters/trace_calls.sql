@@ -31,5 +31,5 @@ LEFT JOIN region ON region.world_rank = sample.world_rank AND region.region = sa
 LEFT JOIN volume ON volume.world_rank = sample.world_rank AND volume.call = sample.call
                 AND volume.communicator = sample.communicator AND volume.bytes = sample.bytes
 LEFT JOIN temp.late_call ON late_call.world_rank = sample.world_rank AND late_call.identity = communicator_of.identity
-                        AND late_call.sequence = sample.sequence
+                        AND late_call.sequence = sample.sequence AND late_call.completion IS NULL
 ORDER BY sample.world_rank, sample.thread, sample.start_ns, sample.end_ns DESC;

@@ -7,20 +7,21 @@ WITH member AS (
     WHERE communicator > 1 AND NOT is_inter AND size > 1 AND identity IN (SELECT identity FROM selected_communicator)
 ),
 come AS (
-    SELECT world_rank, communicator, sequence, call, bytes, root, region, start_ns, end_ns
+    SELECT world_rank, communicator, sequence, call, bytes, root, region, start_ns, end_ns, completed_ns
     FROM sample
     JOIN member USING (world_rank, communicator)
     WHERE library = 'mpi' AND sequence IS NOT NULL
     UNION ALL
     SELECT world_rank, communicator, min(sequence), CASE WHEN is_shared THEN 'ncclGroup' ELSE call END, sum(bytes),
-           CASE WHEN NOT is_shared THEN root END, region, device_start_ns, device_end_ns
+           CASE WHEN NOT is_shared THEN root END, region, device_start_ns, device_end_ns,
+           NULL
     FROM sample
     JOIN member USING (world_rank, communicator)
     WHERE library = 'nccl' AND sequence IS NOT NULL AND device_start_ns IS NOT NULL AND device_end_ns IS NOT NULL
     GROUP BY world_rank, communicator, device_start_ns, device_end_ns, CASE WHEN is_shared THEN 0 ELSE sequence END
 )
 SELECT identity, sequence, members, world_rank, come.call, kind, is_blocking, come.bytes, coalesce(comm_rank = root, 0) AS is_root,
-       coalesce(region_name, '') AS region, start_ns, end_ns, library
+       coalesce(region_name, '') AS region, start_ns, end_ns, completed_ns, library
 FROM come
 JOIN synchronizing USING (call)
 JOIN member USING (world_rank, communicator)

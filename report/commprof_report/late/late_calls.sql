@@ -1,24 +1,28 @@
--- For each call and communicator: how much is waiting, how much is transfer, and which rank causes most of the waiting?
+-- For each call and communicator: how much is waiting, how much is transfer, and which rank causes most of the waiting? Nonblocking
+-- collectives: the calls that completed them.
 WITH own AS (
     SELECT identity, call, count(DISTINCT sequence) AS collectives,
            total(wait_ns * factor) AS wait_ns, total(transfer_ns * factor) AS transfer_ns,
            total(CASE WHEN is_estimate THEN (wait_ns + transfer_ns) * factor END) AS estimated_ns
-    FROM late_call
-    JOIN late_factor USING (world_rank, identity, call)
+    FROM late_scaled
     WHERE world_rank IN (SELECT world_rank FROM selected_rank)
     GROUP BY identity, call
 ),
 cost AS (
     SELECT identity, call, last_rank, total(wait_ns * factor) AS cost_ns,
            row_number() OVER (PARTITION BY identity, call ORDER BY total(wait_ns * factor) DESC, last_rank) AS place
-    FROM late_call
-    JOIN late_factor USING (world_rank, identity, call)
+    FROM late_scaled
     WHERE wait_ns > 0 AND world_rank IN (SELECT world_rank FROM selected_rank)
     GROUP BY identity, call, last_rank
 ),
+timed AS (
+    SELECT world_rank, identity, call, total_ns FROM late_exact
+    UNION ALL
+    SELECT world_rank, identity, call, (wait_ns + transfer_ns) * factor FROM late_scaled WHERE completion IS NOT NULL
+),
 made AS (
-    SELECT identity, call, sum(total_ns) AS total_ns, count(*) AS ranks
-    FROM late_exact
+    SELECT identity, call, CAST(round(total(total_ns)) AS INTEGER) AS total_ns, count(DISTINCT world_rank) AS ranks
+    FROM timed
     WHERE world_rank IN (SELECT world_rank FROM selected_rank)
     GROUP BY identity, call
 )

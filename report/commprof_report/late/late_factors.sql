@@ -5,10 +5,6 @@ DELETE FROM late_call
 WHERE region NOT IN (SELECT region_name FROM selected_region)
    OR NOT coalesce(bytes, -1) BETWEEN (SELECT coalesce(low_bytes, -1) FROM selected_size)
                                   AND (SELECT coalesce(high_bytes, 1 << 62) FROM selected_size);
-DELETE FROM late_start
-WHERE region NOT IN (SELECT region_name FROM selected_region)
-   OR NOT coalesce(bytes, -1) BETWEEN (SELECT coalesce(low_bytes, -1) FROM selected_size)
-                                  AND (SELECT coalesce(high_bytes, 1 << 62) FROM selected_size);
 
 DROP TABLE IF EXISTS temp.late_exact;
 CREATE TEMP TABLE late_exact AS
@@ -40,14 +36,61 @@ FROM late_call
 WHERE call = 'ncclGroup' AND (world_rank, identity) IN (SELECT world_rank, identity FROM late_mixed)
 GROUP BY world_rank, identity, call;
 
+-- Calls that complete requests have no communicator: each one's factor is that of all its samples, whatever they completed.
 DROP TABLE IF EXISTS temp.late_factor;
 CREATE TEMP TABLE late_factor AS
 WITH looked AS (
-    SELECT world_rank, identity, call, count(*) AS sampled, total(wait_ns + transfer_ns) AS sampled_ns
+    SELECT world_rank, identity, call, '' AS completion, count(*) AS sampled, total(wait_ns + transfer_ns) AS sampled_ns
     FROM late_call
+    WHERE completion IS NULL
     GROUP BY world_rank, identity, call
+),
+completed AS (
+    SELECT world_rank, sample.call, count(*) AS sampled, total(end_ns - start_ns) AS sampled_ns
+    FROM sample
+    JOIN call ON call.name = sample.call
+    WHERE family = 'completion'
+    GROUP BY world_rank, sample.call
+),
+completing AS (
+    SELECT world_rank, cell.call, sum(count) AS count, sum(total_ns) AS total_ns
+    FROM cell
+    WHERE measure = 'call' AND call IN (SELECT completion FROM late_call)
+    GROUP BY world_rank, cell.call
 )
-SELECT world_rank, identity, call, sampled, sampled_ns,
+SELECT world_rank, identity, call, completion, sampled, sampled_ns,
        CASE WHEN sampled >= count OR sampled_ns = 0 THEN 1.0 ELSE max(1.0, total_ns / sampled_ns) END AS factor
 FROM looked
-JOIN late_exact USING (world_rank, identity, call);
+JOIN late_exact USING (world_rank, identity, call)
+UNION ALL
+SELECT world_rank, '', call, call, sampled, sampled_ns,
+       CASE WHEN sampled >= count OR sampled_ns = 0 THEN 1.0 ELSE max(1.0, total_ns / sampled_ns) END
+FROM completed
+JOIN completing USING (world_rank, call);
+
+-- The split calls with the user's filters, and each one's factor.
+DROP TABLE IF EXISTS temp.late_scaled;
+CREATE TEMP TABLE late_scaled AS
+SELECT late_call.*, factor
+FROM late_call
+JOIN late_factor
+  ON late_factor.world_rank = late_call.world_rank
+ AND late_factor.completion = coalesce(late_call.completion, '')
+ AND late_factor.identity = CASE WHEN late_call.completion IS NULL THEN late_call.identity ELSE '' END
+ AND late_factor.call = coalesce(late_call.completion, late_call.call);
+
+-- Exact time that each rank spent inside MPI, as far as the user chose, and in NCCL's operations on the device.
+DROP TABLE IF EXISTS temp.late_whole;
+CREATE TEMP TABLE late_whole AS
+SELECT cell.world_rank, coalesce(call.library, 'mpi') AS library, coalesce(family, 'unknown') AS family, cell.call,
+       coalesce(is_main, 1) AS is_main, sum(total_ns) AS total_ns
+FROM cell
+JOIN communicator_of USING (world_rank, communicator)
+JOIN region_of USING (world_rank, region)
+JOIN size_bin ON size_bin.bytes = cell.bytes AND size_bin.is_folded = cell.is_folded
+LEFT JOIN thread USING (world_rank, thread)
+LEFT JOIN call ON call.name = cell.call
+WHERE measure IN (CASE coalesce(call.library, 'mpi') WHEN 'nccl' THEN 'device' ELSE 'call' END, 'poll') AND coalesce(family, '') <> 'setup'
+  AND cell.call IN (SELECT call FROM selected_call) AND identity IN (SELECT identity FROM selected_communicator)
+  AND region_name IN (SELECT region_name FROM selected_region)
+GROUP BY 1, 2, 3, 4, 5;

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
 from ..run.alignment import Alignment
 from ..run.selection import Selection
+from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_BLOCKS, NOTABLE, Blame, Cause, blame
 from .wait_split import WaitSplit, wait_split
 
 SQL = query.beside(__file__)
-
-MOST_OF_IT = 2 / 3  # share of the waiting that the late ranks cause together
-FEW = 4  # at most one rank in FEW may be late
 
 
 class LateRankRow(NamedTuple):
@@ -28,10 +25,10 @@ class LateRankRow(NamedTuple):
     last_share: float | None
     cost_ns: int
     alone_ns: int
+    gain_ns: int
     wait_ns: int
     transfer_ns: int
     wait_share: float | None
-    nonblocking_last: int
 
 
 class LateCallRow(NamedTuple):
@@ -50,18 +47,45 @@ class LateCallRow(NamedTuple):
     library: str
 
 
+class LateSizeRow(NamedTuple):
+    """Blocking collectives of one size: arrivals, and the time from the last arrival to the last return."""
+
+    call: str
+    communicator: str
+    identity: str
+    bytes: int | None
+    collectives: int
+    skew_p50_ns: int
+    skew_p95_ns: int
+    transfer_p50_ns: int
+    transfer_p95_ns: int
+    transfer_p99_ns: int
+    wait_share: float | None
+    ranks: int
+    bandwidth: str
+
+
+class LateRestRow(NamedTuple):
+    """Time of a call that was not split."""
+
+    call: str
+    rest_ns: int
+
+
 class LateRunRow(NamedTuple):
     ranks: int
     collectives: int
     total_ns: int
-    looked_ns: int
+    sampled_ns: int
     coverage: float | None
+    sampled_share: float | None
     wait_ns: int
     transfer_ns: int
     wait_share: float | None
     share_of_wall: float | None
     estimate_share: float | None
-    other_ns: int
+    background_share: float
+    counted_ns: int
 
 
 class LateRow(NamedTuple):
@@ -70,15 +94,18 @@ class LateRow(NamedTuple):
     ranks: int
     collectives: int
     total_ns: int
-    looked_ns: int
+    sampled_ns: int
     coverage: float | None
+    sampled_share: float | None
     wait_ns: int
     transfer_ns: int
     wait_share: float | None
     share_of_wall: float | None
     estimate_share: float | None
-    other_ns: int
+    background_share: float
+    counted_ns: int
     unsure: int
+    uncompleted: int
     clocks: int
     unconnected_clocks: int
     error_ns: int
@@ -87,6 +114,8 @@ class LateRow(NamedTuple):
     late_hosts: str | None
     late_share: float | None
     late_gain_ns: int | None
+    late_p: float | None
+    blocks: int
     unjudged: int
 
 
@@ -109,36 +138,43 @@ class Late(NamedTuple):
     ranks: list[LateRankRow]
     hosts: list[LateHostRow]
     calls: list[LateCallRow]
+    sizes: list[LateSizeRow]
+    rest: list[LateRestRow]
+    blame: Blame
     split: WaitSplit  # only the selected sizes and regions
 
     @property
     def is_known(self) -> bool:
-        return self.run.verdict != "none"
+        return self.run.verdict not in ("none", "unknown")
 
-    @property
-    def awaited(self) -> LateRankRow:
-        """The rank whose own lateness costs the others most."""
-        return max(self.ranks, key=lambda row: row.alone_ns)
+    def wait_share(self, call: str, identity: str) -> float:
+        """Of the time in a call on a communicator; 0 if it is not known."""
+        return next((row.wait_share or 0.0 for row in self.calls if (row.call, row.identity) == (call, identity)), 0.0)
 
 
 def late(run: Selection, alignment: Alignment) -> Late:
     """The run must have been opened with samples. The rank filter restricts the rows; the verdict considers all ranks."""
     connection, split = run.connection, wait_split(run, alignment)
     SQL.run(connection, "late_factors")
-    ranks = late_rank_rows(connection)
-    counted = late_run_row(connection)
+    ranks = SQL.ask(connection, "late_ranks", LateRankRow)
+    counted = SQL.ask(connection, "late_run", LateRunRow)[0]
+    causes = SQL.ask(connection, "late_causes", Cause)
+    hosts = {row.rank: row.host or "" for row in ranks}
+    found = blame(causes, [row.rank for row in ranks if row.collectives], hosts.__getitem__)
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     chosen = [row for row in ranks if row.rank in selected]
     of_run = LateRow(
         *counted,
         unsure=split.unsure,
+        uncompleted=split.uncompleted,
         clocks=len(alignment.clocks),
         unconnected_clocks=alignment.islands - 1,
         error_ns=math.ceil(split.error_ns),
-        **_verdict(counted, ranks),
+        **_verdict(counted, ranks, found, min(MOST_BLOCKS, len(causes))),
         unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
     )
-    return Late(of_run, chosen, _hosts(chosen), late_call_rows(connection), split)
+    calls, sizes = SQL.ask(connection, "late_calls", LateCallRow), SQL.ask(connection, "late_sizes", LateSizeRow)
+    return Late(of_run, chosen, _hosts(chosen), calls, sizes, SQL.ask(connection, "late_rest", LateRestRow), found, split)
 
 
 def _hosts(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:
@@ -157,51 +193,37 @@ def _host(host: str, rows: list[LateRankRow]) -> LateHostRow:
     return LateHostRow(host, len(rows), **summed, wait_share=summed["wait_ns"] / split_ns if split_ns else None)
 
 
-def _verdict(counted: LateRunRow, ranks: list[LateRankRow]) -> dict:
-    """imbalance: a few ranks, or one host, cause most of the waiting; jitter: many ranks cause it; transfer: waiting is less than half."""
-    late = _few(ranks)
-    hosts = sorted({row.host or "" for row in ranks if row.rank in late})
-    cost_ns = sum(row.cost_ns for row in ranks)
-    blamed = [row for row in ranks if row.rank in late]
-    is_split = counted.wait_ns + counted.transfer_ns > 0
-    is_waiting = is_split and counted.wait_ns >= counted.transfer_ns
+def _verdict(counted: LateRunRow, ranks: list[LateRankRow], found: Blame, blocks: int) -> dict:
+    """docs/SCHEMA.md defines the verdicts. Late ranks are named only with a verdict, and only if the run could gain notably."""
+    named = found.named
+    late = {row.rank: row for row in ranks if named and row.rank in named.ranks}
+    gain_ns = sum(row.gain_ns for row in late.values())
+    verdict = _kind(counted, found, blocks)
+    is_named = verdict in ("transfer", "imbalance") and gain_ns * counted.ranks >= NOTABLE * counted.counted_ns > 0
+    if verdict == "imbalance" and not is_named:
+        verdict = "spread"
+    hosts = sorted({row.host or "" for row in late.values()})
     return {
-        "verdict": "none" if not is_split else "transfer" if not is_waiting else "imbalance" if late else "jitter",
-        "late_ranks": units.rank_list(late) if late else None,
-        "late_hosts": ",".join(hosts) if late else None,
-        "late_share": sum(row.cost_ns for row in blamed) / cost_ns if late else None,
-        "late_gain_ns": (blamed[0].alone_ns if len(blamed) == 1 else sum(row.cost_ns for row in blamed)) if late else None,
+        "verdict": verdict,
+        "late_ranks": units.rank_list(sorted(late)) if is_named else None,
+        "late_hosts": ",".join(hosts) if is_named else None,
+        "late_share": named.share if is_named else None,
+        "late_gain_ns": gain_ns if is_named else None,
+        "late_p": named.p if is_named else None,
+        "blocks": blocks,
     }
 
 
-def _few(ranks: list[LateRankRow]) -> list[int]:
-    """The few ranks that cause most of the waiting, or else the ranks of the few hosts that do; empty if there are none."""
-    by_rank = _fewest({(row.rank,): row.cost_ns for row in ranks})
-    if by_rank:
-        return by_rank
-    by_host: dict[str, list[LateRankRow]] = {}
-    for row in ranks:
-        by_host.setdefault(row.host or "", []).append(row)
-    return _fewest({tuple(row.rank for row in rows): sum(row.cost_ns for row in rows) for rows in by_host.values()})
-
-
-def _fewest(costs: dict[tuple[int, ...], int]) -> list[int]:
-    most_ns, blamed, blamed_ns = MOST_OF_IT * sum(costs.values()), [], 0
-    for who in sorted(costs, key=lambda who: (-costs[who], who))[: max(1, len(costs) // FEW)]:
-        blamed.append(who)
-        blamed_ns += costs[who]
-        if blamed_ns >= most_ns > 0 and len(costs) > 1:
-            return sorted(rank for who in blamed for rank in who)
-    return []
-
-
-def late_rank_rows(connection: Connection) -> list[LateRankRow]:
-    return SQL.ask(connection, "late_ranks", LateRankRow)
-
-
-def late_call_rows(connection: Connection) -> list[LateCallRow]:
-    return SQL.ask(connection, "late_calls", LateCallRow)
-
-
-def late_run_row(connection: Connection) -> LateRunRow:
-    return SQL.ask(connection, "late_run", LateRunRow)[0]
+def _kind(counted: LateRunRow, found: Blame, blocks: int) -> str:
+    split_ns = counted.wait_ns + counted.transfer_ns
+    if not split_ns:
+        return "none"
+    if counted.coverage < COVERED or counted.background_share >= BACKGROUND:
+        return "unknown"
+    if counted.wait_ns < NOTABLE * counted.counted_ns:
+        return "transfer" if counted.transfer_ns >= NOTABLE * counted.counted_ns else "little"
+    if counted.wait_ns < counted.transfer_ns:
+        return "transfer"
+    if blocks < FEWEST_BLOCKS:
+        return "unknown"
+    return "imbalance" if found.named else "by-call" if found.calls else "rotation" if found.turns else "spread"

@@ -1,20 +1,19 @@
--- For each rank: how often did it arrive last, how long did the others wait for it, and how long did it wait itself?
+-- For each rank: how often did it arrive last, how long did the others wait for it, and how long did it wait itself? gain_ns: by how much
+-- the others' longest wait would shrink had it arrived with the rank before it.
 WITH own AS (
     SELECT world_rank, count(*) AS collectives, sum(is_last) AS last_count,
            total(wait_ns * factor) AS wait_ns, total(transfer_ns * factor) AS transfer_ns
-    FROM late_call
-    JOIN late_factor USING (world_rank, identity, call)
+    FROM late_scaled
     GROUP BY world_rank
 ),
-cost AS (
-    SELECT last_rank AS world_rank, total(wait_ns * factor) AS cost_ns, total(alone_ns * factor) AS alone_ns
-    FROM late_call
-    JOIN late_factor USING (world_rank, identity, call)
-    GROUP BY last_rank
+pair AS (
+    SELECT last_rank, world_rank, total(wait_ns * factor) AS cost_ns, total(alone_ns * factor) AS alone_ns
+    FROM late_scaled
+    GROUP BY last_rank, world_rank
 ),
-started AS (
-    SELECT last_rank AS world_rank, count(*) AS nonblocking_last
-    FROM late_start
+cost AS (
+    SELECT last_rank AS world_rank, sum(cost_ns) AS cost_ns, sum(alone_ns) AS alone_ns, max(alone_ns) AS gain_ns
+    FROM pair
     GROUP BY last_rank
 )
 SELECT rank.world_rank AS rank,
@@ -24,13 +23,12 @@ SELECT rank.world_rank AS rank,
        last_count * 1.0 / collectives AS last_share,
        CAST(round(coalesce(cost_ns, 0)) AS INTEGER) AS cost_ns,
        CAST(round(coalesce(alone_ns, 0)) AS INTEGER) AS alone_ns,
+       CAST(round(coalesce(gain_ns, 0)) AS INTEGER) AS gain_ns,
        CAST(round(coalesce(wait_ns, 0)) AS INTEGER) AS wait_ns,
        CAST(round(coalesce(transfer_ns, 0)) AS INTEGER) AS transfer_ns,
-       wait_ns / nullif(wait_ns + transfer_ns, 0) AS wait_share,
-       coalesce(nonblocking_last, 0) AS nonblocking_last
+       wait_ns / nullif(wait_ns + transfer_ns, 0) AS wait_share
 FROM rank
 LEFT JOIN fact AS host ON host.world_rank = rank.world_rank AND host.key = 'host'
 LEFT JOIN own ON own.world_rank = rank.world_rank
 LEFT JOIN cost ON cost.world_rank = rank.world_rank
-LEFT JOIN started ON started.world_rank = rank.world_rank
 ORDER BY rank.world_rank;

@@ -1,11 +1,11 @@
--- Median duration of the sampled calls, for each communicator and call; for NCCL, the duration on the device.
+-- Median duration of the sampled collectives, of nonblocking ones from start to completion, for each communicator and call; for NCCL, the duration on the device.
 WITH lasted AS (
     SELECT identity, CASE WHEN is_shared THEN 'ncclGroup' ELSE sample.call END AS call,
-           CASE library WHEN 'nccl' THEN device_end_ns - device_start_ns ELSE end_ns - start_ns END AS duration_ns
+           CASE library WHEN 'nccl' THEN device_end_ns - device_start_ns ELSE coalesce(completed_ns, end_ns) - start_ns END AS duration_ns
     FROM sample
     JOIN communicator USING (world_rank, communicator)
     JOIN synchronizing USING (call)
-    WHERE is_blocking AND sequence IS NOT NULL
+    WHERE sequence IS NOT NULL
 ),
 placed AS (
     SELECT identity, call, duration_ns,

@@ -1,9 +1,14 @@
 """The wait split: which rank arrived last in each sampled collective, and how long the others waited for it.
 
+This is the only analysis of waiting: every statement about waiting and late ranks is derived from it.
+
 A rank waits from its own arrival until the last rank that it depends on arrives: all ranks in Allreduce, Allgather, Alltoall,
 Reduce_scatter and Barrier; the root in Bcast and Scatter; all others at the root of Reduce and Gather; the lower ranks in Scan. The rest
 of its call is transfer. If the clock error may exceed half the median duration of such a call, arrival times are not used. Then the rank
 with the shortest call is assumed to have arrived last, and the excess of the other calls over it is waiting.
+
+A rank waits for a nonblocking or persistent collective in the call that completes it (Wait, Test): from the entry of that call until the
+last rank has started the collective. One call may complete several; the collective that is ready last decides.
 
 A rank arrives in an NCCL collective when its kernel starts, and leaves when the kernel ends; the call on the host shows neither. NCCL
 collectives without device times are therefore skipped.
@@ -44,7 +49,27 @@ class KeptRow(NamedTuple):
     region: str
     start_ns: int
     end_ns: int
+    completed_ns: int | None
     library: str
+
+
+class Completion(NamedTuple):
+    """A call that completed collectives; completions.sql."""
+
+    world_rank: int
+    call: str
+    start_ns: int
+    end_ns: int
+
+
+class Arrival(NamedTuple):
+    """What the completion of a collective on one rank depends on, as aligned timestamps."""
+
+    row: KeptRow
+    last_ns: int
+    without_ns: int  # the last arrival of any other rank than last_rank
+    last_rank: int
+    is_last: bool  # the rank itself started last
 
 
 class Share(NamedTuple):
@@ -56,11 +81,12 @@ class Share(NamedTuple):
 
 
 class WaitSplit(NamedTuple):
-    """The split of a run's collectives. Owns the TEMP TABLEs late_call and late_start; the next split of the run replaces them."""
+    """The split of a run's collectives. Owns the TEMP TABLE late_call; the next split of the run replaces it."""
 
     connection: Connection
     error_ns: float  # the largest clock error among the collectives split by arrival times
     unsure: int  # collectives not split: clocks too inaccurate and durations no substitute, or the root was not read
+    uncompleted: int  # nonblocking collectives not split: the call that completed them is not sampled
 
     def waits(self) -> Iterator[tuple[int, int, int]]:
         """Each rank's waits in order of time: the rank, the start of its call, the time waited."""
@@ -76,21 +102,27 @@ def wait_split(run: Selection, alignment: Alignment) -> WaitSplit:
     SQL.run(connection, "wait_split")
     clocks = Clocks(connection, alignment)
     calls: list[tuple] = []
+    started: dict[tuple[int, int], list[Arrival]] = {}  # by rank and completion
     unsure = 0
     for rows in _collectives(connection):
         starts = [alignment.moment(row.world_rank, row.start_ns) for row in rows]
-        if not rows[0].is_blocking:
-            _start_note(connection, clocks, rows, starts)
-            continue
         is_estimate = not clocks.tell(rows)
-        if rows[0].kind != "all" and (is_estimate or not _has_root(rows)):
+        if (is_estimate and not rows[0].is_blocking) or (rows[0].kind != "all" and (is_estimate or not _has_root(rows))):
             unsure += 1
+            continue
+        if not rows[0].is_blocking:
+            for arrival in _arrivals(rows, starts):
+                started.setdefault((arrival.row.world_rank, arrival.row.completed_ns or 0), []).append(arrival)
             continue
         calls += _split(rows, starts, is_estimate)
         if len(calls) >= AT_ONCE:
             _insert(connection, calls)
+    for completion in map(Completion._make, SQL.run(connection, "completions")):
+        arrivals = started.pop((completion.world_rank, completion.end_ns), [])
+        if arrivals:
+            calls.append(_completion_row(completion, alignment.moment(completion.world_rank, completion.start_ns), arrivals))
     _insert(connection, calls)
-    return WaitSplit(connection, clocks.error_ns, unsure)
+    return WaitSplit(connection, clocks.error_ns, unsure, len(started))
 
 
 def _collectives(connection: Connection) -> Iterator[list[KeptRow]]:
@@ -140,13 +172,29 @@ class Clocks:
         return True
 
 
-def _start_note(connection: Connection, clocks: Clocks, rows: Sequence[KeptRow], starts: Sequence[int]) -> None:
-    """Stores the rank that arrived last in a nonblocking all-to-all collective, if the clocks are accurate enough."""
-    before_last, last = sorted(starts)[-2:]
-    if rows[0].kind == "all" and last - before_last > clocks.error(rows).distance_ns:
-        row = rows[starts.index(last)]
-        values = (row.identity, row.sequence, row.call, row.bytes, row.region, row.world_rank)
-        connection.execute("INSERT INTO late_start VALUES (?, ?, ?, ?, ?, ?)", values)
+def _arrivals(rows: Sequence[KeptRow], starts: Sequence[int]) -> Iterator[Arrival]:
+    """Of a nonblocking collective, what each rank's completion depends on; nothing for a rank that depends on nobody."""
+    kind = rows[0].kind
+    for own, row in enumerate(rows):
+        if (kind == "root-first" and row.is_root) or (kind == "root-last" and not row.is_root) or row.completed_ns is None:
+            continue
+        depends_on = [_root(rows)] if kind == "root-first" else range(own if kind == "lower" else len(rows))
+        others = [other for other in depends_on if other != own]
+        if others:
+            last = max(others, key=starts.__getitem__)
+            without_ns = max((starts[other] for other in range(len(rows)) if other != last), default=starts[own])
+            yield Arrival(row, starts[last], min(without_ns, starts[last]), rows[last].world_rank, starts[own] > starts[last])
+
+
+def _completion_row(completion: Completion, start_ns: int, arrivals: Sequence[Arrival]) -> tuple:
+    """Row of late_call for a call that completed collectives. Timestamps of arrivals are aligned."""
+    duration_ns = completion.end_ns - completion.start_ns
+    ready = max(arrivals, key=lambda arrival: arrival.last_ns)
+    others = [arrival.last_ns if arrival.last_rank != ready.last_rank else arrival.without_ns for arrival in arrivals]
+    wait_ns, alone_ns, last_rank = _waited(_share(start_ns, duration_ns, ready.last_ns, max(others), ready.last_rank))
+    row, start_ns = ready.row, storable(start_ns)
+    what = (row.identity, row.sequence, row.world_rank, row.call, row.bytes, row.region, start_ns, start_ns + duration_ns)
+    return (*what, wait_ns, duration_ns - wait_ns, alone_ns, last_rank, ready.is_last, 0, completion.call)
 
 
 def _split(rows: Sequence[KeptRow], starts: Sequence[int], is_estimate: bool) -> Iterator[tuple]:
@@ -157,7 +205,7 @@ def _split(rows: Sequence[KeptRow], starts: Sequence[int], is_estimate: bool) ->
     for row, start_ns, duration_ns, (wait_ns, alone_ns, last_rank) in zip(rows, starts, durations, shares):
         start_ns = storable(start_ns)
         what = (row.identity, row.sequence, row.world_rank, row.call, row.bytes, row.region, start_ns, start_ns + duration_ns)
-        yield (*what, wait_ns, duration_ns - wait_ns, alone_ns, last_rank, row.world_rank in waited_for, is_estimate)
+        yield (*what, wait_ns, duration_ns - wait_ns, alone_ns, last_rank, row.world_rank in waited_for, is_estimate, None)
 
 
 def _by_duration(rows: Sequence[KeptRow], durations: Sequence[int]) -> list[Share]:
@@ -222,5 +270,5 @@ SHARES = {"all": _all, "root-first": _root_first, "root-last": _root_last, "lowe
 
 
 def _insert(connection: Connection, calls: list[tuple]) -> None:
-    connection.executemany("INSERT INTO late_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", calls)
+    connection.executemany("INSERT INTO late_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", calls)
     calls.clear()

@@ -2,15 +2,12 @@
 -- (null: no wait); if all wait for all, the rank that arrived last, on its own row too. is_last: others waited for this rank, or all wait
 -- for all and it arrived last. alone_ns: the part of wait_ns that would be saved if the last rank had arrived together with the rank
 -- before it. is_estimate: derived from durations, because the clocks are not accurate enough.
+-- completion: the call that completed a nonblocking collective, in which the rank waited (null: a blocking collective). Such a row has the
+-- times of that call; its collective is the one that decided when the call could return.
 DROP TABLE IF EXISTS temp.late_call;
 CREATE TEMP TABLE late_call (
     identity TEXT NOT NULL, sequence INTEGER NOT NULL, world_rank INTEGER NOT NULL, call TEXT NOT NULL, bytes INTEGER,
     region TEXT NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, wait_ns INTEGER NOT NULL, transfer_ns INTEGER NOT NULL,
-    alone_ns INTEGER NOT NULL, last_rank INTEGER, is_last INTEGER NOT NULL, is_estimate INTEGER NOT NULL
-);
-
--- Which rank arrived last in a sampled nonblocking collective. The waiting itself happens in Wait and Test.
-DROP TABLE IF EXISTS temp.late_start;
-CREATE TEMP TABLE late_start (
-    identity TEXT NOT NULL, sequence INTEGER NOT NULL, call TEXT NOT NULL, bytes INTEGER, region TEXT NOT NULL, last_rank INTEGER NOT NULL
+    alone_ns INTEGER NOT NULL, last_rank INTEGER, is_last INTEGER NOT NULL, is_estimate INTEGER NOT NULL,
+    completion TEXT
 );

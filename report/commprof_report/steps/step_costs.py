@@ -18,12 +18,14 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from ..base import query, units
+from ..late.late_ranks import Late
 from ..late.wait_split import WaitSplit
 from .boundaries import Moment, RankStep, Steps
 
 SQL = query.beside(__file__)
 
 FOREVER = 1 << 62
+KNOWN_WAITS = 0.9  # share of the time inside MPI that must be split for waits to be taken off a rank's time
 NOTABLE_LEAD = 0.02  # share of the step by which the slowest rank must be slower than the others
 COMMON = 0.1  # share of the steps: a call in fewer is foreign to them
 EXPLAINS = 0.5  # share of the excess of an outlier over the median
@@ -48,6 +50,7 @@ class StepRow(NamedTuple):
     why: str
     nccl_host_ns: float | None = None
     nccl_device_ns: float | None = None
+    wait_ns: float | None = None
 
 
 class StepCallRow(NamedTuple):
@@ -174,18 +177,17 @@ class Costs(NamedTuple):
     waits_are_known: bool
 
 
-def step_costs(steps: Steps, moment: Moment, split: WaitSplit | None) -> Costs:
-    """The costs of a run's steps. `split`: the run's waits, if known."""
+def step_costs(steps: Steps, moment: Moment, late: Late | None) -> Costs:
+    """The costs of a run's steps. `late`: the run's analysis of waiting, if the caller has made it."""
     reading = Reading(steps)
     ranks = list(reading.ranks())
     spent = [one for of_rank in ranks for one in of_rank]
-    waits_are_known = _waits_add(split, moment, ranks) if split else False
+    waits_are_known = _waits_add(late.split, moment, ranks) and (late.run.coverage or 0) >= KNOWN_WAITS if late else False
     communicating = [of_rank for of_rank in ranks if any(one.driving_ns for one in of_rank)]
     is_driven = 2 * len(communicating) >= len(ranks)
     thread, is_main = reading.busiest(spent, is_driven)
-    return Costs(
-        _step_rows(spent, is_driven, moment), reading.call_rows(is_driven), is_driven, thread, is_main, reading.poll_share, waits_are_known
-    )
+    rows = _step_rows(spent, is_driven, waits_are_known, moment)
+    return Costs(rows, reading.call_rows(is_driven), is_driven, thread, is_main, reading.poll_share, waits_are_known)
 
 
 class Reading:
@@ -340,15 +342,17 @@ def _waits_add(split: WaitSplit, moment: Moment, ranks: Sequence[Sequence[Spent]
 # Rows of steps.
 
 
-def _step_rows(spent: Sequence[Spent], is_driven: bool, moment: Moment) -> list[StepRow]:
+def _step_rows(spent: Sequence[Spent], is_driven: bool, waits_are_known: bool, moment: Moment) -> list[StepRow]:
     by_step: dict[int, list[Spent]] = {}
     for one in spent:
         by_step.setdefault(one.rank_step.step, []).append(one)
     explain = Explanation(by_step, is_driven)
-    return [_step_row(step, ranks, is_driven, moment, explain) for step, ranks in sorted(by_step.items())]
+    return [_step_row(step, ranks, is_driven, waits_are_known, moment, explain) for step, ranks in sorted(by_step.items())]
 
 
-def _step_row(step: int, ranks: Sequence[Spent], is_driven: bool, moment: Moment, explain: Explanation) -> StepRow:
+def _step_row(
+    step: int, ranks: Sequence[Spent], is_driven: bool, waits_are_known: bool, moment: Moment, explain: Explanation
+) -> StepRow:
     begin_ns = min(moment(one.rank_step.world_rank, one.rank_step.begin_ns) for one in ranks)
     step_ns = fmean(one.step_ns for one in ranks)
     parts: tuple = (None, None, None)
@@ -360,9 +364,11 @@ def _step_row(step: int, ranks: Sequence[Spent], is_driven: bool, moment: Moment
     own = ranks[0].rank_step
     is_complete = int(all(one.is_complete for one in ranks))
     why = explain.outlier(step, ranks) if own.is_outlier else ""
-    slowest = _slowest(ranks, is_driven) if is_complete else (None, None)
+    slowest = _slowest(ranks, is_driven, waits_are_known) if is_complete else (None, None)
+    waits = [one.waited_ns or 0 for one in ranks]
+    wait_ns = fmean(waits) if any(one.waited_ns is not None for one in ranks) else None
     return StepRow(
-        step, begin_ns, step_ns, *parts, background_ns, len(ranks), *slowest, is_complete, own.is_warm_up, own.is_outlier, why, *nccl
+        step, begin_ns, step_ns, *parts, background_ns, len(ranks), *slowest, is_complete, own.is_warm_up, own.is_outlier, why, *nccl, wait_ns
     )
 
 
@@ -374,12 +380,11 @@ def _nccl(ranks: Sequence[Spent]) -> tuple[float | None, float | None]:
     return fmean(one.queued_ns or 0 for one in ranks), fmean(one.device_ns for one in ranks) if is_known else None
 
 
-def _slowest(ranks: Sequence[Spent], is_driven: bool) -> tuple[int | None, float | None]:
-    """The rank that the others waited for, and by how much it was behind their mean."""
-    if len(ranks) < 2:
+def _slowest(ranks: Sequence[Spent], is_driven: bool, waits_are_known: bool) -> tuple[int | None, float | None]:
+    """The rank that the others waited for, and by how much it was behind their mean. The timing of a background thread does not show it."""
+    if len(ranks) < 2 or not (is_driven or any(one.device_ns for one in ranks)):
         return None, None
-    waits_are_known = all(one.waited_ns is not None for one in ranks)
-    own = [one.step_ns - (one.waited_ns if waits_are_known else _waiting_place_ns(one, is_driven)) for one in ranks]
+    own = [one.step_ns - ((one.waited_ns or 0) if waits_are_known else _waiting_place_ns(one)) for one in ranks]
     most = max(range(len(own)), key=own.__getitem__)
     lead_ns = own[most] - (sum(own) - own[most]) / (len(own) - 1)
     if lead_ns < NOTABLE_LEAD * ranks[most].step_ns:
@@ -387,9 +392,9 @@ def _slowest(ranks: Sequence[Spent], is_driven: bool) -> tuple[int | None, float
     return ranks[most].rank_step.world_rank, lead_ns
 
 
-def _waiting_place_ns(one: Spent, is_driven: bool) -> int:
+def _waiting_place_ns(one: Spent) -> int:
     """Time in which a rank may wait for others: in MPI and in NCCL kernels."""
-    return (one.driving_ns if is_driven else one.background_ns) + (one.device_ns or 0)
+    return one.driving_ns + (one.device_ns or 0)
 
 
 class Explanation:

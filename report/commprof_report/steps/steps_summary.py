@@ -9,7 +9,8 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from ..base import units
-from ..late.wait_split import WaitSplit
+from ..late import verdict
+from ..late.late_ranks import Late
 from ..run.selection import Selection
 from .boundaries import Moment, Steps, Told, outlier_limit, steps_find
 from .gpu_steps import GpuStepRow, gpu_steps, step_times
@@ -38,6 +39,7 @@ class StepsRow(NamedTuple):
     p50_ns: float | None
     p95_ns: float | None
     step_ns: float | None
+    wait_ns: float | None
     communication_ns: float | None
     file_ns: float | None
     outside_ns: float | None
@@ -51,6 +53,7 @@ class StepsRow(NamedTuple):
     slowest_rank: int | None
     slowest_steps: int
     slowest_lead_ns: float | None
+    slowest_p: float | None
     waits_are_known: int
     trend: str
     first_tenth_ns: float | None
@@ -75,11 +78,11 @@ class StepsDigest(NamedTuple):
 
 
 def steps_digest(
-    run: Selection, moment: Moment, by: str | None = None, region: str | None = None, split: WaitSplit | None = None
+    run: Selection, moment: Moment, by: str | None = None, region: str | None = None, late: Late | None = None
 ) -> StepsDigest:
-    """The run must have been opened with samples. `split`: the run's waits, if the caller has computed them."""
+    """The run must have been opened with samples. `late`: the run's analysis of waiting, if the caller has made it."""
     steps = steps_find(run, moment, by, region)
-    costs = step_costs(steps, moment, split)
+    costs = step_costs(steps, moment, late)
     on_gpus = gpu_steps(steps, {row.step for row in costs.steps if row.is_complete})
     steady = [row for row in costs.steps if not row.is_warm_up]
     fields = {
@@ -153,7 +156,7 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
 
 
 def _parts(rows: Sequence[StepRow]) -> dict:
-    keys = ("step_ns", "communication_ns", "file_ns", "outside_ns", "background_ns", "nccl_host_ns", "nccl_device_ns")
+    keys = ("step_ns", "wait_ns", "communication_ns", "file_ns", "outside_ns", "background_ns", "nccl_host_ns", "nccl_device_ns")
     means = {key: mean(_with_nccl(rows), key) for key in keys}
 
     def share(key: str) -> float | None:
@@ -176,10 +179,15 @@ def mean(rows: Sequence[StepRow], key: str) -> float | None:
 
 
 def _slowest(steady: Sequence[StepRow]) -> dict:
-    times = Counter(row.slowest_rank for row in steady if row.slowest_rank is not None)
-    rank, steps = times.most_common(1)[0] if times else (None, 0)
-    leads = [row.lead_ns for row in steady if row.slowest_rank == rank and rank is not None]
-    return {"slowest_rank": rank, "slowest_steps": steps, "slowest_lead_ns": median(leads) if leads else None}
+    """The rank that is slowest beyond chance: the test of hvprof-report late, with steps in place of blocks."""
+    known = [row for row in steady if row.is_complete and row.ranks > 1]
+    leads = [Counter({row.slowest_rank: row.lead_ns}) if row.slowest_rank is not None else Counter() for row in known]
+    found = verdict.few(leads, range(max((row.ranks for row in known), default=0)), verdict.LEVEL)
+    if found is None or len(known) < verdict.FEWEST_BLOCKS:
+        return {"slowest_rank": None, "slowest_steps": 0, "slowest_lead_ns": None, "slowest_p": None}
+    ranks, p = found
+    own = [row.lead_ns for row in known if row.slowest_rank == ranks[0]]
+    return {"slowest_rank": ranks[0], "slowest_steps": len(own), "slowest_lead_ns": median(own), "slowest_p": p}
 
 
 def _trend(steady: Sequence[StepRow]) -> dict:

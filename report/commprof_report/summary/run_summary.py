@@ -11,6 +11,7 @@ from ..calls.calls import CallRow, call_rows
 from ..calls.peers import PeerRow, peer_rows
 from ..calls.ranks import RankRow, rank_rows
 from ..gpu.copied import copied_rows
+from ..late.late_ranks import Late
 from ..run.crowding import crowding, sentence
 from ..run.facts import FactRow, fact_rows
 from ..run.run import Run
@@ -76,10 +77,11 @@ class SummaryRow(NamedTuple):
     top_call_bytes: int | None
     completions: int
     overlap: float | None
-    waited_most_rank: int | None
-    waited_most_ns: int | None
-    waited_for_rank: int | None
-    waited_for_ns: int | None
+    wait_verdict: str
+    wait_coverage: float | None
+    wait_share: float | None
+    late_ranks: str | None
+    late_gain_ns: int | None
     sent_count: int
     sent_bytes: int
     top_sender: int | None
@@ -125,9 +127,11 @@ class Digest(NamedTuple):
     peers: list[PeerRow]
     facts: list[FactRow]
     memory_kinds: list[MemoryKindRow]
+    late: Late
 
 
-def digest(run: Run) -> Digest:
+def digest(run: Run, late: Late) -> Digest:
+    """`late`: the same run's analysis of waiting."""
     calls = call_rows(run.connection)
     ranks = rank_rows(run.connection)
     peers = peer_rows(run.connection)
@@ -137,14 +141,14 @@ def digest(run: Run) -> Digest:
         **_provenance(run, ranks, facts),
         **_shares(ranks),
         **_calls(calls),
-        **_waiting(ranks),
+        **_waiting(late),
         **_peers(peers),
         **_own_account(ranks),
         **_nccl(calls, ranks, facts),
         **_cores(run, ranks),
         **_memory_kinds(run, memory_kinds),
     }
-    return Digest(SummaryRow(**fields), calls, ranks, peers, facts, memory_kinds)
+    return Digest(SummaryRow(**fields), calls, ranks, peers, facts, memory_kinds, late)
 
 
 def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:
@@ -215,15 +219,14 @@ def _calls(calls: Sequence[CallRow]) -> dict:
     }
 
 
-def _waiting(ranks: Sequence[RankRow]) -> dict:
-    compared = [rank for rank in ranks if rank.waited_ns is not None]
-    waiter = max(compared, key=lambda rank: rank.waited_ns, default=None)
-    awaited = max(compared, key=lambda rank: rank.waited_for_ns, default=None)
+def _waiting(late: Late) -> dict:
+    row = late.run
     return {
-        "waited_most_rank": waiter and waiter.rank,
-        "waited_most_ns": waiter and waiter.waited_ns,
-        "waited_for_rank": awaited and awaited.rank,
-        "waited_for_ns": awaited and awaited.waited_for_ns,
+        "wait_verdict": row.verdict,
+        "wait_coverage": row.coverage,
+        "wait_share": row.wait_share,
+        "late_ranks": row.late_ranks,
+        "late_gain_ns": row.late_gain_ns,
     }
 
 

@@ -1,0 +1,181 @@
+"""The verdict on a run's waiting: who causes it, judged against chance.
+
+The collectives are divided, in order of time, into up to 32 blocks with the same number of collectives; a block has a cost for each rank: how
+long the others waited for it. If no rank were different from the others, the ranks could change places within each block. The probability
+that a rank then costs as much as it does, or more, is bounded by Chernoff's inequality. A rank is named only if that bound, times the number
+of ranks (Bonferroni), is below 1 %, and if the named ranks cause at least half of the waiting. The same test is made for hosts, and for each
+call on each communicator. One extreme block cannot name a rank.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from math import exp, log
+from typing import NamedTuple
+
+LEVEL = 0.01
+MOST_BLOCKS = 32
+FEWEST_BLOCKS = 8  # fewer cannot name one of two ranks: 2 x 2^-7 > 1 %
+FEW = 4  # at most one rank in FEW may be named
+NOTABLY_MORE = 0.25  # of the waiting
+MOST_OF_IT = 0.5  # share of the waiting that the named ranks cause together
+POWERS = range(-4, 10)  # rates 2^p that Chernoff's bound is minimized over
+NOTABLE = 0.01  # share of the counted time
+COVERED = 0.5  # share of the time inside MPI; no verdict below
+BACKGROUND = 0.5  # share of the time inside MPI on threads other than the main one; no verdict from there on
+REGULAR = 0.9  # share of the collectives that a rotation predicts
+LATER_HALF = 0.9  # share of the cost that one half of the run has
+
+
+class Cause(NamedTuple):
+    """What one late arrival cost; late_causes.sql."""
+
+    call: str
+    identity: str
+    last_rank: int
+    cost_ns: float
+    arrival_ns: int
+
+
+class Named(NamedTuple):
+    """The ranks that cause the waiting. p: probability that chance alone would show this or more, corrected."""
+
+    ranks: tuple[int, ...]
+    share: float
+    p: float
+    blocks: int
+    half: str  # 'first', 'second': nearly all of it in that half of the run; else empty
+
+
+class CallCause(NamedTuple):
+    call: str
+    identity: str
+    named: Named
+    cost_ns: float
+
+
+class Blame(NamedTuple):
+    """What the test found: the named ranks of the run, or else of single calls, or else the order in which ranks take turns."""
+
+    named: Named | None
+    calls: list[CallCause]
+    turns: list[int]
+
+
+NOBODY = Blame(None, [], [])
+
+
+def blame(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int], str]) -> Blame:
+    """`causes` in order of time; `ranks`: all that take part in the collectives. Different late ranks in different calls take precedence
+    if they explain notably more of the waiting."""
+    if len(ranks) < 2:
+        return NOBODY
+    named, calls = _named(causes, ranks, host_of, LEVEL), _by_call(causes, ranks, host_of)
+    explained = sum(each.named.share * each.cost_ns for each in calls) / (sum(cause.cost_ns for cause in causes) or 1)
+    if len({each.named.ranks for each in calls}) > 1 and explained > (named.share if named else 0) + NOTABLY_MORE:
+        return Blame(None, calls, [])
+    return Blame(named, [], [] if named else _turns(causes, len(ranks)))
+
+
+def _named(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int], str], level: float) -> Named | None:
+    """A few ranks; or the ranks of a few hosts, if these cause notably more than the few ranks do."""
+    blocks = _blocks(causes)
+    if len(blocks) < FEWEST_BLOCKS:
+        return None
+    named = None
+    found = few([_sums(block, lambda cause: cause.last_rank) for block in blocks], ranks, level)
+    if found:
+        named = _name(causes, found[0], found[1], len(blocks))
+    hosts = sorted({host_of(rank) for rank in ranks})
+    if 1 < len(hosts) < len(ranks):
+        found = few([_sums(block, lambda cause: host_of(cause.last_rank)) for block in blocks], hosts, level)
+        if found:
+            of_hosts = _name(causes, [rank for rank in ranks if host_of(rank) in found[0]], found[1], len(blocks))
+            named = of_hosts if named is None or of_hosts.share > named.share + NOTABLY_MORE else named
+    return named
+
+
+def _name(causes: Sequence[Cause], ranks: Sequence[int], p: float, blocks: int) -> Named:
+    own = [cause for cause in causes if cause.last_rank in ranks]
+    share = sum(cause.cost_ns for cause in own) / sum(cause.cost_ns for cause in causes)
+    return Named(tuple(sorted(ranks)), share, p, blocks, _half(own, causes))
+
+
+def _blocks(causes: Sequence[Cause]) -> list[Sequence[Cause]]:
+    number = min(MOST_BLOCKS, len(causes))
+    edges = [len(causes) * at // number for at in range(number + 1)] if number else []
+    return [causes[begin:end] for begin, end in zip(edges, edges[1:])]
+
+
+def _sums(block: Sequence[Cause], key: Callable[[Cause], Hashable]) -> Counter:
+    sums: Counter = Counter()
+    for cause in block:
+        sums[key(cause)] += cause.cost_ns
+    return sums
+
+
+def few(blocks: Sequence[Counter], units: Sequence, level: float) -> tuple[list, float] | None:
+    """The fewest units (ranks, hosts) that cause most of the cost, each beyond chance; and the largest p among them. None: there are none."""
+    total: Counter = Counter()
+    for block in blocks:
+        total.update(block)
+    whole = sum(total.values())
+    chosen: list = []
+    for unit, _ in sorted(total.items(), key=lambda item: (-item[1], item[0]))[: max(1, len(units) // FEW)]:
+        chosen.append(unit)
+        if whole > 0 and sum(total[each] for each in chosen) >= MOST_OF_IT * whole:
+            p = max(_chance(blocks, each, len(units)) for each in chosen)
+            return (chosen, p) if p < level else None
+    return None
+
+
+def _chance(blocks: Sequence[Counter], unit: Hashable, units: int) -> float:
+    """Bound of the probability that any of `units` like all others costs as much as this one, or more."""
+    most = max(max(block.values(), default=0) for block in blocks)  # some block has a cost
+    own = sum(block[unit] for block in blocks) / most
+    shares = [[cost / most for cost in block.values()] for block in blocks]
+    bound = min(_log_mean(shares, units, 2.0**power) - 2.0**power * own for power in POWERS)
+    return min(1.0, units * exp(min(0.0, bound)))
+
+
+def _log_mean(blocks: Sequence[Sequence[float]], units: int, rate: float) -> float:
+    """Logarithm of E exp(rate x cost) if a unit takes any place in each block; units without a cost have 0."""
+    total = 0.0
+    for costs in blocks:
+        most = rate * max(costs, default=0.0)
+        total += most + log((sum(exp(rate * cost - most) for cost in costs) + (units - len(costs)) * exp(-most)) / units)
+    return total
+
+
+def _half(own: Sequence[Cause], causes: Sequence[Cause]) -> str:
+    middle_ns = (causes[0].arrival_ns + causes[-1].arrival_ns) / 2
+    later = sum(cause.cost_ns for cause in own if cause.arrival_ns > middle_ns) / sum(cause.cost_ns for cause in own)
+    return "second" if later >= LATER_HALF else "first" if later <= 1 - LATER_HALF else ""
+
+
+def _by_call(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int], str]) -> list[CallCause]:
+    """Calls with different late ranks, if such calls have most of the waiting."""
+    by_call: dict[tuple[str, str], list[Cause]] = {}
+    for cause in causes:
+        by_call.setdefault((cause.call, cause.identity), []).append(cause)
+    if len(by_call) < 2:
+        return []
+    found = []
+    for (call, identity), own in by_call.items():
+        named = _named(own, ranks, host_of, LEVEL / len(by_call))
+        if named:
+            found.append(CallCause(call, identity, named, sum(cause.cost_ns for cause in own)))
+    whole_ns = sum(cause.cost_ns for cause in causes)
+    is_most = sum(each.cost_ns for each in found) >= MOST_OF_IT * whole_ns > 0
+    return sorted(found, key=lambda each: -each.cost_ns) if is_most else []
+
+
+def _turns(causes: Sequence[Cause], ranks: int) -> list[int]:
+    """The order in which ranks arrive last, if it repeats; else empty."""
+    last = [cause.last_rank for cause in causes if cause.cost_ns > 0]
+    for period in range(2, min(2 * ranks, len(last) // 4) + 1):
+        agreed = sum(earlier == later for earlier, later in zip(last, last[period:]))
+        if agreed >= REGULAR * (len(last) - period) and len(last) >= FEWEST_BLOCKS * 2:
+            return last[:period]
+    return []
