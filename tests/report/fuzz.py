@@ -330,8 +330,8 @@ TRICKS = (
     "UPDATE OR REPLACE cell SET measure = 'captured'; UPDATE call SET library = 'nccl' WHERE name LIKE 'MPI_A%'",
     "UPDATE cell SET call = '{' || call; UPDATE sample SET call = '{' || call; UPDATE call SET name = '{' || name",
     "DELETE FROM rank",
-    "INSERT INTO rank SELECT world_rank + 1, 1 << 24, run_id, pid, 3, start_unix_ns, start_monotonic_ns, end_unix_ns, wall_ns, counted_ns,"
-    " NULL, ended, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'none', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM rank LIMIT 1",
+    "CREATE TEMP TABLE other AS SELECT * FROM rank LIMIT 1; UPDATE other SET world_rank = world_rank + 1, world_size = 1 << 24;"
+    " INSERT INTO rank SELECT * FROM other",
     "UPDATE rank SET world_size = 1 << 24",
     "UPDATE OR IGNORE rank SET run_id = run_id || '-other'",
     "PRAGMA application_id = 7",

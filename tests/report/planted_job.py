@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from known_calls import CALLS
-from planted import GPU_COUNTS, SCHEMA, START_UNIX_NS
+from planted import COUNTERS, GPU_COUNTERS, SCHEMA, START_UNIX_NS
 
 WORLD = 2
 ROOT_FIRST, ROOT_LAST = ("MPI_Bcast", "MPI_Scatter", "MPI_Ibcast"), ("MPI_Reduce", "MPI_Gather")
@@ -77,12 +77,10 @@ class Job:
 
     def rank_row(self, rank: int) -> dict:
         start = self.hosts[rank].reading(self.true_start_ns)
-        numbers = dict.fromkeys(("abort_code", "dropped_calls", "untracked_requests", "folded_cells", "folded_communicators"), 0)
-        cost = dict.fromkeys(("cost_init_ns", "cost_finalize_ns", "cost_per_call_ps", "clock_error_ppb"), 0)
-        cost.update(dict.fromkeys((*(f"gpu_{count}" for count in GPU_COUNTS), "cost_gpu_begin_ns", "cost_gpu_end_ns"), 0))
+        numbers = dict.fromkeys(("abort_code", "clock_error_ppb", *COUNTERS, *GPU_COUNTERS), 0)
         process = {"world_rank": rank, "world_size": len(self.hosts), "run_id": "job-1", "pid": 4_000 + rank, "thread_level": 0}
         times = {"start_monotonic_ns": start, "wall_ns": self.wall_ns, "counted_ns": self.wall_ns}
-        return {**process, **numbers, **cost, **times, "ended": "finalize", "gpu_state": "none"}
+        return {**process, **numbers, **times, "ended": "finalize", "gpu_state": "none"}
 
     def add(self, table: str, **row: object) -> None:
         if row.get("world_rank") not in self.missing:
