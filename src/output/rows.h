@@ -1,4 +1,4 @@
-/* What the parts of the store have in common (store.c, store_samples.c, store_gpu.c): walking a ledger, and inserting rows. */
+/* Shared by store.c, store_samples.c and store_gpu.c: reading a ledger chunk by chunk, and inserting rows. */
 #ifndef COMMPROF_ROWS_H
 #define COMMPROF_ROWS_H
 
@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* A prepared statement, and the text that it was asked for by. */
+/* A prepared statement, and the text that was passed to rows_insert. */
 struct insert {
     const char *text;
     sqlite3_stmt *statement;
@@ -30,7 +30,7 @@ struct span {
     int64_t begin_ns, end_ns;
 };
 
-/* What a column of a row holds. */
+/* The value of one column of a row. */
 struct value {
     enum { VALUE_NULL, VALUE_NUMBER, VALUE_TEXT } type;
     int64_t number;
@@ -93,7 +93,7 @@ bool rows_call_is_nccl(const struct store *store, unsigned call);
 
 int64_t rows_wall_ns(const struct ledger_header *ledger); /* up to now while the rank is running */
 
-/* Nanoseconds from the rank's start: of ticks, and of a time on the monotonic clock. Nothing was before the start: at least 0. */
+/* Nanoseconds since the rank's start, at least 0: of ticks, and of a time on the monotonic clock. */
 int64_t rows_since_start_ns(const struct store *store, uint64_t ticks);
 int64_t rows_monotonic_since_start_ns(const struct store *store, int64_t monotonic_ns);
 

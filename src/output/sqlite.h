@@ -1,5 +1,5 @@
-/* The few functions of libsqlite3 that we use, found at run time. A copy that the job has loaded already (Python brings its
- * own) is the one used; two different ones in a process would be asking for trouble. */
+/* The functions of libsqlite3 that the store uses, found at run time. If the job has already loaded a copy (Python has its own), that one
+ * is used: two versions in one process might disturb each other. */
 #ifndef COMMPROF_SQLITE_H
 #define COMMPROF_SQLITE_H
 
@@ -27,7 +27,7 @@ struct sqlite {
 };
 extern struct sqlite sqlite;
 
-/* Find the library. False if it cannot be had. */
+/* Finds the library. False if there is none. */
 bool sqlite_load(void);
 
 #endif

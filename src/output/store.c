@@ -1,5 +1,5 @@
-/* Nothing is lost where the node goes down at any moment: the database is on the disk before it takes its name, and the name is before
- * the ledger goes.
+/* A node that fails at any time loses nothing: the database is on the disk before it gets its name, and the name is on the disk before
+ * the ledger is removed.
  *
  *     write rank-0.db.tmp, fsync it -> rename it to rank-0.db, which must be free -> fsync the folder -> the caller removes rank-0.ledger
  *
@@ -31,7 +31,7 @@ __asm__(".section .rodata\n"
         ".previous\n");
 extern const char store_schema[];
 
-/* Whether what a thread's chunk holds counts: it does not while the thread has not heard of a reset. */
+/* Whether the entries of a thread's chunk count: not if they are from before the last reset. */
 static bool counts(const struct store *store, const struct ledger_chunk *of_thread)
 {
     struct ledger_chunk *chunk;
@@ -102,7 +102,7 @@ static bool has_core(const struct ledger_usage *usage, int core)
     return core < 64 * LEDGER_AFFINITY_WORDS && usage->affinity[core / 64] >> core % 64 & 1;
 }
 
-/* As the kernel and taskset write it: 0-3,8; "" where it is not known. */
+/* The format of the kernel and of taskset: 0-3,8; "" if it is not known. */
 static void write_affinity(const struct ledger_usage *usage, char *list, size_t bytes)
 {
     size_t used = 0;
@@ -115,7 +115,7 @@ static void write_affinity(const struct ledger_usage *usage, char *list, size_t 
     }
 }
 
-/* The keys are the names of the fields, and so they are in the reporter's ledger_rows.py. */
+/* The keys are the names of the fields, as in the reporter's ledger_rows.py. */
 static void store_usage(struct store *store, const char *reading, const struct ledger_usage *usage)
 {
     char key[64], affinity[8 * 64 * LEDGER_AFFINITY_WORDS / 2];
@@ -340,7 +340,7 @@ static const char *reason(const struct store *store)
     return error ? strerror(error) : store->database ? sqlite.errmsg(store->database) : "out of memory";
 }
 
-/* Into an empty file. Written aside it needs no journal, and ours alone no locks, which some file systems refuse. */
+/* Fills an empty file. Nobody else knows it yet, so it needs no journal and no locks, which some file systems refuse. */
 static bool fill(struct store *store, const char *aside, int64_t began_ns, char *why, size_t why_bytes)
 {
     static const char BEGIN[] = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; BEGIN";
@@ -363,7 +363,7 @@ static bool sync_folder_of(const char *path)
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%s", path);
     int file = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool is_synced = file >= 0 && (fsync(file) == 0 || errno == EINVAL); /* EINVAL: not done with folders here */
+    bool is_synced = file >= 0 && (fsync(file) == 0 || errno == EINVAL); /* EINVAL: this file system does not sync folders */
     int error = errno;
     if (file >= 0)
         close(file);
@@ -382,8 +382,7 @@ static bool write_aside_and_rename(const struct ledger_header *ledger, const cha
     static struct store store; /* large; a process stores once */
     store = (struct store){.ledger = ledger};
     unlink(aside);
-    int file =
-        open(aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, filesystems_file_mode()); /* through no link that somebody has put there */
+    int file = open(aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, filesystems_file_mode()); /* O_EXCL: do not follow a link */
     if (file < 0) {
         snprintf(why, why_bytes, "%s", strerror(errno));
         return false;
@@ -399,8 +398,8 @@ static bool write_aside_and_rename(const struct ledger_header *ledger, const cha
     return is_there;
 }
 
-/* A database beyond RLIMIT_FSIZE must be an error and not the end of the job: SIGXFSZ is held back from this thread while we
- * write, and taken out of the queue if it came. */
+/* A database larger than RLIMIT_FSIZE must be an error and not end the job: SIGXFSZ is blocked in this thread during the write, and
+ * removed from the queue if it is pending. */
 bool store_write(const struct ledger_header *ledger, const char *path, int64_t began_ns, char *why, size_t why_bytes)
 {
     static const struct timespec AT_ONCE;

@@ -1,4 +1,5 @@
-/* Single calls and activities: pages of the sample log that are kept, as rows; and when all of a thread's, or of a GPU's stream, were. */
+/* Sampled calls and GPU activities, from the pages of the sample log; and the windows in which the samples of a thread or stream are
+ * complete. */
 #include "rows.h"
 
 #include "ledger/samples.h"
@@ -6,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rest of a window in which an owner's calls (activities) were not kept any more. */
+/* From begin_ns on, a window of an owner has no more samples. */
 struct gap {
     uint64_t owner;
     uint64_t window;
     int64_t begin_ns;
 };
 
-/* A page as it is. False: a thread of the job has just taken it for something else. */
+/* Copies a page. False: a thread of the job has reused it meanwhile. */
 static bool take_page(const struct ledger_page *from, struct ledger_page *page)
 {
     uint64_t owner = __atomic_load_n(&from->owner, __ATOMIC_ACQUIRE);
@@ -28,7 +29,7 @@ static bool take_page(const struct ledger_page *from, struct ledger_page *page)
     return page->owner == owner && owner_now == owner && page->first == first_now;
 }
 
-/* Pages whose block or window is kept no longer wait for another owner. */
+/* Whether the page counts: the pages of blocks and windows that are no longer sampled only wait to be reused. */
 static bool page_is_kept(const struct store *store, const struct ledger_page *page)
 {
     uint64_t part = samples_part(page->owner, page->first);
@@ -46,7 +47,7 @@ static bool page_is_kept(const struct store *store, const struct ledger_page *pa
     }
 }
 
-/* When the kernel of an NCCL operation ran. False: the sample is of something else, or it is not known. */
+/* When the kernel of an NCCL operation ran. False: another call, or not known. */
 static bool device_span(const struct store *store, const struct ledger_sample *sample, struct span *span)
 {
     int64_t span_ns = (int64_t)(sample->device_span >> 1) * LEDGER_DEVICE_SPAN_UNIT_NS;
@@ -122,7 +123,7 @@ static void store_page(struct store *store, const struct ledger_page *page)
     }
 }
 
-/* Where a window is cut off. Without memory the database would say more than is true, and is not written. */
+/* Notes where a window ends early. Without memory for that, the database would claim too much, so it is not written. */
 static void note_gap(struct store *store, const struct ledger_page *page)
 {
     bool has_windows = (uint8_t)page->owner == LEDGER_OF_THREAD || (uint8_t)page->owner == LEDGER_OF_STREAM;
@@ -175,7 +176,7 @@ static void store_window(struct store *store, const struct sampled *sampled, str
         ROWS_INSERT(store, sampled->insert, row);
 }
 
-/* The windows that are kept, up to their gaps; those that touch are one row. */
+/* One row for each sampled window, up to its gap; adjacent windows share a row. */
 static void store_windows_of(struct store *store, struct sampled sampled)
 {
     const struct gap *gap = store->gaps, *last = store->gaps + store->gap_count;
@@ -219,8 +220,8 @@ static void store_windows_of_threads(struct store *store)
         }
 }
 
-/* Activities are kept in the order in which they began, some time later: while tracing goes on, all that are known to be there are those
- * from before the last one. */
+/* Until when all activities are known. They are stored in the order of their begin, with a delay, so while tracing is on they are complete
+ * only up to the begin of the last one. */
 static int64_t complete_until_ns(const struct store *store)
 {
     struct ledger_chunk *chunk;
@@ -246,7 +247,7 @@ static void store_windows_of_streams(struct store *store)
         }
 }
 
-/* Where the log has no page, nothing is kept. */
+/* A log without pages has no windows either. */
 void store_samples(struct store *store)
 {
     uint32_t at = 0;
