@@ -24,7 +24,7 @@ static struct provider {
 } providers[PROVIDERS_MAX];
 static unsigned provider_count;
 static void *tools[8]; /* load addresses of PMPI tools that come after us */
-static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t classifying = PTHREAD_MUTEX_INITIALIZER;
 
 const char *provider_path(void)
 {
@@ -134,14 +134,14 @@ static call_site site_of(const void *return_address)
     return site;
 }
 
-call_site provider_site_meet(const void *return_address)
+call_site provider_site_classify(const void *return_address)
 {
     uint64_t address = (uint64_t)return_address;
-    pthread_mutex_lock(&meeting);
+    pthread_mutex_lock(&classifying);
     call_site site = site_of(return_address);
     if (provider_count > 0) /* before an MPI library is loaded, the site may still change */
         __atomic_store_n(&provider_sites[provider_site_slot(address)], address << 16 | site, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&meeting);
+    pthread_mutex_unlock(&classifying);
     return site;
 }
 
@@ -202,11 +202,11 @@ static void *our_function(const char *name)
 void *commprof_wrapper(void *function, const char *name)
 {
     Dl_info library, linked;
-    pthread_mutex_lock(&meeting);
+    pthread_mutex_lock(&classifying);
     bool is_profiled = is_of_an_mpi(function, &library);
     if (is_profiled && provider_count == 0 && scope_definer(RTLD_NEXT, "PMPI_Init", &linked))
         provider_number(&linked);
     is_profiled = is_profiled && provider_number(&library) == 0;
-    pthread_mutex_unlock(&meeting);
+    pthread_mutex_unlock(&classifying);
     return is_profiled ? our_function(name) : NULL;
 }

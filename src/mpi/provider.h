@@ -27,7 +27,7 @@ static inline unsigned site_provider(call_site site)
 /* Each word holds a return address (upper 48 bits) and its site (lower 16), so that reading it is one atomic load. */
 extern uint64_t provider_sites[SITES];
 
-call_site provider_site_meet(const void *return_address);
+call_site provider_site_classify(const void *return_address);
 
 static inline unsigned provider_site_slot(uint64_t address)
 {
@@ -39,7 +39,7 @@ static inline call_site provider_site(const void *return_address)
     uint64_t address = (uint64_t)return_address;
     uint64_t word = __atomic_load_n(&provider_sites[provider_site_slot(address)], __ATOMIC_RELAXED);
     uint64_t difference = word ^ address << 16;
-    return __builtin_expect(difference <= 0xffff, 1) ? (call_site)difference : provider_site_meet(return_address);
+    return __builtin_expect(difference <= 0xffff, 1) ? (call_site)difference : provider_site_classify(return_address);
 }
 
 /* The function `name` ("Allreduce") that callers of that provider reach through an entry: another PMPI tool's MPI_Allreduce if one comes

@@ -2,7 +2,7 @@
 
 #include "base/frames.h"
 
-__attribute__((cold, noinline)) struct thread *call_thread_anew(call_site site, uintptr_t frame)
+__attribute__((cold, noinline)) struct thread *call_thread_catch_up(call_site site, uintptr_t frame)
 {
     struct thread *thread = thread_ready();
     if (!thread)

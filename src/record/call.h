@@ -31,7 +31,7 @@ struct call {
 };
 
 /* Slow halves of call_thread: for a thread with an old epoch, and for a call whose frame is below the outermost wrapper's. */
-struct thread *call_thread_anew(call_site site, uintptr_t frame);
+struct thread *call_thread_catch_up(call_site site, uintptr_t frame);
 struct thread *call_thread_below(struct thread *thread, call_site site, uintptr_t frame);
 
 /* The thread of a call that counts; the call becomes the thread's outermost. Frames of nested C calls have falling addresses, so a frame
@@ -42,7 +42,7 @@ HOT struct thread *call_thread(call_site site, uintptr_t frame)
         return NULL;
     struct thread *thread = this_thread;
     if (__builtin_expect(thread->epoch != __atomic_load_n(&thread_epoch, __ATOMIC_RELAXED), 0))
-        return call_thread_anew(site, frame);
+        return call_thread_catch_up(site, frame);
     if (__builtin_expect(frame < thread->outermost, 0))
         return call_thread_below(thread, site, frame);
     thread->outermost = frame;

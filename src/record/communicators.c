@@ -501,7 +501,7 @@ static bool may_be_asked_about(mpi_handle bits)
     return bits != mpi_abi.comm_null && (has_world || (bits != mpi_abi.comm_world && bits != mpi_abi.comm_self));
 }
 
-struct communicator *communicators_meet(mpi_handle handle)
+struct communicator *communicators_first_use(mpi_handle handle)
 {
     if (!has_world_group || !may_be_asked_about(mpi_handle_bits(handle)))
         return NULL;
@@ -545,7 +545,7 @@ void communicators_freed(struct communicator *communicator)
     communicators_release(communicator);
 }
 
-void communicators_kept(struct communicator *communicator)
+void communicators_restore(struct communicator *communicator)
 {
     pthread_mutex_lock(&registering);
     forget(mpi_handle_bits(communicator->handle)); /* a callback of the job may have used it meanwhile, which registered it again */

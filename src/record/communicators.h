@@ -74,10 +74,10 @@ uint32_t communicators_ordinal(struct communicator *parent, uint64_t kind);
 uint64_t communicators_mix(uint64_t hash, uint64_t value);
 
 /* MPI is about to free a communicator. Its handle is removed first, because MPI may reuse it before the call returns. NULL if it is
- * unknown. Then call communicators_freed, or communicators_kept if MPI refused. */
+ * unknown. Then call communicators_freed, or communicators_restore if MPI refused. */
 struct communicator *communicators_freeing(mpi_handle handle);
 void communicators_freed(struct communicator *communicator);
-void communicators_kept(struct communicator *communicator);
+void communicators_restore(struct communicator *communicator);
 
 /* A window or file was created on a communicator, which is found under the object's key until it is detached. communicators_detach returns
  * the communicator (NULL if the object is unknown); communicators_detached then says whether the object is gone. */
@@ -99,7 +99,7 @@ void communicators_hold(struct communicator *communicator);
 void communicators_release(struct communicator *communicator);
 
 /* Slow halves of the functions below. */
-struct communicator *communicators_meet(mpi_handle handle);
+struct communicator *communicators_first_use(mpi_handle handle);
 unsigned communicators_enter(struct communicator *communicator);
 
 struct communicator_index {
@@ -136,7 +136,7 @@ HOT struct communicator *communicators_under(mpi_handle key)
 HOT struct communicator *communicators_find(mpi_handle handle)
 {
     struct communicator *found = communicators_under(mpi_handle_bits(handle));
-    return __builtin_expect(found != NULL, 1) ? found : communicators_meet(handle);
+    return __builtin_expect(found != NULL, 1) ? found : communicators_first_use(handle);
 }
 
 /* Keys of objects. MPICH's handles are integers, but its files are pointers, and so are NCCL's communicators. Inverted, the pointers never

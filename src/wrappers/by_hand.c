@@ -562,7 +562,7 @@ static inline void gone_or_not(const struct call *call, struct communicator *goi
     if (going && call->succeeded)
         communicators_freed(going);
     else if (going)
-        communicators_kept(going);
+        communicators_restore(going);
 }
 
 BODY(Comm_free, BY_HAND, COMM)

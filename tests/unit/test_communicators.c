@@ -473,7 +473,7 @@ static void a_communicator_that_mpi_refused_to_free_is_there_as_before(void)
     struct communicator *communicator = communicators_find(handle);
     const struct ledger_communicator *entry = entry_of(handle);
     CHECK(communicators_freeing(handle) == communicator);
-    communicators_kept(communicator);
+    communicators_restore(communicator);
     CHECK(communicators_find(handle) == communicator);
     CHECK_EQUAL(entry->flags, 0);
 }
