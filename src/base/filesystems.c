@@ -28,8 +28,8 @@ const char *filesystems_in_the_way(void)
 
 const char *filesystems_reason(int error)
 {
-    return error == FILESYSTEMS_FOREIGN    ? "a part of the path belongs to another user, where anybody may put it"
-           : error == FILESYSTEMS_UNSAFE   ? "not a file system for mapped files"
+    return error == FILESYSTEMS_FOREIGN    ? "a part of the path belongs to another user and is in a folder where anybody may create files"
+           : error == FILESYSTEMS_UNSAFE   ? "the file system is not safe for mapped files"
            : error == FILESYSTEMS_SQUATTED ? in_the_way
                                            : strerror(error);
 }

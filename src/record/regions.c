@@ -48,8 +48,8 @@ static void say_once_that_it_goes_on(const char *path)
         return;
     ledger_fact("region_refused", path);
     if (the_ledger.header->world_rank <= 0)
-        say_line("region %s is not told from the one around it: there is room for %d regions (fewer in a full ledger), names of %d "
-                 "characters, %d in each other",
+        say_line("region %s is counted in its parent: the limits are %d regions (fewer in a full ledger), names of %d characters, %d "
+                 "nested ones",
                  path, REGIONS_MAX, REGION_NAME_BYTES - 1, REGIONS_DEEP);
 }
 

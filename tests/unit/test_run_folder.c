@@ -503,9 +503,9 @@ static void somebody_elses_folder_among_everybody_s_is_not_used(void)
     CHECK(mkdir("target", 0700) == 0 && symlink("../target", "shared/link") == 0);
     if (chown("shared/run", 65533, 65533) != 0 || lchown("shared/link", 65533, 65533) != 0)
         unit_skip("needs root");
-    check_replaced("shared/run", "a part of the path belongs to another user, where anybody may put it");
-    check_replaced("shared/link", "a part of the path belongs to another user, where anybody may put it");
-    check_replaced("shared/link/sub/run", "a part of the path belongs to another user, where anybody may put it");
+    check_replaced("shared/run", "a part of the path belongs to another user and is in a folder where anybody may create files");
+    check_replaced("shared/link", "a part of the path belongs to another user and is in a folder where anybody may create files");
+    check_replaced("shared/link/sub/run", "a part of the path belongs to another user and is in a folder where anybody may create files");
     CHECK(!is_there("target/sub"));
     CHECK_EQUAL(open_with("target", 0), 0);
     CHECK_TEXT(said, "");
@@ -518,7 +518,7 @@ static void files_are_not_moved_aside_into_somebody_elses_folder(void)
     CHECK(mkdir("target", 0700) == 0 && symlink("../target", "shared/earlier-1") == 0);
     if (lchown("shared/earlier-1", 65533, 65533) != 0)
         unit_skip("needs root");
-    check_replaced("shared", "a part of the path belongs to another user, where anybody may put it");
+    check_replaced("shared", "a part of the path belongs to another user and is in a folder where anybody may create files");
     CHECK(!is_there("target/rank-3.db"));
     CHECK(is_there("shared/rank-3.db"));
 }
