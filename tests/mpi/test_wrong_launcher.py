@@ -124,7 +124,7 @@ def test_the_doctor_compares_the_program_s_mpi_with_the_launcher_that_started_it
     ask = [str(COMMPROF_RUN), "--doctor"]
     wrong = launch(mpi, 1, [*ask, str(other)], tmp_path, {})
     problem = only_problem(wrong)
-    assert problem.startswith(f"launcher: {LAUNCHERS[mpi.name]} has started this, and the program's MPI is {OTHER[mpi.name].abi}")
+    assert problem.startswith(f"launcher: {LAUNCHERS[mpi.name]} has started this process, but the program's MPI is {OTHER[mpi.name].abi}")
     right = launch(mpi, 1, [*ask, str(compile_program(mpi, "pcontrol"))], tmp_path, {})
     assert can_be_profiled(right), right
 

@@ -47,7 +47,7 @@ READ = {"begin": (5, 5, 10, 100, 1_000), "last": (SECOND, 0, 20, 5_879, SECOND +
 def test_four_ranks_on_two_cores_are_crowded(tmp_path):
     (found,) = crowded(tmp_path, [facts_of("0-1", **READ)] * 4)
     assert (found.host, found.ranks, found.cores, found.is_quota) == ("x", [0, 1, 2, 3], 2, False)
-    assert found.sentence == "4 ranks share 2 cores on host x, 23,116 involuntary switches: waiting here is mostly scheduling"
+    assert found.sentence == "4 ranks share 2 cores on host x, 23,116 involuntary switches: part of the time in MPI here is scheduling"
     assert found.cpu_share == pytest.approx(1, abs=1e-6)
 
 
@@ -90,7 +90,7 @@ def test_containers_of_one_kernel_share_its_cores(tmp_path):
 def test_several_crowded_hosts_are_one_line(report, tmp_path):
     other = {"host": "y", "boot_id": "c"}
     write_databases(tmp_path / "run", ranks_with([facts_of("0"), facts_of("0"), facts_of("1", **other), facts_of("1", **other)]))
-    assert "Crowded         4 ranks share 2 cores on 2 hosts (x, y): waiting" in report("summary", tmp_path / "run").out
+    assert "Crowded         4 ranks share 2 cores on 2 hosts (x, y): part of" in report("summary", tmp_path / "run").out
 
 
 QUOTA = {"cpu_quota_cores": "1.5", "cpu_quota_cgroup": "/job"}
@@ -98,7 +98,7 @@ QUOTA = {"cpu_quota_cores": "1.5", "cpu_quota_cgroup": "/job"}
 
 def test_a_quota_below_the_ranks_crowds_them(tmp_path):
     (found,) = crowded(tmp_path, [facts_of("0-7", **QUOTA)] * 2)
-    assert found.sentence == "2 ranks share 1.5 cores by cgroup quota on host x: waiting here is mostly scheduling"
+    assert found.sentence == "2 ranks share 1.5 cores by cgroup quota on host x: part of the time in MPI here is scheduling"
 
 
 @pytest.mark.parametrize("quota", [{**QUOTA, "cpu_quota_cores": "2"}, {}], ids=["as many as ranks", "none"])
@@ -112,7 +112,7 @@ def test_each_cgroup_has_a_quota_of_its_own(tmp_path):
 
 def test_a_killed_rank_has_no_switches_to_state(tmp_path):
     (found,) = crowded(tmp_path, [facts_of("0", **READ), {**HOST, "begin.affinity": "0"}])
-    assert found.sentence == "2 ranks share 1 core on host x: waiting here is mostly scheduling"
+    assert found.sentence == "2 ranks share 1 core on host x: part of the time in MPI here is scheduling"
 
 
 def test_without_masks_nobody_knows(tmp_path):
@@ -126,7 +126,7 @@ def test_a_mask_that_makes_no_sense_is_unknown(text):
 
 def test_summary_late_and_advise_say_it_first(report, tmp_path):
     folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **READ)] * 2))
-    line = "Crowded         2 ranks share 1 core on host x, 11,558 involuntary switches: waiting here is mostly scheduling"
+    line = "Crowded         2 ranks share 1 core on host x, 11,558 involuntary switches: part of the time in MPI here is scheduling"
     assert line in report("summary", folder).out
     assert report("late", folder).out.startswith(line)
     (row,) = report("summary", folder, "--json").rows

@@ -1,6 +1,6 @@
-"""Advice: rules that look at a run's calls, each with its evidence and the time it could save at most.
+"""Advice: rules that look at a run's calls, each with its evidence and an estimate of the time it could save.
 
-A rule is a function that yields what it found; docs/SCHEMA.md has the conditions and the formula of each bound. The bounds of two rules may
+A rule is a function that yields what it found; docs/SCHEMA.md has the conditions and the formula of each. The estimates of two rules may
 count the same time, so they do not add up.
 """
 
@@ -44,7 +44,7 @@ class Advice(NamedTuple):
     evidence: str
     suggestion: str
     certainty: str
-    saving_ns_at_most: int | None
+    saving_ns: int | None
     saving_share: float | None
     call: str | None
     communicator: str | None
@@ -109,7 +109,7 @@ def advice(run: Run, answers: Digest) -> list[Advice]:
     looked = look(run, answers)
     rules = (*RULES, *(GPU_RULES if looked.uses_gpu else ()))
     rows = [row for rule in rules for row in judge(rule, looked)] + [_knee(curve) for curve in knees(looked)]
-    return sorted(rows, key=lambda row: (-row.found, row.saving_ns_at_most is None, -(row.saving_ns_at_most or 0)))
+    return sorted(rows, key=lambda row: (-row.found, row.saving_ns is None, -(row.saving_ns or 0)))
 
 
 def knees(looked: Looked) -> list[Curve]:
@@ -200,11 +200,12 @@ def _fusing(curve: Curve, small: Sequence[Point], knee: Knee, looked: Looked) ->
     count, total_ns = sum(point.count for point in small), sum(point.total_ns for point in small)
     small_bytes = sum(point.count * point.bytes for point in small)
     fused_ns = small_bytes * knee.ns_per_byte
+    waiting = looked.late.wait_share(curve.call, curve.identity)
     return Finding(
         f"fuse small {curve.call} on {looked.where(curve.identity)}",
         f"{units.count(round(count / curve.ranks))} calls a rank of {_sizes_text(small)} carry {units.volume(small_bytes / curve.ranks)}"
         f" and take {looked.per_rank(total_ns)} ({looked.per_rank(_typical_ns(small))} by their medians); at the rate that is reached"
-        f" with {units.size(knee.bytes)} the same bytes take {looked.per_rank(fused_ns)}",
+        f" with {units.size(knee.bytes)} the same bytes take {looked.per_rank(fused_ns)}{_waiting_text(waiting)}",
         {
             HOROVOD: "raise HOROVOD_CYCLE_TIME, so that more tensors are ready to be fused, and HOROVOD_FUSION_THRESHOLD if that is below"
             f" {units.size(knee.bytes)}",
@@ -215,11 +216,16 @@ def _fusing(curve: Curve, small: Sequence[Point], knee: Knee, looked: Looked) ->
             " PyTorch's DistributedDataParallel: bucket_cap_mb)",
         ),
         _certainty(curve, small, total_ns),
-        total_ns - fused_ns,
+        total_ns * (1 - waiting) - fused_ns,
         curve.call,
         curve.identity,
         max(small, key=lambda point: point.total_ns).bytes,
     )
+
+
+def _waiting_text(waiting: float) -> str:
+    """Messages cost nothing while their senders are late."""
+    return f"; {units.share(waiting)} of the time in this call is waiting for late ranks, and no part of the saving" if waiting else ""
 
 
 def _certainty(curve: Curve, points: Sequence[Point], total_ns: int) -> str:
@@ -238,20 +244,21 @@ def _sizes_text(points: Sequence[Point]) -> str:
 
 
 def tiny_messages(looked: Looked) -> Iterator[Finding]:
-    """Allreduces of a few values: at most all the time in them."""
+    """Allreduces of a few values: the time in them that is not waiting."""
     for curve in _allreduces(looked):
         tiny = [point for point in curve.points if point.bytes <= TINY_BYTES]
         if sum(point.count for point in tiny) >= MANY * curve.ranks:
             count, total_ns = sum(point.count for point in tiny), sum(point.total_ns for point in tiny)
+            waiting = looked.late.wait_share(curve.call, curve.identity)
             yield Finding(
                 f"make fewer tiny {curve.call} on {looked.where(curve.identity)}",
-                f"{units.count(round(count / curve.ranks))} calls a rank of {_sizes_text(tiny)} take {looked.per_rank(total_ns)}",
+                f"{units.count(round(count / curve.ranks))} calls a rank of {_sizes_text(tiny)} take {looked.per_rank(total_ns)}{_waiting_text(waiting)}",
                 "these are negotiation: raise HOROVOD_CYCLE_TIME, and leave HOROVOD_CACHE_CAPACITY on"
                 if looked.framework == HOROVOD and curve.call == "MPI_Allreduce"
                 else "put several values into one message, or sum them less often"
                 + (" (Horovod negotiates like this: HOROVOD_CYCLE_TIME)" if curve.call == "MPI_Allreduce" else ""),
                 _certainty(curve, tiny, total_ns),
-                total_ns,
+                total_ns * (1 - waiting),
                 curve.call,
                 curve.identity,
                 max(tiny, key=lambda point: point.total_ns).bytes,
@@ -471,16 +478,18 @@ def waiting_messages(looked: Looked) -> Iterator[Finding]:
 
 
 def barriers(looked: Looked) -> Iterator[Finding]:
-    """Barriers: the time in them."""
+    """Barriers: the time in them that is not waiting for late ranks."""
     for call in looked.answers.calls:
         if call.call == "MPI_Barrier":
+            rows = [row for row in looked.late.calls if row.call == call.call]
+            waiting = sum(row.wait_ns or 0 for row in rows) / max(1, sum(row.total_ns for row in rows))
             yield Finding(
                 "MPI_Barrier costs time",
-                f"{units.count(call.count)} calls take {looked.per_rank(call.total_ns)}",
+                f"{units.count(call.count)} calls take {looked.per_rank(call.total_ns)}{_waiting_text(waiting)}",
                 "leave out those that nothing needs: collectives and messages order themselves; what ranks wait here for a late one they may"
                 " then wait elsewhere",
                 POSSIBLE,
-                call.total_ns,
+                call.total_ns * (1 - waiting),
                 call.call,
             )
 

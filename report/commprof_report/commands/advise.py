@@ -1,6 +1,6 @@
 """Messages that could be fused, padded, overlapped or left out.
 
-Each piece of advice has its evidence, a suggestion, the time that it could save at most, and how sure it is; the one that could save most is
+Each piece of advice has its evidence, a suggestion, an estimate of the time that it could save, and how sure it is; the one that could save most is
 first. The rules look for
 
 - many Allreduces that are too small to be fast and could be fused, and Allreduces of a few bytes;
@@ -13,7 +13,7 @@ first. The rules look for
 - data of GPUs that seems to go through the host to MPI;
 - what the profile lacks.
 
-Advice that could save less than 0.5 % of the time is left out. Bounds may count the same time twice: they do not add up. At the end it says
+Advice that could save less than 0.5 % of the time is left out. Estimates may count the same time twice: they do not add up. At the end it says
 from which size on each call is at its best rate, which rules found nothing, and which could not be applied.
 """
 
@@ -42,7 +42,7 @@ MOST_PIECES = 10
 MOST_KNEES = 6
 COLUMNS = (
     Column("advice", lambda row: row.title, False),
-    Column("saves at most", lambda row: saving_text(row), False),
+    Column("could save", lambda row: saving_text(row), False),
     Column("sure", lambda row: row.certainty, False),
     Column("evidence", lambda row: row.evidence, False),
     Column("what to do", lambda row: row.suggestion, False),
@@ -85,7 +85,7 @@ def verdict(pieces: Sequence[Advice]) -> str:
 
 def piece_lines(number: int, row: Advice) -> Iterator[str]:
     saved = saving_text(row)
-    yield f"{number}. {row.title[0].upper()}{row.title[1:]}" + (f": saves at most {saved} ({row.certainty})" if saved else "")
+    yield f"{number}. {row.title[0].upper()}{row.title[1:]}" + (f": could save {saved} (estimate; {row.certainty})" if saved else "")
     yield from wrapped(f"{row.evidence}.")
     yield from wrapped(f"-> {row.suggestion}.")
 
@@ -95,9 +95,9 @@ def wrapped(text: str) -> list[str]:
 
 
 def saving_text(row: Advice) -> str:
-    if row.saving_ns_at_most is None:
+    if row.saving_ns is None:
         return ""
-    return f"{units.share(row.saving_share)} of the time, {units.duration(row.saving_ns_at_most)} over all ranks"
+    return f"{units.share(row.saving_share)} of the time, {units.duration(row.saving_ns)} over all ranks"
 
 
 def closing_lines(rows: Sequence[Advice], unsampled: str) -> Iterator[str]:
@@ -119,5 +119,5 @@ def closing_lines(rows: Sequence[Advice], unsampled: str) -> Iterator[str]:
 def advise_section(run: Run, answers: Digest) -> str:
     rows = advice.advice(run, answers)
     pieces = [row for row in rows if row.found]
-    sentence = f"{verdict(pieces)} Bounds may count the same time twice. {' '.join(closing_lines(rows, unsampled_text(run)))}"
+    sentence = f"{verdict(pieces)} Estimates may count the same time twice. {' '.join(closing_lines(rows, unsampled_text(run)))}"
     return page.section("What could be better", sentence, *([page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []))

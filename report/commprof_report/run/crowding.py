@@ -57,7 +57,7 @@ def crowding(connection: Connection) -> list[Crowding]:
 
 
 def sentence(found: Sequence[Crowding]) -> str:
-    """One line for all hosts: 4 ranks share 2 cores on host x, 23,118 involuntary switches: waiting here is mostly scheduling."""
+    """One line for all hosts: 4 ranks share 2 cores on host x, 23,118 involuntary switches: part of the time in MPI here is scheduling."""
     ranks = sum(len(crowded.ranks) for crowded in found)
     cores = sum(crowded.cores for crowded in found)
     shared = f"{cores:g} core" + ("" if cores == 1 else "s")
@@ -66,7 +66,7 @@ def sentence(found: Sequence[Crowding]) -> str:
     place = f"host {hosts}" if len(found) == 1 else f"{len(found)} hosts ({hosts})"
     counts = [crowded.involuntary_switches for crowded in found]
     switches = "" if None in counts else f", {units.count(sum(counts))} involuntary switch{'' if sum(counts) == 1 else 'es'}"
-    return f"{units.counted(ranks, 'rank')} share {shared}{quota} on {place}{switches}: waiting here is mostly scheduling"
+    return f"{units.counted(ranks, 'rank')} share {shared}{quota} on {place}{switches}: part of the time in MPI here is scheduling"
 
 
 def _of_host(rows: list[CoreUseRow]) -> Crowding | None:
