@@ -253,7 +253,7 @@ static void count(const struct gpu_event *event, uint16_t kernel, const struct s
     uint64_t duration_ns = event->end_ns > event->start_ns ? (uint64_t)(event->end_ns - event->start_ns) : 0;
     struct ledger_activity *activity = find_activity(activity_key(event, kernel, stream->slot), KINDS);
     if (!activity || kernel == LEDGER_KERNEL_OTHER || stream->slot == LEDGER_STREAM_OTHER)
-        the_ledger.header->gpu_unkept_records++;
+        the_ledger.header->gpu_unattributed_records++;
     if (!activity)
         activity = find_activity(other_key(event->kind), 0);
     if (activity)

@@ -5,7 +5,7 @@
  *                                      window: resume, collect, collect, ..., pause, collect until all has arrived
  *     gpu_yield: foreign = 1 --------> ends the window at once; is_in = 0
  *          waits while is_in (bounded) <---'
- *     gpu_end: told = FINISH --------> ends the window; gone = 1
+ *     gpu_end: order = FINISH --------> ends the window; gone = 1
  *          waits for gone (bounded) <------'
  *
  * is_in is 1 while a window is open: calls into the tracing interface may be in progress. The GPU thread sets is_in before it reads
@@ -44,7 +44,7 @@ const struct gpu_backend *gpu_used;
 static struct {
     const struct gpu_backend *backend;
     char foreign_name[64];
-    uint32_t has_thread, told, gone;
+    uint32_t has_thread, order, gone;
     uint32_t bell;           /* incremented to wake the GPU thread */
     uint32_t foreign, is_in; /* see above */
     int64_t foreign_until_ns;
@@ -65,14 +65,14 @@ static struct {
     enum ledger_tracing_end ending;
 } gpu;
 
-static bool is_told(void)
+static bool is_ordered_to_end(void)
 {
-    return __atomic_load_n(&gpu.told, __ATOMIC_ACQUIRE) != STAY;
+    return __atomic_load_n(&gpu.order, __ATOMIC_ACQUIRE) != STAY;
 }
 
 static bool is_abandoned(void)
 {
-    return __atomic_load_n(&gpu.told, __ATOMIC_ACQUIRE) == ABANDON;
+    return __atomic_load_n(&gpu.order, __ATOMIC_ACQUIRE) == ABANDON;
 }
 
 static void ring(void)
@@ -83,7 +83,7 @@ static void ring(void)
 static void sleep_until(int64_t until_ns)
 {
     uint32_t bell = __atomic_load_n(&gpu.bell, __ATOMIC_ACQUIRE);
-    if (!is_told() && !__atomic_load_n(&gpu.foreign, __ATOMIC_ACQUIRE))
+    if (!is_ordered_to_end() && !__atomic_load_n(&gpu.foreign, __ATOMIC_ACQUIRE))
         service_thread_wait_while(&gpu.bell, bell, until_ns);
 }
 
@@ -112,11 +112,11 @@ static enum gpu_presence look_for_one(void)
 static bool wait_for_use(void)
 {
     int64_t pause_ns = FIRST_LOOK_MS * MS_NS;
-    while (!is_told() && look_for_one() != GPU_IN_USE) {
+    while (!is_ordered_to_end() && look_for_one() != GPU_IN_USE) {
         sleep_until(clock_monotonic_ns() + pause_ns);
         pause_ns = pause_ns < SLOWEST_LOOK_MS * MS_NS ? 2 * pause_ns : pause_ns;
     }
-    return !is_told();
+    return !is_ordered_to_end();
 }
 
 static bool arm(void)
@@ -124,7 +124,7 @@ static bool arm(void)
     char reason[512] = "";
     enum gpu_armed armed = GPU_ARM_LATER;
     int64_t began_ns = clock_monotonic_ns();
-    while (!is_told() && (armed = gpu.backend->arm(reason, sizeof reason)) == GPU_ARM_LATER)
+    while (!is_ordered_to_end() && (armed = gpu.backend->arm(reason, sizeof reason)) == GPU_ARM_LATER)
         sleep_until(clock_monotonic_ns() + ARM_AGAIN_MS * MS_NS);
     the_ledger.header->cost_gpu_begin_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
     if (armed == GPU_ARM_REFUSED)
@@ -296,7 +296,7 @@ static void begin_anew_after_reset(void)
     gpu.graph_launches = gpu.graph_records = 0;
     activity_reset();
     header->gpu_records = header->gpu_dropped_records = header->gpu_implausible_records = header->gpu_late_records = 0;
-    header->gpu_unkept_records = header->gpu_lost_intervals = header->gpu_unmatched_operations = 0;
+    header->gpu_unattributed_records = header->gpu_lost_intervals = header->gpu_unmatched_operations = 0;
 }
 
 /* Collects what has been recorded and settles it as far as it is complete. Returns the time up to which the vendor's records are
@@ -383,7 +383,7 @@ static void drain(int64_t now_ns)
 
 static void attend_window(int64_t now_ns, bool hurries)
 {
-    if (is_told())
+    if (is_ordered_to_end())
         end_window(LEDGER_TRACING_STOPPED);
     else if (hurries)
         end_window(LEDGER_TRACING_YIELDED);
@@ -405,14 +405,14 @@ static void attend(void)
     bool hurries = another_traces(now_ns);
     if (gpu.phase == OPEN)
         attend_window(now_ns, hurries);
-    else if (gpu.phase == DRAINING && (hurries || is_told())) {
+    else if (gpu.phase == DRAINING && (hurries || is_ordered_to_end())) {
         collect(true);
         close_window();
     } else if (gpu.phase == DRAINING)
         drain(now_ns);
     else if (!calls_are_counted())
         forget_windows(); /* the user who switches counting on wants to see what follows */
-    else if (!hurries && !is_told() && is_due(now_ns)) {
+    else if (!hurries && !is_ordered_to_end() && is_due(now_ns)) {
         gpu.ending = LEDGER_TRACING_GOES_ON;
         open_window(now_ns);
     }
@@ -428,7 +428,7 @@ static void trace(void)
     activity_begin(gpu.backend);
     gpu.epoch = the_ledger.header->epoch;
     gpu.paused_ns = clock_monotonic_ns();
-    while (!is_refused() && !is_abandoned() && !(is_told() && gpu.phase == CLOSED)) {
+    while (!is_refused() && !is_abandoned() && !(is_ordered_to_end() && gpu.phase == CLOSED)) {
         attend();
         int64_t tick_ns = (settings.gpu_collect_ms < TICK_MS ? (int64_t)settings.gpu_collect_ms : TICK_MS) * MS_NS;
         if (__atomic_load_n(&gpu.foreign, __ATOMIC_ACQUIRE) && gpu.phase == CLOSED)
@@ -535,14 +535,14 @@ void gpu_end(void)
     if (!__atomic_exchange_n(&gpu.has_thread, 0, __ATOMIC_ACQ_REL))
         return;
     int64_t began_ns = clock_monotonic_ns(), until_ns = began_ns + PATIENCE_S * SECOND_NS;
-    __atomic_store_n(&gpu.told, FINISH, __ATOMIC_RELEASE);
+    __atomic_store_n(&gpu.order, FINISH, __ATOMIC_RELEASE);
     ring();
     while (!__atomic_load_n(&gpu.gone, __ATOMIC_ACQUIRE) && clock_monotonic_ns() < until_ns)
         service_thread_wait_while(&gpu.gone, 0, until_ns);
     ask_no_more();
     the_ledger.header->cost_gpu_end_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
     if (!__atomic_load_n(&gpu.gone, __ATOMIC_ACQUIRE)) {
-        __atomic_store_n(&gpu.told, ABANDON, __ATOMIC_RELEASE);
+        __atomic_store_n(&gpu.order, ABANDON, __ATOMIC_RELEASE);
         lose_window();
         enter_state(LEDGER_GPU_STOPPED, "the tracing interface did not answer at the end; what it held back is lost");
     }
@@ -551,7 +551,7 @@ void gpu_end(void)
 
 void gpu_exit(void)
 {
-    __atomic_store_n(&gpu.told, ABANDON, __ATOMIC_RELEASE);
+    __atomic_store_n(&gpu.order, ABANDON, __ATOMIC_RELEASE);
     if (__atomic_exchange_n(&gpu.has_thread, 0, __ATOMIC_ACQ_REL)) {
         ring();
         count_unread();

@@ -291,7 +291,7 @@ struct ledger_peer {
 
 /* A thread's current or last call, packed: the call's number; the communicator's slot; whether the thread is still inside; and, for a
  * call that waits for requests, the call that created the first of them. */
-enum { LEDGER_DOING_SLOT_BIT = 16, LEDGER_DOING_INSIDE_BIT = 32, LEDGER_DOING_AWAITED_BIT = 48 };
+enum { LEDGER_DOING_SLOT_BIT = 16, LEDGER_DOING_INSIDE_BIT = 32, LEDGER_DOING_REQUEST_CALL_BIT = 48 };
 #define LEDGER_DOING_INSIDE (1ull << LEDGER_DOING_INSIDE_BIT)
 
 struct ledger_thread {
@@ -339,7 +339,7 @@ struct ledger_sample {
     uint16_t region; /* region of the call; for a region's sample the region itself */
     union {
         struct {
-            uint16_t awaited;
+            uint16_t request_call;
             uint16_t reserved;
         };
         uint32_t device_span; /* NCCL operations with completed_ticks: the kernel's duration, LEDGER_DEVICE_SPAN_* */

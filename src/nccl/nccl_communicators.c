@@ -90,7 +90,7 @@ void nccl_communicators_made_all(void *const *handles, unsigned constructor, int
             enter(handles[i], &birth, count, i);
 }
 
-struct communicator *nccl_communicators_told(const void *handle, uint64_t hash, const char *name, int nranks, int rank)
+struct communicator *nccl_communicators_reported(const void *handle, uint64_t hash, const char *name, int nranks, int rank)
 {
     struct nccl_birth birth = {.identity = communicators_mix(communicators_mix(FROM_HASH, (uint64_t)nranks), hash)};
     take_name(&birth, name);

@@ -43,7 +43,7 @@ void nccl_communicators_born(const struct nccl_birth *birth, void *const *handle
 void nccl_communicators_group_ended(nccl_result result, call_site site);
 
 /* NCCL's profiler plugin interface reports a communicator, with a hash that all its ranks get and a name (NULL: none). */
-struct communicator *nccl_communicators_told(const void *handle, uint64_t hash, const char *name, int nranks, int rank);
+struct communicator *nccl_communicators_reported(const void *handle, uint64_t hash, const char *name, int nranks, int rank);
 
 /* Slow path of the function below. */
 struct communicator *nccl_communicators_meet(const void *handle, call_site site);

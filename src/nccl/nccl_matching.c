@@ -118,7 +118,7 @@ static void forget_groups(struct stream *stream, uint32_t end)
     stream->gaps = 0;
 }
 
-static void leave_untold(const struct stream *stream, const struct group *group)
+static void leave_unattributed(const struct stream *stream, const struct group *group)
 {
     for (uint32_t i = 0; i < group->count; i++)
         nccl_operation_is_unmatched(&stream->operations[group->first + i]);
@@ -127,7 +127,7 @@ static void leave_untold(const struct stream *stream, const struct group *group)
 static void give_up(struct stream *stream, uint32_t end)
 {
     for (uint32_t i = 0; i < end; i++)
-        leave_untold(stream, &stream->groups[i]);
+        leave_unattributed(stream, &stream->groups[i]);
     forget_groups(stream, end);
 }
 
@@ -329,12 +329,12 @@ static void take_group(const struct nccl_operation *operations, uint32_t count, 
     groups_taken++;
     find_streams(operations, count);
     for (uint32_t at = 0; at < count; at++) {
-        bool is_told = false; /* added with an earlier operation on the same stream */
-        for (uint32_t i = 0; i < at && !is_told; i++)
-            is_told = launched_on[i] == launched_on[at];
+        bool is_added = false; /* added with an earlier operation on the same stream */
+        for (uint32_t i = 0; i < at && !is_added; i++)
+            is_added = launched_on[i] == launched_on[at];
         if (!launched_on[at])
             nccl_operation_is_unmatched(&operations[at]);
-        else if (!is_told && !add_group(launched_on[at], operations, count, end))
+        else if (!is_added && !add_group(launched_on[at], operations, count, end))
             lose(launched_on[at]);
     }
     if (lacks_stream)
@@ -389,7 +389,7 @@ static void tell(const struct stream *stream, const struct group *group, const s
 {
     const struct nccl_operation *operations = stream->operations + group->first;
     if (count == 0) {
-        leave_untold(stream, group);
+        leave_unattributed(stream, group);
         return;
     }
     bool is_shared = group->count > 1;
@@ -454,7 +454,7 @@ static uint32_t dealt_to(const struct stream *stream, const struct deal *deal, u
     return more && at == deal->first_open && at == deal->last_open ? least + more : least;
 }
 
-static bool is_untold(const struct stream *stream, const struct deal *deal, uint32_t at)
+static bool is_unattributed(const struct stream *stream, const struct deal *deal, uint32_t at)
 {
     return stream->kernel_count > deal->needed && deal->first_open < deal->last_open && at >= deal->first_open && at <= deal->last_open;
 }
@@ -465,10 +465,10 @@ static bool is_in_time(const struct stream *stream, const struct deal *deal, uin
     uint32_t kernel = 0;
     for (uint32_t i = 0; i < end; i++) {
         uint32_t count = dealt_to(stream, deal, i);
-        if (!is_untold(stream, deal, i) && count && stream->kernels[kernel].start_ns + TOLERANCE_NS < stream->groups[i].start_ns)
+        if (!is_unattributed(stream, deal, i) && count && stream->kernels[kernel].start_ns + TOLERANCE_NS < stream->groups[i].start_ns)
             return false;
         kernel += count;
-        if (i == deal->last_open && is_untold(stream, deal, i))
+        if (i == deal->last_open && is_unattributed(stream, deal, i))
             kernel += stream->kernel_count - deal->needed;
     }
     return true;
@@ -479,12 +479,12 @@ static void deal_out(struct stream *stream, const struct deal *deal, uint32_t en
     uint32_t kernel = 0;
     for (uint32_t i = 0; i < end; i++) {
         uint32_t count = dealt_to(stream, deal, i);
-        if (is_untold(stream, deal, i))
-            leave_untold(stream, &stream->groups[i]);
+        if (is_unattributed(stream, deal, i))
+            leave_unattributed(stream, &stream->groups[i]);
         else
             tell(stream, &stream->groups[i], stream->kernels + kernel, count);
         kernel += count;
-        if (i == deal->last_open && is_untold(stream, deal, i))
+        if (i == deal->last_open && is_unattributed(stream, deal, i))
             kernel += stream->kernel_count - deal->needed;
     }
     forget_groups(stream, end);

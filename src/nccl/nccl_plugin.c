@@ -201,32 +201,33 @@ static void *add_to_launch(struct context *context, const struct launched *launc
         .channels = (PART).channels, .group = (GROUP)                                                                         \
     }
 
-struct told {
+struct reported {
     const char *function, *datatype;
     size_t count;
     int root_or_peer;
     bool is_captured;
 };
 
-static void *start(struct context *context, const struct told *told)
+static void *start(struct context *context, const struct reported *reported)
 {
     static bool is_function_noted, is_datatype_noted;
-    const struct operation *operation = find_operation(told->function);
+    const struct operation *operation = find_operation(reported->function);
     if (!operation) {
-        note_once(&is_function_noted, "nccl.unknown_operation", told->function);
+        note_once(&is_function_noted, "nccl.unknown_operation", reported->function);
         return NULL;
     }
-    uint64_t bytes = type_bytes(told->datatype);
+    uint64_t bytes = type_bytes(reported->datatype);
     if (!bytes)
-        note_once(&is_datatype_noted, "nccl.unknown_datatype", told->datatype);
-    struct event fresh = {.is_taken = true,
-                          .is_captured = told->is_captured,
-                          .has_bytes = bytes > 0,
-                          .call = operation->call,
-                          .counting = operation->counting,
-                          .root_or_peer = told->root_or_peer,
-                          .start = clock_ticks(),
-                          .moved = nccl_count_bytes(context->communicator, operation->counting, told->count * bytes, told->root_or_peer)};
+        note_once(&is_datatype_noted, "nccl.unknown_datatype", reported->datatype);
+    struct event fresh = {
+        .is_taken = true,
+        .is_captured = reported->is_captured,
+        .has_bytes = bytes > 0,
+        .call = operation->call,
+        .counting = operation->counting,
+        .root_or_peer = reported->root_or_peer,
+        .start = clock_ticks(),
+        .moved = nccl_count_bytes(context->communicator, operation->counting, reported->count * bytes, reported->root_or_peer)};
     struct event *event = take();
     if (!event) {
         account(&fresh, context->communicator);
@@ -266,15 +267,15 @@ static nccl_result start_v4(void *context, void **handle, const struct nccl_even
     *handle = timed;
     if (is_wrapped(context))
         return NCCL_SUCCESS;
-    struct told told = event->type == NCCL_EVENT_COLLECTIVE ? (struct told){.function = event->collective.function,
-                                                                            .datatype = event->collective.datatype,
-                                                                            .count = event->collective.count,
-                                                                            .root_or_peer = event->collective.root}
-                                                            : (struct told){.function = event->message.function,
-                                                                            .datatype = event->message.datatype,
-                                                                            .count = event->message.count,
-                                                                            .root_or_peer = event->message.peer};
-    struct event *counted = start(context, &told);
+    struct reported reported = event->type == NCCL_EVENT_COLLECTIVE ? (struct reported){.function = event->collective.function,
+                                                                                        .datatype = event->collective.datatype,
+                                                                                        .count = event->collective.count,
+                                                                                        .root_or_peer = event->collective.root}
+                                                                    : (struct reported){.function = event->message.function,
+                                                                                        .datatype = event->message.datatype,
+                                                                                        .count = event->message.count,
+                                                                                        .root_or_peer = event->message.peer};
+    struct event *counted = start(context, &reported);
     if (timed && counted)
         finish(counted); /* NCCL uses one handle as the parent of a channel; here that is the launch's */
     else if (!timed)
@@ -301,17 +302,18 @@ static nccl_result start_v5(void *context, void **handle, const struct nccl_even
         *handle = add_to_launch(context, LAUNCHED(event->message, peer, event->message.group));
     if (!(event->type & (NCCL_EVENT_COLLECTIVE_CALL | NCCL_EVENT_MESSAGE_CALL)) || nccl_wrappers_inside())
         return NCCL_SUCCESS;
-    struct told told = event->type == NCCL_EVENT_COLLECTIVE_CALL ? (struct told){.function = event->collective_call.function,
-                                                                                 .datatype = event->collective_call.datatype,
-                                                                                 .count = event->collective_call.count,
-                                                                                 .root_or_peer = event->collective_call.root,
-                                                                                 .is_captured = event->collective_call.is_captured}
-                                                                 : (struct told){.function = event->message_call.function,
-                                                                                 .datatype = event->message_call.datatype,
-                                                                                 .count = event->message_call.count,
-                                                                                 .root_or_peer = LEDGER_NO_RANK, /* not in the event */
-                                                                                 .is_captured = event->message_call.is_captured};
-    *handle = start(context, &told);
+    struct reported reported = event->type == NCCL_EVENT_COLLECTIVE_CALL
+                                   ? (struct reported){.function = event->collective_call.function,
+                                                       .datatype = event->collective_call.datatype,
+                                                       .count = event->collective_call.count,
+                                                       .root_or_peer = event->collective_call.root,
+                                                       .is_captured = event->collective_call.is_captured}
+                                   : (struct reported){.function = event->message_call.function,
+                                                       .datatype = event->message_call.datatype,
+                                                       .count = event->message_call.count,
+                                                       .root_or_peer = LEDGER_NO_RANK, /* not in the event */
+                                                       .is_captured = event->message_call.is_captured};
+    *handle = start(context, &reported);
     return NCCL_SUCCESS;
 }
 
@@ -347,7 +349,7 @@ static void *init(int *mask, int wanted, uint64_t hash, const char *name, int nr
     if (!context)
         return NULL;
     gpu_wake();
-    *context = (struct context){.communicator = nccl_communicators_told(context, hash, name, nranks, rank), .caller = caller};
+    *context = (struct context){.communicator = nccl_communicators_reported(context, hash, name, nranks, rank), .caller = caller};
     if (context->communicator)
         return context;
     free(context);

@@ -295,7 +295,7 @@ static void announce_group(struct call *call)
 {
     if (!call->thread || group.depth != 1 || !group.call)
         return;
-    call->doing |= (uint64_t)group.slot << LEDGER_DOING_SLOT_BIT | (uint64_t)group.call << LEDGER_DOING_AWAITED_BIT;
+    call->doing |= (uint64_t)group.slot << LEDGER_DOING_SLOT_BIT | (uint64_t)group.call << LEDGER_DOING_REQUEST_CALL_BIT;
     announce_details(call, group.bytes, LEDGER_NO_RANK, LEDGER_NO_TAG);
 }
 

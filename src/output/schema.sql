@@ -32,11 +32,11 @@ CREATE TABLE rank (
     gpu_dropped_records      INTEGER NOT NULL,  -- by the tracing interface's count, and unread at the end
     gpu_implausible_records  INTEGER NOT NULL,
     gpu_late_records         INTEGER NOT NULL,  -- counted, but in no union
-    gpu_unkept_records       INTEGER NOT NULL,  -- counted under 'other' kernels or streams
+    gpu_unattributed_records INTEGER NOT NULL,  -- counted under 'other' kernels or streams
     gpu_lost_intervals       INTEGER NOT NULL,  -- MPI calls missing in the unions
     gpu_unmatched_operations INTEGER NOT NULL,  -- NCCL operations without a device time, though the device was traced
-    gpu_memory_kind_queries        INTEGER NOT NULL,
-    gpu_memory_kind_changes        INTEGER NOT NULL,
+    gpu_memory_kind_queries  INTEGER NOT NULL,
+    gpu_memory_kind_changes  INTEGER NOT NULL,
     cost_gpu_begin_ns        INTEGER NOT NULL,
     cost_gpu_end_ns          INTEGER NOT NULL
 );
@@ -63,7 +63,7 @@ CREATE TABLE thread (
     doing_bytes        INTEGER,           -- null: not known beforehand
     doing_peer         INTEGER,           -- world rank, -1: a process outside MPI_COMM_WORLD, -2: any source; null: none
     doing_tag          INTEGER,           -- null: none, or not known beforehand
-    doing_awaited      TEXT    NOT NULL,  -- of a call that waits for requests: the call that made the first of them; then communicator,
+    doing_request_call TEXT    NOT NULL,  -- of a call that waits for requests: the call that started the first of them; then communicator,
                                           -- bytes and peer are the request's
     PRIMARY KEY (world_rank, thread)
 ) WITHOUT ROWID;
@@ -181,7 +181,7 @@ CREATE TABLE sample (
     bytes        INTEGER,           -- as in cell; null: not known
     peer         INTEGER,           -- world rank, -1: a process outside MPI_COMM_WORLD, -2: any source; null: none
     root         INTEGER,           -- of a rooted collective: rank in the communicator; null: none
-    awaited      TEXT    NOT NULL,  -- of a call that waits for requests: the call that made the first of them, whose bytes and peer these are
+    request_call TEXT    NOT NULL,  -- of a call that waits for requests: the call that started the first of them, whose bytes and peer these are
     region       INTEGER NOT NULL,  -- that the call was made in; 0: none
     device_start_ns INTEGER,        -- of an NCCL operation: its kernel on the device; null: not so, or not known
     device_end_ns   INTEGER,

@@ -185,7 +185,7 @@ static void store_thread(struct store *store, const struct ledger_thread *entry)
     struct value doing_bytes = slot ? rows_bytes(store, entry->bytes) : rows_null();
     struct value doing_peer = slot ? rows_rank(store, entry->peer) : rows_null();
     struct value doing_tag = slot && entry->tag != LEDGER_NO_TAG ? rows_number(store, entry->tag) : rows_null();
-    struct value doing_awaited = rows_call(store, (unsigned)(doing >> LEDGER_DOING_AWAITED_BIT));
+    struct value doing_request_call = rows_call(store, (unsigned)(doing >> LEDGER_DOING_REQUEST_CALL_BIT));
     const struct column row[] = {
 #define ROWS_OF_THREAD
 #include "rows.def"

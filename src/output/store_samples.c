@@ -72,7 +72,7 @@ static void store_call_sample(struct store *store, const struct ledger_sample *e
     struct value sequence = rows_unless_zero(store, number), completed_ns = completion(store, entry);
     struct value peer = number ? rows_null() : rows_rank(store, entry->peer);
     struct value root = number ? rows_rank(store, entry->peer) : rows_null();
-    struct value awaited = rows_call(store, is_nccl ? 0 : entry->awaited);
+    struct value request_call = rows_call(store, is_nccl ? 0 : entry->request_call);
     struct value device_start_ns = is_on_device ? rows_number(store, device.begin_ns) : rows_null();
     struct value device_end_ns = is_on_device ? rows_number(store, device.end_ns) : rows_null();
     struct value is_shared = is_on_device ? rows_boolean(store, entry->device_span & LEDGER_DEVICE_SPAN_SHARED) : rows_null();

@@ -7,7 +7,7 @@ void account_simple(const struct call *call)
     if (!call->thread || !call_is_counted(call->id))
         return;
     account_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL), call_duration_ns(call), 0);
-    bool awaits = call->doing >> LEDGER_DOING_AWAITED_BIT;
+    bool awaits = call->doing >> LEDGER_DOING_REQUEST_CALL_BIT;
     if (!call->sequence)
         account_sample(call, NULL, awaits ? call->thread->cells.record->bytes : 0, PEER_NONE);
 }

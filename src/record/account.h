@@ -61,7 +61,7 @@ HOT struct ledger_sample *account_sample(const struct call *call, struct communi
                                                 .communicator = (uint16_t)slot,
                                                 .thread = (uint16_t)record->thread,
                                                 .region = (uint16_t)(thread->region >> CELL_KEY_REGION_BIT),
-                                                .awaited = (uint16_t)(call->doing >> LEDGER_DOING_AWAITED_BIT)});
+                                                .request_call = (uint16_t)(call->doing >> LEDGER_DOING_REQUEST_CALL_BIT)});
     return sample;
 }
 

@@ -116,7 +116,7 @@ HOT void announce_wait(struct call *call, mpi_handle request)
     struct announced made;
     if (!call->thread || !mpi_abi.known || mpi_handle_bits(request) == mpi_abi.request_null || !requests_look(request, &made))
         return;
-    call->doing |= (uint64_t)made.slot << LEDGER_DOING_SLOT_BIT | (uint64_t)made.call << LEDGER_DOING_AWAITED_BIT;
+    call->doing |= (uint64_t)made.slot << LEDGER_DOING_SLOT_BIT | (uint64_t)made.call << LEDGER_DOING_REQUEST_CALL_BIT;
     announce_details(call, made.bytes, made.peer, LEDGER_NO_TAG);
 }
 

@@ -37,9 +37,9 @@ static struct host_time_ring *make_ring(void)
 
 void host_time_add(struct host_time *thread, uint64_t start_ticks, uint64_t end_ticks)
 {
-    struct host_time_ring *ring = thread->ring || thread->unkept ? thread->ring : make_ring();
+    struct host_time_ring *ring = thread->ring || thread->unrecorded ? thread->ring : make_ring();
     if (!ring) {
-        __atomic_store_n(&thread->unkept, thread->unkept + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&thread->unrecorded, thread->unrecorded + 1, __ATOMIC_RELAXED);
         return;
     }
     uint64_t at = ring->written;
@@ -95,10 +95,10 @@ static uint64_t collect_thread(struct host_time *thread, host_time_take take, ui
 {
     uint64_t doing = __atomic_load_n(&thread->record->doing, __ATOMIC_ACQUIRE);
     uint64_t since_ticks = __atomic_load_n(&thread->record->since_ticks, __ATOMIC_ACQUIRE);
-    uint64_t unkept = __atomic_load_n(&thread->unkept, __ATOMIC_RELAXED);
+    uint64_t unrecorded = __atomic_load_n(&thread->unrecorded, __ATOMIC_RELAXED);
     const struct host_time_ring *ring = __atomic_load_n(&thread->ring, __ATOMIC_ACQUIRE);
-    uint64_t lost = unkept - thread->unkept_told + (ring ? collect_ring(thread, ring, take) : 0);
-    thread->unkept_told = unkept;
+    uint64_t lost = unrecorded - thread->unrecorded_before + (ring ? collect_ring(thread, ring, take) : 0);
+    thread->unrecorded_before = unrecorded;
     if (is_in_mpi(doing))
         hand_over(thread, take, since_ticks, now);
     return lost;

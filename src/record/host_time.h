@@ -26,11 +26,11 @@ struct host_time_ring {
 struct host_time {
     const struct ledger_thread *record;
     struct host_time_ring *ring; /* NULL: no call was wanted yet */
-    uint64_t unkept;             /* calls lost because the ring could not be allocated */
+    uint64_t unrecorded;         /* calls lost because the ring could not be allocated */
 
     /* of the GPU thread */
     struct host_time *next;
-    uint64_t read, unkept_told;
+    uint64_t read, unrecorded_before;
     uint64_t until_ticks; /* handed over up to here */
 };
 

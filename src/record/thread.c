@@ -14,7 +14,7 @@ _Thread_local struct thread *this_thread = &thread_nobody;
 
 static pthread_mutex_t adopting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t leaving;
-static void (*leaving_told)(struct thread *thread);
+static void (*on_leaving)(struct thread *thread);
 static struct thread *free_threads;
 static uint32_t thread_count;
 
@@ -28,7 +28,7 @@ static void leave_call(struct thread *thread)
 
 static void leave(void *thread)
 {
-    leaving_told(thread);
+    on_leaving(thread);
     pthread_mutex_lock(&adopting);
     leave_call(thread);
     ((struct thread *)thread)->next_free = free_threads;
@@ -125,9 +125,9 @@ static void in_forked_child(void)
     thread_epoch = 0;
 }
 
-void thread_begin(void (*told)(struct thread *thread))
+void thread_begin(void (*leaves)(struct thread *thread))
 {
-    leaving_told = told;
+    on_leaving = leaves;
     pthread_key_create(&leaving, leave);
     pthread_atfork(NULL, NULL, in_forked_child);
 }

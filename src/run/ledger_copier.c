@@ -2,7 +2,7 @@
  *
  *     the job                        the ledger copier
  *     ledger_copier_begin ----------------> copy, sleep, copy, switch, sleep ...
- *     ledger_copier_end: told = GO -------> (copy once more) gone = 1, exits
+ *     ledger_copier_end: order = GO -------> (copy once more) gone = 1, exits
  *            waits for gone <------------------------
  *
  * The wait is limited: a thread that hangs on an unresponsive file system is abandoned. Forked children have no copier. */
@@ -25,7 +25,7 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-enum { STAY, GO, COPY_AND_GO }; /* values of `told` */
+enum { STAY, GO, COPY_AND_GO }; /* values of `order` */
 enum { PATIENCE_S = 5 };
 
 static struct {
@@ -34,7 +34,7 @@ static struct {
     bool has_thread, is_copied;
     int64_t begin_ns, end_ns, copy_ns; /* when each action is due; INT64_MAX: never */
     int64_t copy_every_ns;
-    uint32_t told, gone;
+    uint32_t order, gone;
 } copier;
 
 /* If a new copy cannot be written, the old one stays. */
@@ -71,7 +71,7 @@ static void *keep(void *unused)
 {
     prctl(PR_SET_NAME, "commprof");
     copy();
-    while (__atomic_load_n(&copier.told, __ATOMIC_ACQUIRE) == STAY) {
+    while (__atomic_load_n(&copier.order, __ATOMIC_ACQUIRE) == STAY) {
         if (is_due(&copier.begin_ns, INT64_MAX))
             recording_switch(true);
         if (is_due(&copier.end_ns, INT64_MAX))
@@ -80,9 +80,9 @@ static void *keep(void *unused)
             usage_read(&the_ledger.header->usage_last, the_ledger.header->start_ns);
             copy();
         }
-        service_thread_wait_while(&copier.told, STAY, next_duty_ns());
+        service_thread_wait_while(&copier.order, STAY, next_duty_ns());
     }
-    if (__atomic_load_n(&copier.told, __ATOMIC_ACQUIRE) == COPY_AND_GO)
+    if (__atomic_load_n(&copier.order, __ATOMIC_ACQUIRE) == COPY_AND_GO)
         copy();
     service_thread_tell(&copier.gone, 1);
     return unused;
@@ -143,7 +143,7 @@ bool ledger_copier_end(bool last_copy)
         return copier.is_copied;
     }
     int64_t until_ns = clock_monotonic_ns() + PATIENCE_S * SECOND_NS;
-    service_thread_tell(&copier.told, last_copy ? COPY_AND_GO : GO);
+    service_thread_tell(&copier.order, last_copy ? COPY_AND_GO : GO);
     while (!__atomic_load_n(&copier.gone, __ATOMIC_ACQUIRE) && clock_monotonic_ns() < until_ns)
         service_thread_wait_while(&copier.gone, 0, until_ns);
     return __atomic_load_n(&copier.gone, __ATOMIC_ACQUIRE) && last_copy && copier.is_copied;

@@ -46,7 +46,7 @@ class Report:
     @property
     def waits(self) -> dict[int, tuple]:
         """By rank: the call, what it waits for, the collective, the ranks."""
-        return {row["rank"]: (row["call"], row["awaited"], row["sequence"], row["waited_for"]) for row in self.kind("wait")}
+        return {row["rank"]: (row["call"], row["request_call"], row["sequence"], row["waited_for"]) for row in self.kind("wait")}
 
 
 @contextmanager

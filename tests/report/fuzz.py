@@ -466,7 +466,7 @@ def sound_files(folder: Path) -> Sound:
     databases = [(folder / f"rank-{rank.world_rank}.db").read_bytes() for rank in ranks]
     for rank in ranks[:2]:
         rank.ended = "running"
-        rank.doing[1] = planted.Doing("MPI_Wait", 8 * planted.SECOND, 1, planted.DATA, 65_536, awaited="MPI_Iallreduce")
+        rank.doing[1] = planted.Doing("MPI_Wait", 8 * planted.SECOND, 1, planted.DATA, 65_536, request_call="MPI_Iallreduce")
         rank.communicators[2].begun = [planted.Collective("MPI_Iallreduce", 65_536)] * 3
     ledgers = [planted.ledger_bytes(rank) for rank in ranks]
     tricks = [database_trick(copied(folder / "trick.db", databases[1]), trick) for trick in TRICKS]

@@ -114,7 +114,7 @@ class Doing:
     bytes: int | None = None
     peer: int | None = None
     tag: int | None = None
-    awaited: str = ""
+    request_call: str = ""
 
 
 @dataclass
@@ -154,7 +154,7 @@ class Sample:
     bytes: int | None = 1_000
     peer: int | None = None
     root: int | None = None
-    awaited: str = ""
+    request_call: str = ""
     region: int = 0
     thread: int = 0
     device_ns: tuple[int, int] | None = None  # of an NCCL operation: its kernel
@@ -451,7 +451,7 @@ def training_samples(world_rank: int) -> list[Sample]:
     for step in (1, 2):
         at_ns = step * 500_000_000 + 200_000_000
         samples.append(Sample("MPI_Iallreduce", at_ns, at_ns + 1_500, DATA, step, at_ns + 400_000, bytes=65_536, thread=1))
-        samples.append(Sample("MPI_Wait", at_ns + 300_000, at_ns + 400_000, DATA, bytes=65_536, awaited="MPI_Iallreduce", thread=1))
+        samples.append(Sample("MPI_Wait", at_ns + 300_000, at_ns + 400_000, DATA, bytes=65_536, request_call="MPI_Iallreduce", thread=1))
     samples.append(Sample("MPI_Send", 3 * SECOND, 3 * SECOND + 5_000, bytes=8_192, peer=right))
     return samples
 
@@ -615,7 +615,7 @@ def thread_row(rank: Rank, thread: int, name: str, is_main: int) -> tuple:
         return (*row, "", 0, 0, 0, None, None, None, "")
     doing = rank.doing[thread]
     where = (doing.call, doing.communicator, doing.is_inside, doing.since_ns)
-    return (*row, *where, doing.bytes, doing.peer, doing.tag, doing.awaited)
+    return (*row, *where, doing.bytes, doing.peer, doing.tag, doing.request_call)
 
 
 def communicator_row(world_rank: int, known: Communicator) -> tuple:
@@ -628,7 +628,7 @@ def communicator_row(world_rank: int, known: Communicator) -> tuple:
 def sample_row(own: int, sample: Sample) -> tuple:
     call = (sample.call, sample.communicator, sample.sequence, sample.start_ns, sample.end_ns, sample.completed)
     on_device = (*sample.device_ns, sample.is_shared) if sample.device_ns else (None, None, None)
-    return (own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.awaited, sample.region, *on_device)
+    return (own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.request_call, sample.region, *on_device)
 
 
 def cell_row(number: int, world_rank: int, cell: Cell) -> tuple:
@@ -777,7 +777,7 @@ def ledger_thread(
 
 def ledger_doing(doing: Doing) -> bytes:
     packed = CALL_NUMBERS[doing.call] | doing.communicator << 16 | doing.is_inside << 32
-    packed |= CALL_NUMBERS.get(doing.awaited, 0) << 48
+    packed |= CALL_NUMBERS.get(doing.request_call, 0) << 48
     return struct.pack("<3Q2i", packed, ticks_at(doing.since_ns), unknown(doing.bytes), no_rank(doing.peer), no_rank(doing.tag))
 
 
@@ -821,7 +821,7 @@ def ledger_sample(sample: Sample) -> bytes:
     peer = no_rank(sample.peer if sample.sequence is None else sample.root)
     numbers = (CALL_NUMBERS[sample.call], sample.communicator, sample.thread, sample.region)
     span_ns = sample.device_ns[1] - sample.device_ns[0] if sample.device_ns else 0
-    last = span_ns // 16 << 1 | sample.is_shared if span_ns else CALL_NUMBERS.get(sample.awaited, 0)
+    last = span_ns // 16 << 1 | sample.is_shared if span_ns else CALL_NUMBERS.get(sample.request_call, 0)
     return struct.pack("<4Qi4HI", *times, unknown(sample.bytes), peer, *numbers, last)
 
 

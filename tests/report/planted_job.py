@@ -13,7 +13,7 @@ from planted import COUNTERS, GPU_COUNTERS, SCHEMA, START_UNIX_NS
 WORLD = 2
 ROOT_FIRST, ROOT_LAST = ("MPI_Bcast", "MPI_Scatter", "MPI_Ibcast"), ("MPI_Reduce", "MPI_Gather")
 LOWER = ("MPI_Scan", "MPI_Exscan")
-PLAIN = {"thread": 0, "awaited": "", "is_shared": None, "device_start_ns": None}
+PLAIN = {"thread": 0, "request_call": "", "is_shared": None, "device_start_ns": None}
 LAUNCH_NS = 200  # from an NCCL call to its kernel, which waits on the device
 
 
@@ -137,7 +137,7 @@ class Job:
         self.add("sample", **{**PLAIN, **what, **times}, sequence=None, peer=None, root=None)
 
     def thread(self, rank: int, is_main: int) -> None:
-        doing = {"doing_call": "", "doing_communicator": 0, "doing_is_inside": 0, "doing_since_ns": 0, "doing_awaited": ""}
+        doing = {"doing_call": "", "doing_communicator": 0, "doing_is_inside": 0, "doing_since_ns": 0, "doing_request_call": ""}
         self.add("thread", world_rank=rank, thread=0, tid=rank + 1, name="python3", is_main=is_main, **doing)
 
     def connection(self, connection: sqlite3.Connection) -> sqlite3.Connection:

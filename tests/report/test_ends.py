@@ -17,8 +17,8 @@ def states_folder(tmp_path):
     ranks[0].abort_code = 7
     ranks[0].doing = {0: Doing("MPI_Recv", 8 * SECOND, 1, bytes=4_096, peer=3, tag=5)}
     ranks[1].doing = {0: Doing("MPI_Bcast", 4 * SECOND, 0, bytes=64)}
-    ranks[2].doing = {0: Doing("MPI_Wait", 9 * SECOND, 1, DATA, 65_536, awaited="MPI_Iallreduce")}
-    ranks[3].doing = {0: Doing("MPI_Wait", 10 * SECOND, 1, DATA, 65_536, awaited="MPI_Iallreduce")}
+    ranks[2].doing = {0: Doing("MPI_Wait", 9 * SECOND, 1, DATA, 65_536, request_call="MPI_Iallreduce")}
+    ranks[3].doing = {0: Doing("MPI_Wait", 10 * SECOND, 1, DATA, 65_536, request_call="MPI_Iallreduce")}
     folder = planted.write_ledgers(tmp_path / "run", ranks)
     for path in folder.iterdir():
         os.utime(path, ns=(0, START_UNIX_NS + 13 * SECOND))
@@ -63,7 +63,7 @@ def test_the_keys_for_scripts_name_them_too(report, tmp_path):
         *("MPI_Recv", None, "MPI_COMM_WORLD", 4_096, 3, 5, 1),
         *(START_UNIX_NS + 8 * SECOND, 2 * SECOND),
     ]
-    assert (third["doing_awaited"], third["last_unix_ns"]) == ("MPI_Iallreduce", START_UNIX_NS + 13 * SECOND)
+    assert (third["doing_request_call"], third["last_unix_ns"]) == ("MPI_Iallreduce", START_UNIX_NS + 13 * SECOND)
 
 
 @pytest.mark.parametrize(

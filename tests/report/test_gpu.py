@@ -266,7 +266,7 @@ def test_the_clock_is_off_by_the_most_of_all_windows(rows):
 
 
 def test_what_is_missing_is_said(gpu, rows):
-    counts = {"dropped_records": 3, "implausible_records": 1, "late_records": 4, "unkept_records": 5, "lost_intervals": 9}
+    counts = {"dropped_records": 3, "implausible_records": 1, "late_records": 4, "unattributed_records": 5, "lost_intervals": 9}
     counts.update(unmatched_operations=2, records=100)
     ranks = [gpu_rank(0, 2, gpu_counts=counts), gpu_rank(1, 2, gpu_counts=counts)]
     (row,) = rows(ranks, "--by", "run")

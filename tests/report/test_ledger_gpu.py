@@ -69,7 +69,7 @@ def test_without_samples_no_activity_is_read(gpu_folder, gpu_ledgers):
 
 
 def test_an_nccl_operation_has_the_time_of_its_kernel(gpu_ledgers):
-    question = "SELECT completed_ns, device_start_ns, device_end_ns, is_shared, awaited FROM sample WHERE call = 'ncclAllReduce' LIMIT 1"
+    question = "SELECT completed_ns, device_start_ns, device_end_ns, is_shared, request_call FROM sample WHERE call = 'ncclAllReduce' LIMIT 1"
     ask = run_open(gpu_ledgers, with_samples=True).connection.execute
     assert ask(question).fetchone() == (730_000_000, 650_000_000, 730_000_000, 1, "")
 

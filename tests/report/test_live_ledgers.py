@@ -73,10 +73,10 @@ def test_the_last_sign_of_life_is_the_newest_of_calls_and_file(report, tmp_path)
 
 
 def test_what_a_thread_is_doing_is_read(report, tmp_path):
-    doing = Doing("MPI_Wait", 2 * SECOND, 1, planted.DATA, 65_536, 1, 99, awaited="MPI_Irecv")
+    doing = Doing("MPI_Wait", 2 * SECOND, 1, planted.DATA, 65_536, 1, 99, request_call="MPI_Irecv")
     path = planted.write_ledger(tmp_path / "rank-0.ledger", killed_rank(doing={0: doing}))
     first, second = report("export", path, "--table", "thread").rows
-    doing_keys = ["doing_" + key for key in ("call", "communicator", "is_inside", "since_ns", "bytes", "peer", "tag", "awaited")]
+    doing_keys = ["doing_" + key for key in ("call", "communicator", "is_inside", "since_ns", "bytes", "peer", "tag", "request_call")]
     assert [first[key] for key in doing_keys] == ["MPI_Wait", planted.DATA, 1, 2 * SECOND, 65_536, 1, 99, "MPI_Irecv"]
     assert [second[key] for key in doing_keys] == ["", 0, 0, 0, None, None, None, ""]
 

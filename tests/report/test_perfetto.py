@@ -134,7 +134,7 @@ def test_a_call_says_what_is_known_of_it(export):
     first = slices(whole, pid=1, name="MPI_Allreduce")[0]
     assert first["args"] == {"communicator": "MPI_COMM_WORLD", "sequence": 3, "bytes": 1_000, "region": "epoch"}
     wait = slices(whole, pid=1, name="MPI_Wait")[0]
-    assert wait["args"] == {"communicator": "Comm_split {0-1}", "bytes": 65_536, "awaited": "MPI_Iallreduce"}
+    assert wait["args"] == {"communicator": "Comm_split {0-1}", "bytes": 65_536, "request_call": "MPI_Iallreduce"}
 
 
 def test_waiting_is_a_slice_at_the_beginning_of_its_call(export):
@@ -367,7 +367,7 @@ def test_a_large_run_says_that_calls_are_left_out(report, tmp_path, monkeypatch)
     rank.samples = [Sample("MPI_Allreduce", 2_000 * number, 2_000 * number + 10, sequence=number) for number in range(1, 2_001)]
     planted.write_databases(tmp_path, [rank])
     answer = report("export", tmp_path, "--format", "perfetto")
-    note = "the timeline shows 976 of the 2,000 calls that were kept; with --from and --to a part with all of them"
+    note = "the timeline shows 976 of the 2,000 calls that were sampled; with --from and --to a part with all of them"
     assert answer.err == f"hvprof-report: {tmp_path}: {note}\n"
     assert len(slices(parse(answer.out), name="MPI_Allreduce")) == 976
     assert len(slices(parse(report("export", tmp_path, "--format", "perfetto", "--from", "0").out), name="MPI_Allreduce")) == 2_000
@@ -376,7 +376,7 @@ def test_a_large_run_says_that_calls_are_left_out(report, tmp_path, monkeypatch)
 def test_a_run_without_samples_says_so(report, tmp_path):
     planted.write_databases(tmp_path, [planted.Rank(0, 1)])
     answer = report("export", tmp_path, "--format", "perfetto")
-    assert (answer.status, "no single calls were kept" in answer.err) == (0, True)
+    assert (answer.status, "no single calls were sampled" in answer.err) == (0, True)
     assert slices(parse(answer.out)) == []
 
 

@@ -12,7 +12,7 @@ from commprof_report.run.alignment import align
 from commprof_report.run.run import run_open
 from commprof_report.run.selection import select
 from commprof_report.steps.boundaries import _matched
-from commprof_report.steps.steps_summary import steps_digest
+from commprof_report.steps.steps_summary import steps_summary
 from planted import SECOND, Rank, Sample, Span, Step, Window
 from training import MS, Job, rank_of
 
@@ -375,6 +375,6 @@ def test_who_waits_is_taken_from_late_calls_where_they_are_known(tmp_path):
     split = late(run, alignment)
     run.connection.execute("UPDATE late_call SET wait_ns = 30 * 1000000 WHERE world_rank = 1")
     run.connection.execute("UPDATE late_call SET wait_ns = 0 WHERE world_rank = 0")
-    row = steps_digest(run, alignment.moment, late=split).summary
+    row = steps_summary(run, alignment.moment, late=split).summary
     assert (row.slowest_rank, row.slowest_steps, row.waits_are_known) == (0, 59, 1)
     assert row.slowest_lead_ns == pytest.approx(150 * MS)

@@ -145,7 +145,7 @@ def test_a_circle_may_go_through_a_collective_and_a_message(stuck):
 
 
 def test_a_request_that_is_waited_for_counts_as_the_call_that_made_it(stuck):
-    waiting = inside("MPI_Wait", awaited="MPI_Irecv", bytes=64, peer=1)
+    waiting = inside("MPI_Wait", request_call="MPI_Irecv", bytes=64, peer=1)
     assert verdict(stuck(messages(waiting, outside("MPI_Send")))) == [
         "Rank 0 waits for rank 1, which is outside MPI after MPI_Send, for 50.0 s."
     ]
@@ -153,14 +153,14 @@ def test_a_request_that_is_waited_for_counts_as_the_call_that_made_it(stuck):
 
 def test_of_several_nonblocking_collectives_the_one_that_somebody_has_not_begun_is_waited_for(stuck):
     started = [Collective("MPI_Iallreduce", 8), Collective("MPI_Iallreduce", 8), Collective("MPI_Iallreduce", 8)]
-    waiting = inside("MPI_Waitall", awaited="MPI_Iallreduce", bytes=8)
+    waiting = inside("MPI_Waitall", request_call="MPI_Iallreduce", bytes=8)
     ranks = job([started, started[:1]], [waiting, outside("MPI_Iallreduce")])
     assert [(row["sequence"], row["waited_for"]) for row in of_kind(stuck(ranks, "--json"), "wait")] == [(2, [1])]
     assert "  rank 0: in MPI_Waitall for MPI_Iallreduce (8 B), collective 2, for 50.0 s" in stuck(ranks).out
 
 
 def test_one_of_many_requests_is_no_reason_to_blame_its_peer(stuck):
-    waiting = inside("MPI_Waitany", awaited="MPI_Irecv", bytes=64, peer=1)
+    waiting = inside("MPI_Waitany", request_call="MPI_Irecv", bytes=64, peer=1)
     (row,) = of_kind(stuck(messages(waiting, outside("MPI_Send")), "--json"), "wait")
     assert (row["peer"], row["waited_for"]) == (1, [])
 

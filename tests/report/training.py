@@ -28,7 +28,7 @@ class Made:
     sequence: int | None = 0
     communicator: int = planted.WORLD
     completed_ns: int | None = None
-    awaited: str = ""
+    request_call: str = ""
     pause_ns: int = 0  # since the call before has ended
 
     @property
@@ -53,7 +53,7 @@ class Job:
         self.now_ns += 2 * round(ns / 2 * self.random.lognormvariate(0, jitter))
 
     def call(
-        self, name: str, message_bytes: int, step: int | None = None, ns: float | None = None, on: int = planted.WORLD, awaited: str = ""
+        self, name: str, message_bytes: int, step: int | None = None, ns: float | None = None, on: int = planted.WORLD, request_call: str = ""
     ) -> None:
         begin_ns = self.now_ns
         self.compute(ns if ns is not None else 20_000 + message_bytes / 2)  # 2 GB/s
@@ -61,7 +61,7 @@ class Job:
         if name not in UNSEQUENCED:
             sequence = self.begun[on] = self.begun.get(on, 0) + 1
         pause_ns = begin_ns - self.made[-1].end_ns if self.made else begin_ns
-        self.made.append(Made(f"MPI_{name}", message_bytes, begin_ns, self.now_ns, step, sequence, on, None, awaited, pause_ns))
+        self.made.append(Made(f"MPI_{name}", message_bytes, begin_ns, self.now_ns, step, sequence, on, None, request_call, pause_ns))
         self.compute(2_000)
 
     @property
@@ -228,7 +228,7 @@ def nonblocking(steps: int = 200, seed: int = 8) -> Job:
             job.compute(MS)
             job.call("Iallreduce", size, step, ns=3_000)
         job.compute(4 * MS)
-        job.call("Waitall", 401_000, step, ns=2 * MS, awaited="MPI_Iallreduce")
+        job.call("Waitall", 401_000, step, ns=2 * MS, request_call="MPI_Iallreduce")
         for one in job.made[first:-1]:
             one.completed_ns = job.made[-1].end_ns
     return job
@@ -361,7 +361,7 @@ def rank_of(
         cells.setdefault((one.call, one.bytes, one.communicator), []).append(one.end_ns - start_ns)
         if one.sequence is None or keep is None or keep(one.sequence):
             where = (one.communicator, one.sequence, one.completed_ns, one.bytes)
-            samples.append(planted.Sample(one.call, start_ns, one.end_ns, *where, awaited=one.awaited, thread=thread))
+            samples.append(planted.Sample(one.call, start_ns, one.end_ns, *where, request_call=one.request_call, thread=thread))
     wall_ns = job.now_ns + 100 * MS
     communicators = planted.communicators_of(world_rank)
     for known in communicators:

@@ -324,7 +324,7 @@ static void streams_beyond_the_most_are_one_and_lose_nothing(void)
     trace_until(20000);
     CHECK_EQUAL(streams_in_ledger(), LEDGER_STREAM_OTHER);
     CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, 1, LEDGER_STREAM_OTHER, 0)), 1200 - 1022);
-    CHECK_EQUAL(the_ledger.header->gpu_unkept_records, 1200 - 1022);
+    CHECK_EQUAL(the_ledger.header->gpu_unattributed_records, 1200 - 1022);
     CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 1200 * 5);
     FOR_EACH_ENTRY(struct ledger_stream, stream, LEDGER_STREAMS)
     CHECK_EQUAL(stream->sampled_since_ticks, stream->stream == LEDGER_STREAM_OTHER ? UINT64_MAX : 0);
@@ -343,7 +343,7 @@ static void devices_beyond_the_most_are_counted_with_the_other_stream(void)
     CHECK(device_of(ACTIVITY_MOST_DEVICES) == NULL);
     CHECK_EQUAL(device_of(ACTIVITY_MOST_DEVICES - 1)->kernels, 2);
     CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, 1, LEDGER_STREAM_OTHER, 0)), 6);
-    CHECK_EQUAL(the_ledger.header->gpu_unkept_records, 6);
+    CHECK_EQUAL(the_ledger.header->gpu_unattributed_records, 6);
 }
 
 static void activities_beyond_the_most_are_counted_by_kind(void)
@@ -365,7 +365,7 @@ static void activities_beyond_the_most_are_counted_by_kind(void)
     CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, LEDGER_KERNEL_OTHER, LEDGER_STREAM_OTHER, 0)), 6003 - all.entries);
     CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_COPY, 0, LEDGER_STREAM_OTHER, UINT64_MAX)->volume_bytes, (1 << 20) + 100);
     CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_SET, 0, LEDGER_STREAM_OTHER, UINT64_MAX)->volume_bytes, 5);
-    CHECK_EQUAL(the_ledger.header->gpu_unkept_records, 6003 - (all.entries - 3));
+    CHECK_EQUAL(the_ledger.header->gpu_unattributed_records, 6003 - (all.entries - 3));
 }
 
 static void kernels_beyond_the_limit_are_still_distinguished_from_communication(void)
@@ -384,7 +384,7 @@ static void kernels_beyond_the_limit_are_still_distinguished_from_communication(
     CHECK_EQUAL(busy_ns(LEDGER_COMMUNICATING), 70);
     CHECK_EQUAL(told.count, 1);
     CHECK_TEXT(told.name, "");
-    CHECK(the_ledger.header->gpu_unkept_records >= 2);
+    CHECK(the_ledger.header->gpu_unattributed_records >= 2);
 }
 
 static void a_ledger_that_fills_up_loses_no_activity(void)
@@ -401,7 +401,7 @@ static void a_ledger_that_fills_up_loses_no_activity(void)
     }
     trace_until(10000);
     CHECK_EQUAL(totals().count, 5001);
-    CHECK(the_ledger.header->gpu_unkept_records > 0);
+    CHECK(the_ledger.header->gpu_unattributed_records > 0);
     CHECK_EQUAL(traced_ns(0), 10000);
 }
 
@@ -414,7 +414,7 @@ static void a_ledger_without_room_records_nothing_and_says_so(void)
     for (int i = 0; i < 100; i++)
         kernel("gemm", i, i + 3);
     trace_until(1000);
-    CHECK_EQUAL(the_ledger.header->gpu_unkept_records, 100);
+    CHECK_EQUAL(the_ledger.header->gpu_unattributed_records, 100);
     CHECK(facts_asked <= 1); /* the driver is not asked for each event */
 }
 
@@ -745,7 +745,7 @@ static void resets_use_the_same_room_again(void)
         reset_at(100);
     }
     CHECK_EQUAL(the_ledger.header->chunk_count, chunks);
-    CHECK_EQUAL(the_ledger.header->gpu_unkept_records, 0);
+    CHECK_EQUAL(the_ledger.header->gpu_unattributed_records, 0);
 }
 
 static void a_device_that_is_first_seen_after_a_reset_has_no_time_before_it(void)

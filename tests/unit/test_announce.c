@@ -45,7 +45,7 @@ static unsigned doing_slot(void)
 
 static unsigned wait_array_call(void)
 {
-    return (unsigned)(record()->doing >> LEDGER_DOING_AWAITED_BIT);
+    return (unsigned)(record()->doing >> LEDGER_DOING_REQUEST_CALL_BIT);
 }
 
 static bool is_inside(void)

@@ -212,7 +212,7 @@ static void a_full_ring_is_handed_over_but_for_its_oldest(void)
 static void without_memory_for_a_ring_calls_are_lost_and_counted(void)
 {
     enter_thread();
-    thread.unkept = 3; /* there was none before */
+    thread.unrecorded = 3; /* there was none before */
     add(0, 2);
     CHECK(thread.ring == NULL);
     CHECK_EQUAL(collected(), 5);

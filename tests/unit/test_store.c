@@ -146,7 +146,7 @@ static void a_rank_says_how_its_gpu_side_fared(void)
                                 &header->gpu_dropped_records,
                                 &header->gpu_implausible_records,
                                 &header->gpu_late_records,
-                                &header->gpu_unkept_records,
+                                &header->gpu_unattributed_records,
                                 &header->gpu_lost_intervals,
                                 &header->gpu_unmatched_operations,
                                 &header->gpu_memory_kind_queries,
@@ -156,9 +156,10 @@ static void a_rank_says_how_its_gpu_side_fared(void)
     for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++)
         *counts[i] = 11 + i;
     store();
-    CHECK_TEXT(ask("SELECT gpu_state, gpu_records, gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unkept_records FROM"
-                   " rank"),
-               "yielded|11|12|13|14|15");
+    CHECK_TEXT(
+        ask("SELECT gpu_state, gpu_records, gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unattributed_records FROM"
+            " rank"),
+        "yielded|11|12|13|14|15");
     CHECK_TEXT(
         ask("SELECT gpu_lost_intervals, gpu_unmatched_operations, gpu_memory_kind_queries, gpu_memory_kind_changes, cost_gpu_begin_ns,"
             " cost_gpu_end_ns FROM rank"),
@@ -239,7 +240,8 @@ static void calls_and_threads_have_their_names(void)
     CHECK_TEXT(ask("SELECT world_rank, thread, tid, name, is_main FROM thread ORDER BY thread"), "3|0|100|main|1 3|1|101|helper|0");
 }
 
-#define DOING "SELECT doing_call, doing_communicator, doing_is_inside, doing_since_ns, doing_bytes, doing_peer, doing_tag, doing_awaited "
+#define DOING \
+    "SELECT doing_call, doing_communicator, doing_is_inside, doing_since_ns, doing_bytes, doing_peer, doing_tag, doing_request_call "
 
 static void a_thread_says_what_it_was_doing(void)
 {
@@ -248,7 +250,7 @@ static void a_thread_says_what_it_was_doing(void)
     the_ledger.header->clock_ns = 1000; /* the start as well */
     the_ledger.header->clock_scale = 2ull << 32;
     struct ledger_thread *thread = cells[0].record;
-    thread->doing = WAIT | 5ull << LEDGER_DOING_SLOT_BIT | LEDGER_DOING_INSIDE | (uint64_t)SEND << LEDGER_DOING_AWAITED_BIT;
+    thread->doing = WAIT | 5ull << LEDGER_DOING_SLOT_BIT | LEDGER_DOING_INSIDE | (uint64_t)SEND << LEDGER_DOING_REQUEST_CALL_BIT;
     thread->since_ticks = 5100;
     thread->bytes = 64;
     thread->peer = 7;
@@ -453,7 +455,7 @@ static void the_file_says_what_it_is(void)
 /* Samples. Two ticks are a nanosecond; the rank begins half a second into window 4 and runs for ten windows. */
 
 #define WINDOW_NS (1ll << LEDGER_WINDOW_NS_LOG2)
-#define ALL_OF_SAMPLE "thread, call, communicator, sequence, start_ns, end_ns, completed_ns, bytes, peer, root, awaited, region"
+#define ALL_OF_SAMPLE "thread, call, communicator, sequence, start_ns, end_ns, completed_ns, bytes, peer, root, request_call, region"
 
 static uint64_t ticks_at(int64_t ns)
 {
@@ -528,7 +530,7 @@ static void a_call_without_a_sequence_has_its_peer_and_the_call_of_its_request(v
     struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
     struct ledger_sample *sample = put(page, 0, WAIT, 100, 200);
     sample->peer = LEDGER_PEER_ANY;
-    sample->awaited = SEND;
+    sample->request_call = SEND;
     sample->thread = 1;
     store();
     CHECK_TEXT(ask("SELECT " ALL_OF_SAMPLE " FROM sample"), "1|MPI_Wait|2|null|100|200|null|64|-2|null|MPI_Send|0");
@@ -683,7 +685,7 @@ static void an_nccl_operation_has_the_time_of_its_kernel(void)
     put(page, 2, NCCL_ALL_REDUCE, 3000, 3100); /* has no time on the device (yet) */
     put(page, 3, ALLREDUCE, 4000, 4100)->completed_ticks = ticks_at(4200);
     store();
-    CHECK_TEXT(ask("SELECT start_ns, completed_ns, device_start_ns, device_end_ns, is_shared, awaited FROM sample ORDER BY sequence"),
+    CHECK_TEXT(ask("SELECT start_ns, completed_ns, device_start_ns, device_end_ns, is_shared, request_call FROM sample ORDER BY sequence"),
                "1000|9000|8984|9000|0| 2000|2000|0|1990|1| 3000|null|null|null|null| 4000|4200|null|null|null|");
 }
 

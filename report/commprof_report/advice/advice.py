@@ -17,7 +17,7 @@ from ..gpu.copied import CopiedRow, copied_rows
 from ..late.late_ranks import Late
 from ..roles import roles
 from ..run.run import Run
-from ..summary.run_summary import Digest
+from ..summary.run_summary import RunSummary
 from . import curves
 from .curves import Curve, Knee, Point
 
@@ -73,7 +73,7 @@ class Looked(NamedTuple):
     """What the rules look at."""
 
     run: Run
-    answers: Digest
+    answers: RunSummary
     curves: list[Curve]
     sizes: list[SizeRow]
     labels: dict[str, str]
@@ -104,7 +104,7 @@ class Looked(NamedTuple):
         return "" if role in (roles.UNCLEAR, roles.UNUSED) or role.startswith(roles.WORLD) else role
 
 
-def advice(run: Run, answers: Digest) -> list[Advice]:
+def advice(run: Run, answers: RunSummary) -> list[Advice]:
     """What would save most first; then what is of another kind; then the rules that found nothing."""
     looked = look(run, answers)
     rules = (*RULES, *(GPU_RULES if looked.uses_gpu else ()))
@@ -129,7 +129,7 @@ def knee_text(curve: Curve) -> str:
     return f"{curve.call} on {curve.communicator} is at its best rate, about {rate}, {sizes}"
 
 
-def look(run: Run, answers: Digest) -> Looked:
+def look(run: Run, answers: RunSummary) -> Looked:
     sizes = size_rows(run.connection)
     return Looked(
         run,
@@ -144,7 +144,7 @@ def look(run: Run, answers: Digest) -> Looked:
     )
 
 
-def framework(run: Run, answers: Digest) -> str:
+def framework(run: Run, answers: RunSummary) -> str:
     """As far as the environment, the command line and the names of threads tell."""
     facts = answers.facts
     if any(fact.key.startswith("env.HOROVOD_") or (fact.key == "command_line" and "horovod" in fact.value) for fact in facts):
@@ -252,7 +252,8 @@ def tiny_messages(looked: Looked) -> Iterator[Finding]:
             waiting = looked.late.wait_share(curve.call, curve.identity)
             yield Finding(
                 f"make fewer tiny {curve.call} on {looked.where(curve.identity)}",
-                f"{units.count(round(count / curve.ranks))} calls a rank of {_sizes_text(tiny)} take {looked.per_rank(total_ns)}{_waiting_text(waiting)}",
+                f"{units.count(round(count / curve.ranks))} calls a rank of {_sizes_text(tiny)} take {looked.per_rank(total_ns)}"
+                + _waiting_text(waiting),
                 "these are negotiation: raise HOROVOD_CYCLE_TIME, and leave HOROVOD_CACHE_CAPACITY on"
                 if looked.framework == HOROVOD and curve.call == "MPI_Allreduce"
                 else "put several values into one message, or sum them less often"

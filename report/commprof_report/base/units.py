@@ -113,7 +113,7 @@ def counted(number: float, noun: str) -> str:
     return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
 
 
-def moment(unix_ns: int | None) -> str:
+def timestamp(unix_ns: int | None) -> str:
     """Date and time in the reader's time zone."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime((unix_ns or 0) // 1_000_000_000))

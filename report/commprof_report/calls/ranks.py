@@ -33,7 +33,7 @@ class RankRow(NamedTuple):
     is_copy: int
     last_unix_ns: int | None
     doing_call: str | None
-    doing_awaited: str | None
+    doing_request_call: str | None
     doing_communicator: str | None
     doing_bytes: int | None
     doing_peer: int | None

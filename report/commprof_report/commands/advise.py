@@ -1,7 +1,7 @@
 """Messages that could be fused, padded, overlapped or left out.
 
-Each piece of advice has its evidence, a suggestion, an estimate of the time that it could save, and how sure it is; the one that could save most is
-first. The rules look for
+Each piece of advice has its evidence, a suggestion, an estimate of the time that it could save, and how sure it is; the one that could save
+most is first. The rules look for
 
 - many Allreduces that are too small to be fast and could be fused, and Allreduces of a few bytes;
 - sizes that are slower than a larger one and should be padded;
@@ -32,7 +32,7 @@ from ..late.late_ranks import late
 from ..run.alignment import align
 from ..run.run import Run
 from ..run.unsampled import unsampled_text
-from ..summary.run_summary import Digest, digest
+from ..summary.run_summary import RunSummary, run_summary
 from . import common
 
 EXAMPLES = (("What could be better", "hvprof-report advise RUN"),)
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
-    rows = advice.advice(run, digest(run, late(run, align(run.connection))))
+    rows = advice.advice(run, run_summary(run, late(run, align(run.connection))))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:
@@ -116,7 +116,7 @@ def closing_lines(rows: Sequence[Advice], unsampled: str) -> Iterator[str]:
         yield from textwrap.wrap(f"Not known: the single calls of {unsampled}.", WIDTH, break_on_hyphens=False)
 
 
-def advise_section(run: Run, answers: Digest) -> str:
+def advise_section(run: Run, answers: RunSummary) -> str:
     rows = advice.advice(run, answers)
     pieces = [row for row in rows if row.found]
     sentence = f"{verdict(pieces)} Estimates may count the same time twice. {' '.join(closing_lines(rows, unsampled_text(run)))}"

@@ -152,21 +152,21 @@ def write_perfetto(arguments: argparse.Namespace) -> None:
     files = trace_files(arguments.with_trace)
     most_samples = MOST_CALLS if cut == perfetto.Cut() else None
     run = common.open_whole(arguments, with_histograms=False, with_samples=True, most_samples=most_samples)
-    kept_note(run)
+    samples_note(run)
     traces = list(traces_open(files, run))
     traces_note(traces)
     lines_write(perfetto.text(run, cut, traces), arguments.output)
 
 
-def kept_note(run: Run) -> None:
+def samples_note(run: Run) -> None:
     """What a timeline does not show."""
     calls, activities = run.connection.execute("SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM gpu_sample)").fetchone()
     shown = calls + activities
     if not shown:
-        note = "no single calls were kept (COMMPROF_SAMPLES), so the timeline is empty"
+        note = "no single calls were sampled (COMMPROF_SAMPLES), so the timeline is empty"
     elif run.thinning and run.thinning.is_needed:
         what = "calls and activities of GPUs" if activities else "calls"
-        found = f"{shown:,} of the {run.thinning.found:,} {what} that were kept"
+        found = f"{shown:,} of the {run.thinning.found:,} {what} that were sampled"
         note = f"the timeline shows {found}; with --from and --to a part with all of them"
     else:
         return

@@ -31,7 +31,7 @@ from ..run.alignment import align
 from ..run.run import Run
 from ..run.selection import Selection
 from ..steps.gpu_steps import FEWEST_STEPS, OTHER_STREAM, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost
-from ..steps.steps_summary import StepsDigest, steps_digest
+from ..steps.steps_summary import StepsSummary, steps_summary
 from . import common
 
 EXAMPLES = (
@@ -59,7 +59,7 @@ LOSSES = (
     ("dropped_records", "{} dropped by the tracing interface or never handed over", "GPU record"),
     ("implausible_records", "{} with impossible times", "GPU record"),
     ("late_records", "{} too late for the sums of time (counted in the tables)", "GPU record"),
-    ("unkept_records", "{} counted together with others: a table was full", "GPU record"),
+    ("unattributed_records", "{} counted together with others: a table was full", "GPU record"),
     ("lost_intervals", "{} missing in times in MPI", "MPI call"),
     ("unmatched_operations", "{} without a time on the device", "NCCL operation"),
 )
@@ -184,12 +184,12 @@ def run(arguments: argparse.Namespace) -> None:
         print_text(run, arguments)
 
 
-def answer(run: Selection, in_steps: StepsDigest | None = None) -> Answers:
+def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
     """`in_steps`: where the caller has looked for steps; of a run that was read with samples."""
     found = gpu_activity.gpu(run.connection)
     if not found.is_seen:
         return Answers(found, [], tracing_cost([], None))
-    in_steps = in_steps or steps_digest(run, align(run.connection).moment)
+    in_steps = in_steps or steps_summary(run, align(run.connection).moment)
     return Answers(found, in_steps.gpu, tracing_cost(found.windows, in_steps.steps))
 
 
@@ -394,7 +394,7 @@ def stream_text(row: GpuStreamRow) -> str:
     return "others" if row.stream == OTHER_STREAM else f"{row.number} of context {row.context}"
 
 
-def gpu_section(run: Run, in_steps: StepsDigest) -> str:
+def gpu_section(run: Run, in_steps: StepsSummary) -> str:
     """Nothing where no GPU was traced."""
     answers = answer(run, in_steps)
     if not answers.gpu.is_seen:

@@ -34,8 +34,8 @@ from ..run.alignment import align
 from ..run.anonymous import anonymise
 from ..run.run import Run
 from ..run.selection import Selection
-from ..steps.steps_summary import steps_digest
-from ..summary.run_summary import Digest, SummaryRow, communicating, digest, of_nccl
+from ..steps.steps_summary import steps_summary
+from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_summary, of_nccl
 from . import advise, calls, common, communicators, gpu, hvprof, late, pipeline, ranks, regions, sizes, steps, summary, traffic
 
 EXAMPLES = (("Beside the databases", "hvprof-report html commprof-train.py-1234"),)
@@ -83,10 +83,10 @@ def title_of(run: Run) -> str:
 def parts(run: Selection) -> Iterator[str]:
     alignment = align(run.connection)
     split = late_answers(run, alignment)
-    answers = digest(run, split)
+    answers = run_summary(run, split)
     yield opening(run, answers)
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
-    in_steps = steps_digest(run, alignment.moment, late=split)
+    in_steps = steps_summary(run, alignment.moment, late=split)
     yield gpu.gpu_section(run, in_steps)
     if not communicating(answers.calls) and not answers.summary.has_nccl:
         return
@@ -107,7 +107,7 @@ def parts(run: Selection) -> Iterator[str]:
     yield conditions_section(answers)
 
 
-def opening(run: Run, answers: Digest) -> str:
+def opening(run: Run, answers: RunSummary) -> str:
     row = answers.summary
     lines = [summary.where_and_when(row), f"{summary.library_name(row)}; run {row.run_id or 'without a name'}"]
     cards = [
@@ -138,7 +138,7 @@ def drawn(draw: Callable, rows: object, size: tuple[float, float] = (8, 4.5)) ->
     return pictures.svg(draw, rows, size) if pictures.is_possible() else None
 
 
-def calls_section(answers: Digest) -> str:
+def calls_section(answers: RunSummary) -> str:
     rows = communicating(answers.calls) or calls.drawn(answers.calls)
     sentence = (
         "Each bar is the time that all ranks together spent inside one MPI call, from entry to return; waiting for"
@@ -154,7 +154,7 @@ def calls_section(answers: Digest) -> str:
     return page.section("Where the time goes", sentence, picture, *shown)
 
 
-def ranks_section(run: Run, answers: Digest) -> str:
+def ranks_section(run: Run, answers: RunSummary) -> str:
     sentence = (
         "Each bar is one rank, each colour one call. In a balanced job all bars are alike. Time inside a collective contains waiting for"
         ' other ranks: see "Who is late".'
@@ -218,7 +218,7 @@ def latency_section(run: Run) -> str:
     return page.section("One call in detail", sentence, page.picture(drawn(latency_plot.draw, rows), "latency histogram"))
 
 
-def peers_section(run: Run, answers: Digest) -> str:
+def peers_section(run: Run, answers: RunSummary) -> str:
     sentence = (
         "Each field is what one rank sent to another with point-to-point calls, as the sender counted it; white:"
         " nothing. Pipelines show as lines beside the diagonal, a coordinator as one full row and column."
@@ -236,6 +236,6 @@ def communicators_section(run: Run) -> str:
     return page.section("Communicators", sentence, page.table(communicators.columns_of(rows), rows[:MOST_COMMUNICATORS]))
 
 
-def conditions_section(answers: Digest) -> str:
+def conditions_section(answers: RunSummary) -> str:
     sentence = "Where and how the run took place: program, MPI library, settings, environment of the MPI libraries."
     return page.folded_section("Conditions of the run", sentence, page.table(FACT_COLUMNS, answers.facts))

@@ -21,7 +21,7 @@ from ..calls.hvprof import HvprofRow, hvprof_rows
 from ..display import page, tables
 from ..display.tables import Column
 from ..run.run import Run
-from ..summary.run_summary import Digest
+from ..summary.run_summary import RunSummary
 from . import common, sizes
 
 EXAMPLES = (("What Horovod fused, and into which sizes", "hvprof-report hvprof --unfused RUN2 RUN"),)
@@ -131,7 +131,7 @@ def fusion_text(sides: Sequence[Side]) -> str:
     return f"Sizes are what each call carried, fused messages as one. To see them unfused, run with fusion off ({FUSION_OFF}), --unfused."
 
 
-def hvprof_section(run: Run, answers: Digest) -> str:
+def hvprof_section(run: Run, answers: RunSummary) -> str:
     each = side(run, AS_RUN)
     if not each.rows:
         return ""

@@ -21,7 +21,7 @@ from ..display.tables import Column
 from ..roles import pipelines
 from ..roles.pipelines import Pipelines, StageRow
 from ..run.run import Run
-from ..summary.run_summary import Digest
+from ..summary.run_summary import RunSummary
 from . import common
 
 EXAMPLES = (("The bubble of each stage", "hvprof-report pipeline RUN"),)
@@ -122,7 +122,7 @@ def waiting_text(rows: Sequence[StageRow]) -> str:
     return f"the others wait for stage {slow.stage} (rank {slow.rank}): it is in receives for {own} of the time, they for {mean}"
 
 
-def pipeline_section(run: Run, answers: Digest) -> str:
+def pipeline_section(run: Run, answers: RunSummary) -> str:
     found = pipelines.pipelines(run.connection)
     if not found.rows:
         return ""

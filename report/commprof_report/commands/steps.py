@@ -30,7 +30,7 @@ from ..run.run import Run
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_facts
 from ..steps.step_costs import StepCallRow, StepRow
-from ..steps.steps_summary import StepsDigest, StepsRow, steps_digest
+from ..steps.steps_summary import StepsSummary, StepsRow, steps_summary
 from . import common
 
 EXAMPLES = (
@@ -102,12 +102,12 @@ def run(arguments: argparse.Namespace) -> None:
         print_text(run, answers)
 
 
-def answer(run: Selection, by: str | None = None, region: str | None = None) -> StepsDigest:
+def answer(run: Selection, by: str | None = None, region: str | None = None) -> StepsSummary:
     alignment = align(run.connection)
-    return steps_digest(run, alignment.moment, by, region, late(run, alignment))
+    return steps_summary(run, alignment.moment, by, region, late(run, alignment))
 
 
-def chosen(arguments: argparse.Namespace, answers: StepsDigest) -> tuple[Sequence, Sequence[str]]:
+def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequence, Sequence[str]]:
     if arguments.per_step:
         return answers.costs.steps, StepRow._fields
     if arguments.per_call:
@@ -115,7 +115,7 @@ def chosen(arguments: argparse.Namespace, answers: StepsDigest) -> tuple[Sequenc
     return [answers.summary], StepsRow._fields
 
 
-def print_text(run: Run, answers: StepsDigest) -> None:
+def print_text(run: Run, answers: StepsSummary) -> None:
     for head, text in facts(run, answers):
         common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
     if answers.costs.calls:
@@ -138,7 +138,7 @@ def step_columns(rows: Sequence[StepRow]) -> list[Column]:
     return [column for column in STEP_COLUMNS if column.head != "NCCL on device" or any(row.nccl_host_ns is not None for row in rows)]
 
 
-def print_steps(run: Run, answers: StepsDigest) -> None:
+def print_steps(run: Run, answers: StepsSummary) -> None:
     rows = answers.costs.steps
     if not rows:
         print_text(run, answers)
@@ -148,7 +148,7 @@ def print_steps(run: Run, answers: StepsDigest) -> None:
         print(f"... and {len(rows) - MOST_STEPS:,} more; --csv has them all.")
 
 
-def facts(run: Run, answers: StepsDigest) -> Iterator[tuple[str, str]]:
+def facts(run: Run, answers: StepsSummary) -> Iterator[tuple[str, str]]:
     """(head, text) a line."""
     summary = answers.summary
     if not summary.told_by:
@@ -246,7 +246,7 @@ def thread_text(summary: StepsRow) -> str:
     return "main thread" if summary.thread_is_main else f"thread {units.shortened(summary.thread, 16) or 'beside it'}"
 
 
-def slowest_text(answers: StepsDigest) -> str:
+def slowest_text(answers: StepsSummary) -> str:
     summary = answers.summary
     looked = [row for row in answers.costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
     if not looked:
@@ -268,7 +268,7 @@ def trend_text(summary: StepsRow) -> str:
     return f"{summary.trend}: {tenths}{slope}"
 
 
-def outlier_facts(answers: StepsDigest) -> Iterator[tuple[str, str]]:
+def outlier_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
     outliers = sorted((row for row in answers.costs.steps if row.is_outlier), key=lambda row: -row.step_ns)
     if not outliers:
         yield "Outliers", "none"
@@ -290,7 +290,7 @@ def remark(row: StepRow) -> str:
     return f"outlier: {row.why}" if row.is_outlier else ""
 
 
-def steps_section(run: Run, answers: StepsDigest) -> str:
+def steps_section(run: Run, answers: StepsSummary) -> str:
     """Of a run that was read with samples; nothing where none was kept."""
     if not run.connection.execute("SELECT 1 FROM sample").fetchone():
         return ""

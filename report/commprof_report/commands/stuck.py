@@ -246,7 +246,7 @@ def wait_span(found: Stuck, waits: list[Wait]) -> str:
 def _doing_fields(wait: Wait, communicator: str | None) -> dict[str, object]:
     return {
         "doing_call": wait.call,
-        "doing_awaited": wait.awaited,
+        "doing_request_call": wait.request_call,
         "doing_communicator": communicator,
         "doing_bytes": wait.bytes,
         "doing_peer": wait.peer,

@@ -27,7 +27,7 @@ from ..run.alignment import align
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
 from ..stuck import doing
-from ..summary.run_summary import Digest, SummaryRow, communicating, digest, of_nccl
+from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_summary, of_nccl
 from . import common
 from .gpu import coverage_text
 from .gpu import losses as gpu_losses
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
-    answers = digest(run, late(run, align(run.connection)))
+    answers = run_summary(run, late(run, align(run.connection)))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, [answers.summary], SummaryRow._fields)
         return
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(line)
 
 
-def lines(run: Run, answers: Digest) -> Iterator[str]:
+def lines(run: Run, answers: RunSummary) -> Iterator[str]:
     """The screen, line by line."""
     summary = answers.summary
     yield from run_lines(run, summary)
@@ -108,7 +108,7 @@ def where_and_when(summary: SummaryRow) -> str:
     if summary.ranks_read < summary.world_size:
         ranks = f"{summary.ranks_read} of {ranks}"
     places = f" on {units.counted(len(hosts), 'host')} ({units.shortened(', '.join(hosts), 36)})" if hosts else ""
-    return f"{units.moment(summary.start_unix_ns)}, {ranks}{places}"
+    return f"{units.timestamp(summary.start_unix_ns)}, {ranks}{places}"
 
 
 def library_name(summary: SummaryRow) -> str:
@@ -145,7 +145,7 @@ def whole(summary: SummaryRow) -> str:
     return "counted time" if is_counted_in_part(summary) else "wall time"
 
 
-def share_lines(answers: Digest) -> Iterator[str]:
+def share_lines(answers: RunSummary) -> Iterator[str]:
     summary = answers.summary
     yield f"{'In MPI':<{HEAD_WIDTH}}{share_text(summary)}"
     if not summary.mpi_thread_is_main:
@@ -169,7 +169,7 @@ def share_range(summary: SummaryRow) -> str:
     return f"on average; {least} to {units.share(summary.mpi_share_max)} (rank {summary.mpi_share_max_rank})"
 
 
-def call_lines(answers: Digest) -> Iterator[str]:
+def call_lines(answers: RunSummary) -> Iterator[str]:
     calls = communicating(answers.calls)
     if not calls:
         yield "No call was counted besides set-up."
@@ -190,7 +190,7 @@ def call_lines(answers: Digest) -> Iterator[str]:
         yield f"  and {len(calls) - MOST_CALLS} more: {units.duration(rest_ns / ranks)} per rank"
 
 
-def nccl_facts(answers: Digest) -> Iterator[tuple[str, str]]:
+def nccl_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
     """The calls on the host, and what the operations took on the device."""
     summary, ranks = answers.summary, len(answers.ranks)
     if not summary.has_nccl:
@@ -209,7 +209,7 @@ def nccl_facts(answers: Digest) -> Iterator[tuple[str, str]]:
         yield "NCCL on device", units.visible(f"{spent} that were timed; {top}")
 
 
-def nccl_lines(answers: Digest) -> Iterator[str]:
+def nccl_lines(answers: RunSummary) -> Iterator[str]:
     rows = of_nccl(answers.calls, "device") or of_nccl(answers.calls, "call") or of_nccl(answers.calls, "captured")
     ranks = len(answers.ranks)
     is_timed = rows[0].measure == "device"
@@ -233,7 +233,7 @@ def dominating_size(call) -> str:
     return f"{units.size(call.dominating_bytes)} ({100 * (call.dominating_share or 0):.0f} %)"
 
 
-def closing_facts(run: Run, answers: Digest) -> Iterator[tuple[str, str]]:
+def closing_facts(run: Run, answers: RunSummary) -> Iterator[tuple[str, str]]:
     """The last block: (head, text) a line."""
     summary = answers.summary
     if summary.launcher:
@@ -269,7 +269,7 @@ def launcher_text(summary: SummaryRow) -> str:
     return f"{started}: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of that MPI (srun: --mpi=pmix or pmi2)"
 
 
-def buffer_facts(answers: Digest) -> Iterator[tuple[str, str]]:
+def buffer_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
     """Where MPI's buffers lay: said where a GPU was used."""
     summary = answers.summary
     if summary.device_volume_share is None:
@@ -351,7 +351,7 @@ def told_together(summary: SummaryRow) -> str:
     return ", ".join(f"{units.counted(number, noun)} {what}" for number, noun, what in counted if number)
 
 
-def rank_facts(run: Run, answers: Digest) -> Iterator[tuple[str, str]]:
+def rank_facts(run: Run, answers: RunSummary) -> Iterator[tuple[str, str]]:
     """Ranks that are not there, or without MPI_Finalize: since when, and what they were in."""
     if run.missing:
         yield "Ranks", f"{units.shortened(units.span_list(run.missing), 40)} of {run.world_size} not in this input"
@@ -378,5 +378,5 @@ def moments_text(group: doing.Group, summary: SummaryRow) -> str:
     if not known:
         return "nobody knows when"
     last_unix_ns = max(known)
-    moment = f"{units.moment(last_unix_ns)} ({units.duration(max(0, last_unix_ns - summary.start_unix_ns))} after the start)"
+    moment = f"{units.timestamp(last_unix_ns)} ({units.duration(max(0, last_unix_ns - summary.start_unix_ns))} after the start)"
     return f"at {moment}" if group.state in doing.SURE_OF_TIME else f"last sign of life {moment}"

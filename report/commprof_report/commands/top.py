@@ -158,7 +158,7 @@ def screen(run: Run, ranks: Sequence[Rates], arguments: argparse.Namespace, is_f
     width, height = shutil.get_terminal_size((MOST_WIDTH, 0)) if sys.stdout.isatty() else (MOST_WIDTH, 0)
     alive = [rank for rank in ranks if rank.row.state not in ENDS]
     lines = [f"{run.path.resolve().name}: {len(alive)} of {units.counted(run.world_size, 'rank')} running, "]
-    lines[0] += f"{units.moment(time.time_ns())}, {span_text(alive or ranks, is_first)}"
+    lines[0] += f"{units.timestamp(time.time_ns())}, {span_text(alive or ranks, is_first)}"
     lines += [together_text(alive or ranks), slowest_text(alive), ""]
     ordered = sorted(alive or ranks, key=ORDERS[arguments.sort])
     fitting = ordered[: max(1, height - len(lines) - 3)] if height else ordered
@@ -199,7 +199,7 @@ def slowest_text(alive: Sequence[Rates]) -> str:
 
 
 def now_text(row: LiveRow) -> str:
-    as_of = f" (as of {units.moment(row.last_unix_ns)})" if row.is_copy else ""
+    as_of = f" (as of {units.timestamp(row.last_unix_ns)})" if row.is_copy else ""
     span = f", for {units.duration(row.doing_ns)}" if row.doing_ns is not None else ""
     if row.state in ENDS:
         return ENDS[row.state]

@@ -30,8 +30,8 @@ from .pytorch_trace import OfRank
 SQL = query.beside(__file__)
 
 FIRST_OF_TRACK = {  # thread ids; never 0, which Perfetto takes for the process id
-    **{"calls": 1, "regions": 1_000_000, "kept": 2_000_000, "steps": 3_000_000},
-    **{"gpu": 4_000_000, "gpu kept": 5_000_000, "gpu traced": 6_000_000},
+    **{"calls": 1, "regions": 1_000_000, "sampled": 2_000_000, "steps": 3_000_000},
+    **{"gpu": 4_000_000, "gpu sampled": 5_000_000, "gpu traced": 6_000_000},
 }
 MOST_BINS = 1_000
 LEAST_BIN_NS = 1_000
@@ -52,7 +52,7 @@ class CallRow(NamedTuple):
     volume_bytes: float | None
     peer: int | None
     root: int | None
-    awaited: str | None
+    request_call: str | None
     region: str | None
     wait_ns: int | None
     last_rank: int | None
@@ -72,7 +72,7 @@ class ThreadRow(NamedTuple):
     communicator: str | None
     bytes: int | None
     peer: int | None
-    awaited: str | None
+    request_call: str | None
 
 
 class SpanRow(NamedTuple):
@@ -108,7 +108,7 @@ class ActivityRow(NamedTuple):
     end_ns: int
 
 
-class KeptRow(NamedTuple):
+class SampledRow(NamedTuple):
     samples: int
     activities: int
     collective_share: float | None
@@ -173,7 +173,7 @@ class Trace:
 
     def about(self) -> dict[str, object]:
         """Facts about the timeline for its reader (`otherData`)."""
-        (kept,) = SQL.ask(self.connection, "trace_kept", KeptRow)
+        (sampled,) = SQL.ask(self.connection, "trace_sampled", SampledRow)
         unsampled = unsampled_text(self.run)
         errors = [row.error_ns for row in self.ranks]
         return {
@@ -181,11 +181,11 @@ class Trace:
             "ranks": f"{len(self.ranks)} of {self.run.world_size}",
             "time axis": "seconds since the earliest start of a rank",
             "clock error": "unknown" if None in errors else f"at most {max(errors) / 1e3:.3f} us",
-            "calls sampled": kept.samples,
-            "GPU activities sampled": kept.activities,
-            "collectives sampled": _share(kept.collective_share),
+            "calls sampled": sampled.samples,
+            "GPU activities sampled": sampled.activities,
+            "collectives sampled": _share(sampled.collective_share),
             **({"communicators without samples": unsampled} if unsampled else {}),
-            "time in which all other calls are sampled": _share(kept.window_share),
+            "time in which all other calls are sampled": _share(sampled.window_share),
             "thinned by the reporter": "yes" if self.run.thinning and self.run.thinning.is_needed else "no",
         }
 
@@ -233,7 +233,8 @@ class Trace:
                 continue
             end_ns = self.moment(rank, max(row.last_ns, row.since_ns))
             start_ns = min(max(self.moment(rank, row.since_ns), own.last_ns.get(row.thread, self.moment(rank, 0))), end_ns)
-            details = {"communicator": row.communicator, "bytes": row.bytes, "peer": PEERS.get(row.peer, row.peer), "awaited": row.awaited}
+            peer = PEERS.get(row.peer, row.peer)
+            details = {"communicator": row.communicator, "bytes": row.bytes, "peer": peer, "request_call": row.request_call}
             known = {key: value for key, value in details.items() if value is not None}
             if self.cut.meets(start_ns, end_ns):
                 yield _slice(rank, _calls_track(row.thread), Slice(start_ns, end_ns, f"{row.unfinished} (not finished)", known))
@@ -276,7 +277,7 @@ class Trace:
         """A track's name and its position."""
         if track == "gpu traced":
             return "GPU traced", FIRST_OF_TRACK["gpu"]
-        if track == "gpu kept":
+        if track == "gpu sampled":
             stream = self.streams.get((rank, number), f"stream {number}")
             return f"all sampled: {stream}", FIRST_OF_TRACK["gpu"] + 2 * number + 1
         return _title(track, number)
@@ -413,7 +414,7 @@ def _details(row: CallRow) -> dict[str, object]:
         "bytes": row.bytes,
         "peer": PEERS.get(row.peer, row.peer),
         "root": row.root,
-        "awaited": row.awaited,
+        "request_call": row.request_call,
         "region": row.region,
     }
     if row.library == "nccl" and row.wait_ns:

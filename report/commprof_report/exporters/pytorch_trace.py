@@ -164,7 +164,7 @@ def _process_of(trace: Trace, rank: int | None, processes: Sequence[Process], wo
     found = _process_by_rank(trace, rank, processes, world_size) if rank is not None else _process_guess(trace, processes, world_size)
     first_ns, last_ns = trace.unix_ns(trace.first_us), trace.unix_ns(trace.last_us)
     if last_ns < found.start_unix_ns or first_ns > found.end_unix_ns:
-        theirs, ours = (f"{units.moment(low)} to {units.moment(high)}" for low, high in ((first_ns, last_ns), found[3:5]))
+        theirs, ours = (f"{units.timestamp(low)} to {units.timestamp(high)}" for low, high in ((first_ns, last_ns), found[3:5]))
         raise ReportError(trace.path, f"is of another run: it has {theirs}, rank {found.rank} ran {ours}")
     return found
 

@@ -10,7 +10,7 @@ SELECT thread.world_rank AS rank,
        nullif(label, '-') AS communicator,
        doing_bytes AS bytes,
        doing_peer AS peer,
-       nullif(doing_awaited, '') AS awaited
+       nullif(doing_request_call, '') AS request_call
 FROM thread
 JOIN rank USING (world_rank)
 JOIN rank_wall USING (world_rank)

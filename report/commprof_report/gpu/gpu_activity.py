@@ -59,7 +59,7 @@ class RankRow(NamedTuple):
     dropped_records: int
     implausible_records: int
     late_records: int
-    unkept_records: int
+    unattributed_records: int
     lost_intervals: int
     unmatched_operations: int
     cost_begin_ns: int
@@ -212,7 +212,7 @@ class GpuRow(NamedTuple):
     dropped_records: int
     implausible_records: int
     late_records: int
-    unkept_records: int
+    unattributed_records: int
     lost_intervals: int
     unmatched_operations: int
     unseen_graph_launches: int
@@ -325,7 +325,7 @@ def pauses_of(windows: Sequence[WindowRow], walls: dict[int, int]) -> dict[str, 
 
 def _losses(ranks: Sequence[RankRow], windows: Sequence[WindowRow]) -> dict:
     counted = (
-        *("records", "dropped_records", "implausible_records", "late_records", "unkept_records", "lost_intervals"),
+        *("records", "dropped_records", "implausible_records", "late_records", "unattributed_records", "lost_intervals"),
         *("unmatched_operations", "unseen_graph_launches", "cost_begin_ns", "cost_end_ns"),
     )
     errors = [row.clock_error_ns for row in windows]

@@ -31,12 +31,12 @@ WHERE EXISTS (
        OR gpu_state NOT IN ('none', 'dormant', 'tracing', 'paused', 'yielded', 'refused', 'stopped')
        OR typeof(gpu_records) || typeof(gpu_dropped_records) || typeof(gpu_implausible_records) || typeof(gpu_late_records)
           <> 'integerintegerintegerinteger'
-       OR typeof(gpu_unkept_records) || typeof(gpu_lost_intervals) || typeof(gpu_unmatched_operations) <> 'integerintegerinteger'
+       OR typeof(gpu_unattributed_records) || typeof(gpu_lost_intervals) || typeof(gpu_unmatched_operations) <> 'integerintegerinteger'
        OR typeof(gpu_memory_kind_queries) || typeof(gpu_memory_kind_changes) || typeof(cost_gpu_begin_ns) || typeof(cost_gpu_end_ns)
           <> 'integerintegerintegerinteger'
-       OR min(gpu_records, gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unkept_records, gpu_lost_intervals,
+       OR min(gpu_records, gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unattributed_records, gpu_lost_intervals,
               gpu_unmatched_operations, gpu_memory_kind_queries, gpu_memory_kind_changes, cost_gpu_begin_ns, cost_gpu_end_ns) < 0
-       OR max(gpu_records, gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unkept_records, gpu_lost_intervals,
+       OR max(gpu_records, gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unattributed_records, gpu_lost_intervals,
               gpu_unmatched_operations, gpu_memory_kind_queries, gpu_memory_kind_changes, cost_gpu_begin_ns, cost_gpu_end_ns) > 1 << 62
 )
 UNION ALL
@@ -99,7 +99,7 @@ WHERE EXISTS (
     SELECT 1 FROM source.thread
     WHERE typeof(world_rank) || typeof(thread) || typeof(tid) || typeof(doing_communicator) || typeof(doing_since_ns)
           <> 'integerintegerintegerintegerinteger'
-       OR typeof(name) || typeof(doing_call) || typeof(doing_awaited) <> 'texttexttext'
+       OR typeof(name) || typeof(doing_call) || typeof(doing_request_call) <> 'texttexttext'
        OR is_main NOT IN (0, 1) OR doing_is_inside NOT IN (0, 1) OR doing_since_ns NOT BETWEEN 0 AND 1 << 62
        OR (doing_bytes IS NOT NULL AND (typeof(doing_bytes) <> 'integer' OR doing_bytes NOT BETWEEN 0 AND 1 << 62))
        OR (doing_peer IS NOT NULL AND typeof(doing_peer) <> 'integer')
@@ -122,7 +122,7 @@ WHERE :with_samples AND EXISTS (
     WHERE world_rank NOT IN (SELECT world_rank FROM source.rank)
        OR typeof(world_rank) || typeof(thread) || typeof(communicator) || typeof(start_ns) || typeof(end_ns) || typeof(region)
           <> 'integerintegerintegerintegerintegerinteger'
-       OR typeof(call) || typeof(awaited) <> 'texttext' OR start_ns NOT BETWEEN 0 AND end_ns OR end_ns > 1 << 62
+       OR typeof(call) || typeof(request_call) <> 'texttext' OR start_ns NOT BETWEEN 0 AND end_ns OR end_ns > 1 << 62
        OR (sequence IS NOT NULL AND (typeof(sequence) <> 'integer' OR sequence NOT BETWEEN 1 AND 1 << 62))
        OR (completed_ns IS NOT NULL AND (typeof(completed_ns) <> 'integer' OR completed_ns NOT BETWEEN start_ns AND 1 << 62))
        OR (bytes IS NOT NULL AND (typeof(bytes) <> 'integer' OR bytes NOT BETWEEN 0 AND 1 << 62))

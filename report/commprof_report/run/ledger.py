@@ -43,7 +43,7 @@ NO_RANK, NO_TAG = number("NO_RANK"), number("NO_TAG")
 PEER_OUTSIDE, PEER_ANY = number("PEER_OUTSIDE"), number("PEER_ANY")
 BYTES_UNKNOWN = number("BYTES_UNKNOWN")
 DOING_BYTES = 8
-DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_AWAITED_BIT = (number(f"DOING_{part}_BIT") for part in ("SLOT", "INSIDE", "AWAITED"))
+DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_REQUEST_CALL_BIT = (number(f"DOING_{part}_BIT") for part in ("SLOT", "INSIDE", "REQUEST_CALL"))
 TRIES = 8  # to read a ledger that is being written to in a consistent state
 FIRST_PAUSE_S = 0.0005  # doubled after each try; a fold takes microseconds
 

@@ -10,7 +10,7 @@ from . import process
 from .ledger import (
     COLLECTIVE,
     COMMUNICATOR_NCCL,
-    DOING_AWAITED_BIT,
+    DOING_REQUEST_CALL_BIT,
     DOING_INSIDE_BIT,
     DOING_SLOT_BIT,
     LEVEL_NONE,
@@ -143,7 +143,7 @@ def _rank_row(ledger: Ledger, rows: Rows, life: Life) -> tuple:
 
 
 def _thread_row(ledger: Ledger, rows: Rows, clock: Clock, entry) -> tuple:
-    call, communicator, awaited = (entry.doing >> bit & CALL_MASK for bit in (0, DOING_SLOT_BIT, DOING_AWAITED_BIT))
+    call, communicator, request_call = (entry.doing >> bit & CALL_MASK for bit in (0, DOING_SLOT_BIT, DOING_REQUEST_CALL_BIT))
     return rows.row(
         "thread",
         entry,
@@ -154,7 +154,7 @@ def _thread_row(ledger: Ledger, rows: Rows, clock: Clock, entry) -> tuple:
         doing_bytes=known_bytes(entry.bytes) if call else None,
         doing_peer=known_rank(entry.peer) if call else None,
         doing_tag=entry.tag if call and entry.tag != NO_TAG else None,
-        doing_awaited=ledger.call_name(awaited) if awaited else "",
+        doing_request_call=ledger.call_name(request_call) if request_call else "",
     )
 
 

@@ -180,7 +180,7 @@ def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
 def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, sequence: int | None) -> tuple:
     """An NCCL operation is complete when its kernel ends; the clocks of host and device may differ by more than its duration."""
     peer_or_root = known_rank(sample.peer)
-    awaited = 0 if ledger.call_is_nccl(sample.call) else sample.device_span & CALL_MASK
+    request_call = 0 if ledger.call_is_nccl(sample.call) else sample.device_span & CALL_MASK
     completed_ticks = max(sample.completed_ticks, sample.start_ticks)
     device_start_ns, device_end_ns, is_shared = _on_device(ledger, clock, sample)
     return rows.row(
@@ -190,7 +190,7 @@ def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, sequence: int 
         completed_ns=clock.since_start_ns(completed_ticks) if sample.completed_ticks else None,
         peer=peer_or_root if sequence is None else None,
         root=None if sequence is None else peer_or_root,
-        awaited=ledger.call_name(awaited) if awaited else "",
+        request_call=ledger.call_name(request_call) if request_call else "",
         device_start_ns=device_start_ns,
         device_end_ns=device_end_ns,
         is_shared=is_shared,

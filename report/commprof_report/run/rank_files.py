@@ -149,5 +149,5 @@ def run_describe(files: list[RankFile]) -> str:
     """A short description of one run, for a message."""
     run_id, world_size = files[0].run
     ranks = [rank.world_rank for file in files for rank in file.ranks]
-    started = units.moment(min(file.start_unix_ns for file in files))
+    started = units.timestamp(min(file.start_unix_ns for file in files))
     return f"'{run_id}' of {started} (rank {units.rank_list(ranks)} of {world_size})"

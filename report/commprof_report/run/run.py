@@ -190,7 +190,7 @@ def _copies_note(run: Run) -> None:
     copies = run.connection.execute("SELECT world_rank, CAST(value AS INTEGER) FROM fact WHERE key = 'ledger_copied_unix_ns'")
     copied_unix_ns = dict(copies.fetchall())
     if copied_unix_ns:
-        oldest, newest = (units.moment(choose(copied_unix_ns.values())) for choose in (min, max))
+        oldest, newest = (units.timestamp(choose(copied_unix_ns.values())) for choose in (min, max))
         moments = oldest if oldest == newest else f"{oldest} to {newest}"
         run.note(run.path, f"rank {units.rank_list(list(copied_unix_ns))} is shown as of {moments}, when its ledger was copied")
 

@@ -112,7 +112,7 @@ LEFT JOIN run_communicator AS spanning ON spanning.identity = own.identity;
 
 -- The calls that threads are in or returned from last. Threads inside a call come first, the one that has been inside longest before others.
 CREATE TEMP TABLE doing AS
-SELECT world_rank, thread, identity, doing_call, nullif(doing_awaited, '') AS doing_awaited, nullif(label, '-') AS doing_communicator,
+SELECT world_rank, thread, identity, doing_call, nullif(doing_request_call, '') AS doing_request_call, nullif(label, '-') AS doing_communicator,
        doing_bytes, doing_peer, doing_tag, doing_is_inside,
        start_unix_ns + doing_since_ns AS doing_since_unix_ns,
        max(0, coalesce(wall_ns, doing_since_ns) - doing_since_ns) AS doing_ns,

@@ -70,16 +70,16 @@ class StepsRow(NamedTuple):
     gpu_exposed_share: float | None
 
 
-class StepsDigest(NamedTuple):
+class StepsSummary(NamedTuple):
     summary: StepsRow
     costs: Costs
     gpu: list[GpuStepRow]
     steps: Steps
 
 
-def steps_digest(
+def steps_summary(
     run: Selection, moment: Moment, by: str | None = None, region: str | None = None, late: Late | None = None
-) -> StepsDigest:
+) -> StepsSummary:
     """The run must have been opened with samples. `late`: the run's analysis of waiting, if the caller has made it."""
     steps = steps_find(run, moment, by, region)
     costs = step_costs(steps, moment, late)
@@ -93,7 +93,7 @@ def steps_digest(
         **_trend(steady),
         **_gpu(on_gpus),
     }
-    return StepsDigest(StepsRow(**fields), costs, on_gpus, steps)
+    return StepsSummary(StepsRow(**fields), costs, on_gpus, steps)
 
 
 def _told(connection: Connection, told: Told, costs: Costs) -> dict:

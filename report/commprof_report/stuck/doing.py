@@ -45,9 +45,9 @@ def place_text(rank: RankRow) -> str:
 
 def call_text(rank: RankRow) -> str:
     """MPI_Wait for MPI_Irecv (4 KiB from rank 1) on MPI_COMM_WORLD."""
-    name = rank.doing_call + (f" for {rank.doing_awaited}" if rank.doing_awaited else "")
+    name = rank.doing_call + (f" for {rank.doing_request_call}" if rank.doing_request_call else "")
     what = [units.size(rank.doing_bytes)] if rank.doing_bytes else []
-    what += [peer_text(rank.doing_awaited or rank.doing_call, rank.doing_peer)] if rank.doing_peer is not None else []
+    what += [peer_text(rank.doing_request_call or rank.doing_call, rank.doing_peer)] if rank.doing_peer is not None else []
     details = [" ".join(what)] if what else []
     details += [f"tag {rank.doing_tag}"] if rank.doing_tag is not None and rank.doing_tag >= 0 else []
     where = f" on {units.shortened(rank.doing_communicator, 32)}" if rank.doing_communicator else ""

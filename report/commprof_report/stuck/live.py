@@ -27,7 +27,7 @@ class LiveRow(NamedTuple):
     mpi_ns: int
     collective_ns: int
     doing_call: str | None
-    doing_awaited: str | None
+    doing_request_call: str | None
     doing_communicator: str | None
     doing_bytes: int | None
     doing_peer: int | None

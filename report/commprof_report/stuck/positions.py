@@ -45,7 +45,7 @@ class WaitingRow(NamedTuple):
     thread: int
     state: str
     call: str
-    awaited: str | None
+    request_call: str | None
     communicator: str | None
     identity: str
     family: str

@@ -40,7 +40,7 @@ class Wait(NamedTuple):
     rank: int
     thread: int
     call: str
-    awaited: str | None
+    request_call: str | None
     communicator: str | None
     identity: str
     sequence: int | None  # of a collective
@@ -198,10 +198,10 @@ def _collective_of(board: Board, row: WaitingRow) -> Collective | None:
     own = board.rows.get((row.identity, row.rank))
     if not own:
         return None
-    if not row.awaited:
+    if not row.request_call:
         return (row.identity, own.begun) if own.call == row.call else None
     run = board.run
-    sequences = awaited_sequences(run.connection, row.rank, row.identity, row.awaited, row.bytes)
+    sequences = awaited_sequences(run.connection, row.rank, row.identity, row.request_call, row.bytes)
     open_ones = [sequence for sequence in sequences if board.behind((row.identity, sequence))]
     return (row.identity, (open_ones or sequences)[0 if open_ones else -1]) if sequences else None
 
@@ -224,7 +224,7 @@ def _is_known_since(board: Board, rank: int, row: WaitingRow) -> bool:
 def _wait(board: Board, row: WaitingRow, collective: Collective | None) -> Wait:
     waited_for = _waited_for(board, row, collective)
     where = (row.communicator, row.identity, collective and collective[1], row.bytes, row.peer, row.tag)
-    return Wait(row.rank, row.thread, row.call, row.awaited, *where, waited_for, row.since_unix_ns, row.doing_ns)
+    return Wait(row.rank, row.thread, row.call, row.request_call, *where, waited_for, row.since_unix_ns, row.doing_ns)
 
 
 def _positions(board: Board, settled: list[WaitingRow], collectives: dict) -> Iterator[Position]:

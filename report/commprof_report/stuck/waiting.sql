@@ -4,7 +4,7 @@ SELECT doing.world_rank AS rank,
        doing.thread,
        state,
        doing_call AS call,
-       doing_awaited AS awaited,
+       doing_request_call AS request_call,
        doing_communicator AS communicator,
        identity,
        coalesce(family, 'unknown') AS family,
@@ -15,6 +15,6 @@ SELECT doing.world_rank AS rank,
        doing_ns
 FROM doing
 JOIN rank_state USING (world_rank)
-LEFT JOIN call ON call.name = coalesce(doing_awaited, doing_call)
+LEFT JOIN call ON call.name = coalesce(doing_request_call, doing_call)
 WHERE doing_is_inside AND doing.world_rank IN (SELECT world_rank FROM selected_rank)
 ORDER BY doing.world_rank, since_unix_ns, thread;

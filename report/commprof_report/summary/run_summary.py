@@ -118,7 +118,7 @@ class SummaryRow(NamedTuple):
         return self.nccl_count > 0 or self.nccl_device_count > 0 or self.nccl_setup_ns > 0
 
 
-class Digest(NamedTuple):
+class RunSummary(NamedTuple):
     """The summary and the answers from which it is computed."""
 
     summary: SummaryRow
@@ -130,7 +130,7 @@ class Digest(NamedTuple):
     late: Late
 
 
-def digest(run: Run, late: Late) -> Digest:
+def run_summary(run: Run, late: Late) -> RunSummary:
     """`late`: the same run's analysis of waiting."""
     calls = call_rows(run.connection)
     ranks = rank_rows(run.connection)
@@ -148,7 +148,7 @@ def digest(run: Run, late: Late) -> Digest:
         **_cores(run, ranks),
         **_memory_kinds(run, memory_kinds),
     }
-    return Digest(SummaryRow(**fields), calls, ranks, peers, facts, memory_kinds, late)
+    return RunSummary(SummaryRow(**fields), calls, ranks, peers, facts, memory_kinds, late)
 
 
 def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:

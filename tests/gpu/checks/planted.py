@@ -41,8 +41,8 @@ def records(jobs: Jobs) -> Iterator[Row]:
     yield row("device", "device 0 has the kernels", devices, [number for number, _, kernels in devices if kernels] == [0])
     sql = "SELECT COUNT(DISTINCT stream) FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel) WHERE name LIKE 'planted_%'"
     yield same("streams", 2, job.query(sql)[0][0])
-    sql = "SELECT gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unkept_records FROM rank"
-    yield same("records dropped, implausible, late, unkept", (0, 0, 0, 0), job.query(sql)[0])
+    sql = "SELECT gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unattributed_records FROM rank"
+    yield same("records dropped, implausible, late, unattributed", (0, 0, 0, 0), job.query(sql)[0])
     facts = dict(job.query("SELECT key, value FROM fact WHERE key LIKE 'gpu%'"))
     yield row("CUPTI", "a library", facts.get("gpu.tracing_library", "none"), "gpu.tracing_library" in facts)
     yield same("complaints", [], job.complaints)

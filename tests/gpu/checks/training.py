@@ -26,8 +26,8 @@ def against_pytorch(jobs: Jobs) -> Iterator[Row]:
     yield row("kernels of training, against PyTorch's profiler", theirs.truth["kernels"], count, 0 <= count - theirs.truth["kernels"] <= 1)
     is_near = abs(total_ns - theirs.truth["ns"]) <= theirs.truth["ns"] / 5  # two runs: a GPU's clock may rise later in one of them
     yield row("their time, against PyTorch's profiler", f"{theirs.truth['ns']} ns to 20 %", f"{total_ns} ns", is_near)
-    sql = "SELECT gpu_dropped_records, gpu_implausible_records, gpu_unkept_records FROM rank"
-    yield same("records dropped, implausible, unkept", (0, 0, 0), ours.query(sql)[0])
+    sql = "SELECT gpu_dropped_records, gpu_implausible_records, gpu_unattributed_records FROM rank"
+    yield same("records dropped, implausible, unattributed", (0, 0, 0), ours.query(sql)[0])
 
 
 def overhead(jobs: Jobs) -> Iterator[Row]:
