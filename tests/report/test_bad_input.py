@@ -259,12 +259,25 @@ def test_an_older_version_is_read_once_there_is_an_upgrade(report, run_folder, m
     for path in run_folder.iterdir():
         change(path, "UPDATE rank SET clock_error_ppb = 0")
     expected = report("export", run_folder, "--json").out
-    older = re.sub("\n *clock_error_ppb .*", "", planted.SCHEMA.read_text()).replace("user_version = 5", "user_version = 4")
-    scripts = {"schema_4": older, "to_5": "ALTER TABLE source.rank ADD COLUMN clock_error_ppb INTEGER NOT NULL DEFAULT 0;"}
+    schema = planted.SCHEMA.read_text()
+    older = re.sub("\n *clock_error_ppb .*", "", schema).replace("user_version = 5", "user_version = 4")
+    newer_rank = re.search(r"CREATE TABLE rank \(.*?\n\);", schema, re.DOTALL).group().replace("TABLE rank", "TABLE source.rank")
+    columns = ", ".join(name for name in columns_of(schema, "rank") if name != "clock_error_ppb")
+    upgrade = f"""ALTER TABLE source.rank RENAME TO older_rank;
+        {newer_rank}
+        INSERT INTO source.rank ({columns}, clock_error_ppb) SELECT {columns}, 0 FROM source.older_rank;
+        DROP TABLE source.older_rank;"""
+    scripts = {"schema_4": older, "to_5": upgrade}
     monkeypatch.setattr(query.Folder, "text", lambda folder, name, ours=query.Folder.text: scripts.get(name) or ours(folder, name))
     monkeypatch.setitem(database.UPGRADES, 4, "to_5")
     rewrite(run_folder / "rank-1.db", older)
     assert report("export", run_folder, "--json") == (0, expected, "")
+
+
+def columns_of(schema: str, table: str) -> list[str]:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(schema)
+    return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
 def rewrite(path, schema: str) -> None:
