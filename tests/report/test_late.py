@@ -9,6 +9,7 @@ import random
 import pytest
 from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late as answers
+from commprof_report.late.verdict import Cause, blame
 from commprof_report.run.alignment import align
 from planted import SECOND
 from planted_job import HostClock, Job, waits_for
@@ -159,12 +160,38 @@ def test_where_each_rank_is_late_by_chance_nobody_is_named(late, text, seed):
     assert "no rank, host or call causes half of it beyond chance" in text(job)
 
 
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+@pytest.mark.parametrize("memory", [0, 0.9], ids=["independent", "slowly-changing"])
+def test_of_100_balanced_runs_at_most_5_name_a_rank(ranks, memory):
+    """All ranks are alike; with memory, a rank that is late stays so for about ten collectives."""
+    accused = 0
+    for seed in range(100):
+        chance = random.Random(seed)
+        drift, causes = [0.0] * ranks, []
+        for step in range(400):
+            drift = [memory * own + chance.gauss(0, 1) for own in drift]
+            arrivals = [own + chance.expovariate(0.5) for own in drift]
+            last = max(range(ranks), key=arrivals.__getitem__)
+            cost_ns = sum(arrivals[last] - arrival for arrival in arrivals)
+            causes.append(Cause(("MPI_Allreduce", "MPI_Barrier")[step % 2], "world", last, cost_ns, step))
+        found = blame(causes, range(ranks), lambda rank: f"node{2 * rank // ranks}")
+        accused += found.named is not None or bool(found.calls)
+    assert accused <= 5
+
+
 def test_ranks_that_take_turns_in_a_fixed_order_are_told_from_chance(late, text):
     job = Job([HostClock()] * 3, wall_ns=SECOND)
     for step in range(60):
         job.collective("MPI_Allreduce", [step * 20 * MS + (MS if rank == step % 3 else 0) for rank in range(3)], [10 * US] * 3)
     assert late(job, "run")[0]["verdict"] == "rotation"
     assert "take turns in a fixed order: 0, 1, 2 arrive last" in text(job)
+
+
+def test_a_rank_that_is_nearly_always_last_does_not_take_turns(late):
+    job = Job([HostClock()] * 2, wall_ns=SECOND)
+    for step in range(60):  # one wait for rank 0 is longer than all for rank 1
+        job.collective("MPI_Allreduce", [step * 20 * MS + (200 * MS if step == 30 else 0), step * 20 * MS + MS], [10 * US] * 2)
+    assert late(job, "run")[0]["verdict"] == "spread"
 
 
 def test_different_late_ranks_in_different_calls_are_named_with_their_calls(late, text):

@@ -1,6 +1,6 @@
 """The verdict on a run's waiting: who causes it, judged against chance.
 
-The collectives are divided, in order of time, into up to 32 blocks with the same number of collectives; a block has a cost for each rank: how
+The collectives are divided, in order of time, into up to 16 blocks with the same number of collectives; a block has a cost for each rank: how
 long the others waited for it. If no rank were different from the others, the ranks could change places within each block. The probability
 that a rank then costs as much as it does, or more, is bounded by Chernoff's inequality. A rank is named only if that bound, times the number
 of ranks (Bonferroni), is below 1 %, and if the named ranks cause at least half of the waiting. The same test is made for hosts, and for each
@@ -15,7 +15,7 @@ from math import exp, log
 from typing import NamedTuple
 
 LEVEL = 0.01
-MOST_BLOCKS = 32
+MOST_BLOCKS = 16
 FEWEST_BLOCKS = 8  # fewer cannot name one of two ranks: 2 x 2^-7 > 1 %
 FEW = 4  # at most one rank in FEW may be named
 NOTABLY_MORE = 0.25  # of the waiting
@@ -24,6 +24,7 @@ POWERS = range(-4, 10)  # rates 2^p that Chernoff's bound is minimized over
 NOTABLE = 0.01  # share of the counted time
 COVERED = 0.5  # share of the time inside MPI; no verdict below
 BACKGROUND = 0.5  # share of the time inside MPI on threads other than the main one; no verdict from there on
+MOST_TURNS = 0.75  # share of the late arrivals that one rank may have if ranks take turns
 REGULAR = 0.9  # share of the collectives that a rotation predicts
 LATER_HALF = 0.9  # share of the cost that one half of the run has
 
@@ -174,8 +175,10 @@ def _by_call(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[i
 def _turns(causes: Sequence[Cause], ranks: int) -> list[int]:
     """The order in which ranks arrive last, if it repeats; else empty."""
     last = [cause.last_rank for cause in causes if cause.cost_ns > 0]
+    if len(last) < 2 * FEWEST_BLOCKS or max(Counter(last).values()) > MOST_TURNS * len(last):
+        return []
     for period in range(2, min(2 * ranks, len(last) // 4) + 1):
         agreed = sum(earlier == later for earlier, later in zip(last, last[period:]))
-        if agreed >= REGULAR * (len(last) - period) and len(last) >= FEWEST_BLOCKS * 2:
+        if agreed >= REGULAR * (len(last) - period):
             return last[:period]
     return []
