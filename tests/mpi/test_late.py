@@ -159,3 +159,55 @@ def test_the_late_rank_on_another_clock_is_named(three_clocks):
     (row,) = rows_of(three_clocks, "run", "MPI_Allreduce,MPI_Barrier")
     assert (row["clocks"], row["unconnected_clocks"]) == (3, 0)
     assert row["late_ranks"] == "3"
+
+
+# Nonblocking collectives
+
+NONBLOCKING_ROUNDS = 24
+
+
+class Started(NamedTuple):
+    """Of the program's clock: around the start of a round's last collective, and around the call that completes all."""
+
+    before_start_ns: int
+    after_start_ns: int
+    before_wait_ns: int
+    after_wait_ns: int
+
+
+@pytest.fixture(scope="module", params=[(2, 1), (4, 2)], ids=lambda chosen: f"{chosen[0]}-ranks")
+def nonblocking_job(request, profile):
+    ranks, late = request.param
+    return profile("late_nonblocking", ranks, str(late), str(BUSY_MS), str(NONBLOCKING_ROUNDS)), late
+
+
+def rounds_of(run: Run) -> list[list[Started]]:
+    """By round, of each rank in order."""
+    rounds: list[dict[int, Started]] = [{} for _ in range(NONBLOCKING_ROUNDS)]
+    for line in run.outcome.stdout.splitlines():
+        word, *fields = line.split()
+        if word == "reading":
+            turn, rank, *readings = map(int, fields)
+            rounds[turn][rank] = Started(*readings)
+    return [[of_rank[rank] for rank in sorted(of_rank)] for of_rank in rounds]
+
+
+def test_nonblocking_collectives_are_waited_for_in_waitall_as_long_as_the_program_s_clock_says(nonblocking_job):
+    run, _ = nonblocking_job
+    rows = rows_of(run, "rank", "MPI_Iallreduce")
+    for rank, row in enumerate(rows):
+        wait_ns = taken_ns = start_ns = 0
+        for of_round in rounds_of(run):
+            own, last = of_round[rank], max(of_round[:rank] + of_round[rank + 1 :], key=lambda other: other.before_start_ns)
+            wait_ns += min(max(0, last.before_start_ns - own.before_wait_ns), own.after_wait_ns - own.before_wait_ns)
+            start_ns += max(other.after_start_ns - other.before_start_ns for other in of_round)
+            taken_ns += own.after_wait_ns - own.before_wait_ns
+        # A reading is earlier than the call's own entry by at most what the two of a call are farther apart than the call took.
+        tolerance_ns = start_ns + taken_ns - sum(cell.total_ns for cell in run.cells(rank, "MPI_Waitall") if cell.measure == "call")
+        assert abs(row["wait_ns"] - wait_ns) <= tolerance_ns
+
+
+def test_the_rank_that_starts_nonblocking_collectives_late_is_named(nonblocking_job):
+    run, late = nonblocking_job
+    (row,) = rows_of(run, "run", "MPI_Iallreduce")
+    assert (row["late_ranks"], row["uncompleted"], row["unsure"]) == (str(late), 0, 0)
