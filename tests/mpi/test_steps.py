@@ -44,10 +44,11 @@ def test_the_parts_of_every_step_add_up(profile, way):
 
 
 def test_a_step_lasts_as_long_as_it_computes_at_least(profile):
-    """9 ms on the last rank, and 0.3 ms before each of three reductions; every 20 steps 60 ms more."""
+    """5 ms on rank 0, 9 ms on rank 1, and 0.3 ms before each of three reductions; every 20 steps 60 ms more. A step's time is the mean over
+    the ranks; rank 0 need not wait for rank 1 if it returned late from the step before."""
     rows = answer(profile("training_loop", 2, "buckets", str(STEPS)).folder, "steps", "--json", "--per-step")
-    assert all(row["step_ns"] >= 9_900_000 for row in rows)
-    assert all(rows[step]["step_ns"] >= 69_900_000 for step in range(20, STEPS, 20))
+    assert all(row["step_ns"] >= 7_900_000 for row in rows)
+    assert all(rows[step]["step_ns"] >= 67_900_000 for step in range(20, STEPS, 20))
 
 
 def test_the_main_thread_drives_where_it_communicates(profile):
