@@ -82,8 +82,7 @@ JOIN late_factor
 -- Exact time that each rank spent inside MPI, as far as the user chose, and in NCCL's operations on the device.
 DROP TABLE IF EXISTS temp.late_whole;
 CREATE TEMP TABLE late_whole AS
-SELECT cell.world_rank, coalesce(call.library, 'mpi') AS library, coalesce(family, 'unknown') AS family, cell.call,
-       coalesce(is_main, 1) AS is_main, sum(total_ns) AS total_ns
+SELECT cell.world_rank, coalesce(call.library, 'mpi') AS library, cell.call, coalesce(is_main, 1) AS is_main, sum(total_ns) AS total_ns
 FROM cell
 JOIN communicator_of USING (world_rank, communicator)
 JOIN region_of USING (world_rank, region)
@@ -93,4 +92,4 @@ LEFT JOIN call ON call.name = cell.call
 WHERE measure IN (CASE coalesce(call.library, 'mpi') WHEN 'nccl' THEN 'device' ELSE 'call' END, 'poll') AND coalesce(family, '') <> 'setup'
   AND cell.call IN (SELECT call FROM selected_call) AND identity IN (SELECT identity FROM selected_communicator)
   AND region_name IN (SELECT region_name FROM selected_region)
-GROUP BY 1, 2, 3, 4, 5;
+GROUP BY 1, 2, 3, 4;

@@ -45,7 +45,6 @@ class Named(NamedTuple):
     ranks: tuple[int, ...]
     share: float
     p: float
-    blocks: int
     half: str  # 'first', 'second': nearly all of it in that half of the run; else empty
 
 
@@ -87,20 +86,20 @@ def _named(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int
     named = None
     found = few([_sums(block, lambda cause: cause.last_rank) for block in blocks], ranks, level)
     if found:
-        named = _name(causes, found[0], found[1], len(blocks))
+        named = _name(causes, *found)
     hosts = sorted({host_of(rank) for rank in ranks})
     if 1 < len(hosts) < len(ranks):
         found = few([_sums(block, lambda cause: host_of(cause.last_rank)) for block in blocks], hosts, level)
         if found:
-            of_hosts = _name(causes, [rank for rank in ranks if host_of(rank) in found[0]], found[1], len(blocks))
+            of_hosts = _name(causes, [rank for rank in ranks if host_of(rank) in found[0]], found[1])
             named = of_hosts if named is None or of_hosts.share > named.share + NOTABLY_MORE else named
     return named
 
 
-def _name(causes: Sequence[Cause], ranks: Sequence[int], p: float, blocks: int) -> Named:
+def _name(causes: Sequence[Cause], ranks: Sequence[int], p: float) -> Named:
     own = [cause for cause in causes if cause.last_rank in ranks]
     share = sum(cause.cost_ns for cause in own) / sum(cause.cost_ns for cause in causes)
-    return Named(tuple(sorted(ranks)), share, p, blocks, _half(own, causes))
+    return Named(tuple(sorted(ranks)), share, p, _half(own, causes))
 
 
 def _blocks(causes: Sequence[Cause]) -> list[Sequence[Cause]]:
