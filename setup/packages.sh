@@ -28,6 +28,7 @@ check          g++                    program  g++ c++
 check          gfortran               program  gfortran
 check          python3-pytest         module   pytest
 check          python3-pytest-xdist   module   xdist
+check          python3-scipy          module   scipy
 check          sqlite3                program  sqlite3
 check          mandoc                 program  mandoc
 check          e2fsprogs              program  mkfs.ext4

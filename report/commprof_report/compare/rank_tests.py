@@ -1,0 +1,197 @@
+"""Exact rank tests and what follows from them: estimates of a shift with intervals, sameness, the smallest shift that would be detected.
+
+Paired samples: Wilcoxon's signed rank test and the Hodges-Lehmann estimate, the median of the means of all pairs of differences (Walsh
+averages). Unpaired samples: the test of Mann and Whitney and the median of all differences between the two. The intervals are the shifts
+that the test does not reject. None of them assumes a normal distribution. Sources: Hollander, Wolfe, Chicken, Nonparametric Statistical
+Methods, chapters 3 and 4; Hoefler, Belli, Scientific Benchmarking of Parallel Computing Systems, SC 2015.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from random import Random
+from statistics import median, stdev
+from typing import NamedTuple
+
+POWER = 0.8  # probability with which the smallest detectable shift is detected
+SIMULATIONS = 1_000
+SEED = 1
+ZERO = 1e-12  # differences of logarithms below this are zero
+
+
+class Shift(NamedTuple):
+    """The estimated shift of the second sample against the first. Without enough values the interval is infinite."""
+
+    estimate: float
+    low: float
+    high: float
+    p: float  # two-sided
+
+    @property
+    def is_found(self) -> bool:
+        """The interval does not contain 0."""
+        return self.low > 0 or self.high < 0
+
+
+def paired_shift(differences: Sequence[float], level: float) -> Shift:
+    """Of differences second - first."""
+    averages = _walsh_averages(differences)
+    low, high = _interval(averages, _signed_ranks_left_out(len(differences), level))
+    return Shift(median(averages), low, high, min(1.0, 2 * min(_signed_rank_tails(differences))))
+
+
+def unpaired_shift(first: Sequence[float], second: Sequence[float], level: float) -> Shift:
+    distances = _distances(first, second)
+    low, high = _interval(distances, _rank_sums_left_out(len(first), len(second), level))
+    return Shift(median(distances), low, high, min(1.0, 2 * min(_rank_sum_tails(first, second))))
+
+
+def paired_sameness(differences: Sequence[float], margin: float) -> float:
+    """The p of two one-sided tests: small if the shift is certainly inside +-margin."""
+    at_most, _ = _signed_rank_tails([value - margin for value in differences])
+    _, at_least = _signed_rank_tails([value + margin for value in differences])
+    return max(at_most, at_least)
+
+
+def unpaired_sameness(first: Sequence[float], second: Sequence[float], margin: float) -> float:
+    at_most, _ = _rank_sum_tails(first, [value - margin for value in second])
+    _, at_least = _rank_sum_tails(first, [value + margin for value in second])
+    return max(at_most, at_least)
+
+
+def paired_detectable(differences: Sequence[float], level: float) -> float:
+    """The shift that this number of differences with this scatter would have shown with probability POWER; infinite: no shift would."""
+    return stdev(differences) * _paired_power(len(differences), level) if len(differences) > 1 else math.inf
+
+
+def unpaired_detectable(first: Sequence[float], second: Sequence[float], level: float) -> float:
+    if min(len(first), len(second)) < 2:
+        return math.inf
+    free_first, free_second = len(first) - 1, len(second) - 1
+    variance = (free_first * stdev(first) ** 2 + free_second * stdev(second) ** 2) / (free_first + free_second)
+    return math.sqrt(variance) * _unpaired_power(len(first), len(second), level)
+
+
+def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
+    """Each p adjusted: those below q are a set of findings of which a share of q is expected to be false."""
+    return _adjusted(ps, lambda p, place: p * len(ps) / (place + 1), smallest_first=False)
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Each p adjusted: the probability that any of those below q is false is at most q."""
+    return _adjusted(ps, lambda p, place: p * (len(ps) - place), smallest_first=True)
+
+
+def _adjusted(ps: Sequence[float], corrected: Callable[[float, int], float], smallest_first: bool) -> list[float]:
+    """Corrected by place among the sorted p, and monotonic in p."""
+    order = sorted(range(len(ps)), key=ps.__getitem__)
+    values = [min(1.0, corrected(ps[index], place)) for place, index in enumerate(order)]
+    steady = accumulate(values, max) if smallest_first else reversed(list(accumulate(reversed(values), min)))
+    found = dict(zip(order, steady))
+    return [found[index] for index in range(len(ps))]
+
+
+def _walsh_averages(values: Sequence[float]) -> list[float]:
+    return sorted((one + other) / 2 for place, one in enumerate(values) for other in values[place:])
+
+
+def _distances(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    return sorted(after - before for before in first for after in second)
+
+
+def _interval(ordered: Sequence[float], left_out: int) -> tuple[float, float]:
+    """From the value at place `left_out` from below to the one at this place from above."""
+    if left_out == 0:
+        return -math.inf, math.inf
+    return ordered[left_out - 1], ordered[-left_out]
+
+
+@lru_cache(maxsize=256)
+def _signed_ranks_left_out(pairs: int, level: float) -> int:
+    return _left_out(_sum_counts(tuple(range(1, pairs + 1))), level)
+
+
+@lru_cache(maxsize=256)
+def _rank_sums_left_out(first: int, second: int, level: float) -> int:
+    counts = _sum_counts(tuple(range(1, first + second + 1)), first)
+    return _left_out(counts[first * (first + 1) // 2 :], level)
+
+
+def _left_out(counts: Sequence[int], level: float) -> int:
+    """How many of the smallest values of a statistic, counted from 0, are less probable than half of 1 - level together."""
+    most = (1 - level) / 2 * sum(counts) * (1 + 1e-9)
+    return sum(below <= most for below in accumulate(counts[: len(counts) // 2]))
+
+
+def _signed_rank_tails(differences: Sequence[float]) -> tuple[float, float]:
+    """The probability of as small a sum of positive ranks, and of as large a one, if there is no shift. Zeros are dropped; equal
+    magnitudes share their mean rank, and the distribution is that of these ranks."""
+    values = [value for value in differences if abs(value) > ZERO]
+    ranks = _doubled_ranks([abs(value) for value in values])
+    positive = sum(rank for rank, value in zip(ranks, values) if value > 0)
+    return _tails(_sum_counts(tuple(sorted(ranks))), positive)
+
+
+def _rank_sum_tails(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    """The same of the sum of the second sample's ranks among all."""
+    ranks = _doubled_ranks([*first, *second])
+    return _tails(_sum_counts(tuple(sorted(ranks)), len(second)), sum(ranks[len(first) :]))
+
+
+def _tails(counts: Sequence[int], at: int) -> tuple[float, float]:
+    whole = sum(counts)
+    return sum(counts[: at + 1]) / whole, sum(counts[at:]) / whole
+
+
+def _doubled_ranks(values: Sequence[float]) -> list[int]:
+    """Twice each value's rank from 1, an integer also where equal values share their mean rank."""
+    ordered = sorted(values)
+    first, last = {}, {}
+    for place, value in enumerate(ordered, 1):
+        first.setdefault(value, place)
+        last[value] = place
+    return [first[value] + last[value] for value in values]
+
+
+@lru_cache(maxsize=256)
+def _sum_counts(ranks: tuple[int, ...], members: int | None = None) -> list[int]:
+    """How many subsets of the ranks have the sum 0, 1, 2, ...; of subsets with this number of members, if it is given. The counts are the
+    digits of one large integer whose base exceeds the number of subsets, so adding a rank to all subsets is a shift."""
+    digit_bytes = len(ranks) // 8 + 1
+    if members is None:
+        number = 1
+        for rank in ranks:
+            number += number << 8 * digit_bytes * rank
+    else:
+        numbers = [1] + [0] * members
+        for rank in ranks:
+            for size in range(members, 0, -1):
+                numbers[size] += numbers[size - 1] << 8 * digit_bytes * rank
+        number = numbers[members]
+    digits = number.to_bytes((sum(ranks) + 1) * digit_bytes, "little")
+    counts = [int.from_bytes(digits[at : at + digit_bytes], "little") for at in range(0, len(digits), digit_bytes)]
+    return counts if members is None else counts[: sum(ranks[len(ranks) - members :]) + 1]
+
+
+@lru_cache(maxsize=64)
+def _paired_power(pairs: int, level: float) -> float:
+    """In standard deviations. A simulated sample with this interval detects each shift above -low, so the quantile of -low is the answer."""
+    random = Random(SEED)
+    left_out = _signed_ranks_left_out(pairs, level)
+    lows = [_interval(_walsh_averages([random.gauss(0, 1) for _ in range(pairs)]), left_out)[0] for _ in range(SIMULATIONS)]
+    return sorted(-low for low in lows)[round(POWER * SIMULATIONS)]
+
+
+@lru_cache(maxsize=64)
+def _unpaired_power(first: int, second: int, level: float) -> float:
+    random = Random(SEED)
+    left_out = _rank_sums_left_out(first, second, level)
+
+    def normal(size: int) -> list[float]:
+        return [random.gauss(0, 1) for _ in range(size)]
+
+    lows = [_interval(_distances(normal(first), normal(second)), left_out)[0] for _ in range(SIMULATIONS)]
+    return sorted(-low for low in lows)[round(POWER * SIMULATIONS)]

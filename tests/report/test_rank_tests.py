@@ -1,0 +1,147 @@
+"""The statistics of compare, against SciPy, enumeration, published tables and simulated experiments."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from statistics import median
+
+import pytest
+from commprof_report.compare import rank_tests
+from commprof_report.compare.rank_tests import paired_shift, unpaired_shift
+
+CASES = 1_000
+EXPERIMENTS = 2_000
+
+
+def values(chance: random.Random, size: int, shift: float = 0.0) -> list[float]:
+    return [chance.gauss(shift, 1) for _ in range(size)]
+
+
+def test_p_values_agree_with_scipy_in_1000_random_cases():
+    stats = pytest.importorskip("scipy.stats")
+    chance = random.Random(16)
+    for _ in range(CASES // 2):
+        differences = values(chance, chance.randint(2, 25), chance.choice((0, 0.5, 1)))
+        expected = stats.wilcoxon(differences, method="exact").pvalue
+        assert paired_shift(differences, 0.95).p == pytest.approx(expected, rel=1e-9)
+        first, second = values(chance, chance.randint(2, 15)), values(chance, chance.randint(2, 15), chance.choice((0, 1, 2)))
+        expected = stats.mannwhitneyu(second, first, method="exact").pvalue
+        assert unpaired_shift(first, second, 0.95).p == pytest.approx(expected, rel=1e-9)
+
+
+def test_one_sided_tests_of_sameness_agree_with_scipy():
+    stats = pytest.importorskip("scipy.stats")
+    chance = random.Random(17)
+    for _ in range(100):
+        margin, differences = chance.uniform(0.1, 2), values(chance, chance.randint(3, 20), 0.2)
+        below = stats.wilcoxon([value - margin for value in differences], alternative="less", method="exact").pvalue
+        above = stats.wilcoxon([value + margin for value in differences], alternative="greater", method="exact").pvalue
+        assert rank_tests.paired_sameness(differences, margin) == pytest.approx(max(below, above), rel=1e-9)
+        first, second = values(chance, chance.randint(3, 12)), values(chance, chance.randint(3, 12), 0.2)
+        below = stats.mannwhitneyu([value - margin for value in second], first, alternative="less", method="exact").pvalue
+        above = stats.mannwhitneyu([value + margin for value in second], first, alternative="greater", method="exact").pvalue
+        assert rank_tests.unpaired_sameness(first, second, margin) == pytest.approx(max(below, above), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_signed_rank_test_with_ties_is_the_enumeration_of_all_signs(seed):
+    chance = random.Random(seed)
+    differences = [chance.randint(-4, 6) for _ in range(8)]
+    kept = [value for value in differences if value]
+    rank = {size: sum(abs(v) < size for v in kept) + (sum(abs(v) == size for v in kept) + 1) / 2 for size in map(abs, kept)}
+    sums = [sum(rank[abs(v)] for v, sign in zip(kept, signs) if sign) for signs in itertools.product((0, 1), repeat=len(kept))]
+    own = sum(rank[abs(v)] for v in kept if v > 0)
+    tails = sum(each <= own for each in sums) / len(sums), sum(each >= own for each in sums) / len(sums)
+    assert paired_shift(differences, 0.95).p == pytest.approx(min(1, 2 * min(tails)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_rank_sum_test_with_ties_is_the_enumeration_of_all_splits(seed):
+    chance = random.Random(seed)
+    first, second = [chance.randint(0, 5) for _ in range(4)], [chance.randint(1, 7) for _ in range(5)]
+    pooled = first + second
+    rank = {each: sum(v < each for v in pooled) + (pooled.count(each) + 1) / 2 for each in pooled}
+    sums = [sum(rank[v] for v in split) for split in itertools.combinations(pooled, len(second))]
+    own = sum(rank[v] for v in second)
+    tails = sum(each <= own for each in sums) / len(sums), sum(each >= own for each in sums) / len(sums)
+    assert unpaired_shift(first, second, 0.95).p == pytest.approx(min(1, 2 * min(tails)))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_an_interval_holds_the_shifts_that_the_test_does_not_reject(seed):
+    """Just inside each bound the shifted sample is not rejected, just outside it is."""
+    chance = random.Random(seed)
+    differences, first, second = values(chance, 10, 1), values(chance, 7), values(chance, 9, 1)
+    paired, unpaired = paired_shift(differences, 0.95), unpaired_shift(first, second, 0.95)
+    for bound, inwards in ((paired.low, 1e-9), (paired.high, -1e-9)):
+        assert paired_shift([value - bound - inwards for value in differences], 0.95).p > 0.05
+        assert paired_shift([value - bound + inwards for value in differences], 0.95).p <= 0.05
+    for bound, inwards in ((unpaired.low, 1e-9), (unpaired.high, -1e-9)):
+        assert unpaired_shift(first, [value - bound - inwards for value in second], 0.95).p > 0.05
+        assert unpaired_shift(first, [value - bound + inwards for value in second], 0.95).p <= 0.05
+
+
+def test_estimates_are_the_medians_of_hodges_and_lehmann():
+    assert paired_shift([1, 2, 4], 0.95).estimate == median([1, 1.5, 2.5, 2, 3, 4])
+    assert unpaired_shift([1, 2], [4, 8, 9], 0.95).estimate == median([3, 7, 8, 2, 6, 7])
+
+
+def test_too_few_runs_have_no_interval():
+    """Five pairs have p >= 2/32, six 2/64; three and four runs p >= 2/35, four and four 2/70."""
+    assert paired_shift([1.0] * 5, 0.95)[1:3] == (-math.inf, math.inf)
+    assert paired_shift([1.0, 1.1, 1.2, 1.3, 1.4, 1.5], 0.95).is_found
+    assert not unpaired_shift([0.0, 0.1, 0.2], [5.0, 5.1, 5.2, 5.3], 0.95).is_found
+    assert unpaired_shift([0.0, 0.1, 0.2, 0.3], [5.0, 5.1, 5.2, 5.3], 0.95).is_found
+
+
+def test_corrections_for_many_tests_are_those_of_the_textbook():
+    """Benjamini, Hochberg 1995, section 3.2: at q = 0.05 the first four of fifteen are findings, with Holm the first three."""
+    ps = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+    shuffled = random.Random(3).sample(range(15), 15)
+    adjusted = rank_tests.benjamini_hochberg([ps[index] for index in shuffled])
+    assert {ps[index] for index, p in zip(shuffled, adjusted) if p <= 0.05} == set(ps[:4])
+    assert sum(p <= 0.05 for p in rank_tests.holm(ps)) == 3
+    assert rank_tests.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert rank_tests.benjamini_hochberg([]) == []
+
+
+def found_share(pairs: int, shift: float, seed: int) -> float:
+    chance = random.Random(seed)
+    return sum(paired_shift(values(chance, pairs, shift), 0.95).is_found for _ in range(EXPERIMENTS)) / EXPERIMENTS
+
+
+@pytest.mark.parametrize("pairs", (6, 10, 16))
+def test_a_difference_is_found_in_one_of_twenty_experiments_without_one(pairs):
+    assert 0.015 <= found_share(pairs, 0.0, pairs) <= 0.06
+
+
+@pytest.mark.parametrize("pairs", (6, 10, 16))
+def test_a_detectable_shift_is_detected_in_four_of_five_experiments(pairs):
+    differences = values(random.Random(pairs), pairs)
+    in_deviations = rank_tests.paired_detectable(differences, 0.95) / rank_tests.stdev(differences)
+    assert 0.76 <= found_share(pairs, in_deviations, pairs + 1) <= 0.84
+
+
+def test_the_same_holds_for_runs_that_are_not_paired():
+    chance = random.Random(5)
+    first, second = values(chance, 8), values(chance, 8)
+    shift = rank_tests.unpaired_detectable(first, second, 0.95)
+    spread = math.sqrt((rank_tests.stdev(first) ** 2 + rank_tests.stdev(second) ** 2) / 2)
+    for planted, low, high in ((0.0, 0.015, 0.06), (shift / spread, 0.76, 0.84)):
+        hits = sum(unpaired_shift(values(chance, 8), values(chance, 8, planted), 0.95).is_found for _ in range(EXPERIMENTS))
+        assert low <= hits / EXPERIMENTS <= high
+
+
+def test_samples_that_differ_by_less_than_the_margin_are_the_same_and_wide_ones_are_not():
+    near = [0.001, -0.002, 0.003, 0.0, -0.001, 0.002, 0.001, -0.003, 0.002, 0.001]
+    assert rank_tests.paired_sameness(near, 0.02) < 0.05
+    assert rank_tests.paired_sameness([20 * value for value in near], 0.02) > 0.05
+    assert rank_tests.paired_sameness([value + 0.02 for value in near], 0.02) > 0.05
+
+
+def test_differences_of_zero_are_no_evidence():
+    assert paired_shift([0.0] * 10, 0.95) == (0, 0, 0, 1)
+    assert not paired_shift([0.0] * 10, 0.95).is_found
+    assert rank_tests.paired_sameness([0.0] * 10, 0.02) < 0.01
