@@ -237,6 +237,30 @@ def test_a_background_thread_that_calls_mpi_accuses_nobody(late, text):
     assert "a background thread makes the MPI calls" in text(job)
 
 
+def test_each_kind_of_waiting_has_its_time(late, text):
+    job = one_host(3)
+    for number, (call, wait_ns) in enumerate({"MPI_Allreduce": 900, "MPI_Barrier": 700, "MPI_Bcast": 500, "MPI_Reduce": 300, "MPI_Scan": 100}.items()):
+        arrivals = [number * MS, number * MS, number * MS]
+        arrivals[1 if call == "MPI_Reduce" else 0] += wait_ns
+        job.collective(call, arrivals, [10] * 3, root=0)
+    rows = late(job, "state")
+    assert [(row["wait_state"], row["calls"], row["wait_ns"]) for row in rows] == [
+        *[("wait at n x n", 2, 1_800), ("wait at barrier", 2, 1_400), ("late broadcast", 2, 1_000)],
+        *[("early reduce", 1, 300), ("early scan", 2, 200)],
+    ]
+    assert sum(row["share"] for row in rows) == pytest.approx(1)
+    assert "wait at barrier" in text(job)
+
+
+def test_a_wait_in_waitall_has_the_kind_of_its_collective(late):
+    job = one_host(2)
+    ends = job.collective("MPI_Ibcast", [7_000, 0], [50, 50], root=0)
+    for rank, end_ns in enumerate(ends):
+        job.call("MPI_Wait", end_ns - 1_000, end_ns, rank)
+    (row,) = late(job, "state")
+    assert (row["wait_state"], row["calls"], row["wait_ns"]) == ("late broadcast", 1, 950)
+
+
 def test_a_size_has_its_skew_and_its_time_from_the_last_arrival_on(late):
     job = one_host(2)
     for step in range(100):

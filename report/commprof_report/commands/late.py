@@ -5,7 +5,7 @@ the call that completes it. The first line is the verdict: load imbalance (a few
 different ranks in different calls, ranks that take turns, spread over all ranks, or transfer (the messages take the time). There is no verdict
 if less than half of the time inside MPI can be split, or if a background thread makes the calls. Then how much of each, what could be gained,
 and how certain that is. Then for each rank how often it arrived last, what that cost the others, what of that it alone caused, and its own
-waiting and transfer; for each host; for each call and communicator. With --by size: how far apart ranks arrive, and the time from the last
+waiting and transfer; for each host; for each call and communicator; for each kind of waiting, in Scalasca's terms. With --by size: how far apart ranks arrive, and the time from the last
 arrival to the last return, which is the MPI library's own. A rank arrives at a collective of NCCL when its kernel begins on the device; NCCL
 collectives without device times are not split.
 
@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from ..base import units
 from ..display import pictures, tables
 from ..display.tables import Column
-from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateRestRow, LateRow, LateSizeRow, late
+from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateRestRow, LateRow, LateSizeRow, LateStateRow, late
 from ..late.verdict import COVERED, FEWEST_BLOCKS, LEVEL
 from ..plots import late as plot
 from ..run.alignment import align
@@ -44,6 +44,7 @@ SCRIPT_ROWS = {
     "rank": ("ranks", LateRankRow._fields),
     "host": ("hosts", LateHostRow._fields),
     "call": ("calls", LateCallRow._fields),
+    "state": ("states", LateStateRow._fields),
     "size": ("sizes", LateSizeRow._fields),
 }
 RANK_COLUMNS = (
@@ -78,6 +79,12 @@ CALL_COLUMNS = (
     Column("waiting share", lambda row: estimated(row.wait_share, row.estimate_share)),
     Column("most for rank", lambda row: units.NO_VALUE if row.top_rank is None else str(row.top_rank)),
     Column("its cost", lambda row: units.duration(row.top_cost_ns)),
+)
+STATE_COLUMNS = (
+    Column("wait state", lambda row: row.wait_state, False),
+    Column("calls", lambda row: units.count(row.calls)),
+    Column("waited", lambda row: units.duration(row.wait_ns)),
+    Column("of waiting", lambda row: units.share(row.share)),
 )
 SIZE_COLUMNS = (
     Column("call", lambda row: row.call, False),
@@ -132,6 +139,8 @@ def text_tables(answers: Late) -> dict[str, str]:
     if len(answers.hosts) > 1:
         texts["host"] = tables.text_table(HOST_COLUMNS, answers.hosts)
     texts["call"] = tables.text_table(call_columns(answers.calls), answers.calls)
+    if answers.states:
+        texts["state"] = tables.text_table(STATE_COLUMNS, answers.states)
     if answers.sizes:
         texts["size"] = tables.text_table(SIZE_COLUMNS, answers.sizes)
     return texts

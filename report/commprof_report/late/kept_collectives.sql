@@ -20,7 +20,7 @@ come AS (
     WHERE library = 'nccl' AND sequence IS NOT NULL AND device_start_ns IS NOT NULL AND device_end_ns IS NOT NULL
     GROUP BY world_rank, communicator, device_start_ns, device_end_ns, CASE WHEN is_shared THEN 0 ELSE sequence END
 )
-SELECT identity, sequence, members, world_rank, come.call, kind, is_blocking, come.bytes, coalesce(comm_rank = root, 0) AS is_root,
+SELECT identity, sequence, members, world_rank, come.call, kind, wait_state, is_blocking, come.bytes, coalesce(comm_rank = root, 0) AS is_root,
        coalesce(region_name, '') AS region, start_ns, end_ns, completed_ns, library
 FROM come
 JOIN synchronizing USING (call)

@@ -65,6 +65,15 @@ class LateSizeRow(NamedTuple):
     bandwidth: str
 
 
+class LateStateRow(NamedTuple):
+    """Waiting of one kind."""
+
+    wait_state: str
+    calls: int
+    wait_ns: int
+    share: float | None
+
+
 class LateRestRow(NamedTuple):
     """Time of a call that was not split."""
 
@@ -139,6 +148,7 @@ class Late(NamedTuple):
     hosts: list[LateHostRow]
     calls: list[LateCallRow]
     sizes: list[LateSizeRow]
+    states: list[LateStateRow]
     rest: list[LateRestRow]
     blame: Blame
     split: WaitSplit  # only the selected sizes and regions
@@ -174,7 +184,8 @@ def late(run: Selection, alignment: Alignment) -> Late:
         unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
     )
     calls, sizes = SQL.ask(connection, "late_calls", LateCallRow), SQL.ask(connection, "late_sizes", LateSizeRow)
-    return Late(of_run, chosen, _hosts(chosen), calls, sizes, SQL.ask(connection, "late_rest", LateRestRow), found, split)
+    states, rest = SQL.ask(connection, "late_states", LateStateRow), SQL.ask(connection, "late_rest", LateRestRow)
+    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, found, split)
 
 
 def _hosts(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:

@@ -43,6 +43,7 @@ class KeptRow(NamedTuple):
     world_rank: int
     call: str
     kind: str
+    wait_state: str
     is_blocking: int
     bytes: int | None
     is_root: int
@@ -194,7 +195,7 @@ def _completion_row(completion: Completion, start_ns: int, arrivals: Sequence[Ar
     wait_ns, alone_ns, last_rank = _waited(_share(start_ns, duration_ns, ready.last_ns, max(others), ready.last_rank))
     row, start_ns = ready.row, storable(start_ns)
     what = (row.identity, row.sequence, row.world_rank, row.call, row.bytes, row.region, start_ns, start_ns + duration_ns)
-    return (*what, wait_ns, duration_ns - wait_ns, alone_ns, last_rank, ready.is_last, 0, completion.call)
+    return (*what, wait_ns, duration_ns - wait_ns, alone_ns, last_rank, ready.is_last, 0, completion.call, row.wait_state if wait_ns else None)
 
 
 def _split(rows: Sequence[KeptRow], starts: Sequence[int], is_estimate: bool) -> Iterator[tuple]:
@@ -205,7 +206,8 @@ def _split(rows: Sequence[KeptRow], starts: Sequence[int], is_estimate: bool) ->
     for row, start_ns, duration_ns, (wait_ns, alone_ns, last_rank) in zip(rows, starts, durations, shares):
         start_ns = storable(start_ns)
         what = (row.identity, row.sequence, row.world_rank, row.call, row.bytes, row.region, start_ns, start_ns + duration_ns)
-        yield (*what, wait_ns, duration_ns - wait_ns, alone_ns, last_rank, row.world_rank in waited_for, is_estimate, None)
+        wait_state = row.wait_state if wait_ns else None
+        yield (*what, wait_ns, duration_ns - wait_ns, alone_ns, last_rank, row.world_rank in waited_for, is_estimate, None, wait_state)
 
 
 def _by_duration(rows: Sequence[KeptRow], durations: Sequence[int]) -> list[Share]:
@@ -270,5 +272,5 @@ SHARES = {"all": _all, "root-first": _root_first, "root-last": _root_last, "lowe
 
 
 def _insert(connection: Connection, calls: list[tuple]) -> None:
-    connection.executemany("INSERT INTO late_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", calls)
+    connection.executemany("INSERT INTO late_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", calls)
     calls.clear()

@@ -4,10 +4,11 @@
 -- before it. is_estimate: derived from durations, because the clocks are not accurate enough.
 -- completion: the call that completed a nonblocking collective, in which the rank waited (null: a blocking collective). Such a row has the
 -- times of that call; its collective is the one that decided when the call could return.
+-- wait_state: the kind of waiting, as docs/SCHEMA.md defines it (null: no wait).
 DROP TABLE IF EXISTS temp.late_call;
 CREATE TEMP TABLE late_call (
     identity TEXT NOT NULL, sequence INTEGER NOT NULL, world_rank INTEGER NOT NULL, call TEXT NOT NULL, bytes INTEGER,
     region TEXT NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, wait_ns INTEGER NOT NULL, transfer_ns INTEGER NOT NULL,
     alone_ns INTEGER NOT NULL, last_rank INTEGER, is_last INTEGER NOT NULL, is_estimate INTEGER NOT NULL,
-    completion TEXT
+    completion TEXT, wait_state TEXT
 );

@@ -1,10 +1,16 @@
 -- The collectives in which ranks wait for each other. kind: 'all', 'root-first', 'root-last', 'lower', as in call.waits_for. is_sure: a
 -- return proves that these ranks have arrived, unless the message is empty. If each pair of ranks has its own size, some messages may be
 -- empty, and it is unknown which. For NCCL the begin of the kernel is the rank's arrival; NCCL's collectives do not bound clocks.
+-- wait_state: what waiting in them is called; docs/SCHEMA.md defines the words.
 CREATE TEMP VIEW IF NOT EXISTS synchronizing AS
 SELECT name AS call,
        CASE waits_for WHEN 'all-unless-empty' THEN 'all' ELSE waits_for END AS kind,
        library = 'mpi' AND waits_for NOT IN ('all-unless-empty', 'lower') AS is_sure,
-       form = 'blocking' AS is_blocking
+       form = 'blocking' AS is_blocking,
+       CASE WHEN name IN ('MPI_Barrier', 'MPI_Ibarrier') THEN 'wait at barrier'
+            WHEN waits_for = 'root-first' THEN 'late broadcast'
+            WHEN waits_for = 'root-last' THEN 'early reduce'
+            WHEN waits_for = 'lower' THEN 'early scan'
+            ELSE 'wait at n x n' END AS wait_state
 FROM call
 WHERE waits_for IN ('all', 'all-unless-empty', 'root-first', 'root-last', 'lower');
