@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import log2
 
 import planted
 import pytest
@@ -107,8 +108,51 @@ def test_the_latency_histogram_holds_every_call(axes, connection):
     from commprof_report.calls.latency import latency_rows
 
     draw("latency", axes, latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20))
-    assert sum(bar.get_height() for bar in axes.patches) == 400
+    octaves = [log2((bar.get_x() + bar.get_width()) / bar.get_x()) for bar in axes.patches]
+    assert sum(bar.get_height() * width for bar, width in zip(axes.patches, octaves)) == pytest.approx(400)
     assert axes.get_title() == "MPI_Allreduce of 4 MiB: 400 calls"
+
+
+def spread_evenly(report, tmp_path) -> list[dict]:
+    """1,024 calls whose durations are equally frequent at all places of the logarithmic axis, over eight octaves."""
+    durations = [round(10_000 * 2 ** (place / 128)) for place in range(1_024)]
+    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, durations)]))
+    return report("latency", tmp_path, "--json").rows
+
+
+def test_bars_do_not_jump_where_buckets_become_wider(report, tmp_path):
+    inner = spread_evenly(report, tmp_path)[1:-1]
+    assert max(row["count"] for row in inner) >= 1.5 * min(row["count"] for row in inner)
+    assert [row["density"] for row in inner] == pytest.approx([128] * len(inner), rel=0.09)
+    assert sum(row["density"] * log2(row["high_ns"] / row["low_ns"]) for row in inner) == pytest.approx(sum(row["count"] for row in inner))
+    bars = {line.count("#") for line in report("latency", tmp_path).out.splitlines()[4:-1]}
+    assert bars <= set(range(36, 41))
+
+
+def test_durations_at_either_end_of_the_histogram_have_a_density(report, tmp_path):
+    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [3] * 10 + [1 << 40] * 40)]))
+    first, last = report("latency", tmp_path, "--json").rows
+    assert (first["density"], first["high_ns"]) == (10, 16)
+    assert last["density"] > 0
+
+
+def test_the_cumulative_curve_rises_to_one_at_the_bounds_of_buckets(axes, connection):
+    from commprof_report.calls.latency import latency_rows
+
+    rows = latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20)
+    draw("latency", axes, rows)
+    (curve,) = axes.figure.axes[1].get_lines()
+    places = dict(zip(curve.get_xdata(), curve.get_ydata()))
+    assert [places[row.high_ns] for row in rows] == [0.25, 0.5, 0.75, 1]
+    assert places[rows[0].low_ns] == 0
+
+
+def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
+    from commprof_report.calls.latency import latency_rows
+
+    rows = latency_rows(connection, "MPI_Bcast", 1 << 20, 1 << 20)  # 16 calls
+    draw("latency", axes, rows)
+    assert [line.get_label().partition(":")[0] for line in axes.get_lines()] == ["median"]
 
 
 def test_the_line_of_sizes_passes_through_the_medians(axes, connection):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log2
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -10,7 +11,10 @@ from ..base import query
 SQL = query.beside(__file__)
 
 
-class LatencyRow(NamedTuple):
+LEAST_NS = 8  # drawn as the lower bound of the first bucket, which has none on a logarithmic axis
+
+
+class BucketRow(NamedTuple):
     call: str
     bytes_low: int | None
     bytes_high: int | None
@@ -22,6 +26,21 @@ class LatencyRow(NamedTuple):
     measure: str
 
 
+class LatencyRow(NamedTuple):
+    """A bucket with its density: calls per octave of the duration. Buckets have different widths on a logarithmic axis."""
+
+    call: str
+    bytes_low: int | None
+    bytes_high: int | None
+    low_ns: int
+    high_ns: int
+    count: int
+    share: float
+    cumulative_share: float
+    measure: str
+    density: float
+
+
 class DominatingRow(NamedTuple):
     call: str
     bytes_low: int
@@ -30,7 +49,14 @@ class DominatingRow(NamedTuple):
 
 
 def latency_rows(connection: Connection, call: str, low: int | None, high: int | None, measure: str = "call") -> list[LatencyRow]:
-    return SQL.ask(connection, "latency", LatencyRow, call=call, bytes_low=low, bytes_high=high, measure=measure)
+    rows = SQL.ask(connection, "latency", BucketRow, call=call, bytes_low=low, bytes_high=high, measure=measure)
+    return [LatencyRow(*row, density=row.count / octaves(row)) for row in rows]
+
+
+def octaves(row: BucketRow) -> float:
+    """Width of a bucket. The last one ends at the longest duration, which may be its lower bound."""
+    low_ns = max(row.low_ns, LEAST_NS)
+    return log2(max(row.high_ns, low_ns + 1) / low_ns)
 
 
 def dominating_size(connection: Connection, call: str | None = None, completion: bool = False) -> DominatingRow | None:

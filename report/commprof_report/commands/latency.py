@@ -1,8 +1,9 @@
 """Histogram of the durations of one call at one message size.
 
 Without --call it shows the call with the most time; without --bytes, the size of that call with the most time. A range adds the sizes in it
-up (--bytes : adds all). A bucket is an eighth of an octave, so a duration is known to 1/16. NCCL's operations are shown by their time on the
-device; where that is unknown, by the time of the calls on the host.
+up (--bytes : adds all). An octave, in which the duration doubles, has eight equal buckets, so a duration is known to 1/16. Bars show calls per
+octave: the count alone would drop by half wherever buckets become twice as wide. NCCL's operations are shown by their time on the device; where
+that is unknown, by the time of the calls on the host.
 """
 
 from __future__ import annotations
@@ -58,18 +59,18 @@ def histogram(run: Run, arguments: argparse.Namespace) -> list[LatencyRow]:
 
 
 def print_text(rows: list[LatencyRow]) -> None:
-    largest = max(row.count for row in rows)
+    densest = max(row.density for row in rows)
     columns = (
         Column("from", lambda row: units.duration(row.low_ns)),
         Column("to", lambda row: units.duration(row.high_ns)),
         Column("count", lambda row: units.count(row.count)),
         Column("share", lambda row: units.share(row.share)),
         Column("up to here", lambda row: units.share(row.cumulative_share)),
-        Column("", lambda row: bar(row.count, largest), False),
+        Column("calls per octave", lambda row: bar(row.density, densest), False),
     )
     common.print_line(f"{plot.title(rows)}\n".rstrip())
     print("\n" + tables.text_table(columns, rows))
 
 
-def bar(count: int, largest: int) -> str:
-    return "#" * max(1, round(BAR_WIDTH * count / largest))
+def bar(density: float, densest: float) -> str:
+    return "#" * max(1, round(BAR_WIDTH * density / densest))

@@ -1,36 +1,50 @@
-"""Histogram: how the durations of one call at one size spread, with its percentiles marked."""
+"""Histogram: the density of the durations of one call at one size, the cumulative curve, and the percentiles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ..base import units
-from ..calls.latency import LatencyRow
+from ..calls.latency import LEAST_NS, LatencyRow
 from ..display.pictures import PALETTE
 from .axis import time_axis, time_text
 
 TICKS_WITHIN = ((30, (1, 1.5, 2, 3, 5, 7)), (1_000, (1, 2, 5)))  # by how many times the axis spans
-MARKS = ((0.50, "median"), (0.95, "95 %"), (0.99, "99 %"))
+MARKS = ((0.50, "median", 1, "-"), (0.95, "95 %", 20, "--"), (0.99, "99 %", 100, ":"))  # share, name, fewest calls, style of line
 
 
 def draw(axes, rows: Sequence[LatencyRow]) -> None:
-    low = [max(row.low_ns, 8) for row in rows]
+    low = [max(row.low_ns, LEAST_NS) for row in rows]
     widths = [row.high_ns - left for row, left in zip(rows, low)]
-    axes.bar(low, [row.count for row in rows], widths, align="edge", color=PALETTE[0], edgecolor="white", linewidth=0.6)
+    axes.bar(low, [row.density for row in rows], widths, align="edge", color=PALETTE[0], edgecolor="white", linewidth=0.6)
     axes.set_xscale("log")
     axes.set_xlabel("duration of a call")
-    axes.set_ylabel("calls")
+    axes.set_ylabel("calls per octave (doubling of the duration)")
     axes.grid(axis="x", visible=False)
     axes.set_title(title(rows) if rows else "no calls", pad=26)
     time_axis(axes.xaxis, is_log=True)
     if rows:
         label_few_decades(axes.xaxis, rows[-1].high_ns / low[0])
         draw_marks(axes, rows)
+        draw_cumulative(axes.twinx(), rows)
+
+
+def draw_cumulative(axes, rows: Sequence[LatencyRow]) -> None:
+    """The share of calls up to each duration. It is exact at the bounds of buckets."""
+    points = [(max(row.low_ns, LEAST_NS), row.cumulative_share - row.share) for row in rows]
+    points += [(row.high_ns, row.cumulative_share) for row in rows]
+    durations, shares = zip(*sorted(points))
+    axes.plot(durations, shares, color=PALETTE[1], linewidth=1.6)
+    axes.set_ylim(0, 1.02)
+    axes.set_ylabel("share of calls up to here", color=PALETTE[1])
+    axes.yaxis.set_major_formatter(lambda share, _position: f"{100 * share:.0f} %")
+    axes.grid(visible=False)
 
 
 def draw_marks(axes, rows: Sequence[LatencyRow]) -> None:
-    """Percentiles as lines, named below the title so that they cannot run into each other."""
-    for (share, name), style in zip(MARKS, ("-", "--", ":")):
+    """Percentiles that there are calls enough for, as lines, named below the title so that they cannot run into each other."""
+    count = sum(row.count for row in rows)
+    for share, name, _, style in (mark for mark in MARKS if count >= mark[2]):
         row = next((row for row in rows if row.cumulative_share >= share - 1e-12), rows[-1])
         middle_ns = (row.low_ns + row.high_ns) / 2
         axes.axvline(
