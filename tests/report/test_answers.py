@@ -117,6 +117,32 @@ def test_folded_cells_are_a_row_of_their_own_that_says_so(report, tmp_path):
     assert "2 KiB - 4 KiB~" in report("sizes", tmp_path).out
 
 
+def test_the_share_of_a_size_is_of_the_wall_time_of_all_ranks(report, run_folder):
+    rows = report("sizes", run_folder, "--json").rows
+    assert [row["share_of_wall"] for row in rows] == [pytest.approx(row["total_ns"] / (4 * 10 * planted.SECOND)) for row in rows]
+    per_rank = report("sizes", run_folder, "--json", "--per-rank").rows
+    assert sum(row["share_of_wall"] for row in per_rank) == pytest.approx(sum(row["share_of_wall"] for row in rows))
+    assert {row["share_of_wall"] for row in report("sizes", run_folder, "--json", "--completion").rows} == {None}
+    assert "of wall" not in report("sizes", run_folder, "--completion").out
+
+
+@pytest.mark.parametrize(
+    ("order", "key"), [("total", "total_ns"), ("count", "count"), ("volume", "volume_bytes"), ("bytes", "bytes"), ("mean", "mean_ns")]
+)
+def test_sizes_can_be_sorted_and_cut(report, run_folder, order, key):
+    values = [row[key] for row in report("sizes", run_folder, "--json").rows]
+    shown = [row[key] for row in report("sizes", run_folder, "--json", "--sort", order, "--top", "3").rows]
+    assert values != sorted(values, reverse=True) and shown == sorted(values, reverse=True)[:3]
+
+
+def test_sizes_says_how_many_rows_are_left_out(report, run_folder):
+    whole = report("sizes", run_folder).out.splitlines()
+    rows = whole[1 : whole.index("")]
+    cut = report("sizes", run_folder, "--top", "2").out.splitlines()
+    assert [line.split() for line in cut[1:3]] == [line.split() for line in rows[:2]] and cut[3] == f"... and {len(rows) - 2} more rows."
+    assert report("sizes", run_folder, "--top", "0").status == 2
+
+
 def test_calls_counts_polls_and_completions_beside_the_calls(report, run_folder):
     rows = report("calls", run_folder, "--json").rows
     polling = only(rows, call="MPI_Test")

@@ -21,8 +21,8 @@ class CallRow(NamedTuple):
     mean_ns: float
     min_ns: int
     p50_ns: float
-    p95_ns: float
-    p99_ns: float
+    p95_ns: float | None  # null: too few calls
+    p99_ns: float | None
     max_ns: int
     share_of_wall: float | None
     dominating_bytes: int | None

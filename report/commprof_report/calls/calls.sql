@@ -37,9 +37,9 @@ SELECT made.call,
        made.total_ns,
        made.total_ns * 1.0 / count AS mean_ns,
        min_ns,
-       min(max(coalesce(p50.middle_ns, max_ns), min_ns), max_ns) AS p50_ns,
-       min(max(coalesce(p95.middle_ns, max_ns), min_ns), max_ns) AS p95_ns,
-       min(max(coalesce(p99.middle_ns, max_ns), min_ns), max_ns) AS p99_ns,
+       p50_ns,
+       p95_ns,
+       p99_ns,
        max_ns,
        CASE WHEN made.timed <> 'device' THEN made.total_ns * 1.0 / nullif(counted_ns, 0) END AS share_of_wall,
        sized.bytes AS dominating_bytes,
@@ -55,7 +55,4 @@ JOIN percentile USING (row)
 CROSS JOIN counted
 LEFT JOIN sized ON sized.call = made.call AND sized.timed = made.timed AND place_of_size = 1
 LEFT JOIN completed ON completed.call = made.call AND made.timed = 'call'
-LEFT JOIN bucket_middle AS p50 ON p50.bucket = p50_bucket
-LEFT JOIN bucket_middle AS p95 ON p95.bucket = p95_bucket
-LEFT JOIN bucket_middle AS p99 ON p99.bucket = p99_bucket
 ORDER BY family = 'setup', made.total_ns DESC, made.call, made.timed;

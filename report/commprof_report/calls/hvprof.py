@@ -31,7 +31,7 @@ class HvprofRow(NamedTuple):
     mean_ns: float
     min_ns: int
     p50_ns: float
-    p99_ns: float
+    p99_ns: float | None
     max_ns: int
     is_start: int
     share_of_call: float | None

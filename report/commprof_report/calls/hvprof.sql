@@ -34,14 +34,12 @@ SELECT :fusion AS fusion,
        total_ns,
        total_ns * 1.0 / count AS mean_ns,
        min_ns,
-       min(max(coalesce(p50.middle_ns, max_ns), min_ns), max_ns) AS p50_ns,
-       min(max(coalesce(p99.middle_ns, max_ns), min_ns), max_ns) AS p99_ns,
+       p50_ns,
+       p99_ns,
        max_ns,
        call IN (SELECT name FROM call WHERE form <> 'blocking') AS is_start,
        total_ns * 1.0 / nullif(total(total_ns) OVER (PARTITION BY call, timed, rank), 0) AS share_of_call,
        timed AS measure
 FROM carried
 JOIN percentile USING (row)
-LEFT JOIN bucket_middle AS p50 ON p50.bucket = p50_bucket
-LEFT JOIN bucket_middle AS p99 ON p99.bucket = p99_bucket
 ORDER BY total(total_ns) OVER (PARTITION BY call) DESC, call, timed <> 'device', timed, rank, low_bytes;

@@ -20,8 +20,8 @@ class SizeRow(NamedTuple):
     mean_ns: float
     min_ns: int
     p50_ns: float
-    p95_ns: float
-    p99_ns: float
+    p95_ns: float | None  # null: too few calls
+    p99_ns: float | None
     max_ns: int
     algbw_bytes_per_s: float | None
     busbw_bytes_per_s: float | None
@@ -42,6 +42,7 @@ class SizeRow(NamedTuple):
     form: str
     bandwidth: str
     waits_for: str
+    share_of_wall: float | None
 
 
 class SizeBucketRow(NamedTuple):

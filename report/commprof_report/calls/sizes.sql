@@ -9,7 +9,10 @@ SELECT dense_rank() OVER (ORDER BY call, timed, identity, memory_kind, bytes_low
 FROM chosen_cell
 WHERE is_completion = coalesce(:completion, 0);
 
-WITH message AS (
+WITH counted AS (
+    SELECT sum(counted_ns) AS counted_ns FROM rank_wall WHERE world_rank IN (SELECT world_rank FROM selected_rank)
+),
+message AS (
     SELECT row, call, family, library, form, bandwidth, waits_for, timed, label, identity, min(size) AS size, memory_kind,
            bytes_low, bytes_high, max(is_folded) AS is_folded,
            CASE WHEN :per_rank THEN world_rank END AS rank,
@@ -42,9 +45,9 @@ SELECT rated.call,
        total_ns,
        total_ns * 1.0 / count AS mean_ns,
        min_ns,
-       min(max(coalesce(p50.middle_ns, max_ns), min_ns), max_ns) AS p50_ns,
-       min(max(coalesce(p95.middle_ns, max_ns), min_ns), max_ns) AS p95_ns,
-       min(max(coalesce(p99.middle_ns, max_ns), min_ns), max_ns) AS p99_ns,
+       p50_ns,
+       p95_ns,
+       p99_ns,
        max_ns,
        algbw_bytes_per_s,
        CASE passes WHEN 0 THEN algbw_bytes_per_s
@@ -66,11 +69,10 @@ SELECT rated.call,
        timed AS measure,
        form,
        bandwidth,
-       waits_for
+       waits_for,
+       CASE WHEN timed NOT IN ('device', 'completion') THEN total_ns * 1.0 / nullif(counted_ns, 0) END AS share_of_wall
 FROM rated
+CROSS JOIN counted
 JOIN percentile USING (row)
-LEFT JOIN bucket_middle AS p50 ON p50.bucket = p50_bucket
-LEFT JOIN bucket_middle AS p95 ON p95.bucket = p95_bucket
-LEFT JOIN bucket_middle AS p99 ON p99.bucket = p99_bucket
 ORDER BY total(total_ns) OVER (PARTITION BY rated.call) DESC, rated.call, size DESC, label, bytes_low, memory_kind,
          timed <> 'device', timed, rank;

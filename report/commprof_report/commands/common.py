@@ -41,6 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser, draws: bool = False, by_memor
         )
 
 
+def row_count(word: str) -> int:
+    """Of --top."""
+    if not word.isdecimal() or not 0 < int(word) < 1_000_000:
+        raise argparse.ArgumentTypeError(f"{word} is no number of rows")
+    return int(word)
+
+
 def open_selected(arguments: argparse.Namespace, with_histograms: bool = True, bins: str = "exact", **samples: object) -> Selection:
     """The run with the filters applied; what there is to say about its files is said. `samples`: as run_open has them."""
     run = open_noted(arguments, with_histograms, **samples)

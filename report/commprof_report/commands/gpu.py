@@ -160,15 +160,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--rank", type=selection.rank_spans, metavar="LIST", help="these world ranks only: 0,3-5")
     shown = parser.add_argument_group("what to show")
     shown.add_argument("--by", choices=tuple(TABLES), metavar="TABLE", help=f"only this table: {', '.join(TABLES)}")
-    shown.add_argument("--top", type=kernel_count, metavar="N", help=f"so many kernels, those with the most time (default {TOP}; of rows all)")
+    shown.add_argument("--top", type=common.row_count, metavar="N", help=f"N kernels, those with the most time (default {TOP}; of rows all)")
     tables.add_arguments(parser)
     parser.add_argument("--plot", type=pictures.picture_path, metavar="FILE", help="draw into FILE: .png, .svg or .pdf")
-
-
-def kernel_count(word: str) -> int:
-    if not word.isdecimal() or not 0 < int(word) < 1_000_000:
-        raise argparse.ArgumentTypeError(f"{word} is no number of kernels")
-    return int(word)
 
 
 def run(arguments: argparse.Namespace) -> None:

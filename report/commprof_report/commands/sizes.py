@@ -1,8 +1,10 @@
 """Latency and bandwidth of each message size.
 
-One row per call, communicator and message size: count, volume, mean, percentiles, algorithm bandwidth and bus bandwidth. The message size is
-that of the OSU micro-benchmarks, so rows can be compared with theirs; bandwidths are those of nccl-tests. In the text, `!` marks a size that
-is no power of two, `~` several sizes that were counted together, and `*` a size that each rank has of its own (v- and w-variants).
+One row per call, communicator and message size: count, volume, total time and its share of the wall time of all ranks, mean, percentiles,
+algorithm bandwidth and bus bandwidth. The message size is that of the OSU micro-benchmarks, so rows can be compared with theirs; bandwidths
+are those of nccl-tests. In the text, `!` marks a size that is no power of two, `~` several sizes that were counted together, and `*` a size
+that each rank has of its own (v- and w-variants). A percentile that the number of calls does not support (p95 of fewer than 20, p99 of fewer
+than 100) is shown as `-`.
 
 NCCL's operations stand beside MPI's calls, by the same definitions, with their time on the device. Where that is unknown, because the GPU
 was not traced, the time of the call on the host is shown, which says nothing about bandwidth.
@@ -11,6 +13,7 @@ was not traced, the time of the call on the host is shown, which says nothing ab
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 
 from ..base import units
@@ -23,9 +26,18 @@ from . import common
 
 EXAMPLES = (
     ("Large Allreduces, rank by rank", "hvprof-report sizes --call Allreduce --bytes 1M: --per-rank RUN"),
+    ("The ten sizes with the most time", "hvprof-report sizes --sort total --top 10 RUN"),
     ("Latency over message size", "hvprof-report sizes --plot sizes.png RUN"),
 )
 SEE_ALSO = ("calls", "latency")
+ORDERS = {
+    "total": lambda row: row.total_ns,
+    "count": lambda row: row.count,
+    "volume": lambda row: row.volume_bytes,
+    "bytes": lambda row: math.inf if row.bytes is None else row.bytes,
+    "mean": lambda row: row.mean_ns,
+    "max": lambda row: row.max_ns,
+}
 COLUMNS = (
     Column("call", lambda row: row.call, False),
     Column("communicator", lambda row: units.shortened(row.communicator, 26), False),
@@ -35,6 +47,8 @@ COLUMNS = (
     Column("bytes", lambda row: size_with_mark(row)),
     Column("count", lambda row: units.count(row.count)),
     Column("volume", lambda row: units.volume(row.volume_bytes)),
+    Column("total", lambda row: units.duration(row.total_ns)),
+    Column("of wall", lambda row: units.share(row.share_of_wall)),
     Column("mean", lambda row: units.duration(row.mean_ns)),
     Column("p50", lambda row: units.duration(row.p50_ns)),
     Column("p95", lambda row: units.duration(row.p95_ns)),
@@ -60,6 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="exact",
         help="each size by itself (default); above 2^(k-1) up to 2^k; or hvprof's ranges: up to 128 KiB, 16, 32, 64 MiB, and above",
     )
+    parser.add_argument("--sort", choices=ORDERS, help="by what, the largest first; default: calls by their time, then by size")
+    parser.add_argument("--top", type=common.row_count, metavar="N", help="only the first N rows")
     parser.add_argument("--exact", action="store_true", help="bytes to the byte instead of KB and MB")
     parser.add_argument("--per-rank", action="store_true", help="one row a rank")
     parser.add_argument("--completion", action="store_true", help="nonblocking operations from start to completion, not the calls")
@@ -70,8 +86,10 @@ def run(arguments: argparse.Namespace) -> None:
     rows = size_rows(run.connection, arguments.per_rank, arguments.completion)
     if arguments.plot:
         pictures.save(arguments.plot, plot.draw, plot.with_message(best_timed(rows)))
+    if arguments.sort:
+        rows.sort(key=ORDERS[arguments.sort], reverse=True)
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, fields_of(arguments))
+        tables.write_rows(arguments, rows[: arguments.top], fields_of(arguments))
     else:
         print_text(rows, arguments)
 
@@ -91,9 +109,16 @@ def print_text(rows: list[SizeRow], arguments: argparse.Namespace) -> None:
     if not shown:
         common.print_nothing_chosen()
         return
-    absent = {"rank": not arguments.per_rank, "overlap": not arguments.completion, **nothing_to_tell(shown)}
+    absent = {
+        "rank": not arguments.per_rank,
+        "overlap": not arguments.completion,
+        "of wall": arguments.completion,
+        **nothing_to_tell(shown),
+    }
     columns = [EXACT.get(column.head, column) if arguments.exact else column for column in COLUMNS if not absent.get(column.head)]
-    print(tables.text_table(columns, shown))
+    print(tables.text_table(columns, shown[: arguments.top]))
+    if arguments.top and len(shown) > arguments.top:
+        print(f"... and {units.counted(len(shown) - arguments.top, 'more row')}.")
     note = device_note(rows)
     if note:
         print(f"\n{note}")

@@ -120,8 +120,8 @@ class KernelSums(NamedTuple):
     total_ns: int
     mean_ns: float
     min_ns: int
-    p50_ns: float
-    p99_ns: float
+    p50_ns: float | None
+    p99_ns: float | None  # null: fewer than 100
     max_ns: int
     share: float | None
 
@@ -147,8 +147,8 @@ class GpuKernelRow(NamedTuple):
     total_ns: int
     mean_ns: float
     min_ns: int
-    p50_ns: float
-    p99_ns: float
+    p50_ns: float | None
+    p99_ns: float | None  # null: fewer than 100
     max_ns: int
     share: float | None
     demangled: str
@@ -169,8 +169,8 @@ class GpuCopyRow(NamedTuple):
     total_ns: int
     mean_ns: float
     min_ns: int
-    p50_ns: float
-    p99_ns: float
+    p50_ns: float | None
+    p99_ns: float | None  # null: fewer than 100
     max_ns: int
     bytes_per_s: float | None
 

@@ -7,7 +7,8 @@ FROM gpu_activity
 LEFT JOIN gpu_kernel USING (world_rank, kernel)
 WHERE gpu_activity.world_rank IN (SELECT world_rank FROM selected_rank) AND count > 0;
 
--- Percentiles of the groups of activities in table grouped_activity(row, activity), which each query fills itself.
+-- Percentiles of the groups of activities in table grouped_activity(row, activity), which each query fills itself; as view percentile has
+-- them for calls.
 DROP TABLE IF EXISTS temp.grouped_activity;
 CREATE TEMP TABLE grouped_activity (row INTEGER NOT NULL, activity INTEGER NOT NULL);
 DROP VIEW IF EXISTS temp.gpu_percentile;
@@ -18,15 +19,23 @@ WITH summed AS (
     JOIN gpu_bucket USING (activity)
     GROUP BY row, bucket
 ),
+spread AS (
+    SELECT row, min(min_ns) AS min_ns, max(max_ns) AS max_ns
+    FROM grouped_activity
+    JOIN chosen_activity USING (activity)
+    GROUP BY row
+),
 running AS (
-    SELECT row, bucket, count,
-           total(count) OVER (PARTITION BY row ORDER BY bucket) AS upto,
+    SELECT row, min(max(coalesce(middle_ns, max_ns), min_ns), max_ns) AS typical_ns,
+           100 * total(count) OVER (PARTITION BY row ORDER BY bucket) AS upto,
+           100 * count AS own,
            total(count) OVER (PARTITION BY row) AS whole
     FROM summed
+    JOIN spread USING (row)
+    LEFT JOIN bucket_middle USING (bucket)
 )
 SELECT row,
-       max(CASE WHEN 100 * (upto - count) < 50 * whole AND 100 * upto >= 50 * whole THEN middle_ns END) AS p50_ns,
-       max(CASE WHEN 100 * (upto - count) < 99 * whole AND 100 * upto >= 99 * whole THEN middle_ns END) AS p99_ns
+       max(CASE WHEN upto - own < 50 * whole AND upto >= 50 * whole THEN typical_ns END) AS p50_ns,
+       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND whole >= 100 THEN typical_ns END) AS p99_ns
 FROM running
-LEFT JOIN bucket_middle USING (bucket)
 GROUP BY row;

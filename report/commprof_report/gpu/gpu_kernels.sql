@@ -21,8 +21,8 @@ SELECT name,
        counted.total_ns,
        counted.total_ns * 1.0 / count AS mean_ns,
        min_ns,
-       min(max(coalesce(p50_ns, max_ns), min_ns), max_ns) AS p50_ns,
-       min(max(coalesce(p99_ns, max_ns), min_ns), max_ns) AS p99_ns,
+       p50_ns,
+       p99_ns,
        max_ns,
        counted.total_ns / nullif(whole.total_ns, 0) AS share
 FROM counted

@@ -10,7 +10,6 @@ from ..display.pictures import PALETTE
 from .axis import size_axis, time_axis
 
 MOST_LINES = 5
-FEWEST_CALLS = 20  # that a band is drawn for
 
 
 def draw(axes, rows: Sequence[SizeRow]) -> None:
@@ -44,9 +43,9 @@ def draw_line(axes, name: str, line: Sequence[SizeRow], colour: str) -> None:
     axes.plot(places, median, color=colour, marker="o", markersize=4, linewidth=1.6, label=name)
 
 
-def band(point: SizeRow, upper_ns: float) -> float:
-    """Where the band ends: a few calls have no tail to speak of."""
-    return upper_ns if point.count >= FEWEST_CALLS else point.p50_ns
+def band(point: SizeRow, upper_ns: float | None) -> float:
+    """Where the band ends: at the median, if there are too few calls for the percentile."""
+    return point.p50_ns if upper_ns is None else upper_ns
 
 
 def with_message(rows: Sequence[SizeRow]) -> list[SizeRow]:

@@ -35,7 +35,8 @@ FROM (
 )
 WHERE place_of_thread = 1;
 
--- Percentiles of the groups of cells in table grouped_cell(row, cell), which each query fills itself.
+-- Percentiles of the groups of cells in table grouped_cell(row, cell), which each query fills itself: the middle of the first bucket at which
+-- the share is reached, between the least and the most duration. Null if fewer calls: p95 needs 20, p99 needs 100.
 CREATE TEMP TABLE grouped_cell (row INTEGER NOT NULL, cell INTEGER NOT NULL);
 CREATE TEMP VIEW percentile AS
 WITH summed AS (
@@ -44,15 +45,24 @@ WITH summed AS (
     JOIN bucket USING (cell)
     GROUP BY row, bucket
 ),
+spread AS (
+    SELECT row, min(min_ns) AS min_ns, max(max_ns) AS max_ns
+    FROM grouped_cell
+    JOIN cell USING (cell)
+    GROUP BY row
+),
 running AS (
-    SELECT row, bucket, count,
-           total(count) OVER (PARTITION BY row ORDER BY bucket) AS upto,
+    SELECT row, min(max(coalesce(middle_ns, max_ns), min_ns), max_ns) AS typical_ns,
+           100 * total(count) OVER (PARTITION BY row ORDER BY bucket) AS upto,
+           100 * count AS own,
            total(count) OVER (PARTITION BY row) AS whole
     FROM summed
+    JOIN spread USING (row)
+    LEFT JOIN bucket_middle USING (bucket)
 )
 SELECT row,
-       max(CASE WHEN 100 * (upto - count) < 50 * whole AND 100 * upto >= 50 * whole THEN bucket END) AS p50_bucket,
-       max(CASE WHEN 100 * (upto - count) < 95 * whole AND 100 * upto >= 95 * whole THEN bucket END) AS p95_bucket,
-       max(CASE WHEN 100 * (upto - count) < 99 * whole AND 100 * upto >= 99 * whole THEN bucket END) AS p99_bucket
+       max(CASE WHEN upto - own < 50 * whole AND upto >= 50 * whole THEN typical_ns END) AS p50_ns,
+       max(CASE WHEN upto - own < 95 * whole AND upto >= 95 * whole AND whole >= 20 THEN typical_ns END) AS p95_ns,
+       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND whole >= 100 THEN typical_ns END) AS p99_ns
 FROM running
 GROUP BY row;
