@@ -265,7 +265,7 @@ struct ledger_cell {
     uint64_t min_ns;
     uint64_t max_ns;
     uint64_t volume_bytes;
-    uint64_t blocked_ns; /* for completions: time inside Wait and Test */
+    uint64_t blocked_ns; /* for completions: time inside the starting call, Wait and Test */
     uint64_t live;       /* 1: counts; 0: free, or folded away */
     uint64_t buckets[HISTOGRAM_BUCKETS];
     uint64_t reserved[6];

@@ -67,6 +67,7 @@ static void track(const struct call *call, struct traffic traffic, const void *r
         .start_ticks = call->start,
         .bytes = traffic.bytes,
         .volume_bytes = traffic.volume_bytes,
+        .blocked_ticks = call->end - call->start,
         .communicator = receives ? traffic.communicator : NULL,
         .peer = flags & REQUEST_RECEIVE ? announced : traffic.peer,
         .call = call->id,
@@ -118,7 +119,9 @@ static void count_completion(struct thread *thread, const struct request *done, 
         ledger_count(&the_ledger.header->dropped_calls);
         return;
     }
-    cell->blocked_ns += clock_duration_ns(done->blocked_ticks + blocked_ticks);
+    blocked_ticks += done->blocked_ticks;
+    uint64_t blocked_ns = clock_duration_ns(blocked_ticks);
+    cell->blocked_ns += blocked_ns < completion_ns ? blocked_ns : completion_ns;
     cell_add(cell, completion_ns, done->volume_bytes);
     enum ledger_direction direction = done->flags & REQUEST_INCOMING ? LEDGER_RECEIVED : LEDGER_SENT;
     /* A nonblocking send was counted when it was posted; the source of a receive is known only on arrival. */
@@ -159,7 +162,7 @@ void account_restart(const struct call *call, mpi_handle handle)
     if (!call->succeeded || !mpi_abi.known)
         return;
     wait_array_settle(&call->thread->wait_array);
-    requests_start(handle, call->start);
+    requests_start(handle, call->start, call->end);
 }
 
 void account_forgotten(mpi_handle handle)

@@ -348,13 +348,13 @@ bool requests_look(mpi_handle handle, struct announced *announced)
     return true;
 }
 
-bool requests_start(mpi_handle handle, uint64_t start_ticks)
+bool requests_start(mpi_handle handle, uint64_t start_ticks, uint64_t end_ticks)
 {
     struct request *slot = find(inactive(mpi_handle_bits(handle)));
     if (!slot)
         return false;
     __atomic_store_n(&slot->start_ticks, start_ticks, __ATOMIC_RELAXED);
-    __atomic_store_n(&slot->blocked_ticks, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->blocked_ticks, end_ticks - start_ticks, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->flags, slot->flags | REQUEST_ACTIVE, __ATOMIC_RELAXED);
     return true;
 }

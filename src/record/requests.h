@@ -51,8 +51,9 @@ struct announced {
 };
 bool requests_look(mpi_handle handle, struct announced *announced);
 
-/* Start a persistent request. False for handles that are not tracked. */
-bool requests_start(mpi_handle handle, uint64_t start_ticks);
+/* Start a persistent request by a call from start_ticks to end_ticks, in which the job is blocked on it. False for handles that are not
+ * tracked. */
+bool requests_start(mpi_handle handle, uint64_t start_ticks, uint64_t end_ticks);
 
 /* Charge a request with time in Wait and Test calls that did not complete it; the last of them ended at end_ticks. The charge is limited to
  * the time since the request started. Among requests with equal handles (which are already complete inside MPI) only one is charged. */

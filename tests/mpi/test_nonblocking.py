@@ -1,6 +1,10 @@
 """Nonblocking point-to-point: exact counts and bytes of programs/nonblocking.c when posted and when completed."""
 
+import json
+
 import pytest
+
+from .reporter import text
 
 PROGRAMS = ["nonblocking", "nonblocking_large"]
 
@@ -109,3 +113,15 @@ def test_one_thread_completes_what_another_started(profile):
     run = profile("completed_by_another_thread", 2)
     assert run.sizes("MPI_Isend", "completion") == [{4: (50, 200)}, {}]
     assert run.sizes("MPI_Irecv", "completion") == [{}, {4: (50, 0)}]
+
+
+@pytest.mark.parametrize("size", ["64", "4194304"], ids=["eager", "rendezvous"])
+def test_the_call_that_starts_an_operation_is_not_overlapped(profile, size):
+    """Some libraries send a large message within Isend, and Wait finds it complete."""
+    run = profile("no_overlap", 2, size)
+    for sent, calls in (("MPI_Isend", ("MPI_Isend", "MPI_Wait")), ("MPI_Send_init", ("MPI_Start", "MPI_Waitall"))):
+        (completion,) = run.cells(0, sent, "completion")
+        inside_ns = sum(cell.total_ns for call in calls for cell in run.cells(0, call))
+        assert completion.blocked_ns == pytest.approx(inside_ns, abs=2 * completion.count)  # each is rounded to ns
+        (row,) = (row for row in json.loads(text("calls", "--json", run.folder)) if row["call"] == sent)
+        assert row["overlap"] == pytest.approx(1 - inside_ns / completion.total_ns, abs=1e-3)

@@ -398,7 +398,7 @@ def overlap(looked: Looked) -> Iterator[Finding]:
         yield Finding(
             f"{' and '.join(calls)} {'overlap' if len(calls) > 1 else 'overlaps'} with nothing on {_places_text(looked, identities)}",
             f"{units.count(sum(row.count for row in rows))} operations; {units.share(share)} of the time from start to completion is spent"
-            " waiting for them",
+            " in the calls that start them and wait for them",
             "compute between the call and its Wait; if the program does, the library makes no progress meanwhile: call MPI_Test now and"
             " then, or use its progress thread",
             POSSIBLE,

@@ -1,12 +1,13 @@
--- How much time did each rank spend in point-to-point messages? In blocking receives (and probes), in blocking sends, and inside Wait and
--- Test for nonblocking ones. A call may wait for several requests; blocked times are scaled down so that their sum is at most the duration
--- of all such calls. NCCL's messages wait on the device, so the times of a rank that has some are unknown.
+-- How much time did each rank spend in point-to-point messages? In blocking receives (and probes), in blocking sends, and blocked for
+-- nonblocking ones. A call may wait for several requests; blocked times are scaled down so that their sum is at most the duration of all
+-- calls that start or complete messages. NCCL's messages wait on the device, so the times of a rank that has some are unknown.
 WITH blocking AS (
     SELECT world_rank,
            sum(CASE WHEN family = 'probe' OR call LIKE '%recv%' THEN total_ns ELSE 0 END) AS receive_ns,
            sum(CASE WHEN family = 'probe' OR call LIKE '%recv%' THEN 0 ELSE total_ns END) AS send_ns
     FROM chosen_cell
     WHERE measure = 'call' AND library = 'mpi' AND family IN ('point-to-point', 'probe') AND form = 'blocking'
+      AND call NOT IN ('MPI_Start', 'MPI_Startall')
     GROUP BY world_rank
 ),
 nonblocked AS (
@@ -20,7 +21,7 @@ nonblocked AS (
 waited AS (
     SELECT world_rank, sum(total_ns) AS wait_ns
     FROM chosen_cell
-    WHERE NOT is_completion AND family = 'completion'
+    WHERE NOT is_completion AND (family = 'completion' OR form = 'nonblocking' OR call IN ('MPI_Start', 'MPI_Startall'))
     GROUP BY world_rank
 ),
 scaled AS (
