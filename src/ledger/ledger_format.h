@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define LEDGER_MAGIC "commprof-ledger\n" /* 16 bytes, no terminator in the file */
-#define LEDGER_VERSION 5
+#define LEDGER_VERSION 6
 
 enum {
     LEDGER_HEADER_BYTES = 4096,
@@ -326,22 +326,33 @@ struct ledger_thread {
  * stream (its activities, in windows like a thread's, by device_level). */
 enum ledger_owner { LEDGER_NOBODY = 0, LEDGER_OF_COMMUNICATOR = 1, LEDGER_OF_THREAD = 2, LEDGER_OF_STEPS = 3, LEDGER_OF_STREAM = 4 };
 
+enum ledger_sample_flags {
+    LEDGER_SAMPLE_MESSAGE = 1,  /* a point-to-point message: `number` and `tag` are valid, `thread` and `request_call` are not */
+    LEDGER_SAMPLE_RECEIVED = 2, /* of a message: received, not sent */
+    LEDGER_SAMPLE_FURTHER = 4,  /* no call: a further message of a call that has a sample of its own (Sendrecv, Startall) */
+};
+
 struct ledger_sample {
     uint64_t start_ticks;
     uint64_t end_ticks;       /* stored last; 0: no sample (yet) */
-    uint64_t completed_ticks; /* nonblocking collective: when its completion was seen; NCCL operation: end of its kernel;
+    uint64_t completed_ticks; /* nonblocking collective or message: end of the call that completed it; NCCL operation: end of its kernel;
                                  else 0 */
     uint64_t bytes;           /* LEDGER_BYTES_UNKNOWN */
     int32_t peer;             /* as in ledger_thread; for collectives the root's rank in the communicator, or LEDGER_NO_RANK */
-    uint16_t call;            /* 0: a region, or a step */
+    uint16_t call : 12;       /* 0: a region, or a step. A further message: the call that describes it, of a persistent one its creator */
+    uint16_t flags : 4;       /* enum ledger_sample_flags */
     uint16_t communicator;    /* slot */
-    uint16_t thread;
+    union {
+        uint16_t number; /* of a message: the n-th with this tag to (from) this peer on this communicator, 1 to 65535, then 1; 0: unknown */
+        uint16_t thread;
+    };
     uint16_t region; /* region of the call; for a region's sample the region itself */
     union {
         struct {
             uint16_t request_call;
             uint16_t reserved;
         };
+        int32_t tag;          /* or LEDGER_NO_TAG */
         uint32_t device_span; /* NCCL operations with completed_ticks: the kernel's duration, LEDGER_DEVICE_SPAN_* */
     };
 };

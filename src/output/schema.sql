@@ -1,7 +1,7 @@
 -- What one rank of a job leaves behind (rank-<n>.db), and what `hvprof-report merge` makes of all of them: the same tables,
 -- one world_rank or many. Times are nanoseconds (integers), sizes bytes. docs/SCHEMA.md defines every column.
 PRAGMA application_id = 1668116582; -- "cmpf"
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 -- A process of the job.
 CREATE TABLE rank (
@@ -177,7 +177,7 @@ CREATE TABLE sample (
     sequence     INTEGER,           -- of a collective: its number on the communicator, as in recent_collective; null: any other call
     start_ns     INTEGER NOT NULL,  -- entry
     end_ns       INTEGER NOT NULL,  -- return
-    completed_ns INTEGER,           -- of a nonblocking collective: return of the call that completed it; null: not so, or not seen
+    completed_ns INTEGER,           -- of a nonblocking collective or message: return of the call that completed it; null: not so, or not seen
     bytes        INTEGER,           -- as in cell; null: not known
     peer         INTEGER,           -- world rank, -1: a process outside MPI_COMM_WORLD, -2: any source; null: none
     root         INTEGER,           -- of a rooted collective: rank in the communicator; null: none
@@ -185,8 +185,40 @@ CREATE TABLE sample (
     region       INTEGER NOT NULL,  -- that the call was made in; 0: none
     device_start_ns INTEGER,        -- of an NCCL operation: its kernel on the device; null: not so, or not known
     device_end_ns   INTEGER,
-    is_shared       INTEGER         -- 1: the kernel did other operations of its group, too; null: as above
+    is_shared       INTEGER,        -- 1: the kernel did other operations of its group, too; null: as above
+    tag             INTEGER,        -- of the call's message; null: none, or not known
+    number          INTEGER         -- it is the n-th with this tag to (from) this peer on this communicator; 65535 is followed by 1; null: as above
 );
+
+-- Further messages of sampled calls: what a Sendrecv received, and what Start and Startall started.
+CREATE TABLE sample_message (
+    world_rank   INTEGER NOT NULL,
+    thread       INTEGER NOT NULL,
+    call         TEXT    NOT NULL,  -- that described the message; of a persistent request the one that created it, 'MPI_Send_init'
+    communicator INTEGER NOT NULL,
+    direction    TEXT    NOT NULL,  -- 'sent', 'received'
+    peer         INTEGER,           -- these as in sample
+    tag          INTEGER,
+    number       INTEGER,
+    bytes        INTEGER,
+    start_ns     INTEGER NOT NULL,  -- of the sampled call
+    end_ns       INTEGER NOT NULL,
+    completed_ns INTEGER            -- null: the operation is blocking, or its completion was not seen
+);
+
+-- All messages of sampled calls. A message has the same tag and number on both sides; the communicators have the same identity, and each
+-- rank is the other's peer. MPI_PROC_NULL is no peer.
+CREATE VIEW message AS
+SELECT world_rank, thread, sample.call, communicator,
+       CASE WHEN sample.call IN ('MPI_Recv', 'MPI_Irecv', 'MPI_Mrecv', 'MPI_Imrecv') THEN 'received' ELSE 'sent' END AS direction,
+       peer, tag, number, bytes, start_ns, end_ns, completed_ns
+FROM sample
+JOIN call ON call.name = sample.call
+WHERE library = 'mpi' AND family = 'point-to-point' AND bandwidth = 'one-way' AND form <> 'persistent' AND peer IS NOT NULL
+UNION ALL
+SELECT world_rank, thread, call, communicator, direction, peer, tag, number, bytes, start_ns, end_ns, completed_ns
+FROM sample_message
+WHERE peer IS NOT NULL;
 
 -- When a thread has kept samples of all of its calls without a sequence (polls that found nothing excepted).
 CREATE TABLE sample_window (

@@ -64,15 +64,47 @@ static struct value completion(const struct store *store, const struct ledger_sa
     return sample->completed_ticks ? rows_ticks(store, is_early ? sample->start_ticks : sample->completed_ticks) : rows_null();
 }
 
-/* `number` is the sequence number of a collective; 0: the call has none. */
-static void store_call_sample(struct store *store, const struct ledger_sample *entry, int64_t number)
+/* The sample's thread, and the tag and number of its message. */
+struct message_columns {
+    struct value thread, tag, number;
+};
+
+/* Messages are in the pages of their threads. */
+static struct message_columns message_columns(const struct store *store, const struct ledger_sample *entry, uint64_t owner)
+{
+    bool is_message = entry->flags & LEDGER_SAMPLE_MESSAGE;
+    return (struct message_columns){
+        .thread = rows_number(store, is_message ? (int64_t)(owner >> 8) : entry->thread),
+        .tag = is_message && entry->tag != LEDGER_NO_TAG ? rows_number(store, entry->tag) : rows_null(),
+        .number = is_message ? rows_unless_zero(store, entry->number) : rows_null(),
+    };
+}
+
+static void store_message(struct store *store, const struct ledger_sample *entry, uint64_t owner)
+{
+    struct message_columns message = message_columns(store, entry, owner);
+    struct value thread = message.thread, tag = message.tag, number = message.number, completed_ns = completion(store, entry);
+    unsigned is_received = (entry->flags & LEDGER_SAMPLE_RECEIVED) != 0;
+    struct value direction = rows_name(direction_names, COUNT(direction_names), is_received);
+    const struct column row[] = {
+#define ROWS_OF_SAMPLE_MESSAGE
+#include "rows.def"
+    };
+    ROWS_INSERT(store, "INSERT INTO sample_message", row);
+}
+
+/* `place` is the sequence number of a collective; 0: the call has none. */
+static void store_call_sample(struct store *store, const struct ledger_sample *entry, uint64_t owner, int64_t place)
 {
     struct span device;
+    struct message_columns message = message_columns(store, entry, owner);
+    struct value thread = message.thread, tag = message.tag, number = message.number;
     bool is_nccl = rows_call_is_nccl(store, entry->call), is_on_device = device_span(store, entry, &device);
-    struct value sequence = rows_unless_zero(store, number), completed_ns = completion(store, entry);
-    struct value peer = number ? rows_null() : rows_rank(store, entry->peer);
-    struct value root = number ? rows_rank(store, entry->peer) : rows_null();
-    struct value request_call = rows_call(store, is_nccl ? 0 : entry->request_call);
+    bool has_request = !is_nccl && !(entry->flags & LEDGER_SAMPLE_MESSAGE);
+    struct value sequence = rows_unless_zero(store, place), completed_ns = completion(store, entry);
+    struct value peer = place ? rows_null() : rows_rank(store, entry->peer);
+    struct value root = place ? rows_rank(store, entry->peer) : rows_null();
+    struct value request_call = rows_call(store, has_request ? entry->request_call : 0);
     struct value device_start_ns = is_on_device ? rows_number(store, device.begin_ns) : rows_null();
     struct value device_end_ns = is_on_device ? rows_number(store, device.end_ns) : rows_null();
     struct value is_shared = is_on_device ? rows_boolean(store, entry->device_span & LEDGER_DEVICE_SPAN_SHARED) : rows_null();
@@ -116,8 +148,10 @@ static void store_page(struct store *store, const struct ledger_page *page)
             store_step(store, sample, number);
         else if ((uint8_t)page->owner == LEDGER_OF_STREAM)
             store_activity_sample(store, sample);
+        else if (sample->flags & LEDGER_SAMPLE_FURTHER)
+            store_message(store, sample, page->owner);
         else if (sample->call)
-            store_call_sample(store, sample, (uint8_t)page->owner == LEDGER_OF_COMMUNICATOR ? number : 0);
+            store_call_sample(store, sample, page->owner, (uint8_t)page->owner == LEDGER_OF_COMMUNICATOR ? number : 0);
         else
             store_span(store, sample);
     }

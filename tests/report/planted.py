@@ -159,10 +159,29 @@ class Sample:
     thread: int = 0
     device_ns: tuple[int, int] | None = None  # of an NCCL operation: its kernel
     is_shared: int = 0
+    tag: int | None = None
+    number: int | None = None
 
     @property
     def completed(self) -> int | None:
         return self.device_ns[1] if self.device_ns else self.completed_ns
+
+
+@dataclass
+class Message:
+    """A further message of a sampled call, whose times these are."""
+
+    call: str
+    direction: str
+    start_ns: int
+    end_ns: int
+    communicator: int = WORLD
+    peer: int | None = None
+    tag: int | None = None
+    number: int | None = None
+    bytes: int | None = 1_000
+    completed_ns: int | None = None
+    thread: int = 0
 
 
 @dataclass
@@ -317,6 +336,7 @@ class Rank:
     cells: list[Cell] = field(default_factory=list)
     peers: list[tuple] = field(default_factory=list)  # call, direction, peer, count, bytes, time_ns, communicator (by default 0)
     samples: list[Sample] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     regions: dict[int, str] = field(default_factory=dict)
@@ -432,6 +452,7 @@ def training_rank(world_rank: int) -> Rank:
         cells=cells,
         peers=peers,
         samples=training_samples(world_rank),
+        messages=[training_message(world_rank)],
         windows=[Window(400_000_000, 10 * SECOND, 0), Window(500_000_000, 10 * SECOND, 1)],
         steps=[Step(step, step * 500_000_000, (step + 1) * 500_000_000) for step in range(1, 19)],
         regions={1: "epoch", 2: "epoch/forward"},
@@ -452,8 +473,15 @@ def training_samples(world_rank: int) -> list[Sample]:
         at_ns = step * 500_000_000 + 200_000_000
         samples.append(Sample("MPI_Iallreduce", at_ns, at_ns + 1_500, DATA, step, at_ns + 400_000, bytes=65_536, thread=1))
         samples.append(Sample("MPI_Wait", at_ns + 300_000, at_ns + 400_000, DATA, bytes=65_536, request_call="MPI_Iallreduce", thread=1))
-    samples.append(Sample("MPI_Send", 3 * SECOND, 3 * SECOND + 5_000, bytes=8_192, peer=right))
+    samples.append(Sample("MPI_Send", 3 * SECOND, 3 * SECOND + 5_000, bytes=8_192, peer=right, tag=7, number=20))
     return samples
+
+
+def training_message(world_rank: int) -> Message:
+    """A persistent receive from the left."""
+    times = (3 * SECOND, 3 * SECOND + 4_000)
+    what = {"peer": (world_rank - 1) % 4, "tag": 7, "number": 20, "bytes": 8_192, "completed_ns": 3 * SECOND + 6_000}
+    return Message("MPI_Recv_init", "received", *times, **what)
 
 
 NCCL = 5
@@ -561,6 +589,7 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
         "bucket": [(number, *counted) for number, cell in enumerate(rank.cells, 1) for counted in cell.buckets.items()],
         "peer": [peer_row(own, *peer) for peer in rank.peers],
         "sample": [sample_row(own, sample) for sample in rank.samples],
+        "sample_message": [message_row(own, message) for message in rank.messages],
         "sample_window": [(own, window.thread, window.begin_ns, window.end_ns) for window in rank.windows],
         "step": [(own, step.step, step.thread, step.begin_ns, step.end_ns) for step in rank.steps],
         "region": [(own, region, name) for region, name in rank.regions.items()],
@@ -628,7 +657,13 @@ def communicator_row(world_rank: int, known: Communicator) -> tuple:
 def sample_row(own: int, sample: Sample) -> tuple:
     call = (sample.call, sample.communicator, sample.sequence, sample.start_ns, sample.end_ns, sample.completed)
     on_device = (*sample.device_ns, sample.is_shared) if sample.device_ns else (None, None, None)
-    return (own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.request_call, sample.region, *on_device)
+    last = (*on_device, sample.tag, sample.number)
+    return (own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.request_call, sample.region, *last)
+
+
+def message_row(own: int, message: Message) -> tuple:
+    what = (message.call, message.communicator, message.direction, message.peer, message.tag, message.number, message.bytes)
+    return (own, message.thread, *what, message.start_ns, message.end_ns, message.completed_ns)
 
 
 def cell_row(number: int, world_rank: int, cell: Cell) -> tuple:
@@ -660,7 +695,7 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     end = (rank.end, rank.start_monotonic_ns + rank.wall_ns) if rank.has_ended else (0, 0)
     counting = (0, rank.start_monotonic_ns) if rank.counted_ns is None else (rank.counted_ns, 0)
     header = b"commprof-ledger\n"
-    header += struct.pack("<8I", 5, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
+    header += struct.pack("<8I", 6, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
     header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
     header += struct.pack("<4q", rank.start_unix_ns, rank.start_monotonic_ns, *end)
     header += struct.pack("<QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE)
@@ -791,6 +826,8 @@ def ledger_pages(rank: Rank) -> list[bytes]:
             page, place = divmod(sample.sequence - 1, PAGE_SAMPLES)
             owner = 1 | sample.communicator << 8
             pages.setdefault((owner, page * PAGE_SAMPLES, 0), {})[place] = ledger_sample(sample)
+    for message in rank.messages:
+        window_page_add(pages, rank, 2 | message.thread << 8, message.start_ns, ledger_message(message))
     for span in rank.spans:
         entry = ledger_span(span.begin_ns, span.end_ns, span.thread, span.region)
         window_page_add(pages, rank, 2 | span.thread << 8, span.end_ns, entry)
@@ -819,10 +856,21 @@ def ledger_sample(sample: Sample) -> bytes:
     completed_ticks = 0 if sample.completed is None else ticks_at(sample.completed)
     times = (ticks_at(sample.start_ns), ticks_at(sample.end_ns), completed_ticks)
     peer = no_rank(sample.peer if sample.sequence is None else sample.root)
+    if sample.tag is not None or sample.number is not None:
+        what = (CALL_NUMBERS[sample.call] | 1 << 12, sample.communicator, sample.number or 0, sample.region)
+        return struct.pack("<4Qi4Hi", *times, unknown(sample.bytes), peer, *what, no_rank(sample.tag))
     numbers = (CALL_NUMBERS[sample.call], sample.communicator, sample.thread, sample.region)
     span_ns = sample.device_ns[1] - sample.device_ns[0] if sample.device_ns else 0
     last = span_ns // 16 << 1 | sample.is_shared if span_ns else CALL_NUMBERS.get(sample.request_call, 0)
     return struct.pack("<4Qi4HI", *times, unknown(sample.bytes), peer, *numbers, last)
+
+
+def ledger_message(message: Message) -> bytes:
+    completed_ticks = 0 if message.completed_ns is None else ticks_at(message.completed_ns)
+    times = (ticks_at(message.start_ns), ticks_at(message.end_ns), completed_ticks)
+    flags = 5 | (message.direction == "received") << 1
+    what = (CALL_NUMBERS[message.call] | flags << 12, message.communicator, message.number or 0, 0)
+    return struct.pack("<4Qi4Hi", *times, unknown(message.bytes), no_rank(message.peer), *what, no_rank(message.tag))
 
 
 def ledger_span(begin_ns: int, end_ns: int, thread: int, region: int) -> bytes:

@@ -16,7 +16,7 @@ from planted import ROOT, SCHEMA, bucket_of
 
 STRUCTS = FORMAT.layouts
 NUMBERS = {name: value for name, value in FORMAT.numbers.items() if name not in LIMITS}
-WITHOUT_OFFSET = ("measure_and_flags",)  # bit fields; the fields around them have one
+WITHOUT_OFFSET = ("measure_and_flags", "call_and_flags")  # bit fields; the fields around them have one
 NUMBERS_BY_NAME = {
     "LEDGER_RUNNING": NAMES["ended"].index("running"),
     "LEDGER_FINALIZED": NAMES["ended"].index("finalize"),
@@ -101,7 +101,7 @@ def test_names_stand_in_the_order_of_their_numbers():
 def test_every_table_has_the_columns_of_the_schema_in_order():
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA.read_text())
-    assert len(COLUMNS) == 18
+    assert len(COLUMNS) == 19
     for table, columns in COLUMNS.items():
         in_schema = [name for (name,) in connection.execute(f"SELECT name FROM pragma_table_info('{table}')")]
         assert [column.name for column in columns] == in_schema, table

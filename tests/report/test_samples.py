@@ -10,9 +10,9 @@ import planted
 import pytest
 from commprof_report.run import ledger, ledger_samples
 from commprof_report.run.run import run_open
-from planted import BLOCK_SAMPLES, SECOND, WINDOW_NS, WORLD, Rank, Sample, Span, Step, Window
+from planted import BLOCK_SAMPLES, DATA, SECOND, WINDOW_NS, WORLD, Message, Rank, Sample, Span, Step, Window
 
-SAMPLE_TABLES = ("sample", "sample_window", "step", "region_span")
+SAMPLE_TABLES = ("sample", "sample_message", "sample_window", "step", "region_span")
 ROUND_UNIX_NS = planted.START_UNIX_NS // (8 * WINDOW_NS) * 8 * WINDOW_NS  # a window begins with the rank, at any level up to 3
 
 
@@ -70,7 +70,7 @@ def written(tmp_path):
 def test_samples_are_read_only_where_they_are_asked_for(run_folder, ledger_folder):
     for folder in (run_folder, ledger_folder):
         connection = run_open(folder).connection
-        assert [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in SAMPLE_TABLES] == [0] * 4
+        assert [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in SAMPLE_TABLES] == [0] * len(SAMPLE_TABLES)
         assert connection.execute("SELECT count(*) FROM region").fetchone() == (8,)
 
 
@@ -111,7 +111,8 @@ def test_of_threads_only_the_windows_of_the_level_count(written):
 
 def test_no_level_no_windows(written):
     rank = one_rank(samples=sends([100]), windows=[Window(0, 10 * SECOND)])
-    assert written(rank).header(window_level=63).ask("SELECT * FROM sample UNION ALL SELECT *,1,1,1,1,1,1,1,1,1,1,1,1 FROM sample_window") == []
+    ledger_ = written(rank).header(window_level=63)
+    assert [ledger_.ask(f"SELECT * FROM {table}") for table in ("sample", "sample_window")] == [[], []]
 
 
 def test_a_ledger_without_a_log_covers_nothing(written):
@@ -150,12 +151,58 @@ def test_spans_of_regions_are_told_from_calls(written):
     assert written(rank).ask("SELECT * FROM region") == [(0, 3, "forward")]
 
 
+COLUMNS = "thread, call, communicator, direction, peer, tag, number, bytes, start_ns, end_ns, completed_ns"
+MESSAGES = f"SELECT {COLUMNS} FROM message ORDER BY start_ns"
+
+
+def test_messages_of_calls_and_further_ones_are_in_one_view(written, tmp_path):
+    samples = [
+        Sample("MPI_Isend", 2_000, 2_100, peer=1, tag=-3, number=65_535, completed_ns=9_000, thread=1),
+        Sample("MPI_Sendrecv", 4_000, 4_200, DATA, peer=1, tag=8),
+        Sample("MPI_Irecv", 5_000, 5_200, peer=-2, bytes=None),
+        Sample("MPI_Recv", 6_000, 6_200),  # of MPI_PROC_NULL
+        Sample("MPI_Probe", 7_000, 7_200, peer=1),
+        Sample("MPI_Send_init", 8_000, 8_200, peer=1),
+        Sample("MPI_Startall", 8_400, 8_600),
+        Sample("MPI_Put", 8_800, 8_900, peer=1),
+    ]
+    messages = [
+        Message("MPI_Sendrecv", "received", 4_002, 4_200, DATA, peer=0, tag=0, number=1, bytes=7, thread=1),
+        Message("MPI_Send_init", "sent", 8_400, 8_600, peer=1, number=9, bytes=8, completed_ns=8_700),
+    ]
+    rank = one_rank(samples=samples, messages=messages)
+    planted.write_databases(tmp_path, [rank])
+    expected = [
+        (1, "MPI_Isend", WORLD, "sent", 1, -3, 65_535, 1_000, 2_000, 2_100, 9_000),
+        (0, "MPI_Sendrecv", DATA, "sent", 1, 8, None, 1_000, 4_000, 4_200, None),
+        (1, "MPI_Sendrecv", DATA, "received", 0, 0, 1, 7, 4_002, 4_200, None),
+        (0, "MPI_Irecv", WORLD, "received", -2, None, None, None, 5_000, 5_200, None),
+        (0, "MPI_Send_init", WORLD, "sent", 1, None, 9, 8, 8_400, 8_600, 8_700),
+    ]
+    assert written(rank).ask(MESSAGES) == all_of(tmp_path / "rank-0.db", MESSAGES) == expected
+
+
+def test_further_messages_are_no_calls(written):
+    message = Message("MPI_Recv_init", "received", 100, 200, peer=0, tag=1, number=1)
+    assert written(one_rank(messages=[message])).ask("SELECT * FROM sample") == []
+
+
+@pytest.mark.parametrize("flags", (2, 4, 6, 8, 9))
+def test_a_sample_with_flags_that_cannot_be_is_left_out(written, flags):
+    rank = one_rank(samples=sends([100, 300]))
+    ledger_ = written(rank)
+    at = ledger_.data.index(struct.pack("<2Q", planted.ticks_at(100), planted.ticks_at(200))) + ledger.SAMPLE.offsets["region"] - 5
+    ledger_.data[at] |= flags << 4
+    assert ledger_.ask("SELECT start_ns FROM sample UNION ALL SELECT start_ns FROM sample_message") == [(300,)]
+
+
 @pytest.mark.parametrize(
     "what",
     (
         {"end_ticks": 5},  # before its start
         {"communicator": 9},  # another owner's
-        {"call": 0},
+        {"call_and_flags": 0},
+        {"call_and_flags": 1 << 12},  # a message
         {"completed_ticks": 5},
     ),
 )
@@ -163,7 +210,7 @@ def test_a_sample_of_a_communicator_that_cannot_be_is_left_out_and_said(report, 
     field, value = next(iter(what.items()))
     data = bytearray(planted.ledger_bytes(one_rank(samples=allreduces([1, 2]))))
     at = data.index(struct.pack("<2Q", planted.ticks_at(2_000), planted.ticks_at(2_100)))
-    width = struct.calcsize({"call": "H", "communicator": "H"}.get(field, "Q"))
+    width = struct.calcsize({"call_and_flags": "H", "communicator": "H"}.get(field, "Q"))
     at += ledger.SAMPLE.offsets[field]
     data[at : at + width] = value.to_bytes(width, "little")
     path = tmp_path / "rank-0.ledger"
@@ -325,6 +372,14 @@ def test_a_communicator_keeps_what_it_has_where_the_next_level_would_leave_littl
         ("sample", "peer = -3"),
         ("sample", "root = 'x'"),
         ("sample", "call = x'00ff'"),
+        ("sample", "tag = 'x'"),
+        ("sample", "number = 65536"),
+        ("sample_message", "world_rank = 77"),
+        ("sample_message", "direction = 'both'"),
+        ("sample_message", "number = 0"),
+        ("sample_message", "end_ns = start_ns - 1"),
+        ("sample_message", "completed_ns = start_ns - 1"),
+        ("sample_message", "peer = -3"),
         ("sample_window", "world_rank = 77"),
         ("sample_window", "begin_ns = end_ns + 1"),
         ("step", "world_rank = 77"),

@@ -448,7 +448,7 @@ static void the_file_says_what_it_is(void)
     begin();
     store();
     CHECK_TEXT(ask("PRAGMA application_id"), "1668116582");
-    CHECK_TEXT(ask("PRAGMA user_version"), "5");
+    CHECK_TEXT(ask("PRAGMA user_version"), "6");
     CHECK_TEXT(ask("PRAGMA integrity_check"), "ok");
 }
 
@@ -534,6 +534,42 @@ static void a_call_without_a_sequence_has_its_peer_and_the_call_of_its_request(v
     sample->thread = 1;
     store();
     CHECK_TEXT(ask("SELECT " ALL_OF_SAMPLE " FROM sample"), "1|MPI_Wait|2|null|100|200|null|64|-2|null|MPI_Send|0");
+}
+
+static struct ledger_sample *put_message(struct ledger_page *page, unsigned place, unsigned flags, int64_t start_ns)
+{
+    struct ledger_sample *sample = put(page, place, SEND, start_ns, start_ns + 50);
+    sample->flags = (uint16_t)(LEDGER_SAMPLE_MESSAGE | flags) & 0xf;
+    sample->peer = 5;
+    sample->tag = -7;
+    sample->number = UINT16_MAX;
+    return sample;
+}
+
+static void a_message_has_its_tag_and_number(void)
+{
+    begin_sampled();
+    struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
+    put_message(page, 0, 0, 100)->completed_ticks = ticks_at(900);
+    put_message(page, 1, 0, 200)->tag = LEDGER_NO_TAG;
+    put_message(page, 2, 0, 300)->number = 0;
+    store();
+    CHECK_TEXT(ask("SELECT " ALL_OF_SAMPLE ", tag, number FROM sample"), "1|MPI_Send|2|null|100|150|900|64|5|null||0|-7|65535 "
+                                                                         "1|MPI_Send|2|null|200|250|null|64|5|null||0|null|65535 "
+                                                                         "1|MPI_Send|2|null|300|350|null|64|5|null||0|-7|null");
+}
+
+static void further_messages_have_a_table_of_their_own(void)
+{
+    begin_sampled();
+    struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
+    put_message(page, 0, LEDGER_SAMPLE_FURTHER | LEDGER_SAMPLE_RECEIVED, 100);
+    put_message(page, 1, LEDGER_SAMPLE_FURTHER, 200)->completed_ticks = ticks_at(900);
+    store();
+    CHECK_TEXT(ask("SELECT count(*) FROM sample"), "0");
+    CHECK_TEXT(ask("SELECT * FROM sample_message"), "3|1|MPI_Send|2|received|5|-7|65535|64|100|150|null "
+                                                    "3|1|MPI_Send|2|sent|5|-7|65535|64|200|250|900");
+    CHECK_TEXT(ask("SELECT thread, direction FROM message"), "1|received 1|sent");
 }
 
 static void a_sample_that_is_not_there_yet_is_not_stored(void)
@@ -1084,6 +1120,8 @@ static const struct unit_test TESTS[] = {
     TEST(many_cells_are_all_stored),
     TEST(a_collective_has_its_number_and_its_root),
     TEST(a_call_without_a_sequence_has_its_peer_and_the_call_of_its_request),
+    TEST(a_message_has_its_tag_and_number),
+    TEST(further_messages_have_a_table_of_their_own),
     TEST(a_sample_that_is_not_there_yet_is_not_stored),
     TEST(only_blocks_and_windows_of_the_level_are_stored),
     TEST(samples_from_before_a_reset_are_not_stored),

@@ -64,6 +64,7 @@ TABLES = (
     "bucket_bound",
     "peer",
     "sample",
+    "sample_message",
     "sample_window",
     "step",
     "region",

@@ -7,7 +7,7 @@ WITH member AS (
     WHERE communicator > 1 AND NOT is_inter AND size > 1
 ),
 called AS (
-    SELECT number, sequence, clock, sample.call, sample.root, kind,
+    SELECT member.number, sequence, clock, sample.call, sample.root, kind,
            start_monotonic_ns + start_ns AS come_ns,
            start_monotonic_ns + CASE WHEN is_blocking THEN end_ns ELSE completed_ns END AS gone_ns,
            comm_rank = root AS is_root,

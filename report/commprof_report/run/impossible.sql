@@ -132,6 +132,23 @@ WHERE :with_samples AND EXISTS (
        OR (device_end_ns IS NOT NULL AND (
                typeof(device_start_ns) || typeof(device_end_ns) <> 'integerinteger' OR is_shared NOT IN (0, 1)
                OR device_start_ns NOT BETWEEN 0 AND device_end_ns OR device_end_ns > 1 << 62))
+       OR (tag IS NOT NULL AND (typeof(tag) <> 'integer' OR abs(tag) > 1 << 31))
+       OR (number IS NOT NULL AND (typeof(number) <> 'integer' OR number NOT BETWEEN 1 AND 65535))
+)
+UNION ALL
+SELECT 'sample_message'
+WHERE :with_samples AND EXISTS (
+    SELECT 1 FROM source.sample_message
+    WHERE world_rank NOT IN (SELECT world_rank FROM source.rank)
+       OR typeof(world_rank) || typeof(thread) || typeof(communicator) || typeof(start_ns) || typeof(end_ns)
+          <> 'integerintegerintegerintegerinteger'
+       OR typeof(call) <> 'text' OR direction NOT IN ('sent', 'received')
+       OR start_ns NOT BETWEEN 0 AND end_ns OR end_ns > 1 << 62
+       OR (completed_ns IS NOT NULL AND (typeof(completed_ns) <> 'integer' OR completed_ns NOT BETWEEN start_ns AND 1 << 62))
+       OR (bytes IS NOT NULL AND (typeof(bytes) <> 'integer' OR bytes NOT BETWEEN 0 AND 1 << 62))
+       OR (peer IS NOT NULL AND (typeof(peer) <> 'integer' OR peer NOT BETWEEN -2 AND 1 << 24))
+       OR (tag IS NOT NULL AND (typeof(tag) <> 'integer' OR abs(tag) > 1 << 31))
+       OR (number IS NOT NULL AND (typeof(number) <> 'integer' OR number NOT BETWEEN 1 AND 65535))
 )
 UNION ALL
 SELECT 'sample_window'

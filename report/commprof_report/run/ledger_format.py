@@ -18,7 +18,7 @@ CODES = {"char": "c", "int32_t": "i", "int64_t": "q", "uint8_t": "B", "uint16_t"
 LIMITS = {"INT32_MIN": -(1 << 31), "UINT16_MAX": (1 << 16) - 1, "UINT32_MAX": (1 << 32) - 1, "UINT64_MAX": (1 << 64) - 1}
 MEMBER = re.compile(r"(?P<type>(?:struct )?\w+) (?P<names>[^;]+);")
 BIT_FIELDS = re.compile(r"\w+ (\w+) : \d+;\s*(\w+) (\w+) : \d+;")
-UNION = re.compile(r"union \{.*\s(\w+ \w+;)\s*\};", re.S)
+UNION = re.compile(r"union \{(?:[^{}]|\{[^{}]*\})*?\s(\w+ \w+;)\s*\};")
 
 
 class Layout:

@@ -16,6 +16,7 @@ from .ledger import (
     LEVEL_NONE,
     MOST_RANKS,
     NO_RANK,
+    NO_TAG,
     OF_COMMUNICATOR,
     OF_STEPS,
     OF_STREAM,
@@ -32,6 +33,10 @@ from .rows import MOST, NAMES, Rows, believed, known_rank
 SECOND = 1_000_000_000
 ONE_PERCENT = 100
 CALL_MASK = 0xFFFF
+SAMPLE_CALL_BITS = 12  # the flags are in the bits above
+SAMPLE_CALL_MASK = (1 << SAMPLE_CALL_BITS) - 1
+SAMPLE_MESSAGE, SAMPLE_RECEIVED, SAMPLE_FURTHER = (number(f"SAMPLE_{flag}") for flag in ("MESSAGE", "RECEIVED", "FURTHER"))
+KNOWN_FLAGS = {0, *(SAMPLE_MESSAGE | flags for flags in range(0, SAMPLE_MESSAGE + SAMPLE_RECEIVED + SAMPLE_FURTHER, SAMPLE_RECEIVED))}
 DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = number("DEVICE_SPAN_SHARED"), number("DEVICE_SPAN_UNIT_NS")
 KINDS, COPIES = NAMES["kind"], NAMES["copy"]
 MOST_WINDOWS = 1 << 16  # separate windows of a thread; if there are more, the level is raised
@@ -72,7 +77,7 @@ def _anchor_is_sane(header, page) -> bool:
 
 def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> dict[str, list[tuple]]:
     """Rows by table. A running process may have made calls while its pages were read; they are complete up to the time of reading."""
-    samples, steps, spans, activities, gaps = [], [], [], [], {}
+    samples, messages, steps, spans, activities, gaps = [], [], [], [], [], {}
     rows = rows_of(ledger, clock)
     damaged = 0
     for page in ledger.pages:
@@ -94,9 +99,11 @@ def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> 
                 damaged += 1
             elif kind == OF_STEPS:
                 steps.append(_step_row(rows, clock, sample, page.first + place + 1, last_ns))
-            elif sample.call:
+            elif _flags(sample) & SAMPLE_FURTHER:
+                messages.append(_message_row(ledger, rows, clock, sample, number))
+            elif _call(sample):
                 sequence = page.first + place + 1 if kind == OF_COMMUNICATOR else None
-                samples.append(_sample_row(ledger, rows, clock, sample, sequence))
+                samples.append(_sample_row(ledger, rows, clock, sample, number, sequence))
             else:
                 spans.append(rows.row("region_span", sample))
     if damaged:
@@ -114,8 +121,8 @@ def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> 
         for stream in (ledger.streams.values() if ledger.pages else ())
         for window in _windows(ledger, clock, stream, header.device_level, settled_ns, gaps.get(_owner(OF_STREAM, stream.stream), {}))
     ]
-    calls = {"sample": samples, "sample_window": windows, "step": steps, "region_span": spans}
-    return {**calls, "gpu_sample": activities, "gpu_sample_window": gpu_windows}
+    calls = {"sample": samples, "sample_message": messages, "sample_window": windows}
+    return {**calls, "step": steps, "region_span": spans, "gpu_sample": activities, "gpu_sample_window": gpu_windows}
 
 
 def _owner(kind: int, number: int) -> int:
@@ -166,40 +173,82 @@ def _page_is_kept(ledger: Ledger, page, kind: int, number: int) -> bool:
 
 
 def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
-    is_early = 0 < sample.completed_ticks < sample.start_ticks and not ledger.call_is_nccl(sample.call)
-    if sample.end_ticks < sample.start_ticks or is_early:
+    call, flags = _call(sample), _flags(sample)
+    is_early = 0 < sample.completed_ticks < sample.start_ticks and not ledger.call_is_nccl(call)
+    if sample.end_ticks < sample.start_ticks or is_early or flags not in KNOWN_FLAGS:
         return False
     if kind == OF_STEPS:
-        return not sample.call
+        return not sample.call_and_flags
     if kind == OF_COMMUNICATOR:
-        return sample.call > 0 and sample.communicator == number
+        return call > 0 and not flags and sample.communicator == number
     is_peer = PEER_ANY <= sample.peer < MOST_RANKS or sample.peer == NO_RANK
-    return sample.thread == number and is_peer and (sample.call > 0 or sample.region > 0)
+    is_owner = bool(flags) or sample.thread == number
+    return is_owner and is_peer and (call > 0 or (not flags and sample.region > 0))
 
 
-def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, sequence: int | None) -> tuple:
+def _call(sample) -> int:
+    return sample.call_and_flags & SAMPLE_CALL_MASK
+
+
+def _flags(sample) -> int:
+    return sample.call_and_flags >> SAMPLE_CALL_BITS
+
+
+def _message(sample) -> tuple[int | None, int | None]:
+    """Tag and number of a sample's message. They are in the fields `device_span` and `thread` of other samples (a union in C)."""
+    if not _flags(sample) & SAMPLE_MESSAGE:
+        return None, None
+    tag = sample.device_span - (sample.device_span >> 31 << 32)
+    return None if tag == NO_TAG else tag, sample.thread or None
+
+
+def _completed_ns(clock: Clock, sample) -> int | None:
     """An NCCL operation is complete when its kernel ends; the clocks of host and device may differ by more than its duration."""
+    return clock.since_start_ns(max(sample.completed_ticks, sample.start_ticks)) if sample.completed_ticks else None
+
+
+def _message_row(ledger: Ledger, rows: Rows, clock: Clock, sample, thread: int) -> tuple:
+    tag, number = _message(sample)
+    return rows.row(
+        "sample_message",
+        sample,
+        thread=thread,
+        call=ledger.call_name(_call(sample)),
+        direction=NAMES["direction"][_flags(sample) // SAMPLE_RECEIVED & 1],
+        tag=tag,
+        number=number,
+        completed_ns=_completed_ns(clock, sample),
+    )
+
+
+def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, owner: int, sequence: int | None) -> tuple:
+    call = _call(sample)
     peer_or_root = known_rank(sample.peer)
-    request_call = 0 if ledger.call_is_nccl(sample.call) else sample.device_span & CALL_MASK
-    completed_ticks = max(sample.completed_ticks, sample.start_ticks)
+    tag, number = _message(sample)
+    is_message = bool(_flags(sample))
+    request_call = 0 if is_message or ledger.call_is_nccl(call) else sample.device_span & CALL_MASK
     device_start_ns, device_end_ns, is_shared = _on_device(ledger, clock, sample)
     return rows.row(
         "sample",
         sample,
+        thread=owner if is_message else sample.thread,
+        call=ledger.call_name(call),
         sequence=sequence,
-        completed_ns=clock.since_start_ns(completed_ticks) if sample.completed_ticks else None,
+        completed_ns=_completed_ns(clock, sample),
         peer=peer_or_root if sequence is None else None,
         root=None if sequence is None else peer_or_root,
         request_call=ledger.call_name(request_call) if request_call else "",
         device_start_ns=device_start_ns,
         device_end_ns=device_end_ns,
         is_shared=is_shared,
+        tag=tag,
+        number=number,
     )
 
 
 def _on_device(ledger: Ledger, clock: Clock, sample) -> tuple[int | None, int | None, int | None]:
     """Begin and end of the kernel of an NCCL operation, and whether other operations share it."""
-    if not sample.completed_ticks or not ledger.call_is_nccl(sample.call):
+    if not sample.completed_ticks or not ledger.call_is_nccl(_call(sample)):
         return None, None, None
     end_ns = clock.since_start_ns(sample.completed_ticks)
     span_ns = (sample.device_span >> 1) * DEVICE_SPAN_UNIT_NS

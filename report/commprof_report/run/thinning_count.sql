@@ -11,6 +11,8 @@ SELECT '', (start_unix_ns + moment_ns) >> 30, count(*)
 FROM (
     SELECT world_rank, start_ns AS moment_ns FROM source.sample WHERE sequence IS NULL
     UNION ALL
+    SELECT world_rank, start_ns FROM source.sample_message
+    UNION ALL
     SELECT world_rank, end_ns FROM source.region_span
 )
 JOIN source.rank USING (world_rank)
