@@ -14,6 +14,7 @@ WORLD = 2
 ROOT_FIRST, ROOT_LAST = ("MPI_Bcast", "MPI_Scatter", "MPI_Ibcast"), ("MPI_Reduce", "MPI_Gather")
 LOWER = ("MPI_Scan", "MPI_Exscan")
 PLAIN = {"thread": 0, "request_call": "", "is_shared": None, "device_start_ns": None}
+SENDING, RECEIVING = "sent", "received"
 LAUNCH_NS = 200  # from an NCCL call to its kernel, which waits on the device
 
 
@@ -61,6 +62,7 @@ class Job:
     groups: list[Group] = field(default_factory=list)
     rows: dict[str, list[dict]] = field(default_factory=dict)
     made: list[dict] = field(default_factory=list)  # all calls, sampled or not
+    numbers: dict[tuple, int] = field(default_factory=dict)  # of the last message, by communicator, rank, direction, peer and tag
 
     def __post_init__(self) -> None:
         self.world = self.group(range(len(self.hosts)), "MPI_COMM_WORLD")
@@ -128,6 +130,56 @@ class Job:
             if is_sampled:
                 self.add("sample", **{**PLAIN, **what, **moments, **on_device}, sequence=group.begun, peer=None, root=root)
         return ends
+
+    def send(self, rank: int, peer: int, begin_ns: int, end_ns: int, **more: object) -> None:
+        """MPI_Send from a true moment to another; of a nonblocking call, the operation from its start to its completion."""
+        self.message(rank, SENDING, peer, begin_ns, end_ns, **{"call": "MPI_Send", **more})
+
+    def receive(self, rank: int, peer: int, begin_ns: int, end_ns: int, **more: object) -> None:
+        self.message(rank, RECEIVING, peer, begin_ns, end_ns, **{"call": "MPI_Recv", **more})
+
+    def message(
+        self,
+        rank: int,
+        direction: str,
+        peer: int,
+        begin_ns: int,
+        end_ns: int,
+        call: str,
+        tag: int = 0,
+        group: Group | None = None,
+        message_bytes: int = 1_000,
+        is_sampled: bool = True,
+        is_numbered: bool = True,
+    ) -> None:
+        group = group or self.world
+        key = (group.communicator, rank, direction, peer, tag)
+        number = self.numbers[key] = self.numbers.get(key, 0) + 1
+        is_nonblocking = call.startswith("MPI_I")
+        times = {
+            "start_ns": self.time(rank, begin_ns),
+            "end_ns": self.time(rank, begin_ns + 100 if is_nonblocking else end_ns),
+            "completed_ns": self.time(rank, end_ns) if is_nonblocking else None,
+        }
+        what = {"world_rank": rank, "call": call, "communicator": group.communicator, "bytes": message_bytes}
+        known = {"peer": peer, "tag": tag, "number": (number - 1) % 65_535 + 1 if is_numbered else None}
+        if rank not in self.missing and call != "MPI_Sendrecv":
+            self.made.append({**what, "region": 0, "duration_ns": times["end_ns"] - times["start_ns"]})
+        if is_sampled and call == "MPI_Sendrecv" and direction == RECEIVING:
+            self.add("sample_message", **what, **times, **known, thread=0, direction=direction)
+        elif is_sampled:
+            self.add("sample", **{**PLAIN, **what, **times, **known, "region": 0}, sequence=None, root=None)
+
+    def exchange(self, rank: int, to: int, source: int, begin_ns: int, end_ns: int) -> None:
+        """MPI_Sendrecv."""
+        self.message(rank, SENDING, to, begin_ns, end_ns, "MPI_Sendrecv")
+        self.message(rank, RECEIVING, source, begin_ns, end_ns, "MPI_Sendrecv")
+        what = {"world_rank": rank, "call": "MPI_Sendrecv", "communicator": WORLD, "bytes": 1_000, "region": 0}
+        self.made.append({**what, "duration_ns": self.time(rank, end_ns) - self.time(rank, begin_ns)})
+
+    def window(self, rank: int, begin_ns: int, end_ns: int) -> None:
+        """All calls of this rank are sampled between two true moments."""
+        self.add("sample_window", world_rank=rank, thread=0, begin_ns=self.time(rank, begin_ns), end_ns=self.time(rank, end_ns))
 
     def call(self, name: str, begin_ns: int, end_ns: int, rank: int = 0) -> None:
         """A call that is no collective, at true moments."""

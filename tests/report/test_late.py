@@ -239,7 +239,8 @@ def test_a_background_thread_that_calls_mpi_accuses_nobody(late, text):
 
 def test_each_kind_of_waiting_has_its_time(late, text):
     job = one_host(3)
-    for number, (call, wait_ns) in enumerate({"MPI_Allreduce": 900, "MPI_Barrier": 700, "MPI_Bcast": 500, "MPI_Reduce": 300, "MPI_Scan": 100}.items()):
+    waits = {"MPI_Allreduce": 900, "MPI_Barrier": 700, "MPI_Bcast": 500, "MPI_Reduce": 300, "MPI_Scan": 100}
+    for number, (call, wait_ns) in enumerate(waits.items()):
         arrivals = [number * MS, number * MS, number * MS]
         arrivals[1 if call == "MPI_Reduce" else 0] += wait_ns
         job.collective(call, arrivals, [10] * 3, root=0)
@@ -435,7 +436,7 @@ def test_the_picture_stacks_waiting_on_transfer():
     from commprof_report.plots import late as plot
 
     axes = matplotlib.Figure().add_subplot()
-    plot.draw(axes, [LateRankRow(rank, "a", 1, 0, 0.0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)])
+    plot.draw(axes, [LateRankRow(rank, "a", 1, 0, 0, 0.0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)])
     assert [bar.get_height() for bar in axes.patches] == [100, 100, 100, 300, 301, 302]
     assert [bar.get_y() for bar in axes.patches] == [0, 0, 0, 100, 100, 100]
 

@@ -345,7 +345,7 @@ def imbalance(looked: Looked) -> Iterator[Finding | Unknown]:
         yield Finding(
             f"{'rank' if is_one else 'ranks'} {row.late_ranks} {'is' if is_one else 'are'} waited for"
             + (", but ranks share cores" if crowding else ""),
-            f"{units.share(row.late_share)} of the waiting in collectives is for {'it' if is_one else 'them'}"
+            f"{units.share(row.late_share)} of the waiting is for {'it' if is_one else 'them'}"
             f" ({units.share(row.coverage)} of the time inside MPI was analysed){f'; {crowding}' if crowding else ''}",
             what if crowding else "balance the work, or look at the host: other jobs, throttled cores, where threads run",
             POSSIBLE if crowding else LIKELY,

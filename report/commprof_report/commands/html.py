@@ -168,8 +168,8 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
 
 def late_section(run: Run, answers: Late) -> str:
     sentence = (
-        "In a collective each rank waits for the last one to come, and then the messages themselves take time. Each bar is one rank: a rank"
-        " that waits little while others wait long is the one they wait for."
+        "In a collective or message a rank waits for others to arrive, and then the transfer itself takes time. Each bar is one rank: a rank"
+        " that waits little while others wait long may be the one they wait for."
     )
     if answers.run.verdict == "none":
         return page.section("Who is late", late.verdict(answers))

@@ -1,13 +1,15 @@
-"""Who arrives last at collectives, and what that costs.
+"""Who arrives last at collectives and messages, and what that costs.
 
-Splits the time in collectives into waiting for the last rank that a call depends on, and transfer. A nonblocking collective is waited for in
-the call that completes it. The first line is the verdict: load imbalance (a few ranks or one host cause most of the waiting, beyond chance),
-different ranks in different calls, ranks that take turns, spread over all ranks, or transfer (the messages take the time). There is no verdict
-if less than half of the time inside MPI can be split, or if a background thread makes the calls. Then how much of each, what could be gained,
-and how certain that is. Then for each rank how often it arrived last, what that cost the others, what of that it alone caused, and its own
-waiting and transfer; for each host; for each call and communicator; for each kind of waiting, in Scalasca's terms. With --by size: how far apart ranks arrive, and the time from the last
-arrival to the last return, which is the MPI library's own. A rank arrives at a collective of NCCL when its kernel begins on the device; NCCL
-collectives without device times are not split.
+Splits the time in collectives and messages into waiting for the last rank that a call depends on, and transfer. A nonblocking operation is
+waited for in the call that completes it. Sends and receives are matched by number and tag; a receive waits for its sender, a send that could
+not return before its receive was posted waits for its receiver. The first line is the verdict: load imbalance (a few ranks or one host cause
+most of the waiting, beyond chance), different ranks in different calls, ranks that take turns, spread over all ranks, or transfer (the
+messages take the time). There is no verdict if less than half of the time inside MPI can be split, or if a background thread makes the calls.
+Then how much of each, what could be gained, and how certain that is. Then for each rank how often it arrived last, what that cost the others,
+what of that it alone caused, and its own waiting and transfer; for each host; for each call and communicator; for each kind of waiting, in
+Scalasca's terms. With --by size: how far apart ranks arrive, and the time from the last arrival to the last return, which is the MPI
+library's own. A rank arrives at a collective of NCCL when its kernel begins on the device; NCCL collectives without device times are not
+split.
 
 It analyses single calls, which the library samples (COMMPROF_SAMPLES). If only a part of the calls is sampled, times are scaled to all. Clocks
 of hosts are aligned by the job's own collectives; where that is too coarse, durations beyond the shortest count as waiting, marked with `~`.
@@ -38,7 +40,7 @@ EXAMPLES = (
 SEE_ALSO = ("steps", "summary")
 MOST_ROWS = 64
 HEAD_WIDTH = 16
-NOTABLE_SHARE = 0.005  # of the time in collectives; below this nobody need care
+NOTABLE_SHARE = 0.005  # of the time inside MPI; below this nobody need care
 ALL = 0.9995  # of the time: everything, but for how clocks are read
 SCRIPT_ROWS = {
     "rank": ("ranks", LateRankRow._fields),
@@ -215,7 +217,7 @@ def verdict(answers: Late) -> str:
     if row.verdict == "unknown":
         return unknown_text(row)
     if row.verdict == "little":
-        return f"collectives take {units.share(row.share_of_wall)} of counted time: no rank waits notably"
+        return f"calls in which ranks wait for each other take {units.share(row.share_of_wall)} of counted time: no rank waits notably"
     who = late_text(row)
     if row.verdict == "transfer":
         also = f"; of the waiting, {units.share(row.late_share)} is for {who}" if who else ""
@@ -252,7 +254,7 @@ def nothing_text(row: LateRow) -> str:
 
 def unknown_text(row: LateRow) -> str:
     if row.coverage < COVERED:
-        return f"unknown: only {units.share(row.coverage)} of the time inside MPI is in collectives whose waiting is known"
+        return f"unknown: only {units.share(row.coverage)} of the time inside MPI is in calls whose waiting is known"
     if row.blocks < FEWEST_BLOCKS:
         return f"unknown: {units.counted(row.blocks, 'late arrival')} are too few to tell a cause from chance"
     return (
@@ -262,7 +264,9 @@ def unknown_text(row: LateRow) -> str:
 
 
 def coverage_text(row: LateRow) -> str:
-    text = f"{part_text(row)} of the time inside MPI: {units.counted(row.collectives, 'collective')}"
+    said = [units.counted(row.collectives, "collective")] if row.collectives else []
+    said += [f"{units.counted(row.message_calls, 'call')} for messages"] if row.message_calls else []
+    text = f"{part_text(row)} of the time inside MPI: {' and '.join(said)}"
     return text if row.sampled_share >= ALL else f"{text}, of which {units.share(row.sampled_share)} was sampled; times are scaled to all calls"
 
 
@@ -274,8 +278,9 @@ def rest_text(row: LateRow, rest: Sequence[LateRestRow]) -> str:
     """2.1 s per rank in MPI_Recv, 0.2 s in MPI_Wait"""
     said = [f"{units.duration(each.rest_ns / row.ranks)} per rank in {each.call}" for each in rest]
     why = [
-        (row.unsure, "{} whose clocks are too inaccurate or whose root was not read", "collective"),
-        (row.uncompleted, "{} whose completing call is not sampled", "nonblocking collective"),
+        (row.unsure, "{} whose clocks are too inaccurate or whose root was not read", "operation"),
+        (row.uncompleted, "{} whose completing call is not sampled", "nonblocking operation"),
+        (row.unmatched, "{} whose other side is not known", "message"),
     ]
     return "; ".join([", ".join(said), *(text.format(units.counted(number, noun)) for number, text, noun in why if number)])
 

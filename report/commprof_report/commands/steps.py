@@ -210,7 +210,7 @@ def share_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
         yield "In a step", f"{least}{share} exposed communication ({spent}){files}, {outside}, on the {thread_text(summary)}"
         if summary.wait_ns is not None:
             share, spent = units.share(summary.wait_ns / summary.step_ns), units.duration(summary.wait_ns)
-            yield "", f"{share} is waiting for other ranks in collectives ({spent}), a part of the communication"
+            yield "", f"{share} is waiting for other ranks ({spent}), a part of the communication"
         if summary.background_ns:
             other = f"{units.share(summary.background_share)} ({units.duration(summary.background_ns)})"
             yield "", f"another thread communicates {other} of it: not called exposed, for what of it a step waits for is not known"

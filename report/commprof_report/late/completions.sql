@@ -1,6 +1,7 @@
--- The sampled calls that complete requests.
-SELECT sample.world_rank, sample.call, start_ns, end_ns
+-- The sampled calls that complete requests, or send or receive a message and return when that is done. completion: null, the latter.
+SELECT sample.world_rank, CASE family WHEN 'completion' THEN sample.call END AS completion, coalesce(region_name, '') AS region, start_ns, end_ns
 FROM sample
 JOIN call ON call.name = sample.call
-WHERE family = 'completion'
+LEFT JOIN region_of USING (world_rank, region)
+WHERE family = 'completion' OR (family = 'point-to-point' AND form = 'blocking' AND bandwidth = 'one-way')
 ORDER BY sample.world_rank, end_ns;

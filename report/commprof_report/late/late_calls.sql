@@ -1,7 +1,7 @@
 -- For each call and communicator: how much is waiting, how much is transfer, and which rank causes most of the waiting? Nonblocking
--- collectives: the calls that completed them.
+-- operations: the calls that completed them.
 WITH own AS (
-    SELECT identity, call, count(DISTINCT sequence) AS collectives,
+    SELECT identity, call, count(DISTINCT sequence) AS analysed,
            total(wait_ns * factor) AS wait_ns, total(transfer_ns * factor) AS transfer_ns,
            total(CASE WHEN is_estimate THEN (wait_ns + transfer_ns) * factor END) AS estimated_ns
     FROM late_scaled
@@ -18,7 +18,7 @@ cost AS (
 timed AS (
     SELECT world_rank, identity, call, total_ns FROM late_exact
     UNION ALL
-    SELECT world_rank, identity, call, (wait_ns + transfer_ns) * factor FROM late_scaled WHERE completion IS NOT NULL
+    SELECT world_rank, identity, call, (wait_ns + transfer_ns) * factor FROM late_scaled WHERE completion IS NOT NULL OR sequence < 0
 ),
 made AS (
     SELECT identity, call, CAST(round(total(total_ns)) AS INTEGER) AS total_ns, count(DISTINCT world_rank) AS ranks
@@ -31,7 +31,7 @@ SELECT made.call,
        made.identity,
        made.ranks,
        made.total_ns,
-       coalesce(collectives, 0) AS collectives,
+       coalesce(analysed, 0) AS collectives,
        CAST(round(wait_ns) AS INTEGER) AS wait_ns,
        CAST(round(transfer_ns) AS INTEGER) AS transfer_ns,
        wait_ns / nullif(wait_ns + transfer_ns, 0) AS wait_share,

@@ -2,7 +2,9 @@
 -- time of all. factor: how many nanoseconds one sampled nanosecond of this rank, call and communicator represents. Times of NCCL
 -- operations are device times.
 DELETE FROM late_call
-WHERE region NOT IN (SELECT region_name FROM selected_region)
+WHERE call NOT IN (SELECT call FROM selected_call)
+   OR identity NOT IN (SELECT identity FROM selected_communicator)
+   OR region NOT IN (SELECT region_name FROM selected_region)
    OR NOT coalesce(bytes, -1) BETWEEN (SELECT coalesce(low_bytes, -1) FROM selected_size)
                                   AND (SELECT coalesce(high_bytes, 1 << 62) FROM selected_size);
 
@@ -36,34 +38,37 @@ FROM late_call
 WHERE call = 'ncclGroup' AND (world_rank, identity) IN (SELECT world_rank, identity FROM late_mixed)
 GROUP BY world_rank, identity, call;
 
--- Calls that complete requests have no communicator: each one's factor is that of all its samples, whatever they completed.
+-- Calls that complete requests have no communicator, and messages may be split in part: the factor of each call that waits for requests or a
+-- message is that of all its samples, whatever they completed.
 DROP TABLE IF EXISTS temp.late_factor;
 CREATE TEMP TABLE late_factor AS
 WITH looked AS (
-    SELECT world_rank, identity, call, '' AS completion, count(*) AS sampled, total(wait_ns + transfer_ns) AS sampled_ns
+    SELECT world_rank, identity, call, count(*) AS sampled, total(wait_ns + transfer_ns) AS sampled_ns
     FROM late_call
-    WHERE completion IS NULL
+    WHERE completion IS NULL AND sequence > 0
     GROUP BY world_rank, identity, call
+),
+waiting_call AS (
+    SELECT DISTINCT coalesce(completion, call) AS call FROM late_call WHERE completion IS NOT NULL OR sequence < 0
 ),
 completed AS (
     SELECT world_rank, sample.call, count(*) AS sampled, total(end_ns - start_ns) AS sampled_ns
     FROM sample
-    JOIN call ON call.name = sample.call
-    WHERE family = 'completion'
+    WHERE call IN (SELECT call FROM waiting_call)
     GROUP BY world_rank, sample.call
 ),
 completing AS (
     SELECT world_rank, cell.call, sum(count) AS count, sum(total_ns) AS total_ns
     FROM cell
-    WHERE measure = 'call' AND call IN (SELECT completion FROM late_call)
+    WHERE measure = 'call' AND call IN (SELECT call FROM waiting_call)
     GROUP BY world_rank, cell.call
 )
-SELECT world_rank, identity, call, completion, sampled, sampled_ns,
+SELECT world_rank, identity, call, sampled, sampled_ns,
        CASE WHEN sampled >= count OR sampled_ns = 0 THEN 1.0 ELSE max(1.0, total_ns / sampled_ns) END AS factor
 FROM looked
 JOIN late_exact USING (world_rank, identity, call)
 UNION ALL
-SELECT world_rank, '', call, call, sampled, sampled_ns,
+SELECT world_rank, '', call, sampled, sampled_ns,
        CASE WHEN sampled >= count OR sampled_ns = 0 THEN 1.0 ELSE max(1.0, total_ns / sampled_ns) END
 FROM completed
 JOIN completing USING (world_rank, call);
@@ -75,9 +80,8 @@ SELECT late_call.*, factor
 FROM late_call
 JOIN late_factor
   ON late_factor.world_rank = late_call.world_rank
- AND late_factor.completion = coalesce(late_call.completion, '')
- AND late_factor.identity = CASE WHEN late_call.completion IS NULL THEN late_call.identity ELSE '' END
- AND late_factor.call = coalesce(late_call.completion, late_call.call);
+ AND late_factor.call = coalesce(late_call.completion, late_call.call)
+ AND late_factor.identity = CASE WHEN completion IS NULL AND sequence > 0 THEN late_call.identity ELSE '' END;
 
 -- Exact time that each rank spent inside MPI, as far as the user chose, and in NCCL's operations on the device.
 DROP TABLE IF EXISTS temp.late_whole;

@@ -1,4 +1,4 @@
-"""Late ranks: sums the wait splits of collectives by rank, host, call and run, and derives the verdict."""
+"""Late ranks: sums the wait splits by rank, host, call and run, and derives the verdict."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ SQL = query.beside(__file__)
 
 
 class LateRankRow(NamedTuple):
-    """A rank's sums over the synchronizing collectives."""
+    """A rank's sums over the split calls."""
 
     rank: int
     host: str | None
     collectives: int
+    message_calls: int
     last_count: int
     last_share: float | None
     cost_ns: int
@@ -84,6 +85,7 @@ class LateRestRow(NamedTuple):
 class LateRunRow(NamedTuple):
     ranks: int
     collectives: int
+    message_calls: int
     total_ns: int
     sampled_ns: int
     coverage: float | None
@@ -102,6 +104,7 @@ class LateRow(NamedTuple):
 
     ranks: int
     collectives: int
+    message_calls: int
     total_ns: int
     sampled_ns: int
     coverage: float | None
@@ -115,6 +118,7 @@ class LateRow(NamedTuple):
     counted_ns: int
     unsure: int
     uncompleted: int
+    unmatched: int
     clocks: int
     unconnected_clocks: int
     error_ns: int
@@ -134,6 +138,7 @@ class LateHostRow(NamedTuple):
     host: str
     ranks: int
     collectives: int
+    message_calls: int
     last_count: int
     cost_ns: int
     alone_ns: int
@@ -170,13 +175,14 @@ def late(run: Selection, alignment: Alignment) -> Late:
     counted = SQL.ask(connection, "late_run", LateRunRow)[0]
     causes = SQL.ask(connection, "late_causes", Cause)
     hosts = {row.rank: row.host or "" for row in ranks}
-    found = blame(causes, [row.rank for row in ranks if row.collectives], hosts.__getitem__)
+    found = blame(causes, [row.rank for row in ranks if row.collectives or row.message_calls], hosts.__getitem__)
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     chosen = [row for row in ranks if row.rank in selected]
     of_run = LateRow(
         *counted,
         unsure=split.unsure,
         uncompleted=split.uncompleted,
+        unmatched=split.unmatched,
         clocks=len(alignment.clocks),
         unconnected_clocks=alignment.islands - 1,
         error_ns=math.ceil(split.error_ns),
@@ -198,7 +204,7 @@ def _hosts(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:
 def _host(host: str, rows: list[LateRankRow]) -> LateHostRow:
     summed = {
         key: sum(getattr(row, key) for row in rows)
-        for key in ("collectives", "last_count", "cost_ns", "alone_ns", "wait_ns", "transfer_ns")
+        for key in ("collectives", "message_calls", "last_count", "cost_ns", "alone_ns", "wait_ns", "transfer_ns")
     }
     split_ns = summed["wait_ns"] + summed["transfer_ns"]
     return LateHostRow(host, len(rows), **summed, wait_share=summed["wait_ns"] / split_ns if split_ns else None)

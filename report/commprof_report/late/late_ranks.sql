@@ -1,7 +1,7 @@
 -- For each rank: how often did it arrive last, how long did the others wait for it, and how long did it wait itself? gain_ns: by how much
 -- the others' longest wait would shrink had it arrived with the rank before it.
 WITH own AS (
-    SELECT world_rank, count(*) AS collectives, sum(is_last) AS last_count,
+    SELECT world_rank, sum(sequence > 0) AS collectives, sum(sequence < 0) AS message_calls, sum(is_last) AS last_count,
            total(wait_ns * factor) AS wait_ns, total(transfer_ns * factor) AS transfer_ns
     FROM late_scaled
     GROUP BY world_rank
@@ -15,12 +15,16 @@ cost AS (
     SELECT last_rank AS world_rank, sum(cost_ns) AS cost_ns, sum(alone_ns) AS alone_ns, max(alone_ns) AS gain_ns
     FROM pair
     GROUP BY last_rank
+),
+late_message AS (
+    SELECT last_rank AS world_rank, count(*) AS last_count FROM late_scaled WHERE sequence < 0 GROUP BY last_rank
 )
 SELECT rank.world_rank AS rank,
        host.value AS host,
        coalesce(collectives, 0) AS collectives,
-       coalesce(last_count, 0) AS last_count,
-       last_count * 1.0 / collectives AS last_share,
+       coalesce(message_calls, 0) AS message_calls,
+       coalesce(own.last_count, 0) + coalesce(late_message.last_count, 0) AS last_count,
+       (own.last_count + coalesce(late_message.last_count, 0)) * 1.0 / (collectives + message_calls) AS last_share,
        CAST(round(coalesce(cost_ns, 0)) AS INTEGER) AS cost_ns,
        CAST(round(coalesce(alone_ns, 0)) AS INTEGER) AS alone_ns,
        CAST(round(coalesce(gain_ns, 0)) AS INTEGER) AS gain_ns,
@@ -31,4 +35,5 @@ FROM rank
 LEFT JOIN fact AS host ON host.world_rank = rank.world_rank AND host.key = 'host'
 LEFT JOIN own ON own.world_rank = rank.world_rank
 LEFT JOIN cost ON cost.world_rank = rank.world_rank
+LEFT JOIN late_message ON late_message.world_rank = rank.world_rank
 ORDER BY rank.world_rank;

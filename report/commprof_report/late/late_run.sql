@@ -8,7 +8,8 @@ WITH split AS (
     WHERE world_rank IN (SELECT world_rank FROM selected_rank)
 ),
 sampled AS (
-    SELECT count(*) AS collectives FROM (SELECT DISTINCT identity, sequence FROM late_call)
+    SELECT count(*) FILTER (WHERE sequence > 0) AS collectives, count(*) FILTER (WHERE sequence < 0) AS message_calls
+    FROM (SELECT DISTINCT identity, sequence FROM late_call)
 ),
 whole AS (
     SELECT total(total_ns) AS whole_ns,
@@ -22,6 +23,7 @@ counted AS (
 )
 SELECT counted.ranks,
        collectives,
+       message_calls,
        CAST(round(max(whole_ns, wait_ns + transfer_ns)) AS INTEGER) AS total_ns,
        CAST(round(sampled_ns) AS INTEGER) AS sampled_ns,
        (wait_ns + transfer_ns) / nullif(max(whole_ns, wait_ns + transfer_ns), 0) AS coverage,

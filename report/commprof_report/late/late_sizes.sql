@@ -1,9 +1,9 @@
 -- For each call, communicator and size: how far apart do the ranks arrive, and how long does it take from the last arrival to the last return?
--- That time is free of late arrivals: it is the library's own. Nonblocking collectives and estimates are left out.
+-- That time is free of late arrivals: it is the library's own. Nonblocking collectives, messages and estimates are left out.
 WITH collective AS (
     SELECT identity, call, bytes, sequence, max(start_ns) - min(start_ns) AS skew_ns, max(max(end_ns) - max(start_ns), 0) AS last_ns
     FROM late_call
-    WHERE completion IS NULL AND NOT is_estimate
+    WHERE completion IS NULL AND sequence > 0 AND NOT is_estimate
     GROUP BY identity, call, bytes, sequence
 ),
 ordered AS (
@@ -17,7 +17,7 @@ ordered AS (
 waited AS (
     SELECT identity, call, bytes, total(wait_ns * factor) / nullif(total((wait_ns + transfer_ns) * factor), 0) AS wait_share
     FROM late_scaled
-    WHERE completion IS NULL
+    WHERE completion IS NULL AND sequence > 0
     GROUP BY identity, call, bytes
 )
 SELECT ordered.call, label AS communicator, ordered.identity, ordered.bytes, collectives,

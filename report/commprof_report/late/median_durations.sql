@@ -1,4 +1,5 @@
--- Median duration of the sampled collectives, of nonblocking ones from start to completion, for each communicator and call; for NCCL, the duration on the device.
+-- Median duration of the sampled collectives and messages, of nonblocking ones from start to completion, for each communicator and call; for
+-- NCCL, the duration on the device.
 WITH lasted AS (
     SELECT identity, CASE WHEN is_shared THEN 'ncclGroup' ELSE sample.call END AS call,
            CASE library WHEN 'nccl' THEN device_end_ns - device_start_ns ELSE coalesce(completed_ns, end_ns) - start_ns END AS duration_ns
@@ -6,6 +7,10 @@ WITH lasted AS (
     JOIN communicator USING (world_rank, communicator)
     JOIN synchronizing USING (call)
     WHERE sequence IS NOT NULL
+    UNION ALL
+    SELECT identity, call, coalesce(completed_ns, end_ns) - start_ns
+    FROM message
+    JOIN communicator USING (world_rank, communicator)
 ),
 placed AS (
     SELECT identity, call, duration_ns,

@@ -1,9 +1,11 @@
--- One row for each rank of a sampled collective: how long it waited, and for which rank. last_rank: the rank whose arrival ended the wait
+-- One row for each rank of a sampled collective, and for each call that sent, received or completed messages: how long the rank waited, and
+-- for which one. last_rank: the rank whose arrival ended the wait
 -- (null: no wait); if all wait for all, the rank that arrived last, on its own row too. is_last: others waited for this rank, or all wait
 -- for all and it arrived last. alone_ns: the part of wait_ns that would be saved if the last rank had arrived together with the rank
 -- before it. is_estimate: derived from durations, because the clocks are not accurate enough.
--- completion: the call that completed a nonblocking collective, in which the rank waited (null: a blocking collective). Such a row has the
--- times of that call; its collective is the one that decided when the call could return.
+-- completion: the call that completed requests, in which the rank waited (null: a blocking call). Such a row has the times and the region of
+-- that call; its collective or message is the one that decided when the call could return. sequence: of a message, a negative number of its
+-- own; is_last is 0 there.
 -- wait_state: the kind of waiting, as docs/SCHEMA.md defines it (null: no wait).
 DROP TABLE IF EXISTS temp.late_call;
 CREATE TEMP TABLE late_call (

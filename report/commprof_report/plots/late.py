@@ -1,4 +1,4 @@
-"""Stacked bars: each rank's time in collectives, as waiting for the last rank and as transfer."""
+"""Stacked bars: each rank's time in collectives and messages, as waiting for other ranks and as transfer."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def draw(axes, rows: Sequence[LateRankRow]) -> None:
     width = 0.8 if len(rows) < 50 else 1
     transfers = [row.transfer_ns for row in rows]
     axes.bar(places, transfers, color=PALETTE[0], width=width, label="transfer")
-    axes.bar(places, [row.wait_ns for row in rows], bottom=transfers, color=PALETTE[1], width=width, label="waiting for the last rank")
+    axes.bar(places, [row.wait_ns for row in rows], bottom=transfers, color=PALETTE[1], width=width, label="waiting for other ranks")
     label_ranks(axes, [row.rank for row in rows])
-    axes.set_ylabel("time in collectives")
+    axes.set_ylabel("time in collectives and messages")
     axes.set_xlabel("rank")
     axes.grid(axis="x", visible=False)
     axes.set_title("Waiting and transfer by rank")

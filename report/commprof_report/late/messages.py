@@ -1,0 +1,127 @@
+"""Messages as arrivals: a receive depends on the time at which its send was posted, a send on the time at which its receive was posted.
+
+A send that returned, or was completed, before its receive was posted was buffered: it has not waited for the receiver.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+from ..run.alignment import Alignment
+from .arrivals import LONG_AGO_NS, Arrival, Completions, Operation
+from .message_match import Message, Part, matches
+
+SQL = query.beside(__file__)
+
+ALWAYS = (LONG_AGO_NS, -LONG_AGO_NS)
+
+
+class MessageRow(NamedTuple):
+    """One side of a message; kept_messages.sql."""
+
+    identity: str | None
+    sender: int
+    receiver: int
+    tag: int | None
+    start_ns: int
+    is_received: int
+    gone_ns: int | None
+    number: int | None
+    call: str
+    bytes: int | None
+    is_buffered: int
+
+    @property
+    def world_rank(self) -> int:
+        return self.receiver if self.is_received else self.sender
+
+
+class Counts:
+    """Sides of messages that the user chose and that were not split."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.calls = {call for (call,) in connection.execute("SELECT call FROM selected_call")}
+        self.identities = {identity for (identity,) in connection.execute("SELECT identity FROM selected_communicator")}
+        self.unmatched = self.unsure = self.uncompleted = 0
+
+    def chosen(self, row: MessageRow) -> int:
+        return int(row.call in self.calls and (row.identity is None or row.identity in self.identities))
+
+
+def messages_add(completions: Completions, connection: Connection, alignment: Alignment, clocks) -> Counts:
+    """Adds the arrivals of all messages. clocks: wait_split.Clocks."""
+    counts = Counts(connection)
+    windows = Windows(connection, alignment)
+    for _, group in groupby(map(MessageRow._make, SQL.run(connection, "kept_messages")), key=itemgetter(0, 1, 2, 3)):
+        rows = list(group)
+        matched = set()
+        for sent, received in _matches(rows, windows, clocks):
+            matched |= {id(sent.row), id(received.row)}
+            _add(completions, counts, clocks, sent, received, LONG_AGO_NS if sent.row.is_buffered else received.posted_ns)
+            _add(completions, counts, clocks, received, sent, sent.posted_ns)
+        for row in rows:
+            if id(row) not in matched:
+                counts.unmatched += counts.chosen(row)
+                if row.gone_ns is not None:
+                    completions.add(row.world_rank, row.gone_ns, None)
+    return counts
+
+
+def _matches(rows: Sequence[MessageRow], windows: Windows, clocks) -> Iterator[tuple[Message, Message]]:
+    known = [row for row in rows if row.number is not None and row.identity is not None]
+    sent, received = ([row for row in known if row.is_received == side] for side in (0, 1))
+    if not sent or not received:
+        return iter(())
+    pair = (sent[0].sender, sent[0].receiver)
+    error = clocks.error(pair, pair, sent[0].start_ns)
+    return matches(windows.parts(sent), windows.parts(received), error.distance_ns)
+
+
+def _add(completions: Completions, counts: Counts, clocks, own: Message, other: Message, ready_ns: int) -> None:
+    row, last_rank = own.row, other.row.world_rank
+    if row.gone_ns is None:
+        counts.uncompleted += counts.chosen(row)
+    elif not clocks.tell(row.identity, row.call, clocks.error((row.world_rank, last_rank), (row.world_rank, last_rank), row.start_ns)):
+        counts.unsure += counts.chosen(row)
+        completions.add(row.world_rank, row.gone_ns, None)
+    else:
+        if ready_ns >= own.gone_ns and not row.is_received:
+            ready_ns = LONG_AGO_NS
+        operation = Operation(row.identity, None, row.call, row.bytes, "late sender" if row.is_received else "late receiver")
+        completions.add(row.world_rank, row.gone_ns, Arrival(operation, ready_ns, LONG_AGO_NS, last_rank, False))
+
+
+class Windows:
+    """When each rank's messages were sampled; always, if the run does not say it."""
+
+    def __init__(self, connection: Connection, alignment: Alignment) -> None:
+        self.alignment = alignment
+        self.begins: dict[int, list[int]] = {}
+        self.ends: dict[int, list[int]] = {}
+        for rank, begin_ns, end_ns in SQL.run(connection, "sampled_windows"):
+            begins, ends = self.begins.setdefault(rank, []), self.ends.setdefault(rank, [])
+            if ends and begin_ns <= ends[-1]:
+                ends[-1] = max(ends[-1], end_ns)
+            else:
+                begins.append(begin_ns)
+                ends.append(end_ns)
+
+    def parts(self, rows: Sequence[MessageRow]) -> list[Part]:
+        """The messages of one side, window by window."""
+        rank = rows[0].world_rank
+        begins, moment = self.begins.get(rank, [LONG_AGO_NS]), self.alignment.moment
+        messages = [
+            Message(row.number, moment(rank, row.start_ns), None if row.gone_ns is None else moment(rank, row.gone_ns), row)
+            for row in rows
+        ]
+        parts = []
+        for window, group in groupby(messages, key=lambda message: max(0, bisect_right(begins, message.row.start_ns) - 1)):
+            begin_ns, end_ns = (begins[window], self.ends[rank][window]) if rank in self.begins else ALWAYS
+            parts.append(Part(moment(rank, begin_ns), moment(rank, end_ns), list(group)))
+        return parts
