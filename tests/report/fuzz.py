@@ -373,7 +373,7 @@ TRICKS = (
 def database_values(path: Path, chance: random.Random) -> None:
     """Values that a column of ours never holds. The schema that stands in the file still says that it cannot."""
     connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA synchronous = OFF")
+    connection.executescript("PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON")
     version = connection.execute("PRAGMA schema_version").fetchone()[0]
     connection.executescript(
         "PRAGMA writable_schema = ON; CREATE TEMP TABLE kept AS SELECT name, sql FROM sqlite_master;"
@@ -400,7 +400,7 @@ def database_values(path: Path, chance: random.Random) -> None:
 def database_trick(path: Path, trick: str) -> bytes:
     connection = sqlite3.connect(path, isolation_level=None)
     try:
-        connection.executescript("PRAGMA synchronous = OFF;" + trick)
+        connection.executescript("PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON;" + trick)
     except sqlite3.OperationalError as error:
         if "no such module" not in str(error):  # not every SQLite has virtual tables
             raise

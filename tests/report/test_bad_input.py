@@ -23,7 +23,7 @@ def lines(answer) -> list[str]:
 
 def change(path, statement: str) -> None:
     connection = sqlite3.connect(path)
-    connection.executescript(statement)
+    connection.executescript("PRAGMA ignore_check_constraints = ON;" + statement)
     connection.commit()
     connection.close()
 
@@ -456,7 +456,7 @@ def test_blobs_in_the_schema_are_no_text_and_no_trouble(report, run_folder, tabl
     assert answer.status == 0 and answer.rows[0]["count"] in (480, 640)
 
 
-@pytest.mark.parametrize("name", ("copy", "copy_samples"))
+@pytest.mark.parametrize("name", ("copy", "copy_histograms", "copy_samples"))
 def test_rows_of_a_file_are_inserted_one_by_one_and_checked(name):
     """SQLite copies whole records of an equal table, unchecked, unless the SELECT has a WHERE; then its program has no opcode Column."""
     connection = sqlite3.connect(":memory:")
@@ -464,7 +464,7 @@ def test_rows_of_a_file_are_inserted_one_by_one_and_checked(name):
     for kind, table, sql in database._entries_of_version(SCHEMA_VERSION):
         if kind == "table":
             connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
-    values = {"first_cell": 0, "first_activity": 0, "with_histograms": 1, "is_whole": 1}
+    values = {"first_cell": 0, "first_activity": 0, "is_whole": 1}
     for statement in query.statements(database.SQL, name):
         opcodes = [row[1] for row in connection.execute("EXPLAIN " + statement, values)]
         assert "Column" in opcodes, statement

@@ -7,7 +7,7 @@ INSERT INTO main.fact SELECT * FROM source.fact WHERE 1;
 
 INSERT INTO main.thread SELECT * FROM source.thread WHERE 1;
 
-INSERT OR IGNORE INTO main.call SELECT * FROM source.call WHERE 1;
+INSERT INTO main.call SELECT * FROM source.call WHERE 1 ON CONFLICT (name) DO NOTHING;
 
 INSERT INTO main.communicator SELECT * FROM source.communicator WHERE 1;
 
@@ -18,9 +18,6 @@ INSERT INTO main.cell SELECT
     volume_bytes, total_ns, min_ns, max_ns, blocked_ns
 FROM source.cell
 WHERE count > 0;
-
-INSERT INTO main.bucket
-SELECT cell + :first_cell, bucket, count FROM source.bucket WHERE :with_histograms AND count > 0 ORDER BY cell, bucket;
 
 INSERT INTO main.peer SELECT * FROM source.peer WHERE 1;
 
@@ -39,12 +36,6 @@ INSERT INTO main.gpu_activity SELECT
     volume_bytes, total_ns, min_ns, max_ns
 FROM source.gpu_activity
 WHERE count > 0;
-
-INSERT INTO main.gpu_bucket
-SELECT activity + :first_activity, bucket, count
-FROM source.gpu_bucket
-WHERE :with_histograms AND count > 0
-ORDER BY activity, bucket;
 
 INSERT INTO main.nccl_algorithm SELECT * FROM source.nccl_algorithm WHERE 1;
 

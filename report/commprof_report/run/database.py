@@ -25,6 +25,14 @@ DAMAGE = (sqlite3.Error, UnicodeError, MemoryError)  # sqlite3 raises all of the
 CACHE_KIB = 262_144  # memory for a run before SQLite uses a temporary file
 
 
+# What a value must satisfy, by the declared type of its column (schema.sql). 2^62 ns are 146 years; two such sums do not overflow.
+TYPES = {
+    "INTEGER": "typeof({0}) = 'integer' AND {0} BETWEEN 0 AND 1 << 62",
+    "SIGNED INTEGER": "typeof({0}) = 'integer' AND {0} BETWEEN -(1 << 62) AND 1 << 62",
+    "BOOLEAN": "typeof({0}) = 'integer' AND {0} IN (0, 1)",
+    "TEXT": "typeof({0}) = 'text'",
+}
+
 # Every version from release 0.1.0 on stays readable. By version: the script in this folder that converts the tables in `source` to the
 # next version, with the columns in that version's order, for they are copied as *. schema_<version>.sql is then the schema of that version.
 # The columns that ranks_of_file.sql reads never change.
@@ -174,21 +182,46 @@ def _source_fill(connection: sqlite3.Connection, version: int) -> None:
 
 
 def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
-    wanted = {"with_histograms": with_histograms, "with_samples": thinning is not None}
-    impossible = SQL.run(connection, "impossible", **wanted).fetchall()
+    scripts = ["copy", *["copy_histograms"] * with_histograms, *["copy_samples"] * (thinning is not None)]
+    copied = [statement for script in scripts for statement in query.statements(SQL, script)]
+    impossible = [table for table in map(_table_filled, copied) if _has_wrong_types(connection, table)]
     if impossible:
-        raise ReportError(path, "is damaged: impossible values in table " + ", ".join(name for (name,) in impossible))
+        raise ReportError(path, "is damaged: impossible values in table " + ", ".join(impossible))
     first_cell, first_activity = SQL.run(connection, "first_numbers").fetchone()
     connection.execute("BEGIN")
     try:
-        SQL.run(connection, "copy", first_cell=first_cell, first_activity=first_activity, **wanted)
         if thinning:
             thinning.count_attached()
-            SQL.run(connection, "copy_samples", is_whole=not thinning.is_needed)
+        is_whole = not (thinning and thinning.is_needed)
+        for statement in copied:
+            numbers = {"first_cell": first_cell, "first_activity": first_activity, "is_whole": is_whole}
+            _copy_rows(connection, path, statement, numbers)
         connection.execute("COMMIT")
-    except DAMAGE:
+    except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def _copy_rows(connection: sqlite3.Connection, path: Path, statement: str, numbers: dict[str, int]) -> None:
+    """Executes a statement of copy*.sql. The constraints of the schema check each row."""
+    try:
+        connection.execute(statement, numbers)
+    except sqlite3.IntegrityError as error:
+        raise ReportError(path, f"is damaged: impossible values in table {_table_filled(statement)} ({error})") from None
+
+
+def _table_filled(statement: str) -> str:
+    return re.search(r"INSERT INTO main\.(\w+)", statement)[1]
+
+
+def _has_wrong_types(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether a table of the attached file `source` has values that its columns' types (schema.sql) exclude, or is about a rank that the file
+    does not hold."""
+    columns = connection.execute(f"PRAGMA source.table_info({table})").fetchall()
+    rules = [f"({name} IS NULL OR {TYPES[kind].format(name)})" for _, name, kind, *_ in columns]
+    if columns[0][1] == "world_rank":
+        rules.append("world_rank IN (SELECT world_rank FROM source.rank)")
+    return bool(connection.execute(f"SELECT EXISTS (SELECT 1 FROM source.{table} WHERE NOT ({' AND '.join(rules)}))").fetchone()[0])
 
 
 def _read_only(path: Path) -> str:
