@@ -55,9 +55,11 @@ void cells_clear(struct cells *cells);
 /* Insert a key that is not in the index: returns a new cell, the folded cell for this size, or NULL if there is no room. */
 struct ledger_cell *cells_insert(struct cells *cells, uint64_t bytes, uint64_t key);
 
+/* A multiplication carries upwards only: turned by half a word, the key's high bits (measure, memory kind) reach the index's low bits. */
 static inline uint32_t cells_hash(uint64_t bytes, uint64_t key)
 {
-    uint64_t mixed = (bytes ^ key * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+    uint64_t spread = key * 0x9e3779b97f4a7c15ull;
+    uint64_t mixed = (bytes ^ (spread >> 32 | spread << 32)) * 0xd6e8feb86659fd93ull;
     return (uint32_t)(mixed >> 32);
 }
 

@@ -98,6 +98,19 @@ static void whatever_differs_is_counted_apart(void)
     CHECK_EQUAL(totals().count, 7);
 }
 
+/* Of 4,096 sizes in an index of 16,384 places, a quarter of a pair would meet by chance. */
+static void cells_that_differ_in_the_last_part_of_the_key_alone_rarely_meet(void)
+{
+    const uint64_t call = cell_key(1, 2, LEDGER_CALL),
+                   others[] = {cell_key(1, 2, LEDGER_COMPLETION), cell_key(1, 2, LEDGER_POLL), call | cell_key_memory_kind(LEDGER_DEVICE)};
+    for (unsigned i = 0; i < sizeof others / sizeof *others; i++) {
+        unsigned meetings = 0;
+        for (uint64_t bytes = 0; bytes < 4096; bytes++)
+            meetings += ((cells_hash(bytes, call) ^ cells_hash(bytes, others[i])) & 0x3fff) == 0;
+        CHECK(meetings < 16);
+    }
+}
+
 static void many_sizes_keep_exact_counts_and_sums(void)
 {
     begin(64 << 20);
@@ -285,6 +298,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_call_is_counted_with_its_time_and_bytes),
     TEST(a_cell_bears_its_key),
     TEST(whatever_differs_is_counted_apart),
+    TEST(cells_that_differ_in_the_last_part_of_the_key_alone_rarely_meet),
     TEST(many_sizes_keep_exact_counts_and_sums),
     TEST(a_cell_stays_where_it_is_while_the_table_grows),
     TEST(a_full_table_folds_the_rarest_sizes_and_says_so),
