@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from statistics import median
+from statistics import fmean, median
 
 import pytest
 from commprof_report.compare import rank_tests
@@ -96,15 +96,25 @@ def test_too_few_runs_have_no_interval():
     assert unpaired_shift([0.0, 0.1, 0.2, 0.3], [5.0, 5.1, 5.2, 5.3], 0.95).is_found
 
 
-def test_corrections_for_many_tests_are_those_of_the_textbook():
-    """Benjamini, Hochberg 1995, section 3.2: at q = 0.05 the first four of fifteen are findings, with Holm the first three."""
+def test_the_correction_for_many_tests_is_that_of_the_article():
+    """Benjamini, Hochberg 1995, section 3.2: at q = 0.05 the first four of fifteen are findings."""
     ps = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
     shuffled = random.Random(3).sample(range(15), 15)
     adjusted = rank_tests.benjamini_hochberg([ps[index] for index in shuffled])
     assert {ps[index] for index, p in zip(shuffled, adjusted) if p <= 0.05} == set(ps[:4])
-    assert sum(p <= 0.05 for p in rank_tests.holm(ps)) == 3
-    assert rank_tests.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert rank_tests.benjamini_hochberg([]) == []
+
+
+def test_the_fewest_runs_that_can_show_anything_are_known():
+    assert [rank_tests.fewest_pairs(level) for level in (0.95, 0.975, 0.99)] == [6, 7, 8]
+    assert rank_tests.are_enough(4, 4, 0.95) and not rank_tests.are_enough(3, 4, 0.95) and not rank_tests.are_enough(0, 9, 0.95)
+
+
+def test_about_as_many_pairs_as_needed_are_advised():
+    differences = values(random.Random(1), 12)
+    wanted = rank_tests.pairs_to_detect(differences, rank_tests.stdev(differences), 0.95)
+    assert found_share(wanted, 1.0, 9) >= 0.78 > found_share(wanted - 2, 1.0, 9)
+    assert rank_tests.pairs_to_detect(differences, 1e-6, 0.95) is None
 
 
 def found_share(pairs: int, shift: float, seed: int) -> float:
@@ -119,19 +129,24 @@ def test_a_difference_is_found_in_one_of_twenty_experiments_without_one(pairs):
 
 @pytest.mark.parametrize("pairs", (6, 10, 16))
 def test_a_detectable_shift_is_detected_in_four_of_five_experiments(pairs):
-    differences = values(random.Random(pairs), pairs)
-    in_deviations = rank_tests.paired_detectable(differences, 0.95) / rank_tests.stdev(differences)
-    assert 0.76 <= found_share(pairs, in_deviations, pairs + 1) <= 0.84
+    chance = random.Random(pairs)
+    samples = [paired_shift(values(chance, pairs), 0.95) for _ in range(EXPERIMENTS)]
+    detectable = fmean(rank_tests.paired_detectable(shift, pairs, 0.95) for shift in samples)
+    assert 0.76 <= found_share(pairs, detectable, pairs + 1) <= 0.84
 
 
 def test_the_same_holds_for_runs_that_are_not_paired():
     chance = random.Random(5)
-    first, second = values(chance, 8), values(chance, 8)
-    shift = rank_tests.unpaired_detectable(first, second, 0.95)
-    spread = math.sqrt((rank_tests.stdev(first) ** 2 + rank_tests.stdev(second) ** 2) / 2)
-    for planted, low, high in ((0.0, 0.015, 0.06), (shift / spread, 0.76, 0.84)):
+    samples = [unpaired_shift(values(chance, 8), values(chance, 8), 0.95) for _ in range(EXPERIMENTS)]
+    detectable = fmean(rank_tests.unpaired_detectable(shift, 8, 8, 0.95) for shift in samples)
+    for planted, low, high in ((0.0, 0.015, 0.06), (detectable, 0.76, 0.84)):
         hits = sum(unpaired_shift(values(chance, 8), values(chance, 8, planted), 0.95).is_found for _ in range(EXPERIMENTS))
         assert low <= hits / EXPERIMENTS <= high
+
+
+def test_nothing_is_detectable_with_too_few_runs():
+    assert rank_tests.paired_detectable(paired_shift([0.1, 0.2, 0.3], 0.95), 3, 0.95) == math.inf
+    assert rank_tests.unpaired_detectable(unpaired_shift([0.1], [0.2], 0.95), 1, 1, 0.95) == math.inf
 
 
 def test_samples_that_differ_by_less_than_the_margin_are_the_same_and_wide_ones_are_not():

@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from random import Random
-from statistics import median, stdev
+from statistics import fmean, median, stdev
 from typing import NamedTuple
 
 POWER = 0.8  # probability with which the smallest detectable shift is detected
 SIMULATIONS = 1_000
 SEED = 1
+MOST_PAIRS = 60
 ZERO = 1e-12  # differences of logarithms below this are zero
 
 
@@ -62,36 +63,38 @@ def unpaired_sameness(first: Sequence[float], second: Sequence[float], margin: f
     return max(at_most, at_least)
 
 
-def paired_detectable(differences: Sequence[float], level: float) -> float:
-    """The shift that this number of differences with this scatter would have shown with probability POWER; infinite: no shift would."""
-    return stdev(differences) * _paired_power(len(differences), level) if len(differences) > 1 else math.inf
+def paired_detectable(shift: Shift, pairs: int, level: float) -> float:
+    """The shift that this number of pairs with this scatter would have shown with probability POWER. The scatter is taken from the width
+    of the interval, so single outliers count no more than they do in the test; infinite: no shift would be found."""
+    return (shift.high - shift.low) * _per_width(_paired_lows, pairs, level) if math.isfinite(shift.low) else math.inf
 
 
-def unpaired_detectable(first: Sequence[float], second: Sequence[float], level: float) -> float:
-    if min(len(first), len(second)) < 2:
-        return math.inf
-    free_first, free_second = len(first) - 1, len(second) - 1
-    variance = (free_first * stdev(first) ** 2 + free_second * stdev(second) ** 2) / (free_first + free_second)
-    return math.sqrt(variance) * _unpaired_power(len(first), len(second), level)
+def unpaired_detectable(shift: Shift, first: int, second: int, level: float) -> float:
+    return (shift.high - shift.low) * _per_width(_unpaired_lows, first, second, level) if math.isfinite(shift.low) else math.inf
 
 
 def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     """Each p adjusted: those below q are a set of findings of which a share of q is expected to be false."""
-    return _adjusted(ps, lambda p, place: p * len(ps) / (place + 1), smallest_first=False)
-
-
-def holm(ps: Sequence[float]) -> list[float]:
-    """Each p adjusted: the probability that any of those below q is false is at most q."""
-    return _adjusted(ps, lambda p, place: p * (len(ps) - place), smallest_first=True)
-
-
-def _adjusted(ps: Sequence[float], corrected: Callable[[float, int], float], smallest_first: bool) -> list[float]:
-    """Corrected by place among the sorted p, and monotonic in p."""
-    order = sorted(range(len(ps)), key=ps.__getitem__)
-    values = [min(1.0, corrected(ps[index], place)) for place, index in enumerate(order)]
-    steady = accumulate(values, max) if smallest_first else reversed(list(accumulate(reversed(values), min)))
-    found = dict(zip(order, steady))
+    order = sorted(range(len(ps)), key=ps.__getitem__, reverse=True)
+    corrected = (ps[index] * len(ps) / (len(ps) - place) for place, index in enumerate(order))
+    found = dict(zip(order, accumulate(corrected, min)))
     return [found[index] for index in range(len(ps))]
+
+
+def fewest_pairs(level: float) -> int:
+    """With fewer, no difference of any size is found."""
+    return next(pairs for pairs in range(2, 100) if _signed_ranks_left_out(pairs, level))
+
+
+def are_enough(first: int, second: int, level: float) -> bool:
+    """Whether unpaired samples of these sizes can show a difference."""
+    return min(first, second) > 0 and _rank_sums_left_out(first, second, level) > 0
+
+
+def pairs_to_detect(differences: Sequence[float], shift: float, level: float) -> int | None:
+    """About how many pairs with this scatter would show this shift with probability POWER; null: more than MOST_PAIRS."""
+    wanted = (*range(fewest_pairs(level), 21), *range(24, MOST_PAIRS + 1, 4))
+    return next((pairs for pairs in wanted if stdev(differences) * _detected(_paired_lows(pairs, level)) <= shift), None)
 
 
 def _walsh_averages(values: Sequence[float]) -> list[float]:
@@ -177,21 +180,30 @@ def _sum_counts(ranks: tuple[int, ...], members: int | None = None) -> list[int]
 
 
 @lru_cache(maxsize=64)
-def _paired_power(pairs: int, level: float) -> float:
-    """In standard deviations. A simulated sample with this interval detects each shift above -low, so the quantile of -low is the answer."""
+def _paired_lows(pairs: int, level: float) -> list[float]:
+    """The lower bounds of the intervals of simulated normal samples without a shift, in standard deviations, sorted."""
     random = Random(SEED)
     left_out = _signed_ranks_left_out(pairs, level)
-    lows = [_interval(_walsh_averages([random.gauss(0, 1) for _ in range(pairs)]), left_out)[0] for _ in range(SIMULATIONS)]
-    return sorted(-low for low in lows)[round(POWER * SIMULATIONS)]
+    return sorted(_interval(_walsh_averages([random.gauss(0, 1) for _ in range(pairs)]), left_out)[0] for _ in range(SIMULATIONS))
 
 
 @lru_cache(maxsize=64)
-def _unpaired_power(first: int, second: int, level: float) -> float:
+def _unpaired_lows(first: int, second: int, level: float) -> list[float]:
     random = Random(SEED)
     left_out = _rank_sums_left_out(first, second, level)
 
     def normal(size: int) -> list[float]:
         return [random.gauss(0, 1) for _ in range(size)]
 
-    lows = [_interval(_distances(normal(first), normal(second)), left_out)[0] for _ in range(SIMULATIONS)]
-    return sorted(-low for low in lows)[round(POWER * SIMULATIONS)]
+    return sorted(_interval(_distances(normal(first), normal(second)), left_out)[0] for _ in range(SIMULATIONS))
+
+
+def _detected(lows: Sequence[float]) -> float:
+    """The shift that lifts the lower bound above 0 with probability POWER."""
+    return -lows[round((1 - POWER) * SIMULATIONS)]
+
+
+def _per_width(lows_of: Callable[..., list[float]], *sizes: float) -> float:
+    """The detectable shift over the mean width of the intervals, which is twice the mean distance of their bounds from 0."""
+    lows = lows_of(*sizes)
+    return _detected(lows) / (-2 * fmean(lows))
