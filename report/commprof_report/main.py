@@ -13,7 +13,7 @@ import sys
 from . import __version__
 from .base import units
 from .base.errors import ReportError, UsageError
-from .commands import COMMANDS
+from .commands import COMMANDS, compare
 
 PROGRAM = "hvprof-report"
 EXIT_READ, EXIT_NOTHING_READ, EXIT_USAGE = 0, 1, 2
@@ -76,7 +76,9 @@ def parser_build() -> Parser:
 
 
 def with_default_command(words: list[str]) -> list[str]:
-    """`hvprof-report RUN` is `hvprof-report summary RUN`."""
+    """`hvprof-report RUN` is `hvprof-report summary RUN`. The `--` between the sides of compare would be taken for the end of options."""
+    if words and words[0] == "compare":
+        return [compare.SEPARATOR if word == "--" else word for word in words]
     if words and (words[0] in COMMANDS or words[0] in ("-h", "--help", "--version")):
         return words
     if words and re.fullmatch("[a-z]+", words[0]) and not os.path.lexists(words[0]):

@@ -59,7 +59,7 @@ def test_no_words_and_wrong_words_are_one_line_and_status_2(tmp_path):
     [
         (["sumary", "run"], "sumary: neither a command nor a run; did you mean summary?"),
         (["communi", "run"], "communi: neither a command nor a run; did you mean communicators?"),
-        (["compare", "run", "run"], f"compare: neither a command nor a run; the commands are {', '.join(COMMANDS)}"),
+        (["forecast", "run", "run"], f"forecast: neither a command nor a run; the commands are {', '.join(COMMANDS)}"),
         (["no/run"], "no/run: no such file or folder"),
     ],
 )

@@ -18,6 +18,7 @@ from commprof_report.calls.traffic import TrafficRow
 from commprof_report.late.late_ranks import LateCallRow, LateRankRow
 from commprof_report.roles.communicators import CommunicatorRow
 from commprof_report.stuck.positions import MismatchRow
+from commprof_report.compare import comparison
 from commprof_report.gpu import gpu_activity
 from commprof_report.late import late_ranks
 from commprof_report.roles.pipelines import StageRow
@@ -46,6 +47,11 @@ ANSWERS = {
     "peers": PeerRow,
     "pipeline": StageRow,
     "advise": Advice,
+    "compare --by verdict": comparison.VerdictRow,
+    "compare --by figure": comparison.FigureRow,
+    "compare --by row": comparison.ComparedRow,
+    "compare --by size": comparison.SizeRow,
+    "compare --by run": comparison.RunRow,
     "traffic": TrafficRow,
     "steps": StepsRow,
     "steps --per-step": StepRow,

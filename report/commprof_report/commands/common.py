@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -62,9 +62,13 @@ def open_whole(arguments: argparse.Namespace, with_histograms: bool = True, **sa
 
 def open_noted(arguments: argparse.Namespace, with_histograms: bool = True, **samples: object) -> Run:
     run = run_open(arguments.run, with_histograms, **samples)
-    for note in run.notes:
-        print(f"hvprof-report: {note}", file=sys.stderr)
+    print_notes(run.notes)
     return run
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        print(f"hvprof-report: {note}", file=sys.stderr)
 
 
 def print_line(text: str = "") -> None:

@@ -1,0 +1,368 @@
+"""Whether groups of runs differ, by how much, and how sure that is.
+
+Compares the runs of two sides or more, A... -- B..., for example the same job with two MPI libraries; the first side is the reference. The
+unit is the run: each run has one number for each figure, and the test asks whether the sides differ by more than runs of one side do. Runs
+that alternate (A B B A ...) are compared in pairs of neighbours, so that slow changes of the machine cancel out. Six pairs are needed for a
+verdict, ten for a useful one. With one run a side the estimates are shown without a verdict.
+
+The verdict is about one figure of the run: by default the transfer, which is the MPI library's part of the time in calls that wait, from the
+last arrival that a rank depends on to its own return (hvprof-report late); or the time inside MPI, if transfer is known for less than half
+of it. If the sides differ, rows say where: each is a call on a communicator with a message size. Rows are tested in order of their share of
+the time, until the first that shows no difference; further findings are marked exploratory. "~" stands for no difference found, beside what
+would have been found with a probability of 80 %. "same within 2 %" is a finding of its own (--min-effect).
+
+There is no verdict on runs that are not the same experiment: other work, other placement of ranks, another program, other binding, incomplete
+runs, disturbed runs, or all runs of one side before all of the other. The report says how to put it right; --allow takes it as it is.
+Settings and software that differ between the sides are listed. Intervals and tests are exact and assume no distribution: Wilcoxon's
+signed rank test for pairs, that of Mann and Whitney otherwise. docs/COMPARING.md is an introduction.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..base import units
+from ..compare import sides as sides_of
+from ..compare.comparison import METRICS, OTHER, ComparedRow, Comparison, FigureRow, Pair, Rules, RunRow, SizeRow, VerdictRow, compare
+from ..compare.figures import PERCENTILES, Figures, figures
+from ..compare.refusals import KINDS, library_name, program_of
+from ..compare.sides import Side
+from ..display import tables
+from ..display.tables import Column
+from . import common
+
+EXAMPLES = (
+    ("Ten runs with each of two libraries, made in turns", "hvprof-report compare openmpi-* -- mpich-*"),
+    ("Before and after: estimates without a verdict", "hvprof-report compare before after"),
+    ("All sizes, a column for each library", "hvprof-report compare --by size openmpi-* -- mpich-* -- intel-*"),
+)
+SEE_ALSO = ("late", "sizes", "steps")
+SEPARATOR = " -- "
+HEAD_WIDTH, WIDTH = 16, 120
+MOST_SETTINGS, MOST_CAUSES, MOST_SAME = 6, 2, 4
+NAMES = {"step": "Step", "wait": "Waiting", "transfer": "Transfer", "time": "Inside MPI", "wall": "Wall time", "p50": "At p50", "p99": "At p99"}
+IN_TEXT = {"wait": "waiting", "time": "time inside MPI", "wall": "wall time", "step": "step time", "p50": "time at p50", "p99": "time at p99"}
+SCRIPT_ROWS = {"verdict": VerdictRow, "figure": FigureRow, "row": ComparedRow, "size": SizeRow, "run": RunRow}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    runs_help = "A... -- B...: the runs of each side (two runs need no --); or the folder of an experiment"
+    parser.add_argument("runs", metavar="RUN", type=Path, nargs="*", help=runs_help)
+    metric_help = "what is compared (default: transfer, if it is known for half of the time inside MPI; else time)"
+    parser.add_argument("--metric", choices=METRICS, help=metric_help)
+    parser.add_argument("--min-effect", type=percent, default=0.02, metavar="N%", help="differences below this do not matter (default: 2%%)")
+    parser.add_argument("--level", type=level, default=0.95, metavar="N%", help="confidence of the verdict and of intervals (default: 95%%)")
+    parser.add_argument(
+        "--allow", type=kinds, default=(), metavar="LIST", help=f"give a verdict all the same; a list of {', '.join(KINDS)}, or all"
+    )
+    parser.add_argument("--unpaired", action="store_true", help="compare all runs with each other, even if they are in blocks")
+    parser.add_argument("--all-rows", action="store_true", help="show all rows; otherwise those below 1 %% of the time are added up")
+    parser.add_argument(
+        "--by", choices=SCRIPT_ROWS, help="this table only (--json and --csv: row unless said otherwise); size has a column for each side"
+    )
+    tables.add_arguments(parser)
+
+
+def percent(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%?", text)
+    if not match or not 0 < float(match[1]) < 100:
+        raise argparse.ArgumentTypeError(f"{text}: a percentage above 0 and below 100, like 2%")
+    return float(match[1]) / 100
+
+
+def level(text: str) -> float:
+    value = percent(text)
+    if not 0.5 <= value <= 0.999:
+        raise argparse.ArgumentTypeError(f"{text}: a level from 50% to 99.9%")
+    return value
+
+
+def kinds(text: str) -> tuple[str, ...]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    unknown = [word for word in words if word not in (*KINDS, "all")]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]}: not one of {', '.join(KINDS)}, all")
+    return KINDS if "all" in words else tuple(words)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    answers = compare(read(chosen(arguments.runs), arguments.metric in PERCENTILES), rules(arguments))
+    if tables.is_for_scripts(arguments):
+        by = arguments.by or "row"
+        tables.write_rows(arguments, script_rows(answers, by), SCRIPT_ROWS[by]._fields)
+    elif arguments.by:
+        print_table(answers, arguments.by)
+    else:
+        print_text(answers)
+
+
+def chosen(words: list[Path]) -> list[sides_of.Chosen]:
+    if len(words) == 1 and sides_of.is_experiment(words[0]):
+        return sides_of.experiment_read(words[0])
+    return sides_of.sides_named(sides_of.paths_split(words, Path(SEPARATOR)))
+
+
+def read(named: list[sides_of.Chosen], with_histograms: bool) -> list[Side]:
+    def run_read(path: Path) -> Figures:
+        found, notes = figures(path, with_histograms)
+        common.print_notes(notes)
+        return found
+
+    return [Side(each.name, [run_read(path) for path in each.paths], each.blocks, each.failed) for each in named]
+
+
+def rules(arguments: argparse.Namespace) -> Rules:
+    shows_all = arguments.all_rows or arguments.by == "size"
+    return Rules(arguments.metric, arguments.level, arguments.min_effect, arguments.allow, not arguments.unpaired, shows_all)
+
+
+def script_rows(answers: Comparison, by: str) -> list:
+    found = {
+        "verdict": [pair.verdict for pair in answers.pairs],
+        "figure": [row for pair in answers.pairs for row in pair.figures],
+        "row": [row for pair in answers.pairs for row in pair.rows],
+        "size": answers.sizes,
+        "run": answers.runs,
+    }
+    return found[by]
+
+
+def print_table(answers: Comparison, by: str) -> None:
+    if by == "size":
+        print(tables.text_table(size_columns(answers.sides), answers.sizes))
+        if any(row.best for row in answers.sizes):
+            print("\n* less than each other side, beyond chance (exploratory: one test for each row)")
+    elif by == "run":
+        print(tables.text_table(RUN_COLUMNS, answers.runs))
+    elif by == "verdict":
+        for pair in answers.pairs:
+            common.print_line(f"{pair.verdict.side} v. {pair.verdict.reference}: {verdict_text(answers, pair)}")
+    else:
+        for place, pair in enumerate(answers.pairs):
+            table = figure_table(pair) if by == "figure" else row_table(pair)
+            print(("\n" if place else "") + table)
+
+
+def print_text(answers: Comparison) -> None:
+    for head, text in facts(answers):
+        print_fact(head, text)
+    for pair in answers.pairs:
+        print()
+        title = f"{pair.verdict.side} v. {pair.verdict.reference}"
+        for head, text in pair_facts(answers, pair, title):
+            print_fact(head, text)
+        print("\n" + figure_table(pair))
+        if pair.rows:
+            print("\n" + row_table(pair))
+
+
+def print_fact(head: str, text: str) -> None:
+    first, *rest = textwrap.wrap(units.visible(text), WIDTH - HEAD_WIDTH, break_on_hyphens=False, break_long_words=False) or [""]
+    print(f"{head:<{HEAD_WIDTH}}{first}")
+    for line in rest:
+        print(" " * HEAD_WIDTH + line)
+
+
+def facts(answers: Comparison) -> Iterator[tuple[str, str]]:
+    """What was compared, and what is to be known of all sides."""
+    first = answers.sides[0].runs[0]
+    hosts = len(set(first.placement))
+    yield "Program", f"{units.shortened(program_of(first), 70)}; {units.counted(first.world_size, 'rank')} on {units.counted(hosts, 'host')}"
+    for place, side in enumerate(answers.sides):
+        failed = f"; {units.counted(side.failed, 'failed run')} not compared" if side.failed else ""
+        yield "" if place else "Sides", f"{side.name}: {units.counted(len(side.runs), 'run')}, {library(side)}{failed}"
+    if answers.is_paired and len(answers.sides[0].runs) > 1:
+        yield "Blocks", f"{len(answers.sides[0].runs)}: runs made next to each other are compared with each other"
+    elif not answers.is_paired:
+        yield "Blocks", "none: the sides do not alternate; all runs of one side are compared with all of the other"
+    yield "Same work", work_text(answers)
+    for refusal in answers.refused:
+        yield "Refused", f"{refusal.kind}: {refusal.what}. Way out: {refusal.way_out}"
+    for refusal in answers.allowed:
+        yield "Allowed", f"{refusal.kind}: {refusal.what}"
+    for note in answers.notes:
+        yield "Note", note
+
+
+def library(side: Side) -> str:
+    names = {library_name(run.fact("mpi_version")) or "unknown library" for run in side.runs}
+    return units.shortened(", ".join(sorted(names)), 60)
+
+
+def work_text(answers: Comparison) -> str:
+    other = any(refusal.kind == "work" for refusal in (*answers.refused, *answers.allowed))
+    if other:
+        return "no"
+    ranks = answers.sides[0].runs[0].world_size
+    return f"yes: {units.counted(len(answers.sizes), 'row')} with the same calls and bytes, on {units.counted(ranks, 'rank')}"
+
+
+def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[str, str]]:
+    yield "Compared", title
+    if pair.differences:
+        more = f"; and {len(pair.differences) - MOST_SETTINGS} more (--by verdict --json)" if len(pair.differences) > MOST_SETTINGS else ""
+        yield "Also different", "; ".join(pair.differences[:MOST_SETTINGS]) + more
+    noise = [f"{change_text(row.noise).lstrip('+')} ({IN_TEXT.get(row.figure, row.figure)})" for row in pair.figures if row.noise is not None]
+    if noise:
+        yield "Noise", f"two runs of the same side differ by up to {', '.join(noise)}"
+    yield "Verdict", verdict_text(answers, pair)
+    if pair.verdict.verdict in ("less", "more"):
+        for place, row in enumerate(causes(pair)):
+            yield "" if place else "Because", cause_text(row)
+    same = same_names(pair)
+    if same and pair.verdict.verdict != "refused":
+        yield "Not changed", f"{', '.join(same)}: same within {units.share(pair.verdict.min_effect)}"
+
+
+def verdict_text(answers: Comparison, pair: Pair) -> str:
+    row = pair.verdict
+    name = IN_TEXT.get(row.metric, row.metric)
+    if row.verdict == "too few" or row.runs == row.reference_runs == 1:
+        return few_text(row)
+    if row.verdict == "refused":
+        return f"none: not the same experiment ({row.refused}); what follows are estimates"
+    figure = next(each for each in pair.figures if each.is_primary)
+    change = f"{name} {change_text(row.change)} {interval_text(row.low, row.high)}"
+    if row.verdict == "same":
+        return f"same within {units.share(row.min_effect)}: {change}"
+    if row.verdict == "unknown":
+        would = "" if row.detectable is None else f"; {effect_text(row.detectable)} would have been found with a probability of 80 %"
+        return f"no difference found: {change}{would}"
+    values = f"{units.duration(figure.first_ns)} -> {units.duration(figure.second_ns)}"
+    agreeing = f"; {row.verdict} in {row.agreeing} of {row.pairs} blocks" if row.pairs else ""
+    return f"{row.side} takes {row.verdict} {name}: {change}, {values} per {per_text(row.metric)}{agreeing} (p {row.p:.2g})"
+
+
+def per_text(metric: str) -> str:
+    return "step" if metric == "step" else "run" if metric == "wall" else "rank"
+
+
+def few_text(row: VerdictRow) -> str:
+    if row.runs == row.reference_runs == 1:
+        return (
+            "none: one run of each side, so their difference may be chance. For one, run each side ten times in turns"
+            f" (A B B A ...), each into a folder of its own, and: hvprof-report compare {row.reference}-* -- {row.side}-*"
+        )
+    if row.change is None:
+        return f"none: {row.metric} is not known in all runs"
+    advised = f"; about {row.pairs_for_5_percent} would find 5 %" if row.pairs_for_5_percent else ""
+    if row.pairs:
+        return f"none: {units.counted(row.pairs, 'pair')}, and {row.pairs_needed} are needed at least{advised}"
+    return f"none: {row.reference_runs} + {row.runs} runs are too few; 4 + 4 are needed at least, or {row.pairs_needed} that alternate"
+
+
+def causes(pair: Pair) -> list[ComparedRow]:
+    """The confirmed rows with most of the change, in its direction."""
+    found = [row for row in pair.rows if row.is_confirmed and row.outcome == pair.verdict.verdict and (row.part_of_change or 0) > 0]
+    return sorted(found, key=lambda row: -row.part_of_change)[:MOST_CAUSES]
+
+
+def cause_text(row: ComparedRow) -> str:
+    part = f"{units.duration(abs(row.change_ns))} {row.outcome} per rank, {units.share(row.part_of_change)} of the change"
+    return f"{row_text(row)}: {row.metric} {change_text(row.change)} {interval_text(row.low, row.high)}, {part}"
+
+
+def same_names(pair: Pair) -> list[str]:
+    names = [IN_TEXT.get(row.figure, row.figure) for row in pair.figures if row.outcome == "same" and not row.is_primary]
+    return (names + [row_text(row) for row in pair.rows if row.outcome == "same"])[:MOST_SAME]
+
+
+def row_text(row: ComparedRow) -> str:
+    if row.call == OTHER:
+        return f"other ({units.counted(row.rows, 'row')})"
+    size = f" {units.size(row.bytes)}" if row.bytes else ""
+    return f"{row.call}{size}{f' on {row.communicator}' if row.communicator else ''}"
+
+
+def change_text(change: float | None) -> str:
+    """-31 %, -6.2 %; x3.4 from twice as much on."""
+    if change is None:
+        return units.NO_VALUE
+    if change >= 1:
+        return f"x{1 + change:.3g}"
+    return f"{100 * change:+.{0 if abs(change) >= 0.0995 else 1}f} %"
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return units.NO_VALUE
+    return f"[{change_text(low)}, {change_text(high)}]"
+
+
+def effect_text(detectable: float) -> str:
+    return change_text(detectable).lstrip("+")
+
+
+def remark(row: ComparedRow | FigureRow, min_effect: float) -> str:
+    if row.outcome == "same":
+        return f"same within {units.share(min_effect)}"
+    if row.outcome == "unknown":
+        return "" if row.detectable is None else f"{effect_text(row.detectable)} would have been found"
+    is_exploratory = isinstance(row, ComparedRow) and row.outcome != "none" and not row.is_confirmed
+    return "exploratory" if is_exploratory else ""
+
+
+def comparison_columns(verdict: VerdictRow) -> list[Column]:
+    return [
+        Column(verdict.reference, lambda row: units.duration(row.first_ns)),
+        Column(verdict.side, lambda row: units.duration(row.second_ns)),
+        Column("change", lambda row: "~" if row.outcome == "unknown" else change_text(row.change)),
+        Column(f"{100 * verdict.level:g} % interval", lambda row: interval_text(row.low, row.high)),
+        Column("", lambda row: remark(row, verdict.min_effect) or " ", False),
+    ]
+
+
+def figure_table(pair: Pair) -> str:
+    name = Column("Per rank (* verdict)", lambda row: NAMES[row.figure] + (" *" if row.is_primary else ""), False)
+    known = [row for row in pair.figures if row.first_ns is not None or row.second_ns is not None]
+    return tables.text_table([name, *comparison_columns(pair.verdict)], known)
+
+
+def row_table(pair: Pair) -> str:
+    is_mixed = len({row.metric for row in pair.rows}) > 1
+    part = Column("of change", lambda row: units.share(row.part_of_change))
+    *values, last = comparison_columns(pair.verdict)
+    columns = [
+        Column("Per call", lambda row: row_text(row) if row.call == OTHER else row.call, False),
+        Column("on", lambda row: units.shortened(row.communicator, 32), False),
+        Column("bytes", lambda row: units.size(row.bytes)),
+        Column("calls", lambda row: units.count(row.count)),
+        Column("of time", lambda row: units.share(row.share)),
+        *([Column("metric", lambda row: row.metric, False)] if is_mixed else []),
+        *values,
+        *([part] if any(row.part_of_change is not None for row in pair.rows) else []),
+        last,
+    ]
+    return tables.text_table(columns, pair.rows)
+
+
+def size_columns(sides: list[Side]) -> list[Column]:
+    def of_side(place: int) -> Column:
+        name = sides[place].name
+        return Column(name, lambda row: units.duration(row.values_ns[place]) + (" *" if row.best == name else ""))
+
+    return [
+        Column("call", lambda row: row.call, False),
+        Column("on", lambda row: units.shortened(row.communicator, 32), False),
+        Column("bytes", lambda row: units.size(row.bytes)),
+        Column("calls", lambda row: units.count(row.count)),
+        Column("metric", lambda row: row.metric, False),
+        *map(of_side, range(len(sides))),
+    ]
+
+
+RUN_COLUMNS = (
+    Column("side", lambda row: row.side, False),
+    Column("block", lambda row: units.count(row.block)),
+    Column("run", lambda row: row.run, False),
+    Column("started", lambda row: units.timestamp(row.start_unix_ns), False),
+    *(
+        Column(name, lambda row, key=f"{figure}_ns": units.duration(getattr(row, key)))
+        for figure, name in NAMES.items()
+        if figure not in PERCENTILES
+    ),
+)

@@ -1,0 +1,462 @@
+"""Sides of runs compared: the figures of the run, the rows, and one verdict for each side against the first.
+
+One figure is tested, that of the chosen metric; the verdict is this test alone. If it finds a difference, rows are tested in order of their
+share of the time until the first that shows none (fixed sequence); these are confirmed at the same level. All other findings are selected
+by the procedure of Benjamini and Hochberg and are exploratory. Of more than two sides, each test has its part of the level (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import fmean, median
+from typing import NamedTuple
+
+from ..base import units
+from . import rank_tests
+from .figures import PERCENTILES, Figures, Key, Row
+from .groups import renamed
+from .refusals import Refusal, differences, refusals, self_tuning
+from .sides import Side, in_blocks
+
+METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
+FIGURES = ("step", "wait", "transfer", "time", "wall")
+COVERED = 0.5  # of the time inside MPI; transfer is the default metric from there on
+SMALL = 0.01  # share of the time; smaller rows are added up
+FEW = 3  # runs with which a scatter is known
+FEWEST_OF_A_TREND = 8
+TREND_DEVIATIONS = 3  # of the rank correlation with time, under no trend
+OUTLIER = 5  # median absolute deviations, scaled to standard deviations
+MAD = 1.4826
+NOTABLE_ESTIMATE = 0.05
+ADVISED = math.log(1.05)  # "so many pairs would find 5 %"
+OTHER = "other"
+
+
+class Contrast(NamedTuple):
+    """Values of one side against those of the first. change, low, high, detectable: ratio - 1. detectable: what would have been found
+    with a probability of 80 %. agreeing: blocks that changed in this direction. outcome: less, more, same, unknown, none (too few runs)."""
+
+    first_ns: float | None
+    second_ns: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    same_p: float | None
+    detectable: float | None
+    agreeing: int | None
+    outcome: str
+
+
+class FigureRow(NamedTuple):
+    """A figure of the run, per rank."""
+
+    side: str
+    reference: str
+    figure: str
+    is_primary: int
+    first_ns: float | None
+    second_ns: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    same_p: float | None
+    detectable: float | None
+    agreeing: int | None
+    outcome: str
+    noise: float | None
+
+
+class ComparedRow(NamedTuple):
+    """A row: nanoseconds per call; of the rows added up as `other` per rank."""
+
+    side: str
+    reference: str
+    call: str
+    communicator: str
+    bytes: int | None
+    memory_kind: str
+    measure: str
+    rows: int
+    count: int
+    share: float
+    metric: str
+    first_ns: float | None
+    second_ns: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    same_p: float | None
+    detectable: float | None
+    agreeing: int | None
+    outcome: str
+    adjusted_p: float | None
+    is_confirmed: int
+    change_ns: float | None
+    part_of_change: float | None
+
+
+class VerdictRow(NamedTuple):
+    side: str
+    reference: str
+    metric: str
+    verdict: str
+    change: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    level: float
+    min_effect: float
+    runs: int
+    reference_runs: int
+    pairs: int | None
+    agreeing: int | None
+    failed_runs: int
+    detectable: float | None
+    pairs_needed: int
+    pairs_for_5_percent: int | None
+    refused: str
+    allowed: str
+    also_different: str
+
+
+class RunRow(NamedTuple):
+    """A run as it entered the comparison."""
+
+    side: str
+    block: int | None
+    run: str
+    start_unix_ns: int
+    step_ns: float | None
+    wait_ns: float
+    transfer_ns: float
+    time_ns: float
+    wall_ns: float | None
+    coverage: float
+
+
+class SizeRow(NamedTuple):
+    """A row with the value of each side."""
+
+    call: str
+    communicator: str
+    bytes: int | None
+    memory_kind: str
+    measure: str
+    metric: str
+    count: int
+    sides: tuple[str, ...]
+    values_ns: tuple[float | None, ...]
+    best: str | None
+
+
+class Pair(NamedTuple):
+    """A side against the first one."""
+
+    verdict: VerdictRow
+    figures: list[FigureRow]
+    rows: list[ComparedRow]
+    differences: list[str]
+
+
+class Comparison(NamedTuple):
+    sides: list[Side]
+    metric: str
+    is_paired: bool
+    refused: list[Refusal]
+    allowed: list[Refusal]
+    notes: list[str]
+    pairs: list[Pair]
+    sizes: list[SizeRow]
+    runs: list[RunRow]
+
+
+class Rules(NamedTuple):
+    """metric: null for the default. level: of each verdict, if there were only two sides. min_effect: ratio - 1."""
+
+    metric: str | None = None
+    level: float = 0.95
+    min_effect: float = 0.02
+    allowed: tuple[str, ...] = ()
+    pairs: bool = True
+    all_rows: bool = False
+
+
+class Judge(NamedTuple):
+    """How two samples of runs are compared."""
+
+    is_paired: bool
+    level: float
+    margin: float
+
+    def contrast(self, first: Sequence[float | None], second: Sequence[float | None]) -> Contrast:
+        if any(value is None for value in (*first, *second)):
+            return Contrast(*[_median(values) for values in (first, second)], *[None] * 7, "none")
+        if any(value <= 0 for value in (*first, *second)):
+            return Contrast(median(first), median(second), *[None] * 7, "none")
+        before, after = [math.log(value) for value in first], [math.log(value) for value in second]
+        changes = [later - earlier for earlier, later in zip(before, after)]
+        if self.is_paired:
+            shift, same_p = rank_tests.paired_shift(changes, self.level), rank_tests.paired_sameness(changes, self.margin)
+            detectable = rank_tests.paired_detectable(shift, len(changes), self.level)
+        else:
+            shift, same_p = rank_tests.unpaired_shift(before, after, self.level), rank_tests.unpaired_sameness(before, after, self.margin)
+            detectable = rank_tests.unpaired_detectable(shift, len(before), len(after), self.level)
+        is_known = math.isfinite(shift.low)
+        agreeing = sum(change * shift.estimate > 0 for change in changes) if self.is_paired else None
+        return Contrast(
+            *(median(first), median(second), math.expm1(shift.estimate)),
+            *(math.expm1(bound) if is_known else None for bound in (shift.low, shift.high)),
+            *(shift.p if is_known else None, same_p if is_known else None),
+            *(math.expm1(detectable) if math.isfinite(detectable) and detectable < 50 else None, agreeing),
+            self._outcome(shift, same_p) if is_known else "none",
+        )
+
+    def _outcome(self, shift: rank_tests.Shift, same_p: float) -> str:
+        if same_p <= 1 - self.level:
+            return "same"
+        return ("less" if shift.estimate < 0 else "more") if shift.is_found else "unknown"
+
+
+def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
+    sides = [side._replace(runs=_with_groups_of(sides[0].runs[0], side.runs)) for side in sides]
+    blocked = in_blocks(sides) if rules.pairs else None
+    sides = blocked or [side._replace(blocks=None) for side in sides]
+    metric = rules.metric or _default_metric(sides)
+    judge = Judge(blocked is not None, 1 - (1 - rules.level) / (len(sides) - 1), math.log1p(rules.min_effect))
+    keys = list(dict.fromkeys(key for side in sides for run in side.runs for key in run.rows))
+    found = refusals(sides, keys, judge.is_paired)
+    refused = [refusal for refusal in found if refusal.kind not in rules.allowed]
+    allowed = [refusal for refusal in found if refusal.kind in rules.allowed]
+    table = _Table(sides, keys, metric)
+    pairs = [_pair(judge, rules, table, side, refused, allowed) for side in sides[1:]]
+    notes = list(_notes(sides, metric, table))
+    return Comparison(sides, metric, judge.is_paired, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides))
+
+
+def _with_groups_of(reference: Figures, runs: Sequence[Figures]) -> list[Figures]:
+    """The runs with communicators under the first run's description."""
+    aligned = []
+    for run in runs:
+        names = renamed(list(run.labels), list(reference.labels))
+        rows = {key._replace(group=names.get(key.group, key.group)): row for key, row in run.rows.items()}
+        aligned.append(replace(run, rows=rows) if names else run)
+    return aligned
+
+
+def _default_metric(sides: Sequence[Side]) -> str:
+    return "transfer" if all(run.coverage >= COVERED for side in sides for run in side.runs) else "time"
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+class _Table:
+    """The rows that all runs have, those below SMALL as one."""
+
+    def __init__(self, sides: Sequence[Side], keys: Sequence[Key], metric: str) -> None:
+        self.sides, self.metric = sides, metric
+        self.runs = [run for side in sides for run in side.runs]
+        self.labels = {group: label for run in reversed(self.runs) for group, label in run.labels.items()}
+        self.keys = [key for key in keys if all(key in run.rows for run in self.runs)]
+        self.unmatched = len(keys) - len(self.keys)
+        wholes = [sum(row.total_ns for row in run.rows.values()) or 1 for run in self.runs]
+        self.share = {key: fmean(run.rows[key].total_ns / whole for run, whole in zip(self.runs, wholes)) for key in self.keys}
+        self.keys.sort(key=lambda key: -self.share[key])
+
+    def metric_of(self, key: Key) -> str:
+        """Transfer, if it is known in all runs; the figures of the run are not made of rows, which then have their time."""
+        if self.metric in PERCENTILES:
+            return self.metric
+        return "transfer" if self.metric == "transfer" and all(run.rows[key].is_split for run in self.runs) else "time"
+
+    def values(self, key: Key, side: Side) -> list[float | None]:
+        return [run.rows[key].value(self.metric_of(key)) for run in side.runs]
+
+    def sums(self, keys: Sequence[Key], side: Side) -> list[float]:
+        """Per rank, as if each call took its row's value."""
+        return [sum(_sum(run.rows[key], self.metric_of(key)) for key in keys) / len(run.ranks) for run in side.runs]
+
+    def row(self, judge: Judge, key: Key, side: Side) -> ComparedRow:
+        found = judge.contrast(self.values(key, self.sides[0]), self.values(key, side))
+        reference = [run.rows[key] for run in self.sides[0].runs]
+        change_ns = _difference([self.sums([key], each) for each in (self.sides[0], side)])
+        what = (key.call, self.labels.get(key.group, ""), key.bytes, key.memory_kind, key.measure, 1)
+        of_row = (round(fmean(row.count for row in reference)), self.share[key], self.metric_of(key))
+        return ComparedRow(side.name, self.sides[0].name, *what, *of_row, *found, None, 0, change_ns, None)
+
+    def other(self, judge: Judge, keys: Sequence[Key], side: Side) -> ComparedRow:
+        sums = [self.sums(keys, each) for each in (self.sides[0], side)]
+        count = round(fmean(sum(run.rows[key].count for key in keys) for run in self.sides[0].runs))
+        what = (OTHER, "", None, "", "", len(keys), count, sum(self.share[key] for key in keys), self.metric)
+        return ComparedRow(side.name, self.sides[0].name, *what, *judge.contrast(*sums), None, 0, _difference(sums), None)
+
+    def sizes(self, judge: Judge) -> list[SizeRow]:
+        found = []
+        for key in sorted(self.keys, key=lambda key: (key.call, self.labels.get(key.group, ""), key.bytes or 0, key.memory_kind)):
+            values = [self.values(key, side) for side in self.sides]
+            medians = tuple(_median(each) for each in values)
+            count = round(fmean(run.rows[key].count for run in self.sides[0].runs))
+            what = (key.call, self.labels.get(key.group, ""), key.bytes, key.memory_kind, key.measure, self.metric_of(key), count)
+            found.append(SizeRow(*what, tuple(side.name for side in self.sides), medians, self._best(judge, values, medians)))
+        return found
+
+    def _best(self, judge: Judge, values: Sequence[Sequence[float | None]], medians: Sequence[float | None]) -> str | None:
+        """The side with the smallest value, if it differs from each other side."""
+        if None in medians:
+            return None
+        best = min(range(len(medians)), key=medians.__getitem__)
+        others = [judge.contrast(values[other], values[best]) for other in range(len(medians)) if other != best]
+        return self.sides[best].name if all(found.outcome == "less" for found in others) else None
+
+
+def _sum(row: Row, metric: str) -> float:
+    return (row.value(metric) or 0.0) * row.count
+
+
+def _difference(sums: Sequence[Sequence[float]]) -> float:
+    return median(sums[1]) - median(sums[0])
+
+
+def _pair(judge: Judge, rules: Rules, table: _Table, side: Side, refused: list[Refusal], allowed: list[Refusal]) -> Pair:
+    reference = table.sides[0]
+    names = (*FIGURES, table.metric) if table.metric in PERCENTILES else FIGURES
+    figures = [_figure(judge, reference, side, name, name == table.metric) for name in names]
+    primary = next(figure for figure in figures if figure.is_primary)
+    is_found = primary.outcome in ("less", "more") and not refused
+    also = differences(reference, side)
+    verdict = _verdict(judge, rules, reference, side, primary, refused, allowed, also, table.metric)
+    return Pair(verdict, figures, _tested(judge, table, rules, side, is_found), also)
+
+
+def _figure(judge: Judge, reference: Side, side: Side, name: str, is_primary: bool) -> FigureRow:
+    values = [[run.of_run(name) for run in each.runs] for each in (reference, side)]
+    return FigureRow(side.name, reference.name, name, int(is_primary), *judge.contrast(*values), _noise(values))
+
+
+def _noise(values: Sequence[Sequence[float | None]]) -> float | None:
+    """The largest ratio of two runs of one side, less 1."""
+    ratios = [max(own) / min(own) - 1 for own in values if len(own) > 1 and None not in own and min(own) > 0]
+    return max(ratios, default=None)
+
+
+def _tested(judge: Judge, table: _Table, rules: Rules, side: Side, is_found: bool) -> list[ComparedRow]:
+    shown = [key for key in table.keys if rules.all_rows or table.share[key] >= SMALL]
+    small = table.keys[len(shown) :]
+    rows = [table.row(judge, key, side) for key in shown] + ([table.other(judge, small, side)] if small else [])
+    whole_ns = _difference([table.sums(table.keys, each) for each in (table.sides[0], side)])
+    confirmed = next((place for place, row in enumerate(rows) if row.outcome not in ("less", "more")), len(shown)) if is_found else 0
+    confirmed = min(confirmed, len(shown))
+    adjusted = iter(rank_tests.benjamini_hochberg([row.p for row in rows[confirmed:] if row.p is not None]))
+    tested = [
+        row._replace(is_confirmed=int(place < confirmed), adjusted_p=next(adjusted) if place >= confirmed and row.p is not None else None)
+        for place, row in enumerate(rows)
+    ]
+    tested = [_exploratory(judge, row) for row in tested]
+    return [row._replace(part_of_change=row.change_ns / whole_ns if is_found and whole_ns else None) for row in tested]
+
+
+def _exploratory(judge: Judge, row: ComparedRow) -> ComparedRow:
+    """An unconfirmed row shows a difference only if its adjusted p does."""
+    is_lost = row.outcome in ("less", "more") and not row.is_confirmed and row.adjusted_p > 1 - judge.level
+    return row._replace(outcome="unknown") if is_lost else row
+
+
+def _verdict(
+    judge: Judge,
+    rules: Rules,
+    reference: Side,
+    side: Side,
+    primary: FigureRow,
+    refused: list[Refusal],
+    allowed: list[Refusal],
+    also: list[str],
+    metric: str,
+) -> VerdictRow:
+    return VerdictRow(
+        *(side.name, reference.name, metric, "refused" if refused else "too few" if primary.outcome == "none" else primary.outcome),
+        *(primary.change, primary.low, primary.high, primary.p, judge.level, rules.min_effect),
+        *(len(side.runs), len(reference.runs), len(side.runs) if judge.is_paired else None, primary.agreeing, side.failed),
+        *(primary.detectable, rank_tests.fewest_pairs(judge.level), _needed(judge, reference, side, metric)),
+        *("; ".join(refusal.kind for refusal in each) for each in (refused, allowed)),
+        "; ".join(also),
+    )
+
+
+def _needed(judge: Judge, reference: Side, side: Side, metric: str) -> int | None:
+    first, second = ([run.of_run(metric) for run in each.runs] for each in (reference, side))
+    if not judge.is_paired or len(first) < FEW or any(value is None or value <= 0 for value in (*first, *second)):
+        return None
+    return rank_tests.pairs_to_detect([math.log(after / before) for before, after in zip(first, second)], ADVISED, judge.level)
+
+
+def _notes(sides: Sequence[Side], metric: str, table: _Table) -> Iterator[str]:
+    if metric == "transfer":
+        coverage = min(run.coverage for run in table.runs)
+        if coverage < COVERED:
+            yield f"waiting and transfer are known for only {units.share(coverage)} of the time inside MPI; --metric time has all of it"
+    if metric in ("transfer", "wait"):
+        estimate = max(run.estimate_share for run in table.runs)
+        if estimate > NOTABLE_ESTIMATE:
+            yield f"up to {units.share(estimate)} of waiting and transfer is estimated from durations: the clocks of the hosts are too coarse"
+    if table.unmatched:
+        yield f"{units.counted(table.unmatched, 'row')} that not every run has left out"
+    yield from _trend(sides, metric)
+    yield from _outliers(sides, metric)
+    tuned = self_tuning(sides)
+    if tuned:
+        yield tuned
+
+
+def _trend(sides: Sequence[Side], metric: str) -> Iterator[str]:
+    """Whether runs became slower or faster with time, beside the differences of the sides."""
+    points = []
+    for side in sides:
+        logs = [(run.start_unix_ns, math.log(value)) for run in side.runs if (value := run.of_run(metric))]
+        middle = median(value for _, value in logs) if logs else 0.0
+        points += [(start, value - middle) for start, value in logs]
+    if len(points) < FEWEST_OF_A_TREND:
+        return
+    starts, values = zip(*points)
+    times, ranks = ([sorted(each).index(value) for value in each] for each in (starts, values))
+    centre = (len(points) - 1) / 2
+    square = sum((time - centre) ** 2 for time in range(len(points)))
+    correlation = sum((time - centre) * (rank - centre) for time, rank in zip(times, ranks)) / square
+    if abs(correlation) * math.sqrt(len(points) - 1) > TREND_DEVIATIONS:
+        ordered = [value for _, value in sorted(points)]
+        half = len(ordered) // 2
+        change = math.expm1(median(ordered[-half:]) - median(ordered[:half]))
+        way = "slower" if change > 0 else "faster"
+        yield f"runs became {way} with time: {metric} {change:+.1%} from the first half of the runs to the second"
+
+
+def _outliers(sides: Sequence[Side], metric: str) -> Iterator[str]:
+    for side in sides:
+        values = [run.of_run(metric) for run in side.runs]
+        if len(values) < FEWEST_OF_A_TREND or None in values:
+            continue
+        middle = median(values)
+        deviation = MAD * median(abs(value - middle) for value in values)
+        for run, value in zip(side.runs, values):
+            if abs(value - middle) > OUTLIER * deviation > 0:
+                apart = f"{units.duration(value)}, median of {side.name} {units.duration(middle)}"
+                yield f"{run.path} stands apart: {metric} {apart}; it is compared like the others"
+
+
+def _runs(sides: Sequence[Side]) -> list[RunRow]:
+    return [
+        RunRow(
+            *(side.name, side.blocks[place] if side.blocks else None, str(run.path), run.start_unix_ns),
+            *(run.step_ns, run.wait_ns, run.transfer_ns, run.time_ns, run.wall_ns, run.coverage),
+        )
+        for side in sides
+        for place, run in enumerate(side.runs)
+    ]
+
+

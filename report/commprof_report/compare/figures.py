@@ -1,0 +1,268 @@
+"""What a comparison needs to know of one run: one number for each row and each figure of the run, and what it ran on.
+
+The unit of a comparison is the run, so each row of a run has one mean, and each run one value of each figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+from ..late.late_ranks import Late, late
+from ..run import crowding, selection
+from ..run.alignment import align
+from ..run.run import Run, run_open
+from ..run.selection import Selection
+from ..steps.steps_summary import steps_summary
+from .groups import NO_GROUP, Group, groups_of
+
+SQL = query.beside(__file__)
+
+WHOLE_RUN = argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
+PERCENTILES = {"p50": 0.5, "p99": 0.99}
+# What launchers and libraries set for each process or job; it differs between any two runs.
+OF_THE_JOB = re.compile(
+    r"env\.(OMPI_(COMM_WORLD|MCA_(orte|ess|pmix|initial_wdir|shmem_RUNTIME)|APP_|NUM_|FIRST_|FILE_|UNIVERSE|ALLOW_RUN)|PMIX?_|PALS_|HYDRA_|HYDI_|MPI_LOCAL"
+    r"|MPIEXEC|GFORTRAN|MPIR_CVAR_CH3_INTERFACE_HOSTNAME|SLURM_(JOB|STEP|TASK|PROC|LOCAL|GTIDS|NODE|CPU|SRUN|LAUNCH|SUBMIT|TOPOLOGY|STEPID|PTY)|PBS_|LSB_|FLUX_)"
+)
+COMPARED = re.compile(
+    r"env\.|file\.|build_id\.|settings\.COMMPROF_|(mpi_version|mpi_library|commprof_version|cpu_model|kernel|cpu_quota_cores|nccl\..*)$"
+)
+NOT_COMPARED = re.compile(r"settings\.COMMPROF_(OUTPUT|VERBOSE|QUIET|LEDGER)|build_id\.libcommprof|nccl\.grown")
+
+
+class CallRow(NamedTuple):
+    """run_rows.sql"""
+
+    call: str
+    family: str
+    library: str
+    identity: str
+    bytes: int | None
+    memory_kind: str
+    measure: str
+    world_rank: int
+    count: int
+    volume_bytes: int
+    total_ns: int
+    min_ns: int
+    max_ns: int
+
+
+class WaitRow(NamedTuple):
+    """run_waits.sql"""
+
+    call: str
+    identity: str
+    bytes: int | None
+    wait_ns: float
+    transfer_ns: float
+
+
+class BucketRow(NamedTuple):
+    """run_buckets.sql"""
+
+    call: str
+    identity: str
+    bytes: int | None
+    memory_kind: str
+    measure: str
+    low_ns: int
+    high_ns: int
+    count: int
+
+
+class RankRow(NamedTuple):
+    """run_ranks.sql"""
+
+    rank: int
+    host: str | None
+    affinity: str | None
+    state: str
+    wall_ns: int | None
+    counted_ns: int
+    dropped_calls: int
+    switches_per_s: float | None
+    start_unix_ns: int
+
+
+class Key(NamedTuple):
+    """What makes a row."""
+
+    call: str
+    group: Group
+    bytes: int | None
+    memory_kind: str
+    measure: str
+
+
+@dataclass
+class Row:
+    """The calls of a row in one run, over all ranks."""
+
+    family: str
+    library: str
+    count: int = 0
+    volume_bytes: int = 0
+    total_ns: int = 0
+    min_ns: int = 1 << 62
+    max_ns: int = 0
+    transfer_ns: float = 0.0
+    split_ns: int = 0  # the part of total_ns of which the transfer is known
+    work: dict[int, tuple[int, int]] = field(default_factory=dict)  # by rank: calls and bytes
+    buckets: dict[tuple[int, int], int] = field(default_factory=dict)  # by bounds
+
+    @property
+    def is_split(self) -> bool:
+        return 0 < self.total_ns == self.split_ns
+
+    def value(self, metric: str) -> float | None:
+        """Nanoseconds per call; null: no call returned."""
+        if not self.count:
+            return None
+        if metric in PERCENTILES:
+            return min(max(percentile(self.buckets, PERCENTILES[metric]), self.min_ns), self.max_ns)
+        return (self.transfer_ns if metric == "transfer" and self.is_split else self.total_ns) / self.count
+
+
+@dataclass
+class Figures:
+    """A run. Times of the run are nanoseconds per rank; null: not known."""
+
+    path: Path
+    start_unix_ns: int
+    world_size: int
+    ranks: list[RankRow]
+    missing: int
+    facts: dict[str, tuple[str, ...]]
+    step_ns: float | None
+    wait_ns: float
+    transfer_ns: float
+    time_ns: float
+    wall_ns: float | None
+    coverage: float
+    estimate_share: float
+    error_ns: int
+    crowding: str | None
+    rows: dict[Key, Row]
+    labels: dict[Group, str]
+
+    def fact(self, key: str) -> str:
+        return next(iter(self.facts.get(key, ())), "")
+
+    @property
+    def placement(self) -> tuple[int, ...]:
+        """The host of each rank, as a number in order of appearance."""
+        numbers: dict[str | None, int] = {}
+        return tuple(numbers.setdefault(row.host, len(numbers)) for row in self.ranks)
+
+    @property
+    def masks(self) -> tuple[int, ...]:
+        return tuple(crowding.cores_of(row.affinity) for row in self.ranks)
+
+    def of_run(self, metric: str) -> float | None:
+        """The figure of the whole run that a metric is judged by. Of a percentile: as if each call took that of its row."""
+        if metric in PERCENTILES:
+            return sum((row.value(metric) or 0.0) * row.count for row in self.rows.values()) / max(1, len(self.ranks))
+        return getattr(self, f"{metric}_ns")
+
+
+def figures(path: Path, with_histograms: bool = False) -> tuple[Figures, list[str]]:
+    """Reads a run; also returns what there is to say about its files."""
+    opened = run_open(path, with_histograms, with_samples=True)
+    run = selection.select(opened, WHOLE_RUN)
+    try:
+        return _figures(path, run, with_histograms), run.notes
+    finally:
+        run.connection.close()
+
+
+def _figures(path: Path, run: Selection, with_histograms: bool) -> Figures:
+    connection = run.connection
+    alignment = align(connection)
+    waits = late(run, alignment)
+    steps = steps_summary(run, alignment.moment, late=waits).summary
+    ranks = SQL.ask(connection, "run_ranks", RankRow)
+    groups, labels = groups_of(connection, run.world_size)
+    crowded = crowding.crowding(connection)
+    return Figures(
+        path=path,
+        start_unix_ns=min(row.start_unix_ns for row in ranks),
+        world_size=run.world_size,
+        ranks=ranks,
+        missing=sum(map(len, run.missing)),
+        facts=_facts(connection),
+        step_ns=steps.step_ns if steps.certainty in ("marked", "sure", "likely") else None,
+        wait_ns=waits.run.wait_ns / len(ranks),
+        transfer_ns=waits.run.transfer_ns / len(ranks),
+        time_ns=waits.run.total_ns / len(ranks),
+        wall_ns=max((row.wall_ns for row in ranks if row.wall_ns is not None), default=None),
+        coverage=waits.run.coverage or 0.0,
+        estimate_share=waits.run.estimate_share or 0.0,
+        error_ns=waits.run.error_ns,
+        crowding=crowding.sentence(crowded) if crowded else None,
+        rows=_rows(run, waits, groups, with_histograms),
+        labels=labels,
+    )
+
+
+def _facts(connection: Connection) -> dict[str, tuple[str, ...]]:
+    values: dict[str, set[str]] = {}
+    for key, value in connection.execute("SELECT DISTINCT key, value FROM fact"):
+        values.setdefault(key, set()).add(value)
+    return {key: tuple(sorted(found)) for key, found in values.items()}
+
+
+def settings(facts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The facts that may explain a difference between runs."""
+    return {
+        key: values
+        for key, values in facts.items()
+        if COMPARED.match(key) and not OF_THE_JOB.match(key) and not NOT_COMPARED.match(key)
+    }
+
+
+def _rows(run: Run, waits: Late, groups: dict[str, Group], with_histograms: bool) -> dict[Key, Row]:
+    """`waits`: the analysis that filled late_call."""
+    connection = waits.split.connection
+    transfers = {row[:3]: row.transfer_ns / (row.wait_ns + row.transfer_ns or 1.0) for row in SQL.ask(connection, "run_waits", WaitRow)}
+    rows: dict[Key, Row] = {}
+    for call in SQL.ask(connection, "run_rows", CallRow):
+        row = rows.setdefault(_key(call, groups), Row(call.family, call.library))
+        calls, volume_bytes = row.work.get(call.world_rank, (0, 0))
+        row.work[call.world_rank] = calls + call.count, volume_bytes + call.volume_bytes
+        row.count += call.count
+        row.volume_bytes += call.volume_bytes
+        row.total_ns += call.total_ns
+        row.min_ns, row.max_ns = min(row.min_ns, call.min_ns), max(row.max_ns, call.max_ns)
+        share = transfers.get((call.call, call.identity, call.bytes))
+        if share is not None and (call.library == "mpi") == (call.measure == "call"):
+            row.transfer_ns += share * call.total_ns
+            row.split_ns += call.total_ns
+    for bucket in SQL.ask(connection, "run_buckets", BucketRow) if with_histograms else ():
+        buckets = rows[_key(bucket, groups)].buckets
+        bounds = bucket.low_ns, bucket.high_ns
+        buckets[bounds] = buckets.get(bounds, 0) + bucket.count
+    return rows
+
+
+def _key(row: CallRow | BucketRow, groups: dict[str, Group]) -> Key:
+    return Key(row.call, groups.get(row.identity, NO_GROUP), row.bytes, row.memory_kind, row.measure)
+
+
+def percentile(buckets: dict[tuple[int, int], int], share: float) -> float:
+    """Interpolated inside the bucket on a logarithmic scale, as if the calls in it were spread evenly there; below 16 ns linearly."""
+    whole, below = sum(buckets.values()), 0
+    for (low_ns, high_ns), count in sorted(buckets.items()):
+        if below + count >= share * whole:
+            part = (share * whole - below) / count
+            return low_ns * (high_ns / low_ns) ** part if low_ns else high_ns * part
+        below += count
+    return 0.0
+
+

@@ -1,0 +1,85 @@
+"""Communicators that stand for the same thing in several runs, and in several parts of one run.
+
+A communicator is described by how it was created: call, parent, size, pattern of its ranks, how many alike were created before it. That
+is also what its identity is computed from, so equal identities have equal descriptions. Parts of one split, such as 64 tensor-parallel
+groups of 8 ranks, share a description and are compared together: each alone would be too small a part of the run to be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+from ..base.members import Members
+
+SQL = query.beside(__file__)
+
+
+class CommunicatorRow(NamedTuple):
+    identity: str
+    parent_identity: str | None
+    name: str
+    constructor: str
+    ordinal: int
+    size: int
+    is_inter: int
+    library: str
+    members: str
+    label: str
+
+
+class Group(NamedTuple):
+    """The description of a communicator. shape: its world ranks, less the first; empty if they are not known."""
+
+    library: str
+    created: tuple  # constructor, ordinal and the parent's description; of predefined ones the name
+    size: int
+    shape: tuple[int, ...]
+    is_inter: int
+
+
+NO_GROUP = Group("mpi", (), 0, (), 0)  # of calls without a communicator
+
+
+def groups_of(connection: Connection, world_size: int) -> tuple[dict[str, Group], dict[Group, str]]:
+    """The group of each identity, and the label of each group."""
+    rows = {row.identity: row for row in SQL.ask(connection, "run_communicators", CommunicatorRow)}
+    groups = {identity: _described(row, rows, world_size) for identity, row in rows.items()}
+    members: dict[Group, list[CommunicatorRow]] = {}
+    for identity, group in groups.items():
+        members.setdefault(group, []).append(rows[identity])
+    return groups, {group: _label(alike) for group, alike in members.items()}
+
+
+def renamed(groups: Sequence[Group], known: Sequence[Group]) -> dict[Group, Group]:
+    """Groups of a run that another run does not have, mapped to those of the other run with the same ranks, in order: the same
+    communicators, created in another way."""
+    left = [group for group in known if group not in set(groups)]
+    found = {}
+    for group in groups:
+        if group not in set(known):
+            same = next((other for other in left if _ranks(other) == _ranks(group)), None)
+            if same is not None:
+                left.remove(same)
+                found[group] = same
+    return found
+
+
+def _ranks(group: Group) -> tuple:
+    return group.library, group.size, group.shape, group.is_inter
+
+
+def _described(row: CommunicatorRow, rows: dict[str, CommunicatorRow], world_size: int) -> Group:
+    parent = rows.get(row.parent_identity or "")
+    created: tuple = (row.constructor, row.ordinal, _described(parent, rows, world_size)) if parent and row.constructor else (row.name,)
+    members = Members(row.members)
+    ranks = list(members.below(world_size)) if members.is_whole else []
+    return Group(row.library, created, row.size, tuple(rank - ranks[0] for rank in ranks), row.is_inter)
+
+
+def _label(alike: Sequence[CommunicatorRow]) -> str:
+    """MPI_COMM_WORLD; Comm_split {0-1} and 3 alike."""
+    first = alike[0].label
+    return first if len(alike) == 1 else f"{first} and {len(alike) - 1} alike"

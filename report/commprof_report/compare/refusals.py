@@ -1,0 +1,224 @@
+"""Why runs are not the same experiment: reasons to give no verdict, each with the way out; and what else differs between the sides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from ..base import units
+from .figures import Figures, Key, Row, settings
+from .sides import Side
+
+KINDS = ("work", "placement", "program", "binding", "partial", "disturbed", "order")
+VARIES = ("completion", "probe")  # families whose number of calls depends on the time
+NOTABLE_WORK = 0.01  # difference of the mean numbers of calls or bytes
+NOTABLE_PART = 0.05  # difference of the counted parts of the wall time
+MOST_SWITCHES_PER_S = 10  # involuntary, of a rank
+MOST_SAID = 3  # rows that are named
+ENDED = ("finalize", "end")
+TUNES_ITSELF = {"env.I_MPI_TUNING_MODE": "auto"}
+
+
+class Refusal(NamedTuple):
+    kind: str
+    what: str
+    way_out: str
+
+
+def refusals(sides: Sequence[Side], keys: Sequence[Key], are_paired: bool) -> list[Refusal]:
+    """`keys`: rows that any run has."""
+    runs = [run for side in sides for run in side.runs]
+    found = [
+        *_work(sides, keys),
+        *_placement(sides, runs),
+        *_program(sides),
+        *_binding(sides, runs),
+        *_partial(runs),
+        *_disturbed(runs),
+        *([] if are_paired else _order(sides)),
+    ]
+    return found
+
+
+def row_name(key: Key, labels: dict) -> str:
+    """MPI_Allreduce 4 MiB on MPI_COMM_WORLD"""
+    size = f" {units.size(key.bytes)}" if key.bytes else ""
+    place = f" on {labels[key.group]}" if key.group in labels else ""
+    return f"{key.call}{size}{place}{' on the device' if key.measure == 'device' else ''}"
+
+
+def _work(sides: Sequence[Side], keys: Sequence[Key]) -> Iterator[Refusal]:
+    """Calls and bytes of every rank, without set-up, polls and calls that only wait. Numbers that vary within a side by as much as between
+    the sides are the program's nature."""
+    said = []
+    for key in keys:
+        rows = [[run.rows.get(key) for run in side.runs] for side in sides]
+        if key.measure != "call" or next(row for side in rows for row in side if row).family in VARIES:
+            continue
+        reference = next((row.work for row in rows[0] if row), None)
+        if all(row is not None and row.work == reference for side in rows for row in side):
+            continue
+        for side, own in zip(sides[1:], rows[1:]):
+            what = _other_work(rows[0], own)
+            if what:
+                labels = {group: label for each in sides for run in each.runs for group, label in run.labels.items()}
+                said.append(f"{row_name(key, labels)}: {what} in {side.name}")
+    if said:
+        more = f"; and {len(said) - MOST_SAID} more rows" if len(said) > MOST_SAID else ""
+        way_out = "compare the same input and number of steps; or --allow work, which compares the rows of both per call"
+        yield Refusal("work", "; ".join(said[:MOST_SAID]) + more, way_out)
+
+
+def _other_work(reference: Sequence[Row | None], own: Sequence[Row | None]) -> str:
+    for noun, key in (("calls", "count"), ("bytes", "volume_bytes")):
+        first, second = ([getattr(row, key) if row else 0 for row in rows] for rows in (reference, own))
+        apart = min(second) > max(first) or max(second) < min(first)
+        mean, other = fmean(first), fmean(second)
+        if apart and abs(other - mean) > NOTABLE_WORK * max(mean, other):
+            if not mean or not other:
+                return f"{noun} only" if other else f"no {noun}"
+            return f"{units.share(abs(other / mean - 1))} {'more' if other > mean else 'fewer'} {noun}"
+    works = [{tuple(sorted(row.work.items())) for row in rows if row} for rows in (reference, own)]
+    is_constant = all(len(found) == 1 for found in works)
+    return "other ranks make the calls" if is_constant and works[0] != works[1] and _sums(reference) == _sums(own) else ""
+
+
+def _sums(rows: Sequence[Row | None]) -> set[tuple[int, int]]:
+    return {(row.count, row.volume_bytes) for row in rows if row}
+
+
+def _placement(sides: Sequence[Side], runs: Sequence[Figures]) -> Iterator[Refusal]:
+    if len({(run.world_size, run.placement) for run in runs}) > 1:
+        said = [f"{side.name} has {_one_of({_layout(run) for run in side.runs})}" for side in sides]
+        yield Refusal("placement", ", ".join(said), "run all with the same ranks on each host; or --allow placement")
+
+
+def _layout(run: Figures) -> str:
+    hosts = len(set(run.placement))
+    return f"{units.counted(run.world_size, 'rank')} on {units.counted(hosts, 'host')}"
+
+
+def _one_of(values: set[str]) -> str:
+    ordered = sorted(values)
+    return ordered[0] if len(ordered) == 1 else f"{ordered[0]} (others: {', '.join(ordered[1:])})"
+
+
+def program_of(run: Figures) -> str:
+    """The command line without the program's folder and whatever follows its first dot, since each library needs a program of its own."""
+    program, _, arguments = run.fact("command_line").partition(" ")
+    name = (program or run.fact("program")).rpartition("/")[2]
+    return f"{name.partition('.')[0]} {arguments}".strip()
+
+
+def _program(sides: Sequence[Side]) -> Iterator[Refusal]:
+    programs = [{program_of(run) for run in side.runs} for side in sides]
+    if len(set.union(*programs)) > 1:
+        said = [f"{side.name} is {units.shortened(_one_of(own), 100)}" for side, own in zip(sides, programs)]
+        yield Refusal("program", "; ".join(said), "compare one program with the same arguments; or --allow program")
+
+
+def _binding(sides: Sequence[Side], runs: Sequence[Figures]) -> Iterator[Refusal]:
+    known = [run for run in runs if all(run.masks)]
+    if len({_widths(run) for run in known}) > 1:
+        said = [f"{side.name} {_one_of({_cores(run) for run in side.runs})}" for side in sides]
+        way_out = "bind all alike (Open MPI: --bind-to core, MPICH: -bind-to core, srun: --cpu-bind=cores); or --allow binding"
+        yield Refusal("binding", f"cores that a rank may use: {', '.join(said)}", way_out)
+
+
+def _widths(run: Figures) -> tuple:
+    """How many cores each rank may use, and how many they use together on each host."""
+    together: dict[int, int] = {}
+    for host, mask in zip(run.placement, run.masks):
+        together[host] = together.get(host, 0) | mask
+    return tuple(_width(mask) for mask in run.masks), tuple(_width(mask) for mask in together.values())
+
+
+def _width(mask: int) -> int:
+    return bin(mask).count("1")
+
+
+def _cores(run: Figures) -> str:
+    own, together = _widths(run)
+    return f"{units.rank_list(set(own))} (of {sum(together)} in use)"
+
+
+def _partial(runs: Sequence[Figures]) -> Iterator[Refusal]:
+    said = [f"{run.path}: {what}" for run in runs for what in _faults(run)]
+    parts = [fmean(row.counted_ns / row.wall_ns for row in run.ranks if row.wall_ns) for run in runs if any(row.wall_ns for row in run.ranks)]
+    if parts and max(parts) - min(parts) > NOTABLE_PART:
+        said.append(f"between {units.share(min(parts))} and {units.share(max(parts))} of the wall time was counted")
+    if said:
+        more = f"; and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
+        yield Refusal("partial", "; ".join(said[:MOST_SAID]) + more, "repeat such a run or leave it out; or --allow partial")
+
+
+def _faults(run: Figures) -> Iterator[str]:
+    early = [row.rank for row in run.ranks if row.state not in ENDED]
+    if early:
+        yield f"{units.rank_names(early)} did not reach MPI_Finalize"
+    if run.missing:
+        yield f"{units.counted(run.missing, 'rank')} missing"
+    dropped = sum(row.dropped_calls for row in run.ranks)
+    if dropped:
+        yield f"{units.counted(dropped, 'call')} not recorded"
+
+
+def _disturbed(runs: Sequence[Figures]) -> Iterator[Refusal]:
+    way_out = "run on nodes of its own with a core for each rank; or --allow disturbed"
+    crowded = next((run for run in runs if run.crowding), None)
+    if crowded:
+        yield Refusal("disturbed", f"{crowded.path}: {crowded.crowding}", way_out)
+        return
+    rates = [(row.switches_per_s, row.rank, run) for run in runs for row in run.ranks if row.switches_per_s is not None]
+    often = sorted({str(run.path) for rate, _, run in rates if rate > MOST_SWITCHES_PER_S})
+    if often:
+        rate, rank, run = max(rates, key=lambda each: each[0])
+        most = f"most {run.path}, where rank {rank} lost its core {units.count(round(rate))} times a second"
+        yield Refusal("disturbed", f"other processes ran on the cores of {len(often)} of {len(runs)} runs, {most}", way_out)
+
+
+def _order(sides: Sequence[Side]) -> Iterator[Refusal]:
+    """With one run a side there is no verdict anyway."""
+    if max(len(side.runs) for side in sides) == 1:
+        return
+    times = sorted((min(run.start_unix_ns for run in side.runs), max(run.start_unix_ns for run in side.runs), side.name) for side in sides)
+    for (_, last, before), (first, _, after) in zip(times, times[1:]):
+        if last < first:
+            what = f"all runs of {before} were made before all of {after}: a change of the machine would look the same as a difference"
+            yield Refusal("order", what, "alternate the sides (A B B A ...); or --allow order")
+            return
+
+
+def self_tuning(sides: Sequence[Side]) -> str:
+    """A note if a library changes its algorithms while it runs."""
+    own = [side.name for side in sides if any(value in run.facts.get(key, ()) for run in side.runs for key, value in TUNES_ITSELF.items())]
+    return f"{', '.join(own)}: the library tunes itself while it runs; its first calls differ from its last" if own else ""
+
+
+def differences(reference: Side, side: Side) -> list[str]:
+    """Settings and software in which every run of one side differs from every run of the other: UCX_TLS (tcp; other: not set)."""
+    own = [settings(run.facts) for run in reference.runs], [settings(run.facts) for run in side.runs]
+    keys = sorted({key for runs in own for facts in runs for key in facts})
+    found = {}
+    for key in keys:
+        first, second = ({facts.get(key, ()) for facts in runs} for runs in own)
+        if len(first) == len(second) == 1 and first != second:
+            found[key] = next(iter(first)), next(iter(second))
+    if "mpi_version" in found:  # then its files are others
+        found = {key: values for key, values in found.items() if not key.startswith("build_id.") and key != "mpi_library"}
+    hosts = [{row.host for run in each.runs for row in run.ranks} for each in (reference, side)]
+    if not hosts[0] & hosts[1]:
+        found["hosts"] = tuple(tuple(sorted(host or "" for host in each)) for each in hosts)
+    return [f"{key.partition('.')[2] or key} ({_value(first)}; {side.name}: {_value(second)})" for key, (first, second) in found.items()]
+
+
+def library_name(version: str) -> str:
+    """Open MPI v4.1.4; MPICH 4.0.2: what the library says of itself, without its build."""
+    text = re.sub(r"\s+", " ", re.split(r", package:|MPICH Release", version)[0]).strip()
+    return text.replace("MPICH Version: ", "MPICH ")
+
+
+def _value(values: Sequence[str]) -> str:
+    return units.shortened(library_name(", ".join(values)), 40) or "not set"

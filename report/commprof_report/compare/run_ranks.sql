@@ -1,0 +1,8 @@
+-- Where did each rank run, how did it end, and was it disturbed?
+SELECT rank.world_rank AS rank, host, affinity, state, rank_wall.wall_ns, rank_wall.counted_ns, dropped_calls,
+       involuntary_switches * 1e9 / nullif(elapsed_ns, 0) AS switches_per_s, rank.start_unix_ns
+FROM rank
+JOIN rank_wall ON rank_wall.world_rank = rank.world_rank
+JOIN rank_state ON rank_state.world_rank = rank.world_rank
+LEFT JOIN rank_use ON rank_use.world_rank = rank.world_rank
+ORDER BY rank.world_rank;

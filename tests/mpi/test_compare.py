@@ -1,0 +1,61 @@
+"""The same program under two MPI libraries gives rows that pair exactly, with equal counts, bytes and communicators."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from . import reporter
+from .harness import COMMPROF_RUN, command_for, launch
+from .libraries import Mpi, libraries
+
+PROGRAMS = {"training_loop": (2, "marked", "20"), "creation_order": (4,), "strided_members": (4,), "persistent": (2,)}
+THERE = [mpi for mpi in libraries() if not mpi.missing]
+
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def runs(request, tmp_path_factory) -> dict[str, Path]:
+    ranks, *arguments = PROGRAMS[request.param]
+    found = {}
+    for mpi in THERE:
+        folder = tmp_path_factory.mktemp(mpi.name)
+        command = [str(COMMPROF_RUN), *command_for(mpi, request.param), *arguments]
+        outcome = launch(mpi, ranks, command, folder, {"COMMPROF_OUTPUT": str(folder / mpi.name)})
+        assert outcome.exit_status == 0, outcome
+        found[mpi.name] = folder / mpi.name
+    return found
+
+
+@pytest.mark.skipif(len(THERE) < 2, reason="one MPI library")
+@pytest.mark.parametrize("pair", list(combinations(THERE, 2)), ids=lambda pair: f"{pair[0].name}-{pair[1].name}")
+def test_rows_of_two_libraries_pair_exactly(runs, pair: tuple[Mpi, Mpi]) -> None:
+    first, second = (runs[mpi.name] for mpi in pair)
+    (verdict,) = reporter.rows("compare", first, second, "--by", "verdict")
+    assert not {"work", "placement", "program", "partial"} & set(verdict["refused"].split("; ")), verdict
+    text = " ".join(reporter.text("compare", first, second).split())
+    assert "Same work yes: " in text and "left out" not in text
+    for metric in ("count", "volume_bytes"):
+        sums = [{(row["call"], row["bytes"]): row[metric] for row in made(run)} for run in (first, second)]
+        assert sums[0] == sums[1] != {}
+
+
+def made(run: Path) -> list[dict]:
+    """Calls and sizes over all communicators, from another command."""
+    rows = [row for row in reporter.rows("sizes", run) if row["family"] not in ("setup", "completion", "probe")]
+    sums: dict[tuple, dict] = {}
+    for row in rows:
+        own = sums.setdefault((row["call"], row["bytes"]), {"call": row["call"], "bytes": row["bytes"], "count": 0, "volume_bytes": 0})
+        own["count"] += row["count"]
+        own["volume_bytes"] += row["volume_bytes"]
+    return list(sums.values())
+
+
+@pytest.mark.skipif(len(THERE) < 2, reason="one MPI library")
+def test_another_number_of_steps_is_refused_as_other_work(tmp_path) -> None:
+    for mpi, steps in zip(THERE, ("20", "30")):
+        command = [str(COMMPROF_RUN), *command_for(mpi, "training_loop"), "marked", steps]
+        launch(mpi, 2, command, tmp_path, {"COMMPROF_OUTPUT": str(tmp_path / mpi.name)})
+    (verdict,) = reporter.rows("compare", *(tmp_path / mpi.name for mpi in THERE[:2]), "--by", "verdict")
+    assert {"work", "program"} <= set(verdict["refused"].split("; "))

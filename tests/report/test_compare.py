@@ -1,0 +1,443 @@
+"""Comparisons of planted runs: differences of known size, none, and everything that makes runs no experiment."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from commprof_report.compare.comparison import Rules, compare
+from commprof_report.compare.figures import Figures, figures, percentile
+from commprof_report.compare.groups import Group, renamed
+from commprof_report.compare.sides import Side, sides_named
+from planted import SECOND
+from planted_job import HostClock, Job
+
+MS, US = 1_000_000, 1_000
+BLOCKS = 8
+LARGE, SMALL, TINY = 4 << 20, 64 << 10, 8
+TRANSFERS = {LARGE: 2 * MS, SMALL: 200 * US, TINY: US}
+SKEW_NS = 300 * US
+
+
+def planted(path: Path, start_s: float, factors: dict[int, float], calls: int = 12, hosts: int = 1, command: str = "lib/app 1") -> Path:
+    """A run of two ranks: in each step three Allreduces; to the larger ones rank 1 comes 300 us later. Transfers times the size's factor."""
+    clocks = [HostClock(77, wall_ns=round(start_s * SECOND)) for _ in range(hosts)]
+    job = Job([clocks[0], clocks[-1]])
+    for step in range(calls):
+        for place, (size, transfer_ns) in enumerate(TRANSFERS.items()):
+            come_ns = (step * 3 + place + 1) * 20 * MS
+            arrivals = [come_ns, come_ns + (0 if size == TINY else SKEW_NS)]
+            job.collective("MPI_Allreduce", arrivals, [round(transfer_ns * factors.get(size, 1.0))] * 2, message_bytes=size)
+    for rank in range(2):
+        job.add("fact", world_rank=rank, key="command_line", value=command)
+        job.add("fact", world_rank=rank, key="mpi_version", value="Open MPI v4.1.4, package: Debian OpenMPI")
+    return job.write(path)
+
+
+def sides(folder: Path, factors: dict[int, float], noise: float = 0.01, blocks: int = BLOCKS, calls: int = 12, **of_second) -> list[Path]:
+    """In turns A B B A ..., one minute apart. All transfers of a run have the same noise."""
+    folder.mkdir(exist_ok=True)
+    chance, runs = random.Random(1), []
+    for block in range(blocks):
+        for place, side in enumerate("ab" if block % 2 == 0 else "ba"):
+            scale = math.exp(chance.gauss(0, noise))
+            own = {size: scale * (factors.get(size, 1.0) if side == "b" else 1.0) for size in TRANSFERS}
+            start_s = 60 * (2 * block + place)
+            runs.append(planted(folder / f"{side}-{block}.db", start_s, own, **{"calls": calls, **(of_second if side == "b" else {})}))
+    return runs
+
+
+def words(runs: list[Path]) -> list[object]:
+    return [*(run for run in runs if run.name[0] == "a"), "--", *(run for run in runs if run.name[0] == "b")]
+
+
+@pytest.fixture(scope="module")
+def equal(tmp_path_factory) -> list[Path]:
+    return sides(tmp_path_factory.mktemp("equal"), {})
+
+
+@pytest.fixture(scope="module")
+def slower(tmp_path_factory) -> list[Path]:
+    """The large Allreduces take 30 % more."""
+    return sides(tmp_path_factory.mktemp("slower"), {LARGE: 1.3})
+
+
+@pytest.fixture
+def ask(report):
+    def asked(runs: list[Path], by: str, *options: object) -> list[dict]:
+        answer = report("compare", *words(runs), "--by", by, "--json", *options)
+        assert answer.status == 0, answer.err
+        return answer.rows
+
+    return asked
+
+
+@pytest.fixture
+def verdict(ask):
+    return lambda runs, *options: ask(runs, "verdict", *options)[0]
+
+
+def test_figures_of_a_run_are_those_planted_and_those_of_late(tmp_path, report):
+    run = planted(tmp_path / "run.db", 0, {})
+    found, notes = figures(run, with_histograms=True)
+    assert notes == []
+    transfer_ns = 12 * sum(TRANSFERS.values())
+    assert (found.wait_ns, found.transfer_ns) == (12 * 2 * SKEW_NS / 2, transfer_ns)
+    late = report("late", run, "--by", "run", "--json").rows[0]
+    assert (late["wait_ns"] / 2, late["transfer_ns"] / 2) == (found.wait_ns, found.transfer_ns)
+    assert {key.bytes: row.value("transfer") for key, row in found.rows.items()} == pytest.approx(TRANSFERS)
+    assert {key.bytes: row.value("time") for key, row in found.rows.items()} == {LARGE: 2150 * US, SMALL: 350 * US, TINY: US}
+    assert {row.count for row in found.rows.values()} == {24}
+    assert found.wall_ns == 10 * SECOND
+
+
+def test_percentiles_are_interpolated_inside_buckets():
+    assert percentile({(1024, 1152): 100}, 0.5) == pytest.approx(math.sqrt(1024 * 1152))
+    assert percentile({(1024, 1152): 50, (2048, 2304): 50}, 0.75) == pytest.approx(math.sqrt(2048 * 2304))
+    assert percentile({(0, 16): 10}, 0.5) == 8
+    assert 2048 < percentile({(1024, 1152): 98, (2048, 2304): 2}, 0.99) < 2304
+
+
+def test_a_planted_difference_is_found_where_it_is(slower, ask, verdict):
+    found = verdict(slower)
+    assert (found["verdict"], found["metric"], found["pairs"], found["refused"]) == ("more", "transfer", BLOCKS, "")
+    whole = sum(TRANSFERS.values())
+    expected = 0.3 * TRANSFERS[LARGE] / whole
+    assert found["low"] < expected < found["high"]
+    assert found["change"] == pytest.approx(expected, abs=0.03)
+    rows = {row["bytes"]: row for row in ask(slower, "row")}
+    assert rows[LARGE]["is_confirmed"] and rows[LARGE]["outcome"] == "more"
+    assert rows[LARGE]["part_of_change"] == pytest.approx(1, abs=0.1)
+    assert rows[LARGE]["change"] == pytest.approx(0.3, abs=0.03)
+    assert rows[SMALL]["outcome"] in ("same", "unknown")
+    assert rows[None]["call"] == "other" and rows[None]["rows"] == 1  # those of 8 bytes
+
+
+def test_the_text_says_what_was_found_and_why(slower, report):
+    text = report("compare", *words(slower)).out
+    assert "Verdict         b takes more transfer: transfer +" in text
+    assert f"more in {BLOCKS} of {BLOCKS} blocks" in text
+    assert "Because         MPI_Allreduce 4 MiB on MPI_COMM_WORLD: transfer +3" in text
+    assert "Not changed     step time, waiting, wall time, MPI_Allreduce 64 KiB on MPI_COMM_WORLD: same within 2.0 %" in text
+    assert "Same work       yes: 3 rows with the same calls and bytes, on 2 ranks" in text
+    assert "Refused" not in text and "Note" not in text and "Also different" not in text
+
+
+def test_equal_sides_are_the_same_and_nothing_is_named(equal, verdict, report):
+    assert verdict(equal)["verdict"] == "same"
+    assert verdict(equal, "--min-effect", "0.1%")["verdict"] == "unknown"
+    text = report("compare", *words(equal)).out
+    assert "Verdict         same within 2.0 %: transfer " in text
+    assert "Because" not in text and "exploratory" not in text
+
+
+def test_nothing_found_is_said_with_what_would_have_been_found(tmp_path, report):
+    text = " ".join(report("compare", *words(sides(tmp_path / "runs", {}, noise=0.2))).out.split())
+    assert "Verdict no difference found: transfer " in text
+    assert " would have been found with a probability of 80 %" in text
+
+
+def test_other_figures_can_be_judged(slower, verdict):
+    assert verdict(slower, "--metric", "time")["verdict"] == "more"
+    assert verdict(slower, "--metric", "wall")["verdict"] == "same"
+    whole = sum(TRANSFERS.values()) + 2 * SKEW_NS / 2
+    assert verdict(slower, "--metric", "time")["change"] == pytest.approx(0.3 * TRANSFERS[LARGE] / whole, abs=0.03)
+    assert verdict(slower, "--metric", "p50")["metric"] == "p50"
+
+
+def test_the_run_is_the_unit_not_the_call(tmp_path, verdict):
+    """Five pairs prove nothing, however many calls the runs made and however different they are; six do."""
+    few = verdict(sides(tmp_path / "five", {LARGE: 5.0}, blocks=5, calls=40))
+    assert (few["verdict"], few["p"], few["pairs_needed"]) == ("too few", None, 6)
+    calls = [verdict(sides(tmp_path / str(calls), {LARGE: 5.0}, blocks=6, calls=calls))["p"] for calls in (3, 30)]
+    assert calls == [2 / 2**6] * 2
+
+
+def test_two_single_runs_have_estimates_and_the_way_to_a_verdict(equal, slower, report):
+    text = report("compare", equal[0], slower[1]).out
+    assert "Verdict         none: one run of each side, so their difference may be chance" in text
+    assert "hvprof-report compare " in text
+    rows = report("compare", equal[0], slower[1], "--json").rows
+    assert {row["outcome"] for row in rows} == {"none"}
+    assert next(row for row in rows if row["bytes"] == LARGE)["change"] == pytest.approx(0.3, abs=0.1)
+
+
+def test_runs_that_do_not_alternate_are_not_paired(equal, verdict):
+    """A B B A A B B A with two runs of A exchanged for others: no blocks."""
+    assert verdict(equal)["pairs"] == BLOCKS
+    assert verdict(equal, "--unpaired")["pairs"] is None
+    unequal = equal[:-1] if equal[-1].name[0] == "a" else [run for run in equal if run != equal[-2]]
+    assert verdict(unequal)["pairs"] is None
+    assert verdict(unequal)["verdict"] == "same"
+
+
+def changed(runs: list[Path], statement: str) -> list[Path]:
+    """A copy of the runs in which the statement was executed on each run of b."""
+    copies = []
+    for run in runs:
+        folder = run.parent / "changed"
+        folder.mkdir(exist_ok=True)
+        copy = folder / run.name
+        copy.write_bytes(run.read_bytes())
+        if run.name[0] == "b":
+            connection = sqlite3.connect(copy)
+            connection.executescript(statement)
+            connection.close()
+        copies.append(copy)
+    return copies
+
+
+def fact(key: str, value: str, rank: int | None = None) -> str:
+    ranks = "" if rank is None else f" WHERE world_rank = {rank}"
+    return f"INSERT OR REPLACE INTO fact SELECT world_rank, '{key}', '{value}' FROM rank{ranks};"
+
+
+SWITCHES = fact("begin.since_start_ns", "0") + fact("last.since_start_ns", str(10 * SECOND)) + fact("begin.involuntary_switches", "7")
+PLANTED = {
+    "bytes": ("work", "UPDATE cell SET volume_bytes = 100 * count WHERE bytes = 65536", "64 KiB on MPI_COMM_WORLD: bytes only in b"),
+    "other ranks": ("work", "UPDATE cell SET count = count + 2 - 4 * world_rank, total_ns = total_ns", "other ranks make the calls"),
+    "killed": ("partial", "UPDATE rank SET ended = 'running', wall_ns = NULL, end_unix_ns = NULL", "rank"),
+    "dropped": ("partial", "UPDATE rank SET dropped_calls = 3 WHERE world_rank = 1", "3 calls not recorded"),
+    "part": ("partial", "UPDATE rank SET counted_ns = wall_ns / 2", "between 50.0 % and 100.0 % of the wall time was counted"),
+    "crowded": ("disturbed", fact("last.affinity", "0"), "2 ranks share 1 core"),
+    "switches": ("disturbed", SWITCHES + fact("last.involuntary_switches", "207", 1), "rank 1 lost its core 20 times a second"),
+}
+HEALTHY = {
+    "polls": "INSERT INTO call SELECT 'MPI_Test', 'completion', 'mpi', 'blocking', 'silent', 'nobody';"
+    " INSERT INTO cell SELECT 900 + world_rank, world_rank, 0, 'MPI_Test', 0, 0, 'poll', 'host', 0, 0, 10, 0, 1000, 100, 100, 0 FROM rank",
+    "switches": SWITCHES + fact("last.involuntary_switches", "97", 1),
+    "bound": fact("last.affinity", "0", 0) + fact("last.affinity", "1", 1),
+}
+
+
+@pytest.mark.parametrize("case", PLANTED)
+def test_each_reason_against_a_verdict_is_named_and_can_be_allowed(case, slower, verdict, report):
+    kind, statement, said = PLANTED[case]
+    runs = changed(slower, statement)
+    refused = verdict(runs)
+    assert (refused["verdict"], refused["refused"]) == ("refused", kind)
+    text = report("compare", *words(runs)).out
+    assert f"Refused         {kind}: " in text
+    assert said in " ".join(text.split())
+    assert f"--allow {kind}" in text
+    assert "Because" not in text
+    allowed = verdict(runs, "--allow", kind)
+    assert (allowed["verdict"], allowed["refused"], allowed["allowed"]) == ("more", "", kind)
+
+
+@pytest.mark.parametrize("case", HEALTHY)
+def test_what_does_no_harm_is_not_refused(case, slower, verdict):
+    assert verdict(changed(slower, HEALTHY[case]))["refused"] == ""
+
+
+def test_another_number_of_steps_is_other_work(tmp_path, verdict, report):
+    runs = [run if run.name[0] == "a" else planted(run, 60 * place, {LARGE: 1.3}, calls=15) for place, run in enumerate(sides(tmp_path, {}))]
+    assert verdict(runs)["refused"] == "work"
+    assert "25.0 % more calls in b" in report("compare", *words(runs)).out
+    assert verdict(runs, "--allow", "work")["verdict"] == "more"
+
+
+def test_another_placement_is_refused(tmp_path, verdict, report):
+    runs = sides(tmp_path / "runs", {}, hosts=2)
+    assert "placement" in verdict(runs)["refused"]
+    assert "a has 2 ranks on 1 host, b has 2 ranks on 2 hosts" in report("compare", *words(runs)).out
+
+
+def test_another_program_is_refused_and_another_build_of_it_is_not(tmp_path, verdict):
+    assert verdict(sides(tmp_path / "other", {}, command="lib/app 2"))["refused"] == "program"
+    assert verdict(sides(tmp_path / "same", {}, command="/opt/mpich/app.mpich 1"))["refused"] == ""
+
+
+def test_another_binding_is_refused(slower, verdict, report):
+    narrow = fact("last.affinity", "0", 0) + fact("last.affinity", "1", 1)
+    runs = [run if run.name[0] == "b" else other for run, other in zip(changed(slower, narrow), slower)]
+    for run in runs:
+        if run.name[0] == "a":
+            copy = run.parent / "changed" / run.name
+            connection = sqlite3.connect(copy)
+            connection.executescript(fact("last.affinity", "0-1"))
+            connection.close()
+    runs = [run.parent / "changed" / run.name if run.name[0] == "a" else run for run in runs]
+    assert verdict(runs)["refused"] == "binding"
+    assert "cores that a rank may use: a 2 (of 2 in use), b 1 (of 2 in use)" in report("compare", *words(runs)).out
+
+
+def test_all_of_one_side_before_all_of_the_other_is_refused(slower, verdict):
+    later = changed(slower, f"UPDATE rank SET start_unix_ns = start_unix_ns + {3600 * SECOND}")
+    assert verdict(later)["refused"] == "order"
+    assert verdict(later, "--allow", "order")["verdict"] == "more"
+
+
+def test_settings_that_differ_are_listed_and_those_of_the_job_are_not(slower, verdict):
+    planted_facts = fact("env.UCX_TLS", "tcp") + fact("env.PMIX_RANK", "0") + fact("env.OMPI_COMM_WORLD_RANK", "1") + fact("host", "other")
+    also = verdict(changed(slower, planted_facts))["also_different"]
+    assert also == "UCX_TLS (not set; b: tcp); hosts (node00; b: other)"
+    assert verdict(slower)["also_different"] == ""
+
+
+def test_a_trend_and_a_run_that_stands_apart_are_noted_and_nothing_is_on_a_healthy_machine(tmp_path, report):
+    def made(name: str, factor) -> list[Path]:
+        folder = tmp_path / name
+        folder.mkdir()
+        chance = random.Random(4)
+        scales = [factor(place) * math.exp(chance.gauss(0, 0.01)) for place in range(16)]
+        return [
+            planted(folder / f"{'ab'[place % 2]}-{place}.db", 60 * place, dict.fromkeys(TRANSFERS, scale)) for place, scale in enumerate(scales)
+        ]
+
+    assert "Note            runs became slower with time: transfer +" in report("compare", *words(made("trend", lambda place: 1.03**place))).out
+    apart = report("compare", *words(made("apart", lambda place: 3.0 if place == 5 else 1.0))).out
+    assert "b-5.db stands apart: transfer " in " ".join(apart.split())
+    assert "Note" not in report("compare", *words(made("healthy", lambda place: 1.0))).out
+
+
+def test_a_column_for_each_side_and_the_best_is_marked_only_if_it_is_one(tmp_path, report):
+    folder = tmp_path / "three"
+    folder.mkdir()
+    chance = random.Random(7)
+    factors = {"a": 1.0, "b": 1.0, "c": 0.8}
+    runs = {side: [] for side in factors}
+    for place in range(30):
+        side = "abccba"[place % 6]
+        own = {LARGE: factors[side] * math.exp(chance.gauss(0, 0.02)), SMALL: math.exp(chance.gauss(0, 0.02))}
+        runs[side].append(planted(folder / f"{side}-{place}.db", 60 * place, own))
+    named = [*runs["a"], "--", *runs["b"], "--", *runs["c"]]
+    rows = {row["bytes"]: row for row in report("compare", *named, "--by", "size", "--json").rows}
+    assert rows[LARGE]["sides"] == ["a", "b", "c"] and rows[LARGE]["best"] == "c"
+    assert (rows[SMALL]["best"], rows[TINY]["best"]) == (None, None)
+    assert " ms *" in report("compare", *named, "--by", "size").out
+    verdicts = report("compare", *named, "--by", "verdict", "--json").rows
+    assert [(row["side"], row["level"], row["pairs_needed"]) for row in verdicts] == [("b", 0.975, 7), ("c", 0.975, 7)]
+    assert verdicts[1]["verdict"] == "less"
+
+
+def experiment(folder: Path, runs: list[Path]) -> Path:
+    arms = [{"name": side, "command": f"mpirun {side}"} for side in "ab"]
+    (folder / "experiment.json").write_text(json.dumps({"format": "commprof-experiment", "version": 1, "arms": arms}))
+    lines = [
+        json.dumps({"block": int(run.stem[2:]) + 1, "arm": run.name[0], "folder": str(run.relative_to(folder)), "status": "ok"}) for run in runs
+    ]
+    (folder / "runs.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_an_experiment_is_read_with_its_blocks(tmp_path, report):
+    folder = experiment(tmp_path, sides(tmp_path / "runs", {LARGE: 1.3}))
+    row = report("compare", folder, "--by", "verdict", "--json").rows[0]
+    assert (row["side"], row["verdict"], row["pairs"], row["failed_runs"]) == ("b", "more", BLOCKS, 0)
+
+
+def test_failed_and_unfinished_runs_of_an_experiment_are_counted_and_not_compared(tmp_path, report):
+    folder = experiment(tmp_path, sides(tmp_path / "runs", {}))
+    more = [
+        {"block": 3, "arm": "b", "folder": "runs/failed", "status": "failed"},
+        {"block": 0, "arm": "a", "folder": "runs/first", "status": "warm-up"},
+        {"block": 9, "arm": "a", "folder": "runs/alone", "status": "ok"},
+    ]
+    with open(folder / "runs.jsonl", "a") as file:
+        file.write("".join(json.dumps(run) + "\n" for run in more) + '{"block": 9, "arm": "b", "fol')
+    answer = report("compare", folder, "--by", "verdict", "--json")
+    assert (answer.rows[0]["pairs"], answer.rows[0]["failed_runs"]) == (BLOCKS, 1)
+    assert "1 failed run not compared" in report("compare", folder).out
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "commprof-experiment", "version": 2, "arms": []}', '{"arms": 7}'])
+def test_a_damaged_experiment_is_refused_in_one_line(tmp_path, report, text):
+    (tmp_path / "experiment.json").write_text(text)
+    answer = report("compare", tmp_path)
+    assert answer.status == 1 and answer.err.count("\n") == 1, answer.err
+
+
+WRONG = [], ["--"], ["x"], ["x", "--"], ["a", "b", "c"], ["a", "--", "b", "--level", "3%"], ["a", "b", "--allow", "all,x"]
+
+
+@pytest.mark.parametrize("arguments", WRONG)
+def test_wrong_arguments_are_answered_in_one_line(report, arguments):
+    answer = report("compare", *arguments)
+    assert answer.status == 2 and answer.err.count("\n") == 1, answer.err
+
+
+def test_a_side_is_named_by_what_its_folders_share(tmp_path):
+    def names(*groups: list[str]) -> list[str]:
+        return [side.name for side in sides_named([[tmp_path / name for name in group] for group in groups])]
+
+    assert names(["openmpi-01", "openmpi-02"], ["mpich-01", "mpich-02"]) == ["openmpi", "mpich"]
+    assert names(["run-1", "run-2"], ["run-3", "run-4"]) == ["A", "B"]
+    assert names(["before"], ["after"]) == ["before", "after"]
+
+
+def test_the_same_communicator_created_in_another_way_is_recognized():
+    world = Group("mpi", ("MPI_COMM_WORLD",), 4, (0, 1, 2, 3), 0)
+    split, dup = (Group("mpi", (made, 0, world), 4, (0, 1, 2, 3), 0) for made in ("MPI_Comm_split", "MPI_Comm_dup"))
+    half = Group("mpi", ("MPI_Comm_split", 0, world), 2, (0, 1), 0)
+    assert renamed([world, dup, half], [world, split, half]) == {dup: split}
+    assert renamed([world, half], [world, split]) == {}
+
+
+def test_many_alike_groups_are_one_row(tmp_path):
+    """Sixteen pairs of ranks: each alone would be too small to be shown."""
+    job = Job([HostClock(77)] * 32)
+    for pair in range(16):
+        group = job.group([2 * pair, 2 * pair + 1])
+        job.collective("MPI_Allreduce", [MS, MS], [MS, MS], group=group)
+    connection = sqlite3.connect(job.write(tmp_path / "run.db"))
+    connection.execute("UPDATE communicator SET constructor = 'MPI_Comm_split', parent_identity = ? WHERE size = 2", (job.world.identity,))
+    connection.commit()
+    connection.close()
+    found, _ = figures(tmp_path / "run.db")
+    (key,) = found.rows
+    assert found.rows[key].count == 32 and found.labels[key.group].endswith(" and 15 alike")
+
+
+# Transfer per rank in milliseconds of one job under one library, twice in each of 20 blocks, on a busy machine: the scatter of real runs.
+RECORDED = (
+    *((1965, 548), (4760, 443), (6295, 7150), (315, 3146), (263, 346), (3866, 1044), (548, 345), (318, 463), (1995, 3603), (3474, 3060)),
+    *((9191, 7450), (799, 2596), (499, 3431), (3600, 6837), (6482, 1375), (5926, 511), (3212, 5026), (3307, 1722), (5388, 8265), (9389, 7270)),
+)
+EXPERIMENTS = 200
+
+
+def resampled(chance: random.Random, template: Figures, effect: float) -> list[Side]:
+    """Ten blocks in turns; each row of a block has the transfer of a recorded block, its sides exchanged at random. The second side takes
+    `effect` more."""
+    runs: list[list[Figures]] = [[], []]
+    for block in range(10):
+        drawn = {key: chance.sample(chance.choice(RECORDED), 2) for key in template.rows}
+        for place in range(2):
+            scales = {key: pair[place] * (1 + effect * place) / 1_000 for key, pair in drawn.items()}
+            rows = {key: replace(row, transfer_ns=row.transfer_ns * scales[key]) for key, row in template.rows.items()}
+            transfer_ns = sum(row.transfer_ns for row in rows.values()) / 2
+            start = 2 * block + (place + block) % 2
+            runs[place].append(replace(template, start_unix_ns=start, rows=rows, transfer_ns=transfer_ns))
+    return [Side(name, own, None, 0) for name, own in zip("ab", runs)]
+
+
+def found_share(template: Figures, effect: float) -> tuple[float, float]:
+    """The shares of the experiments with a difference in the verdict, and with a confirmed row."""
+    chance = random.Random(2026)
+    verdicts = rows = 0
+    for _ in range(EXPERIMENTS):
+        (pair,) = compare(resampled(chance, template, effect), Rules()).pairs
+        verdicts += pair.verdict.verdict in ("less", "more")
+        rows += any(row.is_confirmed for row in pair.rows)
+    return verdicts / EXPERIMENTS, rows / EXPERIMENTS
+
+
+@pytest.fixture
+def template(tmp_path) -> Figures:
+    return figures(planted(tmp_path / "run.db", 0, {}))[0]
+
+
+def test_experiments_without_a_difference_find_one_in_about_one_of_twenty(template):
+    verdicts, rows = found_share(template, 0.0)
+    assert 0.02 <= verdicts <= 0.075
+    assert rows <= verdicts
+
+
+def test_a_difference_far_above_the_scatter_is_nearly_always_found(template):
+    assert found_share(template, 9.0)[0] > 0.9
