@@ -139,6 +139,11 @@ check-faults: all ## what ends jobs in the middle, and jobs that share a folder,
 	cd tests && $(PYTHON) -B -m faults --times $(TIMES)
 	TIMES=$(TIMES) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/mpi/test_overlapping_jobs.py
 
+.PHONY: check-truth
+check-truth: TIMES := $(if $(filter file,$(origin TIMES)),20,$(TIMES))
+check-truth: all ## planted faults and their balanced twins, TIMES times each (20): do the reports say what the ranks' own logs say?
+	cd tests && $(PYTHON) -B -m truth --times $(TIMES) --markdown $(abspath $(BUILD))/truth.md
+
 .PHONY: check-mpis
 check-mpis: all ## the tests with real ranks under every MPI library that can be had, from the Python package registry too
 	setup/packages.sh check

@@ -1,0 +1,444 @@
+/* plants NAME ROUNDS BASE_US DELAY_US RANKS: a program with a planted fault. In each round every rank works for BASE_US; RANKS (such as
+ * 2,3) work DELAY_US longer where the plant NAME says so, and the others wait for them. Without delay it is the plant's balanced twin.
+ *
+ * Each rank logs what it did by its own CLOCK_MONOTONIC, and writes the file log-RANK at the end, a line an event:
+ *     event KIND CALL WHERE PEER BYTES COMPLETED START_NS END_NS
+ * KIND: work; call (collective); start (nonblocking or persistent collective); send, recv, isend, irecv; wait. WHERE: the communicator,
+ * whose ranks "communicator NAME RANK..." lists. PEER: the other rank of a message, the root of a collective, else -1. COMPLETED: the
+ * event that completed this one, or -1. tests/truth computes from these files who waited for whom. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "mpi_4.h"
+
+enum { COUNT = 1024, EAGER = 64, RENDEZVOUS = 1 << 20, EVENTS = 1 << 16, MOST_PENDING = 32, MICRO_BATCHES = 4, BUCKETS = 3, NOBODY = -1 };
+
+struct event {
+    const char *kind, *call, *where;
+    int peer, bytes, completed;
+    int64_t start_ns, end_ns;
+};
+
+struct pending {
+    MPI_Request requests[MOST_PENDING];
+    int events[MOST_PENDING];
+    int count;
+};
+
+static struct event events[EVENTS];
+static int event_count;
+static int rank, size, rounds, first_late_rank, is_late_rank;
+static int64_t base_ns, delay_ns;
+static double values[COUNT], sums[BUCKETS][COUNT];
+static char message[RENDEZVOUS], arrived[MOST_PENDING][RENDEZVOUS];
+static MPI_Comm replicas_of_stage;
+
+static int64_t now_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static int event_begin(const char *kind, const char *call, const char *where, int peer, int bytes)
+{
+    CHECK(event_count < EVENTS);
+    events[event_count] = (struct event){kind, call, where, peer, bytes, NOBODY, now_ns(CLOCK_MONOTONIC), 0};
+    return event_count++;
+}
+
+static void event_end(int event)
+{
+    events[event].end_ns = now_ns(CLOCK_MONOTONIC);
+}
+
+#define LOGGED(kind, name, where, peer, bytes, ...)                      \
+    do {                                                                 \
+        int logged_event = event_begin(kind, #name, where, peer, bytes); \
+        MPI_##name(__VA_ARGS__);                                         \
+        event_end(logged_event);                                         \
+    } while (0)
+
+#define PENDING(pending, kind, name, where, peer, bytes, ...)                                        \
+    do {                                                                                             \
+        CHECK((pending)->count < MOST_PENDING);                                                      \
+        (pending)->events[(pending)->count] = event_count;                                           \
+        LOGGED(kind, name, where, peer, bytes, __VA_ARGS__, &(pending)->requests[(pending)->count]); \
+        (pending)->count++;                                                                          \
+    } while (0)
+
+static void complete(struct pending *pending)
+{
+    if (pending->count == 0)
+        return;
+    int event = event_begin("wait", pending->count == 1 ? "Wait" : "Waitall", "-", NOBODY, 0);
+    if (pending->count == 1)
+        MPI_Wait(pending->requests, MPI_STATUS_IGNORE);
+    else
+        MPI_Waitall(pending->count, pending->requests, MPI_STATUSES_IGNORE);
+    event_end(event);
+    for (int i = 0; i < pending->count; i++)
+        events[pending->events[i]].completed = event;
+    pending->count = 0;
+}
+
+/* Work: the rank sleeps, so that plants have cores enough; time is what the clock says. */
+
+static void work(int64_t work_ns)
+{
+    int event = event_begin("work", "-", "-", NOBODY, 0);
+    if (work_ns > 0)
+        nanosleep(&(struct timespec){work_ns / 1000000000, work_ns % 1000000000}, NULL);
+    event_end(event);
+}
+
+static void work_or_be_late(int is_late)
+{
+    work(base_ns + (is_late ? delay_ns : 0));
+}
+
+/* Work for the processor, the same amount on every rank: a neighbour on the core makes it last longer. */
+static void compute(int64_t cpu_ns)
+{
+    int event = event_begin("work", "-", "-", NOBODY, 0);
+    for (int64_t end_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + cpu_ns; now_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns;)
+        continue;
+    event_end(event);
+}
+
+static void allreduce(void)
+{
+    LOGGED("call", Allreduce, "world", NOBODY, sizeof values, values, sums[0], COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void barrier(void)
+{
+    LOGGED("call", Barrier, "world", NOBODY, 0, MPI_COMM_WORLD);
+}
+
+static unsigned random_number(void)
+{
+    static unsigned state;
+    if (!state)
+        state = 2463534242u + 97531u * (unsigned)rank;
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    return state;
+}
+
+/* Collectives */
+
+static void blocking(int round)
+{
+    (void)round;
+    work_or_be_late(is_late_rank);
+    allreduce();
+}
+
+static void nonblocking(int round)
+{
+    static struct pending pending;
+    (void)round;
+    work_or_be_late(is_late_rank);
+    for (int i = 0; i < BUCKETS; i++)
+        PENDING(&pending, "start", Iallreduce, "world", NOBODY, sizeof values, values, sums[i], COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    complete(&pending);
+}
+
+#if HAS_MPI_4
+static void persistent(int round)
+{
+    static struct pending pending;
+    work_or_be_late(is_late_rank);
+    for (int i = 0; i < BUCKETS; i++) {
+        if (round == 0)
+            MPI_Allreduce_init(values, sums[i], COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &pending.requests[i]);
+        pending.events[i] = event_begin("start", "Allreduce_init", "world", NOBODY, sizeof values);
+        MPI_Start(&pending.requests[i]);
+        event_end(pending.events[i]);
+    }
+    pending.count = BUCKETS;
+    complete(&pending);
+}
+#endif
+
+/* The root is the first late rank. */
+static void late_root(int round)
+{
+    (void)round;
+    work_or_be_late(is_late_rank);
+    LOGGED("call", Bcast, "world", first_late_rank, sizeof values, values, COUNT, MPI_DOUBLE, first_late_rank, MPI_COMM_WORLD);
+}
+
+/* The root, rank 0, comes before a rank that it needs. */
+static void early_reduce(int round)
+{
+    (void)round;
+    work_or_be_late(is_late_rank);
+    LOGGED("call", Reduce, "world", 0, sizeof values, values, sums[0], COUNT, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
+static void staircase(int round)
+{
+    (void)round;
+    work(base_ns + delay_ns * rank / (size - 1));
+    allreduce();
+}
+
+static void random_imbalance(int round)
+{
+    (void)round;
+    work(base_ns + (int64_t)(random_number() / 4294967296.0 * (double)delay_ns));
+    allreduce();
+}
+
+static void rotation(int round)
+{
+    work_or_be_late(rank == round % size);
+    allreduce();
+}
+
+/* Rank 1 is late before each Allreduce, rank 0 before each Barrier. */
+static void by_call(int round)
+{
+    (void)round;
+    work_or_be_late(rank == 1);
+    allreduce();
+    work_or_be_late(rank == 0);
+    barrier();
+}
+
+/* The delay grows from nothing to twice DELAY_US. */
+static void drift(int round)
+{
+    work(base_ns + (is_late_rank ? 2 * delay_ns * round / rounds : 0));
+    allreduce();
+}
+
+/* Processes that compute on the cores of the late rank, from the first round to the last. */
+static void neighbours(int round)
+{
+    static pid_t processes[6];
+    for (size_t i = 0; i < sizeof processes / sizeof processes[0]; i++) {
+        if (round == 0 && (processes[i] = fork()) == 0)
+            for (;;)
+                continue;
+        if (round == rounds - 1) {
+            kill(processes[i], SIGKILL);
+            waitpid(processes[i], NULL, 0);
+        }
+    }
+}
+
+static void noisy_neighbour(int round)
+{
+    if (is_late_rank && delay_ns > 0)
+        neighbours(round);
+    compute(base_ns);
+    allreduce();
+}
+
+/* Messages: even ranks send to the next rank. */
+
+static void pass(int bytes)
+{
+    work_or_be_late(is_late_rank);
+    if (rank % 2 == 0)
+        LOGGED("send", Send, "world", rank + 1, bytes, message, bytes, MPI_BYTE, rank + 1, 0, MPI_COMM_WORLD);
+    else
+        LOGGED("recv", Recv, "world", rank - 1, bytes, arrived[0], bytes, MPI_BYTE, rank - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void pass_eager(int round)
+{
+    (void)round;
+    pass(EAGER);
+}
+
+static void pass_rendezvous(int round)
+{
+    (void)round;
+    pass(RENDEZVOUS);
+}
+
+static void pass_nonblocking(int round)
+{
+    static struct pending pending;
+    (void)round;
+    work_or_be_late(is_late_rank);
+    if (rank % 2 == 0)
+        PENDING(&pending, "isend", Isend, "world", rank + 1, EAGER, message, EAGER, MPI_BYTE, rank + 1, 0, MPI_COMM_WORLD);
+    else
+        PENDING(&pending, "irecv", Irecv, "world", rank - 1, EAGER, arrived[0], EAGER, MPI_BYTE, rank - 1, 0, MPI_COMM_WORLD);
+    complete(&pending);
+}
+
+/* Pipelines of training: rank = stage x replicas + replica. A round is a step: micro-batches go forward, their gradients back, then each
+ * stage sums its gradients over the replicas. Late ranks are late in each forward pass. */
+
+static int stages, stage, replicas, before, after;
+static struct pending sends, gradients;
+
+static void receive(int source)
+{
+    struct pending pending = {.count = 0};
+    if (source == MPI_PROC_NULL)
+        return;
+    PENDING(&pending, "irecv", Irecv, "world", source, EAGER, arrived[0], EAGER, MPI_BYTE, source, 0, MPI_COMM_WORLD);
+    complete(&pending);
+}
+
+static void forward(void)
+{
+    receive(before);
+    work_or_be_late(is_late_rank);
+    if (after != MPI_PROC_NULL)
+        PENDING(&sends, "isend", Isend, "world", after, EAGER, message, EAGER, MPI_BYTE, after, 0, MPI_COMM_WORLD);
+}
+
+static void backward(void)
+{
+    receive(after);
+    work(base_ns);
+    if (before != MPI_PROC_NULL)
+        PENDING(&sends, "isend", Isend, "world", before, EAGER, message, EAGER, MPI_BYTE, before, 0, MPI_COMM_WORLD);
+}
+
+static void sum_gradients(void)
+{
+    complete(&sends);
+    for (int i = 0; i < BUCKETS; i++)
+        PENDING(&gradients, "start", Iallreduce, "replicas", NOBODY, sizeof values, values, sums[i], COUNT, MPI_DOUBLE, MPI_SUM,
+                replicas_of_stage);
+    complete(&gradients);
+}
+
+static void gpipe(int round)
+{
+    (void)round;
+    for (int i = 0; i < MICRO_BATCHES; i++)
+        forward();
+    for (int i = 0; i < MICRO_BATCHES; i++)
+        backward();
+    sum_gradients();
+}
+
+static void one_forward_one_backward(int round)
+{
+    int warm_up = stages - 1 - stage < MICRO_BATCHES ? stages - 1 - stage : MICRO_BATCHES;
+    (void)round;
+    for (int i = 0; i < warm_up; i++)
+        forward();
+    for (int i = warm_up; i < MICRO_BATCHES; i++) {
+        forward();
+        backward();
+    }
+    for (int i = 0; i < warm_up; i++)
+        backward();
+    sum_gradients();
+}
+
+static void prepare_pipeline(int of_stages)
+{
+    stages = of_stages;
+    replicas = size / stages;
+    stage = rank / replicas;
+    before = stage > 0 ? rank - replicas : MPI_PROC_NULL;
+    after = stage < stages - 1 ? rank + replicas : MPI_PROC_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, stage, rank, &replicas_of_stage);
+}
+
+static const struct {
+    const char *name;
+    void (*round)(int round);
+    int stages;
+} plants[] = {
+    {"blocking", blocking, 0},
+    {"nonblocking", nonblocking, 0},
+#if HAS_MPI_4
+    {"persistent", persistent, 0},
+#endif
+    {"late_root", late_root, 0},
+    {"early_reduce", early_reduce, 0},
+    {"staircase", staircase, 0},
+    {"random", random_imbalance, 0},
+    {"rotation", rotation, 0},
+    {"by_call", by_call, 0},
+    {"drift", drift, 0},
+    {"noisy_neighbour", noisy_neighbour, 0},
+    {"pass_eager", pass_eager, 0},
+    {"pass_rendezvous", pass_rendezvous, 0},
+    {"pass_nonblocking", pass_nonblocking, 0},
+    {"gpipe", gpipe, 2},
+    {"1f1b", one_forward_one_backward, 4},
+};
+
+static int is_in(int number, const char *list)
+{
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (*at && atoi(at) == number)
+            return 1;
+    return 0;
+}
+
+static void write_communicator(FILE *file, const char *name, MPI_Comm communicator)
+{
+    MPI_Group own, world;
+    int members;
+    MPI_Comm_group(communicator, &own);
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_size(own, &members);
+    fprintf(file, "communicator %s", name);
+    for (int member = 0, world_rank; member < members; member++) {
+        MPI_Group_translate_ranks(own, 1, &member, world, &world_rank);
+        fprintf(file, " %d", world_rank);
+    }
+    fprintf(file, "\n");
+}
+
+static void write_log(void)
+{
+    char name[32];
+    snprintf(name, sizeof name, "log-%d", rank);
+    FILE *file = fopen(name, "w");
+    CHECK(file);
+    write_communicator(file, "world", MPI_COMM_WORLD);
+    if (stages)
+        write_communicator(file, "replicas", replicas_of_stage);
+    for (const struct event *event = events; event < events + event_count; event++)
+        fprintf(file, "event %s MPI_%s %s %d %d %d %lld %lld\n", event->kind, event->call, event->where, event->peer, event->bytes,
+                event->completed, (long long)event->start_ns, (long long)event->end_ns);
+    CHECK(fclose(file) == 0);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    CHECK(argc == 6);
+    rounds = atoi(argv[2]);
+    base_ns = atoi(argv[3]) * 1000LL;
+    delay_ns = atoi(argv[4]) * 1000LL;
+    first_late_rank = atoi(argv[5]);
+    is_late_rank = is_in(rank, argv[5]);
+
+    size_t plant = 0;
+    while (plant < sizeof plants / sizeof plants[0] && strcmp(plants[plant].name, argv[1]))
+        plant++;
+    CHECK(plant < sizeof plants / sizeof plants[0]);
+    if (plants[plant].stages)
+        prepare_pipeline(plants[plant].stages);
+    for (int round = 0; round < rounds; round++)
+        plants[plant].round(round);
+    write_log();
+    MPI_Finalize();
+    return 0;
+}

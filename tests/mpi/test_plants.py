@@ -1,0 +1,102 @@
+"""Each planted fault of tests/truth once under each MPI, on 2 to 8 ranks: who is late, in which call, from which cause, and what it costs,
+by the ranks' own logs. Balanced twins accuse nobody, and all commands agree. `make check-truth` plays all of them many times."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from math import comb
+
+import pytest
+
+from .libraries import REPOSITORY, Mpi
+
+sys.path.insert(0, str(REPOSITORY / "tests"))
+from truth import statements
+from truth.plants import PLANTS, TO_COME, Plant
+from truth.trial import Trial, is_accused, is_confirmed, judge, play, told, tolerance_ns, why_not
+
+TRIES = 3  # of a plant, where other work on the machine hides it
+LEVEL = 0.01  # of the verdict: the probability that a balanced run accuses somebody
+UNLIKELY = 0.001
+SAME_TWINS = {"staircase", "random", "rotation", "drift"}  # without delay these are "blocking"
+TWINS = [plant for plant in PLANTS if plant.program not in SAME_TWINS and plant.where not in ("network", "link")]
+ONE_CLOCK = [plant for plant in PLANTS if plant.where != "hosts" and plant.name not in TO_COME and plant.cause != "none"]
+COMPARED = {"blocking", "nonblocking", "early_reduce", "pass_rendezvous", "gpipe", "by_call", "rotation"}
+Played = Callable[..., Trial]
+
+
+def by_name(plants: Iterable[Plant], are_to_come: bool = False) -> list:
+    """For parametrize. Plants to come must fail, until whoever makes them right removes them from TO_COME."""
+
+    def marks(plant: Plant) -> list:
+        reason = TO_COME.get(plant.name) if are_to_come else None
+        return [pytest.mark.xfail(reason=reason, strict=plant.where == "here")] if reason else []
+
+    return [pytest.param(plant, id=plant.name, marks=marks(plant)) for plant in plants]
+
+
+@pytest.fixture(scope="module")
+def played(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """played(plant): its trial; played(plant, is_twin=True): that of its twin. Skips a plant that cannot be played here, or that other work
+    on the machine hides in the logs."""
+    trials: dict[tuple[str, bool], Trial | None] = {}
+
+    def play_undisturbed(plant: Plant) -> Trial | None:
+        for _ in range(TRIES):
+            trial = play(mpi, plant, False, tmp_path_factory.mktemp(f"{mpi.name}-{plant.program}"))
+            if judge(trial).holds:
+                return trial
+        return None
+
+    def get(plant: Plant, is_twin: bool = False) -> Trial:
+        if reason := why_not(mpi, plant):
+            pytest.skip(reason)
+        key = plant.name, is_twin
+        if key not in trials:
+            twin = lambda: play(mpi, plant, True, tmp_path_factory.mktemp(f"{mpi.name}-{plant.program}-twin"))  # noqa: E731
+            trials[key] = twin() if is_twin else play_undisturbed(plant)
+        return trials[key] or pytest.skip("other work on this machine hides the fault")
+
+    return get
+
+
+@pytest.mark.parametrize("plant", by_name(PLANTS, are_to_come=True))
+def test_the_fault_is_named_with_its_call_its_cause_and_its_cost(played: Played, plant: Plant) -> None:
+    assert judge(played(plant)).complaints == []
+
+
+@pytest.mark.parametrize("plant", by_name(ONE_CLOCK))
+def test_each_rank_waited_as_long_as_it_logged(played: Played, plant: Plant) -> None:
+    trial = played(plant)
+    told_ns, slack_ns = told(trial.run).wait_ns, tolerance_ns(trial)
+    for rank in range(plant.ranks):
+        assert told_ns.get(rank, 0) == pytest.approx(trial.truth.wait_ns[rank], rel=0.1, abs=slack_ns)
+
+
+def most_accusations(runs: int) -> int:
+    """More than these of balanced runs are unlikely at the verdict's level."""
+    chances = [comb(runs, k) * LEVEL**k * (1 - LEVEL) ** (runs - k) for k in range(runs + 1)]
+    return next(k for k in range(runs + 1) if sum(chances[k + 1 :]) < UNLIKELY)
+
+
+def test_balanced_twins_accuse_nobody(played: Played, mpi: Mpi) -> None:
+    """Other work on the machine may make a rank late: then the logs say so, too."""
+    twins = [played(plant, is_twin=True) for plant in TWINS if not why_not(mpi, plant)]
+    accusing = [(twin.plant.name, told(twin.run)) for twin in twins if is_accused(twin) and not is_confirmed(twin)]
+    assert len(accusing) <= most_accusations(len(twins)), accusing
+
+
+@pytest.mark.parametrize("plant", by_name({plant.program: plant for plant in PLANTS if plant.program in COMPARED}.values()))
+def test_one_question_has_one_answer(played: Played, plant: Plant, tmp_path) -> None:
+    """Of all commands, the page and Prometheus."""
+    said = statements.statements(played(plant).run.folder, tmp_path / "page.html")
+    assert {quantity: answers for quantity, answers in said.items() if not statements.agree(answers.values())} == {}
+
+
+@pytest.mark.parametrize("plant", by_name(plant for plant in PLANTS if plant.name not in TO_COME and plant.cause != "none"))
+def test_no_two_commands_accuse_different_ranks(played: Played, plant: Plant) -> None:
+    accused = statements.accused(played(plant).run.folder)
+    named = accused.pop("late", set(plant.named))
+    for command, ranks in accused.items():
+        assert ranks <= named, (command, ranks, named)

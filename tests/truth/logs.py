@@ -1,0 +1,175 @@
+"""Who waited for whom, by the ranks' own logs (programs/plants.c). Nothing here comes from the profiler.
+
+An event depends on ranks: a collective on those whose part it needs, a receive on its sender, a send of RENDEZVOUS_BYTES or more on its
+receiver. It waits from its own start to the last start that it depends on, but no longer than it lasts; the rest is transfer. A call that
+completes requests depends on all that these depend on. The rank that started last has the cost of the wait; the root cause is the rank
+that was not waiting itself during that time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+RENDEZVOUS_BYTES = 1 << 20
+CALLS_IN_MPI = ("call", "start", "send", "recv", "isend", "irecv", "wait")
+
+
+class Event(NamedTuple):
+    """A line of a log."""
+
+    kind: str
+    call: str
+    where: str
+    peer: int
+    bytes: int
+    completed: int  # the event that completed it; -1: none
+    start_ns: int
+    end_ns: int
+
+    @property
+    def duration_ns(self) -> int:
+        return self.end_ns - self.start_ns
+
+
+class RankLog(NamedTuple):
+    events: list[Event]
+    communicators: dict[str, tuple[int, ...]]
+
+
+class Wait(NamedTuple):
+    """An event that may wait, whether it did or not."""
+
+    rank: int
+    calls: frozenset[str]  # the call; if it completes requests, the calls that started these
+    start_ns: int
+    wait_ns: int
+    transfer_ns: int
+    last_rank: int | None
+
+
+class Truth(NamedTuple):
+    """Sums over a run; by rank where it says so."""
+
+    wait_ns: Counter[int]
+    transfer_ns: Counter[int]
+    cost_ns: Counter[int]  # what others waited for this rank directly
+    root_ns: Counter[int]  # what others waited because of this rank, directly or through others
+    cost_of_call_ns: dict[str, Counter[int]]
+    taken_ns: Counter[int]  # in MPI
+
+    def is_for(self, ranks: Sequence[int]) -> float:
+        """The share of all waiting that has these ranks as root cause."""
+        return sum(self.root_ns[rank] for rank in ranks) / (sum(self.root_ns.values()) or 1)
+
+
+def read(path: Path, ahead_ns: int) -> RankLog:
+    """A rank's log; `ahead_ns`: by how much its clock is ahead."""
+    log = RankLog([], {})
+    for line in path.read_text().splitlines():
+        word, *fields = line.split()
+        if word == "communicator":
+            log.communicators[fields[0]] = tuple(map(int, fields[1:]))
+        else:
+            peer, size, completed, start_ns, end_ns = map(int, fields[3:])
+            log.events.append(Event(*fields[:3], peer, size, completed, start_ns - ahead_ns, end_ns - ahead_ns))
+    return log
+
+
+class Job:
+    """The logs of all ranks, and what matches in them: the n-th collective of a communicator, the n-th message between two ranks."""
+
+    def __init__(self, logs: Sequence[RankLog]) -> None:
+        self.logs = logs
+        self.collectives: dict[tuple, dict[int, Event]] = defaultdict(dict)
+        self.messages: dict[tuple, dict[str, Event]] = defaultdict(dict)
+        self.keys: list[list[tuple]] = []
+        for rank, log in enumerate(logs):
+            seen: Counter[tuple] = Counter()
+            self.keys.append([self._match(rank, log, event, seen) for event in log.events])
+        self.waits = [self._waits(rank) for rank in range(len(logs))]
+
+    def _match(self, rank: int, log: RankLog, event: Event, seen: Counter[tuple]) -> tuple:
+        if event.kind in ("call", "start"):
+            what: tuple = ("collective", log.communicators[event.where])
+        elif event.kind.lstrip("i") in ("send", "recv"):
+            side = event.kind.lstrip("i")
+            what = ("message", *((rank, event.peer) if side == "send" else (event.peer, rank)))
+        else:
+            return ()
+        key = (*what, seen[what])
+        seen[what] += 1
+        if what[0] == "collective":
+            self.collectives[key][rank] = event
+        else:
+            self.messages[key][side] = event
+        return key
+
+    def _depends_on(self, rank: int, place: int) -> dict[int, int]:
+        """When each rank that an event depends on had started its part."""
+        event, key = self.logs[rank].events[place], self.keys[rank][place]
+        if event.kind in ("call", "start"):
+            others = {other: part.start_ns for other, part in self.collectives[key].items() if other != rank}
+            if event.call == "MPI_Bcast":
+                return {event.peer: others[event.peer]} if rank != event.peer else {}
+            return {} if event.call == "MPI_Reduce" and rank != event.peer else others
+        if event.kind in ("recv", "irecv"):
+            return {event.peer: self.messages[key]["send"].start_ns}
+        if event.kind in ("send", "isend") and event.bytes >= RENDEZVOUS_BYTES:
+            return {event.peer: self.messages[key]["recv"].start_ns}
+        return {}
+
+    def _waits(self, rank: int) -> list[Wait]:
+        found = []
+        events = self.logs[rank].events
+        of_wait: dict[int, list[int]] = defaultdict(list)
+        for place, event in enumerate(events):
+            if event.completed >= 0:
+                of_wait[event.completed].append(place)
+        for place, event in enumerate(events):
+            if event.kind not in ("call", "send", "recv", "wait"):
+                continue
+            parts = of_wait[place] if event.kind == "wait" else [place]
+            starts = {other: start for part in parts for other, start in sorted(self._depends_on(rank, part).items(), key=lambda item: item[1])}
+            for part in parts:
+                for other, start_ns in self._depends_on(rank, part).items():
+                    starts[other] = max(starts[other], start_ns)
+            last_rank = max(starts, key=starts.__getitem__, default=None)
+            last_ns = starts[last_rank] if last_rank is not None else event.start_ns
+            wait_ns = min(max(0, last_ns - event.start_ns), event.duration_ns)
+            calls = frozenset(events[part].call for part in parts)
+            found.append(Wait(rank, calls, event.start_ns, wait_ns, event.duration_ns - wait_ns, last_rank if wait_ns else None))
+        return found
+
+    def _roots(self, rank: int, start_ns: int, end_ns: int, depth: int = 0) -> Iterator[tuple[int, int]]:
+        """Who has the time that others wait for this rank: the rank itself, but where it waits too."""
+        own_ns = end_ns - start_ns
+        for wait in self.waits[rank]:
+            begin_ns, until_ns = max(start_ns, wait.start_ns), min(end_ns, wait.start_ns + wait.wait_ns)
+            if wait.last_rank is not None and begin_ns < until_ns and depth < len(self.logs):
+                own_ns -= until_ns - begin_ns
+                yield from self._roots(wait.last_rank, begin_ns, until_ns, depth + 1)
+        yield rank, own_ns
+
+    def truth(self) -> Truth:
+        truth = Truth(Counter(), Counter(), Counter(), Counter(), defaultdict(Counter), Counter())
+        for wait in (wait for waits in self.waits for wait in waits):
+            truth.wait_ns[wait.rank] += wait.wait_ns
+            truth.transfer_ns[wait.rank] += wait.transfer_ns
+            if wait.last_rank is None:
+                continue
+            truth.cost_ns[wait.last_rank] += wait.wait_ns
+            for call in wait.calls:
+                truth.cost_of_call_ns[call][wait.last_rank] += wait.wait_ns
+            for root, part_ns in self._roots(wait.last_rank, wait.start_ns, wait.start_ns + wait.wait_ns):
+                truth.root_ns[root] += part_ns
+        for rank, log in enumerate(self.logs):
+            truth.taken_ns[rank] = sum(event.duration_ns for event in log.events if event.kind in CALLS_IN_MPI)
+        return truth
+
+
+def truth_of(folder: Path, ahead_ns: Sequence[int]) -> Truth:
+    """From the files log-RANK in a folder; by rank, how far its clock is ahead."""
+    return Job([read(folder / f"log-{rank}", ahead) for rank, ahead in enumerate(ahead_ns)]).truth()

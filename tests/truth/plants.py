@@ -1,0 +1,72 @@
+"""The plants: programs with a fault (programs/plants.c), and what is right to say of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+ROUNDS = 16
+BASE_US, DELAY_US = 2_000, 40_000
+
+
+class Plant(NamedTuple):
+    """`cause` is the verdict of hvprof-report late. Time is never given here: it is what the ranks log."""
+
+    name: str
+    program: str  # as plants.c calls it
+    ranks: int
+    late: tuple[int, ...]  # who is late by DELAY_US; empty: as the program says
+    cause: str  # imbalance, by-call, rotation, spread, transfer; or none: nobody waits
+    calls: dict[str, int] = {}  # the late rank of each call; empty: there is nothing to say
+    delay_us: int = DELAY_US
+    base_us: int = BASE_US
+    rounds: int = ROUNDS
+    where: str = "here"  # or hosts, cores, network, link: what stands around the ranks
+    accused: tuple[int, ...] = ()  # who is to be named, if these are not the late ones
+
+    @property
+    def named(self) -> tuple[int, ...]:
+        """Who is to be named."""
+        return self.accused or (self.late if self.cause == "imbalance" else ())
+
+
+def imbalance(name: str, program: str, late: tuple[int, ...], call: str, ranks: int = 4, **more: object) -> Plant:
+    return Plant(name, program, ranks, late, "imbalance", {call: late[0]} if call else {}, **more)
+
+
+PLANTS = [
+    imbalance("slow rank before Allreduce", "blocking", (2,), "MPI_Allreduce"),
+    imbalance("slow rank, two ranks", "blocking", (1,), "MPI_Allreduce", 2),
+    imbalance("slow rank, eight ranks", "blocking", (5,), "MPI_Allreduce", 8),
+    imbalance("slow rank before Iallreduce and Waitall", "nonblocking", (1,), "MPI_Iallreduce"),
+    imbalance("slow rank before persistent Allreduce", "persistent", (2,), "MPI_Allreduce_init"),
+    imbalance("late root of Bcast", "late_root", (1,), "MPI_Bcast"),
+    imbalance("early root of Reduce", "early_reduce", (1,), "MPI_Reduce"),
+    imbalance("late sender, eager", "pass_eager", (2,), "MPI_Recv"),
+    imbalance("late sender, rendezvous", "pass_rendezvous", (2,), "MPI_Recv"),
+    imbalance("late sender, Isend and Irecv", "pass_nonblocking", (0,), ""),
+    imbalance("late receiver, rendezvous", "pass_rendezvous", (3,), "MPI_Send"),
+    Plant("late receiver, eager", "pass_eager", 4, (3,), "none"),
+    imbalance("slow rank of gpipe, 2 stages x 2", "gpipe", (2,), "", delay_us=10_000),
+    imbalance("slow stage of 1F1B, 4 stages x 2", "1f1b", (4, 5), "", 8, delay_us=20_000),
+    imbalance("more work on each higher rank", "staircase", (3,), "MPI_Allreduce"),
+    Plant("random work on every rank", "random", 4, (), "spread", delay_us=2 * DELAY_US),
+    Plant("ranks take turns", "rotation", 4, (), "rotation"),
+    Plant("rank 1 in Allreduce, rank 0 in Barrier", "by_call", 4, (), "by-call", {"MPI_Allreduce": 1, "MPI_Barrier": 0}),
+    imbalance("a rank that gets slower", "drift", (1,), "MPI_Allreduce"),
+    imbalance("slow host of two, with other clocks", "blocking", (2, 3), "", where="hosts"),
+    imbalance("noisy neighbour on a core", "noisy_neighbour", (0,), "MPI_Allreduce", 2, base_us=5_000, rounds=32, where="cores"),
+    Plant("slow network", "blocking", 4, (), "transfer", where="network"),
+    Plant("slow connection of a rank", "blocking", 4, (), "transfer", where="link"),
+]
+
+# Plants that the reports do not judge rightly yet, and why. Whoever makes one right removes it here: its test fails if it passes.
+TO_COME = {
+    "slow rank before persistent Allreduce": "MPI_Start is recorded without its collective",
+    "slow host of two, with other clocks": "the gain of several ranks is taken as the sum of what each alone would bring",
+    "late sender, eager": "messages are not analysed",
+    "late sender, rendezvous": "messages are not analysed",
+    "late sender, Isend and Irecv": "messages are not analysed",
+    "late receiver, rendezvous": "messages are not analysed",
+    "slow rank of gpipe, 2 stages x 2": "messages are not analysed, waiting is not followed through chains",
+    "slow stage of 1F1B, 4 stages x 2": "messages are not analysed, waiting is not followed through chains",
+}

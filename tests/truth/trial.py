@@ -1,0 +1,196 @@
+"""One run of a plant or of its balanced twin, and whether the reports say what the ranks' logs say."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from mpi import reporter
+from mpi.harness import COMMPROF_RUN, LIBRARY, Run, command_for, compile_program, launch
+from mpi.libraries import Mpi
+
+from . import logs
+from .plants import Plant
+from .ranks import expanded
+
+OFFSET_S = 1_000
+OTHER_HOST = f"unshare --time --monotonic {OFFSET_S} --uts --fork --kill-child sh -c".split() + ['hostname other && exec "$@"', "sh"]
+CLOSE = 0.10  # share of the logged time by which a figure may be off
+HOLDS = 0.8  # share of the waiting that a plant has as its cause by the logs; below, other things disturbed the run
+
+
+CONFIRMED = 0.5  # share of the waiting by which the logs confirm that a rank is late; what the reporter's verdict asks for
+
+
+class Trial(NamedTuple):
+    """A run, and the truth about it."""
+
+    plant: Plant
+    is_twin: bool
+    run: Run
+    truth: logs.Truth
+
+
+class Told(NamedTuple):
+    """What the reports say, in the words that the tests use. All that depends on names of fields is in told()."""
+
+    cause: str
+    named: tuple[int, ...]
+    hosts: str
+    cost_ns: dict[int, int]
+    wait_ns: dict[int, int]
+    transfer_ns: dict[int, int]
+    calls: dict[str, tuple[int, int]]  # by call: the rank waited for most, and how long
+    coverage: float
+
+
+class Judgement(NamedTuple):
+    holds: bool  # the logs show the plant
+    who: str  # right, nobody, wrong
+    cost_error: float | None  # relative to the logs
+    complaints: list[str]
+
+
+def why_not(mpi: Mpi, plant: Plant) -> str | None:
+    """Why it cannot be played here."""
+    if mpi.missing:
+        return f"no {mpi.missing} here"
+    if plant.program == "persistent" and not mpi.has("MPI_Allreduce_init"):
+        return f"{mpi.name} has no MPI_Allreduce_init"
+    if plant.where == "hosts" and subprocess.run([*OTHER_HOST, "true"], capture_output=True).returncode:
+        return "no namespaces here"
+    if plant.where == "cores" and len(os.sched_getaffinity(0)) < 2:
+        return "one core"
+    return None
+
+
+def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
+    assert LIBRARY.exists(), "run `make` first"
+    folder.mkdir(parents=True, exist_ok=True)
+    delay_us = 0 if is_twin else plant.delay_us
+    on_network = plant.where in ("network", "link")
+    late = ",".join(map(str, plant.late)) or "-1"
+    words = [plant.program, str(plant.rounds), str(plant.base_us), str(0 if on_network else delay_us), late]
+    command = [str(COMMPROF_RUN), *command_for(mpi, "plants"), *words]
+    environment = {"COMMPROF_OUTPUT": str(folder / "run"), "COMMPROF_QUIET": "on"}
+    ahead_ns = [0] * plant.ranks
+    first = plant.ranks
+    if on_network:
+        layer = compile_program(mpi, "slow_network", "-shared", "-fPIC")
+        command = ["env", f"LD_PRELOAD={LIBRARY}:{layer}", *command[1:]]
+        environment |= {"SLOW_NETWORK_US": str(delay_us)} | ({"SLOW_NETWORK_RANK": "1"} if plant.where == "link" else {})
+    if plant.where == "hosts":
+        first = plant.ranks // 2
+        ahead_ns[first:] = [OFFSET_S * 10**9] * first
+        command = [*command, ":", "-n", str(plant.ranks - first), *OTHER_HOST, *command]
+    if plant.where == "cores":
+        first, cores = 1, sorted(os.sched_getaffinity(0))
+        command = ["taskset", "-c", str(cores[0]), *command, ":", "-n", "1", "taskset", "-c", str(cores[1]), *command]
+    outcome = launch(mpi, first, command, folder, environment)
+    assert outcome.exit_status == 0, outcome
+    return Trial(plant, is_twin, Run(plant.ranks, folder / "run", outcome), logs.truth_of(folder, ahead_ns))
+
+
+def told(run: Run) -> Told:
+    (whole,) = reporter.rows("late", run.folder, "--by", "run")
+    ranks = reporter.rows("late", run.folder)
+    calls = reporter.rows("late", run.folder, "--by", "call")
+    top: dict[str, tuple[int, int]] = {}
+    for row in calls:
+        if row["top_rank"] is not None and row["top_cost_ns"] > top.get(row["call"], (0, -1))[1]:
+            top[row["call"]] = (row["top_rank"], row["top_cost_ns"])
+    return Told(
+        whole["verdict"],
+        expanded(whole["late_ranks"]),
+        whole["late_hosts"] or "",
+        {row["rank"]: row.get("caused_ns", row["cost_ns"]) for row in ranks},
+        {row["rank"]: row["wait_ns"] for row in ranks},
+        {row["rank"]: row["transfer_ns"] for row in ranks},
+        top,
+        whole["coverage"] or 0.0,
+    )
+
+
+def is_accused(trial: Trial) -> bool:
+    """Of a twin: late names somebody."""
+    said = told(trial.run)
+    return bool(said.named) or said.cause in ("by-call", "rotation")
+
+
+def is_confirmed(trial: Trial) -> bool:
+    """The logs say of the ranks that late names what it says: then they were late, though by no fault of the program."""
+    named = told(trial.run).named
+    return bool(named) and trial.truth.is_for(named) >= CONFIRMED
+
+
+def other_accusations(run: Run) -> list[str]:
+    """The commands other than late that name a rank that the others wait for."""
+    found = []
+    if any(row["slowest_rank"] is not None for row in reporter.rows("steps", run.folder)):
+        found.append("steps")
+    if any(row["rule"] == "imbalance" and row["found"] for row in reporter.rows("advise", run.folder)):
+        found.append("advise")
+    if any(row["is_waited_for"] for row in reporter.rows("pipeline", run.folder)):
+        found.append("pipeline")
+    return found
+
+
+def figures(trial: Trial, said: Told) -> list[tuple[str, float, float]]:
+    """What is told and what is logged of the quantity that the plant is about."""
+    plant, truth = trial.plant, trial.truth
+    if plant.named:
+        return [("cost of the named ranks", sum(said.cost_ns[rank] for rank in plant.named), sum(truth.root_ns[rank] for rank in plant.named))]
+    if plant.cause == "by-call":
+        return [(f"cost in {call}", said.calls.get(call, (0, 0))[1], truth.cost_of_call_ns[call][rank]) for call, rank in plant.calls.items()]
+    if plant.cause == "transfer":
+        return [("transfer", sum(said.transfer_ns.values()), sum(truth.transfer_ns.values()))]
+    if plant.cause == "none":
+        return []
+    return [("waiting", sum(said.wait_ns.values()), sum(truth.wait_ns.values()))]
+
+
+def holds(trial: Trial) -> bool:
+    plant, truth = trial.plant, trial.truth
+    waiting_ns, transfer_ns = sum(truth.wait_ns.values()), sum(truth.transfer_ns.values())
+    if plant.cause in ("transfer", "none"):
+        return plant.cause == "none" or transfer_ns > 2 * waiting_ns
+    if plant.named:
+        return truth.is_for(plant.named) >= HOLDS
+    costs = truth.cost_of_call_ns
+    return waiting_ns > transfer_ns and all(costs[call][rank] >= HOLDS * sum(costs[call].values()) for call, rank in plant.calls.items())
+
+
+def tolerance_ns(trial: Trial) -> int:
+    """Between the readings of the logs and the profiler's own, over all calls."""
+    taken_ns = sum(trial.truth.taken_ns.values())
+    return taken_ns - sum(cell.total_ns for rank in range(trial.run.ranks) for cell in trial.run.cells(rank) if cell.call in MEASURED)
+
+
+MEASURED = frozenset(
+    f"MPI_{name}" for name in "Allreduce Barrier Bcast Reduce Iallreduce Allreduce_init Start Wait Waitall Send Recv Isend Irecv".split()
+)
+
+
+def judge(trial: Trial) -> Judgement:
+    """Of a plant; of twins see accusations()."""
+    plant, truth, said = trial.plant, trial.truth, told(trial.run)
+    complaints = []
+    is_beside = plant.cause == "transfer" and truth.is_for(said.named) >= CONFIRMED  # no part of the plant, but true
+    who = "right" if said.named == plant.named or is_beside else "wrong" if set(said.named) - set(plant.named) else "nobody"
+    if who != "right":
+        complaints.append(f"named are {said.named}, not {plant.named}")
+    prevails = sum(truth.wait_ns.values()) > (1 + CLOSE) * sum(truth.transfer_ns.values())
+    if said.cause != plant.cause and plant.cause != "none" and (prevails or plant.cause == "transfer"):
+        complaints.append(f"the cause is said to be {said.cause}, not {plant.cause}")
+    for call, rank in plant.calls.items():
+        if said.calls.get(call, (None, 0))[0] != rank:
+            complaints.append(f"in {call} the others wait for {said.calls.get(call)}, not for rank {rank}")
+    slack_ns = tolerance_ns(trial)
+    errors = []
+    for what, told_ns, logged_ns in figures(trial, said):
+        errors.append(abs(told_ns - logged_ns) / (logged_ns or 1))
+        if abs(told_ns - logged_ns) > CLOSE * logged_ns + slack_ns:
+            complaints.append(f"{what}: {told_ns / 1e6:.1f} ms, logged are {logged_ns / 1e6:.1f} ms")
+    return Judgement(holds(trial), who, max(errors, default=None), complaints)
