@@ -100,6 +100,41 @@ def test_sums_that_follow_each_other_need_no_pauses(seed):
     assert len(whole) >= 0.9 * 120
 
 
+def of_many_tensors(steps: int, fused: list[int], pause_ns: int, seed: int) -> tuple[Job, int]:
+    """161 tensors, half of them tiny, reduced a few at a time; a rank that is late in each step makes a long pause."""
+    job = Job(seed)
+    small, large = [256, 512, 1_024, 2_048], [65_536, 147_456, 262_144, 524_288, 1_048_576, 2_359_296]
+    tensors = [job.random.choice(small if job.random.random() < 0.5 else large) for _ in range(161)]
+    for step in range(steps):
+        job.compute(pause_ns)
+        left = list(tensors)
+        while left:
+            count = job.random.choice(fused)
+            job.call("Allreduce", sum(left[:count]), step)
+            job.compute(job.random.randint(50, 4_000) * 1_000, 0)
+            left = left[count:]
+    return job, sum(tensors)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("steps, fused", [(20, [1, 1, 1, 2, 3, 5]), (15, [1, 1, 1, 1, 2]), (40, [1, 1, 2, 8])])
+def test_many_smaller_sums_that_occur_as_often_do_not_hide_the_step(steps, fused, seed):
+    """Of a step without its tiny first or last tensors: more than 50 such sums are smaller."""
+    job, step_bytes = of_many_tensors(steps, fused, 300 * training.MS, seed)
+    found, whole = found_in(job)
+    assert (found.how, found.bytes, found.confidence) == ("bytes", step_bytes, 1.0)
+    assert whole == [{step} for step in range(steps)]
+
+
+@pytest.mark.parametrize("seed", [16, 23])
+def test_two_steps_together_are_no_step(seed):
+    """With these pauses the sum of two steps fits better than that of one, whose runs are cut at long pauses within."""
+    job, step_bytes = of_many_tensors(40, [1, 1, 2, 8], 400_000, seed)
+    found, whole = found_in(job)
+    assert (found.how, found.bytes) == ("bytes", step_bytes)
+    assert whole == [{step} for step in range(40)]
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("make", [training.random_mix, training.poisson, training.single_phase, training.Job])
 def test_a_job_without_steps_has_none(make, seed):

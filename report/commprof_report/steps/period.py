@@ -6,7 +6,8 @@ sizes   The same calls with the same sizes repeat. The smallest lag at which nea
         less often than every second period, or whose function is rarely called, are foreign (a checkpoint, an evaluation); they may
         occur anywhere.
 bytes   The sizes differ from step to step, but their sum does not: a framework that fuses gradients as they become ready (Horovod).
-        The step is the sum of bytes that divides the sequence into steps; if there are few steps, they must also follow long pauses.
+        The step is the sum of bytes that divides the sequence into steps; if there are few steps, they must also follow long pauses. All
+        sums that occur often enough to fill the sequence are candidates; those that can be no steps are left out before they are tried.
 gaps    All calls are alike (equal layers, reduced one by one), and a long pause follows every k-th call. A job that pauses after every
         k-th step looks the same, so the pauses must be a notable share of the time.
 
@@ -16,8 +17,9 @@ is time outside the communicator's collectives; the time that ranks wait for eac
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import accumulate, compress, groupby
 from math import exp, log, sqrt
 from operator import eq
@@ -38,10 +40,11 @@ ANCHORS_TRIED = 8
 SMALLEST_ANCHOR = 0.1  # share of the longest mean pause
 FEWEST_SUMMED = 0.75  # least confidence in a period of bytes, or in few steps
 SUM_TOLERANCE = 0.05
-MOST_SUMS = 50
 LINKED, SAFETY = 0.8, 3.0
 FOLLOWING_PAUSES = 0.67  # share of the steps of a period of bytes whose preceding pause is longer than every pause inside
 SURELY_LONG = 0.75  # of the pauses before the steps that there may be
+HALF_THE_STEPS = 0.5  # of those that there may be: so many of the longest pauses are looked at before a sum is tried
+DIVIDED = 0.9  # share of the spans of a sum that consist of the same number of equal parts
 FEWEST_SIZES = 6  # number of different sizes in the sequence
 WORTH_WITHOUT_PAUSE = 0.75  # of a step of bytes, relative to one after a long pause; in quarters, so that sums are exact
 RARE_FUNCTION = 0.05  # share of the calls, below which a function is foreign to the steps
@@ -356,11 +359,11 @@ def _by_bytes(calls: Calls) -> Cycle:
         return _none("too few sizes to make sums that tell")
     gaps = dict(zip(places, pauses(Calls(*([column[place] for place in places] for column in calls)))))
     stretches = list(_stretches(calls, places))
-    step_bytes = _step_bytes(calls, gaps, _longest(stretches, MOST_CALLS_SUMMED))
+    step_bytes = _step_bytes(_summed(calls, gaps, _longest(stretches, MOST_CALLS_SUMMED)))
     if not step_bytes:
         return _none("no sum")
-    long_ns = _surely_long(calls, gaps, stretches, step_bytes)
-    spans = [span for stretch in stretches for span in _walk(calls, gaps, stretch, step_bytes, long_ns).spans]
+    summed = _summed(calls, gaps, stretches)
+    spans, step_bytes = _divided(calls, gaps, [span for walk in summed.walks(step_bytes) for span in walk.spans], step_bytes)
     of_function = sum(calls.functions[place] == function for span in spans for place in range(*span))
     return Cycle(spans, "bytes", of_function / len(spans), step_bytes, _confidence(calls, spans), "")
 
@@ -375,75 +378,137 @@ def _longest(stretches: Iterable[Sequence[int]], most: int) -> list[Sequence[int
     return chosen
 
 
-def _step_bytes(calls: Calls, gaps: dict[int, int | None], stretches: Sequence[Sequence[int]]) -> int:
+class Stretch(NamedTuple):
+    """Calls without a hole in between."""
+
+    places: Sequence[int]
+    upto: list[int]  # bytes up to each call, and up to the end
+    index_of: dict[int, int]  # of a sum in upto
+
+    def hits(self, step_bytes: int) -> list[tuple[int, int]]:
+        """(first, end) of each run of calls with this sum, in order."""
+        ends = self.index_of
+        return [(first, ends[total + step_bytes]) for first, total in enumerate(self.upto) if total + step_bytes in ends]
+
+
+class Summed(NamedTuple):
+    """The calls of one function, prepared for trying sums of their bytes."""
+
+    gaps: dict[int, int | None]
+    stretches: list[Stretch]
+    after_longest_gaps: list[int]  # the places of all calls after a known pause, those after the longest first
+    calls: int
+    volume: int
+
+    def walks(self, step_bytes: int) -> list[Walk]:
+        """As many pauses are longer than a surely long one as a part of the steps that there may be."""
+        after = self.after_longest_gaps
+        long_ns = self.gaps[after[min(len(after) - 1, round(SURELY_LONG * self.volume / step_bytes))]] if after else 0
+        return [_walk(self.gaps, stretch, stretch.hits(step_bytes), long_ns) for stretch in self.stretches]
+
+
+def _summed(calls: Calls, gaps: dict[int, int | None], stretches: Sequence[Sequence[int]]) -> Summed:
+    prepared = []
+    for places in stretches:
+        upto = [0, *accumulate(calls.bytes[place] for place in places)]
+        prepared.append(Stretch(places, upto, {total: index for index, total in enumerate(upto)}))
+    all_places = [place for places in stretches for place in places]
+    after = sorted((place for place in all_places if gaps[place] is not None), key=lambda place: -gaps[place])
+    return Summed(gaps, prepared, after, len(all_places), sum(stretch.upto[-1] for stretch in prepared))
+
+
+def _step_bytes(summed: Summed) -> int:
     """The bytes of a step: the smallest sum that explains nearly as much as the best one. 0: no sum explains enough."""
     explained: dict[int, float] = {}
-    made = sum(map(len, stretches))
-    for step_bytes in _sums(calls, stretches):
-        long_ns = _surely_long(calls, gaps, stretches, step_bytes)
-        walks = [_walk(calls, gaps, stretch, step_bytes, long_ns) for stretch in stretches]
+    best = 0.0
+    hits_of = _hits_of_sums(summed)
+    for step_bytes in sorted(hits_of):
+        if not _may_be_steps(summed, step_bytes, hits_of[step_bytes], len(hits_of)):
+            continue
+        walks = summed.walks(step_bytes)
         spans = [span for walk in walks for span in walk.spans]
-        if spans and (_is_no_chance(walks) or _follow_pauses(gaps, spans)):
-            explained[step_bytes] = sum(place in gaps for span in spans for place in range(*span)) / made
-    best = max(explained.values(), default=0)
+        if spans and (_is_no_chance(walks, len(hits_of)) or _follow_pauses(summed.gaps, spans)):
+            explained[step_bytes] = sum(place in summed.gaps for span in spans for place in range(*span)) / summed.calls
+            best = max(best, explained[step_bytes])
+        if best >= 1 - SUM_TOLERANCE:
+            break  # no larger sum explains notably more
     return min((total for total, share in explained.items() if share >= max(FEWEST_SUMMED, best - SUM_TOLERANCE)), default=0)
 
 
-def _surely_long(calls: Calls, gaps: dict[int, int | None], stretches: Sequence[Sequence[int]], step_bytes: int) -> int:
-    """As many pauses are longer as a part of the steps that there may be."""
-    known = sorted((gaps[place] for stretch in stretches for place in stretch if gaps[place] is not None), reverse=True)
-    volume = sum(calls.bytes[place] for stretch in stretches for place in stretch)
-    return known[min(len(known) - 1, round(SURELY_LONG * volume / step_bytes))] if known else 0
+def _divided(calls: Calls, gaps: Container[int], spans: list[Span], step_bytes: int) -> tuple[list[Span], int]:
+    """If nearly all spans consist of the same number of parts with equal sums, these are the steps."""
+    for parts in range(min(span.end - span.first for span in spans), 1, -1):
+        inner = [_parts(calls, gaps, span, step_bytes // parts) for span in spans] if step_bytes % parts == 0 else []
+        divided = [span for own in inner if len(own) == parts for span in own]
+        if len(divided) >= DIVIDED * parts * len(spans):
+            return divided, step_bytes // parts
+    return spans, step_bytes
 
 
-def _sums(calls: Calls, stretches: Sequence[Sequence[int]]) -> list[int]:
-    """The smallest sums of consecutive calls that occur often enough to fill the sequence."""
+def _parts(calls: Calls, gaps: Container[int], span: Span, part_bytes: int) -> list[Span]:
+    """The span cut where a sum of its calls is a multiple of `part_bytes`."""
+    places = [place for place in range(*span) if place in gaps]
+    upto = accumulate(calls.bytes[place] for place in places)
+    ends = [place + 1 for place, total in zip(places, upto) if total % part_bytes == 0]
+    return [Span(first, end) for first, end in zip([span.first, *ends], ends)]
+
+
+def _hits_of_sums(summed: Summed) -> dict[int, list[tuple[int, int]]]:
+    """The sums of consecutive calls that occur often enough to fill the sequence: the places where a run with this sum begins, and where
+    the run after it would."""
     counts: Counter[int] = Counter()
-    for stretch in stretches:
-        sizes = [calls.bytes[place] for place in stretch]
-        for place in range(len(sizes)):
-            counts.update(accumulate(sizes[place : place + MOST_CALLS_OF_A_SUM]))
-    volume = sum(calls.bytes[place] for stretch in stretches for place in stretch)
-    filling = [total for total, count in counts.items() if count >= FEWEST_STEPS and total * count >= FEWEST_SUMMED * volume]
-    return sorted(filling)[:MOST_SUMS]
+    for stretch in summed.stretches:
+        for first, before in enumerate(stretch.upto):
+            counts.update([total - before for total in stretch.upto[first + 1 : first + 1 + MOST_CALLS_OF_A_SUM]])
+    least = FEWEST_SUMMED * summed.volume
+    hits_of = {total: [] for total, count in counts.items() if count >= FEWEST_STEPS and total * count >= least}
+    for stretch in summed.stretches:
+        places = [*stretch.places, stretch.places[-1] + 1]
+        for first, before in enumerate(stretch.upto):
+            for end in range(first + 1, min(first + 1 + MOST_CALLS_OF_A_SUM, len(places))):
+                if stretch.upto[end] - before in hits_of:
+                    hits_of[stretch.upto[end] - before].append((places[first], places[end]))
+    return hits_of
 
 
-def _walk(calls: Calls, gaps: dict[int, int | None], stretch: Sequence[int], step_bytes: int, long_ns: float) -> Walk:
-    """The steps of `step_bytes` that cover most of a stretch; steps after a pause are preferred. A step that stands alone and follows
+def _may_be_steps(summed: Summed, step_bytes: int, hits: Sequence[tuple[int, int]], sums: int) -> bool:
+    """False if the runs with this sum neither follow each other more often than by chance, nor follow most of the longest pauses."""
+    firsts = {first for first, _ in hits}
+    linked = sum(end in firsts for _, end in hits)
+    if linked * log(summed.calls / len(hits)) > log(summed.calls * sums) + SAFETY:
+        return True
+    longest = summed.after_longest_gaps[: max(1, round(HALF_THE_STEPS * summed.volume / step_bytes))]
+    return sum(map(firsts.__contains__, longest)) >= FOLLOWING_PAUSES * len(longest)
+
+
+def _walk(gaps: dict[int, int | None], stretch: Stretch, hits: Sequence[tuple[int, int]], long_ns: float) -> Walk:
+    """The steps that cover most of a stretch, chosen from `hits`; steps after a pause are preferred. A step that stands alone and follows
     no pause may consist of parts of two steps."""
-    upto = [0, *accumulate(calls.bytes[place] for place in stretch)]
-    place_of = {total: place for place, total in enumerate(upto)}
-    nexts = [place_of.get(total + step_bytes) for total in upto]
-    best = [0.0] * (len(upto) + 1)
-    for place in range(len(upto) - 1, -1, -1):
-        best[place] = best[place + 1]
-        if nexts[place]:
-            best[place] = max(best[place], _worth(gaps, stretch, place, nexts[place], long_ns) + best[nexts[place]])
-    taken, place = [], 0
-    while place < len(upto):
-        following = nexts[place]
-        if following and best[place] == _worth(gaps, stretch, place, following, long_ns) + best[following]:
-            taken.append((place, following))
-            place = following
-        else:
-            place += 1
+    places = stretch.places
+    after = [bisect_left(hits, (end,)) for _, end in hits]  # by hit: the first one that does not begin before its end
+    pays = [(end - first) * (1.0 if (gaps[places[first]] or 0) >= long_ns else WORTH_WITHOUT_PAUSE) for first, end in hits]
+    best = [0.0] * (len(hits) + 1)
+    for hit in range(len(hits) - 1, -1, -1):
+        best[hit] = max(best[hit + 1], pays[hit] + best[after[hit]])
+    taken, hit = [], 0
+    while hit < len(hits):
+        is_taken = best[hit] == pays[hit] + best[after[hit]]
+        if is_taken:
+            taken.append(hits[hit])
+        hit = after[hit] if is_taken else hit + 1
     firsts, ends = {first for first, _ in taken}, {end for _, end in taken}
     spans = [
-        Span(stretch[first], stretch[end - 1] + 1)
+        Span(places[first], places[end - 1] + 1)
         for first, end in taken
-        if first in ends or end in firsts or (gaps[stretch[first]] or 0) >= long_ns
+        if first in ends or end in firsts or (gaps[places[first]] or 0) >= long_ns
     ]
-    return Walk(spans, len(firsts & ends), len(stretch), sum(map(bool, nexts)))
+    return Walk(spans, len(firsts & ends), len(places), len(hits))
 
 
-def _worth(gaps: dict[int, int | None], stretch: Sequence[int], place: int, following: int, long_ns: float) -> float:
-    return (following - place) * (1.0 if (gaps[stretch[place]] or 0) >= long_ns else WORTH_WITHOUT_PAUSE)
-
-
-def _is_no_chance(walks: Sequence[Walk]) -> bool:
-    """True if nearly every step begins where another one ends, more often than expected by chance."""
+def _is_no_chance(walks: Sequence[Walk], sums: int) -> bool:
+    """True if nearly every step begins where another one ends, more often than expected by chance, of `sums` tried."""
     steps, linked, calls, hits = (sum(column) for column in zip(*((len(walk.spans), *walk[1:]) for walk in walks)))
-    return linked >= LINKED * (steps - len(walks)) and linked * log(calls / hits) > log(calls * MOST_SUMS) + SAFETY
+    return linked >= LINKED * (steps - len(walks)) and linked * log(calls / hits) > log(calls * sums) + SAFETY
 
 
 def _follow_pauses(gaps: dict[int, int | None], spans: Sequence[Span]) -> bool:
