@@ -193,7 +193,10 @@ class Job:
         self.add("thread", world_rank=rank, thread=0, tid=rank + 1, name="python3", is_main=is_main, **doing)
 
     def connection(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """All of it in an empty database of the schema."""
+        """All of it in an empty database of the schema. All calls are sampled, unless there are windows."""
+        if "sample_window" not in self.rows:
+            for rank in range(len(self.hosts)):
+                self.add("sample_window", world_rank=rank, thread=0, begin_ns=0, end_ns=1 << 62)
         for table, rows in {**self.rows, "communicator": self.communicator_rows(), **self.cell_rows()}.items():
             for row in rows:
                 columns, places = ", ".join(row), ", ".join("?" * len(row))
@@ -248,3 +251,27 @@ def waits_for(call: str, place: int, size: int, root: int | None) -> Sequence[in
     if call in ROOT_LAST:
         return range(size) if place == root else []
     return range(place) if call in LOWER else range(size)
+
+
+class Program:
+    """A job whose ranks compute and then enter collectives, each after the one before. `job` has the calls; `now_ns`: where each rank is."""
+
+    def __init__(self, ranks: int, hosts: Sequence[HostClock] = (), start_ns: int = 1_000_000) -> None:
+        self.job = Job(hosts or [HostClock(77)] * ranks)
+        self.now_ns = [start_ns] * ranks
+
+    def compute(self, rank: int, ns: int) -> None:
+        self.now_ns[rank] += ns
+
+    def collective(self, call: str, group: Group, transfer_ns: int = 10_000, **what: object) -> None:
+        arrivals = [self.now_ns[rank] for rank in group.ranks]
+        ends = self.job.collective(call, arrivals, [transfer_ns] * len(arrivals), group=group, **what)
+        for rank, end_ns in zip(group.ranks, ends):
+            self.now_ns[rank] = end_ns
+
+    def end(self) -> Job:
+        """The job, which lasts until its last call."""
+        self.job.wall_ns = max(self.now_ns) + 1_000_000
+        for row in self.job.rows["rank"]:
+            row.update(wall_ns=self.job.wall_ns, counted_ns=self.job.wall_ns, end_unix_ns=row["start_unix_ns"] + self.job.wall_ns)
+        return self.job

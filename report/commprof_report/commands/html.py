@@ -175,8 +175,9 @@ def late_section(run: Run, answers: Late) -> str:
         return page.section("Who is late", late.verdict(answers))
     ranks = answers.ranks[:MOST_RANKS]
     picture = page.picture(drawn(late_plot.draw, ranks, late_plot.figure_size(ranks)), "waiting and transfer by rank")
-    by_rank, by_call = page.table(late.RANK_COLUMNS, ranks), page.table(late.call_columns(answers.calls), answers.calls)
-    by_host = page.table(late.HOST_COLUMNS, answers.hosts) if len(answers.hosts) > 1 else ""
+    by_rank = page.table(late.cause_columns(late.RANK_COLUMNS, ranks), ranks)
+    by_call = page.table(late.call_columns(answers.calls), answers.calls)
+    by_host = page.table(late.cause_columns(late.HOST_COLUMNS, answers.hosts), answers.hosts) if len(answers.hosts) > 1 else ""
     return page.section("Who is late", sentence, page.facts_list(late.facts(run, answers)), picture, by_rank, by_host, by_call)
 
 

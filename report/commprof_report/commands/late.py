@@ -2,14 +2,15 @@
 
 Splits the time in collectives and messages into waiting for the last rank that a call depends on, and transfer. A nonblocking operation is
 waited for in the call that completes it. Sends and receives are matched by number and tag; a receive waits for its sender, a send that could
-not return before its receive was posted waits for its receiver. The first line is the verdict: load imbalance (a few ranks or one host cause
-most of the waiting, beyond chance), different ranks in different calls, ranks that take turns, spread over all ranks, or transfer (the
-messages take the time). There is no verdict if less than half of the time inside MPI can be split, or if a background thread makes the calls.
-Then how much of each, what could be gained, and how certain that is. Then for each rank how often it arrived last, what that cost the others,
-what of that it alone caused, and its own waiting and transfer; for each host; for each call and communicator; for each kind of waiting, in
-Scalasca's terms. With --by size: how far apart ranks arrive, and the time from the last arrival to the last return, which is the MPI
-library's own. A rank arrives at a collective of NCCL when its kernel begins on the device; NCCL collectives without device times are not
-split.
+not return before its receive was posted waits for its receiver. A rank may arrive last only because it waited itself: such chains are
+followed to the rank that caused them, and what no known rank caused is shown apart. The first line is the verdict: load imbalance (a few
+ranks or one host cause most of the waiting, beyond chance), different ranks in different calls, ranks that take turns, spread over all ranks,
+or transfer (the messages take the time). There is no verdict if less than half of the time inside MPI can be split, or if a background thread
+makes the calls. Then how much of each, what could be gained, and how certain that is. Then for each rank how often it arrived last, what that
+cost the others, what of that it alone caused, of how much waiting it is the root cause (if that is not the rank that arrived last), and its
+own waiting and transfer; for each host; for each call and communicator; for each kind of waiting, in Scalasca's terms. With --by size: how
+far apart ranks arrive, and the time from the last arrival to the last return, which is the MPI library's own. A rank arrives at a collective
+of NCCL when its kernel begins on the device; NCCL collectives without device times are not split.
 
 It analyses single calls, which the library samples (COMMPROF_SAMPLES). If only a part of the calls is sampled, times are scaled to all. Clocks
 of hosts are aligned by the job's own collectives; where that is too coarse, durations beyond the shortest count as waiting, marked with `~`.
@@ -24,7 +25,7 @@ from ..base import units
 from ..display import pictures, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateRestRow, LateRow, LateSizeRow, LateStateRow, late
-from ..late.verdict import COVERED, FEWEST_BLOCKS, LEVEL
+from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, LEVEL
 from ..plots import late as plot
 from ..run.alignment import align
 from ..run.crowding import crowding, sentence
@@ -56,6 +57,7 @@ RANK_COLUMNS = (
     Column("last share", lambda row: units.share(row.last_share)),
     Column("cost others", lambda row: units.duration(row.cost_ns)),
     Column("it alone", lambda row: units.duration(row.alone_ns)),
+    Column("caused", lambda row: units.duration(row.caused_ns)),
     Column("waited", lambda row: units.duration(row.wait_ns)),
     Column("transfer", lambda row: units.duration(row.transfer_ns)),
     Column("waiting share", lambda row: units.share(row.wait_share)),
@@ -66,6 +68,7 @@ HOST_COLUMNS = (
     Column("came last", lambda row: units.count(row.last_count)),
     Column("cost others", lambda row: units.duration(row.cost_ns)),
     Column("it alone", lambda row: units.duration(row.alone_ns)),
+    Column("caused", lambda row: units.duration(row.caused_ns)),
     Column("waited", lambda row: units.duration(row.wait_ns)),
     Column("transfer", lambda row: units.duration(row.transfer_ns)),
     Column("waiting share", lambda row: units.share(row.wait_share)),
@@ -79,8 +82,8 @@ CALL_COLUMNS = (
     Column("waiting", lambda row: units.duration(row.wait_ns)),
     Column("transfer", lambda row: units.duration(row.transfer_ns)),
     Column("waiting share", lambda row: estimated(row.wait_share, row.estimate_share)),
-    Column("most for rank", lambda row: units.NO_VALUE if row.top_rank is None else str(row.top_rank)),
-    Column("its cost", lambda row: units.duration(row.top_cost_ns)),
+    Column("mostly due to", lambda row: units.NO_VALUE if row.top_rank is None else f"rank {row.top_rank}"),
+    Column("it caused", lambda row: units.duration(row.top_cost_ns)),
 )
 STATE_COLUMNS = (
     Column("wait state", lambda row: row.wait_state, False),
@@ -133,13 +136,13 @@ def print_text(run: Run, answers: Late, by: str | None) -> None:
 def text_tables(answers: Late) -> dict[str, str]:
     if answers.run.verdict == "none":
         return {}
-    ranks = sorted(answers.ranks, key=lambda row: (-row.cost_ns, row.rank))
-    by_rank = tables.text_table(RANK_COLUMNS, ranks[:MOST_ROWS])
+    ranks = sorted(answers.ranks, key=lambda row: (-row.caused_ns, -row.cost_ns, row.rank))
+    by_rank = tables.text_table(cause_columns(RANK_COLUMNS, ranks), ranks[:MOST_ROWS])
     if len(ranks) > MOST_ROWS:
         by_rank += f"\n... and {len(ranks) - MOST_ROWS} more ranks; --csv has them all."
     texts = {"rank": by_rank}
     if len(answers.hosts) > 1:
-        texts["host"] = tables.text_table(HOST_COLUMNS, answers.hosts)
+        texts["host"] = tables.text_table(cause_columns(HOST_COLUMNS, answers.hosts), answers.hosts)
     texts["call"] = tables.text_table(call_columns(answers.calls), answers.calls)
     if answers.states:
         texts["state"] = tables.text_table(STATE_COLUMNS, answers.states)
@@ -151,6 +154,13 @@ def text_tables(answers: Late) -> dict[str, str]:
 def percentile_text(ns: int, collectives: int, fewest: int) -> str:
     """A percentile of fewer calls than it needs is not shown."""
     return units.duration(ns) if collectives >= fewest else units.NO_VALUE
+
+
+def cause_columns(columns: Sequence[Column], rows: Sequence[LateRankRow | LateHostRow]) -> list[Column]:
+    """Without the root causes where they are the ranks that arrived last."""
+    whole_ns = sum(row.cost_ns for row in rows)
+    are_alike = all(abs(row.caused_ns - row.cost_ns) <= NOTABLE_SHARE * whole_ns for row in rows)
+    return [column for column in columns if column.head != "caused" or not are_alike]
 
 
 def call_columns(rows: Sequence[LateCallRow]) -> list[Column]:
@@ -176,6 +186,9 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     spent = f"{units.duration(row.wait_ns / row.ranks)} per rank"
     moved = f"{units.duration(row.transfer_ns / row.ranks)} per rank"
     yield "Waiting", f"{estimated(row.wait_share, row.estimate_share)} of the time that was split, {spent}"
+    if row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0:
+        share = units.share(row.unknown_cause_ns / row.wait_ns)
+        yield "No known cause", f"{share} of the waiting: for ranks whose calls before it were not split, or not sampled"
     yield "Transfer", f"{units.share(1 - row.wait_share)}, {moved}; both together {units.share(row.share_of_wall)} of counted time"
     yield from library_facts(answers)
     if row.late_ranks is not None:
@@ -225,15 +238,24 @@ def verdict(answers: Late) -> str:
     if row.verdict == "imbalance":
         cause = "causes" if row.late_ranks.isdigit() else "cause"
         half = f", nearly all of it in the {answers.blame.named.half} half of the run" if answers.blame.named.half else ""
-        return f"load imbalance: {who} {cause} {units.share(row.late_share)} of the waiting{half}"
+        return f"load imbalance: {who} {cause} {units.share(row.late_share)} of the waiting{chain_text(row)}{half}"
     if row.verdict == "by-call":
         said = [f"{units.rank_names(each.named.ranks)} in {each.call}{on_text(answers, each.identity)}" for each in answers.blame.calls]
         return f"different ranks are late in different calls: {', '.join(said)}"
     if row.verdict == "rotation":
         return f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} arrive last one after the other"
-    most = max(answers.ranks, key=lambda rank: rank.cost_ns)
-    part = units.share(most.cost_ns / (sum(rank.cost_ns for rank in answers.ranks) or 1))
+    most = max(answers.ranks, key=lambda rank: rank.caused_ns)
+    part = units.share(most.caused_ns / (row.wait_ns or 1))
     return f"waiting is spread: no rank, host or call causes half of it beyond chance (the most: rank {most.rank}, {part})"
+
+
+def chain_text(row: LateRow) -> str:
+    """Where others were late because they waited for the named ranks."""
+    if row.late_through is None:
+        return ""
+    indirect = units.share(row.late_share - row.late_direct_share)
+    noun = "rank" if row.late_through.isdigit() else "ranks"
+    return f", {units.share(row.late_direct_share)} directly and {indirect} through {noun} {units.shortened(row.late_through, 24)}"
 
 
 def on_text(answers: Late, identity: str) -> str:
@@ -257,6 +279,8 @@ def unknown_text(row: LateRow) -> str:
         return f"unknown: only {units.share(row.coverage)} of the time inside MPI is in calls whose waiting is known"
     if row.blocks < FEWEST_BLOCKS:
         return f"unknown: {units.counted(row.blocks, 'late arrival')} are too few to tell a cause from chance"
+    if row.background_share < BACKGROUND:
+        return f"unknown: the cause of {units.share(row.unknown_cause_ns / row.wait_ns)} of the waiting is not known"
     return (
         "unknown: a background thread makes the MPI calls, and its arrival does not show when a rank's own work is done"
         " (mark steps on the main thread: commprof_step or NVTX, and see hvprof-report steps)"

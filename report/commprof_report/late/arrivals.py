@@ -6,10 +6,10 @@ decides when it can return. A call of which any operation's arrival is not known
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 from ..base import query
 from ..run.alignment import Alignment, storable
@@ -70,6 +70,16 @@ class CompletionRow(NamedTuple):
     end_ns: int
 
 
+IsChosen = Callable[[str, Optional[str]], bool]
+
+
+def chosen(connection: Connection) -> IsChosen:
+    """Whether the user chose a call on a communicator (None: not known)."""
+    calls = {call for (call,) in connection.execute("SELECT call FROM selected_call")}
+    identities = {identity for (identity,) in connection.execute("SELECT identity FROM selected_communicator")}
+    return lambda call, identity: call in calls and (identity is None or identity in identities)
+
+
 class Completions:
     """The arrivals that calls depend on, by rank and return of the call."""
 
@@ -81,12 +91,16 @@ class Completions:
         self.arrivals.setdefault((world_rank, end_ns), []).append(arrival)
 
     def rows(self, connection: Connection, alignment: Alignment) -> Iterator[tuple]:
-        """Rows of late_call. Only arrivals remain whose calls are not sampled."""
+        """Rows of late_call."""
         numbers = count(-1, -1)
         for call in map(CompletionRow._make, SQL.run(connection, "completions")):
             arrivals = self.arrivals.pop((call.world_rank, call.end_ns), None)
             if arrivals and None not in arrivals:
                 yield _row(call, alignment.moment(call.world_rank, call.start_ns), arrivals, numbers)
+
+    def left(self, is_chosen: IsChosen) -> int:
+        """After rows(): the number of operations' completions whose calls are not sampled."""
+        return sum(any(one is None or is_chosen(one.operation.call, one.operation.identity) for one in own) for own in self.arrivals.values())
 
 
 def _row(call: CompletionRow, start_ns: int, arrivals: Sequence[Arrival], numbers: Iterator[int]) -> tuple:

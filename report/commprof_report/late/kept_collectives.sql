@@ -4,7 +4,7 @@
 WITH member AS (
     SELECT world_rank, communicator, identity, comm_rank, library, count(*) OVER (PARTITION BY identity) AS members
     FROM communicator
-    WHERE communicator > 1 AND NOT is_inter AND size > 1 AND identity IN (SELECT identity FROM selected_communicator)
+    WHERE communicator > 1 AND NOT is_inter AND size > 1
 ),
 come AS (
     SELECT world_rank, communicator, sequence, call, bytes, root, region, start_ns, end_ns, completed_ns
@@ -26,5 +26,4 @@ FROM come
 JOIN synchronizing USING (call)
 JOIN member USING (world_rank, communicator)
 LEFT JOIN region_of USING (world_rank, region)
-WHERE come.call IN (SELECT call FROM selected_call)
 ORDER BY identity, sequence, comm_rank;

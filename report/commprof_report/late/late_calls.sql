@@ -1,5 +1,5 @@
--- For each call and communicator: how much is waiting, how much is transfer, and which rank causes most of the waiting? Nonblocking
--- operations: the calls that completed them.
+-- For each call and communicator: how much is waiting, how much is transfer, and which rank is the root cause of most of the waiting?
+-- Nonblocking operations: the calls that completed them.
 WITH own AS (
     SELECT identity, call, count(DISTINCT sequence) AS analysed,
            total(wait_ns * factor) AS wait_ns, total(transfer_ns * factor) AS transfer_ns,
@@ -9,11 +9,12 @@ WITH own AS (
     GROUP BY identity, call
 ),
 cost AS (
-    SELECT identity, call, last_rank, total(wait_ns * factor) AS cost_ns,
-           row_number() OVER (PARTITION BY identity, call ORDER BY total(wait_ns * factor) DESC, last_rank) AS place
+    SELECT identity, call, cause_rank, total(caused_ns * factor) AS cost_ns,
+           row_number() OVER (PARTITION BY identity, call ORDER BY total(caused_ns * factor) DESC, cause_rank) AS place
     FROM late_scaled
-    WHERE wait_ns > 0 AND world_rank IN (SELECT world_rank FROM selected_rank)
-    GROUP BY identity, call, last_rank
+    JOIN late_cause USING (wait)
+    WHERE cause_rank IS NOT NULL AND world_rank IN (SELECT world_rank FROM selected_rank)
+    GROUP BY identity, call, cause_rank
 ),
 timed AS (
     SELECT world_rank, identity, call, total_ns FROM late_exact
@@ -36,7 +37,7 @@ SELECT made.call,
        CAST(round(transfer_ns) AS INTEGER) AS transfer_ns,
        wait_ns / nullif(wait_ns + transfer_ns, 0) AS wait_share,
        estimated_ns / nullif(wait_ns + transfer_ns, 0) AS estimate_share,
-       last_rank AS top_rank,
+       cause_rank AS top_rank,
        CAST(round(cost_ns) AS INTEGER) AS top_cost_ns,
        library
 FROM made

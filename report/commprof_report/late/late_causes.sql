@@ -1,6 +1,8 @@
--- What each late arrival cost, in order of time: the collective, the rank that arrived last, what the others waited for it.
-SELECT call, identity, last_rank, total(wait_ns * factor) AS cost_ns, min(start_ns + wait_ns) AS arrival_ns
+-- What each late arrival cost, in order of time: the collective, and each root cause's part of what the others waited. arrival: a number for
+-- each collective and rank that arrived last. cause_rank: null, the cause is not known.
+SELECT call, identity, cause_rank, total(caused_ns * factor) AS cost_ns, min(start_ns + wait_ns) AS arrival_ns,
+       dense_rank() OVER (ORDER BY identity, sequence, call, last_rank) AS arrival
 FROM late_scaled
-WHERE last_rank IS NOT NULL
-GROUP BY identity, sequence, call, last_rank
-ORDER BY arrival_ns, identity, sequence;
+JOIN late_cause USING (wait)
+GROUP BY identity, sequence, call, last_rank, cause_rank
+ORDER BY arrival_ns, arrival, cost_ns DESC;

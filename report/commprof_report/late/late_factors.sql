@@ -73,10 +73,10 @@ SELECT world_rank, '', call, sampled, sampled_ns,
 FROM completed
 JOIN completing USING (world_rank, call);
 
--- The split calls with the user's filters, and each one's factor.
+-- The split calls with the user's filters, and each one's factor. wait: the number under which late_cause has their causes.
 DROP TABLE IF EXISTS temp.late_scaled;
 CREATE TEMP TABLE late_scaled AS
-SELECT late_call.*, factor
+SELECT late_call.rowid AS wait, late_call.*, factor
 FROM late_call
 JOIN late_factor
   ON late_factor.world_rank = late_call.world_rank

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from ..base import query, units
 from ..run.alignment import Alignment
 from ..run.selection import Selection
-from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_BLOCKS, NOTABLE, Blame, Cause, blame
-from .wait_split import WaitSplit, wait_split
+from .root_causes import root_causes
+from .timelines import Timeline, timelines
+from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_BLOCKS, NOTABLE, Blame, Cause, arrivals, blame
+from .wait_split import wait_split
 
 SQL = query.beside(__file__)
 
@@ -26,6 +28,8 @@ class LateRankRow(NamedTuple):
     last_share: float | None
     cost_ns: int
     alone_ns: int
+    caused_ns: int
+    direct_ns: int
     gain_ns: int
     wait_ns: int
     transfer_ns: int
@@ -46,6 +50,14 @@ class LateCallRow(NamedTuple):
     top_rank: int | None
     top_cost_ns: int | None
     library: str
+
+
+class ChainRow(NamedTuple):
+    """Waiting for a rank, by its root cause; late_chains.sql."""
+
+    cause_rank: int | None
+    last_rank: int
+    caused_ns: float
 
 
 class LateSizeRow(NamedTuple):
@@ -91,6 +103,7 @@ class LateRunRow(NamedTuple):
     coverage: float | None
     sampled_share: float | None
     wait_ns: int
+    unknown_cause_ns: int
     transfer_ns: int
     wait_share: float | None
     share_of_wall: float | None
@@ -110,6 +123,7 @@ class LateRow(NamedTuple):
     coverage: float | None
     sampled_share: float | None
     wait_ns: int
+    unknown_cause_ns: int
     transfer_ns: int
     wait_share: float | None
     share_of_wall: float | None
@@ -126,6 +140,8 @@ class LateRow(NamedTuple):
     late_ranks: str | None
     late_hosts: str | None
     late_share: float | None
+    late_direct_share: float | None
+    late_through: str | None
     late_gain_ns: int | None
     late_p: float | None
     blocks: int
@@ -142,6 +158,7 @@ class LateHostRow(NamedTuple):
     last_count: int
     cost_ns: int
     alone_ns: int
+    caused_ns: int
     wait_ns: int
     transfer_ns: int
     wait_share: float | None
@@ -156,7 +173,7 @@ class Late(NamedTuple):
     states: list[LateStateRow]
     rest: list[LateRestRow]
     blame: Blame
-    split: WaitSplit  # only the selected sizes and regions
+    timelines: dict[int, Timeline]  # by rank, of the whole run whatever was selected
 
     @property
     def is_known(self) -> bool:
@@ -170,12 +187,17 @@ class Late(NamedTuple):
 def late(run: Selection, alignment: Alignment) -> Late:
     """The run must have been opened with samples. The rank filter restricts the rows; the verdict considers all ranks."""
     connection, split = run.connection, wait_split(run, alignment)
+    lines = timelines(connection, alignment)
+    root_causes(connection, lines)
     SQL.run(connection, "late_factors")
     ranks = SQL.ask(connection, "late_ranks", LateRankRow)
     counted = SQL.ask(connection, "late_run", LateRunRow)[0]
     causes = SQL.ask(connection, "late_causes", Cause)
     hosts = {row.rank: row.host or "" for row in ranks}
-    found = blame(causes, [row.rank for row in ranks if row.collectives or row.message_calls], hosts.__getitem__)
+    members: dict[str, list[int]] = {}
+    for identity, rank in connection.execute("SELECT DISTINCT identity, world_rank FROM late_scaled"):
+        members.setdefault(identity, []).append(rank)
+    found = blame(causes, [row.rank for row in ranks if row.collectives or row.message_calls], hosts.__getitem__, members)
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     chosen = [row for row in ranks if row.rank in selected]
     of_run = LateRow(
@@ -186,12 +208,12 @@ def late(run: Selection, alignment: Alignment) -> Late:
         clocks=len(alignment.clocks),
         unconnected_clocks=alignment.islands - 1,
         error_ns=math.ceil(split.error_ns),
-        **_verdict(counted, ranks, found, min(MOST_BLOCKS, len(causes))),
+        **_verdict(counted, ranks, found, min(MOST_BLOCKS, len(arrivals(causes))), SQL.ask(connection, "late_chains", ChainRow)),
         unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
     )
     calls, sizes = SQL.ask(connection, "late_calls", LateCallRow), SQL.ask(connection, "late_sizes", LateSizeRow)
     states, rest = SQL.ask(connection, "late_states", LateStateRow), SQL.ask(connection, "late_rest", LateRestRow)
-    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, found, split)
+    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, found, lines)
 
 
 def _hosts(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:
@@ -204,13 +226,13 @@ def _hosts(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:
 def _host(host: str, rows: list[LateRankRow]) -> LateHostRow:
     summed = {
         key: sum(getattr(row, key) for row in rows)
-        for key in ("collectives", "message_calls", "last_count", "cost_ns", "alone_ns", "wait_ns", "transfer_ns")
+        for key in ("collectives", "message_calls", "last_count", "cost_ns", "alone_ns", "caused_ns", "wait_ns", "transfer_ns")
     }
     split_ns = summed["wait_ns"] + summed["transfer_ns"]
     return LateHostRow(host, len(rows), **summed, wait_share=summed["wait_ns"] / split_ns if split_ns else None)
 
 
-def _verdict(counted: LateRunRow, ranks: list[LateRankRow], found: Blame, blocks: int) -> dict:
+def _verdict(counted: LateRunRow, ranks: list[LateRankRow], found: Blame, blocks: int, chains: Sequence[ChainRow]) -> dict:
     """docs/SCHEMA.md defines the verdicts. Late ranks are named only with a verdict, and only if the run could gain notably."""
     named = found.named
     late = {row.rank: row for row in ranks if named and row.rank in named.ranks}
@@ -220,15 +242,28 @@ def _verdict(counted: LateRunRow, ranks: list[LateRankRow], found: Blame, blocks
     if verdict == "imbalance" and not is_named:
         verdict = "spread"
     hosts = sorted({row.host or "" for row in late.values()})
+    direct_share, through = _chain(late, chains)
     return {
         "verdict": verdict,
         "late_ranks": units.rank_list(sorted(late)) if is_named else None,
         "late_hosts": ",".join(hosts) if is_named else None,
         "late_share": named.share if is_named else None,
+        "late_direct_share": direct_share if is_named else None,
+        "late_through": units.rank_list(through) if is_named and through else None,
         "late_gain_ns": gain_ns if is_named else None,
         "late_p": named.p if is_named else None,
         "blocks": blocks,
     }
+
+
+def _chain(ranks: Container[int], chains: Sequence[ChainRow]) -> tuple[float, list[int]]:
+    """The share of the waiting that these ranks cause by arriving last themselves, and the ranks through which they cause the rest, as far
+    as that is notable."""
+    whole_ns = sum(row.caused_ns for row in chains)
+    own = [row for row in chains if row.cause_rank in ranks]
+    through = [row.last_rank for row in own if row.last_rank not in ranks and row.caused_ns >= NOTABLE * whole_ns]
+    direct_ns = sum(row.caused_ns for row in own if row.last_rank in ranks)
+    return direct_ns / (whole_ns or 1), sorted({*through})
 
 
 def _kind(counted: LateRunRow, found: Blame, blocks: int) -> str:
@@ -243,4 +278,6 @@ def _kind(counted: LateRunRow, found: Blame, blocks: int) -> str:
         return "transfer"
     if blocks < FEWEST_BLOCKS:
         return "unknown"
-    return "imbalance" if found.named else "by-call" if found.calls else "rotation" if found.turns else "spread"
+    if found.named or found.calls or found.turns:
+        return "imbalance" if found.named else "by-call" if found.calls else "rotation"
+    return "spread" if counted.unknown_cause_ns < COVERED * counted.wait_ns else "unknown"

@@ -1,5 +1,6 @@
--- For each rank: how often did it arrive last, how long did the others wait for it, and how long did it wait itself? gain_ns: by how much
--- the others' longest wait would shrink had it arrived with the rank before it.
+-- For each rank: how often did it arrive last, how long did the others wait for it, how much of all waiting does it cause, directly and
+-- through others, and how long did it wait itself? gain_ns: by how much the longest wait of another rank would shrink had this one not
+-- been late.
 WITH own AS (
     SELECT world_rank, sum(sequence > 0) AS collectives, sum(sequence < 0) AS message_calls, sum(is_last) AS last_count,
            total(wait_ns * factor) AS wait_ns, total(transfer_ns * factor) AS transfer_ns
@@ -12,12 +13,25 @@ pair AS (
     GROUP BY last_rank, world_rank
 ),
 cost AS (
-    SELECT last_rank AS world_rank, sum(cost_ns) AS cost_ns, sum(alone_ns) AS alone_ns, max(alone_ns) AS gain_ns
+    SELECT last_rank AS world_rank, sum(cost_ns) AS cost_ns, sum(alone_ns) AS alone_ns
     FROM pair
     GROUP BY last_rank
 ),
 late_message AS (
     SELECT last_rank AS world_rank, count(*) AS last_count FROM late_scaled WHERE sequence < 0 GROUP BY last_rank
+),
+caused_pair AS (
+    SELECT cause_rank, world_rank, total(caused_ns * factor) AS caused_ns,
+           total(CASE last_rank WHEN cause_rank THEN caused_ns * factor END) AS direct_ns,
+           total(CASE WHEN world_rank <> cause_rank THEN alone_ns * caused_ns / wait_ns * factor END) AS alone_ns
+    FROM late_scaled
+    JOIN late_cause USING (wait)
+    GROUP BY cause_rank, world_rank
+),
+caused AS (
+    SELECT cause_rank AS world_rank, sum(caused_ns) AS caused_ns, sum(direct_ns) AS direct_ns, max(alone_ns) AS gain_ns
+    FROM caused_pair
+    GROUP BY cause_rank
 )
 SELECT rank.world_rank AS rank,
        host.value AS host,
@@ -27,6 +41,8 @@ SELECT rank.world_rank AS rank,
        (own.last_count + coalesce(late_message.last_count, 0)) * 1.0 / (collectives + message_calls) AS last_share,
        CAST(round(coalesce(cost_ns, 0)) AS INTEGER) AS cost_ns,
        CAST(round(coalesce(alone_ns, 0)) AS INTEGER) AS alone_ns,
+       CAST(round(coalesce(caused_ns, 0)) AS INTEGER) AS caused_ns,
+       CAST(round(coalesce(direct_ns, 0)) AS INTEGER) AS direct_ns,
        CAST(round(coalesce(gain_ns, 0)) AS INTEGER) AS gain_ns,
        CAST(round(coalesce(wait_ns, 0)) AS INTEGER) AS wait_ns,
        CAST(round(coalesce(transfer_ns, 0)) AS INTEGER) AS transfer_ns,
@@ -36,4 +52,5 @@ LEFT JOIN fact AS host ON host.world_rank = rank.world_rank AND host.key = 'host
 LEFT JOIN own ON own.world_rank = rank.world_rank
 LEFT JOIN cost ON cost.world_rank = rank.world_rank
 LEFT JOIN late_message ON late_message.world_rank = rank.world_rank
+LEFT JOIN caused ON caused.world_rank = rank.world_rank
 ORDER BY rank.world_rank;

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..base import query
 from ..run.alignment import Alignment
-from .arrivals import LONG_AGO_NS, Arrival, Completions, Operation
+from .arrivals import LONG_AGO_NS, Arrival, Completions, Operation, chosen
 from .message_match import Message, Part, matches
 
 SQL = query.beside(__file__)
@@ -46,12 +46,11 @@ class Counts:
     """Sides of messages that the user chose and that were not split."""
 
     def __init__(self, connection: Connection) -> None:
-        self.calls = {call for (call,) in connection.execute("SELECT call FROM selected_call")}
-        self.identities = {identity for (identity,) in connection.execute("SELECT identity FROM selected_communicator")}
+        self.is_chosen = chosen(connection)
         self.unmatched = self.unsure = self.uncompleted = 0
 
     def chosen(self, row: MessageRow) -> int:
-        return int(row.call in self.calls and (row.identity is None or row.identity in self.identities))
+        return int(self.is_chosen(row.call, row.identity))
 
 
 def messages_add(completions: Completions, connection: Connection, alignment: Alignment, clocks) -> Counts:

@@ -1,16 +1,16 @@
 """The verdict on a run's waiting: who causes it, judged against chance.
 
-The collectives are divided, in order of time, into up to 16 blocks with the same number of collectives; a block has a cost for each rank: how
-long the others waited for it. If no rank were different from the others, the ranks could change places within each block. The probability
-that a rank then costs as much as it does, or more, is bounded by Chernoff's inequality. A rank is named only if that bound, times the number
-of ranks (Bonferroni), is below 1 %, and if the named ranks cause at least half of the waiting. The same test is made for hosts, and for each
-call on each communicator. One extreme block cannot name a rank.
+The late arrivals are divided, in order of time, into up to 16 blocks of equal number; a block has a cost for each rank: how much waiting it
+causes (root_causes.py). Waiting whose cause is not known counts for nobody, but is part of the whole. If no rank were different from the
+others, the ranks could change places within each block. The probability that a rank then costs as much as it does, or more, is bounded by
+Chernoff's inequality. A rank is named only if that bound, times the number of ranks (Bonferroni), is below 1 %, and if the named ranks cause
+at least half of the waiting. The same test is made for hosts, and for each call on each communicator. One extreme block cannot name a rank.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import exp, log
 from typing import NamedTuple
 
@@ -30,13 +30,14 @@ LATER_HALF = 0.9  # share of the cost that one half of the run has
 
 
 class Cause(NamedTuple):
-    """What one late arrival cost; late_causes.sql."""
+    """What a rank caused of the waiting that one late arrival cost; late_causes.sql."""
 
     call: str
     identity: str
-    last_rank: int
+    cause_rank: int | None  # None: not known
     cost_ns: float
     arrival_ns: int
+    arrival: int
 
 
 class Named(NamedTuple):
@@ -66,12 +67,12 @@ class Blame(NamedTuple):
 NOBODY = Blame(None, [], [])
 
 
-def blame(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int], str]) -> Blame:
-    """`causes` in order of time; `ranks`: all that take part in the collectives. Different late ranks in different calls take precedence
-    if they explain notably more of the waiting."""
+def blame(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int], str], members: Mapping[str, Sequence[int]]) -> Blame:
+    """`causes` in order of time; `ranks`: all that take part in the collectives; `members`: those of each communicator. Different late ranks
+    in different calls take precedence if they explain notably more of the waiting."""
     if len(ranks) < 2:
         return NOBODY
-    named, calls = _named(causes, ranks, host_of, LEVEL), _by_call(causes, ranks, host_of)
+    named, calls = _named(causes, ranks, host_of, LEVEL), _by_call(causes, members, host_of)
     explained = sum(each.named.share * each.cost_ns for each in calls) / (sum(cause.cost_ns for cause in causes) or 1)
     if len({each.named.ranks for each in calls}) > 1 and explained > (named.share if named else 0) + NOTABLY_MORE:
         return Blame(None, calls, [])
@@ -84,12 +85,13 @@ def _named(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int
     if len(blocks) < FEWEST_BLOCKS:
         return None
     named = None
-    found = few([_sums(block, lambda cause: cause.last_rank) for block in blocks], ranks, level)
+    whole_ns = sum(cause.cost_ns for cause in causes)
+    found = few([_sums(block, lambda rank: rank) for block in blocks], ranks, level, whole_ns)
     if found:
         named = _name(causes, *found)
     hosts = sorted({host_of(rank) for rank in ranks})
     if 1 < len(hosts) < len(ranks):
-        found = few([_sums(block, lambda cause: host_of(cause.last_rank)) for block in blocks], hosts, level)
+        found = few([_sums(block, host_of) for block in blocks], hosts, level, whole_ns)
         if found:
             of_hosts = _name(causes, [rank for rank in ranks if host_of(rank) in found[0]], found[1])
             named = of_hosts if named is None or of_hosts.share > named.share + NOTABLY_MORE else named
@@ -97,45 +99,54 @@ def _named(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int
 
 
 def _name(causes: Sequence[Cause], ranks: Sequence[int], p: float) -> Named:
-    own = [cause for cause in causes if cause.last_rank in ranks]
+    own = [cause for cause in causes if cause.cause_rank in ranks]
     share = sum(cause.cost_ns for cause in own) / sum(cause.cost_ns for cause in causes)
     return Named(tuple(sorted(ranks)), share, p, _half(own, causes))
 
 
+def arrivals(causes: Iterable[Cause]) -> list[list[Cause]]:
+    """The causes of each late arrival, in order of time."""
+    by_arrival: dict[int, list[Cause]] = {}
+    for cause in causes:
+        by_arrival.setdefault(cause.arrival, []).append(cause)
+    return list(by_arrival.values())
+
+
 def _blocks(causes: Sequence[Cause]) -> list[Sequence[Cause]]:
-    number = min(MOST_BLOCKS, len(causes))
-    edges = [len(causes) * at // number for at in range(number + 1)] if number else []
-    return [causes[begin:end] for begin, end in zip(edges, edges[1:])]
+    of_arrivals = arrivals(causes)
+    number = min(MOST_BLOCKS, len(of_arrivals))
+    edges = [len(of_arrivals) * at // number for at in range(number + 1)] if number else []
+    return [[cause for own in of_arrivals[begin:end] for cause in own] for begin, end in zip(edges, edges[1:])]
 
 
-def _sums(block: Sequence[Cause], key: Callable[[Cause], Hashable]) -> Counter:
+def _sums(block: Sequence[Cause], unit_of: Callable[[int], Hashable]) -> Counter:
     sums: Counter = Counter()
     for cause in block:
-        sums[key(cause)] += cause.cost_ns
+        if cause.cause_rank is not None:
+            sums[unit_of(cause.cause_rank)] += cause.cost_ns
     return sums
 
 
-def few(blocks: Sequence[Counter], units: Sequence, level: float) -> tuple[list, float] | None:
-    """The fewest units (ranks, hosts) that cause most of the cost, each beyond chance; and the largest p among them. None: there are none."""
+def few(blocks: Sequence[Counter], units: Sequence, level: float, whole: float) -> tuple[list, float] | None:
+    """The fewest units (ranks, hosts) that cause most of the whole cost, each beyond chance; and the largest p among them. None: there are
+    none."""
     total: Counter = Counter()
     for block in blocks:
         total.update(block)
-    whole = sum(total.values())
     chosen: list = []
     for unit, _ in sorted(total.items(), key=lambda item: (-item[1], item[0]))[: max(1, len(units) // FEW)]:
         chosen.append(unit)
         if whole > 0 and sum(total[each] for each in chosen) >= MOST_OF_IT * whole:
-            p = max(_chance(blocks, each, len(units)) for each in chosen)
+            p = _chance(blocks, min(total[each] for each in chosen), len(units))
             return (chosen, p) if p < level else None
     return None
 
 
-def _chance(blocks: Sequence[Counter], unit: Hashable, units: int) -> float:
-    """Bound of the probability that any of `units` like all others costs as much as this one, or more."""
+def _chance(blocks: Sequence[Counter], cost: float, units: int) -> float:
+    """Bound of the probability that any of `units` that are all alike has this cost or more."""
     most = max(max(block.values(), default=0) for block in blocks)  # some block has a cost
-    own = sum(block[unit] for block in blocks) / most
-    shares = [[cost / most for cost in block.values()] for block in blocks]
-    bound = min(_log_mean(shares, units, 2.0**power) - 2.0**power * own for power in POWERS)
+    shares = [[each / most for each in block.values()] for block in blocks]
+    bound = min(_log_mean(shares, units, 2.0**power) - 2.0**power * cost / most for power in POWERS)
     return min(1.0, units * exp(min(0.0, bound)))
 
 
@@ -154,7 +165,7 @@ def _half(own: Sequence[Cause], causes: Sequence[Cause]) -> str:
     return "second" if later >= LATER_HALF else "first" if later <= 1 - LATER_HALF else ""
 
 
-def _by_call(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int], str]) -> list[CallCause]:
+def _by_call(causes: Sequence[Cause], members: Mapping[str, Sequence[int]], host_of: Callable[[int], str]) -> list[CallCause]:
     """Calls with different late ranks, if such calls have most of the waiting."""
     by_call: dict[tuple[str, str], list[Cause]] = {}
     for cause in causes:
@@ -163,7 +174,7 @@ def _by_call(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[i
         return []
     found = []
     for (call, identity), own in by_call.items():
-        named = _named(own, ranks, host_of, LEVEL / len(by_call))
+        named = _named(own, members[identity], host_of, LEVEL / len(by_call))
         if named:
             found.append(CallCause(call, identity, named, sum(cause.cost_ns for cause in own)))
     whole_ns = sum(cause.cost_ns for cause in causes)
@@ -172,8 +183,9 @@ def _by_call(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[i
 
 
 def _turns(causes: Sequence[Cause], ranks: int) -> list[int]:
-    """The order in which ranks arrive last, if it repeats; else empty."""
-    last = [cause.last_rank for cause in causes if cause.cost_ns > 0]
+    """The order in which ranks cause most of the waiting for an arrival, if it repeats; else empty."""
+    most = [max(own, key=lambda cause: cause.cost_ns) for own in arrivals(causes)]
+    last = [cause.cause_rank for cause in most if cause.cost_ns > 0 and cause.cause_rank is not None]
     if len(last) < 2 * FEWEST_BLOCKS or max(Counter(last).values()) > MOST_TURNS * len(last):
         return []
     for period in range(2, min(2 * ranks, len(last) // 4) + 1):

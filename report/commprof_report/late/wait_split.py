@@ -27,7 +27,7 @@ from typing import NamedTuple
 from ..base import query
 from ..run.alignment import Alignment, Error, storable
 from ..run.selection import Selection
-from .arrivals import NO_SHARE, Arrival, Completions, Operation, Share, share, waited
+from .arrivals import NO_SHARE, Arrival, Completions, Operation, Share, chosen, share, waited
 from .messages import messages_add
 
 SQL = query.beside(__file__)
@@ -59,24 +59,20 @@ class KeptRow(NamedTuple):
 
 
 class WaitSplit(NamedTuple):
-    """The split of a run's collectives and messages. Owns the TEMP TABLE late_call; the next split of the run replaces it."""
+    """The split of a run's collectives and messages, whatever the user chose. Owns the TEMP TABLE late_call; the next split of the run
+    replaces it."""
 
-    connection: Connection
     error_ns: float  # the largest clock error among the collectives split by arrival times
-    unsure: int  # not split: clocks too inaccurate and durations no substitute, or the root was not read
-    uncompleted: int  # nonblocking ones not split: the call that completed them is not sampled
-    unmatched: int  # messages not split, each side's counted: their other side is not known
-
-    def waits(self) -> Iterator[tuple[int, int, int]]:
-        """Each rank's waits in order of time: the rank, the start of its call, the time waited."""
-        return SQL.run(self.connection, "waits")
+    unsure: int  # chosen ones not split: clocks too inaccurate and durations no substitute, or the root was not read
+    uncompleted: int  # chosen nonblocking ones not split: the call that completed them is not sampled
+    unmatched: int  # chosen messages not split, each side's counted: their other side is not known
 
 
 def wait_split(run: Selection, alignment: Alignment) -> WaitSplit:
     """The run must have been opened with samples."""
     connection = run.connection
     SQL.run(connection, "wait_split")
-    clocks = Clocks(connection, alignment)
+    clocks, is_chosen = Clocks(connection, alignment), chosen(connection)
     calls: list[tuple] = []
     completions = Completions()
     unsure = 0
@@ -84,7 +80,7 @@ def wait_split(run: Selection, alignment: Alignment) -> WaitSplit:
         starts = [alignment.moment(row.world_rank, row.start_ns) for row in rows]
         is_estimate = not clocks.tell_collective(rows)
         if (is_estimate and not rows[0].is_blocking) or (rows[0].kind != "all" and (is_estimate or not _has_root(rows))):
-            unsure += 1
+            unsure += is_chosen(rows[0].call, rows[0].identity)
             continue
         if not rows[0].is_blocking:
             for row, arrival in _arrivals(rows, starts):
@@ -96,8 +92,8 @@ def wait_split(run: Selection, alignment: Alignment) -> WaitSplit:
     _insert(connection, calls)
     counts = messages_add(completions, connection, alignment, clocks)
     connection.executemany(INSERT, completions.rows(connection, alignment))
-    uncompleted = counts.uncompleted + len(completions.arrivals)
-    return WaitSplit(connection, clocks.error_ns, unsure + counts.unsure, uncompleted, counts.unmatched)
+    uncompleted = counts.uncompleted + completions.left(is_chosen)
+    return WaitSplit(clocks.error_ns, unsure + counts.unsure, uncompleted, counts.unmatched)
 
 
 def _collectives(connection: Connection) -> Iterator[list[KeptRow]]:

@@ -17,10 +17,10 @@ from ..base import query
 from ..gpu.gpu_activity import WindowRow
 from ..gpu.overlap import Busy, Interval, busy, common, joined, unions
 from .boundaries import RankStep, Steps
-from .step_costs import FOREVER
 
 SQL = query.beside(__file__)
 
+FOREVER = 1 << 62
 NO_DEVICE = 0  # in gpu_intervals.sql: time of the rank in MPI
 OTHER_STREAM = 1023  # represents several streams, of any device
 FEWEST_STEPS = 10  # with tracing and without it, to estimate its cost

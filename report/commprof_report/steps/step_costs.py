@@ -13,18 +13,18 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from statistics import fmean, median
 from typing import NamedTuple
 
 from ..base import query, units
 from ..late.late_ranks import Late
-from ..late.wait_split import WaitSplit
+from ..late.timelines import WAITING
+from ..run.holes import Hole, holes
 from .boundaries import Moment, RankStep, Steps
 
 SQL = query.beside(__file__)
 
-FOREVER = 1 << 62
 KNOWN_WAITS = 0.9  # share of the time inside MPI that must be split for waits to be taken off a rank's time
 NOTABLE_LEAD = 0.02  # share of the step by which the slowest rank must be slower than the others
 COMMON = 0.1  # share of the steps: a call in fewer is foreign to them
@@ -182,7 +182,7 @@ def step_costs(steps: Steps, moment: Moment, late: Late | None) -> Costs:
     reading = Reading(steps)
     ranks = list(reading.ranks())
     spent = [one for of_rank in ranks for one in of_rank]
-    waits_are_known = _waits_add(late.split, moment, ranks) and (late.run.coverage or 0) >= KNOWN_WAITS if late else False
+    waits_are_known = _waits_add(late, moment, ranks) and (late.run.coverage or 0) >= KNOWN_WAITS if late else False
     communicating = [of_rank for of_rank in ranks if any(one.driving_ns for one in of_rank)]
     is_driven = 2 * len(communicating) >= len(ranks)
     thread, is_main = reading.busiest(spent, is_driven)
@@ -199,18 +199,8 @@ class Reading:
         self.driving = {**dict(connection.execute("SELECT world_rank, thread FROM thread WHERE is_main")), **steps.told.driving}
         self.names = {(rank, thread): (name, is_main) for rank, thread, name, is_main in SQL.run(connection, "step_threads")}
         self.labels = {(rank, number): label for rank, number, label in SQL.run(connection, "step_labels")}
-        self.begun: dict[int, dict[int, int]] = {}  # collectives by rank and communicator
-        for rank, communicator, collectives in SQL.run(connection, "step_communicators"):
-            self.begun.setdefault(rank, {})[communicator] = collectives
-        windows = connection.execute("SELECT world_rank, thread, begin_ns, end_ns FROM sample_window ORDER BY world_rank, thread, begin_ns")
-        self.windows = {key: [row[2:] for row in rows] for key, rows in groupby(windows, key=itemgetter(0, 1))}
-        unsequenced = SQL.run(connection, "step_unsequenced").fetchall()
-        self.windowed: dict[int, list[int]] = {}  # by rank, threads with calls that are sampled only in windows
-        for rank, thread, made, _, _ in unsequenced:
-            if made:
-                self.windowed.setdefault(rank, []).append(thread)
-        poll_ns, mpi_ns = (sum(row[column] for row in unsequenced) for column in (3, 4))
-        self.poll_share = poll_ns / mpi_ns if mpi_ns else 0.0
+        self.missing = holes(connection)
+        self.poll_share = SQL.run(connection, "step_polls").fetchone()[0]
         self.sums: dict[tuple[str, str, str, str], list[int]] = {}
         self.steps_summed = 0
         self.step_ns_summed = 0
@@ -219,26 +209,18 @@ class Reading:
         steps = {rank: [Spent(step) for step in of_rank] for rank, of_rank in self.steps.by_rank().items()}
         samples = map(SampleRow._make, SQL.run(self.connection, "step_samples"))
         for rank, of_rank in groupby(samples, key=attrgetter("world_rank")):
-            holes = [*self._fill(rank, steps[rank], of_rank), *self._unseen(rank)]
-            _holes_mark(steps[rank], holes)
+            self._fill(rank, steps[rank], of_rank)
+            _holes_mark(steps[rank], self.missing.get(rank, ()))
             self._sum(rank, steps[rank])
         yield from steps.values()
 
-    def _fill(self, rank: int, steps: list[Spent], samples: Iterator[SampleRow]) -> Iterator[tuple[int, int]]:
-        """Adds the samples to the steps; yields the intervals in which collectives are missing."""
+    def _fill(self, rank: int, steps: list[Spent], samples: Iterator[SampleRow]) -> None:
         driving = self.driving.get(rank)
-        begun = self.begun.get(rank, {})
-        latest = {communicator: (0, 0) for communicator in begun}
         place = 0
         on_device: list[SampleRow] = []
         for sample in samples:
             if sample.device_start_ns is not None and sample.device_end_ns is not None:
                 on_device.append(sample)
-            if sample.sequence is not None and sample.communicator in latest:
-                sequence, end_ns = latest[sample.communicator]
-                if sample.sequence > sequence + 1:
-                    yield end_ns, sample.start_ns
-                latest[sample.communicator] = sample.sequence, sample.end_ns
             while place < len(steps) and steps[place].rank_step.end_ns <= sample.start_ns:
                 place += 1
             touched = place
@@ -246,18 +228,6 @@ class Reading:
                 steps[touched].add(sample, sample.thread == driving)
                 touched += 1
         _run(steps, on_device)
-        for communicator, (sequence, end_ns) in latest.items():
-            if sequence < begun[communicator]:
-                yield end_ns, FOREVER
-
-    def _unseen(self, rank: int) -> Iterator[tuple[int, int]]:
-        """The intervals in which samples of calls without a sequence number are missing."""
-        for thread in self.windowed.get(rank, ()):
-            end_ns = 0
-            for begin_ns, next_end_ns in self.windows.get((rank, thread), ()):
-                yield end_ns, begin_ns
-                end_ns = next_end_ns
-            yield end_ns, FOREVER
 
     def _sum(self, rank: int, steps: Sequence[Spent]) -> None:
         for spent in steps:
@@ -315,28 +285,24 @@ def _run(steps: Sequence[Spent], on_device: list[SampleRow]) -> None:
             touched += 1
 
 
-def _holes_mark(steps: Sequence[Spent], holes: Iterable[tuple[int, int]]) -> None:
+def _holes_mark(steps: Sequence[Spent], missing: Iterable[Hole]) -> None:
     ends = [spent.rank_step.end_ns for spent in steps]
-    for begin_ns, end_ns in holes:
+    for _, _, begin_ns, end_ns in missing:
         place = bisect_right(ends, begin_ns)
         while place < len(steps) and steps[place].rank_step.begin_ns < end_ns:
             steps[place].is_complete = 0
             place += 1
 
 
-def _waits_add(split: WaitSplit, moment: Moment, ranks: Sequence[Sequence[Spent]]) -> bool:
-    """Adds each rank's waits for others in blocking collectives; False: no wait is known."""
-    waits: dict[int, list[tuple[int, int]]] = {}
-    for rank, start_ns, wait_ns in split.waits():
-        waits.setdefault(rank, []).append((start_ns, wait_ns))
+def _waits_add(late: Late, moment: Moment, ranks: Sequence[Sequence[Spent]]) -> bool:
+    """Adds each rank's waits for others; False: no wait is known."""
     for steps in ranks:
         rank = steps[0].rank_step.world_rank
-        ends = [moment(rank, spent.rank_step.end_ns) for spent in steps]
-        for start_ns, wait_ns in waits.get(rank, ()):
-            place = bisect_right(ends, start_ns)
-            if place < len(steps):
-                steps[place].waited_ns = (steps[place].waited_ns or 0) + wait_ns
-    return bool(waits)
+        line = late.timelines[rank]
+        for spent in steps:
+            begin, end = (line.spent(moment(rank, time_ns)) for time_ns in (spent.rank_step.begin_ns, spent.rank_step.end_ns))
+            spent.waited_ns = end[WAITING] - begin[WAITING]
+    return any(spent.waited_ns for steps in ranks for spent in steps)
 
 
 # Rows of steps.

@@ -182,7 +182,8 @@ def _slowest(steady: Sequence[StepRow]) -> dict:
     """The rank that is slowest beyond chance: the test of hvprof-report late, with steps in place of blocks."""
     known = [row for row in steady if row.is_complete and row.ranks > 1]
     leads = [Counter({row.slowest_rank: row.lead_ns}) if row.slowest_rank is not None else Counter() for row in known]
-    found = verdict.few(leads, range(max((row.ranks for row in known), default=0)), verdict.LEVEL)
+    leads_ns = sum(lead for step in leads for lead in step.values())
+    found = verdict.few(leads, range(max((row.ranks for row in known), default=0)), verdict.LEVEL, leads_ns)
     if found is None or len(known) < verdict.FEWEST_BLOCKS:
         return {"slowest_rank": None, "slowest_steps": 0, "slowest_lead_ns": None, "slowest_p": None}
     ranks, p = found

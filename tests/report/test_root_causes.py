@@ -1,0 +1,159 @@
+"""Root causes of waiting: planted jobs with chains of waits, in which it is known who delayed whom."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from planted_job import Job, Program
+
+US, MS = 1_000, 1_000_000
+STEPS = 40
+
+
+@pytest.fixture
+def late(report, tmp_path):
+    """The rows that `late` gives for a job; of the run as a whole, or by rank, host or call."""
+
+    def ask(job: Job, by: str = "rank", *words: object) -> list[dict]:
+        answer = report("late", job.write(tmp_path / "run.db"), "--json", "--by", by, *words)
+        assert answer.status == 0, answer.err
+        return json.loads(answer.out)
+
+    return ask
+
+
+@pytest.fixture
+def text(report, tmp_path):
+    def ask(job: Job, command: str = "late") -> str:
+        return report(command, job.write(tmp_path / "run.db")).out
+
+    return ask
+
+
+def column(rows: list[dict], key: str) -> list:
+    return [row[key] for row in rows]
+
+
+def grid(delays: list[dict[int, int]], jitter_ns: int = 0, unsplit: str = "", seed: int = 1) -> Job:
+    """Ranks 0 to 3 as a 2 x 2 grid. In each step, after 10 ms of work, the rows {0,1} and {2,3} sum up, then the columns {0,2} and {1,3}.
+    A rank works longer before the row by its delay in that step. unsplit: rows are not collectives but this call."""
+    chance, program = random.Random(seed), Program(4, start_ns=20 * MS)
+    rows, columns = ([program.job.group(ranks, f"{what} {ranks[0]}") for ranks in pairs] for what, pairs in GRID.items())
+    for of_step in delays:
+        for rank in range(4):
+            program.compute(rank, 10 * MS + of_step.get(rank, 0) + (chance.randrange(jitter_ns) if jitter_ns else 0))
+        for row in rows:
+            if unsplit:
+                last_ns = max(program.now_ns[rank] for rank in row.ranks)
+                for rank in row.ranks:
+                    program.job.call(unsplit, program.now_ns[rank], last_ns + 10 * US, rank)
+                    program.now_ns[rank] = last_ns + 10 * US
+            else:
+                program.collective("MPI_Allreduce", row)
+        for column_ in columns:
+            program.collective("MPI_Allgather", column_)
+    return program.end()
+
+
+GRID = {"row": [(0, 1), (2, 3)], "column": [(0, 2), (1, 3)]}
+
+
+def test_a_chain_of_waits_is_followed_to_the_rank_that_computed_longer(late, text):
+    """Rank 3 waits for 2 in the row, 0 for 2 and 1 for 3 in the columns: all because of 2."""
+    job = grid([{2: 8 * MS}] * STEPS)
+    assert column(late(job), "cost_ns") == [0, 0, 2 * STEPS * 8 * MS, STEPS * 8 * MS]
+    assert column(late(job), "caused_ns") == [0, 0, 3 * STEPS * 8 * MS, 0]
+    assert column(late(job), "direct_ns") == [0, 0, 2 * STEPS * 8 * MS, 0]
+    (run,) = late(job, "run")
+    assert (run["verdict"], run["late_ranks"], run["late_share"], run["unknown_cause_ns"]) == ("imbalance", "2", 1, 0)
+    assert (run["late_direct_share"], run["late_through"]) == (pytest.approx(2 / 3), "3")
+    assert run["late_gain_ns"] == STEPS * 8 * MS
+    assert "rank 2 on node00 causes 100.0 % of the waiting, 66.7 % directly and 33.3 % through rank 3" in text(job)
+    assert "caused" in text(job)
+
+
+def test_all_commands_name_the_cause_and_not_the_rank_between(report, text, late):
+    job = grid([{3: 8 * MS}] * STEPS)
+    (run,) = late(job, "run")
+    assert run["late_ranks"] == "3"
+    for command in ("late", "summary"):
+        assert "rank 3 on node00 causes 100.0 %" in text(job, command)
+    assert "Rank 3 is waited for" in text(job, "advise")
+
+
+def test_calls_say_who_is_the_cause(late):
+    rows = {(row["call"], row["communicator"]): row for row in late(grid([{2: 8 * MS}] * STEPS), "call")}
+    indirect = rows["MPI_Allgather", "column 1"]
+    assert (indirect["top_rank"], indirect["top_cost_ns"]) == (2, STEPS * 8 * MS)
+
+
+def test_two_delays_share_the_wait_that_both_cause(late):
+    """Rank 3 waits 6 ms for 2 and then works 4 ms longer itself, so rank 1 waits 10 ms in the column; 0 and 2 wait 4 ms in the barrier."""
+    program = Program(4)
+    rows, columns = ([program.job.group(ranks, what) for ranks in pairs] for what, pairs in GRID.items())
+    for _ in range(STEPS):
+        program.compute(2, 6 * MS)
+        for row in rows:
+            program.collective("MPI_Allreduce", row)
+        program.compute(3, 4 * MS)
+        for pair in columns:
+            program.collective("MPI_Allreduce", pair)
+        program.collective("MPI_Barrier", program.job.world)
+    found = late(program.end())
+    assert column(found, "caused_ns") == [0, 0, STEPS * (6 + 6 + 6) * MS, STEPS * (4 + 4 + 4) * MS]
+    assert column(found, "direct_ns") == [0, 0, STEPS * (6 + 6) * MS, STEPS * 4 * MS]  # in the barrier rank 1 is the first of the last
+
+
+def test_a_delay_that_both_ranks_have_causes_no_wait_between_them(late):
+    """Both ranks of the second column come late by their own work: nobody waits there."""
+    found = late(grid([{1: 8 * MS, 3: 8 * MS}] * STEPS))
+    assert column(found, "caused_ns") == [0, STEPS * 8 * MS, 0, STEPS * 8 * MS]
+
+
+def test_culprits_that_alternate_share_the_cost_and_nobody_is_named(late):
+    job = grid([{1 + step % 3: 8 * MS} for step in range(STEPS - 1)])
+    assert column(late(job), "caused_ns") == [0, *[STEPS // 3 * 3 * 8 * MS] * 3]
+    (run,) = late(job, "run")
+    assert (run["verdict"], run["late_ranks"]) == ("spread", None)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_without_a_delay_nobody_is_named(late, text, seed):
+    job = grid([{}] * STEPS, jitter_ns=4 * MS, seed=seed)
+    (run,) = late(job, "run")
+    assert (run["verdict"], run["late_ranks"], run["late_through"]) == ("spread", None, None)
+    assert "directly" not in text(job)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_causes_and_what_is_not_known_add_up_to_the_waiting(late, seed):
+    chance = random.Random(seed)
+    job = grid([{chance.randrange(4): chance.randrange(20 * MS)} for _ in range(STEPS)], jitter_ns=MS, seed=seed)
+    (run,) = late(job, "run")
+    assert sum(column(late(job), "caused_ns")) + run["unknown_cause_ns"] == pytest.approx(run["wait_ns"], abs=8)
+
+
+def test_the_cause_of_a_call_that_was_not_split_is_not_known(late, text):
+    """Ranks 2 and 3 exchange by a call that is not split: why 3 comes late to its column nobody knows; 2 is late on its own."""
+    job = grid([{2: 8 * MS}] * STEPS, unsplit="MPI_Neighbor_alltoall")
+    assert column(late(job), "caused_ns") == [0, 0, STEPS * 8 * MS, 0]
+    assert late(job, "run")[0]["unknown_cause_ns"] == STEPS * 8 * MS
+    assert "No known cause  50.0 % of the waiting" in text(job)
+
+
+def test_causes_within_gaps_of_the_samples_are_not_known(late):
+    """Receives take notable time, and only their windows in the second half are sampled."""
+    job = grid([{2: 8 * MS}] * STEPS)
+    job.call("MPI_Recv", 10, 19 * MS, 2)
+    for rank in range(4):
+        job.window(rank, job.wall_ns // 2 if rank == 2 else 0, job.wall_ns)
+    unknown_ns = late(job, "run")[0]["unknown_cause_ns"]
+    assert 0.4 * 3 * STEPS * 8 * MS < unknown_ns < 0.6 * 3 * STEPS * 8 * MS
+
+
+def test_filters_do_not_cut_a_chain(late):
+    """Of the columns alone, too, rank 2 is the cause, though rank 3 was late because of the row."""
+    job = grid([{2: 8 * MS}] * STEPS)
+    assert column(late(job, "rank", "--call", "Allgather"), "caused_ns") == [0, 0, 2 * STEPS * 8 * MS, 0]
