@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from known_calls import CALLS
-from planted import COUNTERS, GPU_COUNTERS, SCHEMA, START_UNIX_NS
+from planted import COUNTERS, GPU_COUNTERS, SCHEMA, START_UNIX_NS, bucket_of
 
 WORLD = 2
 ROOT_FIRST, ROOT_LAST = ("MPI_Bcast", "MPI_Scatter", "MPI_Ibcast"), ("MPI_Reduce", "MPI_Gather")
@@ -230,7 +231,11 @@ class Job:
             }
             for number, ((rank, call, communicator, message_bytes, region), spent) in enumerate(durations.items(), 1)
         ]
-        buckets = [{"cell": cell["cell"], "bucket": 80, "count": cell["count"]} for cell in cells]
+        buckets = [
+            {"cell": number, "bucket": bucket, "count": count}
+            for number, spent in enumerate(durations.values(), 1)
+            for bucket, count in Counter(map(bucket_of, spent)).items()
+        ]
         calls = [CALLS[call]._asdict() for call in sorted({cell["call"] for cell in cells})]
         return {"call": calls, "cell": cells, "bucket": buckets}
 

@@ -7,7 +7,7 @@ count the same time, so they do not add up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Callable, NamedTuple
 
 from ..base import units
@@ -15,8 +15,10 @@ from ..calls.calls import poll_rows
 from ..calls.sizes import SizeRow, reduce_bcast_rows, size_rows
 from ..gpu.copied import CopiedRow, copied_rows
 from ..late.late_ranks import Late
-from ..roles import roles
+from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS
+from ..roles.roles import Kin, kin
 from ..run.run import Run
+from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
 from . import curves
 from .curves import Curve, Knee, Point
@@ -27,6 +29,7 @@ TINY_BYTES = 64  # an Allreduce up to this is a value or a framework's negotiati
 PADDED = 2  # times the size: the most that padding may add
 JUMP = 1.5  # times as much longer as the message is larger
 LITTLE_OVERLAP = 0.1
+NO_NEIGHBOURS = f"no two sizes up to a factor of {PADDED} apart have {curves.FEWEST} calls each"
 FEW_MORE = 0.1  # Bcasts than Reduces, or the reverse: what is handed out at the start or at the end
 MOSTLY = 0.5
 STAGED = 0.1  # of the bytes in MPI calls: copies that come to less (a batch of data, a loss) say nothing
@@ -59,7 +62,7 @@ class Finding(NamedTuple):
     certainty: str
     saving_ns: float | None = None
     call: str | None = None
-    identity: str | None = None
+    identities: Sequence[str] = ()
     bytes: int | None = None
 
 
@@ -74,10 +77,11 @@ class Looked(NamedTuple):
 
     run: Run
     answers: RunSummary
+    steps: StepsRow
     curves: list[Curve]
     sizes: list[SizeRow]
     labels: dict[str, str]
-    roles: dict[str, str]
+    kin: dict[str, Kin]
     framework: str
     ranks: int
     counted_ns: int  # of all ranks
@@ -93,51 +97,90 @@ class Looked(NamedTuple):
     def uses_gpu(self) -> bool:
         return self.run.connection.execute("SELECT 1 FROM gpu_device").fetchone() is not None
 
-    def where(self, identity: str) -> str:
-        """MPI_COMM_WORLD; Comm_split {0,2} (replica group)."""
-        label, role = self.labels.get(identity, "-"), self.special_role(identity)
-        return f"{label} ({role})" if role else label
+    @property
+    def is_background(self) -> bool:
+        """Most time inside MPI is on threads other than the main one, where it may cost the program nothing."""
+        return self.late.run.background_share >= BACKGROUND
 
-    def special_role(self, identity: str) -> str:
-        """That tells more of a communicator than its label; else empty."""
-        role = self.roles.get(identity, "")
-        return "" if role in (roles.UNCLEAR, roles.UNUSED) or role.startswith(roles.WORLD) else role
+    def family(self, identity: str) -> object:
+        return self.kin[identity].family if identity in self.kin else identity
+
+    def where(self, identities: Sequence[str]) -> str:
+        """MPI_COMM_WORLD; Comm_split {0,2} (replica group); 8 tensor-parallel groups."""
+        known = self.kin.get(identities[0])
+        role = known.purpose if known else ""
+        if len(identities) == 1:
+            label = self.labels.get(identities[0], "-")
+            return f"{label} ({role})" if role else label
+        if role.endswith("group"):
+            return f"{len(identities)} {role}s"
+        return f"{len(identities)} communicators ({role or known.constructor or 'of one kind'})"
+
+    def named(self, identities: Sequence[str]) -> tuple[str | None, str | None]:
+        """The label of one communicator, and the role of it or of several of a family."""
+        label = self.labels.get(identities[0]) if len(identities) == 1 else None
+        known = self.kin.get(identities[0]) if identities else None
+        return label, known.role if known else None
+
+    def waiting(self, calls: Collection[str], total_ns: int, identities: Collection[str] | None = None) -> float | None:
+        """The share of waiting in the total time of calls on some or all communicators; null: known of less than half of it."""
+        rows = [row for row in self.late.calls if row.call in calls and (identities is None or row.identity in identities)]
+        wait_ns = sum(row.wait_ns or 0 for row in rows)
+        split_ns = wait_ns + sum(row.transfer_ns or 0 for row in rows)
+        return wait_ns / split_ns if split_ns and split_ns >= COVERED * total_ns else None
 
 
-def advice(run: Run, answers: RunSummary) -> list[Advice]:
+def advice(run: Run, answers: RunSummary, steps: StepsRow) -> list[Advice]:
     """What would save most first; then what is of another kind; then the rules that found nothing."""
-    looked = look(run, answers)
+    looked = look(run, answers, steps)
     rules = (*RULES, *(GPU_RULES if looked.uses_gpu else ()))
-    rows = [row for rule in rules for row in judge(rule, looked)] + [_knee(curve) for curve in knees(looked)]
+    rows = [row for rule in rules for row in judge(rule, looked)] + [_knee(looked, curve) for curve in knees(looked)]
     return sorted(rows, key=lambda row: (-row.found, row.saving_ns is None, -(row.saving_ns or 0)))
 
 
 def knees(looked: Looked) -> list[Curve]:
-    """Curves that have one, by their time."""
-    known = [curve for curve in looked.curves if curve.knee]
+    """Curves that have one, by their time. If sizes with few observations are faster, the best rate was not found."""
+    known = [curve for curve in looked.curves if curve.knee and not curve.knee.is_exceeded]
     return sorted(known, key=lambda curve: -sum(point.total_ns for point in curve.points))
 
 
-def _knee(curve: Curve) -> Advice:
-    return Advice("knee", 0, knee_text(curve), "", "", "", None, None, curve.call, curve.communicator, None, curve.knee.bytes)
+def _knee(looked: Looked, curve: Curve) -> Advice:
+    label, role = looked.named(curve.identities)
+    return Advice("knee", 0, knee_text(looked, curve), "", "", "", None, None, curve.call, label, role, curve.knee.bytes)
 
 
-def knee_text(curve: Curve) -> str:
-    last = curve.points[-1].bytes
-    rate = units.bandwidth(1e9 / curve.knee.ns_per_byte)
-    sizes = f"from {units.size(curve.knee.bytes)} on (seen up to {units.size(last)})"
-    return f"{curve.call} on {curve.communicator} is at its best rate, about {rate}, {sizes}"
+def knee_text(looked: Looked, curve: Curve) -> str:
+    """MPI_Allreduce on MPI_COMM_WORLD, 1 KiB to 4 MiB: the best algbw is 1.05 GB/s; it is at least two thirds of that at 1 MiB to 4 MiB"""
+    knee = curve.knee
+    rate = units.bandwidth(1e9 / knee.best_ns_per_byte)
+    timed = "without waiting" if curve.is_split else "waiting included"
+    return (
+        f"{curve.call} on {_on(looked, curve)}, {_range(knee.low_bytes, knee.high_bytes)}: the best algbw is {rate}, and at least two thirds of"
+        f" that at {_range(knee.bytes, knee.upto_bytes)} (medians of sizes with {curves.FEWEST} observations or more, {timed})"
+    )
 
 
-def look(run: Run, answers: RunSummary) -> Looked:
+def _on(looked: Looked, curve: Curve) -> str:
+    where = looked.where(curve.identities)
+    return f"{where}, {curve.side}" if curve.side else where
+
+
+def _range(low_bytes: int, high_bytes: int) -> str:
+    low, high = units.size(low_bytes), units.size(high_bytes)
+    return low if low == high else f"{low} to {high}"
+
+
+def look(run: Run, answers: RunSummary, steps: StepsRow) -> Looked:
     sizes = size_rows(run.connection)
+    known = kin(run.connection)
     return Looked(
         run,
         answers,
-        curves.curves(run.connection),
+        steps,
+        curves.curves(run.connection, known),
         sizes,
         {row.identity: row.communicator for row in sizes},
-        roles.roles(run.connection),
+        known,
         framework(run, answers),
         len(answers.ranks),
         sum(rank.counted_ns for rank in answers.ranks),
@@ -169,13 +212,17 @@ def judge(rule: Rule, looked: Looked) -> list[Advice]:
 
 
 def is_notable(finding: Finding, looked: Looked) -> bool:
-    return finding.saving_ns is None or (finding.saving_ns > 0 and finding.saving_ns >= NOTABLE * looked.counted_ns)
+    return finding.saving_ns is None or is_notable_time(finding.saving_ns, looked)
+
+
+def is_notable_time(ns: float, looked: Looked) -> bool:
+    return ns > 0 and ns >= NOTABLE * looked.counted_ns
 
 
 def _advice(rule: Rule, finding: Finding, looked: Looked) -> Advice:
     saving_ns = None if finding.saving_ns is None else round(finding.saving_ns)
     share = saving_ns / looked.counted_ns if saving_ns is not None and looked.counted_ns else None
-    label, role = looked.labels.get(finding.identity), looked.roles.get(finding.identity)
+    label, role = looked.named(finding.identities)
     said = (finding.title, finding.evidence, finding.suggestion, finding.certainty)
     return Advice(rule.name, 1, *said, saving_ns, share, finding.call, label, role, finding.bytes)
 
@@ -185,7 +232,7 @@ def small_messages(looked: Looked) -> Iterator[Finding | Unknown]:
     for curve in _allreduces(looked):
         knee = curve.knee
         if knee is None:
-            yield Unknown(f"{curve.call} on {curve.communicator} has no two sizes with {curves.FEWEST} calls each to compare")
+            yield Unknown(f"{curve.call} on {_on(looked, curve)} has no two sizes with {curves.FEWEST} calls each to compare")
             continue
         small = [point for point in curve.points if TINY_BYTES < point.bytes < knee.bytes]
         if sum(point.count for point in small) >= MANY * curve.ranks:
@@ -200,12 +247,13 @@ def _fusing(curve: Curve, small: Sequence[Point], knee: Knee, looked: Looked) ->
     count, total_ns = sum(point.count for point in small), sum(point.total_ns for point in small)
     small_bytes = sum(point.count * point.bytes for point in small)
     fused_ns = small_bytes * knee.ns_per_byte
-    waiting = looked.late.wait_share(curve.call, curve.identity)
+    waiting = curves.waiting(small)
     return Finding(
-        f"fuse small {curve.call} on {looked.where(curve.identity)}",
+        f"fuse small {curve.call} on {_on(looked, curve)}",
         f"{units.count(round(count / curve.ranks))} calls a rank of {_sizes_text(small)} carry {units.volume(small_bytes / curve.ranks)}"
         f" and take {looked.per_rank(total_ns)} ({looked.per_rank(_typical_ns(small))} by their medians); at the rate that is reached"
-        f" with {units.size(knee.bytes)} the same bytes take {looked.per_rank(fused_ns)}{_waiting_text(waiting)}",
+        f" with {units.size(knee.bytes)} the same bytes take {looked.per_rank(fused_ns)}{_waiting_text(waiting)}"
+        + ("; most of it is on background threads, so it may cost the program less" if looked.is_background else ""),
         {
             HOROVOD: "raise HOROVOD_CYCLE_TIME, so that more tensors are ready to be fused, and HOROVOD_FUSION_THRESHOLD if that is below"
             f" {units.size(knee.bytes)}",
@@ -215,17 +263,19 @@ def _fusing(curve: Curve, small: Sequence[Point], knee: Knee, looked: Looked) ->
             f"send them together, {units.size(knee.bytes)} or more at once (Horovod: HOROVOD_FUSION_THRESHOLD, HOROVOD_CYCLE_TIME;"
             " PyTorch's DistributedDataParallel: bucket_cap_mb)",
         ),
-        _certainty(curve, small, total_ns),
-        total_ns * (1 - waiting) - fused_ns,
+        POSSIBLE if looked.is_background else _certainty(curve, small, total_ns),
+        total_ns * (1 - (waiting or 0)) - fused_ns,
         curve.call,
-        curve.identity,
+        curve.identities,
         max(small, key=lambda point: point.total_ns).bytes,
     )
 
 
-def _waiting_text(waiting: float) -> str:
+def _waiting_text(waiting: float | None) -> str:
     """Messages cost nothing while their senders are late."""
-    return f"; {units.share(waiting)} of the time in this call is waiting for late ranks, and no part of the saving" if waiting else ""
+    if waiting is None:
+        return "; how much of it is waiting for late ranks is not known"
+    return f"; {units.share(waiting)} of this time is waiting for late ranks, and no part of the saving" if waiting else ""
 
 
 def _certainty(curve: Curve, points: Sequence[Point], total_ns: int) -> str:
@@ -239,19 +289,25 @@ def _typical_ns(points: Sequence[Point]) -> float:
 
 
 def _sizes_text(points: Sequence[Point]) -> str:
-    low, high = units.size(points[0].bytes), units.size(points[-1].bytes)
-    return low if low == high else f"{low} to {high}"
+    return _range(points[0].bytes, points[-1].bytes)
 
 
-def tiny_messages(looked: Looked) -> Iterator[Finding]:
-    """Allreduces of a few values: the time in them that is not waiting."""
+def _background(looked: Looked) -> Unknown:
+    return Unknown(f"{units.share(looked.late.run.background_share)} of the time inside MPI is on background threads, which may have been idle")
+
+
+def tiny_messages(looked: Looked) -> Iterator[Finding | Unknown]:
+    """Allreduces of a few values: the time in them that is not waiting. A background thread that has nothing else to do may make many."""
+    if looked.is_background:
+        yield _background(looked)
+        return
     for curve in _allreduces(looked):
         tiny = [point for point in curve.points if point.bytes <= TINY_BYTES]
         if sum(point.count for point in tiny) >= MANY * curve.ranks:
             count, total_ns = sum(point.count for point in tiny), sum(point.total_ns for point in tiny)
-            waiting = looked.late.wait_share(curve.call, curve.identity)
+            waiting = curves.waiting(tiny)
             yield Finding(
-                f"make fewer tiny {curve.call} on {looked.where(curve.identity)}",
+                f"make fewer tiny {curve.call} on {_on(looked, curve)}",
                 f"{units.count(round(count / curve.ranks))} calls a rank of {_sizes_text(tiny)} take {looked.per_rank(total_ns)}"
                 + _waiting_text(waiting),
                 "these are negotiation: raise HOROVOD_CYCLE_TIME, and leave HOROVOD_CACHE_CAPACITY on"
@@ -259,22 +315,24 @@ def tiny_messages(looked: Looked) -> Iterator[Finding]:
                 else "put several values into one message, or sum them less often"
                 + (" (Horovod negotiates like this: HOROVOD_CYCLE_TIME)" if curve.call == "MPI_Allreduce" else ""),
                 _certainty(curve, tiny, total_ns),
-                total_ns * (1 - waiting),
+                total_ns * (1 - (waiting or 0)),
                 curve.call,
-                curve.identity,
+                curve.identities,
                 max(tiny, key=lambda point: point.total_ns).bytes,
             )
 
 
-def padding(looked: Looked) -> Iterator[Finding]:
+def padding(looked: Looked) -> Iterator[Finding | Unknown]:
     """A size that is slower than a larger one: the difference of their means, for each call."""
+    if not any(_comparable(curve) for curve in looked.curves):
+        yield Unknown(NO_NEIGHBOURS)
     for curve in looked.curves:
         for point in curve.points:
             larger = [other for other in curve.points if _is_faster(other, point)]
             if larger:
                 best = min(larger, key=lambda other: other.mean_ns)
                 yield Finding(
-                    f"pad {curve.call} of {units.size(point.bytes)} to {units.size(best.bytes)} on {looked.where(curve.identity)}",
+                    f"pad {curve.call} of {units.size(point.bytes)} to {units.size(best.bytes)} on {_on(looked, curve)}",
                     f"{units.count(point.count)} calls of {units.size(point.bytes)} take {units.duration(point.p50_ns)} in the median"
                     f" ({_bounds_text(point)}), {units.count(best.count)} of {units.size(best.bytes)} {units.duration(best.p50_ns)}"
                     f" ({_bounds_text(best)})",
@@ -282,37 +340,45 @@ def padding(looked: Looked) -> Iterator[Finding]:
                     LIKELY,
                     point.count * (point.mean_ns - best.mean_ns),
                     curve.call,
-                    curve.identity,
+                    curve.identities,
                     point.bytes,
                 )
 
 
+def _comparable(curve: Curve) -> bool:
+    """Whether two neighbouring sizes have observations enough to be compared."""
+    pairs = zip(curve.points, curve.points[1:])
+    return any(above.bytes <= PADDED * below.bytes and None not in (below.low_ns, above.low_ns) for below, above in pairs)
+
+
 def _is_faster(other: Point, point: Point) -> bool:
-    """A larger size, by no more than padding may add, that is surely faster: also on the rank that waits least."""
+    """A larger size, by no more than padding may add, that is surely faster: also without waiting."""
     if not point.bytes < other.bytes <= PADDED * point.bytes or point.low_ns is None or other.high_ns is None:
         return False
-    return other.high_ns < point.low_ns and other.least_p50_ns < point.least_p50_ns and other.mean_ns < point.mean_ns
+    return other.high_ns < point.low_ns and other.own_p50_ns < point.own_p50_ns and other.mean_ns < point.mean_ns
 
 
 def _bounds_text(point: Point) -> str:
     return f"surely between {units.duration(point.low_ns)} and {units.duration(point.high_ns)}"
 
 
-def jumps(looked: Looked) -> Iterator[Finding]:
+def jumps(looked: Looked) -> Iterator[Finding | Unknown]:
     """Between two sizes close to each other the time grows much more than the size: what it grows more."""
+    if not any(_comparable(curve) for curve in looked.curves):
+        yield Unknown(NO_NEIGHBOURS)
     for curve in looked.curves:
         for below, above in zip(curve.points, curve.points[1:]):
             larger = above.bytes / below.bytes
             if _is_jump(below, above, larger):
                 yield Finding(
-                    f"{curve.call} jumps between {units.size(below.bytes)} and {units.size(above.bytes)} on {looked.where(curve.identity)}",
+                    f"{curve.call} jumps between {units.size(below.bytes)} and {units.size(above.bytes)} on {_on(looked, curve)}",
                     f"{units.duration(below.p50_ns)} becomes {units.duration(above.p50_ns)} in the median, {above.p50_ns / below.p50_ns:.1f}"
                     f" times as long for {larger:.2f} times the bytes: the library seems to change its protocol or algorithm there",
                     f"keep messages at or below {units.size(below.bytes)}, or move the limit ({_limits(curve)})",
                     LIKELY,
                     above.count * (above.mean_ns - below.mean_ns * larger),
                     curve.call,
-                    curve.identity,
+                    curve.identities,
                     above.bytes,
                 )
 
@@ -321,7 +387,7 @@ def _is_jump(below: Point, above: Point, larger: float) -> bool:
     if larger > PADDED or above.low_ns is None or below.high_ns is None:
         return False
     is_sure = above.low_ns > below.high_ns * larger
-    return is_sure and above.p50_ns > JUMP * larger * below.p50_ns and above.least_p50_ns > larger * below.least_p50_ns
+    return is_sure and above.p50_ns > JUMP * larger * below.p50_ns and above.own_p50_ns > larger * below.own_p50_ns
 
 
 def _library(curve: Curve) -> str:
@@ -338,73 +404,108 @@ def _limits(curve: Curve) -> str:
 def imbalance(looked: Looked) -> Iterator[Finding | Unknown]:
     """Late ranks that hvprof-report late names: what all ranks would gain if these arrived with the next. If ranks share cores, a late rank
     may merely not have been scheduled."""
-    row, crowding = looked.late.run, looked.answers.summary.crowding
+    crowding = looked.answers.summary.crowding
+    for found in _late_ranks(looked):
+        yield _crowded(found, crowding) if crowding and isinstance(found, Finding) else found
+
+
+def _crowded(found: Finding, crowding: str) -> Finding:
+    return found._replace(
+        title=f"{found.title}, but ranks share cores",
+        evidence=f"{found.evidence}; {crowding}",
+        suggestion="give each rank a core of its own (fewer ranks, other binding, a larger quota) before looking for the cause in a rank",
+        certainty=POSSIBLE,
+    )
+
+
+def _late_ranks(looked: Looked) -> Iterator[Finding | Unknown]:
+    row = looked.late.run
     if row.late_ranks is not None:
         is_one = row.late_ranks.isdigit()
-        what = "give each rank a core of its own (fewer ranks, other binding, a larger quota) before looking for the cause in a rank"
         yield Finding(
-            f"{'rank' if is_one else 'ranks'} {row.late_ranks} {'is' if is_one else 'are'} waited for"
-            + (", but ranks share cores" if crowding else ""),
+            f"{'rank' if is_one else 'ranks'} {row.late_ranks} {'is' if is_one else 'are'} waited for",
             f"{units.share(row.late_share)} of the waiting is for {'it' if is_one else 'them'}"
-            f" ({units.share(row.coverage)} of the time inside MPI was analysed){f'; {crowding}' if crowding else ''}",
-            what if crowding else "balance the work, or look at the host: other jobs, throttled cores, where threads run",
-            POSSIBLE if crowding else LIKELY,
+            f" ({units.share(row.coverage)} of the time inside MPI was analysed)",
+            "balance the work, or look at the host: other jobs, throttled cores, where threads run",
+            LIKELY,
             row.late_gain_ns * row.ranks,
         )
     elif row.verdict == "by-call":
         for cause in looked.late.blame.calls:
             yield Finding(
                 f"{units.rank_names(cause.named.ranks)} {'is' if len(cause.named.ranks) == 1 else 'are'} waited for in {cause.call}"
-                f" on {looked.where(cause.identity)}",
+                f" on {looked.where([cause.identity])}",
                 f"{units.share(cause.named.share)} of the waiting in this call; the others wait {looked.per_rank(cause.cost_ns)}",
                 "look at what these ranks do before that call",
                 LIKELY,
                 cause.cost_ns * cause.named.share,
                 cause.call,
-                cause.identity,
+                [cause.identity],
             )
-    elif row.verdict == "unknown":
+    elif looked.ranks > 1 and not looked.late.is_known:
         yield Unknown("hvprof-report late says why")
 
 
-def polling(looked: Looked) -> Iterator[Finding]:
-    """Calls that looked for something and found nothing: the time in them."""
+def slowest_rank(looked: Looked) -> Iterator[Finding | Unknown]:
+    """The rank that hvprof-report steps names, if hvprof-report late names none."""
+    steps, crowding = looked.steps, looked.answers.summary.crowding
+    if steps.slowest_rank is not None and looked.late.run.late_ranks is None:
+        found = Finding(
+            f"rank {steps.slowest_rank} is the slowest in most steps",
+            f"in {units.count(steps.slowest_steps)} of {units.count(steps.complete_steps)} steps, by {units.duration(steps.slowest_lead_ns)} in"
+            " the median over the mean of the others",
+            "balance the work, or look at its host; `steps` shows what it does",
+            POSSIBLE,
+            steps.slowest_lead_ns * steps.slowest_steps * looked.ranks,
+        )
+        yield _crowded(found, crowding) if crowding else found
+    elif looked.ranks > 1 and steps.complete_steps < FEWEST_BLOCKS:
+        yield Unknown(f"hvprof-report steps found {units.counted(steps.complete_steps, 'complete step')}")
+
+
+def polling(looked: Looked) -> Iterator[Finding | Unknown]:
+    """Calls that looked for something and found nothing. What fewer of them would save nobody knows: the program may just wait in them."""
+    if looked.is_background:
+        yield _background(looked)
+        return
     for row in poll_rows(looked.run.connection):
-        if row.polls >= MANY * looked.ranks:
+        if row.polls >= MANY * looked.ranks and is_notable_time(row.poll_ns, looked):
             yield Finding(
                 f"{row.call} finds nothing most of the time" if row.polls > row.found else f"{row.call} often finds nothing",
                 f"{units.count(row.polls)} of {units.count(row.polls + row.found)} calls found nothing and took {looked.per_rank(row.poll_ns)}",
-                "wait (MPI_Wait, MPI_Probe) where there is nothing else to do, or look less often; polling makes progress too, so"
-                " measure before and after",
+                "look less often where there is other work to do; where there is none, MPI_Wait or MPI_Probe takes as long. Polling makes"
+                " progress too, so measure before and after",
                 POSSIBLE,
-                row.poll_ns,
+                None,
                 row.call,
             )
 
 
 def overlap(looked: Looked) -> Iterator[Finding]:
-    """Nonblocking operations that are waited for nearly all the time: what they are blocked, no more than all such calls last. Messages of
-    a communicator are mostly waited for together, and communicators of one role do the same: that is said once."""
+    """Nonblocking operations that are waited for nearly all the time: what they are blocked without waiting for late ranks, no more than all
+    such calls last. Messages of a communicator are mostly waited for together, and communicators of one family do the same: they are one."""
     waits_ns = sum(call.total_ns for call in looked.answers.calls if call.family == "completion")
-    alike: dict[tuple[str, str], list[SizeRow]] = {}
+    alike: dict[tuple[str, object], list[SizeRow]] = {}
     for rows in _not_overlapped(size_rows(looked.run.connection, completion=True)):
         call, family, identity = rows[0].call, rows[0].family, rows[0].identity
         what = family if family == "point-to-point" else call
-        alike.setdefault((what, looked.special_role(identity) or identity), []).extend(rows)
+        alike.setdefault((what, looked.family(identity)), []).extend(rows)
     for rows in alike.values():
         blocked_ns = sum(row.blocked_ns for row in rows)
         share = min(1.0, blocked_ns / sum(row.total_ns for row in rows))
         calls, identities = sorted({row.call for row in rows}), sorted({row.identity for row in rows})
+        spent_ns = min(blocked_ns, waits_ns)
+        waiting = looked.waiting(calls, spent_ns, identities)
         yield Finding(
-            f"{' and '.join(calls)} {'overlap' if len(calls) > 1 else 'overlaps'} with nothing on {_places_text(looked, identities)}",
+            f"{' and '.join(calls)} {'overlap' if len(calls) > 1 else 'overlaps'} with nothing on {looked.where(identities)}",
             f"{units.count(sum(row.count for row in rows))} operations; {units.share(share)} of the time from start to completion is spent"
-            " in the calls that start them and wait for them",
+            f" in the calls that start them and wait for them, {looked.per_rank(spent_ns)}{_waiting_text(waiting)}",
             "compute between the call and its Wait; if the program does, the library makes no progress meanwhile: call MPI_Test now and"
             " then, or use its progress thread",
             POSSIBLE,
-            min(blocked_ns, waits_ns),
+            spent_ns * (1 - (waiting or 0)),
             max(rows, key=lambda row: row.blocked_ns).call,
-            identities[0] if len(identities) == 1 else None,
+            identities,
         )
 
 
@@ -419,32 +520,40 @@ def _not_overlapped(sizes: Sequence[SizeRow]) -> Iterator[list[SizeRow]]:
             yield rows
 
 
-def _places_text(looked: Looked, identities: Sequence[str]) -> str:
-    """One communicator, or several of one role."""
-    if len(identities) == 1:
-        return looked.where(identities[0])
-    return f"{units.counted(len(identities), 'communicator')} ({looked.special_role(identities[0])})"
-
-
 def reduce_and_bcast(looked: Looked) -> Iterator[Finding]:
-    """About as many Reduces as Bcasts of one size on a communicator. An Allreduce takes at least as long as the slower of both."""
+    """About as many Reduces as Bcasts of one size on a communicator. How long an Allreduce would take here is not known."""
     seen = {(row.identity, row.bytes) for row in reduce_bcast_rows(looked.run.connection)}
-    bcasts = {(row.identity, row.memory_kind, row.bytes): row for row in looked.sizes if row.call == "MPI_Bcast" and not row.is_folded}
-    for row in looked.sizes:
-        bcast = bcasts.get((row.identity, row.memory_kind, row.bytes))
-        if row.call == "MPI_Reduce" and not row.is_folded and row.bytes and bcast is not None and _are_pairs(row.count, bcast.count):
+    alike: dict[tuple, list[tuple[SizeRow, SizeRow]]] = {}
+    for reduce, bcast in _reduces_and_bcasts(looked):
+        alike.setdefault((looked.family(reduce.identity), reduce.memory_kind, reduce.bytes), []).append((reduce, bcast))
+    for pairs in alike.values():
+        reduces, bcasts = zip(*pairs)
+        identities, size = [row.identity for row in reduces], units.size(reduces[0].bytes)
+        is_seen = all((identity, reduces[0].bytes) in seen for identity in identities)
+        reduce_ns, bcast_ns = sum(row.total_ns for row in reduces), sum(row.total_ns for row in bcasts)
+        if is_notable_time(min(reduce_ns, bcast_ns), looked):
             yield Finding(
-                f"one MPI_Allreduce in place of MPI_Reduce and MPI_Bcast of {units.size(row.bytes)} on {looked.where(row.identity)}",
-                f"{_pairs_text(row.count, bcast.count)} of {units.size(row.bytes)}; Reduce takes {looked.per_rank(row.total_ns)}, Bcast"
-                f" {looked.per_rank(bcast.total_ns)}"
-                + ("; the last of them follow each other" if (row.identity, row.bytes) in seen else ""),
-                "if the Bcast hands out what the Reduce has summed, an Allreduce does both",
-                SURE if (row.identity, row.bytes) in seen else LIKELY,
-                min(row.total_ns, bcast.total_ns),
-                row.call,
-                row.identity,
-                row.bytes,
+                f"one MPI_Allreduce in place of MPI_Reduce and MPI_Bcast of {size} on {looked.where(identities)}",
+                f"{_pairs_text(sum(row.count for row in reduces), sum(row.count for row in bcasts))} of {size}; Reduce takes"
+                f" {looked.per_rank(reduce_ns)}, Bcast {looked.per_rank(bcast_ns)}"
+                + ("; the last of them follow each other" if is_seen else ""),
+                "if the Bcast hands out what the Reduce has summed, an Allreduce does both, in many libraries in less time: measure it",
+                SURE if is_seen else LIKELY,
+                None,
+                reduces[0].call,
+                identities,
+                reduces[0].bytes,
             )
+
+
+def _reduces_and_bcasts(looked: Looked) -> Iterator[tuple[SizeRow, SizeRow]]:
+    """Those of one size on a communicator, if there are about as many."""
+    rows = [row for row in looked.sizes if not row.is_folded and row.bytes]
+    bcasts = {(row.identity, row.memory_kind, row.bytes): row for row in rows if row.call == "MPI_Bcast"}
+    for row in rows:
+        bcast = bcasts.get((row.identity, row.memory_kind, row.bytes))
+        if row.call == "MPI_Reduce" and bcast is not None and _are_pairs(row.count, bcast.count):
+            yield row, bcast
 
 
 def _are_pairs(reduces: int, bcasts: int) -> bool:
@@ -455,25 +564,34 @@ def _pairs_text(reduces: int, bcasts: int) -> str:
     return f"{units.count(reduces)} of each," if reduces == bcasts else f"{units.count(reduces)} Reduces and {units.count(bcasts)} Bcasts"
 
 
-def waiting_messages(looked: Looked) -> Iterator[Finding]:
-    """Blocking point-to-point calls: what they take beyond the least time of their size."""
+def waiting_messages(looked: Looked) -> Iterator[Finding | Unknown]:
+    """Blocking point-to-point calls: what they wait; if that is not known, what they take beyond the least time of their size."""
     calls: dict[str, list[SizeRow]] = {}
     for row in looked.sizes:
         if row.family == "point-to-point" and row.library == "mpi" and row.form == "blocking" and row.bandwidth != "silent":
             calls.setdefault(row.call, []).append(row)
     for call, rows in calls.items():
         total_ns, least_ns = sum(row.total_ns for row in rows), sum(row.count * row.min_ns for row in rows)
+        waiting = looked.waiting([call], total_ns)
         worst = max(rows, key=lambda row: row.total_ns - row.count * row.min_ns)
+        if waiting is None and is_notable_time(total_ns, looked) and not is_notable_time(total_ns - least_ns, looked):
+            yield Unknown(f"all calls of {call} take about as long; they may all wait, but single calls are not known")
         yield Finding(
             f"{call} waits for the other side",
-            f"{units.count(sum(row.count for row in rows))} calls take {looked.per_rank(total_ns)}; if each took what the fastest of its"
-            f" size does, {looked.per_rank(least_ns)}. Most of it at {units.size(worst.bytes)}, {units.duration(worst.p50_ns)} in the median,"
-            f" {units.duration(worst.min_ns)} at least",
-            "post receives early (MPI_Irecv) and wait late; `pipeline` and `peers` show who sends to whom",
-            LIKELY if least_ns < MOSTLY * total_ns else POSSIBLE,
-            total_ns - least_ns,
+            f"{units.count(sum(row.count for row in rows))} calls take {looked.per_rank(total_ns)}; "
+            + (
+                f"if each took what the fastest of its size does, {looked.per_rank(least_ns)}"
+                if waiting is None
+                else f"{units.share(waiting)} of it is waiting for the other side"
+            )
+            + f". Most of it at {units.size(worst.bytes)}, {units.duration(worst.p50_ns)} in the median, {units.duration(worst.min_ns)} at"
+            " least",
+            "if there is other work to do meanwhile, post receives early (MPI_Irecv) and wait late; `pipeline` and `peers` show who sends to"
+            " whom",
+            POSSIBLE,
+            total_ns - least_ns if waiting is None else total_ns * waiting,
             call,
-            worst.identity,
+            [worst.identity],
             worst.bytes,
         )
 
@@ -482,15 +600,14 @@ def barriers(looked: Looked) -> Iterator[Finding]:
     """Barriers: the time in them that is not waiting for late ranks."""
     for call in looked.answers.calls:
         if call.call == "MPI_Barrier":
-            rows = [row for row in looked.late.calls if row.call == call.call]
-            waiting = sum(row.wait_ns or 0 for row in rows) / max(1, sum(row.total_ns for row in rows))
+            waiting = looked.waiting([call.call], call.total_ns)
             yield Finding(
                 "MPI_Barrier costs time",
                 f"{units.count(call.count)} calls take {looked.per_rank(call.total_ns)}{_waiting_text(waiting)}",
                 "leave out those that nothing needs: collectives and messages order themselves; what ranks wait here for a late one they may"
                 " then wait elsewhere",
                 POSSIBLE,
-                call.total_ns * (1 - waiting),
+                call.total_ns * (1 - (waiting or 0)),
                 call.call,
             )
 
@@ -543,6 +660,7 @@ RULES = (
     Rule("padding", "sizes slower than a larger one", padding),
     Rule("jumps", "jumps of the time between neighbouring sizes", jumps),
     Rule("imbalance", "a rank that the others wait for", imbalance),
+    Rule("slowest_rank", "a rank that is the slowest in most steps", slowest_rank),
     Rule("polling", "polls that find nothing", polling),
     Rule("overlap", "nonblocking operations that overlap with nothing", overlap),
     Rule("reduce_and_bcast", "Reduce and Bcast where one Allreduce would do", reduce_and_bcast),

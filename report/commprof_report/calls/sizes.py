@@ -1,4 +1,4 @@
-"""Calls by message size, and the histograms of single sizes."""
+"""Calls by message size."""
 
 from __future__ import annotations
 
@@ -45,19 +45,6 @@ class SizeRow(NamedTuple):
     share_of_wall: float | None
 
 
-class SizeBucketRow(NamedTuple):
-    """A bucket of the histogram of one exact size."""
-
-    call: str
-    identity: str
-    memory_kind: str
-    bytes: int
-    bucket: int
-    low_ns: int
-    high_ns: int | None
-    count: int
-
-
 class ReduceBcastRow(NamedTuple):
     identity: str
     bytes: int
@@ -66,10 +53,6 @@ class ReduceBcastRow(NamedTuple):
 
 def size_rows(connection: Connection, per_rank: bool = False, completion: bool = False) -> list[SizeRow]:
     return SQL.ask(connection, "sizes", SizeRow, per_rank=per_rank, completion=completion)
-
-
-def size_bucket_rows(connection: Connection) -> list[SizeBucketRow]:
-    return SQL.ask(connection, "size_buckets", SizeBucketRow)
 
 
 def reduce_bcast_rows(connection: Connection) -> list[ReduceBcastRow]:

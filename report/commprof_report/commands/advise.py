@@ -6,15 +6,16 @@ most is first. The rules look for
 - many Allreduces that are too small to be fast and could be fused, and Allreduces of a few bytes;
 - sizes that are slower than a larger one and should be padded;
 - jumps of the time between neighbouring sizes, where the MPI library changes its protocol;
-- a rank that the others wait for;
+- a rank that the others wait for, or that is the slowest in most steps;
 - unsuccessful polls, and nonblocking operations that overlap with nothing;
 - as many Reduces as Bcasts of one size, where one Allreduce would do;
 - blocking point-to-point calls that wait, and barriers;
 - data of GPUs that seems to go through the host to MPI;
 - what the profile lacks.
 
-Advice that could save less than 0.5 % of the time is left out. Estimates may count the same time twice: they do not add up. At the end it says
-from which size on each call is at its best rate, which rules found nothing, and which could not be applied.
+Advice that could save less than 0.5 % of the time is left out. All savings are estimates. They may count the same time twice: they do not add
+up. The same advice on communicators of one family (all tensor-parallel groups) is given once. At the end it says at which of the sizes that
+were seen each call has its best rate, which rules found nothing, and which could not be checked.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ..late.late_ranks import late
 from ..run.alignment import align
 from ..run.run import Run
 from ..run.unsampled import unsampled_text
+from ..steps.steps_summary import StepsRow, steps_summary
 from ..summary.run_summary import RunSummary, run_summary
 from . import common
 
@@ -42,7 +44,7 @@ MOST_PIECES = 10
 MOST_KNEES = 6
 COLUMNS = (
     Column("advice", lambda row: row.title, False),
-    Column("could save", lambda row: saving_text(row), False),
+    Column("could save (estimate)", lambda row: saving_text(row), False),
     Column("sure", lambda row: row.certainty, False),
     Column("evidence", lambda row: row.evidence, False),
     Column("what to do", lambda row: row.suggestion, False),
@@ -55,7 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
-    rows = advice.advice(run, run_summary(run, late(run, align(run.connection))))
+    alignment = align(run.connection)
+    split = late(run, alignment)
+    rows = advice.advice(run, run_summary(run, split), steps_summary(run, alignment.moment, late=split).summary)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:
@@ -109,15 +113,18 @@ def closing_lines(rows: Sequence[Advice], unsampled: str) -> Iterator[str]:
     absent = [row.title for row in silent if not row.evidence]
     if absent:
         yield from textwrap.wrap(f"Looked for and not found: {'; '.join(absent)}.", WIDTH, break_on_hyphens=False)
+    unknown: dict[str, list[str]] = {}
     for row in silent:
-        if row.evidence:
-            yield from textwrap.wrap(f"Not known: {row.title} ({row.evidence}).", WIDTH, break_on_hyphens=False)
+        unknown.setdefault(row.evidence, []).append(row.title)
+    for why, titles in unknown.items():
+        if why:
+            yield from textwrap.wrap(f"Not known: {'; '.join(titles)} ({why}).", WIDTH, break_on_hyphens=False)
     if unsampled:
         yield from textwrap.wrap(f"Not known: the single calls of {unsampled}.", WIDTH, break_on_hyphens=False)
 
 
-def advise_section(run: Run, answers: RunSummary) -> str:
-    rows = advice.advice(run, answers)
+def advise_section(run: Run, answers: RunSummary, steps: StepsRow) -> str:
+    rows = advice.advice(run, answers, steps)
     pieces = [row for row in rows if row.found]
     sentence = f"{verdict(pieces)} Estimates may count the same time twice. {' '.join(closing_lines(rows, unsampled_text(run)))}"
     return page.section("What could be better", sentence, *([page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []))

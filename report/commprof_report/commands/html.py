@@ -92,7 +92,7 @@ def parts(run: Selection) -> Iterator[str]:
         return
     yield steps.steps_section(run, in_steps)
     yield late_section(run, split)
-    yield advise.advise_section(run, answers)
+    yield advise.advise_section(run, answers, in_steps.summary)
     yield calls_section(answers)
     yield ranks_section(run, answers)
     if regions.has_regions(run):

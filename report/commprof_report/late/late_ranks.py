@@ -179,10 +179,6 @@ class Late(NamedTuple):
     def is_known(self) -> bool:
         return self.run.verdict not in ("none", "unknown")
 
-    def wait_share(self, call: str, identity: str) -> float:
-        """Of the time in a call on a communicator; 0 if it is not known."""
-        return next((row.wait_share or 0.0 for row in self.calls if (row.call, row.identity) == (call, identity)), 0.0)
-
 
 def late(run: Selection, alignment: Alignment) -> Late:
     """The run must have been opened with samples. The rank filter restricts the rows; the verdict considers all ranks."""

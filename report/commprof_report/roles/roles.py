@@ -87,6 +87,28 @@ def roles(connection: Connection) -> dict[str, str]:
     return {group.described.identity: role(group, world) for group in world.groups}
 
 
+class Kin(NamedTuple):
+    """A communicator and its family: communicators of one size that partition the ranks, or all have the same purpose."""
+
+    family: tuple
+    role: str
+    purpose: str  # the role, or empty if it says nothing that the label does not
+    constructor: str
+
+
+def kin(connection: Connection) -> dict[str, Kin]:
+    """The family and role of each communicator, by identity."""
+    world = look(connection)
+    return {group.described.identity: _kin(group, world) for group in world.groups}
+
+
+def _kin(group: Group, world: World) -> Kin:
+    described, purpose = group.described, role(group, world)
+    special = "" if purpose in (UNCLEAR, UNUSED) or purpose.startswith(WORLD) else purpose
+    way = next((way for way in ways(group) if way in world.partitions), None)
+    return Kin((way or special or described.identity, described.size), purpose, special, described.constructor)
+
+
 def fill(connection: Connection) -> None:
     """Fills the table communicator_role, once per run."""
     SQL.run(connection, "communicator_role")
