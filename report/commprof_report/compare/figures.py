@@ -13,10 +13,10 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..late.late_ranks import Late, late
+from ..late.late_ranks import late
 from ..run import crowding, selection
 from ..run.alignment import align
-from ..run.run import Run, run_open
+from ..run.run import run_open
 from ..run.selection import Selection
 from ..steps.steps_summary import steps_summary
 from .groups import NO_GROUP, Group, groups_of
@@ -206,7 +206,7 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> Figures:
         estimate_share=waits.run.estimate_share or 0.0,
         error_ns=waits.run.error_ns,
         crowding=crowding.sentence(crowded) if crowded else None,
-        rows=_rows(run, waits, groups, with_histograms),
+        rows=_rows(connection, groups, with_histograms),
         labels=labels,
     )
 
@@ -227,9 +227,8 @@ def settings(facts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _rows(run: Run, waits: Late, groups: dict[str, Group], with_histograms: bool) -> dict[Key, Row]:
-    """`waits`: the analysis that filled late_call."""
-    connection = waits.split.connection
+def _rows(connection: Connection, groups: dict[str, Group], with_histograms: bool) -> dict[Key, Row]:
+    """Needs late_call, which the analysis of waiting fills."""
     transfers = {row[:3]: row.transfer_ns / (row.wait_ns + row.transfer_ns or 1.0) for row in SQL.ask(connection, "run_waits", WaitRow)}
     rows: dict[Key, Row] = {}
     for call in SQL.ask(connection, "run_rows", CallRow):
