@@ -136,6 +136,19 @@ def test_a_rank_that_is_late_is_named_first(late, text):
     assert first.split(None, 1)[1] == "load imbalance: rank 2 on node00 causes 100.0 % of the waiting"
 
 
+def test_ranks_of_a_host_that_are_equally_late_are_named(late):
+    """Each alone would gain nothing; together they gain what they are late."""
+    chance = random.Random(4)
+    job = Job([HostClock()] * 2 + [HostClock(SECOND)] * 2, wall_ns=2 * SECOND)
+    for step in range(40):
+        begins = [step * 20 * MS + chance.randrange(US) for _ in range(4)]
+        job.collective("MPI_Allreduce", [*begins[:2], begins[2] + MS, begins[3] + MS], [100 * US] * 4)
+        job.collective("MPI_Barrier", [begin + 10 * MS for begin in begins], [10 * US] * 4)
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["late_ranks"]) == ("imbalance", "2-3")
+    assert row["late_gain_ns"] == pytest.approx(40 * MS, rel=0.02)
+
+
 def test_a_host_whose_ranks_take_turns_at_being_late_is_named(late):
     chance = random.Random(3)
     hosts = [HostClock(), HostClock(SECOND)]

@@ -62,7 +62,6 @@ PLANTS = [
 # Plants that the reports do not judge rightly yet, and why. Whoever makes one right removes it here: its test fails if it passes.
 TO_COME = {
     "slow rank before persistent Allreduce": "MPI_Start is recorded without its collective",
-    "slow host of two, with other clocks": "the gain of several ranks is taken as the sum of what each alone would bring",
     "late sender, eager": "messages are not analysed",
     "late sender, rendezvous": "messages are not analysed",
     "late sender, Isend and Irecv": "messages are not analysed",

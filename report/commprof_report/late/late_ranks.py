@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Sequence
+from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
@@ -204,7 +205,14 @@ def late(run: Selection, alignment: Alignment) -> Late:
         clocks=len(alignment.clocks),
         unconnected_clocks=alignment.islands - 1,
         error_ns=math.ceil(split.error_ns),
-        **_verdict(counted, ranks, found, min(MOST_BLOCKS, len(arrivals(causes))), SQL.ask(connection, "late_chains", ChainRow)),
+        **_verdict(
+            counted,
+            ranks,
+            found,
+            min(MOST_BLOCKS, len(arrivals(causes))),
+            SQL.ask(connection, "late_chains", ChainRow),
+            _gain_ns(connection, ranks, found),
+        ),
         unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
     )
     calls, sizes = SQL.ask(connection, "late_calls", LateCallRow), SQL.ask(connection, "late_sizes", LateSizeRow)
@@ -228,11 +236,19 @@ def _host(host: str, rows: list[LateRankRow]) -> LateHostRow:
     return LateHostRow(host, len(rows), **summed, wait_share=summed["wait_ns"] / split_ns if split_ns else None)
 
 
-def _verdict(counted: LateRunRow, ranks: list[LateRankRow], found: Blame, blocks: int, chains: Sequence[ChainRow]) -> dict:
+def _gain_ns(connection: Connection, ranks: Iterable[LateRankRow], found: Blame) -> int:
+    """Of the named ranks together: one alone gains nothing while another is as late."""
+    named = found.named.ranks if found.named else ()
+    connection.execute("CREATE TEMP TABLE IF NOT EXISTS late_named (world_rank INTEGER NOT NULL)")
+    connection.execute("DELETE FROM late_named")
+    connection.executemany("INSERT INTO late_named VALUES (?)", [(rank,) for rank in named])
+    return max(sum(row.gain_ns for row in ranks if row.rank in named), SQL.run(connection, "late_gain").fetchone()[0])
+
+
+def _verdict(counted: LateRunRow, ranks: list[LateRankRow], found: Blame, blocks: int, chains: Sequence[ChainRow], gain_ns: int) -> dict:
     """docs/SCHEMA.md defines the verdicts. Late ranks are named only with a verdict, and only if the run could gain notably."""
     named = found.named
     late = {row.rank: row for row in ranks if named and row.rank in named.ranks}
-    gain_ns = sum(row.gain_ns for row in late.values())
     verdict = _kind(counted, found, blocks)
     is_named = verdict in ("transfer", "imbalance") and gain_ns * counted.ranks >= NOTABLE * counted.counted_ns > 0
     if verdict == "imbalance" and not is_named:
