@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from itertools import combinations, permutations
+from random import Random
 
 import planted
 import pytest
@@ -14,6 +16,7 @@ from commprof_report.run.run import run_open
 from commprof_report.run.selection import select
 from commprof_report.steps.boundaries import _matched
 from commprof_report.steps.steps_summary import steps_summary
+from commprof_report.steps.trend import chance, trend
 from planted import SECOND, Rank, Sample, Span, Step, Window
 from training import MS, Job, rank_of
 
@@ -200,15 +203,41 @@ def test_the_slowest_rank_is_the_one_that_does_not_wait(summary, steps):
     assert summary([rank_of(training.ddp(), rank) for rank in range(2)])["slowest_rank"] is None
 
 
-def test_a_trend_is_told_with_its_slope(summary):
+def test_a_trend_is_a_change_that_was_seen(summary, steps):
     job = Job()
     for step in range(200):
         job.compute((20 + step / 20) * MS, 0.05)
         job.call("Allreduce", 40_000_000, step, ns=2 * MS)
     row = summary(pair(job))
-    assert row["trend"] == "slower" and row["slope_ns_per_100_steps"] == pytest.approx(5 * MS, rel=0.1)
+    assert row["trend"] == "slower" and row["trend_p"] < 1e-9
     assert row["last_tenth_ns"] - row["first_tenth_ns"] == pytest.approx(9 * MS, rel=0.15)
+    assert "Trend           slower: first tenth 2" in steps(pair(job)).out and "per 100 steps" not in steps(pair(job)).out
     assert summary(pair(training.ddp()))["trend"] == "none"
+    assert "Trend           none beyond chance\n" in steps(pair(training.ddp())).out
+
+
+def test_the_chance_of_an_order_is_that_of_all_permutations():
+    for places in (2, 5, 6):
+        scores = [sum((b > a) - (b < a) for a, b in combinations(order, 2)) for order in permutations(range(places))]
+        for least in range(places * (places - 1) // 2 + 1):
+            assert chance(places, least) == pytest.approx(sum(abs(score) >= least for score in scores) / len(scores))
+
+
+@pytest.mark.parametrize("count", (20, 25, 48, 300))
+def test_healthy_steps_have_a_trend_in_one_run_of_a_hundred_at_most(count):
+    random = Random(count)
+    runs = [[20 * MS * random.lognormvariate(0, 0.1) for _ in range(count)] for _ in range(400)]
+    assert sum(trend(run).trend != "none" for run in runs) <= 10  # with a probability of 1 %, 11 or more in 1 of 300 trials
+    assert {trend([ns * (1 + 0.4 * place / count) for place, ns in enumerate(run)]).trend for run in runs[:50]} <= (
+        {"slower"} if count >= 48 else {"slower", "none"}
+    )
+
+
+def test_equal_steps_and_too_few_have_no_trend():
+    assert trend([10 * MS] * 100) == ("none", 1.0, 10 * MS, 10 * MS)
+    assert trend([10 * MS + step for step in range(19)]) == ("unknown", None, None, None)
+    assert trend([10 * MS + step for step in range(100)]).trend == "none"  # sure, but not notable
+    assert trend([20 * MS - 50_000 * step for step in range(100)]).trend == "faster"
 
 
 def test_percentiles_are_of_the_steps_after_the_warm_up(summary):

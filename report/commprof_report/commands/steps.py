@@ -262,10 +262,11 @@ def slowest_text(answers: StepsSummary) -> str:
 def trend_text(summary: StepsRow) -> str:
     if summary.trend == "unknown":
         return "unknown: too few steps"
-    tenths = f"first tenth {units.duration(summary.first_tenth_ns)}, last tenth {units.duration(summary.last_tenth_ns)} (medians)"
-    slope_ns = summary.slope_ns_per_100_steps
-    slope = "" if summary.trend == "none" else f"; {'+' if slope_ns > 0 else '-'}{units.duration(abs(slope_ns))} per 100 steps"
-    return f"{summary.trend}: {tenths}{slope}"
+    if summary.trend == "none":
+        return "none beyond chance"
+    first, last = units.duration(summary.first_tenth_ns), units.duration(summary.last_tenth_ns)
+    by_chance = f"chance alone would show this with a probability of {summary.trend_p:.1g}"
+    return f"{summary.trend}: first tenth {first}, last tenth {last} (medians); {by_chance}"
 
 
 def outlier_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:

@@ -15,9 +15,8 @@ from ..run.selection import Selection
 from .boundaries import Moment, Steps, Told, outlier_limit, steps_find
 from .gpu_steps import GpuStepRow, gpu_steps, step_times
 from .step_costs import Costs, StepRow, step_costs
+from .trend import trend
 
-FEWEST_OF_A_TREND = 20
-NOTABLE_TREND = 0.02  # share of the mean step by which step times change from the first step to the last
 SURE, LIKELY = 0.9, 0.75  # confidence
 
 
@@ -56,9 +55,9 @@ class StepsRow(NamedTuple):
     slowest_p: float | None
     waits_are_known: int
     trend: str
+    trend_p: float | None
     first_tenth_ns: float | None
     last_tenth_ns: float | None
-    slope_ns_per_100_steps: float | None
     outliers: int
     outlier_limit_ns: float | None
     nccl_host_ns: float | None
@@ -90,7 +89,7 @@ def steps_summary(
         **_times(steady),
         **_parts([row for row in steady if row.is_complete] or steady),
         **_slowest(steady),
-        **_trend(steady),
+        **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(on_gpus),
     }
     return StepsSummary(StepsRow(**fields), costs, on_gpus, steps)
@@ -189,27 +188,6 @@ def _slowest(steady: Sequence[StepRow]) -> dict:
     ranks, p = found
     own = [row.lead_ns for row in known if row.slowest_rank == ranks[0]]
     return {"slowest_rank": ranks[0], "slowest_steps": len(own), "slowest_lead_ns": median(own), "slowest_p": p}
-
-
-def _trend(steady: Sequence[StepRow]) -> dict:
-    """Medians of the first and the last tenth; the least-squares slope over all steps but outliers."""
-    usual = [row for row in steady if not row.is_outlier]
-    if len(usual) < FEWEST_OF_A_TREND:
-        return {"trend": "unknown", "first_tenth_ns": None, "last_tenth_ns": None, "slope_ns_per_100_steps": None}
-    tenth = len(steady) // 10
-    middle, mean_ns = fmean(row.step for row in usual), fmean(row.step_ns for row in usual)
-    spread = sum((row.step - middle) ** 2 for row in usual)
-    first_ns, last_ns = (median(row.step_ns for row in part) for part in (steady[:tenth], steady[-tenth:]))
-    slope_ns = sum((row.step - middle) * (row.step_ns - mean_ns) for row in usual) / spread
-    change_ns = slope_ns * (steady[-1].step - steady[0].step)
-    deviation_ns = median(abs(row.step_ns - slope_ns * (row.step - middle) - mean_ns) for row in usual)
-    is_notable = abs(change_ns) > max(NOTABLE_TREND * mean_ns, deviation_ns) and (last_ns - first_ns) * slope_ns > 0
-    return {
-        "trend": ("slower" if slope_ns > 0 else "faster") if is_notable else "none",
-        "first_tenth_ns": first_ns,
-        "last_tenth_ns": last_ns,
-        "slope_ns_per_100_steps": 100 * slope_ns,
-    }
 
 
 def _gpu(rows: Sequence[GpuStepRow]) -> dict:
