@@ -196,6 +196,13 @@ def test_an_outlier_names_the_call_that_took_longer(steps):
     assert row["is_outlier"] and "more in MPI_Allreduce on all ranks" in row["why"]
 
 
+def test_of_two_ranks_that_are_equally_slow_none_is_the_slowest(summary):
+    job = training.ddp()
+    early = (0.25, 0.25, 0.0, 0.0005)
+    row = summary([rank_of(job, rank, 4, early=early[rank]) for rank in range(4)])
+    assert (row["slowest_rank"], row["slowest_steps"]) == (None, 0)
+
+
 def test_the_slowest_rank_is_the_one_that_does_not_wait(summary, steps):
     row = summary(pair(training.ddp()))
     assert (row["slowest_rank"], row["slowest_steps"]) == (1, 299)

@@ -347,15 +347,15 @@ def _nccl(ranks: Sequence[Spent]) -> tuple[float | None, float | None]:
 
 
 def _slowest(ranks: Sequence[Spent], is_driven: bool, waits_are_known: bool) -> tuple[int | None, float | None]:
-    """The rank that the others waited for, and by how much it was behind their mean. The timing of a background thread does not show it."""
+    """The rank that the others waited for, and by how much it was behind their mean. Of two that are equally slow it is neither. The timing
+    of a background thread does not show it."""
     if len(ranks) < 2 or not (is_driven or any(one.device_ns for one in ranks)):
         return None, None
     own = [one.step_ns - ((one.waited_ns or 0) if waits_are_known else _waiting_place_ns(one)) for one in ranks]
-    most = max(range(len(own)), key=own.__getitem__)
-    lead_ns = own[most] - (sum(own) - own[most]) / (len(own) - 1)
-    if lead_ns < NOTABLE_LEAD * ranks[most].step_ns:
+    *_, next_most, most = sorted(range(len(own)), key=own.__getitem__)
+    if own[most] - own[next_most] < NOTABLE_LEAD * ranks[most].step_ns:
         return None, None
-    return ranks[most].rank_step.world_rank, lead_ns
+    return ranks[most].rank_step.world_rank, own[most] - (sum(own) - own[most]) / (len(own) - 1)
 
 
 def _waiting_place_ns(one: Spent) -> int:
