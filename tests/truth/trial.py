@@ -18,7 +18,7 @@ from .ranks import expanded
 OFFSET_S = 1_000
 OTHER_HOST = f"unshare --time --monotonic {OFFSET_S} --uts --fork --kill-child sh -c".split() + ['hostname other && exec "$@"', "sh"]
 CLOSE = 0.10  # share of the logged time by which a figure may be off
-HOLDS = 0.8  # share of the waiting that a plant has as its cause by the logs; below, other things disturbed the run
+HOLDS = 0.7  # share of the waiting that a plant has as its cause by the logs; below, other things disturbed the run
 
 
 CONFIRMED = 0.5  # share of the waiting by which the logs confirm that a rank is late; what the reporter's verdict asks for
