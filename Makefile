@@ -59,7 +59,7 @@ LIBRARY_SOURCES := $(filter-out src/tools/%,$(wildcard src/*/*.c))
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:src/%.c=$(BUILD)/objects/%.o)
 
 .PHONY: all
-all: $(LIBRARIES) $(BUILD)/bin/commprof-run $(BUILD)/bin/hvprof-report ## build the library and the programs
+all: $(LIBRARIES) $(BUILD)/bin/commprof-run $(BUILD)/bin/hvprof-report $(BUILD)/bin/commprof-experiment ## build the library and the programs
 
 $(BUILD)/objects/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
@@ -86,9 +86,9 @@ $(BUILD)/bin/commprof-run: $(PROGRAM_SOURCES) $(wildcard src/*/*.h src/*/*/*.h s
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(PROGRAM_SOURCES) $(C_LIBRARIES) $(LDFLAGS) -o $@
 
-$(BUILD)/bin/hvprof-report: report/hvprof-report
+$(BUILD)/bin/hvprof-report $(BUILD)/bin/commprof-experiment: $(BUILD)/bin/%: report/%
 	@mkdir -p $(@D)
-	ln -sf $(abspath report/hvprof-report) $@
+	ln -sf $(abspath $<) $@
 
 COMMAND_MODULES := $(filter-out %/__init__.py %/common.py,$(wildcard report/commprof_report/commands/*.py))
 REPORT_PAGES := hvprof-report.1 $(COMMAND_MODULES:report/commprof_report/commands/%.py=hvprof-report-%.1)
@@ -170,7 +170,7 @@ TO = $(DESTDIR)$(PREFIX)
 install: all man ## install under PREFIX (DESTDIR is honoured; DEBUG_INFO=1 keeps debug information beside the libraries)
 	install -d $(addprefix $(TO)/,lib bin include/commprof share/commprof share/doc/commprof/docs share/man/man1 share/man/man3 share/man/man7)
 	install -m 755 $(LIBRARIES) $(TO)/lib/
-	install -m 755 $(BUILD)/bin/commprof-run report/hvprof-report $(TO)/bin/
+	install -m 755 $(BUILD)/bin/commprof-run report/hvprof-report report/commprof-experiment $(TO)/bin/
 	install -m 644 include/commprof.h $(TO)/include/
 	install -m 644 src/ledger/ledger_format.h src/ledger/counters.def $(TO)/include/commprof/
 	cd report && find commprof_report -type f ! -name '*.pyc' -exec install -D -m 644 {} $(abspath $(TO))/share/commprof/{} \;
@@ -189,7 +189,7 @@ ifdef DEBUG_INFO
 endif
 
 uninstall: ## remove what `make install` has installed under PREFIX
-	rm -f $(addprefix $(TO)/bin/,commprof-run hvprof-report) $(TO)/include/commprof.h
+	rm -f $(addprefix $(TO)/bin/,commprof-run hvprof-report commprof-experiment) $(TO)/include/commprof.h
 	rm -f $(foreach file,$(notdir $(LIBRARIES)),$(TO)/lib/$(file) $(TO)/lib/$(file).debug)
 	rm -f $(foreach page,$(notdir $(MANUAL_PAGES)),$(TO)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(page))
 	rm -rf $(addprefix $(TO)/,include/commprof share/commprof share/doc/commprof)

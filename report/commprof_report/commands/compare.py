@@ -32,11 +32,13 @@ from ..compare.figures import PERCENTILES, Figures, figures
 from ..compare.refusals import KINDS, library_name, program_of
 from ..compare.sides import Side
 from ..display import tables
+from ..experiment.plan import is_experiment
 from ..display.tables import Column
 from . import common
 
 EXAMPLES = (
     ("Ten runs with each of two libraries, made in turns", "hvprof-report compare openmpi-* -- mpich-*"),
+    ("An experiment of commprof-experiment(1)", "hvprof-report compare EXPERIMENT"),
     ("Before and after: estimates without a verdict", "hvprof-report compare before after"),
     ("All sizes, a column for each library", "hvprof-report compare --by size openmpi-* -- mpich-* -- intel-*"),
 )
@@ -101,7 +103,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def chosen(words: list[Path]) -> list[sides_of.Chosen]:
-    if len(words) == 1 and sides_of.is_experiment(words[0]):
+    if len(words) == 1 and is_experiment(words[0]):
         return sides_of.experiment_read(words[0])
     return sides_of.sides_named(sides_of.paths_split(words, Path(SEPARATOR)))
 
@@ -244,8 +246,8 @@ def per_text(metric: str) -> str:
 def few_text(row: VerdictRow) -> str:
     if row.runs == row.reference_runs == 1:
         return (
-            "none: one run of each side, so their difference may be chance. For one, run each side ten times in turns"
-            f" (A B B A ...), each into a folder of its own, and: hvprof-report compare {row.reference}-* -- {row.side}-*"
+            "none: one run of each side, so their difference may be chance. For a verdict: commprof-experiment run EXPERIMENT --arm"
+            f" '{row.reference}: mpirun ... {{}} ...' --arm '{row.side}: mpirun ... {{}} ...'; then: hvprof-report compare EXPERIMENT"
         )
     if row.change is None:
         return f"none: {row.metric} is not known in all runs"

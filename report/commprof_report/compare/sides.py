@@ -2,26 +2,19 @@
 
 A block holds one run of each side, made next to each other in time. Runs of an experiment have their blocks from its folder; other runs
 are in blocks if they alternate: in order of time, each next group of as many runs as there are sides has one of each.
-
-An experiment is a folder with two files. experiment.json, written once, is an object with `format` (commprof-experiment), `version` (1)
-and `arms`, a list of objects with `name` and `command`. runs.jsonl has one object in each line, added when a run has ended: `block` (from 1),
-`arm`, `folder` (relative), `status` (ok, failed, warm-up). Runs that are not ok are counted, and not compared. A line that a killed
-experiment left unfinished is skipped.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ..base.errors import ReportError, UsageError
+from ..experiment import plan as plans
 from .figures import Figures
 
-EXPERIMENT, RUNS = "experiment.json", "runs.jsonl"
-FORMAT, VERSION = "commprof-experiment", 1
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -55,41 +48,17 @@ def _common_name(names: Sequence[str]) -> str:
     return re.sub(r"[-_.\d]+$", "", shared) if len(names) > 1 else shared
 
 
-def is_experiment(path: Path) -> bool:
-    return (path / EXPERIMENT).is_file()
-
-
 def experiment_read(folder: Path) -> list[Chosen]:
     """The arms of an experiment, in order; the first is the reference. Only blocks with a run of every arm are compared."""
-    arms = [str(arm["name"]) for arm in _plan(folder)["arms"]]
-    runs = _runs(folder / RUNS)
-    by_arm = {arm: {run["block"]: folder / run["folder"] for run in runs if run["arm"] == arm and run["status"] == "ok"} for arm in arms}
-    blocks = sorted(set.intersection(*(set(of_arm) for of_arm in by_arm.values()))) if arms else []
-    if len(arms) < 2 or not blocks:
+    plan, runs = plans.plan_read(folder), plans.runs_read(folder)
+    blocks = plans.complete_blocks(plan, runs)
+    if len(plan.arms) < 2 or not blocks:
         raise ReportError(folder, "has no block yet in which each arm has run")
-    failed = {arm: sum(run["arm"] == arm and run["status"] == "failed" for run in runs) for arm in arms}
-    return [Chosen(arm, [of_arm[block] for block in blocks], blocks, failed[arm]) for arm, of_arm in by_arm.items()]
-
-
-def _plan(folder: Path) -> dict:
-    try:
-        plan = json.loads((folder / EXPERIMENT).read_text(encoding="utf-8"))
-        known = plan["format"] == FORMAT and plan["version"] == VERSION and all(isinstance(arm["name"], str) for arm in plan["arms"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ReportError(folder / EXPERIMENT, f"is not an experiment: {error}") from None
-    if not known:
-        raise ReportError(folder / EXPERIMENT, f"is not version {VERSION} of {FORMAT}")
-    return plan
-
-
-def _runs(path: Path) -> list[dict]:
     found = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        try:
-            run = json.loads(line)
-            found.append({"block": int(run["block"]), **{key: str(run[key]) for key in ("arm", "folder", "status")}})
-        except (ValueError, KeyError, TypeError):
-            continue
+    for arm in plan.arms:
+        own = {run.block: folder / run.folder for run in runs if run.arm == arm.name and run.status == plans.OK}
+        failed = sum(run.arm == arm.name and run.status == plans.FAILED for run in runs)
+        found.append(Chosen(arm.name, [own[block] for block in blocks], blocks, failed))
     return found
 
 

@@ -1,0 +1,1 @@
+"""Experiments: several arms, run in blocks, in one folder."""

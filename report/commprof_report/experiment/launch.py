@@ -1,0 +1,67 @@
+"""One run of an arm: the command, its log, its end."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from .plan import FAILED, OK, Arm, Run
+
+PLACEHOLDER = "{}"
+PATIENCE_S = 10  # between asking a job to end and killing it
+PR_SET_PDEATHSIG = 1
+OPERATOR = re.compile(r"[;&|\n]")  # of several commands, the shell stays
+
+
+def launch(experiment: Path, block: int, arm: Arm, commprof_run: str, timeout_s: float | None) -> Run:
+    """Runs the arm's command in a shell, with the launcher's output in a log beside the run folder."""
+    folder = experiment / f"block-{block:02d}" / arm.name
+    folder.parent.mkdir(exist_ok=True)
+    profiled = f"{shlex.quote(commprof_run)} --output {shlex.quote(str(folder.resolve()))}"
+    begin = time.monotonic()
+    with open(folder.parent / f"{arm.name}.log", "wb") as log:
+        why = _ended(arm.command.replace(PLACEHOLDER, profiled), log, timeout_s)
+    if not why and not any(folder.glob("rank-*")):
+        why = "it wrote no profile"
+    return Run(block, arm.name, str(folder.relative_to(experiment)), FAILED if why else OK, time.monotonic() - begin, why)
+
+
+def _ended(command: str, log: object, timeout_s: float | None) -> str:
+    """Why the command failed; empty: it did not."""
+    job = subprocess.Popen(
+        ["/bin/sh", "-c", command if OPERATOR.search(command) else f"exec {command}"],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=_end_with_parent,
+    )
+    try:
+        status = job.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return f"it took more than {timeout_s:g} s"
+    finally:
+        _end(job)
+    return "" if status == 0 else f"exit status {status}" if status > 0 else f"signal {-status}"
+
+
+def _end_with_parent() -> None:
+    """A launcher whose experiment was killed is asked to end its job, which would disturb the runs after resume."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
+def _end(job: subprocess.Popen) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if job.poll() is not None:
+            return
+        os.killpg(job.pid, number)
+        try:
+            job.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            continue

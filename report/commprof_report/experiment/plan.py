@@ -1,0 +1,137 @@
+"""The folder of an experiment: what was planned, which runs have ended, which one is next.
+
+experiment.json has the plan. runs.jsonl has one object in each line, added and synchronized when a run has ended; a run without a line was
+interrupted, and never counts. Blocks are numbered in the order in which they begin. A block in which a run failed, or that was interrupted,
+is not compared; another one, with a number of its own, is run in its place, since runs of a block must be neighbours in time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from ..base.errors import ReportError
+
+EXPERIMENT, RUNS = "experiment.json", "runs.jsonl"
+FORMAT, VERSION = "commprof-experiment", 1
+OK, FAILED, WARM_UP = "ok", "failed", "warm-up"
+BLOCK = re.compile(r"block-(\d{1,6})")
+
+
+class Arm(NamedTuple):
+    name: str
+    command: str  # for a shell; {} stands for commprof-run
+
+
+class Plan(NamedTuple):
+    arms: list[Arm]
+    blocks: int
+    seed: int
+
+
+class Run(NamedTuple):
+    """A run that has ended. block: 0 for the first run of each arm, which is discarded."""
+
+    block: int
+    arm: str
+    folder: str
+    status: str
+    seconds: float
+    why: str  # it failed
+
+
+def is_experiment(folder: Path) -> bool:
+    return (folder / EXPERIMENT).is_file()
+
+
+def plan_read(folder: Path) -> Plan:
+    path = folder / EXPERIMENT
+    try:
+        plan = json.loads(path.read_text(encoding="utf-8"))
+        if (plan["format"], plan["version"]) != (FORMAT, VERSION):
+            raise ReportError(path, f"is not version {VERSION} of {FORMAT}")
+        arms = [Arm(str(arm["name"]), str(arm["command"])) for arm in plan["arms"]]
+        return Plan(arms, int(plan.get("blocks", 0)), int(plan.get("seed", 0)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReportError(path, f"is not an experiment: {error}") from None
+
+
+def plan_write(folder: Path, plan: Plan) -> None:
+    """Whoever reads the file finds all of it, or what was there before."""
+    aside = folder / f"{EXPERIMENT}.tmp"
+    arms = [arm._asdict() for arm in plan.arms]
+    with open(aside, "w", encoding="utf-8") as file:
+        json.dump({"format": FORMAT, "version": VERSION, "arms": arms, "blocks": plan.blocks, "seed": plan.seed}, file, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(aside, folder / EXPERIMENT)
+
+
+def runs_read(folder: Path) -> list[Run]:
+    """A line that is not whole is skipped."""
+    path, found = folder / RUNS, []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else ():
+        try:
+            run = json.loads(line)
+            what = (int(run["block"]), *(str(run[key]) for key in ("arm", "folder", "status")))
+            found.append(Run(*what, float(run.get("seconds", 0)), str(run.get("why", ""))))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return found
+
+
+def run_add(folder: Path, run: Run) -> None:
+    """On the disk before the next run begins."""
+    with open(folder / RUNS, "a+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - 1))
+        begin = b"\n" if file.read(1) not in (b"", b"\n") else b""
+        file.write(begin + json.dumps(run._asdict()).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def owned(folder: Path) -> Iterator[None]:
+    """Only one process runs an experiment."""
+    with open(folder / RUNS, "ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ReportError(folder, "another commprof-experiment is running it") from None
+        yield
+
+
+def complete_blocks(plan: Plan, runs: Sequence[Run]) -> list[int]:
+    """Those with a run of each arm."""
+    done = {(run.block, run.arm) for run in runs if run.status == OK}
+    return sorted({block for block, _ in done if all((block, arm.name) in done for arm in plan.arms)})
+
+
+def next_block(folder: Path, runs: Sequence[Run]) -> int:
+    """A number that no run and no folder has, also of an interrupted block."""
+    numbers = [int(match[1]) for path in folder.iterdir() if (match := BLOCK.fullmatch(path.name))]
+    return max([0, *numbers, *(run.block for run in runs)]) + 1
+
+
+def order_of(plan: Plan, place: int) -> list[Arm]:
+    """The order of the arms in the place-th complete block, from 0: the rows of a Williams square, in which each arm follows each other one
+    equally often; of two arms A B, B A, A B, ... The seed decides which arm is which."""
+    arms = Random(plan.seed).sample(plan.arms, len(plan.arms))
+    square = williams(len(arms))
+    return [arms[number] for number in square[place % len(square)]]
+
+
+def williams(size: int) -> list[list[int]]:
+    """Williams, Australian Journal of Scientific Research A 2 (1949) 149. Of an odd number of arms twice as many rows."""
+    first = [0] + [(place + 1) // 2 if place % 2 else size - place // 2 for place in range(1, size)]
+    rows = [[(number + shift) % size for number in first] for shift in range(size)]
+    return rows if size % 2 == 0 else rows + [row[::-1] for row in rows]

@@ -1,0 +1,212 @@
+"""commprof-experiment: runs the arms of an experiment in blocks, for hvprof-report compare."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import __version__
+from .base import units
+from .base.errors import ReportError, UsageError
+from .compare.comparison import Rules, compare
+from .compare.figures import Figures, figures
+from .compare.refusals import differences, refusals
+from .compare.sides import Side, experiment_read
+from .experiment import plan as plans
+from .experiment.launch import PLACEHOLDER, launch
+from .experiment.plan import FAILED, OK, WARM_UP, Arm, Plan, Run
+
+PROGRAM = "commprof-experiment"
+MOST_FAILURES = 3  # of an arm in a row
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:
+        raise UsageError("options", f"{message} (see {self.prog} --help)")
+
+
+def parser_build() -> Parser:
+    parser = Parser(prog=PROGRAM, description=__doc__, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
+    run = commands.add_parser("run", help="begin an experiment in a new folder", allow_abbrev=False)
+    run.add_argument("folder", metavar="EXPERIMENT", type=Path)
+    run.add_argument("--arm", action="append", type=arm, default=[], metavar="'NAME: COMMAND'", help="{} in it stands for commprof-run; repeat")
+    run.add_argument("--blocks", type=count, default=10, metavar="N", help="complete blocks that are wanted (default: 10)")
+    run.add_argument("--seed", type=int, help="decides which arm runs first (default: by chance; recorded)")
+    resume = commands.add_parser("resume", help="go on after an interruption, or with more blocks", allow_abbrev=False)
+    resume.add_argument("folder", metavar="EXPERIMENT", type=Path)
+    resume.add_argument("--blocks", type=count, metavar="N", help="complete blocks that are wanted in all")
+    for command in (run, resume):
+        command.add_argument("--timeout", type=count, metavar="S", help="seconds after which a run is ended and has failed")
+    status = commands.add_parser("status", help="what has run, and what has failed", allow_abbrev=False)
+    status.add_argument("folder", metavar="EXPERIMENT", type=Path)
+    return parser
+
+
+def arm(text: str) -> Arm:
+    name, colon, command = text.partition(":")
+    if not colon or not NAME.fullmatch(name.strip()) or command.count(PLACEHOLDER) != 1:
+        example = "'openmpi: mpirun.openmpi -n 4 {} ./app'"
+        raise argparse.ArgumentTypeError(f"{text}: an arm is a name of letters and digits and a command with one {{}}, like {example}")
+    return Arm(name.strip(), command.strip())
+
+
+def count(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,5}", text):
+        raise argparse.ArgumentTypeError(f"{text}: a number from 1 on")
+    return int(text)
+
+
+def begin(arguments: argparse.Namespace) -> None:
+    names = [each.name for each in arguments.arm]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise UsageError("--arm", "two arms or more are needed, each with a name of its own")
+    if plans.is_experiment(arguments.folder):
+        raise UsageError(arguments.folder, f"is an experiment already; go on with: {PROGRAM} resume {shlex.quote(str(arguments.folder))}")
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    seed = random.randrange(1 << 31) if arguments.seed is None else arguments.seed
+    plans.plan_write(arguments.folder, Plan(arguments.arm, arguments.blocks, seed))
+    go_on(arguments)
+
+
+def go_on(arguments: argparse.Namespace) -> None:
+    folder, plan = arguments.folder, plans.plan_read(arguments.folder)
+    with plans.owned(folder):
+        if arguments.blocks and arguments.blocks != plan.blocks:
+            plan = plan._replace(blocks=arguments.blocks)
+            plans.plan_write(folder, plan)
+        Runner(folder, plan, arguments.timeout).run()
+
+
+class Runner:
+    """Runs what is missing."""
+
+    def __init__(self, folder: Path, plan: Plan, timeout_s: float | None) -> None:
+        self.folder, self.plan, self.timeout_s = folder, plan, timeout_s
+        self.commprof_run = commprof_run_find()
+        self.runs = plans.runs_read(folder)
+        self.read: dict[Path, Figures] = {}
+
+    def run(self) -> None:
+        for each in self.plan.arms:
+            self.warm_up(each)
+        self.describe()
+        while len(plans.complete_blocks(self.plan, self.runs)) < self.plan.blocks:
+            self.block()
+        say(f"done: {self.plan.blocks} blocks. Read them with: hvprof-report compare {shlex.quote(str(self.folder))}")
+
+    def warm_up(self, each: Arm) -> None:
+        """One run that is discarded: page cache, connections and tuning files are then warm for all arms."""
+        while not any(run.arm == each.name and run.status == WARM_UP for run in self.runs):
+            self.clear(each.name)
+            run = launch(self.folder, 0, each, self.commprof_run, self.timeout_s)
+            self.add(run._replace(status=WARM_UP) if run.status == OK else run)
+
+    def clear(self, name: str) -> None:
+        """What a failed or interrupted first run has left is discarded like it."""
+        shutil.rmtree(self.folder / "block-00" / name, ignore_errors=True)
+
+    def describe(self) -> None:
+        """How the arms differ in settings and binding, by their first runs: before the runs that count."""
+        found = [Side(each.name, [self.figures(self.folder / "block-00" / each.name)], None, 0) for each in self.plan.arms]
+        for side in found[1:]:
+            also = differences(found[0], side)
+            if also:
+                say(f"{side.name} differs from {found[0].name} in: {'; '.join(also)}")
+        keys = list(dict.fromkeys(key for side in found for run in side.runs for key in run.rows))
+        for refusal in refusals(found, keys, True):
+            say(f"hvprof-report compare will give no verdict ({refusal.kind}): {refusal.what}. Way out: {refusal.way_out}")
+
+    def block(self) -> None:
+        number = plans.next_block(self.folder, self.runs)
+        done = len(plans.complete_blocks(self.plan, self.runs))
+        for each in plans.order_of(self.plan, done):
+            run = launch(self.folder, number, each, self.commprof_run, self.timeout_s)
+            self.add(run)
+            if run.status == FAILED:
+                return
+        self.progress()
+
+    def add(self, run: Run) -> None:
+        plans.run_add(self.folder, run)
+        self.runs.append(run)
+        name = f"block {run.block}, {run.arm}" if run.block else f"first run of {run.arm}, discarded"
+        say(f"{name}: {run.seconds:.1f} s" if run.status != FAILED else f"{name}: failed, {run.why}; see {self.folder / run.folder}.log")
+        own = [each.status for each in self.runs if each.arm == run.arm][-MOST_FAILURES:]
+        if own == [FAILED] * MOST_FAILURES:
+            raise ReportError(run.arm, f"failed {MOST_FAILURES} times in a row; the last output is in {self.folder / run.folder}.log")
+
+    def figures(self, path: Path) -> Figures:
+        if path not in self.read:
+            self.read[path], _ = figures(path)
+        return self.read[path]
+
+    def progress(self) -> None:
+        """The estimate so far, and how long the rest takes."""
+        done = len(plans.complete_blocks(self.plan, self.runs))
+        seconds = sum(run.seconds for run in self.runs if run.status == OK) / done
+        arms = experiment_read(self.folder)
+        sides = [Side(each.name, [self.figures(path) for path in each.paths], each.blocks, each.failed) for each in arms]
+        for pair in compare(sides, Rules()).pairs:
+            row = pair.verdict
+            between = "" if row.low is None else f", between {row.low:+.1%} and {row.high:+.1%}"
+            change = "not known" if row.change is None else f"{row.change:+.1%}{between}"
+            say(f"  so far {row.metric} of {row.side} v. {row.reference}: {change}")
+        left = self.plan.blocks - done
+        if left:
+            say(f"  {done} of {self.plan.blocks} blocks; about {units.duration(left * seconds * 1e9)} left")
+
+
+def commprof_run_find() -> str:
+    """Beside this program, as built or installed; else in PATH."""
+    here = Path(os.path.abspath(sys.argv[0])).parent
+    found = next((path for path in (here / "commprof-run", here.parent / "build/bin/commprof-run") if os.access(path, os.X_OK)), None)
+    program = str(found) if found else shutil.which("commprof-run")
+    if not program:
+        raise ReportError("commprof-run", "is neither beside commprof-experiment nor in PATH")
+    return program
+
+
+def show(arguments: argparse.Namespace) -> None:
+    folder, plan = arguments.folder, plans.plan_read(arguments.folder)
+    runs = plans.runs_read(folder)
+    done = plans.complete_blocks(plan, runs)
+    say(f"{len(done)} of {plan.blocks} blocks complete; seed {plan.seed}")
+    for each in plan.arms:
+        own = [run for run in runs if run.arm == each.name]
+        failed = [run for run in own if run.status == FAILED]
+        counted = [run.seconds for run in own if run.status == OK]
+        took = f", {min(counted):.1f} to {max(counted):.1f} s each" if counted else ""
+        why = f"; {units.counted(len(failed), 'failed run')}, the last: {failed[-1].why}" if failed else ""
+        say(f"  {each.name}: {units.counted(len(counted), 'run')}{took}{why}; {each.command}")
+    name = shlex.quote(str(folder))
+    say(f"next: {PROGRAM} resume {name}" if len(done) < plan.blocks else f"next: hvprof-report compare {name}")
+
+
+def say(text: str) -> None:
+    print(units.visible(text), flush=True)
+
+
+def main(words: Sequence[str]) -> int:
+    try:
+        arguments = parser_build().parse_args(words)
+        {"run": begin, "resume": go_on, "status": show}[arguments.command](arguments)
+        return 0
+    except ReportError as error:
+        print(units.visible(f"{PROGRAM}: {error}"), file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    except OSError as error:
+        print(units.visible(f"{PROGRAM}: {error.filename or 'output'}: {error.strerror}"), file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT

@@ -1,0 +1,215 @@
+"""commprof-experiment, with arms that take a planted run for the profile of a job: order, failures, interruptions."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from commprof_report.base.errors import ReportError
+from commprof_report.experiment import plan as plans
+from commprof_report.experiment.plan import Arm, Plan, Run
+from planted import ROOT, SECOND
+from planted_job import HostClock, Job
+
+PROGRAM = ROOT / "report" / "commprof-experiment"
+# ARM COMMPROF-RUN --output FOLDER: fails, or waits, as often as the files next to it say.
+JOB = """
+here=$(dirname "$0")
+echo "$1 $4" >>"$here/log"
+if [ -s "$here/fail-$1" ]; then sed -i 1d "$here/fail-$1"; exit 7; fi
+if [ -p "$here/wait-$1" ]; then exec cat "$here/wait-$1"; fi
+if [ -e "$here/nothing-$1" ]; then exit 0; fi
+mkdir -p "$4" && cp "$here/rank-0.db" "$4"
+"""
+
+
+class Answer(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def here(tmp_path) -> Path:
+    (tmp_path / "job.sh").write_text(JOB)
+    (tmp_path / "commprof-run").write_text("#!/bin/sh\n")
+    (tmp_path / "commprof-run").chmod(0o755)
+    job = Job([HostClock(77)] * 2)
+    for step in range(1, 9):
+        job.collective("MPI_Allreduce", [step * SECOND // 10] * 2, [1_000_000] * 2)
+    job.write(tmp_path / "rank-0.db")
+    return tmp_path
+
+
+def words(here: Path, *more: object) -> list[str]:
+    return [sys.executable, str(PROGRAM), *map(str, more)]
+
+
+def arms(here: Path, *names: str) -> list[str]:
+    return [word for name in names for word in ("--arm", f"{name}: sh {here}/job.sh {name} {{}}")]
+
+
+def environment(here: Path) -> dict[str, str]:
+    return {**os.environ, "PATH": f"{here}:{os.environ['PATH']}"}
+
+
+def start(here: Path, *more: object) -> Answer:
+    done = subprocess.run(words(here, *more), capture_output=True, text=True, env=environment(here), cwd=here)
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def runs(here: Path, status: str = plans.OK) -> list[Run]:
+    return [run for run in plans.runs_read(here / "exp") if run.status == status]
+
+
+def made(here: Path) -> list[str]:
+    """The arms that were launched, in order."""
+    return [line.split()[0] for line in (here / "log").read_text().splitlines()]
+
+
+def test_two_arms_run_in_turns_after_one_discarded_run_of_each(here, report):
+    answer = start(here, "run", "exp", "--blocks", 4, "--seed", 1, *arms(here, "a", "b"))
+    assert answer.status == 0, answer.err
+    first, second = made(here)[2:4]
+    assert made(here)[2:] == [first, second, second, first] * 2
+    assert sorted(made(here)[:2]) == ["a", "b"]
+    assert "done: 4 blocks. Read them with: hvprof-report compare exp" in answer.out
+    assert Counter(run.arm for run in runs(here)) == {"a": 4, "b": 4}
+    assert len(runs(here, plans.WARM_UP)) == 2
+    verdict = report("compare", here / "exp", "--by", "verdict", "--json").rows[0]
+    assert (verdict["pairs"], verdict["failed_runs"], verdict["verdict"]) == (4, 0, "too few")
+
+
+def test_the_seed_is_recorded_and_decides_the_order(here):
+    start(here, "run", "exp", "--blocks", 2, *arms(here, "a", "b"))
+    plan = plans.plan_read(here / "exp")
+    order = [run.arm for run in runs(here)]
+    assert order == [arm.name for place in range(2) for arm in plans.order_of(plan, place)]
+    assert {plans.order_of(plan._replace(seed=seed), 0)[0].name for seed in range(20)} == {"a", "b"}
+
+
+def test_a_failed_run_is_kept_and_its_block_repeated(here, report):
+    (here / "fail-b").write_text("x\n")
+    (here / "fail-a").write_text("")
+    answer = start(here, "run", "exp", "--blocks", 2, "--seed", 1, *arms(here, "a", "b"))
+    assert answer.status == 0, answer.err
+    assert "b, discarded: failed, exit status 7; see exp/block-00/b.log" in answer.out
+    assert len(runs(here, plans.FAILED)) == 1
+    (here / "fail-b").write_text("x\n")
+    assert start(here, "resume", "exp", "--blocks", 4).status == 0
+    failed = runs(here, plans.FAILED)[-1]
+    complete = plans.complete_blocks(plans.plan_read(here / "exp"), plans.runs_read(here / "exp"))
+    assert len(complete) == 4 and failed.block not in complete
+    assert report("compare", here / "exp", "--by", "verdict", "--json").rows[0]["failed_runs"] == 2
+    assert "b: 4 runs" in start(here, "status", "exp").out and "2 failed runs" in start(here, "status", "exp").out
+
+
+def test_an_arm_that_always_fails_ends_the_experiment(here):
+    (here / "fail-b").write_text("x\n" * 9)
+    answer = start(here, "run", "exp", *arms(here, "a", "b"))
+    assert (answer.status, answer.err.count("\n")) == (1, 1)
+    assert "b: failed 3 times in a row; the last output is in exp/block-00/b.log" in answer.err
+
+
+def test_a_run_without_a_profile_has_failed(here):
+    (here / "nothing-a").touch()
+    assert "failed, it wrote no profile" in start(here, "run", "exp", *arms(here, "a", "b")).out
+
+
+def test_a_run_that_takes_too_long_is_ended_and_has_failed(here):
+    os.mkfifo(here / "wait-a")
+    answer = start(here, "run", "exp", "--timeout", 1, *arms(here, "a", "b"))
+    assert "failed, it took more than 1 s" in answer.out
+
+
+def test_killed_at_any_run_resume_goes_on_and_no_run_counts_twice(here):
+    """The runner is killed while the second run of a block waits; its job ends with it."""
+    start(here, "run", "exp", "--blocks", 2, "--seed", 1, *arms(here, "a", "b"))
+    last = plans.order_of(plans.plan_read(here / "exp"), 2)[-1].name
+    os.mkfifo(here / f"wait-{last}")
+    runner = subprocess.Popen(words(here, "resume", "exp", "--blocks", 3), env=environment(here), cwd=here, stdout=subprocess.DEVNULL)
+    with open(here / f"wait-{last}", "wb", buffering=0) as job:  # opens when the job reads
+        before = runs(here)
+        assert len(before) == 5
+        runner.send_signal(signal.SIGKILL)
+        runner.wait()
+        with pytest.raises(BrokenPipeError):  # once the job has ended
+            while True:
+                job.write(b"x")
+    (here / f"wait-{last}").unlink()
+    answer = start(here, "resume", "exp")
+    assert answer.status == 0, answer.err
+    plan, after = plans.plan_read(here / "exp"), plans.runs_read(here / "exp")
+    complete = plans.complete_blocks(plan, after)
+    assert len(complete) == 3
+    assert before[-1].block not in complete
+    assert len({(run.block, run.arm) for run in after}) == len(after)
+
+
+def test_two_runners_do_not_share_an_experiment(here):
+    start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
+    with plans.owned(here / "exp"):
+        answer = start(here, "resume", "exp", "--blocks", 2)
+    assert (answer.status, answer.err) == (1, "commprof-experiment: exp: another commprof-experiment is running it\n")
+
+
+def test_a_torn_line_is_skipped_and_the_next_one_is_whole(tmp_path):
+    (tmp_path / plans.RUNS).write_text('{"block": 1, "arm": "a", "fol')
+    plans.run_add(tmp_path, Run(2, "b", "block-02/b", plans.OK, 1.0, ""))
+    plans.run_add(tmp_path, Run(2, "a", "block-02/a", plans.OK, 1.0, ""))
+    assert [(run.block, run.arm) for run in plans.runs_read(tmp_path)] == [(2, "b"), (2, "a")]
+
+
+def test_an_interrupted_block_gives_its_number_to_nobody(tmp_path):
+    (tmp_path / "block-07").mkdir()
+    assert plans.next_block(tmp_path, [Run(3, "a", "", plans.OK, 1.0, "")]) == 8
+
+
+@pytest.mark.parametrize("size", range(2, 9))
+def test_in_a_williams_square_each_arm_follows_each_other_equally_often(size):
+    rows = plans.williams(size)
+    follows = Counter(pair for row in rows for pair in zip(row, row[1:]))
+    assert len(follows) == size * (size - 1) and len(set(follows.values())) == 1
+    for place in range(size):
+        assert set(Counter(row[place] for row in rows).values()) == {len(rows) // size}
+
+
+def test_a_plan_is_read_as_it_was_written(tmp_path):
+    plan = Plan([Arm("a", "mpirun {}"), Arm("b", "srun {} 'x'")], 12, 7)
+    plans.plan_write(tmp_path, plan)
+    assert plans.plan_read(tmp_path) == plan
+    (tmp_path / plans.EXPERIMENT).write_text(json.dumps({"format": plans.FORMAT, "version": 2}))
+    with pytest.raises(ReportError):
+        plans.plan_read(tmp_path)
+
+
+WRONG = (
+    ["run", "exp"],
+    ["run", "exp", "--arm", "a: x {}"],
+    ["run", "exp", "--arm", "a: x {}", "--arm", "a: y {}"],
+    ["run", "exp", "--arm", "a: x", "--arm", "b: y {}"],
+    ["run", "exp", "--arm", "../a: x {}", "--arm", "b: y {}"],
+    ["run", "exp", "--blocks", "0", "--arm", "a: x {}", "--arm", "b: y {}"],
+    ["begin"],
+    [],
+)
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_options_are_one_line_and_status_2_and_leave_nothing(here, wrong):
+    answer = start(here, *wrong)
+    assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
+    assert not (here / "exp").exists()
+
+
+def test_a_second_experiment_does_not_take_the_folder_of_the_first(here):
+    start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
+    answer = start(here, "run", "exp", *arms(here, "a", "b"))
+    assert answer.status == 2 and "go on with: commprof-experiment resume exp" in answer.err
