@@ -153,10 +153,11 @@ def knee_text(looked: Looked, curve: Curve) -> str:
     """MPI_Allreduce on MPI_COMM_WORLD, 1 KiB to 4 MiB: the best algbw is 1.05 GB/s; it is at least two thirds of that at 1 MiB to 4 MiB"""
     knee = curve.knee
     rate = units.bandwidth(1e9 / knee.best_ns_per_byte)
-    timed = "without waiting" if curve.is_split else "waiting included"
+    timed = "without waiting" if curve.is_split else "including waiting"
     return (
         f"{curve.call} on {_on(looked, curve)}, {_range(knee.low_bytes, knee.high_bytes)}: the best algbw is {rate}, and at least two thirds of"
-        f" that at {_range(knee.bytes, knee.upto_bytes)} (medians of sizes with {curves.FEWEST} observations or more, {timed})"
+        f" that at {_range(knee.bytes, knee.upto_bytes)} (by medians {timed}, of sizes with {curves.FEWEST} observations or more; algbw in"
+        " `sizes` is by means)"
     )
 
 

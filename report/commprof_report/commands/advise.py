@@ -108,7 +108,7 @@ def closing_lines(rows: Sequence[Advice], unsampled: str) -> Iterator[str]:
     """What is known of rates, what was not found, and what could not be looked for."""
     knees = [row.title for row in rows if row.rule == "knee"]
     for knee in knees[:MOST_KNEES]:
-        yield f"{knee}."
+        yield from textwrap.wrap(f"{knee}.", WIDTH, break_on_hyphens=False)
     silent = [row for row in rows if not row.found and row.rule != "knee"]
     absent = [row.title for row in silent if not row.evidence]
     if absent:
