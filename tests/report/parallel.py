@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import planted
-from planted import SECOND, Cell, Communicator, Rank
+from planted import SECOND, Cell, Communicator, Rank, Sample
 
 PASSED_BYTES, GRADIENT_BYTES = 64 << 10, 4 << 20
 MICRO_BATCHES = 100
@@ -41,6 +41,24 @@ def passing_peers(before: int | None, after: int | None, wait_ns: int, both_ways
     ]
 
 
+def passing_samples(before: int | None, after: int | None, rank: int, wait_ns: int, communicator: int, both_ways: bool) -> list[Sample]:
+    """The calls of passing_cells: each micro-batch has 100 ms, the second half of it for the way back. A receive that waits 10 us or less is
+    posted after its send."""
+    ways = [(before, after, 0)] + ([(after, before, 50_000_000)] if both_ways else [])
+    samples = []
+    for number in range(1, MICRO_BATCHES + 1):
+        for source, target, begin_ns in ways:
+            at_ns = (number - 1) * 100_000_000 + begin_ns
+            more = {"bytes": PASSED_BYTES, "tag": begin_ns, "number": number}
+            if source is not None:
+                end_ns = at_ns + 30_000_000 + 2 * source
+                samples.append(Sample("MPI_Recv", end_ns - wait_ns, end_ns, communicator, peer=source, **more))
+            if target is not None:
+                sent_ns = at_ns + 29_980_000 + 2 * rank
+                samples.append(Sample("MPI_Send", sent_ns, sent_ns + 10_000, communicator, peer=target, **more))
+    return samples
+
+
 def pipeline_run(stages: int, replicas: int = 1, slow: int | None = None, both_ways: bool = True, reverse: bool = False) -> list[Rank]:
     """Rank = replica x stages + stage. The slow stage never waits, the others 20 ms a receive; without one all wait 1 ms."""
     return [stage_rank(rank, stages, replicas, slow, both_ways, reverse) for rank in range(stages * replicas)]
@@ -58,7 +76,10 @@ def stage_rank(rank: int, stages: int, replicas: int, slow: int | None, both_way
         known.append(split(REPLICA, rank, list(range(stage, stages * replicas, stages)), 1))
         cells.append(Cell("MPI_Allreduce", GRADIENT_BYTES + 4 * stage, [5_000_000] * 10, REPLICA))
     peers = passing_peers(before, after, wait_ns, both_ways)
-    return Rank(rank, stages * replicas, wall_ns=10 * SECOND, communicators=known, cells=cells, peers=peers)
+    samples = passing_samples(before, after, rank, wait_ns, PIPELINE, both_ways)
+    facts = {"boot_id": "one", "time_namespace": "time:[1]"}  # one clock
+    times = {"wall_ns": 10 * SECOND, "samples": samples}
+    return Rank(rank, stages * replicas, communicators=known, cells=cells, peers=peers, facts=facts, **times)
 
 
 def opposite_run(stages: int) -> list[Rank]:

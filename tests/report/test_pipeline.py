@@ -52,9 +52,11 @@ def test_a_stage_says_what_it_sends_and_how_long_it_receives(stages_of):
     assert (first["previous_rank"], first["next_rank"]) == (None, 1)
     assert (second["previous_rank"], second["next_rank"], last["next_rank"]) == (0, 2, None)
     assert [(row["forward_bytes"], row["backward_bytes"]) for row in (first, second, last)] == [(VOLUME, 0), (VOLUME, VOLUME), (0, VOLUME)]
-    assert second["receive_ns"] == 2 * MICRO_BATCHES * 20_000_000
-    assert second["bubble_share"] == pytest.approx(second["receive_ns"] / 10e9)
-    assert second["send_ns"] == 2 * MICRO_BATCHES * 10_000
+    late_ns = [20_000_000 - 20_000, 20_000_000 - 20_000 + 2 * 2 - 2 * 2]  # from the post of the receive to that of the send
+    assert second["wait_ns"] == MICRO_BATCHES * sum(late_ns)
+    assert second["bubble_share"] == pytest.approx(second["wait_ns"] / 10e9)
+    assert second["outside_share"] == pytest.approx(1 - 2 * MICRO_BATCHES * (20_000_000 + 10_000) / 10e9)
+    assert second["coverage"] == 1
 
 
 def test_a_balanced_pipeline_waits_for_nobody(stages_of, report, tmp_path):
@@ -105,14 +107,29 @@ def test_gradients_that_only_the_first_and_the_last_stage_share_make_no_opposite
     assert {row["opposite_stage"] for row in rows} == {None}
 
 
-def test_time_that_many_requests_are_waited_for_together_counts_once(stages_of):
-    ranks = parallel.pipeline_run(4, 1)
-    ranks[1].cells = [
-        planted.Cell("MPI_Irecv", PASSED_BYTES, [1_000] * 10, volume_bytes=0),
-        planted.Cell("MPI_Irecv", PASSED_BYTES, [9_000_000] * 10, measure="completion", blocked_ns=80_000_000),
-        planted.Cell("MPI_Waitall", 0, [8_000_000], communicator=0),
-    ]
-    assert stages_of(ranks)[1]["receive_ns"] == 8_010_000
+def test_a_slow_replica_does_not_make_a_stage_of_the_other_guilty(stages_of, report, tmp_path):
+    """Rank 2 is outside MPI for longer. Rank 3 waits for its messages, both ranks of the first pipeline in Allreduce."""
+    ranks = parallel.pipeline_run(2, 2)[:2] + parallel.pipeline_run(2, 2, slow=0)[2:]
+    for rank in ranks:
+        spent_ns = 40_000_000 if rank.world_rank < 2 else 1_000_000
+        ends = [step * 100_000_000 + 99_000_000 for step in range(100)]
+        rank.cells[-1] = planted.Cell("MPI_Allreduce", parallel.GRADIENT_BYTES, [spent_ns] * 100, parallel.REPLICA)
+        rank.samples += [
+            planted.Sample("MPI_Allreduce", end_ns - spent_ns, end_ns, parallel.REPLICA, sequence) for sequence, end_ns in enumerate(ends, 1)
+        ]
+    assert [row["rank"] for row in stages_of(ranks) if row["is_waited_for"]] == [2]
+    first, second = [line for line in report("pipeline", tmp_path / "run").out.splitlines() if line[:2] in ("1:", "2:")]
+    assert "no stage is notably waited for" in first and "the others wait for stage 0 (rank 2)" in second
+
+
+def test_a_pipeline_of_which_less_than_half_is_known_accuses_no_stage(stages_of, report, tmp_path):
+    ranks = parallel.pipeline_run(4, 1, slow=1)
+    for rank in ranks:
+        rank.cells.append(planted.Cell("MPI_Probe", 0, [20_000_000] * 200))
+    rows = stages_of(ranks)
+    assert {row["is_waited_for"] for row in rows} == {0} and {row["wait_ns"] for row in rows} == {None}
+    assert 0 < rows[0]["coverage"] < 0.5
+    assert "which stage is slow is not known" in report("pipeline", tmp_path / "run").out
 
 
 def test_a_ring_and_a_web_are_no_pipelines(report, run_folder, tmp_path):
@@ -141,7 +158,8 @@ def test_the_first_lines_say_for_which_stage_the_others_wait(report, tmp_path):
     first, second = report("pipeline", folder).out.splitlines()[:2]
     assert first == "2 pipelines, replicas of each other."
     assert second == (
-        "1: ranks 0 > 1; the others wait for stage 1 (rank 1): it is in receives for 0.01 % of the time, they for 20.0 %."
+        "1: ranks 0 > 1; the others wait for stage 1 (rank 1): it is outside MPI for 99.5 % of the time and waits for 0.00 %,"
+        " they for 79.5 % and 20.0 %."
     )
 
 

@@ -1,8 +1,9 @@
 """Stages of pipelines: who waits, and for which stage.
 
 Recognizes pipelines by who sends to whom: ranks that pass bulk messages to fixed neighbours, in a line. The first lines name them, and the
-stage for which the others wait. A row per stage shows the time in receives and in waiting for nonblocking ones, and its share of the counted
-time (the bubble, transfers included), the time in sends, and the volume sent forward and backward.
+stage for which the others wait: the one that is outside MPI for longer, while they wait. A row per stage shows how long it waits for other
+ranks in messages and collectives, as `late` has it, the share of that in the counted time (the bubble), the share of time outside MPI, and the
+volume sent forward and backward. If less than half of the time inside MPI can be split into waiting and transfer, no stage is called slow.
 
 Pipelines whose stages reduce their gradients on common communicators are replicas of each other. Two replicas that run through the same ranks
 in opposite directions, as in GEMS, are recognized by communicators of mirrored ranks; a stage then reads `0/3`: the first of one and the last
@@ -14,12 +15,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 from ..base import units
 from ..display import page, tables
 from ..display.tables import Column
+from ..late.late_ranks import late
 from ..roles import pipelines
 from ..roles.pipelines import Pipelines, StageRow
+from ..run.alignment import align
 from ..run.run import Run
 from ..summary.run_summary import RunSummary
 from . import common
@@ -32,9 +36,9 @@ COLUMNS = (
     Column("pipeline", lambda row: str(row.pipeline)),
     Column("stage", lambda row: str(row.stage) + ("" if row.opposite_stage is None else f"/{row.opposite_stage}")),
     Column("rank", lambda row: str(row.rank)),
-    Column("receives", lambda row: units.duration(row.receive_ns)),
+    Column("outside MPI", lambda row: units.share(row.outside_share)),
+    Column("waits", lambda row: units.duration(row.wait_ns)),
     Column("bubble", lambda row: units.share(row.bubble_share)),
-    Column("sends", lambda row: units.duration(row.send_ns)),
     Column("forward", lambda row: units.volume(row.forward_bytes)),
     Column("backward", lambda row: units.volume(row.backward_bytes)),
     Column("replicas on", lambda row: units.shortened(row.replica_communicator or "", 32), False),
@@ -48,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    found = pipelines.pipelines(common.open_whole(arguments, with_histograms=False).connection)
+    run = common.open_whole(arguments, with_histograms=False, with_samples=True)
+    found = pipelines.pipelines(run.connection, late(run, align(run.connection)).ranks)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, found.rows, StageRow._fields)
     else:
@@ -108,26 +113,29 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 def waiting_text(rows: Sequence[StageRow]) -> str:
-    """The others wait for stage 1 (rank 1): it is 2.0 % of the time in receives, they 61.2 %."""
+    """The others wait for stage 1 (rank 1): it is outside MPI for 90 % of the time and waits for 2.0 %, they for 30 % and 61.2 %."""
     if any(row.has_nccl for row in rows):
         return "NCCL's messages wait on the device: who waits for whom is not told"
-    known = [row for row in rows if row.bubble_share is not None]
-    if len(known) < len(rows):
+    if any(row.outside_share is None for row in rows):
         return "not all of its ranks were read"
+    if any(row.bubble_share is None for row in rows):
+        covered = units.share(rows[0].coverage)
+        return f"which stage is slow is not known: only {covered} of the time inside MPI is in calls whose waiting is known"
     slow = next((row for row in rows if row.is_waited_for), None)
     if slow is None:
-        return f"no stage is notably waited for; {units.share(sum(row.bubble_share for row in rows) / len(rows))} of the time in receives"
-    others = [row.bubble_share for row in rows if row is not slow]
-    own, mean = units.share(slow.bubble_share), units.share(sum(others) / len(others))
-    return f"the others wait for stage {slow.stage} (rank {slow.rank}): it is in receives for {own} of the time, they for {mean}"
+        return f"no stage is notably waited for; {units.share(fmean(row.bubble_share for row in rows))} of the time is waiting"
+    others = [row for row in rows if row is not slow]
+    outside, waits = (units.share(fmean(getattr(row, key) for row in others)) for key in ("outside_share", "bubble_share"))
+    own = f"outside MPI for {units.share(slow.outside_share)} of the time and waits for {units.share(slow.bubble_share)}"
+    return f"the others wait for stage {slow.stage} (rank {slow.rank}): it is {own}, they for {outside} and {waits}"
 
 
 def pipeline_section(run: Run, answers: RunSummary) -> str:
-    found = pipelines.pipelines(run.connection)
+    found = pipelines.pipelines(run.connection, answers.late.ranks)
     if not found.rows:
         return ""
     shown = [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]
     sentence = (
-        " ".join(verdict(found)) + " The bubble is the time in receives, and in waiting for nonblocking ones, over the counted time."
+        " ".join(verdict(found)) + " The bubble is the waiting for other ranks over the counted time."
     )
     return page.section("Pipelines", sentence, page.table(COLUMNS, shown))

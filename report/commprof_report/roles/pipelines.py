@@ -4,24 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from sqlite3 import Connection
+from statistics import fmean
 from typing import NamedTuple
 
 from ..base import query
 from ..calls.peers import PeerRow
+from ..late.late_ranks import LateRankRow
+from ..late.verdict import COVERED
 from . import roles
 from .message_graph import Chain, Graph
 
 SQL = query.beside(__file__)
 
-NOTABLE = 0.02  # of the counted time: the least mean excess of the others at which they count as waiting for a stage
+NOTABLE = 0.02  # of the counted time: by so much a slow stage is longer outside MPI than the others on average, and waits less
 
 
-class PassingRow(NamedTuple):
+class StageTimesRow(NamedTuple):
+    """A rank's times; stage_times.sql."""
+
     rank: int
-    receive_ns: int | None
-    send_ns: int | None
     counted_ns: int
+    inside_ns: int
+    outside_ns: int
     has_nccl: int
+
+
+class Stage(NamedTuple):
+    """Times of a stage's rank, and how much of its time inside MPI was split."""
+
+    times: StageTimesRow
+    wait_ns: int
+    split_ns: int
+
+    @property
+    def bubble(self) -> float:
+        return self.wait_ns / self.times.counted_ns
+
+    @property
+    def outside(self) -> float:
+        return self.times.outside_ns / self.times.counted_ns
 
 
 class StageRow(NamedTuple):
@@ -34,9 +55,10 @@ class StageRow(NamedTuple):
     previous_rank: int | None
     next_rank: int | None
     replica_communicator: str | None
-    receive_ns: int | None
+    wait_ns: int | None
     bubble_share: float | None
-    send_ns: int | None
+    outside_share: float | None
+    coverage: float
     forward_bytes: int
     backward_bytes: int
     is_waited_for: int
@@ -49,16 +71,18 @@ class Pipelines(NamedTuple):
     graph: Graph
 
 
-def pipelines(connection: Connection) -> Pipelines:
-    """All pipelines, with the stages of each from first to last."""
+def pipelines(connection: Connection, waits: Sequence[LateRankRow]) -> Pipelines:
+    """All pipelines, with the stages of each from first to last. `waits`: of all ranks (late_ranks.py)."""
     world = roles.look(connection)
     replicas = [group for group in world.groups if roles.role(group, world) == roles.REPLICA]
-    passing = {row.rank: row for row in SQL.ask(connection, "passing", PassingRow)}
+    times = {row.rank: row for row in SQL.ask(connection, "stage_times", StageTimesRow)}
+    split = {row.rank: (row.wait_ns, row.wait_ns + row.transfer_ns) for row in waits}
+    of_ranks = {rank: Stage(row, *split.get(rank, (0, 0))) for rank, row in times.items()}
     sent = {(row.sender, row.receiver): row.bytes for row in SQL.ask(connection, "messages", PeerRow)}
     rows: list[StageRow] = []
     for number, chain in enumerate(world.graph.chains, 1):
         alike = 1 + sum(linked(chain, other, replicas) for other in world.graph.chains if other is not chain)
-        rows += stages_of(number, alike, chain, replicas, passing, sent)
+        rows += stages_of(number, alike, chain, replicas, of_ranks, sent)
     return Pipelines(rows, world.graph)
 
 
@@ -68,19 +92,21 @@ def linked(chain: Chain, other: Chain, replicas: Sequence[roles.Group]) -> bool:
 
 
 def stages_of(
-    number: int, alike: int, chain: Chain, replicas: Sequence[roles.Group], passing: dict[int, PassingRow], sent: dict[tuple, int]
+    number: int, alike: int, chain: Chain, replicas: Sequence[roles.Group], of_ranks: dict[int, Stage], sent: dict[tuple, int]
 ) -> list[StageRow]:
     ranks = chain.ranks
-    awaited = waited_for(chain, passing)
+    known = [of_ranks[rank] for rank in ranks if rank in of_ranks and of_ranks[rank].times.counted_ns and not of_ranks[rank].times.has_nccl]
+    coverage = coverage_of(known)
+    slow = slow_stage(chain, known) if len(known) == len(ranks) and coverage >= COVERED else None
     last = len(ranks) - 1
     is_mirrored = has_opposite(chain, replicas)
     rows = []
     for stage, rank in enumerate(ranks):
         before = ranks[stage - 1] if stage else None
         after = ranks[stage + 1] if stage < last else None
-        own = passing.get(rank)
+        own = of_ranks.get(rank)
         label = next((group.described.label for group in replicas if rank in group.ranks), None)
-        bubble = own.receive_ns / own.counted_ns if own and own.receive_ns is not None and own.counted_ns else None
+        shown = own if own in known else None
         rows.append(
             StageRow(
                 pipeline=number,
@@ -92,14 +118,15 @@ def stages_of(
                 previous_rank=before,
                 next_rank=after,
                 replica_communicator=label,
-                receive_ns=own and own.receive_ns,
-                bubble_share=bubble,
-                send_ns=own and own.send_ns,
+                wait_ns=shown.wait_ns if shown and coverage >= COVERED else None,
+                bubble_share=shown.bubble if shown and coverage >= COVERED else None,
+                outside_share=shown.outside if shown else None,
+                coverage=coverage,
                 forward_bytes=sent.get((rank, after), 0),
                 backward_bytes=sent.get((rank, before), 0),
-                is_waited_for=int(rank == awaited),
+                is_waited_for=int(stage == slow),
                 is_direction_known=int(chain.is_direction_known),
-                has_nccl=own and own.has_nccl,
+                has_nccl=own and own.times.has_nccl,
             )
         )
     return rows
@@ -115,21 +142,24 @@ def has_opposite(chain: Chain, replicas: Sequence[roles.Group]) -> bool:
     return within - alone == mirrored - alone
 
 
-def waited_for(chain: Chain, passing: dict[int, PassingRow]) -> int | None:
-    """The stage with the least share of time in messages, if the others' mean share is notably larger. If messages go in one direction
-    only, stages before the slow one need not wait either: then it is the last of those with about the least share."""
-    kept = [kept_share(passing.get(rank)) for rank in chain.ranks]
-    if None in kept:
-        return None
-    least = min(kept)
+def coverage_of(stages: Sequence[Stage]) -> float:
+    """The part of their time inside MPI that was split."""
+    inside_ns = sum(stage.times.inside_ns for stage in stages)
+    return min(1.0, sum(stage.split_ns for stage in stages) / inside_ns) if inside_ns else 1.0
+
+
+def slow_stage(chain: Chain, stages: Sequence[Stage]) -> int | None:
+    """The stage with most time outside MPI, if it is notably ahead of the others there, and they wait notably more. If messages go in one
+    direction only, stages before the slow one need not wait either: then it is the last of those with about as much."""
+    outside = [stage.outside for stage in stages]
     if chain.backward_bytes:
-        stage = kept.index(least)
-        others = [share for place, share in enumerate(kept) if place != stage]
+        slow = outside.index(max(outside))
+        others = [*stages[:slow], *stages[slow + 1 :]]
     else:
-        stage = max(place for place, share in enumerate(kept) if share - least < NOTABLE)
-        others = kept[stage + 1 :]
-    return chain.ranks[stage] if others and sum(others) / len(others) - kept[stage] >= NOTABLE else None
-
-
-def kept_share(row: PassingRow | None) -> float | None:
-    return (row.receive_ns + row.send_ns) / row.counted_ns if row and not row.has_nccl and row.counted_ns else None
+        slow = max(place for place, share in enumerate(outside) if max(outside) - share < NOTABLE)
+        others = stages[slow + 1 :]
+    if not others:
+        return None
+    ahead = outside[slow] - fmean(other.outside for other in others)
+    waited = fmean(other.bubble for other in others) - stages[slow].bubble
+    return slow if ahead >= NOTABLE and waited >= NOTABLE else None
