@@ -36,12 +36,19 @@ def column(rows: list[dict], key: str) -> list:
     return [row[key] for row in rows]
 
 
-def grid(delays: list[dict[int, int]], jitter_ns: int = 0, unsplit: str = "", seed: int = 1) -> Job:
+def grid(delays: list[dict[int, int]], jitter_ns: int = 0, unsplit: str = "", seed: int = 1, has_marks: bool = False) -> Job:
     """Ranks 0 to 3 as a 2 x 2 grid. In each step, after 10 ms of work, the rows {0,1} and {2,3} sum up, then the columns {0,2} and {1,3}.
-    A rank works longer before the row by its delay in that step. unsplit: rows are not collectives but this call."""
+    A rank works longer before the row by its delay in that step. unsplit: rows are not collectives but this call. has_marks: each step is
+    marked, its first 4 ms are in region forward, the rest in backward."""
     chance, program = random.Random(seed), Program(4, start_ns=20 * MS)
     rows, columns = ([program.job.group(ranks, f"{what} {ranks[0]}") for ranks in pairs] for what, pairs in GRID.items())
-    for of_step in delays:
+    region = 2 if has_marks else 0
+    for rank in range(4) if has_marks else ():
+        program.job.thread(rank, is_main=1)
+        for number, name in enumerate(("forward", "backward"), 1):
+            program.job.add("region", world_rank=rank, region=number, name=name)
+    for step, of_step in enumerate(delays, 1):
+        begins_ns = list(program.now_ns)
         for rank in range(4):
             program.compute(rank, 10 * MS + of_step.get(rank, 0) + (chance.randrange(jitter_ns) if jitter_ns else 0))
         for row in rows:
@@ -51,10 +58,19 @@ def grid(delays: list[dict[int, int]], jitter_ns: int = 0, unsplit: str = "", se
                     program.job.call(unsplit, program.now_ns[rank], last_ns + 10 * US, rank)
                     program.now_ns[rank] = last_ns + 10 * US
             else:
-                program.collective("MPI_Allreduce", row)
+                program.collective("MPI_Allreduce", row, region=region)
         for column_ in columns:
-            program.collective("MPI_Allgather", column_)
+            program.collective("MPI_Allgather", column_, region=region)
+        for rank in range(4) if has_marks else ():
+            _mark(program.job, rank, step, begins_ns[rank], program.now_ns[rank], 4 * MS)
     return program.end()
+
+
+def _mark(job: Job, rank: int, step: int, begin_ns: int, end_ns: int, forward_ns: int) -> None:
+    begin_ns, between_ns, end_ns = (job.time(rank, time_ns) for time_ns in (begin_ns, begin_ns + forward_ns, end_ns))
+    job.add("step", world_rank=rank, step=step, begin_ns=begin_ns, end_ns=end_ns, thread=0)
+    for region, span in ((1, (begin_ns, between_ns)), (2, (between_ns, end_ns))):
+        job.add("region_span", world_rank=rank, thread=0, region=region, begin_ns=span[0], end_ns=span[1])
 
 
 GRID = {"row": [(0, 1), (2, 3)], "column": [(0, 2), (1, 3)]}
@@ -157,3 +173,35 @@ def test_filters_do_not_cut_a_chain(late):
     """Of the columns alone, too, rank 2 is the cause, though rank 3 was late because of the row."""
     job = grid([{2: 8 * MS}] * STEPS)
     assert column(late(job, "rank", "--call", "Allgather"), "caused_ns") == [0, 0, 2 * STEPS * 8 * MS, 0]
+
+
+def test_a_step_has_one_headline_that_adds_up_and_names_the_cause(text):
+    """8 ms of delay: 12 ms outside MPI on average, and three of four ranks wait for 8 ms."""
+    job = grid([{2: 8 * MS}] * STEPS, has_marks=True)
+    headline = "18.0 ms = 12.0 outside MPI + 0.0 transfer + 6.0 waiting (mostly for rank 2, in backward)"
+    assert f"In a step       {headline}" in text(job, "steps")
+    assert headline in " ".join(text(job, "summary").split())
+
+
+def test_the_headline_of_balanced_steps_names_nobody(text):
+    job = grid([{}] * STEPS, jitter_ns=4 * MS, has_marks=True)
+    assert " outside MPI + " in text(job, "steps") and "mostly for" not in text(job, "steps") + text(job, "summary")
+
+
+def test_time_inside_mpi_that_was_not_split_is_a_term_of_its_own(text):
+    job = grid([{2: 8 * MS}] * STEPS, unsplit="MPI_Neighbor_alltoall", has_marks=True)
+    said = text(job, "steps")
+    assert "18.0 ms = 12.0 outside MPI + " in said and " + 4.0 waiting (mostly for rank 2" in said and " + 2.0 in MPI, not split\n" in said
+
+
+def test_the_parts_of_each_step_add_up(report, tmp_path):
+    job = grid([{2: 8 * MS}] * STEPS, jitter_ns=MS, has_marks=True)
+    for row in report("steps", job.write(tmp_path / "run.db"), "--json", "--per-step").rows:
+        assert row["step_ns"] == pytest.approx(row["outside_ns"] + row["transfer_ns"] + row["wait_ns"] + row["unsplit_ns"], abs=4)
+
+
+def test_calls_of_a_step_are_means_over_the_ranks_that_make_them(report, tmp_path):
+    job = grid([{}] * STEPS, has_marks=True)
+    rows = report("steps", job.write(tmp_path / "run.db"), "--json", "--per-call").rows
+    assert {(row["count"], row["ranks"]) for row in rows} == {(1, 2)} and len(rows) == 4
+    assert sum(row["share_of_step"] for row in rows) == pytest.approx(20 / 10_020, rel=0.01)

@@ -59,6 +59,14 @@ def duration(ns: float | None) -> str:
     return f"{ns:.0f} ns"
 
 
+def in_unit_of(ns: float, whole_ns: float) -> str:
+    """A number in the unit in which duration() shows the whole, with at least one decimal: 6.7 of 72.6 ms."""
+    for unit_ns, unit in TIME_UNITS:
+        if whole_ns >= unit_ns * (2 if unit == "min" else 0.9995):
+            return f"{ns / unit_ns:.{2 if whole_ns < 10 * unit_ns else 1}f}"
+    return f"{ns:.0f}"
+
+
 def volume(count_bytes: float | None) -> str:
     """12.3 MB: decimal units, for sums."""
     if count_bytes is None:

@@ -71,6 +71,11 @@ def print_notes(notes: Iterable[str]) -> None:
         print(f"hvprof-report: {note}", file=sys.stderr)
 
 
+def is_whole(arguments: argparse.Namespace) -> bool:
+    """No filter was given."""
+    return not any(getattr(arguments, name, None) for name in ("call", "communicator", "region", "rank", "bytes"))
+
+
 def print_line(text: str = "") -> None:
     """Text that may hold names from files."""
     print(units.visible(text))

@@ -34,7 +34,7 @@ from ..run.alignment import align
 from ..run.anonymous import anonymise
 from ..run.run import Run
 from ..run.selection import Selection
-from ..steps.steps_summary import steps_summary
+from ..steps.steps_summary import headline, steps_summary
 from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_summary, of_nccl
 from . import advise, calls, common, communicators, gpu, hvprof, late, pipeline, ranks, regions, sizes, steps, summary, traffic
 
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> None:
     output = arguments.output or default_output(run.path)
     if arguments.anonymous:
         anonymise(run)
-    text = page.page(f"commprof: {title_of(run)}", parts(run))
+    text = page.page(f"commprof: {title_of(run)}", parts(run, common.is_whole(arguments)))
     with common.written_whole(output) as file:
         file.write(text)
     common.print_line(str(output))
@@ -80,17 +80,18 @@ def title_of(run: Run) -> str:
     return run.path.resolve().name
 
 
-def parts(run: Selection) -> Iterator[str]:
+def parts(run: Selection, is_whole: bool = True) -> Iterator[str]:
     alignment = align(run.connection)
     split = late_answers(run, alignment)
     answers = run_summary(run, split)
-    yield opening(run, answers)
-    yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
     in_steps = steps_summary(run, alignment.moment, late=split)
+    whole = split if is_whole else None
+    yield opening(run, answers, headline(in_steps.summary, whole and whole.run))
+    yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
     yield gpu.gpu_section(run, in_steps)
     if not communicating(answers.calls) and not answers.summary.has_nccl:
         return
-    yield steps.steps_section(run, in_steps)
+    yield steps.steps_section(run, in_steps, whole)
     yield late_section(run, split)
     yield advise.advise_section(run, answers, in_steps.summary)
     yield calls_section(answers)
@@ -107,7 +108,7 @@ def parts(run: Selection) -> Iterator[str]:
     yield conditions_section(answers)
 
 
-def opening(run: Run, answers: RunSummary) -> str:
+def opening(run: Run, answers: RunSummary, step: str) -> str:
     row = answers.summary
     lines = [summary.where_and_when(row), f"{summary.library_name(row)}; run {row.run_id or 'without a name'}"]
     cards = [
@@ -117,7 +118,7 @@ def opening(run: Run, answers: RunSummary) -> str:
     ]
     thread = "" if row.mpi_thread_is_main else f"; {summary.OTHER_THREAD}"
     shares = [("In MPI", summary.share_text(row) + thread)] if summary.has_mpi(row) else []
-    facts = [*shares, *summary.nccl_facts(answers), *summary.closing_facts(run, answers)]
+    facts = [*shares, *summary.nccl_facts(answers), *summary.closing_facts(run, answers, step)]
     return page.header(row.command_line or row.program or "unknown program", lines, cards, facts)
 
 

@@ -7,10 +7,11 @@ repeat, calls whose bytes add up to the same sum, or pauses after every so many 
 in bulk collectives, an Allreduce or Reduce of one small size at regular times marks the steps (a solver's time step or residual). Without
 steps the report says why.
 
-The time of a step is the mean over its ranks. Shares are of the mean over all steps after the warm-up, outliers included. Time inside MPI on
-the thread that drives the steps, by default the main one, is exposed communication. The time of a background thread is shown apart: how much
-of it a step waits for is unknown. NCCL's operations count by their time on the device, where that is known. Nothing marks the end of the last
-marked step, so it ends with its last call.
+The time of a step is the mean over its ranks; the headline splits it into time outside MPI, transfer and waiting, and names the rank that
+causes most of the waiting, if there is one beyond chance. Calls are means over the ranks that make them. Shares are of the mean over all
+steps after the warm-up, outliers included. Time inside MPI on the thread that drives the steps, by default the main one, is exposed
+communication. The time of a background thread is shown apart: how much of it a step waits for is unknown. NCCL's operations count by their
+time on the device, where that is known. Nothing marks the end of the last marked step, so it ends with its last call.
 
 This needs the log of single calls. The log of a long run holds parts of it, and steps are known of those parts.
 """
@@ -23,14 +24,14 @@ from collections.abc import Iterator, Sequence
 from ..base import units
 from ..display import page, pictures, tables
 from ..display.tables import Column
-from ..late.late_ranks import late
+from ..late.late_ranks import Late, LateRow, late
 from ..plots import steps as plot
 from ..run.alignment import align
+from ..run.crowding import crowding, sentence
 from ..run.run import Run
-from ..run.selection import Selection
 from ..run.unsampled import unsampled_facts
 from ..steps.step_costs import StepCallRow, StepRow
-from ..steps.steps_summary import StepsSummary, StepsRow, steps_summary
+from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
 from . import common
 
 EXAMPLES = (
@@ -53,6 +54,7 @@ CALL_COLUMNS = (
     Column("In one step", lambda row: row.call, False),
     Column("communicator", lambda row: units.shortened(row.communicator, 32), False),
     Column("timed on", lambda row: "host" if row.library == "mpi" else "device" if row.total_ns else units.NO_VALUE, False),
+    Column("ranks", lambda row: units.count(row.ranks)),
     Column("calls", lambda row: units.three_digits(row.count)),
     Column("bytes", lambda row: units.volume(row.bytes) if row.bytes else units.NO_VALUE),
     Column("time", lambda row: units.duration(row.total_ns) if row.total_ns or row.library == "mpi" else units.NO_VALUE),
@@ -88,23 +90,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_whole(arguments, with_histograms=False, with_samples=True)
-    answers = answer(run, arguments.by, arguments.region)
+    alignment = align(run.connection)
+    waits = late(run, alignment)
+    answers = steps_summary(run, alignment.moment, arguments.by, arguments.region, waits)
     if arguments.plot:
         pictures.save(arguments.plot, plot.draw, answers.costs.steps, plot.SIZE)
     if tables.is_for_scripts(arguments):
         rows, fields = chosen(arguments, answers)
         tables.write_rows(arguments, rows, fields)
     elif arguments.per_step:
-        print_steps(run, answers)
+        print_steps(run, answers, waits)
     elif arguments.per_call:
         print_calls(answers.costs.calls)
     else:
-        print_text(run, answers)
-
-
-def answer(run: Selection, by: str | None = None, region: str | None = None) -> StepsSummary:
-    alignment = align(run.connection)
-    return steps_summary(run, alignment.moment, by, region, late(run, alignment))
+        print_text(run, answers, waits)
 
 
 def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequence, Sequence[str]]:
@@ -115,8 +114,8 @@ def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequen
     return [answers.summary], StepsRow._fields
 
 
-def print_text(run: Run, answers: StepsSummary) -> None:
-    for head, text in facts(run, answers):
+def print_text(run: Run, answers: StepsSummary, waits: Late) -> None:
+    for head, text in facts(run, answers, waits):
         common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
     if answers.costs.calls:
         print()
@@ -130,27 +129,30 @@ def print_calls(rows: Sequence[StepCallRow]) -> None:
 
 
 def call_columns(rows: Sequence[StepCallRow]) -> list[Column]:
-    """Without what is the same for all calls of MPI."""
-    return [column for column in CALL_COLUMNS if column.head != "timed on" or any(row.library == "nccl" for row in rows)]
+    """Without what is the same for all calls of MPI, or for all ranks."""
+    absent = {"timed on": all(row.library == "mpi" for row in rows), "ranks": len({row.ranks for row in rows}) < 2}
+    return [column for column in CALL_COLUMNS if not absent.get(column.head)]
 
 
 def step_columns(rows: Sequence[StepRow]) -> list[Column]:
     return [column for column in STEP_COLUMNS if column.head != "NCCL on device" or any(row.nccl_host_ns is not None for row in rows)]
 
 
-def print_steps(run: Run, answers: StepsSummary) -> None:
+def print_steps(run: Run, answers: StepsSummary, waits: Late) -> None:
     rows = answers.costs.steps
     if not rows:
-        print_text(run, answers)
+        print_text(run, answers, waits)
         return
     print(tables.text_table(step_columns(rows), rows[:MOST_STEPS]))
     if len(rows) > MOST_STEPS:
         print(f"... and {len(rows) - MOST_STEPS:,} more; --csv has them all.")
 
 
-def facts(run: Run, answers: StepsSummary) -> Iterator[tuple[str, str]]:
-    """(head, text) a line."""
+def facts(run: Run, answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]]:
+    """(head, text) a line. `waits`: the analysis of waiting of the whole run, if it was made."""
     summary = answers.summary
+    if found := crowding(run.connection):
+        yield "Crowded", sentence(found)
     if not summary.told_by:
         yield "Steps", f"none found: {summary.why}"
         yield "", "the program can mark its steps: see commprof_step(3)"
@@ -159,7 +161,7 @@ def facts(run: Run, answers: StepsSummary) -> Iterator[tuple[str, str]]:
     yield "Steps", steps_text(summary)
     yield "", certainty_text(summary)
     yield "Step time", time_text(summary)
-    yield from share_facts(summary)
+    yield from share_facts(summary, waits.run if waits else None)
     yield from gpu_facts(summary)
     yield "Slowest rank", slowest_text(answers)
     yield "Trend", trend_text(summary)
@@ -196,26 +198,22 @@ def time_text(summary: StepsRow) -> str:
     return f"median {median}; 5 % are below {low}, 5 % above {high}{left_out}"
 
 
-def share_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
+def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, str]]:
     if summary.step_ns is None:
         return
-    least = "" if summary.complete_steps else "at least "
     has_nccl = summary.nccl_host_ns is not None
     if has_nccl and not summary.is_driven and not summary.background_ns:
         yield "In a step", nccl_text(summary)
     elif summary.is_driven:
-        files = f", {units.share(summary.file_ns / summary.step_ns)} files" if summary.file_ns else ""
-        share, spent = units.share(summary.communication_share), units.duration(summary.communication_ns)
-        outside = f"{units.share(summary.outside_ns / summary.step_ns)} outside MPI"
-        yield "In a step", f"{least}{share} exposed communication ({spent}){files}, {outside}, on the {thread_text(summary)}"
-        if summary.wait_ns is not None:
-            share, spent = units.share(summary.wait_ns / summary.step_ns), units.duration(summary.wait_ns)
-            yield "", f"{share} is waiting for other ranks ({spent}), a part of the communication"
+        yield "In a step", headline(summary, late)
+        share = units.share(summary.communication_share)
+        yield "", f"{share} exposed communication, on the {thread_text(summary)}; means over steps and ranks"
         if summary.background_ns:
             other = f"{units.share(summary.background_share)} ({units.duration(summary.background_ns)})"
             yield "", f"another thread communicates {other} of it: not called exposed, for what of it a step waits for is not known"
     else:
         share, spent = units.share(summary.background_share), units.duration(summary.background_ns)
+        least = "" if summary.complete_steps else "at least "
         yield "In a step", f"{least}{share} communication ({spent}), all on the {thread_text(summary)}"
         yield "", "the thread that drives the steps makes no MPI call: between none and all of this may be exposed"
     if has_nccl and (summary.is_driven or summary.background_ns):
@@ -223,7 +221,7 @@ def share_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
     if summary.poll_share > NOTABLE_POLLS:
         yield "", f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are not in it"
     if not summary.complete_steps:
-        yield "", "of no step all calls were kept"
+        yield "", "of no step all calls were kept: inside MPI it is at least as long as said here"
 
 
 def nccl_text(summary: StepsRow) -> str:
@@ -291,11 +289,11 @@ def remark(row: StepRow) -> str:
     return f"outlier: {row.why}" if row.is_outlier else ""
 
 
-def steps_section(run: Run, answers: StepsSummary) -> str:
+def steps_section(run: Run, answers: StepsSummary, waits: Late | None) -> str:
     """Of a run that was read with samples; nothing where none was kept."""
     if not run.connection.execute("SELECT 1 FROM sample").fetchone():
         return ""
-    sentence = " ".join(f"{head}: {text}." if head else f"{text[:1].upper()}{text[1:]}." for head, text in facts(run, answers))
+    sentence = " ".join(f"{head}: {text}." if head else f"{text[:1].upper()}{text[1:]}." for head, text in facts(run, answers, waits))
     if not answers.costs.steps:
         return page.section("Steps", sentence)
     drawn = pictures.svg(plot.draw, answers.costs.steps, plot.SIZE) if pictures.is_possible() else None

@@ -27,6 +27,7 @@ from ..run.alignment import align
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
 from ..stuck import doing
+from ..steps.steps_summary import headline, steps_summary
 from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_summary, of_nccl
 from . import common
 from .gpu import coverage_text
@@ -62,16 +63,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
-    answers = run_summary(run, late(run, align(run.connection)))
+    alignment = align(run.connection)
+    answers = run_summary(run, late(run, alignment))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, [answers.summary], SummaryRow._fields)
         return
-    for line in lines(run, answers):
+    is_whole = common.is_whole(arguments)
+    step = headline(steps_summary(run, alignment.moment, late=answers.late).summary, answers.late.run) if is_whole else ""
+    for line in lines(run, answers, step):
         print(line)
 
 
-def lines(run: Run, answers: RunSummary) -> Iterator[str]:
-    """The screen, line by line."""
+def lines(run: Run, answers: RunSummary, step: str = "") -> Iterator[str]:
+    """The screen, line by line. `step`: the headline of hvprof-report steps."""
     summary = answers.summary
     yield from run_lines(run, summary)
     yield ""
@@ -86,8 +90,8 @@ def lines(run: Run, answers: RunSummary) -> Iterator[str]:
         yield ""
         yield from nccl_lines(answers)
         yield ""
-    for head, text in closing_facts(run, answers):
-        if head == "Waiting":
+    for head, text in closing_facts(run, answers, step):
+        if head in ("Waiting", "In a step"):
             first, *rest = textwrap.wrap(units.visible(text), WIDTH - HEAD_WIDTH, break_on_hyphens=False)
             yield f"{head:<{HEAD_WIDTH}}{first}"
             yield from (" " * HEAD_WIDTH + line for line in rest)
@@ -233,7 +237,7 @@ def dominating_size(call) -> str:
     return f"{units.size(call.dominating_bytes)} ({100 * (call.dominating_share or 0):.0f} %)"
 
 
-def closing_facts(run: Run, answers: RunSummary) -> Iterator[tuple[str, str]]:
+def closing_facts(run: Run, answers: RunSummary, step: str) -> Iterator[tuple[str, str]]:
     """The last block: (head, text) a line."""
     summary = answers.summary
     if summary.launcher:
@@ -241,6 +245,8 @@ def closing_facts(run: Run, answers: RunSummary) -> Iterator[tuple[str, str]]:
     if summary.crowding:
         yield "Crowded", summary.crowding
     yield "Waiting", waiting_text(answers.late)
+    if step:
+        yield "In a step", step
     if summary.completions:
         yield (
             "Nonblocking",

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Sequence
 from sqlite3 import Connection
+from statistics import fmean
 from typing import NamedTuple
 
 from ..base import query, units
 from ..run.alignment import Alignment
+from ..run.holes import holes
 from ..run.selection import Selection
 from .root_causes import root_causes
 from .timelines import Timeline, timelines
-from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_BLOCKS, NOTABLE, Blame, Cause, arrivals, blame
+from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_BLOCKS, MOST_OF_IT, NOTABLE, Blame, Cause, Named, arrivals, blame
 from .wait_split import wait_split
 
 SQL = query.beside(__file__)
@@ -145,6 +147,7 @@ class LateRow(NamedTuple):
     late_through: str | None
     late_gain_ns: int | None
     late_p: float | None
+    late_region: str | None
     blocks: int
     unjudged: int
 
@@ -197,6 +200,8 @@ def late(run: Selection, alignment: Alignment) -> Late:
     found = blame(causes, [row.rank for row in ranks if row.collectives or row.message_calls], hosts.__getitem__, members)
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     chosen = [row for row in ranks if row.rank in selected]
+    chains = SQL.ask(connection, "late_chains", ChainRow)
+    judged = _verdict(counted, ranks, found, min(MOST_BLOCKS, len(arrivals(causes))), chains, _gain_ns(connection, ranks, found))
     of_run = LateRow(
         *counted,
         unsure=split.unsure,
@@ -205,14 +210,8 @@ def late(run: Selection, alignment: Alignment) -> Late:
         clocks=len(alignment.clocks),
         unconnected_clocks=alignment.islands - 1,
         error_ns=math.ceil(split.error_ns),
-        **_verdict(
-            counted,
-            ranks,
-            found,
-            min(MOST_BLOCKS, len(arrivals(causes))),
-            SQL.ask(connection, "late_chains", ChainRow),
-            _gain_ns(connection, ranks, found),
-        ),
+        **judged,
+        late_region=_region(connection, found.named) if judged["late_ranks"] else None,
         unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
     )
     calls, sizes = SQL.ask(connection, "late_calls", LateCallRow), SQL.ask(connection, "late_sizes", LateSizeRow)
@@ -276,6 +275,20 @@ def _chain(ranks: Container[int], chains: Sequence[ChainRow]) -> tuple[float, li
     through = [row.last_rank for row in own if row.last_rank not in ranks and row.caused_ns >= NOTABLE * whole_ns]
     direct_ns = sum(row.caused_ns for row in own if row.last_rank in ranks)
     return direct_ns / (whole_ns or 1), sorted({*through})
+
+
+def _region(connection: Connection, named: Named) -> str | None:
+    """The region in which the named ranks are longer than the others, outside MPI; None if most of that is not in one region, or spans of
+    regions may be missing."""
+    by_region: dict[str, dict[int, float]] = {}
+    for rank, name, outside_ns in SQL.run(connection, "late_regions") if not holes(connection) else ():
+        by_region.setdefault(name, {})[rank] = outside_ns
+    longer = {}
+    for name, by_rank in by_region.items():
+        own, others = ([ns for rank, ns in by_rank.items() if (rank in named.ranks) == is_named] for is_named in (True, False))
+        longer[name] = max(0.0, fmean(own or [0.0]) - fmean(others or [0.0]))
+    most = max(longer, key=longer.__getitem__, default=None)
+    return most if most is not None and longer[most] > MOST_OF_IT * sum(longer.values()) else None
 
 
 def _kind(counted: LateRunRow, found: Blame, blocks: int) -> str:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..late.late_ranks import Late
-from ..late.timelines import WAITING
+from ..late.timelines import TRANSFER, WAITING
 from ..run.holes import Hole, holes
 from .boundaries import Moment, RankStep, Steps
 
@@ -51,10 +51,12 @@ class StepRow(NamedTuple):
     nccl_host_ns: float | None = None
     nccl_device_ns: float | None = None
     wait_ns: float | None = None
+    transfer_ns: float | None = None
+    unsplit_ns: float | None = None
 
 
 class StepCallRow(NamedTuple):
-    """A call on a communicator, in one step; means over steps and ranks."""
+    """A call on a communicator, in one step; means over steps and the ranks that make it."""
 
     call: str
     communicator: str
@@ -66,6 +68,7 @@ class StepCallRow(NamedTuple):
     share_of_step: float
     overlap: float | None
     library: str
+    ranks: int
 
 
 class SampleRow(NamedTuple):
@@ -94,7 +97,7 @@ class SampleRow(NamedTuple):
 class Spent:
     """The sums of one step of one rank, accumulated from samples."""
 
-    __slots__ = ("rank_step", "driving_ns", "file_ns", "others_ns", "by_call", "is_complete", "waited_ns")
+    __slots__ = ("rank_step", "driving_ns", "file_ns", "others_ns", "by_call", "is_complete", "waited_ns", "transfer_ns")
     __slots__ += ("queued_ns", "device_ns", "busy_until_ns")
 
     def __init__(self, rank_step: RankStep) -> None:
@@ -104,7 +107,8 @@ class Spent:
         self.others_ns: dict[int, int] = {}  # in communication, by thread
         self.by_call: dict = {}  # first (call, communicator, family, library): [count, bytes, time, of it driving]; then call: time
         self.is_complete = 1
-        self.waited_ns: int | None = None  # for other ranks; None: unknown
+        self.waited_ns: int | None = None  # for other ranks, on the driving thread; None: unknown
+        self.transfer_ns = 0  # of what was split
         self.queued_ns: int | None = None  # in NCCL's calls on the host; None: no calls
         self.device_ns: int | None = 0  # in which an NCCL operation ran; None: some device times are missing
         self.busy_until_ns = 0
@@ -202,7 +206,8 @@ class Reading:
         self.missing = holes(connection)
         self.poll_share = SQL.run(connection, "step_polls").fetchone()[0]
         self.sums: dict[tuple[str, str, str, str], list[int]] = {}
-        self.steps_summed = 0
+        self.makers: dict[tuple[str, str, str, str], set[int]] = {}  # ranks that make the call
+        self.steps_summed: Counter[int] = Counter()  # by rank
         self.step_ns_summed = 0
 
     def ranks(self) -> Iterator[list[Spent]]:
@@ -232,10 +237,11 @@ class Reading:
     def _sum(self, rank: int, steps: Sequence[Spent]) -> None:
         for spent in steps:
             if spent.is_complete and not spent.rank_step.is_warm_up:
-                self.steps_summed += 1
+                self.steps_summed[rank] += 1
                 self.step_ns_summed += spent.step_ns
                 for (call, communicator, family, library), added in spent.by_call.items():
                     key = (call, self.labels.get((rank, communicator), units.NO_VALUE), family, library)
+                    self.makers.setdefault(key, set()).add(rank)
                     self.sums[key] = [old + new for old, new in zip(self.sums.get(key, (0, 0, 0, 0)), added)]
             times: Counter[str] = Counter()
             for (call, _, _, _), added in spent.by_call.items():
@@ -245,14 +251,17 @@ class Reading:
     def call_rows(self, is_driven: bool) -> list[StepCallRow]:
         hidden = {(call, label): (completion_ns, blocked_ns) for call, label, completion_ns, blocked_ns in self._completions()}
         rows = []
-        for (call, label, family, library), (count, message_bytes, total_ns, driving_ns) in self.sums.items():
+        for key, (count, message_bytes, total_ns, driving_ns) in self.sums.items():
+            call, label, family, library = key
+            ranks = sorted(self.makers[key])
+            steps = sum(self.steps_summed[rank] for rank in ranks)
             completion_ns, blocked_ns = hidden.get((call, label), (0, 0))
             overlap = max(0.0, 1 - blocked_ns / completion_ns) if completion_ns else None
-            means = [total / self.steps_summed for total in (count, message_bytes, total_ns, driving_ns)]
+            means = [total / steps for total in (count, message_bytes, total_ns, driving_ns)]
             exposed_ns = means[3] if is_driven and library == "mpi" else None
             share = total_ns / (self.step_ns_summed or 1)
-            rows.append(StepCallRow(call, label, family, *means[:3], exposed_ns, share, overlap, library))
-        return sorted(rows, key=lambda row: (-row.total_ns, row.call, row.communicator))
+            rows.append(StepCallRow(call, label, family, *means[:3], exposed_ns, share, overlap, library, len(ranks)))
+        return sorted(rows, key=lambda row: (-row.share_of_step, row.call, row.communicator))
 
     def _completions(self) -> Iterable[tuple]:
         return SQL.run(self.connection, "step_overlap")
@@ -295,14 +304,13 @@ def _holes_mark(steps: Sequence[Spent], missing: Iterable[Hole]) -> None:
 
 
 def _waits_add(late: Late, moment: Moment, ranks: Sequence[Sequence[Spent]]) -> bool:
-    """Adds each rank's waits for others; False: no wait is known."""
+    """Adds each rank's waits for others, and transfer; False: nothing was split."""
     for steps in ranks:
         rank = steps[0].rank_step.world_rank
-        line = late.timelines[rank]
         for spent in steps:
-            begin, end = (line.spent(moment(rank, time_ns)) for time_ns in (spent.rank_step.begin_ns, spent.rank_step.end_ns))
-            spent.waited_ns = end[WAITING] - begin[WAITING]
-    return any(spent.waited_ns for steps in ranks for spent in steps)
+            parts = late.timelines[rank].between(moment(rank, spent.rank_step.begin_ns), moment(rank, spent.rank_step.end_ns))
+            spent.waited_ns, spent.transfer_ns = parts[WAITING], parts[TRANSFER]
+    return late.run.wait_ns + late.run.transfer_ns > 0
 
 
 # Rows of steps.
@@ -331,11 +339,18 @@ def _step_row(
     is_complete = int(all(one.is_complete for one in ranks))
     why = explain.outlier(step, ranks) if own.is_outlier else ""
     slowest = _slowest(ranks, is_driven, waits_are_known) if is_complete else (None, None)
-    waits = [one.waited_ns or 0 for one in ranks]
-    wait_ns = fmean(waits) if any(one.waited_ns is not None for one in ranks) else None
+    split = _split(ranks) if is_driven else (None, None, None)
     return StepRow(
-        step, begin_ns, step_ns, *parts, background_ns, len(ranks), *slowest, is_complete, own.is_warm_up, own.is_outlier, why, *nccl, wait_ns
+        step, begin_ns, step_ns, *parts, background_ns, len(ranks), *slowest, is_complete, own.is_warm_up, own.is_outlier, why, *nccl, *split
     )
+
+
+def _split(ranks: Sequence[Spent]) -> tuple[float | None, float | None, float | None]:
+    """Means of waiting, transfer, and what was not split: together the communication. None: waits are not known."""
+    if any(one.waited_ns is None for one in ranks):
+        return None, None, None
+    wait_ns, transfer_ns = fmean(one.waited_ns for one in ranks), fmean(one.transfer_ns for one in ranks)
+    return wait_ns, transfer_ns, max(0.0, fmean(one.driving_ns for one in ranks) - wait_ns - transfer_ns)
 
 
 def _nccl(ranks: Sequence[Spent]) -> tuple[float | None, float | None]:

@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from ..base import units
 from ..late import verdict
-from ..late.late_ranks import Late
+from ..late.late_ranks import Late, LateRow
 from ..run.selection import Selection
 from .boundaries import Moment, Steps, Told, outlier_limit, steps_find
 from .gpu_steps import GpuStepRow, gpu_steps, step_times
 from .step_costs import Costs, StepRow, step_costs
 from .trend import trend
 
+SHOWN = 0.0005  # share of the step: smaller terms read 0.0
 SURE, LIKELY = 0.9, 0.75  # confidence
 
 
@@ -39,6 +40,8 @@ class StepsRow(NamedTuple):
     p95_ns: float | None
     step_ns: float | None
     wait_ns: float | None
+    transfer_ns: float | None
+    unsplit_ns: float | None
     communication_ns: float | None
     file_ns: float | None
     outside_ns: float | None
@@ -155,7 +158,8 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
 
 
 def _parts(rows: Sequence[StepRow]) -> dict:
-    keys = ("step_ns", "wait_ns", "communication_ns", "file_ns", "outside_ns", "background_ns", "nccl_host_ns", "nccl_device_ns")
+    keys = ("step_ns", "wait_ns", "transfer_ns", "unsplit_ns", "communication_ns", "file_ns", "outside_ns", "background_ns")
+    keys += ("nccl_host_ns", "nccl_device_ns")
     means = {key: mean(_with_nccl(rows), key) for key in keys}
 
     def share(key: str) -> float | None:
@@ -188,6 +192,26 @@ def _slowest(steady: Sequence[StepRow]) -> dict:
     ranks, p = found
     own = [row.lead_ns for row in known if row.slowest_rank == ranks[0]]
     return {"slowest_rank": ranks[0], "slowest_steps": len(own), "slowest_lead_ns": median(own), "slowest_p": p}
+
+
+def headline(steps: StepsRow, late: LateRow | None) -> str:
+    """72.6 ms = 57.9 outside MPI + 8.0 transfer + 6.7 waiting (mostly for rank 2, in backward): a mean step. Empty if it is not known what
+    the driving thread does. `late`: the verdict on all calls of the run, if there is one."""
+    if not steps.is_driven or steps.step_ns is None:
+        return ""
+    parts = [(steps.outside_ns, "outside MPI"), (steps.file_ns, "files")]
+    if steps.wait_ns is None:
+        parts.append((steps.communication_ns, "in MPI"))
+    else:
+        mostly = f" (mostly for {_named(late)})" if late is not None and late.late_ranks is not None else ""
+        parts += [(steps.transfer_ns, "transfer"), (steps.wait_ns, f"waiting{mostly}"), (steps.unsplit_ns, "in MPI, not split")]
+    terms = [f"{units.in_unit_of(ns, steps.step_ns)} {what}" for ns, what in parts if ns >= SHOWN * steps.step_ns or what == "outside MPI"]
+    return f"{units.duration(steps.step_ns)} = {' + '.join(terms)}"
+
+
+def _named(late: LateRow) -> str:
+    noun = "rank" if late.late_ranks.isdigit() else "ranks"
+    return f"{noun} {units.shortened(late.late_ranks, 24)}" + (f", in {units.shortened(late.late_region, 32)}" if late.late_region else "")
 
 
 def _gpu(rows: Sequence[GpuStepRow]) -> dict:
