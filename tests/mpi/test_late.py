@@ -211,3 +211,42 @@ def test_the_rank_that_starts_nonblocking_collectives_late_is_named(nonblocking_
     run, late = nonblocking_job
     (row,) = rows_of(run, "run", "MPI_Iallreduce")
     assert (row["late_ranks"], row["uncompleted"], row["unsure"]) == (str(late), 0, 0)
+
+
+# Chains of waits
+
+GRID_ROUNDS, GRID_LATE = 24, 2
+
+
+@pytest.fixture(scope="module")
+def grid(profile):
+    return profile("late_grid", 4, str(GRID_LATE), str(2 * BUSY_MS), str(GRID_ROUNDS))
+
+
+def waited_ns(run: Run, call: str, turn: int, rank: int, other: int) -> int:
+    own, awaited = (readings_of(run.outcome.stdout)[call, turn][each] for each in (rank, other))
+    return min(max(0, awaited.before_ns - own.before_ns), own.after_ns - own.before_ns)
+
+
+def test_what_a_rank_causes_through_another_is_what_the_program_s_own_clock_says(grid):
+    """Rank 1 waits in its column for 3, and 3 has waited in its row for 2 for at least a part of that time."""
+    row = rows_of(grid, "rank", "MPI_Allreduce")[GRID_LATE]
+    chains = [(waited_ns(grid, "column", turn, 1, 3), waited_ns(grid, "row", turn, 3, 2)) for turn in range(GRID_ROUNDS)]
+    assert row["caused_ns"] - row["direct_ns"] == pytest.approx(sum(map(min, chains)), rel=0.1)
+
+
+def test_causes_and_what_is_not_known_are_the_waiting_that_the_program_logged(grid):
+    logged_ns = sum(
+        waited_ns(grid, call, turn, rank, rank ^ apart)
+        for call, apart in (("row", 1), ("column", 2))
+        for turn in range(GRID_ROUNDS)
+        for rank in range(4)
+    )
+    (run,) = rows_of(grid, "run", "MPI_Allreduce")
+    caused_ns = sum(row["caused_ns"] for row in rows_of(grid, "rank", "MPI_Allreduce"))
+    assert caused_ns + run["unknown_cause_ns"] == pytest.approx(logged_ns, rel=0.1)
+
+
+def test_the_root_cause_is_named_with_the_rank_through_which_it_acts(grid):
+    (run,) = rows_of(grid, "run", "MPI_Allreduce")
+    assert run["late_ranks"] == str(GRID_LATE) and "3" in run["late_through"].split(",")
