@@ -81,7 +81,7 @@ stack_frames() {
 
 mapfile -t c_files < <(files '*.c' '*.h')
 mapfile -t shell_files < <(files '*.sh' .ci/run)
-mapfile -t python_files < <(files '*.py' report/hvprof-report)
+mapfile -t python_files < <(files '*.py' report/hvprof-report report/commprof-experiment)
 
 if has_the_clang_format; then
     check "formatting (clang-format)" clang_format "${c_files[@]}"

@@ -372,9 +372,9 @@ def test_a_side_is_named_by_what_its_folders_share(tmp_path):
 
 
 def test_the_same_communicator_created_in_another_way_is_recognized():
-    world = Group("mpi", ("MPI_COMM_WORLD",), 4, (0, 1, 2, 3), 0)
-    split, dup = (Group("mpi", (made, 0, world), 4, (0, 1, 2, 3), 0) for made in ("MPI_Comm_split", "MPI_Comm_dup"))
-    half = Group("mpi", ("MPI_Comm_split", 0, world), 2, (0, 1), 0)
+    world = Group("mpi", ("MPI_COMM_WORLD",), 4, "0-3", 0)
+    split, dup = (Group("mpi", (made, 0, world), 4, "0-3", 0) for made in ("MPI_Comm_split", "MPI_Comm_dup"))
+    half = Group("mpi", ("MPI_Comm_split", 0, world), 2, "0-1", 0)
     assert renamed([world, dup, half], [world, split, half]) == {dup: split}
     assert renamed([world, half], [world, split]) == {}
 

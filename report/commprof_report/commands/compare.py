@@ -32,8 +32,8 @@ from ..compare.figures import PERCENTILES, Figures, figures
 from ..compare.refusals import KINDS, library_name, program_of
 from ..compare.sides import Side
 from ..display import tables
-from ..experiment.plan import is_experiment
 from ..display.tables import Column
+from ..experiment.plan import is_experiment
 from . import common
 
 EXAMPLES = (

@@ -269,26 +269,27 @@ class _Table:
         wholes = [sum(row.total_ns for row in run.rows.values()) or 1 for run in self.runs]
         self.share = {key: fmean(run.rows[key].total_ns / whole for run, whole in zip(self.runs, wholes)) for key in self.keys}
         self.keys.sort(key=lambda key: -self.share[key])
+        self.metrics = {key: self._metric(key) for key in self.keys}
 
-    def metric_of(self, key: Key) -> str:
+    def _metric(self, key: Key) -> str:
         """Transfer, if it is known in all runs; the figures of the run are not made of rows, which then have their time."""
         if self.metric in PERCENTILES:
             return self.metric
         return "transfer" if self.metric == "transfer" and all(run.rows[key].is_split for run in self.runs) else "time"
 
     def values(self, key: Key, side: Side) -> list[float | None]:
-        return [run.rows[key].value(self.metric_of(key)) for run in side.runs]
+        return [run.rows[key].value(self.metrics[key]) for run in side.runs]
 
     def sums(self, keys: Sequence[Key], side: Side) -> list[float]:
         """Per rank, as if each call took its row's value."""
-        return [sum(_sum(run.rows[key], self.metric_of(key)) for key in keys) / len(run.ranks) for run in side.runs]
+        return [sum(_sum(run.rows[key], self.metrics[key]) for key in keys) / len(run.ranks) for run in side.runs]
 
     def row(self, judge: Judge, key: Key, side: Side) -> ComparedRow:
         found = judge.contrast(self.values(key, self.sides[0]), self.values(key, side))
         reference = [run.rows[key] for run in self.sides[0].runs]
         change_ns = _difference([self.sums([key], each) for each in (self.sides[0], side)])
         what = (key.call, self.labels.get(key.group, ""), key.bytes, key.memory_kind, key.measure, 1)
-        of_row = (round(fmean(row.count for row in reference)), self.share[key], self.metric_of(key))
+        of_row = (round(fmean(row.count for row in reference)), self.share[key], self.metrics[key])
         return ComparedRow(side.name, self.sides[0].name, *what, *of_row, *found, None, 0, change_ns, None)
 
     def other(self, judge: Judge, keys: Sequence[Key], side: Side) -> ComparedRow:
@@ -303,7 +304,7 @@ class _Table:
             values = [self.values(key, side) for side in self.sides]
             medians = tuple(_median(each) for each in values)
             count = round(fmean(run.rows[key].count for run in self.sides[0].runs))
-            what = (key.call, self.labels.get(key.group, ""), key.bytes, key.memory_kind, key.measure, self.metric_of(key), count)
+            what = (key.call, self.labels.get(key.group, ""), key.bytes, key.memory_kind, key.measure, self.metrics[key], count)
             found.append(SizeRow(*what, tuple(side.name for side in self.sides), medians, self._best(judge, values, medians)))
         return found
 

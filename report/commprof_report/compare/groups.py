@@ -12,7 +12,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..base.members import Members
+from ..base.members import Members, members_text
 
 SQL = query.beside(__file__)
 
@@ -31,16 +31,16 @@ class CommunicatorRow(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The description of a communicator. shape: its world ranks, less the first; empty if they are not known."""
+    """The description of a communicator. shape: its world ranks, less the first, as text; empty if they are not known."""
 
     library: str
     created: tuple  # constructor, ordinal and the parent's description; of predefined ones the name
     size: int
-    shape: tuple[int, ...]
+    shape: str
     is_inter: int
 
 
-NO_GROUP = Group("mpi", (), 0, (), 0)  # of calls without a communicator
+NO_GROUP = Group("mpi", (), 0, "", 0)  # of calls without a communicator
 
 
 def groups_of(connection: Connection, world_size: int) -> tuple[dict[str, Group], dict[Group, str]]:
@@ -76,7 +76,7 @@ def _described(row: CommunicatorRow, rows: dict[str, CommunicatorRow], world_siz
     created: tuple = (row.constructor, row.ordinal, _described(parent, rows, world_size)) if parent and row.constructor else (row.name,)
     members = Members(row.members)
     ranks = list(members.below(world_size)) if members.is_whole else []
-    return Group(row.library, created, row.size, tuple(rank - ranks[0] for rank in ranks), row.is_inter)
+    return Group(row.library, created, row.size, members_text([rank - ranks[0] for rank in ranks]), row.is_inter)
 
 
 def _label(alike: Sequence[CommunicatorRow]) -> str:
