@@ -181,7 +181,8 @@ def judge(trial: Trial) -> Judgement:
     who = "right" if said.named == plant.named or is_beside else "wrong" if set(said.named) - set(plant.named) else "nobody"
     if who != "right":
         complaints.append(f"named are {said.named}, not {plant.named}")
-    prevails = sum(truth.wait_ns.values()) > (1 + CLOSE) * sum(truth.transfer_ns.values())
+    waiting_ns, transfer_ns = sum(truth.wait_ns.values()), sum(truth.transfer_ns.values())
+    prevails = waiting_ns > (2 if plant.where == "hosts" else 1 + CLOSE) * transfer_ns
     if said.cause != plant.cause and plant.cause != "none" and (prevails or plant.cause == "transfer"):
         complaints.append(f"the cause is said to be {said.cause}, not {plant.cause}")
     for call, rank in plant.calls.items():
@@ -189,7 +190,7 @@ def judge(trial: Trial) -> Judgement:
             complaints.append(f"in {call} the others wait for {said.calls.get(call)}, not for rank {rank}")
     slack_ns = tolerance_ns(trial)
     if plant.where == "hosts":  # what clocks cannot tell apart is estimated by durations, which differ by transfer too
-        slack_ns += sum(truth.transfer_ns.values())
+        slack_ns += transfer_ns
     errors = []
     for what, told_ns, logged_ns in figures(trial, said):
         errors.append(abs(told_ns - logged_ns) / (logged_ns or 1))
