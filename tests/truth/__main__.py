@@ -63,7 +63,7 @@ def line_of(mpi: Mpi, plant: Plant, times: int, folder: Path) -> Line:
 
 def cells(line: Line) -> list[str]:
     runs = str(line.runs) if line.runs == line.undisturbed else f"{line.undisturbed} of {line.runs}"
-    errors = [f"{median(line.errors):.1%}", f"{max(line.errors):.1%}"] if line.errors else ["-", "-"]
+    errors = [f"{100 * median(line.errors):.1f} %", f"{100 * max(line.errors):.1f} %"] if line.errors else ["-", "-"]
     others = ", ".join(f"{command} {count}" for command, count in line.others_accuse.items()) or "-"
     who = [str(line.who[key]) for key in ("right", "nobody", "wrong")]
     name = line.plant.name + (" (to come)" if line.plant.name in TO_COME else "")
