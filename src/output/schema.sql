@@ -137,6 +137,7 @@ CREATE TABLE cell (
     min_ns       INTEGER NOT NULL,
     max_ns       INTEGER NOT NULL CHECK (max_ns >= min_ns),
     blocked_ns   INTEGER NOT NULL,
+    CONSTRAINT known_memory_kind
     CHECK (memory_kind IN ('host', 'device', 'managed', 'pinned', 'host>device', 'host>managed', 'host>pinned', 'device>host',
                            'device>managed', 'device>pinned', 'managed>host', 'managed>device', 'managed>pinned', 'pinned>host',
                            'pinned>device', 'pinned>managed')),
