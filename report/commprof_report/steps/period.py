@@ -96,9 +96,10 @@ def cycle(calls: Calls) -> Cycle:
         return _none("they are too few")
     gaps = pauses(calls)
     found = _by_sizes(calls, gaps)
-    if found.confidence < FEWEST_CONFIDENCE:
+    is_rare = len(found.spans) < FEWEST_STEPS
+    if found.confidence < FEWEST_CONFIDENCE or is_rare:
         summed = _by_bytes(calls)
-        found = summed if summed.how and summed.confidence > found.confidence else found
+        found = summed if summed.how and (is_rare or summed.confidence > found.confidence) else found
     if not found.how or found.confidence < (FEWEST_CONFIDENCE if len(found.spans) >= MANY_STEPS else FEWEST_SUMMED):
         return _none("neither their sizes nor sums of them repeat", found.confidence)
     return _checked(calls, found)
