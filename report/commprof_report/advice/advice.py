@@ -204,12 +204,20 @@ class Rule(NamedTuple):
 
 
 def judge(rule: Rule, looked: Looked) -> list[Advice]:
-    found = list(rule.find(looked))
+    found = [_of_background(each, looked) for each in rule.find(looked)]
     findings = [each for each in found if isinstance(each, Finding) and is_notable(each, looked)]
     if findings:
         return [_advice(rule, finding, looked) for finding in findings]
     why = next((each.why for each in found if isinstance(each, Unknown)), "")
     return [Advice(rule.name, 0, rule.looks_for, why, "", "", None, None, None, None, None, None)]
+
+
+def _of_background(found: Finding | Unknown, looked: Looked) -> Finding | Unknown:
+    """Time in MPI on a thread that the program may not wait for is no saving: a framework's negotiation costs nothing by itself."""
+    is_saving = isinstance(found, Finding) and is_notable(found, looked) and found.saving_ns and (found.call or "").startswith("MPI_")
+    if is_saving and looked.late.is_background:
+        return Unknown("a background thread makes the MPI calls, and what the program waits for of them is not known")
+    return found
 
 
 def is_notable(finding: Finding, looked: Looked) -> bool:

@@ -174,6 +174,8 @@ def late_section(run: Run, answers: Late) -> str:
     )
     if answers.run.verdict == "none":
         return page.section("Who is late", late.verdict(answers))
+    if answers.is_background:
+        return page.section("Who is late", "", page.facts_list(late.facts(run, answers)))
     ranks = answers.ranks[:MOST_RANKS]
     picture = page.picture(drawn(late_plot.draw, ranks, late_plot.figure_size(ranks)), "waiting and transfer by rank")
     by_rank = page.table(late.cause_columns(late.RANK_COLUMNS, ranks), ranks)

@@ -19,7 +19,7 @@ of hosts are aligned by the job's own collectives; where that is too coarse, dur
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ..base import units
 from ..display import pictures, tables
@@ -31,7 +31,9 @@ from ..run.alignment import align
 from ..run.crowding import crowding, sentence
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
+from ..steps.steps_summary import steps_summary
 from . import common
+from .steps import slowest_text
 
 EXAMPLES = (
     ("Who is late at Allreduce", "hvprof-report late --call Allreduce RUN"),
@@ -128,9 +130,14 @@ def print_text(run: Run, answers: Late, by: str | None) -> None:
     if by in (None, "run"):
         for head, text in facts(run, answers):
             common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
-    shown = [table for name, table in text_tables(answers).items() if by == name or (by is None and name != "size")]
+    shown = [table for name, table in text_tables(answers).items() if by == name or (by is None and name in shown_unasked(answers))]
     for place, table in enumerate(shown):
         print(("\n" if place or by is None else "") + table)
+
+
+def shown_unasked(answers: Late) -> Collection[str]:
+    """No rank is shown as one that others wait for because of a background thread's timing."""
+    return () if answers.is_background else ("rank", "host", "call", "state")
 
 
 def text_tables(answers: Late) -> dict[str, str]:
@@ -174,6 +181,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     if found := crowding(run.connection):
         yield "Crowded", sentence(found)
     yield "Verdict", verdict(answers)
+    yield from marks_facts(run, answers)
     if row.verdict == "none":
         if row.unjudged:
             yield "NCCL", unjudged_text(row)
@@ -198,6 +206,15 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     yield from unsampled_facts(run)
     if run.missing:
         yield "Not read", f"rank {units.shortened(units.span_list(run.missing), 40)}: late ranks may be among them"
+
+
+def marks_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
+    """If a background thread makes the MPI calls: which rank is last at the marks of its main thread."""
+    if not answers.is_background or not run.connection.execute("SELECT 1 FROM step").fetchone():
+        return
+    found = steps_summary(run, align(run.connection).moment, "marks", late=answers)
+    if found.summary.slowest_at:
+        yield "Marks", slowest_text(found)
 
 
 def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
@@ -283,7 +300,7 @@ def unknown_text(row: LateRow) -> str:
         return f"unknown: the cause of {units.share(row.unknown_cause_ns / row.wait_ns)} of the waiting is not known"
     return (
         "unknown: a background thread makes the MPI calls, and its arrival does not show when a rank's own work is done"
-        " (mark steps on the main thread: commprof_step or NVTX, and see hvprof-report steps)"
+        " (mark where the main thread begins to wait for its gradients: see commprof_step(3))"
     )
 
 

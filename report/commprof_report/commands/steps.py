@@ -10,8 +10,10 @@ steps the report says why.
 The time of a step is the mean over its ranks; the headline splits it into time outside MPI, transfer and waiting, and names the rank that
 causes most of the waiting, if there is one beyond chance. Calls are means over the ranks that make them. Shares are of the mean over all
 steps after the warm-up, outliers included. Time inside MPI on the thread that drives the steps, by default the main one, is exposed
-communication. The time of a background thread is shown apart: how much of it a step waits for is unknown. NCCL's operations count by their
-time on the device, where that is known. Nothing marks the end of the last marked step, so it ends with its last call.
+communication. The time of a background thread is shown apart: how much of it a step waits for is unknown. If only a background
+thread communicates, as Horovod's, marked steps are compared by when each rank reaches the mark: a slow rank shows at a mark set where the
+main thread begins to wait. NCCL's operations count by their time on the device, where that is known. Nothing marks the end of the last marked
+step, so it ends with its last call.
 
 This needs the log of single calls. The log of a long run holds parts of it, and steps are known of those parts.
 """
@@ -30,6 +32,7 @@ from ..run.alignment import align
 from ..run.crowding import crowding, sentence
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
+from ..steps.boundaries import Told
 from ..steps.step_costs import StepCallRow, StepRow
 from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
 from . import common
@@ -45,6 +48,7 @@ MOST_OUTLIERS = 6
 MOST_STEPS = 200
 NOTABLE_POLLS = 0.01  # of the time in MPI
 UNTIMED = "not all were timed: sends and receives never are one by one, others while the GPU is traced"
+MARK = "a late rank shows at a mark set where the main thread begins to wait for its gradients: see commprof_step(3)"
 HOW = {
     "sizes": "calls and sizes repeat",
     "bytes": "calls differ, but their bytes add up to the same sum",
@@ -156,14 +160,18 @@ def facts(run: Run, answers: StepsSummary, waits: Late | None) -> Iterator[tuple
     if not summary.told_by:
         yield "Steps", f"none found: {summary.why}"
         yield "", "the program can mark its steps: see commprof_step(3)"
+        yield from negotiation_facts(summary)
         yield from unsampled_facts(run)
         return
     yield "Steps", steps_text(summary)
     yield "", certainty_text(summary)
     yield "Step time", time_text(summary)
     yield from share_facts(summary, waits.run if waits else None)
+    yield from negotiation_facts(summary)
     yield from gpu_facts(summary)
     yield "Slowest rank", slowest_text(answers)
+    if not summary.is_driven and summary.slowest_rank is None:
+        yield "", MARK
     yield "Trend", trend_text(summary)
     yield from outlier_facts(answers)
     yield from unsampled_facts(run)
@@ -224,6 +232,19 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
         yield "", "of no step all calls were kept: inside MPI it is at least as long as said here"
 
 
+def negotiation_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
+    """Of a background thread that agrees with the other ranks in every cycle on what to send, as Horovod's does."""
+    if not summary.negotiation:
+        return
+    cycle = f"a round of small collectives every {units.duration(summary.cycle_ns)} as a rule, each beginning with {summary.negotiation}"
+    idle = f"{units.share(summary.idle_rounds_share)} of them without bulk"
+    yield "Negotiation", f"{cycle}; {idle}, as when a framework such as Horovod agrees on what to send"
+    if summary.rounds_per_step is not None:
+        yield "", f"{units.three_digits(summary.rounds_per_step)} rounds in a step on average, on each rank: all take part in every round"
+    bulk = f"{units.volume(summary.background_bulk_bytes)} a rank in {units.duration(summary.background_bulk_ns)}"
+    yield "", f"bulk on that thread, over the whole run: {bulk}, between none and all of it exposed"
+
+
 def nccl_text(summary: StepsRow) -> str:
     on_host = f"NCCL's calls take {units.duration(summary.nccl_host_ns)} on the host"
     if summary.nccl_device_ns is None:
@@ -246,15 +267,27 @@ def thread_text(summary: StepsRow) -> str:
 
 def slowest_text(answers: StepsSummary) -> str:
     summary = answers.summary
-    looked = [row for row in answers.costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
+    looked = [row for row in answers.costs.steps if (row.is_complete or summary.slowest_at) and not row.is_warm_up and row.ranks > 1]
     if not looked:
         return "unknown: no step of several ranks was kept whole"
+    if summary.slowest_at:
+        return arrival_text(answers.steps.told, summary, len(looked))
     if not summary.is_driven and summary.nccl_device_ns is None:
         return "unknown: the timing of a thread beside the one that drives the steps does not show it"
     if summary.slowest_rank is None:
         return "none: no rank takes notably longer outside MPI than the others, beyond the scatter of the steps"
     often = f"{summary.slowest_steps:,} of {len(looked):,} steps"
     return f"rank {summary.slowest_rank} in {often}, by {units.duration(summary.slowest_lead_ns)} (median) over the mean of the others"
+
+
+def arrival_text(told: Told, summary: StepsRow, steps: int) -> str:
+    """Of threads that make no MPI call: rank 2 reaches the mark last in 18 of 19 steps."""
+    point = "the mark" if told.by == "marks" else f"the {summary.slowest_at} of the region"
+    if summary.slowest_rank is None:
+        return f"none at {point}: no rank reaches it notably later than the others, beyond the scatter of the steps"
+    often = f"{summary.slowest_steps:,} of {steps:,} steps"
+    lead = f"{units.duration(summary.slowest_lead_ns)} (median) after the mean of the others"
+    return f"rank {summary.slowest_rank} reaches {point} last in {often}, {lead}"
 
 
 def trend_text(summary: StepsRow) -> str:

@@ -32,7 +32,7 @@ from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_sum
 from . import common
 from .gpu import coverage_text
 from .gpu import losses as gpu_losses
-from .late import part_text
+from .late import marks_facts, part_text
 from .late import verdict as late_verdict
 
 EXAMPLES = (
@@ -91,7 +91,7 @@ def lines(run: Run, answers: RunSummary, step: str = "") -> Iterator[str]:
         yield from nccl_lines(answers)
         yield ""
     for head, text in closing_facts(run, answers, step):
-        if head in ("Waiting", "In a step"):
+        if head in ("Waiting", "Marks", "In a step"):
             first, *rest = textwrap.wrap(units.visible(text), WIDTH - HEAD_WIDTH, break_on_hyphens=False)
             yield f"{head:<{HEAD_WIDTH}}{first}"
             yield from (" " * HEAD_WIDTH + line for line in rest)
@@ -245,6 +245,7 @@ def closing_facts(run: Run, answers: RunSummary, step: str) -> Iterator[tuple[st
     if summary.crowding:
         yield "Crowded", summary.crowding
     yield "Waiting", waiting_text(answers.late)
+    yield from marks_facts(run, answers.late)
     if step:
         yield "In a step", step
     if summary.completions:

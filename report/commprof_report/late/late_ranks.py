@@ -183,6 +183,11 @@ class Late(NamedTuple):
     def is_known(self) -> bool:
         return self.run.verdict not in ("none", "unknown")
 
+    @property
+    def is_background(self) -> bool:
+        """Threads other than the main one make the MPI calls, and their arrival does not show who is late."""
+        return self.run.background_share >= BACKGROUND
+
 
 def late(run: Selection, alignment: Alignment) -> Late:
     """The run must have been opened with samples. The rank filter restricts the rows; the verdict considers all ranks."""

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import exp, log
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+Observed = TypeVar("Observed")
 
 LEVEL = 0.01
 MOST_BLOCKS = 16
@@ -113,10 +115,16 @@ def arrivals(causes: Iterable[Cause]) -> list[list[Cause]]:
 
 
 def _blocks(causes: Sequence[Cause]) -> list[Sequence[Cause]]:
-    of_arrivals = arrivals(causes)
-    number = min(MOST_BLOCKS, len(of_arrivals))
-    edges = [len(of_arrivals) * at // number for at in range(number + 1)] if number else []
-    return [[cause for own in of_arrivals[begin:end] for cause in own] for begin, end in zip(edges, edges[1:])]
+    return [[cause for own in part for cause in own] for part in parts(arrivals(causes))]
+
+
+def parts(observed: Sequence[Observed]) -> list[Sequence[Observed]]:
+    """Blocks of consecutive observations."""
+    number = min(MOST_BLOCKS, len(observed))
+    edges = [len(observed) * at // number for at in range(number + 1)] if number else []
+    return [observed[begin:end] for begin, end in zip(edges, edges[1:])]
+
+
 
 
 def _sums(block: Sequence[Cause], unit_of: Callable[[int], Hashable]) -> Counter:

@@ -50,6 +50,7 @@ class Told(NamedTuple):
     total: int | None  # estimated number of steps in the whole run; None: all were found
     why: str  # why there are no steps, or that they were found from small collectives
     driving: dict[int, int] = {}  # by rank, the thread that marks steps or visits the region; default: the main thread
+    is_counted: bool = False  # steps of one number are the same step on all ranks: by the program's count, not by time
 
 
 class RankStep(NamedTuple):
@@ -146,7 +147,7 @@ def _marked(rows: Sequence[MarkedRow]) -> tuple[Told, list[StepOfRank]]:
         return _none("the program marked none"), []
     total = max(row.step for row in rows)
     is_whole = total == len({row.step for row in rows})
-    told = Told("marks", "", "", {}, 0, 1.0, None if is_whole else total, "", {row.world_rank: row.thread for row in rows})
+    told = Told("marks", "", "", {}, 0, 1.0, None if is_whole else total, "", {row.world_rank: row.thread for row in rows}, True)
     return told, [StepOfRank(*row[:4]) for row in rows]
 
 
@@ -163,9 +164,18 @@ def _by_region(connection: Connection, moment: Moment, name: str) -> tuple[Told,
     if not visits:
         names = ", ".join(name for (name,) in connection.execute("SELECT DISTINCT name FROM region ORDER BY name"))
         return _none(f"no visit to region '{name}' was kept; the program named: {names or 'none'}"), []
-    numbers = _matched({rank: [moment(rank, end_ns) for _, end_ns in own] for rank, own in visits.items()})
+    begins, ends = ({rank: [moment(rank, visit[at]) for visit in own] for rank, own in visits.items()} for at in (0, 1))
+    is_counted = _agree(begins) or _agree(ends)
+    numbers = {rank: range(1, len(own) + 1) for rank, own in visits.items()} if is_counted else _matched(ends)
     steps = [StepOfRank(number, rank, *visit) for rank, own in visits.items() for number, visit in zip(numbers[rank], own)]
-    return Told("region", "", "", {}, 0, 1.0, None, "", driving), steps
+    return Told("region", "", "", {}, 0, 1.0, None, "", driving, is_counted), steps
+
+
+def _agree(times: dict[int, list[int]]) -> bool:
+    """True if all ranks have equally many times, and those with equal numbers lie close together."""
+    first, *others = times.values()
+    apart = median([later - earlier for earlier, later in zip(first, first[1:])] or [0])
+    return all(len(own) == len(first) and _is_close(own, first, apart) for own in others)
 
 
 # Steps from calls.

@@ -21,12 +21,12 @@ from ..base import query, units
 from ..late.late_ranks import Late
 from ..late.timelines import TRANSFER, WAITING
 from ..run.holes import Hole, holes
+from .arrivals import NOTABLE_LEAD, Arrivals, arrivals
 from .boundaries import Moment, RankStep, Steps
 
 SQL = query.beside(__file__)
 
 KNOWN_WAITS = 0.9  # share of the time inside MPI that must be split for waits to be taken off a rank's time
-NOTABLE_LEAD = 0.02  # share of the step by which the slowest rank must be slower than the others
 COMMON = 0.1  # share of the steps: a call in fewer is foreign to them
 EXPLAINS = 0.5  # share of the excess of an outlier over the median
 
@@ -179,6 +179,7 @@ class Costs(NamedTuple):
     thread_is_main: bool
     poll_share: float  # share of polls, which have no samples, in the time in MPI
     waits_are_known: bool
+    slowest_at: str  # 'begin', 'end' of a step, if ranks are compared by their arrival there (arrivals.py); otherwise ''
 
 
 def step_costs(steps: Steps, moment: Moment, late: Late | None) -> Costs:
@@ -190,8 +191,11 @@ def step_costs(steps: Steps, moment: Moment, late: Late | None) -> Costs:
     communicating = [of_rank for of_rank in ranks if any(one.driving_ns for one in of_rank)]
     is_driven = 2 * len(communicating) >= len(ranks)
     thread, is_main = reading.busiest(spent, is_driven)
-    rows = _step_rows(spent, is_driven, waits_are_known, moment)
-    return Costs(rows, reading.call_rows(is_driven), is_driven, thread, is_main, reading.poll_share, waits_are_known)
+    on_device = any(one.device_ns for one in spent)
+    arriving = None if is_driven or on_device else arrivals(steps, moment, late)
+    rows = _step_rows(spent, is_driven, waits_are_known, moment, arriving)
+    point = arriving.point if arriving else ""
+    return Costs(rows, reading.call_rows(is_driven), is_driven, thread, is_main, reading.poll_share, waits_are_known, point)
 
 
 class Reading:
@@ -316,16 +320,24 @@ def _waits_add(late: Late, moment: Moment, ranks: Sequence[Sequence[Spent]]) -> 
 # Rows of steps.
 
 
-def _step_rows(spent: Sequence[Spent], is_driven: bool, waits_are_known: bool, moment: Moment) -> list[StepRow]:
+def _step_rows(
+    spent: Sequence[Spent], is_driven: bool, waits_are_known: bool, moment: Moment, arriving: Arrivals | None
+) -> list[StepRow]:
     by_step: dict[int, list[Spent]] = {}
     for one in spent:
         by_step.setdefault(one.rank_step.step, []).append(one)
     explain = Explanation(by_step, is_driven)
-    return [_step_row(step, ranks, is_driven, waits_are_known, moment, explain) for step, ranks in sorted(by_step.items())]
+    return [_step_row(step, ranks, is_driven, waits_are_known, moment, explain, arriving) for step, ranks in sorted(by_step.items())]
 
 
 def _step_row(
-    step: int, ranks: Sequence[Spent], is_driven: bool, waits_are_known: bool, moment: Moment, explain: Explanation
+    step: int,
+    ranks: Sequence[Spent],
+    is_driven: bool,
+    waits_are_known: bool,
+    moment: Moment,
+    explain: Explanation,
+    arriving: Arrivals | None,
 ) -> StepRow:
     begin_ns = min(moment(one.rank_step.world_rank, one.rank_step.begin_ns) for one in ranks)
     step_ns = fmean(one.step_ns for one in ranks)
@@ -338,7 +350,10 @@ def _step_row(
     own = ranks[0].rank_step
     is_complete = int(all(one.is_complete for one in ranks))
     why = explain.outlier(step, ranks) if own.is_outlier else ""
-    slowest = _slowest(ranks, is_driven, waits_are_known) if is_complete else (None, None)
+    if arriving:
+        slowest = arriving.slowest([one.rank_step for one in ranks])
+    else:
+        slowest = _slowest(ranks, is_driven, waits_are_known) if is_complete else (None, None)
     split = _split(ranks) if is_driven else (None, None, None)
     return StepRow(
         step, begin_ns, step_ns, *parts, background_ns, len(ranks), *slowest, is_complete, own.is_warm_up, own.is_outlier, why, *nccl, *split

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from sqlite3 import Connection
@@ -9,6 +10,7 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from ..base import units
+from ..calls.negotiation import Negotiation, negotiation
 from ..late import verdict
 from ..late.late_ranks import Late, LateRow
 from ..run.selection import Selection
@@ -49,6 +51,12 @@ class StepsRow(NamedTuple):
     communication_share: float | None
     background_share: float | None
     is_driven: int
+    negotiation: str
+    cycle_ns: float | None
+    rounds_per_step: float | None
+    idle_rounds_share: float | None
+    background_bulk_bytes: int | None
+    background_bulk_ns: float | None
     thread: str
     thread_is_main: int
     poll_share: float
@@ -56,6 +64,7 @@ class StepsRow(NamedTuple):
     slowest_steps: int
     slowest_lead_ns: float | None
     slowest_p: float | None
+    slowest_at: str
     waits_are_known: int
     trend: str
     trend_p: float | None
@@ -91,7 +100,8 @@ def steps_summary(
         **_told(run.connection, steps.told, costs),
         **_times(steady),
         **_parts([row for row in steady if row.is_complete] or steady),
-        **_slowest(steady),
+        **_slowest([row for row in steady if (row.is_complete or costs.slowest_at) and row.ranks > 1]),
+        **_negotiation(None if costs.is_driven else negotiation(run.connection), steps),
         **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(on_gpus),
     }
@@ -120,6 +130,7 @@ def _told(connection: Connection, told: Told, costs: Costs) -> dict:
         "thread_is_main": int(costs.thread_is_main),
         "poll_share": costs.poll_share,
         "waits_are_known": int(costs.waits_are_known),
+        "slowest_at": costs.slowest_at,
     }
 
 
@@ -181,17 +192,31 @@ def mean(rows: Sequence[StepRow], key: str) -> float | None:
     return fmean(values) if values and None not in values else None
 
 
-def _slowest(steady: Sequence[StepRow]) -> dict:
-    """The rank that is slowest beyond chance: the test of hvprof-report late, with steps in place of blocks."""
-    known = [row for row in steady if row.is_complete and row.ranks > 1]
+def _slowest(known: Sequence[StepRow]) -> dict:
+    """The rank that is slowest beyond chance: the test of hvprof-report late, with steps in place of collectives."""
     leads = [Counter({row.slowest_rank: row.lead_ns}) if row.slowest_rank is not None else Counter() for row in known]
     leads_ns = sum(lead for step in leads for lead in step.values())
-    found = verdict.few(leads, range(max((row.ranks for row in known), default=0)), verdict.LEVEL, leads_ns)
+    ranks = range(max((row.ranks for row in known), default=0))
+    found = verdict.few([sum(block, Counter()) for block in verdict.parts(leads)], ranks, verdict.LEVEL, leads_ns)
     if found is None or len(known) < verdict.FEWEST_BLOCKS:
         return {"slowest_rank": None, "slowest_steps": 0, "slowest_lead_ns": None, "slowest_p": None}
-    ranks, p = found
-    own = [row.lead_ns for row in known if row.slowest_rank == ranks[0]]
-    return {"slowest_rank": ranks[0], "slowest_steps": len(own), "slowest_lead_ns": median(own), "slowest_p": p}
+    (slowest, *_), p = found
+    own = [row.lead_ns for row in known if row.slowest_rank == slowest]
+    return {"slowest_rank": slowest, "slowest_steps": len(own), "slowest_lead_ns": median(own), "slowest_p": p}
+
+
+def _negotiation(found: Negotiation | None, steps: Steps) -> dict:
+    """A framework's background thread, if it negotiates; the rounds that begin in each step."""
+    of_rank = steps.by_rank().get(found.world_rank, []) if found else []
+    inside = sum(bisect_left(found.begins_ns, step.end_ns) - bisect_left(found.begins_ns, step.begin_ns) for step in of_rank)
+    return {
+        "negotiation": found.call if found else "",
+        "cycle_ns": found and found.cycle_ns,
+        "rounds_per_step": inside / len(of_rank) if of_rank else None,
+        "idle_rounds_share": found and found.idle_share,
+        "background_bulk_bytes": found and found.bulk_bytes,
+        "background_bulk_ns": found and found.bulk_ns,
+    }
 
 
 def headline(steps: StepsRow, late: LateRow | None) -> str:

@@ -1,0 +1,140 @@
+"""A framework whose background thread makes all MPI calls, as Horovod's: examples/background_thread, against its own log of when each rank
+had handed its gradients over."""
+
+import re
+import subprocess
+from functools import lru_cache
+from statistics import fmean, median
+from typing import NamedTuple
+
+import pytest
+
+from . import reporter
+from .harness import REPOSITORY
+
+RANKS, STEPS, LATE, DELAY_MS = 2, 30, 1, 80
+SOURCE = REPOSITORY / "examples/background_thread/train.c"
+
+
+class Logged(NamedTuple):
+    handed_ns: int  # all gradients were handed over
+    reduced_ns: int  # all sums had come
+
+
+@lru_cache
+def compiled(mpi_name: str, mpicc: str) -> str:
+    binary = REPOSITORY / "build/tests" / mpi_name / "example_background_thread"
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{REPOSITORY / 'include'}"]
+    subprocess.run([mpicc, *flags, "-o", str(binary), str(SOURCE)], check=True)
+    return str(binary)
+
+
+@pytest.fixture
+def trained(profile, mpi):
+    """trained(late, marks): the run, all ranks alike or one late in each forward pass."""
+
+    def run(late: bool, marks: str):
+        who = (LATE, DELAY_MS) if late else (-1, 0)
+        return profile(compiled(mpi.name, mpi.mpicc), RANKS, *map(str, (STEPS, *who)), marks)
+
+    return run
+
+
+def log_of(run) -> dict[int, list[Logged]]:
+    """By step, the ranks in order."""
+    log: dict[int, list[Logged]] = {}
+    for line in run.outcome.stdout.splitlines():
+        step, rank, handed_ns, reduced_ns = map(int, line.split()[1:])
+        log.setdefault(step, [None] * RANKS)[rank] = Logged(handed_ns, reduced_ns)
+    return log
+
+
+def logged_delay_ns(run) -> float:
+    """By how much the late rank handed over after the mean of the others; the first step is warm-up."""
+    behind = []
+    for step, ranks in log_of(run).items():
+        others = fmean(own.handed_ns for rank, own in enumerate(ranks) if rank != LATE)
+        behind += [ranks[LATE].handed_ns - others] if step > 1 else []
+    return median(behind)
+
+
+def summary_of(run, *options: str) -> dict:
+    (row,) = reporter.rows("steps", run.folder, *options)
+    return row
+
+
+def texts_of(run) -> list[str]:
+    return [reporter.text(command, run.folder) for command in ("summary", "late", "steps", "advise")]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["balanced", "late"])
+def test_nobody_is_named_for_the_timing_of_the_background_thread(trained, late):
+    run = trained(late, "none")
+    (whole,) = reporter.rows("late", run.folder, "--by", "run")
+    assert (whole["verdict"], whole["late_ranks"]) == ("unknown", None)
+    assert summary_of(run)["slowest_rank"] is None
+    for text in texts_of(run):
+        assert not re.search(r"rank \d+ (reaches|causes|on .* causes|is waited for)|: could save|came last", text), text
+    assert "commprof_step(3)" in reporter.text("late", run.folder)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["balanced", "late"])
+def test_steps_are_found_by_the_sum_of_their_bytes(trained, late):
+    run = trained(late, "none")
+    row = summary_of(run)
+    if not late and not row["told_by"]:
+        pytest.skip("on this busy machine pauses within steps were as long as those between them")
+    assert (row["told_by"], row["bytes_per_step"], row["is_driven"]) == ("calls", step_bytes(), 0)
+    assert 0.8 * STEPS <= row["steps"] <= STEPS
+
+
+def step_bytes() -> int:
+    return 4 * sum(100 + tensor if tensor % 2 else 2_000 * (tensor + 1) + tensor for tensor in range(24))
+
+
+def test_the_negotiation_is_recognised_and_described(trained):
+    run = trained(True, "steps")
+    row = summary_of(run)
+    if not row["negotiation"]:
+        pytest.skip("on this busy machine the cycle was not regular")
+    assert row["negotiation"] == "MPI_Allreduce" and row["cycle_ns"] >= 1_000_000  # the program's cycle
+    (rounds, _), *_ = (sizes[16] for sizes in run.sizes("MPI_Allreduce"))
+    assert row["rounds_per_step"] == pytest.approx(rounds / STEPS, rel=0.25)  # not all rounds are in steps
+    assert row["idle_rounds_share"] > 0.25
+    sizes, *_ = run.sizes("MPI_Allreduce")
+    bulk = {size: volume for size, (_, volume) in sizes.items() if size > 16}
+    assert row["background_bulk_bytes"] == pytest.approx(sum(bulk.values()), rel=0.01)
+
+
+def test_a_mark_at_the_wait_names_the_late_rank_and_its_delay(trained):
+    run = trained(True, "steps")
+    row = summary_of(run)
+    assert (row["told_by"], row["slowest_rank"], row["slowest_at"]) == ("marks", LATE, "begin")
+    assert row["slowest_lead_ns"] == pytest.approx(logged_delay_ns(run), rel=0.1)
+    named = f"rank {LATE} reaches the mark last in "
+    for text in texts_of(run)[:3]:
+        assert named in " ".join(text.split())
+
+
+@pytest.mark.parametrize("region, point", [("forward", "end"), ("wait for gradients", "begin")])
+def test_a_region_names_the_late_rank_and_its_delay(trained, region, point):
+    run = trained(True, "regions")
+    row = summary_of(run, "--region", region)
+    assert (row["slowest_rank"], row["slowest_at"]) == (LATE, point)
+    assert row["slowest_lead_ns"] == pytest.approx(logged_delay_ns(run), rel=0.1)
+
+
+def test_marks_of_ranks_that_are_alike_name_nobody_whom_the_log_does_not_show(trained):
+    """On a machine that other work shares, one rank may be late by itself."""
+    run = trained(False, "steps")
+    row = summary_of(run)
+    assert row["told_by"] == "marks" and row["slowest_rank"] in (None, most_often_last(run))
+    for text in texts_of(run):
+        assert row["slowest_rank"] is not None or not re.search(r"rank \d+ reaches", text), text
+        assert ": could save" not in text
+
+
+def most_often_last(run) -> int:
+    last = [max(range(RANKS), key=lambda rank: ranks[rank].handed_ns) for step, ranks in log_of(run).items() if step > 1]
+    return max(set(last), key=last.count)
