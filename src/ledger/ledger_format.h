@@ -343,7 +343,7 @@ struct ledger_sample {
     uint16_t flags : 4;       /* enum ledger_sample_flags */
     uint16_t communicator;    /* slot */
     union {
-        uint16_t number; /* of a message: the n-th with this tag to (from) this peer on this communicator, 1 to 65535, then 1; 0: unknown */
+        uint16_t number; /* of a message: the n-th with this tag to (from) this peer on this communicator, modulo 65536; 0: unknown */
         uint16_t thread;
     };
     uint16_t region; /* region of the call; for a region's sample the region itself */

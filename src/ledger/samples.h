@@ -94,7 +94,7 @@ static inline struct ledger_sample *samples_of_stream(struct samples_window *str
 /* Fill in a sample; end_ticks is stored last and makes it valid. */
 static inline void sample_fill(struct ledger_sample *sample, const struct ledger_sample *filled)
 {
-    sample->start_ticks = filled->start_ticks;
+    __atomic_store_n(&sample->start_ticks, filled->start_ticks, __ATOMIC_RELAXED);
     sample->completed_ticks = 0;
     sample->bytes = filled->bytes;
     memcpy(&sample->peer, &filled->peer, sizeof *sample - offsetof(struct ledger_sample, peer));

@@ -277,6 +277,13 @@ static int status_source(const void *status)
     return source;
 }
 
+int mpi_status_tag(const void *status)
+{
+    int tag;
+    memcpy(&tag, (const char *)status + mpi_abi.status_source_offset + sizeof tag, sizeof tag);
+    return tag;
+}
+
 /* struct { int source, tag, error; int cancelled; size_t count; } */
 static struct mpi_arrival open_mpi_arrival(const void *status)
 {

@@ -136,6 +136,9 @@ struct mpi_arrival {
 };
 struct mpi_arrival mpi_arrival_read(const void *status);
 
+/* The tag of a message that has arrived. In every ABI it is behind the source. */
+int mpi_status_tag(const void *status);
+
 /* The same if nothing can have been cancelled (probes, blocking receives). The status's flag for it is ignored: MPICH 4.2 does not set it
  * then. */
 struct mpi_arrival mpi_arrival_read_uncancelled(const void *status);

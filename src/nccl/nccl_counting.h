@@ -82,7 +82,7 @@ HOT struct ledger_sample *nccl_account(const struct call *call, struct communica
         return NULL;
     if (nccl_is_message(call->id) && communicator && root_or_peer >= 0 && !is_captured)
         nccl_count_message(call, communicator, root_or_peer, moved.bytes);
-    return account_sample(call, communicator, moved.bytes, PEER_NONE);
+    return account_sample(call, (struct traffic){.communicator = communicator, .bytes = moved.bytes, .peer = PEER_NONE});
 }
 
 /* Whether the calling thread is inside an NCCL call that was made through its wrapper. */

@@ -198,7 +198,7 @@ CREATE TABLE sample (
     is_shared       BOOLEAN,  -- 1: the kernel did other operations of its group, too; null: as above
     tag             SIGNED INTEGER,  -- of the call's message; null: none, or not known
     number          INTEGER CHECK (number BETWEEN 1 AND 65535),  -- it is the n-th with this tag to (from) this peer on this
-                                                                 -- communicator; 65535 is followed by 1; null: as above
+                                                                 -- communicator, modulo 65536; null: as above
     CHECK ((device_start_ns IS NULL) + (device_end_ns IS NULL) + (is_shared IS NULL) IN (0, 3))
 );
 

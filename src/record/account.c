@@ -9,7 +9,27 @@ void account_simple(const struct call *call)
     account_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL), call_duration_ns(call), 0);
     bool awaits = call->doing >> LEDGER_DOING_REQUEST_CALL_BIT;
     if (!call->sequence)
-        account_sample(call, NULL, awaits ? call->thread->cells.record->bytes : 0, PEER_NONE);
+        account_sample(call, (struct traffic){.bytes = awaits ? call->thread->cells.record->bytes : 0, .peer = PEER_NONE});
+}
+
+/* The sample of a further message of a call, if that is sampled. `id`: the call that describes the message. */
+static struct ledger_sample *sample_further(const struct call *call, const struct traffic *traffic, unsigned id, unsigned slot)
+{
+    struct thread *thread = call->thread;
+    struct ledger_sample *sample = call_is_counted(call->id) ? samples_of_window(&thread->window, thread->cells.record, call->start) : NULL;
+    if (!sample)
+        return NULL;
+    sample_fill(sample, &(struct ledger_sample){.start_ticks = call->start,
+                                                .end_ticks = call->end,
+                                                .bytes = traffic->bytes,
+                                                .peer = traffic->peer,
+                                                .call = id & 0xfff,
+                                                .flags = (account_flags(traffic) | LEDGER_SAMPLE_FURTHER) & 0xf,
+                                                .communicator = (uint16_t)slot,
+                                                .number = traffic->number,
+                                                .region = (uint16_t)(thread->region >> CELL_KEY_REGION_BIT),
+                                                .tag = account_tag(traffic)});
+    return sample;
 }
 
 void account_made(const struct call *call, const void *newcomm, mpi_handle parent, bool has_parent, uint64_t tag)
@@ -36,13 +56,15 @@ void account_poll(const struct call *call)
         account_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_POLL), call_duration_ns(call), 0);
 }
 
-void account_arrival(const struct call *call, struct mpi_arrival arrival, struct communicator *communicator)
+void account_arrival(const struct call *call, struct traffic received, bool is_counted)
 {
-    if (!call->thread || !call_is_counted(call->id) || arrival.cancelled)
+    if (!call->thread || received.peer == PEER_NONE)
         return;
-    int32_t peer = communicators_world_rank(communicator, arrival.source);
-    if (peer != PEER_NONE)
-        account_peer(call->thread, peer, call->id, LEDGER_RECEIVED, arrival.bytes, call_duration_ns(call));
+    traffic_number(call, &received);
+    if (!is_counted)
+        return;
+    account_peer(call->thread, received.peer, call->id, LEDGER_RECEIVED, received.bytes, call_duration_ns(call));
+    sample_further(call, &received, call->id, communicators_slot(received.communicator));
 }
 
 /* Release what a request holds, at its end. */
@@ -50,7 +72,7 @@ static void let_go(const struct request *request, uint64_t completed_ticks)
 {
     if (request->flags & REQUEST_KEPT)
         sample_finish(request->sample, completed_ticks);
-    else if (request->communicator)
+    else if (!(request->flags & REQUEST_MESSAGE) && request->communicator)
         communicators_release(request->communicator);
 }
 
@@ -59,23 +81,34 @@ static void track(const struct call *call, struct traffic traffic, const void *r
     mpi_handle handle = mpi_handle_load(request, 0);
     if (mpi_handle_bits(handle) == mpi_abi.request_null)
         return;
-    bool receives = flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE);
-    int32_t announced = call->communicator ? call->thread->cells.record->peer : PEER_NONE;
+    unsigned slot = communicators_slot(traffic.communicator);
+    bool is_message = (traffic.flags & (TRAFFIC_IS_MESSAGE | TRAFFIC_IS_WILDCARD)) == TRAFFIC_IS_MESSAGE;
+    if (is_message && !(flags & REQUEST_EXCHANGE))
+        flags |= REQUEST_MESSAGE;
+    if (traffic.flags & TRAFFIC_IS_WILDCARD)
+        flags |= REQUEST_WILDCARD;
+    if (flags & REQUEST_WILDCARD && flags & REQUEST_ACTIVE)
+        message_wildcard_begin(slot);
     if (traffic.direction == LEDGER_RECEIVED)
         flags |= REQUEST_INCOMING;
+    bool receives = flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE), is_persistent_message = flags & REQUEST_PERSISTENT && is_message;
     struct request entry = {
         .start_ticks = call->start,
         .bytes = traffic.bytes,
         .volume_bytes = traffic.volume_bytes,
         .blocked_ticks = call->end - call->start,
         .communicator = receives ? traffic.communicator : NULL,
-        .peer = flags & REQUEST_RECEIVE ? announced : traffic.peer,
+        .peer = traffic.peer,
         .call = call->id,
-        .slot = (uint16_t)communicators_slot(traffic.communicator),
-        .flags = (uint16_t)flags,
+        .slot = (uint16_t)slot,
+        .flags = (uint8_t)flags,
         .memory_kind = traffic.memory_kind,
     };
-    if (entry.communicator)
+    if (is_persistent_message)
+        entry.envelope = traffic.peer == PEER_NONE ? 0 : (uint16_t)message_envelope(traffic_key(&traffic));
+    if (flags & REQUEST_MESSAGE)
+        entry.sample = sample;
+    else if (entry.communicator)
         communicators_hold(entry.communicator);
     else if (sample && call->sequence) {
         entry.sample = sample;
@@ -96,10 +129,22 @@ void account_started(const struct call *call, struct traffic traffic, const void
         track(call, traffic, request, flags | REQUEST_ACTIVE, sample);
 }
 
+void account_exchange_started(const struct call *call, struct traffic traffic, int source, int tag, const void *request)
+{
+    struct traffic expected = traffic_on(traffic.communicator);
+    expected.bytes = LEDGER_BYTES_UNKNOWN;
+    if (traffic.communicator)
+        traffic_expect(call, &expected, source, tag);
+    account_started(call, traffic, request, expected.flags & TRAFFIC_IS_WILDCARD ? REQUEST_EXCHANGE | REQUEST_WILDCARD : REQUEST_EXCHANGE);
+    if (expected.peer != PEER_NONE)
+        sample_further(call, &expected, call->id, communicators_slot(traffic.communicator));
+}
+
 void account_prepared(const struct call *call, struct traffic traffic, const void *request, unsigned flags)
 {
     struct traffic itself = traffic;
     itself.peer = PEER_NONE; /* no message yet: it is counted at completion */
+    itself.flags = 0;
     itself.volume_bytes = 0;
     account_call(call, itself);
     if (call->succeeded && mpi_abi.known)
@@ -107,6 +152,14 @@ void account_prepared(const struct call *call, struct traffic traffic, const voi
 }
 
 static const struct mpi_arrival NO_ARRIVAL = {0, MPI_UNDEFINED, true};
+
+/* World rank of the source of what arrived; PEER_NONE: nothing did. */
+HOT int32_t source_of(const struct request *done, struct mpi_arrival arrival)
+{
+    if (arrival.cancelled || done->flags & REQUEST_KEPT)
+        return PEER_NONE;
+    return done->flags & REQUEST_MESSAGE ? done->peer : communicators_world_rank(done->communicator, arrival.source);
+}
 
 static void count_completion(struct thread *thread, const struct request *done, struct mpi_arrival arrival, uint64_t end_ticks,
                              uint64_t blocked_ticks)
@@ -127,10 +180,31 @@ static void count_completion(struct thread *thread, const struct request *done, 
     /* A nonblocking send was counted when it was posted; the source of a receive is known only on arrival. */
     if (done->peer != PEER_NONE && (done->flags & (REQUEST_PERSISTENT | REQUEST_RECEIVE)) == REQUEST_PERSISTENT)
         account_peer(thread, done->peer, done->call, direction, done->bytes, completion_ns);
-    struct communicator *communicator = done->flags & REQUEST_KEPT ? NULL : done->communicator;
-    int32_t source = arrival.cancelled ? PEER_NONE : communicators_world_rank(communicator, arrival.source);
+    int32_t source = source_of(done, arrival);
     if (source != PEER_NONE)
         account_peer(thread, source, done->call, LEDGER_RECEIVED, arrival.bytes, completion_ns);
+}
+
+/* The number of a message from any source or with any tag is not known, but it is counted. */
+static __attribute__((noinline)) void count_wildcard(const struct thread *thread, const struct request *done, struct mpi_arrival arrival,
+                                                     const void *status)
+{
+    int32_t source = source_of(done, arrival);
+    message_wildcard_end(done->slot);
+    if (source != PEER_NONE)
+        message_count(message_key(done->slot, LEDGER_RECEIVED, source, mpi_status_tag(status)), thread->cells.record);
+}
+
+/* The page may have been reused since; another sample of this thread has not the same start. After a cancellation the number may be too
+ * high: it was given when the receive was posted. */
+HOT void complete_message(const struct request *done, uint64_t completed_ticks)
+{
+    struct ledger_sample *sample = done->sample;
+    if (!sample || __atomic_load_n(&sample->start_ticks, __ATOMIC_RELAXED) != done->start_ticks)
+        return;
+    if (message_numbers_have_ended() && done->flags & REQUEST_RECEIVE)
+        sample->number = 0;
+    __atomic_store_n(&sample->completed_ticks, completed_ticks, __ATOMIC_RELEASE);
 }
 
 void account_completed(const struct call *call, mpi_handle handle, const void *status, uint64_t blocked_before_ticks)
@@ -147,6 +221,10 @@ void account_completed(const struct call *call, mpi_handle handle, const void *s
     uint64_t began = call->start > done.start_ticks ? call->start : done.start_ticks;
     if (call_is_counted(done.call))
         count_completion(call->thread, &done, arrival, call->end, blocked_before_ticks + call->end - began);
+    if (done.flags & REQUEST_MESSAGE && !(arrives && arrival.cancelled))
+        complete_message(&done, call->end);
+    if (done.flags & REQUEST_WILDCARD)
+        count_wildcard(call->thread, &done, arrival, status);
     if (!(done.flags & REQUEST_PERSISTENT))
         let_go(&done, call->end);
 }
@@ -157,12 +235,32 @@ void account_incomplete(const struct call *call, mpi_handle handle)
         requests_blocked(handle, call->end - call->start, call->end);
 }
 
+/* The message of a persistent request; its sample. */
+static struct ledger_sample *restart_message(const struct call *call, const struct request *request)
+{
+    bool is_received = request->flags & REQUEST_RECEIVE;
+    if (request->peer == PEER_NONE)
+        return NULL;
+    if (request->flags & REQUEST_WILDCARD)
+        message_wildcard_begin(request->slot);
+    struct traffic traffic = {.bytes = request->bytes, .peer = request->peer, .flags = TRAFFIC_IS_MESSAGE};
+    traffic.tag = message_tag_of(request->envelope);
+    traffic.direction = is_received ? LEDGER_RECEIVED : LEDGER_SENT;
+    if (request->envelope)
+        traffic.number = message_count(message_key_of(request->envelope), call->thread->cells.record);
+    if (is_received && !message_order_is_certain(request->slot))
+        traffic.number = 0;
+    return sample_further(call, &traffic, request->call, request->slot);
+}
+
 void account_restart(const struct call *call, mpi_handle handle)
 {
     if (!call->succeeded || !mpi_abi.known)
         return;
     wait_array_settle(&call->thread->wait_array);
-    requests_start(handle, call->start, call->end);
+    struct request *request = requests_inactive(handle);
+    struct ledger_sample *sample = request && request->flags & (REQUEST_MESSAGE | REQUEST_WILDCARD) ? restart_message(call, request) : NULL;
+    requests_start(request, call->start, call->end, sample);
 }
 
 void account_forgotten(mpi_handle handle)
@@ -176,24 +274,25 @@ void account_forgotten(mpi_handle handle)
 }
 
 /* A matched message waits for its receive in the table of requests, under a key that no request handle has. */
-static mpi_handle message_key(const void *message)
+static mpi_handle matched_key(const void *message)
 {
     return mpi_handle_load(message, 0) ^ 0x03000001;
 }
 
-void account_matched(const struct call *call, const void *message, struct mpi_arrival arrival, struct communicator *communicator)
+void account_matched(const struct call *call, const void *message, struct traffic matched)
 {
-    if (!call->succeeded || !communicator || arrival.source == mpi_abi.proc_null)
+    if (!call->succeeded || matched.peer == PEER_NONE)
         return;
-    struct request matched = {.communicator = communicator, .flags = REQUEST_ACTIVE};
-    communicators_hold(communicator);
-    if (!requests_track(message_key(message), &matched))
-        communicators_release(communicator);
+    traffic_number(call, &matched);
+    struct request waiting = {.communicator = matched.communicator, .flags = REQUEST_ACTIVE};
+    communicators_hold(matched.communicator);
+    if (!requests_track(matched_key(message), &waiting))
+        communicators_release(matched.communicator);
 }
 
 struct communicator *account_take_matched(const struct call *call, const void *message)
 {
     struct request matched;
-    bool known = call->thread && mpi_abi.known && message && requests_complete(message_key(message), UINT64_MAX, &matched);
+    bool known = call->thread && mpi_abi.known && message && requests_complete(matched_key(message), UINT64_MAX, &matched);
     return known ? matched.communicator : NULL;
 }

@@ -40,28 +40,45 @@ HOT struct ledger_sample *account_sample_of_collective(const struct call *call, 
     return samples_of_sequence(&communicator->samples, communicator->slot, call->sequence);
 }
 
+/* A sample's flags, and its tag. */
+HOT uint16_t account_flags(const struct traffic *traffic)
+{
+    if (!(traffic->flags & TRAFFIC_IS_MESSAGE))
+        return 0;
+    return traffic->direction == LEDGER_RECEIVED ? LEDGER_SAMPLE_MESSAGE | LEDGER_SAMPLE_RECEIVED : LEDGER_SAMPLE_MESSAGE;
+}
+
+HOT int32_t account_tag(const struct traffic *traffic)
+{
+    return traffic->tag < 0 ? LEDGER_NO_TAG : traffic->tag;
+}
+
 /* Fill a finished call's sample, if this call is sampled. Missing fields are taken from the announcement. */
-HOT struct ledger_sample *account_sample(const struct call *call, struct communicator *communicator, uint64_t bytes, int32_t peer)
+HOT struct ledger_sample *account_sample(const struct call *call, struct traffic traffic)
 {
     struct thread *thread = call->thread;
     struct ledger_thread *record = thread->cells.record;
-    bool is_announced = (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
-    if (peer == PEER_NONE && is_announced)
+    struct communicator *communicator = traffic.communicator;
+    int32_t peer = traffic.peer;
+    bool is_announced = (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT), is_message = traffic.flags & TRAFFIC_IS_MESSAGE;
+    if (peer == PEER_NONE && is_announced && !is_message)
         peer = record->peer;
     struct ledger_sample *sample =
         call->sequence ? account_sample_of_collective(call, communicator, &peer) : samples_of_window(&thread->window, record, call->start);
     if (!sample)
         return NULL;
     unsigned slot = communicator ? communicator->slot : (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
+    unsigned request_call = (uint16_t)(call->doing >> LEDGER_DOING_REQUEST_CALL_BIT);
     sample_fill(sample, &(struct ledger_sample){.start_ticks = call->start,
                                                 .end_ticks = call->end,
-                                                .bytes = bytes,
+                                                .bytes = traffic.bytes,
                                                 .peer = peer,
-                                                .call = call->id,
+                                                .call = call->id & 0xfff,
+                                                .flags = account_flags(&traffic) & 0xf,
                                                 .communicator = (uint16_t)slot,
-                                                .thread = (uint16_t)record->thread,
+                                                .thread = is_message ? traffic.number : (uint16_t)record->thread,
                                                 .region = (uint16_t)(thread->region >> CELL_KEY_REGION_BIT),
-                                                .request_call = (uint16_t)(call->doing >> LEDGER_DOING_REQUEST_CALL_BIT)});
+                                                .device_span = is_message ? (uint32_t)account_tag(&traffic) : request_call});
     return sample;
 }
 
@@ -76,9 +93,9 @@ HOT bool account_sampled(const struct call *call, struct traffic traffic, struct
     uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL) | cell_key_memory_kind(traffic.memory_kind);
     if (!account_count(call->thread, traffic.bytes, key, duration_ns, traffic.volume_bytes))
         return false;
-    if (traffic.peer != PEER_NONE)
+    if (traffic.peer != PEER_NONE && !(traffic.flags & TRAFFIC_IS_POSTED))
         account_peer(call->thread, traffic.peer, call->id, traffic.direction, traffic.bytes, duration_ns);
-    *sample = account_sample(call, traffic.communicator, traffic.bytes, traffic.peer);
+    *sample = account_sample(call, traffic);
     return true;
 }
 
@@ -97,11 +114,14 @@ void account_made(const struct call *call, const void *newcomm, mpi_handle paren
 /* An unsuccessful poll (Test, Iprobe). */
 void account_poll(const struct call *call);
 
-/* A blocking receive, or the receiving half of a sendrecv: counts what arrived and from whom. */
-void account_arrival(const struct call *call, struct mpi_arrival arrival, struct communicator *communicator);
+/* The receiving half of a sendrecv, whose call has been accounted, with this result. */
+void account_arrival(const struct call *call, struct traffic received, bool is_counted);
 
 /* A call that started an operation: counts the call and tracks the request. `request` points to the handle. */
 void account_started(const struct call *call, struct traffic traffic, const void *request, unsigned flags);
+
+/* A call that sends, and receives from `source`. */
+void account_exchange_started(const struct call *call, struct traffic traffic, int source, int tag, const void *request);
 
 /* A persistent operation was set up (no message yet). */
 void account_prepared(const struct call *call, struct traffic traffic, const void *request, unsigned flags);
@@ -114,9 +134,9 @@ void account_incomplete(const struct call *call, mpi_handle handle);
 /* MPI_Start and MPI_Startall: the request's operation starts with this call. */
 void account_restart(const struct call *call, mpi_handle handle);
 
-/* A matching probe (MPI_Mprobe) stores its message's communicator. The receive of that message takes it out again (NULL: unknown).
+/* A matching probe (MPI_Mprobe) numbers its message and stores its communicator. The receive of that message takes it out again (NULL: unknown).
  * MPI_MESSAGE_NO_PROC is not stored: it need not be received, and all communicators share it. */
-void account_matched(const struct call *call, const void *message, struct mpi_arrival arrival, struct communicator *communicator);
+void account_matched(const struct call *call, const void *message, struct traffic matched);
 struct communicator *account_take_matched(const struct call *call, const void *message);
 
 /* MPI_Request_free. */

@@ -52,18 +52,45 @@ HOT void announce_on(struct call *call, mpi_handle comm)
     announce_object(call, mpi_handle_bits(comm));
 }
 
-HOT int32_t announce_world_rank(const struct communicator *communicator, int peer)
-{
-    return peer == mpi_abi.any_source ? LEDGER_PEER_ANY : communicators_world_rank(communicator, peer);
-}
-_Static_assert((int)PEER_NONE == (int)LEDGER_NO_RANK, "no peer is no rank");
-
 /* A message to or from a rank, or a probe for one. */
 HOT void announce_message(struct call *call, mpi_handle comm, uint64_t bytes, int peer, int tag)
 {
     struct communicator *communicator = announce_under(call, mpi_handle_bits(comm));
     if (communicator)
-        announce_details(call, bytes, announce_world_rank(communicator, peer), tag);
+        announce_details(call, bytes, traffic_source(communicator, peer), tag);
+}
+
+/* With MPI_THREAD_MULTIPLE: what this thread is about to send or receive, before another thread can be ahead of it inside MPI. */
+HOT void announce_claim(const struct call *call, enum ledger_direction direction, int peer, int tag)
+{
+    struct communicator *communicator = call->communicator;
+    if (__builtin_expect(!message_numbers_are_concurrent, 1) || !communicator)
+        return;
+    int32_t world_rank = traffic_source(communicator, peer);
+    bool is_wildcard = direction == LEDGER_RECEIVED && (world_rank == LEDGER_PEER_ANY || tag < 0);
+    if (direction == LEDGER_RECEIVED && world_rank != PEER_NONE)
+        message_claim_receive(communicators_slot(communicator), is_wildcard, call->thread->cells.record);
+    if (world_rank != PEER_NONE && !is_wildcard)
+        message_claim(message_key(communicators_slot(communicator), direction, world_rank, tag), call->thread->cells.record);
+}
+
+HOT void announce_send(struct call *call, mpi_handle comm, uint64_t bytes, int dest, int tag)
+{
+    announce_message(call, comm, bytes, dest, tag);
+    announce_claim(call, LEDGER_SENT, dest, tag);
+}
+
+HOT void announce_receive(struct call *call, mpi_handle comm, uint64_t bytes, int source, int tag)
+{
+    announce_message(call, comm, bytes, source, tag);
+    announce_claim(call, LEDGER_RECEIVED, source, tag);
+}
+
+/* Announces the message that is received. */
+HOT void announce_exchange(struct call *call, mpi_handle comm, uint64_t bytes, int dest, int sendtag, int source, int recvtag)
+{
+    announce_receive(call, comm, bytes, source, recvtag);
+    announce_claim(call, LEDGER_SENT, dest, sendtag);
 }
 
 /* RMA on a target; `bytes` may be LEDGER_BYTES_UNKNOWN. */

@@ -1,24 +1,34 @@
 #include "call.h"
 
 #include "base/frames.h"
+#include "message_numbers.h"
 
 __attribute__((cold, noinline)) struct thread *call_thread_catch_up(call_site site, uintptr_t frame)
 {
     struct thread *thread = thread_ready();
-    if (!thread)
+    if (!thread) {
+        if (__atomic_load_n(&thread_epoch, __ATOMIC_RELAXED)) /* there is no room for it: its messages are not counted */
+            message_numbers_end();
         return NULL;
-    if (frame < thread->outermost)
-        return call_thread_below(thread, site, frame);
+    }
+    if (thread->outermost)
+        return call_thread_again(thread, site, frame);
     thread->outermost = frame;
     return thread;
 }
 
 /* The call is inside the outermost wrapper, unless an exception or longjmp left that wrapper and calls continue from further down the
  * stack. A site in another PMPI tool is always taken as inside: the job's own call was checked before. */
-__attribute__((cold, noinline)) struct thread *call_thread_below(struct thread *thread, call_site site, uintptr_t frame)
+static bool is_inside(const struct thread *thread, call_site site, uintptr_t frame)
 {
-    if (site & SITE_TOOL || !frames_was_left(thread->outermost, frame))
+    return frame < thread->outermost && (site & SITE_TOOL || !frames_was_left(thread->outermost, frame));
+}
+
+__attribute__((cold, noinline)) struct thread *call_thread_again(struct thread *thread, call_site site, uintptr_t frame)
+{
+    if (is_inside(thread, site, frame))
         return NULL;
+    message_numbers_end(); /* the wrapper that was left may have been a message's */
     thread->outermost = frame;
     return thread;
 }

@@ -30,9 +30,9 @@ struct call {
     bool succeeded;
 };
 
-/* Slow halves of call_thread: for a thread with an old epoch, and for a call whose frame is below the outermost wrapper's. */
+/* Slow halves of call_thread: for a thread with an old epoch, and for a thread that is in a wrapper, or has left one by an exception. */
 struct thread *call_thread_catch_up(call_site site, uintptr_t frame);
-struct thread *call_thread_below(struct thread *thread, call_site site, uintptr_t frame);
+struct thread *call_thread_again(struct thread *thread, call_site site, uintptr_t frame);
 
 /* The thread of a call that counts; the call becomes the thread's outermost. Frames of nested C calls have falling addresses, so a frame
  * above the outermost wrapper's is not inside it: an exception or longjmp left that wrapper. */
@@ -43,8 +43,8 @@ HOT struct thread *call_thread(call_site site, uintptr_t frame)
     struct thread *thread = this_thread;
     if (__builtin_expect(thread->epoch != __atomic_load_n(&thread_epoch, __ATOMIC_RELAXED), 0))
         return call_thread_catch_up(site, frame);
-    if (__builtin_expect(frame < thread->outermost, 0))
-        return call_thread_below(thread, site, frame);
+    if (__builtin_expect(thread->outermost != 0, 0))
+        return call_thread_again(thread, site, frame);
     thread->outermost = frame;
     return thread;
 }

@@ -217,6 +217,7 @@ HOT void fill(struct request *slot, const struct request *request)
     FILL(slot);
     FILL(flags);
     FILL(memory_kind);
+    FILL(envelope);
     FILL(charged);
 #undef FILL
 }
@@ -348,11 +349,17 @@ bool requests_look(mpi_handle handle, struct announced *announced)
     return true;
 }
 
-bool requests_start(mpi_handle handle, uint64_t start_ticks, uint64_t end_ticks)
+struct request *requests_inactive(mpi_handle handle)
 {
-    struct request *slot = find(inactive(mpi_handle_bits(handle)));
+    return find(inactive(mpi_handle_bits(handle)));
+}
+
+bool requests_start(struct request *slot, uint64_t start_ticks, uint64_t end_ticks, struct ledger_sample *sample)
+{
     if (!slot)
         return false;
+    if (slot->flags & REQUEST_MESSAGE)
+        __atomic_store_n(&slot->sample, sample, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->start_ticks, start_ticks, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->blocked_ticks, end_ticks - start_ticks, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->flags, slot->flags | REQUEST_ACTIVE, __ATOMIC_RELAXED);

@@ -14,7 +14,9 @@ enum request_flags {
     REQUEST_INCOMING = 16,  /* the peer is known and sends (partitioned receive) */
     REQUEST_PERSISTENT = 2, /* stays in the table after completion */
     REQUEST_ACTIVE = 4,     /* started and not completed */
-    REQUEST_KEPT = 32,      /* `sample` is set, not `communicator` */
+    REQUEST_KEPT = 32,      /* `sample` is set, not `communicator`: of a collective */
+    REQUEST_MESSAGE = 64,   /* the same, of a message whose peer is known; NULL if it is not sampled */
+    REQUEST_WILDCARD = 128, /* of a message from any source or with any tag, which is numbered on completion */
 };
 
 struct request {
@@ -24,16 +26,16 @@ struct request {
     uint64_t volume_bytes;
     uint64_t blocked_ticks;
     union {
-        struct communicator *communicator; /* of a receive: translates the source to its world rank */
-        struct ledger_sample *sample;      /* of a nonblocking collective (REQUEST_KEPT): completed with the request */
+        struct communicator *communicator; /* of other receives: translates the source to its world rank */
+        struct ledger_sample *sample;      /* of a nonblocking collective or message: completed with the request */
     };
     int32_t peer; /* world rank of the destination or expected source; PEER_NONE, LEDGER_PEER_ANY */
     uint16_t call;
     uint16_t slot; /* the communicator's number in the ledger */
-    uint16_t flags;
+    uint8_t flags;
     uint8_t memory_kind; /* memory kinds of the buffers, as in struct ledger_cell */
-    uint8_t reserved;
-    uint32_t charged; /* low bits of the end of the last call whose blocked time was charged to this request */
+    uint16_t envelope;   /* of a persistent message (message_envelope); 0 */
+    uint32_t charged;    /* low bits of the end of the last call whose blocked time was charged to this request */
 };
 
 /* `concurrent`: threads may call at the same time (MPI_THREAD_MULTIPLE). False when out of memory. */
@@ -51,9 +53,12 @@ struct announced {
 };
 bool requests_look(mpi_handle handle, struct announced *announced);
 
-/* Start a persistent request by a call from start_ticks to end_ticks, in which the job is blocked on it. False for handles that are not
- * tracked. */
-bool requests_start(mpi_handle handle, uint64_t start_ticks, uint64_t end_ticks);
+/* A persistent request that is not active; NULL for handles that are not tracked. */
+struct request *requests_inactive(mpi_handle handle);
+
+/* Start it by a call from start_ticks to end_ticks, in which the job is blocked on it. `sample`: of the message that is started, or NULL.
+ * False if `request` is NULL. */
+bool requests_start(struct request *request, uint64_t start_ticks, uint64_t end_ticks, struct ledger_sample *sample);
 
 /* Charge a request with time in Wait and Test calls that did not complete it; the last of them ended at end_ticks. The charge is limited to
  * the time since the request started. Among requests with equal handles (which are already complete inside MPI) only one is charged. */

@@ -4,7 +4,9 @@
 
 __attribute__((noinline)) struct communicator *traffic_look_up(const struct call *call, mpi_handle comm)
 {
-    return call->communicator ? communicators_under(mpi_handle_bits(comm)) : communicators_find(comm);
+    struct communicator *found = call->communicator ? communicators_under(mpi_handle_bits(comm)) : communicators_find(comm);
+    communicators_slot(found);
+    return found;
 }
 
 uint64_t traffic_asked_size(mpi_handle type)

@@ -11,15 +11,25 @@
 
 #include "call.h"
 #include "memory_kind.h"
+#include "message_numbers.h"
+
+enum traffic_flags {
+    TRAFFIC_IS_MESSAGE = 1,  /* point-to-point, not partitioned: it has a tag, and may have a number */
+    TRAFFIC_IS_POSTED = 2,   /* a receive that has not completed: its peer is counted then */
+    TRAFFIC_IS_WILDCARD = 4, /* of any source or tag: it is numbered then */
+};
 
 /* The traffic of one call; docs/ARCHITECTURE.md defines the terms. */
 struct traffic {
     uint64_t bytes;
     uint64_t volume_bytes;
     struct communicator *communicator;
-    int32_t peer;        /* world rank of the destination or source; PEER_NONE */
+    int32_t peer;        /* world rank of the destination or source; PEER_NONE; of a posted receive also LEDGER_PEER_ANY */
+    int32_t tag;         /* of a message; negative: not known */
+    uint16_t number;     /* of a message (message_numbers.h); 0: not known */
     uint8_t direction;   /* enum ledger_direction of that message */
     uint8_t memory_kind; /* memory kinds of the buffers, as in struct ledger_cell */
+    uint8_t flags;       /* enum traffic_flags */
 };
 
 /* An array of counts, of int or of MPI_Count. */
@@ -74,7 +84,7 @@ HOT bool traffic_is_idle(const struct communicator *communicator, int root)
 
 HOT struct traffic traffic_nowhere(void)
 {
-    return (struct traffic){.peer = PEER_NONE};
+    return (struct traffic){.peer = PEER_NONE, .tag = LEDGER_NO_TAG};
 }
 
 /* Traffic on a communicator (NULL: on none), with no bytes yet. */
@@ -134,13 +144,56 @@ HOT struct traffic traffic_none(const struct call *call, mpi_handle comm)
     return traffic;
 }
 
-HOT struct traffic traffic_message(const struct call *call, mpi_count count, mpi_handle type, int dest, mpi_handle comm)
+/* Partitioned messages are matched with each other and have no numbers. */
+HOT struct traffic traffic_partitioned(const struct call *call, mpi_count count, mpi_handle type, int dest, mpi_handle comm)
 {
     struct traffic traffic;
     if (!traffic_begin(call, comm, &traffic) || dest < 0) /* MPI_PROC_NULL */
         return traffic;
     traffic.bytes = traffic.volume_bytes = traffic_bytes(count, type);
     traffic.peer = communicators_world_rank(traffic.communicator, dest);
+    return traffic;
+}
+
+/* After an error it is not known whether a message was sent or received. */
+HOT void traffic_check(const struct call *call)
+{
+    if (__builtin_expect(!call->succeeded, 0) && call->thread)
+        message_numbers_end();
+}
+
+/* The key of a message; its communicator has a slot, because it was announced or looked up. */
+HOT uint64_t traffic_key(const struct traffic *traffic)
+{
+    unsigned slot = __atomic_load_n(&traffic->communicator->slot, __ATOMIC_RELAXED);
+    return message_key(slot, traffic->direction, traffic->peer, traffic->tag);
+}
+
+/* Numbers a message, unless the call only prepares it. */
+HOT void traffic_number(const struct call *call, struct traffic *traffic)
+{
+    bool is_prepared = call->id >= CALL_Send_init && call->id <= CALL_Recv_init;
+    if (is_prepared || !call->thread)
+        return;
+    traffic->number = message_count(traffic_key(traffic), call->thread->cells.record);
+    if (traffic->direction == LEDGER_RECEIVED && !message_order_is_certain(traffic->communicator->slot))
+        traffic->number = 0;
+}
+_Static_assert(CALL_Recv_init - CALL_Send_init == 4, "the calls that prepare messages are neighbours");
+
+HOT struct traffic traffic_message(const struct call *call, mpi_count count, mpi_handle type, int dest, int tag, mpi_handle comm)
+{
+    struct traffic traffic;
+    traffic_check(call);
+    if (!traffic_begin(call, comm, &traffic))
+        return traffic;
+    traffic.flags = TRAFFIC_IS_MESSAGE;
+    if (dest < 0) /* MPI_PROC_NULL */
+        return traffic;
+    traffic.bytes = traffic.volume_bytes = traffic_bytes(count, type);
+    traffic.peer = communicators_world_rank(traffic.communicator, dest);
+    traffic.tag = tag;
+    traffic_number(call, &traffic);
     return traffic;
 }
 
@@ -152,10 +205,10 @@ HOT struct traffic traffic_turned_round(struct traffic sent)
     return sent;
 }
 
-/* A message from `source` whose size is known before it arrives. */
+/* A partitioned message from `source`: its size is known before it arrives. */
 HOT struct traffic traffic_incoming(const struct call *call, mpi_count count, mpi_handle type, int source, mpi_handle comm)
 {
-    return traffic_turned_round(traffic_message(call, count, type, source, comm));
+    return traffic_turned_round(traffic_partitioned(call, count, type, source, comm));
 }
 
 HOT struct traffic traffic_bcast(const struct call *call, mpi_count count, mpi_handle type, int root, mpi_handle comm)
@@ -200,11 +253,48 @@ HOT struct traffic traffic_get(const struct call *call, mpi_count count, mpi_han
     return traffic_turned_round(traffic_put(call, count, type, target, win));
 }
 
-HOT struct traffic traffic_receive(const struct call *call, mpi_count count, mpi_handle type, mpi_handle comm)
+/* The world rank of a source, LEDGER_PEER_ANY for MPI_ANY_SOURCE. */
+HOT int32_t traffic_source(const struct communicator *communicator, int source)
+{
+    return source == mpi_abi.any_source ? LEDGER_PEER_ANY : communicators_world_rank(communicator, source);
+}
+_Static_assert((int)PEER_NONE == (int)LEDGER_NO_RANK, "no peer is no rank");
+
+/* A receive that is posted, in `traffic` of its communicator. */
+HOT void traffic_expect(const struct call *call, struct traffic *traffic, int source, int tag)
+{
+    traffic->peer = traffic_source(traffic->communicator, source);
+    traffic->tag = tag;
+    traffic->direction = LEDGER_RECEIVED;
+    traffic->flags = TRAFFIC_IS_MESSAGE | TRAFFIC_IS_POSTED;
+    if (traffic->peer == PEER_NONE)
+        return;
+    if (traffic->peer == LEDGER_PEER_ANY || tag < 0)
+        traffic->flags |= TRAFFIC_IS_WILDCARD;
+    else
+        traffic_number(call, traffic);
+}
+
+HOT struct traffic traffic_receive(const struct call *call, mpi_count count, mpi_handle type, int source, int tag, mpi_handle comm)
 {
     struct traffic traffic;
-    if (traffic_begin(call, comm, &traffic))
-        traffic.bytes = traffic_bytes(count, type);
+    traffic_check(call);
+    if (!traffic_begin(call, comm, &traffic))
+        return traffic;
+    traffic.bytes = traffic_bytes(count, type);
+    traffic_expect(call, &traffic, source, tag);
+    return traffic;
+}
+
+/* A message that has been received on a communicator; NULL if unknown. */
+HOT struct traffic traffic_received(struct mpi_arrival arrival, int tag, struct communicator *communicator)
+{
+    struct traffic traffic = traffic_on(communicator);
+    traffic.bytes = arrival.bytes;
+    traffic.peer = communicators_world_rank(communicator, arrival.source);
+    traffic.tag = tag;
+    traffic.direction = LEDGER_RECEIVED;
+    traffic.flags = TRAFFIC_IS_MESSAGE;
     return traffic;
 }
 

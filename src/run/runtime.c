@@ -175,6 +175,7 @@ static bool begin_ledger(const struct call *first, int thread_level, bool spawne
 static void begin_with_mpi(int thread_level, mpi_handle world_group, bool initialized)
 {
     has_mpi = true;
+    message_numbers_begin(thread_level == 3, the_ledger.header->world_size);
     if (!requests_begin(thread_level == 3))
         say_line("no memory to follow requests; their completion is not recorded");
     record_library();

@@ -13,12 +13,22 @@ HOT mpi_handle handle_at(const void *request)
 
 /* Receives */
 
-static void account_receive(const struct call *call, const void *buf, const void *status, mpi_handle comm)
+/* The message that a status describes; `tag` may be MPI_ANY_TAG. */
+HOT struct traffic received_of(const struct call *call, const void *status, int tag, struct communicator *communicator)
 {
     struct mpi_arrival arrival = arrival_of(call, status);
-    struct traffic traffic = traffic_at(buf, traffic_arrival(call, arrival, comm));
-    if (account_call(call, traffic))
-        account_arrival(call, arrival, traffic.communicator);
+    return traffic_received(arrival, tag < 0 && arrival.source >= 0 ? mpi_status_tag(status) : tag, communicator);
+}
+
+static void account_receive(const struct call *call, const void *buf, const void *status, int tag, mpi_handle comm)
+{
+    struct traffic traffic;
+    traffic_check(call);
+    if (traffic_begin(call, comm, &traffic))
+        traffic = received_of(call, status, tag, traffic.communicator);
+    if (traffic.peer != PEER_NONE)
+        traffic_number(call, &traffic);
+    account_call(call, traffic_at(buf, traffic));
 }
 
 BODY(Recv, BY_HAND, RECV)
@@ -26,11 +36,11 @@ BODY(Recv, BY_HAND, RECV)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Recv, site, status, &ours);
-    announce_message(&call, comm, announce_bytes(count, type), source, tag);
+    announce_receive(&call, comm, announce_bytes(count, type), source, tag);
     call_start(&call);
     int error = real(buf, count, type, source, tag, comm, status);
     call_end(&call, error);
-    account_receive(&call, buf, status, comm);
+    account_receive(&call, buf, status, tag, comm);
     return error;
 }
 
@@ -39,13 +49,13 @@ BODY(Sendrecv, BY_HAND, SENDRECV)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Sendrecv, site, status, &ours);
-    announce_message(&call, comm, announce_bytes(recvcount, recvtype), source, recvtag);
+    ANNOUNCE_EXCHANGE;
     call_start(&call);
     int error = real(ARGUMENTS_SENDRECV);
     call_end(&call, error);
     struct traffic traffic = TRAFFIC_EXCHANGE;
-    if (account_call(&call, traffic))
-        account_arrival(&call, arrival_of(&call, status), traffic.communicator);
+    bool is_counted = account_call(&call, traffic);
+    account_arrival(&call, received_of(&call, status, recvtag, traffic.communicator), is_counted);
     return error;
 }
 
@@ -54,13 +64,13 @@ BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Sendrecv_replace, site, status, &ours);
-    announce_message(&call, comm, announce_bytes(count, type), source, recvtag);
+    ANNOUNCE_EXCHANGE_REPLACE;
     call_start(&call);
     int error = real(ARGUMENTS_SENDRECV_REPLACE);
     call_end(&call, error);
     struct traffic traffic = TRAFFIC_EXCHANGE_REPLACE;
-    if (account_call(&call, traffic))
-        account_arrival(&call, arrival_of(&call, status), traffic.communicator);
+    bool is_counted = account_call(&call, traffic);
+    account_arrival(&call, received_of(&call, status, recvtag, traffic.communicator), is_counted);
     return error;
 }
 
@@ -77,14 +87,14 @@ BODY(Mprobe, BY_HAND, MPROBE)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Mprobe, site, status, &ours);
-    announce_message(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
+    announce_receive(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
     call_start(&call);
     int error = real(source, tag, comm, message, status);
     call_end(&call, error);
     struct mpi_arrival arrival = arrival_of(&call, status);
     struct traffic traffic = traffic_arrival(&call, arrival, comm);
     account_call(&call, traffic);
-    account_matched(&call, message, arrival, traffic.communicator);
+    account_matched(&call, message, received_of(&call, status, -1, traffic.communicator));
     return error;
 }
 
@@ -93,7 +103,7 @@ BODY(Improbe, BY_HAND, IMPROBE)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Improbe, site, status, &ours);
-    announce_message(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
+    announce_receive(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
     call_start(&call);
     int error = real(source, tag, comm, flag, message, status);
     call_stop(&call, error);
@@ -106,7 +116,7 @@ BODY(Improbe, BY_HAND, IMPROBE)
     struct mpi_arrival arrival = arrival_of(&call, status);
     struct traffic traffic = traffic_arrival(&call, arrival, comm);
     account_call(&call, traffic);
-    account_matched(&call, message, arrival, traffic.communicator);
+    account_matched(&call, message, received_of(&call, status, -1, traffic.communicator));
     return error;
 }
 
@@ -120,8 +130,10 @@ BODY(Mrecv, BY_HAND, MRECV)
     int error = real(buf, count, type, message, status);
     call_end(&call, error);
     struct mpi_arrival arrival = arrival_of(&call, status);
-    if (account_call(&call, traffic_at(buf, traffic_matched(&call, arrival.bytes, communicator))))
-        account_arrival(&call, arrival, communicator);
+    struct traffic traffic = traffic_matched(&call, arrival.bytes, communicator);
+    if (traffic.communicator)
+        traffic = received_of(&call, status, -1, communicator);
+    account_call(&call, traffic_at(buf, traffic));
     let_go(communicator);
     return error;
 }
@@ -182,6 +194,7 @@ BODY(Start, BY_HAND, START)
     int error = real(request);
     call_end(&call, error);
     account_simple(&call);
+    traffic_check(&call);
     if (call.succeeded)
         account_restart(&call, mpi_handle_load(request, 0));
     return error;
@@ -194,6 +207,7 @@ BODY(Startall, BY_HAND, STARTALL)
     int error = real(count, requests);
     call_end(&call, error);
     account_simple(&call);
+    traffic_check(&call);
     for (int i = 0; call.succeeded && i < count; i++)
         account_restart(&call, mpi_handle_load(requests, (size_t)i));
     return error;
@@ -214,7 +228,7 @@ BODY(Request_free, BY_HAND, REQUEST)
     return error;
 }
 
-/* A cancelled request still completes; its status says whether it was cancelled. */
+/* A cancelled request still completes; its status says whether it was cancelled. It was counted as a message. */
 BODY(Cancel, BY_HAND, REQUEST)
 {
     struct call call;
@@ -222,6 +236,7 @@ BODY(Cancel, BY_HAND, REQUEST)
     int error = real(request);
     call_end(&call, error);
     account_simple(&call);
+    message_numbers_end();
     return error;
 }
 
@@ -267,6 +282,7 @@ BODY(Buffer_iflush, BY_HAND, REQUEST)
 HOT void account_alone(const struct call *call, mpi_handle handle, const void *status)
 {
     wait_array_settle(&call->thread->wait_array);
+    traffic_check(call);
     account_completed(call, handle, call->succeeded ? status : NULL, 0);
 }
 
@@ -352,6 +368,7 @@ static void account_passed(const struct call *call, const struct batch *batch)
 /* After an error, only requests whose handles MPI has set to MPI_REQUEST_NULL are sure to have completed; their sizes are unknown. */
 static void account_after_error(const struct call *call, const struct batch *batch, const void *requests)
 {
+    traffic_check(call);
     for (int i = 0; i < batch->wait_array->count; i++)
         if (mpi_handle_load(requests, (size_t)i) == mpi_abi.request_null)
             account_entry(call, batch, i, NULL);

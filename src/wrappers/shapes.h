@@ -29,13 +29,13 @@
 /* Point-to-point */
 #define PARAMETERS_MESSAGE(C, A, D) const void *buf, C count, mpi_handle type, int dest, int tag, mpi_handle comm
 #define ARGUMENTS_MESSAGE buf, count, type, dest, tag, comm
-#define TRAFFIC_MESSAGE traffic_at(buf, traffic_message(&call, count, type, dest, comm))
-#define ANNOUNCE_MESSAGE announce_message(&call, comm, announce_bytes(count, type), dest, tag)
+#define TRAFFIC_MESSAGE traffic_at(buf, traffic_message(&call, count, type, dest, tag, comm))
+#define ANNOUNCE_MESSAGE announce_send(&call, comm, announce_bytes(count, type), dest, tag)
 
 #define PARAMETERS_RECEIVE(C, A, D) void *buf, C count, mpi_handle type, int source, int tag, mpi_handle comm
 #define ARGUMENTS_RECEIVE buf, count, type, source, tag, comm
-#define TRAFFIC_RECEIVE traffic_at(buf, traffic_receive(&call, count, type, comm))
-#define ANNOUNCE_RECEIVE announce_message(&call, comm, announce_bytes(count, type), source, tag)
+#define TRAFFIC_RECEIVE traffic_at(buf, traffic_receive(&call, count, type, source, tag, comm))
+#define ANNOUNCE_RECEIVE announce_receive(&call, comm, announce_bytes(count, type), source, tag)
 
 #define PARAMETERS_RECV(C, A, D) void *buf, C count, mpi_handle type, int source, int tag, mpi_handle comm, void *status
 #define ARGUMENTS_RECV buf, count, type, source, tag, comm, status
@@ -48,13 +48,13 @@
     const void *sendbuf, C sendcount, mpi_handle sendtype, int dest, int sendtag, void *recvbuf, C recvcount, mpi_handle recvtype, \
         int source, int recvtag, mpi_handle comm
 #define ARGUMENTS_EXCHANGE sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm
-#define TRAFFIC_EXCHANGE traffic_exchanged(sendbuf, recvbuf, traffic_message(&call, sendcount, sendtype, dest, comm))
-#define ANNOUNCE_EXCHANGE announce_message(&call, comm, announce_bytes(recvcount, recvtype), source, recvtag)
+#define TRAFFIC_EXCHANGE traffic_exchanged(sendbuf, recvbuf, traffic_message(&call, sendcount, sendtype, dest, sendtag, comm))
+#define ANNOUNCE_EXCHANGE announce_exchange(&call, comm, announce_bytes(recvcount, recvtype), dest, sendtag, source, recvtag)
 #define PARAMETERS_EXCHANGE_REPLACE(C, A, D) \
     void *buf, C count, mpi_handle type, int dest, int sendtag, int source, int recvtag, mpi_handle comm
 #define ARGUMENTS_EXCHANGE_REPLACE buf, count, type, dest, sendtag, source, recvtag, comm
-#define TRAFFIC_EXCHANGE_REPLACE traffic_at(buf, traffic_message(&call, count, type, dest, comm))
-#define ANNOUNCE_EXCHANGE_REPLACE announce_message(&call, comm, announce_bytes(count, type), source, recvtag)
+#define TRAFFIC_EXCHANGE_REPLACE traffic_at(buf, traffic_message(&call, count, type, dest, sendtag, comm))
+#define ANNOUNCE_EXCHANGE_REPLACE announce_exchange(&call, comm, announce_bytes(count, type), dest, sendtag, source, recvtag)
 #define PARAMETERS_SENDRECV(C, A, D) PARAMETERS_EXCHANGE(C, A, D), void *status
 #define ARGUMENTS_SENDRECV ARGUMENTS_EXCHANGE, status
 #define PARAMETERS_SENDRECV_REPLACE(C, A, D) PARAMETERS_EXCHANGE_REPLACE(C, A, D), void *status
@@ -80,7 +80,7 @@
 #define PARAMETERS_PARTITIONED_SEND(C, A, D) \
     const void *buf, int partitions, mpi_count count, mpi_handle type, int dest, int tag, mpi_handle comm
 #define ARGUMENTS_PARTITIONED_SEND buf, partitions, count, type, dest, tag, comm
-#define TRAFFIC_PARTITIONED_SEND traffic_at(buf, traffic_message(&call, partitions *count, type, dest, comm))
+#define TRAFFIC_PARTITIONED_SEND traffic_at(buf, traffic_partitioned(&call, partitions *count, type, dest, comm))
 #define ANNOUNCE_PARTITIONED_SEND announce_message(&call, comm, announce_bytes(partitions *count, type), dest, tag)
 #define PARAMETERS_PARTITIONED_RECEIVE(C, A, D) \
     void *buf, int partitions, mpi_count count, mpi_handle type, int source, int tag, mpi_handle comm

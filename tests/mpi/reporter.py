@@ -10,9 +10,8 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from functools import lru_cache
 
-import pytest
 
-from .harness import Outcome, Run
+from .harness import Outcome
 from .libraries import REPOSITORY
 
 
@@ -44,10 +43,3 @@ def text(*words: object) -> str:
 
 def rows(*words: object) -> list[dict]:
     return json.loads(text(*words, "--json"))
-
-
-def numbered(run: Run) -> Run:
-    """A run whose messages have numbers; without these, their two sides cannot be matched."""
-    if not run.query(0, "SELECT 1 FROM message WHERE number IS NOT NULL LIMIT 1"):
-        pytest.skip("messages are not numbered")
-    return run

@@ -8,7 +8,6 @@ import pytest
 
 from . import reporter
 from .harness import Run
-from .reporter import numbered
 
 ROUNDS, BUSY_MS = 24, 20
 EAGER, RENDEZVOUS = 64, 1 << 20
@@ -47,7 +46,7 @@ def how(request):
 
 @pytest.fixture(scope="module")
 def job(profile, late, how, size):
-    return numbered(profile("late_messages", 2, str(late), how, str(size), str(BUSY_MS), str(ROUNDS)))
+    return profile("late_messages", 2, str(late), how, str(size), str(BUSY_MS), str(ROUNDS))
 
 
 def rounds_of(run: Run) -> list[list[Reading]]:
@@ -103,6 +102,6 @@ def test_the_kind_of_waiting_is_the_planted_one(job, late, how, size):
 
 
 def test_ranks_that_all_compute_as_long_name_nobody(profile):
-    run = numbered(profile("late_messages", 2, str(BOTH), "exchange", str(EAGER), "5", "48"))
+    run = profile("late_messages", 2, str(BOTH), "exchange", str(EAGER), "5", "48")
     (row,) = reporter.rows("late", run.folder, "--by", "run")
     assert (row["late_ranks"], row["unmatched"]) == (None, 0)

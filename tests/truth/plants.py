@@ -62,12 +62,6 @@ PLANTS = [
 # Plants that the reports do not judge rightly yet, and why. Whoever makes one right removes it here: its test fails if it passes.
 TO_COME = {
     "slow rank before persistent Allreduce": "MPI_Start is recorded without its collective",
-    "late sender, eager": "messages are not analysed",
-    "late sender, rendezvous": "messages are not analysed",
-    "late sender, Isend and Irecv": "messages are not analysed",
-    "late receiver, rendezvous": "messages are not analysed",
-    "slow rank of gpipe, 2 stages x 2": "messages are not analysed, waiting is not followed through chains",
-    "slow stage of 1F1B, 4 stages x 2": "messages are not analysed, waiting is not followed through chains",
 }
 
 # Balanced twins in which late may accuse a rank without need, and why. Only the root can be waited for in a Bcast, so it has all the cost,

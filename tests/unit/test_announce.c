@@ -148,7 +148,7 @@ static void a_wait_says_what_it_waits_for(void)
     announce_message(&call, few, announce_bytes(7, BYTES_4), 0, 1);
     call_start(&call);
     call_end(&call, MPI_SUCCESS);
-    account_started(&call, traffic_receive(&call, 7, BYTES_4, few), &request, REQUEST_RECEIVE);
+    account_started(&call, traffic_receive(&call, 7, BYTES_4, 0, 1, few), &request, REQUEST_RECEIVE);
 
     call_enter(&call, CALL_Wait, SITE_JOB);
     announce_wait(&call, mpi_handle_load(&request, 0));
@@ -179,7 +179,7 @@ static void a_communicator_freed_during_a_call_on_it_is_not_asked_about(void)
     communicators_freed(communicators_freeing(few)); /* another thread's MPI_Comm_free */
     call_end(&call, MPI_SUCCESS);
     unsigned asked = fake_questions;
-    CHECK(!traffic_receive(&call, 1, BYTES_4, few).communicator);
+    CHECK(!traffic_receive(&call, 1, BYTES_4, 0, 0, few).communicator);
     CHECK_EQUAL(fake_questions, asked);
 }
 

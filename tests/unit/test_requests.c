@@ -48,7 +48,7 @@ static void without_a_table_nothing_is_tracked(void)
     fake_mpi_speak("open_mpi");
     struct request done;
     CHECK(!track(0x1000, 1, REQUEST_ACTIVE));
-    CHECK(!requests_start(0x1000, 5, 5));
+    CHECK(!requests_start(requests_inactive(0x1000), 5, 5, NULL));
     CHECK(!requests_complete(0x1000, UINT64_MAX, &done));
     CHECK(!requests_forget(0x1000, &done));
 }
@@ -208,12 +208,12 @@ static void a_persistent_request_stays_and_starts_again(void)
     begin(false);
     struct request done;
     track(0x1000, 8, REQUEST_PERSISTENT);
-    CHECK(requests_start(0x1000, 500, 500));
+    CHECK(requests_start(requests_inactive(0x1000), 500, 500, NULL));
     requests_blocked(0x1000, 9, 609);
     CHECK(requests_complete(0x1000, UINT64_MAX, &done));
     CHECK_EQUAL(done.start_ticks, 500);
     CHECK_EQUAL(done.blocked_ticks, 9);
-    CHECK(requests_start(0x1000, 700, 705));
+    CHECK(requests_start(requests_inactive(0x1000), 700, 705, NULL));
     CHECK(requests_complete(0x1000, UINT64_MAX, &done));
     CHECK_EQUAL(done.start_ticks, 700);
     CHECK_EQUAL(done.blocked_ticks, 5); /* in the call that started it */
@@ -226,7 +226,7 @@ static void a_persistent_request_that_was_not_started_does_not_complete(void)
     struct request done;
     track(0x1000, 8, REQUEST_PERSISTENT);
     CHECK(!requests_complete(0x1000, UINT64_MAX, &done));
-    requests_start(0x1000, 500, 500);
+    requests_start(requests_inactive(0x1000), 500, 500, NULL);
     requests_complete(0x1000, UINT64_MAX, &done);
     CHECK(!requests_complete(0x1000, UINT64_MAX, &done));
 }
@@ -234,9 +234,9 @@ static void a_persistent_request_that_was_not_started_does_not_complete(void)
 static void a_handle_that_is_not_tracked_does_not_start(void)
 {
     begin(false);
-    CHECK(!requests_start(0x1000, 500, 500));
+    CHECK(!requests_start(requests_inactive(0x1000), 500, 500, NULL));
     track(0x1000, 1, REQUEST_ACTIVE);
-    CHECK(!requests_start(0x1000, 500, 500)); /* not persistent */
+    CHECK(!requests_start(requests_inactive(0x1000), 500, 500, NULL)); /* not persistent */
 }
 
 static void a_freed_request_is_given_back_and_gone(void)
@@ -244,13 +244,13 @@ static void a_freed_request_is_given_back_and_gone(void)
     begin(false);
     struct request forgotten, done;
     track(0x1000, 8, REQUEST_PERSISTENT);
-    requests_start(0x1000, 500, 500);
+    requests_start(requests_inactive(0x1000), 500, 500, NULL);
     CHECK(requests_forget(0x1000, &forgotten));
     CHECK_EQUAL(forgotten.bytes, 8);
     CHECK(forgotten.flags & REQUEST_ACTIVE);
     CHECK(!requests_complete(0x1000, UINT64_MAX, &done));
     CHECK(!requests_forget(0x1000, &forgotten));
-    CHECK(!requests_start(0x1000, 600, 600));
+    CHECK(!requests_start(requests_inactive(0x1000), 600, 600, NULL));
 }
 
 static void an_inactive_persistent_request_can_be_freed(void)
@@ -314,7 +314,7 @@ static void *start_and_complete(void *number)
     struct request done;
     CHECK(track(own, 8, REQUEST_PERSISTENT));
     for (uint64_t round = 1; round <= ROUNDS; round++) {
-        CHECK(requests_start(own, round, round));
+        CHECK(requests_start(requests_inactive(own), round, round, NULL));
         CHECK(requests_complete(own, UINT64_MAX, &done));
         completed += done.start_ticks == round;
     }

@@ -164,7 +164,7 @@ static void a_call_that_failed_moves_nothing_and_asks_nothing(void)
     unsigned asked = fake_questions;
     CHECK_TRAFFIC(traffic_bcast(&failed, 10, GARBAGE, HERE, GARBAGE), 0, 0);
     CHECK_TRAFFIC(traffic_alltoallw(&failed, buffer, NONE, NULL, NONE, NULL, GARBAGE), 0, 0);
-    CHECK_TRAFFIC(traffic_message(&failed, 10, GARBAGE, HERE, GARBAGE), 0, 0);
+    CHECK_TRAFFIC(traffic_message(&failed, 10, GARBAGE, HERE, 7, GARBAGE), 0, 0);
     CHECK_EQUAL(fake_questions, asked);
 }
 
@@ -188,18 +188,18 @@ static void a_barrier_moves_nothing_on_its_communicator(void)
 static void a_message_goes_to_the_peers_world_rank(void)
 {
     begin();
-    struct traffic traffic = traffic_message(&CALLED, 10, BYTES_8, 3, world);
+    struct traffic traffic = traffic_message(&CALLED, 10, BYTES_8, 3, 7, world);
     CHECK_EQUAL(traffic.bytes, 80);
     CHECK_EQUAL(traffic.volume_bytes, 80);
     CHECK_EQUAL(traffic.peer, 3);
-    CHECK_EQUAL(traffic_message(&CALLED, 10, BYTES_8, 1, inter).peer, 3);
-    CHECK_EQUAL(traffic_message(&CALLED, 10, BYTES_8, 2, inter).peer, LEDGER_PEER_OUTSIDE);
+    CHECK_EQUAL(traffic_message(&CALLED, 10, BYTES_8, 1, 7, inter).peer, 3);
+    CHECK_EQUAL(traffic_message(&CALLED, 10, BYTES_8, 2, 7, inter).peer, LEDGER_PEER_OUTSIDE);
 }
 
 static void a_message_to_proc_null(void)
 {
     begin();
-    CHECK_TRAFFIC(traffic_message(&CALLED, 10, BYTES_8, mpi_abi.proc_null, world), 0, 0);
+    CHECK_TRAFFIC(traffic_message(&CALLED, 10, BYTES_8, mpi_abi.proc_null, 7, world), 0, 0);
 }
 
 static void a_message_to_nobody_moves_nothing(void)
@@ -210,14 +210,17 @@ static void a_message_to_nobody_moves_nothing(void)
 static void an_empty_message_has_a_peer(void)
 {
     begin();
-    CHECK_EQUAL(traffic_message(&CALLED, 0, BYTES_8, 3, world).bytes, 0);
-    CHECK_EQUAL(traffic_message(&CALLED, 0, BYTES_8, 3, world).peer, 3);
+    CHECK_EQUAL(traffic_message(&CALLED, 0, BYTES_8, 3, 7, world).bytes, 0);
+    CHECK_EQUAL(traffic_message(&CALLED, 0, BYTES_8, 3, 7, world).peer, 3);
 }
 
 static void a_posted_receive_has_the_size_of_its_buffer_and_sends_nothing(void)
 {
     begin();
-    CHECK_TRAFFIC(traffic_receive(&CALLED, 10, BYTES_8, world), 80, 0);
+    struct traffic traffic = traffic_receive(&CALLED, 10, BYTES_8, mpi_abi.any_source, 7, world);
+    CHECK_EQUAL(traffic.bytes, 80);
+    CHECK_EQUAL(traffic.volume_bytes, 0);
+    CHECK(traffic.flags & TRAFFIC_IS_POSTED && traffic.flags & TRAFFIC_IS_WILDCARD);
 }
 
 static void an_arrival_has_the_size_that_arrived(void)

@@ -1,0 +1,99 @@
+/* Numbers of point-to-point messages: the n-th with this tag to (from) this peer on this communicator. MPI delivers such messages in order
+ * (MPI-4.1, 3.5), so sender and receiver count alike, and a reader of both ranks' samples can match them exactly.
+ *
+ * A message is counted where MPI orders it: at the call that posts it, a blocking receive with MPI_ANY_SOURCE or MPI_ANY_TAG at its return,
+ * a nonblocking one at its completion. Where the order is not certain, it is counted, but its number is 0: not known.
+ *
+ * All messages are counted, also while calls are not (MPI_Pcontrol, excluded calls). */
+#ifndef COMMPROF_MESSAGE_NUMBERS_H
+#define COMMPROF_MESSAGE_NUMBERS_H
+
+#include "base/hot.h"
+#include "ledger/ledger_format.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    MESSAGE_ENVELOPES_LOG2 = 16,
+    MESSAGE_TAG_BITS = 31,
+    MESSAGE_PEER_BITS = 20,
+    MESSAGE_DIRECTION_BIT = MESSAGE_TAG_BITS + MESSAGE_PEER_BITS,
+    MESSAGE_SLOT_BIT,
+    MESSAGE_SLOTS = 1 << (64 - MESSAGE_SLOT_BIT),
+};
+
+/* Communicator, direction, peer and tag, and the number of the last message. */
+struct envelope {
+    uint64_t key;    /* MESSAGE_FREE */
+    uint16_t number; /* of the last message. One in 65536 has none */
+    uint16_t thread; /* with MPI_THREAD_MULTIPLE: the only thread that has used it, from 1; MESSAGE_SHARED */
+    uint32_t reserved;
+};
+enum { MESSAGE_FREE = 0, MESSAGE_SHARED = UINT16_MAX };
+
+/* Of a process whose threads do not call at the same time. */
+extern struct envelope message_envelopes[1 << MESSAGE_ENVELOPES_LOG2];
+
+/* Threads may call at the same time (MPI_THREAD_MULTIPLE). */
+extern bool message_numbers_are_concurrent;
+
+void message_numbers_begin(bool concurrent, int world_size);
+
+/* From now on no number is known: a message may have been counted that was not sent or received, or the other way round. */
+void message_numbers_end(void);
+extern bool message_numbers_ended;
+
+HOT bool message_numbers_have_ended(void)
+{
+    return __builtin_expect(__atomic_load_n(&message_numbers_ended, __ATOMIC_RELAXED), 0);
+}
+
+/* `slot` is the communicator's, `peer` a world rank or LEDGER_PEER_OUTSIDE, `tag` not negative. Keys that are not exact have no envelope. */
+HOT uint64_t message_key(unsigned slot, unsigned direction, int32_t peer, int32_t tag)
+{
+    return ((uint64_t)(2 * slot + direction) << MESSAGE_DIRECTION_BIT) + ((uint64_t)(int64_t)peer << MESSAGE_TAG_BITS) + (uint64_t)tag;
+}
+
+HOT size_t message_home(uint64_t key)
+{
+    return key * 0x9e3779b97f4a7c15ull >> (64 - MESSAGE_ENVELOPES_LOG2);
+}
+
+/* The general case: an envelope that is not at home, or new; several threads. */
+uint16_t message_count_slowly(uint64_t key, const struct ledger_thread *thread);
+
+/* Counts a message, and returns its number. */
+HOT uint16_t message_count(uint64_t key, const struct ledger_thread *thread)
+{
+    struct envelope *home = &message_envelopes[message_home(key)];
+    if (__builtin_expect(home->key != key, 0))
+        return message_count_slowly(key, thread);
+    return ++home->number;
+}
+
+/* With MPI_THREAD_MULTIPLE: a thread is about to send or receive. If two threads use an envelope, its numbers are not known from there on:
+ * MPI may order their messages in another way. */
+void message_claim(uint64_t key, const struct ledger_thread *thread);
+
+/* With MPI_THREAD_MULTIPLE: a thread is about to receive on a communicator. If several threads do, and one of them from any source or with
+ * any tag, the order is not certain from there on: other threads may be receiving at any time. */
+void message_claim_receive(unsigned slot, bool is_wildcard, const struct ledger_thread *thread);
+
+/* Receives of any source or tag in progress on a communicator: which messages they and later receives match is not certain. */
+extern uint32_t message_wildcards[MESSAGE_SLOTS];
+void message_wildcard_begin(unsigned slot);
+void message_wildcard_end(unsigned slot);
+
+HOT bool message_order_is_certain(unsigned slot)
+{
+    return __builtin_expect(__atomic_load_n(&message_wildcards[slot % MESSAGE_SLOTS], __ATOMIC_RELAXED) == 0, 1);
+}
+
+/* The index of an envelope, for a persistent request; 0: its messages have no numbers. And the way back. */
+unsigned message_envelope(uint64_t key);
+uint64_t message_key_of(unsigned envelope);
+int32_t message_tag_of(unsigned envelope); /* LEDGER_NO_TAG of 0 */
+
+#endif

@@ -1,0 +1,172 @@
+/* numbered_messages ROUNDS THREADS (0: one, with MPI_THREAD_MULTIPLE): messages in most of the ways that MPI has. Each carries an id that no
+ * other has. Prints a line for each message that a rank sends or receives: direction, thread, CLOCK_MONOTONIC before and after the call that
+ * posts it, peer, tag, id. */
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static int rank, size, rounds;
+static FILE *out;
+
+struct party {
+    pthread_t thread;
+    int number, serial;
+    MPI_Comm comms[3];
+};
+
+static long long now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+static int fresh_id(struct party *party)
+{
+    return (rank * 4 + party->number) * 1000000 + party->serial++;
+}
+
+static void note(const struct party *party, const char *direction, long long before, long long after, int peer, int tag, int id)
+{
+    fprintf(out, "%s %d %lld %lld %d %d %d\n", direction, party->number, before, after, peer, tag, id);
+}
+
+/* Three receives are posted in another order of tags than the messages are sent in; one message of the middle tag more. */
+static void out_of_order(struct party *party, MPI_Comm comm, int first)
+{
+    int tags[4] = {first + 2, first, first + 1, first + 1}, sent[4], received[4];
+    long long before[9];
+    MPI_Request requests[8];
+    for (int i = 0; i < 4; i++) {
+        before[i] = now_ns();
+        MPI_Irecv(&received[i], 1, MPI_INT, 1 - rank, tags[i], comm, &requests[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        sent[i] = fresh_id(party);
+        before[4 + i] = now_ns();
+        if (i % 2)
+            MPI_Issend(&sent[i], 1, MPI_INT, 1 - rank, tags[3 - i], comm, &requests[4 + i]);
+        else
+            MPI_Isend(&sent[i], 1, MPI_INT, 1 - rank, tags[3 - i], comm, &requests[4 + i]);
+    }
+    before[8] = now_ns();
+    MPI_Waitall(8, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < 4; i++)
+        note(party, "received", before[i], before[i + 1], 1 - rank, tags[i], received[i]);
+    for (int i = 0; i < 4; i++)
+        note(party, "sent", before[4 + i], before[5 + i], 1 - rank, tags[3 - i], sent[i]);
+}
+
+static void blocking(struct party *party, MPI_Comm comm, int tag, int is_any)
+{
+    int id = fresh_id(party), received;
+    long long before = now_ns();
+    if (rank == 0) {
+        MPI_Send(&id, 1, MPI_INT, 1, tag, comm);
+        note(party, "sent", before, now_ns(), 1, tag, id);
+    } else {
+        MPI_Recv(&received, 1, MPI_INT, is_any ? MPI_ANY_SOURCE : 0, is_any ? MPI_ANY_TAG : tag, comm, MPI_STATUS_IGNORE);
+        note(party, "received", before, now_ns(), 0, tag, received);
+    }
+}
+
+/* A receive that may match anything, and one that it may rob of its message. */
+static void pending_wildcard(struct party *party, MPI_Comm comm, int tag)
+{
+    int ids[2] = {fresh_id(party), fresh_id(party)}, received[2];
+    long long before = now_ns(), between;
+    MPI_Request requests[2];
+    if (rank == 0) {
+        MPI_Send(&ids[0], 1, MPI_INT, 1, tag, comm);
+        between = now_ns();
+        MPI_Send(&ids[1], 1, MPI_INT, 1, tag, comm);
+        note(party, "sent", before, between, 1, tag, ids[0]);
+        note(party, "sent", between, now_ns(), 1, tag, ids[1]);
+    } else {
+        MPI_Irecv(&received[0], 1, MPI_INT, MPI_ANY_SOURCE, tag, comm, &requests[0]);
+        between = now_ns();
+        MPI_Irecv(&received[1], 1, MPI_INT, 0, tag, comm, &requests[1]);
+        long long after = now_ns();
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        note(party, "received", before, between, 0, tag, received[0]);
+        note(party, "received", between, after, 0, tag, received[1]);
+    }
+}
+
+static void exchange(struct party *party, MPI_Comm comm, int tag)
+{
+    int id = fresh_id(party), received;
+    long long before = now_ns();
+    MPI_Sendrecv(&id, 1, MPI_INT, 1 - rank, tag, &received, 1, MPI_INT, 1 - rank, tag, comm, MPI_STATUS_IGNORE);
+    long long after = now_ns();
+    note(party, "sent", before, after, 1 - rank, tag, id);
+    note(party, "received", before, after, 1 - rank, tag, received);
+}
+
+static void persistent(struct party *party, MPI_Request requests[2], int messages[2], int tag)
+{
+    messages[0] = fresh_id(party);
+    long long before = now_ns();
+    MPI_Startall(2, requests);
+    long long after = now_ns();
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    note(party, "sent", before, after, 1 - rank, tag, messages[0]);
+    note(party, "received", before, after, 1 - rank, tag, messages[1]);
+}
+
+static void *communicate(void *argument)
+{
+    struct party *party = argument;
+    int first = 100 * party->number, messages[2];
+    MPI_Request requests[2];
+    MPI_Send_init(&messages[0], 1, MPI_INT, 1 - rank, first + 50, party->comms[1], &requests[0]);
+    MPI_Recv_init(&messages[1], 1, MPI_INT, 1 - rank, first + 50, party->comms[1], &requests[1]);
+    for (int i = 0; i < rounds; i++) {
+        MPI_Comm comm = party->comms[i % 3];
+        out_of_order(party, comm, first);
+        blocking(party, comm, first + 10, 0);
+        blocking(party, party->comms[2], first + 11, party->number == 0);
+        if (i % 4 == 1)
+            pending_wildcard(party, comm, first + 12);
+        exchange(party, comm, first + 13);
+        persistent(party, requests, messages, first + 50);
+        if (i == rounds / 3 || i == rounds / 2)
+            MPI_Pcontrol(i == rounds / 2);
+        exchange(party, party->comms[0], 7); /* both threads use it */
+    }
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    int threads = atoi(argv[argc - 1]), provided;
+    static struct party parties[2];
+    rounds = atoi(argv[argc - 2]);
+    MPI_Init_thread(&argc, &argv, threads != 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    char name[4096];
+    snprintf(name, sizeof name, "%s/truth-%d", getenv("TRUTH"), rank);
+    out = fopen(name, "w");
+    MPI_Comm both, own;
+    MPI_Comm_dup(MPI_COMM_WORLD, &both);
+    for (int i = 0; i == 0 || i < threads; i++) {
+        MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &own); /* ranks in the other order: the peer 1 - rank is its own number */
+        MPI_Comm_free(&own);
+        MPI_Comm_dup(both, &own); /* alone receives of any source may be on it */
+        parties[i] = (struct party){.number = i, .comms = {MPI_COMM_WORLD, both, own}};
+    }
+    for (int i = 1; i < threads; i++)
+        pthread_create(&parties[i].thread, NULL, communicate, &parties[i]);
+    communicate(&parties[0]);
+    for (int i = 1; i < threads; i++)
+        pthread_join(parties[i].thread, NULL);
+    fclose(out);
+    MPI_Finalize();
+    return 0;
+}

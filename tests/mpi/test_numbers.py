@@ -1,0 +1,55 @@
+"""Two rows of view `message` with equal communicator, ranks, tag and number are one message by the program's own log."""
+
+import pytest
+
+COMPLETING = """
+    SELECT count(*) FROM message
+    WHERE completed_ns IS NOT NULL AND completed_ns NOT IN (SELECT end_ns FROM sample WHERE call = 'MPI_Waitall')"""
+KEY = """
+    SELECT identity, direction, peer, tag, number, start_monotonic_ns + start_ns
+    FROM message JOIN communicator USING (world_rank, communicator) JOIN rank USING (world_rank)"""
+
+
+def truth_of(folder, rank):
+    """By direction, peer and tag: when each message was posted, and its id."""
+    known = {}
+    for line in (folder / f"truth-{rank}").read_text().splitlines():
+        direction, _, *numbers = line.split()
+        before, after, peer, tag, ident = map(int, numbers)
+        known.setdefault((direction, peer, tag), []).append((before, after, ident))
+    return known
+
+
+def ids_of(run, folder, direction):
+    """By sender, receiver, communicator, tag and number: the ids that the log allows. Threads may post at the same time."""
+    found, unknown = {}, 0
+    for rank in range(run.ranks):
+        truth = truth_of(folder, rank)
+        for identity, where, peer, tag, number, start_ns in run.query(rank, KEY):
+            if where != direction or number is None:
+                unknown += where == direction
+                continue
+            ids = {ident for before, after, ident in truth[direction, peer, tag] if before <= start_ns <= after}
+            ranks = (rank, peer) if direction == "sent" else (peer, rank)
+            assert ids
+            assert (*ranks, identity, tag, number) not in found
+            found[(*ranks, identity, tag, number)] = ids
+    return found, unknown
+
+
+@pytest.mark.parametrize("rounds, threads, samples", ((300, 1, "4M"), (300, 0, "4M"), (300, 2, "4M"), (4_000, 1, "256K")))
+def test_equal_numbers_are_the_same_message(profile, tmp_path, rounds, threads, samples):
+    env = {"TRUTH": str(tmp_path), "COMMPROF_SAMPLES": samples, "COMMPROF_CLOCK": "monotonic"}
+    run = profile("numbered_messages", 2, str(rounds), str(threads), env=env)
+    sent, _ = ids_of(run, tmp_path, "sent")
+    received, _ = ids_of(run, tmp_path, "received")
+    both = sent.keys() & received.keys()
+    assert [key for key in both if not sent[key] & received[key]] == []
+    assert samples != "4M" or len(both) > 2_000  # of the small log, windows may remain that the two ranks do not have in common
+
+
+def test_a_message_completes_with_the_call_that_completed_it(profile, tmp_path):
+    run = profile("numbered_messages", 2, "300", "1", env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"})
+    assert [run.query(rank, COMPLETING) for rank in range(2)] == [[(0,)]] * 2
+    open_ones = "SELECT DISTINCT call FROM message WHERE completed_ns IS NULL AND (call LIKE 'MPI_I%' OR call LIKE '%init') AND peer >= 0"
+    assert [run.query(rank, open_ones) for rank in range(2)] == [[]] * 2
