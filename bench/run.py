@@ -65,7 +65,7 @@ def growth(run: Path) -> str:
 def copies(memory: str, disk: Path) -> str:
     """The table of bench/copy.c: one copy of a ledger, to memory and to the disk that holds the temporary files."""
     program = BUILD / "copy"
-    parts = ("ledger/ledger.c", "ledger/copy.c", "base/filesystems.c", "base/clock.c")
+    parts = ("ledger/ledger.c", "ledger/copy.c", "base/filesystems.c", "base/clock.c", "base/settings.c")
     sources = [ROOT / "src" / part for part in parts]
     compiler = ["cc", "-w", "-O2", "-D_GNU_SOURCE", f"-I{ROOT}/src"]
     subprocess.run([*compiler, ROOT / "bench/copy.c", *sources, "-lpthread", "-o", program], check=True)
