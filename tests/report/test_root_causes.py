@@ -90,6 +90,38 @@ def test_a_chain_of_waits_is_followed_to_the_rank_that_computed_longer(late, tex
     assert "caused" in text(job)
 
 
+def paths(report, tmp_path, job: Job) -> dict[int, list[dict]]:
+    answer = report("steps", job.write(tmp_path / "run.db"), "--critical-path", "--json")
+    assert answer.status == 0, answer.err
+    found: dict[int, list[dict]] = {}
+    for row in json.loads(answer.out):
+        found.setdefault(row["step"], []).append(row)
+    return found
+
+
+def test_the_critical_path_leads_through_the_ranks_between_to_the_cause(report, tmp_path):
+    """Ranks 0 and 1 end last, after their columns; their waits lead to 2, at once and through 3."""
+    for step, rows in paths(report, tmp_path, grid([{2: 8 * MS}] * STEPS, has_marks=True)).items():
+        assert [(row["rank"], row["state"], row["call"], row["time_ns"]) for row in rows[:1]] == [(2, "outside", "", 18 * MS)], step
+        assert sorted(row["call"] for row in rows[1:]) == ["MPI_Allgather", "MPI_Allreduce"]
+        assert sum(row["share"] for row in rows) == pytest.approx(1)
+
+
+def test_a_path_follows_the_culprit_of_each_step(report, tmp_path):
+    found = paths(report, tmp_path, grid([{1 + step % 3: 8 * MS} for step in range(STEPS)], has_marks=True))
+    assert {step: rows[0]["rank"] for step, rows in found.items()} == {step + 1: 1 + step % 3 for step in range(1, STEPS)}
+
+
+def test_a_path_over_calls_that_were_not_split_is_not_told(report, tmp_path):
+    """Rank 0 waits for 2 in its column, which waited for 3 in an MPI_Win_fence."""
+    assert paths(report, tmp_path, grid([{3: 80 * MS}] * STEPS, unsplit="MPI_Win_fence", has_marks=True)) == {}
+
+
+def test_parts_of_the_path_are_told_as_shares_of_all_steps(text):
+    job = grid([{2: 8 * MS}] * STEPS, has_marks=True)
+    assert "Critical path   99.9 % rank 2 outside MPI, 0.11 % others; over 39 steps" in text(job, "steps")
+
+
 def test_all_commands_name_the_cause_and_not_the_rank_between(report, text, late):
     job = grid([{3: 8 * MS}] * STEPS)
     (run,) = late(job, "run")

@@ -8,12 +8,12 @@ in bulk collectives, an Allreduce or Reduce of one small size at regular times m
 steps the report says why.
 
 The time of a step is the mean over its ranks; the headline splits it into time outside MPI, transfer and waiting, and names the rank that
-causes most of the waiting, if there is one beyond chance. Calls are means over the ranks that make them. Shares are of the mean over all
-steps after the warm-up, outliers included. Time inside MPI on the thread that drives the steps, by default the main one, is exposed
-communication. The time of a background thread is shown apart: how much of it a step waits for is unknown. If only a background
-thread communicates, as Horovod's, marked steps are compared by when each rank reaches the mark: a slow rank shows at a mark set where the
-main thread begins to wait. NCCL's operations count by their time on the device, where that is known. Nothing marks the end of the last marked
-step, so it ends with its last call.
+causes most of the waiting, if there is one beyond chance. The critical path of a step is followed back from the rank that ended last, at each
+wait on to the rank that was waited for. Calls are means over the ranks that make them. Shares are of the mean over all steps after the
+warm-up, outliers included. Time inside MPI on the thread that drives the steps, by default the main one, is exposed communication. The time of
+a background thread is shown apart: how much of it a step waits for is unknown. If only a background thread communicates, as Horovod's, marked
+steps are compared by when each rank reaches the mark: a slow rank shows at a mark set where the main thread begins to wait. NCCL's operations
+count by their time on the device, where that is known. Nothing marks the end of the last marked step, so it ends with its last call.
 
 This needs the log of single calls. The log of a long run holds parts of it, and steps are known of those parts.
 """
@@ -21,6 +21,7 @@ This needs the log of single calls. The log of a long run holds parts of it, and
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..base import units
@@ -33,6 +34,7 @@ from ..run.crowding import crowding, sentence
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
 from ..steps.boundaries import Told
+from ..steps.critical_path import PathRow
 from ..steps.step_costs import StepCallRow, StepRow
 from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
 from . import common
@@ -46,6 +48,8 @@ HEAD_WIDTH = 16
 MOST_CALLS = 10
 MOST_OUTLIERS = 6
 MOST_STEPS = 200
+MOST_PARTS = 3  # of the critical path, in a line
+NOTABLE_PART = 0.01  # of it
 NOTABLE_POLLS = 0.01  # of the time in MPI
 UNTIMED = "not all were timed: sends and receives never are one by one, others while the GPU is traced"
 MARK = "a late rank shows at a mark set where the main thread begins to wait for its gradients: see commprof_step(3)"
@@ -80,6 +84,15 @@ STEP_COLUMNS = (
 )
 
 
+PATH_COLUMNS = (
+    Column("step", lambda row: units.count(row.step)),
+    Column("rank", lambda row: units.count(row.rank)),
+    Column("doing", lambda row: doing_text(row.state, row.call), False),
+    Column("time", lambda row: units.duration(row.time_ns)),
+    Column("of path", lambda row: units.share(row.share)),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     group = parser.add_argument_group("what is a step").add_mutually_exclusive_group()
@@ -87,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--region", type=units.as_read, metavar="NAME", help="each visit to the region of this name is a step")
     shown = parser.add_argument_group("what to show").add_mutually_exclusive_group()
     shown.add_argument("--per-step", action="store_true", help="a row for each step")
+    shown.add_argument("--critical-path", action="store_true", help="a row for each part of the critical path of each step")
     shown.add_argument("--per-call", action="store_true", help="a row for each call and communicator")
     tables.add_arguments(parser)
     parser.add_argument("--plot", type=pictures.picture_path, metavar="FILE", help="draw into FILE: .png, .svg or .pdf")
@@ -106,6 +120,8 @@ def run(arguments: argparse.Namespace) -> None:
         print_steps(run, answers, waits)
     elif arguments.per_call:
         print_calls(answers.costs.calls)
+    elif arguments.critical_path:
+        print_paths(answers.paths)
     else:
         print_text(run, answers, waits)
 
@@ -115,6 +131,8 @@ def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequen
         return answers.costs.steps, StepRow._fields
     if arguments.per_call:
         return answers.costs.calls, StepCallRow._fields
+    if arguments.critical_path:
+        return answers.paths, PathRow._fields
     return [answers.summary], StepsRow._fields
 
 
@@ -152,6 +170,15 @@ def print_steps(run: Run, answers: StepsSummary, waits: Late) -> None:
         print(f"... and {len(rows) - MOST_STEPS:,} more; --csv has them all.")
 
 
+def print_paths(rows: Sequence[PathRow]) -> None:
+    if not rows:
+        print("The critical path is not known of any step.")
+        return
+    print(tables.text_table(PATH_COLUMNS, rows[:MOST_STEPS]))
+    if len(rows) > MOST_STEPS:
+        print(f"... and {len(rows) - MOST_STEPS:,} more; --csv has them all.")
+
+
 def facts(run: Run, answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]]:
     """(head, text) a line. `waits`: the analysis of waiting of the whole run, if it was made."""
     summary = answers.summary
@@ -167,6 +194,7 @@ def facts(run: Run, answers: StepsSummary, waits: Late | None) -> Iterator[tuple
     yield "", certainty_text(summary)
     yield "Step time", time_text(summary)
     yield from share_facts(summary, waits.run if waits else None)
+    yield from path_facts(answers)
     yield from negotiation_facts(summary)
     yield from gpu_facts(summary)
     yield "Slowest rank", slowest_text(answers)
@@ -230,6 +258,28 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
         yield "", f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are not in it"
     if not summary.complete_steps:
         yield "", "of no step all calls were kept: inside MPI it is at least as long as said here"
+
+
+def path_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
+    """98.2 % rank 2 outside MPI, 1.1 % rank 0 in MPI_Allreduce, 0.7 % others; over 39 steps"""
+    if not answers.paths:
+        return
+    parts: Counter = Counter()
+    for row in answers.paths:
+        parts[row.rank, row.state, row.call] += row.time_ns
+    whole_ns = sum(parts.values())
+    told = [(row, time_ns) for row, time_ns in parts.most_common(MOST_PARTS) if time_ns >= NOTABLE_PART * whole_ns]
+    terms = [f"{units.share(time_ns / whole_ns)} rank {rank} {doing_text(state, call)}" for (rank, state, call), time_ns in told]
+    rest_ns = whole_ns - sum(time_ns for _, time_ns in told)
+    terms += [f"{units.share(rest_ns / whole_ns)} others"] if rest_ns else []
+    yield "Critical path", f"{', '.join(terms)}; over {units.counted(len({row.step for row in answers.paths}), 'step')}"
+
+
+def doing_text(state: str, call: str) -> str:
+    if state == "outside":
+        return "outside MPI"
+    remark = {"waiting": " (waiting, for whom is not known)", "not split": " (not split)"}.get(state, "")
+    return f"in {units.visible(call)}{remark}"
 
 
 def negotiation_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from ..late import verdict
 from ..late.late_ranks import Late, LateRow
 from ..run.selection import Selection
 from .boundaries import Moment, Steps, Told, outlier_limit, steps_find
+from .critical_path import PathRow, critical_paths
 from .gpu_steps import GpuStepRow, gpu_steps, step_times
 from .step_costs import Costs, StepRow, step_costs
 from .trend import trend
@@ -86,6 +87,7 @@ class StepsSummary(NamedTuple):
     costs: Costs
     gpu: list[GpuStepRow]
     steps: Steps
+    paths: list[PathRow]  # none if waits were not analysed, or other threads than the driving one communicate
 
 
 def steps_summary(
@@ -105,7 +107,8 @@ def steps_summary(
         **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(on_gpus),
     }
-    return StepsSummary(StepsRow(**fields), costs, on_gpus, steps)
+    paths = critical_paths(steps, costs.steps, moment, late) if late and costs.is_driven else []
+    return StepsSummary(StepsRow(**fields), costs, on_gpus, steps, paths)
 
 
 def _told(connection: Connection, told: Told, costs: Costs) -> dict:
