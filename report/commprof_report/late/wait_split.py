@@ -7,9 +7,9 @@ Reduce_scatter and Barrier; the root in Bcast and Scatter; all others at the roo
 of its call is transfer. If the clock error may exceed half the median duration of such a call, arrival times are not used. Then the rank
 with the shortest call is assumed to have arrived last, and the excess of the other calls over it is waiting.
 
-A rank waits for a nonblocking or persistent collective or message in the call that completes it (Wait, Test): from the entry of that call
-until the last rank has started the collective, or the other side has posted the message. One call may complete several operations; the one
-that is ready last decides (arrivals.py).
+A rank waits for a nonblocking collective, or a nonblocking or persistent message, in the call that completes it (Wait, Test): from the entry
+of that call until the last rank has started the collective, or the other side has posted the message. One call may complete several
+operations; the one that is ready last decides (arrivals.py). Persistent collectives are not split: MPI_Start is recorded without them.
 
 A rank arrives in an NCCL collective when its kernel starts, and leaves when the kernel ends; the call on the host shows neither. NCCL
 collectives without device times are therefore skipped.
