@@ -51,7 +51,7 @@ def found(run: Run) -> dict[str, dict]:
 def test_what_is_promised_is_what_the_twin_saves(profile, mode, better, rule, size):
     """Waiting is no part of the promise, but vanishes with the calls: less may be promised than comes."""
     run, twin = profile("message_shapes", RANKS, mode, STEPS), profile("message_shapes", RANKS, better, TWIN_STEPS)
-    first = advice(run)[0]
+    first = next(row for row in advice(run) if row["rule"] not in ("imbalance", "slowest_rank"))  # other work may make a rank late
     assert (first["rule"], first["bytes"]) == (rule, size)
     assert 0.2 <= first["saving_ns"] / saved_ns(run, twin) <= 1.1
     assert rule not in found(twin)

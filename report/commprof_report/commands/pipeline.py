@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_whole(arguments, with_histograms=False, with_samples=True)
-    found = pipelines.pipelines(run.connection, late(run, align(run.connection)).ranks)
+    found = pipelines.pipelines(run.connection, late(run, align(run.connection)))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, found.rows, StageRow._fields)
     else:
@@ -131,7 +131,7 @@ def waiting_text(rows: Sequence[StageRow]) -> str:
 
 
 def pipeline_section(run: Run, answers: RunSummary) -> str:
-    found = pipelines.pipelines(run.connection, answers.late.ranks)
+    found = pipelines.pipelines(run.connection, answers.late)
     if not found.rows:
         return ""
     shown = [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
 
 from ..base import query
 from ..calls.peers import PeerRow
-from ..late.late_ranks import LateRankRow
+from ..late.late_ranks import Late
 from ..late.verdict import COVERED
 from . import roles
 from .message_graph import Chain, Graph
@@ -71,18 +71,19 @@ class Pipelines(NamedTuple):
     graph: Graph
 
 
-def pipelines(connection: Connection, waits: Sequence[LateRankRow]) -> Pipelines:
-    """All pipelines, with the stages of each from first to last. `waits`: of all ranks (late_ranks.py)."""
+def pipelines(connection: Connection, late: Late) -> Pipelines:
+    """All pipelines, with the stages of each from first to last. Where `late` names ranks, no stage of another rank is called slow."""
     world = roles.look(connection)
     replicas = [group for group in world.groups if roles.role(group, world) == roles.REPLICA]
     times = {row.rank: row for row in SQL.ask(connection, "stage_times", StageTimesRow)}
-    split = {row.rank: (row.wait_ns, row.wait_ns + row.transfer_ns) for row in waits}
+    split = {row.rank: (row.wait_ns, row.wait_ns + row.transfer_ns) for row in late.ranks}
     of_ranks = {rank: Stage(row, *split.get(rank, (0, 0))) for rank, row in times.items()}
     sent = {(row.sender, row.receiver): row.bytes for row in SQL.ask(connection, "messages", PeerRow)}
+    named = late.blame.named.ranks if late.blame.named and late.run.late_ranks else None
     rows: list[StageRow] = []
     for number, chain in enumerate(world.graph.chains, 1):
         alike = 1 + sum(linked(chain, other, replicas) for other in world.graph.chains if other is not chain)
-        rows += stages_of(number, alike, chain, replicas, of_ranks, sent)
+        rows += stages_of(number, alike, chain, replicas, of_ranks, sent, chain.ranks if named is None else named)
     return Pipelines(rows, world.graph)
 
 
@@ -92,12 +93,20 @@ def linked(chain: Chain, other: Chain, replicas: Sequence[roles.Group]) -> bool:
 
 
 def stages_of(
-    number: int, alike: int, chain: Chain, replicas: Sequence[roles.Group], of_ranks: dict[int, Stage], sent: dict[tuple, int]
+    number: int,
+    alike: int,
+    chain: Chain,
+    replicas: Sequence[roles.Group],
+    of_ranks: dict[int, Stage],
+    sent: dict[tuple, int],
+    may_be_slow: Container[int],
 ) -> list[StageRow]:
     ranks = chain.ranks
     known = [of_ranks[rank] for rank in ranks if rank in of_ranks and of_ranks[rank].times.counted_ns and not of_ranks[rank].times.has_nccl]
     coverage = coverage_of(known)
     slow = slow_stage(chain, known) if len(known) == len(ranks) and coverage >= COVERED else None
+    if slow is not None and ranks[slow] not in may_be_slow:
+        slow = None
     last = len(ranks) - 1
     is_mirrored = has_opposite(chain, replicas)
     rows = []
