@@ -650,7 +650,8 @@ def test_a_partner_that_was_not_read_is_unknown(report, tmp_path, pipeline):
 def test_a_pipeline_over_nccl_is_found_and_its_bubbles_are_not_told(report, tmp_path, pipeline):
     folder = planted.write_databases(tmp_path / "run", pipeline)
     rows = report("pipeline", folder, "--json").rows
-    assert [(row["stage"], row["rank"], row["bubble_share"], row["wait_ns"]) for row in rows] == [(stage, stage, None, None) for stage in range(4)]
+    assert [(row["stage"], row["rank"]) for row in rows] == [(stage, stage) for stage in range(4)]
+    assert {(row["bubble_share"], row["wait_ns"]) for row in rows} == {(None, None)}
     assert [(row["forward_bytes"], row["backward_bytes"]) for row in rows][1] == (5 * MIB, 2 * MIB)
     text = report("pipeline", folder).out
     assert "1: ranks 0 > 1 > 2 > 3; NCCL's messages wait on the device: who waits for whom is not told." in text
