@@ -45,11 +45,14 @@ def played(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Played:
     trials: dict[tuple[str, bool], Trial | None] = {}
 
     def play_undisturbed(plant: Plant) -> Trial | None:
+        """Where a busy machine makes other ranks late as well, nobody may be named: then again. Naming another rank is never excused."""
+        held = None
         for _ in range(TRIES):
             trial = play(mpi, plant, False, tmp_path_factory.mktemp(f"{mpi.name}-{plant.program}"))
-            if judge(trial).holds:
-                return trial
-        return None
+            held = trial if judge(trial).holds else held
+            if held is trial and (told(trial.run).named or not plant.named):
+                break
+        return held
 
     def get(plant: Plant, is_twin: bool = False) -> Trial:
         if reason := why_not(mpi, plant):
