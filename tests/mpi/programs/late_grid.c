@@ -3,9 +3,9 @@
  * rank 0 prints all readings: "reading call round rank before after". */
 #include <mpi.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "check.h"
+#include "own_clock.h"
 
 enum { ROW, COLUMN, CALLS, ROUNDS = 64 };
 static const char *const names[CALLS] = {"row", "column"};
@@ -13,19 +13,6 @@ static const char *const names[CALLS] = {"row", "column"};
 static int rank, size;
 static double values[1024], sums[1024];
 static int64_t readings[CALLS][ROUNDS][2];
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-static void compute(int64_t busy_ns)
-{
-    for (int64_t end_ns = now_ns() + busy_ns; now_ns() < end_ns;)
-        continue;
-}
 
 static void print_readings(int of_rank, int rounds)
 {

@@ -5,9 +5,9 @@
 #include <mpi.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 #include "check.h"
+#include "own_clock.h"
 
 enum { ROUNDS = 64, READINGS = 4, MOST_BYTES = 1 << 22, TAG = 5 };
 
@@ -15,19 +15,6 @@ static char message[MOST_BYTES], other_message[MOST_BYTES];
 static int64_t readings[ROUNDS][READINGS];
 static int peer, is_sender, bytes;
 static MPI_Request request;
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-static void compute(int64_t busy_ns)
-{
-    for (int64_t end_ns = now_ns() + busy_ns; now_ns() < end_ns;)
-        continue;
-}
 
 static void wait_blocking(void)
 {

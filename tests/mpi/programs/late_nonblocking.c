@@ -3,27 +3,14 @@
  * before_start after_start before_wait after_wait". */
 #include <mpi.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "check.h"
+#include "own_clock.h"
 
 enum { OPERATIONS = 3, COUNT = 1024, ROUNDS = 64, READINGS = 4 };
 
 static double values[COUNT], sums[OPERATIONS][COUNT];
 static int64_t readings[ROUNDS][READINGS];
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-static void compute(int64_t busy_ns)
-{
-    for (int64_t end_ns = now_ns() + busy_ns; now_ns() < end_ns;)
-        continue;
-}
 
 static void reduce_and_wait(int64_t *reading)
 {

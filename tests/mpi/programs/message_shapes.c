@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "check.h"
+#include "own_clock.h"
 
 enum { SMALL = 18, MANY = 1000, LARGE = SMALL * MANY, PAIRED = 1 << 18, SLEEP_NS = 10000000 };
 
@@ -21,13 +22,6 @@ static int64_t slept_ns;
 static int is(const char *name)
 {
     return strcmp(mode, name) == 0;
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
 static void sleep_in_place_of_work(void)
