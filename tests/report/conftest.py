@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ sys.path[:0] = [str(ROOT / "report"), str(Path(__file__).resolve().parent)]
 import planted  # noqa: E402
 from commprof_report.display import page, tables  # noqa: E402
 from commprof_report.main import main  # noqa: E402
+from planted_job import Job  # noqa: E402
 
 
 class Answer(NamedTuple):
@@ -63,3 +65,15 @@ def run_folder(tmp_path) -> Path:
 def ledger_folder(tmp_path) -> Path:
     """The same run, as ledgers."""
     return planted.write_ledgers(tmp_path / "ledgers", planted.training_run())
+
+
+@pytest.fixture
+def late(report, tmp_path) -> Callable[..., list[dict]]:
+    """The rows that `late` gives for a job, by key; of the run as a whole, or by rank, host, call or wait state."""
+
+    def ask(job: Job, by: str = "rank", *words: object) -> list[dict]:
+        answer = report("late", job.write(tmp_path / "run.db"), "--json", "--by", by, *words)
+        assert answer.status == 0, answer.err
+        return json.loads(answer.out)
+
+    return ask

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import random
 
 import pytest
@@ -19,18 +18,6 @@ KINDS = [
     *("MPI_Allreduce", "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Barrier"),
     *("MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Bcast", "MPI_Scatter", "MPI_Reduce", "MPI_Gather", "MPI_Scan", "MPI_Exscan"),
 ]
-
-
-@pytest.fixture
-def late(report, tmp_path):
-    """The rows that `late` gives for a job, by key; of the run as a whole, or by rank, host or call."""
-
-    def ask(job: Job, by: str = "rank", *words: object) -> list[dict]:
-        answer = report("late", job.write(tmp_path / "run.db"), "--json", "--by", by, *words)
-        assert answer.status == 0, answer.err
-        return json.loads(answer.out)
-
-    return ask
 
 
 @pytest.fixture

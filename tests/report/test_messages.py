@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 
 import pytest
@@ -12,18 +11,6 @@ from planted_job import HostClock, Job
 
 US, MS = 1_000, 1_000_000
 ALWAYS_NS = 1 << 60
-
-
-@pytest.fixture
-def late(report, tmp_path):
-    """The rows that `late` gives for a job, by key; of the run as a whole, or by rank, call or wait state."""
-
-    def ask(job: Job, by: str = "rank", *words: object) -> list[dict]:
-        answer = report("late", job.write(tmp_path / "run.db"), "--json", "--by", by, *words)
-        assert answer.status == 0, answer.err
-        return json.loads(answer.out)
-
-    return ask
 
 
 def column(rows: list[dict], key: str) -> list:

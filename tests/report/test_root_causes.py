@@ -13,18 +13,6 @@ STEPS = 40
 
 
 @pytest.fixture
-def late(report, tmp_path):
-    """The rows that `late` gives for a job; of the run as a whole, or by rank, host or call."""
-
-    def ask(job: Job, by: str = "rank", *words: object) -> list[dict]:
-        answer = report("late", job.write(tmp_path / "run.db"), "--json", "--by", by, *words)
-        assert answer.status == 0, answer.err
-        return json.loads(answer.out)
-
-    return ask
-
-
-@pytest.fixture
 def text(report, tmp_path):
     def ask(job: Job, command: str = "late") -> str:
         return report(command, job.write(tmp_path / "run.db")).out
