@@ -10,20 +10,7 @@ from ..base import query
 
 SQL = query.beside(__file__)
 
-
 LEAST_NS = 8  # drawn as the lower bound of the first bucket, which has none on a logarithmic axis
-
-
-class BucketRow(NamedTuple):
-    call: str
-    bytes_low: int | None
-    bytes_high: int | None
-    low_ns: int
-    high_ns: int
-    count: int
-    share: float
-    cumulative_share: float
-    measure: str
 
 
 class LatencyRow(NamedTuple):
@@ -49,11 +36,11 @@ class DominatingRow(NamedTuple):
 
 
 def latency_rows(connection: Connection, call: str, low: int | None, high: int | None, measure: str = "call") -> list[LatencyRow]:
-    rows = SQL.ask(connection, "latency", BucketRow, call=call, bytes_low=low, bytes_high=high, measure=measure)
-    return [LatencyRow(*row, density=row.count / octaves(row)) for row in rows]
+    rows = SQL.ask(connection, "latency", LatencyRow, call=call, bytes_low=low, bytes_high=high, measure=measure)
+    return [row._replace(density=row.count / octaves(row)) for row in rows]
 
 
-def octaves(row: BucketRow) -> float:
+def octaves(row: LatencyRow) -> float:
     """Width of a bucket. The last one ends at the longest duration, which may be its lower bound."""
     low_ns = max(row.low_ns, LEAST_NS)
     return log2(max(row.high_ns, low_ns + 1) / low_ns)

@@ -17,7 +17,8 @@ SELECT :call AS call,
        count,
        count / total(count) OVER () AS share,
        total(count) OVER (ORDER BY bucket) / total(count) OVER () AS cumulative_share,
-       :measure AS measure
+       :measure AS measure,
+       NULL AS density -- latency.py: SQLite may lack logarithms
 FROM summed
 JOIN bucket_bound USING (bucket)
 ORDER BY bucket;
