@@ -107,7 +107,8 @@ def test_the_correction_for_many_tests_is_that_of_the_article():
 
 def test_the_fewest_runs_that_can_show_anything_are_known():
     assert [rank_tests.fewest_pairs(level) for level in (0.95, 0.975, 0.99)] == [6, 7, 8]
-    assert rank_tests.are_enough(4, 4, 0.95) and not rank_tests.are_enough(3, 4, 0.95) and not rank_tests.are_enough(0, 9, 0.95)
+    unpaired = [rank_tests.unpaired_shift([1.0] * first, [9.0] * second, 0.95) for first, second in ((4, 4), (3, 4))]
+    assert [math.isfinite(shift.low) for shift in unpaired] == [True, False]
 
 
 def test_about_as_many_pairs_as_needed_are_advised():

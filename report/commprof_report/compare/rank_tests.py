@@ -86,11 +86,6 @@ def fewest_pairs(level: float) -> int:
     return next(pairs for pairs in range(2, 100) if _signed_ranks_left_out(pairs, level))
 
 
-def are_enough(first: int, second: int, level: float) -> bool:
-    """Whether unpaired samples of these sizes can show a difference."""
-    return min(first, second) > 0 and _rank_sums_left_out(first, second, level) > 0
-
-
 def pairs_to_detect(differences: Sequence[float], shift: float, level: float) -> int | None:
     """About how many pairs with this scatter would show this shift with probability POWER; null: more than MOST_PAIRS."""
     wanted = (*range(fewest_pairs(level), 21), *range(24, MOST_PAIRS + 1, 4))
