@@ -5,7 +5,7 @@
 __attribute__((noinline)) struct communicator *traffic_look_up(const struct call *call, mpi_handle comm)
 {
     struct communicator *found = call->communicator ? communicators_under(mpi_handle_bits(comm)) : communicators_find(comm);
-    communicators_slot(found);
+    communicators_slot(found); /* gives it one if it has none: traffic_key reads it */
     return found;
 }
 

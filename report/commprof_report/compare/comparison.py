@@ -459,5 +459,3 @@ def _runs(sides: Sequence[Side]) -> list[RunRow]:
         for side in sides
         for place, run in enumerate(side.runs)
     ]
-
-

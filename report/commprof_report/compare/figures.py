@@ -263,5 +263,3 @@ def percentile(buckets: dict[tuple[int, int], int], share: float) -> float:
             return low_ns * (high_ns / low_ns) ** part if low_ns else high_ns * part
         below += count
     return 0.0
-
-

@@ -125,8 +125,6 @@ def parts(observed: Sequence[Observed]) -> list[Sequence[Observed]]:
     return [observed[begin:end] for begin, end in zip(edges, edges[1:])]
 
 
-
-
 def _sums(block: Sequence[Cause], unit_of: Callable[[int], Hashable]) -> Counter:
     sums: Counter = Counter()
     for cause in block:
