@@ -8,7 +8,7 @@ import random
 import pytest
 from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late as answers
-from commprof_report.late.verdict import Cause, blame
+from commprof_report.late.verdict import Cause, blame, late_among
 from commprof_report.run.alignment import align
 from planted import SECOND
 from planted_job import HostClock, Job, waits_for
@@ -177,6 +177,17 @@ def test_of_100_balanced_runs_at_most_5_name_a_rank(ranks, memory):
         found = blame(causes, range(ranks), lambda rank: f"node{2 * rank // ranks}", {"world": range(ranks)})
         accused += found.named is not None or bool(found.calls)
     assert accused <= 5
+
+
+def test_among_some_ranks_one_is_late_only_beyond_chance():
+    """What others cause does not count: rank 0 does most of the run's."""
+
+    def caused_by(*ranks: int) -> list[Cause]:
+        return [Cause("MPI_Recv", "world", rank, 1e6 if rank else 9e6, place, place) for place, rank in enumerate(ranks * 40)]
+
+    assert late_among(caused_by(0, 2, 2, 2, 3), [2, 3]) == [2]
+    assert late_among(caused_by(0, 2, 3), [2, 3]) == []
+    assert late_among(caused_by(2)[:7], [2, 3]) == []
 
 
 def test_ranks_that_take_turns_in_a_fixed_order_are_told_from_chance(late, text):

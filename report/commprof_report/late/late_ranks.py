@@ -197,7 +197,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     SQL.run(connection, "late_factors")
     ranks = SQL.ask(connection, "late_ranks", LateRankRow)
     counted = SQL.ask(connection, "late_run", LateRunRow)[0]
-    causes = SQL.ask(connection, "late_causes", Cause)
+    causes = late_causes(connection)
     hosts = {row.rank: row.host or "" for row in ranks}
     members: dict[str, list[int]] = {}
     for identity, rank in connection.execute("SELECT DISTINCT identity, world_rank FROM late_scaled"):
@@ -222,6 +222,11 @@ def late(run: Selection, alignment: Alignment) -> Late:
     calls, sizes = SQL.ask(connection, "late_calls", LateCallRow), SQL.ask(connection, "late_sizes", LateSizeRow)
     states, rest = SQL.ask(connection, "late_states", LateStateRow), SQL.ask(connection, "late_rest", LateRestRow)
     return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, found, lines)
+
+
+def late_causes(connection: Connection) -> list[Cause]:
+    """Of the last analysis (`late`), in order of time."""
+    return SQL.ask(connection, "late_causes", Cause)
 
 
 def _hosts(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:

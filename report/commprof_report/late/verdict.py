@@ -100,6 +100,14 @@ def _named(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int
     return named
 
 
+def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> list[int]:
+    """The few of these ranks that cause most of the waiting that they all cause, beyond chance; empty: none do."""
+    own = [cause for cause in causes if cause.cause_rank in ranks]
+    blocks = _blocks(own)
+    found = few([_sums(block, lambda rank: rank) for block in blocks], ranks, LEVEL, sum(cause.cost_ns for cause in own))
+    return found[0] if found and len(blocks) >= FEWEST_BLOCKS else []
+
+
 def _name(causes: Sequence[Cause], ranks: Sequence[int], p: float) -> Named:
     own = [cause for cause in causes if cause.cause_rank in ranks]
     share = sum(cause.cost_ns for cause in own) / sum(cause.cost_ns for cause in causes)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from ..base import query
 from ..calls.peers import PeerRow
-from ..late.late_ranks import Late
-from ..late.verdict import COVERED
+from ..late.late_ranks import Late, late_causes
+from ..late.verdict import COVERED, late_among
 from . import roles
 from .message_graph import Chain, Graph
 
@@ -72,18 +72,19 @@ class Pipelines(NamedTuple):
 
 
 def pipelines(connection: Connection, late: Late) -> Pipelines:
-    """All pipelines, with the stages of each from first to last. Where `late` names ranks, no stage of another rank is called slow."""
+    """All pipelines, with the stages of each from first to last. A stage is called slow only if its rank causes most of the waiting that the
+    ranks of the pipeline cause, beyond chance; where causes are not known, by its times alone."""
     world = roles.look(connection)
     replicas = [group for group in world.groups if roles.role(group, world) == roles.REPLICA]
     times = {row.rank: row for row in SQL.ask(connection, "stage_times", StageTimesRow)}
     split = {row.rank: (row.wait_ns, row.wait_ns + row.transfer_ns) for row in late.ranks}
     of_ranks = {rank: Stage(row, *split.get(rank, (0, 0))) for rank, row in times.items()}
     sent = {(row.sender, row.receiver): row.bytes for row in SQL.ask(connection, "messages", PeerRow)}
-    named = late.blame.named.ranks if late.blame.named and late.run.late_ranks else None
+    causes = late_causes(connection) if late.run.unknown_cause_ns < COVERED * late.run.wait_ns else None
     rows: list[StageRow] = []
     for number, chain in enumerate(world.graph.chains, 1):
         alike = 1 + sum(linked(chain, other, replicas) for other in world.graph.chains if other is not chain)
-        rows += stages_of(number, alike, chain, replicas, of_ranks, sent, chain.ranks if named is None else named)
+        rows += stages_of(number, alike, chain, replicas, of_ranks, sent, chain.ranks if causes is None else late_among(causes, chain.ranks))
     return Pipelines(rows, world.graph)
 
 
