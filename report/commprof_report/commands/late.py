@@ -84,7 +84,7 @@ CALL_COLUMNS = (
     Column("waiting", lambda row: units.duration(row.wait_ns)),
     Column("transfer", lambda row: units.duration(row.transfer_ns)),
     Column("waiting share", lambda row: estimated(row.wait_share, row.estimate_share)),
-    Column("mostly due to", lambda row: units.NO_VALUE if row.top_rank is None else f"rank {row.top_rank}"),
+    Column("largest cause", lambda row: units.NO_VALUE if row.top_rank is None else f"rank {row.top_rank}"),
     Column("it caused", lambda row: units.duration(row.top_cost_ns)),
 )
 STATE_COLUMNS = (
