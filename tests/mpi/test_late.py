@@ -138,7 +138,7 @@ from commprof_report.run.run import run_open
 from commprof_report.run.alignment import align
 alignment = align(run_open(Path(sys.argv[1]), with_samples=True).connection)
 for rank in range(4):
-    print(alignment.moment(rank, 0), alignment.error([0, rank], 0).distance_ns, alignment.islands)
+    print(alignment.aligned_ns(rank, 0), alignment.error([0, rank], 0).distance_ns, alignment.islands)
 """
 
 

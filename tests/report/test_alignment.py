@@ -22,42 +22,43 @@ def aligned(job: Job):
 
 
 def errors_of(job: Job, connection, alignment, true_ns: int) -> list[tuple[float, float]]:
-    """Of each rank at a true moment: how far off it is laid against rank 0, and how far that may be."""
-    def moment(rank: int) -> int:
+    """For each rank at a true time: its error against rank 0 on the common axis, and the bound of that error."""
+    def aligned_ns(rank: int) -> int:
         return connection.execute("SELECT aligned_ns(?, ?)", (rank, job.time(rank, true_ns))).fetchone()[0]
 
     return [
-        (abs(moment(rank) - moment(0)), alignment.error([0, rank], job.time(0, true_ns)).distance_ns) for rank in range(1, len(job.hosts))
+        (abs(aligned_ns(rank) - aligned_ns(0)), alignment.error([0, rank], job.time(0, true_ns)).distance_ns)
+        for rank in range(1, len(job.hosts))
     ]
 
 
 def random_job(chance: random.Random, seconds: int, calls: int) -> tuple[Job, list[int]]:
-    """Offsets of seconds, rates that differ by 100 ppm, late ranks; and moments at which something happened."""
+    """Offsets of seconds, rates that differ by 100 ppm, late ranks; and the times at which something happened."""
     clocks = [
         HostClock(chance.randrange(-5 * SECOND, 10**6 * SECOND), chance.uniform(-50e-6, 50e-6), chance.randrange(-SECOND, SECOND))
         for _ in range(chance.randint(2, 8))
     ]
     job = Job([clock for clock in clocks for _ in range(chance.randint(1, 3))], wall_ns=(seconds + 1) * SECOND)
-    moments = sorted(chance.randrange(seconds * SECOND) for _ in range(calls))
+    true_times = sorted(chance.randrange(seconds * SECOND) for _ in range(calls))
     ranks = len(job.hosts)
     groups = [job.world, job.group(range(0, ranks, 2)), job.group(range(ranks // 2, ranks))]
-    for true_ns in moments:
+    for true_ns in true_times:
         group = chance.choice(groups)
         arrivals = [true_ns + round(chance.expovariate(1 / (50 * US))) for _ in group.ranks]
         transfers = [round(chance.expovariate(1 / (20 * US))) for _ in group.ranks]
         job.collective(chance.choice(KINDS), arrivals, transfers, chance.randrange(len(group.ranks)), group)
-    return job, moments
+    return job, true_times
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_moment_is_never_farther_off_than_the_stated_error(seed):
+def test_a_timestamp_is_never_farther_off_than_the_stated_error(seed):
     chance = random.Random(seed)
-    job, moments = random_job(chance, seconds=chance.choice((1, 15, 40)), calls=chance.choice((30, 200)))
+    job, true_times = random_job(chance, seconds=chance.choice((1, 15, 40)), calls=chance.choice((30, 200)))
     connection, alignment = aligned(job)
     assert alignment.islands == 1
-    for true_ns in (*moments[::7], 0, job.wall_ns):
+    for true_ns in (*true_times[::7], 0, job.wall_ns):
         for off_ns, error_ns in errors_of(job, connection, alignment, true_ns):
-            assert off_ns <= error_ns + 2  # moments are rounded to a nanosecond on each clock
+            assert off_ns <= error_ns + 2  # times are rounded to a nanosecond on each clock
 
 
 def test_seconds_and_fifty_ppm_are_recovered_within_a_few_transfers():

@@ -413,6 +413,6 @@ def test_who_waits_is_taken_from_late_calls_where_they_are_known(tmp_path):
     run.connection.execute("UPDATE late_call SET wait_ns = end_ns - start_ns WHERE world_rank = 1")
     run.connection.execute("UPDATE late_call SET wait_ns = 0 WHERE world_rank = 0")
     split = split._replace(timelines=timelines(run.connection, alignment))
-    row = steps_summary(run, alignment.moment, late=split).summary
+    row = steps_summary(run, alignment.aligned_ns, late=split).summary
     assert (row.slowest_rank, row.slowest_steps, row.waits_are_known) == (0, 59, 1)
     assert row.slowest_lead_ns == pytest.approx(2 * row.wait_ns, rel=0.1)  # a median, of rank 1; a mean, of both

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
     alignment = align(run.connection)
     split = late(run, alignment)
-    rows = advice.advice(run, run_summary(run, split), steps_summary(run, alignment.moment, late=split).summary)
+    rows = advice.advice(run, run_summary(run, split), steps_summary(run, alignment.aligned_ns, late=split).summary)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:

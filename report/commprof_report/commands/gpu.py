@@ -183,7 +183,7 @@ def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
     found = gpu_activity.gpu(run.connection)
     if not found.is_seen:
         return Answers(found, [], tracing_cost([], None))
-    in_steps = in_steps or steps_summary(run, align(run.connection).moment)
+    in_steps = in_steps or steps_summary(run, align(run.connection).aligned_ns)
     return Answers(found, in_steps.gpu, tracing_cost(found.windows, in_steps.steps))
 
 

@@ -84,7 +84,7 @@ def parts(run: Selection, is_whole: bool = True) -> Iterator[str]:
     alignment = align(run.connection)
     split = late_answers(run, alignment)
     answers = run_summary(run, split)
-    in_steps = steps_summary(run, alignment.moment, late=split)
+    in_steps = steps_summary(run, alignment.aligned_ns, late=split)
     whole = split if is_whole else None
     yield opening(run, answers, headline(in_steps.summary, whole and whole.run))
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))

@@ -212,7 +212,7 @@ def marks_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     """If a background thread makes the MPI calls: which rank is last at the marks of its main thread."""
     if not answers.is_background or not run.connection.execute("SELECT 1 FROM step").fetchone():
         return
-    found = steps_summary(run, align(run.connection).moment, "marks", late=answers)
+    found = steps_summary(run, align(run.connection).aligned_ns, "marks", late=answers)
     if found.summary.slowest_at:
         yield "Marks", slowest_text(found)
 

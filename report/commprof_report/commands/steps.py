@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_whole(arguments, with_histograms=False, with_samples=True)
     alignment = align(run.connection)
     waits = late(run, alignment)
-    answers = steps_summary(run, alignment.moment, arguments.by, arguments.region, waits)
+    answers = steps_summary(run, alignment.aligned_ns, arguments.by, arguments.region, waits)
     if arguments.plot:
         pictures.save(arguments.plot, plot.draw, answers.costs.steps, plot.SIZE)
     if tables.is_for_scripts(arguments):

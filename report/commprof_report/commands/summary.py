@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
         tables.write_rows(arguments, [answers.summary], SummaryRow._fields)
         return
     is_whole = common.is_whole(arguments)
-    step = headline(steps_summary(run, alignment.moment, late=answers.late).summary, answers.late.run) if is_whole else ""
+    step = headline(steps_summary(run, alignment.aligned_ns, late=answers.late).summary, answers.late.run) if is_whole else ""
     for line in lines(run, answers, step):
         print(line)
 
@@ -368,7 +368,7 @@ def rank_facts(run: Run, answers: RunSummary) -> Iterator[tuple[str, str]]:
         if group.state == "running":
             yield HEADS[group.state], f"{group.names}: {place}"
         else:
-            yield HEADS[group.state], f"{group.names}{code_text(group)}, {moments_text(group, answers.summary)}"
+            yield HEADS[group.state], f"{group.names}{code_text(group)}, {time_text(group, answers.summary)}"
             yield "", f"  {place}"
     if len(groups) > MOST_GROUPS:
         rest = sum(len(group.ranks) for group in groups[MOST_GROUPS:])
@@ -379,11 +379,11 @@ def code_text(group: doing.Group) -> str:
     return {"abort": f" by MPI_Abort({group.ranks[0].abort_code})", "exit": " without MPI_Finalize"}.get(group.state, "")
 
 
-def moments_text(group: doing.Group, summary: SummaryRow) -> str:
+def time_text(group: doing.Group, summary: SummaryRow) -> str:
     """at 2026-11-21 22:31:07, 12.3 s after the start"""
     known = [rank.last_unix_ns for rank in group.ranks if rank.last_unix_ns is not None]
     if not known:
         return "nobody knows when"
     last_unix_ns = max(known)
-    moment = f"{units.timestamp(last_unix_ns)} ({units.duration(max(0, last_unix_ns - summary.start_unix_ns))} after the start)"
-    return f"at {moment}" if group.state in doing.SURE_OF_TIME else f"last sign of life {moment}"
+    time = f"{units.timestamp(last_unix_ns)} ({units.duration(max(0, last_unix_ns - summary.start_unix_ns))} after the start)"
+    return f"at {time}" if group.state in doing.SURE_OF_TIME else f"last sign of life {time}"

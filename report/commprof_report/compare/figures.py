@@ -186,7 +186,7 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> Figures:
     connection = run.connection
     alignment = align(connection)
     waits = late(run, alignment)
-    steps = steps_summary(run, alignment.moment, late=waits).summary
+    steps = steps_summary(run, alignment.aligned_ns, late=waits).summary
     ranks = SQL.ask(connection, "run_ranks", RankRow)
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)

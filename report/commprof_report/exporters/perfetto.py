@@ -146,7 +146,7 @@ def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[st
     wait_split(run, alignment)
     SQL.run(run.connection, "trace_index")
     trace = Trace(run, alignment, cut)
-    beside = Beside(run.world_size + 1, alignment.moment, cut.meets)
+    beside = Beside(run.world_size + 1, alignment.aligned_ns, cut.meets)
     yield '{"displayTimeUnit": "ms",\n"otherData": ' + json.dumps(trace.about() | about_pytorch(traces)) + ',\n"traceEvents": [\n'
     separator = ""
     for event in chain(trace.events(), beside.events(traces)):
@@ -163,7 +163,7 @@ def about_pytorch(traces: Sequence[OfRank]) -> dict[str, object]:
 class Trace:
     def __init__(self, run: Selection, alignment: Alignment, cut: Cut) -> None:
         self.run, self.connection = run, run.connection
-        self.moment: Callable[[int, int], int] = alignment.moment
+        self.aligned_ns: Callable[[int, int], int] = alignment.aligned_ns
         self.cut = cut
         self.ranks = SQL.ask(self.connection, "trace_ranks", RankRow)
         self.threads = SQL.ask(self.connection, "trace_threads", ThreadRow)
@@ -231,8 +231,8 @@ class Trace:
         for row in self.threads:
             if row.rank != rank or not row.unfinished:
                 continue
-            end_ns = self.moment(rank, max(row.last_ns, row.since_ns))
-            start_ns = min(max(self.moment(rank, row.since_ns), own.last_ns.get(row.thread, self.moment(rank, 0))), end_ns)
+            end_ns = self.aligned_ns(rank, max(row.last_ns, row.since_ns))
+            start_ns = min(max(self.aligned_ns(rank, row.since_ns), own.last_ns.get(row.thread, self.aligned_ns(rank, 0))), end_ns)
             peer = PEERS.get(row.peer, row.peer)
             details = {"communicator": row.communicator, "bytes": row.bytes, "peer": peer, "request_call": row.request_call}
             known = {key: value for key, value in details.items() if value is not None}
@@ -246,7 +246,7 @@ class Trace:
         for (rank, track, thread), of_track in groupby(rows, key=attrgetter("rank", "track", "thread")):
             number = FIRST_OF_TRACK[track] + thread
             yield from self._thread_name(rank, number, *self._title(rank, track, thread))
-            slices = (Slice(self.moment(rank, row.begin_ns), self.moment(rank, row.end_ns), row.name, {}) for row in of_track)
+            slices = (Slice(self.aligned_ns(rank, row.begin_ns), self.aligned_ns(rank, row.end_ns), row.name, {}) for row in of_track)
             for slice_ in nested(slices):
                 if self.cut.meets(slice_.start_ns, slice_.end_ns):
                     yield _slice(rank, number, slice_)
@@ -271,7 +271,7 @@ class Trace:
         short, kernel = names.get(row.kernel, ("", "")) if row.kind == "kernel" else (f"{row.kind} {row.copy}".rstrip(), "")
         details = {"kernel": kernel, "communicator": row.communicator, "bytes": row.bytes, "launched by": "graph" if row.is_graph else ""}
         known = {key: value for key, value in details.items() if value}
-        return Slice(self.moment(row.rank, row.start_ns), self.moment(row.rank, row.end_ns), short or gpu_activity.OTHERS, known)
+        return Slice(self.aligned_ns(row.rank, row.start_ns), self.aligned_ns(row.rank, row.end_ns), short or gpu_activity.OTHERS, known)
 
     def _title(self, rank: int, track: str, number: int) -> tuple[str, int]:
         """A track's name and its position."""
@@ -298,12 +298,12 @@ class Trace:
 
     def _calls(self, rank: int, rows: Iterable[CallRow]) -> Iterator[tuple[Slice, CallRow]]:
         for row in rows:
-            start_ns, end_ns = self.moment(rank, row.start_ns), self.moment(rank, row.end_ns)
+            start_ns, end_ns = self.aligned_ns(rank, row.start_ns), self.aligned_ns(rank, row.end_ns)
             yield Slice(start_ns, end_ns, row.call, _details(row)), row
 
     def _operation(self, rank: int, row: CallRow) -> Iterator[str]:
         self.operations += 1
-        start_ns, end_ns = self.moment(rank, row.start_ns), self.moment(rank, max(row.completed_ns or 0, row.start_ns))
+        start_ns, end_ns = self.aligned_ns(rank, row.start_ns), self.aligned_ns(rank, max(row.completed_ns or 0, row.start_ns))
         where = f'"cat": "nonblocking", "id": "{self.operations:#x}", "pid": {rank}, "tid": {_calls_track(row.thread)}'
         name = json.dumps(units.visible(row.call))
         yield f'{{"ph": "b", "name": {name}, {where}, "ts": {_us(start_ns)}, "args": {_arguments(_details(row))}}}'
@@ -311,8 +311,8 @@ class Trace:
 
     def _bins(self) -> tuple[int, int]:
         """Begin and width of the counters' bins."""
-        begins = [self.moment(row.rank, 0) for row in self.ranks]
-        ends = [self.moment(row.rank, row.wall_ns) for row in self.ranks]
+        begins = [self.aligned_ns(row.rank, 0) for row in self.ranks]
+        ends = [self.aligned_ns(row.rank, row.wall_ns) for row in self.ranks]
         begin_ns = min(begins) if self.cut.from_ns is None else max(min(begins), self.cut.from_ns)
         end_ns = max(ends) if self.cut.to_ns is None else min(max(ends), self.cut.to_ns)
         return begin_ns, bin_width(max(end_ns - begin_ns, 1))

@@ -96,7 +96,7 @@ class Completions:
         for call in map(CompletionRow._make, SQL.run(connection, "completions")):
             arrivals = self.arrivals.pop((call.world_rank, call.end_ns), None)
             if arrivals and None not in arrivals:
-                yield _row(call, alignment.moment(call.world_rank, call.start_ns), arrivals, numbers)
+                yield _row(call, alignment.aligned_ns(call.world_rank, call.start_ns), arrivals, numbers)
 
     def left(self, is_chosen: IsChosen) -> int:
         """After rows(): the number of operations' completions whose calls are not sampled."""

@@ -114,13 +114,13 @@ class Windows:
     def parts(self, rows: Sequence[MessageRow]) -> list[Part]:
         """The messages of one side, window by window."""
         rank = rows[0].world_rank
-        begins, moment = self.begins.get(rank, [LONG_AGO_NS]), self.alignment.moment
+        begins, aligned_ns = self.begins.get(rank, [LONG_AGO_NS]), self.alignment.aligned_ns
         messages = [
-            Message(row.number, moment(rank, row.start_ns), None if row.gone_ns is None else moment(rank, row.gone_ns), row)
+            Message(row.number, aligned_ns(rank, row.start_ns), None if row.gone_ns is None else aligned_ns(rank, row.gone_ns), row)
             for row in rows
         ]
         parts = []
         for window, group in groupby(messages, key=lambda message: max(0, bisect_right(begins, message.row.start_ns) - 1)):
             begin_ns, end_ns = (begins[window], self.ends[rank][window]) if rank in self.begins else ALWAYS
-            parts.append(Part(moment(rank, begin_ns), moment(rank, end_ns), list(group)))
+            parts.append(Part(aligned_ns(rank, begin_ns), aligned_ns(rank, end_ns), list(group)))
         return parts

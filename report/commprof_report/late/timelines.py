@@ -119,12 +119,12 @@ def timelines(connection: Connection, alignment: Alignment) -> dict[int, Timelin
     for rank, calls in groupby(map(TimelineCall._make, SQL.run(connection, "timeline_calls")), key=itemgetter(0)):
         line, waits = lines[rank], split.pop(rank, {})
         own = [hole for hole in missing.get(rank, ()) if hole.thread in (None, main.get(rank, 0))]
-        gaps = Gaps([(alignment.moment(rank, hole.begin_ns), alignment.moment(rank, hole.end_ns)) for hole in own])
+        gaps = Gaps([(alignment.aligned_ns(rank, hole.begin_ns), alignment.aligned_ns(rank, hole.end_ns)) for hole in own])
         for _, began_ns, ended_ns, call, state in calls:
             if call not in numbers:
                 numbers[call] = len(names)
                 names.append(call)
-            start_ns = storable(alignment.moment(rank, began_ns))
+            start_ns = storable(alignment.aligned_ns(rank, began_ns))
             gaps.fill(line, start_ns)
             if start_ns in waits:
                 wait_ns, last_rank = waits[start_ns]

@@ -77,7 +77,7 @@ def wait_split(run: Selection, alignment: Alignment) -> WaitSplit:
     completions = Completions()
     unsure = 0
     for rows in _collectives(connection):
-        starts = [alignment.moment(row.world_rank, row.start_ns) for row in rows]
+        starts = [alignment.aligned_ns(row.world_rank, row.start_ns) for row in rows]
         is_estimate = not clocks.tell_collective(rows)
         if (is_estimate and not rows[0].is_blocking) or (rows[0].kind != "all" and (is_estimate or not _has_root(rows))):
             unsure += is_chosen(rows[0].call, rows[0].identity)
@@ -133,7 +133,7 @@ class Clocks:
     def tell(self, identity: str, call: str, error: Error) -> bool:
         """True if the error is at most half the median duration. Half, because a host that is late by the same amount in all calls looks
         like a host whose clock is off, and causes an error of half the wait."""
-        if 2 * error.moment_ns > self.medians.get((identity, call), 0):
+        if 2 * error.timestamp_ns > self.medians.get((identity, call), 0):
             return False
         self.error_ns = max(self.error_ns, error.distance_ns)
         return True
@@ -145,7 +145,7 @@ class Clocks:
 
     def _with_devices(self, error: Error, rows: Sequence[KeptRow]) -> Error:
         device_ns = max(self.device_errors.get(row.world_rank, math.inf) for row in rows)
-        return Error(error.moment_ns + device_ns, error.distance_ns + 2 * device_ns)
+        return Error(error.timestamp_ns + device_ns, error.distance_ns + 2 * device_ns)
 
 
 def _arrivals(rows: Sequence[KeptRow], starts: Sequence[int]) -> Iterator[tuple[KeptRow, Arrival]]:

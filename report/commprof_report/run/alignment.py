@@ -56,7 +56,7 @@ class MeetingRow(NamedTuple):
 class Error(NamedTuple):
     """Error bounds on the common time axis: of one timestamp, and of the difference of two."""
 
-    moment_ns: float
+    timestamp_ns: float
     distance_ns: float
 
 
@@ -69,17 +69,17 @@ class Clock:
     def __init__(self, clock: int, island: int, knots: Sequence[tuple[int, int, float]]) -> None:
         self.clock = clock  # its lowest rank
         self.island = island  # the lowest clock that collectives connect it with
-        self.readings, self.moments, self.errors = (list(column) for column in zip(*knots))
+        self.readings, self.axis_times, self.errors = (list(column) for column in zip(*knots))
         self.violation_ns = 0  # the largest contradiction between two of its own ranks
 
-    def moment(self, reading_ns: int) -> int:
+    def axis_ns(self, reading_ns: int) -> int:
         after = bisect_right(self.readings, reading_ns)
         if not 0 < after < len(self.readings):
             nearest = 0 if after == 0 else -1
-            return reading_ns - self.readings[nearest] + self.moments[nearest]
+            return reading_ns - self.readings[nearest] + self.axis_times[nearest]
         before = after - 1
-        rise, run = self.moments[after] - self.moments[before], self.readings[after] - self.readings[before]
-        return self.moments[before] + (reading_ns - self.readings[before]) * rise // run
+        rise, run = self.axis_times[after] - self.axis_times[before], self.readings[after] - self.readings[before]
+        return self.axis_times[before] + (reading_ns - self.readings[before]) * rise // run
 
     def error(self, reading_ns: int) -> float:
         """Error bound of the mapped time, relative to the first clock of its island."""
@@ -109,11 +109,11 @@ class Alignment:
         self.clock_of = {rank.world_rank: clocks[rank.clock] for rank in ranks}
         self.starts = {rank.world_rank: rank.start_monotonic_ns for rank in ranks}
         self.zero_ns = 0
-        self.zero_ns = min(self.moment(rank.world_rank, 0) for rank in ranks)
+        self.zero_ns = min(self.aligned_ns(rank.world_rank, 0) for rank in ranks)
 
-    def moment(self, world_rank: int, time_ns: int) -> int:
+    def aligned_ns(self, world_rank: int, time_ns: int) -> int:
         """The time on the axis for a rank's own time, as in its samples."""
-        return self.clock_of[world_rank].moment(self.starts[world_rank] + time_ns) - self.zero_ns
+        return self.clock_of[world_rank].axis_ns(self.starts[world_rank] + time_ns) - self.zero_ns
 
     def error(self, world_ranks: Sequence[int], time_ns: int) -> Error:
         """Error bounds of these ranks' times, near a time of the first of them."""
@@ -123,8 +123,8 @@ class Alignment:
         if len(clocks) == 1:
             (only,) = clocks.values()
             return Error(only.violation_ns, only.violation_ns)
-        axis_ns = self.clock_of[world_ranks[0]].moment(self.starts[world_ranks[0]] + time_ns)
-        errors = sorted(clock.error(axis_ns - clock.moments[0] + clock.readings[0]) for clock in clocks.values())
+        axis_ns = self.clock_of[world_ranks[0]].axis_ns(self.starts[world_ranks[0]] + time_ns)
+        errors = sorted(clock.error(axis_ns - clock.axis_times[0] + clock.readings[0]) for clock in clocks.values())
         return Error(errors[-1], errors[-1] + errors[-2])
 
     @property
@@ -141,26 +141,26 @@ def align(connection: Connection) -> Alignment:
     alignment = Alignment(ranks, _clocks_lay(lines, bounds))
     for clock, violation_ns in violations.items():
         alignment.clocks[clock].violation_ns = violation_ns
-    _tell_sql(connection, alignment)
+    _define_in_sql(connection, alignment)
     return alignment
 
 
-def storable(moment_ns: int) -> int:
+def storable(time_ns: int) -> int:
     """Limits a time so that SQLite can store it and add a duration: a damaged file may contain any time."""
-    return max(-MOST_NS, min(MOST_NS, moment_ns))
+    return max(-MOST_NS, min(MOST_NS, time_ns))
 
 
-def _tell_sql(connection: Connection, alignment: Alignment) -> None:
+def _define_in_sql(connection: Connection, alignment: Alignment) -> None:
     def aligned_ns(world_rank: int, time_ns: int | None) -> int | None:
-        return None if time_ns is None else storable(alignment.moment(world_rank, time_ns))
+        return None if time_ns is None else storable(alignment.aligned_ns(world_rank, time_ns))
 
     connection.create_function("aligned_ns", 2, aligned_ns, deterministic=True)
     SQL.run(connection, "aligned_rank")
     main_island = min(clock.island for clock in alignment.clocks.values())
-    rows = [
-        (rank, storable(alignment.moment(rank, 0)), clock.largest_error_ns if clock.island == main_island else None, clock.clock, clock.island)
-        for rank, clock in alignment.clock_of.items()
-    ]
+    rows = []
+    for rank, clock in alignment.clock_of.items():
+        error_ns = clock.largest_error_ns if clock.island == main_island else None
+        rows.append((rank, aligned_ns(rank, 0), error_ns, clock.clock, clock.island))
     connection.executemany("INSERT INTO aligned_rank VALUES (?, ?, ?, ?, ?)", rows)
 
 
@@ -221,7 +221,7 @@ def _clocks_lay(lines: dict[int, RankClockRow], bounds: Bounds) -> dict[int, Clo
         shift_ns = _by_wall(lines[first], main)
         island = _island(first, lines, left)
         for clock in island:
-            clock.moments = [moment + shift_ns for moment in clock.moments]
+            clock.axis_times = [axis_ns + shift_ns for axis_ns in clock.axis_times]
             clocks[clock.clock] = clock
     return clocks
 
@@ -242,7 +242,7 @@ def _island(first: int, lines: dict[int, RankClockRow], bounds: Bounds) -> list[
 
 def _connected(first: int, rough: dict[int, Clock], bounds: Bounds) -> list[Clock]:
     moved = {
-        pair: [bound._replace(at_ns=rough[pair[0]].moment(bound.at_ns)) for bound in of_pair] for pair, of_pair in bounds.items()
+        pair: [bound._replace(at_ns=rough[pair[0]].axis_ns(bound.at_ns)) for bound in of_pair] for pair, of_pair in bounds.items()
     }
     knots = _knots(sorted({bound.at_ns for of_pair in moved.values() for bound in of_pair}))
     axis = Clock(first, first, [(0, 0, 0)])
@@ -258,12 +258,12 @@ def _is_bounded(interval: Interval | None) -> bool:
     return interval is not None and math.isfinite(interval.low) and math.isfinite(interval.high)
 
 
-def _knots(moments: Sequence[int]) -> list[int]:
+def _knots(times: Sequence[int]) -> list[int]:
     """Knots only near bounds: a knot without any would depend on distant bounds."""
-    knots = list(moments[:1])
-    while knots and knots[-1] < moments[-1]:
-        within = moments[bisect_right(moments, knots[-1] + SEGMENT_NS) - 1]
-        knots.append(within if within > knots[-1] else moments[bisect_right(moments, knots[-1])])
+    knots = list(times[:1])
+    while knots and knots[-1] < times[-1]:
+        within = times[bisect_right(times, knots[-1] + SEGMENT_NS) - 1]
+        knots.append(within if within > knots[-1] else times[bisect_right(times, knots[-1])])
     if len(knots) == 1:
         knots.append(knots[0] + 1)
     return knots

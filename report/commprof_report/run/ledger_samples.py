@@ -285,7 +285,7 @@ def covered(begin_ns: int, end_ns: int, start_unix_ns: int, level: int, gaps: di
         return
     while (end_ns - begin_ns >> WINDOW_NS_LOG2 >> level) > MOST_WINDOWS:
         level += 1
-    first, last = (start_unix_ns + moment_ns >> WINDOW_NS_LOG2 for moment_ns in (begin_ns, end_ns))
+    first, last = (start_unix_ns + time_ns >> WINDOW_NS_LOG2 for time_ns in (begin_ns, end_ns))
     for window in range(-(-first >> level) << level, last + 1, 1 << level):
         low_ns = (window << WINDOW_NS_LOG2) - start_unix_ns
         high_ns = min(low_ns + (1 << WINDOW_NS_LOG2), gaps.get(window, end_ns))

@@ -191,8 +191,8 @@ def _copies_note(run: Run) -> None:
     copied_unix_ns = dict(copies.fetchall())
     if copied_unix_ns:
         oldest, newest = (units.timestamp(choose(copied_unix_ns.values())) for choose in (min, max))
-        moments = oldest if oldest == newest else f"{oldest} to {newest}"
-        run.note(run.path, f"rank {units.rank_list(list(copied_unix_ns))} is shown as of {moments}, when its ledger was copied")
+        times = oldest if oldest == newest else f"{oldest} to {newest}"
+        run.note(run.path, f"rank {units.rank_list(list(copied_unix_ns))} is shown as of {times}, when its ledger was copied")
 
 
 EARLY = {

@@ -7,9 +7,9 @@ FROM (
 JOIN source.communicator USING (world_rank, communicator)
 GROUP BY identity, number
 UNION ALL
-SELECT '', (start_unix_ns + moment_ns) >> 30, count(*)
+SELECT '', (start_unix_ns + time_ns) >> 30, count(*)
 FROM (
-    SELECT world_rank, start_ns AS moment_ns FROM source.sample WHERE sequence IS NULL
+    SELECT world_rank, start_ns AS time_ns FROM source.sample WHERE sequence IS NULL
     UNION ALL
     SELECT world_rank, start_ns FROM source.sample_message
     UNION ALL

@@ -35,7 +35,7 @@ MOST_MISSED = 8  # steps of one group that another group may lack when both are 
 FEWEST_SMALL, KINDS_TRIED = 0.9, 8  # least confidence in steps found from small collectives; how many kinds are tried
 SAME_STEP = 0.5  # share of a step: step ends of different groups that are closer are the same step
 
-Moment = Callable[[int, int], int]  # (world_rank, time_ns): converts a rank's own time to aligned_ns
+AlignedNs = Callable[[int, int], int]  # (world_rank, time_ns): converts a rank's own time to aligned_ns
 
 
 class Told(NamedTuple):
@@ -129,15 +129,15 @@ class Group(NamedTuple):
         return any(_plain(function) in REDUCTIONS for function in self.functions), self.cycle.bytes
 
 
-def steps_find(run: Selection, moment: Moment, by: str | None = None, region: str | None = None) -> Steps:
+def steps_find(run: Selection, aligned_ns: AlignedNs, by: str | None = None, region: str | None = None) -> Steps:
     """The run must have been opened with samples. By default marked steps are used if there are any; otherwise steps are detected."""
     connection = run.connection
     SQL.run(connection, "run_step")
     if region is not None:
-        told, steps = _by_region(connection, moment, region)
+        told, steps = _by_region(connection, aligned_ns, region)
     else:
         marked = SQL.ask(connection, "marked_steps", MarkedRow) if by != "calls" else []
-        told, steps = _marked(marked) if marked or by == "marks" else _by_calls(connection, moment)
+        told, steps = _marked(marked) if marked or by == "marks" else _by_calls(connection, aligned_ns)
     connection.executemany("INSERT INTO run_step VALUES (?, ?, ?, ?, ?, ?)", _judged(steps))
     return Steps(connection, told)
 
@@ -155,7 +155,7 @@ def _none(why: str, confidence: float = 0.0) -> Told:
     return Told("", "", "", {}, 0, confidence, None, why)
 
 
-def _by_region(connection: Connection, moment: Moment, name: str) -> tuple[Told, list[StepOfRank]]:
+def _by_region(connection: Connection, aligned_ns: AlignedNs, name: str) -> tuple[Told, list[StepOfRank]]:
     visits: dict[int, list[tuple[int, int]]] = {}
     driving = {}
     for world_rank, begin_ns, end_ns, thread in SQL.run(connection, "region_steps", region_name=name):
@@ -164,7 +164,7 @@ def _by_region(connection: Connection, moment: Moment, name: str) -> tuple[Told,
     if not visits:
         names = ", ".join(name for (name,) in connection.execute("SELECT DISTINCT name FROM region ORDER BY name"))
         return _none(f"no visit to region '{name}' was kept; the program named: {names or 'none'}"), []
-    begins, ends = ({rank: [moment(rank, visit[at]) for visit in own] for rank, own in visits.items()} for at in (0, 1))
+    begins, ends = ({rank: [aligned_ns(rank, visit[at]) for visit in own] for rank, own in visits.items()} for at in (0, 1))
     is_counted = _agree(begins) or _agree(ends)
     numbers = {rank: range(1, len(own) + 1) for rank, own in visits.items()} if is_counted else _matched(ends)
     steps = [StepOfRank(number, rank, *visit) for rank, own in visits.items() for number, visit in zip(numbers[rank], own)]
@@ -181,7 +181,7 @@ def _agree(times: dict[int, list[int]]) -> bool:
 # Steps from calls.
 
 
-def _by_calls(connection: Connection, moment: Moment) -> tuple[Told, list[StepOfRank]]:
+def _by_calls(connection: Connection, aligned_ns: AlignedNs) -> tuple[Told, list[StepOfRank]]:
     traffic_classify(connection)
     groups, refused = [], []
     rows = map(CallRow._make, SQL.run(connection, "stepping_calls"))
@@ -197,7 +197,7 @@ def _by_calls(connection: Connection, moment: Moment) -> tuple[Told, list[StepOf
     if not followed:
         return _why_none(connection, refused), []
     times = {rank: list(own) for rank, own in _times(connection, followed)}
-    steps = _numbered(times, followed, moment)
+    steps = _numbered(times, followed, aligned_ns)
     if not steps:
         return _none("of no step both ends were kept"), []
     most = Counter(group.identity for group in followed.values()).most_common(1)[0][0]
@@ -325,14 +325,14 @@ def _times_of_rank(steps: Sequence[Numbered], ends: dict[int, int]) -> Iterator[
             yield place, begin_ns, end_ns
 
 
-def _numbered(times: dict[int, list[tuple[int, int, int]]], followed: dict[int, Group], moment: Moment) -> list[StepOfRank]:
+def _numbered(times: dict[int, list[tuple[int, int, int]]], followed: dict[int, Group], aligned_ns: AlignedNs) -> list[StepOfRank]:
     """Numbers the steps of the whole run. Within a group the index identifies the step; groups are matched by their first ranks."""
     speakers: dict[str, int] = {}
     for rank, own in times.items():
         best = speakers.get(followed[rank].identity)
         if best is None or len(own) > len(times[best]):
             speakers[followed[rank].identity] = rank
-    numbers = _matched({rank: [moment(rank, end_ns) for _, _, end_ns in times[rank]] for rank in speakers.values() if times[rank]})
+    numbers = _matched({rank: [aligned_ns(rank, end_ns) for _, _, end_ns in times[rank]] for rank in speakers.values() if times[rank]})
     of_place = {
         identity: {place: number for (place, _, _), number in zip(times[rank], numbers.get(rank, ()))} for identity, rank in speakers.items()
     }

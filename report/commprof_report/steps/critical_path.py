@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..late.late_ranks import Late
 from ..late.timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, Timeline
-from .boundaries import Moment, Steps
+from .boundaries import AlignedNs, Steps
 from .step_costs import StepRow
 
 STATES = {OUTSIDE: "outside", TRANSFER: "transfer", FILES: "files", WAITING: "waiting", UNSPLIT: "not split"}
@@ -40,7 +40,7 @@ class Span(NamedTuple):
     time_ns: int
 
 
-def critical_paths(steps: Steps, rows: Sequence[StepRow], moment: Moment, late: Late) -> list[PathRow]:
+def critical_paths(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late) -> list[PathRow]:
     """Of the complete steps after the warm-up, the longest parts first; nothing of a step whose path was not seen, or was not split."""
     wanted = {row.step for row in rows if row.is_complete and not row.is_warm_up and row.ranks > 1}
     begins: dict[int, dict[int, int]] = {}
@@ -48,8 +48,8 @@ def critical_paths(steps: Steps, rows: Sequence[StepRow], moment: Moment, late: 
     for rank, of_rank in steps.by_rank().items():
         for step in of_rank:
             if step.step in wanted:
-                begins.setdefault(step.step, {})[rank] = moment(rank, step.begin_ns)
-                ends.setdefault(step.step, {})[rank] = moment(rank, step.end_ns)
+                begins.setdefault(step.step, {})[rank] = aligned_ns(rank, step.begin_ns)
+                ends.setdefault(step.step, {})[rank] = aligned_ns(rank, step.end_ns)
     return [row for step in sorted(ends) for row in _rows(step, list(spans(late.timelines, begins[step], ends[step])))]
 
 

@@ -22,7 +22,7 @@ from ..late.late_ranks import Late
 from ..late.timelines import TRANSFER, WAITING
 from ..run.holes import Hole, holes
 from .arrivals import NOTABLE_LEAD, Arrivals, arrivals
-from .boundaries import Moment, RankStep, Steps
+from .boundaries import AlignedNs, RankStep, Steps
 
 SQL = query.beside(__file__)
 
@@ -182,18 +182,18 @@ class Costs(NamedTuple):
     slowest_at: str  # 'begin', 'end' of a step, if ranks are compared by their arrival there (arrivals.py); otherwise ''
 
 
-def step_costs(steps: Steps, moment: Moment, late: Late | None) -> Costs:
+def step_costs(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Costs:
     """The costs of a run's steps. `late`: the run's analysis of waiting, if the caller has made it."""
     reading = Reading(steps)
     ranks = list(reading.ranks())
     spent = [one for of_rank in ranks for one in of_rank]
-    waits_are_known = _waits_add(late, moment, ranks) and (late.run.coverage or 0) >= KNOWN_WAITS if late else False
+    waits_are_known = _waits_add(late, aligned_ns, ranks) and (late.run.coverage or 0) >= KNOWN_WAITS if late else False
     communicating = [of_rank for of_rank in ranks if any(one.driving_ns for one in of_rank)]
     is_driven = 2 * len(communicating) >= len(ranks)
     thread, is_main = reading.busiest(spent, is_driven)
     on_device = any(one.device_ns for one in spent)
-    arriving = None if is_driven or on_device else arrivals(steps, moment, late)
-    rows = _step_rows(spent, is_driven, waits_are_known, moment, arriving)
+    arriving = None if is_driven or on_device else arrivals(steps, aligned_ns, late)
+    rows = _step_rows(spent, is_driven, waits_are_known, aligned_ns, arriving)
     point = arriving.point if arriving else ""
     return Costs(rows, reading.call_rows(is_driven), is_driven, thread, is_main, reading.poll_share, waits_are_known, point)
 
@@ -307,12 +307,12 @@ def _holes_mark(steps: Sequence[Spent], missing: Iterable[Hole]) -> None:
             place += 1
 
 
-def _waits_add(late: Late, moment: Moment, ranks: Sequence[Sequence[Spent]]) -> bool:
+def _waits_add(late: Late, aligned_ns: AlignedNs, ranks: Sequence[Sequence[Spent]]) -> bool:
     """Adds each rank's waits for others, and transfer; False: nothing was split."""
     for steps in ranks:
         rank = steps[0].rank_step.world_rank
         for spent in steps:
-            parts = late.timelines[rank].between(moment(rank, spent.rank_step.begin_ns), moment(rank, spent.rank_step.end_ns))
+            parts = late.timelines[rank].between(aligned_ns(rank, spent.rank_step.begin_ns), aligned_ns(rank, spent.rank_step.end_ns))
             spent.waited_ns, spent.transfer_ns = parts[WAITING], parts[TRANSFER]
     return late.run.wait_ns + late.run.transfer_ns > 0
 
@@ -321,13 +321,13 @@ def _waits_add(late: Late, moment: Moment, ranks: Sequence[Sequence[Spent]]) -> 
 
 
 def _step_rows(
-    spent: Sequence[Spent], is_driven: bool, waits_are_known: bool, moment: Moment, arriving: Arrivals | None
+    spent: Sequence[Spent], is_driven: bool, waits_are_known: bool, aligned_ns: AlignedNs, arriving: Arrivals | None
 ) -> list[StepRow]:
     by_step: dict[int, list[Spent]] = {}
     for one in spent:
         by_step.setdefault(one.rank_step.step, []).append(one)
     explain = Explanation(by_step, is_driven)
-    return [_step_row(step, ranks, is_driven, waits_are_known, moment, explain, arriving) for step, ranks in sorted(by_step.items())]
+    return [_step_row(step, ranks, is_driven, waits_are_known, aligned_ns, explain, arriving) for step, ranks in sorted(by_step.items())]
 
 
 def _step_row(
@@ -335,11 +335,11 @@ def _step_row(
     ranks: Sequence[Spent],
     is_driven: bool,
     waits_are_known: bool,
-    moment: Moment,
+    aligned_ns: AlignedNs,
     explain: Explanation,
     arriving: Arrivals | None,
 ) -> StepRow:
-    begin_ns = min(moment(one.rank_step.world_rank, one.rank_step.begin_ns) for one in ranks)
+    begin_ns = min(aligned_ns(one.rank_step.world_rank, one.rank_step.begin_ns) for one in ranks)
     step_ns = fmean(one.step_ns for one in ranks)
     parts: tuple = (None, None, None)
     if is_driven:

@@ -14,7 +14,7 @@ from ..calls.negotiation import Negotiation, negotiation
 from ..late import verdict
 from ..late.late_ranks import Late, LateRow
 from ..run.selection import Selection
-from .boundaries import Moment, Steps, Told, outlier_limit, steps_find
+from .boundaries import AlignedNs, Steps, Told, outlier_limit, steps_find
 from .critical_path import PathRow, critical_paths
 from .gpu_steps import GpuStepRow, gpu_steps, step_times
 from .step_costs import Costs, StepRow, step_costs
@@ -91,11 +91,11 @@ class StepsSummary(NamedTuple):
 
 
 def steps_summary(
-    run: Selection, moment: Moment, by: str | None = None, region: str | None = None, late: Late | None = None
+    run: Selection, aligned_ns: AlignedNs, by: str | None = None, region: str | None = None, late: Late | None = None
 ) -> StepsSummary:
     """The run must have been opened with samples. `late`: the run's analysis of waiting, if the caller has made it."""
-    steps = steps_find(run, moment, by, region)
-    costs = step_costs(steps, moment, late)
+    steps = steps_find(run, aligned_ns, by, region)
+    costs = step_costs(steps, aligned_ns, late)
     on_gpus = gpu_steps(steps, {row.step for row in costs.steps if row.is_complete})
     steady = [row for row in costs.steps if not row.is_warm_up]
     fields = {
@@ -107,7 +107,7 @@ def steps_summary(
         **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(on_gpus),
     }
-    paths = critical_paths(steps, costs.steps, moment, late) if late and costs.is_driven else []
+    paths = critical_paths(steps, costs.steps, aligned_ns, late) if late and costs.is_driven else []
     return StepsSummary(StepsRow(**fields), costs, on_gpus, steps, paths)
 
 
