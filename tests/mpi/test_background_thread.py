@@ -83,9 +83,9 @@ def test_nobody_is_named_for_the_timing_of_the_background_thread(trained, late):
 def test_steps_are_found_by_the_sum_of_their_bytes(trained, late):
     run = trained(late, "none")
     row = summary_of(run)
-    if not late and not row["told_by"]:
+    if not late and not row["delimited_by"]:
         pytest.skip("on this busy machine pauses within steps were as long as those between them")
-    assert (row["told_by"], row["bytes_per_step"], row["is_driven"]) == ("calls", step_bytes(), 0)
+    assert (row["delimited_by"], row["bytes_per_step"], row["is_driven"]) == ("calls", step_bytes(), 0)
     assert 0.8 * STEPS <= row["steps"] <= STEPS
 
 
@@ -110,7 +110,7 @@ def test_the_negotiation_is_recognised_and_described(trained):
 def test_a_mark_at_the_wait_names_the_late_rank_and_its_delay(trained):
     run = trained(True, "steps")
     row = summary_of(run)
-    assert (row["told_by"], row["slowest_rank"], row["slowest_at"]) == ("marks", LATE, "begin")
+    assert (row["delimited_by"], row["slowest_rank"], row["slowest_at"]) == ("marks", LATE, "begin")
     assert row["slowest_lead_ns"] == pytest.approx(logged_delay_ns(run), rel=0.1)
     named = f"rank {LATE} reaches the mark last in "
     for text in texts_of(run)[:3]:
@@ -129,7 +129,7 @@ def test_marks_of_ranks_that_are_alike_name_nobody_whom_the_log_does_not_show(tr
     """On a machine that other work shares, one rank may be late by itself."""
     run = trained(False, "steps")
     row = summary_of(run)
-    assert row["told_by"] == "marks" and row["slowest_rank"] in (None, most_often_last(run))
+    assert row["delimited_by"] == "marks" and row["slowest_rank"] in (None, most_often_last(run))
     for text in texts_of(run):
         assert row["slowest_rank"] is not None or not re.search(r"rank \d+ reaches", text), text
         assert ": could save" not in text

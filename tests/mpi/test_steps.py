@@ -26,7 +26,7 @@ def answer(folder, *words):
 def test_as_many_steps_are_found_as_were_made(profile, way):
     run = profile("training_loop", 2, way, str(STEPS))
     (row,) = answer(run.folder, "steps", "--json")
-    assert (row["steps"], row["told_by"], row["why"], row["communicator"]) == (STEPS, "calls", "", "MPI_COMM_WORLD")
+    assert (row["steps"], row["delimited_by"], row["why"], row["communicator"]) == (STEPS, "calls", "", "MPI_COMM_WORLD")
     assert row["period"].endswith(PERIODS[way])
     assert row["confidence"] > 0.95
 
@@ -61,19 +61,19 @@ def test_the_main_thread_drives_where_it_communicates(profile):
 def test_marked_steps_are_those_that_are_found(profile):
     folder = profile("training_loop", 2, "marked", str(STEPS)).folder
     (marked,), (found,) = (answer(folder, "steps", "--json", *words) for words in ((), ("--by", "calls")))
-    assert (marked["steps"], marked["told_by"]) == (STEPS, "marks")
-    assert (found["steps"], found["told_by"]) == (STEPS, "calls")
+    assert (marked["steps"], marked["delimited_by"]) == (STEPS, "marks")
+    assert (found["steps"], found["delimited_by"]) == (STEPS, "calls")
 
 
 def test_steps_of_a_solver_are_told_by_its_small_allreduce(profile):
     (row,) = answer(profile("training_loop", 2, "solver", str(STEPS)).folder, "steps", "--json")
-    assert (row["steps"], row["told_by"], row["how"], row["period"]) == (STEPS, "calls", "small", "1 MPI_Allreduce, 8 B"), row["why"]
+    assert (row["steps"], row["delimited_by"], row["how"], row["period"]) == (STEPS, "calls", "small", "1 MPI_Allreduce, 8 B"), row["why"]
     assert "steps taken from MPI_Allreduce of 8 B" in row["why"]
 
 
 def test_small_allreduces_of_any_number_a_step_tell_no_steps(profile):
     (row,) = answer(profile("training_loop", 2, "talk", "30").folder, "steps", "--json")
-    assert (row["steps"], row["told_by"]) == (0, ""), row["why"]
+    assert (row["steps"], row["delimited_by"]) == (0, ""), row["why"]
 
 
 def test_metrics_are_control_and_gradients_bulk(profile):
@@ -91,5 +91,5 @@ def test_the_steps_of_the_data_parallel_example_are_counted(profile, mpi):
     arguments = ("--epochs", "2", "--pictures", "96", "--batch", "16", "--bucket-bytes", str(2**20))
     run = profile(mpi.python, 2, str(EXAMPLE), *arguments, exit_status=None)
     (row,) = answer(run.folder, "steps", "--json")
-    assert (row["steps"], row["told_by"]) == (12, "calls"), run.outcome
+    assert (row["steps"], row["delimited_by"]) == (12, "calls"), run.outcome
     assert row["bytes_per_step"] > 4_000_000

@@ -68,7 +68,7 @@ JOBS = {
 def test_the_steps_are_counted_and_named(summary, name):
     make, steps, period = JOBS[name]
     row = summary(pair(make()))
-    assert (row["steps"], row["told_by"], row["total_steps"]) == (steps, "calls", None)
+    assert (row["steps"], row["delimited_by"], row["total_steps"]) == (steps, "calls", None)
     assert row["period"].endswith(period)
     assert row["confidence"] > 0.95 and row["certainty"] == ("likely" if name in ("equal layers", "solver") else "sure")
 
@@ -94,7 +94,7 @@ def test_the_parts_of_a_step_add_up(steps, name):
 @pytest.mark.parametrize("make", [training.random_mix, training.poisson, training.single_phase])
 def test_a_job_without_steps_says_so_and_why(summary, steps, make):
     row = summary(pair(make()))
-    assert (row["steps"], row["told_by"], row["p50_ns"]) == (0, "", None)
+    assert (row["steps"], row["delimited_by"], row["p50_ns"]) == (0, "", None)
     assert "bulk collectives on MPI_COMM_WORLD: " in row["why"]
     text = steps(pair(make())).out
     assert text.startswith(f"Steps           none found: {row['why']}")
@@ -104,7 +104,7 @@ def test_a_job_without_steps_says_so_and_why(summary, steps, make):
 def test_where_no_bulk_collective_has_a_period_a_small_one_tells_the_steps_and_that_is_said(summary, steps):
     row = summary(pair(training.solver(norms_every=0)))
     said = "no bulk collective has a period: steps taken from MPI_Allreduce of 8 B, the only regular collective"
-    assert (row["told_by"], row["how"], row["why"], row["steps"], row["certainty"]) == ("calls", "small", said, 200, "likely")
+    assert (row["delimited_by"], row["how"], row["why"], row["steps"], row["certainty"]) == ("calls", "small", said, 200, "likely")
     assert steps(pair(training.solver(norms_every=0))).out.splitlines()[:2] == [
         "Steps           200 steps of 1 MPI_Allreduce, 8 B, on MPI_COMM_WORLD",
         f"                likely: {said}",
@@ -119,11 +119,11 @@ NEGOTIATIONS = [training.negotiation, training.negotiation_and_gradients, traini
 @pytest.mark.parametrize("make", NEGOTIATIONS)
 def test_control_traffic_of_training_tells_no_steps(summary, make, seed):
     row = summary(pair(make(seed=seed)))
-    assert (row["steps"], row["told_by"]) == (0, ""), row["why"]
+    assert (row["steps"], row["delimited_by"]) == (0, ""), row["why"]
 
 
 def test_small_collectives_of_a_background_thread_tell_no_steps(summary):
-    assert summary(pair(training.solver(), thread=1))["told_by"] == ""
+    assert summary(pair(training.solver(), thread=1))["delimited_by"] == ""
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -284,7 +284,7 @@ def test_marked_steps_come_before_found_ones(summary):
     for rank in ranks:
         rank.steps = [Step(number, number * SECOND, (number + 1) * SECOND) for number in range(1, 11)]
     row = summary(ranks)
-    assert (row["steps"], row["told_by"], row["certainty"], row["p50_ns"]) == (10, "marks", "marked", SECOND)
+    assert (row["steps"], row["delimited_by"], row["certainty"], row["p50_ns"]) == (10, "marks", "marked", SECOND)
     assert summary(ranks, "--by", "calls")["steps"] == 300
     assert summary(pair(training.ddp()), "--by", "marks")["why"] == "the program marked none"
 
@@ -311,7 +311,7 @@ def test_a_region_can_be_the_step(summary, steps):
         rank.regions = {1: "epoch", 2: "epoch/forward"}
         rank.spans = [Span(2, number * 200 * MS, number * 200 * MS + 50 * MS) for number in range(1, 31)]
     row = summary(ranks, "--region", "epoch/forward")
-    assert (row["steps"], row["told_by"], row["p50_ns"]) == (30, "region", 50 * MS)
+    assert (row["steps"], row["delimited_by"], row["p50_ns"]) == (30, "region", 50 * MS)
     assert "the program named: epoch, epoch/forward" in steps(ranks, "--region", "back").out
 
 

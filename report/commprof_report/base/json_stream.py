@@ -102,13 +102,13 @@ class JsonStream:
             separator = self.take(",}")
 
     def _read_more(self) -> bool:
-        kept = self.text[self.at :]
-        if len(kept) > MOST_CHARACTERS:
+        rest = self.text[self.at :]
+        if len(rest) > MOST_CHARACTERS:
             what = f"holds a value of more than {MOST_CHARACTERS >> 20} MiB, or is not JSON"
             raise ReportError(self.path, f"{what}, from character {self.dropped + self.at:,}")
-        piece = self.file.read(max(PIECE_CHARACTERS, len(kept)))
+        piece = self.file.read(max(PIECE_CHARACTERS, len(rest)))
         self.dropped += self.at
-        self.text, self.at = kept + piece, 0
+        self.text, self.at = rest + piece, 0
         self.has_ended = not piece
         return not self.has_ended
 

@@ -33,7 +33,7 @@ from ..run.alignment import align
 from ..run.crowding import crowding, sentence
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
-from ..steps.boundaries import Told
+from ..steps.boundaries import Detection
 from ..steps.critical_path import PathRow
 from ..steps.step_costs import StepCallRow, StepRow
 from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
@@ -184,7 +184,7 @@ def facts(run: Run, answers: StepsSummary, waits: Late | None) -> Iterator[tuple
     summary = answers.summary
     if found := crowding(run.connection):
         yield "Crowded", sentence(found)
-    if not summary.told_by:
+    if not summary.delimited_by:
         yield "Steps", f"none found: {summary.why}"
         yield "", "the program can mark its steps: see commprof_step(3)"
         yield from negotiation_facts(summary)
@@ -210,15 +210,15 @@ def steps_text(summary: StepsRow) -> str:
     steps = units.counted(summary.steps, "step")
     if summary.total_steps and summary.total_steps > summary.steps:
         steps += f" kept of about {summary.total_steps:,}"
-    if summary.told_by == "marks":
+    if summary.delimited_by == "marks":
         return f"{steps}, marked by the program"
-    if summary.told_by == "region":
+    if summary.delimited_by == "region":
         return f"{steps}: visits to the region"
     return f"{steps} of {summary.period}, on {summary.communicator}"
 
 
 def certainty_text(summary: StepsRow) -> str:
-    if summary.told_by != "calls":
+    if summary.delimited_by != "calls":
         return "sure"
     if summary.how == "small":
         return f"{summary.certainty}: {summary.why}"
@@ -268,9 +268,9 @@ def path_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
     for row in answers.paths:
         parts[row.rank, row.state, row.call] += row.time_ns
     whole_ns = sum(parts.values())
-    told = [(row, time_ns) for row, time_ns in parts.most_common(MOST_PARTS) if time_ns >= NOTABLE_PART * whole_ns]
-    terms = [f"{units.share(time_ns / whole_ns)} rank {rank} {doing_text(state, call)}" for (rank, state, call), time_ns in told]
-    rest_ns = whole_ns - sum(time_ns for _, time_ns in told)
+    shown = [(row, time_ns) for row, time_ns in parts.most_common(MOST_PARTS) if time_ns >= NOTABLE_PART * whole_ns]
+    terms = [f"{units.share(time_ns / whole_ns)} rank {rank} {doing_text(state, call)}" for (rank, state, call), time_ns in shown]
+    rest_ns = whole_ns - sum(time_ns for _, time_ns in shown)
     terms += [f"{units.share(rest_ns / whole_ns)} others"] if rest_ns else []
     yield "Critical path", f"{', '.join(terms)}; over {units.counted(len({row.step for row in answers.paths}), 'step')}"
 
@@ -321,7 +321,7 @@ def slowest_text(answers: StepsSummary) -> str:
     if not looked:
         return "unknown: no step of several ranks was kept whole"
     if summary.slowest_at:
-        return arrival_text(answers.steps.told, summary, len(looked))
+        return arrival_text(answers.steps.detection, summary, len(looked))
     if not summary.is_driven and summary.nccl_device_ns is None:
         return "unknown: the timing of a thread beside the one that drives the steps does not show it"
     if summary.slowest_rank is None:
@@ -330,9 +330,9 @@ def slowest_text(answers: StepsSummary) -> str:
     return f"rank {summary.slowest_rank} in {often}, by {units.duration(summary.slowest_lead_ns)} (median) over the mean of the others"
 
 
-def arrival_text(told: Told, summary: StepsRow, steps: int) -> str:
+def arrival_text(detection: Detection, summary: StepsRow, steps: int) -> str:
     """Of threads that make no MPI call: rank 2 reaches the mark last in 18 of 19 steps."""
-    point = "the mark" if told.by == "marks" else f"the {summary.slowest_at} of the region"
+    point = "the mark" if detection.by == "marks" else f"the {summary.slowest_at} of the region"
     if summary.slowest_rank is None:
         return f"none at {point}: no rank reaches it notably later than the others, beyond the scatter of the steps"
     often = f"{summary.slowest_steps:,} of {steps:,} steps"

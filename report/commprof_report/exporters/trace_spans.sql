@@ -11,7 +11,7 @@ WHERE (world_rank, thread) IN (SELECT world_rank, thread FROM sample_window GROU
 UNION ALL
 SELECT world_rank, 'gpu traced', 0, 'traced, then ' || ended, begin_ns, end_ns FROM gpu_tracing
 UNION ALL
-SELECT world_rank, 'gpu sampled', stream, 'all activity kept', begin_ns, end_ns
+SELECT world_rank, 'gpu sampled', stream, 'all activity sampled', begin_ns, end_ns
 FROM gpu_sample_window
 WHERE (world_rank, stream) IN (SELECT world_rank, stream FROM gpu_sample_window GROUP BY world_rank, stream HAVING count(*) > 1)
 ORDER BY 1, 2, 3, 5, 6 DESC;

@@ -23,7 +23,7 @@ ALWAYS = (LONG_AGO_NS, -LONG_AGO_NS)
 
 
 class MessageRow(NamedTuple):
-    """One side of a message; kept_messages.sql."""
+    """One side of a message; sampled_messages.sql."""
 
     identity: str | None
     sender: int
@@ -57,7 +57,7 @@ def messages_add(completions: Completions, connection: Connection, alignment: Al
     """Adds the arrivals of all messages. clocks: wait_split.Clocks."""
     counts = Counts(connection)
     windows = Windows(connection, alignment)
-    for _, group in groupby(map(MessageRow._make, SQL.run(connection, "kept_messages")), key=itemgetter(0, 1, 2, 3)):
+    for _, group in groupby(map(MessageRow._make, SQL.run(connection, "sampled_messages")), key=itemgetter(0, 1, 2, 3)):
         rows = list(group)
         matched = set()
         for sent, received in _matches(rows, windows, clocks):

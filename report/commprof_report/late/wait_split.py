@@ -38,8 +38,8 @@ NO_ERROR = Error(0, 0)
 INSERT = "INSERT INTO late_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-class KeptRow(NamedTuple):
-    """One rank's sample of a collective; kept_collectives.sql."""
+class CollectiveRow(NamedTuple):
+    """One rank's sample of a collective; sampled_collectives.sql."""
 
     identity: str
     sequence: int
@@ -96,9 +96,9 @@ def wait_split(run: Selection, alignment: Alignment) -> WaitSplit:
     return WaitSplit(clocks.error_ns, unsure + counts.unsure, uncompleted, counts.unmatched)
 
 
-def _collectives(connection: Connection) -> Iterator[list[KeptRow]]:
+def _collectives(connection: Connection) -> Iterator[list[CollectiveRow]]:
     """Collectives in which every member that was read has a sample, and all samples are of the same call."""
-    for _, group in groupby(map(KeptRow._make, SQL.run(connection, "kept_collectives")), key=itemgetter(0, 1)):
+    for _, group in groupby(map(CollectiveRow._make, SQL.run(connection, "sampled_collectives")), key=itemgetter(0, 1)):
         rows = list(group)
         if len(rows) == rows[0].members > 1 and len({row.call for row in rows}) == 1:
             yield rows
@@ -138,17 +138,17 @@ class Clocks:
         self.error_ns = max(self.error_ns, error.distance_ns)
         return True
 
-    def tell_collective(self, rows: Sequence[KeptRow]) -> bool:
+    def tell_collective(self, rows: Sequence[CollectiveRow]) -> bool:
         first = rows[0]
         error = self.error(first.identity, (row.world_rank for row in rows), first.start_ns)
         return self.tell(first.identity, first.call, error if first.library == "mpi" else self._with_devices(error, rows))
 
-    def _with_devices(self, error: Error, rows: Sequence[KeptRow]) -> Error:
+    def _with_devices(self, error: Error, rows: Sequence[CollectiveRow]) -> Error:
         device_ns = max(self.device_errors.get(row.world_rank, math.inf) for row in rows)
         return Error(error.timestamp_ns + device_ns, error.distance_ns + 2 * device_ns)
 
 
-def _arrivals(rows: Sequence[KeptRow], starts: Sequence[int]) -> Iterator[tuple[KeptRow, Arrival]]:
+def _arrivals(rows: Sequence[CollectiveRow], starts: Sequence[int]) -> Iterator[tuple[CollectiveRow, Arrival]]:
     """Of a nonblocking collective, what each rank's completion depends on; nothing for a rank that depends on nobody."""
     kind = rows[0].kind
     for own, row in enumerate(rows):
@@ -163,7 +163,7 @@ def _arrivals(rows: Sequence[KeptRow], starts: Sequence[int]) -> Iterator[tuple[
             yield row, Arrival(operation, starts[last], min(without_ns, starts[last]), rows[last].world_rank, starts[own] > starts[last])
 
 
-def _split(rows: Sequence[KeptRow], starts: Sequence[int], is_estimate: bool) -> Iterator[tuple]:
+def _split(rows: Sequence[CollectiveRow], starts: Sequence[int], is_estimate: bool) -> Iterator[tuple]:
     """Rows of late_call. Timestamps are aligned; durations are from each rank's own clock."""
     durations = [row.end_ns - row.start_ns for row in rows]
     shares = _by_duration(rows, durations) if is_estimate else SHARES[rows[0].kind](rows, starts, durations)
@@ -175,25 +175,25 @@ def _split(rows: Sequence[KeptRow], starts: Sequence[int], is_estimate: bool) ->
         yield (*what, wait_ns, duration_ns - wait_ns, alone_ns, last_rank, row.world_rank in waited_for, is_estimate, None, wait_state)
 
 
-def _by_duration(rows: Sequence[KeptRow], durations: Sequence[int]) -> list[Share]:
+def _by_duration(rows: Sequence[CollectiveRow], durations: Sequence[int]) -> list[Share]:
     shortest, next_shortest = sorted(durations)[:2]
     last_rank = rows[durations.index(shortest)].world_rank
     return [Share(spent - shortest, spent - shortest - max(0, spent - next_shortest), last_rank) for spent in durations]
 
 
-def _all(rows: Sequence[KeptRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:
+def _all(rows: Sequence[CollectiveRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:
     before_last, last = sorted(starts)[-2:]
     last_rank = rows[starts.index(last)].world_rank
     return [share(start, spent, last, before_last, last_rank) for start, spent in zip(starts, durations)]
 
 
-def _root_first(rows: Sequence[KeptRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:
+def _root_first(rows: Sequence[CollectiveRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:
     root = _root(rows)
     others = max(start for place, start in enumerate(starts) if place != root)
     return [waited(share(start, spent, starts[root], others, rows[root].world_rank)) for start, spent in zip(starts, durations)]
 
 
-def _root_last(rows: Sequence[KeptRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:
+def _root_last(rows: Sequence[CollectiveRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:
     root = _root(rows)
     *others, (last, last_rank) = sorted((start, row.world_rank) for row, start in zip(rows, starts) if not row.is_root)
     before_last = others[-1][0] if others else starts[root]
@@ -202,7 +202,7 @@ def _root_last(rows: Sequence[KeptRow], starts: Sequence[int], durations: Sequen
     return shares
 
 
-def _lower(rows: Sequence[KeptRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:
+def _lower(rows: Sequence[CollectiveRow], starts: Sequence[int], durations: Sequence[int]) -> list[Share]:
     shares = [NO_SHARE]
     last, before_last, last_rank = starts[0], min(starts), rows[0].world_rank
     for row, start, spent in zip(rows[1:], starts[1:], durations[1:]):
@@ -214,12 +214,12 @@ def _lower(rows: Sequence[KeptRow], starts: Sequence[int], durations: Sequence[i
     return shares
 
 
-def _has_root(rows: Sequence[KeptRow]) -> bool:
+def _has_root(rows: Sequence[CollectiveRow]) -> bool:
     """False if the root was not read, or if ranks named different roots."""
     return rows[0].kind == "lower" or sum(row.is_root for row in rows) == 1
 
 
-def _root(rows: Sequence[KeptRow]) -> int:
+def _root(rows: Sequence[CollectiveRow]) -> int:
     return next(place for place, row in enumerate(rows) if row.is_root)
 
 

@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 
 from .run import Run
 
-KEPT = {"program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size", "nccl.version", "gpu.driver", "region_refused"}
-KEPT |= {"cpu_model", "cpu_quota_cores"}
-KEPT |= {"process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}  # not shown as facts in a report
+UNCHANGED = {"program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size", "nccl.version", "gpu.driver", "region_refused"}
+UNCHANGED |= {"cpu_model", "cpu_quota_cores"}
+UNCHANGED |= {"process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}  # not shown as facts in a report
 NUMBERED = {"host": "host", "boot_id": "boot", "time_namespace": "clock", "cpu_quota_cgroup": "cgroup"}  # to see which ranks share one
 PLAIN_VALUE = re.compile(r"\d+[KMG]?|on|off|auto|counter|monotonic")
 PATH = re.compile(r"\S*/\S*")
@@ -19,10 +19,10 @@ def anonymise(run: Run) -> None:
     """Changes the run in place. Pseudonyms (host-1, ...) are numbered in the order of ranks, so that equal names stay equal."""
     facts = run.connection.execute("SELECT world_rank, key, value FROM fact ORDER BY world_rank, key").fetchall()
     pseudonyms = _Pseudonyms()
-    kept = [(rank, key, shown) for rank, key, value in facts if (shown := _shown(key, value, pseudonyms)) is not None]
+    anonymous = [(rank, key, shown) for rank, key, value in facts if (shown := _shown(key, value, pseudonyms)) is not None]
     uuids = run.connection.execute("SELECT uuid FROM gpu_device WHERE uuid <> '' ORDER BY world_rank, device").fetchall()
     run.connection.execute("DELETE FROM fact")
-    run.connection.executemany("INSERT INTO fact VALUES (?, ?, ?)", kept)
+    run.connection.executemany("INSERT INTO fact VALUES (?, ?, ?)", anonymous)
     run.connection.executemany("UPDATE gpu_device SET uuid = ? WHERE uuid = ?", [(pseudonyms.of("gpu", uuid), uuid) for (uuid,) in uuids])
     run.connection.execute("UPDATE rank SET run_id = '', pid = 0")
     run.path, run.run_id = Path("run"), ""
@@ -53,4 +53,4 @@ def _shown(key: str, value: str, pseudonyms: _Pseudonyms) -> str | None:
         return PATH.sub("(path)", value)
     if key.startswith(("settings.", "env.HOROVOD_")):
         return value if PLAIN_VALUE.fullmatch(value) else None
-    return value if key in KEPT or key.startswith(("begin.", "last.")) else None
+    return value if key in UNCHANGED or key.startswith(("begin.", "last.")) else None

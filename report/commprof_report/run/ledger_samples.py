@@ -82,7 +82,7 @@ def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> 
     damaged = 0
     for page in ledger.pages:
         kind, number = page.owner & 255, page.owner >> OWNER_NUMBER_BIT
-        if not _page_is_kept(ledger, page, kind, number):
+        if not _page_is_retained(ledger, page, kind, number):
             continue
         if kind in (OF_THREAD, OF_STREAM) and page.until_ticks:
             until_ns = clock.since_start_ns(page.until_ticks)
@@ -152,7 +152,7 @@ def _activities_take(ledger: Ledger, rows: Rows, page, stream: int, activities: 
     return damaged
 
 
-def is_kept(number: int, level: int) -> bool:
+def is_retained(number: int, level: int) -> bool:
     return level < LEVEL_NONE and number & (1 << level) - 1 == 0
 
 
@@ -161,15 +161,15 @@ def block_of(sequence: int) -> int:
     return (sequence - 1) // BLOCK_SAMPLES + 1
 
 
-def _page_is_kept(ledger: Ledger, page, kind: int, number: int) -> bool:
+def _page_is_retained(ledger: Ledger, page, kind: int, number: int) -> bool:
     block = block_of(page.first + 1)
     if kind == OF_COMMUNICATOR:
         known = ledger.communicators.get(number)
-        return known is not None and page.first < MOST and is_kept(block, known.sample_level)
+        return known is not None and page.first < MOST and is_retained(block, known.sample_level)
     if kind == OF_STEPS:
-        return page.first < MOST and is_kept(block, ledger.header.step_level)
+        return page.first < MOST and is_retained(block, ledger.header.step_level)
     level = {OF_THREAD: ledger.header.window_level, OF_STREAM: ledger.header.device_level}.get(kind, LEVEL_NONE)
-    return page.first < MOST and is_kept(page.first, level)
+    return page.first < MOST and is_retained(page.first, level)
 
 
 def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:

@@ -86,15 +86,15 @@ def _cut(polygon: Polygon, weight: float, difference: float, sign: int) -> Polyg
     beyond = [sign * ((1 - weight) * start + weight * end - difference) for start, end in polygon]
     if not polygon or max(beyond) <= 0:
         return polygon
-    kept: Polygon = []
+    clipped: Polygon = []
     for here, point in enumerate(polygon):
         before = here - 1
         if (beyond[before] > 0) != (beyond[here] > 0):
             part = beyond[before] / (beyond[before] - beyond[here])
-            kept.append(tuple(low + part * (high - low) for low, high in zip(polygon[before], point)))
+            clipped.append(tuple(low + part * (high - low) for low, high in zip(polygon[before], point)))
         if beyond[here] <= 0:
-            kept.append(point)
-    return kept
+            clipped.append(point)
+    return clipped
 
 
 def _shifted(interval: Interval, base_ns: int) -> Interval:

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 from ..base import query
 from .ledger import LEVEL_NONE, WINDOW_NS_LOG2
-from .ledger_samples import block_of, covered, is_kept
+from .ledger_samples import block_of, covered, is_retained
 
 SQL = query.beside(__file__)
 
@@ -91,24 +91,24 @@ class Thinning:
     def _add(self, counted: Iterable[tuple[str, int, int]]) -> None:
         for kind, number, count in counted:
             self.counts.setdefault(kind, Counter())[_level_of(number)] += count
-        largest = [(-self._kept(kind, self.levels.get(kind, 0)), kind) for kind in self.counts]
-        kept = -sum(count for count, _ in largest)
+        largest = [(-self._retained(kind, self.levels.get(kind, 0)), kind) for kind in self.counts]
+        retained = -sum(count for count, _ in largest)
         heapq.heapify(largest)
-        while self.most is not None and kept > self.most and largest and largest[0][0]:
+        while self.most is not None and retained > self.most and largest and largest[0][0]:
             before, kind = heapq.heappop(largest)
             level = self.levels.get(kind, 0) + 1
-            after = self._kept(kind, level)
+            after = self._retained(kind, level)
             if kind in WINDOWS or 4 * after >= -before:
                 self.levels[kind] = level
-                kept -= -before - after
+                retained -= -before - after
                 heapq.heappush(largest, (-after, kind))
         self.connection.executemany("INSERT OR REPLACE INTO temp.sample_class VALUES (?, ?)", self.levels.items())
 
-    def _kept(self, kind: str, level: int) -> int:
+    def _retained(self, kind: str, level: int) -> int:
         return sum(count for highest, count in self.counts[kind].items() if level <= highest)
 
     def _keeps(self, kind: str, number: int) -> bool:
-        return is_kept(number, self.levels.get(kind, 0))
+        return is_retained(number, self.levels.get(kind, 0))
 
     def _windows_cut(self, kind: str, level: int) -> None:
         if level == 0:

@@ -37,7 +37,7 @@ class Arrivals(NamedTuple):
 
 def arrivals(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Arrivals | None:
     """None: steps that the program does not count, or clocks of several hosts without a known error."""
-    if not steps.told.is_counted or late is None or (late.run.clocks > 1 and not late.run.error_ns):
+    if not steps.detection.is_counted or late is None or (late.run.clocks > 1 and not late.run.error_ns):
         return None
     by_step: dict[int, list[RankStep]] = {}
     for own in (own for of_rank in steps.by_rank().values() for own in of_rank):
@@ -45,7 +45,7 @@ def arrivals(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Arrivals
     compared = [ranks for ranks in by_step.values() if len(ranks) > 1 and not ranks[0].is_warm_up]
     distances = {point: [_distances(ranks, aligned_ns, point) for ranks in compared] for point in ("begin", "end")}
     apart = {point: median([max(of_step.values()) for of_step in found] or [0]) for point, found in distances.items()}
-    point = "end" if steps.told.by == "region" and apart["end"] > apart["begin"] else "begin"
+    point = "end" if steps.detection.by == "region" and apart["end"] > apart["begin"] else "begin"
     return Arrivals(aligned_ns, point, late.run.error_ns, _behind(distances[point]))
 
 

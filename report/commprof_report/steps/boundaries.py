@@ -21,7 +21,7 @@ from typing import Callable, NamedTuple
 from ..base import query, units
 from ..calls.traffic import traffic_classify
 from ..run.selection import Selection
-from .period import FEWEST_CALLS, Calls, Cycle, cycle, free_times, is_steady
+from .period import FEWEST_CALLS, Calls, Period, find_period, free_times, is_steady
 
 SQL = query.beside(__file__)
 
@@ -38,7 +38,7 @@ SAME_STEP = 0.5  # share of a step: step ends of different groups that are close
 AlignedNs = Callable[[int, int], int]  # (world_rank, time_ns): converts a rank's own time to aligned_ns
 
 
-class Told(NamedTuple):
+class Detection(NamedTuple):
     """How the steps of a run were found."""
 
     by: str  # 'marks', 'region', 'calls'; '': no steps
@@ -68,7 +68,7 @@ class Steps(NamedTuple):
     """The steps of a run. Owns the TEMP TABLE run_step; the next search for steps replaces it."""
 
     connection: Connection
-    told: Told
+    detection: Detection
 
     def by_rank(self) -> dict[int, list[RankStep]]:
         """The steps of each rank, in order of time."""
@@ -118,15 +118,15 @@ class Group(NamedTuple):
     """A communicator whose collectives are periodic."""
 
     identity: str
-    cycle: Cycle
+    period: Period
     steps: list[Numbered]
     functions: dict[str, float]
-    kept: int  # collectives that were analysed
+    sampled: int  # collectives that were analysed
 
     @property
     def rating(self) -> tuple[bool, int]:
         """Prefers reductions, because gradients are reduced and are most of what a step sends."""
-        return any(_plain(function) in REDUCTIONS for function in self.functions), self.cycle.bytes
+        return any(_plain(function) in REDUCTIONS for function in self.functions), self.period.bytes
 
 
 def steps_find(run: Selection, aligned_ns: AlignedNs, by: str | None = None, region: str | None = None) -> Steps:
@@ -134,28 +134,28 @@ def steps_find(run: Selection, aligned_ns: AlignedNs, by: str | None = None, reg
     connection = run.connection
     SQL.run(connection, "run_step")
     if region is not None:
-        told, steps = _by_region(connection, aligned_ns, region)
+        detection, steps = _by_region(connection, aligned_ns, region)
     else:
         marked = SQL.ask(connection, "marked_steps", MarkedRow) if by != "calls" else []
-        told, steps = _marked(marked) if marked or by == "marks" else _by_calls(connection, aligned_ns)
+        detection, steps = _marked(marked) if marked or by == "marks" else _by_calls(connection, aligned_ns)
     connection.executemany("INSERT INTO run_step VALUES (?, ?, ?, ?, ?, ?)", _judged(steps))
-    return Steps(connection, told)
+    return Steps(connection, detection)
 
 
-def _marked(rows: Sequence[MarkedRow]) -> tuple[Told, list[StepOfRank]]:
+def _marked(rows: Sequence[MarkedRow]) -> tuple[Detection, list[StepOfRank]]:
     if not rows:
         return _none("the program marked none"), []
     total = max(row.step for row in rows)
     is_whole = total == len({row.step for row in rows})
-    told = Told("marks", "", "", {}, 0, 1.0, None if is_whole else total, "", {row.world_rank: row.thread for row in rows}, True)
-    return told, [StepOfRank(*row[:4]) for row in rows]
+    detection = Detection("marks", "", "", {}, 0, 1.0, None if is_whole else total, "", {row.world_rank: row.thread for row in rows}, True)
+    return detection, [StepOfRank(*row[:4]) for row in rows]
 
 
-def _none(why: str, confidence: float = 0.0) -> Told:
-    return Told("", "", "", {}, 0, confidence, None, why)
+def _none(why: str, confidence: float = 0.0) -> Detection:
+    return Detection("", "", "", {}, 0, confidence, None, why)
 
 
-def _by_region(connection: Connection, aligned_ns: AlignedNs, name: str) -> tuple[Told, list[StepOfRank]]:
+def _by_region(connection: Connection, aligned_ns: AlignedNs, name: str) -> tuple[Detection, list[StepOfRank]]:
     visits: dict[int, list[tuple[int, int]]] = {}
     driving = {}
     for world_rank, begin_ns, end_ns, thread in SQL.run(connection, "region_steps", region_name=name):
@@ -168,7 +168,7 @@ def _by_region(connection: Connection, aligned_ns: AlignedNs, name: str) -> tupl
     is_counted = _agree(begins) or _agree(ends)
     numbers = {rank: range(1, len(own) + 1) for rank, own in visits.items()} if is_counted else _matched(ends)
     steps = [StepOfRank(number, rank, *visit) for rank, own in visits.items() for number, visit in zip(numbers[rank], own)]
-    return Told("region", "", "", {}, 0, 1.0, None, "", driving, is_counted), steps
+    return Detection("region", "", "", {}, 0, 1.0, None, "", driving, is_counted), steps
 
 
 def _agree(times: dict[int, list[int]]) -> bool:
@@ -181,18 +181,18 @@ def _agree(times: dict[int, list[int]]) -> bool:
 # Steps from calls.
 
 
-def _by_calls(connection: Connection, aligned_ns: AlignedNs) -> tuple[Told, list[StepOfRank]]:
+def _by_calls(connection: Connection, aligned_ns: AlignedNs) -> tuple[Detection, list[StepOfRank]]:
     traffic_classify(connection)
     groups, refused = [], []
     rows = map(CallRow._make, SQL.run(connection, "stepping_calls"))
-    made = {identity: list(of_communicator) for identity, of_communicator in groupby(rows, key=attrgetter("identity"))}
-    for identity, of_communicator in made.items():
+    calls_of = {identity: list(of_communicator) for identity, of_communicator in groupby(rows, key=attrgetter("identity"))}
+    for identity, of_communicator in calls_of.items():
         group, calls = _group(identity, of_communicator, attrgetter("is_bulk"))
         if group.steps:
             groups.append(group)
         elif calls:
             refused.append((calls, group))
-    groups = groups or _small_groups(made)
+    groups = groups or _small_groups(calls_of)
     followed = _follow(connection, groups)
     if not followed:
         return _why_none(connection, refused), []
@@ -203,23 +203,24 @@ def _by_calls(connection: Connection, aligned_ns: AlignedNs) -> tuple[Told, list
     most = Counter(group.identity for group in followed.values()).most_common(1)[0][0]
     group = next(group for group in groups if group.identity == most)
     total = _total(connection, group)
-    return Told("calls", group.cycle.how, most, group.functions, group.cycle.bytes, group.cycle.confidence, total, group.cycle.why), steps
+    period = group.period
+    return Detection("calls", period.how, most, group.functions, period.bytes, period.confidence, total, period.why), steps
 
 
-def _why_none(connection: Connection, refused: list[tuple[int, Group]]) -> Told:
+def _why_none(connection: Connection, refused: list[tuple[int, Group]]) -> Detection:
     if not refused:
         return _none("no bulk collective was kept")
     calls, most = max(refused, key=itemgetter(0))
     (label,) = connection.execute("SELECT label FROM run_communicator WHERE identity = ?", (most.identity,)).fetchone()
     bulk = f"1 bulk collective on {label}" if calls == 1 else f"{calls:,} bulk collectives on {label}"
-    return _none(f"{bulk}: {most.cycle.why or 'no step was kept whole'}", most.cycle.confidence)
+    return _none(f"{bulk}: {most.period.why or 'no step was kept whole'}", most.period.confidence)
 
 
-def _small_groups(made: dict[str, list[CallRow]]) -> list[Group]:
+def _small_groups(calls_of: dict[str, list[CallRow]]) -> list[Group]:
     """A solver may reduce only its time step or residual in each step. Not used if there are bulk reductions: small collectives serve those."""
-    if sum(row.is_bulk and _plain(row.call) in REDUCTIONS for rows in made.values() for row in rows) >= FEWEST_CALLS:
+    if sum(row.is_bulk and _plain(row.call) in REDUCTIONS for rows in calls_of.values() for row in rows) >= FEWEST_CALLS:
         return []
-    return [group for identity, rows in made.items() if (group := _small_group(identity, rows))]
+    return [group for identity, rows in calls_of.items() if (group := _small_group(identity, rows))]
 
 
 def _small_group(identity: str, rows: list[CallRow]) -> Group | None:
@@ -228,14 +229,14 @@ def _small_group(identity: str, rows: list[CallRow]) -> Group | None:
     regular = {}
     for kind, _ in kinds.most_common(KINDS_TRIED):
         group, _ = _group(identity, rows, lambda row, kind=kind: row.is_small and (row.call, row.bytes) == kind)
-        if group.cycle.confidence >= FEWEST_SMALL and is_steady(_intervals(rows, group.steps)):
+        if group.period.confidence >= FEWEST_SMALL and is_steady(_intervals(rows, group.steps)):
             regular[kind] = group
     if not regular:
         return None
     (call, call_bytes), group = next(iter(regular.items()))
     which = "the only regular collective" if len(regular) == 1 else "the most frequent of the regular collectives"
     why = f"no bulk collective has a period: steps taken from {call} of {units.size(call_bytes)}, {which}"
-    return group._replace(cycle=group.cycle._replace(how="small", why=why))
+    return group._replace(period=group.period._replace(how="small", why=why))
 
 
 def _intervals(rows: Sequence[CallRow], steps: Sequence[Numbered]) -> list[int]:
@@ -259,9 +260,9 @@ def _group(identity: str, rows: list[CallRow], is_counted: Callable[[CallRow], o
     tokens = _numbers((row.call, row.bytes) for row in bulk)
     functions = _numbers(row.call for row in bulk)
     calls = Calls(tokens, functions, [row.bytes for row in bulk], free, [row.end_ns for row in bulk], stretches)
-    found = cycle(calls)
-    made = Counter(bulk[place].call for span in found.spans for place in range(*span))
-    own = {call: count / len(found.spans) for call, count in made.items() if count >= len(found.spans) / 2}
+    found = find_period(calls)
+    counts = Counter(bulk[place].call for span in found.spans for place in range(*span))
+    own = {call: count / len(found.spans) for call, count in counts.items() if count >= len(found.spans) / 2}
     steps = [
         Numbered(_before(bulk, stretches, span.first, own), bulk[span.first].sequence, bulk[span.end - 1].sequence) for span in found.spans
     ]
@@ -398,8 +399,8 @@ def _unique(numbers: list[int]) -> list[int]:
 
 
 def _total(connection: Connection, group: Group) -> int | None:
-    (made,) = connection.execute("SELECT max(collectives) FROM communicator WHERE identity = ?", (group.identity,)).fetchone()
-    return None if made <= group.kept else round(len(group.steps) * made / group.kept)
+    (collectives,) = connection.execute("SELECT max(collectives) FROM communicator WHERE identity = ?", (group.identity,)).fetchone()
+    return None if collectives <= group.sampled else round(len(group.steps) * collectives / group.sampled)
 
 
 # Warm-up and outliers.

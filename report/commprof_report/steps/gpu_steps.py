@@ -49,8 +49,8 @@ class GpuStepRow(NamedTuple):
     is_warm_up: int
 
 
-class KeptRow(NamedTuple):
-    """gpu_kept.sql"""
+class GpuSampledRow(NamedTuple):
+    """gpu_sampled.sql"""
 
     rank: int
     device: int
@@ -113,7 +113,7 @@ def _known(connection: Connection) -> dict[int, dict[int, Spans]]:
     traced = {rank: joined(row[1:] for row in rows) for rank, rows in groupby(_tracings(connection), key=itemgetter(0))}
     unsure = {rank for (rank,) in connection.execute("SELECT world_rank FROM gpu_stream WHERE stream = ?", (OTHER_STREAM,))}
     known: dict[int, dict[int, Spans]] = {}
-    for (rank, device), of_device in groupby(SQL.ask(connection, "gpu_kept", KeptRow), key=attrgetter("rank", "device")):
+    for (rank, device), of_device in groupby(SQL.ask(connection, "gpu_sampled", GpuSampledRow), key=attrgetter("rank", "device")):
         spans = traced.get(rank, [])
         for _, rows in groupby(of_device, key=attrgetter("stream")):
             spans = common(spans, joined((row.begin_ns, row.end_ns) for row in rows if row.begin_ns is not None))

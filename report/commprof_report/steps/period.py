@@ -82,7 +82,7 @@ class Walk(NamedTuple):
     hits: int  # calls that start a run of calls with this sum
 
 
-class Cycle(NamedTuple):
+class Period(NamedTuple):
     spans: list[Span]
     how: str  # 'sizes', 'bytes', 'gaps'; '': no period
     calls: float  # in a step, on average
@@ -91,7 +91,7 @@ class Cycle(NamedTuple):
     why: str  # no period was found
 
 
-def cycle(calls: Calls) -> Cycle:
+def find_period(calls: Calls) -> Period:
     if len(calls.tokens) < FEWEST_CALLS:
         return _none("they are too few")
     gaps = pauses(calls)
@@ -121,11 +121,11 @@ def free_times(begins: Sequence[int], ends: Sequence[int]) -> list[int]:
     return list(accumulate(idle, initial=0)) if begins else []
 
 
-def _none(why: str, confidence: float = 0.0) -> Cycle:
-    return Cycle([], "", 0, 0, confidence, why)
+def _none(why: str, confidence: float = 0.0) -> Period:
+    return Period([], "", 0, 0, confidence, why)
 
 
-def _checked(calls: Calls, found: Cycle) -> Cycle:
+def _checked(calls: Calls, found: Period) -> Period:
     single = found.calls == 1
     if len(found.spans) < (FEWEST_SINGLE_STEPS if single else FEWEST_STEPS):
         return _none(f"what repeats does so only {len(found.spans)} times", found.confidence)
@@ -169,7 +169,7 @@ def _confidence(calls: Calls, spans: Sequence[Span]) -> float:
 # By sizes.
 
 
-def _by_sizes(calls: Calls, gaps: Sequence[int | None]) -> Cycle:
+def _by_sizes(calls: Calls, gaps: Sequence[int | None]) -> Period:
     made, counts = Counter(calls.functions), Counter(calls.tokens)
     places = [
         place
@@ -198,7 +198,7 @@ def _by_sizes(calls: Calls, gaps: Sequence[int | None]) -> Cycle:
     else:
         units = 1
         spans = _mended(calls, spans, step_bytes, {calls.functions[place] for place in range(*spans[0])})
-    return Cycle(spans, how, lag * units, step_bytes, _confidence(calls, spans), "")
+    return Period(spans, how, lag * units, step_bytes, _confidence(calls, spans), "")
 
 
 def _stretches(calls: Calls, places: Iterable[int]) -> Iterator[list[int]]:
@@ -349,7 +349,7 @@ def _grouped(gaps: Sequence[int | None], spans: Sequence[Span], units: int) -> l
 # By bytes.
 
 
-def _by_bytes(calls: Calls) -> Cycle:
+def _by_bytes(calls: Calls) -> Period:
     """Considers only the function that carries most bytes; the others are ignored, even in pauses."""
     volumes: Counter[int] = Counter()
     for function, message_bytes in zip(calls.functions, calls.bytes):
@@ -366,7 +366,7 @@ def _by_bytes(calls: Calls) -> Cycle:
     summed = _summed(calls, gaps, stretches)
     spans, step_bytes = _divided(calls, gaps, [span for walk in summed.walks(step_bytes) for span in walk.spans], step_bytes)
     of_function = sum(calls.functions[place] == function for span in spans for place in range(*span))
-    return Cycle(spans, "bytes", of_function / len(spans), step_bytes, _confidence(calls, spans), "")
+    return Period(spans, "bytes", of_function / len(spans), step_bytes, _confidence(calls, spans), "")
 
 
 def _longest(stretches: Iterable[Sequence[int]], most: int) -> list[Sequence[int]]:

@@ -204,7 +204,7 @@ class Reading:
     def __init__(self, steps: Steps) -> None:
         self.steps, connection = steps, steps.connection
         self.connection = connection
-        self.driving = {**dict(connection.execute("SELECT world_rank, thread FROM thread WHERE is_main")), **steps.told.driving}
+        self.driving = {**dict(connection.execute("SELECT world_rank, thread FROM thread WHERE is_main")), **steps.detection.driving}
         self.names = {(rank, thread): (name, is_main) for rank, thread, name, is_main in SQL.run(connection, "step_threads")}
         self.labels = {(rank, number): label for rank, number, label in SQL.run(connection, "step_labels")}
         self.missing = holes(connection)

@@ -24,7 +24,7 @@ WHERE library = 'nccl' AND sequence IS NOT NULL
 GROUP BY identity
 HAVING 10 * count(device_end_ns) >= 9 * count(*);
 
-WITH kept AS (
+WITH sampled AS (
     SELECT speaking.identity,
            sequence,
            sample.call,
@@ -50,5 +50,5 @@ SELECT identity, sequence, call, bytes, start_ns,
        CASE WHEN is_collective AND is_large THEN max(returned_ns, completed_ns) ELSE returned_ns END AS end_ns,
        coalesce(is_collective AND is_large, 0) AS is_bulk,
        coalesce(is_collective AND NOT is_large AND is_main, 0) AS is_small
-FROM kept
+FROM sampled
 ORDER BY identity, sequence;

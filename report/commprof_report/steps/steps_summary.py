@@ -14,7 +14,7 @@ from ..calls.negotiation import Negotiation, negotiation
 from ..late import verdict
 from ..late.late_ranks import Late, LateRow
 from ..run.selection import Selection
-from .boundaries import AlignedNs, Steps, Told, outlier_limit, steps_find
+from .boundaries import AlignedNs, Detection, Steps, outlier_limit, steps_find
 from .critical_path import PathRow, critical_paths
 from .gpu_steps import GpuStepRow, gpu_steps, step_times
 from .step_costs import Costs, StepRow, step_costs
@@ -27,7 +27,7 @@ SURE, LIKELY = 0.9, 0.75  # confidence
 class StepsRow(NamedTuple):
     steps: int
     total_steps: int | None
-    told_by: str
+    delimited_by: str
     how: str
     why: str
     communicator: str | None
@@ -99,7 +99,7 @@ def steps_summary(
     on_gpus = gpu_steps(steps, {row.step for row in costs.steps if row.is_complete})
     steady = [row for row in costs.steps if not row.is_warm_up]
     fields = {
-        **_told(run.connection, steps.told, costs),
+        **_detection(run.connection, steps.detection, costs),
         **_times(steady),
         **_parts([row for row in steady if row.is_complete] or steady),
         **_slowest([row for row in steady if (row.is_complete or costs.slowest_at) and row.ranks > 1]),
@@ -111,21 +111,21 @@ def steps_summary(
     return StepsSummary(StepsRow(**fields), costs, on_gpus, steps, paths)
 
 
-def _told(connection: Connection, told: Told, costs: Costs) -> dict:
-    label = connection.execute("SELECT label FROM run_communicator WHERE identity = ?", (told.identity,)).fetchone()
-    by_calls = told.by == "calls"
+def _detection(connection: Connection, detection: Detection, costs: Costs) -> dict:
+    label = connection.execute("SELECT label FROM run_communicator WHERE identity = ?", (detection.identity,)).fetchone()
+    by_calls = detection.by == "calls"
     return {
         "steps": len(costs.steps),
-        "total_steps": told.total,
-        "told_by": told.by,
-        "how": told.how,
-        "why": told.why,
+        "total_steps": detection.total,
+        "delimited_by": detection.by,
+        "how": detection.how,
+        "why": detection.why,
         "communicator": label[0] if label else None,
-        "period": period_text(told) if by_calls else "",
-        "calls_per_step": sum(told.functions.values()) if by_calls else None,
-        "bytes_per_step": told.bytes if by_calls else None,
-        "confidence": told.confidence,
-        "certainty": certainty(told),
+        "period": period_text(detection) if by_calls else "",
+        "calls_per_step": sum(detection.functions.values()) if by_calls else None,
+        "bytes_per_step": detection.bytes if by_calls else None,
+        "confidence": detection.confidence,
+        "certainty": certainty(detection),
         "warm_up_steps": sum(row.is_warm_up for row in costs.steps),
         "complete_steps": sum(row.is_complete and not row.is_warm_up for row in costs.steps),
         "is_driven": int(costs.is_driven),
@@ -137,24 +137,24 @@ def _told(connection: Connection, told: Told, costs: Costs) -> dict:
     }
 
 
-def period_text(told: Told) -> str:
+def period_text(detection: Detection) -> str:
     """5 MPI_Allreduce, 102 MB"""
-    calls = " + ".join(f"{count_text(told, count)} {call}" for call, count in told.functions.items())
-    return f"{calls}, {units.volume(told.bytes)}"
+    calls = " + ".join(f"{count_text(detection, count)} {call}" for call, count in detection.functions.items())
+    return f"{calls}, {units.volume(detection.bytes)}"
 
 
-def count_text(told: Told, count: float) -> str:
+def count_text(detection: Detection, count: float) -> str:
     """The number of calls; approximate if steps were found by bytes, because the calls of a step then vary."""
-    return f"{count:.1f}" if told.how == "bytes" else str(round(count))
+    return f"{count:.1f}" if detection.how == "bytes" else str(round(count))
 
 
-def certainty(told: Told) -> str:
+def certainty(detection: Detection) -> str:
     """The confidence in a word. Pauses alone do not distinguish a step of ten calls from ten steps and a pause; a small call proves little."""
-    if told.by != "calls":
-        return "marked" if told.by else "none"
-    if told.confidence >= SURE and told.how not in ("gaps", "small"):
+    if detection.by != "calls":
+        return "marked" if detection.by else "none"
+    if detection.confidence >= SURE and detection.how not in ("gaps", "small"):
         return "sure"
-    return "likely" if told.confidence >= LIKELY else "doubtful"
+    return "likely" if detection.confidence >= LIKELY else "doubtful"
 
 
 def _times(steady: Sequence[StepRow]) -> dict:

@@ -245,11 +245,11 @@ def _own_account(ranks: Sequence[RankRow]) -> dict:
     """The profiler's overhead, over all ranks, and what it could not record."""
     cost_ns = sum(rank.cost_ns for rank in ranks)
     wall_ns = sum(rank.wall_ns or 0 for rank in ranks)
-    kept = ("dropped_calls", "untracked_requests", "folded_cells", "folded_communicators")
+    losses = ("dropped_calls", "untracked_requests", "folded_cells", "folded_communicators")
     return {
         "cost_ns": cost_ns,
         "cost_share": cost_ns / wall_ns if wall_ns else None,
-        **{key: sum(getattr(rank, key) for rank in ranks) for key in kept},
+        **{key: sum(getattr(rank, key) for rank in ranks) for key in losses},
     }
 
 

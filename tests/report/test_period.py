@@ -1,10 +1,10 @@
-"""The cycle that is found in a sequence of collectives is the one that made it."""
+"""The period that is found in a sequence of collectives is the one that made it."""
 
 from __future__ import annotations
 
 import pytest
 import training
-from commprof_report.steps.period import Calls, Cycle, cycle, free_times
+from commprof_report.steps.period import Calls, Period, find_period, free_times
 from training import Job
 
 LEAST_BULK = 100  # bytes; what control traffic is, is another test's concern
@@ -35,9 +35,9 @@ def calls_of(job: Job, keep=lambda sequence: True) -> tuple[Calls, list]:
     return columns, made
 
 
-def found_in(job: Job, keep=lambda sequence: True) -> tuple[Cycle, list[set]]:
+def found_in(job: Job, keep=lambda sequence: True) -> tuple[Period, list[set]]:
     columns, made = calls_of(job, keep)
-    found = cycle(columns)
+    found = find_period(columns)
     return found, [{one.step for one in made[span.first : span.end] if one.step is not None} for span in found.spans]
 
 

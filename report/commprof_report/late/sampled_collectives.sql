@@ -6,7 +6,7 @@ WITH member AS (
     FROM communicator
     WHERE communicator > 1 AND NOT is_inter AND size > 1
 ),
-come AS (
+arrived AS (
     SELECT world_rank, communicator, sequence, call, bytes, root, region, start_ns, end_ns, completed_ns
     FROM sample
     JOIN member USING (world_rank, communicator)
@@ -20,9 +20,9 @@ come AS (
     WHERE library = 'nccl' AND sequence IS NOT NULL AND device_start_ns IS NOT NULL AND device_end_ns IS NOT NULL
     GROUP BY world_rank, communicator, device_start_ns, device_end_ns, CASE WHEN is_shared THEN 0 ELSE sequence END
 )
-SELECT identity, sequence, members, world_rank, come.call, kind, wait_state, is_blocking, come.bytes, coalesce(comm_rank = root, 0) AS is_root,
+SELECT identity, sequence, members, world_rank, arrived.call, kind, wait_state, is_blocking, arrived.bytes, coalesce(comm_rank = root, 0) AS is_root,
        coalesce(region_name, '') AS region, start_ns, end_ns, completed_ns, library
-FROM come
+FROM arrived
 JOIN synchronizing USING (call)
 JOIN member USING (world_rank, communicator)
 LEFT JOIN region_of USING (world_rank, region)
