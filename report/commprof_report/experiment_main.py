@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import re
@@ -10,14 +11,17 @@ import shlex
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from . import __version__
 from .base import units
 from .base.errors import ReportError, UsageError
-from .compare.comparison import Rules, compare
+from .commands.compare import percent
+from .compare.comparison import Comparison, Rules, compare, half_width
 from .compare.figures import Figures, figures
+from .compare.rank_tests import MOST_PAIRS
 from .compare.refusals import differences, refusals
 from .compare.sides import Side, experiment_read
 from .experiment import plan as plans
@@ -42,12 +46,18 @@ def parser_build() -> Parser:
     run.add_argument("folder", metavar="EXPERIMENT", type=Path)
     run.add_argument("--arm", action="append", type=arm, default=[], metavar="'NAME: COMMAND'", help="{} in it stands for commprof-run; repeat")
     run.add_argument("--blocks", type=count, default=10, metavar="N", help="complete blocks that are wanted (default: 10)")
+    until_help = "then more blocks, until each interval is at most this much above and below its estimate"
+    run.add_argument("--until", type=percent, metavar="N%", help=until_help)
     run.add_argument("--seed", type=int, help="decides which arm runs first (default: by chance; recorded)")
     resume = commands.add_parser("resume", help="go on after an interruption, or with more blocks", allow_abbrev=False)
     resume.add_argument("folder", metavar="EXPERIMENT", type=Path)
     resume.add_argument("--blocks", type=count, metavar="N", help="complete blocks that are wanted in all")
-    for command in (run, resume):
-        command.add_argument("--timeout", type=count, metavar="S", help="seconds after which a run is ended and has failed")
+    add = commands.add_parser("add", help="run more blocks", allow_abbrev=False)
+    add.add_argument("folder", metavar="EXPERIMENT", type=Path)
+    add.add_argument("--blocks", type=count, required=True, metavar="N", help="complete blocks that are wanted beyond those so far")
+    for command in (run, resume, add):
+        command.add_argument("--limit", type=seconds, metavar="TIME", help="begin no block that would not end within this time: 90m, 2h")
+        command.add_argument("--timeout", type=seconds, metavar="TIME", help="after this time a run is ended and has failed: 600, 10m")
     status = commands.add_parser("status", help="what has run, and what has failed", allow_abbrev=False)
     status.add_argument("folder", metavar="EXPERIMENT", type=Path)
     return parser
@@ -67,6 +77,13 @@ def count(text: str) -> int:
     return int(text)
 
 
+def seconds(text: str) -> int:
+    match = re.fullmatch(r"([1-9]\d{0,5})([smh]?)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text}: a time like 600 (seconds), 90m or 2h")
+    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
 def begin(arguments: argparse.Namespace) -> None:
     names = [each.name for each in arguments.arm]
     if len(names) < 2 or len(set(names)) < len(names):
@@ -75,35 +92,70 @@ def begin(arguments: argparse.Namespace) -> None:
         raise UsageError(arguments.folder, f"is an experiment already; go on with: {PROGRAM} resume {shlex.quote(str(arguments.folder))}")
     arguments.folder.mkdir(parents=True, exist_ok=True)
     seed = random.randrange(1 << 31) if arguments.seed is None else arguments.seed
-    plans.plan_write(arguments.folder, Plan(arguments.arm, arguments.blocks, seed))
+    plans.plan_write(arguments.folder, Plan(arguments.arm, arguments.blocks, seed, arguments.until))
     go_on(arguments)
 
 
 def go_on(arguments: argparse.Namespace) -> None:
     folder, plan = arguments.folder, plans.plan_read(arguments.folder)
     with plans.owned(folder):
-        if arguments.blocks and arguments.blocks != plan.blocks:
-            plan = plan._replace(blocks=arguments.blocks)
+        wanted = arguments.blocks or plan.blocks
+        if arguments.command == "add":
+            wanted = max(plan.blocks, len(plans.complete_blocks(plan, plans.runs_read(folder)))) + arguments.blocks
+        if wanted != plan.blocks:
+            plan = plan._replace(blocks=wanted)
             plans.plan_write(folder, plan)
-        Runner(folder, plan, arguments.timeout).run()
+        Runner(folder, plan, arguments.timeout, arguments.limit).run()
 
 
 class Runner:
-    """Runs what is missing."""
+    """Runs what is missing, and knows how much that is."""
 
-    def __init__(self, folder: Path, plan: Plan, timeout_s: float | None) -> None:
+    def __init__(self, folder: Path, plan: Plan, timeout_s: float | None, limit_s: float | None) -> None:
         self.folder, self.plan, self.timeout_s = folder, plan, timeout_s
-        self.commprof_run = commprof_run_find()
+        self.end_s = None if limit_s is None else time.monotonic() + limit_s
         self.runs = plans.runs_read(folder)
         self.read: dict[Path, Figures] = {}
 
     def run(self) -> None:
+        self.commprof_run = commprof_run_find()
         for each in self.plan.arms:
             self.warm_up(each)
         self.describe()
-        while len(plans.complete_blocks(self.plan, self.runs)) < self.plan.blocks:
+        name = shlex.quote(str(self.folder))
+        while (wanted := self.wanted()) > len(self.complete()):
+            if self.end_s is not None and time.monotonic() + self.block_s() > self.end_s:
+                say(f"{len(self.complete())} of {wanted} blocks; another would not end within --limit. Go on with: {PROGRAM} resume {name}")
+                return
             self.block()
-        say(f"done: {self.plan.blocks} blocks. Read them with: hvprof-report compare {shlex.quote(str(self.folder))}")
+        say(f"done: {len(self.complete())} blocks{self.precision()}. Read them with: hvprof-report compare {name}")
+
+    def complete(self) -> list[int]:
+        return plans.complete_blocks(self.plan, self.runs)
+
+    def wanted(self) -> int:
+        """Complete blocks, of which with --until the last ones are an estimate: an interval's width falls with the root of their number."""
+        done = len(self.complete())
+        if self.plan.until is None or done < self.plan.blocks:
+            return self.plan.blocks
+        widths = [half_width(pair.verdict) for pair in self.interim().pairs]
+        if None in widths:
+            return min(done + 1, max(MOST_PAIRS, self.plan.blocks))
+        more = math.ceil(done * max(math.log1p(width) / math.log1p(self.plan.until) for width in widths) ** 2)
+        return min(max(done, more), max(MOST_PAIRS, self.plan.blocks))
+
+    def precision(self) -> str:
+        """What to say if --until was not reached."""
+        widths = [half_width(pair.verdict) for pair in self.interim().pairs] if self.plan.until is not None else []
+        if not widths or None in widths or max(widths) <= self.plan.until:
+            return ""
+        return f", the most that --until runs; an interval is still {units.share(max(widths))} above and below its estimate"
+
+    def block_s(self) -> float:
+        """How long a block takes, by those so far; before the first one, by the runs that were discarded."""
+        done = len(self.complete())
+        counted = [run.seconds for run in self.runs if run.status == (OK if done else WARM_UP)]
+        return sum(counted) / max(1, done)
 
     def warm_up(self, each: Arm) -> None:
         """One run that is discarded: page cache, connections and tuning files are then warm for all arms."""
@@ -129,8 +181,7 @@ class Runner:
 
     def block(self) -> None:
         number = plans.next_block(self.folder, self.runs)
-        done = len(plans.complete_blocks(self.plan, self.runs))
-        for each in plans.order_of(self.plan, done):
+        for each in plans.order_of(self.plan, len(self.complete())):
             run = launch(self.folder, number, each, self.commprof_run, self.timeout_s)
             self.add(run)
             if run.status == FAILED:
@@ -151,20 +202,22 @@ class Runner:
             self.read[path], _ = figures(path)
         return self.read[path]
 
-    def progress(self) -> None:
-        """The estimate so far, and how long the rest takes."""
-        done = len(plans.complete_blocks(self.plan, self.runs))
-        seconds = sum(run.seconds for run in self.runs if run.status == OK) / done
+    def interim(self) -> Comparison:
         arms = experiment_read(self.folder)
         sides = [Side(each.name, [self.figures(path) for path in each.paths], each.blocks, each.failed) for each in arms]
-        for pair in compare(sides, Rules()).pairs:
+        return compare(sides, Rules(is_sequential=self.plan.until is not None))
+
+    def progress(self) -> None:
+        """The estimate so far, and how long the rest takes."""
+        done, wanted = len(self.complete()), self.wanted()
+        for pair in self.interim().pairs if done else ():
             row = pair.verdict
             between = "" if row.low is None else f", between {row.low:+.1%} and {row.high:+.1%}"
             change = "not known" if row.change is None else f"{row.change:+.1%}{between}"
             say(f"  so far {row.metric} of {row.side} v. {row.reference}: {change}")
-        left = self.plan.blocks - done
-        if left:
-            say(f"  {done} of {self.plan.blocks} blocks; about {units.duration(left * seconds * 1e9)} left")
+        if wanted > done:
+            about = "" if self.plan.until is None else "about "
+            say(f"  {done} of {about}{wanted} blocks; about {units.duration((wanted - done) * self.block_s() * 1e9)} left")
 
 
 def commprof_run_find() -> str:
@@ -179,9 +232,10 @@ def commprof_run_find() -> str:
 
 def show(arguments: argparse.Namespace) -> None:
     folder, plan = arguments.folder, plans.plan_read(arguments.folder)
-    runs = plans.runs_read(folder)
-    done = plans.complete_blocks(plan, runs)
-    say(f"{len(done)} of {plan.blocks} blocks complete; seed {plan.seed}")
+    runner = Runner(folder, plan, None, None)
+    runs, done = runner.runs, runner.complete()
+    until = "" if plan.until is None else f", then until +-{units.share(plan.until)}"
+    say(f"{len(done)} of {plan.blocks} blocks complete{until}; seed {plan.seed}")
     for each in plan.arms:
         own = [run for run in runs if run.arm == each.name]
         failed = [run for run in own if run.status == FAILED]
@@ -189,8 +243,9 @@ def show(arguments: argparse.Namespace) -> None:
         took = f", {min(counted):.1f} to {max(counted):.1f} s each" if counted else ""
         why = f"; {units.counted(len(failed), 'failed run')}, the last: {failed[-1].why}" if failed else ""
         say(f"  {each.name}: {units.counted(len(counted), 'run')}{took}{why}; {each.command}")
+    runner.progress()
     name = shlex.quote(str(folder))
-    say(f"next: {PROGRAM} resume {name}" if len(done) < plan.blocks else f"next: hvprof-report compare {name}")
+    say(f"next: {PROGRAM} resume {name}" if len(done) < runner.wanted() else f"next: hvprof-report compare {name}")
 
 
 def say(text: str) -> None:
@@ -200,7 +255,7 @@ def say(text: str) -> None:
 def main(words: Sequence[str]) -> int:
     try:
         arguments = parser_build().parse_args(words)
-        {"run": begin, "resume": go_on, "status": show}[arguments.command](arguments)
+        {"run": begin, "resume": go_on, "add": go_on, "status": show}[arguments.command](arguments)
         return 0
     except ReportError as error:
         print(units.visible(f"{PROGRAM}: {error}"), file=sys.stderr)

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import pytest
 from commprof_report.base.errors import ReportError
+from commprof_report.compare.comparison import Comparison, VerdictRow
+from commprof_report.experiment_main import Runner
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.plan import Arm, Plan, Run
 from planted import ROOT, SECOND
@@ -93,6 +95,64 @@ def test_the_seed_is_recorded_and_decides_the_order(here):
     order = [run.arm for run in runs(here)]
     assert order == [arm.name for place in range(2) for arm in plans.order_of(plan, place)]
     assert {plans.order_of(plan._replace(seed=seed), 0)[0].name for seed in range(20)} == {"a", "b"}
+
+
+def test_add_runs_that_many_more_blocks(here):
+    start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
+    answer = start(here, "add", "exp", "--blocks", 2)
+    assert answer.status == 0, answer.err
+    assert "done: 3 blocks." in answer.out
+    assert Counter(run.arm for run in runs(here)) == {"a": 3, "b": 3}
+
+
+def test_until_goes_on_after_the_blocks_wanted_and_ends_with_a_narrow_interval(here, report):
+    """Equal profiles have an interval without a width, as soon as there is one: with six blocks."""
+    answer = start(here, "run", "exp", "--blocks", 2, "--until", "2%", *arms(here, "a", "b"))
+    assert answer.status == 0, answer.err
+    assert "done: 6 blocks." in answer.out
+    assert "then until +-2.0 %" in start(here, "status", "exp").out
+    (verdict,) = report("compare", here / "exp", "--by", "verdict", "--json").rows
+    assert (verdict["pairs"], verdict["verdict"], verdict["level"]) == (6, "same", pytest.approx(1 - 0.05 * 2 / 3))
+    assert "which costs certainty: they are at 96.7 %, so that 95.0 % holds" in " ".join(report("compare", here / "exp").out.split())
+
+
+@pytest.fixture
+def runner(tmp_path, monkeypatch):
+    """A runner after ten blocks, of which the intervals are those given."""
+
+    def made(plan: Plan, *intervals: tuple[float, float]) -> Runner:
+        found = [VerdictRow(**{**dict.fromkeys(VerdictRow._fields), "low": low, "high": high}) for low, high in intervals]
+        pairs = [type("Pair", (), {"verdict": verdict}) for verdict in found]
+        answers = Comparison(**{**dict.fromkeys(Comparison._fields), "pairs": pairs})
+        monkeypatch.setattr(Runner, "complete", lambda self: list(range(10)))
+        monkeypatch.setattr(Runner, "interim", lambda self: answers)
+        return Runner(tmp_path, plan, None, None)
+
+    return made
+
+
+def test_the_blocks_still_wanted_grow_with_the_square_of_the_width(runner):
+    plan = Plan([Arm("a", "{}"), Arm("b", "{}")], 8, 1, 0.02)
+    assert runner(plan, (-0.019, 0.019)).wanted() == 10
+    assert runner(plan, (0.30, 0.34)).wanted() == 10, "around an estimate, whatever it is"
+    assert 40 <= runner(plan, (-0.039, 0.041)).wanted() <= 42
+    assert 40 <= runner(plan, (-0.01, 0.01), (-0.039, 0.041)).wanted() <= 42, "the widest decides"
+    assert runner(plan, (-0.5, 0.5)).wanted() == 60
+    assert "the most that --until runs" in runner(plan, (-0.5, 0.5)).precision()
+    assert runner(plan, (-0.01, 0.01)).precision() == ""
+    assert runner(plan._replace(until=None), (-0.5, 0.5)).wanted() == 8, "significance and width alone decide nothing"
+    assert runner(plan._replace(blocks=12), (-0.001, 0.001)).wanted() == 12
+
+
+def test_no_block_begins_that_would_not_end_within_the_limit(here, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", str(here), prepend=":")
+    start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
+    before = made(here)
+    Runner(here / "exp", plans.plan_read(here / "exp")._replace(blocks=3), None, 0).run()
+    assert "1 of 3 blocks; another would not end within --limit. Go on with: commprof-experiment resume " in capsys.readouterr().out
+    assert made(here) == before
+    assert start(here, "resume", "exp", "--blocks", 2, "--limit", "1h").status == 0
+    assert len(runs(here)) == 4
 
 
 def test_a_failed_run_is_kept_and_its_block_repeated(here, report):
@@ -196,6 +256,9 @@ WRONG = (
     ["run", "exp", "--arm", "a: x {}", "--arm", "a: y {}"],
     ["run", "exp", "--arm", "a: x", "--arm", "b: y {}"],
     ["run", "exp", "--arm", "../a: x {}", "--arm", "b: y {}"],
+    ["run", "exp", "--until", "0%", "--arm", "a: x {}", "--arm", "b: y {}"],
+    ["run", "exp", "--limit", "soon", "--arm", "a: x {}", "--arm", "b: y {}"],
+    ["add", "exp"],
     ["run", "exp", "--blocks", "0", "--arm", "a: x {}", "--arm", "b: y {}"],
     ["begin"],
     [],

@@ -9,6 +9,7 @@ from statistics import fmean, median
 
 import pytest
 from commprof_report.compare import rank_tests
+from commprof_report.compare.comparison import Rules
 from commprof_report.compare.rank_tests import paired_shift, unpaired_shift
 
 CASES = 1_000
@@ -43,6 +44,18 @@ def test_one_sided_tests_of_sameness_agree_with_scipy():
         below = stats.mannwhitneyu([value - margin for value in second], first, alternative="less", method="exact").pvalue
         above = stats.mannwhitneyu([value + margin for value in second], first, alternative="greater", method="exact").pvalue
         assert rank_tests.unpaired_sameness(first, second, margin) == pytest.approx(max(below, above), rel=1e-9)
+
+
+def test_stopping_by_precision_finds_no_more_false_differences_than_claimed():
+    """Blocks without a difference are added until the interval is within +-2 %."""
+    chance, found = random.Random(5), 0
+    level = Rules(is_sequential=True).level_of_each(1)
+    for _ in range(400):
+        differences = [chance.gauss(0, 0.04) for _ in range(10)]
+        while (shift := paired_shift(differences, level)).high - shift.low > 2 * math.log1p(0.02):
+            differences.append(chance.gauss(0, 0.04))
+        found += shift.is_found
+    assert 0.02 <= found / 400 <= 0.07
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -33,7 +33,7 @@ from ..compare.refusals import KINDS, library_name, program_of
 from ..compare.sides import Side
 from ..display import tables
 from ..display.tables import Column
-from ..experiment.plan import is_experiment
+from ..experiment.plan import is_experiment, plan_read
 from . import common
 
 EXAMPLES = (
@@ -102,8 +102,12 @@ def run(arguments: argparse.Namespace) -> None:
         print_text(answers)
 
 
+def names_experiment(words: list[Path]) -> bool:
+    return len(words) == 1 and is_experiment(words[0])
+
+
 def chosen(words: list[Path]) -> list[sides_of.Chosen]:
-    if len(words) == 1 and is_experiment(words[0]):
+    if names_experiment(words):
         return sides_of.experiment_read(words[0])
     return sides_of.sides_named(sides_of.paths_split(words, Path(SEPARATOR)))
 
@@ -119,7 +123,10 @@ def read(named: list[sides_of.Chosen], with_histograms: bool) -> list[Side]:
 
 def rules(arguments: argparse.Namespace) -> Rules:
     shows_all = arguments.all_rows or arguments.by == "size"
-    return Rules(arguments.metric, arguments.level, arguments.min_effect, arguments.allow, not arguments.unpaired, shows_all)
+    is_sequential = names_experiment(arguments.runs) and plan_read(arguments.runs[0]).until is not None
+    return Rules(
+        *(arguments.metric, arguments.level, arguments.min_effect, arguments.allow, not arguments.unpaired, shows_all, is_sequential)
+    )
 
 
 def script_rows(answers: Comparison, by: str) -> list:
@@ -313,7 +320,7 @@ def comparison_columns(verdict: VerdictRow) -> list[Column]:
         Column(verdict.reference, lambda row: units.duration(row.first_ns)),
         Column(verdict.side, lambda row: units.duration(row.second_ns)),
         Column("change", lambda row: "~" if row.outcome == "unknown" else change_text(row.change)),
-        Column(f"{100 * verdict.level:g} % interval", lambda row: interval_text(row.low, row.high)),
+        Column(f"{100 * verdict.level:.3g} % interval", lambda row: interval_text(row.low, row.high)),
         Column("", lambda row: remark(row, verdict.min_effect) or " ", False),
     ]
 

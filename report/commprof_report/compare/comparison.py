@@ -26,6 +26,7 @@ COVERED = 0.5  # of the time inside MPI; transfer is the default metric from the
 SMALL = 0.01  # share of the time; smaller rows are added up
 FEW = 3  # runs with which a scatter is known
 FEWEST_OF_A_TREND = 8
+OF_SEQUENTIAL = 2 / 3  # part of 1 - level: blocks until an interval is narrow end more often with one that is too narrow
 TREND_DEVIATIONS = 3  # of the rank correlation with time, under no trend
 OUTLIER = 5  # median absolute deviations, scaled to standard deviations
 MAD = 1.4826
@@ -176,7 +177,8 @@ class Comparison(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """metric: null for the default. level: of each verdict, if there were only two sides. min_effect: ratio - 1."""
+    """metric: null for the default. level: of each verdict, if there were only two sides. min_effect: ratio - 1. is_sequential: the number of
+    blocks was chosen by the width of the intervals."""
 
     metric: str | None = None
     level: float = 0.95
@@ -184,6 +186,10 @@ class Rules(NamedTuple):
     allowed: tuple[str, ...] = ()
     pairs: bool = True
     all_rows: bool = False
+    is_sequential: bool = False
+
+    def level_of_each(self, verdicts: int) -> float:
+        return 1 - (1 - self.level) * (OF_SEQUENTIAL if self.is_sequential else 1) / verdicts
 
 
 class Judge(NamedTuple):
@@ -227,15 +233,20 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     blocked = in_blocks(sides) if rules.pairs else None
     sides = blocked or [side._replace(blocks=None) for side in sides]
     metric = rules.metric or _default_metric(sides)
-    judge = Judge(blocked is not None, 1 - (1 - rules.level) / (len(sides) - 1), math.log1p(rules.min_effect))
+    judge = Judge(blocked is not None, rules.level_of_each(len(sides) - 1), math.log1p(rules.min_effect))
     keys = list(dict.fromkeys(key for side in sides for run in side.runs for key in run.rows))
     found = refusals(sides, keys, judge.is_paired)
     refused = [refusal for refusal in found if refusal.kind not in rules.allowed]
     allowed = [refusal for refusal in found if refusal.kind in rules.allowed]
     table = _Table(sides, keys, metric)
     pairs = [_pair(judge, rules, table, side, refused, allowed) for side in sides[1:]]
-    notes = list(_notes(sides, metric, table))
+    notes = list(_notes(sides, metric, table, rules))
     return Comparison(sides, metric, judge.is_paired, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides))
+
+
+def half_width(row: VerdictRow) -> float | None:
+    """Of the interval of the ratio, on a logarithmic scale: 0.02 is from -2 % to +2 % around the estimate."""
+    return None if row.low is None else math.expm1((math.log1p(row.high) - math.log1p(row.low)) / 2)
 
 
 def _with_groups_of(reference: Figures, runs: Sequence[Figures]) -> list[Figures]:
@@ -397,7 +408,10 @@ def _needed(judge: Judge, reference: Side, side: Side, metric: str) -> int | Non
     return rank_tests.pairs_to_detect([math.log(after / before) for before, after in zip(first, second)], ADVISED, judge.level)
 
 
-def _notes(sides: Sequence[Side], metric: str, table: _Table) -> Iterator[str]:
+def _notes(sides: Sequence[Side], metric: str, table: _Table, rules: Rules) -> Iterator[str]:
+    if rules.is_sequential:
+        level, claimed = units.share(rules.level_of_each(1)), units.share(rules.level)
+        yield f"blocks were added until intervals are narrow (--until), which costs certainty: they are at {level}, so that {claimed} holds"
     if metric == "transfer":
         coverage = min(run.coverage for run in table.runs)
         if coverage < COVERED:

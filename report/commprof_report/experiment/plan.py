@@ -31,9 +31,12 @@ class Arm(NamedTuple):
 
 
 class Plan(NamedTuple):
+    """blocks: complete ones that are wanted at least. until: then more, up to this half width of the intervals; null: no more."""
+
     arms: list[Arm]
     blocks: int
     seed: int
+    until: float | None = None
 
 
 class Run(NamedTuple):
@@ -58,7 +61,8 @@ def plan_read(folder: Path) -> Plan:
         if (plan["format"], plan["version"]) != (FORMAT, VERSION):
             raise ReportError(path, f"is not version {VERSION} of {FORMAT}")
         arms = [Arm(str(arm["name"]), str(arm["command"])) for arm in plan["arms"]]
-        return Plan(arms, int(plan.get("blocks", 0)), int(plan.get("seed", 0)))
+        until = plan.get("until")
+        return Plan(arms, int(plan.get("blocks", 0)), int(plan.get("seed", 0)), None if until is None else float(until))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ReportError(path, f"is not an experiment: {error}") from None
 
@@ -68,7 +72,7 @@ def plan_write(folder: Path, plan: Plan) -> None:
     aside = folder / f"{EXPERIMENT}.tmp"
     arms = [arm._asdict() for arm in plan.arms]
     with open(aside, "w", encoding="utf-8") as file:
-        json.dump({"format": FORMAT, "version": VERSION, "arms": arms, "blocks": plan.blocks, "seed": plan.seed}, file, indent=1)
+        json.dump({"format": FORMAT, "version": VERSION, **plan._asdict(), "arms": arms}, file, indent=1)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
