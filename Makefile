@@ -133,6 +133,12 @@ check-aarch64: ## the unit tests, cross-compiled for AArch64 and emulated
 check-suites: all ## the suites of mpi4py and MPICH and real training, with the profiler and without: the same must come of them
 	@status=0; for suite in mpi4py mpich training; do BUILD=$(BUILD) tests/suites/$$suite.sh || status=1; done; exit $$status
 
+.PHONY: check-slurm
+check-slurm: all ## jobs of a real Slurm of one node, started for the tests (as root)
+	setup/packages.sh check
+	setup/packages.sh check-slurm
+	$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/slurm
+
 .PHONY: check-faults
 TIMES ?= 25
 check-faults: all ## what ends jobs in the middle, and jobs that share a folder, TIMES times each (25): no call may be lost or counted twice

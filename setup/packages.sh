@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes sure that what a make target needs is on this machine:
 #
-#     setup/packages.sh demo|check|check-aarch64|check-mpis|lint
+#     setup/packages.sh demo|check|check-aarch64|check-mpis|check-slurm|lint
 #
 # On Debian and Ubuntu, missing packages are installed; elsewhere, missing programs and modules are named. Where nothing is
 # missing, nothing is done. Python is the distribution's own, for a python3 that stands before it on PATH does not see the
@@ -41,6 +41,10 @@ check-aarch64  qemu-user              program  qemu-aarch64
 check-mpis     python3-venv           module   venv
 check-mpis     python3-pip            module   pip
 check-mpis     python3-dev            program  python3-config
+check-slurm    slurmctld              program  slurmctld
+check-slurm    slurmd                 program  slurmd
+check-slurm    slurm-client           program  srun
+check-slurm    libpmix2               library  libpmix.so.2
 lint           clang-format           program  clang-format
 lint           clang                  program  clang
 lint           clang-tidy             program  clang-tidy cppcheck
@@ -101,9 +105,9 @@ missing_elsewhere() {
 
 target=${1-}
 case $target in
-    demo | check | check-aarch64 | check-mpis | lint) ;;
+    demo | check | check-aarch64 | check-mpis | check-slurm | lint) ;;
     *)
-        echo "usage: setup/packages.sh demo|check|check-aarch64|check-mpis|lint" >&2
+        echo "usage: setup/packages.sh demo|check|check-aarch64|check-mpis|check-slurm|lint" >&2
         exit 2
         ;;
 esac

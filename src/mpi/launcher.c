@@ -19,7 +19,7 @@ static const struct launcher LAUNCHERS[] = {
     {"MVAPICH's mpirun", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", NULL, "MPICH", NULL, OWN_MPIRUN},
     {"Hydra (mpirun of MPICH or Intel MPI)", "PMI_SIZE", "MPI_LOCALNRANKS", NULL, "MPICH", "HYDRA", OWN_MPIRUN},
     {"PALS's mpiexec", "PMI_SIZE", "PALS_APID", NULL, "MPICH", NULL, OWN_MPIRUN},
-    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_PTY_PORT", NULL, NULL, "use srun --mpi=pmix or --mpi=pmi2"},
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_PTY_PORT", NULL, NULL, "use srun with an --mpi=TYPE that this MPI supports, pmix or pmi2"},
 };
 /* clang-format on */
 enum { COUNT = sizeof LAUNCHERS / sizeof *LAUNCHERS, SRUN = COUNT - 1 };
