@@ -46,6 +46,7 @@ def parser_build() -> Parser:
     run.add_argument("folder", metavar="EXPERIMENT", type=Path)
     run.add_argument("--arm", action="append", type=arm, default=[], metavar="'NAME: COMMAND'", help="{} in it stands for commprof-run; repeat")
     run.add_argument("--blocks", type=count, default=10, metavar="N", help="complete blocks that are wanted (default: 10)")
+    run.add_argument("--aa", action="store_true", help="run the first arm twice in each block, as a control: A against A must show nothing")
     until_help = "then more blocks, until each interval is at most this much above and below its estimate"
     run.add_argument("--until", type=percent, metavar="N%", help=until_help)
     run.add_argument("--seed", type=int, help="decides which arm runs first (default: by chance; recorded)")
@@ -85,14 +86,15 @@ def seconds(text: str) -> int:
 
 
 def begin(arguments: argparse.Namespace) -> None:
-    names = [each.name for each in arguments.arm]
+    arms = [*arguments.arm, *(each._replace(name=f"{each.name}-again", of=each.name) for each in arguments.arm[: arguments.aa])]
+    names = [each.name for each in arms]
     if len(names) < 2 or len(set(names)) < len(names):
-        raise UsageError("--arm", "two arms or more are needed, each with a name of its own")
+        raise UsageError("--arm", "two arms or more are needed, each with a name of its own; or one with --aa")
     if plans.is_experiment(arguments.folder):
         raise UsageError(arguments.folder, f"is an experiment already; go on with: {PROGRAM} resume {shlex.quote(str(arguments.folder))}")
     arguments.folder.mkdir(parents=True, exist_ok=True)
     seed = random.randrange(1 << 31) if arguments.seed is None else arguments.seed
-    plans.plan_write(arguments.folder, Plan(arguments.arm, arguments.blocks, seed, arguments.until))
+    plans.plan_write(arguments.folder, Plan(arms, arguments.blocks, seed, arguments.until))
     go_on(arguments)
 
 
@@ -138,7 +140,7 @@ class Runner:
         done = len(self.complete())
         if self.plan.until is None or done < self.plan.blocks:
             return self.plan.blocks
-        widths = [half_width(pair.verdict) for pair in self.interim().pairs]
+        widths = self.half_widths()
         if None in widths:
             return min(done + 1, max(MOST_PAIRS, self.plan.blocks))
         more = math.ceil(done * max(math.log1p(width) / math.log1p(self.plan.until) for width in widths) ** 2)
@@ -146,10 +148,15 @@ class Runner:
 
     def precision(self) -> str:
         """What to say if --until was not reached."""
-        widths = [half_width(pair.verdict) for pair in self.interim().pairs] if self.plan.until is not None else []
+        widths = self.half_widths() if self.plan.until is not None else []
         if not widths or None in widths or max(widths) <= self.plan.until:
             return ""
         return f", the most that --until runs; an interval is still {units.share(max(widths))} above and below its estimate"
+
+    def half_widths(self) -> list[float | None]:
+        """Of the verdicts; that of a control counts only if it is alone."""
+        verdicts = [pair.verdict for pair in self.interim().pairs]
+        return [half_width(row) for row in verdicts if not row.is_control or len(verdicts) == 1]
 
     def block_s(self) -> float:
         """How long a block takes, by those so far; before the first one, by the runs that were discarded."""
@@ -204,7 +211,7 @@ class Runner:
 
     def interim(self) -> Comparison:
         arms = experiment_read(self.folder)
-        sides = [Side(each.name, [self.figures(path) for path in each.paths], each.blocks, each.failed) for each in arms]
+        sides = [each.read(self.figures) for each in arms]
         return compare(sides, Rules(is_sequential=self.plan.until is not None))
 
     def progress(self) -> None:

@@ -332,6 +332,39 @@ def test_an_experiment_is_read_with_its_blocks(tmp_path, report):
     assert (row["side"], row["verdict"], row["pairs"], row["failed_runs"]) == ("b", "more", BLOCKS, 0)
 
 
+def with_control(folder: Path, factor: float) -> Path:
+    """Blocks of a, of b, whose large Allreduces take 30 % more, and of a-again, whose take `factor`."""
+    chance, factors, lines = random.Random(3), {"a": 1.0, "b": 1.3, "a-again": factor}, []
+    for place in range(3 * BLOCKS):
+        arm = list(factors)[place % 3]
+        run = folder / f"{arm}-{place}.db"
+        planted(run, 60 * place, {LARGE: factors[arm] * math.exp(chance.gauss(0, 0.01))})
+        lines.append(json.dumps({"block": place // 3 + 1, "arm": arm, "folder": run.name, "status": "ok"}))
+    arms = [{"name": name, "command": "mpirun", "of": "a" if name == "a-again" else ""} for name in factors]
+    (folder / "experiment.json").write_text(json.dumps({"format": "commprof-experiment", "version": 1, "arms": arms}))
+    (folder / "runs.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "factor, control, said",
+    [
+        (1.0, "same", "A/A a-again runs the command of a: same within 2.0 %: transfer"),
+        (1.3, "more", "(p 0.0078): something other than the command differs by as much"),
+    ],
+)
+def test_a_control_shows_nothing_unless_something_other_than_the_command_differs(tmp_path, report, factor, control, said):
+    folder = with_control(tmp_path, factor)
+    verdicts = report("compare", folder, "--by", "verdict", "--json").rows
+    assert [(row["side"], row["verdict"], row["is_control"]) for row in verdicts] == [("b", "more", 0), ("a-again", control, 1)]
+    assert [row["level"] for row in verdicts] == pytest.approx([0.95, 0.95]), "a control costs the verdict nothing"
+    text = " ".join(report("compare", folder).out.split())
+    assert said in text
+    assert ("something other than the command differs" in text) == (control == "more")
+    sizes = {row["bytes"]: row for row in report("compare", folder, "--by", "size", "--json").rows}
+    assert (sizes[LARGE]["sides"], sizes[LARGE]["best"]) == (["a", "b"], "a")
+
+
 def test_failed_and_unfinished_runs_of_an_experiment_are_counted_and_not_compared(tmp_path, report):
     folder = experiment(tmp_path, sides(tmp_path / "runs", {}))
     more = [

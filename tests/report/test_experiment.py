@@ -116,12 +116,27 @@ def test_until_goes_on_after_the_blocks_wanted_and_ends_with_a_narrow_interval(h
     assert "which costs certainty: they are at 96.7 %, so that 95.0 % holds" in " ".join(report("compare", here / "exp").out.split())
 
 
+def test_aa_runs_the_first_arm_once_more_in_each_block(here, report):
+    answer = start(here, "run", "exp", "--blocks", 6, "--aa", *arms(here, "a", "b"))
+    assert answer.status == 0, answer.err
+    assert Counter(run.arm for run in runs(here)) == {"a": 6, "b": 6, "a-again": 6}
+    assert Counter(made(here)) == {"a": 14, "b": 7}
+    verdicts = report("compare", here / "exp", "--by", "verdict", "--json").rows
+    assert [(row["side"], row["verdict"], row["is_control"]) for row in verdicts] == [("b", "same", 0), ("a-again", "same", 1)]
+    assert "A/A             a-again runs the command of a: same within 2.0 %" in report("compare", here / "exp").out
+
+
+def test_one_arm_against_itself_is_an_experiment(here):
+    assert start(here, "run", "exp", "--blocks", 1, "--aa", *arms(here, "a")).status == 0
+    assert Counter(run.arm for run in runs(here)) == {"a": 1, "a-again": 1}
+
+
 @pytest.fixture
 def runner(tmp_path, monkeypatch):
     """A runner after ten blocks, of which the intervals are those given."""
 
     def made(plan: Plan, *intervals: tuple[float, float]) -> Runner:
-        found = [VerdictRow(**{**dict.fromkeys(VerdictRow._fields), "low": low, "high": high}) for low, high in intervals]
+        found = [VerdictRow(**{**dict.fromkeys(VerdictRow._fields), "low": low, "high": high, "is_control": 0}) for low, high in intervals]
         pairs = [type("Pair", (), {"verdict": verdict}) for verdict in found]
         answers = Comparison(**{**dict.fromkeys(Comparison._fields), "pairs": pairs})
         monkeypatch.setattr(Runner, "complete", lambda self: list(range(10)))

@@ -118,7 +118,7 @@ def read(named: list[sides_of.Chosen], with_histograms: bool) -> list[Side]:
         common.print_notes(notes)
         return found
 
-    return [Side(each.name, [run_read(path) for path in each.paths], each.blocks, each.failed) for each in named]
+    return [each.read(run_read) for each in named]
 
 
 def rules(arguments: argparse.Namespace) -> Rules:
@@ -142,14 +142,15 @@ def script_rows(answers: Comparison, by: str) -> list:
 
 def print_table(answers: Comparison, by: str) -> None:
     if by == "size":
-        print(tables.text_table(size_columns(answers.sides), answers.sizes))
+        print(tables.text_table(size_columns(answers.sizes), answers.sizes))
         if any(row.best for row in answers.sizes):
             print("\n* less than each other side, beyond chance (exploratory: one test for each row)")
     elif by == "run":
         print(tables.text_table(RUN_COLUMNS, answers.runs))
     elif by == "verdict":
         for pair in answers.pairs:
-            common.print_line(f"{pair.verdict.side} v. {pair.verdict.reference}: {verdict_text(answers, pair)}")
+            text = control_text if pair.verdict.is_control else verdict_text
+            common.print_line(f"{pair.verdict.side} v. {pair.verdict.reference}: {text(answers, pair)}")
     else:
         for place, pair in enumerate(answers.pairs):
             table = figure_table(pair) if by == "figure" else row_table(pair)
@@ -160,6 +161,8 @@ def print_text(answers: Comparison) -> None:
     for head, text in facts(answers):
         print_fact(head, text)
     for pair in answers.pairs:
+        if pair.verdict.is_control:
+            continue
         print()
         title = f"{pair.verdict.side} v. {pair.verdict.reference}"
         for head, text in pair_facts(answers, pair, title):
@@ -189,6 +192,9 @@ def facts(answers: Comparison) -> Iterator[tuple[str, str]]:
     elif not answers.is_paired:
         yield "Blocks", "none: the sides do not alternate; all runs of one side are compared with all of the other"
     yield "Same work", work_text(answers)
+    for pair in answers.pairs:
+        if pair.verdict.is_control:
+            yield "A/A", control_text(answers, pair)
     for refusal in answers.refused:
         yield "Refused", f"{refusal.kind}: {refusal.what}. Way out: {refusal.way_out}"
     for refusal in answers.allowed:
@@ -244,6 +250,13 @@ def verdict_text(answers: Comparison, pair: Pair) -> str:
     values = f"{units.duration(figure.first_ns)} -> {units.duration(figure.second_ns)}"
     agreeing = f"; {row.verdict} in {row.agreeing} of {row.pairs} blocks" if row.pairs else ""
     return f"{row.side} takes {row.verdict} {name}: {change}, {values} per {per_text(row.metric)}{agreeing} (p {row.p:.2g})"
+
+
+def control_text(answers: Comparison, pair: Pair) -> str:
+    """What the comparison says of one command against itself."""
+    row = pair.verdict
+    doubt = ": something other than the command differs by as much" if row.verdict in ("less", "more") else ""
+    return f"{row.side} runs the command of {row.reference}: {verdict_text(answers, pair)}{doubt}"
 
 
 def per_text(metric: str) -> str:
@@ -349,9 +362,11 @@ def row_table(pair: Pair) -> str:
     return tables.text_table(columns, pair.rows)
 
 
-def size_columns(sides: list[Side]) -> list[Column]:
+def size_columns(rows: list[SizeRow]) -> list[Column]:
+    names = rows[0].sides if rows else ()
+
     def of_side(place: int) -> Column:
-        name = sides[place].name
+        name = names[place]
         return Column(name, lambda row: units.duration(row.values_ns[place]) + (" *" if row.best == name else ""))
 
     return [
@@ -360,7 +375,7 @@ def size_columns(sides: list[Side]) -> list[Column]:
         Column("bytes", lambda row: units.size(row.bytes)),
         Column("calls", lambda row: units.count(row.count)),
         Column("metric", lambda row: row.metric, False),
-        *map(of_side, range(len(sides))),
+        *map(of_side, range(len(names))),
     ]
 
 

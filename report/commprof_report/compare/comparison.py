@@ -123,6 +123,7 @@ class VerdictRow(NamedTuple):
     refused: str
     allowed: str
     also_different: str
+    is_control: int
 
 
 class RunRow(NamedTuple):
@@ -177,8 +178,8 @@ class Comparison(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """metric: null for the default. level: of each verdict, if there were only two sides. min_effect: ratio - 1. is_sequential: the number of
-    blocks was chosen by the width of the intervals."""
+    """metric: null for the default. level: of all verdicts together. min_effect: ratio - 1. is_sequential: the number of blocks was chosen by
+    the width of the intervals."""
 
     metric: str | None = None
     level: float = 0.95
@@ -233,13 +234,15 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     blocked = in_blocks(sides) if rules.pairs else None
     sides = blocked or [side._replace(blocks=None) for side in sides]
     metric = rules.metric or _default_metric(sides)
-    judge = Judge(blocked is not None, rules.level_of_each(len(sides) - 1), math.log1p(rules.min_effect))
+    tested = [side for side in sides[1:] if not side.of]
+    judge = Judge(blocked is not None, rules.level_of_each(max(1, len(tested))), math.log1p(rules.min_effect))
     keys = list(dict.fromkeys(key for side in sides for run in side.runs for key in run.rows))
     found = refusals(sides, keys, judge.is_paired)
     refused = [refusal for refusal in found if refusal.kind not in rules.allowed]
     allowed = [refusal for refusal in found if refusal.kind in rules.allowed]
     table = _Table(sides, keys, metric)
-    pairs = [_pair(judge, rules, table, side, refused, allowed) for side in sides[1:]]
+    alone = judge._replace(level=rules.level_of_each(1))
+    pairs = [_pair(alone if side.of else judge, rules, table, side, refused, allowed) for side in sides[1:]]
     notes = list(_notes(sides, metric, table, rules))
     return Comparison(sides, metric, judge.is_paired, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides))
 
@@ -311,21 +314,24 @@ class _Table:
 
     def sizes(self, judge: Judge) -> list[SizeRow]:
         found = []
+        sides = [side for side in self.sides if not side.of]
         for key in sorted(self.keys, key=lambda key: (key.call, self.labels.get(key.group, ""), key.bytes or 0, key.memory_kind)):
-            values = [self.values(key, side) for side in self.sides]
+            values = [self.values(key, side) for side in sides]
             medians = tuple(_median(each) for each in values)
             count = round(fmean(run.rows[key].count for run in self.sides[0].runs))
             what = (key.call, self.labels.get(key.group, ""), key.bytes, key.memory_kind, key.measure, self.metrics[key], count)
-            found.append(SizeRow(*what, tuple(side.name for side in self.sides), medians, self._best(judge, values, medians)))
+            best = _best(judge, values, medians)
+            found.append(SizeRow(*what, tuple(side.name for side in sides), medians, None if best is None else sides[best].name))
         return found
 
-    def _best(self, judge: Judge, values: Sequence[Sequence[float | None]], medians: Sequence[float | None]) -> str | None:
-        """The side with the smallest value, if it differs from each other side."""
-        if None in medians:
-            return None
-        best = min(range(len(medians)), key=medians.__getitem__)
-        others = [judge.contrast(values[other], values[best]) for other in range(len(medians)) if other != best]
-        return self.sides[best].name if all(found.outcome == "less" for found in others) else None
+
+def _best(judge: Judge, values: Sequence[Sequence[float | None]], medians: Sequence[float | None]) -> int | None:
+    """The place of the smallest value, if it is less than each other one beyond chance."""
+    if None in medians or len(medians) < 2:
+        return None
+    best = min(range(len(medians)), key=medians.__getitem__)
+    others = [judge.contrast(values[other], values[best]) for other in range(len(medians)) if other != best]
+    return best if all(found.outcome == "less" for found in others) else None
 
 
 def _sum(row: Row, metric: str) -> float:
@@ -397,7 +403,7 @@ def _verdict(
         *(len(side.runs), len(reference.runs), len(side.runs) if judge.is_paired else None, primary.agreeing, side.failed),
         *(primary.detectable, rank_tests.fewest_pairs(judge.level), _needed(judge, reference, side, metric)),
         *("; ".join(refusal.kind for refusal in each) for each in (refused, allowed)),
-        "; ".join(also),
+        *("; ".join(also), int(bool(side.of))),
     )
 
 

@@ -7,7 +7,7 @@ are in blocks if they alternate: in order of time, each next group of as many ru
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,12 +19,17 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Chosen(NamedTuple):
-    """What the user named: the folders of a side, and the block of each run, if an experiment says it."""
+    """What the user named: the folders of a side, and the block of each run, if an experiment says it. of: the side whose command this one
+    runs once more."""
 
     name: str
     paths: list[Path]
     blocks: list[int] | None = None
     failed: int = 0
+    of: str = ""
+
+    def read(self, figures: Callable[[Path], Figures]) -> Side:
+        return Side(self.name, [figures(path) for path in self.paths], self.blocks, self.failed, self.of)
 
 
 class Side(NamedTuple):
@@ -32,6 +37,7 @@ class Side(NamedTuple):
     runs: list[Figures]
     blocks: list[int] | None
     failed: int
+    of: str = ""
 
 
 def sides_named(paths: Sequence[Sequence[Path]]) -> list[Chosen]:
@@ -58,7 +64,7 @@ def experiment_read(folder: Path) -> list[Chosen]:
     for arm in plan.arms:
         own = {run.block: folder / run.folder for run in runs if run.arm == arm.name and run.status == plans.OK}
         failed = sum(run.arm == arm.name and run.status == plans.FAILED for run in runs)
-        found.append(Chosen(arm.name, [own[block] for block in blocks], blocks, failed))
+        found.append(Chosen(arm.name, [own[block] for block in blocks], blocks, failed, arm.of))
     return found
 
 
@@ -68,7 +74,7 @@ def in_blocks(sides: Sequence[Side]) -> list[Side] | None:
         return list(sides)
     if len({len(side.runs) for side in sides}) > 1:
         return None
-    ordered = [Side(side.name, sorted(side.runs, key=lambda run: run.start_unix_ns), None, side.failed) for side in sides]
+    ordered = [side._replace(runs=sorted(side.runs, key=lambda run: run.start_unix_ns)) for side in sides]
     begins = sorted((run.start_unix_ns, place) for place, side in enumerate(ordered) for run in side.runs)
     for first in range(0, len(begins), len(sides)):
         if len({place for _, place in begins[first : first + len(sides)]}) < len(sides):
