@@ -13,16 +13,14 @@ from .libraries import REPOSITORY, Mpi
 
 sys.path.insert(0, str(REPOSITORY / "tests"))
 from truth import statements
-from truth.plants import ACCUSED_TWINS, PLANTS, TO_COME, Plant
+from truth.plants import PLANTS, TO_COME, Plant
 from truth.trial import Trial, is_accused, is_confirmed, judge, play, told, tolerance_ns, why_not
 
 TRIES = 3  # of a plant, where other work on the machine hides it
 LEVEL = 0.01  # of the verdict: the probability that a balanced run accuses somebody
 UNLIKELY = 0.001
 SAME_TWINS = {"staircase", "random", "rotation", "drift"}  # without delay these are "blocking"
-TWINS = [
-    plant for plant in PLANTS if plant.program not in SAME_TWINS and plant.where not in ("network", "link") and plant.name not in ACCUSED_TWINS
-]
+TWINS = [plant for plant in PLANTS if plant.program not in SAME_TWINS and plant.where not in ("network", "link")]
 ONE_CLOCK = [plant for plant in PLANTS if plant.where != "hosts" and plant.name not in TO_COME and plant.cause != "none"]
 COMPARED = {"blocking", "nonblocking", "early_reduce", "pass_rendezvous", "gpipe", "by_call", "rotation"}
 Played = Callable[..., Trial]

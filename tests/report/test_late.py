@@ -11,7 +11,7 @@ from commprof_report.late.late_ranks import late as answers
 from commprof_report.late.verdict import Cause, blame, late_among
 from commprof_report.run.alignment import align
 from planted import SECOND
-from planted_job import HostClock, Job, waits_for
+from planted_job import HostClock, Job, Program, waits_for
 
 US, MS = 1_000, 1_000_000
 KINDS = [
@@ -173,17 +173,50 @@ def test_of_100_balanced_runs_at_most_5_name_a_rank(ranks, memory):
             arrivals = [own + chance.expovariate(0.5) for own in drift]
             last = max(range(ranks), key=arrivals.__getitem__)
             cost_ns = sum(arrivals[last] - arrival for arrival in arrivals)
-            causes.append(Cause(("MPI_Allreduce", "MPI_Barrier")[step % 2], "world", last, cost_ns, step, step))
+            causes.append(Cause(("MPI_Allreduce", "MPI_Barrier")[step % 2], "world", last, cost_ns, cost_ns, step, step))
         found = blame(causes, range(ranks), lambda rank: f"node{2 * rank // ranks}", {"world": range(ranks)})
         accused += found.named is not None or bool(found.calls)
     assert accused <= 5
+
+
+def rooted(call: str, ranks: int, seed: int, late_ns: int = 0) -> Job:
+    """Only some ranks can be waited for: the root, rank 1, or all but it. It or rank 0 works longer by late_ns."""
+    chance, program = random.Random(seed), Program(ranks)
+    late_rank = 0 if call == "MPI_Reduce" else 1
+    for _ in range(40):
+        for rank in range(ranks):
+            program.compute(rank, MS + round(chance.expovariate(1 / MS)) + (late_ns if rank == late_rank else 0))
+        program.collective(call, program.job.world, root=1)
+    return program.end()
+
+
+ROOTED = [(call, ranks) for call in ("MPI_Bcast", "MPI_Reduce", "MPI_Scan") for ranks in (2, 4)]
+
+
+@pytest.mark.parametrize(("call", "ranks"), ROOTED)
+def test_of_20_balanced_runs_in_which_only_some_can_be_waited_for_at_most_1_names_a_rank(late, call, ranks):
+    """The root of a Bcast has all the cost, late or not."""
+    runs = [late(rooted(call, ranks, seed), "run")[0] for seed in range(20)]
+    assert sum(run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None for run in runs) <= 1
+
+
+@pytest.mark.parametrize(("call", "ranks", "late_rank"), [("MPI_Bcast", 2, "1"), ("MPI_Bcast", 4, "1"), ("MPI_Reduce", 4, "0")])
+def test_a_late_rank_is_named_where_only_some_can_be_waited_for(late, call, ranks, late_rank):
+    (run,) = late(rooted(call, ranks, 1, late_ns=5 * MS), "run")
+    assert (run["verdict"], run["late_ranks"]) == ("imbalance", late_rank)
+
+
+def test_the_root_of_a_balanced_bcast_has_all_the_cost_and_is_not_called_late(text):
+    said = text(rooted("MPI_Bcast", 4, seed=1))
+    assert "nobody is late beyond chance: rank 1 causes 100.0 % of the waiting" in said and "imbalance" not in said
 
 
 def test_among_some_ranks_one_is_late_only_beyond_chance():
     """What others cause does not count: rank 0 does most of the run's."""
 
     def caused_by(*ranks: int) -> list[Cause]:
-        return [Cause("MPI_Recv", "world", rank, 1e6 if rank else 9e6, place, place) for place, rank in enumerate(ranks * 40)]
+        costs = [(rank, 1e6 if rank else 9e6) for rank in ranks * 40]
+        return [Cause("MPI_Recv", "world", rank, cost_ns, cost_ns, place, place) for place, (rank, cost_ns) in enumerate(costs)]
 
     assert late_among(caused_by(0, 2, 2, 2, 3), [2, 3]) == [2]
     assert late_among(caused_by(0, 2, 3), [2, 3]) == []

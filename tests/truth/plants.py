@@ -63,7 +63,3 @@ PLANTS = [
 TO_COME = {
     "slow rank before persistent Allreduce": "MPI_Start is recorded without its collective",
 }
-
-# Balanced twins in which late may accuse a rank without need, and why. Only the root can be waited for in a Bcast, so it has all the cost,
-# whether it comes late more often than others or not.
-ACCUSED_TWINS = {"late root of Bcast": "the verdict does not compare the root with the times at which the others come"}

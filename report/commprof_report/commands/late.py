@@ -25,7 +25,7 @@ from ..base import units
 from ..display import pictures, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateRestRow, LateRow, LateSizeRow, LateStateRow, late
-from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, LEVEL
+from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, LEVEL, MOST_OF_IT
 from ..plots import late as plot
 from ..run.alignment import align
 from ..run.crowding import crowding, sentence
@@ -262,8 +262,11 @@ def verdict(answers: Late) -> str:
     if row.verdict == "rotation":
         return f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} arrive last one after the other"
     most = max(answers.ranks, key=lambda rank: rank.caused_ns)
-    part = units.share(most.caused_ns / (row.wait_ns or 1))
-    return f"waiting is spread: no rank, host or call causes half of it beyond chance (the most: rank {most.rank}, {part})"
+    part = most.caused_ns / (row.wait_ns or 1)
+    if part >= MOST_OF_IT:
+        why = "but in a few long waits, or because the others cannot be waited for"
+        return f"nobody is late beyond chance: rank {most.rank} causes {units.share(part)} of the waiting, {why}"
+    return f"waiting is spread: no rank, host or call causes half of it beyond chance (the most: rank {most.rank}, {units.share(part)})"
 
 
 def chain_text(row: LateRow) -> str:

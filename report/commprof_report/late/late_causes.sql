@@ -1,8 +1,25 @@
 -- What each late arrival cost, in order of time: the collective, and each root cause's part of what the others waited. arrival: a number for
--- each collective and rank that arrived last. cause_rank: null, the cause is not known.
-SELECT call, identity, cause_rank, total(caused_ns * factor) AS cost_ns, min(start_ns + wait_ns) AS arrival_ns,
+-- each collective and rank that arrived last. cause_rank: null, the cause is not known. compared_ns: by what ranks are compared with each
+-- other: the cost; of a collective in which not all wait for all, how late each rank is, in rows of their own without a cost.
+WITH rooted AS (
+    SELECT identity, sequence, avg(factor) AS factor
+    FROM late_scaled
+    WHERE (identity, sequence) IN (SELECT identity, sequence FROM late_compared)
+    GROUP BY identity, sequence
+),
+part AS (
+    SELECT late_scaled.call, identity, sequence, last_rank, cause_rank, start_ns + wait_ns AS arrival_ns, caused_ns * factor AS cost_ns,
+           CASE WHEN coalesce(kind, 'all') = 'all' THEN caused_ns * factor ELSE 0.0 END AS compared_ns
+    FROM late_scaled
+    JOIN late_cause USING (wait)
+    LEFT JOIN synchronizing ON synchronizing.call = late_scaled.call
+    UNION ALL
+    SELECT call, identity, sequence, NULL, world_rank, arrival_ns, 0.0, late_ns * factor
+    FROM late_compared
+    JOIN rooted USING (identity, sequence)
+)
+SELECT call, identity, cause_rank, total(cost_ns) AS cost_ns, total(compared_ns) AS compared_ns, min(arrival_ns) AS arrival_ns,
        dense_rank() OVER (ORDER BY identity, sequence, call, last_rank) AS arrival
-FROM late_scaled
-JOIN late_cause USING (wait)
+FROM part
 GROUP BY identity, sequence, call, last_rank, cause_rank
 ORDER BY arrival_ns, arrival, cost_ns DESC;

@@ -13,8 +13,9 @@ from ..run.alignment import Alignment
 from ..run.holes import holes
 from ..run.selection import Selection
 from .root_causes import root_causes
+from .rooted import compare_rooted
 from .timelines import Timeline, timelines
-from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_BLOCKS, MOST_OF_IT, NOTABLE, Blame, Cause, Named, arrivals, blame
+from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Blame, Cause, Named, blame, block_count
 from .wait_split import wait_split
 
 SQL = query.beside(__file__)
@@ -194,6 +195,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     connection, split = run.connection, wait_split(run, alignment)
     lines = timelines(connection, alignment)
     root_causes(connection, lines)
+    compare_rooted(connection, lines)
     SQL.run(connection, "late_factors")
     ranks = SQL.ask(connection, "late_ranks", LateRankRow)
     counted = SQL.ask(connection, "late_run", LateRunRow)[0]
@@ -206,7 +208,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     chosen = [row for row in ranks if row.rank in selected]
     chains = SQL.ask(connection, "late_chains", ChainRow)
-    judged = _verdict(counted, ranks, found, min(MOST_BLOCKS, len(arrivals(causes))), chains, _gain_ns(connection, ranks, found))
+    judged = _verdict(counted, ranks, found, block_count(causes), chains, _gain_ns(connection, ranks, found))
     of_run = LateRow(
         *counted,
         unsure=split.unsure,

@@ -19,11 +19,10 @@ from sqlite3 import Connection
 from typing import NamedTuple, Optional
 
 from ..base import query
-from .timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, Timeline
+from .timelines import DIRECT, UNSEEN, UNSPLIT, WAITING, Timeline
 
 SQL = query.beside(__file__)
 
-DIRECT = (OUTSIDE, TRANSFER, FILES)  # states in which the rank itself is the cause
 NOT_KNOWN = None
 BLOCK = 32  # waits whose causes are summed in advance
 MOST_CAUSES = 16  # of one wait; smaller ones are not known

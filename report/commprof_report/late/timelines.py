@@ -25,6 +25,7 @@ from ..run.holes import holes
 SQL = query.beside(__file__)
 
 OUTSIDE, TRANSFER, FILES, WAITING, UNSPLIT, UNSEEN = STATES = range(6)
+DIRECT = (OUTSIDE, TRANSFER, FILES)  # states in which the rank itself is the cause of being late
 NOBODY = -1
 
 

@@ -5,6 +5,9 @@ causes (root_causes.py). Waiting whose cause is not known counts for nobody, but
 others, the ranks could change places within each block. The probability that a rank then costs as much as it does, or more, is bounded by
 Chernoff's inequality. A rank is named only if that bound, times the number of ranks (Bonferroni), is below 1 %, and if the named ranks cause
 at least half of the waiting. The same test is made for hosts, and for each call on each communicator. One extreme block cannot name a rank.
+
+Ranks cannot change places where only some of them can be waited for, such as the root of a Bcast. There a rank's cost is replaced in the
+test, but not in the half of the waiting, by how late it is, waited for or not (rooted.py).
 """
 
 from __future__ import annotations
@@ -12,9 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import exp, log
-from typing import NamedTuple, TypeVar
-
-Observed = TypeVar("Observed")
+from typing import NamedTuple
 
 LEVEL = 0.01
 MOST_BLOCKS = 16
@@ -38,6 +39,7 @@ class Cause(NamedTuple):
     identity: str
     cause_rank: int | None  # None: not known
     cost_ns: float
+    compared_ns: float  # in place of the cost when ranks are compared with each other
     arrival_ns: int
     arrival: int
 
@@ -83,17 +85,13 @@ def blame(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int]
 
 def _named(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int], str], level: float) -> Named | None:
     """A few ranks; or the ranks of a few hosts, if these cause notably more than the few ranks do."""
-    blocks = _blocks(causes)
-    if len(blocks) < FEWEST_BLOCKS:
-        return None
     named = None
-    whole_ns = sum(cause.cost_ns for cause in causes)
-    found = few([_sums(block, lambda rank: rank) for block in blocks], ranks, level, whole_ns)
+    found = few(causes, lambda rank: rank, ranks, level)
     if found:
         named = _name(causes, *found)
     hosts = sorted({host_of(rank) for rank in ranks})
     if 1 < len(hosts) < len(ranks):
-        found = few([_sums(block, host_of) for block in blocks], hosts, level, whole_ns)
+        found = few(causes, host_of, hosts, level)
         if found:
             of_hosts = _name(causes, [rank for rank in ranks if host_of(rank) in found[0]], found[1])
             named = of_hosts if named is None or of_hosts.share > named.share + NOTABLY_MORE else named
@@ -102,10 +100,8 @@ def _named(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int
 
 def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> list[int]:
     """The few of these ranks that cause most of the waiting that they all cause, beyond chance; empty: none do."""
-    own = [cause for cause in causes if cause.cause_rank in ranks]
-    blocks = _blocks(own)
-    found = few([_sums(block, lambda rank: rank) for block in blocks], ranks, LEVEL, sum(cause.cost_ns for cause in own))
-    return found[0] if found and len(blocks) >= FEWEST_BLOCKS else []
+    found = few([cause for cause in causes if cause.cause_rank in ranks], lambda rank: rank, ranks, LEVEL)
+    return found[0] if found else []
 
 
 def _name(causes: Sequence[Cause], ranks: Sequence[int], p: float) -> Named:
@@ -122,43 +118,48 @@ def arrivals(causes: Iterable[Cause]) -> list[list[Cause]]:
     return list(by_arrival.values())
 
 
-def _blocks(causes: Sequence[Cause]) -> list[Sequence[Cause]]:
-    return [[cause for own in part for cause in own] for part in parts(arrivals(causes))]
+def block_count(causes: Iterable[Cause]) -> int:
+    """The number of blocks into which the causes are divided, no more than late arrivals."""
+    return min(MOST_BLOCKS, len({cause.arrival for cause in causes if cause.cost_ns > 0}))
 
 
-def parts(observed: Sequence[Observed]) -> list[Sequence[Observed]]:
-    """Blocks of consecutive observations."""
-    number = min(MOST_BLOCKS, len(observed))
-    edges = [len(observed) * at // number for at in range(number + 1)] if number else []
-    return [observed[begin:end] for begin, end in zip(edges, edges[1:])]
+def _blocks(causes: Sequence[Cause]) -> list[list[Cause]]:
+    """Consecutive arrivals; ranks are also compared where nobody had to wait for the late one."""
+    arrived, number = arrivals(causes), block_count(causes)
+    edges = [len(arrived) * at // number for at in range(number + 1)] if number else []
+    return [[cause for own in arrived[begin:end] for cause in own] for begin, end in zip(edges, edges[1:])]
 
 
-def _sums(block: Sequence[Cause], unit_of: Callable[[int], Hashable]) -> Counter:
+def _sums(block: Iterable[Cause], unit_of: Callable[[int], Hashable], field: str) -> Counter:
     sums: Counter = Counter()
     for cause in block:
         if cause.cause_rank is not None:
-            sums[unit_of(cause.cause_rank)] += cause.cost_ns
+            sums[unit_of(cause.cause_rank)] += getattr(cause, field)
     return sums
 
 
-def few(blocks: Sequence[Counter], units: Sequence, level: float, whole: float) -> tuple[list, float] | None:
+def few(causes: Sequence[Cause], unit_of: Callable[[int], Hashable], units: Sequence, level: float) -> tuple[list, float] | None:
     """The fewest units (ranks, hosts) that cause most of the whole cost, each beyond chance; and the largest p among them. None: there are
     none."""
-    total: Counter = Counter()
-    for block in blocks:
-        total.update(block)
+    blocks = _blocks(causes)
+    if len(blocks) < FEWEST_BLOCKS:
+        return None
+    whole_ns, costs = sum(cause.cost_ns for cause in causes), _sums(causes, unit_of, "cost_ns")
     chosen: list = []
-    for unit, _ in sorted(total.items(), key=lambda item: (-item[1], item[0]))[: max(1, len(units) // FEW)]:
+    for unit, _ in sorted(costs.items(), key=lambda item: (-item[1], item[0]))[: max(1, len(units) // FEW)]:
         chosen.append(unit)
-        if whole > 0 and sum(total[each] for each in chosen) >= MOST_OF_IT * whole:
-            p = _chance(blocks, min(total[each] for each in chosen), len(units))
+        if sum(costs[each] for each in chosen) >= MOST_OF_IT * whole_ns:
+            compared = [_sums(block, unit_of, "compared_ns") for block in blocks]
+            p = _chance(compared, min(sum(block[each] for block in compared) for each in chosen), len(units))
             return (chosen, p) if p < level else None
     return None
 
 
 def _chance(blocks: Sequence[Counter], cost: float, units: int) -> float:
     """Bound of the probability that any of `units` that are all alike has this cost or more."""
-    most = max(max(block.values(), default=0) for block in blocks)  # some block has a cost
+    most = max(max(block.values(), default=0) for block in blocks)
+    if not most:
+        return 1.0
     shares = [[each / most for each in block.values()] for block in blocks]
     bound = min(_log_mean(shares, units, 2.0**power) - 2.0**power * cost / most for power in POWERS)
     return min(1.0, units * exp(min(0.0, bound)))

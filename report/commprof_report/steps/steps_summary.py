@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Sequence
 from sqlite3 import Connection
 from statistics import fmean, median
@@ -197,11 +196,12 @@ def mean(rows: Sequence[StepRow], key: str) -> float | None:
 
 def _slowest(known: Sequence[StepRow]) -> dict:
     """The rank that is slowest beyond chance: the test of hvprof-report late, with steps in place of collectives."""
-    leads = [Counter({row.slowest_rank: row.lead_ns}) if row.slowest_rank is not None else Counter() for row in known]
-    leads_ns = sum(lead for step in leads for lead in step.values())
-    ranks = range(max((row.ranks for row in known), default=0))
-    found = verdict.few([sum(block, Counter()) for block in verdict.parts(leads)], ranks, verdict.LEVEL, leads_ns)
-    if found is None or len(known) < verdict.FEWEST_BLOCKS:
+    leads = [
+        verdict.Cause("", "", row.slowest_rank, row.lead_ns or 0, row.lead_ns or 0, round(row.begin_ns), place)
+        for place, row in enumerate(known)
+    ]
+    found = verdict.few(leads, lambda rank: rank, range(max((row.ranks for row in known), default=0)), verdict.LEVEL)
+    if found is None:
         return {"slowest_rank": None, "slowest_steps": 0, "slowest_lead_ns": None, "slowest_p": None}
     (slowest, *_), p = found
     own = [row.lead_ns for row in known if row.slowest_rank == slowest]
