@@ -30,6 +30,7 @@ from .experiment.plan import FAILED, OK, WARM_UP, Arm, Plan, Run
 
 PROGRAM = "commprof-experiment"
 MOST_FAILURES = 3  # of an arm in a row
+OPTIONS = re.compile(re.escape(PLACEHOLDER) + r"\s+-")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
 
 
@@ -47,6 +48,8 @@ def parser_build() -> Parser:
     run.add_argument("--arm", action="append", type=arm, default=[], metavar="'NAME: COMMAND'", help="{} in it stands for commprof-run; repeat")
     run.add_argument("--blocks", type=count, default=10, metavar="N", help="complete blocks that are wanted (default: 10)")
     run.add_argument("--aa", action="store_true", help="run the first arm twice in each block, as a control: A against A must show nothing")
+    bare_help = "run each arm without the profiler, too, so that its cost is known and whether the arms differ as much without it"
+    run.add_argument("--bare", action="store_true", help=bare_help)
     until_help = "then more blocks, until each interval is at most this much above and below its estimate"
     run.add_argument("--until", type=percent, metavar="N%", help=until_help)
     run.add_argument("--seed", type=int, help="decides which arm runs first (default: by chance; recorded)")
@@ -87,8 +90,12 @@ def seconds(text: str) -> int:
 
 def begin(arguments: argparse.Namespace) -> None:
     arms = [*arguments.arm, *(each._replace(name=f"{each.name}-again", of=each.name) for each in arguments.arm[: arguments.aa])]
+    if arguments.bare:
+        if any(OPTIONS.search(each.command) for each in arms):
+            raise UsageError("--bare", "an arm has options of commprof-run after {}: set their variables instead (commprof-run --help)")
+        arms += [each._replace(name=f"{each.name}-bare", of=each.name, is_bare=True) for each in arguments.arm]
     names = [each.name for each in arms]
-    if len(names) < 2 or len(set(names)) < len(names):
+    if sum(not each.is_bare for each in arms) < 2 or len(set(names)) < len(names):
         raise UsageError("--arm", "two arms or more are needed, each with a name of its own; or one with --aa")
     if plans.is_experiment(arguments.folder):
         raise UsageError(arguments.folder, f"is an experiment already; go on with: {PROGRAM} resume {shlex.quote(str(arguments.folder))}")
@@ -177,7 +184,8 @@ class Runner:
 
     def describe(self) -> None:
         """How the arms differ in settings and binding, by their first runs: before the runs that count."""
-        found = [Side(each.name, [self.figures(self.folder / "block-00" / each.name)], None, 0) for each in self.plan.arms]
+        profiled = [each for each in self.plan.arms if not each.is_bare]
+        found = [Side(each.name, [self.figures(self.folder / "block-00" / each.name)], None, 0) for each in profiled]
         for side in found[1:]:
             also = differences(found[0], side)
             if also:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import pytest
@@ -124,6 +125,33 @@ def test_aa_runs_the_first_arm_once_more_in_each_block(here, report):
     verdicts = report("compare", here / "exp", "--by", "verdict", "--json").rows
     assert [(row["side"], row["verdict"], row["is_control"]) for row in verdicts] == [("b", "same", 0), ("a-again", "same", 1)]
     assert "A/A             a-again runs the command of a: same within 2.0 %" in report("compare", here / "exp").out
+
+
+def test_bare_runs_each_arm_without_the_profiler_too(here, report):
+    (here / "nothing-a").touch()
+    profiled = [word.replace("{}", "{} --output x") if "{}" in word else word for word in arms(here, "a", "b")]
+    refused = start(here, "run", "exp", "--bare", *profiled)
+    assert (refused.status, refused.err.count("\n")) == (2, 1) and "--bare: an arm has options of commprof-run" in refused.err
+    bare_job = f"if [ $# = 1 ]; then echo $1 bare >>{here}/log; exit 0; fi\n"
+    (here / "job.sh").write_text(bare_job + JOB)
+    (here / "nothing-a").unlink()
+    answer = start(here, "run", "exp", "--blocks", 2, "--bare", *arms(here, "a", "b"))
+    assert answer.status == 0, answer.err
+    assert Counter(run.arm for run in runs(here)) == {"a": 2, "b": 2, "a-bare": 2, "b-bare": 2}
+    assert Counter(line for line in (here / "log").read_text().splitlines() if line.endswith(" bare")) == {"a bare": 3, "b bare": 3}
+    figures = report("compare", here / "exp", "--by", "figure", "--json").rows
+    seconds = {name: [run.seconds for run in runs(here) if run.arm == name] for name in ("a", "b", "a-bare", "b-bare")}
+    found = {(row["side"], row["reference"], row["figure"]): row for row in figures}
+    for side, reference, figure, first, second in (
+        ("b", "a", "elapsed", "a", "b"),
+        ("b", "a", "bare", "a-bare", "b-bare"),
+        ("b", "b without profiler", "elapsed", "b-bare", "b"),
+    ):
+        row = found[side, reference, figure]
+        assert (row["first_ns"], row["second_ns"]) == pytest.approx([1e9 * median(seconds[name]) for name in (first, second)])
+    text = report("compare", here / "exp").out
+    assert "Profiler        launch to end with it v. without: a " in text and "... without profiler" in text
+    assert [row["side"] for row in report("compare", here / "exp", "--by", "verdict", "--json").rows] == ["b"]
 
 
 def test_one_arm_against_itself_is_an_experiment(here):

@@ -46,8 +46,17 @@ SEE_ALSO = ("late", "sizes", "steps")
 SEPARATOR = " -- "
 HEAD_WIDTH, WIDTH = 16, 120
 MOST_SETTINGS, MOST_CAUSES, MOST_SAME = 6, 2, 4
-NAMES = {"step": "Step", "wait": "Waiting", "transfer": "Transfer", "time": "Inside MPI", "wall": "Wall time", "p50": "At p50", "p99": "At p99"}
-IN_TEXT = {"wait": "waiting", "time": "time inside MPI", "wall": "wall time", "step": "step time", "p50": "time at p50", "p99": "time at p99"}
+NAMES = {  # of a figure: in a table, in a sentence
+    "step": ("Step", "step time"),
+    "wait": ("Waiting", "waiting"),
+    "transfer": ("Transfer", "transfer"),
+    "time": ("Inside MPI", "time inside MPI"),
+    "wall": ("Wall time", "wall time"),
+    "p50": ("At p50", "time at p50"),
+    "p99": ("At p99", "time at p99"),
+    "elapsed": ("Launch to end", "launch to end"),
+    "bare": ("... without profiler", "launch to end without profiler"),
+}
 SCRIPT_ROWS = {"verdict": VerdictRow, "figure": FigureRow, "row": ComparedRow, "size": SizeRow, "run": RunRow}
 
 
@@ -132,7 +141,7 @@ def rules(arguments: argparse.Namespace) -> Rules:
 def script_rows(answers: Comparison, by: str) -> list:
     found = {
         "verdict": [pair.verdict for pair in answers.pairs],
-        "figure": [row for pair in answers.pairs for row in pair.figures],
+        "figure": [row for pair in answers.pairs for row in pair.figures] + answers.costs,
         "row": [row for pair in answers.pairs for row in pair.rows],
         "size": answers.sizes,
         "run": answers.runs,
@@ -195,6 +204,8 @@ def facts(answers: Comparison) -> Iterator[tuple[str, str]]:
     for pair in answers.pairs:
         if pair.verdict.is_control:
             yield "A/A", control_text(answers, pair)
+    if answers.costs:
+        yield "Profiler", f"launch to end with it v. without: {'; '.join(map(cost_text, answers.costs))}"
     for refusal in answers.refused:
         yield "Refused", f"{refusal.kind}: {refusal.what}. Way out: {refusal.way_out}"
     for refusal in answers.allowed:
@@ -221,7 +232,7 @@ def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[st
     if pair.differences:
         more = f"; and {len(pair.differences) - MOST_SETTINGS} more (--by verdict --json)" if len(pair.differences) > MOST_SETTINGS else ""
         yield "Also different", "; ".join(pair.differences[:MOST_SETTINGS]) + more
-    noise = [f"{change_text(row.noise).lstrip('+')} ({IN_TEXT.get(row.figure, row.figure)})" for row in pair.figures if row.noise is not None]
+    noise = [f"{change_text(row.noise).lstrip('+')} ({NAMES[row.figure][1]})" for row in pair.figures if row.noise is not None]
     if noise:
         yield "Noise", f"two runs of the same side differ by up to {', '.join(noise)}"
     yield "Verdict", verdict_text(answers, pair)
@@ -235,7 +246,7 @@ def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[st
 
 def verdict_text(answers: Comparison, pair: Pair) -> str:
     row = pair.verdict
-    name = IN_TEXT.get(row.metric, row.metric)
+    name = NAMES[row.metric][1]
     if row.verdict == "too few" or row.runs == row.reference_runs == 1:
         return few_text(row)
     if row.verdict == "refused":
@@ -257,6 +268,10 @@ def control_text(answers: Comparison, pair: Pair) -> str:
     row = pair.verdict
     doubt = ": something other than the command differs by as much" if row.verdict in ("less", "more") else ""
     return f"{row.side} runs the command of {row.reference}: {verdict_text(answers, pair)}{doubt}"
+
+
+def cost_text(row: FigureRow) -> str:
+    return f"{row.side} {change_text(row.change)} {interval_text(row.low, row.high)}"
 
 
 def per_text(metric: str) -> str:
@@ -289,7 +304,7 @@ def cause_text(row: ComparedRow) -> str:
 
 
 def same_names(pair: Pair) -> list[str]:
-    names = [IN_TEXT.get(row.figure, row.figure) for row in pair.figures if row.outcome == "same" and not row.is_primary]
+    names = [NAMES[row.figure][1] for row in pair.figures if row.outcome == "same" and not row.is_primary]
     return (names + [row_text(row) for row in pair.rows if row.outcome == "same"])[:MOST_SAME]
 
 
@@ -339,7 +354,7 @@ def comparison_columns(verdict: VerdictRow) -> list[Column]:
 
 
 def figure_table(pair: Pair) -> str:
-    name = Column("Per rank (* verdict)", lambda row: NAMES[row.figure] + (" *" if row.is_primary else ""), False)
+    name = Column("Per rank (* verdict)", lambda row: NAMES[row.figure][0] + (" *" if row.is_primary else ""), False)
     known = [row for row in pair.figures if row.first_ns is not None or row.second_ns is not None]
     return tables.text_table([name, *comparison_columns(pair.verdict)], known)
 
@@ -386,7 +401,7 @@ RUN_COLUMNS = (
     Column("started", lambda row: units.timestamp(row.start_unix_ns), False),
     *(
         Column(name, lambda row, key=f"{figure}_ns": units.duration(getattr(row, key)))
-        for figure, name in NAMES.items()
-        if figure not in PERCENTILES
+        for figure, (name, _) in NAMES.items()
+        if f"{figure}_ns" in RunRow._fields
     ),
 )

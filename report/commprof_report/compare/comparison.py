@@ -175,6 +175,7 @@ class Comparison(NamedTuple):
     pairs: list[Pair]
     sizes: list[SizeRow]
     runs: list[RunRow]
+    costs: list[FigureRow]
 
 
 class Rules(NamedTuple):
@@ -244,7 +245,8 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     alone = judge._replace(level=rules.level_of_each(1))
     pairs = [_pair(alone if side.of else judge, rules, table, side, refused, allowed) for side in sides[1:]]
     notes = list(_notes(sides, metric, table, rules))
-    return Comparison(sides, metric, judge.is_paired, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides))
+    costs = [_cost(alone, side) for side in sides if side.bare_ns]
+    return Comparison(sides, metric, judge.is_paired, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides), costs)
 
 
 def half_width(row: VerdictRow) -> float | None:
@@ -346,6 +348,11 @@ def _pair(judge: Judge, rules: Rules, table: _Table, side: Side, refused: list[R
     reference = table.sides[0]
     names = (*FIGURES, table.metric) if table.metric in PERCENTILES else FIGURES
     figures = [_figure(judge, reference, side, name, name == table.metric) for name in names]
+    if reference.bare_ns and side.bare_ns:
+        figures += [
+            _contrasted(judge, reference, side, "elapsed", [each.elapsed_ns for each in (reference, side)]),
+            _contrasted(judge, reference, side, "bare", [each.bare_ns for each in (reference, side)]),
+        ]
     primary = next(figure for figure in figures if figure.is_primary)
     is_found = primary.outcome in ("less", "more") and not refused
     also = differences(reference, side)
@@ -355,7 +362,17 @@ def _pair(judge: Judge, rules: Rules, table: _Table, side: Side, refused: list[R
 
 def _figure(judge: Judge, reference: Side, side: Side, name: str, is_primary: bool) -> FigureRow:
     values = [[run.of_run(name) for run in each.runs] for each in (reference, side)]
-    return FigureRow(side.name, reference.name, name, int(is_primary), *judge.contrast(*values), _noise(values))
+    return _contrasted(judge, reference, side, name, values)._replace(is_primary=int(is_primary))
+
+
+def _contrasted(judge: Judge, reference: Side, side: Side, name: str, values: Sequence[Sequence[float | None]]) -> FigureRow:
+    return FigureRow(side.name, reference.name, name, 0, *judge.contrast(*values), _noise(values))
+
+
+def _cost(judge: Judge, side: Side) -> FigureRow:
+    """Of the profiler: the command with it against the command without."""
+    without = side._replace(name=f"{side.name} without profiler")
+    return _contrasted(judge, without, side, "elapsed", [side.bare_ns, side.elapsed_ns])
 
 
 def _noise(values: Sequence[Sequence[float | None]]) -> float | None:

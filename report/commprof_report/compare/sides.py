@@ -20,16 +20,19 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 class Chosen(NamedTuple):
     """What the user named: the folders of a side, and the block of each run, if an experiment says it. of: the side whose command this one
-    runs once more."""
+    runs once more. elapsed_ns, bare_ns: how long the commands of an experiment took, launch to end, with the profiler and without."""
 
     name: str
     paths: list[Path]
     blocks: list[int] | None = None
     failed: int = 0
     of: str = ""
+    elapsed_ns: list[float] | None = None
+    bare_ns: list[float] | None = None
 
     def read(self, figures: Callable[[Path], Figures]) -> Side:
-        return Side(self.name, [figures(path) for path in self.paths], self.blocks, self.failed, self.of)
+        runs = [figures(path) for path in self.paths]
+        return Side(self.name, runs, self.blocks, self.failed, self.of, self.elapsed_ns, self.bare_ns)
 
 
 class Side(NamedTuple):
@@ -38,6 +41,8 @@ class Side(NamedTuple):
     blocks: list[int] | None
     failed: int
     of: str = ""
+    elapsed_ns: list[float] | None = None
+    bare_ns: list[float] | None = None
 
 
 def sides_named(paths: Sequence[Sequence[Path]]) -> list[Chosen]:
@@ -58,13 +63,20 @@ def experiment_read(folder: Path) -> list[Chosen]:
     """The arms of an experiment, in order; the first is the reference. Only blocks with a run of every arm are compared."""
     plan, runs = plans.plan_read(folder), plans.runs_read(folder)
     blocks = plans.complete_blocks(plan, runs)
-    if len(plan.arms) < 2 or not blocks:
+    profiled = [arm for arm in plan.arms if not arm.is_bare]
+    if len(profiled) < 2 or not blocks:
         raise ReportError(folder, "has no block yet in which each arm has run")
+    done = {(run.arm, run.block): run for run in runs if run.status == plans.OK}
+
+    def elapsed_ns(name: str) -> list[float]:
+        return [done[name, block].seconds * 1e9 for block in blocks]
+
     found = []
-    for arm in plan.arms:
-        own = {run.block: folder / run.folder for run in runs if run.arm == arm.name and run.status == plans.OK}
+    for arm in profiled:
+        paths = [folder / done[arm.name, block].folder for block in blocks]
         failed = sum(run.arm == arm.name and run.status == plans.FAILED for run in runs)
-        found.append(Chosen(arm.name, [own[block] for block in blocks], blocks, failed, arm.of))
+        bare = next((elapsed_ns(each.name) for each in plan.arms if each.is_bare and each.of == arm.name), None)
+        found.append(Chosen(arm.name, paths, blocks, failed, arm.of, elapsed_ns(arm.name), bare))
     return found
 
 

@@ -23,11 +23,11 @@ def launch(experiment: Path, block: int, arm: Arm, commprof_run: str, timeout_s:
     """Runs the arm's command in a shell, with the launcher's output in a log beside the run folder."""
     folder = experiment / f"block-{block:02d}" / arm.name
     folder.parent.mkdir(exist_ok=True)
-    profiled = f"{shlex.quote(commprof_run)} --output {shlex.quote(str(folder.resolve()))}"
+    profiled = "" if arm.is_bare else f"{shlex.quote(commprof_run)} --output {shlex.quote(str(folder.resolve()))}"
     begin = time.monotonic()
     with open(folder.parent / f"{arm.name}.log", "wb") as log:
         why = _ended(arm.command.replace(PLACEHOLDER, profiled), log, timeout_s)
-    if not why and not any(folder.glob("rank-*")):
+    if not why and not arm.is_bare and not any(folder.glob("rank-*")):
         why = "it wrote no profile"
     return Run(block, arm.name, str(folder.relative_to(experiment)), FAILED if why else OK, time.monotonic() - begin, why)
 

@@ -26,11 +26,12 @@ BLOCK = re.compile(r"block-(\d{1,6})")
 
 
 class Arm(NamedTuple):
-    """of: the arm whose command is run once more in each block, as a control."""
+    """of: the arm whose command is run once more in each block: as a control, or without the profiler (is_bare)."""
 
     name: str
     command: str  # for a shell; {} stands for commprof-run
     of: str = ""
+    is_bare: bool = False
 
 
 class Plan(NamedTuple):
@@ -63,7 +64,7 @@ def plan_read(folder: Path) -> Plan:
         plan = json.loads(path.read_text(encoding="utf-8"))
         if (plan["format"], plan["version"]) != (FORMAT, VERSION):
             raise ReportError(path, f"is not version {VERSION} of {FORMAT}")
-        arms = [Arm(str(arm["name"]), str(arm["command"]), str(arm.get("of", ""))) for arm in plan["arms"]]
+        arms = [Arm(*(str(arm[key]) for key in ("name", "command")), str(arm.get("of", "")), bool(arm.get("is_bare"))) for arm in plan["arms"]]
         until = plan.get("until")
         return Plan(arms, int(plan.get("blocks", 0)), int(plan.get("seed", 0)), None if until is None else float(until))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
