@@ -41,7 +41,7 @@ void service_thread_wait_while(const uint32_t *word, uint32_t value, int64_t unt
     syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, until_ns == INT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-void service_thread_tell(uint32_t *word, uint32_t value)
+void service_thread_wake(uint32_t *word, uint32_t value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);

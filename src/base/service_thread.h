@@ -12,6 +12,6 @@ int service_thread_start(void *(*run)(void *), void *argument);
 void service_thread_wait_while(const uint32_t *word, uint32_t value, int64_t until_ns);
 
 /* Set the word to `value`, and wake the threads that sleep on it. */
-void service_thread_tell(uint32_t *word, uint32_t value);
+void service_thread_wake(uint32_t *word, uint32_t value);
 
 #endif

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { KEPT_COUNT = 8, RECORD_BYTES = 216 }; /* size of a kernel record in CUDA 12 and 13.0 */
+enum { RESIDENT_COUNT = 8, RECORD_BYTES = 216 }; /* size of a kernel record in CUDA 12 and 13.0 */
 enum { SINK = BUFFER_COUNT, LARGEST_PAGE_BYTES = 65536 };
 
 static struct {
@@ -108,7 +108,7 @@ void buffers_forward(buffers_completed to)
 
 static void clear(unsigned buffer)
 {
-    if (buffer < KEPT_COUNT)
+    if (buffer < RESIDENT_COUNT)
         memset(buffers.memory[buffer], 0, buffers.each[buffer].valid_bytes);
     else
         madvise(buffers.memory[buffer], BUFFER_BYTES, MADV_DONTNEED);

@@ -112,9 +112,9 @@ bool cupti_clock_last(uint64_t *theirs, int64_t *ours_ns)
     return true;
 }
 
-static int64_t since(uint64_t moment, const struct pair *pair)
+static int64_t since(uint64_t timestamp, const struct pair *pair)
 {
-    return (int64_t)(moment - pair->theirs);
+    return (int64_t)(timestamp - pair->theirs);
 }
 
 static int64_t magnitude(int64_t value)
@@ -122,12 +122,12 @@ static int64_t magnitude(int64_t value)
     return value < 0 ? -value : value;
 }
 
-static int64_t along(uint64_t moment, const struct pair *from, const struct pair *to)
+static int64_t along(uint64_t timestamp, const struct pair *from, const struct pair *to)
 {
     int64_t theirs = (int64_t)(to->theirs - from->theirs);
     if (theirs <= 0)
-        return from->ours_ns + since(moment, from);
-    return from->ours_ns + (int64_t)((__int128)since(moment, from) * (to->ours_ns - from->ours_ns) / theirs);
+        return from->ours_ns + since(timestamp, from);
+    return from->ours_ns + (int64_t)((__int128)since(timestamp, from) * (to->ours_ns - from->ours_ns) / theirs);
 }
 
 static void note_error(int64_t error_ns)
@@ -136,34 +136,34 @@ static void note_error(int64_t error_ns)
 }
 
 /* Converts a timestamp between two pairs. */
-static int64_t within(uint64_t moment, const struct pair *from, const struct pair *to)
+static int64_t within(uint64_t timestamp, const struct pair *from, const struct pair *to)
 {
     note_error(magnitude(to->step_ns) + (from->width_ns > to->width_ns ? from->width_ns : to->width_ns));
     if (!to->step_ns)
-        return along(moment, from, to);
-    const struct pair *near = magnitude(since(moment, from)) < magnitude(since(moment, to)) ? from : to;
-    return near->ours_ns + since(moment, near);
+        return along(timestamp, from, to);
+    const struct pair *near = magnitude(since(timestamp, from)) < magnitude(since(timestamp, to)) ? from : to;
+    return near->ours_ns + since(timestamp, near);
 }
 
 /* Converts a timestamp before or after all pairs: at the rate of CLOCK_MONOTONIC, or for another client's clock at the mean rate from the
  * first pair to the last. */
-static int64_t outside(uint64_t moment, const struct pair *near)
+static int64_t outside(uint64_t timestamp, const struct pair *near)
 {
     const struct pair *first = &state.pairs[0], *last = &state.pairs[state.count - 1];
     note_error(near->width_ns);
     if (!state.foreign_paired || first == last)
-        return near->ours_ns + since(moment, near);
-    return near->ours_ns + along(moment, first, last) - along(near->theirs, first, last);
+        return near->ours_ns + since(timestamp, near);
+    return near->ours_ns + along(timestamp, first, last) - along(near->theirs, first, last);
 }
 
-int64_t cupti_clock_ns(uint64_t moment)
+int64_t cupti_clock_ns(uint64_t timestamp)
 {
     if (state.count == 0)
-        return (int64_t)moment;
+        return (int64_t)timestamp;
     for (unsigned i = state.count; i-- > 0;)
-        if (since(moment, &state.pairs[i]) >= 0)
-            return i + 1 < state.count ? within(moment, &state.pairs[i], &state.pairs[i + 1]) : outside(moment, &state.pairs[i]);
-    return outside(moment, &state.pairs[0]);
+        if (since(timestamp, &state.pairs[i]) >= 0)
+            return i + 1 < state.count ? within(timestamp, &state.pairs[i], &state.pairs[i + 1]) : outside(timestamp, &state.pairs[i]);
+    return outside(timestamp, &state.pairs[0]);
 }
 
 uint32_t cupti_clock_error_ns(void)

@@ -25,7 +25,7 @@ void cupti_clock_pair(void);
 bool cupti_clock_last(uint64_t *theirs, int64_t *ours_ns);
 
 /* Converts a timestamp of a record to CLOCK_MONOTONIC. */
-int64_t cupti_clock_ns(uint64_t moment);
+int64_t cupti_clock_ns(uint64_t timestamp);
 
 /* The largest error of conversions since the last call, due to this conversion alone; the error of CUPTI's own conversion from the GPU's
  * clock is unknown. UINT32_MAX: unknown. */

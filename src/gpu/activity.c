@@ -220,15 +220,15 @@ static void enter_activity(uint64_t key)
     __atomic_store_n(&entry->live, 1, __ATOMIC_RELEASE);
 }
 
-/* NULL: no room besides the `kept_back` reserved entries. */
-static struct ledger_activity *find_activity(uint64_t key, unsigned kept_back)
+/* NULL: no room besides `reserved` entries. */
+static struct ledger_activity *find_activity(uint64_t key, unsigned reserved)
 {
     uint32_t at = mixed(key);
     uint16_t *place = &gpu.activity_index[at % ACTIVITY_PLACES];
     for (; *place; place = &gpu.activity_index[++at % ACTIVITY_PLACES])
         if (gpu.keys[*place - 1] == key)
             return gpu.activities[*place - 1];
-    if (gpu.activity_used + kept_back >= gpu.activity_count && !take_chunk())
+    if (gpu.activity_used + reserved >= gpu.activity_count && !take_chunk())
         return NULL;
     enter_activity(key);
     *place = (uint16_t)gpu.activity_used;
@@ -307,7 +307,7 @@ static void keep(const struct reorder_event *event, unsigned communicator)
 }
 
 /* Reports that a device was idle up to until_ns, if its last activity ended long enough before. */
-static void tell_idle(const struct device *device, int64_t until_ns)
+static void report_idle(const struct device *device, int64_t until_ns)
 {
     if (device->busy_until_ns && until_ns - device->busy_until_ns >= GPU_IDLE_NS)
         gpu_observer->idle(device->entry->number, device->busy_until_ns, until_ns);
@@ -325,7 +325,7 @@ static void settle(const struct reorder_event *event)
     if (device && !overlap_add(&device->overlap, event->state, event->start_ns, event->end_ns))
         the_ledger.header->gpu_late_records++;
     if (device)
-        tell_idle(device, event->start_ns);
+        report_idle(device, event->start_ns);
     if (device && event->end_ns > device->busy_until_ns)
         device->busy_until_ns = event->end_ns;
     keep(event, event->state == LEDGER_COMMUNICATING ? communicator_of(event) : 0);
@@ -401,7 +401,7 @@ void activity_settle(int64_t until_ns)
     overlap_settle(&gpu.no_device, until_ns);
     for (unsigned slot = 1; slot <= gpu.device_count; slot++) {
         overlap_settle(&gpu.devices[slot]->overlap, until_ns);
-        tell_idle(gpu.devices[slot], until_ns);
+        report_idle(gpu.devices[slot], until_ns);
     }
 }
 

@@ -77,7 +77,7 @@ static bool is_abandoned(void)
 
 static void ring(void)
 {
-    service_thread_tell(&gpu.bell, __atomic_load_n(&gpu.bell, __ATOMIC_RELAXED) + 1);
+    service_thread_wake(&gpu.bell, __atomic_load_n(&gpu.bell, __ATOMIC_RELAXED) + 1);
 }
 
 static void sleep_until(int64_t until_ns)
@@ -180,7 +180,7 @@ static bool another_traces(int64_t now_ns)
 
 static void go_out(void)
 {
-    service_thread_tell(&gpu.is_in, 0);
+    service_thread_wake(&gpu.is_in, 0);
 }
 
 static bool go_in(void)
@@ -463,7 +463,7 @@ static void *run(void *unused)
         else if (arm())
             trace();
     }
-    service_thread_tell(&gpu.gone, 1);
+    service_thread_wake(&gpu.gone, 1);
     return unused;
 }
 
@@ -575,5 +575,5 @@ void gpu_yield(const char *to)
 void gpu_unyield(void)
 {
     __atomic_store_n(&gpu.foreign_until_ns, clock_monotonic_ns() + AFTER_ANOTHER_S * SECOND_NS, __ATOMIC_RELAXED);
-    service_thread_tell(&gpu.foreign, 0);
+    service_thread_wake(&gpu.foreign, 0);
 }

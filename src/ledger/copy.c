@@ -105,12 +105,12 @@ static bool is_last(const char *path)
 
 static int give_name(const char *aside, const char *path, int file)
 {
-    struct stat made;
-    if (fsync(file) != 0 || fstat(file, &made) != 0)
+    struct stat copied;
+    if (fsync(file) != 0 || fstat(file, &copied) != 0)
         return errno;
     int error = is_last(path) ? (rename(aside, path) == 0 ? 0 : errno) : filesystems_rename(aside, path);
     if (!error)
-        last = made;
+        last = copied;
     return error;
 }
 

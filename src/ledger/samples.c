@@ -110,7 +110,7 @@ static uint32_t *level_at(unsigned index)
 }
 
 /* The next block or window that is sampled at this level. */
-static uint64_t next_kept(uint64_t part, unsigned level)
+static uint64_t next_retained(uint64_t part, unsigned level)
 {
     return ((part >> level) + 1) << level;
 }
@@ -120,7 +120,7 @@ static bool is_in_use(const struct ledger_page *page)
     return page->is_open || __atomic_load_n(&page->unfinished, __ATOMIC_ACQUIRE) != 0;
 }
 
-static bool page_is_kept(const struct ledger_page *page, unsigned more)
+static bool page_is_retained(const struct ledger_page *page, unsigned more)
 {
     return page->owner != LEDGER_NOBODY &&
            samples_level_keeps(samples_part(page->owner, page->first), *level_at(level_index(page->owner)) + more);
@@ -149,7 +149,7 @@ static struct ledger_page *used_page(void)
     for (size_t looked = 0; looked < samples.count; looked++) {
         struct ledger_page *page = samples.pages[samples.hand++ % samples.count];
         samples_pages_looked_at++;
-        if (!is_in_use(page) && !page_is_kept(page, 0))
+        if (!is_in_use(page) && !page_is_retained(page, 0))
             return page;
     }
     return NULL;
@@ -157,7 +157,7 @@ static struct ledger_page *used_page(void)
 
 /* Pages of the owners that share a level, and how many of them the next level would free. */
 struct holding {
-    uint32_t kept, freed;
+    uint32_t retained, freed;
 };
 
 static void count_holdings(struct holding *holdings)
@@ -167,8 +167,8 @@ static void count_holdings(struct holding *holdings)
         const struct ledger_page *page = samples.pages[i];
         struct holding *holding = &holdings[level_index(page->owner)];
         bool can_grow = *level_at(level_index(page->owner)) < HIGHEST_LEVEL;
-        holding->kept += page_is_kept(page, 0);
-        holding->freed += can_grow && !is_in_use(page) && page_is_kept(page, 0) && !page_is_kept(page, 1);
+        holding->retained += page_is_retained(page, 0);
+        holding->freed += can_grow && !is_in_use(page) && page_is_retained(page, 0) && !page_is_retained(page, 1);
     }
     samples_pages_looked_at += samples.count;
 }
@@ -182,8 +182,8 @@ static bool has_much_of_the_time(unsigned index)
 static bool gives_up_some(unsigned index, struct holding holding)
 {
     enum { RESERVED = 16 }; /* a sixteenth of the log for each such communicator: at most half of it in all */
-    bool has_its_share = has_much_of_the_time(index) && holding.kept <= samples.count / RESERVED;
-    return !has_its_share && 4 * (holding.kept - holding.freed) >= holding.kept;
+    bool has_its_share = has_much_of_the_time(index) && holding.retained <= samples.count / RESERVED;
+    return !has_its_share && 4 * (holding.retained - holding.freed) >= holding.retained;
 }
 
 /* LEVELS: none. */
@@ -199,10 +199,10 @@ static unsigned who_frees_most(const struct holding *holdings, bool may_be_all)
 static bool is_used_less(unsigned slot, unsigned than)
 {
     const struct ledger_communicator *one = samples.entries[slot], *other = samples.entries[than];
-    uint64_t made = __atomic_load_n(&one->collectives, __ATOMIC_RELAXED), others = __atomic_load_n(&other->collectives, __ATOMIC_RELAXED);
+    uint64_t begun = __atomic_load_n(&one->collectives, __ATOMIC_RELAXED), others = __atomic_load_n(&other->collectives, __ATOMIC_RELAXED);
     if (has_much_of_the_time(slot) != has_much_of_the_time(than))
         return has_much_of_the_time(than);
-    return made != others ? made < others : one->identity < other->identity;
+    return begun != others ? begun < others : one->identity < other->identity;
 }
 
 /* The communicator that gives up its pages for another owner. */
@@ -330,7 +330,7 @@ static void turn(struct samples_sequence *stream, uint64_t owner, uint64_t numbe
     stream->page = may_have_one_more(owner, first) ? take_page(owner, first) : NULL;
     if (!stream->page)
         level_give_up(owner, first);
-    uint64_t block = next_kept(samples_part(owner, first), *level_at(level_index(owner)));
+    uint64_t block = next_retained(samples_part(owner, first), *level_at(level_index(owner)));
     stream->first = first;
     stream->span = stream->page ? LEDGER_PAGE_SAMPLES : (block - 1) * LEDGER_BLOCK_SAMPLES - first;
 }
@@ -401,7 +401,7 @@ static void next_window(struct samples_window *stream, uint64_t owner, uint64_t 
     unsigned level = *level_at(level_index(owner));
     close_page(stream->page);
     *stream = (struct samples_window){.number = window};
-    stream->until_ticks = beginning_of(samples_level_keeps(window, level) ? window + 1 : next_kept(window, level));
+    stream->until_ticks = beginning_of(samples_level_keeps(window, level) ? window + 1 : next_retained(window, level));
     if (samples_level_keeps(window, level))
         next_window_page(stream, owner, sampled_since_ticks, ticks);
 }

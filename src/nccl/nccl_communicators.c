@@ -3,10 +3,10 @@
  *     ncclCommInitRank...             at return, even if the communicator is created later (ncclInProgress, group)
  *     ncclCommGrow                    likewise
  *     ncclCommSplit, Shrink           when the child is created: at return, or
- *         in a group                  at the end of the group: list `unborn`, with the address that NCCL writes the handle to
- *         on a nonblocking parent     later: list `awaited`, searched when an unknown handle is used. An entry matches if the address that
- *                                     NCCL writes to holds the handle (the job may have moved it; the address may be unmapped, so it is
- *                                     read by process_vm_readv). If there is only one entry, it is taken in any case. */
+ *         in a group                  at the end of the group: list `in_group`, with the address that NCCL writes the handle to
+ *         on a nonblocking parent     later: list `in_progress`, searched when an unknown handle is used. An entry matches if the address
+ *                                     that NCCL writes to holds the handle (the job may have moved it; the address may be unmapped, so
+ *                                     it is read by process_vm_readv). If there is only one entry, it is taken in any case. */
 #include "nccl_communicators.h"
 
 #include "record/call.h"
@@ -30,24 +30,24 @@ static uint64_t mix_bytes(uint64_t hash, const char *bytes, size_t count)
     return hash;
 }
 
-static struct communicator *enter(const void *handle, const struct nccl_birth *birth, int size, int rank)
+static struct communicator *enter(const void *handle, const struct nccl_origin *origin, int size, int rank)
 {
     struct communicator entered = {.handle = (mpi_handle)handle,
-                                   .identity = birth->identity | PREDEFINED_BITS,
-                                   .parent_identity = birth->parent_identity,
+                                   .identity = origin->identity | PREDEFINED_BITS,
+                                   .parent_identity = origin->parent_identity,
                                    .size = size,
                                    .comm_rank = rank,
                                    .is_nccl = true,
-                                   .constructor = (uint16_t)birth->constructor,
-                                   .ordinal = birth->ordinal,
+                                   .constructor = (uint16_t)origin->constructor,
+                                   .ordinal = origin->ordinal,
                                    .out_neighbors = COMMUNICATORS_NOT_ASKED};
-    memcpy(entered.name, birth->name, sizeof entered.name);
+    memcpy(entered.name, origin->name, sizeof entered.name);
     return communicators_add(communicators_key_of_nccl(handle), &entered);
 }
 
-static void take_name(struct nccl_birth *birth, const char *name)
+static void take_name(struct nccl_origin *origin, const char *name)
 {
-    snprintf(birth->name, sizeof birth->name, "%s", name ? name : "");
+    snprintf(origin->name, sizeof origin->name, "%s", name ? name : "");
 }
 
 static uint64_t mix_ids(const struct nccl_unique_id *ids, int id_count, int nranks)
@@ -60,41 +60,42 @@ static uint64_t mix_ids(const struct nccl_unique_id *ids, int id_count, int nran
 
 /* One process may hold several ranks of one communicator. So the ordinal, which separates communicators from the same id, is counted per
  * rank. */
-void nccl_communicators_made(const void *handle, unsigned constructor, const struct nccl_unique_id *ids, int id_count, int nranks, int rank,
-                             const void *config)
+void nccl_communicators_created(const void *handle, unsigned constructor, const struct nccl_unique_id *ids, int id_count, int nranks,
+                                int rank, const void *config)
 {
     if (!handle || !ids)
         return;
     uint64_t kind = mix_ids(ids, id_count, nranks);
-    struct nccl_birth birth = {.constructor = constructor, .ordinal = communicators_ordinal(NULL, communicators_mix(kind, (uint64_t)rank))};
-    birth.identity = communicators_mix(kind, birth.ordinal);
-    take_name(&birth, nccl_config_name(config));
-    enter(handle, &birth, nranks, rank);
+    uint64_t ordinal = communicators_ordinal(NULL, communicators_mix(kind, (uint64_t)rank));
+    struct nccl_origin origin = {.constructor = constructor, .ordinal = ordinal};
+    origin.identity = communicators_mix(kind, origin.ordinal);
+    take_name(&origin, nccl_config_name(config));
+    enter(handle, &origin, nranks, rank);
 }
 
 /* Unique among processes, and among the communicators of one process. */
 static uint64_t identity_of_this_process(uint64_t kind)
 {
-    static uint64_t made;
+    static uint64_t created;
     char host[256] = "";
     gethostname(host, sizeof host - 1);
     kind = communicators_mix(communicators_mix(kind, communicators_tag(host)), (uint64_t)getpid());
-    return communicators_mix(kind, __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED));
+    return communicators_mix(kind, __atomic_add_fetch(&created, 1, __ATOMIC_RELAXED));
 }
 
-void nccl_communicators_made_all(void *const *handles, unsigned constructor, int count)
+void nccl_communicators_created_all(void *const *handles, unsigned constructor, int count)
 {
-    struct nccl_birth birth = {.constructor = constructor, .identity = identity_of_this_process(ALL)};
+    struct nccl_origin origin = {.constructor = constructor, .identity = identity_of_this_process(ALL)};
     for (int i = 0; i < count; i++)
         if (handles[i])
-            enter(handles[i], &birth, count, i);
+            enter(handles[i], &origin, count, i);
 }
 
 struct communicator *nccl_communicators_reported(const void *handle, uint64_t hash, const char *name, int nranks, int rank)
 {
-    struct nccl_birth birth = {.identity = communicators_mix(communicators_mix(FROM_HASH, (uint64_t)nranks), hash)};
-    take_name(&birth, name);
-    return enter(handle, &birth, nranks, rank);
+    struct nccl_origin origin = {.identity = communicators_mix(communicators_mix(FROM_HASH, (uint64_t)nranks), hash)};
+    take_name(&origin, name);
+    return enter(handle, &origin, nranks, rank);
 }
 
 /* The reporter inverts this if ranks know the parent by two identities (grown.py). The rotation makes generations differ. */
@@ -105,19 +106,19 @@ static uint64_t identity_of_child(uint64_t parent, uint64_t what)
 }
 
 /* All ranks of the parent make this call (in a Shrink, all that remain), so they count the same ordinal. */
-struct nccl_birth nccl_communicators_expect(const void *parent_handle, unsigned constructor, int color, const void *config)
+struct nccl_origin nccl_communicators_expect(const void *parent_handle, unsigned constructor, int color, const void *config)
 {
     struct communicator *parent = communicators_under(communicators_key_of_nccl(parent_handle));
-    struct nccl_birth birth = {.constructor = constructor};
-    take_name(&birth, nccl_config_name(config));
+    struct nccl_origin origin = {.constructor = constructor};
+    take_name(&origin, nccl_config_name(config));
     if (!parent)
-        return birth;
+        return origin;
     uint64_t kind = communicators_mix(parent->identity, constructor);
-    birth.parent_identity = parent->identity;
-    birth.ordinal = communicators_ordinal(parent, kind);
-    uint64_t what = communicators_mix(communicators_mix(constructor, birth.ordinal), (uint64_t)(int64_t)color);
-    birth.identity = identity_of_child(parent->identity, what);
-    return birth;
+    origin.parent_identity = parent->identity;
+    origin.ordinal = communicators_ordinal(parent, kind);
+    uint64_t what = communicators_mix(communicators_mix(constructor, origin.ordinal), (uint64_t)(int64_t)color);
+    origin.identity = identity_of_child(parent->identity, what);
+    return origin;
 }
 
 static bool ask(const void *handle, call_site site, const char *what, int *answer)
@@ -126,12 +127,12 @@ static bool ask(const void *handle, call_site site, const char *what, int *answe
     return query(handle, answer) == NCCL_SUCCESS;
 }
 
-static bool enter_child(const struct nccl_birth *birth, const void *handle, call_site site)
+static bool enter_child(const struct nccl_origin *origin, const void *handle, call_site site)
 {
     int size = 0, rank = 0;
     if (!ask(handle, site, "CommCount", &size) || !ask(handle, site, "CommUserRank", &rank))
         return false;
-    struct nccl_birth known = *birth;
+    struct nccl_origin known = *origin;
     if (!known.identity)
         known.identity = identity_of_this_process(ALONE);
     enter(handle, &known, size, rank);
@@ -140,17 +141,17 @@ static bool enter_child(const struct nccl_birth *birth, const void *handle, call
 
 /* Children without a handle yet. */
 
-struct unborn {
-    struct nccl_birth birth;
+struct pending {
+    struct nccl_origin origin;
     void *const *handle;
-    struct unborn *next;
+    struct pending *next;
 };
-static _Thread_local struct unborn *unborn;
+static _Thread_local struct pending *in_group;
 
 static struct {
     pthread_mutex_t lock;
-    struct unborn *first;
-} awaited = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct pending *first;
+} in_progress = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool holds(void *const *address, const void *handle)
 {
@@ -160,56 +161,56 @@ static bool holds(void *const *address, const void *handle)
 }
 
 /* The link to the entry that matches a handle; a link to NULL: none. */
-static struct unborn **find_awaited(const void *handle)
+static struct pending **find_pending(const void *handle)
 {
-    struct unborn **link = &awaited.first;
+    struct pending **link = &in_progress.first;
     while (*link && !holds((*link)->handle, handle))
         link = &(*link)->next;
-    bool is_the_only_one = awaited.first && !awaited.first->next;
-    return is_the_only_one ? &awaited.first : link;
+    bool is_the_only_one = in_progress.first && !in_progress.first->next;
+    return is_the_only_one ? &in_progress.first : link;
 }
 
 /* NULL: none. */
-static struct unborn *take_awaited(const void *handle)
+static struct pending *take_pending(const void *handle)
 {
-    pthread_mutex_lock(&awaited.lock);
-    struct unborn **link = find_awaited(handle), *taken = *link;
+    pthread_mutex_lock(&in_progress.lock);
+    struct pending **link = find_pending(handle), *taken = *link;
     if (taken)
         *link = taken->next;
-    pthread_mutex_unlock(&awaited.lock);
+    pthread_mutex_unlock(&in_progress.lock);
     return taken;
 }
 
-static void await(struct unborn *child)
+static void add_pending(struct pending *child)
 {
-    pthread_mutex_lock(&awaited.lock);
-    child->next = awaited.first;
-    awaited.first = child;
-    pthread_mutex_unlock(&awaited.lock);
+    pthread_mutex_lock(&in_progress.lock);
+    child->next = in_progress.first;
+    in_progress.first = child;
+    pthread_mutex_unlock(&in_progress.lock);
 }
 
-void nccl_communicators_born(const struct nccl_birth *birth, void *const *handle, bool at_group_end, call_site site)
+void nccl_communicators_child(const struct nccl_origin *origin, void *const *handle, bool at_group_end, call_site site)
 {
-    if (*handle && enter_child(birth, *handle, site))
+    if (*handle && enter_child(origin, *handle, site))
         return;
-    struct unborn *child = malloc(sizeof *child);
+    struct pending *child = malloc(sizeof *child);
     if (!child)
         return;
-    *child = (struct unborn){*birth, handle, unborn};
+    *child = (struct pending){*origin, handle, in_group};
     if (at_group_end)
-        unborn = child;
+        in_group = child;
     else
-        await(child);
+        add_pending(child);
 }
 
 void nccl_communicators_group_ended(nccl_result result, call_site site)
 {
-    while (unborn) {
-        struct unborn *born = unborn;
-        unborn = born->next;
+    while (in_group) {
+        struct pending *child = in_group;
+        in_group = child->next;
         if (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS)
-            nccl_communicators_born(&born->birth, born->handle, false, site);
-        free(born);
+            nccl_communicators_child(&child->origin, child->handle, false, site);
+        free(child);
     }
 }
 
@@ -227,26 +228,26 @@ void nccl_communicators_grown(const void *parent_handle, const struct nccl_uniqu
 {
     uint64_t by_id = id ? communicators_mix(mix_ids(id, 1, nranks), 0) : 0;
     struct communicator *parent = nccl_communicators_find(parent_handle, site);
-    struct nccl_birth birth = {.identity = by_id, .constructor = CALL_ncclCommGrow};
-    take_name(&birth, nccl_config_name(config));
+    struct nccl_origin origin = {.identity = by_id, .constructor = CALL_ncclCommGrow};
+    take_name(&origin, nccl_config_name(config));
     if (parent_handle)
-        birth = nccl_communicators_expect(parent_handle, CALL_ncclCommGrow, 0, config);
+        origin = nccl_communicators_expect(parent_handle, CALL_ncclCommGrow, 0, config);
     if (parent && id)
-        note_grown(by_id, birth.identity);
-    if (*handle && birth.identity)
-        enter(*handle, &birth, nranks, parent ? parent->comm_rank : rank);
+        note_grown(by_id, origin.identity);
+    if (*handle && origin.identity)
+        enter(*handle, &origin, nranks, parent ? parent->comm_rank : rank);
     else
-        nccl_communicators_born(&birth, handle, at_group_end, site);
+        nccl_communicators_child(&origin, handle, at_group_end, site);
 }
 
-struct communicator *nccl_communicators_meet(const void *handle, call_site site)
+struct communicator *nccl_communicators_first_use(const void *handle, call_site site)
 {
     if (!handle || !(site & SITE_JOB))
         return NULL;
-    struct unborn *child = take_awaited(handle);
-    struct nccl_birth birth = child ? child->birth : (struct nccl_birth){0};
-    if (!enter_child(&birth, handle, site) && child)
-        await(child); /* not ready yet */
+    struct pending *child = take_pending(handle);
+    struct nccl_origin origin = child ? child->origin : (struct nccl_origin){0};
+    if (!enter_child(&origin, handle, site) && child)
+        add_pending(child); /* not ready yet */
     else
         free(child);
     return communicators_under(communicators_key_of_nccl(handle));

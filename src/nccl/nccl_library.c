@@ -57,7 +57,7 @@ static call_site classify(const void *return_address)
     return library << 8 | (library != NCCL_NO_LIBRARY && !is_inside(&caller) ? SITE_JOB : 0);
 }
 
-call_site nccl_site_meet(const void *return_address)
+call_site nccl_site_first_use(const void *return_address)
 {
     uint64_t address = (uint64_t)return_address;
     pthread_mutex_lock(&meeting);

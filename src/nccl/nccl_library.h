@@ -9,7 +9,7 @@ enum { NCCL_LIBRARIES_MAX = 8, NCCL_NO_LIBRARY = NCCL_LIBRARIES_MAX };
 
 extern uint64_t nccl_sites[SITES]; /* like provider_sites */
 
-call_site nccl_site_meet(const void *return_address);
+call_site nccl_site_first_use(const void *return_address);
 
 /* The call site, with the library's number in the provider field. SITE_JOB: the caller is not NCCL itself. */
 static inline call_site nccl_site(const void *return_address)
@@ -17,7 +17,7 @@ static inline call_site nccl_site(const void *return_address)
     uint64_t address = (uint64_t)return_address;
     uint64_t word = __atomic_load_n(&nccl_sites[provider_site_slot(address)], __ATOMIC_RELAXED);
     uint64_t difference = word ^ address << 16;
-    return __builtin_expect(difference <= 0xffff, 1) ? (call_site)difference : nccl_site_meet(return_address);
+    return __builtin_expect(difference <= 0xffff, 1) ? (call_site)difference : nccl_site_first_use(return_address);
 }
 
 /* The function nccl<name> for a call site. Never NULL: if the library lacks it, a function that returns ncclSystemError. */

@@ -385,7 +385,7 @@ static uint32_t span_of(uint64_t duration_ns, bool is_shared)
     return (uint32_t)(units < INT32_MAX ? units : INT32_MAX) << 1 | (is_shared ? LEDGER_DEVICE_SPAN_SHARED : 0);
 }
 
-static void tell(const struct stream *stream, const struct group *group, const struct kernel *kernels, uint32_t count)
+static void attribute(const struct stream *stream, const struct group *group, const struct kernel *kernels, uint32_t count)
 {
     const struct nccl_operation *operations = stream->operations + group->first;
     if (count == 0) {
@@ -482,7 +482,7 @@ static void deal_out(struct stream *stream, const struct deal *deal, uint32_t en
         if (is_unattributed(stream, deal, i))
             leave_unattributed(stream, &stream->groups[i]);
         else
-            tell(stream, &stream->groups[i], stream->kernels + kernel, count);
+            attribute(stream, &stream->groups[i], stream->kernels + kernel, count);
         kernel += count;
         if (i == deal->last_open && is_unattributed(stream, deal, i))
             kernel += stream->kernel_count - deal->needed;

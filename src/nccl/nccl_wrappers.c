@@ -369,7 +369,7 @@ HOT void begin_making(struct nccl_call *call, enum call_id id, call_site site)
     call_start(&call->call);
 }
 
-HOT bool has_made(struct nccl_call *call, nccl_result result)
+HOT bool has_created(struct nccl_call *call, nccl_result result)
 {
     leave(call, result);
     return call->is_outermost && is_done(result);
@@ -386,8 +386,8 @@ nccl_result ncclCommInitRank(void **comm, int nranks, struct nccl_unique_id id, 
     begin_profile(site, rank, nranks);
     begin_making(&call, CALL_ncclCommInitRank, site);
     nccl_result result = real(comm, nranks, id, rank);
-    if (has_made(&call, result))
-        nccl_communicators_made(*comm, CALL_ncclCommInitRank, &id, 1, nranks, rank, NULL);
+    if (has_created(&call, result))
+        nccl_communicators_created(*comm, CALL_ncclCommInitRank, &id, 1, nranks, rank, NULL);
     account_simple(&call.call);
     return result;
 }
@@ -403,8 +403,8 @@ nccl_result ncclCommInitRankConfig(void **comm, int nranks, struct nccl_unique_i
     begin_profile(site, rank, nranks);
     begin_making(&call, CALL_ncclCommInitRankConfig, site);
     nccl_result result = real(comm, nranks, id, rank, config);
-    if (has_made(&call, result))
-        nccl_communicators_made(*comm, CALL_ncclCommInitRankConfig, &id, 1, nranks, rank, config);
+    if (has_created(&call, result))
+        nccl_communicators_created(*comm, CALL_ncclCommInitRankConfig, &id, 1, nranks, rank, config);
     account_simple(&call.call);
     return result;
 }
@@ -420,8 +420,8 @@ nccl_result ncclCommInitRankScalable(void **comm, int nranks, int rank, int id_c
     begin_profile(site, rank, nranks);
     begin_making(&call, CALL_ncclCommInitRankScalable, site);
     nccl_result result = real(comm, nranks, rank, id_count, ids, config);
-    if (has_made(&call, result))
-        nccl_communicators_made(*comm, CALL_ncclCommInitRankScalable, ids, id_count, nranks, rank, config);
+    if (has_created(&call, result))
+        nccl_communicators_created(*comm, CALL_ncclCommInitRankScalable, ids, id_count, nranks, rank, config);
     account_simple(&call.call);
     return result;
 }
@@ -437,8 +437,8 @@ nccl_result ncclCommInitAll(void **comms, int device_count, const int *devices)
     begin_profile(site, 0, 1);
     begin_making(&call, CALL_ncclCommInitAll, site);
     nccl_result result = real(comms, device_count, devices);
-    if (has_made(&call, result))
-        nccl_communicators_made_all(comms, CALL_ncclCommInitAll, device_count);
+    if (has_created(&call, result))
+        nccl_communicators_created_all(comms, CALL_ncclCommInitAll, device_count);
     account_simple(&call.call);
     return result;
 }
@@ -470,10 +470,10 @@ nccl_result ncclCommSplit(void *comm, int color, int key, void **newcomm, void *
     begin_on(&on, CALL_ncclCommSplit, site, comm);
     call_start(&on.nccl.call);
     nccl_result result = real(comm, color, key, newcomm, config);
-    if (has_made(&on.nccl, result)) {
-        struct nccl_birth birth = nccl_communicators_expect(comm, CALL_ncclCommSplit, color, config);
+    if (has_created(&on.nccl, result)) {
+        struct nccl_origin origin = nccl_communicators_expect(comm, CALL_ncclCommSplit, color, config);
         if (color != NCCL_SPLIT_NOCOLOR)
-            nccl_communicators_born(&birth, newcomm, group.depth > 0, site);
+            nccl_communicators_child(&origin, newcomm, group.depth > 0, site);
     }
     account_on(&on.nccl.call, on.communicator);
     return result;
@@ -490,9 +490,9 @@ nccl_result ncclCommShrink(void *comm, int *excluded, int excluded_count, void *
     begin_on(&on, CALL_ncclCommShrink, site, comm);
     call_start(&on.nccl.call);
     nccl_result result = real(comm, excluded, excluded_count, newcomm, config, flags);
-    if (has_made(&on.nccl, result)) {
-        struct nccl_birth birth = nccl_communicators_expect(comm, CALL_ncclCommShrink, 0, config);
-        nccl_communicators_born(&birth, newcomm, group.depth > 0, site);
+    if (has_created(&on.nccl, result)) {
+        struct nccl_origin origin = nccl_communicators_expect(comm, CALL_ncclCommShrink, 0, config);
+        nccl_communicators_child(&origin, newcomm, group.depth > 0, site);
     }
     account_on(&on.nccl.call, on.communicator);
     return result;
@@ -511,7 +511,7 @@ nccl_result ncclCommGrow(void *comm, int nranks, const struct nccl_unique_id *id
     begin_on(&on, CALL_ncclCommGrow, site, comm);
     call_start(&on.nccl.call);
     nccl_result result = real(comm, nranks, id, rank, newcomm, config);
-    if (has_made(&on.nccl, result))
+    if (has_created(&on.nccl, result))
         nccl_communicators_grown(comm, id, nranks, rank, newcomm, config, group.depth > 0, site);
     account_on(&on.nccl.call, on.communicator);
     return result;

@@ -30,7 +30,7 @@ static bool take_page(const struct ledger_page *from, struct ledger_page *page)
 }
 
 /* Whether the page counts: the pages of blocks and windows that are no longer sampled only wait to be reused. */
-static bool page_is_kept(const struct store *store, const struct ledger_page *page)
+static bool page_is_retained(const struct store *store, const struct ledger_page *page)
 {
     uint64_t part = samples_part(page->owner, page->first);
     switch ((uint8_t)page->owner) {
@@ -177,7 +177,7 @@ static void store_pages(struct store *store)
     struct ledger_page page;
     FOR_EACH_CHUNK(chunk, store, LEDGER_SAMPLES)
         for (uint32_t i = 0; i < chunk->used; i++)
-            if (take_page(ledger_entry(chunk, i), &page) && page_is_kept(store, &page)) {
+            if (take_page(ledger_entry(chunk, i), &page) && page_is_retained(store, &page)) {
                 store_page(store, &page);
                 note_gap(store, &page);
             }

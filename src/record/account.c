@@ -32,7 +32,7 @@ static struct ledger_sample *sample_further(const struct call *call, const struc
     return sample;
 }
 
-void account_made(const struct call *call, const void *newcomm, mpi_handle parent, bool has_parent, uint64_t tag)
+void account_created(const struct call *call, const void *newcomm, mpi_handle parent, bool has_parent, uint64_t tag)
 {
     if (!call->succeeded || !mpi_abi.known) {
         account_simple(call);
@@ -45,9 +45,9 @@ void account_made(const struct call *call, const void *newcomm, mpi_handle paren
     }
     /* MPI_Comm_accept on one side pairs with MPI_Comm_connect on the other. */
     unsigned constructor = call->id == CALL_Comm_accept ? CALL_Comm_connect : call->id;
-    struct communicator *made = communicators_made(mpi_handle_load(newcomm, 0), constructor, parent, has_parent, tag);
-    if (made)
-        made->constructor = call->id;
+    struct communicator *created = communicators_created(mpi_handle_load(newcomm, 0), constructor, parent, has_parent, tag);
+    if (created)
+        created->constructor = call->id;
 }
 
 void account_poll(const struct call *call)
@@ -70,7 +70,7 @@ void account_arrival(const struct call *call, struct traffic received, bool is_c
 /* Release what a request holds, at its end. */
 static void let_go(const struct request *request, uint64_t completed_ticks)
 {
-    if (request->flags & REQUEST_KEPT)
+    if (request->flags & REQUEST_SAMPLED)
         sample_finish(request->sample, completed_ticks);
     else if (!(request->flags & REQUEST_MESSAGE) && request->communicator)
         communicators_release(request->communicator);
@@ -112,7 +112,7 @@ static void track(const struct call *call, struct traffic traffic, const void *r
         communicators_hold(entry.communicator);
     else if (sample && call->sequence) {
         entry.sample = sample;
-        entry.flags |= REQUEST_KEPT;
+        entry.flags |= REQUEST_SAMPLED;
         sample_begin_unfinished(sample);
     }
     if (requests_track(handle, &entry))
@@ -156,7 +156,7 @@ static const struct mpi_arrival NO_ARRIVAL = {0, MPI_UNDEFINED, true};
 /* World rank of the source of what arrived; PEER_NONE: nothing did. */
 HOT int32_t source_of(const struct request *done, struct mpi_arrival arrival)
 {
-    if (arrival.cancelled || done->flags & REQUEST_KEPT)
+    if (arrival.cancelled || done->flags & REQUEST_SAMPLED)
         return PEER_NONE;
     return done->flags & REQUEST_MESSAGE ? done->peer : communicators_world_rank(done->communicator, arrival.source);
 }

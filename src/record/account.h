@@ -108,8 +108,8 @@ HOT bool account_call(const struct call *call, struct traffic traffic)
 /* The same for a call without communicator or bytes. */
 void account_simple(const struct call *call);
 
-/* A communicator constructor: counts the call on the parent and registers the new communicator (communicators_made). */
-void account_made(const struct call *call, const void *newcomm, mpi_handle parent, bool has_parent, uint64_t tag);
+/* A communicator constructor: counts the call on the parent and registers the new communicator (communicators_created). */
+void account_created(const struct call *call, const void *newcomm, mpi_handle parent, bool has_parent, uint64_t tag);
 
 /* An unsuccessful poll (Test, Iprobe). */
 void account_poll(const struct call *call);

@@ -140,11 +140,11 @@ HOT void announce_blocks(struct call *call, mpi_handle comm, mpi_count count, mp
 /* A call that waits for a request: announces what the call that started the request announced. */
 HOT void announce_wait(struct call *call, mpi_handle request)
 {
-    struct announced made;
-    if (!call->thread || !mpi_abi.known || mpi_handle_bits(request) == mpi_abi.request_null || !requests_look(request, &made))
+    struct announced started;
+    if (!call->thread || !mpi_abi.known || mpi_handle_bits(request) == mpi_abi.request_null || !requests_look(request, &started))
         return;
-    call->doing |= (uint64_t)made.slot << LEDGER_DOING_SLOT_BIT | (uint64_t)made.call << LEDGER_DOING_REQUEST_CALL_BIT;
-    announce_details(call, made.bytes, made.peer, LEDGER_NO_TAG);
+    call->doing |= (uint64_t)started.slot << LEDGER_DOING_SLOT_BIT | (uint64_t)started.call << LEDGER_DOING_REQUEST_CALL_BIT;
+    announce_details(call, started.bytes, started.peer, LEDGER_NO_TAG);
 }
 
 #endif

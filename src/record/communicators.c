@@ -422,7 +422,7 @@ static void forget(mpi_handle bits)
     communicators_freed(gone);
 }
 
-struct communicator *communicators_made(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag)
+struct communicator *communicators_created(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag)
 {
     mpi_handle bits = mpi_handle_bits(handle);
     if (!has_world_group || bits == mpi_abi.comm_null)

@@ -52,7 +52,7 @@ void communicators_end(void);
 
 /* A constructor has created `handle`. `tag` distinguishes communicators that ranks may create in different orders on one parent
  * (MPI_Comm_create_group's tag, a string's hash); 0 if the parent orders them. Returns NULL if it cannot be identified. */
-struct communicator *communicators_made(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag);
+struct communicator *communicators_created(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag);
 
 /* A string tag as the `tag` above; never 0. */
 uint64_t communicators_tag(const char *text);

@@ -14,7 +14,7 @@ enum request_flags {
     REQUEST_INCOMING = 16,  /* the peer is known and sends (partitioned receive) */
     REQUEST_PERSISTENT = 2, /* stays in the table after completion */
     REQUEST_ACTIVE = 4,     /* started and not completed */
-    REQUEST_KEPT = 32,      /* `sample` is set, not `communicator`: of a collective */
+    REQUEST_SAMPLED = 32,   /* `sample` is set, not `communicator`: of a collective */
     REQUEST_MESSAGE = 64,   /* the same, of a message whose peer is known; NULL if it is not sampled */
     REQUEST_WILDCARD = 128, /* of a message from any source or with any tag, which is numbered on completion */
 };

@@ -84,7 +84,7 @@ static void *keep(void *unused)
     }
     if (__atomic_load_n(&copier.order, __ATOMIC_ACQUIRE) == COPY_AND_GO)
         copy();
-    service_thread_tell(&copier.gone, 1);
+    service_thread_wake(&copier.gone, 1);
     return unused;
 }
 
@@ -143,7 +143,7 @@ bool ledger_copier_end(bool last_copy)
         return copier.is_copied;
     }
     int64_t until_ns = clock_monotonic_ns() + PATIENCE_S * SECOND_NS;
-    service_thread_tell(&copier.order, last_copy ? COPY_AND_GO : GO);
+    service_thread_wake(&copier.order, last_copy ? COPY_AND_GO : GO);
     while (!__atomic_load_n(&copier.gone, __ATOMIC_ACQUIRE) && clock_monotonic_ns() < until_ns)
         service_thread_wait_while(&copier.gone, 0, until_ns);
     return __atomic_load_n(&copier.gone, __ATOMIC_ACQUIRE) && last_copy && copier.is_copied;

@@ -9,7 +9,7 @@
  *   ANNOUNCE_x              what is announced about a call before it is made (announce.h)
  *   TRAFFIC_x               the traffic of a call and its buffers (traffic.h), in terms of those names and of `call` and `wide`
  *   FOUND_x                 for a call that polls: whether it was successful
- *   MADE_x                  for a constructor of communicators: parent, whether there is one, tag (communicators_made)
+ *   CREATED_x               for a constructor of communicators: parent, whether there is one, tag (communicators_created)
  *   KEY_x                   for a call that creates or frees a window or a file: its key (communicators_attach) */
 #ifndef COMMPROF_SHAPES_H
 #define COMMPROF_SHAPES_H
@@ -482,11 +482,11 @@
 /* Communicators */
 #define PARAMETERS_DUP(C, A, D) mpi_handle comm, void *newcomm
 #define ARGUMENTS_DUP comm, newcomm
-#define MADE_DUP comm, true, 0
+#define CREATED_DUP comm, true, 0
 #define ANNOUNCE_DUP announce_collective(&call, comm, 0)
 #define PARAMETERS_DUP_WITH_INFO(C, A, D) mpi_handle comm, mpi_handle info, void *newcomm
 #define ARGUMENTS_DUP_WITH_INFO comm, info, newcomm
-#define MADE_DUP_WITH_INFO comm, true, 0
+#define CREATED_DUP_WITH_INFO comm, true, 0
 #define ANNOUNCE_DUP_WITH_INFO announce_collective(&call, comm, 0)
 #define PARAMETERS_IDUP(C, A, D) mpi_handle comm, void *newcomm, void *request
 #define ARGUMENTS_IDUP comm, newcomm, request
@@ -494,80 +494,80 @@
 #define ARGUMENTS_IDUP_WITH_INFO comm, info, newcomm, request
 #define PARAMETERS_CREATE(C, A, D) mpi_handle comm, mpi_handle group, void *newcomm
 #define ARGUMENTS_CREATE comm, group, newcomm
-#define MADE_CREATE comm, true, 0
+#define CREATED_CREATE comm, true, 0
 #define ANNOUNCE_CREATE announce_collective(&call, comm, 0)
 #define PARAMETERS_CREATE_GROUP(C, A, D) mpi_handle comm, mpi_handle group, int tag, void *newcomm
 #define ARGUMENTS_CREATE_GROUP comm, group, tag, newcomm
-#define MADE_CREATE_GROUP comm, true, (uint32_t)tag + 1ull
+#define CREATED_CREATE_GROUP comm, true, (uint32_t)tag + 1ull
 #define ANNOUNCE_CREATE_GROUP announce_on(&call, comm)
 #define PARAMETERS_FROM_GROUP(C, A, D) mpi_handle group, const char *stringtag, mpi_handle info, mpi_handle errhandler, void *newcomm
 #define ARGUMENTS_FROM_GROUP group, stringtag, info, errhandler, newcomm
-#define MADE_FROM_GROUP 0, false, communicators_tag(stringtag)
+#define CREATED_FROM_GROUP 0, false, communicators_tag(stringtag)
 #define ANNOUNCE_FROM_GROUP announce_nothing()
 #define PARAMETERS_SPLIT(C, A, D) mpi_handle comm, int color, int key, void *newcomm
 #define ARGUMENTS_SPLIT comm, color, key, newcomm
-#define MADE_SPLIT comm, true, 0
+#define CREATED_SPLIT comm, true, 0
 #define ANNOUNCE_SPLIT announce_collective(&call, comm, 0)
 #define PARAMETERS_SPLIT_TYPE(C, A, D) mpi_handle comm, int split_type, int key, mpi_handle info, void *newcomm
 #define ARGUMENTS_SPLIT_TYPE comm, split_type, key, info, newcomm
-#define MADE_SPLIT_TYPE comm, true, 0
+#define CREATED_SPLIT_TYPE comm, true, 0
 #define ANNOUNCE_SPLIT_TYPE announce_collective(&call, comm, 0)
 #define PARAMETERS_CART(C, A, D) mpi_handle comm, int ndims, const int *dims, const int *periods, int reorder, void *newcomm
 #define ARGUMENTS_CART comm, ndims, dims, periods, reorder, newcomm
-#define MADE_CART comm, true, 0
+#define CREATED_CART comm, true, 0
 #define ANNOUNCE_CART announce_collective(&call, comm, 0)
 #define PARAMETERS_CART_SUB(C, A, D) mpi_handle comm, const int *remain_dims, void *newcomm
 #define ARGUMENTS_CART_SUB comm, remain_dims, newcomm
-#define MADE_CART_SUB comm, true, 0
+#define CREATED_CART_SUB comm, true, 0
 #define ANNOUNCE_CART_SUB announce_collective(&call, comm, 0)
 #define PARAMETERS_GRAPH(C, A, D) mpi_handle comm, int nnodes, const int *index, const int *edges, int reorder, void *newcomm
 #define ARGUMENTS_GRAPH comm, nnodes, index, edges, reorder, newcomm
-#define MADE_GRAPH comm, true, 0
+#define CREATED_GRAPH comm, true, 0
 #define ANNOUNCE_GRAPH announce_collective(&call, comm, 0)
 #define PARAMETERS_DIST_GRAPH(C, A, D)                                                                                            \
     mpi_handle comm, int n, const int *sources, const int *degrees, const int *destinations, const int *weights, mpi_handle info, \
         int reorder, void *newcomm
 #define ARGUMENTS_DIST_GRAPH comm, n, sources, degrees, destinations, weights, info, reorder, newcomm
-#define MADE_DIST_GRAPH comm, true, 0
+#define CREATED_DIST_GRAPH comm, true, 0
 #define ANNOUNCE_DIST_GRAPH announce_collective(&call, comm, 0)
 #define PARAMETERS_DIST_GRAPH_ADJACENT(C, A, D)                                                                          \
     mpi_handle comm, int indegree, const int *sources, const int *sourceweights, int outdegree, const int *destinations, \
         const int *destweights, mpi_handle info, int reorder, void *newcomm
 #define ARGUMENTS_DIST_GRAPH_ADJACENT comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, newcomm
-#define MADE_DIST_GRAPH_ADJACENT comm, true, 0
+#define CREATED_DIST_GRAPH_ADJACENT comm, true, 0
 #define ANNOUNCE_DIST_GRAPH_ADJACENT announce_collective(&call, comm, 0)
 #define PARAMETERS_INTERCOMM(C, A, D) mpi_handle comm, int local_leader, mpi_handle peer_comm, int remote_leader, int tag, void *newcomm
 #define ARGUMENTS_INTERCOMM comm, local_leader, peer_comm, remote_leader, tag, newcomm
-#define MADE_INTERCOMM comm, true, (uint32_t)tag + 1ull
+#define CREATED_INTERCOMM comm, true, (uint32_t)tag + 1ull
 #define ANNOUNCE_INTERCOMM announce_collective(&call, comm, 0)
 #define PARAMETERS_INTERCOMM_FROM_GROUPS(C, A, D)                                                                                 \
     mpi_handle local_group, int local_leader, mpi_handle remote_group, int remote_leader, const char *stringtag, mpi_handle info, \
         mpi_handle errhandler, void *newcomm
 #define ARGUMENTS_INTERCOMM_FROM_GROUPS local_group, local_leader, remote_group, remote_leader, stringtag, info, errhandler, newcomm
-#define MADE_INTERCOMM_FROM_GROUPS 0, false, communicators_tag(stringtag)
+#define CREATED_INTERCOMM_FROM_GROUPS 0, false, communicators_tag(stringtag)
 #define ANNOUNCE_INTERCOMM_FROM_GROUPS announce_nothing()
 #define PARAMETERS_MERGE(C, A, D) mpi_handle intercomm, int high, void *newcomm
 #define ARGUMENTS_MERGE intercomm, high, newcomm
-#define MADE_MERGE intercomm, true, 0
+#define CREATED_MERGE intercomm, true, 0
 #define ANNOUNCE_MERGE announce_collective(&call, intercomm, 0)
 #define PARAMETERS_SPAWN(C, A, D) \
     const char *command, char **argv, int maxprocs, mpi_handle info, int root, mpi_handle comm, void *newcomm, int *errcodes
 #define ARGUMENTS_SPAWN command, argv, maxprocs, info, root, comm, newcomm, errcodes
-#define MADE_SPAWN comm, true, 0
+#define CREATED_SPAWN comm, true, 0
 #define ANNOUNCE_SPAWN announce_rooted(&call, comm, 0, root)
 #define PARAMETERS_SPAWN_MULTIPLE(C, A, D)                                                                                       \
     int count, char **commands, char ***argvs, const int *maxprocs, const void *infos, int root, mpi_handle comm, void *newcomm, \
         int *errcodes
 #define ARGUMENTS_SPAWN_MULTIPLE count, commands, argvs, maxprocs, infos, root, comm, newcomm, errcodes
-#define MADE_SPAWN_MULTIPLE comm, true, 0
+#define CREATED_SPAWN_MULTIPLE comm, true, 0
 #define ANNOUNCE_SPAWN_MULTIPLE announce_rooted(&call, comm, 0, root)
 #define PARAMETERS_CONNECT(C, A, D) const char *port_name, mpi_handle info, int root, mpi_handle comm, void *newcomm
 #define ARGUMENTS_CONNECT port_name, info, root, comm, newcomm
-#define MADE_CONNECT comm, true, 0
+#define CREATED_CONNECT comm, true, 0
 #define ANNOUNCE_CONNECT announce_rooted(&call, comm, 0, root)
 #define PARAMETERS_JOIN(C, A, D) int fd, void *newcomm
 #define ARGUMENTS_JOIN fd, newcomm
-#define MADE_JOIN 0, false, 0
+#define CREATED_JOIN 0, false, 0
 #define ANNOUNCE_JOIN announce_nothing()
 #define PARAMETERS_COMM(C, A, D) void *comm
 #define ARGUMENTS_COMM comm

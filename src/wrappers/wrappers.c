@@ -70,7 +70,7 @@
         call_start(&call);                          \
         int error = real(ARGUMENTS_##SHAPE);        \
         call_end(&call, error);                     \
-        account_made(&call, newcomm, MADE_##SHAPE); \
+        account_created(&call, newcomm, CREATED_##SHAPE); \
         return error;                               \
     }                                               \
     EXPORT_##FORMS(NAME, MAKING, SHAPE)

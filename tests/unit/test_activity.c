@@ -34,7 +34,7 @@ static struct {
     bool is_in_order;
 } told = {.is_in_order = true};
 
-static unsigned tell(const struct gpu_event *kernel)
+static unsigned report_kernel(const struct gpu_event *kernel)
 {
     told.is_in_order &= kernel->start_ns >= told.latest_ns;
     told.latest_ns = kernel->start_ns;
@@ -44,12 +44,12 @@ static unsigned tell(const struct gpu_event *kernel)
     return 7;
 }
 
-static void tell_idle(uint32_t device, int64_t from_ns, int64_t until_ns)
+static void report_idle(uint32_t device, int64_t from_ns, int64_t until_ns)
 {
     (void)device, (void)from_ns, (void)until_ns;
 }
 
-static const struct gpu_observer OBSERVER = {.kernel = tell, .idle = tell_idle};
+static const struct gpu_observer OBSERVER = {.kernel = report_kernel, .idle = report_idle};
 
 static void begin_with(size_t ledger_bytes, size_t samples_bytes)
 {

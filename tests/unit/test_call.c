@@ -151,7 +151,7 @@ static unsigned questions_about(mpi_handle made, enum call_id constructor, mpi_h
     mpi_handle_store(&memory, made);
     call_begin(&call, constructor, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
-    account_made(&call, &memory, parent, true, 0);
+    account_created(&call, &memory, parent, true, 0);
     CHECK(communicators_find(made) != NULL);
     return fake_questions - asked;
 }

@@ -26,10 +26,10 @@ static void freed(mpi_handle handle)
 }
 
 /* A constructor called by the job has created this. */
-static mpi_handle made(unsigned constructor, const int *ranks, int size)
+static mpi_handle created(unsigned constructor, const int *ranks, int size)
 {
     mpi_handle handle = fake_comm(ranks, size);
-    communicators_made(handle, constructor, mpi_abi.comm_world, true, 0);
+    communicators_created(handle, constructor, mpi_abi.comm_world, true, 0);
     return handle;
 }
 
@@ -51,7 +51,7 @@ static uint64_t identity_of(mpi_handle handle)
 static const char *members_of(const int *ranks, int size)
 {
     static char text[336];
-    snprintf(text, sizeof text, "%s", entry_of(made(SPLIT, ranks, size))->members);
+    snprintf(text, sizeof text, "%s", entry_of(created(SPLIT, ranks, size))->members);
     return text;
 }
 
@@ -95,7 +95,7 @@ static void one_whose_constructor_was_not_intercepted_is_registered_at_first_use
 static void peers_are_identified_by_world_rank(void)
 {
     begin("open_mpi", 8, 5);
-    struct communicator *communicator = communicators_find(made(SPLIT, (int[]){5, 3, 7}, 3));
+    struct communicator *communicator = communicators_find(created(SPLIT, (int[]){5, 3, 7}, 3));
     CHECK_EQUAL(communicators_world_rank(communicator, 0), 5);
     CHECK_EQUAL(communicators_world_rank(communicator, 1), 3);
     CHECK_EQUAL(communicators_world_rank(communicator, 2), 7);
@@ -115,7 +115,7 @@ static void peers_across_an_inter_communicator_are_the_remote_ones(void)
 {
     begin("open_mpi", 8, 1);
     mpi_handle handle = fake_inter((int[]){0, 1}, 2, (int[]){6, 7, 4}, 3);
-    communicators_made(handle, INTERCOMM, mpi_abi.comm_self, true, 1);
+    communicators_created(handle, INTERCOMM, mpi_abi.comm_self, true, 1);
     struct communicator *inter = communicators_find(handle);
     CHECK(inter->is_inter);
     CHECK_EQUAL(inter->remote_size, 3);
@@ -207,20 +207,20 @@ static int EVEN[] = {0, 2}, LOW[] = {0, 1}, ALL[] = {0, 1, 2, 3};
 static void rank_0_splits_then_duplicates(void)
 {
     begin("open_mpi", 4, 0);
-    note(0, 0, made(SPLIT, EVEN, 2));
-    note(0, 1, made(DUP, ALL, 4));
-    note(0, 2, made(SPLIT, EVEN, 2));
+    note(0, 0, created(SPLIT, EVEN, 2));
+    note(0, 1, created(DUP, ALL, 4));
+    note(0, 2, created(SPLIT, EVEN, 2));
 }
 
 static void rank_2_has_other_communicators_between(void)
 {
     begin("mpich", 4, 2);
-    made(SPLIT, (int[]){2, 3}, 2);
-    note(2, 1, made(DUP, ALL, 4));
-    made(SPLIT, (int[]){1, 2}, 2);
-    note(2, 0, made(SPLIT, EVEN, 2));
+    created(SPLIT, (int[]){2, 3}, 2);
+    note(2, 1, created(DUP, ALL, 4));
+    created(SPLIT, (int[]){1, 2}, 2);
+    note(2, 0, created(SPLIT, EVEN, 2));
     communicators_find(fake_comm((int[]){1, 2, 3}, 3));
-    note(2, 2, made(SPLIT, EVEN, 2));
+    note(2, 2, created(SPLIT, EVEN, 2));
 }
 
 static void ranks_agree_on_identities_whatever_else_they_created_in_whatever_order(void)
@@ -237,17 +237,17 @@ static void ranks_agree_on_identities_whatever_else_they_created_in_whatever_ord
 static void two_duplicates_differ(void)
 {
     begin("open_mpi", 4, 0);
-    CHECK(identity_of(made(DUP, ALL, 4)) != identity_of(made(DUP, ALL, 4)));
+    CHECK(identity_of(created(DUP, ALL, 4)) != identity_of(created(DUP, ALL, 4)));
 }
 
 static void whatever_makes_a_communicator_another_changes_its_identity(void)
 {
     begin("open_mpi", 4, 0);
     uint64_t world = identity_of(mpi_abi.comm_world);
-    uint64_t dup = identity_of(made(DUP, ALL, 4));
-    uint64_t split = identity_of(made(SPLIT, ALL, 4));
-    uint64_t low = identity_of(made(SPLIT, LOW, 2));
-    uint64_t reversed = identity_of(made(SPLIT, (int[]){1, 0}, 2));
+    uint64_t dup = identity_of(created(DUP, ALL, 4));
+    uint64_t split = identity_of(created(SPLIT, ALL, 4));
+    uint64_t low = identity_of(created(SPLIT, LOW, 2));
+    uint64_t reversed = identity_of(created(SPLIT, (int[]){1, 0}, 2));
     uint64_t identities[] = {world, identity_of(mpi_abi.comm_self), dup, split, low, reversed};
     for (int i = 0; i < 6; i++)
         for (int k = 0; k < i; k++)
@@ -259,7 +259,7 @@ static void whatever_makes_a_communicator_another_changes_its_identity(void)
 static mpi_handle child_of(mpi_handle parent)
 {
     mpi_handle handle = fake_comm(LOW, 2);
-    communicators_made(handle, SPLIT, parent, true, 0);
+    communicators_created(handle, SPLIT, parent, true, 0);
     return handle;
 }
 
@@ -268,7 +268,7 @@ static int UPWARDS[] = {0, 1, 2}, DOWNWARDS[] = {2, 1, 0};
 static void rank_0_splits_the_upward_parent_first(void)
 {
     begin("open_mpi", 4, 0);
-    mpi_handle upward = made(SPLIT, UPWARDS, 3), downward = made(SPLIT, DOWNWARDS, 3);
+    mpi_handle upward = created(SPLIT, UPWARDS, 3), downward = created(SPLIT, DOWNWARDS, 3);
     note(0, 0, child_of(upward));
     note(0, 1, child_of(downward));
 }
@@ -276,7 +276,7 @@ static void rank_0_splits_the_upward_parent_first(void)
 static void rank_1_splits_the_downward_parent_first(void)
 {
     begin("open_mpi", 4, 1);
-    mpi_handle upward = made(SPLIT, UPWARDS, 3), downward = made(SPLIT, DOWNWARDS, 3);
+    mpi_handle upward = created(SPLIT, UPWARDS, 3), downward = created(SPLIT, DOWNWARDS, 3);
     note(1, 1, child_of(downward));
     note(1, 0, child_of(upward));
 }
@@ -294,10 +294,10 @@ static void ranks_agree_on_children_of_parents_that_they_used_in_different_order
 static void children_of_two_parents_differ(void)
 {
     begin("open_mpi", 4, 0);
-    mpi_handle first = made(DUP, ALL, 4), second = made(DUP, ALL, 4);
+    mpi_handle first = created(DUP, ALL, 4), second = created(DUP, ALL, 4);
     mpi_handle of_first = fake_comm(LOW, 2), of_second = fake_comm(LOW, 2);
-    communicators_made(of_first, SPLIT, first, true, 0);
-    communicators_made(of_second, SPLIT, second, true, 0);
+    communicators_created(of_first, SPLIT, first, true, 0);
+    communicators_created(of_second, SPLIT, second, true, 0);
     CHECK(identity_of(of_first) != identity_of(of_second));
     CHECK_EQUAL(communicators_find(of_first)->parent_identity, identity_of(first));
     CHECK_EQUAL(communicators_find(of_second)->parent_identity, identity_of(second));
@@ -308,7 +308,7 @@ static void children_of_two_parents_differ(void)
 static mpi_handle made_of_group(uint64_t tag)
 {
     mpi_handle handle = fake_comm(LOW, 2);
-    communicators_made(handle, CREATE_GROUP, mpi_abi.comm_world, true, tag);
+    communicators_created(handle, CREATE_GROUP, mpi_abi.comm_world, true, tag);
     return handle;
 }
 
@@ -347,7 +347,7 @@ static void the_low_side(void)
 {
     begin("open_mpi", 4, 0);
     mpi_handle inter = fake_inter(LOW, 2, (int[]){2, 3}, 2);
-    communicators_made(inter, INTERCOMM, made(SPLIT, LOW, 2), true, 5);
+    communicators_created(inter, INTERCOMM, created(SPLIT, LOW, 2), true, 5);
     note(0, 0, inter);
 }
 
@@ -355,7 +355,7 @@ static void the_high_side(void)
 {
     begin("open_mpi", 4, 3);
     mpi_handle inter = fake_inter((int[]){2, 3}, 2, LOW, 2);
-    communicators_made(inter, INTERCOMM, made(SPLIT, (int[]){2, 3}, 2), true, 5);
+    communicators_created(inter, INTERCOMM, created(SPLIT, (int[]){2, 3}, 2), true, 5);
     note(3, 0, inter);
 }
 
@@ -371,7 +371,7 @@ static void both_sides_of_an_inter_communicator_agree(void)
 static void a_nonblocking_duplicate_is_like_its_parent_and_is_not_asked(void)
 {
     begin("open_mpi", 8, 5);
-    mpi_handle parent = made(SPLIT, (int[]){5, 3, 7}, 3);
+    mpi_handle parent = created(SPLIT, (int[]){5, 3, 7}, 3);
     unsigned asked = fake_questions;
     communicators_duplicated(0x999000, IDUP, parent);
     communicators_duplicated(0x999040, IDUP, parent);
@@ -389,7 +389,7 @@ static void a_nonblocking_duplicate_is_like_its_parent_and_is_not_asked(void)
 static void a_name_reaches_the_ledger_before_and_after_the_first_call(void)
 {
     begin("open_mpi", 4, 0);
-    mpi_handle early = made(DUP, ALL, 4), late = made(DUP, ALL, 4);
+    mpi_handle early = created(DUP, ALL, 4), late = created(DUP, ALL, 4);
     communicators_named(early, "gradients");
     CHECK_TEXT(entry_of(early)->name, "gradients");
     CHECK_TEXT(entry_of(late)->name, "");
@@ -410,7 +410,7 @@ static void a_long_name_is_cut(void)
 static void a_number_is_assigned_at_the_first_call_and_does_not_change(void)
 {
     begin("open_mpi", 4, 0);
-    mpi_handle unused = made(DUP, ALL, 4), used = made(DUP, ALL, 4);
+    mpi_handle unused = created(DUP, ALL, 4), used = created(DUP, ALL, 4);
     unsigned slot = communicators_slot(communicators_find(used));
     CHECK_EQUAL(slot, LEDGER_COMMUNICATOR_OTHER + 1);
     CHECK_EQUAL(communicators_slot(communicators_find(used)), slot);
@@ -420,8 +420,8 @@ static void a_number_is_assigned_at_the_first_call_and_does_not_change(void)
 static void the_ledger_knows_what_made_it(void)
 {
     begin("open_mpi", 4, 1);
-    made(SPLIT, LOW, 2);
-    const struct ledger_communicator *entry = entry_of(made(SPLIT, LOW, 2));
+    created(SPLIT, LOW, 2);
+    const struct ledger_communicator *entry = entry_of(created(SPLIT, LOW, 2));
     CHECK_EQUAL(entry->constructor, SPLIT);
     CHECK_EQUAL(entry->ordinal, 1);
     CHECK_EQUAL(entry->size, 2);
@@ -432,18 +432,18 @@ static void the_ledger_knows_what_made_it(void)
 
 static void beyond_the_registrys_numbers_communicators_share_one_and_are_counted(void)
 {
-    enum { MADE = 4200 };
-    static int members[MADE][2];
+    enum { COUNT = 4200 };
+    static int members[COUNT][2];
     begin("open_mpi", 4, 0);
     unsigned shared = 0;
-    for (int i = 0; i < MADE; i++) {
+    for (int i = 0; i < COUNT; i++) {
         members[i][1] = 1;
         fake_comm_count = 2; /* the fake may forget the others */
         mpi_handle handle = fake_describe(0x200000 + 64 * (mpi_handle)i, members[i], 2, NULL, FAKE_NO_REMOTE);
-        communicators_made(handle, DUP, mpi_abi.comm_world, true, 0);
+        communicators_created(handle, DUP, mpi_abi.comm_world, true, 0);
         shared += communicators_slot(communicators_find(handle)) == LEDGER_COMMUNICATOR_OTHER;
     }
-    CHECK_EQUAL(shared, MADE - (COMMUNICATORS_MAX - 2));
+    CHECK_EQUAL(shared, COUNT - (COMMUNICATORS_MAX - 2));
     CHECK_EQUAL(the_ledger.header->folded_communicators, shared);
 }
 
@@ -453,12 +453,12 @@ static void a_handle_that_is_handed_out_again_is_another_communicator(void)
 {
     begin("open_mpi", 8, 0);
     mpi_handle handle = fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
-    communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
+    communicators_created(handle, SPLIT, mpi_abi.comm_world, true, 0);
     const struct ledger_communicator *gone = entry_of(handle);
     uint64_t identity = identity_of(handle);
     freed(handle);
     fake_describe(handle, ALL, 4, NULL, FAKE_NO_REMOTE);
-    communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
+    communicators_created(handle, SPLIT, mpi_abi.comm_world, true, 0);
     CHECK_EQUAL(communicators_find(handle)->size, 4);
     CHECK(identity_of(handle) != identity);
     CHECK(entry_of(handle) != gone);
@@ -469,7 +469,7 @@ static void a_handle_that_is_handed_out_again_is_another_communicator(void)
 static void a_communicator_that_mpi_refused_to_free_is_there_as_before(void)
 {
     begin("open_mpi", 8, 0);
-    mpi_handle handle = made(SPLIT, LOW, 2);
+    mpi_handle handle = created(SPLIT, LOW, 2);
     struct communicator *communicator = communicators_find(handle);
     const struct ledger_communicator *entry = entry_of(handle);
     CHECK(communicators_freeing(handle) == communicator);
@@ -484,10 +484,10 @@ static void handles_that_come_and_go_leave_the_others_where_they_are(void)
     begin("open_mpi", 4, 0);
     static mpi_handle kept[200];
     for (int i = 0; i < 200; i++)
-        kept[i] = made(DUP, ALL, 4);
+        kept[i] = created(DUP, ALL, 4);
     for (int i = 0; i < 20000; i++) {
         mpi_handle handle = fake_describe(0x7000000 + 64 * (mpi_handle)(i % 1000), LOW, 2, NULL, FAKE_NO_REMOTE);
-        communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
+        communicators_created(handle, SPLIT, mpi_abi.comm_world, true, 0);
         CHECK_EQUAL(communicators_find(handle)->size, 2);
         freed(handle);
     }
@@ -513,10 +513,10 @@ static void a_handle_that_is_handed_out_again_without_a_free_we_saw_is_another_t
 {
     begin("open_mpi", 8, 0);
     mpi_handle handle = fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
-    communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
+    communicators_created(handle, SPLIT, mpi_abi.comm_world, true, 0);
     const struct ledger_communicator *gone = entry_of(handle);
     fake_describe(handle, ALL, 4, NULL, FAKE_NO_REMOTE);
-    communicators_made(handle, SPLIT, mpi_abi.comm_world, true, 0);
+    communicators_created(handle, SPLIT, mpi_abi.comm_world, true, 0);
     CHECK_EQUAL(communicators_find(handle)->size, 4);
     CHECK_EQUAL(gone->flags, LEDGER_COMMUNICATOR_FREED);
 }
@@ -524,7 +524,7 @@ static void a_handle_that_is_handed_out_again_without_a_free_we_saw_is_another_t
 static void a_freed_communicator_stays_for_the_receives_that_need_it(void)
 {
     begin("open_mpi", 8, 0);
-    mpi_handle handle = made(SPLIT, (int[]){0, 5}, 2);
+    mpi_handle handle = created(SPLIT, (int[]){0, 5}, 2);
     struct communicator *communicator = communicators_find(handle);
     communicators_hold(communicator);
     communicators_hold(communicator);
@@ -538,7 +538,7 @@ static void a_freed_communicator_stays_for_the_receives_that_need_it(void)
 static void groups_taken_from_mpi_are_given_back(void)
 {
     begin("open_mpi", 8, 0);
-    made(SPLIT, (int[]){0, 5}, 2);
+    created(SPLIT, (int[]){0, 5}, 2);
     entry_of(fake_inter(LOW, 2, (int[]){6, 7}, 2));
     communicators_end();
     CHECK_EQUAL(fake_groups_open, 0);
@@ -550,7 +550,7 @@ static void after_the_end_mpi_is_not_asked_any_more(void)
     communicators_end();
     unsigned asked = fake_questions;
     CHECK(communicators_find(fake_comm(LOW, 2)) == NULL);
-    communicators_made(fake_comm(LOW, 2), DUP, mpi_abi.comm_world, true, 0);
+    communicators_created(fake_comm(LOW, 2), DUP, mpi_abi.comm_world, true, 0);
     CHECK_EQUAL(fake_questions, asked);
 }
 
@@ -597,7 +597,7 @@ static void make_and_free(int count, int handles)
         mpi_handle handle = 0x500000 + 64 * (mpi_handle)(i % handles);
         fake_comm_count = 2;
         fake_describe(handle, LOW, 2, NULL, FAKE_NO_REMOTE);
-        communicators_made(handle, DUP, mpi_abi.comm_world, true, 0);
+        communicators_created(handle, DUP, mpi_abi.comm_world, true, 0);
         freed(handle);
     }
 }
@@ -640,9 +640,9 @@ static void make_families_and_free(int count)
         fake_describe(parent, ALL, 4, NULL, FAKE_NO_REMOTE);
         fake_describe(first, LOW, 2, NULL, FAKE_NO_REMOTE);
         fake_describe(second, LOW, 2, NULL, FAKE_NO_REMOTE);
-        communicators_made(parent, DUP, mpi_abi.comm_world, true, 0);
-        communicators_made(first, SPLIT, parent, true, 0);
-        communicators_made(second, SPLIT, parent, true, 0);
+        communicators_created(parent, DUP, mpi_abi.comm_world, true, 0);
+        communicators_created(first, SPLIT, parent, true, 0);
+        communicators_created(second, SPLIT, parent, true, 0);
         CHECK_EQUAL(communicators_find(parent)->ordinal, i);
         CHECK_EQUAL(communicators_find(first)->ordinal, 0);
         CHECK_EQUAL(communicators_find(second)->ordinal, 1);
@@ -662,8 +662,8 @@ static void ordinals_of_children_are_freed_with_their_parent(void)
         fake_comm_count = 2;
         fake_describe(0x700000, ALL, 4, NULL, FAKE_NO_REMOTE);
         fake_describe(0x800000, LOW, 2, NULL, FAKE_NO_REMOTE);
-        communicators_made(0x700000, DUP, mpi_abi.comm_world, true, 0);
-        communicators_made(0x800000, SPLIT, 0x700000, true, 0);
+        communicators_created(0x700000, DUP, mpi_abi.comm_world, true, 0);
+        communicators_created(0x800000, SPLIT, 0x700000, true, 0);
         freed(0x800000);
         freed(0x700000);
     }
@@ -675,7 +675,7 @@ static void make_unrelated_and_free(int count)
     for (int i = 0; i < count; i++) {
         fake_comm_count = 2;
         fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
-        communicators_made(0x500000, CREATE_GROUP, mpi_abi.comm_world, true, (uint64_t)i + 1);
+        communicators_created(0x500000, CREATE_GROUP, mpi_abi.comm_world, true, (uint64_t)i + 1);
         freed(0x500000);
     }
 }
@@ -690,10 +690,10 @@ static void a_million_unrelated_communicators_leave_a_bounded_memory(void)
 static void two_duplicates_differ_after_any_number_of_communicators(void)
 {
     begin("open_mpi", 4, 0);
-    made(DUP, ALL, 4);
+    created(DUP, ALL, 4);
     make_unrelated_and_free(A_MILLION);
     fake_comm_count = 2;
-    CHECK(identity_of(made(DUP, ALL, 4)) != identity_of(made(DUP, ALL, 4)));
+    CHECK(identity_of(created(DUP, ALL, 4)) != identity_of(created(DUP, ALL, 4)));
 }
 
 enum { KINDS_BEYOND = 70000 };
@@ -702,7 +702,7 @@ static void note_one_made_by_its_group(int rank)
 {
     fake_comm_count = 2;
     mpi_handle handle = fake_comm(LOW, 2);
-    communicators_made(handle, CREATE_GROUP, mpi_abi.comm_world, true, KINDS_BEYOND + 1);
+    communicators_created(handle, CREATE_GROUP, mpi_abi.comm_world, true, KINDS_BEYOND + 1);
     note(rank, 0, handle);
 }
 
@@ -733,7 +733,7 @@ static void many_are_found_while_they_live(void)
     begin("open_mpi", 4, 0);
     static mpi_handle handles[3000];
     for (int i = 0; i < 3000; i++)
-        handles[i] = made(DUP, ALL, 4);
+        handles[i] = created(DUP, ALL, 4);
     for (int i = 0; i < 3000; i++)
         CHECK_EQUAL(communicators_find(handles[i])->ordinal, i);
 }
@@ -779,7 +779,7 @@ static void a_communicator_that_is_freed_while_its_last_receive_completes_goes_o
     for (int i = 0; i < 20000; i++) {
         fake_comm_count = 2;
         fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
-        communicators_made(0x500000, DUP, mpi_abi.comm_world, true, 0);
+        communicators_created(0x500000, DUP, mpi_abi.comm_world, true, 0);
         at_stake = communicators_find(0x500000);
         communicators_hold(at_stake);
         pthread_barrier_wait(&line);
@@ -818,7 +818,7 @@ static void an_object_outlives_the_communicator_that_it_was_created_on(void)
 {
     begin("open_mpi", 4, 0);
     fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
-    communicators_made(0x500000, DUP, mpi_abi.comm_world, true, 0);
+    communicators_created(0x500000, DUP, mpi_abi.comm_world, true, 0);
     mpi_handle key = communicators_key_of_file(0x700040);
     communicators_attach(key, 0x500000);
     freed(0x500000);

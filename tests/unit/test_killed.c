@@ -99,7 +99,7 @@ static void new_communicators(void)
     first_calls();
     for (int i = 0; i < 3; i++) {
         mpi_handle handle = fake_comm((int[]){1, 2}, 2);
-        message(8, communicators_made(handle, CALL_Comm_split, mpi_abi.comm_world, true, 0), 2);
+        message(8, communicators_created(handle, CALL_Comm_split, mpi_abi.comm_world, true, 0), 2);
         communicators_freed(communicators_freeing(handle));
     }
 }

@@ -69,13 +69,13 @@ static struct ledger_sample *call_at(uint64_t ticks)
 
 /* The samples in the ledger. */
 
-struct kept {
+struct retained {
     uint8_t *has; /* by sequence, from 1 */
     uint64_t count, most;
     bool is_sound; /* every sample is the one that its page and index indicate */
 };
 
-static void look_at_page(struct kept *kept, const struct ledger_page *page, unsigned slot)
+static void look_at_page(struct retained *retained, const struct ledger_page *page, unsigned slot)
 {
     if (page->owner != (LEDGER_OF_COMMUNICATOR | (uint64_t)slot << 8))
         return;
@@ -84,10 +84,11 @@ static void look_at_page(struct kept *kept, const struct ledger_page *page, unsi
         if (!sample->end_ticks)
             continue;
         uint64_t sequence = page->first + i + 1;
-        kept->is_sound &= sample->bytes == sequence && sample->communicator == slot && sequence <= kept->most && !kept->has[sequence];
-        if (kept->is_sound)
-            kept->has[sequence] = 1;
-        kept->count++;
+        retained->is_sound &= sample->bytes == sequence && sample->communicator == slot;
+        retained->is_sound &= sequence <= retained->most && !retained->has[sequence];
+        if (retained->is_sound)
+            retained->has[sequence] = 1;
+        retained->count++;
     }
 }
 
@@ -97,19 +98,19 @@ static void look_at_page(struct kept *kept, const struct ledger_page *page, unsi
             for (uint32_t p_ = 0; p_ < reader_chunk(the_ledger.header, c_)->used; p_++) \
                 for (const struct ledger_page *page = reader_entry(reader_chunk(the_ledger.header, c_), p_); page; page = NULL)
 
-static struct kept kept_of(unsigned slot)
+static struct retained retained_of(unsigned slot)
 {
-    struct kept kept = {calloc(made[slot] + 1, 1), 0, made[slot], true};
+    struct retained retained = {calloc(made[slot] + 1, 1), 0, made[slot], true};
     FOR_EACH_PAGE(page)
-    look_at_page(&kept, page, slot);
-    return kept;
+    look_at_page(&retained, page, slot);
+    return retained;
 }
 
 /* Whether every call of every block that the level retains has its sample. */
-static bool has_all_of_level(const struct kept *kept, unsigned level)
+static bool has_all_of_level(const struct retained *retained, unsigned level)
 {
-    for (uint64_t sequence = 1; sequence <= kept->most; sequence++)
-        if ((((sequence - 1) / LEDGER_BLOCK_SAMPLES + 1) & ((1ull << level) - 1)) == 0 && !kept->has[sequence])
+    for (uint64_t sequence = 1; sequence <= retained->most; sequence++)
+        if ((((sequence - 1) / LEDGER_BLOCK_SAMPLES + 1) & ((1ull << level) - 1)) == 0 && !retained->has[sequence])
             return false;
     return true;
 }
@@ -121,9 +122,9 @@ static void all_calls_are_sampled_while_there_is_room(void)
     begin(TWO_CHUNKS);
     communicator(BUSY);
     collectives(BUSY, 2 * LEDGER_BLOCK_SAMPLES);
-    struct kept kept = kept_of(BUSY);
-    CHECK(kept.is_sound);
-    CHECK_EQUAL(kept.count, 2 * LEDGER_BLOCK_SAMPLES);
+    struct retained retained = retained_of(BUSY);
+    CHECK(retained.is_sound);
+    CHECK_EQUAL(retained.count, 2 * LEDGER_BLOCK_SAMPLES);
     CHECK_EQUAL(entries[BUSY]->sample_level, 0);
 }
 
@@ -134,12 +135,12 @@ static void a_full_log_retains_every_second_block_then_every_fourth(void)
     unsigned level = 0;
     for (int i = 0; i < 40; i++) {
         collectives(BUSY, 500);
-        struct kept kept = kept_of(BUSY);
-        CHECK(kept.is_sound);
+        struct retained retained = retained_of(BUSY);
+        CHECK(retained.is_sound);
         CHECK(entries[BUSY]->sample_level >= level);
         level = entries[BUSY]->sample_level;
-        CHECK(has_all_of_level(&kept, level));
-        free(kept.has);
+        CHECK(has_all_of_level(&retained, level));
+        free(retained.has);
     }
     CHECK_EQUAL(level, 3); /* 19.5 blocks: the 8th and the 16th fit */
 }
@@ -153,9 +154,9 @@ static void a_quiet_communicator_loses_nothing_to_a_busy_one(void)
         collectives(BUSY, 1000);
         collectives(QUIET, 3);
     }
-    struct kept kept = kept_of(QUIET);
-    CHECK(kept.is_sound);
-    CHECK_EQUAL(kept.count, 1200);
+    struct retained retained = retained_of(QUIET);
+    CHECK(retained.is_sound);
+    CHECK_EQUAL(retained.count, 1200);
     CHECK_EQUAL(entries[QUIET]->sample_level, 0);
     CHECK(entries[BUSY]->sample_level > 3);
 }
@@ -193,7 +194,7 @@ static void ranks_whose_logs_fill_at_different_times_have_the_same_calls_in_comm
     begin(8 * TWO_CHUNKS);
     communicator(BUSY);
     collectives(BUSY, CALLS);
-    struct kept idle = kept_of(BUSY);
+    struct retained idle = retained_of(BUSY);
     unsigned idle_level = entries[BUSY]->sample_level;
 
     the_ledger.header = NULL;
@@ -206,7 +207,7 @@ static void ranks_whose_logs_fill_at_different_times_have_the_same_calls_in_comm
         collectives(QUIET, 300);
     }
     collectives(BUSY, 17);
-    struct kept loaded = kept_of(BUSY);
+    struct retained loaded = retained_of(BUSY);
     unsigned level = entries[BUSY]->sample_level;
     CHECK(level > idle_level);
     CHECK(has_all_of_level(&loaded, level));
@@ -237,7 +238,7 @@ static void communicators_without_end_leave_room_for_later_ones(void)
     for (unsigned slot = 2; slot < 200; slot++) {
         communicator(slot);
         collectives(slot, 10);
-        CHECK_EQUAL(kept_of(slot).count, 10);
+        CHECK_EQUAL(retained_of(slot).count, 10);
         entries[slot]->flags |= LEDGER_COMMUNICATOR_FREED;
         samples_leave(&streams[slot]);
     }
@@ -250,8 +251,8 @@ static void communicators_beyond_the_room_have_no_samples_and_harm_no_other(void
         communicator(slot);
         collectives(slot, 10);
     }
-    CHECK_EQUAL(kept_of(2).count, 10);
-    CHECK_EQUAL(kept_of(99).count, 0);
+    CHECK_EQUAL(retained_of(2).count, 10);
+    CHECK_EQUAL(retained_of(99).count, 0);
     CHECK_EQUAL(the_ledger.header->chunk_count, 1 + 2 + 2); /* for the thread, communicators, samples */
 }
 
@@ -272,11 +273,11 @@ static void collectives_in_turn(unsigned count, uint64_t rounds)
             collectives(slot, 1);
 }
 
-static uint64_t kept_count(unsigned slot)
+static uint64_t retained_count(unsigned slot)
 {
-    struct kept kept = kept_of(slot);
-    free(kept.has);
-    return kept.count;
+    struct retained retained = retained_of(slot);
+    free(retained.has);
+    return retained.count;
 }
 
 static void room_is_looked_for_once_a_level_however_many_calls_there_are(void)
@@ -301,10 +302,10 @@ static void of_many_communicators_each_has_all_that_its_level_says(void)
     for (int round = 0; round < 9; round++) {
         collectives_in_turn(MANY, 500);
         for (unsigned slot = FIRST; slot < FIRST + MANY; slot++) {
-            struct kept kept = kept_of(slot);
-            CHECK(kept.is_sound);
-            CHECK(has_all_of_level(&kept, entries[slot]->sample_level));
-            free(kept.has);
+            struct retained retained = retained_of(slot);
+            CHECK(retained.is_sound);
+            CHECK(has_all_of_level(&retained, entries[slot]->sample_level));
+            free(retained.has);
         }
     }
 }
@@ -317,7 +318,7 @@ static void most_of_many_communicators_have_samples(void)
     collectives_in_turn(MANY, 1100);
     unsigned with_samples = 0;
     for (unsigned slot = FIRST; slot < FIRST + MANY; slot++)
-        with_samples += kept_count(slot) > 0;
+        with_samples += retained_count(slot) > 0;
     CHECK(with_samples >= 70);
 }
 
@@ -328,7 +329,7 @@ static void a_late_communicator_is_sampled(void)
     communicators(100);
     collectives_in_turn(100, 1100);
     collectives(BUSY, 1200);
-    CHECK_EQUAL(kept_count(BUSY), 1200);
+    CHECK_EQUAL(retained_count(BUSY), 1200);
     CHECK_EQUAL(entries[BUSY]->sample_level, 0);
 }
 
@@ -341,7 +342,7 @@ static void a_communicator_with_few_and_long_collectives_retains_its_samples(voi
     collectives(BUSY, 500);
     ticks_each = 1;
     collectives_in_turn(100, 3000);
-    CHECK_EQUAL(kept_count(BUSY), 500);
+    CHECK_EQUAL(retained_count(BUSY), 500);
     CHECK_EQUAL(entries[BUSY]->sample_level, 0);
 }
 
@@ -362,10 +363,10 @@ static void quiet_communicators_do_not_fill_the_log_with_open_pages(void)
     communicators(2000);
     collectives_in_turn(2000, 10);
     collectives(BUSY, 3 * LEDGER_BLOCK_SAMPLES);
-    struct kept kept = kept_of(BUSY);
-    CHECK(has_all_of_level(&kept, entries[BUSY]->sample_level));
+    struct retained retained = retained_of(BUSY);
+    CHECK(has_all_of_level(&retained, entries[BUSY]->sample_level));
     CHECK(entries[BUSY]->sample_level <= 1);
-    free(kept.has);
+    free(retained.has);
 }
 
 static void ranks_with_the_same_calls_sample_the_same(void)
@@ -399,7 +400,7 @@ static void without_room_nothing_is_sampled(void)
     begin(LEDGER_CHUNK_BYTES - 1);
     communicator(BUSY);
     collectives(BUSY, 5000);
-    CHECK_EQUAL(kept_of(BUSY).count, 0);
+    CHECK_EQUAL(retained_of(BUSY).count, 0);
     CHECK(call_at(clock_ticks()) == NULL);
 }
 
@@ -416,7 +417,7 @@ static uint64_t first_window(void)
     return ((uint64_t)the_ledger.header->start_unix_ns >> LEDGER_WINDOW_NS_LOG2) + 1;
 }
 
-static uint64_t calls_kept_in(uint64_t number)
+static uint64_t calls_retained_in(uint64_t number)
 {
     uint64_t count = 0;
     FOR_EACH_PAGE(page)
@@ -433,8 +434,8 @@ static void calls_are_sampled_in_the_window_in_which_they_begin(void)
         call_at(window_ticks(number, 1000 + (uint64_t)i * 1000000));
     for (int i = 0; i < 30; i++)
         call_at(window_ticks(number + 1, 1000 + (uint64_t)i));
-    CHECK_EQUAL(calls_kept_in(number), 100);
-    CHECK_EQUAL(calls_kept_in(number + 1), 30);
+    CHECK_EQUAL(calls_retained_in(number), 100);
+    CHECK_EQUAL(calls_retained_in(number + 1), 30);
 }
 
 static void a_full_log_retains_windows_at_multiples_of_its_level(void)
@@ -447,7 +448,7 @@ static void a_full_log_retains_windows_at_multiples_of_its_level(void)
     unsigned level = the_ledger.header->window_level;
     CHECK_EQUAL(level, 3); /* 40 pages for 200 windows: 25 fit */
     for (uint64_t number = first; number < first + 200; number += 1u << level)
-        CHECK_EQUAL(calls_kept_in(number), calls);
+        CHECK_EQUAL(calls_retained_in(number), calls);
 }
 
 static void a_window_with_too_many_calls_says_from_when_on_they_are_missing(void)
@@ -457,13 +458,13 @@ static void a_window_with_too_many_calls_says_from_when_on_they_are_missing(void
     const uint64_t most = SAMPLES_MOST_WINDOW_PAGES * LEDGER_PAGE_SAMPLES;
     for (uint64_t i = 0; i < most + 5; i++)
         call_at(window_ticks(number, 1000 + i * 1000));
-    CHECK_EQUAL(calls_kept_in(number), most);
+    CHECK_EQUAL(calls_retained_in(number), most);
     uint64_t until = 0;
     FOR_EACH_PAGE(page)
     until = page->until_ticks ? page->until_ticks : until;
     CHECK_EQUAL(until, window_ticks(number, 1000 + most * 1000));
     call_at(window_ticks(number + 1, 1000));
-    CHECK_EQUAL(calls_kept_in(number + 1), 1);
+    CHECK_EQUAL(calls_retained_in(number + 1), 1);
     CHECK_EQUAL(thread->sampled_since_ticks, 0);
 }
 
@@ -485,7 +486,7 @@ static void a_region_is_sampled_in_the_window_in_which_it_ends(void)
     uint64_t number = first_window();
     call_at(window_ticks(number, 1000));
     samples_region(&window, thread, 9, window_ticks(number, 500), window_ticks(number + 1, 500));
-    CHECK_EQUAL(calls_kept_in(number + 1), 1);
+    CHECK_EQUAL(calls_retained_in(number + 1), 1);
     CHECK_EQUAL(window.page->samples[0].region, 9);
     CHECK_EQUAL(window.page->samples[0].call, 0);
 }
@@ -527,10 +528,10 @@ static void look_for_strangers(pid_t child)
     made[BUSY] = UINT32_MAX; /* the maximum: the child counts on its own */
     static uint8_t has[1 << 20];
     memset(has, 0, sizeof has);
-    struct kept kept = {has, 0, sizeof has - 1, true};
+    struct retained retained = {has, 0, sizeof has - 1, true};
     FOR_EACH_PAGE(page)
-    look_at_page(&kept, page, BUSY);
-    CHECK(kept.is_sound);
+    look_at_page(&retained, page, BUSY);
+    CHECK(retained.is_sound);
 }
 
 static void a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place(void)

@@ -83,7 +83,7 @@ static void *make_use_and_free(void *number)
 {
     for (uint64_t round = 0; round < ROUNDS; round++) {
         mpi_handle comm = comms[(intptr_t)number][round % 4];
-        communicators_made(comm, CALL_Comm_split, mpi_abi.comm_world, true, 0);
+        communicators_created(comm, CALL_Comm_split, mpi_abi.comm_world, true, 0);
         call_on(comm, 8);
         call_on(mpi_abi.comm_world, 8);
         communicators_freed(communicators_freeing(comm));
@@ -115,7 +115,7 @@ static void threads_that_first_use_a_communicator_at_once_share_its_entry(void)
     begin(64 << 20);
     for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
         shared[i] = fake_comm(MEMBERS, 2);
-        communicators_made(shared[i], CALL_Comm_dup, mpi_abi.comm_world, true, 0);
+        communicators_created(shared[i], CALL_Comm_dup, mpi_abi.comm_world, true, 0);
     }
     together(meet_one_after_the_other);
     CHECK_EQUAL(calls_counted(), THREADS * 20 * sizeof shared / sizeof shared[0]);
@@ -155,7 +155,7 @@ static void threads_with_samples_share_the_log(void)
 {
     begin(64 << 20);
     for (int i = 0; i < THREADS; i++)
-        communicators_made(comms[i][0], CALL_Comm_dup, mpi_abi.comm_world, true, 0);
+        communicators_created(comms[i][0], CALL_Comm_dup, mpi_abi.comm_world, true, 0);
     together(keep_collectives_and_messages);
     CHECK_EQUAL(calls_counted(), 2 * THREADS * ROUNDS);
     for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
