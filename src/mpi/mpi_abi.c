@@ -30,6 +30,7 @@ static const struct mpi_abi OPEN_MPI = {
     .cart = 1,
     .graph = 2,
     .dist_graph = 3,
+    .bind_no_object = 0,
 };
 
 static const struct mpi_abi MPICH = {
@@ -56,6 +57,7 @@ static const struct mpi_abi MPICH = {
     .graph = 1,
     .cart = 2,
     .dist_graph = 3,
+    .bind_no_object = 9700,
 };
 
 static const struct mpi_abi STANDARD = {
@@ -82,6 +84,7 @@ static const struct mpi_abi STANDARD = {
     .cart = 211,
     .graph = 212,
     .dist_graph = 213,
+    .bind_no_object = 1,
 };
 
 static bool speaks_the_standard_abi(void *provider, const char *path)
@@ -129,6 +132,7 @@ static void resolve_queries(void *provider)
     QUERY(Group_free)
     QUERY(Type_size)
     QUERY(Type_size_x)
+    QUERY(Type_get_name)
     QUERY(Get_elements_x)
     QUERY(Test_cancelled)
     QUERY(Query_thread)
@@ -137,6 +141,13 @@ static void resolve_queries(void *provider)
     QUERY(Graph_neighbors_count)
     QUERY(Dist_graph_neighbors_count)
     QUERY(Get_library_version)
+    QUERY(T_init_thread)
+    QUERY(T_finalize)
+    QUERY(T_cvar_get_num)
+    QUERY(T_cvar_get_info)
+    QUERY(T_cvar_handle_alloc)
+    QUERY(T_cvar_handle_free)
+    QUERY(T_cvar_read)
 #undef QUERY
 }
 

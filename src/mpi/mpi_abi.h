@@ -38,6 +38,7 @@ struct mpi_abi {
     size_t status_bytes, status_source_offset;
     int thread_levels[4];        /* MPI_THREAD_SINGLE, FUNNELED, SERIALIZED, MULTIPLE */
     int cart, graph, dist_graph; /* results of MPI_Topo_test */
+    int bind_no_object;          /* MPI_T_BIND_NO_OBJECT */
 };
 
 /* The functions by which the profiler queries MPI, all local, resolved in the library that the job uses. */
@@ -56,6 +57,7 @@ struct mpi_queries {
     int (*Group_free)(void *);
     int (*Type_size)(mpi_handle, int *);
     int (*Type_size_x)(mpi_handle, mpi_count *);
+    int (*Type_get_name)(mpi_handle, char *, int *);
     int (*Get_elements_x)(const void *, mpi_handle, mpi_count *);
     int (*Test_cancelled)(const void *, int *);
     int (*Query_thread)(int *);
@@ -64,6 +66,13 @@ struct mpi_queries {
     int (*Graph_neighbors_count)(mpi_handle, int, int *);
     int (*Dist_graph_neighbors_count)(mpi_handle, int *, int *, int *);
     int (*Get_library_version)(char *, int *);
+    int (*T_init_thread)(int, int *);
+    int (*T_finalize)(void);
+    int (*T_cvar_get_num)(int *);
+    int (*T_cvar_get_info)(int, char *, int *, int *, void *, void *, char *, int *, int *, int *);
+    int (*T_cvar_handle_alloc)(int, void *, void *, int *);
+    int (*T_cvar_handle_free)(void *);
+    int (*T_cvar_read)(void *, void *);
 };
 
 extern struct mpi_abi mpi_abi;

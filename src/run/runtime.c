@@ -5,9 +5,11 @@
 #include "base/settings.h"
 #include "build_ids.h"
 #include "closing_line.h"
+#include "environment.h"
 #include "gpu/gpu.h"
 #include "ledger/copy.h"
 #include "ledger_copier.h"
+#include "mpi/control_variables.h"
 #include "mpi/launcher.h"
 #include "output/store.h"
 #include "provenance.h"
@@ -113,6 +115,25 @@ static void record_library(void)
         ledger_fact("mpi_version", version);
 }
 
+static void record_control_variable(const char *name, const char *value)
+{
+    char key[256];
+    size_t length = strnlen(name, 200);
+    snprintf(key, sizeof key, "cvar.%.*s", (int)length, name);
+    if (launcher_speaks_for_the_node())
+        ledger_fact(key, environment_masked(name, length, value));
+}
+
+/* All ranks read them, though only one per node records them: a rank that alone read them would be late at the first collective. */
+static void record_control_variables(int thread_level)
+{
+    char text[64];
+    struct control_variables found = control_variables_read(thread_level < 0 ? 0 : thread_level, record_control_variable);
+    snprintf(text, sizeof text, "%d of %d", found.read, found.all);
+    if (launcher_speaks_for_the_node())
+        ledger_fact("cvars", text);
+}
+
 /* MPI_Init began before the clock was calibrated; its ticks are valid and are converted only now. */
 static void record_start(const struct call *call, int thread_level)
 {
@@ -179,6 +200,8 @@ static void begin_with_mpi(int thread_level, mpi_handle world_group, bool initia
     if (!requests_begin(thread_level == 3))
         say_line("no memory to follow requests; their completion is not recorded");
     record_library();
+    if (settings.cvars)
+        record_control_variables(thread_level);
     communicators_begin(world_group, initialized);
     mpi_abi_learn_types();
 }

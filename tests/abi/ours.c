@@ -38,6 +38,7 @@ int64_t ours_constant(const char *name)
         {"cart", mpi_abi.cart},
         {"graph", mpi_abi.graph},
         {"dist_graph", mpi_abi.dist_graph},
+        {"bind_no_object", mpi_abi.bind_no_object},
         {"MPI_SUCCESS", MPI_SUCCESS},
         {"MPI_ERR_COUNT", MPI_ERR_COUNT},
         {"MPI_UNDEFINED", MPI_UNDEFINED},

@@ -52,6 +52,7 @@ static void compare_constants(void)
         {"cart", MPI_CART},
         {"graph", MPI_GRAPH},
         {"dist_graph", MPI_DIST_GRAPH},
+        {"bind_no_object", MPI_T_BIND_NO_OBJECT},
         {"MPI_SUCCESS", MPI_SUCCESS},
         {"MPI_ERR_COUNT", MPI_ERR_COUNT},
         {"MPI_UNDEFINED", MPI_UNDEFINED},

@@ -18,6 +18,7 @@ GIVEN_AWAY = {
     "settings.COMMPROF_OUTPUT": "s3cret-run",
     "settings.COMMPROF_MEMORY": "64M",
     "env.SLURM_JOB_USER": "s3cret",
+    "cvar.orte_jobfam_session_dir": "/tmp/ompi.s3cret",
     "env.SLURM_JOB_UID": "271828",
     "env.HOROVOD_CYCLE_TIME": "5",
     "env.HOROVOD_TIMELINE": "/home/s3cret/timeline",

@@ -192,6 +192,16 @@ def changed(runs: list[Path], statement: str) -> list[Path]:
     return copies
 
 
+def on_a(runs: list[Path], statement: str) -> list[Path]:
+    """The same runs, in which the statement was executed on each run of a."""
+    for run in runs:
+        if run.name[0] == "a":
+            connection = sqlite3.connect(run)
+            connection.executescript(statement)
+            connection.close()
+    return runs
+
+
 def fact(key: str, value: str, rank: int | None = None) -> str:
     ranks = "" if rank is None else f" WHERE world_rank = {rank}"
     return f"INSERT OR REPLACE INTO fact SELECT world_rank, '{key}', '{value}' FROM rank{ranks};"
@@ -255,14 +265,7 @@ def test_another_program_is_refused_and_another_build_of_it_is_not(tmp_path, ver
 
 def test_another_binding_is_refused(slower, verdict, report):
     narrow = fact("last.affinity", "0", 0) + fact("last.affinity", "1", 1)
-    runs = [run if run.name[0] == "b" else other for run, other in zip(changed(slower, narrow), slower)]
-    for run in runs:
-        if run.name[0] == "a":
-            copy = run.parent / "changed" / run.name
-            connection = sqlite3.connect(copy)
-            connection.executescript(fact("last.affinity", "0-1"))
-            connection.close()
-    runs = [run.parent / "changed" / run.name if run.name[0] == "a" else run for run in runs]
+    runs = on_a(changed(slower, narrow), fact("last.affinity", "0-1"))
     assert verdict(runs)["refused"] == "binding"
     assert "cores that a rank may use: a 2 (of 2 in use), b 1 (of 2 in use)" in report("compare", *words(runs)).out
 
@@ -278,6 +281,20 @@ def test_settings_that_differ_are_listed_and_those_of_the_job_are_not(slower, ve
     also = verdict(changed(slower, planted_facts))["also_different"]
     assert also == "UCX_TLS (not set; b: tcp); hosts (node00; b: other)"
     assert verdict(slower)["also_different"] == ""
+
+
+def test_control_variables_are_compared_where_both_sides_recorded_them(slower, verdict):
+    runs = changed(
+        slower,
+        fact("cvar.btl_sm_eager_limit", "8192")
+        + fact("env.OMPI_MCA_btl_sm_eager_limit", "8192")
+        + fact("cvar.coll_tuned_priority", "30")
+        + fact("cvar.ess_base_jobid", "7")
+        + fact("cvar.btl_ofi_mode", "1"),
+    )
+    assert verdict(runs)["also_different"] == "OMPI_MCA_btl_sm_eager_limit (not set; b: 8192)"
+    on_a(runs, fact("cvar.btl_sm_eager_limit", "4096") + fact("cvar.coll_tuned_priority", "30") + fact("cvar.ess_base_jobid", "6"))
+    assert verdict(runs)["also_different"] == "btl_sm_eager_limit (4096; b: 8192)"
 
 
 def test_a_trend_and_a_run_that_stands_apart_are_noted_and_nothing_is_on_a_healthy_machine(tmp_path, report):

@@ -27,11 +27,12 @@ WHOLE_RUN = argparse.Namespace(call=None, communicator=None, region=None, rank=N
 PERCENTILES = {"p50": 0.5, "p99": 0.99}
 # What launchers and libraries set for each process or job; it differs between any two runs.
 OF_THE_JOB = re.compile(
+    r"cvar\.(ess_|orte_(app_|ess_|hnp_uri|jobfam_|local_daemon|node_regex|num_nodes|top_session)|pmix_server|shmem_base_RUNTIME|\w+_version$)|"
     r"env\.(OMPI_(COMM_WORLD|MCA_(orte|ess|pmix|initial_wdir|shmem_RUNTIME)|APP_|NUM_|FIRST_|FILE_|UNIVERSE|ALLOW_RUN)|PMIX?_|PALS_|HYDRA_|HYDI_|MPI_LOCAL"
     r"|MPIEXEC|GFORTRAN|MPIR_CVAR_CH3_INTERFACE_HOSTNAME|SLURM_(JOB|STEP|TASK|PROC|LOCAL|GTIDS|NODE|CPU|SRUN|LAUNCH|SUBMIT|TOPOLOGY|STEPID|PTY)|PBS_|LSB_|FLUX_)"
 )
 COMPARED = re.compile(
-    r"env\.|file\.|build_id\.|settings\.COMMPROF_|(mpi_version|mpi_library|commprof_version|cpu_model|kernel|cpu_quota_cores|nccl\..*)$"
+    r"cvar\.|env\.|file\.|build_id\.|settings\.COMMPROF_|(mpi_version|mpi_library|commprof_version|cpu_model|kernel|cpu_quota_cores|nccl\..*)$"
 )
 NOT_COMPARED = re.compile(r"settings\.COMMPROF_(OUTPUT|VERBOSE|QUIET|LEDGER)|build_id\.libcommprof|nccl\.grown")
 

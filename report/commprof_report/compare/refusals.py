@@ -208,10 +208,17 @@ def differences(reference: Side, side: Side) -> list[str]:
             found[key] = next(iter(first)), next(iter(second))
     if "mpi_version" in found:  # then its files are others
         found = {key: values for key, values in found.items() if not key.startswith("build_id.") and key != "mpi_library"}
+    found = _without_control_variables_that_explain_nothing(found)
     hosts = [{row.host for run in each.runs for row in run.ranks} for each in (reference, side)]
     if not hosts[0] & hosts[1]:
         found["hosts"] = tuple(tuple(sorted(host or "" for host in each)) for each in hosts)
     return [f"{key.partition('.')[2] or key} ({_value(first)}; {side.name}: {_value(second)})" for key, (first, second) in found.items()]
+
+
+def _without_control_variables_that_explain_nothing(found: dict[str, tuple]) -> dict[str, tuple]:
+    """A side on which they were not recorded, or another library, has no value. Where both have one, the environment's is the same again."""
+    kept = {key: values for key, values in found.items() if not key.startswith("cvar.") or all(values)}
+    return {key: values for key, values in kept.items() if f"cvar.{key.removeprefix('env.').removeprefix('OMPI_MCA_')}" not in kept}
 
 
 def library_name(version: str) -> str:

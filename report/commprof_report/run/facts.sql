@@ -4,4 +4,4 @@ FROM fact
 WHERE key NOT IN ('process_state', 'last_sign_unix_ns', 'ledger_modified_unix_ns', 'ledger_copied_unix_ns', 'process_start')
   AND key NOT GLOB 'begin.*' AND key NOT GLOB 'last.*' -- each rank has its own
 GROUP BY key, value
-ORDER BY key LIKE 'env.%', key LIKE 'settings.%', key, min(world_rank);
+ORDER BY key LIKE 'cvar.%', key LIKE 'env.%', key LIKE 'settings.%', key, min(world_rank);
