@@ -125,6 +125,30 @@ def test_calls_say_who_is_the_cause(late):
     assert (indirect["top_rank"], indirect["top_cost_ns"]) == (2, STEPS * 8 * MS)
 
 
+def test_the_gain_is_that_of_the_ranks_that_cause_the_waiting(late, report, tmp_path):
+    """Rank 2 is late by 8 ms in two steps of three. In the third rank 3 is late by 4 ms, and makes 2 the last one in its column: that would
+    not be saved."""
+    job = grid([{3: 4 * MS} if step % 3 == 0 else {2: 8 * MS} for step in range(STEPS)])
+    (run,) = late(job, "run")
+    saved_ns = sum(step % 3 > 0 for step in range(STEPS)) * 8 * MS
+    assert (run["late_ranks"], run["late_gain_ns"]) == ("2", saved_ns)
+    (row,) = [row for row in report("advise", tmp_path / "run.db", "--json").rows if row["rule"] == "imbalance"]
+    assert (row["title"], row["saving_ns"]) == ("rank 2 is waited for", 4 * saved_ns)
+
+
+def test_of_ranks_that_delay_different_ones_at_once_the_gain_is_counted_once(late):
+    """Of eight ranks in pairs 2 and 3 are late in theirs, 6 hardly."""
+    program = Program(8)
+    pairs = [program.job.group(ranks) for ranks in ((0, 2), (1, 3), (4, 6), (5, 7))]
+    for _ in range(STEPS):
+        for rank, late_ns in ((2, 8 * MS), (3, 8 * MS), (6, MS)):
+            program.compute(rank, late_ns)
+        for pair in pairs:
+            program.collective("MPI_Allreduce", pair)
+    (run,) = late(program.end(), "run")
+    assert (run["late_ranks"], run["wait_ns"], run["late_gain_ns"]) == ("2-3", STEPS * (8 + 8 + 1) * MS, STEPS * 8 * MS)
+
+
 def test_two_delays_share_the_wait_that_both_cause(late):
     """Rank 3 waits 6 ms for 2 and then works 4 ms longer itself, so rank 1 waits 10 ms in the column; 0 and 2 wait 4 ms in the barrier."""
     program = Program(4)

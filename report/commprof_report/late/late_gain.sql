@@ -1,20 +1,39 @@
--- By how much would the longest wait of another rank shrink, had the named ranks (late_named) arrived with the last of the others? Where
--- arrival times are not used, a longer call stands for an earlier arrival. Nonblocking collectives: completing calls stand for arrivals.
+-- By how much would the waiting of another rank shrink at most, had the named ranks (late_named) not been late? Of each wait, the part that
+-- they caused. A rank may wait on for the next one: the last of the others, without the rank through which they caused the wait. Where
+-- arrival times are not used, a longer call stands for an earlier arrival; a completing call stands for an arrival. Calls for messages depend
+-- on ranks that are not known here: the part that the last rank caused alone.
 WITH arrival AS (
     SELECT identity, sequence, call, world_rank, CASE WHEN is_estimate THEN start_ns - end_ns ELSE start_ns END AS arrival_ns FROM late_call
+    WHERE sequence > 0
 ),
 other AS (
-    SELECT identity, sequence, call, max(arrival_ns) AS last_ns
+    SELECT identity, sequence, call, world_rank, arrival_ns,
+           lead(arrival_ns) OVER latest AS before_ns, row_number() OVER latest AS place
     FROM arrival
     WHERE world_rank NOT IN (SELECT world_rank FROM late_named)
-    GROUP BY identity, sequence, call
+    WINDOW latest AS (PARTITION BY identity, sequence, call ORDER BY arrival_ns DESC)
+),
+caused AS (
+    SELECT wait, sum(caused_ns) AS caused_ns
+    FROM late_cause
+    WHERE cause_rank IN (SELECT world_rank FROM late_named)
+    GROUP BY wait
+),
+saved AS (
+    SELECT late_scaled.world_rank, factor * caused_ns / wait_ns AS part, wait_ns, alone_ns, late_scaled.sequence,
+           CASE last_rank WHEN other.world_rank THEN before_ns ELSE other.arrival_ns END - arrival.arrival_ns AS next_ns
+    FROM late_scaled
+    JOIN caused USING (wait)
+    LEFT JOIN arrival
+      ON arrival.identity = late_scaled.identity AND arrival.sequence = late_scaled.sequence AND arrival.call = late_scaled.call
+     AND arrival.world_rank = late_scaled.world_rank
+    LEFT JOIN other
+      ON other.identity = late_scaled.identity AND other.sequence = late_scaled.sequence AND other.call = late_scaled.call AND place = 1
+    WHERE late_scaled.world_rank NOT IN (SELECT world_rank FROM late_named)
 ),
 gain AS (
-    SELECT world_rank, total(factor * max(0, wait_ns - max(0, other.last_ns - arrival_ns))) AS gain_ns
-    FROM late_scaled
-    JOIN arrival USING (identity, sequence, call, world_rank)
-    JOIN other USING (identity, sequence, call)
-    WHERE last_rank IN (SELECT world_rank FROM late_named) AND world_rank NOT IN (SELECT world_rank FROM late_named)
+    SELECT world_rank, total(part * CASE WHEN sequence < 0 THEN alone_ns ELSE max(0, wait_ns - max(0, coalesce(next_ns, 0))) END) AS gain_ns
+    FROM saved
     GROUP BY world_rank
 )
 SELECT CAST(round(coalesce(max(gain_ns), 0)) AS INTEGER) FROM gain;

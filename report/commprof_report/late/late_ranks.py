@@ -208,7 +208,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     chosen = [row for row in ranks if row.rank in selected]
     chains = SQL.ask(connection, "late_chains", ChainRow)
-    judged = _verdict(counted, ranks, found, block_count(causes), chains, _gain_ns(connection, ranks, found))
+    judged = _verdict(counted, ranks, found, block_count(causes), chains, _gain_ns(connection, found))
     of_run = LateRow(
         *counted,
         unsure=split.unsure,
@@ -247,13 +247,13 @@ def _host(host: str, rows: list[LateRankRow]) -> LateHostRow:
     return LateHostRow(host, len(rows), **summed, wait_share=summed["wait_ns"] / split_ns if split_ns else None)
 
 
-def _gain_ns(connection: Connection, ranks: Iterable[LateRankRow], found: Blame) -> int:
+def _gain_ns(connection: Connection, found: Blame) -> int:
     """Of the named ranks together: one alone gains nothing while another is as late."""
     named = found.named.ranks if found.named else ()
     connection.execute("CREATE TEMP TABLE IF NOT EXISTS late_named (world_rank INTEGER NOT NULL)")
     connection.execute("DELETE FROM late_named")
     connection.executemany("INSERT INTO late_named VALUES (?)", [(rank,) for rank in named])
-    return max(sum(row.gain_ns for row in ranks if row.rank in named), SQL.run(connection, "late_gain").fetchone()[0])
+    return SQL.run(connection, "late_gain").fetchone()[0]
 
 
 def _verdict(counted: LateRunRow, ranks: list[LateRankRow], found: Blame, blocks: int, chains: Sequence[ChainRow], gain_ns: int) -> dict:
