@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define LEDGER_MAGIC "commprof-ledger\n" /* 16 bytes, no terminator in the file */
-#define LEDGER_VERSION 6
+#define LEDGER_VERSION 7
 
 enum {
     LEDGER_HEADER_BYTES = 4096,
@@ -329,7 +329,8 @@ enum ledger_owner { LEDGER_NOBODY = 0, LEDGER_OF_COMMUNICATOR = 1, LEDGER_OF_THR
 enum ledger_sample_flags {
     LEDGER_SAMPLE_MESSAGE = 1,  /* a point-to-point message: `number` and `tag` are valid, `thread` and `request_call` are not */
     LEDGER_SAMPLE_RECEIVED = 2, /* of a message: received, not sent */
-    LEDGER_SAMPLE_FURTHER = 4,  /* no call: a further message of a call that has a sample of its own (Sendrecv, Startall) */
+    LEDGER_SAMPLE_FURTHER = 4,  /* no call: a further message of a call that has a sample of its own (Sendrecv, Startall); not a message:
+                                   a persistent collective that it starts; `operation` and `starts` are valid */
 };
 
 struct ledger_sample {
@@ -339,11 +340,12 @@ struct ledger_sample {
                                  else 0 */
     uint64_t bytes;           /* LEDGER_BYTES_UNKNOWN */
     int32_t peer;             /* as in ledger_thread; for collectives the root's rank in the communicator, or LEDGER_NO_RANK */
-    uint16_t call : 12;       /* 0: a region, or a step. A further message: the call that describes it, of a persistent one its creator */
+    uint16_t call : 12;       /* 0: a region, or a step. Further ones: the call that describes them, of persistent ones their creator */
     uint16_t flags : 4;       /* enum ledger_sample_flags */
     uint16_t communicator;    /* slot */
     union {
         uint16_t number; /* of a message: the n-th with this tag to (from) this peer on this communicator, modulo 65536; 0: unknown */
+        uint16_t operation; /* of a persistent collective: the n-th that was set up on this communicator, from 1 */
         uint16_t thread;
     };
     uint16_t region; /* region of the call; for a region's sample the region itself */
@@ -353,6 +355,7 @@ struct ledger_sample {
             uint16_t reserved;
         };
         int32_t tag;          /* or LEDGER_NO_TAG */
+        int32_t starts;       /* of a persistent collective: how often its request has been started, with this time */
         uint32_t device_span; /* NCCL operations with completed_ticks: the kernel's duration, LEDGER_DEVICE_SPAN_* */
     };
 };

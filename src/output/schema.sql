@@ -4,7 +4,7 @@
 -- Types: INTEGER is 0 to 2^62, SIGNED INTEGER -2^62 to 2^62, BOOLEAN 0 or 1. SQLite does not enforce types; the reporter checks them, and
 -- the constraints, in each file that it reads. The library writes what it has, without checking: `PRAGMA ignore_check_constraints`.
 PRAGMA application_id = 1668116582; -- "cmpf"
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;
 
 -- A process of the job.
 CREATE TABLE rank (
@@ -231,6 +231,22 @@ UNION ALL
 SELECT world_rank, thread, call, communicator, direction, peer, tag, number, bytes, start_ns, end_ns, completed_ns
 FROM sample_message
 WHERE peer IS NOT NULL;
+
+-- The persistent collectives that sampled calls have started: what Start and Startall started. All ranks of a communicator set theirs up in
+-- the same order, so starts of different ranks are one collective if the communicators' identity, operation and number are equal.
+CREATE TABLE sample_start (
+    world_rank   INTEGER NOT NULL,
+    thread       INTEGER NOT NULL,
+    call         TEXT    NOT NULL,  -- that set it up, 'MPI_Allreduce_init'
+    communicator INTEGER NOT NULL,
+    operation    INTEGER NOT NULL CHECK (operation BETWEEN 1 AND 65535),  -- it is the n-th that was set up on the communicator
+    number       INTEGER NOT NULL CHECK (number BETWEEN 1 AND 2147483647),  -- and this its n-th start
+    root         SIGNED INTEGER,    -- these as in sample
+    bytes        INTEGER,
+    start_ns     INTEGER NOT NULL,  -- of the sampled call
+    end_ns       INTEGER NOT NULL CHECK (end_ns >= start_ns),
+    completed_ns INTEGER CHECK (completed_ns >= start_ns)  -- null: its completion was not seen
+);
 
 -- When a thread has kept samples of all of its calls without a sequence (polls that found nothing excepted).
 CREATE TABLE sample_window (

@@ -93,6 +93,25 @@ static void store_message(struct store *store, const struct ledger_sample *entry
     ROWS_INSERT(store, "INSERT INTO sample_message", row);
 }
 
+static void store_start(struct store *store, const struct ledger_sample *entry, uint64_t owner)
+{
+    struct value thread = rows_number(store, (int64_t)(owner >> 8)), operation = rows_number(store, entry->operation);
+    struct value number = rows_number(store, entry->starts), completed_ns = completion(store, entry);
+    const struct column row[] = {
+#define ROWS_OF_SAMPLE_START
+#include "rows.def"
+    };
+    ROWS_INSERT(store, "INSERT INTO sample_start", row);
+}
+
+static void store_further(struct store *store, const struct ledger_sample *entry, uint64_t owner)
+{
+    if (entry->flags & LEDGER_SAMPLE_MESSAGE)
+        store_message(store, entry, owner);
+    else
+        store_start(store, entry, owner);
+}
+
 /* `place` is the sequence number of a collective; 0: the call has none. */
 static void store_call_sample(struct store *store, const struct ledger_sample *entry, uint64_t owner, int64_t place)
 {
@@ -149,7 +168,7 @@ static void store_page(struct store *store, const struct ledger_page *page)
         else if ((uint8_t)page->owner == LEDGER_OF_STREAM)
             store_activity_sample(store, sample);
         else if (sample->flags & LEDGER_SAMPLE_FURTHER)
-            store_message(store, sample, page->owner);
+            store_further(store, sample, page->owner);
         else if (sample->call)
             store_call_sample(store, sample, page->owner, (uint8_t)page->owner == LEDGER_OF_COMMUNICATOR ? number : 0);
         else

@@ -1,6 +1,7 @@
 #include "account.h"
 
 #include "mpi/request_memory.h"
+#include "persistent_collectives.h"
 
 void account_simple(const struct call *call)
 {
@@ -12,7 +13,8 @@ void account_simple(const struct call *call)
         account_sample(call, (struct traffic){.bytes = awaits ? call->thread->cells.record->bytes : 0, .peer = PEER_NONE});
 }
 
-/* The sample of a further message of a call, if that is sampled. `id`: the call that describes the message. */
+/* The sample of a further message of a call, or of a persistent collective that it starts, if the call is sampled. `id`: the call that
+ * describes it. */
 static struct ledger_sample *sample_further(const struct call *call, const struct traffic *traffic, unsigned id, unsigned slot)
 {
     struct thread *thread = call->thread;
@@ -70,10 +72,22 @@ void account_arrival(const struct call *call, struct traffic received, bool is_c
 /* Release what a request holds, at its end. */
 static void let_go(const struct request *request, uint64_t completed_ticks)
 {
-    if (request->flags & REQUEST_SAMPLED)
+    bool has_sample = request->flags & (REQUEST_SAMPLED | REQUEST_MESSAGE);
+    if (request->flags & REQUEST_SAMPLED && !(request->flags & REQUEST_PERSISTENT))
         sample_finish(request->sample, completed_ticks);
-    else if (!(request->flags & REQUEST_MESSAGE) && request->communicator)
+    else if (!has_sample && request->communicator)
         communicators_release(request->communicator);
+}
+
+/* All ranks count the persistent collectives that they set up on a communicator alike. */
+static unsigned set_up_collective(const struct call *call, struct communicator *communicator)
+{
+    if (!communicator || communicator != call->communicator)
+        return 0; /* another thread has freed it since */
+    if (communicator->persistent < UINT32_MAX)
+        communicator->persistent++;
+    int32_t root = communicator->entry->recent[(call->sequence - 1) % LEDGER_RECENT_COLLECTIVES].root;
+    return persistent_collectives_add(communicator->persistent, root);
 }
 
 static void track(const struct call *call, struct traffic traffic, const void *request, unsigned flags, struct ledger_sample *sample)
@@ -105,12 +119,15 @@ static void track(const struct call *call, struct traffic traffic, const void *r
         .memory_kind = traffic.memory_kind,
     };
     if (is_persistent_message)
-        entry.envelope = traffic.peer == PEER_NONE ? 0 : (uint16_t)message_envelope(traffic_key(&traffic));
-    if (flags & REQUEST_MESSAGE)
+        entry.origin = traffic.peer == PEER_NONE ? 0 : (uint16_t)message_envelope(traffic_key(&traffic));
+    if (flags & REQUEST_MESSAGE) {
         entry.sample = sample;
-    else if (entry.communicator)
+    } else if (flags & REQUEST_PERSISTENT && call->sequence) {
+        entry.origin = (uint16_t)set_up_collective(call, traffic.communicator);
+        entry.flags |= REQUEST_SAMPLED;
+    } else if (entry.communicator) {
         communicators_hold(entry.communicator);
-    else if (sample && call->sequence) {
+    } else if (sample && call->sequence) {
         entry.sample = sample;
         entry.flags |= REQUEST_SAMPLED;
         sample_begin_unfinished(sample);
@@ -147,6 +164,7 @@ void account_prepared(const struct call *call, struct traffic traffic, const voi
     itself.flags = 0;
     itself.volume_bytes = 0;
     account_call(call, itself);
+    traffic_check(call);
     if (call->succeeded && mpi_abi.known)
         track(call, traffic, request, flags | REQUEST_PERSISTENT, NULL);
 }
@@ -195,9 +213,9 @@ static __attribute__((noinline)) void count_wildcard(const struct thread *thread
         message_count(message_key(done->slot, LEDGER_RECEIVED, source, mpi_status_tag(status)), thread->cells.record);
 }
 
-/* The page may have been reused since; another sample of this thread has not the same start. After a cancellation the number may be too
- * high: it was given when the receive was posted. */
-HOT void complete_message(const struct request *done, uint64_t completed_ticks)
+/* Of a message or a persistent collective. The page may have been reused since; another sample of this thread has not the same start. After
+ * a cancellation the number may be too high: it was given when the receive was posted. */
+HOT void complete_unpinned(const struct request *done, uint64_t completed_ticks)
 {
     struct ledger_sample *sample = done->sample;
     if (!sample || __atomic_load_n(&sample->start_ticks, __ATOMIC_RELAXED) != done->start_ticks)
@@ -221,8 +239,9 @@ void account_completed(const struct call *call, mpi_handle handle, const void *s
     uint64_t began = call->start > done.start_ticks ? call->start : done.start_ticks;
     if (call_is_counted(done.call))
         count_completion(call->thread, &done, arrival, call->end, blocked_before_ticks + call->end - began);
-    if (done.flags & REQUEST_MESSAGE && !(arrives && arrival.cancelled))
-        complete_message(&done, call->end);
+    bool is_restarted = done.flags & REQUEST_SAMPLED && done.flags & REQUEST_PERSISTENT;
+    if ((done.flags & REQUEST_MESSAGE || is_restarted) && !(arrives && arrival.cancelled))
+        complete_unpinned(&done, call->end);
     if (done.flags & REQUEST_WILDCARD)
         count_wildcard(call->thread, &done, arrival, status);
     if (!(done.flags & REQUEST_PERSISTENT))
@@ -244,13 +263,32 @@ static struct ledger_sample *restart_message(const struct call *call, const stru
     if (request->flags & REQUEST_WILDCARD)
         message_wildcard_begin(request->slot);
     struct traffic traffic = {.bytes = request->bytes, .peer = request->peer, .flags = TRAFFIC_IS_MESSAGE};
-    traffic.tag = message_tag_of(request->envelope);
+    traffic.tag = message_tag_of(request->origin);
     traffic.direction = is_received ? LEDGER_RECEIVED : LEDGER_SENT;
-    if (request->envelope)
-        traffic.number = message_count(message_key_of(request->envelope), call->thread->cells.record);
+    if (request->origin)
+        traffic.number = message_count(message_key_of(request->origin), call->thread->cells.record);
     if (is_received && !message_order_is_certain(request->slot))
         traffic.number = 0;
     return sample_further(call, &traffic, request->call, request->slot);
+}
+
+/* The sample of a persistent collective. It is in a thread's page, because ranks may start theirs in different order. */
+static struct ledger_sample *restart_collective(const struct call *call, const struct request *request)
+{
+    struct persistent_collective *collective = persistent_collectives_at(request->origin);
+    if (!request->origin || message_numbers_have_ended() || collective->starts == INT32_MAX)
+        return NULL;
+    collective->starts++;
+    struct traffic traffic = {.bytes = request->bytes, .peer = collective->root, .tag = collective->starts};
+    traffic.number = (uint16_t)collective->operation;
+    return sample_further(call, &traffic, request->call, request->slot);
+}
+
+static struct ledger_sample *restart(const struct call *call, const struct request *request)
+{
+    if (request->flags & (REQUEST_MESSAGE | REQUEST_WILDCARD))
+        return restart_message(call, request);
+    return request->flags & REQUEST_SAMPLED ? restart_collective(call, request) : NULL;
 }
 
 void account_restart(const struct call *call, mpi_handle handle)
@@ -259,8 +297,7 @@ void account_restart(const struct call *call, mpi_handle handle)
         return;
     wait_array_settle(&call->thread->wait_array);
     struct request *request = requests_inactive(handle);
-    struct ledger_sample *sample = request && request->flags & (REQUEST_MESSAGE | REQUEST_WILDCARD) ? restart_message(call, request) : NULL;
-    requests_start(request, call->start, call->end, sample);
+    requests_start(request, call->start, call->end, request ? restart(call, request) : NULL);
 }
 
 void account_forgotten(mpi_handle handle)

@@ -37,6 +37,7 @@ struct communicator {
     struct ledger_communicator *entry;
     struct samples_sequence samples; /* samples of its collectives */
     struct ordinals ordinals;        /* of communicators created on it */
+    uint32_t persistent;             /* how many persistent collectives were set up on it */
     char name[128];
 };
 

@@ -217,7 +217,7 @@ HOT void fill(struct request *slot, const struct request *request)
     FILL(slot);
     FILL(flags);
     FILL(memory_kind);
-    FILL(envelope);
+    FILL(origin);
     FILL(charged);
 #undef FILL
 }
@@ -358,7 +358,7 @@ bool requests_start(struct request *slot, uint64_t start_ticks, uint64_t end_tic
 {
     if (!slot)
         return false;
-    if (slot->flags & REQUEST_MESSAGE)
+    if (slot->flags & (REQUEST_MESSAGE | REQUEST_SAMPLED))
         __atomic_store_n(&slot->sample, sample, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->start_ticks, start_ticks, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->blocked_ticks, end_ticks - start_ticks, __ATOMIC_RELAXED);

@@ -14,7 +14,7 @@ enum request_flags {
     REQUEST_INCOMING = 16,  /* the peer is known and sends (partitioned receive) */
     REQUEST_PERSISTENT = 2, /* stays in the table after completion */
     REQUEST_ACTIVE = 4,     /* started and not completed */
-    REQUEST_SAMPLED = 32,   /* `sample` is set, not `communicator`: of a collective */
+    REQUEST_SAMPLED = 32,   /* `sample` is set, not `communicator`: of a collective; of a persistent one, NULL if it is not sampled */
     REQUEST_MESSAGE = 64,   /* the same, of a message whose peer is known; NULL if it is not sampled */
     REQUEST_WILDCARD = 128, /* of a message from any source or with any tag, which is numbered on completion */
 };
@@ -34,7 +34,7 @@ struct request {
     uint16_t slot; /* the communicator's number in the ledger */
     uint8_t flags;
     uint8_t memory_kind; /* memory kinds of the buffers, as in struct ledger_cell */
-    uint16_t envelope;   /* of a persistent message (message_envelope); 0 */
+    uint16_t origin;     /* of a persistent request: its envelope (message_envelope), its place among persistent_collectives; 0 */
     uint32_t charged;    /* low bits of the end of the last call whose blocked time was charged to this request */
 };
 

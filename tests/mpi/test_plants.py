@@ -13,7 +13,7 @@ from .libraries import REPOSITORY, Mpi
 
 sys.path.insert(0, str(REPOSITORY / "tests"))
 from truth import statements
-from truth.plants import PLANTS, TO_COME, Plant
+from truth.plants import PLANTS, Plant
 from truth.trial import Trial, is_accused, is_confirmed, judge, play, told, tolerance_ns, why_not
 
 TRIES = 3  # of a plant, where other work on the machine hides it
@@ -21,19 +21,14 @@ LEVEL = 0.01  # of the verdict: the probability that a balanced run accuses some
 UNLIKELY = 0.001
 SAME_TWINS = {"staircase", "random", "rotation", "drift"}  # without delay these are "blocking"
 TWINS = [plant for plant in PLANTS if plant.program not in SAME_TWINS and plant.where not in ("network", "link")]
-ONE_CLOCK = [plant for plant in PLANTS if plant.where != "hosts" and plant.name not in TO_COME and plant.cause != "none"]
+ONE_CLOCK = [plant for plant in PLANTS if plant.where != "hosts" and plant.cause != "none"]
 COMPARED = {"blocking", "nonblocking", "early_reduce", "pass_rendezvous", "gpipe", "by_call", "rotation"}
 Played = Callable[..., Trial]
 
 
-def by_name(plants: Iterable[Plant], are_to_come: bool = False) -> list:
-    """For parametrize. Plants to come must fail, until whoever makes them right removes them from TO_COME."""
-
-    def marks(plant: Plant) -> list:
-        reason = TO_COME.get(plant.name) if are_to_come else None
-        return [pytest.mark.xfail(reason=reason, strict=plant.where == "here")] if reason else []
-
-    return [pytest.param(plant, id=plant.name, marks=marks(plant)) for plant in plants]
+def by_name(plants: Iterable[Plant]) -> list:
+    """For parametrize."""
+    return [pytest.param(plant, id=plant.name) for plant in plants]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +59,7 @@ def played(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Played:
     return get
 
 
-@pytest.mark.parametrize("plant", by_name(PLANTS, are_to_come=True))
+@pytest.mark.parametrize("plant", by_name(PLANTS))
 def test_the_fault_is_named_with_its_call_its_cause_and_its_cost(played: Played, plant: Plant) -> None:
     trial = played(plant)
     if plant.where == "cores" and not told(trial.run).named:
@@ -100,7 +95,7 @@ def test_one_question_has_one_answer(played: Played, plant: Plant, tmp_path) -> 
     assert {quantity: answers for quantity, answers in said.items() if not statements.agree(answers.values())} == {}
 
 
-@pytest.mark.parametrize("plant", by_name(plant for plant in PLANTS if plant.name not in TO_COME and plant.cause != "none"))
+@pytest.mark.parametrize("plant", by_name(plant for plant in PLANTS if plant.cause != "none"))
 def test_no_two_commands_accuse_different_ranks(played: Played, plant: Plant) -> None:
     accused = statements.accused(played(plant).run.folder)
     named = accused.pop("late", {*plant.named, *plant.calls.values()})

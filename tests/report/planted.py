@@ -185,6 +185,22 @@ class Message:
 
 
 @dataclass
+class Start:
+    """The start of a persistent collective by a sampled call, whose times these are."""
+
+    call: str
+    operation: int
+    number: int
+    start_ns: int
+    end_ns: int
+    communicator: int = WORLD
+    root: int | None = None
+    bytes: int | None = 1_000
+    completed_ns: int | None = None
+    thread: int = 0
+
+
+@dataclass
 class Window:
     """A thread has kept all its calls without a sequence from here to there. What is given to write_ledger must be what a ledger can
     say: one window a thread, to the rank's end, at level 0."""
@@ -337,6 +353,7 @@ class Rank:
     peers: list[tuple] = field(default_factory=list)  # call, direction, peer, count, bytes, time_ns, communicator (by default 0)
     samples: list[Sample] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
+    starts: list[Start] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     regions: dict[int, str] = field(default_factory=dict)
@@ -453,6 +470,7 @@ def training_rank(world_rank: int) -> Rank:
         peers=peers,
         samples=training_samples(world_rank),
         messages=[training_message(world_rank)],
+        starts=[Start("MPI_Bcast_init", 1, 3, 3 * SECOND, 3 * SECOND + 4_000, root=0, completed_ns=3 * SECOND + 6_000)],
         windows=[Window(400_000_000, 10 * SECOND, 0), Window(500_000_000, 10 * SECOND, 1)],
         steps=[Step(step, step * 500_000_000, (step + 1) * 500_000_000) for step in range(1, 19)],
         regions={1: "epoch", 2: "epoch/forward"},
@@ -590,6 +608,7 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
         "peer": [peer_row(own, *peer) for peer in rank.peers],
         "sample": [sample_row(own, sample) for sample in rank.samples],
         "sample_message": [message_row(own, message) for message in rank.messages],
+        "sample_start": [start_row(own, start) for start in rank.starts],
         "sample_window": [(own, window.thread, window.begin_ns, window.end_ns) for window in rank.windows],
         "step": [(own, step.step, step.thread, step.begin_ns, step.end_ns) for step in rank.steps],
         "region": [(own, region, name) for region, name in rank.regions.items()],
@@ -661,6 +680,11 @@ def sample_row(own: int, sample: Sample) -> tuple:
     return (own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.request_call, sample.region, *last)
 
 
+def start_row(own: int, start: Start) -> tuple:
+    what = (start.call, start.communicator, start.operation, start.number, start.root, start.bytes)
+    return (own, start.thread, *what, start.start_ns, start.end_ns, start.completed_ns)
+
+
 def message_row(own: int, message: Message) -> tuple:
     what = (message.call, message.communicator, message.direction, message.peer, message.tag, message.number, message.bytes)
     return (own, message.thread, *what, message.start_ns, message.end_ns, message.completed_ns)
@@ -695,7 +719,7 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     end = (rank.end, rank.start_monotonic_ns + rank.wall_ns) if rank.has_ended else (0, 0)
     counting = (0, rank.start_monotonic_ns) if rank.counted_ns is None else (rank.counted_ns, 0)
     header = b"commprof-ledger\n"
-    header += struct.pack("<8I", 6, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
+    header += struct.pack("<8I", 7, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
     header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
     header += struct.pack("<4q", rank.start_unix_ns, rank.start_monotonic_ns, *end)
     header += struct.pack("<QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE)
@@ -828,6 +852,8 @@ def ledger_pages(rank: Rank) -> list[bytes]:
             pages.setdefault((owner, page * PAGE_SAMPLES, 0), {})[place] = ledger_sample(sample)
     for message in rank.messages:
         window_page_add(pages, rank, 2 | message.thread << 8, message.start_ns, ledger_message(message))
+    for start in rank.starts:
+        window_page_add(pages, rank, 2 | start.thread << 8, start.start_ns, ledger_start(start))
     for span in rank.spans:
         entry = ledger_span(span.begin_ns, span.end_ns, span.thread, span.region)
         window_page_add(pages, rank, 2 | span.thread << 8, span.end_ns, entry)
@@ -863,6 +889,13 @@ def ledger_sample(sample: Sample) -> bytes:
     span_ns = sample.device_ns[1] - sample.device_ns[0] if sample.device_ns else 0
     last = span_ns // 16 << 1 | sample.is_shared if span_ns else CALL_NUMBERS.get(sample.request_call, 0)
     return struct.pack("<4Qi4HI", *times, unknown(sample.bytes), peer, *numbers, last)
+
+
+def ledger_start(start: Start) -> bytes:
+    completed_ticks = 0 if start.completed_ns is None else ticks_at(start.completed_ns)
+    times = (ticks_at(start.start_ns), ticks_at(start.end_ns), completed_ticks)
+    what = (CALL_NUMBERS[start.call] | 4 << 12, start.communicator, start.operation, 0)
+    return struct.pack("<4Qi4Hi", *times, unknown(start.bytes), no_rank(start.root), *what, start.number)
 
 
 def ledger_message(message: Message) -> bytes:

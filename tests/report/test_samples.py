@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
+from dataclasses import replace
 
 import planted
 import pytest
 from commprof_report.run import ledger, ledger_samples
 from commprof_report.run.run import run_open
-from planted import BLOCK_SAMPLES, DATA, SECOND, WINDOW_NS, WORLD, Message, Rank, Sample, Span, Step, Window
+from planted import BLOCK_SAMPLES, DATA, SECOND, WINDOW_NS, WORLD, Message, Rank, Sample, Span, Start, Step, Window
 
-SAMPLE_TABLES = ("sample", "sample_message", "sample_window", "step", "region_span")
+SAMPLE_TABLES = ("sample", "sample_message", "sample_start", "sample_window", "step", "region_span")
 ROUND_UNIX_NS = planted.START_UNIX_NS // (8 * WINDOW_NS) * 8 * WINDOW_NS  # a window begins with the rank, at any level up to 3
 
 
@@ -185,6 +186,22 @@ def test_messages_of_calls_and_further_ones_are_in_one_view(written, tmp_path):
 def test_further_messages_are_no_calls(written):
     message = Message("MPI_Recv_init", "received", 100, 200, peer=0, tag=1, number=1)
     assert written(one_rank(messages=[message])).ask("SELECT * FROM sample") == []
+
+
+def test_started_collectives_are_no_calls(written, tmp_path):
+    rank = one_rank(starts=[Start("MPI_Bcast_init", 65_535, 7, 100, 200, DATA, root=1, completed_ns=300, thread=1)])
+    planted.write_databases(tmp_path, [rank])
+    expected = [(0, 1, "MPI_Bcast_init", DATA, 65_535, 7, 1, 1_000, 100, 200, 300)]
+    found = "SELECT * FROM sample_start"
+    assert written(rank).ask(found) == all_of(tmp_path / "rank-0.db", found) == expected
+    assert written(rank).ask("SELECT * FROM sample UNION ALL SELECT * FROM sample") == []
+
+
+@pytest.mark.parametrize("change", ({"operation": 0}, {"number": 0}, {"number": -1}))
+def test_a_started_collective_that_cannot_be_is_left_out(written, change):
+    sound = Start("MPI_Bcast_init", 1, 1, 100, 200)
+    damaged = replace(sound, start_ns=300, end_ns=400, **change)
+    assert written(one_rank(starts=[sound, damaged])).ask("SELECT start_ns FROM sample_start") == [(100,)]
 
 
 @pytest.mark.parametrize("flags", (2, 4, 6, 8, 9))
@@ -380,6 +397,10 @@ def test_a_communicator_keeps_what_it_has_where_the_next_level_would_leave_littl
         ("sample_message", "end_ns = start_ns - 1"),
         ("sample_message", "completed_ns = start_ns - 1"),
         ("sample_message", "peer = -3"),
+        ("sample_start", "world_rank = 77"),
+        ("sample_start", "operation = 0"),
+        ("sample_start", "number = 0"),
+        ("sample_start", "completed_ns = start_ns - 1"),
         ("sample_window", "world_rank = 77"),
         ("sample_window", "begin_ns = end_ns + 1"),
         ("step", "world_rank = 77"),

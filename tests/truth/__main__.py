@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mpi.libraries import Mpi, libraries
 
-from .plants import PLANTS, TO_COME, Plant
+from .plants import PLANTS, Plant
 from .trial import is_accused, is_confirmed, judge, other_accusations, play, why_not
 
 HEADS = ("plant", "library", "runs", "right", "nobody", "wrong", "complaints", "cost error, median", "worst", "twins", "accused")
@@ -66,8 +66,8 @@ def cells(line: Line) -> list[str]:
     errors = [f"{100 * median(line.errors):.1f} %", f"{100 * max(line.errors):.1f} %"] if line.errors else ["-", "-"]
     others = ", ".join(f"{command} {count}" for command, count in line.others_accuse.items()) or "-"
     who = [str(line.who[key]) for key in ("right", "nobody", "wrong")]
-    name = line.plant.name + (" (to come)" if line.plant.name in TO_COME else "")
-    return [name, line.library, runs, *who, str(len(line.complaints)), *errors, str(line.twins), str(line.accused), str(line.confirmed), others]
+    counts = [len(line.complaints), *errors, line.twins, line.accused, line.confirmed]
+    return [line.plant.name, line.library, runs, *who, *map(str, counts), others]
 
 
 def markdown(lines: Iterable[Line]) -> str:
@@ -76,12 +76,11 @@ def markdown(lines: Iterable[Line]) -> str:
 
 
 def totals(lines: list[Line]) -> str:
-    ready = [line for line in lines if line.plant.name not in TO_COME]
-    right, undisturbed = sum(line.who["right"] for line in ready), sum(line.undisturbed for line in ready)
-    wrong = sum(line.who["wrong"] for line in lines)
+    right, wrong = (sum(line.who[key] for line in lines) for key in ("right", "wrong"))
+    undisturbed = sum(line.undisturbed for line in lines)
     twins, accused, confirmed = (sum(getattr(line, name) for line in lines) for name in ("twins", "accused", "confirmed"))
     return (
-        f"{right} of {undisturbed} undisturbed runs of plants judged rightly (without those to come), {wrong} with a rank wrongly accused;"
+        f"{right} of {undisturbed} undisturbed runs of plants judged rightly, {wrong} with a rank wrongly accused;"
         f" {accused} of {twins} balanced twins in which late accuses a rank, {confirmed} of these by the logs too\n"
     )
 
@@ -108,7 +107,7 @@ def main() -> int:
                 options.markdown.write_text(markdown(lines) + "\n" + totals(lines))
     folder.rmdir()
     print(totals(lines))
-    return any(line.complaints for line in lines if line.plant.name not in TO_COME)
+    return any(line.complaints for line in lines)
 
 
 if __name__ == "__main__":

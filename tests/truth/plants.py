@@ -58,8 +58,3 @@ PLANTS = [
     Plant("slow network", "blocking", 4, (), "transfer", where="network"),
     Plant("slow connection of a rank", "blocking", 4, (), "transfer", where="link"),
 ]
-
-# Plants that the reports do not judge rightly yet, and why. Whoever makes one right removes it here: its test fails if it passes.
-TO_COME = {
-    "slow rank before persistent Allreduce": "MPI_Start is recorded without its collective",
-}

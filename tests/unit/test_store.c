@@ -448,7 +448,7 @@ static void the_file_says_what_it_is(void)
     begin();
     store();
     CHECK_TEXT(ask("PRAGMA application_id"), "1668116582");
-    CHECK_TEXT(ask("PRAGMA user_version"), "6");
+    CHECK_TEXT(ask("PRAGMA user_version"), "7");
     CHECK_TEXT(ask("PRAGMA integrity_check"), "ok");
 }
 
@@ -570,6 +570,24 @@ static void further_messages_have_a_table_of_their_own(void)
     CHECK_TEXT(ask("SELECT * FROM sample_message"), "3|1|MPI_Send|2|received|5|-7|65535|64|100|150|null "
                                                     "3|1|MPI_Send|2|sent|5|-7|65535|64|200|250|900");
     CHECK_TEXT(ask("SELECT thread, direction FROM message"), "1|received 1|sent");
+}
+
+static void a_started_collective_has_a_table_of_its_own(void)
+{
+    begin_sampled();
+    struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
+    for (unsigned i = 0; i < 2; i++) {
+        struct ledger_sample *sample = put(page, i, BCAST, 100 * (i + 1), 100 * (i + 1) + 50);
+        sample->flags = LEDGER_SAMPLE_FURTHER;
+        sample->operation = UINT16_MAX;
+        sample->starts = INT32_MAX;
+        sample->peer = i ? 7 : LEDGER_NO_RANK;
+        sample->completed_ticks = i ? ticks_at(900) : 0;
+    }
+    store();
+    CHECK_TEXT(ask("SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM sample_message)"), "0|0");
+    CHECK_TEXT(ask("SELECT * FROM sample_start"), "3|1|MPI_Bcast|2|65535|2147483647|null|64|100|150|null "
+                                                  "3|1|MPI_Bcast|2|65535|2147483647|7|64|200|250|900");
 }
 
 static void a_sample_that_is_not_there_yet_is_not_stored(void)
@@ -1122,6 +1140,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_call_without_a_sequence_has_its_peer_and_the_call_of_its_request),
     TEST(a_message_has_its_tag_and_number),
     TEST(further_messages_have_a_table_of_their_own),
+    TEST(a_started_collective_has_a_table_of_its_own),
     TEST(a_sample_that_is_not_there_yet_is_not_stored),
     TEST(only_blocks_and_windows_of_the_level_are_stored),
     TEST(samples_from_before_a_reset_are_not_stored),

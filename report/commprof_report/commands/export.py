@@ -65,6 +65,7 @@ TABLES = (
     "peer",
     "sample",
     "sample_message",
+    "sample_start",
     "sample_window",
     "step",
     "region",

@@ -1,4 +1,4 @@
--- Median duration of the sampled collectives and messages, of nonblocking ones from start to completion, for each communicator and call; for
+-- Median duration of the sampled collectives and messages, of nonblocking and persistent ones from start to completion, for each communicator and call; for
 -- NCCL, the duration on the device.
 WITH lasted AS (
     SELECT identity, CASE WHEN is_shared THEN 'ncclGroup' ELSE sample.call END AS call,
@@ -6,7 +6,11 @@ WITH lasted AS (
     FROM sample
     JOIN communicator USING (world_rank, communicator)
     JOIN synchronizing USING (call)
-    WHERE sequence IS NOT NULL
+    WHERE sequence IS NOT NULL AND call NOT IN (SELECT name FROM call WHERE form = 'persistent')
+    UNION ALL
+    SELECT identity, call, completed_ns - start_ns
+    FROM sample_start
+    JOIN communicator USING (world_rank, communicator)
     UNION ALL
     SELECT identity, call, coalesce(completed_ns, end_ns) - start_ns
     FROM message

@@ -1,6 +1,7 @@
 -- The samples of synchronizing collectives, in the order of collectives. `members`: how many of the communicator's ranks were read; a
 -- collective with fewer samples than that is skipped, because a rank is missing. An NCCL collective lasts from the start of its kernel to
--- its end, on the device; without device times it is left out. Operations that share kernels count as one ncclGroup.
+-- its end, on the device; without device times it is left out. Operations that share kernels count as one ncclGroup. The starts of persistent
+-- collectives have sequences beyond all others.
 WITH member AS (
     SELECT world_rank, communicator, identity, comm_rank, library, count(*) OVER (PARTITION BY identity) AS members
     FROM communicator
@@ -10,7 +11,11 @@ arrived AS (
     SELECT world_rank, communicator, sequence, call, bytes, root, region, start_ns, end_ns, completed_ns
     FROM sample
     JOIN member USING (world_rank, communicator)
-    WHERE library = 'mpi' AND sequence IS NOT NULL
+    WHERE library = 'mpi' AND sequence IS NOT NULL AND call NOT IN (SELECT name FROM call WHERE form = 'persistent')
+    UNION ALL
+    SELECT world_rank, communicator, operation << 40 | number, call, bytes, root, 0, start_ns, end_ns, completed_ns
+    FROM sample_start
+    JOIN member USING (world_rank, communicator)
     UNION ALL
     SELECT world_rank, communicator, min(sequence), CASE WHEN is_shared THEN 'ncclGroup' ELSE call END, sum(bytes),
            CASE WHEN NOT is_shared THEN root END, region, device_start_ns, device_end_ns,

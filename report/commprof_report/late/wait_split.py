@@ -7,9 +7,9 @@ Reduce_scatter and Barrier; the root in Bcast and Scatter; all others at the roo
 of its call is transfer. If the clock error may exceed half the median duration of such a call, arrival times are not used. Then the rank
 with the shortest call is assumed to have arrived last, and the excess of the other calls over it is waiting.
 
-A rank waits for a nonblocking collective, or a nonblocking or persistent message, in the call that completes it (Wait, Test): from the entry
-of that call until the last rank has started the collective, or the other side has posted the message. One call may complete several
-operations; the one that is ready last decides (arrivals.py). Persistent collectives are not split: MPI_Start is recorded without them.
+A rank waits for a nonblocking or persistent collective or message in the call that completes it (Wait, Test): from the entry of that call
+until the last rank has started the collective, or the other side has posted the message. One call may complete several operations; the
+one that is ready last decides (arrivals.py).
 
 A rank arrives in an NCCL collective when its kernel starts, and leaves when the kernel ends; the call on the host shows neither. NCCL
 collectives without device times are therefore skipped.
@@ -39,7 +39,7 @@ INSERT = "INSERT INTO late_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 
 
 class CollectiveRow(NamedTuple):
-    """One rank's sample of a collective; sampled_collectives.sql."""
+    """One rank's sample of a collective, or of the start of a persistent one; sampled_collectives.sql."""
 
     identity: str
     sequence: int
@@ -64,7 +64,7 @@ class WaitSplit(NamedTuple):
 
     error_ns: float  # the largest clock error among the collectives split by arrival times
     unsure: int  # chosen ones not split: clocks too inaccurate and durations no substitute, or the root was not read
-    uncompleted: int  # chosen nonblocking ones not split: the call that completed them is not sampled
+    uncompleted: int  # chosen nonblocking or persistent ones not split: the call that completed them is not sampled
     unmatched: int  # chosen messages not split, each side's counted: their other side is not known
 
 

@@ -17,6 +17,11 @@ WHERE :is_whole OR (
     (SELECT start_unix_ns FROM source.rank WHERE rank.world_rank = sample_message.world_rank) + start_ns >> 30
 ) & ((1 << coalesce((SELECT level FROM temp.sample_class WHERE class = ''), 0)) - 1) = 0;
 
+INSERT INTO main.sample_start SELECT * FROM source.sample_start
+WHERE :is_whole OR (
+    (SELECT start_unix_ns FROM source.rank WHERE rank.world_rank = sample_start.world_rank) + start_ns >> 30
+) & ((1 << coalesce((SELECT level FROM temp.sample_class WHERE class = ''), 0)) - 1) = 0;
+
 INSERT INTO main.sample_window SELECT * FROM source.sample_window WHERE 1;
 
 INSERT INTO main.step SELECT * FROM source.step WHERE 1;

@@ -36,7 +36,8 @@ CALL_MASK = 0xFFFF
 SAMPLE_CALL_BITS = 12  # the flags are in the bits above
 SAMPLE_CALL_MASK = (1 << SAMPLE_CALL_BITS) - 1
 SAMPLE_MESSAGE, SAMPLE_RECEIVED, SAMPLE_FURTHER = (number(f"SAMPLE_{flag}") for flag in ("MESSAGE", "RECEIVED", "FURTHER"))
-KNOWN_FLAGS = {0, *(SAMPLE_MESSAGE | flags for flags in range(0, SAMPLE_MESSAGE + SAMPLE_RECEIVED + SAMPLE_FURTHER, SAMPLE_RECEIVED))}
+KNOWN_FLAGS = {flags for flags in range(2 * SAMPLE_FURTHER) if flags & SAMPLE_MESSAGE or not flags & SAMPLE_RECEIVED}
+MOST_STARTS = (1 << 31) - 1
 DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = number("DEVICE_SPAN_SHARED"), number("DEVICE_SPAN_UNIT_NS")
 KINDS, COPIES = NAMES["kind"], NAMES["copy"]
 MOST_WINDOWS = 1 << 16  # separate windows of a thread; if there are more, the level is raised
@@ -77,7 +78,7 @@ def _anchor_is_sane(header, page) -> bool:
 
 def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> dict[str, list[tuple]]:
     """Rows by table. A running process may have made calls while its pages were read; they are complete up to the time of reading."""
-    samples, messages, steps, spans, activities, gaps = [], [], [], [], [], {}
+    samples, messages, starts, steps, spans, activities, gaps = [], [], [], [], [], [], {}
     rows = rows_of(ledger, clock)
     damaged = 0
     for page in ledger.pages:
@@ -99,6 +100,8 @@ def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> 
                 damaged += 1
             elif kind == OF_STEPS:
                 steps.append(_step_row(rows, clock, sample, page.first + place + 1, last_ns))
+            elif _flags(sample) == SAMPLE_FURTHER:
+                starts.append(_start_row(ledger, rows, clock, sample, number))
             elif _flags(sample) & SAMPLE_FURTHER:
                 messages.append(_message_row(ledger, rows, clock, sample, number))
             elif _call(sample):
@@ -121,7 +124,7 @@ def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> 
         for stream in (ledger.streams.values() if ledger.pages else ())
         for window in _windows(ledger, clock, stream, header.device_level, settled_ns, gaps.get(_owner(OF_STREAM, stream.stream), {}))
     ]
-    calls = {"sample": samples, "sample_message": messages, "sample_window": windows}
+    calls = {"sample": samples, "sample_message": messages, "sample_start": starts, "sample_window": windows}
     return {**calls, "step": steps, "region_span": spans, "gpu_sample": activities, "gpu_sample_window": gpu_windows}
 
 
@@ -182,8 +185,9 @@ def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
     if kind == OF_COMMUNICATOR:
         return call > 0 and not flags and sample.communicator == number
     is_peer = PEER_ANY <= sample.peer < MOST_RANKS or sample.peer == NO_RANK
+    is_start = flags != SAMPLE_FURTHER or (sample.thread > 0 and 0 < sample.device_span <= MOST_STARTS)
     is_owner = bool(flags) or sample.thread == number
-    return is_owner and is_peer and (call > 0 or (not flags and sample.region > 0))
+    return is_owner and is_peer and is_start and (call > 0 or (not flags and sample.region > 0))
 
 
 def _call(sample) -> int:
@@ -217,6 +221,19 @@ def _message_row(ledger: Ledger, rows: Rows, clock: Clock, sample, thread: int) 
         direction=NAMES["direction"][_flags(sample) // SAMPLE_RECEIVED & 1],
         tag=tag,
         number=number,
+        completed_ns=_completed_ns(clock, sample),
+    )
+
+
+def _start_row(ledger: Ledger, rows: Rows, clock: Clock, sample, thread: int) -> tuple:
+    """`operation` and `starts` are in the fields `thread` and `device_span` of other samples (a union in C)."""
+    return rows.row(
+        "sample_start",
+        sample,
+        thread=thread,
+        call=ledger.call_name(_call(sample)),
+        operation=sample.thread,
+        number=sample.device_span,
         completed_ns=_completed_ns(clock, sample),
     )
 

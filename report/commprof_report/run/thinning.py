@@ -15,6 +15,7 @@ import heapq
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 
 from ..base import query
 from .ledger import LEVEL_NONE, WINDOW_NS_LOG2
@@ -70,12 +71,15 @@ class Thinning:
         identities = {row[1]: row[2] for row in rows["communicator"]}
         start_unix_ns = rows["rank"][0][5]
         places = [_place(row, identities, start_unix_ns) for row in rows["sample"]]
-        messages = [(WITHOUT_SEQUENCE, start_unix_ns + row.start_ns >> WINDOW_NS_LOG2) for row in rows["sample_message"]]
+        further = {
+            table: [(WITHOUT_SEQUENCE, start_unix_ns + row.start_ns >> WINDOW_NS_LOG2) for row in rows[table]]
+            for table in ("sample_message", "sample_start")
+        }
         spans = [(WITHOUT_SEQUENCE, start_unix_ns + row[4] >> WINDOW_NS_LOG2) for row in rows["region_span"]]
         activities = [(OF_GPUS, start_unix_ns + row.start_ns >> WINDOW_NS_LOG2) for row in rows["gpu_sample"]]
-        self._add((*place, count) for place, count in Counter([*places, *messages, *spans, *activities]).items())
+        self._add((*place, count) for place, count in Counter([*places, *chain(*further.values()), *spans, *activities]).items())
         if self.is_needed:
-            tables = {"sample": places, "sample_message": messages, "region_span": spans, "gpu_sample": activities}
+            tables = {"sample": places, **further, "region_span": spans, "gpu_sample": activities}
             for table, its_places in tables.items():
                 rows[table] = [row for row, place in zip(rows[table], its_places) if self._keeps(*place)]
 

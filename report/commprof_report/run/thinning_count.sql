@@ -13,6 +13,8 @@ FROM (
     UNION ALL
     SELECT world_rank, start_ns FROM source.sample_message
     UNION ALL
+    SELECT world_rank, start_ns FROM source.sample_start
+    UNION ALL
     SELECT world_rank, end_ns FROM source.region_span
 )
 JOIN source.rank USING (world_rank)

@@ -12,6 +12,10 @@ DELETE FROM main.sample_message WHERE (
     (SELECT start_unix_ns FROM main.rank WHERE rank.world_rank = sample_message.world_rank) + start_ns >> 30
 ) & ((1 << (SELECT level FROM temp.sample_class WHERE class = '')) - 1) <> 0;
 
+DELETE FROM main.sample_start WHERE (
+    (SELECT start_unix_ns FROM main.rank WHERE rank.world_rank = sample_start.world_rank) + start_ns >> 30
+) & ((1 << (SELECT level FROM temp.sample_class WHERE class = '')) - 1) <> 0;
+
 DELETE FROM main.region_span WHERE (
     (SELECT start_unix_ns FROM main.rank WHERE rank.world_rank = region_span.world_rank) + end_ns >> 30
 ) & ((1 << (SELECT level FROM temp.sample_class WHERE class = '')) - 1) <> 0;
