@@ -422,3 +422,24 @@ def test_a_database_with_samples_that_cannot_be_is_left_out(run_folder, table, c
     run = run_open(run_folder, with_samples=True)
     assert run.notes[0].startswith(f"{run_folder}/rank-1.db: is damaged: impossible values in table {table}")
     assert run.connection.execute("SELECT count(DISTINCT world_rank) FROM sample").fetchone() == (3,)
+
+
+def test_samples_of_a_database_that_is_left_out_do_not_count(tmp_path):
+    planted.write_databases(tmp_path, busy_run())
+    connection = sqlite3.connect(tmp_path / "rank-1.db")
+    connection.execute("UPDATE sample SET root = 'x'")
+    connection.commit()
+    connection.close()
+    run = run_open(tmp_path, with_samples=True, most_samples=10_000)
+    assert run.connection.execute("SELECT DISTINCT world_rank FROM sample").fetchall() == [(0,), (2,), (3,)]
+    assert run.thinning.found == 2 * 4_096 + 2_048 + 3 * (96 + 8)
+
+
+def test_samples_that_are_not_retained_are_not_checked(tmp_path):
+    planted.write_databases(tmp_path, busy_run())
+    connection = sqlite3.connect(tmp_path / "rank-3.db")
+    connection.execute("UPDATE sample SET root = 'x' WHERE sequence <= 1024")
+    connection.commit()
+    connection.close()
+    assert run_open(tmp_path, with_samples=True, most_samples=10_000).notes == []
+    assert "impossible values in table sample" in run_open(tmp_path, with_samples=True).notes[0]

@@ -6,8 +6,8 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from .. import APPLICATION_ID, SCHEMA_VERSION
 from ..base import query
 from ..base.errors import ReportError, version_check
 from ..base.library_files import library_text
-from .thinning import Thinning
+from .thinning import SAMPLED, Thinning
 
 SQL = query.beside(__file__)
 
@@ -184,18 +184,14 @@ def _source_fill(connection: sqlite3.Connection, version: int) -> None:
 def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
     scripts = ["copy", *["copy_histograms"] * with_histograms, *["copy_samples"] * (thinning is not None)]
     copied = [statement for script in scripts for statement in query.statements(SQL, script)]
-    impossible = [table for table in map(_table_filled, copied) if _has_wrong_types(connection, table)]
-    if impossible:
-        raise ReportError(path, "is damaged: impossible values in table " + ", ".join(impossible))
+    _types_check(connection, path, [table for table in map(_table_filled, copied) if table not in SAMPLED])
     first_cell, first_activity = SQL.run(connection, "first_numbers").fetchone()
     connection.execute("BEGIN")
     try:
-        if thinning:
-            thinning.count_attached()
-        is_whole = not (thinning and thinning.is_needed)
-        for statement in copied:
-            numbers = {"first_cell": first_cell, "first_activity": first_activity, "is_whole": is_whole}
-            _copy_rows(connection, path, statement, numbers)
+        with thinning.attached() if thinning else nullcontext():
+            _types_check(connection, path, SAMPLED if thinning else ())
+            for statement in copied:
+                _copy_rows(connection, path, statement, {"first_cell": first_cell, "first_activity": first_activity})
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
@@ -214,14 +210,21 @@ def _table_filled(statement: str) -> str:
     return re.search(r"INSERT INTO main\.(\w+)", statement)[1]
 
 
+def _types_check(connection: sqlite3.Connection, path: Path, tables: Iterable[str]) -> None:
+    impossible = [table for table in tables if _has_wrong_types(connection, table)]
+    if impossible:
+        raise ReportError(path, "is damaged: impossible values in table " + ", ".join(impossible))
+
+
 def _has_wrong_types(connection: sqlite3.Connection, table: str) -> bool:
     """Whether a table of the attached file `source` has values that its columns' types (schema.sql) exclude, or is about a rank that the file
-    does not hold."""
+    does not hold. Of samples only those that are retained are checked."""
     columns = connection.execute(f"PRAGMA source.table_info({table})").fetchall()
     rules = [f"({name} IS NULL OR {TYPES[kind].format(name)})" for _, name, kind, *_ in columns]
     if columns[0][1] == "world_rank":
         rules.append("world_rank IN (SELECT world_rank FROM source.rank)")
-    return bool(connection.execute(f"SELECT EXISTS (SELECT 1 FROM source.{table} WHERE NOT ({' AND '.join(rules)}))").fetchone()[0])
+    rows = f"temp.retained_{table}" if table in SAMPLED else f"source.{table}"
+    return bool(connection.execute(f"SELECT EXISTS (SELECT 1 FROM {rows} WHERE NOT ({' AND '.join(rules)}))").fetchone()[0])
 
 
 def _read_only(path: Path) -> str:

@@ -5,7 +5,7 @@ once. There is a level for the collectives of each communicator, one for all cal
 The level of the class with the most samples is raised until there are few enough samples. A communicator of which a higher level would leave
 less than a quarter keeps its samples: they are its last block.
 
-    each file   count its samples in each block and window -> raise levels -> copy the samples that the levels retain
+    each file   count its samples in each block and window -> raise levels -> read the rows of those retained, check and copy them
     at the end  delete the samples that were copied before the levels rose; store the new levels in the tables
 """
 
@@ -14,8 +14,10 @@ from __future__ import annotations
 import heapq
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
+from typing import NamedTuple
 
 from ..base import query
 from .ledger import LEVEL_NONE, WINDOW_NS_LOG2
@@ -38,6 +40,19 @@ WINDOWS = {  # by class: SQL that reads the windows, deletes them, and inserts t
         "INSERT INTO gpu_sample_window VALUES (?, ?, ?, ?)",
     ),
 }
+SAMPLED = ("sample", "sample_message", "sample_start", "region_span", "gpu_sample")  # tables whose rows are retained or not
+ALL_ROWS = (-(1 << 63), (1 << 63) - 1)
+
+
+class CountRow(NamedTuple):
+    """Samples of a file, and the rows of their table that they are between; thinning_count.sql."""
+
+    sampled: str
+    class_: str | None
+    number: int | None
+    count: int
+    first_row: int
+    last_row: int
 
 
 class Thinning:
@@ -59,10 +74,27 @@ class Thinning:
         """The number of samples without thinning."""
         return sum(sum(counts.values()) for counts in self.counts.values())
 
-    def count_attached(self) -> None:
-        """Counts the samples of the attached database `source`, which are about to be added."""
-        if self.most is not None:
-            self._add(SQL.run(self.connection, "thinning_count"))
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """While samples of the attached database `source` are added: counts them, and reads those that are retained into the TEMP TABLEs
+        retained_<table>. If adding them fails, they do not count."""
+        before = {kind: Counter(counts) for kind, counts in self.counts.items()}, dict(self.levels)
+        try:
+            self._count_attached()
+            SQL.run(self.connection, "thinning_retain", is_whole=not self.is_needed)
+            yield
+        except BaseException:
+            self.counts, self.levels = before
+            raise
+
+    def _count_attached(self) -> None:
+        rows = [] if self.most is None else list(map(CountRow._make, SQL.run(self.connection, "thinning_count")))
+        self._add((row.class_, row.number, row.count) for row in rows if None not in row)
+        spans = [(table, *ALL_ROWS) for table in SAMPLED]
+        if self.is_needed:
+            spans = _joined((row.sampled, row.first_row, row.last_row) for row in rows if None in row or self._keeps(row.class_, row.number))
+        self.connection.execute("DELETE FROM temp.retained_rows")
+        self.connection.executemany("INSERT INTO temp.retained_rows VALUES (?, ?, ?)", spans)
 
     def ledger_rows_thin(self, rows: dict[str, list[tuple]]) -> None:
         """The same for a ledger's samples; removes those that are not retained."""
@@ -139,3 +171,14 @@ def _place(row, identities: dict[int, str], start_unix_ns: int) -> tuple[str, in
 def _level_of(number: int) -> int:
     """The highest level that retains a block or window of this number: how often 2 divides it."""
     return (number & -number).bit_length() - 1 if number else LEVEL_NONE - 1
+
+
+def _joined(spans: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    """Spans of rows (table, first, last) in order; those that overlap are one."""
+    joined: list[tuple[str, int, int]] = []
+    for table, first, last in sorted(spans):
+        if joined and joined[-1][0] == table and first <= joined[-1][2]:
+            joined[-1] = (table, joined[-1][1], max(last, joined[-1][2]))
+        else:
+            joined.append((table, first, last))
+    return joined

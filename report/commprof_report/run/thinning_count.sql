@@ -1,25 +1,36 @@
--- How many samples of the attached file `source` are in each block of a communicator's collectives, and in each window of the
--- other calls and of GPU activities?
-SELECT identity AS class, number, count(*) AS count
+-- How many samples of the attached file `source` are in each block of a communicator's collectives, and in each window of the other calls
+-- and of GPU activities; and between which rows of their table are they? class or number is null for impossible rows.
+SELECT 'sample' AS sampled, identity AS class, block AS number, count, first_row, last_row
 FROM (
-    SELECT world_rank, communicator, ((sequence - 1) >> 10) + 1 AS number FROM source.sample WHERE sequence IS NOT NULL
+    SELECT world_rank, communicator, ((sequence - 1) >> 10) + 1 AS block, count(*) AS count, min(rowid) AS first_row, max(rowid) AS last_row
+    FROM source.sample
+    WHERE sequence IS NOT NULL
+    GROUP BY world_rank, communicator, block
 )
-JOIN source.communicator USING (world_rank, communicator)
-GROUP BY identity, number
+LEFT JOIN source.communicator USING (world_rank, communicator)
 UNION ALL
-SELECT '', (start_unix_ns + time_ns) >> 30, count(*)
-FROM (
-    SELECT world_rank, start_ns AS time_ns FROM source.sample WHERE sequence IS NULL
-    UNION ALL
-    SELECT world_rank, start_ns FROM source.sample_message
-    UNION ALL
-    SELECT world_rank, start_ns FROM source.sample_start
-    UNION ALL
-    SELECT world_rank, end_ns FROM source.region_span
-)
-JOIN source.rank USING (world_rank)
-GROUP BY 2
+SELECT 'sample', '', (start_unix_ns + start_ns) >> 30, count(*), min(sample.rowid), max(sample.rowid)
+FROM source.sample
+LEFT JOIN source.rank USING (world_rank)
+WHERE sequence IS NULL
+GROUP BY 3
 UNION ALL
-SELECT 'gpu', (start_unix_ns + start_ns) >> 30, count(*)
-FROM source.gpu_sample JOIN source.rank USING (world_rank)
-GROUP BY 2;
+SELECT 'sample_message', '', (start_unix_ns + start_ns) >> 30, count(*), min(sample_message.rowid), max(sample_message.rowid)
+FROM source.sample_message
+LEFT JOIN source.rank USING (world_rank)
+GROUP BY 3
+UNION ALL
+SELECT 'sample_start', '', (start_unix_ns + start_ns) >> 30, count(*), min(sample_start.rowid), max(sample_start.rowid)
+FROM source.sample_start
+LEFT JOIN source.rank USING (world_rank)
+GROUP BY 3
+UNION ALL
+SELECT 'region_span', '', (start_unix_ns + end_ns) >> 30, count(*), min(region_span.rowid), max(region_span.rowid)
+FROM source.region_span
+LEFT JOIN source.rank USING (world_rank)
+GROUP BY 3
+UNION ALL
+SELECT 'gpu_sample', 'gpu', (start_unix_ns + start_ns) >> 30, count(*), min(gpu_sample.rowid), max(gpu_sample.rowid)
+FROM source.gpu_sample
+LEFT JOIN source.rank USING (world_rank)
+GROUP BY 3;
