@@ -344,7 +344,7 @@ struct ledger_sample {
     uint16_t flags : 4;       /* enum ledger_sample_flags */
     uint16_t communicator;    /* slot */
     union {
-        uint16_t number; /* of a message: the n-th with this tag to (from) this peer on this communicator, modulo 65536; 0: unknown */
+        uint16_t number;    /* of a message: the n-th with this tag to (from) this peer on this communicator, modulo 65536; 0: unknown */
         uint16_t operation; /* of a persistent collective: the n-th that was set up on this communicator, from 1 */
         uint16_t thread;
     };

@@ -61,18 +61,18 @@
 #define PREPARING_RECEIVE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, account_prepared, REQUEST_RECEIVE)
 #define PREPARING_WITH_INFO(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, PREPARING_WITH_INFO, account_prepared, 0)
 
-#define MAKING(NAME, SHAPE, FORMS)                  \
-    BODY(NAME, MAKING, SHAPE)                       \
-    {                                               \
-        struct call call;                           \
-        call_enter(&call, CALL_##NAME, site);       \
-        ANNOUNCE_##SHAPE;                           \
-        call_start(&call);                          \
-        int error = real(ARGUMENTS_##SHAPE);        \
-        call_end(&call, error);                     \
+#define MAKING(NAME, SHAPE, FORMS)                        \
+    BODY(NAME, MAKING, SHAPE)                             \
+    {                                                     \
+        struct call call;                                 \
+        call_enter(&call, CALL_##NAME, site);             \
+        ANNOUNCE_##SHAPE;                                 \
+        call_start(&call);                                \
+        int error = real(ARGUMENTS_##SHAPE);              \
+        call_end(&call, error);                           \
         account_created(&call, newcomm, CREATED_##SHAPE); \
-        return error;                               \
-    }                                               \
+        return error;                                     \
+    }                                                     \
     EXPORT_##FORMS(NAME, MAKING, SHAPE)
 
 #include "expand.h"

@@ -10,9 +10,8 @@ enum { INVALID = 1 };
 static const struct {
     const char *name;
     int bytes;
-} types[] = {
-    {"", 0},           {"MPI_INT", 4},  {"MPI_UNSIGNED", 4}, {"MPI_COUNT", 8}, {"MPI_UNSIGNED_LONG_LONG", 8},
-    {"MPI_C_BOOL", 1}, {"MPI_CHAR", 1}, {"MPI_DOUBLE", 8},   {"MPI_PACKED", 1}};
+} types[] = {{"", 0},           {"MPI_INT", 4},  {"MPI_UNSIGNED", 4}, {"MPI_COUNT", 8}, {"MPI_UNSIGNED_LONG_LONG", 8},
+             {"MPI_C_BOOL", 1}, {"MPI_CHAR", 1}, {"MPI_DOUBLE", 8},   {"MPI_PACKED", 1}};
 enum { INT = 1, UNSIGNED, COUNT, UNSIGNED_LONG_LONG, C_BOOL, CHAR, DOUBLE, PACKED };
 
 static const struct variable {
