@@ -1,7 +1,7 @@
 """What calls.def and nccl_calls.def say of bandwidth and waiting, against nccl-tests' PERFORMANCE.md and MPI-4.1, function by function.
 
-A nonblocking operation has the rule of the blocking one: what it does from start to completion is the same. A persistent one moves the same
-bytes; MPI_..._init itself waits for nobody.
+A nonblocking or persistent operation has the rule of the blocking one: what it does from start to completion is the same. Of messages that
+are nonblocking or persistent nobody is waited for.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def waits_for(name: str) -> str:
     call = CALLS[name]
     if call.library == "nccl" and operation(name) in NCCL_WAITS_FOR:
         return NCCL_WAITS_FOR[operation(name)]
-    is_over_at_once = call.form == "persistent" or (call.form == "nonblocking" and call.family != "collective") or name in POLLS
+    is_over_at_once = (call.form in ("nonblocking", "persistent") and call.family != "collective") or name in POLLS
     return "nobody" if is_over_at_once else listed(WAITS_FOR, name, "nobody")
 
 

@@ -96,8 +96,17 @@ def test_one_question_has_one_answer(played: Played, plant: Plant, tmp_path) -> 
 
 
 @pytest.mark.parametrize("plant", by_name(plant for plant in PLANTS if plant.cause != "none"))
-def test_no_two_commands_accuse_different_ranks(played: Played, plant: Plant) -> None:
-    accused = statements.accused(played(plant).run.folder)
-    named = accused.pop("late", {*plant.named, *plant.calls.values()})
-    for command, ranks in accused.items():
-        assert ranks <= named, (command, ranks, named)
+def test_no_two_commands_accuse_different_ranks(mpi: Mpi, played: Played, plant: Plant, tmp_path_factory) -> None:
+    """Other work on the machine may make a rank late in a pair of ranks alone, which only pipeline looks at: then again."""
+    contradictions = contradicted(played(plant))
+    for _ in range(TRIES - 1):
+        if contradictions:
+            contradictions = contradicted(play(mpi, plant, False, tmp_path_factory.mktemp(f"{mpi.name}-{plant.program}")))
+    assert contradictions == {}
+
+
+def contradicted(trial: Trial) -> dict[str, set[int]]:
+    """The ranks that a command names, but neither late nor the plant."""
+    accused = statements.accused(trial.run.folder)
+    named = accused.pop("late", {*trial.plant.named, *trial.plant.calls.values()})
+    return {command: ranks - named for command, ranks in accused.items() if not ranks <= named}
