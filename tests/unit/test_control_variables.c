@@ -94,7 +94,7 @@ static int fake_T_cvar_read(void *handle, void *values)
     if (variable->type == CHAR)
         strcpy(values, variable->value);
     else
-        memcpy(values, variable->value, (size_t)(variable->count * types[variable->type].bytes));
+        memcpy(values, variable->value, (size_t)variable->count * (size_t)types[variable->type].bytes);
     return MPI_SUCCESS;
 }
 
