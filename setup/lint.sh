@@ -71,7 +71,7 @@ cpp_check() {
 # A thread of the job may have a stack of 16 kB (docs/OVERHEAD.md, "Stack"). Functions that it reaches in a wrapped call have frames of at
 # most 1 kB. These files are not reached by one: they work in MPI_Init, MPI_Finalize, MPI_Pcontrol(3), at exit, on threads of ours,
 # or in other programs.
-off_the_path='^src/(output|run|tools|gpu)/|^src/(base/(settings|filesystems|host|cgroup)|mpi/launcher|ledger/copy)\.c$'
+off_the_path='^src/(output|run|tools|gpu)/|^src/(base/(settings|filesystems|host|cgroup)|mpi/(launcher|control_variables)|ledger/copy)\.c$'
 off_the_path+='|^src/cupti/(cupti_backend|cupti_library|clients|dump)\.c$'
 
 stack_frames() {
