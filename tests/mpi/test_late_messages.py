@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from . import reporter
-from .harness import Run
+from .harness import TRIES, Run
 
 ROUNDS, BUSY_MS = 24, 20
 EAGER, RENDEZVOUS = 64, 1 << 20
@@ -102,6 +102,13 @@ def test_the_kind_of_waiting_is_the_planted_one(job, late, how, size):
 
 
 def test_ranks_that_all_compute_as_long_name_nobody(profile):
-    run = profile("late_messages", 2, str(BOTH), "exchange", str(EAGER), "5", "48")
-    (row,) = reporter.rows("late", run.folder, "--by", "run")
-    assert (row["late_ranks"], row["unmatched"]) == (None, 0)
+    """Other work on the machine may make a rank truly late: then again."""
+    named = []
+    for attempt in range(TRIES):
+        run = profile("late_messages", 2, str(BOTH), "exchange", str(EAGER), "5", "48", env={"ATTEMPT": str(attempt)})
+        (row,) = reporter.rows("late", run.folder, "--by", "run")
+        assert row["unmatched"] == 0
+        named.append(row["late_ranks"])
+        if not named[-1]:
+            return
+    pytest.fail(f"ranks named late: {named}")

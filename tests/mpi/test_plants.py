@@ -9,6 +9,7 @@ from math import comb
 
 import pytest
 
+from .harness import TRIES
 from .libraries import REPOSITORY, Mpi
 
 sys.path.insert(0, str(REPOSITORY / "tests"))
@@ -16,7 +17,6 @@ from truth import statements
 from truth.plants import PLANTS, Plant
 from truth.trial import Trial, is_accused, is_confirmed, judge, play, told, tolerance_ns, why_not
 
-TRIES = 3  # of a plant, where other work on the machine hides it
 LEVEL = 0.01  # of the verdict: the probability that a balanced run accuses somebody
 UNLIKELY = 0.001
 SAME_TWINS = {"staircase", "random", "rotation", "drift"}  # without delay these are "blocking"

@@ -125,7 +125,8 @@ def test_another_profiler_and_ours_both_see_every_call(profile, mpi, order):
 
 
 def test_all_test_programs_are_used():
-    tests = (*PROGRAMS.parent.glob("test_*.py"), *PROGRAMS.parent.parent.glob("faults/*.py"), *PROGRAMS.parent.parent.glob("truth/*.py"))
+    rooms = ("mpi/test_*.py", "faults/*.py", "slurm/*.py", "truth/*.py")
+    tests = [path for room in rooms for path in PROGRAMS.parent.parent.glob(room)]
     sources = "".join(path.read_text() for path in tests)
     unused = {path.stem for path in PROGRAMS.iterdir() if path.suffix != ".h" and f'"{path.stem}' not in sources}
     made_by_form = {name for name in unused if name.startswith(("collectives_", "in_place_", "neighborhoods_"))}

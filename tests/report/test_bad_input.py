@@ -460,7 +460,7 @@ def test_blobs_in_the_schema_are_no_text_and_no_trouble(report, run_folder, tabl
 def test_rows_of_a_file_are_inserted_one_by_one_and_checked(name):
     """SQLite copies whole records of an equal table, unchecked, unless the SELECT has a WHERE; then its program has no opcode Column."""
     connection = sqlite3.connect(":memory:")
-    connection.executescript(planted.SCHEMA.read_text() + "ATTACH ':memory:' AS source; CREATE TEMP TABLE sample_class (class, level);")
+    connection.executescript(planted.SCHEMA.read_text() + "ATTACH ':memory:' AS source;" + database.SQL.text("thinning_create"))
     for kind, table, sql in database._entries_of_version(SCHEMA_VERSION):
         if kind == "table":
             connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
