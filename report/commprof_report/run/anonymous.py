@@ -7,8 +7,9 @@ from pathlib import Path, PurePosixPath
 
 from .run import Run
 
-UNCHANGED = {"program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size", "nccl.version", "gpu.driver", "region_refused"}
-UNCHANGED |= {"cpu_model", "cpu_quota_cores"}
+UNCHANGED = {"program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size", "region_refused", "cpu_model", "cpu_quota_cores"}
+UNCHANGED |= {"gpu", "gpu.device_memory", "gpu.driver", "gpu.unseen_graph_launches"}
+UNCHANGED |= {"nccl.algorithms", "nccl.device_times", "nccl.unknown_datatype", "nccl.unknown_operation", "nccl.version"}
 UNCHANGED |= {"process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}  # not shown as facts in a report
 NUMBERED = {"host": "host", "boot_id": "boot", "time_namespace": "clock", "cpu_quota_cgroup": "cgroup"}  # to see which ranks share one
 PLAIN_VALUE = re.compile(r"\d+[KMG]?|on|off|auto|counter|monotonic")
