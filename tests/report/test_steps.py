@@ -132,7 +132,7 @@ def test_steps_of_solvers_are_counted_whatever_the_jitter(summary, seed):
 
 
 def test_a_run_without_collectives_has_no_steps(summary):
-    assert summary([Rank(0, 1)])["why"] == "no bulk collective was kept"
+    assert summary([Rank(0, 1)])["why"] == "no bulk collective was sampled"
 
 
 def test_communication_of_a_step_is_the_time_inside_mpi(steps):
@@ -357,13 +357,13 @@ def test_the_highest_level_of_the_ranks_counts(summary):
     assert of_both["steps"] == of_one["steps"] < 600
 
 
-def test_where_calls_are_not_kept_communication_is_at_least_what_was(summary, steps):
+def test_where_calls_are_not_sampled_communication_is_at_least_what_was(summary, steps):
     ranks = pair(training.nonblocking())
     for rank in ranks:
         rank.windows = []
     row = summary(ranks)
     assert (row["complete_steps"], row["steps"]) == (0, 200)
-    assert "of no step all calls were kept: inside MPI it is at least as long" in steps(ranks).out
+    assert "no step has all its calls in the samples: inside MPI it is at least as long" in steps(ranks).out
 
 
 def test_overlap_of_nonblocking_calls_is_of_the_whole_run(steps):

@@ -117,10 +117,10 @@ def test_function_root_and_size_must_agree_where_they_must_and_are_known(stuck, 
     assert [(row["sequence"], row["what"], row["is_first"]) for row in mismatches] == ([(2, what, 1)] * 2 if what else [])
 
 
-def test_a_mismatch_at_the_oldest_kept_may_not_be_the_first_and_that_is_said(stuck):
+def test_a_mismatch_at_the_oldest_on_record_may_not_be_the_first_and_that_is_said(stuck):
     begun = [[ALLREDUCE] * 20, [BARRIER] * 20]
     answer = stuck(job(begun, [inside("MPI_Allreduce"), inside("MPI_Barrier")]))
-    assert "Collective 6 on MPI_COMM_WORLD: its function differs; it is the oldest that is kept, they may have" in answer.out
+    assert "Collective 6 on MPI_COMM_WORLD: its function differs; it is the oldest on record, they may have" in answer.out
 
 
 def test_ranks_that_receive_from_each_other_in_a_circle_are_named(stuck):

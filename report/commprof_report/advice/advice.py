@@ -72,8 +72,8 @@ class Unknown(NamedTuple):
     why: str
 
 
-class Looked(NamedTuple):
-    """What the rules look at."""
+class Inputs(NamedTuple):
+    """What the rules examine."""
 
     run: Run
     answers: RunSummary
@@ -132,37 +132,37 @@ class Looked(NamedTuple):
 
 def advice(run: Run, answers: RunSummary, steps: StepsRow) -> list[Advice]:
     """What would save most first; then what is of another kind; then the rules that found nothing."""
-    looked = look(run, answers, steps)
-    rules = (*RULES, *(GPU_RULES if looked.uses_gpu else ()))
-    rows = [row for rule in rules for row in judge(rule, looked)] + [_knee(looked, curve) for curve in knees(looked)]
+    inputs = inputs_of(run, answers, steps)
+    rules = (*RULES, *(GPU_RULES if inputs.uses_gpu else ()))
+    rows = [row for rule in rules for row in judge(rule, inputs)] + [_knee(inputs, curve) for curve in knees(inputs)]
     return sorted(rows, key=lambda row: (-row.found, row.saving_ns is None, -(row.saving_ns or 0)))
 
 
-def knees(looked: Looked) -> list[Curve]:
+def knees(inputs: Inputs) -> list[Curve]:
     """Curves that have one, by their time. If sizes with few observations are faster, the best rate was not found."""
-    known = [curve for curve in looked.curves if curve.knee and not curve.knee.is_exceeded]
+    known = [curve for curve in inputs.curves if curve.knee and not curve.knee.is_exceeded]
     return sorted(known, key=lambda curve: -sum(point.total_ns for point in curve.points))
 
 
-def _knee(looked: Looked, curve: Curve) -> Advice:
-    label, role = looked.named(curve.identities)
-    return Advice("knee", 0, knee_text(looked, curve), "", "", "", None, None, curve.call, label, role, curve.knee.bytes)
+def _knee(inputs: Inputs, curve: Curve) -> Advice:
+    label, role = inputs.named(curve.identities)
+    return Advice("knee", 0, knee_text(inputs, curve), "", "", "", None, None, curve.call, label, role, curve.knee.bytes)
 
 
-def knee_text(looked: Looked, curve: Curve) -> str:
+def knee_text(inputs: Inputs, curve: Curve) -> str:
     """MPI_Allreduce on MPI_COMM_WORLD, 1 KiB to 4 MiB: the best algbw is 1.05 GB/s; it is at least two thirds of that at 1 MiB to 4 MiB"""
     knee = curve.knee
     rate = units.bandwidth(1e9 / knee.best_ns_per_byte)
     timed = "without waiting" if curve.is_split else "including waiting"
     return (
-        f"{curve.call} on {_on(looked, curve)}, {_range(knee.low_bytes, knee.high_bytes)}: the best algbw is {rate}, and at least two thirds of"
+        f"{curve.call} on {_on(inputs, curve)}, {_range(knee.low_bytes, knee.high_bytes)}: the best algbw is {rate}, and at least two thirds of"
         f" that at {_range(knee.bytes, knee.upto_bytes)} (by medians {timed}, of sizes with {curves.FEWEST} observations or more; algbw in"
         " `sizes` is by means)"
     )
 
 
-def _on(looked: Looked, curve: Curve) -> str:
-    where = looked.where(curve.identities)
+def _on(inputs: Inputs, curve: Curve) -> str:
+    where = inputs.where(curve.identities)
     return f"{where}, {curve.side}" if curve.side else where
 
 
@@ -171,10 +171,10 @@ def _range(low_bytes: int, high_bytes: int) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def look(run: Run, answers: RunSummary, steps: StepsRow) -> Looked:
+def inputs_of(run: Run, answers: RunSummary, steps: StepsRow) -> Inputs:
     sizes = size_rows(run.connection)
     known = kin(run.connection)
-    return Looked(
+    return Inputs(
         run,
         answers,
         steps,
@@ -200,79 +200,79 @@ def framework(run: Run, answers: RunSummary) -> str:
 class Rule(NamedTuple):
     name: str
     looks_for: str
-    find: Callable[[Looked], Iterator["Finding | Unknown"]]
+    find: Callable[[Inputs], Iterator["Finding | Unknown"]]
 
 
-def judge(rule: Rule, looked: Looked) -> list[Advice]:
-    found = [_of_background(each, looked) for each in rule.find(looked)]
-    findings = [each for each in found if isinstance(each, Finding) and is_notable(each, looked)]
+def judge(rule: Rule, inputs: Inputs) -> list[Advice]:
+    found = [_of_background(each, inputs) for each in rule.find(inputs)]
+    findings = [each for each in found if isinstance(each, Finding) and is_notable(each, inputs)]
     if findings:
-        return [_advice(rule, finding, looked) for finding in findings]
+        return [_advice(rule, finding, inputs) for finding in findings]
     why = next((each.why for each in found if isinstance(each, Unknown)), "")
     return [Advice(rule.name, 0, rule.looks_for, why, "", "", None, None, None, None, None, None)]
 
 
-def _of_background(found: Finding | Unknown, looked: Looked) -> Finding | Unknown:
+def _of_background(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
     """Time in MPI on a thread that the program may not wait for is no saving: a framework's negotiation costs nothing by itself."""
-    is_saving = isinstance(found, Finding) and is_notable(found, looked) and found.saving_ns and (found.call or "").startswith("MPI_")
-    if is_saving and looked.late.is_background:
+    is_saving = isinstance(found, Finding) and is_notable(found, inputs) and found.saving_ns and (found.call or "").startswith("MPI_")
+    if is_saving and inputs.late.is_background:
         return Unknown("a background thread makes the MPI calls, and what the program waits for of them is not known")
     return found
 
 
-def is_notable(finding: Finding, looked: Looked) -> bool:
-    return finding.saving_ns is None or is_notable_time(finding.saving_ns, looked)
+def is_notable(finding: Finding, inputs: Inputs) -> bool:
+    return finding.saving_ns is None or is_notable_time(finding.saving_ns, inputs)
 
 
-def is_notable_time(ns: float, looked: Looked) -> bool:
-    return ns > 0 and ns >= NOTABLE * looked.counted_ns
+def is_notable_time(ns: float, inputs: Inputs) -> bool:
+    return ns > 0 and ns >= NOTABLE * inputs.counted_ns
 
 
-def _advice(rule: Rule, finding: Finding, looked: Looked) -> Advice:
+def _advice(rule: Rule, finding: Finding, inputs: Inputs) -> Advice:
     saving_ns = None if finding.saving_ns is None else round(finding.saving_ns)
-    share = saving_ns / looked.counted_ns if saving_ns is not None and looked.counted_ns else None
-    label, role = looked.named(finding.identities)
+    share = saving_ns / inputs.counted_ns if saving_ns is not None and inputs.counted_ns else None
+    label, role = inputs.named(finding.identities)
     said = (finding.title, finding.evidence, finding.suggestion, finding.certainty)
     return Advice(rule.name, 1, *said, saving_ns, share, finding.call, label, role, finding.bytes)
 
 
-def small_messages(looked: Looked) -> Iterator[Finding | Unknown]:
+def small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Many Allreduces below the knee. They cost at least what the same bytes would take at the knee's rate."""
-    for curve in _allreduces(looked):
+    for curve in _allreduces(inputs):
         knee = curve.knee
         if knee is None:
-            yield Unknown(f"{curve.call} on {_on(looked, curve)} has no two sizes with {curves.FEWEST} calls each to compare")
+            yield Unknown(f"{curve.call} on {_on(inputs, curve)} has no two sizes with {curves.FEWEST} calls each to compare")
             continue
         small = [point for point in curve.points if TINY_BYTES < point.bytes < knee.bytes]
         if sum(point.count for point in small) >= MANY * curve.ranks:
-            yield _fusing(curve, small, knee, looked)
+            yield _fusing(curve, small, knee, inputs)
 
 
-def _allreduces(looked: Looked) -> list[Curve]:
-    return [curve for curve in looked.curves if curve.call in ("MPI_Allreduce", "ncclAllReduce")]
+def _allreduces(inputs: Inputs) -> list[Curve]:
+    return [curve for curve in inputs.curves if curve.call in ("MPI_Allreduce", "ncclAllReduce")]
 
 
-def _fusing(curve: Curve, small: Sequence[Point], knee: Knee, looked: Looked) -> Finding:
+def _fusing(curve: Curve, small: Sequence[Point], knee: Knee, inputs: Inputs) -> Finding:
     count, total_ns = sum(point.count for point in small), sum(point.total_ns for point in small)
     small_bytes = sum(point.count * point.bytes for point in small)
     fused_ns = small_bytes * knee.ns_per_byte
     waiting = curves.waiting(small)
     return Finding(
-        f"fuse small {curve.call} on {_on(looked, curve)}",
+        f"fuse small {curve.call} on {_on(inputs, curve)}",
         f"{units.count(round(count / curve.ranks))} calls a rank of {_sizes_text(small)} carry {units.volume(small_bytes / curve.ranks)}"
-        f" and take {looked.per_rank(total_ns)} ({looked.per_rank(_typical_ns(small))} by their medians); at the rate that is reached"
-        f" with {units.size(knee.bytes)} the same bytes take {looked.per_rank(fused_ns)}{_waiting_text(waiting)}"
-        + ("; most of it is on background threads, so it may cost the program less" if looked.is_background else ""),
+        f" and take {inputs.per_rank(total_ns)} ({inputs.per_rank(_typical_ns(small))} by their medians); at the rate that is reached"
+        f" with {units.size(knee.bytes)} the same bytes take {inputs.per_rank(fused_ns)}{_waiting_text(waiting)}"
+        + ("; most of it is on background threads, so it may cost the program less" if inputs.is_background else ""),
         {
             HOROVOD: "raise HOROVOD_CYCLE_TIME, so that more tensors are ready to be fused, and HOROVOD_FUSION_THRESHOLD if that is below"
             f" {units.size(knee.bytes)}",
             PYTORCH: f"raise bucket_cap_mb of DistributedDataParallel to more than {units.size(knee.bytes)}",
         }.get(
-            looked.framework,
+            inputs.framework,
             f"send them together, {units.size(knee.bytes)} or more at once (Horovod: HOROVOD_FUSION_THRESHOLD, HOROVOD_CYCLE_TIME;"
             " PyTorch's DistributedDataParallel: bucket_cap_mb)",
         ),
-        POSSIBLE if looked.is_background else _certainty(curve, small, total_ns),
+        POSSIBLE if inputs.is_background else _certainty(curve, small, total_ns),
         total_ns * (1 - (waiting or 0)) - fused_ns,
         curve.call,
         curve.identities,
@@ -301,26 +301,26 @@ def _sizes_text(points: Sequence[Point]) -> str:
     return _range(points[0].bytes, points[-1].bytes)
 
 
-def _background(looked: Looked) -> Unknown:
-    return Unknown(f"{units.share(looked.late.run.background_share)} of the time inside MPI is on background threads, which may have been idle")
+def _background(inputs: Inputs) -> Unknown:
+    return Unknown(f"{units.share(inputs.late.run.background_share)} of the time inside MPI is on background threads, which may have been idle")
 
 
-def tiny_messages(looked: Looked) -> Iterator[Finding | Unknown]:
+def tiny_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Allreduces of a few values: the time in them that is not waiting. A background thread that has nothing else to do may make many."""
-    if looked.is_background:
-        yield _background(looked)
+    if inputs.is_background:
+        yield _background(inputs)
         return
-    for curve in _allreduces(looked):
+    for curve in _allreduces(inputs):
         tiny = [point for point in curve.points if point.bytes <= TINY_BYTES]
         if sum(point.count for point in tiny) >= MANY * curve.ranks:
             count, total_ns = sum(point.count for point in tiny), sum(point.total_ns for point in tiny)
             waiting = curves.waiting(tiny)
             yield Finding(
-                f"make fewer tiny {curve.call} on {_on(looked, curve)}",
-                f"{units.count(round(count / curve.ranks))} calls a rank of {_sizes_text(tiny)} take {looked.per_rank(total_ns)}"
+                f"make fewer tiny {curve.call} on {_on(inputs, curve)}",
+                f"{units.count(round(count / curve.ranks))} calls a rank of {_sizes_text(tiny)} take {inputs.per_rank(total_ns)}"
                 + _waiting_text(waiting),
                 "these are negotiation: raise HOROVOD_CYCLE_TIME, and leave HOROVOD_CACHE_CAPACITY on"
-                if looked.framework == HOROVOD and curve.call == "MPI_Allreduce"
+                if inputs.framework == HOROVOD and curve.call == "MPI_Allreduce"
                 else "put several values into one message, or sum them less often"
                 + (" (Horovod negotiates like this: HOROVOD_CYCLE_TIME)" if curve.call == "MPI_Allreduce" else ""),
                 _certainty(curve, tiny, total_ns),
@@ -331,17 +331,17 @@ def tiny_messages(looked: Looked) -> Iterator[Finding | Unknown]:
             )
 
 
-def padding(looked: Looked) -> Iterator[Finding | Unknown]:
+def padding(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """A size that is slower than a larger one: the difference of their means, for each call."""
-    if not any(_comparable(curve) for curve in looked.curves):
+    if not any(_comparable(curve) for curve in inputs.curves):
         yield Unknown(NO_NEIGHBOURS)
-    for curve in looked.curves:
+    for curve in inputs.curves:
         for point in curve.points:
             larger = [other for other in curve.points if _is_faster(other, point)]
             if larger:
                 best = min(larger, key=lambda other: other.mean_ns)
                 yield Finding(
-                    f"pad {curve.call} of {units.size(point.bytes)} to {units.size(best.bytes)} on {_on(looked, curve)}",
+                    f"pad {curve.call} of {units.size(point.bytes)} to {units.size(best.bytes)} on {_on(inputs, curve)}",
                     f"{units.count(point.count)} calls of {units.size(point.bytes)} take {units.duration(point.p50_ns)} in the median"
                     f" ({_bounds_text(point)}), {units.count(best.count)} of {units.size(best.bytes)} {units.duration(best.p50_ns)}"
                     f" ({_bounds_text(best)})",
@@ -371,16 +371,16 @@ def _bounds_text(point: Point) -> str:
     return f"surely between {units.duration(point.low_ns)} and {units.duration(point.high_ns)}"
 
 
-def jumps(looked: Looked) -> Iterator[Finding | Unknown]:
+def jumps(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Between two sizes close to each other the time grows much more than the size: what it grows more."""
-    if not any(_comparable(curve) for curve in looked.curves):
+    if not any(_comparable(curve) for curve in inputs.curves):
         yield Unknown(NO_NEIGHBOURS)
-    for curve in looked.curves:
+    for curve in inputs.curves:
         for below, above in zip(curve.points, curve.points[1:]):
             larger = above.bytes / below.bytes
             if _is_jump(below, above, larger):
                 yield Finding(
-                    f"{curve.call} jumps between {units.size(below.bytes)} and {units.size(above.bytes)} on {_on(looked, curve)}",
+                    f"{curve.call} jumps between {units.size(below.bytes)} and {units.size(above.bytes)} on {_on(inputs, curve)}",
                     f"{units.duration(below.p50_ns)} becomes {units.duration(above.p50_ns)} in the median, {above.p50_ns / below.p50_ns:.1f}"
                     f" times as long for {larger:.2f} times the bytes: the library seems to change its protocol or algorithm there",
                     f"keep messages at or below {units.size(below.bytes)}, or move the limit ({_limits(curve)})",
@@ -410,11 +410,11 @@ def _limits(curve: Curve) -> str:
     return "Open MPI: btl_..._eager_limit, coll_tuned_...; MPICH: MPIR_CVAR_..._EAGER_..., MPIR_CVAR_..._MSG_SIZE"
 
 
-def imbalance(looked: Looked) -> Iterator[Finding | Unknown]:
+def imbalance(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Late ranks that hvprof-report late names: what all ranks would gain if these arrived with the next. If ranks share cores, a late rank
     may merely not have been scheduled."""
-    crowding = looked.answers.summary.crowding
-    for found in _late_ranks(looked):
+    crowding = inputs.answers.summary.crowding
+    for found in _late_ranks(inputs):
         yield _crowded(found, crowding) if crowding and isinstance(found, Finding) else found
 
 
@@ -427,8 +427,8 @@ def _crowded(found: Finding, crowding: str) -> Finding:
     )
 
 
-def _late_ranks(looked: Looked) -> Iterator[Finding | Unknown]:
-    row = looked.late.run
+def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
+    row = inputs.late.run
     if row.late_ranks is not None:
         is_one = row.late_ranks.isdigit()
         yield Finding(
@@ -440,48 +440,48 @@ def _late_ranks(looked: Looked) -> Iterator[Finding | Unknown]:
             row.late_gain_ns * row.ranks,
         )
     elif row.verdict == "by-call":
-        for cause in looked.late.blame.calls:
+        for cause in inputs.late.blame.calls:
             yield Finding(
                 f"{units.rank_names(cause.named.ranks)} {'is' if len(cause.named.ranks) == 1 else 'are'} waited for in {cause.call}"
-                f" on {looked.where([cause.identity])}",
-                f"{units.share(cause.named.share)} of the waiting in this call; the others wait {looked.per_rank(cause.cost_ns)}",
+                f" on {inputs.where([cause.identity])}",
+                f"{units.share(cause.named.share)} of the waiting in this call; the others wait {inputs.per_rank(cause.cost_ns)}",
                 "look at what these ranks do before that call",
                 LIKELY,
                 cause.cost_ns * cause.named.share,
                 cause.call,
                 [cause.identity],
             )
-    elif looked.ranks > 1 and not looked.late.is_known:
+    elif inputs.ranks > 1 and not inputs.late.is_known:
         yield Unknown("hvprof-report late says why")
 
 
-def slowest_rank(looked: Looked) -> Iterator[Finding | Unknown]:
+def slowest_rank(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """The rank that hvprof-report steps names, if hvprof-report late names none."""
-    steps, crowding = looked.steps, looked.answers.summary.crowding
-    if steps.slowest_rank is not None and looked.late.run.late_ranks is None:
+    steps, crowding = inputs.steps, inputs.answers.summary.crowding
+    if steps.slowest_rank is not None and inputs.late.run.late_ranks is None:
         found = Finding(
             f"rank {steps.slowest_rank} is the slowest in most steps",
             f"in {units.count(steps.slowest_steps)} of {units.count(steps.complete_steps)} steps, by {units.duration(steps.slowest_lead_ns)} in"
             " the median over the mean of the others",
             "balance the work, or look at its host; `steps` shows what it does",
             POSSIBLE,
-            steps.slowest_lead_ns * steps.slowest_steps * looked.ranks,
+            steps.slowest_lead_ns * steps.slowest_steps * inputs.ranks,
         )
         yield _crowded(found, crowding) if crowding else found
-    elif looked.ranks > 1 and steps.complete_steps < FEWEST_BLOCKS:
+    elif inputs.ranks > 1 and steps.complete_steps < FEWEST_BLOCKS:
         yield Unknown(f"hvprof-report steps found {units.counted(steps.complete_steps, 'complete step')}")
 
 
-def polling(looked: Looked) -> Iterator[Finding | Unknown]:
-    """Calls that looked for something and found nothing. What fewer of them would save nobody knows: the program may just wait in them."""
-    if looked.is_background:
-        yield _background(looked)
+def polling(inputs: Inputs) -> Iterator[Finding | Unknown]:
+    """Calls that looked for something and found nothing. What fewer of them would save is unknown: the program may only be waiting in them."""
+    if inputs.is_background:
+        yield _background(inputs)
         return
-    for row in poll_rows(looked.run.connection):
-        if row.polls >= MANY * looked.ranks and is_notable_time(row.poll_ns, looked):
+    for row in poll_rows(inputs.run.connection):
+        if row.polls >= MANY * inputs.ranks and is_notable_time(row.poll_ns, inputs):
             yield Finding(
                 f"{row.call} finds nothing most of the time" if row.polls > row.found else f"{row.call} often finds nothing",
-                f"{units.count(row.polls)} of {units.count(row.polls + row.found)} calls found nothing and took {looked.per_rank(row.poll_ns)}",
+                f"{units.count(row.polls)} of {units.count(row.polls + row.found)} calls found nothing and took {inputs.per_rank(row.poll_ns)}",
                 "look less often where there is other work to do; where there is none, MPI_Wait or MPI_Probe takes as long. Polling makes"
                 " progress too, so measure before and after",
                 POSSIBLE,
@@ -490,25 +490,25 @@ def polling(looked: Looked) -> Iterator[Finding | Unknown]:
             )
 
 
-def overlap(looked: Looked) -> Iterator[Finding]:
+def overlap(inputs: Inputs) -> Iterator[Finding]:
     """Nonblocking operations that are waited for nearly all the time: what they are blocked without waiting for late ranks, no more than all
     such calls last. Messages of a communicator are mostly waited for together, and communicators of one family do the same: they are one."""
-    waits_ns = sum(call.total_ns for call in looked.answers.calls if call.family == "completion")
+    waits_ns = sum(call.total_ns for call in inputs.answers.calls if call.family == "completion")
     alike: dict[tuple[str, object], list[SizeRow]] = {}
-    for rows in _not_overlapped(size_rows(looked.run.connection, completion=True)):
+    for rows in _not_overlapped(size_rows(inputs.run.connection, completion=True)):
         call, family, identity = rows[0].call, rows[0].family, rows[0].identity
         what = family if family == "point-to-point" else call
-        alike.setdefault((what, looked.family(identity)), []).extend(rows)
+        alike.setdefault((what, inputs.family(identity)), []).extend(rows)
     for rows in alike.values():
         blocked_ns = sum(row.blocked_ns for row in rows)
         share = min(1.0, blocked_ns / sum(row.total_ns for row in rows))
         calls, identities = sorted({row.call for row in rows}), sorted({row.identity for row in rows})
         spent_ns = min(blocked_ns, waits_ns)
-        waiting = looked.waiting(calls, spent_ns, identities)
+        waiting = inputs.waiting(calls, spent_ns, identities)
         yield Finding(
-            f"{' and '.join(calls)} {'overlap' if len(calls) > 1 else 'overlaps'} with nothing on {looked.where(identities)}",
+            f"{' and '.join(calls)} {'overlap' if len(calls) > 1 else 'overlaps'} with nothing on {inputs.where(identities)}",
             f"{units.count(sum(row.count for row in rows))} operations; {units.share(share)} of the time from start to completion is spent"
-            f" in the calls that start them and wait for them, {looked.per_rank(spent_ns)}{_waiting_text(waiting)}",
+            f" in the calls that start them and wait for them, {inputs.per_rank(spent_ns)}{_waiting_text(waiting)}",
             "compute between the call and its Wait; if the program does, the library makes no progress meanwhile: call MPI_Test now and"
             " then, or use its progress thread",
             POSSIBLE,
@@ -529,22 +529,22 @@ def _not_overlapped(sizes: Sequence[SizeRow]) -> Iterator[list[SizeRow]]:
             yield rows
 
 
-def reduce_and_bcast(looked: Looked) -> Iterator[Finding]:
+def reduce_and_bcast(inputs: Inputs) -> Iterator[Finding]:
     """About as many Reduces as Bcasts of one size on a communicator. How long an Allreduce would take here is not known."""
-    seen = {(row.identity, row.bytes) for row in reduce_bcast_rows(looked.run.connection)}
+    seen = {(row.identity, row.bytes) for row in reduce_bcast_rows(inputs.run.connection)}
     alike: dict[tuple, list[tuple[SizeRow, SizeRow]]] = {}
-    for reduce, bcast in _reduces_and_bcasts(looked):
-        alike.setdefault((looked.family(reduce.identity), reduce.memory_kind, reduce.bytes), []).append((reduce, bcast))
+    for reduce, bcast in _reduces_and_bcasts(inputs):
+        alike.setdefault((inputs.family(reduce.identity), reduce.memory_kind, reduce.bytes), []).append((reduce, bcast))
     for pairs in alike.values():
         reduces, bcasts = zip(*pairs)
         identities, size = [row.identity for row in reduces], units.size(reduces[0].bytes)
         is_seen = all((identity, reduces[0].bytes) in seen for identity in identities)
         reduce_ns, bcast_ns = sum(row.total_ns for row in reduces), sum(row.total_ns for row in bcasts)
-        if is_notable_time(min(reduce_ns, bcast_ns), looked):
+        if is_notable_time(min(reduce_ns, bcast_ns), inputs):
             yield Finding(
-                f"one MPI_Allreduce in place of MPI_Reduce and MPI_Bcast of {size} on {looked.where(identities)}",
+                f"one MPI_Allreduce in place of MPI_Reduce and MPI_Bcast of {size} on {inputs.where(identities)}",
                 f"{_pairs_text(sum(row.count for row in reduces), sum(row.count for row in bcasts))} of {size}; Reduce takes"
-                f" {looked.per_rank(reduce_ns)}, Bcast {looked.per_rank(bcast_ns)}"
+                f" {inputs.per_rank(reduce_ns)}, Bcast {inputs.per_rank(bcast_ns)}"
                 + ("; the last of them follow each other" if is_seen else ""),
                 "if the Bcast hands out what the Reduce has summed, an Allreduce does both, in many libraries in less time: measure it",
                 SURE if is_seen else LIKELY,
@@ -555,9 +555,9 @@ def reduce_and_bcast(looked: Looked) -> Iterator[Finding]:
             )
 
 
-def _reduces_and_bcasts(looked: Looked) -> Iterator[tuple[SizeRow, SizeRow]]:
+def _reduces_and_bcasts(inputs: Inputs) -> Iterator[tuple[SizeRow, SizeRow]]:
     """Those of one size on a communicator, if there are about as many."""
-    rows = [row for row in looked.sizes if not row.is_folded and row.bytes]
+    rows = [row for row in inputs.sizes if not row.is_folded and row.bytes]
     bcasts = {(row.identity, row.memory_kind, row.bytes): row for row in rows if row.call == "MPI_Bcast"}
     for row in rows:
         bcast = bcasts.get((row.identity, row.memory_kind, row.bytes))
@@ -573,23 +573,23 @@ def _pairs_text(reduces: int, bcasts: int) -> str:
     return f"{units.count(reduces)} of each," if reduces == bcasts else f"{units.count(reduces)} Reduces and {units.count(bcasts)} Bcasts"
 
 
-def waiting_messages(looked: Looked) -> Iterator[Finding | Unknown]:
+def waiting_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Blocking point-to-point calls: what they wait; if that is not known, what they take beyond the least time of their size."""
     calls: dict[str, list[SizeRow]] = {}
-    for row in looked.sizes:
+    for row in inputs.sizes:
         if row.family == "point-to-point" and row.library == "mpi" and row.form == "blocking" and row.bandwidth != "silent":
             calls.setdefault(row.call, []).append(row)
     for call, rows in calls.items():
         total_ns, least_ns = sum(row.total_ns for row in rows), sum(row.count * row.min_ns for row in rows)
-        waiting = looked.waiting([call], total_ns)
+        waiting = inputs.waiting([call], total_ns)
         worst = max(rows, key=lambda row: row.total_ns - row.count * row.min_ns)
-        if waiting is None and is_notable_time(total_ns, looked) and not is_notable_time(total_ns - least_ns, looked):
+        if waiting is None and is_notable_time(total_ns, inputs) and not is_notable_time(total_ns - least_ns, inputs):
             yield Unknown(f"all calls of {call} take about as long; they may all wait, but single calls are not known")
         yield Finding(
             f"{call} waits for the other side",
-            f"{units.count(sum(row.count for row in rows))} calls take {looked.per_rank(total_ns)}; "
+            f"{units.count(sum(row.count for row in rows))} calls take {inputs.per_rank(total_ns)}; "
             + (
-                f"if each took what the fastest of its size does, {looked.per_rank(least_ns)}"
+                f"if each took what the fastest of its size does, {inputs.per_rank(least_ns)}"
                 if waiting is None
                 else f"{units.share(waiting)} of it is waiting for the other side"
             )
@@ -605,14 +605,14 @@ def waiting_messages(looked: Looked) -> Iterator[Finding | Unknown]:
         )
 
 
-def barriers(looked: Looked) -> Iterator[Finding]:
+def barriers(inputs: Inputs) -> Iterator[Finding]:
     """Barriers: the time in them that is not waiting for late ranks."""
-    for call in looked.answers.calls:
+    for call in inputs.answers.calls:
         if call.call == "MPI_Barrier":
-            waiting = looked.waiting([call.call], call.total_ns)
+            waiting = inputs.waiting([call.call], call.total_ns)
             yield Finding(
                 "MPI_Barrier costs time",
-                f"{units.count(call.count)} calls take {looked.per_rank(call.total_ns)}{_waiting_text(waiting)}",
+                f"{units.count(call.count)} calls take {inputs.per_rank(call.total_ns)}{_waiting_text(waiting)}",
                 "leave out those that nothing needs: collectives and messages order themselves; what ranks wait here for a late one they may"
                 " then wait elsewhere",
                 POSSIBLE,
@@ -621,10 +621,10 @@ def barriers(looked: Looked) -> Iterator[Finding]:
             )
 
 
-def staging(looked: Looked) -> Iterator[Finding | Unknown]:
+def staging(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """MPI has host buffers only, and GPUs copy about as much to the host and back: what these copies took."""
-    summary = looked.answers.summary
-    copied = copied_rows(looked.run.connection)
+    summary = inputs.answers.summary
+    copied = copied_rows(inputs.run.connection)
     if summary.device_volume_share:
         return
     volumes = [row.volume_bytes for row in copied]
@@ -632,7 +632,7 @@ def staging(looked: Looked) -> Iterator[Finding | Unknown]:
         yield Finding(
             "hand GPU buffers to MPI",
             f"MPI calls have host buffers only ({units.volume(summary.volume_bytes)}), and GPUs copied {_copies_text(copied)} while they were"
-            " traced: it looks staged, though what was copied for MPI nobody knows",
+            " traced: it looks staged, though what was copied for MPI is not known",
             "if the MPI library is CUDA-aware, pass it device pointers; or let NCCL move what lies on GPUs",
             POSSIBLE,
             sum(row.total_ns for row in copied),
@@ -645,9 +645,9 @@ def _copies_text(copied: Sequence[CopiedRow]) -> str:
     return " and ".join(said)
 
 
-def gaps(looked: Looked) -> Iterator[Finding]:
+def gaps(inputs: Inputs) -> Iterator[Finding]:
     """What the profile lacks."""
-    summary = looked.answers.summary
+    summary = inputs.answers.summary
     lost = [
         (summary.dropped_calls, "call", "not recorded"),
         (summary.untracked_requests, "request", "not followed to completion"),

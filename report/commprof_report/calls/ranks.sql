@@ -6,9 +6,9 @@ WITH made AS (
     GROUP BY world_rank
 ),
 with_nccl AS (
-    SELECT world_rank, sum(CASE WHEN is_made THEN count ELSE 0 END) AS nccl_count,
-           sum(CASE WHEN is_made THEN volume_bytes ELSE 0 END) AS nccl_volume_bytes,
-           sum(CASE WHEN is_made THEN total_ns ELSE 0 END) AS nccl_host_ns,
+    SELECT world_rank, sum(CASE WHEN is_call THEN count ELSE 0 END) AS nccl_count,
+           sum(CASE WHEN is_call THEN volume_bytes ELSE 0 END) AS nccl_volume_bytes,
+           sum(CASE WHEN is_call THEN total_ns ELSE 0 END) AS nccl_host_ns,
            sum(CASE timed WHEN 'device' THEN total_ns END) AS nccl_device_ns
     FROM chosen_cell
     WHERE library = 'nccl' AND family <> 'communicator'

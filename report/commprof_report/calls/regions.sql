@@ -4,9 +4,9 @@ WITH RECURSIVE own AS (
     SELECT region, world_rank, sum(CASE library WHEN 'mpi' THEN count ELSE 0 END) AS count,
            sum(CASE library WHEN 'mpi' THEN volume_bytes ELSE 0 END) AS volume_bytes,
            sum(CASE library WHEN 'mpi' THEN total_ns ELSE 0 END) AS total_ns,
-           sum(CASE WHEN is_folded AND is_made THEN count ELSE 0 END) AS folded_count,
-           sum(CASE WHEN library = 'nccl' AND is_made THEN count ELSE 0 END) AS nccl_count,
-           sum(CASE WHEN library = 'nccl' AND is_made THEN total_ns ELSE 0 END) AS nccl_host_ns,
+           sum(CASE WHEN is_folded AND is_call THEN count ELSE 0 END) AS folded_count,
+           sum(CASE WHEN library = 'nccl' AND is_call THEN count ELSE 0 END) AS nccl_count,
+           sum(CASE WHEN library = 'nccl' AND is_call THEN total_ns ELSE 0 END) AS nccl_host_ns,
            sum(CASE timed WHEN 'device' THEN total_ns ELSE 0 END) AS nccl_device_ns
     FROM chosen_cell
     WHERE NOT is_completion AND family <> 'setup'

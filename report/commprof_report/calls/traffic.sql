@@ -3,11 +3,11 @@
 SELECT traffic,
        call,
        family,
-       sum(CASE WHEN is_made THEN count ELSE 0 END) AS count,
+       sum(CASE WHEN is_call THEN count ELSE 0 END) AS count,
        min(bytes) AS least_bytes,
        max(bytes) AS most_bytes,
-       sum(CASE WHEN is_made THEN chosen_cell.volume_bytes ELSE 0 END) AS volume_bytes,
-       sum(CASE WHEN is_made THEN total_ns ELSE 0 END) AS total_ns,
+       sum(CASE WHEN is_call THEN chosen_cell.volume_bytes ELSE 0 END) AS volume_bytes,
+       sum(CASE WHEN is_call THEN total_ns ELSE 0 END) AS total_ns,
        CASE library WHEN 'mpi' THEN sum(total_ns) * 1.0 / nullif((
            SELECT total(total_ns) FROM chosen_cell WHERE timed = 'call' AND library = 'mpi' AND family <> 'setup'
        ), 0) END AS share_of_time,

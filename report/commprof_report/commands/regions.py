@@ -92,5 +92,5 @@ def what_is_missing(run: Run, rows: list[RegionRow]) -> list[str]:
         lines.append(f"{units.counted(folded, 'call')} of folded sizes may belong to any region; they stand outside all regions")
     refused = run.connection.execute("SELECT value FROM fact WHERE key = 'region_refused' ORDER BY world_rank LIMIT 1").fetchone()
     if refused:
-        lines.append(f"regions from {refused[0]} on were too many, too long or too deep; they are not told from those around them")
+        lines.append(f"regions from {refused[0]} on were too many, too long or too deep; each is counted in its parent")
     return lines

@@ -209,7 +209,7 @@ def steps_text(summary: StepsRow) -> str:
     """300 steps of 5 MPI_Allreduce, 102 MB, on MPI_COMM_WORLD"""
     steps = units.counted(summary.steps, "step")
     if summary.total_steps and summary.total_steps > summary.steps:
-        steps += f" kept of about {summary.total_steps:,}"
+        steps += f" sampled of about {summary.total_steps:,}"
     if summary.delimited_by == "marks":
         return f"{steps}, marked by the program"
     if summary.delimited_by == "region":
@@ -257,7 +257,7 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
     if summary.poll_share > NOTABLE_POLLS:
         yield "", f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are not in it"
     if not summary.complete_steps:
-        yield "", "of no step all calls were kept: inside MPI it is at least as long as said here"
+        yield "", "no step has all its calls in the samples: inside MPI it is at least as long as said here"
 
 
 def path_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
@@ -319,7 +319,7 @@ def slowest_text(answers: StepsSummary) -> str:
     summary = answers.summary
     looked = [row for row in answers.costs.steps if (row.is_complete or summary.slowest_at) and not row.is_warm_up and row.ranks > 1]
     if not looked:
-        return "unknown: no step of several ranks was kept whole"
+        return "unknown: no step of several ranks was sampled whole"
     if summary.slowest_at:
         return arrival_text(answers.steps.detection, summary, len(looked))
     if not summary.is_driven and summary.nccl_device_ns is None:
@@ -373,7 +373,7 @@ def remark(row: StepRow) -> str:
 
 
 def steps_section(run: Run, answers: StepsSummary, waits: Late | None) -> str:
-    """Of a run that was read with samples; nothing where none was kept."""
+    """Of a run that was read with samples; nothing where there are none."""
     if not run.connection.execute("SELECT 1 FROM sample").fetchone():
         return ""
     sentence = " ".join(f"{head}: {text}." if head else f"{text[:1].upper()}{text[1:]}." for head, text in facts(run, answers, waits))

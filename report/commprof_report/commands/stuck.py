@@ -184,7 +184,7 @@ def _nothing(found: Stuck) -> Verdict:
 def mismatch_lines(found: Stuck) -> Iterator[str]:
     for rows in _by(found.mismatches, lambda row: row.identity).values():
         first = rows[0]
-        earlier = "" if first.is_first else "; it is the oldest that is kept, they may have differed before"
+        earlier = "" if first.is_first else "; it is the oldest on record, they may have differed before"
         yield ""
         yield f"Collective {first.sequence:,} on {first.communicator}: its {DIFFERENCES[first.what]} differs{earlier}"
         yield from _grouped(rows, made_text)

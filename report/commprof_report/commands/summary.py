@@ -293,7 +293,7 @@ def buffer_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
 
 
 def copied_text(summary: SummaryRow) -> str:
-    """What GPUs copied is known for the time that they were traced; what of it went through MPI nobody knows."""
+    """What GPUs copied is known for the time that they were traced; not what of it went through MPI."""
     out, back = (units.volume(copied or 0) for copied in (summary.copied_to_host_bytes, summary.copied_to_device_bytes))
     both = summary.copied_to_host_bytes and summary.copied_to_device_bytes
     return f"GPUs copied {out} to the host and {back} back while they were traced{': it looks staged' if both else ''}"
@@ -333,7 +333,7 @@ def gpu_facts(found: gpu_activity.Gpu) -> Iterator[tuple[str, str]]:
         yield "GPU", f"{parts}, {idle} ({units.counted(own.devices, 'device')}; {traced}; see hvprof-report gpu)"
     for (state, reason), ranks in gpu_activity.unseen(found.ranks).items():
         if state == "refused":
-            yield "GPU", f"rank {units.shortened(units.rank_list(ranks), 40)} not traced: {reason or 'nobody knows why'}"
+            yield "GPU", f"rank {units.shortened(units.rank_list(ranks), 40)} not traced: {reason or 'no reason was recorded'}"
 
 
 def cost_text(summary: SummaryRow, ranks: int) -> str:
@@ -383,7 +383,7 @@ def time_text(group: doing.Group, summary: SummaryRow) -> str:
     """at 2026-11-21 22:31:07, 12.3 s after the start"""
     known = [rank.last_unix_ns for rank in group.ranks if rank.last_unix_ns is not None]
     if not known:
-        return "nobody knows when"
+        return "at an unknown time"
     last_unix_ns = max(known)
     time = f"{units.timestamp(last_unix_ns)} ({units.duration(max(0, last_unix_ns - summary.start_unix_ns))} after the start)"
     return f"at {time}" if group.state in doing.SURE_OF_TIME else f"last sign of life {time}"

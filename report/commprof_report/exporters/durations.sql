@@ -5,11 +5,11 @@ made AS (
     SELECT world_rank, call, bucket.bucket, sum(bucket.count) AS count
     FROM chosen_cell
     JOIN bucket USING (cell)
-    WHERE is_made
+    WHERE is_call
     GROUP BY world_rank, call, bucket.bucket
 ),
 spent AS (
-    SELECT world_rank, call, sum(total_ns) AS total_ns FROM chosen_cell WHERE is_made GROUP BY world_rank, call
+    SELECT world_rank, call, sum(total_ns) AS total_ns FROM chosen_cell WHERE is_call GROUP BY world_rank, call
 ),
 bounded AS (
     SELECT 1 << (2 * exponent) AS bound_ns FROM bound UNION ALL SELECT NULL

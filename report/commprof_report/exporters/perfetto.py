@@ -136,7 +136,7 @@ class Cut(NamedTuple):
     from_ns: int | None = None
     to_ns: int | None = None
 
-    def meets(self, start_ns: int, end_ns: int) -> bool:
+    def overlaps(self, start_ns: int, end_ns: int) -> bool:
         return (self.from_ns is None or end_ns >= self.from_ns) and (self.to_ns is None or start_ns <= self.to_ns)
 
 
@@ -146,7 +146,7 @@ def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[st
     wait_split(run, alignment)
     SQL.run(run.connection, "trace_index")
     trace = Trace(run, alignment, cut)
-    beside = Beside(run.world_size + 1, alignment.aligned_ns, cut.meets)
+    beside = Beside(run.world_size + 1, alignment.aligned_ns, cut.overlaps)
     yield '{"displayTimeUnit": "ms",\n"otherData": ' + json.dumps(trace.about() | about_pytorch(traces)) + ',\n"traceEvents": [\n'
     separator = ""
     for event in chain(trace.events(), beside.events(traces)):
@@ -236,7 +236,7 @@ class Trace:
             peer = PEERS.get(row.peer, row.peer)
             details = {"communicator": row.communicator, "bytes": row.bytes, "peer": peer, "request_call": row.request_call}
             known = {key: value for key, value in details.items() if value is not None}
-            if self.cut.meets(start_ns, end_ns):
+            if self.cut.overlaps(start_ns, end_ns):
                 yield _slice(rank, _calls_track(row.thread), Slice(start_ns, end_ns, f"{row.unfinished} (not finished)", known))
                 if not row.unfinished.startswith("nccl"):
                     own.add(row.thread, start_ns, end_ns)
@@ -248,7 +248,7 @@ class Trace:
             yield from self._thread_name(rank, number, *self._title(rank, track, thread))
             slices = (Slice(self.aligned_ns(rank, row.begin_ns), self.aligned_ns(rank, row.end_ns), row.name, {}) for row in of_track)
             for slice_ in nested(slices):
-                if self.cut.meets(slice_.start_ns, slice_.end_ns):
+                if self.cut.overlaps(slice_.start_ns, slice_.end_ns):
                     yield _slice(rank, number, slice_)
 
     def _streams(self) -> Iterator[str]:
@@ -258,7 +258,7 @@ class Trace:
         rows = map(ActivityRow._make, SQL.run(self.connection, "trace_activities"))
         for (rank, stream), of_stream in groupby(rows, key=attrgetter("rank", "stream")):
             for slice_ in nested(self._activity(row, names) for row in of_stream):
-                if self.cut.meets(slice_.start_ns, slice_.end_ns):
+                if self.cut.overlaps(slice_.start_ns, slice_.end_ns):
                     yield _slice(rank, FIRST_OF_TRACK["gpu"] + stream, slice_)
 
     def _kernel_names(self) -> dict[str, tuple[str, str]]:
@@ -284,7 +284,7 @@ class Trace:
 
     def _thread(self, rank: int, thread: int, rows: Iterable[CallRow], handed: Bins, own: Inside) -> Iterator[str]:
         for slice_, row in nested_with(self._calls(rank, rows)):
-            if not self.cut.meets(slice_.start_ns, slice_.end_ns):
+            if not self.cut.overlaps(slice_.start_ns, slice_.end_ns):
                 continue
             yield _slice(rank, _calls_track(thread), slice_)
             if row.library == "nccl":  # its call only enqueues an operation; the wait on the device is among the details

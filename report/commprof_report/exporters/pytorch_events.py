@@ -19,8 +19,8 @@ FIRST_THREAD = 4_000_000_000  # for threads whose number Perfetto does not accep
 
 
 class Beside:
-    def __init__(self, first_process: int, aligned_ns: Callable[[int, int], int], meets: Callable[[int, int], bool]) -> None:
-        self.first_process, self.aligned_ns, self.meets = first_process, aligned_ns, meets
+    def __init__(self, first_process: int, aligned_ns: Callable[[int, int], int], overlaps: Callable[[int, int], bool]) -> None:
+        self.first_process, self.aligned_ns, self.overlaps = first_process, aligned_ns, overlaps
         self.processes: dict[tuple[int, object], int] = {}  # by rank and its number there
         self.threads: dict[tuple[int, object], int] = {}  # by process and its number there
         self.ids_before = 0  # largest ids of the files before
@@ -50,7 +50,7 @@ class Beside:
         rank, began_unix_ns = of_rank.process.rank, of_rank.process.start_unix_ns
         own_ns = of_rank.trace.unix_ns(time_us) - began_unix_ns
         start_ns, end_ns = self.aligned_ns(rank, own_ns), self.aligned_ns(rank, own_ns + round(span_us * 1_000))
-        if end_ns < 0 or (start_ns < 0 and "dur" not in event) or end_ns > MOST_NS or not self.meets(start_ns, end_ns):
+        if end_ns < 0 or (start_ns < 0 and "dur" not in event) or end_ns > MOST_NS or not self.overlaps(start_ns, end_ns):
             return False
         start_ns = max(start_ns, 0)
         event["ts"] = start_ns / 1_000

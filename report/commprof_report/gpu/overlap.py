@@ -79,7 +79,7 @@ def pieces(intervals: Iterable[Interval]) -> Iterator[Interval]:
         since_ns = at_ns
 
 
-def unions(intervals: Iterable[Interval], spans: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
+def time_by_states(intervals: Iterable[Interval], spans: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
     """For each span the time in each combination of states. Each interval has one state; spans are disjoint and in order."""
     found = list(pieces(intervals))
     place = 0

@@ -86,7 +86,7 @@ def _add(completions: Completions, counts: Counts, clocks, own: Message, other: 
     row, last_rank = own.row, other.row.world_rank
     if row.gone_ns is None:
         counts.uncompleted += counts.chosen(row)
-    elif not clocks.tell(row.identity, row.call, clocks.error((row.world_rank, last_rank), (row.world_rank, last_rank), row.start_ns)):
+    elif not clocks.resolves(row.identity, row.call, clocks.error((row.world_rank, last_rank), (row.world_rank, last_rank), row.start_ns)):
         counts.unsure += counts.chosen(row)
         completions.add(row.world_rank, row.gone_ns, None)
     else:

@@ -78,7 +78,7 @@ def wait_split(run: Selection, alignment: Alignment) -> WaitSplit:
     unsure = 0
     for rows in _collectives(connection):
         starts = [alignment.aligned_ns(row.world_rank, row.start_ns) for row in rows]
-        is_estimate = not clocks.tell_collective(rows)
+        is_estimate = not clocks.resolves_collective(rows)
         if (is_estimate and not rows[0].is_blocking) or (rows[0].kind != "all" and (is_estimate or not _has_root(rows))):
             unsure += is_chosen(rows[0].call, rows[0].identity)
             continue
@@ -130,7 +130,7 @@ class Clocks:
             self.errors[at] = self.alignment.error(list(ranks), time_ns)
         return self.errors[at]
 
-    def tell(self, identity: str, call: str, error: Error) -> bool:
+    def resolves(self, identity: str, call: str, error: Error) -> bool:
         """True if the error is at most half the median duration. Half, because a host that is late by the same amount in all calls looks
         like a host whose clock is off, and causes an error of half the wait."""
         if 2 * error.timestamp_ns > self.medians.get((identity, call), 0):
@@ -138,10 +138,10 @@ class Clocks:
         self.error_ns = max(self.error_ns, error.distance_ns)
         return True
 
-    def tell_collective(self, rows: Sequence[CollectiveRow]) -> bool:
+    def resolves_collective(self, rows: Sequence[CollectiveRow]) -> bool:
         first = rows[0]
         error = self.error(first.identity, (row.world_rank for row in rows), first.start_ns)
-        return self.tell(first.identity, first.call, error if first.library == "mpi" else self._with_devices(error, rows))
+        return self.resolves(first.identity, first.call, error if first.library == "mpi" else self._with_devices(error, rows))
 
     def _with_devices(self, error: Error, rows: Sequence[CollectiveRow]) -> Error:
         device_ns = max(self.device_errors.get(row.world_rank, math.inf) for row in rows)

@@ -1,8 +1,8 @@
 -- Which communicators did the run have, which members, and which traffic?
 WITH used AS (
-    SELECT identity, sum(CASE WHEN is_made THEN count ELSE 0 END) AS count,
-           sum(CASE WHEN is_made THEN volume_bytes ELSE 0 END) AS volume_bytes,
-           sum(CASE WHEN is_made THEN total_ns ELSE 0 END) AS total_ns, sum(CASE timed WHEN 'device' THEN total_ns END) AS device_ns
+    SELECT identity, sum(CASE WHEN is_call THEN count ELSE 0 END) AS count,
+           sum(CASE WHEN is_call THEN volume_bytes ELSE 0 END) AS volume_bytes,
+           sum(CASE WHEN is_call THEN total_ns ELSE 0 END) AS total_ns, sum(CASE timed WHEN 'device' THEN total_ns END) AS device_ns
     FROM chosen_cell
     WHERE NOT is_completion
     GROUP BY identity

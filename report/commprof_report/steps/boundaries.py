@@ -163,7 +163,7 @@ def _by_region(connection: Connection, aligned_ns: AlignedNs, name: str) -> tupl
         visits.setdefault(world_rank, []).append((begin_ns, end_ns))
     if not visits:
         names = ", ".join(name for (name,) in connection.execute("SELECT DISTINCT name FROM region ORDER BY name"))
-        return _none(f"no visit to region '{name}' was kept; the program named: {names or 'none'}"), []
+        return _none(f"no visit to region '{name}' was sampled; the program named: {names or 'none'}"), []
     begins, ends = ({rank: [aligned_ns(rank, visit[at]) for visit in own] for rank, own in visits.items()} for at in (0, 1))
     is_counted = _agree(begins) or _agree(ends)
     numbers = {rank: range(1, len(own) + 1) for rank, own in visits.items()} if is_counted else _matched(ends)
@@ -199,7 +199,7 @@ def _by_calls(connection: Connection, aligned_ns: AlignedNs) -> tuple[Detection,
     times = {rank: list(own) for rank, own in _times(connection, followed)}
     steps = _numbered(times, followed, aligned_ns)
     if not steps:
-        return _none("of no step both ends were kept"), []
+        return _none("both ends of a step were never sampled"), []
     most = Counter(group.identity for group in followed.values()).most_common(1)[0][0]
     group = next(group for group in groups if group.identity == most)
     total = _total(connection, group)
@@ -209,11 +209,11 @@ def _by_calls(connection: Connection, aligned_ns: AlignedNs) -> tuple[Detection,
 
 def _why_none(connection: Connection, refused: list[tuple[int, Group]]) -> Detection:
     if not refused:
-        return _none("no bulk collective was kept")
+        return _none("no bulk collective was sampled")
     calls, most = max(refused, key=itemgetter(0))
     (label,) = connection.execute("SELECT label FROM run_communicator WHERE identity = ?", (most.identity,)).fetchone()
     bulk = f"1 bulk collective on {label}" if calls == 1 else f"{calls:,} bulk collectives on {label}"
-    return _none(f"{bulk}: {most.period.why or 'no step was kept whole'}", most.period.confidence)
+    return _none(f"{bulk}: {most.period.why or 'no step was sampled whole'}", most.period.confidence)
 
 
 def _small_groups(calls_of: dict[str, list[CallRow]]) -> list[Group]:

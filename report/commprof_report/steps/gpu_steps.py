@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..base import query
 from ..gpu.gpu_activity import WindowRow
-from ..gpu.overlap import Busy, Interval, busy, common, joined, unions
+from ..gpu.overlap import Busy, Interval, busy, common, joined, time_by_states
 from .boundaries import RankStep, Steps
 
 SQL = query.beside(__file__)
@@ -133,7 +133,7 @@ def _device_steps(steps: Sequence[RankStep], known: Spans, intervals: Sequence[I
             whole.append(step)
             latest_ns = step.end_ns
     spans = [(step.begin_ns, step.end_ns) for step in whole]
-    for step, state_ns in zip(whole, unions(intervals, spans)):
+    for step, state_ns in zip(whole, time_by_states(intervals, spans)):
         yield step, busy(state_ns)
 
 

@@ -20,8 +20,8 @@ in_mpi AS (
     SELECT world_rank, max(mpi_ns) AS mpi_ns, max(collective_ns) AS collective_ns FROM by_thread GROUP BY world_rank
 ),
 made AS (
-    SELECT world_rank, sum(CASE WHEN is_made THEN count ELSE 0 END) AS count,
-           sum(CASE WHEN is_made THEN volume_bytes ELSE 0 END) AS volume_bytes,
+    SELECT world_rank, sum(CASE WHEN is_call THEN count ELSE 0 END) AS count,
+           sum(CASE WHEN is_call THEN volume_bytes ELSE 0 END) AS volume_bytes,
            sum(CASE timed WHEN 'device' THEN total_ns ELSE 0 END) AS device_ns, max(library = 'nccl') AS has_nccl
     FROM chosen_cell
     WHERE family <> 'setup' AND NOT is_completion
