@@ -17,6 +17,7 @@ from ..base import units
 from . import rank_tests
 from .figures import PERCENTILES, Figures, Key, Row
 from .groups import renamed
+from .judge import Judge, median_known
 from .refusals import Refusal, differences, refusals, self_tuning
 from .sides import Side, in_blocks
 
@@ -33,22 +34,6 @@ MAD = 1.4826
 NOTABLE_ESTIMATE = 0.05
 ADVISED = math.log(1.05)  # "so many pairs would find 5 %"
 OTHER = "other"
-
-
-class Contrast(NamedTuple):
-    """Values of one side against those of the first. change, low, high, detectable: ratio - 1. detectable: what would have been found
-    with a probability of 80 %. agreeing: blocks that changed in this direction. outcome: less, more, same, unknown, none (too few runs)."""
-
-    first_ns: float | None
-    second_ns: float | None
-    change: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    same_p: float | None
-    detectable: float | None
-    agreeing: int | None
-    outcome: str
 
 
 class FigureRow(NamedTuple):
@@ -194,42 +179,6 @@ class Rules(NamedTuple):
         return 1 - (1 - self.level) * (OF_SEQUENTIAL if self.is_sequential else 1) / verdicts
 
 
-class Judge(NamedTuple):
-    """How two samples of runs are compared."""
-
-    is_paired: bool
-    level: float
-    margin: float
-
-    def contrast(self, first: Sequence[float | None], second: Sequence[float | None]) -> Contrast:
-        if any(value is None for value in (*first, *second)):
-            return Contrast(*[_median(values) for values in (first, second)], *[None] * 7, "none")
-        if any(value <= 0 for value in (*first, *second)):
-            return Contrast(median(first), median(second), *[None] * 7, "none")
-        before, after = [math.log(value) for value in first], [math.log(value) for value in second]
-        changes = [later - earlier for earlier, later in zip(before, after)]
-        if self.is_paired:
-            shift, same_p = rank_tests.paired_shift(changes, self.level), rank_tests.paired_sameness(changes, self.margin)
-            detectable = rank_tests.paired_detectable(shift, len(changes), self.level)
-        else:
-            shift, same_p = rank_tests.unpaired_shift(before, after, self.level), rank_tests.unpaired_sameness(before, after, self.margin)
-            detectable = rank_tests.unpaired_detectable(shift, len(before), len(after), self.level)
-        is_known = math.isfinite(shift.low)
-        agreeing = sum(change * shift.estimate > 0 for change in changes) if self.is_paired else None
-        return Contrast(
-            *(median(first), median(second), math.expm1(shift.estimate)),
-            *(math.expm1(bound) if is_known else None for bound in (shift.low, shift.high)),
-            *(shift.p if is_known else None, same_p if is_known else None),
-            *(math.expm1(detectable) if math.isfinite(detectable) and detectable < 50 else None, agreeing),
-            self._outcome(shift, same_p) if is_known else "none",
-        )
-
-    def _outcome(self, shift: rank_tests.Shift, same_p: float) -> str:
-        if same_p <= 1 - self.level:
-            return "same"
-        return ("less" if shift.estimate < 0 else "more") if shift.is_found else "unknown"
-
-
 def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     sides = [side._replace(runs=_with_groups_of(sides[0].runs[0], side.runs)) for side in sides]
     blocked = in_blocks(sides) if rules.pairs else None
@@ -266,11 +215,6 @@ def _with_groups_of(reference: Figures, runs: Sequence[Figures]) -> list[Figures
 
 def _default_metric(sides: Sequence[Side]) -> str:
     return "transfer" if all(run.coverage >= COVERED for side in sides for run in side.runs) else "time"
-
-
-def _median(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
 
 
 class _Table:
@@ -319,7 +263,7 @@ class _Table:
         sides = [side for side in self.sides if not side.of]
         for key in sorted(self.keys, key=lambda key: (key.call, self.labels.get(key.group, ""), key.bytes or 0, key.memory_kind)):
             values = [self.values(key, side) for side in sides]
-            medians = tuple(_median(each) for each in values)
+            medians = tuple(median_known(each) for each in values)
             count = round(fmean(run.rows[key].count for run in self.sides[0].runs))
             what = (key.call, self.labels.get(key.group, ""), key.bytes, key.memory_kind, key.measure, self.metrics[key], count)
             best = _best(judge, values, medians)
