@@ -3,6 +3,7 @@
  * The MPI launcher starts it once for each rank, and it replaces itself by the program (exec), so launchers and shells before it are not
  * preloaded. Its options are the settings of settings.def, which it puts into the program's environment. */
 #include "base/settings.h"
+#include "tools/canary.h"
 #include "tools/doctor/doctor.h"
 #include "tools/doctor/program.h"
 
@@ -71,6 +72,10 @@ static void print_help(void)
         8, 80);
     printf("  --doctor\n");
     print_wrapped("Do not run the program; print whether it can be profiled, and if not, why.", 8, 80);
+    printf("  --canary DIR\n");
+    print_wrapped(
+        "Do not profile: before the program, measure how fast the host is, and write that to DIR/HOST. commprof-experiment uses it.", 8,
+        80);
     printf("  --help, --version\n");
 }
 
@@ -135,6 +140,7 @@ static int read_option(char **arguments)
 /* Options that are not settings. */
 static struct wanted {
     bool doctor, dlsym, nccl_plugin;
+    const char *canary;
 } wanted;
 
 static bool read_switch(const char *argument)
@@ -145,6 +151,19 @@ static bool read_switch(const char *argument)
     wanted.dlsym |= is_dlsym;
     wanted.nccl_plugin |= is_nccl_plugin;
     return is_doctor || is_dlsym || is_nccl_plugin;
+}
+
+/* Reads --canary DIR. Returns how many arguments it consumed. */
+static int read_canary(char **arguments)
+{
+    if (strcmp(arguments[0], "--canary") != 0)
+        return 0;
+    if (!arguments[1]) {
+        fprintf(stderr, "commprof-run: --canary needs a value (DIR)\n");
+        exit(EXIT_USAGE);
+    }
+    wanted.canary = arguments[1];
+    return 2;
 }
 
 static int read_options(int count, char **arguments)
@@ -165,7 +184,8 @@ static int read_options(int count, char **arguments)
             fprintf(stderr, "commprof-run: unknown option %s; commprof-run --help lists them\n", arguments[at]);
             exit(EXIT_USAGE);
         }
-        at += read_switch(arguments[at]) ? 1 : read_option(arguments + at);
+        int consumed = read_switch(arguments[at]) ? 1 : read_canary(arguments + at);
+        at += consumed ? consumed : read_option(arguments + at);
     }
     return at;
 }
@@ -235,6 +255,23 @@ static void refuse_launchers(const char *program)
     exit(EXIT_USAGE);
 }
 
+static void attach(void)
+{
+    preload("libcommprof.so");
+    if (wanted.dlsym)
+        preload("libcommprof-dlsym.so");
+    attach_to_nvtx();
+    settings_read(NULL);
+    if (wanted.nccl_plugin || settings.nccl_times)
+        attach_to_nccl();
+}
+
+static void measure_host(void)
+{
+    if (!canary_run(wanted.canary))
+        fprintf(stderr, "commprof-run: %s: the host cannot be measured: %s\n", wanted.canary, strerror(errno));
+}
+
 int main(int count, char **arguments)
 {
     int program = read_options(count, arguments);
@@ -248,13 +285,10 @@ int main(int count, char **arguments)
         return doctor_examine(arguments + program, library) ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     refuse_launchers(arguments[program]);
-    preload("libcommprof.so");
-    if (wanted.dlsym)
-        preload("libcommprof-dlsym.so");
-    attach_to_nvtx();
-    settings_read(NULL);
-    if (wanted.nccl_plugin || settings.nccl_times)
-        attach_to_nccl();
+    if (wanted.canary)
+        measure_host();
+    else
+        attach();
     execvp(arguments[program], arguments + program);
     int error = errno;
     fprintf(stderr, "commprof-run: cannot run %s: %s\n", arguments[program], strerror(error));

@@ -152,6 +152,29 @@ it_works_from_wherever_it_is_installed() {
         is "$folder/prefix/lib/libcommprof.so" "$(links/commprof-run printenv LD_PRELOAD)"
 }
 
+the_host_is_measured_once_before_the_program_which_is_not_profiled() {
+    local file first
+    is "(unset)" "$(shows LD_PRELOAD --canary canary)" && file=$(echo canary/*) && is "canary/$(uname -n)" "$file" || return
+    first=$(cat "$file")
+    [[ $first =~ ^\{\"arithmetic_ns\":\ [1-9][0-9]+,\ \"memory_ns\":\ [1-9][0-9]+\}$ ]] || {
+        echo "$first"
+        return 1
+    }
+    is "$first" "$("$run" --canary canary cat "$file")" && is "$library" "$(shows LD_PRELOAD --canary canary "$run")"
+}
+
+processes_of_a_host_wait_for_the_one_that_measures() {
+    for ((i = 0; i < 8; i++)); do "$run" --canary together sh -c 'cat together/*' & done >"$folder/seen"
+    wait
+    is "8 1" "$(wc -l <"$folder/seen") $(sort -u "$folder/seen" | wc -l)"
+}
+
+a_host_that_cannot_be_measured_is_reported_and_the_program_runs() {
+    touch file
+    is "commprof-run: file: the host cannot be measured: Not a directory
+ran" "$("$run" --canary file echo ran 2>&1)" && is 2 "$("$run" --canary 2>/dev/null; echo $?)"
+}
+
 launchers_are_refused() {
     local launcher said status
     for launcher in mpirun mpiexec /usr/bin/mpirun.openmpi srun mpiexec.hydra orterun; do
