@@ -24,6 +24,7 @@ from .compare.figures import Figures, figures
 from .compare.rank_tests import MOST_PAIRS
 from .compare.refusals import differences, refusals
 from .compare.sides import Side, experiment_read
+from .experiment import canary
 from .experiment import plan as plans
 from .experiment.launch import PLACEHOLDER, launch
 from .experiment.plan import FAILED, OK, WARM_UP, Arm, Plan, Run
@@ -180,7 +181,9 @@ class Runner:
 
     def clear(self, name: str) -> None:
         """What a failed or interrupted first run has left is discarded like it."""
-        shutil.rmtree(self.folder / "block-00" / name, ignore_errors=True)
+        run = self.folder / "block-00" / name
+        for path in (run, canary.folder_of(run)):
+            shutil.rmtree(path, ignore_errors=True)
 
     def describe(self) -> None:
         """How the arms differ in settings and binding, by their first runs: before the runs that count."""

@@ -8,12 +8,14 @@ import random
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 from commprof_report.compare.comparison import Rules, compare
 from commprof_report.compare.figures import Figures, figures, percentile
 from commprof_report.compare.groups import Group, renamed
 from commprof_report.compare.sides import Side, sides_named
+from commprof_report.experiment.canary import folder_of
 from planted import SECOND
 from planted_job import HostClock, Job
 
@@ -311,6 +313,65 @@ def test_a_trend_and_a_run_that_stands_apart_are_noted_and_nothing_is_on_a_healt
     apart = report("compare", *words(made("apart", lambda place: 3.0 if place == 5 else 1.0))).out
     assert "b-5.db stands apart: transfer " in " ".join(apart.split())
     assert "Note" not in report("compare", *words(made("healthy", lambda place: 1.0))).out
+
+
+def measured(runs: list[Path], factor, hosts: tuple[str, ...] = ("node00",), noise: float = 0.003) -> list[Path]:
+    """The same runs, before which the hosts were measured: factor(run, host, measure) times what a healthy host takes."""
+    chance = random.Random(5)
+    folder = Path(mkdtemp(dir=runs[0].parent))
+    copies = [folder / run.name for run in runs]
+    for run, copy in zip(runs, copies):
+        copy.write_bytes(run.read_bytes())
+        folder_of(copy).mkdir()
+        for host in hosts:
+            healthy = {"arithmetic_ns": 1_000_000, "memory_ns": 4_000_000}
+            values = {name: round(ns * factor(run.name, host, name) * math.exp(chance.gauss(0, noise))) for name, ns in healthy.items()}
+            (folder_of(copy) / host).write_text(json.dumps(values))
+    return copies
+
+
+def test_a_machine_that_was_other_for_one_side_is_a_reason_against_a_verdict(slower, verdict, report):
+    """Large Allreduces are 30 % slower, so transfer is 27 % slower; so are copies on one of two hosts."""
+    slow = {"node01": 1.4}
+    runs = measured(slower, lambda run, host, name: slow.get(host, 1) if run[0] == "b" and name == "memory_ns" else 1, ("node00", "node01"))
+    assert (verdict(runs)["verdict"], verdict(runs)["refused"]) == ("refused", "machine")
+    said = " ".join(report("compare", *words(runs)).out.split())
+    assert "Refused machine: copies in memory took " in said and "arithmetic" not in said
+    assert "% more time before the runs of b than before those of a, most on node01: as much as the sides differ in transfer" in said
+    assert verdict(runs, "--allow", "machine")["verdict"] == "more"
+    rows = report("compare", *words(runs), "--by", "run", "--json").rows
+    assert {round(row["memory_ns"] / 1e6, 1) for row in rows if row["side"] == "b"} == {5.6}
+    assert "host: copies in memory" in report("compare", *words(runs), "--by", "run").out
+
+
+def test_a_machine_that_differed_by_less_than_the_sides_is_noted(slower, verdict, report):
+    runs = measured(slower, lambda run, host, name: 0.95 if run[0] == "b" and name == "arithmetic_ns" else 1)
+    assert verdict(runs)["verdict"] == "more"
+    said = " ".join(report("compare", *words(runs)).out.split())
+    assert (
+        "Note the machine was not the same: arithmetic took " in said and " % less time before the runs of b than before those of a; " in said
+    )
+
+
+def test_a_machine_that_became_slower_is_noted_and_a_steady_one_is_not(slower, equal, report):
+    def later(run: str, host: str, name: str) -> float:
+        return 1.01 ** (2 * int(run[2:-3])) if name == "memory_ns" else 1
+
+    said = " ".join(report("compare", *words(measured(slower, later))).out.split())
+    assert "Note the machine became slower with time: copies in memory +" in said
+    for runs in (slower, equal):
+        steady = measured(runs, lambda run, host, name: 1)
+        text = report("compare", *words(steady)).out
+        assert "Note" not in text and "Refused" not in text, text
+        assert {row["verdict"] for row in report("compare", *words(steady), "--by", "verdict", "--json").rows} == {
+            "more" if runs is slower else "same"
+        }
+
+
+def test_a_measurement_that_is_not_whole_counts_as_none(slower, verdict):
+    runs = measured(slower, lambda run, host, name: 1.4 if run[0] == "b" else 1)
+    (folder_of(runs[0]) / "node00").write_text('{"arithmetic_ns": 1')
+    assert verdict(runs)["refused"] == ""
 
 
 def test_a_column_for_each_side_and_the_best_is_marked_only_if_it_is_one(tmp_path, report):

@@ -22,14 +22,15 @@ from planted import ROOT, SECOND
 from planted_job import HostClock, Job
 
 PROGRAM = ROOT / "report" / "commprof-experiment"
-# ARM COMMPROF-RUN --output FOLDER: fails, or waits, as often as the files next to it say.
+# ARM COMMPROF-RUN --canary FOLDER COMMPROF-RUN --output FOLDER: fails, or waits, as often as the files next to it say.
 JOB = """
 here=$(dirname "$0")
-echo "$1 $4" >>"$here/log"
+echo "$1 $7" >>"$here/log"
+mkdir -p "$4" && echo '{"arithmetic_ns": 1000, "memory_ns": 2000}' >"$4/node00"
 if [ -s "$here/fail-$1" ]; then sed -i 1d "$here/fail-$1"; exit 7; fi
 if [ -p "$here/wait-$1" ]; then exec cat "$here/wait-$1"; fi
 if [ -e "$here/nothing-$1" ]; then exit 0; fi
-mkdir -p "$4" && cp "$here/rank-0.db" "$4"
+mkdir -p "$7" && cp "$here/rank-0.db" "$7"
 """
 
 
@@ -90,6 +91,13 @@ def test_two_arms_run_in_turns_after_one_discarded_run_of_each(here, report):
     assert (verdict["pairs"], verdict["failed_runs"], verdict["verdict"]) == (4, 0, "too few")
 
 
+def test_the_hosts_are_measured_before_each_run(here, report):
+    start(here, "run", "exp", "--blocks", 2, "--seed", 1, *arms(here, "a", "b"))
+    rows = report("compare", here / "exp", "--by", "run", "--json").rows
+    assert [(row["arithmetic_ns"], row["memory_ns"]) for row in rows] == [(1000, 2000)] * 4
+    assert (here / "exp/block-02/a.canary/node00").exists()
+
+
 def test_the_seed_is_recorded_and_decides_the_order(here):
     start(here, "run", "exp", "--blocks", 2, *arms(here, "a", "b"))
     plan = plans.plan_read(here / "exp")
@@ -132,7 +140,7 @@ def test_bare_runs_each_arm_without_the_profiler_too(here, report):
     profiled = [word.replace("{}", "{} --output x") if "{}" in word else word for word in arms(here, "a", "b")]
     refused = start(here, "run", "exp", "--bare", *profiled)
     assert (refused.status, refused.err.count("\n")) == (2, 1) and "--bare: an arm has options of commprof-run" in refused.err
-    bare_job = f"if [ $# = 1 ]; then echo $1 bare >>{here}/log; exit 0; fi\n"
+    bare_job = f"if [ $# = 4 ]; then echo $1 bare >>{here}/log; exit 0; fi\n"
     (here / "job.sh").write_text(bare_job + JOB)
     (here / "nothing-a").unlink()
     answer = start(here, "run", "exp", "--blocks", 2, "--bare", *arms(here, "a", "b"))

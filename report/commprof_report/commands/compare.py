@@ -12,7 +12,7 @@ the time, until the first that shows no difference; further findings are marked 
 would have been found with a probability of 80 %. "same within 2 %" is a finding of its own (--min-effect).
 
 There is no verdict on runs that are not the same experiment: other work, other placement of ranks, another program, other binding, incomplete
-runs, disturbed runs, or all runs of one side before all of the other. The report says how to put it right; --allow takes it as it is.
+runs, disturbed runs, all runs of one side before all of the other, or a machine that was slower for one side. The report says how to put it right; --allow takes it as it is.
 Settings and software that differ between the sides are listed. Intervals and tests are exact and assume no distribution: Wilcoxon's
 signed rank test for pairs, that of Mann and Whitney otherwise. docs/COMPARING.md is an introduction.
 """
@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..base import units
+from ..compare import machine
 from ..compare import sides as sides_of
 from ..compare.comparison import METRICS, OTHER, ComparedRow, Comparison, FigureRow, Pair, Rules, RunRow, SizeRow, VerdictRow, compare
 from ..compare.figures import PERCENTILES, Figures, figures
@@ -133,9 +134,7 @@ def read(named: list[sides_of.Chosen], with_histograms: bool) -> list[Side]:
 def rules(arguments: argparse.Namespace) -> Rules:
     shows_all = arguments.all_rows or arguments.by == "size"
     is_sequential = names_experiment(arguments.runs) and plan_read(arguments.runs[0]).until is not None
-    return Rules(
-        *(arguments.metric, arguments.level, arguments.min_effect, arguments.allow, not arguments.unpaired, shows_all, is_sequential)
-    )
+    return Rules(*(arguments.metric, arguments.level, arguments.min_effect, arguments.allow, not arguments.unpaired, shows_all, is_sequential))
 
 
 def script_rows(answers: Comparison, by: str) -> list:
@@ -155,7 +154,8 @@ def print_table(answers: Comparison, by: str) -> None:
         if any(row.best for row in answers.sizes):
             print("\n* less than each other side, beyond chance (exploratory: one test for each row)")
     elif by == "run":
-        print(tables.text_table(RUN_COLUMNS, answers.runs))
+        is_measured = any(row.memory_ns is not None for row in answers.runs)
+        print(tables.text_table(RUN_COLUMNS + (CANARY_COLUMNS if is_measured else ()), answers.runs))
     elif by == "verdict":
         for pair in answers.pairs:
             text = control_text if pair.verdict.is_control else verdict_text
@@ -405,3 +405,4 @@ RUN_COLUMNS = (
         if f"{figure}_ns" in RunRow._fields
     ),
 )
+CANARY_COLUMNS = tuple(Column(f"host: {name}", lambda row, key=key: units.duration(getattr(row, key))) for key, name in machine.NAMES.items())

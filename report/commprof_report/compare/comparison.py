@@ -8,13 +8,13 @@ by the procedure of Benjamini and Hochberg and are exploratory. Of more than two
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean, median
 from typing import NamedTuple
 
 from ..base import units
-from . import rank_tests
+from . import machine, rank_tests
 from .figures import PERCENTILES, Figures, Key, Row
 from .groups import renamed
 from .judge import Judge, median_known
@@ -124,6 +124,8 @@ class RunRow(NamedTuple):
     time_ns: float
     wall_ns: float | None
     coverage: float
+    arithmetic_ns: float | None
+    memory_ns: float | None
 
 
 class SizeRow(NamedTuple):
@@ -188,14 +190,29 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     judge = Judge(blocked is not None, rules.level_of_each(max(1, len(tested))), math.log1p(rules.min_effect))
     keys = list(dict.fromkeys(key for side in sides for run in side.runs for key in run.rows))
     found = refusals(sides, keys, judge.is_paired)
+    drifted = {side.name: _drifted(judge, sides[0], side, metric) for side in tested}
+    found += [refusal for refused, _ in drifted.values() for refusal in refused]
     refused = [refusal for refusal in found if refusal.kind not in rules.allowed]
     allowed = [refusal for refusal in found if refusal.kind in rules.allowed]
     table = _Table(sides, keys, metric)
     alone = judge._replace(level=rules.level_of_each(1))
     pairs = [_pair(alone if side.of else judge, rules, table, side, refused, allowed) for side in sides[1:]]
-    notes = list(_notes(sides, metric, table, rules))
+    notes = [*_notes(sides, metric, table, rules), *(note for _, own in drifted.values() for note in own)]
     costs = [_cost(alone, side) for side in sides if side.bare_ns]
     return Comparison(sides, metric, judge.is_paired, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides), costs)
+
+
+def _drifted(judge: Judge, reference: Side, side: Side, metric: str) -> tuple[list[Refusal], list[str]]:
+    """A difference of the machine is a reason against a verdict if it is as large as that of the metric; else it is noted."""
+    found = judge.contrast(*([run.of_run(metric) for run in each.runs] for each in (reference, side)))
+    refused, notes = [], []
+    for drift in machine.drifts(judge, reference, side):
+        if found.change is None or abs(math.log1p(drift.change)) >= abs(math.log1p(found.change)):
+            way_out = "run more blocks on a machine that nothing else uses; or --allow machine"
+            refused.append(Refusal("machine", f"{drift.what}: as much as the sides differ in {metric}", way_out))
+        else:
+            notes.append(f"the machine was not the same: {drift.what}; the sides differ by more in {metric}")
+    return refused, notes
 
 
 def half_width(row: VerdictRow) -> float | None:
@@ -389,18 +406,20 @@ def _notes(sides: Sequence[Side], metric: str, table: _Table, rules: Rules) -> I
             yield f"up to {units.share(estimate)} of waiting and transfer is estimated from durations: the clocks of the hosts are too coarse"
     if table.unmatched:
         yield f"{units.counted(table.unmatched, 'row')} that not every run has left out"
-    yield from _trend(sides, metric)
+    yield from _trend(sides, "runs", metric, lambda run: run.of_run(metric))
+    for name, noun in machine.NAMES.items():
+        yield from _trend(sides, "the machine", noun, lambda run, name=name: run.canary_ns(name), rules.min_effect)
     yield from _outliers(sides, metric)
     tuned = self_tuning(sides)
     if tuned:
         yield tuned
 
 
-def _trend(sides: Sequence[Side], metric: str) -> Iterator[str]:
-    """Whether runs became slower or faster with time, beside the differences of the sides."""
+def _trend(sides: Sequence[Side], what: str, figure: str, of: Callable[[Figures], float | None], least: float = 0.0) -> Iterator[str]:
+    """Whether a figure of runs grew or fell with time, beside the differences of the sides, and by `least` or more."""
     points = []
     for side in sides:
-        logs = [(run.start_unix_ns, math.log(value)) for run in side.runs if (value := run.of_run(metric))]
+        logs = [(run.start_unix_ns, math.log(value)) for run in side.runs if (value := of(run))]
         middle = median(value for _, value in logs) if logs else 0.0
         points += [(start, value - middle) for start, value in logs]
     if len(points) < FEWEST_OF_A_TREND:
@@ -415,7 +434,8 @@ def _trend(sides: Sequence[Side], metric: str) -> Iterator[str]:
         half = len(ordered) // 2
         change = math.expm1(median(ordered[-half:]) - median(ordered[:half]))
         way = "slower" if change > 0 else "faster"
-        yield f"runs became {way} with time: {metric} {change:+.1%} from the first half of the runs to the second"
+        if abs(change) >= least:
+            yield f"{what} became {way} with time: {figure} {change:+.1%} from the first half of the runs to the second"
 
 
 def _outliers(sides: Sequence[Side], metric: str) -> Iterator[str]:
@@ -436,6 +456,7 @@ def _runs(sides: Sequence[Side]) -> list[RunRow]:
         RunRow(
             *(side.name, side.blocks[place] if side.blocks else None, str(run.path), run.start_unix_ns),
             *(run.step_ns, run.wait_ns, run.transfer_ns, run.time_ns, run.wall_ns, run.coverage),
+            *(run.canary_ns(name) for name in machine.NAMES),
         )
         for side in sides
         for place, run in enumerate(side.runs)

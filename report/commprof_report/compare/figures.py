@@ -13,6 +13,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
+from ..experiment.canary import Canary, canaries_read
 from ..late.late_ranks import late
 from ..run import crowding, selection
 from ..run.alignment import align
@@ -152,6 +153,7 @@ class Figures:
     crowding: str | None
     rows: dict[Key, Row]
     labels: dict[Group, str]
+    canaries: dict[str, Canary]
 
     def fact(self, key: str) -> str:
         return next(iter(self.facts.get(key, ())), "")
@@ -165,6 +167,10 @@ class Figures:
     @property
     def masks(self) -> tuple[int, ...]:
         return tuple(crowding.cores_of(row.affinity) for row in self.ranks)
+
+    def canary_ns(self, name: str) -> float | None:
+        """Of the slowest host; null: not measured."""
+        return max((getattr(canary, name) for canary in self.canaries.values()), default=None)
 
     def of_run(self, metric: str) -> float | None:
         """The figure of the whole run that a metric is judged by. Of a percentile: as if each call took that of its row."""
@@ -209,6 +215,7 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> Figures:
         crowding=crowding.sentence(crowded) if crowded else None,
         rows=_rows(connection, groups, with_histograms),
         labels=labels,
+        canaries=canaries_read(path),
     )
 
 
@@ -221,11 +228,7 @@ def _facts(connection: Connection) -> dict[str, tuple[str, ...]]:
 
 def settings(facts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """The facts that may explain a difference between runs."""
-    return {
-        key: values
-        for key, values in facts.items()
-        if COMPARED.match(key) and not OF_THE_JOB.match(key) and not NOT_COMPARED.match(key)
-    }
+    return {key: values for key, values in facts.items() if COMPARED.match(key) and not OF_THE_JOB.match(key) and not NOT_COMPARED.match(key)}
 
 
 def _rows(connection: Connection, groups: dict[str, Group], with_histograms: bool) -> dict[Key, Row]:

@@ -11,7 +11,7 @@ from ..base import units
 from .figures import Figures, Key, Row, settings
 from .sides import Side
 
-KINDS = ("work", "placement", "program", "binding", "partial", "disturbed", "order")
+KINDS = ("work", "placement", "program", "binding", "partial", "disturbed", "order", "machine")
 VARIES = ("completion", "probe")  # families whose number of calls depends on the time
 NOTABLE_WORK = 0.01  # difference of the mean numbers of calls or bytes
 NOTABLE_PART = 0.05  # difference of the counted parts of the wall time

@@ -11,6 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from . import canary
 from .plan import FAILED, OK, Arm, Run
 
 PLACEHOLDER = "{}"
@@ -20,10 +21,11 @@ OPERATOR = re.compile(r"[;&|\n]")  # of several commands, the shell stays
 
 
 def launch(experiment: Path, block: int, arm: Arm, commprof_run: str, timeout_s: float | None) -> Run:
-    """Runs the arm's command in a shell, with the launcher's output in a log beside the run folder."""
+    """Runs the arm's command in a shell, with the launcher's output in a log beside the run folder. Before the run, the hosts are measured."""
     folder = experiment / f"block-{block:02d}" / arm.name
     folder.parent.mkdir(exist_ok=True)
-    profiled = "" if arm.is_bare else f"{shlex.quote(commprof_run)} --output {shlex.quote(str(folder.resolve()))}"
+    begins = [["--canary", canary.folder_of(folder.resolve())], ["--output", folder.resolve()]][: 1 if arm.is_bare else 2]
+    profiled = " ".join(shlex.join([commprof_run, option, str(path)]) for option, path in begins)
     begin = time.monotonic()
     with open(folder.parent / f"{arm.name}.log", "wb") as log:
         why = _ended(arm.command.replace(PLACEHOLDER, profiled), log, timeout_s)
