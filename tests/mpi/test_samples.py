@@ -21,7 +21,7 @@ def for_all_ranks(run, sql):
     return [run.query(rank, sql) for rank in range(run.ranks)]
 
 
-def test_every_call_that_was_counted_was_kept(run):
+def test_every_call_that_was_counted_was_sampled(run):
     assert for_all_ranks(run, KEPT) == for_all_ranks(run, COUNTED)
 
 

@@ -65,7 +65,7 @@ def test_marked_steps_are_those_that_are_found(profile):
     assert (found["steps"], found["delimited_by"]) == (STEPS, "calls")
 
 
-def test_steps_of_a_solver_are_told_by_its_small_allreduce(profile):
+def test_steps_of_a_solver_are_delimited_by_its_small_allreduce(profile):
     (row,) = answer(profile("training_loop", 2, "solver", str(STEPS)).folder, "steps", "--json")
     assert (row["steps"], row["delimited_by"], row["how"], row["period"]) == (STEPS, "calls", "small", "1 MPI_Allreduce, 8 B"), row["why"]
     assert "steps taken from MPI_Allreduce of 8 B" in row["why"]

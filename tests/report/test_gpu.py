@@ -425,7 +425,7 @@ def test_a_step_that_was_not_traced_whole_is_not_known(rows):
     assert [row["step"] for row in rows([step_rank(tracings=windows)], "--by", "step")] == [3, 4, 6, 7]
 
 
-def test_a_step_of_which_a_stream_has_not_kept_all_is_not_known(rows, report, tmp_path):
+def test_a_step_of_which_a_stream_has_not_sampled_all_is_not_known(rows, report, tmp_path):
     streams = [Stream(1, begin_ns=0), Stream(2, number=13, begin_ns=300 * MS)]
     assert [row["step"] for row in rows([step_rank(streams=streams)], "--by", "step")] == list(range(4, 13))
     folder = planted.write_databases(tmp_path / "gaps", [step_rank()])

@@ -471,7 +471,7 @@ def steps_of(report, tmp_path, timed: range, *words: str) -> list[dict]:
     return report("steps", folder, "--json", *words).rows
 
 
-def test_steps_are_told_by_nccls_operations_on_the_device(report, tmp_path):
+def test_steps_are_delimited_by_nccls_operations_on_the_device(report, tmp_path):
     (row,) = steps_of(report, tmp_path, range(40))
     assert (row["delimited_by"], row["steps"], row["period"]) == ("calls", 40, "2 ncclAllReduce, 9.44 MB")
     assert row["p50_ns"] == 100 * MS
@@ -482,7 +482,7 @@ def test_steps_are_told_by_nccls_operations_on_the_device(report, tmp_path):
     assert second["begin_ns"] == 50 * MS + 60 * MS + 30 * MS and first["begin_ns"] == 0
 
 
-def test_steps_of_a_gpu_that_is_traced_now_and_then_are_told_by_the_host(report, tmp_path):
+def test_steps_of_a_gpu_that_is_traced_now_and_then_are_delimited_by_the_host(report, tmp_path):
     (row,) = steps_of(report, tmp_path, range(20))
     assert (row["steps"], row["p50_ns"], row["outliers"]) == (40, 100 * MS, 0)
     assert row["nccl_device_ns"] is None

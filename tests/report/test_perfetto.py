@@ -107,7 +107,7 @@ def names_of(whole: dict, kind: str) -> dict:
 
 
 @pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
-def test_every_call_that_was_kept_is_a_slice_of_its_thread(export, write):
+def test_every_sampled_call_is_a_slice_of_its_thread(export, write):
     whole = export(timeline_run(), write=write)
     found = {(event["pid"], event["tid"], event["name"], event["ts"], event["dur"]) for event in slices(whole)}
     for rank in timeline_run():
@@ -221,7 +221,7 @@ def test_from_and_to_cut_gpus_too(export):
     assert names == ["traced, then stopped", "ampere_sgemm_128<32>", "ncclDevKernel_AllReduce_Sum_f32_RING_LLv"]
 
 
-def test_where_a_stream_has_not_kept_all_its_windows_are_shown(export, tmp_path, report):
+def test_where_a_stream_has_not_sampled_all_its_windows_are_shown(export, tmp_path, report):
     whole = export(planted.gpu_run()[:1])
     for path in (tmp_path / "run").iterdir():
         connection = sqlite3.connect(path)
@@ -293,7 +293,7 @@ def test_wrong_options_are_said(report, run_folder, capsys, words, what):
         assert answer.status == 2 and what in answer.err
 
 
-def test_it_says_what_was_kept_and_how_good_the_clocks_are(export):
+def test_it_says_what_was_sampled_and_how_good_the_clocks_are(export):
     about = export(timeline_run())["otherData"]
     assert about == {
         "run": "job-1",
@@ -308,7 +308,7 @@ def test_it_says_what_was_kept_and_how_good_the_clocks_are(export):
     }
 
 
-def test_windows_are_shown_where_a_thread_has_not_kept_all(export):
+def test_windows_are_shown_where_a_thread_has_not_sampled_all(export):
     ranks = timeline_run()
     ranks[2].windows = [Window(0, SECOND), Window(4 * SECOND, 5 * SECOND)]
     whole = export(ranks)

@@ -101,7 +101,7 @@ def test_a_job_without_steps_says_so_and_why(summary, steps, make):
     assert steps(pair(make()), "--json", "--per-step").rows == steps(pair(make()), "--json", "--per-call").rows == []
 
 
-def test_where_no_bulk_collective_has_a_period_a_small_one_tells_the_steps_and_that_is_said(summary, steps):
+def test_where_no_bulk_collective_has_a_period_a_small_one_delimits_the_steps_and_that_is_said(summary, steps):
     row = summary(pair(training.solver(norms_every=0)))
     said = "no bulk collective has a period: steps taken from MPI_Allreduce of 8 B, the only regular collective"
     assert (row["delimited_by"], row["how"], row["why"], row["steps"], row["certainty"]) == ("calls", "small", said, 200, "likely")
@@ -117,7 +117,7 @@ NEGOTIATIONS = [training.negotiation, training.negotiation_and_gradients, traini
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("make", NEGOTIATIONS)
-def test_control_traffic_of_training_tells_no_steps(summary, make, seed):
+def test_control_traffic_of_training_delimits_no_steps(summary, make, seed):
     row = summary(pair(make(seed=seed)))
     assert (row["steps"], row["delimited_by"]) == (0, ""), row["why"]
 
@@ -298,7 +298,7 @@ def test_the_last_marked_step_ends_with_its_last_call(steps):
     assert [row["step_ns"] for row in steps([rank], "--json", "--per-step").rows] == [30 * MS, 30 * MS]
 
 
-def test_marked_steps_of_which_some_are_kept_keep_their_numbers(summary, steps):
+def test_marked_steps_of_which_some_are_sampled_keep_their_numbers(summary, steps):
     rank = rank_of(training.ddp(has_pauses=False))
     rank.steps = [Step(number, number * 10 * MS, (number + 1) * 10 * MS) for number in (*range(1, 1025), *range(2049, 2100))]
     assert [row["step"] for row in steps([rank], "--json", "--per-step").rows][-1] == 2099
@@ -334,7 +334,7 @@ def test_groups_of_which_one_lacks_a_step_are_matched_in_order():
     assert _matched({0: ends, 2: others}) == {0: list(range(1, 101)), 2: list(range(2, 101))}
 
 
-def test_of_a_run_kept_in_part_no_step_spans_a_gap(summary, steps):
+def test_of_a_run_sampled_in_part_no_step_spans_a_gap(summary, steps):
     """Every fourth block of 1024; the rest is estimated."""
     job = training.ddp(2_000, has_pauses=False)
     keep = lambda sequence: ((sequence - 1) // 1024 + 1) % 4 == 0  # noqa: E731
