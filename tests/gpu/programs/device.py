@@ -7,11 +7,14 @@ import ctypes
 import json
 import mmap
 import os
-import struct
 import sys
 import time
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from pathlib import Path
 from typing import Optional
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "report"))
+from commprof_report.run.ledger_format import layout
 
 # Every driver and every GPU of today takes this version of PTX for this target, and compiles it for itself.
 SPIN = """
@@ -184,10 +187,9 @@ def mpi() -> ctypes.CDLL:
     return _mpi
 
 
-# The profile, by its ledger (src/ledger/ledger_format.h: struct ledger_header)
+# The profile, by its ledger
 
 STATES = ["none", "dormant", "tracing", "paused", "yielded", "refused", "stopped"]
-STATE_AT, RECORDS_AT = 272, 280
 PATIENCE_S = 20
 
 
@@ -203,8 +205,8 @@ def look() -> Optional[tuple[str, int]]:
     if not path:
         return None
     with open(path, "rb") as file:
-        header = file.read(4096)
-    return STATES[struct.unpack_from("<I", header, STATE_AT)[0]], struct.unpack_from("<Q", header, RECORDS_AT)[0]
+        header = layout("header").unpack(file.read(4096))
+    return STATES[header.gpu_state], header.gpu_records
 
 
 def wait_until(state: Optional[str] = None, records: int = 0) -> bool:
