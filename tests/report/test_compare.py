@@ -26,13 +26,16 @@ TRANSFERS = {LARGE: 2 * MS, SMALL: 200 * US, TINY: US}
 SKEW_NS = 300 * US
 
 
-def planted(path: Path, start_s: float, factors: dict[int, float], calls: int = 12, hosts: int = 1, command: str = "lib/app 1") -> Path:
-    """A run of two ranks: in each step three Allreduces; to the larger ones rank 1 comes 300 us later. Transfers times the size's factor."""
+def planted(
+    path: Path, start_s: float, factors: dict[int, float], calls: int = 12, hosts: int = 1, command: str = "lib/app 1", slow_steps: int = 0
+) -> Path:
+    """A run of two ranks: in each step three Allreduces; to the larger ones rank 1 comes 300 us later. Transfers times the size's factor. The
+    first, slow steps last half as long again."""
     clocks = [HostClock(77, wall_ns=round(start_s * SECOND)) for _ in range(hosts)]
     job = Job([clocks[0], clocks[-1]])
     for step in range(calls):
         for place, (size, transfer_ns) in enumerate(TRANSFERS.items()):
-            come_ns = (step * 3 + place + 1) * 20 * MS
+            come_ns = (step * 3 + place + 1) * 20 * MS + min(step, slow_steps) * 30 * MS
             arrivals = [come_ns, come_ns + (0 if size == TINY else SKEW_NS)]
             job.collective("MPI_Allreduce", arrivals, [round(transfer_ns * factors.get(size, 1.0))] * 2, message_bytes=size)
     for rank in range(2):
@@ -187,9 +190,7 @@ def changed(runs: list[Path], statement: str) -> list[Path]:
         copy = folder / run.name
         copy.write_bytes(run.read_bytes())
         if run.name[0] == "b":
-            connection = sqlite3.connect(copy)
-            connection.executescript(statement)
-            connection.close()
+            execute(copy, statement)
         copies.append(copy)
     return copies
 
@@ -198,10 +199,14 @@ def on_a(runs: list[Path], statement: str) -> list[Path]:
     """The same runs, in which the statement was executed on each run of a."""
     for run in runs:
         if run.name[0] == "a":
-            connection = sqlite3.connect(run)
-            connection.executescript(statement)
-            connection.close()
+            execute(run, statement)
     return runs
+
+
+def execute(run: Path, statement: str) -> None:
+    connection = sqlite3.connect(run)
+    connection.executescript(statement)
+    connection.close()
 
 
 def fact(key: str, value: str, rank: int | None = None) -> str:
@@ -257,7 +262,60 @@ def test_another_number_of_steps_is_other_work(tmp_path, verdict, report):
 def test_another_placement_is_refused(tmp_path, verdict, report):
     runs = sides(tmp_path / "runs", {}, hosts=2)
     assert "placement" in verdict(runs)["refused"]
-    assert "a has 2 ranks on 1 host, b has 2 ranks on 2 hosts" in report("compare", *words(runs)).out
+    assert "a has 2 ranks on 1 host, b has 2 ranks on 2 hosts (0; 1)" in " ".join(report("compare", *words(runs)).out.split())
+
+
+def test_other_nodes_for_each_side_are_refused_unless_they_are_many(slower, verdict, report):
+    other = changed(slower, fact("host", "node07"))
+    assert verdict(other)["refused"] == "hosts"
+    assert "a ran on node00, b on node07: a difference of the nodes would look the same" in " ".join(
+        report("compare", *words(other)).out.split()
+    )
+    assert verdict(other, "--allow", "hosts")["verdict"] == "more"
+    for place, run in enumerate(other):
+        execute(run, fact("host", f"{run.name[0]}{place % 3}"))
+    assert verdict(other)["refused"] == ""
+
+
+@pytest.mark.parametrize("change, is_noted", [(1.03, True), (3.0, False)])
+def test_a_difference_smaller_than_the_clocks_can_show_is_noted(tmp_path, report, change, is_noted):
+    """Two hosts, whose clocks are known to 41 us; transfers last 0.7 ms a call."""
+    factors = dict.fromkeys((LARGE, SMALL), change)
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    runs = []
+    for place in range(2 * BLOCKS):
+        side = "abba"[place % 4]
+        own = {size: 1.0001 ** (place % 5) * (factor if side == "b" else 1) for size, factor in factors.items()}
+        runs.append(planted(folder / f"{side}-{place}.db", 60 * place, own, hosts=2))
+    text = " ".join(report("compare", *words(runs)).out.split())
+    assert "b takes more transfer" in text
+    assert ("Note the clocks of the hosts are known to " in text) == is_noted, text
+    assert (" a call in transfer; --metric time needs no clocks" in text) == is_noted
+
+
+@pytest.mark.parametrize(
+    "facts, said",
+    [
+        (("env.I_MPI_TUNING_MODE", "off"), "(a start-up, or a library that tunes itself)"),
+        (("env.I_MPI_TUNING_MODE", "auto:application"), "(the library tunes itself while it runs)"),
+        (("mpi_version", "MVAPICH-Plus Version: 4.1"), "(the library tunes itself while it runs)"),
+    ],
+)
+def test_steps_that_settle_within_the_runs_are_noted(tmp_path, report, facts, said):
+    runs = sides(tmp_path / "runs", {}, calls=60, slow_steps=30)
+    text = " ".join(report("compare", *words(changed(runs, fact(*facts)))).out.split())
+    assert "Note b: steps became faster within 8 of 8 runs, 90.0 ms in the first tenth, 60.0 ms in the last (" in text and said in text
+    assert text.count("Note") == 1
+
+
+def test_steps_that_are_steady_are_not_noted(tmp_path, report):
+    runs = sides(tmp_path / "runs", {}, calls=40)
+    assert "Note" not in report("compare", *words(runs)).out
+    quiet = changed(runs, fact("mpi_version", "MVAPICH-Plus Version: 4.1"))
+    assert "Note            b: the library tunes itself while it runs; its first calls" in report("compare", *words(quiet)).out
+    told = changed(runs, fact("mpi_version", "MVAPICH-Plus Version: 4.1") + fact("env.MPIR_CVAR_ENABLE_DYNAMIC_TUNING", "0"))
+    assert "Note" not in report("compare", *words(told)).out
 
 
 def test_another_program_is_refused_and_another_build_of_it_is_not(tmp_path, verdict):
@@ -279,7 +337,22 @@ def test_all_of_one_side_before_all_of_the_other_is_refused(slower, verdict):
 
 
 def test_settings_that_differ_are_listed_and_those_of_the_job_are_not(slower, verdict):
-    planted_facts = fact("env.UCX_TLS", "tcp") + fact("env.PMIX_RANK", "0") + fact("env.OMPI_COMM_WORLD_RANK", "1") + fact("host", "other")
+    by_launcher = {
+        "PMIX_RANK": "0",
+        "OMPI_COMM_WORLD_RANK": "1",
+        "OMPI_MCA_hwloc_base_binding_policy": "core",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_mpi_oversubscribe": "0",
+        "PSM2_DEVICES": "self,shm",
+        "OMPI_MCA_PREFIXES": "mca,opal,ompi",
+        "OMPI_WORLD_SIZE": "2",
+        "OMPI_VERSION": "5.0.11",
+        "I_MPI_ROOT": "/opt/impi",
+        "I_MPI_MPIRUN": "mpirun",
+    }
+    planted_facts = (
+        fact("env.UCX_TLS", "tcp") + fact("host", "other") + "".join(fact(f"env.{name}", value) for name, value in by_launcher.items())
+    )
     also = verdict(changed(slower, planted_facts))["also_different"]
     assert also == "UCX_TLS (not set; b: tcp); hosts (node00; b: other)"
     assert verdict(slower)["also_different"] == ""

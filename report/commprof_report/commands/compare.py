@@ -11,10 +11,11 @@ of it. If the sides differ, rows say where: each is a call on a communicator wit
 the time, until the first that shows no difference; further findings are marked exploratory. "~" stands for no difference found, beside what
 would have been found with a probability of 80 %. "same within 2 %" is a finding of its own (--min-effect).
 
-There is no verdict on runs that are not the same experiment: other work, other placement of ranks, another program, other binding, incomplete
-runs, disturbed runs, all runs of one side before all of the other, or a machine that was slower for one side. The report says how to put it right; --allow takes it as it is.
-Settings and software that differ between the sides are listed. Intervals and tests are exact and assume no distribution: Wilcoxon's
-signed rank test for pairs, that of Mann and Whitney otherwise. docs/COMPARING.md is an introduction.
+There is no verdict on runs that are not the same experiment: other work, other placement of ranks, another program, other binding,
+incomplete runs, disturbed runs, all runs of one side before all of the other, other nodes for each side, or a machine that was slower for
+one side. The report says how to put it right; --allow takes it as it is. Settings and software that differ between the sides are listed.
+Intervals and tests are exact and assume no distribution: Wilcoxon's signed rank test for pairs, that of Mann and Whitney otherwise.
+docs/COMPARING.md is an introduction.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ..compare import machine
 from ..compare import sides as sides_of
 from ..compare.comparison import METRICS, OTHER, ComparedRow, Comparison, FigureRow, Pair, Rules, RunRow, SizeRow, VerdictRow, compare
 from ..compare.figures import PERCENTILES, Figures, figures
-from ..compare.refusals import KINDS, library_name, program_of
+from ..compare.refusals import KINDS, differences_text, library_name, program_of
 from ..compare.sides import Side
 from ..display import tables
 from ..display.tables import Column
@@ -46,7 +47,7 @@ EXAMPLES = (
 SEE_ALSO = ("late", "sizes", "steps")
 SEPARATOR = " -- "
 HEAD_WIDTH, WIDTH = 16, 120
-MOST_SETTINGS, MOST_CAUSES, MOST_SAME = 6, 2, 4
+MOST_CAUSES, MOST_SAME = 2, 4
 NAMES = {  # of a figure: in a table, in a sentence
     "step": ("Step", "step time"),
     "wait": ("Waiting", "waiting"),
@@ -230,8 +231,7 @@ def work_text(answers: Comparison) -> str:
 def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[str, str]]:
     yield "Compared", title
     if pair.differences:
-        more = f"; and {len(pair.differences) - MOST_SETTINGS} more (--by verdict --json)" if len(pair.differences) > MOST_SETTINGS else ""
-        yield "Also different", "; ".join(pair.differences[:MOST_SETTINGS]) + more
+        yield "Also different", differences_text(pair.differences)
     noise = [f"{change_text(row.noise).lstrip('+')} ({NAMES[row.figure][1]})" for row in pair.figures if row.noise is not None]
     if noise:
         yield "Noise", f"two runs of the same side differ by up to {', '.join(noise)}"

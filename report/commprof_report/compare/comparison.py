@@ -18,7 +18,7 @@ from . import machine, rank_tests
 from .figures import PERCENTILES, Figures, Key, Row
 from .groups import renamed
 from .judge import Judge, median_known
-from .refusals import Refusal, differences, refusals, self_tuning
+from .refusals import Refusal, differences, refusals, tunes_itself
 from .sides import Side, in_blocks
 
 METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
@@ -32,6 +32,7 @@ TREND_DEVIATIONS = 3  # of the rank correlation with time, under no trend
 OUTLIER = 5  # median absolute deviations, scaled to standard deviations
 MAD = 1.4826
 NOTABLE_ESTIMATE = 0.05
+NOTABLE_ERROR = 0.1  # of the clocks, of the difference
 ADVISED = math.log(1.05)  # "so many pairs would find 5 %"
 OTHER = "other"
 
@@ -198,6 +199,8 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     alone = judge._replace(level=rules.level_of_each(1))
     pairs = [_pair(alone if side.of else judge, rules, table, side, refused, allowed) for side in sides[1:]]
     notes = [*_notes(sides, metric, table, rules), *(note for _, own in drifted.values() for note in own)]
+    for side, pair in zip(sides[1:], pairs):
+        notes += _coarse_clocks(sides[0], side, next(figure for figure in pair.figures if figure.is_primary))
     costs = [_cost(alone, side) for side in sides if side.bare_ns]
     return Comparison(sides, metric, judge.is_paired, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides), costs)
 
@@ -410,9 +413,35 @@ def _notes(sides: Sequence[Side], metric: str, table: _Table, rules: Rules) -> I
     for name, noun in machine.NAMES.items():
         yield from _trend(sides, "the machine", noun, lambda run, name=name: run.canary_ns(name), rules.min_effect)
     yield from _outliers(sides, metric)
-    tuned = self_tuning(sides)
+    for side in sides:
+        yield from _settling(side)
+
+
+def _settling(side: Side) -> Iterator[str]:
+    """Whether the steps of most runs became slower or faster within the run."""
+    tuned = any(map(tunes_itself, side.runs))
+    why = "the library tunes itself while it runs" if tuned else "a start-up, or a library that tunes itself"
+    for way in ("slower", "faster"):
+        found = [run.step_trend for run in side.runs if run.step_trend.trend == way]
+        if 2 * len(found) > len(side.runs):
+            first, last = (units.duration(median(getattr(each, f"{part}_tenth_ns") for each in found)) for part in ("first", "last"))
+            runs = f"{len(found)} of {units.counted(len(side.runs), 'run')}"
+            yield f"{side.name}: steps became {way} within {runs}, {first} in the first tenth, {last} in the last ({why}); all steps count"
+            return
     if tuned:
-        yield tuned
+        yield f"{side.name}: {why}; its first calls may differ from its last"
+
+
+def _coarse_clocks(reference: Side, side: Side, figure: FigureRow) -> Iterator[str]:
+    """Waiting and transfer cannot be separated better than the clocks of the hosts are known."""
+    if figure.figure not in ("transfer", "wait") or figure.outcome not in ("less", "more"):
+        return
+    runs = [*reference.runs, *side.runs]
+    calls = median(sum(row.count for row in run.rows.values() if row.is_split) / len(run.ranks) for run in runs)
+    error_ns, change_ns = max(run.error_ns for run in runs), abs(figure.second_ns - figure.first_ns) / max(calls, 1)
+    if error_ns > NOTABLE_ERROR * change_ns:
+        known = f"the clocks of the hosts are known to {units.duration(error_ns)}"
+        yield f"{known}, and {side.name} differs by {units.duration(change_ns)} a call in {figure.figure}; --metric time needs no clocks"
 
 
 def _trend(sides: Sequence[Side], what: str, figure: str, of: Callable[[Figures], float | None], least: float = 0.0) -> Iterator[str]:

@@ -20,17 +20,20 @@ from ..run.alignment import align
 from ..run.run import run_open
 from ..run.selection import Selection
 from ..steps.steps_summary import steps_summary
+from ..steps.trend import Trend
 from .groups import NO_GROUP, Group, groups_of
 
 SQL = query.beside(__file__)
 
 WHOLE_RUN = argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
 PERCENTILES = {"p50": 0.5, "p99": 0.99}
-# What launchers and libraries set for each process or job; it differs between any two runs.
+# What launchers and libraries set by themselves, as key=value: it differs between any two runs, or follows from a binding or placement,
+# which is compared itself.
 OF_THE_JOB = re.compile(
-    r"cvar\.(ess_|orte_(app_|ess_|hnp_uri|jobfam_|local_daemon|node_regex|num_nodes|top_session)|pmix_server|shmem_base_RUNTIME|\w+_version$)|"
-    r"env\.(OMPI_(COMM_WORLD|MCA_(orte|ess|pmix|initial_wdir|shmem_RUNTIME)|APP_|NUM_|FIRST_|FILE_|UNIVERSE|ALLOW_RUN)|PMIX?_|PALS_|HYDRA_|HYDI_|MPI_LOCAL"
-    r"|MPIEXEC|GFORTRAN|MPIR_CVAR_CH3_INTERFACE_HOSTNAME|SLURM_(JOB|STEP|TASK|PROC|LOCAL|GTIDS|NODE|CPU|SRUN|LAUNCH|SUBMIT|TOPOLOGY|STEPID|PTY)|PBS_|LSB_|FLUX_)"
+    r"cvar\.(ess_|mca_|orte_|hwloc_base_binding_policy|rmaps_|mpi_oversubscribe|pmix_server|shmem_base_RUNTIME|\w+_version=)|"
+    r"env\.(OMPI_(COMM_WORLD|WORLD_|LIBDIR_LOC|TOOL_NAME|VERSION|MCA_(PREFIXES|cpu_type|num_procs|orte|ess|pmix|hwloc_base_binding_policy|rmaps_|mpi_oversubscribe|initial_wdir|shmem_RUNTIME)|APP_|NUM_|FIRST_|FILE_"
+    r"|UNIVERSE|ALLOW_RUN)|PSM2_DEVICES=self,shm$|PMIX?_|PRTE_|PALS_|HYDRA_|HYDI_|I_MPI_(ROOT|MPIRUN|HYDRA|INFO|JOB)|MPI_LOCAL|MPIEXEC"
+    r"|GFORTRAN|MPIR_CVAR_CH3_INTERFACE_HOSTNAME|SLURM_(JOB|STEP|TASK|PROC|LOCAL|GTIDS|NODE|CPU|SRUN|LAUNCH|SUBMIT|TOPOLOGY|STEPID|PTY)|PBS_|LSB_|FLUX_)"
 )
 COMPARED = re.compile(
     r"cvar\.|env\.|file\.|build_id\.|settings\.COMMPROF_|(mpi_version|mpi_library|commprof_version|cpu_model|kernel|cpu_quota_cores|nccl\..*)$"
@@ -146,6 +149,7 @@ class Figures:
     wait_ns: float
     transfer_ns: float
     time_ns: float
+    step_trend: Trend
     wall_ns: float | None
     coverage: float
     estimate_share: float
@@ -205,6 +209,7 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> Figures:
         missing=sum(map(len, run.missing)),
         facts=_facts(connection),
         step_ns=steps.step_ns if steps.certainty in ("marked", "sure", "likely") else None,
+        step_trend=Trend(*(getattr(steps, name) for name in Trend._fields)),
         wait_ns=waits.run.wait_ns / len(ranks),
         transfer_ns=waits.run.transfer_ns / len(ranks),
         time_ns=waits.run.total_ns / len(ranks),
@@ -228,7 +233,8 @@ def _facts(connection: Connection) -> dict[str, tuple[str, ...]]:
 
 def settings(facts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """The facts that may explain a difference between runs."""
-    return {key: values for key, values in facts.items() if COMPARED.match(key) and not OF_THE_JOB.match(key) and not NOT_COMPARED.match(key)}
+    chosen = {key: values for key, values in facts.items() if COMPARED.match(key) and not NOT_COMPARED.match(key)}
+    return {key: values for key, values in chosen.items() if not OF_THE_JOB.match(f"{key}={', '.join(values)}")}
 
 
 def _rows(connection: Connection, groups: dict[str, Group], with_histograms: bool) -> dict[Key, Row]:

@@ -11,14 +11,16 @@ from ..base import units
 from .figures import Figures, Key, Row, settings
 from .sides import Side
 
-KINDS = ("work", "placement", "program", "binding", "partial", "disturbed", "order", "machine")
+KINDS = ("work", "placement", "program", "binding", "partial", "disturbed", "order", "hosts", "machine")
 VARIES = ("completion", "probe")  # families whose number of calls depends on the time
 NOTABLE_WORK = 0.01  # difference of the mean numbers of calls or bytes
 NOTABLE_PART = 0.05  # difference of the counted parts of the wall time
 MOST_SWITCHES_PER_S = 10  # involuntary, of a rank
 MOST_SAID = 3  # rows that are named
+MOST_SETTINGS = 6
 ENDED = ("finalize", "end")
-TUNES_ITSELF = {"env.I_MPI_TUNING_MODE": "auto"}
+FEWEST_HOST_SETS = 3  # of each side, from which on hosts are as random as runs
+DYNAMIC_TUNING = re.compile(r"MVAPICH.?Plus", re.I)  # tunes itself unless told not to
 
 
 class Refusal(NamedTuple):
@@ -38,6 +40,7 @@ def refusals(sides: Sequence[Side], keys: Sequence[Key], are_paired: bool) -> li
         *_partial(runs),
         *_disturbed(runs),
         *([] if are_paired else _order(sides)),
+        *_hosts(sides),
     ]
     return found
 
@@ -96,8 +99,11 @@ def _placement(sides: Sequence[Side], runs: Sequence[Figures]) -> Iterator[Refus
 
 
 def _layout(run: Figures) -> str:
-    hosts = len(set(run.placement))
-    return f"{units.counted(run.world_size, 'rank')} on {units.counted(hosts, 'host')}"
+    """4 ranks on 2 hosts (0-1; 2-3)"""
+    hosts = sorted(set(run.placement))
+    on_each = [units.rank_list(row.rank for row, own in zip(run.ranks, run.placement) if own == host) for host in hosts]
+    which = f" ({units.shortened('; '.join(on_each), 40)})" if len(hosts) > 1 else ""
+    return f"{units.counted(run.world_size, 'rank')} on {units.counted(len(hosts), 'host')}{which}"
 
 
 def _one_of(values: set[str]) -> str:
@@ -122,8 +128,9 @@ def _program(sides: Sequence[Side]) -> Iterator[Refusal]:
 def _binding(sides: Sequence[Side], runs: Sequence[Figures]) -> Iterator[Refusal]:
     known = [run for run in runs if all(run.masks)]
     if len({_widths(run) for run in known}) > 1:
-        said = [f"{side.name} {_one_of({_cores(run) for run in side.runs})}" for side in sides]
-        way_out = "bind all alike (Open MPI: --bind-to core, MPICH: -bind-to core, srun: --cpu-bind=cores); or --allow binding"
+        said = [f"{side.name} {_one_of({binding(run) for run in side.runs})}" for side in sides]
+        options = "Open MPI: --bind-to core, MPICH: -bind-to core, Intel MPI: I_MPI_PIN_DOMAIN=core, srun: --cpu-bind=cores"
+        way_out = f"bind all alike ({options}); or --allow binding"
         yield Refusal("binding", f"cores that a rank may use: {', '.join(said)}", way_out)
 
 
@@ -139,7 +146,10 @@ def _width(mask: int) -> int:
     return bin(mask).count("1")
 
 
-def _cores(run: Figures) -> str:
+def binding(run: Figures) -> str:
+    """1 (of 4 in use): how many cores each rank may use, and all together."""
+    if not all(run.masks):
+        return "unknown"
     own, together = _widths(run)
     return f"{units.rank_list(set(own))} (of {sum(together)} in use)"
 
@@ -191,16 +201,33 @@ def _order(sides: Sequence[Side]) -> Iterator[Refusal]:
             return
 
 
-def self_tuning(sides: Sequence[Side]) -> str:
-    """A note if a library changes its algorithms while it runs."""
-    own = [side.name for side in sides if any(value in run.facts.get(key, ()) for run in side.runs for key, value in TUNES_ITSELF.items())]
-    return f"{', '.join(own)}: the library tunes itself while it runs; its first calls differ from its last" if own else ""
+def _hosts(sides: Sequence[Side]) -> Iterator[Refusal]:
+    """With one run a side there is no verdict anyway."""
+    if max(len(side.runs) for side in sides) == 1:
+        return
+    sets = [{frozenset(row.host or "" for row in run.ranks) for run in side.runs} for side in sides]
+    for side, own in zip(sides[1:], sets[1:]):
+        if not own & sets[0] and min(len(own), len(sets[0])) < FEWEST_HOST_SETS:
+            on = [units.shortened(", ".join(sorted(set().union(*each))), 40) for each in (sets[0], own)]
+            what = f"{sides[0].name} ran on {on[0]}, {side.name} on {on[1]}: a difference of the nodes would look the same"
+            way_out = f"run all on the same nodes, or each side on {FEWEST_HOST_SETS} sets of nodes; or --allow hosts"
+            yield Refusal("hosts", what, way_out)
+            return
+
+
+def tunes_itself(run: Figures) -> bool:
+    """The library changes its algorithms while it runs."""
+    told = {value for name in ("MPIR_CVAR_ENABLE_DYNAMIC_TUNING", "MVP_ENABLE_DYNAMIC_TUNING") for value in run.facts.get(f"env.{name}", ())}
+    is_dynamic = bool(DYNAMIC_TUNING.search(run.fact("mpi_version"))) and not told & {"0", "no", "false"}
+    return is_dynamic or run.fact("env.I_MPI_TUNING_MODE").startswith("auto")
 
 
 def differences(reference: Side, side: Side) -> list[str]:
     """Settings and software in which every run of one side differs from every run of the other: UCX_TLS (tcp; other: not set)."""
     own = [settings(run.facts) for run in reference.runs], [settings(run.facts) for run in side.runs]
-    keys = sorted({key for runs in own for facts in runs for key in facts})
+    keys = sorted(
+        {key for runs in own for facts in runs for key in facts}, key=lambda key: (key.startswith("cvar."), key.startswith("env."), key)
+    )
     found = {}
     for key in keys:
         first, second = ({facts.get(key, ()) for facts in runs} for runs in own)
@@ -213,6 +240,11 @@ def differences(reference: Side, side: Side) -> list[str]:
     if not hosts[0] & hosts[1]:
         found["hosts"] = tuple(tuple(sorted(host or "" for host in each)) for each in hosts)
     return [f"{key.partition('.')[2] or key} ({_value(first)}; {side.name}: {_value(second)})" for key, (first, second) in found.items()]
+
+
+def differences_text(found: Sequence[str]) -> str:
+    more = f"; and {len(found) - MOST_SETTINGS} more (compare --by verdict --json)" if len(found) > MOST_SETTINGS else ""
+    return "; ".join(found[:MOST_SETTINGS]) + more
 
 
 def _without_control_variables_that_explain_nothing(found: dict[str, tuple]) -> dict[str, tuple]:
