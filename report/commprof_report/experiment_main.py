@@ -22,7 +22,7 @@ from .commands.compare import percent
 from .compare.comparison import Comparison, Rules, compare, half_width
 from .compare.figures import Figures, figures
 from .compare.rank_tests import MOST_PAIRS
-from .compare.refusals import differences, refusals
+from .compare.refusals import binding, differences, differences_text, library_name, refusals
 from .compare.sides import Side, experiment_read
 from .experiment import canary
 from .experiment import plan as plans
@@ -189,10 +189,14 @@ class Runner:
         """How the arms differ in settings and binding, by their first runs: before the runs that count."""
         profiled = [each for each in self.plan.arms if not each.is_bare]
         found = [Side(each.name, [self.figures(self.folder / "block-00" / each.name)], None, 0) for each in profiled]
+        for side in found:
+            run = side.runs[0]
+            where = f"{units.counted(run.world_size, 'rank')} on {units.counted(len(set(run.placement)), 'host')}"
+            say(f"{side.name}: {library_name(run.fact('mpi_version'))}, {where}; cores that a rank may use: {binding(run)}")
         for side in found[1:]:
             also = differences(found[0], side)
             if also:
-                say(f"{side.name} differs from {found[0].name} in: {'; '.join(also)}")
+                say(f"{side.name} differs from {found[0].name} in: {differences_text(also)}")
         keys = list(dict.fromkeys(key for side in found for run in side.runs for key in run.rows))
         for refusal in refusals(found, keys, True):
             say(f"hvprof-report compare will give no verdict ({refusal.kind}): {refusal.what}. Way out: {refusal.way_out}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -96,6 +97,18 @@ def test_the_hosts_are_measured_before_each_run(here, report):
     rows = report("compare", here / "exp", "--by", "run", "--json").rows
     assert [(row["arithmetic_ns"], row["memory_ns"]) for row in rows] == [(1000, 2000)] * 4
     assert (here / "exp/block-02/a.canary/node00").exists()
+
+
+def test_library_placement_and_binding_of_each_arm_are_printed_before_the_first_block(here):
+    connection = sqlite3.connect(here / "rank-0.db")
+    for key, value in (("mpi_version", "MPICH Version: 4.0.2"), ("last.affinity", "0-1")):
+        connection.execute("INSERT INTO fact SELECT world_rank, ?, ? FROM rank", (key, value))
+    connection.commit()
+    connection.close()
+    out = start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b")).out
+    said = [f"{name}: MPICH 4.0.2, 2 ranks on 1 host; cores that a rank may use: 2 (of 2 in use)" for name in "ab"]
+    assert [line for line in out.splitlines() if "cores" in line] == said
+    assert out.index(said[1]) < out.index("block 1, ")
 
 
 def test_the_seed_is_recorded_and_decides_the_order(here):
