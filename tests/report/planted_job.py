@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -259,11 +259,13 @@ def waits_for(call: str, place: int, size: int, root: int | None) -> Sequence[in
 
 
 class Program:
-    """A job whose ranks compute and then enter collectives, each after the one before. `job` has the calls; `now_ns`: where each rank is."""
+    """A job whose ranks compute, enter collectives and pass messages, each after the one before. `job` has the calls; `now_ns`: where each
+    rank is."""
 
     def __init__(self, ranks: int, hosts: Sequence[HostClock] = (), start_ns: int = 1_000_000) -> None:
         self.job = Job(hosts or [HostClock(77)] * ranks)
         self.now_ns = [start_ns] * ranks
+        self.sent_ns: dict[tuple[int, int], deque[int]] = {}  # of messages on their way, by sender and receiver
 
     def compute(self, rank: int, ns: int) -> None:
         self.now_ns[rank] += ns
@@ -273,6 +275,25 @@ class Program:
         ends = self.job.collective(call, arrivals, [transfer_ns] * len(arrivals), group=group, **what)
         for rank, end_ns in zip(group.ranks, ends):
             self.now_ns[rank] = end_ns
+
+    def send(self, rank: int, peer: int) -> None:
+        """An eager message: the call returns at once."""
+        begin_ns = self.now_ns[rank]
+        self.now_ns[rank] += 300
+        self.sent_ns.setdefault((rank, peer), deque()).append(begin_ns)
+        self.job.send(rank, peer, begin_ns, self.now_ns[rank])
+
+    def receive(self, rank: int, peer: int) -> None:
+        begin_ns = self.now_ns[rank]
+        self.now_ns[rank] = max(begin_ns, self.sent_ns[peer, rank].popleft()) + 2_000
+        self.job.receive(rank, peer, begin_ns, self.now_ns[rank])
+
+    def meet(self, sender: int, receiver: int) -> None:
+        """A message by rendezvous: both calls wait for the other."""
+        end_ns = max(self.now_ns[sender], self.now_ns[receiver]) + 20_000
+        self.job.send(sender, receiver, self.now_ns[sender], end_ns)
+        self.job.receive(receiver, sender, self.now_ns[receiver], end_ns)
+        self.now_ns[sender] = self.now_ns[receiver] = end_ns
 
     def end(self) -> Job:
         """The job, which lasts until its last call."""

@@ -206,6 +206,46 @@ def test_a_late_rank_is_named_where_only_some_can_be_waited_for(late, call, rank
     assert (run["verdict"], run["late_ranks"]) == ("imbalance", late_rank)
 
 
+def passing(shape: str, ranks: int, seed: int, late: int | None = None) -> Job:
+    """Of an eager message only the sender can be waited for. `fan`: rank 0 sends to all; `line`: to the next rank; `rendezvous`: to the next
+    one, which both wait for. A late rank works for 5 ms longer."""
+    chance, program = random.Random(seed), Program(ranks)
+    for _ in range(60):
+        for rank in range(ranks):
+            program.compute(rank, MS + round(chance.expovariate(1 / MS)) + (5 * MS if rank == late else 0))
+        for rank in range(1, ranks):
+            sender = 0 if shape == "fan" else rank - 1
+            if shape == "rendezvous":
+                program.meet(sender, rank)
+            else:
+                program.send(sender, rank)
+                program.receive(rank, sender)
+    return program.end()
+
+
+PASSING = [("line", 2), ("line", 3), ("fan", 5), ("rendezvous", 2)]
+
+
+@pytest.mark.parametrize(("shape", "ranks"), PASSING)
+def test_of_20_balanced_runs_that_pass_messages_at_most_1_names_a_rank(late, shape, ranks):
+    """Of an eager message the sender has all the cost, late or not; in MPI_Recv only senders have a cost, in MPI_Send only receivers."""
+    runs = [late(passing(shape, ranks, seed), "run")[0] for seed in range(20)]
+    assert sum(run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None for run in runs) <= 1
+
+
+@pytest.mark.parametrize(("shape", "ranks", "late_rank"), [("line", 3, 1), ("fan", 5, 0), ("rendezvous", 2, 0), ("rendezvous", 2, 1)])
+def test_a_rank_that_sends_or_receives_late_is_named(late, shape, ranks, late_rank):
+    (run,) = late(passing(shape, ranks, 1, late_rank), "run")
+    assert (run["verdict"], run["late_ranks"]) == ("imbalance", str(late_rank))
+
+
+@pytest.mark.parametrize(("shape", "late_rank"), [("line", 1), ("fan", 3)])
+def test_a_late_receiver_of_eager_messages_accuses_nobody(late, shape, late_rank):
+    """Nobody waits for it; the waiting of others for the sender is chance."""
+    (run,) = late(passing(shape, 2 if shape == "line" else 5, 1, late_rank), "run")
+    assert run["late_ranks"] is None
+
+
 def test_the_root_of_a_balanced_bcast_has_all_the_cost_and_is_not_called_late(text):
     said = text(rooted("MPI_Bcast", 4, seed=1))
     assert "nobody is late beyond chance: rank 1 causes 100.0 % of the waiting" in said and "imbalance" not in said

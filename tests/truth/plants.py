@@ -50,6 +50,7 @@ PLANTS = [
     imbalance("slow stage of 1F1B, 4 stages x 2", "1f1b", (4, 5), "", 8, delay_us=20_000, base_us=500),
     imbalance("more work on each higher rank", "staircase", (3,), "MPI_Allreduce"),
     Plant("random work on every rank", "random", 4, (), "spread", delay_us=2 * DELAY_US),
+    Plant("random work, eager messages to all", "fan_out", 4, (1,), "spread", rounds=2 * ROUNDS),
     Plant("ranks take turns", "rotation", 4, (), "rotation"),
     Plant("rank 1 in Allreduce, rank 0 in Barrier", "by_call", 4, (), "by-call", {"MPI_Allreduce": 1, "MPI_Barrier": 0}),
     imbalance("a rank that gets slower", "drift", (1,), "MPI_Allreduce"),

@@ -58,6 +58,7 @@ class Arrival(NamedTuple):
     without_ns: int  # the last arrival of any other rank than last_rank
     last_rank: int
     is_last: bool  # of a collective: the rank itself started last
+    peer_ns: int | None = None  # of a message: when last_rank posted its side, waited for or not
 
 
 class CompletionRow(NamedTuple):
@@ -112,4 +113,5 @@ def _row(call: CompletionRow, start_ns: int, arrivals: Sequence[Arrival], number
     start_ns = storable(start_ns)
     what = (identity, next(numbers) if sequence is None else sequence, call.world_rank, name, message_bytes, call.region)
     waiting = (wait_ns, duration_ns - wait_ns, alone_ns, last_rank, ready.is_last, 0)
-    return (*what, start_ns, start_ns + duration_ns, *waiting, call.completion, wait_state if wait_ns else None)
+    peer = None if ready.peer_ns is None else ready.last_rank
+    return (*what, start_ns, start_ns + duration_ns, *waiting, call.completion, wait_state if wait_ns else None, peer, ready.peer_ns)

@@ -12,8 +12,8 @@ from ..base import query, units
 from ..run.alignment import Alignment
 from ..run.holes import holes
 from ..run.selection import Selection
+from .own_time import compare_own_time
 from .root_causes import root_causes
-from .rooted import compare_rooted
 from .timelines import Timeline, timelines
 from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Blame, Cause, Named, blame, block_count
 from .wait_split import wait_split
@@ -195,7 +195,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     connection, split = run.connection, wait_split(run, alignment)
     lines = timelines(connection, alignment)
     root_causes(connection, lines)
-    compare_rooted(connection, lines)
+    compare_own_time(connection, lines)
     SQL.run(connection, "late_factors")
     ranks = SQL.ask(connection, "late_ranks", LateRankRow)
     counted = SQL.ask(connection, "late_run", LateRunRow)[0]

@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..run.alignment import Alignment
+from ..run.alignment import Alignment, storable
 from .arrivals import LONG_AGO_NS, Arrival, Completions, Operation, chosen
 from .message_match import Message, Part, matches
 
@@ -93,7 +93,7 @@ def _add(completions: Completions, counts: Counts, clocks, own: Message, other: 
         if ready_ns >= own.gone_ns and not row.is_received:
             ready_ns = LONG_AGO_NS
         operation = Operation(row.identity, None, row.call, row.bytes, "late sender" if row.is_received else "late receiver")
-        completions.add(row.world_rank, row.gone_ns, Arrival(operation, ready_ns, LONG_AGO_NS, last_rank, False))
+        completions.add(row.world_rank, row.gone_ns, Arrival(operation, ready_ns, LONG_AGO_NS, last_rank, False, storable(other.posted_ns)))
 
 
 class Windows:

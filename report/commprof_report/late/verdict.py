@@ -6,8 +6,8 @@ others, the ranks could change places within each block. The probability that a 
 Chernoff's inequality. A rank is named only if that bound, times the number of ranks (Bonferroni), is below 1 %, and if the named ranks cause
 at least half of the waiting. The same test is made for hosts, and for each call on each communicator. One extreme block cannot name a rank.
 
-Ranks cannot change places where only some of them can be waited for, such as the root of a Bcast. There a rank's cost is replaced in the
-test, but not in the half of the waiting, by how late it is, waited for or not (rooted.py).
+Ranks cannot change places where only some of them can be waited for, such as the root of a Bcast or the sender of an eager message. There, and
+in all messages, a rank's cost is replaced in the test, but not in the half of the waiting, by how late it is, waited for or not (own_time.py).
 """
 
 from __future__ import annotations

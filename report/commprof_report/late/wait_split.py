@@ -35,7 +35,7 @@ SQL = query.beside(__file__)
 AT_ONCE = 10_000  # rows for each executemany
 SECOND_LOG2 = 30  # 2^30 ns are about one second
 NO_ERROR = Error(0, 0)
-INSERT = "INSERT INTO late_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = "INSERT INTO late_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class CollectiveRow(NamedTuple):
@@ -171,8 +171,8 @@ def _split(rows: Sequence[CollectiveRow], starts: Sequence[int], is_estimate: bo
     for row, start_ns, duration_ns, (wait_ns, alone_ns, last_rank) in zip(rows, starts, durations, shares):
         start_ns = storable(start_ns)
         what = (row.identity, row.sequence, row.world_rank, row.call, row.bytes, row.region, start_ns, start_ns + duration_ns)
-        wait_state = row.wait_state if wait_ns else None
-        yield (*what, wait_ns, duration_ns - wait_ns, alone_ns, last_rank, row.world_rank in waited_for, is_estimate, None, wait_state)
+        waiting = (wait_ns, duration_ns - wait_ns, alone_ns, last_rank, row.world_rank in waited_for, is_estimate)
+        yield (*what, *waiting, None, row.wait_state if wait_ns else None, None, None)
 
 
 def _by_duration(rows: Sequence[CollectiveRow], durations: Sequence[int]) -> list[Share]:

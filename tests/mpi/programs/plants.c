@@ -192,10 +192,15 @@ static void staircase(int round)
     allreduce();
 }
 
+static void work_random(void)
+{
+    work(base_ns + (int64_t)(random_number() / 4294967296.0 * (double)delay_ns));
+}
+
 static void random_imbalance(int round)
 {
     (void)round;
-    work(base_ns + (int64_t)(random_number() / 4294967296.0 * (double)delay_ns));
+    work_random();
     allreduce();
 }
 
@@ -247,19 +252,41 @@ static void noisy_neighbour(int round)
 
 /* Messages: even ranks send to the next rank. */
 
+static void send_to(int peer, int bytes)
+{
+    LOGGED("send", Send, "world", peer, bytes, message, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
+}
+
+static void receive_from(int peer, int bytes)
+{
+    LOGGED("recv", Recv, "world", peer, bytes, arrived[0], bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 static void pass(int bytes)
 {
     work_or_be_late(is_late_rank);
     if (rank % 2 == 0)
-        LOGGED("send", Send, "world", rank + 1, bytes, message, bytes, MPI_BYTE, rank + 1, 0, MPI_COMM_WORLD);
+        send_to(rank + 1, bytes);
     else
-        LOGGED("recv", Recv, "world", rank - 1, bytes, arrived[0], bytes, MPI_BYTE, rank - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        receive_from(rank - 1, bytes);
 }
 
 static void pass_eager(int round)
 {
     (void)round;
     pass(EAGER);
+}
+
+/* The first late rank, which is not late, sends to all others. */
+static void fan_out(int round)
+{
+    (void)round;
+    work_random();
+    if (rank != first_late_rank)
+        receive_from(first_late_rank, EAGER);
+    for (int other = 0; rank == first_late_rank && other < size; other++)
+        if (other != rank)
+            send_to(other, EAGER);
 }
 
 static void pass_rendezvous(int round)
@@ -374,6 +401,7 @@ static const struct {
     {"drift", drift, 0},
     {"noisy_neighbour", noisy_neighbour, 0},
     {"pass_eager", pass_eager, 0},
+    {"fan_out", fan_out, 0},
     {"pass_rendezvous", pass_rendezvous, 0},
     {"pass_nonblocking", pass_nonblocking, 0},
     {"gpipe", gpipe, 2},
