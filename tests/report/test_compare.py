@@ -11,11 +11,13 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
+from commprof_report.commands import compare as command
 from commprof_report.compare.comparison import Rules, compare
 from commprof_report.compare.figures import Figures, figures, percentile
 from commprof_report.compare.groups import Group, renamed
 from commprof_report.compare.sides import Side, sides_named
 from commprof_report.experiment.canary import folder_of
+from commprof_report.plots import compare as plot
 from planted import SECOND
 from planted_job import HostClock, Job
 
@@ -465,6 +467,36 @@ def test_a_column_for_each_side_and_the_best_is_marked_only_if_it_is_one(tmp_pat
     verdicts = report("compare", *named, "--by", "verdict", "--json").rows
     assert [(row["side"], row["level"], row["pairs_needed"]) for row in verdicts] == [("b", 0.975, 7), ("c", 0.975, 7)]
     assert verdicts[1]["verdict"] == "less"
+
+
+@pytest.mark.parametrize("ending, start", [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_a_picture_is_written(slower, tmp_path, report, ending, start):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"picture.{ending}"
+    assert report("compare", *words(slower), "--plot", path).status == 0
+    assert path.read_bytes().startswith(start)
+
+
+def test_the_picture_has_the_intervals_and_the_durations(slower):
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    named = sides_named([[run for run in slower if run.name[0] == side] for side in "ab"])
+    answers = compare([side.read(lambda path: figures(path, True)[0]) for side in named], Rules())
+    drawn = command.picture(answers)
+    found = {row.name: row for row in drawn.intervals}
+    assert found["Transfer *"].is_found and found["Transfer *"].low > 1.2
+    assert not found["MPI_Allreduce 64 KiB on MPI_COMM_WORLD"].is_found
+    assert drawn.row == "MPI_Allreduce 4 MiB on MPI_COMM_WORLD"
+    calls = {row.side: dict(row.buckets) for row in drawn.durations}
+    assert {side: sum(buckets.values()) for side, buckets in calls.items()} == {"a": 24 * BLOCKS, "b": 24 * BLOCKS}
+    figure = Figure()
+    plot.draw(figure.add_subplot(), drawn)
+    intervals, durations = figure.axes
+    assert [label.get_text() for label in intervals.get_yticklabels()] == list(found)
+    assert "same" in [label.get_text() for label in intervals.get_xticklabels()]
+    (below, above) = [max(line.get_xdata()[line.get_ydata() < 0.5]) for line in durations.lines]
+    assert 1.2 < above / below < 1.5, "the large Allreduces, waiting included"
 
 
 def experiment(folder: Path, runs: list[Path]) -> Path:

@@ -36,9 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser, draws: bool = False, by_memor
         selection.add_memory_kind_argument(parser)
     tables.add_arguments(parser)
     if draws:
-        parser.add_argument(
-            "--plot", type=pictures.picture_path, metavar="FILE", help="draw into FILE: .png, .svg or .pdf (needs matplotlib)"
-        )
+        add_plot_argument(parser)
+
+
+def add_plot_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--plot", type=pictures.picture_path, metavar="FILE", help="draw into FILE: .png, .svg or .pdf (needs matplotlib)")
 
 
 def row_count(word: str) -> int:

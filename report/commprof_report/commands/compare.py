@@ -33,9 +33,10 @@ from ..compare.comparison import METRICS, OTHER, ComparedRow, Comparison, Figure
 from ..compare.figures import PERCENTILES, Figures, figures
 from ..compare.refusals import KINDS, differences_text, library_name, program_of
 from ..compare.sides import Side
-from ..display import tables
+from ..display import pictures, tables
 from ..display.tables import Column
 from ..experiment.plan import is_experiment, plan_read
+from ..plots import compare as plot
 from . import common
 
 EXAMPLES = (
@@ -47,7 +48,7 @@ EXAMPLES = (
 SEE_ALSO = ("late", "sizes", "steps")
 SEPARATOR = " -- "
 HEAD_WIDTH, WIDTH = 16, 120
-MOST_CAUSES, MOST_SAME = 2, 4
+MOST_CAUSES, MOST_SAME, MOST_DRAWN = 2, 4, 12
 NAMES = {  # of a figure: in a table, in a sentence
     "step": ("Step", "step time"),
     "wait": ("Waiting", "waiting"),
@@ -78,6 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by", choices=SCRIPT_ROWS, help="this table only (--json and --csv: row unless said otherwise); size has a column for each side"
     )
     tables.add_arguments(parser)
+    common.add_plot_argument(parser)
 
 
 def percent(text: str) -> float:
@@ -103,7 +105,11 @@ def kinds(text: str) -> tuple[str, ...]:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    answers = compare(read(chosen(arguments.runs), arguments.metric in PERCENTILES), rules(arguments))
+    with_histograms = arguments.metric in PERCENTILES or bool(arguments.plot)
+    answers = compare(read(chosen(arguments.runs), with_histograms), rules(arguments))
+    if arguments.plot:
+        drawn = picture(answers)
+        pictures.save(arguments.plot, plot.draw, drawn, plot.figure_size(drawn))
     if tables.is_for_scripts(arguments):
         by = arguments.by or "row"
         tables.write_rows(arguments, script_rows(answers, by), SCRIPT_ROWS[by]._fields)
@@ -165,6 +171,24 @@ def print_table(answers: Comparison, by: str) -> None:
         for place, pair in enumerate(answers.pairs):
             table = figure_table(pair) if by == "figure" else row_table(pair)
             print(("\n" if place else "") + table)
+
+
+def picture(answers: Comparison) -> plot.Picture:
+    rows = [(row, NAMES[row.figure][0] + (" *" if row.is_primary else "")) for pair in answers.pairs for row in pair.figures]
+    rows += [(row, row_text(row)) for pair in answers.pairs for row in pair.rows[:MOST_DRAWN]]
+    intervals = [
+        plot.Interval(
+            *(row.side, units.visible(units.shortened(name, 60)), 1 + row.change),
+            *(None if bound is None else 1 + bound for bound in (row.low, row.high)),
+            row.outcome in ("less", "more"),
+        )
+        for row, name in rows
+        if row.change is not None
+    ]
+    durations = [plot.Durations(side, list(buckets.items())) for side, buckets in answers.histograms.items()]
+    largest = next((units.visible(units.shortened(row_text(row), 40)) for pair in answers.pairs for row in pair.rows), "")
+    verdict = answers.pairs[0].verdict
+    return plot.Picture(verdict.reference, verdict.min_effect, intervals, largest, durations)
 
 
 def print_text(answers: Comparison) -> None:

@@ -8,6 +8,7 @@ by the procedure of Benjamini and Hochberg and are exploratory. Of more than two
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean, median
@@ -154,6 +155,8 @@ class Pair(NamedTuple):
 
 
 class Comparison(NamedTuple):
+    """histograms: of the largest row, by side and bounds of the duration; empty where runs were read without."""
+
     sides: list[Side]
     metric: str
     is_paired: bool
@@ -164,6 +167,7 @@ class Comparison(NamedTuple):
     sizes: list[SizeRow]
     runs: list[RunRow]
     costs: list[FigureRow]
+    histograms: dict[str, dict[tuple[int, int], int]]
 
 
 class Rules(NamedTuple):
@@ -202,7 +206,9 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     for side, pair in zip(sides[1:], pairs):
         notes += _coarse_clocks(sides[0], side, next(figure for figure in pair.figures if figure.is_primary))
     costs = [_cost(alone, side) for side in sides if side.bare_ns]
-    return Comparison(sides, metric, judge.is_paired, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides), costs)
+    return Comparison(
+        sides, metric, judge.is_paired, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides), costs, table.histograms()
+    )
 
 
 def _drifted(judge: Judge, reference: Side, side: Side, metric: str) -> tuple[list[Refusal], list[str]]:
@@ -277,6 +283,13 @@ class _Table:
         count = round(fmean(sum(run.rows[key].count for key in keys) for run in self.sides[0].runs))
         what = (OTHER, "", None, "", "", len(keys), count, sum(self.share[key] for key in keys), self.metric)
         return ComparedRow(side.name, self.sides[0].name, *what, *judge.contrast(*sums), None, 0, _difference(sums), None)
+
+    def histograms(self) -> dict[str, dict[tuple[int, int], int]]:
+        found = {side.name: Counter() for side in self.sides}
+        for side in self.sides if self.keys else ():
+            for run in side.runs:
+                found[side.name].update(run.rows[self.keys[0]].buckets)
+        return {name: dict(sorted(buckets.items())) for name, buckets in found.items() if buckets}
 
     def sizes(self, judge: Judge) -> list[SizeRow]:
         found = []

@@ -1,0 +1,116 @@
+"""Comparison: for each figure and row the interval of its change, and the durations of the calls of the largest row on each side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from math import log
+from typing import NamedTuple
+
+from ..display.pictures import PALETTE
+from .axis import time_axis
+from .latency import label_few_decades
+
+FEWEST_NS = 1
+TICKS = (1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 5, 10, 100, 1000)  # and their inverses
+MOST_TICKS = 8
+
+
+class Interval(NamedTuple):
+    """Ratios of a side to the reference; low and high are null if they are not known. is_found: a difference, beyond chance."""
+
+    side: str
+    name: str
+    ratio: float
+    low: float | None
+    high: float | None
+    is_found: bool
+
+
+class Durations(NamedTuple):
+    """Calls of a side by the bounds of their durations, in order."""
+
+    side: str
+    buckets: Sequence[tuple[tuple[int, int], int]]
+
+
+class Picture(NamedTuple):
+    reference: str
+    min_effect: float
+    intervals: Sequence[Interval]
+    row: str
+    durations: Sequence[Durations]
+
+
+def figure_size(picture: Picture) -> tuple[float, float]:
+    rows = len({row.name for row in picture.intervals})
+    return (11 if picture.durations else 7), 1.8 + 0.28 * rows + 0.05 * len(picture.intervals)
+
+
+def draw(axes, picture: Picture) -> None:
+    """On the axes, or on two in their place."""
+    if picture.durations:
+        figure = axes.figure
+        axes.remove()
+        axes, beside = figure.subplots(1, 2, gridspec_kw={"width_ratios": (3, 2)})
+        draw_durations(beside, picture)
+    draw_intervals(axes, picture)
+
+
+def draw_intervals(axes, picture: Picture) -> None:
+    names = list(dict.fromkeys(row.name for row in picture.intervals))
+    sides = list(dict.fromkeys(row.side for row in picture.intervals))
+    axes.axvspan(1 / (1 + picture.min_effect), 1 + picture.min_effect, color="#DDDDDD", linewidth=0, zorder=0)
+    axes.axvline(1, color="#555555", linewidth=1)
+    for row in picture.intervals:
+        place = sides.index(row.side)
+        y, colour = names.index(row.name) + (place - (len(sides) - 1) / 2) * 0.6 / len(sides), PALETTE[(place + 1) % len(PALETTE)]
+        if row.low is not None:
+            axes.plot([row.low, row.high], [y, y], color=colour, linewidth=2, solid_capstyle="butt")
+        axes.plot([row.ratio], [y], "o", color=colour, markersize=6, markerfacecolor=colour if row.is_found else "white")
+    for place, side in enumerate(sides):
+        axes.plot([], [], "o-", color=PALETTE[(place + 1) % len(PALETTE)], label=side)
+    axes.set_xscale("log")
+    label_ratios(axes)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlabel(f"change against {picture.reference} (filled: found; grey: too small to matter)")
+    axes.set_title("Changes with their intervals", pad=26)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=4, borderaxespad=0.2, borderpad=0)
+
+
+def label_ratios(axes) -> None:
+    """Ticks that read as changes, from no change outwards, as many as can be read."""
+    from matplotlib.ticker import NullLocator
+
+    low, high = (log(ratio) for ratio in axes.get_xlim())
+    chosen: list[float] = []
+    for tick in sorted((tick for ratio in TICKS for tick in {ratio, 1 / ratio}), key=lambda tick: abs(log(tick))):
+        if low <= log(tick) <= high and all(abs(log(tick / other)) > (high - low) / MOST_TICKS for other in chosen):
+            chosen.append(tick)
+    axes.set_xticks(sorted(chosen), [ratio_text(tick) for tick in sorted(chosen)])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def ratio_text(ratio: float) -> str:
+    return "same" if ratio == 1 else f"{100 * (ratio - 1):+.2g} %" if 0.5 <= ratio < 2 else f"x{ratio:g}"
+
+
+def draw_durations(axes, picture: Picture) -> None:
+    """Cumulative, exact at the bounds of buckets."""
+    for colour, row in zip(PALETTE, picture.durations):
+        whole = sum(count for _, count in row.buckets)
+        ends = [max(high_ns, FEWEST_NS) for (_, high_ns), _ in row.buckets]
+        shares = [count / whole for count in accumulate(count for _, count in row.buckets)]
+        begin_ns = max(row.buckets[0][0][0], FEWEST_NS)
+        axes.plot([begin_ns, *ends], [0, *shares], color=colour, linewidth=1.6, label=row.side)
+    axes.set_xscale("log")
+    time_axis(axes.xaxis, is_log=True)
+    low_ns, high_ns = axes.get_xlim()
+    label_few_decades(axes.xaxis, high_ns / low_ns)
+    axes.set_ylim(0, 1.02)
+    axes.yaxis.set_major_formatter(lambda share, _position: f"{100 * share:.0f} %")
+    axes.set_xlabel("duration of a call, waiting included")
+    axes.set_ylabel("share of calls up to here, all runs")
+    axes.set_title(picture.row.replace(" on ", "\non "))
+    axes.legend(loc="lower right")
