@@ -117,6 +117,10 @@ WAYS = {
         rf"Collective 2 on {WORLD} does not match: rank 0 called MPI_Bcast \(4 B, root 0\), "
         r"ranks 1-3 called MPI_Bcast \(8 B, root 0\)\.",
     ),
+    "late_root": (
+        dict.fromkeys((1, 2), ("MPI_Bcast", None, 2, [0])),
+        rf"Ranks 1-2 wait, directly or not, for rank 0, which {COMPUTES.format('MPI_Allreduce')}",
+    ),
     "circle": (
         {rank: ("MPI_Recv", None, None, [(rank + 1) % 4]) for rank in range(4)},
         r"A circle: 0 waits for 1, 1 waits for 2, 2 waits for 3, 3 waits for 0\.",

@@ -87,6 +87,26 @@ def test_the_rank_that_skips_a_barrier_is_behind(stuck):
     assert [(row["sequence"], row["waited_for"]) for row in of_kind(rows, "wait")] == [(2, [3])] * 3
 
 
+@pytest.mark.parametrize(
+    ("made", "awaited"),
+    [
+        (Collective("MPI_Bcast", 8, 3), {(3,): [0, 1]}),  # whether rank 2 comes does not matter before the root has come
+        (Collective("MPI_Bcast", 8, 0), {(2, 3): [0, 1]}),  # the root has come: its data may go through others
+        (Collective("MPI_Scatter", 8, 2), {(2,): [0, 1]}),
+        (Collective("MPI_Reduce", 8, 0), {(2, 3): [0, 1]}),
+    ],
+)
+def test_who_is_behind_in_a_collective_is_waited_for_as_in_late(stuck, made, awaited):
+    rows = stuck(job([[ALLREDUCE, made]] * 2 + [[ALLREDUCE]] * 2, [inside(made.call)] * 2 + [outside("MPI_Allreduce", 9)] * 2), "--json")
+    assert {tuple(row["waited_for"]): row["waiting"] for row in of_kind(rows, "awaited")} == awaited
+
+
+def test_in_a_scan_ranks_below_are_waited_for(stuck):
+    begun = [[ALLREDUCE], [ALLREDUCE, Collective("MPI_Scan", 8)], [ALLREDUCE]]
+    rows = stuck(job(begun, [outside("MPI_Allreduce", 9), inside("MPI_Scan"), outside("MPI_Allreduce", 9)]), "--json")
+    assert [row["waited_for"] for row in of_kind(rows, "wait")] == [[0]]
+
+
 def test_ranks_that_called_different_functions_are_named_at_the_first_one_even_later(stuck):
     """Rank 1 has skipped the Barrier that is collective 2; both have gone on since, and now wait for each other."""
     begun = [[ALLREDUCE, BARRIER, ALLREDUCE, BARRIER], [ALLREDUCE, ALLREDUCE, BARRIER]]

@@ -22,6 +22,7 @@ class PositionRow(NamedTuple):
     call: str | None
     bytes: int | None
     root: int | None
+    kind: str | None
 
 
 class MismatchRow(NamedTuple):

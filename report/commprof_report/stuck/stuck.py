@@ -1,7 +1,7 @@
 """Which ranks wait for which, and why: positions in collectives, mismatches, and the graph of waits. docs/SCHEMA.md has the rules.
 
     rank --> rank                  a point-to-point call that names its peer
-    rank --> collective --> rank   a collective that it is in, and each member that has not begun it
+    rank --> collective --> rank   a collective that it is in, and those that it needs and that have not begun it
 
 A circle in this graph cannot resolve itself. Otherwise every path ends at a rank that waits for no particular rank: it is the likely
 cause.
@@ -31,7 +31,7 @@ ONE_OF_MANY = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome")  # 
 MOST_IDLE = 1 << 17  # limit of members without a collective, over all communicators: a damaged file may claim any number
 NAMES_ITS_PEER = ("point-to-point", "probe")
 Collective = tuple[str, int]  # identity and sequence
-Node = Union[int, Collective]
+Node = Union[int, tuple]  # a rank; a collective and those that a rank in it waits for
 
 
 class Wait(NamedTuple):
@@ -124,6 +124,7 @@ class Board:
         self.ranks = {row.rank: row for row in rank_rows(run.connection)}
         self.rows: dict[tuple[str, int], PositionRow] = {}
         self.members: dict[str, list[int]] = {}
+        self.orders: dict[str, list[int]] = {}
         for identity, rows in _by_identity(position_rows(run.connection)).items():
             self.rows.update({(identity, row.rank): row for row in rows})
             self.members[identity] = self._members(rows)
@@ -140,6 +141,23 @@ class Board:
     def begun(self, identity: str, rank: int) -> int:
         row = self.rows.get((identity, rank))
         return row.begun if row else 0
+
+    def needed(self, rank: int, collective: Collective) -> list[int]:
+        """Those behind that a rank inside it depends on, as in late. If all these have begun it, all behind: data may come through them."""
+        behind, row = self.behind(collective), self.rows[collective[0], rank]
+        order = self._order(row) if row.begun == collective[1] and row.kind in ("root-first", "lower") else []
+        if row.kind == "lower":
+            depends_on = order[: order.index(rank)] if rank in order else []
+        else:
+            depends_on = order[row.root : row.root + 1] if row.root is not None else []
+        return [other for other in depends_on if self.begun(collective[0], other) < collective[1]] or behind
+
+    def _order(self, row: PositionRow) -> list[int]:
+        """World ranks in the order of the communicator; empty: not known, or of two groups."""
+        if row.members not in self.orders:
+            self.orders[row.members] = list(Members(row.members).below(self.run.world_size))
+        order = self.orders[row.members]
+        return order if len(order) == row.size else []
 
     def behind(self, collective: Collective) -> list[int]:
         """Members that have not begun it."""
@@ -210,7 +228,7 @@ def _waited_for(board: Board, row: WaitingRow, collective: Collective | None) ->
     if row.call in ONE_OF_MANY:
         return []
     if collective:
-        return [rank for rank in board.behind(collective) if _is_known_since(board, rank, row)]
+        return [rank for rank in board.needed(row.rank, collective) if _is_known_since(board, rank, row)]
     names_peer = row.family in NAMES_ITS_PEER and row.peer is not None and row.peer >= 0
     return [row.peer] if names_peer else []
 
@@ -247,8 +265,9 @@ def _graph(board: Board, settled: list[WaitingRow], collectives: dict) -> dict[N
         collective = collectives.get((row.rank, row.thread))
         waited_for = _waited_for(board, row, collective)
         if collective and waited_for:
-            graph.setdefault(row.rank, []).append(collective)
-            graph[collective] = sorted({*graph.get(collective, ()), *waited_for})
+            node = (*collective, *waited_for)
+            graph.setdefault(row.rank, []).append(node)
+            graph[node] = waited_for
         elif waited_for:
             graph.setdefault(row.rank, []).extend(waited_for)
     return graph

@@ -43,6 +43,16 @@ static void different_sizes(void)
     skipped_barrier();
 }
 
+/* The root and the last rank compute. */
+static void late_root(void)
+{
+    double number = 1;
+    last_rank_computes();
+    if (rank == 0)
+        compute_for_ever();
+    MPI_Bcast(&number, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+}
+
 static void circle(void)
 {
     int number;
@@ -112,6 +122,7 @@ static const struct {
     {"skipped_barrier", skipped_barrier},
     {"different_functions", different_functions},
     {"different_sizes", different_sizes},
+    {"late_root", late_root},
     {"circle", circle},
     {"chain", chain},
     {"nonblocking", nonblocking},
