@@ -31,6 +31,7 @@ check          python3-pytest-xdist   module   xdist
 check          python3-scipy          module   scipy
 check          sqlite3                program  sqlite3
 check          mandoc                 program  mandoc
+check          chromium               program  chromium chromium-browser
 check          e2fsprogs              program  mkfs.ext4
 check          xfsprogs               program  mkfs.xfs
 check          btrfs-progs            program  mkfs.btrfs

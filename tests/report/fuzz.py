@@ -39,7 +39,7 @@ sys.path[:0] = [str(ROOT / "report"), str(HERE)]
 import planted  # noqa: E402
 from commprof_report import main as program  # noqa: E402
 from commprof_report.base import units  # noqa: E402
-from commprof_report.display import pictures  # noqa: E402
+from commprof_report.display import page, pictures  # noqa: E402
 from commprof_report.main import main  # noqa: E402
 from commprof_report.run import ledger  # noqa: E402
 
@@ -617,23 +617,40 @@ def check_written(folder: Path) -> None:
             json.loads(path.read_text(encoding="utf-8"))
 
 
+class Elements(html.parser.HTMLParser):
+    """The elements of a text with their attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: set[tuple] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.found.add((tag, *attributes))
+
+
 class Page(html.parser.HTMLParser):
     """A page that has the elements and attributes of ours, and no others."""
 
+    FIXED = Elements(page.TEMPLATE.read_text() + page.timeline({})).found
     OURS = set("html head meta title style body main header h1 h2 p div b wbr span dl dt dd section ul li details summary img".split())
-    OURS |= set("table thead tbody tr th td".split())
+    OURS |= set("table thead tbody tr th td a script".split())
     CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide"}
     ALTS = {"time by call", "time in MPI by rank", "latency by message size", "latency histogram", "peers", "time of the steps"}
     ALTS |= {"waiting and transfer by rank", "what the GPUs did", "kernels by time"}
-    META = {("charset", "utf-8"), ("name", "viewport"), ("content", "width=device-width, initial-scale=1")}
+    POLICY = re.compile(r"default-src 'none'; img-src data:; style-src '[^']+'; script-src( '[^']+')+; base-uri 'none'; form-action 'none'")
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if (tag, *attributes) in self.FIXED:
+            return
         check(tag in self.OURS, f"an element <{tag}> in the page")
         for name, value in attributes:
             is_ours = (
                 (name == "class" and value in self.CLASSES)
-                or (tag == "html" and (name, value) == ("lang", "en"))
-                or (tag == "meta" and (name, value) in self.META)
+                or (tag == "section" and name == "id" and re.fullmatch("[a-z-]+", value or ""))
+                or (tag == "a" and name == "href" and re.fullmatch("#[a-z-]+", value or ""))
+                or (tag == "meta" and name == "http-equiv" and value == "Content-Security-Policy")
+                or (tag == "meta" and name == "content" and self.POLICY.fullmatch(value or ""))
                 or (tag == "img" and name == "alt" and value in self.ALTS)
                 or (tag == "img" and name == "src" and re.fullmatch(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", value or ""))
             )

@@ -204,7 +204,7 @@ def test_the_page_without_matplotlib_has_tables_and_says_so(report, run_folder, 
     monkeypatch.setattr(pictures, "is_possible", lambda: False)
     assert report("html", run_folder, "--output", tmp_path / "page.html").status == 0
     page = (tmp_path / "page.html").read_text()
-    assert "<img" not in page and "this page holds the tables only" in page and "MPI_Allreduce" in page
+    assert "<img" not in page and "this page has no pictures but the timeline" in page and "MPI_Allreduce" in page
 
 
 def test_the_page_escapes_what_comes_from_files(report, tmp_path):

@@ -1,9 +1,10 @@
 """One self-contained page with tables and pictures.
 
-The page needs no other file: the summary, where the time goes call by call and rank by rank, message sizes, the histogram of the call and size
-with the most time, who sends to whom, communicators, pipelines, calls by size class, advice, and the conditions of the run. A sentence
-explains each picture. It is written beside the databases (RUN/report.html) unless --output says otherwise. Without matplotlib it holds the
-tables only, and says so.
+The page needs no other file and requests none: the summary, the steps, a timeline of the median step and of the longest ones (ranks x time,
+with the critical path), who is late, where the time goes call by call and rank by rank, message sizes, the histogram of the call and size with
+the most time, who sends to whom, communicators, pipelines, calls by size class, advice, and the conditions of the run. A sentence explains
+each picture. Tables sort by the head that is pressed, and are copied as CSV. It is written beside the databases (RUN/report.html) unless
+--output says otherwise. Without matplotlib it holds the tables and the timeline only, and says so.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ from ..plots import latency as latency_plot
 from ..plots import peers as peers_plot
 from ..plots import ranks as ranks_plot
 from ..plots import sizes as sizes_plot
+from ..plots import timeline as timeline_plot
 from ..roles import roles
 from ..run import selection
-from ..run.alignment import align
+from ..run.alignment import Alignment, align
 from ..run.anonymous import anonymise
 from ..run.run import Run
 from ..run.selection import Selection
-from ..steps.steps_summary import headline, steps_summary
+from ..steps.step_views import step_views
+from ..steps.steps_summary import StepsSummary, headline, steps_summary
 from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_summary, of_nccl
 from . import advise, calls, common, communicators, gpu, hvprof, late, pipeline, ranks, regions, sizes, steps, summary, traffic
 
@@ -49,7 +52,7 @@ FACT_COLUMNS = (
     Column("value", lambda row: units.shortened(row.value, 400), False),
     Column("ranks", lambda row: units.count(row.ranks)),
 )
-NO_PICTURES = "matplotlib is not installed for this Python: this page holds the tables only"
+NO_PICTURES = "matplotlib is not installed for this Python: this page has no pictures but the timeline"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,6 +95,7 @@ def parts(run: Selection, is_whole: bool = True) -> Iterator[str]:
     if not communicating(answers.calls) and not answers.summary.has_nccl:
         return
     yield steps.steps_section(run, in_steps, whole)
+    yield timeline_section(in_steps, alignment, split)
     yield late_section(run, split)
     yield advise.advise_section(run, answers, in_steps.summary)
     yield calls_section(answers)
@@ -165,6 +169,18 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
     by_rank = page.table(ranks.rank_columns(answers.ranks), answers.ranks[:MOST_RANKS])
     by_call = [page.table(columns, shown) for columns, shown in ranks.parts(rank_call_rows(run.connection))]
     return page.section("Rank by rank", sentence, picture, by_rank, *by_call)
+
+
+def timeline_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) -> str:
+    views = step_views(in_steps.steps, in_steps.costs.steps, alignment.aligned_ns, waits) if in_steps.costs.is_driven else []
+    if not views:
+        return ""
+    sentence = (
+        "What the main thread of each rank did in a step: solid is transfer, hatched is waiting for other ranks, pale is time in MPI that was"
+        " not split; the rest of a bar is outside MPI. The red line is the critical path. The wheel or + and - zoom, dragging or the arrow"
+        " keys move, 0 shows the whole step; the mouse, or the keys . and , name a part, and an arrow shows the rank that it waited for."
+    )
+    return page.section("A step in time", sentence, page.timeline(timeline_plot.data(views)))
 
 
 def late_section(run: Run, answers: Late) -> str:

@@ -376,9 +376,9 @@ def steps_section(run: Run, answers: StepsSummary, waits: Late | None) -> str:
     """Of a run that was read with samples; nothing where there are none."""
     if not run.connection.execute("SELECT 1 FROM sample").fetchone():
         return ""
-    sentence = " ".join(f"{head}: {text}." if head else f"{text[:1].upper()}{text[1:]}." for head, text in facts(run, answers, waits))
+    known = page.facts_list(facts(run, answers, waits))
     if not answers.costs.steps:
-        return page.section("Steps", sentence)
+        return page.section("Steps", "", known)
     drawn = pictures.svg(plot.draw, answers.costs.steps, plot.SIZE) if pictures.is_possible() else None
     calls = answers.costs.calls
-    return page.section("Steps", sentence, page.picture(drawn, "time of the steps"), page.table(call_columns(calls), calls))
+    return page.section("Steps", "", known, page.picture(drawn, "time of the steps"), page.table(call_columns(calls), calls))

@@ -1,8 +1,15 @@
-"""The HTML page: one file that needs nothing else. All text from files is escaped here."""
+"""The HTML page: one file that needs nothing else. All text from files is escaped here.
+
+Its content security policy allows the page's own style and scripts, by their hashes, and pictures inside it: nothing is requested from
+anywhere, and no text from a file can run.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -11,7 +18,19 @@ from string import Template
 from ..base.units import NO_VALUE, visible
 from .tables import Column
 
-TEMPLATE = Path(__file__).resolve().parent / "page.html"
+ROOM = Path(__file__).resolve().parent
+TEMPLATE = ROOM / "page.html"
+STYLE = re.compile("<style>(.*?)</style>", re.S)
+SECTION = re.compile(r'<section id="([^"]+)"><(?:h2|details><summary)>(.*?)</')
+TIMELINE = """
+<p><label>Show <select id="timeline-step"></select></label>
+<label><input type="checkbox" id="timeline-path" checked> critical path</label></p>
+<p class="said" id="timeline-said" aria-live="polite"></p>
+<canvas id="timeline" tabindex="0" role="img" aria-label="ranks and time: what each rank did in the chosen step"></canvas>
+<ul class="legend" id="timeline-legend"></ul>
+<p class="soft" id="timeline-note"></p>
+<noscript><p>The timeline needs JavaScript.</p></noscript>
+"""
 
 
 def text(value: object) -> str:
@@ -19,7 +38,23 @@ def text(value: object) -> str:
 
 
 def page(title: str, parts: Iterable[str]) -> str:
-    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(title=text(title), body="\n".join(parts))
+    template, body = TEMPLATE.read_text(encoding="utf-8"), "\n".join(parts)
+    names = ["tables.js"] + (["timeline.js"] if 'id="timeline-data"' in body else [])
+    scripts = [(ROOM / name).read_text(encoding="utf-8") for name in names]
+    style = STYLE.search(template)[1]
+    policy = f"default-src 'none'; img-src data:; style-src {_hashes([style])}; script-src {_hashes(scripts)}"
+    return Template(template).substitute(
+        title=text(title),
+        policy=f"{policy}; base-uri 'none'; form-action 'none'",
+        contents="".join(f'<a href="#{name}">{head}</a>' for name, head in SECTION.findall(body)),
+        body=body,
+        scripts="".join(f"<script>{script}</script>" for script in scripts),
+    )
+
+
+def _hashes(texts: Iterable[str]) -> str:
+    """Of inline texts, as a content security policy lists them."""
+    return " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in texts)
 
 
 def header(title: str, lines: Sequence[str], cards: Sequence[tuple[str, str]], facts: Sequence[tuple[str, str]]) -> str:
@@ -43,12 +78,23 @@ def warnings(lines: Sequence[str]) -> str:
 
 
 def section(title: str, sentence: str, *parts: str) -> str:
-    return f'<section><h2>{text(title)}</h2><p class="soft">{text(sentence)}</p>{"".join(parts)}</section>'
+    said = f'<p class="soft">{text(sentence)}</p>' if sentence else ""
+    return f'<section id="{_anchor(title)}"><h2>{text(title)}</h2>{said}{"".join(parts)}</section>'
 
 
 def folded_section(title: str, sentence: str, *parts: str) -> str:
     inside = f'<p class="soft">{text(sentence)}</p>{"".join(parts)}'
-    return f"<section><details><summary>{text(title)}</summary>{inside}</details></section>"
+    return f'<section id="{_anchor(title)}"><details><summary>{text(title)}</summary>{inside}</details></section>'
+
+
+def _anchor(title: str) -> str:
+    return re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def timeline(data: dict[str, object]) -> str:
+    """plots/timeline.py has its format; timeline.js draws it."""
+    packed = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    return f'{TIMELINE}<script type="application/json" id="timeline-data">{packed}</script>'
 
 
 def picture(svg: bytes | None, description: str) -> str:

@@ -34,10 +34,17 @@ class PathRow(NamedTuple):
 
 
 class Span(NamedTuple):
+    """A part of the path, on the run's time axis."""
+
     rank: int
+    begin_ns: int
+    end_ns: int
     state: int
     call: str
-    time_ns: int
+
+    @property
+    def time_ns(self) -> int:
+        return self.end_ns - self.begin_ns
 
 
 def critical_paths(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late) -> list[PathRow]:
@@ -59,8 +66,8 @@ def _rows(step: int, found: Sequence[Span]) -> Iterator[PathRow]:
     if not whole_ns or any(span.state == UNSEEN for span in found) or unknown_ns > (1 - KNOWN) * whole_ns:
         return
     parts: Counter = Counter()
-    for rank, state, call, time_ns in found:
-        parts[rank, state, call] += time_ns
+    for span in found:
+        parts[span.rank, span.state, span.call] += span.time_ns
     for (rank, state, call), time_ns in sorted(parts.items(), key=lambda part: (-part[1], part[0])):
         yield PathRow(step, rank, STATES[state], call, time_ns, time_ns / whole_ns)
 
@@ -80,5 +87,5 @@ def spans(lines: dict[int, Timeline], begins: dict[int, int], ends: dict[int, in
             if is_held_up:
                 follows, time_ns = piece.waits_for, piece.end_ns
                 break
-            yield Span(rank, piece.state, piece.call if piece.state != OUTSIDE else "", piece.end_ns - begin_ns)
+            yield Span(rank, begin_ns, piece.end_ns, piece.state, piece.call if piece.state != OUTSIDE else "")
         rank = follows

@@ -1,0 +1,252 @@
+"use strict";
+/* Draws the timelines of some steps, ranks x time (plots/timeline.py has the data's format), on one canvas.
+
+   Wheel or + and - zoom, dragging or the arrow keys move, 0 shows the whole step, the mouse or Tab's focus with , and . names a piece. */
+(() => {
+  const data = JSON.parse(document.getElementById("timeline-data").textContent);
+  const canvas = document.getElementById("timeline");
+  const choice = document.getElementById("timeline-step");
+  const pathBox = document.getElementById("timeline-path");
+  const said = document.getElementById("timeline-said");
+  const legend = document.getElementById("timeline-legend");
+  const pen = canvas.getContext("2d");
+
+  const [WAITING, UNSPLIT, UNSEEN] = ["waiting", "in MPI, not split", "not sampled"].map((name) => data.states.indexOf(name));
+  const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442"];
+  const OTHER = "#999999", PATH = "#d50000";
+  const LEFT = 64, TOP = 26, TALLEST = 22, SHORTEST = 2, MOST_HEIGHT = 720, NEAREST_NS = 200;
+
+  const views = data.views.map(unpack);
+  const colours = coloursOfCalls();
+  let view = views[0], from = 0, until = view.span, named = null;
+
+  function unpack(packed) {
+    const ranks = packed.ranks.map(({ rank, begin, end, pieces }, row) => {
+      const found = [];
+      let at = 0;
+      for (let place = 0; place < pieces.length; place += 6) {
+        const [gap, time, state, call, waitsFor, detail] = pieces.slice(place, place + 6);
+        found.push({ row, begin: at + gap, end: at + gap + time, state, call, waitsFor, detail });
+        at += gap + time;
+      }
+      return { rank, begin, end, pieces: found };
+    });
+    const rowOf = new Map(ranks.map(({ rank }, row) => [rank, row]));
+    return { ...packed, ranks, rowOf };
+  }
+
+  function coloursOfCalls() {
+    const spent = new Map();
+    for (const { ranks } of views)
+      for (const { pieces } of ranks)
+        for (const { call, begin, end } of pieces)
+          if (call) spent.set(call, (spent.get(call) || 0) + end - begin);
+    const calls = [...spent.keys()].sort((one, other) => spent.get(other) - spent.get(one));
+    return new Map(calls.map((call, place) => [call, PALETTE[place] || OTHER]));
+  }
+
+  /* Times as the reports write them: three digits and a unit. */
+  function duration(ns) {
+    for (const [factor, unit] of [[1e9, "s"], [1e6, "ms"], [1e3, "us"]])
+      if (Math.abs(ns) >= factor) return `${(ns / factor).toPrecision(3)} ${unit === "us" ? "µs" : unit}`;
+    return `${Math.round(ns)} ns`;
+  }
+
+  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
+  const width = () => canvas.clientWidth;
+  const rowHeight = () => Math.max(SHORTEST, Math.min(TALLEST, Math.floor(MOST_HEIGHT / view.ranks.length)));
+  const x = (ns) => LEFT + (ns - from) / (until - from) * (width() - LEFT);
+  const y = (row) => TOP + row * rowHeight();
+  const timeAt = (left) => from + (left - LEFT) / (width() - LEFT) * (until - from);
+
+  function draw() {
+    const height = TOP + view.ranks.length * rowHeight() + 2, ratio = window.devicePixelRatio || 1;
+    canvas.style.height = `${height}px`;
+    canvas.width = Math.round(width() * ratio);
+    canvas.height = Math.round(height * ratio);
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width(), height);
+    drawAxis(height);
+    pen.save();
+    pen.beginPath();
+    pen.rect(LEFT, TOP, width() - LEFT, height);
+    pen.clip();
+    view.ranks.forEach(drawRow);
+    if (pathBox.checked) drawPath();
+    if (named) drawNamed();
+    pen.restore();
+  }
+
+  function drawAxis(height) {
+    pen.font = "12px system-ui, sans-serif";
+    pen.fillStyle = style("--soft");
+    pen.strokeStyle = style("--line");
+    const about = (until - from) / Math.max(2, (width() - LEFT) / 110);
+    const power = 10 ** Math.floor(Math.log10(about));
+    const tick = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= about);
+    const zero = Math.min(...view.ranks.map(({ begin }) => begin));
+    pen.textAlign = "center"; // a label that would be cut is left out
+    for (let at = Math.ceil((from - zero) / tick) * tick + zero; at <= until; at += tick) {
+      if (x(at) < width() - 30) pen.fillText(at === zero ? "0" : duration(at - zero), x(at), 12);
+      pen.beginPath();
+      pen.moveTo(x(at), TOP - 8);
+      pen.lineTo(x(at), height);
+      pen.stroke();
+    }
+    pen.textAlign = "right";
+    const every = Math.ceil(14 / rowHeight());
+    view.ranks.forEach(({ rank }, row) => {
+      if (row % every === 0) pen.fillText(`rank ${rank}`, LEFT - 6, y(row) + Math.min(rowHeight() - 4, 14) + 1);
+    });
+  }
+
+  function drawRow({ begin, end, pieces }, row) {
+    const high = Math.max(1, rowHeight() - (rowHeight() > 6 ? 3 : 0));
+    pen.fillStyle = style("--outside");
+    pen.fillRect(x(begin), y(row), x(end) - x(begin), high);
+    for (const piece of pieces)
+      if (piece.end >= from && piece.begin <= until) drawPiece(piece, y(row), high);
+  }
+
+  function drawPiece({ begin, end, state, call }, top, high) {
+    const left = x(begin), wide = Math.max(0.5, x(end) - left), colour = colours.get(call) || OTHER;
+    pen.globalAlpha = state === UNSPLIT ? 0.45 : 1;
+    pen.fillStyle = state === WAITING ? hatched(colour) : state === UNSEEN ? hatched(OTHER) : colour;
+    pen.fillRect(left, top, wide, high);
+    pen.globalAlpha = 1;
+  }
+
+  const hatches = new Map();
+  function hatched(colour) {
+    if (!hatches.has(colour)) {
+      const tile = Object.assign(document.createElement("canvas"), { width: 6, height: 6 }), brush = tile.getContext("2d");
+      brush.fillStyle = "#ffffff";
+      brush.fillRect(0, 0, 6, 6);
+      brush.strokeStyle = colour;
+      brush.lineWidth = 1.6;
+      for (const shift of [-6, 0, 6]) {
+        brush.beginPath();
+        brush.moveTo(shift - 1, 7);
+        brush.lineTo(shift + 7, -1);
+        brush.stroke();
+      }
+      hatches.set(colour, pen.createPattern(tile, "repeat"));
+    }
+    return hatches.get(colour);
+  }
+
+  /* The latest part first: from the end of the step to its begin. */
+  function drawPath() {
+    pen.strokeStyle = PATH;
+    pen.lineWidth = 2;
+    pen.beginPath();
+    view.path.forEach(([rank, begin, end], place) => {
+      const middle = y(view.rowOf.get(rank)) + rowHeight() / 2;
+      if (place) pen.lineTo(x(end), middle);
+      else pen.moveTo(x(end), middle);
+      pen.lineTo(x(begin), middle);
+    });
+    pen.stroke();
+  }
+
+  function drawNamed() {
+    const { row, begin, end, waitsFor } = named, high = rowHeight();
+    pen.strokeStyle = style("--ink");
+    pen.lineWidth = 1.5;
+    pen.strokeRect(x(begin), y(row), Math.max(1, x(end) - x(begin)), Math.max(2, high - 3));
+    if (!view.rowOf.has(waitsFor)) return;
+    const [start, stop] = [view.rowOf.get(waitsFor), row].map((one) => y(one) + high / 2);
+    const down = stop > start ? 1 : -1;
+    pen.fillStyle = style("--ink");
+    pen.beginPath();
+    pen.moveTo(x(end), start);
+    pen.lineTo(x(end), stop - 6 * down);
+    pen.stroke();
+    pen.beginPath();
+    pen.moveTo(x(end), stop);
+    pen.lineTo(x(end) - 4, stop - 8 * down);
+    pen.lineTo(x(end) + 4, stop - 8 * down);
+    pen.fill();
+  }
+
+  function text({ row, begin, end, state, call, waitsFor, detail }) {
+    const rank = `rank ${view.ranks[row].rank}`, of = [data.names[call], data.names[detail]].filter(Boolean).join(", ");
+    const what = state === WAITING ? `waiting for ${waitsFor < 0 ? "others" : `rank ${waitsFor}`}` : data.states[state];
+    return [rank, of, what, duration(end - begin)].filter(Boolean).join(" · ");
+  }
+
+  function name(piece) {
+    named = piece;
+    said.textContent = piece ? text(piece) : "";
+    draw();
+  }
+
+  function pieceAt(left, top) {
+    const row = Math.floor((top - TOP) / rowHeight()), time = timeAt(left), near = (until - from) / width();
+    if (left < LEFT || !view.ranks[row]) return null;
+    return view.ranks[row].pieces.find(({ begin, end }) => begin - near <= time && time <= end + near) || null;
+  }
+
+  function zoom(factor, around) {
+    const span = Math.min(view.span, Math.max(NEAREST_NS, (until - from) * factor));
+    const share = (around - from) / (until - from);
+    show(around - share * span, span);
+  }
+
+  function show(begin, span) {
+    from = Math.max(0, Math.min(begin, view.span - span));
+    until = from + span;
+    draw();
+  }
+
+  function next(direction) {
+    const row = named ? named.row : 0, own = view.ranks[row].pieces, place = named ? own.indexOf(named) + direction : 0;
+    if (own[place]) name(own[place]);
+    else if (view.ranks[row + direction]) name(view.ranks[row + direction].pieces.at(direction > 0 ? 0 : -1) || null);
+  }
+
+  function choose(place) {
+    view = views[place];
+    document.getElementById("timeline-note").textContent = view.note;
+    [from, until, named] = [0, view.span, null];
+    name(null);
+  }
+
+  const middle = () => (from + until) / 2;
+  const KEYS = {
+    "+": () => zoom(0.5, middle()),
+    "-": () => zoom(2, middle()),
+    "0": () => show(0, view.span),
+    ArrowLeft: () => show(from - (until - from) / 8, until - from),
+    ArrowRight: () => show(from + (until - from) / 8, until - from),
+    ".": () => next(1),
+    ",": () => next(-1),
+  };
+
+  canvas.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    zoom(event.deltaY < 0 ? 0.8 : 1.25, timeAt(Math.max(LEFT, event.offsetX)));
+  }, { passive: false });
+  canvas.addEventListener("pointermove", (event) => {
+    if (event.buttons & 1) show(from - event.movementX / (width() - LEFT) * (until - from), until - from);
+    else name(pieceAt(event.offsetX, event.offsetY));
+  });
+  canvas.addEventListener("keydown", (event) => {
+    if (!KEYS[event.key] || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    KEYS[event.key]();
+  });
+  choice.addEventListener("change", () => choose(choice.selectedIndex));
+  pathBox.addEventListener("change", draw);
+  new ResizeObserver(draw).observe(canvas);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+
+  views.forEach(({ title }) => choice.append(new Option(title)));
+  for (const [call, colour] of colours) {
+    const sample = Object.assign(document.createElement("span"), { className: "sample" }), item = document.createElement("li");
+    sample.style.background = colour;
+    item.append(sample, data.names[call]);
+    legend.append(item);
+  }
+  choose(0);
+})();

@@ -1,0 +1,63 @@
+"""Timelines of some steps, as data for the page's own drawing (display/timeline.js): ranks x time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..base import units
+from ..late.timelines import FILES, OUTSIDE, STATES, TRANSFER, UNSEEN, UNSPLIT, WAITING
+from ..steps.step_views import RankView, View
+
+NAMES = {
+    OUTSIDE: "outside MPI",
+    TRANSFER: "transfer",
+    FILES: "in files",
+    WAITING: "waiting",
+    UNSPLIT: "in MPI, not split",
+    UNSEEN: "not sampled",
+}
+
+
+def data(views: Sequence[View]) -> dict[str, object]:
+    """All times in nanoseconds. A view's are since its begin, but those of a piece: [since the end of the piece before, duration, state,
+    call, rank that was waited for or -1, detail], one after the other."""
+    numbers = _Numbers()
+    shown = [_view(view, place, numbers) for place, view in enumerate(views)]
+    return {"states": [NAMES[state] for state in STATES], "names": numbers.names, "views": shown}
+
+
+class _Numbers:
+    """Of texts that occur often."""
+
+    def __init__(self) -> None:
+        self.numbers = {"": 0}
+
+    def of(self, name: str) -> int:
+        return self.numbers.setdefault(units.visible(name), len(self.numbers))
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.numbers)
+
+
+def _view(view: View, place: int, numbers: _Numbers) -> dict[str, object]:
+    which = ", the median" if view.is_median else ", the longest" if place == 1 else ""
+    return {
+        "title": f"step {view.step.step:,}{which}: {units.duration(view.step.step_ns)}",
+        "note": f"pieces shorter than {units.duration(view.left_out_ns)} are left out" if view.left_out_ns else "",
+        "span": view.end_ns - view.begin_ns,
+        "ranks": [_rank(view, rank, numbers) for rank in view.ranks],
+        "path": [[span.rank, span.begin_ns - view.begin_ns, span.end_ns - view.begin_ns] for span in view.path],
+    }
+
+
+def _rank(view: View, rank: RankView, numbers: _Numbers) -> dict[str, object]:
+    begin_ns, end_ns = (time_ns - view.begin_ns for time_ns in (rank.begin_ns, rank.end_ns))
+    return {"rank": rank.rank, "begin": begin_ns, "end": end_ns, "pieces": list(_pieces(view, rank, numbers))}
+
+
+def _pieces(view: View, rank: RankView, numbers: _Numbers) -> Iterator[int]:
+    before_ns = view.begin_ns
+    for (begin_ns, end_ns, state, call, waits_for), detail in rank.pieces:
+        yield from (begin_ns - before_ns, end_ns - begin_ns, state, numbers.of(call), waits_for, numbers.of(detail))
+        before_ns = end_ns

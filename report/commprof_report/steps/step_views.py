@@ -1,0 +1,133 @@
+"""What each rank did in some steps of a run, to be drawn: the median step and the longest ones, with their critical paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+from ..base import query, units
+from ..late.late_ranks import Late
+from ..late.timelines import OUTSIDE, WAITING, Piece
+from ..run.alignment import storable
+from .boundaries import AlignedNs, RankStep, Steps
+from .critical_path import Span, spans
+from .step_costs import StepRow
+
+SQL = query.beside(__file__)
+
+MOST_VIEWS = 8
+MOST_PIECES = 60_000  # of all views together
+MARGIN = 0.05  # share of a step, shown before and after it
+FINEST = 4_000  # a view of too many pieces leaves out those shorter than this part of it
+
+
+class Detail(NamedTuple):
+    """step_view_calls.sql"""
+
+    world_rank: int
+    start_ns: int
+    bytes: int | None
+    communicator: str | None
+
+    @property
+    def text(self) -> str:
+        size = None if self.bytes is None else units.size(self.bytes)
+        return ", ".join(filter(None, (size, self.communicator)))
+
+
+class Shown(NamedTuple):
+    """A piece of a rank's timeline, inside MPI or not sampled. detail: the call's size and communicator, as far as they are known."""
+
+    piece: Piece
+    detail: str
+
+
+class RankView(NamedTuple):
+    rank: int
+    begin_ns: int  # of its step
+    end_ns: int
+    pieces: list[Shown]
+
+
+class View(NamedTuple):
+    """A step of all ranks; times are on the run's axis. left_out_ns: shorter pieces than this are left out; 0: none."""
+
+    step: StepRow
+    is_median: bool
+    begin_ns: int
+    end_ns: int
+    left_out_ns: int
+    ranks: list[RankView]
+    path: list[Span]
+
+
+def step_views(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late) -> list[View]:
+    """The median step first, then the longest ones; none where less than a step of two ranks was seen whole."""
+    whole = sorted((row for row in rows if row.is_complete and not row.is_warm_up and row.ranks > 1), key=lambda row: row.step_ns)
+    if not whole:
+        return []
+    median = whole[(len(whole) - 1) // 2]
+    chosen = [median, *(row for row in reversed(whole) if row is not median)][:MOST_VIEWS]
+    of_step: dict[int, dict[int, RankStep]] = {row.step: {} for row in chosen}
+    for rank, of_rank in steps.by_rank().items():
+        for own in of_rank:
+            if own.step in of_step:
+                of_step[own.step][rank] = own
+    details = _details(steps, of_step, aligned_ns)
+    views: list[View] = []
+    pieces = 0
+    for row in chosen:
+        view = _view(row, row is median, of_step[row.step], aligned_ns, late, details)
+        pieces += sum(len(rank.pieces) for rank in view.ranks)
+        if views and pieces > MOST_PIECES:
+            break
+        views.append(view)
+    return views
+
+
+def _details(steps: Steps, of_step: dict[int, dict[int, RankStep]], aligned_ns: AlignedNs) -> dict[tuple[int, int], str]:
+    """By rank and begin of the call on the run's axis."""
+    connection = steps.connection
+    SQL.run(connection, "step_view_windows")
+    for by_rank in of_step.values():
+        windows = ((rank, *_widened(own.begin_ns, own.end_ns)) for rank, own in by_rank.items())
+        connection.executemany("INSERT INTO temp.step_view_window VALUES (?, ?, ?)", windows)
+    found = SQL.ask(connection, "step_view_calls", Detail)
+    return {(row.world_rank, storable(aligned_ns(row.world_rank, row.start_ns))): row.text for row in found}
+
+
+def _view(
+    row: StepRow, is_median: bool, by_rank: dict[int, RankStep], aligned_ns: AlignedNs, late: Late, details: dict[tuple[int, int], str]
+) -> View:
+    begins = {rank: aligned_ns(rank, own.begin_ns) for rank, own in by_rank.items()}
+    ends = {rank: aligned_ns(rank, own.end_ns) for rank, own in by_rank.items()}
+    begin_ns, end_ns = _widened(min(begins.values()), max(ends.values()))
+    ranks = []
+    for rank in sorted(by_rank):
+        pieces = takewhile(lambda piece: piece.end_ns > begin_ns, late.timelines[rank].back_from(end_ns))
+        ranks.append(RankView(rank, begins[rank], ends[rank], list(_shown(rank, reversed(list(pieces)), begin_ns, details))))
+    left_out_ns = (end_ns - begin_ns) // FINEST if sum(len(one.pieces) for one in ranks) > MOST_PIECES else 0
+    if left_out_ns:
+        ranks = [one._replace(pieces=_coarse(one.pieces, left_out_ns)) for one in ranks]
+    path = list(spans(late.timelines, begins, ends))
+    return View(row, is_median, begin_ns, end_ns, left_out_ns, ranks, path)
+
+
+def _shown(rank: int, pieces: Iterator[Piece], since_ns: int, details: dict[tuple[int, int], str]) -> Iterator[Shown]:
+    """All but the time outside MPI. The transfer that follows a wait belongs to the same call."""
+    is_same_call, detail = False, ""
+    for piece in pieces:
+        detail = detail if is_same_call else details.get((rank, piece.begin_ns), "")
+        is_same_call = piece.state == WAITING
+        if piece.state != OUTSIDE:
+            yield Shown(piece._replace(begin_ns=max(piece.begin_ns, since_ns)), detail)
+
+
+def _coarse(pieces: Sequence[Shown], shortest_ns: int) -> list[Shown]:
+    return [shown for shown in pieces if shown.piece.end_ns - shown.piece.begin_ns >= shortest_ns]
+
+
+def _widened(begin_ns: int, end_ns: int) -> tuple[int, int]:
+    margin_ns = round(MARGIN * (end_ns - begin_ns))
+    return begin_ns - margin_ns, end_ns + margin_ns

@@ -1,0 +1,215 @@
+"""The page in a real browser: what it draws is what the commands say, and all its controls work with mouse and keys."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from browser import CHROMIUM, Browser
+from test_root_causes import MS, grid
+
+STEPS = 40
+DATA = re.compile(r'<script type="application/json" id="timeline-data">(.*?)</script>', re.S)
+WAITING = 3
+needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: setup/packages.sh check")
+
+
+@pytest.fixture
+def run_path(tmp_path):
+    """Rank 2 is late; ranks wait for it directly and through rank 3. Step 7 takes longer than all others."""
+    job = grid([{2: 80 * MS if step == 7 else 8 * MS} for step in range(STEPS)], has_marks=True)
+    return job.write(tmp_path / "run.db")
+
+
+@pytest.fixture
+def page(report, run_path, tmp_path):
+    path = tmp_path / "page.html"
+    assert report("html", run_path, "-o", path).status == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("chromium")) as started:
+        yield started
+
+
+@pytest.fixture
+def browser(chromium):
+    """Whatever a test does, no page complains, and none requests anything."""
+    chromium.complaints.clear()
+    chromium.requests.clear()
+    yield chromium
+    assert chromium.complaints == []
+    assert {url.partition(":")[0] for url in chromium.requests} <= {"file", "data"}
+    assert len([url for url in chromium.requests if url.startswith("file")]) <= 1
+
+
+def timeline(page) -> dict:
+    return json.loads(DATA.search(page.read_text())[1])
+
+
+def pieces(rank: dict) -> list[tuple[int, int, int, int]]:
+    """Begin, end, state, rank that was waited for."""
+    found, at_ns = [], 0
+    for gap, spent, state, _, waits_for, _ in zip(*[iter(rank["pieces"])] * 6):
+        found.append((at_ns + gap, at_ns + gap + spent, state, waits_for))
+        at_ns += gap + spent
+    return found
+
+
+def test_the_timeline_shows_the_median_step_and_the_longest(page, report, run_path):
+    rows = {row["step"]: row for row in report("steps", run_path, "--per-step", "--json").rows}
+    titles = [view["title"] for view in timeline(page)["views"]]
+    assert titles[0].startswith("step ") and ", the median: " in titles[0]
+    longest = max(rows, key=lambda step: rows[step]["step_ns"])
+    assert titles[1].startswith(f"step {longest}, the longest: ")
+
+
+def test_waiting_in_the_timeline_is_that_of_the_step(page, report, run_path):
+    rows = {row["step"]: row for row in report("steps", run_path, "--per-step", "--json").rows}
+    for view in timeline(page)["views"]:
+        step = int(re.match(r"step (\d+)", view["title"])[1])
+        waited_ns = 0
+        for rank in view["ranks"]:
+            for begin_ns, end_ns, state, waits_for in pieces(rank):
+                if state == WAITING:
+                    assert waits_for in (2, 3)
+                    waited_ns += max(0, min(end_ns, rank["end"]) - max(begin_ns, rank["begin"]))
+        assert waited_ns / len(view["ranks"]) == pytest.approx(rows[step]["wait_ns"], abs=1)
+
+
+def test_the_path_in_the_timeline_is_the_critical_path(page, report, run_path):
+    parts: dict[tuple[int, int], int] = {}
+    for row in report("steps", run_path, "--critical-path", "--json").rows:
+        parts[row["step"], row["rank"]] = parts.get((row["step"], row["rank"]), 0) + row["time_ns"]
+    for view in timeline(page)["views"]:
+        step = int(re.match(r"step (\d+)", view["title"])[1])
+        drawn: dict[int, int] = {}
+        for rank, begin_ns, end_ns in view["path"]:
+            drawn[rank] = drawn.get(rank, 0) + end_ns - begin_ns
+        assert drawn == {rank: ns for (of_step, rank), ns in parts.items() if of_step == step}
+
+
+def test_a_page_without_steps_has_no_timeline(report, tmp_path):
+    assert report("html", grid([{}]).write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
+    assert 'id="timeline' not in (tmp_path / "page.html").read_text()
+
+
+@needs_browser
+@pytest.mark.parametrize("width", (800, 1440))
+@pytest.mark.parametrize("is_dark", (False, True), ids=("light", "dark"))
+def test_the_page_is_drawn_without_complaint_and_fits(browser, page, width, is_dark):
+    browser.open(page, width, dark=is_dark)
+    assert browser.ask("document.documentElement.scrollWidth") <= width
+    assert browser.ask("[...document.querySelectorAll('nav a')].every((link) => document.querySelector(link.hash))")
+    assert browser.ask("document.querySelectorAll('nav a').length === document.querySelectorAll('section:not(.warn)').length")
+    assert browser.ask("[...document.images].every((image) => image.complete && image.naturalWidth && image.alt)")
+
+
+def drawn(browser) -> str:
+    """What is on the canvas."""
+    return browser.ask("document.getElementById('timeline').toDataURL()")
+
+
+@needs_browser
+def test_the_timeline_zooms_and_moves_with_keys(browser, page):
+    browser.open(page)
+    browser.ask("document.getElementById('timeline').focus()")
+    whole = drawn(browser)
+    browser.press("+")
+    near = drawn(browser)
+    browser.press("ArrowRight")
+    moved = drawn(browser)
+    browser.press("ArrowLeft")
+    back = drawn(browser)
+    browser.press("-")
+    assert len({whole, near, moved}) == 3 and back == near and drawn(browser) == whole
+    browser.press("+")
+    browser.press("0")
+    assert drawn(browser) == whole
+
+
+@needs_browser
+def test_the_timeline_zooms_and_moves_with_the_mouse(browser, page):
+    browser.open(page)
+    x, y = browser.centre("#timeline")
+    whole = drawn(browser)
+    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100)
+    near = drawn(browser)
+    browser.mouse("mousePressed", x, y, button="left", buttons=1)
+    browser.mouse("mouseMoved", x - 60, y, button="left", buttons=1)
+    browser.mouse("mouseReleased", x - 60, y, button="left")
+    assert len({whole, near, drawn(browser)}) == 3
+
+
+@needs_browser
+def test_a_part_is_named_with_whom_it_waits_for_by_keys_and_mouse(browser, page):
+    browser.open(page)
+    said = "document.getElementById('timeline-said').textContent"
+    browser.ask("document.getElementById('timeline').focus()")
+    heard = set()
+    for _ in range(12):
+        browser.press(".")
+        heard.add(browser.ask(said))
+    assert any(re.fullmatch(r"rank 0 · MPI_\w+, .*column.* · waiting for rank 2 · 8\.\d+ ms", text) for text in heard), heard
+    place = "(({left, top}) => [left, top])(document.getElementById('timeline').getBoundingClientRect())"
+    left, top = browser.ask(place)
+    view = timeline(page)["views"][0]
+    begin_ns, end_ns, *_ = next(piece for piece in pieces(view["ranks"][0]) if piece[2] == WAITING and piece[1] - piece[0] > MS)
+    width = browser.ask("document.getElementById('timeline').clientWidth") - 64
+    browser.mouse("mouseMoved", left + 64 + (begin_ns + end_ns) / 2 / view["span"] * width, top + 30)
+    assert browser.ask(said).startswith("rank 0 · MPI_") and "waiting for rank" in browser.ask(said)
+
+
+@needs_browser
+def test_another_step_is_chosen_and_the_path_hidden(browser, page):
+    browser.open(page)
+    median = drawn(browser)
+    browser.click("#timeline-path")
+    without_path = drawn(browser)
+    browser.ask(
+        "(choice => { choice.selectedIndex = 1; choice.dispatchEvent(new Event('change')); })(document.getElementById('timeline-step'))"
+    )
+    assert len({median, without_path, drawn(browser)}) == 3
+
+
+@needs_browser
+def test_tables_sort_by_any_column_numbers_by_their_value(browser, page):
+    browser.open(page)
+    table = "document.querySelector('#who-is-late table')"
+    heads = browser.ask(f"[...{table}.tHead.rows[0].cells].map((cell) => cell.textContent)")
+    column = heads.index("waited")
+
+    def cells() -> list[str]:
+        return browser.ask(f"[...{table}.tBodies[0].rows].map((row) => row.cells[{column}].textContent)")
+
+    units = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
+    values = sorted((float(number) * units[unit] for number, unit in map(str.split, cells())), reverse=True)
+    for expected in (values, values[::-1]):
+        browser.click(f"#who-is-late th:nth-child({column + 1}) button")
+        assert [float(number) * units[unit] for number, unit in map(str.split, cells())] == expected
+
+
+@needs_browser
+def test_a_table_is_copied_as_csv(browser, page):
+    browser.open(page)
+    browser.ask("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    browser.click("#who-is-late .copy")
+    lines = browser.ask("window.copied").splitlines()
+    assert lines[0].startswith('"rank",') and len(lines) == 1 + browser.ask(
+        "document.querySelector('#who-is-late table').tBodies[0].rows.length"
+    )
+
+
+@needs_browser
+def test_names_of_ill_intent_stay_text(browser, report, tmp_path):
+    name = "</script><img src=x>"
+    job = grid([{2: 8 * MS}] * STEPS, has_marks=True)
+    job.groups[1].name = name
+    assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
+    browser.open(tmp_path / "page.html")
+    assert browser.ask("document.querySelector('img[src=x]')") is None
+    assert browser.ask(f"document.querySelector('#communicators').textContent.includes({json.dumps(name)})")
+    assert drawn(browser)
