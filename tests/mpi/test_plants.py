@@ -15,7 +15,7 @@ from .libraries import REPOSITORY, Mpi
 sys.path.insert(0, str(REPOSITORY / "tests"))
 from truth import statements
 from truth.plants import PLANTS, Plant
-from truth.trial import Trial, is_accused, is_confirmed, judge, play, told, tolerance_ns, why_not
+from truth.trial import CONFIRMED, Trial, is_accused, is_confirmed, judge, play, told, tolerance_ns, why_not
 
 LEVEL = 0.01  # of the verdict: the probability that a balanced run accuses somebody
 UNLIKELY = 0.001
@@ -23,6 +23,7 @@ SAME_TWINS = {"staircase", "random", "rotation", "drift"}  # without delay these
 TWINS = [plant for plant in PLANTS if plant.program not in SAME_TWINS and plant.where not in ("network", "link")]
 ONE_CLOCK = [plant for plant in PLANTS if plant.where != "hosts" and plant.cause != "none"]
 COMPARED = {"blocking", "nonblocking", "early_reduce", "pass_rendezvous", "gpipe", "by_call", "rotation"}
+STEPPING = {"blocking", "nonblocking", "late_root", "gpipe", "staircase", "drift"}  # each round is a step
 Played = Callable[..., Trial]
 
 
@@ -86,6 +87,19 @@ def test_balanced_twins_accuse_nobody(played: Played, mpi: Mpi) -> None:
     twins = [played(plant, is_twin=True) for plant in TWINS if not why_not(mpi, plant)]
     accusing = [(twin.plant.name, told(twin.run)) for twin in twins if is_accused(twin) and not is_confirmed(twin)]
     assert len(accusing) <= most_accusations(len(twins)), accusing
+
+
+def test_steps_of_balanced_twins_accuse_nobody(played: Played, mpi: Mpi) -> None:
+    twins = [played(plant, is_twin=True) for plant in TWINS if not why_not(mpi, plant)]
+    named = [(twin, statements.accused(twin.run.folder).get("steps", set())) for twin in twins]
+    accusing = [(twin.plant.name, ranks) for twin, ranks in named if ranks and twin.truth.is_for(sorted(ranks)) < CONFIRMED]
+    assert len(accusing) <= most_accusations(len(twins)), accusing
+
+
+@pytest.mark.parametrize("plant", by_name(plant for plant in PLANTS if plant.named and plant.program in STEPPING))
+def test_steps_name_whom_late_names(played: Played, plant: Plant) -> None:
+    accused = statements.accused(played(plant).run.folder)
+    assert accused.get("steps") == accused.get("late")
 
 
 @pytest.mark.parametrize("plant", by_name({plant.program: plant for plant in PLANTS if plant.program in COMPARED}.values()))

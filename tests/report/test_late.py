@@ -8,7 +8,7 @@ import random
 import pytest
 from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late as answers
-from commprof_report.late.verdict import Cause, blame, late_among
+from commprof_report.late.verdict import Cause, Participants, blame, late_among
 from commprof_report.run.alignment import align
 from planted import SECOND
 from planted_job import HostClock, Job, Program, waits_for
@@ -173,8 +173,9 @@ def test_of_100_balanced_runs_at_most_5_name_a_rank(ranks, memory):
             arrivals = [own + chance.expovariate(0.5) for own in drift]
             last = max(range(ranks), key=arrivals.__getitem__)
             cost_ns = sum(arrivals[last] - arrival for arrival in arrivals)
-            causes.append(Cause(("MPI_Allreduce", "MPI_Barrier")[step % 2], "world", last, cost_ns, cost_ns, step, step))
-        found = blame(causes, range(ranks), lambda rank: f"node{2 * rank // ranks}", {"world": range(ranks)})
+            causes.append(Cause(("MPI_Allreduce", "MPI_Barrier")[step % 2], "world", last, cost_ns, cost_ns, step, step, cost_ns))
+        hosts = {rank: f"node{2 * rank // ranks}" for rank in range(ranks)}
+        found = blame(causes, Participants(range(ranks), hosts, {"world": range(ranks)}))
         accused += found.named is not None or bool(found.calls)
     assert accused <= 5
 
@@ -256,7 +257,7 @@ def test_among_some_ranks_one_is_late_only_beyond_chance():
 
     def caused_by(*ranks: int) -> list[Cause]:
         costs = [(rank, 1e6 if rank else 9e6) for rank in ranks * 40]
-        return [Cause("MPI_Recv", "world", rank, cost_ns, cost_ns, place, place) for place, (rank, cost_ns) in enumerate(costs)]
+        return [Cause("MPI_Recv", "world", rank, cost_ns, cost_ns, place, place, cost_ns) for place, (rank, cost_ns) in enumerate(costs)]
 
     assert late_among(caused_by(0, 2, 2, 2, 3), [2, 3]) == [2]
     assert late_among(caused_by(0, 2, 3), [2, 3]) == []

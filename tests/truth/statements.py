@@ -122,6 +122,5 @@ def accused(folder: Path) -> dict[str, set[int]]:
     (run,) = reporter.rows("late", folder, "--by", "run")
     (steps,) = reporter.rows("steps", folder)
     stages = {row["rank"] for row in reporter.rows("pipeline", folder) if row["is_waited_for"]}
-    slowest = {steps["slowest_rank"]} - {None}
-    found = {"late": set(expanded(run["late_ranks"])), "steps": slowest, "pipeline": stages}
+    found = {"late": set(expanded(run["late_ranks"])), "steps": set(expanded(steps["slowest_ranks"])), "pipeline": stages}
     return {command: ranks for command, ranks in found.items() if ranks}

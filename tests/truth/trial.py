@@ -128,7 +128,7 @@ def is_confirmed(trial: Trial) -> bool:
 def other_accusations(run: Run) -> list[str]:
     """The commands other than late that name a rank that the others wait for."""
     found = []
-    if any(row["slowest_rank"] is not None for row in reporter.rows("steps", run.folder)):
+    if any(row["slowest_ranks"] for row in reporter.rows("steps", run.folder)):
         found.append("steps")
     if any(row["rule"] == "imbalance" and row["found"] for row in reporter.rows("advise", run.folder)):
         found.append("advise")

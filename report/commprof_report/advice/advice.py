@@ -15,10 +15,10 @@ from ..calls.calls import poll_rows
 from ..calls.sizes import SizeRow, reduce_bcast_rows, size_rows
 from ..gpu.copied import CopiedRow, copied_rows
 from ..late.late_ranks import Late
-from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS
+from ..late.verdict import BACKGROUND, COVERED
 from ..roles.roles import Kin, kin
 from ..run.run import Run
-from ..steps.steps_summary import StepsRow
+from ..steps.steps_summary import StepsRow, slowest_text
 from ..summary.run_summary import RunSummary
 from . import curves
 from .curves import Curve, Knee, Point
@@ -456,20 +456,22 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 
 def slowest_rank(inputs: Inputs) -> Iterator[Finding | Unknown]:
-    """The rank that hvprof-report steps names, if hvprof-report late names none."""
+    """The ranks that hvprof-report steps names, if hvprof-report late names none."""
     steps, crowding = inputs.steps, inputs.answers.summary.crowding
-    if steps.slowest_rank is not None and inputs.late.run.late_ranks is None:
+    if steps.slowest_ranks is not None and inputs.late.run.late_ranks is None:
+        is_one = steps.slowest_ranks.isdigit()
         found = Finding(
-            f"rank {steps.slowest_rank} is the slowest in most steps",
-            f"in {units.count(steps.slowest_steps)} of {units.count(steps.complete_steps)} steps, by {units.duration(steps.slowest_lead_ns)} in"
-            " the median over the mean of the others",
-            "balance the work, or look at its host; `steps` shows what it does",
+            f"{'rank' if is_one else 'ranks'} {steps.slowest_ranks} {'is' if is_one else 'are'} the slowest in steps",
+            slowest_text(steps),
+            "balance the work, or look at the host; `steps` shows what each step does",
             POSSIBLE,
             steps.slowest_lead_ns * steps.slowest_steps * inputs.ranks,
         )
         yield _crowded(found, crowding) if crowding else found
-    elif inputs.ranks > 1 and steps.complete_steps < FEWEST_BLOCKS:
-        yield Unknown(f"hvprof-report steps found {units.counted(steps.complete_steps, 'complete step')}")
+    elif inputs.ranks > 1 and not steps.delimited_by:
+        yield Unknown("hvprof-report steps found none")
+    elif inputs.ranks > 1 and steps.slowest_why.startswith("unknown: "):
+        yield Unknown(steps.slowest_why.removeprefix("unknown: "))
 
 
 def polling(inputs: Inputs) -> Iterator[Finding | Unknown]:
@@ -669,7 +671,7 @@ RULES = (
     Rule("padding", "sizes slower than a larger one", padding),
     Rule("jumps", "jumps of the time between neighbouring sizes", jumps),
     Rule("imbalance", "a rank that the others wait for", imbalance),
-    Rule("slowest_rank", "a rank that is the slowest in most steps", slowest_rank),
+    Rule("slowest_rank", "a rank that is the slowest in steps", slowest_rank),
     Rule("polling", "polls that find nothing", polling),
     Rule("overlap", "nonblocking operations that overlap with nothing", overlap),
     Rule("reduce_and_bcast", "Reduce and Bcast where one Allreduce would do", reduce_and_bcast),

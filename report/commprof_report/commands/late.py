@@ -31,9 +31,8 @@ from ..run.alignment import align
 from ..run.crowding import crowding, sentence
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
-from ..steps.steps_summary import steps_summary
+from ..steps.steps_summary import slowest_text, steps_summary
 from . import common
-from .steps import slowest_text
 
 EXAMPLES = (
     ("Who is late at Allreduce", "hvprof-report late --call Allreduce RUN"),
@@ -212,8 +211,8 @@ def marks_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     """If a background thread makes the MPI calls: which rank is last at the marks of its main thread."""
     if not answers.is_background or not run.connection.execute("SELECT 1 FROM step").fetchone():
         return
-    found = steps_summary(run, align(run.connection).aligned_ns, "marks", late=answers)
-    if found.summary.slowest_at:
+    found = steps_summary(run, align(run.connection).aligned_ns, "marks", late=answers).summary
+    if found.slowest_at:
         yield "Marks", slowest_text(found)
 
 

@@ -8,7 +8,8 @@ in bulk collectives, an Allreduce or Reduce of one small size at regular times m
 steps the report says why.
 
 The time of a step is the mean over its ranks; the headline splits it into time outside MPI, transfer and waiting, and names the rank that
-causes most of the waiting, if there is one beyond chance. The critical path of a step is followed back from the rank that ended last, at each
+causes most of the waiting, if there is one beyond chance. The slowest rank is the one that causes most of the waiting in the steps, by the
+causes and the test of `late`. The critical path of a step is followed back from the rank that ended last, at each
 wait on to the rank that was waited for. Calls are means over the ranks that make them. Shares are of the mean over all steps after the
 warm-up, outliers included. Time inside MPI on the thread that drives the steps, by default the main one, is exposed communication. The time of
 a background thread is shown apart: how much of it a step waits for is unknown. If only a background thread communicates, as Horovod's, marked
@@ -33,10 +34,9 @@ from ..run.alignment import align
 from ..run.crowding import crowding, sentence
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
-from ..steps.boundaries import Detection
 from ..steps.critical_path import PathRow
 from ..steps.step_costs import StepCallRow, StepRow
-from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
+from ..steps.steps_summary import StepsRow, StepsSummary, headline, slowest_text, steps_summary
 from . import common
 
 EXAMPLES = (
@@ -197,8 +197,8 @@ def facts(run: Run, answers: StepsSummary, waits: Late | None) -> Iterator[tuple
     yield from path_facts(answers)
     yield from negotiation_facts(summary)
     yield from gpu_facts(summary)
-    yield "Slowest rank", slowest_text(answers)
-    if not summary.is_driven and summary.slowest_rank is None:
+    yield "Slowest rank", slowest_text(summary)
+    if not summary.is_driven and summary.slowest_ranks is None:
         yield "", MARK
     yield "Trend", trend_text(summary)
     yield from outlier_facts(answers)
@@ -313,31 +313,6 @@ def gpu_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
 
 def thread_text(summary: StepsRow) -> str:
     return "main thread" if summary.thread_is_main else f"thread {units.shortened(summary.thread, 16) or 'beside it'}"
-
-
-def slowest_text(answers: StepsSummary) -> str:
-    summary = answers.summary
-    looked = [row for row in answers.costs.steps if (row.is_complete or summary.slowest_at) and not row.is_warm_up and row.ranks > 1]
-    if not looked:
-        return "unknown: no step of several ranks was sampled whole"
-    if summary.slowest_at:
-        return arrival_text(answers.steps.detection, summary, len(looked))
-    if not summary.is_driven and summary.nccl_device_ns is None:
-        return "unknown: the timing of a thread beside the one that drives the steps does not show it"
-    if summary.slowest_rank is None:
-        return "none: no rank takes notably longer outside MPI than the others, beyond the scatter of the steps"
-    often = f"{summary.slowest_steps:,} of {len(looked):,} steps"
-    return f"rank {summary.slowest_rank} in {often}, by {units.duration(summary.slowest_lead_ns)} (median) over the mean of the others"
-
-
-def arrival_text(detection: Detection, summary: StepsRow, steps: int) -> str:
-    """Of threads that make no MPI call: rank 2 reaches the mark last in 18 of 19 steps."""
-    point = "the mark" if detection.by == "marks" else f"the {summary.slowest_at} of the region"
-    if summary.slowest_rank is None:
-        return f"none at {point}: no rank reaches it notably later than the others, beyond the scatter of the steps"
-    often = f"{summary.slowest_steps:,} of {steps:,} steps"
-    lead = f"{units.duration(summary.slowest_lead_ns)} (median) after the mean of the others"
-    return f"rank {summary.slowest_rank} reaches {point} last in {often}, {lead}"
 
 
 def trend_text(summary: StepsRow) -> str:

@@ -1,7 +1,8 @@
 -- What each late arrival cost, in order of time: the collective, and each root cause's part of what the others waited. arrival: a number for
 -- each collective and rank that arrived last. cause_rank: null, the cause is not known. compared_ns: by what ranks are compared with each
 -- other: the cost; of a collective in which not all wait for all, how late each rank is, in rows of their own without a cost; of a message,
--- the same, divided by the number of ranks with which the rank passes messages: who has many is not later for it.
+-- the same, divided by the number of ranks with which the rank passes messages: who has many is not later for it. sampled_ns: the cost before
+-- it is scaled to all calls.
 WITH compared AS (
     SELECT identity, sequence, avg(factor) AS factor
     FROM late_scaled
@@ -17,19 +18,19 @@ partner AS (
     SELECT world_rank, count(*) AS partners FROM pair GROUP BY world_rank
 ),
 part AS (
-    SELECT late_scaled.call, identity, sequence, last_rank, cause_rank, start_ns + wait_ns AS arrival_ns, caused_ns * factor AS cost_ns,
-           CASE WHEN kind = 'all' THEN caused_ns * factor ELSE 0.0 END AS compared_ns
+    SELECT late_scaled.call, identity, sequence, last_rank, cause_rank, start_ns + wait_ns AS arrival_ns, caused_ns,
+           caused_ns * factor AS cost_ns, CASE WHEN kind = 'all' THEN caused_ns * factor ELSE 0.0 END AS compared_ns
     FROM late_scaled
     JOIN late_cause USING (wait)
     LEFT JOIN synchronizing ON synchronizing.call = late_scaled.call
     UNION ALL
-    SELECT call, identity, sequence, NULL, world_rank, arrival_ns, 0.0, late_ns * factor / CASE WHEN sequence < 0 THEN partners ELSE 1 END
+    SELECT call, identity, sequence, NULL, world_rank, arrival_ns, 0.0, 0.0, late_ns * factor / CASE WHEN sequence < 0 THEN partners ELSE 1 END
     FROM late_compared
     JOIN compared USING (identity, sequence)
     LEFT JOIN partner USING (world_rank)
 )
 SELECT call, identity, cause_rank, total(cost_ns) AS cost_ns, total(compared_ns) AS compared_ns, min(arrival_ns) AS arrival_ns,
-       dense_rank() OVER (ORDER BY identity, sequence, call, last_rank) AS arrival
+       dense_rank() OVER (ORDER BY identity, sequence, call, last_rank) AS arrival, total(caused_ns) AS sampled_ns
 FROM part
 GROUP BY identity, sequence, call, last_rank, cause_rank
 ORDER BY arrival_ns, arrival, cost_ns DESC;

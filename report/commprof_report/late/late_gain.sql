@@ -1,7 +1,8 @@
 -- By how much would the waiting of another rank shrink at most, had the named ranks (late_named) not been late? Of each wait, the part that
--- they caused. A rank may wait on for the next one: the last of the others, without the rank through which they caused the wait. Where
--- arrival times are not used, a longer call stands for an earlier arrival; a completing call stands for an arrival. Calls for messages depend
--- on ranks that are not known here: the part that the last rank caused alone.
+-- they caused, if it ended within the times of late_span. A rank may wait on for the next one: the last of the others, without the rank
+-- through which they caused the wait. Where arrival times are not used, a longer call stands for an earlier arrival; a completing call stands
+-- for an arrival. Calls for messages depend on ranks that are not known here: the part that the last rank caused alone. is_scaled: the
+-- sampled calls stand for all.
 WITH arrival AS (
     SELECT identity, sequence, call, world_rank, CASE WHEN is_estimate THEN start_ns - end_ns ELSE start_ns END AS arrival_ns FROM late_call
     WHERE sequence > 0
@@ -20,7 +21,8 @@ caused AS (
     GROUP BY wait
 ),
 saved AS (
-    SELECT late_scaled.world_rank, factor * caused_ns / wait_ns AS part, wait_ns, alone_ns, late_scaled.sequence,
+    SELECT late_scaled.world_rank, late_scaled.sequence, wait_ns, alone_ns,
+           CASE WHEN :is_scaled THEN factor ELSE 1.0 END * caused_ns / wait_ns AS part,
            CASE last_rank WHEN other.world_rank THEN before_ns ELSE other.arrival_ns END - arrival.arrival_ns AS next_ns
     FROM late_scaled
     JOIN caused USING (wait)
@@ -30,6 +32,8 @@ saved AS (
     LEFT JOIN other
       ON other.identity = late_scaled.identity AND other.sequence = late_scaled.sequence AND other.call = late_scaled.call AND place = 1
     WHERE late_scaled.world_rank NOT IN (SELECT world_rank FROM late_named)
+      AND late_scaled.start_ns + wait_ns
+          <= (SELECT end_ns FROM late_span WHERE begin_ns <= late_scaled.start_ns + wait_ns ORDER BY begin_ns DESC LIMIT 1)
 ),
 gain AS (
     SELECT world_rank, total(part * CASE WHEN sequence < 0 THEN alone_ns ELSE max(0, wait_ns - max(0, coalesce(next_ns, 0))) END) AS gain_ns

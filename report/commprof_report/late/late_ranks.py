@@ -15,10 +15,12 @@ from ..run.selection import Selection
 from .own_time import compare_own_time
 from .root_causes import root_causes
 from .timelines import Timeline, timelines
-from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Blame, Cause, Named, blame, block_count
+from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Blame, Cause, Named, Participants, blame, block_count
 from .wait_split import wait_split
 
 SQL = query.beside(__file__)
+
+WHOLE_RUN = [(-(1 << 62), 1 << 62)]
 
 
 class LateRankRow(NamedTuple):
@@ -178,6 +180,8 @@ class Late(NamedTuple):
     states: list[LateStateRow]
     rest: list[LateRestRow]
     blame: Blame
+    causes: list[Cause]  # in order of time
+    participants: Participants
     timelines: dict[int, Timeline]  # by rank, of the whole run whatever was selected
 
     @property
@@ -199,16 +203,18 @@ def late(run: Selection, alignment: Alignment) -> Late:
     SQL.run(connection, "late_factors")
     ranks = SQL.ask(connection, "late_ranks", LateRankRow)
     counted = SQL.ask(connection, "late_run", LateRunRow)[0]
-    causes = late_causes(connection)
+    causes = SQL.ask(connection, "late_causes", Cause)
     hosts = {row.rank: row.host or "" for row in ranks}
     members: dict[str, list[int]] = {}
     for identity, rank in connection.execute("SELECT DISTINCT identity, world_rank FROM late_scaled"):
         members.setdefault(identity, []).append(rank)
-    found = blame(causes, [row.rank for row in ranks if row.collectives or row.message_calls], hosts.__getitem__, members)
+    taking_part = [row.rank for row in ranks if row.collectives or row.message_calls]
+    participants = Participants(taking_part, hosts, members)
+    found = blame(causes, participants)
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     chosen = [row for row in ranks if row.rank in selected]
     chains = SQL.ask(connection, "late_chains", ChainRow)
-    judged = _verdict(counted, ranks, found, block_count(causes), chains, _gain_ns(connection, found))
+    judged = _verdict(counted, ranks, found, block_count(causes), chains, gain_ns(connection, found.named.ranks if found.named else ()))
     of_run = LateRow(
         *counted,
         unsure=split.unsure,
@@ -223,12 +229,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     calls, sizes = SQL.ask(connection, "late_calls", LateCallRow), SQL.ask(connection, "late_sizes", LateSizeRow)
     states, rest = SQL.ask(connection, "late_states", LateStateRow), SQL.ask(connection, "late_rest", LateRestRow)
-    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, found, lines)
-
-
-def late_causes(connection: Connection) -> list[Cause]:
-    """Of the last analysis (`late`), in order of time."""
-    return SQL.ask(connection, "late_causes", Cause)
+    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, found, causes, participants, lines)
 
 
 def _hosts(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:
@@ -247,13 +248,13 @@ def _host(host: str, rows: list[LateRankRow]) -> LateHostRow:
     return LateHostRow(host, len(rows), **summed, wait_share=summed["wait_ns"] / split_ns if split_ns else None)
 
 
-def _gain_ns(connection: Connection, found: Blame) -> int:
-    """Of the named ranks together: one alone gains nothing while another is as late."""
-    named = found.named.ranks if found.named else ()
-    connection.execute("CREATE TEMP TABLE IF NOT EXISTS late_named (world_rank INTEGER NOT NULL)")
-    connection.execute("DELETE FROM late_named")
-    connection.executemany("INSERT INTO late_named VALUES (?)", [(rank,) for rank in named])
-    return SQL.run(connection, "late_gain").fetchone()[0]
+def gain_ns(connection: Connection, ranks: Sequence[int], spans: Sequence[tuple[int, int]] | None = None) -> int:
+    """After `late`: what these ranks together cost another rank at most, because one alone gains nothing while another is as late. Scaled to
+    all calls; or of the sampled calls within spans of time that do not overlap."""
+    SQL.run(connection, "late_named")
+    connection.executemany("INSERT INTO late_named VALUES (?)", [(rank,) for rank in ranks])
+    connection.executemany("INSERT OR REPLACE INTO late_span VALUES (?, ?)", WHOLE_RUN if spans is None else spans)
+    return SQL.run(connection, "late_gain", is_scaled=spans is None).fetchone()[0]
 
 
 def _verdict(counted: LateRunRow, ranks: list[LateRankRow], found: Blame, blocks: int, chains: Sequence[ChainRow], gain_ns: int) -> dict:

@@ -42,6 +42,15 @@ class Cause(NamedTuple):
     compared_ns: float  # in place of the cost when ranks are compared with each other
     arrival_ns: int
     arrival: int
+    sampled_ns: float  # the cost before it is scaled to all calls
+
+
+class Participants(NamedTuple):
+    """Who may be late."""
+
+    ranks: Sequence[int]  # all that take part in the analysed calls
+    hosts: dict[int, str]
+    members: dict[str, Sequence[int]]  # of each communicator
 
 
 class Named(NamedTuple):
@@ -71,12 +80,13 @@ class Blame(NamedTuple):
 NOBODY = Blame(None, [], [])
 
 
-def blame(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int], str], members: Mapping[str, Sequence[int]]) -> Blame:
-    """`causes` in order of time; `ranks`: all that take part in the collectives; `members`: those of each communicator. Different late ranks
-    in different calls take precedence if they explain notably more of the waiting."""
+def blame(causes: Sequence[Cause], participants: Participants) -> Blame:
+    """`causes`: all of a run or some, in order of time. Different late ranks in different calls take precedence if they explain notably more
+    of the waiting."""
+    ranks, host_of = participants.ranks, participants.hosts.__getitem__
     if len(ranks) < 2:
         return NOBODY
-    named, calls = _named(causes, ranks, host_of, LEVEL), _by_call(causes, members, host_of)
+    named, calls = _named(causes, ranks, host_of, LEVEL), _by_call(causes, participants.members, host_of)
     explained = sum(each.named.share * each.cost_ns for each in calls) / (sum(cause.cost_ns for cause in causes) or 1)
     if len({each.named.ranks for each in calls}) > 1 and explained > (named.share if named else 0) + NOTABLY_MORE:
         return Blame(None, calls, [])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..base import query
 from ..calls.peers import PeerRow
-from ..late.late_ranks import Late, late_causes
+from ..late.late_ranks import Late
 from ..late.verdict import COVERED, late_among
 from . import roles
 from .message_graph import Chain, Graph
@@ -80,7 +80,7 @@ def pipelines(connection: Connection, late: Late) -> Pipelines:
     split = {row.rank: (row.wait_ns, row.wait_ns + row.transfer_ns) for row in late.ranks}
     of_ranks = {rank: Stage(row, *split.get(rank, (0, 0))) for rank, row in times.items()}
     sent = {(row.sender, row.receiver): row.bytes for row in SQL.ask(connection, "messages", PeerRow)}
-    causes = late_causes(connection) if late.run.unknown_cause_ns < COVERED * late.run.wait_ns else None
+    causes = late.causes if late.run.unknown_cause_ns < COVERED * late.run.wait_ns else None
     rows: list[StageRow] = []
     for number, chain in enumerate(world.graph.chains, 1):
         alike = 1 + sum(linked(chain, other, replicas) for other in world.graph.chains if other is not chain)

@@ -8,7 +8,7 @@ apart in the median.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -21,18 +21,12 @@ STEADY_LEAD = 2  # median absolute deviations of a rank's distance from the mean
 
 
 class Arrivals(NamedTuple):
-    aligned_ns: AlignedNs
     point: str  # 'begin', 'end': of a step
-    error_ns: float  # of the time between two ranks' arrivals
-    behind: frozenset[int]  # ranks behind the mean of the others beyond the scatter of the steps
+    last: dict[int, tuple[int, float]]  # by step: the last rank, and its distance from the mean of the others, if both are sure and notable
 
-    def slowest(self, ranks: Sequence[RankStep]) -> tuple[int | None, float | None]:
-        """The last rank at this point of a step, if it is one of those behind, and its distance from the mean of the others, if notable."""
-        if len(ranks) < 2:
-            return None, None
-        lead_ns, last = max((distance_ns, rank) for rank, distance_ns in _distances(ranks, self.aligned_ns, self.point).items())
-        least_ns = max(NOTABLE_LEAD * fmean(own.end_ns - own.begin_ns for own in ranks), SURE_LEAD * self.error_ns)
-        return (last, lead_ns) if last in self.behind and lead_ns > least_ns else (None, None)
+
+def point_text(by: str, point: str) -> str:
+    return "the mark" if by == "marks" else f"the {point} of the region"
 
 
 def arrivals(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Arrivals | None:
@@ -42,11 +36,18 @@ def arrivals(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Arrivals
     by_step: dict[int, list[RankStep]] = {}
     for own in (own for of_rank in steps.by_rank().values() for own in of_rank):
         by_step.setdefault(own.step, []).append(own)
-    compared = [ranks for ranks in by_step.values() if len(ranks) > 1 and not ranks[0].is_warm_up]
-    distances = {point: [_distances(ranks, aligned_ns, point) for ranks in compared] for point in ("begin", "end")}
-    apart = {point: median([max(of_step.values()) for of_step in found] or [0]) for point, found in distances.items()}
+    compared = {step: ranks for step, ranks in by_step.items() if len(ranks) > 1 and not ranks[0].is_warm_up}
+    distances = {point: {step: _distances(ranks, aligned_ns, point) for step, ranks in compared.items()} for point in ("begin", "end")}
+    apart = {point: median([max(of_step.values()) for of_step in found.values()] or [0]) for point, found in distances.items()}
     point = "end" if steps.detection.by == "region" and apart["end"] > apart["begin"] else "begin"
-    return Arrivals(aligned_ns, point, late.run.error_ns, _behind(distances[point]))
+    behind = _behind(distances[point].values())
+    last = {}
+    for step, ranks in compared.items():
+        lead_ns, rank = max((distance_ns, rank) for rank, distance_ns in distances[point][step].items())
+        least_ns = max(NOTABLE_LEAD * fmean(own.end_ns - own.begin_ns for own in ranks), SURE_LEAD * late.run.error_ns)
+        if rank in behind and lead_ns > least_ns:
+            last[step] = rank, lead_ns
+    return Arrivals(point, last)
 
 
 def _distances(ranks: Sequence[RankStep], aligned_ns: AlignedNs, point: str) -> dict[int, float]:
@@ -56,7 +57,8 @@ def _distances(ranks: Sequence[RankStep], aligned_ns: AlignedNs, point: str) -> 
     return {rank: time - (total - time) / (len(times) - 1) for rank, time in times.items()}
 
 
-def _behind(steps: Sequence[dict[int, float]]) -> frozenset[int]:
+def _behind(steps: Iterable[dict[int, float]]) -> frozenset[int]:
+    """The ranks behind the mean of the others beyond the scatter of the steps."""
     by_rank: dict[int, list[float]] = {}
     for rank, distance_ns in (item for of_step in steps for item in of_step.items()):
         by_rank.setdefault(rank, []).append(distance_ns)

@@ -21,12 +21,10 @@ from ..base import query, units
 from ..late.late_ranks import Late
 from ..late.timelines import TRANSFER, WAITING
 from ..run.holes import Hole, holes
-from .arrivals import NOTABLE_LEAD, Arrivals, arrivals
 from .boundaries import AlignedNs, RankStep, Steps
 
 SQL = query.beside(__file__)
 
-KNOWN_WAITS = 0.9  # share of the time inside MPI that must be split for waits to be taken off a rank's time
 COMMON = 0.1  # share of the steps: a call in fewer is foreign to them
 EXPLAINS = 0.5  # share of the excess of an outlier over the median
 
@@ -178,8 +176,6 @@ class Costs(NamedTuple):
     thread: str  # the one that communicates most in steps, by name
     thread_is_main: bool
     poll_share: float  # share of polls, which have no samples, in the time in MPI
-    waits_are_known: bool
-    slowest_at: str  # 'begin', 'end' of a step, if ranks are compared by their arrival there (arrivals.py); otherwise ''
 
 
 def step_costs(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Costs:
@@ -187,15 +183,13 @@ def step_costs(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Costs:
     reading = Reading(steps)
     ranks = list(reading.ranks())
     spent = [one for of_rank in ranks for one in of_rank]
-    waits_are_known = _waits_add(late, aligned_ns, ranks) and (late.run.coverage or 0) >= KNOWN_WAITS if late else False
+    if late:
+        _waits_add(late, aligned_ns, ranks)
     communicating = [of_rank for of_rank in ranks if any(one.driving_ns for one in of_rank)]
     is_driven = 2 * len(communicating) >= len(ranks)
     thread, is_main = reading.busiest(spent, is_driven)
-    on_device = any(one.device_ns for one in spent)
-    arriving = None if is_driven or on_device else arrivals(steps, aligned_ns, late)
-    rows = _step_rows(spent, is_driven, waits_are_known, aligned_ns, arriving)
-    point = arriving.point if arriving else ""
-    return Costs(rows, reading.call_rows(is_driven), is_driven, thread, is_main, reading.poll_share, waits_are_known, point)
+    rows = _step_rows(spent, is_driven, aligned_ns)
+    return Costs(rows, reading.call_rows(is_driven), is_driven, thread, is_main, reading.poll_share)
 
 
 class Reading:
@@ -307,38 +301,27 @@ def _holes_mark(steps: Sequence[Spent], missing: Iterable[Hole]) -> None:
             place += 1
 
 
-def _waits_add(late: Late, aligned_ns: AlignedNs, ranks: Sequence[Sequence[Spent]]) -> bool:
-    """Adds each rank's waits for others, and transfer; False: nothing was split."""
+def _waits_add(late: Late, aligned_ns: AlignedNs, ranks: Sequence[Sequence[Spent]]) -> None:
+    """Adds each rank's waits for others, and transfer."""
     for steps in ranks:
         rank = steps[0].rank_step.world_rank
         for spent in steps:
             parts = late.timelines[rank].between(aligned_ns(rank, spent.rank_step.begin_ns), aligned_ns(rank, spent.rank_step.end_ns))
             spent.waited_ns, spent.transfer_ns = parts[WAITING], parts[TRANSFER]
-    return late.run.wait_ns + late.run.transfer_ns > 0
 
 
 # Rows of steps.
 
 
-def _step_rows(
-    spent: Sequence[Spent], is_driven: bool, waits_are_known: bool, aligned_ns: AlignedNs, arriving: Arrivals | None
-) -> list[StepRow]:
+def _step_rows(spent: Sequence[Spent], is_driven: bool, aligned_ns: AlignedNs) -> list[StepRow]:
     by_step: dict[int, list[Spent]] = {}
     for one in spent:
         by_step.setdefault(one.rank_step.step, []).append(one)
     explain = Explanation(by_step, is_driven)
-    return [_step_row(step, ranks, is_driven, waits_are_known, aligned_ns, explain, arriving) for step, ranks in sorted(by_step.items())]
+    return [_step_row(step, ranks, is_driven, aligned_ns, explain) for step, ranks in sorted(by_step.items())]
 
 
-def _step_row(
-    step: int,
-    ranks: Sequence[Spent],
-    is_driven: bool,
-    waits_are_known: bool,
-    aligned_ns: AlignedNs,
-    explain: Explanation,
-    arriving: Arrivals | None,
-) -> StepRow:
+def _step_row(step: int, ranks: Sequence[Spent], is_driven: bool, aligned_ns: AlignedNs, explain: Explanation) -> StepRow:
     begin_ns = min(aligned_ns(one.rank_step.world_rank, one.rank_step.begin_ns) for one in ranks)
     step_ns = fmean(one.step_ns for one in ranks)
     parts: tuple = (None, None, None)
@@ -350,14 +333,9 @@ def _step_row(
     own = ranks[0].rank_step
     is_complete = int(all(one.is_complete for one in ranks))
     why = explain.outlier(step, ranks) if own.is_outlier else ""
-    if arriving:
-        slowest = arriving.slowest([one.rank_step for one in ranks])
-    else:
-        slowest = _slowest(ranks, is_driven, waits_are_known) if is_complete else (None, None)
     split = _split(ranks) if is_driven else (None, None, None)
-    return StepRow(
-        step, begin_ns, step_ns, *parts, background_ns, len(ranks), *slowest, is_complete, own.is_warm_up, own.is_outlier, why, *nccl, *split
-    )
+    judged = (is_complete, own.is_warm_up, own.is_outlier, why)
+    return StepRow(step, begin_ns, step_ns, *parts, background_ns, len(ranks), None, None, *judged, *nccl, *split)
 
 
 def _split(ranks: Sequence[Spent]) -> tuple[float | None, float | None, float | None]:
@@ -376,23 +354,6 @@ def _nccl(ranks: Sequence[Spent]) -> tuple[float | None, float | None]:
     return fmean(one.queued_ns or 0 for one in ranks), fmean(one.device_ns for one in ranks) if is_known else None
 
 
-def _slowest(ranks: Sequence[Spent], is_driven: bool, waits_are_known: bool) -> tuple[int | None, float | None]:
-    """The rank that the others waited for, and by how much it was behind their mean. Of two that are equally slow it is neither. The timing
-    of a background thread does not show it."""
-    if len(ranks) < 2 or not (is_driven or any(one.device_ns for one in ranks)):
-        return None, None
-    own = [one.step_ns - ((one.waited_ns or 0) if waits_are_known else _waiting_place_ns(one)) for one in ranks]
-    *_, next_most, most = sorted(range(len(own)), key=own.__getitem__)
-    if own[most] - own[next_most] < NOTABLE_LEAD * ranks[most].step_ns:
-        return None, None
-    return ranks[most].rank_step.world_rank, own[most] - (sum(own) - own[most]) / (len(own) - 1)
-
-
-def _waiting_place_ns(one: Spent) -> int:
-    """Time in which a rank may wait for others: in MPI and in NCCL kernels."""
-    return one.driving_ns + (one.device_ns or 0)
-
-
 class Explanation:
     """The usual step, with which outliers are compared."""
 
@@ -406,9 +367,7 @@ class Explanation:
             outside.setdefault(one.rank_step.world_rank, []).append(self._outside_ns(one))
             calls.setdefault(one.rank_step.world_rank, Counter()).update(one.by_call)
         self.outside_ns = {rank: median(times) for rank, times in outside.items()}
-        self.call_ns = {
-            rank: {call: total_ns / len(outside[rank]) for call, total_ns in times.items()} for rank, times in calls.items()
-        }
+        self.call_ns = {rank: {call: total_ns / len(outside[rank]) for call, total_ns in times.items()} for rank, times in calls.items()}
         met = Counter(call for ranks in by_step.values() for call in {call for one in ranks for call in one.by_call})
         self.foreign = {call for call, steps in met.items() if steps < COMMON * len(by_step)}
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from sqlite3 import Connection
-from statistics import fmean, median
+from statistics import fmean
 from typing import NamedTuple
 
 from ..base import units
 from ..calls.negotiation import Negotiation, negotiation
-from ..late import verdict
 from ..late.late_ranks import Late, LateRow
 from ..run.selection import Selection
+from .arrivals import point_text
 from .boundaries import AlignedNs, Detection, Steps, outlier_limit, steps_find
 from .critical_path import PathRow, critical_paths
 from .gpu_steps import GpuStepRow, gpu_steps, step_times
+from .slowest import slowest
 from .step_costs import Costs, StepRow, step_costs
 from .trend import trend
 
@@ -60,12 +61,13 @@ class StepsRow(NamedTuple):
     thread: str
     thread_is_main: int
     poll_share: float
-    slowest_rank: int | None
+    slowest_ranks: str | None
     slowest_steps: int
     slowest_lead_ns: float | None
     slowest_p: float | None
     slowest_at: str
-    waits_are_known: int
+    slowest_why: str
+    judged_steps: int
     trend: str
     trend_p: float | None
     first_tenth_ns: float | None
@@ -95,13 +97,15 @@ def steps_summary(
     """The run must have been opened with samples. `late`: the run's analysis of waiting, if the caller has made it."""
     steps = steps_find(run, aligned_ns, by, region)
     costs = step_costs(steps, aligned_ns, late)
+    rows, found = slowest(steps, costs, aligned_ns, late)
+    costs = costs._replace(steps=rows)
     on_gpus = gpu_steps(steps, {row.step for row in costs.steps if row.is_complete})
     steady = [row for row in costs.steps if not row.is_warm_up]
     fields = {
         **_detection(run.connection, steps.detection, costs),
         **_times(steady),
         **_parts([row for row in steady if row.is_complete] or steady),
-        **_slowest([row for row in steady if (row.is_complete or costs.slowest_at) and row.ranks > 1]),
+        **found._asdict(),
         **_negotiation(None if costs.is_driven else negotiation(run.connection), steps),
         **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(on_gpus),
@@ -131,8 +135,6 @@ def _detection(connection: Connection, detection: Detection, costs: Costs) -> di
         "thread": costs.thread,
         "thread_is_main": int(costs.thread_is_main),
         "poll_share": costs.poll_share,
-        "waits_are_known": int(costs.waits_are_known),
-        "slowest_at": costs.slowest_at,
     }
 
 
@@ -194,18 +196,17 @@ def mean(rows: Sequence[StepRow], key: str) -> float | None:
     return fmean(values) if values and None not in values else None
 
 
-def _slowest(known: Sequence[StepRow]) -> dict:
-    """The rank that is slowest beyond chance: the test of hvprof-report late, with steps in place of collectives."""
-    leads = [
-        verdict.Cause("", "", row.slowest_rank, row.lead_ns or 0, row.lead_ns or 0, round(row.begin_ns), place)
-        for place, row in enumerate(known)
-    ]
-    found = verdict.few(leads, lambda rank: rank, range(max((row.ranks for row in known), default=0)), verdict.LEVEL)
-    if found is None:
-        return {"slowest_rank": None, "slowest_steps": 0, "slowest_lead_ns": None, "slowest_p": None}
-    (slowest, *_), p = found
-    own = [row.lead_ns for row in known if row.slowest_rank == slowest]
-    return {"slowest_rank": slowest, "slowest_steps": len(own), "slowest_lead_ns": median(own), "slowest_p": p}
+def slowest_text(steps: StepsRow) -> str:
+    """rank 2 in 15 of 15 steps: the others wait 40.0 ms because of it, on average (median of these steps)"""
+    if steps.slowest_ranks is None:
+        return steps.slowest_why
+    is_one = steps.slowest_ranks.isdigit()
+    who = f"{'rank' if is_one else 'ranks'} {steps.slowest_ranks}"
+    often, lead = f"in {steps.slowest_steps:,} of {steps.judged_steps:,} steps", units.duration(steps.slowest_lead_ns)
+    if steps.slowest_at:
+        point = point_text(steps.delimited_by, steps.slowest_at)
+        return f"{who} {'reaches' if is_one else 'reach'} {point} last {often}, {lead} (median) after the mean of the others"
+    return f"{who} {often}: the others wait {lead} because of {'it' if is_one else 'them'}, on average (median of these steps)"
 
 
 def _negotiation(found: Negotiation | None, steps: Steps) -> dict:

@@ -1,0 +1,150 @@
+"""The slowest ranks of steps: those that cause most of the waiting in them, as hvprof-report late judges it.
+
+    late arrivals within complete steps, with their root causes  ->  of each step: the rank that causes half of its waiting
+                                                                 ->  of all: the test of hvprof-report late
+
+Where threads beside the driving one make the calls, their arrival shows nobody; steps that the program counts are then compared at their
+marks (arrivals.py), and the same test is made with what the last rank is behind in place of waiting.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Container, Sequence
+from operator import itemgetter
+from statistics import median
+from typing import NamedTuple
+
+from ..base import units
+from ..late import verdict
+from ..late.late_ranks import Late, gain_ns
+from ..late.verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, Blame, Cause
+from ..run.alignment import storable
+from .arrivals import NOTABLE_LEAD, Arrivals, arrivals, point_text
+from .boundaries import AlignedNs, Detection, Steps
+from .step_costs import Costs, StepRow
+
+Caused = Counter  # waiting in a step by the rank that causes it; None: not known
+
+
+class Slowest(NamedTuple):
+    """Of a run. slowest_why: why no rank is named, in words."""
+
+    slowest_ranks: str | None = None
+    slowest_steps: int = 0
+    slowest_lead_ns: float | None = None
+    slowest_p: float | None = None
+    slowest_at: str = ""
+    slowest_why: str = ""
+    judged_steps: int = 0
+
+
+def slowest(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late | None) -> tuple[list[StepRow], Slowest]:
+    """The steps with their slowest ranks, and the run's. `late`: the run's analysis of waiting, if the caller has made it."""
+    if late is None:
+        return costs.steps, Slowest(slowest_why="unknown: waiting was not analysed")
+    is_beside = not costs.is_driven and not any(row.nccl_device_ns for row in costs.steps)
+    if is_beside and (arriving := arrivals(steps, aligned_ns, late)):
+        return _by_arrival(costs.steps, arriving, steps.detection)
+    whole = [row for row in costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
+    if not whole:
+        return costs.steps, Slowest(slowest_why="unknown: no step of several ranks was sampled whole")
+    if is_beside or late.is_background:
+        return costs.steps, Slowest(slowest_why="unknown: the timing of a thread beside the one that drives the steps does not show it")
+    judged = {row.step: row for row in whole if is_split(row, costs.is_driven)}
+    spans = _spans(steps, aligned_ns, judged)
+    causes, caused = _causes(late, spans)
+    rows = [row if row.step not in judged else _with_slowest(row, caused[row.step]) for row in costs.steps]
+    if 2 * len(judged) < len(whole):
+        why = f"unknown: in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the time inside MPI is split"
+        return rows, Slowest(slowest_why=why, judged_steps=len(judged))
+    found = verdict.blame(causes, late.participants)
+    gained_ns = gain_ns(steps.connection, found.named.ranks, list(spans.values())) if found.named else 0
+    return rows, _judged(list(judged.values()), causes, caused, found, gained_ns)
+
+
+def is_split(row: StepRow, is_driven: bool) -> bool:
+    """Whether at least half of the time in which ranks may wait was split into waiting and transfer."""
+    if is_driven:
+        return row.unsplit_ns is not None and row.unsplit_ns <= (1 - COVERED) * row.communication_ns
+    return row.nccl_device_ns is not None
+
+
+def _spans(steps: Steps, aligned_ns: AlignedNs, judged: Container[int]) -> dict[int, tuple[int, int]]:
+    """On the run's time axis, in order of time, where these steps begin and end on their last rank: an arrival that all ranks wait for lies
+    in the step in which they wait. Where steps overlap, the one that began last counts."""
+    edges: dict[int, list[tuple[int, int]]] = {}
+    for rank, of_rank in steps.by_rank().items():
+        for own in (own for own in of_rank if own.step in judged):
+            edges.setdefault(own.step, []).append((aligned_ns(rank, own.begin_ns), aligned_ns(rank, own.end_ns)))
+    spans = {step: tuple(storable(max(times)) for times in zip(*of_step)) for step, of_step in edges.items()}
+    return dict(sorted(spans.items(), key=itemgetter(1)))
+
+
+def _causes(late: Late, spans: dict[int, tuple[int, int]]) -> tuple[list[Cause], dict[int, Caused]]:
+    """The causes within these steps, and of each step what each rank causes."""
+    caused: dict[int, Caused] = {step: Counter() for step in spans}
+    causes = []
+    order, begins = list(spans), [begin_ns for begin_ns, _ in spans.values()]
+    for cause in late.causes:
+        place = bisect_right(begins, cause.arrival_ns) - 1
+        if place >= 0 and cause.arrival_ns <= spans[order[place]][1]:
+            causes.append(cause)
+            caused[order[place]][cause.cause_rank] += cause.sampled_ns
+    return causes, caused
+
+
+def lead_ns(row: StepRow, caused: Caused, ranks: Sequence[int]) -> float | None:
+    """What these ranks make each other rank wait in a step, if that is notable and half of all waiting; None: it is not."""
+    own_ns = sum(caused[rank] for rank in ranks)
+    lead = own_ns / max(1, row.ranks - len(ranks))
+    return lead if own_ns >= MOST_OF_IT * sum(caused.values()) and lead >= NOTABLE_LEAD * row.step_ns else None
+
+
+def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
+    known = [rank for rank in caused if rank is not None]
+    most = max(known, key=lambda rank: (caused[rank], -rank), default=None)
+    lead = None if most is None else lead_ns(row, caused, [most])
+    return row if lead is None else row._replace(slowest_rank=most, lead_ns=lead)
+
+
+def _judged(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame, gained_ns: int) -> Slowest:
+    """gained_ns: what another rank would wait less in these steps without the ranks that were found."""
+    ranks = found.named.ranks if found.named else ()
+    leads = [lead for row in rows if (lead := lead_ns(row, caused[row.step], ranks)) is not None] if ranks else []
+    if leads and gained_ns >= NOTABLE_LEAD * sum(row.step_ns for row in rows):
+        return Slowest(units.rank_list(ranks), len(leads), median(leads), found.named.p, judged_steps=len(rows))
+    return Slowest(slowest_why=_why_none(rows, causes, caused, found), judged_steps=len(rows))
+
+
+def _why_none(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame) -> str:
+    by_rank = sum(caused.values(), Counter())
+    whole_ns = sum(by_rank.values())
+    if whole_ns < NOTABLE_LEAD * sum((row.ranks - 1) * row.step_ns for row in rows):
+        return f"none: ranks wait for each other for less than {units.share(NOTABLE_LEAD)} of these steps"
+    if found.named:
+        names = units.rank_names(list(found.named.ranks))
+        return f"none: steps would be less than {units.share(NOTABLE_LEAD)} shorter if {names} arrived with the next rank"
+    if found.calls or found.turns:
+        return f"none: {'different ranks are late in different calls' if found.calls else 'ranks take turns in arriving last'}"
+    if (blocks := verdict.block_count(causes)) < FEWEST_BLOCKS:
+        return f"unknown: {units.counted(blocks, 'late arrival')} in these steps are too few to tell a cause from chance"
+    if by_rank[None] >= COVERED * whole_ns:
+        return f"unknown: the cause of {units.share(by_rank[None] / whole_ns)} of the waiting in these steps is not known"
+    return "none: no rank causes half of the waiting in these steps beyond chance"
+
+
+def _by_arrival(rows: Sequence[StepRow], arriving: Arrivals, detection: Detection) -> tuple[list[StepRow], Slowest]:
+    found = [row._replace(slowest_rank=last, lead_ns=lead) for row in rows for last, lead in [arriving.last.get(row.step, (None, None))]]
+    known = [row for row in found if not row.is_warm_up and row.ranks > 1]
+    leads = [Cause("", "", row.slowest_rank, *[row.lead_ns or 0] * 2, row.begin_ns, place, row.lead_ns or 0) for place, row in enumerate(known)]
+    all_ranks = range(max((row.ranks for row in known), default=0))
+    named = verdict.few(leads, lambda rank: rank, all_ranks, verdict.LEVEL)
+    if named is None:
+        point = point_text(detection.by, arriving.point)
+        why = f"none at {point}: no rank reaches it notably later than the others, beyond the scatter of the steps"
+        return found, Slowest(slowest_at=arriving.point, slowest_why=why, judged_steps=len(known))
+    ranks, p = named
+    own = [row.lead_ns for row in known if row.slowest_rank in ranks]
+    return found, Slowest(units.rank_list(sorted(ranks)), len(own), median(own), p, arriving.point, "", len(known))
