@@ -1,85 +1,116 @@
-"""What the documentation promises: every key and every column has its place in it."""
+"""What the documentation promises: every key, metric and column that is printed is defined in docs/SCHEMA.md."""
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from pathlib import Path
 
+import parallel
+import planted
 import pytest
-from commprof_report.advice.advice import Advice
-from commprof_report.calls.calls import CallRow
-from commprof_report.calls.hvprof import HvprofRow
-from commprof_report.calls.latency import LatencyRow
-from commprof_report.calls.peers import PeerRow
-from commprof_report.calls.ranks import RankCallRow, RankRow
-from commprof_report.calls.regions import RegionRow
-from commprof_report.calls.sizes import SizeRow
-from commprof_report.calls.traffic import TrafficRow
-from commprof_report.late.late_ranks import LateCallRow, LateRankRow
-from commprof_report.roles.communicators import CommunicatorRow
-from commprof_report.stuck.positions import MismatchRow
-from commprof_report.compare import comparison
-from commprof_report.gpu import gpu_activity
-from commprof_report.late import late_ranks
-from commprof_report.roles.pipelines import StageRow
-from commprof_report.steps import gpu_steps
-from commprof_report.steps.step_costs import StepCallRow, StepRow
-from commprof_report.steps.steps_summary import StepsRow
-from commprof_report.stuck import stuck
-from commprof_report.summary.run_summary import SummaryRow
+import test_compare
+import test_gpu
+import test_stuck
+from commprof_report import manual
+from commprof_report.main import parser_build
 from planted import ROOT, SCHEMA
 
 TEXT = (ROOT / "docs" / "SCHEMA.md").read_text()
-ANSWERS = {
-    "summary": SummaryRow,
-    "calls": CallRow,
-    "sizes": SizeRow,
-    "latency": LatencyRow,
-    "hvprof": HvprofRow,
-    "communicators": CommunicatorRow,
-    "regions": RegionRow,
-    "ranks": RankCallRow,
-    "ranks --per-rank": RankRow,
-    "late --by rank": LateRankRow,
-    "late --by host": late_ranks.LateHostRow,
-    "late --by call": LateCallRow,
-    "late --by run": late_ranks.LateRow,
-    "peers": PeerRow,
-    "pipeline": StageRow,
-    "advise": Advice,
-    "compare --by verdict": comparison.VerdictRow,
-    "compare --by figure": comparison.FigureRow,
-    "compare --by row": comparison.ComparedRow,
-    "compare --by size": comparison.SizeRow,
-    "compare --by run": comparison.RunRow,
-    "traffic": TrafficRow,
-    "steps": StepsRow,
-    "steps --per-step": StepRow,
-    "steps --per-call": StepCallRow,
-    "gpu --by device": gpu_activity.GpuDeviceRow,
-    "gpu --by run": gpu_activity.GpuRow,
-    "gpu --by run, steps": gpu_steps.StepTimes,
-    "gpu --by run, cost": gpu_steps.TracingCost,
-    "gpu --by kernel": gpu_activity.GpuKernelRow,
-    "gpu --by copy": gpu_activity.GpuCopyRow,
-    "gpu --by stream": gpu_activity.GpuStreamRow,
-    "gpu --by step": gpu_steps.GpuStepRow,
-    "gpu --by window": gpu_activity.WindowRow,
-    "stuck mismatch": MismatchRow,
-    "stuck awaited": stuck.Awaited,
-    "stuck wait": stuck.Wait,
-    "stuck position": stuck.Position,
-}
+PARSERS = manual._subparsers(parser_build())
+FOR_SCRIPTS = [name for name, parser in PARSERS.items() if "--json" in parser._option_string_actions and name != "export"]
+SELECTS = ("--memory-kind", "--sort", "--metric", "--bins")  # other rows, with the same keys
 
 
 def section(title: str) -> str:
     return re.search(rf"^### {title}\b.*?(?=^##|\Z)", TEXT, re.MULTILINE | re.DOTALL)[0]
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_every_key_of_every_answer_is_defined(answer):
-    defined = section(answer.split()[0])
-    assert [key for key in ANSWERS[answer]._fields if f"`{key}`" not in defined] == []
+def undefined(keys: set[str], title: str) -> set[str]:
+    defined = section(title)
+    return {key for key in keys if f"`{key}`" not in defined}
+
+
+def forms(parser: ArgumentParser) -> Iterator[list[str]]:
+    """The options with which a command answers in other rows: each alone, with each of its values."""
+    yield []
+    for action in parser._actions:
+        name = next((name for name in action.option_strings if name.startswith("--")), "--help")
+        if name not in ("--help", "--json", "--csv", *SELECTS):
+            values = [[str(choice)] for choice in action.choices or ()] or [[]] * (action.nargs == 0)
+            yield from ([name, *value] for value in values)
+
+
+def keys(answer: object) -> Iterator[str]:
+    """Also of objects within objects."""
+    if isinstance(answer, dict):
+        yield from answer
+        answer = list(answer.values())
+    if isinstance(answer, list):
+        for part in answer:
+            yield from keys(part)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> dict[str, list]:
+    """What to ask about: the words after the options, by what is planted there."""
+    folder: Path = tmp_path_factory.mktemp("runs")
+    ranks = {
+        "training": planted.training_run(),
+        "gpu": planted.gpu_run(),
+        "pipeline": parallel.pipeline_run(2, slow=1),
+        "steps of a gpu": [test_gpu.step_rank()],
+        "hang": test_stuck.killed(test_stuck.hang_of_all_kinds()),
+    }
+    found = {name: [planted.write_ledgers(folder / name, own)] for name, own in ranks.items() if own[0].ended == "running"}
+    found |= {name: [planted.write_databases(folder / name, own)] for name, own in ranks.items() if name not in found}
+    runs = test_compare.sides(folder / "sides", {test_compare.LARGE: 1.5}, blocks=2)
+    return {**found, "sides": [*runs[::2], "--", *runs[1::2]]}
+
+
+@pytest.mark.parametrize("command", FOR_SCRIPTS)
+def test_every_key_that_a_command_prints_is_defined(report, runs, command):
+    for form in forms(PARSERS[command]):
+        asked = [runs["sides"]] if command == "compare" else [words for name, words in runs.items() if name != "sides"]
+        answers = [report(command, *form, "--json", *words) for words in asked]
+        printed = {key for answer in answers if answer.status == 0 for key in keys(answer.rows)}
+        assert printed, f"no run of these shows what {command} {form} prints"
+        assert (form, undefined(printed, command)) == (form, set())
+
+
+def test_every_table_that_export_prints_is_defined(report, runs):
+    tables: dict[str, set[str]] = {}
+    for name in ("training", "gpu", "hang"):
+        for row in report("export", *runs[name]).rows:
+            tables.setdefault(row["table"], set()).update(row)
+    titles = {table: {"bucket_bound": "bucket"}.get(table, table) for table in tables}
+    assert {table: lacks for table, own in tables.items() if (lacks := undefined(own - {"table"}, titles[table]))} == {}
+    assert undefined({"table"}, "export") == set()
+
+
+def test_every_metric_and_label_of_prometheus_is_defined(report, runs):
+    found: set[str] = set()
+    for name in ("training", "gpu", "hang"):
+        for line in report("export", "--format", "prometheus", *runs[name]).out.splitlines():
+            sample = re.match(r"(\w+)\{(.*)\}", line)
+            if sample:
+                found |= {re.sub("_(bucket|sum|count)$", "", sample[1]), *re.findall(r'(\w+)="', sample[2])}
+    assert undefined(found, "export") == set()
+
+
+def test_every_argument_of_a_timeline_is_defined(report, runs, tmp_path):
+    """Those of metadata events (names and order of processes and threads) are the trace event format's own."""
+    found: set[str] = set()
+    for name in ("training", "gpu"):
+        path = tmp_path / f"{name}.json"
+        assert report("export", "--format", "perfetto", "--output", path, *runs[name]).status == 0
+        timeline = json.loads(path.read_text())
+        own = [event for event in timeline["traceEvents"] if event["ph"] != "M"]
+        found |= {*timeline["otherData"], *(key for event in own for key in event.get("args", ()))}
+    assert undefined(found, "export") == set()
 
 
 def test_every_column_of_the_schema_is_defined():

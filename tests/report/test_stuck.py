@@ -46,6 +46,12 @@ def messages(*doing: Doing | None) -> list[Rank]:
     return job([[] for _ in doing], list(doing))
 
 
+def hang_of_all_kinds() -> list[Rank]:
+    """A mismatch, a circle, and ranks that wait for one that computes."""
+    begun = [[ALLREDUCE, BARRIER], [ALLREDUCE, ALLREDUCE], [ALLREDUCE], [ALLREDUCE], [ALLREDUCE]]
+    return job(begun, [inside("MPI_Barrier"), recv(0), recv(3), recv(2), outside("MPI_Allreduce")])
+
+
 @pytest.fixture
 def stuck(report, tmp_path):
     def ask(ranks: list[Rank], *options: str):
