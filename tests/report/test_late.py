@@ -355,6 +355,19 @@ def test_a_size_has_its_skew_and_its_time_from_the_last_arrival_on(late):
     assert (row["call"], row["bytes"], row["collectives"], row["ranks"]) == ("MPI_Allreduce", 64, 100, 2)
     assert (row["skew_p50_ns"], row["skew_p95_ns"]) == (50_000, 95_000)
     assert row["transfer_p50_ns"] == row["transfer_p99_ns"] == 60 * US
+    assert row["busbw_bytes_per_s"] == pytest.approx(64 / 60e-6)  # 2 (n - 1) / n is 1 on two ranks
+
+
+@pytest.mark.parametrize(
+    ("call", "ranks", "factor"),
+    (("MPI_Allreduce", 4, 1.5), ("MPI_Allgather", 4, 3), ("MPI_Reduce_scatter_block", 4, 0.75), ("MPI_Bcast", 4, None), ("MPI_Scan", 4, None)),
+)
+def test_bus_bandwidth_of_a_size_is_over_the_library_s_own_time(late, call, ranks, factor):
+    job = one_host(ranks)
+    for step in range(20):
+        job.collective(call, [step * MS] * ranks, [50 * US] * ranks, message_bytes=4096, root=0 if call == "MPI_Bcast" else None)
+    (row,) = late(job, "size")
+    assert row["busbw_bytes_per_s"] == (factor and pytest.approx(factor * 4096 / 50e-6))
 
 
 def test_slow_messages_are_called_transfer(late, text):

@@ -102,6 +102,7 @@ SIZE_COLUMNS = (
     Column("transfer p50", lambda row: units.duration(row.transfer_p50_ns)),
     Column("transfer p95", lambda row: percentile_text(row.transfer_p95_ns, row.collectives, 20)),
     Column("transfer p99", lambda row: percentile_text(row.transfer_p99_ns, row.collectives, 100)),
+    Column("busbw", lambda row: units.bandwidth(row.busbw_bytes_per_s)),
 )
 
 

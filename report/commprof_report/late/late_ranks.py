@@ -82,6 +82,7 @@ class LateSizeRow(NamedTuple):
     wait_share: float | None
     ranks: int
     bandwidth: str
+    busbw_bytes_per_s: float | None
 
 
 class LateStateRow(NamedTuple):
