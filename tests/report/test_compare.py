@@ -123,6 +123,9 @@ def test_a_planted_difference_is_found_where_it_is(slower, ask, verdict):
     assert rows[LARGE]["change"] == pytest.approx(0.3, abs=0.03)
     assert rows[SMALL]["outcome"] in ("same", "unknown")
     assert rows[None]["call"] == "other" and rows[None]["rows"] == 1  # those of 8 bytes
+    alike = next(row for row in ask(slower, "figure") if row["figure"] == "rows")
+    assert alike["change"] == pytest.approx(1.3 ** (1 / 3) - 1, abs=0.02)
+    assert alike["first_ns"] == pytest.approx(math.prod(TRANSFERS.values()) ** (1 / 3), rel=0.02)
 
 
 def test_the_text_says_what_was_found_and_why(slower, report):
@@ -130,6 +133,7 @@ def test_the_text_says_what_was_found_and_why(slower, report):
     assert "Verdict         b takes more transfer: transfer +" in text
     assert f"more in {BLOCKS} of {BLOCKS} blocks" in text
     assert "Because         MPI_Allreduce 4 MiB on MPI_COMM_WORLD: transfer +3" in text
+    assert "Each row alike  +9." in text and " per call: geometric mean of 3 rows" in text
     assert "Not changed     step time, waiting, wall time, MPI_Allreduce 64 KiB on MPI_COMM_WORLD: same within 2.0 %" in text
     assert "Same work       yes: 3 rows with the same calls and bytes, on 2 ranks" in text
     assert "Refused" not in text and "Note" not in text and "Also different" not in text

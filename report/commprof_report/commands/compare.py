@@ -29,8 +29,9 @@ from pathlib import Path
 from ..base import units
 from ..compare import machine
 from ..compare import sides as sides_of
-from ..compare.comparison import METRICS, OTHER, ComparedRow, Comparison, FigureRow, Pair, Rules, RunRow, SizeRow, VerdictRow, compare
+from ..compare.comparison import METRICS, OTHER, ROWS, ComparedRow, Comparison, FigureRow, Pair, Rules, RunRow, SizeRow, VerdictRow, compare
 from ..compare.figures import PERCENTILES, Figures, figures
+from ..compare.judge import Contrast
 from ..compare.refusals import KINDS, differences_text, library_name, program_of
 from ..compare.sides import Side
 from ..display import pictures, tables
@@ -59,8 +60,22 @@ NAMES = {  # of a figure: in a table, in a sentence
     "p99": ("At p99", "time at p99"),
     "elapsed": ("Launch to end", "launch to end"),
     "bare": ("... without profiler", "launch to end without profiler"),
+    ROWS: ("Each row alike, per call", "geometric mean of rows"),
 }
-SCRIPT_ROWS = {"verdict": VerdictRow, "figure": FigureRow, "row": ComparedRow, "size": SizeRow, "run": RunRow}
+OF_CONTRAST = tuple(Contrast.__dataclass_fields__)
+
+
+def own_fields(row: type[Contrast]) -> tuple[str, ...]:
+    return tuple(name for name in row.__dataclass_fields__ if name not in OF_CONTRAST)
+
+
+SCRIPT_FIELDS = {
+    "verdict": VerdictRow._fields,
+    "figure": (*own_fields(FigureRow), *OF_CONTRAST),
+    "row": (*own_fields(ComparedRow), *OF_CONTRAST),
+    "size": SizeRow._fields,
+    "run": RunRow._fields,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unpaired", action="store_true", help="compare all runs with each other, even if they are in blocks")
     parser.add_argument("--all-rows", action="store_true", help="show all rows; otherwise those below 1 %% of the time are added up")
     parser.add_argument(
-        "--by", choices=SCRIPT_ROWS, help="this table only (--json and --csv: row unless said otherwise); size has a column for each side"
+        "--by", choices=SCRIPT_FIELDS, help="this table only (--json and --csv: row unless said otherwise); size has a column for each side"
     )
     tables.add_arguments(parser)
     common.add_plot_argument(parser)
@@ -112,7 +127,7 @@ def run(arguments: argparse.Namespace) -> None:
         pictures.save(arguments.plot, plot.draw, drawn, plot.figure_size(drawn))
     if tables.is_for_scripts(arguments):
         by = arguments.by or "row"
-        tables.write_rows(arguments, script_rows(answers, by), SCRIPT_ROWS[by]._fields)
+        tables.write_rows(arguments, script_rows(answers, by), SCRIPT_FIELDS[by])
     elif arguments.by:
         print_table(answers, arguments.by)
     else:
@@ -256,16 +271,27 @@ def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[st
     yield "Compared", title
     if pair.differences:
         yield "Also different", differences_text(pair.differences)
-    noise = [f"{change_text(row.noise).lstrip('+')} ({NAMES[row.figure][1]})" for row in pair.figures if row.noise is not None]
+    noise = [
+        f"{change_text(row.noise).lstrip('+')} ({NAMES[row.figure][1]})" for row in pair.figures if row.noise is not None and row.figure != ROWS
+    ]
     if noise:
         yield "Noise", f"two runs of the same side differ by up to {', '.join(noise)}"
     yield "Verdict", verdict_text(answers, pair)
+    yield from alike_facts(answers, pair)
     if pair.verdict.verdict in ("less", "more"):
         for place, row in enumerate(causes(pair)):
             yield "" if place else "Because", cause_text(row)
     same = same_names(pair)
     if same and pair.verdict.verdict != "refused":
         yield "Not changed", f"{', '.join(same)}: same within {units.share(pair.verdict.min_effect)}"
+
+
+def alike_facts(answers: Comparison, pair: Pair) -> Iterator[tuple[str, str]]:
+    """The verdict weighs rows by their time; this does not."""
+    row = next(row for row in pair.figures if row.figure == ROWS)
+    if row.change is not None and len(answers.sizes) > 1 and answers.metric not in ("step", "wall"):
+        change = f"{change_text(row.change)} {interval_text(row.low, row.high)} per call"
+        yield "Each row alike", f"{change}: geometric mean of {units.counted(len(answers.sizes), 'row')}"
 
 
 def verdict_text(answers: Comparison, pair: Pair) -> str:
@@ -328,7 +354,7 @@ def cause_text(row: ComparedRow) -> str:
 
 
 def same_names(pair: Pair) -> list[str]:
-    names = [NAMES[row.figure][1] for row in pair.figures if row.outcome == "same" and not row.is_primary]
+    names = [NAMES[row.figure][1] for row in pair.figures if row.outcome == "same" and not row.is_primary and row.figure != ROWS]
     return (names + [row_text(row) for row in pair.rows if row.outcome == "same"])[:MOST_SAME]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, dataclass, replace
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from ..base import units
 from . import machine, rank_tests
 from .figures import PERCENTILES, Figures, Key, Row
 from .groups import renamed
-from .judge import Judge, median_known
+from .judge import Contrast, Judge, median_known
 from .refusals import Refusal, differences, refusals, tunes_itself
 from .sides import Side, in_blocks
 
@@ -36,29 +36,22 @@ NOTABLE_ESTIMATE = 0.05
 NOTABLE_ERROR = 0.1  # of the clocks, of the difference
 ADVISED = math.log(1.05)  # "so many pairs would find 5 %"
 OTHER = "other"
+ROWS = "rows"  # the figure in which each row counts alike
 
 
-class FigureRow(NamedTuple):
-    """A figure of the run, per rank."""
+@dataclass(frozen=True)
+class FigureRow(Contrast):
+    """A figure of the run, per rank; of `rows`, per call."""
 
     side: str
     reference: str
     figure: str
     is_primary: int
-    first_ns: float | None
-    second_ns: float | None
-    change: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    same_p: float | None
-    detectable: float | None
-    agreeing: int | None
-    outcome: str
     noise: float | None
 
 
-class ComparedRow(NamedTuple):
+@dataclass(frozen=True)
+class ComparedRow(Contrast):
     """A row: nanoseconds per call; of the rows added up as `other` per rank."""
 
     side: str
@@ -72,20 +65,10 @@ class ComparedRow(NamedTuple):
     count: int
     share: float
     metric: str
-    first_ns: float | None
-    second_ns: float | None
-    change: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    same_p: float | None
-    detectable: float | None
-    agreeing: int | None
-    outcome: str
-    adjusted_p: float | None
-    is_confirmed: int
-    change_ns: float | None
-    part_of_change: float | None
+    change_ns: float
+    adjusted_p: float | None = None
+    is_confirmed: int = 0
+    part_of_change: float | None = None
 
 
 class VerdictRow(NamedTuple):
@@ -270,19 +253,26 @@ class _Table:
         """Per rank, as if each call took its row's value."""
         return [sum(_sum(run.rows[key], self.metrics[key]) for key in keys) / len(run.ranks) for run in side.runs]
 
+    def alike(self, side: Side) -> list[float | None]:
+        """The geometric mean over the rows: nanoseconds per call."""
+        known = [key for key in self.keys if all((run.rows[key].value(self.metrics[key]) or 0) > 0 for run in self.runs)]
+        if not known:
+            return [None] * len(side.runs)
+        return [math.exp(fmean(math.log(run.rows[key].value(self.metrics[key])) for key in known)) for run in side.runs]
+
     def row(self, judge: Judge, key: Key, side: Side) -> ComparedRow:
         found = judge.contrast(self.values(key, self.sides[0]), self.values(key, side))
         reference = [run.rows[key] for run in self.sides[0].runs]
         change_ns = _difference([self.sums([key], each) for each in (self.sides[0], side)])
         what = (key.call, self.labels.get(key.group, ""), key.bytes, key.memory_kind, key.measure, 1)
         of_row = (round(fmean(row.count for row in reference)), self.share[key], self.metrics[key])
-        return ComparedRow(side.name, self.sides[0].name, *what, *of_row, *found, None, 0, change_ns, None)
+        return ComparedRow(*astuple(found), side.name, self.sides[0].name, *what, *of_row, change_ns)
 
     def other(self, judge: Judge, keys: Sequence[Key], side: Side) -> ComparedRow:
         sums = [self.sums(keys, each) for each in (self.sides[0], side)]
         count = round(fmean(sum(run.rows[key].count for key in keys) for run in self.sides[0].runs))
         what = (OTHER, "", None, "", "", len(keys), count, sum(self.share[key] for key in keys), self.metric)
-        return ComparedRow(side.name, self.sides[0].name, *what, *judge.contrast(*sums), None, 0, _difference(sums), None)
+        return ComparedRow(*astuple(judge.contrast(*sums)), side.name, self.sides[0].name, *what, _difference(sums))
 
     def histograms(self) -> dict[str, dict[tuple[int, int], int]]:
         found = {side.name: Counter() for side in self.sides}
@@ -330,6 +320,7 @@ def _pair(judge: Judge, rules: Rules, table: _Table, side: Side, refused: list[R
             _contrasted(judge, reference, side, "elapsed", [each.elapsed_ns for each in (reference, side)]),
             _contrasted(judge, reference, side, "bare", [each.bare_ns for each in (reference, side)]),
         ]
+    figures.append(_contrasted(judge, reference, side, ROWS, [table.alike(each) for each in (reference, side)]))
     primary = next(figure for figure in figures if figure.is_primary)
     is_found = primary.outcome in ("less", "more") and not refused
     also = differences(reference, side)
@@ -339,11 +330,11 @@ def _pair(judge: Judge, rules: Rules, table: _Table, side: Side, refused: list[R
 
 def _figure(judge: Judge, reference: Side, side: Side, name: str, is_primary: bool) -> FigureRow:
     values = [[run.of_run(name) for run in each.runs] for each in (reference, side)]
-    return _contrasted(judge, reference, side, name, values)._replace(is_primary=int(is_primary))
+    return replace(_contrasted(judge, reference, side, name, values), is_primary=int(is_primary))
 
 
 def _contrasted(judge: Judge, reference: Side, side: Side, name: str, values: Sequence[Sequence[float | None]]) -> FigureRow:
-    return FigureRow(side.name, reference.name, name, 0, *judge.contrast(*values), _noise(values))
+    return FigureRow(*astuple(judge.contrast(*values)), side.name, reference.name, name, 0, _noise(values))
 
 
 def _cost(judge: Judge, side: Side) -> FigureRow:
@@ -367,17 +358,17 @@ def _tested(judge: Judge, table: _Table, rules: Rules, side: Side, is_found: boo
     confirmed = min(confirmed, len(shown))
     adjusted = iter(rank_tests.benjamini_hochberg([row.p for row in rows[confirmed:] if row.p is not None]))
     tested = [
-        row._replace(is_confirmed=int(place < confirmed), adjusted_p=next(adjusted) if place >= confirmed and row.p is not None else None)
+        replace(row, is_confirmed=int(place < confirmed), adjusted_p=next(adjusted) if place >= confirmed and row.p is not None else None)
         for place, row in enumerate(rows)
     ]
     tested = [_exploratory(judge, row) for row in tested]
-    return [row._replace(part_of_change=row.change_ns / whole_ns if is_found and whole_ns else None) for row in tested]
+    return [replace(row, part_of_change=row.change_ns / whole_ns if is_found and whole_ns else None) for row in tested]
 
 
 def _exploratory(judge: Judge, row: ComparedRow) -> ComparedRow:
     """An unconfirmed row shows a difference only if its adjusted p does."""
     is_lost = row.outcome in ("less", "more") and not row.is_confirmed and row.adjusted_p > 1 - judge.level
-    return row._replace(outcome="unknown") if is_lost else row
+    return replace(row, outcome="unknown") if is_lost else row
 
 
 def _verdict(

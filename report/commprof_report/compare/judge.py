@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
 from . import rank_tests
 
 
-class Contrast(NamedTuple):
+@dataclass(frozen=True)
+class Contrast:
     """Values of one side against those of the first. change, low, high, detectable: ratio - 1. detectable: what would have been found
     with a probability of 80 %. agreeing: blocks that changed in this direction. outcome: less, more, same, unknown, none (too few runs)."""
 
