@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from . import reporter
-from .harness import COMMPROF_RUN, command_for, launch
+from . import effects, reporter
+from .harness import COMMPROF_RUN, TRIES, command_for, launch
 from .libraries import Mpi, libraries
 
 PROGRAMS = {"training_loop": (2, "marked", "20"), "creation_order": (4,), "strided_members": (4,), "persistent": (2,)}
@@ -59,3 +59,18 @@ def test_another_number_of_steps_is_refused_as_other_work(tmp_path) -> None:
         launch(mpi, 2, command, tmp_path, {"COMMPROF_OUTPUT": str(tmp_path / mpi.name)})
     (verdict,) = reporter.rows("compare", *(tmp_path / mpi.name for mpi in THERE[:2]), "--by", "verdict")
     assert {"work", "program"} <= set(verdict["refused"].split("; "))
+
+
+@pytest.mark.skipif(not effects.has_real_time(), reason="no real-time priority: other processes would be measured")
+def test_a_planted_effect_is_found_and_an_arm_against_itself_shows_none(tmp_path) -> None:
+    """A layer below delays each Allreduce by 5 % more. python3 -m mpi.effects is the long form."""
+    mpi = next((mpi for mpi in THERE if mpi.family == "mpich"), THERE[0])
+    for place in range(TRIES):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        verdicts = reporter.rows("compare", effects.run(mpi, folder, [5], 6), "--by", "verdict", "--allow", "disturbed")
+        found = {row["side"]: row for row in verdicts}
+        planted, itself = found["5"], found["base-again"]
+        if planted["verdict"] == "more" and abs(planted["change"] - 0.05) < 0.01 and itself["verdict"] in ("same", "unknown"):
+            return
+    pytest.fail(f"{TRIES} times: {verdicts}")
