@@ -351,8 +351,8 @@ def test_whoever_has_most_samples_gives_up_most(busy):
 
 
 def test_windows_are_cut_with_the_calls_in_them(busy):
-    """The last block of a communicator stays whatever is asked for, so messages have to go."""
-    run = run_open(busy, with_samples=True, most_samples=4 * 1_024 + 4 * 60)
+    """Of a block, the communicator has no more to give than they have."""
+    run = run_open(busy, with_samples=True, most_samples=4 * 32 + 4 * 60)
     level = run.thinning.levels[""]
     assert level == 1
     ask = run.connection.execute
@@ -363,14 +363,24 @@ def test_windows_are_cut_with_the_calls_in_them(busy):
     assert windows == [(at_ns, at_ns + WINDOW_NS) for at_ns in range(0, 8 * WINDOW_NS, 2 * WINDOW_NS)] + [(8 * WINDOW_NS, 9 * WINDOW_NS)]
 
 
-def test_the_last_block_of_a_communicator_stays(busy):
-    assert all_of(busy, "SELECT count(*) FROM sample WHERE sequence IS NOT NULL", most_samples=1) == [(4 * 1_024,)]
+def test_of_the_last_block_all_ranks_keep_the_same_first_collectives(busy):
+    numbers = "SELECT world_rank, count(*), min(sequence), max(sequence) FROM sample WHERE sequence IS NOT NULL GROUP BY 1"
+    first = 3 * BLOCK_SAMPLES + 1
+    assert all_of(busy, numbers, most_samples=2_500) == [(world_rank, 512, first, first + 511) for world_rank in range(4)]
 
 
-def test_a_communicator_keeps_what_it_has_where_the_next_level_would_leave_little(tmp_path):
+def test_whatever_is_asked_for_some_collectives_and_the_last_window_stay(busy):
+    run = run_open(busy, with_samples=True, most_samples=1)
+    ask = run.connection.execute
+    assert ask("SELECT count(*) FROM sample WHERE sequence IS NOT NULL").fetchone() == (4 * 32,)
+    assert ask("SELECT count(*), count(DISTINCT start_ns >> 30) FROM sample WHERE sequence IS NULL").fetchone() == (4 * 12, 1)
+    assert ask("SELECT count(*) FROM sample_window").fetchone() == (4,)
+
+
+def test_of_each_block_less_is_kept_where_the_next_level_would_leave_little(tmp_path):
     rank = one_rank(samples=allreduces(range(1, BLOCK_SAMPLES + 10)))
     planted.write_databases(tmp_path, [rank])
-    assert all_of(tmp_path, "SELECT count(*) FROM sample", most_samples=100) == [(BLOCK_SAMPLES + 9,)]
+    assert all_of(tmp_path, "SELECT count(*) FROM sample", most_samples=100) == [(64 + 9,)]
 
 
 # Databases from anyone

@@ -3,7 +3,7 @@
 During the job, each rank reduces its samples by raising levels (ledger_format.h). This module raises the levels further, for all ranks at
 once. There is a level for the collectives of each communicator, one for all calls without a sequence number, and one for GPU activities.
 The level of the class with the most samples is raised until there are few enough samples. A communicator of which a higher level would leave
-less than a quarter keeps its samples: they are its last block.
+less than a quarter is at its last blocks: of each of them, only the first half is retained, then a quarter, and so on. The last windows stay.
 
     each file   count its samples in each block and window -> raise levels -> read the rows of those retained, check and copy them
     at the end  delete the samples that were copied before the levels rose; store the new levels in the tables
@@ -20,12 +20,13 @@ from itertools import chain
 from typing import NamedTuple
 
 from ..base import query
-from .ledger import LEVEL_NONE, WINDOW_NS_LOG2
+from .ledger import BLOCK_SAMPLES, LEVEL_NONE, WINDOW_NS_LOG2
 from .ledger_samples import block_of, covered, is_retained
 
 SQL = query.beside(__file__)
 
 MOST_SAMPLES = 500_000
+FEWEST_OF_BLOCK = 32  # collectives of a block that are retained at least
 WITHOUT_SEQUENCE = ""  # the class of all calls without a sequence number
 OF_GPUS = "gpu"  # the class of GPU activities
 WINDOWS = {  # by class: SQL that reads the windows, deletes them, and inserts those that remain
@@ -62,29 +63,30 @@ class Thinning:
         self.connection = connection
         self.most = most
         self.levels: dict[str, int] = {}  # by class: a communicator's identity, WITHOUT_SEQUENCE, OF_GPUS
-        self.counts: dict[str, Counter[int]] = {}  # by class: number of samples by the highest level that retains them
+        self.firsts: dict[str, int] = {}  # by class: how many collectives of a block are retained, if not all
+        self.counts: dict[str, Counter[tuple[int, int]]] = {}  # by class: blocks of ranks by their highest level and number of samples
         SQL.run(connection, "thinning_create")
 
     @property
     def is_needed(self) -> bool:
-        return bool(self.levels)
+        return bool(self.levels or self.firsts)
 
     @property
     def found(self) -> int:
         """The number of samples without thinning."""
-        return sum(sum(counts.values()) for counts in self.counts.values())
+        return sum(count * blocks for counts in self.counts.values() for (_, count), blocks in counts.items())
 
     @contextmanager
     def attached(self) -> Iterator[None]:
         """While samples of the attached database `source` are added: counts them, and reads those that are retained into the TEMP TABLEs
         retained_<table>. If adding them fails, they do not count."""
-        before = {kind: Counter(counts) for kind, counts in self.counts.items()}, dict(self.levels)
+        before = {kind: Counter(counts) for kind, counts in self.counts.items()}, dict(self.levels), dict(self.firsts)
         try:
             self._count_attached()
             SQL.run(self.connection, "thinning_retain", is_whole=not self.is_needed)
             yield
         except BaseException:
-            self.counts, self.levels = before
+            self.counts, self.levels, self.firsts = before
             raise
 
     def _count_attached(self) -> None:
@@ -114,6 +116,7 @@ class Thinning:
             tables = {"sample": places, **further, "region_span": spans, "gpu_sample": activities}
             for table, its_places in tables.items():
                 rows[table] = [row for row, place in zip(rows[table], its_places) if self._keeps(*place)]
+            rows["sample"] = [row for row in rows["sample"] if self._is_first(row, identities)]
 
     def finish(self) -> None:
         if not self.is_needed:
@@ -126,25 +129,42 @@ class Thinning:
 
     def _add(self, counted: Iterable[tuple[str, int, int]]) -> None:
         for kind, number, count in counted:
-            self.counts.setdefault(kind, Counter())[_level_of(number)] += count
+            samples, times = (1, count) if kind in WINDOWS else (count, 1)
+            self.counts.setdefault(kind, Counter())[_level_of(number), samples] += times
         largest = [(-self._retained(kind, self.levels.get(kind, 0)), kind) for kind in self.counts]
         retained = -sum(count for count, _ in largest)
         heapq.heapify(largest)
         while self.most is not None and retained > self.most and largest and largest[0][0]:
             before, kind = heapq.heappop(largest)
-            level = self.levels.get(kind, 0) + 1
-            after = self._retained(kind, level)
-            if kind in WINDOWS or 4 * after >= -before:
-                self.levels[kind] = level
+            if self._retain_less(kind, -before):
+                after = self._retained(kind, self.levels.get(kind, 0))
                 retained -= -before - after
                 heapq.heappush(largest, (-after, kind))
-        self.connection.executemany("INSERT OR REPLACE INTO temp.sample_class VALUES (?, ?)", self.levels.items())
+        rows = [(kind, self.levels.get(kind, 0), self.firsts.get(kind, BLOCK_SAMPLES)) for kind in {**self.levels, **self.firsts}]
+        self.connection.executemany("INSERT OR REPLACE INTO temp.sample_class VALUES (?, ?, ?)", rows)
+
+    def _retain_less(self, kind: str, retained: int) -> bool:
+        """False if the class is left as it is."""
+        level, first = self.levels.get(kind, 0), self.firsts.get(kind, BLOCK_SAMPLES)
+        after = self._retained(kind, level + 1)
+        if after if kind in WINDOWS else 4 * after >= retained:
+            self.levels[kind] = level + 1
+        elif kind not in WINDOWS and first > FEWEST_OF_BLOCK:
+            self.firsts[kind] = first // 2
+        else:
+            return False
+        return True
 
     def _retained(self, kind: str, level: int) -> int:
-        return sum(count for highest, count in self.counts[kind].items() if level <= highest)
+        first = self.firsts.get(kind, BLOCK_SAMPLES)
+        return sum(min(samples, first) * times for (highest, samples), times in self.counts[kind].items() if level <= highest)
 
     def _keeps(self, kind: str, number: int) -> bool:
         return is_retained(number, self.levels.get(kind, 0))
+
+    def _is_first(self, row, identities: dict[int, str]) -> bool:
+        """False for a collective that is not among the first of its block, which are retained."""
+        return row.sequence is None or (row.sequence - 1) % BLOCK_SAMPLES < self.firsts.get(identities[row.communicator], BLOCK_SAMPLES)
 
     def _windows_cut(self, kind: str, level: int) -> None:
         if level == 0:

@@ -5,7 +5,7 @@ FROM (
     SELECT world_rank, communicator, ((sequence - 1) >> 10) + 1 AS block, count(*) AS count, min(rowid) AS first_row, max(rowid) AS last_row
     FROM source.sample
     WHERE sequence IS NOT NULL
-    GROUP BY world_rank, communicator, block
+    GROUP BY communicator, block, world_rank -- that differs most first: it is sorted by them
 )
 LEFT JOIN source.communicator USING (world_rank, communicator)
 UNION ALL

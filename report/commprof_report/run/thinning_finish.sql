@@ -1,8 +1,11 @@
 -- Deletes the samples that the final levels do not retain.
-DELETE FROM main.sample WHERE sequence IS NOT NULL AND (((sequence - 1) >> 10) + 1) & ((1 << (
-    SELECT level FROM communicator JOIN temp.sample_class ON class = identity
+DELETE FROM main.sample WHERE sequence IS NOT NULL AND EXISTS (
+    SELECT 1
+    FROM communicator
+    JOIN temp.sample_class ON class = identity
     WHERE communicator.world_rank = sample.world_rank AND communicator.communicator = sample.communicator
-)) - 1) <> 0;
+      AND ((((sequence - 1) >> 10) + 1) & ((1 << level) - 1) <> 0 OR (sequence - 1) & 1023 >= most)
+);
 
 DELETE FROM main.sample WHERE sequence IS NULL AND (
     (SELECT start_unix_ns FROM main.rank WHERE rank.world_rank = sample.world_rank) + start_ns >> 30

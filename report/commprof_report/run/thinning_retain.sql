@@ -10,16 +10,14 @@ INSERT INTO temp.retained_sample
 SELECT sample.*
 FROM temp.retained_rows
 CROSS JOIN source.sample ON sample.rowid BETWEEN first_row AND last_row
+LEFT JOIN source.communicator
+    ON sequence IS NOT NULL AND communicator.world_rank = sample.world_rank AND communicator.communicator = sample.communicator
+LEFT JOIN temp.sample_class ON class = CASE WHEN sequence IS NULL THEN '' ELSE identity END
 WHERE sampled = 'sample' AND (:is_whole OR coalesce((
     CASE WHEN sequence IS NULL
          THEN (SELECT start_unix_ns FROM source.rank WHERE rank.world_rank = sample.world_rank) + start_ns >> 30
          ELSE ((sequence - 1) >> 10) + 1 END
-) & ((1 << coalesce(
-    CASE WHEN sequence IS NULL
-         THEN (SELECT level FROM temp.sample_class WHERE class = '')
-         ELSE (SELECT level FROM source.communicator JOIN temp.sample_class ON class = identity
-               WHERE communicator.world_rank = sample.world_rank AND communicator.communicator = sample.communicator) END,
-    0)) - 1), 0) = 0);
+) & ((1 << level) - 1), 0) = 0 AND (sequence IS NULL OR most IS NULL OR (sequence - 1) & 1023 < most));
 
 INSERT INTO temp.retained_sample_message
 SELECT sample_message.*
