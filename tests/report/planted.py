@@ -518,9 +518,7 @@ def gpu_rank(world_rank: int) -> Rank:
     MPI_Allreduce. Rank 0's kernel of a group of two is shared."""
     rank = training_rank(world_rank)
     begun = [Collective("ncclAllReduce", 16 << 20)] * 20
-    rank.communicators.append(
-        Communicator(NCCL, NCCL_IDENTITY, "", 4, world_rank, constructor="ncclCommInitRank", begun=begun, library="nccl")
-    )
+    rank.communicators.append(Communicator(NCCL, NCCL_IDENTITY, "", 4, world_rank, constructor="ncclCommInitRank", begun=begun, library="nccl"))
     rank.cells += [
         Cell("ncclCommInitRank", 0, [90_000_000], NCCL),
         Cell("ncclAllReduce", 16 << 20, [8_000], NCCL, memory_kind="device", times=20),
@@ -579,8 +577,8 @@ def write_database(path: Path, rank: Rank) -> Path:
     connection = sqlite3.connect(path)
     connection.executescript("PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON; BEGIN;" + SCHEMA.read_text())
     for table, rows in rows_of(rank).items():
-        for row in rows:
-            connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        if rows:
+            connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
     connection.commit()
     connection.close()
     return path
@@ -761,9 +759,7 @@ def ledger_facts(rank: Rank) -> list[bytes]:
 
 
 def ledger_calls() -> list[bytes]:
-    entries = [
-        struct.pack("<I36s16s8s12s16s20s", CALL_NUMBERS[call.name], *(text.encode() for text in call)) for call in CALLS.values()
-    ]
+    entries = [struct.pack("<I36s16s8s12s16s20s", CALL_NUMBERS[call.name], *(text.encode() for text in call)) for call in CALLS.values()]
     return ledger_chunks(1, 112, entries)
 
 

@@ -40,7 +40,7 @@ def beside(module_file: str) -> Folder:
     return Folder(Path(module_file).resolve().parent)
 
 
-@lru_cache
+@lru_cache(maxsize=None)
 def statements(folder: Folder, name: str) -> list[str]:
     """The statements of name.sql."""
     found, statement = [], ""

@@ -22,7 +22,7 @@ from .thinning import SAMPLED, Thinning
 SQL = query.beside(__file__)
 
 DAMAGE = (sqlite3.Error, UnicodeError, MemoryError)  # sqlite3 raises all of these on damaged files
-CACHE_KIB = 262_144  # memory for a run before SQLite uses a temporary file
+CACHE_KIB = 262_144  # memory for a run, and for the tables that commands create from it, before SQLite uses temporary files
 
 
 # What a value must satisfy, by the declared type of its column (schema.sql). 2^62 ns are 146 years; two such sums do not overflow.
@@ -63,16 +63,31 @@ class RankOfFile(NamedTuple):
     program: str
 
 
+class RunConnection(sqlite3.Connection):
+    """Inserts many rows in one transaction. Without it SQLite would end one after each row, and visit all pages changed so far each time."""
+
+    def executemany(self, statement: str, rows: Iterable) -> sqlite3.Cursor:
+        if self.in_transaction:
+            return super().executemany(statement, rows)
+        self.execute("BEGIN")
+        try:
+            return super().executemany(statement, rows)
+        finally:
+            if self.in_transaction:
+                self.execute("COMMIT")
+
+
 def schema_text() -> str:
     return library_text("output/schema.sql")
 
 
 def database_create() -> sqlite3.Connection:
     """Creates an empty database with our schema, in memory as long as it is small."""
-    connection = sqlite3.connect("", uri=True, isolation_level=None)
+    connection = sqlite3.connect("", uri=True, isolation_level=None, factory=RunConnection)
     connection.text_factory = _text
     connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    for database in ("main", "temp"):
+        connection.execute(f"PRAGMA {database}.cache_size = -{CACHE_KIB}")
     connection.executescript(schema_text())
     return connection
 
@@ -114,9 +129,7 @@ def _database_check(path: Path, connection: sqlite3.Connection, database: str = 
 
 def _entries(connection: sqlite3.Connection, database: str = "main") -> list[Entry]:
     """All entries of the schema. SQLite accepts blobs as texts here."""
-    made = connection.execute(
-        f"SELECT CAST(type AS TEXT), CAST(name AS TEXT), CAST(coalesce(sql, '') AS TEXT) FROM {database}.sqlite_master"
-    )
+    made = connection.execute(f"SELECT CAST(type AS TEXT), CAST(name AS TEXT), CAST(coalesce(sql, '') AS TEXT) FROM {database}.sqlite_master")
     return [Entry(kind, name, " ".join(re.sub("--.*", "", sql).split())) for kind, name, sql in made]
 
 

@@ -1,0 +1,162 @@
+"""What reports on a large run cost: CPU time and peak memory of each command, on a run folder that is written first if it is not there.
+
+    bench/large_run.py FOLDER --ranks 512
+
+The run: training, tensor-parallel within hosts of eight ranks and data-parallel over hosts. All steps make the same calls, all of which are
+sampled. The last rank of the first host is late.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from multiprocessing import Pool
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests" / "report")]
+
+from planted import WORLD, WORLD_IDENTITY, Cell, Collective, Communicator, Rank, Sample, Window, write_database  # noqa: E402
+
+COMMANDS = (("summary",), ("late",), ("steps",), ("advise",), ("html", "--output", os.devnull))
+TENSOR, DATA = 4, 5  # a rank's numbers for its communicators
+ON_HOST = 8
+LATE_RANK = ON_HOST - 1
+MS, STEP_MS = 1_000_000, 100
+SHORT_NS, EARLY_NS = 40_000, 800_000  # the late rank's calls; ranks arrive up to so much earlier
+SPREAD = 16  # durations in a cell
+
+
+class Call(NamedTuple):
+    """Of each step; times since its begin. towards: of a message, how far the peer's rank is from the own one."""
+
+    call: str
+    communicator: int
+    return_ms: int  # on all ranks
+    bytes: int
+    towards: int | None = None
+    completed_ms: int | None = None
+
+
+STEP = (
+    Call("MPI_Bcast", WORLD, 2, 64),
+    *(Call("MPI_Allreduce", TENSOR, 4 + 4 * layer, 4 << 20) for layer in range(6)),
+    Call("MPI_Send", WORLD, 28, 1 << 20, 1),
+    Call("MPI_Recv", WORLD, 30, 1 << 20, -1),
+    Call("MPI_Irecv", WORLD, 32, 1 << 16, 1, 40),
+    Call("MPI_Isend", WORLD, 34, 1 << 16, -1, 40),
+    Call("MPI_Waitall", WORLD, 40, 1 << 16),
+    *(Call("MPI_Allreduce", DATA, 50 + 10 * bucket, 16 << 20) for bucket in range(4)),
+    Call("MPI_Allreduce", WORLD, 90, 8),
+)
+COLLECTIVES = ("MPI_Bcast", "MPI_Allreduce")
+
+
+def rank_of(world_rank: int, world_size: int, steps: int) -> Rank:
+    host, place = divmod(world_rank, ON_HOST)
+    wall_ns = (steps + 1) * STEP_MS * MS
+    return Rank(
+        world_rank,
+        world_size,
+        wall_ns=wall_ns,
+        facts={"host": f"node{host:03d}", "boot_id": f"boot{host:03d}", "time_namespace": "time:[1]", "program": "train"},
+        communicators=[
+            communicator_of(WORLD, world_rank, range(world_size), steps),
+            communicator_of(TENSOR, world_rank, range(host * ON_HOST, min((host + 1) * ON_HOST, world_size)), steps),
+            communicator_of(DATA, world_rank, range(place, world_size, ON_HOST), steps),
+        ],
+        cells=list(cells_of(world_rank, steps)),
+        peers=[peer_of(call, world_rank, world_size, steps) for call in STEP if call.towards],
+        samples=list(samples_of(world_rank, world_size, steps)),
+        windows=[Window(0, wall_ns)],
+    )
+
+
+def communicator_of(number: int, world_rank: int, ranks: range, steps: int) -> Communicator:
+    identity = WORLD_IDENTITY + (number << 32) + ranks[0]
+    members = f"{ranks[0]}-{ranks[-1]}:{ranks.step}".removesuffix(":1")
+    begun = [Collective(call.call, call.bytes) for call in STEP if call.communicator == number and call.call in COLLECTIVES] * steps
+    name = {WORLD: "MPI_COMM_WORLD", TENSOR: "tensor", DATA: "data"}[number]
+    return Communicator(number, identity, members, len(ranks), ranks.index(world_rank), name=name, begun=begun)
+
+
+def cells_of(world_rank: int, steps: int) -> Iterator[Cell]:
+    """Of the calls that samples_of gives; their durations are spread evenly."""
+    early_ns = 0 if world_rank == LATE_RANK else EARLY_NS
+    durations = [SHORT_NS + early_ns * part // SPREAD for part in range(SPREAD)]
+    for (call, communicator, size, completed_ms), times in Counter(call[:2] + (call.bytes, call.completed_ms) for call in STEP).items():
+        counted = {"communicator": communicator, "times": times * steps // SPREAD}
+        yield Cell(call, size, durations, **counted)
+        if completed_ms:
+            yield Cell(call, size, [5 * MS] * SPREAD, measure="completion", **counted)
+
+
+def peer_of(call: Call, world_rank: int, world_size: int, steps: int) -> tuple:
+    direction = "received" if "recv" in call.call.lower() else "sent"
+    return (call.call, direction, (world_rank + call.towards) % world_size, steps, steps * call.bytes, steps * SHORT_NS)
+
+
+def samples_of(world_rank: int, world_size: int, steps: int) -> Iterator[Sample]:
+    chance, begun = random.Random(world_rank), Counter()
+    for step in range(steps):
+        begin_ns = step * STEP_MS * MS
+        for call in STEP:
+            end_ns = begin_ns + call.return_ms * MS
+            early_ns = 0 if world_rank == LATE_RANK else round(chance.random() * EARLY_NS)
+            sample = Sample(call.call, end_ns - SHORT_NS - early_ns, end_ns, call.communicator, bytes=call.bytes)
+            if call.call in COLLECTIVES:
+                begun[call.communicator] += 1
+                sample.sequence = begun[call.communicator]
+                sample.root = 0 if call.call == "MPI_Bcast" else None
+            if call.towards:
+                sample.peer, sample.tag, sample.number = (world_rank + call.towards) % world_size, call.bytes, step % 65_535 + 1
+            if call.completed_ms:
+                sample.completed_ns = begin_ns + call.completed_ms * MS
+            if call.call == "MPI_Waitall":
+                sample.request_call = "MPI_Irecv"
+            yield sample
+
+
+def rank_write(folder: Path, world_size: int, steps: int, world_rank: int) -> None:
+    write_database(folder / f"rank-{world_rank}.db", rank_of(world_rank, world_size, steps))
+
+
+def run_write(folder: Path, ranks: int, samples: int) -> None:
+    folder.mkdir(parents=True)
+    with Pool() as pool:
+        pool.map(partial(rank_write, folder, ranks, samples // len(STEP)), range(ranks))
+
+
+def cost(command: tuple[str, ...], folder: Path) -> tuple[float, float]:
+    """CPU time in seconds, peak memory in MiB."""
+    name, *options = command
+    process = subprocess.Popen([sys.executable, ROOT / "report" / "hvprof-report", name, folder, *options], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"large_run: {name} failed")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--ranks", type=int, default=512)
+    parser.add_argument("--samples", type=int, default=64_000, help="of a rank")
+    arguments = parser.parse_args()
+    if not arguments.folder.exists():
+        run_write(arguments.folder, arguments.ranks, arguments.samples)
+    print("| command | CPU time, s | peak memory, MiB |\n|---|---:|---:|")
+    for command in COMMANDS:
+        seconds, mebibytes = cost(command, arguments.folder)
+        print(f"| {command[0]} | {seconds:.1f} | {mebibytes:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Runs of many ranks, as bench/large_run.py writes them: what reading them takes, in counts."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from pathlib import Path
+
+import planted
+import pytest
+from commprof_report.base import query
+from commprof_report.run.database import database_create
+from commprof_report.run.run import run_open
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
+import large_run  # noqa: E402
+
+RANKS, STEPS = 16, 200
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory) -> Path:
+    ranks = [large_run.rank_of(rank, RANKS, STEPS) for rank in range(RANKS)]
+    return planted.write_databases(tmp_path_factory.mktemp("many"), ranks)
+
+
+def test_the_late_rank_of_the_bench_is_found(report, many):
+    (row,) = report("late", many, "--by", "run", "--json").rows
+    assert row["late_ranks"] == str(large_run.LATE_RANK)
+
+
+@pytest.mark.parametrize("most", (20_000, 5_000))
+def test_no_more_is_read_than_asked_for_though_a_block_of_all_ranks_is_more(many, most):
+    run = run_open(many, with_samples=True, most_samples=most)
+    assert run.connection.execute("SELECT count(*) FROM sample").fetchone()[0] <= most < RANKS * planted.BLOCK_SAMPLES * 3
+    kinds = "SELECT DISTINCT call FROM sample WHERE sequence IS NULL"
+    assert len(run.connection.execute(kinds).fetchall()) == 5, "messages are among them"
+
+
+def test_each_script_is_split_once_however_many_files_there_are(many, tmp_path, monkeypatch):
+    """Into statements, character by character."""
+    split = []
+    monkeypatch.setattr(
+        sqlite3, "complete_statement", lambda text, is_complete=sqlite3.complete_statement: split.append(text) or is_complete(text)
+    )
+
+    def splits(files: int) -> int:
+        split.clear()
+        query.statements.cache_clear()
+        run_open([many / f"rank-{rank}.db" for rank in range(files)], with_samples=True)
+        return len(split)
+
+    assert splits(RANKS) == splits(2) > 0
+
+
+def test_many_rows_are_inserted_in_one_transaction():
+    connection = database_create()
+    states = []
+
+    def rows():
+        for rank in range(3):
+            states.append(connection.in_transaction)
+            yield (rank, "host", "node")
+
+    connection.executemany("INSERT INTO fact VALUES (?, ?, ?)", rows())
+    assert states == [True] * 3 and not connection.in_transaction
