@@ -50,10 +50,11 @@ class Piece(NamedTuple):
 
 
 class Timeline:
-    """One rank's, on the run's time axis. `sums` are those of each state up to a point."""
+    """One rank's, on the run's time axis. `sums`: for each point, the time in each state up to it."""
 
     def __init__(self, names: list[str]) -> None:
-        self.points, self.sums = array("q", [0]), [array("q", [0]) for _ in STATES]
+        self.points, self.spent_ns = array("q", [0]), [0] * len(STATES)
+        self.sums = array("q", self.spent_ns)
         self.states, self.calls, self.waits = array("b"), array("h"), array("i")
         self.names = names  # of calls, by their number; 0: no call
 
@@ -61,8 +62,8 @@ class Timeline:
         """Goes on in this state until end_ns."""
         spent_ns = end_ns - self.points[-1]
         if spent_ns > 0:
-            for each, sums in enumerate(self.sums):
-                sums.append(sums[-1] + (spent_ns if each == state else 0))
+            self.spent_ns[state] += spent_ns
+            self.sums.extend(self.spent_ns)
             self.points.append(end_ns)
             self.states.append(state)
             self.calls.append(call)
@@ -71,7 +72,7 @@ class Timeline:
     def spent(self, until_ns: int) -> list[int]:
         """The time in each state since the begin of the axis; they add up to it."""
         place = max(0, bisect_right(self.points, until_ns) - 1)
-        spent = [sums[place] for sums in self.sums]
+        spent = list(self.sums[place * len(STATES) : (place + 1) * len(STATES)])
         spent[self.states[place] if place < len(self.states) else OUTSIDE] += until_ns - self.points[place]
         return spent
 
