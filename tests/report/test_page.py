@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 
 import pytest
 from browser import CHROMIUM, Browser
+from commprof_report.commands.common import open_whole
+from commprof_report.late.late_ranks import late
+from commprof_report.run.alignment import align
+from commprof_report.steps.rank_steps import rank_steps
+from commprof_report.steps.steps_summary import steps_summary
 from test_root_causes import MS, grid
 
 STEPS = 40
@@ -90,6 +96,17 @@ def test_the_path_in_the_timeline_is_the_critical_path(page, report, run_path):
         for rank, begin_ns, end_ns in view["path"]:
             drawn[rank] = drawn.get(rank, 0) + end_ns - begin_ns
         assert drawn == {rank: ns for (of_step, rank), ns in parts.items() if of_step == step}
+
+
+def test_a_rank_by_step_has_its_time_outside_mpi(run_path):
+    run = open_whole(argparse.Namespace(run=run_path), with_samples=True)
+    alignment = align(run.connection)
+    waits = late(run, alignment)
+    summary = steps_summary(run, alignment.aligned_ns, late=waits)
+    found = rank_steps(summary.steps, summary.costs.steps, alignment.aligned_ns, waits)
+    assert found.ranks == [0, 1, 2, 3] and found.steps == list(range(2, STEPS + 1))
+    work_ms = [[round(ns / MS) for ns in of_rank] for of_rank in found.outside_ns]
+    assert work_ms == [[10 + (rank == 2) * (80 if step == 8 else 8) for step in found.steps] for rank in found.ranks]
 
 
 def test_a_page_without_steps_has_no_timeline(report, tmp_path):

@@ -27,6 +27,7 @@ from ..plots import calls as calls_plot
 from ..plots import late as late_plot
 from ..plots import latency as latency_plot
 from ..plots import peers as peers_plot
+from ..plots import rank_steps as rank_steps_plot
 from ..plots import ranks as ranks_plot
 from ..plots import sizes as sizes_plot
 from ..plots import timeline as timeline_plot
@@ -36,6 +37,7 @@ from ..run.alignment import Alignment, align
 from ..run.anonymous import anonymise
 from ..run.run import Run
 from ..run.selection import Selection
+from ..steps.rank_steps import rank_steps
 from ..steps.step_views import step_views
 from ..steps.steps_summary import StepsSummary, headline, steps_summary
 from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_summary, of_nccl
@@ -95,7 +97,9 @@ def parts(run: Selection, is_whole: bool = True) -> Iterator[str]:
     if not communicating(answers.calls) and not answers.summary.has_nccl:
         return
     yield steps.steps_section(run, in_steps, whole)
-    yield timeline_section(in_steps, alignment, split)
+    if in_steps.costs.is_driven:
+        yield timeline_section(in_steps, alignment, split)
+        yield rank_steps_section(in_steps, alignment, split)
     yield late_section(run, split)
     yield advise.advise_section(run, answers, in_steps.summary)
     yield calls_section(answers)
@@ -172,7 +176,7 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
 
 
 def timeline_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) -> str:
-    views = step_views(in_steps.steps, in_steps.costs.steps, alignment.aligned_ns, waits) if in_steps.costs.is_driven else []
+    views = step_views(in_steps.steps, in_steps.costs.steps, alignment.aligned_ns, waits)
     if not views:
         return ""
     sentence = (
@@ -181,6 +185,18 @@ def timeline_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) 
         " keys move, 0 shows the whole step; the mouse, or the keys . and , name a part, and an arrow shows the rank that it waited for."
     )
     return page.section("A step in time", sentence, page.timeline(timeline_plot.data(views)))
+
+
+def rank_steps_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) -> str:
+    found = rank_steps(in_steps.steps, in_steps.costs.steps, alignment.aligned_ns, waits)
+    if not found or not pictures.is_possible():
+        return ""
+    sentence = (
+        "Each field is a rank in a step, the darker the longer its main thread was outside MPI: a slow rank is a dark stripe from left to right,"
+        " a noisy host a band, a slow step a dark line from top to bottom. Where there are many, a field is the mean of neighbours."
+    )
+    picture = drawn(rank_steps_plot.draw, found, rank_steps_plot.figure_size(found))
+    return page.section("Rank by step", sentence, page.picture(picture, "time outside MPI by rank and step"))
 
 
 def late_section(run: Run, answers: Late) -> str:
