@@ -9,6 +9,7 @@ from math import comb
 
 import pytest
 
+from . import reporter
 from .harness import TRIES
 from .libraries import REPOSITORY, Mpi
 
@@ -87,6 +88,13 @@ def test_balanced_twins_accuse_nobody(played: Played, mpi: Mpi) -> None:
     twins = [played(plant, is_twin=True) for plant in TWINS if not why_not(mpi, plant)]
     accusing = [(twin.plant.name, told(twin.run)) for twin in twins if is_accused(twin) and not is_confirmed(twin)]
     assert len(accusing) <= most_accusations(len(twins)), accusing
+
+
+@pytest.mark.parametrize("plant", by_name(plant for plant in PLANTS if plant.program == "drift"))
+def test_a_rank_that_gets_slower_is_said_to(played: Played, plant: Plant) -> None:
+    run = played(plant).run
+    (late,), (steps,) = reporter.rows("late", run.folder, "--by", "run"), reporter.rows("steps", run.folder)
+    assert (late["late_is_growing"], steps["slowest_is_growing"]) == (1, 1)
 
 
 def test_steps_of_balanced_twins_accuse_nobody(played: Played, mpi: Mpi) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import random
+from collections.abc import Callable
 
 import pytest
 from commprof_report.commands.common import open_whole
@@ -250,6 +251,42 @@ def test_a_late_receiver_of_eager_messages_accuses_nobody(late, shape, late_rank
 def test_the_root_of_a_balanced_bcast_has_all_the_cost_and_is_not_called_late(text):
     said = text(rooted("MPI_Bcast", 4, seed=1))
     assert "nobody is late beyond chance: rank 1 causes 100.0 % of the waiting" in said and "imbalance" not in said
+
+
+def test_a_late_rank_that_gets_slower_is_said_to(late, text):
+    def job(late_ns: Callable[[int], int]) -> Job:
+        made, chance = one_host(4), random.Random(1)
+        for step in range(64):
+            arrivals = [step * 100 * MS + chance.randrange(MS) + (late_ns(step) if rank == 2 else 0) for rank in range(4)]
+            made.collective("MPI_Allreduce", arrivals, [10 * US] * 4)
+        return made
+
+    growing, steady, sudden = job(lambda step: step * MS), job(lambda step: 30 * MS), job(lambda step: 40 * MS if step > 31 else 0)
+    (run,) = late(growing, "run")
+    assert (run["late_ranks"], run["late_is_growing"]) == ("2", 1) and run["late_growth_p"] < 1e-4
+    shares = run["late_first_quarter_share"], run["late_last_quarter_share"]
+    assert shares == pytest.approx([sum(range(16)) / sum(range(64)), sum(range(48, 64)) / sum(range(64))], abs=0.01)
+    said = "causes 100.0 % of the waiting, growing: 6.0 % of that in the first quarter of the late arrivals, 44."
+    assert said in " ".join(text(growing).split())
+    assert late(steady, "run")[0]["late_is_growing"] == 0 and "growing" not in text(steady)
+    assert "nearly all of it in the second half of the run" in text(sudden) and "growing" not in text(sudden)
+
+
+@pytest.mark.parametrize("memory", [0, 0.9], ids=["independent", "slowly-changing"])
+def test_of_400_runs_with_a_rank_that_stays_as_late_at_most_10_call_it_growing(memory):
+    """At a level of 1 %, 11 or more have a probability of 0.3 %."""
+    growing = 0
+    for seed in range(400):
+        chance, drift, causes = random.Random(seed), [0.0] * 4, []
+        for step in range(100):
+            drift = [memory * own + chance.gauss(0, 1) for own in drift]
+            arrivals = [own + chance.expovariate(0.5) + (9 if rank == 0 else 0) for rank, own in enumerate(drift)]
+            last = max(range(4), key=arrivals.__getitem__)
+            cost_ns = sum(arrivals[last] - arrival for arrival in arrivals)
+            causes.append(Cause("MPI_Allreduce", "world", last, cost_ns, cost_ns, step, step, cost_ns))
+        named = blame(causes, Participants(range(4), dict.fromkeys(range(4), "node"), {"world": range(4)})).named
+        growing += named is not None and named.growth.is_growing
+    assert growing <= 10
 
 
 def test_among_some_ranks_one_is_late_only_beyond_chance():

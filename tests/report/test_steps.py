@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations, permutations, product
+from itertools import permutations, product
 from random import Random
 
 import planted
 import pytest
 import training
+from commprof_report.base import kendall
 from commprof_report.steps.boundaries import _matched
-from commprof_report.steps.trend import chance, trend
+from commprof_report.steps.trend import trend
 from planted import SECOND, Rank, Sample, Span, Step, Window
 from planted_job import HostClock
 from planted_job import Job as PlantedJob
@@ -225,9 +226,9 @@ def test_a_trend_is_a_change_that_was_seen(summary, steps):
 
 def test_the_chance_of_an_order_is_that_of_all_permutations():
     for places in (2, 5, 6):
-        scores = [sum((b > a) - (b < a) for a, b in combinations(order, 2)) for order in permutations(range(places))]
+        scores = [kendall.score(order) for order in permutations(range(places))]
         for least in range(places * (places - 1) // 2 + 1):
-            assert chance(places, least) == pytest.approx(sum(abs(score) >= least for score in scores) / len(scores))
+            assert kendall.chance(places, least) == pytest.approx(sum(abs(score) >= least for score in scores) / len(scores))
 
 
 @pytest.mark.parametrize("count", (20, 25, 48, 300))
@@ -423,6 +424,13 @@ def test_a_rank_that_is_late_in_some_steps_is_named_with_their_number(summary, s
     assert row["slowest_lead_ns"] == pytest.approx(20 * MS)
     slowest = {row["step"]: row["slowest_rank"] for row in steps(job, "--json", "--per-step").rows}
     assert slowest == {step + 1: 2 if step % 3 and step else None for step in range(41)}
+
+
+def test_a_slowest_rank_that_gets_slower_is_said_to(summary, steps):
+    growing = allreducing(4, lambda step, rank: step * MS if rank == 2 else 0)
+    steady = allreducing(4, lambda step, rank: 20 * MS if rank == 2 else 0)
+    assert [summary(job)["slowest_is_growing"] for job in (growing, steady)] == [1, 0]
+    assert "(median of these steps), growing over the run\n" in steps(growing).out and "growing" not in steps(steady).out
 
 
 def test_two_late_ranks_of_eight_are_both_named(summary, steps):

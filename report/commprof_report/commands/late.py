@@ -250,12 +250,11 @@ def verdict(answers: Late) -> str:
         return f"calls in which ranks wait for each other take {units.share(row.share_of_wall)} of counted time: no rank waits notably"
     who = late_text(row)
     if row.verdict == "transfer":
-        also = f"; of the waiting, {units.share(row.late_share)} is for {who}" if who else ""
+        also = f"; of the waiting, {units.share(row.late_share)} is for {who}{when_text(answers)}" if who else ""
         return f"transfer dominates: messages, algorithm or network ({units.share(row.wait_share)} is waiting){also}"
     if row.verdict == "imbalance":
         cause = "causes" if row.late_ranks.isdigit() else "cause"
-        half = f", nearly all of it in the {answers.blame.named.half} half of the run" if answers.blame.named.half else ""
-        return f"load imbalance: {who} {cause} {units.share(row.late_share)} of the waiting{chain_text(row)}{half}"
+        return f"load imbalance: {who} {cause} {units.share(row.late_share)} of the waiting{chain_text(row)}{when_text(answers)}"
     if row.verdict == "by-call":
         said = [f"{units.rank_names(each.named.ranks)} in {each.call}{on_text(answers, each.identity)}" for each in answers.blame.calls]
         return f"different ranks are late in different calls: {', '.join(said)}"
@@ -267,6 +266,17 @@ def verdict(answers: Late) -> str:
         why = "but in a few long waits, or because the others cannot be waited for"
         return f"nobody is late beyond chance: rank {most.rank} causes {units.share(part)} of the waiting, {why}"
     return f"waiting is spread: no rank, host or call causes half of it beyond chance (the most: rank {most.rank}, {units.share(part)})"
+
+
+def when_text(answers: Late) -> str:
+    """In which half of the run the named ranks cause it, or that it grows."""
+    row, half = answers.run, answers.blame.named.half
+    if half:
+        return f", nearly all of it in the {half} half of the run"
+    if not row.late_is_growing:
+        return ""
+    first, last = units.share(row.late_first_quarter_share), units.share(row.late_last_quarter_share)
+    return f", growing: {first} of that in the first quarter of the late arrivals, {last} in the last"
 
 
 def chain_text(row: LateRow) -> str:

@@ -151,6 +151,10 @@ class LateRow(NamedTuple):
     late_through: str | None
     late_gain_ns: int | None
     late_p: float | None
+    late_is_growing: int | None
+    late_growth_p: float | None
+    late_first_quarter_share: float | None
+    late_last_quarter_share: float | None
     late_region: str | None
     blocks: int
     unjudged: int
@@ -277,6 +281,10 @@ def _verdict(counted: LateRunRow, ranks: list[LateRankRow], found: Blame, blocks
         "late_through": units.rank_list(through) if is_named and through else None,
         "late_gain_ns": gain_ns if is_named else None,
         "late_p": named.p if is_named else None,
+        "late_is_growing": int(named.growth.is_growing) if is_named else None,
+        "late_growth_p": named.growth.p if is_named else None,
+        "late_first_quarter_share": named.growth.first_share if is_named else None,
+        "late_last_quarter_share": named.growth.last_share if is_named else None,
         "blocks": blocks,
     }
 

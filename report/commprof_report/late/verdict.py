@@ -5,6 +5,7 @@ causes (root_causes.py). Waiting whose cause is not known counts for nobody, but
 others, the ranks could change places within each block. The probability that a rank then costs as much as it does, or more, is bounded by
 Chernoff's inequality. A rank is named only if that bound, times the number of ranks (Bonferroni), is below 1 %, and if the named ranks cause
 at least half of the waiting. The same test is made for hosts, and for each call on each communicator. One extreme block cannot name a rank.
+Whether what the named ranks cause grows is judged by Kendall's test over eight blocks.
 
 Ranks cannot change places where only some of them can be waited for, such as the root of a Bcast or the sender of an eager message. There, and
 in all messages, a rank's cost is replaced in the test, but not in the half of the waiting, by how late it is, waited for or not (own_time.py).
@@ -16,6 +17,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import exp, log
 from typing import NamedTuple
+
+from ..base import kendall
 
 LEVEL = 0.01
 MOST_BLOCKS = 16
@@ -53,6 +56,15 @@ class Participants(NamedTuple):
     members: dict[str, Sequence[int]]  # of each communicator
 
 
+class Growth(NamedTuple):
+    """Whether ranks cause more and more. p: of chance. Shares of what they cause: in the first quarter of the arrivals, and in the last."""
+
+    is_growing: bool
+    p: float
+    first_share: float
+    last_share: float
+
+
 class Named(NamedTuple):
     """The ranks that cause the waiting. p: probability that chance alone would show this or more, corrected."""
 
@@ -60,6 +72,7 @@ class Named(NamedTuple):
     share: float
     p: float
     half: str  # 'first', 'second': nearly all of it in that half of the run; else empty
+    growth: Growth
 
 
 class CallCause(NamedTuple):
@@ -117,7 +130,7 @@ def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> list[int]:
 def _name(causes: Sequence[Cause], ranks: Sequence[int], p: float) -> Named:
     own = [cause for cause in causes if cause.cause_rank in ranks]
     share = sum(cause.cost_ns for cause in own) / sum(cause.cost_ns for cause in causes)
-    return Named(tuple(sorted(ranks)), share, p, _half(own, causes))
+    return Named(tuple(sorted(ranks)), share, p, _half(own, causes), _growth(causes, ranks))
 
 
 def arrivals(causes: Iterable[Cause]) -> list[list[Cause]]:
@@ -133,9 +146,9 @@ def block_count(causes: Iterable[Cause]) -> int:
     return min(MOST_BLOCKS, len({cause.arrival for cause in causes if cause.cost_ns > 0}))
 
 
-def _blocks(causes: Sequence[Cause]) -> list[list[Cause]]:
+def _blocks(causes: Sequence[Cause], number: int) -> list[list[Cause]]:
     """Consecutive arrivals; ranks are also compared where nobody had to wait for the late one."""
-    arrived, number = arrivals(causes), block_count(causes)
+    arrived = arrivals(causes)
     edges = [len(arrived) * at // number for at in range(number + 1)] if number else []
     return [[cause for own in arrived[begin:end] for cause in own] for begin, end in zip(edges, edges[1:])]
 
@@ -151,7 +164,7 @@ def _sums(block: Iterable[Cause], unit_of: Callable[[int], Hashable], field: str
 def few(causes: Sequence[Cause], unit_of: Callable[[int], Hashable], units: Sequence, level: float) -> tuple[list, float] | None:
     """The fewest units (ranks, hosts) that cause most of the whole cost, each beyond chance; and the largest p among them. None: there are
     none."""
-    blocks = _blocks(causes)
+    blocks = _blocks(causes, block_count(causes))
     if len(blocks) < FEWEST_BLOCKS:
         return None
     whole_ns, costs = sum(cause.cost_ns for cause in causes), _sums(causes, unit_of, "cost_ns")
@@ -182,6 +195,17 @@ def _log_mean(blocks: Sequence[Sequence[float]], units: int, rate: float) -> flo
         most = rate * max(costs, default=0.0)
         total += most + log((sum(exp(rate * cost - most) for cost in costs) + (units - len(costs)) * exp(-most)) / units)
     return total
+
+
+def _growth(causes: Sequence[Cause], ranks: Sequence[int]) -> Growth:
+    """Kendall's test on what these ranks cause in each of a few blocks: lateness may last for some arrivals without growing."""
+    blocks = _blocks(causes, FEWEST_BLOCKS)
+    costs = [sum(cause.cost_ns for cause in block if cause.cause_rank in ranks) for block in blocks]
+    score, quarter = kendall.score(costs), len(costs) // 4
+    p = kendall.chance(len(costs), abs(score))
+    first, last = (sum(part) / sum(costs) for part in (costs[:quarter], costs[-quarter:]))
+    is_notable = last - first >= NOTABLY_MORE * quarter / len(costs)
+    return Growth(p < LEVEL and score > 0 and is_notable, p, first, last)
 
 
 def _half(own: Sequence[Cause], causes: Sequence[Cause]) -> str:

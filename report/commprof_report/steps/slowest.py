@@ -36,6 +36,7 @@ class Slowest(NamedTuple):
     slowest_lead_ns: float | None = None
     slowest_p: float | None = None
     slowest_at: str = ""
+    slowest_is_growing: int | None = None
     slowest_why: str = ""
     judged_steps: int = 0
 
@@ -114,7 +115,8 @@ def _judged(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, 
     ranks = found.named.ranks if found.named else ()
     leads = [lead for row in rows if (lead := lead_ns(row, caused[row.step], ranks)) is not None] if ranks else []
     if leads and gained_ns >= NOTABLE_LEAD * sum(row.step_ns for row in rows):
-        return Slowest(units.rank_list(ranks), len(leads), median(leads), found.named.p, judged_steps=len(rows))
+        p, growth = found.named.p, found.named.growth
+        return Slowest(units.rank_list(ranks), len(leads), median(leads), p, slowest_is_growing=int(growth.is_growing), judged_steps=len(rows))
     return Slowest(slowest_why=_why_none(rows, causes, caused, found), judged_steps=len(rows))
 
 
@@ -147,4 +149,4 @@ def _by_arrival(rows: Sequence[StepRow], arriving: Arrivals, detection: Detectio
         return found, Slowest(slowest_at=arriving.point, slowest_why=why, judged_steps=len(known))
     ranks, p = named
     own = [row.lead_ns for row in known if row.slowest_rank in ranks]
-    return found, Slowest(units.rank_list(sorted(ranks)), len(own), median(own), p, arriving.point, "", len(known))
+    return found, Slowest(units.rank_list(sorted(ranks)), len(own), median(own), p, arriving.point, judged_steps=len(known))

@@ -66,6 +66,7 @@ class StepsRow(NamedTuple):
     slowest_lead_ns: float | None
     slowest_p: float | None
     slowest_at: str
+    slowest_is_growing: int | None
     slowest_why: str
     judged_steps: int
     trend: str
@@ -206,7 +207,8 @@ def slowest_text(steps: StepsRow) -> str:
     if steps.slowest_at:
         point = point_text(steps.delimited_by, steps.slowest_at)
         return f"{who} {'reaches' if is_one else 'reach'} {point} last {often}, {lead} (median) after the mean of the others"
-    return f"{who} {often}: the others wait {lead} because of {'it' if is_one else 'them'}, on average (median of these steps)"
+    growing = ", growing over the run" if steps.slowest_is_growing else ""
+    return f"{who} {often}: the others wait {lead} because of {'it' if is_one else 'them'}, on average (median of these steps){growing}"
 
 
 def _negotiation(found: Negotiation | None, steps: Steps) -> dict:
