@@ -124,15 +124,29 @@ def test_a_mask_that_makes_no_sense_is_unknown(text):
     assert cores_of(text) == 0
 
 
-def test_summary_late_and_advise_say_it_first(report, tmp_path):
+def test_summary_late_and_steps_say_it_first(report, tmp_path):
     folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **READ)] * 2))
     line = "Crowded         2 ranks share 1 core on host x, 11,558 involuntary switches: part of the time in MPI here is scheduling"
     assert line in report("summary", folder).out
-    assert report("late", folder).out.startswith(line)
+    assert report("late", folder).out.startswith(line) and report("steps", folder).out.startswith(line)
     (row,) = report("summary", folder, "--json").rows
     assert row["crowded_ranks"] == "0-1"
     assert row["involuntary_switches"] == 11_558
     assert row["crowding"] in line
+
+
+def test_where_ranks_share_cores_transfer_may_be_scheduling(report, tmp_path):
+    def verdict(*cores: str) -> str:
+        job = Job([HostClock()] * 2, wall_ns=SECOND)
+        for step in range(40):
+            job.collective("MPI_Allreduce", [step * 20_000_000] * 2, [5_000_000] * 2)
+        for rank, own in enumerate(cores):
+            job.add("fact", world_rank=rank, key="begin.affinity", value=own)
+        return report("late", job.write(tmp_path / "run.db")).out
+
+    said = "transfer dominates: messages, algorithm, network, or scheduling, since ranks share cores (0.00 % is waiting)"
+    assert said in " ".join(verdict("0", "0").split())
+    assert "transfer dominates: messages, algorithm or network (0.00 % is waiting)" in " ".join(verdict("0", "1").split())
 
 
 def test_advice_gives_ranks_cores_before_it_blames_one(report, tmp_path):
@@ -157,7 +171,7 @@ def test_advice_gives_ranks_cores_before_it_blames_one(report, tmp_path):
 
 def test_a_healthy_run_says_nothing_of_cores(report, tmp_path):
     folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **READ), facts_of("1", **READ)]))
-    assert "Crowded" not in report("summary", folder).out + report("late", folder).out
+    assert "Crowded" not in report("summary", folder).out + report("late", folder).out + report("steps", folder).out
     (row,) = report("summary", folder, "--json").rows
     assert (row["crowding"], row["crowded_ranks"]) == (None, "")
 

@@ -28,7 +28,7 @@ from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateR
 from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, LEVEL, MOST_OF_IT
 from ..plots import late as plot
 from ..run.alignment import align
-from ..run.crowding import crowding, sentence
+from ..run.crowding import sentence
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
 from ..steps.steps_summary import slowest_text, steps_summary
@@ -178,8 +178,8 @@ def call_columns(rows: Sequence[LateCallRow]) -> list[Column]:
 def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     """The answer in words, and how certain it is."""
     row = answers.run
-    if found := crowding(run.connection):
-        yield "Crowded", sentence(found)
+    if answers.crowding:
+        yield "Crowded", sentence(answers.crowding)
     yield "Verdict", verdict(answers)
     yield from marks_facts(run, answers)
     if row.verdict == "none":
@@ -251,7 +251,8 @@ def verdict(answers: Late) -> str:
     who = late_text(row)
     if row.verdict == "transfer":
         also = f"; of the waiting, {units.share(row.late_share)} is for {who}{when_text(answers)}" if who else ""
-        return f"transfer dominates: messages, algorithm or network ({units.share(row.wait_share)} is waiting){also}"
+        why = "messages, algorithm, network, or scheduling, since ranks share cores" if answers.crowding else "messages, algorithm or network"
+        return f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting){also}"
     if row.verdict == "imbalance":
         cause = "causes" if row.late_ranks.isdigit() else "cause"
         return f"load imbalance: {who} {cause} {units.share(row.late_share)} of the waiting{chain_text(row)}{when_text(answers)}"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..run.alignment import Alignment
+from ..run.crowding import Crowding, crowding
 from ..run.holes import holes
 from ..run.selection import Selection
 from .own_time import compare_own_time
@@ -187,6 +188,7 @@ class Late(NamedTuple):
     blame: Blame
     causes: list[Cause]  # in order of time
     participants: Participants
+    crowding: list[Crowding]  # ranks that share cores, of the whole run whatever was selected
     timelines: dict[int, Timeline]  # by rank, of the whole run whatever was selected
 
     @property
@@ -234,7 +236,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     calls, sizes = SQL.ask(connection, "late_calls", LateCallRow), SQL.ask(connection, "late_sizes", LateSizeRow)
     states, rest = SQL.ask(connection, "late_states", LateStateRow), SQL.ask(connection, "late_rest", LateRestRow)
-    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, found, causes, participants, lines)
+    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, found, causes, participants, crowding(connection), lines)
 
 
 def _hosts(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:
