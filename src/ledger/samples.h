@@ -85,6 +85,12 @@ static inline struct ledger_sample *samples_of_window(struct samples_window *str
     return samples_within(stream, LEDGER_OF_THREAD | (uint64_t)thread->thread << 8, &thread->sampled_since_ticks, ticks);
 }
 
+/* The thread's next two samples will be adjacent, if they begin at one time. */
+static inline void samples_keep_together(struct samples_window *stream)
+{
+    stream->used += stream->used == LEDGER_PAGE_SAMPLES - 1;
+}
+
 /* The sample for a GPU activity that began at `ticks`; NULL if it is not sampled. Call it in order of start within a GPU stream. */
 static inline struct ledger_sample *samples_of_stream(struct samples_window *stream, struct ledger_stream *entry, uint64_t ticks)
 {

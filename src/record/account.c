@@ -72,10 +72,9 @@ void account_arrival(const struct call *call, struct traffic received, bool is_c
 /* Release what a request holds, at its end. */
 static void let_go(const struct request *request, uint64_t completed_ticks)
 {
-    bool has_sample = request->flags & (REQUEST_SAMPLED | REQUEST_MESSAGE);
-    if (request->flags & REQUEST_SAMPLED && !(request->flags & REQUEST_PERSISTENT))
+    if (request->flags & REQUEST_PINS)
         sample_finish(request->sample, completed_ticks);
-    else if (!has_sample && request->communicator)
+    else if (request->flags & REQUEST_HOLDS && request->communicator)
         communicators_release(request->communicator);
 }
 
@@ -90,48 +89,58 @@ static unsigned set_up_collective(const struct call *call, struct communicator *
     return persistent_collectives_add(communicator->persistent, root);
 }
 
+/* What the starts of a persistent request have in common; 0: nothing that is recorded. */
+static unsigned persistent_origin(const struct call *call, const struct traffic *traffic)
+{
+    if (traffic->flags & TRAFFIC_IS_MESSAGE)
+        return traffic->peer == PEER_NONE ? 0 : message_envelope(traffic_key(traffic));
+    return call->sequence ? set_up_collective(call, traffic->communicator) : 0;
+}
+
+/* Whose message it receives is known at its completion. After an exchange with any source or tag, no order is certain: MPICH 4.0 fills no
+ * status in, so its end is not counted. */
+static void hold(struct request *request, struct communicator *communicator)
+{
+    request->communicator = communicator;
+    if (communicator)
+        communicators_hold(communicator);
+    if ((request->flags & (REQUEST_WILDCARD | REQUEST_ACTIVE)) == (REQUEST_WILDCARD | REQUEST_ACTIVE))
+        request->origin = message_wildcard_begin(request->slot);
+}
+
 static void track(const struct call *call, struct traffic traffic, const void *request, unsigned flags, struct ledger_sample *sample)
 {
     mpi_handle handle = mpi_handle_load(request, 0);
     if (mpi_handle_bits(handle) == mpi_abi.request_null)
         return;
     unsigned slot = communicators_slot(traffic.communicator);
-    bool is_message = (traffic.flags & (TRAFFIC_IS_MESSAGE | TRAFFIC_IS_WILDCARD)) == TRAFFIC_IS_MESSAGE;
-    if (is_message && !(flags & REQUEST_EXCHANGE))
+    if (traffic.flags & TRAFFIC_IS_MESSAGE)
         flags |= REQUEST_MESSAGE;
     if (traffic.flags & TRAFFIC_IS_WILDCARD)
         flags |= REQUEST_WILDCARD;
-    if (flags & REQUEST_WILDCARD && flags & REQUEST_ACTIVE)
-        message_wildcard_begin(slot);
     if (traffic.direction == LEDGER_RECEIVED)
         flags |= REQUEST_INCOMING;
-    bool receives = flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE), is_persistent_message = flags & REQUEST_PERSISTENT && is_message;
     struct request entry = {
         .start_ticks = call->start,
         .bytes = traffic.bytes,
         .volume_bytes = traffic.volume_bytes,
         .blocked_ticks = call->end - call->start,
-        .communicator = receives ? traffic.communicator : NULL,
+        .sample = flags & REQUEST_MESSAGE || call->sequence ? sample : NULL,
         .peer = traffic.peer,
         .call = call->id,
         .slot = (uint16_t)slot,
         .flags = (uint8_t)flags,
         .memory_kind = traffic.memory_kind,
     };
-    if (is_persistent_message)
-        entry.origin = traffic.peer == PEER_NONE ? 0 : (uint16_t)message_envelope(traffic_key(&traffic));
-    if (flags & REQUEST_MESSAGE) {
-        entry.sample = sample;
-    } else if (flags & REQUEST_PERSISTENT && call->sequence) {
-        entry.origin = (uint16_t)set_up_collective(call, traffic.communicator);
-        entry.flags |= REQUEST_SAMPLED;
-    } else if (entry.communicator) {
-        communicators_hold(entry.communicator);
-    } else if (sample && call->sequence) {
-        entry.sample = sample;
-        entry.flags |= REQUEST_SAMPLED;
+    if (flags & REQUEST_HOLDS) {
+        hold(&entry, traffic.communicator);
+    } else if (flags & REQUEST_PERSISTENT) {
+        entry.origin = (uint16_t)persistent_origin(call, &traffic);
+    } else if (call->sequence && sample) {
+        entry.flags |= REQUEST_PINS;
         sample_begin_unfinished(sample);
     }
+    message_numbers_of_thread(call->thread->cells.record);
     if (requests_track(handle, &entry))
         return;
     ledger_count(&the_ledger.header->untracked_requests);
@@ -148,13 +157,20 @@ void account_started(const struct call *call, struct traffic traffic, const void
 
 void account_exchange_started(const struct call *call, struct traffic traffic, int source, int tag, const void *request)
 {
+    if (!call->thread)
+        return;
     struct traffic expected = traffic_on(traffic.communicator);
     expected.bytes = LEDGER_BYTES_UNKNOWN;
     if (traffic.communicator)
         traffic_expect(call, &expected, source, tag);
-    account_started(call, traffic, request, expected.flags & TRAFFIC_IS_WILDCARD ? REQUEST_EXCHANGE | REQUEST_WILDCARD : REQUEST_EXCHANGE);
+    struct ledger_sample *sample;
+    samples_keep_together(&call->thread->window);
+    account_sampled(call, traffic, &sample);
     if (expected.peer != PEER_NONE)
         sample_further(call, &expected, call->id, communicators_slot(traffic.communicator));
+    unsigned flags = expected.flags & TRAFFIC_IS_WILDCARD ? REQUEST_EXCHANGE | REQUEST_WILDCARD : REQUEST_EXCHANGE;
+    if (call->succeeded && mpi_abi.known)
+        track(call, traffic, request, flags | REQUEST_ACTIVE, sample);
 }
 
 void account_prepared(const struct call *call, struct traffic traffic, const void *request, unsigned flags)
@@ -174,9 +190,16 @@ static const struct mpi_arrival NO_ARRIVAL = {0, MPI_UNDEFINED, true};
 /* World rank of the source of what arrived; PEER_NONE: nothing did. */
 HOT int32_t source_of(const struct request *done, struct mpi_arrival arrival)
 {
-    if (arrival.cancelled || done->flags & REQUEST_SAMPLED)
+    if (arrival.cancelled)
         return PEER_NONE;
-    return done->flags & REQUEST_MESSAGE ? done->peer : communicators_world_rank(done->communicator, arrival.source);
+    return done->flags & REQUEST_HOLDS ? communicators_world_rank(done->communicator, arrival.source) : done->peer;
+}
+
+HOT uint64_t volume_of(const struct request *done)
+{
+    if (__builtin_expect(done->flags & REQUEST_HOLDS, 0))
+        return done->flags & REQUEST_EXCHANGE ? done->bytes : 0;
+    return done->volume_bytes;
 }
 
 static void count_completion(struct thread *thread, const struct request *done, struct mpi_arrival arrival, uint64_t end_ticks,
@@ -193,7 +216,7 @@ static void count_completion(struct thread *thread, const struct request *done, 
     blocked_ticks += done->blocked_ticks;
     uint64_t blocked_ns = clock_duration_ns(blocked_ticks);
     cell->blocked_ns += blocked_ns < completion_ns ? blocked_ns : completion_ns;
-    cell_add(cell, completion_ns, done->volume_bytes);
+    cell_add(cell, completion_ns, volume_of(done));
     enum ledger_direction direction = done->flags & REQUEST_INCOMING ? LEDGER_RECEIVED : LEDGER_SENT;
     /* A nonblocking send was counted when it was posted; the source of a receive is known only on arrival. */
     if (done->peer != PEER_NONE && (done->flags & (REQUEST_PERSISTENT | REQUEST_RECEIVE)) == REQUEST_PERSISTENT)
@@ -203,26 +226,50 @@ static void count_completion(struct thread *thread, const struct request *done, 
         account_peer(thread, source, done->call, LEDGER_RECEIVED, arrival.bytes, completion_ns);
 }
 
-/* The number of a message from any source or with any tag is not known, but it is counted. */
-static __attribute__((noinline)) void count_wildcard(const struct thread *thread, const struct request *done, struct mpi_arrival arrival,
-                                                     const void *status)
+/* The page may have been reused since; another sample of this thread has not the same start. After a cancellation the number may be too
+ * high: it was given when the receive was posted. */
+HOT void complete_sample(const struct request *done, struct ledger_sample *sample, uint64_t completed_ticks)
 {
-    int32_t source = source_of(done, arrival);
-    message_wildcard_end(done->slot);
-    if (source != PEER_NONE)
-        message_count(message_key(done->slot, LEDGER_RECEIVED, source, mpi_status_tag(status)), thread->cells.record);
-}
-
-/* Of a message or a persistent collective. The page may have been reused since; another sample of this thread has not the same start. After
- * a cancellation the number may be too high: it was given when the receive was posted. */
-HOT void complete_unpinned(const struct request *done, uint64_t completed_ticks)
-{
-    struct ledger_sample *sample = done->sample;
     if (!sample || __atomic_load_n(&sample->start_ticks, __ATOMIC_RELAXED) != done->start_ticks)
         return;
-    if (message_numbers_have_ended() && done->flags & REQUEST_RECEIVE)
+    if (message_numbers_have_ended() && sample->flags & LEDGER_SAMPLE_RECEIVED)
         sample->number = 0;
     __atomic_store_n(&sample->completed_ticks, completed_ticks, __ATOMIC_RELEASE);
+}
+
+/* Numbers a message from any source or with any tag. */
+static void number_arrival(const struct thread *thread, const struct request *done, int32_t source, const void *status)
+{
+    struct ledger_sample *sample = done->sample;
+    bool is_certain = message_wildcard_end(done->slot, done->origin);
+    if (!status)
+        message_numbers_end();
+    if (source == PEER_NONE)
+        return;
+    int32_t tag = mpi_status_tag(status);
+    uint16_t number = message_count(message_key(done->slot, LEDGER_RECEIVED, source, tag), thread->cells.record);
+    if (!is_certain || !sample || sample->start_ticks != done->start_ticks)
+        return;
+    sample->peer = source;
+    sample->tag = tag;
+    sample->number = number;
+}
+
+/* The message that an exchange receives has the sample after that of the message that it sends. */
+static void complete_further(const struct request *done, uint64_t completed_ticks)
+{
+    if (done->sample && done->sample[1].flags & LEDGER_SAMPLE_FURTHER)
+        complete_sample(done, done->sample + 1, completed_ticks);
+}
+
+/* Of a receive from any source or with any tag, or an exchange. */
+static __attribute__((noinline)) void complete_holding(const struct call *call, const struct request *done, struct mpi_arrival arrival,
+                                                       const void *status)
+{
+    if (done->flags & REQUEST_EXCHANGE)
+        complete_further(done, call->end);
+    else
+        number_arrival(call->thread, done, source_of(done, arrival), status);
 }
 
 void account_completed(const struct call *call, mpi_handle handle, const void *status, uint64_t blocked_before_ticks)
@@ -239,11 +286,10 @@ void account_completed(const struct call *call, mpi_handle handle, const void *s
     uint64_t began = call->start > done.start_ticks ? call->start : done.start_ticks;
     if (call_is_counted(done.call))
         count_completion(call->thread, &done, arrival, call->end, blocked_before_ticks + call->end - began);
-    bool is_restarted = done.flags & REQUEST_SAMPLED && done.flags & REQUEST_PERSISTENT;
-    if ((done.flags & REQUEST_MESSAGE || is_restarted) && !(arrives && arrival.cancelled))
-        complete_unpinned(&done, call->end);
-    if (done.flags & REQUEST_WILDCARD)
-        count_wildcard(call->thread, &done, arrival, status);
+    if (__builtin_expect(done.flags & REQUEST_HOLDS, 0))
+        complete_holding(call, &done, arrival, arrives ? status : NULL);
+    if (!(arrives && arrival.cancelled) && !(done.flags & REQUEST_PINS))
+        complete_sample(&done, done.sample, call->end);
     if (!(done.flags & REQUEST_PERSISTENT))
         let_go(&done, call->end);
 }
@@ -255,20 +301,23 @@ void account_incomplete(const struct call *call, mpi_handle handle)
 }
 
 /* The message of a persistent request; its sample. */
-static struct ledger_sample *restart_message(const struct call *call, const struct request *request)
+static struct ledger_sample *restart_message(const struct call *call, struct request *request)
 {
-    bool is_received = request->flags & REQUEST_RECEIVE;
+    bool is_received = request->flags & REQUEST_RECEIVE, is_wildcard = request->flags & REQUEST_WILDCARD;
     if (request->peer == PEER_NONE)
         return NULL;
-    if (request->flags & REQUEST_WILDCARD)
-        message_wildcard_begin(request->slot);
-    struct traffic traffic = {.bytes = request->bytes, .peer = request->peer, .flags = TRAFFIC_IS_MESSAGE};
-    traffic.tag = message_tag_of(request->origin);
+    struct traffic traffic = {.bytes = request->bytes, .peer = request->peer, .tag = LEDGER_NO_TAG, .flags = TRAFFIC_IS_MESSAGE};
     traffic.direction = is_received ? LEDGER_RECEIVED : LEDGER_SENT;
-    if (request->origin)
+    if (is_wildcard) {
+        request->origin = message_wildcard_begin(request->slot);
+    } else if (request->origin) {
+        traffic.tag = message_tag_of(request->origin);
         traffic.number = message_count(message_key_of(request->origin), call->thread->cells.record);
-    if (is_received && !message_order_is_certain(request->slot))
+    }
+    if (is_received && !is_wildcard && !message_order_is_certain(request->slot)) {
+        message_wildcards_disturb(request->slot);
         traffic.number = 0;
+    }
     return sample_further(call, &traffic, request->call, request->slot);
 }
 
@@ -284,11 +333,9 @@ static struct ledger_sample *restart_collective(const struct call *call, const s
     return sample_further(call, &traffic, request->call, request->slot);
 }
 
-static struct ledger_sample *restart(const struct call *call, const struct request *request)
+static struct ledger_sample *restart(const struct call *call, struct request *request)
 {
-    if (request->flags & (REQUEST_MESSAGE | REQUEST_WILDCARD))
-        return restart_message(call, request);
-    return request->flags & REQUEST_SAMPLED ? restart_collective(call, request) : NULL;
+    return request->flags & REQUEST_MESSAGE ? restart_message(call, request) : restart_collective(call, request);
 }
 
 void account_restart(const struct call *call, mpi_handle handle)
@@ -320,16 +367,24 @@ void account_matched(const struct call *call, const void *message, struct traffi
 {
     if (!call->succeeded || matched.peer == PEER_NONE)
         return;
-    traffic_number(call, &matched);
-    struct request waiting = {.communicator = matched.communicator, .flags = REQUEST_ACTIVE};
+    struct request waiting = {.communicator = matched.communicator, .bytes = (uint32_t)matched.tag, .flags = REQUEST_ACTIVE};
+    waiting.peer = matched.peer;
+    waiting.origin = matched.number;
     communicators_hold(matched.communicator);
     if (!requests_track(matched_key(message), &waiting))
         communicators_release(matched.communicator);
 }
 
-struct communicator *account_take_matched(const struct call *call, const void *message)
+struct traffic account_take_matched(const struct call *call, const void *message)
 {
     struct request matched;
-    bool known = call->thread && mpi_abi.known && message && requests_complete(matched_key(message), UINT64_MAX, &matched);
-    return known ? matched.communicator : NULL;
+    if (!call->thread || !mpi_abi.known || !message || !requests_complete(matched_key(message), UINT64_MAX, &matched))
+        return traffic_nowhere();
+    struct traffic traffic = traffic_on(matched.communicator);
+    traffic.peer = matched.peer;
+    traffic.tag = (int32_t)matched.bytes;
+    traffic.number = matched.origin;
+    traffic.direction = LEDGER_RECEIVED;
+    traffic.flags = TRAFFIC_IS_MESSAGE;
+    return traffic;
 }

@@ -134,10 +134,10 @@ void account_incomplete(const struct call *call, mpi_handle handle);
 /* MPI_Start and MPI_Startall: the request's operation starts with this call. */
 void account_restart(const struct call *call, mpi_handle handle);
 
-/* A matching probe (MPI_Mprobe) numbers its message and stores its communicator. The receive of that message takes it out again (NULL: unknown).
- * MPI_MESSAGE_NO_PROC is not stored: it need not be received, and all communicators share it. */
+/* A matching probe (MPI_Mprobe) stores its message. The receive of that message takes it out again, without its size; on no communicator:
+ * it is unknown. MPI_MESSAGE_NO_PROC is not stored: it need not be received, and all communicators share it. */
 void account_matched(const struct call *call, const void *message, struct traffic matched);
-struct communicator *account_take_matched(const struct call *call, const void *message);
+struct traffic account_take_matched(const struct call *call, const void *message);
 
 /* MPI_Request_free. */
 void account_forgotten(mpi_handle handle);

@@ -9,10 +9,11 @@ static const uint32_t NEVER_CERTAIN = 1u << 31;
 enum { PROBES = 16, ENVELOPES = 1 << MESSAGE_ENVELOPES_LOG2, MOST_PEERS = (1 << MESSAGE_PEER_BITS) - 2 };
 
 struct envelope message_envelopes[ENVELOPES];
-uint32_t message_wildcards[MESSAGE_SLOTS];
+struct message_wildcards message_wildcards[MESSAGE_SLOTS];
 bool message_numbers_are_concurrent;
 static struct envelope shared_envelopes[ENVELOPES];
 static uint32_t receivers[MESSAGE_SLOTS]; /* with MPI_THREAD_MULTIPLE: the only thread that has received, from 1; MESSAGE_SHARED; a flag */
+static uint32_t starter; /* with MPI_THREAD_MULTIPLE: the only thread that has started operations, from 1; MESSAGE_SHARED */
 bool message_numbers_ended;
 
 static struct envelope *table(void)
@@ -86,6 +87,14 @@ __attribute__((noinline)) uint16_t message_count_slowly(uint64_t key, const stru
     return ++envelope->number; /* only this thread does */
 }
 
+uint16_t message_next(uint64_t key, const struct ledger_thread *thread)
+{
+    struct envelope *envelope = find(key);
+    if (!envelope || (message_numbers_are_concurrent && !is_own(envelope, thread)))
+        return 0;
+    return (uint16_t)(envelope->number + 1);
+}
+
 __attribute__((noinline)) void message_claim(uint64_t key, const struct ledger_thread *thread)
 {
     struct envelope *envelope = find(key);
@@ -103,27 +112,58 @@ void message_claim_receive(unsigned slot, bool is_wildcard, const struct ledger_
         claimed |= is_wildcard ? RECEIVER_WILDCARD : seen & RECEIVER_WILDCARD;
     } while (claimed != seen && !__atomic_compare_exchange_n(receiver, &seen, claimed, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     if (claimed == (MESSAGE_SHARED | RECEIVER_WILDCARD))
-        __atomic_or_fetch(&message_wildcards[slot % MESSAGE_SLOTS], NEVER_CERTAIN, __ATOMIC_RELAXED);
+        __atomic_or_fetch(&message_wildcards[slot % MESSAGE_SLOTS].in_progress, NEVER_CERTAIN, __ATOMIC_RELAXED);
 }
 
-/* By one more, or one less. */
-static void count_wildcards(unsigned slot, uint32_t by)
+void message_numbers_are_shared(const struct ledger_thread *thread)
 {
-    uint32_t *wildcards = &message_wildcards[slot % MESSAGE_SLOTS];
+    uint32_t mine = number_of(thread), seen = __atomic_load_n(&starter, __ATOMIC_RELAXED);
+    if (seen == mine || (!seen && __atomic_compare_exchange_n(&starter, &seen, mine, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)))
+        return;
+    __atomic_store_n(&starter, MESSAGE_SHARED, __ATOMIC_RELAXED);
+}
+
+static bool is_shared(void)
+{
+    return __atomic_load_n(&starter, __ATOMIC_RELAXED) == MESSAGE_SHARED;
+}
+
+static void count_wildcards(struct message_wildcards *wildcards, uint32_t by)
+{
+    if (is_shared())
+        __atomic_or_fetch(&wildcards->in_progress, NEVER_CERTAIN, __ATOMIC_RELAXED);
     if (message_numbers_are_concurrent)
-        __atomic_add_fetch(wildcards, by, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&wildcards->in_progress, by, __ATOMIC_RELAXED);
     else
-        *wildcards += by;
+        wildcards->in_progress += by;
 }
 
-void message_wildcard_begin(unsigned slot)
+uint16_t message_wildcard_begin(unsigned slot)
 {
-    count_wildcards(slot, 1);
+    struct message_wildcards *wildcards = &message_wildcards[slot % MESSAGE_SLOTS];
+    bool is_first = message_order_is_certain(slot);
+    count_wildcards(wildcards, 1);
+    if (is_shared())
+        return 0;
+    if (is_first)
+        wildcards->is_out_of_order = false;
+    return ++wildcards->posted;
 }
 
-void message_wildcard_end(unsigned slot)
+bool message_wildcard_end(unsigned slot, uint16_t place)
 {
-    count_wildcards(slot, UINT32_MAX);
+    struct message_wildcards *wildcards = &message_wildcards[slot % MESSAGE_SLOTS];
+    count_wildcards(wildcards, UINT32_MAX);
+    if (is_shared())
+        return false;
+    wildcards->is_out_of_order |= place != ++wildcards->completed;
+    return !wildcards->is_out_of_order;
+}
+
+__attribute__((cold, noinline)) void message_wildcards_disturb(unsigned slot)
+{
+    if (!is_shared())
+        message_wildcards[slot % MESSAGE_SLOTS].is_out_of_order = true;
 }
 
 unsigned message_envelope(uint64_t key)

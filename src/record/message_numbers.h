@@ -2,7 +2,8 @@
  * (MPI-4.1, 3.5), so sender and receiver count alike, and a reader of both ranks' samples can match them exactly.
  *
  * A message is counted where MPI orders it: at the call that posts it, a blocking receive with MPI_ANY_SOURCE or MPI_ANY_TAG at its return,
- * a nonblocking one at its completion. Where the order is not certain, it is counted, but its number is 0: not known.
+ * a nonblocking one at its completion, a matched receive at its probe. Where the order is not certain, it is counted, but its number is 0:
+ * not known.
  *
  * All messages are counted, also while calls are not (MPI_Pcontrol, excluded calls). */
 #ifndef COMMPROF_MESSAGE_NUMBERS_H
@@ -50,7 +51,7 @@ HOT bool message_numbers_have_ended(void)
     return __builtin_expect(__atomic_load_n(&message_numbers_ended, __ATOMIC_RELAXED), 0);
 }
 
-/* `slot` is the communicator's, `peer` a world rank or LEDGER_PEER_OUTSIDE, `tag` not negative. Keys that are not exact have no envelope. */
+/* `slot` is the communicator's, `peer` a world rank or LEDGER_PEER_OUTSIDE, `tag` not negative. A key that is not exact has no envelope. */
 HOT uint64_t message_key(unsigned slot, unsigned direction, int32_t peer, int32_t tag)
 {
     return ((uint64_t)(2 * slot + direction) << MESSAGE_DIRECTION_BIT) + ((uint64_t)(int64_t)peer << MESSAGE_TAG_BITS) + (uint64_t)tag;
@@ -73,6 +74,9 @@ HOT uint16_t message_count(uint64_t key, const struct ledger_thread *thread)
     return ++home->number;
 }
 
+/* The number that the next message of an envelope will have. */
+uint16_t message_next(uint64_t key, const struct ledger_thread *thread);
+
 /* With MPI_THREAD_MULTIPLE: a thread is about to send or receive. If two threads use an envelope, its numbers are not known from there on:
  * MPI may order their messages in another way. */
 void message_claim(uint64_t key, const struct ledger_thread *thread);
@@ -81,14 +85,35 @@ void message_claim(uint64_t key, const struct ledger_thread *thread);
  * any tag, the order is not certain from there on: other threads may be receiving at any time. */
 void message_claim_receive(unsigned slot, bool is_wildcard, const struct ledger_thread *thread);
 
-/* Receives of any source or tag in progress on a communicator: which messages they and later receives match is not certain. */
-extern uint32_t message_wildcards[MESSAGE_SLOTS];
-void message_wildcard_begin(unsigned slot);
-void message_wildcard_end(unsigned slot);
+/* Receives of any source or tag in progress on a communicator: which messages later receives match is not certain. Their own messages are,
+ * as long as they complete in the order in which they were posted, and no other receive is posted meanwhile. */
+struct message_wildcards {
+    uint32_t in_progress;
+    uint16_t posted, completed;
+    bool is_out_of_order; /* since the last time that none was in progress */
+};
+extern struct message_wildcards message_wildcards[MESSAGE_SLOTS];
+
+/* A thread has started an operation. Once several threads have, a completed receive may be taken for another one with an equal handle. Then
+ * the order on that communicator is not certain from there on. */
+void message_numbers_are_shared(const struct ledger_thread *thread);
+
+HOT void message_numbers_of_thread(const struct ledger_thread *thread)
+{
+    if (__builtin_expect(message_numbers_are_concurrent, 0))
+        message_numbers_are_shared(thread);
+}
+
+/* Returns the receive's place among those in progress; pass it on at its end, which returns whether its message is certain. */
+uint16_t message_wildcard_begin(unsigned slot);
+bool message_wildcard_end(unsigned slot, uint16_t place);
+
+/* A receive is posted while others of any source or tag are in progress. */
+void message_wildcards_disturb(unsigned slot);
 
 HOT bool message_order_is_certain(unsigned slot)
 {
-    return __builtin_expect(__atomic_load_n(&message_wildcards[slot % MESSAGE_SLOTS], __ATOMIC_RELAXED) == 0, 1);
+    return __builtin_expect(__atomic_load_n(&message_wildcards[slot % MESSAGE_SLOTS].in_progress, __ATOMIC_RELAXED) == 0, 1);
 }
 
 /* The index of an envelope, for a persistent request; 0: its messages have no numbers. And the way back. */

@@ -211,7 +211,7 @@ HOT void fill(struct request *slot, const struct request *request)
     FILL(bytes);
     FILL(volume_bytes);
     FILL(blocked_ticks);
-    FILL(communicator);
+    FILL(sample);
     FILL(peer);
     FILL(call);
     FILL(slot);
@@ -358,8 +358,7 @@ bool requests_start(struct request *slot, uint64_t start_ticks, uint64_t end_tic
 {
     if (!slot)
         return false;
-    if (slot->flags & (REQUEST_MESSAGE | REQUEST_SAMPLED))
-        __atomic_store_n(&slot->sample, sample, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->sample, sample, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->start_ticks, start_ticks, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->blocked_ticks, end_ticks - start_ticks, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->flags, slot->flags | REQUEST_ACTIVE, __ATOMIC_RELAXED);

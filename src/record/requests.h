@@ -14,27 +14,29 @@ enum request_flags {
     REQUEST_INCOMING = 16,  /* the peer is known and sends (partitioned receive) */
     REQUEST_PERSISTENT = 2, /* stays in the table after completion */
     REQUEST_ACTIVE = 4,     /* started and not completed */
-    REQUEST_SAMPLED = 32,   /* `sample` is set, not `communicator`: of a collective; of a persistent one, NULL if it is not sampled */
-    REQUEST_MESSAGE = 64,   /* the same, of a message whose peer is known; NULL if it is not sampled */
-    REQUEST_WILDCARD = 128, /* of a message from any source or with any tag, which is numbered on completion */
+    REQUEST_PINS = 32,      /* a nonblocking collective, whose page of samples is not reused before it completes */
+    REQUEST_MESSAGE = 64,   /* point-to-point, not partitioned */
+    REQUEST_WILDCARD = 128, /* receives a message from any source or with any tag, which is numbered on completion */
+    REQUEST_HOLDS = REQUEST_EXCHANGE | REQUEST_WILDCARD, /* `communicator` is set, not `volume_bytes` */
 };
 
 struct request {
     uintptr_t handle; /* REQUEST_EMPTY, REQUEST_BUSY, or the request's */
     uint64_t start_ticks;
     uint64_t bytes;
-    uint64_t volume_bytes;
-    uint64_t blocked_ticks;
     union {
-        struct communicator *communicator; /* of other receives: translates the source to its world rank */
-        struct ledger_sample *sample;      /* of a nonblocking collective or message: completed with the request */
+        uint64_t volume_bytes;
+        struct communicator *communicator; /* translates the source to its world rank. The volume is `bytes`, or 0 if it only receives */
     };
-    int32_t peer; /* world rank of the destination or expected source; PEER_NONE, LEDGER_PEER_ANY */
+    uint64_t blocked_ticks;
+    struct ledger_sample *sample; /* of a collective or message: completed with the request; NULL if it is not sampled */
+    int32_t peer;                 /* world rank of the destination or expected source; PEER_NONE, LEDGER_PEER_ANY */
     uint16_t call;
     uint16_t slot; /* the communicator's number in the ledger */
     uint8_t flags;
     uint8_t memory_kind; /* memory kinds of the buffers, as in struct ledger_cell */
-    uint16_t origin;     /* of a persistent request: its envelope (message_envelope), its place among persistent_collectives; 0 */
+    uint16_t origin;     /* of a wildcard: its place (message_wildcard_begin); of other persistent requests: their envelope
+                            (message_envelope), or place among persistent_collectives; 0 */
     uint32_t charged;    /* low bits of the end of the last call whose blocked time was charged to this request */
 };
 

@@ -15,7 +15,7 @@
 
 enum traffic_flags {
     TRAFFIC_IS_MESSAGE = 1,  /* point-to-point, not partitioned: it has a tag, and may have a number */
-    TRAFFIC_IS_POSTED = 2,   /* a receive that has not completed: its peer is counted then */
+    TRAFFIC_IS_POSTED = 2,   /* a message that this call does not receive: its peer is counted when it is */
     TRAFFIC_IS_WILDCARD = 4, /* of any source or tag: it is numbered then */
 };
 
@@ -125,16 +125,6 @@ HOT bool traffic_begin_on(const struct call *call, mpi_handle key, struct traffi
     return true;
 }
 
-/* A matched receive, on the communicator of its probe; NULL if unknown. */
-HOT struct traffic traffic_matched(const struct call *call, uint64_t bytes, struct communicator *communicator)
-{
-    if (!call->succeeded || !mpi_abi.known)
-        return traffic_nowhere();
-    struct traffic traffic = traffic_on(communicator);
-    traffic.bytes = bytes;
-    return traffic;
-}
-
 /* The most frequent counting rules are inlined. */
 
 HOT struct traffic traffic_none(const struct call *call, mpi_handle comm)
@@ -176,8 +166,10 @@ HOT void traffic_number(const struct call *call, struct traffic *traffic)
     if (is_prepared || !call->thread)
         return;
     traffic->number = message_count(traffic_key(traffic), call->thread->cells.record);
-    if (traffic->direction == LEDGER_RECEIVED && !message_order_is_certain(traffic->communicator->slot))
-        traffic->number = 0;
+    if (traffic->direction != LEDGER_RECEIVED || message_order_is_certain(traffic->communicator->slot))
+        return;
+    message_wildcards_disturb(traffic->communicator->slot);
+    traffic->number = 0;
 }
 _Static_assert(CALL_Recv_init - CALL_Send_init == 4, "the calls that prepare messages are neighbours");
 
@@ -298,12 +290,17 @@ HOT struct traffic traffic_received(struct mpi_arrival arrival, int tag, struct 
     return traffic;
 }
 
-HOT struct traffic traffic_arrival(const struct call *call, struct mpi_arrival arrival, mpi_handle comm)
+/* A message that a probe has found. The receive will have its number; a matching probe receives it already, in MPI's order. */
+HOT struct traffic traffic_found(const struct call *call, struct traffic found, bool is_matched)
 {
-    struct traffic traffic;
-    if (traffic_begin(call, comm, &traffic))
-        traffic.bytes = arrival.bytes;
-    return traffic;
+    found.flags |= TRAFFIC_IS_POSTED;
+    if (found.peer == PEER_NONE || !call->thread)
+        return found;
+    if (is_matched)
+        traffic_number(call, &found);
+    else if (message_order_is_certain(found.communicator->slot))
+        found.number = message_next(traffic_key(&found), call->thread->cells.record);
+    return found;
 }
 
 /* Files: what a call asks to read (counted as nothing), what it writes, what it has read. */

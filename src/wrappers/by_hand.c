@@ -74,7 +74,16 @@ BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
     return error;
 }
 
-/* A matched receive has no communicator argument, so the matching probe stores its own. It may have been freed since. */
+/* What a probe has found. */
+static struct traffic found_of(const struct call *call, const void *status, mpi_handle comm, bool is_matched)
+{
+    struct traffic traffic;
+    if (traffic_begin(call, comm, &traffic))
+        traffic = traffic_found(call, received_of(call, status, -1, traffic.communicator), is_matched);
+    return traffic;
+}
+
+/* A matched receive has neither communicator nor source: the matching probe stores its own. The communicator may have been freed since. */
 
 static inline void let_go(struct communicator *communicator)
 {
@@ -91,10 +100,9 @@ BODY(Mprobe, BY_HAND, MPROBE)
     call_start(&call);
     int error = real(source, tag, comm, message, status);
     call_end(&call, error);
-    struct mpi_arrival arrival = arrival_of(&call, status);
-    struct traffic traffic = traffic_arrival(&call, arrival, comm);
+    struct traffic traffic = found_of(&call, status, comm, true);
     account_call(&call, traffic);
-    account_matched(&call, message, received_of(&call, status, -1, traffic.communicator));
+    account_matched(&call, message, traffic);
     return error;
 }
 
@@ -113,10 +121,9 @@ BODY(Improbe, BY_HAND, IMPROBE)
         account_poll(&call);
         return error;
     }
-    struct mpi_arrival arrival = arrival_of(&call, status);
-    struct traffic traffic = traffic_arrival(&call, arrival, comm);
+    struct traffic traffic = found_of(&call, status, comm, true);
     account_call(&call, traffic);
-    account_matched(&call, message, received_of(&call, status, -1, traffic.communicator));
+    account_matched(&call, message, traffic);
     return error;
 }
 
@@ -125,16 +132,14 @@ BODY(Mrecv, BY_HAND, MRECV)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Mrecv, site, status, &ours);
-    struct communicator *communicator = account_take_matched(&call, message);
+    struct traffic matched = account_take_matched(&call, message);
     call_start(&call);
     int error = real(buf, count, type, message, status);
     call_end(&call, error);
-    struct mpi_arrival arrival = arrival_of(&call, status);
-    struct traffic traffic = traffic_matched(&call, arrival.bytes, communicator);
-    if (traffic.communicator)
-        traffic = received_of(&call, status, -1, communicator);
+    struct traffic traffic = call.succeeded ? matched : traffic_nowhere();
+    traffic.bytes = arrival_of(&call, status).bytes;
     account_call(&call, traffic_at(buf, traffic));
-    let_go(communicator);
+    let_go(matched.communicator);
     return error;
 }
 
@@ -142,13 +147,15 @@ BODY(Imrecv, BY_HAND, IMRECV)
 {
     struct call call;
     call_enter(&call, CALL_Imrecv, site);
-    struct communicator *communicator = account_take_matched(&call, message);
+    struct traffic matched = account_take_matched(&call, message);
     call_start(&call);
     int error = real(buf, count, type, message, request);
     call_end(&call, error);
-    uint64_t bytes = call.succeeded && mpi_abi.known ? traffic_bytes(count, type) : 0;
-    account_started(&call, traffic_at(buf, traffic_matched(&call, bytes, communicator)), request, REQUEST_RECEIVE);
-    let_go(communicator);
+    struct traffic traffic = call.succeeded ? matched : traffic_nowhere();
+    traffic.bytes = call.succeeded && mpi_abi.known ? traffic_bytes(count, type) : 0;
+    traffic.flags |= TRAFFIC_IS_POSTED;
+    account_started(&call, traffic_at(buf, traffic), request, REQUEST_RECEIVE);
+    let_go(matched.communicator);
     return error;
 }
 
@@ -163,7 +170,7 @@ BODY(Probe, BY_HAND, PROBE)
     call_start(&call);
     int error = real(source, tag, comm, status);
     call_end(&call, error);
-    account_call(&call, traffic_arrival(&call, arrival_of(&call, status), comm));
+    account_call(&call, found_of(&call, status, comm, false));
     return error;
 }
 
@@ -181,7 +188,7 @@ BODY(Iprobe, BY_HAND, IPROBE)
     if (nothing)
         account_poll(&call);
     else
-        account_call(&call, traffic_arrival(&call, arrival_of(&call, status), comm));
+        account_call(&call, found_of(&call, status, comm, false));
     return error;
 }
 

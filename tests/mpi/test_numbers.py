@@ -4,7 +4,10 @@ import pytest
 
 COMPLETING = """
     SELECT count(*) FROM message
-    WHERE completed_ns IS NOT NULL AND completed_ns NOT IN (SELECT end_ns FROM sample WHERE call = 'MPI_Waitall')"""
+    WHERE completed_ns IS NOT NULL AND completed_ns NOT IN (SELECT end_ns FROM sample WHERE call IN ('MPI_Wait', 'MPI_Waitall'))"""
+UNKNOWN = """
+    SELECT tag, group_concat(DISTINCT call), count(*) FILTER (WHERE number IS NULL)
+    FROM (SELECT * FROM message ORDER BY call) WHERE direction = 'received' GROUP BY tag"""
 KEY = """
     SELECT identity, direction, peer, tag, number, start_monotonic_ns + start_ns
     FROM message JOIN communicator USING (world_rank, communicator) JOIN rank USING (world_rank)"""
@@ -45,11 +48,21 @@ def test_equal_numbers_are_the_same_message(profile, tmp_path, rounds, threads, 
     received, _ = ids_of(run, tmp_path, "received")
     both = sent.keys() & received.keys()
     assert [key for key in both if not sent[key] & received[key]] == []
-    assert samples != "4M" or len(both) > 2_000  # of the small log, windows may remain that the two ranks do not have in common
+    assert samples != "4M" or len(both) > 1_500  # of the small log, windows may remain that the two ranks do not have in common
+
+
+def test_messages_from_any_source_and_matched_ones_have_numbers_unless_others_overtake_them(profile, tmp_path):
+    run = profile("numbered_messages", 2, "200", "1", env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"})
+    found = {tag: (calls, unknown) for tag, calls, unknown in run.query(1, UNKNOWN)}
+    in_order, overtaken, matched, exchanged, persistent = (found.get(tag) for tag in (20, 21, 22, 23, 51))
+    assert in_order == ("MPI_Irecv", 0) and persistent == ("MPI_Recv_init", 0)
+    assert matched == ("MPI_Imrecv,MPI_Mrecv", 0)
+    assert exchanged in (None, ("MPI_Isendrecv", 0))  # MPI 3 has none
+    assert overtaken is not None and overtaken[0] == "MPI_Irecv" and overtaken[1] > 50
 
 
 def test_a_message_completes_with_the_call_that_completed_it(profile, tmp_path):
-    run = profile("numbered_messages", 2, "300", "1", env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"})
+    run = profile("numbered_messages", 2, "200", "1", env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"})
     assert [run.query(rank, COMPLETING) for rank in range(2)] == [[(0,)]] * 2
-    open_ones = "SELECT DISTINCT call FROM message WHERE completed_ns IS NULL AND (call LIKE 'MPI_I%' OR call LIKE '%init') AND peer >= 0"
+    open_ones = "SELECT DISTINCT call FROM message WHERE completed_ns IS NULL AND (call LIKE 'MPI_I%' OR call LIKE '%init')"
     assert [run.query(rank, open_ones) for rank in range(2)] == [[]] * 2

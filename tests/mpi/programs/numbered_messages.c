@@ -90,6 +90,73 @@ static void pending_wildcard(struct party *party, MPI_Comm comm, int tag)
     }
 }
 
+/* Three receives of any source. All are completed at once, or the last one first. */
+static void wildcards(struct party *party, MPI_Comm comm, int tag, int is_last_first)
+{
+    enum { COUNT = 3 };
+    int ids[COUNT], received[COUNT];
+    long long before[COUNT + 1];
+    MPI_Request requests[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        before[i] = now_ns();
+        ids[i] = fresh_id(party);
+        if (rank == 0)
+            MPI_Isend(&ids[i], 1, MPI_INT, 1, tag, comm, &requests[i]);
+        else
+            MPI_Irecv(&received[i], 1, MPI_INT, MPI_ANY_SOURCE, i == 1 ? MPI_ANY_TAG : tag, comm, &requests[i]);
+    }
+    before[COUNT] = now_ns();
+    if (is_last_first)
+        MPI_Wait(&requests[COUNT - 1], MPI_STATUS_IGNORE);
+    MPI_Waitall(COUNT, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < COUNT; i++)
+        note(party, rank == 0 ? "sent" : "received", before[i], before[i + 1], 1 - rank, tag, rank == 0 ? ids[i] : received[i]);
+}
+
+/* The receiver finds two messages, and receives them in the other order. */
+static void matched(struct party *party, MPI_Comm comm, int tag)
+{
+    int ids[2] = {fresh_id(party), fresh_id(party)}, received[2];
+    long long before = now_ns(), between;
+    MPI_Message messages[2];
+    MPI_Request request;
+    if (rank == 0) {
+        MPI_Send(&ids[0], 1, MPI_INT, 1, tag, comm);
+        between = now_ns();
+        MPI_Send(&ids[1], 1, MPI_INT, 1, tag, comm);
+        note(party, "sent", before, between, 1, tag, ids[0]);
+        note(party, "sent", between, now_ns(), 1, tag, ids[1]);
+        return;
+    }
+    MPI_Probe(0, tag, comm, MPI_STATUS_IGNORE);
+    MPI_Mprobe(MPI_ANY_SOURCE, tag, comm, &messages[0], MPI_STATUS_IGNORE);
+    MPI_Mprobe(0, tag, comm, &messages[1], MPI_STATUS_IGNORE);
+    before = now_ns();
+    MPI_Imrecv(&received[1], 1, MPI_INT, &messages[1], &request);
+    between = now_ns();
+    MPI_Mrecv(&received[0], 1, MPI_INT, &messages[0], MPI_STATUS_IGNORE);
+    long long after = now_ns();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    note(party, "received", before, between, 0, tag, received[1]);
+    note(party, "received", between, after, 0, tag, received[0]);
+}
+
+static void exchange_nonblocking(struct party *party, MPI_Comm comm, int tag)
+{
+#if MPI_VERSION >= 4
+    int id = fresh_id(party), received;
+    MPI_Request request;
+    long long before = now_ns();
+    MPI_Isendrecv(&id, 1, MPI_INT, 1 - rank, tag, &received, 1, MPI_INT, 1 - rank, tag, comm, &request);
+    long long after = now_ns();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    note(party, "sent", before, after, 1 - rank, tag, id);
+    note(party, "received", before, after, 1 - rank, tag, received);
+#else
+    (void)party, (void)comm, (void)tag;
+#endif
+}
+
 static void exchange(struct party *party, MPI_Comm comm, int tag)
 {
     int id = fresh_id(party), received;
@@ -114,8 +181,11 @@ static void persistent(struct party *party, MPI_Request requests[2], int message
 static void *communicate(void *argument)
 {
     struct party *party = argument;
-    int first = 100 * party->number, messages[2];
-    MPI_Request requests[2];
+    int first = 100 * party->number, messages[2], others[2];
+    MPI_Request requests[2], any[2];
+    MPI_Comm alone = party->comms[2];
+    MPI_Send_init(&others[0], 1, MPI_INT, 1 - rank, first + 51, alone, &any[0]);
+    MPI_Recv_init(&others[1], 1, MPI_INT, MPI_ANY_SOURCE, first + 51, alone, &any[1]);
     MPI_Send_init(&messages[0], 1, MPI_INT, 1 - rank, first + 50, party->comms[1], &requests[0]);
     MPI_Recv_init(&messages[1], 1, MPI_INT, 1 - rank, first + 50, party->comms[1], &requests[1]);
     for (int i = 0; i < rounds; i++) {
@@ -127,12 +197,20 @@ static void *communicate(void *argument)
             pending_wildcard(party, comm, first + 12);
         exchange(party, comm, first + 13);
         persistent(party, requests, messages, first + 50);
+        persistent(party, any, others, first + 51);
+        wildcards(party, alone, first + 20, 0);
+        if (i % 4 == 2)
+            wildcards(party, alone, first + 21, 1);
+        matched(party, alone, first + 22);
+        exchange_nonblocking(party, alone, first + 23);
         if (i == rounds / 3 || i == rounds / 2)
             MPI_Pcontrol(i == rounds / 2);
         exchange(party, party->comms[0], 7); /* both threads use it */
     }
     MPI_Request_free(&requests[0]);
     MPI_Request_free(&requests[1]);
+    MPI_Request_free(&any[0]);
+    MPI_Request_free(&any[1]);
     return NULL;
 }
 

@@ -1,0 +1,198 @@
+#include "record/message_numbers.h"
+
+#include "unit.h"
+
+enum { SLOT = LEDGER_COMMUNICATOR_OTHER + 1, OTHER_SLOT, PEER = 3, TAG = 7 };
+
+static const struct ledger_thread FIRST = {.thread = 0}, SECOND = {.thread = 1};
+
+static uint64_t received(int tag)
+{
+    return message_key(SLOT, LEDGER_RECEIVED, PEER, tag);
+}
+
+static void the_messages_of_an_envelope_are_numbered_from_one(void)
+{
+    message_numbers_begin(false, 8);
+    for (int n = 1; n <= 3; n++)
+        CHECK_EQUAL(message_count(received(TAG), &FIRST), n);
+}
+
+static void envelopes_differ_in_communicator_direction_peer_and_tag(void)
+{
+    message_numbers_begin(false, 8);
+    message_count(received(TAG), &FIRST);
+    CHECK_EQUAL(message_count(received(TAG + 1), &FIRST), 1);
+    CHECK_EQUAL(message_count(message_key(SLOT, LEDGER_SENT, PEER, TAG), &FIRST), 1);
+    CHECK_EQUAL(message_count(message_key(SLOT, LEDGER_RECEIVED, PEER + 1, TAG), &FIRST), 1);
+    CHECK_EQUAL(message_count(message_key(OTHER_SLOT, LEDGER_RECEIVED, PEER, TAG), &FIRST), 1);
+    CHECK_EQUAL(message_count(received(TAG), &FIRST), 2);
+}
+
+static void many_envelopes_are_numbered_each(void)
+{
+    enum { MANY = 20000 };
+    message_numbers_begin(false, 8);
+    for (int n = 1; n <= 2; n++)
+        for (int i = 0; i < MANY; i++)
+            CHECK_EQUAL(message_count(received((int)(i * 2654435761u >> 1) ^ i * i), &FIRST), n);
+}
+
+static void a_full_table_gives_no_numbers_to_further_envelopes(void)
+{
+    enum { MORE = 2 << MESSAGE_ENVELOPES_LOG2 };
+    message_numbers_begin(false, 8);
+    unsigned unknown = 0;
+    for (int tag = 0; tag < MORE; tag++)
+        unknown += message_count(received(tag), &FIRST) == 0;
+    CHECK(unknown >= MORE / 2);
+    CHECK_EQUAL(message_count(received(0), &FIRST), 2);
+}
+
+static void one_message_in_65536_has_no_number(void)
+{
+    message_numbers_begin(false, 8);
+    for (int n = 1; n <= UINT16_MAX; n++)
+        message_count(received(TAG), &FIRST);
+    CHECK_EQUAL(message_next(received(TAG), &FIRST), 0);
+    CHECK_EQUAL(message_count(received(TAG), &FIRST), 0);
+    CHECK_EQUAL(message_count(received(TAG), &FIRST), 1);
+}
+
+static void peers_and_communicators_that_are_not_exact_have_no_numbers(void)
+{
+    message_numbers_begin(false, 8);
+    CHECK_EQUAL(message_count(message_key(OTHER_SLOT, LEDGER_RECEIVED, LEDGER_PEER_OUTSIDE, TAG), &FIRST), 0);
+    CHECK_EQUAL(message_count(message_key(LEDGER_COMMUNICATOR_OTHER, LEDGER_SENT, PEER, TAG), &FIRST), 0);
+}
+
+static void the_next_number_is_that_of_the_next_message(void)
+{
+    message_numbers_begin(false, 8);
+    CHECK_EQUAL(message_next(received(TAG), &FIRST), 1);
+    CHECK_EQUAL(message_next(received(TAG), &FIRST), 1);
+    CHECK_EQUAL(message_count(received(TAG), &FIRST), 1);
+    CHECK_EQUAL(message_next(received(TAG), &FIRST), 2);
+}
+
+static void after_the_end_no_number_is_known(void)
+{
+    message_numbers_begin(false, 8);
+    message_count(received(TAG), &FIRST);
+    message_numbers_end();
+    CHECK_EQUAL(message_count(received(TAG), &FIRST), 0);
+    CHECK_EQUAL(message_count(received(TAG + 1), &FIRST), 0);
+    CHECK_EQUAL(message_next(received(TAG), &FIRST), 0);
+}
+
+static void a_world_with_more_ranks_than_keys_can_hold_has_no_numbers(void)
+{
+    message_numbers_begin(false, 1 << MESSAGE_PEER_BITS);
+    CHECK_EQUAL(message_count(received(TAG), &FIRST), 0);
+}
+
+static void a_persistent_request_finds_its_envelope_again(void)
+{
+    message_numbers_begin(false, 8);
+    unsigned envelope = message_envelope(received(TAG));
+    CHECK(envelope != 0);
+    CHECK_EQUAL(message_key_of(envelope), received(TAG));
+    CHECK_EQUAL(message_tag_of(envelope), TAG);
+    CHECK_EQUAL(message_tag_of(0), LEDGER_NO_TAG);
+    CHECK_EQUAL(message_envelope(message_key(LEDGER_COMMUNICATOR_OTHER, LEDGER_SENT, PEER, TAG)), 0);
+}
+
+static void an_envelope_that_two_threads_use_has_no_numbers_from_there_on(void)
+{
+    message_numbers_begin(true, 8);
+    CHECK_EQUAL(message_count(received(TAG), &FIRST), 1);
+    CHECK_EQUAL(message_count(received(TAG + 1), &SECOND), 1);
+    message_claim(received(TAG), &SECOND);
+    CHECK_EQUAL(message_count(received(TAG), &FIRST), 0);
+    CHECK_EQUAL(message_next(received(TAG), &FIRST), 0);
+    CHECK_EQUAL(message_count(received(TAG + 1), &SECOND), 2);
+}
+
+static void receives_of_two_threads_are_uncertain_if_one_is_a_wildcard(void)
+{
+    message_numbers_begin(true, 8);
+    message_claim_receive(SLOT, false, &FIRST);
+    message_claim_receive(SLOT, false, &SECOND);
+    CHECK(message_order_is_certain(SLOT));
+    message_claim_receive(SLOT, true, &SECOND);
+    CHECK(!message_order_is_certain(SLOT));
+    message_claim_receive(OTHER_SLOT, true, &FIRST);
+    CHECK(message_order_is_certain(OTHER_SLOT));
+}
+
+static void wildcards_that_complete_in_order_are_certain(void)
+{
+    message_numbers_begin(false, 8);
+    uint16_t first = message_wildcard_begin(SLOT), second = message_wildcard_begin(SLOT);
+    CHECK(!message_order_is_certain(SLOT));
+    CHECK(message_order_is_certain(OTHER_SLOT));
+    CHECK(message_wildcard_end(SLOT, first));
+    uint16_t third = message_wildcard_begin(SLOT);
+    CHECK(message_wildcard_end(SLOT, second));
+    CHECK(message_wildcard_end(SLOT, third));
+    CHECK(message_order_is_certain(SLOT));
+}
+
+static void a_wildcard_that_overtakes_another_makes_all_uncertain_until_none_is_in_progress(void)
+{
+    message_numbers_begin(false, 8);
+    uint16_t first = message_wildcard_begin(SLOT), second = message_wildcard_begin(SLOT);
+    CHECK(!message_wildcard_end(SLOT, second));
+    uint16_t third = message_wildcard_begin(SLOT);
+    CHECK(!message_wildcard_end(SLOT, first));
+    CHECK(!message_wildcard_end(SLOT, third));
+    CHECK(message_order_is_certain(SLOT));
+    CHECK(message_wildcard_end(SLOT, message_wildcard_begin(SLOT)));
+}
+
+static void a_wildcard_beside_another_receive_is_uncertain(void)
+{
+    message_numbers_begin(false, 8);
+    uint16_t place = message_wildcard_begin(SLOT);
+    message_wildcards_disturb(SLOT);
+    CHECK(!message_wildcard_end(SLOT, place));
+    CHECK(message_wildcard_end(SLOT, message_wildcard_begin(SLOT)));
+}
+
+static void wildcards_of_the_only_thread_that_starts_operations_are_certain(void)
+{
+    message_numbers_begin(true, 8);
+    message_numbers_of_thread(&FIRST);
+    message_numbers_of_thread(&FIRST);
+    CHECK(message_wildcard_end(SLOT, message_wildcard_begin(SLOT)));
+    uint16_t place = message_wildcard_begin(SLOT);
+    message_numbers_of_thread(&SECOND);
+    CHECK(!message_wildcard_end(SLOT, place));
+    CHECK(!message_order_is_certain(SLOT));
+    CHECK(!message_wildcard_end(OTHER_SLOT, message_wildcard_begin(OTHER_SLOT)));
+    CHECK(!message_order_is_certain(OTHER_SLOT));
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(the_messages_of_an_envelope_are_numbered_from_one),
+    TEST(envelopes_differ_in_communicator_direction_peer_and_tag),
+    TEST(many_envelopes_are_numbered_each),
+    TEST(a_full_table_gives_no_numbers_to_further_envelopes),
+    TEST(one_message_in_65536_has_no_number),
+    TEST(peers_and_communicators_that_are_not_exact_have_no_numbers),
+    TEST(the_next_number_is_that_of_the_next_message),
+    TEST(after_the_end_no_number_is_known),
+    TEST(a_world_with_more_ranks_than_keys_can_hold_has_no_numbers),
+    TEST(a_persistent_request_finds_its_envelope_again),
+    TEST(an_envelope_that_two_threads_use_has_no_numbers_from_there_on),
+    TEST(receives_of_two_threads_are_uncertain_if_one_is_a_wildcard),
+    TEST(wildcards_that_complete_in_order_are_certain),
+    TEST(a_wildcard_that_overtakes_another_makes_all_uncertain_until_none_is_in_progress),
+    TEST(a_wildcard_beside_another_receive_is_uncertain),
+    TEST(wildcards_of_the_only_thread_that_starts_operations_are_certain),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
