@@ -15,6 +15,8 @@ import planted
 import pytest
 from commprof_report.exporters import perfetto
 from planted import SECOND, Doing, Sample, Span, Step, Window, process_facts
+from planted_job import HostClock, Job
+from test_root_causes import MS, grid
 
 FIELDS = {
     "M": {"ph", "name", "pid", "tid", "args"},
@@ -22,6 +24,8 @@ FIELDS = {
     "C": {"ph", "name", "pid", "tid", "ts", "args"},
     "b": {"ph", "name", "cat", "id", "pid", "tid", "ts", "args"},
     "e": {"ph", "name", "cat", "id", "pid", "tid", "ts"},
+    "s": {"ph", "name", "cat", "id", "pid", "tid", "ts"},
+    "f": {"ph", "bp", "name", "cat", "id", "pid", "tid", "ts"},
 }
 METADATA = {
     "process_name": "name",
@@ -48,6 +52,7 @@ def parse(text: str) -> dict:
     check_tracks(whole["traceEvents"])
     check_nesting(whole["traceEvents"])
     check_asynchronous(whole["traceEvents"])
+    check_flows(whole["traceEvents"])
     return whole
 
 
@@ -77,6 +82,14 @@ def check_asynchronous(events: list[dict]) -> None:
     assert max(Counter(event["id"] for event in events if event["ph"] in "be").values(), default=2) == 2
 
 
+def check_flows(events: list[dict]) -> None:
+    """Each starts once and ends once, at the same time, on other ranks."""
+    starts = {event["id"]: event for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert starts.keys() == ends.keys() and len(starts) == sum(event["ph"] in "sf" for event in events) / 2
+    assert all(starts[flow]["ts"] == ends[flow]["ts"] and starts[flow]["pid"] != ends[flow]["pid"] for flow in starts)
+
+
 def timeline_run() -> list[planted.Rank]:
     """The training run, all on one host, whose ranks start a microsecond apart."""
     ranks = planted.training_run()
@@ -104,6 +117,44 @@ def slices(whole: dict, **what: object) -> list[dict]:
 
 def names_of(whole: dict, kind: str) -> dict:
     return {(event["pid"], event["tid"]): event["args"]["name"] for event in whole["traceEvents"] if event["name"] == kind}
+
+
+@pytest.fixture
+def of_grid(report, tmp_path):
+    """The trace of a 2 x 2 grid whose rank 2 is late."""
+
+    def exported(**how):
+        answer = report("export", grid([{2: 8 * MS}] * 40, **how).write(tmp_path / "run.db"), "--format", "perfetto")
+        assert answer.status == 0, answer.err
+        return parse(answer.out)
+
+    return exported
+
+
+def test_a_flow_leads_from_the_call_of_the_last_rank_to_each_wait_that_it_ends(of_grid):
+    whole = of_grid()
+    begins = {(event["pid"], event["ts"]) for event in slices(whole) if event["name"].startswith("MPI_")}
+    waits = {(event["pid"], event["ts"] + event["dur"], event["name"]) for event in slices(whole) if event["name"].startswith("waiting")}
+    starts = {event["id"]: event for event in whole["traceEvents"] if event["ph"] == "s"}
+    ends = [event for event in whole["traceEvents"] if event["ph"] == "f"]
+    assert {(event["pid"], event["ts"], f"waiting for rank {starts[event['id']]['pid']}") for event in ends} == waits
+    assert {(event["pid"], event["ts"]) for event in starts.values()} <= begins and len(ends) >= 3 * 40
+
+
+def test_a_receive_shows_that_it_waits_for_its_sender(report, tmp_path):
+    job = Job([HostClock(77)] * 2)
+    job.receive(1, 0, 1_000, 9_500)
+    job.send(0, 1, 8_000, 8_300)
+    whole = parse(report("export", job.write(tmp_path / "run.db"), "--format", "perfetto").out)
+    (wait,) = [event for event in slices(whole) if event["name"] == "waiting for rank 0"]
+    assert (wait["pid"], wait["dur"]) == (1, 7)
+    assert [event["pid"] for event in whole["traceEvents"] if event["ph"] in "sf"] == [0, 1]
+
+
+def test_steps_that_were_found_have_a_track_like_marked_ones(of_grid):
+    for whole in (of_grid(), of_grid(has_marks=True)):
+        steps = slices(whole, tid=perfetto.FIRST_OF_TRACK["steps"])
+        assert len({event["name"] for event in steps}) in (39, 40) and {event["pid"] for event in steps} == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))

@@ -1,7 +1,8 @@
 """A run as a timeline in Chrome's trace event format, for https://ui.perfetto.dev.
 
-    process  a rank          thread  one of its threads, its regions, its marked steps, a stream of its GPU
+    process  a rank          thread  one of its threads, its regions, its steps, a stream of its GPU
     slice    a call          in it   waiting for the rank that arrived last; on a stream a kernel, a copy, a memset
+    flow     from the call of the rank that arrived last to the wait that it ended
     async    a nonblocking collective, from its start to its completion
     counter  of a rank: bytes per second passed to MPI; of the run: ranks inside MPI
 
@@ -23,6 +24,7 @@ from ..late.wait_split import wait_split
 from ..run.alignment import Alignment, align
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_text
+from ..steps.boundaries import steps_find
 from ..steps.gpu_steps import OTHER_STREAM
 from .pytorch_events import PLACES_OF_RANK, Beside
 from .pytorch_trace import OfRank
@@ -144,7 +146,8 @@ def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[st
     """The text of the file in pieces, including PyTorch's traces; the run must have been opened with samples."""
     alignment = align(run.connection)
     wait_split(run, alignment)
-    SQL.run(run.connection, "trace_index")
+    steps_find(run, alignment.aligned_ns)
+    SQL.run(run.connection, "trace_waits")
     trace = Trace(run, alignment, cut)
     beside = Beside(run.world_size + 1, alignment.aligned_ns, cut.overlaps)
     yield '{"displayTimeUnit": "ms",\n"otherData": ' + json.dumps(trace.about() | about_pytorch(traces)) + ',\n"traceEvents": [\n'
@@ -169,7 +172,8 @@ class Trace:
         self.threads = SQL.ask(self.connection, "trace_threads", ThreadRow)
         streams = SQL.ask(self.connection, "trace_streams", StreamRow)
         self.streams = {(row.rank, row.stream): _stream_title(row) for row in streams}
-        self.operations = 0
+        self.main = {row.rank: row.thread for row in self.threads if row.is_main}
+        self.operations = self.flows = 0
 
     def about(self) -> dict[str, object]:
         """Facts about the timeline for its reader (`otherData`)."""
@@ -292,9 +296,20 @@ class Trace:
             own.add(thread, slice_.start_ns, slice_.end_ns)
             handed.add(slice_.start_ns, slice_.end_ns, row.volume_bytes or 0)
             if row.wait_ns:
-                yield _slice(rank, _calls_track(thread), _waiting(slice_, row))
+                wait = _waiting(slice_, row)
+                yield _slice(rank, _calls_track(thread), wait)
+                yield from self._arrival(rank, thread, wait.end_ns, row.last_rank)
             if row.completed_ns is not None:
                 yield from self._operation(rank, row)
+
+    def _arrival(self, rank: int, thread: int, time_ns: int, last_rank: int | None) -> Iterator[str]:
+        """A flow from the main thread of the rank that arrived last, which has just begun its call."""
+        if last_rank is None or last_rank == rank:
+            return
+        self.flows += 1
+        what = f'"name": "arrival", "cat": "waiting", "id": "{self.flows:#x}"'
+        yield f'{{"ph": "s", {what}, "pid": {last_rank}, "tid": {_calls_track(self.main.get(last_rank, 0))}, "ts": {_us(time_ns)}}}'
+        yield f'{{"ph": "f", "bp": "e", {what}, "pid": {rank}, "tid": {_calls_track(thread)}, "ts": {_us(time_ns)}}}'
 
     def _calls(self, rank: int, rows: Iterable[CallRow]) -> Iterator[tuple[Slice, CallRow]]:
         for row in rows:

@@ -20,9 +20,9 @@ SELECT sample.world_rank AS rank,
        root,
        nullif(request_call, '') AS request_call,
        region.name AS region,
-       wait_ns,
-       last_rank,
-       is_estimate,
+       coalesce(trace_wait.wait_ns, late_call.wait_ns) AS wait_ns,
+       coalesce(trace_wait.last_rank, late_call.last_rank) AS last_rank,
+       coalesce(trace_wait.is_estimate, late_call.is_estimate) AS is_estimate,
        coalesce(library, 'mpi') AS library
 FROM sample
 LEFT JOIN call ON call.name = sample.call
@@ -30,6 +30,8 @@ LEFT JOIN communicator_of ON communicator_of.world_rank = sample.world_rank AND 
 LEFT JOIN region ON region.world_rank = sample.world_rank AND region.region = sample.region
 LEFT JOIN volume ON volume.world_rank = sample.world_rank AND volume.call = sample.call
                 AND volume.communicator = sample.communicator AND volume.bytes = sample.bytes
-LEFT JOIN temp.late_call ON late_call.world_rank = sample.world_rank AND late_call.identity = communicator_of.identity
+LEFT JOIN temp.trace_wait ON library IS NOT 'nccl' AND trace_wait.world_rank = sample.world_rank
+                         AND trace_wait.start_ns = aligned_ns(sample.world_rank, sample.start_ns)
+LEFT JOIN temp.late_call ON library = 'nccl' AND late_call.world_rank = sample.world_rank AND late_call.identity = communicator_of.identity
                         AND late_call.sequence = sample.sequence AND late_call.completion IS NULL
 ORDER BY sample.world_rank, sample.thread, sample.start_ns, sample.end_ns DESC;
