@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from mpi import reporter
@@ -17,18 +19,21 @@ Statements = dict[str, dict[str, object]]  # by quantity and command
 
 ROUNDING = 1e-6  # relative; and a nanosecond for each of some terms
 TERMS = 32
+TIMES = re.compile(r"_ns\b|^time |^waiting ")
 
 
-def agree(answers: Iterable[object]) -> bool:
+def agree(quantity: str, answers: Iterable[object]) -> bool:
+    """Only times may be off by nanoseconds; numbers of calls, bytes and truths are equal."""
     first, *others = answers
-    if isinstance(first, (int, float)):
-        return all(isinstance(other, (int, float)) and abs(other - first) <= max(TERMS, ROUNDING * first) for other in others)
+    if isinstance(first, (int, float)) and not isinstance(first, bool):
+        slack = max(TERMS if TIMES.search(quantity) else 0, ROUNDING * abs(first))
+        return all(isinstance(other, (int, float)) and abs(other - first) <= slack for other in others)
     return others == [first] * len(others)
 
 
 def words(text: str) -> str:
-    """Without the markup, and without the breaks of lines."""
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
+    """Without the markup and the breaks of lines, with the units of text."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).replace("µs", "us").split())
 
 
 def metrics(folder: Path) -> dict[str, float]:
@@ -45,10 +50,20 @@ def sentence_of(text: str, head: str) -> str:
     return " ".join(found[1].split()) if found else ""
 
 
+@lru_cache(maxsize=256)
+def rows(command: str, folder: Path, *options: str) -> list[dict]:
+    """Asked once; the run in a folder does not change."""
+    return reporter.rows(command, folder, *options)
+
+
+def summed(key: str, command: str, folder: Path, *options: str) -> float:
+    return sum(row[key] or 0 for row in rows(command, folder, *options))
+
+
 def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
     """Quantity, command, answer."""
-    (run,) = reporter.rows("late", folder, "--by", "run")
-    (summary,) = reporter.rows("summary", folder)
+    (run,) = rows("late", folder, "--by", "run")
+    (summary,) = rows("summary", folder)
     for name, in_summary in (("verdict", "wait_verdict"), ("coverage", "wait_coverage"), ("late_ranks", "late_ranks")):
         yield name, "late", run[name]
         yield name, "summary", summary[in_summary]
@@ -57,51 +72,109 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
         yield name, "summary", summary[name]
     for quantity in ("wait_ns", "transfer_ns"):
         for by in ("run", "rank", "host", "call"):
-            yield quantity, f"late --by {by}", sum(row[quantity] or 0 for row in reporter.rows("late", folder, "--by", by))
+            yield quantity, f"late --by {by}", summed(quantity, "late", folder, "--by", by)
+    yield "wait_ns", "late --by state", summed("wait_ns", "late", folder, "--by", "state")
+    yield "wait_ns", "late, by cause", summed("caused_ns", "late", folder) + run["unknown_cause_ns"]
+    compared = reporter.rows("compare", "--by", "run", folder, "--", folder)[0]
+    for quantity, in_compare in (("wait_ns", "wait_ns"), ("transfer_ns", "transfer_ns"), ("total_ns", "time_ns")):
+        yield quantity, "compare --by run", compared[in_compare] * run["ranks"]
+    yield "coverage", "compare --by run", compared["coverage"]
+    stages = {row["rank"]: row["wait_ns"] for row in rows("pipeline", folder) if row["wait_ns"] is not None}
+    yield "waiting of the stages", "pipeline", sum(stages.values())
+    yield "waiting of the stages", "late", sum(row["wait_ns"] for row in rows("late", folder) if row["rank"] in stages)
     text = reporter.text("late", folder)
     sentence = sentence_of(text, "Verdict")
     yield "sentence of the verdict", "late", True
     yield "sentence of the verdict", "summary", sentence_of(reporter.text("summary", folder), "Waiting").startswith(sentence)
-    advice = [row for row in reporter.rows("advise", folder) if row["rule"] == "imbalance"]
-    named = [row for row in advice if row["found"]]
+    named = [row for row in rows("advise", folder) if row["rule"] == "imbalance" and row["found"]]
     yield "whether late ranks are named", "late", run["late_ranks"] is not None or run["verdict"] == "by-call"
     yield "whether late ranks are named", "advise", bool(named)
     if run["late_ranks"] is not None and named:
         yield "late_gain_ns", "advise", named[0]["saving_ns"] / run["ranks"]
+    yield "whether a rank did not end", "summary", summary["early_ended_ranks"] > 0
+    yield "whether a rank did not end", "ranks", any(row["state"] != "finalize" for row in rows("ranks", folder, "--per-rank"))
+    yield "whether a rank did not end", "stuck", [row["what"] for row in rows("stuck", folder) if row["kind"] == "verdict"] != ["nothing"]
+
+
+def in_the_timeline(folder: Path, path: Path) -> Iterator[tuple[str, str, object]]:
+    """Waiting in blocking collectives is drawn as slices, if all of them are sampled and clocks show it."""
+    (run,) = rows("late", folder, "--by", "run")
+    if (run["sampled_share"] or 0) < 1 or run["estimate_share"]:
+        return
+    reporter.text("export", "--format", "perfetto", "--output", path, folder)
+    slices = [event for event in json.loads(path.read_text())["traceEvents"] if event.get("name", "").startswith("waiting for rank")]
+    family = {row["call"]: row["family"] for row in rows("calls", folder)}
+    waits = {row["call"]: row["wait_ns"] or 0 for row in rows("late", folder, "--by", "call") if family[row["call"]] == "collective"}
+    blocking_ns = sum(wait_ns for call, wait_ns in waits.items() if not re.match("MPI_I|.*_init", call))
+    yield "waiting in blocking collectives", "late --by call", blocking_ns
+    yield "waiting in blocking collectives", "perfetto", sum(event["dur"] for event in slices) * 1e3
 
 
 def totals(folder: Path) -> Iterator[tuple[str, str, object]]:
-    (summary,) = reporter.rows("summary", folder)
-    calls = reporter.rows("calls", folder)
+    (summary,) = rows("summary", folder)
+    calls = rows("calls", folder)
     no_setup = [row for row in calls if row["family"] != "setup"]
-    ranks = reporter.rows("ranks", folder, "--per-rank")
+    ranks = rows("ranks", folder, "--per-rank")
     measured = metrics(folder)
     yield "count", "summary", summary["count"]
     yield "count", "calls", sum(row["count"] for row in calls)
     yield "count", "ranks", sum(row["count"] for row in ranks)
+    yield "count", "ranks, by call", summed("count", "ranks", folder)
     yield "count", "prometheus", measured["commprof_calls_total"]
+    yield "count", "prometheus, histograms", measured["commprof_call_duration_seconds_count"]
+    yield "count without set-up", "calls", sum(row["count"] for row in no_setup)
+    yield "count without set-up", "traffic", summed("count", "traffic", folder)
+    yield "count without set-up", "regions", summed("own_count", "regions", folder)
     yield "volume_bytes", "summary", summary["volume_bytes"]
     yield "volume_bytes", "calls", sum(row["volume_bytes"] for row in calls)
-    yield "volume_bytes", "sizes", sum(row["volume_bytes"] for row in reporter.rows("sizes", folder))
+    yield "volume_bytes", "sizes", summed("volume_bytes", "sizes", folder)
+    yield "volume_bytes", "traffic", summed("volume_bytes", "traffic", folder)
+    yield "volume_bytes", "communicators", summed("volume_bytes", "communicators", folder)
+    yield "volume_bytes", "regions", summed("volume_bytes", "regions", folder)
+    yield "volume_bytes", "ranks", sum(row["volume_bytes"] for row in ranks)
     yield "volume_bytes", "prometheus", measured["commprof_bytes_total"]
     yield "total_ns with set-up", "calls", sum(row["total_ns"] for row in calls)
     yield "total_ns with set-up", "summary", summary["total_ns"] + summary["setup_ns"]
+    yield "total_ns with set-up", "ranks", summed("total_ns", "ranks", folder)
     yield "total_ns with set-up", "prometheus", measured["commprof_time_seconds_total"] * 1e9
     yield "total_ns", "summary", summary["total_ns"]
     yield "total_ns", "calls", sum(row["total_ns"] for row in no_setup)
-    yield "total_ns", "late", reporter.rows("late", folder, "--by", "run")[0]["total_ns"]
+    yield "total_ns", "late", rows("late", folder, "--by", "run")[0]["total_ns"]
     yield "total_ns", "ranks", sum(row["mpi_ns"] for row in ranks)
+    yield "total_ns", "traffic", summed("total_ns", "traffic", folder)
+    yield "total_ns", "regions", summed("own_ns", "regions", folder)
+    yield "setup_ns", "summary", summary["setup_ns"]
+    yield "setup_ns", "ranks", sum(row["setup_ns"] for row in ranks)
     yield "counted_ns", "ranks", sum(row["counted_ns"] for row in ranks)
     yield "counted_ns", "prometheus", measured["commprof_counted_seconds"] * 1e9
-    yield "counted_ns", "late", reporter.rows("late", folder, "--by", "run")[0]["counted_ns"]
+    yield "counted_ns", "late", rows("late", folder, "--by", "run")[0]["counted_ns"]
+    yield "wall_ns", "ranks", sum(row["wall_ns"] for row in ranks)
+    yield "wall_ns", "prometheus", measured["commprof_wall_seconds"] * 1e9
     yield "sent_bytes", "summary", summary["sent_bytes"]
-    yield "sent_bytes", "peers", sum(row["bytes"] for row in reporter.rows("peers", folder))
+    yield "sent_bytes", "peers", summed("bytes", "peers", folder)
+    yield "sent_bytes", "peers --received", summed("bytes", "peers", folder, "--received")
+    yield "sent_bytes", "ranks", sum(row["sent_bytes"] for row in ranks)
+    by_call = {row["call"]: row["total_ns"] for row in calls}
+    for command in ("hvprof", "sizes", "ranks"):
+        own: dict[str, int] = defaultdict(int)
+        for row in rows(command, folder):
+            own[row["call"]] += row["total_ns"]
+        yield f"time in the calls of {command}", command, sum(own.values())
+        yield f"time in the calls of {command}", "calls", sum(by_call[call] for call in own)
+    most = max(by_call, key=by_call.__getitem__)
+    yield f"count of {most}", "calls", sum(row["count"] for row in calls if row["call"] == most)
+    yield f"count of {most}", "latency", summed("count", "latency", folder, "--call", most)
 
 
 def on_the_page(folder: Path, page: Path) -> Iterator[tuple[str, str, object]]:
     """Sentences of other commands are on the page, word for word."""
     reporter.text("html", folder, "--output", page)
     shown = words(page.read_text())
+    for command in ("pipeline", "traffic") if rows("pipeline", folder) else ("traffic",):
+        for line in reporter.text(command, folder).split("\n\n")[0].splitlines():
+            said = line.split("  ")[-1].strip()  # without the head of the line
+            yield f"{command}: {said}", command, True
+            yield f"{command}: {said}", "html", said in shown
     for command, head in (("late", "Verdict"), ("late", "Rests on"), ("late", "Waiting"), ("steps", "Steps"), ("steps", "Slowest rank")):
         sentence = sentence_of(reporter.text(command, folder), head)
         if sentence:
@@ -112,15 +185,16 @@ def on_the_page(folder: Path, page: Path) -> Iterator[tuple[str, str, object]]:
 def statements(folder: Path, page: Path) -> Statements:
     """All that can be compared."""
     found: Statements = defaultdict(dict)
-    for quantity, command, answer in (*waiting(folder), *totals(folder), *on_the_page(folder, page)):
+    timeline = page.with_suffix(".json")
+    for quantity, command, answer in (*waiting(folder), *totals(folder), *in_the_timeline(folder, timeline), *on_the_page(folder, page)):
         found[quantity][command] = answer
     return found
 
 
 def accused(folder: Path) -> dict[str, set[int]]:
     """Whom each command names as the rank that the others wait for; without those that name nobody."""
-    (run,) = reporter.rows("late", folder, "--by", "run")
-    (steps,) = reporter.rows("steps", folder)
-    stages = {row["rank"] for row in reporter.rows("pipeline", folder) if row["is_waited_for"]}
+    (run,) = rows("late", folder, "--by", "run")
+    (steps,) = rows("steps", folder)
+    stages = {row["rank"] for row in rows("pipeline", folder) if row["is_waited_for"]}
     found = {"late": set(expanded(run["late_ranks"])), "steps": set(expanded(steps["slowest_ranks"])), "pipeline": stages}
     return {command: ranks for command, ranks in found.items() if ranks}
