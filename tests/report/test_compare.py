@@ -253,6 +253,18 @@ def test_each_reason_against_a_verdict_is_named_and_can_be_allowed(case, slower,
     assert (allowed["verdict"], allowed["refused"], allowed["allowed"]) == ("more", "", kind)
 
 
+def test_a_side_that_lost_its_cores_more_often_is_noted(slower, verdict, report):
+    def switches(last: int) -> str:
+        return SWITCHES + fact("last.involuntary_switches", str(7 + last))
+
+    runs = on_a(changed(slower, switches(80)), switches(3))
+    assert verdict(runs)["refused"] == ""
+    said = "ranks lost their cores to other processes or threads 0.3 times a second on a, 8 times a second on b"
+    assert f"Note {said}" in " ".join(report("compare", *words(runs)).out.split())
+    on_a(runs, switches(50))
+    assert "Note" not in report("compare", *words(runs)).out
+
+
 @pytest.mark.parametrize("case", HEALTHY)
 def test_what_does_no_harm_is_not_refused(case, slower, verdict):
     assert verdict(changed(slower, HEALTHY[case]))["refused"] == ""

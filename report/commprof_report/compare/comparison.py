@@ -33,6 +33,7 @@ TREND_DEVIATIONS = 3  # of the rank correlation with time, under no trend
 OUTLIER = 5  # median absolute deviations, scaled to standard deviations
 MAD = 1.4826
 NOTABLE_ESTIMATE = 0.05
+FEW_SWITCHES_PER_S = 1  # involuntary, of a rank; fewer do not matter
 NOTABLE_ERROR = 0.1  # of the clocks, of the difference
 ADVISED = math.log(1.05)  # "so many pairs would find 5 %"
 OTHER = "other"
@@ -187,6 +188,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     pairs = [_pair(alone if side.of else judge, rules, table, side, refused, allowed) for side in sides[1:]]
     notes = [*_notes(sides, metric, table, rules), *(note for _, own in drifted.values() for note in own)]
     for side, pair in zip(sides[1:], pairs):
+        notes += _disturbance(judge, sides[0], side)
         notes += _coarse_clocks(sides[0], side, next(figure for figure in pair.figures if figure.is_primary))
     costs = [_cost(alone, side) for side in sides if side.bare_ns]
     return Comparison(
@@ -434,6 +436,17 @@ def _settling(side: Side) -> Iterator[str]:
             return
     if tuned:
         yield f"{side.name}: {why}; its first calls may differ from its last"
+
+
+def _disturbance(judge: Judge, reference: Side, side: Side) -> Iterator[str]:
+    """Whether one side lost its cores twice as often or more, beyond chance."""
+    rates = [[run.switches_per_s for run in each.runs] for each in (reference, side)]
+    if any(rate is None for own in rates for rate in own):
+        return
+    found = judge.contrast(*([max(rate, FEW_SWITCHES_PER_S) for rate in own] for own in rates))
+    if found.outcome in ("less", "more") and abs(math.log1p(found.change)) >= math.log(2):
+        often = [f"{median(own):.2g} times a second on {each.name}" for own, each in zip(rates, (reference, side))]
+        yield f"ranks lost their cores to other processes or threads {often[0]}, {often[1]}"
 
 
 def _coarse_clocks(reference: Side, side: Side, figure: FigureRow) -> Iterator[str]:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from sqlite3 import Connection
+from statistics import fmean
 from typing import NamedTuple
 
 from ..base import query
@@ -171,6 +172,12 @@ class Figures:
     @property
     def masks(self) -> tuple[int, ...]:
         return tuple(crowding.cores_of(row.affinity) for row in self.ranks)
+
+    @property
+    def switches_per_s(self) -> float | None:
+        """How often a rank lost its core to another process, mean over the ranks; null: not known."""
+        rates = [row.switches_per_s for row in self.ranks]
+        return None if None in rates else fmean(rates)
 
     def canary_ns(self, name: str) -> float | None:
         """Of the slowest host; null: not measured."""
