@@ -27,10 +27,10 @@ add() { # add NAME MPICC LIBRARY MPIRUN...: an arm of each experiment; LIBRARY f
     kmeans+=(--arm "$name: $* -n 2 {} $bind $folder/kmeans.$name 800000")
     # One mpi4py for all libraries: that of the wheels, which opens the library that it is given.
     [ -e "$installed" ] || return 0
-    mkdir -p "$folder/mpi4py.$name"
-    ln -sfn "$(realpath "$installed")" "$folder/mpi4py.$name/mpi4py"
-    ln -sfn "$library" "$folder/mpi4py.$name/$([ "$name" = openmpi ] && echo libmpi.so.40 || echo libmpi.so.12)"
-    local python="env PYTHONPATH=$folder/mpi4py.$name LD_LIBRARY_PATH=$folder/mpi4py.$name /usr/bin/python3"
+    mkdir -p "$folder/python" "$folder/lib.$name"
+    ln -sfn "$(realpath "$installed")" "$folder/python/mpi4py"
+    [[ $library == */libmpich* ]] && ln -sfn "$library" "$folder/lib.$name/libmpi.so.12" # the name that mpi4py needs
+    local python="env PYTHONPATH=$folder/python LD_LIBRARY_PATH=$folder/lib.$name MPI4PY_LIBMPI=$library /usr/bin/python3"
     demo+=(--arm "$name: $* -n 2 {} $bind $python examples/data_parallel/train.py --pictures 384")
 }
 system=/usr/lib/$(uname -m)-linux-gnu
