@@ -20,11 +20,11 @@ static bool track(mpi_handle handle, uint64_t bytes, unsigned flags)
 static void a_request_completes_as_it_was_tracked(void)
 {
     begin(false);
-    struct communicator communicator;
+    struct ledger_sample sample;
     struct request done, request = {.start_ticks = 11,
                                     .bytes = 22,
                                     .volume_bytes = 33,
-                                    .communicator = &communicator,
+                                    .sample = &sample,
                                     .peer = 4,
                                     .call = 5,
                                     .slot = 6,
@@ -34,7 +34,7 @@ static void a_request_completes_as_it_was_tracked(void)
     CHECK_EQUAL(done.start_ticks, 11);
     CHECK_EQUAL(done.bytes, 22);
     CHECK_EQUAL(done.volume_bytes, 33);
-    CHECK(done.communicator == &communicator);
+    CHECK(done.sample == &sample);
     CHECK_EQUAL(done.peer, 4);
     CHECK_EQUAL(done.call, 5);
     CHECK_EQUAL(done.slot, 6);
