@@ -15,6 +15,12 @@ WITH lasted AS (
     SELECT identity, call, coalesce(completed_ns, end_ns) - start_ns
     FROM message
     JOIN communicator USING (world_rank, communicator)
+    UNION ALL
+    SELECT identity, sample.call, end_ns - start_ns
+    FROM sample
+    JOIN call ON call.name = sample.call
+    JOIN communicator USING (world_rank, communicator)
+    WHERE family = 'probe' AND number IS NOT NULL
 ),
 placed AS (
     SELECT identity, call, duration_ns,

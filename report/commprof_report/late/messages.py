@@ -1,4 +1,5 @@
-"""Messages as arrivals: a receive depends on the time at which its send was posted, a send on the time at which its receive was posted.
+"""Messages as arrivals: a receive, or a blocking probe, depends on the time at which its send was posted, a send on the time at which its
+receive was posted.
 
 A send that returned, or was completed, before its receive was posted was buffered: it has not waited for the receiver.
 """
@@ -36,6 +37,7 @@ class MessageRow(NamedTuple):
     call: str
     bytes: int | None
     is_buffered: int
+    is_probe: int  # no side: a call that found the message
 
     @property
     def world_rank(self) -> int:
@@ -60,21 +62,24 @@ def messages_add(completions: Completions, connection: Connection, alignment: Al
     for _, group in groupby(map(MessageRow._make, SQL.run(connection, "sampled_messages")), key=itemgetter(0, 1, 2, 3)):
         rows = list(group)
         matched = set()
-        for sent, received in _matches(rows, windows, clocks):
+        for sent, received in _matches(rows, windows, clocks, is_probe=0):
             matched |= {id(sent.row), id(received.row)}
             _add(completions, counts, clocks, sent, received, LONG_AGO_NS if sent.row.is_buffered else received.posted_ns)
             _add(completions, counts, clocks, received, sent, sent.posted_ns)
+        for sent, found in _matches(rows, windows, clocks, is_probe=1):
+            _add(completions, counts, clocks, found, sent, sent.posted_ns)
         for row in rows:
-            if id(row) not in matched:
+            if id(row) not in matched and not row.is_probe:
                 counts.unmatched += counts.chosen(row)
                 if row.gone_ns is not None:
                     completions.add(row.world_rank, row.gone_ns, None)
     return counts
 
 
-def _matches(rows: Sequence[MessageRow], windows: Windows, clocks) -> Iterator[tuple[Message, Message]]:
+def _matches(rows: Sequence[MessageRow], windows: Windows, clocks, is_probe: int) -> Iterator[tuple[Message, Message]]:
     known = [row for row in rows if row.number is not None and row.identity is not None]
-    sent, received = ([row for row in known if row.is_received == side] for side in (0, 1))
+    sent = [row for row in known if not row.is_received]
+    received = [row for row in known if row.is_received and row.is_probe == is_probe]
     if not sent or not received:
         return iter(())
     pair = (sent[0].sender, sent[0].receiver)

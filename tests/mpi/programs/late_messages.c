@@ -1,7 +1,8 @@
 /* late_messages LATE HOW BYTES BUSY_MS ROUNDS: in each round, after a Barrier, each even rank sends a message to the next odd rank; rank LATE
- * computes before (-1: all of them do). HOW: blocking, nonblocking (Isend or Irecv, and Waitall), persistent (Start and Wait), exchange (Sendrecv, both
- * ways). Every rank reads CLOCK_MONOTONIC before it posts its message, and around the call that completes it; at the end rank 0 prints all
- * readings: "reading round rank before_post after_post before_wait after_wait". */
+ * computes before (-1: all of them do). HOW: blocking, nonblocking (Isend or Irecv, and Waitall), persistent (Start and Waitall), exchange
+ * (Sendrecv, both ways), wildcard (Irecv of any source and tag), started-exchange (Isendrecv, and Waitall), probed (Probe, Recv), matched
+ * (Mprobe, Imrecv, Waitall). Every rank reads CLOCK_MONOTONIC before it posts its message, and around the call that completes it; at the
+ * end rank 0 prints all readings: "reading round rank before_post after_post before_wait after_wait". */
 #include <mpi.h>
 #include <stdint.h>
 #include <string.h>
@@ -16,12 +17,34 @@ static int64_t readings[ROUNDS][READINGS];
 static int peer, is_sender, bytes;
 static MPI_Request request;
 
+int MPI_Isendrecv(const void *, int, MPI_Datatype, int, int, void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+#pragma weak MPI_Isendrecv
+
 static void wait_blocking(void)
 {
     if (is_sender)
         MPI_Send(message, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD);
     else
         MPI_Recv(message, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void probe_first(void)
+{
+    if (!is_sender)
+        MPI_Probe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    wait_blocking();
+}
+
+static void match_first(void)
+{
+    MPI_Message matched;
+    if (is_sender) {
+        wait_blocking();
+        return;
+    }
+    MPI_Mprobe(peer, TAG, MPI_COMM_WORLD, &matched, MPI_STATUS_IGNORE);
+    MPI_Imrecv(message, bytes, MPI_BYTE, &matched, &request);
+    MPI_Waitall(1, &request, MPI_STATUSES_IGNORE);
 }
 
 static void exchange(void)
@@ -35,6 +58,20 @@ static void start(void)
         MPI_Isend(message, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request);
     else
         MPI_Irecv(message, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request);
+}
+
+static void start_any(void)
+{
+    if (is_sender)
+        start();
+    else
+        MPI_Irecv(message, bytes, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
+}
+
+static void start_exchange(void)
+{
+    if (MPI_Isendrecv)
+        MPI_Isendrecv(message, bytes, MPI_BYTE, peer, TAG, other_message, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request);
 }
 
 static void start_again(void)
@@ -65,6 +102,15 @@ static void print_readings(int of_rank, int rounds)
     }
 }
 
+static const struct {
+    const char *name;
+    void (*post)(void), (*complete)(void);
+} HOW[] = {
+    {"blocking", NULL, wait_blocking}, {"nonblocking", start, wait_all},  {"persistent", start_again, wait_all},
+    {"exchange", NULL, exchange},      {"wildcard", start_any, wait_all}, {"started-exchange", start_exchange, wait_all},
+    {"probed", NULL, probe_first},     {"matched", NULL, match_first},
+};
+
 int main(int argc, char **argv)
 {
     int rank, size;
@@ -79,8 +125,10 @@ int main(int argc, char **argv)
     is_sender = rank % 2 == 0;
     peer = is_sender ? rank + 1 : rank - 1;
 
-    void (*post)(void) = is_persistent ? start_again : strcmp(argv[2], "nonblocking") == 0 ? start : NULL;
-    void (*complete)(void) = post ? wait_all : strcmp(argv[2], "exchange") == 0 ? exchange : wait_blocking;
+    int how = 0;
+    while (strcmp(HOW[how].name, argv[2]) != 0)
+        how++;
+    void (*post)(void) = HOW[how].post, (*complete)(void) = HOW[how].complete;
     if (is_persistent)
         prepare();
     for (int round = 0; round < rounds; round++) {
