@@ -130,7 +130,12 @@ def _database_check(path: Path, connection: sqlite3.Connection, database: str = 
 def _entries(connection: sqlite3.Connection, database: str = "main") -> list[Entry]:
     """All entries of the schema. SQLite accepts blobs as texts here."""
     made = connection.execute(f"SELECT CAST(type AS TEXT), CAST(name AS TEXT), CAST(coalesce(sql, '') AS TEXT) FROM {database}.sqlite_master")
-    return [Entry(kind, name, " ".join(re.sub("--.*", "", sql).split())) for kind, name, sql in made]
+    return [Entry(kind, name, _without_comments(sql)) for kind, name, sql in made]
+
+
+@lru_cache
+def _without_comments(sql: str) -> str:
+    return " ".join(re.sub("--.*", "", sql).split())
 
 
 @lru_cache

@@ -90,13 +90,17 @@ class Thinning:
             raise
 
     def _count_attached(self) -> None:
-        rows = [] if self.most is None else list(map(CountRow._make, SQL.run(self.connection, "thinning_count")))
+        rows = [] if self.most is None else self._counted()
         self._add((row.class_, row.number, row.count) for row in rows if None not in row)
         spans = [(table, *ALL_ROWS) for table in SAMPLED]
         if self.is_needed:
             spans = _joined((row.sampled, row.first_row, row.last_row) for row in rows if None in row or self._keeps(row.class_, row.number))
         self.connection.execute("DELETE FROM temp.retained_rows")
         self.connection.executemany("INSERT INTO temp.retained_rows VALUES (?, ?, ?)", spans)
+
+    def _counted(self) -> list[CountRow]:
+        windows, of_gpus = ((1 << self.levels.get(kind, 0)) - 1 for kind in (WITHOUT_SEQUENCE, OF_GPUS))
+        return list(map(CountRow._make, SQL.run(self.connection, "thinning_count", passed_windows=windows, passed_of_gpus=of_gpus)))
 
     def ledger_rows_thin(self, rows: dict[str, list[tuple]]) -> None:
         """The same for a ledger's samples; removes those that are not retained."""
