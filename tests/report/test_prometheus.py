@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 import planted
 import pytest
+import training
 from commprof_report.base.units import visible
 from planted import SECOND, START_UNIX_NS, Doing, process_facts
+from planted_job import HostClock, Job
+from training import rank_of
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^\\"\n]|\\[\\"n])*)"'
@@ -122,6 +125,31 @@ def test_gauges_say_what_ranks_are_in_and_whether_they_run(report, tmp_path, mon
     assert found[series("commprof_rank_info", rank=2, host="node01", state="running or killed")] == 1
     assert found[series("commprof_wall_seconds", rank=0)] == found[series("commprof_counted_seconds", rank=0)] == 42
     assert found[series("commprof_last_sign_timestamp_seconds", rank=3)] == START_UNIX_NS / 1e9 + 10
+
+
+def test_waiting_is_that_of_late_with_its_causes_and_coverage(report, tmp_path):
+    """Rank 1 is 5 ms late to each of 40 collectives of 1 ms."""
+    job = Job([HostClock()] * 3, wall_ns=SECOND)
+    for begin_ns in range(0, 800_000_000, 20_000_000):
+        job.collective("MPI_Allreduce", [begin_ns, begin_ns + 5_000_000, begin_ns], [1_000_000] * 3)
+    job.receive(0, 1, 900_000_000, 970_000_000)  # from whom nothing is known: of 320 ms in the calls of all ranks 70 ms more
+    found = prometheus(report, job.write(tmp_path / "run.db"))
+    assert [found[series("commprof_wait_seconds", rank=rank)] for rank in range(3)] == pytest.approx([0.2, 0, 0.2])
+    assert [found[series("commprof_caused_wait_seconds", rank=rank)] for rank in range(3)] == pytest.approx([0, 0.4, 0])
+    assert found[series("commprof_unknown_cause_wait_seconds")] == 0
+    assert found[series("commprof_wait_coverage_ratio")] == pytest.approx(520 / 590)
+
+
+def test_a_background_threads_arrivals_are_no_causes(report, tmp_path):
+    ranks = [rank_of(training.horovod(), rank, early=0.25 * (rank == 0), thread=1) for rank in range(2)]
+    names = {key.name for key in prometheus(report, planted.write_databases(tmp_path / "run", ranks))}
+    assert {"commprof_wait_seconds", "commprof_wait_coverage_ratio"} <= names
+    assert not names & {"commprof_caused_wait_seconds", "commprof_unknown_cause_wait_seconds"}
+
+
+def test_nothing_is_said_of_waiting_where_nothing_was_split(report, tmp_path):
+    planted.write_database(tmp_path / "rank-0.db", planted.Rank(0, 1, cells=[planted.Cell("MPI_Send", 8, [1_023])]))
+    assert not any("wait" in key.name for key in prometheus(report, tmp_path))
 
 
 def test_names_from_files_stay_within_their_labels(report, run_folder):

@@ -82,6 +82,10 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
     stages = {row["rank"]: row["wait_ns"] for row in rows("pipeline", folder) if row["wait_ns"] is not None}
     yield "waiting of the stages", "pipeline", sum(stages.values())
     yield "waiting of the stages", "late", sum(row["wait_ns"] for row in rows("late", folder) if row["rank"] in stages)
+    measured = metrics(folder)
+    yield "wait_ns", "prometheus", measured["commprof_wait_seconds"] * 1e9
+    causes = measured["commprof_caused_wait_seconds"] + measured["commprof_unknown_cause_wait_seconds"]
+    yield "wait_ns", "prometheus by cause", causes * 1e9
     text = reporter.text("late", folder)
     sentence = sentence_of(text, "Verdict")
     yield "sentence of the verdict", "late", True

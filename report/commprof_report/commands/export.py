@@ -3,9 +3,10 @@
 Without --output the tables go to standard output: JSON as one list of objects, each of which names its table first; CSV one table at a time
 (--table). Nothing is left out, so the filters of other commands do not apply.
 
-With --format prometheus it writes counters of calls, bytes and time, histograms of durations, and which call each rank is in and for how
-long, of a live or a finished run, in the text format that a node exporter's text-file collector takes. The file is written aside and renamed,
-so a collector never reads half of it. A run of many ranks and communicators has many time series.
+With --format prometheus it writes counters of calls, bytes and time, histograms of durations, how long each rank waited and made others wait,
+and which call each rank is in and for how long, of a live or a finished run, in the text format that a node exporter's text-file collector
+takes. The file is written aside and renamed, so a collector never reads half of it. A run of many ranks and communicators has many time series.
+Waiting is read from the sampled calls, so it takes as long as `hvprof-report late`.
 
 With --format perfetto it writes a timeline of the sampled calls (COMMPROF_SAMPLES): each rank is a process, each thread a track, on one time
 axis. In a collective that synchronizes, a slice says how long it waited, and for which rank. Nonblocking collectives are shown from start to
@@ -37,6 +38,8 @@ from ..base.errors import UsageError
 from ..display import tables
 from ..exporters import perfetto, prometheus
 from ..exporters.pytorch_trace import STEP_NS, OfRank, trace_files, traces_open
+from ..late.late_ranks import late
+from ..run.alignment import align
 from ..run.run import Run
 from . import common
 
@@ -142,7 +145,9 @@ def write_prometheus(arguments: argparse.Namespace) -> None:
         raise UsageError("export", "Prometheus takes sums, not tables: leave --table out")
     if arguments.with_trace:
         raise UsageError("export", "--with-trace adds to a timeline: --format perfetto")
-    lines_write((f"{line}\n" for line in prometheus.text(common.open_whole(arguments))), arguments.output)
+    run = common.open_whole(arguments, with_samples=True)
+    waits = late(run, align(run.connection))
+    lines_write((f"{line}\n" for line in prometheus.text(run, waits)), arguments.output)
 
 
 def write_perfetto(arguments: argparse.Namespace) -> None:

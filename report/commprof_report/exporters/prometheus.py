@@ -11,6 +11,7 @@ from ..base import query, units
 from ..calls.ranks import rank_rows
 from ..gpu import gpu_activity
 from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, IN_MPI
+from ..late.late_ranks import Late
 from ..run.facts import fact_rows
 from ..run.run import Run
 from ..stuck.live import LiveRow, live_rows
@@ -56,8 +57,8 @@ class Sample(NamedTuple):
     suffix: str = ""  # of the name, in a histogram
 
 
-def text(run: Run) -> Iterator[str]:
-    """The lines of the text. Labels that all samples of a run share come first."""
+def text(run: Run, late: Late) -> Iterator[str]:
+    """The lines of the text. Labels that all samples of a run share come first. `late`: the run's analysis of waiting."""
     connection = run.connection
     ranks = live_rows(connection)
     totals = total_rows(connection)
@@ -75,6 +76,7 @@ def text(run: Run) -> Iterator[str]:
         ("commprof_bytes_total", "counter", "Bytes passed to calls.", _totals(totals, lambda row: row.volume_bytes)),
         ("commprof_time_seconds_total", "counter", "Time inside calls.", _totals(totals, lambda row: row.total_ns / 1e9)),
         *_device_metrics(on_device),
+        *_wait_metrics(late),
         ("commprof_dropped_calls_total", "counter", "Calls that could not be recorded.", _dropped(run)),
         ("commprof_gpu_seconds_total", "counter", "Traced time of GPUs, by what they did at the same time.", _gpu_busy(run)),
         ("commprof_gpu_dropped_records_total", "counter", "Records of GPU activity that were lost.", _gpu_dropped(run)),
@@ -148,6 +150,21 @@ def _device_metrics(rows: list[DeviceTotalRow]) -> Iterator[tuple[str, str, str,
         times = [Sample(own, row.total_ns / 1e9) for own, row in zip(labels, rows)]
         yield "commprof_device_operations_total", "counter", "NCCL's operations that were timed on the device.", counts
         yield "commprof_device_time_seconds_total", "counter", "Time of these operations on the device.", times
+
+
+def _wait_metrics(late: Late) -> Iterator[tuple[str, str, str, list[Sample]]]:
+    """Metrics of waiting, if any call was split; of its causes, unless a background thread's arrivals hide them."""
+    if late.run.verdict == "none":
+        return
+    waited = [Sample({"rank": row.rank}, row.wait_ns / 1e9) for row in late.ranks]
+    yield "commprof_wait_seconds", "gauge", "Part of the time inside calls in which the rank waited for others, as far as it is known.", waited
+    if not late.is_background:
+        caused = [Sample({"rank": row.rank}, row.caused_ns / 1e9) for row in late.ranks]
+        yield "commprof_caused_wait_seconds", "gauge", "Waiting of other ranks of which the rank is the root cause.", caused
+        unknown = [Sample({}, late.run.unknown_cause_ns / 1e9)]
+        yield "commprof_unknown_cause_wait_seconds", "gauge", "Waiting of all ranks whose root cause is not known.", unknown
+    coverage = [Sample({}, late.run.coverage)]
+    yield "commprof_wait_coverage_ratio", "gauge", "Share of the time inside MPI of which it is known whether ranks waited.", coverage
 
 
 def _dropped(run: Run) -> Iterator[Sample]:
