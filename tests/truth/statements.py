@@ -101,17 +101,13 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
 
 
 def in_the_timeline(folder: Path, path: Path) -> Iterator[tuple[str, str, object]]:
-    """Waiting in blocking collectives is drawn as slices, if all of them are sampled and clocks show it."""
+    """Waiting is drawn as slices, if all calls are sampled and clocks show it."""
     (run,) = rows("late", folder, "--by", "run")
     if (run["sampled_share"] or 0) < 1 or run["estimate_share"]:
         return
     reporter.text("export", "--format", "perfetto", "--output", path, folder)
     slices = [event for event in json.loads(path.read_text())["traceEvents"] if event.get("name", "").startswith("waiting for rank")]
-    family = {row["call"]: row["family"] for row in rows("calls", folder)}
-    waits = {row["call"]: row["wait_ns"] or 0 for row in rows("late", folder, "--by", "call") if family[row["call"]] == "collective"}
-    blocking_ns = sum(wait_ns for call, wait_ns in waits.items() if not re.match("MPI_I|.*_init", call))
-    yield "waiting in blocking collectives", "late --by call", blocking_ns
-    yield "waiting in blocking collectives", "perfetto", sum(event["dur"] for event in slices) * 1e3
+    yield "wait_ns", "perfetto", sum(event["dur"] for event in slices) * 1e3
 
 
 def totals(folder: Path) -> Iterator[tuple[str, str, object]]:
