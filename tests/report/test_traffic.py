@@ -13,7 +13,7 @@ def traffic(report, tmp_path):
 
     def answer(*cells: Cell, words=("--json",)):
         ranks = [Rank(rank, 2, cells=list(cells)) for rank in range(2)]
-        return report("traffic", planted.write_databases(tmp_path / "run", ranks), *words)
+        return report("traffic", planted.write_databases(tmp_path / f"run-{len(words)}", ranks), *words)
 
     return answer
 
@@ -40,6 +40,25 @@ def test_horovod_s_negotiation_is_control(traffic):
         ("control", "MPI_Bcast"): (162, 4, 4),
         ("control", "MPI_Barrier"): (6, 0, 0),
     }
+
+
+def test_starts_are_of_either_kind_and_persistent_operations_have_no_ratio(traffic):
+    cells = (
+        *(Cell(call, 1 << 20, [900], volume_bytes=0) for call in ("MPI_Send_init", "MPI_Recv_init")),
+        *(Cell(call, 1 << 20, [90_000], measure="completion", times=100) for call in ("MPI_Send_init", "MPI_Recv_init")),
+        Cell("MPI_Startall", 0, [500], communicator=0, times=100),
+        Cell("MPI_Waitall", 0, [80_000], communicator=0, times=100),
+        Cell("MPI_Barrier", 0, [10_000], times=3),
+    )
+    assert classes(traffic(*cells).rows) == {
+        ("bulk", "MPI_Send_init"): (2, 1 << 20, 1 << 20),
+        ("bulk", "MPI_Recv_init"): (2, 1 << 20, 1 << 20),
+        ("completion", "MPI_Waitall"): (200, 0, 0),
+        ("completion", "MPI_Startall"): (200, 0, 0),
+        ("control", "MPI_Barrier"): (6, 0, 0),
+    }
+    text = traffic(*cells, words=()).out
+    assert "for each bulk call" not in text and "persistent operations: the calls and bytes are those of setting them up" in text
 
 
 def test_the_text_says_how_many_control_calls_there_are_for_each_bulk_call(traffic):

@@ -37,14 +37,14 @@ SELECT call,
 FROM followed
 GROUP BY call;
 
--- For the other calls (data distributed once), up to 64 bytes. Calls of family 'completion' complete operations of either kind, calls of
--- 'group' begin and end NCCL's groups of either kind.
+-- For the other calls (data distributed once), up to 64 bytes. Calls of family 'completion' complete operations of either kind, MPI_Start and
+-- MPI_Pready start them, calls of 'group' begin and end NCCL's groups of either kind.
 DROP TABLE IF EXISTS temp.cell_traffic;
 CREATE TEMP TABLE cell_traffic AS
 SELECT cell.cell,
        CASE WHEN family = 'setup' THEN 'setup'
             WHEN family = 'io' THEN 'file'
-            WHEN family = 'completion' THEN 'completion'
+            WHEN family = 'completion' OR cell.call IN ('MPI_Start', 'MPI_Startall') OR cell.call LIKE 'MPI_Pready%' THEN 'completion'
             WHEN family = 'group' THEN 'group'
             WHEN cell.bytes > coalesce(threshold_bytes, 64) THEN 'bulk'
             ELSE 'control' END AS traffic

@@ -25,7 +25,7 @@ SEE_ALSO = ("sizes", "steps")
 HEADS = {
     "bulk": "Bulk",
     "control": "Control",
-    "completion": "Wait, Test",
+    "completion": "Start and wait",
     "file": "Files",
     "group": "NCCL groups",
 }
@@ -73,9 +73,16 @@ def facts(rows: list[TrafficRow]) -> Iterator[tuple[str, str]]:
         if own:
             yield head, part_text(own, rows)
     bulk, control = (total((row for row in rows if row.traffic == traffic), "count") for traffic in ("bulk", "control"))
-    if bulk and control:
+    if any(has_set_up(row) for row in rows):
+        yield "", "persistent operations: the calls and bytes are those of setting them up, however often they were started"
+    elif bulk and control:
         yield "", f"{units.three_digits(control / bulk)} control calls for each bulk call"
     yield "Thresholds", threshold_text(rows)
+
+
+def has_set_up(row: TrafficRow) -> bool:
+    """Of a persistent operation."""
+    return row.call.endswith("_init")
 
 
 def part_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
