@@ -1,5 +1,5 @@
--- Median duration of the sampled collectives and messages, of nonblocking and persistent ones from start to completion, for each communicator and call; for
--- NCCL, the duration on the device.
+-- Median duration of the sampled collectives and messages, of nonblocking and persistent ones from start to completion, for each communicator
+-- and call; for NCCL, the duration on the device.
 WITH lasted AS (
     SELECT identity, CASE WHEN is_shared THEN 'ncclGroup' ELSE sample.call END AS call,
            CASE library WHEN 'nccl' THEN device_end_ns - device_start_ns ELSE coalesce(completed_ns, end_ns) - start_ns END AS duration_ns
