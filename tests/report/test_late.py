@@ -248,6 +248,39 @@ def test_a_late_receiver_of_eager_messages_accuses_nobody(late, shape, late_rank
     assert run["late_ranks"] is None
 
 
+def in_a_pair(how: str, seed: int, late: int | None = None) -> Job:
+    """Ranks 0 and 1 of 12 wait for each other, on a communicator of their own or by messages; the others only come to a barrier. A late
+    rank works for 10 ms longer each time."""
+    chance, program = random.Random(seed), Program(12)
+    pair = program.job.group((0, 1), "pair")
+    for _ in range(60):
+        for rank in (0, 1):
+            program.compute(rank, 2 * MS + chance.randrange(12 * MS) + (10 * MS if rank == late else 0))
+        if how == "messages":
+            program.meet(0, 1)
+        else:
+            program.collective("MPI_Allreduce", pair)
+        last_ns = max(program.now_ns)
+        for rank in range(12):
+            program.compute(rank, last_ns - program.now_ns[rank])
+        program.collective("MPI_Barrier", program.job.world)
+    return program.end()
+
+
+@pytest.mark.parametrize("how", ["collectives", "messages"])
+def test_of_20_balanced_pairs_in_a_larger_job_at_most_1_names_a_rank(late, how):
+    """One of two has more than half of the waiting, though the ten others have none."""
+    runs = [late(in_a_pair(how, seed), "run")[0] for seed in range(20)]
+    assert all(run["wait_ns"] > 0.9 * (run["wait_ns"] + run["transfer_ns"]) for run in runs)
+    assert sum(run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None for run in runs) <= 1
+
+
+@pytest.mark.parametrize("how", ["collectives", "messages"])
+def test_the_late_one_of_a_pair_in_a_larger_job_is_named(late, how):
+    (run,) = late(in_a_pair(how, 1, late=1), "run")
+    assert (run["verdict"], run["late_ranks"]) == ("imbalance", "1")
+
+
 def test_the_root_of_a_balanced_bcast_has_all_the_cost_and_is_not_called_late(text):
     said = text(rooted("MPI_Bcast", 4, seed=1))
     assert "nobody is late beyond chance: rank 1 causes 100.0 % of the waiting" in said and "imbalance" not in said

@@ -1,21 +1,12 @@
 -- What each late arrival cost, in order of time: the collective, and each root cause's part of what the others waited. arrival: a number for
 -- each collective and rank that arrived last. cause_rank: null, the cause is not known. compared_ns: by what ranks are compared with each
--- other: the cost; of a collective in which not all wait for all, how late each rank is, in rows of their own without a cost; of a message,
--- the same, divided by the number of ranks with which the rank passes messages: who has many is not later for it. sampled_ns: the cost before
--- it is scaled to all calls.
+-- other: the cost; of a collective in which not all wait for all, and of a message, how late each of its ranks is, in rows of their own
+-- without a cost. sampled_ns: the cost before it is scaled to all calls.
 WITH compared AS (
     SELECT identity, sequence, avg(factor) AS factor
     FROM late_scaled
     WHERE (identity, sequence) IN (SELECT identity, sequence FROM late_compared)
     GROUP BY identity, sequence
-),
-pair AS (
-    SELECT world_rank, peer FROM late_scaled WHERE peer IS NOT NULL
-    UNION
-    SELECT peer, world_rank FROM late_scaled WHERE peer IS NOT NULL
-),
-partner AS (
-    SELECT world_rank, count(*) AS partners FROM pair GROUP BY world_rank
 ),
 part AS (
     SELECT late_scaled.call, identity, sequence, last_rank, cause_rank, start_ns + wait_ns AS arrival_ns, caused_ns,
@@ -24,10 +15,9 @@ part AS (
     JOIN late_cause USING (wait)
     LEFT JOIN synchronizing ON synchronizing.call = late_scaled.call
     UNION ALL
-    SELECT call, identity, sequence, NULL, world_rank, arrival_ns, 0.0, 0.0, late_ns * factor / CASE WHEN sequence < 0 THEN partners ELSE 1 END
+    SELECT call, identity, sequence, NULL, world_rank, arrival_ns, 0.0, 0.0, late_ns * factor
     FROM late_compared
     JOIN compared USING (identity, sequence)
-    LEFT JOIN partner USING (world_rank)
 )
 SELECT call, identity, cause_rank, total(cost_ns) AS cost_ns, total(compared_ns) AS compared_ns, min(arrival_ns) AS arrival_ns,
        dense_rank() OVER (ORDER BY identity, sequence, call, last_rank) AS arrival, total(caused_ns) AS sampled_ns

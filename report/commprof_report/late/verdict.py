@@ -2,10 +2,10 @@
 
 The late arrivals are divided, in order of time, into up to 16 blocks of equal number; a block has a cost for each rank: how much waiting it
 causes (root_causes.py). Waiting whose cause is not known counts for nobody, but is part of the whole. If no rank were different from the
-others, the ranks could change places within each block. The probability that a rank then costs as much as it does, or more, is bounded by
-Chernoff's inequality. A rank is named only if that bound, times the number of ranks (Bonferroni), is below 1 %, and if the named ranks cause
-at least half of the waiting. The same test is made for hosts, and for each call on each communicator. One extreme block cannot name a rank.
-Whether what the named ranks cause grows is judged by Kendall's test over eight blocks.
+others, ranks that could have been late at the same arrivals could change places within each block. The probability that a rank then costs as
+much as it does, or more, is bounded by Chernoff's inequality. A rank is named only if that bound, times the number of ranks (Bonferroni), is
+below 1 %, and if the named ranks cause at least half of the waiting. The same test is made for hosts, and for each call on each communicator.
+One extreme block cannot name a rank. Whether what the named ranks cause grows is judged by Kendall's test over eight blocks.
 
 Ranks cannot change places where only some of them can be waited for, such as the root of a Bcast or the sender of an eager message. There, and
 in all messages, a rank's cost is replaced in the test, but not in the half of the waiting, by how late it is, waited for or not (own_time.py).
@@ -26,7 +26,7 @@ FEWEST_BLOCKS = 8  # fewer cannot name one of two ranks: 2 x 2^-7 > 1 %
 FEW = 4  # at most one rank in FEW may be named
 NOTABLY_MORE = 0.25  # of the waiting
 MOST_OF_IT = 0.5  # share of the waiting that the named ranks cause together
-POWERS = range(-4, 10)  # rates 2^p that Chernoff's bound is minimized over
+RATES = [2.0**power for power in range(-4, 10)]  # that Chernoff's bound is minimized over
 NOTABLE = 0.01  # share of the counted time
 COVERED = 0.5  # share of the time inside MPI; no verdict below
 BACKGROUND = 0.5  # share of the time inside MPI on threads other than the main one; no verdict from there on
@@ -96,25 +96,25 @@ NOBODY = Blame(None, [], [])
 def blame(causes: Sequence[Cause], participants: Participants) -> Blame:
     """`causes`: all of a run or some, in order of time. Different late ranks in different calls take precedence if they explain notably more
     of the waiting."""
-    ranks, host_of = participants.ranks, participants.hosts.__getitem__
+    ranks = participants.ranks
     if len(ranks) < 2:
         return NOBODY
-    named, calls = _named(causes, ranks, host_of, LEVEL), _by_call(causes, participants.members, host_of)
+    named, calls = _named(causes, participants, ranks, LEVEL), _by_call(causes, participants)
     explained = sum(each.named.share * each.cost_ns for each in calls) / (sum(cause.cost_ns for cause in causes) or 1)
     if len({each.named.ranks for each in calls}) > 1 and explained > (named.share if named else 0) + NOTABLY_MORE:
         return Blame(None, calls, [])
     return Blame(named, [], [] if named else _turns(causes, len(ranks)))
 
 
-def _named(causes: Sequence[Cause], ranks: Sequence[int], host_of: Callable[[int], str], level: float) -> Named | None:
-    """A few ranks; or the ranks of a few hosts, if these cause notably more than the few ranks do."""
-    named = None
-    found = few(causes, lambda rank: rank, ranks, level)
+def _named(causes: Sequence[Cause], participants: Participants, ranks: Sequence[int], level: float) -> Named | None:
+    """A few of these ranks; or the ranks of a few hosts, if these cause notably more than the few ranks do."""
+    named, host_of = None, participants.hosts.__getitem__
+    found = few(causes, lambda rank: rank, ranks, level, participants.members)
     if found:
         named = _name(causes, *found)
     hosts = sorted({host_of(rank) for rank in ranks})
     if 1 < len(hosts) < len(ranks):
-        found = few(causes, host_of, hosts, level)
+        found = few(causes, host_of, hosts, level, participants.members)
         if found:
             of_hosts = _name(causes, [rank for rank in ranks if host_of(rank) in found[0]], found[1])
             named = of_hosts if named is None or of_hosts.share > named.share + NOTABLY_MORE else named
@@ -161,9 +161,11 @@ def _sums(block: Iterable[Cause], unit_of: Callable[[int], Hashable], field: str
     return sums
 
 
-def few(causes: Sequence[Cause], unit_of: Callable[[int], Hashable], units: Sequence, level: float) -> tuple[list, float] | None:
+def few(
+    causes: Sequence[Cause], unit_of: Callable[[int], Hashable], units: Sequence, level: float, members: Mapping[str, Sequence[int]] = {}
+) -> tuple[list, float] | None:
     """The fewest units (ranks, hosts) that cause most of the whole cost, each beyond chance; and the largest p among them. None: there are
-    none."""
+    none. members: the ranks of each communicator; of one that is missing here, all units call on it."""
     blocks = _blocks(causes, block_count(causes))
     if len(blocks) < FEWEST_BLOCKS:
         return None
@@ -172,29 +174,49 @@ def few(causes: Sequence[Cause], unit_of: Callable[[int], Hashable], units: Sequ
     for unit, _ in sorted(costs.items(), key=lambda item: (-item[1], item[0]))[: max(1, len(units) // FEW)]:
         chosen.append(unit)
         if sum(costs[each] for each in chosen) >= MOST_OF_IT * whole_ns:
-            compared = [_sums(block, unit_of, "compared_ns") for block in blocks]
-            p = _chance(compared, min(sum(block[each] for block in compared) for each in chosen), len(units))
+            callers = {identity: {unit_of(rank) for rank in own} for identity, own in members.items()}
+            groups = [group for block in blocks for group in _groups(block, unit_of, callers, units)]
+            p = min(1.0, len(units) * _chance(groups, chosen))
             return (chosen, p) if p < level else None
     return None
 
 
-def _chance(blocks: Sequence[Counter], cost: float, units: int) -> float:
-    """Bound of the probability that any of `units` that are all alike has this cost or more."""
-    most = max(max(block.values(), default=0) for block in blocks)
+def _groups(
+    block: Iterable[Cause], unit_of: Callable[[int], Hashable], callers: Mapping[str, Iterable[Hashable]], units: Iterable[Hashable]
+) -> Iterable[dict[Hashable, float]]:
+    """What units that could change places cost in a block: of an arrival, all that could have been late."""
+    groups: dict[frozenset, dict[Hashable, float]] = {}
+    for own in arrivals(block):
+        costs = _sums(own, unit_of, "compared_ns")
+        if not any(costs.values()):
+            continue
+        if any(cause.cost_ns for cause in own):  # else there is a row for each rank that could have been late
+            costs.update(dict.fromkeys(callers.get(own[0].identity, units), 0.0))
+        sums = groups.setdefault(frozenset(costs), dict.fromkeys(costs, 0.0))
+        for unit, cost in costs.items():
+            sums[unit] += cost
+    return groups.values()
+
+
+def _chance(groups: Sequence[Mapping[Hashable, float]], chosen: Sequence[Hashable]) -> float:
+    """The largest bound, among the chosen units, of the probability that a unit costs as much or more, if it takes any place in its group."""
+    most = max((max(group.values()) for group in groups), default=0.0)
     if not most:
         return 1.0
-    shares = [[each / most for each in block.values()] for block in blocks]
-    bound = min(_log_mean(shares, units, 2.0**power) - 2.0**power * cost / most for power in POWERS)
-    return min(1.0, units * exp(min(0.0, bound)))
+    means = {rate: [_log_mean([cost / most for cost in group.values()], rate) for group in groups] for rate in RATES}
+    largest = 0.0
+    for unit in chosen:
+        places = [place for place, group in enumerate(groups) if unit in group]
+        cost = sum(groups[place][unit] for place in places) / most
+        bound = min(sum(means[rate][place] for place in places) - rate * cost for rate in RATES)
+        largest = max(largest, exp(min(0.0, bound)))
+    return largest
 
 
-def _log_mean(blocks: Sequence[Sequence[float]], units: int, rate: float) -> float:
-    """Logarithm of E exp(rate x cost) if a unit takes any place in each block; units without a cost have 0."""
-    total = 0.0
-    for costs in blocks:
-        most = rate * max(costs, default=0.0)
-        total += most + log((sum(exp(rate * cost - most) for cost in costs) + (units - len(costs)) * exp(-most)) / units)
-    return total
+def _log_mean(costs: Sequence[float], rate: float) -> float:
+    """Logarithm of E exp(rate x cost) of a place among these."""
+    most = rate * max(costs, default=0.0)
+    return most + log(sum(exp(rate * cost - most) for cost in costs) / len(costs))
 
 
 def _growth(causes: Sequence[Cause], ranks: Sequence[int]) -> Growth:
@@ -214,7 +236,7 @@ def _half(own: Sequence[Cause], causes: Sequence[Cause]) -> str:
     return "second" if later >= LATER_HALF else "first" if later <= 1 - LATER_HALF else ""
 
 
-def _by_call(causes: Sequence[Cause], members: Mapping[str, Sequence[int]], host_of: Callable[[int], str]) -> list[CallCause]:
+def _by_call(causes: Sequence[Cause], participants: Participants) -> list[CallCause]:
     """Calls with different late ranks, if such calls have most of the waiting."""
     by_call: dict[tuple[str, str], list[Cause]] = {}
     for cause in causes:
@@ -223,7 +245,7 @@ def _by_call(causes: Sequence[Cause], members: Mapping[str, Sequence[int]], host
         return []
     found = []
     for (call, identity), own in by_call.items():
-        named = _named(own, members[identity], host_of, LEVEL / len(by_call))
+        named = _named(own, participants, participants.members[identity], LEVEL / len(by_call))
         if named:
             found.append(CallCause(call, identity, named, sum(cause.cost_ns for cause in own)))
     whole_ns = sum(cause.cost_ns for cause in causes)
