@@ -281,6 +281,14 @@ def test_the_late_one_of_a_pair_in_a_larger_job_is_named(late, how):
     assert (run["verdict"], run["late_ranks"]) == ("imbalance", "1")
 
 
+def test_a_host_is_named_though_its_rank_does_not_call_on_the_communicator():
+    """Rank 3 of host b delays the others through one of them."""
+    causes = [Cause("MPI_Allreduce", "abc", 3, 1_000, 1_000, at, at, 1_000) for at in range(32)]
+    hosts = {0: "a", 1: "a", 2: "c", 3: "b"}
+    named = blame(causes, Participants(range(3), hosts, {"abc": range(3)})).named
+    assert (named.ranks, named.share) == ((3,), 1)
+
+
 def test_the_root_of_a_balanced_bcast_has_all_the_cost_and_is_not_called_late(text):
     said = text(rooted("MPI_Bcast", 4, seed=1))
     assert "nobody is late beyond chance: rank 1 causes 100.0 % of the waiting" in said and "imbalance" not in said

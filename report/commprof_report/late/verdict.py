@@ -116,7 +116,8 @@ def _named(causes: Sequence[Cause], participants: Participants, ranks: Sequence[
     if 1 < len(hosts) < len(ranks):
         found = few(causes, host_of, hosts, level, participants.members)
         if found:
-            of_hosts = _name(causes, [rank for rank in ranks if host_of(rank) in found[0]], found[1])
+            causing = {cause.cause_rank for cause in causes if cause.cause_rank is not None}  # also by making another rank late
+            of_hosts = _name(causes, [rank for rank in {*ranks, *causing} if host_of(rank) in found[0]], found[1])
             named = of_hosts if named is None or of_hosts.share > named.share + NOTABLY_MORE else named
     return named
 
