@@ -281,6 +281,27 @@ def test_the_late_one_of_a_pair_in_a_larger_job_is_named(late, how):
     assert (run["verdict"], run["late_ranks"]) == ("imbalance", "1")
 
 
+def in_a_grid(seed: int) -> Job:
+    """Ranks in rows of two and columns of four. How late a rank is lasts for some ten collectives."""
+    chance, program, late_ns = random.Random(seed), Program(8), [0.0] * 8
+    rows = [program.job.group((first, first + 1), f"row {first}") for first in range(0, 8, 2)]
+    columns = [program.job.group(range(first, 8, 2), f"column {first}") for first in range(2)]
+    for _ in range(100):
+        for rank in range(8):
+            late_ns[rank] = 0.9 * late_ns[rank] + 0.1 * chance.expovariate(1 / (10 * MS))
+            program.compute(rank, MS + round(late_ns[rank]))
+        for row in rows:
+            program.collective("MPI_Allreduce", row)
+        for column in columns:
+            program.collective("MPI_Allgather", column)
+    return program.end()
+
+
+def test_of_10_balanced_grids_at_most_1_names_a_rank(late):
+    runs = [late(in_a_grid(seed), "run")[0] for seed in range(10)]
+    assert sum(run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None for run in runs) <= 1
+
+
 def test_a_host_is_named_though_its_rank_does_not_call_on_the_communicator():
     """Rank 3 of host b delays the others through one of them."""
     causes = [Cause("MPI_Allreduce", "abc", 3, 1_000, 1_000, at, at, 1_000) for at in range(32)]

@@ -1,5 +1,5 @@
 -- What each late arrival cost, in order of time: the collective, and each root cause's part of what the others waited. arrival: a number for
--- each collective and rank that arrived last. cause_rank: null, the cause is not known. compared_ns: by what ranks are compared with each
+-- each collective and rank that arrived last, and for each message whose ranks are compared. cause_rank: null, the cause is not known. compared_ns: by what ranks are compared with each
 -- other: the cost; of a collective in which not all wait for all, and of a message, how late each of its ranks is, in rows of their own
 -- without a cost. sampled_ns: the cost before it is scaled to all calls.
 WITH compared AS (
@@ -20,7 +20,8 @@ part AS (
     JOIN compared USING (identity, sequence)
 )
 SELECT call, identity, cause_rank, total(cost_ns) AS cost_ns, total(compared_ns) AS compared_ns, min(arrival_ns) AS arrival_ns,
-       dense_rank() OVER (ORDER BY identity, sequence, call, last_rank) AS arrival, total(caused_ns) AS sampled_ns
+       dense_rank() OVER (ORDER BY identity, sequence, CASE WHEN sequence > 0 OR last_rank IS NOT NULL THEN call END, last_rank) AS arrival,
+       total(caused_ns) AS sampled_ns
 FROM part
 GROUP BY identity, sequence, call, last_rank, cause_rank
 ORDER BY arrival_ns, arrival, cost_ns DESC;

@@ -1,11 +1,12 @@
 """The verdict on a run's waiting: who causes it, judged against chance.
 
-The late arrivals are divided, in order of time, into up to 16 blocks of equal number; a block has a cost for each rank: how much waiting it
-causes (root_causes.py). Waiting whose cause is not known counts for nobody, but is part of the whole. If no rank were different from the
-others, ranks that could have been late at the same arrivals could change places within each block. The probability that a rank then costs as
-much as it does, or more, is bounded by Chernoff's inequality. A rank is named only if that bound, times the number of ranks (Bonferroni), is
-below 1 %, and if the named ranks cause at least half of the waiting. The same test is made for hosts, and for each call on each communicator.
-One extreme block cannot name a rank. Whether what the named ranks cause grows is judged by Kendall's test over eight blocks.
+The arrivals at which a rank could have been late are divided, in order of time, into up to 16 blocks of equal number; a block has a cost for
+each rank: how much waiting it causes (root_causes.py). Waiting whose cause is not known counts for nobody, but is part of the whole. If no
+rank were different from the others, ranks that could have been late at the same arrivals could change places within each block. The
+probability that a rank then costs as much as it does, or more, is bounded by Chernoff's inequality. A rank is named only if that bound, times
+the number of ranks (Bonferroni), is below 1 %, and if the named ranks cause at least half of the waiting. The same test is made for hosts,
+and for each call on each communicator. One extreme block cannot name a rank. Whether what the named ranks cause grows is judged by Kendall's
+test over eight blocks.
 
 Ranks cannot change places where only some of them can be waited for, such as the root of a Bcast or the sender of an eager message. There, and
 in all messages, a rank's cost is replaced in the test, but not in the half of the waiting, by how late it is, waited for or not (own_time.py).
@@ -14,7 +15,7 @@ in all messages, a rank's cost is replaced in the test, but not in the half of t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from math import exp, log
 from typing import NamedTuple
 
@@ -150,8 +151,13 @@ def block_count(causes: Iterable[Cause]) -> int:
 def _blocks(causes: Sequence[Cause], number: int) -> list[list[Cause]]:
     """Consecutive arrivals; ranks are also compared where nobody had to wait for the late one."""
     arrived = arrivals(causes)
-    edges = [len(arrived) * at // number for at in range(number + 1)] if number else []
-    return [[cause for own in arrived[begin:end] for cause in own] for begin, end in zip(edges, edges[1:])]
+    return [[cause for own in arrived[begin:end] for cause in own] for begin, end in _spans(len(arrived), number)]
+
+
+def _spans(length: int, number: int) -> list[tuple[int, int]]:
+    """Of so many blocks of equal length."""
+    edges = [length * at // number for at in range(number + 1)] if number else []
+    return list(zip(edges, edges[1:]))
 
 
 def _sums(block: Iterable[Cause], unit_of: Callable[[int], Hashable], field: str) -> Counter:
@@ -167,8 +173,7 @@ def few(
 ) -> tuple[list, float] | None:
     """The fewest units (ranks, hosts) that cause most of the whole cost, each beyond chance; and the largest p among them. None: there are
     none. members: the ranks of each communicator; of one that is missing here, all units call on it."""
-    blocks = _blocks(causes, block_count(causes))
-    if len(blocks) < FEWEST_BLOCKS:
+    if block_count(causes) < FEWEST_BLOCKS:
         return None
     whole_ns, costs = sum(cause.cost_ns for cause in causes), _sums(causes, unit_of, "cost_ns")
     chosen: list = []
@@ -176,48 +181,59 @@ def few(
         chosen.append(unit)
         if sum(costs[each] for each in chosen) >= MOST_OF_IT * whole_ns:
             callers = {identity: {unit_of(rank) for rank in own} for identity, own in members.items()}
-            groups = [group for block in blocks for group in _groups(block, unit_of, callers, units)]
-            p = min(1.0, len(units) * _chance(groups, chosen))
-            return (chosen, p) if p < level else None
+            compared = list(_compared(causes, unit_of, callers, units))
+            p = 0.0
+            for each in reversed(chosen):  # the least cost is the most probable
+                p = max(p, min(1.0, len(units) * _chance(compared, each)))
+                if p >= level:
+                    return None
+            return chosen, p
     return None
 
 
-def _groups(
-    block: Iterable[Cause], unit_of: Callable[[int], Hashable], callers: Mapping[str, Iterable[Hashable]], units: Iterable[Hashable]
-) -> Iterable[dict[Hashable, float]]:
-    """What units that could change places cost in a block: of an arrival, all that could have been late."""
-    groups: dict[frozenset, dict[Hashable, float]] = {}
-    for own in arrivals(block):
+def _compared(
+    causes: Sequence[Cause], unit_of: Callable[[int], Hashable], callers: Mapping[str, Iterable[Hashable]], units: Iterable[Hashable]
+) -> Iterator[dict[Hashable, float]]:
+    """What each arrival costs, by unit: all units that could have been late at it."""
+    for own in arrivals(causes):
         costs = _sums(own, unit_of, "compared_ns")
-        if not any(costs.values()):
-            continue
-        if any(cause.cost_ns for cause in own):  # else there is a row for each rank that could have been late
-            costs.update(dict.fromkeys(callers.get(own[0].identity, units), 0.0))
+        if any(costs.values()):
+            if any(cause.cost_ns for cause in own):  # else there is a row for each rank that could have been late
+                costs.update(dict.fromkeys(callers.get(own[0].identity, units), 0.0))
+            yield costs
+
+
+def _chance(compared: Sequence[Mapping[Hashable, float]], unit: Hashable) -> float:
+    """Bound of the probability that a unit costs as much as this one or more, if units change places in each block of the arrivals at which
+    it could have been late: those that could have been late at the same ones."""
+    own = [costs for costs in compared if unit in costs]
+    number = min(MOST_BLOCKS, len(own))
+    if number < FEWEST_BLOCKS:
+        return 1.0
+    blocks = [_groups(own[begin:end]) for begin, end in _spans(len(own), number)]
+    most = max(max(group.values()) for block in blocks for group in block)
+    cost = sum(group[unit] for block in blocks for group in block) / most
+    bound = min(sum(_log_mean(block, rate / most) for block in blocks) - rate * cost for rate in RATES)
+    return exp(min(0.0, bound))
+
+
+def _groups(compared: Iterable[Mapping[Hashable, float]]) -> list[dict[Hashable, float]]:
+    """The sums of arrivals at which the same units could have been late."""
+    groups: dict[frozenset, dict[Hashable, float]] = {}
+    for costs in compared:
         sums = groups.setdefault(frozenset(costs), dict.fromkeys(costs, 0.0))
         for unit, cost in costs.items():
             sums[unit] += cost
-    return groups.values()
+    return list(groups.values())
 
 
-def _chance(groups: Sequence[Mapping[Hashable, float]], chosen: Sequence[Hashable]) -> float:
-    """The largest bound, among the chosen units, of the probability that a unit costs as much or more, if it takes any place in its group."""
-    most = max((max(group.values()) for group in groups), default=0.0)
-    if not most:
-        return 1.0
-    means = {rate: [_log_mean([cost / most for cost in group.values()], rate) for group in groups] for rate in RATES}
-    largest = 0.0
-    for unit in chosen:
-        places = [place for place, group in enumerate(groups) if unit in group]
-        cost = sum(groups[place][unit] for place in places) / most
-        bound = min(sum(means[rate][place] for place in places) - rate * cost for rate in RATES)
-        largest = max(largest, exp(min(0.0, bound)))
-    return largest
-
-
-def _log_mean(costs: Sequence[float], rate: float) -> float:
-    """Logarithm of E exp(rate x cost) of a place among these."""
-    most = rate * max(costs, default=0.0)
-    return most + log(sum(exp(rate * cost - most) for cost in costs) / len(costs))
+def _log_mean(groups: Sequence[Mapping[Hashable, float]], rate: float) -> float:
+    """Logarithm of E exp(rate x the sum of a place in each group)."""
+    total = 0.0
+    for group in groups:
+        most = rate * max(group.values())
+        total += most + log(sum(exp(rate * cost - most) for cost in group.values()) / len(group))
+    return total
 
 
 def _growth(causes: Sequence[Cause], ranks: Sequence[int]) -> Growth:
