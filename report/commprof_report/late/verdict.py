@@ -180,8 +180,8 @@ def few(
     for unit, _ in sorted(costs.items(), key=lambda item: (-item[1], item[0]))[: max(1, len(units) // FEW)]:
         chosen.append(unit)
         if sum(costs[each] for each in chosen) >= MOST_OF_IT * whole_ns:
-            callers = {identity: {unit_of(rank) for rank in own} for identity, own in members.items()}
-            compared = list(_compared(causes, unit_of, callers, units))
+            callers = {identity: frozenset(map(unit_of, own)) for identity, own in members.items()}
+            compared = list(_compared(causes, unit_of, callers, frozenset(units)))
             p = 0.0
             for each in reversed(chosen):  # the least cost is the most probable
                 p = max(p, min(1.0, len(units) * _chance(compared, each)))
@@ -191,49 +191,52 @@ def few(
     return None
 
 
+class Compared(NamedTuple):
+    """An arrival, or several: the units that could have been late, and what those that were late cost."""
+
+    units: frozenset
+    costs: Counter
+
+
 def _compared(
-    causes: Sequence[Cause], unit_of: Callable[[int], Hashable], callers: Mapping[str, Iterable[Hashable]], units: Iterable[Hashable]
-) -> Iterator[dict[Hashable, float]]:
-    """What each arrival costs, by unit: all units that could have been late at it."""
+    causes: Sequence[Cause], unit_of: Callable[[int], Hashable], callers: Mapping[str, frozenset], units: frozenset
+) -> Iterator[Compared]:
     for own in arrivals(causes):
         costs = _sums(own, unit_of, "compared_ns")
-        if any(costs.values()):
-            if any(cause.cost_ns for cause in own):  # else there is a row for each rank that could have been late
-                costs.update(dict.fromkeys(callers.get(own[0].identity, units), 0.0))
-            yield costs
+        if not any(costs.values()):
+            continue
+        # Without a cost there is a row for each rank that could have been late.
+        called = callers.get(own[0].identity, units) if any(cause.cost_ns for cause in own) else frozenset(costs)
+        yield Compared(called if called.issuperset(costs) else called.union(costs), costs)
 
 
-def _chance(compared: Sequence[Mapping[Hashable, float]], unit: Hashable) -> float:
+def _chance(compared: Sequence[Compared], unit: Hashable) -> float:
     """Bound of the probability that a unit costs as much as this one or more, if units change places in each block of the arrivals at which
     it could have been late: those that could have been late at the same ones."""
-    own = [costs for costs in compared if unit in costs]
+    own = [each for each in compared if unit in each.units]
     number = min(MOST_BLOCKS, len(own))
     if number < FEWEST_BLOCKS:
         return 1.0
-    blocks = [_groups(own[begin:end]) for begin, end in _spans(len(own), number)]
-    most = max(max(group.values()) for block in blocks for group in block)
-    cost = sum(group[unit] for block in blocks for group in block) / most
-    bound = min(sum(_log_mean(block, rate / most) for block in blocks) - rate * cost for rate in RATES)
+    groups = [group for begin, end in _spans(len(own), number) for group in _added(own[begin:end])]
+    most = max(max(group.costs.values()) for group in groups)
+    cost = sum(group.costs[unit] for group in groups) / most
+    bound = min(sum(_log_mean(group, rate / most) for group in groups) - rate * cost for rate in RATES)
     return exp(min(0.0, bound))
 
 
-def _groups(compared: Iterable[Mapping[Hashable, float]]) -> list[dict[Hashable, float]]:
-    """The sums of arrivals at which the same units could have been late."""
-    groups: dict[frozenset, dict[Hashable, float]] = {}
-    for costs in compared:
-        sums = groups.setdefault(frozenset(costs), dict.fromkeys(costs, 0.0))
-        for unit, cost in costs.items():
-            sums[unit] += cost
-    return list(groups.values())
+def _added(block: Iterable[Compared]) -> Iterator[Compared]:
+    """The arrivals of a block, those added up at which the same units could have been late."""
+    added: dict[frozenset, Counter] = {}
+    for units, costs in block:
+        added.setdefault(units, Counter()).update(costs)
+    return map(Compared._make, added.items())
 
 
-def _log_mean(groups: Sequence[Mapping[Hashable, float]], rate: float) -> float:
-    """Logarithm of E exp(rate x the sum of a place in each group)."""
-    total = 0.0
-    for group in groups:
-        most = rate * max(group.values())
-        total += most + log(sum(exp(rate * cost - most) for cost in group.values()) / len(group))
-    return total
+def _log_mean(group: Compared, rate: float) -> float:
+    """Logarithm of E exp(rate x cost) of a place in the group."""
+    most = rate * max(group.costs.values())
+    late = sum(exp(rate * cost - most) for cost in group.costs.values())
+    return most + log((late + (len(group.units) - len(group.costs)) * exp(-most)) / len(group.units))
 
 
 def _growth(causes: Sequence[Cause], ranks: Sequence[int]) -> Growth:
