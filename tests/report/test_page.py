@@ -98,6 +98,12 @@ def test_the_path_in_the_timeline_is_the_critical_path(page, report, run_path):
         assert drawn == {rank: ns for (of_step, rank), ns in parts.items() if of_step == step}
 
 
+def test_a_path_that_is_not_known_is_not_drawn(report, tmp_path):
+    job = grid([{3: 80 * MS}] * STEPS, unsplit="MPI_Win_fence", has_marks=True)
+    assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
+    assert [view["path"] for view in timeline(tmp_path / "page.html")["views"]] == [[]] * 8
+
+
 def test_a_rank_by_step_has_its_time_outside_mpi(run_path):
     run = open_whole(argparse.Namespace(run=run_path), with_samples=True)
     alignment = align(run.connection)

@@ -1,7 +1,7 @@
 -- What each late arrival cost, in order of time: the collective, and each root cause's part of what the others waited. arrival: a number for
--- each collective and rank that arrived last, and for each message whose ranks are compared. cause_rank: null, the cause is not known. compared_ns: by what ranks are compared with each
--- other: the cost; of a collective in which not all wait for all, and of a message, how late each of its ranks is, in rows of their own
--- without a cost. sampled_ns: the cost before it is scaled to all calls.
+-- each collective and rank that arrived last, and for each message whose ranks are compared. cause_rank: null, the cause is not known.
+-- compared_ns: by what ranks are compared with each other: the cost; of a collective in which not all wait for all, and of a message, how late
+-- each of its ranks is, in rows of their own without a cost. sampled_ns: the cost before it is scaled to all calls.
 WITH compared AS (
     SELECT identity, sequence, avg(factor) AS factor
     FROM late_scaled

@@ -75,6 +75,15 @@ class Steps(NamedTuple):
         rows = map(RankStep._make, self.connection.execute("SELECT * FROM run_step ORDER BY world_rank, begin_ns"))
         return {rank: list(of_rank) for rank, of_rank in groupby(rows, key=attrgetter("world_rank"))}
 
+    def aligned(self, aligned_ns: AlignedNs, wanted: Container[int]) -> dict[int, dict[int, tuple[int, int]]]:
+        """When the wanted steps begin and end on the run's time axis, by step and rank."""
+        found: dict[int, dict[int, tuple[int, int]]] = {}
+        for rank, of_rank in self.by_rank().items():
+            for own in of_rank:
+                if own.step in wanted:
+                    found.setdefault(own.step, {})[rank] = aligned_ns(rank, own.begin_ns), aligned_ns(rank, own.end_ns)
+        return found
+
 
 class StepOfRank(NamedTuple):
     step: int

@@ -50,21 +50,12 @@ class Span(NamedTuple):
 def critical_paths(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late) -> list[PathRow]:
     """Of the complete steps after the warm-up, the longest parts first; nothing of a step whose path was not seen, or was not split."""
     wanted = {row.step for row in rows if row.is_complete and not row.is_warm_up and row.ranks > 1}
-    begins: dict[int, dict[int, int]] = {}
-    ends: dict[int, dict[int, int]] = {}
-    for rank, of_rank in steps.by_rank().items():
-        for step in of_rank:
-            if step.step in wanted:
-                begins.setdefault(step.step, {})[rank] = aligned_ns(rank, step.begin_ns)
-                ends.setdefault(step.step, {})[rank] = aligned_ns(rank, step.end_ns)
-    return [row for step in sorted(ends) for row in _rows(step, list(spans(late.timelines, begins[step], ends[step])))]
+    times = steps.aligned(aligned_ns, wanted)
+    return [row for step in sorted(times) for row in _rows(step, critical_path(late.timelines, times[step]))]
 
 
 def _rows(step: int, found: Sequence[Span]) -> Iterator[PathRow]:
     whole_ns = sum(span.time_ns for span in found)
-    unknown_ns = sum(span.time_ns for span in found if span.state in (WAITING, UNSPLIT))
-    if not whole_ns or any(span.state == UNSEEN for span in found) or unknown_ns > (1 - KNOWN) * whole_ns:
-        return
     parts: Counter = Counter()
     for span in found:
         parts[span.rank, span.state, span.call] += span.time_ns
@@ -72,18 +63,28 @@ def _rows(step: int, found: Sequence[Span]) -> Iterator[PathRow]:
         yield PathRow(step, rank, STATES[state], call, time_ns, time_ns / whole_ns)
 
 
-def spans(lines: dict[int, Timeline], begins: dict[int, int], ends: dict[int, int]) -> Iterator[Span]:
-    """The path's parts, the latest first. Times are on the run's axis; a path ends where the step of the rank begins that it has led to."""
-    rank = max(ends, key=lambda one: (ends[one], -one))
-    time_ns, left = ends[rank], set()
+def critical_path(lines: dict[int, Timeline], times: dict[int, tuple[int, int]]) -> list[Span]:
+    """Of a step, by the times at which it begins and ends on each rank: the path's parts, the latest first. Empty if it was not seen, or not
+    split."""
+    found = list(_spans(lines, times))
+    whole_ns = sum(span.time_ns for span in found)
+    unknown_ns = sum(span.time_ns for span in found if span.state in (WAITING, UNSPLIT))
+    is_known = whole_ns and unknown_ns <= (1 - KNOWN) * whole_ns and all(span.state != UNSEEN for span in found)
+    return found if is_known else []
+
+
+def _spans(lines: dict[int, Timeline], times: dict[int, tuple[int, int]]) -> Iterator[Span]:
+    """A path ends where the step of the rank begins that it has led to."""
+    rank = max(times, key=lambda one: (times[one][1], -one))
+    time_ns, left = times[rank][1], set()
     while rank is not None:
         left.add((rank, time_ns))
-        follows = None
+        follows, step_begin_ns = None, times[rank][0]
         for piece in lines[rank].back_from(time_ns):
-            begin_ns = max(piece.begin_ns, begins[rank])
-            if piece.end_ns <= begins[rank]:
+            begin_ns = max(piece.begin_ns, step_begin_ns)
+            if piece.end_ns <= step_begin_ns:
                 break
-            is_held_up = piece.state == WAITING and piece.waits_for in begins and (piece.waits_for, piece.end_ns) not in left
+            is_held_up = piece.state == WAITING and piece.waits_for in times and (piece.waits_for, piece.end_ns) not in left
             if is_held_up:
                 follows, time_ns = piece.waits_for, piece.end_ns
                 break

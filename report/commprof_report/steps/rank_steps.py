@@ -25,19 +25,14 @@ class RankSteps(NamedTuple):
 def rank_steps(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late) -> RankSteps | None:
     """Of the complete steps after the warm-up; None where there are not two of them and two ranks."""
     complete = {row.step for row in rows if row.is_complete and not row.is_warm_up}
-    outside = {
-        rank: {
-            own.step: late.timelines[rank].between(aligned_ns(rank, own.begin_ns), aligned_ns(rank, own.end_ns))[OUTSIDE]
-            for own in of_rank
-            if own.step in complete
-        }
-        for rank, of_rank in steps.by_rank().items()
-    }
-    if len(complete) < 2 or len(outside) < 2:
+    times = steps.aligned(aligned_ns, complete)
+    ranks = sorted({rank for of_step in times.values() for rank in of_step})
+    if len(times) < 2 or len(ranks) < 2:
         return None
-    columns, groups = _grouped(sorted(complete), MOST_COLUMNS), _grouped(sorted(outside), MOST_ROWS)
+    outside = {step: {rank: late.timelines[rank].between(*own)[OUTSIDE] for rank, own in of_step.items()} for step, of_step in times.items()}
+    columns, groups = _grouped(sorted(times), MOST_COLUMNS), _grouped(ranks, MOST_ROWS)
     means = [
-        [_mean([outside[rank][step] for rank in group for step in column if step in outside[rank]]) for column in columns] for group in groups
+        [_mean([outside[step][rank] for step in column for rank in group if rank in outside[step]]) for column in columns] for group in groups
     ]
     return RankSteps([column[0] for column in columns], [group[0] for group in groups], means)
 

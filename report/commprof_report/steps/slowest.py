@@ -75,11 +75,8 @@ def is_split(row: StepRow, is_driven: bool) -> bool:
 def _spans(steps: Steps, aligned_ns: AlignedNs, judged: Container[int]) -> dict[int, tuple[int, int]]:
     """On the run's time axis, in order of time, where these steps begin and end on their last rank: an arrival that all ranks wait for lies
     in the step in which they wait. Where steps overlap, the one that began last counts."""
-    edges: dict[int, list[tuple[int, int]]] = {}
-    for rank, of_rank in steps.by_rank().items():
-        for own in (own for own in of_rank if own.step in judged):
-            edges.setdefault(own.step, []).append((aligned_ns(rank, own.begin_ns), aligned_ns(rank, own.end_ns)))
-    spans = {step: tuple(storable(max(times)) for times in zip(*of_step)) for step, of_step in edges.items()}
+    times = steps.aligned(aligned_ns, judged)
+    spans = {step: tuple(storable(max(edges)) for edges in zip(*of_step.values())) for step, of_step in times.items()}
     return dict(sorted(spans.items(), key=itemgetter(1)))
 
 

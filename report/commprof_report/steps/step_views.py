@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
@@ -10,8 +11,8 @@ from ..base import query, units
 from ..late.late_ranks import Late
 from ..late.timelines import OUTSIDE, WAITING, Piece
 from ..run.alignment import storable
-from .boundaries import AlignedNs, RankStep, Steps
-from .critical_path import Span, spans
+from .boundaries import AlignedNs, Steps
+from .critical_path import Span, critical_path
 from .step_costs import StepRow
 
 SQL = query.beside(__file__)
@@ -69,16 +70,12 @@ def step_views(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, lat
         return []
     median = whole[(len(whole) - 1) // 2]
     chosen = [median, *(row for row in reversed(whole) if row is not median)][:MOST_VIEWS]
-    of_step: dict[int, dict[int, RankStep]] = {row.step: {} for row in chosen}
-    for rank, of_rank in steps.by_rank().items():
-        for own in of_rank:
-            if own.step in of_step:
-                of_step[own.step][rank] = own
-    details = _details(steps, of_step, aligned_ns)
+    times = steps.aligned(aligned_ns, {row.step for row in chosen})
+    details = _details(steps, list(times), aligned_ns)
     views: list[View] = []
     pieces = 0
     for row in chosen:
-        view = _view(row, row is median, of_step[row.step], aligned_ns, late, details)
+        view = _view(row, row is median, times[row.step], late, details)
         pieces += sum(len(rank.pieces) for rank in view.ranks)
         if views and pieces > MOST_PIECES:
             break
@@ -86,32 +83,25 @@ def step_views(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, lat
     return views
 
 
-def _details(steps: Steps, of_step: dict[int, dict[int, RankStep]], aligned_ns: AlignedNs) -> dict[tuple[int, int], str]:
+def _details(steps: Steps, chosen: list[int], aligned_ns: AlignedNs) -> dict[tuple[int, int], str]:
     """By rank and begin of the call on the run's axis."""
-    connection = steps.connection
-    SQL.run(connection, "step_view_windows")
-    for by_rank in of_step.values():
-        windows = ((rank, *_widened(own.begin_ns, own.end_ns)) for rank, own in by_rank.items())
-        connection.executemany("INSERT INTO temp.step_view_window VALUES (?, ?, ?)", windows)
-    found = SQL.ask(connection, "step_view_calls", Detail)
+    SQL.run(steps.connection, "step_view_windows", steps=json.dumps(chosen), margin=MARGIN)
+    found = SQL.ask(steps.connection, "step_view_calls", Detail)
     return {(row.world_rank, storable(aligned_ns(row.world_rank, row.start_ns))): row.text for row in found}
 
 
-def _view(
-    row: StepRow, is_median: bool, by_rank: dict[int, RankStep], aligned_ns: AlignedNs, late: Late, details: dict[tuple[int, int], str]
-) -> View:
-    begins = {rank: aligned_ns(rank, own.begin_ns) for rank, own in by_rank.items()}
-    ends = {rank: aligned_ns(rank, own.end_ns) for rank, own in by_rank.items()}
-    begin_ns, end_ns = _widened(min(begins.values()), max(ends.values()))
+def _view(row: StepRow, is_median: bool, times: dict[int, tuple[int, int]], late: Late, details: dict[tuple[int, int], str]) -> View:
+    first_ns, last_ns = min(begin_ns for begin_ns, _ in times.values()), max(end_ns for _, end_ns in times.values())
+    margin_ns = round(MARGIN * (last_ns - first_ns))
+    begin_ns, end_ns = first_ns - margin_ns, last_ns + margin_ns
     ranks = []
-    for rank in sorted(by_rank):
+    for rank in sorted(times):
         pieces = takewhile(lambda piece: piece.end_ns > begin_ns, late.timelines[rank].back_from(end_ns))
-        ranks.append(RankView(rank, begins[rank], ends[rank], list(_shown(rank, reversed(list(pieces)), begin_ns, details))))
+        ranks.append(RankView(rank, *times[rank], list(_shown(rank, reversed(list(pieces)), begin_ns, details))))
     left_out_ns = (end_ns - begin_ns) // FINEST if sum(len(one.pieces) for one in ranks) > MOST_PIECES else 0
     if left_out_ns:
         ranks = [one._replace(pieces=_coarse(one.pieces, left_out_ns)) for one in ranks]
-    path = list(spans(late.timelines, begins, ends))
-    return View(row, is_median, begin_ns, end_ns, left_out_ns, ranks, path)
+    return View(row, is_median, begin_ns, end_ns, left_out_ns, ranks, critical_path(late.timelines, times))
 
 
 def _shown(rank: int, pieces: Iterator[Piece], since_ns: int, details: dict[tuple[int, int], str]) -> Iterator[Shown]:
@@ -126,8 +116,3 @@ def _shown(rank: int, pieces: Iterator[Piece], since_ns: int, details: dict[tupl
 
 def _coarse(pieces: Sequence[Shown], shortest_ns: int) -> list[Shown]:
     return [shown for shown in pieces if shown.piece.end_ns - shown.piece.begin_ns >= shortest_ns]
-
-
-def _widened(begin_ns: int, end_ns: int) -> tuple[int, int]:
-    margin_ns = round(MARGIN * (end_ns - begin_ns))
-    return begin_ns - margin_ns, end_ns + margin_ns
