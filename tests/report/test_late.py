@@ -529,6 +529,16 @@ def test_a_part_of_the_calls_stands_for_all_of_them(late, text):
     assert "25 collectives, of which 25.0 % was sampled; times are scaled to all calls" in text(job)
 
 
+def test_the_exact_time_is_not_that_of_samples_whose_ends_were_rounded(late):
+    job = one_host(2)
+    for step in range(100):
+        job.collective("MPI_Allreduce", [step * MS] * 2, [100 * US] * 2)
+    for made in job.made:
+        made["duration_ns"] -= 1
+    (row,) = late(job, "run")
+    assert (row["total_ns"], row["wait_ns"] + row["transfer_ns"], row["coverage"]) == (200 * (100 * US - 1), 200 * 100 * US, 1)
+
+
 def test_a_collective_of_which_a_rank_has_no_sample_is_left_out(late):
     job = one_host(3)
     for step in range(2):

@@ -1,4 +1,5 @@
--- The whole run: how much of the time inside MPI and in NCCL's operations was split, and how much of that was waiting? whole_ns is exact.
+-- The whole run: how much of the time inside MPI and in NCCL's operations was split, and how much of that was waiting? whole_ns is exact; the
+-- samples' times are rounded apart from it.
 WITH split AS (
     SELECT total(wait_ns * factor) AS wait_ns, total(transfer_ns * factor) AS transfer_ns, total(wait_ns + transfer_ns) AS sampled_ns,
            total(CASE WHEN is_estimate THEN (wait_ns + transfer_ns) * factor END) AS estimated_ns,
@@ -30,9 +31,9 @@ counted AS (
 SELECT counted.ranks,
        collectives,
        message_calls,
-       CAST(round(max(whole_ns, wait_ns + transfer_ns)) AS INTEGER) AS total_ns,
+       CAST(round(whole_ns) AS INTEGER) AS total_ns,
        CAST(round(sampled_ns) AS INTEGER) AS sampled_ns,
-       (wait_ns + transfer_ns) / nullif(max(whole_ns, wait_ns + transfer_ns), 0) AS coverage,
+       min(1.0, (wait_ns + transfer_ns) / nullif(whole_ns, 0)) AS coverage,
        sampled_ns / nullif(wait_ns + transfer_ns, 0) AS sampled_share,
        CAST(round(wait_ns) AS INTEGER) AS wait_ns,
        CAST(round(unknown_cause_ns) AS INTEGER) AS unknown_cause_ns,
