@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
+import subprocess
+import zipfile
 
 import pytest
 from browser import CHROMIUM, Browser
@@ -13,11 +16,17 @@ from commprof_report.late.late_ranks import late
 from commprof_report.run.alignment import align
 from commprof_report.steps.rank_steps import rank_steps
 from commprof_report.steps.steps_summary import steps_summary
+from planted import ROOT
 from test_root_causes import MS, grid
 
 STEPS = 40
 DATA = re.compile(r'<script type="application/json" id="timeline-data">(.*?)</script>', re.S)
 WAITING = 3
+# Deque's axe-core 4.12.1, as the Python package registry has it; it is not a part of this project.
+AXE = "axe_playwright_python-0.1.8-py3-none-any.whl"
+AXE_REQUIREMENT = "axe-playwright-python==0.1.8 --hash=sha256:fdd263c998388f1a8e67cad02677e612d946248bd44d163be5e8650ea31f95f8\n"
+AXE_COMPLAINTS = """axe.run(document).then(({violations}) => violations.map(
+    ({help, nodes}) => `${help}: ${nodes.map(({html}) => html).slice(0, 3).join(" ")}`))"""
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: setup/packages.sh check")
 
 
@@ -50,6 +59,21 @@ def browser(chromium):
     assert chromium.complaints == []
     assert {url.partition(":")[0] for url in chromium.requests} <= {"file", "data"}
     assert len([url for url in chromium.requests if url.startswith("file")]) <= 1
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory) -> str:
+    """The script that finds what keeps people from reading a page; got once for a checkout."""
+    folder = ROOT / "build" / "axe"
+    if not (folder / AXE).exists():
+        requirements = tmp_path_factory.mktemp("axe") / "requirements.txt"
+        requirements.write_text(AXE_REQUIREMENT)
+        pip = shutil.which("pip3") or shutil.which("pip")
+        command = [pip, "download", "-q", "--no-deps", "--require-hashes", "--retries", "1", "-d", folder, "-r", requirements]
+        if not pip or subprocess.run(command, capture_output=True).returncode:
+            pytest.skip("axe-core cannot be had: no pip, or no registry of Python packages")
+    with zipfile.ZipFile(folder / AXE) as wheel:
+        return wheel.read("axe_playwright_python/axe.min.js").decode()
 
 
 def timeline(page) -> dict:
@@ -129,6 +153,16 @@ def test_the_page_is_drawn_without_complaint_and_fits(browser, page, width, is_d
     assert browser.ask("[...document.querySelectorAll('nav a')].every((link) => document.querySelector(link.hash))")
     assert browser.ask("document.querySelectorAll('nav a').length === document.querySelectorAll('section:not(.warn)').length")
     assert browser.ask("[...document.images].every((image) => image.complete && image.naturalWidth && image.alt)")
+
+
+@needs_browser
+@pytest.mark.parametrize("width", (800, 1440))
+@pytest.mark.parametrize("is_dark", (False, True), ids=("light", "dark"))
+def test_everybody_can_read_the_page(browser, page, axe, width, is_dark):
+    """Contrast, names, keyboard: axe-core finds nothing wrong."""
+    browser.open(page, width, dark=is_dark)
+    browser.send("Runtime.evaluate", expression=axe)
+    assert browser.ask(AXE_COMPLAINTS) == []
 
 
 def drawn(browser) -> str:
