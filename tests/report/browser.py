@@ -9,8 +9,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 TIMEOUT_S = 120  # for a page; no machine is that slow
+needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: setup/packages.sh check")
 OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", "--no-first-run")
 OPTIONS += ("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage")
 
@@ -77,11 +80,14 @@ class Browser:
     is_loaded = False
 
     def open(self, path: Path, width: int = 1440, height: int = 900, dark: bool = False) -> None:
-        self.is_loaded = False
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
-        self.send("Page.navigate", url=path.resolve().as_uri())
+        self.visit(path.resolve().as_uri())
+
+    def visit(self, address: str) -> None:
+        self.is_loaded = False
+        self.send("Page.navigate", url=address)
         while not self.is_loaded:
             self._note(self._receive())
 

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "report"), str(Path(__file__).resolve().parent)]
 
 import planted  # noqa: E402
+from browser import Browser  # noqa: E402
 from commprof_report.display import page, tables  # noqa: E402
 from commprof_report.main import main  # noqa: E402
 from planted_job import Job  # noqa: E402
@@ -53,6 +54,12 @@ def report(capsys):
         return Answer(status, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("chromium")) as started:
+        yield started
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import subprocess
 import zipfile
 
 import pytest
-from browser import CHROMIUM, Browser
+from browser import needs_browser
 from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late
 from commprof_report.run.alignment import align
@@ -27,7 +27,6 @@ AXE = "axe_playwright_python-0.1.8-py3-none-any.whl"
 AXE_REQUIREMENT = "axe-playwright-python==0.1.8 --hash=sha256:fdd263c998388f1a8e67cad02677e612d946248bd44d163be5e8650ea31f95f8\n"
 AXE_COMPLAINTS = """axe.run(document).then(({violations}) => violations.map(
     ({help, nodes}) => `${help}: ${nodes.map(({html}) => html).slice(0, 3).join(" ")}`))"""
-needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: setup/packages.sh check")
 
 
 @pytest.fixture
@@ -42,12 +41,6 @@ def page(report, run_path, tmp_path):
     path = tmp_path / "page.html"
     assert report("html", run_path, "-o", path).status == 0
     return path
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    with Browser(tmp_path_factory.mktemp("chromium")) as started:
-        yield started
 
 
 @pytest.fixture

@@ -6,10 +6,15 @@ import os
 import shutil
 import sys
 import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
 
 import planted
 import pytest
-from commprof_report.commands import top
+from browser import needs_browser
+from commprof_report.commands import live_page, top
 from planted import SECOND, Cell, Doing, Rank, process_facts
 
 
@@ -20,6 +25,7 @@ class Job:
         self.folder = folder
         self.now_s = 10.0
         self.changes: list[list[Rank]] = []
+        self.between: list[Callable[[], object]] = []  # done instead of sleeping
         self.slept: list[float] = []
         monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + round(self.now_s * SECOND))
         monkeypatch.setattr(time, "sleep", self.sleep)
@@ -27,6 +33,8 @@ class Job:
     def sleep(self, span_s: float) -> None:
         self.slept.append(span_s)
         self.now_s += 2
+        if self.between:
+            self.between.pop(0)()
         if not self.changes:
             raise KeyboardInterrupt
         self.write(self.changes.pop(0))
@@ -174,6 +182,122 @@ def test_a_copy_that_was_not_renewed_keeps_its_rates_and_says_as_of_when(report,
     assert "(as of 20" in second[4]
 
 
+@pytest.fixture
+def page(monkeypatch) -> list[live_page.LivePage]:
+    """The page of top --web, once there is one."""
+    made = []
+    create = live_page.LivePage.__init__
+    monkeypatch.setattr(live_page.LivePage, "__init__", lambda self, arguments: [create(self, arguments), made.append(self)][0])
+    return made
+
+
+def got(url: str) -> tuple[int, str]:
+    """Status and text."""
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_the_page_shows_what_the_screens_do(report, job, page):
+    job.write(ranks_with(100, 300))
+    job.changes = [ranks_with(120, 350)]
+    seen = []
+    job.between = [lambda: seen.append(got(page[0].address)), lambda: seen.append(got(page[0].address + "now"))]
+    answer = report("top", job.folder, "--web", 0)
+    assert (answer.status, answer.out) == (0, page[0].address + "\n\n")
+    (first_status, first), (next_status, after) = seen
+    assert (first_status, next_status) == (200, 200)
+    assert first.startswith("<!DOCTYPE html>") and "connect-src 'self'" in first
+    assert "all together: 40 calls/s, 40.0 KB/s, 20.0 % of the time in MPI on average" in first
+    assert "all together: 35 calls/s, 35.0 KB/s, 17.5 % of the time in MPI on average" in after
+    assert "time in MPI: 17.5 %; at most 20.0 %" in after
+    assert after.count("<tr>") == 3 and "10.0 KB/s" in after
+
+
+def test_the_page_of_a_run_that_has_ended_says_so_until_control_c(report, run_folder, page, monkeypatch):
+    said = []
+
+    def read(self) -> None:
+        said.append(got(page[0].address + "now")[1])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(live_page.LivePage, "wait", read)
+    assert report("top", run_folder, "--web", 0).status == 0
+    assert "The run has ended: ranks 0-3 came to MPI_Finalize." in said[0]
+
+
+def opening(page: str) -> str:
+    """All before the first picture."""
+    return page.partition("<body>")[2].partition("<img")[0]
+
+
+def test_the_whole_page_is_that_of_html(report, run_folder, page, monkeypatch, tmp_path):
+    said = []
+    monkeypatch.setattr(live_page.LivePage, "wait", lambda self: said.append(got(self.address + "page")[1]))
+    assert report("top", run_folder, "--web", 0).status == 0
+    assert report("html", run_folder, "-o", tmp_path / "page.html").status == 0
+    of_html = (tmp_path / "page.html").read_text()
+    assert opening(said[0]) == opening(of_html) and len(of_html) * 0.9 < len(said[0]) < len(of_html) * 1.1
+
+
+def test_who_does_not_know_the_address_finds_nothing(report, run_folder, page, monkeypatch):
+    statuses = []
+
+    def ask(self) -> None:
+        host = self.address.rpartition("/")[0].rpartition("/")[0]
+        for path in ("/", "/now", "/page", "/x/", f"/{self.token[:-1]}/now", f"/{self.token}/../now", f"/{self.token}/report", "/\xe9/"):
+            statuses.append(got(host + urllib.parse.quote(path))[0])
+        request = urllib.request.Request(self.address, data=b"")
+        statuses.append(got(request)[0])
+
+    monkeypatch.setattr(live_page.LivePage, "wait", ask)
+    assert report("top", run_folder, "--web", 0).status == 0
+    assert statuses == [404] * 8 + [501]
+
+
+def test_the_page_is_on_the_loopback_unless_asked(report, run_folder, page):
+    assert report("top", run_folder, "--web", 0, "--count", 1).status == 0
+    assert page[0].server.server_address[0] == "127.0.0.1"
+
+
+def test_a_port_in_use_is_one_line(report, run_folder, page, monkeypatch):
+    again = []
+
+    def ask(self) -> None:
+        monkeypatch.undo()
+        again.append(report("top", run_folder, "--web", self.server.server_address[1], "--count", 1))
+
+    monkeypatch.setattr(live_page.LivePage, "wait", ask)
+    report("top", run_folder, "--web", 0)
+    assert again[0].status == 1 and again[0].err.count("\n") == 1 and "Address already in use" in again[0].err
+
+
+@needs_browser
+def test_a_browser_shows_look_after_look(report, job, page, chromium):
+    chromium.complaints.clear()
+    chromium.requests.clear()
+    job.write(ranks_with(100, 300))
+    job.changes = [ranks_with(120, 350)]
+    seen = []
+    text = "document.getElementById('now').textContent"
+
+    def opened() -> None:
+        chromium.visit(page[0].address)
+        seen.append(chromium.ask(text))
+
+    def renewed() -> None:
+        is_there = f"{text}.includes('the last 2.00 s')"
+        seen.append(chromium.ask(f"new Promise((done) => setInterval(() => {is_there} && done({text}), 20))"))
+
+    job.between = [opened, renewed]
+    assert report("top", job.folder, "--web", 0, "--every", 0.1).status == 0
+    assert "40 calls/s" in seen[0] and "35 calls/s" in seen[1]
+    assert chromium.complaints == [] and {url.partition(page[0].address)[2] for url in chromium.requests} == {"", "now"}
+
+
 def test_wrong_options_are_one_line(report, run_folder):
     assert report("top", run_folder, "--every", "-1").status == 2
     assert report("top", run_folder, "--sort", "height").status == 2
+    assert report("top", run_folder, "--web", "70000").status == 2

@@ -71,10 +71,14 @@ def run(arguments: argparse.Namespace) -> None:
     output = arguments.output or default_output(run.path)
     if arguments.anonymous:
         anonymise(run)
-    text = page.page(f"commprof: {title_of(run)}", parts(run, common.is_whole(arguments)))
+    text = page_of(run, common.is_whole(arguments))
     with common.written_whole(output) as file:
         file.write(text)
     common.print_line(str(output))
+
+
+def page_of(run: Selection, is_whole: bool = True) -> str:
+    return page.page(f"commprof: {title_of(run)}", parts(run, is_whole))
 
 
 def default_output(path: Path) -> Path:

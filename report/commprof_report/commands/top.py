@@ -7,6 +7,10 @@ whose operations are shortest on the device.
 
 On a terminal the screen is redrawn and holds as many ranks as fit; elsewhere each screen is a block of plain text. It reads ledgers and asks
 nothing of the job. After each reading it rests at least four times as long as the reading took. Ctrl-C ends it.
+
+With --web the screens are a page that a browser on this machine shows, at an address that nobody can guess; the whole page of
+hvprof-report-html(1), of the moment at which it is asked for, is linked there. From elsewhere, `ssh -L PORT:127.0.0.1:PORT HOST` brings the
+browser to it.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -26,17 +30,20 @@ from ..run import selection
 from ..run.run import Run, run_open
 from ..stuck import doing
 from ..stuck.live import LiveRow, live_rows
-from . import common
+from . import common, live_page
+from .live_page import Screen
 from .stuck import seconds
 
 EXAMPLES = (
     ("What the job does now", "hvprof-report top commprof-train.py-1234"),
     ("A line of all ranks together each minute, for a log", "hvprof-report top --every 60 RUN | grep 'all together'"),
+    ("In a browser on this machine", "hvprof-report top --web 8080 RUN"),
 )
-SEE_ALSO = ("export", "stuck")
+SEE_ALSO = ("export", "html", "stuck")
 EVERY_S = 2.0
 REST = 4  # times as long as a look takes
 MOST_WIDTH = 160  # of a line where there is no terminal
+LOOPBACK = "127.0.0.1"
 NOTABLE = 0.02  # of the interval: less than that nobody waits for a rank
 HOME, CLEAR_LINE, CLEAR_REST = "\033[H", "\033[K", "\033[J"
 ENDS = {
@@ -88,31 +95,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--count", type=int, default=0, metavar="N", help="end after so many screens (default: with the run); 1 gives one block for a script"
     )
     parser.add_argument("--sort", choices=tuple(ORDERS), default="collectives", help="by what (default: %(default)s, least first)")
+    parser.add_argument("--web", type=port, metavar="PORT", help="show a page there instead, until Ctrl-C; 0: a port that is free")
+    parser.add_argument(
+        "--listen", default=LOOPBACK, metavar="ADDRESS", help="of the page (default: %(default)s, which only this machine reaches)"
+    )
+
+
+def port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 1 << 16:
+        raise argparse.ArgumentTypeError("not a port")
+    return number
 
 
 def run(arguments: argparse.Namespace) -> None:
     try:
-        watch(arguments)
+        if arguments.web is None:
+            watch(arguments, show)
+        else:
+            serve(arguments)
     except KeyboardInterrupt:
         print()
 
 
-def watch(arguments: argparse.Namespace) -> None:
+def serve(arguments: argparse.Namespace) -> None:
+    """Goes on after the run's end, so that it can still be read."""
+    with live_page.served(arguments) as page:
+        common.print_line(page.address)
+        sys.stdout.flush()
+        watch(arguments, page.show)
+        if not arguments.count:
+            page.wait()
+
+
+def watch(arguments: argparse.Namespace, show: Callable[[Screen], None]) -> None:
     before: dict[int, Rates] = {}
     shown = 0
     while True:
         began_s = time.monotonic()
         run, rows = look(arguments)
         ranks = [rates(before.get(row.rank), row) for row in rows]
-        show(screen(run, ranks, arguments, is_first=not before), is_first=not shown)
+        show(screen(run, ranks, arguments.sort, is_first=not before))
         shown += 1
         if has_ended(rows) or shown == arguments.count:
             break
         before = {rank.row.rank: rank for rank in ranks}
         looked_s = time.monotonic() - began_s
         time.sleep(max(arguments.every - looked_s, REST * looked_s))
-    if has_ended(rows):
-        common.print_line(end_text(rows))
 
 
 def look(arguments: argparse.Namespace) -> tuple[Run, list[LiveRow]]:
@@ -153,19 +182,21 @@ def end_text(rows: Sequence[LiveRow]) -> str:
     return f"The run has ended: {'; '.join(said)}."
 
 
-def screen(run: Run, ranks: Sequence[Rates], arguments: argparse.Namespace, is_first: bool) -> Iterator[str]:
-    """As many lines as a terminal holds. Ranks that have ended are left out, unless all have."""
-    width, height = shutil.get_terminal_size((MOST_WIDTH, 0)) if sys.stdout.isatty() else (MOST_WIDTH, 0)
+def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Screen:
     alive = [rank for rank in ranks if rank.row.state not in ENDS]
-    lines = [f"{run.path.resolve().name}: {len(alive)} of {units.counted(run.world_size, 'rank')} running, "]
-    lines[0] += f"{units.timestamp(time.time_ns())}, {span_text(alive or ranks, is_first)}"
-    lines += [together_text(alive or ranks), slowest_text(alive), ""]
-    ordered = sorted(alive or ranks, key=ORDERS[arguments.sort])
-    fitting = ordered[: max(1, height - len(lines) - 3)] if height else ordered
-    lines += tables.text_table(columns_of(ranks), fitting).splitlines()
-    if len(fitting) < len(ordered):
-        lines.append(f"... and {len(ordered) - len(fitting)} more ranks")
-    return (line[: width - 1] for line in lines)
+    shown = alive or ranks
+    head = f"{run.path.resolve().name}: {len(alive)} of {units.counted(run.world_size, 'rank')} running, "
+    head += f"{units.timestamp(time.time_ns())}, {span_text(shown, is_first)}"
+    mpi_share, bytes_per_s = sum(rank.mpi_share for rank in shown) / len(shown), sum(rank.bytes_per_s for rank in shown)
+    return Screen(
+        is_first,
+        [head, together_text(shown, mpi_share, bytes_per_s), slowest_text(alive)],
+        columns_of(ranks),
+        sorted(shown, key=ORDERS[order]),
+        mpi_share,
+        bytes_per_s,
+        "" if alive else end_text([rank.row for rank in ranks]),
+    )
 
 
 def columns_of(ranks: Sequence[Rates]) -> list[Column]:
@@ -178,11 +209,9 @@ def span_text(ranks: Sequence[Rates], is_first: bool) -> str:
     return "since the start" if is_first else f"the last {units.duration(interval_ns)}"
 
 
-def together_text(ranks: Sequence[Rates]) -> str:
+def together_text(ranks: Sequence[Rates], mpi_share: float, bytes_per_s: float) -> str:
     calls_per_s = units.count(round(sum(rank.calls_per_s for rank in ranks)))
-    bytes_per_s = units.bandwidth(sum(rank.bytes_per_s for rank in ranks))
-    mean = sum(rank.mpi_share for rank in ranks) / len(ranks)
-    return f"all together: {calls_per_s} calls/s, {bytes_per_s}, {units.share(mean)} of the time in MPI on average"
+    return f"all together: {calls_per_s} calls/s, {units.bandwidth(bytes_per_s)}, {units.share(mpi_share)} of the time in MPI on average"
 
 
 def slowest_text(alive: Sequence[Rates]) -> str:
@@ -206,11 +235,19 @@ def now_text(row: LiveRow) -> str:
     return doing.place_text(row) + span + as_of
 
 
-def show(lines: Iterator[str], is_first: bool) -> None:
-    """Drawn over the last one on a terminal, else below it."""
-    text = [units.visible(line) for line in lines]
-    if sys.stdout.isatty():
-        print((CLEAR_REST if is_first else "") + HOME + "\n".join(line + CLEAR_LINE for line in text) + f"\n{CLEAR_REST}", end="")
+def show(screen: Screen) -> None:
+    """On a terminal over the last one, as many ranks as fit; else below it."""
+    is_terminal = sys.stdout.isatty()
+    width, height = shutil.get_terminal_size((MOST_WIDTH, 0)) if is_terminal else (MOST_WIDTH, 0)
+    fitting = screen.ranks[: max(1, height - len(screen.head) - 4)] if height else screen.ranks
+    lines = [*screen.head, "", *tables.text_table(screen.columns, fitting).splitlines()]
+    if len(fitting) < len(screen.ranks):
+        lines.append(f"... and {len(screen.ranks) - len(fitting)} more ranks")
+    text = [units.visible(line[: width - 1]) for line in lines]
+    if is_terminal:
+        print((CLEAR_REST if screen.is_first else "") + HOME + "\n".join(line + CLEAR_LINE for line in text) + f"\n{CLEAR_REST}", end="")
     else:
-        print(("" if is_first else "\n") + "\n".join(text))
+        print(("" if screen.is_first else "\n") + "\n".join(text))
+    if screen.end:
+        common.print_line(screen.end)
     sys.stdout.flush()

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
@@ -21,6 +21,7 @@ from .tables import Column
 ROOM = Path(__file__).resolve().parent
 TEMPLATE = ROOM / "page.html"
 STYLE = re.compile("<style>(.*?)</style>", re.S)
+WIDTH, HEIGHT = 440, 90  # of a course
 SECTION = re.compile(r'<section id="([^"]+)"><(?:h2|details><summary)>(.*?)</')
 TIMELINE = """
 <p><label>Show <select id="timeline-step"></select></label>
@@ -38,14 +39,24 @@ def text(value: object) -> str:
 
 
 def page(title: str, parts: Iterable[str]) -> str:
-    template, body = TEMPLATE.read_text(encoding="utf-8"), "\n".join(parts)
+    body = "\n".join(parts)
     names = ["tables.js"] + (["timeline.js"] if 'id="timeline-data"' in body else [])
-    scripts = [(ROOM / name).read_text(encoding="utf-8") for name in names]
+    return _page(title, body, names, "default-src 'none'")
+
+
+def live_page(title: str, now: str, every_s: float) -> str:
+    """Asks its server for `now`, and that alone, as often."""
+    body = f'<div id="now" data-every="{every_s:g}">{now}</div><p id="connection" role="status"></p>'
+    return _page(title, body, ["live.js"], "default-src 'none'; connect-src 'self'")
+
+
+def _page(title: str, body: str, script_names: Iterable[str], policy: str) -> str:
+    template = TEMPLATE.read_text(encoding="utf-8")
+    scripts = [(ROOM / name).read_text(encoding="utf-8") for name in script_names]
     style = STYLE.search(template)[1]
-    policy = f"default-src 'none'; img-src data:; style-src {_hashes([style])}; script-src {_hashes(scripts)}"
     return Template(template).substitute(
         title=text(title),
-        policy=f"{policy}; base-uri 'none'; form-action 'none'",
+        policy=f"{policy}; img-src data:; style-src {_hashes([style])}; script-src {_hashes(scripts)}; base-uri 'none'; form-action 'none'",
         contents="".join(f'<a href="#{name}">{head}</a>' for name, head in SECTION.findall(body)),
         body=body,
         scripts="".join(f"<script>{script}</script>" for script in scripts),
@@ -103,6 +114,16 @@ def picture(svg: bytes | None, description: str) -> str:
         return ""
     data = base64.b64encode(svg).decode("ascii")
     return f'<img alt="{text(description)}" src="data:image/svg+xml;base64,{data}">'
+
+
+def course(head: str, values: Sequence[float], show: Callable[[float], str]) -> str:
+    """Values at equal distances, from zero to the largest."""
+    most, last = max(values), max(1, len(values) - 1)
+    points = " ".join(f"{WIDTH * place / last:.0f},{HEIGHT * (1 - value / (most or 1)):.0f}" for place, value in enumerate(values))
+    said = text(f"{head}: {show(values[-1])}; at most {show(most)}")
+    drawing = f'<path d="M0,{HEIGHT}H{WIDTH}"/><polyline points="{points}"/>'
+    svg = f'<svg viewBox="0 -2 {WIDTH} {HEIGHT + 4}" role="img" aria-label="{said}">{drawing}</svg>'
+    return f'<figure class="course"><figcaption>{said}</figcaption>{svg}</figure>'
 
 
 def table(columns: Sequence[Column], rows: Sequence[object]) -> str:

@@ -1,0 +1,144 @@
+"""The page of hvprof-report-top(1): Python's own HTTP server, which shows what the command has seen last and takes no orders.
+
+Whoever does not know the address, which holds a random token, finds nothing. Reading the run is the command's; a request for the whole page
+alone reads it anew, one at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import socket
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+from ..base import units
+from ..base.errors import ReportError
+from ..display import page
+from ..display.tables import Column
+from . import common, html
+
+ANY_ADDRESS = "0.0.0.0"
+MOST_SCREENS = 300  # of which the courses are drawn
+MOST_RANKS = 64
+SLOW_S = 30  # a client may need so long for a line of its request
+HEADERS = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Screen(NamedTuple):
+    """One look at the run. `end`: who ended how; empty: the run goes on."""
+
+    is_first: bool
+    head: list[str]
+    columns: list[Column]
+    ranks: Sequence[object]  # in the order that was asked for; those that have ended are left out, unless all have
+    mpi_share: float  # of the time, on average
+    bytes_per_s: float
+    end: str
+
+
+class LivePage:
+    """Of one run."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments = arguments
+        self.token = secrets.token_urlsafe(16)
+        self.title, self.now = "commprof", ""
+        self.courses: deque[tuple[float, float]] = deque(maxlen=MOST_SCREENS)  # share of the time in MPI, bytes per second
+        self.reading = threading.Lock()
+        try:
+            self.server = ThreadingHTTPServer((arguments.listen, arguments.web), self._handler())
+        except OSError as error:
+            raise ReportError(f"{arguments.listen}:{arguments.web}", f"no page can be shown there: {error.strerror or error}") from None
+
+    @property
+    def address(self) -> str:
+        host, port = self.server.server_address[:2]
+        return f"http://{socket.gethostname() if host == ANY_ADDRESS else host}:{port}/{self.token}/"
+
+    def show(self, screen: Screen) -> None:
+        self.courses.append((screen.mpi_share, screen.bytes_per_s))
+        self.title = screen.head[0].partition(":")[0]
+        self.now = "\n".join(parts(screen, self.courses))
+
+    def wait(self) -> None:
+        """Until Ctrl-C."""
+        threading.Event().wait()
+
+    def answer(self, path: str) -> str | None:
+        """None: there is no such page."""
+        _, token, name = (*path.split("/", 2), "", "")[:3]
+        if not secrets.compare_digest(token.encode(), self.token.encode()):
+            return None
+        if name == "now":
+            return self.now
+        if name == "page":
+            with self.reading:
+                return html.page_of(common.open_selected(self.arguments, with_samples=True), common.is_whole(self.arguments))
+        return page.live_page(f"commprof: {self.title}", self.now, self.arguments.every) if not name else None
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        live = self
+
+        class Handler(BaseHTTPRequestHandler):
+            timeout = SLOW_S
+
+            def do_GET(self) -> None:
+                try:
+                    found, status = live.answer(self.path), HTTPStatus.OK
+                except ReportError as error:
+                    found, status = page.text(error), HTTPStatus.SERVICE_UNAVAILABLE
+                if found is None:
+                    found, status = "", HTTPStatus.NOT_FOUND
+                body = found.encode("utf-8", "replace")
+                try:
+                    self.send_response(status)
+                    for name, value in {**HEADERS, "Content-Length": str(len(body))}.items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self.wfile.write(body)
+                except ConnectionError:
+                    """The browser no longer wants it."""
+
+            def version_string(self) -> str:
+                return "hvprof-report"
+
+            def log_message(self, *_: object) -> None:
+                """The terminal is the user's."""
+
+        return Handler
+
+
+@contextmanager
+def served(arguments: argparse.Namespace) -> Iterator[LivePage]:
+    live = LivePage(arguments)
+    live.server.daemon_threads = True
+    threading.Thread(target=live.server.serve_forever, daemon=True).start()
+    try:
+        yield live
+    finally:
+        live.server.shutdown()
+        live.server.server_close()
+
+
+def parts(screen: Screen, courses: Sequence[tuple[float, float]]) -> Iterator[str]:
+    mpi_shares, bandwidths = zip(*courses)
+    title, _, head = screen.head[0].partition(": ")
+    yield page.header(title, [head, *screen.head[1:], *filter(None, [screen.end])], [], [])
+    drawn = page.course("time in MPI", mpi_shares, units.share), page.course("bytes", bandwidths, units.bandwidth)
+    yield page.section("Look by look", "All ranks together.", *drawn)
+    shown = screen.ranks[:MOST_RANKS]
+    left_out = len(screen.ranks) - len(shown)
+    more = f"{units.counted(left_out, 'more rank')} would be below; --sort and --rank choose." if left_out else ""
+    yield page.section("Ranks", more, page.table(screen.columns, shown))
+    yield '<p><a href="page">The whole page, of this moment</a></p>'
