@@ -91,8 +91,14 @@ def test_the_call_that_a_rank_is_in_now_counts_and_is_shown(report, job):
     first, second = blocks(report("top", job.folder, "--count", 2, "--sort", "rank"))
     assert "20.0 %" in first[4] and first[4].endswith("in MPI_Allreduce (1,000 B) on MPI_COMM_WORLD, for 1.00 s")
     assert "100.0 %" in second[4] and second[4].endswith("for 3.00 s")
-    assert second[2] == "slowest: rank 1, 0.00 % of the time in collectives, the others 100.0 %"
+    assert second[2] == "least time in collectives: rank 1, 0.00 %; the others 100.0 % on average"
     assert second[5].endswith("no call of MPI seen yet")
+
+
+def test_nobody_is_named_where_all_are_about_as_long_in_collectives(report, job):
+    job.write(ranks_with(100, 105))
+    (screen,) = blocks(report("top", job.folder, "--count", 1))
+    assert screen[2] == "least time in collectives: all ranks about the same"
 
 
 def test_the_counters_may_be_set_to_zero_meanwhile(report, job):

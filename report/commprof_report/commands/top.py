@@ -1,9 +1,9 @@
 """A running job, refreshed until it ends.
 
 Shows calls and bytes per second, the share of time inside MPI and inside collectives, and what each rank is in. The first screen is an
-average since the start, each other one is over the time since the one before; the calls that ranks are in at that time count. The slowest
-rank is the one with the least time in collectives: it arrives last, and the others wait there. In a job that uses NCCL alone it is the rank
-whose operations are shortest on the device.
+average since the start, each other one is over the time since the one before; the calls that ranks are in at that time count. A rank that
+comes late spends less time in collectives than the others, which wait there; so does the root of a Bcast. hvprof-report-late(1) tells which.
+Where NCCL alone is used, it is the time of its operations on the device.
 
 On a terminal the screen is redrawn and holds as many ranks as fit; elsewhere each screen is a block of plain text. It reads ledgers and asks
 nothing of the job. After each reading it rests at least four times as long as the reading took. Ctrl-C ends it.
@@ -44,7 +44,7 @@ EVERY_S = 2.0
 REST = 4  # times as long as a look takes
 MOST_WIDTH = 160  # of a line where there is no terminal
 LOOPBACK = "127.0.0.1"
-NOTABLE = 0.02  # of the interval: less than that nobody waits for a rank
+NOTABLE = 0.02  # of the interval: a smaller difference is not shown
 HOME, CLEAR_LINE, CLEAR_REST = "\033[H", "\033[K", "\033[J"
 ENDS = {
     "finalize": "came to MPI_Finalize",
@@ -190,7 +190,7 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
     mpi_share, bytes_per_s = sum(rank.mpi_share for rank in shown) / len(shown), sum(rank.bytes_per_s for rank in shown)
     return Screen(
         is_first,
-        [head, together_text(shown, mpi_share, bytes_per_s), slowest_text(alive)],
+        [head, together_text(shown, mpi_share, bytes_per_s), least_text(alive)],
         columns_of(ranks),
         sorted(shown, key=ORDERS[order]),
         mpi_share,
@@ -214,17 +214,17 @@ def together_text(ranks: Sequence[Rates], mpi_share: float, bytes_per_s: float) 
     return f"all together: {calls_per_s} calls/s, {units.bandwidth(bytes_per_s)}, {units.share(mpi_share)} of the time in MPI on average"
 
 
-def slowest_text(alive: Sequence[Rates]) -> str:
+def least_text(alive: Sequence[Rates]) -> str:
     """Who comes last to collectives spends least time in them: the others wait inside. Where nobody is in MPI's, NCCL's on the device."""
-    if len(alive) < 2:
-        return "slowest: nobody to compare"
     by_device = not any(rank.collective_share for rank in alive) and any(rank.device_share for rank in alive)
     share, where = (attrgetter("device_share"), "NCCL's operations") if by_device else (attrgetter("collective_share"), "collectives")
-    slowest = min(alive, key=share)
-    others = sum(share(rank) for rank in alive if rank is not slowest) / (len(alive) - 1)
-    if others - share(slowest) < NOTABLE:
-        return f"slowest: no rank is notably waited for in {where}"
-    return f"slowest: rank {slowest.row.rank}, {units.share(share(slowest))} of the time in {where}, the others {units.share(others)}"
+    if len(alive) < 2:
+        return f"least time in {where}: nobody to compare"
+    least = min(alive, key=share)
+    others = sum(share(rank) for rank in alive if rank is not least) / (len(alive) - 1)
+    if others - share(least) < NOTABLE:
+        return f"least time in {where}: all ranks about the same"
+    return f"least time in {where}: rank {least.row.rank}, {units.share(share(least))}; the others {units.share(others)} on average"
 
 
 def now_text(row: LiveRow) -> str:
