@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
-from known_calls import CALLS
+from known_calls import CALLS, SOURCES
 
 BANDWIDTH = {
     "allreduce": "Allreduce AllReduce",
@@ -57,6 +57,13 @@ def waits_for(name: str) -> str:
         return NCCL_WAITS_FOR[operation(name)]
     is_over_at_once = (call.form in ("nonblocking", "persistent") and call.family != "collective") or name in POLLS
     return "nobody" if is_over_at_once else listed(WAITS_FOR, name, "nobody")
+
+
+def test_every_line_and_every_listed_operation_is_compared():
+    lines = sum((SOURCES / table).read_text().count("CALL(") for table in ("wrappers/calls.def", "nccl/nccl_calls.def"))
+    assert len(CALLS) == lines - 2  # the comments have the form of a line
+    listed_names = " ".join([*BANDWIDTH.values(), *WAITS_FOR.values()]).split()
+    assert set(listed_names) <= {operation(name) for name in CALLS}
 
 
 def test_bandwidth_follows_the_rules_of_nccl_tests():

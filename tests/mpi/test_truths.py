@@ -1,10 +1,14 @@
 """What is true of every database, whatever the job did."""
 
 import re
+import sys
 
 import pytest
 
 from .libraries import REPOSITORY
+
+sys.path.insert(0, str(REPOSITORY / "tests" / "report"))
+from known_calls import CALLS
 
 SCHEMA_VERSION = int(re.search(r"user_version = (\d+)", (REPOSITORY / "src/output/schema.sql").read_text())[1])
 RUNS = {
@@ -73,6 +77,11 @@ def test_cells_name_calls_threads_and_communicators_that_exist(run):
     homeless = """SELECT call, communicator FROM cell
                   WHERE communicator <> 0 AND communicator NOT IN (SELECT communicator FROM communicator)"""
     assert for_all_ranks(run, homeless) == []
+
+
+def test_calls_are_described_as_their_tables_say(run):
+    described = set(for_all_ranks(run, "SELECT name, family, library, form, bandwidth, waits_for FROM call"))
+    assert described and described <= set(CALLS.values())
 
 
 def test_nothing_was_dropped_or_folded(run):
