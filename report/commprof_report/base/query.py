@@ -34,6 +34,11 @@ class Folder:
         return [row._make(values) for values in cursor]
 
 
+def row_of(name: str, *parts: type[NamedTuple]) -> type[NamedTuple]:
+    """A row with the fields of several, in order."""
+    return NamedTuple(name, [field for part in parts for field in part.__annotations__.items()])
+
+
 @lru_cache
 def beside(module_file: str) -> Folder:
     """The .sql files in the folder of a module: SQL = query.beside(__file__)."""

@@ -77,7 +77,21 @@ class WindowRow(NamedTuple):
     records: int
 
 
-class GpuDeviceRow(NamedTuple):
+class SharesRow(NamedTuple):
+    """Of the traced time; overlap: of the time in which a GPU communicates."""
+
+    computing_share: float | None
+    communicating_share: float | None
+    copying_share: float | None
+    in_mpi_share: float | None
+    exposed_share: float | None
+    idle_share: float | None
+    overlap: float | None
+
+
+class DeviceSums(NamedTuple):
+    """Of a device, as the library counted them."""
+
     rank: int
     host: str | None
     device: int
@@ -88,42 +102,9 @@ class GpuDeviceRow(NamedTuple):
     sets: int
     first_ns: int | None
     last_ns: int | None
-    traced_ns: int
-    computing_ns: int
-    communicating_ns: int
-    copying_ns: int
-    in_mpi_ns: int
-    exposed_ns: int
-    strictly_exposed_ns: int
-    hidden_ns: int
-    only_copying_ns: int
-    idle_ns: int
-    starved_ns: int
-    exposed_mpi_ns: int
-    computing_share: float | None
-    communicating_share: float | None
-    copying_share: float | None
-    in_mpi_share: float | None
-    exposed_share: float | None
-    idle_share: float | None
-    overlap: float | None
 
 
-class KernelSums(NamedTuple):
-    """gpu_kernels.sql"""
-
-    name: str
-    is_communication: int
-    ranks: int
-    count: int
-    graph_count: int
-    total_ns: int
-    mean_ns: float
-    min_ns: int
-    p50_ns: float | None
-    p99_ns: float | None  # null: fewer than 100
-    max_ns: int
-    share: float | None
+GpuDeviceRow = query.row_of("GpuDeviceRow", DeviceSums, Busy, SharesRow)
 
 
 class NcclAlgorithmRow(NamedTuple):
@@ -139,6 +120,8 @@ class NcclAlgorithmRow(NamedTuple):
 
 
 class GpuKernelRow(NamedTuple):
+    """gpu_kernels.sql"""
+
     kernel: str
     is_communication: int
     ranks: int
@@ -191,8 +174,8 @@ class GpuStreamRow(NamedTuple):
     volume_bytes: int
 
 
-class GpuRow(NamedTuple):
-    """The whole run, without the figures of its steps."""
+class RunSums(NamedTuple):
+    """How much was traced, what was lost, and what tracing cost."""
 
     ranks: int
     traced_ranks: int
@@ -219,25 +202,9 @@ class GpuRow(NamedTuple):
     clock_error_ns: int | None
     cost_begin_ns: int
     cost_end_ns: int
-    traced_ns: int
-    computing_ns: int
-    communicating_ns: int
-    copying_ns: int
-    in_mpi_ns: int
-    exposed_ns: int
-    strictly_exposed_ns: int
-    hidden_ns: int
-    only_copying_ns: int
-    idle_ns: int
-    starved_ns: int
-    exposed_mpi_ns: int
-    computing_share: float | None
-    communicating_share: float | None
-    copying_share: float | None
-    in_mpi_share: float | None
-    exposed_share: float | None
-    idle_share: float | None
-    overlap: float | None
+
+
+GpuRow = query.row_of("GpuRow", RunSums, Busy, SharesRow)  # the whole run, without the figures of its steps
 
 
 class Gpu(NamedTuple):
@@ -253,7 +220,7 @@ class Gpu(NamedTuple):
 
 
 def gpu(connection: Connection) -> Gpu:
-    """The answer for a run on which selection.select() was called."""
+    """Of the ranks of a Selection."""
     ranks = rank_rows(connection)
     windows = SQL.ask(connection, "gpu_windows", WindowRow)
     state_ns: dict[tuple[int, int], list[int]] = {}
@@ -337,13 +304,13 @@ def _losses(ranks: Sequence[RankRow], windows: Sequence[WindowRow]) -> dict:
 
 def kernels(connection: Connection) -> list[GpuKernelRow]:
     SQL.run(connection, "gpu_chosen")
-    rows = SQL.ask(connection, "gpu_kernels", KernelSums)
+    rows = SQL.ask(connection, "gpu_kernels", GpuKernelRow)
     names = kernel_names.demangled(row.name for row in rows)
-    return [_kernel(row, names.get(row.name, row.name)) for row in rows]
+    return [_with_names(row, names.get(row.name, row.name)) for row in rows]
 
 
-def _kernel(row: KernelSums, demangled: str) -> GpuKernelRow:
-    return GpuKernelRow(kernel_names.shortened(demangled) or OTHERS, *row[1:], demangled, row.name)
+def _with_names(row: GpuKernelRow, demangled: str) -> GpuKernelRow:
+    return row._replace(kernel=kernel_names.shortened(demangled) or OTHERS, demangled=demangled)
 
 
 def copies(connection: Connection) -> list[GpuCopyRow]:

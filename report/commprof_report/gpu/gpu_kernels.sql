@@ -13,7 +13,7 @@ WITH counted AS (
 whole AS (
     SELECT total(total_ns) AS total_ns FROM counted
 )
-SELECT name,
+SELECT name AS kernel, -- gpu_activity.py makes kernel and demangled readable
        is_communication,
        ranks,
        count,
@@ -24,7 +24,9 @@ SELECT name,
        p50_ns,
        p99_ns,
        max_ns,
-       counted.total_ns / nullif(whole.total_ns, 0) AS share
+       counted.total_ns / nullif(whole.total_ns, 0) AS share,
+       name AS demangled,
+       name
 FROM counted
 JOIN whole
 LEFT JOIN gpu_percentile USING (row)

@@ -103,25 +103,7 @@ class LateRestRow(NamedTuple):
 
 
 class LateRunRow(NamedTuple):
-    ranks: int
-    collectives: int
-    message_calls: int
-    total_ns: int
-    sampled_ns: int
-    coverage: float | None
-    sampled_share: float | None
-    wait_ns: int
-    unknown_cause_ns: int
-    transfer_ns: int
-    wait_share: float | None
-    share_of_wall: float | None
-    estimate_share: float | None
-    background_share: float
-    counted_ns: int
-
-
-class LateRow(NamedTuple):
-    """The run in one row."""
+    """late_run.sql"""
 
     ranks: int
     collectives: int
@@ -138,6 +120,11 @@ class LateRow(NamedTuple):
     estimate_share: float | None
     background_share: float
     counted_ns: int
+
+
+class LateVerdictRow(NamedTuple):
+    """What could not be split, the clocks, and who is late."""
+
     unsure: int
     uncompleted: int
     unmatched: int
@@ -159,6 +146,9 @@ class LateRow(NamedTuple):
     late_region: str | None
     blocks: int
     unjudged: int
+
+
+LateRow = query.row_of("LateRow", LateRunRow, LateVerdictRow)  # the run in one row
 
 
 class LateHostRow(NamedTuple):
