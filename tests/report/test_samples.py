@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import planted
 import pytest
-from commprof_report.run import ledger, ledger_samples
+from commprof_report.run import database, ledger, ledger_samples
+from commprof_report.run import run as run_module
 from commprof_report.run.run import run_open
 from planted import BLOCK_SAMPLES, DATA, SECOND, WINDOW_NS, WORLD, Message, Rank, Sample, Span, Start, Step, Window
 
@@ -443,6 +444,26 @@ def test_samples_of_a_database_that_is_left_out_do_not_count(tmp_path):
     run = run_open(tmp_path, with_samples=True, most_samples=10_000)
     assert run.connection.execute("SELECT DISTINCT world_rank FROM sample").fetchall() == [(0,), (2,), (3,)]
     assert run.thinning.found == 2 * 4_096 + 2_048 + 3 * (96 + 8)
+
+
+@pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
+def test_a_file_that_is_left_out_removes_no_samples_of_others(tmp_path, monkeypatch, write):
+    """Its messages would raise the level of windows; then the collectives of the others raise that of their communicator."""
+    ranks = busy_run()
+    ranks[0].samples += sends(window * WINDOW_NS + 1_000 * place for window in range(8) for place in range(2_000))
+    write(tmp_path, ranks)
+
+    def full() -> sqlite3.Connection:
+        connection = database.database_create()
+        connection.execute("CREATE TRIGGER full BEFORE INSERT ON rank WHEN NEW.world_rank = 0 BEGIN SELECT RAISE(FAIL, 'disk is full'); END")
+        return connection
+
+    monkeypatch.setattr(run_module, "database_create", full)
+    run = run_open(tmp_path, with_samples=True, most_samples=10_000)
+    assert "disk is full" in run.notes[0]
+    assert run.thinning.levels == {f"{planted.WORLD_IDENTITY:016x}": 1}
+    assert run.connection.execute("SELECT count(*) FROM sample WHERE sequence IS NULL").fetchone() == (3 * 96,)
+    assert run.connection.execute("SELECT count(*) FROM region_span").fetchone() == (3 * 8,)
 
 
 def test_samples_that_are_not_retained_are_not_checked(tmp_path):

@@ -1,4 +1,4 @@
--- Adds the samples of the attached file `source` to the run: those that the run retains (thinning_retain.sql).
+-- Adds the samples of the attached file `source` to the run: those that the run retains (thinning.py).
 INSERT INTO main.sample SELECT * FROM temp.retained_sample WHERE 1;
 
 INSERT INTO main.sample_message SELECT * FROM temp.retained_sample_message WHERE 1;

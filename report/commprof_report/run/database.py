@@ -7,7 +7,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -206,10 +206,11 @@ def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: 
     first_cell, first_activity = SQL.run(connection, "first_numbers").fetchone()
     connection.execute("BEGIN")
     try:
-        with thinning.attached() if thinning else nullcontext():
-            _types_check(connection, path, SAMPLED if thinning else ())
-            for statement in copied:
-                _copy_rows(connection, path, statement, {"first_cell": first_cell, "first_activity": first_activity})
+        if thinning:
+            thinning.attached_read()
+            _types_check(connection, path, SAMPLED)
+        for statement in copied:
+            _copy_rows(connection, path, statement, {"first_cell": first_cell, "first_activity": first_activity})
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")

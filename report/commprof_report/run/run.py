@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from ..base import query, units
@@ -123,10 +124,11 @@ def _file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
             run.note(file.path, f"holds rank {units.rank_list(ranks)}, which another file holds too; it is left out")
         return
     try:
-        if file.is_ledger:
-            _ledger_or_database_take(run, file.path, with_histograms)
-        else:
-            database_copy(run.connection, file.path, with_histograms, run.thinning)
+        with run.thinning.adding() if run.thinning else nullcontext():
+            if file.is_ledger:
+                _ledger_or_database_take(run, file.path, with_histograms)
+            else:
+                database_copy(run.connection, file.path, with_histograms, run.thinning)
     except ReportError as error:
         run.note(error.subject, error.what)
 

@@ -41,12 +41,35 @@ WINDOWS = {  # by class: SQL that reads the windows, deletes them, and inserts t
         "INSERT INTO gpu_sample_window VALUES (?, ?, ?, ?)",
     ),
 }
-SAMPLED = ("sample", "sample_message", "sample_start", "region_span", "gpu_sample")  # tables whose rows are retained or not
+PASSED_BLOCK = """EXISTS (  -- is a row of {0}.sample with a sequence number not retained?
+    SELECT 1
+    FROM {0}.communicator
+    JOIN temp.sample_class ON class = identity
+    WHERE communicator.world_rank = sample.world_rank AND communicator.communicator = sample.communicator
+      AND ((((sequence - 1) >> 10) + 1) & ((1 << level) - 1) <> 0 OR (sequence - 1) & 1023 >= most)
+)"""
 ALL_ROWS = (-(1 << 63), (1 << 63) - 1)
 
 
+class Sampled(NamedTuple):
+    """A table whose rows are retained or not."""
+
+    class_: str  # of its rows without a sequence number
+    time: str = "start_ns"  # the column that says in which window these are
+    has_sequence: bool = False  # its other rows are in blocks of a communicator's collectives
+
+
+SAMPLED = {
+    "sample": Sampled(WITHOUT_SEQUENCE, has_sequence=True),
+    "sample_message": Sampled(WITHOUT_SEQUENCE),
+    "sample_start": Sampled(WITHOUT_SEQUENCE),
+    "region_span": Sampled(WITHOUT_SEQUENCE, "end_ns"),
+    "gpu_sample": Sampled(OF_GPUS),
+}
+
+
 class CountRow(NamedTuple):
-    """Samples of a file, and the rows of their table that they are between; thinning_count.sql."""
+    """Samples of a file in one block or window, and the rows of their table that they are between; null for impossible rows."""
 
     sampled: str
     class_: str | None
@@ -66,6 +89,8 @@ class Thinning:
         self.firsts: dict[str, int] = {}  # by class: how many collectives of a block are retained, if not all
         self.counts: dict[str, Counter[tuple[int, int]]] = {}  # by class: blocks of ranks by their highest level and number of samples
         SQL.run(connection, "thinning_create")
+        for table in SAMPLED:
+            connection.execute(f"CREATE TEMP TABLE retained_{table} AS SELECT * FROM main.{table} WHERE 0")
 
     @property
     def is_needed(self) -> bool:
@@ -77,19 +102,18 @@ class Thinning:
         return sum(count * blocks for counts in self.counts.values() for (_, count), blocks in counts.items())
 
     @contextmanager
-    def attached(self) -> Iterator[None]:
-        """While samples of the attached database `source` are added: counts them, and reads those that are retained into the TEMP TABLEs
-        retained_<table>. If adding them fails, they do not count."""
+    def adding(self) -> Iterator[None]:
+        """While samples of a file are added. If that fails, they do not count."""
         before = {kind: Counter(counts) for kind, counts in self.counts.items()}, dict(self.levels), dict(self.firsts)
         try:
-            self._count_attached()
-            SQL.run(self.connection, "thinning_retain", is_whole=not self.is_needed)
             yield
         except BaseException:
             self.counts, self.levels, self.firsts = before
             raise
 
-    def _count_attached(self) -> None:
+    def attached_read(self) -> None:
+        """Counts the samples of the attached database `source`, and reads those that are retained into the TEMP TABLEs retained_<table>,
+        whose values are still to be checked. Rows of a rank or communicator that is not there are retained, so that they are found."""
         rows = [] if self.most is None else self._counted()
         self._add((row.class_, row.number, row.count) for row in rows if None not in row)
         spans = [(table, *ALL_ROWS) for table in SAMPLED]
@@ -97,28 +121,55 @@ class Thinning:
             spans = _joined((row.sampled, row.first_row, row.last_row) for row in rows if None in row or self._keeps(row.class_, row.number))
         self.connection.execute("DELETE FROM temp.retained_rows")
         self.connection.executemany("INSERT INTO temp.retained_rows VALUES (?, ?, ?)", spans)
+        for table, passed in self._passed("source"):
+            self.connection.execute(f"DELETE FROM temp.retained_{table}")
+            self.connection.execute(
+                f"INSERT INTO temp.retained_{table} SELECT {table}.* FROM temp.retained_rows "
+                f"CROSS JOIN source.{table} ON {table}.rowid BETWEEN first_row AND last_row "
+                f"WHERE sampled = '{table}' AND NOT ({passed if self.is_needed else 0})"
+            )
 
     def _counted(self) -> list[CountRow]:
-        windows, of_gpus = ((1 << self.levels.get(kind, 0)) - 1 for kind in (WITHOUT_SEQUENCE, OF_GPUS))
-        return list(map(CountRow._make, SQL.run(self.connection, "thinning_count", passed_windows=windows, passed_of_gpus=of_gpus)))
+        """Windows that the levels do not retain count as window 1, which is none of those retained either."""
+        rows = SQL.run(self.connection, "thinning_count").fetchall()
+        for table, (kind, _, has_sequence) in SAMPLED.items():
+            window, mask = _window("source", table), self._mask(kind)
+            rows += self.connection.execute(
+                f"SELECT '{table}', '{kind}', CASE WHEN {window} & {mask} THEN 1 ELSE {window} END, count(*), min(rowid), max(rowid) "
+                f"FROM source.{table} {'WHERE sequence IS NULL' if has_sequence else ''} GROUP BY 3"
+            )
+        return list(map(CountRow._make, rows))
+
+    def _mask(self, kind: str) -> int:
+        """The bits that are 0 in the numbers of retained blocks and windows."""
+        return (1 << self.levels.get(kind, 0)) - 1
+
+    def _passed(self, database: str) -> Iterator[tuple[str, str]]:
+        """For each table of samples in the database, SQL: is a row not retained?"""
+        classes = [(kind, self.levels.get(kind, 0), self.firsts.get(kind, BLOCK_SAMPLES)) for kind in {**self.levels, **self.firsts}]
+        self.connection.execute("DELETE FROM temp.sample_class")
+        self.connection.executemany("INSERT INTO temp.sample_class VALUES (?, ?, ?)", classes)
+        for table, (kind, _, has_sequence) in SAMPLED.items():
+            passed = f"coalesce({_window(database, table)} & {self._mask(kind)}, 0)"
+            yield table, f"CASE WHEN sequence IS NULL THEN {passed} ELSE {PASSED_BLOCK.format(database)} END" if has_sequence else passed
 
     def ledger_rows_thin(self, rows: dict[str, list[tuple]]) -> None:
         """The same for a ledger's samples; removes those that are not retained."""
         if self.most is None:
             return
         identities = {row[1]: row[2] for row in rows["communicator"]}
-        start_unix_ns = rows["rank"][0][5]
-        places = [_place(row, identities, start_unix_ns) for row in rows["sample"]]
-        further = {
-            table: [(WITHOUT_SEQUENCE, start_unix_ns + row.start_ns >> WINDOW_NS_LOG2) for row in rows[table]]
-            for table in ("sample_message", "sample_start")
+        start_unix_ns = rows["rank"][0].start_unix_ns
+        places = {
+            table: [(kind, start_unix_ns + getattr(row, time) >> WINDOW_NS_LOG2) for row in rows[table]]
+            for table, (kind, time, _) in SAMPLED.items()
         }
-        spans = [(WITHOUT_SEQUENCE, start_unix_ns + row[4] >> WINDOW_NS_LOG2) for row in rows["region_span"]]
-        activities = [(OF_GPUS, start_unix_ns + row.start_ns >> WINDOW_NS_LOG2) for row in rows["gpu_sample"]]
-        self._add((*place, count) for place, count in Counter([*places, *chain(*further.values()), *spans, *activities]).items())
+        places["sample"] = [
+            place if row.sequence is None else (identities[row.communicator], block_of(row.sequence))
+            for row, place in zip(rows["sample"], places["sample"])
+        ]
+        self._add((*place, count) for place, count in Counter(chain(*places.values())).items())
         if self.is_needed:
-            tables = {"sample": places, **further, "region_span": spans, "gpu_sample": activities}
-            for table, its_places in tables.items():
+            for table, its_places in places.items():
                 rows[table] = [row for row, place in zip(rows[table], its_places) if self._keeps(*place)]
             rows["sample"] = [row for row in rows["sample"] if self._is_first(row, identities)]
 
@@ -126,7 +177,9 @@ class Thinning:
         if not self.is_needed:
             return
         self.connection.execute("BEGIN")
-        SQL.run(self.connection, "thinning_finish")
+        for table, passed in self._passed("main"):
+            self.connection.execute(f"DELETE FROM main.{table} WHERE {passed}")
+        SQL.run(self.connection, "thinning_levels")
         for kind in WINDOWS:
             self._windows_cut(kind, self.levels.get(kind, 0))
         self.connection.execute("COMMIT")
@@ -144,8 +197,6 @@ class Thinning:
                 after = self._retained(kind, self.levels.get(kind, 0))
                 retained -= -before - after
                 heapq.heappush(largest, (-after, kind))
-        rows = [(kind, self.levels.get(kind, 0), self.firsts.get(kind, BLOCK_SAMPLES)) for kind in {**self.levels, **self.firsts}]
-        self.connection.executemany("INSERT OR REPLACE INTO temp.sample_class VALUES (?, ?, ?)", rows)
 
     def _retain_less(self, kind: str, retained: int) -> bool:
         """False if the class is left as it is."""
@@ -185,11 +236,10 @@ class Thinning:
         self.connection.executemany(insert, cut)
 
 
-def _place(row, identities: dict[int, str], start_unix_ns: int) -> tuple[str, int]:
-    """The class of a sample, and the number of its block or window."""
-    if row.sequence is None:
-        return WITHOUT_SEQUENCE, start_unix_ns + row.start_ns >> WINDOW_NS_LOG2
-    return identities[row.communicator], block_of(row.sequence)
+def _window(database: str, table: str) -> str:
+    """SQL for the number of a row's window."""
+    start_unix_ns = f"(SELECT start_unix_ns FROM {database}.rank WHERE rank.world_rank = {table}.world_rank)"
+    return f"({start_unix_ns} + {SAMPLED[table].time} >> {WINDOW_NS_LOG2})"
 
 
 def _level_of(number: int) -> int:

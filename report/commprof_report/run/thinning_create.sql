@@ -5,10 +5,3 @@ CREATE TEMP TABLE sample_class (class TEXT PRIMARY KEY, level INTEGER NOT NULL, 
 
 -- Between which rows of the attached file `source` are those that are retained? Spans of rows of a table of samples, in their order.
 CREATE TEMP TABLE retained_rows (sampled TEXT NOT NULL, first_row INTEGER NOT NULL, last_row INTEGER NOT NULL);
-
--- The retained samples of the attached file; their values are still to be checked.
-CREATE TEMP TABLE retained_sample AS SELECT * FROM main.sample WHERE 0;
-CREATE TEMP TABLE retained_sample_message AS SELECT * FROM main.sample_message WHERE 0;
-CREATE TEMP TABLE retained_sample_start AS SELECT * FROM main.sample_start WHERE 0;
-CREATE TEMP TABLE retained_region_span AS SELECT * FROM main.region_span WHERE 0;
-CREATE TEMP TABLE retained_gpu_sample AS SELECT * FROM main.gpu_sample WHERE 0;
