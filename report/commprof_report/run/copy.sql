@@ -1,6 +1,7 @@
 -- Adds all rows of the attached file `source` to the run; cells and activities get numbers that are free in the run.
 -- Both have the tables of schema.sql to the letter, so * names the same columns in the same order. `WHERE 1` makes SQLite insert row by
 -- row: without it, it copies the records of a file as they are, and checks no constraint (its transfer optimization).
+-- Numbered rows list their columns, because SQL has no * without one of them; one that is missing here is an error with the first file.
 INSERT INTO main.rank SELECT * FROM source.rank WHERE 1;
 
 INSERT INTO main.fact SELECT * FROM source.fact WHERE 1;
