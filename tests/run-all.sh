@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs every test, after the build: the last line is `N passed, N failed, N skipped`, over all sections. A section that fails
-# does not keep the others from running.
+# Runs every test, after the build: the last line is `N passed, N failed, N skipped`, over all sections, and above it are the names of those
+# that failed. A section that fails does not keep the others from running.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -8,6 +8,7 @@ python=${PYTHON:-/usr/bin/python3}
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 passed=0 failed=0 skipped=0
+names=()
 
 count_of() { # count_of WORD...: the numbers before these words in the section's last line, added up
     local word sum=0
@@ -30,6 +31,7 @@ section() { # section TITLE COMMAND...
         echo "$title: ended with status $status"
         here=1
     fi
+    mapfile -t -O ${#names[@]} names < <(grep --only-matching --extended-regexp '^(test_[a-z_]+: )?(FAILED|ERROR) .*' "$output" | cut --characters=-300)
     ((passed += $(count_of passed), failed += here, skipped += $(count_of skipped)))
 }
 
@@ -72,5 +74,9 @@ else
     ((skipped += 1))
 fi
 
+if [ ${#names[@]} -gt 0 ]; then
+    printf '\n== failed\n'
+    printf '%s\n' "${names[@]}"
+fi
 printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
 [ $failed -eq 0 ] && [ $passed -gt 0 ]
