@@ -86,7 +86,7 @@ def between_ns(run: Run, how: str) -> int:
     """How much time the program's readings contain that none of its calls took: no wait is off by more."""
     readings = [reading for of_round in rounds_of(run) for reading in of_round]
     read_ns = sum(reading.after_wait_ns - reading.before_post_ns for reading in readings)
-    calls = (*CALLS[how], *COMPLETING.get(how, ("MPI_Waitall",)))
+    calls = [call for call in (*CALLS[how], *COMPLETING.get(how, ("MPI_Waitall",))) if not call.endswith("_init")]
     cells = [cell for rank in range(run.ranks) for call in calls for cell in run.cells(rank, call)]
     return read_ns - sum(cell.total_ns for cell in cells if cell.measure == "call")
 
