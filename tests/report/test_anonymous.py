@@ -1,9 +1,11 @@
-"""`html --anonymous`: a page to hand on, with everything but names of people, machines and files."""
+"""`html --anonymous` and `merge --anonymous`: a page or a database to send, with everything but names of people, machines and files."""
 
 from __future__ import annotations
 
 import base64
+import json
 import re
+import sqlite3
 
 import planted
 import pytest
@@ -77,3 +79,19 @@ def test_program_library_settings_and_communicators_stay_on_an_anonymous_page(re
     text = page_of(report, folder, tmp_path, "--anonymous")
     for stays in ("python3", "Open MPI v4.1.4", "libmpi.so.40", "COMMPROF_MEMORY", "env.HOROVOD_CYCLE_TIME", "MPI_COMM_WORLD"):
         assert stays in text
+
+
+def test_an_anonymous_database_has_no_host_user_path_argument_or_id(report, folder, tmp_path):
+    """In any byte: deleted rows stay in free pages."""
+    for options, is_there in ((), True), (("--anonymous",), False):
+        assert report("merge", *options, folder, tmp_path / "run.db").status == 0
+        assert (b"s3cret" in (tmp_path / "run.db").read_bytes()) == is_there
+    ids = sqlite3.connect(tmp_path / "run.db").execute("SELECT DISTINCT run_id, pid, tid FROM rank JOIN thread USING (world_rank)")
+    assert ids.fetchall() == [("", 0, 0)]
+
+
+@pytest.mark.parametrize("command", ("calls", "sizes", "late", "steps", "communicators"))
+def test_an_anonymous_database_says_the_same_as_the_run(report, folder, tmp_path, command):
+    assert report("merge", "--anonymous", folder, tmp_path / "run.db").status == 0
+    ours, theirs = (json.loads(report(command, "--json", run).out) for run in (tmp_path / "run.db", folder))
+    assert theirs and [{**row, "host": None} for row in ours] == [{**row, "host": None} for row in theirs]

@@ -32,9 +32,8 @@ from ..plots import ranks as ranks_plot
 from ..plots import sizes as sizes_plot
 from ..plots import timeline as timeline_plot
 from ..roles import roles
-from ..run import selection
+from ..run import anonymous, selection
 from ..run.alignment import Alignment, align
-from ..run.anonymous import anonymise
 from ..run.run import Run
 from ..run.selection import Selection
 from ..steps.rank_steps import rank_steps
@@ -61,16 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     selection.add_arguments(parser)
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="where to write (default: RUN/report.html)")
-    parser.add_argument(
-        "--anonymous", action="store_true", help="leave out hosts, users, paths, arguments and the name of the run (docs/PRIVACY.md)"
-    )
+    parser.add_argument("--anonymous", action="store_true", help=anonymous.HELP)
 
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
     output = arguments.output or default_output(run.path)
     if arguments.anonymous:
-        anonymise(run)
+        anonymous.anonymise(run)
     text = page_of(run, common.is_whole(arguments))
     with common.written_whole(output) as file:
         file.write(text)

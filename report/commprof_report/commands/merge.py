@@ -1,8 +1,8 @@
 """Write all ranks into one database.
 
-The database holds the same tables with nothing left out, and every command takes it in place of the run folder. It is written aside and then
-renamed, so it is complete or absent. Only a database of commprof's is overwritten, and only if nobody has added tables, views or indexes to
-it. Such additions in the run's own databases are ignored.
+The database holds the same tables with nothing left out unless asked, and every command takes it in place of the run folder. It is written
+aside and then renamed, so it is complete or absent. Only a database of commprof's is overwritten, and only if nobody has added tables, views
+or indexes to it. Such additions in the run's own databases are ignored.
 """
 
 from __future__ import annotations
@@ -14,22 +14,30 @@ from pathlib import Path
 
 from ..base import units
 from ..base.errors import ReportError
+from ..run import anonymous
 from ..run.database import database_is_plain
 from ..run.rank_files import file_scan
 from . import common
 
-EXAMPLES = (("One file to keep or to send", "hvprof-report merge commprof-train.py-1234 train.db"),)
+EXAMPLES = (
+    ("One file to keep", "hvprof-report merge commprof-train.py-1234 train.db"),
+    ("One file to send, without names of people, machines and files", "hvprof-report merge --anonymous commprof-train.py-1234 train.db"),
+)
 SEE_ALSO = ("export",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser, nargs="+")
     parser.add_argument("output", metavar="OUT.db", type=Path, help="the database to write")
+    parser.add_argument("--anonymous", action="store_true", help=anonymous.HELP)
 
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_noted(arguments, with_samples=True, most_samples=None)
     output_check(arguments.output)
+    if arguments.anonymous:
+        anonymous.anonymise(run)
+        run.connection.execute("VACUUM")  # what was deleted is still in pages that are free
     database_write(run.connection, arguments.output)
     (ranks,) = run.connection.execute("SELECT count(*) FROM rank").fetchone()
     common.print_line(f"{arguments.output}: {units.counted(ranks, 'rank')} of {run.world_size}")

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from .run import Run
 
+HELP = "leave out hosts, users, paths, arguments and the name of the run (docs/PRIVACY.md)"
 UNCHANGED = {"program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size", "region_refused", "cpu_model", "cpu_quota_cores"}
 UNCHANGED |= {"gpu", "gpu.device_memory", "gpu.driver", "gpu.unseen_graph_launches"}
 UNCHANGED |= {"nccl.algorithms", "nccl.device_times", "nccl.unknown_datatype", "nccl.unknown_operation", "nccl.version"}
@@ -26,6 +27,7 @@ def anonymise(run: Run) -> None:
     run.connection.executemany("INSERT INTO fact VALUES (?, ?, ?)", anonymous)
     run.connection.executemany("UPDATE gpu_device SET uuid = ? WHERE uuid = ?", [(pseudonyms.of("gpu", uuid), uuid) for (uuid,) in uuids])
     run.connection.execute("UPDATE rank SET run_id = '', pid = 0")
+    run.connection.execute("UPDATE thread SET tid = 0")
     run.path, run.run_id = Path("run"), ""
     if run.notes:
         run.notes = [f"{len(run.notes)} remarks on the files of this run are left out, because they may name paths"]
