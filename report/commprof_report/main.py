@@ -76,8 +76,8 @@ def parser_build() -> Parser:
 
 
 def with_default_command(words: list[str]) -> list[str]:
-    """`hvprof-report RUN` is `hvprof-report summary RUN`. The `--` between the sides of compare would be taken for the end of options."""
-    if words and words[0] == "compare":
+    """`hvprof-report RUN` is `hvprof-report summary RUN`. The `--` between sides would be taken for the end of options."""
+    if words and words[0] in ("compare", "html"):
         return [compare.SEPARATOR if word == "--" else word for word in words]
     if words and (words[0] in COMMANDS or words[0] in ("-h", "--help", "--version")):
         return words

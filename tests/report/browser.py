@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-TIMEOUT_S = 120  # for a page; no machine is that slow
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: setup/packages.sh check")
+TIMEOUT_S = 120  # for a page; no machine is that slow
 OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", "--no-first-run")
 OPTIONS += ("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage")
+AXE_COMPLAINTS = """axe.run(document).then(({violations}) => violations.map(
+    ({help, nodes}) => `${help}: ${nodes.map(({html}) => html).slice(0, 3).join(" ")}`))"""
 
 
 class Browser:

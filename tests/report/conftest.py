@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +22,10 @@ from browser import Browser  # noqa: E402
 from commprof_report.display import page, tables  # noqa: E402
 from commprof_report.main import main  # noqa: E402
 from planted_job import Job  # noqa: E402
+
+# Deque's axe-core 4.12.1, as the Python package registry has it; it is not a part of this project.
+AXE = "axe_playwright_python-0.1.8-py3-none-any.whl"
+AXE_REQUIREMENT = "axe-playwright-python==0.1.8 --hash=sha256:fdd263c998388f1a8e67cad02677e612d946248bd44d163be5e8650ea31f95f8\n"
 
 
 class Answer(NamedTuple):
@@ -84,3 +91,29 @@ def late(report, tmp_path) -> Callable[..., list[dict]]:
         return json.loads(answer.out)
 
     return ask
+
+
+@pytest.fixture
+def browser(chromium):
+    """Whatever a test does, no page complains, and none requests anything."""
+    chromium.complaints.clear()
+    chromium.requests.clear()
+    yield chromium
+    assert chromium.complaints == []
+    assert {url.partition(":")[0] for url in chromium.requests} <= {"file", "data"}
+    assert len({url for url in chromium.requests if url.startswith("file")}) <= 1
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory) -> str:
+    """The script that finds what keeps people from reading a page; got once for a checkout."""
+    folder = ROOT / "build" / "axe"
+    if not (folder / AXE).exists():
+        requirements = tmp_path_factory.mktemp("axe") / "requirements.txt"
+        requirements.write_text(AXE_REQUIREMENT)
+        pip = shutil.which("pip3") or shutil.which("pip")
+        command = [pip, "download", "-q", "--no-deps", "--require-hashes", "--retries", "1", "-d", folder, "-r", requirements]
+        if not pip or subprocess.run(command, capture_output=True).returncode:
+            pytest.skip("axe-core cannot be had: no pip, or no registry of Python packages")
+    with zipfile.ZipFile(folder / AXE) as wheel:
+        return wheel.read("axe_playwright_python/axe.min.js").decode()

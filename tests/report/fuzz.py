@@ -632,7 +632,7 @@ class Elements(html.parser.HTMLParser):
 class Page(html.parser.HTMLParser):
     """A page that has the elements and attributes of ours, and no others."""
 
-    FIXED = Elements(page.TEMPLATE.read_text() + page.timeline({})).found
+    FIXED = Elements(page.TEMPLATE.read_text() + page.timeline({}) + page.histograms({})).found
     OURS = set("html head meta title style body main header h1 h2 p div b wbr span dl dt dd section ul li details summary img".split())
     OURS |= set("table thead tbody tr th td a script".split())
     CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide"}

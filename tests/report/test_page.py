@@ -5,28 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shutil
-import subprocess
-import zipfile
 
 import pytest
-from browser import needs_browser
+from browser import AXE_COMPLAINTS, needs_browser
 from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late
 from commprof_report.run.alignment import align
 from commprof_report.steps.rank_steps import rank_steps
 from commprof_report.steps.steps_summary import steps_summary
-from planted import ROOT
 from test_root_causes import MS, grid
 
 STEPS = 40
 DATA = re.compile(r'<script type="application/json" id="timeline-data">(.*?)</script>', re.S)
 WAITING = 3
-# Deque's axe-core 4.12.1, as the Python package registry has it; it is not a part of this project.
-AXE = "axe_playwright_python-0.1.8-py3-none-any.whl"
-AXE_REQUIREMENT = "axe-playwright-python==0.1.8 --hash=sha256:fdd263c998388f1a8e67cad02677e612d946248bd44d163be5e8650ea31f95f8\n"
-AXE_COMPLAINTS = """axe.run(document).then(({violations}) => violations.map(
-    ({help, nodes}) => `${help}: ${nodes.map(({html}) => html).slice(0, 3).join(" ")}`))"""
 
 
 @pytest.fixture
@@ -41,32 +32,6 @@ def page(report, run_path, tmp_path):
     path = tmp_path / "page.html"
     assert report("html", run_path, "-o", path).status == 0
     return path
-
-
-@pytest.fixture
-def browser(chromium):
-    """Whatever a test does, no page complains, and none requests anything."""
-    chromium.complaints.clear()
-    chromium.requests.clear()
-    yield chromium
-    assert chromium.complaints == []
-    assert {url.partition(":")[0] for url in chromium.requests} <= {"file", "data"}
-    assert len([url for url in chromium.requests if url.startswith("file")]) <= 1
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory) -> str:
-    """The script that finds what keeps people from reading a page; got once for a checkout."""
-    folder = ROOT / "build" / "axe"
-    if not (folder / AXE).exists():
-        requirements = tmp_path_factory.mktemp("axe") / "requirements.txt"
-        requirements.write_text(AXE_REQUIREMENT)
-        pip = shutil.which("pip3") or shutil.which("pip")
-        command = [pip, "download", "-q", "--no-deps", "--require-hashes", "--retries", "1", "-d", folder, "-r", requirements]
-        if not pip or subprocess.run(command, capture_output=True).returncode:
-            pytest.skip("axe-core cannot be had: no pip, or no registry of Python packages")
-    with zipfile.ZipFile(folder / AXE) as wheel:
-        return wheel.read("axe_playwright_python/axe.min.js").decode()
 
 
 def timeline(page) -> dict:

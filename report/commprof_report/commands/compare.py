@@ -29,7 +29,8 @@ from pathlib import Path
 from ..base import units
 from ..compare import machine
 from ..compare import sides as sides_of
-from ..compare.comparison import METRICS, OTHER, ROWS, ComparedRow, Comparison, FigureRow, Pair, Rules, RunRow, SizeRow, VerdictRow, compare
+from ..compare.comparison import METRICS, OTHER, ROWS, ComparedRow, Comparison, FigureRow, Histogram, Pair, Rules, RunRow, SizeRow
+from ..compare.comparison import VerdictRow, compare
 from ..compare.figures import PERCENTILES, Figures, figures
 from ..compare.judge import Contrast
 from ..compare.refusals import KINDS, differences_text, library_name, program_of
@@ -62,11 +63,11 @@ NAMES = {  # of a figure: in a table, in a sentence
     "bare": ("... without profiler", "launch to end without profiler"),
     ROWS: ("Each row alike, per call", "geometric mean of rows"),
 }
-OF_CONTRAST = tuple(Contrast.__dataclass_fields__)
+OF_CONTRAST = tuple(name for name in Contrast.__dataclass_fields__ if name != "samples")
 
 
 def own_fields(row: type[Contrast]) -> tuple[str, ...]:
-    return tuple(name for name in row.__dataclass_fields__ if name not in OF_CONTRAST)
+    return tuple(name for name in row.__dataclass_fields__ if name not in Contrast.__dataclass_fields__)
 
 
 SCRIPT_FIELDS = {
@@ -81,6 +82,15 @@ SCRIPT_FIELDS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     runs_help = "A... -- B...: the runs of each side (two runs need no --); or the folder of an experiment"
     parser.add_argument("runs", metavar="RUN", type=Path, nargs="*", help=runs_help)
+    add_rule_arguments(parser)
+    parser.add_argument(
+        "--by", choices=SCRIPT_FIELDS, help="this table only (--json and --csv: row unless said otherwise); size has a column for each side"
+    )
+    tables.add_arguments(parser)
+    common.add_plot_argument(parser)
+
+
+def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
     metric_help = "what is compared (default: transfer, if it is known for half of the time inside MPI; else time)"
     parser.add_argument("--metric", choices=METRICS, help=metric_help)
     parser.add_argument("--min-effect", type=percent, default=0.02, metavar="N%", help="differences below this do not matter (default: 2%%)")
@@ -90,11 +100,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--unpaired", action="store_true", help="compare all runs with each other, even if they are in blocks")
     parser.add_argument("--all-rows", action="store_true", help="show all rows; otherwise those below 1 %% of the time are added up")
-    parser.add_argument(
-        "--by", choices=SCRIPT_FIELDS, help="this table only (--json and --csv: row unless said otherwise); size has a column for each side"
-    )
-    tables.add_arguments(parser)
-    common.add_plot_argument(parser)
 
 
 def percent(text: str) -> float:
@@ -121,7 +126,7 @@ def kinds(text: str) -> tuple[str, ...]:
 
 def run(arguments: argparse.Namespace) -> None:
     with_histograms = arguments.metric in PERCENTILES or bool(arguments.plot)
-    answers = compare(read(chosen(arguments.runs), with_histograms), rules(arguments))
+    answers = compared(arguments.runs, rules(arguments, arguments.by == "size"), with_histograms)
     if arguments.plot:
         drawn = picture(answers)
         pictures.save(arguments.plot, plot.draw, drawn, plot.figure_size(drawn))
@@ -132,6 +137,16 @@ def run(arguments: argparse.Namespace) -> None:
         print_table(answers, arguments.by)
     else:
         print_text(answers)
+
+
+def compared(words: list[Path], by_rules: Rules, with_histograms: bool) -> Comparison:
+    if names_experiment(words):
+        by_rules = by_rules._replace(is_sequential=plan_read(words[0]).until is not None)
+    return compare(read(chosen(words), with_histograms), by_rules)
+
+
+def names_sides(words: list[Path]) -> bool:
+    return Path(SEPARATOR) in words or names_experiment(words)
 
 
 def names_experiment(words: list[Path]) -> bool:
@@ -153,10 +168,9 @@ def read(named: list[sides_of.Chosen], with_histograms: bool) -> list[Side]:
     return [each.read(run_read) for each in named]
 
 
-def rules(arguments: argparse.Namespace) -> Rules:
-    shows_all = arguments.all_rows or arguments.by == "size"
-    is_sequential = names_experiment(arguments.runs) and plan_read(arguments.runs[0]).until is not None
-    return Rules(*(arguments.metric, arguments.level, arguments.min_effect, arguments.allow, not arguments.unpaired, shows_all, is_sequential))
+def rules(arguments: argparse.Namespace, shows_all: bool = False) -> Rules:
+    all_rows = arguments.all_rows or shows_all
+    return Rules(arguments.metric, arguments.level, arguments.min_effect, arguments.allow, not arguments.unpaired, all_rows)
 
 
 def script_rows(answers: Comparison, by: str) -> list:
@@ -176,12 +190,11 @@ def print_table(answers: Comparison, by: str) -> None:
         if any(row.best for row in answers.sizes):
             print("\n* less than each other side, beyond chance (exploratory: one test for each row)")
     elif by == "run":
-        is_measured = any(row.memory_ns is not None for row in answers.runs)
-        print(tables.text_table(RUN_COLUMNS + (CANARY_COLUMNS if is_measured else ()), answers.runs))
+        print(tables.text_table(run_columns(answers), answers.runs))
     elif by == "verdict":
         for pair in answers.pairs:
             text = control_text if pair.verdict.is_control else verdict_text
-            common.print_line(f"{pair.verdict.side} v. {pair.verdict.reference}: {text(answers, pair)}")
+            common.print_line(f"{pair.verdict.side} v. {pair.verdict.reference}: {text(pair)}")
     else:
         for place, pair in enumerate(answers.pairs):
             table = figure_table(pair) if by == "figure" else row_table(pair)
@@ -189,7 +202,7 @@ def print_table(answers: Comparison, by: str) -> None:
 
 
 def picture(answers: Comparison) -> plot.Picture:
-    rows = [(row, NAMES[row.figure][0] + (" *" if row.is_primary else "")) for pair in answers.pairs for row in pair.figures]
+    rows = [(row, figure_name(row)) for pair in answers.pairs for row in pair.figures]
     rows += [(row, row_text(row)) for pair in answers.pairs for row in pair.rows[:MOST_DRAWN]]
     intervals = [
         plot.Interval(
@@ -200,7 +213,8 @@ def picture(answers: Comparison) -> plot.Picture:
         for row, name in rows
         if row.change is not None
     ]
-    durations = [plot.Durations(side, list(buckets.items())) for side, buckets in answers.histograms.items()]
+    sides = answers.histograms[0].sides if answers.histograms else {}
+    durations = [plot.Durations(side, list(buckets.items())) for side, buckets in sides.items() if buckets]
     largest = next((units.visible(units.shortened(row_text(row), 40)) for pair in answers.pairs for row in pair.rows), "")
     verdict = answers.pairs[0].verdict
     return plot.Picture(verdict.reference, verdict.min_effect, intervals, largest, durations)
@@ -230,6 +244,13 @@ def print_fact(head: str, text: str) -> None:
 
 def facts(answers: Comparison) -> Iterator[tuple[str, str]]:
     """What was compared, and what is to be known of all sides."""
+    yield from sides_facts(answers)
+    yield from refusal_facts(answers)
+    for note in answers.notes:
+        yield "Note", note
+
+
+def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
     first = answers.sides[0].runs[0]
     hosts = len(set(first.placement))
     yield "Program", f"{units.shortened(program_of(first), 70)}; {units.counted(first.world_size, 'rank')} on {units.counted(hosts, 'host')}"
@@ -243,15 +264,16 @@ def facts(answers: Comparison) -> Iterator[tuple[str, str]]:
     yield "Same work", work_text(answers)
     for pair in answers.pairs:
         if pair.verdict.is_control:
-            yield "A/A", control_text(answers, pair)
+            yield "A/A", control_text(pair)
     if answers.costs:
         yield "Profiler", f"launch to end with it v. without: {'; '.join(map(cost_text, answers.costs))}"
+
+
+def refusal_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
     for refusal in answers.refused:
         yield "Refused", f"{refusal.kind}: {refusal.what}. Way out: {refusal.way_out}"
     for refusal in answers.allowed:
         yield "Allowed", f"{refusal.kind}: {refusal.what}"
-    for note in answers.notes:
-        yield "Note", note
 
 
 def library(side: Side) -> str:
@@ -276,7 +298,7 @@ def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[st
     ]
     if noise:
         yield "Noise", f"two runs of the same side differ by up to {', '.join(noise)}"
-    yield "Verdict", verdict_text(answers, pair)
+    yield "Verdict", verdict_text(pair)
     yield from alike_facts(answers, pair)
     if pair.verdict.verdict in ("less", "more"):
         for place, row in enumerate(causes(pair)):
@@ -294,7 +316,12 @@ def alike_facts(answers: Comparison, pair: Pair) -> Iterator[tuple[str, str]]:
         yield "Each row alike", f"{change}: geometric mean of {units.counted(len(answers.sizes), 'row')}"
 
 
-def verdict_text(answers: Comparison, pair: Pair) -> str:
+def verdict_text(pair: Pair) -> str:
+    way = way_text(pair.verdict)
+    return finding_text(pair) + (f". For a verdict: {way}" if way else "")
+
+
+def finding_text(pair: Pair) -> str:
     row = pair.verdict
     name = NAMES[row.metric][1]
     if row.verdict == "too few" or row.runs == row.reference_runs == 1:
@@ -313,11 +340,11 @@ def verdict_text(answers: Comparison, pair: Pair) -> str:
     return f"{row.side} takes {row.verdict} {name}: {change}, {values} per {per_text(row.metric)}{agreeing} (p {row.p:.2g})"
 
 
-def control_text(answers: Comparison, pair: Pair) -> str:
+def control_text(pair: Pair) -> str:
     """What the comparison says of one command against itself."""
     row = pair.verdict
     doubt = ": something other than the command differs by as much" if row.verdict in ("less", "more") else ""
-    return f"{row.side} runs the command of {row.reference}: {verdict_text(answers, pair)}{doubt}"
+    return f"{row.side} runs the command of {row.reference}: {verdict_text(pair)}{doubt}"
 
 
 def cost_text(row: FigureRow) -> str:
@@ -328,12 +355,17 @@ def per_text(metric: str) -> str:
     return "step" if metric == "step" else "run" if metric == "wall" else "rank"
 
 
+def way_text(row: VerdictRow) -> str:
+    """From two single runs to a verdict."""
+    if not row.runs == row.reference_runs == 1:
+        return ""
+    arms = " ".join(f"--arm '{name}: mpirun ... {{}} ...'" for name in (row.reference, row.side))
+    return f"commprof-experiment run EXPERIMENT {arms}; then: hvprof-report compare EXPERIMENT"
+
+
 def few_text(row: VerdictRow) -> str:
     if row.runs == row.reference_runs == 1:
-        return (
-            "none: one run of each side, so their difference may be chance. For a verdict: commprof-experiment run EXPERIMENT --arm"
-            f" '{row.reference}: mpirun ... {{}} ...' --arm '{row.side}: mpirun ... {{}} ...'; then: hvprof-report compare EXPERIMENT"
-        )
+        return "none: one run of each side, so their difference may be chance"
     if row.change is None:
         return f"none: {row.metric} is not known in all runs"
     advised = f"; about {row.pairs_for_5_percent} would find 5 %" if row.pairs_for_5_percent else ""
@@ -358,7 +390,7 @@ def same_names(pair: Pair) -> list[str]:
     return (names + [row_text(row) for row in pair.rows if row.outcome == "same"])[:MOST_SAME]
 
 
-def row_text(row: ComparedRow) -> str:
+def row_text(row: ComparedRow | Histogram) -> str:
     if row.call == OTHER:
         return f"other ({units.counted(row.rows, 'row')})"
     size = f" {units.size(row.bytes)}" if row.bytes else ""
@@ -403,17 +435,31 @@ def comparison_columns(verdict: VerdictRow) -> list[Column]:
     ]
 
 
+def figure_name(row: FigureRow) -> str:
+    return NAMES[row.figure][0] + (" *" if row.is_primary else "")
+
+
+def figure_columns(pair: Pair) -> list[Column]:
+    return [Column("Per rank (* verdict)", figure_name, False), *comparison_columns(pair.verdict)]
+
+
+def known_figures(pair: Pair) -> list[FigureRow]:
+    return [row for row in pair.figures if row.first_ns is not None or row.second_ns is not None]
+
+
 def figure_table(pair: Pair) -> str:
-    name = Column("Per rank (* verdict)", lambda row: NAMES[row.figure][0] + (" *" if row.is_primary else ""), False)
-    known = [row for row in pair.figures if row.first_ns is not None or row.second_ns is not None]
-    return tables.text_table([name, *comparison_columns(pair.verdict)], known)
+    return tables.text_table(figure_columns(pair), known_figures(pair))
 
 
 def row_table(pair: Pair) -> str:
+    return tables.text_table(row_columns(pair), pair.rows)
+
+
+def row_columns(pair: Pair) -> list[Column]:
     is_mixed = len({row.metric for row in pair.rows}) > 1
     part = Column("of change", lambda row: units.share(row.part_of_change))
     *values, last = comparison_columns(pair.verdict)
-    columns = [
+    return [
         Column("Per call", lambda row: row_text(row) if row.call == OTHER else row.call, False),
         Column("on", lambda row: units.shortened(row.communicator, 32), False),
         Column("bytes", lambda row: units.size(row.bytes)),
@@ -424,7 +470,6 @@ def row_table(pair: Pair) -> str:
         *([part] if any(row.part_of_change is not None for row in pair.rows) else []),
         last,
     ]
-    return tables.text_table(columns, pair.rows)
 
 
 def size_columns(rows: list[SizeRow]) -> list[Column]:
@@ -456,3 +501,8 @@ RUN_COLUMNS = (
     ),
 )
 CANARY_COLUMNS = tuple(Column(f"host: {name}", lambda row, key=key: units.duration(getattr(row, key))) for key, name in machine.NAMES.items())
+
+
+def run_columns(answers: Comparison) -> tuple[Column, ...]:
+    is_measured = any(row.memory_ns is not None for row in answers.runs)
+    return RUN_COLUMNS + (CANARY_COLUMNS if is_measured else ())

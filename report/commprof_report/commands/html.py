@@ -1,10 +1,13 @@
-"""One self-contained page with tables and pictures.
+"""One self-contained page with tables and pictures, of a run or of a comparison.
 
 The page needs no other file and requests none: the summary, the steps, a timeline of the median step and of the longest ones (ranks x time,
 with the critical path), who is late, where the time goes call by call and rank by rank, message sizes, the histogram of the call and size with
 the most time, who sends to whom, communicators, pipelines, calls by size class, advice, and the conditions of the run. A sentence explains
 each picture. Tables sort by the head that is pressed, and are copied as CSV. It is written beside the databases (RUN/report.html) unless
 --output says otherwise. Without matplotlib it holds the tables and the timeline only, and says so.
+
+For two sides or more, A... -- B..., or the folder of an experiment, the page shows what compare says, with the same options: the verdict, each
+measure with the value of each run and the interval of its change, calls and sizes, the durations of calls on each side, and what else differs.
 """
 
 from __future__ import annotations
@@ -15,10 +18,12 @@ from pathlib import Path
 from typing import Callable
 
 from ..base import units
+from ..base.errors import UsageError
 from ..calls.latency import dominating_size, latency_rows
 from ..calls.ranks import rank_call_rows, rank_time_rows
 from ..calls.regions import region_rows
 from ..calls.sizes import size_rows
+from ..compare.comparison import Rules
 from ..display import page, pictures
 from ..display.tables import Column
 from ..late.late_ranks import Late
@@ -40,10 +45,15 @@ from ..steps.rank_steps import rank_steps
 from ..steps.step_views import step_views
 from ..steps.steps_summary import StepsSummary, headline, steps_summary
 from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_summary, of_nccl
-from . import advise, calls, common, communicators, gpu, hvprof, late, pipeline, ranks, regions, sizes, steps, summary, traffic
+from . import advise, calls, common, communicators, compare, compare_page, gpu, hvprof, late, pipeline, ranks, regions, sizes, steps, summary
+from . import traffic
 
-EXAMPLES = (("Beside the databases", "hvprof-report html commprof-train.py-1234"),)
-SEE_ALSO = ("summary",)
+EXAMPLES = (
+    ("Beside the databases", "hvprof-report html commprof-train.py-1234"),
+    ("Two libraries", "hvprof-report html openmpi-* -- mpich-* --output comparison.html"),
+)
+SEE_ALSO = ("compare", "summary")
+COMPARISON = "comparison.html"
 MOST_SIZES = 60
 MOST_RANKS = 64
 MOST_COMMUNICATORS = 60
@@ -59,16 +69,38 @@ NO_PICTURES = "matplotlib is not installed for this Python: this page has no pic
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     selection.add_arguments(parser)
-    parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="where to write (default: RUN/report.html)")
+    output_help = f"where to write (default: RUN/report.html, EXPERIMENT/report.html; of A... -- B... {COMPARISON} in the working directory)"
+    parser.add_argument("--output", "-o", type=Path, metavar="FILE", help=output_help)
     parser.add_argument("--anonymous", action="store_true", help=anonymous.HELP)
+    compare.add_rule_arguments(parser.add_argument_group("of A... -- B..., as in compare"))
 
 
 def run(arguments: argparse.Namespace) -> None:
+    if compare.names_sides(arguments.run):
+        write_comparison(arguments)
+    else:
+        write_run(arguments)
+
+
+def write_comparison(arguments: argparse.Namespace) -> None:
+    if arguments.anonymous or not common.is_whole(arguments):
+        raise UsageError("html", "a comparison takes neither --anonymous nor filters")
+    answers = compare.compared(arguments.run, compare.rules(arguments), with_histograms=True)
+    output = arguments.output or (arguments.run[0] / "report.html" if compare.names_experiment(arguments.run) else Path(COMPARISON))
+    write(output, page.page(f"commprof: {compare_page.title(answers)}", compare_page.parts(answers)))
+
+
+def write_run(arguments: argparse.Namespace) -> None:
+    if compare.rules(arguments) != Rules():
+        raise UsageError("html", "the options of a comparison need two sides: A... -- B...")
     run = common.open_selected(arguments, with_samples=True)
     output = arguments.output or default_output(run.path)
     if arguments.anonymous:
         anonymous.anonymise(run)
-    text = page_of(run, common.is_whole(arguments))
+    write(output, page_of(run, common.is_whole(arguments)))
+
+
+def write(output: Path, text: str) -> None:
     with common.written_whole(output) as file:
         file.write(text)
     common.print_line(str(output))

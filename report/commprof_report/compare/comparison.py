@@ -19,13 +19,14 @@ from . import machine, rank_tests
 from .figures import PERCENTILES, Figures, Key, Row
 from .groups import renamed
 from .judge import Contrast, Judge, median_known
-from .refusals import Refusal, differences, refusals, tunes_itself
+from .refusals import Difference, Refusal, differences, refusals, tunes_itself
 from .sides import Side, in_blocks
 
 METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
 FIGURES = ("step", "wait", "transfer", "time", "wall")
 COVERED = 0.5  # of the time inside MPI; transfer is the default metric from there on
 SMALL = 0.01  # share of the time; smaller rows are added up
+MOST_HISTOGRAMS = 12  # rows
 FEW = 3  # runs with which a scatter is known
 FEWEST_OF_A_TREND = 8
 OF_SEQUENTIAL = 2 / 3  # part of 1 - level: blocks until an interval is narrow end more often with one that is too narrow
@@ -135,11 +136,20 @@ class Pair(NamedTuple):
     verdict: VerdictRow
     figures: list[FigureRow]
     rows: list[ComparedRow]
-    differences: list[str]
+    differences: list[Difference]
+
+
+class Histogram(NamedTuple):
+    """The durations of the calls of a row: calls by their bounds, of all runs of each side."""
+
+    call: str
+    communicator: str
+    bytes: int | None
+    sides: dict[str, dict[tuple[int, int], int]]
 
 
 class Comparison(NamedTuple):
-    """histograms: of the largest row, by side and bounds of the duration; empty where runs were read without."""
+    """histograms: of the largest rows; empty where runs were read without."""
 
     sides: list[Side]
     metric: str
@@ -151,7 +161,7 @@ class Comparison(NamedTuple):
     sizes: list[SizeRow]
     runs: list[RunRow]
     costs: list[FigureRow]
-    histograms: dict[str, dict[tuple[int, int], int]]
+    histograms: list[Histogram]
 
 
 class Rules(NamedTuple):
@@ -276,12 +286,14 @@ class _Table:
         what = (OTHER, "", None, "", "", len(keys), count, sum(self.share[key] for key in keys), self.metric)
         return ComparedRow(*astuple(judge.contrast(*sums)), side.name, self.sides[0].name, *what, _difference(sums))
 
-    def histograms(self) -> dict[str, dict[tuple[int, int], int]]:
-        found = {side.name: Counter() for side in self.sides}
-        for side in self.sides if self.keys else ():
-            for run in side.runs:
-                found[side.name].update(run.rows[self.keys[0]].buckets)
-        return {name: dict(sorted(buckets.items())) for name, buckets in found.items() if buckets}
+    def histograms(self) -> list[Histogram]:
+        found = [self._histogram(key) for key in self.keys[:MOST_HISTOGRAMS]]
+        return [each for each in found if any(each.sides.values())]
+
+    def _histogram(self, key: Key) -> Histogram:
+        sides = {side.name: sum((Counter(run.rows[key].buckets) for run in side.runs), Counter()) for side in self.sides}
+        ordered = {name: dict(sorted(buckets.items())) for name, buckets in sides.items()}
+        return Histogram(key.call, self.labels.get(key.group, ""), key.bytes, ordered)
 
     def sizes(self, judge: Judge) -> list[SizeRow]:
         found = []
@@ -381,7 +393,7 @@ def _verdict(
     primary: FigureRow,
     refused: list[Refusal],
     allowed: list[Refusal],
-    also: list[str],
+    also: list[Difference],
     metric: str,
 ) -> VerdictRow:
     return VerdictRow(
@@ -390,7 +402,7 @@ def _verdict(
         *(len(side.runs), len(reference.runs), len(side.runs) if judge.is_paired else None, primary.agreeing, side.failed),
         *(primary.detectable, rank_tests.fewest_pairs(judge.level), _needed(judge, reference, side, metric)),
         *("; ".join(refusal.kind for refusal in each) for each in (refused, allowed)),
-        *("; ".join(also), int(bool(side.of))),
+        *("; ".join(map(str, also)), int(bool(side.of))),
     )
 
 

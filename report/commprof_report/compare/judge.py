@@ -14,7 +14,8 @@ from . import rank_tests
 @dataclass(frozen=True)
 class Contrast:
     """Values of one side against those of the first. change, low, high, detectable: ratio - 1. detectable: what would have been found
-    with a probability of 80 %. agreeing: blocks that changed in this direction. outcome: less, more, same, unknown, none (too few runs)."""
+    with a probability of 80 %. agreeing: blocks that changed in this direction. outcome: less, more, same, unknown, none (too few runs).
+    samples: the values themselves, one of each run."""
 
     first_ns: float | None
     second_ns: float | None
@@ -26,6 +27,7 @@ class Contrast:
     detectable: float | None
     agreeing: int | None
     outcome: str
+    samples: tuple[tuple[float | None, ...], tuple[float | None, ...]]
 
 
 class Judge(NamedTuple):
@@ -36,10 +38,9 @@ class Judge(NamedTuple):
     margin: float
 
     def contrast(self, first: Sequence[float | None], second: Sequence[float | None]) -> Contrast:
-        if any(value is None for value in (*first, *second)):
-            return Contrast(*[median_known(values) for values in (first, second)], *[None] * 7, "none")
-        if any(value <= 0 for value in (*first, *second)):
-            return Contrast(median(first), median(second), *[None] * 7, "none")
+        samples = tuple(first), tuple(second)
+        if any(value is None or value <= 0 for values in samples for value in values):
+            return Contrast(*map(median_known, samples), *[None] * 7, "none", samples)
         before, after = [math.log(value) for value in first], [math.log(value) for value in second]
         changes = [later - earlier for earlier, later in zip(before, after)]
         if self.is_paired:
@@ -55,7 +56,7 @@ class Judge(NamedTuple):
             *(math.expm1(bound) if is_known else None for bound in (shift.low, shift.high)),
             *(shift.p if is_known else None, same_p if is_known else None),
             *(math.expm1(detectable) if math.isfinite(detectable) and detectable < 50 else None, agreeing),
-            self._outcome(shift, same_p) if is_known else "none",
+            *(self._outcome(shift, same_p) if is_known else "none", samples),
         )
 
     def _outcome(self, shift: rank_tests.Shift, same_p: float) -> str:

@@ -29,6 +29,19 @@ class Refusal(NamedTuple):
     way_out: str
 
 
+class Difference(NamedTuple):
+    """A setting or a software of the reference and of the other side; no values: not set."""
+
+    name: str
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    side: str
+
+    def __str__(self) -> str:
+        """UCX_TLS (tcp; other: not set)"""
+        return f"{self.name} ({value_text(self.first, 40)}; {self.side}: {value_text(self.second, 40)})"
+
+
 def refusals(sides: Sequence[Side], keys: Sequence[Key], are_paired: bool) -> list[Refusal]:
     """`keys`: rows that any run has."""
     runs = [run for side in sides for run in side.runs]
@@ -94,11 +107,11 @@ def _sums(rows: Sequence[Row | None]) -> set[tuple[int, int]]:
 
 def _placement(sides: Sequence[Side], runs: Sequence[Figures]) -> Iterator[Refusal]:
     if len({(run.world_size, run.placement) for run in runs}) > 1:
-        said = [f"{side.name} has {_one_of({_layout(run) for run in side.runs})}" for side in sides]
+        said = [f"{side.name} has {one_of({layout(run) for run in side.runs})}" for side in sides]
         yield Refusal("placement", ", ".join(said), "run all with the same ranks on each host; or --allow placement")
 
 
-def _layout(run: Figures) -> str:
+def layout(run: Figures) -> str:
     """4 ranks on 2 hosts (0-1; 2-3)"""
     hosts = sorted(set(run.placement))
     on_each = [units.rank_list(row.rank for row, own in zip(run.ranks, run.placement) if own == host) for host in hosts]
@@ -106,7 +119,7 @@ def _layout(run: Figures) -> str:
     return f"{units.counted(run.world_size, 'rank')} on {units.counted(len(hosts), 'host')}{which}"
 
 
-def _one_of(values: set[str]) -> str:
+def one_of(values: set[str]) -> str:
     ordered = sorted(values)
     return ordered[0] if len(ordered) == 1 else f"{ordered[0]} (others: {', '.join(ordered[1:])})"
 
@@ -121,14 +134,14 @@ def program_of(run: Figures) -> str:
 def _program(sides: Sequence[Side]) -> Iterator[Refusal]:
     programs = [{program_of(run) for run in side.runs} for side in sides]
     if len(set.union(*programs)) > 1:
-        said = [f"{side.name} is {units.shortened(_one_of(own), 100)}" for side, own in zip(sides, programs)]
+        said = [f"{side.name} is {units.shortened(one_of(own), 100)}" for side, own in zip(sides, programs)]
         yield Refusal("program", "; ".join(said), "compare one program with the same arguments; or --allow program")
 
 
 def _binding(sides: Sequence[Side], runs: Sequence[Figures]) -> Iterator[Refusal]:
     known = [run for run in runs if all(run.masks)]
     if len({_widths(run) for run in known}) > 1:
-        said = [f"{side.name} {_one_of({binding(run) for run in side.runs})}" for side in sides]
+        said = [f"{side.name} {one_of({binding(run) for run in side.runs})}" for side in sides]
         options = "Open MPI: --bind-to core, MPICH: -bind-to core, Intel MPI: I_MPI_PIN_DOMAIN=core, srun: --cpu-bind=cores"
         way_out = f"bind all alike ({options}); or --allow binding"
         yield Refusal("binding", f"cores that a rank may use: {', '.join(said)}", way_out)
@@ -222,8 +235,8 @@ def tunes_itself(run: Figures) -> bool:
     return is_dynamic or run.fact("env.I_MPI_TUNING_MODE").startswith("auto")
 
 
-def differences(reference: Side, side: Side) -> list[str]:
-    """Settings and software in which every run of one side differs from every run of the other: UCX_TLS (tcp; other: not set)."""
+def differences(reference: Side, side: Side) -> list[Difference]:
+    """Settings and software in which every run of one side differs from every run of the other."""
     own = [settings(run.facts) for run in reference.runs], [settings(run.facts) for run in side.runs]
     keys = sorted(
         {key for runs in own for facts in runs for key in facts}, key=lambda key: (key.startswith("cvar."), key.startswith("env."), key)
@@ -239,12 +252,12 @@ def differences(reference: Side, side: Side) -> list[str]:
     hosts = [{row.host for run in each.runs for row in run.ranks} for each in (reference, side)]
     if not hosts[0] & hosts[1]:
         found["hosts"] = tuple(tuple(sorted(host or "" for host in each)) for each in hosts)
-    return [f"{key.partition('.')[2] or key} ({_value(first)}; {side.name}: {_value(second)})" for key, (first, second) in found.items()]
+    return [Difference(key.partition(".")[2] or key, *values, side.name) for key, values in found.items()]
 
 
-def differences_text(found: Sequence[str]) -> str:
+def differences_text(found: Sequence[Difference]) -> str:
     more = f"; and {len(found) - MOST_SETTINGS} more (compare --by verdict --json)" if len(found) > MOST_SETTINGS else ""
-    return "; ".join(found[:MOST_SETTINGS]) + more
+    return "; ".join(map(str, found[:MOST_SETTINGS])) + more
 
 
 def _without_control_variables_that_explain_nothing(found: dict[str, tuple]) -> dict[str, tuple]:
@@ -259,5 +272,5 @@ def library_name(version: str) -> str:
     return text.replace("MPICH Version: ", "MPICH ")
 
 
-def _value(values: Sequence[str]) -> str:
-    return units.shortened(library_name(", ".join(values)), 40) or "not set"
+def value_text(values: Sequence[str], width: int) -> str:
+    return units.shortened(library_name(", ".join(values)), width) or "not set"

@@ -105,5 +105,5 @@ def paths_split(words: Sequence[Path], separator: Path) -> list[list[Path]]:
         else:
             sides[-1].append(word)
     if len(sides) < 2 or not all(sides):
-        raise UsageError("compare", "name the runs of each side: A... -- B..., or the folder of an experiment")
+        raise UsageError("sides", "name the runs of each side: A... -- B..., or the folder of an experiment")
     return sides

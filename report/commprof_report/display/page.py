@@ -22,6 +22,7 @@ ROOM = Path(__file__).resolve().parent
 TEMPLATE = ROOM / "page.html"
 STYLE = re.compile("<style>(.*?)</style>", re.S)
 WIDTH, HEIGHT = 440, 90  # of a course
+MICROSECONDS = re.compile(r"(?<=\d) us\b")
 SECTION = re.compile(r'<section id="([^"]+)"><(?:h2|details><summary)>(.*?)</')
 TIMELINE = """
 <p><label>Show <select id="timeline-step"></select></label>
@@ -32,15 +33,24 @@ TIMELINE = """
 <p class="soft" id="timeline-note"></p>
 <noscript><p>The timeline needs JavaScript.</p></noscript>
 """
+HISTOGRAMS = """
+<p id="histograms-choices"></p>
+<p class="said" id="histograms-said" aria-live="polite"></p>
+<svg id="histograms-picture" class="histograms" tabindex="0" role="img" aria-label="durations of calls: histograms and cumulative shares"></svg>
+<ul class="legend" id="histograms-legend"></ul>
+<noscript><p>The histograms need JavaScript.</p></noscript>
+"""
+DRAWINGS = ("timeline", "histograms")  # drawn by a script of this name from data of this name
 
 
 def text(value: object) -> str:
-    return escape(visible(str(value)).replace(" us", " µs"))
+    return escape(MICROSECONDS.sub(" µs", visible(str(value))))
 
 
 def page(title: str, parts: Iterable[str]) -> str:
     body = "\n".join(parts)
-    names = ["tables.js"] + (["timeline.js"] if 'id="timeline-data"' in body else [])
+    drawn = [name for name in DRAWINGS if f'id="{name}-data"' in body]
+    names = ["tables.js", *(["units.js"] if drawn else []), *(f"{name}.js" for name in drawn)]
     return _page(title, body, names, "default-src 'none'")
 
 
@@ -104,8 +114,17 @@ def _anchor(title: str) -> str:
 
 def timeline(data: dict[str, object]) -> str:
     """plots/timeline.py has its format; timeline.js draws it."""
+    return TIMELINE + _packed("timeline", data)
+
+
+def histograms(data: dict[str, object]) -> str:
+    """plots/histograms.py has its format; histograms.js draws it."""
+    return HISTOGRAMS + _packed("histograms", data)
+
+
+def _packed(name: str, data: dict[str, object]) -> str:
     packed = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    return f'{TIMELINE}<script type="application/json" id="timeline-data">{packed}</script>'
+    return f'<script type="application/json" id="{name}-data">{packed}</script>'
 
 
 def picture(svg: bytes | None, description: str) -> str:

@@ -7,8 +7,10 @@
   };
 
   function value(cell) {
-    const found = /^[><]?\s*(-?[\d,]+(?:\.\d+)?)\s*([^\s/]*)/.exec(cell.textContent.trim());
-    return found ? Number(found[1].replaceAll(",", "")) * (FACTORS[found[2]] || 1) : -Infinity;
+    const found = /^[><[]?\s*(x?)([-+]?[\d,]+(?:\.\d+)?)\s*([^\s/]*)/.exec(cell.textContent.trim());
+    if (!found) return -Infinity;
+    const number = Number(found[2].replaceAll(",", ""));
+    return found[1] ? 100 * (number - 1) : number * (FACTORS[found[3]] || 1); // x3.4 is +240 %
   }
 
   function sort(table, column, head) {

@@ -45,13 +45,6 @@
     return new Map(calls.map((call, place) => [call, PALETTE[place] || OTHER]));
   }
 
-  /* Times as the reports write them: three digits and a unit. */
-  function duration(ns) {
-    for (const [factor, unit] of [[1e9, "s"], [1e6, "ms"], [1e3, "us"]])
-      if (Math.abs(ns) >= factor) return `${(ns / factor).toPrecision(3)} ${unit === "us" ? "µs" : unit}`;
-    return `${Math.round(ns)} ns`;
-  }
-
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
   const width = () => canvas.clientWidth;
   const rowHeight = () => Math.max(SHORTEST, Math.min(TALLEST, Math.floor(MOST_HEIGHT / view.ranks.length)));
@@ -87,7 +80,7 @@
     const zero = Math.min(...view.ranks.map(({ begin }) => begin));
     pen.textAlign = "center"; // a label that would be cut is left out
     for (let at = Math.ceil((from - zero) / tick) * tick + zero; at <= until; at += tick) {
-      if (x(at) < width() - 30) pen.fillText(at === zero ? "0" : duration(at - zero), x(at), 12);
+      if (x(at) < width() - 30) pen.fillText(at === zero ? "0" : units.duration(at - zero), x(at), 12);
       pen.beginPath();
       pen.moveTo(x(at), TOP - 8);
       pen.lineTo(x(at), height);
@@ -172,7 +165,7 @@
   function text({ row, begin, end, state, call, waitsFor, detail }) {
     const rank = `rank ${view.ranks[row].rank}`, of = [data.names[call], data.names[detail]].filter(Boolean).join(", ");
     const what = state === WAITING ? `waiting for ${waitsFor < 0 ? "others" : `rank ${waitsFor}`}` : data.states[state];
-    return [rank, of, what, duration(end - begin)].filter(Boolean).join(" · ");
+    return [rank, of, what, units.duration(end - begin)].filter(Boolean).join(" · ");
   }
 
   function name(piece) {

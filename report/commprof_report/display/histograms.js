@@ -1,0 +1,158 @@
+"use strict";
+/* Overlays histograms of durations (plots/histograms.py has the data's format): calls per octave above, the share up to a duration below.
+
+   The mouse or the arrow keys read a bucket off: its calls, and the share of calls up to its end. */
+(() => {
+  const data = JSON.parse(document.getElementById("histograms-data").textContent);
+  const [picture, said, legend, choices] = ["picture", "said", "legend", "choices"].map((name) => document.getElementById(`histograms-${name}`));
+  const LEFT = 58, RIGHT = 14, TOP = 22, DENSITY = 190, GAP = 34, SHARES = 120, BOTTOM = TOP + DENSITY + GAP + SHARES, NEAREST_TICKS = 64;
+  const TENTHS = Array.from({ length: 90 }, (_, place) => 1 + place / 10);
+  const TICKS = [[1.5, TENTHS], [6, TENTHS.filter((_, place) => place % 5 === 0)], [30, [1, 1.5, 2, 3, 5, 7]], [Infinity, [1, 2, 5]]];
+
+  const curves = data.curves.map(unpack);
+  let shown = [], bounds = [], at = null;
+
+  function unpack({ name, note, buckets }) {
+    const rows = [];
+    let calls = 0;
+    for (let place = 0; place < buckets.length; place += 3) {
+      const [low, high, count] = buckets.slice(place, place + 3);
+      calls += count;
+      rows.push({ low, high, count, below: calls });
+    }
+    for (const row of rows) row.density = row.count / calls / Math.log2(row.high / row.low);
+    return { name, note, rows, calls };
+  }
+
+  const width = () => picture.clientWidth;
+  const from = () => Math.min(...shown.flatMap(({ rows }) => rows.map(({ low }) => low)));
+  const until = () => bounds.at(-1);
+  const x = (ns) => LEFT + Math.log(ns / from()) / Math.log(until() / from()) * (width() - LEFT - RIGHT);
+  const timeAt = (left) => from() * (until() / from()) ** ((left - LEFT) / (width() - LEFT - RIGHT));
+  const yShare = (share) => BOTTOM - share * SHARES;
+
+  function add(tag, attributes, text = "") {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    made.textContent = text;
+    picture.append(made);
+    return made;
+  }
+
+  function draw() {
+    picture.replaceChildren();
+    picture.setAttribute("height", BOTTOM + 24);
+    if (!bounds.length) return;
+    const most = Math.max(...shown.flatMap(({ rows }) => rows.map(({ density }) => density)));
+    const yDensity = (density) => TOP + DENSITY * (1 - density / most);
+    add("text", { x: 4, y: 12 }, "density: share of calls per octave (doubling of the duration)");
+    add("text", { x: 4, y: TOP + DENSITY + GAP - 10 }, "share of calls up to here");
+    drawTimes();
+    for (const share of [0, 0.25, 0.5, 0.75, 1]) drawLevel(yShare(share), `${100 * share} %`);
+    drawLevel(yDensity(0), "0");
+    shown.forEach(({ rows, calls }, place) => {
+      add("path", { class: `density curve-${place % 4}`, d: steps(rows, yDensity) });
+      const points = rows.map(({ high, below }) => `L${x(high)},${yShare(below / calls)}`);
+      if (rows.length) add("path", { class: `curve curve-${place % 4}`, d: `M${x(rows[0].low)},${yShare(0)}${points.join("")}L${x(until())},${yShare(1)}` });
+    });
+    if (at !== null) drawCursor();
+  }
+
+  function steps(rows, yDensity) {
+    let path = "", end = null;
+    for (const { low, high, density } of rows) {
+      if (end !== low) path += `${end === null ? "" : `V${yDensity(0)}`}M${x(low)},${yDensity(0)}`;
+      path += `V${yDensity(density)}H${x(high)}`;
+      end = high;
+    }
+    return path && `${path}V${yDensity(0)}`;
+  }
+
+  function drawTimes() {
+    const parts = TICKS.find(([most]) => until() / from() < most)[1];
+    let last = -Infinity;
+    for (let power = 10 ** Math.floor(Math.log10(from())); power <= until(); power *= 10)
+      for (const tick of parts.map((part) => part * power)) {
+        if (tick < from() || tick > until()) continue;
+        for (const [top, bottom] of [[TOP, TOP + DENSITY], [BOTTOM - SHARES, BOTTOM]])
+          add("line", { class: "grid", x1: x(tick), x2: x(tick), y1: top, y2: bottom });
+        if (x(tick) - last < NEAREST_TICKS || x(tick) > width() - 24) continue;
+        add("text", { x: x(tick), y: BOTTOM + 17, "text-anchor": "middle" }, units.tick(tick));
+        last = x(tick);
+      }
+  }
+
+  function drawLevel(y, text) {
+    add("line", { class: "grid", x1: LEFT, x2: width() - RIGHT, y1: y, y2: y });
+    add("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, text);
+  }
+
+  function drawCursor() {
+    const { low, high } = bucket();
+    const [left, right] = [x(low), x(high)];
+    add("rect", { class: "cursor", x: left, y: TOP, width: Math.max(1, right - left), height: BOTTOM - TOP });
+    shown.forEach((curve, place) => {
+      if (curve.calls) add("circle", { class: `point curve-${place % 4}`, cx: right, cy: yShare(below(curve, high) / curve.calls), r: 4 });
+    });
+  }
+
+  /* Of any curve: they have their bounds in common. */
+  const bucket = () => shown.flatMap(({ rows }) => rows).find(({ high }) => high === bounds[at]);
+  const below = ({ rows }, high) => rows.reduce((found, row) => row.high <= high ? row.below : found, 0);
+
+  function text() {
+    const { low, high } = bucket();
+    const each = shown.filter(({ calls }) => calls).map((curve) => {
+      const own = curve.rows.find((row) => row.high === high);
+      return `${curve.name} ${units.calls(own ? own.count : 0)}, ${units.share(below(curve, high) / curve.calls)} up to here`;
+    });
+    return `${units.duration(low)} to ${units.duration(high)}: ${each.join("; ")}`;
+  }
+
+  function read(place) {
+    at = bounds.length ? Math.max(0, Math.min(place, bounds.length - 1)) : null;
+    said.textContent = at === null ? "" : text();
+    draw();
+  }
+
+  function choose() {
+    const chosen = [...choices.querySelectorAll("select")].flatMap((list, place) => data.choices[place].options[list.selectedIndex][1]);
+    shown = [...new Set(chosen)].map((number) => curves[number]);
+    bounds = [...new Set(shown.flatMap(({ rows }) => rows.map(({ high }) => high)))].sort((one, other) => one - other);
+    at = null;
+    said.textContent = "";
+    legend.replaceChildren(...shown.map(({ name, note }, place) => {
+      const item = document.createElement("li"), sample = document.createElement("span");
+      sample.className = `stroke stroke-${place % 4}`;
+      item.append(sample, `${name}: ${note}`);
+      return item;
+    }));
+    draw();
+  }
+
+  const KEYS = {
+    ArrowRight: () => read(at === null ? 0 : at + 1),
+    ArrowLeft: () => read(at === null ? bounds.length - 1 : at - 1),
+    Home: () => read(0),
+    End: () => read(bounds.length - 1),
+  };
+
+  picture.addEventListener("keydown", (event) => {
+    if (!KEYS[event.key] || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    KEYS[event.key]();
+  });
+  picture.addEventListener("pointermove", (event) => {
+    const time = timeAt(event.clientX - picture.getBoundingClientRect().left), place = bounds.findIndex((high) => time < high);
+    read(place < 0 ? bounds.length - 1 : place);
+  });
+  for (const { label, options } of data.choices) {
+    const list = document.createElement("select"), named = document.createElement("label");
+    list.append(...options.map(([title]) => new Option(title)));
+    list.addEventListener("change", choose);
+    named.append(`${label} `, list);
+    choices.append(named, " ");
+  }
+  new ResizeObserver(draw).observe(picture);
+  choose();
+})();
