@@ -173,8 +173,8 @@ def test_a_part_is_named_with_whom_it_waits_for_by_keys_and_mouse(browser, page)
     left, top = browser.ask(place)
     view = timeline(page)["views"][0]
     begin_ns, end_ns, *_ = next(piece for piece in pieces(view["ranks"][0]) if piece[2] == WAITING and piece[1] - piece[0] > MS)
-    width = browser.ask("document.getElementById('timeline').clientWidth") - 64
-    browser.mouse("mouseMoved", left + 64 + (begin_ns + end_ns) / 2 / view["span"] * width, top + 30)
+    width = browser.ask("document.getElementById('timeline').clientWidth") - 96
+    browser.mouse("mouseMoved", left + 96 + (begin_ns + end_ns) / 2 / view["span"] * width, top + 30)
     assert browser.ask(said).startswith("rank 0 · MPI_") and "waiting for rank" in browser.ask(said)
 
 
@@ -188,6 +188,56 @@ def test_another_step_is_chosen_and_the_path_hidden(browser, page):
         "(choice => { choice.selectedIndex = 1; choice.dispatchEvent(new Event('change')); })(document.getElementById('timeline-step'))"
     )
     assert len({median, without_path, drawn(browser)}) == 3
+
+
+def rows_drawn(browser) -> int:
+    return (browser.ask("document.getElementById('timeline').clientHeight") - 28) // 22
+
+
+def open_two_hosts(browser, report, tmp_path) -> None:
+    """Ranks 0 and 1, 2 and 3; 3 is late."""
+    job = grid([{3: 8 * MS}] * STEPS, has_marks=True)
+    for fact in job.rows["fact"]:
+        if fact["key"] == "host":
+            fact["value"] = f"host{fact['world_rank'] // 2}"
+    assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
+    browser.open(tmp_path / "page.html")
+
+
+@needs_browser
+def test_hosts_are_folded_and_unfolded(browser, report, tmp_path):
+    open_two_hosts(browser, report, tmp_path)
+    assert rows_drawn(browser) == 4
+    browser.click("#timeline-fold")
+    assert rows_drawn(browser) == 2
+    left, top = browser.ask("(({left, top}) => [left, top])(document.getElementById('timeline').getBoundingClientRect())")
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.mouse(kind, left + 40, top + 26 + 22 + 10, button="left", buttons=1, clickCount=1)
+    assert rows_drawn(browser) == 3
+    browser.ask("document.getElementById('timeline').focus()")
+    for key in (".", "Enter"):  # the first part is of the folded host
+        browser.press(key)
+    assert rows_drawn(browser) == 4
+    browser.click("#timeline-fold")
+    assert rows_drawn(browser) == 4 and browser.ask("document.getElementById('timeline-fold').checked") is False
+
+
+@needs_browser
+def test_the_row_of_a_folded_host_is_that_of_its_rank_that_waited_least(browser, report, tmp_path):
+    open_two_hosts(browser, report, tmp_path)
+    browser.click("#timeline-fold")
+    browser.ask("document.getElementById('timeline').focus()")
+    heard = set()
+    for _ in range(12):
+        browser.press(".")
+        heard.add(browser.ask("document.getElementById('timeline-said').textContent").partition(" · ")[0])
+    assert heard <= {"rank 0", "rank 1", "rank 3"} and "rank 3" in heard
+
+
+@needs_browser
+def test_one_host_is_not_folded(browser, page):
+    browser.open(page)
+    assert browser.ask("document.getElementById('timeline-fold').parentElement.hidden")
 
 
 @needs_browser

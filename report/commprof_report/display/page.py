@@ -26,7 +26,8 @@ MICROSECONDS = re.compile(r"(?<=\d) us\b")
 SECTION = re.compile(r'<section id="([^"]+)"><(?:h2|details><summary)>(.*?)</')
 TIMELINE = """
 <p><label>Show <select id="timeline-step"></select></label>
-<label><input type="checkbox" id="timeline-path" checked> critical path</label></p>
+<label><input type="checkbox" id="timeline-path" checked> critical path</label>
+<label><input type="checkbox" id="timeline-fold"> a row for each host</label></p>
 <p class="said" id="timeline-said" aria-live="polite"></p>
 <canvas id="timeline" tabindex="0" role="img" aria-label="ranks and time: what each rank did in the chosen step"></canvas>
 <ul class="legend" id="timeline-legend"></ul>

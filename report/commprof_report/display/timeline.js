@@ -1,12 +1,14 @@
 "use strict";
 /* Draws the timelines of some steps, ranks x time (plots/timeline.py has the data's format), on one canvas.
 
-   Wheel or + and - zoom, dragging or the arrow keys move, 0 shows the whole step, the mouse or Tab's focus with , and . names a piece. */
+   Wheel or + and - zoom, dragging or the arrow keys move, 0 shows the whole step, the mouse or Tab's focus with , and . names a piece. A row is
+   a rank, or a folded host: then that rank of it is drawn that waited least, for which the others may have waited. */
 (() => {
   const data = JSON.parse(document.getElementById("timeline-data").textContent);
   const canvas = document.getElementById("timeline");
   const choice = document.getElementById("timeline-step");
   const pathBox = document.getElementById("timeline-path");
+  const foldBox = document.getElementById("timeline-fold");
   const said = document.getElementById("timeline-said");
   const legend = document.getElementById("timeline-legend");
   const pen = canvas.getContext("2d");
@@ -14,26 +16,46 @@
   const [WAITING, UNSPLIT, UNSEEN] = ["waiting", "in MPI, not split", "not sampled"].map((name) => data.states.indexOf(name));
   const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442"];
   const OTHER = "#999999", PATH = "#d50000";
-  const LEFT = 64, TOP = 26, TALLEST = 22, SHORTEST = 2, MOST_HEIGHT = 720, NEAREST_NS = 200;
+  const LEFT = 96, TOP = 26, TALLEST = 22, SHORTEST = 2, MOST_HEIGHT = 720, NEAREST_NS = 200, MOST_UNFOLDED = 64, LONGEST_NAME = 13;
 
   const views = data.views.map(unpack);
   const colours = coloursOfCalls();
-  let view = views[0], from = 0, until = view.span, named = null;
+  const unfolded = new Set(); // hosts
+  let view = views[0], from = 0, until = view.span, named = null, rows = [];
 
   function unpack(packed) {
-    const ranks = packed.ranks.map(({ rank, begin, end, pieces }, row) => {
+    const ranks = packed.ranks.map(({ rank, host, begin, end, pieces }, place) => {
       const found = [];
-      let at = 0;
-      for (let place = 0; place < pieces.length; place += 6) {
-        const [gap, time, state, call, waitsFor, detail] = pieces.slice(place, place + 6);
-        found.push({ row, begin: at + gap, end: at + gap + time, state, call, waitsFor, detail });
+      let at = 0, waited = 0;
+      for (let first = 0; first < pieces.length; first += 6) {
+        const [gap, time, state, call, waitsFor, detail] = pieces.slice(first, first + 6);
+        found.push({ place, begin: at + gap, end: at + gap + time, state, call, waitsFor, detail });
         at += gap + time;
+        if (state === WAITING) waited += time;
       }
-      return { rank, begin, end, pieces: found };
+      return { rank, host, begin, end, waited, pieces: found };
     });
-    const rowOf = new Map(ranks.map(({ rank }, row) => [rank, row]));
-    return { ...packed, ranks, rowOf };
+    return { ...packed, ranks };
   }
+
+  /* Of the chosen step: each row's ranks, the one that is drawn first. */
+  function arrange() {
+    const folds = foldBox.checked, byHost = new Map();
+    rows = [];
+    for (const one of view.ranks) {
+      const isFolded = folds && !unfolded.has(one.host);
+      const row = (isFolded && byHost.get(one.host)) || { host: one.host, isFolded, ranks: [] };
+      if (!row.ranks.length) rows.push(row);
+      byHost.set(one.host, row);
+      row.ranks.push(one);
+    }
+    for (const { ranks } of rows) ranks.sort((one, other) => one.waited - other.waited);
+    rows.forEach(({ ranks }, row) => ranks.forEach((one) => { one.row = row; }));
+    named = null;
+    draw();
+  }
+
+  const rowOf = (rank) => view.ranks.find((one) => one.rank === rank)?.row;
 
   function coloursOfCalls() {
     const spent = new Map();
@@ -47,13 +69,13 @@
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
   const width = () => canvas.clientWidth;
-  const rowHeight = () => Math.max(SHORTEST, Math.min(TALLEST, Math.floor(MOST_HEIGHT / view.ranks.length)));
+  const rowHeight = () => Math.max(SHORTEST, Math.min(TALLEST, Math.floor(MOST_HEIGHT / rows.length)));
   const x = (ns) => LEFT + (ns - from) / (until - from) * (width() - LEFT);
   const y = (row) => TOP + row * rowHeight();
   const timeAt = (left) => from + (left - LEFT) / (width() - LEFT) * (until - from);
 
   function draw() {
-    const height = TOP + view.ranks.length * rowHeight() + 2, ratio = window.devicePixelRatio || 1;
+    const height = TOP + rows.length * rowHeight() + 2, ratio = window.devicePixelRatio || 1;
     canvas.style.height = `${height}px`;
     canvas.width = Math.round(width() * ratio);
     canvas.height = Math.round(height * ratio);
@@ -64,7 +86,7 @@
     pen.beginPath();
     pen.rect(LEFT, TOP, width() - LEFT, height);
     pen.clip();
-    view.ranks.forEach(drawRow);
+    rows.forEach(({ ranks: [one] }, row) => drawRow(one, row));
     if (pathBox.checked) drawPath();
     if (named) drawNamed();
     pen.restore();
@@ -88,9 +110,14 @@
     }
     pen.textAlign = "right";
     const every = Math.ceil(14 / rowHeight());
-    view.ranks.forEach(({ rank }, row) => {
-      if (row % every === 0) pen.fillText(`rank ${rank}`, LEFT - 6, y(row) + Math.min(rowHeight() - 4, 14) + 1);
+    rows.forEach((one, row) => {
+      if (row % every === 0) pen.fillText(label(one), LEFT - 6, y(row) + Math.min(rowHeight() - 4, 14) + 1);
     });
+  }
+
+  function label({ host, isFolded, ranks }) {
+    const name = data.hosts[host];
+    return isFolded ? (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name) : `rank ${ranks[0].rank}`;
   }
 
   function drawRow({ begin, end, pieces }, row) {
@@ -134,7 +161,7 @@
     pen.lineWidth = 2;
     pen.beginPath();
     view.path.forEach(([rank, begin, end], place) => {
-      const middle = y(view.rowOf.get(rank)) + rowHeight() / 2;
+      const middle = y(rowOf(rank)) + rowHeight() / 2;
       if (place) pen.lineTo(x(end), middle);
       else pen.moveTo(x(end), middle);
       pen.lineTo(x(begin), middle);
@@ -143,12 +170,12 @@
   }
 
   function drawNamed() {
-    const { row, begin, end, waitsFor } = named, high = rowHeight();
+    const { place, begin, end, waitsFor } = named, { row } = view.ranks[place], high = rowHeight(), other = rowOf(waitsFor);
     pen.strokeStyle = style("--ink");
     pen.lineWidth = 1.5;
     pen.strokeRect(x(begin), y(row), Math.max(1, x(end) - x(begin)), Math.max(2, high - 3));
-    if (!view.rowOf.has(waitsFor)) return;
-    const [start, stop] = [view.rowOf.get(waitsFor), row].map((one) => y(one) + high / 2);
+    if (other === undefined || other === row) return;
+    const [start, stop] = [other, row].map((one) => y(one) + high / 2);
     const down = stop > start ? 1 : -1;
     pen.fillStyle = style("--ink");
     pen.beginPath();
@@ -162,8 +189,8 @@
     pen.fill();
   }
 
-  function text({ row, begin, end, state, call, waitsFor, detail }) {
-    const rank = `rank ${view.ranks[row].rank}`, of = [data.names[call], data.names[detail]].filter(Boolean).join(", ");
+  function text({ place, begin, end, state, call, waitsFor, detail }) {
+    const rank = `rank ${view.ranks[place].rank}`, of = [data.names[call], data.names[detail]].filter(Boolean).join(", ");
     const what = state === WAITING ? `waiting for ${waitsFor < 0 ? "others" : `rank ${waitsFor}`}` : data.states[state];
     return [rank, of, what, units.duration(end - begin)].filter(Boolean).join(" · ");
   }
@@ -176,8 +203,8 @@
 
   function pieceAt(left, top) {
     const row = Math.floor((top - TOP) / rowHeight()), time = timeAt(left), near = (until - from) / width();
-    if (left < LEFT || !view.ranks[row]) return null;
-    return view.ranks[row].pieces.find(({ begin, end }) => begin - near <= time && time <= end + near) || null;
+    if (left < LEFT || !rows[row]) return null;
+    return rows[row].ranks[0].pieces.find(({ begin, end }) => begin - near <= time && time <= end + near) || null;
   }
 
   function zoom(factor, around) {
@@ -193,16 +220,22 @@
   }
 
   function next(direction) {
-    const row = named ? named.row : 0, own = view.ranks[row].pieces, place = named ? own.indexOf(named) + direction : 0;
-    if (own[place]) name(own[place]);
-    else if (view.ranks[row + direction]) name(view.ranks[row + direction].pieces.at(direction > 0 ? 0 : -1) || null);
+    const row = named ? view.ranks[named.place].row : 0, own = rows[row].ranks[0].pieces, at = named ? own.indexOf(named) + direction : 0;
+    if (own[at]) name(own[at]);
+    else if (rows[row + direction]) name(rows[row + direction].ranks[0].pieces.at(direction > 0 ? 0 : -1) || null);
   }
 
   function choose(place) {
     view = views[place];
     document.getElementById("timeline-note").textContent = view.note;
-    [from, until, named] = [0, view.span, null];
-    name(null);
+    [from, until] = [0, view.span];
+    said.textContent = "";
+    arrange();
+  }
+
+  function toggle(host) {
+    if (!unfolded.delete(host)) unfolded.add(host);
+    arrange();
   }
 
   const middle = () => (from + until) / 2;
@@ -214,6 +247,7 @@
     ArrowRight: () => show(from + (until - from) / 8, until - from),
     ".": () => next(1),
     ",": () => next(-1),
+    Enter: () => { if (named && foldBox.checked) toggle(view.ranks[named.place].host); },
   };
 
   canvas.addEventListener("wheel", (event) => {
@@ -224,6 +258,10 @@
     if (event.buttons & 1) show(from - event.movementX / (width() - LEFT) * (until - from), until - from);
     else name(pieceAt(event.offsetX, event.offsetY));
   });
+  canvas.addEventListener("click", (event) => {
+    const row = rows[Math.floor((event.offsetY - TOP) / rowHeight())];
+    if (event.offsetX < LEFT && row && foldBox.checked) toggle(row.host);
+  });
   canvas.addEventListener("keydown", (event) => {
     if (!KEYS[event.key] || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
@@ -231,6 +269,10 @@
   });
   choice.addEventListener("change", () => choose(choice.selectedIndex));
   pathBox.addEventListener("change", draw);
+  foldBox.addEventListener("change", () => {
+    unfolded.clear();
+    arrange();
+  });
   new ResizeObserver(draw).observe(canvas);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
@@ -241,5 +283,7 @@
     item.append(sample, data.names[call]);
     legend.append(item);
   }
+  foldBox.parentElement.hidden = data.hosts.length < 2 || data.hosts.length === view.ranks.length;
+  foldBox.checked = !foldBox.parentElement.hidden && view.ranks.length > MOST_UNFOLDED;
   choose(0);
 })();

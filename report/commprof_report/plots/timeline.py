@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..base import units
 from ..late.timelines import FILES, OUTSIDE, STATES, TRANSFER, UNSEEN, UNSPLIT, WAITING
@@ -18,12 +18,14 @@ NAMES = {
 }
 
 
-def data(views: Sequence[View]) -> dict[str, object]:
-    """All times in nanoseconds. A view's are since its begin, but those of a piece: [since the end of the piece before, duration, state,
-    call, rank that was waited for or -1, detail], one after the other."""
+def data(views: Sequence[View], hosts: Mapping[int, str]) -> dict[str, object]:
+    """hosts: by rank. All times in nanoseconds. A view's are since its begin, but those of a piece: [since the end of the piece before,
+    duration, state, call, rank that was waited for or -1, detail], one after the other. A rank's host is a place in `hosts`."""
     numbers = _Numbers()
-    shown = [_view(view, place, numbers) for place, view in enumerate(views)]
-    return {"states": [NAMES[state] for state in STATES], "names": numbers.names, "views": shown}
+    named = sorted(set(hosts.values()))
+    of_rank = {rank: named.index(host) for rank, host in hosts.items()}
+    shown = [_view(view, place, numbers, of_rank) for place, view in enumerate(views)]
+    return {"states": [NAMES[state] for state in STATES], "names": numbers.names, "hosts": [*map(units.visible, named)], "views": shown}
 
 
 class _Numbers:
@@ -40,13 +42,13 @@ class _Numbers:
         return list(self.numbers)
 
 
-def _view(view: View, place: int, numbers: _Numbers) -> dict[str, object]:
+def _view(view: View, place: int, numbers: _Numbers, hosts: Mapping[int, int]) -> dict[str, object]:
     which = ", the median" if view.is_median else ", the longest" if place == 1 else ""
     return {
         "title": f"step {view.step.step:,}{which}: {units.duration(view.step.step_ns)}",
         "note": f"pieces shorter than {units.duration(view.left_out_ns)} are left out" if view.left_out_ns else "",
         "span": view.end_ns - view.begin_ns,
-        "ranks": [_rank(view, rank, numbers) for rank in view.ranks],
+        "ranks": [_rank(view, rank, numbers) | {"host": hosts[rank.rank]} for rank in view.ranks],
         "path": [[span.rank, span.begin_ns - view.begin_ns, span.end_ns - view.begin_ns] for span in view.path],
     }
 
