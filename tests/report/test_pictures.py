@@ -8,7 +8,9 @@ from math import log2
 import planted
 import pytest
 import training
+from commprof_report.calls.sizes import size_rows
 from commprof_report.display import pictures
+from commprof_report.roles.roles import families
 from commprof_report.steps.step_costs import StepRow
 from planted import Cell, Communicator, Rank
 
@@ -25,10 +27,13 @@ def axes():
     return Figure().add_subplot()
 
 
-def draw(module: str, axes, rows) -> None:
+def draw(module: str, axes, rows) -> list:
+    """The axes that the figure then has."""
     from importlib import import_module
 
+    figure = axes.figure
     import_module(f"commprof_report.plots.{module}").draw(axes, rows)
+    return figure.axes
 
 
 @pytest.fixture
@@ -155,17 +160,54 @@ def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
     assert [line.get_label().partition(":")[0] for line in axes.get_lines()] == ["median"]
 
 
-def test_the_line_of_sizes_passes_through_the_medians(axes, connection):
-    from commprof_report.calls.sizes import size_rows
+def points(panel) -> list[list[tuple[float, float]]]:
+    """Of each line; the legend's have none."""
+    return [[*zip(line.get_xdata(), line.get_ydata())] for line in panel.get_lines() if len(line.get_xdata())]
 
-    draw("sizes", axes, [row for row in size_rows(connection) if row.call == "MPI_Allreduce"])
-    line = axes.get_lines()[0]
-    expected = [(row.bytes, row.p50_ns) for row in size_rows(connection) if row.call == "MPI_Allreduce"]
-    assert list(zip(line.get_xdata(), line.get_ydata())) == expected
+
+def test_the_line_of_sizes_passes_through_the_medians(axes, connection):
+    rows = [row for row in size_rows(connection) if row.call == "MPI_Allreduce" and row.communicator == "MPI_COMM_WORLD"]
+    (panel,) = draw("sizes", axes, rows)
+    assert points(panel) == [[(row.bytes, row.p50_ns) for row in rows]]
+
+
+def test_siblings_share_a_panel_and_others_have_their_own(axes, connection):
+    """Rows of each half are one row of both: counts add up, the extremes are those of either, the percentiles those of all calls."""
+    names = families(connection)
+    apart, merged = size_rows(connection), size_rows(connection, families=names)
+    halves = [row for row in apart if row.communicator.startswith("Comm_split")]
+    (both,) = {row.communicator for row in merged} - {row.communicator for row in apart}
+    together = {(row.call, row.measure, row.bytes): row for row in merged if row.communicator == both}
+    assert len(together) == len({(row.call, row.measure, row.bytes) for row in halves}) < len(halves)
+    for key, row in together.items():
+        own = [half for half in halves if (half.call, half.measure, half.bytes) == key]
+        assert (row.count, row.total_ns) == (sum(half.count for half in own), sum(half.total_ns for half in own))
+        assert (row.min_ns, row.max_ns) == (min(half.min_ns for half in own), max(half.max_ns for half in own))
+        assert min(half.p50_ns for half in own) <= row.p50_ns <= max(half.p50_ns for half in own)
+    panels = draw("sizes", axes, [row for row in merged if row.bytes])
+    assert sorted(panel.get_title(loc="left") or panel.get_title() for panel in panels) == sorted(["MPI_COMM_WORLD", both])
+
+
+@pytest.mark.parametrize("spread", (1.5, 10, 1e5))
+def test_a_logarithmic_axis_has_labels_whatever_its_span(axes, connection, spread):
+    row = next(row for row in size_rows(connection) if row.bytes)
+    (panel,) = draw("sizes", axes, [row._replace(bytes=size, p50_ns=ns) for size, ns in ((8, 1e3), (64, 1e3 * spread))])
+    low, high = panel.get_ylim()
+    assert 2 <= sum(low <= tick <= high for tick in panel.get_yticks()) <= 12
+
+
+def test_a_picture_says_in_its_corner_what_it_is_of(report, run_folder, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(pictures, "save", lambda path, draw, rows, source, size: said.append(source))
+    for command in ("sizes", "peers", "ranks", "calls", "steps", "late", "latency"):
+        assert report(command, run_folder, "--plot", tmp_path / "picture.svg").status == 0
+    (name,) = {source.rpartition(" · ")[0] for source in said}
+    assert name == f"{run_folder.name} · 4 ranks · Open MPI v4.1.4"
+    counted = sum(row["count"] for row in report("sizes", run_folder, "--json").rows if row["bytes"])
+    assert said[0].endswith(f" · {counted:,} calls") and said[2].endswith(" · 4 ranks")
 
 
 def test_a_size_with_few_calls_has_no_band(connection):
-    from commprof_report.calls.sizes import size_rows
     from commprof_report.plots.sizes import band
 
     rows = {row.call: row for row in size_rows(connection) if row.call in ("MPI_Bcast", "MPI_Send")}

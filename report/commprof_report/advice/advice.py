@@ -16,7 +16,7 @@ from ..calls.sizes import SizeRow, reduce_bcast_rows, size_rows
 from ..gpu.copied import CopiedRow, copied_rows
 from ..late.late_ranks import Late
 from ..late.verdict import BACKGROUND, COVERED
-from ..roles.roles import Kin, kin
+from ..roles.roles import Kin, family_name, kin
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow, slowest_text
 from ..summary.run_summary import RunSummary
@@ -106,15 +106,7 @@ class Inputs(NamedTuple):
         return self.kin[identity].family if identity in self.kin else identity
 
     def where(self, identities: Sequence[str]) -> str:
-        """MPI_COMM_WORLD; Comm_split {0,2} (replica group); 8 tensor-parallel groups."""
-        known = self.kin.get(identities[0])
-        role = known.purpose if known else ""
-        if len(identities) == 1:
-            label = self.labels.get(identities[0], "-")
-            return f"{label} ({role})" if role else label
-        if role.endswith("group"):
-            return f"{len(identities)} {role}s"
-        return f"{len(identities)} communicators ({role or known.constructor or 'of one kind'})"
+        return family_name(self.kin.get(identities[0]), len(identities), self.labels.get(identities[0], "-"))
 
     def named(self, identities: Sequence[str]) -> tuple[str | None, str | None]:
         """The label of one communicator, and the role of it or of several of a family."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -51,8 +53,11 @@ class ReduceBcastRow(NamedTuple):
     pairs: int
 
 
-def size_rows(connection: Connection, per_rank: bool = False, completion: bool = False) -> list[SizeRow]:
-    return SQL.ask(connection, "sizes", SizeRow, per_rank=per_rank, completion=completion)
+def size_rows(
+    connection: Connection, per_rank: bool = False, completion: bool = False, families: Mapping[str, str] | None = None
+) -> list[SizeRow]:
+    """families: names of communicators, by identity; those of one name share rows."""
+    return SQL.ask(connection, "sizes", SizeRow, per_rank=per_rank, completion=completion, families=json.dumps(families or {}))
 
 
 def reduce_bcast_rows(connection: Connection) -> list[ReduceBcastRow]:

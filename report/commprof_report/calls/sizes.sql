@@ -1,25 +1,28 @@
 -- How long does a message of each size take? One row per call, communicator, memory kind and size (or bin of sizes), and per
 -- rank if :per_rank. Times are durations of the calls, or with :completion from start to completion of nonblocking operations. NCCL's calls
--- have one row for the device and one for the host. The latter has no bandwidth: the call only enqueues the operation.
+-- have one row for the device and one for the host. The latter has no bandwidth: the call only enqueues the operation. :families: names of
+-- communicators, an object in JSON by identity; those of one name share rows.
 DELETE FROM grouped_cell;
 INSERT INTO grouped_cell
-SELECT dense_rank() OVER (ORDER BY call, timed, identity, memory_kind, bytes_low, bytes_high,
+SELECT dense_rank() OVER (ORDER BY call, timed, coalesce(family.value, identity), memory_kind, bytes_low, bytes_high,
                                    CASE WHEN :per_rank THEN world_rank END),
        cell
 FROM chosen_cell
+LEFT JOIN json_each(:families) AS family ON family.key = identity
 WHERE is_completion = coalesce(:completion, 0);
 
 WITH counted AS (
     SELECT sum(counted_ns) AS counted_ns FROM rank_wall WHERE world_rank IN (SELECT world_rank FROM selected_rank)
 ),
 message AS (
-    SELECT row, call, family, library, form, bandwidth, waits_for, timed, label, identity, min(size) AS size, memory_kind,
+    SELECT row, call, family, library, form, bandwidth, waits_for, timed, coalesce(value, label) AS label, identity, min(size) AS size, memory_kind,
            bytes_low, bytes_high, max(is_folded) AS is_folded,
            CASE WHEN :per_rank THEN world_rank END AS rank,
            sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(count * bytes) AS message_bytes,
            sum(total_ns) AS total_ns, min(min_ns) AS min_ns, max(max_ns) AS max_ns, sum(blocked_ns) AS blocked_ns
     FROM grouped_cell
     JOIN chosen_cell USING (cell)
+    LEFT JOIN json_each(:families) AS family ON family.key = identity
     GROUP BY row
 ),
 moved AS (

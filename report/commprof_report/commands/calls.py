@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from ..base import units
 from ..calls.calls import CallRow, call_rows
-from ..display import pictures, tables
+from ..display import tables
 from ..display.tables import Column
 from ..plots import calls as plot
 from ..summary.run_summary import of_nccl
@@ -69,9 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    rows = call_rows(common.open_selected(arguments).connection)
+    run = common.open_selected(arguments)
+    rows = call_rows(run.connection)
     if arguments.plot:
-        pictures.save(arguments.plot, plot.draw, drawn(rows), plot.figure_size(drawn(rows)))
+        shown = drawn(rows)
+        calls = units.counted(sum(row.count for row in shown), "call")
+        common.picture_save(arguments, run, plot.draw, shown, calls, plot.figure_size(shown))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, CallRow._fields)
     elif not rows:

@@ -12,7 +12,9 @@ from typing import TextIO
 
 from ..base import units
 from ..base.errors import ReportError
+from ..compare.refusals import library_name
 from ..display import pictures, tables
+from ..display.pictures import Draw
 from ..run import selection
 from ..run.run import Run, run_open
 from ..run.selection import Selection
@@ -81,6 +83,18 @@ def is_whole(arguments: argparse.Namespace) -> bool:
 def print_line(text: str = "") -> None:
     """Text that may hold names from files."""
     print(units.visible(text))
+
+
+def picture_save(arguments: argparse.Namespace, run: Run, draw: Draw, rows: object, drawn: str, size: tuple[float, float] = (8, 4.5)) -> None:
+    """--plot. In the corner are the run, its library and what is drawn: so many calls, ranks, steps."""
+    versions = run.connection.execute("SELECT DISTINCT value FROM fact WHERE key = 'mpi_version' ORDER BY value").fetchall()
+    libraries = [library_name(version) for (version,) in versions]
+    parts = (title_of(run), units.counted(run.world_size, "rank"), *libraries, drawn)
+    pictures.save(arguments.plot, draw, rows, units.visible(" · ".join(parts)), size)
+
+
+def title_of(run: Run) -> str:
+    return run.path.resolve().name
 
 
 def print_nothing_chosen() -> None:

@@ -129,7 +129,8 @@ def run(arguments: argparse.Namespace) -> None:
     answers = compared(arguments.runs, rules(arguments, arguments.by == "size"), with_histograms)
     if arguments.plot:
         drawn = picture(answers)
-        pictures.save(arguments.plot, plot.draw, drawn, plot.figure_size(drawn))
+        source = " · ".join(f"{side.name}: {units.counted(len(side.runs), 'run')}" for side in answers.sides)
+        pictures.save(arguments.plot, plot.draw, drawn, units.visible(source), plot.figure_size(drawn))
     if tables.is_for_scripts(arguments):
         by = arguments.by or "row"
         tables.write_rows(arguments, script_rows(answers, by), SCRIPT_FIELDS[by])

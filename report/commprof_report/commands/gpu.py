@@ -171,7 +171,7 @@ def run(arguments: argparse.Namespace) -> None:
     run = selection.select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=arguments.rank, bytes=None))
     if arguments.plot:
         devices = [device for device in gpu_activity.gpu(run.connection).devices if device.traced_ns]
-        pictures.save(arguments.plot, plot.draw, devices, plot.figure_size(devices))
+        common.picture_save(arguments, run, plot.draw, devices, units.counted(len(devices), "device"), plot.figure_size(devices))
     if tables.is_for_scripts(arguments):
         write_rows(run, arguments)
     else:

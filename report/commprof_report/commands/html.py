@@ -107,15 +107,11 @@ def write(output: Path, text: str) -> None:
 
 
 def page_of(run: Selection, is_whole: bool = True) -> str:
-    return page.page(f"commprof: {title_of(run)}", parts(run, is_whole))
+    return page.page(f"commprof: {common.title_of(run)}", parts(run, is_whole))
 
 
 def default_output(path: Path) -> Path:
     return path / "report.html" if path.is_dir() else path.with_suffix(".html")
-
-
-def title_of(run: Run) -> str:
-    return run.path.resolve().name
 
 
 def parts(run: Selection, is_whole: bool = True) -> Iterator[str]:
@@ -271,7 +267,9 @@ def sizes_sections(run: Run) -> Iterator[str]:
         " percentile (where there are 20 calls or more). A wide band means that calls of that size take very different"
         " times, mostly by waiting for a late rank."
     )
-    picture = page.picture(drawn(sizes_plot.draw, rows), "latency by message size")
+    in_families = sizes_plot.with_message(sizes.best_timed(size_rows(run.connection, families=roles.families(run.connection))))
+    shown = drawn(sizes_plot.draw, in_families, sizes_plot.figure_size(in_families)) if in_families else None
+    picture = page.picture(shown, "latency by message size")
     largest = sorted(sorted(rows, key=lambda row: row.total_ns)[-MOST_SIZES:], key=rows.index)
     absent = {"rank": True, "overlap": True, **sizes.nothing_to_tell(rows)}
     columns = [column for column in sizes.COLUMNS if not absent.get(column.head)]

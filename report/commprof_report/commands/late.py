@@ -22,7 +22,7 @@ import argparse
 from collections.abc import Collection, Iterator, Sequence
 
 from ..base import units
-from ..display import pictures, tables
+from ..display import tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateRestRow, LateRow, LateSizeRow, LateStateRow, late
 from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, LEVEL, MOST_OF_IT
@@ -116,7 +116,8 @@ def run(arguments: argparse.Namespace) -> None:
     answers = late(run, align(run.connection))
     if arguments.plot:
         shown = answers.ranks if any(row.wait_ns or row.transfer_ns for row in answers.ranks) else []
-        pictures.save(arguments.plot, plot.draw, shown, plot.figure_size(shown))
+        drawn = f"{units.counted(answers.run.collectives, 'collective')}, {units.counted(answers.run.message_calls, 'call')} for messages"
+        common.picture_save(arguments, run, plot.draw, shown, drawn, plot.figure_size(shown))
     if tables.is_for_scripts(arguments) and arguments.by == "run":
         tables.write_rows(arguments, [answers.run], LateRow._fields)
     elif tables.is_for_scripts(arguments):

@@ -12,7 +12,7 @@ import argparse
 
 from ..base import units
 from ..calls.latency import LatencyRow, dominating_size, latency_rows
-from ..display import pictures, tables
+from ..display import tables
 from ..display.tables import Column
 from ..plots import latency as plot
 from ..run.run import Run
@@ -35,9 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    rows = histogram(common.open_selected(arguments), arguments)
+    run = common.open_selected(arguments)
+    rows = histogram(run, arguments)
     if arguments.plot:
-        pictures.save(arguments.plot, plot.draw, rows)
+        common.picture_save(arguments, run, plot.draw, rows, units.counted(sum(row.count for row in rows), "call"))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, LatencyRow._fields)
     elif not rows:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from ..base import units
 from ..base.errors import UsageError
 from ..calls.peers import PeerRow, peer_rows
-from ..display import pictures, tables
+from ..display import tables
 from ..display.tables import Column
 from ..plots import peers as plot
 from . import common
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     rows = peer_rows(run.connection, arguments.received)
     if arguments.plot:
         matrix = plot.Matrix(rows, run.world_size, "count" if arguments.counts else "bytes") if rows else None
-        pictures.save(arguments.plot, plot.draw, matrix, (7, 6))
+        common.picture_save(arguments, run, plot.draw, matrix, units.counted(sum(row.count for row in rows), "message"), (7, 6))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, PeerRow._fields)
     elif not rows:

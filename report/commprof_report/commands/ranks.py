@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ..base import units
 from ..calls.ranks import RankCallRow, RankRow, rank_call_rows, rank_rows, rank_time_rows
-from ..display import pictures, tables
+from ..display import tables
 from ..display.tables import Column
 from ..plots import ranks as plot
 from ..stuck import doing
@@ -62,10 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    connection = common.open_selected(arguments, with_histograms=False).connection
+    run = common.open_selected(arguments, with_histograms=False)
+    connection = run.connection
     if arguments.plot:
         times = rank_time_rows(connection)
-        pictures.save(arguments.plot, plot.draw, times, plot.figure_size(times))
+        common.picture_save(arguments, run, plot.draw, times, units.counted(len({row.rank for row in times}), "rank"), plot.figure_size(times))
     if tables.is_for_scripts(arguments) and arguments.per_rank:
         tables.write_rows(arguments, rank_rows(connection), RankRow._fields)
     elif tables.is_for_scripts(arguments):

@@ -19,9 +19,10 @@ from collections.abc import Sequence
 from ..base import units
 from ..base.bins import BINS
 from ..calls.sizes import SizeRow, size_rows
-from ..display import pictures, tables
+from ..display import tables
 from ..display.tables import Column
 from ..plots import sizes as plot
+from ..roles import roles
 from . import common
 
 EXAMPLES = (
@@ -85,7 +86,10 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, bins=arguments.bins)
     rows = size_rows(run.connection, arguments.per_rank, arguments.completion)
     if arguments.plot:
-        pictures.save(arguments.plot, plot.draw, plot.with_message(best_timed(rows)))
+        in_families = size_rows(run.connection, arguments.per_rank, arguments.completion, roles.families(run.connection))
+        drawn = plot.with_message(best_timed(in_families))
+        calls = units.counted(sum(row.count for row in drawn), "call")
+        common.picture_save(arguments, run, plot.draw, drawn, calls, plot.figure_size(drawn))
     if arguments.sort:
         rows.sort(key=ORDERS[arguments.sort], reverse=True)
     if tables.is_for_scripts(arguments):

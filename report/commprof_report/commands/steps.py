@@ -112,7 +112,8 @@ def run(arguments: argparse.Namespace) -> None:
     waits = late(run, alignment)
     answers = steps_summary(run, alignment.aligned_ns, arguments.by, arguments.region, waits)
     if arguments.plot:
-        pictures.save(arguments.plot, plot.draw, answers.costs.steps, plot.SIZE)
+        steps = answers.costs.steps
+        common.picture_save(arguments, run, plot.draw, steps, units.counted(len(steps), "step"), plot.SIZE)
     if tables.is_for_scripts(arguments):
         rows, fields = chosen(arguments, answers)
         tables.write_rows(arguments, rows, fields)

@@ -56,22 +56,22 @@ def is_possible() -> bool:
     return True
 
 
-def save(path: Path, draw: Draw, rows: Any, size: tuple[float, float] = (8, 4.5)) -> None:
-    """Draws on new axes and writes the file. Raises ReportError if there are no rows or no matplotlib."""
+def save(path: Path, draw: Draw, rows: Any, source: str, size: tuple[float, float] = (8, 4.5)) -> None:
+    """Draws on new axes and writes the file, with its source in a corner. Raises ReportError if there are no rows or no matplotlib."""
     if not rows:
         raise ReportError(path, "not drawn: this run has nothing to show in the picture")
     if not is_possible():
         raise ReportError(
             path, f"not drawn: matplotlib is not installed for {sys.executable} (tables do not need it)"
         )
-    path.write_bytes(_drawn(path.suffix[1:].lower(), draw, rows, size))
+    path.write_bytes(_drawn(path.suffix[1:].lower(), draw, rows, size, source))
 
 
 def svg(draw: Draw, rows: Any, size: tuple[float, float] = (8, 4.5)) -> bytes:
     return _drawn("svg", draw, rows, size)
 
 
-def _drawn(ending: str, draw: Draw, rows: Any, size: tuple[float, float]) -> bytes:
+def _drawn(ending: str, draw: Draw, rows: Any, size: tuple[float, float], source: str = "") -> bytes:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -83,5 +83,7 @@ def _drawn(ending: str, draw: Draw, rows: Any, size: tuple[float, float]) -> byt
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure.add_subplot(), rows)
+        if source:
+            figure.supxlabel(source, x=0.995, horizontalalignment="right", fontsize=7, color="#777777")
         figure.savefig(file, format=ending, metadata=metadata)
     return file.getvalue()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ..base import units
 
+FAR = 300  # times the lowest: then powers of ten are ticks enough
+
 
 def time_label(ns: float, _position: int = 0) -> str:
     """A tick of a time axis: 100 ns, 20 µs, 1.5 s."""
@@ -26,17 +28,19 @@ def time_axis(axis, is_log: bool = False) -> None:
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
     axis.set_major_formatter(time_label)
-    axis.set_major_locator(LogLocator(10, subs=(1,), numticks=12) if is_log else MaxNLocator(6, steps=[1, 2, 5, 10]))
+    low, high = axis.get_view_interval()
+    subs = (1,) if is_log and high > FAR * low else (1, 2, 5)
+    axis.set_major_locator(LogLocator(10, subs=subs, numticks=12) if is_log else MaxNLocator(6, steps=[1, 2, 5, 10]))
     if is_log:
         axis.set_minor_formatter(NullFormatter())
 
 
-def size_axis(axis, low: int, high: int) -> None:
-    """Ticks at powers of two, few enough to read."""
+def size_axis(axis, low: int, high: int, most: int = 7) -> None:
+    """Ticks at powers of two, about so many at most."""
     from matplotlib.ticker import NullLocator
 
     first, last = max(low, 1).bit_length() - 1, max(high, 1).bit_length()
-    step = max(1, -(-(last - first) // 9))
+    step = max(1, -(-(last - first) // most))
     axis.set_ticks([1 << power for power in range(first, last + 1, step)])
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(size_label)

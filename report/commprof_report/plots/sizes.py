@@ -1,37 +1,97 @@
-"""Lines: latency over message size, the median with its band up to the 95th and 99th percentile."""
+"""Lines: latency over message size, the median with its band up to the 95th and 99th percentile. One panel for each communicator or family."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..base import units
 from ..calls.sizes import SizeRow
-from ..display.pictures import PALETTE
+from ..display.pictures import OTHER_COLOUR, PALETTE
 from .axis import size_axis, time_axis
 
-MOST_LINES = 5
+MOST_LINES, MOST_PANELS, ACROSS = 5, 6, 3
+ALONE = (8.0, 4.5)
+WIDTH, HEIGHT, LEGEND = 3.2, 3.0, 2.4  # of one of several panels
+TITLE = "Latency by message size"
+
+Line = list[SizeRow]  # by size
+
+
+def figure_size(rows: Sequence[SizeRow]) -> tuple[float, float]:
+    count = len(panels_of(rows))
+    return ALONE if count < 2 else (WIDTH * min(count, ACROSS) + LEGEND, HEIGHT * -(-count // ACROSS))
 
 
 def draw(axes, rows: Sequence[SizeRow]) -> None:
-    lines = lines_of(rows)
-    for colour, (name, line) in zip(PALETTE, lines.items()):
-        draw_line(axes, name, line, colour)
-    points = [point for line in lines.values() for point in line]
-    axes.set_yscale("log")
-    axes.set_xscale("log", base=2)
-    axes.set_xlabel("message size")
-    axes.set_ylabel("duration of a call")
-    axes.set_title("Latency by message size", pad=12)
-    time_axis(axes.yaxis, is_log=True)
-    if points:
-        size_axis(axes.xaxis, min(place_of(point) for point in points), max(place_of(point) for point in points))
-        axes.plot([], [], color="#777777", linewidth=1.6, label="median")
-        axes.fill_between([], [], [], color="#777777", alpha=0.30, linewidth=0, label="up to 95 %")
-        axes.fill_between([], [], [], color="#777777", alpha=0.14, linewidth=0, label="up to 99 %")
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    """All panels have the same axes, and each call the same colour in all of them."""
+    panels = panels_of(rows)
+    colours = colours_of(panels)
+    figure, across = axes.figure, min(len(panels), ACROSS)
+    axes.remove()
+    grid = figure.subplots(-(-len(panels) // across), across, sharex=True, sharey=True, squeeze=False)
+    for place, panel in enumerate(grid.flat):
+        if place >= len(panels):
+            panel.remove()
+            continue
+        title = list(panels)[place]
+        shown = units.shortened(title, 40)
+        panel.set_title(shown, fontsize=9) if len(panels) > 1 else panel.set_title(f"{TITLE}: {shown}")
+        for name, line in panels[title].items():
+            draw_line(panel, line, colours.get(name, OTHER_COLOUR))
+        if place % across == 0:
+            panel.set_ylabel("duration of a call")
+        if place + across >= len(panels):  # none is below it
+            panel.set_xlabel("message size")
+            panel.tick_params(labelbottom=True)
+    first = grid[0, 0]
+    first.set_yscale("log")
+    first.set_xscale("log", base=2)
+    time_axis(first.yaxis, is_log=True)
+    places = [place_of(row) for lines in panels.values() for line in lines.values() for row in line]
+    size_axis(first.xaxis, min(places), max(places), 7 if across == 1 else 4)
+    legend(grid[0, across - 1], colours)
 
 
-def draw_line(axes, name: str, line: Sequence[SizeRow], colour: str) -> None:
+def legend(axes, colours: Mapping[str, str]) -> None:
+    for name, colour in colours.items():
+        axes.plot([], [], color=colour, marker="o", markersize=4, linewidth=1.6, label=name)
+    axes.plot([], [], color="#777777", linewidth=1.6, label="median")
+    axes.fill_between([], [], [], color="#777777", alpha=0.30, linewidth=0, label="up to 95 %")
+    axes.fill_between([], [], [], color="#777777", alpha=0.14, linewidth=0, label="up to 99 %")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def panels_of(rows: Sequence[SizeRow]) -> dict[str, dict[str, Line]]:
+    """By communicator and call: those with the most time, the largest first."""
+    of_communicator: dict[str, list[SizeRow]] = {}
+    for row in rows:
+        of_communicator.setdefault(units.visible(row.communicator), []).append(row)
+    largest = sorted(of_communicator, key=lambda name: total_ns(of_communicator[name]), reverse=True)[:MOST_PANELS]
+    return {name: lines_of(of_communicator[name]) for name in largest}
+
+
+def lines_of(rows: Sequence[SizeRow]) -> dict[str, Line]:
+    lines: dict[str, Line] = {}
+    for row in rows:
+        lines.setdefault(name_of(row), []).append(row)
+    largest = sorted(lines, key=lambda name: total_ns(lines[name]), reverse=True)[:MOST_LINES]
+    return {name: sorted(lines[name], key=place_of) for name in largest}
+
+
+def total_ns(rows: Sequence[SizeRow]) -> int:
+    return sum(row.total_ns for row in rows)
+
+
+def colours_of(panels: Mapping[str, Mapping[str, Line]]) -> dict[str, str]:
+    """Of the calls with the most time."""
+    spent: dict[str, int] = {}
+    for lines in panels.values():
+        for name, line in lines.items():
+            spent[name] = spent.get(name, 0) + total_ns(line)
+    return dict(zip(sorted(spent, key=spent.__getitem__, reverse=True), PALETTE))
+
+
+def draw_line(axes, line: Line, colour: str) -> None:
     places = [place_of(point) for point in line]
     median = [point.p50_ns for point in line]
     p95, p99 = [band(point, point.p95_ns) for point in line], [band(point, point.p99_ns) for point in line]
@@ -40,7 +100,7 @@ def draw_line(axes, name: str, line: Sequence[SizeRow], colour: str) -> None:
         axes.vlines(places, median, p95, color=colour, alpha=0.6, linewidth=5)
     axes.fill_between(places, median, p99, color=colour, alpha=0.14, linewidth=0)
     axes.fill_between(places, median, p95, color=colour, alpha=0.22, linewidth=0)
-    axes.plot(places, median, color=colour, marker="o", markersize=4, linewidth=1.6, label=name)
+    axes.plot(places, median, color=colour, marker="o", markersize=4, linewidth=1.6)
 
 
 def band(point: SizeRow, upper_ns: float | None) -> float:
@@ -53,22 +113,11 @@ def with_message(rows: Sequence[SizeRow]) -> list[SizeRow]:
     return [row for row in rows if place_of(row)]
 
 
-def lines_of(rows: Sequence[SizeRow]) -> dict[str, list[SizeRow]]:
-    """The lines that took the most time; without the communicator in the name where there is but one."""
-    is_one = len({row.communicator for row in with_message(rows)}) == 1
-    lines: dict[str, list[SizeRow]] = {}
-    for row in with_message(rows):
-        lines.setdefault(name_of(row, is_one), []).append(row)
-    largest = sorted(lines, key=lambda name: sum(row.total_ns for row in lines[name]), reverse=True)[:MOST_LINES]
-    return {name: sorted(lines[name], key=place_of) for name in largest}
-
-
-def name_of(row: SizeRow, is_one_communicator: bool) -> str:
-    name = row.call if is_one_communicator else f"{row.call}, {units.shortened(row.communicator, 24)}"
+def name_of(row: SizeRow) -> str:
     rank = "" if row.rank is None else f", rank {row.rank}"
     device = ", GPU memory" if row.memory_kind == "device" and row.library == "mpi" else ""
     timed = ", on the host" if row.library == "nccl" and row.measure != "device" else ""
-    return units.visible(name + rank + device + timed)
+    return units.visible(row.call + rank + device + timed)
 
 
 def place_of(row: SizeRow) -> int:

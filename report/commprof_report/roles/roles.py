@@ -102,6 +102,32 @@ def kin(connection: Connection) -> dict[str, Kin]:
     return {group.described.identity: _kin(group, world) for group in world.groups}
 
 
+def family_name(known: Kin | None, communicators: int, label: str) -> str:
+    """MPI_COMM_WORLD; Comm_split {0,2} (replica group); 8 tensor-parallel groups."""
+    purpose = known.purpose if known else ""
+    if communicators == 1:
+        return f"{label} ({purpose})" if purpose else label
+    if purpose.endswith("group"):
+        return f"{communicators} {purpose}s"
+    return f"{communicators} communicators ({purpose or (known.constructor if known else '') or 'of one kind'})"
+
+
+def families(connection: Connection) -> dict[str, str]:
+    """What the family of each communicator is called, by identity; further families of a name are numbered."""
+    members: dict[tuple, list[str]] = {}
+    known = kin(connection)
+    for identity, one in known.items():
+        members.setdefault(one.family, []).append(identity)
+    labels = {row.identity: row.label for row in SQL.ask(connection, "run_communicators", DescribedRow)}
+    alike: dict[str, int] = {}
+    names: dict[str, str] = {}
+    for identities in members.values():
+        name = family_name(known[identities[0]], len(identities), labels[identities[0]])
+        alike[name] = alike.get(name, 0) + 1
+        names |= dict.fromkeys(identities, name if alike[name] == 1 else f"{name}, {alike[name]}")
+    return names
+
+
 def _kin(group: Group, world: World) -> Kin:
     described, purpose = group.described, role(group, world)
     special = "" if purpose in (UNCLEAR, UNUSED) or purpose.startswith(WORLD) else purpose
