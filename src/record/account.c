@@ -136,11 +136,14 @@ static void track(const struct call *call, struct traffic traffic, const void *r
         hold(&entry, traffic.communicator);
     } else if (flags & REQUEST_PERSISTENT) {
         entry.origin = (uint16_t)persistent_origin(call, &traffic);
-    } else if (call->sequence && sample) {
-        entry.flags |= REQUEST_PINS;
-        sample_begin_unfinished(sample);
+    } else {
+        if (__builtin_expect(message_numbers_are_concurrent, 0))
+            entry.origin = requests_thread(call->thread->cells.record);
+        if (call->sequence && sample) {
+            entry.flags |= REQUEST_PINS;
+            sample_begin_unfinished(sample);
+        }
     }
-    message_numbers_of_thread(call->thread->cells.record);
     if (requests_track(handle, &entry))
         return;
     ledger_count(&the_ledger.header->untracked_requests);
@@ -241,7 +244,7 @@ HOT void complete_sample(const struct request *done, struct ledger_sample *sampl
 static void number_arrival(const struct thread *thread, const struct request *done, int32_t source, const void *status)
 {
     struct ledger_sample *sample = done->sample;
-    bool is_certain = message_wildcard_end(done->slot, done->origin);
+    bool is_certain = message_wildcard_end(done->slot, done->origin, thread->cells.record);
     if (!status)
         message_numbers_end();
     if (source == PEER_NONE)
@@ -275,7 +278,8 @@ static __attribute__((noinline)) void complete_holding(const struct call *call, 
 void account_completed(const struct call *call, mpi_handle handle, const void *status, uint64_t blocked_before_ticks)
 {
     struct request done;
-    if (!call->thread || mpi_handle_bits(handle) == mpi_abi.request_null || !requests_complete(handle, call->end, &done))
+    if (!call->thread || mpi_handle_bits(handle) == mpi_abi.request_null ||
+        !requests_complete(handle, call->thread->cells.record, call->start, call->end, &done))
         return;
     if (!(done.flags & REQUEST_PERSISTENT))
         request_memory_release(handle);
@@ -338,19 +342,33 @@ static struct ledger_sample *restart(const struct call *call, struct request *re
     return request->flags & REQUEST_MESSAGE ? restart_message(call, request) : restart_collective(call, request);
 }
 
+void account_claim_restart(const struct call *call, mpi_handle handle)
+{
+    const struct request *request = call->thread && mpi_abi.known ? requests_inactive(handle) : NULL;
+    if (!request || !(request->flags & REQUEST_MESSAGE) || request->peer == PEER_NONE)
+        return;
+    const struct ledger_thread *thread = call->thread->cells.record;
+    bool is_wildcard = request->flags & REQUEST_WILDCARD;
+    if (request->flags & REQUEST_RECEIVE)
+        message_claim_receive(request->slot, is_wildcard, thread);
+    if (!is_wildcard && request->origin)
+        message_claim(message_key_of(request->origin), thread);
+}
+
 void account_restart(const struct call *call, mpi_handle handle)
 {
     if (!call->succeeded || !mpi_abi.known)
         return;
     wait_array_settle(&call->thread->wait_array);
     struct request *request = requests_inactive(handle);
-    requests_start(request, call->start, call->end, request ? restart(call, request) : NULL);
+    if (!requests_start(request, call->start, call->end, request ? restart(call, request) : NULL))
+        message_numbers_end(); /* it may be a message */
 }
 
-void account_forgotten(mpi_handle handle)
+void account_forgotten(const struct call *call, mpi_handle handle)
 {
     struct request forgotten;
-    if (!mpi_abi.known || !requests_forget(handle, &forgotten))
+    if (!mpi_abi.known || !requests_forget(handle, call->thread->cells.record, call->start, &forgotten))
         return;
     let_go(&forgotten, 0);
     if (!(forgotten.flags & REQUEST_ACTIVE)) /* MPI still reads the arrays of an active request */
@@ -378,7 +396,8 @@ void account_matched(const struct call *call, const void *message, struct traffi
 struct traffic account_take_matched(const struct call *call, const void *message)
 {
     struct request matched;
-    if (!call->thread || !mpi_abi.known || !message || !requests_complete(matched_key(message), UINT64_MAX, &matched))
+    if (!call->thread || !mpi_abi.known || !message ||
+        !requests_complete(matched_key(message), call->thread->cells.record, UINT64_MAX, UINT64_MAX, &matched))
         return traffic_nowhere();
     struct traffic traffic = traffic_on(matched.communicator);
     traffic.peer = matched.peer;

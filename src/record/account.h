@@ -131,7 +131,8 @@ void account_prepared(const struct call *call, struct traffic traffic, const voi
 void account_completed(const struct call *call, mpi_handle handle, const void *status, uint64_t blocked_before_ticks);
 void account_incomplete(const struct call *call, mpi_handle handle);
 
-/* MPI_Start and MPI_Startall: the request's operation starts with this call. */
+/* MPI_Start and MPI_Startall: the request's operation starts with this call. With MPI_THREAD_MULTIPLE the thread claims it before. */
+void account_claim_restart(const struct call *call, mpi_handle handle);
 void account_restart(const struct call *call, mpi_handle handle);
 
 /* A matching probe (MPI_Mprobe) stores its message. The receive of that message takes it out again, without its size; on no communicator:
@@ -140,6 +141,6 @@ void account_matched(const struct call *call, const void *message, struct traffi
 struct traffic account_take_matched(const struct call *call, const void *message);
 
 /* MPI_Request_free. */
-void account_forgotten(mpi_handle handle);
+void account_forgotten(const struct call *call, mpi_handle handle);
 
 #endif

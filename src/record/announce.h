@@ -64,7 +64,7 @@ HOT void announce_message(struct call *call, mpi_handle comm, uint64_t bytes, in
 HOT void announce_claim(const struct call *call, enum ledger_direction direction, int peer, int tag)
 {
     struct communicator *communicator = call->communicator;
-    if (__builtin_expect(!message_numbers_are_concurrent, 1) || !communicator)
+    if (__builtin_expect(!message_numbers_are_concurrent, 1) || !communicator || traffic_is_prepared(call))
         return;
     int32_t world_rank = traffic_source(communicator, peer);
     bool is_wildcard = direction == LEDGER_RECEIVED && (world_rank == LEDGER_PEER_ANY || tag < 0);
@@ -141,7 +141,8 @@ HOT void announce_blocks(struct call *call, mpi_handle comm, mpi_count count, mp
 HOT void announce_wait(struct call *call, mpi_handle request)
 {
     struct announced started;
-    if (!call->thread || !mpi_abi.known || mpi_handle_bits(request) == mpi_abi.request_null || !requests_look(request, &started))
+    if (!call->thread || !mpi_abi.known || mpi_handle_bits(request) == mpi_abi.request_null ||
+        !requests_look(request, call->thread->cells.record, &started))
         return;
     call->doing |= (uint64_t)started.slot << LEDGER_DOING_SLOT_BIT | (uint64_t)started.call << LEDGER_DOING_REQUEST_CALL_BIT;
     announce_details(call, started.bytes, started.peer, LEDGER_NO_TAG);

@@ -19,6 +19,7 @@
 #include "communicators.h"
 
 #include "ledger/ledger.h"
+#include "message_numbers.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -409,7 +410,10 @@ void communicators_end(void)
 static struct communicator *find_or_make(mpi_handle handle)
 {
     struct communicator *found = index_find(mpi_handle_bits(handle));
-    return found ? found : make(handle, 0, NULL, 0);
+    struct communicator *made = found ? NULL : make(handle, 0, NULL, 0);
+    if (made)
+        made->is_late = true;
+    return found ? found : made;
 }
 
 /* MPI has returned this handle for a new communicator, so the one that had it before was freed, even if that was not intercepted. */
@@ -641,6 +645,8 @@ unsigned communicators_enter(struct communicator *communicator)
         if (communicator->entry) {
             slots_used++;
             samples_enter(entry.communicator, communicator->entry);
+            if (communicator->is_late)
+                message_numbers_exclude(entry.communicator);
             __atomic_store_n(&communicator->slot, (uint16_t)entry.communicator, __ATOMIC_RELEASE);
         }
     }

@@ -28,6 +28,7 @@ struct communicator {
     int size, remote_size, comm_rank;
     bool is_inter;
     bool is_nccl;  /* NCCL's: its members are unknown, and MPI is never asked about it */
+    bool is_late;  /* was registered at first use */
     uint16_t slot; /* number in the ledger; 0: nothing counted on it yet */
     uint16_t constructor;
     uint32_t ordinal;

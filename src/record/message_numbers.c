@@ -13,7 +13,7 @@ struct message_wildcards message_wildcards[MESSAGE_SLOTS];
 bool message_numbers_are_concurrent;
 static struct envelope shared_envelopes[ENVELOPES];
 static uint32_t receivers[MESSAGE_SLOTS]; /* with MPI_THREAD_MULTIPLE: the only thread that has received, from 1; MESSAGE_SHARED; a flag */
-static uint32_t starter; /* with MPI_THREAD_MULTIPLE: the only thread that has started operations, from 1; MESSAGE_SHARED */
+static bool is_excluded[MESSAGE_SLOTS];
 bool message_numbers_ended;
 
 static struct envelope *table(void)
@@ -37,11 +37,11 @@ void message_numbers_end(void)
             message_envelopes[i].key = UINT64_MAX;
 }
 
-/* False: of a communicator that shares its slot, or a peer outside MPI_COMM_WORLD. */
+/* False: of a communicator that shares its slot or is excluded, or a peer outside MPI_COMM_WORLD. */
 static bool is_exact(uint64_t key)
 {
-    uint64_t peer = key >> MESSAGE_TAG_BITS & ((1 << MESSAGE_PEER_BITS) - 1);
-    return key >> MESSAGE_SLOT_BIT > LEDGER_COMMUNICATOR_OTHER && peer < MOST_PEERS;
+    uint64_t peer = key >> MESSAGE_TAG_BITS & ((1 << MESSAGE_PEER_BITS) - 1), slot = key >> MESSAGE_SLOT_BIT;
+    return slot > LEDGER_COMMUNICATOR_OTHER && peer < MOST_PEERS && !is_excluded[slot];
 }
 
 /* The envelope with this key, which is added if need be. NULL: no room, or none. */
@@ -87,12 +87,20 @@ __attribute__((noinline)) uint16_t message_count_slowly(uint64_t key, const stru
     return ++envelope->number; /* only this thread does */
 }
 
+/* The number of an envelope that no other thread receives; -1: another may be receiving. */
+static int last_number(const struct envelope *envelope, uint64_t key, const struct ledger_thread *thread)
+{
+    uint32_t mine = number_of(thread), owner = __atomic_load_n(&envelope->thread, __ATOMIC_RELAXED);
+    uint32_t receiver = __atomic_load_n(&receivers[key >> MESSAGE_SLOT_BIT], __ATOMIC_RELAXED) & MESSAGE_SHARED;
+    if (!message_numbers_are_concurrent || (owner == mine && mine != MESSAGE_SHARED))
+        return envelope->number;
+    return !owner && (!receiver || (receiver == mine && mine != MESSAGE_SHARED)) ? 0 : -1;
+}
+
 uint16_t message_next(uint64_t key, const struct ledger_thread *thread)
 {
     struct envelope *envelope = find(key);
-    if (!envelope || (message_numbers_are_concurrent && !is_own(envelope, thread)))
-        return 0;
-    return (uint16_t)(envelope->number + 1);
+    return envelope ? (uint16_t)(last_number(envelope, key, thread) + 1) : 0;
 }
 
 __attribute__((noinline)) void message_claim(uint64_t key, const struct ledger_thread *thread)
@@ -115,23 +123,22 @@ void message_claim_receive(unsigned slot, bool is_wildcard, const struct ledger_
         __atomic_or_fetch(&message_wildcards[slot % MESSAGE_SLOTS].in_progress, NEVER_CERTAIN, __ATOMIC_RELAXED);
 }
 
-void message_numbers_are_shared(const struct ledger_thread *thread)
+void message_numbers_exclude(unsigned slot)
 {
-    uint32_t mine = number_of(thread), seen = __atomic_load_n(&starter, __ATOMIC_RELAXED);
-    if (seen == mine || (!seen && __atomic_compare_exchange_n(&starter, &seen, mine, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)))
+    if (!message_numbers_are_concurrent)
         return;
-    __atomic_store_n(&starter, MESSAGE_SHARED, __ATOMIC_RELAXED);
+    is_excluded[slot % MESSAGE_SLOTS] = true;
+    __atomic_or_fetch(&message_wildcards[slot % MESSAGE_SLOTS].in_progress, NEVER_CERTAIN, __ATOMIC_RELAXED);
 }
 
-static bool is_shared(void)
+/* False: one thread receives on this communicator, which is the one that asks. So nothing else changes what is behind it. */
+static bool is_never_certain(const struct message_wildcards *wildcards)
 {
-    return __atomic_load_n(&starter, __ATOMIC_RELAXED) == MESSAGE_SHARED;
+    return __atomic_load_n(&wildcards->in_progress, __ATOMIC_RELAXED) & NEVER_CERTAIN;
 }
 
 static void count_wildcards(struct message_wildcards *wildcards, uint32_t by)
 {
-    if (is_shared())
-        __atomic_or_fetch(&wildcards->in_progress, NEVER_CERTAIN, __ATOMIC_RELAXED);
     if (message_numbers_are_concurrent)
         __atomic_add_fetch(&wildcards->in_progress, by, __ATOMIC_RELAXED);
     else
@@ -143,18 +150,20 @@ uint16_t message_wildcard_begin(unsigned slot)
     struct message_wildcards *wildcards = &message_wildcards[slot % MESSAGE_SLOTS];
     bool is_first = message_order_is_certain(slot);
     count_wildcards(wildcards, 1);
-    if (is_shared())
+    if (is_never_certain(wildcards))
         return 0;
     if (is_first)
         wildcards->is_out_of_order = false;
     return ++wildcards->posted;
 }
 
-bool message_wildcard_end(unsigned slot, uint16_t place)
+bool message_wildcard_end(unsigned slot, uint16_t place, const struct ledger_thread *thread)
 {
     struct message_wildcards *wildcards = &message_wildcards[slot % MESSAGE_SLOTS];
+    if (message_numbers_are_concurrent)
+        message_claim_receive(slot, true, thread);
     count_wildcards(wildcards, UINT32_MAX);
-    if (is_shared())
+    if (is_never_certain(wildcards))
         return false;
     wildcards->is_out_of_order |= place != ++wildcards->completed;
     return !wildcards->is_out_of_order;
@@ -162,8 +171,9 @@ bool message_wildcard_end(unsigned slot, uint16_t place)
 
 __attribute__((cold, noinline)) void message_wildcards_disturb(unsigned slot)
 {
-    if (!is_shared())
-        message_wildcards[slot % MESSAGE_SLOTS].is_out_of_order = true;
+    struct message_wildcards *wildcards = &message_wildcards[slot % MESSAGE_SLOTS];
+    if (!is_never_certain(wildcards))
+        wildcards->is_out_of_order = true;
 }
 
 unsigned message_envelope(uint64_t key)

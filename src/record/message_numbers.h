@@ -74,7 +74,7 @@ HOT uint16_t message_count(uint64_t key, const struct ledger_thread *thread)
     return ++home->number;
 }
 
-/* The number that the next message of an envelope will have. */
+/* The number that the next message of an envelope will have, which a probe has found. */
 uint16_t message_next(uint64_t key, const struct ledger_thread *thread);
 
 /* With MPI_THREAD_MULTIPLE: a thread is about to send or receive. If two threads use an envelope, its numbers are not known from there on:
@@ -85,6 +85,10 @@ void message_claim(uint64_t key, const struct ledger_thread *thread);
  * any tag, the order is not certain from there on: other threads may be receiving at any time. */
 void message_claim_receive(unsigned slot, bool is_wildcard, const struct ledger_thread *thread);
 
+/* A communicator was first seen in use. With MPI_THREAD_MULTIPLE its messages have no numbers: several threads may have used it without a
+ * claim. */
+void message_numbers_exclude(unsigned slot);
+
 /* Receives of any source or tag in progress on a communicator: which messages later receives match is not certain. Their own messages are,
  * as long as they complete in the order in which they were posted, and no other receive is posted meanwhile. */
 struct message_wildcards {
@@ -94,19 +98,10 @@ struct message_wildcards {
 };
 extern struct message_wildcards message_wildcards[MESSAGE_SLOTS];
 
-/* A thread has started an operation. Once several threads have, a completed receive may be taken for another one with an equal handle. Then
- * the order on that communicator is not certain from there on. */
-void message_numbers_are_shared(const struct ledger_thread *thread);
-
-HOT void message_numbers_of_thread(const struct ledger_thread *thread)
-{
-    if (__builtin_expect(message_numbers_are_concurrent, 0))
-        message_numbers_are_shared(thread);
-}
-
-/* Returns the receive's place among those in progress; pass it on at its end, which returns whether its message is certain. */
+/* Returns the receive's place among those in progress; pass it on at its end, with the thread that completes it. Returns whether its message
+ * is certain. */
 uint16_t message_wildcard_begin(unsigned slot);
-bool message_wildcard_end(unsigned slot, uint16_t place);
+bool message_wildcard_end(unsigned slot, uint16_t place, const struct ledger_thread *thread);
 
 /* A receive is posted while others of any source or tag are in progress. */
 void message_wildcards_disturb(unsigned slot);

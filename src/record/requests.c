@@ -13,7 +13,17 @@
  * atomics.
  *
  * Chains grow long only when thousands of requests share one handle. A search starts at the chunk where the last one ended (the bucket's
- * cursor), and a count shows that a chain is empty, so neither filling nor emptying a chain walks it. */
+ * cursor), and a count shows that a chain is empty, so neither filling nor emptying a chain walks it.
+ *
+ * With several threads, a request that MPI has freed may still be in the table: the thread that completed it has not come to record that,
+ * and MPI has given its handle to another thread's new request.
+ *
+ *     thread A    MPI_Wait(h) . . . . . . . . . . . . returns, and looks for h: the older one
+ *     thread B                  MPI_Irecv: h    MPI_Wait(h)    returns, and looks for h: the newer one
+ *
+ * Their times tell which one a call means. MPI had given the handle to this request when the call began, but not yet to any later one; and
+ * it had freed those that had the handle before. So it is the one that got the handle last before the call began. The exception are sends
+ * that are complete already, which share a handle while they exist: a thread takes its own. */
 #include "requests.h"
 
 #include <sys/mman.h>
@@ -240,32 +250,26 @@ static unsigned flags_of(const struct request *slot)
     return __atomic_load_n(&slot->flags, __ATOMIC_RELAXED);
 }
 
-/* A search looks for this handle, active or not, started no later than this. */
-struct wanted {
-    mpi_handle bits;
-    bool active;
-    uint64_t latest_start;
-};
+/* One thread at a time uses MPI: any slot with the handle. */
 
-HOT bool is_wanted(const struct request *slot, const struct wanted *wanted)
+HOT bool is_found(const struct request *slot, mpi_handle bits, bool active)
 {
-    return !!(flags_of(slot) & REQUEST_ACTIVE) == wanted->active &&
-           __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED) <= wanted->latest_start;
+    return handle_in(slot) == bits && !!(flags_of(slot) & REQUEST_ACTIVE) == active;
 }
 
-HOT struct request *find_in(struct chunk *chunk, const struct wanted *wanted)
+HOT struct request *find_in(struct chunk *chunk, mpi_handle bits, bool active)
 {
     for (int i = 0; i < SLOTS; i++)
-        if (__atomic_load_n(&chunk->slots[i].handle, __ATOMIC_ACQUIRE) == wanted->bits && is_wanted(&chunk->slots[i], wanted))
+        if (is_found(&chunk->slots[i], bits, active))
             return &chunk->slots[i];
     return NULL;
 }
 
-static __attribute__((noinline)) struct request *find_once(struct chunk *bucket, const struct wanted *wanted)
+static __attribute__((noinline)) struct request *find_in_chain(unsigned number, mpi_handle bits, bool active)
 {
-    struct chunk *start = cursor_of(bucket);
-    for (struct chunk *chunk = start; chunk; chunk = next_round(bucket, chunk, start)) {
-        struct request *slot = find_in(chunk, wanted);
+    struct chunk *bucket = &table->buckets[number], *start = cursor_of(bucket);
+    for (struct chunk *chunk = table->counts[number].in_chain ? start : NULL; chunk; chunk = next_round(bucket, chunk, start)) {
+        struct request *slot = find_in(chunk, bits, active);
         if (slot) {
             if (chunk != start)
                 move_cursor(bucket, chunk);
@@ -275,58 +279,134 @@ static __attribute__((noinline)) struct request *find_once(struct chunk *bucket,
     return NULL;
 }
 
-/* A search may pass a slot just before another thread fills it, and reach the wanted slot just after it was taken. So if a handle was
- * published during the search, search again, the first slot included. */
-static __attribute__((noinline)) struct request *find_in_chain(unsigned number, const struct wanted *wanted)
-{
-    struct counts *counts = &table->counts[number];
-    if (!is_concurrent)
-        return counts->in_chain ? find_once(&table->buckets[number], wanted) : NULL;
-    for (;;) {
-        uint64_t published = __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE);
-        struct request *slot = &table->firsts[number];
-        if (__atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE) != wanted->bits || !is_wanted(slot, wanted))
-            slot = __atomic_load_n(&counts->in_chain, __ATOMIC_RELAXED) ? find_once(&table->buckets[number], wanted) : NULL;
-        if (slot || published == __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE))
-            return slot;
-    }
-}
-
 /* A matching slot; NULL if there is none. */
-HOT struct request *find(struct wanted wanted)
+HOT struct request *find(mpi_handle bits, bool active)
 {
     if (!table)
         return NULL;
-    unsigned number = number_of(wanted.bits);
+    unsigned number = number_of(bits);
     struct request *first = &table->firsts[number];
-    if (__builtin_expect(__atomic_load_n(&first->handle, __ATOMIC_ACQUIRE) == wanted.bits && is_wanted(first, &wanted), 1))
-        return first;
-    return find_in_chain(number, &wanted);
+    return __builtin_expect(is_found(first, bits, active), 1) ? first : find_in_chain(number, bits, active);
 }
 
-/* Make a matching slot busy, so that no other thread completes it; NULL if there is none. */
-HOT struct request *take(struct wanted wanted)
+/* MPI_THREAD_MULTIPLE: the request that the call means. */
+
+enum state { INACTIVE = 1, ACTIVE = 2, EITHER = 3 };
+
+/* What a thread looks for: this handle, in this state, known to MPI at this time. */
+struct wanted {
+    mpi_handle bits;
+    enum state state;
+    uint64_t known_at;
+    uint16_t thread; /* that looks for it, as in `origin` */
+};
+
+struct latest {
+    struct request *request, *own_send;
+    uint64_t known_since, own_since;
+};
+
+/* From this time on the request's handle was known to be its own: its starting call had returned, and those charged to it had begun. */
+static uint64_t known_since(const struct request *slot)
 {
-    for (;;) {
-        struct request *slot = find(wanted);
-        if (!slot)
-            return NULL;
-        if (!swap_handle(slot, wanted.bits, REQUEST_BUSY))
+    return __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED) + __atomic_load_n(&slot->blocked_ticks, __ATOMIC_RELAXED);
+}
+
+/* A send of which nothing is read at completion: several may have one handle at a time. */
+static bool may_share(const struct request *slot)
+{
+    return (flags_of(slot) & (REQUEST_MESSAGE | REQUEST_RECEIVE | REQUEST_HOLDS | REQUEST_PERSISTENT)) == REQUEST_MESSAGE;
+}
+
+static bool is_wanted(const struct request *slot, const struct wanted *wanted)
+{
+    enum state state = flags_of(slot) & REQUEST_ACTIVE ? ACTIVE : INACTIVE;
+    return state & wanted->state && known_since(slot) <= wanted->known_at;
+}
+
+static void look_at(struct request *slot, const struct wanted *wanted, struct latest *latest)
+{
+    if (__atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE) != wanted->bits || !is_wanted(slot, wanted))
+        return;
+    uint64_t since = known_since(slot);
+    if (!latest->request || since > latest->known_since)
+        latest->request = slot, latest->known_since = since;
+    bool is_own = __atomic_load_n(&slot->origin, __ATOMIC_RELAXED) == wanted->thread && may_share(slot);
+    if (is_own && (!latest->own_send || since < latest->own_since))
+        latest->own_send = slot, latest->own_since = since;
+}
+
+/* Looks at all slots of a chain; once it has found a send, only at some more: thousands may have the same handle. */
+static void look_at_chain(struct chunk *bucket, const struct wanted *wanted, struct latest *latest)
+{
+    enum { ENOUGH = 16 };
+    struct chunk *start = cursor_of(bucket);
+    int passed = 0;
+    for (struct chunk *chunk = start; chunk; chunk = next_round(bucket, chunk, start)) {
+        for (int i = 0; i < SLOTS; i++)
+            look_at(&chunk->slots[i], wanted, latest);
+        if (!latest->request || !may_share(latest->request))
             continue;
-        if (is_wanted(slot, &wanted))
-            return slot;
-        publish(slot, wanted.bits); /* the slot was emptied and reused during the search */
+        if (chunk != start)
+            move_cursor(bucket, chunk);
+        if (latest->own_send || ++passed == ENOUGH)
+            return;
     }
 }
 
-HOT struct wanted active(mpi_handle bits)
+/* A search may pass a slot just before another thread fills it, and reach the wanted slot just after it was taken. So if it found nothing
+ * and a handle was published meanwhile, it is repeated. */
+static __attribute__((noinline)) struct request *find_latest(const struct wanted *wanted)
 {
-    return (struct wanted){bits, true, UINT64_MAX};
+    if (!table)
+        return NULL;
+    unsigned number = number_of(wanted->bits);
+    struct counts *counts = &table->counts[number];
+    for (;;) {
+        struct latest latest = {NULL, NULL, 0, 0};
+        uint64_t published = __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE);
+        look_at(&table->firsts[number], wanted, &latest);
+        if (__atomic_load_n(&counts->in_chain, __ATOMIC_RELAXED))
+            look_at_chain(&table->buckets[number], wanted, &latest);
+        if (latest.own_send && may_share(latest.request))
+            return latest.own_send;
+        if (latest.request || published == __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE))
+            return latest.request;
+    }
 }
 
-HOT struct wanted inactive(mpi_handle bits)
+static __attribute__((noinline)) struct request *take_latest(const struct wanted *wanted)
 {
-    return (struct wanted){bits, false, UINT64_MAX};
+    for (;;) {
+        struct request *slot = find_latest(wanted);
+        if (!slot)
+            return NULL;
+        if (!swap_handle(slot, wanted->bits, REQUEST_BUSY))
+            continue;
+        if (is_wanted(slot, wanted))
+            return slot;
+        publish(slot, wanted->bits); /* the slot was emptied and reused during the search */
+    }
+}
+
+HOT struct request *search(mpi_handle bits, enum state state, uint64_t known_at, const struct ledger_thread *thread)
+{
+    if (__builtin_expect(is_concurrent, 0))
+        return find_latest(&(struct wanted){bits, state, known_at, thread ? requests_thread(thread) : 0});
+    return find(bits, state == ACTIVE);
+}
+
+/* The request that a call has completed or freed; its slot is busy then. */
+HOT struct request *take(mpi_handle bits, enum state state, const struct ledger_thread *thread, uint64_t start_ticks)
+{
+    if (__builtin_expect(is_concurrent, 0))
+        return take_latest(&(struct wanted){bits, state, start_ticks, requests_thread(thread)});
+    struct request *slot = find(bits, true);
+    if (!slot && state == EITHER)
+        slot = find(bits, false);
+    if (slot)
+        slot->handle = REQUEST_BUSY;
+    return slot;
 }
 
 static void empty(mpi_handle bits, struct request *slot)
@@ -337,9 +417,9 @@ static void empty(mpi_handle bits, struct request *slot)
         count_in_chain(number, (uint64_t)-1);
 }
 
-bool requests_look(mpi_handle handle, struct announced *announced)
+bool requests_look(mpi_handle handle, const struct ledger_thread *thread, struct announced *announced)
 {
-    const struct request *slot = find(active(mpi_handle_bits(handle)));
+    const struct request *slot = search(mpi_handle_bits(handle), ACTIVE, UINT64_MAX, thread);
     if (!slot)
         return false;
     announced->bytes = __atomic_load_n(&slot->bytes, __ATOMIC_RELAXED);
@@ -351,7 +431,7 @@ bool requests_look(mpi_handle handle, struct announced *announced)
 
 struct request *requests_inactive(mpi_handle handle)
 {
-    return find(inactive(mpi_handle_bits(handle)));
+    return search(mpi_handle_bits(handle), INACTIVE, UINT64_MAX, NULL);
 }
 
 bool requests_start(struct request *slot, uint64_t start_ticks, uint64_t end_ticks, struct ledger_sample *sample)
@@ -365,21 +445,30 @@ bool requests_start(struct request *slot, uint64_t start_ticks, uint64_t end_tic
     return true;
 }
 
+/* The sum never exceeds the time since the start, so known_since() is never after the end of these calls. Another thread may complete the
+ * request and reuse its slot meanwhile: then nothing is charged. */
 void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ticks)
 {
-    struct request *slot = find((struct wanted){mpi_handle_bits(handle), true, end_ticks});
+    struct request *slot = search(mpi_handle_bits(handle), ACTIVE, end_ticks - blocked_ticks, NULL);
     if (!slot || __atomic_load_n(&slot->charged, __ATOMIC_RELAXED) == (uint32_t)end_ticks)
         return;
-    uint64_t passed = end_ticks - __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED);
-    uint64_t before = __atomic_load_n(&slot->blocked_ticks, __ATOMIC_RELAXED);
+    uint64_t before = __atomic_load_n(&slot->blocked_ticks, __ATOMIC_RELAXED), after = before + blocked_ticks;
+    uint64_t start_ticks = __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED), passed = end_ticks - start_ticks;
+    after = after < passed ? after : passed;
+    if (start_ticks > end_ticks || after <= before) /* the tick counter went backwards */
+        return;
+    if (!is_concurrent)
+        slot->blocked_ticks = after;
+    else if (!__atomic_compare_exchange_n(&slot->blocked_ticks, &before, after, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return;
     __atomic_store_n(&slot->charged, (uint32_t)end_ticks, __ATOMIC_RELAXED);
-    __atomic_store_n(&slot->blocked_ticks, before + (blocked_ticks < passed ? blocked_ticks : passed), __ATOMIC_RELAXED);
 }
 
-bool requests_complete(mpi_handle handle, uint64_t end_ticks, struct request *completed)
+bool requests_complete(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks, uint64_t end_ticks,
+                       struct request *completed)
 {
     mpi_handle bits = mpi_handle_bits(handle);
-    struct request *slot = take((struct wanted){bits, true, is_concurrent ? end_ticks : UINT64_MAX});
+    struct request *slot = take(bits, ACTIVE, thread, start_ticks);
     if (!slot)
         return false;
     memcpy((char *)completed + sizeof slot->handle, (const char *)slot + sizeof slot->handle, sizeof *slot - sizeof slot->handle);
@@ -395,12 +484,10 @@ bool requests_complete(mpi_handle handle, uint64_t end_ticks, struct request *co
     return true;
 }
 
-bool requests_forget(mpi_handle handle, struct request *forgotten)
+bool requests_forget(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks, struct request *forgotten)
 {
     mpi_handle bits = mpi_handle_bits(handle);
-    struct request *slot = take(active(bits));
-    if (!slot)
-        slot = take(inactive(bits));
+    struct request *slot = take(bits, EITHER, thread, start_ticks);
     if (!slot)
         return false;
     *forgotten = *slot;

@@ -36,7 +36,8 @@ struct request {
     uint8_t flags;
     uint8_t memory_kind; /* memory kinds of the buffers, as in struct ledger_cell */
     uint16_t origin;     /* of a wildcard: its place (message_wildcard_begin); of other persistent requests: their envelope
-                            (message_envelope), or place among persistent_collectives; 0 */
+                            (message_envelope), or place among persistent_collectives; with MPI_THREAD_MULTIPLE, of others: the thread
+                            that started them (requests_thread); 0 */
     uint32_t charged;    /* low bits of the end of the last call whose blocked time was charged to this request */
 };
 
@@ -46,14 +47,20 @@ bool requests_begin(bool concurrent);
 /* Track a request. False when the table is full: its completion will not be recorded. */
 bool requests_track(mpi_handle handle, const struct request *request);
 
-/* Read what the call that started an active request announced; false if no active request has this handle. While other threads complete
- * requests, the answer may describe another request with an equal handle. */
+/* A thread, in `origin`; threads whose numbers are far apart may be equal. */
+HOT uint16_t requests_thread(const struct ledger_thread *thread)
+{
+    return (uint16_t)(thread->thread + 1);
+}
+
+/* Read what the call that started an active request announced; false if no active request has this handle. `thread` is about to wait
+ * for it. */
 struct announced {
     uint64_t bytes;
     int32_t peer;
     uint16_t call, slot;
 };
-bool requests_look(mpi_handle handle, struct announced *announced);
+bool requests_look(mpi_handle handle, const struct ledger_thread *thread, struct announced *announced);
 
 /* A persistent request that is not active; NULL for handles that are not tracked. */
 struct request *requests_inactive(mpi_handle handle);
@@ -66,13 +73,15 @@ bool requests_start(struct request *request, uint64_t start_ticks, uint64_t end_
  * the time since the request started. Among requests with equal handles (which are already complete inside MPI) only one is charged. */
 void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ticks);
 
-/* Remove an active request that a call completed, which ended at end_ticks, and copy it to `completed` (a persistent one stays, inactive).
- * False if there is none with this handle. With several threads, a request that started later than end_ticks is skipped: MPI returned the
- * same handle to another thread before this thread recorded the completion. With a single thread, a later start means that the tick counter
- * went backwards: the request counts as started at end_ticks. */
-bool requests_complete(mpi_handle handle, uint64_t end_ticks, struct request *completed);
+/* Remove an active request that a thread completed by a call from start_ticks to end_ticks, and copy it to `completed` (a persistent one
+ * stays, inactive). False if there is none with this handle. With several threads, requests with this handle that other threads have
+ * completed or started meanwhile are left alone. If the request started after the call's end, the tick counter went backwards: it counts as
+ * started at the end. */
+bool requests_complete(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks, uint64_t end_ticks,
+                       struct request *completed);
 
-/* MPI_Request_free: remove the request and copy it to `forgotten`. If it was active, its completion will not be recorded. */
-bool requests_forget(mpi_handle handle, struct request *forgotten);
+/* MPI_Request_free, which began at start_ticks: remove the request and copy it to `forgotten`. If it was active, its completion will not be
+ * recorded. */
+bool requests_forget(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks, struct request *forgotten);
 
 #endif

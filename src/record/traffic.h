@@ -159,11 +159,16 @@ HOT uint64_t traffic_key(const struct traffic *traffic)
     return message_key(slot, traffic->direction, traffic->peer, traffic->tag);
 }
 
+/* The call only prepares its message. */
+HOT bool traffic_is_prepared(const struct call *call)
+{
+    return call->id >= CALL_Send_init && call->id <= CALL_Recv_init;
+}
+
 /* Numbers a message, unless the call only prepares it. */
 HOT void traffic_number(const struct call *call, struct traffic *traffic)
 {
-    bool is_prepared = call->id >= CALL_Send_init && call->id <= CALL_Recv_init;
-    if (is_prepared || !call->thread)
+    if (traffic_is_prepared(call) || !call->thread)
         return;
     traffic->number = message_count(traffic_key(traffic), call->thread->cells.record);
     if (traffic->direction != LEDGER_RECEIVED || message_order_is_certain(traffic->communicator->slot))

@@ -197,7 +197,10 @@ BODY(Iprobe, BY_HAND, IPROBE)
 BODY(Start, BY_HAND, START)
 {
     struct call call;
-    call_begin(&call, CALL_Start, site);
+    call_enter(&call, CALL_Start, site);
+    if (__builtin_expect(message_numbers_are_concurrent, 0))
+        account_claim_restart(&call, handle_at(request));
+    call_start(&call);
     int error = real(request);
     call_end(&call, error);
     account_simple(&call);
@@ -210,7 +213,10 @@ BODY(Start, BY_HAND, START)
 BODY(Startall, BY_HAND, STARTALL)
 {
     struct call call;
-    call_begin(&call, CALL_Startall, site);
+    call_enter(&call, CALL_Startall, site);
+    for (int i = 0; message_numbers_are_concurrent && mpi_abi.known && requests && i < count; i++)
+        account_claim_restart(&call, mpi_handle_load(requests, (size_t)i));
+    call_start(&call);
     int error = real(count, requests);
     call_end(&call, error);
     account_simple(&call);
@@ -230,7 +236,7 @@ BODY(Request_free, BY_HAND, REQUEST)
     account_simple(&call);
     if (call.succeeded) {
         wait_array_settle(&call.thread->wait_array);
-        account_forgotten(handle);
+        account_forgotten(&call, handle);
     }
     return error;
 }

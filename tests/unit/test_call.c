@@ -73,7 +73,7 @@ static void a_test_that_ends_before_it_began_blocks_for_nothing(void)
     struct call call = call_from_ahead(CALL_Test);
     account_incomplete(&call, REQUEST);
     struct request done;
-    CHECK(requests_complete(REQUEST, UINT64_MAX, &done));
+    CHECK(requests_complete(REQUEST, NULL, UINT64_MAX, UINT64_MAX, &done));
     CHECK_EQUAL(done.blocked_ticks, 0);
 }
 

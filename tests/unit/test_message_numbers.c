@@ -131,10 +131,10 @@ static void wildcards_that_complete_in_order_are_certain(void)
     uint16_t first = message_wildcard_begin(SLOT), second = message_wildcard_begin(SLOT);
     CHECK(!message_order_is_certain(SLOT));
     CHECK(message_order_is_certain(OTHER_SLOT));
-    CHECK(message_wildcard_end(SLOT, first));
+    CHECK(message_wildcard_end(SLOT, first, &FIRST));
     uint16_t third = message_wildcard_begin(SLOT);
-    CHECK(message_wildcard_end(SLOT, second));
-    CHECK(message_wildcard_end(SLOT, third));
+    CHECK(message_wildcard_end(SLOT, second, &FIRST));
+    CHECK(message_wildcard_end(SLOT, third, &FIRST));
     CHECK(message_order_is_certain(SLOT));
 }
 
@@ -142,12 +142,12 @@ static void a_wildcard_that_overtakes_another_makes_all_uncertain_until_none_is_
 {
     message_numbers_begin(false, 8);
     uint16_t first = message_wildcard_begin(SLOT), second = message_wildcard_begin(SLOT);
-    CHECK(!message_wildcard_end(SLOT, second));
+    CHECK(!message_wildcard_end(SLOT, second, &FIRST));
     uint16_t third = message_wildcard_begin(SLOT);
-    CHECK(!message_wildcard_end(SLOT, first));
-    CHECK(!message_wildcard_end(SLOT, third));
+    CHECK(!message_wildcard_end(SLOT, first, &FIRST));
+    CHECK(!message_wildcard_end(SLOT, third, &FIRST));
     CHECK(message_order_is_certain(SLOT));
-    CHECK(message_wildcard_end(SLOT, message_wildcard_begin(SLOT)));
+    CHECK(message_wildcard_end(SLOT, message_wildcard_begin(SLOT), &FIRST));
 }
 
 static void a_wildcard_beside_another_receive_is_uncertain(void)
@@ -155,22 +155,61 @@ static void a_wildcard_beside_another_receive_is_uncertain(void)
     message_numbers_begin(false, 8);
     uint16_t place = message_wildcard_begin(SLOT);
     message_wildcards_disturb(SLOT);
-    CHECK(!message_wildcard_end(SLOT, place));
-    CHECK(message_wildcard_end(SLOT, message_wildcard_begin(SLOT)));
+    CHECK(!message_wildcard_end(SLOT, place, &FIRST));
+    CHECK(message_wildcard_end(SLOT, message_wildcard_begin(SLOT), &FIRST));
 }
 
-static void wildcards_of_the_only_thread_that_starts_operations_are_certain(void)
+static void wildcards_of_the_only_thread_that_receives_are_certain(void)
 {
     message_numbers_begin(true, 8);
-    message_numbers_of_thread(&FIRST);
-    message_numbers_of_thread(&FIRST);
-    CHECK(message_wildcard_end(SLOT, message_wildcard_begin(SLOT)));
+    message_claim_receive(SLOT, true, &FIRST);
+    CHECK(message_wildcard_end(SLOT, message_wildcard_begin(SLOT), &FIRST));
     uint16_t place = message_wildcard_begin(SLOT);
-    message_numbers_of_thread(&SECOND);
-    CHECK(!message_wildcard_end(SLOT, place));
+    message_claim_receive(SLOT, false, &SECOND);
+    CHECK(!message_wildcard_end(SLOT, place, &FIRST));
     CHECK(!message_order_is_certain(SLOT));
-    CHECK(!message_wildcard_end(OTHER_SLOT, message_wildcard_begin(OTHER_SLOT)));
-    CHECK(!message_order_is_certain(OTHER_SLOT));
+    message_claim_receive(OTHER_SLOT, true, &SECOND);
+    CHECK(message_wildcard_end(OTHER_SLOT, message_wildcard_begin(OTHER_SLOT), &SECOND));
+    CHECK(message_order_is_certain(OTHER_SLOT));
+}
+
+static void a_wildcard_that_another_thread_completes_is_uncertain(void)
+{
+    message_numbers_begin(true, 8);
+    message_claim_receive(SLOT, true, &FIRST);
+    uint16_t first = message_wildcard_begin(SLOT), second = message_wildcard_begin(SLOT);
+    CHECK(!message_wildcard_end(SLOT, first, &SECOND));
+    CHECK(!message_wildcard_end(SLOT, second, &FIRST));
+    CHECK(!message_order_is_certain(SLOT));
+}
+
+static void a_probe_has_a_number_unless_another_thread_may_be_receiving(void)
+{
+    message_numbers_begin(true, 8);
+    CHECK_EQUAL(message_next(received(TAG), &SECOND), 1);
+    message_claim_receive(SLOT, true, &FIRST);
+    CHECK_EQUAL(message_next(received(TAG), &FIRST), 1);
+    CHECK_EQUAL(message_next(received(TAG), &SECOND), 0);
+    CHECK_EQUAL(message_count(received(TAG), &FIRST), 1); /* probing is not receiving */
+    CHECK_EQUAL(message_next(received(TAG), &FIRST), 2);
+    CHECK_EQUAL(message_next(received(TAG), &SECOND), 0);
+}
+
+static void a_communicator_that_was_first_seen_in_use_has_no_numbers_if_there_are_threads(void)
+{
+    message_numbers_begin(true, 8);
+    message_numbers_exclude(SLOT);
+    CHECK_EQUAL(message_count(received(TAG), &FIRST), 0);
+    CHECK(!message_order_is_certain(SLOT));
+    CHECK_EQUAL(message_count(message_key(OTHER_SLOT, LEDGER_SENT, PEER, TAG), &FIRST), 1);
+}
+
+static void a_communicator_that_was_first_seen_in_use_has_numbers_without_threads(void)
+{
+    message_numbers_begin(false, 8);
+    message_numbers_exclude(SLOT);
+    CHECK_EQUAL(message_count(received(TAG), &FIRST), 1);
+    CHECK(message_order_is_certain(SLOT));
 }
 
 static const struct unit_test TESTS[] = {
@@ -189,7 +228,11 @@ static const struct unit_test TESTS[] = {
     TEST(wildcards_that_complete_in_order_are_certain),
     TEST(a_wildcard_that_overtakes_another_makes_all_uncertain_until_none_is_in_progress),
     TEST(a_wildcard_beside_another_receive_is_uncertain),
-    TEST(wildcards_of_the_only_thread_that_starts_operations_are_certain),
+    TEST(wildcards_of_the_only_thread_that_receives_are_certain),
+    TEST(a_wildcard_that_another_thread_completes_is_uncertain),
+    TEST(a_probe_has_a_number_unless_another_thread_may_be_receiving),
+    TEST(a_communicator_that_was_first_seen_in_use_has_no_numbers_if_there_are_threads),
+    TEST(a_communicator_that_was_first_seen_in_use_has_numbers_without_threads),
 };
 
 int main(void)

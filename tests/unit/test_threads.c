@@ -178,7 +178,7 @@ static void *start_and_complete(void *number)
         __atomic_store_n(&handed[mine], round, __ATOMIC_RELEASE);
         while (__atomic_load_n(&handed[other], __ATOMIC_ACQUIRE) < round)
             sched_yield();
-        CHECK(requests_complete(0x1000 + 64 * (mpi_handle)other, UINT64_MAX, &done));
+        CHECK(requests_complete(0x1000 + 64 * (mpi_handle)other, thread_ready()->cells.record, round, round, &done));
     }
     return NULL;
 }

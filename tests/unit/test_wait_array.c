@@ -46,7 +46,7 @@ static void poll(const char *place, int count, uint64_t start, uint64_t end)
 static uint64_t blocked_on(mpi_handle handle)
 {
     struct request done = {0};
-    CHECK(requests_complete(handle, UINT64_MAX, &done));
+    CHECK(requests_complete(handle, NULL, UINT64_MAX, UINT64_MAX, &done));
     return done.blocked_ticks;
 }
 
