@@ -190,12 +190,19 @@ void account_prepared(const struct call *call, struct traffic traffic, const voi
 
 static const struct mpi_arrival NO_ARRIVAL = {0, MPI_UNDEFINED, true};
 
-/* World rank of the source of what arrived; PEER_NONE: nothing did. */
+/* MPICH 4.0.2 does not write the status of an exchange: it is that of any earlier operation. */
+static int32_t source_of_holding(const struct request *done, struct mpi_arrival arrival)
+{
+    bool is_unwritten = done->flags & REQUEST_EXCHANGE && mpi_abi.kind == MPI_ABI_MPICH;
+    return is_unwritten ? PEER_NONE : communicators_world_rank(done->communicator, arrival.source);
+}
+
+/* World rank of the source of what arrived; PEER_NONE: nothing did, or it is not known. */
 HOT int32_t source_of(const struct request *done, struct mpi_arrival arrival)
 {
     if (arrival.cancelled)
         return PEER_NONE;
-    return done->flags & REQUEST_HOLDS ? communicators_world_rank(done->communicator, arrival.source) : done->peer;
+    return done->flags & REQUEST_HOLDS ? source_of_holding(done, arrival) : done->peer;
 }
 
 HOT uint64_t volume_of(const struct request *done)
