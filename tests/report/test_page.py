@@ -8,6 +8,7 @@ import re
 
 import pytest
 from browser import AXE_COMPLAINTS, needs_browser
+from commprof_report.base import units
 from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late
 from commprof_report.run.alignment import align
@@ -278,3 +279,76 @@ def test_names_of_ill_intent_stay_text(browser, report, tmp_path):
     assert browser.ask("document.querySelector('img[src=x]')") is None
     assert browser.ask(f"document.querySelector('#communicators').textContent.includes({json.dumps(name)})")
     assert drawn(browser)
+
+
+@pytest.fixture
+def training_page(report, run_folder, browser):
+    assert report("html", run_folder).status == 0
+    browser.open(run_folder / "report.html")
+
+
+def chosen(browser, place: int, title: str) -> None:
+    """Of a list of the histograms."""
+    lists = f"document.querySelectorAll('#histograms-choices select')[{place}]"
+    number = browser.ask(f"[...{lists}.options].findIndex((one) => one.text === {json.dumps(title)})")
+    assert number >= 0, browser.ask(f"[...{lists}.options].map((one) => one.text)")
+    browser.ask(f"{lists}.selectedIndex = {number}; {lists}.dispatchEvent(new Event('change'))")
+
+
+def read_off(browser) -> list[list[tuple[str, str]]]:
+    """Calls and cumulative share of each curve, bucket by bucket."""
+    browser.ask("document.getElementById('histograms-picture').focus()")
+    said, found = "document.getElementById('histograms-said').textContent", []
+    browser.press("Home")
+    while not found or found[-1] != browser.ask(said):
+        found.append(browser.ask(said))
+        browser.press("ArrowRight")
+    return [re.findall(r" ([\d,]+) calls?, ([\d.]+ %) up to here", text) for text in found]
+
+
+def buckets(rows: list[dict]) -> list[tuple[str, str]]:
+    return [(units.count(row["count"]), units.share(row["cumulative_share"])) for row in rows]
+
+
+def percentiles(row: dict) -> str:
+    known = [(name, row[key]) for name, key in (("median", "p50_ns"), ("95 %", "p95_ns"), ("99 %", "p99_ns")) if row[key] is not None]
+    return f"{units.counted(row['count'], 'call')}; {', '.join(f'{name} {units.duration(ns)}' for name, ns in known)}".replace(" us", " µs")
+
+
+@needs_browser
+def test_histograms_read_off_are_those_of_latency_and_sizes(browser, training_page, report, run_folder):
+    rows = {(row["call"], row["bytes"]): row for row in report("sizes", run_folder, "--json").rows}
+    for call, size, title in (("MPI_Allreduce", 4 << 20, "MPI_Allreduce 4 MiB"), ("MPI_Bcast", 1 << 20, "MPI_Bcast 1 MiB")):
+        title += ", MPI_COMM_WORLD"
+        chosen(browser, 0, title)
+        latency = report("latency", run_folder, "--call", call, "--bytes", size, "--json").rows
+        assert [both for (both,) in read_off(browser)] == buckets(latency)
+        legend = browser.ask("document.getElementById('histograms-legend').textContent")
+        assert legend == f"{title}: {percentiles(rows[call, size])}"
+        assert ("99 %" in legend) == (rows[call, size]["count"] >= 100)
+
+
+@needs_browser
+def test_two_ranks_are_overlaid(browser, training_page, report, run_folder):
+    rows = {row["rank"]: row for row in report("sizes", run_folder, "--call", "Allreduce", "--bytes", 4 << 20, "--per-rank", "--json").rows}
+    titles = {rank: f"MPI_Allreduce 4 MiB, MPI_COMM_WORLD, rank {rank}" for rank in (0, 1)}
+    for place, rank in enumerate(titles):
+        chosen(browser, place, titles[rank])
+    items = browser.ask("[...document.querySelectorAll('#histograms-legend li')].map((item) => item.textContent)")
+    assert items == [f"{titles[rank]}: {percentiles(rows[rank])}" for rank in titles]
+    drawn = browser.ask("[...document.querySelectorAll('#histograms-picture .density')].map((path) => path.getAttribute('d'))")
+    assert len(drawn) == 2
+    found = read_off(browser)
+    for place, rank in enumerate(titles):
+        latency = report("latency", run_folder, "--call", "Allreduce", "--bytes", 4 << 20, "--rank", rank, "--json").rows
+        assert [both[place] for both in found if both[place][0] != "0"] == buckets(latency)
+    path = browser.ask("document.querySelector('#histograms-picture .curve').getAttribute('d')")
+    places = [tuple(map(float, point.split(","))) for point in re.findall(r"[ML]([\d.]+,[\d.]+)", path)]
+    assert len(places) == 3 and places[0][0] < places[1][0] == pytest.approx(places[2][0], abs=0.01), "one bucket of calls"
+    chosen(browser, 0, "MPI_Allreduce 4 MiB, MPI_COMM_WORLD")
+    path = browser.ask("document.querySelector('#histograms-picture .curve').getAttribute('d')")
+    heights = re.findall(r"[ML][\d.]+,([\d.]+)", path)
+    assert len(heights) > 4 and heights[1::2] == heights[2::2], "flat between buckets"
+    chosen(browser, 1, "nothing")
+    assert browser.ask("document.querySelectorAll('#histograms-picture .density').length") == 1
+    assert all(len(both) == 1 for both in read_off(browser))

@@ -53,11 +53,42 @@ class ReduceBcastRow(NamedTuple):
     pairs: int
 
 
+class DurationRow(NamedTuple):
+    """A bucket of the durations of a row on one rank."""
+
+    rank: int
+    low_ns: int
+    high_ns: int
+    count: int
+
+
+class PercentilesRow(NamedTuple):
+    rank: int
+    p50_ns: float
+    p95_ns: float | None  # null: too few calls
+    p99_ns: float | None
+
+
+class RankDurations(NamedTuple):
+    """The durations of a row on each rank, and their percentiles."""
+
+    buckets: dict[int, list[DurationRow]]
+    percentiles: dict[int, PercentilesRow]
+
+
 def size_rows(
     connection: Connection, per_rank: bool = False, completion: bool = False, families: Mapping[str, str] | None = None
 ) -> list[SizeRow]:
     """families: names of communicators, by identity; those of one name share rows."""
     return SQL.ask(connection, "sizes", SizeRow, per_rank=per_rank, completion=completion, families=json.dumps(families or {}))
+
+
+def rank_durations(connection: Connection, row: SizeRow) -> RankDurations:
+    key = {name: getattr(row, name) for name in ("call", "identity", "memory_kind", "measure", "bytes_low", "bytes_high")}
+    buckets: dict[int, list[DurationRow]] = {}
+    for bucket in SQL.ask(connection, "durations", DurationRow, **key):
+        buckets.setdefault(bucket.rank, []).append(bucket)
+    return RankDurations(buckets, {each.rank: each for each in SQL.ask(connection, "rank_percentiles", PercentilesRow)})
 
 
 def reduce_bcast_rows(connection: Connection) -> list[ReduceBcastRow]:

@@ -1,10 +1,11 @@
 """One self-contained page with tables and pictures, of a run or of a comparison.
 
 The page needs no other file and requests none: the summary, the steps, a timeline of the median step and of the longest ones (ranks x time,
-with the critical path), who is late, where the time goes call by call and rank by rank, message sizes, the histogram of the call and size with
-the most time, who sends to whom, communicators, pipelines, calls by size class, advice, and the conditions of the run. A sentence explains
-each picture. Tables sort by the head that is pressed, and are copied as CSV. It is written beside the databases (RUN/report.html) unless
---output says otherwise. Without matplotlib it holds the tables and the timeline only, and says so.
+with the critical path), who is late, where the time goes call by call and rank by rank, message sizes, histograms of the calls and sizes with
+the most time (two of them or of their ranks, overlaid), who sends to whom, communicators, pipelines, calls by size class, advice, and the
+conditions of the run. A sentence explains each picture. Tables sort by the head that is pressed, and are copied as CSV. It is written beside
+the databases (RUN/report.html) unless --output says otherwise. Without matplotlib it holds the tables, the timeline and the histograms only,
+and says so.
 
 For two sides or more, A... -- B..., or the folder of an experiment, the page shows what compare says, with the same options: the verdict, each
 measure with the value of each run and the interval of its change, calls and sizes, the durations of calls on each side, and what else differs.
@@ -19,7 +20,6 @@ from typing import Callable
 
 from ..base import units
 from ..base.errors import UsageError
-from ..calls.latency import dominating_size, latency_rows
 from ..calls.ranks import rank_call_rows, rank_time_rows
 from ..calls.regions import region_rows
 from ..calls.sizes import size_rows
@@ -30,7 +30,6 @@ from ..late.late_ranks import Late
 from ..late.late_ranks import late as late_answers
 from ..plots import calls as calls_plot
 from ..plots import late as late_plot
-from ..plots import latency as latency_plot
 from ..plots import peers as peers_plot
 from ..plots import rank_steps as rank_steps_plot
 from ..plots import ranks as ranks_plot
@@ -45,8 +44,8 @@ from ..steps.rank_steps import rank_steps
 from ..steps.step_views import step_views
 from ..steps.steps_summary import StepsSummary, headline, steps_summary
 from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_summary, of_nccl
-from . import advise, calls, common, communicators, compare, compare_page, gpu, hvprof, late, pipeline, ranks, regions, sizes, steps, summary
-from . import traffic
+from . import advise, calls, common, communicators, compare, compare_page, gpu, hvprof, late, latency, pipeline, ranks, regions, sizes, steps
+from . import summary, traffic
 
 EXAMPLES = (
     ("Beside the databases", "hvprof-report html commprof-train.py-1234"),
@@ -63,7 +62,7 @@ FACT_COLUMNS = (
     Column("value", lambda row: units.shortened(row.value, 400), False),
     Column("ranks", lambda row: units.count(row.ranks)),
 )
-NO_PICTURES = "matplotlib is not installed for this Python: this page has no pictures but the timeline"
+NO_PICTURES = "matplotlib is not installed for this Python: this page has no pictures but the timeline and histograms"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -259,7 +258,8 @@ def regions_section(run: Run) -> str:
 
 
 def sizes_sections(run: Run) -> Iterator[str]:
-    rows = [row for row in sizes.best_timed(size_rows(run.connection)) if sizes.carries_messages(row)]
+    every = size_rows(run.connection)
+    rows = [row for row in sizes.best_timed(every) if sizes.carries_messages(row)]
     if not rows:
         return
     sentence = (
@@ -275,17 +275,7 @@ def sizes_sections(run: Run) -> Iterator[str]:
     columns = [column for column in sizes.COLUMNS if not absent.get(column.head)]
     note = "" if len(rows) <= MOST_SIZES else f" Shown are the {MOST_SIZES} of {len(rows):,} rows with the most time."
     yield page.section("Message sizes", sentence + note, picture, page.table(columns, largest))
-    yield latency_section(run)
-
-
-def latency_section(run: Run) -> str:
-    chosen = dominating_size(run.connection)
-    rows = latency_rows(run.connection, chosen.call, chosen.bytes_low, chosen.bytes_high, chosen.measure)
-    sentence = (
-        "How long single calls took, for the call and size with the most time. Two separate hills are two different"
-        " situations: for example calls that find all ranks ready, and calls that wait for one."
-    )
-    return page.section("One call in detail", sentence, page.picture(drawn(latency_plot.draw, rows), "latency histogram"))
+    yield latency.latency_section(run, every)
 
 
 def peers_section(run: Run, answers: RunSummary) -> str:

@@ -9,14 +9,18 @@ that is unknown, by the time of the calls on the host.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Sequence
 
 from ..base import units
 from ..calls.latency import LatencyRow, dominating_size, latency_rows
-from ..display import tables
+from ..calls.sizes import DurationRow, PercentilesRow, SizeRow, rank_durations
+from ..display import page, tables
 from ..display.tables import Column
+from ..plots import histograms
 from ..plots import latency as plot
+from ..plots.sizes import name_of
 from ..run.run import Run
-from . import common
+from . import common, sizes
 
 EXAMPLES = (
     ("Allreduces of 4 MiB", "hvprof-report latency --call Allreduce --bytes 4M RUN"),
@@ -25,6 +29,8 @@ EXAMPLES = (
 SEE_ALSO = ("sizes",)
 BAR_WIDTH = 40
 LARGEST = (1 << 63) - 1
+MOST_OVERLAID, MOST_BY_RANK, MOST_RANKS = 8, 3, 64  # rows in the page, those of which each rank is offered
+WITHOUT_WORK = ("setup", "completion", "probe")  # families whose durations say nothing by themselves
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,3 +81,50 @@ def print_text(rows: list[LatencyRow]) -> None:
 
 def bar(density: float, densest: float) -> str:
     return "#" * max(1, round(BAR_WIDTH * density / densest))
+
+
+def latency_section(run: Run, rows: Sequence[SizeRow]) -> str:
+    """`rows`: those of sizes; the histograms of those with the most time, and of their ranks, two of which the reader overlays."""
+    working = [row for row in sizes.best_timed(rows) if row.family not in WITHOUT_WORK]
+    is_one_communicator = len({row.communicator for row in working}) == 1
+    largest = sorted(working, key=lambda row: -row.total_ns)[:MOST_OVERLAID]
+    curves = [curve for place, row in enumerate(largest) for curve in curves_of(run, row, is_one_communicator, place < MOST_BY_RANK)]
+    if not curves:
+        return ""
+    sentence = (
+        "How long single calls took, for the calls and sizes with the most time. Two separate hills are two different situations: for example"
+        " calls that find all ranks ready, and calls that wait for one. The second list lays another size, or a rank, over the first. The mouse"
+        " or the arrow keys read off how many calls took how long."
+    )
+    options = [(curve.name, [curve]) for curve in curves]
+    choices = [histograms.Choice("Show", options), histograms.Choice("beside", [("nothing", []), *options])]
+    return page.section("Calls in detail", sentence, page.histograms(histograms.data(choices)))
+
+
+def curves_of(run: Run, row: SizeRow, is_one_communicator: bool, by_rank: bool) -> Iterable[histograms.Curve]:
+    """That of all ranks first."""
+    size = f" {units.size_range(row.bytes_low, row.bytes_high)}" if sizes.carries_messages(row) else ""
+    place = "" if is_one_communicator else f", {units.shortened(row.communicator, 24)}"
+    name = f"{row.call}{size}{place}{name_of(row).removeprefix(units.visible(row.call))}"
+    found = rank_durations(run.connection, row)
+    yield histograms.Curve(name, note(row.count, row), summed(bucket for own in found.buckets.values() for bucket in own))
+    if by_rank and len(found.buckets) > 1:
+        for rank, own in list(found.buckets.items())[:MOST_RANKS]:
+            calls = sum(bucket.count for bucket in own)
+            yield histograms.Curve(f"{name}, rank {rank}", note(calls, found.percentiles[rank]), summed(own))
+
+
+def summed(buckets: Iterable[DurationRow]) -> list[tuple[tuple[int, int], int]]:
+    """Only the last bucket has another end on each rank: the longest duration."""
+    found: dict[int, tuple[int, int]] = {}
+    for bucket in buckets:
+        high_ns, count = found.get(bucket.low_ns, (0, 0))
+        found[bucket.low_ns] = max(high_ns, bucket.high_ns), count + bucket.count
+    return [((low_ns, high_ns), count) for low_ns, (high_ns, count) in sorted(found.items())]
+
+
+def note(calls: int, row: SizeRow | PercentilesRow) -> str:
+    """1,200 calls; median 2.10 ms, 95 % 2.40 ms: the percentiles that there are calls enough for."""
+    percentiles = (("median", row.p50_ns), ("95 %", row.p95_ns), ("99 %", row.p99_ns))
+    known = [f"{name} {units.duration(ns)}" for name, ns in percentiles if ns is not None]
+    return f"{units.counted(calls, 'call')}; {', '.join(known)}"

@@ -52,8 +52,9 @@
     drawLevel(yDensity(0), "0");
     shown.forEach(({ rows, calls }, place) => {
       add("path", { class: `density curve-${place % 4}`, d: steps(rows, yDensity) });
-      const points = rows.map(({ high, below }) => `L${x(high)},${yShare(below / calls)}`);
-      if (rows.length) add("path", { class: `curve curve-${place % 4}`, d: `M${x(rows[0].low)},${yShare(0)}${points.join("")}L${x(until())},${yShare(1)}` });
+      const points = rows.flatMap(({ low, high, count, below }) => [[low, below - count], [high, below]]);
+      const places = [...points, [until(), calls]].map(([ns, under]) => `${x(ns)},${yShare(under / calls)}`);
+      if (rows.length) add("path", { class: `curve curve-${place % 4}`, d: `M${places.join("L")}` });
     });
     if (at !== null) drawCursor();
   }
