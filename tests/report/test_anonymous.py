@@ -10,6 +10,7 @@ import sqlite3
 import planted
 import pytest
 from commprof_report.display import pictures
+from commprof_report.run import database, run
 
 GIVEN_AWAY = {
     "host": "s3cret-node{0}",
@@ -81,8 +82,15 @@ def test_program_library_settings_and_communicators_stay_on_an_anonymous_page(re
         assert stays in text
 
 
-def test_an_anonymous_database_has_no_host_user_path_argument_or_id(report, folder, tmp_path):
-    """In any byte: deleted rows stay in free pages."""
+def test_an_anonymous_database_has_no_host_user_path_argument_or_id(report, folder, tmp_path, monkeypatch):
+    """In any byte: deleted rows stay in free pages, unless SQLite was built to overwrite them as Debian's is."""
+
+    def created() -> sqlite3.Connection:
+        connection = database.database_create()
+        connection.execute("PRAGMA secure_delete = OFF")
+        return connection
+
+    monkeypatch.setattr(run, "database_create", created)
     for options, is_there in ((), True), (("--anonymous",), False):
         assert report("merge", *options, folder, tmp_path / "run.db").status == 0
         assert (b"s3cret" in (tmp_path / "run.db").read_bytes()) == is_there
@@ -93,5 +101,5 @@ def test_an_anonymous_database_has_no_host_user_path_argument_or_id(report, fold
 @pytest.mark.parametrize("command", ("calls", "sizes", "late", "steps", "communicators"))
 def test_an_anonymous_database_says_the_same_as_the_run(report, folder, tmp_path, command):
     assert report("merge", "--anonymous", folder, tmp_path / "run.db").status == 0
-    ours, theirs = (json.loads(report(command, "--json", run).out) for run in (tmp_path / "run.db", folder))
+    ours, theirs = (json.loads(report(command, "--json", path).out) for path in (tmp_path / "run.db", folder))
     assert theirs and [{**row, "host": None} for row in ours] == [{**row, "host": None} for row in theirs]
