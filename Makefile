@@ -182,7 +182,7 @@ install: all man ## install under PREFIX (DESTDIR is honoured; DEBUG_INFO=1 keep
 	cd report && find commprof_report -type f ! -name '*.pyc' -exec install -D -m 644 {} $(abspath $(TO))/share/commprof/{} \;
 	install -m 644 $(addprefix src/,output/schema.sql output/rows.def ledger/ledger_format.h ledger/counters.def) $(TO)/share/commprof/commprof_report/
 	install -m 644 LICENSE README.md CHANGELOG.md $(TO)/share/doc/commprof/
-	install -m 644 docs/*.md $(TO)/share/doc/commprof/docs/
+	install -m 644 docs/*.md docs/page.png $(TO)/share/doc/commprof/docs/
 	install -m 644 $(filter %.1,$(MANUAL_PAGES)) $(TO)/share/man/man1/
 	install -m 644 $(filter %.3,$(MANUAL_PAGES)) $(TO)/share/man/man3/
 	install -m 644 $(filter %.7,$(MANUAL_PAGES)) $(TO)/share/man/man7/

@@ -61,7 +61,7 @@ def test_documents_that_help_points_to_are_installed(prefix):
     named = set(re.findall(r"docs/\w+\.md", said))
     assert "docs/SCHEMA.md" in named
     assert [name for name in named if not (documents / name).is_file()] == []
-    assert (documents / "LICENSE").is_file()
+    assert (documents / "LICENSE").is_file() and (documents / "docs" / "page.png").is_file()  # which README shows
 
 
 @pytest.mark.parametrize(("page", "form"), [("man1/commprof-run.1", ".It Fl -{option} Ar "), ("man7/commprof.7", ".It Ev {variable}\n")])
