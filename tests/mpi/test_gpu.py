@@ -227,7 +227,7 @@ def test_by_default_one_window_is_traced_of_each_rank(trained: Trained):
     for rank in range(RANKS):
         assert is_true(seen(run, rank), truth[rank])
         assert run.query(rank, "SELECT ended FROM gpu_tracing") == [("stopped",)]
-    assert "2 windows of rank 0-1" in said("gpu", run)
+    assert "2 windows of ranks 0-1" in said("gpu", run)
 
 
 def test_cupti_is_called_by_one_thread_of_ours_alone(trained: Trained, tmp_path: Path):

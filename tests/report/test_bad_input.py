@@ -310,7 +310,7 @@ def test_a_job_of_millions_of_ranks_of_which_one_is_there_is_no_burden(report, t
     ]
     planted.write_ledger(tmp_path / "rank-1.ledger", rank)
     answer = report("summary", tmp_path)
-    assert (answer.status, "rank 0,2-16777215 of 16777216 is missing" in answer.err) == (0, True)
+    assert (answer.status, "ranks 0,2-16777215 of 16777216 are missing" in answer.err) == (0, True)
     assert len(report("stuck", tmp_path, "--json").rows) < 1 << 18
 
 

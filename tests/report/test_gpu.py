@@ -316,7 +316,7 @@ def test_ranks_without_a_gpu_are_named_beside_the_others(gpu):
     refused = {"gpu_state": "refused", "facts": {"gpu.reason": "error 35"}}
     out = gpu([gpu_rank(0, 3), Rank(1, 3, **refused), Rank(2, 3, **refused)]).out
     assert line(out, "GPUs") == "GPUs            1 device, 1 of 3 ranks: NVIDIA H100 80GB HBM3"
-    assert line(out, "No GPU") == "No GPU          rank 1-2: the GPU was not traced: error 35"
+    assert line(out, "No GPU") == "No GPU          ranks 1-2: the GPU was not traced: error 35"
 
 
 def test_the_first_lines_say_where_the_time_goes(gpu):

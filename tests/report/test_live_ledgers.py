@@ -200,7 +200,7 @@ def test_else_the_copy_is_read_and_says_as_of_when(report, tmp_path, other):
     answer = report("ranks", tmp_path / "run", "--per-rank", "--json")
     assert answer.rows[0]["count"] > 100
     assert answer.rows[0]["wall_ns"] == 9 * SECOND  # a call after the moment of the copy counts as a sign of life
-    assert "rank 0 is shown as of 20" in answer.err and "when its ledger was copied" in answer.err
+    assert "rank 0 is shown as of 20" in answer.err and "the time of the ledger's copy" in answer.err
 
 
 def test_a_database_and_a_leftover_copy_of_its_rank_count_once(report, run_folder):

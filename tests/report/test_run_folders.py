@@ -77,8 +77,8 @@ def test_a_folder_of_run_folders_names_the_runs_inside(report, split, tmp_path):
     assert (answer.status, answer.out) == (1, "")
     assert answer.err.startswith(f"hvprof-report: {tmp_path}/split: holds no rank's file itself, but folders of runs; name one of them:\n")
     newest, oldest = details(answer)
-    assert newest.startswith(f"  {tmp_path}/split/deeper/down: solver, rank 0-3 of 4, 20")
-    assert oldest.startswith(f"  {split[0]} {split[1]} ... (4 folders): python3, rank 0-3 of 4, 20")
+    assert newest.startswith(f"  {tmp_path}/split/deeper/down: solver, ranks 0-3 of 4, 20")
+    assert oldest.startswith(f"  {split[0]} {split[1]} ... (4 folders): python3, ranks 0-3 of 4, 20")
 
 
 def test_jobs_of_one_rank_that_share_an_id_are_runs_of_their_own(report, tmp_path):

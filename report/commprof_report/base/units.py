@@ -145,6 +145,12 @@ def rank_names(ranks: list[int], width: int = 40) -> str:
     return f"rank{'s' if len(ranks) > 1 else ''} {shortened(rank_list(ranks), width)}"
 
 
+def span_names(spans: Iterable[range], width: int | None = 40) -> str:
+    """rank 3; ranks 0-2,5."""
+    text = span_list(spans)
+    return f"rank{'' if text.isdigit() else 's'} {text if width is None else shortened(text, width)}"
+
+
 def span_list(spans: Iterable[range]) -> str:
     """Spans of ranks, not single ranks, since there may be millions."""
     return ",".join(str(span.start) if len(span) == 1 else f"{span.start}-{span.stop - 1}" for span in spans)

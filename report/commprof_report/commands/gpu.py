@@ -332,8 +332,8 @@ def coverage_text(found: Gpu) -> str:
     """6.00 s of 60.0 min (0.2 %), 1 window of rank 0"""
     summary = found.summary
     times = f"{units.duration(summary.window_ns)} of {units.duration(summary.wall_ns)} ({units.share(summary.window_share)})"
-    ranks = units.shortened(units.rank_list(gpu_activity.traced_ranks(found)), 40)
-    return f"{times}, {units.counted(summary.windows, 'window')} of rank {ranks}"
+    ranks = units.rank_names(gpu_activity.traced_ranks(found))
+    return f"{times}, {units.counted(summary.windows, 'window')} of {ranks}"
 
 
 def coverage_facts(found: Gpu) -> Iterator[tuple[str, str]]:
@@ -353,14 +353,14 @@ def losses(found: Gpu) -> Iterator[str]:
         if getattr(found.summary, key):
             yield text.format(units.counted(getattr(found.summary, key), noun))
     for (_, reason), ranks in gpu_activity.cut_off(found.ranks).items():
-        yield f"GPU records at the end of rank {units.shortened(units.rank_list(ranks), 40)}: {reason}"
+        yield f"GPU records at the end of {units.rank_names(ranks)}: {reason}"
 
 
 def unseen_facts(found: Gpu) -> Iterator[tuple[str, str]]:
     """Ranks without a GPU, and why."""
     groups = gpu_activity.unseen(found.ranks)
     for (state, reason), ranks in groups.items():
-        who = "" if len(ranks) == len(found.ranks) else f"rank {units.shortened(units.rank_list(ranks), 40)}: "
+        who = "" if len(ranks) == len(found.ranks) else f"{units.rank_names(ranks)}: "
         yield "No GPU", f"{who}{UNSEEN[state]}{f': {reason}' if reason else ''}"
     if not groups and not found.is_seen:
         yield "No GPU", "; ".join(losses(found)) or "nothing that a GPU did was seen"

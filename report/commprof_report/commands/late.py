@@ -206,7 +206,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     yield "Clocks", clock_text(row, "collective of MPI" if any(call.library == "nccl" for call in answers.calls) else "collective")
     yield from unsampled_facts(run)
     if run.missing:
-        yield "Not read", f"rank {units.shortened(units.span_list(run.missing), 40)}: late ranks may be among them"
+        yield "Not read", f"{units.span_names(run.missing)}: late ranks may be among them"
 
 
 def marks_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:

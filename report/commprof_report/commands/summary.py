@@ -333,7 +333,7 @@ def gpu_facts(found: gpu_activity.Gpu) -> Iterator[tuple[str, str]]:
         yield "GPU", f"{parts}, {idle} ({units.counted(own.devices, 'device')}; {traced}; see hvprof-report gpu)"
     for (state, reason), ranks in gpu_activity.unseen(found.ranks).items():
         if state == "refused":
-            yield "GPU", f"rank {units.shortened(units.rank_list(ranks), 40)} not traced: {reason or 'no reason was recorded'}"
+            yield "GPU", f"{units.rank_names(ranks)} not traced: {reason or 'no reason was recorded'}"
 
 
 def cost_text(summary: SummaryRow, ranks: int) -> str:

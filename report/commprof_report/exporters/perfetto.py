@@ -160,7 +160,7 @@ def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[st
 
 def about_pytorch(traces: Sequence[OfRank]) -> dict[str, object]:
     ranks = {of_rank.process.rank for of_rank in traces}
-    return {"PyTorch's traces": f"{len(traces)}, of rank {units.rank_list(ranks)}"} if traces else {}
+    return {"PyTorch's traces": f"{len(traces)}, of {units.rank_names(ranks)}"} if traces else {}
 
 
 class Trace:

@@ -180,12 +180,16 @@ def _ranks_check(run: Run) -> None:
     edges = [-1, *(world_rank for world_rank, _, _ in ranks), run.world_size]
     run.missing = [range(low + 1, high) for low, high in zip(edges, edges[1:]) if high - low > 1]
     if run.missing and not run.is_part:
-        run.note(run.path, f"rank {units.span_list(run.missing)} of {run.world_size} is missing")
+        missing = units.span_names(run.missing, None)
+        run.note(run.path, f"{missing} of {run.world_size} {'are' if missing.startswith('ranks') else 'is'} missing")
     _copies_note(run)
     run.connection.create_aggregate("members_gathered", 3, Gathered)
     SQL.run(run.connection, "run")
     SQL.run(run.connection, "synchronizing")
     _early_note(run)
+
+
+VERBS = ("is", "was"), ("are", "were")  # of one rank, of several
 
 
 def _copies_note(run: Run) -> None:
@@ -194,13 +198,14 @@ def _copies_note(run: Run) -> None:
     if copied_unix_ns:
         oldest, newest = (units.timestamp(choose(copied_unix_ns.values())) for choose in (min, max))
         times = oldest if oldest == newest else f"{oldest} to {newest}"
-        run.note(run.path, f"rank {units.rank_list(list(copied_unix_ns))} is shown as of {times}, when its ledger was copied")
+        ranks, (are, _) = units.rank_names([*copied_unix_ns]), VERBS[len(copied_unix_ns) > 1]
+        run.note(run.path, f"{ranks} {are} shown as of {times}, the time of the ledger's copy")
 
 
 EARLY = {
-    "running": "is still running; shown up to now",
-    "killed": "was killed; shown up to its last finished call",
-    "running or killed": "is still running or was killed; shown up to its last finished call",
+    "running": "{0} still running; shown up to now",
+    "killed": "{1} killed; shown up to the last finished call",
+    "running or killed": "{0} still running or {1} killed; shown up to the last finished call",
 }
 
 
@@ -209,4 +214,4 @@ def _early_note(run: Run) -> None:
         ranks = run.connection.execute("SELECT world_rank FROM rank_state WHERE state = ? ORDER BY world_rank", (state,))
         early = [world_rank for (world_rank,) in ranks]
         if early:
-            run.note(run.path, f"rank {units.rank_list(early)} {what}")
+            run.note(run.path, f"{units.rank_names(early)} {what.format(*VERBS[len(early) > 1])}")

@@ -32,7 +32,7 @@ class FoundRun(NamedTuple):
     def describe(self) -> str:
         folders = " ".join(map(str, self.folders[:MOST_FOLDERS]))
         more = f" ... ({len(self.folders):,} folders)" if len(self.folders) > MOST_FOLDERS else ""
-        ranks = f"rank {units.rank_list(self.ranks)} of {self.file.run[1]}"
+        ranks = f"{units.rank_names(self.ranks)} of {self.file.run[1]}"
         return f"{folders}{more}: {self.file.program or 'unknown program'}, {ranks}, {units.timestamp(self.start_unix_ns)}"
 
 
