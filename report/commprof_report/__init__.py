@@ -4,5 +4,5 @@ The list of layers in docs/ARCHITECTURE.md says what each room, a folder here, h
 """
 
 __version__ = "0.1.0"  # the Makefile takes it from here
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 APPLICATION_ID = 0x636D7066  # "cmpf"

@@ -14,7 +14,8 @@
  *     writer    an entry, then `used`; a chunk's header, then `chunk_count`; a cell's sums, then its bucket: that store counts the call
  *               fold: folds_begun + 1; for each cell: folding = a,b,c; live marks; folding = 0; finally folds_ended + 1
  *               reset: epoch + 1; each thread clears its cells at its next call, then stores its epoch; the GPU thread does the same
- *               sample: all other fields, then end_ticks; page changing its owner: owner = 0; samples cleared; other fields; owner
+ *               sample: all other fields, then end_ticks, then signature (0 until then)
+ *               page changing its owner: owner = 0; samples cleared; other fields; owner
  *     kill      every intermediate state is consistent: each finished call counts once, the call in flight once or not at all
  *     reader    epoch, folds_begun, folds_ended; all chunks; the three again. The data are valid if folds_begun equals folds_ended
  *               and none of the three changed; else it reads again. After a kill nothing changes, so an unfinished fold is harmless
@@ -30,7 +31,7 @@
 #include <stdint.h>
 
 #define LEDGER_MAGIC "commprof-ledger\n" /* 16 bytes, no terminator in the file */
-#define LEDGER_VERSION 7
+#define LEDGER_VERSION 8
 
 enum {
     LEDGER_HEADER_BYTES = 4096,
@@ -49,6 +50,7 @@ enum {
 };
 
 #define LEDGER_BYTES_UNKNOWN UINT64_MAX
+#define LEDGER_SAMPLE_BYTES_UNKNOWN 0xffffffffffff
 
 /* How the process ended. */
 enum ledger_ended {
@@ -161,6 +163,7 @@ enum ledger_kind {
     LEDGER_DEVICES = 12,      /* struct ledger_device */
     LEDGER_TRACINGS = 13,     /* struct ledger_tracing */
     LEDGER_ALGORITHMS = 14,   /* struct ledger_algorithm */
+    LEDGER_SIGNATURES = 15,   /* struct ledger_signature */
 };
 
 struct ledger_chunk {
@@ -338,11 +341,17 @@ struct ledger_sample {
     uint64_t end_ticks;       /* stored last; 0: no sample (yet) */
     uint64_t completed_ticks; /* nonblocking collective or message: end of the call that completed it; NCCL operation: end of its kernel;
                                  else 0 */
-    uint64_t bytes;           /* LEDGER_BYTES_UNKNOWN */
-    int32_t peer;             /* as in ledger_thread; for collectives the root's rank in the communicator, or LEDGER_NO_RANK */
-    uint16_t call : 12;       /* 0: a region, or a step. Further ones: the call that describes them, of persistent ones their creator */
-    uint16_t flags : 4;       /* enum ledger_sample_flags */
-    uint16_t communicator;    /* slot */
+    union {
+        struct {
+            uint64_t bytes : 48;     /* LEDGER_SAMPLE_BYTES_UNKNOWN: not known, or so many or more */
+            uint64_t signature : 16; /* number of a struct ledger_signature, or 0 */
+        };
+        uint64_t bytes_and_signature;
+    };
+    int32_t peer;          /* as in ledger_thread; for collectives the root's rank in the communicator, or LEDGER_NO_RANK */
+    uint16_t call : 12;    /* 0: a region, or a step. Further ones: the call that describes them, of persistent ones their creator */
+    uint16_t flags : 4;    /* enum ledger_sample_flags */
+    uint16_t communicator; /* slot */
     union {
         uint16_t number;    /* of a message: the n-th with this tag to (from) this peer on this communicator, modulo 65536; 0: unknown */
         uint16_t operation; /* of a persistent collective: the n-th that was set up on this communicator, from 1 */
@@ -362,6 +371,26 @@ struct ledger_sample {
 
 /* A kernel's duration in units of 16 ns (31 bits, at most 34 s), above the lowest bit: other operations of the group share the kernel. */
 enum { LEDGER_DEVICE_SPAN_SHARED = 1, LEDGER_DEVICE_SPAN_UNIT_NS = 16 };
+
+/* What a call was asked to move: its arguments, but for the buffers, the peer and the communicator. Calls with equal ones share a number. */
+enum ledger_signature_flags {
+    LEDGER_SIGNATURE_IN_PLACE = 1,    /* MPI_IN_PLACE */
+    LEDGER_SIGNATURE_COMMUTATIVE = 2, /* of the operation */
+    LEDGER_SIGNATURE_COUNTS = 4,      /* `counts_hash` is valid */
+};
+struct ledger_signature {
+    uint32_t signature;  /* from 1 */
+    uint16_t flags;      /* enum ledger_signature_flags */
+    uint8_t memory_kind; /* as in ledger_cell */
+    uint8_t reserved;
+    uint64_t count; /* of elements; 0: there is more than one datatype */
+    uint64_t type_bytes;
+    int64_t extent;
+    uint64_t blocks;      /* 0: not known */
+    uint64_t counts_hash; /* of the vector of counts; equal for equal vectors */
+    char datatype[32];    /* "MPI_FLOAT"; "vector": a derived type's constructor; "": there is more than one */
+    char op[16];          /* "MPI_SUM"; "user": the program's; "": none */
+};
 
 /* In a stream's page each sample is one GPU activity, in the same 48 bytes. */
 struct ledger_activity_sample {
@@ -506,6 +535,7 @@ struct ledger_algorithm {
 
 _Static_assert(sizeof(struct ledger_algorithm) == 64, "algorithm");
 _Static_assert(sizeof(struct ledger_sample) == 48, "sample");
+_Static_assert(sizeof(struct ledger_signature) == 96, "signature");
 _Static_assert(sizeof(struct ledger_activity_sample) == 48, "activity sample");
 _Static_assert(sizeof(struct ledger_activity) == 2432, "activity: whole cache lines");
 _Static_assert(sizeof(struct ledger_stream) == 64, "stream");

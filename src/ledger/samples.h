@@ -97,12 +97,18 @@ static inline struct ledger_sample *samples_of_stream(struct samples_window *str
     return samples_within(stream, LEDGER_OF_STREAM | (uint64_t)entry->stream << 8, &entry->sampled_since_ticks, ticks);
 }
 
+/* A number of bytes as a sample has it, without a signature. */
+static inline uint64_t sample_bytes(uint64_t bytes)
+{
+    return bytes < LEDGER_SAMPLE_BYTES_UNKNOWN ? bytes : LEDGER_SAMPLE_BYTES_UNKNOWN;
+}
+
 /* Fill in a sample; end_ticks is stored last and makes it valid. */
 static inline void sample_fill(struct ledger_sample *sample, const struct ledger_sample *filled)
 {
     __atomic_store_n(&sample->start_ticks, filled->start_ticks, __ATOMIC_RELAXED);
     sample->completed_ticks = 0;
-    sample->bytes = filled->bytes;
+    sample->bytes_and_signature = filled->bytes_and_signature;
     memcpy(&sample->peer, &filled->peer, sizeof *sample - offsetof(struct ledger_sample, peer));
     __atomic_store_n(&sample->end_ticks, filled->end_ticks, __ATOMIC_RELEASE);
 }

@@ -31,6 +31,7 @@ static const struct mpi_abi OPEN_MPI = {
     .graph = 2,
     .dist_graph = 3,
     .bind_no_object = 0,
+    .order_c = 0,
 };
 
 static const struct mpi_abi MPICH = {
@@ -58,6 +59,7 @@ static const struct mpi_abi MPICH = {
     .cart = 2,
     .dist_graph = 3,
     .bind_no_object = 9700,
+    .order_c = 56,
 };
 
 static const struct mpi_abi STANDARD = {
@@ -85,6 +87,7 @@ static const struct mpi_abi STANDARD = {
     .graph = 212,
     .dist_graph = 213,
     .bind_no_object = 1,
+    .order_c = 12,
 };
 
 static bool speaks_the_standard_abi(void *provider, const char *path)
@@ -99,20 +102,20 @@ static bool speaks_the_standard_abi(void *provider, const char *path)
 
 /* An executable that uses MPI_COMM_WORLD may have its own copy of the object (a COPY relocation), which libmpi then uses too. So the global
  * scope is searched first, and the provider only if MPI was loaded privately (Python). */
-static mpi_handle object_address(void *provider, const char *name)
+mpi_handle mpi_object_address(const char *name)
 {
     void *address = dlsym(RTLD_DEFAULT, name);
-    return (mpi_handle)(address ? address : dlsym(provider, name));
+    return (mpi_handle)(address ? address : dlsym(mpi_provider, name));
 }
 
-static void resolve_open_mpi_handles(void *provider)
+static void resolve_open_mpi_handles(void)
 {
-    mpi_abi.comm_world = object_address(provider, "ompi_mpi_comm_world");
-    mpi_abi.comm_self = object_address(provider, "ompi_mpi_comm_self");
-    mpi_abi.comm_null = object_address(provider, "ompi_mpi_comm_null");
-    mpi_abi.request_null = object_address(provider, "ompi_request_null");
-    mpi_abi.datatype_null = object_address(provider, "ompi_mpi_datatype_null");
-    mpi_abi.byte = object_address(provider, "ompi_mpi_byte");
+    mpi_abi.comm_world = mpi_object_address("ompi_mpi_comm_world");
+    mpi_abi.comm_self = mpi_object_address("ompi_mpi_comm_self");
+    mpi_abi.comm_null = mpi_object_address("ompi_mpi_comm_null");
+    mpi_abi.request_null = mpi_object_address("ompi_request_null");
+    mpi_abi.datatype_null = mpi_object_address("ompi_mpi_datatype_null");
+    mpi_abi.byte = mpi_object_address("ompi_mpi_byte");
 }
 
 static void resolve_queries(void *provider)
@@ -133,6 +136,13 @@ static void resolve_queries(void *provider)
     QUERY(Type_size)
     QUERY(Type_size_x)
     QUERY(Type_get_name)
+    QUERY(Type_get_extent)
+    QUERY(Type_get_envelope)
+    QUERY(Type_get_envelope_c)
+    QUERY(Type_get_contents)
+    QUERY(Type_get_contents_c)
+    QUERY(Type_free)
+    QUERY(Op_commutative)
     QUERY(Get_elements_x)
     QUERY(Test_cancelled)
     QUERY(Query_thread)
@@ -159,7 +169,7 @@ void mpi_abi_detect(void *provider, const char *provider_path)
         mpi_abi = STANDARD;
     else if (dlsym(provider, "ompi_mpi_comm_world")) {
         mpi_abi = OPEN_MPI;
-        resolve_open_mpi_handles(provider);
+        resolve_open_mpi_handles();
     } else if (dlsym(provider, "MPI_UNWEIGHTED")) /* a data symbol that only the MPICH ABI has */
         mpi_abi = MPICH;
 }
@@ -274,7 +284,7 @@ void mpi_abi_learn_types(void)
     size_t count = 0;
     if (mpi_abi.kind == MPI_ABI_OPEN_MPI)
         for (const char *const *name = OPEN_MPI_TYPES; *name; name++)
-            count += learn_type(object_address(mpi_provider, *name), &types[count]);
+            count += learn_type(mpi_object_address(*name), &types[count]);
     if (mpi_abi.kind == MPI_ABI_STANDARD)
         for (size_t i = 0; i < sizeof STANDARD_TYPES / sizeof *STANDARD_TYPES; i++)
             count += learn_type(STANDARD_TYPES[i], &types[count]);

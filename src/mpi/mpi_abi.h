@@ -39,6 +39,7 @@ struct mpi_abi {
     int thread_levels[4];        /* MPI_THREAD_SINGLE, FUNNELED, SERIALIZED, MULTIPLE */
     int cart, graph, dist_graph; /* results of MPI_Topo_test */
     int bind_no_object;          /* MPI_T_BIND_NO_OBJECT */
+    int order_c;                 /* MPI_ORDER_C */
 };
 
 /* The functions by which the profiler queries MPI, all local, resolved in the library that the job uses. */
@@ -58,6 +59,13 @@ struct mpi_queries {
     int (*Type_size)(mpi_handle, int *);
     int (*Type_size_x)(mpi_handle, mpi_count *);
     int (*Type_get_name)(mpi_handle, char *, int *);
+    int (*Type_get_extent)(mpi_handle, mpi_aint *, mpi_aint *);
+    int (*Type_get_envelope)(mpi_handle, int *, int *, int *, int *);
+    int (*Type_get_envelope_c)(mpi_handle, mpi_count *, mpi_count *, mpi_count *, mpi_count *, int *);
+    int (*Type_get_contents)(mpi_handle, int, int, int, int *, mpi_aint *, void *);
+    int (*Type_get_contents_c)(mpi_handle, mpi_count, mpi_count, mpi_count, mpi_count, int *, mpi_aint *, mpi_count *, void *);
+    int (*Type_free)(void *);
+    int (*Op_commutative)(mpi_handle, int *);
     int (*Get_elements_x)(const void *, mpi_handle, mpi_count *);
     int (*Test_cancelled)(const void *, int *);
     int (*Query_thread)(int *);
@@ -100,6 +108,9 @@ void mpi_abi_learn_types(void);
 /* The second half of it: puts these types (at most MPI_TYPES_MOST) into the table. False if some have no slot. */
 enum { MPI_TYPES_MOST = 48 };
 bool mpi_abi_place_types(const struct mpi_type_size *types, size_t count);
+
+/* The handle of an object that the library exports (Open MPI's predefined ones are such). 0: it has none of this name. */
+mpi_handle mpi_object_address(const char *name);
 
 /* Detect the ABI of the library behind `provider` (a dlopen handle), and resolve the queries. */
 void mpi_abi_detect(void *provider, const char *provider_path);

@@ -4,7 +4,7 @@
 -- Types: INTEGER is 0 to 2^62, SIGNED INTEGER -2^62 to 2^62, BOOLEAN 0 or 1. SQLite does not enforce types; the reporter checks them, and
 -- the constraints, in each file that it reads. The library writes what it has, without checking: `PRAGMA ignore_check_constraints`.
 PRAGMA application_id = 1668116582; -- "cmpf"
-PRAGMA user_version = 7;
+PRAGMA user_version = 8;
 
 -- A process of the job.
 CREATE TABLE rank (
@@ -199,8 +199,32 @@ CREATE TABLE sample (
     tag             SIGNED INTEGER,  -- of the call's message; null: none, or not known
     number          INTEGER CHECK (number BETWEEN 1 AND 65535),  -- it is the n-th with this tag to (from) this peer on this
                                                                  -- communicator, modulo 65536; null: as above
+    signature       INTEGER CHECK (signature BETWEEN 1 AND 65535),  -- null: the call moved nothing, or there was no room
     CHECK ((device_start_ns IS NULL) + (device_end_ns IS NULL) + (is_shared IS NULL) IN (0, 3))
 );
+
+-- What sampled calls were asked to move: their arguments, but for buffers, peers and communicators.
+CREATE TABLE signature (
+    world_rank     INTEGER NOT NULL,
+    signature      INTEGER NOT NULL CHECK (signature BETWEEN 1 AND 65535),
+    datatype       TEXT    NOT NULL,  -- 'MPI_FLOAT'; a derived type by its constructor, 'vector'; '': there is more than one (Alltoallw)
+    type_bytes     INTEGER,           -- size of the datatype; null: as above
+    extent         SIGNED INTEGER,    -- its extent, bytes; null: as above
+    blocks         INTEGER,           -- that it lays out; null: as above, or not known
+    count          INTEGER,           -- elements of the datatype; of a receive those that there was room for; null: as above
+    op             TEXT    NOT NULL,  -- 'MPI_SUM'; 'user': made by MPI_Op_create; '': the call has none
+    is_commutative BOOLEAN,           -- the operation; null: the call has none
+    is_in_place    BOOLEAN NOT NULL,  -- 1: MPI_IN_PLACE
+    counts_hash    TEXT,              -- 16 hexadecimal digits, equal for equal vectors of counts; null: the call has no vector here
+    memory_kind    TEXT    NOT NULL,  -- as in cell
+    PRIMARY KEY (world_rank, signature)
+) WITHOUT ROWID;
+
+-- Sampled calls with what they were asked to move.
+CREATE VIEW signed_sample AS
+SELECT sample.*, datatype, type_bytes, extent, blocks, count, op, is_commutative, is_in_place, counts_hash, memory_kind
+FROM sample
+JOIN signature USING (world_rank, signature);
 
 -- Further messages of sampled calls: what a Sendrecv received, and what Start and Startall started.
 CREATE TABLE sample_message (

@@ -320,6 +320,30 @@ static void store_regions(struct store *store)
         }
 }
 
+static void store_signature(struct store *store, const struct ledger_signature *entry)
+{
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)entry->counts_hash);
+    struct value type_bytes = *entry->datatype ? rows_number(store, (int64_t)entry->type_bytes) : rows_null();
+    struct value extent = *entry->datatype ? rows_number(store, entry->extent) : rows_null();
+    struct value is_commutative = *entry->op ? rows_boolean(store, entry->flags & LEDGER_SIGNATURE_COMMUTATIVE) : rows_null();
+    struct value counts_hash = entry->flags & LEDGER_SIGNATURE_COUNTS ? rows_text(store, hash) : rows_null();
+    struct value memory_kind = rows_text(store, memory_kind_name(entry->memory_kind));
+    const struct column row[] = {
+#define ROWS_OF_SIGNATURE
+#include "rows.def"
+    };
+    ROWS_INSERT(store, "INSERT INTO signature", row);
+}
+
+static void store_signatures(struct store *store)
+{
+    struct ledger_chunk *chunk;
+    FOR_EACH_CHUNK(chunk, store, LEDGER_SIGNATURES)
+        for (uint32_t i = 0; i < chunk->used; i++)
+            store_signature(store, ledger_entry(chunk, i));
+}
+
 static void store_everything(struct store *store, int64_t began_ns)
 {
     store_facts(store);
@@ -329,6 +353,7 @@ static void store_everything(struct store *store, int64_t began_ns)
     store_peers(store);
     store_cells(store);
     store_samples(store);
+    store_signatures(store);
     store_regions(store);
     store_gpu(store);
     store_rank(store, began_ns);

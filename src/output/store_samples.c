@@ -47,6 +47,11 @@ static bool page_is_retained(const struct store *store, const struct ledger_page
     }
 }
 
+static struct value bytes_of(const struct store *store, const struct ledger_sample *sample)
+{
+    return rows_bytes(store, sample->bytes == LEDGER_SAMPLE_BYTES_UNKNOWN ? LEDGER_BYTES_UNKNOWN : sample->bytes);
+}
+
 /* When the kernel of an NCCL operation ran. False: another call, or not known. */
 static bool device_span(const struct store *store, const struct ledger_sample *sample, struct span *span)
 {
@@ -84,6 +89,7 @@ static void store_message(struct store *store, const struct ledger_sample *entry
 {
     struct message_columns message = message_columns(store, entry, owner);
     struct value thread = message.thread, tag = message.tag, number = message.number, completed_ns = completion(store, entry);
+    struct value bytes = bytes_of(store, entry);
     unsigned is_received = (entry->flags & LEDGER_SAMPLE_RECEIVED) != 0;
     struct value direction = rows_name(direction_names, COUNT(direction_names), is_received);
     const struct column row[] = {
@@ -96,7 +102,7 @@ static void store_message(struct store *store, const struct ledger_sample *entry
 static void store_start(struct store *store, const struct ledger_sample *entry, uint64_t owner)
 {
     struct value thread = rows_number(store, (int64_t)(owner >> 8)), operation = rows_number(store, entry->operation);
-    struct value number = rows_number(store, entry->starts), completed_ns = completion(store, entry);
+    struct value number = rows_number(store, entry->starts), completed_ns = completion(store, entry), bytes = bytes_of(store, entry);
     const struct column row[] = {
 #define ROWS_OF_SAMPLE_START
 #include "rows.def"
@@ -121,6 +127,7 @@ static void store_call_sample(struct store *store, const struct ledger_sample *e
     bool is_nccl = rows_call_is_nccl(store, entry->call), is_on_device = device_span(store, entry, &device);
     bool has_request = !is_nccl && !(entry->flags & LEDGER_SAMPLE_MESSAGE);
     struct value sequence = rows_unless_zero(store, place), completed_ns = completion(store, entry);
+    struct value bytes = bytes_of(store, entry), signature = rows_unless_zero(store, entry->signature);
     struct value peer = place ? rows_null() : rows_rank(store, entry->peer);
     struct value root = place ? rows_rank(store, entry->peer) : rows_null();
     struct value request_call = rows_call(store, has_request ? entry->request_call : 0);

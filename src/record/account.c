@@ -23,7 +23,7 @@ static struct ledger_sample *sample_further(const struct call *call, const struc
         return NULL;
     sample_fill(sample, &(struct ledger_sample){.start_ticks = call->start,
                                                 .end_ticks = call->end,
-                                                .bytes = traffic->bytes,
+                                                .bytes_and_signature = sample_bytes(traffic->bytes),
                                                 .peer = traffic->peer,
                                                 .call = id & 0xfff,
                                                 .flags = (account_flags(traffic) | LEDGER_SAMPLE_FURTHER) & 0xf,
@@ -108,34 +108,34 @@ static void hold(struct request *request, struct communicator *communicator)
         request->origin = message_wildcard_begin(request->slot);
 }
 
-static void track(const struct call *call, struct traffic traffic, const void *request, unsigned flags, struct ledger_sample *sample)
+static void track(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags, struct ledger_sample *sample)
 {
     mpi_handle handle = mpi_handle_load(request, 0);
     if (mpi_handle_bits(handle) == mpi_abi.request_null)
         return;
-    unsigned slot = communicators_slot(traffic.communicator);
-    if (traffic.flags & TRAFFIC_IS_MESSAGE)
+    unsigned slot = communicators_slot(traffic->communicator);
+    if (traffic->flags & TRAFFIC_IS_MESSAGE)
         flags |= REQUEST_MESSAGE;
-    if (traffic.flags & TRAFFIC_IS_WILDCARD)
+    if (traffic->flags & TRAFFIC_IS_WILDCARD)
         flags |= REQUEST_WILDCARD;
-    if (traffic.direction == LEDGER_RECEIVED)
+    if (traffic->direction == LEDGER_RECEIVED)
         flags |= REQUEST_INCOMING;
     struct request entry = {
         .start_ticks = call->start,
-        .bytes = traffic.bytes,
-        .volume_bytes = traffic.volume_bytes,
+        .bytes = traffic->bytes,
+        .volume_bytes = traffic->volume_bytes,
         .blocked_ticks = call->end - call->start,
         .sample = flags & REQUEST_MESSAGE || call->sequence ? sample : NULL,
-        .peer = traffic.peer,
+        .peer = traffic->peer,
         .call = call->id,
         .slot = (uint16_t)slot,
         .flags = (uint8_t)flags,
-        .memory_kind = traffic.memory_kind,
+        .memory_kind = traffic->memory_kind,
     };
     if (flags & REQUEST_HOLDS) {
-        hold(&entry, traffic.communicator);
+        hold(&entry, traffic->communicator);
     } else if (flags & REQUEST_PERSISTENT) {
-        entry.origin = (uint16_t)persistent_origin(call, &traffic);
+        entry.origin = (uint16_t)persistent_origin(call, traffic);
     } else {
         if (__builtin_expect(message_numbers_are_concurrent, 0))
             entry.origin = requests_thread(call->thread->cells.record);
@@ -150,42 +150,46 @@ static void track(const struct call *call, struct traffic traffic, const void *r
     let_go(&entry, 0);
 }
 
-void account_started(const struct call *call, struct traffic traffic, const void *request, unsigned flags)
+struct ledger_sample *account_started(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags)
 {
     struct ledger_sample *sample;
-    account_sampled(call, traffic, &sample);
+    account_sampled(call, *traffic, &sample);
     if (call->succeeded && mpi_abi.known)
         track(call, traffic, request, flags | REQUEST_ACTIVE, sample);
+    return sample;
 }
 
-void account_exchange_started(const struct call *call, struct traffic traffic, int source, int tag, const void *request)
+struct ledger_sample *account_exchange_started(const struct call *call, const struct traffic *traffic, int source, int tag,
+                                               const void *request)
 {
     if (!call->thread)
-        return;
-    struct traffic expected = traffic_on(traffic.communicator);
+        return NULL;
+    struct traffic expected = traffic_on(traffic->communicator);
     expected.bytes = LEDGER_BYTES_UNKNOWN;
-    if (traffic.communicator)
+    if (traffic->communicator)
         traffic_expect(call, &expected, source, tag);
     struct ledger_sample *sample;
     samples_keep_together(&call->thread->window);
-    account_sampled(call, traffic, &sample);
+    account_sampled(call, *traffic, &sample);
     if (expected.peer != PEER_NONE)
-        sample_further(call, &expected, call->id, communicators_slot(traffic.communicator));
+        sample_further(call, &expected, call->id, communicators_slot(traffic->communicator));
     unsigned flags = expected.flags & TRAFFIC_IS_WILDCARD ? REQUEST_EXCHANGE | REQUEST_WILDCARD : REQUEST_EXCHANGE;
     if (call->succeeded && mpi_abi.known)
         track(call, traffic, request, flags | REQUEST_ACTIVE, sample);
+    return sample;
 }
 
-void account_prepared(const struct call *call, struct traffic traffic, const void *request, unsigned flags)
+struct ledger_sample *account_prepared(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags)
 {
-    struct traffic itself = traffic;
+    struct traffic itself = *traffic;
     itself.peer = PEER_NONE; /* no message yet: it is counted at completion */
     itself.flags = 0;
     itself.volume_bytes = 0;
-    account_call(call, itself);
+    struct ledger_sample *sample = account_call(call, itself);
     traffic_check(call);
     if (call->succeeded && mpi_abi.known)
         track(call, traffic, request, flags | REQUEST_PERSISTENT, NULL);
+    return sample;
 }
 
 static const struct mpi_arrival NO_ARRIVAL = {0, MPI_UNDEFINED, true};

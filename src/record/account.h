@@ -71,7 +71,7 @@ HOT struct ledger_sample *account_sample(const struct call *call, struct traffic
     unsigned request_call = (uint16_t)(call->doing >> LEDGER_DOING_REQUEST_CALL_BIT);
     sample_fill(sample, &(struct ledger_sample){.start_ticks = call->start,
                                                 .end_ticks = call->end,
-                                                .bytes = traffic.bytes,
+                                                .bytes_and_signature = sample_bytes(traffic.bytes),
                                                 .peer = peer,
                                                 .call = call->id & 0xfff,
                                                 .flags = account_flags(&traffic) & 0xf,
@@ -99,10 +99,12 @@ HOT bool account_sampled(const struct call *call, struct traffic traffic, struct
     return true;
 }
 
-HOT bool account_call(const struct call *call, struct traffic traffic)
+/* The same; its sample, or NULL. */
+HOT struct ledger_sample *account_call(const struct call *call, struct traffic traffic)
 {
     struct ledger_sample *sample;
-    return account_sampled(call, traffic, &sample);
+    account_sampled(call, traffic, &sample);
+    return sample;
 }
 
 /* The same for a call without communicator or bytes. */
@@ -117,14 +119,16 @@ void account_poll(const struct call *call);
 /* The receiving half of a sendrecv, whose call has been accounted, with this result. */
 void account_arrival(const struct call *call, struct traffic received, bool is_counted);
 
-/* A call that started an operation: counts the call and tracks the request. `request` points to the handle. */
-void account_started(const struct call *call, struct traffic traffic, const void *request, unsigned flags);
+/* A call that started an operation: counts the call and tracks the request. `request` points to the handle. Like the next two, it returns
+ * the call's sample, or NULL. */
+struct ledger_sample *account_started(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags);
 
 /* A call that sends, and receives from `source`. */
-void account_exchange_started(const struct call *call, struct traffic traffic, int source, int tag, const void *request);
+struct ledger_sample *account_exchange_started(const struct call *call, const struct traffic *traffic, int source, int tag,
+                                               const void *request);
 
 /* A persistent operation was set up (no message yet). */
-void account_prepared(const struct call *call, struct traffic traffic, const void *request, unsigned flags);
+struct ledger_sample *account_prepared(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags);
 
 /* `call` has completed the request with this handle, or has waited for it without completing it. `status` may be NULL.
  * `blocked_before_ticks` is the time that earlier calls waited for it and that is not yet charged to the request (wait_array.h). */

@@ -118,10 +118,9 @@ struct moved moved_gather(const struct communicator *communicator, const void *s
 {
     if (traffic_is_idle(communicator, root))
         return NOTHING;
-    bool root_here = traffic_is_root(communicator, root);
-    bool only_receives = root_here && communicator->is_inter;
-    bool in_place = root_here && sendbuf == mpi_abi.in_place;
-    uint64_t bytes = only_receives || in_place ? traffic_bytes(recvcount, recvtype) : traffic_bytes(sendcount, sendtype);
+    bool only_receives = traffic_is_root(communicator, root) && communicator->is_inter;
+    bool has_receive_arguments = traffic_root_receives(communicator, sendbuf, root);
+    uint64_t bytes = has_receive_arguments ? traffic_bytes(recvcount, recvtype) : traffic_bytes(sendcount, sendtype);
     return (struct moved){bytes, only_receives ? 0 : bytes};
 }
 

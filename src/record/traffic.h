@@ -82,6 +82,12 @@ HOT bool traffic_is_idle(const struct communicator *communicator, int root)
     return communicator->is_inter && root == mpi_abi.proc_null;
 }
 
+/* Whether what counts is described by the root's receive arguments (MPI_Gather). */
+HOT bool traffic_root_receives(const struct communicator *communicator, const void *sendbuf, int root)
+{
+    return traffic_is_root(communicator, root) && (communicator->is_inter || sendbuf == mpi_abi.in_place);
+}
+
 HOT struct traffic traffic_nowhere(void)
 {
     return (struct traffic){.peer = PEER_NONE, .tag = LEDGER_NO_TAG};

@@ -16,6 +16,7 @@
 #include "record/account.h"
 #include "record/recording.h"
 #include "record/regions.h"
+#include "record/signatures.h"
 #include "run_folder.h"
 #include "usage.h"
 
@@ -204,6 +205,7 @@ static void begin_with_mpi(int thread_level, mpi_handle world_group, bool initia
         record_control_variables(thread_level);
     communicators_begin(world_group, initialized);
     mpi_abi_learn_types();
+    signatures_begin(the_ledger.limit_bytes);
 }
 
 static void begin_recording(int64_t began_ns)

@@ -3,6 +3,7 @@
 #include "functions.h"
 #include "record/account.h"
 #include "record/announce.h"
+#include "record/signatures.h"
 #include "statuses.h"
 
 /* The request's handle before the call. The pointer may be NULL; MPI then returns an error. */
@@ -20,7 +21,7 @@ HOT struct traffic received_of(const struct call *call, const void *status, int 
     return traffic_received(arrival, tag < 0 && arrival.source >= 0 ? mpi_status_tag(status) : tag, communicator);
 }
 
-static void account_receive(const struct call *call, const void *buf, const void *status, int tag, mpi_handle comm)
+static struct ledger_sample *account_receive(const struct call *call, const void *buf, const void *status, int tag, mpi_handle comm)
 {
     struct traffic traffic;
     traffic_check(call);
@@ -28,7 +29,7 @@ static void account_receive(const struct call *call, const void *buf, const void
         traffic = received_of(call, status, tag, traffic.communicator);
     if (traffic.peer != PEER_NONE)
         traffic_number(call, &traffic);
-    account_call(call, traffic_at(buf, traffic));
+    return account_call(call, traffic_at(buf, traffic));
 }
 
 BODY(Recv, BY_HAND, RECV)
@@ -40,7 +41,11 @@ BODY(Recv, BY_HAND, RECV)
     call_start(&call);
     int error = real(buf, count, type, source, tag, comm, status);
     call_end(&call, error);
-    account_receive(&call, buf, status, tag, comm);
+    struct ledger_sample *sample = account_receive(&call, buf, status, tag, comm);
+    if (sample && sample->bytes) {
+        struct traffic traffic = traffic_at(buf, (struct traffic){.bytes = sample->bytes});
+        signature_store(sample, SIGNATURE_RECV);
+    }
     return error;
 }
 
@@ -54,7 +59,10 @@ BODY(Sendrecv, BY_HAND, SENDRECV)
     int error = real(ARGUMENTS_SENDRECV);
     call_end(&call, error);
     struct traffic traffic = TRAFFIC_EXCHANGE;
-    bool is_counted = account_call(&call, traffic);
+    struct ledger_sample *sample;
+    bool is_counted = account_sampled(&call, traffic, &sample);
+    if (signature_is_wanted(sample, traffic.bytes))
+        signature_store(sample, SIGNATURE_EXCHANGE);
     account_arrival(&call, received_of(&call, status, recvtag, traffic.communicator), is_counted);
     return error;
 }
@@ -69,7 +77,10 @@ BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
     int error = real(ARGUMENTS_SENDRECV_REPLACE);
     call_end(&call, error);
     struct traffic traffic = TRAFFIC_EXCHANGE_REPLACE;
-    bool is_counted = account_call(&call, traffic);
+    struct ledger_sample *sample;
+    bool is_counted = account_sampled(&call, traffic, &sample);
+    if (signature_is_wanted(sample, traffic.bytes))
+        signature_store(sample, SIGNATURE_EXCHANGE_REPLACE);
     account_arrival(&call, received_of(&call, status, recvtag, traffic.communicator), is_counted);
     return error;
 }
@@ -138,7 +149,10 @@ BODY(Mrecv, BY_HAND, MRECV)
     call_end(&call, error);
     struct traffic traffic = call.succeeded ? matched : traffic_nowhere();
     traffic.bytes = arrival_of(&call, status).bytes;
-    account_call(&call, traffic_at(buf, traffic));
+    traffic = traffic_at(buf, traffic);
+    struct ledger_sample *sample = account_call(&call, traffic);
+    if (signature_is_wanted(sample, traffic.bytes))
+        signature_store(sample, SIGNATURE_MRECV);
     let_go(matched.communicator);
     return error;
 }
@@ -154,7 +168,10 @@ BODY(Imrecv, BY_HAND, IMRECV)
     struct traffic traffic = call.succeeded ? matched : traffic_nowhere();
     traffic.bytes = call.succeeded && mpi_abi.known ? traffic_bytes(count, type) : 0;
     traffic.flags |= TRAFFIC_IS_POSTED;
-    account_started(&call, traffic_at(buf, traffic), request, REQUEST_RECEIVE);
+    traffic = traffic_at(buf, traffic);
+    struct ledger_sample *sample = account_started(&call, &traffic, request, REQUEST_RECEIVE);
+    if (signature_is_still_wanted(&call, sample, traffic.bytes))
+        signature_store(sample, SIGNATURE_IMRECV);
     let_go(matched.communicator);
     return error;
 }
@@ -285,7 +302,8 @@ BODY(Buffer_iflush, BY_HAND, REQUEST)
     call_begin(&call, CALL_Buffer_iflush, site);
     int error = real(request);
     call_end(&call, error);
-    account_started(&call, traffic_nowhere(), request, 0);
+    struct traffic traffic = traffic_nowhere();
+    account_started(&call, &traffic, request, 0);
     return error;
 }
 
@@ -545,7 +563,8 @@ BODY(Testsome, BY_HAND, SOME)
 /* MPI_Comm_idup is both a constructor and a nonblocking operation. */
 static void account_duplicating(const struct call *call, mpi_handle comm, const void *newcomm, const void *request)
 {
-    account_started(call, traffic_none(call, comm), request, 0);
+    struct traffic traffic = traffic_none(call, comm);
+    account_started(call, &traffic, request, 0);
     if (call->succeeded && mpi_abi.known)
         communicators_duplicated(mpi_handle_load(newcomm, 0), call->id, comm);
 }

@@ -3,6 +3,7 @@
 #include "functions.h"
 #include "record/account.h"
 #include "record/announce.h"
+#include "record/signatures.h"
 #include "statuses.h"
 
 /* The keys of the objects whose handles these pointers point to; 0 for NULL, which MPI reports as an error. */
@@ -53,19 +54,22 @@ static mpi_handle file_key(const void *file)
     EXPORT_##FORMS(NAME, ENDING, SHAPE)
 
 /* Only the status says how much was read. */
-#define READING(NAME, SHAPE, FORMS)                                                                 \
-    BODY(NAME, READING, SHAPE)                                                                      \
-    {                                                                                               \
-        struct own_status ours;                                                                     \
-        struct call call;                                                                           \
-        status = enter_with_status(&call, CALL_##NAME, site, status, &ours);                        \
-        ANNOUNCE_FILE;                                                                              \
-        call_start(&call);                                                                          \
-        int error = real(ARGUMENTS_##SHAPE);                                                        \
-        call_end(&call, error);                                                                     \
-        account_call(&call, traffic_at(buf, traffic_read(&call, arrival_of(&call, status), file))); \
-        return error;                                                                               \
-    }                                                                                               \
+#define READING(NAME, SHAPE, FORMS)                                                                     \
+    BODY(NAME, READING, SHAPE)                                                                          \
+    {                                                                                                   \
+        struct own_status ours;                                                                         \
+        struct call call;                                                                               \
+        status = enter_with_status(&call, CALL_##NAME, site, status, &ours);                            \
+        ANNOUNCE_FILE;                                                                                  \
+        call_start(&call);                                                                              \
+        int error = real(ARGUMENTS_##SHAPE);                                                            \
+        call_end(&call, error);                                                                         \
+        struct traffic traffic = traffic_at(buf, traffic_read(&call, arrival_of(&call, status), file)); \
+        struct ledger_sample *sample = account_call(&call, traffic);                                    \
+        if (signature_is_wanted(sample, traffic.bytes))                                                 \
+            signature_store(sample, SIGNATURE_##SHAPE);                                                 \
+        return error;                                                                                   \
+    }                                                                                                   \
     EXPORT_##FORMS(NAME, READING, SHAPE)
 
 #include "expand.h"

@@ -8,6 +8,8 @@
  *   ARGUMENTS_x             the same names, to pass on
  *   ANNOUNCE_x              what is announced about a call before it is made (announce.h)
  *   TRAFFIC_x               the traffic of a call and its buffers (traffic.h), in terms of those names and of `call` and `wide`
+ *   SIGNATURE_x             the number of a sampled call's signature (signatures.h), in terms of those names and of `traffic`; 0: it moves
+ *                           no data. Of a call that sends and receives it is that of the side that `bytes` counts
  *   FOUND_x                 for a call that polls: whether it was successful
  *   CREATED_x               for a constructor of communicators: parent, whether there is one, tag (communicators_created)
  *   KEY_x                   for a call that creates or frees a window or a file: its key (communicators_attach) */
@@ -30,30 +32,37 @@
 #define PARAMETERS_MESSAGE(C, A, D) const void *buf, C count, mpi_handle type, int dest, int tag, mpi_handle comm
 #define ARGUMENTS_MESSAGE buf, count, type, dest, tag, comm
 #define TRAFFIC_MESSAGE traffic_at(buf, traffic_message(&call, count, type, dest, tag, comm))
+#define SIGNATURE_MESSAGE SIGNATURE_OF(.count = count, .type = type)
 #define ANNOUNCE_MESSAGE announce_send(&call, comm, announce_bytes(count, type), dest, tag)
 
 #define PARAMETERS_RECEIVE(C, A, D) void *buf, C count, mpi_handle type, int source, int tag, mpi_handle comm
 #define ARGUMENTS_RECEIVE buf, count, type, source, tag, comm
 #define TRAFFIC_RECEIVE traffic_at(buf, traffic_receive(&call, count, type, source, tag, comm))
+#define SIGNATURE_RECEIVE SIGNATURE_MESSAGE
 #define ANNOUNCE_RECEIVE announce_receive(&call, comm, announce_bytes(count, type), source, tag)
 
 #define PARAMETERS_RECV(C, A, D) void *buf, C count, mpi_handle type, int source, int tag, mpi_handle comm, void *status
 #define ARGUMENTS_RECV buf, count, type, source, tag, comm, status
+#define SIGNATURE_RECV SIGNATURE_MESSAGE
 #define PARAMETERS_MRECV(C, A, D) void *buf, C count, mpi_handle type, void *message, void *status
 #define ARGUMENTS_MRECV buf, count, type, message, status
+#define SIGNATURE_MRECV SIGNATURE_MESSAGE
 #define PARAMETERS_IMRECV(C, A, D) void *buf, C count, mpi_handle type, void *message, void *request
 #define ARGUMENTS_IMRECV buf, count, type, message, request
+#define SIGNATURE_IMRECV SIGNATURE_MESSAGE
 
 #define PARAMETERS_EXCHANGE(C, A, D)                                                                                               \
     const void *sendbuf, C sendcount, mpi_handle sendtype, int dest, int sendtag, void *recvbuf, C recvcount, mpi_handle recvtype, \
         int source, int recvtag, mpi_handle comm
 #define ARGUMENTS_EXCHANGE sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm
 #define TRAFFIC_EXCHANGE traffic_exchanged(sendbuf, recvbuf, traffic_message(&call, sendcount, sendtype, dest, sendtag, comm))
+#define SIGNATURE_EXCHANGE SIGNATURE_OF(.count = sendcount, .type = sendtype)
 #define ANNOUNCE_EXCHANGE announce_exchange(&call, comm, announce_bytes(recvcount, recvtype), dest, sendtag, source, recvtag)
 #define PARAMETERS_EXCHANGE_REPLACE(C, A, D) \
     void *buf, C count, mpi_handle type, int dest, int sendtag, int source, int recvtag, mpi_handle comm
 #define ARGUMENTS_EXCHANGE_REPLACE buf, count, type, dest, sendtag, source, recvtag, comm
 #define TRAFFIC_EXCHANGE_REPLACE traffic_at(buf, traffic_message(&call, count, type, dest, sendtag, comm))
+#define SIGNATURE_EXCHANGE_REPLACE SIGNATURE_MESSAGE
 #define ANNOUNCE_EXCHANGE_REPLACE announce_exchange(&call, comm, announce_bytes(count, type), dest, sendtag, source, recvtag)
 #define PARAMETERS_SENDRECV(C, A, D) PARAMETERS_EXCHANGE(C, A, D), void *status
 #define ARGUMENTS_SENDRECV ARGUMENTS_EXCHANGE, status
@@ -81,23 +90,28 @@
     const void *buf, int partitions, mpi_count count, mpi_handle type, int dest, int tag, mpi_handle comm
 #define ARGUMENTS_PARTITIONED_SEND buf, partitions, count, type, dest, tag, comm
 #define TRAFFIC_PARTITIONED_SEND traffic_at(buf, traffic_partitioned(&call, partitions *count, type, dest, comm))
+#define SIGNATURE_PARTITIONED_SEND SIGNATURE_OF(.count = partitions * count, .type = type)
 #define ANNOUNCE_PARTITIONED_SEND announce_message(&call, comm, announce_bytes(partitions *count, type), dest, tag)
 #define PARAMETERS_PARTITIONED_RECEIVE(C, A, D) \
     void *buf, int partitions, mpi_count count, mpi_handle type, int source, int tag, mpi_handle comm
 #define ARGUMENTS_PARTITIONED_RECEIVE buf, partitions, count, type, source, tag, comm
 #define TRAFFIC_PARTITIONED_RECEIVE traffic_at(buf, traffic_incoming(&call, partitions *count, type, source, comm))
+#define SIGNATURE_PARTITIONED_RECEIVE SIGNATURE_PARTITIONED_SEND
 #define ANNOUNCE_PARTITIONED_RECEIVE announce_message(&call, comm, announce_bytes(partitions *count, type), source, tag)
 #define PARAMETERS_READY(C, A, D) int partition, mpi_handle request
 #define ARGUMENTS_READY partition, request
 #define TRAFFIC_READY traffic_nowhere()
+#define SIGNATURE_READY 0
 #define ANNOUNCE_READY announce_nothing()
 #define PARAMETERS_READY_RANGE(C, A, D) int partition_low, int partition_high, mpi_handle request
 #define ARGUMENTS_READY_RANGE partition_low, partition_high, request
 #define TRAFFIC_READY_RANGE traffic_nowhere()
+#define SIGNATURE_READY_RANGE 0
 #define ANNOUNCE_READY_RANGE announce_nothing()
 #define PARAMETERS_READY_LIST(C, A, D) int length, const int *partitions, mpi_handle request
 #define ARGUMENTS_READY_LIST length, partitions, request
 #define TRAFFIC_READY_LIST traffic_nowhere()
+#define SIGNATURE_READY_LIST 0
 #define ANNOUNCE_READY_LIST announce_nothing()
 #define PARAMETERS_ARRIVED(C, A, D) mpi_handle request, int partition, int *flag
 #define ARGUMENTS_ARRIVED request, partition, flag
@@ -109,34 +123,42 @@
 #define PARAMETERS_BUFFER_ATTACH(C, A, D) void *buffer, C size
 #define ARGUMENTS_BUFFER_ATTACH buffer, size
 #define TRAFFIC_BUFFER_ATTACH traffic_nowhere()
+#define SIGNATURE_BUFFER_ATTACH 0
 #define ANNOUNCE_BUFFER_ATTACH announce_nothing()
 #define PARAMETERS_BUFFER_DETACH(C, A, D) void *buffer, A *size
 #define ARGUMENTS_BUFFER_DETACH buffer, size
 #define TRAFFIC_BUFFER_DETACH traffic_nowhere()
+#define SIGNATURE_BUFFER_DETACH 0
 #define ANNOUNCE_BUFFER_DETACH announce_nothing()
 #define PARAMETERS_COMM_ATTACH(C, A, D) mpi_handle comm, void *buffer, C size
 #define ARGUMENTS_COMM_ATTACH comm, buffer, size
 #define TRAFFIC_COMM_ATTACH traffic_none(&call, comm)
+#define SIGNATURE_COMM_ATTACH 0
 #define ANNOUNCE_COMM_ATTACH announce_on(&call, comm)
 #define PARAMETERS_COMM_DETACH(C, A, D) mpi_handle comm, void *buffer, A *size
 #define ARGUMENTS_COMM_DETACH comm, buffer, size
 #define TRAFFIC_COMM_DETACH traffic_none(&call, comm)
+#define SIGNATURE_COMM_DETACH 0
 #define ANNOUNCE_COMM_DETACH announce_on(&call, comm)
 #define PARAMETERS_COMM_FLUSH(C, A, D) mpi_handle comm
 #define ARGUMENTS_COMM_FLUSH comm
 #define TRAFFIC_COMM_FLUSH traffic_none(&call, comm)
+#define SIGNATURE_COMM_FLUSH 0
 #define ANNOUNCE_COMM_FLUSH announce_on(&call, comm)
 #define PARAMETERS_SESSION(C, A, D) mpi_handle session
 #define ARGUMENTS_SESSION session
 #define TRAFFIC_SESSION traffic_nowhere()
+#define SIGNATURE_SESSION 0
 #define ANNOUNCE_SESSION announce_nothing()
 #define PARAMETERS_SESSION_ATTACH(C, A, D) mpi_handle session, void *buffer, C size
 #define ARGUMENTS_SESSION_ATTACH session, buffer, size
 #define TRAFFIC_SESSION_ATTACH traffic_nowhere()
+#define SIGNATURE_SESSION_ATTACH 0
 #define ANNOUNCE_SESSION_ATTACH announce_nothing()
 #define PARAMETERS_SESSION_DETACH(C, A, D) mpi_handle session, void *buffer, A *size
 #define ARGUMENTS_SESSION_DETACH session, buffer, size
 #define TRAFFIC_SESSION_DETACH traffic_nowhere()
+#define SIGNATURE_SESSION_DETACH 0
 #define ANNOUNCE_SESSION_DETACH announce_nothing()
 
 /* Completion */
@@ -163,10 +185,12 @@
 #define PARAMETERS_GENERALIZED(C, A, D) void *query_fn, void *free_fn, void *cancel_fn, void *extra_state
 #define ARGUMENTS_GENERALIZED query_fn, free_fn, cancel_fn, extra_state
 #define TRAFFIC_GENERALIZED traffic_nowhere()
+#define SIGNATURE_GENERALIZED 0
 #define ANNOUNCE_GENERALIZED announce_nothing()
 #define PARAMETERS_GENERALIZED_COMPLETE(C, A, D) mpi_handle request
 #define ARGUMENTS_GENERALIZED_COMPLETE request
 #define TRAFFIC_GENERALIZED_COMPLETE traffic_nowhere()
+#define SIGNATURE_GENERALIZED_COMPLETE 0
 #define ANNOUNCE_GENERALIZED_COMPLETE announce_nothing()
 #define PARAMETERS_WAIT(C, A, D) void *request, void *status
 #define ARGUMENTS_WAIT request, status
@@ -189,11 +213,13 @@
 #define PARAMETERS_BARRIER(C, A, D) mpi_handle comm
 #define ARGUMENTS_BARRIER comm
 #define TRAFFIC_BARRIER traffic_none(&call, comm)
+#define SIGNATURE_BARRIER 0
 #define ANNOUNCE_BARRIER announce_collective(&call, comm, 0)
 
 #define PARAMETERS_BCAST(C, A, D) void *buffer, C count, mpi_handle type, int root, mpi_handle comm
 #define ARGUMENTS_BCAST buffer, count, type, root, comm
 #define TRAFFIC_BCAST traffic_at(buffer, traffic_bcast(&call, count, type, root, comm))
+#define SIGNATURE_BCAST SIGNATURE_MESSAGE
 #define ANNOUNCE_BCAST announce_rooted(&call, comm, announce_bytes(count, type), root)
 
 #define PARAMETERS_GATHER(C, A, D) \
@@ -201,6 +227,10 @@
 #define ARGUMENTS_GATHER sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
 #define TRAFFIC_GATHER \
     traffic_gathered(sendbuf, recvbuf, root, traffic_gather(&call, sendbuf, sendcount, sendtype, recvcount, recvtype, root, comm))
+#define SIGNATURE_GATHER                                                                                  \
+    (traffic_root_receives(traffic.communicator, sendbuf, root)                                           \
+         ? SIGNATURE_OF(.count = recvcount, .type = recvtype, .is_in_place = sendbuf == mpi_abi.in_place) \
+         : SIGNATURE_OF(.count = sendcount, .type = sendtype))
 #define ANNOUNCE_GATHER \
     announce_rooted(    \
         &call, comm,    \
@@ -210,6 +240,10 @@
 #define ARGUMENTS_SCATTER ARGUMENTS_GATHER
 #define TRAFFIC_SCATTER \
     traffic_scattered(sendbuf, recvbuf, root, traffic_scatter(&call, sendcount, sendtype, recvcount, recvtype, root, comm))
+#define SIGNATURE_SCATTER                                                                                 \
+    (traffic_is_root(traffic.communicator, root)                                                          \
+         ? SIGNATURE_OF(.count = sendcount, .type = sendtype, .is_in_place = recvbuf == mpi_abi.in_place) \
+         : SIGNATURE_OF(.count = recvcount, .type = recvtype))
 #define ANNOUNCE_SCATTER \
     announce_rooted(     \
         &call, comm,     \
@@ -221,6 +255,11 @@
 #define ARGUMENTS_GATHERV sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm
 #define TRAFFIC_GATHERV \
     traffic_gathered(sendbuf, recvbuf, root, traffic_gatherv(&call, sendbuf, sendcount, sendtype, COUNTS(recvcounts), recvtype, root, comm))
+#define SIGNATURE_GATHERV                                                                                              \
+    (traffic_is_root(traffic.communicator, root)                                                                       \
+         ? SIGNATURE_OF(.type = sendbuf == mpi_abi.in_place ? recvtype : sendtype, .counts = COUNTS(recvcounts),       \
+                        .length = traffic_others_in(traffic.communicator), .is_in_place = sendbuf == mpi_abi.in_place) \
+         : SIGNATURE_OF(.count = sendcount, .type = sendtype))
 #define ANNOUNCE_GATHERV announce_rooted(&call, comm, LEDGER_BYTES_UNKNOWN, root)
 
 #define PARAMETERS_SCATTERV(C, A, D)                                                                                                 \
@@ -229,6 +268,11 @@
 #define ARGUMENTS_SCATTERV sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm
 #define TRAFFIC_SCATTERV \
     traffic_scattered(sendbuf, recvbuf, root, traffic_scatterv(&call, COUNTS(sendcounts), sendtype, recvcount, recvtype, root, comm))
+#define SIGNATURE_SCATTERV                                                                                                 \
+    (traffic_is_root(traffic.communicator, root)                                                                           \
+         ? SIGNATURE_OF(.type = sendtype, .counts = COUNTS(sendcounts), .length = traffic_others_in(traffic.communicator), \
+                        .is_in_place = recvbuf == mpi_abi.in_place)                                                        \
+         : SIGNATURE_OF(.count = recvcount, .type = recvtype))
 #define ANNOUNCE_SCATTERV announce_rooted(&call, comm, LEDGER_BYTES_UNKNOWN, root)
 
 #define PARAMETERS_ALLGATHER(C, A, D) \
@@ -236,6 +280,9 @@
 #define ARGUMENTS_ALLGATHER sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
 #define TRAFFIC_ALLGATHER \
     traffic_between(sendbuf, recvbuf, traffic_allgather(&call, sendbuf, sendcount, sendtype, recvcount, recvtype, comm))
+#define SIGNATURE_ALLGATHER                                                                                                               \
+    SIGNATURE_OF(.count = sendbuf == mpi_abi.in_place ? recvcount : sendcount, .type = sendbuf == mpi_abi.in_place ? recvtype : sendtype, \
+                 .is_in_place = sendbuf == mpi_abi.in_place)
 #define ANNOUNCE_ALLGATHER \
     announce_collective(   \
         &call, comm,       \
@@ -244,6 +291,7 @@
 #define PARAMETERS_ALLTOALL(C, A, D) PARAMETERS_ALLGATHER(C, A, D)
 #define ARGUMENTS_ALLTOALL ARGUMENTS_ALLGATHER
 #define TRAFFIC_ALLTOALL traffic_between(sendbuf, recvbuf, traffic_alltoall(&call, sendbuf, sendcount, sendtype, recvcount, recvtype, comm))
+#define SIGNATURE_ALLTOALL SIGNATURE_ALLGATHER
 #define ANNOUNCE_ALLTOALL ANNOUNCE_ALLGATHER
 
 #define PARAMETERS_ALLGATHERV(C, A, D)                                                                                               \
@@ -252,6 +300,9 @@
 #define ARGUMENTS_ALLGATHERV sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
 #define TRAFFIC_ALLGATHERV \
     traffic_exchanged(sendbuf, recvbuf, traffic_allgatherv(&call, sendbuf, sendcount, sendtype, COUNTS(recvcounts), recvtype, comm))
+#define SIGNATURE_ALLGATHERV                                                                              \
+    SIGNATURE_OF(.type = sendbuf == mpi_abi.in_place ? recvtype : sendtype, .counts = COUNTS(recvcounts), \
+                 .length = traffic_others_in(traffic.communicator), .is_in_place = sendbuf == mpi_abi.in_place)
 #define ANNOUNCE_ALLGATHERV announce_collective(&call, comm, LEDGER_BYTES_UNKNOWN)
 
 #define PARAMETERS_ALLTOALLV(C, A, D)                                                                                                      \
@@ -260,6 +311,10 @@
 #define ARGUMENTS_ALLTOALLV sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
 #define TRAFFIC_ALLTOALLV \
     traffic_exchanged(sendbuf, recvbuf, traffic_alltoallv(&call, sendbuf, COUNTS(sendcounts), sendtype, COUNTS(recvcounts), recvtype, comm))
+#define SIGNATURE_ALLTOALLV                                                               \
+    SIGNATURE_OF(.type = sendbuf == mpi_abi.in_place ? recvtype : sendtype,               \
+                 .counts = COUNTS(sendbuf == mpi_abi.in_place ? recvcounts : sendcounts), \
+                 .length = traffic_others_in(traffic.communicator), .is_in_place = sendbuf == mpi_abi.in_place)
 #define ANNOUNCE_ALLTOALLV ANNOUNCE_ALLGATHERV
 
 #define PARAMETERS_ALLTOALLW(C, A, D)                                                                                      \
@@ -269,51 +324,68 @@
 #define TRAFFIC_ALLTOALLW               \
     traffic_exchanged(sendbuf, recvbuf, \
                       traffic_alltoallw(&call, sendbuf, COUNTS(sendcounts), sendtypes, COUNTS(recvcounts), recvtypes, comm))
+#define SIGNATURE_ALLTOALLW                                                               \
+    SIGNATURE_OF(.types = sendbuf == mpi_abi.in_place ? recvtypes : sendtypes,            \
+                 .counts = COUNTS(sendbuf == mpi_abi.in_place ? recvcounts : sendcounts), \
+                 .length = traffic_others_in(traffic.communicator), .is_in_place = sendbuf == mpi_abi.in_place)
 #define ANNOUNCE_ALLTOALLW ANNOUNCE_ALLGATHERV
 
 #define PARAMETERS_REDUCE(C, A, D) const void *sendbuf, void *recvbuf, C count, mpi_handle type, mpi_handle op, int root, mpi_handle comm
 #define ARGUMENTS_REDUCE sendbuf, recvbuf, count, type, op, root, comm
 #define TRAFFIC_REDUCE traffic_gathered(sendbuf, recvbuf, root, traffic_reduce(&call, count, type, root, comm))
+#define SIGNATURE_REDUCE SIGNATURE_ALLREDUCE
 #define ANNOUNCE_REDUCE announce_rooted(&call, comm, announce_bytes(count, type), root)
 
 #define PARAMETERS_ALLREDUCE(C, A, D) const void *sendbuf, void *recvbuf, C count, mpi_handle type, mpi_handle op, mpi_handle comm
 #define ARGUMENTS_ALLREDUCE sendbuf, recvbuf, count, type, op, comm
 #define TRAFFIC_ALLREDUCE traffic_between(sendbuf, recvbuf, traffic_allreduce(&call, count, type, comm))
+#define SIGNATURE_ALLREDUCE SIGNATURE_OF(.count = count, .type = type, .op = op, .is_in_place = sendbuf == mpi_abi.in_place)
 #define ANNOUNCE_ALLREDUCE announce_collective(&call, comm, announce_bytes(count, type))
 
 #define PARAMETERS_REDUCE_SCATTER_BLOCK(C, A, D) PARAMETERS_ALLREDUCE(C, A, D)
 #define ARGUMENTS_REDUCE_SCATTER_BLOCK ARGUMENTS_ALLREDUCE
 #define TRAFFIC_REDUCE_SCATTER_BLOCK traffic_between(sendbuf, recvbuf, traffic_reduce_scatter_block(&call, count, type, comm))
+#define SIGNATURE_REDUCE_SCATTER_BLOCK SIGNATURE_ALLREDUCE
 #define ANNOUNCE_REDUCE_SCATTER_BLOCK announce_blocks(&call, comm, count, type)
 
 #define PARAMETERS_REDUCE_SCATTER(C, A, D) \
     const void *sendbuf, void *recvbuf, const A *recvcounts, mpi_handle type, mpi_handle op, mpi_handle comm
 #define ARGUMENTS_REDUCE_SCATTER sendbuf, recvbuf, recvcounts, type, op, comm
 #define TRAFFIC_REDUCE_SCATTER traffic_between(sendbuf, recvbuf, traffic_reduce_scatter(&call, COUNTS(recvcounts), type, comm))
+#define SIGNATURE_REDUCE_SCATTER                                                                             \
+    SIGNATURE_OF(.type = type, .op = op, .counts = COUNTS(recvcounts), .length = traffic.communicator->size, \
+                 .is_in_place = sendbuf == mpi_abi.in_place)
 #define ANNOUNCE_REDUCE_SCATTER ANNOUNCE_ALLGATHERV
 
 /* Neighborhood collectives. Displacements of the w-variant are MPI_Aint in both forms. */
 #define PARAMETERS_NEIGHBOR_ALLGATHER(C, A, D) PARAMETERS_ALLGATHER(C, A, D)
 #define ARGUMENTS_NEIGHBOR_ALLGATHER ARGUMENTS_ALLGATHER
 #define TRAFFIC_NEIGHBOR_ALLGATHER traffic_exchanged(sendbuf, recvbuf, traffic_neighbor_allgather(&call, sendcount, sendtype, comm))
+#define SIGNATURE_NEIGHBOR_ALLGATHER SIGNATURE_OF(.count = sendcount, .type = sendtype)
 #define ANNOUNCE_NEIGHBOR_ALLGATHER ANNOUNCE_ALLGATHERV
 #define PARAMETERS_NEIGHBOR_ALLGATHERV(C, A, D) PARAMETERS_ALLGATHERV(C, A, D)
 #define ARGUMENTS_NEIGHBOR_ALLGATHERV ARGUMENTS_ALLGATHERV
 #define TRAFFIC_NEIGHBOR_ALLGATHERV TRAFFIC_NEIGHBOR_ALLGATHER
+#define SIGNATURE_NEIGHBOR_ALLGATHERV SIGNATURE_NEIGHBOR_ALLGATHER
 #define ANNOUNCE_NEIGHBOR_ALLGATHERV ANNOUNCE_ALLGATHERV
 #define PARAMETERS_NEIGHBOR_ALLTOALL(C, A, D) PARAMETERS_ALLGATHER(C, A, D)
 #define ARGUMENTS_NEIGHBOR_ALLTOALL ARGUMENTS_ALLGATHER
 #define TRAFFIC_NEIGHBOR_ALLTOALL traffic_exchanged(sendbuf, recvbuf, traffic_neighbor_alltoall(&call, sendcount, sendtype, comm))
+#define SIGNATURE_NEIGHBOR_ALLTOALL SIGNATURE_NEIGHBOR_ALLGATHER
 #define ANNOUNCE_NEIGHBOR_ALLTOALL ANNOUNCE_ALLGATHERV
 #define PARAMETERS_NEIGHBOR_ALLTOALLV(C, A, D) PARAMETERS_ALLTOALLV(C, A, D)
 #define ARGUMENTS_NEIGHBOR_ALLTOALLV ARGUMENTS_ALLTOALLV
 #define TRAFFIC_NEIGHBOR_ALLTOALLV \
     traffic_exchanged(sendbuf, recvbuf, traffic_neighbor_alltoallv(&call, COUNTS(sendcounts), sendtype, comm))
+#define SIGNATURE_NEIGHBOR_ALLTOALLV \
+    SIGNATURE_OF(.type = sendtype, .counts = COUNTS(sendcounts), .length = communicators_out_neighbors(traffic.communicator))
 #define ANNOUNCE_NEIGHBOR_ALLTOALLV ANNOUNCE_ALLGATHERV
 #define PARAMETERS_NEIGHBOR_ALLTOALLW(C, A, D) PARAMETERS_ALLTOALLW(C, A, mpi_aint)
 #define ARGUMENTS_NEIGHBOR_ALLTOALLW ARGUMENTS_ALLTOALLW
 #define TRAFFIC_NEIGHBOR_ALLTOALLW \
     traffic_exchanged(sendbuf, recvbuf, traffic_neighbor_alltoallw(&call, COUNTS(sendcounts), sendtypes, comm))
+#define SIGNATURE_NEIGHBOR_ALLTOALLW \
+    SIGNATURE_OF(.types = sendtypes, .counts = COUNTS(sendcounts), .length = communicators_out_neighbors(traffic.communicator))
 #define ANNOUNCE_NEIGHBOR_ALLTOALLW ANNOUNCE_ALLGATHERV
 
 /* RMA */
@@ -323,14 +395,17 @@
 #define PARAMETERS_PUT(C, A, D) const void *origin, PARAMETERS_TO_TARGET(C, A, D), mpi_handle win
 #define ARGUMENTS_PUT origin, ARGUMENTS_TO_TARGET, win
 #define TRAFFIC_PUT traffic_at(origin, traffic_put(&call, origin_count, origin_type, target_rank, win))
+#define SIGNATURE_PUT SIGNATURE_OF(.count = origin_count, .type = origin_type)
 #define ANNOUNCE_PUT announce_target(&call, win, announce_bytes(origin_count, origin_type), target_rank)
 #define PARAMETERS_GET(C, A, D) void *origin, PARAMETERS_TO_TARGET(C, A, D), mpi_handle win
 #define ARGUMENTS_GET ARGUMENTS_PUT
 #define TRAFFIC_GET traffic_at(origin, traffic_get(&call, origin_count, origin_type, target_rank, win))
+#define SIGNATURE_GET SIGNATURE_PUT
 #define ANNOUNCE_GET ANNOUNCE_PUT
 #define PARAMETERS_ACCUMULATE(C, A, D) const void *origin, PARAMETERS_TO_TARGET(C, A, D), mpi_handle op, mpi_handle win
 #define ARGUMENTS_ACCUMULATE origin, ARGUMENTS_TO_TARGET, op, win
 #define TRAFFIC_ACCUMULATE TRAFFIC_PUT
+#define SIGNATURE_ACCUMULATE SIGNATURE_OF(.count = origin_count, .type = origin_type, .op = op)
 #define ANNOUNCE_ACCUMULATE ANNOUNCE_PUT
 #define PARAMETERS_GET_ACCUMULATE(C, A, D)                                                                                             \
     const void *origin, C origin_count, mpi_handle origin_type, void *result, C result_count, mpi_handle result_type, int target_rank, \
@@ -339,37 +414,45 @@
     origin, origin_count, origin_type, result, result_count, result_type, target_rank, target_disp, target_count, target_type, op, win
 #define TRAFFIC_GET_ACCUMULATE \
     traffic_between(origin, result, traffic_put(&call, target_count, target_type, target_rank, win)) /* MPI_NO_OP ignores the origin */
+#define SIGNATURE_GET_ACCUMULATE SIGNATURE_OF(.count = target_count, .type = target_type, .op = op)
 #define ANNOUNCE_GET_ACCUMULATE announce_target(&call, win, announce_bytes(target_count, target_type), target_rank)
 #define PARAMETERS_FETCH_AND_OP(C, A, D) \
     const void *origin, void *result, mpi_handle type, int target_rank, mpi_aint target_disp, mpi_handle op, mpi_handle win
 #define ARGUMENTS_FETCH_AND_OP origin, result, type, target_rank, target_disp, op, win
 #define TRAFFIC_FETCH_AND_OP traffic_between(origin, result, traffic_put(&call, 1, type, target_rank, win))
+#define SIGNATURE_FETCH_AND_OP SIGNATURE_OF(.count = 1, .type = type, .op = op)
 #define ANNOUNCE_FETCH_AND_OP announce_target(&call, win, announce_bytes(1, type), target_rank)
 #define PARAMETERS_COMPARE_AND_SWAP(C, A, D) \
     const void *origin, const void *compare, void *result, mpi_handle type, int target_rank, mpi_aint target_disp, mpi_handle win
 #define ARGUMENTS_COMPARE_AND_SWAP origin, compare, result, type, target_rank, target_disp, win
 #define TRAFFIC_COMPARE_AND_SWAP TRAFFIC_FETCH_AND_OP
+#define SIGNATURE_COMPARE_AND_SWAP SIGNATURE_OF(.count = 1, .type = type)
 #define ANNOUNCE_COMPARE_AND_SWAP ANNOUNCE_FETCH_AND_OP
 
 #define PARAMETERS_WIN(C, A, D) mpi_handle win
 #define ARGUMENTS_WIN win
 #define TRAFFIC_WIN traffic_window(&call, win)
+#define SIGNATURE_WIN 0
 #define ANNOUNCE_WIN announce_object(&call, communicators_key_of_window(win))
 #define PARAMETERS_WIN_ASSERTED(C, A, D) int assertion, mpi_handle win
 #define ARGUMENTS_WIN_ASSERTED assertion, win
 #define TRAFFIC_WIN_ASSERTED TRAFFIC_WIN
+#define SIGNATURE_WIN_ASSERTED 0
 #define ANNOUNCE_WIN_ASSERTED ANNOUNCE_WIN
 #define PARAMETERS_WIN_GROUP(C, A, D) mpi_handle group, int assertion, mpi_handle win
 #define ARGUMENTS_WIN_GROUP group, assertion, win
 #define TRAFFIC_WIN_GROUP TRAFFIC_WIN
+#define SIGNATURE_WIN_GROUP 0
 #define ANNOUNCE_WIN_GROUP ANNOUNCE_WIN
 #define PARAMETERS_WIN_LOCK(C, A, D) int lock_type, int target_rank, int assertion, mpi_handle win
 #define ARGUMENTS_WIN_LOCK lock_type, target_rank, assertion, win
 #define TRAFFIC_WIN_LOCK TRAFFIC_WIN
+#define SIGNATURE_WIN_LOCK 0
 #define ANNOUNCE_WIN_LOCK ANNOUNCE_WIN_TARGET
 #define PARAMETERS_WIN_TARGET(C, A, D) int target_rank, mpi_handle win
 #define ARGUMENTS_WIN_TARGET target_rank, win
 #define TRAFFIC_WIN_TARGET TRAFFIC_WIN
+#define SIGNATURE_WIN_TARGET 0
 #define ANNOUNCE_WIN_TARGET announce_target(&call, win, LEDGER_BYTES_UNKNOWN, target_rank)
 #define PARAMETERS_WIN_TEST(C, A, D) mpi_handle win, int *flag
 #define ARGUMENTS_WIN_TEST win, flag
@@ -379,14 +462,17 @@
 #define PARAMETERS_WIN_ATTACH(C, A, D) mpi_handle win, void *base, mpi_aint size
 #define ARGUMENTS_WIN_ATTACH win, base, size
 #define TRAFFIC_WIN_ATTACH TRAFFIC_WIN
+#define SIGNATURE_WIN_ATTACH 0
 #define ANNOUNCE_WIN_ATTACH ANNOUNCE_WIN
 #define PARAMETERS_WIN_DETACH(C, A, D) mpi_handle win, const void *base
 #define ARGUMENTS_WIN_DETACH win, base
 #define TRAFFIC_WIN_DETACH TRAFFIC_WIN
+#define SIGNATURE_WIN_DETACH 0
 #define ANNOUNCE_WIN_DETACH ANNOUNCE_WIN
 #define PARAMETERS_WIN_SET_INFO(C, A, D) mpi_handle win, mpi_handle info
 #define ARGUMENTS_WIN_SET_INFO win, info
 #define TRAFFIC_WIN_SET_INFO TRAFFIC_WIN
+#define SIGNATURE_WIN_SET_INFO 0
 #define ANNOUNCE_WIN_SET_INFO ANNOUNCE_WIN
 #define PARAMETERS_WIN_CREATE(C, A, D) void *base, mpi_aint size, C disp_unit, mpi_handle info, mpi_handle comm, void *newwin
 #define ARGUMENTS_WIN_CREATE base, size, disp_unit, info, comm, newwin
@@ -405,6 +491,7 @@
 #define PARAMETERS_FILE(C, A, D) mpi_handle file
 #define ARGUMENTS_FILE file
 #define TRAFFIC_FILE traffic_file(&call, 0, 0, file)
+#define SIGNATURE_FILE 0
 #define ANNOUNCE_FILE announce_object(&call, communicators_key_of_file(file))
 #define PARAMETERS_FILE_OPEN(C, A, D) mpi_handle comm, const char *filename, int amode, mpi_handle info, void *newfile
 #define ARGUMENTS_FILE_OPEN comm, filename, amode, info, newfile
@@ -415,68 +502,85 @@
 #define PARAMETERS_FILE_DELETE(C, A, D) const char *filename, mpi_handle info
 #define ARGUMENTS_FILE_DELETE filename, info
 #define TRAFFIC_FILE_DELETE traffic_nowhere()
+#define SIGNATURE_FILE_DELETE 0
 #define ANNOUNCE_FILE_DELETE announce_nothing()
 #define PARAMETERS_FILE_SET_VIEW(C, A, D) \
     mpi_handle file, mpi_offset disp, mpi_handle etype, mpi_handle filetype, const char *datarep, mpi_handle info
 #define ARGUMENTS_FILE_SET_VIEW file, disp, etype, filetype, datarep, info
 #define TRAFFIC_FILE_SET_VIEW TRAFFIC_FILE
+#define SIGNATURE_FILE_SET_VIEW 0
 #define ANNOUNCE_FILE_SET_VIEW ANNOUNCE_FILE
 #define PARAMETERS_FILE_SET_INFO(C, A, D) mpi_handle file, mpi_handle info
 #define ARGUMENTS_FILE_SET_INFO file, info
 #define TRAFFIC_FILE_SET_INFO TRAFFIC_FILE
+#define SIGNATURE_FILE_SET_INFO 0
 #define ANNOUNCE_FILE_SET_INFO ANNOUNCE_FILE
 #define PARAMETERS_FILE_SIZE(C, A, D) mpi_handle file, mpi_offset size
 #define ARGUMENTS_FILE_SIZE file, size
 #define TRAFFIC_FILE_SIZE TRAFFIC_FILE
+#define SIGNATURE_FILE_SIZE 0
 #define ANNOUNCE_FILE_SIZE ANNOUNCE_FILE
 #define PARAMETERS_FILE_GET_SIZE(C, A, D) mpi_handle file, mpi_offset *size
 #define ARGUMENTS_FILE_GET_SIZE file, size
 #define TRAFFIC_FILE_GET_SIZE TRAFFIC_FILE
+#define SIGNATURE_FILE_GET_SIZE 0
 #define ANNOUNCE_FILE_GET_SIZE ANNOUNCE_FILE
 #define PARAMETERS_FILE_SET_ATOMICITY(C, A, D) mpi_handle file, int atomic
 #define ARGUMENTS_FILE_SET_ATOMICITY file, atomic
 #define TRAFFIC_FILE_SET_ATOMICITY TRAFFIC_FILE
+#define SIGNATURE_FILE_SET_ATOMICITY 0
 #define ANNOUNCE_FILE_SET_ATOMICITY ANNOUNCE_FILE
 #define PARAMETERS_FILE_SEEK(C, A, D) mpi_handle file, mpi_offset offset, int whence
 #define ARGUMENTS_FILE_SEEK file, offset, whence
 #define TRAFFIC_FILE_SEEK TRAFFIC_FILE
+#define SIGNATURE_FILE_SEEK 0
 #define ANNOUNCE_FILE_SEEK ANNOUNCE_FILE
 
 #define PARAMETERS_FILE_IREAD(C, A, D) mpi_handle file, void *buf, C count, mpi_handle type
 #define ARGUMENTS_FILE_IREAD file, buf, count, type
 #define TRAFFIC_FILE_IREAD traffic_at(buf, traffic_file(&call, count, type, file))
+#define SIGNATURE_FILE_IREAD SIGNATURE_OF(.count = count, .type = type)
 #define ANNOUNCE_FILE_IREAD ANNOUNCE_FILE
 #define PARAMETERS_FILE_IREAD_AT(C, A, D) mpi_handle file, mpi_offset offset, void *buf, C count, mpi_handle type
 #define ARGUMENTS_FILE_IREAD_AT file, offset, buf, count, type
 #define TRAFFIC_FILE_IREAD_AT TRAFFIC_FILE_IREAD
+#define SIGNATURE_FILE_IREAD_AT SIGNATURE_FILE_IREAD
 #define ANNOUNCE_FILE_IREAD_AT ANNOUNCE_FILE
 #define PARAMETERS_FILE_IWRITE(C, A, D) mpi_handle file, const void *buf, C count, mpi_handle type
 #define ARGUMENTS_FILE_IWRITE file, buf, count, type
 #define TRAFFIC_FILE_IWRITE traffic_at(buf, traffic_written(&call, count, type, file))
+#define SIGNATURE_FILE_IWRITE SIGNATURE_FILE_IREAD
 #define ANNOUNCE_FILE_IWRITE ANNOUNCE_FILE
 #define PARAMETERS_FILE_IWRITE_AT(C, A, D) mpi_handle file, mpi_offset offset, const void *buf, C count, mpi_handle type
 #define ARGUMENTS_FILE_IWRITE_AT file, offset, buf, count, type
 #define TRAFFIC_FILE_IWRITE_AT TRAFFIC_FILE_IWRITE
+#define SIGNATURE_FILE_IWRITE_AT SIGNATURE_FILE_IREAD
 #define ANNOUNCE_FILE_IWRITE_AT ANNOUNCE_FILE
 #define PARAMETERS_FILE_READ(C, A, D) PARAMETERS_FILE_IREAD(C, A, D), void *status
 #define ARGUMENTS_FILE_READ ARGUMENTS_FILE_IREAD, status
+#define SIGNATURE_FILE_READ SIGNATURE_FILE_IREAD
 #define PARAMETERS_FILE_READ_AT(C, A, D) PARAMETERS_FILE_IREAD_AT(C, A, D), void *status
 #define ARGUMENTS_FILE_READ_AT ARGUMENTS_FILE_IREAD_AT, status
+#define SIGNATURE_FILE_READ_AT SIGNATURE_FILE_IREAD
 #define PARAMETERS_FILE_WRITE(C, A, D) PARAMETERS_FILE_IWRITE(C, A, D), void *status
 #define ARGUMENTS_FILE_WRITE ARGUMENTS_FILE_IWRITE, status
 #define TRAFFIC_FILE_WRITE TRAFFIC_FILE_IWRITE
+#define SIGNATURE_FILE_WRITE SIGNATURE_FILE_IREAD
 #define ANNOUNCE_FILE_WRITE ANNOUNCE_FILE
 #define PARAMETERS_FILE_WRITE_AT(C, A, D) PARAMETERS_FILE_IWRITE_AT(C, A, D), void *status
 #define ARGUMENTS_FILE_WRITE_AT ARGUMENTS_FILE_IWRITE_AT, status
 #define TRAFFIC_FILE_WRITE_AT TRAFFIC_FILE_IWRITE
+#define SIGNATURE_FILE_WRITE_AT SIGNATURE_FILE_IREAD
 #define ANNOUNCE_FILE_WRITE_AT ANNOUNCE_FILE
 #define PARAMETERS_FILE_READ_END(C, A, D) mpi_handle file, void *buf, void *status
 #define ARGUMENTS_FILE_READ_END file, buf, status
 #define TRAFFIC_FILE_READ_END TRAFFIC_FILE
+#define SIGNATURE_FILE_READ_END 0
 #define ANNOUNCE_FILE_READ_END ANNOUNCE_FILE
 #define PARAMETERS_FILE_WRITE_END(C, A, D) mpi_handle file, const void *buf, void *status
 #define ARGUMENTS_FILE_WRITE_END file, buf, status
 #define TRAFFIC_FILE_WRITE_END TRAFFIC_FILE
+#define SIGNATURE_FILE_WRITE_END 0
 #define ANNOUNCE_FILE_WRITE_END ANNOUNCE_FILE
 
 /* Communicators */
@@ -576,22 +680,27 @@
 #define PARAMETERS_SET_INFO(C, A, D) mpi_handle comm, mpi_handle info
 #define ARGUMENTS_SET_INFO comm, info
 #define TRAFFIC_SET_INFO traffic_none(&call, comm)
+#define SIGNATURE_SET_INFO 0
 #define ANNOUNCE_SET_INFO announce_on(&call, comm)
 #define PARAMETERS_OPEN_PORT(C, A, D) mpi_handle info, char *port_name
 #define ARGUMENTS_OPEN_PORT info, port_name
 #define TRAFFIC_OPEN_PORT traffic_nowhere()
+#define SIGNATURE_OPEN_PORT 0
 #define ANNOUNCE_OPEN_PORT announce_nothing()
 #define PARAMETERS_CLOSE_PORT(C, A, D) const char *port_name
 #define ARGUMENTS_CLOSE_PORT port_name
 #define TRAFFIC_CLOSE_PORT traffic_nowhere()
+#define SIGNATURE_CLOSE_PORT 0
 #define ANNOUNCE_CLOSE_PORT announce_nothing()
 #define PARAMETERS_PUBLISH_NAME(C, A, D) const char *service_name, mpi_handle info, const char *port_name
 #define ARGUMENTS_PUBLISH_NAME service_name, info, port_name
 #define TRAFFIC_PUBLISH_NAME traffic_nowhere()
+#define SIGNATURE_PUBLISH_NAME 0
 #define ANNOUNCE_PUBLISH_NAME announce_nothing()
 #define PARAMETERS_LOOKUP_NAME(C, A, D) const char *service_name, mpi_handle info, char *port_name
 #define ARGUMENTS_LOOKUP_NAME service_name, info, port_name
 #define TRAFFIC_LOOKUP_NAME traffic_nowhere()
+#define SIGNATURE_LOOKUP_NAME 0
 #define ANNOUNCE_LOOKUP_NAME announce_nothing()
 
 #endif

@@ -5,19 +5,23 @@
 #include "functions.h"
 #include "record/account.h"
 #include "record/announce.h"
+#include "record/signatures.h"
 
-#define BLOCKING(NAME, SHAPE, FORMS)          \
-    BODY(NAME, BLOCKING, SHAPE)               \
-    {                                         \
-        struct call call;                     \
-        call_enter(&call, CALL_##NAME, site); \
-        ANNOUNCE_##SHAPE;                     \
-        call_start(&call);                    \
-        int error = real(ARGUMENTS_##SHAPE);  \
-        call_end(&call, error);               \
-        account_call(&call, TRAFFIC_##SHAPE); \
-        return error;                         \
-    }                                         \
+#define BLOCKING(NAME, SHAPE, FORMS)                                 \
+    BODY(NAME, BLOCKING, SHAPE)                                      \
+    {                                                                \
+        struct call call;                                            \
+        call_enter(&call, CALL_##NAME, site);                        \
+        ANNOUNCE_##SHAPE;                                            \
+        call_start(&call);                                           \
+        int error = real(ARGUMENTS_##SHAPE);                         \
+        call_end(&call, error);                                      \
+        struct traffic traffic = TRAFFIC_##SHAPE;                    \
+        struct ledger_sample *sample = account_call(&call, traffic); \
+        if (signature_is_wanted(sample, traffic.bytes))              \
+            signature_store(sample, SIGNATURE_##SHAPE);              \
+        return error;                                                \
+    }                                                                \
     EXPORT_##FORMS(NAME, BLOCKING, SHAPE)
 
 #define POLLING(NAME, SHAPE, FORMS)                      \
@@ -39,18 +43,21 @@
     }                                                    \
     EXPORT_##FORMS(NAME, POLLING, SHAPE)
 
-#define RETURNING_A_REQUEST(NAME, SHAPE, FORMS, LIKE, ACCOUNT, FLAGS) \
-    BODY(NAME, LIKE, SHAPE)                                           \
-    {                                                                 \
-        struct call call;                                             \
-        call_enter(&call, CALL_##NAME, site);                         \
-        ANNOUNCE_##SHAPE;                                             \
-        call_start(&call);                                            \
-        int error = real(ARGUMENTS_OF_##LIKE(SHAPE));                 \
-        call_end(&call, error);                                       \
-        ACCOUNT(&call, TRAFFIC_##SHAPE, request, FLAGS);              \
-        return error;                                                 \
-    }                                                                 \
+#define RETURNING_A_REQUEST(NAME, SHAPE, FORMS, LIKE, ACCOUNT, FLAGS)            \
+    BODY(NAME, LIKE, SHAPE)                                                      \
+    {                                                                            \
+        struct call call;                                                        \
+        call_enter(&call, CALL_##NAME, site);                                    \
+        ANNOUNCE_##SHAPE;                                                        \
+        call_start(&call);                                                       \
+        int error = real(ARGUMENTS_OF_##LIKE(SHAPE));                            \
+        call_end(&call, error);                                                  \
+        struct traffic traffic = TRAFFIC_##SHAPE;                                \
+        struct ledger_sample *sample = ACCOUNT(&call, &traffic, request, FLAGS); \
+        if (signature_is_still_wanted(&call, sample, traffic.bytes))             \
+            signature_store(sample, SIGNATURE_##SHAPE);                          \
+        return error;                                                            \
+    }                                                                            \
     EXPORT_##FORMS(NAME, LIKE, SHAPE)
 
 #define STARTING(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, account_started, 0)

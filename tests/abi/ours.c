@@ -1,6 +1,7 @@
 /* The library's side: its tables, without mpi.h. */
 #include "sides.h"
 
+#include "mpi/datatypes.h"
 #include "mpi/mpi_abi.h"
 
 #include <stdio.h>
@@ -9,6 +10,7 @@
 void ours_detect(void *provider, const char *path)
 {
     mpi_abi_detect(provider, path);
+    mpi_ops_learn();
 }
 
 int64_t ours_constant(const char *name)
@@ -39,6 +41,7 @@ int64_t ours_constant(const char *name)
         {"graph", mpi_abi.graph},
         {"dist_graph", mpi_abi.dist_graph},
         {"bind_no_object", mpi_abi.bind_no_object},
+        {"order_c", mpi_abi.order_c},
         {"MPI_SUCCESS", MPI_SUCCESS},
         {"MPI_ERR_COUNT", MPI_ERR_COUNT},
         {"MPI_UNDEFINED", MPI_UNDEFINED},
@@ -51,6 +54,17 @@ int64_t ours_constant(const char *name)
             return constants[i].value;
     fprintf(stderr, "ours.c has no %s\n", name);
     exit(EXIT_FAILURE);
+}
+
+const char *ours_op(int64_t op)
+{
+    return mpi_op_name((mpi_handle)op);
+}
+
+const char *ours_constructor(int64_t type)
+{
+    static struct mpi_datatype datatype;
+    return mpi_datatype_ask((mpi_handle)type, &datatype) ? datatype.constructor : "not asked";
 }
 
 struct arrival ours_arrival(const void *status)

@@ -285,7 +285,7 @@ def test_the_library_needs_libc_alone() -> None:
 
 
 def test_constants_and_statuses_are_this_mpis(mpicc: str, tmp_path: Path) -> None:
-    sources = ["tests/abi/theirs.c", "tests/abi/ours.c", "src/mpi/mpi_abi.c"]
+    sources = ["tests/abi/theirs.c", "tests/abi/ours.c", "src/mpi/mpi_abi.c", "src/mpi/datatypes.c"]
     flags = ["-std=c11", "-D_GNU_SOURCE", "-Isrc", "-Wall", "-Wno-unused-function", "-g"]
     program = tmp_path / "constants"
     subprocess.run([mpicc, *flags, *sources, "-o", str(program), "-ldl"], cwd=REPOSITORY, check=True)

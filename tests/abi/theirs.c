@@ -53,6 +53,7 @@ static void compare_constants(void)
         {"graph", MPI_GRAPH},
         {"dist_graph", MPI_DIST_GRAPH},
         {"bind_no_object", MPI_T_BIND_NO_OBJECT},
+        {"order_c", MPI_ORDER_C},
         {"MPI_SUCCESS", MPI_SUCCESS},
         {"MPI_ERR_COUNT", MPI_ERR_COUNT},
         {"MPI_UNDEFINED", MPI_UNDEFINED},
@@ -62,6 +63,80 @@ static void compare_constants(void)
     };
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         compare(constants[i].name, constants[i].value, ours_constant(constants[i].name));
+}
+
+static void compare_text(const char *what, const char *mine, const char *library)
+{
+    if (mine == library || (mine && library && strcmp(mine, library) == 0))
+        return;
+    printf("%s: src/mpi/datatypes.c says %s\n", what, mine ? mine : "nothing");
+    differences++;
+}
+
+static void never_called(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    (void)in, (void)inout, (void)count, (void)type;
+}
+
+static void compare_operations(void)
+{
+    MPI_Op op;
+#define COMPARE(OP) compare_text(#OP, ours_op((int64_t)OP), #OP)
+    COMPARE(MPI_SUM);
+    COMPARE(MPI_MAX);
+    COMPARE(MPI_MIN);
+    COMPARE(MPI_PROD);
+    COMPARE(MPI_LAND);
+    COMPARE(MPI_BAND);
+    COMPARE(MPI_LOR);
+    COMPARE(MPI_BOR);
+    COMPARE(MPI_LXOR);
+    COMPARE(MPI_BXOR);
+    COMPARE(MPI_MINLOC);
+    COMPARE(MPI_MAXLOC);
+    COMPARE(MPI_REPLACE);
+    COMPARE(MPI_NO_OP);
+#undef COMPARE
+    MPI_Op_create(never_called, 1, &op);
+    compare_text("an operation of the program's", ours_op((int64_t)op), NULL);
+    MPI_Op_free(&op);
+}
+
+static void compare_constructor(MPI_Datatype type, const char *name)
+{
+    compare_text(name, ours_constructor((int64_t)type), name);
+    MPI_Type_free(&type);
+}
+
+static void compare_constructors(void)
+{
+    int two[] = {2, 2}, one[] = {1, 1}, spread[] = {MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_BLOCK};
+    int arguments[] = {MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG};
+    MPI_Aint offsets[] = {0, 64};
+    MPI_Datatype types[] = {MPI_INT, MPI_INT}, type;
+    compare_text("a predefined type", ours_constructor((int64_t)MPI_INT), NULL);
+    compare_text("a pair", ours_constructor((int64_t)MPI_SHORT_INT), NULL);
+#define COMPARE(NAME, ...) MPI_Type_##NAME(__VA_ARGS__, &type), compare_constructor(type, #NAME);
+    COMPARE(vector, 2, 1, 3, MPI_INT)
+    COMPARE(contiguous, 2, MPI_INT)
+    COMPARE(indexed, 2, one, two, MPI_INT)
+    COMPARE(dup, MPI_INT)
+#undef COMPARE
+#define COMPARE(NAME, ...) MPI_Type_create_##NAME(__VA_ARGS__, &type), compare_constructor(type, #NAME);
+    COMPARE(hvector, 2, 1, 16, MPI_INT)
+    COMPARE(resized, MPI_INT, 0, 16)
+    COMPARE(struct, 2, one, offsets, types)
+    COMPARE(hindexed, 2, one, offsets, MPI_INT)
+    COMPARE(indexed_block, 2, 1, two, MPI_INT)
+    COMPARE(hindexed_block, 2, 1, offsets, MPI_INT)
+    COMPARE(subarray, 2, two, one, one, MPI_ORDER_C, MPI_INT)
+    COMPARE(darray, 1, 0, 2, two, spread, arguments, one, MPI_ORDER_C, MPI_INT)
+#undef COMPARE
+#define COMPARE(NAME, ...) MPI_Type_create_##NAME(__VA_ARGS__, &type), compare_text(#NAME, ours_constructor((int64_t)type), #NAME);
+    COMPARE(f90_real, 6, 30)
+    COMPARE(f90_complex, 6, 30)
+    COMPARE(f90_integer, 5)
+#undef COMPARE
 }
 
 static void compare_status(MPI_Count bytes, int cancelled)
@@ -117,6 +192,8 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     ours_detect(dlopen(provider.dli_fname, RTLD_LAZY | RTLD_NOLOAD), provider.dli_fname);
     compare_constants();
+    compare_operations();
+    compare_constructors();
     compare_status(0, 0);
     compare_status(1, 0);
     compare_status((MPI_Count)1 << 31, 0);

@@ -41,6 +41,7 @@ COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other"
 BUSY_BITS = {"C": 1, "K": 2, "D": 4, "M": 8}  # computing, communicating, copying, in MPI
 TRACING_ENDED = ("goes on", "duty", "yielded", "off", "stopped", "lost")
 ACTIVITY_BYTES, STREAM_BYTES, DEVICE_BYTES, TRACING_BYTES, ALGORITHM_BYTES = 2432, 64, 320, 64, 64
+SIGNATURE_BYTES, SAMPLE_BYTES_UNKNOWN = 96, (1 << 48) - 1
 
 
 def bucket_of(ns: int) -> int:
@@ -161,6 +162,7 @@ class Sample:
     is_shared: int = 0
     tag: int | None = None
     number: int | None = None
+    signature: int | None = None
 
     @property
     def completed(self) -> int | None:
@@ -297,6 +299,23 @@ class GpuSample:
 
 
 @dataclass
+class Signature:
+    """What sampled calls were asked to move."""
+
+    signature: int
+    datatype: str = "MPI_FLOAT"
+    type_bytes: int | None = 4
+    extent: int | None = 4
+    blocks: int | None = 1
+    count: int | None = 250
+    op: str = ""
+    is_commutative: int | None = None
+    is_in_place: int = 0
+    counts_hash: str | None = None
+    memory_kind: str = "host"
+
+
+@dataclass
 class Algorithm:
     """How NCCL carried out a collective."""
 
@@ -352,6 +371,7 @@ class Rank:
     cells: list[Cell] = field(default_factory=list)
     peers: list[tuple] = field(default_factory=list)  # call, direction, peer, count, bytes, time_ns, communicator (by default 0)
     samples: list[Sample] = field(default_factory=list)
+    signatures: list[Signature] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
@@ -469,6 +489,7 @@ def training_rank(world_rank: int) -> Rank:
         cells=cells,
         peers=peers,
         samples=training_samples(world_rank),
+        signatures=training_signatures(),
         messages=[training_message(world_rank)],
         starts=[Start("MPI_Bcast_init", 1, 3, 3 * SECOND, 3 * SECOND + 4_000, root=0, completed_ns=3 * SECOND + 6_000)],
         windows=[Window(400_000_000, 10 * SECOND, 0), Window(500_000_000, 10 * SECOND, 1)],
@@ -486,13 +507,24 @@ def training_samples(world_rank: int) -> list[Sample]:
     samples = [Sample("MPI_Bcast", 500_000_000, 501_000_000, sequence=1, bytes=1 << 20, root=0)]
     for step in range(1, 19):
         end_ns = step * 500_000_000 + 102_000_000 + 3_000_000
-        samples.append(Sample("MPI_Allreduce", end_ns - 2_000_000 - wait_ns, end_ns, sequence=2 + step, bytes=1_000, region=1))
+        what = {"sequence": 2 + step, "bytes": 1_000, "region": 1, "signature": 1}
+        samples.append(Sample("MPI_Allreduce", end_ns - 2_000_000 - wait_ns, end_ns, **what))
     for step in (1, 2):
         at_ns = step * 500_000_000 + 200_000_000
         samples.append(Sample("MPI_Iallreduce", at_ns, at_ns + 1_500, DATA, step, at_ns + 400_000, bytes=65_536, thread=1))
         samples.append(Sample("MPI_Wait", at_ns + 300_000, at_ns + 400_000, DATA, bytes=65_536, request_call="MPI_Iallreduce", thread=1))
-    samples.append(Sample("MPI_Send", 3 * SECOND, 3 * SECOND + 5_000, bytes=8_192, peer=right, tag=7, number=20))
+    samples.append(Sample("MPI_Send", 3 * SECOND, 3 * SECOND + 5_000, bytes=8_192, peer=right, tag=7, number=20, signature=2))
     return samples
+
+
+def training_signatures() -> list[Signature]:
+    """The Allreduces' and the message's; and one of many types."""
+    types = {"type_bytes": None, "extent": None, "blocks": None, "count": None}
+    return [
+        Signature(1, op="MPI_SUM", is_commutative=1, is_in_place=1),
+        Signature(2, "vector", 16, 56, 4, 512, memory_kind="device>host"),
+        Signature(3, "", op="user", is_commutative=0, counts_hash="00000000000000ff", **types),
+    ]
 
 
 def training_message(world_rank: int) -> Message:
@@ -605,6 +637,7 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
         "bucket": [(number, *counted) for number, cell in enumerate(rank.cells, 1) for counted in cell.buckets.items()],
         "peer": [peer_row(own, *peer) for peer in rank.peers],
         "sample": [sample_row(own, sample) for sample in rank.samples],
+        "signature": [signature_row(own, signature) for signature in rank.signatures],
         "sample_message": [message_row(own, message) for message in rank.messages],
         "sample_start": [start_row(own, start) for start in rank.starts],
         "sample_window": [(own, window.thread, window.begin_ns, window.end_ns) for window in rank.windows],
@@ -674,8 +707,13 @@ def communicator_row(world_rank: int, known: Communicator) -> tuple:
 def sample_row(own: int, sample: Sample) -> tuple:
     call = (sample.call, sample.communicator, sample.sequence, sample.start_ns, sample.end_ns, sample.completed)
     on_device = (*sample.device_ns, sample.is_shared) if sample.device_ns else (None, None, None)
-    last = (*on_device, sample.tag, sample.number)
+    last = (*on_device, sample.tag, sample.number, sample.signature)
     return (own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.request_call, sample.region, *last)
+
+
+def signature_row(own: int, one: Signature) -> tuple:
+    type_ = (one.type_bytes, one.extent, one.blocks, one.count)
+    return (own, one.signature, one.datatype, *type_, one.op, one.is_commutative, one.is_in_place, one.counts_hash, one.memory_kind)
 
 
 def start_row(own: int, start: Start) -> tuple:
@@ -708,6 +746,7 @@ def ledger_bytes(rank: Rank) -> bytes:
     chunks += ledger_chunks(6, THREAD_BYTES, threads)
     chunks += ledger_chunks(7, PAGE_BYTES, ledger_pages(rank))
     chunks += ledger_chunks(8, REGION_BYTES, [struct.pack("<2I120s", number, 0, name.encode()) for number, name in rank.regions.items()])
+    chunks += ledger_chunks(15, SIGNATURE_BYTES, [ledger_signature(one) for one in rank.signatures])
     chunks += ledger_gpu(rank)
     return ledger_header(rank, len(chunks)) + b"".join(chunks)
 
@@ -717,7 +756,7 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     end = (rank.end, rank.start_monotonic_ns + rank.wall_ns) if rank.has_ended else (0, 0)
     counting = (0, rank.start_monotonic_ns) if rank.counted_ns is None else (rank.counted_ns, 0)
     header = b"commprof-ledger\n"
-    header += struct.pack("<8I", 7, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
+    header += struct.pack("<8I", 8, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
     header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
     header += struct.pack("<4q", rank.start_unix_ns, rank.start_monotonic_ns, *end)
     header += struct.pack("<QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE)
@@ -880,18 +919,29 @@ def ledger_sample(sample: Sample) -> bytes:
     peer = no_rank(sample.peer if sample.sequence is None else sample.root)
     if sample.tag is not None or sample.number is not None:
         what = (CALL_NUMBERS[sample.call] | 1 << 12, sample.communicator, sample.number or 0, sample.region)
-        return struct.pack("<4Qi4Hi", *times, unknown(sample.bytes), peer, *what, no_rank(sample.tag))
+        return struct.pack("<4Qi4Hi", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *what, no_rank(sample.tag))
     numbers = (CALL_NUMBERS[sample.call], sample.communicator, sample.thread, sample.region)
     span_ns = sample.device_ns[1] - sample.device_ns[0] if sample.device_ns else 0
     last = span_ns // 16 << 1 | sample.is_shared if span_ns else CALL_NUMBERS.get(sample.request_call, 0)
-    return struct.pack("<4Qi4HI", *times, unknown(sample.bytes), peer, *numbers, last)
+    return struct.pack("<4Qi4HI", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *numbers, last)
+
+
+def bytes_and_signature(amount: int | None, signature: int | None = None) -> int:
+    return (SAMPLE_BYTES_UNKNOWN if amount is None else amount) | (signature or 0) << 48
 
 
 def ledger_start(start: Start) -> bytes:
     completed_ticks = 0 if start.completed_ns is None else ticks_at(start.completed_ns)
     times = (ticks_at(start.start_ns), ticks_at(start.end_ns), completed_ticks)
     what = (CALL_NUMBERS[start.call] | 4 << 12, start.communicator, start.operation, 0)
-    return struct.pack("<4Qi4Hi", *times, unknown(start.bytes), no_rank(start.root), *what, start.number)
+    return struct.pack("<4Qi4Hi", *times, bytes_and_signature(start.bytes), no_rank(start.root), *what, start.number)
+
+
+def ledger_signature(one: Signature) -> bytes:
+    flags = one.is_in_place | bool(one.is_commutative) << 1 | (one.counts_hash is not None) << 2
+    kinds = [MEMORY_KINDS.index(kind) for kind in one.memory_kind.split(">")]
+    numbers = (one.count or 0, one.type_bytes or 0, one.extent or 0, one.blocks or 0, int(one.counts_hash or "0", 16))
+    return struct.pack("<IH2B2Qq2Q32s16s", one.signature, flags, kinds[0] | kinds[-1] << 4, 0, *numbers, one.datatype.encode(), one.op.encode())
 
 
 def ledger_message(message: Message) -> bytes:
@@ -899,7 +949,7 @@ def ledger_message(message: Message) -> bytes:
     times = (ticks_at(message.start_ns), ticks_at(message.end_ns), completed_ticks)
     flags = 5 | (message.direction == "received") << 1
     what = (CALL_NUMBERS[message.call] | flags << 12, message.communicator, message.number or 0, 0)
-    return struct.pack("<4Qi4Hi", *times, unknown(message.bytes), no_rank(message.peer), *what, no_rank(message.tag))
+    return struct.pack("<4Qi4Hi", *times, bytes_and_signature(message.bytes), no_rank(message.peer), *what, no_rank(message.tag))
 
 
 def ledger_span(begin_ns: int, end_ns: int, thread: int, region: int) -> bytes:

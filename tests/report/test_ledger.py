@@ -88,7 +88,7 @@ def test_a_ledger_cut_short_gives_what_is_there(report, tmp_path):
     answer = report("calls", path, "--json")
     assert answer.status == 0
     assert next(row for row in answer.rows if row["call"] == "MPI_Send")["count"] == 30
-    assert "is cut short: 4 of 9 chunks are there" in answer.err
+    assert "is cut short: 4 of 10 chunks are there" in answer.err
 
 
 def test_a_header_with_other_sizes_is_refused(report, tmp_path):

@@ -10,7 +10,7 @@ import planted
 import pytest
 
 TABLES = ("rank", "fact", "thread", "call", "communicator", "recent_collective", "cell", "bucket", "bucket_bound", "peer")
-TABLES += ("sample", "sample_message", "sample_start", "sample_window", "step", "region", "region_span", "gpu_device", "gpu_busy")
+TABLES += ("sample", "signature", "sample_message", "sample_start", "sample_window", "step", "region", "region_span", "gpu_device", "gpu_busy")
 TABLES += ("gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample", "gpu_sample_window", "nccl_algorithm")
 COMMANDS = ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers", "export")
 
@@ -39,7 +39,7 @@ def test_a_merged_database_carries_the_schema_and_every_call(report, run_folder,
     assert answer.out == f"{tmp_path}/all.db: 4 ranks of 4\n"
     connection = sqlite3.connect(tmp_path / "all.db")
     assert connection.execute("PRAGMA application_id").fetchone() == (0x636D7066,)
-    assert connection.execute("PRAGMA user_version").fetchone() == (7,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (8,)
     counted = sum(len(cell.durations) for rank in planted.training_run() for cell in rank.cells)
     assert connection.execute("SELECT sum(count) FROM cell").fetchone() == (counted,)
     assert connection.execute("SELECT sum(count) FROM bucket").fetchone() == (counted,)

@@ -179,11 +179,12 @@ def test_ranks_and_threads_have_their_names(export):
 def test_a_call_says_what_is_known_of_it(export):
     whole = export(timeline_run())
     (send,) = slices(whole, pid=1, name="MPI_Send")
-    assert send["args"] == {"communicator": "MPI_COMM_WORLD", "bytes": 8_192, "peer": 2}
+    assert send["args"] == {"communicator": "MPI_COMM_WORLD", "bytes": 8_192, "peer": 2, "datatype": "vector"}
     (bcast,) = slices(whole, pid=1, name="MPI_Bcast")
     assert bcast["args"] == {"communicator": "MPI_COMM_WORLD", "sequence": 1, "bytes": 1 << 20, "root": 0}
     first = slices(whole, pid=1, name="MPI_Allreduce")[0]
-    assert first["args"] == {"communicator": "MPI_COMM_WORLD", "sequence": 3, "bytes": 1_000, "region": "epoch"}
+    what = {"datatype": "MPI_FLOAT", "op": "MPI_SUM"}
+    assert first["args"] == {"communicator": "MPI_COMM_WORLD", "sequence": 3, "bytes": 1_000, "region": "epoch", **what}
     wait = slices(whole, pid=1, name="MPI_Wait")[0]
     assert wait["args"] == {"communicator": "Comm_split {0-1}", "bytes": 65_536, "request_call": "MPI_Iallreduce"}
 

@@ -12,9 +12,9 @@ import pytest
 from commprof_report.run import database, ledger, ledger_samples
 from commprof_report.run import run as run_module
 from commprof_report.run.run import run_open
-from planted import BLOCK_SAMPLES, DATA, SECOND, WINDOW_NS, WORLD, Message, Rank, Sample, Span, Start, Step, Window
+from planted import BLOCK_SAMPLES, DATA, SECOND, WINDOW_NS, WORLD, Message, Rank, Sample, Signature, Span, Start, Step, Window
 
-SAMPLE_TABLES = ("sample", "sample_message", "sample_start", "sample_window", "step", "region_span")
+SAMPLE_TABLES = ("sample", "signature", "sample_message", "sample_start", "sample_window", "step", "region_span")
 ROUND_UNIX_NS = planted.START_UNIX_NS // (8 * WINDOW_NS) * 8 * WINDOW_NS  # a window begins with the rank, at any level up to 3
 
 
@@ -205,6 +205,29 @@ def test_a_started_collective_that_cannot_be_is_left_out(written, change):
     assert written(one_rank(starts=[sound, damaged])).ask("SELECT start_ns FROM sample_start") == [(100,)]
 
 
+def test_a_sample_has_its_signature_and_its_bytes(written, tmp_path):
+    most = (1 << 48) - 2
+    samples = [*sends([100], bytes=most, signature=65_535), *sends([300], bytes=None, signature=1), *sends([500], signature=None)]
+    rank = one_rank(samples=samples, signatures=[Signature(65_535, "struct", 12, -8, None, 3), *planted.training_signatures()])
+    planted.write_databases(tmp_path, [rank])
+    found = "SELECT bytes, signature FROM sample ORDER BY start_ns"
+    assert written(rank).ask(found) == all_of(tmp_path / "rank-0.db", found) == [(most, 65_535), (None, 1), (1_000, None)]
+    joined = "SELECT start_ns, datatype, extent, op FROM signed_sample ORDER BY start_ns"
+    assert all_of(tmp_path / "rank-0.db", joined) == [(100, "struct", -8, ""), (300, "MPI_FLOAT", 4, "MPI_SUM")]
+
+
+@pytest.mark.parametrize("field, value", (("signature", 1 << 16), ("count", 1 << 62), ("extent", 1 << 62), ("memory_kind", 0x40)))
+def test_a_signature_that_cannot_be_is_left_out_and_said(written, field, value):
+    one = written(one_rank(signatures=[Signature(1)]))
+    assert one.ask("SELECT signature FROM signature") == [(1,)]
+    chunk = next(at for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES) if one.data[at] == ledger.SIGNATURES)
+    at = chunk + ledger.CHUNK.bytes + ledger.SIGNATURE.offsets[field]
+    width = {"signature": 4, "memory_kind": 1}.get(field, 8)
+    one.data[at : at + width] = value.to_bytes(width, "little")
+    assert one.ask("SELECT signature FROM signature") == []
+    assert run_open(one.path, with_samples=True).notes == [f"{one.path}: 1 of its signatures are damaged and left out"]
+
+
 @pytest.mark.parametrize("flags", (2, 4, 6, 8, 9))
 def test_a_sample_with_flags_that_cannot_be_is_left_out(written, flags):
     rank = one_rank(samples=sends([100, 300]))
@@ -285,7 +308,7 @@ def test_a_page_that_changes_its_owner_while_it_is_read_is_not_believed(field):
 def test_a_sample_that_comes_while_it_is_read_is_not_believed():
     pages, (first,) = pages_of(one_rank(samples=allreduces([1, 2])))
     sample = first + ledger.PAGE.offsets["samples"] + ledger.SAMPLE.bytes
-    settled = ledger._pages_settled(pages, changed(pages, sample, ledger.SAMPLE, "bytes"))
+    settled = ledger._pages_settled(pages, changed(pages, sample, ledger.SAMPLE, "bytes_and_signature"))
     (page,) = (page for page in ledger.PAGE.unpack_all(settled) if page.owner)
     assert [sample.end_ticks > 0 for sample in ledger.SAMPLE.unpack_all(page.samples)[:3]] == [True, False, False]
 
@@ -402,6 +425,10 @@ def test_of_each_block_less_is_kept_where_the_next_level_would_leave_little(tmp_
         ("sample", "call = x'00ff'"),
         ("sample", "tag = 'x'"),
         ("sample", "number = 65536"),
+        ("sample", "signature = 65536"),
+        ("signature", "world_rank = 77"),
+        ("signature", "extent = 'x'"),
+        ("signature", "is_in_place = 2"),
         ("sample_message", "world_rank = 77"),
         ("sample_message", "direction = 'both'"),
         ("sample_message", "number = 0"),

@@ -148,7 +148,8 @@ static void a_wait_says_what_it_waits_for(void)
     announce_message(&call, few, announce_bytes(7, BYTES_4), 0, 1);
     call_start(&call);
     call_end(&call, MPI_SUCCESS);
-    account_started(&call, traffic_receive(&call, 7, BYTES_4, 0, 1, few), &request, REQUEST_RECEIVE);
+    struct traffic posted = traffic_receive(&call, 7, BYTES_4, 0, 1, few);
+    account_started(&call, &posted, &request, REQUEST_RECEIVE);
 
     call_enter(&call, CALL_Wait, SITE_JOB);
     announce_wait(&call, mpi_handle_load(&request, 0));

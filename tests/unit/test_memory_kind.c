@@ -310,7 +310,8 @@ static void a_completion_has_the_memory_kind_of_the_call_that_began_it(void)
 {
     begin_counting();
     struct call start = called(CALL_Iallreduce);
-    account_started(&start, traffic_between(DEVICE, PINNED, in_world(8)), &request, 0);
+    struct traffic started = traffic_between(DEVICE, PINNED, in_world(8));
+    account_started(&start, &started, &request, 0);
     struct call wait = called(CALL_Wait);
     account_completed(&wait, REQUEST, NULL, 0);
     CHECK_EQUAL(counted(CALL_Iallreduce, LEDGER_CALL, DEVICE_TO_PINNED), 1);
@@ -322,7 +323,8 @@ static void each_completion_of_a_persistent_request_has_its_memory_kind(void)
 {
     begin_counting();
     struct call init = called(CALL_Send_init);
-    account_prepared(&init, traffic_at(MANAGED, in_world(8)), &request, 0);
+    struct traffic prepared = traffic_at(MANAGED, in_world(8));
+    account_prepared(&init, &prepared, &request, 0);
     for (int i = 0; i < 3; i++) {
         struct call start = called(CALL_Start);
         account_restart(&start, REQUEST);

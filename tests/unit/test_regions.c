@@ -98,7 +98,7 @@ static void a_completion_counts_where_it_is_seen(void)
     struct call call;
     call_begin(&call, CALL_Ibarrier, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
-    account_started(&call, (struct traffic){.peer = PEER_NONE}, &request, 0);
+    account_started(&call, &(struct traffic){.peer = PEER_NONE}, &request, 0);
     commprof_region_begin("optimizer");
     call_begin(&call, CALL_Wait, SITE_JOB);
     call_end(&call, MPI_SUCCESS);

@@ -448,7 +448,7 @@ static void the_file_says_what_it_is(void)
     begin();
     store();
     CHECK_TEXT(ask("PRAGMA application_id"), "1668116582");
-    CHECK_TEXT(ask("PRAGMA user_version"), "7");
+    CHECK_TEXT(ask("PRAGMA user_version"), "8");
     CHECK_TEXT(ask("PRAGMA integrity_check"), "ok");
 }
 
@@ -513,7 +513,7 @@ static void a_collective_has_its_number_and_its_root(void)
     put(page, 0, ALLREDUCE, 100, 200);
     put(page, 1, BCAST, 300, 350)->peer = 7;
     struct ledger_sample *unlike = put(page, 63, IALLREDUCE, 400, 410);
-    unlike->bytes = LEDGER_BYTES_UNKNOWN;
+    unlike->bytes = LEDGER_SAMPLE_BYTES_UNKNOWN;
     unlike->completed_ticks = ticks_at(900);
     unlike->thread = 1;
     unlike->region = 9;
@@ -588,6 +588,31 @@ static void a_started_collective_has_a_table_of_its_own(void)
     CHECK_TEXT(ask("SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM sample_message)"), "0|0");
     CHECK_TEXT(ask("SELECT * FROM sample_start"), "3|1|MPI_Bcast|2|65535|2147483647|null|64|100|150|null "
                                                   "3|1|MPI_Bcast|2|65535|2147483647|7|64|200|250|900");
+}
+
+static void a_sample_has_its_signature(void)
+{
+    begin_sampled();
+    begin_communicator(2, 0);
+    struct ledger_signature sum = {.signature = 1, .flags = LEDGER_SIGNATURE_COMMUTATIVE | LEDGER_SIGNATURE_IN_PLACE, .count = 10};
+    struct ledger_signature vector = {.signature = 65535, .memory_kind = LEDGER_DEVICE, .count = 2, .datatype = "vector"};
+    struct ledger_signature many = {.signature = 3, .flags = LEDGER_SIGNATURE_COUNTS, .counts_hash = 255, .op = "user"};
+    memcpy(sum.datatype, "MPI_FLOAT", sizeof "MPI_FLOAT");
+    memcpy(sum.op, "MPI_SUM", sizeof "MPI_SUM");
+    sum.type_bytes = sum.blocks = 1;
+    vector.extent = -8;
+    ledger_append(LEDGER_SIGNATURES, &sum, sizeof sum);
+    ledger_append(LEDGER_SIGNATURES, &vector, sizeof vector);
+    ledger_append(LEDGER_SIGNATURES, &many, sizeof many);
+    struct ledger_page *page = begin_page(LEDGER_OF_COMMUNICATOR, 2, 64);
+    put(page, 0, ALLREDUCE, 100, 200)->signature = 65535;
+    put(page, 1, ALLREDUCE, 300, 400);
+    store();
+    CHECK_TEXT(ask("SELECT * FROM signature"), "3|1|MPI_FLOAT|1|0|1|10|MPI_SUM|1|1|null|host "
+                                               "3|3||null|null|null|null|user|0|0|00000000000000ff|host "
+                                               "3|65535|vector|0|-8|null|2||null|0|null|device>host");
+    CHECK_TEXT(ask("SELECT bytes, signature FROM sample ORDER BY start_ns"), "64|65535 64|null");
+    CHECK_TEXT(ask("SELECT start_ns, datatype FROM signed_sample"), "100|vector");
 }
 
 static void a_sample_that_is_not_there_yet_is_not_stored(void)
@@ -1141,6 +1166,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_message_has_its_tag_and_number),
     TEST(further_messages_have_a_table_of_their_own),
     TEST(a_started_collective_has_a_table_of_its_own),
+    TEST(a_sample_has_its_signature),
     TEST(a_sample_that_is_not_there_yet_is_not_stored),
     TEST(only_blocks_and_windows_of_the_level_are_stored),
     TEST(samples_from_before_a_reset_are_not_stored),

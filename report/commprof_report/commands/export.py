@@ -67,6 +67,7 @@ TABLES = (
     "bucket_bound",
     "peer",
     "sample",
+    "signature",
     "sample_message",
     "sample_start",
     "sample_window",

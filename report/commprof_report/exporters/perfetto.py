@@ -60,6 +60,8 @@ class CallRow(NamedTuple):
     last_rank: int | None
     is_estimate: int | None
     library: str
+    datatype: str | None
+    op: str | None
 
 
 class ThreadRow(NamedTuple):
@@ -431,6 +433,8 @@ def _details(row: CallRow) -> dict[str, object]:
         "root": row.root,
         "request_call": row.request_call,
         "region": row.region,
+        "datatype": row.datatype,
+        "op": row.op,
     }
     if row.library == "nccl" and row.wait_ns:
         details["waited on the device"] = units.duration(row.wait_ns) + ("" if row.last_rank is None else f" for rank {row.last_rank}")

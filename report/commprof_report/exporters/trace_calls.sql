@@ -23,8 +23,11 @@ SELECT sample.world_rank AS rank,
        coalesce(trace_wait.wait_ns, late_call.wait_ns) AS wait_ns,
        coalesce(trace_wait.last_rank, late_call.last_rank) AS last_rank,
        coalesce(trace_wait.is_estimate, late_call.is_estimate) AS is_estimate,
-       coalesce(library, 'mpi') AS library
+       coalesce(library, 'mpi') AS library,
+       nullif(datatype, '') AS datatype,
+       nullif(op, '') AS op
 FROM sample
+LEFT JOIN signature ON signature.world_rank = sample.world_rank AND signature.signature = sample.signature
 LEFT JOIN call ON call.name = sample.call
 LEFT JOIN communicator_of ON communicator_of.world_rank = sample.world_rank AND communicator_of.communicator = sample.communicator
 LEFT JOIN region ON region.world_rank = sample.world_rank AND region.region = sample.region

@@ -1,6 +1,8 @@
 -- Adds the samples of the attached file `source` to the run: those that the run retains (thinning.py).
 INSERT INTO main.sample SELECT * FROM temp.retained_sample WHERE 1;
 
+INSERT INTO main.signature SELECT * FROM source.signature WHERE 1;
+
 INSERT INTO main.sample_message SELECT * FROM temp.retained_sample_message WHERE 1;
 
 INSERT INTO main.sample_start SELECT * FROM temp.retained_sample_start WHERE 1;

@@ -53,6 +53,7 @@ PEER_SLOT_BIT = number("PEER_SLOT_BIT")
 LIBRARIES = ("mpi", "nccl")
 CELL_FOLDED = number("CELL_FOLDED")
 COMMUNICATOR_INTER, COMMUNICATOR_FREED, COMMUNICATOR_NCCL = (number(f"COMMUNICATOR_{flag}") for flag in ("INTER", "FREED", "NCCL"))
+SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS = number("SIGNATURE_COMMUTATIVE"), number("SIGNATURE_COUNTS")
 OF_COMMUNICATOR, OF_THREAD, OF_STEPS, OF_STREAM = (number(f"OF_{owner}") for owner in ("COMMUNICATOR", "THREAD", "STEPS", "STREAM"))
 OWNER_NUMBER_BIT = 8
 PAGE_IDENTITY_BYTES = 16  # owner and first
@@ -60,15 +61,17 @@ PAGE_IDENTITY_BYTES = 16  # owner and first
 HEADER, USAGE, CHUNK, FACT, COLLECTIVE, SAMPLE = (layout(name) for name in ("header", "usage", "chunk", "fact", "collective", "sample"))
 CALL, COMMUNICATOR, CELL, PEER, THREAD = (layout(name) for name in ("call", "communicator", "cell", "peer", "thread"))
 PAGE, REGION, KERNEL, ACTIVITY, ACTIVITY_SAMPLE = (layout(name) for name in ("page", "region", "kernel", "activity", "activity_sample"))
-STREAM, DEVICE, TRACING, ALGORITHM = (layout(name) for name in ("stream", "device", "tracing", "algorithm"))
+STREAM, DEVICE, TRACING, ALGORITHM, SIGNATURE = (layout(name) for name in ("stream", "device", "tracing", "algorithm", "signature"))
 HISTOGRAM_BUCKETS = FORMAT.numbers["HISTOGRAM_BUCKETS"]
 BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
 STATES = struct.Struct(f"<{number('BUSY_STATES')}Q")
 CALLS, FACTS, COMMUNICATORS, CELLS, PEERS = (number(kind) for kind in ("CALLS", "FACTS", "COMMUNICATORS", "CELLS", "PEERS"))
 THREADS, SAMPLES, REGIONS, KERNELS, ACTIVITIES = (number(kind) for kind in ("THREADS", "SAMPLES", "REGIONS", "KERNELS", "ACTIVITIES"))
-STREAMS, DEVICES, TRACINGS, ALGORITHMS = (number(kind) for kind in ("STREAMS", "DEVICES", "TRACINGS", "ALGORITHMS"))
+STREAMS, DEVICES, TRACINGS, ALGORITHMS, SIGNATURES = (
+    number(kind) for kind in ("STREAMS", "DEVICES", "TRACINGS", "ALGORITHMS", "SIGNATURES")
+)
 ENTRIES = {CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD, SAMPLES: PAGE, REGIONS: REGION}
-ENTRIES.update({ACTIVITIES: ACTIVITY, STREAMS: STREAM, DEVICES: DEVICE, TRACINGS: TRACING, ALGORITHMS: ALGORITHM})
+ENTRIES.update({ACTIVITIES: ACTIVITY, STREAMS: STREAM, DEVICES: DEVICE, TRACINGS: TRACING, ALGORITHMS: ALGORITHM, SIGNATURES: SIGNATURE})
 ALL_KINDS = frozenset((*ENTRIES, FACTS, KERNELS))
 
 
@@ -143,6 +146,7 @@ class Ledger:
         self.devices: dict[int, tuple] = {}
         self.tracings: list[tuple] = []
         self.algorithms: list = []
+        self.signatures: dict[int, tuple] = {}
         self.damage: list[str] = []
 
     def call_name(self, call: int) -> str:
@@ -162,7 +166,7 @@ class Ledger:
 
 def ledger_read(path: Path, with_samples: bool = True) -> Ledger:
     """Reads a whole ledger file; for a copy, the original if it is on this machine. Raises ReportError if its header is not valid."""
-    wanted = ALL_KINDS if with_samples else ALL_KINDS - {SAMPLES}
+    wanted = ALL_KINDS if with_samples else ALL_KINDS - {SAMPLES, SIGNATURES}
     try:
         return _read_at_rest(original_find(ledger_read_facts(path)) or path, wanted)
     except FileNotFoundError:  # the original was removed in the meantime
@@ -363,6 +367,8 @@ def _chunk_take(ledger: Ledger, chunk, data: bytes) -> None:
         ledger.tracings.extend(TRACING.unpack_all(data))
     elif chunk.kind == ALGORITHMS:
         ledger.algorithms.extend(ALGORITHM.unpack_all(data))
+    elif chunk.kind == SIGNATURES:
+        ledger.signatures.update({entry.signature: entry for entry in SIGNATURE.unpack_all(data)})
 
 
 def _call_of(entry) -> tuple[str, ...]:
@@ -430,13 +436,17 @@ def _cell_is_sound(cell, buckets: tuple[int, ...]) -> bool:
         max(amounts) < MOST
         and (cell.min_ns <= cell.max_ns or not any(buckets))
         and cell.measure_and_flags & 15 < len(MEASURES)
-        and max(_memory_kinds(cell.memory_kind)) < len(MEMORY_KINDS)
+        and memory_kind_is_known(cell.memory_kind)
     )
 
 
 def _memory_kinds(pair: int) -> tuple[int, int]:
     """The memory kinds of the send buffer and of the receive buffer."""
     return pair & (1 << MEMORY_KIND_TO_BIT) - 1, pair >> MEMORY_KIND_TO_BIT
+
+
+def memory_kind_is_known(pair: int) -> bool:
+    return max(_memory_kinds(pair)) < len(MEMORY_KINDS)
 
 
 def memory_kind_name(pair: int) -> str:

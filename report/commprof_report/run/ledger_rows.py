@@ -17,14 +17,20 @@ from .ledger import (
     LIBRARIES,
     NO_TAG,
     RECENT_COLLECTIVES,
+    SIGNATURE_COMMUTATIVE,
+    SIGNATURE_COUNTS,
     USAGE,
     Ledger,
     cells_sum,
+    memory_kind_is_known,
+    memory_kind_name,
     peers_sum,
 )
 from .ledger_gpu import gpu_rows
 from .ledger_samples import CALL_MASK, Clock, clock_of, rows_of, sample_rows
 from .rows import MOST, Rows, believed, known_bytes, known_rank
+
+MOST_SIGNATURES = (1 << 16) - 1
 
 
 def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]:
@@ -55,6 +61,7 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]
         ],
         "peer": [(rank, *key, *amounts) for key, amounts in peers_sum(ledger).items()],
         "region": [(rank, region, name) for region, name in ledger.regions.items()],
+        "signature": _signature_rows(ledger, rows),
         "nccl_algorithm": _algorithm_rows(ledger, rows),
         **gpu_rows(ledger, clock, life.last_ns, with_histograms),
         **samples,
@@ -67,6 +74,29 @@ def _algorithm_rows(ledger: Ledger, rows: Rows) -> list[tuple]:
     if len(sound) < len(counted):
         ledger.damage.append(f"{len(counted) - len(sound)} of its algorithms of NCCL are damaged and left out")
     return [rows.row("nccl_algorithm", entry) for entry in sound]
+
+
+def _signature_rows(ledger: Ledger, rows: Rows) -> list[tuple]:
+    sound = [entry for entry in ledger.signatures.values() if _signature_is_sound(entry)]
+    if len(sound) < len(ledger.signatures):
+        ledger.damage.append(f"{len(ledger.signatures) - len(sound)} of its signatures are damaged and left out")
+    return [
+        rows.row(
+            "signature",
+            entry,
+            type_bytes=entry.type_bytes if entry.datatype[0] else None,
+            extent=entry.extent if entry.datatype[0] else None,
+            is_commutative=int(entry.flags & SIGNATURE_COMMUTATIVE != 0) if entry.op[0] else None,
+            counts_hash=f"{entry.counts_hash:016x}" if entry.flags & SIGNATURE_COUNTS else None,
+            memory_kind=memory_kind_name(entry.memory_kind),
+        )
+        for entry in sound
+    ]
+
+
+def _signature_is_sound(entry) -> bool:
+    amounts = (entry.count, entry.type_bytes, entry.blocks, abs(entry.extent))
+    return 0 < entry.signature <= MOST_SIGNATURES and max(amounts) < MOST and memory_kind_is_known(entry.memory_kind)
 
 
 def usage_facts(ledger: Ledger) -> dict[str, str]:

@@ -37,6 +37,8 @@ SAMPLE_CALL_BITS = 12  # the flags are in the bits above
 SAMPLE_CALL_MASK = (1 << SAMPLE_CALL_BITS) - 1
 SAMPLE_MESSAGE, SAMPLE_RECEIVED, SAMPLE_FURTHER = (number(f"SAMPLE_{flag}") for flag in ("MESSAGE", "RECEIVED", "FURTHER"))
 KNOWN_FLAGS = {flags for flags in range(2 * SAMPLE_FURTHER) if flags & SAMPLE_MESSAGE or not flags & SAMPLE_RECEIVED}
+SAMPLE_BYTES_UNKNOWN = number("SAMPLE_BYTES_UNKNOWN")
+SIGNATURE_BIT = SAMPLE_BYTES_UNKNOWN.bit_length()  # of `bytes_and_signature`
 MOST_STARTS = (1 << 31) - 1
 DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = number("DEVICE_SPAN_SHARED"), number("DEVICE_SPAN_UNIT_NS")
 KINDS, COPIES = NAMES["kind"], NAMES["copy"]
@@ -198,6 +200,11 @@ def _flags(sample) -> int:
     return sample.call_and_flags >> SAMPLE_CALL_BITS
 
 
+def _bytes(sample) -> int | None:
+    amount = sample.bytes_and_signature & SAMPLE_BYTES_UNKNOWN
+    return None if amount == SAMPLE_BYTES_UNKNOWN else amount
+
+
 def _message(sample) -> tuple[int | None, int | None]:
     """Tag and number of a sample's message. They are in the fields `device_span` and `thread` of other samples (a union in C)."""
     if not _flags(sample) & SAMPLE_MESSAGE:
@@ -221,6 +228,7 @@ def _message_row(ledger: Ledger, rows: Rows, clock: Clock, sample, thread: int) 
         direction=NAMES["direction"][_flags(sample) // SAMPLE_RECEIVED & 1],
         tag=tag,
         number=number,
+        bytes=_bytes(sample),
         completed_ns=_completed_ns(clock, sample),
     )
 
@@ -234,6 +242,7 @@ def _start_row(ledger: Ledger, rows: Rows, clock: Clock, sample, thread: int) ->
         call=ledger.call_name(_call(sample)),
         operation=sample.thread,
         number=sample.device_span,
+        bytes=_bytes(sample),
         completed_ns=_completed_ns(clock, sample),
     )
 
@@ -252,6 +261,7 @@ def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, owner: int, se
         call=ledger.call_name(call),
         sequence=sequence,
         completed_ns=_completed_ns(clock, sample),
+        bytes=_bytes(sample),
         peer=peer_or_root if sequence is None else None,
         root=None if sequence is None else peer_or_root,
         request_call=ledger.call_name(request_call) if request_call else "",
@@ -260,6 +270,7 @@ def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, owner: int, se
         is_shared=is_shared,
         tag=tag,
         number=number,
+        signature=sample.bytes_and_signature >> SIGNATURE_BIT or None,
     )
 
 

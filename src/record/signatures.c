@@ -1,0 +1,187 @@
+/* One table for all threads. Entries are never changed, so a look-up takes no lock: it reads a number, and compares the key of that number.
+ *
+ *     numbers    open addressing by the key's hash; a number is stored last, when its key and its entry in the ledger are complete
+ *     keys       by number
+ *
+ * Keys hold values, never handles that may be freed and reused: of a derived type its description, for which MPI is asked at each sampled
+ * call, and of an operation of the user's whether it commutes. */
+#include "signatures.h"
+
+#include "mpi/datatypes.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+enum { MOST = UINT16_MAX, PLACES = 1 << 17 };
+
+/* `type`: the handle of a predefined type, or a hash of a derived one's description. `op`: the handle of a predefined operation, USERS, or
+ * USERS_COMMUTATIVE, which are no handles. */
+struct key {
+    uint64_t type, op, count, counts_hash;
+    uint64_t how; /* signature_how, and whether the type is derived */
+};
+enum { USERS = 1, USERS_COMMUTATIVE = 2 };
+enum { HOW_DERIVED = 1 << 16 };
+
+static uint16_t numbers[PLACES];
+static struct key keys[MOST + 1];
+static unsigned entered, most;
+static bool is_full;
+static pthread_mutex_t entering = PTHREAD_MUTEX_INITIALIZER;
+
+void signatures_begin(size_t ledger_bytes)
+{
+    enum { SHARE = 8 }; /* at most an eighth of the ledger */
+    size_t room = ledger_bytes / SHARE / sizeof(struct ledger_signature);
+    most = room < MOST ? (unsigned)room : MOST;
+    mpi_ops_learn();
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15;
+    return hash ^ hash >> 32;
+}
+
+/* Four independent hashes, so that multiplications overlap in the pipeline. */
+static uint64_t hash_of_counts(struct counts counts, const void *types, int length)
+{
+    uint64_t lanes[4] = {1, 2, 3, 4};
+    for (int i = 0; i < length; i++) {
+        mpi_count at = counts.wide ? ((const mpi_count *)counts.at)[i] : ((const int *)counts.at)[i];
+        lanes[i % 4] = mix(lanes[i % 4], types ? traffic_bytes(at, mpi_handle_load(types, (size_t)i)) : (uint64_t)at);
+    }
+    return mix(mix(mix(mix((uint64_t)length, lanes[0]), lanes[1]), lanes[2]), lanes[3]);
+}
+
+/* A type that a call has just moved. For predefined ones, only the constructor is set. False: MPI cannot be asked. */
+static bool ask_type(mpi_handle type, struct mpi_datatype *datatype)
+{
+    uint64_t bytes;
+    *datatype = (struct mpi_datatype){.constructor = NULL};
+    return traffic_known_size(mpi_handle_bits(type), &bytes) || mpi_datatype_ask(type, datatype);
+}
+
+static uint64_t key_of_type(mpi_handle type, uint64_t bytes, const struct mpi_datatype *datatype)
+{
+    if (!datatype->constructor)
+        return mpi_handle_bits(type);
+    uint64_t constructor = (uint64_t)(uintptr_t)datatype->constructor;
+    return mix(mix(mix(mix(0, constructor), bytes), (uint64_t)datatype->extent), datatype->blocks);
+}
+
+static uint64_t key_of_op(mpi_handle op)
+{
+    return !op || mpi_op_name(op) ? mpi_handle_bits(op) : mpi_op_is_commutative(op) ? USERS_COMMUTATIVE : USERS;
+}
+
+static bool are_equal(const struct key *key, const struct key *other)
+{
+    return !((key->type ^ other->type) | (key->op ^ other->op) | (key->count ^ other->count) | (key->counts_hash ^ other->counts_hash) |
+             (key->how ^ other->how));
+}
+
+/* The number of a key, and its place; 0: there is none, and it could be stored there. The table is at most half full. */
+static uint16_t find(const struct key *key, uint16_t **place)
+{
+    uint64_t at = key->type * 0x9e3779b97f4a7c15 + key->op * 0xc2b2ae3d27d4eb4f + key->count * 0xff51afd7ed558ccd +
+                  key->counts_hash * 0xd6e8feb86659fd93 + key->how * 0xa0761d6478bd642f;
+    uint16_t number;
+    for (at ^= at >> 32;; at++) {
+        number = __atomic_load_n(&numbers[at % PLACES], __ATOMIC_ACQUIRE);
+        *place = &numbers[at % PLACES];
+        if (!number || are_equal(&keys[number], key))
+            return number;
+    }
+}
+
+/* The entry of a new signature, without its number. */
+static struct ledger_signature describe(const struct signature_arguments *arguments, const struct key *key, struct mpi_datatype datatype)
+{
+    struct ledger_signature entry = {.memory_kind = arguments->memory_kind, .count = key->count, .counts_hash = key->counts_hash};
+    const char *op = arguments->op ? mpi_op_name(arguments->op) : "";
+    bool commutes = arguments->op && mpi_op_is_commutative(arguments->op);
+    entry.flags = (arguments->is_in_place ? LEDGER_SIGNATURE_IN_PLACE : 0) | (commutes ? LEDGER_SIGNATURE_COMMUTATIVE : 0) |
+                  (arguments->length ? LEDGER_SIGNATURE_COUNTS : 0);
+    snprintf(entry.op, sizeof entry.op, "%s", op ? op : "user");
+    if (!arguments->type)
+        return entry;
+    if (datatype.constructor)
+        snprintf(entry.datatype, sizeof entry.datatype, "%s", datatype.constructor);
+    else
+        mpi_datatype_name(arguments->type, entry.datatype, sizeof entry.datatype);
+    if (!datatype.blocks) /* the types of which the size alone is known */
+        mpi_datatype_ask(arguments->type, &datatype);
+    entry.type_bytes = traffic_bytes(1, arguments->type);
+    entry.extent = datatype.extent;
+    entry.blocks = datatype.blocks;
+    return entry;
+}
+
+/* Appends an entry. 0: there is no room. */
+static uint16_t append(struct ledger_signature *entry)
+{
+    char text[16];
+    entry->signature = entered + 1;
+    if (!is_full && entered < most && ledger_append(LEDGER_SIGNATURES, entry, sizeof *entry))
+        return (uint16_t)++entered;
+    snprintf(text, sizeof text, "%u", entered);
+    if (!is_full)
+        ledger_fact("signatures_full", text);
+    __atomic_store_n(&is_full, true, __ATOMIC_RELAXED);
+    return 0;
+}
+
+static uint16_t enter(const struct key *key, struct ledger_signature *entry)
+{
+    pthread_mutex_lock(&entering);
+    uint16_t *place, number = find(key, &place);
+    if (!number && (number = append(entry))) {
+        keys[number] = *key;
+        __atomic_store_n(place, number, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&entering);
+    return number;
+}
+
+static bool may_be_remembered(const struct signature_arguments *arguments, const struct mpi_datatype *datatype)
+{
+    return arguments->type && !arguments->length && !datatype->constructor && (!arguments->op || mpi_op_name(arguments->op));
+}
+
+static void remember(struct thread *thread, const struct signature_arguments *arguments, uint16_t number)
+{
+    *signature_recent(thread, arguments) = (struct recent_signature){
+        .type = arguments->type,
+        .op = arguments->op,
+        .count = (uint64_t)arguments->count,
+        .how = signature_how(arguments),
+        .number = number,
+    };
+}
+
+uint16_t signatures_find(struct thread *thread, const struct signature_arguments *arguments)
+{
+    struct mpi_datatype datatype = {.constructor = NULL};
+    if (arguments->type && !ask_type(arguments->type, &datatype))
+        return 0;
+    uint64_t type_bytes = arguments->type ? traffic_bytes(1, arguments->type) : 0;
+    bool has_counts = arguments->length > 0;
+    struct key key = {
+        .type = arguments->type ? key_of_type(arguments->type, type_bytes, &datatype) : 0,
+        .op = key_of_op(arguments->op),
+        .count = !has_counts  ? (uint64_t)arguments->count
+                 : type_bytes ? arguments->bytes / type_bytes
+                              : 0,
+        .counts_hash = has_counts ? hash_of_counts(arguments->counts, arguments->types, arguments->length) : 0,
+        .how = signature_how(arguments) | (datatype.constructor ? HOW_DERIVED : 0),
+    };
+    uint16_t *place, number = find(&key, &place);
+    if (!number && !__atomic_load_n(&is_full, __ATOMIC_RELAXED)) {
+        struct ledger_signature entry = describe(arguments, &key, datatype);
+        number = enter(&key, &entry);
+    }
+    if (may_be_remembered(arguments, &datatype))
+        remember(thread, arguments, number);
+    return number;
+}

@@ -1,0 +1,78 @@
+/* The signatures of sampled calls: what a call was asked to move, as a number into a table of the ledger (table `signature`).
+ *
+ *     struct ledger_sample *sample = account_call(&call, traffic);
+ *     if (signature_is_wanted(sample, traffic.bytes))
+ *         signature_store(sample, SIGNATURE_OF(.count = count, .type = type, .op = op));
+ *
+ * Calls that are not sampled pay for the test alone; sampled ones first look at what their thread has looked up last. A call that moves nothing has no signature: MPI need not have looked at its datatype,
+ * so neither do we. */
+#ifndef COMMPROF_SIGNATURES_H
+#define COMMPROF_SIGNATURES_H
+
+#include "traffic.h"
+
+struct signature_arguments {
+    uint64_t bytes; /* the call's; more than 0 */
+    mpi_count count;
+    mpi_handle type; /* 0: there is one for each count */
+    mpi_handle op;   /* 0: none */
+    struct counts counts;
+    int length;        /* of counts; 0: the call has none, or they are not significant on this rank */
+    const void *types; /* one for each count, or NULL */
+    bool is_in_place;
+    uint8_t memory_kind;
+};
+
+/* What of a signature is neither a handle nor a number. */
+HOT uint32_t signature_how(const struct signature_arguments *arguments)
+{
+    return arguments->memory_kind | (uint32_t)arguments->is_in_place << 8 | (uint32_t)(arguments->length > 0) << 9;
+}
+
+HOT struct recent_signature *signature_recent(struct thread *thread, const struct signature_arguments *arguments)
+{
+    uint64_t mixed = (arguments->type + arguments->op + (uint64_t)arguments->count) * 0x9e3779b97f4a7c15;
+    return &thread->signatures[mixed >> (64 - THREAD_RECENT_SIGNATURES_LOG2)];
+}
+
+/* Slow half of signature_number. Takes no lock unless the signature is new, and asks MPI only then, or about a derived type. */
+uint16_t signatures_find(struct thread *thread, const struct signature_arguments *arguments);
+
+/* The number of a signature, from 1; 0: not recorded, there is no room. With counts, but without types, `count` is not read: it is how many
+ * elements the bytes are. */
+HOT uint16_t signature_number(struct thread *thread, struct signature_arguments arguments)
+{
+    const struct recent_signature *recent = signature_recent(thread, &arguments);
+    if (__builtin_expect(recent->type == arguments.type && recent->op == arguments.op && recent->count == (uint64_t)arguments.count &&
+                             recent->how == signature_how(&arguments) && !arguments.length,
+                         1))
+        return (uint16_t)recent->number;
+    struct signature_arguments passed = arguments; /* a copy: `arguments` stay in registers */
+    return signatures_find(thread, &passed);
+}
+
+/* In terms of the call's `traffic`. */
+#define SIGNATURE_OF(...) \
+    signature_number(this_thread, (struct signature_arguments){.bytes = traffic.bytes, .memory_kind = traffic.memory_kind, __VA_ARGS__})
+
+HOT bool signature_is_wanted(const struct ledger_sample *sample, uint64_t bytes)
+{
+    return sample && bytes;
+}
+
+/* The same for a call that returns a request. If another thread has completed that already, the page may have been reused since. */
+HOT bool signature_is_still_wanted(const struct call *call, const struct ledger_sample *sample, uint64_t bytes)
+{
+    return sample && bytes && __atomic_load_n(&sample->start_ticks, __ATOMIC_RELAXED) == call->start;
+}
+
+HOT void signature_store(struct ledger_sample *sample, uint16_t number)
+{
+    if (number)
+        sample->signature = number;
+}
+
+/* Call once, after MPI_Init. `ledger_bytes` is the size to which the ledger may grow. */
+void signatures_begin(size_t ledger_bytes);
+
+#endif

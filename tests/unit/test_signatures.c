@@ -1,0 +1,376 @@
+#include "record/signatures.h"
+
+#include "fake_mpi.h"
+#include "ledger/ledger.h"
+#include "unit.h"
+
+#include <pthread.h>
+
+/* Derived types of MPICH's ABI, each under a handle that the test may give to another one. */
+static struct fake_type {
+    mpi_handle handle, within;
+    int combiner, integers[8], integer_count, bytes;
+    mpi_aint extent;
+    mpi_count large; /* made with large counts: the first of them */
+} fake_types[8];
+static int types_held, fake_commutes;
+
+enum { VECTOR = 0x5018, OTHER = 0x5028, USERS_OP = 0x98000000, SUM = 0x58000003 };
+enum { NAMED_COMBINER = 1, VECTOR_COMBINER = 4, INDEXED_COMBINER = 7, SUBARRAY_COMBINER = 13, RESIZED_COMBINER = 18 };
+enum { MPICH_FLOAT = 0x4c00040a };
+
+static const struct fake_type *type_of(mpi_handle handle)
+{
+    static const struct fake_type NAMED = {.combiner = NAMED_COMBINER, .extent = 4};
+    __atomic_add_fetch(&fake_questions, 1, __ATOMIC_RELAXED); /* several threads may ask */
+    for (size_t i = 0; i < sizeof fake_types / sizeof *fake_types; i++)
+        if (fake_types[i].handle == mpi_handle_bits(handle))
+            return &fake_types[i];
+    CHECK_EQUAL(mpi_handle_bits(handle), MPICH_FLOAT);
+    return &NAMED;
+}
+
+static int fake_extent(mpi_handle type, mpi_aint *low, mpi_aint *extent)
+{
+    *low = 0;
+    *extent = type_of(type)->extent;
+    return MPI_SUCCESS;
+}
+
+static int fake_envelope(mpi_handle type, int *integers, int *addresses, int *types, int *combiner)
+{
+    const struct fake_type *known = type_of(type);
+    CHECK(!known->large); /* MPI would call the job's error handler */
+    *integers = known->integer_count;
+    *addresses = known->combiner == RESIZED_COMBINER ? 2 : 0;
+    *types = known->combiner != NAMED_COMBINER;
+    *combiner = known->combiner;
+    return MPI_SUCCESS;
+}
+
+static int fake_large_envelope(mpi_handle type, mpi_count *integers, mpi_count *addresses, mpi_count *counts, mpi_count *types,
+                               int *combiner)
+{
+    const struct fake_type *known = type_of(type);
+    *counts = known->large ? 3 : 0;
+    *integers = known->large ? 0 : known->integer_count;
+    *addresses = 0;
+    *types = known->combiner != NAMED_COMBINER;
+    *combiner = known->combiner;
+    return MPI_SUCCESS;
+}
+
+static int fake_contents(mpi_handle type, int integers, int addresses, int types, int *values, mpi_aint *places, void *within)
+{
+    const struct fake_type *known = type_of(type);
+    (void)addresses, (void)types, (void)places;
+    memcpy(values, known->integers, (size_t)integers * sizeof *values);
+    mpi_handle_store(within, known->within);
+    types_held += known->within != MPICH_FLOAT;
+    return MPI_SUCCESS;
+}
+
+static int fake_large_contents(mpi_handle type, mpi_count integers, mpi_count addresses, mpi_count counts, mpi_count types, int *values,
+                               mpi_aint *places, mpi_count *large, void *within)
+{
+    if (!counts)
+        return fake_contents(type, (int)integers, (int)addresses, (int)types, values, places, within);
+    large[0] = type_of(type)->large;
+    mpi_handle_store(within, MPICH_FLOAT);
+    return MPI_SUCCESS;
+}
+
+static int fake_free(void *type)
+{
+    CHECK(mpi_handle_load(type, 0) != MPICH_FLOAT); /* a predefined type cannot be freed */
+    types_held--;
+    return MPI_SUCCESS;
+}
+
+static int fake_name(mpi_handle type, char *name, int *length)
+{
+    CHECK_EQUAL(mpi_handle_bits(type), MPICH_FLOAT);
+    *length = sprintf(name, "MPI_FLOAT");
+    __atomic_add_fetch(&fake_questions, 1, __ATOMIC_RELAXED);
+    return MPI_SUCCESS;
+}
+
+static int fake_op_commutative(mpi_handle op, int *commutes)
+{
+    CHECK_EQUAL(mpi_handle_bits(op), USERS_OP);
+    *commutes = fake_commutes;
+    return MPI_SUCCESS;
+}
+
+static int fake_bytes(mpi_handle type, int *bytes)
+{
+    *bytes = type_of(type)->bytes;
+    return MPI_SUCCESS;
+}
+
+static void begin_with(size_t ledger_bytes)
+{
+    CHECK_EQUAL(ledger_open("ledger", ledger_bytes), 0);
+    fake_mpi_speak("mpich");
+    mpi_query.Type_get_extent = fake_extent;
+    mpi_query.Type_get_envelope = fake_envelope;
+    mpi_query.Type_get_contents = fake_contents;
+    mpi_query.Type_free = fake_free;
+    mpi_query.Type_get_name = fake_name;
+    mpi_query.Type_size = fake_bytes;
+    mpi_query.Op_commutative = fake_op_commutative;
+    signatures_begin(the_ledger.limit_bytes);
+}
+
+static void begin(void)
+{
+    begin_with(64 << 20);
+}
+
+static struct thread own;
+
+static unsigned number_of(struct signature_arguments arguments)
+{
+    arguments.bytes = arguments.bytes ? arguments.bytes : 64;
+    return signature_number(&own, arguments);
+}
+
+static const struct ledger_signature *entry_of(unsigned number)
+{
+    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
+        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
+        for (uint32_t k = 0; chunk->kind == LEDGER_SIGNATURES && k < chunk->used; k++)
+            if (((struct ledger_signature *)ledger_entry(chunk, k))->signature == number)
+                return ledger_entry(chunk, k);
+    }
+    CHECK(!"there is no such signature");
+    return NULL;
+}
+
+static uint64_t blocks(unsigned number)
+{
+    return entry_of(number)->blocks;
+}
+
+static void equal_arguments_have_one_number(void)
+{
+    begin();
+    struct signature_arguments sum = {.count = 10, .type = MPICH_FLOAT, .op = SUM, .is_in_place = true};
+    CHECK_EQUAL(number_of(sum), 1);
+    unsigned asked = fake_questions;
+    CHECK_EQUAL(number_of(sum), 1);
+    memset(&own, 0, sizeof own); /* another thread */
+    CHECK_EQUAL(number_of(sum), 1);
+    CHECK_EQUAL(fake_questions, asked);
+    const struct ledger_signature *entry = entry_of(1);
+    CHECK_TEXT(entry->datatype, "MPI_FLOAT");
+    CHECK_TEXT(entry->op, "MPI_SUM");
+    CHECK_EQUAL(entry->count, 10);
+    CHECK_EQUAL(entry->type_bytes, 4);
+    CHECK_EQUAL(entry->extent, 4);
+    CHECK_EQUAL(entry->flags, LEDGER_SIGNATURE_IN_PLACE | LEDGER_SIGNATURE_COMMUTATIVE);
+}
+
+static void each_argument_makes_a_difference(void)
+{
+    begin();
+    for (int twice = 0; twice < 2; twice++) {
+        CHECK_EQUAL(number_of((struct signature_arguments){.count = 10, .type = MPICH_FLOAT}), 1);
+        CHECK_EQUAL(number_of((struct signature_arguments){.count = 11, .type = MPICH_FLOAT}), 2);
+        CHECK_EQUAL(number_of((struct signature_arguments){.count = 10, .type = MPICH_FLOAT, .op = SUM}), 3);
+        CHECK_EQUAL(number_of((struct signature_arguments){.count = 10, .type = MPICH_FLOAT, .op = SUM - 1}), 4);
+        CHECK_EQUAL(number_of((struct signature_arguments){.count = 10, .type = MPICH_FLOAT, .is_in_place = true}), 5);
+        CHECK_EQUAL(number_of((struct signature_arguments){.count = 10, .type = MPICH_FLOAT, .memory_kind = LEDGER_DEVICE}), 6);
+    }
+}
+
+static void bits_above_a_handle_do_not_count(void)
+{
+    begin();
+    CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = MPICH_FLOAT, .op = SUM}), 1);
+    CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = 0xffffffff00000000 | MPICH_FLOAT, .op = 1ull << 40 | SUM}), 1);
+}
+
+static void a_type_of_a_freed_one_s_handle_is_another(void)
+{
+    begin();
+    struct signature_arguments two = {.count = 2, .type = VECTOR};
+    fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    CHECK_EQUAL(number_of(two), 1);
+    CHECK_EQUAL(number_of(two), 1);
+    fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {2, 3, 7}, 3, 24, 40, 0}; /* of the same size and extent */
+    CHECK_EQUAL(number_of(two), 2);
+    fake_types[0].handle = 0;
+    fake_types[1] = (struct fake_type){OTHER, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    two.type = OTHER;
+    CHECK_EQUAL(number_of(two), 1);
+    CHECK_TEXT(entry_of(1)->datatype, "vector");
+    CHECK_EQUAL(blocks(1), 3);
+    CHECK_EQUAL(blocks(2), 2);
+    CHECK_EQUAL(types_held, 0);
+}
+
+static void an_operation_of_a_freed_one_s_handle_is_another(void)
+{
+    begin();
+    struct signature_arguments users = {.count = 2, .type = MPICH_FLOAT, .op = USERS_OP};
+    CHECK_EQUAL(number_of(users), 1);
+    fake_commutes = 1;
+    CHECK_EQUAL(number_of(users), 2);
+    fake_commutes = 0;
+    CHECK_EQUAL(number_of(users), 1);
+    CHECK_TEXT(entry_of(1)->op, "user");
+    CHECK_EQUAL(entry_of(1)->flags, 0);
+    CHECK_EQUAL(entry_of(2)->flags, LEDGER_SIGNATURE_COMMUTATIVE);
+}
+
+static void blocks_are_those_of_the_type_within(void)
+{
+    begin();
+    fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    fake_types[1] = (struct fake_type){OTHER, VECTOR, RESIZED_COMBINER, {0}, 0, 24, 4, 0};
+    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 3);
+    fake_types[1] = (struct fake_type){OTHER, OTHER, RESIZED_COMBINER, {0}, 0, 24, 4, 0}; /* deeper than we look */
+    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 0);
+    fake_types[1] = (struct fake_type){OTHER, MPICH_FLOAT, INDEXED_COMBINER, {2, 1, 1, 0, 5}, 5, 8, 24, 0};
+    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 2);
+    fake_types[1] = (struct fake_type){OTHER, MPICH_FLOAT, SUBARRAY_COMBINER, {2, 8, 8, 3, 5, 0, 0, 56}, 8, 60, 256, 0};
+    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 3);
+    fake_types[1].integers[7] = 57; /* MPI_ORDER_FORTRAN */
+    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 5);
+    CHECK_EQUAL(types_held, 0);
+}
+
+static void a_type_made_with_large_counts_is_asked_about_in_that_form(void)
+{
+    begin();
+    mpi_query.Type_get_envelope_c = fake_large_envelope;
+    mpi_query.Type_get_contents_c = fake_large_contents;
+    fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {0}, 0, 24, 40, 1ll << 33};
+    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = VECTOR})), 1ll << 33);
+}
+
+static void vectors_of_counts_are_told_apart_by_hash(void)
+{
+    begin();
+    const int sizes[] = {1, 2, 3, 4, 5}, others[] = {1, 2, 3, 5, 4};
+    const mpi_count wide[] = {1, 2, 3, 4, 5};
+    struct signature_arguments some = {.bytes = 12, .type = MPICH_FLOAT, .counts = {sizes, false}, .length = 5};
+    CHECK_EQUAL(number_of(some), 1);
+    some.counts.at = others;
+    CHECK_EQUAL(number_of(some), 2);
+    some.counts = (struct counts){wide, true};
+    CHECK_EQUAL(number_of(some), 1);
+    some.length = 4;
+    CHECK_EQUAL(number_of(some), 3);
+    CHECK_EQUAL(entry_of(1)->count, 3);
+    CHECK_EQUAL(entry_of(1)->flags, LEDGER_SIGNATURE_COUNTS);
+    CHECK(entry_of(1)->counts_hash != entry_of(2)->counts_hash);
+}
+
+static void a_type_for_each_count_is_in_the_hash(void)
+{
+    begin();
+    const int sizes[] = {1, 2};
+    const uint32_t floats[] = {MPICH_FLOAT, MPICH_FLOAT}, mixed[] = {MPICH_FLOAT, VECTOR};
+    fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    struct signature_arguments some = {.counts = {sizes, false}, .length = 2, .types = floats};
+    CHECK_EQUAL(number_of(some), 1);
+    some.types = mixed;
+    CHECK_EQUAL(number_of(some), 2);
+    CHECK_TEXT(entry_of(2)->datatype, "");
+    CHECK_EQUAL(entry_of(2)->count, 0);
+}
+
+static void a_library_that_cannot_be_asked_gives_none(void)
+{
+    begin();
+    mpi_query.Type_get_envelope = NULL;
+    fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = VECTOR}), 0);
+    CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = MPICH_FLOAT}), 1);
+}
+
+static unsigned full_facts(void)
+{
+    unsigned facts = 0;
+    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
+        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
+        for (size_t k = 0; chunk->kind == LEDGER_FACTS && k + 16 <= chunk->used; k++)
+            facts += memcmp((char *)ledger_entry(chunk, 0) + k, "signatures_full", 15) == 0;
+    }
+    return facts;
+}
+
+static void a_full_table_has_no_room_and_says_so_once(void)
+{
+    begin_with(1 << 20);
+    unsigned room = (unsigned)(the_ledger.limit_bytes / 8 / sizeof(struct ledger_signature));
+    for (unsigned i = 1; i <= room; i++)
+        CHECK_EQUAL(number_of((struct signature_arguments){.count = i, .type = MPICH_FLOAT}), i);
+    CHECK_EQUAL(full_facts(), 0);
+    for (unsigned i = 1; i <= 3; i++)
+        CHECK_EQUAL(number_of((struct signature_arguments){.count = room + i, .type = MPICH_FLOAT}), 0);
+    CHECK_EQUAL(full_facts(), 1);
+    CHECK_EQUAL(number_of((struct signature_arguments){.count = 7, .type = MPICH_FLOAT}), 7);
+}
+
+static void numbers_end_at_65535(void)
+{
+    begin();
+    for (unsigned i = 1; i <= UINT16_MAX; i++)
+        CHECK_EQUAL(number_of((struct signature_arguments){.count = i, .type = MPICH_FLOAT}), i);
+    CHECK_EQUAL(number_of((struct signature_arguments){.count = UINT16_MAX + 1, .type = MPICH_FLOAT}), 0);
+    for (unsigned i = 1; i <= UINT16_MAX; i += 1000)
+        CHECK_EQUAL(number_of((struct signature_arguments){.count = i, .type = MPICH_FLOAT}), i);
+}
+
+enum { THREADS = 4, SIZES = 2000 };
+
+static void *look_up_all(void *numbers)
+{
+    struct thread *thread = calloc(1, sizeof *thread);
+    for (unsigned i = 0; i < SIZES; i++)
+        ((unsigned *)numbers)[i] =
+            signature_number(thread, (struct signature_arguments){.bytes = 4, .count = 1 + (i * 7) % SIZES, .type = MPICH_FLOAT});
+    free(thread);
+    return NULL;
+}
+
+static void threads_agree_on_numbers(void)
+{
+    static unsigned numbers[THREADS][SIZES];
+    pthread_t threads[THREADS];
+    begin();
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, look_up_all, numbers[i]);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < SIZES; i++) {
+        CHECK(numbers[0][i] > 0);
+        CHECK_EQUAL(entry_of(numbers[0][i])->count, 1 + (i * 7) % SIZES);
+        for (int k = 1; k < THREADS; k++)
+            CHECK_EQUAL(numbers[k][i], numbers[0][i]);
+    }
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(equal_arguments_have_one_number),
+    TEST(each_argument_makes_a_difference),
+    TEST(bits_above_a_handle_do_not_count),
+    TEST(a_type_of_a_freed_one_s_handle_is_another),
+    TEST(an_operation_of_a_freed_one_s_handle_is_another),
+    TEST(blocks_are_those_of_the_type_within),
+    TEST(a_type_made_with_large_counts_is_asked_about_in_that_form),
+    TEST(vectors_of_counts_are_told_apart_by_hash),
+    TEST(a_type_for_each_count_is_in_the_hash),
+    TEST(a_library_that_cannot_be_asked_gives_none),
+    TEST(a_full_table_has_no_room_and_says_so_once),
+    TEST(numbers_end_at_65535),
+    TEST(threads_agree_on_numbers),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
