@@ -250,6 +250,15 @@ def test_the_page_is_drawn_without_complaint_and_fits(page_of, browser, slower, 
 
 
 @needs_browser
+def test_no_table_is_cut_off_on_paper(page_of, browser, slower):
+    page_of(words(slower), width=800)
+    browser.send("Emulation.setEmulatedMedia", media="print")
+    cut = browser.ask("[...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth - one.clientWidth)")
+    browser.send("Emulation.setEmulatedMedia", media="")
+    assert max(cut) <= 0
+
+
+@needs_browser
 def test_names_of_ill_intent_stay_text(page_of, browser, said, slower, tmp_path):
     name = "<img src=x>&$"
     folder = tmp_path / "sides"
