@@ -302,8 +302,8 @@ struct wanted {
 };
 
 struct latest {
-    struct request *request, *own_send;
-    uint64_t known_since, own_since;
+    struct request *request;
+    uint64_t known_since;
 };
 
 /* From this time on the request's handle was known to be its own: its starting call had returned, and those charged to it had begun. */
@@ -324,16 +324,16 @@ static bool is_wanted(const struct request *slot, const struct wanted *wanted)
     return state & wanted->state && known_since(slot) <= wanted->known_at;
 }
 
-static void look_at(struct request *slot, const struct wanted *wanted, struct latest *latest)
+/* True: it is a send of this thread, which ends the search. */
+HOT bool look_at(struct request *slot, const struct wanted *wanted, struct latest *latest)
 {
     if (__atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE) != wanted->bits || !is_wanted(slot, wanted))
-        return;
+        return false;
     uint64_t since = known_since(slot);
-    if (!latest->request || since > latest->known_since)
-        latest->request = slot, latest->known_since = since;
-    bool is_own = __atomic_load_n(&slot->origin, __ATOMIC_RELAXED) == wanted->thread && may_share(slot);
-    if (is_own && (!latest->own_send || since < latest->own_since))
-        latest->own_send = slot, latest->own_since = since;
+    bool is_own_send = __atomic_load_n(&slot->origin, __ATOMIC_RELAXED) == wanted->thread && may_share(slot);
+    if (is_own_send || !latest->request || since > latest->known_since)
+        *latest = (struct latest){slot, since};
+    return is_own_send;
 }
 
 /* Looks at all slots of a chain; once it has found a send, only at some more: thousands may have the same handle. */
@@ -343,13 +343,14 @@ static void look_at_chain(struct chunk *bucket, const struct wanted *wanted, str
     struct chunk *start = cursor_of(bucket);
     int passed = 0;
     for (struct chunk *chunk = start; chunk; chunk = next_round(bucket, chunk, start)) {
-        for (int i = 0; i < SLOTS; i++)
-            look_at(&chunk->slots[i], wanted, latest);
+        bool is_own_send = false;
+        for (int i = 0; i < SLOTS && !is_own_send; i++)
+            is_own_send = look_at(&chunk->slots[i], wanted, latest);
         if (!latest->request || !may_share(latest->request))
             continue;
         if (chunk != start)
             move_cursor(bucket, chunk);
-        if (latest->own_send || ++passed == ENOUGH)
+        if (is_own_send || ++passed == ENOUGH)
             return;
     }
 }
@@ -363,13 +364,11 @@ static __attribute__((noinline)) struct request *find_latest(const struct wanted
     unsigned number = number_of(wanted->bits);
     struct counts *counts = &table->counts[number];
     for (;;) {
-        struct latest latest = {NULL, NULL, 0, 0};
+        struct latest latest = {NULL, 0};
         uint64_t published = __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE);
-        look_at(&table->firsts[number], wanted, &latest);
-        if (__atomic_load_n(&counts->in_chain, __ATOMIC_RELAXED))
+        bool is_own_send = look_at(&table->firsts[number], wanted, &latest);
+        if (!is_own_send && __atomic_load_n(&counts->in_chain, __ATOMIC_RELAXED))
             look_at_chain(&table->buckets[number], wanted, &latest);
-        if (latest.own_send && may_share(latest.request))
-            return latest.own_send;
         if (latest.request || published == __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE))
             return latest.request;
     }
