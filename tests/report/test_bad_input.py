@@ -13,6 +13,7 @@ import pytest
 from commprof_report import SCHEMA_VERSION
 from commprof_report.base import query
 from commprof_report.run import database
+from commprof_report.run.thinning import Thinning
 from planted import Cell, Communicator, Rank
 from test_steps import pair, slow_job
 
@@ -460,7 +461,8 @@ def test_blobs_in_the_schema_are_no_text_and_no_trouble(report, run_folder, tabl
 def test_rows_of_a_file_are_inserted_one_by_one_and_checked(name):
     """SQLite copies whole records of an equal table, unchecked, unless the SELECT has a WHERE; then its program has no opcode Column."""
     connection = sqlite3.connect(":memory:")
-    connection.executescript(planted.SCHEMA.read_text() + "ATTACH ':memory:' AS source;" + database.SQL.text("thinning_create"))
+    connection.executescript(planted.SCHEMA.read_text() + "ATTACH ':memory:' AS source;")
+    Thinning(connection)
     for kind, table, sql in database._entries_of_version(SCHEMA_VERSION):
         if kind == "table":
             connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
