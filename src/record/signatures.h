@@ -4,8 +4,8 @@
  *     if (signature_is_wanted(sample, traffic.bytes))
  *         signature_store(sample, SIGNATURE_OF(.count = count, .type = type, .op = op));
  *
- * Calls that are not sampled pay for the test alone; sampled ones first look at what their thread has looked up last. A call that moves nothing has no signature: MPI need not have looked at its datatype,
- * so neither do we. */
+ * Calls that are not sampled pay for the test alone; sampled ones first look at what their thread has looked up last. A call that moves
+ * nothing has no signature: MPI need not have looked at its datatype, so neither do we. */
 #ifndef COMMPROF_SIGNATURES_H
 #define COMMPROF_SIGNATURES_H
 

@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 import pytest
 from commprof_report.commands import compare as command
 from commprof_report.compare.comparison import Rules, compare
-from commprof_report.compare.figures import Figures, figures, percentile
+from commprof_report.compare.figures import Figures, call_name, figures, percentile, row_name
 from commprof_report.compare.groups import Group, renamed
 from commprof_report.compare.sides import Side, sides_named
 from commprof_report.experiment.canary import folder_of
@@ -673,3 +673,13 @@ def test_experiments_without_a_difference_find_one_in_about_one_of_twenty(templa
 
 def test_a_difference_far_above_the_scatter_is_nearly_always_found(template):
     assert found_share(template, 9.0)[0] > 0.9
+
+
+def test_rows_that_differ_in_memory_or_measure_have_names_of_their_own():
+    kinds = (("MPI_Send", "host", "call"), ("MPI_Send", "device", "call"), ("ncclSend", "device", "call"), ("ncclSend", "device", "device"))
+    assert [row_name(call_name(*kind), 4096, "tensor") for kind in kinds] == [
+        "MPI_Send 4 KiB on tensor",
+        "MPI_Send of device memory 4 KiB on tensor",
+        "ncclSend 4 KiB on tensor",
+        "ncclSend on the device 4 KiB on tensor",
+    ]

@@ -29,9 +29,9 @@ from pathlib import Path
 from ..base import units
 from ..compare import machine
 from ..compare import sides as sides_of
-from ..compare.comparison import METRICS, OTHER, ROWS, ComparedRow, Comparison, FigureRow, Histogram, Pair, Rules, RunRow, SizeRow
+from ..compare.comparison import METRICS, OTHER, ROWS, ComparedRow, Comparison, FigureRow, Pair, Rules, RunRow, SizeRow
 from ..compare.comparison import VerdictRow, compare
-from ..compare.figures import PERCENTILES, Figures, figures
+from ..compare.figures import PERCENTILES, Figures, call_name, figures, row_name
 from ..compare.judge import Contrast
 from ..compare.refusals import KINDS, differences_text, library_name, program_of
 from ..compare.sides import Side
@@ -391,11 +391,14 @@ def same_names(pair: Pair) -> list[str]:
     return (names + [row_text(row) for row in pair.rows if row.outcome == "same"])[:MOST_SAME]
 
 
-def row_text(row: ComparedRow | Histogram) -> str:
+def row_text(row: ComparedRow) -> str:
+    return row_name(call_text(row), row.bytes, row.communicator)
+
+
+def call_text(row: ComparedRow | SizeRow) -> str:
     if row.call == OTHER:
         return f"other ({units.counted(row.rows, 'row')})"
-    size = f" {units.size(row.bytes)}" if row.bytes else ""
-    return f"{row.call}{size}{f' on {row.communicator}' if row.communicator else ''}"
+    return call_name(row.call, row.memory_kind, row.measure)
 
 
 def change_text(change: float | None) -> str:
@@ -461,7 +464,7 @@ def row_columns(pair: Pair) -> list[Column]:
     part = Column("of change", lambda row: units.share(row.part_of_change))
     *values, last = comparison_columns(pair.verdict)
     return [
-        Column("Per call", lambda row: row_text(row) if row.call == OTHER else row.call, False),
+        Column("Per call", call_text, False),
         Column("on", lambda row: units.shortened(row.communicator, 32), False),
         Column("bytes", lambda row: units.size(row.bytes)),
         Column("calls", lambda row: units.count(row.count)),
@@ -481,7 +484,7 @@ def size_columns(rows: list[SizeRow]) -> list[Column]:
         return Column(name, lambda row: units.duration(row.values_ns[place]) + (" *" if row.best == name else ""))
 
     return [
-        Column("call", lambda row: row.call, False),
+        Column("call", call_text, False),
         Column("on", lambda row: units.shortened(row.communicator, 32), False),
         Column("bytes", lambda row: units.size(row.bytes)),
         Column("calls", lambda row: units.count(row.count)),

@@ -177,7 +177,7 @@ def durations_section(answers: Comparison) -> str:
         " no difference surer: those of one run resemble each other."
     )
     options = [
-        (compare.row_text(row), [histograms.Curve(side, calls(buckets), list(buckets.items())) for side, buckets in row.sides.items()])
+        (row.name, [histograms.Curve(side, calls(buckets), list(buckets.items())) for side, buckets in row.sides.items()])
         for row in answers.histograms
     ]
     return page.section("Durations of calls", sentence, page.histograms(histograms.data([histograms.Choice("Show", options)])))

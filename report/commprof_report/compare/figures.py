@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
 
-from ..base import query
+from ..base import query, units
 from ..experiment.canary import Canary, canaries_read
 from ..late.late_ranks import late
 from ..run import crowding, selection
@@ -105,6 +105,18 @@ class Key(NamedTuple):
     bytes: int | None
     memory_kind: str
     measure: str
+
+
+def call_name(call: str, memory_kind: str, measure: str) -> str:
+    """MPI_Allreduce; MPI_Allreduce of device memory; ncclAllReduce on the device"""
+    if measure == "device":
+        return f"{call} on the device"
+    return call if memory_kind in ("", "host") or not call.startswith("MPI_") else f"{call} of {memory_kind} memory"
+
+
+def row_name(name: str, size: int | None, communicator: str) -> str:
+    """MPI_Allreduce 4 MiB on MPI_COMM_WORLD, where name is that of the call."""
+    return f"{name}{f' {units.size(size)}' if size else ''}{f' on {communicator}' if communicator else ''}"
 
 
 @dataclass

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from ..base import units
-from .figures import Figures, Key, Row, settings
+from .figures import Figures, Key, Row, call_name, row_name, settings
 from .sides import Side
 
 KINDS = ("work", "placement", "program", "binding", "partial", "disturbed", "order", "hosts", "machine")
@@ -58,13 +58,6 @@ def refusals(sides: Sequence[Side], keys: Sequence[Key], are_paired: bool) -> li
     return found
 
 
-def row_name(key: Key, labels: dict) -> str:
-    """MPI_Allreduce 4 MiB on MPI_COMM_WORLD"""
-    size = f" {units.size(key.bytes)}" if key.bytes else ""
-    place = f" on {labels[key.group]}" if key.group in labels else ""
-    return f"{key.call}{size}{place}{' on the device' if key.measure == 'device' else ''}"
-
-
 def _work(sides: Sequence[Side], keys: Sequence[Key]) -> Iterator[Refusal]:
     """Calls and bytes of every rank, without set-up, polls and calls that only wait. Numbers that vary within a side by as much as between
     the sides are the program's nature."""
@@ -80,7 +73,8 @@ def _work(sides: Sequence[Side], keys: Sequence[Key]) -> Iterator[Refusal]:
             what = _other_work(rows[0], own)
             if what:
                 labels = {group: label for each in sides for run in each.runs for group, label in run.labels.items()}
-                said.append(f"{row_name(key, labels)}: {what} in {side.name}")
+                name = call_name(key.call, key.memory_kind, key.measure)
+                said.append(f"{row_name(name, key.bytes, labels.get(key.group, ''))}: {what} in {side.name}")
     if said:
         more = f"; and {len(said) - MOST_SAID} more rows" if len(said) > MOST_SAID else ""
         way_out = "compare the same input and number of steps; or --allow work, which compares the rows of both per call"
