@@ -33,7 +33,7 @@ static uint8_t flags_of(uint8_t memory_kind)
 /* Fields that all records have under the same names. */
 #define COMMON(KIND, RECORD)                                                                                            \
     .kind = (KIND), .start_ns = (int64_t)(RECORD)->start, .end_ns = (int64_t)(RECORD)->end, .device = (RECORD)->device, \
-    .context = (RECORD)->context, .stream = (RECORD)->stream, .correlation = (RECORD)->correlation
+    .context = (RECORD)->context, .stream = (RECORD)->stream
 
 bool records_read(const void *record, uint32_t cupti_version, struct gpu_event *event)
 {

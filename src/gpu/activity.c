@@ -278,7 +278,6 @@ static unsigned communicator_of(const struct reorder_event *event)
                                .device = event->device,
                                .context = event->context,
                                .stream = event->stream,
-                               .correlation = event->correlation,
                                .kind = event->kind,
                                .flags = event->flags};
     return gpu_observer->kernel(&kernel);
@@ -376,7 +375,6 @@ void activity_take(const struct gpu_event *event)
                                              .device = event->device,
                                              .context = event->context,
                                              .stream = event->stream,
-                                             .correlation = event->correlation,
                                              .kernel = kernel.number,
                                              .stream_slot = stream->slot,
                                              .kind = event->kind,

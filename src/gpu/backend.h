@@ -18,7 +18,6 @@ struct gpu_event {
     uint64_t bytes;                   /* of a copy, of a memset */
     const char *name;                 /* of a kernel, mangled; NULL if it could not be read */
     uint32_t device, context, stream; /* the vendor's numbers */
-    uint32_t correlation;             /* of the call that launched it; 0: unknown */
     uint8_t kind;                     /* enum ledger_activity_kind */
     uint8_t copy;                     /* enum ledger_copy */
     uint8_t flags;                    /* enum ledger_activity_flags */

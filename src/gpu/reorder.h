@@ -9,8 +9,8 @@
 struct reorder_event {
     int64_t start_ns, end_ns;
     uint64_t bytes;
-    uint32_t device, context, stream, correlation; /* the vendor's numbers */
-    uint16_t kernel;                               /* number in the ledger */
+    uint32_t device, context, stream; /* the vendor's numbers */
+    uint16_t kernel;                  /* number in the ledger */
     uint16_t stream_slot : 10, kind : 2, copy : 3;
     uint8_t device_slot;
     uint8_t state; /* enum ledger_busy */

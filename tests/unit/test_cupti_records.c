@@ -7,14 +7,8 @@ enum { CUDA_10 = 12, CUDA_11 = 13 };
 static void a_kernel_has_its_name_and_where_it_ran(void)
 {
     struct gpu_event event;
-    struct cupti_kernel kernel = {.kind = CUPTI_CONCURRENT_KERNEL,
-                                  .start = 1000,
-                                  .end = 3000,
-                                  .device = 1,
-                                  .context = 2,
-                                  .stream = 7,
-                                  .correlation = 99,
-                                  .name = "_Z6kernelv"};
+    struct cupti_kernel kernel = {
+        .kind = CUPTI_CONCURRENT_KERNEL, .start = 1000, .end = 3000, .device = 1, .context = 2, .stream = 7, .name = "_Z6kernelv"};
     CHECK(records_read(&kernel, CUDA_11, &event));
     CHECK_EQUAL(event.kind, LEDGER_ACTIVITY_KERNEL);
     CHECK_EQUAL(event.start_ns, 1000);
@@ -22,7 +16,6 @@ static void a_kernel_has_its_name_and_where_it_ran(void)
     CHECK_EQUAL(event.device, 1);
     CHECK_EQUAL(event.context, 2);
     CHECK_EQUAL(event.stream, 7);
-    CHECK_EQUAL(event.correlation, 99);
     CHECK_EQUAL(event.bytes, 0);
     CHECK_EQUAL(event.copy, LEDGER_COPY_NONE);
     CHECK_EQUAL(event.flags, 0);
@@ -94,21 +87,14 @@ static void either_side_of_a_copy_may_be_pageable_or_managed(void)
     CHECK_EQUAL(flags_of(UNKNOWN, 255), 0);
 }
 
-static void a_copy_between_devices_has_its_correlation_elsewhere(void)
+static void a_copy_between_devices_goes_to_a_peer(void)
 {
     struct gpu_event event;
-    struct cupti_peer_copy copy = {.kind = CUPTI_MEMCPY2,
-                                   .bytes = 64,
-                                   .start = 1,
-                                   .end = 2,
-                                   .device = 3,
-                                   .source_device = 3,
-                                   .destination_device = 4,
-                                   .correlation = 12};
+    struct cupti_peer_copy copy = {
+        .kind = CUPTI_MEMCPY2, .bytes = 64, .start = 1, .end = 2, .device = 3, .source_device = 3, .destination_device = 4};
     CHECK(records_read(&copy, CUDA_11, &event));
     CHECK_EQUAL(event.copy, LEDGER_COPY_TO_PEER);
     CHECK_EQUAL(event.device, 3);
-    CHECK_EQUAL(event.correlation, 12);
     CHECK_EQUAL(event.bytes, 64);
 }
 
@@ -138,7 +124,7 @@ static const struct unit_test TESTS[] = {
     TEST(records_before_cuda_11_are_not_read_beyond_their_end),
     TEST(copies_have_a_direction_and_arrays_are_on_the_device),
     TEST(either_side_of_a_copy_may_be_pageable_or_managed),
-    TEST(a_copy_between_devices_has_its_correlation_elsewhere),
+    TEST(a_copy_between_devices_goes_to_a_peer),
     TEST(a_memset_has_bytes_and_no_direction),
     TEST(other_kinds_are_none_of_ours),
 };
