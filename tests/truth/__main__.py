@@ -1,5 +1,5 @@
 """Plays each plant and its balanced twin many times, and says how often the reports were right: python3 -m truth [--times N] [--only WORDS]
-[--markdown FILE]. The table of docs/TRUTH.md is what --markdown writes."""
+[--markdown FILE]. The table of docs/TRUTH.md is what --markdown writes, after each round of all plants; Ctrl-C ends it with what there is."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import argparse
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 from mpi.libraries import Mpi, libraries
 
@@ -21,44 +22,41 @@ HEADS = ("plant", "library", "runs", "right", "nobody", "wrong", "complaints", "
 HEADS += ("by the logs too", "other commands accuse")
 
 
-class Line(NamedTuple):
+@dataclass
+class Line:
     """A plant under a library: counts over the runs whose logs show the plant, and over those of the twin."""
 
     plant: Plant
-    library: str
-    runs: int
-    undisturbed: int
-    who: dict[str, int]
-    complaints: list[str]
-    errors: list[float]
-    twins: int
-    accused: int
-    confirmed: int
-    others_accuse: dict[str, int]
+    mpi: Mpi
+    runs: int = 0
+    undisturbed: int = 0
+    who: Counter[str] = field(default_factory=Counter)
+    complaints: list[str] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+    twins: int = 0
+    accused: int = 0
+    confirmed: int = 0
+    others_accuse: Counter[str] = field(default_factory=Counter)
 
-
-def line_of(mpi: Mpi, plant: Plant, times: int, folder: Path) -> Line:
-    who = {"right": 0, "nobody": 0, "wrong": 0}
-    complaints: list[str] = []
-    errors: list[float] = []
-    others: dict[str, int] = {}
-    undisturbed = accused = confirmed = 0
-    for number in range(times):
-        trial = play(mpi, plant, False, folder / "plant")
+    def play(self, folder: Path) -> list[str]:
+        """Once more, and its twin. The complaints."""
+        trial = play(self.mpi, self.plant, False, folder / "plant")
         judgement = judge(trial)
+        self.runs += 1
+        complaints = judgement.complaints if judgement.holds else []
         if judgement.holds:
-            undisturbed += 1
-            who[judgement.who] += 1
-            complaints += [f"run {number}: {complaint}" for complaint in judgement.complaints]
-            errors += [judgement.cost_error] if judgement.cost_error is not None else []
+            self.undisturbed += 1
+            self.who[judgement.who] += 1
+            self.complaints += complaints
+            self.errors += [] if judgement.cost_error is None else [judgement.cost_error]
         shutil.rmtree(folder / "plant")
-        twin = play(mpi, plant, True, folder / "twin")
-        accused += is_accused(twin)
-        confirmed += is_accused(twin) and is_confirmed(twin)
-        for command in other_accusations(twin.run):
-            others[command] = others.get(command, 0) + 1
+        twin = play(self.mpi, self.plant, True, folder / "twin")
+        self.twins += 1
+        self.accused += is_accused(twin)
+        self.confirmed += is_accused(twin) and is_confirmed(twin)
+        self.others_accuse.update(other_accusations(twin.run))
         shutil.rmtree(folder / "twin")
-    return Line(plant, mpi.name, times, undisturbed, who, complaints, errors, times, accused, confirmed, others)
+        return complaints
 
 
 def cells(line: Line) -> list[str]:
@@ -67,7 +65,7 @@ def cells(line: Line) -> list[str]:
     others = ", ".join(f"{command} {count}" for command, count in line.others_accuse.items()) or "-"
     who = [str(line.who[key]) for key in ("right", "nobody", "wrong")]
     counts = [len(line.complaints), *errors, line.twins, line.accused, line.confirmed]
-    return [line.plant.name, line.library, runs, *who, *map(str, counts), others]
+    return [line.plant.name, line.mpi.name, runs, *who, *map(str, counts), others]
 
 
 def markdown(lines: Iterable[Line]) -> str:
@@ -85,6 +83,11 @@ def totals(lines: list[Line]) -> str:
     )
 
 
+def table_write(path: Path | None, lines: list[Line]) -> None:
+    if path:
+        path.write_text(markdown(lines) + "\n" + totals(lines))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=20, help="how often each plant is played under each MPI (20)")
@@ -92,21 +95,22 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, help="the file into which the table goes")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="commprof-truth-"))
-    lines = []
-    for mpi in libraries():
-        for plant in PLANTS:
-            if options.only not in plant.name:
-                continue
-            if reason := why_not(mpi, plant):
-                print(f"{plant.name}, {mpi.name}: SKIPPED: {reason}", flush=True)
-                continue
-            lines.append(line_of(mpi, plant, options.times, folder))
-            print(", ".join(f"{head}: {cell}" for head, cell in zip(HEADS, cells(lines[-1]))), flush=True)
-            print(*(f"    {complaint}" for complaint in lines[-1].complaints), sep="\n", flush=True)
-            if options.markdown:
-                options.markdown.write_text(markdown(lines) + "\n" + totals(lines))
-    folder.rmdir()
-    print(totals(lines))
+    chosen = [(mpi, plant) for mpi in libraries() for plant in PLANTS if options.only in plant.name]
+    lines = [Line(plant, mpi) for mpi, plant in chosen if not why_not(mpi, plant)]
+    for mpi, plant in chosen:
+        if reason := why_not(mpi, plant):
+            print(f"{plant.name}, {mpi.name}: SKIPPED: {reason}")
+    try:
+        for number in range(1, options.times + 1):
+            for line in lines:
+                for complaint in line.play(folder):
+                    print(f"round {number}: {line.plant.name}, {line.mpi.name}: {complaint}", flush=True)
+            table_write(options.markdown, lines)
+            print(f"round {number} has been played", flush=True)
+    except KeyboardInterrupt:
+        table_write(options.markdown, lines)
+    shutil.rmtree(folder)
+    print(markdown(lines), totals(lines), sep="\n")
     return any(line.complaints for line in lines)
 
 
