@@ -61,7 +61,7 @@ def test_a_late_rank_costs_what_it_sleeps_and_no_more_than_the_run(profile):
     run = profile("message_shapes", RANKS, "late", STEPS)
     row = found(run)["imbalance"]
     assert row["title"] == "rank 1 is waited for"
-    assert 0.5 * took(run)[1].slept_ns <= row["saving_ns"] / RANKS <= took(run)[1].all_ns
+    assert 0.5 * took(run)[1].slept_ns <= row["saving_ns"] / RANKS <= max(of_rank.all_ns for of_rank in took(run).values())
 
 
 def test_a_receive_that_waits_costs_what_its_sender_sleeps(profile):
