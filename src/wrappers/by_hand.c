@@ -231,14 +231,15 @@ BODY(Startall, BY_HAND, STARTALL)
 {
     struct call call;
     call_enter(&call, CALL_Startall, site);
-    for (int i = 0; message_numbers_are_concurrent && mpi_abi.known && requests && i < count; i++)
+    int readable = requests ? count : 0;
+    for (int i = 0; message_numbers_are_concurrent && mpi_abi.known && i < readable; i++)
         account_claim_restart(&call, mpi_handle_load(requests, (size_t)i));
     call_start(&call);
     int error = real(count, requests);
     call_end(&call, error);
     account_simple(&call);
     traffic_check(&call);
-    for (int i = 0; call.succeeded && i < count; i++)
+    for (int i = 0; call.succeeded && i < readable; i++)
         account_restart(&call, mpi_handle_load(requests, (size_t)i));
     return error;
 }

@@ -6,6 +6,7 @@
 #include "functions.h"
 #include "record/account.h"
 #include "record/announce.h"
+#include "record/signatures.h"
 
 enum { BATCHES = 32, CALLS = LEDGER_PAGE_SAMPLES };
 
@@ -19,19 +20,29 @@ static __attribute__((noinline)) int one_call(int root)
     announce_rooted(&call, mpi_abi.comm_world, announce_bytes(1, mpi_abi.byte), root);
     call_start(&call);
     call_end(&call, MPI_SUCCESS);
-    account_call(&call, traffic_bcast(&call, 1, mpi_abi.byte, root, mpi_abi.comm_world));
+    struct traffic traffic = traffic_bcast(&call, 1, mpi_abi.byte, root, mpi_abi.comm_world);
+    struct ledger_sample *sample = account_call(&call, traffic);
+    if (signature_is_wanted(sample, traffic.bytes))
+        signature_store(sample, SIGNATURE_OF(.count = 1, .type = mpi_abi.byte));
     return root;
 }
 
-static struct thread spare_thread(struct communicator *world, struct ledger_cell *cell, struct ledger_cell **index)
+/* Static, since it is larger than a frame of the job's threads may be. */
+static struct thread *spare_thread(struct communicator *world)
 {
+    static struct thread spare;
     static struct ledger_thread record;
+    static struct ledger_cell single, *cell = &single;
     uint64_t key = cell_key(CALL_Bcast, communicators_slot(world), LEDGER_CALL);
     *cell = (struct ledger_cell){.bytes = world ? 1 : 0, .live = 1, .min_ns = UINT64_MAX};
     memcpy(&cell->call, &key, sizeof key);
-    *index = cell;
-    return (struct thread){
-        .epoch = thread_epoch, .cells = {.index = index, .index_mask = 0, .record = &record}, .window = {.until_ticks = UINT64_MAX}};
+    spare.epoch = thread_epoch;
+    spare.cells = (struct cells){.index = &cell, .index_mask = 0, .record = &record};
+    spare.window = (struct samples_window){.until_ticks = UINT64_MAX};
+    struct signature_arguments arguments = {.count = 1, .type = mpi_abi.byte};
+    *signature_recent(&spare, &arguments) = /* known, with no number: MPI is not asked, nothing is entered */
+        (struct recent_signature){.type = arguments.type, .count = 1, .how = signature_how(&arguments)};
+    return &spare;
 }
 
 /* The job's sequence of collectives is none of ours: ours go into an entry outside the ledger, and their samples into a page outside. */
@@ -63,14 +74,11 @@ static void put_back(struct communicator *world, struct aside aside)
 
 uint64_t cost_per_call_ps(void)
 {
-    static struct ledger_cell cell;
-    struct ledger_cell *index;
     struct communicator *world = mpi_abi.known ? communicators_find(mpi_abi.comm_world) : NULL; /* a job of sessions has none */
-    struct thread spare = spare_thread(world, &cell, &index);
     struct thread *mine = this_thread;
     struct aside aside = put_aside(world);
     uint64_t least = UINT64_MAX;
-    this_thread = &spare;
+    this_thread = spare_thread(world);
     for (int batch = 0; batch < BATCHES; batch++) {
         outside.collectives = 0; /* the batch has its page to itself */
         uint64_t begin = clock_ticks();
