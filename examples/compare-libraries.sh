@@ -2,7 +2,7 @@
 # Compares MPI libraries on two examples, k-means in C and the training run of `make demo`, as docs/COMPARING.md advises: two ranks, bound to a
 # core each, Debian's Open MPI and MPICH and Intel MPI in turns, and the first of them once more. On two cores that nothing else uses:
 #
-#     examples/compare-libraries.sh [FOLDER [BLOCKS]]      build/compare-libraries, 10 blocks; about 12 minutes, at most 6 for each example
+#     examples/compare-libraries.sh [FOLDER [BLOCKS]]      build/compare-libraries, 10 blocks; about 7 minutes, at most 6 for each example
 #
 # A library that is not there is left out. After an interruption the same command goes on.
 set -euo pipefail
