@@ -137,6 +137,20 @@ def test_ranks_of_a_host_that_are_equally_late_are_named(late):
     assert row["late_gain_ns"] == pytest.approx(40 * MS, rel=0.02)
 
 
+@pytest.mark.parametrize("often", (3, 4, 8))
+def test_a_late_host_is_named_though_one_of_its_ranks_mostly_comes_last(late, often):
+    """Rank 3 causes two thirds of the waiting, or more, but alone it gains nothing: rank 2 is nearly as late."""
+    hosts = [HostClock(), HostClock(SECOND)]
+    job = Job([hosts[0]] * 2 + [hosts[1]] * 2, wall_ns=SECOND)
+    for step in range(48):
+        begin_ns, is_last = step * 20 * MS, step % often == 0
+        arrivals = [begin_ns, begin_ns + US, begin_ns + MS + 3 * US * is_last, begin_ns + MS + US]
+        job.collective("MPI_Allreduce", arrivals, [10 * US] * 4)
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["late_ranks"], row["late_hosts"]) == ("imbalance", "2-3", "node01")
+    assert row["late_gain_ns"] == pytest.approx(48 * MS, rel=0.02)
+
+
 def test_a_host_whose_ranks_take_turns_at_being_late_is_named(late):
     chance = random.Random(3)
     hosts = [HostClock(), HostClock(SECOND)]

@@ -207,7 +207,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         members.setdefault(identity, []).append(rank)
     taking_part = [row.rank for row in ranks if row.collectives or row.message_calls]
     participants = Participants(taking_part, hosts, members)
-    found = blame(causes, participants)
+    found = blame(causes, participants, lambda own: _is_notable(gain_ns(connection, own), counted))
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     chosen = [row for row in ranks if row.rank in selected]
     chains = SQL.ask(connection, "late_chains", ChainRow)
@@ -254,12 +254,16 @@ def gain_ns(connection: Connection, ranks: Sequence[int], spans: Sequence[tuple[
     return SQL.run(connection, "late_gain", is_scaled=spans is None).fetchone()[0]
 
 
+def _is_notable(gain_ns: int, counted: LateRunRow) -> bool:
+    return gain_ns * counted.ranks >= NOTABLE * counted.counted_ns > 0
+
+
 def _verdict(counted: LateRunRow, ranks: list[LateRankRow], found: Blame, blocks: int, chains: Sequence[ChainRow], gain_ns: int) -> dict:
     """docs/SCHEMA.md defines the verdicts. Late ranks are named only with a verdict, and only if the run could gain notably."""
     named = found.named
     late = {row.rank: row for row in ranks if named and row.rank in named.ranks}
     verdict = _kind(counted, found, blocks)
-    is_named = verdict in ("transfer", "imbalance") and gain_ns * counted.ranks >= NOTABLE * counted.counted_ns > 0
+    is_named = verdict in ("transfer", "imbalance") and _is_notable(gain_ns, counted)
     if verdict == "imbalance" and not is_named:
         verdict = "spread"
     hosts = sorted({row.host or "" for row in late.values()})

@@ -92,35 +92,40 @@ class Blame(NamedTuple):
 
 
 NOBODY = Blame(None, [], [])
+Gains = Callable[[Sequence[int]], bool]
 
 
-def blame(causes: Sequence[Cause], participants: Participants) -> Blame:
+def blame(causes: Sequence[Cause], participants: Participants, gains: Gains = lambda ranks: True) -> Blame:
     """`causes`: all of a run or some, in order of time. Different late ranks in different calls take precedence if they explain notably more
-    of the waiting."""
+    of the waiting. `gains`: whether the run could gain notably if these ranks were not late."""
     ranks = participants.ranks
     if len(ranks) < 2:
         return NOBODY
-    named, calls = _named(causes, participants, ranks, LEVEL), _by_call(causes, participants)
+    candidates, calls = _candidates(causes, participants, ranks, LEVEL), _by_call(causes, participants)
+    named = next((each for each in candidates if gains(each.ranks)), candidates[0] if candidates else None)
     explained = sum(each.named.share * each.cost_ns for each in calls) / (sum(cause.cost_ns for cause in causes) or 1)
     if len({each.named.ranks for each in calls}) > 1 and explained > (named.share if named else 0) + NOTABLY_MORE:
         return Blame(None, calls, [])
     return Blame(named, [], [] if named else _turns(causes, len(ranks)))
 
 
-def _named(causes: Sequence[Cause], participants: Participants, ranks: Sequence[int], level: float) -> Named | None:
-    """A few of these ranks; or the ranks of a few hosts, if these cause notably more than the few ranks do."""
-    named, host_of = None, participants.hosts.__getitem__
+def _candidates(causes: Sequence[Cause], participants: Participants, ranks: Sequence[int], level: float) -> list[Named]:
+    """A few of these ranks, and the ranks of a few hosts; the hosts first if they cause notably more than the few ranks do. Of equally late
+    ranks of a host one may cause most by chance, but the run gains only if all of them are on time."""
+    candidates, host_of = [], participants.hosts.__getitem__
     found = few(causes, lambda rank: rank, ranks, level, participants.members)
     if found:
-        named = _name(causes, *found)
+        candidates.append(_name(causes, *found))
     hosts = sorted({host_of(rank) for rank in ranks})
     if 1 < len(hosts) < len(ranks):
         found = few(causes, host_of, hosts, level, participants.members)
         if found:
             causing = {cause.cause_rank for cause in causes if cause.cause_rank is not None}  # also by making another rank late
             of_hosts = _name(causes, [rank for rank in {*ranks, *causing} if host_of(rank) in found[0]], found[1])
-            named = of_hosts if named is None or of_hosts.share > named.share + NOTABLY_MORE else named
-    return named
+            candidates.append(of_hosts)
+            if of_hosts.share > candidates[0].share + NOTABLY_MORE:
+                candidates.reverse()
+    return candidates
 
 
 def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> list[int]:
@@ -265,8 +270,7 @@ def _by_call(causes: Sequence[Cause], participants: Participants) -> list[CallCa
         return []
     found = []
     for (call, identity), own in by_call.items():
-        named = _named(own, participants, participants.members[identity], LEVEL / len(by_call))
-        if named:
+        for named in _candidates(own, participants, participants.members[identity], LEVEL / len(by_call))[:1]:
             found.append(CallCause(call, identity, named, sum(cause.cost_ns for cause in own)))
     whole_ns = sum(cause.cost_ns for cause in causes)
     is_most = sum(each.cost_ns for each in found) >= MOST_OF_IT * whole_ns > 0

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ..base import units
 from ..late import verdict
 from ..late.late_ranks import Late, gain_ns
-from ..late.verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, Blame, Cause
+from ..late.verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, Blame, Cause, Gains
 from ..run.alignment import storable
 from .arrivals import NOTABLE_LEAD, Arrivals, arrivals, point_text
 from .boundaries import AlignedNs, Detection, Steps
@@ -60,9 +60,13 @@ def slowest(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late | None
     if 2 * len(judged) < len(whole):
         why = f"unknown: in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the time inside MPI is split"
         return rows, Slowest(slowest_why=why, judged_steps=len(judged))
-    found = verdict.blame(causes, late.participants)
-    gained_ns = gain_ns(steps.connection, found.named.ranks, list(spans.values())) if found.named else 0
-    return rows, _judged(list(judged.values()), causes, caused, found, gained_ns)
+    notable_ns = NOTABLE_LEAD * sum(row.step_ns for row in judged.values())
+
+    def gains(ranks: Sequence[int]) -> bool:
+        """Another rank would wait notably less in these steps without them."""
+        return gain_ns(steps.connection, ranks, list(spans.values())) >= notable_ns
+
+    return rows, _judged(list(judged.values()), causes, caused, verdict.blame(causes, late.participants, gains), gains)
 
 
 def is_split(row: StepRow, is_driven: bool) -> bool:
@@ -107,11 +111,10 @@ def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
     return row if lead is None else row._replace(slowest_rank=most, lead_ns=lead)
 
 
-def _judged(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame, gained_ns: int) -> Slowest:
-    """gained_ns: what another rank would wait less in these steps without the ranks that were found."""
+def _judged(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame, gains: Gains) -> Slowest:
     ranks = found.named.ranks if found.named else ()
     leads = [lead for row in rows if (lead := lead_ns(row, caused[row.step], ranks)) is not None] if ranks else []
-    if leads and gained_ns >= NOTABLE_LEAD * sum(row.step_ns for row in rows):
+    if leads and gains(ranks):
         p, growth = found.named.p, found.named.growth
         return Slowest(units.rank_list(ranks), len(leads), median(leads), p, slowest_is_growing=int(growth.is_growing), judged_steps=len(rows))
     return Slowest(slowest_why=_why_none(rows, causes, caused, found), judged_steps=len(rows))
