@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.errors import ReportError
-from ..display import page
+from ..display import page, svg
 from ..display.tables import Column
 from . import common, html
 
@@ -135,7 +135,7 @@ def parts(screen: Screen, courses: Sequence[tuple[float, float]]) -> Iterator[st
     mpi_shares, bandwidths = zip(*courses)
     title, _, head = screen.head[0].partition(": ")
     yield page.header(title, [head, *screen.head[1:], *filter(None, [screen.end])], [], [])
-    drawn = page.course("time in MPI", mpi_shares, units.share), page.course("bytes", bandwidths, units.bandwidth)
+    drawn = svg.course("time in MPI", mpi_shares, units.share), svg.course("bytes", bandwidths, units.bandwidth)
     yield page.section("Look by look", "All ranks together.", *drawn)
     shown = screen.ranks[:MOST_RANKS]
     left_out = len(screen.ranks) - len(shown)

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
@@ -21,7 +21,6 @@ from .tables import Column
 ROOM = Path(__file__).resolve().parent
 TEMPLATE = ROOM / "page.html"
 STYLE = re.compile("<style>(.*?)</style>", re.S)
-WIDTH, HEIGHT = 440, 90  # of a course
 MICROSECONDS = re.compile(r"(?<=\d) us\b")
 SECTION = re.compile(r'<section id="([^"]+)"><(?:h2|details><summary)>(.*?)</')
 TIMELINE = """
@@ -134,16 +133,6 @@ def picture(svg: bytes | None, description: str) -> str:
         return ""
     data = base64.b64encode(svg).decode("ascii")
     return f'<img alt="{text(description)}" src="data:image/svg+xml;base64,{data}">'
-
-
-def course(head: str, values: Sequence[float], show: Callable[[float], str]) -> str:
-    """Values at equal distances, from zero to the largest."""
-    most, last = max(values), max(1, len(values) - 1)
-    points = " ".join(f"{WIDTH * place / last:.0f},{HEIGHT * (1 - value / (most or 1)):.0f}" for place, value in enumerate(values))
-    said = text(f"{head}: {show(values[-1])}; at most {show(most)}")
-    drawing = f'<path d="M0,{HEIGHT}H{WIDTH}"/><polyline points="{points}"/>'
-    svg = f'<svg viewBox="0 -2 {WIDTH} {HEIGHT + 4}" role="img" aria-label="{said}">{drawing}</svg>'
-    return f'<figure class="course"><figcaption>{said}</figcaption>{svg}</figure>'
 
 
 def table(columns: Sequence[Column], rows: Sequence[object]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from .page import text
 
 MARKS = (  # of the sides of a comparison, which differ without colour too: 8 wide, around 0, 0
@@ -11,6 +13,7 @@ MARKS = (  # of the sides of a comparison, which differ without colour too: 8 wi
     "M0,-5.5L5.5,0L0,5.5L-5.5,0z",
 )
 STYLES = 4
+WIDTH, HEIGHT = 440, 90  # of a course
 
 
 def element(tag: str, *inside: str, **attributes: object) -> str:
@@ -36,3 +39,13 @@ def mark(style: int, x: float, y: float, kind: str, name: str = "") -> str:
     number = style % STYLES
     title = [element("title", text(name))] if name else []
     return element("path", *title, d=MARKS[number], transform=f"translate({x:.1f},{y:.1f})", class_=f"side-{number} {kind}")
+
+
+def course(head: str, values: Sequence[float], show: Callable[[float], str]) -> str:
+    """Values at equal distances, from zero to the largest."""
+    most, last = max(values), max(1, len(values) - 1)
+    points = " ".join(f"{WIDTH * place / last:.0f},{HEIGHT * (1 - value / (most or 1)):.0f}" for place, value in enumerate(values))
+    said = f"{head}: {show(values[-1])}; at most {show(most)}"
+    drawn = element("path", d=f"M0,{HEIGHT}H{WIDTH}"), element("polyline", points=points)
+    drawing = element("svg", *drawn, viewBox=f"0 -2 {WIDTH} {HEIGHT + 4}", role="img", aria_label=said)
+    return element("figure", element("figcaption", text(said)), drawing, class_="course")
