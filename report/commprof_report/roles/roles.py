@@ -5,6 +5,7 @@ The rules use the whole run, whatever the filters; `unclear` if none applies.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
@@ -114,17 +115,18 @@ def family_name(known: Kin | None, communicators: int, label: str) -> str:
 
 def families(connection: Connection) -> dict[str, str]:
     """What the family of each communicator is called, by identity; further families of a name are numbered."""
-    members: dict[tuple, list[str]] = {}
-    known = kin(connection)
-    for identity, one in known.items():
-        members.setdefault(one.family, []).append(identity)
-    labels = {row.identity: row.label for row in SQL.ask(connection, "run_communicators", DescribedRow)}
-    alike: dict[str, int] = {}
+    world = look(connection)
+    members: dict[tuple, list[tuple[DescribedRow, Kin]]] = {}
+    for group in world.groups:
+        own = _kin(group, world)
+        members.setdefault(own.family, []).append((group.described, own))
+    alike: Counter[str] = Counter()
     names: dict[str, str] = {}
-    for identities in members.values():
-        name = family_name(known[identities[0]], len(identities), labels[identities[0]])
-        alike[name] = alike.get(name, 0) + 1
-        names |= dict.fromkeys(identities, name if alike[name] == 1 else f"{name}, {alike[name]}")
+    for of_family in members.values():
+        described, own = of_family[0]
+        name = family_name(own, len(of_family), described.label)
+        alike[name] += 1
+        names |= dict.fromkeys((each.identity for each, _ in of_family), name if alike[name] == 1 else f"{name}, {alike[name]}")
     return names
 
 
