@@ -114,10 +114,15 @@ def with_message(rows: Sequence[SizeRow]) -> list[SizeRow]:
 
 
 def name_of(row: SizeRow) -> str:
+    return units.visible(row.call) + kind_of(row)
+
+
+def kind_of(row: SizeRow) -> str:
+    """What tells a row from others of its call and size."""
     rank = "" if row.rank is None else f", rank {row.rank}"
     device = ", GPU memory" if row.memory_kind == "device" and row.library == "mpi" else ""
     timed = ", on the host" if row.library == "nccl" and row.measure != "device" else ""
-    return units.visible(row.call + rank + device + timed)
+    return rank + device + timed
 
 
 def place_of(row: SizeRow) -> int:
