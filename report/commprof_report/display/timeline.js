@@ -51,8 +51,7 @@
     }
     for (const { ranks } of rows) ranks.sort((one, other) => one.waited - other.waited);
     rows.forEach(({ ranks }, row) => ranks.forEach((one) => { one.row = row; }));
-    named = null;
-    draw();
+    name(null);
   }
 
   const rowOf = (rank) => view.ranks.find((one) => one.rank === rank)?.row;
@@ -229,7 +228,6 @@
     view = views[place];
     document.getElementById("timeline-note").textContent = view.note;
     [from, until] = [0, view.span];
-    said.textContent = "";
     arrange();
   }
 
