@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Sequence
+from functools import lru_cache
 from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
@@ -207,11 +208,12 @@ def late(run: Selection, alignment: Alignment) -> Late:
         members.setdefault(identity, []).append(rank)
     taking_part = [row.rank for row in ranks if row.collectives or row.message_calls]
     participants = Participants(taking_part, hosts, members)
-    found = blame(causes, participants, lambda own: _is_notable(gain_ns(connection, own), counted))
+    gain_of = lru_cache(maxsize=None)(lambda own: gain_ns(connection, own))
+    found = blame(causes, participants, lambda own: _is_notable(gain_of(own), counted))
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     chosen = [row for row in ranks if row.rank in selected]
     chains = SQL.ask(connection, "late_chains", ChainRow)
-    judged = _verdict(counted, ranks, found, block_count(causes), chains, gain_ns(connection, found.named.ranks if found.named else ()))
+    judged = _verdict(counted, ranks, found, block_count(causes), chains, gain_of(found.named.ranks if found.named else ()))
     of_run = LateRow(
         *counted,
         unsure=split.unsure,

@@ -92,7 +92,7 @@ class Blame(NamedTuple):
 
 
 NOBODY = Blame(None, [], [])
-Gains = Callable[[Sequence[int]], bool]
+Gains = Callable[[tuple[int, ...]], bool]
 
 
 def blame(causes: Sequence[Cause], participants: Participants, gains: Gains = lambda ranks: True) -> Blame:

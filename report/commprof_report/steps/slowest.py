@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Container, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
@@ -62,7 +63,8 @@ def slowest(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late | None
         return rows, Slowest(slowest_why=why, judged_steps=len(judged))
     notable_ns = NOTABLE_LEAD * sum(row.step_ns for row in judged.values())
 
-    def gains(ranks: Sequence[int]) -> bool:
+    @lru_cache(maxsize=None)
+    def gains(ranks: tuple[int, ...]) -> bool:
         """Another rank would wait notably less in these steps without them."""
         return gain_ns(steps.connection, ranks, list(spans.values())) >= notable_ns
 
