@@ -34,8 +34,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=6, help="default: %(default)s")
     parser.add_argument("--pictures", type=int, default=768, help="for each rank (default: %(default)s)")
     parser.add_argument("--batch", type=int, default=16, help="pictures per rank and step (default: %(default)s)")
-    parser.add_argument("--bucket-bytes", type=int, default=2**20, metavar="BYTES",
-                        help="gradients that travel in one Allreduce (default: 1 MiB; 0: each tensor by itself)")
+    parser.add_argument(
+        "--bucket-bytes",
+        type=int,
+        default=2**20,
+        metavar="BYTES",
+        help="gradients that travel in one Allreduce (default: 1 MiB; 0: each tensor by itself)",
+    )
     return parser.parse_args()
 
 

@@ -24,8 +24,6 @@ PLACES = [
 NEWEST = {"KERNEL": "Kernel", "MEMCPY": "Memcpy", "PEER": "MemcpyPtoP", "MEMSET": "Memset"}
 
 
-
-
 class Headers(NamedTuple):
     """One release's: where they are, CUPTI's API version, and the newest form of each record, which is the one that libcupti writes."""
 

@@ -53,7 +53,7 @@ def libraries_of_python(pattern: str) -> list[str]:
 
 
 def driver_cuda() -> str:
-    """"13.0"; "-": not known."""
+    """ "13.0"; "-": not known."""
     _, told = asked([sys.executable, str(PROGRAMS / "device.py")])
     return told.partition("cuda")[2].strip('": }') or "-"
 

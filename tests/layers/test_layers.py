@@ -50,9 +50,7 @@ def _with_include(room_file: str, name: str) -> list[str]:
 
 
 def test_an_include_of_an_upper_room_is_found() -> None:
-    assert _with_include("ledger/copy.c", "output/store.h") == [
-        "src/ledger/copy uses src/output/store: src/ledger/ may not use src/output/"
-    ]
+    assert _with_include("ledger/copy.c", "output/store.h") == ["src/ledger/copy uses src/output/store: src/ledger/ may not use src/output/"]
 
 
 def test_a_circle_within_a_room_is_found() -> None:

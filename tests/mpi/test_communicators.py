@@ -108,9 +108,7 @@ def test_a_duplicate_knows_its_parent(profile):
     run = profile("communicators", 4)
     world = run.communicator(2, "MPI_COMM_WORLD")
     assert run.communicator(2, "gradients").parent_identity == world.identity
-    assert run.communicator(2, "MPI_Cart_sub").parent_identity in {
-        each.identity for each in run.communicators(2, "MPI_Cart_create")
-    }
+    assert run.communicator(2, "MPI_Cart_sub").parent_identity in {each.identity for each in run.communicators(2, "MPI_Cart_create")}
 
 
 def test_freed_and_disconnected_communicators_are_marked_and_others_are_not(profile):

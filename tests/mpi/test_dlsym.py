@@ -122,8 +122,8 @@ def test_a_program_without_mpi_gets_every_answer_as_before(tmp_path):
 
 
 def test_a_second_mpi_that_is_opened_is_reached_and_so_is_the_first(tmp_path):
-    said = 'int puts(const char *); int PMPI_Init(void) { return 0; } int MPI_Barrier(void *c) { puts(NAME); return 0; }'
-    program = '#include <dlfcn.h>\n#include <stdio.h>\nint MPI_Barrier(void *);\nint main(void) { setvbuf(stdout, 0, _IONBF, 0);'
+    said = "int puts(const char *); int PMPI_Init(void) { return 0; } int MPI_Barrier(void *c) { puts(NAME); return 0; }"
+    program = "#include <dlfcn.h>\n#include <stdio.h>\nint MPI_Barrier(void *);\nint main(void) { setvbuf(stdout, 0, _IONBF, 0);"
     program += 'void *second = dlopen("libsecondmpi.so", RTLD_NOW); ((int (*)(void *))dlsym(second, "MPI_Barrier"))(0);'
     program += "MPI_Barrier(0); return 0; }"
     for name, text in (("firstmpi", said), ("secondmpi", said), ("program", program)):

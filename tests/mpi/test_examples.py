@@ -211,9 +211,7 @@ class TestHybridParallel:
 
     def test_pipelines_and_replicas_are_rows_and_columns_of_the_ranks(self, run):
         world_ranks = {
-            communicator.name: communicator.world_ranks
-            for rank in range(RANKS)
-            for communicator in run.communicators(rank, "MPI_Comm_split")
+            communicator.name: communicator.world_ranks for rank in range(RANKS) for communicator in run.communicators(rank, "MPI_Comm_split")
         }
         assert world_ranks == {
             "pipeline of replica 0": [0, 1],
@@ -297,9 +295,7 @@ class TestParameterServer:
 
     def test_parameters_go_out_before_each_step_and_once_at_the_end(self, run):
         calls = self.STEPS + 1
-        assert run.sizes("MPI_Bcast") == [
-            {layer: (calls, calls * layer if rank == 0 else 0) for layer in self.LAYERS} for rank in range(RANKS)
-        ]
+        assert run.sizes("MPI_Bcast") == [{layer: (calls, calls * layer if rank == 0 else 0) for layer in self.LAYERS} for rank in range(RANKS)]
 
     def test_gradients_come_back_after_each_step_and_the_loss_after_each_epoch(self, run):
         layers = {layer: (self.STEPS, self.STEPS * layer) for layer in self.LAYERS}

@@ -42,7 +42,7 @@ def test_an_mpi_program_that_a_rank_starts_has_a_folder_of_its_own(profile, mpi)
 def test_a_launcher_that_a_rank_starts_gives_all_its_ranks_one_folder(profile, mpi):
     options = " ".join(mpi.mpirun[1:])
     inner = f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} {mpi.mpirun[0]} {options} -n 2 {compile_program(mpi, 'pcontrol')} > /dev/null"
-    run = profile("/bin/sh", 1, "-c", f"{compile_program(mpi, 'children')} \"$0\"", inner, preload=(LIBRARY,))
+    run = profile("/bin/sh", 1, "-c", f'{compile_program(mpi, "children")} "$0"', inner, preload=(LIBRARY,))
     assert run.counts("MPI_Allreduce") == [2005]
     started = sorted(run.folder.glob("job-*"))
     assert len(started) == 3

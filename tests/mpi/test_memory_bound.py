@@ -3,7 +3,6 @@
 from . import reporter
 
 
-
 ROUNDS = 50_000
 CALLS_A_ROUND = 9
 BYTES_A_ROUND = 8  # what nothing that is kept for each round could do with

@@ -23,6 +23,7 @@ def aligned(job: Job):
 
 def errors_of(job: Job, connection, alignment, true_ns: int) -> list[tuple[float, float]]:
     """For each rank at a true time: its error against rank 0 on the common axis, and the bound of that error."""
+
     def aligned_ns(rank: int) -> int:
         return connection.execute("SELECT aligned_ns(?, ?)", (rank, job.time(rank, true_ns))).fetchone()[0]
 

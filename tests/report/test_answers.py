@@ -16,8 +16,7 @@ from commprof_report.summary.run_summary import SummaryRow
 from planted import Cell, Rank
 
 SIZE_KEYS = (
-    "call communicator bytes count volume_bytes total_ns mean_ns min_ns p50_ns p95_ns p99_ns max_ns"
-    " algbw_bytes_per_s busbw_bytes_per_s"
+    "call communicator bytes count volume_bytes total_ns mean_ns min_ns p50_ns p95_ns p99_ns max_ns algbw_bytes_per_s busbw_bytes_per_s"
 ).split()
 
 
@@ -80,9 +79,7 @@ def test_polls_count_as_calls_in_sizes(report, run_folder):
 
 def test_sizes_per_rank_has_a_row_for_each_rank(report, run_folder):
     rows = report("sizes", run_folder, "--json", "--per-rank", "--call", "allreduce", "--bytes", "4M").rows
-    assert [(row["rank"], row["total_ns"]) for row in rows] == [
-        (rank, 100 * (2_000_000 + (3 - rank) * 1_000_000)) for rank in range(4)
-    ]
+    assert [(row["rank"], row["total_ns"]) for row in rows] == [(rank, 100 * (2_000_000 + (3 - rank) * 1_000_000)) for rank in range(4)]
 
 
 @pytest.mark.parametrize(
@@ -216,9 +213,7 @@ def test_peers_is_a_matrix_of_what_the_senders_counted(report, run_folder):
         (rank, (rank + 1) % 4, 30, 30 * 8_192, 150_000) for rank in range(4)
     ]
     received = report("peers", run_folder, "--json", "--received").rows
-    assert {(row["sender"], row["receiver"], row["time_ns"]) for row in received} == {
-        (rank, (rank + 1) % 4, 270_000) for rank in range(4)
-    }
+    assert {(row["sender"], row["receiver"], row["time_ns"]) for row in received} == {(rank, (rank + 1) % 4, 270_000) for rank in range(4)}
 
 
 def test_peers_of_many_ranks_are_listed_by_size(report, tmp_path):
@@ -295,9 +290,7 @@ def test_csv_has_the_keys_of_json_as_its_header(report, run_folder, command, key
     lines = list(csv.DictReader(io.StringIO(report(command, run_folder, "--csv").out)))
     rows = report(command, run_folder, "--json").rows
     assert tuple(lines[0]) == tuple(rows[0]) == tuple(keys)
-    assert [list(line.values()) for line in lines] == [
-        ["" if value is None else str(value) for value in row.values()] for row in rows
-    ]
+    assert [list(line.values()) for line in lines] == [["" if value is None else str(value) for value in row.values()] for row in rows]
 
 
 def test_json_has_one_object_a_line(report, run_folder):

@@ -167,10 +167,7 @@ def test_an_empty_file_and_a_foreign_database_are_called_what_they_are(report, t
 
 
 def test_an_empty_folder_and_no_folder_are_said(report, tmp_path):
-    assert (
-        report(tmp_path).err
-        == f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger (it is empty)\n"
-    )
+    assert report(tmp_path).err == f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger (it is empty)\n"
     assert report(tmp_path / "x").err == f"hvprof-report: {tmp_path}/x: no such file or folder\n"
     assert report(tmp_path).status == report(tmp_path / "x").status == 1
 

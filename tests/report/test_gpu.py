@@ -507,9 +507,7 @@ def test_a_difference_within_its_error_is_not_called_one(gpu):
 def test_too_few_steps_on_a_side_tell_nothing(gpu, rows):
     rank = alternating(count=21)
     assert rows([rank], "--by", "run")[0]["tracing_cost_share"] is None
-    assert line(gpu([rank]).out, "Cost of tracing") == (
-        "Cost of tracing unknown: 11 steps with tracing, 9 without; 10 of each are needed"
-    )
+    assert line(gpu([rank]).out, "Cost of tracing") == ("Cost of tracing unknown: 11 steps with tracing, 9 without; 10 of each are needed")
 
 
 def test_while_another_tool_traces_steps_are_not_without_tracing(rows):

@@ -18,9 +18,7 @@ def test_ledgers_and_databases_of_a_run_give_the_same_answers(report, run_folder
     from_databases = report(command, run_folder, "--json")
     from_ledgers = report(command, ledger_folder, "--json")
     if command == "export":  # cells may be numbered differently
-        assert sorted(map(repr, without_cell(from_ledgers.rows))) == sorted(
-            map(repr, without_cell(from_databases.rows))
-        )
+        assert sorted(map(repr, without_cell(from_ledgers.rows))) == sorted(map(repr, without_cell(from_databases.rows)))
     else:
         assert from_ledgers.rows == from_databases.rows
     assert from_ledgers.err == from_databases.err == ""

@@ -87,11 +87,7 @@ def test_export_to_stdout_is_a_list_of_objects_that_name_their_table(report, tmp
 
 
 def test_export_of_csv_to_stdout_is_one_table(report, run_folder):
-    assert (
-        report("export", run_folder, "--csv", "--table", "rank")
-        .out.splitlines()[0]
-        .startswith("world_rank,world_size,")
-    )
+    assert report("export", run_folder, "--csv", "--table", "rank").out.splitlines()[0].startswith("world_rank,world_size,")
     assert report("export", run_folder, "--csv").status == 2
 
 

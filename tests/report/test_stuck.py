@@ -194,8 +194,7 @@ def test_one_of_many_requests_is_no_reason_to_blame_its_peer(stuck):
 def test_a_message_from_anywhere_blames_nobody(stuck):
     answer = stuck(messages(recv(ANY_SOURCE, tag=7), recv(0)))
     assert verdict(answer) == [
-        "Rank 1 waits for rank 0, which is in MPI_Recv (4 B from any rank, tag 7) on MPI_COMM_WORLD, which may come from anywhere,"
-        " for 50.0 s."
+        "Rank 1 waits for rank 0, which is in MPI_Recv (4 B from any rank, tag 7) on MPI_COMM_WORLD, which may come from anywhere, for 50.0 s."
     ]
     assert verdict(stuck(messages(recv(ANY_SOURCE, tag=7), outside("MPI_Send")))) == [
         "Rank 0: in MPI_Recv (4 B from any rank, tag 7) on MPI_COMM_WORLD, for 50.0 s; no rank in particular is waited for."
@@ -255,9 +254,7 @@ def test_a_healthy_job_that_was_killed_as_a_whole_blames_nobody(stuck):
         "If the job hung before that: ranks 0-1,3 wait, directly or not, for rank 2, which was outside MPI after MPI_Allreduce.",
     ]
     assert answer.out.split("\n\n")[1] == (
-        "Where they were\n"
-        "  ranks 0-1,3: in MPI_Allreduce on MPI_COMM_WORLD\n"
-        "  rank 2: outside MPI after MPI_Allreduce"
+        "Where they were\n  ranks 0-1,3: in MPI_Allreduce on MPI_COMM_WORLD\n  rank 2: outside MPI after MPI_Allreduce"
     )
     rows = stuck(killed(step_of_four()), "--json")
     assert [(row["what"], row["is_sure"]) for row in of_kind(rows, "verdict")] == [("killed", 1), ("awaited", 0)]

@@ -91,9 +91,7 @@ def started(folder: Path) -> Iterator[Slurm]:
     for name in ("state", "spool"):
         (folder / name).mkdir()
     slurm = Slurm(folder / "slurm.conf")
-    slurm.configuration.write_text(
-        CONFIGURATION.format(host=host, folder=folder, controller_port=controller_port, node_port=node_port)
-    )
+    slurm.configuration.write_text(CONFIGURATION.format(host=host, folder=folder, controller_port=controller_port, node_port=node_port))
     environment = os.environ | {"SLURM_CONF": str(slurm.configuration)}
     daemons = []
     try:

@@ -60,8 +60,7 @@ HOROVOD = (
     ),
     Claim(
         "there are more Allreduces of control than steps, and they carry less than a thousandth",
-        CALLS + "SELECT SUM(count) > :steps AND SUM(volume_bytes) < :gradients / 1000 FROM calls "
-        "WHERE call = 'MPI_Allreduce' AND bytes <= 32",
+        CALLS + "SELECT SUM(count) > :steps AND SUM(volume_bytes) < :gradients / 1000 FROM calls WHERE call = 'MPI_Allreduce' AND bytes <= 32",
     ),
 )
 LARGEST = CALLS + "SELECT MAX(bytes) {} :tensor FROM calls WHERE call = 'MPI_Allreduce'"
@@ -142,9 +141,12 @@ def faults(workload: Workload, plain: Run, profiled: Run) -> Iterator[str]:
                 yield f"rank {rank}: does not hold: {claim.sentence}"
 
 
-SUMS = CALLS + """
+SUMS = (
+    CALLS
+    + """
     SELECT SUM(count) || ' calls, ' || SUM(volume_bytes) || ' bytes; largest Allreduce ' || MAX(bytes * (call = 'MPI_Allreduce'))
     FROM calls"""
+)
 
 
 def answer(database: Path, sql: str) -> object:

@@ -205,9 +205,7 @@ TABLES = {
     "kernel": Table(lambda run: gpu_activity.kernels(run.connection), GpuKernelRow._fields, KERNEL_COLUMNS, TOP),
     "copy": Table(lambda run: gpu_activity.copies(run.connection), GpuCopyRow._fields, COPY_COLUMNS, MOST_COPIES),
     "stream": Table(lambda run: gpu_activity.streams(run.connection), GpuStreamRow._fields, STREAM_COLUMNS, MOST_STREAMS),
-    "algorithm": Table(
-        lambda run: gpu_activity.nccl_algorithms(run.connection), NcclAlgorithmRow._fields, ALGORITHM_COLUMNS, MOST_ALGORITHMS
-    ),
+    "algorithm": Table(lambda run: gpu_activity.nccl_algorithms(run.connection), NcclAlgorithmRow._fields, ALGORITHM_COLUMNS, MOST_ALGORITHMS),
     "step": Table(lambda run: answer(run).steps, GpuStepRow._fields, STEP_COLUMNS, MOST_STEPS),
     "window": Table(lambda run: gpu_activity.gpu(run.connection).windows, WindowRow._fields, WINDOW_COLUMNS, MOST_WINDOWS),
 }

@@ -35,9 +35,7 @@ WITHOUT_WORK = ("setup", "completion", "probe")  # families whose durations say 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_arguments(parser, draws=True, by_memory_kind=True)
-    parser.add_argument(
-        "--completion", action="store_true", help="nonblocking operations from start to completion, not the calls"
-    )
+    parser.add_argument("--completion", action="store_true", help="nonblocking operations from start to completion, not the calls")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -198,9 +198,7 @@ def communicator_lines(found: Stuck) -> Iterator[str]:
         yield ""
         yield rows[0].communicator
         ordered = sorted(rows, key=lambda row: row.begun)
-        yield from _grouped(
-            ordered, lambda row: position_text(found, waits, row), lambda alike: position_span(found, waits, alike)
-        )
+        yield from _grouped(ordered, lambda row: position_text(found, waits, row), lambda alike: position_span(found, waits, alike))
     quiet = len(by_identity) - len(notable)
     if quiet and found.waits:
         yield ""

@@ -61,9 +61,7 @@ def save(path: Path, draw: Draw, rows: Any, source: str, size: tuple[float, floa
     if not rows:
         raise ReportError(path, "not drawn: this run has nothing to show in the picture")
     if not is_possible():
-        raise ReportError(
-            path, f"not drawn: matplotlib is not installed for {sys.executable} (tables do not need it)"
-        )
+        raise ReportError(path, f"not drawn: matplotlib is not installed for {sys.executable} (tables do not need it)")
     path.write_bytes(_drawn(path.suffix[1:].lower(), draw, rows, size, source))
 
 

@@ -63,8 +63,5 @@ def text_table(columns: Sequence[Column], rows: Sequence[object], indent: str = 
 
 
 def _line(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = (
-        cell.rjust(width) if column.is_number else cell.ljust(width)
-        for column, cell, width in zip(columns, cells, widths)
-    )
+    padded = (cell.rjust(width) if column.is_number else cell.ljust(width) for column, cell, width in zip(columns, cells, widths))
     return "  ".join(padded).rstrip()

@@ -1,8 +1,8 @@
 """Readable names of kernels: demangled if a C++ library is found, and shortened.
 
-    _ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfEEEEvT1_
-    void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(at::native::ReduceOp<float>)      demangled
-    at::native::reduce_kernel<512, 1, ReduceOp<...>>                                                       shortened
+_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfEEEEvT1_
+void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(at::native::ReduceOp<float>)      demangled
+at::native::reduce_kernel<512, 1, ReduceOp<...>>                                                       shortened
 """
 
 from __future__ import annotations

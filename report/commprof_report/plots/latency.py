@@ -47,9 +47,7 @@ def draw_marks(axes, rows: Sequence[LatencyRow]) -> None:
     for share, name, _, style in (mark for mark in MARKS if count >= mark[2]):
         row = next((row for row in rows if row.cumulative_share >= share - 1e-12), rows[-1])
         middle_ns = (row.low_ns + row.high_ns) / 2
-        axes.axvline(
-            middle_ns, color="#333333", linestyle=style, linewidth=1.2, label=f"{name}: {time_text(middle_ns)}"
-        )
+        axes.axvline(middle_ns, color="#333333", linestyle=style, linewidth=1.2, label=f"{name}: {time_text(middle_ns)}")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, borderaxespad=0.2, borderpad=0)
 
 

@@ -23,9 +23,7 @@ def draw(axes, matrix: Matrix) -> None:
     ranks_per_field = -(-matrix.world_size // MOST_FIELDS) or 1
     amounts = fields(matrix, ranks_per_field)
     last = max(matrix.world_size - 0.5, 0.5)
-    image = axes.imshow(
-        masked(amounts), cmap=shades(), vmin=0, extent=(-0.5, last, last, -0.5), interpolation="nearest"
-    )
+    image = axes.imshow(masked(amounts), cmap=shades(), vmin=0, extent=(-0.5, last, last, -0.5), interpolation="nearest")
     what = "messages" if matrix.quantity == "count" else "bytes"
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.85, label=what, format=amount_label(matrix.quantity))
     bar.outline.set_visible(False)

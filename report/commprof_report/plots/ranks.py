@@ -24,9 +24,7 @@ def draw(axes, rows: Sequence[RankTimeRow]) -> None:
     places = range(len(ranks))
     below = [0] * len(ranks)
     for colour, (call, times) in zip((*PALETTE[:MOST_CALLS], OTHER_COLOUR), stacks(rows, ranks).items()):
-        axes.bar(
-            places, times, bottom=below, color=colour, label=units.visible(call), width=0.8 if len(ranks) < 50 else 1
-        )
+        axes.bar(places, times, bottom=below, color=colour, label=units.visible(call), width=0.8 if len(ranks) < 50 else 1)
         below = [low + time for low, time in zip(below, times)]
     label_ranks(axes, ranks)
     axes.set_ylabel("time on the device" if timed == "device" else f"time in {library}, all threads")
@@ -36,9 +34,7 @@ def draw(axes, rows: Sequence[RankTimeRow]) -> None:
     time_axis(axes.yaxis)
     if rows:
         handles, names = axes.get_legend_handles_labels()
-        axes.legend(
-            handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0)
-        )  # in the order of the stack
+        axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))  # in the order of the stack
 
 
 def stacks(rows: Sequence[RankTimeRow], ranks: Sequence[int]) -> dict[str, list[int]]:

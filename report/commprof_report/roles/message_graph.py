@@ -10,6 +10,7 @@ from ..calls.peers import PeerRow
 BULK = 0.01  # of the bytes of the pair that exchanges most
 ALIKE = 0.01  # of the bytes: a smaller difference gives no direction
 
+
 class Chain(NamedTuple):
     """A line of ranks, in the order in which messages go forward."""
 

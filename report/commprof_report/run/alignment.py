@@ -241,9 +241,7 @@ def _island(first: int, lines: dict[int, RankClockRow], bounds: Bounds) -> list[
 
 
 def _connected(first: int, rough: dict[int, Clock], bounds: Bounds) -> list[Clock]:
-    moved = {
-        pair: [bound._replace(at_ns=rough[pair[0]].axis_ns(bound.at_ns)) for bound in of_pair] for pair, of_pair in bounds.items()
-    }
+    moved = {pair: [bound._replace(at_ns=rough[pair[0]].axis_ns(bound.at_ns)) for bound in of_pair] for pair, of_pair in bounds.items()}
     knots = _knots(sorted({bound.at_ns for of_pair in moved.values() for bound in of_pair}))
     axis = Clock(first, first, [(0, 0, 0)])
     if not knots:

@@ -67,9 +67,7 @@ BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
 STATES = struct.Struct(f"<{number('BUSY_STATES')}Q")
 CALLS, FACTS, COMMUNICATORS, CELLS, PEERS = (number(kind) for kind in ("CALLS", "FACTS", "COMMUNICATORS", "CELLS", "PEERS"))
 THREADS, SAMPLES, REGIONS, KERNELS, ACTIVITIES = (number(kind) for kind in ("THREADS", "SAMPLES", "REGIONS", "KERNELS", "ACTIVITIES"))
-STREAMS, DEVICES, TRACINGS, ALGORITHMS, SIGNATURES = (
-    number(kind) for kind in ("STREAMS", "DEVICES", "TRACINGS", "ALGORITHMS", "SIGNATURES")
-)
+STREAMS, DEVICES, TRACINGS, ALGORITHMS, SIGNATURES = (number(kind) for kind in ("STREAMS", "DEVICES", "TRACINGS", "ALGORITHMS", "SIGNATURES"))
 ENTRIES = {CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD, SAMPLES: PAGE, REGIONS: REGION}
 ENTRIES.update({ACTIVITIES: ACTIVITY, STREAMS: STREAM, DEVICES: DEVICE, TRACINGS: TRACING, ALGORITHMS: ALGORITHM, SIGNATURES: SIGNATURE})
 ALL_KINDS = frozenset((*ENTRIES, FACTS, KERNELS))
@@ -259,9 +257,7 @@ def _header_check(path: Path, header) -> None:
     if theirs != ours:
         raise ReportError(path, f"is damaged: version and sizes in its header are {theirs}, not {ours}")
     if not 0 < header.world_size <= MOST_RANKS or not 0 <= header.world_rank < header.world_size:
-        raise ReportError(
-            path, f"names no rank (rank {header.world_rank} of {header.world_size}): MPI_Init did not finish"
-        )
+        raise ReportError(path, f"names no rank (rank {header.world_rank} of {header.world_size}): MPI_Init did not finish")
 
 
 def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[tuple]:

@@ -50,9 +50,7 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]
         "call": list(calls.values()),
         "communicator": [_communicator_row(rows, entry) for entry in ledger.communicators.values()],
         "recent_collective": [row for entry in ledger.communicators.values() for row in _recent_rows(rows, entry)],
-        "cell": [
-            rows.row("cell", cell, cell=number, **key._asdict(), count=cell.count) for number, (key, cell) in enumerate(cells, 1)
-        ],
+        "cell": [rows.row("cell", cell, cell=number, **key._asdict(), count=cell.count) for number, (key, cell) in enumerate(cells, 1)],
         "bucket": [
             (number, bucket, count)
             for number, (_, cell) in enumerate(cells, 1)

@@ -116,9 +116,7 @@ def _nothing_read(path: Path, problems: list[ReportError]) -> ReportError:
 def _file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
     """Adds a file to the run, unless its rank is there already (a database and its ledger)."""
     ranks = [rank.world_rank for rank in file.ranks]
-    known = run.connection.execute(
-        "SELECT run_id FROM rank WHERE world_rank IN (?, ?)", (ranks[0], ranks[-1])
-    ).fetchone()
+    known = run.connection.execute("SELECT run_id FROM rank WHERE world_rank IN (?, ?)", (ranks[0], ranks[-1])).fetchone()
     if known:
         if not file.is_ledger:
             run.note(file.path, f"holds rank {units.rank_list(ranks)}, which another file holds too; it is left out")

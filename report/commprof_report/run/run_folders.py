@@ -47,9 +47,7 @@ def one_run(files: Sequence[RankFile]) -> None:
         for rank in file.ranks:
             other = holders.setdefault(rank.world_rank, file.path.parent)
             if other != file.path.parent:
-                raise ReportError(
-                    "these folders", f"are not one run: rank {rank.world_rank} is in {other} and in {file.path.parent}"
-                )
+                raise ReportError("these folders", f"are not one run: rank {rank.world_rank} is in {other} and in {file.path.parent}")
 
 
 def runs_find(folder: Path) -> list[FoundRun]:

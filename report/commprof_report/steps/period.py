@@ -257,9 +257,7 @@ def _anchored(calls: Calls, gaps: Sequence[int | None], places: Sequence[int], p
     order = sorted(range(len(pattern)), key=means.__getitem__, reverse=True)
     is_whole = calls.stretch[0] == calls.stretch[-1]
     tried = [phase for phase in order[:ANCHORS_TRIED] if means[phase] >= SMALLEST_ANCHOR * means[order[0]]] if is_whole else order[:1]
-    chosen = max(
-        ([span for span, _ in _scan(calls, places, pattern[phase:] + pattern[:phase])] for phase in tried), key=len, default=[]
-    )
+    chosen = max(([span for span, _ in _scan(calls, places, pattern[phase:] + pattern[:phase])] for phase in tried), key=len, default=[])
     return chosen
 
 

@@ -1,6 +1,6 @@
 """NCCL through torch.distributed: a rank of RANK, WORLD_SIZE, which meet over a file. All ranks may be on one GPU.
 
-    nccl_operations.py STORE"""
+nccl_operations.py STORE"""
 
 from __future__ import annotations
 

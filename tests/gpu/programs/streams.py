@@ -1,8 +1,8 @@
 """What the driver and CUPTI answer about a stream that was destroyed, or while a stream captures.
 
-    streams.py destroyed QUESTION    of QUESTIONS below; it may crash
-    streams.py capture QUESTION      in each mode of capturing, about the stream that captures, another one and the default stream
-    streams.py handles               how soon a destroyed stream's handle is another stream's"""
+streams.py destroyed QUESTION    of QUESTIONS below; it may crash
+streams.py capture QUESTION      in each mode of capturing, about the stream that captures, another one and the default stream
+streams.py handles               how soon a destroyed stream's handle is another stream's"""
 
 from __future__ import annotations
 

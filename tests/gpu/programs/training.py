@@ -1,8 +1,8 @@
 """Training steps of two models: a small transformer (a few large kernels) and a launch-bound one (many tiny kernels).
 
-    training.py steps N      N steps of each while the profiler traces; with `kineto` PyTorch's profiler counts them instead
-    training.py turns S      the time of a step of about 5,000 kernels over S seconds, under the profiler in turns traced and between windows
-    training.py time S       the time of a step of each, over S seconds; `late T`: only of those from T seconds on"""
+training.py steps N      N steps of each while the profiler traces; with `kineto` PyTorch's profiler counts them instead
+training.py turns S      the time of a step of about 5,000 kernels over S seconds, under the profiler in turns traced and between windows
+training.py time S       the time of a step of each, over S seconds; `late T`: only of those from T seconds on"""
 
 from __future__ import annotations
 
