@@ -224,6 +224,18 @@ def test_hosts_are_folded_and_unfolded(browser, report, tmp_path):
 
 
 @needs_browser
+def test_no_text_stays_of_a_part_that_unfolding_moved(browser, report, tmp_path):
+    open_two_hosts(browser, report, tmp_path)
+    browser.click("#timeline-fold")
+    browser.ask("document.getElementById('timeline').focus()")
+    said = "document.getElementById('timeline-said').textContent"
+    browser.press(".")
+    assert browser.ask(said).startswith("rank ")
+    browser.press("Enter")
+    assert browser.ask(said) == ""
+
+
+@needs_browser
 def test_the_row_of_a_folded_host_is_that_of_its_rank_that_waited_least(browser, report, tmp_path):
     open_two_hosts(browser, report, tmp_path)
     browser.click("#timeline-fold")
