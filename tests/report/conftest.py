@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "report"), str(Path(__file__).resolve().parent)]
 
+import compared_runs  # noqa: E402
 import planted  # noqa: E402
 from browser import Browser  # noqa: E402
 from commprof_report.display import page, tables  # noqa: E402
@@ -79,6 +80,18 @@ def run_folder(tmp_path) -> Path:
 def ledger_folder(tmp_path) -> Path:
     """The same run, as ledgers."""
     return planted.write_ledgers(tmp_path / "ledgers", planted.training_run())
+
+
+@pytest.fixture(scope="session")
+def equal(tmp_path_factory) -> list[Path]:
+    """Two sides of planted runs without a difference."""
+    return compared_runs.sides(tmp_path_factory.mktemp("equal"), {})
+
+
+@pytest.fixture(scope="session")
+def slower(tmp_path_factory) -> list[Path]:
+    """Two sides, of which the large Allreduces of the second take 30 % more."""
+    return compared_runs.sides(tmp_path_factory.mktemp("slower"), {compared_runs.LARGE: 1.3})
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import random
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
-from tempfile import mkdtemp
 
 import pytest
 from commprof_report.commands import compare as command
@@ -18,60 +17,10 @@ from commprof_report.compare.groups import Group, renamed
 from commprof_report.compare.sides import Side, sides_named
 from commprof_report.experiment.canary import folder_of
 from commprof_report.plots import compare as plot
+from compared_runs import BLOCKS, LARGE, MS, SKEW_NS, SMALL, TINY, TRANSFERS, US, changed, execute, experiment, fact, measured, on_a, planted
+from compared_runs import sides, words
 from planted import SECOND
 from planted_job import HostClock, Job
-
-MS, US = 1_000_000, 1_000
-BLOCKS = 8
-LARGE, SMALL, TINY = 4 << 20, 64 << 10, 8
-TRANSFERS = {LARGE: 2 * MS, SMALL: 200 * US, TINY: US}
-SKEW_NS = 300 * US
-
-
-def planted(
-    path: Path, start_s: float, factors: dict[int, float], calls: int = 12, hosts: int = 1, command: str = "lib/app 1", slow_steps: int = 0
-) -> Path:
-    """A run of two ranks: in each step three Allreduces; to the larger ones rank 1 comes 300 us later. Transfers times the size's factor. The
-    first, slow steps last half as long again."""
-    clocks = [HostClock(77, wall_ns=round(start_s * SECOND)) for _ in range(hosts)]
-    job = Job([clocks[0], clocks[-1]])
-    for step in range(calls):
-        for place, (size, transfer_ns) in enumerate(TRANSFERS.items()):
-            come_ns = (step * 3 + place + 1) * 20 * MS + min(step, slow_steps) * 30 * MS
-            arrivals = [come_ns, come_ns + (0 if size == TINY else SKEW_NS)]
-            job.collective("MPI_Allreduce", arrivals, [round(transfer_ns * factors.get(size, 1.0))] * 2, message_bytes=size)
-    for rank in range(2):
-        job.add("fact", world_rank=rank, key="command_line", value=command)
-        job.add("fact", world_rank=rank, key="mpi_version", value="Open MPI v4.1.4, package: Debian OpenMPI")
-    return job.write(path)
-
-
-def sides(folder: Path, factors: dict[int, float], noise: float = 0.01, blocks: int = BLOCKS, calls: int = 12, **of_second) -> list[Path]:
-    """In turns A B B A ..., one minute apart. All transfers of a run have the same noise."""
-    folder.mkdir(exist_ok=True)
-    chance, runs = random.Random(1), []
-    for block in range(blocks):
-        for place, side in enumerate("ab" if block % 2 == 0 else "ba"):
-            scale = math.exp(chance.gauss(0, noise))
-            own = {size: scale * (factors.get(size, 1.0) if side == "b" else 1.0) for size in TRANSFERS}
-            start_s = 60 * (2 * block + place)
-            runs.append(planted(folder / f"{side}-{block}.db", start_s, own, **{"calls": calls, **(of_second if side == "b" else {})}))
-    return runs
-
-
-def words(runs: list[Path]) -> list[object]:
-    return [*(run for run in runs if run.name[0] == "a"), "--", *(run for run in runs if run.name[0] == "b")]
-
-
-@pytest.fixture(scope="module")
-def equal(tmp_path_factory) -> list[Path]:
-    return sides(tmp_path_factory.mktemp("equal"), {})
-
-
-@pytest.fixture(scope="module")
-def slower(tmp_path_factory) -> list[Path]:
-    """The large Allreduces take 30 % more."""
-    return sides(tmp_path_factory.mktemp("slower"), {LARGE: 1.3})
 
 
 @pytest.fixture
@@ -185,39 +134,6 @@ def test_runs_that_do_not_alternate_are_not_paired(equal, verdict):
     unequal = equal[:-1] if equal[-1].name[0] == "a" else [run for run in equal if run != equal[-2]]
     assert verdict(unequal)["pairs"] is None
     assert verdict(unequal)["verdict"] == "same"
-
-
-def changed(runs: list[Path], statement: str) -> list[Path]:
-    """A copy of the runs in which the statement was executed on each run of b."""
-    copies = []
-    for run in runs:
-        folder = run.parent / "changed"
-        folder.mkdir(exist_ok=True)
-        copy = folder / run.name
-        copy.write_bytes(run.read_bytes())
-        if run.name[0] == "b":
-            execute(copy, statement)
-        copies.append(copy)
-    return copies
-
-
-def on_a(runs: list[Path], statement: str) -> list[Path]:
-    """The same runs, in which the statement was executed on each run of a."""
-    for run in runs:
-        if run.name[0] == "a":
-            execute(run, statement)
-    return runs
-
-
-def execute(run: Path, statement: str) -> None:
-    connection = sqlite3.connect(run)
-    connection.executescript(statement)
-    connection.close()
-
-
-def fact(key: str, value: str, rank: int | None = None) -> str:
-    ranks = "" if rank is None else f" WHERE world_rank = {rank}"
-    return f"INSERT OR REPLACE INTO fact SELECT world_rank, '{key}', '{value}' FROM rank{ranks};"
 
 
 SWITCHES = fact("begin.since_start_ns", "0") + fact("last.since_start_ns", str(10 * SECOND)) + fact("begin.involuntary_switches", "7")
@@ -406,21 +322,6 @@ def test_a_trend_and_a_run_that_stands_apart_are_noted_and_nothing_is_on_a_healt
     assert "Note" not in report("compare", *words(made("healthy", lambda place: 1.0))).out
 
 
-def measured(runs: list[Path], factor, hosts: tuple[str, ...] = ("node00",), noise: float = 0.003) -> list[Path]:
-    """The same runs, before which the hosts were measured: factor(run, host, measure) times what a healthy host takes."""
-    chance = random.Random(5)
-    folder = Path(mkdtemp(dir=runs[0].parent))
-    copies = [folder / run.name for run in runs]
-    for run, copy in zip(runs, copies):
-        copy.write_bytes(run.read_bytes())
-        folder_of(copy).mkdir()
-        for host in hosts:
-            healthy = {"arithmetic_ns": 1_000_000, "memory_ns": 4_000_000}
-            values = {name: round(ns * factor(run.name, host, name) * math.exp(chance.gauss(0, noise))) for name, ns in healthy.items()}
-            (folder_of(copy) / host).write_text(json.dumps(values))
-    return copies
-
-
 def test_a_machine_that_was_other_for_one_side_is_a_reason_against_a_verdict(slower, verdict, report):
     """Large Allreduces are 30 % slower, so transfer is 27 % slower; so are copies on one of two hosts."""
     slow = {"node01": 1.4}
@@ -513,16 +414,6 @@ def test_the_picture_has_the_intervals_and_the_durations(slower):
     assert "same" in [label.get_text() for label in intervals.get_xticklabels()]
     (below, above) = [max(line.get_xdata()[line.get_ydata() < 0.5]) for line in durations.lines]
     assert 1.2 < above / below < 1.5, "the large Allreduces, waiting included"
-
-
-def experiment(folder: Path, runs: list[Path]) -> Path:
-    arms = [{"name": side, "command": f"mpirun {side}"} for side in "ab"]
-    (folder / "experiment.json").write_text(json.dumps({"format": "commprof-experiment", "version": 1, "arms": arms}))
-    lines = [
-        json.dumps({"block": int(run.stem[2:]) + 1, "arm": run.name[0], "folder": str(run.relative_to(folder)), "status": "ok"}) for run in runs
-    ]
-    (folder / "runs.jsonl").write_text("\n".join(lines) + "\n")
-    return folder
 
 
 def test_an_experiment_is_read_with_its_blocks(tmp_path, report):

@@ -9,7 +9,7 @@ import pytest
 from browser import AXE_COMPLAINTS, needs_browser
 from commprof_report.base import units
 from commprof_report.commands.compare import change_text, interval_text
-from test_compare import BLOCKS, LARGE, SMALL, TINY, changed, experiment, fact, sides, words
+from compared_runs import BLOCKS, LARGE, SMALL, TINY, changed, experiment, fact, sides, words
 
 FIGURES = {"Step": "step", "Waiting": "wait", "Transfer *": "transfer", "Inside MPI": "time", "Wall time": "wall"}
 FIGURES["Each row alike, per call"] = "rows"
@@ -21,17 +21,6 @@ OUTSIDE = """[...document.querySelectorAll('.measure :not(title)')].filter((one)
     const [box, whole] = [one, one.closest('svg')].map((each) => each.getBoundingClientRect());
     return box.left < whole.left - 1 || box.right > whole.right + 1 || box.top < whole.top - 1 || box.bottom > whole.bottom + 1;
 }).map((one) => one.outerHTML)"""
-
-
-@pytest.fixture(scope="module")
-def equal(tmp_path_factory) -> list[Path]:
-    return sides(tmp_path_factory.mktemp("equal"), {})
-
-
-@pytest.fixture(scope="module")
-def slower(tmp_path_factory) -> list[Path]:
-    """The large Allreduces take 30 % more."""
-    return sides(tmp_path_factory.mktemp("slower"), {LARGE: 1.3})
 
 
 @pytest.fixture

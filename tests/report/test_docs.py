@@ -9,10 +9,10 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
 
+import compared_runs
 import parallel
 import planted
 import pytest
-import test_compare
 import test_gpu
 import test_stuck
 from commprof_report import manual
@@ -67,7 +67,7 @@ def runs(tmp_path_factory) -> dict[str, list]:
     }
     found = {name: [planted.write_ledgers(folder / name, own)] for name, own in ranks.items() if own[0].ended == "running"}
     found |= {name: [planted.write_databases(folder / name, own)] for name, own in ranks.items() if name not in found}
-    runs = test_compare.sides(folder / "sides", {test_compare.LARGE: 1.5}, blocks=2)
+    runs = compared_runs.sides(folder / "sides", {compared_runs.LARGE: 1.5}, blocks=2)
     return {**found, "sides": [*runs[::2], "--", *runs[1::2]]}
 
 
