@@ -18,6 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import instructions as toy_instructions
+import toy
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "bench"
 LIBRARY = ROOT / "build" / "lib" / "libcommprof.so"
@@ -54,12 +57,14 @@ def nanoseconds(mpi: str, run: Path) -> str:
 
 def growth(run: Path) -> str:
     """The tables of bench/growth.c, over an MPI library that does nothing."""
-    toy, program = BUILD / "libtoy_mpi.so", BUILD / "growth"
-    source = ROOT / "bench"
-    subprocess.run(["cc", "-w", "-O2", "-shared", "-fPIC", f"-Wl,-soname,{toy.name}", source / "toy_mpi.c", "-o", toy], check=True)
-    linked = [f"-L{BUILD}", "-ltoy_mpi", f"-Wl,-rpath,{BUILD}", "-ldl", "-lpthread"]
-    subprocess.run(["cc", "-w", "-O2", source / "growth.c", "-o", program, *linked], check=True)
-    return output_of([str(program)], run)
+    return output_of([str(toy.build(BUILD, "growth"))], run)
+
+
+def instructions_by_call() -> None:
+    """Over an MPI library that does nothing, every call sampled; bench/instructions.py has them by function of the source."""
+    print("instructions added (callgrind; triple: Irecv, Isend, Waitall)")
+    for name, call in toy_instructions.added().items():
+        print(f"{name:26} {call.instructions:8.1f}")
 
 
 def copies(memory: str, disk: Path) -> str:
@@ -163,6 +168,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         print("## Each family, and growth\n")
         print(growth(Path(folder) / "toy"))
+        if shutil.which("valgrind"):
+            instructions_by_call()
         print("## A copy of a ledger on the node (every COMMPROF_COPY_S seconds): to memory, to a disk\n")
         print(copies("/dev/shm", Path(folder)))
         for mpi in LIBRARIES:

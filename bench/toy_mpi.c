@@ -12,7 +12,7 @@ int MPI_UNWEIGHTED[1]; /* the mark of MPICH's ABI */
     int PMPI_##NAME PARAMETERS
 
 enum { FIRST_REQUEST = (int)0x98000000, FIRST_COMM = (int)0x84000000, WINDOW = (int)0xa0000000, GROUP = (int)0x88000000 };
-static int next_request, next_prepared, next_comm;
+static int next_request, next_prepared, next_comm, thread_level;
 
 /* struct { int count_lo, count_hi_and_cancelled, source, tag, error; } */
 static void set_status(int *status)
@@ -29,8 +29,7 @@ static int start(int *request)
 
 TOY(Init_thread, (int *argc, char ***argv, int required, int *provided))
 {
-    *provided = required;
-    return 0;
+    return *provided = thread_level = required, 0;
 }
 TOY(Init, (int *argc, char ***argv))
 {
@@ -42,7 +41,7 @@ TOY(Finalize, (void))
 }
 TOY(Query_thread, (int *provided))
 {
-    return *provided = 3, 0;
+    return *provided = thread_level, 0;
 }
 TOY(Get_library_version, (char *text, int *length))
 {

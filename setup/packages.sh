@@ -36,6 +36,7 @@ check          e2fsprogs              program  mkfs.ext4
 check          xfsprogs               program  mkfs.xfs
 check          btrfs-progs            program  mkfs.btrfs
 check          bindfs                 program  bindfs
+check          valgrind               program  valgrind
 check-aarch64  gcc-aarch64-linux-gnu  program  aarch64-linux-gnu-gcc
 check-aarch64  libc6-dev-arm64-cross  header   ../aarch64-linux-gnu/include/stdio.h
 check-aarch64  qemu-user              program  qemu-aarch64

@@ -66,6 +66,7 @@ section "unit tests" tests/unit/run.sh
 section "layers of the source" pytest tests/layers
 section "prototypes, exports and constants" pytest tests/abi "${on_all_cores[@]}"
 section "reports" pytest tests/report "${on_all_cores[@]}"
+section "instructions of a call" pytest tests/cost
 section "real ranks" pytest tests/mpi "${two_jobs[@]}"
 if command -v mandoc >/dev/null; then
     section "manual pages" check_manual_pages

@@ -1,0 +1,37 @@
+"""No call takes more instructions than its limit (bench/instructions.py, whose counts repeat)."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
+
+import instructions
+
+# As gcc 12 compiles them for x86-64, and 3 % more.
+LIMITS = {"Allreduce": 401, "Bcast": 402, "Barrier": 294, "Send": 452, "Recv": 536, "triple": 2683, "Wait": 1334}
+
+
+@pytest.fixture(scope="module")
+def added() -> dict[str, instructions.Added]:
+    if not shutil.which("valgrind"):
+        pytest.skip("valgrind is not here to count instructions")
+    is_measured = re.search(rb"GCC: \([^)]*\) 12\.", instructions.LIBRARY.read_bytes())
+    if platform.machine() != "x86_64" or not is_measured:
+        pytest.skip("the limits are for gcc 12 and x86-64")
+    return instructions.added()
+
+
+@pytest.mark.parametrize("call", LIMITS)
+def test_a_call_takes_no_more_instructions_than_its_limit(added, call):
+    assert added[call].instructions <= LIMITS[call], added[call].by_function
+
+
+def test_inlined_functions_are_told_apart(added):
+    assert {"call.h:call_start", "cells.h:cell_add", "samples.h:sample_fill"} <= set(added["Allreduce"].by_function)
