@@ -22,7 +22,7 @@ from .commands.compare import percent
 from .compare.comparison import Comparison, Rules, compare, half_width
 from .compare.figures import Figures, figures
 from .compare.rank_tests import MOST_PAIRS
-from .compare.refusals import binding, differences, differences_text, library_name, refusals
+from .compare.refusals import binding, differences, differences_text, refusals
 from .compare.sides import Side, experiment_read
 from .experiment import canary
 from .experiment import plan as plans
@@ -192,7 +192,7 @@ class Runner:
         for side in found:
             run = side.runs[0]
             where = f"{units.counted(run.world_size, 'rank')} on {units.counted(len(set(run.placement)), 'host')}"
-            say(f"{side.name}: {library_name(run.fact('mpi_version'))}, {where}; cores that a rank may use: {binding(run)}")
+            say(f"{side.name}: {units.library_name(run.fact('mpi_version'))}, {where}; cores that a rank may use: {binding(run)}")
         for side in found[1:]:
             also = differences(found[0], side)
             if also:

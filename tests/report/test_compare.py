@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commprof_report.base import units
 from commprof_report.commands import compare as command
 from commprof_report.compare.comparison import Rules, compare
-from commprof_report.compare.figures import Figures, call_name, figures, percentile, row_name
+from commprof_report.compare.figures import Figures, figures, percentile, row_name
 from commprof_report.compare.groups import Group, renamed
 from commprof_report.compare.sides import Side, sides_named
 from commprof_report.experiment.canary import folder_of
@@ -568,9 +569,17 @@ def test_a_difference_far_above_the_scatter_is_nearly_always_found(template):
 
 def test_rows_that_differ_in_memory_or_measure_have_names_of_their_own():
     kinds = (("MPI_Send", "host", "call"), ("MPI_Send", "device", "call"), ("ncclSend", "device", "call"), ("ncclSend", "device", "device"))
-    assert [row_name(call_name(*kind), 4096, "tensor") for kind in kinds] == [
+    assert [row_name(units.call_name(*kind), 4096, "tensor") for kind in kinds] == [
         "MPI_Send 4 KiB on tensor",
         "MPI_Send of device memory 4 KiB on tensor",
-        "ncclSend 4 KiB on tensor",
+        "ncclSend on the host 4 KiB on tensor",
         "ncclSend on the device 4 KiB on tensor",
     ]
+
+
+def test_libraries_are_named_by_their_versions_unless_these_are_equal(slower, verdict):
+    version = "Open MPI v{}, package: Debian {}"
+    runs = on_a(changed(slower, fact("mpi_version", version.format("4.1.6", "b"))), fact("mpi_version", version.format("4.1.4", "a")))
+    assert verdict(runs)["also_different"] == "mpi_version (Open MPI 4.1.4; b: Open MPI 4.1.6)"
+    on_a(runs, fact("mpi_version", version.format("4.1.6", "a")))
+    assert verdict(runs)["also_different"] == "mpi_version (Open MPI v4.1.6, package: Debian a; b: Open MPI v4.1.6, package: Debian b)"

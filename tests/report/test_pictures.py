@@ -202,7 +202,7 @@ def test_a_picture_says_in_its_corner_what_it_is_of(report, run_folder, tmp_path
     for command in ("sizes", "peers", "ranks", "calls", "steps", "late", "latency"):
         assert report(command, run_folder, "--plot", tmp_path / "picture.svg").status == 0
     (name,) = {source.rpartition(" · ")[0] for source in said}
-    assert name == f"{run_folder.name} · 4 ranks · Open MPI v4.1.4"
+    assert name == f"{run_folder.name} · 4 ranks · Open MPI 4.1.4"
     counted = sum(row["count"] for row in report("sizes", run_folder, "--json").rows if row["bytes"])
     assert said[0].endswith(f" · {counted:,} calls") and said[2].endswith(" · 4 ranks")
 

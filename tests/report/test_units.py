@@ -51,6 +51,21 @@ def test_a_range_of_sizes_reads_above_and_up_to(low, high, text):
     assert units.size_range(low, high) == text
 
 
+@pytest.mark.parametrize(
+    "said, name",
+    [
+        ("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022", "Open MPI 4.1.4"),
+        ("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr  7 12:34:45 CDT 2022", "MPICH 4.0.2"),
+        ("Intel(R) MPI Library 2021.19 for Linux* OS\n", "Intel MPI 2021.19"),
+        ("MVAPICH2 Version      :\t2.3.7\nMVAPICH2 Release date :\t", "MVAPICH2 2.3.7"),
+        ("MPI VERSION    : CRAY MPICH version 8.1.23.11 (ANL base 3.4a2)\nMPI BUILD INFO :", "CRAY MPICH 8.1.23.11 (ANL base 3.4a2)"),
+        ("", ""),
+    ],
+)
+def test_a_library_has_a_short_name_and_keeps_it(said, name):
+    assert units.library_name(said) == units.library_name(name) == name
+
+
 def test_ranks_are_listed_in_spans():
     assert units.rank_list([5, 0, 1, 2]) == "0-2,5"
 

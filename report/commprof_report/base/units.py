@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import unicodedata
 from collections.abc import Iterable
@@ -38,6 +39,21 @@ def as_read(argument: str) -> str:
 
 def shortened(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def library_name(version: str) -> str:
+    """Open MPI 4.1.4; MPICH 4.0.2; Intel MPI 2021.19: the beginning of what a library says of itself, without its build. Of such a name
+    it is the name itself."""
+    first = next(iter(version.strip().splitlines()), "").partition(",")[0].partition(" for ")[0]
+    words = re.sub(r"\(R\)|\bLibrary\b|(^MPI )?\bversion\s*:?|\bv(?=\d)", " ", first, flags=re.I)
+    return " ".join(words.split())
+
+
+def call_name(call: str, memory_kind: str, measure: str) -> str:
+    """MPI_Allreduce; MPI_Allreduce of device memory; ncclAllReduce on the device; ncclAllReduce on the host"""
+    if call.startswith("nccl"):
+        return f"{call} on the {'device' if measure == 'device' else 'host'}"
+    return call if memory_kind in ("", "host") else f"{call} of {memory_kind} memory"
 
 
 def three_digits(value: float) -> str:

@@ -12,7 +12,6 @@ from typing import TextIO
 
 from ..base import units
 from ..base.errors import ReportError
-from ..compare.refusals import library_name
 from ..display import pictures, tables
 from ..display.pictures import Draw
 from ..run import selection
@@ -88,7 +87,7 @@ def print_line(text: str = "") -> None:
 def picture_save(arguments: argparse.Namespace, run: Run, draw: Draw, rows: object, drawn: str, size: tuple[float, float] = (8, 4.5)) -> None:
     """--plot. In the corner are the run, its library and what is drawn: so many calls, ranks, steps."""
     versions = run.connection.execute("SELECT DISTINCT value FROM fact WHERE key = 'mpi_version' ORDER BY value").fetchall()
-    libraries = [library_name(version) for (version,) in versions]
+    libraries = [units.library_name(version) for (version,) in versions]
     parts = (title_of(run), units.counted(run.world_size, "rank"), *libraries, drawn)
     pictures.save(arguments.plot, draw, rows, units.visible(" · ".join(parts)), size)
 

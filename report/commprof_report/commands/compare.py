@@ -31,9 +31,9 @@ from ..compare import machine
 from ..compare import sides as sides_of
 from ..compare.comparison import METRICS, OTHER, ROWS, ComparedRow, Comparison, FigureRow, Pair, Rules, RunRow, SizeRow
 from ..compare.comparison import VerdictRow, compare
-from ..compare.figures import PERCENTILES, Figures, call_name, figures, row_name
+from ..compare.figures import PERCENTILES, Figures, figures, row_name
 from ..compare.judge import Contrast
-from ..compare.refusals import KINDS, differences_text, library_name, program_of
+from ..compare.refusals import KINDS, differences_text, program_of
 from ..compare.sides import Side
 from ..display import pictures, tables
 from ..display.tables import Column
@@ -278,7 +278,7 @@ def refusal_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
 
 
 def library(side: Side) -> str:
-    names = {library_name(run.fact("mpi_version")) or "unknown library" for run in side.runs}
+    names = {units.library_name(run.fact("mpi_version")) or "unknown library" for run in side.runs}
     return units.shortened(", ".join(sorted(names)), 60)
 
 
@@ -398,7 +398,7 @@ def row_text(row: ComparedRow) -> str:
 def call_text(row: ComparedRow | SizeRow) -> str:
     if row.call == OTHER:
         return f"other ({units.counted(row.rows, 'row')})"
-    return call_name(row.call, row.memory_kind, row.measure)
+    return units.call_name(row.call, row.memory_kind, row.measure)
 
 
 def change_text(change: float | None) -> str:

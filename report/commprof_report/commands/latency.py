@@ -18,7 +18,6 @@ from ..display import page, tables
 from ..display.tables import Column
 from ..plots import histograms
 from ..plots import latency as plot
-from ..plots.sizes import kind_of
 from ..run.run import Run
 from . import common, sizes
 
@@ -103,7 +102,7 @@ def curves_of(run: Run, row: SizeRow, is_one_communicator: bool, by_rank: bool) 
     """That of all ranks first."""
     size = f" {units.size_range(row.bytes_low, row.bytes_high)}" if sizes.carries_messages(row) else ""
     place = "" if is_one_communicator else f", {units.shortened(row.communicator, 24)}"
-    name = f"{row.call}{size}{place}{kind_of(row)}"
+    name = f"{units.call_name(row.call, row.memory_kind, row.measure)}{size}{place}"
     found = rank_durations(run.connection, row)
     yield histograms.Curve(name, note(row.count, row), summed(bucket for own in found.buckets.values() for bucket in own))
     if by_rank and len(found.buckets) > 1:

@@ -116,9 +116,7 @@ def where_and_when(summary: SummaryRow) -> str:
 
 
 def library_name(summary: SummaryRow) -> str:
-    """The first line of the MPI library's own version string, up to its first comma."""
-    version = summary.mpi_version.strip().splitlines()[0] if summary.mpi_version.strip() else ""
-    mpi = units.shortened(version.split(",")[0].replace("\t", " ") or summary.mpi_abi or "unknown MPI", 50)
+    mpi = units.shortened(units.library_name(summary.mpi_version) or summary.mpi_abi or "unknown MPI", 50)
     if not summary.has_nccl:
         return mpi
     nccl = f"NCCL {units.shortened(summary.nccl_version, 24)}".strip()

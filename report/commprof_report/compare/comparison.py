@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ..base import units
 from . import machine, rank_tests
-from .figures import PERCENTILES, Figures, Key, Row, call_name, row_name
+from .figures import PERCENTILES, Figures, Key, Row, row_name
 from .groups import renamed
 from .judge import Contrast, Judge, median_known
 from .refusals import Difference, Refusal, differences, refusals, tunes_itself
@@ -291,7 +291,7 @@ class _Table:
     def _histogram(self, key: Key) -> Histogram:
         sides = {side.name: sum((Counter(run.rows[key].buckets) for run in side.runs), Counter()) for side in self.sides}
         ordered = {name: dict(sorted(buckets.items())) for name, buckets in sides.items()}
-        name = row_name(call_name(key.call, key.memory_kind, key.measure), key.bytes, self.labels.get(key.group, ""))
+        name = row_name(units.call_name(key.call, key.memory_kind, key.measure), key.bytes, self.labels.get(key.group, ""))
         return Histogram(name, ordered)
 
     def sizes(self, judge: Judge) -> list[SizeRow]:

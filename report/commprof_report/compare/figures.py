@@ -107,13 +107,6 @@ class Key(NamedTuple):
     measure: str
 
 
-def call_name(call: str, memory_kind: str, measure: str) -> str:
-    """MPI_Allreduce; MPI_Allreduce of device memory; ncclAllReduce on the device"""
-    if measure == "device":
-        return f"{call} on the device"
-    return call if memory_kind in ("", "host") or not call.startswith("MPI_") else f"{call} of {memory_kind} memory"
-
-
 def row_name(name: str, size: int | None, communicator: str) -> str:
     """MPI_Allreduce 4 MiB on MPI_COMM_WORLD, where name is that of the call."""
     return f"{name}{f' {units.size(size)}' if size else ''}{f' on {communicator}' if communicator else ''}"

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from ..base import units
-from .figures import Figures, Key, Row, call_name, row_name, settings
+from .figures import Figures, Key, Row, row_name, settings
 from .sides import Side
 
 KINDS = ("work", "placement", "program", "binding", "partial", "disturbed", "order", "hosts", "machine")
@@ -73,7 +73,7 @@ def _work(sides: Sequence[Side], keys: Sequence[Key]) -> Iterator[Refusal]:
             what = _other_work(rows[0], own)
             if what:
                 labels = {group: label for each in sides for run in each.runs for group, label in run.labels.items()}
-                name = call_name(key.call, key.memory_kind, key.measure)
+                name = units.call_name(key.call, key.memory_kind, key.measure)
                 said.append(f"{row_name(name, key.bytes, labels.get(key.group, ''))}: {what} in {side.name}")
     if said:
         more = f"; and {len(said) - MOST_SAID} more rows" if len(said) > MOST_SAID else ""
@@ -242,6 +242,8 @@ def differences(reference: Side, side: Side) -> list[Difference]:
             found[key] = next(iter(first)), next(iter(second))
     if "mpi_version" in found:  # then its files are others
         found = {key: values for key, values in found.items() if not key.startswith("build_id.") and key != "mpi_library"}
+        names = tuple(tuple(map(units.library_name, values)) for values in found["mpi_version"])
+        found["mpi_version"] = names if names[0] != names[1] else found["mpi_version"]  # else two builds of one version
     found = _without_control_variables_that_explain_nothing(found)
     hosts = [{row.host for run in each.runs for row in run.ranks} for each in (reference, side)]
     if not hosts[0] & hosts[1]:
@@ -260,11 +262,5 @@ def _without_control_variables_that_explain_nothing(found: dict[str, tuple]) -> 
     return {key: values for key, values in kept.items() if f"cvar.{key.removeprefix('env.').removeprefix('OMPI_MCA_')}" not in kept}
 
 
-def library_name(version: str) -> str:
-    """Open MPI v4.1.4; MPICH 4.0.2: what the library says of itself, without its build."""
-    text = re.sub(r"\s+", " ", re.split(r", package:|MPICH Release", version)[0]).strip()
-    return text.replace("MPICH Version: ", "MPICH ")
-
-
 def value_text(values: Sequence[str], width: int) -> str:
-    return units.shortened(library_name(", ".join(values)), width) or "not set"
+    return units.shortened(", ".join(values), width) or "not set"

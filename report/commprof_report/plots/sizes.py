@@ -114,15 +114,8 @@ def with_message(rows: Sequence[SizeRow]) -> list[SizeRow]:
 
 
 def name_of(row: SizeRow) -> str:
-    return units.visible(row.call) + kind_of(row)
-
-
-def kind_of(row: SizeRow) -> str:
-    """What tells a row from others of its call and size."""
-    rank = "" if row.rank is None else f", rank {row.rank}"
-    device = ", GPU memory" if row.memory_kind == "device" and row.library == "mpi" else ""
-    timed = ", on the host" if row.library == "nccl" and row.measure != "device" else ""
-    return rank + device + timed
+    name = units.call_name(units.visible(row.call), row.memory_kind, row.measure)
+    return name if row.rank is None else f"{name}, rank {row.rank}"
 
 
 def place_of(row: SizeRow) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
+from ..base import units
 from .run import Run
 
 HELP = "leave out hosts, users, paths, arguments and the name of the run (docs/PRIVACY.md)"
@@ -50,8 +51,8 @@ def _shown(key: str, value: str, pseudonyms: _Pseudonyms) -> str | None:
         return pseudonyms.of(NUMBERED[key], value)
     if key in ("mpi_library", "gpu.tracing_library", "nccl.library"):
         return PurePosixPath(value).name
-    if key == "mpi_version":  # Open MPI's continues with the user and host that built it
-        return (value.strip().splitlines() or [""])[0].split(",")[0]
+    if key == "mpi_version":  # Open MPI's own text names the user and host that built it
+        return units.library_name(value)
     if key == "gpu.reason":
         return PATH.sub("(path)", value)
     if key.startswith(("settings.", "env.HOROVOD_")):
