@@ -111,6 +111,29 @@ def test_each_run_is_a_mark_with_its_value(page_of, browser, report, slower):
 
 
 @needs_browser
+def test_marks_are_named_by_the_keyboard_as_under_the_mouse(page_of, browser, said, slower):
+    page_of(words(slower))
+    browser.ask("document.querySelector('.measure').focus()")
+    assert browser.ask("document.activeElement.matches('.measure[tabindex=\"0\"]')"), "Tab comes by"
+    name = "document.activeElement.nextElementSibling.textContent"
+    assert browser.ask(name) == ""
+    titles = browser.ask("[...document.activeElement.querySelectorAll('title')].map((title) => title.textContent)")
+    assert len(titles) == 2 * BLOCKS + 1, "each run, and the change"
+    heard = []
+    for _ in titles:
+        browser.press("ArrowRight")
+        heard.append(browser.ask(name))
+    assert heard == titles
+    assert browser.ask("document.querySelectorAll('.measure .chosen').length") == 1
+    browser.press("Home")
+    browser.press("ArrowLeft")
+    assert browser.ask(name) == titles[0]
+    browser.ask("document.activeElement.blur()")
+    assert browser.ask("[...document.querySelectorAll('.measure + .said')].map((one) => one.textContent).join('')") == ""
+    assert browser.ask("document.querySelectorAll('.measure .chosen').length") == 0
+
+
+@needs_browser
 def test_a_planted_effect_is_filled_where_it_is(page_of, browser, slower):
     page_of(words(slower))
     assert marks(browser, "measures", "filled") == 3, "transfer, time inside MPI, each row alike"

@@ -100,7 +100,7 @@ def measures_section(answers: Comparison) -> str:
     sentence = (
         "Left: a mark for each run, side by side; the scale begins at the least value and ends at the most. Right: the change against"
         f" {answers.sides[0].name} with its interval. A filled mark is a difference beyond chance, a hollow one is none or has no verdict;"
-        " changes within the grey band do not matter."
+        " changes within the grey band do not matter. The mouse names the mark it is on, the arrow keys those of a drawing that has the focus."
     )
     pairs = tested(answers)
     found = [

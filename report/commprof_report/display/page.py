@@ -51,6 +51,7 @@ def page(title: str, parts: Iterable[str]) -> str:
     body = "\n".join(parts)
     drawn = [name for name in DRAWINGS if f'id="{name}-data"' in body]
     names = ["tables.js", *(["units.js"] if drawn else []), *(f"{name}.js" for name in drawn)]
+    names += ["changes.js"] if 'class="measure"' in body else []
     return _page(title, body, names, "default-src 'none'")
 
 
