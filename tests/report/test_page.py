@@ -6,14 +6,17 @@ import argparse
 import json
 import re
 
+import planted
 import pytest
 from browser import AXE_COMPLAINTS, needs_browser
 from commprof_report.base import units
 from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late
 from commprof_report.run.alignment import align
+from commprof_report.steps.gpu_views import OnGpu, gpu_views
 from commprof_report.steps.rank_steps import rank_steps
 from commprof_report.steps.steps_summary import steps_summary
+from test_gpu import step_rank
 from test_root_causes import MS, grid
 
 STEPS = 40
@@ -101,6 +104,64 @@ def test_a_rank_by_step_has_its_time_outside_mpi(run_path):
 def test_a_page_without_steps_has_no_timeline(report, tmp_path):
     assert report("html", grid([{}]).write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
     assert 'id="timeline' not in (tmp_path / "page.html").read_text()
+
+
+@pytest.fixture
+def gpu_run(tmp_path):
+    """Two ranks with a GPU each; a stream of rank 1's is sampled from the middle of step 6, the median."""
+    cells = [planted.Cell("MPI_Barrier", 0, [25 * MS], times=12)]
+    streams = [[planted.Stream(1, begin_ns=0), planted.Stream(2, number=13, begin_ns=rank * 550 * MS)] for rank in range(2)]
+    ranks = [step_rank(rank, 2, cells=cells, streams=streams[rank]) for rank in range(2)]
+    return planted.write_databases(tmp_path / "run", ranks)
+
+
+@pytest.fixture
+def gpu_page(report, gpu_run):
+    assert report("html", gpu_run).status == 0
+    return gpu_run / "report.html"
+
+
+def gpu_pieces(rank: dict) -> list[tuple[int, int, int]]:
+    """Of its only GPU: begin, end, states."""
+    found, at_ns = [], 0
+    for gap, spent, states in zip(*[iter(rank["gpus"][0]["pieces"])] * 3):
+        found.append((at_ns + gap, at_ns + gap + spent, states))
+        at_ns += gap + spent
+    return found
+
+
+def test_the_gpu_beneath_a_rank_did_what_the_steps_of_gpu_say(gpu_page, report, gpu_run):
+    rows = {row["step"]: row for row in report("gpu", gpu_run, "--by", "step", "--json").rows}
+    for view in timeline(gpu_page)["views"]:
+        rank = view["ranks"][0]
+        in_step = [(begin, end, states) for begin, end, states in gpu_pieces(rank) if rank["begin"] <= begin < rank["end"]]
+        row = rows[int(re.match(r"step (\d+)", view["title"])[1])]
+        for states, expected in (([1, 3], "computing_ns"), ([2, 3, 6], "communicating_ns"), ([2, 6], "exposed_ns"), ([4, 6], "copying_ns")):
+            assert sum(end - begin for begin, end, state in in_step if state in states) == row[expected]
+
+
+def test_a_gpu_is_not_sampled_where_one_of_its_streams_is_not(gpu_page):
+    median, longest = timeline(gpu_page)["views"][:2]
+    assert gpu_pieces(median["ranks"][1])[:2] == [(0, 55 * MS, 0), (55 * MS, 65 * MS, 6)]
+    assert all(states for _, _, states in gpu_pieces(longest["ranks"][1]))
+    assert [view["ranks"][1]["gpus"] for view in timeline(gpu_page)["views"] if view["title"].startswith(("step 4:", "step 5:"))] == [[], []]
+
+
+def test_many_parts_of_a_gpu_are_drawn_with_fewer_pauses():
+    """Kernels of 30 us every 40 us; a pause of 20 ms in the middle stays."""
+    kernels = [(begin_ns, begin_ns + 30_000) for begin_ns in range(0, 100 * MS, 40_000) if not 40 * MS <= begin_ns < 60 * MS]
+    gpus = [OnGpu(0, 0, [(0, 200 * MS)], {1: kernels})]
+    every, gap_ns = gpu_views(gpus, 0, 100 * MS, 2_000)
+    assert gap_ns == 25_000 and [piece[:2] for piece in every[0][0].pieces] == [(0, 40 * MS - 10_000), (60 * MS, 100 * MS - 10_000)]
+    every, gap_ns = gpu_views(gpus, 0, 20 * MS, 500)
+    assert gap_ns == 5_000 and len(every[0][0].pieces) == 500
+    fewer, gap_ns = gpu_views(gpus, 0, 20 * MS, 499)
+    assert gap_ns == 10_001 and len(fewer[0][0].pieces) == 1
+
+
+def test_a_page_without_gpus_is_silent_about_them(page):
+    assert all(rank["gpus"] == [] for view in timeline(page)["views"] for rank in view["ranks"])
+    assert "GPUs, with a strip each" not in page.read_text() and timeline(page)["views"][0]["note"] == ""
 
 
 @needs_browser
@@ -224,6 +285,27 @@ def test_hosts_are_folded_and_unfolded(browser, report, tmp_path):
 
 
 @needs_browser
+def test_gpus_are_rows_that_are_named_and_hidden(browser, gpu_page):
+    browser.open(gpu_page)
+    assert rows_drawn(browser) == 4
+    browser.ask("document.getElementById('timeline').focus()")
+    heard = []
+    for _ in range(12):
+        browser.press(".")
+        heard.append(browser.ask("document.getElementById('timeline-said').textContent"))
+    assert heard[1:5] == [
+        "rank 0 · GPU 0 · computing · 30.0 ms",
+        "rank 0 · GPU 0 · computing, communicating · 10.0 ms",
+        "rank 0 · GPU 0 · communicating: communication is exposed · 10.0 ms",
+        "rank 0 · GPU 0 · communicating, copying: communication is exposed · 10.0 ms",
+    ]
+    assert "rank 1 · GPU 0 · not sampled · 55.0 ms" in heard
+    assert "GPU communicating" in browser.ask("document.getElementById('timeline-legend').textContent")
+    browser.click("#timeline-gpus")
+    assert rows_drawn(browser) == 2
+
+
+@needs_browser
 def test_no_text_stays_of_a_part_that_unfolding_moved(browser, report, tmp_path):
     open_two_hosts(browser, report, tmp_path)
     browser.click("#timeline-fold")
@@ -251,6 +333,7 @@ def test_the_row_of_a_folded_host_is_that_of_its_rank_that_waited_least(browser,
 def test_one_host_is_not_folded(browser, page):
     browser.open(page)
     assert browser.ask("document.getElementById('timeline-fold').parentElement.hidden")
+    assert browser.ask("document.getElementById('timeline-gpus').parentElement.hidden")
 
 
 @needs_browser

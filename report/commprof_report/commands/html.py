@@ -212,6 +212,11 @@ def timeline_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) 
         " not split; the rest of a bar is outside MPI. The red line is the critical path. The wheel or + and - zoom, dragging or the arrow"
         " keys move, 0 shows the whole step; the mouse, or the keys . and , name a part, and an arrow shows the rank that it waited for."
     )
+    if any(rank.gpus for view in views for rank in view.ranks):
+        sentence += (
+            " Beneath a rank are its GPUs, with a strip each for computing, communicating and copying, and hatched while not all their"
+            " activities were sampled; communication beside which the GPU does not compute is exposed."
+        )
     hosts = waits.participants.hosts
     if 1 < len(set(hosts.values())) < len(hosts):
         sentence += " The row of a host is that of its rank that waited least; a click on its name, or Enter at a part, unfolds it or folds it."

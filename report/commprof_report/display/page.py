@@ -26,7 +26,8 @@ SECTION = re.compile(r'<section id="([^"]+)"><(?:h2|details><summary)>(.*?)</')
 TIMELINE = """
 <p><label>Show <select id="timeline-step"></select></label>
 <label><input type="checkbox" id="timeline-path" checked> critical path</label>
-<label><input type="checkbox" id="timeline-fold"> a row for each host</label></p>
+<label><input type="checkbox" id="timeline-fold"> a row for each host</label>
+<label><input type="checkbox" id="timeline-gpus" checked> GPUs</label></p>
 <p class="said" id="timeline-said" aria-live="polite"></p>
 <canvas id="timeline" tabindex="0" role="img" aria-label="ranks and time: what each rank did in the chosen step"></canvas>
 <ul class="legend" id="timeline-legend"></ul>
@@ -124,7 +125,7 @@ def histograms(data: dict[str, object]) -> str:
 
 
 def _packed(name: str, data: dict[str, object]) -> str:
-    packed = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    packed = MICROSECONDS.sub(" µs", json.dumps(data, separators=(",", ":"))).replace("<", "\\u003c")
     return f'<script type="application/json" id="{name}-data">{packed}</script>'
 
 

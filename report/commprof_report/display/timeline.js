@@ -2,21 +2,25 @@
 /* Draws the timelines of some steps, ranks x time (plots/timeline.py has the data's format), on one canvas.
 
    Wheel or + and - zoom, dragging or the arrow keys move, 0 shows the whole step, the mouse or Tab's focus with , and . names a piece. A row is
-   a rank, or a folded host: then that rank of it is drawn that waited least, for which the others may have waited. */
+   a rank, or a folded host: then that rank of it is drawn that waited least, for which the others may have waited. Beneath a rank are its GPUs,
+   where it is known what they did. */
 (() => {
   const data = JSON.parse(document.getElementById("timeline-data").textContent);
   const canvas = document.getElementById("timeline");
   const choice = document.getElementById("timeline-step");
   const pathBox = document.getElementById("timeline-path");
   const foldBox = document.getElementById("timeline-fold");
+  const gpusBox = document.getElementById("timeline-gpus");
   const said = document.getElementById("timeline-said");
   const legend = document.getElementById("timeline-legend");
   const pen = canvas.getContext("2d");
 
   const [WAITING, UNSPLIT, UNSEEN] = ["waiting", "in MPI, not split", "not sampled"].map((name) => data.states.indexOf(name));
   const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442"];
+  const COMPUTING = 1, COMMUNICATING = 2;
+  const GPU_COLOURS = ["#708090", "#9b5cf6", "#b8a038"]; // of data.gpuStates
   const OTHER = "#999999", PATH = "#d50000";
-  const LEFT = 96, TOP = 26, TALLEST = 22, SHORTEST = 2, MOST_HEIGHT = 720, NEAREST_NS = 200, MOST_UNFOLDED = 64, LONGEST_NAME = 13;
+  const LEFT = 96, TOP = 26, TALLEST = 22, SHORTEST = 2, MOST_HEIGHT = 720, NEAREST_NS = 200, MOST_UNFOLDED = 64, LONGEST_NAME = 13, LABEL = 14, LEAST_STRIPS = 6;
 
   const views = data.views.map(unpack);
   const colours = coloursOfCalls();
@@ -24,21 +28,33 @@
   let view = views[0], from = 0, until = view.span, named = null, rows = [];
 
   function unpack(packed) {
-    const ranks = packed.ranks.map(({ rank, host, begin, end, pieces }, place) => {
-      const found = [];
-      let at = 0, waited = 0;
-      for (let first = 0; first < pieces.length; first += 6) {
-        const [gap, time, state, call, waitsFor, detail] = pieces.slice(first, first + 6);
-        found.push({ place, begin: at + gap, end: at + gap + time, state, call, waitsFor, detail });
-        at += gap + time;
-        if (state === WAITING) waited += time;
-      }
-      return { rank, host, begin, end, waited, pieces: found };
+    const ranks = packed.ranks.map(({ rank, host, begin, end, pieces, gpus }) => {
+      const lane = { rank, host, begin, end, waited: 0 };
+      lane.pieces = consecutive(pieces, 6, ([state, call, waitsFor, detail]) => ({ lane, state, call, waitsFor, detail }));
+      for (const piece of lane.pieces)
+        if (piece.state === WAITING) lane.waited += piece.end - piece.begin;
+      lane.gpus = gpus.map(({ number, pieces: ofGpu }) => {
+        const own = { rank, host, number, begin: 0, end: packed.span };
+        own.pieces = consecutive(ofGpu, 3, ([states]) => ({ lane: own, states }));
+        return own;
+      });
+      return lane;
     });
     return { ...packed, ranks };
   }
 
-  /* Of the chosen step: each row's ranks, the one that is drawn first. */
+  /* Of each piece: the time since the piece before, its duration, and what `rest` makes of the others. */
+  function consecutive(numbers, each, rest) {
+    const found = [];
+    for (let first = 0, at = 0; first < numbers.length; first += each) {
+      const [gap, time, ...others] = numbers.slice(first, first + each);
+      found.push({ begin: at + gap, end: at + gap + time, ...rest(others) });
+      at += gap + time;
+    }
+    return found;
+  }
+
+  /* Of the chosen step: each row's ranks and the lane that is drawn. */
   function arrange() {
     const folds = foldBox.checked, byHost = new Map();
     rows = [];
@@ -48,9 +64,12 @@
       if (!row.ranks.length) rows.push(row);
       byHost.set(one.host, row);
       row.ranks.push(one);
+      if (!isFolded && gpusBox.checked) rows.push(...one.gpus.map((lane) => ({ host: one.host, isFolded, ranks: [], lane })));
     }
-    for (const { ranks } of rows) ranks.sort((one, other) => one.waited - other.waited);
-    rows.forEach(({ ranks }, row) => ranks.forEach((one) => { one.row = row; }));
+    rows.forEach((row, place) => {
+      row.lane ||= row.ranks.reduce((least, one) => (one.waited < least.waited ? one : least));
+      for (const one of [row.lane, ...row.ranks]) one.row = place;
+    });
     name(null);
   }
 
@@ -85,7 +104,7 @@
     pen.beginPath();
     pen.rect(LEFT, TOP, width() - LEFT, height);
     pen.clip();
-    rows.forEach(({ ranks: [one] }, row) => drawRow(one, row));
+    rows.forEach(({ lane }, row) => drawRow(lane, row));
     if (pathBox.checked) drawPath();
     if (named) drawNamed();
     pen.restore();
@@ -108,31 +127,49 @@
       pen.stroke();
     }
     pen.textAlign = "right";
-    const every = Math.ceil(14 / rowHeight());
+    let free = 0; // below the last label
     rows.forEach((one, row) => {
-      if (row % every === 0) pen.fillText(label(one), LEFT - 6, y(row) + Math.min(rowHeight() - 4, 14) + 1);
+      if (y(row) < free || (isGpu(one.lane) && rowHeight() < LABEL)) return;
+      pen.fillText(label(one), LEFT - 6, y(row) + Math.min(rowHeight() - 4, LABEL) + 1);
+      free = y(row) + LABEL;
     });
   }
 
-  function label({ host, isFolded, ranks }) {
+  const isGpu = (lane) => lane.number !== undefined;
+
+  function label({ host, isFolded, lane }) {
     const name = data.hosts[host];
-    return isFolded ? (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name) : `rank ${ranks[0].rank}`;
+    if (isFolded) return name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name;
+    return isGpu(lane) ? `GPU ${lane.number}` : `rank ${lane.rank}`;
   }
 
-  function drawRow({ begin, end, pieces }, row) {
+  function drawRow(lane, row) {
+    const { begin, end, pieces } = lane, drawn = isGpu(lane) ? drawGpu : drawPiece;
     const high = Math.max(1, rowHeight() - (rowHeight() > 6 ? 3 : 0));
-    pen.fillStyle = style("--outside");
-    pen.fillRect(x(begin), y(row), x(end) - x(begin), high);
+    fill(style("--outside"), x(begin), y(row), x(end) - x(begin), high);
     for (const piece of pieces)
-      if (piece.end >= from && piece.begin <= until) drawPiece(piece, y(row), high);
+      if (piece.end >= from && piece.begin <= until) drawn(piece, y(row), high);
   }
 
   function drawPiece({ begin, end, state, call }, top, high) {
     const left = x(begin), wide = Math.max(0.5, x(end) - left), colour = colours.get(call) || OTHER;
     pen.globalAlpha = state === UNSPLIT ? 0.45 : 1;
-    pen.fillStyle = state === WAITING ? hatched(colour) : state === UNSEEN ? hatched(OTHER) : colour;
-    pen.fillRect(left, top, wide, high);
+    fill(state === WAITING ? hatched(colour) : state === UNSEEN ? hatched(OTHER) : colour, left, top, wide, high);
     pen.globalAlpha = 1;
+  }
+
+  /* A strip for each of its states; in a low row the first state alone, so that computing hides the communication beside it. */
+  function drawGpu({ begin, end, states }, top, high) {
+    const left = x(begin), wide = Math.max(0.5, x(end) - left), strips = high < LEAST_STRIPS ? 1 : GPU_COLOURS.length;
+    const running = GPU_COLOURS.map((_, state) => state).filter((state) => states >> state & 1);
+    if (!states) fill(hatched(OTHER), left, top, wide, high);
+    for (const state of strips === 1 ? running.slice(0, 1) : running)
+      fill(GPU_COLOURS[state], left, top + (strips === 1 ? 0 : state) * high / strips, wide, high / strips);
+  }
+
+  function fill(colour, ...box) {
+    pen.fillStyle = colour;
+    pen.fillRect(...box);
   }
 
   const hatches = new Map();
@@ -169,7 +206,7 @@
   }
 
   function drawNamed() {
-    const { place, begin, end, waitsFor } = named, { row } = view.ranks[place], high = rowHeight(), other = rowOf(waitsFor);
+    const { lane: { row }, begin, end, waitsFor } = named, high = rowHeight(), other = rowOf(waitsFor);
     pen.strokeStyle = style("--ink");
     pen.lineWidth = 1.5;
     pen.strokeRect(x(begin), y(row), Math.max(1, x(end) - x(begin)), Math.max(2, high - 3));
@@ -188,10 +225,17 @@
     pen.fill();
   }
 
-  function text({ place, begin, end, state, call, waitsFor, detail }) {
-    const rank = `rank ${view.ranks[place].rank}`, of = [data.names[call], data.names[detail]].filter(Boolean).join(", ");
+  function text({ lane, begin, end, states, state, call, waitsFor, detail }) {
+    const of = [data.names[call], data.names[detail]].filter(Boolean).join(", ");
     const what = state === WAITING ? `waiting for ${waitsFor < 0 ? "others" : `rank ${waitsFor}`}` : data.states[state];
-    return [rank, of, what, units.duration(end - begin)].filter(Boolean).join(" · ");
+    const parts = isGpu(lane) ? [`GPU ${lane.number}`, gpuText(states)] : [of, what];
+    return [`rank ${lane.rank}`, ...parts, units.duration(end - begin)].filter(Boolean).join(" · ");
+  }
+
+  function gpuText(states) {
+    const running = data.gpuStates.filter((_, state) => states >> state & 1);
+    const isExposed = states & COMMUNICATING && !(states & COMPUTING);
+    return running.length ? running.join(", ") + (isExposed ? ": communication is exposed" : "") : data.states[UNSEEN];
   }
 
   function name(piece) {
@@ -203,7 +247,7 @@
   function pieceAt(left, top) {
     const row = Math.floor((top - TOP) / rowHeight()), time = timeAt(left), near = (until - from) / width();
     if (left < LEFT || !rows[row]) return null;
-    return rows[row].ranks[0].pieces.find(({ begin, end }) => begin - near <= time && time <= end + near) || null;
+    return rows[row].lane.pieces.find(({ begin, end }) => begin - near <= time && time <= end + near) || null;
   }
 
   function zoom(factor, around) {
@@ -219,9 +263,9 @@
   }
 
   function next(direction) {
-    const row = named ? view.ranks[named.place].row : 0, own = rows[row].ranks[0].pieces, at = named ? own.indexOf(named) + direction : 0;
+    const row = named ? named.lane.row : 0, own = rows[row].lane.pieces, at = named ? own.indexOf(named) + direction : 0;
     if (own[at]) name(own[at]);
-    else if (rows[row + direction]) name(rows[row + direction].ranks[0].pieces.at(direction > 0 ? 0 : -1) || null);
+    else if (rows[row + direction]) name(rows[row + direction].lane.pieces.at(direction > 0 ? 0 : -1) || null);
   }
 
   function choose(place) {
@@ -245,7 +289,7 @@
     ArrowRight: () => show(from + (until - from) / 8, until - from),
     ".": () => next(1),
     ",": () => next(-1),
-    Enter: () => { if (named && foldBox.checked) toggle(view.ranks[named.place].host); },
+    Enter: () => { if (named && foldBox.checked) toggle(named.lane.host); },
   };
 
   canvas.addEventListener("wheel", (event) => {
@@ -267,6 +311,7 @@
   });
   choice.addEventListener("change", () => choose(choice.selectedIndex));
   pathBox.addEventListener("change", draw);
+  gpusBox.addEventListener("change", arrange);
   foldBox.addEventListener("change", () => {
     unfolded.clear();
     arrange();
@@ -275,12 +320,15 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
   views.forEach(({ title }) => choice.append(new Option(title)));
-  for (const [call, colour] of colours) {
+  function explain(colour, words) {
     const sample = Object.assign(document.createElement("span"), { className: "sample" }), item = document.createElement("li");
     sample.style.background = colour;
-    item.append(sample, data.names[call]);
+    item.append(sample, words);
     legend.append(item);
   }
+  for (const [call, colour] of colours) explain(colour, data.names[call]);
+  gpusBox.parentElement.hidden = !views.some(({ ranks }) => ranks.some(({ gpus }) => gpus.length));
+  if (!gpusBox.parentElement.hidden) data.gpuStates.forEach((state, place) => explain(GPU_COLOURS[place], `GPU ${state}`));
   foldBox.parentElement.hidden = data.hosts.length < 2 || data.hosts.length === view.ranks.length;
   foldBox.checked = !foldBox.parentElement.hidden && view.ranks.length > MOST_UNFOLDED;
   choose(0);

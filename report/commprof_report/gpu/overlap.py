@@ -96,11 +96,11 @@ def time_by_states(intervals: Iterable[Interval], spans: Iterable[tuple[int, int
         yield state_ns
 
 
-def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans in order; overlapping and adjacent ones are joined."""
+def joined(spans: Iterable[tuple[int, int]], gap_ns: int = 0) -> list[tuple[int, int]]:
+    """The spans in order; those that overlap, or are not further apart than the gap, are joined."""
     found: list[tuple[int, int]] = []
     for begin_ns, end_ns in sorted(span for span in spans if span[0] < span[1]):
-        if found and begin_ns <= found[-1][1]:
+        if found and begin_ns <= found[-1][1] + gap_ns:
             found[-1] = found[-1][0], max(found[-1][1], end_ns)
         else:
             found.append((begin_ns, end_ns))

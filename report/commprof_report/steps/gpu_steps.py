@@ -84,7 +84,7 @@ class StepTimes(NamedTuple):
 def gpu_steps(of_run: Steps, complete: Collection[int]) -> list[GpuStepRow]:
     """`complete`: numbers of the steps whose MPI calls are all sampled."""
     connection, steps = of_run.connection, of_run.by_rank()
-    known = _known(connection)
+    known = known_spans(connection)
     found: dict[int, list[tuple[RankStep, Busy]]] = {}
     for rank, intervals in _intervals(connection, known):
         for device, spans in known[rank].items():
@@ -108,7 +108,7 @@ def _intervals(connection: Connection, ranks: Collection[int]) -> Iterator[tuple
         yield rank, {}
 
 
-def _known(connection: Connection) -> dict[int, dict[int, Spans]]:
+def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
     """By rank and device, the spans in which all activities of the device were sampled."""
     traced = {rank: joined(row[1:] for row in rows) for rank, rows in groupby(_tracings(connection), key=itemgetter(0))}
     unsure = {rank for (rank,) in connection.execute("SELECT world_rank FROM gpu_stream WHERE stream = ?", (OTHER_STREAM,))}

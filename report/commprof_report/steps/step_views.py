@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -13,6 +12,8 @@ from ..late.timelines import OUTSIDE, WAITING, Piece
 from ..run.alignment import storable
 from .boundaries import AlignedNs, Steps
 from .critical_path import Span, critical_path
+from .gpu_views import MOST_PIECES as MOST_GPU_PIECES
+from .gpu_views import GpuView, OnGpu, gpu_views, on_gpus
 from .step_costs import StepRow
 
 SQL = query.beside(__file__)
@@ -49,16 +50,19 @@ class RankView(NamedTuple):
     begin_ns: int  # of its step
     end_ns: int
     pieces: list[Shown]
+    gpus: list[GpuView]
 
 
 class View(NamedTuple):
-    """A step of all ranks; times are on the run's axis. left_out_ns: shorter pieces than this are left out; 0: none."""
+    """A step of all ranks; times are on the run's axis. left_out_ns: shorter pieces than this are left out; 0: none. gpu_gap_ns: so are
+    shorter gaps in what a GPU did."""
 
     step: StepRow
     is_median: bool
     begin_ns: int
     end_ns: int
     left_out_ns: int
+    gpu_gap_ns: int
     ranks: list[RankView]
     path: list[Span]
 
@@ -71,40 +75,72 @@ def step_views(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, lat
     median = whole[(len(whole) - 1) // 2]
     chosen = [median, *(row for row in reversed(whole) if row is not median)][:MOST_VIEWS]
     times = steps.aligned(aligned_ns, {row.step for row in chosen})
-    details = _details(steps, list(times), aligned_ns)
+    spans = {step: _span(of_step) for step, of_step in times.items()}
+    _windows(steps, spans, aligned_ns)
+    details, gpus = _details(steps, aligned_ns), on_gpus(steps.connection, aligned_ns)
     views: list[View] = []
     pieces = 0
     for row in chosen:
-        view = _view(row, row is median, times[row.step], late, details)
+        view = _view(row, row is median, times[row.step], spans[row.step], late, details)
         pieces += sum(len(rank.pieces) for rank in view.ranks)
         if views and pieces > MOST_PIECES:
             break
         views.append(view)
-    return views
+    return [_with_gpus(view, gpus, MOST_GPU_PIECES // len(views)) for view in views]
 
 
-def _details(steps: Steps, chosen: list[int], aligned_ns: AlignedNs) -> dict[tuple[int, int], str]:
+def _span(times: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
+    """What is drawn of a step."""
+    first_ns, last_ns = min(begin_ns for begin_ns, _ in times.values()), max(end_ns for _, end_ns in times.values())
+    margin_ns = round(MARGIN * (last_ns - first_ns))
+    return first_ns - margin_ns, last_ns + margin_ns
+
+
+def _windows(steps: Steps, spans: Mapping[int, tuple[int, int]], aligned_ns: AlignedNs) -> None:
+    """Of each rank's own time. Clocks drift little in a step."""
+    rows = []
+    for rank, of_rank in steps.by_rank().items():
+        for own in of_rank:
+            if own.step in spans:
+                begin_ns, end_ns = spans[own.step]
+                shifts_ns = begin_ns - aligned_ns(rank, own.begin_ns), end_ns - aligned_ns(rank, own.end_ns)
+                rows.append((rank, storable(own.begin_ns + shifts_ns[0]), storable(own.end_ns + shifts_ns[1])))
+    SQL.run(steps.connection, "step_view_windows")
+    steps.connection.executemany("INSERT INTO temp.step_view_window VALUES (?, ?, ?)", rows)
+
+
+def _details(steps: Steps, aligned_ns: AlignedNs) -> dict[tuple[int, int], str]:
     """By rank and begin of the call on the run's axis."""
-    SQL.run(steps.connection, "step_view_windows", steps=json.dumps(chosen), margin=MARGIN)
     found = SQL.ask(steps.connection, "step_view_calls", Detail)
     return {(row.world_rank, storable(aligned_ns(row.world_rank, row.start_ns))): row.text for row in found}
 
 
-def _view(row: StepRow, is_median: bool, times: dict[int, tuple[int, int]], late: Late, details: dict[tuple[int, int], str]) -> View:
-    first_ns, last_ns = min(begin_ns for begin_ns, _ in times.values()), max(end_ns for _, end_ns in times.values())
-    margin_ns = round(MARGIN * (last_ns - first_ns))
-    begin_ns, end_ns = first_ns - margin_ns, last_ns + margin_ns
+def _view(
+    row: StepRow,
+    is_median: bool,
+    times: Mapping[int, tuple[int, int]],
+    span: tuple[int, int],
+    late: Late,
+    details: Mapping[tuple[int, int], str],
+) -> View:
+    begin_ns, end_ns = span
     ranks = []
     for rank in sorted(times):
         pieces = takewhile(lambda piece: piece.end_ns > begin_ns, late.timelines[rank].back_from(end_ns))
-        ranks.append(RankView(rank, *times[rank], list(_shown(rank, reversed(list(pieces)), begin_ns, details))))
+        ranks.append(RankView(rank, *times[rank], list(_shown(rank, reversed(list(pieces)), begin_ns, details)), []))
     left_out_ns = (end_ns - begin_ns) // FINEST if sum(len(one.pieces) for one in ranks) > MOST_PIECES else 0
     if left_out_ns:
         ranks = [one._replace(pieces=_coarse(one.pieces, left_out_ns)) for one in ranks]
-    return View(row, is_median, begin_ns, end_ns, left_out_ns, ranks, critical_path(late.timelines, times))
+    return View(row, is_median, begin_ns, end_ns, left_out_ns, 0, ranks, critical_path(late.timelines, times))
 
 
-def _shown(rank: int, pieces: Iterator[Piece], since_ns: int, details: dict[tuple[int, int], str]) -> Iterator[Shown]:
+def _with_gpus(view: View, gpus: list[OnGpu], most_pieces: int) -> View:
+    found, gap_ns = gpu_views(gpus, view.begin_ns, view.end_ns, most_pieces)
+    ranks = [rank._replace(gpus=found.get(rank.rank, [])) for rank in view.ranks]
+    return view._replace(ranks=ranks, gpu_gap_ns=gap_ns if found else 0)
+
+
+def _shown(rank: int, pieces: Iterator[Piece], since_ns: int, details: Mapping[tuple[int, int], str]) -> Iterator[Shown]:
     """All but the time outside MPI. The transfer that follows a wait belongs to the same call."""
     is_same_call, detail = False, ""
     for piece in pieces:
