@@ -253,6 +253,41 @@ def test_steps_that_are_steady_are_not_noted(tmp_path, report):
     assert "Note" not in report("compare", *words(told)).out
 
 
+TUNES = fact("mpi_version", "MVAPICH-Plus Version: 4.1")
+
+
+def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, report, verdict):
+    """The transfers of b take three times as long for 20 of 60 steps, and 30 % less from then on."""
+    settled = dict.fromkeys(TRANSFERS, 0.7)
+    runs = changed(sides(tmp_path / "runs", settled, calls=60, slow_steps=20, slow_factor=3.0 / 0.7), TUNES)
+    assert verdict(runs)["verdict"] == "more"
+    text = " ".join(report("compare", *words(runs)).out.split())
+    assert "(the library tunes itself while it runs); all steps count, unless --skip-steps leaves out the first" in text
+    found = verdict(runs, "--skip-steps", "34%")
+    assert (found["verdict"], found["skipped"], found["change"]) == ("less", 0.34, pytest.approx(-0.3, abs=0.02))
+    text = " ".join(report("compare", *words(runs), "--skip-steps", "34%").out.split())
+    assert "b takes less transfer: transfer -" in text and " per rank; less in 8 of 8 blocks" in text
+    assert text.count("Note") == 1 and "Note the first 34.0 % of the steps of each run are left out; calls and sizes are not shown" in text
+    assert "Same work yes: the same calls and bytes, on 2 ranks" in text and "Inside MPI" not in text
+    assert "these are the steps after those left out" in " ".join(report("compare", *words(runs), "--skip-steps", "10%").out.split())
+    assert report("compare", *words(runs), "--skip-steps", "34%", "--json").rows == []
+
+
+def test_a_library_without_tuning_is_judged_alike_by_all_steps_and_by_the_last(tmp_path, report):
+    runs = sides(tmp_path / "runs", {LARGE: 1.3}, calls=60)
+    whole, last = (report("compare", *words(runs), "--by", "figure", "--json", *more).rows for more in ((), ("--skip-steps", "50%")))
+    for figure, part in (("step", 1), ("wait", 0.5), ("transfer", 0.5)):
+        first, second = (next(row for row in rows if row["figure"] == figure) for rows in (whole, last))
+        assert second["first_ns"] == pytest.approx(part * first["first_ns"], rel=1e-3), figure
+        assert (second["outcome"], second["change"]) == (first["outcome"], pytest.approx(first["change"], abs=1e-3)), figure
+
+
+def test_runs_without_steps_have_none_to_leave_out(slower, report):
+    answer = report("compare", *words(changed(slower, "DELETE FROM sample")), "--skip-steps", "33%")
+    assert answer.status == 1 and answer.err.count("\n") == 1
+    assert "has no known steps of which --skip-steps could leave out the first; mark the steps (man commprof_step), or record" in answer.err
+
+
 def test_another_program_is_refused_and_another_build_of_it_is_not(tmp_path, verdict):
     assert verdict(sides(tmp_path / "other", {}, command="lib/app 2"))["refused"] == "program"
     assert verdict(sides(tmp_path / "same", {}, command="/opt/mpich/app.mpich 1"))["refused"] == ""
@@ -477,7 +512,16 @@ def test_a_damaged_experiment_is_refused_in_one_line(tmp_path, report, text):
     assert answer.status == 1 and answer.err.count("\n") == 1, answer.err
 
 
-WRONG = [], ["--"], ["x"], ["x", "--"], ["a", "b", "c"], ["a", "--", "b", "--level", "3%"], ["a", "b", "--allow", "all,x"]
+WRONG = (
+    [],
+    ["--"],
+    ["x"],
+    ["x", "--"],
+    ["a", "b", "c"],
+    ["a", "--", "b", "--level", "3%"],
+    ["a", "b", "--allow", "all,x"],
+    ["a", "b", "--skip-steps", "9%", "--metric", "p50"],
+)
 
 
 @pytest.mark.parametrize("arguments", WRONG)

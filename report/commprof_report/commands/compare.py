@@ -14,6 +14,7 @@ would have been found with a probability of 80 %. "same within 2 %" is a finding
 There is no verdict on runs that are not the same experiment: other work, other placement of ranks, another program, other binding,
 incomplete runs, disturbed runs, all runs of one side before all of the other, other nodes for each side, or a machine that was slower for
 one side. The report says how to put it right; --allow takes it as it is. Settings and software that differ between the sides are listed.
+A library that tunes itself differs within a run: where steps settle, a note says so, and --skip-steps 33% leaves the first third of them out.
 Intervals and tests are exact and assume no distribution: Wilcoxon's signed rank test for pairs, that of Mann and Whitney otherwise.
 docs/COMPARING.md is an introduction.
 """
@@ -27,6 +28,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..base import units
+from ..base.errors import UsageError
 from ..compare import machine
 from ..compare import sides as sides_of
 from ..compare.comparison import METRICS, OTHER, ROWS, ComparedRow, Comparison, FigureRow, Pair, Rules, RunRow, SizeRow
@@ -50,6 +52,7 @@ EXAMPLES = (
 SEE_ALSO = ("late", "sizes", "steps")
 SEPARATOR = " -- "
 HEAD_WIDTH, WIDTH = 16, 120
+OF_WHOLE_RUNS = ("time", *PERCENTILES, "wall")
 MOST_CAUSES, MOST_SAME, MOST_DRAWN = 2, 4, 12
 NAMES = {  # of a figure: in a table, in a sentence
     "step": ("Step", "step time"),
@@ -98,6 +101,8 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow", type=kinds, default=(), metavar="LIST", help=f"give a verdict all the same; a list of {', '.join(KINDS)}, or all"
     )
+    skip_help = "leave the first N %% of the steps of each run out, in which a library may still have tuned itself; rows are not shown then"
+    parser.add_argument("--skip-steps", type=percent, default=0.0, metavar="N%", help=skip_help)
     parser.add_argument("--unpaired", action="store_true", help="compare all runs with each other, even if they are in blocks")
     parser.add_argument("--all-rows", action="store_true", help="show all rows; otherwise those below 1 %% of the time are added up")
 
@@ -143,7 +148,7 @@ def run(arguments: argparse.Namespace) -> None:
 def compared(words: list[Path], by_rules: Rules, with_histograms: bool) -> Comparison:
     if names_experiment(words):
         by_rules = by_rules._replace(is_sequential=plan_read(words[0]).until is not None)
-    return compare(read(chosen(words), with_histograms), by_rules)
+    return compare(read(chosen(words), with_histograms and not by_rules.skipped, by_rules.skipped), by_rules)
 
 
 def names_sides(words: list[Path]) -> bool:
@@ -160,9 +165,9 @@ def chosen(words: list[Path]) -> list[sides_of.Chosen]:
     return sides_of.sides_named(sides_of.paths_split(words, Path(SEPARATOR)))
 
 
-def read(named: list[sides_of.Chosen], with_histograms: bool) -> list[Side]:
+def read(named: list[sides_of.Chosen], with_histograms: bool, skipped: float) -> list[Side]:
     def run_read(path: Path) -> Figures:
-        found, notes = figures(path, with_histograms)
+        found, notes = figures(path, with_histograms, skipped)
         common.print_notes(notes)
         return found
 
@@ -170,8 +175,10 @@ def read(named: list[sides_of.Chosen], with_histograms: bool) -> list[Side]:
 
 
 def rules(arguments: argparse.Namespace, shows_all: bool = False) -> Rules:
-    all_rows = arguments.all_rows or shows_all
-    return Rules(arguments.metric, arguments.level, arguments.min_effect, arguments.allow, not arguments.unpaired, all_rows)
+    if arguments.skip_steps and arguments.metric in OF_WHOLE_RUNS:
+        raise UsageError("--skip-steps", f"--metric {arguments.metric} is known of whole runs only")
+    judged = arguments.metric, arguments.level, arguments.min_effect, arguments.allow
+    return Rules(*judged, not arguments.unpaired, arguments.all_rows or shows_all, arguments.skip_steps)
 
 
 def script_rows(answers: Comparison, by: str) -> list:
@@ -287,7 +294,8 @@ def work_text(answers: Comparison) -> str:
     if other:
         return "no"
     ranks = answers.sides[0].runs[0].world_size
-    return f"yes: {units.counted(len(answers.sizes), 'row')} with the same calls and bytes, on {units.counted(ranks, 'rank')}"
+    rows = f"{units.counted(len(answers.sizes), 'row')} with " if answers.sizes else ""
+    return f"yes: {rows}the same calls and bytes, on {units.counted(ranks, 'rank')}"
 
 
 def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[str, str]]:

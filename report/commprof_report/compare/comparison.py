@@ -96,6 +96,7 @@ class VerdictRow(NamedTuple):
     allowed: str
     also_different: str
     is_control: int
+    skipped: float
 
 
 class RunRow(NamedTuple):
@@ -108,7 +109,7 @@ class RunRow(NamedTuple):
     step_ns: float | None
     wait_ns: float
     transfer_ns: float
-    time_ns: float
+    time_ns: float | None
     wall_ns: float | None
     coverage: float
     arithmetic_ns: float | None
@@ -163,8 +164,9 @@ class Comparison(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """metric: null for the default. level: of all verdicts together. min_effect: ratio - 1. is_sequential: the number of blocks was chosen by
-    the width of the intervals."""
+    """metric: null for the default. level: of all verdicts together. min_effect: ratio - 1. skipped: the share of the steps of each run that
+    was left out when it was read; rows, whose sums have all steps, are not compared then. is_sequential: the number of blocks was chosen by the
+    width of the intervals."""
 
     metric: str | None = None
     level: float = 0.95
@@ -172,6 +174,7 @@ class Rules(NamedTuple):
     allowed: tuple[str, ...] = ()
     pairs: bool = True
     all_rows: bool = False
+    skipped: float = 0.0
     is_sequential: bool = False
 
     def level_of_each(self, verdicts: int) -> float:
@@ -182,7 +185,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     sides = [side._replace(runs=_with_groups_of(sides[0].runs[0], side.runs)) for side in sides]
     blocked = in_blocks(sides) if rules.pairs else None
     sides = blocked or [side._replace(blocks=None) for side in sides]
-    metric = rules.metric or _default_metric(sides)
+    metric = rules.metric or _default_metric(sides, rules)
     tested = [side for side in sides[1:] if not side.of]
     judge = Judge(blocked is not None, rules.level_of_each(max(1, len(tested))), math.log1p(rules.min_effect))
     keys = list(dict.fromkeys(key for side in sides for run in side.runs for key in run.rows))
@@ -191,13 +194,13 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     found += [refusal for refused, _ in drifted.values() for refusal in refused]
     refused = [refusal for refusal in found if refusal.kind not in rules.allowed]
     allowed = [refusal for refusal in found if refusal.kind in rules.allowed]
-    table = _Table(sides, keys, metric)
+    table = _Table(sides, [] if rules.skipped else keys, metric)
     alone = judge._replace(level=rules.level_of_each(1))
     pairs = [_pair(alone if side.of else judge, rules, table, side, refused, allowed) for side in sides[1:]]
     notes = [*_notes(sides, metric, table, rules), *(note for _, own in drifted.values() for note in own)]
     for side, pair in zip(sides[1:], pairs):
         notes += _disturbance(judge, sides[0], side)
-        notes += _coarse_clocks(sides[0], side, next(figure for figure in pair.figures if figure.is_primary))
+        notes += _coarse_clocks(sides[0], side, next(figure for figure in pair.figures if figure.is_primary), rules.skipped)
     costs = [_cost(alone, side) for side in sides if side.bare_ns]
     return Comparison(
         sides, metric, judge.is_paired, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides), costs, table.histograms()
@@ -232,8 +235,9 @@ def _with_groups_of(reference: Figures, runs: Sequence[Figures]) -> list[Figures
     return aligned
 
 
-def _default_metric(sides: Sequence[Side]) -> str:
-    return "transfer" if all(run.coverage >= COVERED for side in sides for run in side.runs) else "time"
+def _default_metric(sides: Sequence[Side], rules: Rules) -> str:
+    is_covered = all(run.coverage >= COVERED for side in sides for run in side.runs)
+    return "transfer" if is_covered else "step" if rules.skipped else "time"
 
 
 class _Table:
@@ -328,7 +332,7 @@ def _pair(judge: Judge, rules: Rules, table: _Table, side: Side, refused: list[R
     reference = table.sides[0]
     names = (*FIGURES, table.metric) if table.metric in PERCENTILES else FIGURES
     figures = [_figure(judge, reference, side, name, name == table.metric) for name in names]
-    if reference.bare_ns and side.bare_ns:
+    if reference.bare_ns and side.bare_ns and not rules.skipped:
         figures += [
             _contrasted(judge, reference, side, "elapsed", [each.elapsed_ns for each in (reference, side)]),
             _contrasted(judge, reference, side, "bare", [each.bare_ns for each in (reference, side)]),
@@ -401,7 +405,7 @@ def _verdict(
         *(len(side.runs), len(reference.runs), len(side.runs) if judge.is_paired else None, primary.agreeing, side.failed),
         *(primary.detectable, rank_tests.fewest_pairs(judge.level), _needed(judge, reference, side, metric)),
         *("; ".join(refusal.kind for refusal in each) for each in (refused, allowed)),
-        *("; ".join(map(str, also)), int(bool(side.of))),
+        *("; ".join(map(str, also)), int(bool(side.of)), rules.skipped),
     )
 
 
@@ -416,6 +420,9 @@ def _notes(sides: Sequence[Side], metric: str, table: _Table, rules: Rules) -> I
     if rules.is_sequential:
         level, claimed = units.share(rules.level_of_each(1)), units.share(rules.level)
         yield f"blocks were added until intervals are narrow (--until), which costs certainty: they are at {level}, so that {claimed} holds"
+    if rules.skipped:
+        share = units.share(rules.skipped)
+        yield f"the first {share} of the steps of each run are left out; calls and sizes are not shown: their sums have all steps"
     if metric == "transfer":
         coverage = min(run.coverage for run in table.runs)
         if coverage < COVERED:
@@ -431,11 +438,11 @@ def _notes(sides: Sequence[Side], metric: str, table: _Table, rules: Rules) -> I
         yield from _trend(sides, "the machine", noun, lambda run, name=name: run.canary_ns(name), rules.min_effect)
     yield from _outliers(sides, metric)
     for side in sides:
-        yield from _settling(side)
+        yield from _settling(side, rules.skipped)
 
 
-def _settling(side: Side) -> Iterator[str]:
-    """Whether the steps of most runs became slower or faster within the run."""
+def _settling(side: Side, skipped: float) -> Iterator[str]:
+    """Whether the steps of most runs that count became slower or faster within the run."""
     tuned = any(map(tunes_itself, side.runs))
     why = "the library tunes itself while it runs" if tuned else "a start-up, or a library that tunes itself"
     for way in ("slower", "faster"):
@@ -443,9 +450,10 @@ def _settling(side: Side) -> Iterator[str]:
         if 2 * len(found) > len(side.runs):
             first, last = (units.duration(median(getattr(each, f"{part}_tenth_ns") for each in found)) for part in ("first", "last"))
             runs = f"{len(found)} of {units.counted(len(side.runs), 'run')}"
-            yield f"{side.name}: steps became {way} within {runs}, {first} in the first tenth, {last} in the last ({why}); all steps count"
+            which = "these are the steps after those left out" if skipped else "all steps count, unless --skip-steps leaves out the first"
+            yield f"{side.name}: steps became {way} within {runs}, {first} in the first tenth, {last} in the last ({why}); {which}"
             return
-    if tuned:
+    if tuned and not skipped:
         yield f"{side.name}: {why}; its first calls may differ from its last"
 
 
@@ -460,12 +468,12 @@ def _disturbance(judge: Judge, reference: Side, side: Side) -> Iterator[str]:
         yield f"ranks lost their cores to other processes or threads {often[0]}, {often[1]}"
 
 
-def _coarse_clocks(reference: Side, side: Side, figure: FigureRow) -> Iterator[str]:
+def _coarse_clocks(reference: Side, side: Side, figure: FigureRow, skipped: float) -> Iterator[str]:
     """Waiting and transfer cannot be separated better than the clocks of the hosts are known."""
     if figure.figure not in ("transfer", "wait") or figure.outcome not in ("less", "more"):
         return
     runs = [*reference.runs, *side.runs]
-    calls = median(sum(row.count for row in run.rows.values() if row.is_split) / len(run.ranks) for run in runs)
+    calls = median(sum(row.count for row in run.rows.values() if row.is_split) / len(run.ranks) for run in runs) * (1 - skipped)
     error_ns, change_ns = max(run.error_ns for run in runs), abs(figure.second_ns - figure.first_ns) / max(calls, 1)
     if error_ns > NOTABLE_ERROR * change_ns:
         known = f"the clocks of the hosts are known to {units.duration(error_ns)}"

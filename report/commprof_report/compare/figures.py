@@ -7,27 +7,31 @@ from __future__ import annotations
 
 import argparse
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.errors import ReportError
 from ..experiment.canary import Canary, canaries_read
 from ..late.late_ranks import late
 from ..run import crowding, selection
 from ..run.alignment import align
 from ..run.run import run_open
 from ..run.selection import Selection
-from ..steps.steps_summary import steps_summary
-from ..steps.trend import Trend
+from ..steps.step_costs import StepRow
+from ..steps.steps_summary import mean, steps_summary
+from ..steps.trend import Trend, trend
 from .groups import NO_GROUP, Group, groups_of
 
 SQL = query.beside(__file__)
 
 WHOLE_RUN = argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
 PERCENTILES = {"p50": 0.5, "p99": 0.99}
+KNOWN = ("marked", "sure", "likely")  # steps
 # What launchers and libraries set by themselves, as key=value: it differs between any two runs, or follows from a binding or placement,
 # which is compared itself.
 OF_THE_JOB = re.compile(
@@ -154,7 +158,7 @@ class Figures:
     step_ns: float | None
     wait_ns: float
     transfer_ns: float
-    time_ns: float
+    time_ns: float | None
     step_trend: Trend
     wall_ns: float | None
     coverage: float
@@ -195,32 +199,35 @@ class Figures:
         return getattr(self, f"{metric}_ns")
 
 
-def figures(path: Path, with_histograms: bool = False) -> tuple[Figures, list[str]]:
-    """Reads a run; also returns what there is to say about its files."""
+def figures(path: Path, with_histograms: bool = False, skipped: float = 0.0) -> tuple[Figures, list[str]]:
+    """Reads a run; also returns what there is to say about its files. skipped: the share of the steps, from the first one on, that is left
+    out of the times of the run; those that only sums know are null then."""
     opened = run_open(path, with_histograms, with_samples=True)
     run = selection.select(opened, WHOLE_RUN)
     try:
-        return _figures(path, run, with_histograms), run.notes
+        whole, steps = _figures(path, run, with_histograms)
+        return _without_first_steps(run.connection, whole, steps, skipped) if skipped else whole, run.notes
     finally:
         run.connection.close()
 
 
-def _figures(path: Path, run: Selection, with_histograms: bool) -> Figures:
+def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures, list[StepRow]]:
     connection = run.connection
     alignment = align(connection)
     waits = late(run, alignment)
-    steps = steps_summary(run, alignment.aligned_ns, late=waits).summary
+    found = steps_summary(run, alignment.aligned_ns, late=waits)
+    steps = found.summary
     ranks = SQL.ask(connection, "run_ranks", RankRow)
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
-    return Figures(
+    whole = Figures(
         path=path,
         start_unix_ns=min(row.start_unix_ns for row in ranks),
         world_size=run.world_size,
         ranks=ranks,
         missing=sum(map(len, run.missing)),
         facts=_facts(connection),
-        step_ns=steps.step_ns if steps.certainty in ("marked", "sure", "likely") else None,
+        step_ns=steps.step_ns if steps.certainty in KNOWN else None,
         step_trend=Trend(*(getattr(steps, name) for name in Trend._fields)),
         wait_ns=waits.run.wait_ns / len(ranks),
         transfer_ns=waits.run.transfer_ns / len(ranks),
@@ -234,6 +241,20 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> Figures:
         labels=labels,
         canaries=canaries_read(path),
     )
+    return whole, found.costs.steps
+
+
+def _without_first_steps(connection: Connection, run: Figures, steps: Sequence[StepRow], skipped: float) -> Figures:
+    """Needs late_scaled, which the analysis of waiting fills."""
+    if run.step_ns is None:
+        way_out = "mark the steps (man commprof_step), or record from a later time on (COMMPROF_BEGIN_S)"
+        raise ReportError(run.path, f"has no known steps of which --skip-steps could leave out the first; {way_out}")
+    left = sorted(steps, key=lambda row: row.begin_ns)[int(skipped * len(steps)) :]
+    wait_ns, transfer_ns = SQL.run(connection, "run_waits_from", from_ns=left[0].begin_ns).fetchone()
+    steady = [row for row in left if not row.is_warm_up]
+    times = {"wait_ns": wait_ns / len(run.ranks), "transfer_ns": transfer_ns / len(run.ranks), "time_ns": None, "wall_ns": None}
+    step_ns = mean([row for row in steady if row.is_complete] or steady, "step_ns")
+    return replace(run, **times, step_ns=step_ns, step_trend=trend([row.step_ns for row in steady]))
 
 
 def _facts(connection: Connection) -> dict[str, tuple[str, ...]]:
