@@ -2,7 +2,7 @@
 
     process  a rank          thread  one of its threads, its regions, its steps, a stream of its GPU
     slice    a call          in it   waiting for the rank that arrived last; on a stream a kernel, a copy, a memset
-    flow     from the call of the rank that arrived last to the wait that it ended
+    flow     from the call of the rank that arrived last to the wait that it ended, if both are known and shown
     async    a nonblocking collective, from its start to its completion
     counter  of a rank: bytes per second passed to MPI; of the run: ranks inside MPI
 
@@ -58,6 +58,7 @@ class CallRow(NamedTuple):
     region: str | None
     wait_ns: int | None
     last_rank: int | None
+    last_thread: int | None  # of that rank, in the call with which it arrived
     is_estimate: int | None
     library: str
     datatype: str | None
@@ -174,7 +175,6 @@ class Trace:
         self.threads = SQL.ask(self.connection, "trace_threads", ThreadRow)
         streams = SQL.ask(self.connection, "trace_streams", StreamRow)
         self.streams = {(row.rank, row.stream): _stream_title(row) for row in streams}
-        self.main = {row.rank: row.thread for row in self.threads if row.is_main}
         self.operations = self.flows = 0
 
     def about(self) -> dict[str, object]:
@@ -300,17 +300,17 @@ class Trace:
             if row.wait_ns:
                 wait = _waiting(slice_, row)
                 yield _slice(rank, _calls_track(thread), wait)
-                yield from self._arrival(rank, thread, wait.end_ns, row.last_rank)
+                yield from self._arrival(rank, thread, wait.end_ns, row)
             if row.completed_ns is not None:
                 yield from self._operation(rank, row)
 
-    def _arrival(self, rank: int, thread: int, time_ns: int, last_rank: int | None) -> Iterator[str]:
-        """A flow from the main thread of the rank that arrived last, which has just begun its call."""
-        if last_rank is None or last_rank == rank:
+    def _arrival(self, rank: int, thread: int, time_ns: int, row: CallRow) -> Iterator[str]:
+        """A flow from the call that the rank that arrived last has just begun, if it is shown: Perfetto binds flows to slices."""
+        if row.last_thread is None or row.last_rank == rank or not self.cut.overlaps(time_ns, time_ns):
             return
         self.flows += 1
         what = f'"name": "arrival", "cat": "waiting", "id": "{self.flows:#x}"'
-        yield f'{{"ph": "s", {what}, "pid": {last_rank}, "tid": {_calls_track(self.main.get(last_rank, 0))}, "ts": {_us(time_ns)}}}'
+        yield f'{{"ph": "s", {what}, "pid": {row.last_rank}, "tid": {_calls_track(row.last_thread)}, "ts": {_us(time_ns)}}}'
         yield f'{{"ph": "f", "bp": "e", {what}, "pid": {rank}, "tid": {_calls_track(thread)}, "ts": {_us(time_ns)}}}'
 
     def _calls(self, rank: int, rows: Iterable[CallRow]) -> Iterator[tuple[Slice, CallRow]]:

@@ -22,6 +22,7 @@ SELECT sample.world_rank AS rank,
        region.name AS region,
        coalesce(trace_wait.wait_ns, late_call.wait_ns) AS wait_ns,
        coalesce(trace_wait.last_rank, late_call.last_rank) AS last_rank,
+       trace_arrival.thread AS last_thread,
        coalesce(trace_wait.is_estimate, late_call.is_estimate) AS is_estimate,
        coalesce(library, 'mpi') AS library,
        nullif(datatype, '') AS datatype,
@@ -35,6 +36,8 @@ LEFT JOIN volume ON volume.world_rank = sample.world_rank AND volume.call = samp
                 AND volume.communicator = sample.communicator AND volume.bytes = sample.bytes
 LEFT JOIN temp.trace_wait ON library IS NOT 'nccl' AND trace_wait.world_rank = sample.world_rank
                          AND trace_wait.start_ns = aligned_ns(sample.world_rank, sample.start_ns)
+LEFT JOIN temp.trace_arrival ON trace_arrival.world_rank = trace_wait.last_rank
+                            AND trace_arrival.start_ns = trace_wait.start_ns + trace_wait.wait_ns AND NOT trace_wait.is_estimate
 LEFT JOIN temp.late_call ON library = 'nccl' AND late_call.world_rank = sample.world_rank AND late_call.identity = communicator_of.identity
                         AND late_call.sequence = sample.sequence AND late_call.completion IS NULL
 ORDER BY sample.world_rank, sample.thread, sample.start_ns, sample.end_ns DESC;
