@@ -373,6 +373,15 @@ def test_bytes_and_ranks_inside_are_counted_over_time(export):
     assert {event["pid"] for event in counters if event["name"] == "ranks inside MPI"} == {4}
 
 
+def test_waiting_ranks_are_counted_over_time(of_grid):
+    """In a step of 18 ms ranks 0, 1 and 3 wait for rank 2 for 8 ms each, 40 times."""
+    whole = of_grid()
+    values = [event for event in whole["traceEvents"] if event["ph"] == "C" and event["name"] == "ranks waiting"]
+    spans = zip(values, values[1:])
+    assert sum((after["ts"] - before["ts"]) * before["args"]["value"] for before, after in spans) == pytest.approx(3 * 40 * 8_000, rel=0.01)
+    assert {event["pid"] for event in values} == {4} and values[-1]["args"]["value"] == 0
+
+
 def test_a_span_is_spread_over_the_bins_that_it_meets():
     bins = perfetto.Bins(1_000, 100)
     bins.add(1_050, 1_350, 300)  # half of the first bin, two whole ones, half of the fourth

@@ -4,7 +4,7 @@
     slice    a call          in it   waiting for the rank that arrived last; on a stream a kernel, a copy, a memset
     flow     from the call of the rank that arrived last to the wait that it ended, if both are known and shown
     async    a nonblocking collective, from its start to its completion
-    counter  of a rank: bytes per second passed to MPI; of the run: ranks inside MPI
+    counter  of a rank: bytes per second passed to MPI; of the run: ranks inside MPI, ranks waiting
 
 All times are on one axis (alignment.py) that begins at the earliest start of a rank, in microseconds with three decimals, so exact to the
 nanosecond. Slices of a track are nested or disjoint; overlaps in damaged files are cut.
@@ -200,21 +200,23 @@ class Trace:
         yield from self._spans()
         yield from self._streams()
         bins = self._bins()
-        inside = Bins(*bins)
+        inside, waiting = Bins(*bins), Bins(*bins)
         rows = map(CallRow._make, SQL.run(self.connection, "trace_calls"))
         of_ranks = groupby(rows, key=attrgetter("rank"))
         rank_of_calls, calls = next(of_ranks, NO_CALLS)
         for rank in (row.rank for row in self.ranks):
-            handed, own = Bins(*bins), Inside()
+            handed, own, waits = Bins(*bins), Inside(), Inside()
             if rank == rank_of_calls:
                 for thread, of_thread in groupby(calls, key=attrgetter("thread")):
-                    yield from self._thread(rank, thread, of_thread, handed, own)
+                    yield from self._thread(rank, thread, of_thread, handed, own, waits)
                 rank_of_calls, calls = next(of_ranks, NO_CALLS)
             yield from self._unfinished(rank, own)
             yield from _counter(rank, "bytes/s passed to MPI", handed.values(1e9 / handed.width_ns))
-            for start_ns, end_ns in own.spans():
-                inside.add(start_ns, end_ns, end_ns - start_ns)
-        yield from _counter(self.run.world_size, "ranks inside MPI", inside.values(1 / inside.width_ns))
+            for sums, found in ((inside, own), (waiting, waits)):
+                for start_ns, end_ns in found.spans():
+                    sums.add(start_ns, end_ns, end_ns - start_ns)
+        for name, counted in (("ranks inside MPI", inside), ("ranks waiting", waiting)):
+            yield from _counter(self.run.world_size, name, counted.values(1 / counted.width_ns))
 
     def _names(self) -> Iterator[str]:
         for row in self.ranks:
@@ -288,7 +290,7 @@ class Trace:
             return f"all sampled: {stream}", FIRST_OF_TRACK["gpu"] + 2 * number + 1
         return _title(track, number)
 
-    def _thread(self, rank: int, thread: int, rows: Iterable[CallRow], handed: Bins, own: Inside) -> Iterator[str]:
+    def _thread(self, rank: int, thread: int, rows: Iterable[CallRow], handed: Bins, own: Inside, waits: Inside) -> Iterator[str]:
         for slice_, row in nested_with(self._calls(rank, rows)):
             if not self.cut.overlaps(slice_.start_ns, slice_.end_ns):
                 continue
@@ -299,6 +301,7 @@ class Trace:
             handed.add(slice_.start_ns, slice_.end_ns, row.volume_bytes or 0)
             if row.wait_ns:
                 wait = _waiting(slice_, row)
+                waits.add(thread, wait.start_ns, wait.end_ns)
                 yield _slice(rank, _calls_track(thread), wait)
                 yield from self._arrival(rank, thread, wait.end_ns, row)
             if row.completed_ns is not None:
@@ -381,7 +384,7 @@ class Bins:
 
 
 class Inside:
-    """When any thread of a rank was inside MPI."""
+    """When any thread of a rank was inside MPI, or waited."""
 
     def __init__(self) -> None:
         self.found: list[tuple[int, int]] = []
