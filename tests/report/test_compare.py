@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -379,6 +380,15 @@ def test_a_machine_that_differed_by_less_than_the_sides_is_noted(slower, verdict
     assert (
         "Note the machine was not the same: arithmetic took " in said and " % less time before the runs of b than before those of a; " in said
     )
+
+
+@pytest.mark.parametrize("slower_by, said", [(1.2, True), (1.02, False)])
+def test_a_host_that_is_slower_than_the_others_all_the_time_is_named(equal, report, slower_by, said):
+    hosts = tuple(f"node0{number}" for number in range(4))
+    runs = measured(equal, lambda run, host, name: slower_by if (host, name) == ("node02", "memory_ns") else 1, hosts)
+    text = " ".join(report("compare", *words(runs)).out.split())
+    assert ("Note copies in memory took 20.0 % longer on node02 than on the other hosts" in re.sub(r"(19|20)\.\d %", "20.0 %", text)) == said
+    assert text.count("Note") == said
 
 
 def test_a_machine_that_became_slower_is_noted_and_a_steady_one_is_not(slower, equal, report):

@@ -170,6 +170,18 @@ processes_of_a_host_wait_for_the_one_that_measures() {
     is "8 1" "$(wc -l <"$folder/seen") $(sort -u "$folder/seen" | wc -l)"
 }
 
+each_host_of_a_job_is_measured() {
+    local other=(unshare --user --map-root-user --uts sh -c 'hostname other && exec "$@"' sh)
+    "${other[@]}" true 2>/dev/null || return 0
+    for ((i = 0; i < 3; i++)); do
+        "$run" --canary hosts sh -c 'cat "hosts/$(uname -n)"' &
+        "${other[@]}" "$run" --canary hosts sh -c 'cat "hosts/$(uname -n)"' &
+    done >>"$folder/seen-of-hosts"
+    wait
+    is "6 2" "$(wc -l <"$folder/seen-of-hosts") $(sort -u "$folder/seen-of-hosts" | wc -l)" &&
+        is "$(printf '%s\n' other "$(uname -n)" | sort)" "$(ls hosts | sort)"
+}
+
 a_host_that_cannot_be_measured_is_reported_and_the_program_runs() {
     touch file
     is "commprof-run: file: the host cannot be measured: Not a directory

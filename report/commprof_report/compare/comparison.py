@@ -436,6 +436,7 @@ def _notes(sides: Sequence[Side], metric: str, table: _Table, rules: Rules) -> I
     yield from _trend(sides, "runs", metric, lambda run: run.of_run(metric))
     for name, noun in machine.NAMES.items():
         yield from _trend(sides, "the machine", noun, lambda run, name=name: run.canary_ns(name), rules.min_effect)
+    yield from machine.slow_hosts(table.runs)
     yield from _outliers(sides, metric)
     for side in sides:
         yield from _settling(side, rules.skipped)

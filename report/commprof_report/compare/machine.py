@@ -1,4 +1,4 @@
-"""Whether the machine was the same for both sides, by what was measured on its hosts before each run."""
+"""Whether the machine was the same for both sides, and its hosts alike, by what was measured on them before each run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from statistics import median
 from typing import NamedTuple
 
 from ..base import units
+from . import rank_tests
 from .figures import Figures
 from .judge import Judge
 from .sides import Side
 
 NAMES = {"arithmetic_ns": "arithmetic", "memory_ns": "copies in memory"}
+SLOW = 1.05  # time of a host over the median of the others
+LEVEL = 0.99  # of all hosts and measurements together
+MOST_SLOW = 3  # that are named
 
 
 class Drift(NamedTuple):
@@ -31,6 +35,28 @@ def drifts(judge: Judge, reference: Side, side: Side) -> Iterator[Drift]:
             change = f"{units.share(abs(found.change))} {'more' if found.change > 0 else 'less'} time"
             than = f"before the runs of {side.name} than before those of {reference.name}"
             yield Drift(f"{noun} took {change} {than}{_where(name, reference, side, found.change)}", found.change)
+
+
+def slow_hosts(runs: Sequence[Figures]) -> Iterator[str]:
+    """Hosts that were slower than the others of their runs, beyond chance and by enough to matter."""
+    for name, noun in NAMES.items():
+        found = sorted(_slow(name, runs).items(), key=lambda host: -host[1])
+        if found:
+            said = [f"{units.share(slower)} longer on {host}" for host, slower in found[:MOST_SLOW]]
+            more = f", and on {len(found) - MOST_SLOW} more" if len(found) > MOST_SLOW else ""
+            yield f"{noun} took {', '.join(said)}{more} than on the other hosts, before the runs of all sides"
+
+
+def _slow(name: str, runs: Sequence[Figures]) -> dict[str, float]:
+    """By host: its time over the median of the others, less 1."""
+    ratios: dict[str, list[float]] = {}
+    for run in runs:
+        times = {host: getattr(canary, name) for host, canary in run.canaries.items()}
+        for host, own in times.items() if len(times) > 1 and min(times.values()) > 0 else ():
+            ratios.setdefault(host, []).append(math.log(own / median(other for place, other in times.items() if place != host)))
+    level = 1 - (1 - LEVEL) / (len(NAMES) * max(1, len(ratios)))
+    shifts = {host: rank_tests.paired_shift(own, level) for host, own in ratios.items()}
+    return {host: math.expm1(shift.estimate) for host, shift in shifts.items() if shift.low > math.log(SLOW)}
 
 
 def _where(name: str, reference: Side, side: Side, change: float) -> str:
