@@ -29,6 +29,12 @@ def test_the_late_rank_of_the_bench_is_found(report, many):
     assert row["late_ranks"] == str(large_run.LATE_RANK)
 
 
+def test_a_page_of_64_ranks_can_be_sent_by_mail(report, tmp_path):
+    planted.write_databases(tmp_path / "run", [large_run.rank_of(rank, 64, 30) for rank in range(64)])
+    assert report("html", tmp_path / "run").status == 0
+    assert (tmp_path / "run" / "report.html").stat().st_size < 1_500_000
+
+
 @pytest.mark.parametrize("most", (20_000, 5_000))
 def test_no_more_is_read_than_asked_for_though_a_block_of_all_ranks_is_more(many, most):
     run = run_open(many, with_samples=True, most_samples=most)

@@ -13,6 +13,7 @@ from commprof_report.base import units
 from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late
 from commprof_report.run.alignment import align
+from commprof_report.steps import step_views
 from commprof_report.steps.gpu_views import OnGpu, gpu_views
 from commprof_report.steps.rank_steps import rank_steps
 from commprof_report.steps.steps_summary import steps_summary
@@ -157,6 +158,18 @@ def test_many_parts_of_a_gpu_are_drawn_with_fewer_pauses():
     assert gap_ns == 5_000 and len(every[0][0].pieces) == 500
     fewer, gap_ns = gpu_views(gpus, 0, 20 * MS, 499)
     assert gap_ns == 10_001 and len(fewer[0][0].pieces) == 1
+
+
+def test_a_step_of_very_many_calls_is_drawn_without_the_shortest(report, run_path, tmp_path, monkeypatch):
+    """Of a step's waits and transfers, the transfers of 10 us are left out."""
+    monkeypatch.setattr(step_views, "LEAST_BOUND", 8)
+    monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
+    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
+    view = timeline(tmp_path / "page.html")["views"][0]
+    found = [piece for rank in view["ranks"] for piece in pieces(rank)]
+    assert 0 < len(found) <= 8 and {state for _, _, state, _ in found} == {WAITING}
+    shortest = re.fullmatch(r"pieces shorter than ([\d.]+) µs are left out", view["note"])
+    assert min(end_ns - begin_ns for begin_ns, end_ns, *_ in found) >= float(shortest[1]) * 1_000
 
 
 def test_a_page_without_gpus_is_silent_about_them(page):

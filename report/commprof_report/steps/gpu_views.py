@@ -16,7 +16,6 @@ from .gpu_steps import Spans, known_spans
 SQL = query.beside(__file__)
 
 FINEST = 4_000  # shorter gaps than this part of a view are closed
-MOST_PIECES = 40_000  # of all views together: if there are more, longer gaps are closed, too
 NOT_SAMPLED = 0
 
 

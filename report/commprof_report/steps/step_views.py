@@ -12,16 +12,15 @@ from ..late.timelines import OUTSIDE, WAITING, Piece
 from ..run.alignment import storable
 from .boundaries import AlignedNs, Steps
 from .critical_path import Span, critical_path
-from .gpu_views import MOST_PIECES as MOST_GPU_PIECES
 from .gpu_views import GpuView, OnGpu, gpu_views, on_gpus
 from .step_costs import StepRow
 
 SQL = query.beside(__file__)
 
 MOST_VIEWS = 8
-MOST_PIECES = 60_000  # of all views together
+LEAST_BOUND, MOST_PER_RANK, LARGEST_BOUND = 16_000, 120, 60_000  # of the pieces of all views together; half as many of GPUs
 MARGIN = 0.05  # share of a step, shown before and after it
-FINEST = 4_000  # a view of too many pieces leaves out those shorter than this part of it
+FINEST = 4_000  # a view of too many pieces leaves out those shorter than this part of it, or than twice that, and so on
 
 
 class Detail(NamedTuple):
@@ -78,15 +77,16 @@ def step_views(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, lat
     spans = {step: _span(of_step) for step, of_step in times.items()}
     _windows(steps, spans, aligned_ns)
     details, gpus = _details(steps, aligned_ns), on_gpus(steps.connection, aligned_ns)
+    most_pieces = min(LARGEST_BOUND, max(LEAST_BOUND, MOST_PER_RANK * len(times[median.step])))
     views: list[View] = []
     pieces = 0
     for row in chosen:
-        view = _view(row, row is median, times[row.step], spans[row.step], late, details)
+        view = _view(row, row is median, times[row.step], spans[row.step], late, details, most_pieces)
         pieces += sum(len(rank.pieces) for rank in view.ranks)
-        if views and pieces > MOST_PIECES:
+        if views and pieces > most_pieces:
             break
         views.append(view)
-    return [_with_gpus(view, gpus, MOST_GPU_PIECES // len(views)) for view in views]
+    return [_with_gpus(view, gpus, most_pieces // 2 // len(views)) for view in views]
 
 
 def _span(times: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
@@ -122,14 +122,16 @@ def _view(
     span: tuple[int, int],
     late: Late,
     details: Mapping[tuple[int, int], str],
+    most_pieces: int,
 ) -> View:
     begin_ns, end_ns = span
     ranks = []
     for rank in sorted(times):
         pieces = takewhile(lambda piece: piece.end_ns > begin_ns, late.timelines[rank].back_from(end_ns))
         ranks.append(RankView(rank, *times[rank], list(_shown(rank, reversed(list(pieces)), begin_ns, details)), []))
-    left_out_ns = (end_ns - begin_ns) // FINEST if sum(len(one.pieces) for one in ranks) > MOST_PIECES else 0
-    if left_out_ns:
+    left_out_ns = 0
+    while sum(len(one.pieces) for one in ranks) > most_pieces:
+        left_out_ns = 2 * left_out_ns or (end_ns - begin_ns) // FINEST + 1
         ranks = [one._replace(pieces=_coarse(one.pieces, left_out_ns)) for one in ranks]
     return View(row, is_median, begin_ns, end_ns, left_out_ns, 0, ranks, critical_path(late.timelines, times))
 
