@@ -10,6 +10,7 @@ import planted
 import pytest
 from browser import AXE_COMPLAINTS, needs_browser
 from commprof_report.base import units
+from commprof_report.commands import html
 from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late
 from commprof_report.run.alignment import align
@@ -100,6 +101,16 @@ def test_a_rank_by_step_has_its_time_outside_mpi(run_path):
     assert found.ranks == [0, 1, 2, 3] and found.steps == list(range(2, STEPS + 1))
     work_ms = [[round(ns / MS) for ns in of_rank] for of_rank in found.outside_ns]
     assert work_ms == [[10 + (rank == 2) * (80 if step == 8 else 8) for step in found.steps] for rank in found.ranks]
+
+
+def test_of_many_ranks_those_are_shown_that_cost_most(report, run_path, tmp_path, monkeypatch):
+    monkeypatch.setattr(html, "MOST_RANKS", 2)
+    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
+    late_part = (tmp_path / "page.html").read_text().partition('<section id="who-is-late">')[2].partition("</section>")[0]
+    table = late_part.partition("<tbody>")[2].partition("</tbody>")[0]
+    assert re.findall(r'<tr><td class="number">(\d+)</td>', table) == ["2", "3"]
+    assert "Shown are the 2 of 4 ranks that cost the others most." in late_part
+    assert "The table has the first 2 of 4 ranks." in (tmp_path / "page.html").read_text()
 
 
 def test_a_page_without_steps_has_no_timeline(report, tmp_path):

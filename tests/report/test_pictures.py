@@ -233,6 +233,23 @@ def test_a_large_job_is_drawn_in_blocks(axes):
     assert max(array.shape) <= 512 and array.sum() == 7
 
 
+def test_ranks_are_ticked_at_powers_of_two():
+    from commprof_report.plots.peers import rank_ticks
+
+    assert rank_ticks(512) == list(range(0, 512, 64))
+    assert rank_ticks(100) == list(range(0, 100, 16))
+
+
+@pytest.mark.parametrize("slow_ns, shades", ((100.0, (90.0, 100.0)), (101.0, (90.9, 101.0)), (400.0, (100.0, 400.0))))
+def test_shades_of_a_rank_by_step_tell_a_slow_rank_from_noise(axes, slow_ns, shades):
+    """One rank of ten."""
+    from commprof_report.steps.rank_steps import RankSteps
+
+    rows = [[100.0] * 20] * 9 + [[slow_ns] * 20]
+    draw("rank_steps", axes, RankSteps(ranks=list(range(10)), steps=list(range(20)), outside_ns=rows))
+    assert axes.get_images()[0].get_clim() == pytest.approx(shades, rel=0.001)
+
+
 def test_the_page_opens_with_the_summary_and_holds_every_picture(report, run_folder):
     assert report("html", run_folder).out == f"{run_folder}/report.html\n"
     page = (run_folder / "report.html").read_text()

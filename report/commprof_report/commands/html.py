@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from heapq import nlargest
 from pathlib import Path
 from typing import Callable
 
@@ -198,6 +199,8 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
     )
     times = rank_time_rows(run.connection)
     picture = page.picture(drawn(ranks_plot.draw, times, ranks_plot.figure_size(times)), "time in MPI by rank")
+    if len(answers.ranks) > MOST_RANKS:
+        sentence += f" The table has the first {MOST_RANKS} of {len(answers.ranks):,} ranks."
     by_rank = page.table(ranks.rank_columns(answers.ranks), answers.ranks[:MOST_RANKS])
     by_call = [page.table(columns, shown) for columns, shown in ranks.parts(rank_call_rows(run.connection))]
     return page.section("Rank by rank", sentence, picture, by_rank, *by_call)
@@ -244,7 +247,9 @@ def late_section(run: Run, answers: Late) -> str:
         return page.section("Who is late", late.verdict(answers))
     if answers.is_background:
         return page.section("Who is late", "", page.facts_list(late.facts(run, answers)))
-    ranks = answers.ranks[:MOST_RANKS]
+    ranks = sorted(nlargest(MOST_RANKS, answers.ranks, key=lambda row: row.cost_ns), key=lambda row: row.rank)
+    if len(ranks) < len(answers.ranks):
+        sentence += f" Shown are the {MOST_RANKS} of {len(answers.ranks):,} ranks that cost the others most."
     picture = page.picture(drawn(late_plot.draw, ranks, late_plot.figure_size(ranks)), "waiting and transfer by rank")
     by_rank = page.table(late.cause_columns(late.RANK_COLUMNS, ranks), ranks)
     by_call = page.table(late.call_columns(answers.calls), answers.calls)

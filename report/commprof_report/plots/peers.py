@@ -66,8 +66,9 @@ def shades():
 
 
 def rank_ticks(world_size: int) -> list[int]:
-    step = max(1, -(-world_size // TICKS))
-    return list(range(0, world_size, step)) if world_size > MOST_NUMBERS else list(range(world_size))
+    """Powers of two apart, as ranks fill hosts."""
+    step = 1 << (-(-world_size // TICKS) - 1).bit_length()
+    return list(range(0, world_size, step if world_size > MOST_NUMBERS else 1))
 
 
 def amount_label(quantity: str):
