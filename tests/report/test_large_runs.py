@@ -9,6 +9,8 @@ from pathlib import Path
 import planted
 import pytest
 from commprof_report.base import query
+from commprof_report.compare import figures
+from commprof_report.late import late_ranks
 from commprof_report.run.database import database_create
 from commprof_report.run.run import run_open
 
@@ -33,6 +35,17 @@ def test_a_page_of_64_ranks_can_be_sent_by_mail(report, tmp_path):
     planted.write_databases(tmp_path / "run", [large_run.rank_of(rank, 64, 30) for rank in range(64)])
     assert report("html", tmp_path / "run").status == 0
     assert (tmp_path / "run" / "report.html").stat().st_size < 1_500_000
+
+
+def test_a_comparison_reads_each_run_once_and_asks_for_no_causes(report, many, monkeypatch):
+    """Who causes waiting takes longer than how much there is, and a comparison does not say."""
+    read, asked = [], []
+    monkeypatch.setattr(figures, "run_open", lambda path, *more, **options: read.append(path) or run_open(path, *more, **options))
+    for name in ("root_causes", "timelines", "compare_own_time", "blame"):
+        monkeypatch.setattr(late_ranks, name, lambda *_, name=name: asked.append(name))
+    (verdict,) = report("compare", many, many, "--by", "verdict", "--json").rows
+    assert (verdict["metric"], verdict["change"]) == ("transfer", 0)
+    assert (read, asked) == ([many, many], [])
 
 
 @pytest.mark.parametrize("most", (20_000, 5_000))

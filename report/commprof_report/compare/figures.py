@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.errors import ReportError
 from ..experiment.canary import Canary, canaries_read
-from ..late.late_ranks import late
+from ..late.late_ranks import wait_sums
 from ..run import crowding, selection
 from ..run.alignment import align
 from ..run.run import run_open
@@ -214,8 +214,8 @@ def figures(path: Path, with_histograms: bool = False, skipped: float = 0.0) -> 
 def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures, list[StepRow]]:
     connection = run.connection
     alignment = align(connection)
-    waits = late(run, alignment)
-    found = steps_summary(run, alignment.aligned_ns, late=waits)
+    waits, error_ns = wait_sums(run, alignment)
+    found = steps_summary(run, alignment.aligned_ns)
     steps = found.summary
     ranks = SQL.ask(connection, "run_ranks", RankRow)
     groups, labels = groups_of(connection, run.world_size)
@@ -229,13 +229,13 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures
         facts=_facts(connection),
         step_ns=steps.step_ns if steps.certainty in KNOWN else None,
         step_trend=Trend(*(getattr(steps, name) for name in Trend._fields)),
-        wait_ns=waits.run.wait_ns / len(ranks),
-        transfer_ns=waits.run.transfer_ns / len(ranks),
-        time_ns=waits.run.total_ns / len(ranks),
+        wait_ns=waits.wait_ns / len(ranks),
+        transfer_ns=waits.transfer_ns / len(ranks),
+        time_ns=waits.total_ns / len(ranks),
         wall_ns=max((row.wall_ns for row in ranks if row.wall_ns is not None), default=None),
-        coverage=waits.run.coverage or 0.0,
-        estimate_share=waits.run.estimate_share or 0.0,
-        error_ns=waits.run.error_ns,
+        coverage=waits.coverage or 0.0,
+        estimate_share=waits.estimate_share or 0.0,
+        error_ns=error_ns,
         crowding=crowding.sentence(crowded) if crowded else None,
         rows=_rows(connection, groups, with_histograms),
         labels=labels,

@@ -114,7 +114,6 @@ class LateRunRow(NamedTuple):
     coverage: float | None
     sampled_share: float | None
     wait_ns: int
-    unknown_cause_ns: int
     transfer_ns: int
     wait_share: float | None
     share_of_wall: float | None
@@ -126,6 +125,7 @@ class LateRunRow(NamedTuple):
 class LateVerdictRow(NamedTuple):
     """What could not be split, the clocks, and who is late."""
 
+    unknown_cause_ns: int
     unsure: int
     uncompleted: int
     unmatched: int
@@ -192,6 +192,14 @@ class Late(NamedTuple):
         return self.run.background_share >= BACKGROUND
 
 
+def wait_sums(run: Selection, alignment: Alignment) -> tuple[LateRunRow, int]:
+    """Waiting and transfer of the run as in `late`, and the clocks' error, without the causes, which take longer. Fills late_call and
+    late_scaled."""
+    split = wait_split(run, alignment)
+    SQL.run(run.connection, "late_factors")
+    return SQL.ask(run.connection, "late_run", LateRunRow)[0], math.ceil(split.error_ns)
+
+
 def late(run: Selection, alignment: Alignment) -> Late:
     """The run must have been opened with samples. The rank filter restricts the rows; the verdict considers all ranks."""
     connection, split = run.connection, wait_split(run, alignment)
@@ -213,9 +221,11 @@ def late(run: Selection, alignment: Alignment) -> Late:
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     chosen = [row for row in ranks if row.rank in selected]
     chains = SQL.ask(connection, "late_chains", ChainRow)
-    judged = _verdict(counted, ranks, found, block_count(causes), chains, gain_of(found.named.ranks if found.named else ()))
+    unknown_ns = SQL.run(connection, "late_uncaused").fetchone()[0]
+    judged = _verdict(counted, unknown_ns, ranks, found, block_count(causes), chains, gain_of(found.named.ranks if found.named else ()))
     of_run = LateRow(
         *counted,
+        unknown_cause_ns=unknown_ns,
         unsure=split.unsure,
         uncompleted=split.uncompleted,
         unmatched=split.unmatched,
@@ -260,11 +270,13 @@ def _is_notable(gain_ns: int, counted: LateRunRow) -> bool:
     return gain_ns * counted.ranks >= NOTABLE * counted.counted_ns > 0
 
 
-def _verdict(counted: LateRunRow, ranks: list[LateRankRow], found: Blame, blocks: int, chains: Sequence[ChainRow], gain_ns: int) -> dict:
+def _verdict(
+    counted: LateRunRow, unknown_ns: int, ranks: list[LateRankRow], found: Blame, blocks: int, chains: Sequence[ChainRow], gain_ns: int
+) -> dict:
     """docs/SCHEMA.md defines the verdicts. Late ranks are named only with a verdict, and only if the run could gain notably."""
     named = found.named
     late = {row.rank: row for row in ranks if named and row.rank in named.ranks}
-    verdict = _kind(counted, found, blocks)
+    verdict = _kind(counted, unknown_ns, found, blocks)
     is_named = verdict in ("transfer", "imbalance") and _is_notable(gain_ns, counted)
     if verdict == "imbalance" and not is_named:
         verdict = "spread"
@@ -311,7 +323,7 @@ def _region(connection: Connection, named: Named) -> str | None:
     return most if most is not None and longer[most] > MOST_OF_IT * sum(longer.values()) else None
 
 
-def _kind(counted: LateRunRow, found: Blame, blocks: int) -> str:
+def _kind(counted: LateRunRow, unknown_ns: int, found: Blame, blocks: int) -> str:
     split_ns = counted.wait_ns + counted.transfer_ns
     if not split_ns:
         return "none"
@@ -325,4 +337,4 @@ def _kind(counted: LateRunRow, found: Blame, blocks: int) -> str:
         return "unknown"
     if found.named or found.calls or found.turns:
         return "imbalance" if found.named else "by-call" if found.calls else "rotation"
-    return "spread" if counted.unknown_cause_ns < COVERED * counted.wait_ns else "unknown"
+    return "spread" if unknown_ns < COVERED * counted.wait_ns else "unknown"

@@ -8,12 +8,6 @@ WITH split AS (
     JOIN call ON call.name = call
     WHERE world_rank IN (SELECT world_rank FROM selected_rank)
 ),
-uncaused AS (
-    SELECT total(caused_ns * factor) AS unknown_cause_ns
-    FROM late_scaled
-    JOIN late_cause USING (wait)
-    WHERE cause_rank IS NULL AND world_rank IN (SELECT world_rank FROM selected_rank)
-),
 sampled AS (
     SELECT count(*) FILTER (WHERE sequence > 0) AS collectives, count(*) FILTER (WHERE sequence < 0) AS message_calls
     FROM (SELECT DISTINCT identity, sequence FROM late_call)
@@ -36,11 +30,10 @@ SELECT counted.ranks,
        (wait_ns + transfer_ns) / nullif(max(whole_ns, wait_ns + transfer_ns), 0) AS coverage,
        sampled_ns / nullif(wait_ns + transfer_ns, 0) AS sampled_share,
        CAST(round(wait_ns) AS INTEGER) AS wait_ns,
-       CAST(round(unknown_cause_ns) AS INTEGER) AS unknown_cause_ns,
        CAST(round(transfer_ns) AS INTEGER) AS transfer_ns,
        wait_ns / nullif(wait_ns + transfer_ns, 0) AS wait_share,
        (wait_ns + transfer_ns) / nullif(counted_ns, 0) AS share_of_wall,
        estimated_ns / nullif(wait_ns + transfer_ns, 0) AS estimate_share,
        coalesce(background_share, 0.0) AS background_share,
        CAST(round(counted_ns) AS INTEGER) AS counted_ns
-FROM split, uncaused, sampled, whole, counted;
+FROM split, sampled, whole, counted;
