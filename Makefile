@@ -139,6 +139,12 @@ check-slurm: all ## jobs of a real Slurm of one node, started for the tests (as 
 	setup/packages.sh check-slurm
 	$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/slurm
 
+.PHONY: check-packages
+check-packages: all ## what pip builds and installs, in virtual environments
+	setup/packages.sh check
+	-setup/packages.sh check-packages
+	$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/packages
+
 .PHONY: check-faults
 TIMES ?= 25
 check-faults: all ## what ends jobs in the middle, and jobs that share a folder, TIMES times each (25): no call may be lost or counted twice
@@ -172,13 +178,10 @@ show-wrappers: ## the wrappers as plain C
 
 TO = $(DESTDIR)$(PREFIX)
 
-.PHONY: install uninstall
-install: all man ## install under PREFIX (DESTDIR is honoured; DEBUG_INFO=1 keeps debug information beside the libraries)
-	install -d $(addprefix $(TO)/,lib bin include/commprof share/commprof share/doc/commprof/docs share/man/man1 share/man/man3 share/man/man7)
-	install -m 755 $(LIBRARIES) $(TO)/lib/
-	install -m 755 $(BUILD)/bin/commprof-run report/hvprof-report report/commprof-experiment $(TO)/bin/
-	install -m 644 include/commprof.h $(TO)/include/
-	install -m 644 src/ledger/ledger_format.h src/ledger/counters.def $(TO)/include/commprof/
+.PHONY: install install-programs uninstall
+install: install-programs man ## install under PREFIX (DESTDIR is honoured; DEBUG_INFO=1 keeps debug information beside the libraries)
+	install -d $(addprefix $(TO)/,share/commprof share/doc/commprof/docs share/man/man1 share/man/man3 share/man/man7)
+	install -m 755 report/hvprof-report report/commprof-experiment $(TO)/bin/
 	cd report && find commprof_report -type f ! -name '*.pyc' -exec install -D -m 644 {} $(abspath $(TO))/share/commprof/{} \;
 	install -m 644 $(addprefix src/,output/schema.sql output/rows.def ledger/ledger_format.h ledger/counters.def) $(TO)/share/commprof/commprof_report/
 	install -m 644 LICENSE README.md CHANGELOG.md $(TO)/share/doc/commprof/
@@ -186,6 +189,14 @@ install: all man ## install under PREFIX (DESTDIR is honoured; DEBUG_INFO=1 keep
 	install -m 644 $(filter %.1,$(MANUAL_PAGES)) $(TO)/share/man/man1/
 	install -m 644 $(filter %.3,$(MANUAL_PAGES)) $(TO)/share/man/man3/
 	install -m 644 $(filter %.7,$(MANUAL_PAGES)) $(TO)/share/man/man7/
+
+# What is compiled, alone: setup/wheel.py takes it from there.
+install-programs: $(LIBRARIES) $(BUILD)/bin/commprof-run
+	install -d $(addprefix $(TO)/,lib bin include/commprof)
+	install -m 755 $(LIBRARIES) $(TO)/lib/
+	install -m 755 $(BUILD)/bin/commprof-run $(TO)/bin/
+	install -m 644 include/commprof.h $(TO)/include/
+	install -m 644 src/ledger/ledger_format.h src/ledger/counters.def $(TO)/include/commprof/
 ifdef DEBUG_INFO
 	for file in $(notdir $(LIBRARIES)); do $(OBJCOPY) --only-keep-debug $(TO)/lib/$$file $(TO)/lib/$$file.debug || exit 1; done
 endif
@@ -199,6 +210,19 @@ uninstall: ## remove what `make install` has installed under PREFIX
 	rm -f $(foreach file,$(notdir $(LIBRARIES)),$(TO)/lib/$(file) $(TO)/lib/$(file).debug)
 	rm -f $(foreach page,$(notdir $(MANUAL_PAGES)),$(TO)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(page))
 	rm -rf $(addprefix $(TO)/,include/commprof share/commprof share/doc/commprof)
+
+# The wheel for AArch64 is built where its cross compiler is.
+AARCH64_CC ?= aarch64-linux-gnu-gcc
+AARCH64_STRIP ?= aarch64-linux-gnu-strip
+
+.PHONY: wheel show-platform
+wheel: ## the Python wheel, into $(BUILD)/dist; for AArch64 too, where its cross compiler is
+	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir $(BUILD)/dist .
+	if command -v $(AARCH64_CC) >/dev/null; then \
+		CC=$(AARCH64_CC) STRIP=$(AARCH64_STRIP) $(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir $(BUILD)/dist .; fi
+
+show-platform: # the tag of a wheel; empty where the oldest glibc that it runs on is not known
+	@echo $(if $(OLDEST_GLIBC),manylinux_2_17_$(if $(GLIBC_x86_64),x86_64,aarch64))
 
 .PHONY: clean
 clean: ## remove all that was built

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes sure that what a make target needs is on this machine:
 #
-#     setup/packages.sh demo|check|check-aarch64|check-mpis|check-slurm|lint
+#     setup/packages.sh demo|check|check-aarch64|check-mpis|check-packages|check-slurm|lint
 #
 # On Debian and Ubuntu, missing packages are installed; elsewhere, missing programs and modules are named. Where nothing is
 # missing, nothing is done. Python is the distribution's own, for a python3 that stands before it on PATH does not see the
@@ -43,6 +43,10 @@ check-aarch64  qemu-user              program  qemu-aarch64
 check-mpis     python3-venv           module   venv
 check-mpis     python3-pip            module   pip
 check-mpis     python3-dev            program  python3-config
+check-packages python3-venv           module   venv
+check-packages python3-pip            module   pip
+check-packages gcc-aarch64-linux-gnu  program  aarch64-linux-gnu-gcc
+check-packages libc6-dev-arm64-cross  header   ../aarch64-linux-gnu/include/stdio.h
 check-slurm    slurmctld              program  slurmctld
 check-slurm    slurmd                 program  slurmd
 check-slurm    slurm-client           program  srun
@@ -107,9 +111,9 @@ missing_elsewhere() {
 
 target=${1-}
 case $target in
-    demo | check | check-aarch64 | check-mpis | check-slurm | lint) ;;
+    demo | check | check-aarch64 | check-mpis | check-packages | check-slurm | lint) ;;
     *)
-        echo "usage: setup/packages.sh demo|check|check-aarch64|check-mpis|check-slurm|lint" >&2
+        echo "usage: setup/packages.sh demo|check|check-aarch64|check-mpis|check-packages|check-slurm|lint" >&2
         exit 2
         ;;
 esac

@@ -274,7 +274,8 @@ def say(text: str) -> None:
     print(units.visible(text), flush=True)
 
 
-def main(words: Sequence[str]) -> int:
+def main(words: Sequence[str] | None = None) -> int:
+    """`words`: the arguments; those of the process if none are given."""
     try:
         arguments = parser_build().parse_args(words)
         {"run": begin, "resume": go_on, "add": go_on, "status": show}[arguments.command](arguments)

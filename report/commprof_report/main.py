@@ -102,11 +102,12 @@ def drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def main(words: list[str]) -> int:
+def main(words: list[str] | None = None) -> int:
+    """`words`: the arguments; those of the process if none are given."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")
     try:
-        arguments = parser_build().parse_args(with_default_command(words))
+        arguments = parser_build().parse_args(with_default_command(sys.argv[1:] if words is None else words))
         arguments.run_command(arguments)
         sys.stdout.flush()
         return EXIT_READ

@@ -1,0 +1,34 @@
+"""What a wheel holds besides the Python package: the libraries, commprof-run and the header, which the Makefile builds and installs.
+
+They stand under the prefix as after `make install`, bin/commprof-run and lib/libcommprof.so, so they find each other. The variables of
+the Makefile are taken from the environment; with CC and STRIP of a cross compiler the wheel is for that compiler's machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class Programs(BuildHookInterface):
+    def initialize(self, version: str, build_data: dict) -> None:
+        build = Path(self.root, "build", "wheel")
+        shutil.rmtree(build, ignore_errors=True)  # it may be another machine's
+        prefix = build / "prefix"
+        self._make(f"--jobs={os.cpu_count()}", f"BUILD={build}", f"PREFIX={prefix}", "DESTDIR=", "install-programs")
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{self._platform()}"
+        build_data["shared_scripts"] = {str(prefix / "bin/commprof-run"): "commprof-run"}
+        build_data["shared_data"] = {str(prefix / folder): folder for folder in ("lib", "include")}
+
+    def _platform(self) -> str:
+        said = self._make("show-platform")
+        return said or sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+    def _make(self, *words: str) -> str:
+        done = subprocess.run(["make", "--silent", *words], cwd=self.root, stdout=subprocess.PIPE, text=True, check=True)
+        return done.stdout.strip()

@@ -1,0 +1,1 @@
+"""What is made for package managers: built and installed as their users do."""
