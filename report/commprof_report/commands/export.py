@@ -90,7 +90,7 @@ TABLES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     parser.add_argument("--format", choices=("json", "csv", "prometheus", "perfetto"), help="what to write (default: json)")
-    tables.add_arguments(parser)
+    tables.add_form_arguments(parser)
     parser.add_argument("--table", choices=TABLES, action="append", help="this table only; may be repeated")
     parser.add_argument("--output", type=Path, metavar="PATH", help="a folder, one file a table; for Prometheus and Perfetto a file")
     parser.add_argument(

@@ -21,17 +21,26 @@ class Column(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """--json and --csv, of a command that ends in write_rows. A program may take the rows instead (api.py)."""
+    add_form_arguments(parser)
+    parser.set_defaults(take_rows=None)
+
+
+def add_form_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output").add_mutually_exclusive_group()
     group.add_argument("--json", action="store_true", help="a list of objects; keys and units in docs/SCHEMA.md")
     group.add_argument("--csv", action="store_true", help="the same keys as a header, then one line per row")
 
 
 def is_for_scripts(arguments: argparse.Namespace) -> bool:
-    return arguments.json or arguments.csv
+    return arguments.json or arguments.csv or arguments.take_rows is not None
 
 
 def write_rows(arguments: argparse.Namespace, rows: Sequence[NamedTuple], fields: Sequence[str]) -> None:
-    """Writes the rows to stdout as --json or --csv requests."""
+    """Writes the rows to stdout as --json or --csv requests, or hands them to the program that asked for them."""
+    if arguments.take_rows is not None:
+        arguments.take_rows(rows, fields)
+        return
     records = [{field: getattr(row, field) for field in fields} for row in rows]
     if arguments.json:
         write_json(sys.stdout, records)
