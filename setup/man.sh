@@ -7,8 +7,8 @@ set -euo pipefail
 page=$1 program=$2
 
 settings_as() { # settings_as options|variables
-    env -i "$program" --help | awk -v form="$1" '
-        function finish() { if (value != "" && value != "not set") print "Default: " value "."; value = "" }
+    env -i COMMPROF_CONFIG=/dev/null "$program" --help | awk -v form="$1" '
+        function finish() { if (value != "" && value != "not set" && value !~ /, from /) print "Default: " value "."; value = "" }
         /^  --/ { finish(); is_setting = $3 ~ /^COMMPROF_/ }
         /^  --/ && is_setting {
             print form == "options" ? ".It Fl " substr($1, 2) " Ar " $2 : ".It Ev " $3

@@ -1,6 +1,7 @@
 #include "settings.h"
 
 #include "clock.h"
+#include "settings_file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -127,17 +128,6 @@ static bool parse_gpu(const char *text, setting_gpu *value)
     return parse_word(text, GPU_NAMES, GPU_WANTED_OFF + 1, value);
 }
 
-static void read_one(const struct setting *setting, bool (*parse)(const char *), void (*complain)(const char *))
-{
-    const char *text = getenv(setting->variable);
-    if (!text || !*text || parse(text) || !complain)
-        return;
-    char line[512];
-    snprintf(line, sizeof line, "%s=%.200s is not understood (%s); using %s", setting->variable, text, setting->argument,
-             *setting->fallback ? setting->fallback : "the default");
-    complain(line);
-}
-
 #define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) \
     static bool set_##FIELD(const char *text)               \
     {                                                       \
@@ -145,6 +135,87 @@ static void read_one(const struct setting *setting, bool (*parse)(const char *),
     }
 #include "settings.def"
 #undef SETTING
+
+enum {
+#define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) AT_##NAME,
+#include "settings.def"
+#undef SETTING
+    AT_END
+};
+
+static bool (*const SET[])(const char *text) = {
+#define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) set_##FIELD,
+#include "settings.def"
+#undef SETTING
+};
+
+static const char *site_values[AT_END]; /* NULL: the site's file does not have it */
+static const char *sources[AT_END];
+
+static bool is_name_of(const struct setting *setting, const char *name)
+{
+    const char *own = setting->variable + strlen("COMMPROF_");
+    for (; *own && tolower((unsigned char)*own) == (*name == '-' ? '_' : tolower((unsigned char)*name)); own++)
+        name++;
+    return !*own && !*name;
+}
+
+static const char *take_from_site(const char *name, const char *value)
+{
+    static char why[200];
+    for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+        if (!is_name_of(&SETTINGS_TABLE[i], name) || i == AT_CONFIG)
+            continue;
+        if (*value && !SET[i](value)) {
+            snprintf(why, sizeof why, "%.40s = %.60s is not understood (%s)", name, value, SETTINGS_TABLE[i].argument);
+            return why;
+        }
+        site_values[i] = *value ? value : NULL;
+        return NULL;
+    }
+    snprintf(why, sizeof why, "%.40s is not a setting; commprof-run --help lists them", name);
+    return why;
+}
+
+static const char *site_file(void)
+{
+    return *settings.config ? settings.config : SETTINGS_SITE_FILE;
+}
+
+/* All ranks of a node read it within a moment; what each reads a second time, to report its faults, is in the system's cache. */
+static void read_site(void (*complain)(const char *line))
+{
+    static struct settings_file file;
+    char line[512];
+    memset(site_values, 0, sizeof site_values);
+    settings_file_read(&file, site_file(), !*settings.config, take_from_site);
+    if (!*file.fault || !complain)
+        return;
+    int used = snprintf(line, sizeof line, "%.200s, %s", site_file(), file.fault);
+    if (file.more_faults)
+        snprintf(line + used, sizeof line - (size_t)used, "; lines that are not understood beyond this one: %u", file.more_faults);
+    complain(line);
+}
+
+/* The default, above it the site's value, above that the variable. */
+static void read_one(size_t index, void (*complain)(const char *))
+{
+    const struct setting *setting = &SETTINGS_TABLE[index];
+    const char *text = getenv(setting->variable), *below = site_values[index];
+    SET[index](below ? below : setting->fallback);
+    sources[index] = below ? site_file() : NULL;
+    if (!text || !*text)
+        return;
+    if (SET[index](text)) {
+        sources[index] = setting->variable;
+        return;
+    }
+    char line[512];
+    const char *used = below ? below : *setting->fallback ? setting->fallback : "the default";
+    snprintf(line, sizeof line, "%s=%.200s is not understood (%s); using %.100s", setting->variable, text, setting->argument, used);
+    if (complain)
+        complain(line);
+}
 
 static void name_the_unknown(void (*complain)(const char *))
 {
@@ -165,13 +236,17 @@ static void name_the_unknown(void (*complain)(const char *))
 
 void settings_read(void (*complain)(const char *line))
 {
-    size_t index = 0;
-#define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) \
-    set_##FIELD(DEFAULT);                                   \
-    read_one(&SETTINGS_TABLE[index++], set_##FIELD, complain);
-#include "settings.def"
-#undef SETTING
+    site_values[AT_CONFIG] = NULL;
+    read_one(AT_CONFIG, complain);
+    read_site(complain);
+    for (size_t i = AT_CONFIG + 1; i < SETTINGS_COUNT; i++)
+        read_one(i, complain);
     name_the_unknown(complain);
+}
+
+const char *settings_source(size_t index)
+{
+    return sources[index];
 }
 
 /* The printers convert a value to text, in the caller's buffer. */

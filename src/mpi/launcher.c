@@ -88,8 +88,8 @@ static int number_from_environment(const char *const names[])
 /* torchrun sets RANK and WORLD_SIZE. */
 int launcher_rank(int otherwise)
 {
-    static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",   "PMI_RANK", "MV2_COMM_WORLD_RANK", "RANK",
-                                        "SLURM_PROCID",         "PALS_RANKID", NULL};
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",      "PMI_RANK", "MV2_COMM_WORLD_RANK", "RANK", "SLURM_PROCID",
+                                        "PALS_RANKID",          "FLUX_TASK_RANK", NULL};
     int rank = number_from_environment(NAMES);
     return rank < 0 ? otherwise : rank;
 }
@@ -103,8 +103,16 @@ int launcher_size(int otherwise)
 
 bool launcher_speaks_for_the_node(void)
 {
-    static const char *const NAMES[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID",
-                                        NULL};
+    static const char *const NAMES[] = {
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "MPI_LOCALRANKID",
+        "MV2_COMM_WORLD_LOCAL_RANK",
+        "LOCAL_RANK",
+        "SLURM_LOCALID",
+        "PALS_LOCAL_RANKID",
+        "FLUX_TASK_LOCAL_ID",
+        NULL,
+    };
     return number_from_environment(NAMES) <= 0;
 }
 

@@ -129,6 +129,38 @@ static bool hydra_launch(char *id, size_t bytes)
     return false;
 }
 
+/* Not by getpwuid: it loads libraries of the name service into the job, and asks a server for each rank. */
+const char *provenance_user(void)
+{
+    static const char *const NAMES[] = {"USER", "LOGNAME", NULL};
+    static char user[64];
+    const char *name = first_set(NAMES);
+    if (user[0])
+        return user;
+    if (name && *name != '.' && strlen(name) < sizeof user)
+        snprintf(user, sizeof user, "%s", name);
+    else
+        snprintf(user, sizeof user, "%u", (unsigned)getuid());
+    make_safe(user);
+    return user;
+}
+
+/* Slurm gives all ranks the start of the job. Elsewhere they return from MPI_Init at nearly the same time. */
+const char *provenance_date(void)
+{
+    static char day[16];
+    const char *start = getenv("SLURM_JOB_START_TIME");
+    time_t began = start ? (time_t)atoll(start) : 0;
+    struct tm date;
+    if (day[0])
+        return day;
+    if (began <= 0)
+        began = time(NULL);
+    localtime_r(&began, &date);
+    strftime(day, sizeof day, "%Y-%m-%d", &date);
+    return day;
+}
+
 static bool is_own_launch;
 
 static void own_launch(char *id, size_t bytes)
@@ -143,7 +175,7 @@ static void own_launch(char *id, size_t bytes)
 
 const char *provenance_job_id(void)
 {
-    static const char *const SCHEDULERS[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "JOB_ID", NULL};
+    static const char *const SCHEDULERS[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "JOB_ID", NULL};
     static const char *const LAUNCHES[] = {"PMIX_NAMESPACE", "SLURM_STEP_ID", "PALS_APID", "ALPS_APP_ID", "PMI_JOBID", NULL};
     static char id[256];
     if (id[0])

@@ -14,6 +14,10 @@ const char *provenance_job_id(void);
 /* Whether that id comes from a launcher or scheduler, so that it is equal on all processes. */
 bool provenance_is_launched(void);
 
+/* The user's name as the environment has it, else the number; the day on which the job began, 2026-11-23. Valid in a file name. */
+const char *provenance_user(void);
+const char *provenance_date(void);
+
 /* Write the process's facts to the ledger: host, program, command line, settings, environment of the MPI libraries. */
 void provenance_record(void);
 

@@ -26,7 +26,7 @@ static bool append(char *text, size_t bytes, const char *more)
 
 enum { EVERY_RANK = -2 };
 
-/* %h host, %p program, %r rank, %j job id, %% a percent sign; all other characters are literal. */
+/* %h host, %p program, %r rank, %j job id, %u user, %d date, %% a percent sign; all other characters are literal. */
 static bool expand(char *path, size_t bytes, const char *pattern, int world_rank)
 {
     char number[16], letter[3];
@@ -37,12 +37,14 @@ static bool expand(char *path, size_t bytes, const char *pattern, int world_rank
     for (; *pattern; pattern++) {
         const char *piece = letter;
         snprintf(letter, sizeof letter, "%c", *pattern);
-        if (pattern[0] == '%' && pattern[1] && strchr("hprj%", pattern[1])) {
+        if (pattern[0] == '%' && pattern[1] && strchr("hprjud%", pattern[1])) {
             pattern++;
             piece = *pattern == 'h'   ? host
                     : *pattern == 'p' ? provenance_program()
                     : *pattern == 'r' ? rank
                     : *pattern == 'j' ? provenance_job_id()
+                    : *pattern == 'u' ? provenance_user()
+                    : *pattern == 'd' ? provenance_date()
                                       : "%";
         }
         if (!append(path, bytes, piece))

@@ -55,12 +55,14 @@ static void print_help(void)
     printf("usage: commprof-run [options] [--] program [argument ...]\n"
            "Run an MPI program with the communication profiler. The launcher starts it:\n\n"
            "    mpirun -n 4 commprof-run ./program\n\n"
-           "Each option sets the variable next to it for the program. In brackets: the current value.\n\n");
+           "Each option sets the variable next to it for the program. In brackets: the current value, and where it comes from unless it "
+           "is the default.\n\n");
     for (size_t i = 0; i < SETTINGS_COUNT; i++) {
         char name[64];
         option_name(&SETTINGS_TABLE[i], name, sizeof name);
-        const char *value = settings_value(i);
-        printf("  --%s %s   %s   [%s]\n", name, SETTINGS_TABLE[i].argument, SETTINGS_TABLE[i].variable, *value ? value : "not set");
+        const char *value = settings_value(i), *source = settings_source(i);
+        printf("  --%s %s   %s   [%s%s%s]\n", name, SETTINGS_TABLE[i].argument, SETTINGS_TABLE[i].variable, *value ? value : "not set",
+               source ? ", from " : "", source ? source : "");
         print_wrapped(SETTINGS_TABLE[i].help, 8, 80);
     }
     printf("  --dlsym\n");

@@ -6,6 +6,7 @@ mpi.harness.launch do."""
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import time
@@ -15,8 +16,8 @@ from pathlib import Path
 from shutil import which
 from typing import NamedTuple
 
-from mpi.harness import Outcome, unprofiled_environment
-from mpi.libraries import AS_ROOT
+from mpi.harness import LIBRARY, Outcome, unprofiled_environment
+from mpi.libraries import AS_ROOT, REPOSITORY
 
 PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "scancel", "scontrol")
 TIMEOUT_S = 300  # for anything; no machine is that slow
@@ -48,7 +49,9 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.pid
 NodeName={host} NodeAddr=127.0.0.1 CPUs=16 Sockets=1 CoresPerSocket=16 ThreadsPerCore=1
 PartitionName=all Nodes=ALL Default=YES State=UP
+TaskProlog={folder}/task_prolog
 """
+TASK_PROLOG = re.compile(r"```sh\n(#!/bin/sh\n# TaskProlog=.*?)```", re.DOTALL)  # in docs/SITES.md
 
 
 def missing() -> str:
@@ -56,6 +59,13 @@ def missing() -> str:
     if os.geteuid() != 0:
         return "root"
     return next((name for name in PROGRAMS if not which(name)), "")
+
+
+def task_prolog(library: Path) -> str:
+    """The script of docs/SITES.md, for this library."""
+    text = TASK_PROLOG.search((REPOSITORY / "docs/SITES.md").read_text())[1]
+    assert "/opt/commprof/lib/libcommprof.so" in text
+    return text.replace("/opt/commprof/lib/libcommprof.so", str(library))
 
 
 def unused_ports() -> list[int]:
@@ -92,6 +102,8 @@ def started(folder: Path) -> Iterator[Slurm]:
         (folder / name).mkdir()
     slurm = Slurm(folder / "slurm.conf")
     slurm.configuration.write_text(CONFIGURATION.format(host=host, folder=folder, controller_port=controller_port, node_port=node_port))
+    (folder / "task_prolog").write_text(task_prolog(LIBRARY))
+    (folder / "task_prolog").chmod(0o755)
     environment = os.environ | {"SLURM_CONF": str(slurm.configuration)}
     daemons = []
     try:

@@ -93,3 +93,15 @@ def test_a_job_that_is_cancelled_can_be_read_and_blames_nobody(slurm, mpi, tmp_p
     stuck = subprocess.run([SYSTEM_PYTHON, REPORT, "stuck", tmp_path / "run"], capture_output=True, text=True).stdout
     assert "All 2 ranks were killed" in stuck and "was killed first" not in stuck
     assert calls_in_ledger(tmp_path / "run/rank-0.ledger")["MPI_Barrier"] >= 1
+
+
+def test_task_prolog_profiles_the_jobs_that_ask_for_it_where_the_site_says(slurm, mpi, tmp_path):
+    (tmp_path / "site.conf").write_text("output = %u/%d/%j\n")
+    command = ["srun", "-n", "2", f"--mpi={PLUGIN[mpi.name]}", str(compile_program(mpi, "pcontrol"))]
+    environment = {"COMMPROF_CONFIG": str(tmp_path / "site.conf"), "USER": "ada"}
+    unasked = slurm.run(command, tmp_path, **environment)
+    assert unasked.exit_status == 0 and "profile of" not in unasked.stderr and not (tmp_path / "ada").exists()
+    asked = slurm.run(command, tmp_path, **environment, PROFILE_MPI="1")
+    assert asked.exit_status == 0 and "profile of 2 ranks in" in asked.stderr
+    (folder,) = (tmp_path / "ada").glob("*/*")
+    assert {path.name for path in folder.glob("rank-*.db")} == {"rank-0.db", "rank-1.db"}

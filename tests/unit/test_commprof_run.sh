@@ -205,9 +205,16 @@ a_program_that_is_only_called_like_a_launcher_runs() {
 help_prints_every_setting_with_the_value_in_force() {
     local said
     said=$(COMMPROF_OUTPUT=/scratch/mine COMMPROF_VERBOSE=2 "$run" --memory 8192K --help)
-    is 0 $? && holds "$said" "--output DIR   COMMPROF_OUTPUT   [/scratch/mine]" && holds "$said" "COMMPROF_MEMORY   [8M]" &&
-        holds "$said" "COMMPROF_VERBOSE   [2]" && holds "$said" "COMMPROF_CLOCK   [auto]" && holds "$said" "COMMPROF_LEDGER   [not set]" &&
+    is 0 $? && holds "$said" "--output DIR   COMMPROF_OUTPUT   [/scratch/mine, from COMMPROF_OUTPUT]" &&
+        holds "$said" "COMMPROF_MEMORY   [8M, from COMMPROF_MEMORY]" && holds "$said" "COMMPROF_VERBOSE   [2, from COMMPROF_VERBOSE]" && holds "$said" "COMMPROF_CLOCK   [auto]" && holds "$said" "COMMPROF_LEDGER   [not set]" &&
         holds "$said" --exclude && holds "$said" --start && holds "$said" --quiet
+}
+
+help_says_which_file_a_value_comes_from() {
+    local said
+    printf 'memory = 8M\nquiet = on\n' >site.conf
+    said=$("$run" --config site.conf --quiet=off --help)
+    is 0 $? && holds "$said" "COMMPROF_MEMORY   [8M, from site.conf]" && holds "$said" "COMMPROF_QUIET   [off, from COMMPROF_QUIET]"
 }
 
 help_names_what_is_malformed() {

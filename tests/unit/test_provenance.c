@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 extern char **environ;
 
@@ -75,8 +76,8 @@ static void a_program_name_is_safe_in_a_file_name(void)
 
 /* Job ids */
 
-static const char *const LAUNCHER_VARIABLES[] = {"SLURM_JOB_ID",   "PBS_JOBID",     "LSB_JOBID", "COBALT_JOBID", "JOB_ID",
-                                                 "PMIX_NAMESPACE", "SLURM_STEP_ID", "PALS_APID", "ALPS_APP_ID",  "PMI_JOBID"};
+static const char *const LAUNCHER_VARIABLES[] = {"SLURM_JOB_ID",   "PBS_JOBID",     "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "JOB_ID",
+                                                 "PMIX_NAMESPACE", "SLURM_STEP_ID", "PALS_APID", "ALPS_APP_ID", "PMI_JOBID"};
 
 static void launched_by_nobody(void)
 {
@@ -395,7 +396,36 @@ static void answer_job_id_of_a_grandchild(void)
     wait(NULL);
 }
 
+static void a_user_has_a_name_that_is_no_path(void)
+{
+    char number[16];
+    unsetenv("LOGNAME");
+    setenv("USER", "../ada lovelace", 1);
+    snprintf(number, sizeof number, "%u", (unsigned)getuid());
+    CHECK_TEXT(provenance_user(), number);
+}
+
+static void a_users_name_is_safe_in_a_path(void)
+{
+    setenv("USER", "HPC/ada lovelace", 1);
+    CHECK_TEXT(provenance_user(), "HPC-ada-lovelace");
+}
+
+static void without_a_scheduler_the_day_is_today(void)
+{
+    char today[16];
+    time_t now = time(NULL);
+    struct tm date;
+    unsetenv("SLURM_JOB_START_TIME");
+    CHECK(localtime_r(&now, &date) && strftime(today, sizeof today, "%Y-%m-%d", &date) == 10);
+    CHECK_EQUAL(strlen(provenance_date()), 10);
+    CHECK(strcmp(provenance_date(), today) >= 0);
+}
+
 static const struct unit_test TESTS[] = {
+    TEST(a_user_has_a_name_that_is_no_path),
+    TEST(a_users_name_is_safe_in_a_path),
+    TEST(without_a_scheduler_the_day_is_today),
     TEST(a_program_is_called_by_its_file),
     TEST(a_script_is_called_by_its_name_without_ending),
     TEST(a_module_is_called_by_its_full_name),

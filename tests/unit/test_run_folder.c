@@ -120,6 +120,15 @@ static void placeholders_are_host_program_rank_and_job(void)
     CHECK_TEXT(folder.path, here(expected));
 }
 
+static void placeholders_are_user_and_day(void)
+{
+    setenv("USER", "ada", 1);
+    setenv("SLURM_JOB_START_TIME", "1795392000", 1);
+    setenv("TZ", "UTC", 1);
+    CHECK_EQUAL(open_with("%u/%d", 7), 0);
+    CHECK_TEXT(folder.path, here("ada/2026-11-23"));
+}
+
 static void the_folders_of_all_ranks_are_known_where_they_differ(void)
 {
     CHECK_EQUAL(open_with("%p-%j/%h-%r/x", 7), 0);
@@ -904,6 +913,7 @@ static const struct unit_test TESTS[] = {
     TEST(all_ranks_may_find_the_folder_made_already),
     TEST(without_a_setting_program_and_job_name_it),
     TEST(placeholders_are_host_program_rank_and_job),
+    TEST(placeholders_are_user_and_day),
     TEST(the_folders_of_all_ranks_are_known_where_they_differ),
     TEST(an_unknown_placeholder_stands_for_itself),
     TEST(spawned_processes_have_a_folder_within_it),

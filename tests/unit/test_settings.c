@@ -248,7 +248,81 @@ static void a_list_of_nothing_but_commas_leaves_nothing_out(void)
     CHECK(!settings_excludes("MPI_Test"));
 }
 
+/* The site's file. */
+
+static void site_says(const char *text)
+{
+    FILE *file = fopen("site.conf", "w");
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    complaint_count = 0;
+    setenv("COMMPROF_CONFIG", "site.conf", 1);
+    settings_read(complain);
+}
+
+static void a_site_has_defaults_of_its_own(void)
+{
+    site_says("output = /scratch/%u/commprof/%j\nGPU-every_s = 600\nquiet = on\n");
+    CHECK_EQUAL(complaint_count, 0);
+    CHECK_TEXT(settings.output, "/scratch/%u/commprof/%j");
+    CHECK_EQUAL(settings.gpu_every_s, 600);
+    CHECK(settings.quiet);
+    CHECK_EQUAL(settings.memory_bytes, 64 << 20);
+}
+
+static void a_variable_takes_precedence_over_the_site(void)
+{
+    setenv("COMMPROF_MEMORY", "2M", 1);
+    site_says("memory = 8M\nsamples = 1M\n");
+    CHECK_EQUAL(settings.memory_bytes, 2 << 20);
+    CHECK_EQUAL(settings.samples_bytes, 1 << 20);
+}
+
+static void a_malformed_variable_leaves_the_sites_value(void)
+{
+    setenv("COMMPROF_MEMORY", "much", 1);
+    site_says("memory = 8M\n");
+    CHECK_EQUAL(settings.memory_bytes, 8 << 20);
+    CHECK_TEXT(complaints[0], "COMMPROF_MEMORY=much is not understood (SIZE); using 8M");
+}
+
+static void what_is_wrong_in_the_sites_file_is_one_line(void)
+{
+    site_says("memory = much\ntypo = 1\nconfig = other\nsamples = 1M\n");
+    CHECK_EQUAL(complaint_count, 1);
+    CHECK_TEXT(complaints[0],
+               "site.conf, line 1: memory = much is not understood (SIZE); lines that are not understood beyond this one: 2");
+    CHECK_EQUAL(settings.memory_bytes, 64 << 20);
+    CHECK_EQUAL(settings.samples_bytes, 1 << 20);
+    site_says("typo = 1\n");
+    CHECK_TEXT(complaints[0], "site.conf, line 1: typo is not a setting; commprof-run --help lists them");
+}
+
+static void the_source_of_a_value_is_known(void)
+{
+    setenv("COMMPROF_MEMORY", "2M", 1);
+    site_says("memory = 8M\nsamples = 1M\nexclude =\n");
+    CHECK_TEXT(settings_source(index_of("COMMPROF_MEMORY")), "COMMPROF_MEMORY");
+    CHECK_TEXT(settings_source(index_of("COMMPROF_SAMPLES")), "site.conf");
+    CHECK(!settings_source(index_of("COMMPROF_EXCLUDE")));
+    CHECK(!settings_source(index_of("COMMPROF_CLOCK")));
+}
+
+static void a_site_that_is_gone_leaves_nothing(void)
+{
+    site_says("memory = 8M\n");
+    setenv("COMMPROF_CONFIG", "/dev/null", 1);
+    settings_read(complain);
+    CHECK_EQUAL(settings.memory_bytes, 64 << 20);
+    CHECK_EQUAL(complaint_count, 0);
+}
+
 static const struct unit_test TESTS[] = {
+    TEST(a_site_has_defaults_of_its_own),
+    TEST(a_variable_takes_precedence_over_the_site),
+    TEST(a_malformed_variable_leaves_the_sites_value),
+    TEST(what_is_wrong_in_the_sites_file_is_one_line),
+    TEST(the_source_of_a_value_is_known),
+    TEST(a_site_that_is_gone_leaves_nothing),
     TEST(without_variables_the_defaults_stand),
     TEST(every_default_passes_the_users_parser),
     TEST(an_empty_variable_means_the_default),

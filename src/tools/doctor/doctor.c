@@ -4,6 +4,7 @@
 #include "doctor.h"
 
 #include "ask.h"
+#include "base/settings.h"
 #include "elf_file.h"
 #include "mpi/launcher.h"
 #include "program.h"
@@ -60,6 +61,22 @@ FINDING(fine, "ok")
 FINDING(note, "note")
 FINDING(print_problem, "PROBLEM")
 #define PROBLEM(...) (patient.problems++, print_problem(__VA_ARGS__))
+
+/* Settings, the program's or the site's */
+
+static void report_setting_fault(const char *line)
+{
+    note("settings: %s", line);
+}
+
+static void examine_settings(void)
+{
+    settings_read(report_setting_fault);
+    for (size_t i = 0; i < SETTINGS_COUNT; i++)
+        if (settings_source(i))
+            fine("settings: %s=%s, from %s", SETTINGS_TABLE[i].variable, settings_value(i),
+                 strcmp(settings_source(i), SETTINGS_TABLE[i].variable) == 0 ? "the environment or an option" : settings_source(i));
+}
 
 /* The program */
 
@@ -557,6 +574,7 @@ bool doctor_examine(char *const command[], const char *library)
 {
     const char *program = command[0];
     patient.library = library;
+    examine_settings();
     if (find_program(program) && finds_script(command) && open_program() && runs_on_this_machine() && can_be_preloaded_into()) {
         examine_rights();
         examine_preloads();
