@@ -53,7 +53,7 @@ SHARED_LDFLAGS := -shared -Wl,-z,now -Wl,-z,relro $(C_LIBRARIES)
 LIBRARY_LDFLAGS := -Wl,-soname,libcommprof.so $(SHARED_LDFLAGS)
 LIBRARIES := $(BUILD)/lib/libcommprof.so $(if $(OLDEST_GLIBC),$(BUILD)/lib/libcommprof-dlsym.so)
 
-PROGRAM_SOURCES := src/tools/commprof_run.c src/tools/canary.c $(wildcard src/tools/doctor/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/base/host.c src/base/settings.c src/base/settings_file.c \
+PROGRAM_SOURCES := src/tools/commprof_run.c src/tools/canary.c $(wildcard src/tools/doctor/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/base/host.c src/base/settings.c src/base/settings_file.c src/base/rank_list.c \
 	src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
 LIBRARY_SOURCES := $(filter-out src/tools/%,$(wildcard src/*/*.c))
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:src/%.c=$(BUILD)/objects/%.o)

@@ -1,6 +1,7 @@
 #include "settings.h"
 
 #include "clock.h"
+#include "rank_list.h"
 #include "settings_file.h"
 
 #include <ctype.h>
@@ -16,6 +17,7 @@ struct settings settings;
 
 const struct setting SETTINGS_TABLE[] = {
 #define IS_FLAG_text false
+#define IS_FLAG_ranks false
 #define IS_FLAG_size false
 #define IS_FLAG_number false
 #define IS_FLAG_period false
@@ -37,6 +39,13 @@ static bool parse_text(const char *text, setting_text *value)
         return false;
     snprintf(*value, sizeof *value, "%s", text);
     return true;
+}
+
+static bool parse_ranks(const char *text, setting_ranks *value)
+{
+    if (*text && strcasecmp(text, SETTING_ONE_PER_NODE) != 0 && !rank_list_is_valid(text))
+        return false;
+    return parse_text(*text && !isdigit((unsigned char)*text) ? SETTING_ONE_PER_NODE : text, value);
 }
 
 static bool parse_number(const char *text, setting_number *value)
@@ -255,6 +264,11 @@ static const char *print_text(const setting_text *value, char *buffer, size_t by
 {
     (void)buffer, (void)bytes;
     return *value;
+}
+
+static const char *print_ranks(const setting_ranks *value, char *buffer, size_t bytes)
+{
+    return print_text(value, buffer, bytes);
 }
 
 static const char *print_number(const setting_number *value, char *buffer, size_t bytes)

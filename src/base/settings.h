@@ -13,6 +13,7 @@
 enum { SETTING_TEXT_BYTES = PATH_MAX };
 
 typedef char setting_text[SETTING_TEXT_BYTES];
+typedef setting_text setting_ranks; /* "": all */
 typedef uint64_t setting_size;
 typedef uint64_t setting_number;
 typedef uint64_t setting_period; /* SETTING_ONCE: not periodic */
@@ -22,6 +23,7 @@ typedef int setting_clock; /* enum clock_kind */
 typedef int setting_gpu;   /* enum gpu_wanted */
 
 #define SETTING_ONCE UINT64_MAX
+#define SETTING_ONE_PER_NODE "one-per-node"
 
 enum gpu_wanted { GPU_WANTED_AUTO, GPU_WANTED_ON, GPU_WANTED_OFF };
 

@@ -69,13 +69,12 @@ static void folders_of_all(const struct run_folder *folder, int world_size, char
     }
 }
 
-void closing_line_say(const struct run_folder *folder, int world_size)
+void closing_line_say(const struct run_folder *folder, int world_size, const char *ranks)
 {
     static char folders[PATH_MAX], quoted[2 * PATH_MAX], command[2 * PATH_MAX];
     folders_of_all(folder, world_size, folders, sizeof folders);
     bool is_split = strchr(folders, ANY_RANK);
     shell_word(quoted, sizeof quoted, folders);
     shell_word(command, sizeof command, reporter());
-    say_line("profile of %d rank%s in %s; read it with: %s summary %s", world_size, world_size == 1 ? "" : "s", is_split ? quoted : folders,
-             command, quoted);
+    say_line("profile of %s in %s; read it with: %s summary %s", ranks, is_split ? quoted : folders, command, quoted);
 }

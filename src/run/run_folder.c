@@ -3,11 +3,13 @@
 #include "base/clock.h"
 #include "base/filesystems.h"
 #include "base/host.h"
+#include "base/rank_list.h"
 #include "base/settings.h"
 #include "ledger/copy.h"
 #include "ledger/ledger.h"
 #include "provenance.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <libgen.h>
 #include <stdlib.h>
@@ -149,15 +151,30 @@ static int move_aside(const char *path, int world_rank, unsigned run)
     return error;
 }
 
-/* The earlier run may have had more ranks than this one; the files of the additional ranks are moved, too. */
-static int move_earlier_run_aside(const struct run_folder *folder, const struct run_folder_rank *rank)
+/* `other` and the ranks of an earlier run, larger than this one, that have the same number modulo this one's size. */
+static void move_others_aside(const struct run_folder *folder, int other, int world_size)
 {
     char why[256];
-    int error = move_aside(folder->path, rank->world_rank, folder->claim.run);
-    for (int other = rank->world_rank + rank->world_size; !error && has_files_of(folder->path, other); other += rank->world_size)
+    for (; has_files_of(folder->path, other); other += world_size)
         if (claims_ledger_in_use(folder->path, other, why, sizeof why) || move_aside(folder->path, other, folder->claim.run) != 0)
             break;
-    return error;
+}
+
+/* The earlier run may have had more ranks than this one; the files of the additional ranks are moved, too. Those of a rank that is not
+ * chosen this time (COMMPROF_RANKS) are moved by the chosen one before it. */
+static int move_earlier_run_aside(const struct run_folder *folder, const struct run_folder_rank *rank)
+{
+    int error = move_aside(folder->path, rank->world_rank, folder->claim.run);
+    if (error)
+        return error;
+    move_others_aside(folder, rank->world_rank + rank->world_size, rank->world_size);
+    for (int k = 1; isdigit((unsigned char)*settings.ranks) && k < rank->world_size; k++) {
+        int other = (rank->world_rank + k) % rank->world_size;
+        if (rank_list_has(settings.ranks, other))
+            break;
+        move_others_aside(folder, other, rank->world_size);
+    }
+    return 0;
 }
 
 static int name_files(struct run_folder *folder, int world_rank)

@@ -1,6 +1,7 @@
 #include "runtime.h"
 
 #include "base/filesystems.h"
+#include "base/rank_list.h"
 #include "base/say.h"
 #include "base/settings.h"
 #include "build_ids.h"
@@ -20,6 +21,7 @@
 #include "run_folder.h"
 #include "usage.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -159,6 +161,20 @@ static void count_clocked(const struct call *clocked)
         account_simple(&call);
 }
 
+/* COMMPROF_RANKS. The ranks that are not chosen never begin to record. */
+static bool is_chosen(int rank)
+{
+    if (strcmp(settings.ranks, SETTING_ONE_PER_NODE) == 0)
+        return launcher_speaks_for_the_node();
+    return !*settings.ranks || rank_list_has(settings.ranks, rank);
+}
+
+/* The chosen rank that prints what concerns all. Rank 0 is the first on its node. */
+static bool speaks_for_the_run(void)
+{
+    return world_rank <= 0 || (isdigit((unsigned char)*settings.ranks) && rank_list_count(settings.ranks, world_rank) == 0);
+}
+
 static bool open_ledger(bool spawned)
 {
     struct run_folder_rank rank = {world_rank, world_size, spawned};
@@ -167,7 +183,7 @@ static bool open_ledger(bool spawned)
         stop("use the run folder", folder.path, error);
         return false;
     }
-    if (*folder.moved && (world_rank <= 0 || folder.moves_alone))
+    if (*folder.moved && (speaks_for_the_run() || folder.moves_alone))
         say_line("%s", folder.moved);
     error = run_folder_open_ledger(&folder, world_rank, settings.memory_bytes, complain_for_the_node);
     if (error) {
@@ -178,10 +194,22 @@ static bool open_ledger(bool spawned)
     return true;
 }
 
+static void complain_if_nobody_is_chosen(void)
+{
+    if (isdigit((unsigned char)*settings.ranks) && rank_list_count(settings.ranks, world_size) == 0)
+        say_line("COMMPROF_RANKS=%.200s names none of the job's ranks, 0 to %d: nothing is recorded", settings.ranks, world_size - 1);
+}
+
 static bool begin_ledger(const struct call *first, int thread_level, bool spawned)
 {
-    if (world_rank <= 0)
+    if (world_rank <= 0) {
         settings_read(say_text);
+        complain_if_nobody_is_chosen();
+    }
+    if (!is_chosen(world_rank)) {
+        state = STOPPED;
+        return false;
+    }
     if (!open_ledger(spawned))
         return false;
     call_table_record();
@@ -215,7 +243,7 @@ static void begin_recording(int64_t began_ns)
     ledger_copier_begin(run_folder_ledger_is_elsewhere(&folder) ? folder.ledger : NULL, world_rank, complain_for_the_node);
     gpu_begin(complain_for_the_node);
     the_ledger.header->cost_init_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
-    if (settings.verbose > 1 || (settings.verbose == 1 && world_rank <= 0))
+    if (settings.verbose > 1 || (settings.verbose == 1 && speaks_for_the_run()))
         say_line("rank %d of %d: %s ABI of %s, clock: %s, ledger %s", world_rank, world_size, mpi_abi.name, provider_path(), clock_name(),
                  folder.ledger_file);
 }
@@ -296,10 +324,17 @@ static void say_misunderstood_launcher(void)
 
 static void say_closing_line(void)
 {
-    if (settings.quiet || world_rank > 0)
+    char ranks[64];
+    if (settings.quiet || !speaks_for_the_run())
         return;
     say_misunderstood_launcher();
-    closing_line_say(&folder, world_size);
+    if (strcmp(settings.ranks, SETTING_ONE_PER_NODE) == 0 && world_size > 1)
+        snprintf(ranks, sizeof ranks, "one rank per node, of %d,", world_size);
+    else if (isdigit((unsigned char)*settings.ranks))
+        snprintf(ranks, sizeof ranks, "%ld of %d ranks", rank_list_count(settings.ranks, world_size), world_size);
+    else
+        snprintf(ranks, sizeof ranks, "%d rank%s", world_size, world_size == 1 ? "" : "s");
+    closing_line_say(&folder, world_size, ranks);
 }
 
 static void store(int64_t began_ns)

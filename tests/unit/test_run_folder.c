@@ -288,6 +288,29 @@ static void move_its_files_aside(void)
     CHECK(is_there("run/earlier-1/rank-2.ledger"));
 }
 
+static void move_files_of_ranks_that_are_not_chosen(void)
+{
+    strcpy(settings.ranks, "2-9999:4");
+    CHECK_EQUAL(open_as_job("2", 2), 0);
+    CHECK(is_there("run/earlier-1/rank-2.db") && is_there("run/earlier-1/rank-3.db") && is_there("run/earlier-1/rank-10003.db"));
+    CHECK(!is_there("run/rank-3.db") && is_there("run/rank-1.db") && is_there("run/rank-6.db"));
+    CHECK_EQUAL(open_as_job("2", 9998), 0);
+    CHECK(is_there("run/earlier-1/rank-0.db") && is_there("run/earlier-1/rank-1.db"));
+    CHECK(is_there("run/rank-6.db"));
+}
+
+static void files_of_ranks_that_are_not_chosen_this_time_are_moved_by_the_one_before(void)
+{
+    static const int EARLIER[] = {0, 1, 2, 3, 6, 10003};
+    char path[64];
+    CHECK(mkdir("run", 0700) == 0);
+    for (size_t i = 0; i < sizeof EARLIER / sizeof *EARLIER; i++) {
+        snprintf(path, sizeof path, "run/rank-%d.db", EARLIER[i]);
+        write_file(path, "of the earlier run");
+    }
+    unit_elsewhere(move_files_of_ranks_that_are_not_chosen);
+}
+
 static void write_and_die(void)
 {
     CHECK_EQUAL(open_as_job("1", 2), 0);
@@ -924,6 +947,7 @@ static const struct unit_test TESTS[] = {
     TEST(who_finds_the_claim_of_a_process_that_cannot_be_seen_is_told_what_to_do),
     TEST(a_ledger_that_is_mapped_still_keeps_its_folder),
     TEST(a_job_that_was_killed_is_an_earlier_run),
+    TEST(files_of_ranks_that_are_not_chosen_this_time_are_moved_by_the_one_before),
     TEST(a_rank_whose_ledger_is_in_use_goes_elsewhere_alone),
     TEST(a_process_that_has_finished_with_its_ledger_is_an_earlier_run),
     TEST(where_no_claim_can_be_made_each_job_has_a_folder_of_its_own),

@@ -248,6 +248,18 @@ static void a_list_of_nothing_but_commas_leaves_nothing_out(void)
     CHECK(!settings_excludes("MPI_Test"));
 }
 
+static void ranks_are_a_list_or_one_per_node(void)
+{
+    read_with("COMMPROF_RANKS", "0-63:8,5");
+    CHECK_TEXT(settings.ranks, "0-63:8,5");
+    read_with("COMMPROF_RANKS", "One-Per-Node");
+    CHECK_TEXT(settings.ranks, SETTING_ONE_PER_NODE);
+    CHECK_EQUAL(complaint_count, 0);
+    read_with("COMMPROF_RANKS", "one");
+    CHECK_TEXT(settings.ranks, "");
+    CHECK_TEXT(complaints[0], "COMMPROF_RANKS=one is not understood (LIST); using the default");
+}
+
 /* The site's file. */
 
 static void site_says(const char *text)
@@ -317,6 +329,7 @@ static void a_site_that_is_gone_leaves_nothing(void)
 }
 
 static const struct unit_test TESTS[] = {
+    TEST(ranks_are_a_list_or_one_per_node),
     TEST(a_site_has_defaults_of_its_own),
     TEST(a_variable_takes_precedence_over_the_site),
     TEST(a_malformed_variable_leaves_the_sites_value),

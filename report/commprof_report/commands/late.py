@@ -207,6 +207,8 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     yield from unsampled_facts(run)
     if run.missing:
         yield "Not read", f"{units.span_names(run.missing)}: late ranks may be among them"
+    if run.profiled:
+        yield "Part", part_of_run_text(run)
 
 
 def marks_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
@@ -324,6 +326,12 @@ def coverage_text(row: LateRow) -> str:
     said += [f"{units.counted(row.message_calls, 'call')} for messages"] if row.message_calls else []
     text = f"{part_text(row)} of the time inside MPI: {' and '.join(said)}"
     return text if row.sampled_share >= ALL else f"{text}, of which {units.share(row.sampled_share)} was sampled; times are scaled to all calls"
+
+
+def part_of_run_text(run: Run) -> str:
+    """8 of 64 ranks were chosen to be profiled (0-63:8)"""
+    chosen = f"{units.count(len(run.profiled.ranks))} of {units.counted(run.world_size, 'rank')}"
+    return f"{chosen} were chosen to be profiled ({units.shortened(run.profiled.setting, 36)}): late ranks may be among the others"
 
 
 def part_text(row: LateRow) -> str:

@@ -111,6 +111,8 @@ def where_and_when(summary: SummaryRow) -> str:
     ranks = units.counted(summary.world_size, "rank")
     if summary.ranks_read < summary.world_size:
         ranks = f"{summary.ranks_read} of {ranks}"
+    if summary.profiled_ranks:
+        ranks += f" (chosen: {units.shortened(summary.profiled_ranks, 36)})"
     places = f" on {units.counted(len(hosts), 'host')} ({units.shortened(', '.join(hosts), 36)})" if hosts else ""
     return f"{units.timestamp(summary.start_unix_ns)}, {ranks}{places}"
 

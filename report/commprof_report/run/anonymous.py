@@ -15,6 +15,7 @@ UNCHANGED |= {"nccl.algorithms", "nccl.device_times", "nccl.unknown_datatype", "
 UNCHANGED |= {"signatures_full", "process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}  # not shown as facts in a report
 NUMBERED = {"host": "host", "boot_id": "boot", "time_namespace": "clock", "cpu_quota_cgroup": "cgroup"}  # to see which ranks share one
 PLAIN_VALUE = re.compile(r"\d+[KMG]?|on|off|auto|counter|monotonic")
+RANKS = re.compile(r"[0-9,:-]*|one-per-node")
 PATH = re.compile(r"\S*/\S*")
 
 
@@ -55,6 +56,8 @@ def _shown(key: str, value: str, pseudonyms: _Pseudonyms) -> str | None:
         return units.library_name(value)
     if key == "gpu.reason":
         return PATH.sub("(path)", value)
+    if key == "settings.COMMPROF_RANKS":
+        return value if RANKS.fullmatch(value) else None
     if key.startswith(("settings.", "env.HOROVOD_")):
         return value if PLAIN_VALUE.fullmatch(value) else None
     return value if key in UNCHANGED or key.startswith(("begin.", "last.")) else None

@@ -18,6 +18,7 @@ from .grown import identities_agree
 from .large_sums import sums_secure
 from .ledger import ledger_read
 from .ledger_rows import ledger_rows
+from .profiled import Profiled, as_ranges, profiled_ranks
 from .rank_files import ASIDES, RankFile, file_scan, folder_scan, run_describe, runs_split
 from .run_folders import newest_run, one_run, runs_inside
 from .thinning import MOST_SAMPLES, Thinning
@@ -35,7 +36,8 @@ class Run:
         self.asides: list[str] = []  # other runs in subfolders
         self.run_id = ""
         self.world_size = 0
-        self.missing: list[range] = []  # ranks without a file
+        self.missing: list[range] = []  # ranks without a file that should have one
+        self.profiled: Profiled | None = None  # None: all ranks were to be
         self.is_part = False  # one file of a run, given by name
         self.thinning: Thinning | None = None  # None: without samples
 
@@ -177,6 +179,9 @@ def _ranks_check(run: Run) -> None:
     _, run.world_size, run.run_id = ranks[0]
     edges = [-1, *(world_rank for world_rank, _, _ in ranks), run.world_size]
     run.missing = [range(low + 1, high) for low, high in zip(edges, edges[1:]) if high - low > 1]
+    run.profiled = _profiled(run, edges[1:-1])
+    if run.profiled:
+        run.missing = as_ranges(sorted(run.profiled.ranks.difference(edges)))
     if run.missing and not run.is_part:
         missing = units.span_names(run.missing, None)
         run.note(run.path, f"{missing} of {run.world_size} {'are' if missing.startswith('ranks') else 'is'} missing")
@@ -185,6 +190,11 @@ def _ranks_check(run: Run) -> None:
     SQL.run(run.connection, "run")
     SQL.run(run.connection, "synchronizing")
     _early_note(run)
+
+
+def _profiled(run: Run, present: Sequence[int]) -> Profiled | None:
+    setting = run.connection.execute("SELECT value FROM fact WHERE key = 'settings.COMMPROF_RANKS' ORDER BY world_rank LIMIT 1").fetchone()
+    return profiled_ranks(str(setting[0]) if setting else "", present, run.world_size)
 
 
 VERBS = ("is", "was"), ("are", "were")  # of one rank, of several

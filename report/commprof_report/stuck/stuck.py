@@ -133,7 +133,9 @@ class Board:
         """The members, of both groups of an inter-communicator. If the list was too long to be stored, those that used the communicator."""
         used = {row.rank for row in rows}
         sides = [members for members, _ in Counter(row.members for row in rows).most_common(2)]
-        listed = (rank for members in sides for rank in Members(members).below(self.run.world_size) if rank not in used)
+        profiled = self.run.profiled  # how far the others are is not known
+        of_sides = (rank for members in sides for rank in Members(members).below(self.run.world_size))
+        listed = (rank for rank in of_sides if rank not in used and (profiled is None or rank in profiled))
         idle = set(islice(listed, self.room))
         self.room -= len(idle)
         return sorted(used | idle)
@@ -196,7 +198,7 @@ def _killed_as_a_whole(board: Board, after_ns: int) -> Killed | None:
     acted = dict(SQL.run(board.run.connection, "last_acted").fetchall())
     last_unix_ns = max(acted.values())
     quiet_ns = {rank: last_unix_ns - acted_unix_ns for rank, acted_unix_ns in acted.items()}
-    return Killed(ranks, not board.run.missing, quiet_ns, last_unix_ns, after_ns)
+    return Killed(ranks, not board.run.missing and not board.run.profiled, quiet_ns, last_unix_ns, after_ns)
 
 
 def is_settled(rank: RankRow, row: WaitingRow, after_ns: int) -> bool:
@@ -374,7 +376,7 @@ def why_text(board: Board, rank: int) -> str:
     """Describes an awaited rank: the state of its process, and its last call."""
     row = board.ranks.get(rank)
     if row is None:
-        return "left no file"
+        return "left no file" if board.run.profiled is None or rank in board.run.profiled else "was not chosen to be profiled"
     ended = {
         "finalize": "has reached MPI_Finalize",
         "end": "has ended",

@@ -45,6 +45,7 @@ class SummaryRow(NamedTuple):
     world_size: int
     ranks_read: int
     missing_ranks: int
+    profiled_ranks: str
     early_ended_ranks: int
     running: str
     killed: str
@@ -165,6 +166,7 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) ->
         "world_size": run.world_size,
         "ranks_read": len(ranks),
         "missing_ranks": sum(map(len, run.missing)),
+        "profiled_ranks": run.profiled.setting if run.profiled else "",
         "early_ended_ranks": sum(rank.state not in ("finalize", "end", "running", "snapshot") for rank in ranks),
         **{key: units.rank_list([rank.rank for rank in ranks if rank.state == state]) for state, key in STATES.items()},
         "thread_level": ranks[0].thread_level,
