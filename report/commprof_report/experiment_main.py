@@ -234,8 +234,8 @@ class Runner:
         done, wanted = len(self.complete()), self.wanted()
         for pair in self.interim().pairs if done else ():
             row = pair.verdict
-            between = "" if row.low is None else f", between {row.low:+.1%} and {row.high:+.1%}"
-            change = "not known" if row.change is None else f"{row.change:+.1%}{between}"
+            between = "" if row.low is None else f", between {units.change(row.low)} and {units.change(row.high)}"
+            change = "not known" if row.change is None else f"{units.change(row.change)}{between}"
             say(f"  so far {row.metric} of {row.side} v. {row.reference}: {change}")
         if wanted > done:
             about = "" if self.plan.until is None else "about "

@@ -90,6 +90,12 @@ def test_the_text_says_what_was_found_and_why(slower, report):
     assert "Refused" not in text and "Note" not in text and "Also different" not in text
 
 
+def test_other_figures_than_the_one_judged_are_exploratory(slower, report):
+    lines = {line.split("  ")[0]: line.rstrip() for line in report("compare", *words(slower)).out.splitlines()}
+    assert lines["Inside MPI"].endswith("exploratory") and not lines["Transfer *"].endswith("exploratory")
+    assert lines["Wall time"].endswith("same within 2.0 %")
+
+
 def test_equal_sides_are_the_same_and_nothing_is_named(equal, verdict, report):
     assert verdict(equal)["verdict"] == "same"
     assert verdict(equal, "--min-effect", "0.1%")["verdict"] == "unknown"
@@ -356,6 +362,9 @@ def test_a_trend_and_a_run_that_stands_apart_are_noted_and_nothing_is_on_a_healt
     assert "Note            runs became slower with time: transfer +" in report("compare", *words(made("trend", lambda place: 1.03**place))).out
     apart = report("compare", *words(made("apart", lambda place: 3.0 if place == 5 else 1.0))).out
     assert "b-5.db stands apart: transfer " in " ".join(apart.split())
+    little = words(made("little", lambda place: 1.1 if place == 5 else 1.0))
+    assert "b-5.db stands apart" in report("compare", *little).out
+    assert "stands apart" not in report("compare", *little, "--min-effect", "20%").out, "differences that do not matter"
     assert "Note" not in report("compare", *words(made("healthy", lambda place: 1.0))).out
 
 
@@ -499,6 +508,14 @@ def test_a_control_shows_nothing_unless_something_other_than_the_command_differs
     assert ("something other than the command differs" in text) == (control == "more")
     sizes = {row["bytes"]: row for row in report("compare", folder, "--by", "size", "--json").rows}
     assert (sizes[LARGE]["sides"], sizes[LARGE]["best"]) == (["a", "b"], "a")
+
+
+def test_a_control_of_a_refused_experiment_has_an_estimate_and_no_verdict(tmp_path, report):
+    folder = with_control(tmp_path, 1.0)
+    for run in folder.glob("*.db"):
+        execute(run, fact("last.affinity", "0"))
+    text = " ".join(report("compare", folder).out.split())
+    assert re.search(r"A/A a-again runs the command of a: no verdict either; transfer [-+]0\.\d % \[", text), text
 
 
 def test_failed_and_unfinished_runs_of_an_experiment_are_counted_and_not_compared(tmp_path, report):

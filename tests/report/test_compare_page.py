@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from browser import AXE_COMPLAINTS, needs_browser
 from commprof_report.base import units
-from commprof_report.commands.compare import change_text, interval_text
+from commprof_report.commands.compare import interval_text
 from compared_runs import BLOCKS, LARGE, SMALL, TINY, changed, experiment, fact, sides, words
 
 FIGURES = {"Step": "step", "Waiting": "wait", "Transfer *": "transfer", "Inside MPI": "time", "Wall time": "wall"}
@@ -66,9 +66,9 @@ def test_the_headline_is_the_verdict_in_the_words_of_compare(page_of, said, repo
     assert said("h1") == f"Verdict: {verdict}"
     found = report("compare", *words(slower), "--by", "verdict", "--json").rows[0]
     header = said("header")
-    for text in (change_text(found["change"]), interval_text(found["low"], found["high"]), f"{BLOCKS} + {BLOCKS}"):
+    for text in (units.change(found["change"]), interval_text(found["low"], found["high"]), f"{BLOCKS} + {BLOCKS}"):
         assert text in header
-    assert f"{change_text(found['detectable']).lstrip('+')}change of transfer of b that would have been found" in header
+    assert f"{units.change(found['detectable']).lstrip('+')}change of transfer of b that would have been found" in header
     assert "MPI_Allreduce 4 MiB on MPI_COMM_WORLD: transfer +3" in header
 
 
@@ -82,7 +82,7 @@ def test_measures_are_those_of_compare(page_of, tables, report, slower):
     for name, *own, _ in cells:
         row = rows[FIGURES[name]]
         interval = interval_text(row["low"], row["high"])
-        assert own == [duration(row["first_ns"]), duration(row["second_ns"]), change_text(row["change"]), interval]
+        assert own == [duration(row["first_ns"]), duration(row["second_ns"]), units.change(row["change"]), interval]
 
 
 @needs_browser
@@ -91,7 +91,7 @@ def test_rows_are_those_of_compare_the_largest_change_first(page_of, tables, rep
     rows = sorted(report("compare", *words(slower), "--json").rows, key=lambda row: -abs(row["change_ns"]))
     ((heads, *cells),) = tables("calls-and-sizes")
     assert [cell[heads.index("bytes")] for cell in cells] == ["4 MiB", "64 KiB", "-"]
-    assert [cell[heads.index("change")] for cell in cells] == [change_text(row["change"]) for row in rows]
+    assert [cell[heads.index("change")] for cell in cells] == [units.change(row["change"]) for row in rows]
     assert [cell[heads.index("per rank")] for cell in cells] == [f"+{duration(row['change_ns'])}" for row in rows]
     assert [cell[heads.index("of change")] for cell in cells] == [units.share(row["part_of_change"]) for row in rows]
 

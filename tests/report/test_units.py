@@ -52,6 +52,14 @@ def test_a_range_of_sizes_reads_above_and_up_to(low, high, text):
 
 
 @pytest.mark.parametrize(
+    "part, text",
+    [(None, "-"), (0.0, "+0.0 %"), (-0.062, "-6.2 %"), (0.0996, "+10 %"), (0.99, "+99 %"), (1.0, "x2"), (-0.94, "-94 %"), (-0.9979, "x0.0021")],
+)
+def test_a_change_is_in_percent_unless_it_is_a_factor(part, text):
+    assert units.change(part) == text
+
+
+@pytest.mark.parametrize(
     "said, name",
     [
         ("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022", "Open MPI 4.1.4"),

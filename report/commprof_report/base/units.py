@@ -137,6 +137,15 @@ def counted(number: float, noun: str) -> str:
     return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
 
 
+def change(part: float | None) -> str:
+    """-31 %, -6.2 %; x3.4 from twice as much on, x0.0021 where no digits of a percentage are left."""
+    if part is None:
+        return NO_VALUE
+    if part >= 1 or part < -0.995:
+        return f"x{1 + part:.{3 if part >= 1 else 2}g}"
+    return f"{100 * part:+.{0 if abs(part) >= 0.0995 else 1}f} %"
+
+
 def timestamp(unix_ns: int | None) -> str:
     """Date and time in the reader's time zone."""
     try:

@@ -303,7 +303,9 @@ def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[st
     if pair.differences:
         yield "Also different", differences_text(pair.differences)
     noise = [
-        f"{change_text(row.noise).lstrip('+')} ({NAMES[row.figure][1]})" for row in pair.figures if row.noise is not None and row.figure != ROWS
+        f"{units.change(row.noise).lstrip('+')} ({NAMES[row.figure][1]})"
+        for row in pair.figures
+        if row.noise is not None and row.figure != ROWS
     ]
     if noise:
         yield "Noise", f"two runs of the same side differ by up to {', '.join(noise)}"
@@ -321,7 +323,7 @@ def alike_facts(answers: Comparison, pair: Pair) -> Iterator[tuple[str, str]]:
     """The verdict weighs rows by their time; this does not."""
     row = next(row for row in pair.figures if row.figure == ROWS)
     if row.change is not None and len(answers.sizes) > 1 and answers.metric not in ("step", "wall"):
-        change = f"{change_text(row.change)} {interval_text(row.low, row.high)} per call"
+        change = f"{units.change(row.change)} {interval_text(row.low, row.high)} per call"
         yield "Each row alike", f"{change}: geometric mean of {units.counted(len(answers.sizes), 'row')}"
 
 
@@ -338,7 +340,7 @@ def finding_text(pair: Pair) -> str:
     if row.verdict == "refused":
         return f"none: not the same experiment ({row.refused}); what follows are estimates"
     figure = next(each for each in pair.figures if each.is_primary)
-    change = f"{name} {change_text(row.change)} {interval_text(row.low, row.high)}"
+    change = f"{name} {units.change(row.change)} {interval_text(row.low, row.high)}"
     if row.verdict == "same":
         return f"same within {units.share(row.min_effect)}: {change}"
     if row.verdict == "unknown":
@@ -352,12 +354,16 @@ def finding_text(pair: Pair) -> str:
 def control_text(pair: Pair) -> str:
     """What the comparison says of one command against itself."""
     row = pair.verdict
-    doubt = ": something other than the command differs by as much" if row.verdict in ("less", "more") else ""
-    return f"{row.side} runs the command of {row.reference}: {verdict_text(pair)}{doubt}"
+    found = (
+        f"{verdict_text(pair)}: something other than the command differs by as much" if row.verdict in ("less", "more") else verdict_text(pair)
+    )
+    if row.verdict == "refused":
+        found = f"no verdict either; {NAMES[row.metric][1]} {units.change(row.change)} {interval_text(row.low, row.high)}"
+    return f"{row.side} runs the command of {row.reference}: {found}"
 
 
 def cost_text(row: FigureRow) -> str:
-    return f"{row.side} {change_text(row.change)} {interval_text(row.low, row.high)}"
+    return f"{row.side} {units.change(row.change)} {interval_text(row.low, row.high)}"
 
 
 def per_text(metric: str) -> str:
@@ -391,7 +397,7 @@ def causes(pair: Pair) -> list[ComparedRow]:
 
 def cause_text(row: ComparedRow) -> str:
     part = f"{units.duration(abs(row.change_ns))} {row.outcome} per rank, {units.share(row.part_of_change)} of the change"
-    return f"{row_text(row)}: {row.metric} {change_text(row.change)} {interval_text(row.low, row.high)}, {part}"
+    return f"{row_text(row)}: {row.metric} {units.change(row.change)} {interval_text(row.low, row.high)}, {part}"
 
 
 def same_names(pair: Pair) -> list[str]:
@@ -409,23 +415,14 @@ def call_text(row: ComparedRow | SizeRow) -> str:
     return units.call_name(row.call, row.memory_kind, row.measure)
 
 
-def change_text(change: float | None) -> str:
-    """-31 %, -6.2 %; x3.4 from twice as much on."""
-    if change is None:
-        return units.NO_VALUE
-    if change >= 1:
-        return f"x{1 + change:.3g}"
-    return f"{100 * change:+.{0 if abs(change) >= 0.0995 else 1}f} %"
-
-
 def interval_text(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return units.NO_VALUE
-    return f"[{change_text(low)}, {change_text(high)}]"
+    return f"[{units.change(low)}, {units.change(high)}]"
 
 
 def effect_text(detectable: float) -> str:
-    return change_text(detectable).lstrip("+")
+    return units.change(detectable).lstrip("+")
 
 
 def remark(row: ComparedRow | FigureRow, min_effect: float) -> str:
@@ -433,15 +430,15 @@ def remark(row: ComparedRow | FigureRow, min_effect: float) -> str:
         return f"same within {units.share(min_effect)}"
     if row.outcome == "unknown":
         return "" if row.detectable is None else f"{effect_text(row.detectable)} would have been found"
-    is_exploratory = isinstance(row, ComparedRow) and row.outcome != "none" and not row.is_confirmed
-    return "exploratory" if is_exploratory else ""
+    is_tested = row.is_confirmed if isinstance(row, ComparedRow) else row.is_primary
+    return "exploratory" if row.outcome in ("less", "more") and not is_tested else ""
 
 
 def comparison_columns(verdict: VerdictRow) -> list[Column]:
     return [
         Column(verdict.reference, lambda row: units.duration(row.first_ns)),
         Column(verdict.side, lambda row: units.duration(row.second_ns)),
-        Column("change", lambda row: "~" if row.outcome == "unknown" else change_text(row.change)),
+        Column("change", lambda row: "~" if row.outcome == "unknown" else units.change(row.change)),
         Column(f"{100 * verdict.level:.3g} % interval", lambda row: interval_text(row.low, row.high)),
         Column("", lambda row: remark(row, verdict.min_effect) or " ", False),
     ]

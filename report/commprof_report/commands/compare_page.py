@@ -75,7 +75,7 @@ def cards(answers: Comparison) -> Iterator[tuple[str, str]]:
         interval = f"{100 * row.level:.3g} % interval {compare.interval_text(row.low, row.high)}" if row.low is not None else "no interval"
         estimate = "" if row.verdict in ("less", "more", "same", "unknown") else ": an estimate, no verdict"
         name = f"{compare.NAMES[row.metric][1]} of {row.side}"
-        yield compare.change_text(row.change), f"{name} against {row.reference}, {interval}{estimate}"
+        yield units.change(row.change), f"{name} against {row.reference}, {interval}{estimate}"
         if row.detectable is not None:
             yield compare.effect_text(row.detectable), f"change of {name} that would have been found with a probability of 80 %"
     runs = [f"{len(side.runs)} of {side.name}" for side in answers.sides]
@@ -136,7 +136,7 @@ def run_name(side: Side, place: int) -> str:
 
 def change_said(row: FigureRow | ComparedRow) -> str:
     interval = "" if row.low is None else f" {compare.interval_text(row.low, row.high)}"
-    return f"{compare.change_text(row.change)}{interval}"
+    return f"{units.change(row.change)}{interval}"
 
 
 def by_change(rows: Sequence[ComparedRow]) -> list[ComparedRow]:

@@ -437,7 +437,7 @@ def _notes(sides: Sequence[Side], metric: str, table: _Table, rules: Rules) -> I
     for name, noun in machine.NAMES.items():
         yield from _trend(sides, "the machine", noun, lambda run, name=name: run.canary_ns(name), rules.min_effect)
     yield from machine.slow_hosts(table.runs)
-    yield from _outliers(sides, metric)
+    yield from _outliers(sides, metric, rules.min_effect)
     for side in sides:
         yield from _settling(side, rules.skipped)
 
@@ -501,10 +501,11 @@ def _trend(sides: Sequence[Side], what: str, figure: str, of: Callable[[Figures]
         change = math.expm1(median(ordered[-half:]) - median(ordered[:half]))
         way = "slower" if change > 0 else "faster"
         if abs(change) >= least:
-            yield f"{what} became {way} with time: {figure} {change:+.1%} from the first half of the runs to the second"
+            yield f"{what} became {way} with time: {figure} {units.change(change)} from the first half of the runs to the second"
 
 
-def _outliers(sides: Sequence[Side], metric: str) -> Iterator[str]:
+def _outliers(sides: Sequence[Side], metric: str, least: float) -> Iterator[str]:
+    """Runs far from the others of their side, and by `least` or more."""
     for side in sides:
         values = [run.of_run(metric) for run in side.runs]
         if len(values) < FEWEST_OF_A_TREND or None in values:
@@ -512,7 +513,7 @@ def _outliers(sides: Sequence[Side], metric: str) -> Iterator[str]:
         middle = median(values)
         deviation = MAD * median(abs(value - middle) for value in values)
         for run, value in zip(side.runs, values):
-            if abs(value - middle) > OUTLIER * deviation > 0:
+            if deviation and abs(value - middle) > max(OUTLIER * deviation, least * middle):
                 apart = f"{units.duration(value)}, median of {side.name} {units.duration(middle)}"
                 yield f"{run.path} stands apart: {metric} {apart}; it is compared like the others"
 
