@@ -129,6 +129,7 @@ def test_the_run_is_the_unit_not_the_call(tmp_path, verdict):
 def test_two_single_runs_have_estimates_and_the_way_to_a_verdict(equal, slower, report):
     text = report("compare", equal[0], slower[1]).out
     assert "Verdict         none: one run of each side, so their difference may be chance" in text
+    assert re.search(r"Each row alike  [-+][\d.]+ % per call: ", text), "without an interval"
     assert "commprof-experiment run EXPERIMENT --arm 'a-0.db: mpirun ... {} ...' --arm 'b-0.db: mpirun" in " ".join(text.split())
     rows = report("compare", equal[0], slower[1], "--json").rows
     assert {row["outcome"] for row in rows} == {"none"}

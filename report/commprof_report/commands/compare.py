@@ -323,7 +323,7 @@ def alike_facts(answers: Comparison, pair: Pair) -> Iterator[tuple[str, str]]:
     """The verdict weighs rows by their time; this does not."""
     row = next(row for row in pair.figures if row.figure == ROWS)
     if row.change is not None and len(answers.sizes) > 1 and answers.metric not in ("step", "wall"):
-        change = f"{units.change(row.change)} {interval_text(row.low, row.high)} per call"
+        change = f"{change_text(row)} per call"
         yield "Each row alike", f"{change}: geometric mean of {units.counted(len(answers.sizes), 'row')}"
 
 
@@ -340,7 +340,7 @@ def finding_text(pair: Pair) -> str:
     if row.verdict == "refused":
         return f"none: not the same experiment ({row.refused}); what follows are estimates"
     figure = next(each for each in pair.figures if each.is_primary)
-    change = f"{name} {units.change(row.change)} {interval_text(row.low, row.high)}"
+    change = f"{name} {change_text(row)}"
     if row.verdict == "same":
         return f"same within {units.share(row.min_effect)}: {change}"
     if row.verdict == "unknown":
@@ -358,12 +358,12 @@ def control_text(pair: Pair) -> str:
         f"{verdict_text(pair)}: something other than the command differs by as much" if row.verdict in ("less", "more") else verdict_text(pair)
     )
     if row.verdict == "refused":
-        found = f"no verdict either; {NAMES[row.metric][1]} {units.change(row.change)} {interval_text(row.low, row.high)}"
+        found = f"no verdict either; {NAMES[row.metric][1]} {change_text(row)}"
     return f"{row.side} runs the command of {row.reference}: {found}"
 
 
 def cost_text(row: FigureRow) -> str:
-    return f"{row.side} {units.change(row.change)} {interval_text(row.low, row.high)}"
+    return f"{row.side} {change_text(row)}"
 
 
 def per_text(metric: str) -> str:
@@ -397,7 +397,7 @@ def causes(pair: Pair) -> list[ComparedRow]:
 
 def cause_text(row: ComparedRow) -> str:
     part = f"{units.duration(abs(row.change_ns))} {row.outcome} per rank, {units.share(row.part_of_change)} of the change"
-    return f"{row_text(row)}: {row.metric} {units.change(row.change)} {interval_text(row.low, row.high)}, {part}"
+    return f"{row_text(row)}: {row.metric} {change_text(row)}, {part}"
 
 
 def same_names(pair: Pair) -> list[str]:
@@ -413,6 +413,11 @@ def call_text(row: ComparedRow | SizeRow) -> str:
     if row.call == OTHER:
         return f"other ({units.counted(row.rows, 'row')})"
     return units.call_name(row.call, row.memory_kind, row.measure)
+
+
+def change_text(row: VerdictRow | Contrast) -> str:
+    """-31 % [-34 %, -27 %]; of too few runs there is no interval."""
+    return units.change(row.change) + ("" if row.low is None else f" {interval_text(row.low, row.high)}")
 
 
 def interval_text(low: float | None, high: float | None) -> str:

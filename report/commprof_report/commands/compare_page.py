@@ -122,7 +122,9 @@ def measure(answers: Comparison, name: str, rows: Sequence[FigureRow | ComparedR
         if side.name in samples
     ]
     found = [
-        changes.Change(style_of[row.side], row.change, row.low, row.high, is_judged and row.outcome in ("less", "more"), change_said(row))
+        changes.Change(
+            style_of[row.side], row.change, row.low, row.high, is_judged and row.outcome in ("less", "more"), compare.change_text(row)
+        )
         for row in rows
         if row.change is not None
     ]
@@ -132,11 +134,6 @@ def measure(answers: Comparison, name: str, rows: Sequence[FigureRow | ComparedR
 def run_name(side: Side, place: int) -> str:
     run = side.runs[place]
     return f"block {side.blocks[place]}, {run.path}" if side.blocks else str(run.path)
-
-
-def change_said(row: FigureRow | ComparedRow) -> str:
-    interval = "" if row.low is None else f" {compare.interval_text(row.low, row.high)}"
-    return f"{units.change(row.change)}{interval}"
 
 
 def by_change(rows: Sequence[ComparedRow]) -> list[ComparedRow]:
