@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from sqlite3 import Connection
 from typing import NamedTuple
@@ -233,7 +233,8 @@ def _by_wall(clock: RankClockRow, axis: RankClockRow) -> int:
 
 def _island(first: int, lines: dict[int, RankClockRow], bounds: Bounds) -> list[Clock]:
     """The clocks that collectives connect with the first one, placed on its axis."""
-    rough = {clock: Clock(clock, first, [(0, _by_wall(line, lines[first]), 0)]) for clock, line in lines.items()}
+    bounded = {first, *chain.from_iterable(bounds)}
+    rough = {clock: Clock(clock, first, [(0, _by_wall(lines[clock], lines[first]), 0)]) for clock in sorted(bounded)}
     connected = _connected(first, rough, bounds)
     if any(first not in pair for pair in bounds):  # possible only now that the times of their bounds are known
         connected = _connected(first, {**rough, **{clock.clock: clock for clock in connected}}, bounds)
