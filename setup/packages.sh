@@ -29,6 +29,7 @@ check          gfortran               program  gfortran
 check          python3-pytest         module   pytest
 check          python3-pytest-xdist   module   xdist
 check          python3-scipy          module   scipy
+check          python3-pandas         module   pandas
 check          sqlite3                program  sqlite3
 check          mandoc                 program  mandoc
 check          chromium               program  chromium chromium-browser

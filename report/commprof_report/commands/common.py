@@ -119,11 +119,17 @@ def aside_create(output: Path) -> Path:
 @contextmanager
 def written_whole(output: Path) -> Iterator[TextIO]:
     """Whoever reads the file finds all of it, or what was there before."""
+    with renamed_whole(output) as aside, open(aside, "w", encoding="utf-8", errors="replace", newline="") as file:
+        yield file
+
+
+@contextmanager
+def renamed_whole(output: Path) -> Iterator[Path]:
+    """The same, of a file that is written by its name."""
     try:
         aside = aside_create(output)
         try:
-            with open(aside, "w", encoding="utf-8", errors="replace", newline="") as file:
-                yield file
+            yield aside
             os.replace(aside, output)
         finally:
             aside.unlink(missing_ok=True)

@@ -1,7 +1,12 @@
-"""All tables as JSON or CSV, sums for Prometheus, or a timeline for Perfetto, with PyTorch's traces if wanted.
+"""All tables as JSON, CSV or Parquet, sums for Prometheus, or a timeline for Perfetto, with PyTorch's traces if wanted.
 
 Without --output the tables go to standard output: JSON as one list of objects, each of which names its table first; CSV one table at a time
-(--table). Nothing is left out, so the filters of other commands do not apply.
+(--table). Nothing is left out, so the filters of other commands do not apply. Further tables have names and one time axis: named_cell, sizes,
+percentiles, calls, collectives; in CSV and JSON where --table names them.
+
+With --format long-csv it writes one table with a line for each counter of each rank: names of run, rank, host, call, communicator, region and
+size, then quantity and value. The tables of several runs can be stacked. With --format parquet it writes a folder with a file for each table,
+by pyarrow or by DuckDB, whichever is installed for this Python.
 
 With --format prometheus it writes counters of calls, bytes and time, histograms of durations, how long each rank waited and made others wait,
 and which call each rank is in and for how long, of a live or a finished run, in the text format that a node exporter's text-file collector
@@ -36,16 +41,19 @@ from sqlite3 import Connection
 from ..base import units
 from ..base.errors import UsageError
 from ..display import tables
-from ..exporters import perfetto, prometheus
+from ..exporters import long_csv, parquet, perfetto, prometheus
 from ..exporters.pytorch_trace import STEP_NS, OfRank, trace_files, traces_open
 from ..late.late_ranks import late
 from ..run.alignment import align
 from ..run.run import Run
+from ..run.views import VIEWS, views_create
 from . import common
 
 EXAMPLES = (
     ("Everything as files", "hvprof-report export --format csv --output tables RUN"),
     ("One table into a pipe", "hvprof-report export --csv --table cell RUN"),
+    ("All counters of two runs in one table", "hvprof-report export --format long-csv RUN"),
+    ("Parquet for DuckDB, pandas or Spark", "hvprof-report export --format parquet --output tables RUN"),
     ("A timeline of the second minute", "hvprof-report export --format perfetto --from 60 --to 120 --output trace.json RUN"),
     ("PyTorch's traces and ours in one timeline", "hvprof-report export RUN --format perfetto --output both.json --with-trace traces/*.json"),
     (
@@ -89,10 +97,12 @@ TABLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
-    parser.add_argument("--format", choices=("json", "csv", "prometheus", "perfetto"), help="what to write (default: json)")
+    parser.add_argument(
+        "--format", choices=("json", "csv", "long-csv", "parquet", "prometheus", "perfetto"), help="what to write (default: json)"
+    )
     tables.add_form_arguments(parser)
-    parser.add_argument("--table", choices=TABLES, action="append", help="this table only; may be repeated")
-    parser.add_argument("--output", type=Path, metavar="PATH", help="a folder, one file a table; for Prometheus and Perfetto a file")
+    parser.add_argument("--table", choices=(*TABLES, *VIEWS), action="append", help="this table only; may be repeated")
+    parser.add_argument("--output", type=Path, metavar="PATH", help="a folder, one file a table; for long-csv, Prometheus and Perfetto a file")
     parser.add_argument(
         "--with-trace",
         nargs="+",
@@ -129,11 +139,25 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError("export", "--from and --to cut a timeline: --format perfetto")
     if arguments.with_trace:
         raise UsageError("export", "--with-trace adds to a timeline: --format perfetto")
-    wanted = arguments.table or list(TABLES)
+    wanted = arguments.table or [*TABLES, *(VIEWS if form == "parquet" else ())]
+    if form == "long-csv" and arguments.table:
+        raise UsageError("export", "long-csv is one table of its own: leave --table out")
+    if form == "parquet" and not arguments.output:
+        raise UsageError("export", "Parquet is a folder of files: --output")
+    write_parquet = parquet.writer() if form == "parquet" else None
     if form == "csv" and not arguments.output and len(wanted) > 1:
         raise UsageError("export", "CSV holds one table: choose --table, or --output for a folder of files")
     connection = common.open_noted(arguments, with_samples=True, most_samples=None).connection
-    if arguments.output:
+    if form == "long-csv" or {*wanted} & {*VIEWS}:
+        views_create(connection, align(connection))
+    if form == "long-csv":
+        write_long(connection, arguments.output)
+    elif write_parquet:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        for table in wanted:
+            with common.renamed_whole(arguments.output / f"{table}.parquet") as aside:
+                write_parquet(fields_and_rows(connection, table)[1], parquet.columns_of(connection, table), aside)
+    elif arguments.output:
         write_folder(connection, wanted, form, arguments.output)
     elif form == "json":
         tables.write_json(sys.stdout, (record for table in wanted for record in records(connection, table, named=True)))
@@ -197,6 +221,16 @@ def lines_write(lines: Iterable[str], output: Path | None) -> None:
         sys.stdout.writelines(lines)
 
 
+def write_long(connection: Connection, output: Path | None) -> None:
+    rows = long_csv.rows(connection)
+    fields = [column[0] for column in rows.description]
+    if output:
+        with common.written_whole(output) as file:
+            tables.write_csv(file, fields, rows)
+    else:
+        tables.write_csv(sys.stdout, fields, rows)
+
+
 def write_folder(connection: Connection, wanted: list[str], form: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for table in wanted:
@@ -208,7 +242,7 @@ def write_folder(connection: Connection, wanted: list[str], form: str, folder: P
 
 
 def fields_and_rows(connection: Connection, table: str) -> tuple[list[str], Iterator[tuple]]:
-    cursor = connection.execute(f"SELECT * FROM main.{table}")  # a name from TABLES
+    cursor = connection.execute(f"SELECT * FROM main.{table}")  # a name from TABLES or VIEWS
     return [column[0] for column in cursor.description], cursor
 
 

@@ -15,8 +15,10 @@ from pathlib import Path
 from ..base import units
 from ..base.errors import ReportError
 from ..run import anonymous
+from ..run.alignment import align
 from ..run.database import database_is_plain
 from ..run.rank_files import file_scan
+from ..run.views import views_create
 from . import common
 
 EXAMPLES = (
@@ -37,6 +39,8 @@ def run(arguments: argparse.Namespace) -> None:
     output_check(arguments.output)
     if arguments.anonymous:
         anonymous.anonymise(run)
+    views_create(run.connection, align(run.connection))
+    if arguments.anonymous:
         run.connection.execute("VACUUM")  # what was deleted is still in pages that are free
     database_write(run.connection, arguments.output)
     (ranks,) = run.connection.execute("SELECT count(*) FROM rank").fetchone()

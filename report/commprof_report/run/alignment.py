@@ -115,6 +115,19 @@ class Alignment:
         """The time on the axis for a rank's own time, as in its samples."""
         return self.clock_of[world_rank].axis_ns(self.starts[world_rank] + time_ns) - self.zero_ns
 
+    def lines(self) -> Iterator[tuple[int, int, int, int, float]]:
+        """The straight lines of each rank: its own times from and before which one holds, the first of them on the axis, and the rate at which
+        the axis runs faster."""
+        for rank, clock in self.clock_of.items():
+            knots = [reading_ns - self.starts[rank] for reading_ns in clock.readings]
+            rises = [after - before for before, after in pairs(clock.axis_times)]
+            runs = [after - before for before, after in pairs(clock.readings)]
+            drifts = [0.0, *((rise - run) / run for rise, run in zip(rises, runs)), 0.0]
+            for (since_ns, until_ns), drift in zip(pairs([0, *knots, MOST_NS]), drifts):
+                since_ns = max(since_ns, 0)
+                if since_ns < until_ns:
+                    yield rank, since_ns, until_ns, storable(self.aligned_ns(rank, since_ns)), drift
+
     def error(self, world_ranks: Sequence[int], time_ns: int) -> Error:
         """Error bounds of these ranks' times, near a time of the first of them."""
         clocks = {self.clock_of[world_rank].clock: self.clock_of[world_rank] for world_rank in world_ranks}
@@ -143,6 +156,10 @@ def align(connection: Connection) -> Alignment:
         alignment.clocks[clock].violation_ns = violation_ns
     _define_in_sql(connection, alignment)
     return alignment
+
+
+def pairs(values: Sequence[int]) -> Iterator[tuple[int, int]]:
+    return zip(values, values[1:])
 
 
 def storable(time_ns: int) -> int:

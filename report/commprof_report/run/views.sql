@@ -1,0 +1,103 @@
+-- What merge adds to a merged run for people's own queries: names and one time axis. Commands never read it.
+
+-- The run's communicators, as the reports name them.
+CREATE TABLE communicator_label (
+    identity TEXT PRIMARY KEY,
+    label    TEXT NOT NULL,
+    size     INTEGER NOT NULL,
+    members  TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- From a rank's own times to the run's axis: from since_ns to before until_ns, t is at aligned_ns + (t - since_ns) * (1 + drift).
+CREATE TABLE clock_line (
+    world_rank INTEGER NOT NULL,
+    since_ns   INTEGER NOT NULL,
+    until_ns   INTEGER NOT NULL,
+    aligned_ns INTEGER NOT NULL,
+    drift      REAL    NOT NULL,
+    PRIMARY KEY (world_rank, since_ns)
+) WITHOUT ROWID;
+
+-- The cells with names. measure is what their times are of: 'call' (unsuccessful polls included), 'completion', 'device', 'captured'.
+CREATE VIEW named_cell AS
+SELECT cell.cell, cell.world_rank, host.value AS host, cell.thread, cell.call, coalesce(family, 'unknown') AS family,
+       coalesce(call.library, 'mpi') AS library,
+       CASE cell.communicator WHEN 0 THEN 'none' WHEN 1 THEN 'other' ELSE coalesce(communicator.identity, 'unknown') END AS identity,
+       CASE cell.communicator WHEN 0 THEN '-' WHEN 1 THEN '(other communicators)' ELSE coalesce(label, '(unknown communicator)') END
+           AS communicator,
+       cell.bytes, cell.is_folded, CASE measure WHEN 'poll' THEN 'call' ELSE measure END AS measure, memory_kind,
+       CASE cell.region WHEN 0 THEN '' ELSE coalesce(region.name, '(unknown region)') END AS region,
+       cell.count, CASE measure WHEN 'captured' THEN 0 ELSE volume_bytes END AS volume_bytes, total_ns, min_ns, max_ns, blocked_ns
+FROM cell
+LEFT JOIN call ON call.name = cell.call
+LEFT JOIN communicator ON communicator.world_rank = cell.world_rank AND communicator.communicator = cell.communicator
+LEFT JOIN communicator_label ON communicator_label.identity = communicator.identity
+LEFT JOIN region ON region.world_rank = cell.world_rank AND region.region = cell.region
+LEFT JOIN fact AS host ON host.world_rank = cell.world_rank AND host.key = 'host';
+
+-- How long did messages of each size take, over all ranks?
+CREATE VIEW sizes AS
+SELECT call, family, library, communicator, identity, measure, memory_kind, bytes, is_folded, count(DISTINCT world_rank) AS ranks,
+       sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(total_ns) AS total_ns, sum(total_ns) * 1.0 / sum(count) AS mean_ns,
+       min(min_ns) AS min_ns, max(max_ns) AS max_ns, sum(blocked_ns) AS blocked_ns
+FROM named_cell
+WHERE count > 0
+GROUP BY call, identity, measure, memory_kind, bytes, is_folded;
+
+-- The percentiles of the rows of sizes, as the reports have them. Null if fewer calls: p95 needs 20, p99 needs 100.
+CREATE VIEW percentiles AS
+WITH summed AS (
+    SELECT call, identity, measure, memory_kind, bytes, is_folded, bucket, sum(bucket.count) AS count
+    FROM named_cell
+    JOIN bucket USING (cell)
+    GROUP BY call, identity, measure, memory_kind, bytes, is_folded, bucket
+),
+running AS (
+    SELECT summed.*, 100 * count AS own, 100 * total(count) OVER upto AS upto, total(count) OVER whole AS whole
+    FROM summed
+    WINDOW whole AS (PARTITION BY call, identity, measure, memory_kind, bytes, is_folded),
+           upto AS (PARTITION BY call, identity, measure, memory_kind, bytes, is_folded ORDER BY bucket)
+),
+typical AS (
+    SELECT sizes.*, own, upto, whole, min(max(coalesce((low_ns + high_ns) / 2.0, max_ns), min_ns), max_ns) AS typical_ns
+    FROM sizes
+    JOIN running USING (call, identity, measure, memory_kind, bytes, is_folded)
+    JOIN bucket_bound USING (bucket)
+)
+SELECT call, communicator, identity, measure, memory_kind, bytes, is_folded, typical.count,
+       max(CASE WHEN upto - own < 50 * whole AND upto >= 50 * whole THEN typical_ns END) * 1.0 AS p50_ns,
+       max(CASE WHEN upto - own < 95 * whole AND upto >= 95 * whole AND whole >= 20 THEN typical_ns END) * 1.0 AS p95_ns,
+       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND whole >= 100 THEN typical_ns END) * 1.0 AS p99_ns
+FROM typical
+GROUP BY call, identity, measure, memory_kind, bytes, is_folded;
+
+-- The sampled calls with names. begin_ns, end_ns and completed_ns are on the run's axis.
+CREATE VIEW calls AS
+SELECT sample.world_rank, host.value AS host, sample.thread, sample.call, family, coalesce(call.library, 'mpi') AS library,
+       CASE sample.communicator WHEN 0 THEN 'none' WHEN 1 THEN 'other' ELSE coalesce(communicator.identity, 'unknown') END AS identity,
+       CASE sample.communicator WHEN 0 THEN '-' WHEN 1 THEN '(other communicators)' ELSE coalesce(label, '(unknown communicator)') END
+           AS communicator,
+       sequence, bytes, peer, root, region.name AS region,
+       aligned_ns + start_ns - since_ns + CAST(round((start_ns - since_ns) * drift) AS INTEGER) AS begin_ns,
+       aligned_ns + end_ns - since_ns + CAST(round((start_ns - since_ns) * drift) AS INTEGER) AS end_ns,
+       aligned_ns + completed_ns - since_ns + CAST(round((start_ns - since_ns) * drift) AS INTEGER) AS completed_ns,
+       end_ns - start_ns AS duration_ns
+FROM sample
+JOIN clock_line ON clock_line.world_rank = sample.world_rank AND start_ns >= since_ns AND start_ns < until_ns
+LEFT JOIN call ON call.name = sample.call
+LEFT JOIN communicator ON communicator.world_rank = sample.world_rank AND communicator.communicator = sample.communicator
+LEFT JOIN communicator_label ON communicator_label.identity = communicator.identity
+LEFT JOIN region ON region.world_rank = sample.world_rank AND region.region = sample.region
+LEFT JOIN fact AS host ON host.world_rank = sample.world_rank AND host.key = 'host';
+
+-- The sampled collectives: when the first and the last rank came, who was last, and when the last one was done.
+CREATE VIEW collectives AS
+SELECT identity, communicator, sequence, call, library, max(bytes) AS bytes, count(*) AS ranks, min(begin_ns) AS first_begin_ns,
+       max(begin_ns) AS last_begin_ns, max(begin_ns) - min(begin_ns) AS spread_ns, max(CASE place WHEN 1 THEN world_rank END) AS last_rank,
+       max(coalesce(completed_ns, end_ns)) AS end_ns
+FROM (
+    SELECT calls.*, row_number() OVER (PARTITION BY identity, sequence, call ORDER BY begin_ns DESC, world_rank) AS place
+    FROM calls
+    WHERE sequence IS NOT NULL
+)
+GROUP BY identity, sequence, call;
