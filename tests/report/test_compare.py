@@ -96,6 +96,16 @@ def test_other_figures_than_the_one_judged_are_exploratory(slower, report):
     assert lines["Wall time"].endswith("same within 2.0 %")
 
 
+def test_no_line_begins_with_the_unit_of_a_number(capsys, monkeypatch):
+    text = "transfer -1.5 % [-23 %, +22 %]; 15.5 ms more per rank, with a probability of 80 %"
+    for width in range(40, 120):
+        monkeypatch.setattr(command, "WIDTH", width)
+        command.print_fact("Verdict", text)
+        lines = capsys.readouterr().out.splitlines()
+        assert " ".join(" ".join(lines).split()) == f"Verdict {text}"
+        assert not [line for line in lines if line.lstrip().startswith(("%", "ms"))], width
+
+
 def test_equal_sides_are_the_same_and_nothing_is_named(equal, verdict, report):
     assert verdict(equal)["verdict"] == "same"
     assert verdict(equal, "--min-effect", "0.1%")["verdict"] == "unknown"

@@ -138,6 +138,14 @@ def test_until_goes_on_after_the_blocks_wanted_and_ends_with_a_narrow_interval(h
     assert "which costs certainty: they are at 96.7 %, so that 95.0 % holds" in " ".join(report("compare", here / "exp").out.split())
 
 
+def test_intervals_of_several_arms_until_they_are_narrow_have_the_level_that_is_said(here, report):
+    start(here, "run", "exp", "--blocks", 2, "--until", "2%", *arms(here, "a", "b", "c"))
+    verdicts = report("compare", here / "exp", "--by", "verdict", "--json").rows
+    assert [row["level"] for row in verdicts] == pytest.approx([1 - 0.05 * 2 / 3 / 2] * 2)
+    text = " ".join(report("compare", here / "exp").out.split())
+    assert "they are at 98.3 %, so that 95.0 % holds for all verdicts together" in text and "98.3 % interval" in text
+
+
 def test_aa_runs_the_first_arm_once_more_in_each_block(here, report):
     answer = start(here, "run", "exp", "--blocks", 6, "--aa", *arms(here, "a", "b"))
     assert answer.status == 0, answer.err

@@ -52,6 +52,8 @@ EXAMPLES = (
 SEE_ALSO = ("late", "sizes", "steps")
 SEPARATOR = " -- "
 HEAD_WIDTH, WIDTH = 16, 120
+OF_A_NUMBER = re.compile(r"(?<=\d) (?=%|[mun]?s\b|[KMGT]i?B\b)")  # the space between a number and its unit
+KEPT = "\N{NO-BREAK SPACE}"
 OF_WHOLE_RUNS = ("time", *PERCENTILES, "wall")
 MOST_CAUSES, MOST_SAME, MOST_DRAWN = 2, 4, 12
 NAMES = {  # of a figure: in a table, in a sentence
@@ -244,10 +246,11 @@ def print_text(answers: Comparison) -> None:
 
 
 def print_fact(head: str, text: str) -> None:
-    first, *rest = textwrap.wrap(units.visible(text), WIDTH - HEAD_WIDTH, break_on_hyphens=False, break_long_words=False) or [""]
-    print(f"{head:<{HEAD_WIDTH}}{first}")
+    kept = OF_A_NUMBER.sub(KEPT, units.visible(text))
+    first, *rest = textwrap.wrap(kept, WIDTH - HEAD_WIDTH, break_on_hyphens=False, break_long_words=False) or [""]
+    print(f"{head:<{HEAD_WIDTH}}{first}".replace(KEPT, " "))
     for line in rest:
-        print(" " * HEAD_WIDTH + line)
+        print(" " * HEAD_WIDTH + line.replace(KEPT, " "))
 
 
 def facts(answers: Comparison) -> Iterator[tuple[str, str]]:

@@ -197,7 +197,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     table = _Table(sides, [] if rules.skipped else keys, metric)
     alone = judge._replace(level=rules.level_of_each(1))
     pairs = [_pair(alone if side.of else judge, rules, table, side, refused, allowed) for side in sides[1:]]
-    notes = [*_notes(sides, metric, table, rules), *(note for _, own in drifted.values() for note in own)]
+    notes = [*_notes(sides, metric, table, rules, judge.level), *(note for _, own in drifted.values() for note in own)]
     for side, pair in zip(sides[1:], pairs):
         notes += _disturbance(judge, sides[0], side)
         notes += _coarse_clocks(sides[0], side, next(figure for figure in pair.figures if figure.is_primary), rules.skipped)
@@ -416,10 +416,11 @@ def _needed(judge: Judge, reference: Side, side: Side, metric: str) -> int | Non
     return rank_tests.pairs_to_detect([math.log(after / before) for before, after in zip(first, second)], ADVISED, judge.level)
 
 
-def _notes(sides: Sequence[Side], metric: str, table: _Table, rules: Rules) -> Iterator[str]:
+def _notes(sides: Sequence[Side], metric: str, table: _Table, rules: Rules, level_of_each: float) -> Iterator[str]:
     if rules.is_sequential:
-        level, claimed = units.share(rules.level_of_each(1)), units.share(rules.level)
-        yield f"blocks were added until intervals are narrow (--until), which costs certainty: they are at {level}, so that {claimed} holds"
+        claimed = f"{units.share(rules.level)} holds{' for all verdicts together' if len(sides) > 2 else ''}"
+        level = units.share(level_of_each)
+        yield f"blocks were added until intervals are narrow (--until), which costs certainty: they are at {level}, so that {claimed}"
     if rules.skipped:
         share = units.share(rules.skipped)
         yield f"the first {share} of the steps of each run are left out; calls and sizes are not shown: their sums have all steps"
