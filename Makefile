@@ -103,6 +103,11 @@ $(REPORT_PAGES:%=$(BUILD)/man/%): $(wildcard report/commprof_report/*.py report/
 	@mkdir -p $(@D)
 	PYTHONPATH=report python3 -B -m commprof_report.manual $(@F) >$@
 
+COMPLETIONS := $(BUILD)/completion/bash $(BUILD)/completion/zsh
+$(COMPLETIONS): $(BUILD)/bin/commprof-run $(wildcard report/commprof_report/*.py report/commprof_report/*/*.py)
+	@mkdir -p $(@D)
+	COMMPROF_CONFIG=/dev/null $< --help | PYTHONPATH=report python3 -B -m commprof_report.completion $(@F) >$@
+
 -include $(LIBRARY_OBJECTS:.o=.d)
 
 .PHONY: demo
@@ -140,7 +145,7 @@ check-slurm: all ## jobs of a real Slurm of one node, started for the tests (as 
 	$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/slurm
 
 .PHONY: check-packages
-check-packages: all ## what pip builds and installs, in virtual environments
+check-packages: all ## what pip builds and installs, and what `make install` has for modules, shells and pkg-config
 	setup/packages.sh check
 	-setup/packages.sh check-packages
 	$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/packages
@@ -177,9 +182,11 @@ show-wrappers: ## the wrappers as plain C
 	@$(CC) $(ALL_CFLAGS) -E -P src/wrappers/wrappers.c | sed -n '/wrap_Send(/,$$p' | { clang-format 2>/dev/null || cat; }
 
 TO = $(DESTDIR)$(PREFIX)
+PROGRAMS := commprof-run hvprof-report commprof-experiment
+FILL_IN = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g'
 
 .PHONY: install install-programs uninstall
-install: install-programs man ## install under PREFIX (DESTDIR is honoured; DEBUG_INFO=1 keeps debug information beside the libraries)
+install: install-programs man $(COMPLETIONS) ## install under PREFIX (DESTDIR is honoured; DEBUG_INFO=1 keeps debug information beside the libraries)
 	install -d $(addprefix $(TO)/,share/commprof share/doc/commprof/docs share/man/man1 share/man/man3 share/man/man7)
 	install -m 755 report/hvprof-report report/commprof-experiment $(TO)/bin/
 	cd report && find commprof_report -type f ! -name '*.pyc' -exec install -D -m 644 {} $(abspath $(TO))/share/commprof/{} \;
@@ -189,6 +196,12 @@ install: install-programs man ## install under PREFIX (DESTDIR is honoured; DEBU
 	install -m 644 $(filter %.1,$(MANUAL_PAGES)) $(TO)/share/man/man1/
 	install -m 644 $(filter %.3,$(MANUAL_PAGES)) $(TO)/share/man/man3/
 	install -m 644 $(filter %.7,$(MANUAL_PAGES)) $(TO)/share/man/man7/
+	install -d $(addprefix $(TO)/,lib/pkgconfig share/modulefiles/commprof share/bash-completion/completions share/zsh/site-functions)
+	$(FILL_IN) packaging/commprof.pc.in >$(TO)/lib/pkgconfig/commprof.pc
+	$(FILL_IN) packaging/modulefile.tcl.in >$(TO)/share/modulefiles/commprof/$(VERSION)
+	$(FILL_IN) packaging/modulefile.lua.in >$(TO)/share/modulefiles/commprof/$(VERSION).lua
+	for program in $(PROGRAMS); do install -m 644 $(BUILD)/completion/bash $(TO)/share/bash-completion/completions/$$program || exit 1; done
+	install -m 644 $(BUILD)/completion/zsh $(TO)/share/zsh/site-functions/_commprof
 
 # What is compiled, alone: setup/wheel.py takes it from there.
 install-programs: $(LIBRARIES) $(BUILD)/bin/commprof-run
@@ -206,10 +219,19 @@ ifdef DEBUG_INFO
 endif
 
 uninstall: ## remove what `make install` has installed under PREFIX
-	rm -f $(addprefix $(TO)/bin/,commprof-run hvprof-report commprof-experiment) $(TO)/include/commprof.h
+	rm -f $(addprefix $(TO)/bin/,$(PROGRAMS)) $(TO)/include/commprof.h $(TO)/lib/pkgconfig/commprof.pc
+	rm -f $(addprefix $(TO)/share/bash-completion/completions/,$(PROGRAMS)) $(TO)/share/zsh/site-functions/_commprof
+	rm -f $(addprefix $(TO)/share/modulefiles/commprof/,$(VERSION) $(VERSION).lua)
+	-rmdir $(TO)/share/modulefiles/commprof 2>/dev/null
 	rm -f $(foreach file,$(notdir $(LIBRARIES)),$(TO)/lib/$(file) $(TO)/lib/$(file).debug)
 	rm -f $(foreach page,$(notdir $(MANUAL_PAGES)),$(TO)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(page))
 	rm -rf $(addprefix $(TO)/,include/commprof share/commprof share/doc/commprof)
+
+# The date of the files is that of the commit, so it gives the same bytes wherever it is made.
+.PHONY: dist
+dist: ## the archive of a release, from the last commit: $(BUILD)/dist/commprof-VERSION.tar.gz
+	@mkdir -p $(BUILD)/dist
+	git archive --format=tar --prefix=commprof-$(VERSION)/ HEAD | gzip --best --no-name >$(BUILD)/dist/commprof-$(VERSION).tar.gz
 
 # The wheel for AArch64 is built where its cross compiler is.
 AARCH64_CC ?= aarch64-linux-gnu-gcc

@@ -46,6 +46,9 @@ check-mpis     python3-pip            module   pip
 check-mpis     python3-dev            program  python3-config
 check-packages python3-venv           module   venv
 check-packages python3-pip            module   pip
+check-packages zsh                    program  zsh
+check-packages lmod                   program  module
+check-packages pkg-config             program  pkg-config
 check-packages gcc-aarch64-linux-gnu  program  aarch64-linux-gnu-gcc
 check-packages libc6-dev-arm64-cross  header   ../aarch64-linux-gnu/include/stdio.h
 check-slurm    slurmctld              program  slurmctld

@@ -1,0 +1,119 @@
+"""What `make install` puts under a prefix for the tools of a site: modulefiles, pkg-config, completion; and the archive of `make dist`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
+PROGRAMS = ("commprof-run", "hvprof-report", "commprof-experiment")
+
+
+def say(*command: object, folder: Path = ROOT, **environment: str) -> str:
+    done = subprocess.run(list(map(str, command)), cwd=folder, env=os.environ | environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("install") / "usr"
+    say("make", "-s", "install", f"PREFIX={folder}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def version(prefix: Path) -> str:
+    return say(prefix / "bin/commprof-run", "--version").split()[1]
+
+
+def bash_offers(prefix: Path, *words: str) -> list[str]:
+    """What bash completes the last word to."""
+    script = f"source $0; COMP_WORDS=({' '.join(map(repr, words))}); COMP_CWORD={len(words) - 1}; _commprof; echo ${{COMPREPLY[@]}}"
+    return say("bash", "-c", script, prefix / f"share/bash-completion/completions/{words[0]}").split()
+
+
+def test_bash_completes_commands_options_and_choices(prefix):
+    assert set(bash_offers(prefix, "hvprof-report", "s")) == {"summary", "steps", "sizes", "stuck"}
+    assert bash_offers(prefix, "hvprof-report", "sizes", "--per") == ["--per-rank"]
+    assert bash_offers(prefix, "hvprof-report", "late", "--by", "") == ["rank", "host", "call", "state", "size", "run"]
+    assert bash_offers(prefix, "hvprof-report", "sizes", "run") == []  # files
+    assert bash_offers(prefix, "commprof-experiment", "re") == ["resume"]
+
+
+def test_bash_completes_the_settings(prefix):
+    assert bash_offers(prefix, "commprof-run", "--mem") == ["--memory"]
+    assert bash_offers(prefix, "commprof-run", "--no-q") == ["--no-quiet"]
+    assert bash_offers(prefix, "commprof-run", "--quiet", "") == ["on", "off"]
+    assert {"--doctor", "--help", "--version", "--canary"} <= set(bash_offers(prefix, "commprof-run", "--"))
+
+
+def test_zsh_completes_the_same(prefix):
+    if not shutil.which("zsh"):
+        pytest.skip("no zsh")
+    stub = "_arguments() { print -rl -- $@ }; _describe() { print -rl -- ${(P)2} }; _files() { : }"
+    script = f'{stub}; words=("$@"); CURRENT=$#words; source $0'
+    function = prefix / "share/zsh/site-functions/_commprof"
+
+    def offers(*words: str) -> list[str]:
+        return say("zsh", "-f", "-c", script, function, *words).splitlines()
+
+    assert "sizes:Latency and bandwidth of each message size." in offers("hvprof-report", "s")
+    assert "--per-rank[one row a rank]" in offers("hvprof-report", "sizes", "--per")
+    by = r"--by=[this table only (--json and --csv\: ranks unless said otherwise)]:by:(rank host call state size run)"
+    assert by in offers("hvprof-report", "late", "")
+    assert any(line.startswith("--quiet=[") and line.endswith(":on|off:(on off)") for line in offers("commprof-run", ""))
+
+
+@pytest.mark.parametrize("kind", ["lua", "tcl"])
+def test_a_module_brings_the_programs_to_the_path(prefix, version, kind, tmp_path):
+    """Lmod reads modulefiles in Tcl, too."""
+    if not LMOD.exists():
+        pytest.skip("no lmod")
+    (tmp_path / "commprof").mkdir()
+    name = version + (".lua" if kind == "lua" else "")
+    shutil.copy(prefix / "share/modulefiles/commprof" / name, tmp_path / "commprof" / name)
+    said = say(LMOD, "bash", "load", f"commprof/{version}", MODULEPATH=str(tmp_path), LMOD_SYSTEM_DEFAULT_MODULES="", PATH="/usr/bin:/bin")
+    path = say("bash", "-c", f"{said}\necho $PATH", PATH="/usr/bin:/bin").strip()
+    assert path.startswith(f"{prefix}/bin:"), said
+    assert "LD_PRELOAD" not in said and "COMMPROF_" not in said
+
+
+def test_pkg_config_knows_the_header(prefix, version):
+    if not shutil.which("pkg-config"):
+        pytest.skip("no pkg-config")
+    known = {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+    assert say("pkg-config", "--modversion", "commprof", **known).strip() == version
+    assert say("pkg-config", "--cflags", "--libs", "commprof", **known).split() == [f"-I{prefix}/include"]
+    assert Path(say("pkg-config", "--variable=library", "commprof", **known).strip()).is_file()
+
+
+def test_the_paths_are_those_of_the_prefix_not_of_the_staging_folder(tmp_path):
+    say("make", "-s", "install", f"DESTDIR={tmp_path}", "PREFIX=/opt/commprof")
+    for name in (
+        "lib/pkgconfig/commprof.pc",
+        f"share/modulefiles/commprof/{next((tmp_path / 'opt/commprof/share/modulefiles/commprof').glob('*.lua')).name}",
+    ):
+        text = (tmp_path / "opt/commprof" / name).read_text()
+        assert "/opt/commprof" in text and str(tmp_path) not in text and "@" not in text
+
+
+def test_two_archives_of_a_release_are_the_same_bytes(tmp_path):
+    if subprocess.run(["git", "rev-parse"], cwd=ROOT, capture_output=True).returncode:
+        pytest.skip("no git checkout")
+    made = []
+    for name in ("one", "two"):
+        say("make", "-s", "dist", f"BUILD={tmp_path / name}", TZ="UTC" if name == "one" else "Asia/Tokyo", LC_ALL="C")
+        (archive,) = (tmp_path / name / "dist").iterdir()
+        made.append(archive.read_bytes())
+    assert made[0] == made[1]
+    with tarfile.open(archive) as files:
+        names = files.getnames()
+    assert {name.partition("/")[0] for name in names} == {archive.name.removesuffix(".tar.gz")}
+    assert f"{archive.name.removesuffix('.tar.gz')}/pyproject.toml" in names
