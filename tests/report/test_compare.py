@@ -379,6 +379,16 @@ def test_a_trend_and_a_run_that_stands_apart_are_noted_and_nothing_is_on_a_healt
     assert "Note" not in report("compare", *words(made("healthy", lambda place: 1.0))).out
 
 
+def test_a_run_that_stands_apart_is_named_with_what_is_peculiar_about_it(slower, report):
+    runs = changed(slower, SWITCHES + fact("last.involuntary_switches", "47"))
+    apart = next(run for run in runs if run.name == "b-3.db")
+    planted(apart, 60 * 6, dict.fromkeys(TRANSFERS, 3.0))
+    execute(apart, SWITCHES + fact("last.involuntary_switches", "97") + fact("host", "node07"))
+    text = " ".join(report("compare", *words(runs)).out.split())
+    assert "b-3.db stands apart: transfer " in text
+    assert "; no other run was on node07; its ranks lost their cores 9 times a second, those of the others 4; it is compared" in text
+
+
 def test_a_machine_that_was_other_for_one_side_is_a_reason_against_a_verdict(slower, verdict, report):
     """Large Allreduces are 30 % slower, so transfer is 27 % slower; so are copies on one of two hosts."""
     slow = {"node01": 1.4}

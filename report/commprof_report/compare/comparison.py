@@ -516,7 +516,20 @@ def _outliers(sides: Sequence[Side], metric: str, least: float) -> Iterator[str]
         for run, value in zip(side.runs, values):
             if deviation and abs(value - middle) > max(OUTLIER * deviation, least * middle):
                 apart = f"{units.duration(value)}, median of {side.name} {units.duration(middle)}"
-                yield f"{run.path} stands apart: {metric} {apart}; it is compared like the others"
+                yield f"{run.path} stands apart: {metric} {apart}{_peculiar(run, side)}; it is compared like the others"
+
+
+def _peculiar(run: Figures, side: Side) -> str:
+    """What may explain a run that stands apart: hosts that no other run of its side had, or cores lost more often."""
+    others = [other for other in side.runs if other is not run]
+    found = ""
+    hosts = {row.host for row in run.ranks} - {row.host for other in others for row in other.ranks}
+    if hosts:
+        found += f"; no other run was on {units.shortened(', '.join(sorted(host or 'an unknown host' for host in hosts)), 40)}"
+    often = [other.switches_per_s for other in others]
+    if run.switches_per_s is not None and None not in often and run.switches_per_s >= 2 * max(FEW_SWITCHES_PER_S, median(often)):
+        found += f"; its ranks lost their cores {run.switches_per_s:.2g} times a second, those of the others {median(often):.2g}"
+    return found
 
 
 def _runs(sides: Sequence[Side]) -> list[RunRow]:
