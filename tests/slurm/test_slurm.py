@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,3 +106,18 @@ def test_task_prolog_profiles_the_jobs_that_ask_for_it_where_the_site_says(slurm
     assert asked.exit_status == 0 and "profile of 2 ranks in" in asked.stderr
     (folder,) = (tmp_path / "ada").glob("*/*")
     assert {path.name for path in folder.glob("rank-*.db")} == {"rank-0.db", "rank-1.db"}
+
+
+def test_an_experiment_in_a_batch_job_runs_its_arms_by_srun(slurm, tmp_path):
+    """One allocation, whose nodes all runs share."""
+    if missing := [mpi.name for mpi in (OPEN_MPI, MPICH) if mpi.missing]:
+        pytest.skip(f"{missing[0]} is not installed")
+    arms = [f"--arm '{mpi.name}: srun -n 2 --mpi={PLUGIN[mpi.name]} {{}} {compile_program(mpi, 'pcontrol')}'" for mpi in (OPEN_MPI, MPICH)]
+    experiment = REPORT.parent / "commprof-experiment"
+    printed = slurm.batch(f"{experiment} run exp --blocks 2 {' '.join(arms)}\n", tmp_path, "--ntasks=2")
+    assert "done: 2 blocks. Read them with: hvprof-report compare exp" in printed, printed
+    assert len(list(tmp_path.glob("exp/block-0[12]/*/rank-[01].db"))) == 8
+    report = subprocess.run([REPORT, "compare", "exp", "--by", "run", "--json"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    rows = json.loads(report.stdout)
+    assert sorted((row["side"], row["block"]) for row in rows) == [("mpich", 1), ("mpich", 2), ("openmpi", 1), ("openmpi", 2)]
+    assert all(row["memory_ns"] > 0 for row in rows), "the host was measured before each run"
