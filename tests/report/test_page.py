@@ -113,6 +113,24 @@ def test_of_many_ranks_those_are_shown_that_cost_most(report, run_path, tmp_path
     assert "The table has the first 2 of 4 ranks." in (tmp_path / "page.html").read_text()
 
 
+def test_the_marks_of_sizes_are_explained_where_they_occur(report, run_folder, tmp_path):
+    """The training run has no sizes that are counted together."""
+    assert report("html", run_folder, "-o", tmp_path / "page.html").status == 0
+    assert "Marks of sizes: ! no power of two, * a size that each rank has of its own." in (tmp_path / "page.html").read_text()
+    planted.write_database(tmp_path / "rank-0.db", planted.Rank(0, 1, cells=[planted.Cell("MPI_Bcast", 8, [1_000])]))
+    assert report("html", tmp_path / "rank-0.db", "-o", tmp_path / "page.html").status == 0
+    assert "Marks of sizes" not in (tmp_path / "page.html").read_text()
+
+
+def test_what_was_not_found_is_a_list(report, run_path, page):
+    """A line each; the words are those of advise."""
+    found = page.read_text().partition('<section id="what-could-be-better">')[2].partition("</section>")[0]
+    said = re.findall(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>", found)
+    absent = [title for head, title in said[[head for head, _ in said].index("Looked for and not found") :]]
+    told = " ".join(report("advise", run_path).out.split())
+    assert len(absent) > 3 and all(title in told for title in absent)
+
+
 def test_a_page_without_steps_has_no_timeline(report, tmp_path):
     assert report("html", grid([{}]).write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
     assert 'id="timeline' not in (tmp_path / "page.html").read_text()

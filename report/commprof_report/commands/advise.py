@@ -105,26 +105,37 @@ def saving_text(row: Advice) -> str:
 
 
 def closing_lines(rows: Sequence[Advice], unsampled: str) -> Iterator[str]:
+    for head, parts in closing(rows, unsampled):
+        yield from textwrap.wrap(f"{head}{': ' if head else ''}{'; '.join(parts)}.", WIDTH, break_on_hyphens=False)
+
+
+def closing(rows: Sequence[Advice], unsampled: str) -> Iterator[tuple[str, list[str]]]:
     """What is known of rates, what was not found, and what could not be looked for."""
     knees = [row.title for row in rows if row.rule == "knee"]
     for knee in knees[:MOST_KNEES]:
-        yield from textwrap.wrap(f"{knee}.", WIDTH, break_on_hyphens=False)
+        yield "", [knee]
     silent = [row for row in rows if not row.found and row.rule != "knee"]
     absent = [row.title for row in silent if not row.evidence]
     if absent:
-        yield from textwrap.wrap(f"Looked for and not found: {'; '.join(absent)}.", WIDTH, break_on_hyphens=False)
+        yield "Looked for and not found", absent
     unknown: dict[str, list[str]] = {}
     for row in silent:
         unknown.setdefault(row.evidence, []).append(row.title)
     for why, titles in unknown.items():
         if why:
-            yield from textwrap.wrap(f"Not known: {'; '.join(titles)} ({why}).", WIDTH, break_on_hyphens=False)
+            yield "Not known", [f"{'; '.join(titles)} ({why})"]
     if unsampled:
-        yield from textwrap.wrap(f"Not known: the single calls of {unsampled}.", WIDTH, break_on_hyphens=False)
+        yield "Not known", [f"the single calls of {unsampled}"]
 
 
 def advise_section(run: Run, answers: RunSummary, steps: StepsRow) -> str:
     rows = advice.advice(run, answers, steps)
     pieces = [row for row in rows if row.found]
-    sentence = f"{verdict(pieces)} Estimates may count the same time twice. {' '.join(closing_lines(rows, unsampled_text(run)))}"
-    return page.section("What could be better", sentence, *([page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []))
+    sentence = verdict(pieces) + (" Estimates may count the same time twice." if pieces else "")
+    table = [page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []
+    facts, before = [], ""
+    for head, parts in closing(rows, unsampled_text(run)):
+        for part in parts:
+            facts.append(("" if head == before else head or "Best rate", part))
+            before = head
+    return page.section("What could be better", sentence, *table, page.facts_list(facts))

@@ -210,20 +210,23 @@ def timeline_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) 
     views = step_views(in_steps.steps, in_steps.costs.steps, alignment.aligned_ns, waits)
     if not views:
         return ""
-    sentence = (
-        "What the main thread of each rank did in a step: solid is transfer, hatched is waiting for other ranks, pale is time in MPI that was"
-        " not split; the rest of a bar is outside MPI. The red line is the critical path. The wheel or + and - zoom, dragging or the arrow"
-        " keys move, 0 shows the whole step; the mouse, or the keys . and , name a part, and an arrow shows the rank that it waited for."
-    )
+    explained = [
+        "Solid is transfer, hatched is waiting for other ranks, pale is time in MPI that was not split; the rest of a bar is outside MPI.",
+        "The red line is the critical path. The arrow of a part comes from the rank that it waited for.",
+        "The wheel or + and - zoom, dragging or the arrow keys move, 0 shows the whole step; the mouse, or the keys . and , name a part.",
+    ]
     if any(rank.gpus for view in views for rank in view.ranks):
-        sentence += (
-            " Beneath a rank are its GPUs, with a strip each for computing, communicating and copying, and hatched while not all their"
-            " activities were sampled; communication beside which the GPU does not compute is exposed."
+        explained.append(
+            "Beneath a rank are its GPUs, with a strip each for computing, communicating and copying, hatched while not all their activities"
+            " were sampled. Communication beside which the GPU does not compute is exposed."
         )
     hosts = waits.participants.hosts
     if 1 < len(set(hosts.values())) < len(hosts):
-        sentence += " The row of a host is that of its rank that waited least; a click on its name, or Enter at a part, unfolds it or folds it."
-    return page.section("A step in time", sentence, page.timeline(timeline_plot.data(views, hosts)))
+        explained.append(
+            "The row of a host is that of its rank that waited least; a click on its name, or Enter at a part, unfolds it or folds it."
+        )
+    drawing = page.timeline(timeline_plot.data(views, hosts))
+    return page.section("A step in time", "What the main thread of each rank did in a step.", page.bullets(explained), drawing)
 
 
 def rank_steps_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) -> str:
@@ -284,6 +287,8 @@ def sizes_sections(run: Run) -> Iterator[str]:
     absent = {"rank": True, "overlap": True, **sizes.nothing_to_tell(rows)}
     columns = [column for column in sizes.COLUMNS if not absent.get(column.head)]
     note = "" if len(rows) <= MOST_SIZES else f" Shown are the {MOST_SIZES} of {len(rows):,} rows with the most time."
+    if marked := sizes.marks_note(largest):
+        note += f" Marks of sizes: {marked}."
     yield page.section("Message sizes", sentence + note, picture, page.table(columns, largest))
     yield latency.latency_section(run, every)
 

@@ -177,5 +177,14 @@ def marks(row: SizeRow) -> str:
     return mark + ("*" if row.is_own else "")
 
 
+MARKS = {"!": "no power of two", "~": "several sizes that were counted together", "*": "a size that each rank has of its own"}
+
+
+def marks_note(rows: Sequence[SizeRow]) -> str:
+    """What the marks mean that these rows have."""
+    used = {mark for row in rows for mark in marks(row)}
+    return ", ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used)
+
+
 def is_odd(row: SizeRow) -> bool:
     return bool(row.bytes_low) and row.bytes_low == row.bytes_high and not row.power_of_two

@@ -133,7 +133,6 @@ def traffic_section(run: Run) -> str:
     if not rows:
         return ""
     sentence = (
-        "Bulk calls carry gradients, activations or data; control calls are what frameworks tell each other about them, barriers and"
-        " the like. " + "; ".join(f"{head}: {text}" if head else text for head, text in facts(rows)) + "."
+        "Bulk calls carry gradients, activations or data; control calls are what frameworks tell each other about them, barriers and the like."
     )
-    return page.section("Bulk and control", sentence, page.table(columns_of(rows), rows))
+    return page.section("Bulk and control", sentence, page.facts_list(facts(rows)), page.table(columns_of(rows), rows))

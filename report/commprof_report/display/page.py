@@ -94,6 +94,10 @@ def facts_list(facts: Iterable[tuple[str, str]]) -> str:
     return "<dl>" + "".join(f"<dt>{text(head)}</dt><dd>{text(fact)}</dd>" for head, fact in facts) + "</dl>"
 
 
+def bullets(lines: Iterable[str]) -> str:
+    return f'<ul class="soft">{"".join(f"<li>{text(line)}</li>" for line in lines)}</ul>'
+
+
 def warnings(lines: Sequence[str]) -> str:
     if not lines:
         return ""
