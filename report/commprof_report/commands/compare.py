@@ -132,6 +132,8 @@ def kinds(text: str) -> tuple[str, ...]:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    if arguments.skip_steps and arguments.by in ("row", "size"):
+        raise UsageError("--skip-steps", f"--by {arguments.by} is known of whole runs only")
     with_histograms = arguments.metric in PERCENTILES or bool(arguments.plot)
     answers = compared(arguments.runs, rules(arguments, arguments.by == "size"), with_histograms)
     if arguments.plot:
@@ -139,7 +141,7 @@ def run(arguments: argparse.Namespace) -> None:
         source = " · ".join(f"{side.name}: {units.counted(len(side.runs), 'run')}" for side in answers.sides)
         pictures.save(arguments.plot, plot.draw, drawn, units.visible(source), plot.figure_size(drawn))
     if tables.is_for_scripts(arguments):
-        by = arguments.by or "row"
+        by = arguments.by or ("figure" if arguments.skip_steps else "row")
         tables.write_rows(arguments, script_rows(answers, by), SCRIPT_FIELDS[by])
     elif arguments.by:
         print_table(answers, arguments.by)
