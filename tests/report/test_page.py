@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import re
+from pathlib import Path
 
 import planted
 import pytest
@@ -22,6 +24,7 @@ from test_gpu import step_rank
 from test_root_causes import MS, grid
 
 STEPS = 40
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example-run.db.xz"
 DATA = re.compile(r'<script type="application/json" id="timeline-data">(.*?)</script>', re.S)
 WAITING = 3
 
@@ -120,6 +123,14 @@ def test_the_marks_of_sizes_are_explained_where_they_occur(report, run_folder, t
     planted.write_database(tmp_path / "rank-0.db", planted.Rank(0, 1, cells=[planted.Cell("MPI_Bcast", 8, [1_000])]))
     assert report("html", tmp_path / "rank-0.db", "-o", tmp_path / "page.html").status == 0
     assert "Marks of sizes" not in (tmp_path / "page.html").read_text()
+
+
+def test_the_best_rate_is_named_as_such(report, tmp_path):
+    with lzma.open(EXAMPLE) as packed:
+        (tmp_path / "run.db").write_bytes(packed.read())
+    assert report("html", tmp_path / "run.db").status == 0
+    (best,) = re.findall(r"<dt>Best rate</dt><dd>([^<]*)</dd>", (tmp_path / "run.html").read_text())
+    assert " ".join(report("advise", tmp_path / "run.db").out.split()).count(best) == 1
 
 
 def test_what_was_not_found_is_a_list(report, run_path, page):

@@ -133,7 +133,7 @@ def advise_section(run: Run, answers: RunSummary, steps: StepsRow) -> str:
     pieces = [row for row in rows if row.found]
     sentence = verdict(pieces) + (" Estimates may count the same time twice." if pieces else "")
     table = [page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []
-    facts, before = [], ""
+    facts, before = [], None
     for head, parts in closing(rows, unsampled_text(run)):
         for part in parts:
             facts.append(("" if head == before else head or "Best rate", part))
