@@ -123,14 +123,10 @@ HOT bool is_capturing(void *stream)
 HOT void begin_operation(struct operation *operation, enum call_id id, call_site site, enum nccl_counting counting, size_t count,
                          int datatype, int root_or_peer, const void *comm, void *stream)
 {
+    *operation = (struct operation){.comm = comm, .stream = stream, .root_or_peer = root_or_peer};
     enter(&operation->nccl, id, site);
     operation->is_followed = operation->nccl.is_outermost && __atomic_load_n(&nccl_followed, __ATOMIC_ACQUIRE);
-    operation->communicator = NULL;
-    operation->is_captured = false;
-    operation->root_or_peer = root_or_peer;
     if (operation->nccl.call.thread || operation->is_followed) {
-        operation->comm = comm;
-        operation->stream = stream;
         operation->removed = __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE);
         operation->communicator = nccl_communicators_find(comm, site);
     }

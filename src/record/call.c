@@ -34,8 +34,8 @@ __attribute__((cold, noinline)) struct thread *call_thread_again(struct thread *
 }
 
 /* NCCL calls only launch work, so their host time is not noted. */
-__attribute__((cold, noinline)) void call_note_time(const struct call *call)
+__attribute__((cold, noinline)) void call_note_time(struct thread *thread, unsigned id, uint64_t start_ticks, uint64_t end_ticks)
 {
-    if (call->id < CALL_FIRST_OF_NCCL)
-        host_time_add(&call->thread->host_time, call->start, call->end);
+    if (id < CALL_FIRST_OF_NCCL)
+        host_time_add(&thread->host_time, start_ticks, end_ticks);
 }

@@ -49,14 +49,25 @@ HOT struct thread *call_thread(call_site site, uintptr_t frame)
     return thread;
 }
 
+/* An address in the frame of the function that this is inlined into. It is not that of `struct call`, whose fields then stay in registers,
+ * as long as no function that is not inlined gets its address. */
+HOT uintptr_t call_frame(void)
+{
+    char mark;
+    uintptr_t frame;
+    __asm__("" : "=r"(frame) : "0"(&mark));
+    return frame;
+}
+
 /* call_begin is call_enter followed by call_start. A wrapper reads arguments and announces the call between the two. */
 HOT void call_enter(struct call *call, enum call_id id, call_site site)
 {
     call->id = (uint16_t)id;
     call->doing = id;
     call->communicator = NULL;
+    call->removed = 0;
     call->sequence = 0;
-    call->thread = call_thread(site, (uintptr_t)call);
+    call->thread = call_thread(site, call_frame());
 }
 
 HOT void call_start(struct call *call)
@@ -87,7 +98,7 @@ HOT void call_stop(struct call *call, int error)
 }
 
 /* Slow half of call_leave: record the call's interval for the GPU thread. */
-void call_note_time(const struct call *call);
+void call_note_time(struct thread *thread, unsigned id, uint64_t start_ticks, uint64_t end_ticks);
 
 HOT void call_leave(const struct call *call, bool found_something)
 {
@@ -95,7 +106,7 @@ HOT void call_leave(const struct call *call, bool found_something)
         return;
     call->thread->outermost = 0;
     if (__builtin_expect(__atomic_load_n(&host_time_wanted, __ATOMIC_RELAXED), 0) && found_something)
-        call_note_time(call); /* must precede the end of the call: see host_time.c */
+        call_note_time(call->thread, call->id, call->start, call->end); /* must precede the end of the call: see host_time.c */
     struct ledger_thread *record = call->thread->cells.record;
     __atomic_store_n(&record->doing, call->doing, __ATOMIC_RELEASE);
     __atomic_store_n(&record->since_ticks, call->end, __ATOMIC_RELEASE);

@@ -2,9 +2,9 @@
  * size of an invalid type would raise the job's error handler. */
 #include "traffic.h"
 
-__attribute__((noinline)) struct communicator *traffic_look_up(const struct call *call, mpi_handle comm)
+__attribute__((noinline)) struct communicator *traffic_look_up(bool was_announced, mpi_handle comm)
 {
-    struct communicator *found = call->communicator ? communicators_under(mpi_handle_bits(comm)) : communicators_find(comm);
+    struct communicator *found = was_announced ? communicators_under(mpi_handle_bits(comm)) : communicators_find(comm);
     communicators_slot(found); /* gives it one if it has none: traffic_key reads it */
     return found;
 }

@@ -109,7 +109,7 @@ HOT bool traffic_is_announced(const struct call *call)
 
 /* Slow half: the communicator of a call that announced none, or that was announced before some communicator was freed. A communicator that
  * was itself freed is not looked up at MPI. */
-struct communicator *traffic_look_up(const struct call *call, mpi_handle comm);
+struct communicator *traffic_look_up(bool was_announced, mpi_handle comm);
 
 /* Find the communicator of a call. False if the call is not counted or has failed. */
 HOT bool traffic_begin(const struct call *call, mpi_handle comm, struct traffic *traffic)
@@ -117,7 +117,7 @@ HOT bool traffic_begin(const struct call *call, mpi_handle comm, struct traffic 
     *traffic = traffic_nowhere();
     if (!call->succeeded || !mpi_abi.known)
         return false;
-    traffic->communicator = traffic_is_announced(call) ? call->communicator : traffic_look_up(call, comm);
+    traffic->communicator = traffic_is_announced(call) ? call->communicator : traffic_look_up(call->communicator != NULL, comm);
     return traffic->communicator != NULL;
 }
 

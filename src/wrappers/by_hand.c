@@ -21,7 +21,7 @@ HOT struct traffic received_of(const struct call *call, const void *status, int 
     return traffic_received(arrival, tag < 0 && arrival.source >= 0 ? mpi_status_tag(status) : tag, communicator);
 }
 
-static struct ledger_sample *account_receive(const struct call *call, const void *buf, const void *status, int tag, mpi_handle comm)
+HOT struct ledger_sample *account_receive(const struct call *call, const void *buf, const void *status, int tag, mpi_handle comm)
 {
     struct traffic traffic;
     traffic_check(call);

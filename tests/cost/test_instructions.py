@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 import instructions
 
 # As gcc 12 compiles them for x86-64, and 3 % more.
-LIMITS = {"Allreduce": 401, "Bcast": 402, "Barrier": 294, "Send": 452, "Recv": 536, "triple": 2683, "Wait": 1334}
+LIMITS = {"Allreduce": 376, "Bcast": 376, "Barrier": 258, "Send": 414, "Recv": 462, "triple": 2690, "Wait": 1334}
 
 
 @pytest.fixture(scope="module")
