@@ -25,6 +25,7 @@ struct call {
     uint64_t doing;                    /* as in struct ledger_thread, without LEDGER_DOING_INSIDE */
     struct communicator *communicator; /* the communicator that it was announced on; NULL: on none, or MPI must be asked for it */
     uint64_t removed;                  /* communicators_removed before it was looked up */
+    uint64_t bytes;                    /* of the buffer that counts, as announced; 0: none was, LEDGER_BYTES_UNKNOWN: MPI must be asked */
     uint64_t sequence;                 /* number of the collective on that communicator, from 1; 0: not a collective */
     uint16_t id;
     bool succeeded;
@@ -66,6 +67,7 @@ HOT void call_enter(struct call *call, enum call_id id, call_site site)
     call->doing = id;
     call->communicator = NULL;
     call->removed = 0;
+    call->bytes = 0;
     call->sequence = 0;
     call->thread = call_thread(site, call_frame());
 }

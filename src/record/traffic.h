@@ -71,6 +71,16 @@ HOT uint64_t traffic_bytes(mpi_count count, mpi_handle type)
     return bits == mpi_abi.datatype_null ? 0 : (uint64_t)count * traffic_asked_size(type);
 }
 
+/* Slow half of the next function. */
+uint64_t traffic_bytes_not_announced(mpi_count count, mpi_handle type);
+
+/* The same for the buffer of a call whose size may have been announced. */
+HOT uint64_t traffic_counted_bytes(const struct call *call, mpi_count count, mpi_handle type)
+{
+    bool is_known = call->bytes - 1 < LEDGER_BYTES_UNKNOWN - 1;
+    return __builtin_expect(is_known, 1) ? call->bytes : traffic_bytes_not_announced(count, type);
+}
+
 HOT bool traffic_is_root(const struct communicator *communicator, int root)
 {
     return communicator->is_inter ? root == mpi_abi.root : root == communicator->comm_rank;
@@ -146,7 +156,7 @@ HOT struct traffic traffic_partitioned(const struct call *call, mpi_count count,
     struct traffic traffic;
     if (!traffic_begin(call, comm, &traffic) || dest < 0) /* MPI_PROC_NULL */
         return traffic;
-    traffic.bytes = traffic.volume_bytes = traffic_bytes(count, type);
+    traffic.bytes = traffic.volume_bytes = traffic_counted_bytes(call, count, type);
     traffic.peer = communicators_world_rank(traffic.communicator, dest);
     return traffic;
 }
@@ -193,7 +203,7 @@ HOT struct traffic traffic_message(const struct call *call, mpi_count count, mpi
     traffic.flags = TRAFFIC_IS_MESSAGE;
     if (dest < 0) /* MPI_PROC_NULL */
         return traffic;
-    traffic.bytes = traffic.volume_bytes = traffic_bytes(count, type);
+    traffic.bytes = traffic.volume_bytes = traffic_counted_bytes(call, count, type);
     traffic.peer = communicators_world_rank(traffic.communicator, dest);
     traffic.tag = tag;
     traffic_number(call, &traffic);
@@ -219,7 +229,7 @@ HOT struct traffic traffic_bcast(const struct call *call, mpi_count count, mpi_h
     struct traffic traffic;
     if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
         return traffic;
-    traffic.bytes = traffic_bytes(count, type);
+    traffic.bytes = traffic_counted_bytes(call, count, type);
     traffic.volume_bytes = traffic_is_root(traffic.communicator, root) ? traffic.bytes : 0;
     return traffic;
 }
@@ -228,7 +238,7 @@ HOT struct traffic traffic_allreduce(const struct call *call, mpi_count count, m
 {
     struct traffic traffic;
     if (traffic_begin(call, comm, &traffic))
-        traffic.bytes = traffic.volume_bytes = traffic_bytes(count, type);
+        traffic.bytes = traffic.volume_bytes = traffic_counted_bytes(call, count, type);
     return traffic;
 }
 
@@ -246,7 +256,7 @@ HOT struct traffic traffic_put(const struct call *call, mpi_count count, mpi_han
     struct traffic traffic;
     if (!traffic_begin_on(call, communicators_key_of_window(win), &traffic) || target < 0) /* MPI_PROC_NULL */
         return traffic;
-    traffic.bytes = traffic.volume_bytes = traffic_bytes(count, type);
+    traffic.bytes = traffic.volume_bytes = traffic_counted_bytes(call, count, type);
     traffic.peer = communicators_world_rank(traffic.communicator, target);
     return traffic;
 }
@@ -284,7 +294,7 @@ HOT struct traffic traffic_receive(const struct call *call, mpi_count count, mpi
     traffic_check(call);
     if (!traffic_begin(call, comm, &traffic))
         return traffic;
-    traffic.bytes = traffic_bytes(count, type);
+    traffic.bytes = traffic_counted_bytes(call, count, type);
     traffic_expect(call, &traffic, source, tag);
     return traffic;
 }
@@ -404,7 +414,7 @@ HOT struct traffic traffic_reduce(const struct call *call, mpi_count count, mpi_
     struct traffic traffic;
     if (!traffic_begin(call, comm, &traffic) || traffic_is_idle(traffic.communicator, root))
         return traffic;
-    traffic.bytes = traffic_bytes(count, type);
+    traffic.bytes = traffic_counted_bytes(call, count, type);
     bool only_receives = traffic.communicator->is_inter && traffic_is_root(traffic.communicator, root);
     traffic.volume_bytes = only_receives ? 0 : traffic.bytes;
     return traffic;

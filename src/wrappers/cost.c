@@ -17,7 +17,7 @@ static __attribute__((noinline)) int one_call(int root)
     __asm__ volatile("" : : "r"(real) : "memory");
     struct call call;
     call_enter(&call, CALL_Bcast, site);
-    announce_rooted(&call, mpi_abi.comm_world, announce_bytes(1, mpi_abi.byte), root);
+    announce_rooted(&call, mpi_abi.comm_world, announce_counted(&call, 1, mpi_abi.byte), root);
     call_start(&call);
     call_end(&call, MPI_SUCCESS);
     struct traffic traffic = traffic_bcast(&call, 1, mpi_abi.byte, root, mpi_abi.comm_world);

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 import instructions
 
 # As gcc 12 compiles them for x86-64, and 3 % more.
-LIMITS = {"Allreduce": 376, "Bcast": 376, "Barrier": 258, "Send": 414, "Recv": 462, "triple": 2690, "Wait": 1334}
+LIMITS = {"Allreduce": 354, "Bcast": 353, "Barrier": 258, "Send": 391, "Recv": 462, "triple": 2656, "Wait": 1318}
 
 
 @pytest.fixture(scope="module")

@@ -139,6 +139,25 @@ static void blocks_are_multiplied_by_the_group_s_size(void)
     call_end(&call, MPI_SUCCESS);
 }
 
+static void the_announced_size_is_counted_without_a_second_look_at_the_type(void)
+{
+    struct call call;
+    begin();
+    call_enter(&call, CALL_Bcast, SITE_JOB);
+    announce_rooted(&call, few, announce_counted(&call, 5, BYTES_4), 0);
+    call_start(&call);
+    call_end(&call, MPI_SUCCESS);
+    CHECK_EQUAL(traffic_bcast(&call, 5, UNKNOWN_TYPE, 0, few).bytes, 20);
+
+    call_enter(&call, CALL_Bcast, SITE_JOB);
+    mpi_handle derived = FAKE_TYPE + 24;
+    announce_rooted(&call, few, announce_counted(&call, 5, derived), 0);
+    call_start(&call);
+    call_end(&call, MPI_SUCCESS);
+    CHECK_EQUAL(record()->bytes, LEDGER_BYTES_UNKNOWN);
+    CHECK_EQUAL(traffic_bcast(&call, 5, derived, 0, few).bytes, 120);
+}
+
 static void a_wait_says_what_it_waits_for(void)
 {
     struct call call;
@@ -286,6 +305,7 @@ static const struct unit_test TESTS[] = {
     TEST(mpi_is_asked_for_nothing),
     TEST(collectives_on_a_communicator_are_numbered_and_the_last_sixteen_retained),
     TEST(blocks_are_multiplied_by_the_group_s_size),
+    TEST(the_announced_size_is_counted_without_a_second_look_at_the_type),
     TEST(a_wait_says_what_it_waits_for),
     TEST(a_communicator_freed_during_a_call_on_it_is_not_asked_about),
     TEST(a_reset_sets_this_thread_s_counters_to_zero_at_once),
