@@ -69,15 +69,6 @@ void account_arrival(const struct call *call, struct traffic received, bool is_c
     sample_further(call, &received, call->id, communicators_slot(received.communicator));
 }
 
-/* Release what a request holds, at its end. */
-static void let_go(const struct request *request, uint64_t completed_ticks)
-{
-    if (request->flags & REQUEST_PINS)
-        sample_finish(request->sample, completed_ticks);
-    else if (request->flags & REQUEST_HOLDS && request->communicator)
-        communicators_release(request->communicator);
-}
-
 /* All ranks count the persistent collectives that they set up on a communicator alike. */
 static unsigned set_up_collective(const struct call *call, struct communicator *communicator)
 {
@@ -89,74 +80,30 @@ static unsigned set_up_collective(const struct call *call, struct communicator *
     return persistent_collectives_add(communicator->persistent, root);
 }
 
-/* What the starts of a persistent request have in common; 0: nothing that is recorded. */
-static unsigned persistent_origin(const struct call *call, const struct traffic *traffic)
+uint16_t account_persistent_origin(const struct call *call, const struct traffic *traffic)
 {
     if (traffic->flags & TRAFFIC_IS_MESSAGE)
-        return traffic->peer == PEER_NONE ? 0 : message_envelope(traffic_key(traffic));
-    return call->sequence ? set_up_collective(call, traffic->communicator) : 0;
+        return traffic->peer == PEER_NONE ? 0 : (uint16_t)message_envelope(traffic_key(traffic));
+    return call->sequence ? (uint16_t)set_up_collective(call, traffic->communicator) : 0;
 }
 
 /* Whose message it receives is known at its completion. After an exchange with any source or tag, no order is certain: MPICH 4.0 fills no
  * status in, so its end is not counted. */
-static void hold(struct request *request, struct communicator *communicator)
+uint16_t account_hold(struct communicator *communicator, unsigned slot, unsigned flags)
 {
-    request->communicator = communicator;
     if (communicator)
         communicators_hold(communicator);
-    if ((request->flags & (REQUEST_WILDCARD | REQUEST_ACTIVE)) == (REQUEST_WILDCARD | REQUEST_ACTIVE))
-        request->origin = message_wildcard_begin(request->slot);
+    bool is_wildcard = (flags & (REQUEST_WILDCARD | REQUEST_ACTIVE)) == (REQUEST_WILDCARD | REQUEST_ACTIVE);
+    return is_wildcard ? message_wildcard_begin(slot) : 0;
 }
 
-static void track(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags, struct ledger_sample *sample)
+void account_untracked(struct communicator *held, struct ledger_sample *pinned)
 {
-    mpi_handle handle = mpi_handle_load(request, 0);
-    if (mpi_handle_bits(handle) == mpi_abi.request_null)
-        return;
-    unsigned slot = communicators_slot(traffic->communicator);
-    if (traffic->flags & TRAFFIC_IS_MESSAGE)
-        flags |= REQUEST_MESSAGE;
-    if (traffic->flags & TRAFFIC_IS_WILDCARD)
-        flags |= REQUEST_WILDCARD;
-    if (traffic->direction == LEDGER_RECEIVED)
-        flags |= REQUEST_INCOMING;
-    struct request entry = {
-        .start_ticks = call->start,
-        .bytes = traffic->bytes,
-        .volume_bytes = traffic->volume_bytes,
-        .blocked_ticks = call->end - call->start,
-        .sample = flags & REQUEST_MESSAGE || call->sequence ? sample : NULL,
-        .peer = traffic->peer,
-        .call = call->id,
-        .slot = (uint16_t)slot,
-        .flags = (uint8_t)flags,
-        .memory_kind = traffic->memory_kind,
-    };
-    if (flags & REQUEST_HOLDS) {
-        hold(&entry, traffic->communicator);
-    } else if (flags & REQUEST_PERSISTENT) {
-        entry.origin = (uint16_t)persistent_origin(call, traffic);
-    } else {
-        if (__builtin_expect(message_numbers_are_concurrent, 0))
-            entry.origin = requests_thread(call->thread->cells.record);
-        if (call->sequence && sample) {
-            entry.flags |= REQUEST_PINS;
-            sample_begin_unfinished(sample);
-        }
-    }
-    if (requests_track(handle, &entry))
-        return;
     ledger_count(&the_ledger.header->untracked_requests);
-    let_go(&entry, 0);
-}
-
-struct ledger_sample *account_started(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags)
-{
-    struct ledger_sample *sample;
-    account_sampled(call, *traffic, &sample);
-    if (call->succeeded && mpi_abi.known)
-        track(call, traffic, request, flags | REQUEST_ACTIVE, sample);
-    return sample;
+    if (pinned)
+        sample_finish(pinned, 0);
+    if (held)
+        communicators_release(held);
 }
 
 struct ledger_sample *account_exchange_started(const struct call *call, const struct traffic *traffic, int source, int tag,
@@ -175,7 +122,7 @@ struct ledger_sample *account_exchange_started(const struct call *call, const st
         sample_further(call, &expected, call->id, communicators_slot(traffic->communicator));
     unsigned flags = expected.flags & TRAFFIC_IS_WILDCARD ? REQUEST_EXCHANGE | REQUEST_WILDCARD : REQUEST_EXCHANGE;
     if (call->succeeded && mpi_abi.known)
-        track(call, traffic, request, flags | REQUEST_ACTIVE, sample);
+        account_track(call, traffic, request, flags | REQUEST_ACTIVE, sample);
     return sample;
 }
 
@@ -188,8 +135,17 @@ struct ledger_sample *account_prepared(const struct call *call, const struct tra
     struct ledger_sample *sample = account_call(call, itself);
     traffic_check(call);
     if (call->succeeded && mpi_abi.known)
-        track(call, traffic, request, flags | REQUEST_PERSISTENT, NULL);
+        account_track(call, traffic, request, flags | REQUEST_PERSISTENT, NULL);
     return sample;
+}
+
+/* Release what a request holds, at its end. */
+HOT void let_go(const struct request *request, uint64_t completed_ticks)
+{
+    if (request->flags & REQUEST_PINS)
+        sample_finish(request->sample, completed_ticks);
+    else if (__builtin_expect(request->flags & REQUEST_HOLDS && request->communicator, 0))
+        communicators_release(request->communicator);
 }
 
 static const struct mpi_arrival NO_ARRIVAL = {0, MPI_UNDEFINED, true};
@@ -209,32 +165,32 @@ HOT int32_t source_of(const struct request *done, struct mpi_arrival arrival)
     return done->flags & REQUEST_HOLDS ? source_of_holding(done, arrival) : done->peer;
 }
 
-HOT uint64_t volume_of(const struct request *done)
+HOT uint64_t volume_of(const struct request *done, uint64_t bytes)
 {
     if (__builtin_expect(done->flags & REQUEST_HOLDS, 0))
-        return done->flags & REQUEST_EXCHANGE ? done->bytes : 0;
+        return done->flags & REQUEST_EXCHANGE ? bytes : 0;
     return done->volume_bytes;
 }
 
-static void count_completion(struct thread *thread, const struct request *done, struct mpi_arrival arrival, uint64_t end_ticks,
-                             uint64_t blocked_ticks)
+/* `bytes`: those of the request, or what has arrived. */
+HOT void count_completion(struct thread *thread, const struct request *done, uint64_t bytes, struct mpi_arrival arrival, uint64_t end_ticks,
+                          uint64_t blocked_ticks)
 {
     uint64_t completion_ns = clock_duration_ns(end_ticks - done->start_ticks);
     uint64_t key = cell_key(done->call, done->slot, LEDGER_COMPLETION) | cell_key_memory_kind(done->memory_kind);
     key |= thread->region; /* the region of the thread that completes it */
-    struct ledger_cell *cell = cells_find(&thread->cells, done->bytes, key);
-    if (!cell) {
+    struct ledger_cell *cell = cells_find(&thread->cells, bytes, key);
+    if (__builtin_expect(!cell, 0)) {
         ledger_count(&the_ledger.header->dropped_calls);
         return;
     }
-    blocked_ticks += done->blocked_ticks;
-    uint64_t blocked_ns = clock_duration_ns(blocked_ticks);
+    uint64_t blocked_ns = clock_duration_ns(blocked_ticks + done->blocked_ticks);
     cell->blocked_ns += blocked_ns < completion_ns ? blocked_ns : completion_ns;
-    cell_add(cell, completion_ns, volume_of(done));
+    cell_add(cell, completion_ns, volume_of(done, bytes));
     enum ledger_direction direction = done->flags & REQUEST_INCOMING ? LEDGER_RECEIVED : LEDGER_SENT;
     /* A nonblocking send was counted when it was posted; the source of a receive is known only on arrival. */
     if (done->peer != PEER_NONE && (done->flags & (REQUEST_PERSISTENT | REQUEST_RECEIVE)) == REQUEST_PERSISTENT)
-        account_peer(thread, done->peer, done->call, direction, done->bytes, completion_ns);
+        account_peer(thread, done->peer, done->call, direction, bytes, completion_ns);
     int32_t source = source_of(done, arrival);
     if (source != PEER_NONE)
         account_peer(thread, source, done->call, LEDGER_RECEIVED, arrival.bytes, completion_ns);
@@ -286,27 +242,29 @@ static __attribute__((noinline)) void complete_holding(const struct call *call, 
         number_arrival(call->thread, done, source_of(done, arrival), status);
 }
 
+/* The request is accounted in place, in its slot of the table. */
 void account_completed(const struct call *call, mpi_handle handle, const void *status, uint64_t blocked_before_ticks)
 {
-    struct request done;
-    if (!call->thread || mpi_handle_bits(handle) == mpi_abi.request_null ||
-        !requests_complete(handle, call->thread->cells.record, call->start, call->end, &done))
+    if (!call->thread || mpi_handle_bits(handle) == mpi_abi.request_null)
         return;
-    if (!(done.flags & REQUEST_PERSISTENT))
-        request_memory_release(handle);
-    bool arrives = done.flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE) && status;
+    struct request *done = requests_take(handle, call->thread->cells.record, call->start, call->end);
+    if (!done)
+        return;
+    bool arrives = done->flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE) && status;
     struct mpi_arrival arrival = arrives ? mpi_arrival_read(status) : NO_ARRIVAL;
-    if (arrives && done.flags & REQUEST_RECEIVE)
-        done.bytes = arrival.bytes;
-    uint64_t began = call->start > done.start_ticks ? call->start : done.start_ticks;
-    if (call_is_counted(done.call))
-        count_completion(call->thread, &done, arrival, call->end, blocked_before_ticks + call->end - began);
-    if (__builtin_expect(done.flags & REQUEST_HOLDS, 0))
-        complete_holding(call, &done, arrival, arrives ? status : NULL);
-    if (!(arrives && arrival.cancelled) && !(done.flags & REQUEST_PINS))
-        complete_sample(&done, done.sample, call->end);
-    if (!(done.flags & REQUEST_PERSISTENT))
-        let_go(&done, call->end);
+    uint64_t bytes = arrives && done->flags & REQUEST_RECEIVE ? arrival.bytes : done->bytes;
+    uint64_t began = call->start > done->start_ticks ? call->start : done->start_ticks;
+    if (call_is_counted(done->call))
+        count_completion(call->thread, done, bytes, arrival, call->end, blocked_before_ticks + call->end - began);
+    if (__builtin_expect(done->flags & REQUEST_HOLDS, 0))
+        complete_holding(call, done, arrival, arrives ? status : NULL);
+    if (!(arrives && arrival.cancelled) && !(done->flags & REQUEST_PINS))
+        complete_sample(done, done->sample, call->end);
+    if (!(done->flags & REQUEST_PERSISTENT)) {
+        request_memory_release(handle);
+        let_go(done, call->end);
+    }
+    requests_end(done, handle);
 }
 
 void account_incomplete(const struct call *call, mpi_handle handle)
@@ -406,15 +364,18 @@ void account_matched(const struct call *call, const void *message, struct traffi
 
 struct traffic account_take_matched(const struct call *call, const void *message)
 {
-    struct request matched;
-    if (!call->thread || !mpi_abi.known || !message ||
-        !requests_complete(matched_key(message), call->thread->cells.record, UINT64_MAX, UINT64_MAX, &matched))
+    if (!call->thread || !mpi_abi.known || !message)
         return traffic_nowhere();
-    struct traffic traffic = traffic_on(matched.communicator);
-    traffic.peer = matched.peer;
-    traffic.tag = (int32_t)matched.bytes;
-    traffic.number = matched.origin;
+    mpi_handle key = matched_key(message);
+    struct request *matched = requests_take(key, call->thread->cells.record, UINT64_MAX, UINT64_MAX);
+    if (!matched)
+        return traffic_nowhere();
+    struct traffic traffic = traffic_on(matched->communicator);
+    traffic.peer = matched->peer;
+    traffic.tag = (int32_t)matched->bytes;
+    traffic.number = matched->origin;
     traffic.direction = LEDGER_RECEIVED;
     traffic.flags = TRAFFIC_IS_MESSAGE;
+    requests_end(matched, key);
     return traffic;
 }

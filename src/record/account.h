@@ -119,9 +119,75 @@ void account_poll(const struct call *call);
 /* The receiving half of a sendrecv, whose call has been accounted, with this result. */
 void account_arrival(const struct call *call, struct traffic received, bool is_counted);
 
+/* What the following function does for rare requests: for one that holds its communicator (returns the place of a wildcard), for a persistent
+ * one (returns what its starts have in common; 0: nothing that is recorded), and for one that finds no room. */
+uint16_t account_hold(struct communicator *communicator, unsigned slot, unsigned flags);
+uint16_t account_persistent_origin(const struct call *call, const struct traffic *traffic);
+void account_untracked(struct communicator *held, struct ledger_sample *pinned);
+
+HOT unsigned account_request_flags(const struct traffic *traffic, unsigned flags)
+{
+    return flags | (traffic->flags & TRAFFIC_IS_MESSAGE ? REQUEST_MESSAGE : 0) |
+           (traffic->flags & TRAFFIC_IS_WILDCARD ? REQUEST_WILDCARD : 0) | (traffic->direction == LEDGER_RECEIVED ? REQUEST_INCOMING : 0);
+}
+
+/* Fills the slot of a request in place. */
+HOT void account_track(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags,
+                       struct ledger_sample *sample)
+{
+    mpi_handle handle = mpi_handle_load(request, 0);
+    if (mpi_handle_bits(handle) == mpi_abi.request_null)
+        return;
+    struct communicator *held = NULL;
+    struct ledger_sample *pinned = NULL;
+    uint64_t volume_bytes = traffic->volume_bytes;
+    unsigned slot = communicators_slot(traffic->communicator);
+    uint16_t origin = 0;
+    flags = account_request_flags(traffic, flags);
+    if (__builtin_expect(flags & REQUEST_HOLDS, 0)) {
+        held = traffic->communicator;
+        volume_bytes = (uintptr_t)held;
+        origin = account_hold(held, slot, flags);
+    } else if (flags & REQUEST_PERSISTENT) {
+        origin = account_persistent_origin(call, traffic);
+    } else if (__builtin_expect(message_numbers_are_concurrent, 0)) {
+        origin = requests_thread(call->thread->cells.record);
+    }
+    if (!(flags & (REQUEST_HOLDS | REQUEST_PERSISTENT)) && call->sequence && sample) {
+        pinned = sample;
+        sample_begin_unfinished(sample);
+    }
+    struct request *place = requests_claim(handle);
+    if (__builtin_expect(!place, 0)) {
+        account_untracked(held, pinned);
+        return;
+    }
+    requests_fill(place, &(struct request){
+                             .start_ticks = call->start,
+                             .bytes = traffic->bytes,
+                             .volume_bytes = volume_bytes,
+                             .blocked_ticks = call->end - call->start,
+                             .sample = flags & REQUEST_MESSAGE || call->sequence ? sample : NULL,
+                             .peer = traffic->peer,
+                             .call = call->id,
+                             .slot = (uint16_t)slot,
+                             .flags = (uint8_t)(flags | (pinned ? REQUEST_PINS : 0)),
+                             .memory_kind = traffic->memory_kind,
+                             .origin = origin,
+                         });
+    requests_publish(place, handle);
+}
+
 /* A call that started an operation: counts the call and tracks the request. `request` points to the handle. Like the next two, it returns
  * the call's sample, or NULL. */
-struct ledger_sample *account_started(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags);
+HOT struct ledger_sample *account_started(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags)
+{
+    struct ledger_sample *sample;
+    account_sampled(call, *traffic, &sample);
+    if (call->succeeded && mpi_abi.known)
+        account_track(call, traffic, request, flags | REQUEST_ACTIVE, sample);
+    return sample;
+}
 
 /* A call that sends, and receives from `source`. */
 struct ledger_sample *account_exchange_started(const struct call *call, const struct traffic *traffic, int source, int tag,

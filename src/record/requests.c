@@ -213,35 +213,23 @@ static struct request *claim(unsigned number)
     return slot;
 }
 
-/* Write every field except the handle. Another thread may still be reading the slot's previous request. */
-HOT void fill(struct request *slot, const struct request *request)
+struct request *requests_claim(mpi_handle handle)
 {
-#define FILL(FIELD) __atomic_store_n(&slot->FIELD, request->FIELD, __ATOMIC_RELAXED)
-    FILL(start_ticks);
-    FILL(bytes);
-    FILL(volume_bytes);
-    FILL(blocked_ticks);
-    FILL(sample);
-    FILL(peer);
-    FILL(call);
-    FILL(slot);
-    FILL(flags);
-    FILL(memory_kind);
-    FILL(origin);
-    FILL(charged);
-#undef FILL
+    return table ? claim(number_of(mpi_handle_bits(handle))) : NULL;
+}
+
+void requests_publish(struct request *slot, mpi_handle handle)
+{
+    publish(slot, mpi_handle_bits(handle));
 }
 
 bool requests_track(mpi_handle handle, const struct request *request)
 {
-    if (!table)
-        return false;
-    mpi_handle bits = mpi_handle_bits(handle);
-    struct request *slot = claim(number_of(bits));
+    struct request *slot = requests_claim(handle);
     if (!slot)
         return false;
-    fill(slot, request);
-    publish(slot, bits);
+    requests_fill(slot, request);
+    requests_publish(slot, handle);
     return true;
 }
 
@@ -463,24 +451,23 @@ void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ti
     __atomic_store_n(&slot->charged, (uint32_t)end_ticks, __ATOMIC_RELAXED);
 }
 
-bool requests_complete(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks, uint64_t end_ticks,
-                       struct request *completed)
+struct request *requests_take(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks, uint64_t end_ticks)
+{
+    struct request *slot = take(mpi_handle_bits(handle), ACTIVE, thread, start_ticks);
+    if (slot && __builtin_expect(slot->start_ticks > end_ticks, 0)) /* the tick counter went backwards */
+        __atomic_store_n(&slot->start_ticks, end_ticks, __ATOMIC_RELAXED);
+    return slot;
+}
+
+void requests_end(struct request *slot, mpi_handle handle)
 {
     mpi_handle bits = mpi_handle_bits(handle);
-    struct request *slot = take(bits, ACTIVE, thread, start_ticks);
-    if (!slot)
-        return false;
-    memcpy((char *)completed + sizeof slot->handle, (const char *)slot + sizeof slot->handle, sizeof *slot - sizeof slot->handle);
-    completed->handle = bits;
-    if (completed->start_ticks > end_ticks) /* the tick counter went backwards */
-        completed->start_ticks = end_ticks;
-    if (!(completed->flags & REQUEST_PERSISTENT)) {
+    if (!(slot->flags & REQUEST_PERSISTENT)) {
         empty(bits, slot);
-        return true;
+        return;
     }
-    __atomic_store_n(&slot->flags, completed->flags & ~REQUEST_ACTIVE, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->flags, slot->flags & ~REQUEST_ACTIVE, __ATOMIC_RELAXED);
     publish(slot, bits);
-    return true;
 }
 
 bool requests_forget(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks, struct request *forgotten)

@@ -44,7 +44,30 @@ struct request {
 /* `concurrent`: threads may call at the same time (MPI_THREAD_MULTIPLE). False when out of memory. */
 bool requests_begin(bool concurrent);
 
-/* Track a request. False when the table is full: its completion will not be recorded. */
+/* Track a request: claim a slot for its handle (NULL when the table is full: its completion will not be recorded), fill it, publish it. */
+struct request *requests_claim(mpi_handle handle);
+void requests_publish(struct request *slot, mpi_handle handle);
+
+/* Write every field except the handle. Another thread may still be reading the slot's previous request. */
+HOT void requests_fill(struct request *slot, const struct request *request)
+{
+#define FILL(FIELD) __atomic_store_n(&slot->FIELD, request->FIELD, __ATOMIC_RELAXED)
+    FILL(start_ticks);
+    FILL(bytes);
+    FILL(volume_bytes);
+    FILL(blocked_ticks);
+    FILL(sample);
+    FILL(peer);
+    FILL(call);
+    FILL(slot);
+    FILL(flags);
+    FILL(memory_kind);
+    FILL(origin);
+    FILL(charged);
+#undef FILL
+}
+
+/* All three at once. False when the table is full. */
 bool requests_track(mpi_handle handle, const struct request *request);
 
 /* A thread, in `origin`; threads whose numbers are far apart may be equal. */
@@ -73,12 +96,14 @@ bool requests_start(struct request *request, uint64_t start_ticks, uint64_t end_
  * the time since the request started. Among requests with equal handles (which are already complete inside MPI) only one is charged. */
 void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ticks);
 
-/* Remove an active request that a thread completed by a call from start_ticks to end_ticks, and copy it to `completed` (a persistent one
- * stays, inactive). False if there is none with this handle. With several threads, requests with this handle that other threads have
- * completed or started meanwhile are left alone. If the request started after the call's end, the tick counter went backwards: it counts as
- * started at the end. */
-bool requests_complete(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks, uint64_t end_ticks,
-                       struct request *completed);
+/* Take an active request that a thread completed by a call from start_ticks to end_ticks, out of other threads' sight; its `handle` is not
+ * valid then. NULL if there is none with this handle. With several threads, requests with this handle that other threads have completed or
+ * started meanwhile are left alone. If the request started after the call's end, the tick counter went backwards: it counts as started at the
+ * end. */
+struct request *requests_take(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks, uint64_t end_ticks);
+
+/* The request that was taken is accounted: remove it (a persistent one stays, inactive). */
+void requests_end(struct request *slot, mpi_handle handle);
 
 /* MPI_Request_free, which began at start_ticks: remove the request and copy it to `forgotten`. If it was active, its completion will not be
  * recorded. */

@@ -49,6 +49,12 @@ static inline void wait_array_passed(struct wait_array *wait_array, uint64_t sta
     wait_array->end_ticks = end_ticks;
 }
 
+/* Whether calls on this array have been summed up that are not yet charged. */
+static inline bool wait_array_has_waited(const struct wait_array *wait_array, const void *requests, int count)
+{
+    return wait_array->total_ticks != 0 && wait_array->array == requests && wait_array->count == count;
+}
+
 void wait_array_settle_now(struct wait_array *wait_array);
 
 static inline void wait_array_settle(struct wait_array *wait_array)

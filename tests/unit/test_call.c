@@ -2,6 +2,7 @@
 #include "record/announce.h"
 #include "record/recording.h"
 
+#include "completed.h"
 #include "fake_mpi.h"
 #include "ledger/ledger.h"
 #include "ledger_reader.h"

@@ -1,5 +1,6 @@
 #include "record/requests.h"
 
+#include "completed.h"
 #include "fake_mpi.h"
 #include "unit.h"
 

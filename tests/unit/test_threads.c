@@ -1,4 +1,5 @@
 /* Threads run everything concurrently that can interfere in the profiler. The thread sanitizer finds races; the counts show losses. */
+#include "completed.h"
 #include "fake_mpi.h"
 #include "ledger_reader.h"
 #include "record/account.h"

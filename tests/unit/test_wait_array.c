@@ -1,5 +1,6 @@
 #include "record/wait_array.h"
 
+#include "completed.h"
 #include "fake_mpi.h"
 #include "record/requests.h"
 #include "unit.h"
@@ -61,6 +62,34 @@ static void each_entry_waits_through_all_calls(void)
     CHECK_EQUAL(blocked_on(A), 45);
     CHECK_EQUAL(blocked_on(B), 0); /* the caller counts the result of wait_array_done */
     CHECK_EQUAL(blocked_on(C), 45);
+}
+
+static void an_array_has_waited_until_it_is_settled(void)
+{
+    wait_for_three("open_mpi");
+    CHECK(!wait_array_has_waited(&wait_array, array, 3));
+    poll(array, 3, 2000, 2010);
+    CHECK(wait_array_has_waited(&wait_array, array, 3));
+    CHECK(!wait_array_has_waited(&wait_array, array, 2));
+    CHECK(!wait_array_has_waited(&wait_array, array + sizeof(mpi_handle), 3));
+    wait_array_settle(&wait_array);
+    CHECK(!wait_array_has_waited(&wait_array, array, 3));
+}
+
+/* Their handles are in the array again, and it has not been looked at since. */
+static void requests_that_another_call_has_completed_have_not_waited(void)
+{
+    wait_for_three("open_mpi");
+    poll(array, 3, 2000, 2010);
+    wait_array_settle(&wait_array);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQUAL(blocked_on(wait_array_handle(&wait_array, i)), 10);
+        track(wait_array_handle(&wait_array, i));
+    }
+    poll(array, 3, 2100, 2130);
+    CHECK_EQUAL(wait_array_done(&wait_array, 1), 30);
+    wait_array_settle(&wait_array);
+    CHECK_EQUAL(blocked_on(A), 30);
 }
 
 static void narrow_handles_are_distinguished(void)
@@ -163,6 +192,8 @@ static void arrays_may_grow(void)
 
 static const struct unit_test TESTS[] = {
     TEST(each_entry_waits_through_all_calls),
+    TEST(an_array_has_waited_until_it_is_settled),
+    TEST(requests_that_another_call_has_completed_have_not_waited),
     TEST(narrow_handles_are_distinguished),
     TEST(an_entry_that_comes_later_has_not_waited_before),
     TEST(an_entry_that_is_replaced_is_settled),
