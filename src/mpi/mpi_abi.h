@@ -129,6 +129,15 @@ static inline mpi_handle mpi_handle_load(const void *array, size_t index)
     return ((const uintptr_t *)array)[index];
 }
 
+/* Copy handle number `index` from one array to another. */
+static inline void mpi_handle_copy(void *to, const void *from, size_t index)
+{
+    if (mpi_abi.handle_bytes == 4)
+        ((uint32_t *)to)[index] = ((const uint32_t *)from)[index];
+    else
+        ((uintptr_t *)to)[index] = ((const uintptr_t *)from)[index];
+}
+
 /* Store a handle in memory as the library expects it. */
 static inline void mpi_handle_store(void *place, mpi_handle handle)
 {

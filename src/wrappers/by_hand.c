@@ -358,36 +358,64 @@ BODY(Test, BY_HAND, TEST)
     return error;
 }
 
-/* The requests of one call for several, and our own statuses for them. */
+/* The requests of one call for several, with the handles that they had before it, and our own statuses for them. */
 struct batch {
-    struct wait_array *wait_array; /* NULL: not tracked */
+    struct wait_array *wait_array; /* NULL: the array is not followed from call to call */
+    const char *handles;           /* NULL: not tracked */
+    int count;
     void *statuses;
 };
 
-/* The statuses are in the thread's scratch memory, which grows as needed and is retained. */
+HOT bool is_readable(const struct call *call, int count, const void *requests)
+{
+    return call->thread && mpi_abi.known && count > 0 && requests;
+}
+
+/* Follows an array whose requests may stay. The statuses are in the thread's scratch memory, which grows as needed and is retained. */
 static struct batch batch_begin(const struct call *call, int count, const void *requests, int status_count)
 {
-    struct batch batch = {NULL, NULL};
-    if (!call->thread || !mpi_abi.known || count <= 0 || !requests || !wait_array_look(&call->thread->wait_array, requests, count))
+    struct batch batch = {NULL, NULL, 0, NULL};
+    if (!is_readable(call, count, requests) || !wait_array_look(&call->thread->wait_array, requests, count))
         return batch;
     batch.wait_array = &call->thread->wait_array;
+    batch.handles = batch.wait_array->handles;
+    batch.count = count;
     if (status_count > 0)
         batch.statuses = thread_scratch(call->thread, (size_t)status_count * mpi_abi.status_bytes);
     return batch;
+}
+
+/* A call that completes all of an array. If no earlier call has waited for it, a copy of the handles is enough. */
+HOT struct batch batch_begin_all(const struct call *call, int count, const void *requests)
+{
+    if (!is_readable(call, count, requests))
+        return (struct batch){NULL, NULL, 0, NULL};
+    if (__builtin_expect(wait_array_has_waited(&call->thread->wait_array, requests, count), 0))
+        return batch_begin(call, count, requests, count);
+    wait_array_settle(&call->thread->wait_array);
+    size_t statuses_bytes = (size_t)count * mpi_abi.status_bytes;
+    char *scratch = thread_scratch(call->thread, statuses_bytes + (size_t)count * mpi_abi.handle_bytes);
+    if (!scratch)
+        return (struct batch){NULL, NULL, 0, NULL};
+    for (int i = 0; i < count; i++)
+        mpi_handle_copy(scratch + statuses_bytes, requests, (size_t)i);
+    return (struct batch){NULL, scratch + statuses_bytes, count, scratch};
 }
 
 /* Of several requests, announces the first that is not known to have completed. */
 HOT void announce_first(struct call *call, const struct batch *batch)
 {
     int first = batch->wait_array ? wait_array_first(batch->wait_array) : 0;
-    if (batch->wait_array && first < batch->wait_array->count)
-        announce_wait(call, wait_array_handle(batch->wait_array, first));
+    while (first < batch->count && mpi_handle_load(batch->handles, (size_t)first) == mpi_abi.request_null)
+        first++;
+    if (first < batch->count)
+        announce_wait(call, mpi_handle_load(batch->handles, (size_t)first));
 }
 
 HOT void account_entry(const struct call *call, const struct batch *batch, int index, const void *status)
 {
-    mpi_handle handle = wait_array_handle(batch->wait_array, index);
-    account_completed(call, handle, status, wait_array_done(batch->wait_array, index));
+    mpi_handle handle = mpi_handle_load(batch->handles, (size_t)index);
+    account_completed(call, handle, status, batch->wait_array ? wait_array_done(batch->wait_array, index) : 0);
 }
 
 /* The call's duration is blocked time of the requests that it has not completed. */
@@ -401,22 +429,24 @@ static void account_passed(const struct call *call, const struct batch *batch)
 static void account_after_error(const struct call *call, const struct batch *batch, const void *requests)
 {
     traffic_check(call);
-    for (int i = 0; i < batch->wait_array->count; i++)
+    for (int i = 0; i < batch->count; i++)
         if (mpi_handle_load(requests, (size_t)i) == mpi_abi.request_null)
             account_entry(call, batch, i, NULL);
+        else if (!batch->wait_array)
+            account_incomplete(call, mpi_handle_load(batch->handles, (size_t)i));
     account_passed(call, batch);
 }
 
 static void account_all(const struct call *call, const struct batch *batch, const void *requests, void *statuses)
 {
-    if (!batch->wait_array)
+    if (!batch->handles)
         return;
-    if (!call->succeeded) {
+    if (__builtin_expect(!call->succeeded, 0)) {
         account_after_error(call, batch, requests);
         return;
     }
     bool readable = statuses != mpi_abi.status_ignore;
-    for (int i = 0; i < batch->wait_array->count; i++)
+    for (int i = 0; i < batch->count; i++)
         account_entry(call, batch, i, readable ? mpi_status_at(statuses, (size_t)i) : NULL);
     account_passed(call, batch);
 }
@@ -429,7 +459,7 @@ static void account_one(const struct call *call, const struct batch *batch, cons
         account_after_error(call, batch, requests);
         return;
     }
-    if (*done < 0 || *done >= batch->wait_array->count)
+    if (*done < 0 || *done >= batch->count)
         return; /* none was active */
     account_entry(call, batch, *done, status);
     account_passed(call, batch);
@@ -446,7 +476,7 @@ static void account_some(const struct call *call, const struct batch *batch, con
     }
     bool readable = statuses != mpi_abi.status_ignore;
     for (int i = 0; i < *done; i++)
-        if (indices[i] >= 0 && indices[i] < batch->wait_array->count)
+        if (indices[i] >= 0 && indices[i] < batch->count)
             account_entry(call, batch, indices[i], readable ? mpi_status_at(statuses, (size_t)i) : NULL);
     account_passed(call, batch);
 }
@@ -455,7 +485,7 @@ BODY(Waitall, BY_HAND, WAITALL)
 {
     struct call call;
     call_enter(&call, CALL_Waitall, site);
-    struct batch batch = batch_begin(&call, count, requests, count);
+    struct batch batch = batch_begin_all(&call, count, requests);
     statuses = statuses_or(statuses, batch.statuses);
     announce_first(&call, &batch);
     call_start(&call);

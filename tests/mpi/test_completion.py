@@ -45,3 +45,14 @@ def test_time_spent_in_vain_tests_and_in_the_final_wait_is_blocked_time(profile)
     run = profile("completion", 2)
     (polled,) = (cell for cell in run.cells(0, "MPI_Irecv", "completion") if cell.bytes == 240)
     assert 0 < polled.blocked_ns <= polled.total_ns
+
+
+def test_polls_of_an_array_and_the_wait_for_all_of_it_are_blocked_time_of_each_request(profile):
+    run = profile("polled_then_all", 2)
+    total_ns = {
+        call: sum(cell.total_ns for cell in run.cells(0, call, measure))
+        for call, measure in (("MPI_Testsome", "poll"), ("MPI_Waitall", "call"))
+    }
+    (posted,), (completed,) = run.cells(0, "MPI_Irecv", "call"), run.cells(0, "MPI_Irecv", "completion")
+    rounded_ns = 2 * 52  # each duration is rounded
+    assert completed.blocked_ns == pytest.approx(posted.total_ns + 2 * sum(total_ns.values()), abs=rounded_ns)
