@@ -103,13 +103,24 @@ static inline uint64_t sample_bytes(uint64_t bytes)
     return bytes < LEDGER_SAMPLE_BYTES_UNKNOWN ? bytes : LEDGER_SAMPLE_BYTES_UNKNOWN;
 }
 
-/* Fill in a sample; end_ticks is stored last and makes it valid. */
+/* The call and its flags at once: one store, where two bit fields would first be read. */
+static inline void sample_set_call(struct ledger_sample *sample, uint16_t call_and_flags)
+{
+    memcpy((char *)sample + offsetof(struct ledger_sample, communicator) - sizeof call_and_flags, &call_and_flags, sizeof call_and_flags);
+}
+
+/* Fill in a sample, field by field, so that none passes through the stack; end_ticks is stored last and makes it valid. */
 static inline void sample_fill(struct ledger_sample *sample, const struct ledger_sample *filled)
 {
     __atomic_store_n(&sample->start_ticks, filled->start_ticks, __ATOMIC_RELAXED);
     sample->completed_ticks = 0;
     sample->bytes_and_signature = filled->bytes_and_signature;
-    memcpy(&sample->peer, &filled->peer, sizeof *sample - offsetof(struct ledger_sample, peer));
+    sample->peer = filled->peer;
+    sample_set_call(sample, (uint16_t)(filled->call | filled->flags << 12));
+    sample->communicator = filled->communicator;
+    sample->thread = filled->thread;
+    sample->region = filled->region;
+    sample->device_span = filled->device_span;
     __atomic_store_n(&sample->end_ticks, filled->end_ticks, __ATOMIC_RELEASE);
 }
 

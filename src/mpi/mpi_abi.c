@@ -291,42 +291,10 @@ void mpi_abi_learn_types(void)
     mpi_abi_place_types(types, count);
 }
 
-static int status_source(const void *status)
-{
-    int source;
-    memcpy(&source, (const char *)status + mpi_abi.status_source_offset, sizeof source);
-    return source;
-}
-
-int mpi_status_tag(const void *status)
-{
-    int tag;
-    memcpy(&tag, (const char *)status + mpi_abi.status_source_offset + sizeof tag, sizeof tag);
-    return tag;
-}
-
-/* struct { int source, tag, error; int cancelled; size_t count; } */
-static struct mpi_arrival open_mpi_arrival(const void *status)
-{
-    int cancelled;
-    uint64_t bytes;
-    memcpy(&cancelled, (const char *)status + 12, sizeof cancelled);
-    memcpy(&bytes, (const char *)status + 16, sizeof bytes);
-    return (struct mpi_arrival){bytes, status_source(status), cancelled != 0};
-}
-
-/* struct { int count_lo; int count_hi_and_cancelled; int source, tag, error; } */
-static struct mpi_arrival mpich_arrival(const void *status)
-{
-    uint32_t words[2];
-    memcpy(words, status, sizeof words);
-    return (struct mpi_arrival){words[0] | (uint64_t)(words[1] >> 1) << 32, status_source(status), words[1] & 1};
-}
-
 /* The standard ABI does not define where a status holds the count: MPI is asked. */
-static struct mpi_arrival asked_arrival(const void *status)
+struct mpi_arrival mpi_arrival_ask(const void *status)
 {
-    struct mpi_arrival arrival = {0, status_source(status), false};
+    struct mpi_arrival arrival = {0, mpi_status_source(status), false};
     mpi_count bytes = 0;
     if (mpi_query.Get_elements_x && mpi_query.Get_elements_x(status, mpi_abi.byte, &bytes) == MPI_SUCCESS)
         arrival.bytes = bytes > 0 ? (uint64_t)bytes : 0;
@@ -339,28 +307,9 @@ static bool asked_cancelled(const void *status)
     return mpi_query.Test_cancelled && mpi_query.Test_cancelled(status, &cancelled) == MPI_SUCCESS && cancelled;
 }
 
-static struct mpi_arrival read_arrival(const void *status)
+struct mpi_arrival mpi_arrival_ask_cancelled(const void *status)
 {
-    return mpi_abi.kind == MPI_ABI_OPEN_MPI ? open_mpi_arrival(status)
-           : mpi_abi.kind == MPI_ABI_MPICH  ? mpich_arrival(status)
-                                            : asked_arrival(status);
-}
-
-struct mpi_arrival mpi_arrival_read_uncancelled(const void *status)
-{
-    struct mpi_arrival arrival = read_arrival(status);
-    arrival.cancelled = false;
-    return arrival;
-}
-
-struct mpi_arrival mpi_arrival_read(const void *status)
-{
-    if (mpi_abi.kind == MPI_ABI_STANDARD && asked_cancelled(status))
-        return (struct mpi_arrival){0, status_source(status), true};
-    struct mpi_arrival arrival = read_arrival(status);
-    if (arrival.cancelled)
-        arrival.bytes = 0;
-    return arrival;
+    return asked_cancelled(status) ? (struct mpi_arrival){0, mpi_status_source(status), true} : mpi_arrival_ask(status);
 }
 
 static struct mpi_neighbors cart_neighbors(mpi_handle comm)

@@ -163,13 +163,63 @@ struct mpi_arrival {
     int source; /* rank in the communicator, or the ABI's MPI_PROC_NULL; undefined if cancelled */
     bool cancelled;
 };
-struct mpi_arrival mpi_arrival_read(const void *status);
+/* Reading what a status says is inlined: every receive does. */
+static inline int mpi_status_source(const void *status)
+{
+    int source;
+    memcpy(&source, (const char *)status + mpi_abi.status_source_offset, sizeof source);
+    return source;
+}
 
 /* The tag of a message that has arrived. In every ABI it is behind the source. */
-int mpi_status_tag(const void *status);
+static inline int mpi_status_tag(const void *status)
+{
+    int tag;
+    memcpy(&tag, (const char *)status + mpi_abi.status_source_offset + sizeof tag, sizeof tag);
+    return tag;
+}
+
+/* struct { int source, tag, error; int cancelled; size_t count; } */
+static inline struct mpi_arrival mpi_arrival_in_open_mpi(const void *status)
+{
+    int cancelled;
+    uint64_t bytes;
+    memcpy(&cancelled, (const char *)status + 12, sizeof cancelled);
+    memcpy(&bytes, (const char *)status + 16, sizeof bytes);
+    return (struct mpi_arrival){bytes, mpi_status_source(status), cancelled != 0};
+}
+
+/* struct { int count_lo; int count_hi_and_cancelled; int source, tag, error; } */
+static inline struct mpi_arrival mpi_arrival_in_mpich(const void *status)
+{
+    uint32_t words[2];
+    memcpy(words, status, sizeof words);
+    return (struct mpi_arrival){words[0] | (uint64_t)(words[1] >> 1) << 32, mpi_status_source(status), words[1] & 1};
+}
+
+/* Under the standard ABI; the second one also if the operation may have been cancelled. */
+struct mpi_arrival mpi_arrival_ask(const void *status);
+struct mpi_arrival mpi_arrival_ask_cancelled(const void *status);
+
+HOT struct mpi_arrival mpi_arrival_read(const void *status)
+{
+    if (mpi_abi.kind == MPI_ABI_STANDARD)
+        return mpi_arrival_ask_cancelled(status);
+    struct mpi_arrival arrival = mpi_abi.kind == MPI_ABI_OPEN_MPI ? mpi_arrival_in_open_mpi(status) : mpi_arrival_in_mpich(status);
+    if (arrival.cancelled)
+        arrival.bytes = 0;
+    return arrival;
+}
 
 /* The same if nothing can have been cancelled (probes, blocking receives). The status's flag for it is ignored: MPICH 4.2 does not set it
  * then. */
-struct mpi_arrival mpi_arrival_read_uncancelled(const void *status);
+HOT struct mpi_arrival mpi_arrival_read_uncancelled(const void *status)
+{
+    struct mpi_arrival arrival = mpi_abi.kind == MPI_ABI_OPEN_MPI ? mpi_arrival_in_open_mpi(status)
+                                 : mpi_abi.kind == MPI_ABI_MPICH  ? mpi_arrival_in_mpich(status)
+                                                                  : mpi_arrival_ask(status);
+    arrival.cancelled = false;
+    return arrival;
+}
 
 #endif

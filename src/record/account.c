@@ -76,8 +76,7 @@ static unsigned set_up_collective(const struct call *call, struct communicator *
         return 0; /* another thread has freed it since */
     if (communicator->persistent < UINT32_MAX)
         communicator->persistent++;
-    int32_t root = communicator->entry->recent[(call->sequence - 1) % LEDGER_RECENT_COLLECTIVES].root;
-    return persistent_collectives_add(communicator->persistent, root);
+    return persistent_collectives_add(communicator->persistent, call->root);
 }
 
 uint16_t account_persistent_origin(const struct call *call, const struct traffic *traffic)

@@ -31,12 +31,11 @@ HOT void account_peer(struct thread *thread, int32_t peer, unsigned id, enum led
     account_message(thread, peer_key(peer, id, direction), bytes, time_ns);
 }
 
-/* The sample to fill for a collective, NULL if it is not sampled; sets the root of a rooted one. */
-HOT struct ledger_sample *account_sample_of_collective(const struct call *call, struct communicator *communicator, int32_t *root)
+/* The sample to fill for a collective, NULL if it is not sampled. */
+HOT struct ledger_sample *account_sample_of_collective(const struct call *call, struct communicator *communicator)
 {
     if (__builtin_expect(!communicator || communicator != call->communicator, 0))
         return NULL; /* another thread has freed it since */
-    *root = communicator->entry->recent[(call->sequence - 1) % LEDGER_RECENT_COLLECTIVES].root;
     return samples_of_sequence(&communicator->samples, communicator->slot, call->sequence);
 }
 
@@ -53,18 +52,24 @@ HOT int32_t account_tag(const struct traffic *traffic)
     return traffic->tag < 0 ? LEDGER_NO_TAG : traffic->tag;
 }
 
+/* The rank of a call's sample: a collective's root, a message's peer, or the announced one. */
+HOT int32_t account_rank(const struct call *call, const struct traffic *traffic, const struct ledger_thread *record)
+{
+    bool is_announced = (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT), is_message = traffic->flags & TRAFFIC_IS_MESSAGE;
+    if (call->sequence)
+        return call->root;
+    return traffic->peer == PEER_NONE && is_announced && !is_message ? record->peer : traffic->peer;
+}
+
 /* Fill a finished call's sample, if this call is sampled. Missing fields are taken from the announcement. */
 HOT struct ledger_sample *account_sample(const struct call *call, struct traffic traffic)
 {
     struct thread *thread = call->thread;
     struct ledger_thread *record = thread->cells.record;
     struct communicator *communicator = traffic.communicator;
-    int32_t peer = traffic.peer;
-    bool is_announced = (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT), is_message = traffic.flags & TRAFFIC_IS_MESSAGE;
-    if (peer == PEER_NONE && is_announced && !is_message)
-        peer = record->peer;
+    bool is_message = traffic.flags & TRAFFIC_IS_MESSAGE;
     struct ledger_sample *sample =
-        call->sequence ? account_sample_of_collective(call, communicator, &peer) : samples_of_window(&thread->window, record, call->start);
+        call->sequence ? account_sample_of_collective(call, communicator) : samples_of_window(&thread->window, record, call->start);
     if (!sample)
         return NULL;
     unsigned slot = communicator ? communicator->slot : (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
@@ -72,7 +77,7 @@ HOT struct ledger_sample *account_sample(const struct call *call, struct traffic
     sample_fill(sample, &(struct ledger_sample){.start_ticks = call->start,
                                                 .end_ticks = call->end,
                                                 .bytes_and_signature = sample_bytes(traffic.bytes),
-                                                .peer = peer,
+                                                .peer = account_rank(call, &traffic, record),
                                                 .call = call->id & 0xfff,
                                                 .flags = account_flags(&traffic) & 0xf,
                                                 .communicator = (uint16_t)slot,

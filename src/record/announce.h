@@ -116,6 +116,7 @@ HOT void announce_next(struct call *call, struct communicator *communicator, uin
         return;
     uint64_t begun = entry->collectives;
     call->sequence = begun + 1;
+    call->root = root;
     struct ledger_collective *next = &entry->recent[begun % LEDGER_RECENT_COLLECTIVES];
     __atomic_store_n(&next->bytes, bytes, __ATOMIC_RELAXED);
     __atomic_store_n(&next->call, call->id, __ATOMIC_RELAXED);

@@ -27,6 +27,7 @@ struct call {
     uint64_t removed;                  /* communicators_removed before it was looked up */
     uint64_t bytes;                    /* of the buffer that counts, as announced; 0: none was, LEDGER_BYTES_UNKNOWN: MPI must be asked */
     uint64_t sequence;                 /* number of the collective on that communicator, from 1; 0: not a collective */
+    int32_t root;                      /* of a rooted collective, as announced */
     uint16_t id;
     bool succeeded;
 };
@@ -69,6 +70,7 @@ HOT void call_enter(struct call *call, enum call_id id, call_site site)
     call->removed = 0;
     call->bytes = 0;
     call->sequence = 0;
+    call->root = LEDGER_NO_RANK;
     call->thread = call_thread(site, call_frame());
 }
 

@@ -125,10 +125,11 @@ static inline uint64_t communicators_hash(mpi_handle handle)
 HOT struct communicator *communicators_under(mpi_handle key)
 {
     struct communicator_index *index = __atomic_load_n(&communicator_index, __ATOMIC_ACQUIRE);
-    for (uint64_t at = communicators_hash(key);; at++) {
-        mpi_handle there = __atomic_load_n(&index->slots[at & index->mask].handle, __ATOMIC_ACQUIRE);
+    for (uint64_t at = communicators_hash(key), mask = index->mask;; at++) {
+        __typeof__(index->slots[0]) *slot = &index->slots[at & mask];
+        mpi_handle there = __atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE);
         if (__builtin_expect(there == key, 1))
-            return __atomic_load_n(&index->slots[at & index->mask].communicator, __ATOMIC_RELAXED);
+            return __atomic_load_n(&slot->communicator, __ATOMIC_RELAXED);
         if (there == 0)
             return NULL;
     }

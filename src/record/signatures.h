@@ -51,9 +51,9 @@ HOT uint16_t signature_number(struct thread *thread, struct signature_arguments 
     return signatures_find(thread, &passed);
 }
 
-/* In terms of the call's `traffic`. */
+/* In terms of a `call` that is sampled and its `traffic`. */
 #define SIGNATURE_OF(...) \
-    signature_number(this_thread, (struct signature_arguments){.bytes = traffic.bytes, .memory_kind = traffic.memory_kind, __VA_ARGS__})
+    signature_number(call.thread, (struct signature_arguments){.bytes = traffic.bytes, .memory_kind = traffic.memory_kind, __VA_ARGS__})
 
 HOT bool signature_is_wanted(const struct ledger_sample *sample, uint64_t bytes)
 {

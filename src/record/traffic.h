@@ -125,9 +125,14 @@ struct communicator *traffic_look_up(bool was_announced, mpi_handle comm);
 HOT bool traffic_begin(const struct call *call, mpi_handle comm, struct traffic *traffic)
 {
     *traffic = traffic_nowhere();
-    if (!call->succeeded || !mpi_abi.known)
+    if (!call->succeeded)
         return false;
-    traffic->communicator = traffic_is_announced(call) ? call->communicator : traffic_look_up(call->communicator != NULL, comm);
+    if (traffic_is_announced(call)) {
+        traffic->communicator = call->communicator;
+        return true;
+    }
+    if (mpi_abi.known)
+        traffic->communicator = traffic_look_up(call->communicator != NULL, comm);
     return traffic->communicator != NULL;
 }
 

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 import instructions
 
 # As gcc 12 compiles them for x86-64, and 3 % more.
-LIMITS = {"Allreduce": 354, "Bcast": 353, "Barrier": 258, "Send": 391, "Recv": 462, "triple": 2011, "Wait": 1148}
+LIMITS = {"Allreduce": 336, "Bcast": 328, "Barrier": 238, "Send": 384, "Recv": 429, "triple": 1974, "Wait": 1126}
 
 
 @pytest.fixture(scope="module")
