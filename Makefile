@@ -145,7 +145,7 @@ check-slurm: all ## jobs of a real Slurm of one node, started for the tests (as 
 	$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/slurm
 
 .PHONY: check-packages
-check-packages: all ## what pip builds and installs, and what `make install` has for modules, shells and pkg-config
+check-packages: all ## what pip, Debian's tools and rpmbuild make of it; modulefiles, completion, pkg-config
 	setup/packages.sh check
 	-setup/packages.sh check-packages
 	$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/packages

@@ -1,24 +1,15 @@
-"""What `make install` puts under a prefix for the tools of a site: modulefiles, pkg-config, completion; and the archive of `make dist`."""
+"""What `make install` puts under a prefix for the tools of a site: modulefiles, pkg-config, completion."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import tarfile
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from .tools import say
+
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
-PROGRAMS = ("commprof-run", "hvprof-report", "commprof-experiment")
-
-
-def say(*command: object, folder: Path = ROOT, **environment: str) -> str:
-    done = subprocess.run(list(map(str, command)), cwd=folder, env=os.environ | environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -102,18 +93,3 @@ def test_the_paths_are_those_of_the_prefix_not_of_the_staging_folder(tmp_path):
     ):
         text = (tmp_path / "opt/commprof" / name).read_text()
         assert "/opt/commprof" in text and str(tmp_path) not in text and "@" not in text
-
-
-def test_two_archives_of_a_release_are_the_same_bytes(tmp_path):
-    if subprocess.run(["git", "rev-parse"], cwd=ROOT, capture_output=True).returncode:
-        pytest.skip("no git checkout")
-    made = []
-    for name in ("one", "two"):
-        say("make", "-s", "dist", f"BUILD={tmp_path / name}", TZ="UTC" if name == "one" else "Asia/Tokyo", LC_ALL="C")
-        (archive,) = (tmp_path / name / "dist").iterdir()
-        made.append(archive.read_bytes())
-    assert made[0] == made[1]
-    with tarfile.open(archive) as files:
-        names = files.getnames()
-    assert {name.partition("/")[0] for name in names} == {archive.name.removesuffix(".tar.gz")}
-    assert f"{archive.name.removesuffix('.tar.gz')}/pyproject.toml" in names

@@ -11,19 +11,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from mpi.harness import compile_program, unprofiled_environment
-from mpi.libraries import AS_ROOT, OPEN_MPI, REPOSITORY, SYSTEM_PYTHON
+from mpi.libraries import SYSTEM_PYTHON
+
+from .tools import check_profiles, say
 
 CROSS_COMPILER = {"CC": "aarch64-linux-gnu-gcc", "STRIP": "aarch64-linux-gnu-strip"}
 MACHINES = {"x86_64": "Advanced Micro Devices X86-64", "aarch64": "AArch64"}
 SHARED = ("lib/libcommprof.so", "lib/libcommprof-dlsym.so", "include/commprof.h", "include/commprof/counters.def")
-
-
-def say(*command: object, folder: Path = REPOSITORY, **environment: str) -> str:
-    surroundings = unprofiled_environment() | AS_ROOT | environment
-    done = subprocess.run(list(map(str, command)), cwd=folder, env=surroundings, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def environment_create(folder: Path, *packages: object) -> Path:
@@ -42,18 +36,6 @@ def hatchling(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if offered.returncode != 0:
         pytest.skip(f"pip gets no hatchling here: {offered.stderr.strip().splitlines()[-1]}")
     return environment_create(folder / "environment", "--no-index", f"--find-links={folder}", "hatchling") / "hatchling"
-
-
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of this tree that git would have in a clone, changes included."""
-    folder = tmp_path_factory.mktemp("clone") / "commprof"
-    for name in say("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0"):
-        if name and (REPOSITORY / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, folder / name)
-    say("git", "init", "--quiet", folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -94,12 +76,8 @@ def check_programs(wheel: Path, machine: str, folder: Path) -> None:
         assert newest_glibc(file) <= (2, 17)
 
 
-def check_profiles(environment: Path, folder: Path) -> None:
-    """With the programs of an environment: a job, and its summary."""
-    job = compile_program(OPEN_MPI, "pcontrol")
-    say("mpirun", "--oversubscribe", "-n", "2", environment / "commprof-run", "--output", folder / "run", job)
-    summary = say(environment / "hvprof-report", "summary", folder / "run", folder=folder)
-    assert "2 ranks on 1 host" in summary and "In MPI" in summary
+def check_environment(environment: Path, folder: Path) -> None:
+    check_profiles(environment, folder)
     assert say(environment / "commprof-experiment", "--help").startswith("usage: commprof-experiment")
 
 
@@ -117,14 +95,14 @@ def test_a_wheel_profiles_a_job_and_leaves_nothing_when_it_is_removed(wheel, tmp
     environment = environment_create(tmp_path / "environment")
     before = set(environment.parent.rglob("*"))
     say(environment / "pip", "install", "--quiet", "--no-deps", wheel)
-    check_profiles(environment, tmp_path)
+    check_environment(environment, tmp_path)
     say(environment / "pip", "uninstall", "--quiet", "--yes", "commprof")
     assert [path for path in set(environment.parent.rglob("*")) - before if path.is_file()] == []
 
 
 def test_pip_installs_from_a_clone_with_pictures(hatchling, clone, tmp_path):
     environment = environment_create(tmp_path / "environment", f"{clone}[plot]")
-    check_profiles(environment, tmp_path)
+    check_environment(environment, tmp_path)
     say(environment / "hvprof-report", "calls", "--plot", tmp_path / "calls.svg", tmp_path / "run")
     assert (tmp_path / "calls.svg").read_text().startswith("<?xml")
 

@@ -1,0 +1,23 @@
+# ruff: noqa: F403, F405 (as Spack's recipes are)
+# In a Spack repository: packages/commprof/package.py. With the archive of `make dist` in FOLDER/commprof/: spack mirror add commprof FOLDER,
+# and its sha256 below (or --no-checksum). A clone is built by: spack dev-build commprof@0.1.0
+from spack.package import *
+
+
+class Commprof(MakefilePackage):
+    """Profiler for the communication of MPI jobs, preloaded into every rank. One build serves all MPI libraries: it needs none to build."""
+
+    url = "commprof-0.1.0.tar.gz"
+
+    license("BSD-3-Clause")
+    version("0.1.0")
+
+    variant("plot", default=True, description="Pictures and the page of hvprof-report")
+
+    depends_on("c", type="build")
+    depends_on("gmake", type="build")
+    depends_on("python@3.9:", type=("build", "run"))
+    depends_on("py-matplotlib", type="run", when="+plot")
+
+    def install(self, spec, prefix):
+        make("install", f"PREFIX={prefix}")
