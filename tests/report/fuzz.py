@@ -122,6 +122,8 @@ COMMANDS = (
     ("export", "--format", "perfetto"),
     ("export", "--format", "perfetto", "--from", "1", "--to", "6", "--output", "OUT/trace.json"),
     ("merge", "OUT/merged.db"),
+    ("export", "--format", "long-csv"),
+    ("export", "--csv", "--table", "collectives"),
     ("html", "--output", "OUT/page.html"),
 )
 IN_PICTURES = (

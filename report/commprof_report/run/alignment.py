@@ -124,7 +124,7 @@ class Alignment:
             runs = [after - before for before, after in pairs(clock.readings)]
             drifts = [0.0, *((rise - run) / run for rise, run in zip(rises, runs)), 0.0]
             for (since_ns, until_ns), drift in zip(pairs([0, *knots, MOST_NS]), drifts):
-                since_ns = max(since_ns, 0)
+                since_ns, until_ns = max(since_ns, 0), storable(until_ns)
                 if since_ns < until_ns:
                     yield rank, since_ns, until_ns, storable(self.aligned_ns(rank, since_ns)), drift
 
