@@ -24,12 +24,14 @@ struct traffic {
     uint64_t bytes;
     uint64_t volume_bytes;
     struct communicator *communicator;
-    int32_t peer;        /* world rank of the destination or source; PEER_NONE; of a posted receive also LEDGER_PEER_ANY */
-    int32_t tag;         /* of a message; negative: not known */
-    uint16_t number;     /* of a message (message_numbers.h); 0: not known */
-    uint8_t direction;   /* enum ledger_direction of that message */
-    uint8_t memory_kind; /* memory kinds of the buffers, as in struct ledger_cell */
-    uint8_t flags;       /* enum traffic_flags */
+    int32_t peer;      /* world rank of the destination or source; PEER_NONE; of a posted receive also LEDGER_PEER_ANY */
+    int32_t tag;       /* of a message; negative: not known */
+    uint16_t number;   /* of a message (message_numbers.h); 0: not known */
+    uint8_t direction; /* enum ledger_direction of that message */
+    uint8_t flags;     /* enum traffic_flags */
+    /* Memory kinds of the buffers, as in struct ledger_cell: 8 bits. As a byte, gcc stores it on the stack and reads it back as part of a
+     * 64-bit key, which waits until the store has reached the cache (8 ns). */
+    uint64_t memory_kind;
 };
 
 /* An array of counts, of int or of MPI_Count. */
