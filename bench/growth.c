@@ -1,6 +1,7 @@
 /* What the profiler adds to a call of each family, in nanoseconds, and how that grows with the number of message sizes, peers,
  * communicators, threads and requests. Linked with toy_mpi.c, an MPI library that does nothing; otherwise as overhead.c: wrapped and
- * direct calls batch by batch in turn, medians, two bare readings of the processor's counter as the yardstick.
+ * direct calls batch by batch in turn, two bare readings of the processor's counter as the yardstick. Means, because a median of batches does
+ * not see what only some of them pay; and the 99th percentile of single calls, wrapped minus direct, where they need no preparation.
  *
  *     growth [rounds] */
 #include "timing.h"
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BATCH = 1000, ROUNDS = 400, MANY = 1000 };
+enum { BATCH = 1000, ROUNDS = 400, SINGLES = 20000, MANY = 1000, SIZES_MOST = 10000 };
 
 #define EACH(DO)          \
     DO(Barrier)           \
@@ -30,20 +31,21 @@ enum { BATCH = 1000, ROUNDS = 400, MANY = 1000 };
 #define REAL(NAME) static __typeof__(&MPI_##NAME) real_##NAME;
 EACH(REAL)
 
-static char data[MANY + 1], answer[MANY + 1];
+static char data[SIZES_MOST + 1], answer[SIZES_MOST + 1];
 static int requests[BATCH], indices[BATCH], starters[BATCH], comms[MANY], counts[TOY_RANKS], places[TOY_RANKS];
 static int window, flag, sizes = 1, peers = 1, communicators = 1;
 static void *file;
 
-/* What varies from call to call, in an order that no processor predicts. */
-static int varied(int i, int many)
+/* What varies from call to call, in an order that no processor predicts and no batch repeats. */
+static int varied(int many)
 {
-    return many == 1 ? 0 : (int)((unsigned)i * 2654435761u >> 7) % many;
+    static unsigned turn;
+    return many == 1 ? 0 : (int)((turn++ * 2654435761u >> 7) % (unsigned)many);
 }
 
-#define SIZE 1 + varied(i, sizes)
-#define PEER varied(i, peers)
-#define COMM comms[varied(i, communicators)]
+#define SIZE 1 + varied(sizes)
+#define PEER varied(peers)
+#define COMM comms[varied(communicators)]
 
 #define BOTH(NAME, ...)                   \
     static void wrapped_##NAME(int count) \
@@ -89,9 +91,9 @@ BOTH(Alltoallv, data, counts, places, TOY_BYTE, answer, counts, places, TOY_BYTE
 BOTH(Neighbor_alltoall, data, SIZE, TOY_BYTE, answer, SIZE, TOY_BYTE, COMM)
 BOTH(Iallreduce, data, answer, SIZE, TOY_BYTE, TOY_SUM, COMM, &requests[i])
 BOTH(Send, data, SIZE, TOY_BYTE, PEER, 0, COMM)
-BOTH(Recv, answer, MANY, TOY_BYTE, PEER, 0, COMM, TOY_IGNORE)
+BOTH(Recv, answer, SIZES_MOST, TOY_BYTE, PEER, 0, COMM, TOY_IGNORE)
 BOTH(Isend, data, SIZE, TOY_BYTE, PEER, 0, COMM, &requests[i])
-BOTH(Irecv, answer, MANY, TOY_BYTE, PEER, 0, COMM, &requests[i])
+BOTH(Irecv, answer, SIZES_MOST, TOY_BYTE, PEER, 0, COMM, &requests[i])
 BOTH(Start, &starters[i])
 BOTH(Pready, 0, starters[0])
 BOTH(Iprobe, 0, 0, COMM, &flag, TOY_IGNORE)
@@ -165,47 +167,72 @@ static const struct subject FAMILIES[] = {
 };
 
 struct cost {
-    double added, clocks;
+    double mean, p99, clocks; /* p99: negative if there is none */
 };
+
+static double p99_of_singles(void (*run)(int))
+{
+    static double taken[SINGLES];
+    for (int i = 0; i < SINGLES; i++)
+        taken[i] = timed(run, 1);
+    return percentile(taken, SINGLES, 99);
+}
 
 /* What was posted through wrappers is completed through wrappers, also after direct calls, which complete nothing here. */
 static struct cost measure(const struct subject *subject, int rounds)
 {
-    double *wrapped = malloc((size_t)rounds * sizeof *wrapped), *direct = malloc((size_t)rounds * sizeof *direct);
-    double *clocks = malloc((size_t)rounds * sizeof *clocks);
+    double wrapped = 0, direct = 0, clocks = 0, p99 = -1;
     for (int i = 0; i < rounds; i++) {
-        direct[i] = timed(subject->direct, BATCH);
-        clocks[i] = timed(two_clock_reads, BATCH);
+        direct += timed(subject->direct, BATCH);
+        clocks += timed(two_clock_reads, BATCH);
         subject->before();
-        wrapped[i] = timed(subject->wrapped, BATCH);
+        wrapped += timed(subject->wrapped, BATCH);
         subject->after();
     }
-    double bare = median(clocks, rounds);
-    struct cost cost = {median(wrapped, rounds) - median(direct, rounds), bare};
-    free(wrapped);
-    free(direct);
-    free(clocks);
-    return cost;
+    if (subject->before == nothing && subject->after == nothing)
+        p99 = p99_of_singles(subject->wrapped) - p99_of_singles(subject->direct);
+    return (struct cost){(wrapped - direct) / rounds, p99, clocks / rounds};
+}
+
+static void print_p99(double p99)
+{
+    if (p99 < 0)
+        printf(" %8s", "");
+    else
+        printf(" %8.0f", p99);
 }
 
 static void print_families(int rounds)
 {
-    printf("%-26s %8s %8s %8s\n", "ns per call (median)", "added", "2 clocks", "beyond");
+    printf("%-26s %8s %8s %8s %8s\n", "ns added per call", "mean", "p99", "2 clocks", "beyond");
     for (size_t i = 0; i < sizeof FAMILIES / sizeof *FAMILIES; i++) {
         struct cost cost = measure(&FAMILIES[i], rounds);
-        printf("%-26s %8.1f %8.1f %8.1f\n", FAMILIES[i].name, cost.added, cost.clocks, cost.added - cost.clocks);
+        printf("%-26s %8.1f", FAMILIES[i].name, cost.mean);
+        print_p99(cost.p99);
+        printf(" %8.1f %8.1f\n", cost.clocks, cost.mean - cost.clocks);
     }
 }
 
-static void print_growth(const char *title, const struct subject *subject, int *many, int rounds)
+static void print_growth(const char *title, const struct subject *subject, int *many, int most, int rounds)
 {
-    static const int STEPS[] = {1, 10, 100, 1000};
+    double p99[5];
+    int steps = 0;
     printf("%-26s", title);
-    for (int i = 0; i < 4; i++) {
-        *many = STEPS[i];
-        printf(" %8.1f", measure(subject, rounds).added);
+    for (*many = 1; *many <= most; *many *= 10) {
+        for (int calls = 0; calls < 8 * *many; calls += BATCH) { /* each has been there before */
+            subject->before();
+            subject->wrapped(BATCH);
+            subject->after();
+        }
+        struct cost cost = measure(subject, rounds);
+        p99[steps++] = cost.p99;
+        printf(" %8.1f", cost.mean);
     }
     *many = 1;
+    if (p99[0] >= 0)
+        printf("\n%-26s", "    99th percentile");
+    for (int i = 0; i < steps && p99[0] >= 0; i++)
+        print_p99(p99[i]);
     printf("\n");
 }
 
@@ -213,14 +240,12 @@ static void print_growth(const char *title, const struct subject *subject, int *
  * that each looks for room. */
 static double added_in_turn(int rounds)
 {
-    double *added = malloc((size_t)rounds * sizeof *added);
+    double added = 0;
     int count = 2 * 64 * (communicators < 100 ? 100 : communicators);
     wrapped_in_turn(1100 * communicators);
     for (int i = 0; i < rounds; i++)
-        added[i] = timed(wrapped_in_turn, count) - timed(direct_in_turn, count);
-    double middle = median(added, rounds);
-    free(added);
-    return middle;
+        added += timed(wrapped_in_turn, count) - timed(direct_in_turn, count);
+    return added / rounds;
 }
 
 static void print_in_turn(const char *title, int rounds)
@@ -258,7 +283,7 @@ static double added_among_threads(const struct subject *subject, int many, int r
             exit(1);
         }
     pthread_barrier_wait(&all_there);
-    double added = measure(subject, rounds).added;
+    double added = measure(subject, rounds).mean;
     pthread_barrier_wait(&all_leave);
     for (int i = 0; i < many; i++)
         pthread_join(threads[i], NULL);
@@ -304,12 +329,12 @@ int main(int argc, char **argv)
     const struct subject posted = SUBJECT("Isend", Isend, nothing, complete);
     prepare();
     print_families(rounds);
-    printf("\n%-26s %8d %8d %8d %8d\n", "ns added, of so many", 1, 10, 100, 1000);
-    print_growth("Allreduce, sizes", &allreduce, &sizes, rounds);
-    print_growth("Allreduce, communicators", &allreduce, &communicators, rounds);
+    printf("\n%-26s %8d %8d %8d %8d %8d\n", "ns added (mean), of so many", 1, 10, 100, 1000, 10000);
+    print_growth("Allreduce, sizes", &allreduce, &sizes, SIZES_MOST, rounds);
+    print_growth("Allreduce, communicators", &allreduce, &communicators, MANY, rounds);
     print_in_turn("Allreduce, in turn", rounds / 20 + 1);
-    print_growth("Send, peers", &send, &peers, rounds);
-    print_growth("Isend, peers", &posted, &peers, rounds);
+    print_growth("Send, peers", &send, &peers, MANY, rounds);
+    print_growth("Isend, peers", &posted, &peers, MANY, rounds);
     print_among_threads("Allreduce, threads", &allreduce, rounds);
     MPI_Finalize();
     return 0;

@@ -106,6 +106,24 @@ BOTH(Wait, &requests[i], MPI_STATUS_IGNORE)
 BOTH(Test, &requests[0], &flag, MPI_STATUS_IGNORE)
 BOTH(Iprobe, 0, 2, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE)
 
+/* Three calls: their cost is that of all. */
+#define TRIPLE(PREFIX)                                                       \
+    for (int i = 0; i < count; i++) {                                        \
+        PREFIX##_Irecv(in, 8, MPI_BYTE, 0, 1, MPI_COMM_SELF, &requests[0]);  \
+        PREFIX##_Isend(out, 8, MPI_BYTE, 0, 1, MPI_COMM_SELF, &requests[1]); \
+        PREFIX##_Waitall(2, requests, MPI_STATUSES_IGNORE);                  \
+    }
+
+static void wrapped_triple(int count)
+{
+    TRIPLE(MPI)
+}
+
+static void direct_triple(int count)
+{
+    TRIPLE(real)
+}
+
 /* One call for the whole batch: its cost is divided by the number of requests. */
 static void wrapped_Waitall(int count)
 {
@@ -135,6 +153,7 @@ static const struct subject {
     {"Isend", 0, nothing, wrapped_Isend, direct_Isend, receive_rest},
     {"Wait", 0, post_pairs, wrapped_Wait, direct_Wait, nothing},
     {"Waitall, per request", 0, post_pairs, wrapped_Waitall, direct_Waitall, nothing},
+    {"Irecv, Isend, Waitall", 0, nothing, wrapped_triple, direct_triple, nothing},
     {"Test, nothing there", 0, post_receives, wrapped_Test, direct_Test, send_and_wait},
     {"Iprobe, nothing there", 0, nothing, wrapped_Iprobe, direct_Iprobe, nothing},
 };
@@ -154,8 +173,11 @@ static void measure(const struct subject *subject, int rounds)
         wrapped[i] = timed(subject->wrapped, BATCH);
         subject->after();
     }
-    double with = median(wrapped, rounds), without = median(direct, rounds), bare = median(clocks, rounds);
-    printf("%-24s %8.1f %8.1f %8.1f %8.1f %8.1f\n", subject->name, without, with, with - without, bare, with - without - bare);
+    double least = percentile(wrapped, rounds, 0) - percentile(direct, rounds, 0);
+    double with = mean(wrapped, rounds), without = mean(direct, rounds), bare = mean(clocks, rounds);
+    double p99 = percentile(wrapped, rounds, 99) - percentile(direct, rounds, 99);
+    printf("%-24s %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f\n", subject->name, without, with, with - without, least, p99, bare,
+           with - without - bare);
     free(wrapped);
     free(direct);
     free(clocks);
@@ -219,7 +241,8 @@ int main(int argc, char **argv)
         result = count_only(argv[2], atol(argv[3]));
     else {
         int rounds = argc > 1 ? atoi(argv[1]) : ROUNDS;
-        printf("%-24s %8s %8s %8s %8s %8s\n", "ns per call (median)", "without", "with", "added", "2 clocks", "beyond");
+        printf("%-24s %8s %8s %8s %8s %8s %8s %8s\n", "ns per call (mean)", "without", "with", "added", "least", "p99", "2 clocks",
+               "beyond");
         for (int i = 0; i < SUBJECT_COUNT; i++)
             measure(&SUBJECTS[i], rounds);
     }

@@ -1,4 +1,4 @@
-/* How the bench programs take times: batches of calls, medians, and two bare readings of the processor's counter as the yardstick. */
+/* How the bench programs take times: batches of calls, means and percentiles, and two bare readings of the processor's counter as the yardstick. */
 #ifndef BENCH_TIMING_H
 #define BENCH_TIMING_H
 
@@ -35,10 +35,18 @@ static inline int ascending(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static inline double median(double *values, int count)
+static inline double percentile(double *values, int count, int percent)
 {
     qsort(values, (size_t)count, sizeof *values, ascending);
-    return values[count / 2];
+    return values[(long)count * percent / 100];
+}
+
+static inline double mean(const double *values, int count)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += values[i];
+    return sum / count;
 }
 
 /* Nanoseconds per call of a batch of `count`. */
