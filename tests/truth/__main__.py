@@ -16,10 +16,11 @@ from statistics import median
 from mpi.libraries import Mpi, libraries
 
 from .plants import PLANTS, Plant
-from .trial import is_accused, is_confirmed, judge, other_accusations, play, why_not
+from .statements import accused
+from .trial import CONFIRMED, is_accused, is_confirmed, judge, play, why_not
 
 HEADS = ("plant", "library", "runs", "right", "nobody", "wrong", "complaints", "cost error, median", "worst", "twins", "accused")
-HEADS += ("by the logs too", "other commands accuse")
+HEADS += ("by the logs too", "other commands accuse (by the logs too)")
 
 
 @dataclass
@@ -37,32 +38,40 @@ class Line:
     accused: int = 0
     confirmed: int = 0
     others_accuse: Counter[str] = field(default_factory=Counter)
+    others_confirmed: Counter[str] = field(default_factory=Counter)
 
     def play(self, folder: Path) -> list[str]:
-        """Once more, and its twin. The complaints."""
-        trial = play(self.mpi, self.plant, False, folder / "plant")
+        """Once more, and its twin, in folders of their own (statements.rows remembers folders). The complaints."""
+        trial = play(self.mpi, self.plant, False, Path(tempfile.mkdtemp(dir=folder)))
         judgement = judge(trial)
         self.runs += 1
-        complaints = judgement.complaints if judgement.holds else []
+        complaints = list(judgement.complaints) if judgement.holds else []
         if judgement.holds:
             self.undisturbed += 1
             self.who[judgement.who] += 1
             self.complaints += complaints
             self.errors += [] if judgement.cost_error is None else [judgement.cost_error]
-        shutil.rmtree(folder / "plant")
-        twin = play(self.mpi, self.plant, True, folder / "twin")
+        shutil.rmtree(trial.run.folder.parent)
+        twin = play(self.mpi, self.plant, True, Path(tempfile.mkdtemp(dir=folder)))
         self.twins += 1
         self.accused += is_accused(twin)
         self.confirmed += is_accused(twin) and is_confirmed(twin)
-        self.others_accuse.update(other_accusations(twin.run))
-        shutil.rmtree(folder / "twin")
+        for command, ranks in accused(twin.run.folder).items():
+            if command == "late":
+                continue
+            share = twin.truth.is_for(sorted(ranks))
+            self.others_accuse[command] += 1
+            self.others_confirmed[command] += share >= CONFIRMED
+            if share < CONFIRMED:
+                complaints.append(f"of the twin, {command} names {sorted(ranks)}, by the logs the cause of {100 * share:.0f} % of the waiting")
+        shutil.rmtree(twin.run.folder.parent)
         return complaints
 
 
 def cells(line: Line) -> list[str]:
     runs = str(line.runs) if line.runs == line.undisturbed else f"{line.undisturbed} of {line.runs}"
     errors = [f"{100 * median(line.errors):.1f} %", f"{100 * max(line.errors):.1f} %"] if line.errors else ["-", "-"]
-    others = ", ".join(f"{command} {count}" for command, count in line.others_accuse.items()) or "-"
+    others = ", ".join(f"{command} {count} ({line.others_confirmed[command]})" for command, count in line.others_accuse.items()) or "-"
     who = [str(line.who[key]) for key in ("right", "nobody", "wrong")]
     counts = [len(line.complaints), *errors, line.twins, line.accused, line.confirmed]
     return [line.plant.name, line.mpi.name, runs, *who, *map(str, counts), others]

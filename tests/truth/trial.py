@@ -125,18 +125,6 @@ def is_confirmed(trial: Trial) -> bool:
     return bool(named) and trial.truth.is_for(named) >= CONFIRMED
 
 
-def other_accusations(run: Run) -> list[str]:
-    """The commands other than late that name a rank that the others wait for."""
-    found = []
-    if any(row["slowest_ranks"] for row in reporter.rows("steps", run.folder)):
-        found.append("steps")
-    if any(row["rule"] == "imbalance" and row["found"] for row in reporter.rows("advise", run.folder)):
-        found.append("advise")
-    if any(row["is_waited_for"] for row in reporter.rows("pipeline", run.folder)):
-        found.append("pipeline")
-    return found
-
-
 def figures(trial: Trial, said: Told) -> list[tuple[str, float, float]]:
     """What is told and what is logged of the quantity that the plant is about."""
     plant, truth = trial.plant, trial.truth
@@ -174,7 +162,7 @@ MEASURED = frozenset(
 
 
 def judge(trial: Trial) -> Judgement:
-    """Of a plant; of twins see accusations()."""
+    """Of a plant; of twins see is_accused()."""
     plant, truth, said = trial.plant, trial.truth, told(trial.run)
     complaints = []
     is_beside = plant.cause == "transfer" and truth.is_for(said.named) >= CONFIRMED  # no part of the plant, but true
