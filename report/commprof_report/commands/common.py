@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Callable, TextIO
+from typing import Callable
 
 from ..base import units
-from ..base.errors import ReportError
 from ..display import pictures, tables
 from ..display.pictures import Draw
-from ..run import selection
+from ..run import cache, selection
 from ..run.run import Run, run_open
 from ..run.selection import Selection
 
@@ -28,6 +25,7 @@ def add_run_argument(parser: argparse.ArgumentParser, nargs: str = "*") -> None:
         nargs=nargs,
         help="a run folder, a merged database, or one rank's file; several folders of one run; default: the newest run here",
     )
+    parser.add_argument("--no-cache", action="store_true", help=f"neither read nor write {cache.NAME} in the folder of a large run")
 
 
 def add_arguments(parser: argparse.ArgumentParser, draws: bool = False, by_memory_kind: bool = False) -> None:
@@ -65,7 +63,7 @@ def open_whole(arguments: argparse.Namespace, with_histograms: bool = True, **sa
 
 
 def open_noted(arguments: argparse.Namespace, with_histograms: bool = True, **samples: object) -> Run:
-    run = run_open(arguments.run, with_histograms, **samples)
+    run = run_open(arguments.run, with_histograms, with_cache=not arguments.no_cache, **samples)
     print_notes(run.notes)
     return run
 
@@ -106,32 +104,3 @@ def title_of(run: Run) -> str:
 
 def print_nothing_chosen() -> None:
     print("no call of this run fits the filters")
-
-
-def aside_create(output: Path) -> Path:
-    """An empty file beside the output, to be written and then renamed. A link that somebody has laid there is not followed."""
-    aside = output.with_name(f"{output.name}.{os.getpid()}.tmp")
-    aside.unlink(missing_ok=True)
-    os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    return aside
-
-
-@contextmanager
-def written_whole(output: Path) -> Iterator[TextIO]:
-    """Whoever reads the file finds all of it, or what was there before."""
-    with renamed_whole(output) as aside, open(aside, "w", encoding="utf-8", errors="replace", newline="") as file:
-        yield file
-
-
-@contextmanager
-def renamed_whole(output: Path) -> Iterator[Path]:
-    """The same, of a file that is written by its name."""
-    try:
-        aside = aside_create(output)
-        try:
-            yield aside
-            os.replace(aside, output)
-        finally:
-            aside.unlink(missing_ok=True)
-    except OSError as error:
-        raise ReportError(output, f"cannot be written: {error.strerror or error}") from None

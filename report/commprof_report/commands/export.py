@@ -39,6 +39,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from ..base import units
+from ..base.aside import renamed_whole, written_whole
 from ..base.errors import UsageError
 from ..display import tables
 from ..exporters import long_csv, parquet, perfetto, prometheus
@@ -155,7 +156,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif write_parquet:
         arguments.output.mkdir(parents=True, exist_ok=True)
         for table in wanted:
-            with common.renamed_whole(arguments.output / f"{table}.parquet") as aside:
+            with renamed_whole(arguments.output / f"{table}.parquet") as aside:
                 write_parquet(fields_and_rows(connection, table)[1], parquet.columns_of(connection, table), aside)
     elif arguments.output:
         write_folder(connection, wanted, form, arguments.output)
@@ -215,7 +216,7 @@ def traces_note(traces: list[OfRank]) -> None:
 
 def lines_write(lines: Iterable[str], output: Path | None) -> None:
     if output:
-        with common.written_whole(output) as file:
+        with written_whole(output) as file:
             file.writelines(lines)
     else:
         sys.stdout.writelines(lines)
@@ -225,7 +226,7 @@ def write_long(connection: Connection, output: Path | None) -> None:
     rows = long_csv.rows(connection)
     fields = [column[0] for column in rows.description]
     if output:
-        with common.written_whole(output) as file:
+        with written_whole(output) as file:
             tables.write_csv(file, fields, rows)
     else:
         tables.write_csv(sys.stdout, fields, rows)
@@ -234,7 +235,7 @@ def write_long(connection: Connection, output: Path | None) -> None:
 def write_folder(connection: Connection, wanted: list[str], form: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for table in wanted:
-        with common.written_whole(folder / f"{table}.{form}") as file:
+        with written_whole(folder / f"{table}.{form}") as file:
             if form == "json":
                 tables.write_json(file, records(connection, table, named=False))
             else:

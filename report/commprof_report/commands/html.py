@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Callable
 
 from ..base import units
+from ..base.aside import written_whole
 from ..base.errors import UsageError
 from ..calls.ranks import rank_call_rows, rank_time_rows
 from ..calls.regions import region_rows
@@ -101,7 +102,7 @@ def write_run(arguments: argparse.Namespace) -> None:
 
 
 def write(output: Path, text: str) -> None:
-    with common.written_whole(output) as file:
+    with written_whole(output) as file:
         file.write(text)
     common.print_line(str(output))
 

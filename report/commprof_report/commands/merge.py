@@ -8,15 +8,15 @@ or indexes to it. Such additions in the run's own databases are ignored.
 from __future__ import annotations
 
 import argparse
-import os
 import sqlite3
 from pathlib import Path
 
 from ..base import units
+from ..base.aside import aside_of
 from ..base.errors import ReportError
 from ..run import anonymous
 from ..run.alignment import align
-from ..run.database import database_is_plain
+from ..run.database import database_is_plain, database_write
 from ..run.rank_files import file_scan
 from ..run.views import views_create
 from . import common
@@ -42,7 +42,11 @@ def run(arguments: argparse.Namespace) -> None:
     views_create(run.connection, align(run.connection))
     if arguments.anonymous:
         run.connection.execute("VACUUM")  # what was deleted is still in pages that are free
-    database_write(run.connection, arguments.output)
+    try:
+        with aside_of(arguments.output) as aside:
+            database_write(run.connection, aside)
+    except (sqlite3.Error, OSError) as error:
+        raise ReportError(arguments.output, f"cannot be written: {error}") from None
     (ranks,) = run.connection.execute("SELECT count(*) FROM rank").fetchone()
     common.print_line(f"{arguments.output}: {units.counted(ranks, 'rank')} of {run.world_size}")
 
@@ -58,19 +62,3 @@ def output_check(output: Path) -> None:
             raise ReportError(output, "exists and is not one of commprof's databases; not overwritten")
         if not database_is_plain(output):
             raise ReportError(output, "exists, and holds more than commprof wrote into it; not overwritten")
-
-
-def database_write(connection: sqlite3.Connection, output: Path) -> None:
-    try:
-        aside = common.aside_create(output)
-        try:
-            copy = sqlite3.connect(aside)
-            try:
-                connection.backup(copy)
-            finally:
-                copy.close()
-            os.replace(aside, output)
-        finally:
-            aside.unlink(missing_ok=True)
-    except (sqlite3.Error, OSError) as error:
-        raise ReportError(output, f"cannot be written: {error}") from None

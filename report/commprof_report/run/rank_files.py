@@ -69,8 +69,12 @@ def folder_scan(folder: Path) -> Folder:
             progress.step()
     if not paths:
         problems.append(ReportError(folder, _why_empty(names)))
-    asides = {prefix: sum(name.startswith(prefix) and _is_filled(folder / name) for name in names) for prefix in ASIDES}
-    return Folder(list(files.values()), asides, problems)
+    return Folder(list(files.values()), asides_count(folder), problems)
+
+
+def asides_count(folder: Path) -> dict[str, int]:
+    names = os.listdir(folder)
+    return {prefix: sum(name.startswith(prefix) and _is_filled(folder / name) for name in names) for prefix in ASIDES}
 
 
 def _is_filled(folder: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -13,13 +13,14 @@ from ..base import query, units
 from ..base.errors import ReportError
 from ..base.members import Gathered
 from ..base.progress import Progress
+from .cache import Cache, facts_forget
 from .database import database_copy, database_create
 from .grown import identities_agree
 from .large_sums import sums_secure
 from .ledger import ledger_read
 from .ledger_rows import ledger_rows
 from .profiled import Profiled, as_ranges, profiled_ranks
-from .rank_files import ASIDES, RankFile, file_scan, folder_scan, run_describe, runs_split
+from .rank_files import ASIDES, RankFile, asides_count, file_scan, folder_scan, run_describe, runs_split
 from .run_folders import newest_run, one_run, runs_inside
 from .thinning import MOST_SAMPLES, Thinning
 
@@ -50,33 +51,64 @@ def run_open(
     with_histograms: bool = True,
     with_samples: bool = False,
     most_samples: int | None = MOST_SAMPLES,
+    with_cache: bool = True,
 ) -> Run:
     """Opens a run folder, a merged database, or a single rank's file; several paths are read as one run; without any, the newest run here.
     Samples of calls and GPUs, their windows, steps and spans of regions are read only on request, at most `most_samples` (thinning.py).
-    Raises ReportError if there is nothing to read."""
+    with_cache: a large run may be read from its cache, and one may be written (cache.py). Raises ReportError if there is nothing to read."""
     given = [path] if isinstance(path, Path) else list(path)
     paths = given or newest_run(Path())
     run = Run(paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths) or "."))
     if not given:
         run.note(" ".join(map(str, paths)), "the newest run here")
-    files = _files(run, paths)
     run.thinning = Thinning(run.connection, most_samples) if with_samples else None
-    with Progress("reading", len(files)) as progress:
-        for file in files:
-            _file_take(run, file, with_histograms)
-            progress.step()
-    if run.thinning:
-        run.thinning.finish()
+    with_cache = with_cache and most_samples == MOST_SAMPLES and len(paths) == 1 and paths[0].is_dir()
+    cache = Cache(paths[0]) if with_cache else None
+    if not (cache and _cache_take(run, cache, with_histograms)):
+        _paths_take(run, paths, cache, with_histograms)
+    facts_forget(run.connection)
     identities_agree(run.connection)
     sums_secure(run.connection)
     _ranks_check(run)
     return run
 
 
+def _cache_take(run: Run, cache: Cache, with_histograms: bool) -> bool:
+    """Whether there was a cache of the folder that could be read."""
+    file, notes = cache.find(), len(run.notes)
+    if not file:
+        return False
+    _file_take(run, file, with_histograms)
+    if len(run.notes) > notes:
+        del run.notes[notes:]
+        return False
+    _asides_tell(run, asides_count(cache.folder))
+    return True
+
+
+def _paths_take(run: Run, paths: Sequence[Path], cache: Cache | None, with_histograms: bool) -> None:
+    """Reads the ranks' files. If that needs samples and nothing is wrong, a large folder gets a cache, with everything that commands read."""
+    notes = len(run.notes)
+    files = _files(run, paths)
+    is_worthwhile = bool(cache and run.thinning and cache.is_worthwhile(files))
+    with Progress("reading", len(files)) as progress:
+        for file in files:
+            _file_take(run, file, with_histograms or is_worthwhile)
+            progress.step()
+    if run.thinning:
+        run.thinning.finish()
+    if is_worthwhile and len(run.notes) == notes and cache.write(run.connection, files):
+        run.note(cache.path, f"holds the run from now on, and is read instead of {len(files)} files as long as they do not change")
+
+
+def _asides_tell(run: Run, beside: Mapping[str, int]) -> None:
+    run.asides = [f"{units.counted(beside[prefix], noun)} in {prefix}*, not counted here" for prefix, noun in ASIDES.items() if beside[prefix]]
+
+
 def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:
     beside: Counter[str] = Counter()
     files = [file for path in paths for file in (_folder_files(run, path, beside) if path.is_dir() else [_single_file(path)])]
-    run.asides = [f"{units.counted(beside[prefix], noun)} in {prefix}*, not counted here" for prefix, noun in ASIDES.items() if beside[prefix]]
+    _asides_tell(run, beside)
     if len(paths) > 1:
         one_run(files)
     run.is_part = len(files) == 1 and not paths[0].is_dir() and len(files[0].ranks) == 1
