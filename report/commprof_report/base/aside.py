@@ -13,7 +13,11 @@ from .errors import ReportError
 
 @contextmanager
 def aside_of(output: Path, mode: int = 0o666) -> Iterator[Path]:
-    """An empty file beside the output, which takes its place in the end. A link that somebody has laid there is not followed."""
+    """An empty file beside the output, which takes its place in the end. A link that somebody has laid there is not followed. A device or a
+    pipe is written itself: root would replace /dev/null for everybody."""
+    if output.exists() and not output.is_file() and not output.is_dir():
+        yield output
+        return
     aside = output.with_name(f"{output.name}.{os.getpid()}.tmp")
     aside.unlink(missing_ok=True)
     os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
