@@ -96,7 +96,7 @@ def test_a_path_that_is_not_known_is_not_drawn(report, tmp_path):
 
 
 def test_a_rank_by_step_has_its_time_outside_mpi(run_path):
-    run = open_whole(argparse.Namespace(run=run_path), with_samples=True)
+    run = open_whole(argparse.Namespace(run=run_path, no_cache=True), with_samples=True)
     alignment = align(run.connection)
     waits = late(run, alignment)
     summary = steps_summary(run, alignment.aligned_ns, late=waits)
