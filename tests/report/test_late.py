@@ -458,6 +458,7 @@ def test_a_wait_in_waitall_has_the_kind_of_its_collective(late):
         job.call("MPI_Wait", end_ns - 1_000, end_ns, rank)
     (row,) = late(job, "state")
     assert (row["wait_state"], row["calls"], row["wait_ns"]) == ("late broadcast", 1, 950)
+    assert column(late(job), "last_count") == [1, 0]  # the root, which waits for nobody
 
 
 def test_a_size_has_its_skew_and_its_time_from_the_last_arrival_on(late):
@@ -657,7 +658,7 @@ def test_the_picture_stacks_waiting_on_transfer():
     from commprof_report.plots import late as plot
 
     axes = matplotlib.Figure().add_subplot()
-    plot.draw(axes, [LateRankRow(rank, "a", 1, 0, 0, 0.0, 0, 0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)])
+    plot.draw(axes, [LateRankRow(rank, "a", 1, 0, 0, 0, 0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)])
     assert [bar.get_height() for bar in axes.patches] == [100, 100, 100, 300, 301, 302]
     assert [bar.get_y() for bar in axes.patches] == [0, 0, 0, 100, 100, 100]
 

@@ -36,7 +36,6 @@ def test_a_receive_waits_until_its_send_is_posted(late):
     assert (column(rows, "wait_ns"), column(rows, "transfer_ns")) == ([0, 7_000], [300, 1_500])
     assert (column(rows, "cost_ns"), column(rows, "alone_ns")) == ([7_000, 0], [7_000, 0])
     assert (column(rows, "message_calls"), column(rows, "collectives"), column(rows, "last_count")) == ([1, 1], [0, 0], [1, 0])
-    assert column(rows, "last_share") == [1, 0]
     assert states(late(job, "state")) == {"late sender": (1, 7_000)}
 
 

@@ -55,7 +55,6 @@ RANK_COLUMNS = (
     Column("rank", lambda row: str(row.rank)),
     Column("host", lambda row: units.shortened(row.host or "", 20), False),
     Column("came last", lambda row: units.count(row.last_count)),
-    Column("last share", lambda row: units.share(row.last_share)),
     Column("cost others", lambda row: units.duration(row.cost_ns)),
     Column("it alone", lambda row: units.duration(row.alone_ns)),
     Column("caused", lambda row: units.duration(row.caused_ns)),

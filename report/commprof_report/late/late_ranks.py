@@ -33,7 +33,6 @@ class LateRankRow(NamedTuple):
     collectives: int
     message_calls: int
     last_count: int
-    last_share: float | None
     cost_ns: int
     alone_ns: int
     caused_ns: int

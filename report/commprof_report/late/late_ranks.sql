@@ -1,8 +1,8 @@
--- For each rank: how often did it arrive last, how long did the others wait for it, how much of all waiting does it cause, directly and
+-- For each rank: how often did it arrive last or others wait for it, how long did they wait, how much of all waiting does it cause, directly and
 -- through others, and how long did it wait itself? gain_ns: by how much the longest wait of another rank would shrink had this one not
 -- been late.
 WITH own AS (
-    SELECT world_rank, sum(sequence > 0) AS collectives, sum(sequence < 0) AS message_calls, sum(is_last) AS last_count,
+    SELECT world_rank, sum(sequence > 0) AS collectives, sum(sequence < 0) AS message_calls,
            total(wait_ns * factor) AS wait_ns, total(transfer_ns * factor) AS transfer_ns
     FROM late_scaled
     GROUP BY world_rank
@@ -17,8 +17,14 @@ cost AS (
     FROM pair
     GROUP BY last_rank
 ),
-late_message AS (
-    SELECT last_rank AS world_rank, count(*) AS last_count FROM late_scaled WHERE sequence < 0 GROUP BY last_rank
+last AS (
+    SELECT world_rank, count(*) AS last_count
+    FROM (
+        SELECT identity, sequence, last_rank AS world_rank FROM late_scaled WHERE last_rank IS NOT NULL
+        UNION
+        SELECT identity, sequence, world_rank FROM late_scaled WHERE is_last
+    )
+    GROUP BY world_rank
 ),
 caused_pair AS (
     SELECT cause_rank, world_rank, total(caused_ns * factor) AS caused_ns,
@@ -37,8 +43,7 @@ SELECT rank.world_rank AS rank,
        host.value AS host,
        coalesce(collectives, 0) AS collectives,
        coalesce(message_calls, 0) AS message_calls,
-       coalesce(own.last_count, 0) + coalesce(late_message.last_count, 0) AS last_count,
-       (own.last_count + coalesce(late_message.last_count, 0)) * 1.0 / (collectives + message_calls) AS last_share,
+       coalesce(last_count, 0) AS last_count,
        CAST(round(coalesce(cost_ns, 0)) AS INTEGER) AS cost_ns,
        CAST(round(coalesce(alone_ns, 0)) AS INTEGER) AS alone_ns,
        CAST(round(coalesce(caused_ns, 0)) AS INTEGER) AS caused_ns,
@@ -51,6 +56,6 @@ FROM rank
 LEFT JOIN fact AS host ON host.world_rank = rank.world_rank AND host.key = 'host'
 LEFT JOIN own ON own.world_rank = rank.world_rank
 LEFT JOIN cost ON cost.world_rank = rank.world_rank
-LEFT JOIN late_message ON late_message.world_rank = rank.world_rank
+LEFT JOIN last ON last.world_rank = rank.world_rank
 LEFT JOIN caused ON caused.world_rank = rank.world_rank
 ORDER BY rank.world_rank;
