@@ -385,6 +385,14 @@ def test_ranks_that_take_turns_in_a_fixed_order_are_told_from_chance(late, text)
     assert "take turns in a fixed order: 0, 1, 2 arrive last" in text(job)
 
 
+def test_one_late_rank_after_the_other_are_no_turns(late, text):
+    job = Job([HostClock()] * 4, wall_ns=2 * SECOND)
+    for step in range(80):
+        slow = 1 if step < 40 else 2
+        job.collective("MPI_Allreduce", [step * 20 * MS + (10 * MS if rank == slow else 0) for rank in range(4)], [10 * US] * 4)
+    assert late(job, "run")[0]["verdict"] == "spread" and "turns" not in text(job)
+
+
 def test_a_rank_that_is_nearly_always_last_does_not_take_turns(late):
     job = Job([HostClock()] * 2, wall_ns=18 * SECOND)
     for step in range(60):  # one wait for rank 0 is longer than all for rank 1

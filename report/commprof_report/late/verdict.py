@@ -278,13 +278,14 @@ def _by_call(causes: Sequence[Cause], participants: Participants) -> list[CallCa
 
 
 def _turns(causes: Sequence[Cause], ranks: int) -> list[int]:
-    """The order in which ranks cause most of the waiting for an arrival, if it repeats; else empty."""
+    """The order in which ranks cause most of the waiting for an arrival, if it repeats; else empty. Where nearly each one is that of the
+    arrival before, one rank is late for a while, then another: any period would predict that."""
     most = [max(own, key=lambda cause: cause.cost_ns) for own in arrivals(causes)]
     last = [cause.cause_rank for cause in most if cause.cost_ns > 0 and cause.cause_rank is not None]
     if len(last) < 2 * FEWEST_BLOCKS or max(Counter(last).values()) > MOST_TURNS * len(last):
         return []
-    for period in range(2, min(2 * ranks, len(last) // 4) + 1):
+    for period in range(1, min(2 * ranks, len(last) // 4) + 1):
         agreed = sum(earlier == later for earlier, later in zip(last, last[period:]))
         if agreed >= REGULAR * (len(last) - period):
-            return last[:period]
+            return last[:period] if period > 1 else []
     return []
