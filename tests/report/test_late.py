@@ -440,7 +440,14 @@ def test_a_background_thread_that_calls_mpi_accuses_nobody(late, text):
         job.thread(rank, is_main=0)
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"], row["background_share"]) == ("unknown", None, 1)
-    assert "a background thread makes the MPI calls" in text(job)
+    assert "100.0 % of the time inside MPI is on background threads" in text(job)
+
+
+def test_a_background_thread_with_a_part_of_the_calls_is_said(text):
+    job = late_job(1, [HostClock()] * 2)
+    assert "on background threads" not in text(job)
+    job.thread(1, is_main=0)
+    assert "100 collectives, 2.4 % of that time on background threads" in text(job)
 
 
 def test_each_kind_of_waiting_has_its_time(late, text):
@@ -611,13 +618,14 @@ def test_a_nonblocking_collective_whose_completing_call_is_not_sampled_is_counte
     assert (late(job, "run")[0]["verdict"], late(job, "run")[0]["uncompleted"]) == ("none", 2)
 
 
-def test_neighborhoods_inter_communicators_and_lonely_ranks_are_not_split(late):
+def test_neighborhoods_inter_communicators_and_lonely_ranks_are_not_split(late, text):
     job = one_host(2)
     job.collective("MPI_Barrier", [0, 50], [10, 10], group=job.group((0, 1), is_inter=1))
     job.collective("MPI_Neighbor_alltoall", [0, 50], [10, 10])
     job.collective("MPI_Allreduce", [0], [10], group=job.group((0,)))
     (row,) = late(job, "run")
     assert (row["verdict"], row["total_ns"], row["coverage"]) == ("none", 60 + 10 + 60 + 10 + 10, 0)
+    assert "unknown: no call was split into waiting and transfer: 35 ns per rank in MPI_Barrier" in text(job)
 
 
 def test_calls_say_for_whom_they_wait_most(late):

@@ -188,9 +188,8 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         yield from unsampled_facts(run)
         return
     yield "Rests on", coverage_text(row)
-    rest = [each for each in answers.rest if each.rest_ns > NOTABLE_SHARE * row.total_ns]
-    if rest:
-        yield "Not split", rest_text(row, rest)
+    if notable_rest(answers):
+        yield "Not split", rest_text(answers)
     spent = f"{units.duration(row.wait_ns / row.ranks)} per rank"
     moved = f"{units.duration(row.transfer_ns / row.ranks)} per rank"
     yield "Waiting", f"{estimated(row.wait_share, row.estimate_share)} of the time that was split, {spent}"
@@ -245,7 +244,7 @@ def verdict(answers: Late) -> str:
     """One sentence; every command that speaks about waiting prints this one."""
     row = answers.run
     if row.verdict == "none":
-        return nothing_text(row)
+        return nothing_text(answers)
     if row.verdict == "unknown":
         return unknown_text(row)
     if row.verdict == "little":
@@ -297,14 +296,17 @@ def on_text(answers: Late, identity: str) -> str:
     return f" on {labels.get(identity, identity)}" if len(labels) > 1 else ""
 
 
-def nothing_text(row: LateRow) -> str:
+def nothing_text(answers: Late) -> str:
+    row = answers.run
     if row.ranks == 1:
         return "one rank: there is nobody to wait for"
     if not row.total_ns and row.unjudged:
         return "unknown: NCCL's collectives were not timed on the device (the GPU was not traced)"
     if not row.total_ns:
         return "no call that makes ranks wait for each other"
-    return "unknown: single calls are not sampled on all ranks (COMMPROF_SAMPLES)"
+    if not answers.is_sampled:
+        return "unknown: single calls are not sampled on all ranks (COMMPROF_SAMPLES)"
+    return f"unknown: no call was split into waiting and transfer: {rest_text(answers)}"
 
 
 def unknown_text(row: LateRow) -> str:
@@ -315,8 +317,8 @@ def unknown_text(row: LateRow) -> str:
     if row.background_share < BACKGROUND:
         return f"unknown: the cause of {units.share(row.unknown_cause_ns / row.wait_ns)} of the waiting is not known"
     return (
-        "unknown: a background thread makes the MPI calls, and its arrival does not show when a rank's own work is done"
-        " (mark where the main thread begins to wait for its gradients: see commprof_step(3))"
+        f"unknown: {units.share(row.background_share)} of the time inside MPI is on background threads, and their arrival does not show when a"
+        " rank's own work is done (mark where the main thread begins to wait for its gradients: see commprof_step(3))"
     )
 
 
@@ -324,6 +326,8 @@ def coverage_text(row: LateRow) -> str:
     said = [units.counted(row.collectives, "collective")] if row.collectives else []
     said += [f"{units.counted(row.message_calls, 'call')} for messages"] if row.message_calls else []
     text = f"{part_text(row)} of the time inside MPI: {' and '.join(said)}"
+    if NOTABLE_SHARE <= row.background_share < BACKGROUND:
+        text += f", {units.share(row.background_share)} of that time on background threads"
     return text if row.sampled_share >= ALL else f"{text}, of which {units.share(row.sampled_share)} was sampled; times are scaled to all calls"
 
 
@@ -337,9 +341,14 @@ def part_text(row: LateRow) -> str:
     return "all" if row.coverage >= ALL else units.share(row.coverage)
 
 
-def rest_text(row: LateRow, rest: Sequence[LateRestRow]) -> str:
+def notable_rest(answers: Late) -> list[LateRestRow]:
+    return [each for each in answers.rest if each.rest_ns > NOTABLE_SHARE * answers.run.total_ns]
+
+
+def rest_text(answers: Late) -> str:
     """2.1 s per rank in MPI_Recv, 0.2 s in MPI_Wait"""
-    said = [f"{units.duration(each.rest_ns / row.ranks)} per rank in {each.call}" for each in rest]
+    row = answers.run
+    said = [f"{units.duration(each.rest_ns / row.ranks)} per rank in {each.call}" for each in notable_rest(answers)]
     why = [
         (row.unsure, "{} whose clocks are too inaccurate or whose root was not read", "operation"),
         (row.uncompleted, "{} whose completing call is not sampled", "nonblocking operation"),

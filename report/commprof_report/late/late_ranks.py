@@ -175,6 +175,7 @@ class Late(NamedTuple):
     sizes: list[LateSizeRow]
     states: list[LateStateRow]
     rest: list[LateRestRow]
+    is_sampled: bool  # every rank has samples
     blame: Blame
     causes: list[Cause]  # in order of time
     participants: Participants
@@ -237,7 +238,9 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     calls, sizes = SQL.ask(connection, "late_calls", LateCallRow), SQL.ask(connection, "late_sizes", LateSizeRow)
     states, rest = SQL.ask(connection, "late_states", LateStateRow), SQL.ask(connection, "late_rest", LateRestRow)
-    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, found, causes, participants, crowding(connection), lines)
+    is_sampled = not connection.execute("SELECT 1 FROM rank WHERE world_rank NOT IN (SELECT world_rank FROM sample)").fetchone()
+    about = (found, causes, participants, crowding(connection), lines)
+    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, is_sampled, *about)
 
 
 def _hosts(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:
