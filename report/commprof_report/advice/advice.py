@@ -14,7 +14,7 @@ from ..base import units
 from ..calls.calls import poll_rows
 from ..calls.sizes import SizeRow, reduce_bcast_rows, size_rows
 from ..gpu.copied import CopiedRow, copied_rows
-from ..late.late_ranks import Late
+from ..late.late_ranks import Late, most_text
 from ..late.verdict import BACKGROUND, COVERED
 from ..roles.roles import Kin, family_name, kin
 from ..run.run import Run
@@ -445,6 +445,8 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
             )
     elif inputs.ranks > 1 and not inputs.late.is_known:
         yield Unknown("hvprof-report late says why")
+    elif text := most_text(inputs.late):
+        yield Unknown(f"not beyond chance: {text}")
 
 
 def slowest_rank(inputs: Inputs) -> Iterator[Finding | Unknown]:

@@ -24,8 +24,8 @@ from collections.abc import Collection, Iterator, Sequence
 from ..base import units
 from ..display import tables
 from ..display.tables import Column
-from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateRestRow, LateRow, LateSizeRow, LateStateRow, late
-from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, LEVEL, MOST_OF_IT
+from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateRestRow, LateRow, LateSizeRow, LateStateRow, late, most_text
+from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, LEVEL
 from ..plots import late as plot
 from ..run.alignment import align
 from ..run.crowding import sentence
@@ -262,12 +262,11 @@ def verdict(answers: Late) -> str:
         return f"different ranks are late in different calls: {', '.join(said)}"
     if row.verdict == "rotation":
         return f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} arrive last one after the other"
+    if text := most_text(answers):
+        return f"nobody is late beyond chance: {text}"
     most = max(answers.ranks, key=lambda rank: rank.caused_ns)
-    part = most.caused_ns / (row.wait_ns or 1)
-    if part >= MOST_OF_IT:
-        why = "but in a few long waits, or because the others cannot be waited for"
-        return f"nobody is late beyond chance: rank {most.rank} causes {units.share(part)} of the waiting, {why}"
-    return f"waiting is spread: no rank, host or call causes half of it beyond chance (the most: rank {most.rank}, {units.share(part)})"
+    part = units.share(most.caused_ns / (row.wait_ns or 1))
+    return f"waiting is spread: no rank, host or call causes half of it beyond chance (the most: rank {most.rank}, {part})"
 
 
 def when_text(answers: Late) -> str:

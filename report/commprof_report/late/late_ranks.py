@@ -17,7 +17,7 @@ from ..run.selection import Selection
 from .own_time import compare_own_time
 from .root_causes import root_causes
 from .timelines import Timeline, timelines
-from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Blame, Cause, Named, Participants, blame, block_count
+from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Blame, Cause, Named, Participants, blame, block_count, most
 from .wait_split import wait_split
 
 SQL = query.beside(__file__)
@@ -241,6 +241,19 @@ def late(run: Selection, alignment: Alignment) -> Late:
     is_sampled = not connection.execute("SELECT 1 FROM rank WHERE world_rank NOT IN (SELECT world_rank FROM sample)").fetchone()
     about = (found, causes, participants, crowding(connection), lines)
     return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, is_sampled, *about)
+
+
+def most_text(answers: Late) -> str | None:
+    """Of a rank that causes half of the waiting, though not beyond chance. None: no rank does, or some are named."""
+    causing = max(answers.ranks, key=lambda row: row.caused_ns, default=None)
+    if answers.run.verdict != "spread" or causing is None or causing.caused_ns < MOST_OF_IT * answers.run.wait_ns:
+        return None
+    text = f"rank {causing.rank} causes {units.share(causing.caused_ns / answers.run.wait_ns)} of the waiting"
+    found = most(answers.causes, causing.rank)
+    if not found.is_later:
+        return f"{text}, but the others are late, too, where nobody waits for them"
+    when = f", in the {found.half} half of the run" if found.half else ""
+    return f"{text}, nearly all of it in {found.arrivals:,} of {units.counted(found.late_arrivals, 'late arrival')}{when}"
 
 
 def _hosts(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from math import exp, log
 from typing import NamedTuple
 
@@ -126,6 +127,25 @@ def _candidates(causes: Sequence[Cause], participants: Participants, ranks: Sequ
             if of_hosts.share > candidates[0].share + NOTABLY_MORE:
                 candidates.reverse()
     return candidates
+
+
+class Most(NamedTuple):
+    """What one rank causes. arrivals: the fewest late arrivals that have nearly all of it, out of late_arrivals in the run."""
+
+    arrivals: int
+    late_arrivals: int
+    half: str
+    is_later: bool  # it is also later than the others, whether or not anyone waits for them
+
+
+def most(causes: Sequence[Cause], rank: int) -> Most:
+    own = [cause for cause in causes if cause.cause_rank == rank]
+    costs = _sums(own, lambda _: rank, "cost_ns")
+    by_arrival = sorted((sum(cause.cost_ns for cause in group) for group in arrivals(own)), reverse=True)
+    needed = sum(upto < LATER_HALF * costs[rank] for upto in accumulate(by_arrival, initial=0))
+    late_arrivals = len({cause.arrival for cause in causes if cause.cost_ns > 0})
+    compared = _sums(causes, lambda each: each, "compared_ns")
+    return Most(needed, late_arrivals, _half(own, causes), compared[rank] >= MOST_OF_IT * sum(compared.values()))
 
 
 def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> list[int]:
