@@ -45,7 +45,7 @@ class Detection(NamedTuple):
     how: str  # 'sizes', 'bytes', 'gaps', 'small', if by is 'calls'
     identity: str  # of the communicator that determines the steps of most ranks
     functions: dict[str, float]  # the collectives of a step by name, on average
-    bytes: int  # of these collectives, per step
+    bytes: int | None  # of these collectives, per step; None: ranks have sizes of their own
     confidence: float
     total: int | None  # estimated number of steps in the whole run; None: all were found
     why: str  # why there are no steps, or that they were found from small collectives
@@ -213,7 +213,9 @@ def _by_calls(connection: Connection, aligned_ns: AlignedNs) -> tuple[Detection,
     group = next(group for group in groups if group.identity == most)
     total = _total(connection, group)
     period = group.period
-    return Detection("calls", period.how, most, group.functions, period.bytes, period.confidence, total, period.why), steps
+    has_own_sizes = connection.execute("SELECT call FROM rated_call WHERE is_own").fetchall()
+    step_bytes = None if group.functions.keys() & {call for (call,) in has_own_sizes} else period.bytes
+    return Detection("calls", period.how, most, group.functions, step_bytes, period.confidence, total, period.why), steps
 
 
 def _why_none(connection: Connection, refused: list[tuple[int, Group]]) -> Detection:
