@@ -433,6 +433,21 @@ def test_a_slowest_rank_that_gets_slower_is_said_to(summary, steps):
     assert "(median of these steps), growing over the run\n" in steps(growing).out and "growing" not in steps(steady).out
 
 
+def test_a_rank_that_is_notably_late_in_two_steps_is_not_the_slowest(summary):
+    """It is last in all steps, but by 1.9 %: only in the long one, and in the short one after it, by more."""
+    row = summary(allreducing(4, lambda step, rank: 0 if rank != 2 else 60 * MS if step == 20 else round(1.9 * MS)))
+    assert row["slowest_ranks"] is None
+    assert row["slowest_why"] == "none: rank 2 makes the others wait for 2.0 % of a step or more in 2 of 40 steps only"
+
+
+def test_sizes_of_each_rank_s_own_are_not_added_up(summary):
+    job = PlantedJob([HostClock()] * 2, wall_ns=4 * SECOND)
+    for step in range(40):
+        job.collective("MPI_Alltoallv", [step * 100 * MS + 10 * MS] * 2, [MS] * 2, message_bytes=40_000 + step)
+    row = summary(job)
+    assert (row["steps"], row["period"], row["bytes_per_step"]) == (40, "1 MPI_Alltoallv", None)
+
+
 def test_two_late_ranks_of_eight_are_both_named(summary, steps):
     """In one step of five it is a third rank."""
     job = allreducing(8, lambda step, rank: 20 * MS if rank == (0, 3, 6, 3, 6)[step % 5] else 0)

@@ -116,19 +116,29 @@ def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
 def _judged(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame, gains: Gains) -> Slowest:
     ranks = found.named.ranks if found.named else ()
     leads = [lead for row in rows if (lead := lead_ns(row, caused[row.step], ranks)) is not None] if ranks else []
-    if leads and gains(ranks):
+    if len(leads) >= _fewest(rows) and gains(ranks):
         p, growth = found.named.p, found.named.growth
         return Slowest(units.rank_list(ranks), len(leads), median(leads), p, slowest_is_growing=int(growth.is_growing), judged_steps=len(rows))
-    return Slowest(slowest_why=_why_none(rows, causes, caused, found), judged_steps=len(rows))
+    return Slowest(slowest_why=_why_none(rows, causes, caused, found, len(leads)), judged_steps=len(rows))
 
 
-def _why_none(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame) -> str:
+def _fewest(rows: Sequence[StepRow]) -> float:
+    """The least number of steps in which a rank that is named must be the slowest."""
+    return max(1, min(FEWEST_BLOCKS, MOST_OF_IT * len(rows)))
+
+
+def _why_none(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame, slow_steps: int) -> str:
     by_rank = sum(caused.values(), Counter())
     whole_ns = sum(by_rank.values())
     if whole_ns < NOTABLE_LEAD * sum((row.ranks - 1) * row.step_ns for row in rows):
         return f"none: ranks wait for each other for less than {units.share(NOTABLE_LEAD)} of these steps"
     if found.named:
-        names = units.rank_names(list(found.named.ranks))
+        names, several = units.rank_names(list(found.named.ranks)), len(found.named.ranks) > 1
+        if slow_steps < _fewest(rows):
+            part, number = units.share(NOTABLE_LEAD), units.counted(len(rows), "step")
+            return (
+                f"none: {names} {'make' if several else 'makes'} the others wait for {part} of a step or more in {slow_steps} of {number} only"
+            )
         return f"none: steps would be less than {units.share(NOTABLE_LEAD)} shorter if {names} arrived with the next rank"
     if found.calls or found.turns:
         return f"none: {'different ranks are late in different calls' if found.calls else 'ranks take turns in arriving last'}"
