@@ -135,6 +135,20 @@ def test_summary_late_and_steps_say_it_first(report, tmp_path):
     assert row["crowding"] in line
 
 
+def test_the_page_says_it_once_before_any_verdict(report, tmp_path):
+    job = Job([HostClock()] * 2, wall_ns=SECOND)
+    for step in range(40):
+        job.collective("MPI_Allreduce", [step * 20_000_000] * 2, [5_000_000] * 2)
+        for rank in range(2):
+            job.add("step", world_rank=rank, step=step + 1, begin_ns=step * 20_000_000, end_ns=(step + 1) * 20_000_000, thread=0)
+    for rank in range(2):
+        job.add("fact", world_rank=rank, key="begin.affinity", value="0")
+    assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
+    page = (tmp_path / "page.html").read_text()
+    assert 'id="steps"' in page and 'id="who-is-late"' in page
+    assert page.count("ranks share 1 core") == 1 and page.index("ranks share 1 core") < page.index("<dt>Waiting")
+
+
 def test_where_ranks_share_cores_transfer_may_be_scheduling(report, tmp_path):
     def verdict(*cores: str) -> str:
         job = Job([HostClock()] * 2, wall_ns=SECOND)

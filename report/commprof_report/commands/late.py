@@ -28,7 +28,7 @@ from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateR
 from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, LEVEL
 from ..plots import late as plot
 from ..run.alignment import align
-from ..run.crowding import sentence
+from ..run.crowding import crowded_facts
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
 from ..steps.steps_summary import slowest_text, steps_summary
@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def print_text(run: Run, answers: Late, by: str | None) -> None:
     if by in (None, "run"):
-        for head, text in facts(run, answers):
+        for head, text in (*crowded_facts(answers.crowding), *facts(run, answers), *unsampled_facts(run)):
             common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
     shown = [table for name, table in text_tables(answers).items() if by == name or (by is None and name in shown_unasked(answers))]
     for place, table in enumerate(shown):
@@ -176,16 +176,13 @@ def call_columns(rows: Sequence[LateCallRow]) -> list[Column]:
 
 
 def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
-    """The answer in words, and how certain it is."""
+    """The answer in words, and how certain it is; without what is said of the whole run beside it."""
     row = answers.run
-    if answers.crowding:
-        yield "Crowded", sentence(answers.crowding)
     yield "Verdict", verdict(answers)
     yield from marks_facts(run, answers)
     if row.verdict == "none":
         if row.unjudged:
             yield "NCCL", unjudged_text(row)
-        yield from unsampled_facts(run)
         return
     yield "Rests on", coverage_text(row)
     if notable_rest(answers):
@@ -202,7 +199,6 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         yield "To gain", gain_text(row)
         yield "Certainty", certainty_text(row)
     yield "Clocks", clock_text(row, "collective of MPI" if any(call.library == "nccl" for call in answers.calls) else "collective")
-    yield from unsampled_facts(run)
     if run.missing:
         yield "Not read", f"{units.span_names(run.missing)}: late ranks may be among them"
     if run.profiled:

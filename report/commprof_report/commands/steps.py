@@ -31,7 +31,7 @@ from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late
 from ..plots import steps as plot
 from ..run.alignment import align
-from ..run.crowding import crowding, sentence
+from ..run.crowding import crowded_facts, crowding
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
 from ..steps.critical_path import PathRow
@@ -138,7 +138,7 @@ def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequen
 
 
 def print_text(run: Run, answers: StepsSummary, waits: Late) -> None:
-    for head, text in facts(run, answers, waits):
+    for head, text in (*crowded_facts(crowding(run.connection)), *facts(answers, waits), *unsampled_facts(run)):
         common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
     if answers.costs.calls:
         print()
@@ -180,16 +180,13 @@ def print_paths(rows: Sequence[PathRow]) -> None:
         print(f"... and {len(rows) - MOST_STEPS:,} more; --csv has them all.")
 
 
-def facts(run: Run, answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]]:
+def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]]:
     """(head, text) a line. `waits`: the analysis of waiting of the whole run, if it was made."""
     summary = answers.summary
-    if found := crowding(run.connection):
-        yield "Crowded", sentence(found)
     if not summary.delimited_by:
         yield "Steps", f"none found: {summary.why}"
         yield "", "the program can mark its steps: see commprof_step(3)"
         yield from negotiation_facts(summary)
-        yield from unsampled_facts(run)
         return
     yield "Steps", steps_text(summary)
     yield "", certainty_text(summary)
@@ -203,7 +200,6 @@ def facts(run: Run, answers: StepsSummary, waits: Late | None) -> Iterator[tuple
         yield "", MARK
     yield "Trend", trend_text(summary)
     yield from outlier_facts(answers)
-    yield from unsampled_facts(run)
 
 
 def steps_text(summary: StepsRow) -> str:
@@ -352,7 +348,7 @@ def steps_section(run: Run, answers: StepsSummary, waits: Late | None) -> str:
     """Of a run that was read with samples; nothing where there are none."""
     if not run.connection.execute("SELECT 1 FROM sample").fetchone():
         return ""
-    known = page.facts_list(facts(run, answers, waits))
+    known = page.facts_list(facts(answers, waits))
     if not answers.costs.steps:
         return page.section("Steps", "", known)
     drawn = pictures.svg(plot.draw, answers.costs.steps, plot.SIZE) if pictures.is_possible() else None

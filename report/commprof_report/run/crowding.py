@@ -69,6 +69,11 @@ def sentence(found: Sequence[Crowding]) -> str:
     return f"{units.counted(ranks, 'rank')} share {shared}{quota} on {place}{switches}: part of the time in MPI here is scheduling"
 
 
+def crowded_facts(found: Sequence[Crowding]) -> Iterator[tuple[str, str]]:
+    if found:
+        yield "Crowded", sentence(found)
+
+
 def _of_host(rows: list[CoreUseRow]) -> Crowding | None:
     candidates = [*_by_mask(rows), *_by_quota(rows)]
     if not candidates:
