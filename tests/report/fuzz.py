@@ -634,11 +634,11 @@ class Elements(html.parser.HTMLParser):
 class Page(html.parser.HTMLParser):
     """A page that has the elements and attributes of ours, and no others."""
 
-    FIXED = Elements(page.TEMPLATE.read_text() + page.timeline({}) + page.histograms({})).found
+    FIXED = Elements(page.TEMPLATE.read_text() + page.timeline({}) + page.steps({}) + page.histograms({})).found
     OURS = set("html head meta title style body main header h1 h2 p div b wbr span dl dt dd section ul li details summary img".split())
     OURS |= set("table thead tbody tr th td a script".split())
     CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide"}
-    ALTS = {"time by call", "time in MPI by rank", "latency by message size", "peers", "time of the steps"}
+    ALTS = {"time by call", "time in MPI by rank", "latency by message size", "peers"}
     ALTS |= {"waiting and transfer by rank", "what the GPUs did", "kernels by time", "time outside MPI by rank and step"}
     POLICY = re.compile(r"default-src 'none'; img-src data:; style-src '[^']+'; script-src( '[^']+')+; base-uri 'none'; form-action 'none'")
 

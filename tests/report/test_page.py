@@ -64,6 +64,39 @@ def test_the_timeline_shows_the_median_step_and_the_longest(page, report, run_pa
     assert titles[1].startswith(f"step {longest}, the longest: ")
 
 
+def steps_of(page) -> list[int]:
+    return [view["step"] for view in timeline(page)["views"]]
+
+
+CHOSEN = 'What the main thread of each rank did in a step.</p><ul class="soft"><li>'
+
+
+def test_every_step_that_was_sampled_whole_can_be_chosen(page, report, run_path):
+    steps = steps_of(page)
+    assert sorted(steps) == list(range(2, STEPS + 1)) and steps[8:] == sorted(steps[8:])
+    assert f"{CHOSEN}Any step that was sampled whole, after the warm-up, can be chosen: " in page.read_text()
+
+
+def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(report, run_path, tmp_path, monkeypatch):
+    """A step is four ranks with five parts each, and some of its neighbours."""
+    monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
+    monkeypatch.setattr(step_views, "LEAST_BOUND", 600)
+    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
+    steps = steps_of(tmp_path / "page.html")
+    assert steps[1] == 8 and 12 <= len(steps) <= 20
+    where = "are in this page, marked beneath the bars above"
+    said = f"The calls of {len(steps)} of 39 steps {where}: the median, the 7 longest, and {len(steps) - 8} spread over the run."
+    assert f"{CHOSEN}{said} Choose" in (tmp_path / "page.html").read_text()
+    others = [2, *steps[8:], STEPS]
+    assert max(later - earlier for earlier, later in zip(others, others[1:])) <= 20
+
+
+def test_the_first_steps_of_a_spread_are_spread():
+    for taken in (3, 5, 9):
+        first = sorted(step_views.spread(range(1_000))[:taken])
+        assert max(later - earlier for earlier, later in zip([*first], [*first[1:], 1_000])) <= 2 * 1_000 / (taken - 1)
+
+
 def test_waiting_in_the_timeline_is_that_of_the_step(page, report, run_path):
     rows = {row["step"]: row for row in report("steps", run_path, "--per-step", "--json").rows}
     for view in timeline(page)["views"]:
@@ -92,7 +125,7 @@ def test_the_path_in_the_timeline_is_the_critical_path(page, report, run_path):
 def test_a_path_that_is_not_known_is_not_drawn(report, tmp_path):
     job = grid([{3: 80 * MS}] * STEPS, unsplit="MPI_Win_fence", has_marks=True)
     assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
-    assert [view["path"] for view in timeline(tmp_path / "page.html")["views"]] == [[]] * 8
+    assert [view["path"] for view in timeline(tmp_path / "page.html")["views"]] == [[]] * (STEPS - 1)
 
 
 def test_a_rank_by_step_has_its_time_outside_mpi(run_path):
@@ -303,6 +336,65 @@ def test_another_step_is_chosen_and_the_path_hidden(browser, page):
         "(choice => { choice.selectedIndex = 1; choice.dispatchEvent(new Event('change')); })(document.getElementById('timeline-step'))"
     )
     assert len({median, without_path, drawn(browser)}) == 3
+
+
+PARTS = {"wait_ns": "waiting", "transfer_ns": "transfer", "unsplit_ns": "in MPI, not split", "file_ns": "files", "outside_ns": "outside MPI"}
+SAID = "document.getElementById('steps-said').textContent"
+CHOICE = "document.getElementById('timeline-step').value"
+
+
+def step_text(row: dict) -> str:
+    times = {name: units.duration(row[key]).replace("us", "µs") for key, name in PARTS.items() if round(row[key])}
+    order = ("transfer", "waiting", "in MPI, not split", "files", "outside MPI")
+    return f"step {row['step']}: {units.duration(row['step_ns'])} = " + " + ".join(f"{times[name]} {name}" for name in order if name in times)
+
+
+@needs_browser
+def test_the_arrow_keys_read_each_step_off_and_show_it(browser, page, report, run_path):
+    rows = report("steps", run_path, "--per-step", "--json").rows
+    browser.open(page)
+    browser.ask("document.getElementById('steps-picture').focus()")
+    for row in rows:
+        browser.press("ArrowRight")
+        said = browser.ask(SAID)
+        assert said.startswith(step_text(row)) and (f"; outlier: {row['why']}" in said) == bool(row["is_outlier"])
+        if row["is_warm_up"]:
+            assert said.endswith("; warm-up; not in the timeline")
+        else:
+            assert browser.ask(CHOICE) == str(row["step"])
+
+
+def click_on_step(browser, step: int, steps: int) -> None:
+    left, top, width = browser.ask(
+        "(({left, top, width}) => [left, top, width])((document.getElementById('steps-picture').scrollIntoView(),"
+        " document.getElementById('steps-picture').getBoundingClientRect()))"
+    )
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.mouse(kind, left + 58 + (step - 0.5) / steps * (width - 66), top + 100, button="left", buttons=1, clickCount=1)
+
+
+@needs_browser
+def test_a_click_on_a_step_shows_it_in_the_timeline(browser, page):
+    browser.open(page)
+    median = drawn(browser)
+    click_on_step(browser, 8, STEPS)
+    assert browser.ask(CHOICE) == "8" and drawn(browser) != median
+    assert browser.ask(SAID).startswith("step 8: 90.0 ms = ")
+    browser.ask("(choice => { choice.value = '20'; choice.dispatchEvent(new Event('change')); })(document.getElementById('timeline-step'))")
+    assert browser.ask(SAID).startswith("step 20: ")
+
+
+@needs_browser
+def test_a_step_that_is_not_in_the_page_says_so_when_it_is_chosen(browser, report, run_path, tmp_path, monkeypatch):
+    monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
+    monkeypatch.setattr(step_views, "LEAST_BOUND", 600)
+    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
+    steps = steps_of(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    for step in range(2, STEPS + 1):
+        click_on_step(browser, step, STEPS)
+        assert browser.ask(SAID).endswith("; not in the timeline") == (step not in steps)
+        assert (browser.ask(CHOICE) == str(step)) == (step in steps)
 
 
 def rows_drawn(browser) -> int:

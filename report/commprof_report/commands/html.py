@@ -1,11 +1,11 @@
 """One self-contained page with tables and pictures, of a run or of a comparison.
 
-The page needs no other file and requests none: the summary, the steps, a timeline of the median step and of the longest ones (ranks x time,
-with the critical path), who is late, where the time goes call by call and rank by rank, message sizes, histograms of the calls and sizes with
-the most time (two of them or of their ranks, overlaid), who sends to whom, communicators, pipelines, calls by size class, advice, and the
-conditions of the run. A sentence explains each picture. Tables sort by the head that is pressed, and are copied as CSV. It is written beside
-the databases (RUN/report.html) unless --output says otherwise. Without matplotlib it holds the tables, the timeline and the histograms only,
-and says so.
+The page needs no other file and requests none: the summary, the steps, a timeline of the median step, the longest ones and as many others as
+there is room for (ranks x time, with the critical path; a click on a step shows it), who is late, where the time goes call by call and rank by
+rank, message sizes, histograms of the calls and sizes with the most time (two of them or of their ranks, overlaid), who sends to whom,
+communicators, pipelines, calls by size class, advice, and the conditions of the run. A sentence explains each picture. Tables sort by the head
+that is pressed, and are copied as CSV. It is written beside the databases (RUN/report.html) unless --output says otherwise. Without matplotlib
+it holds the tables, the steps, the timeline and the histograms only, and says so.
 
 For two sides or more, A... -- B..., or the folder of an experiment, the page shows what compare says, with the same options: the verdict, each
 measure with the value of each run and the interval of its change, calls and sizes, the durations of calls on each side, and what else differs.
@@ -43,7 +43,7 @@ from ..run.alignment import Alignment, align
 from ..run.run import Run
 from ..run.selection import Selection
 from ..steps.rank_steps import rank_steps
-from ..steps.step_views import step_views
+from ..steps.step_views import LONGEST, is_whole, step_views
 from ..steps.steps_summary import StepsSummary, headline, steps_summary
 from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_summary, of_nccl
 from . import advise, calls, common, communicators, compare, compare_page, gpu, hvprof, late, latency, pipeline, ranks, regions, sizes, steps
@@ -64,7 +64,7 @@ FACT_COLUMNS = (
     Column("value", lambda row: units.shortened(row.value, 400), False),
     Column("ranks", lambda row: units.count(row.ranks)),
 )
-NO_PICTURES = "matplotlib is not installed for this Python: this page has no pictures but the timeline and histograms"
+NO_PICTURES = "matplotlib is not installed for this Python: this page has no pictures but the steps, the timeline and the histograms"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -212,6 +212,7 @@ def timeline_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) 
     if not views:
         return ""
     explained = [
+        chosen_text(len(views), sum(map(is_whole, in_steps.costs.steps))),
         "Solid is transfer, hatched is waiting for other ranks, pale is time in MPI that was not split; the rest of a bar is outside MPI.",
         "The red line is the critical path. The arrow of a part comes from the rank that it waited for.",
         "The wheel or + and - zoom, dragging or the arrow keys move, 0 shows the whole step; the mouse, or the keys . and , name a part.",
@@ -228,6 +229,17 @@ def timeline_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) 
         )
     drawing = page.timeline(timeline_plot.data(views, hosts))
     return page.section("A step in time", "What the main thread of each rank did in a step.", page.bullets(explained), drawing)
+
+
+def chosen_text(shown: int, whole: int) -> str:
+    how = "in the list, by a click on its bar in the picture above, or there with the arrow keys"
+    if shown == whole:
+        return f"Any step that was sampled whole, after the warm-up, can be chosen: {how}."
+    spread = f", the {LONGEST} longest, and {shown - 1 - LONGEST:,} spread over the run" if shown > 1 + LONGEST else " and the longest"
+    what = f"the median{spread if shown > 1 else ''}"
+    return (
+        f"The calls of {shown:,} of {units.counted(whole, 'step')} are in this page, marked beneath the bars above: {what}. Choose one {how}."
+    )
 
 
 def rank_steps_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) -> str:

@@ -351,6 +351,5 @@ def steps_section(run: Run, answers: StepsSummary, waits: Late | None) -> str:
     known = page.facts_list(facts(answers, waits))
     if not answers.costs.steps:
         return page.section("Steps", "", known)
-    drawn = pictures.svg(plot.draw, answers.costs.steps, plot.SIZE) if pictures.is_possible() else None
     calls = answers.costs.calls
-    return page.section("Steps", "", known, page.picture(drawn, "time of the steps"), page.table(call_columns(calls), calls))
+    return page.section("Steps", "", known, page.table(call_columns(calls), calls), page.steps(plot.data(answers.costs.steps, remark)))

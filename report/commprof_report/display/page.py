@@ -34,6 +34,12 @@ TIMELINE = """
 <p class="soft" id="timeline-note"></p>
 <noscript><p>The timeline needs JavaScript.</p></noscript>
 """
+STEPS = """
+<p class="said" id="steps-said" aria-live="polite"></p>
+<svg id="steps-picture" class="steps" tabindex="0" role="img" aria-label="time of the steps, mean over ranks"></svg>
+<ul class="legend" id="steps-legend"></ul>
+<noscript><p>The picture of the steps needs JavaScript.</p></noscript>
+"""
 HISTOGRAMS = """
 <p id="histograms-choices"></p>
 <p class="said" id="histograms-said" aria-live="polite"></p>
@@ -41,7 +47,7 @@ HISTOGRAMS = """
 <ul class="legend" id="histograms-legend"></ul>
 <noscript><p>The histograms need JavaScript.</p></noscript>
 """
-DRAWINGS = ("timeline", "histograms")  # drawn by a script of this name from data of this name
+DRAWINGS = ("timeline", "steps", "histograms")  # drawn by a script of this name from data of this name
 
 
 def text(value: object) -> str:
@@ -121,6 +127,11 @@ def _anchor(title: str) -> str:
 def timeline(data: dict[str, object]) -> str:
     """plots/timeline.py has its format; timeline.js draws it."""
     return TIMELINE + _packed("timeline", data)
+
+
+def steps(data: dict[str, object]) -> str:
+    """plots/steps.py has its format; steps.js draws it."""
+    return STEPS + _packed("steps", data)
 
 
 def histograms(data: dict[str, object]) -> str:

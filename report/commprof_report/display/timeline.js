@@ -319,7 +319,7 @@
   new ResizeObserver(draw).observe(canvas);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
-  views.forEach(({ title }) => choice.append(new Option(title)));
+  views.forEach(({ title, step }) => choice.append(new Option(title, step)));
   function explain(colour, words) {
     const sample = Object.assign(document.createElement("span"), { className: "sample" }), item = document.createElement("li");
     sample.style.background = colour;

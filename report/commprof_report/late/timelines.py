@@ -83,6 +83,11 @@ class Timeline:
         place = bisect_right(self.points, time_ns) - 1
         return self.states[place] if 0 <= place < len(self.states) else OUTSIDE
 
+    def pieces_between(self, since_ns: int, until_ns: int) -> int:
+        """The number of pieces in which the rank is not outside MPI."""
+        states = self.states[max(0, bisect_right(self.points, since_ns) - 1) : bisect_left(self.points, until_ns)]
+        return len(states) - states.count(OUTSIDE)
+
     def back_from(self, time_ns: int) -> Iterator[Piece]:
         """The pieces before a time, the latest first, which ends there."""
         place = bisect_left(self.points, time_ns) - 1

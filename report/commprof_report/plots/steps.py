@@ -1,19 +1,21 @@
-"""Time of the steps over the run, stacked: communication, files, outside MPI; outliers marked."""
+"""Time of the steps over the run, stacked by what it is spent on; outliers marked. For a file, and as data for the page's own drawing
+(display/steps.js)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from statistics import fmean
 
 from ..display.pictures import PALETTE
 from ..steps.step_costs import StepRow
 from .axis import time_axis
 
 SIZE = (9, 4)
-PARTS = (
-    ("communication_ns", "communication", PALETTE[0]),
-    ("file_ns", "files", PALETTE[3]),
-    ("outside_ns", "outside MPI", "#D5DCE2"),
-)
+OUTSIDE = "#D5DCE2"
+ON_PAGE = {OUTSIDE: "var(--outside)"}  # which may be dark
+SPLIT = (("transfer_ns", "transfer", PALETTE[0]), ("wait_ns", "waiting", PALETTE[1]), ("unsplit_ns", "in MPI, not split", PALETTE[4]))
+UNSPLIT = (("communication_ns", "in MPI", PALETTE[0]),)
+REST = (("file_ns", "files", PALETTE[3]), ("outside_ns", "outside MPI", OUTSIDE))
 MOST_BARS = 800
 HEADROOM = 1.1
 OUTLIERS_SHOWN = 2.5  # x the height of usual steps; higher ones are cut there
@@ -25,8 +27,7 @@ def draw(axes, rows: Sequence[StepRow]) -> None:
     places = [group[0].step for group in groups]
     width = max(1, len(rows) // max(1, len(groups)))
     below = [0.0] * len(groups)
-    for key, label, colour in parts_of(rows):
-        heights = [sum(getattr(row, key) or 0 for row in group) / len(group) for group in groups]
+    for label, colour, heights in parts_of(rows, groups):
         if any(heights):
             axes.bar(places, heights, bottom=below, width=width, color=colour, label=label, align="edge", linewidth=0)
             below = [low + height for low, height in zip(below, heights)]
@@ -46,11 +47,32 @@ def draw(axes, rows: Sequence[StepRow]) -> None:
         axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-def parts_of(rows: Sequence[StepRow]) -> Sequence[tuple[str, str, str]]:
-    """Where only a background thread communicates nothing is known of the parts."""
+def data(rows: Sequence[StepRow], remark: Callable[[StepRow], str]) -> dict[str, object]:
+    """first, last: the steps of a bar. top: where higher ones are cut. Times in nanoseconds."""
+    groups = bars(rows)
+    parts = [
+        {"name": name, "colour": ON_PAGE.get(colour, colour), "values": [*map(round, values)]}
+        for name, colour, values in parts_of(rows, groups)
+        if any(values)
+    ]
+    remarks = ["; ".join(filter(None, map(remark, group))) if len(group) == 1 else "" for group in groups]
+    return {
+        "first": [group[0].step for group in groups],
+        "last": [group[-1].step for group in groups],
+        "times": [round(fmean(row.step_ns for row in group)) for group in groups],
+        "outliers": [any(row.is_outlier for row in group) for group in groups],
+        "top": round(ceiling(rows)),
+        "parts": parts,
+        "remarks": remarks,
+    }
+
+
+def parts_of(rows: Sequence[StepRow], groups: Sequence[Sequence[StepRow]]) -> list[tuple[str, str, list[float]]]:
+    """Name, colour, and the time in each bar. Where only a background thread communicates nothing is known of the parts."""
+    parts = (SPLIT if all(row.wait_ns is not None for row in rows) else UNSPLIT) + REST
     if any(row.communication_ns is None for row in rows):
-        return (("step_ns", "step", "#D5DCE2"),)
-    return PARTS
+        parts = (("step_ns", "step", OUTSIDE),)
+    return [(name, colour, [fmean(getattr(row, key) for row in group) for group in groups]) for key, name, colour in parts]
 
 
 def bars(rows: Sequence[StepRow]) -> list[Sequence[StepRow]]:

@@ -49,6 +49,7 @@ class _Numbers:
 def _view(view: View, place: int, numbers: _Numbers, hosts: Mapping[int, int]) -> dict[str, object]:
     which = ", the median" if view.is_median else ", the longest" if place == 1 else ""
     return {
+        "step": view.step.step,
         "title": f"step {view.step.step:,}{which}: {units.duration(view.step.step_ns)}",
         "note": "; ".join(_left_out(view)),
         "span": view.end_ns - view.begin_ns,

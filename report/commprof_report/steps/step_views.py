@@ -1,9 +1,10 @@
-"""What each rank did in some steps of a run, to be drawn: the median step and the longest ones, with their critical paths."""
+"""What each rank did in steps of a run, to be drawn, with their critical paths: the median step, the longest ones, and as many others, spread
+over the run, as there is room for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from ..base import query, units
@@ -12,13 +13,16 @@ from ..late.timelines import OUTSIDE, WAITING, Piece
 from ..run.alignment import storable
 from .boundaries import AlignedNs, Steps
 from .critical_path import Span, critical_path
+from .gpu_steps import known_spans
 from .gpu_views import GpuView, OnGpu, gpu_views, on_gpus
 from .step_costs import StepRow
 
 SQL = query.beside(__file__)
 
-MOST_VIEWS = 8
-LEAST_BOUND, MOST_PER_RANK, LARGEST_BOUND = 16_000, 120, 60_000  # of the pieces of all views together; half as many of GPUs
+LONGEST = 7  # steps that come before the others
+MOST_WITH_GPUS = 8
+LEAST_BOUND, MOST_PER_RANK, LARGEST_BOUND = 24_000, 120, 60_000  # of the pieces of all views together; half as many of GPUs
+RANK_PIECES = 4  # as large as a rank's row itself is in the page
 MARGIN = 0.05  # share of a step, shown before and after it
 FINEST = 4_000  # a view of too many pieces leaves out those shorter than this part of it, or than twice that, and so on
 
@@ -67,26 +71,50 @@ class View(NamedTuple):
 
 
 def step_views(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late) -> list[View]:
-    """The median step first, then the longest ones; none where less than a step of two ranks was seen whole."""
-    whole = sorted((row for row in rows if row.is_complete and not row.is_warm_up and row.ranks > 1), key=lambda row: row.step_ns)
+    """The median step first, then the longest ones, then the others; none where less than a step of two ranks was seen whole."""
+    whole = [row for row in rows if is_whole(row)]
     if not whole:
         return []
-    median = whole[(len(whole) - 1) // 2]
-    chosen = [median, *(row for row in reversed(whole) if row is not median)][:MOST_VIEWS]
-    times = steps.aligned(aligned_ns, {row.step for row in chosen})
+    times = steps.aligned(aligned_ns, {row.step for row in whole})
     spans = {step: _span(of_step) for step, of_step in times.items()}
-    _windows(steps, spans, aligned_ns)
-    details, gpus = _details(steps, aligned_ns), on_gpus(steps.connection, aligned_ns)
+    by_time = sorted(whole, key=lambda row: row.step_ns)
+    median = by_time[(len(whole) - 1) // 2]
+    first = [median, *(row for row in reversed(by_time) if row is not median)][: 1 + LONGEST]
+    others = [row for row in spread(whole) if row not in first]
     most_pieces = min(LARGEST_BOUND, max(LEAST_BOUND, MOST_PER_RANK * len(times[median.step])))
-    views: list[View] = []
-    pieces = 0
-    for row in chosen:
-        view = _view(row, row is median, times[row.step], spans[row.step], late, details, most_pieces)
-        pieces += sum(len(rank.pieces) for rank in view.ranks)
-        if views and pieces > most_pieces:
-            break
-        views.append(view)
+    most_views = MOST_WITH_GPUS if known_spans(steps.connection) else None
+    chosen = list(islice(_fitting([*first, *others], times, spans, late, most_pieces), most_views))
+    _windows(steps, {row.step: spans[row.step] for row in chosen}, aligned_ns)
+    details, gpus = _details(steps, aligned_ns), on_gpus(steps.connection, aligned_ns)
+    chosen[len(first) :] = sorted(chosen[len(first) :], key=lambda row: row.step)
+    views = [_view(row, row is median, times[row.step], spans[row.step], late, details, most_pieces) for row in chosen]
     return [_with_gpus(view, gpus, most_pieces // 2 // len(views)) for view in views]
+
+
+def is_whole(row: StepRow) -> bool:
+    """Whether it is known what its ranks did, and it is not of the warm-up."""
+    return bool(row.is_complete and not row.is_warm_up and row.ranks > 1)
+
+
+def spread(rows: Sequence[StepRow]) -> list[StepRow]:
+    """In an order in which the first n, for any n, are spread over the run about evenly."""
+    return [row for _, row in sorted((f"{place:064b}"[::-1], row) for place, row in enumerate(rows))]
+
+
+def _fitting(
+    rows: Sequence[StepRow],
+    times: Mapping[int, Mapping[int, tuple[int, int]]],
+    spans: Mapping[int, tuple[int, int]],
+    late: Late,
+    most_pieces: int,
+) -> Iterator[StepRow]:
+    """The first one always."""
+    pieces = 0
+    for row in rows:
+        pieces += sum(RANK_PIECES + late.timelines[rank].pieces_between(*spans[row.step]) for rank in times[row.step])
+        if row is not rows[0] and pieces > most_pieces:
+            return
+        yield row
 
 
 def _span(times: Mapping[int, tuple[int, int]]) -> tuple[int, int]:

@@ -1,0 +1,117 @@
+"use strict";
+/* Draws the time of the steps (plots/steps.py has the data's format). A click or the arrow keys name a step, and show it in the timeline if its
+   calls are in the page: these steps have a mark beneath. */
+(() => {
+  const data = JSON.parse(document.getElementById("steps-data").textContent);
+  const [picture, said, legend] = ["picture", "said", "legend"].map((name) => document.getElementById(`steps-${name}`));
+  const choice = document.getElementById("timeline-step"); // null: there is no timeline
+  const LEFT = 58, RIGHT = 8, TOP = 30, BOTTOM = 214, MARK = 5, NEAREST_TICKS = 70, GAP_FROM = 5;
+
+  const { first, last, times, parts } = data;
+  const end = last.at(-1) + 1;
+  const shown = first.map((step, bar) => choice ? [...choice.options].findIndex(({ value }) => step <= value && value <= last[bar]) : -1);
+  let at = null;
+
+  const width = () => picture.clientWidth;
+  const x = (step) => LEFT + (step - first[0]) / (end - first[0]) * (width() - LEFT - RIGHT);
+  const y = (ns) => BOTTOM - Math.min(1, ns / data.top) * (BOTTOM - TOP);
+
+  function nice(least) {
+    const power = 10 ** Math.floor(Math.log10(least));
+    return [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= least);
+  }
+
+  function box(bar, low, high) {
+    const left = x(first[bar]), right = x(last[bar] + 1);
+    return `M${left.toFixed(1)},${low.toFixed(1)}V${high.toFixed(1)}H${(right - (right - left >= GAP_FROM)).toFixed(1)}V${low.toFixed(1)}z`;
+  }
+
+  /* All numbers, and colours of plots/steps.py. */
+  function draw() {
+    const below = times.map(() => 0), drawn = [axes()];
+    for (const { colour, values } of parts) {
+      const boxes = values.map((ns, bar) => box(bar, y(below[bar]), y(below[bar] += ns)));
+      drawn.push(`<path fill="${colour}" d="${boxes.join("")}"/>`);
+    }
+    data.outliers.forEach((isOutlier, bar) => {
+      if (isOutlier) drawn.push(`<path class="outlier" d="M${(x(first[bar]) + x(last[bar] + 1)) / 2},${Math.max(TOP, y(times[bar]) - 2)}l4,-8h-8z"/>`);
+    });
+    const marks = shown.map((place, bar) => place < 0 ? "" : box(bar, BOTTOM + 3, BOTTOM + 3 + MARK));
+    drawn.push(`<path class="mark" d="${marks.join("")}"/>`);
+    if (at !== null) drawn.push(`<path class="cursor" d="${box(at, BOTTOM + 3 + MARK, TOP)}"/>`);
+    picture.innerHTML = drawn.join("");
+  }
+
+  function axes() {
+    const drawn = ['<text x="4" y="12">time, mean over ranks; beneath: step</text>'], time = nice(data.top / 5), step = Math.max(1, nice((end - first[0]) * NEAREST_TICKS / width()));
+    for (let ns = 0; ns <= data.top; ns += time)
+      drawn.push(`<line class="grid" x1="${LEFT}" x2="${width() - RIGHT}" y1="${y(ns)}" y2="${y(ns)}"/>`,
+        `<text class="tick" text-anchor="end" x="${LEFT - 6}" y="${y(ns) + 4}">${ns ? units.tick(ns) : 0}</text>`);
+    for (let one = Math.ceil(first[0] / step) * step; one < end; one += step)
+      if (x(one + 0.5) < width() - 24) drawn.push(`<text class="tick" text-anchor="middle" x="${x(one + 0.5)}" y="${BOTTOM + 22}">${one}</text>`);
+    return drawn.join("");
+  }
+
+  function text(bar) {
+    const isOne = first[bar] === last[bar], spent = parts.map(({ name, values }) => [values[bar], name]).filter(([ns]) => ns);
+    const sum = spent.length > 1 ? [spent.map(([ns, name]) => `${units.duration(ns)} ${name}`).join(" + ")] : [];
+    const here = !choice ? [] : shown[bar] < 0 ? ["not in the timeline"] : isOne ? [] : [`in the timeline: step ${choice.options[shown[bar]].value}`];
+    const name = isOne ? `step ${first[bar]}` : `steps ${first[bar]} to ${last[bar]}, mean`;
+    return [[`${name}: ${units.duration(times[bar])}`, ...sum].join(" = "), data.remarks[bar], ...here].filter(Boolean).join("; ");
+  }
+
+  function read(bar) {
+    at = Math.max(0, Math.min(bar, first.length - 1));
+    said.textContent = text(at);
+    draw();
+  }
+
+  function choose(bar) {
+    read(bar);
+    if (shown[at] < 0) return;
+    choice.selectedIndex = shown[at];
+    choice.dispatchEvent(new Event("change"));
+  }
+
+  /* The bar at a place, or the next one. */
+  function barAt(left) {
+    const step = Math.floor(first[0] + (left - LEFT) / (width() - LEFT - RIGHT) * (end - first[0])), bar = last.findIndex((one) => one >= step);
+    return bar < 0 ? first.length - 1 : bar;
+  }
+
+  const KEYS = {
+    ArrowRight: () => choose(at === null ? 0 : at + 1),
+    ArrowLeft: () => choose(at === null ? first.length - 1 : at - 1),
+    Home: () => choose(0),
+    End: () => choose(first.length - 1),
+  };
+
+  picture.addEventListener("keydown", (event) => {
+    if (!KEYS[event.key] || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    KEYS[event.key]();
+  });
+  const left = (event) => event.clientX - picture.getBoundingClientRect().left;
+  picture.addEventListener("pointermove", (event) => { said.textContent = text(barAt(left(event))); });
+  picture.addEventListener("pointerleave", () => { said.textContent = at === null ? "" : text(at); });
+  picture.addEventListener("click", (event) => choose(barAt(left(event))));
+  choice?.addEventListener("change", () => {
+    const bar = first.findIndex((step, place) => step <= choice.value && choice.value <= last[place]);
+    if (bar >= 0 && bar !== at) read(bar);
+  });
+  function explain(words, ...sample) {
+    const item = document.createElement("li");
+    item.append(...sample, words);
+    legend.append(item);
+  }
+  for (const { name, colour } of parts) {
+    const sample = document.createElement("span");
+    sample.className = "sample";
+    sample.style.background = colour;
+    explain(name, sample);
+  }
+  if (data.outliers.includes(true)) explain("\u25be outlier");
+  if (choice) explain("a line beneath a step: it is in the timeline");
+  new ResizeObserver(draw).observe(picture);
+  draw();
+})();
