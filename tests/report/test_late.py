@@ -434,6 +434,33 @@ def test_a_rank_that_is_late_in_few_steps_is_not_named_but_its_late_arrivals_are
     assert "Not known: a rank that the others wait for (not beyond chance: rank 1 causes" in advised and said in advised
 
 
+def ending(ends_ns: list[int], arrivals_ns: list[int]) -> Job:
+    """Ranks that enter MPI_Finalize and return from it."""
+    job = Job([HostClock(77)] * len(ends_ns), wall_ns=2 * SECOND)
+    job.collective("MPI_Barrier", [0] * len(ends_ns), [MS] * len(ends_ns))
+    for rank, (arrival_ns, end_ns) in enumerate(zip(arrivals_ns, ends_ns)):
+        job.rows["rank"][rank] |= {"wall_ns": end_ns, "counted_ns": end_ns}
+        job.call("MPI_Finalize", arrival_ns, end_ns, rank)
+    return job
+
+
+def test_waiting_in_finalize_is_said_beside_the_verdict(late, text, report, tmp_path):
+    job = ending([2_000 * MS, 1_990 * MS, 2_000 * MS], [500 * MS, 1_900 * MS, 700 * MS])
+    (row,) = late(job, "run", "--rank", "0")
+    assert (row["finalize_wait_ns"], row["finalize_last_rank"], row["late_ranks"]) == (2_600 * MS, 1, None)
+    said = "At the end      the other ranks wait 1.30 s on average in MPI_Finalize for rank 1; not part of the rest"
+    assert said in text(job) and said in report("summary", job.write(tmp_path / "run.db")).out
+
+
+@pytest.mark.parametrize("ends", [[1_000, 2_000, 2_000], [2_000, 2_000, 2_000]])
+def test_where_ranks_do_not_wait_for_each_other_in_finalize_nothing_is_said(late, text, ends):
+    """One returned before the last came; or all come together, and MPI takes its time."""
+    arrivals = [500, 1_900, 700] if ends[0] == 1_000 else [1_500, 1_501, 1_500]
+    job = ending([ms * MS for ms in ends], [ms * MS for ms in arrivals])
+    assert (late(job, "run")[0]["finalize_last_rank"] is None) == (ends[0] == 1_000)
+    assert "At the end" not in text(job)
+
+
 def test_of_two_ranks_that_are_late_by_chance_one_causes_half(text):
     """No few long waits, and both can be waited for."""
     said = text(late_job(None, [HostClock()] * 2))

@@ -25,7 +25,7 @@ from ..base import units
 from ..display import tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateRestRow, LateRow, LateSizeRow, LateStateRow, late, most_text
-from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, LEVEL
+from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, LEVEL, NOTABLE
 from ..plots import late as plot
 from ..run.alignment import align
 from ..run.crowding import crowded_facts
@@ -43,6 +43,7 @@ SEE_ALSO = ("steps", "summary")
 MOST_ROWS = 64
 HEAD_WIDTH = 16
 NOTABLE_SHARE = 0.005  # of the time inside MPI; below this nobody need care
+LEAST_FINAL_NS = 100_000_000  # in MPI_Finalize; processes of a short run end that far apart by chance
 ALL = 0.9995  # of the time: everything, but for how clocks are read
 SCRIPT_ROWS = {
     "rank": ("ranks", LateRankRow._fields),
@@ -180,6 +181,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     row = answers.run
     yield "Verdict", verdict(answers)
     yield from marks_facts(run, answers)
+    yield from final_facts(answers)
     if row.verdict == "none":
         if row.unjudged:
             yield "NCCL", unjudged_text(row)
@@ -214,6 +216,16 @@ def marks_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         yield "Marks", slowest_text(found)
 
 
+def final_facts(answers: Late) -> Iterator[tuple[str, str]]:
+    """Waiting at the end of the job, which no call of the verdict has."""
+    row, ranks = answers.run, len(answers.timelines)
+    mean_ns = row.finalize_wait_ns / max(1, ranks - 1)
+    if row.finalize_last_rank is not None and mean_ns >= max(LEAST_FINAL_NS, NOTABLE * row.counted_ns / row.ranks):
+        waiting = units.duration(mean_ns)
+        others = f"the other ranks wait {waiting} on average" if ranks > 2 else f"the other rank waits {waiting}"
+        yield "At the end", f"{others} in MPI_Finalize for rank {row.finalize_last_rank}; not part of the rest"
+
+
 def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
     """MPI and NCCL apart, where there is NCCL."""
     if answers.run.unjudged:
@@ -244,7 +256,7 @@ def verdict(answers: Late) -> str:
     if row.verdict == "unknown":
         return unknown_text(row)
     if row.verdict == "little":
-        return f"calls in which ranks wait for each other take {units.share(row.share_of_wall)} of counted time: no rank waits notably"
+        return f"calls in which ranks wait for each other take {units.share(row.share_of_wall)} of counted time: no rank waits notably in them"
     who = late_text(row)
     if row.verdict == "transfer":
         also = f"; of the waiting, {units.share(row.late_share)} is for {who}{when_text(answers)}" if who else ""

@@ -32,7 +32,7 @@ from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_sum
 from . import common
 from .gpu import coverage_text
 from .gpu import losses as gpu_losses
-from .late import marks_facts, part_text
+from .late import final_facts, marks_facts, part_text
 from .late import verdict as late_verdict
 
 EXAMPLES = (
@@ -246,6 +246,7 @@ def closing_facts(run: Run, answers: RunSummary, step: str) -> Iterator[tuple[st
         yield "Crowded", summary.crowding
     yield "Waiting", waiting_text(answers.late)
     yield from marks_facts(run, answers.late)
+    yield from final_facts(answers.late)
     if step:
         yield "In a step", step
     if summary.completions:

@@ -14,6 +14,7 @@ from ..run.alignment import Alignment
 from ..run.crowding import Crowding, crowding
 from ..run.holes import holes
 from ..run.selection import Selection
+from .finalize import final_wait
 from .own_time import compare_own_time
 from .root_causes import root_causes
 from .timelines import Timeline, timelines
@@ -146,6 +147,8 @@ class LateVerdictRow(NamedTuple):
     late_region: str | None
     blocks: int
     unjudged: int
+    finalize_wait_ns: int
+    finalize_last_rank: int | None
 
 
 LateRow = query.row_of("LateRow", LateRunRow, LateVerdictRow)  # the run in one row
@@ -221,7 +224,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     chosen = [row for row in ranks if row.rank in selected]
     chains = SQL.ask(connection, "late_chains", ChainRow)
-    unknown_ns = SQL.run(connection, "late_uncaused").fetchone()[0]
+    unknown_ns, final = SQL.run(connection, "late_uncaused").fetchone()[0], final_wait(connection, alignment)
     judged = _verdict(counted, unknown_ns, ranks, found, block_count(causes), chains, gain_of(found.named.ranks if found.named else ()))
     of_run = LateRow(
         *counted,
@@ -235,6 +238,8 @@ def late(run: Selection, alignment: Alignment) -> Late:
         **judged,
         late_region=_region(connection, found.named) if judged["late_ranks"] else None,
         unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
+        finalize_wait_ns=final.wait_ns,
+        finalize_last_rank=final.last_rank,
     )
     calls, sizes = SQL.ask(connection, "late_calls", LateCallRow), SQL.ask(connection, "late_sizes", LateSizeRow)
     states, rest = SQL.ask(connection, "late_states", LateStateRow), SQL.ask(connection, "late_rest", LateRestRow)
