@@ -45,8 +45,10 @@ static struct thread *spare_thread(struct communicator *world)
     return &spare;
 }
 
-/* The job's sequence of collectives is none of ours: ours go into an entry outside the ledger, and their samples into a page outside. */
+/* The job's sequence of collectives is none of ours: ours go into an entry outside the ledger, and their samples into a page outside. A
+ * communicator that the job has not used is not in the ledger afterwards, either. */
 struct aside {
+    uint16_t slot;
     struct ledger_communicator *entry;
     struct samples_sequence samples;
 };
@@ -56,9 +58,10 @@ static struct ledger_communicator outside;
 static struct aside put_aside(struct communicator *world)
 {
     static struct ledger_page page;
-    if (!world || !world->entry)
+    if (!world)
         return (struct aside){.entry = NULL};
-    struct aside aside = {world->entry, world->samples};
+    struct aside aside = {world->slot, world->entry, world->samples};
+    world->slot = aside.slot ? aside.slot : LEDGER_COMMUNICATOR_OTHER;
     world->entry = &outside;
     world->samples = (struct samples_sequence){&page, 0, LEDGER_PAGE_SAMPLES};
     return aside;
@@ -66,8 +69,9 @@ static struct aside put_aside(struct communicator *world)
 
 static void put_back(struct communicator *world, struct aside aside)
 {
-    if (!aside.entry)
+    if (!world)
         return;
+    world->slot = aside.slot;
     world->entry = aside.entry;
     world->samples = aside.samples;
 }

@@ -40,10 +40,35 @@ static void an_unknown_abi_does_not_hang_it(void)
     CHECK(cost_per_call_ps() > 0);
 }
 
+static void a_world_that_the_job_has_not_used_stays_out_of_the_ledger(void)
+{
+    recording_under("mpich");
+    fake_world(4, 1);
+    cost_per_call_ps();
+    CHECK_EQUAL(communicators_find(mpi_abi.comm_world)->slot, 0);
+    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++)
+        CHECK(ledger_chunk_at(the_ledger.header, i)->kind != LEDGER_COMMUNICATORS);
+}
+
+static void no_collective_is_counted_on_a_world_in_use(void)
+{
+    recording_under("mpich");
+    fake_world(4, 1);
+    struct communicator *world = communicators_find(mpi_abi.comm_world);
+    unsigned slot = communicators_slot(world);
+    struct ledger_communicator *entry = world->entry;
+    cost_per_call_ps();
+    CHECK_EQUAL(world->slot, slot);
+    CHECK(world->entry == entry);
+    CHECK_EQUAL(entry->collectives, 0);
+}
+
 static const struct unit_test TESTS[] = {
     TEST(the_cost_of_a_call_is_measured),
     TEST(a_missing_world_group_does_not_hang_it),
     TEST(an_unknown_abi_does_not_hang_it),
+    TEST(a_world_that_the_job_has_not_used_stays_out_of_the_ledger),
+    TEST(no_collective_is_counted_on_a_world_in_use),
 };
 
 int main(void)
