@@ -139,6 +139,17 @@ struct ledger_chunk *rows_chunk(const struct ledger_header *ledger, enum ledger_
     return NULL;
 }
 
+void *rows_entry(const struct ledger_header *ledger, enum ledger_kind kind, struct rows_place *place)
+{
+    while (!place->chunk || place->next_entry >= place->chunk->used) {
+        place->chunk = rows_chunk(ledger, kind, &place->next_chunk);
+        place->next_entry = 0;
+        if (!place->chunk)
+            return NULL;
+    }
+    return ledger_entry(place->chunk, place->next_entry++);
+}
+
 const char *rows_call_name(const struct store *store, unsigned call)
 {
     return call < COUNT(store->calls) && store->calls[call] ? store->calls[call]->name : "";

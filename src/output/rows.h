@@ -88,6 +88,16 @@ struct ledger_chunk *rows_chunk(const struct ledger_header *ledger, enum ledger_
 
 #define FOR_EACH_CHUNK(chunk, store, kind) for (uint32_t at_ = 0; (chunk = rows_chunk((store)->ledger, kind, &at_));)
 
+/* The next entry of a kind whose entries have one size, in all its chunks; NULL at the end. `place` is zero at the start. */
+struct rows_place {
+    struct ledger_chunk *chunk;
+    uint32_t next_chunk, next_entry;
+};
+void *rows_entry(const struct ledger_header *ledger, enum ledger_kind kind, struct rows_place *place);
+
+#define FOR_EACH_ENTRY(entry, store, kind) \
+    for (struct rows_place place_ = {.chunk = NULL}; (entry = rows_entry((store)->ledger, kind, &place_));)
+
 const char *rows_call_name(const struct store *store, unsigned call);
 bool rows_call_is_nccl(const struct store *store, unsigned call);
 

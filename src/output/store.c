@@ -34,13 +34,10 @@ extern const char store_schema[];
 /* Whether the entries of a thread's chunk count: not if they are from before the last reset. */
 static bool counts(const struct store *store, const struct ledger_chunk *of_thread)
 {
-    struct ledger_chunk *chunk;
-    FOR_EACH_CHUNK(chunk, store, LEDGER_THREADS)
-        for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_thread *thread = ledger_entry(chunk, i);
-            if (thread->thread == of_thread->thread)
-                return thread->epoch == store->ledger->epoch;
-        }
+    const struct ledger_thread *thread;
+    FOR_EACH_ENTRY(thread, store, LEDGER_THREADS)
+        if (thread->thread == of_thread->thread)
+            return thread->epoch == store->ledger->epoch;
     return true;
 }
 
@@ -159,18 +156,16 @@ static void store_facts(struct store *store)
 
 static void store_calls(struct store *store)
 {
-    struct ledger_chunk *chunk;
-    FOR_EACH_CHUNK(chunk, store, LEDGER_CALLS)
-        for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_call *entry = ledger_entry(chunk, i);
-            if (entry->call < COUNT(store->calls))
-                store->calls[entry->call] = entry;
-            const struct column row[] = {
+    const struct ledger_call *entry;
+    FOR_EACH_ENTRY(entry, store, LEDGER_CALLS) {
+        if (entry->call < COUNT(store->calls))
+            store->calls[entry->call] = entry;
+        const struct column row[] = {
 #define ROWS_OF_CALL
 #include "rows.def"
-            };
-            ROWS_INSERT(store, "INSERT OR REPLACE INTO call", row);
-        }
+        };
+        ROWS_INSERT(store, "INSERT OR REPLACE INTO call", row);
+    }
 }
 
 /* The job's other threads may be in MPI while this is written, so a thread's last announcement belongs to its row. */
@@ -195,10 +190,9 @@ static void store_thread(struct store *store, const struct ledger_thread *entry)
 
 static void store_threads(struct store *store)
 {
-    struct ledger_chunk *chunk;
-    FOR_EACH_CHUNK(chunk, store, LEDGER_THREADS)
-        for (uint32_t i = 0; i < chunk->used; i++)
-            store_thread(store, ledger_entry(chunk, i));
+    const struct ledger_thread *thread;
+    FOR_EACH_ENTRY(thread, store, LEDGER_THREADS)
+        store_thread(store, thread);
 }
 
 static void store_recent(struct store *store, const struct ledger_communicator *of)
@@ -238,11 +232,10 @@ static void store_communicator(struct store *store, const struct ledger_communic
 
 static void store_communicators(struct store *store)
 {
-    struct ledger_chunk *chunk;
+    const struct ledger_communicator *communicator;
     memset(store->levels, LEDGER_SAMPLE_LEVEL_NONE, sizeof store->levels);
-    FOR_EACH_CHUNK(chunk, store, LEDGER_COMMUNICATORS)
-        for (uint32_t i = 0; i < chunk->used; i++)
-            store_communicator(store, ledger_entry(chunk, i));
+    FOR_EACH_ENTRY(communicator, store, LEDGER_COMMUNICATORS)
+        store_communicator(store, communicator);
 }
 
 static void store_peer(struct store *store, const struct ledger_peer *entry)
@@ -308,16 +301,14 @@ static void store_cells(struct store *store)
 
 static void store_regions(struct store *store)
 {
-    struct ledger_chunk *chunk;
-    FOR_EACH_CHUNK(chunk, store, LEDGER_REGIONS)
-        for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_region *entry = ledger_entry(chunk, i);
-            const struct column row[] = {
+    const struct ledger_region *entry;
+    FOR_EACH_ENTRY(entry, store, LEDGER_REGIONS) {
+        const struct column row[] = {
 #define ROWS_OF_REGION
 #include "rows.def"
-            };
-            ROWS_INSERT(store, "INSERT OR REPLACE INTO region", row);
-        }
+        };
+        ROWS_INSERT(store, "INSERT OR REPLACE INTO region", row);
+    }
 }
 
 static void store_signature(struct store *store, const struct ledger_signature *entry)
@@ -338,10 +329,9 @@ static void store_signature(struct store *store, const struct ledger_signature *
 
 static void store_signatures(struct store *store)
 {
-    struct ledger_chunk *chunk;
-    FOR_EACH_CHUNK(chunk, store, LEDGER_SIGNATURES)
-        for (uint32_t i = 0; i < chunk->used; i++)
-            store_signature(store, ledger_entry(chunk, i));
+    const struct ledger_signature *signature;
+    FOR_EACH_ENTRY(signature, store, LEDGER_SIGNATURES)
+        store_signature(store, signature);
 }
 
 static void store_everything(struct store *store, int64_t began_ns)

@@ -38,32 +38,29 @@ static void store_busy(struct store *store, const struct ledger_device *device)
 
 static void store_devices(struct store *store)
 {
-    struct ledger_chunk *chunk;
-    FOR_EACH_CHUNK(chunk, store, LEDGER_DEVICES)
-        for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_device *entry = ledger_entry(chunk, i), alone = device_alone(entry);
-            entry = sums_count(store) ? entry : &alone;
-            const struct column row[] = {
+    const struct ledger_device *entry;
+    FOR_EACH_ENTRY(entry, store, LEDGER_DEVICES) {
+        struct ledger_device alone = device_alone(entry);
+        entry = sums_count(store) ? entry : &alone;
+        const struct column row[] = {
 #define ROWS_OF_GPU_DEVICE
 #include "rows.def"
-            };
-            ROWS_INSERT(store, "INSERT OR REPLACE INTO gpu_device", row);
-            store_busy(store, entry);
-        }
+        };
+        ROWS_INSERT(store, "INSERT OR REPLACE INTO gpu_device", row);
+        store_busy(store, entry);
+    }
 }
 
 static void store_streams(struct store *store)
 {
-    struct ledger_chunk *chunk;
-    FOR_EACH_CHUNK(chunk, store, LEDGER_STREAMS)
-        for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_stream *entry = ledger_entry(chunk, i);
-            const struct column row[] = {
+    const struct ledger_stream *entry;
+    FOR_EACH_ENTRY(entry, store, LEDGER_STREAMS) {
+        const struct column row[] = {
 #define ROWS_OF_GPU_STREAM
 #include "rows.def"
-            };
-            ROWS_INSERT(store, "INSERT OR REPLACE INTO gpu_stream", row);
-        }
+        };
+        ROWS_INSERT(store, "INSERT OR REPLACE INTO gpu_stream", row);
+    }
 }
 
 static void store_kernels(struct store *store)
@@ -98,14 +95,11 @@ static void store_activity(struct store *store, int64_t number, const struct led
 
 static void store_activities(struct store *store)
 {
-    struct ledger_chunk *chunk;
+    const struct ledger_activity *activity;
     int64_t number = 0;
-    FOR_EACH_CHUNK(chunk, store, LEDGER_ACTIVITIES)
-        for (uint32_t i = 0; sums_count(store) && i < chunk->used; i++) {
-            const struct ledger_activity *activity = ledger_entry(chunk, i);
-            if (activity->live && histogram_count(activity->buckets))
-                store_activity(store, ++number, activity);
-        }
+    FOR_EACH_ENTRY(activity, store, LEDGER_ACTIVITIES)
+        if (sums_count(store) && activity->live && histogram_count(activity->buckets))
+            store_activity(store, ++number, activity);
 }
 
 static void store_tracing(struct store *store, const struct ledger_tracing *entry, struct span span)
@@ -122,35 +116,31 @@ static void store_tracing(struct store *store, const struct ledger_tracing *entr
 /* Only what was traced after the last reset counts. */
 static void store_tracings(struct store *store)
 {
-    struct ledger_chunk *chunk;
+    const struct ledger_tracing *tracing;
     uint64_t reset_ticks = store->ledger->reset_ticks;
     int64_t reset_ns = reset_ticks ? rows_since_start_ns(store, reset_ticks) : 0;
-    FOR_EACH_CHUNK(chunk, store, LEDGER_TRACINGS)
-        for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_tracing *tracing = ledger_entry(chunk, i);
-            struct span span = {rows_monotonic_since_start_ns(store, tracing->begin_ns), rows_wall_ns(store->ledger)};
-            if (tracing->end_ns)
-                span.end_ns = rows_monotonic_since_start_ns(store, tracing->end_ns);
-            span.begin_ns = span.begin_ns > reset_ns ? span.begin_ns : reset_ns;
-            if (span.end_ns >= span.begin_ns)
-                store_tracing(store, tracing, span);
-        }
+    FOR_EACH_ENTRY(tracing, store, LEDGER_TRACINGS) {
+        struct span span = {rows_monotonic_since_start_ns(store, tracing->begin_ns), rows_wall_ns(store->ledger)};
+        if (tracing->end_ns)
+            span.end_ns = rows_monotonic_since_start_ns(store, tracing->end_ns);
+        span.begin_ns = span.begin_ns > reset_ns ? span.begin_ns : reset_ns;
+        if (span.end_ns >= span.begin_ns)
+            store_tracing(store, tracing, span);
+    }
 }
 
 static void store_algorithms(struct store *store)
 {
-    struct ledger_chunk *chunk;
-    FOR_EACH_CHUNK(chunk, store, LEDGER_ALGORITHMS)
-        for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_algorithm *entry = ledger_entry(chunk, i);
-            if (!entry->count || entry->epoch != store->ledger->epoch)
-                continue;
-            const struct column row[] = {
+    const struct ledger_algorithm *entry;
+    FOR_EACH_ENTRY(entry, store, LEDGER_ALGORITHMS) {
+        if (!entry->count || entry->epoch != store->ledger->epoch)
+            continue;
+        const struct column row[] = {
 #define ROWS_OF_NCCL_ALGORITHM
 #include "rows.def"
-            };
-            ROWS_INSERT(store, "INSERT OR REPLACE INTO nccl_algorithm", row);
-        }
+        };
+        ROWS_INSERT(store, "INSERT OR REPLACE INTO nccl_algorithm", row);
+    }
 }
 
 void store_gpu(struct store *store)

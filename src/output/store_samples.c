@@ -199,14 +199,13 @@ static void note_gap(struct store *store, const struct ledger_page *page)
 
 static void store_pages(struct store *store)
 {
-    struct ledger_chunk *chunk;
+    const struct ledger_page *entry;
     struct ledger_page page;
-    FOR_EACH_CHUNK(chunk, store, LEDGER_SAMPLES)
-        for (uint32_t i = 0; i < chunk->used; i++)
-            if (take_page(ledger_entry(chunk, i), &page) && page_is_retained(store, &page)) {
-                store_page(store, &page);
-                note_gap(store, &page);
-            }
+    FOR_EACH_ENTRY(entry, store, LEDGER_SAMPLES)
+        if (take_page(entry, &page) && page_is_retained(store, &page)) {
+            store_page(store, &page);
+            note_gap(store, &page);
+        }
 }
 
 static int compare_gaps(const void *left, const void *right)
@@ -270,41 +269,34 @@ static int64_t complete_since_ns(const struct store *store, uint64_t since_ticks
 
 static void store_windows_of_threads(struct store *store)
 {
-    struct ledger_chunk *chunk;
-    FOR_EACH_CHUNK(chunk, store, LEDGER_THREADS)
-        for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_thread *thread = ledger_entry(chunk, i);
-            struct span life = {complete_since_ns(store, thread->sampled_since_ticks), rows_wall_ns(store->ledger)};
-            uint64_t owner = LEDGER_OF_THREAD | (uint64_t)thread->thread << 8;
-            store_windows_of(store, (struct sampled){"INSERT INTO sample_window", "thread", owner, store->ledger->window_level, life});
-        }
+    const struct ledger_thread *thread;
+    FOR_EACH_ENTRY(thread, store, LEDGER_THREADS) {
+        struct span life = {complete_since_ns(store, thread->sampled_since_ticks), rows_wall_ns(store->ledger)};
+        uint64_t owner = LEDGER_OF_THREAD | (uint64_t)thread->thread << 8;
+        store_windows_of(store, (struct sampled){"INSERT INTO sample_window", "thread", owner, store->ledger->window_level, life});
+    }
 }
 
 /* Until when all activities are known. They are stored in the order of their begin, with a delay, so while tracing is on they are complete
  * only up to the begin of the last one. */
 static int64_t complete_until_ns(const struct store *store)
 {
-    struct ledger_chunk *chunk;
-    FOR_EACH_CHUNK(chunk, store, LEDGER_TRACINGS)
-        for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_tracing *tracing = ledger_entry(chunk, i);
-            if (__atomic_load_n(&tracing->end_ns, __ATOMIC_ACQUIRE) == 0)
-                return store->settled_ns;
-        }
+    const struct ledger_tracing *tracing;
+    FOR_EACH_ENTRY(tracing, store, LEDGER_TRACINGS)
+        if (__atomic_load_n(&tracing->end_ns, __ATOMIC_ACQUIRE) == 0)
+            return store->settled_ns;
     return rows_wall_ns(store->ledger);
 }
 
 static void store_windows_of_streams(struct store *store)
 {
-    struct ledger_chunk *chunk;
+    const struct ledger_stream *stream;
     int64_t end_ns = complete_until_ns(store);
-    FOR_EACH_CHUNK(chunk, store, LEDGER_STREAMS)
-        for (uint32_t i = 0; i < chunk->used; i++) {
-            const struct ledger_stream *stream = ledger_entry(chunk, i);
-            struct span life = {complete_since_ns(store, stream->sampled_since_ticks), end_ns};
-            uint64_t owner = LEDGER_OF_STREAM | (uint64_t)stream->stream << 8;
-            store_windows_of(store, (struct sampled){"INSERT INTO gpu_sample_window", "stream", owner, store->ledger->device_level, life});
-        }
+    FOR_EACH_ENTRY(stream, store, LEDGER_STREAMS) {
+        struct span life = {complete_since_ns(store, stream->sampled_since_ticks), end_ns};
+        uint64_t owner = LEDGER_OF_STREAM | (uint64_t)stream->stream << 8;
+        store_windows_of(store, (struct sampled){"INSERT INTO gpu_sample_window", "stream", owner, store->ledger->device_level, life});
+    }
 }
 
 /* A log without pages has no windows either. */
