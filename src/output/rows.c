@@ -152,7 +152,10 @@ void *rows_entry(const struct ledger_header *ledger, enum ledger_kind kind, stru
 
 const char *rows_call_name(const struct store *store, unsigned call)
 {
-    return call < COUNT(store->calls) && store->calls[call] ? store->calls[call]->name : "";
+    if (call >= COUNT(store->calls) || !store->calls[call])
+        return "";
+    store->is_named[call] = true;
+    return store->calls[call]->name;
 }
 
 bool rows_call_is_nccl(const struct store *store, unsigned call)

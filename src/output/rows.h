@@ -17,6 +17,7 @@ struct store {
     sqlite3 *database;
     const struct ledger_header *ledger;
     const struct ledger_call *calls[1024]; /* by number */
+    bool *is_named;                        /* by number: whether a row names the call */
     uint8_t levels[UINT16_MAX + 1];        /* sample_level by a communicator's slot */
     int64_t settled_ns;                    /* begin of the last sampled GPU activity */
     struct insert inserts[32];
@@ -98,6 +99,7 @@ void *rows_entry(const struct ledger_header *ledger, enum ledger_kind kind, stru
 #define FOR_EACH_ENTRY(entry, store, kind) \
     for (struct rows_place place_ = {.chunk = NULL}; (entry = rows_entry((store)->ledger, kind, &place_));)
 
+/* A call's name, "" if it is unknown. The call gets a row of table `call`. */
 const char *rows_call_name(const struct store *store, unsigned call);
 bool rows_call_is_nccl(const struct store *store, unsigned call);
 

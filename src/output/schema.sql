@@ -71,6 +71,7 @@ CREATE TABLE thread (
     PRIMARY KEY (world_rank, thread)
 ) WITHOUT ROWID;
 
+-- Functions that other rows name.
 CREATE TABLE call (
     name    TEXT PRIMARY KEY,  -- 'MPI_Allreduce'; large-count forms are counted under the plain name
     family  TEXT NOT NULL,

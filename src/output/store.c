@@ -31,6 +31,8 @@ __asm__(".section .rodata\n"
         ".previous\n");
 extern const char store_schema[];
 
+enum { SMALL_CHUNKS = (2 << 20) / LEDGER_CHUNK_BYTES };
+
 /* Whether the entries of a thread's chunk count: not if they are from before the last reset. */
 static bool counts(const struct store *store, const struct ledger_chunk *of_thread)
 {
@@ -154,12 +156,21 @@ static void store_facts(struct store *store)
     store_usage(store, "last", &store->ledger->usage_last);
 }
 
+static void find_calls(struct store *store)
+{
+    const struct ledger_call *call;
+    FOR_EACH_ENTRY(call, store, LEDGER_CALLS)
+        if (call->call < COUNT(store->calls))
+            store->calls[call->call] = call;
+}
+
+/* Only calls that other rows name: most jobs use a few of the 270 that can be counted. */
 static void store_calls(struct store *store)
 {
-    const struct ledger_call *entry;
-    FOR_EACH_ENTRY(entry, store, LEDGER_CALLS) {
-        if (entry->call < COUNT(store->calls))
-            store->calls[entry->call] = entry;
+    for (unsigned call = 0; call < COUNT(store->calls); call++) {
+        const struct ledger_call *entry = store->calls[call];
+        if (!entry || !store->is_named[call])
+            continue;
         const struct column row[] = {
 #define ROWS_OF_CALL
 #include "rows.def"
@@ -336,8 +347,8 @@ static void store_signatures(struct store *store)
 
 static void store_everything(struct store *store, int64_t began_ns)
 {
+    find_calls(store);
     store_facts(store);
-    store_calls(store);
     store_threads(store);
     store_communicators(store);
     store_peers(store);
@@ -346,6 +357,7 @@ static void store_everything(struct store *store, int64_t began_ns)
     store_signatures(store);
     store_regions(store);
     store_gpu(store);
+    store_calls(store);
     store_rank(store, began_ns);
 }
 
@@ -355,6 +367,12 @@ static const char *reason(const struct store *store)
     return error ? strerror(error) : store->database ? sqlite.errmsg(store->database) : "out of memory";
 }
 
+/* Each of the 30 tables and indexes takes at least a page, and most are empty. Many small pages take longer to write. */
+static const char *page_size(const struct ledger_header *ledger)
+{
+    return ledger->chunk_count <= SMALL_CHUNKS ? "PRAGMA page_size = 512" : "PRAGMA page_size = 4096";
+}
+
 /* Fills an empty file. Nobody else knows it yet, so it needs no journal and no locks, which some file systems refuse. */
 static bool fill(struct store *store, const char *aside, int64_t began_ns, char *why, size_t why_bytes)
 {
@@ -362,6 +380,7 @@ static bool fill(struct store *store, const char *aside, int64_t began_ns, char 
     static const char BEGIN[] = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
                                 "PRAGMA ignore_check_constraints = ON; BEGIN";
     store->failed = sqlite.open_v2(aside, &store->database, SQLITE_OPEN_READWRITE, "unix-none") != SQLITE_OK ||
+                    sqlite.exec(store->database, page_size(store->ledger), NULL, NULL, NULL) != SQLITE_OK ||
                     sqlite.exec(store->database, BEGIN, NULL, NULL, NULL) != SQLITE_OK ||
                     sqlite.exec(store->database, store_schema, NULL, NULL, NULL) != SQLITE_OK;
     if (!store->failed)
@@ -397,7 +416,9 @@ static bool write_aside_and_rename(const struct ledger_header *ledger, const cha
         return false;
     }
     static struct store store; /* large; a process stores once */
-    store = (struct store){.ledger = ledger};
+    static bool is_named[COUNT(store.calls)];
+    memset(is_named, 0, sizeof is_named);
+    store = (struct store){.ledger = ledger, .is_named = is_named};
     unlink(aside);
     int file = open(aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, filesystems_file_mode()); /* O_EXCL: do not follow a link */
     if (file < 0) {

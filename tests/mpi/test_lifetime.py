@@ -34,6 +34,14 @@ def test_the_database_says_that_it_ended_by_finalize(profile, how):
     assert row["start_unix_ns"] < row["end_unix_ns"]
 
 
+def test_a_rank_without_calls_leaves_little_and_nothing_that_it_did_not_do(profile):
+    run = profile("no_calls", 2)
+    assert run.query(0, "SELECT name FROM call ORDER BY name") == [("MPI_Finalize",), ("MPI_Init",)]
+    assert run.query(0, "SELECT call FROM sample ORDER BY call") == [("MPI_Finalize",), ("MPI_Init",)]
+    assert run.query(0, "SELECT call FROM recent_collective") == []
+    assert run.database(0).stat().st_size < 60_000
+
+
 def test_init_and_init_thread_are_told_apart(profile):
     assert profile("lifetime", 2, "plain").counts("MPI_Init") == [1, 1]
     assert profile("lifetime", 2, "plain").counts("MPI_Init_thread") == [0, 0]

@@ -227,16 +227,24 @@ static void facts_keep_their_text_and_the_last_of_a_key_counts(void)
     CHECK_TEXT(ask("SELECT run_id FROM rank"), "job-18");
 }
 
-static void calls_and_threads_have_their_names(void)
+static void calls_that_a_row_names_are_described_and_no_others(void)
 {
     begin();
     store();
+    CHECK_TEXT(ask("SELECT name FROM call"), "");
     struct ledger_call nccl = {NCCL_ALL_REDUCE, "ncclAllReduce", "collective", "nccl", "blocking", "allreduce", "all"};
     ledger_append(LEDGER_CALLS, &nccl, sizeof nccl);
+    cell_add(cell(0, NCCL_ALL_REDUCE, 2, 8, LEDGER_CALL), 100, 8);
+    send(1, 8, 100, 5);
     store();
     CHECK_TEXT(ask("SELECT * FROM call ORDER BY name"),
-               "MPI_Send|point-to-point|mpi|blocking|one-way|nobody MPI_Wait|completion|mpi|blocking|one-way|nobody "
-               "ncclAllReduce|collective|nccl|blocking|allreduce|all");
+               "MPI_Send|point-to-point|mpi|blocking|one-way|nobody ncclAllReduce|collective|nccl|blocking|allreduce|all");
+}
+
+static void threads_have_their_names(void)
+{
+    begin();
+    store();
     CHECK_TEXT(ask("SELECT world_rank, thread, tid, name, is_main FROM thread ORDER BY thread"), "3|0|100|main|1 3|1|101|helper|0");
 }
 
@@ -1147,7 +1155,8 @@ static const struct unit_test TESTS[] = {
     TEST(what_the_process_used_is_stored_as_facts),
     TEST(what_was_not_read_is_no_fact),
     TEST(facts_keep_their_text_and_the_last_of_a_key_counts),
-    TEST(calls_and_threads_have_their_names),
+    TEST(calls_that_a_row_names_are_described_and_no_others),
+    TEST(threads_have_their_names),
     TEST(a_thread_says_what_it_was_doing),
     TEST(the_last_collectives_of_a_communicator_are_numbered),
     TEST(a_thread_that_has_not_heard_of_a_reset_counts_for_nothing),
