@@ -649,6 +649,7 @@ class Page(html.parser.HTMLParser):
         for name, value in attributes:
             is_ours = (
                 (name == "class" and value in self.CLASSES)
+                or (tag == "td" and name == "data-exact" and re.fullmatch("[0-9,.!~* -]*", value or ""))
                 or (tag == "section" and name == "id" and re.fullmatch("[a-z-]+", value or ""))
                 or (tag == "a" and name == "href" and re.fullmatch("#[a-z-]+", value or ""))
                 or (tag == "meta" and name == "http-equiv" and value == "Content-Security-Policy")

@@ -499,6 +499,19 @@ def test_tables_sort_by_any_column_numbers_by_their_value(browser, page):
 
 
 @needs_browser
+def test_volumes_sort_by_their_bytes_in_any_unit(browser, report, tmp_path):
+    sizes = {"MPI_Bcast": 78_000, "MPI_Reduce": 640, "MPI_Allreduce": 2_000_000, "MPI_Scan": 3 << 30}
+    planted.write_database(tmp_path / "run.db", planted.Rank(0, 1, cells=[planted.Cell(call, size, [100]) for call, size in sizes.items()]))
+    assert report("html", tmp_path / "run.db", "-o", tmp_path / "page.html").status == 0
+    browser.open(tmp_path / "page.html")
+    for section, head in (("where-the-time-goes", "volume"), ("message-sizes", "bytes")):
+        table = f"document.querySelector('#{section} table')"
+        heads = browser.ask(f"[...{table}.tHead.rows[0].cells].map((cell) => cell.textContent)")
+        browser.click(f"#{section} th:nth-child({heads.index(head) + 1}) button")
+        assert [row[heads.index("call")] for row in shown_rows(browser, table)] == sorted(sizes, key=sizes.get, reverse=True), head
+
+
+@needs_browser
 def test_a_table_is_copied_as_csv(browser, page):
     browser.open(page)
     browser.ask("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
@@ -507,6 +520,40 @@ def test_a_table_is_copied_as_csv(browser, page):
     assert lines[0].startswith('"rank",') and len(lines) == 1 + browser.ask(
         "document.querySelector('#who-is-late table').tBodies[0].rows.length"
     )
+
+
+def shown_rows(browser, table: str) -> list[list[str]]:
+    rows = f"[...{table}.tBodies[0].rows].filter((row) => row.offsetHeight)"
+    return browser.ask(f"{rows}.map((row) => [...row.cells].map((cell) => cell.textContent))")
+
+
+@needs_browser
+def test_a_long_table_is_filtered_by_words_and_copied_so(browser, report, tmp_path):
+    """Twelve ranks; ten rows are the fewest."""
+    ranks = [planted.Rank(rank, 12, facts={"host": f"node{rank // 4}"}, cells=[planted.Cell("MPI_Bcast", 8, [100])]) for rank in range(12)]
+    assert report("html", planted.write_databases(tmp_path / "run", ranks), "-o", tmp_path / "page.html").status == 0
+    browser.open(tmp_path / "page.html")
+    assert browser.ask("document.querySelectorAll('input[type=search]').length") == 1
+    browser.ask("document.querySelector('#rank-by-rank input').focus()")
+    for key in "NODE1 5":
+        browser.press(key)
+    table = "document.querySelector('#rank-by-rank table')"
+    assert [row[:2] for row in shown_rows(browser, table)] == [["5", "node1"]]
+    assert browser.ask("document.querySelector('.filter').textContent") == " 1 of 12"
+    browser.ask("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    browser.click("#rank-by-rank .copy")
+    assert [line.split(",")[0] for line in browser.ask("window.copied").splitlines()] == ['"rank"', '"5"']
+
+
+@needs_browser
+def test_bytes_are_shown_to_the_byte_on_demand(browser, training_page, report, run_folder):
+    table = "document.querySelector('#where-the-time-goes table')"
+    heads = browser.ask(f"[...{table}.tHead.rows[0].cells].map((cell) => cell.textContent)")
+    call, volume = heads.index("call"), heads.index("volume")
+    volumes = {row["call"]: row["volume_bytes"] for row in report("calls", run_folder, "--json").rows}
+    for show in (units.volume, units.count, units.volume):
+        assert {row[call]: row[volume] for row in shown_rows(browser, table)} == {name: show(value) for name, value in volumes.items()}
+        browser.click("#where-the-time-goes [aria-pressed]")
 
 
 @needs_browser

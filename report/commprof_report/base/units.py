@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable
 
 NO_VALUE = "-"
+WHOLE_FLOATS = 1 << 53  # from here on not every whole number is a float
 TIME_UNITS = ((60_000_000_000, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 BYTE_UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
 DECIMAL_FACTORS = {unit: unit_bytes for unit_bytes, unit in BYTE_UNITS}
@@ -126,9 +127,11 @@ def share(part: float | None) -> str:
 
 
 def count(number: float | None) -> str:
-    """12,345; ~12,345 for a float, which is a sum too large for SQLite."""
+    """12,345; ~12,345 for a float that may be rounded: a mean, or a sum too large for SQLite."""
     if number is None:
         return NO_VALUE
+    if isinstance(number, float) and number.is_integer() and abs(number) < WHOLE_FLOATS:
+        number = int(number)
     return f"{number:,}" if isinstance(number, int) else f"~{number:,.0f}"
 
 

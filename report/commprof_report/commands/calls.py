@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from ..base import units
 from ..calls.calls import CallRow, call_rows
 from ..display import tables
-from ..display.tables import Column
+from ..display.tables import Column, volume_column
 from ..plots import calls as plot
 from ..summary.run_summary import of_nccl
 from . import common
@@ -30,7 +30,7 @@ SEE_ALSO = ("sizes", "summary")
 COLUMNS = (
     Column("call", lambda row: row.call, False),
     Column("count", lambda row: units.count(row.count)),
-    Column("volume", lambda row: units.volume(row.volume_bytes)),
+    volume_column("volume", "volume_bytes"),
     Column("total", lambda row: units.duration(row.total_ns)),
     Column("of wall", lambda row: units.share(row.share_of_wall)),
     Column("mean", lambda row: units.duration(row.mean_ns)),

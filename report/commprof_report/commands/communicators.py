@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from ..base import units
 from ..display import tables
-from ..display.tables import Column
+from ..display.tables import Column, volume_column
 from ..roles import roles
 from ..roles.communicators import CommunicatorRow
 from . import common
@@ -28,7 +28,7 @@ COLUMNS = (
     Column("made by", lambda row: row.constructor.replace("MPI_", ""), False),
     Column("from", lambda row: units.shortened(row.parent or "", 20), False),
     Column("calls", lambda row: units.count(row.count)),
-    Column("volume", lambda row: units.volume(row.volume_bytes)),
+    volume_column("volume", "volume_bytes"),
     Column("time", lambda row: units.duration(row.total_ns)),
     Column("on device", lambda row: units.duration(row.device_ns)),
     Column("most time in", lambda row: row.top_call or "", False),

@@ -21,7 +21,7 @@ from typing import Callable, NamedTuple
 
 from ..base import units
 from ..display import page, pictures, tables
-from ..display.tables import Column
+from ..display.tables import Column, volume_column
 from ..gpu import gpu_activity
 from ..gpu.gpu_activity import Gpu, GpuCopyRow, GpuDeviceRow, GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow, WindowRow
 from ..plots import gpu as plot
@@ -97,7 +97,7 @@ COPY_COLUMNS = (
     Column("host memory", lambda row: memory_text(row), False),
     Column("size", lambda row: units.size_range(row.bytes_low, row.bytes_high)),
     Column("count", lambda row: units.count(row.count)),
-    Column("volume", lambda row: units.volume(row.volume_bytes)),
+    volume_column("volume", "volume_bytes"),
     Column("time", lambda row: units.duration(row.total_ns)),
     Column("p50", lambda row: units.duration(row.p50_ns)),
     Column("p99", lambda row: units.duration(row.p99_ns)),
@@ -113,7 +113,7 @@ STREAM_COLUMNS = (
     Column("communicating kernels", lambda row: units.count(row.communicating_kernels)),
     Column("copying", lambda row: units.duration(row.copying_ns)),
     Column("copies", lambda row: units.count(row.copies + row.sets)),
-    Column("volume", lambda row: units.volume(row.volume_bytes)),
+    volume_column("volume", "volume_bytes"),
 )
 
 

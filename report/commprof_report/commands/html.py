@@ -4,8 +4,8 @@ The page needs no other file and requests none: the summary, the steps, a timeli
 there is room for (ranks x time, with the critical path; a click on a step shows it), who is late, where the time goes call by call and rank by
 rank, message sizes, histograms of the calls and sizes with the most time (two of them or of their ranks, overlaid), who sends to whom,
 communicators, pipelines, calls by size class, advice, and the conditions of the run. A sentence explains each picture. Tables sort by the head
-that is pressed, and are copied as CSV. It is written beside the databases (RUN/report.html) unless --output says otherwise. Without matplotlib
-it holds the tables, the steps, the timeline and the histograms only, and says so.
+that is pressed, are filtered by words, and are copied as CSV. It is written beside the databases (RUN/report.html) unless --output says
+otherwise. Without matplotlib it holds the tables, the steps, the timeline and the histograms only, and says so.
 
 For two sides or more, A... -- B..., or the folder of an experiment, the page shows what compare says, with the same options: the verdict, each
 measure with the value of each run and the interval of its change, calls and sizes, the durations of calls on each side, and what else differs.

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ..base import units
 from ..calls.hvprof import HvprofRow, hvprof_rows
 from ..display import page, tables
-from ..display.tables import Column
+from ..display.tables import Column, volume_column
 from ..run.run import Run
 from ..summary.run_summary import RunSummary
 from . import common, sizes
@@ -47,9 +47,9 @@ COLUMNS = (
     Column("rank", lambda row: str(row.rank)),
     Column("calls", lambda row: units.count(row.count)),
     Column("sizes", lambda row: units.count(row.sizes)),
-    Column("least", lambda row: units.size(row.smallest_bytes)),
-    Column("largest", lambda row: units.size(row.largest_bytes)),
-    Column("bytes", lambda row: units.volume(row.message_bytes)),
+    Column("least", lambda row: units.size(row.smallest_bytes), exact=lambda row: units.count(row.smallest_bytes)),
+    Column("largest", lambda row: units.size(row.largest_bytes), exact=lambda row: units.count(row.largest_bytes)),
+    volume_column("bytes", "message_bytes"),
     Column("time", lambda row: units.duration(row.total_ns)),
     Column("of call", lambda row: units.share(row.share_of_call)),
     Column("per call", lambda row: units.duration(row.mean_ns)),

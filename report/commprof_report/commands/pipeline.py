@@ -19,7 +19,7 @@ from statistics import fmean
 
 from ..base import units
 from ..display import page, tables
-from ..display.tables import Column
+from ..display.tables import Column, volume_column
 from ..late.late_ranks import late
 from ..roles import pipelines
 from ..roles.pipelines import Pipelines, StageRow
@@ -39,8 +39,8 @@ COLUMNS = (
     Column("outside MPI", lambda row: units.share(row.outside_share)),
     Column("waits", lambda row: units.duration(row.wait_ns)),
     Column("bubble", lambda row: units.share(row.bubble_share)),
-    Column("forward", lambda row: units.volume(row.forward_bytes)),
-    Column("backward", lambda row: units.volume(row.backward_bytes)),
+    volume_column("forward", "forward_bytes"),
+    volume_column("backward", "backward_bytes"),
     Column("replicas on", lambda row: units.shortened(row.replica_communicator or "", 32), False),
     Column("", lambda row: "<- waited for" if row.is_waited_for else " ", False),
 )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ..base import units
 from ..calls.ranks import RankCallRow, RankRow, rank_call_rows, rank_rows, rank_time_rows
 from ..display import tables
-from ..display.tables import Column
+from ..display.tables import Column, volume_column
 from ..plots import ranks as plot
 from ..stuck import doing
 from ..summary.run_summary import of_nccl
@@ -46,7 +46,7 @@ RANK_COLUMNS = (
     Column("MPI share", lambda row: units.share(row.mpi_share)),
     Column("thread", lambda row: thread_of(row), False),
     Column("calls", lambda row: units.count(row.count)),
-    Column("volume", lambda row: units.volume(row.volume_bytes)),
+    volume_column("volume", "volume_bytes"),
     Column("end", lambda row: how_ended(row), False),
 )
 NCCL_COLUMNS = (

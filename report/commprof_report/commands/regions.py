@@ -16,7 +16,7 @@ import argparse
 from ..base import units
 from ..calls.regions import RegionRow, region_rows
 from ..display import tables
-from ..display.tables import Column
+from ..display.tables import Column, volume_column
 from ..run.run import Run
 from . import common
 
@@ -27,7 +27,7 @@ NONE = "this run has no regions; a program names them with commprof.h, MPI_Pcont
 COLUMNS = (
     Column("region", lambda row: units.shortened(row.region or OUTSIDE, 60), False),
     Column("calls", lambda row: units.count(row.count)),
-    Column("volume", lambda row: units.volume(row.volume_bytes)),
+    volume_column("volume", "volume_bytes"),
     Column("in MPI per rank", lambda row: units.duration(row.mean_ns)),
     Column("of wall", lambda row: units.share(row.share_of_wall)),
     Column("by itself", lambda row: units.duration(row.own_mean_ns)),

@@ -20,7 +20,7 @@ from ..base import units
 from ..base.bins import BINS
 from ..calls.sizes import SizeRow, size_rows
 from ..display import tables
-from ..display.tables import Column
+from ..display.tables import Column, volume_column
 from ..plots import sizes as plot
 from ..roles import roles
 from . import common
@@ -45,9 +45,9 @@ COLUMNS = (
     Column("rank", lambda row: str(row.rank)),
     Column("memory kind", lambda row: row.memory_kind, False),
     Column("timed on", lambda row: timed_on(row), False),
-    Column("bytes", lambda row: size_with_mark(row)),
+    Column("bytes", lambda row: size_with_mark(row), exact=lambda row: exact_range(row) + marks(row)),
     Column("count", lambda row: units.count(row.count)),
-    Column("volume", lambda row: units.volume(row.volume_bytes)),
+    volume_column("volume", "volume_bytes"),
     Column("total", lambda row: units.duration(row.total_ns)),
     Column("of wall", lambda row: units.share(row.share_of_wall)),
     Column("mean", lambda row: units.duration(row.mean_ns)),
@@ -55,16 +55,11 @@ COLUMNS = (
     Column("p95", lambda row: units.duration(row.p95_ns)),
     Column("p99", lambda row: units.duration(row.p99_ns)),
     Column("max", lambda row: units.duration(row.max_ns)),
-    Column("S", lambda row: units.volume(row.bandwidth_bytes)),
+    volume_column("S", "bandwidth_bytes"),
     Column("algbw", lambda row: units.bandwidth(row.algbw_bytes_per_s)),
     Column("busbw", lambda row: units.bandwidth(row.busbw_bytes_per_s)),
     Column("overlap", lambda row: units.share(row.overlap)),
 )
-EXACT = {
-    "bytes": Column("bytes", lambda row: exact_range(row) + marks(row)),
-    "volume": Column("volume", lambda row: units.count(row.volume_bytes)),
-    "S": Column("S", lambda row: units.count(row.bandwidth_bytes)),
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +114,9 @@ def print_text(rows: list[SizeRow], arguments: argparse.Namespace) -> None:
         "of wall": arguments.completion,
         **nothing_to_tell(shown),
     }
-    columns = [EXACT.get(column.head, column) if arguments.exact else column for column in COLUMNS if not absent.get(column.head)]
+    columns = [column for column in COLUMNS if not absent.get(column.head)]
+    if arguments.exact:
+        columns = [column._replace(show=column.exact or column.show) for column in columns]
     print(tables.text_table(columns, shown[: arguments.top]))
     if arguments.top and len(shown) > arguments.top:
         print(f"... and {units.counted(len(shown) - arguments.top, 'more row')}.")

@@ -64,7 +64,7 @@ CALL_COLUMNS = (
     Column("timed on", lambda row: "host" if row.library == "mpi" else "device" if row.total_ns else units.NO_VALUE, False),
     Column("ranks", lambda row: units.count(row.ranks)),
     Column("calls", lambda row: units.three_digits(row.count)),
-    Column("bytes", lambda row: units.volume(row.bytes) if row.bytes else units.NO_VALUE),
+    Column("bytes", lambda row: units.volume(row.bytes or None), exact=lambda row: units.count(row.bytes or None)),
     Column("time", lambda row: units.duration(row.total_ns) if row.total_ns or row.library == "mpi" else units.NO_VALUE),
     Column("exposed", lambda row: units.duration(row.exposed_ns)),
     Column("of step", lambda row: units.share(row.share_of_step)),

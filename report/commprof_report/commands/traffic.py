@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from ..base import units
 from ..calls.traffic import TrafficRow, traffic_rows
 from ..display import page, tables
-from ..display.tables import Column
+from ..display.tables import Column, volume_column
 from ..run.run import Run
 from . import common
 
@@ -36,7 +36,7 @@ COLUMNS = (
     Column("call", lambda row: row.call, False),
     Column("calls", lambda row: units.count(row.count)),
     Column("sizes", lambda row: sizes_text(row)),
-    Column("volume", lambda row: units.volume(row.volume_bytes)),
+    volume_column("volume", "volume_bytes"),
     Column("time", lambda row: units.duration(row.total_ns)),
     Column("of time in MPI", lambda row: units.share(row.share_of_time)),
     Column("on device", lambda row: units.duration(row.device_ns)),

@@ -160,7 +160,9 @@ def table(columns: Sequence[Column], rows: Sequence[object]) -> str:
 
 def _cell(column: Column, row: object) -> str:
     shown = column.show(row)
-    return f"<td{_class(column, shown)}>{text(shown or NO_VALUE)}</td>"
+    exact = column.exact(row) if column.exact else shown
+    more = f' data-exact="{text(exact)}"' if exact != shown else ""
+    return f"<td{_class(column, shown)}{more}>{text(shown or NO_VALUE)}</td>"
 
 
 def _class(column: Column, shown: str = "") -> str:

@@ -1,13 +1,15 @@
 "use strict";
-/* Tables sort by the column whose head is pressed, and are copied as CSV. A number's cell has its text; units are taken into account. */
+/* Tables sort by the column whose head is pressed, and are copied as CSV. A number's cell has its text; units are taken into account. Long tables
+   are filtered by words, and bytes are shown to the byte on demand. */
 (() => {
   const FACTORS = {
     ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, min: 6e10, h: 3.6e12,
-    B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, PB: 1e15, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30,
+    B: 1, KB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, PB: 1e15, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30,
   };
+  const FEWEST_FILTERED = 10; // rows
 
   function value(cell) {
-    const found = /^[><[]?\s*(x?)([-+]?[\d,]+(?:\.\d+)?)\s*([^\s/]*)/.exec(cell.textContent.trim());
+    const found = /^[><~[]?\s*(x?)([-+]?[\d,]+(?:\.\d+)?)\s*([a-zµ]*)/i.exec(cell.textContent.trim());
     if (!found) return -Infinity;
     const number = Number(found[2].replaceAll(",", ""));
     return found[1] ? 100 * (number - 1) : number * (FACTORS[found[3]] || 1); // x3.4 is +240 %
@@ -26,7 +28,33 @@
 
   function csv(table) {
     const quoted = (cell) => `"${cell.textContent.replaceAll('"', '""')}"`;
-    return [...table.rows].map((row) => [...row.cells].map(quoted).join(",")).join("\r\n") + "\r\n";
+    return [...table.rows].filter((row) => !row.hidden).map((row) => [...row.cells].map(quoted).join(",")).join("\r\n") + "\r\n";
+  }
+
+  const made = (tag, more) => Object.assign(document.createElement(tag), more);
+
+  /* Leaves the rows that have each of the words. */
+  function filter(table) {
+    const rows = [...table.tBodies[0].rows], label = made("label", { className: "filter" }), said = made("span", { role: "status" });
+    const input = made("input", { type: "search", placeholder: "filter rows" });
+    input.setAttribute("aria-label", "filter rows: words that they have");
+    input.addEventListener("input", () => {
+      const words = input.value.toLowerCase().split(/\s+/);
+      for (const row of rows) row.hidden = !words.every((word) => [...row.cells].some((cell) => cell.textContent.toLowerCase().includes(word)));
+      const shown = rows.filter((row) => !row.hidden).length;
+      said.textContent = shown < rows.length ? ` ${shown} of ${rows.length}` : "";
+    });
+    label.append(input, said);
+    table.parentElement.before(label);
+  }
+
+  function exactBytes(table) {
+    const button = made("button", { textContent: "exact bytes", className: "copy", ariaPressed: "false" });
+    button.addEventListener("click", () => {
+      for (const cell of table.querySelectorAll("[data-exact]")) [cell.textContent, cell.dataset.exact] = [cell.dataset.exact, cell.textContent];
+      button.ariaPressed = String(button.ariaPressed === "false");
+    });
+    return button;
   }
 
   for (const table of document.querySelectorAll("table")) {
@@ -36,11 +64,13 @@
       button.addEventListener("click", () => sort(table, column, head));
       head.append(button);
     });
-    const copy = Object.assign(document.createElement("button"), { textContent: "copy as CSV", className: "copy" });
+    const copy = made("button", { textContent: "copy as CSV", className: "copy" });
     copy.addEventListener("click", async () => {
       await navigator.clipboard.writeText(csv(table));
       copy.textContent = "copied";
     });
-    table.parentElement.after(copy);
+    if (table.querySelector("[data-exact]")) table.parentElement.after(exactBytes(table));
+    table.parentElement.after(copy, " ");
+    if (table.tBodies[0].rows.length >= FEWEST_FILTERED) filter(table);
   }
 })();

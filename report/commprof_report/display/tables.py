@@ -9,15 +9,21 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Callable, NamedTuple, TextIO
 
-from ..base.units import NO_VALUE, visible
+from ..base.units import NO_VALUE, count, visible, volume
 
 
 class Column(NamedTuple):
-    """A column of a text table: its head, the function that formats a row's cell, and whether it is a number (flush right)."""
+    """A column of a text table: its head, the function that formats a row's cell, and whether it is a number (flush right). exact: formats it
+    to the byte."""
 
     head: str
     show: Callable[..., str]
     is_number: bool = True
+    exact: Callable[..., str] | None = None
+
+
+def volume_column(head: str, key: str) -> Column:
+    return Column(head, lambda row: volume(getattr(row, key)), exact=lambda row: count(getattr(row, key)))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
