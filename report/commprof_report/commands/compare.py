@@ -25,15 +25,19 @@ import argparse
 import re
 import textwrap
 from collections.abc import Iterator
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from ..base import units
 from ..base.errors import UsageError
+from ..base.forked import forked
+from ..base.progress import Progress
 from ..compare import machine
 from ..compare import sides as sides_of
 from ..compare.comparison import METRICS, OTHER, ROWS, ComparedRow, Comparison, FigureRow, Pair, Rules, RunRow, SizeRow
 from ..compare.comparison import VerdictRow, compare
-from ..compare.figures import PERCENTILES, Figures, figures, row_name
+from ..compare.figures import PERCENTILES, figures, row_name
 from ..compare.judge import Contrast
 from ..compare.refusals import KINDS, differences_text, program_of
 from ..compare.sides import Side
@@ -170,12 +174,17 @@ def chosen(words: list[Path]) -> list[sides_of.Chosen]:
 
 
 def read(named: list[sides_of.Chosen], with_histograms: bool, skipped: float) -> list[Side]:
-    def run_read(path: Path) -> Figures:
-        found, notes = figures(path, with_histograms, skipped)
-        common.print_notes(notes)
-        return found
-
-    return [each.read(run_read) for each in named]
+    """Runs are read side by side (forked.py); what there is to say about them is said in their order."""
+    paths = [path for each in named for path in each.paths]
+    runs = []
+    with Progress("reading", len(paths), "runs") as progress:
+        for found, notes in forked(partial(figures, with_histograms=with_histograms, skipped=skipped), paths):
+            progress.clear()
+            common.print_notes(notes)
+            progress.step()
+            runs.append(found)
+    left = iter(runs)
+    return [each.with_runs(list(islice(left, len(each.paths)))) for each in named]
 
 
 def rules(arguments: argparse.Namespace, shows_all: bool = False) -> Rules:

@@ -7,7 +7,7 @@ are in blocks if they alternate: in order of time, each next group of as many ru
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,8 +30,7 @@ class Chosen(NamedTuple):
     elapsed_ns: list[float] | None = None
     bare_ns: list[float] | None = None
 
-    def read(self, figures: Callable[[Path], Figures]) -> Side:
-        runs = [figures(path) for path in self.paths]
+    def with_runs(self, runs: list[Figures]) -> Side:
         return Side(self.name, runs, self.blocks, self.failed, self.of, self.elapsed_ns, self.bare_ns)
 
 

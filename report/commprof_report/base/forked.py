@@ -1,0 +1,78 @@
+"""A function of several arguments, each in a process of its own, on as many cores as this process may use.
+
+A child begins as a copy of this process, sends its result and ends. It prints nothing. If it sends none, because of an error or because it was
+killed, this process calls the function itself: so errors are raised here, as if there were no children. They end when this process no longer
+wants their results, after an interrupt too.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import TypeVar
+
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
+
+MOST = 8  # children at a time, which bounds their memory on hosts of many cores
+
+
+def forked(function: Callable[[Argument], Result], arguments: Sequence[Argument]) -> Iterator[Result]:
+    """The results in the order of the arguments, as `map` gives them. It is `map` for one argument or core, in a child, and where other
+    threads could hold a lock at the time of the fork."""
+    at_once = min(MOST, len(os.sched_getaffinity(0)))
+    if min(at_once, len(arguments)) < 2 or multiprocessing.parent_process() or threading.active_count() > 1:
+        yield from map(function, arguments)
+        return
+    children: dict[Connection, tuple[int, BaseProcess]] = {}
+    results: dict[int, list[Result]] = {}  # by place; empty: call the function here
+    waiting = iter(range(len(arguments)))
+    try:
+        for place, argument in enumerate(arguments):
+            while place not in results:
+                for begun in islice(waiting, at_once - len(children)):
+                    receiver, child = _begin(function, arguments[begun])
+                    children[receiver] = begun, child
+                for receiver in wait(list(children)):
+                    ended, child = children[receiver]
+                    results[ended] = _received(receiver)
+                    child.join()
+                    del children[receiver]
+            yield from results.pop(place) or [function(argument)]
+    finally:
+        for _, child in children.values():
+            child.kill()
+            child.join()
+
+
+def _begin(function: Callable[[Argument], Result], argument: Argument) -> tuple[Connection, BaseProcess]:
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=_run, args=(function, argument, receiver, sender), daemon=True)
+    child.start()
+    sender.close()
+    return receiver, child
+
+
+def _run(function: Callable[[Argument], Result], argument: Argument, receiver: Connection, sender: Connection) -> None:
+    """The child; it ends without a word if it is interrupted or nobody reads its result any more."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    receiver.close()
+    sys.stderr = None
+    with suppress(Exception):
+        sender.send(function(argument))
+
+
+def _received(receiver: Connection) -> list:
+    with receiver, suppress(EOFError):
+        return [receiver.recv()]
+    return []

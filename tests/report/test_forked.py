@@ -1,0 +1,126 @@
+"""Runs that are read side by side give what they give one after the other."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import signal
+import threading
+from pathlib import Path
+
+import compared_runs
+import pytest
+from commprof_report.base.forked import forked
+
+PARENT = os.getpid()
+
+
+@pytest.fixture
+def cores(monkeypatch):
+    """How many this process may use."""
+
+    def set_to(number: int) -> None:
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(number)))
+
+    set_to(3)
+    return set_to
+
+
+def with_pid(argument: int) -> tuple[int, int]:
+    return argument, os.getpid()
+
+
+def test_results_come_in_order_from_a_process_each(cores):
+    arguments, pids = zip(*forked(with_pid, range(7)))
+    assert arguments == tuple(range(7))
+    assert len({PARENT, *pids}) == 8
+
+
+def pids_of(arguments: int) -> set[int]:
+    return {pid for _, pid in forked(with_pid, range(arguments))}
+
+
+def test_nothing_is_forked_where_that_gains_nothing_or_is_unsafe(cores):
+    assert pids_of(1) == {PARENT}
+    assert all(len(pids) == 1 for pids in forked(lambda _: pids_of(2), range(2))), "a child has no children"
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait)
+    thread.start()
+    assert pids_of(2) == {PARENT}
+    ended.set()
+    thread.join()
+    assert PARENT not in pids_of(2)
+    cores(1)
+    assert pids_of(2) == {PARENT}
+
+
+def fails_from_2_on(argument: int) -> int:
+    if argument >= 2:
+        raise ValueError(f"{argument} in {os.getpid()}")
+    return argument
+
+
+def test_the_first_error_in_order_is_raised_here_and_ends_the_children(cores):
+    results = forked(fails_from_2_on, range(7))
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(ValueError, match=f"2 in {PARENT}"):
+        next(results)
+    assert multiprocessing.active_children() == []
+
+
+def killed_in_a_child(argument: int) -> int:
+    if os.getpid() != PARENT:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return argument
+
+
+def test_what_a_killed_child_did_not_do_is_done_here(cores):
+    assert list(forked(killed_in_a_child, range(4))) == [0, 1, 2, 3]
+
+
+def interrupts_its_parent(argument: int) -> None:
+    """As soon as it waits: an exception in a function that Python calls after a fork would be lost."""
+    while argument == 0 and Path(f"/proc/{PARENT}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        os.sched_yield()
+    if argument == 0:
+        os.kill(PARENT, signal.SIGINT)
+    signal.pause()
+
+
+def test_an_interrupt_ends_all_children(cores):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt):
+        list(forked(interrupts_its_parent, range(4)))
+    signal.signal(signal.SIGINT, before)
+    assert multiprocessing.active_children() == []
+
+
+def compared(report, cores, runs: list[Path], *words: str):
+    """What compare says; the same from three processes as from this one."""
+    cores(1)
+    alone = report("compare", *compared_runs.words(runs), *words)
+    cores(3)
+    assert report("compare", *compared_runs.words(runs), *words) == alone
+    return alone
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--json", "--by", "run"), ("--metric", "p99"), ("--skip-steps", "25%")])
+def test_compare_gives_the_same_from_several_processes(report, cores, slower, options):
+    answer = compared(report, cores, slower, *options)
+    assert answer.status == 0 and answer.out
+
+
+def test_it_says_the_same_of_their_files(report, cores, equal):
+    runs = compared_runs.changed(equal, "UPDATE rank SET world_size = 3")
+    answer = compared(report, cores, runs)
+    assert re.findall(r"(\w-\d)\.db: rank 2 of 3 is missing", answer.err) == [f"b-{block}" for block in range(compared_runs.BLOCKS)]
+
+
+def test_it_gives_the_same_error_of_the_first_run_that_cannot_be_read(report, cores, equal):
+    runs = compared_runs.changed(equal, "UPDATE cell SET count = 'many'")
+    runs[5].unlink()
+    first = next(run for run in runs if run.name[0] == "b")
+    answer = compared(report, cores, runs)
+    assert (answer.status, answer.out) == (1, "")
+    assert answer.err == f"hvprof-report: {first}: is damaged: impossible values in table cell\n"
