@@ -224,6 +224,13 @@ def test_peers_of_many_ranks_are_listed_by_size(report, tmp_path):
     assert lines[-1] == "... and 10 more pairs; --csv has them all."
 
 
+def test_rma_calls_are_not_called_messages(report, tmp_path):
+    peers = [("MPI_Put", "sent", 1, 3, 300, 10), ("MPI_Send", "sent", 1, 1, 100, 10)]
+    planted.write_database(tmp_path / "rank-0.db", Rank(0, 2, peers=peers))
+    assert "Point-to-point  1 message and 3 RMA calls, 400 B; most from rank 0 to rank 1: 400 B" in report("summary", tmp_path).out
+    assert [(row["count"], row["rma_count"]) for row in report("peers", tmp_path, "--json").rows] == [(4, 3)]
+
+
 def test_summary_says_who_waits_what_dominates_and_what_it_cost(report, run_folder):
     (row,) = report("summary", run_folder, "--json").rows
     assert (row["world_size"], row["ranks_read"], row["hosts"]) == (4, 4, "node00,node01")

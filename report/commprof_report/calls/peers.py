@@ -16,6 +16,7 @@ class PeerRow(NamedTuple):
     count: int
     bytes: int
     time_ns: int
+    rma_count: int = 0
 
 
 def peer_rows(connection: Connection, received: bool = False) -> list[PeerRow]:

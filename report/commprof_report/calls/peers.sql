@@ -3,7 +3,8 @@ SELECT CASE WHEN :received THEN peer ELSE world_rank END AS sender,
        CASE WHEN :received THEN world_rank ELSE peer END AS receiver,
        sum(count) AS count,
        sum(bytes) AS bytes,
-       sum(time_ns) AS time_ns
+       sum(time_ns) AS time_ns,
+       sum(CASE WHEN call IN (SELECT name FROM call WHERE family = 'rma') THEN count ELSE 0 END) AS rma_count
 FROM run_peer
 WHERE direction = CASE WHEN :received THEN 'received' ELSE 'sent' END
   AND call IN (SELECT call FROM selected_call)

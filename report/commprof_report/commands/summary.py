@@ -312,7 +312,8 @@ def waiting_text(late: Late) -> str:
 def peer_text(summary: SummaryRow) -> str:
     if not summary.sent_count:
         return "none"
-    sent = f"{units.counted(summary.sent_count, 'message')}, {units.volume(summary.sent_bytes)}"
+    parts = ((summary.sent_count - summary.sent_rma_count, "message"), (summary.sent_rma_count, "RMA call"))
+    sent = f"{' and '.join(units.counted(count, noun) for count, noun in parts if count)}, {units.volume(summary.sent_bytes)}"
     pair = " to ".join(map(partner_text, (summary.top_sender, summary.top_receiver)))
     return f"{sent}; most from {pair}: {units.volume(summary.top_pair_bytes)}"
 

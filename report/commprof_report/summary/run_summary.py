@@ -84,6 +84,7 @@ class SummaryRow(NamedTuple):
     late_ranks: str | None
     late_gain_ns: int | None
     sent_count: int
+    sent_rma_count: int
     sent_bytes: int
     top_sender: int | None
     top_receiver: int | None
@@ -236,6 +237,7 @@ def _peers(peers: Sequence[PeerRow]) -> dict:
     top = max(peers, key=lambda pair: pair.bytes, default=None)
     return {
         "sent_count": sum(pair.count for pair in peers),
+        "sent_rma_count": sum(pair.rma_count for pair in peers),
         "sent_bytes": sum(pair.bytes for pair in peers),
         "top_sender": top and top.sender,
         "top_receiver": top and top.receiver,
