@@ -522,6 +522,10 @@ def test_a_wait_in_waitall_has_the_kind_of_its_collective(late):
     (row,) = late(job, "state")
     assert (row["wait_state"], row["calls"], row["wait_ns"]) == ("late broadcast", 1, 950)
     assert column(late(job), "last_count") == [1, 0]  # the root, which waits for nobody
+    job = one_host(2)
+    for rank, end_ns in enumerate(job.collective("MPI_Ibcast", [0, 7_000], [50, 50], root=0)):
+        job.call("MPI_Wait", end_ns - 10, end_ns, rank)
+    assert column(late(job), "last_count") == [0, 0]  # nobody waits for a leaf
 
 
 def test_a_size_has_its_skew_and_its_time_from_the_last_arrival_on(late):

@@ -57,7 +57,7 @@ class Arrival(NamedTuple):
     last_ns: int
     without_ns: int  # the last arrival of any other rank than last_rank
     last_rank: int
-    is_last: bool  # of a collective: the rank itself started last
+    is_last: bool  # of a collective in which all wait for all: the rank itself started last
     peer_ns: int | None = None  # of a message: when last_rank posted its side, waited for or not
 
 

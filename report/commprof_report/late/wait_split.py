@@ -160,7 +160,8 @@ def _arrivals(rows: Sequence[CollectiveRow], starts: Sequence[int]) -> Iterator[
             last = max(others, key=starts.__getitem__)
             without_ns = max((starts[other] for other in range(len(rows)) if other != last), default=starts[own])
             operation = Operation(row.identity, row.sequence, row.call, row.bytes, row.wait_state)
-            yield row, Arrival(operation, starts[last], min(without_ns, starts[last]), rows[last].world_rank, starts[own] > starts[last])
+            is_last = kind == "all" and starts[own] > starts[last]
+            yield row, Arrival(operation, starts[last], min(without_ns, starts[last]), rows[last].world_rank, is_last)
 
 
 def _split(rows: Sequence[CollectiveRow], starts: Sequence[int], is_estimate: bool) -> Iterator[tuple]:
