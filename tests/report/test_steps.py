@@ -440,6 +440,14 @@ def test_a_rank_that_is_notably_late_in_two_steps_is_not_the_slowest(summary):
     assert row["slowest_why"] == "none: rank 2 makes the others wait for 2.0 % of a step or more in 2 of 40 steps only"
 
 
+def test_persistent_collectives_are_said_to_delimit_no_steps(summary):
+    job = PlantedJob([HostClock()] * 2, wall_ns=SECOND)
+    assert summary(job)["why"] == "no bulk collective was sampled"
+    started = {"thread": 0, "call": "MPI_Allreduce_init", "communicator": 2, "root": None, "bytes": 1 << 20, "operation": 1, "number": 1}
+    job.add("sample_start", world_rank=0, **started, start_ns=0, end_ns=100, completed_ns=200)
+    assert summary(job)["why"] == "no bulk collective was sampled but persistent ones, which delimit no steps"
+
+
 def test_sizes_of_each_rank_s_own_are_not_added_up(summary):
     job = PlantedJob([HostClock()] * 2, wall_ns=4 * SECOND)
     for step in range(40):

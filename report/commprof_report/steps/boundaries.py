@@ -220,7 +220,8 @@ def _by_calls(connection: Connection, aligned_ns: AlignedNs) -> tuple[Detection,
 
 def _why_none(connection: Connection, refused: list[tuple[int, Group]]) -> Detection:
     if not refused:
-        return _none("no bulk collective was sampled")
+        has_persistent = connection.execute("SELECT 1 FROM sample_start").fetchone()
+        return _none("no bulk collective was sampled" + (" but persistent ones, which delimit no steps" if has_persistent else ""))
     calls, most = max(refused, key=itemgetter(0))
     (label,) = connection.execute("SELECT label FROM run_communicator WHERE identity = ?", (most.identity,)).fetchone()
     bulk = f"1 bulk collective on {label}" if calls == 1 else f"{calls:,} bulk collectives on {label}"
