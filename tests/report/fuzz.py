@@ -639,7 +639,7 @@ class Page(html.parser.HTMLParser):
     OURS |= set("table thead tbody tr th td a script".split())
     CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide"}
     ALTS = {"time by call", "time in MPI by rank", "latency by message size", "peers"}
-    ALTS |= {"waiting and transfer by rank", "what the GPUs did", "kernels by time", "time outside MPI by rank and step"}
+    ALTS |= {"waiting and transfer by rank", "what the GPUs did", "kernels by time", "times by rank and step"}
     POLICY = re.compile(r"default-src 'none'; img-src data:; style-src '[^']+'; script-src( '[^']+')+; base-uri 'none'; form-action 'none'")
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:

@@ -18,7 +18,7 @@ from commprof_report.late.late_ranks import late
 from commprof_report.run.alignment import align
 from commprof_report.steps import step_views
 from commprof_report.steps.gpu_views import OnGpu, gpu_views
-from commprof_report.steps.rank_steps import rank_steps
+from commprof_report.steps.rank_steps import RankSteps, rank_steps
 from commprof_report.steps.steps_summary import steps_summary
 from test_gpu import step_rank
 from test_root_causes import MS, grid
@@ -128,15 +128,40 @@ def test_a_path_that_is_not_known_is_not_drawn(report, tmp_path):
     assert [view["path"] for view in timeline(tmp_path / "page.html")["views"]] == [[]] * (STEPS - 1)
 
 
-def test_a_rank_by_step_has_its_time_outside_mpi(run_path):
+def ranks_by_steps(run_path) -> RankSteps:
     run = open_whole(argparse.Namespace(run=run_path, no_cache=True), with_samples=True)
     alignment = align(run.connection)
     waits = late(run, alignment)
     summary = steps_summary(run, alignment.aligned_ns, late=waits)
-    found = rank_steps(summary.steps, summary.costs.steps, alignment.aligned_ns, waits)
+    return rank_steps(summary.steps, summary.costs.steps, alignment.aligned_ns, waits)
+
+
+def in_ms(field: list[list[float]]) -> list[list[int]]:
+    return [[round(ns / MS) for ns in of_rank] for of_rank in field]
+
+
+def test_a_rank_by_step_has_its_time_outside_mpi(run_path):
+    found = ranks_by_steps(run_path)
     assert found.ranks == [0, 1, 2, 3] and found.steps == list(range(2, STEPS + 1))
-    work_ms = [[round(ns / MS) for ns in of_rank] for of_rank in found.outside_ns]
-    assert work_ms == [[10 + (rank == 2) * (80 if step == 8 else 8) for step in found.steps] for rank in found.ranks]
+    assert in_ms(found.outside_ns) == [[10 + (rank == 2) * (80 if step == 8 else 8) for step in found.steps] for rank in found.ranks]
+
+
+def test_a_rank_by_step_has_the_waiting_of_the_steps_and_who_causes_it(run_path, report):
+    """All wait for rank 2, rank 1 through rank 3."""
+    found, rows = ranks_by_steps(run_path), {row["step"]: row for row in report("steps", run_path, "--per-step", "--json").rows}
+    late_ms = [80 if step == 8 else 8 for step in found.steps]
+    assert in_ms(found.wait_ns) == [late_ms, late_ms, [0] * len(late_ms), late_ms]
+    assert in_ms(found.caused_ns) == [[0] * len(late_ms), [0] * len(late_ms), [3 * ms for ms in late_ms], [0] * len(late_ms)]
+    for waits, step in zip(zip(*found.wait_ns), found.steps):
+        assert sum(waits) / 4 == pytest.approx(rows[step]["wait_ns"])
+
+
+def test_maps_of_ranks_by_steps_without_any_time_are_left_out(run_path, tmp_path):
+    from commprof_report.plots.rank_steps import maps_of
+
+    assert len(maps_of(ranks_by_steps(run_path))) == 3
+    balanced = ranks_by_steps(grid([{}] * STEPS, has_marks=True).write(tmp_path / "balanced.db"))
+    assert [title for _, title in maps_of(balanced)] == ["Time outside MPI"]
 
 
 def test_of_many_ranks_those_are_shown_that_cost_most(report, run_path, tmp_path, monkeypatch):

@@ -246,8 +246,10 @@ def test_shades_of_a_rank_by_step_tell_a_slow_rank_from_noise(axes, slow_ns, sha
     from commprof_report.steps.rank_steps import RankSteps
 
     rows = [[100.0] * 20] * 9 + [[slow_ns] * 20]
-    draw("rank_steps", axes, RankSteps(ranks=list(range(10)), steps=list(range(20)), outside_ns=rows))
-    assert axes.get_images()[0].get_clim() == pytest.approx(shades, rel=0.001)
+    none = [[None] * 20] * 10
+    drawn = draw("rank_steps", axes, RankSteps(list(range(20)), list(range(10)), rows, wait_ns=none, caused_ns=none))
+    (image,) = [image for panel in drawn for image in panel.get_images()]
+    assert image.get_clim() == pytest.approx(shades, rel=0.001)
 
 
 def test_the_page_opens_with_the_summary_and_holds_every_picture(report, run_folder):

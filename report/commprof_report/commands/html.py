@@ -247,11 +247,12 @@ def rank_steps_section(in_steps: StepsSummary, alignment: Alignment, waits: Late
     if not found or not pictures.is_possible():
         return ""
     sentence = (
-        "Each field is a rank in a step, the darker the longer its main thread was outside MPI: a slow rank is a dark stripe from left to"
-        " right, a noisy host a band, a slow step a dark line from top to bottom. Where there are many, a field is the mean of neighbours."
+        "Each field is a rank in a step, its main thread, the darker the longer. Where there are many, a field is the mean of neighbours."
+        " Outside MPI a slow rank is a dark stripe from left to right, a noisy host a band, a slow step a dark line from top to bottom. A rank"
+        ' that others wait for waits little itself. Waiting is counted for the rank that caused it, if that is known, as in "Who is late".'
     )
     picture = drawn(rank_steps_plot.draw, found, rank_steps_plot.figure_size(found))
-    return page.section("Rank by step", sentence, page.picture(picture, "time outside MPI by rank and step"))
+    return page.section("Rank by step", sentence, page.picture(picture, "times by rank and step"))
 
 
 def late_section(run: Run, answers: Late) -> str:

@@ -1,31 +1,51 @@
-"""Heat map: time outside MPI of each rank in each step."""
+"""Heat maps of ranks and steps: time outside MPI, waiting for others, waiting caused."""
 
 from __future__ import annotations
 
-from ..steps.rank_steps import RankSteps
+from ..steps.rank_steps import Field, RankSteps
 from .axis import time_label
 
 CUT = 98  # percentile at which the darkest shade begins, so that one outlier leaves the others their shades; at 100 - CUT the lightest does,
 RANGE = 0.1  # but the shades span this part of the darkest at least, so that noise does not look like a difference
+MAPS = (
+    ("outside_ns", "Time outside MPI"),
+    ("wait_ns", "Waiting for other ranks"),
+    ("caused_ns", "Waiting that the rank causes, of all others together"),
+)
 
 
 def draw(axes, rows: RankSteps) -> None:
+    """Leaves out a map without any time."""
+    shown = maps_of(rows)
+    figure = axes.figure
+    axes.remove()
+    panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+    for panel, (field, title) in zip(panels, shown):
+        draw_map(panel, rows, field)
+        panel.set_title(title)
+    panels[-1].set_xlabel("step")
+
+
+def maps_of(rows: RankSteps) -> list[tuple[Field, str]]:
+    fields = [(getattr(rows, key), title) for key, title in MAPS]
+    return [(field, title) for field, title in fields if any(map(any, field))] or fields[:1]
+
+
+def draw_map(axes, rows: RankSteps, field: Field) -> None:
     from numpy import array, nanpercentile
     from numpy.ma import masked_invalid
 
-    times = masked_invalid(array(rows.outside_ns, dtype=float))
+    times = masked_invalid(array(field, dtype=float))
     edges = (rows.steps[0] - 0.5, rows.steps[-1] + 0.5, rows.ranks[-1] + 0.5, rows.ranks[0] - 0.5)
     low, top = nanpercentile(times.compressed(), (100 - CUT, CUT))
     low = min(low, (1 - RANGE) * top)
-    image = axes.imshow(times, cmap="cividis_r", vmin=low, vmax=top or 1, extent=edges, aspect="auto", interpolation="nearest")
-    bar = axes.figure.colorbar(image, ax=axes, label="outside MPI", format=time_label, extend="both" if low else "max")
+    image = axes.imshow(times, cmap="cividis_r", vmin=low, vmax=top or times.max() or 1, extent=edges, aspect="auto", interpolation="nearest")
+    bar = axes.figure.colorbar(image, ax=axes, format=time_label, extend="both" if low else "max")
     bar.outline.set_visible(False)
-    axes.set_xlabel("step")
     axes.set_ylabel("rank")
-    axes.set_title("Time outside MPI by rank and step")
     axes.grid(visible=False)
     axes.yaxis.get_major_locator().set_params(integer=True)
 
 
 def figure_size(rows: RankSteps) -> tuple[float, float]:
-    return 9, min(6.0, 1.8 + 0.16 * len(rows.ranks))
+    return 9, 0.5 + len(maps_of(rows)) * min(3.0, 0.9 + 0.1 * len(rows.ranks))

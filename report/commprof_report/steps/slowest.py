@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from statistics import median
@@ -55,8 +55,8 @@ def slowest(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late | None
     if is_beside or late.is_background:
         return costs.steps, Slowest(slowest_why="unknown: the timing of a thread beside the one that drives the steps does not show it")
     judged = {row.step: row for row in whole if is_split(row, costs.is_driven)}
-    spans = _spans(steps, aligned_ns, judged)
-    causes, caused = _causes(late, spans)
+    spans = spans_of(steps.aligned(aligned_ns, judged))
+    causes, caused = causes_in(spans, late)
     rows = [row if row.step not in judged else _with_slowest(row, caused[row.step]) for row in costs.steps]
     if 2 * len(judged) < len(whole):
         why = f"unknown: in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the time inside MPI is split"
@@ -78,15 +78,14 @@ def is_split(row: StepRow, is_driven: bool) -> bool:
     return row.nccl_device_ns is not None
 
 
-def _spans(steps: Steps, aligned_ns: AlignedNs, judged: Container[int]) -> dict[int, tuple[int, int]]:
+def spans_of(times: Mapping[int, Mapping[int, tuple[int, int]]]) -> dict[int, tuple[int, int]]:
     """On the run's time axis, in order of time, where these steps begin and end on their last rank: an arrival that all ranks wait for lies
     in the step in which they wait. Where steps overlap, the one that began last counts."""
-    times = steps.aligned(aligned_ns, judged)
     spans = {step: tuple(storable(max(edges)) for edges in zip(*of_step.values())) for step, of_step in times.items()}
     return dict(sorted(spans.items(), key=itemgetter(1)))
 
 
-def _causes(late: Late, spans: dict[int, tuple[int, int]]) -> tuple[list[Cause], dict[int, Caused]]:
+def causes_in(spans: dict[int, tuple[int, int]], late: Late) -> tuple[list[Cause], dict[int, Caused]]:
     """The causes within these steps, and of each step what each rank causes."""
     caused: dict[int, Caused] = {step: Counter() for step in spans}
     causes = []

@@ -21,7 +21,7 @@ SQL = query.beside(__file__)
 
 LONGEST = 7  # steps that come before the others
 MOST_WITH_GPUS = 8
-LEAST_BOUND, MOST_PER_RANK, LARGEST_BOUND = 24_000, 120, 60_000  # of the pieces of all views together; half as many of GPUs
+LEAST_BOUND, MOST_PER_RANK, LARGEST_BOUND = 22_000, 120, 60_000  # of the pieces of all views together; half as many of GPUs
 RANK_PIECES = 4  # as large as a rank's row itself is in the page
 MARGIN = 0.05  # share of a step, shown before and after it
 FINEST = 4_000  # a view of too many pieces leaves out those shorter than this part of it, or than twice that, and so on
