@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from itertools import permutations, product
 from random import Random
@@ -10,7 +11,8 @@ import planted
 import pytest
 import training
 from commprof_report.base import kendall
-from commprof_report.steps.boundaries import _matched
+from commprof_report.steps.boundaries import Group, _follow, _matched
+from commprof_report.steps.period import Period
 from commprof_report.steps.trend import trend
 from planted import SECOND, Rank, Sample, Span, Step, Window
 from planted_job import HostClock
@@ -326,6 +328,16 @@ def test_steps_of_replica_groups_are_matched_by_time(summary, steps):
     assert (row["steps"], row["communicator"], row["period"]) == (80, "Comm_split {0-1}", "2 MPI_Allreduce, 500 KB")
     rows = steps(hybrid_ranks(), "--json", "--per-step").rows
     assert [row["step"] for row in rows] == list(range(1, 81)) and {row["ranks"] for row in rows} == {4}
+
+
+def test_of_equal_communicators_all_ranks_follow_the_same():
+    """Rank 1 has numbered them the other way round, as threads may."""
+    connection = sqlite3.connect(":memory:")
+    connection.executescript("CREATE TABLE communicator (world_rank, identity, communicator); CREATE TABLE followed (world_rank, identity)")
+    rows = [(0, "b", 3), (0, "a", 4), (1, "a", 3), (1, "b", 4)]
+    connection.executemany("INSERT INTO communicator VALUES (?, ?, ?)", rows)
+    found = _follow(connection, [Group(identity, Period([], "sizes", 1, 8, 1.0, ""), [], {"MPI_Allreduce": 1}, 60) for identity in "ab"])
+    assert {rank: group.identity for rank, group in found.items()} == {0: "b", 1: "b"}
 
 
 def test_groups_of_which_one_lacks_a_step_are_matched_in_order():

@@ -305,12 +305,14 @@ def _plain(function: str) -> str:
 
 
 def _follow(connection: Connection, groups: Sequence[Group]) -> dict[int, Group]:
-    """By rank, the communicator that determines its steps."""
+    """By rank, the communicator that determines its steps. All ranks take the same of equal ones: threads may number theirs otherwise."""
     by_identity = {group.identity: group for group in groups}
     followed: dict[int, Group] = {}
+    places: dict[str, int] = {}
     for world_rank, identity in connection.execute("SELECT world_rank, identity FROM communicator ORDER BY world_rank, communicator"):
-        group = by_identity.get(identity)
-        if group and (world_rank not in followed or group.rating > followed[world_rank].rating):
+        group, place = by_identity.get(identity), places.setdefault(identity, len(places))
+        best = followed.get(world_rank)
+        if group and (best is None or (group.rating, -place) > (best.rating, -places[best.identity])):
             followed[world_rank] = group
     connection.executemany("INSERT INTO followed VALUES (?, ?)", [(rank, group.identity) for rank, group in followed.items()])
     return followed
