@@ -130,6 +130,19 @@ def test_persistent_messages_and_communicators_are_told_apart(late):
     assert column(late(job, "rank", "--call", "Send"), "wait_ns") == [0, 0]
 
 
+def test_where_receives_have_no_number_wildcards_are_named(late, report, tmp_path):
+    job = one_host(2)
+    for step in range(2):
+        job.send(0, 1, step * 10_000 + 8_000, step * 10_000 + 8_100)
+        job.receive(1, 0, step * 10_000, step * 10_000 + 9_000, is_numbered=False)
+    job.send(1, 0, 30_000, 30_100)
+    job.receive(0, 1, 29_000, 31_000)
+    (row,) = late(job, "run")
+    assert (row["unmatched"], row["unnumbered"]) == (4, 2)
+    said = "4 messages whose other side is not known, as of receives with MPI_ANY_SOURCE or MPI_ANY_TAG (mpi4py's default)"
+    assert said in report("late", job.write(tmp_path / "run.db")).out
+
+
 def test_coverage_counts_messages_that_are_not_matched(late):
     job = one_host(2)
     job.receive(1, 0, 0, 9_000)

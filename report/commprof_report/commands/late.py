@@ -43,6 +43,7 @@ SEE_ALSO = ("steps", "summary")
 MOST_ROWS = 64
 HEAD_WIDTH = 16
 NOTABLE_SHARE = 0.005  # of the time inside MPI; below this nobody need care
+WILDCARDS = "as of receives with MPI_ANY_SOURCE or MPI_ANY_TAG (mpi4py's default) that are pending together"
 LEAST_FINAL_NS = 100_000_000  # in MPI_Finalize; processes of a short run end that far apart by chance
 ALL = 0.9995  # of the time: everything, but for how clocks are read
 SCRIPT_ROWS = {
@@ -361,7 +362,10 @@ def rest_text(answers: Late) -> str:
         (row.uncompleted, "{} whose completing call is not sampled", "nonblocking operation"),
         (row.unmatched, "{} whose other side is not known", "message"),
     ]
-    return "; ".join([", ".join(said), *(text.format(units.counted(number, noun)) for number, text, noun in why if number)])
+    reasons = [text.format(units.counted(number, noun)) for number, text, noun in why if number]
+    if 2 * row.unnumbered >= row.unmatched > 0:
+        reasons[-1] += f", {WILDCARDS}"
+    return "; ".join([", ".join(said), *reasons])
 
 
 def late_text(row: LateRow) -> str:

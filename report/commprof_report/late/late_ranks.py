@@ -129,6 +129,7 @@ class LateVerdictRow(NamedTuple):
     unsure: int
     uncompleted: int
     unmatched: int
+    unnumbered: int
     clocks: int
     unconnected_clocks: int
     error_ns: int
@@ -232,6 +233,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         unsure=split.unsure,
         uncompleted=split.uncompleted,
         unmatched=split.unmatched,
+        unnumbered=split.unnumbered,
         clocks=len(alignment.clocks),
         unconnected_clocks=alignment.islands - 1,
         error_ns=math.ceil(split.error_ns),

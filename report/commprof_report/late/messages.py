@@ -49,7 +49,7 @@ class Counts:
 
     def __init__(self, connection: Connection) -> None:
         self.is_chosen = chosen(connection)
-        self.unmatched = self.unsure = self.uncompleted = 0
+        self.unmatched = self.unnumbered = self.unsure = self.uncompleted = 0
 
     def chosen(self, row: MessageRow) -> int:
         return int(self.is_chosen(row.call, row.identity))
@@ -71,6 +71,7 @@ def messages_add(completions: Completions, connection: Connection, alignment: Al
         for row in rows:
             if id(row) not in matched and not row.is_probe:
                 counts.unmatched += counts.chosen(row)
+                counts.unnumbered += counts.chosen(row) * row.is_received * (row.number is None)
                 if row.gone_ns is not None:
                     completions.add(row.world_rank, row.gone_ns, None)
     return counts

@@ -66,6 +66,7 @@ class WaitSplit(NamedTuple):
     unsure: int  # chosen ones not split: clocks too inaccurate and durations no substitute, or the root was not read
     uncompleted: int  # chosen nonblocking or persistent ones not split: the call that completed them is not sampled
     unmatched: int  # chosen messages not split, each side's counted: their other side is not known
+    unnumbered: int  # receives among them that have no number
 
 
 def wait_split(run: Selection, alignment: Alignment) -> WaitSplit:
@@ -93,7 +94,7 @@ def wait_split(run: Selection, alignment: Alignment) -> WaitSplit:
     counts = messages_add(completions, connection, alignment, clocks)
     connection.executemany(INSERT, completions.rows(connection, alignment))
     uncompleted = counts.uncompleted + completions.left(is_chosen)
-    return WaitSplit(clocks.error_ns, unsure + counts.unsure, uncompleted, counts.unmatched)
+    return WaitSplit(clocks.error_ns, unsure + counts.unsure, uncompleted, counts.unmatched, counts.unnumbered)
 
 
 def _collectives(connection: Connection) -> Iterator[list[CollectiveRow]]:
