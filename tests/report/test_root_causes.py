@@ -203,6 +203,18 @@ def test_the_cause_of_a_call_that_was_not_split_is_not_known(late, text):
     assert "No known cause  50.0 % of the waiting" in text(job)
 
 
+def test_where_a_rank_may_cause_half_waiting_is_not_called_spread(late, text):
+    """Each rank is late at times; the causes of less than half are not known."""
+    chance = random.Random(1)
+    job = grid([{chance.randrange(4): 8 * MS} for _ in range(STEPS)], unsplit="MPI_Neighbor_alltoall")
+    for place in range(40):
+        begin_ns = job.wall_ns + place * 20 * MS
+        job.collective("MPI_Allreduce", [begin_ns + (2 * MS if rank == place % 3 else 0) for rank in range(4)], [MS] * 4)
+    assert late(job, "run")[0]["verdict"] == "spread"
+    said = text(job)
+    assert "nobody is late beyond chance: rank 0 causes 21.1 % of the waiting, but the cause of 36.6 % is not known" in said
+
+
 def test_causes_within_gaps_of_the_samples_are_not_known(late):
     """Receives take notable time, and only their windows in the second half are sampled."""
     job = grid([{2: 8 * MS}] * STEPS)

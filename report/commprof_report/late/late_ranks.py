@@ -251,11 +251,14 @@ def late(run: Selection, alignment: Alignment) -> Late:
 
 
 def most_text(answers: Late) -> str | None:
-    """Of a rank that causes half of the waiting, though not beyond chance. None: no rank does, or some are named."""
-    causing = max(answers.ranks, key=lambda row: row.caused_ns, default=None)
-    if answers.run.verdict != "spread" or causing is None or causing.caused_ns < MOST_OF_IT * answers.run.wait_ns:
+    """Of a rank that causes half of the waiting, or may do so, though not beyond chance. None: no rank does, or some are named."""
+    run, causing = answers.run, max(answers.ranks, key=lambda row: row.caused_ns, default=None)
+    unknown_ns = run.unknown_cause_ns if run.unknown_cause_ns >= NOTABLE * run.wait_ns else 0
+    if run.verdict != "spread" or causing is None or causing.caused_ns + unknown_ns < MOST_OF_IT * run.wait_ns:
         return None
-    text = f"rank {causing.rank} causes {units.share(causing.caused_ns / answers.run.wait_ns)} of the waiting"
+    text = f"rank {causing.rank} causes {units.share(causing.caused_ns / run.wait_ns)} of the waiting"
+    if causing.caused_ns < MOST_OF_IT * run.wait_ns:
+        return f"{text}, but the cause of {units.share(unknown_ns / run.wait_ns)} is not known"
     found = most(answers.causes, causing.rank)
     if not found.is_later:
         return f"{text}, but the others are late, too, where nobody waits for them"
