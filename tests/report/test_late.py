@@ -434,6 +434,15 @@ def test_a_rank_that_is_late_in_few_steps_is_not_named_but_its_late_arrivals_are
     assert "Not known: a rank that the others wait for (not beyond chance: rank 1 causes" in advised and said in advised
 
 
+@pytest.mark.parametrize("ranks", ["0", "1-2", "0-2"])
+def test_the_rank_that_causes_most_is_sought_among_all_ranks(text, ranks):
+    job, chance = Job([HostClock()] * 3, wall_ns=6 * SECOND), random.Random(1)
+    for step in range(60):
+        late_ns = 90 * MS if step in (10, 20, 30) else 0
+        job.collective("MPI_Allreduce", [step * 100 * MS + chance.randrange(10 * US) + late_ns * (rank == 1) for rank in range(3)], [US] * 3)
+    assert "rank 1 causes 99.9 % of the waiting" in text(job, "--rank", ranks)
+
+
 def ending(ends_ns: list[int], arrivals_ns: list[int]) -> Job:
     """Ranks that enter MPI_Finalize and return from it."""
     job = Job([HostClock(77)] * len(ends_ns), wall_ns=2 * SECOND)

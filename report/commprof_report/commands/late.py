@@ -24,7 +24,19 @@ from collections.abc import Collection, Iterator, Sequence
 from ..base import units
 from ..display import tables
 from ..display.tables import Column
-from ..late.late_ranks import Late, LateCallRow, LateHostRow, LateRankRow, LateRestRow, LateRow, LateSizeRow, LateStateRow, late, most_text
+from ..late.late_ranks import (
+    Late,
+    LateCallRow,
+    LateHostRow,
+    LateRankRow,
+    LateRestRow,
+    LateRow,
+    LateSizeRow,
+    LateStateRow,
+    late,
+    main_cause,
+    most_text,
+)
 from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, LEVEL, NOTABLE
 from ..plots import late as plot
 from ..run.alignment import align
@@ -273,9 +285,8 @@ def verdict(answers: Late) -> str:
         return f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} arrive last one after the other"
     if text := most_text(answers):
         return f"nobody is late beyond chance: {text}"
-    most = max(answers.ranks, key=lambda rank: rank.caused_ns)
-    part = units.share(most.caused_ns / (row.wait_ns or 1))
-    return f"waiting is spread: no rank, host or call causes half of it beyond chance (the most: rank {most.rank}, {part})"
+    rank, share, _ = main_cause(answers)
+    return f"waiting is spread: no rank, host or call causes half of it beyond chance (the most: rank {rank}, {units.share(share)})"
 
 
 def when_text(answers: Late) -> str:

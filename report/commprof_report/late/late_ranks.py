@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from sqlite3 import Connection
@@ -250,16 +251,25 @@ def late(run: Selection, alignment: Alignment) -> Late:
     return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, is_sampled, *about)
 
 
+def main_cause(answers: Late) -> tuple[int, float, float]:
+    """The rank that causes most of the waiting of all ranks, whatever ranks were selected; its share, and that of unknown cause."""
+    costs: Counter = Counter()
+    for cause in answers.causes:
+        costs[cause.cause_rank] += cause.cost_ns
+    whole_ns, unknown_ns = sum(costs.values()) or 1, costs.pop(None, 0)
+    rank = max(costs, key=lambda rank: (costs[rank], -rank), default=0)
+    return rank, costs[rank] / whole_ns, unknown_ns / whole_ns
+
+
 def most_text(answers: Late) -> str | None:
     """Of a rank that causes half of the waiting, or may do so, though not beyond chance. None: no rank does, or some are named."""
-    run, causing = answers.run, max(answers.ranks, key=lambda row: row.caused_ns, default=None)
-    unknown_ns = run.unknown_cause_ns if run.unknown_cause_ns >= NOTABLE * run.wait_ns else 0
-    if run.verdict != "spread" or causing is None or causing.caused_ns + unknown_ns < MOST_OF_IT * run.wait_ns:
+    rank, share, unknown_share = main_cause(answers)
+    if answers.run.verdict != "spread" or share + (unknown_share if unknown_share >= NOTABLE else 0) < MOST_OF_IT:
         return None
-    text = f"rank {causing.rank} causes {units.share(causing.caused_ns / run.wait_ns)} of the waiting"
-    if causing.caused_ns < MOST_OF_IT * run.wait_ns:
-        return f"{text}, but the cause of {units.share(unknown_ns / run.wait_ns)} is not known"
-    found = most(answers.causes, causing.rank)
+    text = f"rank {rank} causes {units.share(share)} of the waiting"
+    if share < MOST_OF_IT:
+        return f"{text}, but the cause of {units.share(unknown_share)} is not known"
+    found = most(answers.causes, rank)
     if not found.is_later:
         return f"{text}, but the others are late, too, where nobody waits for them"
     when = f", in the {found.half} half of the run" if found.half else ""
