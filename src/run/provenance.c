@@ -173,21 +173,41 @@ static void own_launch(char *id, size_t bytes)
     is_own_launch = true;
 }
 
+/* The scheduler's id of this job. The elements of an array have ids of their own but for LSF and Grid Engine, where a job that is no array has
+ * the index 0 or "undefined". */
+static void scheduler_id(char *id, size_t bytes)
+{
+    static const struct {
+        const char *job, *element;
+    } SCHEDULERS[] = {{"SLURM_JOB_ID", NULL}, {"PBS_JOBID", NULL},    {"LSB_JOBID", "LSB_JOBINDEX"},
+                      {"FLUX_JOB_ID", NULL},  {"COBALT_JOBID", NULL}, {"JOB_ID", "SGE_TASK_ID"}};
+    for (size_t i = 0; i < sizeof SCHEDULERS / sizeof *SCHEDULERS; i++) {
+        const char *job = getenv(SCHEDULERS[i].job);
+        const char *element = SCHEDULERS[i].element ? getenv(SCHEDULERS[i].element) : NULL;
+        if (!job || !*job)
+            continue;
+        if (element && atoll(element) > 0)
+            snprintf(id, bytes, "%.50s-%.20s", job, element);
+        else
+            snprintf(id, bytes, "%.50s", job);
+        return;
+    }
+}
+
 const char *provenance_job_id(void)
 {
-    static const char *const SCHEDULERS[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "JOB_ID", NULL};
     static const char *const LAUNCHES[] = {"PMIX_NAMESPACE", "SLURM_STEP_ID", "PALS_APID", "ALPS_APP_ID", "PMI_JOBID", NULL};
     static char id[256];
     if (id[0])
         return id;
-    char launch[200] = "";
-    const char *scheduler = first_set(SCHEDULERS);
+    char launch[180] = "", scheduler[72] = "";
+    scheduler_id(scheduler, sizeof scheduler);
     const char *given = first_set(LAUNCHES);
     if (given)
         snprintf(launch, sizeof launch, "%s", given);
-    else if (!hydra_launch(launch, sizeof launch) && !scheduler)
+    else if (!hydra_launch(launch, sizeof launch) && !*scheduler)
         own_launch(launch, sizeof launch);
-    snprintf(id, sizeof id, "%.50s%s%s", scheduler ? scheduler : "", scheduler && *launch ? "-" : "", launch);
+    snprintf(id, sizeof id, "%s%s%s", scheduler, *scheduler && *launch ? "-" : "", launch);
     make_safe(id);
     return id;
 }

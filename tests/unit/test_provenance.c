@@ -76,8 +76,9 @@ static void a_program_name_is_safe_in_a_file_name(void)
 
 /* Job ids */
 
-static const char *const LAUNCHER_VARIABLES[] = {"SLURM_JOB_ID",   "PBS_JOBID",     "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "JOB_ID",
-                                                 "PMIX_NAMESPACE", "SLURM_STEP_ID", "PALS_APID", "ALPS_APP_ID", "PMI_JOBID"};
+static const char *const LAUNCHER_VARIABLES[] = {"SLURM_JOB_ID", "PBS_JOBID",   "LSB_JOBID",   "LSB_JOBINDEX",   "FLUX_JOB_ID",
+                                                 "COBALT_JOBID", "JOB_ID",      "SGE_TASK_ID", "PMIX_NAMESPACE", "SLURM_STEP_ID",
+                                                 "PALS_APID",    "ALPS_APP_ID", "PMI_JOBID"};
 
 static void launched_by_nobody(void)
 {
@@ -91,6 +92,23 @@ static void a_job_id_is_the_schedulers_and_the_launchers(void)
     setenv("SLURM_JOB_ID", "4711", 1);
     setenv("SLURM_STEP_ID", "3", 1);
     CHECK_TEXT(provenance_job_id(), "4711-3");
+}
+
+static void elements_of_a_job_array_have_ids_of_their_own(void)
+{
+    launched_by_nobody();
+    setenv("LSB_JOBID", "4711", 1);
+    setenv("LSB_JOBINDEX", "3", 1);
+    CHECK_TEXT(provenance_job_id(), "4711-3");
+}
+
+static void a_job_that_is_no_array_has_no_index(void)
+{
+    launched_by_nobody();
+    setenv("JOB_ID", "4711", 1);
+    setenv("SGE_TASK_ID", "undefined", 1);
+    setenv("LSB_JOBINDEX", "5", 1);
+    CHECK_TEXT(provenance_job_id(), "4711");
 }
 
 static void a_job_id_is_the_same_each_time_it_is_asked_for(void)
@@ -433,6 +451,8 @@ static const struct unit_test TESTS[] = {
     TEST(an_interpreter_without_a_script_is_called_by_itself),
     TEST(a_program_name_is_safe_in_a_file_name),
     TEST(a_job_id_is_the_schedulers_and_the_launchers),
+    TEST(elements_of_a_job_array_have_ids_of_their_own),
+    TEST(a_job_that_is_no_array_has_no_index),
     TEST(a_job_id_is_the_same_each_time_it_is_asked_for),
     TEST(a_job_id_is_safe_in_a_file_name),
     TEST(a_long_job_id_is_cut),
