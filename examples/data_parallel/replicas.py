@@ -1,38 +1,10 @@
-"""How the ranks keep one network between them: two ways to do the same thing.
+"""How the ranks keep one network between them: gradients gathered into buckets, one MPI_Allreduce a bucket."""
 
-TorchReplicas   PyTorch's DistributedDataParallel over its own MPI backend, where PyTorch was built with one.
-BucketReplicas  the same by hand over mpi4py: gradients gathered into buckets, one MPI_Allreduce a bucket.
-"""
-
-from typing import List, Union
+from typing import List
 
 import torch
-from torch import distributed, nn
-from torch.nn.parallel import DistributedDataParallel
-
-
-class TorchReplicas:
-    """DistributedDataParallel: its worker thread calls MPI_Allreduce while the backward pass is still running."""
-
-    method = "PyTorch's DistributedDataParallel, backend mpi"
-
-    def __init__(self, bucket_bytes: int) -> None:
-        distributed.init_process_group("mpi")
-        self.rank = distributed.get_rank()
-        self.size = distributed.get_world_size()
-        self.bucket_bytes = bucket_bytes
-
-    def replicate(self, network: nn.Module) -> nn.Module:
-        return DistributedDataParallel(network, bucket_cap_mb=self.bucket_bytes / 2**20)
-
-    def average_gradients(self) -> None:
-        """Nothing is left to do: backward() returned with the averages in place."""
-
-    def sum(self, values: torch.Tensor) -> None:
-        distributed.all_reduce(values)
-
-    def broadcast(self, values: torch.Tensor) -> None:
-        distributed.broadcast(values, src=0)
+from mpi4py import MPI
+from torch import nn
 
 
 class Bucket:
@@ -71,26 +43,20 @@ def make_buckets(network: nn.Module, bucket_bytes: int) -> List[Bucket]:
     return buckets
 
 
-class BucketReplicas:
+class Replicas:
     """Gradients averaged after the backward pass, a bucket at a time, by a blocking MPI_Allreduce in place."""
 
-    method = "gradients averaged in buckets over mpi4py"
-
     def __init__(self, bucket_bytes: int) -> None:
-        from mpi4py import MPI  # the import initializes MPI, which TorchReplicas leaves to PyTorch
-
-        self.in_place = MPI.IN_PLACE
         self.world = MPI.COMM_WORLD
         self.rank = self.world.Get_rank()
         self.size = self.world.Get_size()
         self.bucket_bytes = bucket_bytes
         self.buckets: List[Bucket] = []
 
-    def replicate(self, network: nn.Module) -> nn.Module:
+    def replicate(self, network: nn.Module) -> None:
         for parameter in network.parameters():
             self.broadcast(parameter.detach())
         self.buckets = make_buckets(network, self.bucket_bytes)
-        return network
 
     def average_gradients(self) -> None:
         for bucket in self.buckets:
@@ -100,19 +66,10 @@ class BucketReplicas:
             bucket.scatter()
 
     def sum(self, values: torch.Tensor) -> None:
-        self.world.Allreduce(self.in_place, values.numpy())
+        self.world.Allreduce(MPI.IN_PLACE, values.numpy())
 
     def broadcast(self, values: torch.Tensor) -> None:
         self.world.Bcast(values.numpy(), root=0)
-
-
-Replicas = Union[TorchReplicas, BucketReplicas]
-
-
-def join_job(bucket_bytes: int) -> Replicas:
-    if distributed.is_available() and distributed.is_mpi_available():
-        return TorchReplicas(bucket_bytes)
-    return BucketReplicas(bucket_bytes)
 
 
 def are_equal(replicas: Replicas, network: nn.Module) -> bool:

@@ -16,7 +16,7 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import OneCycleLR
 
 from network import Pictures, draw_pictures, small_resnet
-from replicas import Replicas, are_equal, join_job
+from replicas import Replicas, are_equal
 
 PEAK_LEARNING_RATE = 0.002
 NETWORK_SEED = 1
@@ -52,7 +52,7 @@ class Trainer:
         self.batch = arguments.batch
         self.pictures = draw_pictures(arguments.pictures, TRAINING_SEED + replicas.rank)
         self.network = small_resnet()
-        self.replica = replicas.replicate(self.network)
+        replicas.replicate(self.network)
         self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=PEAK_LEARNING_RATE)
         steps = arguments.epochs * -(-arguments.pictures // arguments.batch)
         self.schedule = OneCycleLR(self.optimizer, max_lr=PEAK_LEARNING_RATE, total_steps=steps)
@@ -60,7 +60,7 @@ class Trainer:
     def step(self, images: torch.Tensor, labels: torch.Tensor) -> float:
         """The loss, averaged over the ranks."""
         self.optimizer.zero_grad()
-        loss = functional.cross_entropy(self.replica(images), labels)
+        loss = functional.cross_entropy(self.network(images), labels)
         loss.backward()
         self.replicas.average_gradients()
         self.optimizer.step()
@@ -91,7 +91,7 @@ def main() -> int:
     arguments = parse_arguments()
     torch.set_num_threads(1)  # the ranks fill the cores
     torch.manual_seed(NETWORK_SEED)
-    replicas = join_job(arguments.bucket_bytes)
+    replicas = Replicas(arguments.bucket_bytes)
 
     def say(line: str) -> None:
         if replicas.rank == 0:
@@ -100,7 +100,7 @@ def main() -> int:
     trainer = Trainer(replicas, arguments)
     held_out = draw_pictures(256, HELD_OUT_SEED + replicas.rank)
     parameters = sum(parameter.numel() for parameter in trainer.network.parameters())
-    say(f"{replicas.size} ranks, {parameters} parameters, {replicas.method}")
+    say(f"{replicas.size} ranks, {parameters} parameters, gradients averaged in buckets over mpi4py")
 
     before = evaluate(replicas, trainer.network, held_out)
     for epoch in range(1, arguments.epochs + 1):
