@@ -17,7 +17,7 @@ class Commprof(MakefilePackage):
     depends_on("c", type="build")
     depends_on("gmake", type="build")
     depends_on("python@3.9:", type=("build", "run"))
-    depends_on("py-matplotlib", type="run", when="+plot")
+    depends_on("py-matplotlib@3.6:", type="run", when="+plot")
 
     def install(self, spec, prefix):
         make("install", f"PREFIX={prefix}")

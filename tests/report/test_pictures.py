@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from math import log2
 
 import planted
@@ -83,11 +84,15 @@ def test_sizes_of_calls_without_messages_are_nothing_to_draw(report, tmp_path):
     assert report("sizes", folder, "--plot", tmp_path / "picture.png").status == 1
 
 
-def test_without_matplotlib_a_picture_is_refused_in_one_line(report, run_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(pictures, "is_possible", lambda: False)
+@pytest.mark.parametrize("version", [None, (3, 5, 3, "final", 0)])
+def test_without_a_new_matplotlib_a_picture_is_refused_in_one_line(report, run_folder, tmp_path, monkeypatch, version):
+    if version:
+        monkeypatch.setattr("matplotlib.__version_info__", version)
+    else:
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     answer = report("sizes", run_folder, "--plot", tmp_path / "x.png")
     assert (answer.status, answer.err.count("\n")) == (1, 1)
-    assert "matplotlib is not installed" in answer.err
+    assert "no matplotlib 3.6 or newer is installed" in answer.err
 
 
 def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):

@@ -49,11 +49,12 @@ def picture_path(text: str) -> Path:
 
 
 def is_possible() -> bool:
+    """Whether there is matplotlib 3.6 or newer."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         return False
-    return True
+    return getattr(matplotlib, "__version_info__", (0,)) >= (3, 6)  # 3.4 and older do not have it
 
 
 def save(path: Path, draw: Draw, rows: Any, source: str, size: tuple[float, float] = (8, 4.5)) -> None:
@@ -61,7 +62,7 @@ def save(path: Path, draw: Draw, rows: Any, source: str, size: tuple[float, floa
     if not rows:
         raise ReportError(path, "not drawn: this run has nothing to show in the picture")
     if not is_possible():
-        raise ReportError(path, f"not drawn: matplotlib is not installed for {sys.executable} (tables do not need it)")
+        raise ReportError(path, f"not drawn: no matplotlib 3.6 or newer is installed for {sys.executable} (tables do not need it)")
     path.write_bytes(_drawn(path.suffix[1:].lower(), draw, rows, size, source))
 
 
@@ -76,8 +77,7 @@ def _drawn(ending: str, draw: Draw, rows: Any, size: tuple[float, float], source
 
     file = io.BytesIO()
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
-    style = {name: value for name, value in STYLE.items() if name in matplotlib.rcParams}  # older versions know fewer
-    with matplotlib.rc_context(style):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure.add_subplot(), rows)
