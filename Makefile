@@ -150,6 +150,11 @@ check-packages: all ## what pip, Debian's tools and rpmbuild make of it; modulef
 	-setup/packages.sh check-packages
 	$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/packages
 
+.PHONY: check-debians
+check-debians: ## a user's first commands in clean Debians 11, 12 and 13, from a release's archive and its wheel (as root)
+	setup/packages.sh check-debians
+	tests/check-debians.sh
+
 .PHONY: check-faults
 TIMES ?= 25
 check-faults: all ## what ends jobs in the middle, and jobs that share a folder, TIMES times each (25): no call may be lost or counted twice
