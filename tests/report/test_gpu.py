@@ -575,12 +575,17 @@ def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     assert heights == [0xFFFF, 9, 10 * SECOND]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0:0", "0:0", "1:0"]
     axes = figure.add_subplot()
+    plot.draw(axes, gpus.gpu(run.connection).devices[1:2])
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["computing"]
+    axes = figure.add_subplot()
     gpu_kernels.draw(axes, gpus.kernels(run.connection))
     bars = sorted(axes.patches, key=lambda bar: bar.get_y())
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert list(zip(names, (bar.get_width() for bar in bars))) == [("ncclDevKernel_AllReduce", 30), ("gemm<128, true>", 70)]
     assert report("gpu", tmp_path / "run", "--plot", tmp_path / "gpu.svg").status == 0
     assert (tmp_path / "gpu.svg").read_bytes().startswith(b"<?xml")
+    assert report("gpu", tmp_path / "run", "--by", "kernel", "--plot", tmp_path / "kernels.svg").status == 0
+    assert b"Time by kernel" in (tmp_path / "kernels.svg").read_bytes() and b"Time by kernel" not in (tmp_path / "gpu.svg").read_bytes()
 
 
 def test_prometheus_has_the_time_in_each_state(report, tmp_path):

@@ -209,7 +209,9 @@ def test_a_picture_says_in_its_corner_what_it_is_of(report, run_folder, tmp_path
     (name,) = {source.rpartition(" · ")[0] for source in said}
     assert name == f"{run_folder.name} · 4 ranks · Open MPI 4.1.4"
     counted = sum(row["count"] for row in report("sizes", run_folder, "--json").rows if row["bytes"])
-    assert said[0].endswith(f" · {counted:,} calls") and said[2].endswith(" · 4 ranks")
+    of_ranks = sum(row["count"] for row in report("ranks", run_folder, "--json").rows if row["family"] != "setup")
+    assert said[0].endswith(f" · {counted:,} calls") and said[2].endswith(f" · {of_ranks:,} calls on 4 ranks")
+    assert said[5].endswith(" collectives")  # and no message calls
 
 
 def test_a_size_with_few_calls_has_no_band(connection):
@@ -218,6 +220,18 @@ def test_a_size_with_few_calls_has_no_band(connection):
     rows = {row.call: row for row in size_rows(connection) if row.call in ("MPI_Bcast", "MPI_Send")}
     assert rows["MPI_Bcast"].p95_ns is None and band(rows["MPI_Bcast"], None) == 1_000_000  # 16 calls
     assert band(rows["MPI_Send"], 10**9) == 10**9
+
+
+def test_points_of_few_calls_are_hollow(axes, connection):
+    """16 calls of MPI_Bcast; of other calls there are 20 or more."""
+    rows = [row for row in size_rows(connection) if row.call in ("MPI_Bcast", "MPI_Send")]
+    (panel,) = draw("sizes", axes, rows)
+    hollow = [line for line in panel.get_lines() if line.get_markerfacecolor() == "white" and len(line.get_xdata())]
+    assert [list(line.get_xdata()) for line in hollow] == [[row.bytes for row in rows if row.p95_ns is None]]
+    assert "below 20 calls" in [text.get_text() for text in panel.get_legend().get_texts()]
+    figure = type(panel.figure)()
+    (panel,) = draw("sizes", figure.add_subplot(), [row for row in rows if row.p95_ns is not None])
+    assert "below 20 calls" not in [text.get_text() for text in panel.get_legend().get_texts()]
 
 
 def test_the_heat_map_has_senders_as_rows(axes, connection):

@@ -7,7 +7,7 @@ WITH drawn AS (
     ORDER BY library <> 'mpi', timed <> 'device'
     LIMIT 1
 )
-SELECT world_rank AS rank, call, sum(total_ns) AS total_ns, library, timed AS measure
+SELECT world_rank AS rank, call, sum(count) AS count, sum(total_ns) AS total_ns, library, timed AS measure
 FROM chosen_cell
 JOIN drawn USING (library, timed)
 WHERE family <> 'setup'

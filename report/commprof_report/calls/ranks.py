@@ -84,6 +84,7 @@ class RankCallRow(NamedTuple):
 class RankTimeRow(NamedTuple):
     rank: int
     call: str
+    count: int
     total_ns: int
     library: str
     measure: str

@@ -162,7 +162,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--by", choices=tuple(TABLES), metavar="TABLE", help=f"only this table: {', '.join(TABLES)}")
     shown.add_argument("--top", type=common.row_count, metavar="N", help=f"N kernels, those with the most time (default {TOP}; of rows all)")
     tables.add_arguments(parser)
-    parser.add_argument("--plot", type=pictures.picture_path, metavar="FILE", help="draw into FILE: .png, .svg or .pdf")
+    parser.add_argument(
+        "--plot",
+        type=pictures.picture_path,
+        metavar="FILE",
+        help="draw into FILE, .png, .svg or .pdf: the GPUs, or with --by kernel the kernels",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -170,12 +175,22 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_noted(arguments, with_histograms=arguments.by in (None, "kernel", "copy"), with_samples=with_samples)
     run = selection.select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=arguments.rank, bytes=None))
     if arguments.plot:
-        devices = [device for device in gpu_activity.gpu(run.connection).devices if device.traced_ns]
-        common.picture_save(arguments, run, plot.draw, devices, units.counted(len(devices), "device"), plot.figure_size(devices))
+        picture_save(run, arguments)
     if tables.is_for_scripts(arguments):
         write_rows(run, arguments)
     else:
         print_text(run, arguments)
+
+
+def picture_save(run: Selection, arguments: argparse.Namespace) -> None:
+    """Of the devices, or with --by kernel of the kernels."""
+    if arguments.by == "kernel":
+        kernels = gpu_activity.kernels(run.connection)
+        counted = units.counted(sum(row.count for row in kernels), "kernel execution")
+        common.picture_save(arguments, run, kernels_plot.draw, kernels, counted, kernels_plot.figure_size(kernels))
+    else:
+        devices = [device for device in gpu_activity.gpu(run.connection).devices if device.traced_ns]
+        common.picture_save(arguments, run, plot.draw, devices, units.counted(len(devices), "device"), plot.figure_size(devices))
 
 
 def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:

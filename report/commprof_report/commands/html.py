@@ -291,7 +291,7 @@ def sizes_sections(run: Run) -> Iterator[str]:
         return
     sentence = (
         "Each point is one message size: the line is the median duration, the bands reach to the 95th and 99th"
-        " percentile (where there are 20 calls or more). A wide band means that calls of that size take very different"
+        " percentile (where there are 20 calls or more; other points are hollow). A wide band means that calls of that size take very different"
         " times, mostly by waiting for a late rank."
     )
     in_families = sizes_plot.with_message(sizes.best_timed(size_rows(run.connection, families=roles.families(run.connection))))

@@ -129,7 +129,8 @@ def run(arguments: argparse.Namespace) -> None:
     answers = late(run, align(run.connection))
     if arguments.plot:
         shown = answers.ranks if any(row.wait_ns or row.transfer_ns for row in answers.ranks) else []
-        drawn = f"{units.counted(answers.run.collectives, 'collective')}, {units.counted(answers.run.message_calls, 'call')} for messages"
+        counted = ((answers.run.collectives, "collective"), (answers.run.message_calls, "message call"))
+        drawn = ", ".join(units.counted(number, noun) for number, noun in counted if number)
         common.picture_save(arguments, run, plot.draw, shown, drawn, plot.figure_size(shown))
     if tables.is_for_scripts(arguments) and arguments.by == "run":
         tables.write_rows(arguments, [answers.run], LateRow._fields)

@@ -66,7 +66,9 @@ def run(arguments: argparse.Namespace) -> None:
     connection = run.connection
     if arguments.plot:
         times = rank_time_rows(connection)
-        common.picture_save(arguments, run, plot.draw, times, units.counted(len({row.rank for row in times}), "rank"), plot.figure_size(times))
+        noun = "operation" if times and times[0].measure == "device" else "call"
+        drawn = f"{units.counted(sum(row.count for row in times), noun)} on {units.counted(len({row.rank for row in times}), 'rank')}"
+        common.picture_save(arguments, run, plot.draw, times, drawn, plot.figure_size(times))
     if tables.is_for_scripts(arguments) and arguments.per_rank:
         tables.write_rows(arguments, rank_rows(connection), RankRow._fields)
     elif tables.is_for_scripts(arguments):

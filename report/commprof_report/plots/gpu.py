@@ -28,6 +28,8 @@ def draw(axes, rows: Sequence[GpuDeviceRow]) -> None:
     below = [0] * len(rows)
     for label, part, colour in PARTS:
         heights = [part(row) for row in rows]
+        if not any(heights):
+            continue
         axes.bar(places, heights, bottom=below, color=colour, label=label, width=0.8 if len(rows) < 50 else 1)
         below = [low + height for low, height in zip(below, heights)]
     several = len({row.rank for row in rows}) < len(rows)

@@ -49,13 +49,15 @@ def draw(axes, rows: Sequence[SizeRow]) -> None:
     time_axis(first.yaxis, is_log=True)
     places = [place_of(row) for lines in panels.values() for line in lines.values() for row in line]
     size_axis(first.xaxis, min(places), max(places), 7 if across == 1 else 4)
-    legend(grid[0, across - 1], colours)
+    legend(grid[0, across - 1], colours, any(few_of(line) for lines in panels.values() for line in lines.values()))
 
 
-def legend(axes, colours: Mapping[str, str]) -> None:
+def legend(axes, colours: Mapping[str, str], has_few: bool) -> None:
     for name, colour in colours.items():
         axes.plot([], [], color=colour, marker="o", markersize=4, linewidth=1.6, label=name)
     axes.plot([], [], color="#777777", linewidth=1.6, label="median")
+    if has_few:
+        axes.plot([], [], color="#777777", marker="o", markerfacecolor="white", markersize=4, linewidth=0, label="below 20 calls")
     axes.fill_between([], [], [], color="#777777", alpha=0.30, linewidth=0, label="up to 95 %")
     axes.fill_between([], [], [], color="#777777", alpha=0.14, linewidth=0, label="up to 99 %")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -101,6 +103,14 @@ def draw_line(axes, line: Line, colour: str) -> None:
     axes.fill_between(places, median, p99, color=colour, alpha=0.14, linewidth=0)
     axes.fill_between(places, median, p95, color=colour, alpha=0.22, linewidth=0)
     axes.plot(places, median, color=colour, marker="o", markersize=4, linewidth=1.6)
+    if few := few_of(line):
+        points = [(place_of(point), point.p50_ns) for point in few]
+        axes.plot(*zip(*points), color=colour, marker="o", markerfacecolor="white", markersize=4, linewidth=0)
+
+
+def few_of(line: Line) -> Line:
+    """Points of too few calls for a percentile: hollow."""
+    return [point for point in line if point.p95_ns is None]
 
 
 def band(point: SizeRow, upper_ns: float | None) -> float:
