@@ -8,8 +8,8 @@
  *     call_end(&call, error);                       second clock reading
  *     account_call(&call, traffic_at(buffer, traffic_bcast(&call, ...)));
  *
- * A call that does not count (made by MPI itself, made inside another call, or made while nothing is recorded) runs the same lines with
- * `thread` NULL, and nothing is recorded. */
+ * A call that does not count (made by MPI itself, made inside another call, or made while nothing is recorded) has `thread` NULL after
+ * call_enter. The frequent wrappers pass it on at once; the others run the same lines, and nothing is recorded. */
 #ifndef COMMPROF_CALL_H
 #define COMMPROF_CALL_H
 

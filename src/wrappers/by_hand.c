@@ -37,6 +37,8 @@ BODY(Recv, BY_HAND, RECV)
     struct own_status ours;
     struct call call;
     status = enter_with_status(&call, CALL_Recv, site, status, &ours);
+    if (__builtin_expect(!call.thread, 0))
+        return real(ARGUMENTS_RECV);
     announce_receive(&call, comm, announce_bytes(count, type), source, tag);
     call_start(&call);
     int error = real(buf, count, type, source, tag, comm, status);

@@ -12,6 +12,8 @@
     {                                                                \
         struct call call;                                            \
         call_enter(&call, CALL_##NAME, site);                        \
+        if (__builtin_expect(!call.thread, 0))                       \
+            return real(ARGUMENTS_##SHAPE);                          \
         ANNOUNCE_##SHAPE;                                            \
         call_start(&call);                                           \
         int error = real(ARGUMENTS_##SHAPE);                         \
@@ -29,6 +31,8 @@
     {                                                    \
         struct call call;                                \
         call_enter(&call, CALL_##NAME, site);            \
+        if (__builtin_expect(!call.thread, 0))           \
+            return real(ARGUMENTS_##SHAPE);              \
         ANNOUNCE_##SHAPE;                                \
         call_start(&call);                               \
         int error = real(ARGUMENTS_##SHAPE);             \
@@ -48,6 +52,8 @@
     {                                                                            \
         struct call call;                                                        \
         call_enter(&call, CALL_##NAME, site);                                    \
+        if (__builtin_expect(!call.thread, 0))                                   \
+            return real(ARGUMENTS_OF_##LIKE(SHAPE));                             \
         ANNOUNCE_##SHAPE;                                                        \
         call_start(&call);                                                       \
         int error = real(ARGUMENTS_OF_##LIKE(SHAPE));                            \
