@@ -74,6 +74,17 @@ static inline struct ledger_cell *cells_find(struct cells *cells, uint64_t bytes
     }
 }
 
+/* The same, with what an earlier look-up has found, maybe for another key. A cell that has been folded or cleared since is not live. */
+static inline struct ledger_cell *cells_find_again(struct cells *cells, uint64_t bytes, uint64_t key, struct ledger_cell **found)
+{
+    struct ledger_cell *cell = *found;
+    if (__builtin_expect(cell->bytes == bytes && cell_key_of(cell) == key && cell->live, 1))
+        return cell;
+    cell = cells_find(cells, bytes, key);
+    *found = cell ? cell : *found;
+    return cell;
+}
+
 /* Count one call. The bucket is stored last: that store counts the call. */
 static inline void cell_add(struct ledger_cell *cell, uint64_t duration_ns, uint64_t volume_bytes)
 {

@@ -5,15 +5,28 @@
 #include "requests.h"
 #include "traffic.h"
 
-/* Count one event (a call or a poll) in this thread's current region. False when the ledger has no room; the loss is counted. */
-HOT bool account_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns, uint64_t volume_bytes)
+/* Count one event (a call or a poll) in its cell; NULL: the ledger has no room. Then false is returned; the loss is counted. */
+HOT bool account_count_in(struct ledger_cell *cell, uint64_t duration_ns, uint64_t volume_bytes)
 {
-    struct ledger_cell *cell = cells_find(&thread->cells, bytes, key | thread->region);
     if (__builtin_expect(cell != NULL, 1))
         cell_add(cell, duration_ns, volume_bytes);
     else
         ledger_count(&the_ledger.header->dropped_calls);
     return cell != NULL;
+}
+
+/* The same in this thread's current region. */
+HOT bool account_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns, uint64_t volume_bytes)
+{
+    return account_count_in(cells_find(&thread->cells, bytes, key | thread->region), duration_ns, volume_bytes);
+}
+
+/* The cell of a call; NULL: the ledger has no room. */
+HOT struct ledger_cell *account_cell(const struct call *call, uint64_t bytes, uint64_t key)
+{
+    struct thread *thread = call->thread;
+    key |= thread->region;
+    return call->recent ? cells_find_again(&thread->cells, bytes, key, &call->recent->cell) : cells_find(&thread->cells, bytes, key);
 }
 
 /* Count a message to or from a peer, given by the key of its row or by its world rank. */
@@ -96,7 +109,7 @@ HOT bool account_sampled(const struct call *call, struct traffic traffic, struct
         return false;
     uint64_t duration_ns = call_duration_ns(call);
     uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL) | cell_key_memory_kind(traffic.memory_kind);
-    if (!account_count(call->thread, traffic.bytes, key, duration_ns, traffic.volume_bytes))
+    if (!account_count_in(account_cell(call, traffic.bytes, key), duration_ns, traffic.volume_bytes))
         return false;
     if (traffic.peer != PEER_NONE && !(traffic.flags & TRAFFIC_IS_POSTED))
         account_peer(call->thread, traffic.peer, call->id, traffic.direction, traffic.bytes, duration_ns);

@@ -16,10 +16,26 @@ HOT uint64_t announce_bytes(mpi_count count, mpi_handle type)
     return traffic_known_size(mpi_handle_bits(type), &bytes) ? (uint64_t)count * bytes : LEDGER_BYTES_UNKNOWN;
 }
 
-/* The same for the buffer that counts: the call's traffic need not look its size up again (traffic_counted_bytes). */
-HOT uint64_t announce_counted(struct call *call, mpi_count count, mpi_handle type)
+/* Looks up what is known of a call: all but its cell and its signature. Without a communicator the entry serves this call alone. */
+void announce_look_up(struct recent *recent, mpi_handle comm, mpi_handle type, mpi_handle op, uint64_t count, uint32_t how);
+
+/* The same for the buffer that counts, with everything else that is known of calls like this one (recent.h): what follows need not look it
+ * up. `comm` may be a window; `op` and `is_in_place` are those of the call's signature. */
+HOT uint64_t announce_counted(struct call *call, mpi_handle comm, mpi_count count, mpi_handle type, mpi_handle op, bool is_in_place)
 {
-    return call->bytes = announce_bytes(count, type);
+    struct recent key = {.comm = comm, .type = type, .op = op, .count = (uint64_t)count, .how = recent_how(call->id, is_in_place)};
+    if (!call->thread)
+        return 0;
+    struct recent *recent = recent_place(call->thread->recent, &key);
+    uint64_t removed = __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(!recent_is(recent, &key) || recent->removed != removed, 0))
+        announce_look_up(recent, comm, type, op, key.count, key.how);
+    call->recent = recent;
+    call->communicator = recent->communicator;
+    call->removed = removed;
+    call->doing = recent->doing;
+    call->signature = (uint16_t)recent->signature;
+    return call->bytes = recent->bytes;
 }
 
 HOT void announce_details(const struct call *call, uint64_t bytes, int32_t peer, int32_t tag)
@@ -33,6 +49,8 @@ HOT void announce_details(const struct call *call, uint64_t bytes, int32_t peer,
 /* The communicator under a key of the index. NULL if it is unknown or the call does not count. */
 HOT struct communicator *announce_under(struct call *call, mpi_handle key)
 {
+    if (call->recent) /* it was looked up with the size */
+        return call->communicator;
     if (!call->thread || !mpi_abi.known)
         return NULL;
     call->removed = __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE);

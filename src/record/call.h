@@ -26,8 +26,10 @@ struct call {
     struct communicator *communicator; /* the communicator that it was announced on; NULL: on none, or MPI must be asked for it */
     uint64_t removed;                  /* communicators_removed before it was looked up */
     uint64_t bytes;                    /* of the buffer that counts, as announced; 0: none was, LEDGER_BYTES_UNKNOWN: MPI must be asked */
+    struct recent *recent;             /* of calls with the same arguments; NULL: not looked for */
     uint64_t sequence;                 /* number of the collective on that communicator, from 1; 0: not a collective */
     int32_t root;                      /* of a rooted collective, as announced */
+    uint16_t signature;                /* its number, if it was known beforehand; or 0 */
     uint16_t id;
     bool succeeded;
 };
@@ -69,6 +71,8 @@ HOT void call_enter(struct call *call, enum call_id id, call_site site)
     call->communicator = NULL;
     call->removed = 0;
     call->bytes = 0;
+    call->recent = NULL;
+    call->signature = 0;
     call->sequence = 0;
     call->root = LEDGER_NO_RANK;
     call->thread = call_thread(site, call_frame());

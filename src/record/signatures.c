@@ -149,39 +149,69 @@ static bool may_be_remembered(const struct signature_arguments *arguments, const
     return arguments->type && !arguments->length && !datatype->constructor && (!arguments->op || mpi_op_name(arguments->op));
 }
 
-static void remember(struct thread *thread, const struct signature_arguments *arguments, uint16_t number)
+static uint16_t find_or_enter(const struct signature_arguments *arguments, const struct mpi_datatype *datatype)
 {
-    *signature_recent(thread, arguments) = (struct recent_signature){
-        .type = arguments->type,
-        .op = arguments->op,
-        .count = (uint64_t)arguments->count,
-        .how = signature_how(arguments),
-        .number = number,
-    };
-}
-
-uint16_t signatures_find(struct thread *thread, const struct signature_arguments *arguments)
-{
-    struct mpi_datatype datatype = {.constructor = NULL};
-    if (arguments->type && !ask_type(arguments->type, &datatype))
-        return 0;
     uint64_t type_bytes = arguments->type ? traffic_bytes(1, arguments->type) : 0;
     bool has_counts = arguments->length > 0;
     struct key key = {
-        .type = arguments->type ? key_of_type(arguments->type, type_bytes, &datatype) : 0,
+        .type = arguments->type ? key_of_type(arguments->type, type_bytes, datatype) : 0,
         .op = key_of_op(arguments->op),
         .count = !has_counts  ? (uint64_t)arguments->count
                  : type_bytes ? arguments->bytes / type_bytes
                               : 0,
         .counts_hash = has_counts ? hash_of_counts(arguments->counts, arguments->types, arguments->length) : 0,
-        .how = signature_how(arguments) | (datatype.constructor ? HOW_DERIVED : 0),
+        .how = signature_how(arguments) | (datatype->constructor ? HOW_DERIVED : 0),
     };
     uint16_t *place, number = find(&key, &place);
     if (!number && !__atomic_load_n(&is_full, __ATOMIC_RELAXED)) {
-        struct ledger_signature entry = describe(arguments, &key, datatype);
+        struct ledger_signature entry = describe(arguments, &key, *datatype);
         number = enter(&key, &entry);
     }
-    if (may_be_remembered(arguments, &datatype))
-        remember(thread, arguments, number);
+    return number;
+}
+
+/* A call's entry is its own until a call with other arguments takes its place. */
+static bool is_of(const struct recent *recent, const struct signature_arguments *arguments)
+{
+    return recent->type == arguments->type && recent->op == arguments->op && recent->count == (uint64_t)arguments->count &&
+           recent->how >> 16 == arguments->is_in_place;
+}
+
+/* Asks for it. Sets *may_remember if what the arguments mean will not change. */
+static uint16_t look_up(const struct signature_arguments *arguments, bool *may_remember)
+{
+    struct mpi_datatype datatype = {.constructor = NULL};
+    *may_remember = false;
+    if (arguments->type && !ask_type(arguments->type, &datatype))
+        return 0;
+    *may_remember = may_be_remembered(arguments, &datatype);
+    return find_or_enter(arguments, &datatype);
+}
+
+static uint16_t look_up_in_own(struct thread *thread, const struct signature_arguments *arguments)
+{
+    struct recent own = {.type = arguments->type,
+                         .op = arguments->op,
+                         .count = (uint64_t)arguments->count,
+                         .how = signature_how(arguments) | RECENT_SIGNATURE};
+    struct recent *place = recent_place(thread->recent, &own);
+    bool may_remember;
+    if (!arguments->length && recent_is(place, &own))
+        return (uint16_t)place->signature;
+    own.signature = look_up(arguments, &may_remember);
+    own.cell = place->cell; /* a call's: it may still be read */
+    if (may_remember)
+        *place = own;
+    return (uint16_t)own.signature;
+}
+
+uint16_t signature_number(struct thread *thread, struct recent *recent, const struct signature_arguments *arguments)
+{
+    bool may_remember;
+    if (!recent)
+        return look_up_in_own(thread, arguments);
+    uint16_t number = look_up(arguments, &may_remember);
+    if (may_remember && is_of(recent, arguments))
+        recent->signature = number;
     return number;
 }

@@ -29,31 +29,24 @@ HOT uint32_t signature_how(const struct signature_arguments *arguments)
     return arguments->memory_kind | (uint32_t)arguments->is_in_place << 8 | (uint32_t)(arguments->length > 0) << 9;
 }
 
-HOT struct recent_signature *signature_recent(struct thread *thread, const struct signature_arguments *arguments)
-{
-    uint64_t mixed = (arguments->type + arguments->op + (uint64_t)arguments->count) * 0x9e3779b97f4a7c15;
-    return &thread->signatures[mixed >> (64 - THREAD_RECENT_SIGNATURES_LOG2)];
-}
-
-/* Slow half of signature_number. Takes no lock unless the signature is new, and asks MPI only then, or about a derived type. */
-uint16_t signatures_find(struct thread *thread, const struct signature_arguments *arguments);
-
 /* The number of a signature, from 1; 0: not recorded, there is no room. With counts, but without types, `count` is not read: it is how many
- * elements the bytes are. */
-HOT uint16_t signature_number(struct thread *thread, struct signature_arguments arguments)
+ * elements the bytes are. It is remembered in `recent`, the call's, or if NULL in an entry of its own. Takes no lock unless the signature is
+ * new, and asks MPI only then, or about a derived type. */
+uint16_t signature_number(struct thread *thread, struct recent *recent, const struct signature_arguments *arguments);
+
+/* The same for a call, whose number may have been known beforehand. */
+HOT uint16_t signature_of_call(const struct call *call, struct signature_arguments arguments)
 {
-    const struct recent_signature *recent = signature_recent(thread, &arguments);
-    if (__builtin_expect(recent->type == arguments.type && recent->op == arguments.op && recent->count == (uint64_t)arguments.count &&
-                             recent->how == signature_how(&arguments) && !arguments.length,
-                         1))
-        return (uint16_t)recent->number;
+    bool is_on_host = arguments.memory_kind == LEDGER_HOST; /* what is known beforehand is of calls on the host */
+    if (__builtin_expect(call->signature && is_on_host, 1))
+        return call->signature;
     struct signature_arguments passed = arguments; /* a copy: `arguments` stay in registers */
-    return signatures_find(thread, &passed);
+    return signature_number(call->thread, is_on_host ? call->recent : NULL, &passed);
 }
 
 /* In terms of a `call` that is sampled and its `traffic`. */
 #define SIGNATURE_OF(...) \
-    signature_number(call.thread, (struct signature_arguments){.bytes = traffic.bytes, .memory_kind = traffic.memory_kind, __VA_ARGS__})
+    signature_of_call(&call, (struct signature_arguments){.bytes = traffic.bytes, .memory_kind = traffic.memory_kind, __VA_ARGS__})
 
 HOT bool signature_is_wanted(const struct ledger_sample *sample, uint64_t bytes)
 {

@@ -6,15 +6,8 @@
 #include "ledger/cells.h"
 #include "ledger/peers.h"
 #include "ledger/samples.h"
+#include "recent.h"
 #include "wait_array.h"
-
-/* A signature that this thread has looked up (signatures.h), of predefined types and operations only: the handles of others may be reused. */
-struct recent_signature {
-    uint64_t type, op, count; /* register images */
-    uint32_t how;
-    uint32_t number;
-};
-enum { THREAD_RECENT_SIGNATURES_LOG2 = 6 };
 
 /* A thread that ends passes it to the next thread that starts. */
 struct thread {
@@ -25,7 +18,7 @@ struct thread {
     struct peers peers;
     struct wait_array wait_array;
     struct samples_window window;
-    struct recent_signature signatures[1 << THREAD_RECENT_SIGNATURES_LOG2];
+    struct recent recent[1 << RECENT_LOG2];
     struct host_time host_time;
     void *scratch;
     size_t scratch_bytes;

@@ -39,7 +39,7 @@ BODY(Recv, BY_HAND, RECV)
     status = enter_with_status(&call, CALL_Recv, site, status, &ours);
     if (__builtin_expect(!call.thread, 0))
         return real(ARGUMENTS_RECV);
-    announce_receive(&call, comm, announce_bytes(count, type), source, tag);
+    announce_receive(&call, comm, announce_counted(&call, comm, count, type, 0, false), source, tag);
     call_start(&call);
     int error = real(buf, count, type, source, tag, comm, status);
     call_end(&call, error);

@@ -17,7 +17,7 @@ static __attribute__((noinline)) int one_call(int root)
     __asm__ volatile("" : : "r"(real) : "memory");
     struct call call;
     call_enter(&call, CALL_Bcast, site);
-    announce_rooted(&call, mpi_abi.comm_world, announce_counted(&call, 1, mpi_abi.byte), root);
+    announce_rooted(&call, mpi_abi.comm_world, announce_counted(&call, mpi_abi.comm_world, 1, mpi_abi.byte, 0, false), root);
     call_start(&call);
     call_end(&call, MPI_SUCCESS);
     struct traffic traffic = traffic_bcast(&call, 1, mpi_abi.byte, root, mpi_abi.comm_world);
@@ -39,9 +39,10 @@ static struct thread *spare_thread(struct communicator *world)
     spare.epoch = thread_epoch;
     spare.cells = (struct cells){.index = &cell, .index_mask = 0, .record = &record};
     spare.window = (struct samples_window){.until_ticks = UINT64_MAX};
-    struct signature_arguments arguments = {.count = 1, .type = mpi_abi.byte};
-    *signature_recent(&spare, &arguments) = /* known, with no number: MPI is not asked, nothing is entered */
-        (struct recent_signature){.type = arguments.type, .count = 1, .how = signature_how(&arguments)};
+    struct recent bcast = {.comm = mpi_abi.comm_world, .type = mpi_abi.byte, .count = 1, .how = recent_how(CALL_Bcast, false)};
+    struct recent *recent = recent_place(spare.recent, &bcast);
+    announce_look_up(recent, bcast.comm, bcast.type, bcast.op, bcast.count, bcast.how);
+    recent->signature = 1; /* known: MPI is not asked, nothing is entered */
     return &spare;
 }
 

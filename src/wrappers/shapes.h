@@ -33,13 +33,13 @@
 #define ARGUMENTS_MESSAGE buf, count, type, dest, tag, comm
 #define TRAFFIC_MESSAGE traffic_at(buf, traffic_message(&call, count, type, dest, tag, comm))
 #define SIGNATURE_MESSAGE SIGNATURE_OF(.count = count, .type = type)
-#define ANNOUNCE_MESSAGE announce_send(&call, comm, announce_counted(&call, count, type), dest, tag)
+#define ANNOUNCE_MESSAGE announce_send(&call, comm, announce_counted(&call, comm, count, type, 0, false), dest, tag)
 
 #define PARAMETERS_RECEIVE(C, A, D) void *buf, C count, mpi_handle type, int source, int tag, mpi_handle comm
 #define ARGUMENTS_RECEIVE buf, count, type, source, tag, comm
 #define TRAFFIC_RECEIVE traffic_at(buf, traffic_receive(&call, count, type, source, tag, comm))
 #define SIGNATURE_RECEIVE SIGNATURE_MESSAGE
-#define ANNOUNCE_RECEIVE announce_receive(&call, comm, announce_counted(&call, count, type), source, tag)
+#define ANNOUNCE_RECEIVE announce_receive(&call, comm, announce_counted(&call, comm, count, type, 0, false), source, tag)
 
 #define PARAMETERS_RECV(C, A, D) void *buf, C count, mpi_handle type, int source, int tag, mpi_handle comm, void *status
 #define ARGUMENTS_RECV buf, count, type, source, tag, comm, status
@@ -63,7 +63,8 @@
 #define ARGUMENTS_EXCHANGE_REPLACE buf, count, type, dest, sendtag, source, recvtag, comm
 #define TRAFFIC_EXCHANGE_REPLACE traffic_at(buf, traffic_message(&call, count, type, dest, sendtag, comm))
 #define SIGNATURE_EXCHANGE_REPLACE SIGNATURE_MESSAGE
-#define ANNOUNCE_EXCHANGE_REPLACE announce_exchange(&call, comm, announce_counted(&call, count, type), dest, sendtag, source, recvtag)
+#define ANNOUNCE_EXCHANGE_REPLACE \
+    announce_exchange(&call, comm, announce_counted(&call, comm, count, type, 0, false), dest, sendtag, source, recvtag)
 #define PARAMETERS_SENDRECV(C, A, D) PARAMETERS_EXCHANGE(C, A, D), void *status
 #define ARGUMENTS_SENDRECV ARGUMENTS_EXCHANGE, status
 #define PARAMETERS_SENDRECV_REPLACE(C, A, D) PARAMETERS_EXCHANGE_REPLACE(C, A, D), void *status
@@ -91,13 +92,14 @@
 #define ARGUMENTS_PARTITIONED_SEND buf, partitions, count, type, dest, tag, comm
 #define TRAFFIC_PARTITIONED_SEND traffic_at(buf, traffic_partitioned(&call, partitions *count, type, dest, comm))
 #define SIGNATURE_PARTITIONED_SEND SIGNATURE_OF(.count = partitions * count, .type = type)
-#define ANNOUNCE_PARTITIONED_SEND announce_message(&call, comm, announce_counted(&call, partitions *count, type), dest, tag)
+#define ANNOUNCE_PARTITIONED_SEND announce_message(&call, comm, announce_counted(&call, comm, partitions *count, type, 0, false), dest, tag)
 #define PARAMETERS_PARTITIONED_RECEIVE(C, A, D) \
     void *buf, int partitions, mpi_count count, mpi_handle type, int source, int tag, mpi_handle comm
 #define ARGUMENTS_PARTITIONED_RECEIVE buf, partitions, count, type, source, tag, comm
 #define TRAFFIC_PARTITIONED_RECEIVE traffic_at(buf, traffic_incoming(&call, partitions *count, type, source, comm))
 #define SIGNATURE_PARTITIONED_RECEIVE SIGNATURE_PARTITIONED_SEND
-#define ANNOUNCE_PARTITIONED_RECEIVE announce_message(&call, comm, announce_counted(&call, partitions *count, type), source, tag)
+#define ANNOUNCE_PARTITIONED_RECEIVE \
+    announce_message(&call, comm, announce_counted(&call, comm, partitions *count, type, 0, false), source, tag)
 #define PARAMETERS_READY(C, A, D) int partition, mpi_handle request
 #define ARGUMENTS_READY partition, request
 #define TRAFFIC_READY traffic_nowhere()
@@ -220,7 +222,7 @@
 #define ARGUMENTS_BCAST buffer, count, type, root, comm
 #define TRAFFIC_BCAST traffic_at(buffer, traffic_bcast(&call, count, type, root, comm))
 #define SIGNATURE_BCAST SIGNATURE_MESSAGE
-#define ANNOUNCE_BCAST announce_rooted(&call, comm, announce_counted(&call, count, type), root)
+#define ANNOUNCE_BCAST announce_rooted(&call, comm, announce_counted(&call, comm, count, type, 0, false), root)
 
 #define PARAMETERS_GATHER(C, A, D) \
     const void *sendbuf, C sendcount, mpi_handle sendtype, void *recvbuf, C recvcount, mpi_handle recvtype, int root, mpi_handle comm
@@ -334,13 +336,13 @@
 #define ARGUMENTS_REDUCE sendbuf, recvbuf, count, type, op, root, comm
 #define TRAFFIC_REDUCE traffic_gathered(sendbuf, recvbuf, root, traffic_reduce(&call, count, type, root, comm))
 #define SIGNATURE_REDUCE SIGNATURE_ALLREDUCE
-#define ANNOUNCE_REDUCE announce_rooted(&call, comm, announce_counted(&call, count, type), root)
+#define ANNOUNCE_REDUCE announce_rooted(&call, comm, announce_counted(&call, comm, count, type, op, sendbuf == mpi_abi.in_place), root)
 
 #define PARAMETERS_ALLREDUCE(C, A, D) const void *sendbuf, void *recvbuf, C count, mpi_handle type, mpi_handle op, mpi_handle comm
 #define ARGUMENTS_ALLREDUCE sendbuf, recvbuf, count, type, op, comm
 #define TRAFFIC_ALLREDUCE traffic_between(sendbuf, recvbuf, traffic_allreduce(&call, count, type, comm))
 #define SIGNATURE_ALLREDUCE SIGNATURE_OF(.count = count, .type = type, .op = op, .is_in_place = sendbuf == mpi_abi.in_place)
-#define ANNOUNCE_ALLREDUCE announce_collective(&call, comm, announce_counted(&call, count, type))
+#define ANNOUNCE_ALLREDUCE announce_collective(&call, comm, announce_counted(&call, comm, count, type, op, sendbuf == mpi_abi.in_place))
 
 #define PARAMETERS_REDUCE_SCATTER_BLOCK(C, A, D) PARAMETERS_ALLREDUCE(C, A, D)
 #define ARGUMENTS_REDUCE_SCATTER_BLOCK ARGUMENTS_ALLREDUCE
@@ -396,7 +398,7 @@
 #define ARGUMENTS_PUT origin, ARGUMENTS_TO_TARGET, win
 #define TRAFFIC_PUT traffic_at(origin, traffic_put(&call, origin_count, origin_type, target_rank, win))
 #define SIGNATURE_PUT SIGNATURE_OF(.count = origin_count, .type = origin_type)
-#define ANNOUNCE_PUT announce_target(&call, win, announce_counted(&call, origin_count, origin_type), target_rank)
+#define ANNOUNCE_PUT announce_target(&call, win, announce_counted(&call, win, origin_count, origin_type, 0, false), target_rank)
 #define PARAMETERS_GET(C, A, D) void *origin, PARAMETERS_TO_TARGET(C, A, D), mpi_handle win
 #define ARGUMENTS_GET ARGUMENTS_PUT
 #define TRAFFIC_GET traffic_at(origin, traffic_get(&call, origin_count, origin_type, target_rank, win))
@@ -406,7 +408,7 @@
 #define ARGUMENTS_ACCUMULATE origin, ARGUMENTS_TO_TARGET, op, win
 #define TRAFFIC_ACCUMULATE TRAFFIC_PUT
 #define SIGNATURE_ACCUMULATE SIGNATURE_OF(.count = origin_count, .type = origin_type, .op = op)
-#define ANNOUNCE_ACCUMULATE ANNOUNCE_PUT
+#define ANNOUNCE_ACCUMULATE announce_target(&call, win, announce_counted(&call, win, origin_count, origin_type, op, false), target_rank)
 #define PARAMETERS_GET_ACCUMULATE(C, A, D)                                                                                             \
     const void *origin, C origin_count, mpi_handle origin_type, void *result, C result_count, mpi_handle result_type, int target_rank, \
         mpi_aint target_disp, C target_count, mpi_handle target_type, mpi_handle op, mpi_handle win
@@ -415,19 +417,19 @@
 #define TRAFFIC_GET_ACCUMULATE \
     traffic_between(origin, result, traffic_put(&call, target_count, target_type, target_rank, win)) /* MPI_NO_OP ignores the origin */
 #define SIGNATURE_GET_ACCUMULATE SIGNATURE_OF(.count = target_count, .type = target_type, .op = op)
-#define ANNOUNCE_GET_ACCUMULATE announce_target(&call, win, announce_counted(&call, target_count, target_type), target_rank)
+#define ANNOUNCE_GET_ACCUMULATE announce_target(&call, win, announce_counted(&call, win, target_count, target_type, op, false), target_rank)
 #define PARAMETERS_FETCH_AND_OP(C, A, D) \
     const void *origin, void *result, mpi_handle type, int target_rank, mpi_aint target_disp, mpi_handle op, mpi_handle win
 #define ARGUMENTS_FETCH_AND_OP origin, result, type, target_rank, target_disp, op, win
 #define TRAFFIC_FETCH_AND_OP traffic_between(origin, result, traffic_put(&call, 1, type, target_rank, win))
 #define SIGNATURE_FETCH_AND_OP SIGNATURE_OF(.count = 1, .type = type, .op = op)
-#define ANNOUNCE_FETCH_AND_OP announce_target(&call, win, announce_counted(&call, 1, type), target_rank)
+#define ANNOUNCE_FETCH_AND_OP announce_target(&call, win, announce_counted(&call, win, 1, type, op, false), target_rank)
 #define PARAMETERS_COMPARE_AND_SWAP(C, A, D) \
     const void *origin, const void *compare, void *result, mpi_handle type, int target_rank, mpi_aint target_disp, mpi_handle win
 #define ARGUMENTS_COMPARE_AND_SWAP origin, compare, result, type, target_rank, target_disp, win
 #define TRAFFIC_COMPARE_AND_SWAP TRAFFIC_FETCH_AND_OP
 #define SIGNATURE_COMPARE_AND_SWAP SIGNATURE_OF(.count = 1, .type = type)
-#define ANNOUNCE_COMPARE_AND_SWAP ANNOUNCE_FETCH_AND_OP
+#define ANNOUNCE_COMPARE_AND_SWAP announce_target(&call, win, announce_counted(&call, win, 1, type, 0, false), target_rank)
 
 #define PARAMETERS_WIN(C, A, D) mpi_handle win
 #define ARGUMENTS_WIN win

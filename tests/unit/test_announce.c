@@ -144,14 +144,14 @@ static void the_announced_size_is_counted_without_a_second_look_at_the_type(void
     struct call call;
     begin();
     call_enter(&call, CALL_Bcast, SITE_JOB);
-    announce_rooted(&call, few, announce_counted(&call, 5, BYTES_4), 0);
+    announce_rooted(&call, few, announce_counted(&call, few, 5, BYTES_4, 0, false), 0);
     call_start(&call);
     call_end(&call, MPI_SUCCESS);
     CHECK_EQUAL(traffic_bcast(&call, 5, UNKNOWN_TYPE, 0, few).bytes, 20);
 
     call_enter(&call, CALL_Bcast, SITE_JOB);
     mpi_handle derived = FAKE_TYPE + 24;
-    announce_rooted(&call, few, announce_counted(&call, 5, derived), 0);
+    announce_rooted(&call, few, announce_counted(&call, few, 5, derived, 0, false), 0);
     call_start(&call);
     call_end(&call, MPI_SUCCESS);
     CHECK_EQUAL(record()->bytes, LEDGER_BYTES_UNKNOWN);

@@ -132,7 +132,7 @@ static struct thread own;
 static unsigned number_of(struct signature_arguments arguments)
 {
     arguments.bytes = arguments.bytes ? arguments.bytes : 64;
-    return signature_number(&own, arguments);
+    return signature_number(&own, NULL, &arguments);
 }
 
 static const struct ledger_signature *entry_of(unsigned number)
@@ -332,7 +332,7 @@ static void *look_up_all(void *numbers)
     struct thread *thread = calloc(1, sizeof *thread);
     for (unsigned i = 0; i < SIZES; i++)
         ((unsigned *)numbers)[i] =
-            signature_number(thread, (struct signature_arguments){.bytes = 4, .count = 1 + (i * 7) % SIZES, .type = MPICH_FLOAT});
+            signature_number(thread, NULL, &(struct signature_arguments){.bytes = 4, .count = 1 + (i * 7) % SIZES, .type = MPICH_FLOAT});
     free(thread);
     return NULL;
 }
