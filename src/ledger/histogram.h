@@ -6,12 +6,11 @@
 
 static inline unsigned histogram_bucket(uint64_t ns)
 {
-    if (ns < (1u << HISTOGRAM_FIRST_OCTAVE))
-        return 0;
+    const uint64_t low = (1u << HISTOGRAM_FIRST_OCTAVE) - 1, high = 2ull << HISTOGRAM_LAST_OCTAVE; /* of the first and the last bucket */
+    ns = ns > low ? ns : low;
+    ns = ns < high ? ns : high;
     unsigned octave = 63u ^ (unsigned)__builtin_clzll(ns); /* 63 - clz; as an exclusive or it is one instruction */
-    if (octave > HISTOGRAM_LAST_OCTAVE)
-        return HISTOGRAM_BUCKETS - 1;
-    unsigned part = (unsigned)(ns >> (octave - 3)); /* 8 to 15 */
+    unsigned part = (unsigned)(ns >> (octave - 3));        /* 8 to 15 */
     return octave * HISTOGRAM_SUB_BUCKETS + part + 1 - HISTOGRAM_SUB_BUCKETS * (HISTOGRAM_FIRST_OCTAVE + 1);
 }
 

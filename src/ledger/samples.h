@@ -117,9 +117,9 @@ static inline void sample_fill(struct ledger_sample *sample, const struct ledger
     sample->bytes_and_signature = filled->bytes_and_signature;
     sample->peer = filled->peer;
     sample_set_call(sample, (uint16_t)(filled->call | filled->flags << 12));
-    sample->communicator = filled->communicator;
-    sample->thread = filled->thread;
-    sample->region = filled->region;
+    __atomic_store_n(&sample->communicator, filled->communicator, __ATOMIC_RELAXED); /* gcc would first shift plain ones together */
+    __atomic_store_n(&sample->thread, filled->thread, __ATOMIC_RELAXED);
+    __atomic_store_n(&sample->region, filled->region, __ATOMIC_RELAXED);
     sample->device_span = filled->device_span;
     __atomic_store_n(&sample->end_ticks, filled->end_ticks, __ATOMIC_RELEASE);
 }

@@ -65,12 +65,10 @@ HOT int32_t account_tag(const struct traffic *traffic)
     return traffic->tag < 0 ? LEDGER_NO_TAG : traffic->tag;
 }
 
-/* The rank of a call's sample: a collective's root, a message's peer, or the announced one. */
+/* The rank of a call's sample, if it is not a collective: a message's peer, or the announced one. */
 HOT int32_t account_rank(const struct call *call, const struct traffic *traffic, const struct ledger_thread *record)
 {
     bool is_announced = (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT), is_message = traffic->flags & TRAFFIC_IS_MESSAGE;
-    if (call->sequence)
-        return call->root;
     return traffic->peer == PEER_NONE && is_announced && !is_message ? record->peer : traffic->peer;
 }
 
@@ -81,22 +79,29 @@ HOT struct ledger_sample *account_sample(const struct call *call, struct traffic
     struct ledger_thread *record = thread->cells.record;
     struct communicator *communicator = traffic.communicator;
     bool is_message = traffic.flags & TRAFFIC_IS_MESSAGE;
-    struct ledger_sample *sample =
-        call->sequence ? account_sample_of_collective(call, communicator) : samples_of_window(&thread->window, record, call->start);
+    struct ledger_sample *sample;
+    int32_t rank = call->root;
+    uint32_t tag_or_request = 0;
+    if (call->sequence) {
+        sample = account_sample_of_collective(call, communicator);
+    } else {
+        sample = samples_of_window(&thread->window, record, call->start);
+        rank = account_rank(call, &traffic, record);
+        tag_or_request = is_message ? (uint32_t)account_tag(&traffic) : (uint16_t)(call->doing >> LEDGER_DOING_REQUEST_CALL_BIT);
+    }
     if (!sample)
         return NULL;
     unsigned slot = communicator ? communicator->slot : (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
-    unsigned request_call = (uint16_t)(call->doing >> LEDGER_DOING_REQUEST_CALL_BIT);
     sample_fill(sample, &(struct ledger_sample){.start_ticks = call->start,
                                                 .end_ticks = call->end,
                                                 .bytes_and_signature = sample_bytes(traffic.bytes),
-                                                .peer = account_rank(call, &traffic, record),
+                                                .peer = rank,
                                                 .call = call->id & 0xfff,
                                                 .flags = account_flags(&traffic) & 0xf,
                                                 .communicator = (uint16_t)slot,
                                                 .thread = is_message ? traffic.number : (uint16_t)record->thread,
                                                 .region = (uint16_t)(thread->region >> CELL_KEY_REGION_BIT),
-                                                .device_span = is_message ? (uint32_t)account_tag(&traffic) : request_call});
+                                                .device_span = tag_or_request});
     return sample;
 }
 
