@@ -64,7 +64,7 @@ FACT_COLUMNS = (
     Column("value", lambda row: units.shortened(row.value, 400), False),
     Column("ranks", lambda row: units.count(row.ranks)),
 )
-NO_PICTURES = "no matplotlib 3.6 or newer is installed for this Python: this page has no pictures but the steps, the timeline and the histograms"
+NO_PICTURES = "no matplotlib 3.6 or newer for this Python: this page has no pictures but the steps, the timeline and the histograms"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
