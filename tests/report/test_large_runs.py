@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 from pathlib import Path
@@ -40,6 +41,7 @@ def test_a_page_of_64_ranks_can_be_sent_by_mail(report, tmp_path):
 def test_a_comparison_reads_each_run_once_and_asks_for_no_causes(report, many, monkeypatch):
     """Who causes waiting takes longer than how much there is, and a comparison does not say."""
     read, asked = [], []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})  # in this process
     monkeypatch.setattr(figures, "run_open", lambda path, *more, **options: read.append(path) or run_open(path, *more, **options))
     for name in ("root_causes", "timelines", "compare_own_time", "blame"):
         monkeypatch.setattr(late_ranks, name, lambda *_, name=name: asked.append(name))

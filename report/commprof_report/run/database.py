@@ -7,7 +7,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from .. import APPLICATION_ID, SCHEMA_VERSION
 from ..base import query
 from ..base.errors import ReportError, version_check
 from ..base.library_files import library_text
-from .thinning import SAMPLED, Thinning
+from .thinning import SAMPLED, Counted, Thinning
 
 SQL = query.beside(__file__)
 
@@ -203,6 +203,30 @@ def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: b
         raise ReportError(path, f"is damaged: {error}") from None
 
 
+def database_count(connection: sqlite3.Connection, path: Path, thinning: Thinning) -> Counted | None:
+    """The samples of a file that is read later. None: its owner has added something, or it is damaged."""
+    with suppress(ReportError, *DAMAGE), _attached(connection, "source", _read_only(path)):
+        if _database_check(path, connection, "source") == Checked(SCHEMA_VERSION, True):
+            return thinning.attached_count()
+    return None
+
+
+def database_join(connection: sqlite3.Connection, path: Path, with_samples: bool) -> None:
+    """Adds all rows of a database that this program wrote of other ranks. Raises sqlite3.Error if they do not fit into the run."""
+    with _attached(connection, "source", _read_only(path)):
+        first_cell, first_activity = SQL.run(connection, "first_numbers").fetchone()
+        connection.execute("BEGIN")
+        try:
+            for script in ["copy", "copy_histograms", *["copy_samples"] * with_samples]:
+                for statement in query.statements(SQL, script):
+                    numbers = {"first_cell": first_cell, "first_activity": first_activity}
+                    connection.execute(statement.replace("temp.retained_", "source."), numbers)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+
 @contextmanager
 def _attached(connection: sqlite3.Connection, name: str, file: str) -> Iterator[None]:
     connection.execute(f"ATTACH ? AS {name}", (file,))
@@ -231,7 +255,7 @@ def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: 
     connection.execute("BEGIN")
     try:
         if thinning:
-            thinning.attached_read()
+            thinning.attached_read(path)
             _types_check(connection, path, SAMPLED)
         for statement in copied:
             _copy_rows(connection, path, statement, {"first_cell": first_cell, "first_activity": first_activity})

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from ..base import query, units
 from ..base.errors import ReportError
+from ..base.forked import forked
 from ..base.members import Gathered
 from ..base.progress import Progress
 from .cache import Cache, facts_forget
-from .database import database_copy, database_create
+from .database import database_copy, database_count, database_create, database_join, database_write
 from .grown import identities_agree
 from .large_sums import sums_secure
 from .ledger import ledger_read
@@ -22,9 +26,11 @@ from .ledger_rows import ledger_rows
 from .profiled import Profiled, as_ranges, profiled_ranks
 from .rank_files import ASIDES, RankFile, asides_count, file_scan, folder_scan, run_describe, runs_split
 from .run_folders import newest_run, one_run, runs_inside
-from .thinning import MOST_SAMPLES, Thinning
+from .thinning import MOST_SAMPLES, Counted, Counts, Thinning
 
 SQL = query.beside(__file__)
+
+FILES_OF_PART = 64
 
 
 class Run:
@@ -91,14 +97,94 @@ def _paths_take(run: Run, paths: Sequence[Path], cache: Cache | None, with_histo
     notes = len(run.notes)
     files = _files(run, paths)
     is_worthwhile = bool(cache and run.thinning and cache.is_worthwhile(files))
-    with Progress("reading", len(files)) as progress:
-        for file in files:
-            _file_take(run, file, with_histograms or is_worthwhile)
-            progress.step()
+    _files_take(run, files, with_histograms or is_worthwhile)
     if run.thinning:
         run.thinning.finish()
     if is_worthwhile and len(run.notes) == notes and cache.write(run.connection, files):
         run.note(cache.path, f"holds the run from now on, and is read instead of {len(files)} files as long as they do not change")
+
+
+def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
+    with Progress("reading", len(files)) as progress:
+        for part, read in _parts(run, files, with_histograms):
+            try:
+                if read:
+                    _part_take(run, read)
+            except sqlite3.Error:  # each of them alone may fit in
+                read = None
+            for file in part:
+                if not read:
+                    _file_take(run, file, with_histograms)
+                progress.step()
+
+
+class Part(NamedTuple):
+    """Some ranks of a run, read by another process into a database of their own."""
+
+    path: Path
+    notes: list[str]
+    counts: Counts
+
+
+def _parts(run: Run, files: Sequence[RankFile], with_histograms: bool) -> Iterator[tuple[Sequence[RankFile], Part | None]]:
+    """The files in their order, in parts that are read side by side (forked.py); None: read them here. Ledgers are read here: they are not
+    counted before they are read, and what is retained of one file depends on all others."""
+    ranks = [rank.world_rank for file in files for rank in file.ranks]
+    parts = [files[first : first + FILES_OF_PART] for first in range(0, len(files), FILES_OF_PART)]
+    is_alone = len(parts) < 2 or any(file.is_ledger for file in files) or len(set(ranks)) < len(ranks)
+    if is_alone or (run.thinning and not _look_ahead(run.thinning, parts)):
+        yield files, None
+        return
+    with TemporaryDirectory() as aside:
+        try:
+            read = list(forked(partial(_part_read, run, with_histograms, Path(aside)), parts))
+        except sqlite3.Error:  # no space there
+            read = []
+        if not read or (run.thinning and any(part.notes for part in read)):
+            if run.thinning:
+                run.thinning.forget()  # a file that is left out does not count
+            yield files, None
+        else:
+            yield from zip(parts, read)
+
+
+def _look_ahead(thinning: Thinning, parts: Sequence[Sequence[RankFile]]) -> bool:
+    """False if all samples are wanted, which could be too many for other files, or if a file cannot be counted before it is read."""
+    if thinning.most is None:
+        return False
+    for part in forked(partial(_part_count, thinning), parts):
+        for path, counted in part.items():
+            if counted is None:
+                thinning.forget()
+                return False
+            thinning.look_ahead(path, counted)
+    thinning.counts.clear()  # files count when they are read
+    return True
+
+
+def _part_count(run_thinning: Thinning, files: Sequence[RankFile]) -> dict[Path, Counted | None]:
+    with closing(database_create()) as connection:
+        thinning = run_thinning.part(connection, [])
+        return {file.path: database_count(connection, file.path, thinning) for file in files}
+
+
+def _part_read(run: Run, with_histograms: bool, aside: Path, files: Sequence[RankFile]) -> Part:
+    part = Run(run.path)
+    part.thinning = run.thinning and run.thinning.part(part.connection, [file.path for file in files])
+    for file in files:
+        _file_take(part, file, with_histograms)
+    path = aside / files[0].path.name
+    database_write(part.connection, path)
+    part.connection.close()
+    return Part(path, part.notes, part.thinning.counts if part.thinning else {})
+
+
+def _part_take(run: Run, part: Part) -> None:
+    database_join(run.connection, part.path, run.thinning is not None)
+    part.path.unlink()
+    run.notes += part.notes
+    if run.thinning:
+        run.thinning.count(part.counts)
 
 
 def _asides_tell(run: Run, beside: Mapping[str, int]) -> None:

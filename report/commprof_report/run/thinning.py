@@ -7,6 +7,8 @@ less than a quarter is at its last blocks: of each of them, only the first half 
 
     each file   count its samples in each block and window -> raise levels -> read the rows of those retained, check and copy them
     at the end  delete the samples that were copied before the levels rose; store the new levels in the tables
+
+A run of databases alone is counted before any of them is read, so that the levels are the last ones then.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 from ..base import query
@@ -79,6 +82,16 @@ class CountRow(NamedTuple):
     last_row: int
 
 
+Counts = dict[str, Counter[tuple[int, int]]]  # by class: blocks of ranks by their highest level and number of samples
+
+
+class Counted(NamedTuple):
+    """The samples of a file, and between which rows they are."""
+
+    counts: Counts
+    rows: list[CountRow]
+
+
 class Thinning:
     """Which samples of a run are retained; `most` None: all."""
 
@@ -87,7 +100,8 @@ class Thinning:
         self.most = most
         self.levels: dict[str, int] = {}  # by class: a communicator's identity, WITHOUT_SEQUENCE, OF_GPUS
         self.firsts: dict[str, int] = {}  # by class: how many collectives of a block are retained, if not all
-        self.counts: dict[str, Counter[tuple[int, int]]] = {}  # by class: blocks of ranks by their highest level and number of samples
+        self.counts: Counts = {}
+        self.ahead: dict[Path, Counted] = {}  # files that are counted, but not read yet
         SQL.run(connection, "thinning_create")
         for table in SAMPLED:
             connection.execute(f"CREATE TEMP TABLE retained_{table} AS SELECT * FROM main.{table} WHERE 0")
@@ -111,14 +125,43 @@ class Thinning:
             self.counts, self.levels, self.firsts = before
             raise
 
-    def attached_read(self) -> None:
-        """Counts the samples of the attached database `source`, and reads those that are retained into the TEMP TABLEs retained_<table>,
-        whose values are still to be checked. Rows of a rank or communicator that is not there are retained, so that they are found."""
+    def look_ahead(self, path: Path, counted: Counted) -> None:
+        """Raises the levels as a file requires that is read later."""
+        self.count(counted.counts)
+        self._raise()
+        self.ahead[path] = counted._replace(rows=self._retained_rows(counted.rows))
+
+    def forget(self) -> None:
+        for known in (self.levels, self.firsts, self.counts, self.ahead):
+            known.clear()
+
+    def part(self, connection: sqlite3.Connection, paths: Iterable[Path]) -> Thinning:
+        """The same levels, for a part of the files; those counted ahead do not raise them."""
+        part = Thinning(connection, self.most)
+        part.levels, part.firsts, part.ahead = self.levels, self.firsts, {path: self.ahead[path] for path in paths if path in self.ahead}
+        return part
+
+    def attached_count(self) -> Counted:
+        """Counts the samples of the attached database `source`."""
         rows = [] if self.most is None else self._counted()
-        self._add((row.class_, row.number, row.count) for row in rows if None not in row)
+        counts = _counts((row.class_, row.number, row.count) for row in rows if None not in row)
+        return Counted(counts, rows)
+
+    def _retained_rows(self, rows: Iterable[CountRow]) -> list[CountRow]:
+        """Those of a rank or communicator that is not there are retained, so that they are found."""
+        return [row for row in rows if None in row or self._keeps(row.class_, row.number)]
+
+    def attached_read(self, path: Path) -> None:
+        """Reads the samples of the attached database `source`, which is `path`, that are retained into the TEMP TABLEs retained_<table>.
+        Their values are still to be checked."""
+        is_ahead = path in self.ahead
+        counted = self.ahead.pop(path) if is_ahead else self.attached_count()
+        self.count(counted.counts)
+        if not is_ahead:
+            self._raise()
         spans = [(table, *ALL_ROWS) for table in SAMPLED]
         if self.is_needed:
-            spans = _joined((row.sampled, row.first_row, row.last_row) for row in rows if None in row or self._keeps(row.class_, row.number))
+            spans = _joined((row.sampled, row.first_row, row.last_row) for row in self._retained_rows(counted.rows))
         self.connection.execute("DELETE FROM temp.retained_rows")
         self.connection.executemany("INSERT INTO temp.retained_rows VALUES (?, ?, ?)", spans)
         for table, passed in self._passed("source"):
@@ -167,7 +210,8 @@ class Thinning:
             place if row.sequence is None else (identities[row.communicator], block_of(row.sequence))
             for row, place in zip(rows["sample"], places["sample"])
         ]
-        self._add((*place, count) for place, count in Counter(chain(*places.values())).items())
+        self.count(_counts((*place, count) for place, count in Counter(chain(*places.values())).items()))
+        self._raise()
         if self.is_needed:
             for table, its_places in places.items():
                 rows[table] = [row for row, place in zip(rows[table], its_places) if self._keeps(*place)]
@@ -184,10 +228,11 @@ class Thinning:
             self._windows_cut(kind, self.levels.get(kind, 0))
         self.connection.execute("COMMIT")
 
-    def _add(self, counted: Iterable[tuple[str, int, int]]) -> None:
-        for kind, number, count in counted:
-            samples, times = (1, count) if kind in WINDOWS else (count, 1)
-            self.counts.setdefault(kind, Counter())[_level_of(number), samples] += times
+    def count(self, counts: Counts) -> None:
+        for kind, blocks in counts.items():
+            self.counts.setdefault(kind, Counter()).update(blocks)
+
+    def _raise(self) -> None:
         largest = [(-self._retained(kind, self.levels.get(kind, 0)), kind) for kind in self.counts]
         retained = -sum(count for count, _ in largest)
         heapq.heapify(largest)
@@ -245,6 +290,15 @@ def _window(database: str, table: str) -> str:
 def _level_of(number: int) -> int:
     """The highest level that retains a block or window of this number: how often 2 divides it."""
     return (number & -number).bit_length() - 1 if number else LEVEL_NONE - 1
+
+
+def _counts(counted: Iterable[tuple[str, int, int]]) -> Counts:
+    """Of blocks and windows: class, number, samples."""
+    counts: Counts = {}
+    for kind, number, count in counted:
+        samples, times = (1, count) if kind in WINDOWS else (count, 1)
+        counts.setdefault(kind, Counter())[_level_of(number), samples] += times
+    return counts
 
 
 def _joined(spans: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
