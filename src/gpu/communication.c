@@ -95,7 +95,7 @@ static void qualified_name(const char *mangled, char *name, size_t room)
         at += *at == 'L'; /* of internal linkage */
         if (*at < '1' || *at > '9')
             return;
-        unsigned long bytes = strtoul(at, &text, 10);
+        size_t bytes = strtoull(at, &text, 10);
         if (bytes > strnlen(text, bytes) || used + bytes + 3 > room)
             return;
         used += (size_t)snprintf(name + used, room - used, "%s%.*s", used ? "::" : "", (int)bytes, text);

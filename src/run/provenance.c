@@ -150,7 +150,7 @@ const char *provenance_date(void)
 {
     static char day[16];
     const char *start = getenv("SLURM_JOB_START_TIME");
-    time_t began = start ? (time_t)atoll(start) : 0;
+    time_t began = start ? strtol(start, NULL, 10) : 0;
     struct tm date;
     if (day[0])
         return day;
@@ -186,7 +186,7 @@ static void scheduler_id(char *id, size_t bytes)
         const char *element = SCHEDULERS[i].element ? getenv(SCHEDULERS[i].element) : NULL;
         if (!job || !*job)
             continue;
-        if (element && atoll(element) > 0)
+        if (element && strtol(element, NULL, 10) > 0)
             snprintf(id, bytes, "%.50s-%.20s", job, element);
         else
             snprintf(id, bytes, "%.50s", job);

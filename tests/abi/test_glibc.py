@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
+SOURCES = BUILD.parent / "src"
 OLDEST = (2, 17)
 
 
@@ -54,6 +55,19 @@ def test_no_symbol_is_newer_than_2_17(built: Path) -> None:
 def test_the_symbols_are_read(built: Path) -> None:
     assert max(required(built)["libc.so.6"]) <= OLDEST
     assert min(required(built)["libc.so.6"]) >= (2, 2, 5)
+
+
+def test_numbers_are_read_by_functions_that_the_library_has_itself() -> None:
+    """glibc 2.38 has new ones under the old names, for its headers' users: a build on an older one cannot tell."""
+    families = r"\b(__isoc23_)?(ato(?:i|l|ll|q)|(?:v?[fs]?|)scanf|(?:str|wcs)to(?:l|ul|ll|ull|q|uq|imax|umax))\("
+    used, own = set(), set()
+    for file in SOURCES.glob("**/*.[ch]"):
+        for is_own, name in re.findall(families, file.read_text()):
+            if is_own:
+                own.add(name)
+            elif file.name != "old_glibc.c":
+                used.add("strtol" if name in ("atoi", "atol") else name)
+    assert used == own, "see src/base/old_glibc.c"
 
 
 def test_functions_that_moved_are_asked_of_the_libraries_that_had_them() -> None:
