@@ -25,7 +25,7 @@ def figure_size(rows: Sequence[GpuDeviceRow]) -> tuple[float, float]:
 
 def draw(axes, rows: Sequence[GpuDeviceRow]) -> None:
     places = range(len(rows))
-    below = [0] * len(rows)
+    below = [0.0] * len(rows)
     for label, part, colour in PARTS:
         heights = [part(row) for row in rows]
         if not any(heights):

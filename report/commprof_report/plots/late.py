@@ -17,9 +17,10 @@ def figure_size(rows: Sequence[LateRankRow]) -> tuple[float, float]:
 def draw(axes, rows: Sequence[LateRankRow]) -> None:
     places = range(len(rows))
     width = 0.8 if len(rows) < 50 else 1
-    transfers = [row.transfer_ns for row in rows]
+    transfers = [float(row.transfer_ns) for row in rows]
+    waits = [float(row.wait_ns) for row in rows]
     axes.bar(places, transfers, color=PALETTE[0], width=width, label="transfer")
-    axes.bar(places, [row.wait_ns for row in rows], bottom=transfers, color=PALETTE[1], width=width, label="waiting for other ranks")
+    axes.bar(places, waits, bottom=transfers, color=PALETTE[1], width=width, label="waiting for other ranks")
     label_ranks(axes, [row.rank for row in rows])
     axes.set_ylabel("time in collectives and messages")
     axes.set_xlabel("rank")

@@ -22,7 +22,7 @@ def draw(axes, rows: Sequence[RankTimeRow]) -> None:
     ranks = sorted({row.rank for row in rows})
     library, timed = (rows[0].library.upper(), rows[0].measure) if rows else ("MPI", "call")
     places = range(len(ranks))
-    below = [0] * len(ranks)
+    below = [0.0] * len(ranks)
     for colour, (call, times) in zip((*PALETTE[:MOST_CALLS], OTHER_COLOUR), stacks(rows, ranks).items()):
         axes.bar(places, times, bottom=below, color=colour, label=units.visible(call), width=0.8 if len(ranks) < 50 else 1)
         below = [low + time for low, time in zip(below, times)]
