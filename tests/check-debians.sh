@@ -13,7 +13,7 @@ mirror=${MIRROR:-http://deb.debian.org/debian}
 inside() { # inside SUITE SCRIPT: in a mount namespace of its own, which ends with the script
     # shellcheck disable=SC2016 # $0 and $1 are the inner shell's
     unshare --mount --pid --fork sh -c '
-        mount --rbind /dev "$0/dev" && mount -t proc proc "$0/proc" &&
+        mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" && mount -t proc proc "$0/proc" &&
         exec env -i HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin \
             OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 chroot "$0" bash -euo pipefail -c "$1"' "$debians/$1" "$2"
 }
