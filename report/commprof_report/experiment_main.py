@@ -226,7 +226,7 @@ class Runner:
 
     def interim(self) -> Comparison:
         arms = experiment_read(self.folder)
-        sides = [each.read(self.figures) for each in arms]
+        sides = [each.with_runs([self.figures(path) for path in each.paths]) for each in arms]
         return compare(sides, Rules(is_sequential=self.plan.until is not None))
 
     def progress(self) -> None:
