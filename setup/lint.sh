@@ -79,6 +79,17 @@ stack_frames() {
         '"${CC:-cc}" -std=c11 -D_GNU_SOURCE -Isrc -O2 -fPIC -fexceptions -Werror=frame-larger-than=1024 -c "$1" -o /dev/null' stack_frames
 }
 
+# Of what mypy finds, names alone: an attribute or a function that is no longer there. Its other findings are about None, for the most part.
+attributes() {
+    local found
+    found=$(cd report && mypy --ignore-missing-imports --check-untyped-defs --cache-dir=/dev/null commprof_report |
+        grep -E '\[(attr|name)-defined\]$')
+    [ -z "$found" ] || {
+        echo "$found"
+        return 1
+    }
+}
+
 mapfile -t c_files < <(files '*.c' '*.h')
 mapfile -t shell_files < <(files '*.sh' .ci/run)
 mapfile -t python_files < <(files '*.py' report/hvprof-report report/commprof-experiment)
@@ -101,6 +112,9 @@ if has shellcheck; then
 fi
 if has ruff; then
     check "ruff" ruff check --no-cache "${python_files[@]}"
+fi
+if has mypy; then
+    check "attributes that there are (mypy)" attributes
 fi
 check "python: every file compiles" "$python" -c '
 import sys

@@ -64,6 +64,7 @@ lint           clang-format           program  clang-format
 lint           clang                  program  clang
 lint           clang-tidy             program  clang-tidy cppcheck
 lint           shellcheck             program  shellcheck
+lint           mypy                   program  mypy
 END
 }
 

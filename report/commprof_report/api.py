@@ -90,7 +90,7 @@ def _method(name: str, command: ModuleType, parser: Parser) -> Callable[..., Row
     keywords = [inspect.Parameter(action.dest, inspect.Parameter.KEYWORD_ONLY, default=action.default) for action in _options(parser)]
     ask.__name__, ask.__qualname__ = name, f"Run.{name}"
     ask.__doc__ = "\n".join([command.__doc__, "Options:", *helps])
-    ask.__signature__ = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *keywords])
+    ask.__signature__ = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *keywords])  # type: ignore
     return ask
 
 

@@ -105,7 +105,7 @@ def drop_output() -> None:
 def main(words: list[str] | None = None) -> int:
     """`words`: the arguments; those of the process if none are given."""
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")
+        stream.reconfigure(errors="backslashreplace")  # type: ignore
     try:
         arguments = parser_build().parse_args(with_default_command(sys.argv[1:] if words is None else words))
         arguments.run_command(arguments)

@@ -210,7 +210,7 @@ def ledger_entry_field(data: bytearray, chance: random.Random) -> None:
     for _ in range(chance.choice((1, 1, 2, 8))):
         index = chance.randrange(max(1, min(chunk.used, ledger.CHUNK_BYTES // layout.bytes)))
         if entries + (index + 1) * layout.bytes <= len(data):
-            field_change(data, layout, entries + index * layout.bytes, chance.choice(layout.row._fields), chance)
+            field_change(data, layout, entries + index * layout.bytes, chance.choice(list(layout.offsets)), chance)
 
 
 def any_chunk(data: bytearray, chance: random.Random) -> int | None:

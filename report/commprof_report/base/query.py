@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 Row = TypeVar("Row", bound=NamedTuple)
 
@@ -34,7 +34,7 @@ class Folder:
         return [row._make(values) for values in cursor]
 
 
-def row_of(name: str, *parts: type[NamedTuple]) -> type[NamedTuple]:
+def row_of(name: str, *parts: type[NamedTuple]) -> Any:
     """A row with the fields of several, in order."""
     return NamedTuple(name, [field for part in parts for field in part.__annotations__.items()])
 

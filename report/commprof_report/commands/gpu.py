@@ -203,8 +203,8 @@ def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
 
 
 def run_row(answers: Answers) -> SimpleNamespace:
-    parts = (answers.gpu.summary, step_times(answers.steps), answers.cost)
-    return SimpleNamespace(**{key: value for part in parts for key, value in part._asdict().items()})
+    times, cost = step_times(answers.steps), answers.cost
+    return SimpleNamespace(**answers.gpu.summary._asdict(), **times._asdict(), **cost._asdict())
 
 
 class Table(NamedTuple):

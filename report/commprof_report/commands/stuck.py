@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple
 
 from ..base import units
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def for_scripts(found: Stuck) -> None:
-    kinds = {
+    kinds: dict[str, Sequence[NamedTuple]] = {
         "verdict": verdicts(found),
         "mismatch": found.mismatches,
         "awaited": found.awaited,

@@ -226,9 +226,9 @@ class Trace:
             yield _metadata("process_sort_index", row.rank, 0, {"sort_index": PLACES_OF_RANK * row.rank})
         yield _metadata("process_name", self.run.world_size, 0, {"name": "all ranks"})
         yield _metadata("process_sort_index", self.run.world_size, 0, {"sort_index": -1})
-        for row in self.threads:
-            name = f"{row.name or 'thread'} ({'main, ' if row.is_main else ''}{row.tid})"
-            yield from self._thread_name(row.rank, _calls_track(row.thread), name, 2 + 3 * row.thread)
+        for thread in self.threads:
+            name = f"{thread.name or 'thread'} ({'main, ' if thread.is_main else ''}{thread.tid})"
+            yield from self._thread_name(thread.rank, _calls_track(thread.thread), name, 2 + 3 * thread.thread)
 
     def _thread_name(self, rank: int, track: int, name: str, place: int) -> Iterator[str]:
         yield _metadata("thread_name", rank, track, {"name": name})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query
 from . import kernel_names
@@ -104,7 +104,11 @@ class DeviceSums(NamedTuple):
     last_ns: int | None
 
 
-GpuDeviceRow = query.row_of("GpuDeviceRow", DeviceSums, Busy, SharesRow)
+if TYPE_CHECKING:
+
+    class GpuDeviceRow(DeviceSums, Busy, SharesRow): ...
+else:
+    GpuDeviceRow = query.row_of("GpuDeviceRow", DeviceSums, Busy, SharesRow)
 
 
 class NcclAlgorithmRow(NamedTuple):
@@ -204,7 +208,11 @@ class RunSums(NamedTuple):
     cost_end_ns: int
 
 
-GpuRow = query.row_of("GpuRow", RunSums, Busy, SharesRow)  # the whole run, without the figures of its steps
+if TYPE_CHECKING:
+
+    class GpuRow(RunSums, Busy, SharesRow): ...
+else:
+    GpuRow = query.row_of("GpuRow", RunSums, Busy, SharesRow)  # the whole run, without the figures of its steps
 
 
 class Gpu(NamedTuple):
@@ -261,7 +269,7 @@ def shares(times: Busy) -> dict:
 
 
 def _coverage(ranks: Sequence[RankRow], windows: Sequence[WindowRow], devices: Sequence[GpuDeviceRow]) -> dict:
-    traced = {row.rank for row in (*windows, *devices)}
+    traced = {row.rank for row in windows} | {row.rank for row in devices}
     walls = {row.rank: row.wall_ns or 0 for row in ranks if row.rank in traced}
     window_ns = sum(row.end_ns - row.begin_ns for row in windows)
     wall_ns = sum(walls.values())
@@ -343,7 +351,7 @@ def graph_doubt(found: Gpu) -> str:
 
 
 def traced_ranks(found: Gpu) -> list[int]:
-    return sorted({row.rank for row in (*found.windows, *found.devices)})
+    return sorted({row.rank for row in found.windows} | {row.rank for row in found.devices})
 
 
 def unseen(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:

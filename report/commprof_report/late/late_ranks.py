@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from sqlite3 import Connection
 from statistics import fmean
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query, units
 from ..run.alignment import Alignment
@@ -153,7 +153,11 @@ class LateVerdictRow(NamedTuple):
     finalize_last_rank: int | None
 
 
-LateRow = query.row_of("LateRow", LateRunRow, LateVerdictRow)  # the run in one row
+if TYPE_CHECKING:
+
+    class LateRow(LateRunRow, LateVerdictRow): ...
+else:
+    LateRow = query.row_of("LateRow", LateRunRow, LateVerdictRow)  # the run in one row
 
 
 class LateHostRow(NamedTuple):

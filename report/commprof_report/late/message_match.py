@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 NUMBERS = 65_535
 SLACK_NS = 10_000  # by which times of one clock may contradict each other
@@ -25,7 +25,7 @@ class Message(NamedTuple):
     number: int
     posted_ns: int
     gone_ns: int | None  # the operation was complete; None: not seen
-    row: tuple  # what the caller knows of it
+    row: Any  # what the caller knows of it
 
 
 class Part:

@@ -20,7 +20,7 @@ import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from ..base import units
 from ..base.errors import ReportError, version_check
@@ -132,19 +132,19 @@ class Ledger:
         self.modified_unix_ns = 0
         self.facts: dict[str, str] = {}
         self.calls: dict[int, tuple[str, ...]] = {}
-        self.communicators: dict[int, tuple] = {}
-        self.threads: dict[int, tuple] = {}
+        self.communicators: dict[int, Any] = {}
+        self.threads: dict[int, Any] = {}
         self.cells: dict[int, list] = {}  # by thread, in the thread's own order
         self.peers: dict[int, list] = {}  # by thread
-        self.pages: list[tuple] = []  # of samples
+        self.pages: list[Any] = []  # of samples
         self.regions: dict[int, str] = {}
         self.kernels: dict[int, tuple[str, int]] = {}  # name, is_communication
-        self.activities: list[tuple] = []
-        self.streams: dict[int, tuple] = {}
-        self.devices: dict[int, tuple] = {}
-        self.tracings: list[tuple] = []
+        self.activities: list[Any] = []
+        self.streams: dict[int, Any] = {}
+        self.devices: dict[int, Any] = {}
+        self.tracings: list[Any] = []
         self.algorithms: list = []
-        self.signatures: dict[int, tuple] = {}
+        self.signatures: dict[int, Any] = {}
         self.damage: list[str] = []
 
     def call_name(self, call: int) -> str:

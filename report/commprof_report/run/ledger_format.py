@@ -11,6 +11,7 @@ import re
 import struct
 from collections import namedtuple
 from collections.abc import Iterator
+from typing import Any
 
 from ..base.library_files import source_text
 
@@ -25,7 +26,7 @@ class Layout:
     """A struct of the ledger: its fields in order, without padding."""
 
     def __init__(self, name: str, codes: dict[str, str]) -> None:
-        self.row = namedtuple(name, codes)
+        self.make: Any = namedtuple(name, codes)._make  # type: ignore
         self.codec = struct.Struct("<" + "".join(codes.values()))
         self.bytes = self.codec.size
         self.offsets: dict[str, int] = {}
@@ -35,10 +36,10 @@ class Layout:
             offset += struct.calcsize("<" + code)
 
     def unpack(self, data: bytes, offset: int = 0):
-        return self.row._make(self.codec.unpack_from(data, offset))
+        return self.make(self.codec.unpack_from(data, offset))
 
     def unpack_all(self, data: bytes):
-        return [self.row._make(values) for values in self.codec.iter_unpack(data)]
+        return [self.make(values) for values in self.codec.iter_unpack(data)]
 
 
 class Format:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .ledger import BUCKETS, STATES, ActivityKey, CellSum, Ledger
 from .ledger_format import number
 from .ledger_samples import COPIES, KINDS, Clock, rows_of
@@ -13,7 +15,7 @@ GRAPH, PAGEABLE, MANAGED = (number(f"ACTIVITY_{flag}") for flag in ("GRAPH", "PA
 CLOCK_ERROR_UNKNOWN = (1 << 32) - 1
 
 
-def gpu_rows(ledger: Ledger, clock: Clock, last_ns: int, with_histograms: bool) -> dict[str, list[tuple]]:
+def gpu_rows(ledger: Ledger, clock: Clock, last_ns: int, with_histograms: bool) -> dict[str, list[Any]]:
     """Rows by table; activities are numbered from 1."""
     rank, rows = ledger.header.world_rank, rows_of(ledger, clock)
     devices = _sound_devices(ledger) if ledger.gpu_counts() else [_device_alone(device) for device in ledger.devices.values()]
@@ -56,7 +58,7 @@ def _damage_note(ledger: Ledger, damaged: int, what: str) -> None:
         ledger.damage.append(f"{damaged} of its {what} are damaged and left out")
 
 
-def _busy_rows(rank: int, device) -> list[tuple]:
+def _busy_rows(rank: int, device) -> list[Any]:
     bits = (COMPUTING, COMMUNICATING, COPYING, IN_MPI)
     times = enumerate(STATES.unpack(device.state_ns))
     return [(rank, device.device, *(int(state & bit != 0) for bit in bits), ns) for state, ns in times if ns]
@@ -89,7 +91,7 @@ def _activity_key(entry) -> ActivityKey:
     return ActivityKey(entry.stream, KINDS[entry.kind], entry.kernel, COPIES[entry.copy], *flags, entry.bytes)
 
 
-def _tracing_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> list[tuple]:
+def _tracing_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> list[Any]:
     """Tracing windows; the time before a reset does not count."""
     header, found = ledger.header, []
     reset_ns = clock.since_start_ns(header.reset_ticks) if header.reset_ticks else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from ..base import units
 from . import process
@@ -33,7 +34,7 @@ from .rows import MOST, Rows, believed, known_bytes, known_rank
 MOST_SIGNATURES = (1 << 16) - 1
 
 
-def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]:
+def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
     """Rows by table; cells and activities are numbered from 1."""
     rank = ledger.header.world_rank
     cells = sorted(cells_sum(ledger).items())
@@ -66,7 +67,7 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[tuple]]
     }
 
 
-def _algorithm_rows(ledger: Ledger, rows: Rows) -> list[tuple]:
+def _algorithm_rows(ledger: Ledger, rows: Rows) -> list[Any]:
     counted = [entry for entry in ledger.algorithms if entry.count and entry.epoch == ledger.header.epoch]
     sound = [entry for entry in counted if max(entry.count, entry.bytes) < MOST]
     if len(sound) < len(counted):
@@ -74,7 +75,7 @@ def _algorithm_rows(ledger: Ledger, rows: Rows) -> list[tuple]:
     return [rows.row("nccl_algorithm", entry) for entry in sound]
 
 
-def _signature_rows(ledger: Ledger, rows: Rows) -> list[tuple]:
+def _signature_rows(ledger: Ledger, rows: Rows) -> list[Any]:
     sound = [entry for entry in ledger.signatures.values() if _signature_is_sound(entry)]
     if len(sound) < len(ledger.signatures):
         ledger.damage.append(f"{len(ledger.signatures) - len(sound)} of its signatures are damaged and left out")

@@ -8,7 +8,7 @@ they are reused, and do not count.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .ledger import (
     ACTIVITY_SAMPLE,
@@ -78,7 +78,7 @@ def _anchor_is_sane(header, page) -> bool:
     return page.owner != 0 and run_ticks > 0 and rise_ns >= SECOND and abs(off_ns) * ONE_PERCENT <= rise_ns
 
 
-def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> dict[str, list[tuple]]:
+def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> dict[str, list[Any]]:
     """Rows by table. A running process may have made calls while its pages were read; they are complete up to the time of reading."""
     samples, messages, starts, steps, spans, activities, gaps = [], [], [], [], [], [], {}
     rows = rows_of(ledger, clock)
@@ -94,8 +94,7 @@ def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> 
         if kind == OF_STREAM:
             damaged += _activities_take(ledger, rows, page, number, activities)
             continue
-        for place, entry in enumerate(SAMPLE.codec.iter_unpack(page.samples)):
-            sample = SAMPLE.row._make(entry)
+        for place, sample in enumerate(map(SAMPLE.make, SAMPLE.codec.iter_unpack(page.samples))):
             if not sample.start_ticks or not sample.end_ticks or sample.start_ticks < ledger.header.reset_ticks:
                 continue
             if not _sample_is_sound(ledger, sample, kind, number):
@@ -145,8 +144,7 @@ def _settled_ns(ledger: Ledger, last_ns: int, activities: list) -> int:
 def _activities_take(ledger: Ledger, rows: Rows, page, stream: int, activities: list) -> int:
     """Adds the activities of a page; returns how many are damaged."""
     damaged = 0
-    for entry in ACTIVITY_SAMPLE.codec.iter_unpack(page.samples):
-        sample = ACTIVITY_SAMPLE.row._make(entry)
+    for sample in map(ACTIVITY_SAMPLE.make, ACTIVITY_SAMPLE.codec.iter_unpack(page.samples)):
         if not sample.start_ticks or not sample.end_ticks or sample.start_ticks < ledger.header.reset_ticks:
             continue
         is_known = 0 < sample.kind < len(KINDS) and sample.copy < len(COPIES) and sample.stream == stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..base.library_files import source_text
 from .ledger_format import number
@@ -48,7 +48,9 @@ COLUMNS: dict[str, list[Column]] = {
     table.lower(): [Column(kind, *arguments.split(", ")) for kind, arguments in re.findall(r"^(\w+)\((.*)\)$", section, re.M)]
     for table, section in re.findall(r"^#ifdef ROWS_OF_(\w+)(.*?)^#endif", SOURCE, re.M | re.S)
 }
-ROWS = {table: namedtuple(table.title().replace("_", ""), [column.name for column in columns]) for table, columns in COLUMNS.items()}
+ROWS: dict[str, Any] = {
+    table: namedtuple(table.title().replace("_", ""), [column.name for column in columns]) for table, columns in COLUMNS.items()
+}
 
 
 def numbers_of(table: str, but: Iterable[str]) -> list[str]:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..base import query
 from .ledger import BLOCK_SAMPLES, LEVEL_NONE, WINDOW_NS_LOG2
@@ -132,8 +132,10 @@ class Thinning:
         self.ahead[path] = counted._replace(rows=self._retained_rows(counted.rows))
 
     def forget(self) -> None:
-        for known in (self.levels, self.firsts, self.counts, self.ahead):
-            known.clear()
+        self.levels.clear()
+        self.firsts.clear()
+        self.counts.clear()
+        self.ahead.clear()
 
     def part(self, connection: sqlite3.Connection, paths: Iterable[Path]) -> Thinning:
         """The same levels, for a part of the files; those counted ahead do not raise them."""
@@ -196,7 +198,7 @@ class Thinning:
             passed = f"coalesce({_window(database, table)} & {self._mask(kind)}, 0)"
             yield table, f"CASE WHEN sequence IS NULL THEN {passed} ELSE {PASSED_BLOCK.format(database)} END" if has_sequence else passed
 
-    def ledger_rows_thin(self, rows: dict[str, list[tuple]]) -> None:
+    def ledger_rows_thin(self, rows: dict[str, list[Any]]) -> None:
         """The same for a ledger's samples; removes those that are not retained."""
         if self.most is None:
             return
