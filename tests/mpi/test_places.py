@@ -127,7 +127,7 @@ def counted(run, rank):
 
 
 def test_a_disk_that_is_full_at_the_start_has_its_ledgers_on_the_node(profile_on, disk):
-    folder = disk("tmpfs", "size=64k")
+    folder = disk("tmpfs", "size=16k")
     run = profile_on(folder, "pcontrol", 2)
     assert {path.parent for path in ledgers(run)} == {Path("/dev/shm") / PRIVATE}
     assert [calls_in_ledger(ledger)["MPI_Allreduce"] for ledger in sorted(ledgers(run), key=rank_of)] == [8, 8]

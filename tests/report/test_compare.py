@@ -478,7 +478,7 @@ def test_the_picture_has_the_intervals_and_the_durations(slower):
     from matplotlib.figure import Figure
 
     named = sides_named([[run for run in slower if run.name[0] == side] for side in "ab"])
-    answers = compare([side.read(lambda path: figures(path, True)[0]) for side in named], Rules())
+    answers = compare([side.with_runs([figures(path, True)[0] for path in side.paths]) for side in named], Rules())
     drawn = command.picture(answers)
     found = {row.name: row for row in drawn.intervals}
     assert found["Transfer *"].is_found and found["Transfer *"].low > 1.2
