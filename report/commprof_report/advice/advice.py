@@ -14,7 +14,8 @@ from ..base import units
 from ..calls.calls import poll_rows
 from ..calls.sizes import SizeRow, reduce_bcast_rows, size_rows
 from ..gpu.copied import CopiedRow, copied_rows
-from ..late.late_ranks import Late, most_text
+from ..late.late_ranks import Late
+from ..late.sentences import part_text, verdict
 from ..late.verdict import BACKGROUND, COVERED
 from ..roles.roles import Kin, family_name, kin
 from ..run.run import Run
@@ -32,6 +33,7 @@ LITTLE_OVERLAP = 0.1
 NO_NEIGHBOURS = f"no two sizes up to a factor of {PADDED} apart have {curves.FEWEST} calls each"
 FEW_MORE = 0.1  # Bcasts than Reduces, or the reverse: what is handed out at the start or at the end
 MOSTLY = 0.5
+MUCH_WAITING = 0.1  # of the counted time
 STAGED = 0.1  # of the bytes in MPI calls: copies that come to less (a batch of data, a loss) say nothing
 SURE, LIKELY, POSSIBLE = "sure", "likely", "possible"
 HOROVOD, PYTORCH = "Horovod", "PyTorch"
@@ -443,10 +445,28 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
                 cause.call,
                 [cause.identity],
             )
-    elif inputs.ranks > 1 and not inputs.late.is_known:
-        yield Unknown("hvprof-report late says why")
-    elif text := most_text(inputs.late):
-        yield Unknown(f"not beyond chance: {text}")
+    elif inputs.ranks > 1 and (text := verdict(inputs.late)).startswith(("unknown: ", "nobody is late")):
+        yield Unknown(text.removeprefix("unknown: "))
+
+
+def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
+    """Ranks wait for each other, and hvprof-report late names nobody: what is known of it."""
+    row, crowding = inputs.late.run, inputs.answers.summary.crowding
+    is_named = row.late_ranks is not None or row.verdict == "by-call"
+    if not is_named and not inputs.is_background and row.wait_ns >= MUCH_WAITING * inputs.counted_ns > 0:
+        most = max(inputs.late.calls, key=lambda call: call.wait_ns or 0)
+        found = Finding(
+            f"ranks wait for each other for {units.share(row.wait_ns / inputs.counted_ns)} of the time",
+            f"{inputs.per_rank(row.wait_ns)}, {units.share(most.wait_ns / row.wait_ns)} of it in {most.call} on {inputs.where([most.identity])}"
+            f" ({part_text(row)} of the time inside MPI was analysed); {verdict(inputs.late)}",
+            "`late` says what each rank waited and caused, the timeline of `html` when: look at what ranks do before the longest waits",
+            SURE,
+            call=most.call,
+            identities=[most.identity],
+        )
+        yield _crowded(found, crowding) if crowding else found
+    elif inputs.ranks > 1 and (text := verdict(inputs.late)).startswith("unknown: "):
+        yield Unknown(text.removeprefix("unknown: "))
 
 
 def slowest_rank(inputs: Inputs) -> Iterator[Finding | Unknown]:
@@ -665,6 +685,7 @@ RULES = (
     Rule("padding", "sizes slower than a larger one", padding),
     Rule("jumps", "jumps of the time between neighbouring sizes", jumps),
     Rule("imbalance", "a rank that the others wait for", imbalance),
+    Rule("waiting", "much waiting for ranks that are not named", waiting),
     Rule("slowest_rank", "a rank that is the slowest in steps", slowest_rank),
     Rule("polling", "polls that find nothing", polling),
     Rule("overlap", "nonblocking operations that overlap with nothing", overlap),

@@ -29,15 +29,13 @@ from ..late.late_ranks import (
     LateCallRow,
     LateHostRow,
     LateRankRow,
-    LateRestRow,
     LateRow,
     LateSizeRow,
     LateStateRow,
     late,
-    main_cause,
-    most_text,
 )
-from ..late.verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, LEVEL, NOTABLE
+from ..late.sentences import ALL, NOTABLE_SHARE, notable_rest, part_text, rest_text, verdict
+from ..late.verdict import BACKGROUND, LEVEL, NOTABLE
 from ..plots import late as plot
 from ..run.alignment import align
 from ..run.crowding import crowded_facts
@@ -54,10 +52,7 @@ EXAMPLES = (
 SEE_ALSO = ("steps", "summary")
 MOST_ROWS = 64
 HEAD_WIDTH = 16
-NOTABLE_SHARE = 0.005  # of the time inside MPI; below this nobody need care
-WILDCARDS = "as of receives with MPI_ANY_SOURCE or MPI_ANY_TAG (mpi4py's default) that are pending together"
 LEAST_FINAL_NS = 100_000_000  # in MPI_Finalize; processes of a short run end that far apart by chance
-ALL = 0.9995  # of the time: everything, but for how clocks are read
 SCRIPT_ROWS = {
     "rank": ("ranks", LateRankRow._fields),
     "host": ("hosts", LateHostRow._fields),
@@ -262,86 +257,6 @@ def unjudged_text(row: LateRow) -> str:
     )
 
 
-def verdict(answers: Late) -> str:
-    """One sentence; every command that speaks about waiting prints this one."""
-    row = answers.run
-    if row.verdict == "none":
-        return nothing_text(answers)
-    if row.verdict == "unknown":
-        return unknown_text(row)
-    if row.verdict == "little":
-        return f"calls in which ranks wait for each other take {units.share(row.share_of_wall)} of counted time: no rank waits notably in them"
-    who = late_text(row)
-    if row.verdict == "transfer":
-        also = f"; of the waiting, {units.share(row.late_share)} is for {who}{when_text(answers)}" if who else ""
-        why = "messages, algorithm, network, or scheduling, since ranks share cores" if answers.crowding else "messages, algorithm or network"
-        return f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting){also}"
-    if row.verdict == "imbalance":
-        cause = "causes" if row.late_ranks.isdigit() else "cause"
-        return f"load imbalance: {who} {cause} {units.share(row.late_share)} of the waiting{chain_text(row)}{when_text(answers)}"
-    if row.verdict == "by-call":
-        said = [f"{units.rank_names(each.named.ranks)} in {each.call}{on_text(answers, each.identity)}" for each in answers.blame.calls]
-        return f"different ranks are late in different calls: {', '.join(said)}"
-    if row.verdict == "rotation":
-        return f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} arrive last one after the other"
-    if text := most_text(answers):
-        return f"nobody is late beyond chance: {text}"
-    rank, share, _ = main_cause(answers)
-    return f"waiting is spread: no rank, host or call causes half of it beyond chance (the most: rank {rank}, {units.share(share)})"
-
-
-def when_text(answers: Late) -> str:
-    """In which half of the run the named ranks cause it, or that it grows."""
-    row, half = answers.run, answers.blame.named.half
-    if half:
-        return f", nearly all of it in the {half} half of the run"
-    if not row.late_is_growing:
-        return ""
-    first, last = units.share(row.late_first_quarter_share), units.share(row.late_last_quarter_share)
-    return f", growing: {first} of that in the first quarter of the late arrivals, {last} in the last"
-
-
-def chain_text(row: LateRow) -> str:
-    """Where others were late because they waited for the named ranks."""
-    if row.late_through is None:
-        return ""
-    indirect = units.share(row.late_share - row.late_direct_share)
-    noun = "rank" if row.late_through.isdigit() else "ranks"
-    return f", {units.share(row.late_direct_share)} directly and {indirect} through {noun} {units.shortened(row.late_through, 24)}"
-
-
-def on_text(answers: Late, identity: str) -> str:
-    """Named where calls are made on several communicators."""
-    labels = {call.identity: call.communicator for call in answers.calls}
-    return f" on {labels.get(identity, identity)}" if len(labels) > 1 else ""
-
-
-def nothing_text(answers: Late) -> str:
-    row = answers.run
-    if row.ranks == 1:
-        return "one rank: there is nobody to wait for"
-    if not row.total_ns and row.unjudged:
-        return "unknown: NCCL's collectives were not timed on the device (the GPU was not traced)"
-    if not row.total_ns:
-        return "no call that makes ranks wait for each other"
-    if not answers.is_sampled:
-        return "unknown: single calls are not sampled on all ranks (COMMPROF_SAMPLES)"
-    return f"unknown: no call was split into waiting and transfer: {rest_text(answers)}"
-
-
-def unknown_text(row: LateRow) -> str:
-    if row.coverage < COVERED:
-        return f"unknown: only {units.share(row.coverage)} of the time inside MPI is in calls whose waiting is known"
-    if row.blocks < FEWEST_BLOCKS:
-        return f"unknown: {units.counted(row.blocks, 'late arrival')} are too few to tell a cause from chance"
-    if row.background_share < BACKGROUND:
-        return f"unknown: the cause of {units.share(row.unknown_cause_ns / row.wait_ns)} of the waiting is not known"
-    return (
-        f"unknown: {units.share(row.background_share)} of the time inside MPI is on background threads, and their arrival does not show when a"
-        " rank's own work is done (mark where the main thread begins to wait for its gradients: see commprof_step(3))"
-    )
-
-
 def coverage_text(row: LateRow) -> str:
     said = [units.counted(row.collectives, "collective")] if row.collectives else []
     said += [f"{units.counted(row.message_calls, 'call')} for messages"] if row.message_calls else []
@@ -355,38 +270,6 @@ def part_of_run_text(run: Run) -> str:
     """8 of 64 ranks were chosen to be profiled (0-63:8)"""
     chosen = f"{units.count(len(run.profiled.ranks))} of {units.counted(run.world_size, 'rank')}"
     return f"{chosen} were chosen to be profiled ({units.shortened(run.profiled.setting, 36)}): late ranks may be among the others"
-
-
-def part_text(row: LateRow) -> str:
-    return "all" if row.coverage >= ALL else units.share(row.coverage)
-
-
-def notable_rest(answers: Late) -> list[LateRestRow]:
-    return [each for each in answers.rest if each.rest_ns > NOTABLE_SHARE * answers.run.total_ns]
-
-
-def rest_text(answers: Late) -> str:
-    """2.1 s per rank in MPI_Recv, 0.2 s in MPI_Wait"""
-    row = answers.run
-    said = [f"{units.duration(each.rest_ns / row.ranks)} per rank in {each.call}" for each in notable_rest(answers)]
-    why = [
-        (row.unsure, "{} whose clocks are too inaccurate or whose root was not read", "operation"),
-        (row.uncompleted, "{} whose completing call is not sampled", "nonblocking operation"),
-        (row.unmatched, "{} whose other side is not known", "message"),
-    ]
-    reasons = [text.format(units.counted(number, noun)) for number, text, noun in why if number]
-    if 2 * row.unnumbered >= row.unmatched > 0:
-        reasons[-1] += f", {WILDCARDS}"
-    return "; ".join([", ".join(said), *reasons])
-
-
-def late_text(row: LateRow) -> str:
-    """rank 3 on node01"""
-    if row.late_ranks is None:
-        return ""
-    noun = "rank" if row.late_ranks.isdigit() else "ranks"
-    place = f" on {row.late_hosts}" if row.late_hosts and "," not in row.late_hosts else ""
-    return f"{noun} {row.late_ranks}{place}"
 
 
 def gain_text(row: LateRow) -> str:

@@ -23,6 +23,7 @@ from ..display import tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
 from ..late.late_ranks import Late, late
+from ..late.sentences import part_text, verdict
 from ..run.alignment import align
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
@@ -32,8 +33,7 @@ from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_sum
 from . import common
 from .gpu import coverage_text
 from .gpu import losses as gpu_losses
-from .late import final_facts, marks_facts, part_text
-from .late import verdict as late_verdict
+from .late import final_facts, marks_facts
 
 EXAMPLES = (
     ("The run that was just profiled", "hvprof-report summary commprof-train.py-1234"),
@@ -302,7 +302,7 @@ def copied_text(summary: SummaryRow) -> str:
 
 def waiting_text(late: Late) -> str:
     """The verdict of hvprof-report late, and what it rests on."""
-    row, sentence = late.run, late_verdict(late)
+    row, sentence = late.run, verdict(late)
     if not late.is_known:
         return sentence
     gain = f"; about {units.duration(row.late_gain_ns)} of the run could be gained (estimate)" if row.late_gain_ns else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from sqlite3 import Connection
@@ -19,7 +18,7 @@ from .finalize import final_wait
 from .own_time import compare_own_time
 from .root_causes import root_causes
 from .timelines import Timeline, timelines
-from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Blame, Cause, Named, Participants, blame, block_count, most
+from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Blame, Cause, Named, Participants, blame, block_count
 from .wait_split import wait_split
 
 SQL = query.beside(__file__)
@@ -253,31 +252,6 @@ def late(run: Selection, alignment: Alignment) -> Late:
     is_sampled = not connection.execute("SELECT 1 FROM rank WHERE world_rank NOT IN (SELECT world_rank FROM sample)").fetchone()
     about = (found, causes, participants, crowding(connection), lines)
     return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, is_sampled, *about)
-
-
-def main_cause(answers: Late) -> tuple[int, float, float]:
-    """The rank that causes most of the waiting of all ranks, whatever ranks were selected; its share, and that of unknown cause."""
-    costs: Counter = Counter()
-    for cause in answers.causes:
-        costs[cause.cause_rank] += cause.cost_ns
-    whole_ns, unknown_ns = sum(costs.values()) or 1, costs.pop(None, 0)
-    rank = max(costs, key=lambda rank: (costs[rank], -rank), default=0)
-    return rank, costs[rank] / whole_ns, unknown_ns / whole_ns
-
-
-def most_text(answers: Late) -> str | None:
-    """Of a rank that causes half of the waiting, or may do so, though not beyond chance. None: no rank does, or some are named."""
-    rank, share, unknown_share = main_cause(answers)
-    if answers.run.verdict != "spread" or share + (unknown_share if unknown_share >= NOTABLE else 0) < MOST_OF_IT:
-        return None
-    text = f"rank {rank} causes {units.share(share)} of the waiting"
-    if share < MOST_OF_IT:
-        return f"{text}, but the cause of {units.share(unknown_share)} is not known"
-    found = most(answers.causes, rank)
-    if not found.is_later:
-        return f"{text}, but the others are late, too, where nobody waits for them"
-    when = f", in the {found.half} half of the run" if found.half else ""
-    return f"{text}, nearly all of it in {found.arrivals:,} of {units.counted(found.late_arrivals, 'late arrival')}{when}"
 
 
 def _hosts(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:

@@ -1,0 +1,161 @@
+"""The verdict of `late` in words, for every command that speaks about waiting."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..base import units
+from .late_ranks import Late, LateRestRow, LateRow
+from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, most
+
+ALL = 0.9995  # of the time: everything, but for how clocks are read
+NOTABLE_SHARE = 0.005  # of the time inside MPI; below this nobody need care
+WILDCARDS = "as of receives with MPI_ANY_SOURCE or MPI_ANY_TAG (mpi4py's default) that are pending together"
+
+
+def verdict(answers: Late) -> str:
+    """One sentence; every command that speaks about waiting prints this one."""
+    row = answers.run
+    if row.verdict == "none":
+        return nothing_text(answers)
+    if row.verdict == "unknown":
+        return unknown_text(answers)
+    if row.verdict == "little":
+        return f"calls in which ranks wait for each other take {units.share(row.share_of_wall)} of counted time: no rank waits notably in them"
+    who = late_text(row)
+    if row.verdict == "transfer":
+        also = f"; of the waiting, {units.share(row.late_share)} is for {who}{when_text(answers)}" if who else ""
+        why = "messages, algorithm, network, or scheduling, since ranks share cores" if answers.crowding else "messages, algorithm or network"
+        return f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting){also}"
+    if row.verdict == "imbalance":
+        cause = "causes" if row.late_ranks.isdigit() else "cause"
+        return f"load imbalance: {who} {cause} {units.share(row.late_share)} of the waiting{chain_text(row)}{when_text(answers)}"
+    if row.verdict == "by-call":
+        said = [f"{units.rank_names(each.named.ranks)} in {each.call}{on_text(answers, each.identity)}" for each in answers.blame.calls]
+        return f"different ranks are late in different calls: {', '.join(said)}"
+    if row.verdict == "rotation":
+        return f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} arrive last one after the other"
+    if named := answers.blame.named:
+        causes, they = ("causes", "it") if len(named.ranks) == 1 else ("cause", "they")
+        return (
+            f"waiting is spread: {units.rank_names(list(named.ranks))} {causes} {units.share(named.share)} of it, but less than"
+            f" {units.share(NOTABLE)} of the run could be gained if {they} arrived with the next rank"
+        )
+    if text := most_text(answers):
+        return f"nobody is late beyond chance: {text}"
+    return f"waiting is spread: no rank, host or call causes half of it beyond chance{largest_text(answers)}"
+
+
+def largest_text(answers: Late) -> str:
+    rank, share, _ = main_cause(answers)
+    return f" (the most: rank {rank}, {units.share(share)})"
+
+
+def when_text(answers: Late) -> str:
+    """In which half of the run the named ranks cause it, or that it grows."""
+    row, half = answers.run, answers.blame.named.half
+    if half:
+        return f", nearly all of it in the {half} half of the run"
+    if not row.late_is_growing:
+        return ""
+    first, last = units.share(row.late_first_quarter_share), units.share(row.late_last_quarter_share)
+    return f", growing: {first} of that in the first quarter of the late arrivals, {last} in the last"
+
+
+def chain_text(row: LateRow) -> str:
+    """Where others were late because they waited for the named ranks."""
+    if row.late_through is None:
+        return ""
+    indirect = units.share(row.late_share - row.late_direct_share)
+    noun = "rank" if row.late_through.isdigit() else "ranks"
+    return f", {units.share(row.late_direct_share)} directly and {indirect} through {noun} {units.shortened(row.late_through, 24)}"
+
+
+def on_text(answers: Late, identity: str) -> str:
+    """Named where calls are made on several communicators."""
+    labels = {call.identity: call.communicator for call in answers.calls}
+    return f" on {labels.get(identity, identity)}" if len(labels) > 1 else ""
+
+
+def nothing_text(answers: Late) -> str:
+    row = answers.run
+    if row.ranks == 1:
+        return "one rank: there is nobody to wait for"
+    if not row.total_ns and row.unjudged:
+        return "unknown: NCCL's collectives were not timed on the device (the GPU was not traced)"
+    if not row.total_ns:
+        return "no call that makes ranks wait for each other"
+    if not answers.is_sampled:
+        return "unknown: single calls are not sampled on all ranks (COMMPROF_SAMPLES)"
+    return f"unknown: no call was split into waiting and transfer: {rest_text(answers)}"
+
+
+def unknown_text(answers: Late) -> str:
+    row = answers.run
+    if row.coverage < COVERED:
+        return f"unknown: only {units.share(row.coverage)} of the time inside MPI is in calls whose waiting is known"
+    if row.blocks < FEWEST_BLOCKS:
+        return f"unknown: {units.counted(row.blocks, 'late arrival')} are too few to tell a cause from chance{largest_text(answers)}"
+    if row.background_share < BACKGROUND:
+        return f"unknown: the cause of {units.share(row.unknown_cause_ns / row.wait_ns)} of the waiting is not known{largest_text(answers)}"
+    return (
+        f"unknown: {units.share(row.background_share)} of the time inside MPI is on background threads, and their arrival does not show when a"
+        " rank's own work is done (mark where the main thread begins to wait for its gradients: see commprof_step(3))"
+    )
+
+
+def part_text(row: LateRow) -> str:
+    return "all" if row.coverage >= ALL else units.share(row.coverage)
+
+
+def notable_rest(answers: Late) -> list[LateRestRow]:
+    return [each for each in answers.rest if each.rest_ns > NOTABLE_SHARE * answers.run.total_ns]
+
+
+def rest_text(answers: Late) -> str:
+    """2.1 s per rank in MPI_Recv, 0.2 s in MPI_Wait"""
+    row = answers.run
+    said = [f"{units.duration(each.rest_ns / row.ranks)} per rank in {each.call}" for each in notable_rest(answers)]
+    why = [
+        (row.unsure, "{} whose clocks are too inaccurate or whose root was not read", "operation"),
+        (row.uncompleted, "{} whose completing call is not sampled", "nonblocking operation"),
+        (row.unmatched, "{} whose other side is not known", "message"),
+    ]
+    reasons = [text.format(units.counted(number, noun)) for number, text, noun in why if number]
+    if 2 * row.unnumbered >= row.unmatched > 0:
+        reasons[-1] += f", {WILDCARDS}"
+    return "; ".join([", ".join(said), *reasons])
+
+
+def late_text(row: LateRow) -> str:
+    """rank 3 on node01"""
+    if row.late_ranks is None:
+        return ""
+    noun = "rank" if row.late_ranks.isdigit() else "ranks"
+    place = f" on {row.late_hosts}" if row.late_hosts and "," not in row.late_hosts else ""
+    return f"{noun} {row.late_ranks}{place}"
+
+
+def main_cause(answers: Late) -> tuple[int, float, float]:
+    """The rank that causes most of the waiting of all ranks, whatever ranks were selected; its share, and that of unknown cause."""
+    costs: Counter = Counter()
+    for cause in answers.causes:
+        costs[cause.cause_rank] += cause.cost_ns
+    whole_ns, unknown_ns = sum(costs.values()) or 1, costs.pop(None, 0)
+    rank = max(costs, key=lambda rank: (costs[rank], -rank), default=0)
+    return rank, costs[rank] / whole_ns, unknown_ns / whole_ns
+
+
+def most_text(answers: Late) -> str | None:
+    """Of a rank that causes half of the waiting, or may do so, though not beyond chance. None: no rank does, or some are named."""
+    rank, share, unknown_share = main_cause(answers)
+    if answers.run.verdict != "spread" or share + (unknown_share if unknown_share >= NOTABLE else 0) < MOST_OF_IT:
+        return None
+    text = f"rank {rank} causes {units.share(share)} of the waiting"
+    if share < MOST_OF_IT:
+        return f"{text}, but the cause of {units.share(unknown_share)} is not known"
+    found = most(answers.causes, rank)
+    if not found.is_later:
+        return f"{text}, but the others are late, too, where nobody waits for them"
+    when = f", in the {found.half} half of the run" if found.half else ""
+    return f"{text}, nearly all of it in {found.arrivals:,} of {units.counted(found.late_arrivals, 'late arrival')}{when}"
