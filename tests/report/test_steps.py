@@ -15,7 +15,7 @@ from commprof_report.steps.boundaries import Group, _follow, _matched
 from commprof_report.steps.period import Period
 from commprof_report.steps.trend import trend
 from planted import SECOND, Rank, Sample, Span, Step, Window
-from planted_job import HostClock
+from planted_job import HostClock, Program
 from planted_job import Job as PlantedJob
 from training import MS, Job, rank_of
 
@@ -347,6 +347,40 @@ def test_groups_of_which_one_lacks_a_step_are_matched_in_order():
     assert _matched({0: ends, 2: others}) == {0: list(range(1, 101)), 2: list(range(2, 101))}
 
 
+def ensemble(paces: tuple[int, int], late_ns: int = 0) -> PlantedJob:
+    """Two communicators of two ranks that know nothing of each other, each with 60 steps. Rank 3 may be late."""
+    program = Program(4)
+    pairs = [program.job.group((0, 1), "first"), program.job.group((2, 3), "second")]
+    for pair_of_ranks, pace_ns in zip(pairs, paces):
+        for _ in range(60):
+            for rank in pair_of_ranks.ranks:
+                program.compute(rank, pace_ns + (late_ns if rank == 3 else 0))
+            program.collective("MPI_Allreduce", pair_of_ranks, MS, message_bytes=4_000_000)
+    for rank in range(4):
+        program.job.thread(rank, is_main=1)
+    return program.end()
+
+
+@pytest.mark.parametrize("pace_ns", [11 * MS, 15 * MS, 40 * MS])
+def test_steps_of_ranks_that_do_not_step_together_are_not_added_up(summary, steps, pace_ns):
+    row = summary(ensemble((10 * MS, pace_ns)))
+    assert (row["steps"], row["communicator"], row["why"]) == (60, "first", "ranks 2-3 left out: their steps are at other times")
+    assert {row["ranks"] for row in steps(ensemble((10 * MS, pace_ns)), "--json", "--per-step").rows} == {2}
+    assert "60 steps of 1 MPI_Allreduce, 4.00 MB, on first; ranks 2-3 left out: their steps are" in steps(ensemble((10 * MS, pace_ns))).out
+
+
+def test_steps_of_ranks_that_step_together_are_all_shown(summary, steps):
+    row = summary(ensemble((10 * MS, 10 * MS)))
+    assert (row["steps"], row["why"]) == (60, "")
+    assert {row["ranks"] for row in steps(ensemble((10 * MS, 10 * MS)), "--json", "--per-step").rows} == {4}
+
+
+def test_a_rank_whose_steps_are_left_out_is_slowest_in_no_step(summary, steps):
+    job = ensemble((10 * MS, 10 * MS), late_ns=5 * MS)
+    assert summary(job)["slowest_ranks"] is None
+    assert {row["slowest_rank"] for row in steps(job, "--json", "--per-step").rows} == {None}
+
+
 def test_of_a_run_sampled_in_part_no_step_spans_a_gap(summary, steps):
     """Every fourth block of 1024; the rest is estimated."""
     job = training.ddp(2_000, has_pauses=False)
@@ -484,6 +518,19 @@ def test_steps_name_whom_late_names_in_them(report, tmp_path):
     folder = job.write(tmp_path / "run.db")
     (late_run,), (row,) = (report(*words, folder, "--json").rows for words in (("late", "--by", "run"), ("steps",)))
     assert (late_run["late_ranks"], row["slowest_ranks"]) == (None, "2")
+
+
+def test_steps_and_late_agree_at_the_margin_of_chance(report, tmp_path):
+    """Rank 2 is late more often than the others, but hardly beyond chance; the first step, which steps leave out, may decide."""
+    named = []
+    for seed in range(40):
+        random = Random(seed)
+        late_ns = [[random.expovariate(1 / (10 * MS)) * (1.9 if rank == 2 else 1) for rank in range(4)] for _ in range(41)]
+        folder = allreducing(4, lambda step, rank: round(late_ns[step][rank])).write(tmp_path / "run.db")
+        (late_run,), (row,) = (report(*words, folder, "--json").rows for words in (("late", "--by", "run"), ("steps",)))
+        named.append((late_run["late_ranks"], row["slowest_ranks"]))
+    assert {late for late, _ in named} == {None, "2"}  # else this test could not fail
+    assert [late for late, _ in named] == [slowest for _, slowest in named]
 
 
 def test_a_rank_is_slowest_only_beyond_chance(summary):

@@ -210,8 +210,10 @@ def steps_text(summary: StepsRow) -> str:
     if summary.delimited_by == "marks":
         return f"{steps}, marked by the program"
     if summary.delimited_by == "region":
-        return f"{steps}: visits to the region"
-    return f"{steps} of {summary.period}, on {summary.communicator}"
+        steps += ": visits to the region"
+    else:
+        steps += f" of {summary.period}, on {summary.communicator}"
+    return steps if summary.how == "small" or not summary.why else f"{steps}; {summary.why}"
 
 
 def certainty_text(summary: StepsRow) -> str:

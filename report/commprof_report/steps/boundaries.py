@@ -48,7 +48,7 @@ class Detection(NamedTuple):
     bytes: int | None  # of these collectives, per step; None: ranks have sizes of their own
     confidence: float
     total: int | None  # estimated number of steps in the whole run; None: all were found
-    why: str  # why there are no steps, or that they were found from small collectives
+    why: str  # why there are no steps, or that they were found from small collectives; which ranks have steps of their own
     driving: dict[int, int] = {}  # by rank, the thread that marks steps or visits the region; default: the main thread
     is_counted: bool = False  # steps of one number are the same step on all ranks: by the program's count, not by time
 
@@ -176,8 +176,9 @@ def _by_region(connection: Connection, aligned_ns: AlignedNs, name: str) -> tupl
     begins, ends = ({rank: [aligned_ns(rank, visit[at]) for visit in own] for rank, own in visits.items()} for at in (0, 1))
     is_counted = _agree(begins) or _agree(ends)
     numbers = {rank: range(1, len(own) + 1) for rank, own in visits.items()} if is_counted else _matched(ends)
-    steps = [StepOfRank(number, rank, *visit) for rank, own in visits.items() for number, visit in zip(numbers[rank], own)]
-    return Detection("region", "", "", {}, 0, 1.0, None, "", driving, is_counted), steps
+    steps = [StepOfRank(number, rank, *visit) for rank, of_rank in numbers.items() for number, visit in zip(of_rank, visits[rank])]
+    why = _others_text(sorted(visits.keys() - numbers.keys()))
+    return Detection("region", "", "", {}, 0, 1.0, None, why, driving, is_counted), steps
 
 
 def _agree(times: dict[int, list[int]]) -> bool:
@@ -209,13 +210,18 @@ def _by_calls(connection: Connection, aligned_ns: AlignedNs) -> tuple[Detection,
     steps = _numbered(times, followed, aligned_ns)
     if not steps:
         return _none("both ends of a step were never sampled"), []
-    most = Counter(group.identity for group in followed.values()).most_common(1)[0][0]
+    stepping = {step.world_rank for step in steps}
+    most = Counter(followed[rank].identity for rank in stepping).most_common(1)[0][0]
     group = next(group for group in groups if group.identity == most)
-    total = _total(connection, group)
-    period = group.period
+    total, period = _total(connection, group), group.period
+    why = "; ".join(filter(None, [period.why, _others_text([rank for rank, own in times.items() if own and rank not in stepping])]))
     has_own_sizes = connection.execute("SELECT call FROM rated_call WHERE is_own").fetchall()
     step_bytes = None if group.functions.keys() & {call for (call,) in has_own_sizes} else period.bytes
-    return Detection("calls", period.how, most, group.functions, step_bytes, period.confidence, total, period.why), steps
+    return Detection("calls", period.how, most, group.functions, step_bytes, period.confidence, total, why), steps
+
+
+def _others_text(ranks: list[int]) -> str:
+    return f"{units.rank_names(ranks)} left out: {'its' if len(ranks) == 1 else 'their'} steps are at other times" if ranks else ""
 
 
 def _why_none(connection: Connection, refused: list[tuple[int, Group]]) -> Detection:
@@ -360,7 +366,8 @@ def _numbered(times: dict[int, list[tuple[int, int, int]]], followed: dict[int, 
 
 
 def _matched(ends: dict[int, list[int]]) -> dict[int, list[int]]:
-    """By key, step numbers from the times at which steps end: steps of different keys that end together share a number."""
+    """By key, step numbers from the times at which steps end: steps of different keys that end together share a number. Keys whose steps do
+    not go with the others' are left out: nobody makes as many steps as all of them together."""
     if not ends:
         return {}
     first, *others = sorted(ends, key=lambda key: -len(ends[key]))
@@ -372,9 +379,10 @@ def _matched(ends: dict[int, list[int]]) -> dict[int, list[int]]:
             in_order = _in_order(ends[first], ends[key])
             if _is_close(ends[key], in_order, apart):
                 matches[key] = in_order
-                continue
-        matches[key] = [_nearest(known, end_ns, SAME_STEP * apart) for end_ns in ends[key]]
-        known = sorted({*known, *matches[key]})
+            continue
+        nearest = [_nearest(known, end_ns, SAME_STEP * apart) for end_ns in ends[key]]
+        if len({*known, *nearest}) <= len(ends[first]) + MOST_MISSED:
+            matches[key], known = nearest, sorted({*known, *nearest})
     number = {end_ns: place for place, end_ns in enumerate(known, 1)}
     return {key: _unique([number[end_ns] for end_ns in own]) for key, own in matches.items()}
 

@@ -37,7 +37,7 @@ def rank_steps(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, lat
         return None
     spent = {(step, rank): late.timelines[rank].between(*own) for step, of_step in times.items() for rank, own in of_step.items()}
     split = {step for step, row in complete.items() if is_split(row, True)}
-    caused = causes_in(spans_of({step: times[step] for step in times if step in split}), late)[1]
+    caused = causes_in(spans_of({step: times[step] for step in times if step in split}), late, ranks)[1]
     columns, groups = _grouped(sorted(times), MOST_COLUMNS), _grouped(ranks, MOST_ROWS)
 
     def field(value: Callable[[int, int], float], among: set[int] | dict[int, StepRow] = complete) -> Field:

@@ -1,7 +1,8 @@
 """The slowest ranks of steps: those that cause most of the waiting in them, as hvprof-report late judges it.
 
     late arrivals within complete steps, with their root causes  ->  of each step: the rank that causes half of its waiting
-                                                                 ->  of all: the test of hvprof-report late
+                                                                 ->  of all: what hvprof-report late found in the run, if steps have
+                                                                     most of its waiting; else its test, of these arrivals alone
 
 Where threads beside the driving one make the calls, their arrival shows nobody; steps that the program counts are then compared at their
 marks (arrivals.py), and the same test is made with what the last rank is behind in place of waiting.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from statistics import median
@@ -26,6 +27,7 @@ from .arrivals import NOTABLE_LEAD, Arrivals, arrivals, point_text
 from .boundaries import AlignedNs, Detection, Steps
 from .step_costs import Costs, StepRow
 
+MOST_OF_RUN = 0.75  # share of the run's waiting; if steps have it, who is late in the run is late in steps
 Caused = Counter  # waiting in a step by the rank that causes it; None: not known
 
 
@@ -55,8 +57,9 @@ def slowest(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late | None
     if is_beside or late.is_background:
         return costs.steps, Slowest(slowest_why="unknown: the timing of a thread beside the one that drives the steps does not show it")
     judged = {row.step: row for row in whole if is_split(row, costs.is_driven)}
-    spans = spans_of(steps.aligned(aligned_ns, judged))
-    causes, caused = causes_in(spans, late)
+    times = steps.aligned(aligned_ns, judged)
+    spans = spans_of(times)
+    causes, caused = causes_in(spans, late, {rank for of_step in times.values() for rank in of_step})
     rows = [row if row.step not in judged else _with_slowest(row, caused[row.step]) for row in costs.steps]
     if 2 * len(judged) < len(whole):
         why = f"unknown: in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the time inside MPI is split"
@@ -68,7 +71,9 @@ def slowest(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late | None
         """Another rank would wait notably less in these steps without them."""
         return gain_ns(steps.connection, ranks, list(spans.values())) >= notable_ns
 
-    return rows, _judged(list(judged.values()), causes, caused, verdict.blame(causes, late.participants, gains), gains)
+    is_most = sum(cause.cost_ns for cause in causes) >= MOST_OF_RUN * sum(cause.cost_ns for cause in late.causes)
+    found = late.blame if is_most else verdict.blame(causes, late.participants, gains)
+    return rows, _judged(list(judged.values()), causes, caused, found, gains)
 
 
 def is_split(row: StepRow, is_driven: bool) -> bool:
@@ -85,14 +90,15 @@ def spans_of(times: Mapping[int, Mapping[int, tuple[int, int]]]) -> dict[int, tu
     return dict(sorted(spans.items(), key=itemgetter(1)))
 
 
-def causes_in(spans: dict[int, tuple[int, int]], late: Late) -> tuple[list[Cause], dict[int, Caused]]:
-    """The causes within these steps, and of each step what each rank causes."""
+def causes_in(spans: dict[int, tuple[int, int]], late: Late, ranks: Collection[int]) -> tuple[list[Cause], dict[int, Caused]]:
+    """The causes within these steps, on communicators of ranks that have steps, and of each step what each rank causes."""
     caused: dict[int, Caused] = {step: Counter() for step in spans}
     causes = []
     order, begins = list(spans), [begin_ns for begin_ns, _ in spans.values()]
+    theirs = {identity for identity, members in late.participants.members.items() if not set(members).isdisjoint(ranks)}
     for cause in late.causes:
         place = bisect_right(begins, cause.arrival_ns) - 1
-        if place >= 0 and cause.arrival_ns <= spans[order[place]][1]:
+        if place >= 0 and cause.arrival_ns <= spans[order[place]][1] and cause.identity in theirs:
             causes.append(cause)
             caused[order[place]][cause.cause_rank] += cause.sampled_ns
     return causes, caused
