@@ -122,6 +122,16 @@ def test_the_path_in_the_timeline_is_the_critical_path(page, report, run_path):
         assert drawn == {rank: ns for (of_step, rank), ns in parts.items() if of_step == step}
 
 
+def test_a_wait_that_is_an_estimate_has_no_arrow_and_says_so(report, run_folder, page):
+    """The clocks of the training run's hosts are too uncertain."""
+    assert report("html", run_folder, "-o", run_folder / "page.html").status == 0
+    data = timeline(run_folder / "page.html")
+    numbers = [piece for view in data["views"] for rank in view["ranks"] for piece in zip(*[iter(rank["pieces"])] * 6)]
+    found = {(waits_for, data["names"][detail]) for _, _, state, _, waits_for, detail in numbers if state == WAITING}
+    assert found == {(-1, "1,000 B, MPI_COMM_WORLD, waiting estimated from durations")}
+    assert "estimated" not in page.read_text()
+
+
 def test_a_path_that_is_not_known_is_not_drawn(report, tmp_path):
     job = grid([{3: 80 * MS}] * STEPS, unsplit="MPI_Win_fence", has_marks=True)
     assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..late.late_ranks import Late
-from ..late.timelines import OUTSIDE, WAITING, Piece
+from ..late.timelines import NOBODY, OUTSIDE, WAITING, Piece
 from ..run.alignment import storable
 from .boundaries import AlignedNs, Steps
 from .critical_path import Span, critical_path
@@ -19,6 +19,7 @@ from .step_costs import StepRow
 
 SQL = query.beside(__file__)
 
+ESTIMATE = "waiting estimated from durations"
 LONGEST = 7  # steps that come before the others
 MOST_WITH_GPUS = 8
 LEAST_BOUND, MOST_PER_RANK, LARGEST_BOUND = 22_000, 120, 60_000  # of the pieces of all views together; half as many of GPUs
@@ -140,7 +141,11 @@ def _windows(steps: Steps, spans: Mapping[int, tuple[int, int]], aligned_ns: Ali
 def _details(steps: Steps, aligned_ns: AlignedNs) -> dict[tuple[int, int], str]:
     """By rank and begin of the call on the run's axis."""
     found = SQL.ask(steps.connection, "step_view_calls", Detail)
-    return {(row.world_rank, storable(aligned_ns(row.world_rank, row.start_ns))): row.text for row in found}
+    texts = {(row.world_rank, storable(aligned_ns(row.world_rank, row.start_ns))): row.text for row in found}
+    for call in SQL.run(steps.connection, "step_view_estimates"):
+        if call in texts:
+            texts[call] = ", ".join(filter(None, (texts[call], ESTIMATE)))
+    return texts
 
 
 def _view(
@@ -177,7 +182,8 @@ def _shown(rank: int, pieces: Iterator[Piece], since_ns: int, details: Mapping[t
         detail = detail if is_same_call else details.get((rank, piece.begin_ns), "")
         is_same_call = piece.state == WAITING
         if piece.state != OUTSIDE:
-            yield Shown(piece._replace(begin_ns=max(piece.begin_ns, since_ns)), detail)
+            waits_for = NOBODY if detail.endswith(ESTIMATE) else piece.waits_for  # no arrival ended it
+            yield Shown(piece._replace(begin_ns=max(piece.begin_ns, since_ns), waits_for=waits_for), detail)
 
 
 def _coarse(pieces: Sequence[Shown], shortest_ns: int) -> list[Shown]:
