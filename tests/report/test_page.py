@@ -201,6 +201,21 @@ def test_the_best_rate_is_named_as_such(report, tmp_path):
     assert " ".join(report("advise", tmp_path / "run.db").out.split()).count(best) == 1
 
 
+def test_the_first_screen_says_what_to_try(report, tmp_path):
+    """The first piece of advice, and nothing of a run without any."""
+    with lzma.open(EXAMPLE) as packed:
+        (tmp_path / "run.db").write_bytes(packed.read())
+    first, *more = [row for row in report("advise", tmp_path / "run.db", "--json").rows if row["found"]]
+    assert report("html", tmp_path / "run.db").status == 0
+    header = (tmp_path / "run.html").read_text().partition("</header>")[0]
+    (said,) = re.findall(r"<dt>Waiting</dt><dd>[^<]*</dd><dt>To try</dt><dd>([^<]*)</dd>", header)
+    assert said.lower().startswith(first["title"].lower()) and f" (estimate; {first['certainty']}). " in said
+    assert first["suggestion"][1:] in said and said.endswith(f" {len(more)} more piece of advice below.")
+    healthy = grid([{}] * STEPS, has_marks=True).write(tmp_path / "healthy.db")
+    assert not any(row["found"] for row in report("advise", healthy, "--json").rows)
+    assert report("html", healthy).status == 0 and "To try" not in (tmp_path / "healthy.html").read_text()
+
+
 def test_what_was_not_found_is_a_list(report, run_path, page):
     """A line each; the words are those of advise."""
     found = page.read_text().partition('<section id="what-could-be-better">')[2].partition("</section>")[0]

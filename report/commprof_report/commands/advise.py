@@ -33,8 +33,8 @@ from ..late.late_ranks import late
 from ..run.alignment import align
 from ..run.run import Run
 from ..run.unsampled import unsampled_text
-from ..steps.steps_summary import StepsRow, steps_summary
-from ..summary.run_summary import RunSummary, run_summary
+from ..steps.steps_summary import steps_summary
+from ..summary.run_summary import run_summary
 from . import common
 
 EXAMPLES = (("What could be better", "hvprof-report advise RUN"),)
@@ -84,14 +84,22 @@ def verdict(pieces: Sequence[Advice]) -> str:
         return "Nothing to advise: no rule found what could save 0.5 % of the time."
     first = pieces[0]
     more = f", and {units.counted(len(pieces) - 1, 'more piece')} of advice" if len(pieces) > 1 else ""
-    return f"{first.title[0].upper()}{first.title[1:]}{more}."
+    return f"{capital(first.title)}{more}."
 
 
 def piece_lines(number: int, row: Advice) -> Iterator[str]:
-    saved = saving_text(row)
-    yield f"{number}. {row.title[0].upper()}{row.title[1:]}" + (f": could save {saved} (estimate; {row.certainty})" if saved else "")
+    yield f"{number}. {head_text(row)}"
     yield from wrapped(f"{row.evidence}.")
     yield from wrapped(f"-> {row.suggestion}.")
+
+
+def head_text(row: Advice) -> str:
+    saved = saving_text(row)
+    return capital(row.title) + (f": could save {saved} (estimate; {row.certainty})" if saved else "")
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def wrapped(text: str) -> list[str]:
@@ -128,8 +136,15 @@ def closing(rows: Sequence[Advice], unsampled: str) -> Iterator[tuple[str, list[
         yield "Not known", [f"the single calls of {unsampled}"]
 
 
-def advise_section(run: Run, answers: RunSummary, steps: StepsRow) -> str:
-    rows = advice.advice(run, answers, steps)
+def to_try_facts(rows: Sequence[Advice]) -> Iterator[tuple[str, str]]:
+    """The first piece in one sentence; nothing where there is none."""
+    pieces = [row for row in rows if row.found]
+    for row in pieces[:1]:
+        more = f" {units.counted(len(pieces) - 1, 'more piece')} of advice below." if len(pieces) > 1 else ""
+        yield "To try", f"{head_text(row)}. {capital(row.suggestion)}.{more}"
+
+
+def advise_section(run: Run, rows: Sequence[Advice]) -> str:
     pieces = [row for row in rows if row.found]
     sentence = verdict(pieces) + (" Estimates may count the same time twice." if pieces else "")
     table = [page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []

@@ -14,10 +14,11 @@ measure with the value of each run and the interval of its change, calls and siz
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import nlargest
 from pathlib import Path
 from typing import Callable
+from ..advice import advice
 
 from ..base import units
 from ..base.aside import written_whole
@@ -121,17 +122,19 @@ def parts(run: Selection, is_whole: bool = True) -> Iterator[str]:
     answers = run_summary(run, split)
     in_steps = steps_summary(run, alignment.aligned_ns, late=split)
     whole = split if is_whole else None
-    yield opening(run, answers, headline(in_steps.summary, whole and whole.run))
+    communicates = communicating(answers.calls) or answers.summary.has_nccl
+    advised = advice.advice(run, answers, in_steps.summary) if communicates else []
+    yield opening(run, answers, headline(in_steps.summary, whole and whole.run), advise.to_try_facts(advised))
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
     yield gpu.gpu_section(run, in_steps)
-    if not communicating(answers.calls) and not answers.summary.has_nccl:
+    if not communicates:
         return
     yield steps.steps_section(run, in_steps, whole)
     if in_steps.costs.is_driven:
         yield timeline_section(in_steps, alignment, split)
         yield rank_steps_section(in_steps, alignment, split)
     yield late_section(run, split)
-    yield advise.advise_section(run, answers, in_steps.summary)
+    yield advise.advise_section(run, advised)
     yield calls_section(answers)
     yield ranks_section(run, answers)
     if regions.has_regions(run):
@@ -146,7 +149,7 @@ def parts(run: Selection, is_whole: bool = True) -> Iterator[str]:
     yield conditions_section(answers)
 
 
-def opening(run: Run, answers: RunSummary, step: str) -> str:
+def opening(run: Run, answers: RunSummary, step: str, to_try: Iterable[tuple[str, str]]) -> str:
     row = answers.summary
     lines = [summary.where_and_when(row), f"{summary.library_name(row)}; run {row.run_id or 'without a name'}"]
     cards = [
@@ -156,7 +159,9 @@ def opening(run: Run, answers: RunSummary, step: str) -> str:
     ]
     thread = "" if row.mpi_thread_is_main else f"; {summary.OTHER_THREAD}"
     shares = [("In MPI", summary.share_text(row) + thread)] if summary.has_mpi(row) else []
-    facts = [*shares, *summary.nccl_facts(answers), *summary.closing_facts(run, answers, step)]
+    facts = [*shares, *summary.nccl_facts(answers)]
+    for head, fact in summary.closing_facts(run, answers, step):
+        facts += [(head, fact), *(to_try if head == "Waiting" else ())]
     return page.header(row.command_line or row.program or "unknown program", lines, cards, facts)
 
 

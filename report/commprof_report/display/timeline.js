@@ -19,7 +19,7 @@
   const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442"];
   const COMPUTING = 1, COMMUNICATING = 2;
   const GPU_COLOURS = ["#708090", "#9b5cf6", "#b8a038"]; // of data.gpuStates
-  const OTHER = "#999999", PATH = "#d50000";
+  const OTHER = "#999999";
   const LEFT = 96, TOP = 26, TALLEST = 22, SHORTEST = 2, MOST_HEIGHT = 720, NEAREST_NS = 200, MOST_UNFOLDED = 64, LONGEST_NAME = 13, LABEL = 14, LEAST_STRIPS = 6;
 
   const views = data.views.map(unpack);
@@ -193,7 +193,7 @@
 
   /* The latest part first: from the end of the step to its begin. */
   function drawPath() {
-    pen.strokeStyle = PATH;
+    pen.strokeStyle = style("--path");
     pen.lineWidth = 2;
     pen.beginPath();
     view.path.forEach(([rank, begin, end], place) => {
