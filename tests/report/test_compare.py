@@ -17,8 +17,10 @@ from commprof_report.compare.comparison import Rules, compare
 from commprof_report.compare.figures import Figures, figures, percentile, row_name
 from commprof_report.compare.groups import Group, renamed
 from commprof_report.compare.sides import Side, sides_named
+from commprof_report.display import pictures
 from commprof_report.experiment.canary import folder_of
 from commprof_report.plots import compare as plot
+from commprof_report.plots.axis import time_text
 from compared_runs import BLOCKS, LARGE, MS, SKEW_NS, SMALL, TINY, TRANSFERS, US, changed, execute, experiment, fact, measured, on_a, planted
 from compared_runs import sides, words
 from planted import SECOND
@@ -466,11 +468,24 @@ def test_a_column_for_each_side_and_the_best_is_marked_only_if_it_is_one(tmp_pat
 
 
 @pytest.mark.parametrize("ending, start", [("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_a_picture_is_written(slower, tmp_path, report, ending, start):
+def test_a_picture_is_written(slower, tmp_path, report, monkeypatch, ending, start):
     pytest.importorskip("matplotlib")
-    path = tmp_path / f"picture.{ending}"
+    path, said = tmp_path / f"picture.{ending}", []
+    save = pictures.save
+    monkeypatch.setattr(pictures, "save", lambda *arguments: said.append(arguments[3]) or save(*arguments))
     assert report("compare", *words(slower), "--plot", path).status == 0
     assert path.read_bytes().startswith(start)
+    assert said == [f"app 1; 2 ranks on 1 host · a: {BLOCKS} runs, Open MPI 4.1.4 · b: {BLOCKS} runs, Open MPI 4.1.4"]
+
+
+def test_where_no_change_is_known_there_is_no_picture(slower, tmp_path, report, monkeypatch):
+    monkeypatch.setattr(command, "picture", lambda answers, made=command.picture: made(without_values(answers)))
+    answer = report("compare", *words(slower[:2]), "--plot", tmp_path / "picture.png")
+    assert answer.status == 1 and answer.err.endswith("picture.png: not drawn: no figure or row has a value in all runs of two sides\n")
+
+
+def without_values(answers):
+    return answers._replace(pairs=[pair._replace(figures=[], rows=[]) for pair in answers.pairs])
 
 
 def test_the_picture_has_the_intervals_and_the_durations(slower):
@@ -481,8 +496,10 @@ def test_the_picture_has_the_intervals_and_the_durations(slower):
     answers = compare([side.with_runs([figures(path, True)[0] for path in side.paths]) for side in named], Rules())
     drawn = command.picture(answers)
     found = {row.name: row for row in drawn.intervals}
-    assert found["Transfer *"].is_found and found["Transfer *"].low > 1.2
-    assert not found["MPI_Allreduce 64 KiB on MPI_COMM_WORLD"].is_found
+    values = {command.figure_name(row): time_text(row.first_ns) for row in answers.pairs[0].figures}
+    transfer = found[f"Transfer *, {values['Transfer *']}"]
+    assert transfer.is_found and transfer.low > 1.2
+    assert not next(row for name, row in found.items() if name.startswith("MPI_Allreduce 64 KiB on MPI_COMM_WORLD, ")).is_found
     assert drawn.row == "MPI_Allreduce 4 MiB on MPI_COMM_WORLD"
     calls = {row.side: dict(row.buckets) for row in drawn.durations}
     assert {side: sum(buckets.values()) for side, buckets in calls.items()} == {"a": 24 * BLOCKS, "b": 24 * BLOCKS}

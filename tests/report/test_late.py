@@ -747,7 +747,8 @@ def test_the_picture_stacks_waiting_on_transfer():
     from commprof_report.plots import late as plot
 
     axes = matplotlib.Figure().add_subplot()
-    plot.draw(axes, [LateRankRow(rank, "a", 1, 0, 0, 0, 0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)])
+    ranks = [LateRankRow(rank, "a", 1, 0, 0, 0, 0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)]
+    plot.draw(axes, plot.picture(ranks, []))
     assert [bar.get_height() for bar in axes.patches] == [100, 100, 100, 300, 301, 302]
     assert [bar.get_y() for bar in axes.patches] == [0, 0, 0, 100, 100, 100]
 

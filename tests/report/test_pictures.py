@@ -13,6 +13,7 @@ from commprof_report.calls.sizes import size_rows
 from commprof_report.display import pictures
 from commprof_report.roles.roles import families
 from commprof_report.steps.step_costs import StepRow
+from parallel import world
 from planted import Cell, Communicator, Rank
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -57,31 +58,78 @@ def test_a_picture_is_written_by_its_ending(report, run_folder, tmp_path, comman
     assert path.read_bytes().startswith(STARTS[ending])
 
 
-WITHOUT_MESSAGES = [planted.Rank(rank, 2, cells=[Cell("MPI_Barrier", 0, [100])]) for rank in range(2)]
-NOTHING_TO_DRAW = {
-    "sizes": ["--bytes", "77"],
-    "latency": ["--bytes", "77"],
-    "ranks": ["--bytes", "77"],
-    "calls": ["--bytes", "77"],
-    "peers": [],
-    "gpu": [],
-    "late": [],
-    "steps": [],
+def small_run(*cells: Cell, ranks: int = 2, samples: tuple[planted.Sample, ...] = ()) -> list[Rank]:
+    return [Rank(rank, ranks, communicators=[world(rank, ranks)], cells=list(cells), samples=list(samples)) for rank in range(ranks)]
+
+
+BCAST = Cell("MPI_Bcast", 8, [1_000])
+SMALL_RUNS = {
+    "without messages": small_run(Cell("MPI_Barrier", 0, [100])),
+    "set-up only": small_run(Cell("MPI_Init", 0, [1_000_000], communicator=0)),
+    "one rank": small_run(BCAST, ranks=1),
+    "without samples": small_run(Cell("MPI_Allreduce", 8, [1_000] * 40)),
+    "one call": small_run(BCAST, samples=(planted.Sample("MPI_Bcast", 5_000, 6_000, bytes=8, sequence=1, root=0),)),
+}
+NO_SAMPLES = "unknown: single calls are not sampled on all ranks (COMMPROF_SAMPLES)"
+WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
+    "calls": [""] * 5,
+    "latency": [""] * 5,
+    "latency --completion": ["no completed nonblocking operation was counted in this run"] * 5,
+    "sizes": [*["no call with a message was counted in this run"] * 2, "", "", ""],
+    "ranks": ["", "no call but those that set MPI up was counted in this run", "", "", ""],
+    "peers": ["no point-to-point message of a byte or more between two ranks of the job was counted in this run"] * 5,
+    "peers --counts": ["no point-to-point message between two ranks of the job was counted in this run"] * 5,
+    "gpu": ["no GPU was used, or none was found"] * 5,
+    "gpu --by kernel": ["no GPU was used, or none was found"] * 5,
+    "late": [
+        NO_SAMPLES,
+        "no call that makes ranks wait for each other",
+        "one rank: there is nobody to wait for",
+        NO_SAMPLES,
+        "unknown: no call was split into waiting and transfer: 1.00 us per rank in MPI_Bcast; "
+        "1 operation whose clocks are too inaccurate or whose root was not read",
+    ],
+    "steps": ["no steps: no bulk collective was sampled"] * 5,
 }
 
 
-@pytest.mark.parametrize("command", NOTHING_TO_DRAW)
-def test_where_there_is_nothing_to_draw_there_is_a_line_and_no_file(report, tmp_path, command):
-    folder = planted.write_databases(tmp_path / "run", WITHOUT_MESSAGES)
-    answer = report(command, folder, *NOTHING_TO_DRAW[command], "--plot", tmp_path / "picture.png")
+@pytest.mark.parametrize("name", SMALL_RUNS)
+@pytest.mark.parametrize("command", WHY_NONE)
+def test_a_picture_of_a_small_run_is_drawn_or_it_is_said_why_not(report, tmp_path, command, name):
+    folder, path = planted.write_databases(tmp_path / "run", SMALL_RUNS[name]), tmp_path / "picture.svg"
+    why = WHY_NONE[command][list(SMALL_RUNS).index(name)]
+    answer = report(*command.split(), folder, "--plot", path)
+    said = f"hvprof-report: {path}: not drawn: {why}\n" if why else ""
+    assert (answer.status, answer.err, path.exists()) == (bool(why), said, not why)
+    assert not why or not answer.out
+
+
+FITS_NOT = {"sizes": "call with a message", "ranks": "call but those that set MPI up", "calls": "call", "latency": "call"}
+
+
+@pytest.mark.parametrize("command", FITS_NOT)
+def test_a_picture_of_what_the_filters_leave_out_is_not_drawn(report, run_folder, tmp_path, command):
+    answer = report(command, run_folder, "--bytes", "77", "--plot", tmp_path / "picture.png")
     assert (answer.status, answer.out) == (1, "")
-    assert answer.err == f"hvprof-report: {tmp_path}/picture.png: not drawn: this run has nothing to show in the picture\n"
-    assert not (tmp_path / "picture.png").exists()
+    assert answer.err == f"hvprof-report: {tmp_path}/picture.png: not drawn: no {FITS_NOT[command]} of this run fits the filters\n"
 
 
-def test_sizes_of_calls_without_messages_are_nothing_to_draw(report, tmp_path):
-    folder = planted.write_databases(tmp_path / "run", WITHOUT_MESSAGES)
-    assert report("sizes", folder, "--plot", tmp_path / "picture.png").status == 1
+def test_messages_to_other_jobs_or_without_bytes_are_no_heat_map(report, tmp_path):
+    to_outside, empty = ("MPI_Send", "sent", -1, 3, 24, 100), ("MPI_Send", "sent", 1, 3, 0, 100)
+    cell = Cell("MPI_Send", 8, [100] * 6)
+    folder = planted.write_databases(tmp_path / "run", [Rank(rank, 2, cells=[cell], peers=[to_outside, empty]) for rank in range(2)])
+    answer = report("peers", folder, "--plot", tmp_path / "picture.png")
+    assert answer.status == 1 and "no point-to-point message of a byte or more between two ranks" in answer.err
+    assert report("peers", folder, "--counts", "--plot", tmp_path / "picture.png").status == 0
+
+
+def test_one_bucket_does_not_fill_the_picture(axes):
+    from commprof_report.calls.latency import LatencyRow
+    from commprof_report.plots.latency import Picture
+
+    draw("latency", axes, Picture([LatencyRow("MPI_Bcast", 8, 8, 960, 1_024, 1, 1.0, 1.0, "call", 10.7)], []))
+    low, high = axes.get_xlim()
+    assert low <= 480 and high >= 2_048 and len(axes.get_xticks()) >= 2
 
 
 @pytest.mark.parametrize("version", [None, (3, 5, 3, "final", 0)])
@@ -116,8 +164,9 @@ def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
 
 def test_the_latency_histogram_holds_every_call(axes, connection):
     from commprof_report.calls.latency import latency_rows
+    from commprof_report.plots.latency import Picture
 
-    draw("latency", axes, latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20))
+    draw("latency", axes, Picture(latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20), []))
     octaves = [log2((bar.get_x() + bar.get_width()) / bar.get_x()) for bar in axes.patches]
     assert sum(bar.get_height() * width for bar, width in zip(axes.patches, octaves)) == pytest.approx(400)
     assert axes.get_title() == "MPI_Allreduce of 4 MiB: 400 calls"
@@ -148,9 +197,10 @@ def test_durations_at_either_end_of_the_histogram_have_a_density(report, tmp_pat
 
 def test_the_cumulative_curve_rises_to_one_at_the_bounds_of_buckets(axes, connection):
     from commprof_report.calls.latency import latency_rows
+    from commprof_report.plots.latency import Picture
 
     rows = latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20)
-    draw("latency", axes, rows)
+    draw("latency", axes, Picture(rows, []))
     (curve,) = axes.figure.axes[1].get_lines()
     places = dict(zip(curve.get_xdata(), curve.get_ydata()))
     assert [places[row.high_ns] for row in rows] == [0.25, 0.5, 0.75, 1]
@@ -159,9 +209,10 @@ def test_the_cumulative_curve_rises_to_one_at_the_bounds_of_buckets(axes, connec
 
 def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
     from commprof_report.calls.latency import latency_rows
+    from commprof_report.plots.latency import Picture
 
     rows = latency_rows(connection, "MPI_Bcast", 1 << 20, 1 << 20)  # 16 calls
-    draw("latency", axes, rows)
+    draw("latency", axes, Picture(rows, []))
     assert [line.get_label().partition(":")[0] for line in axes.get_lines()] == ["median"]
 
 
@@ -203,7 +254,7 @@ def test_a_logarithmic_axis_has_labels_whatever_its_span(axes, connection, sprea
 
 def test_a_picture_says_in_its_corner_what_it_is_of(report, run_folder, tmp_path, monkeypatch):
     said = []
-    monkeypatch.setattr(pictures, "save", lambda path, draw, rows, source, size: said.append(source))
+    monkeypatch.setattr(pictures, "save", lambda path, plot, rows, source, why_none: said.append(source))
     for command in ("sizes", "peers", "ranks", "calls", "steps", "late", "latency"):
         assert report(command, run_folder, "--plot", tmp_path / "picture.svg").status == 0
     (name,) = {source.rpartition(" · ")[0] for source in said}
@@ -236,9 +287,9 @@ def test_points_of_few_calls_are_hollow(axes, connection):
 
 def test_the_heat_map_has_senders_as_rows(axes, connection):
     from commprof_report.calls.peers import peer_rows
-    from commprof_report.plots.peers import Matrix
+    from commprof_report.plots.peers import matrix_of
 
-    draw("peers", axes, Matrix(peer_rows(connection), 4, "bytes"))
+    draw("peers", axes, matrix_of(peer_rows(connection), 4, "bytes"))
     array = axes.get_images()[0].get_array()
     assert array[0, 1] == 30 * 8_192 and array.mask[1, 0]
 

@@ -74,11 +74,11 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         shown = drawn(rows)
         calls = units.counted(sum(row.count for row in shown), "call")
-        common.picture_save(arguments, run, plot.draw, shown, calls, plot.figure_size(shown))
+        common.picture_save(arguments, run, plot, shown, calls, common.nothing_text(arguments))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, CallRow._fields)
     elif not rows:
-        common.print_nothing_chosen()
+        print(common.nothing_text(arguments))
     else:
         print_text(rows)
 

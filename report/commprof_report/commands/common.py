@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterable
 from contextvars import ContextVar
 from pathlib import Path
+from types import ModuleType
 from typing import Callable
 
 from ..base import units
-from ..display import pictures, tables
-from ..display.pictures import Draw
+from ..display import page, pictures, tables
 from ..run import cache, selection
 from ..run.run import Run, run_open
 from ..run.selection import Selection
@@ -82,7 +82,7 @@ def print_notes(notes: Iterable[str]) -> None:
 
 def is_whole(arguments: argparse.Namespace) -> bool:
     """No filter was given."""
-    return not any(getattr(arguments, name, None) for name in ("call", "communicator", "region", "rank", "bytes"))
+    return not any(getattr(arguments, name, None) for name in ("call", "communicator", "region", "rank", "bytes", "memory_kind"))
 
 
 def print_line(text: str = "") -> None:
@@ -90,17 +90,22 @@ def print_line(text: str = "") -> None:
     print(units.visible(text))
 
 
-def picture_save(arguments: argparse.Namespace, run: Run, draw: Draw, rows: object, drawn: str, size: tuple[float, float] = (8, 4.5)) -> None:
-    """--plot. In the corner are the run, its library and what is drawn: so many calls, ranks, steps."""
+def picture_save(arguments: argparse.Namespace, run: Run, plot: ModuleType, rows: object, drawn: str, why_none: str) -> None:
+    """--plot. In the corner are the run, its library and what is drawn: so many calls, ranks, steps. why_none: why there are no rows."""
     versions = run.connection.execute("SELECT DISTINCT value FROM fact WHERE key = 'mpi_version' ORDER BY value").fetchall()
     libraries = [units.library_name(version) for (version,) in versions]
     parts = (title_of(run), units.counted(run.world_size, "rank"), *libraries, drawn)
-    pictures.save(arguments.plot, draw, rows, units.visible(" · ".join(parts)), size)
+    pictures.save(arguments.plot, plot, rows, units.visible(" · ".join(parts)), units.visible(why_none))
+
+
+def picture(plot: ModuleType, rows: object, description: str) -> str:
+    """In a page; nothing if there are no rows, or no matplotlib."""
+    return page.picture(pictures.svg(plot, rows), description)
 
 
 def title_of(run: Run) -> str:
     return run.path.resolve().name
 
 
-def print_nothing_chosen() -> None:
-    print("no call of this run fits the filters")
+def nothing_text(arguments: argparse.Namespace, what: str = "call") -> str:
+    return f"no {what} was counted in this run" if is_whole(arguments) else f"no {what} of this run fits the filters"

@@ -45,6 +45,7 @@ from ..display import pictures, tables
 from ..display.tables import Column
 from ..experiment.plan import is_experiment, plan_read
 from ..plots import compare as plot
+from ..plots.axis import time_text
 from . import common
 
 EXAMPLES = (
@@ -142,8 +143,8 @@ def run(arguments: argparse.Namespace) -> None:
     answers = compared(arguments.runs, rules(arguments, arguments.by == "size"), with_histograms)
     if arguments.plot:
         drawn = picture(answers)
-        source = " · ".join(f"{side.name}: {units.counted(len(side.runs), 'run')}" for side in answers.sides)
-        pictures.save(arguments.plot, plot.draw, drawn, units.visible(source), plot.figure_size(drawn))
+        source = " · ".join([program_text(answers), *map(side_text, answers.sides)])
+        pictures.save(arguments.plot, plot, drawn, units.visible(source), "no figure or row has a value in all runs of two sides")
     if tables.is_for_scripts(arguments):
         by = arguments.by or ("figure" if arguments.skip_steps else "row")
         tables.write_rows(arguments, script_rows(answers, by), SCRIPT_FIELDS[by])
@@ -222,23 +223,25 @@ def print_table(answers: Comparison, by: str) -> None:
             print(("\n" if place else "") + table)
 
 
-def picture(answers: Comparison) -> plot.Picture:
+def picture(answers: Comparison) -> plot.Picture | None:
+    """None: no change is known."""
     rows = [(row, figure_name(row)) for pair in answers.pairs for row in pair.figures]
     rows += [(row, row_text(row)) for pair in answers.pairs for row in pair.rows[:MOST_DRAWN]]
+    known = [(row, units.visible(units.shortened(name, 60))) for row, name in rows if row.change is not None]
+    values = {name: time_text(row.first_ns) for row, name in reversed(known)}
+    is_judged = all(pair.verdict.verdict != "refused" for pair in answers.pairs)
     intervals = [
         plot.Interval(
-            *(row.side, units.visible(units.shortened(name, 60)), 1 + row.change),
+            *(row.side, f"{name}, {values[name]}", 1 + row.change),
             *(None if bound is None else 1 + bound for bound in (row.low, row.high)),
-            row.outcome in ("less", "more"),
+            is_judged and row.outcome in ("less", "more"),
         )
-        for row, name in rows
-        if row.change is not None
+        for row, name in known
     ]
-    sides = answers.histograms[0].sides if answers.histograms else {}
+    largest, sides = answers.histograms[0] if answers.histograms else ("", {})
     durations = [plot.Durations(side, list(buckets.items())) for side, buckets in sides.items() if buckets]
-    largest = next((units.visible(units.shortened(row_text(row), 40)) for pair in answers.pairs for row in pair.rows), "")
-    verdict = answers.pairs[0].verdict
-    return plot.Picture(verdict.reference, verdict.min_effect, intervals, largest, durations)
+    verdict, title = answers.pairs[0].verdict, units.visible(units.shortened(largest, 40))
+    return plot.Picture(verdict.reference, verdict.level, verdict.min_effect, intervals, title, durations) if intervals else None
 
 
 def print_text(answers: Comparison) -> None:
@@ -272,13 +275,21 @@ def facts(answers: Comparison) -> Iterator[tuple[str, str]]:
         yield "Note", note
 
 
-def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
+def program_text(answers: Comparison) -> str:
     first = answers.sides[0].runs[0]
     hosts = len(set(first.placement))
-    yield "Program", f"{units.shortened(program_of(first), 70)}; {units.counted(first.world_size, 'rank')} on {units.counted(hosts, 'host')}"
+    return f"{units.shortened(program_of(first), 70)}; {units.counted(first.world_size, 'rank')} on {units.counted(hosts, 'host')}"
+
+
+def side_text(side: Side) -> str:
+    failed = f"; {units.counted(side.failed, 'failed run')} not compared" if side.failed else ""
+    return f"{side.name}: {units.counted(len(side.runs), 'run')}, {library(side)}{failed}"
+
+
+def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
+    yield "Program", program_text(answers)
     for place, side in enumerate(answers.sides):
-        failed = f"; {units.counted(side.failed, 'failed run')} not compared" if side.failed else ""
-        yield "" if place else "Sides", f"{side.name}: {units.counted(len(side.runs), 'run')}, {library(side)}{failed}"
+        yield "" if place else "Sides", side_text(side)
     if answers.is_paired and len(answers.sides[0].runs) > 1:
         yield "Blocks", f"{len(answers.sides[0].runs)}: runs made next to each other are compared with each other"
     elif not answers.is_paired:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Callable, NamedTuple
 
 from ..base import units
@@ -184,13 +184,20 @@ def run(arguments: argparse.Namespace) -> None:
 
 def picture_save(run: Selection, arguments: argparse.Namespace) -> None:
     """Of the devices, or with --by kernel of the kernels."""
+    found = gpu_activity.gpu(run.connection)
+    unseen = [] if found.is_seen else [text for _, text in unseen_facts(found)]
+    why_none = "; ".join(unseen) or f"no {arguments.by or 'GPU'} was traced"
     if arguments.by == "kernel":
         kernels = gpu_activity.kernels(run.connection)
         counted = units.counted(sum(row.count for row in kernels), "kernel execution")
-        common.picture_save(arguments, run, kernels_plot.draw, kernels, counted, kernels_plot.figure_size(kernels))
+        common.picture_save(arguments, run, kernels_plot, kernels, counted, why_none)
     else:
-        devices = [device for device in gpu_activity.gpu(run.connection).devices if device.traced_ns]
-        common.picture_save(arguments, run, plot.draw, devices, units.counted(len(devices), "device"), plot.figure_size(devices))
+        devices = traced(found.devices)
+        common.picture_save(arguments, run, plot, devices, units.counted(len(devices), "device"), why_none)
+
+
+def traced(devices: Sequence[GpuDeviceRow]) -> list[GpuDeviceRow]:
+    return [device for device in devices if device.traced_ns]
 
 
 def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
@@ -416,13 +423,9 @@ def gpu_section(run: Run, in_steps: StepsSummary) -> str:
         "GPUs",
         sentence,
         page.facts_list(facts(answers)),
-        page.picture(drawn(plot, devices), "what the GPUs did"),
+        common.picture(plot, traced(devices), "what the GPUs did"),
         page.table(DEVICE_COLUMNS, devices),
-        page.picture(drawn(kernels_plot, kernels), "kernels by time") if kernels else "",
+        common.picture(kernels_plot, kernels, "kernels by time"),
         page.table(KERNEL_COLUMNS, kernels),
         page.table(COPY_COLUMNS, copies[:MOST_COPIES]) if copies else "",
     )
-
-
-def drawn(module: ModuleType, rows: Sequence) -> bytes | None:
-    return pictures.svg(module.draw, rows, module.figure_size(rows)) if pictures.is_possible() else None

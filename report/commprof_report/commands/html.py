@@ -17,9 +17,8 @@ import argparse
 from collections.abc import Iterable, Iterator
 from heapq import nlargest
 from pathlib import Path
-from typing import Callable
-from ..advice import advice
 
+from ..advice import advice
 from ..base import units
 from ..base.aside import written_whole
 from ..base.errors import UsageError
@@ -178,10 +177,6 @@ def library_cards(row: SummaryRow) -> list[tuple[str, str]]:
     return (cards if summary.has_mpi(row) else []) + (nccl if row.has_nccl else [])
 
 
-def drawn(draw: Callable, rows: object, size: tuple[float, float] = (8, 4.5)) -> bytes | None:
-    return pictures.svg(draw, rows, size) if pictures.is_possible() else None
-
-
 def calls_section(answers: RunSummary) -> str:
     rows = communicating(answers.calls) or calls.drawn(answers.calls)
     sentence = (
@@ -193,7 +188,7 @@ def calls_section(answers: RunSummary) -> str:
         sentence = "Each bar is the time that NCCL's operations of all ranks together took on the device, as far as it was traced."
     elif of_nccl(rows, "call"):
         sentence = "Each bar is the time that all ranks together spent putting operations of NCCL into a stream's queue: no communication."
-    picture = page.picture(drawn(calls_plot.draw, rows, calls_plot.figure_size(rows)), "time by call")
+    picture = common.picture(calls_plot, rows, "time by call")
     shown = [page.table(columns, of_part) for columns, of_part in calls.parts(answers.calls)]
     return page.section("Where the time goes", sentence, picture, *shown)
 
@@ -204,7 +199,7 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
         ' other ranks: see "Who is late".'
     )
     times = rank_time_rows(run.connection)
-    picture = page.picture(drawn(ranks_plot.draw, times, ranks_plot.figure_size(times)), "time in MPI by rank")
+    picture = common.picture(ranks_plot, times, "time in MPI by rank")
     if len(answers.ranks) > MOST_RANKS:
         sentence += f" The table has the first {MOST_RANKS} of {len(answers.ranks):,} ranks."
     by_rank = page.table(ranks.rank_columns(answers.ranks), answers.ranks[:MOST_RANKS])
@@ -256,8 +251,7 @@ def rank_steps_section(in_steps: StepsSummary, alignment: Alignment, waits: Late
         " Outside MPI a slow rank is a dark stripe from left to right, a noisy host a band, a slow step a dark line from top to bottom. A rank"
         ' that others wait for waits little itself. Waiting is counted for the rank that caused it, if that is known, as in "Who is late".'
     )
-    picture = drawn(rank_steps_plot.draw, found, rank_steps_plot.figure_size(found))
-    return page.section("Rank by step", sentence, page.picture(picture, "times by rank and step"))
+    return page.section("Rank by step", sentence, common.picture(rank_steps_plot, found, "times by rank and step"))
 
 
 def late_section(run: Run, answers: Late) -> str:
@@ -272,7 +266,10 @@ def late_section(run: Run, answers: Late) -> str:
     ranks = sorted(nlargest(MOST_RANKS, answers.ranks, key=lambda row: row.cost_ns), key=lambda row: row.rank)
     if len(ranks) < len(answers.ranks):
         sentence += f" Shown are the {MOST_RANKS} of {len(answers.ranks):,} ranks that cost the others most."
-    picture = page.picture(drawn(late_plot.draw, ranks, late_plot.figure_size(ranks)), "waiting and transfer by rank")
+    families = late.siblings(run, answers)
+    if families:
+        sentence += " Beneath are the communicators of each family, which do the same work: one far from all others is named."
+    picture = common.picture(late_plot, late_plot.picture(ranks, families), "waiting and transfer by rank")
     by_rank = page.table(late.cause_columns(late.RANK_COLUMNS, ranks), ranks)
     by_call = page.table(late.call_columns(answers.calls), answers.calls)
     by_host = page.table(late.cause_columns(late.HOST_COLUMNS, answers.hosts), answers.hosts) if len(answers.hosts) > 1 else ""
@@ -300,8 +297,7 @@ def sizes_sections(run: Run) -> Iterator[str]:
         " times, mostly by waiting for a late rank."
     )
     in_families = sizes_plot.with_message(sizes.best_timed(size_rows(run.connection, families=roles.families(run.connection))))
-    shown = drawn(sizes_plot.draw, in_families, sizes_plot.figure_size(in_families)) if in_families else None
-    picture = page.picture(shown, "latency by message size")
+    picture = common.picture(sizes_plot, in_families, "latency by message size")
     largest = sorted(sorted(rows, key=lambda row: row.total_ns)[-MOST_SIZES:], key=rows.index)
     absent = {"rank": True, "overlap": True, **sizes.nothing_to_tell(rows)}
     columns = [column for column in sizes.COLUMNS if not absent.get(column.head)]
@@ -317,9 +313,8 @@ def peers_section(run: Run, answers: RunSummary) -> str:
         "Each field is what one rank sent to another with point-to-point calls, as the sender counted it; white:"
         " nothing. Pipelines show as lines beside the diagonal, a coordinator as one full row and column."
     )
-    matrix = peers_plot.Matrix(answers.peers, run.world_size, "bytes")
-    picture = page.picture(drawn(peers_plot.draw, matrix, (6.4, 5.2)), "peers")
-    return page.section("Who sends to whom", sentence, picture)
+    picture = common.picture(peers_plot, peers_plot.matrix_of(answers.peers, run.world_size, "bytes"), "bytes from rank to rank")
+    return page.section("Who sends to whom", sentence, picture) if picture else ""
 
 
 def communicators_section(run: Run) -> str:

@@ -22,6 +22,7 @@ import argparse
 from collections.abc import Collection, Iterator, Sequence
 
 from ..base import units
+from ..base.siblings import Family, Sibling, families
 from ..display import tables
 from ..display.tables import Column
 from ..late.late_ranks import (
@@ -37,6 +38,7 @@ from ..late.late_ranks import (
 from ..late.sentences import ALL, NOTABLE_SHARE, notable_rest, part_text, rest_text, verdict
 from ..late.verdict import BACKGROUND, LEVEL, NOTABLE
 from ..plots import late as plot
+from ..roles import roles
 from ..run.alignment import align
 from ..run.crowding import crowded_facts
 from ..run.run import Run
@@ -123,10 +125,10 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     answers = late(run, align(run.connection))
     if arguments.plot:
-        shown = answers.ranks if any(row.wait_ns or row.transfer_ns for row in answers.ranks) else []
         counted = ((answers.run.collectives, "collective"), (answers.run.message_calls, "message call"))
         drawn = ", ".join(units.counted(number, noun) for number, noun in counted if number)
-        common.picture_save(arguments, run, plot.draw, shown, drawn, plot.figure_size(shown))
+        why_none = verdict(answers) if answers.run.verdict == "none" else common.nothing_text(arguments, "call that was split")
+        common.picture_save(arguments, run, plot, plot.picture(answers.ranks, siblings(run, answers)), drawn, why_none)
     if tables.is_for_scripts(arguments) and arguments.by == "run":
         tables.write_rows(arguments, [answers.run], LateRow._fields)
     elif tables.is_for_scripts(arguments):
@@ -134,6 +136,17 @@ def run(arguments: argparse.Namespace) -> None:
         tables.write_rows(arguments, getattr(answers, name), fields)
     else:
         print_text(run, answers, arguments.by)
+
+
+def siblings(run: Run, answers: Late) -> list[Family]:
+    """Families of communicators, by the waiting of each one's ranks in a call."""
+    names = roles.families(run.connection)
+    split = [row for row in answers.calls if row.wait_ns is not None]
+    return families((f"{row.call} on {names.get(row.identity, row.communicator)}", sibling(row)) for row in split)
+
+
+def sibling(row: LateCallRow) -> Sibling:
+    return Sibling(row.communicator, row.wait_ns / row.ranks, (row.wait_ns + row.transfer_ns) / row.ranks)
 
 
 def print_text(run: Run, answers: Late, by: str | None) -> None:
@@ -209,11 +222,21 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     if row.late_ranks is not None:
         yield "To gain", gain_text(row)
         yield "Certainty", certainty_text(row)
+    yield from sibling_facts(run, answers)
     yield "Clocks", clock_text(row, "collective of MPI" if any(call.library == "nccl" for call in answers.calls) else "collective")
     if run.missing:
         yield "Not read", f"{units.span_names(run.missing)}: late ranks may be among them"
     if run.profiled:
         yield "Part", part_of_run_text(run)
+
+
+def sibling_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
+    """Communicators whose ranks wait far longer or shorter than those of their siblings."""
+    found = [each for each in siblings(run, answers) if each.outside] if answers.is_known else []
+    for place, each in enumerate(found):
+        name, wait_ns, _ = each.outside
+        others = f"of the others {units.duration(each.low_ns)} to {units.duration(each.high_ns)}"
+        yield "" if place else "Siblings", f"{each.name}: ranks of {name} wait {units.duration(wait_ns)}, those {others}"
 
 
 def marks_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:

@@ -12,12 +12,14 @@ import argparse
 from collections.abc import Iterable, Sequence
 
 from ..base import units
+from ..base.siblings import Family, Sibling, families
 from ..calls.latency import LatencyRow, dominating_size, latency_rows
-from ..calls.sizes import DurationRow, PercentilesRow, SizeRow, rank_durations
+from ..calls.sizes import DurationRow, PercentilesRow, SizeRow, rank_durations, size_rows
 from ..display import page, tables
 from ..display.tables import Column
 from ..plots import histograms
 from ..plots import latency as plot
+from ..roles import roles
 from ..run.run import Run
 from . import common, sizes
 
@@ -41,11 +43,13 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments)
     rows = histogram(run, arguments)
     if arguments.plot:
-        common.picture_save(arguments, run, plot.draw, rows, units.counted(sum(row.count for row in rows), "call"))
+        calls = units.counted(sum(row.count for row in rows), "call")
+        picture = plot.Picture(rows, siblings(run, arguments, rows[0])) if rows else None
+        common.picture_save(arguments, run, plot, picture, calls, nothing_text(arguments))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, LatencyRow._fields)
     elif not rows:
-        common.print_nothing_chosen()
+        print(nothing_text(arguments))
     else:
         print_text(rows)
 
@@ -60,6 +64,18 @@ def histogram(run: Run, arguments: argparse.Namespace) -> list[LatencyRow]:
         low = min(arguments.bytes.low or 0, LARGEST)
         high = None if arguments.bytes.high is None else min(arguments.bytes.high, LARGEST)
     return latency_rows(run.connection, chosen.call, low, high, chosen.measure)
+
+
+def siblings(run: Run, arguments: argparse.Namespace, shown: LatencyRow) -> list[Family]:
+    """Families of communicators, by the median of the calls that are shown, if these have one size."""
+    names, key = roles.families(run.connection), (shown.call, shown.measure, shown.bytes_low, shown.bytes_low)
+    rows = size_rows(run.connection, completion=arguments.completion)
+    chosen = [row for row in rows if (row.call, row.measure, row.bytes_low, row.bytes_high) == key and row.p95_ns is not None]
+    return families((names.get(row.identity, row.communicator), Sibling(row.communicator, row.p50_ns, row.p50_ns)) for row in chosen)
+
+
+def nothing_text(arguments: argparse.Namespace) -> str:
+    return common.nothing_text(arguments, "completed nonblocking operation" if arguments.completion else "call")
 
 
 def print_text(rows: list[LatencyRow]) -> None:

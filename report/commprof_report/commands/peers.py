@@ -37,8 +37,11 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False)
     rows = peer_rows(run.connection, arguments.received)
     if arguments.plot:
-        matrix = plot.Matrix(rows, run.world_size, "count" if arguments.counts else "bytes") if rows else None
-        common.picture_save(arguments, run, plot.draw, matrix, units.counted(sum(row.count for row in rows), "message"), (7, 6))
+        matrix = plot.matrix_of(rows, run.world_size, "count" if arguments.counts else "bytes")
+        messages = units.counted(sum(row.count for row in matrix.rows) if matrix else 0, "message")
+        size = "" if arguments.counts else "of a byte or more "
+        why_none = common.nothing_text(arguments, f"point-to-point message {size}between two ranks of the job")
+        common.picture_save(arguments, run, plot, matrix, messages, why_none)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, PeerRow._fields)
     elif not rows:

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif not has_regions(run):
         print(NONE)
     elif not rows:
-        common.print_nothing_chosen()
+        print(common.nothing_text(arguments))
     else:
         common.print_line(headline(rows))
         print("\n" + tables.text_table(columns_of(rows), rows))

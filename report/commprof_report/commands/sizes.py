@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
         in_families = size_rows(run.connection, arguments.per_rank, arguments.completion, roles.families(run.connection))
         drawn = plot.with_message(best_timed(in_families))
         calls = units.counted(sum(row.count for row in drawn), "call")
-        common.picture_save(arguments, run, plot.draw, drawn, calls, plot.figure_size(drawn))
+        common.picture_save(arguments, run, plot, drawn, calls, common.nothing_text(arguments, "call with a message"))
     if arguments.sort:
         rows.sort(key=ORDERS[arguments.sort], reverse=True)
     if tables.is_for_scripts(arguments):
@@ -106,7 +106,7 @@ def fields_of(arguments: argparse.Namespace) -> list[str]:
 def print_text(rows: list[SizeRow], arguments: argparse.Namespace) -> None:
     shown = [row for row in best_timed(rows) if arguments.call or carries_messages(row)]
     if not shown:
-        common.print_nothing_chosen()
+        print(common.nothing_text(arguments, "call with a message"))
         return
     absent = {
         "rank": not arguments.per_rank,

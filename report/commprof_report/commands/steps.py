@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> None:
     answers = steps_summary(run, alignment.aligned_ns, arguments.by, arguments.region, waits)
     if arguments.plot:
         steps = answers.costs.steps
-        common.picture_save(arguments, run, plot.draw, steps, units.counted(len(steps), "step"), plot.SIZE)
+        common.picture_save(arguments, run, plot, steps, units.counted(len(steps), "step"), f"no steps: {answers.summary.why}")
     if tables.is_for_scripts(arguments):
         rows, fields = chosen(arguments, answers)
         tables.write_rows(arguments, rows, fields)

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, TrafficRow._fields)
     elif not rows:
-        common.print_nothing_chosen()
+        print(common.nothing_text(arguments))
     else:
         for head, text in facts(rows):
             common.print_line(f"{head:<{HEAD_WIDTH}}{text}")

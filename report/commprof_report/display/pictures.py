@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import io
 import sys
+import textwrap
 from pathlib import Path
-from typing import Any, Callable
+from types import ModuleType
+from typing import Any
 
 from ..base.errors import ReportError
 
@@ -14,6 +16,7 @@ ENDINGS = (".png", ".svg", ".pdf")
 # Okabe and Ito's palette, which colour-blind readers can distinguish too (https://jfly.uni-koeln.de/color/).
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999", "#000000")
 OTHER_COLOUR = "#BBBBBB"
+SOURCE_WIDTH = 20  # characters of it in an inch
 STYLE = {
     "font.size": 10,
     "font.family": "sans-serif",
@@ -38,7 +41,6 @@ STYLE = {
     "text.parse_math": False,
     "savefig.dpi": 150,
 }
-Draw = Callable[[Any, Any], None]
 
 
 def picture_path(text: str) -> Path:
@@ -57,20 +59,22 @@ def is_possible() -> bool:
     return getattr(matplotlib, "__version_info__", (0,)) >= (3, 6)  # 3.4 and older do not have it
 
 
-def save(path: Path, draw: Draw, rows: Any, source: str, size: tuple[float, float] = (8, 4.5)) -> None:
-    """Draws on new axes and writes the file, with its source in a corner. Raises ReportError if there are no rows or no matplotlib."""
+def save(path: Path, plot: ModuleType, rows: Any, source: str, why_none: str) -> None:
+    """plot: a module of plots/. Writes the file, with its source in a corner. Raises ReportError if there are no rows, and says why_none, or no
+    matplotlib."""
     if not rows:
-        raise ReportError(path, "not drawn: this run has nothing to show in the picture")
+        raise ReportError(path, f"not drawn: {why_none}")
     if not is_possible():
         raise ReportError(path, f"not drawn: no matplotlib 3.6 or newer is installed for {sys.executable} (tables do not need it)")
-    path.write_bytes(_drawn(path.suffix[1:].lower(), draw, rows, size, source))
+    path.write_bytes(_drawn(path.suffix[1:].lower(), plot, rows, source))
 
 
-def svg(draw: Draw, rows: Any, size: tuple[float, float] = (8, 4.5)) -> bytes:
-    return _drawn("svg", draw, rows, size)
+def svg(plot: ModuleType, rows: Any) -> bytes | None:
+    """None: there are no rows, or no matplotlib."""
+    return _drawn("svg", plot, rows) if rows and is_possible() else None
 
 
-def _drawn(ending: str, draw: Draw, rows: Any, size: tuple[float, float], source: str = "") -> bytes:
+def _drawn(ending: str, plot: ModuleType, rows: Any, source: str = "") -> bytes:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -78,10 +82,11 @@ def _drawn(ending: str, draw: Draw, rows: Any, size: tuple[float, float], source
     file = io.BytesIO()
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=plot.figure_size(rows), layout="constrained")
         FigureCanvasAgg(figure)
-        draw(figure.add_subplot(), rows)
+        plot.draw(figure.add_subplot(), rows)
         if source:
-            figure.supxlabel(source, x=0.995, horizontalalignment="right", fontsize=7, color="#777777")
+            lines = textwrap.fill(source, round(SOURCE_WIDTH * figure.get_figwidth()))
+            figure.supxlabel(lines, x=0.995, horizontalalignment="right", fontsize=7, color="#777777")
         figure.savefig(file, format=ending, metadata=metadata)
     return file.getvalue()

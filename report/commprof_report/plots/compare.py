@@ -7,6 +7,7 @@ from itertools import accumulate
 from math import log
 from typing import NamedTuple
 
+from ..base import units
 from ..display.pictures import PALETTE
 from .axis import time_axis
 from .latency import label_few_decades
@@ -36,6 +37,7 @@ class Durations(NamedTuple):
 
 class Picture(NamedTuple):
     reference: str
+    level: float
     min_effect: float
     intervals: Sequence[Interval]
     row: str
@@ -74,8 +76,10 @@ def draw_intervals(axes, picture: Picture) -> None:
     label_ratios(axes)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_xlabel(f"change against {picture.reference} (filled: found; grey: too small to matter)")
-    axes.set_title("Changes with their intervals", pad=26)
+    axes.set_xlabel(
+        f"change against the value of {picture.reference}, beside each name\n(*: the verdict; filled: beyond chance; grey: too small to matter)"
+    )
+    axes.set_title(f"Changes with their {100 * picture.level:.3g} % intervals", pad=26)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=4, borderaxespad=0.2, borderpad=0)
 
 
@@ -103,7 +107,7 @@ def draw_durations(axes, picture: Picture) -> None:
         ends = [max(high_ns, FEWEST_NS) for (_, high_ns), _ in row.buckets]
         shares = [count / whole for count in accumulate(count for _, count in row.buckets)]
         begin_ns = max(row.buckets[0][0][0], FEWEST_NS)
-        axes.plot([begin_ns, *ends], [0, *shares], color=colour, linewidth=1.6, label=row.side)
+        axes.plot([begin_ns, *ends], [0, *shares], color=colour, linewidth=1.6, label=f"{row.side}: {units.counted(whole, 'call')}")
     axes.set_xscale("log")
     time_axis(axes.xaxis, is_log=True)
     low_ns, high_ns = axes.get_xlim()

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from ..base.siblings import Family
 from ..display.pictures import PALETTE
 from ..late.late_ranks import LateRankRow
 from .axis import time_axis
+from .families import beneath, height
 from .ranks import label_ranks
 
 
-def figure_size(rows: Sequence[LateRankRow]) -> tuple[float, float]:
-    return min(max(8.0, 5 + 0.12 * len(rows)), 16.0), 4.5
+class Picture(NamedTuple):
+    """families: by the waiting of each communicator, per rank."""
+
+    ranks: Sequence[LateRankRow]
+    families: Sequence[Family]
 
 
-def draw(axes, rows: Sequence[LateRankRow]) -> None:
+def picture(ranks: Sequence[LateRankRow], families: Sequence[Family]) -> Picture | None:
+    """None where there is neither waiting nor transfer."""
+    return Picture(ranks, families) if any(row.wait_ns or row.transfer_ns for row in ranks) else None
+
+
+def figure_size(picture: Picture) -> tuple[float, float]:
+    return min(max(8.0, 5 + 0.12 * len(picture.ranks)), 16.0), 4.5 + height(picture.families)
+
+
+def draw(axes, picture: Picture) -> None:
+    axes, rows = beneath(axes, picture.families, "Waiting per rank, by communicator"), picture.ranks
     places = range(len(rows))
     width = 0.8 if len(rows) < 50 else 1
     transfers = [float(row.transfer_ns) for row in rows]

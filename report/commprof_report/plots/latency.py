@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..base import units
+from ..base.siblings import Family
 from ..calls.latency import LEAST_NS, LatencyRow
 from ..display.pictures import PALETTE
 from .axis import time_axis, time_text
+from .families import beneath, height
 
 TICKS_WITHIN = ((30, (1, 1.5, 2, 3, 5, 7)), (1_000, (1, 2, 5)))  # by how many times the axis spans
 MARKS = ((0.50, "median", 1, "-"), (0.95, "95 %", 20, "--"), (0.99, "99 %", 100, ":"))  # share, name, fewest calls, style of line
 
 
-def draw(axes, rows: Sequence[LatencyRow]) -> None:
+class Picture(NamedTuple):
+    """families: by the median duration on each communicator."""
+
+    rows: Sequence[LatencyRow]
+    families: Sequence[Family]
+
+
+def figure_size(picture: Picture) -> tuple[float, float]:
+    return 8.0, 4.5 + height(picture.families)
+
+
+def draw(axes, picture: Picture) -> None:
+    axes, rows = beneath(axes, picture.families, "Median duration, by communicator"), picture.rows
     low = [max(row.low_ns, LEAST_NS) for row in rows]
     widths = [row.high_ns - left for row, left in zip(rows, low)]
     axes.bar(low, [row.density for row in rows], widths, align="edge", color=PALETTE[0], edgecolor="white", linewidth=0.6)
     axes.set_xscale("log")
+    if rows[-1].high_ns < 2 * low[0]:  # a bucket or two are no picture of their own
+        axes.set_xlim(low[0] / 2, 2 * rows[-1].high_ns)
     axes.set_xlabel("duration of a call")
     axes.set_ylabel("calls per octave (doubling of the duration)")
     axes.grid(axis="x", visible=False)
-    axes.set_title(title(rows) if rows else "no calls", pad=26)
+    axes.set_title(title(rows), pad=26)
     time_axis(axes.xaxis, is_log=True)
-    if rows:
-        label_few_decades(axes.xaxis, rows[-1].high_ns / low[0])
-        draw_marks(axes, rows)
-        draw_cumulative(axes.twinx(), rows)
+    left, right = axes.get_xlim()
+    label_few_decades(axes.xaxis, right / left)
+    draw_marks(axes, rows)
+    draw_cumulative(axes.twinx(), rows)
 
 
 def draw_cumulative(axes, rows: Sequence[LatencyRow]) -> None:

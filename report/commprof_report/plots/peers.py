@@ -19,6 +19,17 @@ class Matrix(NamedTuple):
     quantity: str  # "bytes" or "count"
 
 
+def matrix_of(rows: Sequence[PeerRow], world_size: int, quantity: str) -> Matrix | None:
+    """None: nothing to draw. Processes outside the job, and ranks that are not known, have no place in it."""
+    ranks = range(world_size)
+    inside = [row for row in rows if row.sender in ranks and row.receiver in ranks and getattr(row, quantity)]
+    return Matrix(inside, world_size, quantity) if inside else None
+
+
+def figure_size(matrix: Matrix) -> tuple[float, float]:
+    return 6.6, 5.4
+
+
 def draw(axes, matrix: Matrix) -> None:
     ranks_per_field = -(-matrix.world_size // MOST_FIELDS) or 1
     amounts = fields(matrix, ranks_per_field)
@@ -39,13 +50,11 @@ def draw(axes, matrix: Matrix) -> None:
 
 
 def fields(matrix: Matrix, ranks_per_field: int) -> list[list[int]]:
-    """The sums, sender by receiver. Processes outside the job, and ranks that are not known, have no place in it."""
+    """The sums, sender by receiver."""
     width = -(-matrix.world_size // ranks_per_field)
     amounts = [[0] * width for _ in range(width)]
-    ranks = range(matrix.world_size)
     for row in matrix.rows:
-        if row.sender in ranks and row.receiver in ranks:
-            amounts[row.sender // ranks_per_field][row.receiver // ranks_per_field] += getattr(row, matrix.quantity)
+        amounts[row.sender // ranks_per_field][row.receiver // ranks_per_field] += getattr(row, matrix.quantity)
     return amounts
 
 

@@ -10,7 +10,6 @@ from ..display.pictures import PALETTE
 from ..steps.step_costs import StepRow
 from .axis import time_axis
 
-SIZE = (9, 4)
 OUTSIDE = "#D5DCE2"
 ON_PAGE = {OUTSIDE: "var(--outside)"}  # which may be dark
 SPLIT = (("transfer_ns", "transfer", PALETTE[0]), ("wait_ns", "waiting", PALETTE[1]), ("unsplit_ns", "in MPI, not split", PALETTE[4]))
@@ -19,6 +18,10 @@ REST = (("file_ns", "files", PALETTE[3]), ("outside_ns", "outside MPI", OUTSIDE)
 MOST_BARS = 800
 HEADROOM = 1.1
 OUTLIERS_SHOWN = 2.5  # x the height of usual steps; higher ones are cut there
+
+
+def figure_size(rows: Sequence[StepRow]) -> tuple[float, float]:
+    return 9.0, 4.0
 
 
 def draw(axes, rows: Sequence[StepRow]) -> None:

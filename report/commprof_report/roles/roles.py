@@ -124,10 +124,19 @@ def families(connection: Connection) -> dict[str, str]:
     names: dict[str, str] = {}
     for of_family in members.values():
         described, own = of_family[0]
+        given = {name_given(each) for each, _ in of_family}
         name = family_name(own, len(of_family), described.label)
+        if len(of_family) > 1 and len(given) == 1 and "" not in given:
+            name = f"{len(of_family)} communicators named {given.pop()}"
         alike[name] += 1
         names |= dict.fromkeys((each.identity for each, _ in of_family), name if alike[name] == 1 else f"{name}, {alike[name]}")
     return names
+
+
+def name_given(described: DescribedRow) -> str:
+    """By the program: a label begins with it, or else with the constructor."""
+    name = described.label.partition(" {")[0]
+    return "" if name == described.constructor.replace("MPI_", "") else name
 
 
 def _kin(group: Group, world: World) -> Kin:
