@@ -61,13 +61,31 @@ def test_a_communicator_with_calls_behind_what_was_given_up_has_samples(said):
     assert "No samples" not in said("late", ranks)
 
 
-def test_a_job_that_keeps_no_log_has_it_said_once(said):
+NO_LOG = "no single call was sampled: COMMPROF_SAMPLES=0, the default of COMMPROF_PROFILE=site; commprof-run --samples 4M samples them"
+
+
+def run_without_a_log(**settings: str) -> list[planted.Rank]:
     ranks = planted.training_run()
     for rank in ranks:
         rank.samples = []
+        rank.facts.update({f"settings.COMMPROF_{name}": value for name, value in settings.items()})
         for known in rank.communicators:
             known.sample_level = None
-    assert "No samples" not in said("summary", ranks)
+    return ranks
+
+
+@pytest.mark.parametrize("command", ("summary", "late", "steps", "advise", "html"))
+def test_a_job_that_keeps_no_log_has_it_said_with_the_way_to_one(said, command):
+    text = said(command, run_without_a_log(SAMPLES="0", PROFILE="site"))
+    assert NO_LOG in text and "No samples" not in text and "can mark its steps" not in text
+
+
+def test_a_log_that_a_user_has_switched_off_is_not_the_sites_doing(said):
+    assert "was sampled: COMMPROF_SAMPLES=0; commprof-run" in said("late", run_without_a_log(SAMPLES="0", PROFILE="full"))
+
+
+def test_where_the_settings_are_not_known_the_reason_is_not_either(said):
+    assert "unknown: single calls are not sampled on all ranks (COMMPROF_SAMPLES)" in said("late", run_without_a_log())
 
 
 def test_the_timeline_has_it_among_its_facts(report, tmp_path):

@@ -185,7 +185,8 @@ def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]
     summary = answers.summary
     if not summary.delimited_by:
         yield "Steps", f"none found: {summary.why}"
-        yield "", "the program can mark its steps: see commprof_step(3)"
+        if not (waits and waits.unsampled):
+            yield "", "the program can mark its steps: see commprof_step(3)"
         yield from negotiation_facts(summary)
         return
     yield "Steps", steps_text(summary)

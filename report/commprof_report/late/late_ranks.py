@@ -14,6 +14,7 @@ from ..run.alignment import Alignment
 from ..run.crowding import Crowding, crowding
 from ..run.holes import holes
 from ..run.selection import Selection
+from ..run.unsampled import no_log_text
 from .finalize import final_wait
 from .own_time import compare_own_time
 from .root_causes import root_causes
@@ -183,7 +184,7 @@ class Late(NamedTuple):
     sizes: list[LateSizeRow]
     states: list[LateStateRow]
     rest: list[LateRestRow]
-    is_sampled: bool  # every rank has samples
+    unsampled: str  # why not all ranks have samples; "": they have
     blame: Blame
     causes: list[Cause]  # in order of time
     participants: Participants
@@ -249,9 +250,10 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     calls, sizes = SQL.ask(connection, "late_calls", LateCallRow), SQL.ask(connection, "late_sizes", LateSizeRow)
     states, rest = SQL.ask(connection, "late_states", LateStateRow), SQL.ask(connection, "late_rest", LateRestRow)
-    is_sampled = not connection.execute("SELECT 1 FROM rank WHERE world_rank NOT IN (SELECT world_rank FROM sample)").fetchone()
+    lacks = connection.execute("SELECT 1 FROM rank WHERE world_rank NOT IN (SELECT world_rank FROM sample)").fetchone()
+    unsampled = no_log_text(connection) or "single calls are not sampled on all ranks (COMMPROF_SAMPLES)" if lacks else ""
     about = (found, causes, participants, crowding(connection), lines)
-    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, is_sampled, *about)
+    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, unsampled, *about)
 
 
 def _hosts(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:

@@ -85,8 +85,8 @@ def nothing_text(answers: Late) -> str:
         return "unknown: NCCL's collectives were not timed on the device (the GPU was not traced)"
     if not row.total_ns:
         return "no call that makes ranks wait for each other"
-    if not answers.is_sampled:
-        return "unknown: single calls are not sampled on all ranks (COMMPROF_SAMPLES)"
+    if answers.unsampled:
+        return f"unknown: {answers.unsampled}"
     return f"unknown: no call was split into waiting and transfer: {rest_text(answers)}"
 
 

@@ -1,11 +1,10 @@
-"""Communicators that have no samples because the sample log was full, so that reports based on samples do not include them.
-
-Not reported for a job without a log (COMMPROF_SAMPLES=0).
-"""
+"""Communicators that have no samples because the sample log was full, so that reports based on samples do not include them; and runs that
+have no sample log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
@@ -39,3 +38,13 @@ def unsampled_facts(run: Selection) -> Iterator[tuple[str, str]]:
     text = unsampled_text(run)
     if text:
         yield HEAD, text
+
+
+def no_log_text(connection: Connection) -> str:
+    """Why a run has no samples at all, and what samples its calls; "": it has a sample log, or its facts say nothing of it."""
+    found = connection.execute("SELECT DISTINCT value FROM fact WHERE key = 'settings.COMMPROF_SAMPLES'").fetchall()
+    if found != [("0",)]:
+        return ""
+    is_site = connection.execute("SELECT 1 FROM fact WHERE key = 'settings.COMMPROF_PROFILE' AND value = 'site'").fetchone()
+    why = ", the default of COMMPROF_PROFILE=site" if is_site else ""
+    return f"no single call was sampled: COMMPROF_SAMPLES=0{why}; commprof-run --samples 4M samples them"

@@ -21,6 +21,7 @@ from typing import Callable, NamedTuple
 from ..base import query, units
 from ..calls.traffic import traffic_classify
 from ..run.selection import Selection
+from ..run.unsampled import no_log_text
 from .period import FEWEST_CALLS, Calls, Period, find_period, free_times, is_steady
 
 SQL = query.beside(__file__)
@@ -142,7 +143,9 @@ def steps_find(run: Selection, aligned_ns: AlignedNs, by: str | None = None, reg
     """The run must have been opened with samples. By default marked steps are used if there are any; otherwise steps are detected."""
     connection = run.connection
     SQL.run(connection, "run_step")
-    if region is not None:
+    if why := no_log_text(connection):
+        detection, steps = _none(why), []
+    elif region is not None:
         detection, steps = _by_region(connection, aligned_ns, region)
     else:
         marked = SQL.ask(connection, "marked_steps", MarkedRow) if by != "calls" else []
