@@ -24,6 +24,7 @@ const struct setting SETTINGS_TABLE[] = {
 #define IS_FLAG_mode false
 #define IS_FLAG_clock false
 #define IS_FLAG_gpu false
+#define IS_FLAG_profile false
 #define IS_FLAG_flag true
 #define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) {"COMMPROF_" #NAME, ARGUMENT, DEFAULT, HELP, IS_FLAG_##TYPE},
 #include "settings.def"
@@ -117,6 +118,8 @@ static const char *const CLOCK_NAMES[] = {[CLOCK_AUTO] = "auto", [CLOCK_COUNTER]
 
 static const char *const GPU_NAMES[] = {[GPU_WANTED_AUTO] = "auto", [GPU_WANTED_ON] = "on", [GPU_WANTED_OFF] = "off"};
 
+static const char *const PROFILE_NAMES[] = {[PROFILE_FULL] = "full", [PROFILE_SITE] = "site", [PROFILE_OFF] = "off"};
+
 static bool parse_word(const char *text, const char *const words[], int count, int *value)
 {
     for (int i = 0; i < count; i++)
@@ -135,6 +138,11 @@ static bool parse_clock(const char *text, setting_clock *value)
 static bool parse_gpu(const char *text, setting_gpu *value)
 {
     return parse_word(text, GPU_NAMES, GPU_WANTED_OFF + 1, value);
+}
+
+static bool parse_profile(const char *text, setting_profile *value)
+{
+    return parse_word(text, PROFILE_NAMES, PROFILE_OFF + 1, value);
 }
 
 #define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) \
@@ -156,6 +164,19 @@ static bool (*const SET[])(const char *text) = {
 #define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) set_##FIELD,
 #include "settings.def"
 #undef SETTING
+};
+
+/* The defaults of profile=site. */
+static const char *const SITE_DEFAULTS[AT_END] = {
+    [AT_SHORTEST_S] = "60",
+    [AT_COPY_S] = "600",
+    [AT_MEMORY] = "2M",
+    [AT_SAMPLES] = "0",
+    [AT_GPU] = "off",
+    [AT_FACTS] = "cpu_model,kernel,env.OMPI_MCA_btl*,env.OMPI_MCA_coll*,env.OMPI_MCA_io*,env.OMPI_MCA_mpi_*,env.OMPI_MCA_mtl*,"
+                 "env.OMPI_MCA_opal_*,env.OMPI_MCA_osc*,env.OMPI_MCA_pml*,env.MPICH_*,env.MPIR_*,env.I_MPI_*,env.MV2_*,env.MVP_*,env.UCX_*,"
+                 "env.UCC_*,env.HCOLL_*,env.FI_*,env.PSM*,env.ROMIO_*,env.NCCL_*,env.OMP_*",
+    [AT_QUIET] = "on",
 };
 
 static const char *site_values[AT_END]; /* NULL: the site's file does not have it */
@@ -206,13 +227,17 @@ static void read_site(void (*complain)(const char *line))
     complain(line);
 }
 
-/* The default, above it the site's value, above that the variable. */
+/* The default, or that of profile=site; above it the site's value, above that the variable. */
 static void read_one(size_t index, void (*complain)(const char *))
 {
     const struct setting *setting = &SETTINGS_TABLE[index];
     const char *text = getenv(setting->variable), *below = site_values[index];
-    SET[index](below ? below : setting->fallback);
     sources[index] = below ? site_file() : NULL;
+    if (!below && settings.profile == PROFILE_SITE && SITE_DEFAULTS[index]) {
+        below = SITE_DEFAULTS[index];
+        sources[index] = "profile=site";
+    }
+    SET[index](below ? below : setting->fallback);
     if (!text || !*text)
         return;
     if (SET[index](text)) {
@@ -318,6 +343,12 @@ static const char *print_gpu(const setting_gpu *value, char *buffer, size_t byte
     return GPU_NAMES[*value];
 }
 
+static const char *print_profile(const setting_profile *value, char *buffer, size_t bytes)
+{
+    (void)buffer, (void)bytes;
+    return PROFILE_NAMES[*value];
+}
+
 const char *settings_value(size_t wanted)
 {
     static char buffer[32];
@@ -340,15 +371,29 @@ static bool same_call(const char *word, size_t length, const char *call_name)
     return strlen(plain) == length && strncasecmp(word, plain, length) == 0;
 }
 
-bool settings_excludes(const char *call_name)
+static bool is_name_or_its_beginning(const char *word, size_t length, const char *name)
 {
-    const char *word = settings.exclude;
-    while (*word) {
-        size_t length = strcspn(word, ", ");
-        if (same_call(word, length, call_name))
+    if (length && word[length - 1] == '*')
+        return strncasecmp(word, name, length - 1) == 0;
+    return strlen(name) == length && strncasecmp(word, name, length) == 0;
+}
+
+static bool any_word(const char *list, bool (*fits)(const char *word, size_t length, const char *name), const char *name)
+{
+    for (size_t length; *list; list += length + strspn(list + length, ", ")) {
+        length = strcspn(list, ", ");
+        if (fits(list, length, name))
             return true;
-        word += length;
-        word += strspn(word, ", ");
     }
     return false;
+}
+
+bool settings_excludes(const char *call_name)
+{
+    return any_word(settings.exclude, same_call, call_name);
+}
+
+bool settings_list_has(const char *list, const char *name)
+{
+    return any_word(list, is_name_or_its_beginning, name);
 }

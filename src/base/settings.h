@@ -21,9 +21,12 @@ typedef unsigned setting_mode;   /* permission bits */
 typedef bool setting_flag;
 typedef int setting_clock; /* enum clock_kind */
 typedef int setting_gpu;   /* enum gpu_wanted */
+typedef int setting_profile;
 
 #define SETTING_ONCE UINT64_MAX
 #define SETTING_ONE_PER_NODE "one-per-node"
+
+enum { PROFILE_FULL, PROFILE_SITE, PROFILE_OFF };
 
 enum gpu_wanted { GPU_WANTED_AUTO, GPU_WANTED_ON, GPU_WANTED_OFF };
 
@@ -54,10 +57,13 @@ void settings_read(void (*complain)(const char *line));
 /* The current value as text. */
 const char *settings_value(size_t index);
 
-/* Where the current value comes from: the variable, the site's file, or NULL for the default. */
+/* Where the current value comes from: the variable, the site's file, "profile=site", or NULL for the default. */
 const char *settings_source(size_t index);
 
 /* Whether the comma-separated list `exclude` names this call, with or without its MPI_ prefix, in any case. */
 bool settings_excludes(const char *call_name);
+
+/* Whether the comma-separated list has this name, or its beginning with a star. */
+bool settings_list_has(const char *list, const char *name);
 
 #endif

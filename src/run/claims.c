@@ -19,6 +19,7 @@
 #include "base/filesystems.h"
 #include "provenance.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -236,4 +237,29 @@ void claims_give_back(struct claim *claim)
     if (*claim->held)
         unlink(claim->held);
     claim->held[0] = '\0';
+}
+
+static bool has_files(const char *folder)
+{
+    bool found = false;
+    DIR *files = opendir(folder);
+    for (struct dirent *file; files && !found && (file = readdir(files));)
+        found = strcmp(file->d_name, ".") != 0 && strcmp(file->d_name, "..") != 0 && strcmp(file->d_name, ".jobs") != 0;
+    if (files)
+        closedir(files);
+    return found;
+}
+
+void claims_remove_empty(const struct claim *claim, const char *folder)
+{
+    char path[PATH_MAX];
+    if (has_files(folder))
+        return;
+    if (claim->is_ours) {
+        run_link(path, folder, claim->run);
+        unlink(path);
+        snprintf(path, sizeof path, "%.3800s/.jobs", folder);
+        rmdir(path);
+    }
+    rmdir(folder);
 }

@@ -24,4 +24,7 @@ bool claims_ledger_in_use(const char *folder, int world_rank, char *why, unsigne
 /* Release the claim: this process no longer writes to the folder. */
 void claims_give_back(struct claim *claim);
 
+/* Delete the folder, with what it holds about this run's claim, unless there are other files in it. */
+void claims_remove_empty(const struct claim *claim, const char *folder);
+
 #endif

@@ -2,6 +2,7 @@
  * lists of hosts, have similar names: a part of the name excludes them. */
 #include "environment.h"
 
+#include "base/settings.h"
 #include "ledger/ledger.h"
 #include "secrets.h"
 
@@ -28,6 +29,12 @@ static const char *const FILE_ENDINGS[] = {"file", "files", "filename", "json", 
 static const char *const NO_SETTINGS[] = {"debug", "log", "dump", "stat", "trace", "host", "node", "output", "uri", NULL};
 
 enum { TEXT_BYTES = 4096, HASHED_BYTES = 16 << 20 };
+
+void environment_fact(const char *key, const char *value)
+{
+    if (settings_list_has(settings.facts, key))
+        ledger_fact(key, value);
+}
 
 static bool starts_with_one_of(const char *name, const char *const prefixes[])
 {
@@ -117,7 +124,7 @@ static void record_open_file(int file, const char *key)
         hash_file(file, text, used, about.st_size, fact, sizeof fact);
     else
         mask_text(text, fact, sizeof fact);
-    ledger_fact(key, fact);
+    environment_fact(key, fact);
 }
 
 static void record_file(const char *name, size_t length, const char *path)
@@ -141,7 +148,7 @@ void environment_record(void)
         if (!starts_with_one_of(*variable, PREFIXES) || starts_with_one_of(*variable, REPEATED) || !(*variable)[length])
             continue;
         snprintf(key, sizeof key, "env.%.*s", (int)(length < 200 ? length : 200), *variable);
-        ledger_fact(key, environment_masked(*variable, length, *variable + length + 1));
+        environment_fact(key, environment_masked(*variable, length, *variable + length + 1));
         record_file(*variable, length, *variable + length + 1);
     }
 }

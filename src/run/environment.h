@@ -4,6 +4,9 @@
 
 #include <stddef.h>
 
+/* Write a fact about the job or its machine, if settings.facts has its key. */
+void environment_fact(const char *key, const char *value);
+
 /* Writes a fact env.<variable> for each, and file.<variable> for a file of settings: its text up to 4 kB, else its size and a hash. Secrets
  * are masked in both. */
 void environment_record(void);

@@ -262,13 +262,14 @@ static void record_host(void)
     struct utsname system;
     struct cgroup_quota quota;
     host_cpu_model("", text, sizeof text);
-    record_unless_empty("cpu_model", text);
+    if (*text)
+        environment_fact("cpu_model", text);
     if (uname(&system) == 0) {
         snprintf(text, sizeof text, "%s %s %s %s", system.sysname, system.release, system.version, system.machine);
-        ledger_fact("kernel", text);
+        environment_fact("kernel", text);
     }
     snprintf(text, sizeof text, "%u", (unsigned)getuid());
-    ledger_fact("user_id", text);
+    environment_fact("user_id", text);
     if (cgroup_cpu_quota("", &quota)) {
         snprintf(text, sizeof text, "%.3f", quota.cores);
         ledger_fact("cpu_quota_cores", text);
@@ -285,7 +286,7 @@ static void record_command_line(void)
     if (!settings.arguments)
         bytes = strlen(arguments);
     secrets_mask(arguments, bytes && !arguments[bytes - 1] ? bytes - 1 : bytes, '\0', masked, sizeof masked);
-    ledger_fact("command_line", masked);
+    environment_fact("command_line", masked);
 }
 
 void provenance_record(void)
@@ -298,7 +299,7 @@ void provenance_record(void)
     record_host();
     record_command_line();
     if (getcwd(directory, sizeof directory))
-        ledger_fact("working_directory", directory);
+        environment_fact("working_directory", directory);
     ledger_fact("commprof_version", COMMPROF_VERSION);
     record_settings();
     environment_record();

@@ -323,7 +323,7 @@ int run_folder_open(struct run_folder *folder, const struct run_folder_rank *ran
         name_of_all(folder, pattern, rank->world_rank);
         return 0;
     }
-    for (unsigned i = 0; filesystems_temporary(i); i++) {
+    for (unsigned i = 0; settings.profile != PROFILE_SITE && filesystems_temporary(i); i++) {
         if (open_in_temporary(&instead, filesystems_temporary(i), rank) != 0)
             continue;
         snprintf(line, sizeof line, "cannot use the run folder %s: %s; on %s it is %s%s%s", folder->path, filesystems_reason(error),

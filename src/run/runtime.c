@@ -53,12 +53,41 @@ static void complain_for_the_node(const char *line)
         say_text(line);
 }
 
+/* Why nothing is recorded in this process; NULL: it is recorded. */
+static const char *refusal(void)
+{
+    static char why[SETTING_TEXT_BYTES + 64];
+    if (access(settings.off_file, F_OK) == 0)
+        snprintf(why, sizeof why, "%s exists", settings.off_file);
+    else if (*settings.skip && settings_list_has(settings.skip, provenance_program()))
+        snprintf(why, sizeof why, "COMMPROF_SKIP names %s", provenance_program());
+    else if (settings.profile == PROFILE_SITE && !*settings.output)
+        snprintf(why, sizeof why, "profile=site needs an output folder");
+    else
+        return settings.profile == PROFILE_OFF ? "profile=off" : NULL;
+    return why;
+}
+
+/* A profiler that a site preloads into all jobs has nothing to say to users who did not ask for it. */
+static bool is_to_be_silent(void)
+{
+    return settings.profile == PROFILE_SITE && settings.quiet;
+}
+
 bool runtime_prepare(void)
 {
     if (state != NOTHING)
         return false;
-    say_begin();
     settings_read(NULL);
+    if (!is_to_be_silent())
+        say_begin();
+    const char *why = refusal();
+    if (why) {
+        state = STOPPED;
+        if (!settings.quiet && settings.profile != PROFILE_OFF && launcher_rank(0) == 0)
+            say_line("nothing is recorded: %s", why);
+        return false;
+    }
     clock_begin((enum clock_kind)settings.clock);
     state = PREPARED;
     owner = getpid();
@@ -124,7 +153,7 @@ static void record_control_variable(const char *name, const char *value)
     size_t length = strnlen(name, 200);
     snprintf(key, sizeof key, "cvar.%.*s", (int)length, name);
     if (launcher_speaks_for_the_node())
-        ledger_fact(key, environment_masked(name, length, value));
+        environment_fact(key, environment_masked(name, length, value));
 }
 
 /* All ranks read them, though only one per node records them: a rank that alone read them would be late at the first collective. */
@@ -337,6 +366,22 @@ static void say_closing_line(void)
     closing_line_say(&folder, world_size, ranks);
 }
 
+/* Ranks decide without a message, so the time begins when MPI_Init returns, which is nearly the same on all of them. */
+static bool is_too_short(void)
+{
+    const struct ledger_header *header = the_ledger.header;
+    return (double)(header->end_ns - header->start_ns - header->usage_begin.since_start_ns) < (double)settings.shortest_s * 1e9;
+}
+
+static void discard(void)
+{
+    run_folder_remove_ledger(&folder, true);
+    claims_give_back(&folder.claim);
+    claims_remove_empty(&folder.claim, folder.path);
+    if (!settings.quiet && speaks_for_the_run())
+        say_line("nothing is kept of a run shorter than COMMPROF_SHORTEST_S=%llu", (unsigned long long)settings.shortest_s);
+}
+
 static void store(int64_t began_ns)
 {
     char why[512];
@@ -365,6 +410,10 @@ void runtime_end(const struct call *call)
     build_ids_record();
     ledger_copier_end(false); /* before record_end: a copy marked as ended must be the last one */
     record_end(LEDGER_FINALIZED);
+    if (is_too_short()) {
+        discard();
+        return;
+    }
     store(began_ns);
     claims_give_back(&folder.claim);
     say_closing_line();
@@ -425,6 +474,11 @@ __attribute__((destructor)) static void runtime_exit(void)
     recording_end();
     state = ENDED;
     record_end(LEDGER_EXITED);
+    if (is_too_short()) {
+        ledger_copier_end(false);
+        discard();
+        return;
+    }
     if (ledger_copier_end(true))
         run_folder_remove_ledger(&folder, false);
     claims_give_back(&folder.claim);

@@ -249,6 +249,14 @@ static void attach_to_nccl(void)
         fprintf(stderr, "commprof-run: NCCL_PROFILER_PLUGIN is set to %s: NCCL does not report its operations to commprof\n", other);
 }
 
+/* Whoever starts commprof-run wants a profile to look at, also where the site's file has less in mind for all jobs. */
+static void ask_for_the_full_profile(void)
+{
+    const char *asked = getenv("COMMPROF_PROFILE");
+    if (settings.profile != PROFILE_FULL && !(asked && *asked))
+        setenv("COMMPROF_PROFILE", "full", 1);
+}
+
 static void refuse_launchers(const char *program)
 {
     if (program_kind(program) != PROGRAM_LAUNCHER)
@@ -264,6 +272,7 @@ static void attach(void)
         preload("libcommprof-dlsym.so");
     attach_to_nvtx();
     settings_read(NULL);
+    ask_for_the_full_profile();
     if (wanted.nccl_plugin || settings.nccl_times)
         attach_to_nccl();
 }

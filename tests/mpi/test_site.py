@@ -66,3 +66,141 @@ def test_the_doctor_says_where_each_setting_comes_from(mpi, tmp_path):
     assert "ok       settings: COMMPROF_VERBOSE=1, from the environment or an option\n" in said
     assert f"note     settings: {tmp_path / 'site.conf'}, line 2: typo is not a setting" in said
     assert "COMMPROF_CLOCK" not in said
+
+
+# profile=site: preloaded into all jobs
+
+SPOOL = "profile = site\noutput = spool/%u/%j\n"
+PRELOADED = ("env", f"LD_PRELOAD={LIBRARY}")
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The run folders that jobs have left in the spool."""
+    return sorted(path for path in folder.glob("spool/*/*"))
+
+
+def files_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("spool/*/*/*"))
+
+
+def said_by_us(run: Run) -> list[str]:
+    return [line for line in run.outcome.stderr.splitlines() if "commprof" in line]
+
+
+def test_a_site_that_preloads_it_into_all_jobs_gets_counters_and_users_see_nothing(mpi, tmp_path):
+    environment = {"UCX_TLS": "shm,self", "SLURM_JOB_ACCOUNT": "private"}
+    run = run_with(mpi, tmp_path, SPOOL + "shortest-s = 0\n", *PRELOADED, **environment)
+    assert said_by_us(run) == []
+    (made,) = runs_in(tmp_path)
+    run = Run(2, made, run.outcome)
+    assert run.files() == ["rank-0.db", "rank-1.db"]
+    assert run.counts("MPI_Allreduce") == [8, 8]
+    assert run.query(0, "SELECT count(*) FROM sample") == [(0,)]
+    facts = run.facts(0)
+    assert (facts["settings.COMMPROF_PROFILE"], facts["settings.COMMPROF_SAMPLES"]) == ("site", "0")
+    assert (facts["program"], facts["env.UCX_TLS"]) == (PROGRAM, "shm,self")
+    assert not any(str(tmp_path) in value for key, value in facts.items() if key.startswith("env."))
+    assert not {"command_line", "working_directory", "user_id", "env.SLURM_JOB_ACCOUNT"} & set(facts)
+
+
+def test_other_sites_get_all_of_it(mpi, tmp_path):
+    environment = {"UCX_TLS": "shm,self", "SLURM_JOB_ACCOUNT": "private"}
+    run = run_with(mpi, tmp_path, "output = site\n", *PRELOADED, **environment)
+    assert len(said_by_us(run)) == 1
+    assert run.query(0, "SELECT count(*) FROM sample")[0][0] > 0
+    assert {"command_line", "working_directory", "user_id", "env.UCX_TLS", "env.SLURM_JOB_ACCOUNT"} <= set(run.facts(0))
+
+
+def test_commprof_run_is_a_wish_for_a_full_profile(mpi, tmp_path):
+    run = run_with(mpi, tmp_path, SPOOL, str(COMMPROF_RUN))
+    assert len(said_by_us(run)) == 1
+    (made,) = runs_in(tmp_path)
+    assert Run(2, made, run.outcome).query(0, "SELECT count(*) FROM sample")[0][0] > 0
+
+
+@pytest.mark.parametrize("ledger", ["", "ledger = node\n"], ids=["in-the-run-folder", "on-the-node"])
+def test_a_job_that_is_too_short_leaves_nothing(mpi, tmp_path, ledger):
+    outcome = run_lifetime(mpi, tmp_path, SPOOL + ledger + "shortest-s = 100000\n", "plain")
+    assert [line for line in outcome.stderr.splitlines() if "commprof:" in line] == []
+    assert runs_in(tmp_path) == list(tmp_path.glob("node/*")) == []
+
+
+@pytest.mark.parametrize("ledger", ["", "ledger = node\n"], ids=["in-the-run-folder", "on-the-node"])
+def test_a_rank_that_exits_too_soon_leaves_nothing(mpi, tmp_path, ledger):
+    """Rank 1 exits; the launcher may kill rank 0, which then leaves its ledger."""
+    run_lifetime(mpi, tmp_path, SPOOL + ledger + "shortest-s = 100000\n", "exit_without_finalize")
+    assert list(tmp_path.glob("**/*rank-1*")) == []
+
+
+@pytest.mark.parametrize(("how", "ending"), [("plain", "db"), ("exit_without_finalize", "ledger")])
+def test_a_job_that_is_long_enough_is_kept(mpi, tmp_path, how, ending):
+    run_lifetime(mpi, tmp_path, SPOOL + "shortest-s = 0\n", how)
+    assert f"rank-1.{ending}" in files_in(tmp_path)
+
+
+def test_a_job_that_aborts_leaves_its_ledgers_however_short(mpi, tmp_path):
+    run_lifetime(mpi, tmp_path, SPOOL + "shortest-s = 100000\n", "abort")
+    assert "rank-1.ledger" in files_in(tmp_path)
+
+
+def run_lifetime(mpi: Mpi, folder: Path, site: str, how: str):
+    (folder / "site.conf").write_text(site)
+    environment = {"COMMPROF_CONFIG": str(folder / "site.conf"), "USER": "ada"}
+    return launch(mpi, 2, [*PRELOADED, str(compile_program(mpi, "lifetime")), how], folder, environment)
+
+
+REASONS = {
+    "skipped": ("skip = lifetime,pcon*\n", "COMMPROF_SKIP names pcontrol"),
+    "switched-off": ("off-file = site.conf\n", "site.conf exists"),
+    "unwanted": ("profile = off\n", ""),
+    "without-a-folder": ("profile = site\nquiet = off\n", "profile=site needs an output folder"),
+    "too-short": ("shortest-s = 100000\n", "nothing is kept of a run shorter than COMMPROF_SHORTEST_S=100000"),
+}
+
+
+@pytest.mark.parametrize(("site", "said"), REASONS.values(), ids=REASONS)
+def test_who_finds_no_profile_is_told_why_once(mpi, tmp_path, site, said):
+    run = run_with(mpi, tmp_path, site, *PRELOADED)
+    assert [path.name for path in tmp_path.iterdir()] == ["site.conf"]
+    assert len(said_by_us(run)) == (1 if said else 0)
+    assert said in run.outcome.stderr
+
+
+@pytest.mark.parametrize("site", ["skip = lifetime,pcontro,xpcon*\n", "off-file = missing\n", "profile = full\n"])
+def test_what_does_not_fit_the_job_keeps_nothing_from_being_recorded(mpi, tmp_path, site):
+    run = run_with(mpi, tmp_path, "output = site\n" + site, *PRELOADED)
+    assert run.files() == ["rank-0.db", "rank-1.db"]
+    assert len(said_by_us(run)) == 1
+
+
+def test_a_spool_that_cannot_be_used_is_no_concern_of_the_user_s(mpi, tmp_path):
+    site = "output = site.conf/%j\n"
+    loud = run_with(mpi, tmp_path, site, *PRELOADED, TMPDIR=str(tmp_path))
+    assert "cannot use the run folder" in loud.outcome.stderr
+    assert list(tmp_path.glob("commprof-*/*/rank-0.db"))
+    silent = tmp_path / "silent"
+    silent.mkdir()
+    run = run_with(mpi, silent, site + "profile = site\nshortest-s = 0\n", *PRELOADED, TMPDIR=str(silent))
+    assert said_by_us(run) == []
+    assert not list(silent.glob("commprof-*"))
+
+
+def test_the_doctor_knows_the_sites_profile_and_its_switch(mpi, tmp_path):
+    (tmp_path / "site.conf").write_text(f"profile = site\noff-file = {tmp_path / 'off'}\n")
+    command = [COMMPROF_RUN, "--config", tmp_path / "site.conf", "--doctor", compile_program(mpi, PROGRAM)]
+    said = subprocess.run(command, capture_output=True, text=True, env=unprofiled_environment()).stdout
+    assert f"ok       settings: COMMPROF_PROFILE=site, from {tmp_path / 'site.conf'}\n" in said
+    assert "ok       settings: COMMPROF_SAMPLES=0, from profile=site\n" in said
+    lacks = "(nothing is recorded of them, since profile=site needs COMMPROF_OUTPUT)"
+    assert f"note     settings: this holds for programs that are preloaded without commprof-run {lacks}; with it," in said
+    assert "PROBLEM" not in said
+    (tmp_path / "off").touch()
+    said = subprocess.run(command, capture_output=True, text=True, env=unprofiled_environment()).stdout
+    assert f"PROBLEM  settings: {tmp_path / 'off'} exists, so nothing is recorded on this node\n" in said
+
+
+@pytest.mark.parametrize(("profile", "said"), [("off", "COMMPROF_PROFILE=off"), ("site", "profile=site needs COMMPROF_OUTPUT"), ("full", "")])
+def test_the_doctor_says_which_profile_records_nothing(mpi, profile, said):
+    command = [COMMPROF_RUN, "--config", "/dev/null", "--profile", profile, "--doctor", compile_program(mpi, PROGRAM)]
+    answer = subprocess.run(command, capture_output=True, text=True, env=unprofiled_environment())
+    assert (f"PROBLEM  settings: {said}: nothing is recorded\n" in answer.stdout) == bool(said) == bool(answer.returncode)

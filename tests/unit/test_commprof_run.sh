@@ -79,6 +79,13 @@ without_an_option_the_variable_is_passed_on() {
     is "16M" "$(COMMPROF_MEMORY=16M shows COMMPROF_MEMORY)" && is "(unset)" "$(shows COMMPROF_MEMORY)"
 }
 
+who_asks_for_a_profile_gets_a_full_one_unless_told_otherwise() {
+    echo "profile = site" >site.conf
+    is "(unset)" "$(shows COMMPROF_PROFILE)" && export COMMPROF_CONFIG=$folder/site.conf &&
+        is full "$(shows COMMPROF_PROFILE)" && is full "$(COMMPROF_PROFILE='' shows COMMPROF_PROFILE)" &&
+        is site "$(shows COMMPROF_PROFILE --profile site)" && is off "$(COMMPROF_PROFILE=off shows COMMPROF_PROFILE)"
+}
+
 a_flag_alone_means_on() {
     is on "$(shows COMMPROF_QUIET --quiet)" && is off "$(shows COMMPROF_START --start off)" && is off "$(shows COMMPROF_START --start=off)" &&
         is off "$(shows COMMPROF_ARGUMENTS --no-arguments)"

@@ -339,6 +339,21 @@ static void settings_host_and_program_are_recorded(void)
     CHECK(strlen(recorded("working_directory")) > 0);
 }
 
+static void facts_that_are_not_wanted_are_not_recorded(void)
+{
+    setenv("COMMPROF_FACTS", "kernel,env.UCX_*", 1);
+    setenv("UCX_TLS", "rc,sm", 1);
+    setenv("SLURM_JOB_USER", "ada", 1);
+    record();
+    CHECK_TEXT(recorded("env.UCX_TLS"), "rc,sm");
+    CHECK(strncmp(recorded("kernel"), "Linux ", 6) == 0);
+    CHECK_TEXT(recorded("program"), "test_provenance");
+    CHECK(!ledger_holds("SLURM_JOB_USER"));
+    CHECK(!ledger_holds("command_line"));
+    CHECK(!ledger_holds("working_directory"));
+    CHECK(!ledger_holds("user_id"));
+}
+
 static const char *first_line_of(const char *path)
 {
     static char line[128];
@@ -467,6 +482,7 @@ static const struct unit_test TESTS[] = {
     TEST(no_other_file_is_opened),
     TEST(the_machine_and_the_user_s_number_are_recorded),
     TEST(settings_host_and_program_are_recorded),
+    TEST(facts_that_are_not_wanted_are_not_recorded),
     TEST(the_process_is_recorded_beyond_doubt),
     TEST(whose_monotonic_clock_it_has_is_recorded),
     TEST(the_command_line_is_recorded_with_its_arguments),

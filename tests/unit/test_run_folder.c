@@ -233,6 +233,34 @@ static void a_job_that_starts_while_another_one_runs_leaves_it_alone(void)
     CHECK(!is_there("run/earlier-1"));
 }
 
+static void end_without_a_file(int world_rank)
+{
+    CHECK_EQUAL(open_as_job("4711", world_rank), 0);
+    CHECK_EQUAL(open_ledger(world_rank), 0);
+    run_folder_remove_ledger(&folder, true);
+    claims_give_back(&folder.claim);
+    claims_remove_empty(&folder.claim, folder.path);
+}
+
+static void a_run_that_leaves_no_file_leaves_no_folder(void)
+{
+    end_without_a_file(0);
+    CHECK(!is_there("run"));
+    CHECK_EQUAL(open_as_job("4711", 0), 0);
+    CHECK_EQUAL(folder.claim.run, 1);
+}
+
+static void the_folder_stays_while_another_rank_uses_it(void)
+{
+    CHECK_EQUAL(open_as_job("4711", 1), 0);
+    write_file("run/rank-1.ledger", "of another rank");
+    end_without_a_file(0);
+    CHECK(is_there("run/.jobs/run-1"));
+    CHECK_EQUAL(unlink("run/rank-1.ledger"), 0);
+    end_without_a_file(0);
+    CHECK(is_there("run/.jobs")); /* rank 1 has not ended */
+}
+
 static void a_job_that_has_no_ledger_yet_has_the_folder(void)
 {
     skip_if_emulated();
@@ -526,6 +554,14 @@ static void a_file_system_that_is_read_only_is_said(void)
     CHECK(mount(NULL, "disk", NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
     check_replaced("disk/run", "Read-only file system");
     check_replaced("disk/there", "Read-only file system");
+}
+
+static void a_sites_profile_goes_to_no_other_folder(void)
+{
+    write_file("run", "in the way");
+    settings.profile = PROFILE_SITE;
+    CHECK_EQUAL(open_as_job("4711", 0), ENOTDIR);
+    CHECK_TEXT(said, "");
 }
 
 static void somebody_elses_folder_among_everybody_s_is_not_used(void)
@@ -943,6 +979,8 @@ static const struct unit_test TESTS[] = {
     TEST(worlds_that_are_spawned_one_after_the_other_have_a_folder_each),
     TEST(worlds_of_one_that_are_spawned_at_once_have_a_folder_each),
     TEST(a_job_that_starts_while_another_one_runs_leaves_it_alone),
+    TEST(a_run_that_leaves_no_file_leaves_no_folder),
+    TEST(the_folder_stays_while_another_rank_uses_it),
     TEST(a_job_that_has_no_ledger_yet_has_the_folder),
     TEST(who_finds_the_claim_of_a_process_that_cannot_be_seen_is_told_what_to_do),
     TEST(a_ledger_that_is_mapped_still_keeps_its_folder),
@@ -958,6 +996,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_file_in_the_way_is_said),
     TEST(a_folder_that_may_not_be_made_or_written_to_is_said),
     TEST(a_file_system_that_is_read_only_is_said),
+    TEST(a_sites_profile_goes_to_no_other_folder),
     TEST(somebody_elses_folder_among_everybody_s_is_not_used),
     TEST(files_are_not_moved_aside_into_somebody_elses_folder),
     TEST(where_no_folder_will_do_the_one_that_was_wanted_is_said),

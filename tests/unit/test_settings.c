@@ -260,6 +260,16 @@ static void ranks_are_a_list_or_one_per_node(void)
     CHECK_TEXT(complaints[0], "COMMPROF_RANKS=one is not understood (LIST); using the default");
 }
 
+static void a_list_names_whole_words_or_their_beginning(void)
+{
+    CHECK(settings_list_has("osu_*, solver", "osu_bw"));
+    CHECK(settings_list_has("osu_*, solver", "Solver"));
+    CHECK(settings_list_has("*", "anything"));
+    CHECK(!settings_list_has("osu_*,solver", "solver2"));
+    CHECK(!settings_list_has("osu_*,solver", "os"));
+    CHECK(!settings_list_has("", "solver"));
+}
+
 /* The site's file. */
 
 static void site_says(const char *text)
@@ -319,6 +329,30 @@ static void the_source_of_a_value_is_known(void)
     CHECK(!settings_source(index_of("COMMPROF_CLOCK")));
 }
 
+static void the_sites_profile_has_defaults_below_all_else(void)
+{
+    setenv("COMMPROF_MEMORY", "8M", 1);
+    site_says("copy-s = 5\nprofile = site\n");
+    CHECK_EQUAL(complaint_count, 0);
+    CHECK_EQUAL(settings.samples_bytes, 0);
+    CHECK_TEXT(settings_source(index_of("COMMPROF_SAMPLES")), "profile=site");
+    CHECK_EQUAL(settings.shortest_s, 60);
+    CHECK_EQUAL(settings.copy_s, 5);
+    CHECK_TEXT(settings_source(index_of("COMMPROF_COPY_S")), "site.conf");
+    CHECK_EQUAL(settings.memory_bytes, 8 << 20);
+    CHECK_TEXT(settings_source(index_of("COMMPROF_MEMORY")), "COMMPROF_MEMORY");
+    CHECK(!settings_source(index_of("COMMPROF_UMASK")));
+}
+
+static void a_user_may_have_another_profile_than_the_site(void)
+{
+    setenv("COMMPROF_PROFILE", "full", 1);
+    site_says("profile = site\nmemory = 8M\n");
+    CHECK_EQUAL(settings.samples_bytes, 4 << 20);
+    CHECK_EQUAL(settings.memory_bytes, 8 << 20);
+    CHECK_REFUSES("COMMPROF_PROFILE", "small", profile, PROFILE_SITE);
+}
+
 static void a_site_that_is_gone_leaves_nothing(void)
 {
     site_says("memory = 8M\n");
@@ -335,6 +369,9 @@ static const struct unit_test TESTS[] = {
     TEST(a_malformed_variable_leaves_the_sites_value),
     TEST(what_is_wrong_in_the_sites_file_is_one_line),
     TEST(the_source_of_a_value_is_known),
+    TEST(the_sites_profile_has_defaults_below_all_else),
+    TEST(a_user_may_have_another_profile_than_the_site),
+    TEST(a_list_names_whole_words_or_their_beginning),
     TEST(a_site_that_is_gone_leaves_nothing),
     TEST(without_variables_the_defaults_stand),
     TEST(every_default_passes_the_users_parser),

@@ -14,7 +14,7 @@ UNCHANGED |= {"gpu", "gpu.device_memory", "gpu.driver", "gpu.unseen_graph_launch
 UNCHANGED |= {"nccl.algorithms", "nccl.device_times", "nccl.unknown_datatype", "nccl.unknown_operation", "nccl.version"}
 UNCHANGED |= {"signatures_full", "process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}  # not shown as facts in a report
 NUMBERED = {"host": "host", "boot_id": "boot", "time_namespace": "clock", "cpu_quota_cgroup": "cgroup"}  # to see which ranks share one
-PLAIN_VALUE = re.compile(r"\d+[KMG]?|on|off|auto|counter|monotonic")
+PLAIN_VALUE = re.compile(r"\d+[KMG]?|on|off|auto|counter|monotonic|full|site")
 RANKS = re.compile(r"[0-9,:-]*|one-per-node")
 PATH = re.compile(r"\S*/\S*")
 

@@ -69,6 +69,21 @@ static void report_setting_fault(const char *line)
     note("settings: %s", line);
 }
 
+static void examine_profile(void)
+{
+    const char *asked = getenv("COMMPROF_PROFILE");
+    bool is_asked_for = asked && *asked, lacks_output = settings.profile == PROFILE_SITE && !*settings.output;
+    if (access(settings.off_file, F_OK) == 0)
+        PROBLEM("settings: %s exists, so nothing is recorded on this node", settings.off_file);
+    if (settings.profile != PROFILE_FULL && !is_asked_for)
+        note("settings: this holds for programs that are preloaded without commprof-run%s; with it, COMMPROF_PROFILE=full",
+             lacks_output ? " (nothing is recorded of them, since profile=site needs COMMPROF_OUTPUT)" : "");
+    else if (lacks_output)
+        PROBLEM("settings: profile=site needs COMMPROF_OUTPUT: nothing is recorded");
+    else if (settings.profile == PROFILE_OFF)
+        PROBLEM("settings: COMMPROF_PROFILE=off: nothing is recorded");
+}
+
 static void examine_settings(void)
 {
     settings_read(report_setting_fault);
@@ -76,6 +91,7 @@ static void examine_settings(void)
         if (settings_source(i))
             fine("settings: %s=%s, from %s", SETTINGS_TABLE[i].variable, settings_value(i),
                  strcmp(settings_source(i), SETTINGS_TABLE[i].variable) == 0 ? "the environment or an option" : settings_source(i));
+    examine_profile();
 }
 
 /* The program */
