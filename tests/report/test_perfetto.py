@@ -382,6 +382,14 @@ def test_waiting_ranks_are_counted_over_time(of_grid):
     assert {event["pid"] for event in values} == {4} and values[-1]["args"]["value"] == 0
 
 
+def test_bytes_in_flight_are_those_of_operations_in_progress(export):
+    """On each of four ranks two Iallreduces of 64 KiB for 400 us."""
+    whole = export(planted.training_run())
+    values = [event for event in whole["traceEvents"] if event["ph"] == "C" and event["name"] == "bytes in flight, nonblocking collectives"]
+    area = sum((after["ts"] - before["ts"]) * before["args"]["value"] for before, after in zip(values, values[1:]))
+    assert area == pytest.approx(4 * 2 * 65_536 * 400, rel=0.01) and {event["pid"] for event in values} == {4}
+
+
 def test_a_span_is_spread_over_the_bins_that_it_meets():
     bins = perfetto.Bins(1_000, 100)
     bins.add(1_050, 1_350, 300)  # half of the first bin, two whole ones, half of the fourth

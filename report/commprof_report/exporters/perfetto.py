@@ -4,7 +4,7 @@
     slice    a call          in it   waiting for the rank that arrived last; on a stream a kernel, a copy, a memset
     flow     from the call of the rank that arrived last to the wait that it ended, if both are known and shown
     async    a nonblocking collective, from its start to its completion
-    counter  of a rank: bytes per second passed to MPI; of the run: ranks inside MPI, ranks waiting
+    counter  of a rank: bytes per second passed to MPI; of the run: ranks inside MPI, ranks waiting, bytes in flight
 
 All times are on one axis (alignment.py) that begins at the earliest start of a rank, in microseconds with three decimals, so exact to the
 nanosecond. Slices of a track are nested or disjoint; overlaps in damaged files are cut.
@@ -200,7 +200,7 @@ class Trace:
         yield from self._spans()
         yield from self._streams()
         bins = self._bins()
-        inside, waiting = Bins(*bins), Bins(*bins)
+        inside, waiting, flying = (Bins(*bins) for _ in range(3))
         rows = map(CallRow._make, SQL.run(self.connection, "trace_calls"))
         of_ranks = groupby(rows, key=attrgetter("rank"))
         rank_of_calls, calls = next(of_ranks, NO_CALLS)
@@ -208,14 +208,14 @@ class Trace:
             handed, own, waits = Bins(*bins), Inside(), Inside()
             if rank == rank_of_calls:
                 for thread, of_thread in groupby(calls, key=attrgetter("thread")):
-                    yield from self._thread(rank, thread, of_thread, handed, own, waits)
+                    yield from self._thread(rank, thread, of_thread, handed, own, waits, flying)
                 rank_of_calls, calls = next(of_ranks, NO_CALLS)
             yield from self._unfinished(rank, own)
             yield from _counter(rank, "bytes/s passed to MPI", handed.values(1e9 / handed.width_ns))
             for sums, found in ((inside, own), (waiting, waits)):
                 for start_ns, end_ns in found.spans():
                     sums.add(start_ns, end_ns, end_ns - start_ns)
-        for name, counted in (("ranks inside MPI", inside), ("ranks waiting", waiting)):
+        for name, counted in (("ranks inside MPI", inside), ("ranks waiting", waiting), ("bytes in flight, nonblocking collectives", flying)):
             yield from _counter(self.run.world_size, name, counted.values(1 / counted.width_ns))
 
     def _names(self) -> Iterator[str]:
@@ -290,7 +290,7 @@ class Trace:
             return f"all sampled: {stream}", FIRST_OF_TRACK["gpu"] + 2 * number + 1
         return _title(track, number)
 
-    def _thread(self, rank: int, thread: int, rows: Iterable[CallRow], handed: Bins, own: Inside, waits: Inside) -> Iterator[str]:
+    def _thread(self, rank: int, thread: int, rows: Iterable[CallRow], handed: Bins, own: Inside, waits: Inside, flying: Bins) -> Iterator[str]:
         for slice_, row in nested_with(self._calls(rank, rows)):
             if not self.cut.overlaps(slice_.start_ns, slice_.end_ns):
                 continue
@@ -306,6 +306,8 @@ class Trace:
                 yield from self._arrival(rank, thread, wait.end_ns, row)
             if row.completed_ns is not None:
                 yield from self._operation(rank, row)
+                done_ns = max(self.aligned_ns(rank, row.completed_ns), slice_.start_ns)
+                flying.add(slice_.start_ns, done_ns, (row.volume_bytes or 0) * (done_ns - slice_.start_ns))
 
     def _arrival(self, rank: int, thread: int, time_ns: int, row: CallRow) -> Iterator[str]:
         """A flow from the call that the rank that arrived last has just begun, if it is shown: Perfetto binds flows to slices."""
