@@ -347,6 +347,26 @@ def test_the_timeline_zooms_and_moves_with_keys(browser, page):
 @needs_browser
 def test_the_timeline_zooms_and_moves_with_the_mouse(browser, page):
     browser.open(page)
+IS_WHOLE = """((outer, inner) => {
+    document.querySelector("main").style.width = "500px";
+    const right = (one) => one.getBoundingClientRect().right;
+    return [...document.querySelectorAll(inner)].every((one) => right(one) <= right(document.querySelector(outer)) + 1);
+})"""
+
+
+@needs_browser
+def test_what_is_printed_narrower_than_it_was_drawn_is_whole(browser, page):
+    """No script runs between the layout for paper and the print; so it is with one that asks at once."""
+    for selector in ("#steps-picture", "#histograms-picture"):
+        browser.open(page)
+        assert browser.ask(f"{IS_WHOLE}('{selector}', '{selector} *')"), selector
+    browser.send("Emulation.setEmulatedMedia", media="print")
+    shape = "((box) => box.width / box.height)(document.getElementById('timeline').getBoundingClientRect())"
+    before, after = browser.ask(f"[{shape}, (document.querySelector('main').style.width = '500px', {shape})]")
+    browser.send("Emulation.setEmulatedMedia", media="")
+    assert before == pytest.approx(after, rel=0.02)
+
+
     x, y = browser.centre("#timeline")
     whole = drawn(browser)
     browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100)

@@ -214,7 +214,7 @@ def timeline_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) 
     explained = [
         chosen_text(len(views), sum(map(is_whole, in_steps.costs.steps))),
         "Solid is transfer, hatched is waiting for other ranks, pale is time in MPI that was not split; the rest of a bar is outside MPI.",
-        "The red line is the critical path. The arrow of a part comes from the rank that it waited for.",
+        "The red line is the critical path. The arrow of a part comes from the rank that it waited for, where that is known.",
         "The wheel or + and - zoom, dragging or the arrow keys move, 0 shows the whole step; the mouse, or the keys . and , name a part.",
     ]
     if any(rank.gpus for view in views for rank in view.ranks):

@@ -42,6 +42,7 @@
   function draw() {
     picture.replaceChildren();
     picture.setAttribute("height", BOTTOM + 24);
+    picture.setAttribute("viewBox", `0 0 ${width()} ${BOTTOM + 24}`); // paper is narrower, and is not drawn anew
     if (!bounds.length) return;
     const most = Math.max(...shown.flatMap(({ rows }) => rows.map(({ density }) => density)));
     const yDensity = (density) => TOP + DENSITY * (1 - density / most);

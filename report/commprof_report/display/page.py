@@ -168,4 +168,4 @@ def _cell(column: Column, row: object) -> str:
 def _class(column: Column, shown: str = "") -> str:
     if column.is_number:
         return ' class="number"'
-    return ' class="wide"' if len(shown) > 40 else ""
+    return ' class="wide"' if len(shown) > 32 else ""

@@ -39,6 +39,7 @@
     const marks = shown.map((place, bar) => place < 0 ? "" : box(bar, BOTTOM + 3, BOTTOM + 3 + MARK));
     drawn.push(`<path class="mark" d="${marks.join("")}"/>`);
     if (at !== null) drawn.push(`<path class="cursor" d="${box(at, BOTTOM + 3 + MARK, TOP)}"/>`);
+    picture.setAttribute("viewBox", `0 0 ${width()} ${picture.clientHeight}`); // paper is narrower, and is not drawn anew
     picture.innerHTML = drawn.join("");
   }
 
