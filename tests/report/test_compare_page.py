@@ -324,8 +324,9 @@ def test_a_comparison_has_the_options_of_compare(report, slower, tmp_path):
 @pytest.mark.parametrize(
     "options, said",
     [
-        (("--anonymous",), "html: a comparison takes neither --anonymous nor filters"),
-        (("--rank", "0"), "html: a comparison takes neither --anonymous nor filters"),
+        (("--anonymous",), "html: a comparison takes neither --anonymous nor --steps nor filters"),
+        (("--steps", "3"), "html: a comparison takes neither --anonymous nor --steps nor filters"),
+        (("--rank", "0"), "html: a comparison takes neither --anonymous nor --steps nor filters"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(report, slower, options, said):

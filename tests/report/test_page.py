@@ -91,6 +91,32 @@ def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(rep
     assert max(later - earlier for earlier, later in zip(others, others[1:])) <= 20
 
 
+def test_the_user_picks_the_steps_of_the_timeline(report, run_path, tmp_path, monkeypatch):
+    """Steps 2 to 40 were sampled whole; 8 is the longest."""
+    path = tmp_path / "page.html"
+
+    def titles(words: str) -> list[str]:
+        assert report("html", run_path, "-o", path, "--steps", words).status == 0
+        return [view["title"].partition(":")[0] for view in timeline(path)["views"]]
+
+    assert titles("7-10") == ["step 7", "step 8, the longest", "step 9", "step 10"]
+    assert f"{CHOSEN}The calls of 4 of the 4 steps 7 to 10 are in this page (--steps). Choose" in path.read_text()
+    assert titles("39-50") == ["step 39", "step 40"] and "The calls of 2 of the 12 steps 39 to 50 are" in path.read_text()
+    assert titles("8") == ["step 8, the longest"]
+    monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
+    monkeypatch.setattr(step_views, "LEAST_BOUND", 100)
+    few = titles("7-40")
+    assert few == ["step 7", "step 8, the longest", "step 9"][: len(few)] and f"The calls of {len(few)} of the 34 steps" in path.read_text()
+    assert report("html", run_path, "-o", path, "--steps", "41").status == 0
+    assert "No step of 41 was sampled whole after the warm-up." in path.read_text() and 'id="timeline' not in path.read_text()
+
+
+@pytest.mark.parametrize("words", ("0-", "b", "9-3", "-4", "1,2"))
+def test_steps_that_are_none_are_refused(report, run_path, words):
+    answer = report("html", run_path, f"--steps={words}")
+    assert answer.status == 2 and f"--steps: {words}: no steps such as 7 or 100-120" in answer.err
+
+
 def test_the_first_steps_of_a_spread_are_spread():
     for taken in (3, 5, 9):
         first = sorted(step_views.spread(range(1_000))[:taken])
@@ -321,6 +347,26 @@ def test_everybody_can_read_the_page(browser, page, axe, width, is_dark):
     assert browser.ask(AXE_COMPLAINTS) == []
 
 
+IS_WHOLE = """((outer, inner) => {
+    document.querySelector("main").style.width = "500px";
+    const right = (one) => one.getBoundingClientRect().right;
+    return [...document.querySelectorAll(inner)].every((one) => right(one) <= right(document.querySelector(outer)) + 1);
+})"""
+
+
+@needs_browser
+def test_what_is_printed_narrower_than_it_was_drawn_is_whole(browser, page):
+    """No script runs between the layout for paper and the print; so it is with one that asks at once."""
+    for selector in ("#steps-picture", "#histograms-picture"):
+        browser.open(page)
+        assert browser.ask(f"{IS_WHOLE}('{selector}', '{selector} *')"), selector
+    browser.send("Emulation.setEmulatedMedia", media="print")
+    shape = "((box) => box.width / box.height)(document.getElementById('timeline').getBoundingClientRect())"
+    before, after = browser.ask(f"[{shape}, (document.querySelector('main').style.width = '500px', {shape})]")
+    browser.send("Emulation.setEmulatedMedia", media="")
+    assert before == pytest.approx(after, rel=0.02)
+
+
 def drawn(browser) -> str:
     """What is on the canvas."""
     return browser.ask("document.getElementById('timeline').toDataURL()")
@@ -347,26 +393,6 @@ def test_the_timeline_zooms_and_moves_with_keys(browser, page):
 @needs_browser
 def test_the_timeline_zooms_and_moves_with_the_mouse(browser, page):
     browser.open(page)
-IS_WHOLE = """((outer, inner) => {
-    document.querySelector("main").style.width = "500px";
-    const right = (one) => one.getBoundingClientRect().right;
-    return [...document.querySelectorAll(inner)].every((one) => right(one) <= right(document.querySelector(outer)) + 1);
-})"""
-
-
-@needs_browser
-def test_what_is_printed_narrower_than_it_was_drawn_is_whole(browser, page):
-    """No script runs between the layout for paper and the print; so it is with one that asks at once."""
-    for selector in ("#steps-picture", "#histograms-picture"):
-        browser.open(page)
-        assert browser.ask(f"{IS_WHOLE}('{selector}', '{selector} *')"), selector
-    browser.send("Emulation.setEmulatedMedia", media="print")
-    shape = "((box) => box.width / box.height)(document.getElementById('timeline').getBoundingClientRect())"
-    before, after = browser.ask(f"[{shape}, (document.querySelector('main').style.width = '500px', {shape})]")
-    browser.send("Emulation.setEmulatedMedia", media="")
-    assert before == pytest.approx(after, rel=0.02)
-
-
     x, y = browser.centre("#timeline")
     whole = drawn(browser)
     browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100)

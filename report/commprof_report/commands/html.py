@@ -14,6 +14,7 @@ measure with the value of each run and the interval of its change, calls and siz
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable, Iterator
 from heapq import nlargest
 from pathlib import Path
@@ -72,6 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     selection.add_arguments(parser)
     output_help = f"where to write (default: RUN/report.html, EXPERIMENT/report.html; of A... -- B... {COMPARISON} in the working directory)"
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help=output_help)
+    steps_help = "the timeline holds these steps, as many as there is room for: 7, or 100-120 (default: the median, the longest, and others)"
+    parser.add_argument("--steps", type=steps_read, metavar="A-B", help=steps_help)
     parser.add_argument("--anonymous", action="store_true", help=anonymous.HELP)
     compare.add_rule_arguments(parser.add_argument_group("of A... -- B..., as in compare"))
 
@@ -84,8 +87,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def write_comparison(arguments: argparse.Namespace) -> None:
-    if arguments.anonymous or not common.is_whole(arguments):
-        raise UsageError("html", "a comparison takes neither --anonymous nor filters")
+    if arguments.anonymous or arguments.steps or not common.is_whole(arguments):
+        raise UsageError("html", "a comparison takes neither --anonymous nor --steps nor filters")
     answers = compare.compared(arguments.run, compare.rules(arguments), with_histograms=True)
     output = arguments.output or (arguments.run[0] / "report.html" if compare.names_experiment(arguments.run) else Path(COMPARISON))
     write(output, page.page(f"commprof: {compare_page.title(answers)}", compare_page.parts(answers)))
@@ -98,7 +101,7 @@ def write_run(arguments: argparse.Namespace) -> None:
     output = arguments.output or default_output(run.path)
     if arguments.anonymous:
         anonymous.anonymise(run)
-    write(output, page_of(run, common.is_whole(arguments)))
+    write(output, page_of(run, common.is_whole(arguments), arguments.steps))
 
 
 def write(output: Path, text: str) -> None:
@@ -107,15 +110,15 @@ def write(output: Path, text: str) -> None:
     common.print_line(str(output))
 
 
-def page_of(run: Selection, is_whole: bool = True) -> str:
-    return page.page(f"commprof: {common.title_of(run)}", parts(run, is_whole))
+def page_of(run: Selection, is_whole: bool = True, wanted: range | None = None) -> str:
+    return page.page(f"commprof: {common.title_of(run)}", parts(run, is_whole, wanted))
 
 
 def default_output(path: Path) -> Path:
     return path / "report.html" if path.is_dir() else path.with_suffix(".html")
 
 
-def parts(run: Selection, is_whole: bool = True) -> Iterator[str]:
+def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]:
     alignment = align(run.connection)
     split = late_answers(run, alignment)
     answers = run_summary(run, split)
@@ -130,7 +133,7 @@ def parts(run: Selection, is_whole: bool = True) -> Iterator[str]:
         return
     yield steps.steps_section(run, in_steps, whole)
     if in_steps.costs.is_driven:
-        yield timeline_section(in_steps, alignment, split)
+        yield timeline_section(in_steps, alignment, split, wanted)
         yield rank_steps_section(in_steps, alignment, split)
     yield late_section(run, split)
     yield advise.advise_section(run, advised)
@@ -207,12 +210,12 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
     return page.section("Rank by rank", sentence, picture, by_rank, *by_call)
 
 
-def timeline_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) -> str:
-    views = step_views(in_steps.steps, in_steps.costs.steps, alignment.aligned_ns, waits)
+def timeline_section(in_steps: StepsSummary, alignment: Alignment, waits: Late, wanted: range | None) -> str:
+    views = step_views(in_steps.steps, in_steps.costs.steps, alignment.aligned_ns, waits, wanted)
     if not views:
-        return ""
+        return page.section("A step in time", f"No step of {steps_text(wanted)} was sampled whole after the warm-up.") if wanted else ""
     explained = [
-        chosen_text(len(views), sum(map(is_whole, in_steps.costs.steps))),
+        wanted_text(wanted, len(views)) if wanted else chosen_text(len(views), sum(map(is_whole, in_steps.costs.steps))),
         "Solid is transfer, hatched is waiting for other ranks, pale is time in MPI that was not split; the rest of a bar is outside MPI.",
         "The red line is the critical path. The arrow of a part comes from the rank that it waited for, where that is known.",
         "The wheel or + and - zoom, dragging or the arrow keys move, 0 shows the whole step; the mouse, or the keys . and , name a part.",
@@ -231,14 +234,36 @@ def timeline_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) 
     return page.section("A step in time", "What the main thread of each rank did in a step.", page.bullets(explained), drawing)
 
 
+HOW = "in the list, by a click on its bar in the picture above, or there with the arrow keys"
+
+
+def steps_read(word: str) -> range:
+    """Of --steps: 7, or 100-120."""
+    found = re.fullmatch("([0-9]{1,9})(?:-([0-9]{1,9}))?", word)
+    first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+    if first > last:
+        raise argparse.ArgumentTypeError(f"{word}: no steps such as 7 or 100-120")
+    return range(first, last + 1)
+
+
+def steps_text(wanted: range) -> str:
+    return f"{wanted[0]:,}" if len(wanted) == 1 else f"{wanted[0]:,} to {wanted[-1]:,}"
+
+
+def wanted_text(wanted: range, shown: int) -> str:
+    """Steps that were not sampled whole, or that there is no room for, are not in the page."""
+    return (
+        f"The calls of {shown:,} of the {units.counted(len(wanted), 'step')} {steps_text(wanted)} are in this page (--steps). Choose one {HOW}."
+    )
+
+
 def chosen_text(shown: int, whole: int) -> str:
-    how = "in the list, by a click on its bar in the picture above, or there with the arrow keys"
     if shown == whole:
-        return f"Any step that was sampled whole, after the warm-up, can be chosen: {how}."
+        return f"Any step that was sampled whole, after the warm-up, can be chosen: {HOW}."
     spread = f", the {LONGEST} longest, and {shown - 1 - LONGEST:,} spread over the run" if shown > 1 + LONGEST else " and the longest"
     what = f"the median{spread if shown > 1 else ''}"
     return (
-        f"The calls of {shown:,} of {units.counted(whole, 'step')} are in this page, marked beneath the bars above: {what}. Choose one {how}."
+        f"The calls of {shown:,} of {units.counted(whole, 'step')} are in this page, marked beneath the bars above: {what}. Choose one {HOW}."
     )
 
 

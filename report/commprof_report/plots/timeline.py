@@ -27,7 +27,7 @@ def data(views: Sequence[View], hosts: Mapping[int, str]) -> dict[str, object]:
     numbers = _Numbers()
     named = sorted(set(hosts.values()))
     of_rank = {rank: named.index(host) for rank, host in hosts.items()}
-    shown = [_view(view, place, numbers, of_rank) for place, view in enumerate(views)]
+    shown = [_view(view, numbers, of_rank) for view in views]
     states = {"states": [NAMES[state] for state in STATES], "gpuStates": GPU_STATES}
     return {**states, "names": numbers.names, "hosts": [*map(units.visible, named)], "views": shown}
 
@@ -46,8 +46,8 @@ class _Numbers:
         return list(self.numbers)
 
 
-def _view(view: View, place: int, numbers: _Numbers, hosts: Mapping[int, int]) -> dict[str, object]:
-    which = ", the median" if view.is_median else ", the longest" if place == 1 else ""
+def _view(view: View, numbers: _Numbers, hosts: Mapping[int, int]) -> dict[str, object]:
+    which = f", {view.notable}" if view.notable else ""
     return {
         "step": view.step.step,
         "title": f"step {view.step.step:,}{which}: {units.duration(view.step.step_ns)}",

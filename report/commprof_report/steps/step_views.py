@@ -62,7 +62,7 @@ class View(NamedTuple):
     shorter gaps in what a GPU did."""
 
     step: StepRow
-    is_median: bool
+    notable: str
     begin_ns: int
     end_ns: int
     left_out_ns: int
@@ -71,8 +71,9 @@ class View(NamedTuple):
     path: list[Span]
 
 
-def step_views(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late) -> list[View]:
-    """The median step first, then the longest ones, then the others; none where less than a step of two ranks was seen whole."""
+def step_views(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late, wanted: range | None = None) -> list[View]:
+    """The median step first, then the longest ones, then the others; or the wanted ones in order, as many as there is room for. None where less
+    than a step of two ranks was seen whole."""
     whole = [row for row in rows if is_whole(row)]
     if not whole:
         return []
@@ -82,13 +83,18 @@ def step_views(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, lat
     median = by_time[(len(whole) - 1) // 2]
     first = [median, *(row for row in reversed(by_time) if row is not median)][: 1 + LONGEST]
     others = [row for row in spread(whole) if row not in first]
+    if wanted:
+        first, others = [row for row in whole if row.step in wanted], []
     most_pieces = min(LARGEST_BOUND, max(LEAST_BOUND, MOST_PER_RANK * len(times[median.step])))
     most_views = MOST_WITH_GPUS if known_spans(steps.connection) else None
     chosen = list(islice(_fitting([*first, *others], times, spans, late, most_pieces), most_views))
+    if not chosen:
+        return []
     _windows(steps, {row.step: spans[row.step] for row in chosen}, aligned_ns)
     details, gpus = _details(steps, aligned_ns), on_gpus(steps.connection, aligned_ns)
     chosen[len(first) :] = sorted(chosen[len(first) :], key=lambda row: row.step)
-    views = [_view(row, row is median, times[row.step], spans[row.step], late, details, most_pieces) for row in chosen]
+    notable = {by_time[-1].step: "the longest", median.step: "the median"}
+    views = [_view(row, notable.get(row.step, ""), times[row.step], spans[row.step], late, details, most_pieces) for row in chosen]
     return [_with_gpus(view, gpus, most_pieces // 2 // len(views)) for view in views]
 
 
@@ -150,7 +156,7 @@ def _details(steps: Steps, aligned_ns: AlignedNs) -> dict[tuple[int, int], str]:
 
 def _view(
     row: StepRow,
-    is_median: bool,
+    notable: str,
     times: Mapping[int, tuple[int, int]],
     span: tuple[int, int],
     late: Late,
@@ -166,7 +172,7 @@ def _view(
     while sum(len(one.pieces) for one in ranks) > most_pieces:
         left_out_ns = 2 * left_out_ns or (end_ns - begin_ns) // FINEST + 1
         ranks = [one._replace(pieces=_coarse(one.pieces, left_out_ns)) for one in ranks]
-    return View(row, is_median, begin_ns, end_ns, left_out_ns, 0, ranks, critical_path(late.timelines, times))
+    return View(row, notable, begin_ns, end_ns, left_out_ns, 0, ranks, critical_path(late.timelines, times))
 
 
 def _with_gpus(view: View, gpus: list[OnGpu], most_pieces: int) -> View:
