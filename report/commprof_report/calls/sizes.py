@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -83,10 +83,11 @@ def size_rows(
     return SQL.ask(connection, "sizes", SizeRow, per_rank=per_rank, completion=completion, families=json.dumps(families or {}))
 
 
-def rank_durations(connection: Connection, row: SizeRow) -> RankDurations:
+def rank_durations(connection: Connection, row: SizeRow, family: Sequence[str] = ()) -> RankDurations:
+    """family: the identities of the communicators that share the row."""
     key = {name: getattr(row, name) for name in ("call", "identity", "memory_kind", "measure", "bytes_low", "bytes_high")}
     buckets: dict[int, list[DurationRow]] = {}
-    for bucket in SQL.ask(connection, "durations", DurationRow, **key):
+    for bucket in SQL.ask(connection, "durations", DurationRow, **key, family=json.dumps(family)):
         buckets.setdefault(bucket.rank, []).append(bucket)
     return RankDurations(buckets, {each.rank: each for each in SQL.ask(connection, "rank_percentiles", PercentilesRow)})
 

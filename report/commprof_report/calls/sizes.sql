@@ -15,7 +15,7 @@ WITH counted AS (
     SELECT sum(counted_ns) AS counted_ns FROM rank_wall WHERE world_rank IN (SELECT world_rank FROM selected_rank)
 ),
 message AS (
-    SELECT row, call, family, library, form, bandwidth, waits_for, timed, coalesce(value, label) AS label, identity, min(size) AS size, memory_kind,
+    SELECT row, call, family, library, form, bandwidth, waits_for, timed, coalesce(value, label) AS label, min(identity) AS identity, min(size) AS size, memory_kind,
            bytes_low, bytes_high, max(is_folded) AS is_folded,
            CASE WHEN :per_rank THEN world_rank END AS rank,
            sum(count) AS count, sum(volume_bytes) AS volume_bytes, sum(count * bytes) AS message_bytes,

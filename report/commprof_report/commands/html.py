@@ -321,8 +321,9 @@ def sizes_sections(run: Run) -> Iterator[str]:
         " percentile (where there are 20 calls or more; other points are hollow). A wide band means that calls of that size take very different"
         " times, mostly by waiting for a late rank."
     )
-    in_families = sizes_plot.with_message(sizes.best_timed(size_rows(run.connection, families=roles.families(run.connection))))
-    picture = common.picture(sizes_plot, in_families, "latency by message size")
+    names = roles.families(run.connection)
+    in_families = size_rows(run.connection, families=names)
+    picture = common.picture(sizes_plot, sizes_plot.with_message(sizes.best_timed(in_families)), "latency by message size")
     largest = sorted(sorted(rows, key=lambda row: row.total_ns)[-MOST_SIZES:], key=rows.index)
     absent = {"rank": True, "overlap": True, **sizes.nothing_to_tell(rows)}
     columns = [column for column in sizes.COLUMNS if not absent.get(column.head)]
@@ -330,7 +331,7 @@ def sizes_sections(run: Run) -> Iterator[str]:
     if marked := sizes.marks_note(largest):
         note += f" Marks of sizes: {marked}."
     yield page.section("Message sizes", sentence + note, picture, page.table(columns, largest))
-    yield latency.latency_section(run, every)
+    yield latency.latency_section(run, in_families, names)
 
 
 def peers_section(run: Run, answers: RunSummary) -> str:

@@ -9,7 +9,7 @@ that is unknown, by the time of the calls on the host.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..base import units
 from ..base.siblings import Family, Sibling, families
@@ -96,12 +96,13 @@ def bar(density: float, densest: float) -> str:
     return "#" * max(1, round(BAR_WIDTH * density / densest))
 
 
-def latency_section(run: Run, rows: Sequence[SizeRow]) -> str:
-    """`rows`: those of sizes; the histograms of those with the most time, and of their ranks, two of which the reader overlays."""
+def latency_section(run: Run, rows: Sequence[SizeRow], names: Mapping[str, str]) -> str:
+    """Histograms of the rows with the most time, and of their ranks, two of which the reader overlays. rows: those of sizes, one for a family
+    of communicators; names: of these, by identity."""
     working = [row for row in sizes.best_timed(rows) if row.family not in WITHOUT_WORK]
     is_one_communicator = len({row.communicator for row in working}) == 1
     largest = sorted(working, key=lambda row: -row.total_ns)[:MOST_OVERLAID]
-    curves = [curve for place, row in enumerate(largest) for curve in curves_of(run, row, is_one_communicator, place < MOST_BY_RANK)]
+    curves = [curve for place, row in enumerate(largest) for curve in curves_of(run, row, names, is_one_communicator, place < MOST_BY_RANK)]
     if not curves:
         return ""
     sentence = (
@@ -114,12 +115,12 @@ def latency_section(run: Run, rows: Sequence[SizeRow]) -> str:
     return page.section("Calls in detail", sentence, page.histograms(histograms.data(choices)))
 
 
-def curves_of(run: Run, row: SizeRow, is_one_communicator: bool, by_rank: bool) -> Iterable[histograms.Curve]:
+def curves_of(run: Run, row: SizeRow, names: Mapping[str, str], is_one_communicator: bool, by_rank: bool) -> Iterable[histograms.Curve]:
     """That of all ranks first."""
     size = f" {units.size_range(row.bytes_low, row.bytes_high)}" if sizes.carries_messages(row) else ""
-    place = "" if is_one_communicator else f", {units.shortened(row.communicator, 24)}"
+    place = "" if is_one_communicator else f", {units.shortened(row.communicator, 36)}"
     name = f"{units.call_name(row.call, row.memory_kind, row.measure)}{size}{place}"
-    found = rank_durations(run.connection, row)
+    found = rank_durations(run.connection, row, [identity for identity, name in names.items() if name == row.communicator])
     yield histograms.Curve(name, note(row.count, row), summed(bucket for own in found.buckets.values() for bucket in own))
     if by_rank and len(found.buckets) > 1:
         for rank, own in list(found.buckets.items())[:MOST_RANKS]:
