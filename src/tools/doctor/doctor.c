@@ -335,11 +335,13 @@ static void say_abi(const char *abi, const char *why)
 
 /* The launcher: under one that the MPI library does not support, each process is a job of one rank. Nothing can be said about programs of
  * the standard ABI, which may run with either library. An MPICH that is built with PMIx works with Open MPI's launcher. */
-
 static bool is_understood(const struct launcher *launcher, const char *abi, const struct elf_file *mpi)
 {
-    bool is_comparable = strcmp(abi, "Open MPI") == 0 || strcmp(abi, "MPICH") == 0;
-    return !is_comparable || !launcher->mpi_abi || strcmp(launcher->mpi_abi, abi) == 0 || elf_asks_for(mpi, "PMIx_Init");
+    if (!launcher->mpi_abi || strcmp(launcher->mpi_abi, abi) == 0)
+        return true;
+    if (strcmp(abi, "MPICH") == 0)
+        return elf_asks_for(mpi, "PMIx_Init");
+    return strcmp(abi, "Open MPI") != 0;
 }
 
 static bool has_variable_of(const char *prefix)
