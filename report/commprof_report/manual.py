@@ -24,6 +24,7 @@ EXAMPLES = (
 FILES = (
     ("rank-<n>.db", "The database of a rank; src/output/schema.sql defines it."),
     ("rank-<n>.ledger", "The same before it became a database: of a rank that still runs, was killed, or had no SQLite."),
+    ("node-<run>-<host>-<boot>.tar", "The databases of a node's ranks, with COMMPROF_OUTPUT_PER=node."),
 )
 
 

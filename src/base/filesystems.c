@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,6 +225,31 @@ int filesystems_rename(const char *from, const char *to)
     if (lstat(to, &there) == 0) /* no links either (FAT): another process may still create `to` between here and the rename */
         return EEXIST;
     return rename(from, to) == 0 ? 0 : errno;
+}
+
+int filesystems_write_at(int file, size_t at, const void *from, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t written = pwrite(file, from, bytes, (off_t)at);
+        if (written <= 0)
+            return written < 0 ? errno : ENOSPC;
+        from = (const char *)from + written;
+        at += (size_t)written;
+        bytes -= (size_t)written;
+    }
+    return 0;
+}
+
+int filesystems_sync_folder_of(const char *path)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", path);
+    int file = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0)
+        return errno;
+    int error = fsync(file) == 0 || errno == EINVAL ? 0 : errno; /* EINVAL: this file system does not sync folders */
+    close(file);
+    return error;
 }
 
 const char *filesystems_temporary(unsigned index)

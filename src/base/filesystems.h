@@ -47,6 +47,12 @@ int filesystems_make_folders(const char *path);
 /* Rename a file. Never replaces another one: returns EEXIST then. Returns 0 or an errno. */
 int filesystems_rename(const char *from, const char *to);
 
+/* Write all of it. Returns 0 or an errno. */
+int filesystems_write_at(int file, size_t at, const void *from, size_t bytes);
+
+/* Bring the names in a file's folder to the disk. Returns 0 or an errno. */
+int filesystems_sync_folder_of(const char *path);
+
 /* The temporary folders in order of preference, then NULL: $TMPDIR (if absolute) and /tmp. */
 const char *filesystems_temporary(unsigned index);
 

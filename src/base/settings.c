@@ -25,6 +25,7 @@ const struct setting SETTINGS_TABLE[] = {
 #define IS_FLAG_clock false
 #define IS_FLAG_gpu false
 #define IS_FLAG_profile false
+#define IS_FLAG_per false
 #define IS_FLAG_flag true
 #define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) {"COMMPROF_" #NAME, ARGUMENT, DEFAULT, HELP, IS_FLAG_##TYPE},
 #include "settings.def"
@@ -119,6 +120,7 @@ static const char *const CLOCK_NAMES[] = {[CLOCK_AUTO] = "auto", [CLOCK_COUNTER]
 static const char *const GPU_NAMES[] = {[GPU_WANTED_AUTO] = "auto", [GPU_WANTED_ON] = "on", [GPU_WANTED_OFF] = "off"};
 
 static const char *const PROFILE_NAMES[] = {[PROFILE_FULL] = "full", [PROFILE_SITE] = "site", [PROFILE_OFF] = "off"};
+static const char *const PER_NAMES[] = {[OUTPUT_PER_RANK] = "rank", [OUTPUT_PER_NODE] = "node"};
 
 static bool parse_word(const char *text, const char *const words[], int count, int *value)
 {
@@ -143,6 +145,11 @@ static bool parse_gpu(const char *text, setting_gpu *value)
 static bool parse_profile(const char *text, setting_profile *value)
 {
     return parse_word(text, PROFILE_NAMES, PROFILE_OFF + 1, value);
+}
+
+static bool parse_per(const char *text, setting_per *value)
+{
+    return parse_word(text, PER_NAMES, OUTPUT_PER_NODE + 1, value);
 }
 
 #define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) \
@@ -347,6 +354,12 @@ static const char *print_profile(const setting_profile *value, char *buffer, siz
 {
     (void)buffer, (void)bytes;
     return PROFILE_NAMES[*value];
+}
+
+static const char *print_per(const setting_per *value, char *buffer, size_t bytes)
+{
+    (void)buffer, (void)bytes;
+    return PER_NAMES[*value];
 }
 
 const char *settings_value(size_t wanted)

@@ -22,11 +22,13 @@ typedef bool setting_flag;
 typedef int setting_clock; /* enum clock_kind */
 typedef int setting_gpu;   /* enum gpu_wanted */
 typedef int setting_profile;
+typedef int setting_per; /* enum output_per */
 
 #define SETTING_ONCE UINT64_MAX
 #define SETTING_ONE_PER_NODE "one-per-node"
 
 enum { PROFILE_FULL, PROFILE_SITE, PROFILE_OFF };
+enum output_per { OUTPUT_PER_RANK, OUTPUT_PER_NODE };
 
 enum gpu_wanted { GPU_WANTED_AUTO, GPU_WANTED_ON, GPU_WANTED_OFF };
 

@@ -16,19 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int write_at(int file, size_t at, const void *from, size_t bytes)
-{
-    while (bytes > 0) {
-        ssize_t written = pwrite(file, from, bytes, (off_t)at);
-        if (written <= 0)
-            return written < 0 ? errno : ENOSPC;
-        from = (const char *)from + written;
-        at += (size_t)written;
-        bytes -= (size_t)written;
-    }
-    return 0;
-}
-
 /* Identifies the current use of a sample page; differs after reuse. */
 struct tenancy {
     uint64_t owner, first;
@@ -47,13 +34,13 @@ static int write_samples(int file, size_t at, struct ledger_chunk *chunk)
     struct tenancy before[PAGES];
     for (uint32_t i = 0; i < PAGES; i++)
         before[i] = tenancy_of(ledger_entry(chunk, i));
-    int error = write_at(file, at, chunk, LEDGER_CHUNK_BYTES);
+    int error = filesystems_write_at(file, at, chunk, LEDGER_CHUNK_BYTES);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < PAGES && !error; i++) {
         struct ledger_page *page = ledger_entry(chunk, i);
         struct tenancy after = tenancy_of(page);
         if (after.owner != before[i].owner || after.first != before[i].first)
-            error = write_at(file, at + (size_t)((char *)&page->owner - (char *)chunk), &nobody, sizeof nobody);
+            error = filesystems_write_at(file, at + (size_t)((char *)&page->owner - (char *)chunk), &nobody, sizeof nobody);
     }
     return error;
 }
@@ -64,7 +51,7 @@ static int write_chunks(int file, uint32_t count)
     for (uint32_t i = 0; i < count && !error; i++) {
         struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
         size_t at = LEDGER_HEADER_BYTES + (size_t)i * LEDGER_CHUNK_BYTES;
-        error = chunk->kind == LEDGER_SAMPLES ? write_samples(file, at, chunk) : write_at(file, at, chunk, LEDGER_CHUNK_BYTES);
+        error = chunk->kind == LEDGER_SAMPLES ? write_samples(file, at, chunk) : filesystems_write_at(file, at, chunk, LEDGER_CHUNK_BYTES);
     }
     return error;
 }
@@ -78,7 +65,7 @@ static int write_once(int file)
     size_t bytes = (size_t)header->chunk_count * LEDGER_CHUNK_BYTES;
     if (filesystems_exceed_file_limit(sizeof page + bytes))
         return EFBIG;
-    int error = write_at(file, 0, page, sizeof page);
+    int error = filesystems_write_at(file, 0, page, sizeof page);
     return error ? error : write_chunks(file, header->chunk_count);
 }
 

@@ -3,10 +3,13 @@
  *
  *     write rank-0.db.tmp, fsync it -> rename it to rank-0.db, which must be free -> fsync the folder -> the caller removes rank-0.ledger
  *
+ * With one file per node, the database is written beside the ledger and appended to the node's archive (archive.h) in place of the rename.
+ *
  * Peers are stored for the process, not for each thread: rows of several threads add up on insertion. The ledger is trusted
  * here, it is our own process's. Whoever reads it from a file checks it first. */
 #include "store.h"
 
+#include "archive.h"
 #include "base/clock.h"
 #include "base/filesystems.h"
 #include "ledger/histogram.h"
@@ -15,7 +18,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -394,20 +396,14 @@ static bool fill(struct store *store, const char *aside, int64_t began_ns, char 
     return !store->failed;
 }
 
-static bool sync_folder_of(const char *path)
+static int give_name(int file, const char *aside, const char *path)
 {
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", path);
-    int file = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool is_synced = file >= 0 && (fsync(file) == 0 || errno == EINVAL); /* EINVAL: this file system does not sync folders */
-    int error = errno;
-    if (file >= 0)
-        close(file);
-    errno = error;
-    return is_synced;
+    int error = fsync(file) == 0 ? filesystems_rename(aside, path) : errno;
+    return error ? error : filesystems_sync_folder_of(path);
 }
 
-static bool write_aside_and_rename(const struct ledger_header *ledger, const char *path, int64_t began_ns, char *why, size_t why_bytes)
+static bool write_aside(const struct ledger_header *ledger, const char *path, const char *archive, int64_t began_ns, char *why,
+                        size_t why_bytes)
 {
     char aside[PATH_MAX + 8];
     snprintf(aside, sizeof aside, "%s.tmp", path);
@@ -427,18 +423,18 @@ static bool write_aside_and_rename(const struct ledger_header *ledger, const cha
     }
     bool is_there = fill(&store, aside, began_ns, why, why_bytes);
     if (is_there) {
-        is_there = fsync(file) == 0 && (errno = filesystems_rename(aside, path)) == 0 && sync_folder_of(path);
-        snprintf(why, why_bytes, "%s", is_there ? "" : strerror(errno));
+        int error = archive ? archive_append(archive, ledger->world_rank, file) : give_name(file, aside, path);
+        is_there = error == 0;
+        snprintf(why, why_bytes, "%s", is_there ? "" : strerror(error));
     }
     close(file);
-    if (!is_there)
-        unlink(aside);
+    unlink(aside);
     return is_there;
 }
 
 /* A database larger than RLIMIT_FSIZE must be an error and not end the job: SIGXFSZ is blocked in this thread during the write, and
  * removed from the queue if it is pending. */
-bool store_write(const struct ledger_header *ledger, const char *path, int64_t began_ns, char *why, size_t why_bytes)
+bool store_write(const struct ledger_header *ledger, const char *path, const char *archive, int64_t began_ns, char *why, size_t why_bytes)
 {
     static const struct timespec AT_ONCE;
     sigset_t file_too_large, before, pending;
@@ -446,7 +442,7 @@ bool store_write(const struct ledger_header *ledger, const char *path, int64_t b
     sigaddset(&file_too_large, SIGXFSZ);
     pthread_sigmask(SIG_BLOCK, &file_too_large, &before);
     sigpending(&pending);
-    bool written = write_aside_and_rename(ledger, path, began_ns, why, why_bytes);
+    bool written = write_aside(ledger, path, archive, began_ns, why, why_bytes);
     if (!sigismember(&pending, SIGXFSZ))
         sigtimedwait(&file_too_large, NULL, &AT_ONCE);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -104,10 +104,10 @@ bool claims_ledger_in_use(const char *folder, int world_rank, char *why, unsigne
 }
 
 /* The process that claimed the folder has ended, so its job has ended or is about to. Only the first ranks' ledgers are checked, since
- * a job may have very many; each rank checks its own ledger again before moving it. */
-static bool any_ledger_in_use(const char *folder, int world_rank, char *why, unsigned why_bytes)
+ * a job may have very many; each rank checks its own ledger again before moving it. Ranks may be missing: their databases are in an archive. */
+static bool any_ledger_in_use(const char *folder, bool has_runs, int world_rank, char *why, unsigned why_bytes)
 {
-    for (int rank = 0; rank < LOOKED_AT && has_rank(folder, rank); rank++)
+    for (int rank = 0; rank < LOOKED_AT && (has_runs || has_rank(folder, rank)); rank++)
         if (claims_ledger_in_use(folder, rank, why, why_bytes))
             return true;
     return claims_ledger_in_use(folder, world_rank, why, why_bytes);
@@ -145,7 +145,7 @@ static unsigned look_for_room(const char *folder, const char *job, int world_ran
         return last; /* an earlier job of the same name (launchers reuse names): each rank moves its files aside */
     if (*owner && job_in_use(folder, owner, why, why_bytes))
         return 0;
-    return any_ledger_in_use(folder, world_rank, why, why_bytes) ? 0 : last + 1;
+    return any_ledger_in_use(folder, last > 0, world_rank, why, why_bytes) ? 0 : last + 1;
 }
 
 static int make_link(const char *text, const char *path, const char *folder)

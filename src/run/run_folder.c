@@ -7,9 +7,11 @@
 #include "base/settings.h"
 #include "ledger/copy.h"
 #include "ledger/ledger.h"
+#include "output/archive.h"
 #include "provenance.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <libgen.h>
 #include <stdlib.h>
@@ -105,6 +107,23 @@ static int name_files_of(const char *path, int world_rank, char database[PATH_MA
                : ENAMETOOLONG;
 }
 
+/* The number of the run keeps runs apart; the boot keeps hosts of the same name apart, where locks are each host's own. */
+static bool name_archive(const char *path, unsigned run, char archive[PATH_MAX])
+{
+    char boot_id[64];
+    host_boot_id(boot_id, sizeof boot_id);
+    int length = snprintf(archive, PATH_MAX, "%s/node-%u-%s-%.8s.tar", path, run, host_name(), boot_id);
+    if (settings.output_per != OUTPUT_PER_NODE || length >= PATH_MAX)
+        archive[0] = '\0';
+    return *archive;
+}
+
+static bool is_in_archive(const char *path, unsigned run, int world_rank)
+{
+    char archive[PATH_MAX];
+    return name_archive(path, run, archive) && archive_has(archive, world_rank);
+}
+
 static int move_to(const char *earlier, const char *path, int world_rank)
 {
     char database[PATH_MAX], ledger[PATH_MAX], from_database[PATH_MAX], from_ledger[PATH_MAX];
@@ -151,6 +170,43 @@ static int move_aside(const char *path, int world_rank, unsigned run)
     return error;
 }
 
+static int move_archive_aside(const char *path, const char *name, unsigned run)
+{
+    char from[PATH_MAX], earlier[PATH_MAX], to[PATH_MAX];
+    int error;
+    unsigned k = run > 1 ? run - 1 : 1;
+    do {
+        if (snprintf(from, sizeof from, "%s/%s", path, name) >= (int)sizeof from ||
+            snprintf(earlier, sizeof earlier, "%s/earlier-%u", path, k++) >= (int)sizeof earlier ||
+            snprintf(to, sizeof to, "%s/%s", earlier, name) >= (int)sizeof to)
+            return ENAMETOOLONG;
+        error = filesystems_make_folders(earlier);
+        if (!error)
+            error = move_if_there(from, to);
+    } while (error == EEXIST);
+    return error;
+}
+
+static bool is_of_earlier_run(const char *name, unsigned run)
+{
+    unsigned number;
+    int at = 0;
+    const char *ending = strrchr(name, '.');
+    return sscanf(name, "node-%u-%n", &number, &at) == 1 && at && ending && strcmp(ending, ".tar") == 0 && number < run;
+}
+
+/* Nodes of the earlier run may have no rank of this one. */
+static void move_archives_aside(const struct run_folder *folder)
+{
+    unsigned run = folder->claim.run;
+    DIR *entries = run > 1 ? opendir(folder->path) : NULL;
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        if (is_of_earlier_run(entry->d_name, run))
+            move_archive_aside(folder->path, entry->d_name, run);
+    if (entries)
+        closedir(entries);
+}
+
 /* `other` and the ranks of an earlier run, larger than this one, that have the same number modulo this one's size. */
 static void move_others_aside(const struct run_folder *folder, int other, int world_size)
 {
@@ -165,8 +221,12 @@ static void move_others_aside(const struct run_folder *folder, int other, int wo
 static int move_earlier_run_aside(const struct run_folder *folder, const struct run_folder_rank *rank)
 {
     int error = move_aside(folder->path, rank->world_rank, folder->claim.run);
+    if (!error && archive_has(folder->archive, rank->world_rank)) /* an earlier job of the same name and number */
+        error = move_archive_aside(folder->path, strrchr(folder->archive, '/') + 1, folder->claim.run);
     if (error)
         return error;
+    if (rank->is_first)
+        move_archives_aside(folder);
     move_others_aside(folder, rank->world_rank + rank->world_size, rank->world_size);
     for (int k = 1; isdigit((unsigned char)*settings.ranks) && k < rank->world_size; k++) {
         int other = (rank->world_rank + k) % rank->world_size;
@@ -180,6 +240,7 @@ static int move_earlier_run_aside(const struct run_folder *folder, const struct 
 static int name_files(struct run_folder *folder, int world_rank)
 {
     int error = name_files_of(folder->path, world_rank, folder->database, folder->ledger);
+    name_archive(folder->path, folder->claim.run, folder->archive);
     memcpy(folder->ledger_file, folder->ledger, sizeof folder->ledger);
     return error;
 }
@@ -212,7 +273,7 @@ static int go_into_first_free(struct run_folder *folder, int world_rank, const c
         snprintf(subfolder, sizeof subfolder, k > 1 ? "%.300s-%d" : "%.300s", name, k);
         error = go_into(folder, subfolder);
         k++;
-    } while (!error && has_files_of(folder->path, world_rank));
+    } while (!error && (has_files_of(folder->path, world_rank) || is_in_archive(folder->path, folder->claim.run, world_rank)));
     return error;
 }
 

@@ -16,6 +16,7 @@ enum { ANY_RANK = '\1', ANY_HOST = '\2' };
 struct run_folder_rank {
     int world_rank, world_size;
     bool is_spawned; /* its world was created by MPI_Comm_spawn */
+    bool is_first;   /* of those that are recorded */
 };
 
 struct run_folder {
@@ -25,6 +26,7 @@ struct run_folder {
     char database[PATH_MAX]; /* rank-<n>.db */
     char ledger[PATH_MAX];   /* rank-<n>.ledger: the ledger, or its copy if the ledger is elsewhere */
     char ledger_file[PATH_MAX];
+    char archive[PATH_MAX]; /* node-<run>-<host>-<boot>.tar, which gets the database if there is one file per node; "": there is not */
     struct claim claim;
     char moved[3 * PATH_MAX]; /* a message why `path` is a subfolder of the requested folder; "" if it is that folder */
     bool moves_alone;         /* the other ranks of the job may still use the requested folder */

@@ -206,7 +206,7 @@ static bool speaks_for_the_run(void)
 
 static bool open_ledger(bool spawned)
 {
-    struct run_folder_rank rank = {world_rank, world_size, spawned};
+    struct run_folder_rank rank = {world_rank, world_size, spawned, speaks_for_the_run()};
     int error = run_folder_open(&folder, &rank, complain_for_the_node);
     if (error) {
         stop("use the run folder", folder.path, error);
@@ -382,10 +382,20 @@ static void discard(void)
         say_line("nothing is kept of a run shorter than COMMPROF_SHORTEST_S=%llu", (unsigned long long)settings.shortest_s);
 }
 
+static bool store_in_archive(int64_t began_ns)
+{
+    char why[512], line[PATH_MAX + 640];
+    if (!*folder.archive || store_write(the_ledger.header, folder.ledger_file, folder.archive, began_ns, why, sizeof why))
+        return *folder.archive;
+    snprintf(line, sizeof line, "cannot append to %s: %s; a rank that cannot has a file of its own", folder.archive, why);
+    complain_for_the_node(line);
+    return false;
+}
+
 static void store(int64_t began_ns)
 {
     char why[512];
-    if (store_write(the_ledger.header, folder.database, began_ns, why, sizeof why))
+    if (store_in_archive(began_ns) || store_write(the_ledger.header, folder.database, NULL, began_ns, why, sizeof why))
         run_folder_remove_ledger(&folder, true);
     else {
         bool is_copied = (run_folder_ledger_is_elsewhere(&folder) || !ledger_is_there()) && ledger_copy(folder.ledger) == 0;
@@ -425,7 +435,7 @@ static bool store_undisturbed(const char *database, char *why, size_t why_bytes)
 {
     for (int i = 0; i < LEDGER_LOOKS; i++) {
         struct ledger_look look = ledger_look();
-        if (!store_write(the_ledger.header, database, clock_monotonic_ns(), why, why_bytes))
+        if (!store_write(the_ledger.header, database, NULL, clock_monotonic_ns(), why, why_bytes))
             return false;
         if (!ledger_moved_since(look))
             return true;

@@ -4,6 +4,7 @@ counts twice, and the files of a job lie in one folder (programs/overlapping.c).
 import os
 import signal
 import subprocess
+import tarfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,12 +18,27 @@ from .harness import COMMPROF_RUN, TIMEOUT_S, Run, calls_in_ledger, command_for,
 from .libraries import MPICH, OPEN_MPI, Mpi
 
 TIMES = int(os.environ.get("TIMES", "3"))
+COMMON: dict[str, str] = {}  # settings of all jobs
 SIZES = 300  # of which each has a cell of its own: the ledger grows several times
+
+
+@pytest.fixture(params=["rank", "node"], autouse=True)
+def per(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a file for each rank, and with one for each node."""
+    monkeypatch.setitem(COMMON, "COMMPROF_OUTPUT_PER", request.param)
+
+
+def unpack_archives(folder: Path) -> None:
+    for path in folder.rglob("node-*.tar"):
+        with tarfile.open(path) as archive:
+            assert not any((path.parent / name).exists() for name in archive.getnames())
+            archive.extractall(path.parent)
 
 
 def counts_by_folder(folder: Path) -> dict[Path, Counter[str]]:
     """Of each folder with files of ranks: how often each rank's file counts MPI_Bcast, by the file's name."""
     counts: dict[Path, Counter[str]] = {}
+    unpack_archives(folder)
     for path in folder.rglob("rank-*"):
         if path.suffix == ".db":
             run = Run(1, path.parent, None)
@@ -45,7 +61,7 @@ def alike(counts: Iterable[Counter[str]]) -> list[list[tuple[str, int]]]:
 
 
 def environment(folder: Path, **settings: str) -> dict[str, str]:
-    return {"COMMPROF_OUTPUT": str(folder / "run"), **settings}
+    return {"COMMPROF_OUTPUT": str(folder / "run"), **COMMON, **settings}
 
 
 def command(mpi: Mpi, *arguments: object) -> list[str]:

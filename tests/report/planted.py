@@ -9,6 +9,7 @@ import os
 import re
 import sqlite3
 import struct
+import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -603,6 +604,15 @@ def write_ledgers(folder: Path, ranks: list[Rank]) -> Path:
     for rank in ranks:
         write_ledger(folder / f"rank-{rank.world_rank}.ledger", rank)
     return folder
+
+
+def archive(run: Path, name: str, ranks: range) -> Path:
+    """Moves databases of ranks into a node's archive, as any tar writes it."""
+    with tarfile.open(run / name, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for path in (run / f"rank-{rank}.db" for rank in ranks):
+            tar.add(path, path.name)
+            path.unlink()
+    return run / name
 
 
 def write_database(path: Path, rank: Rank) -> Path:

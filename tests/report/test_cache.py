@@ -126,3 +126,15 @@ def test_who_may_read_the_files_may_read_it(report, folder):
 def test_it_is_a_merged_database_like_any_other(report, cached, tmp_path):
     moved = shutil.copy(cached / NAME, tmp_path / "moved.db")
     assert report("late", moved, "--json").rows == report("late", cached, "--json").rows
+
+
+def test_an_archive_is_one_file_and_a_changed_one_makes_it_out_of_date(report, folder):
+    planted.archive(folder, "node-1-a-0.tar", range(RANKS // 2))
+    path = planted.archive(folder, "node-1-b-0.tar", range(RANKS // 2, RANKS))
+    assert "cache.db: holds the run from now on, and is read instead of 2 files as long as they" in report("summary", folder).err
+    assert report("summary", folder, "--json").rows == report("summary", folder, "--json", "--no-cache").rows
+    shutil.copy(path, folder / "aside")
+    os.truncate(path, path.stat().st_size // 2)
+    assert RANKS // 2 < ranks_of(report, folder) < RANKS
+    (folder / "aside").rename(path)
+    assert ranks_of(report, folder) == RANKS

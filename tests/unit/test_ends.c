@@ -10,6 +10,7 @@
 #include "stepping.h"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <sys/syscall.h>
 
 enum { CALLS = 100 };
@@ -54,6 +55,29 @@ static void rank_from_init_to_finalize(void)
     truth->done++;
 }
 
+/* With one file per node, the database in it, which is the first: a member counts from its header on. */
+static void unpack(const char *archive)
+{
+    char header[512] = "";
+    int file = open(archive, O_RDONLY), unpacked = open("unpacked.db", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    CHECK(file >= 0 && unpacked >= 0 && read(file, header, sizeof header) >= 0);
+    for (ssize_t bytes; strcmp(header, "rank-0.db") == 0 && (bytes = read(file, header, sizeof header)) > 0; strcpy(header, "rank-0.db"))
+        CHECK(write(unpacked, header, (size_t)bytes) == bytes);
+    close(file);
+    close(unpacked);
+}
+
+static const char *database_path(void)
+{
+    glob_t found;
+    struct stat about;
+    if (glob("run/node-*.tar", 0, NULL, &found) != 0)
+        return "run/rank-0.db";
+    unpack(found.gl_pathv[0]);
+    globfree(&found);
+    return stat("unpacked.db", &about) == 0 && about.st_size ? "unpacked.db" : "run/rank-0.db";
+}
+
 /* The number of calls in a file; -1: the file does not exist, or MPI_Init has not got that far. */
 
 static void *map_ledger(size_t *bytes)
@@ -91,10 +115,11 @@ static int64_t count_in_database(void)
 {
     sqlite3 *database;
     int64_t count = -1;
-    if (access("run/rank-0.db", F_OK) != 0)
+    const char *path = database_path();
+    if (access(path, F_OK) != 0)
         return -1;
     CHECK(sqlite_load());
-    CHECK(sqlite.open_v2("run/rank-0.db", &database, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK);
+    CHECK(sqlite.open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK);
     CHECK(sqlite.exec(database, "SELECT SUM(count) FROM cell", take_number, &count, NULL) == SQLITE_OK);
     sqlite.close(database);
     return count;
@@ -117,6 +142,13 @@ static void a_kill_at_any_system_call_leaves_every_call_in_one_file(void)
     CHECK(stepping(PTRACE_SYSCALL, rank_from_init_to_finalize, every_call_is_in_one_file) > 100);
     CHECK_EQUAL(count_in_database(), CALLS + 2);
     CHECK_EQUAL(count_in_ledger(), -1);
+}
+
+static void a_kill_at_any_system_call_leaves_every_call_in_the_archive_or_the_ledger(void)
+{
+    setenv("COMMPROF_OUTPUT_PER", "node", 1);
+    a_kill_at_any_system_call_leaves_every_call_in_one_file();
+    CHECK(access("run/rank-0.db", F_OK) != 0);
 }
 
 /* A ledger without its run's id would count as one of another run, and the other ranks' files would be left out. */
@@ -211,10 +243,39 @@ static void a_crash_of_the_node_leaves_the_ledger_or_a_database_that_is_whole(vo
     CHECK(is_named && ledger_is_removed);
 }
 
+static void the_ledger_goes_after_the_archive_is_on_the_disk(pid_t child)
+{
+    struct __ptrace_syscall_info about;
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof about, &about) <= 0 || about.op != PTRACE_SYSCALL_INFO_ENTRY)
+        return;
+    uint64_t number = about.entry.nr, first = about.entry.args[0];
+    if (number == SYS_pwrite64 && is_file(child, first, ".tar")) {
+        CHECK(is_name_synced);
+        is_named = is_unsynced = true;
+    } else if (number == SYS_fsync && is_file(child, first, "/run"))
+        is_name_synced = !system("ls run/node-*.tar > listed 2>&1");
+    else if (number == SYS_fsync && is_file(child, first, ".tar"))
+        is_unsynced = false;
+    else if ((number == SYS_unlinkat || number == 87 /* unlink */) && is_named) {
+        CHECK(!is_unsynced);
+        ledger_is_removed = true;
+    }
+}
+
+static void a_crash_of_the_node_leaves_the_ledger_or_an_archive_with_the_database(void)
+{
+    setenv("COMMPROF_OUTPUT_PER", "node", 1);
+    truth = unit_shared(sizeof *truth);
+    stepping(PTRACE_SYSCALL, rank_from_init_to_finalize, the_ledger_goes_after_the_archive_is_on_the_disk);
+    CHECK(is_named && ledger_is_removed);
+}
+
 static const struct unit_test TESTS[] = {
     TEST(a_kill_at_any_system_call_leaves_every_call_in_one_file),
+    TEST(a_kill_at_any_system_call_leaves_every_call_in_the_archive_or_the_ledger),
     TEST(a_kill_in_the_beginning_leaves_no_rank_without_its_run),
     TEST(a_crash_of_the_node_leaves_the_ledger_or_a_database_that_is_whole),
+    TEST(a_crash_of_the_node_leaves_the_ledger_or_an_archive_with_the_database),
 };
 
 int main(void)

@@ -4,6 +4,7 @@
 #include "base/settings.h"
 #include "ledger/copy.h"
 #include "ledger/ledger.h"
+#include "output/archive.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -26,19 +27,19 @@ static int open_with(const char *output, int world_rank)
     unsetenv("SLURM_STEP_ID");
     setenv("PMIX_NAMESPACE", "step", 1);
     snprintf(settings.output, sizeof settings.output, "%s", output);
-    return run_folder_open(&folder, &(struct run_folder_rank){world_rank, 10000, false}, hear);
+    return run_folder_open(&folder, &(struct run_folder_rank){world_rank, 10000, false, world_rank == 0}, hear);
 }
 
 static int open_spawned(int world_rank, int world_size)
 {
-    return run_folder_open(&folder, &(struct run_folder_rank){world_rank, world_size, true}, hear);
+    return run_folder_open(&folder, &(struct run_folder_rank){world_rank, world_size, true, world_rank == 0}, hear);
 }
 
 /* Begins a job of one rank with its own name. */
 static int open_alone(const char *output)
 {
     snprintf(settings.output, sizeof settings.output, "%s", output);
-    return run_folder_open(&folder, &(struct run_folder_rank){0, 1, false}, hear);
+    return run_folder_open(&folder, &(struct run_folder_rank){0, 1, false, true}, hear);
 }
 
 static int open_as_job(const char *job, int world_rank)
@@ -46,7 +47,7 @@ static int open_as_job(const char *job, int world_rank)
     setenv("SLURM_JOB_ID", job, 1);
     unsetenv("PMIX_NAMESPACE");
     strcpy(settings.output, "run");
-    return run_folder_open(&folder, &(struct run_folder_rank){world_rank, 10000, false}, hear);
+    return run_folder_open(&folder, &(struct run_folder_rank){world_rank, 10000, false, world_rank == 0}, hear);
 }
 
 static int open_ledger(int world_rank)
@@ -753,9 +754,81 @@ static void an_earlier_run_of_more_ranks_is_moved_aside_as_a_whole(void)
         write_file(path, "a database");
     }
     for (int rank = 0; rank < 2; rank++)
-        CHECK_EQUAL(run_folder_open(&folder, &(struct run_folder_rank){rank, 2, false}, hear), 0);
+        CHECK_EQUAL(run_folder_open(&folder, &(struct run_folder_rank){rank, 2, false, rank == 0}, hear), 0);
     CHECK(!is_there("run/rank-2.db") && !is_there("run/rank-5.db") && !is_there("run/rank-6.db"));
     CHECK(is_there("run/earlier-1/rank-1.db") && is_there("run/earlier-1/rank-6.db"));
+}
+
+/* Archives of nodes */
+
+static void put_into_archive(int world_rank)
+{
+    write_file("database", "of a rank");
+    int file = open("database", O_RDONLY);
+    CHECK_EQUAL(archive_append(folder.archive, world_rank, file), 0);
+    close(file);
+}
+
+static void end_in_an_archive(void)
+{
+    settings.output_per = OUTPUT_PER_NODE;
+    CHECK_EQUAL(open_as_job("1", 2), 0);
+    CHECK(strncmp(folder.archive, here("run/node-1-"), strlen(here("run/node-1-"))) == 0);
+    put_into_archive(2);
+    claims_give_back(&folder.claim);
+}
+
+static void the_first_rank_moves_the_archives_of_all_nodes_of_earlier_runs(void)
+{
+    unit_elsewhere(end_in_an_archive);
+    write_file("run/node-1-of-another-name-00000000.tar", "of a node without ranks of this run");
+    write_file("run/node-2-of-this-run-00000000.tar", "of a rank that was faster");
+    write_file("run/node-1-mine.txt", "the user's");
+    CHECK_EQUAL(open_as_job("2", 3), 0);
+    CHECK(!is_there("run/earlier-1"));
+    CHECK_EQUAL(open_as_job("2", 0), 0);
+    CHECK_EQUAL(system("ls run/earlier-1/node-1-*.tar | grep --count . | grep --quiet --line-regexp 2"), 0);
+    CHECK_EQUAL(system("ls run/node-*"
+                       " | tr '\\n' ' ' | grep --quiet --line-regexp 'run/node-1-mine.txt run/node-2-of-this-run-00000000.tar '"),
+                0);
+}
+
+static void a_rank_that_is_in_the_archive_is_of_an_earlier_job_of_the_same_name(void)
+{
+    unit_elsewhere(end_in_an_archive);
+    settings.output_per = OUTPUT_PER_NODE;
+    CHECK_EQUAL(open_as_job("1", 3), 0);
+    CHECK(archive_has(folder.archive, 2));
+    CHECK_EQUAL(open_as_job("1", 2), 0);
+    CHECK(!is_there(folder.archive));
+    CHECK_EQUAL(system("ls run/earlier-1/node-1-*.tar > listed"), 0);
+}
+
+static void a_folder_of_another_job_with_this_rank_in_an_archive_is_not_used(void)
+{
+    settings.output_per = OUTPUT_PER_NODE;
+    CHECK_EQUAL(open_as_job("1", 2), 0);
+    CHECK_EQUAL(open_ledger(2), 0);
+    CHECK_EQUAL(open_as_job("1", 2), 0);
+    CHECK_TEXT(folder.path, here("run/job-1"));
+    put_into_archive(2);
+    CHECK_EQUAL(open_as_job("1", 2), 0);
+    CHECK_TEXT(folder.path, here("run/job-1-2"));
+}
+
+static void open_beside_the_ledger_of_rank_3(void)
+{
+    check_alone_in("run/job-");
+    CHECK(strstr(folder.moved, "run is left alone: the writer of rank-3.ledger there still runs; this run is in "));
+}
+
+static void a_rank_that_still_runs_keeps_its_folder_though_those_before_it_are_in_an_archive(void)
+{
+    unit_elsewhere(end_in_an_archive);
+    CHECK_EQUAL(open_as_job("1", 3), 0);
+    CHECK_EQUAL(open_ledger(3), 0);
+    claims_give_back(&folder.claim);
+    unit_elsewhere(open_beside_the_ledger_of_rank_3);
 }
 
 static void a_dangling_link_of_an_earlier_run_is_moved_aside(void)
@@ -1012,6 +1085,10 @@ static const struct unit_test TESTS[] = {
     TEST(a_database_alone_is_moved_too),
     TEST(other_ranks_files_are_left_where_they_are),
     TEST(an_earlier_run_of_more_ranks_is_moved_aside_as_a_whole),
+    TEST(the_first_rank_moves_the_archives_of_all_nodes_of_earlier_runs),
+    TEST(a_rank_that_is_in_the_archive_is_of_an_earlier_job_of_the_same_name),
+    TEST(a_folder_of_another_job_with_this_rank_in_an_archive_is_not_used),
+    TEST(a_rank_that_still_runs_keeps_its_folder_though_those_before_it_are_in_an_archive),
     TEST(a_dangling_link_of_an_earlier_run_is_moved_aside),
     TEST(an_unsafe_file_system_has_its_ledgers_on_the_node),
     TEST(without_shared_memory_it_is_the_folder_of_temporary_files),

@@ -77,7 +77,7 @@ static void send(unsigned thread, uint64_t bytes, uint64_t duration_ns, int32_t 
 static void store(void)
 {
     unlink("rank-3.db");
-    bool stored = store_write(the_ledger.header, "rank-3.db", clock_monotonic_ns(), why, sizeof why);
+    bool stored = store_write(the_ledger.header, "rank-3.db", NULL, clock_monotonic_ns(), why, sizeof why);
     unit_context = why;
     CHECK(stored);
     unit_context = "";
@@ -945,7 +945,7 @@ static void while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_ac
 static bool store_at(const char *path)
 {
     why[0] = '\0';
-    return store_write(the_ledger.header, path, clock_monotonic_ns(), why, sizeof why);
+    return store_write(the_ledger.header, path, NULL, clock_monotonic_ns(), why, sizeof why);
 }
 
 static void nothing_but_the_database_is_left(void)

@@ -29,7 +29,7 @@ def launch(experiment: Path, block: int, arm: Arm, commprof_run: str, timeout_s:
     begin = time.monotonic()
     with open(folder.parent / f"{arm.name}.log", "wb") as log:
         why = _ended(arm.command.replace(PLACEHOLDER, profiled), log, timeout_s)
-    if not why and not arm.is_bare and not any(folder.glob("rank-*")):
+    if not why and not arm.is_bare and not [*folder.glob("rank-*"), *folder.glob("node-*.tar")]:
         why = "it wrote no profile"
     return Run(block, arm.name, str(folder.relative_to(experiment)), FAILED if why else OK, time.monotonic() - begin, why)
 

@@ -1,7 +1,7 @@
 """The ranks of a large run folder in one database, RUN/cache.db: later commands read it instead of hundreds of files.
 
 It is a merged database with the samples that commands read unless they ask for others. Its facts `cache.source.<name>` say size and time of
-change of each rank's file that it was read from; as soon as one differs, or is missing, or there is another, the cache is out of date. It is
+change of each file that it was read from; as soon as one differs, or is missing, or there is another, the cache is out of date. It is
 only an offer: one that is out of date, damaged or unreadable is passed over without a word, and the ranks' files are read.
 """
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from .. import __version__
 from ..base.aside import aside_of
 from ..base.errors import ReportError
+from .archive import ARCHIVE, file_of
 from .database import database_facts, database_write
 from .rank_files import RANK_FILE, RankFile, file_scan
 
@@ -27,9 +28,9 @@ Sources = dict[str, str]  # by the name of a file
 
 
 def sources(folder: Path) -> Sources:
-    """The ranks' files as they are now. The version is in it, because another one may choose other samples."""
+    """The ranks' files and archives as they are now. The version is in it, because another one may choose other samples."""
     with os.scandir(folder) as entries:
-        found = [(entry.name, entry.stat()) for entry in entries if RANK_FILE.fullmatch(entry.name)]
+        found = [(entry.name, entry.stat()) for entry in entries if RANK_FILE.fullmatch(entry.name) or ARCHIVE.fullmatch(entry.name)]
     return {SOURCE + name: f"{status.st_size} {status.st_mtime_ns} {__version__}" for name, status in found}
 
 
@@ -58,10 +59,10 @@ class Cache:
         try:
             if sources(self.folder) != self.sources or (os.path.lexists(self.path) and not database_facts(self.path, SOURCE)):
                 return False
-            names = [SOURCE + file.path.name for file in files]
+            names = [SOURCE + file_of(file.path).name for file in files]
             rows = [(file.ranks[0].world_rank, name, self.sources[name]) for file, name in zip(files, names)]
             connection.executemany("INSERT INTO fact VALUES (?, ?, ?)", rows)
-            with aside_of(self.path, stat.S_IMODE(files[0].path.stat().st_mode)) as aside:
+            with aside_of(self.path, stat.S_IMODE(file_of(files[0].path).stat().st_mode)) as aside:
                 database_write(connection, aside)
         except (ReportError, sqlite3.Error, OSError):
             return False

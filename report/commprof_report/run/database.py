@@ -7,7 +7,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from .. import APPLICATION_ID, SCHEMA_VERSION
 from ..base import query
 from ..base.errors import ReportError, version_check
 from ..base.library_files import library_text
+from .archive import unpacked
 from .thinning import SAMPLED, Counted, Thinning
 
 SQL = query.beside(__file__)
@@ -177,26 +178,24 @@ def database_write(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(_read_only(path), uri=True, isolation_level=None)
-    connection.text_factory = _text
-    try:
-        connection.execute("PRAGMA trusted_schema = OFF")
-        yield connection
-    except DAMAGE as error:
-        raise ReportError(path, f"is damaged: {error}") from None
-    finally:
-        connection.close()
+    with _read_only(path) as file, closing(sqlite3.connect(file, uri=True, isolation_level=None)) as connection:
+        connection.text_factory = _text
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            yield connection
+        except DAMAGE as error:
+            raise ReportError(path, f"is damaged: {error}") from None
 
 
 def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
     """Adds all rows of a file to the run, or none. Of its samples only those that `thinning` retains; without `thinning` none."""
     try:
-        with _attached(connection, "source", _read_only(path)):
+        with _read_only(path) as file, _attached(connection, "source", file):
             checked = _database_check(path, connection, "source")
             if checked == Checked(SCHEMA_VERSION, True):
                 _copy_attached(connection, path, with_histograms, thinning)
                 return
-        with _attached(connection, "theirs", _read_only(path)), _attached(connection, "source", ""):
+        with _read_only(path) as file, _attached(connection, "theirs", file), _attached(connection, "source", ""):
             _source_fill(connection, checked.version)
             _copy_attached(connection, path, with_histograms, thinning)
     except DAMAGE as error:
@@ -205,7 +204,7 @@ def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: b
 
 def database_count(connection: sqlite3.Connection, path: Path, thinning: Thinning) -> Counted | None:
     """The samples of a file that is read later. None: its owner has added something, or it is damaged."""
-    with suppress(ReportError, *DAMAGE), _attached(connection, "source", _read_only(path)):
+    with suppress(ReportError, *DAMAGE), _read_only(path) as file, _attached(connection, "source", file):
         if _database_check(path, connection, "source") == Checked(SCHEMA_VERSION, True):
             return thinning.attached_count()
     return None
@@ -213,7 +212,7 @@ def database_count(connection: sqlite3.Connection, path: Path, thinning: Thinnin
 
 def database_join(connection: sqlite3.Connection, path: Path, with_samples: bool) -> None:
     """Adds all rows of a database that this program wrote of other ranks. Raises sqlite3.Error if they do not fit into the run."""
-    with _attached(connection, "source", _read_only(path)):
+    with _read_only(path) as file, _attached(connection, "source", file):
         first_cell, first_activity = SQL.run(connection, "first_numbers").fetchone()
         connection.execute("BEGIN")
         try:
@@ -294,9 +293,11 @@ def _has_wrong_types(connection: sqlite3.Connection, table: str) -> bool:
     return bool(connection.execute(f"SELECT EXISTS (SELECT 1 FROM {rows} WHERE NOT ({' AND '.join(rules)}))").fetchone()[0])
 
 
-def _read_only(path: Path) -> str:
+@contextmanager
+def _read_only(path: Path) -> Iterator[str]:
     """A URI that opens the file without locks: files of a run are never changed, and a read-only file system may not permit locks."""
-    return f"file:{quote(os.fsencode(path.absolute()))}?mode=ro&immutable=1"
+    with unpacked(path) as file:
+        yield f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"
 
 
 def _text(data: bytes) -> str:

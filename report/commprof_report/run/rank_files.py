@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ..base import units
 from ..base.errors import ReportError
 from ..base.progress import Progress
+from .archive import ARCHIVE, archive_members, database_of, file_of, unpacked
 from .database import RankOfFile, database_ranks
 from .ledger import MAGIC, ledger_read_facts, regular_open
 
@@ -24,6 +26,10 @@ class RankFile(NamedTuple):
     path: Path
     is_ledger: bool
     ranks: list[RankOfFile]
+
+    @property
+    def folder(self) -> Path:
+        return file_of(self.path).parent
 
     @property
     def start_unix_ns(self) -> int:
@@ -54,11 +60,11 @@ class Folder(NamedTuple):
 
 
 def folder_scan(folder: Path) -> Folder:
-    """Reads enough of every rank's file to know its run."""
-    names = sorted(_names(folder))
-    paths = sorted((folder / name for name in names if RANK_FILE.fullmatch(name)), key=_database_first)
+    """Reads enough of every rank's file to know its run. An archive is a folder, too."""
+    above, names = (folder, sorted(_names(folder))) if folder.is_dir() else (folder.parent, [folder.name])
     files: dict[Path, RankFile] = {}
-    problems = []
+    problems: list[ReportError] = []
+    paths = rank_paths(above, names, problems)
     with Progress("looking at", len(paths)) as progress:
         for path in paths:
             try:
@@ -67,9 +73,20 @@ def folder_scan(folder: Path) -> Folder:
             except ReportError as error:
                 problems.append(error)
             progress.step()
-    if not paths:
+    if not paths and not problems:
         problems.append(ReportError(folder, _why_empty(names)))
-    return Folder(list(files.values()), asides_count(folder), problems)
+    return Folder(list(files.values()), asides_count(folder) if folder.is_dir() else {}, problems)
+
+
+def rank_paths(folder: Path, names: Sequence[str], problems: list[ReportError]) -> list[Path]:
+    """The ranks' files, databases first, also those in archives."""
+    paths = [folder / name for name in names if RANK_FILE.fullmatch(name)]
+    for archive in (folder / name for name in names if ARCHIVE.fullmatch(name)):
+        try:
+            paths += [archive / name for name in archive_members(archive) if RANK_FILE.fullmatch(name)]
+        except ReportError as error:
+            problems.append(error)
+    return sorted(paths, key=_database_first)
 
 
 def asides_count(folder: Path) -> dict[str, int]:
@@ -99,7 +116,7 @@ def _ledger_or_database_scan(path: Path) -> RankFile:
     except ReportError:
         if path.exists():
             raise
-        return file_scan(path.with_suffix(".db"))
+        return file_scan(database_of(path))
 
 
 def _why_empty(names: list[str]) -> str:
@@ -114,7 +131,7 @@ def _database_first(path: Path) -> tuple[int, bool, str]:
 def file_scan(path: Path) -> RankFile:
     """Reads enough of a single file to know its run."""
     try:
-        with regular_open(path) as file:
+        with unpacked(path) as on_disk, regular_open(on_disk) as file:
             start = file.read(16)
     except OSError as error:
         raise ReportError(path, error.strerror or str(error)) from None

@@ -17,6 +17,7 @@ from ..base.errors import ReportError
 from ..base.forked import forked
 from ..base.members import Gathered
 from ..base.progress import Progress
+from .archive import ARCHIVE, database_of, file_of
 from .cache import Cache, facts_forget
 from .database import database_copy, database_count, database_create, database_join, database_write
 from .grown import identities_agree
@@ -101,7 +102,7 @@ def _paths_take(run: Run, paths: Sequence[Path], cache: Cache | None, with_histo
     if run.thinning:
         run.thinning.finish()
     if is_worthwhile and len(run.notes) == notes and cache.write(run.connection, files):
-        run.note(cache.path, f"holds the run from now on, and is read instead of {len(files)} files as long as they do not change")
+        run.note(cache.path, f"holds the run from now on, and is read instead of {len(cache.sources)} files as long as they do not change")
 
 
 def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
@@ -193,7 +194,7 @@ def _asides_tell(run: Run, beside: Mapping[str, int]) -> None:
 
 def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:
     beside: Counter[str] = Counter()
-    files = [file for path in paths for file in (_folder_files(run, path, beside) if path.is_dir() else [_single_file(path)])]
+    files = [file for path in paths for file in (_folder_files(run, path, beside) if _is_folder(path) else [_single_file(path)])]
     _asides_tell(run, beside)
     if len(paths) > 1:
         one_run(files)
@@ -201,8 +202,12 @@ def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:
     return files
 
 
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() or bool(ARCHIVE.fullmatch(path.name) and path.is_file())
+
+
 def _single_file(path: Path) -> RankFile:
-    if not path.exists():
+    if not file_of(path).exists():
         raise ReportError(path, "no such file or folder")
     return file_scan(path)
 
@@ -256,7 +261,7 @@ def _ledger_or_database_take(run: Run, path: Path, with_histograms: bool) -> Non
     try:
         _ledger_take(run, path, with_histograms)
     except FileNotFoundError:
-        database_copy(run.connection, path.with_suffix(".db"), with_histograms, run.thinning)
+        database_copy(run.connection, database_of(path), with_histograms, run.thinning)
 
 
 def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:

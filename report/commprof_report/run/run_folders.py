@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.errors import ReportError, UsageError
-from .rank_files import RANK_FILE, RankFile, file_scan, run_describe, runs_split
+from .archive import ARCHIVE
+from .rank_files import RANK_FILE, RankFile, file_scan, rank_paths, run_describe, runs_split
 
 DEPTH = 2  # levels of subfolders that are searched: as deep as <host>/<rank>
 MOST_ENTRIES = 100_000  # that are searched before giving up: a home directory may be large
@@ -40,14 +41,14 @@ def one_run(files: Sequence[RankFile]) -> None:
     """Raises ReportError unless these files, one from each folder, belong to the same run."""
     runs = runs_split(list(files))
     if len(runs) > 1:
-        described = " and ".join(f"{run_describe(run)} in {run[0].path.parent}" for run in runs[:2])
+        described = " and ".join(f"{run_describe(run)} in {run[0].folder}" for run in runs[:2])
         raise ReportError("these folders", f"hold {len(runs)} runs, {described}: name the folders of one")
     holders: dict[int, Path] = {}
     for file in files:
         for rank in file.ranks:
-            other = holders.setdefault(rank.world_rank, file.path.parent)
-            if other != file.path.parent:
-                raise ReportError("these folders", f"are not one run: rank {rank.world_rank} is in {other} and in {file.path.parent}")
+            other = holders.setdefault(rank.world_rank, file.folder)
+            if other != file.folder:
+                raise ReportError("these folders", f"are not one run: rank {rank.world_rank} is in {other} and in {file.folder}")
 
 
 def runs_find(folder: Path) -> list[FoundRun]:
@@ -82,22 +83,23 @@ def _folders_with_ranks(top: Path) -> Iterator[FoundRun]:
 
 
 def _look(folder: Path) -> tuple[list[str], list[str]]:
-    """Names of rank files, and of subfolders that are not links."""
+    """Names of rank files and archives, and of subfolders that are not links."""
     try:
         with os.scandir(folder) as entries:
             found = list(islice(entries, MOST_ENTRIES))
     except OSError:
         return [], []
-    files = [entry.name for entry in found if RANK_FILE.fullmatch(entry.name)]
+    files = [entry.name for entry in found if RANK_FILE.fullmatch(entry.name) or ARCHIVE.fullmatch(entry.name)]
     return files, [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
 
 
 def _found(folder: Path, names: Sequence[str]) -> Iterator[FoundRun]:
     """The run in a folder; nothing if none of its files can be read."""
-    ranks = sorted({int(RANK_FILE.fullmatch(name)[1]) for name in names})
-    for name in names:
+    paths = rank_paths(folder, names, [])
+    ranks = sorted({int(RANK_FILE.fullmatch(path.name)[1]) for path in paths})
+    for path in paths:
         try:
-            yield FoundRun([folder], file_scan(folder / name), ranks)
+            yield FoundRun([folder], file_scan(path), ranks)
             return
         except ReportError:
             continue
