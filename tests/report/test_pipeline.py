@@ -136,14 +136,19 @@ def test_a_ring_and_a_web_are_no_pipelines(report, run_folder, tmp_path):
     answer = report("pipeline", run_folder)
     assert "Ranks 0-3 pass messages in a ring" in answer.out and "No pipeline" in answer.out
     assert report("pipeline", run_folder, "--json").rows == []
-    web = graph(PeerRow(one, other, 1, 100, 1) for one in range(4) for other in range(4) if one != other)
+    web = graph(PeerRow(one, other, 10, 100, 1) for one in range(4) for other in range(4) if one != other)
     assert (web.chains, web.rings, web.webs) == ([], [], [[0, 1, 2, 3]])
 
 
 def test_rare_small_messages_do_not_spoil_a_line():
     lines = [PeerRow(0, 1, 10, 10_000, 1), PeerRow(1, 2, 10, 10_000, 1)]
-    assert [chain.ranks for chain in graph([*lines, PeerRow(2, 0, 1, 99, 1)]).chains] == [(0, 1, 2)]
-    assert graph([*lines, PeerRow(2, 0, 1, 100, 1)]).rings == [[0, 1, 2]]
+    assert [chain.ranks for chain in graph([*lines, PeerRow(2, 0, 10, 99, 1)]).chains] == [(0, 1, 2)]
+    assert graph([*lines, PeerRow(2, 0, 10, 100, 1)]).rings == [[0, 1, 2]]
+
+
+def test_a_few_messages_are_no_pipeline():
+    """A spare rank that is told that the job is over."""
+    assert [len(graph([PeerRow(0, 4, count, 4, 1)]).chains) for count in (1, 7, 8)] == [0, 0, 1]
 
 
 def test_a_pipeline_with_a_missing_rank_is_shown_as_far_as_it_is_known(report, tmp_path):

@@ -212,7 +212,7 @@ def test_where_a_rank_may_cause_half_waiting_is_not_called_spread(late, text):
         job.collective("MPI_Allreduce", [begin_ns + (2 * MS if rank == place % 3 else 0) for rank in range(4)], [MS] * 4)
     assert late(job, "run")[0]["verdict"] == "spread"
     said = text(job)
-    assert "nobody is late beyond chance: rank 0 causes 21.1 % of the waiting, but the cause of 36.6 % is not known" in said
+    assert "no rank is named: rank 0 causes 21.1 % of the waiting, but the cause of 36.6 % is not known" in said
 
 
 def test_causes_within_gaps_of_the_samples_are_not_known(late):

@@ -445,7 +445,7 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
                 cause.call,
                 [cause.identity],
             )
-    elif inputs.ranks > 1 and (text := verdict(inputs.late)).startswith(("unknown: ", "nobody is late")):
+    elif inputs.ranks > 1 and (text := verdict(inputs.late)).startswith(("unknown: ", "nobody is late", "no rank is named")):
         yield Unknown(text.removeprefix("unknown: "))
 
 
@@ -603,7 +603,7 @@ def waiting_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
             yield Unknown(f"all calls of {call} take about as long; they may all wait, but single calls are not known")
         yield Finding(
             f"{call} waits for the other side",
-            f"{units.count(sum(row.count for row in rows))} calls take {inputs.per_rank(total_ns)}; "
+            f"{_calls_take(sum(row.count for row in rows))} {inputs.per_rank(total_ns)}; "
             + (
                 f"if each took what the fastest of its size does, {inputs.per_rank(least_ns)}"
                 if waiting is None
@@ -621,6 +621,10 @@ def waiting_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
         )
 
 
+def _calls_take(number: int) -> str:
+    return f"{units.counted(number, 'call')} {'takes' if number == 1 else 'take'}"
+
+
 def barriers(inputs: Inputs) -> Iterator[Finding]:
     """Barriers: the time in them that is not waiting for late ranks."""
     for call in inputs.answers.calls:
@@ -628,7 +632,7 @@ def barriers(inputs: Inputs) -> Iterator[Finding]:
             waiting = inputs.waiting([call.call], call.total_ns)
             yield Finding(
                 "MPI_Barrier costs time",
-                f"{units.count(call.count)} calls take {inputs.per_rank(call.total_ns)}{_waiting_text(waiting)}",
+                f"{_calls_take(call.count)} {inputs.per_rank(call.total_ns)}{_waiting_text(waiting)}",
                 "leave out those that nothing needs: collectives and messages order themselves; what ranks wait here for a late one they may"
                 " then wait elsewhere",
                 POSSIBLE,

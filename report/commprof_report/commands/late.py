@@ -216,7 +216,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     yield "Waiting", f"{estimated(row.wait_share, row.estimate_share)} of the time that was split, {spent}"
     if row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0:
         share = units.share(row.unknown_cause_ns / row.wait_ns)
-        yield "No known cause", f"{share} of the waiting: for ranks whose calls before it were not split, or not sampled"
+        yield "No known cause", f"{share} of the waiting: for ranks whose calls before it were not split, or not sampled{more_text(row)}"
     yield "Transfer", f"{units.share(1 - row.wait_share)}, {moved}; both together {units.share(row.share_of_wall)} of counted time"
     yield from library_facts(answers)
     if row.late_ranks is not None:
@@ -237,6 +237,10 @@ def sibling_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         name, wait_ns, _ = each.outside
         others = f"of the others {units.duration(each.low_ns)} to {units.duration(each.high_ns)}"
         yield "" if place else "Siblings", f"{each.name}: ranks of {name} wait {units.duration(wait_ns)}, those {others}"
+
+
+def more_text(row: LateRow) -> str:
+    return "" if row.sampled_share >= ALL else " (a larger COMMPROF_SAMPLES samples more)"
 
 
 def marks_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:

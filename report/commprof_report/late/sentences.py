@@ -42,7 +42,7 @@ def verdict(answers: Late) -> str:
             f" {units.share(NOTABLE)} of the run could be gained if {they} arrived with the next rank"
         )
     if text := most_text(answers):
-        return f"nobody is late beyond chance: {text}"
+        return text
     return f"waiting is spread: no rank, host or call causes half of it beyond chance{largest_text(answers)}"
 
 
@@ -153,8 +153,8 @@ def most_text(answers: Late) -> str | None:
         return None
     text = f"rank {rank} causes {units.share(share)} of the waiting"
     if share < MOST_OF_IT:
-        return f"{text}, but the cause of {units.share(unknown_share)} is not known"
-    found = most(answers.causes, rank)
+        return f"no rank is named: {text}, but the cause of {units.share(unknown_share)} is not known"
+    found, text = most(answers.causes, rank), f"nobody is late beyond chance: {text}"
     if not found.is_later:
         return f"{text}, but the others are late, too, where nobody waits for them"
     when = f", in the {found.half} half of the run" if found.half else ""

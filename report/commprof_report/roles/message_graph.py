@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..calls.peers import PeerRow
 
 BULK = 0.01  # of the bytes of the pair that exchanges most
+FEWEST = 8  # messages between neighbours, in both directions; one hand-over at the end is no pipeline
 ALIKE = 0.01  # of the bytes: a smaller difference gives no direction
 
 
@@ -27,8 +29,9 @@ class Graph(NamedTuple):
 
 
 def graph(rows: Iterable[PeerRow]) -> Graph:
+    rows = list(rows)
     sent = {(row.sender, row.receiver): row.bytes for row in rows}
-    neighbours = _neighbours(sent)
+    neighbours = _neighbours(rows)
     found = Graph([], [], [])
     for ranks in _components(neighbours):
         ends = [rank for rank in ranks if len(neighbours[rank]) == 1]
@@ -41,16 +44,18 @@ def graph(rows: Iterable[PeerRow]) -> Graph:
     return found
 
 
-def _neighbours(sent: dict[tuple[int, int], int]) -> dict[int, list[int]]:
+def _neighbours(rows: Sequence[PeerRow]) -> dict[int, list[int]]:
     """For each rank the ranks with which it exchanges bulk messages; ranks without any are left out."""
-    exchanged: dict[tuple[int, int], int] = {}
-    for (sender, receiver), sent_bytes in sent.items():
-        pair = (min(sender, receiver), max(sender, receiver))
-        exchanged[pair] = exchanged.get(pair, 0) + sent_bytes
+    exchanged: Counter[tuple[int, int]] = Counter()
+    messages: Counter[tuple[int, int]] = Counter()
+    for row in rows:
+        pair = (min(row.sender, row.receiver), max(row.sender, row.receiver))
+        exchanged[pair] += row.bytes
+        messages[pair] += row.count
     bulk = BULK * max(exchanged.values(), default=0)
     neighbours: dict[int, list[int]] = {}
     for (one, other), exchanged_bytes in sorted(exchanged.items()):
-        if exchanged_bytes and exchanged_bytes >= bulk:
+        if exchanged_bytes and exchanged_bytes >= bulk and messages[one, other] >= FEWEST:
             neighbours.setdefault(one, []).append(other)
             neighbours.setdefault(other, []).append(one)
     return neighbours
