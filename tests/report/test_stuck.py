@@ -378,3 +378,13 @@ def test_wrong_seconds_are_one_line(report, run_folder):
 
 def test_a_run_that_came_to_its_end_was_not_stuck(report, run_folder):
     assert report("stuck", run_folder).out == "Nothing was stuck: all ranks came to MPI_Finalize.\n"
+
+
+def test_what_no_figure_can_know_of_calls_that_have_not_returned_is_said(report, stuck, tmp_path):
+    """A deadlock from the start: nothing was finished. Its twin has finished nothing either, and is in no call."""
+    for doing, is_unfinished in ([recv(1), recv(0)], True), ([outside("MPI_Recv"), outside("MPI_Recv")], False):
+        stuck(messages(*doing))
+        said = {command: " ".join(report(command, tmp_path / "run").out.split()) for command in ("late", "summary", "advise")}
+        assert ("Unfinished ranks 0-1 have not returned from their last call" in said["late"]) == is_unfinished
+        assert ("no finished call that makes ranks wait for each other" in said["summary"]) == is_unfinished
+        assert said["advise"].startswith("Ranks 0-1 have not returned from their last call." if is_unfinished else "Nothing to advise")

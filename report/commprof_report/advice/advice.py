@@ -15,7 +15,7 @@ from ..calls.calls import poll_rows
 from ..calls.sizes import SizeRow, reduce_bcast_rows, size_rows
 from ..gpu.copied import CopiedRow, copied_rows
 from ..late.late_ranks import Late
-from ..late.sentences import part_text, verdict
+from ..late.sentences import part_text, unfinished_text, verdict
 from ..late.verdict import BACKGROUND, COVERED
 from ..roles.roles import Kin, family_name, kin
 from ..run.run import Run
@@ -668,6 +668,9 @@ def _copies_text(copied: Sequence[CopiedRow]) -> str:
 def gaps(inputs: Inputs) -> Iterator[Finding]:
     """What the profile lacks."""
     summary = inputs.answers.summary
+    if inputs.late.unfinished:
+        evidence = "all figures are of finished calls: what ranks wait in these is no part of them"
+        yield Finding(unfinished_text(inputs.late), evidence, "`stuck` says who waits for whom", SURE)
     lost = [
         (summary.dropped_calls, "call", "not recorded"),
         (summary.untracked_requests, "request", "not followed to completion"),

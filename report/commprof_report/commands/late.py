@@ -35,7 +35,7 @@ from ..late.late_ranks import (
     LateStateRow,
     late,
 )
-from ..late.sentences import ALL, NOTABLE_SHARE, notable_rest, part_text, rest_text, verdict
+from ..late.sentences import ALL, NOTABLE_SHARE, notable_rest, part_text, rest_text, unfinished_text, verdict
 from ..late.verdict import BACKGROUND, LEVEL, NOTABLE
 from ..plots import late as plot
 from ..roles import roles
@@ -204,6 +204,8 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     yield "Verdict", verdict(answers)
     yield from marks_facts(run, answers)
     yield from final_facts(answers)
+    if answers.unfinished:
+        yield "Unfinished", f"{unfinished_text(answers)}, which is no part of this: see hvprof-report stuck"
     if row.verdict == "none":
         if row.unjudged:
             yield "NCCL", unjudged_text(row)

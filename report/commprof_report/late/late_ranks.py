@@ -190,6 +190,7 @@ class Late(NamedTuple):
     participants: Participants
     crowding: list[Crowding]  # ranks that share cores, of the whole run whatever was selected
     timelines: dict[int, Timeline]  # by rank, of the whole run whatever was selected
+    unfinished: list[int]  # ranks inside a call that has not returned, of the whole run
 
     @property
     def is_known(self) -> bool:
@@ -252,7 +253,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     states, rest = SQL.ask(connection, "late_states", LateStateRow), SQL.ask(connection, "late_rest", LateRestRow)
     lacks = connection.execute("SELECT 1 FROM rank WHERE world_rank NOT IN (SELECT world_rank FROM sample)").fetchone()
     unsampled = no_log_text(connection) or "single calls are not sampled on all ranks (COMMPROF_SAMPLES)" if lacks else ""
-    about = (found, causes, participants, crowding(connection), lines)
+    about = (found, causes, participants, crowding(connection), lines, [rank for (rank,) in SQL.run(connection, "unfinished")])
     return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, unsampled, *about)
 
 

@@ -84,7 +84,7 @@ def nothing_text(answers: Late) -> str:
     if not row.total_ns and row.unjudged:
         return "unknown: NCCL's collectives were not timed on the device (the GPU was not traced)"
     if not row.total_ns:
-        return "no call that makes ranks wait for each other"
+        return f"no {'finished ' if answers.unfinished else ''}call that makes ranks wait for each other"
     if answers.unsampled:
         return f"unknown: {answers.unsampled}"
     return f"unknown: no call was split into waiting and transfer: {rest_text(answers)}"
@@ -102,6 +102,11 @@ def unknown_text(answers: Late) -> str:
         f"unknown: {units.share(row.background_share)} of the time inside MPI is on background threads, and their arrival does not show when a"
         " rank's own work is done (mark where the main thread begins to wait for its gradients: see commprof_step(3))"
     )
+
+
+def unfinished_text(answers: Late) -> str:
+    has, its = ("has", "its") if len(answers.unfinished) == 1 else ("have", "their")
+    return f"{units.rank_names(answers.unfinished)} {has} not returned from {its} last call"
 
 
 def part_text(row: LateRow) -> str:
