@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple
 
 from ..base import units
@@ -123,7 +123,7 @@ def _judged(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, 
     leads = [lead for row in rows if (lead := lead_ns(row, caused[row.step], ranks)) is not None] if ranks else []
     if len(leads) >= _fewest(rows) and gains(ranks):
         p, growth = found.named.p, found.named.growth
-        return Slowest(units.rank_list(ranks), len(leads), median(leads), p, slowest_is_growing=int(growth.is_growing), judged_steps=len(rows))
+        return Slowest(units.rank_list(ranks), len(leads), fmean(leads), p, slowest_is_growing=int(growth.is_growing), judged_steps=len(rows))
     return Slowest(slowest_why=_why_none(rows, causes, caused, found, len(leads)), judged_steps=len(rows))
 
 

@@ -198,7 +198,7 @@ def mean(rows: Sequence[StepRow], key: str) -> float | None:
 
 
 def slowest_text(steps: StepsRow) -> str:
-    """rank 2 in 15 of 15 steps: the others wait 40.0 ms because of it, on average (median of these steps)"""
+    """rank 2 in 15 of 15 steps: the others wait 40.0 ms because of it, on average over these steps"""
     if steps.slowest_ranks is None:
         return steps.slowest_why
     is_one = steps.slowest_ranks.isdigit()
@@ -208,7 +208,7 @@ def slowest_text(steps: StepsRow) -> str:
         point = point_text(steps.delimited_by, steps.slowest_at)
         return f"{who} {'reaches' if is_one else 'reach'} {point} last {often}, {lead} (median) after the mean of the others"
     growing = ", growing over the run" if steps.slowest_is_growing else ""
-    return f"{who} {often}: the others wait {lead} because of {'it' if is_one else 'them'}, on average (median of these steps){growing}"
+    return f"{who} {often}: the others wait {lead} because of {'it' if is_one else 'them'}, on average over these steps{growing}"
 
 
 def _negotiation(found: Negotiation | None, steps: Steps) -> dict:
