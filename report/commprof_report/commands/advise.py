@@ -6,7 +6,7 @@ most is first. The rules look for
 - many Allreduces that are too small to be fast and could be fused, and Allreduces of a few bytes;
 - sizes that are slower than a larger one and should be padded;
 - jumps of the time between neighbouring sizes, where the MPI library changes its protocol;
-- a rank that the others wait for, or that is the slowest in steps;
+- a rank that the others wait for, or that is the slowest in steps; much waiting, where none is named;
 - unsuccessful polls, and nonblocking operations that overlap with nothing;
 - as many Reduces as Bcasts of one size, where one Allreduce would do;
 - blocking point-to-point calls that wait, and barriers;
