@@ -146,12 +146,13 @@ static void index_clean(struct communicator_index *index, uint64_t end)
     }
 }
 
+/* It is counted last: whoever sees the count no longer finds the communicator. */
 static void index_remove(mpi_handle bits)
 {
     struct communicator_index *index = communicator_index;
     uint64_t at = index_place(index, bits);
-    __atomic_store_n(&communicators_removed, communicators_removed + 1, __ATOMIC_RELEASE);
     __atomic_store_n(&index->slots[at & index->mask].communicator, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&communicators_removed, communicators_removed + 1, __ATOMIC_RELEASE);
     while (index->slots[at & index->mask].handle != 0)
         at++;
     index_clean(index, at);
@@ -561,6 +562,8 @@ static void attach(mpi_handle key, struct communicator *communicator)
 {
     pthread_mutex_lock(&registering);
     struct communicator *unseen_end = index_find(key); /* of an earlier object with this handle, whose end was not intercepted */
+    if (unseen_end)
+        index_remove(key); /* threads remember what they found under it */
     bool is_in = index_insert(key, communicator);
     pthread_mutex_unlock(&registering);
     if (unseen_end)

@@ -109,6 +109,29 @@ static void a_freed_communicator_s_handle_is_that_of_the_next(void)
     CHECK_EQUAL((uint16_t)(this_thread->cells.record->doing >> LEDGER_DOING_SLOT_BIT), communicators_find(few)->slot);
 }
 
+/* As the wrapper does it; the communicator that it is counted on. */
+static struct communicator *put(mpi_handle win)
+{
+    struct call call;
+    call_enter(&call, CALL_Put, SITE_JOB);
+    announce_target(&call, win, announce_counted(&call, win, 5, BYTES_4, 0, false), 0);
+    call_start(&call);
+    call_end(&call, MPI_SUCCESS);
+    struct traffic traffic = traffic_put(&call, 5, BYTES_4, 0, win);
+    account_call(&call, traffic);
+    return traffic.communicator;
+}
+
+static void a_window_s_handle_is_that_of_the_next_if_its_end_was_not_seen(void)
+{
+    enum { WINDOW = 0x20000001 };
+    begin();
+    communicators_attach(communicators_key_of_window(WINDOW), few);
+    CHECK(put(WINDOW) == communicators_find(few));
+    communicators_attach(communicators_key_of_window(WINDOW), mpi_abi.comm_world);
+    CHECK(put(WINDOW) == communicators_find(mpi_abi.comm_world));
+}
+
 static void a_communicator_is_found_once_it_is_known(void)
 {
     begin();
@@ -195,6 +218,7 @@ static const struct unit_test TESTS[] = {
     TEST(calls_with_the_same_arguments_are_counted_together),
     TEST(more_arguments_than_a_thread_remembers_are_told_apart),
     TEST(a_freed_communicator_s_handle_is_that_of_the_next),
+    TEST(a_window_s_handle_is_that_of_the_next_if_its_end_was_not_seen),
     TEST(a_communicator_is_found_once_it_is_known),
     TEST(a_freed_type_s_handle_is_that_of_the_next),
     TEST(a_reset_counts_from_zero_in_cells_that_count),
