@@ -72,7 +72,7 @@ static void what_was_used_between_two_readings_is_their_difference(void)
 {
     struct ledger_usage before;
     usage_read(&before, 0);
-    const struct timespec moment = {.tv_nsec = 1000};
+    const struct timespec moment = {.tv_nsec = 1000000}; /* shorter ones may be over before the process is switched */
     for (int i = 0; i < 10; i++)
         nanosleep(&moment, NULL);
     usage_read(&usage, 0);
