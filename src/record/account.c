@@ -122,7 +122,7 @@ struct ledger_sample *account_exchange_started(const struct call *call, const st
     unsigned flags = expected.flags & TRAFFIC_IS_WILDCARD ? REQUEST_EXCHANGE | REQUEST_WILDCARD : REQUEST_EXCHANGE;
     if (call->succeeded && mpi_abi.known)
         account_track(call, traffic, request, flags | REQUEST_ACTIVE, sample);
-    return sample;
+    return account_still_its_own(call, sample);
 }
 
 struct ledger_sample *account_prepared(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags)

@@ -201,6 +201,12 @@ HOT void account_track(const struct call *call, const struct traffic *traffic, c
     requests_publish(place, handle);
 }
 
+/* The sample of a call that has returned a request; NULL: another thread has completed that already, and the page may have been reused. */
+HOT struct ledger_sample *account_still_its_own(const struct call *call, struct ledger_sample *sample)
+{
+    return sample && __atomic_load_n(&sample->start_ticks, __ATOMIC_RELAXED) == call->start ? sample : NULL;
+}
+
 /* A call that started an operation: counts the call and tracks the request. `request` points to the handle. Like the next two, it returns
  * the call's sample, or NULL. */
 HOT struct ledger_sample *account_started(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags)
@@ -209,7 +215,7 @@ HOT struct ledger_sample *account_started(const struct call *call, const struct 
     account_sampled(call, *traffic, &sample);
     if (call->succeeded && mpi_abi.known)
         account_track(call, traffic, request, flags | REQUEST_ACTIVE, sample);
-    return sample;
+    return account_still_its_own(call, sample);
 }
 
 /* A call that sends, and receives from `source`. */

@@ -1,8 +1,7 @@
 /* The signatures of sampled calls: what a call was asked to move, as a number into a table of the ledger (table `signature`).
  *
  *     struct ledger_sample *sample = account_call(&call, traffic);
- *     if (signature_is_wanted(sample, traffic.bytes))
- *         signature_store(sample, SIGNATURE_OF(.count = count, .type = type, .op = op));
+ *     STORE_SIGNATURE(ALLREDUCE); (shapes.h: SIGNATURE_ALLREDUCE)
  *
  * Calls that are not sampled pay for the test alone; sampled ones first look at what their thread has looked up last. A call that moves
  * nothing has no signature: MPI need not have looked at its datatype, so neither do we. */
@@ -48,22 +47,14 @@ HOT uint16_t signature_of_call(const struct call *call, struct signature_argumen
 #define SIGNATURE_OF(...) \
     signature_of_call(&call, (struct signature_arguments){.bytes = traffic.bytes, .memory_kind = traffic.memory_kind, __VA_ARGS__})
 
-HOT bool signature_is_wanted(const struct ledger_sample *sample, uint64_t bytes)
-{
-    return sample && bytes;
-}
-
-/* The same for a call that returns a request. If another thread has completed that already, the page may have been reused since. */
-HOT bool signature_is_still_wanted(const struct call *call, const struct ledger_sample *sample, uint64_t bytes)
-{
-    return sample && bytes && __atomic_load_n(&sample->start_ticks, __ATOMIC_RELAXED) == call->start;
-}
-
 HOT void signature_store(struct ledger_sample *sample, uint16_t number)
 {
     if (number)
         sample->signature = number;
 }
+
+/* Stores the signature of a `call` with this shape, which has been accounted, if it has a `sample` and its `traffic` has bytes. */
+#define STORE_SIGNATURE(SHAPE) signature_store(sample, (sample && traffic.bytes) ? SIGNATURE_##SHAPE : 0)
 
 /* Call once, after MPI_Init. `ledger_bytes` is the size to which the ledger may grow. */
 void signatures_begin(size_t ledger_bytes);

@@ -63,8 +63,7 @@ BODY(Sendrecv, BY_HAND, SENDRECV)
     struct traffic traffic = TRAFFIC_EXCHANGE;
     struct ledger_sample *sample;
     bool is_counted = account_sampled(&call, traffic, &sample);
-    if (signature_is_wanted(sample, traffic.bytes))
-        signature_store(sample, SIGNATURE_EXCHANGE);
+    STORE_SIGNATURE(EXCHANGE);
     account_arrival(&call, received_of(&call, status, recvtag, traffic.communicator), is_counted);
     return error;
 }
@@ -81,8 +80,7 @@ BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
     struct traffic traffic = TRAFFIC_EXCHANGE_REPLACE;
     struct ledger_sample *sample;
     bool is_counted = account_sampled(&call, traffic, &sample);
-    if (signature_is_wanted(sample, traffic.bytes))
-        signature_store(sample, SIGNATURE_EXCHANGE_REPLACE);
+    STORE_SIGNATURE(EXCHANGE_REPLACE);
     account_arrival(&call, received_of(&call, status, recvtag, traffic.communicator), is_counted);
     return error;
 }
@@ -153,8 +151,7 @@ BODY(Mrecv, BY_HAND, MRECV)
     traffic.bytes = arrival_of(&call, status).bytes;
     traffic = traffic_at(buf, traffic);
     struct ledger_sample *sample = account_call(&call, traffic);
-    if (signature_is_wanted(sample, traffic.bytes))
-        signature_store(sample, SIGNATURE_MRECV);
+    STORE_SIGNATURE(MRECV);
     let_go(matched.communicator);
     return error;
 }
@@ -172,8 +169,7 @@ BODY(Imrecv, BY_HAND, IMRECV)
     traffic.flags |= TRAFFIC_IS_POSTED;
     traffic = traffic_at(buf, traffic);
     struct ledger_sample *sample = account_started(&call, &traffic, request, REQUEST_RECEIVE);
-    if (signature_is_still_wanted(&call, sample, traffic.bytes))
-        signature_store(sample, SIGNATURE_IMRECV);
+    STORE_SIGNATURE(IMRECV);
     let_go(matched.communicator);
     return error;
 }

@@ -66,8 +66,7 @@ static mpi_handle file_key(const void *file)
         call_end(&call, error);                                                                         \
         struct traffic traffic = traffic_at(buf, traffic_read(&call, arrival_of(&call, status), file)); \
         struct ledger_sample *sample = account_call(&call, traffic);                                    \
-        if (signature_is_wanted(sample, traffic.bytes))                                                 \
-            signature_store(sample, SIGNATURE_##SHAPE);                                                 \
+        STORE_SIGNATURE(SHAPE);                                                                         \
         return error;                                                                                   \
     }                                                                                                   \
     EXPORT_##FORMS(NAME, READING, SHAPE)

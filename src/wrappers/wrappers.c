@@ -20,8 +20,7 @@
         call_end(&call, error);                                      \
         struct traffic traffic = TRAFFIC_##SHAPE;                    \
         struct ledger_sample *sample = account_call(&call, traffic); \
-        if (signature_is_wanted(sample, traffic.bytes))              \
-            signature_store(sample, SIGNATURE_##SHAPE);              \
+        STORE_SIGNATURE(SHAPE);                                      \
         return error;                                                \
     }                                                                \
     EXPORT_##FORMS(NAME, BLOCKING, SHAPE)
@@ -60,8 +59,7 @@
         call_end(&call, error);                                                  \
         struct traffic traffic = TRAFFIC_##SHAPE;                                \
         struct ledger_sample *sample = ACCOUNT(&call, &traffic, request, FLAGS); \
-        if (signature_is_still_wanted(&call, sample, traffic.bytes))             \
-            signature_store(sample, SIGNATURE_##SHAPE);                          \
+        STORE_SIGNATURE(SHAPE);                                                  \
         return error;                                                            \
     }                                                                            \
     EXPORT_##FORMS(NAME, LIKE, SHAPE)
