@@ -189,7 +189,7 @@ def grown(data: bytearray, chance: random.Random) -> None:
 
 
 def ledger_header_field(data: bytearray, chance: random.Random) -> None:
-    field = chance.choice(ledger.HEADER.row._fields)
+    field = chance.choice(list(ledger.HEADER.offsets))
     field_change(data, ledger.HEADER, 0, field, chance)
 
 
