@@ -638,7 +638,7 @@ class Page(html.parser.HTMLParser):
     OURS = set("html head meta title style body main header h1 h2 p div b wbr span dl dt dd section ul li details summary img".split())
     OURS |= set("table thead tbody tr th td a script".split())
     CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide"}
-    ALTS = {"time by call", "time in MPI by rank", "latency by message size", "peers"}
+    ALTS = {"time by call", "time in MPI by rank", "latency by message size", "bytes from rank to rank"}
     ALTS |= {"waiting and transfer by rank", "what the GPUs did", "kernels by time", "times by rank and step"}
     POLICY = re.compile(r"default-src 'none'; img-src data:; style-src '[^']+'; script-src( '[^']+')+; base-uri 'none'; form-action 'none'")
 
