@@ -445,6 +445,8 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
                 cause.call,
                 [cause.identity],
             )
+    elif inputs.late.unfinished:
+        yield Unknown(unfinished_text(inputs.late))
     elif inputs.ranks > 1 and (text := verdict(inputs.late)).startswith(("unknown: ", "nobody is late", "no rank is named")):
         yield Unknown(text.removeprefix("unknown: "))
 
@@ -465,6 +467,8 @@ def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
             identities=[most.identity],
         )
         yield _crowded(found, crowding) if crowding else found
+    elif inputs.late.unfinished:
+        yield Unknown(unfinished_text(inputs.late))
     elif inputs.ranks > 1 and (text := verdict(inputs.late)).startswith("unknown: "):
         yield Unknown(text.removeprefix("unknown: "))
 

@@ -129,8 +129,9 @@ def closing(rows: Sequence[Advice], unsampled: str) -> Iterator[tuple[str, list[
     unknown: dict[str, list[str]] = {}
     for row in silent:
         unknown.setdefault(row.evidence, []).append(row.title)
+    said = "\n".join(f"{row.title}; {row.evidence}" for row in rows if row.found)
     for why, titles in unknown.items():
-        if why:
+        if why and why not in said:
             yield "Not known", [f"{'; '.join(titles)} ({why})"]
     if unsampled:
         yield "Not known", [f"the single calls of {unsampled}"]
