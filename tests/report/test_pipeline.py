@@ -140,6 +140,13 @@ def test_a_ring_and_a_web_are_no_pipelines(report, run_folder, tmp_path):
     assert (web.chains, web.rings, web.webs) == ([], [], [[0, 1, 2, 3]])
 
 
+def test_a_rank_that_passes_nothing_on_is_no_stage():
+    """Rank 0 gives work to 1 and 2, or collects theirs. Its twin gives it to 1, who sends it on to 2."""
+    for pairs, is_pipeline in (((0, 1), (0, 2)), False), (((1, 0), (2, 0)), False), (((0, 1), (1, 2)), True):
+        found = graph(PeerRow(*pair, 10, 10_000, 1) for pair in pairs)
+        assert (len(found.chains), found.webs) == ((1, []) if is_pipeline else (0, [[0, 1, 2]]))
+
+
 def test_rare_small_messages_do_not_spoil_a_line():
     lines = [PeerRow(0, 1, 10, 10_000, 1), PeerRow(1, 2, 10, 10_000, 1)]
     assert [chain.ranks for chain in graph([*lines, PeerRow(2, 0, 10, 99, 1)]).chains] == [(0, 1, 2)]

@@ -83,7 +83,7 @@ def verdict(found: Pipelines) -> Iterator[str]:
     for ranks in found.graph.rings:
         yield f"Ranks {ranks_text(ranks)} pass messages in a ring: no first and no last stage can be told."
     for ranks in found.graph.webs:
-        yield f"Ranks {ranks_text(ranks)} exchange with more than two neighbours each: that is no pipeline."
+        yield f"Ranks {ranks_text(ranks)} exchange messages, but not along a line: that is no pipeline."
     if not found.rows:
         yield "No pipeline: no ranks that pass messages along a line."
         return

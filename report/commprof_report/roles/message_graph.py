@@ -25,7 +25,7 @@ class Chain(NamedTuple):
 class Graph(NamedTuple):
     chains: list[Chain]
     rings: list[list[int]]
-    webs: list[list[int]]  # connected ranks of which some have more than two neighbours
+    webs: list[list[int]]  # connected ranks of which some have more than two neighbours, or pass nothing on
 
 
 def graph(rows: Iterable[PeerRow]) -> Graph:
@@ -37,10 +37,12 @@ def graph(rows: Iterable[PeerRow]) -> Graph:
         ends = [rank for rank in ranks if len(neighbours[rank]) == 1]
         if max(len(neighbours[rank]) for rank in ranks) > 2:
             found.webs.append(ranks)
-        elif ends:
-            found.chains.append(_chain(_walk(ends[0], neighbours), sent))
-        else:
+        elif not ends:
             found.rings.append(ranks)
+        elif _is_passed_on(line := _walk(ends[0], neighbours), sent):
+            found.chains.append(_chain(line, sent))
+        else:
+            found.webs.append(ranks)
     return found
 
 
@@ -86,6 +88,14 @@ def _walk(start: int, neighbours: dict[int, list[int]]) -> tuple[int, ...]:
         if not ahead:
             return tuple(ranks)
         ranks.append(ahead[0])
+
+
+def _is_passed_on(ranks: Sequence[int], sent: dict[tuple[int, int], int]) -> bool:
+    """Each rank but the first and the last receives from one neighbour and sends to the other."""
+    return all(
+        (sent.get((before, rank)) and sent.get((rank, after))) or (sent.get((after, rank)) and sent.get((rank, before)))
+        for before, rank, after in zip(ranks, ranks[1:], ranks[2:])
+    )
 
 
 def _chain(ranks: Sequence[int], sent: dict[tuple[int, int], int]) -> Chain:
