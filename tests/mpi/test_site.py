@@ -204,3 +204,17 @@ def test_the_doctor_says_which_profile_records_nothing(mpi, profile, said):
     command = [COMMPROF_RUN, "--config", "/dev/null", "--profile", profile, "--doctor", compile_program(mpi, PROGRAM)]
     answer = subprocess.run(command, capture_output=True, text=True, env=unprofiled_environment())
     assert (f"PROBLEM  settings: {said}: nothing is recorded\n" in answer.stdout) == bool(said) == bool(answer.returncode)
+
+
+def test_the_doctor_says_that_a_program_is_skipped(tmp_path):
+    (tmp_path / "train.py").touch()
+    for skip, command, name in (
+        ("osu_*,sle*", ["sleep"], "sleep"),
+        ("train", ["python3", "-u", tmp_path / "train.py"], "train"),
+        ("python3", ["python3", tmp_path / "train.py"], ""),
+        ("osu_*", ["sleep"], ""),
+    ):
+        command = [COMMPROF_RUN, "--config", "/dev/null", "--skip", skip, "--doctor", *command]
+        said = subprocess.run(command, capture_output=True, text=True, env=unprofiled_environment()).stdout
+        problem = f"PROBLEM  settings: COMMPROF_SKIP names {name}: nothing is recorded\n"
+        assert (problem in said) == ("COMMPROF_SKIP names" in said) == bool(name)

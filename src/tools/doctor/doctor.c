@@ -118,6 +118,19 @@ static bool finds_script(char *const command[])
     return false;
 }
 
+/* As reports name it: a script without its ending. */
+static void examine_skipped_programs(char *const command[])
+{
+    char name[NAME_MAX + 1];
+    const char *script = program_kind(command[0]) == PROGRAM_PYTHON ? program_python_script(command + 1) : NULL;
+    snprintf(name, sizeof name, "%s", program_name(script ? script : command[0]));
+    char *ending = script ? strrchr(name, '.') : NULL;
+    if (ending && ending != name)
+        *ending = '\0';
+    if (settings_list_has(settings.skip, name))
+        PROBLEM("settings: COMMPROF_SKIP names %s: nothing is recorded", name);
+}
+
 /* Opens the file that the kernel will execute: for a script, its interpreter. */
 static bool open_program(void)
 {
@@ -593,6 +606,7 @@ bool doctor_examine(char *const command[], const char *library)
     const char *program = command[0];
     patient.library = library;
     examine_settings();
+    examine_skipped_programs(command);
     if (find_program(program) && finds_script(command) && open_program() && runs_on_this_machine() && can_be_preloaded_into()) {
         examine_rights();
         examine_preloads();
