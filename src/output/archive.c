@@ -60,7 +60,7 @@ static off_t in_blocks(off_t bytes)
 static off_t next_after(int file, off_t at, off_t file_bytes, struct header *header)
 {
     if (pread(file, header, sizeof *header, at) != sizeof *header || memcmp(header->magic, "ustar", sizeof header->magic) != 0 ||
-        strtoul(header->checksum, NULL, 8) != checksum_of(header))
+        strtoull(header->checksum, NULL, 8) != checksum_of(header))
         return 0;
     off_t left = file_bytes - at - BLOCK, bytes = (off_t)strtoull(header->size, NULL, 8);
     return bytes >= 0 && bytes <= left && in_blocks(bytes) <= left ? at + BLOCK + in_blocks(bytes) : 0;
