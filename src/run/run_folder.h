@@ -35,8 +35,8 @@ struct run_folder {
 /* Prepare the folder for this rank: create it, and move files of an earlier run with the same names to earlier-<k>/. If another job writes
  * or may write to the folder, this job uses the subfolder job-<job>/, and `folder->moved` says so (claims.h). A spawned world uses
  * spawned-<job>-of-<size>/. If the folder cannot be created or written to, or another user may have planted it, the run folder is
- * commprof-<uid>/commprof-<program>-<job id> under $TMPDIR or /tmp, and `complain` gets a message; not with profile=site. Returns 0, or a reason (filesystems.h)
- * about `folder->path`. The caller releases `folder->claim` at the end. */
+ * commprof-<uid>/commprof-<program>-<job id> under $TMPDIR or /tmp, and `complain` gets a message; not with profile=site. Returns 0, or a
+ * reason (filesystems.h) about `folder->path`. The caller releases `folder->claim` at the end. */
 int run_folder_open(struct run_folder *folder, const struct run_folder_rank *rank, void (*complain)(const char *line));
 
 /* Set `database` to the path of snapshot `number` and create its folder. Returns 0 or an errno. */
