@@ -186,7 +186,7 @@ each_host_of_a_job_is_measured() {
     done >>"$folder/seen-of-hosts"
     wait
     is "6 2" "$(wc -l <"$folder/seen-of-hosts") $(sort -u "$folder/seen-of-hosts" | wc -l)" &&
-        is "$(printf '%s\n' other "$(uname -n)" | sort)" "$(ls hosts | sort)"
+        is "$(printf '%s\n' other "$(uname -n)" | sort)" "$(printf '%s\n' hosts/* | sed 's,hosts/,,' | sort)"
 }
 
 a_host_that_cannot_be_measured_is_reported_and_the_program_runs() {

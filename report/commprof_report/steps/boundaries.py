@@ -178,7 +178,7 @@ def _by_region(connection: Connection, aligned_ns: AlignedNs, name: str) -> tupl
         return _none(f"no visit to region '{name}' was sampled; the program named: {names or 'none'}"), []
     begins, ends = ({rank: [aligned_ns(rank, visit[at]) for visit in own] for rank, own in visits.items()} for at in (0, 1))
     is_counted = _agree(begins) or _agree(ends)
-    numbers = {rank: range(1, len(own) + 1) for rank, own in visits.items()} if is_counted else _matched(ends)
+    numbers = {rank: list(range(1, len(own) + 1)) for rank, own in visits.items()} if is_counted else _matched(ends)
     steps = [StepOfRank(number, rank, *visit) for rank, of_rank in numbers.items() for number, visit in zip(of_rank, visits[rank])]
     why = _others_text(sorted(visits.keys() - numbers.keys()))
     return Detection("region", "", "", {}, 0, 1.0, None, why, driving, is_counted), steps
