@@ -173,17 +173,15 @@ static bool (*const SET[])(const char *text) = {
 #undef SETTING
 };
 
+static const char SITE_FACTS[] = "cpu_model,kernel,env.OMPI_MCA_btl*,env.OMPI_MCA_coll*,env.OMPI_MCA_io*,env.OMPI_MCA_mpi_*,"
+                                 "env.OMPI_MCA_mtl*,env.OMPI_MCA_opal_*,env.OMPI_MCA_osc*,env.OMPI_MCA_pml*,env.MPICH_*,env.MPIR_*,"
+                                 "env.I_MPI_*,env.MV2_*,env.MVP_*,env.UCX_*,env.UCC_*,env.HCOLL_*,env.FI_*,env.PSM*,env.ROMIO_*,"
+                                 "env.NCCL_*,env.OMP_*";
+
 /* The defaults of profile=site. */
 static const char *const SITE_DEFAULTS[AT_END] = {
-    [AT_SHORTEST_S] = "60",
-    [AT_COPY_S] = "600",
-    [AT_MEMORY] = "2M",
-    [AT_SAMPLES] = "0",
-    [AT_GPU] = "off",
-    [AT_FACTS] = "cpu_model,kernel,env.OMPI_MCA_btl*,env.OMPI_MCA_coll*,env.OMPI_MCA_io*,env.OMPI_MCA_mpi_*,env.OMPI_MCA_mtl*,"
-                 "env.OMPI_MCA_opal_*,env.OMPI_MCA_osc*,env.OMPI_MCA_pml*,env.MPICH_*,env.MPIR_*,env.I_MPI_*,env.MV2_*,env.MVP_*,env.UCX_*,"
-                 "env.UCC_*,env.HCOLL_*,env.FI_*,env.PSM*,env.ROMIO_*,env.NCCL_*,env.OMP_*",
-    [AT_QUIET] = "on",
+    [AT_SHORTEST_S] = "60", [AT_COPY_S] = "600",     [AT_MEMORY] = "2M", [AT_SAMPLES] = "0",
+    [AT_GPU] = "off",       [AT_FACTS] = SITE_FACTS, [AT_QUIET] = "on",
 };
 
 static const char *site_values[AT_END]; /* NULL: the site's file does not have it */
