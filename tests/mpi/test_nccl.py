@@ -71,12 +71,12 @@ def test_messages_are_counted_by_their_partner(nccl: Callable[..., Run]) -> None
     own = "SELECT call, direction, comm_rank, peer, count, bytes FROM peer JOIN communicator USING (world_rank, communicator)"
     for rank in range(RANKS):
         place = RANKS - 1 - rank
-        forward = {("ncclSend", "sent", place, place + 1, 3, 3 * BYTES), ("ncclRecv", "received", place, place + 1, 3, 3 * BYTES // 2)}
-        backward = {("ncclRecv", "received", place, place - 1, 3, 3 * BYTES), ("ncclSend", "sent", place, place - 1, 3, 3 * BYTES // 2)}
+        forward = {("ncclSend", "sent", place, place + 1, 4, 4 * BYTES), ("ncclRecv", "received", place, place + 1, 4, 4 * BYTES // 2)}
+        backward = {("ncclRecv", "received", place, place - 1, 4, 4 * BYTES), ("ncclSend", "sent", place, place - 1, 4, 4 * BYTES // 2)}
         assert set(run.query(rank, own)) == (forward if place < RANKS - 1 else set()) | (backward if place > 0 else set())
     pairs = {(row["sender"], row["receiver"]): (row["count"], row["bytes"]) for row in answer("peers", run)}
-    down = {(rank + 1, rank): (3, 3 * BYTES) for rank in range(RANKS - 1)}
-    assert pairs == down | {(rank, rank + 1): (3, 3 * BYTES // 2) for rank in range(RANKS - 1)}
+    down = {(rank + 1, rank): (4, 4 * BYTES) for rank in range(RANKS - 1)}
+    assert pairs == down | {(rank, rank + 1): (4, 4 * BYTES // 2) for rank in range(RANKS - 1)}
     assert pairs == {(row["sender"], row["receiver"]): (row["count"], row["bytes"]) for row in answer("peers", run, "--received")}
     assert [(row["stage"], row["rank"], row["has_nccl"]) for row in answer("pipeline", run)] == [(3 - rank, rank, 1) for rank in (3, 2, 1, 0)]
 

@@ -58,13 +58,13 @@ static void operations(void)
     OK(ncclCommDestroy(comm));
 }
 
-/* A pipeline whose NCCL ranks are in reverse order: sends to the next rank, and half as much back, three times. */
+/* A pipeline whose NCCL ranks are in reverse order: sends to the next rank, and half as much back, four times. */
 static void messages(void)
 {
     ncclComm_t comm;
     int own = size - 1 - rank;
     OK(ncclCommInitRank(&comm, size, shared_id(), own));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         OK(ncclGroupStart());
         if (own < size - 1) {
             OK(ncclSend(buffer, 100, ncclFloat32, own + 1, comm, NULL));
