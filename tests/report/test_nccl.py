@@ -473,7 +473,7 @@ def steps_of(report, tmp_path, timed: range, *words: str) -> list[dict]:
 
 def test_steps_are_delimited_by_nccls_operations_on_the_device(report, tmp_path):
     (row,) = steps_of(report, tmp_path, range(40))
-    assert (row["delimited_by"], row["steps"], row["period"]) == ("calls", 40, "2 ncclAllReduce, 9.44 MB")
+    assert (row["delimited_by"], row["steps"], row["period"]) == ("calls", 40, "2 bulk ncclAllReduce, 9.44 MB")
     assert row["p50_ns"] == 100 * MS
     assert row["nccl_device_ns"] == 30 * MS  # 20 and 20, of which 10 are both
     assert (row["nccl_host_ns"], row["nccl_device_share"]) == (16_000, 0.3)

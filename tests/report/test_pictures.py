@@ -380,5 +380,5 @@ def test_the_page_of_a_run_with_steps_shows_them(report, tmp_path):
     folder = planted.write_databases(tmp_path / "run", [training.rank_of(job, 0, early=0.2), training.rank_of(job, 1)])
     assert report("html", folder).status == 0
     text = (folder / "report.html").read_text()
-    assert "40 steps of 5 MPI_Allreduce, 102 MB" in text and 'id="steps-picture"' in text
+    assert "40 steps of 5 bulk MPI_Allreduce, 102 MB" in text and 'id="steps-picture"' in text
     assert "Bulk and control" in text

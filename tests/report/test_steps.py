@@ -48,17 +48,17 @@ def pair(job: Job, **fields) -> list[Rank]:
 
 
 JOBS = {
-    "ddp": (training.ddp, 300, "5 MPI_Allreduce, 102 MB"),
-    "one allreduce": (training.one_allreduce, 300, "1 MPI_Allreduce, 40.0 MB"),
+    "ddp": (training.ddp, 300, "5 bulk MPI_Allreduce, 102 MB"),
+    "one allreduce": (training.one_allreduce, 300, "1 bulk MPI_Allreduce, 40.0 MB"),
     "horovod": (training.horovod, 40, "MPI_Allreduce, 292 MB"),
-    "equal layers": (training.equal_layers, 200, "10 MPI_Allreduce, 21.0 MB"),
-    "zero": (training.zero, 150, "3 MPI_Reduce_scatter + 3 MPI_Allgather, 63.8 MB"),
-    "k-means": (training.kmeans, 203, "2 MPI_Allreduce, 1.28 KB"),
-    "caffe": (training.caffe, 120, "6 MPI_Bcast + 6 MPI_Reduce, 479 MB"),
-    "nonblocking": (training.nonblocking, 200, "4 MPI_Iallreduce, 698 KB"),
-    "transformer": (training.transformer, 60, "145 MPI_Allreduce, 1.01 GB"),
-    "waiting in control": (training.waiting_in_control, 203, "2 MPI_Allreduce, 1.28 KB"),
-    "control in flight": (training.control_in_flight, 100, "2 MPI_Allreduce, 6.19 MB"),
+    "equal layers": (training.equal_layers, 200, "10 bulk MPI_Allreduce, 21.0 MB"),
+    "zero": (training.zero, 150, "3 bulk MPI_Reduce_scatter + 3 bulk MPI_Allgather, 63.8 MB"),
+    "k-means": (training.kmeans, 203, "2 bulk MPI_Allreduce, 1.28 KB"),
+    "caffe": (training.caffe, 120, "6 bulk MPI_Bcast + 6 bulk MPI_Reduce, 479 MB"),
+    "nonblocking": (training.nonblocking, 200, "4 bulk MPI_Iallreduce, 698 KB"),
+    "transformer": (training.transformer, 60, "145 bulk MPI_Allreduce, 1.01 GB"),
+    "waiting in control": (training.waiting_in_control, 203, "2 bulk MPI_Allreduce, 1.28 KB"),
+    "control in flight": (training.control_in_flight, 100, "2 bulk MPI_Allreduce, 6.19 MB"),
     "solver": (training.solver, 200, "1 MPI_Allreduce, 8 B"),
 }
 
@@ -325,7 +325,7 @@ def hybrid_ranks(**fields) -> list[Rank]:
 
 def test_steps_of_replica_groups_are_matched_by_time(summary, steps):
     row = summary(hybrid_ranks())
-    assert (row["steps"], row["communicator"], row["period"]) == (80, "Comm_split {0-1}", "2 MPI_Allreduce, 500 KB")
+    assert (row["steps"], row["communicator"], row["period"]) == (80, "Comm_split {0-1}", "2 bulk MPI_Allreduce, 500 KB")
     rows = steps(hybrid_ranks(), "--json", "--per-step").rows
     assert [row["step"] for row in rows] == list(range(1, 81)) and {row["ranks"] for row in rows} == {4}
 
@@ -366,7 +366,7 @@ def test_steps_of_ranks_that_do_not_step_together_are_not_added_up(summary, step
     row = summary(ensemble((10 * MS, pace_ns)))
     assert (row["steps"], row["communicator"], row["why"]) == (60, "first", "ranks 2-3 left out: their steps are at other times")
     assert {row["ranks"] for row in steps(ensemble((10 * MS, pace_ns)), "--json", "--per-step").rows} == {2}
-    assert "60 steps of 1 MPI_Allreduce, 4.00 MB, on first; ranks 2-3 left out: their steps are" in steps(ensemble((10 * MS, pace_ns))).out
+    assert "60 steps of 1 bulk MPI_Allreduce, 4.00 MB, on first; ranks 2-3 left out: their steps are" in steps(ensemble((10 * MS, pace_ns))).out
 
 
 def test_steps_of_ranks_that_step_together_are_all_shown(summary, steps):
@@ -439,7 +439,7 @@ def test_ledgers_answer_like_databases(report, tmp_path):
 
 def test_the_text_has_the_answer_in_its_first_lines(steps):
     lines = steps(pair(training.ddp())).out.splitlines()
-    assert lines[0] == "Steps           300 steps of 5 MPI_Allreduce, 102 MB, on MPI_COMM_WORLD"
+    assert lines[0] == "Steps           300 steps of 5 bulk MPI_Allreduce, 102 MB, on MPI_COMM_WORLD"
     assert lines[1].startswith("                sure: 100.0 % of these calls")
     assert lines[2].startswith("Step time       median 14")
     assert "outside MPI + " in lines[3] and "exposed communication, on the main thread" in lines[4]
@@ -506,7 +506,7 @@ def test_sizes_of_each_rank_s_own_are_not_added_up(summary):
     for step in range(40):
         job.collective("MPI_Alltoallv", [step * 100 * MS + 10 * MS] * 2, [MS] * 2, message_bytes=40_000 + step)
     row = summary(job)
-    assert (row["steps"], row["period"], row["bytes_per_step"]) == (40, "1 MPI_Alltoallv", None)
+    assert (row["steps"], row["period"], row["bytes_per_step"]) == (40, "1 bulk MPI_Alltoallv", None)
 
 
 def test_two_late_ranks_of_eight_are_both_named(summary, steps):

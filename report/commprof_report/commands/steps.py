@@ -204,7 +204,7 @@ def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]
 
 
 def steps_text(summary: StepsRow) -> str:
-    """300 steps of 5 MPI_Allreduce, 102 MB, on MPI_COMM_WORLD"""
+    """300 steps of 5 bulk MPI_Allreduce, 102 MB, on MPI_COMM_WORLD"""
     steps = units.counted(summary.steps, "step")
     if summary.total_steps and summary.total_steps > summary.steps:
         steps += f" sampled of about {summary.total_steps:,}"

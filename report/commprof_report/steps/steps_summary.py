@@ -140,8 +140,9 @@ def _detection(connection: Connection, detection: Detection, costs: Costs) -> di
 
 
 def period_text(detection: Detection) -> str:
-    """5 MPI_Allreduce, 102 MB; without bytes where each rank has its own"""
-    calls = " + ".join(f"{count_text(detection, count)} {call}" for call, count in detection.functions.items())
+    """5 bulk MPI_Allreduce, 102 MB; without bytes where each rank has its own"""
+    kind = "" if detection.how == "small" else "bulk "
+    calls = " + ".join(f"{count_text(detection, count)} {kind}{call}" for call, count in detection.functions.items())
     return calls if detection.bytes is None else f"{calls}, {units.volume(detection.bytes)}"
 
 
