@@ -187,8 +187,8 @@ static void a_call_is_charged_once_to_requests_that_share_a_handle(void)
     track(0x6c000001, 2, REQUEST_ACTIVE);
     requests_blocked(0x6c000001, 30, 230);
     requests_blocked(0x6c000001, 30, 230);
-    complete(0x6c000001, UINT64_MAX, &first);
-    complete(0x6c000001, UINT64_MAX, &second);
+    CHECK(complete(0x6c000001, UINT64_MAX, &first));
+    CHECK(complete(0x6c000001, UINT64_MAX, &second));
     CHECK_EQUAL(first.blocked_ticks + second.blocked_ticks, 30);
 }
 
@@ -198,7 +198,7 @@ static void a_request_is_not_charged_with_time_before_it_started(void)
     struct request done;
     track(0x1000, 900, REQUEST_ACTIVE); /* starts at 1000 */
     requests_blocked(0x1000, 570, 1070);
-    complete(0x1000, UINT64_MAX, &done);
+    CHECK(complete(0x1000, UINT64_MAX, &done));
     CHECK_EQUAL(done.blocked_ticks, 70);
 }
 

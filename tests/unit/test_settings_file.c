@@ -82,7 +82,7 @@ static void a_large_file_is_not_used(void)
 {
     static char text[SETTINGS_FILE_BYTES + 1];
     memset(text, '\n', sizeof text);
-    memcpy(text, "quiet=1", 7);
+    text[snprintf(text, sizeof text, "quiet=1")] = '\n';
     read_bytes(text, sizeof text - 1);
     CHECK_TEXT(taken, "quiet=1;");
     read_bytes(text, sizeof text);
