@@ -142,8 +142,8 @@ static uint32_t used_of(uint32_t chunk, enum ledger_kind kind)
 static const struct ledger_device *device_of(uint32_t number)
 {
     FOR_EACH_ENTRY(struct ledger_device, device, LEDGER_DEVICES)
-    if (device->number == number)
-        return device;
+        if (device->number == number)
+            return device;
     return NULL;
 }
 
@@ -176,20 +176,21 @@ static struct totals totals(void)
 {
     struct totals sum = {0};
     FOR_EACH_ENTRY(struct ledger_activity, activity, LEDGER_ACTIVITIES)
-    if (activity->live) {
-        sum.entries++;
-        sum.count += count_of(activity);
-        sum.total_ns += activity->total_ns;
-        sum.volume_bytes += activity->volume_bytes;
-    }
+        if (activity->live) {
+            sum.entries++;
+            sum.count += count_of(activity);
+            sum.total_ns += activity->total_ns;
+            sum.volume_bytes += activity->volume_bytes;
+        }
     return sum;
 }
 
 static const struct ledger_activity *activity_of(enum ledger_activity_kind kind, uint32_t number, uint16_t stream, uint64_t bytes)
 {
     FOR_EACH_ENTRY(struct ledger_activity, activity, LEDGER_ACTIVITIES)
-    if (activity->live && activity->kind == kind && activity->kernel == number && activity->stream == stream && activity->bytes == bytes)
-        return activity;
+        if (activity->live && activity->kind == kind && activity->kernel == number && activity->stream == stream &&
+            activity->bytes == bytes)
+            return activity;
     return NULL;
 }
 
@@ -197,7 +198,7 @@ static uint64_t streams_in_ledger(void)
 {
     uint64_t count = 0;
     FOR_EACH_ENTRY(struct ledger_stream, stream, LEDGER_STREAMS)
-    count += stream->stream != 0;
+        count += stream->stream != 0;
     return count;
 }
 
@@ -205,9 +206,9 @@ static uint64_t streams_in_ledger(void)
 static const struct ledger_activity_sample *sample_of(unsigned stream, unsigned number)
 {
     FOR_EACH_ENTRY(struct ledger_page, page, LEDGER_SAMPLES)
-    for (unsigned i = 0; page->owner == (LEDGER_OF_STREAM | (uint64_t)stream << 8) && i < LEDGER_PAGE_SAMPLES; i++)
-        if (page->samples[i].end_ticks && number-- == 0)
-            return (const struct ledger_activity_sample *)&page->samples[i];
+        for (unsigned i = 0; page->owner == (LEDGER_OF_STREAM | (uint64_t)stream << 8) && i < LEDGER_PAGE_SAMPLES; i++)
+            if (page->samples[i].end_ticks && number-- == 0)
+                return (const struct ledger_activity_sample *)&page->samples[i];
     return NULL;
 }
 
@@ -260,7 +261,7 @@ static void a_stream_is_of_one_device_and_one_context(void)
     CHECK_EQUAL(streams_in_ledger(), 1000);
     CHECK_EQUAL(totals().entries, 1000);
     FOR_EACH_ENTRY(struct ledger_activity, activity, LEDGER_ACTIVITIES)
-    CHECK(!activity->live || count_of(activity) == 2);
+        CHECK(!activity->live || count_of(activity) == 2);
 }
 
 static void copies_are_counted_by_powers_of_two(void)
@@ -327,7 +328,7 @@ static void streams_beyond_the_most_are_one_and_lose_nothing(void)
     CHECK_EQUAL(the_ledger.header->gpu_unattributed_records, 1200 - 1022);
     CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 1200 * 5);
     FOR_EACH_ENTRY(struct ledger_stream, stream, LEDGER_STREAMS)
-    CHECK_EQUAL(stream->sampled_since_ticks, stream->stream == LEDGER_STREAM_OTHER ? UINT64_MAX : 0);
+        CHECK_EQUAL(stream->sampled_since_ticks, stream->stream == LEDGER_STREAM_OTHER ? UINT64_MAX : 0);
     CHECK(sample_of(1022, 0) != NULL);
     CHECK(sample_of(LEDGER_STREAM_OTHER, 0) == NULL);
 }
@@ -802,8 +803,7 @@ static void take_and_settle(void)
 
 static void check_devices(void)
 {
-    FOR_EACH_ENTRY(struct ledger_device, device, LEDGER_DEVICES)
-    {
+    FOR_EACH_ENTRY(struct ledger_device, device, LEDGER_DEVICES) {
         CHECK(device->device && *device->name && *device->uuid);
         CHECK(traced_ns(device->number) <= 2000);
     }
@@ -812,7 +812,7 @@ static void check_devices(void)
 static void check_streams(void)
 {
     FOR_EACH_ENTRY(struct ledger_stream, stream, LEDGER_STREAMS)
-    CHECK(stream->stream && stream->device && stream->context);
+        CHECK(stream->stream && stream->device && stream->context);
 }
 
 static void check_activities(void)
@@ -820,11 +820,11 @@ static void check_activities(void)
     struct totals now = totals();
     CHECK(truth->done <= now.count && now.count <= truth->begun);
     FOR_EACH_ENTRY(struct ledger_activity, activity, LEDGER_ACTIVITIES)
-    if (activity->live && count_of(activity)) {
-        CHECK(activity->kernel == 1 || activity->kernel == 2);
-        CHECK(activity->stream && activity->kind == LEDGER_ACTIVITY_KERNEL);
-        CHECK(activity->min_ns <= activity->max_ns);
-    }
+        if (activity->live && count_of(activity)) {
+            CHECK(activity->kernel == 1 || activity->kernel == 2);
+            CHECK(activity->stream && activity->kind == LEDGER_ACTIVITY_KERNEL);
+            CHECK(activity->min_ns <= activity->max_ns);
+        }
 }
 
 static void check_samples(void)
