@@ -445,9 +445,15 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
                 cause.call,
                 [cause.identity],
             )
-    elif inputs.late.unfinished:
+    else:
+        yield from _late_unknown(inputs, "unknown: ", "nobody is late", "no rank is named")
+
+
+def _late_unknown(inputs: Inputs, *beginnings: str) -> Iterator[Unknown]:
+    """What hvprof-report late says, if it begins so: then nothing is denied."""
+    if inputs.late.unfinished:
         yield Unknown(unfinished_text(inputs.late))
-    elif inputs.ranks > 1 and (text := verdict(inputs.late)).startswith(("unknown: ", "nobody is late", "no rank is named")):
+    elif inputs.ranks > 1 and (text := verdict(inputs.late)).startswith(beginnings):
         yield Unknown(text.removeprefix("unknown: "))
 
 
@@ -467,10 +473,8 @@ def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
             identities=[most.identity],
         )
         yield _crowded(found, crowding) if crowding else found
-    elif inputs.late.unfinished:
-        yield Unknown(unfinished_text(inputs.late))
-    elif inputs.ranks > 1 and (text := verdict(inputs.late)).startswith("unknown: "):
-        yield Unknown(text.removeprefix("unknown: "))
+    else:
+        yield from _late_unknown(inputs, "unknown: ")
 
 
 def slowest_rank(inputs: Inputs) -> Iterator[Finding | Unknown]:

@@ -135,6 +135,11 @@ def count(number: float | None) -> str:
     return f"{number:,}" if isinstance(number, int) else f"~{number:,.0f}"
 
 
+def capital(text: str) -> str:
+    """As the first words of a sentence."""
+    return text[:1].upper() + text[1:]
+
+
 def counted(number: float, noun: str) -> str:
     """1 call, 2 calls."""
     return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"

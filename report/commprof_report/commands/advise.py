@@ -84,7 +84,7 @@ def verdict(pieces: Sequence[Advice]) -> str:
         return "Nothing to advise: no rule found what could save 0.5 % of the time."
     first = pieces[0]
     more = f", and {units.counted(len(pieces) - 1, 'more piece')} of advice" if len(pieces) > 1 else ""
-    return f"{capital(first.title)}{more}."
+    return f"{units.capital(first.title)}{more}."
 
 
 def piece_lines(number: int, row: Advice) -> Iterator[str]:
@@ -95,11 +95,7 @@ def piece_lines(number: int, row: Advice) -> Iterator[str]:
 
 def head_text(row: Advice) -> str:
     saved = saving_text(row)
-    return capital(row.title) + (f": could save {saved} (estimate; {row.certainty})" if saved else "")
-
-
-def capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return units.capital(row.title) + (f": could save {saved} (estimate; {row.certainty})" if saved else "")
 
 
 def wrapped(text: str) -> list[str]:
@@ -142,7 +138,7 @@ def to_try_facts(rows: Sequence[Advice]) -> Iterator[tuple[str, str]]:
     pieces = [row for row in rows if row.found]
     for row in pieces[:1]:
         more = f" {units.counted(len(pieces) - 1, 'more piece')} of advice below." if len(pieces) > 1 else ""
-        yield "To try", f"{head_text(row)}. {capital(row.suggestion)}.{more}"
+        yield "To try", f"{head_text(row)}. {units.capital(row.suggestion)}.{more}"
 
 
 def advise_section(run: Run, rows: Sequence[Advice]) -> str:

@@ -122,7 +122,7 @@ def numbers_text(each: Side) -> str:
             device_ns = sum(row.total_ns for row in each.rows if row.measure == "device")
             per_rank += f" on the host, {units.duration(device_ns / each.ranks)} a rank on the device" if device_ns else " on the host"
         said.append(f"{library}: {units.counted(count, 'call')} that carry messages, {per_rank}")
-    return f"{each.fusion[0].upper()}{each.fusion[1:]}, {units.counted(each.world_size, 'rank')}. " + ". ".join(said or ["No call"]) + "."
+    return f"{units.capital(each.fusion)}, {units.counted(each.world_size, 'rank')}. " + ". ".join(said or ["No call"]) + "."
 
 
 def fusion_text(sides: Sequence[Side]) -> str:

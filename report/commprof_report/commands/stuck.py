@@ -114,7 +114,7 @@ def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
     if early and not is_explained:
         names = units.rank_names(early)
         before = f"{units.duration(min(map(killed.quiet_ns.get, early)))}{' or more' if len(early) > 1 else ''} before the others"
-        what += f" {names[0].upper()}{names[1:]} went quiet {before}: ended first, or hung."
+        what += f" {units.capital(names)} went quiet {before}: ended first, or hung."
     elif not is_explained:
         span = units.duration(max(killed.quiet_ns.values()))
         what += f" Nothing shows that one ended first or hung: their last calls began or ended within {span}."
@@ -154,7 +154,7 @@ def _awaited_verdicts(found: Stuck) -> Iterator[Verdict]:
         verb = "waits" if len(awaited.waiting) == 1 else "wait, directly or not,"
         named = units.rank_names(awaited.waited_for)
         which = "which" if len(awaited.waited_for) == 1 else "each of which"
-        begin = f"{waiting[0].upper()}{waiting[1:]}" if awaited.is_sure else f"{IF_HUNG}: {waiting}"
+        begin = units.capital(waiting) if awaited.is_sure else f"{IF_HUNG}: {waiting}"
         yield Verdict("awaited", f"{begin} {verb} for {named}, {which} {awaited.why}.", awaited.is_sure)
 
 
@@ -164,7 +164,7 @@ def _together_verdicts(found: Stuck) -> Iterator[Verdict]:
     for place, waits in _by(alone, lambda wait: wait_text(found, wait)).items():
         names = units.rank_names([wait.rank for wait in waits])
         why = "all of its ranks have begun it" if waits[0].sequence else "no rank in particular is waited for"
-        yield Verdict("together", f"{names[0].upper()}{names[1:]}: {place}{wait_span(found, waits)}; {why}.")
+        yield Verdict("together", f"{units.capital(names)}: {place}{wait_span(found, waits)}; {why}.")
 
 
 def _nothing(found: Stuck) -> Verdict:
