@@ -7,7 +7,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 debians=${BUILD:-build}/debians
-mirror=${MIRROR:-http://deb.debian.org/debian}
 [ $# -gt 0 ] || set -- bullseye bookworm trixie
 
 inside() { # inside SUITE SCRIPT: in a mount namespace of its own, which ends with the script
@@ -38,7 +37,7 @@ steps='
 make -s dist wheel AARCH64_CC=none
 passed=0 failed=0
 for suite; do
-    [ -e "$debians/$suite/etc/debian_version" ] || debootstrap --variant=minbase "$suite" "$debians/$suite" "$mirror" >"$debians-$suite.log"
+    [ -e "$debians/$suite/etc/debian_version" ] || debootstrap --variant=minbase "$suite" "$debians/$suite" ${MIRROR:+"$MIRROR"} >"$debians-$suite.log"
     cp /etc/resolv.conf "$debians/$suite/etc/"
     rm -rf "$debians/$suite"/root/*
     tar -xf "${BUILD:-build}"/dist/commprof-*.tar.gz -C "$debians/$suite/root"
