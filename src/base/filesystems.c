@@ -65,12 +65,25 @@ static bool takes_the_last_quarter(const struct statfs *system, size_t bytes)
     return system->f_type == TMPFS && system->f_blocks && system->f_bavail < system->f_blocks / 4 + bytes / (size_t)system->f_bsize;
 }
 
+int filesystems_write_at(int file, size_t at, const void *from, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t written = pwrite(file, from, bytes, (off_t)at);
+        if (written <= 0)
+            return written < 0 ? errno : ENOSPC;
+        from = (const char *)from + written;
+        at += (size_t)written;
+        bytes -= (size_t)written;
+    }
+    return 0;
+}
+
 /* A page that has been written is much faster to touch in a mapping (docs/OVERHEAD.md, "The sample log"). */
 static void write_zeros(int file, size_t from, size_t bytes)
 {
-    static char zeros[1 << 16];
-    for (ssize_t written = 1; from < bytes && written > 0; from += (size_t)written)
-        written = pwrite(file, zeros, bytes - from < sizeof zeros ? bytes - from : sizeof zeros, (off_t)from);
+    static const char ZEROS[1 << 16];
+    for (int error = 0; from < bytes && !error; from += sizeof ZEROS)
+        error = filesystems_write_at(file, from, ZEROS, bytes - from < sizeof ZEROS ? bytes - from : sizeof ZEROS);
 }
 
 int filesystems_reserve(int file, size_t from, size_t bytes)
@@ -237,19 +250,6 @@ int filesystems_rename(const char *from, const char *to)
     if (lstat(to, &there) == 0) /* no links either (FAT): another process may still create `to` between here and the rename */
         return EEXIST;
     return rename(from, to) == 0 ? 0 : errno;
-}
-
-int filesystems_write_at(int file, size_t at, const void *from, size_t bytes)
-{
-    while (bytes > 0) {
-        ssize_t written = pwrite(file, from, bytes, (off_t)at);
-        if (written <= 0)
-            return written < 0 ? errno : ENOSPC;
-        from = (const char *)from + written;
-        at += (size_t)written;
-        bytes -= (size_t)written;
-    }
-    return 0;
 }
 
 int filesystems_sync_folder_of(const char *path)

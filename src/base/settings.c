@@ -115,13 +115,6 @@ static bool parse_flag(const char *text, setting_flag *value)
     return true;
 }
 
-static const char *const CLOCK_NAMES[] = {[CLOCK_AUTO] = "auto", [CLOCK_COUNTER] = "counter", [CLOCK_GETTIME] = "monotonic"};
-
-static const char *const GPU_NAMES[] = {[GPU_WANTED_AUTO] = "auto", [GPU_WANTED_ON] = "on", [GPU_WANTED_OFF] = "off"};
-
-static const char *const PROFILE_NAMES[] = {[PROFILE_FULL] = "full", [PROFILE_SITE] = "site", [PROFILE_OFF] = "off"};
-static const char *const PER_NAMES[] = {[OUTPUT_PER_RANK] = "rank", [OUTPUT_PER_NODE] = "node"};
-
 static bool parse_word(const char *text, const char *const words[], int count, int *value)
 {
     for (int i = 0; i < count; i++)
@@ -132,25 +125,23 @@ static bool parse_word(const char *text, const char *const words[], int count, i
     return false;
 }
 
-static bool parse_clock(const char *text, setting_clock *value)
-{
-    return parse_word(text, CLOCK_NAMES, CLOCK_GETTIME + 1, value);
-}
-
-static bool parse_gpu(const char *text, setting_gpu *value)
-{
-    return parse_word(text, GPU_NAMES, GPU_WANTED_OFF + 1, value);
-}
-
-static bool parse_profile(const char *text, setting_profile *value)
-{
-    return parse_word(text, PROFILE_NAMES, PROFILE_OFF + 1, value);
-}
-
-static bool parse_per(const char *text, setting_per *value)
-{
-    return parse_word(text, PER_NAMES, OUTPUT_PER_NODE + 1, value);
-}
+/* A type whose values are words: the places in this list, as its enum has them. */
+#define WORDS(TYPE, ...)                                                                          \
+    static const char *const TYPE##_words[] = {__VA_ARGS__};                                      \
+    static bool parse_##TYPE(const char *text, setting_##TYPE *value)                             \
+    {                                                                                             \
+        return parse_word(text, TYPE##_words, sizeof TYPE##_words / sizeof *TYPE##_words, value); \
+    }                                                                                             \
+    static const char *print_##TYPE(const setting_##TYPE *value, char *buffer, size_t bytes)      \
+    {                                                                                             \
+        (void)buffer, (void)bytes;                                                                \
+        return TYPE##_words[*value];                                                              \
+    }
+WORDS(clock, [CLOCK_AUTO] = "auto", [CLOCK_COUNTER] = "counter", [CLOCK_GETTIME] = "monotonic")
+WORDS(gpu, [GPU_WANTED_AUTO] = "auto", [GPU_WANTED_ON] = "on", [GPU_WANTED_OFF] = "off")
+WORDS(profile, [PROFILE_FULL] = "full", [PROFILE_SITE] = "site", [PROFILE_OFF] = "off")
+WORDS(per, [OUTPUT_PER_RANK] = "rank", [OUTPUT_PER_NODE] = "node")
+#undef WORDS
 
 #define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) \
     static bool set_##FIELD(const char *text)               \
@@ -334,30 +325,6 @@ static const char *print_flag(const setting_flag *value, char *buffer, size_t by
 {
     (void)buffer, (void)bytes;
     return *value ? "on" : "off";
-}
-
-static const char *print_clock(const setting_clock *value, char *buffer, size_t bytes)
-{
-    (void)buffer, (void)bytes;
-    return CLOCK_NAMES[*value];
-}
-
-static const char *print_gpu(const setting_gpu *value, char *buffer, size_t bytes)
-{
-    (void)buffer, (void)bytes;
-    return GPU_NAMES[*value];
-}
-
-static const char *print_profile(const setting_profile *value, char *buffer, size_t bytes)
-{
-    (void)buffer, (void)bytes;
-    return PROFILE_NAMES[*value];
-}
-
-static const char *print_per(const setting_per *value, char *buffer, size_t bytes)
-{
-    (void)buffer, (void)bytes;
-    return PER_NAMES[*value];
 }
 
 const char *settings_value(size_t wanted)

@@ -109,9 +109,14 @@ static bool find_program(const char *typed)
     return false;
 }
 
+static const char *script_of(char *const command[])
+{
+    return program_kind(command[0]) == PROGRAM_PYTHON ? program_python_script(command + 1) : NULL;
+}
+
 static bool finds_script(char *const command[])
 {
-    const char *script = patient.kind == PROGRAM_PYTHON ? program_python_script(command + 1) : NULL;
+    const char *script = script_of(command);
     if (!script || access(script, R_OK) == 0)
         return true;
     PROBLEM("script: %s: %s", script, strerror(errno));
@@ -122,7 +127,7 @@ static bool finds_script(char *const command[])
 static void examine_skipped_programs(char *const command[])
 {
     char name[NAME_MAX + 1];
-    const char *script = program_kind(command[0]) == PROGRAM_PYTHON ? program_python_script(command + 1) : NULL;
+    const char *script = script_of(command);
     snprintf(name, sizeof name, "%s", program_name(script ? script : command[0]));
     char *ending = script ? strrchr(name, '.') : NULL;
     if (ending && ending != name)
