@@ -240,6 +240,26 @@ def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_once(report, led
     assert (answer.out, answer.err) == (whole, "")
 
 
+@pytest.mark.parametrize("is_of_this_run", (True, False))
+def test_a_rank_that_begins_while_the_others_are_read_is_not_missing(report, ledger_folder, monkeypatch, is_of_this_run):
+    whole = report("sizes", ledger_folder, "--json").out
+    later = planted.training_rank(2)
+    if not is_of_this_run:
+        later.run_id = "of another job"
+    (ledger_folder / "rank-2.ledger").unlink()
+
+    def meanwhile(*arguments: object, read=ledger.ledger_read) -> object:
+        planted.write_ledger(ledger_folder / "rank-2.ledger", later)
+        return read(*arguments)
+
+    monkeypatch.setattr("commprof_report.run.run.ledger_read", meanwhile)
+    answer = report("sizes", ledger_folder, "--json")
+    if is_of_this_run:
+        assert (answer.out, answer.err) == (whole, "")
+    else:
+        assert answer.err == f"hvprof-report: {ledger_folder}: rank 2 of 4 is missing\n"
+
+
 def test_files_of_version_4_are_one_clear_line(report, tmp_path):
     data = bytearray(planted.ledger_bytes(killed_rank()))
     data[16] = 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,6 +77,19 @@ def folder_scan(folder: Path) -> Folder:
     if not paths and not problems:
         problems.append(ReportError(folder, _why_empty(names)))
     return Folder(list(files.values()), asides_count(folder) if folder.is_dir() else {}, problems)
+
+
+def newcomers(paths: Sequence[Path], files: Sequence[RankFile]) -> list[RankFile]:
+    """The ledgers of ranks that have begun since the folders were listed. Other ranks, which were read later than that, may wait for them."""
+    known = {rank.world_rank for file in files for rank in file.ranks}
+    found = []
+    for folder in paths if any(file.is_ledger for file in files) else []:
+        for path in rank_paths(folder, sorted(_names(folder)), []) if folder.is_dir() else []:
+            if int(RANK_FILE.fullmatch(path.name)[1]) not in known:
+                with suppress(ReportError):  # it was reported then
+                    found.append(_ledger_or_database_scan(path))
+    run = next(run for run in runs_split([*files, *found]) if files[0] in run)
+    return [file for file in found if file in run]
 
 
 def rank_paths(folder: Path, names: Sequence[str], problems: list[ReportError]) -> list[Path]:

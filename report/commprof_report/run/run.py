@@ -25,7 +25,7 @@ from .large_sums import sums_secure
 from .ledger import ledger_read
 from .ledger_rows import ledger_rows
 from .profiled import Profiled, as_ranges, profiled_ranks
-from .rank_files import ASIDES, RankFile, asides_count, file_scan, folder_scan, run_describe, runs_split
+from .rank_files import ASIDES, RankFile, asides_count, file_scan, folder_scan, newcomers, run_describe, runs_split
 from .run_folders import newest_run, one_run, runs_inside
 from .thinning import MOST_SAMPLES, Counted, Counts, Thinning
 
@@ -99,6 +99,7 @@ def _paths_take(run: Run, paths: Sequence[Path], cache: Cache | None, with_histo
     files = _files(run, paths)
     is_worthwhile = bool(cache and run.thinning and cache.is_worthwhile(files))
     _files_take(run, files, with_histograms or is_worthwhile)
+    _files_take(run, newcomers(paths, files), with_histograms)
     if run.thinning:
         run.thinning.finish()
     if is_worthwhile and len(run.notes) == notes and cache.write(run.connection, files):
