@@ -584,7 +584,7 @@ def test_prometheus_has_nccl_with_its_library_and_the_device_apart(report, mixed
 
 def test_a_timeline_does_not_take_nccls_calls_for_mpi(report, pure):
     events = json.loads(report("export", pure, "--format", "perfetto").out)["traceEvents"]
-    assert {event["args"]["value"] for event in events if event["name"] in ("ranks inside MPI", "bytes/s passed to MPI")} == {0.0}
+    assert not {event["name"] for event in events} & {"ranks inside MPI", "bytes/s passed to MPI"}
     slices = [event for event in events if event["ph"] == "X" and event["name"] == "ncclAllReduce" and event["pid"] == 3]
     assert {event["args"]["waited on the device"] for event in slices} == {"30.0 ms for rank 0"}
 

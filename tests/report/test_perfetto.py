@@ -390,6 +390,11 @@ def test_bytes_in_flight_are_those_of_operations_in_progress(export):
     assert area == pytest.approx(4 * 2 * 65_536 * 400, rel=0.01) and {event["pid"] for event in values} == {4}
 
 
+def test_what_no_rank_does_has_no_counter(of_grid):
+    names = {event["name"] for event in of_grid()["traceEvents"] if event["ph"] == "C"}
+    assert "ranks waiting" in names and "bytes in flight, nonblocking collectives" not in names
+
+
 def test_a_span_is_spread_over_the_bins_that_it_meets():
     bins = perfetto.Bins(1_000, 100)
     bins.add(1_050, 1_350, 300)  # half of the first bin, two whole ones, half of the fourth

@@ -376,8 +376,8 @@ class Bins:
         self.rises[last] -= per_bin
 
     def values(self, factor: float) -> Iterator[tuple[int, float]]:
-        """The times at which the value changes, with the new value."""
-        before = None
+        """The times at which the value changes, with the new value; none if nothing was added."""
+        before = None if any(self.edges) or any(self.rises) else 0.0
         for place, (edge, whole) in enumerate(zip(self.edges, accumulate(self.rises))):
             value = round(max(edge + whole, 0.0) * factor, 3)
             if value != before:
