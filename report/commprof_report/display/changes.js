@@ -13,23 +13,12 @@
       said.textContent = at === null ? "" : marks[at].textContent;
     }
 
-    const KEYS = {
-      ArrowRight: () => read(at === null ? 0 : at + 1),
-      ArrowLeft: () => read(at === null ? marks.length - 1 : at - 1),
-      Home: () => read(0),
-      End: () => read(marks.length - 1),
-    };
-
     if (!marks.length) continue;
     said.className = "said";
     said.ariaLive = "polite";
     drawing.after(said);
     drawing.tabIndex = 0;
-    drawing.addEventListener("keydown", (event) => {
-      if (!KEYS[event.key] || event.ctrlKey || event.metaKey) return;
-      event.preventDefault();
-      KEYS[event.key]();
-    });
+    onArrows(drawing, () => at, () => marks.length - 1, read);
     drawing.addEventListener("blur", () => read(null));
   }
 })();

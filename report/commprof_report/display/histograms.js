@@ -123,27 +123,12 @@
     bounds = [...new Set(shown.flatMap(({ rows }) => rows.map(({ high }) => high)))].sort((one, other) => one - other);
     at = null;
     said.textContent = "";
-    legend.replaceChildren(...shown.map(({ name, note }, place) => {
-      const item = document.createElement("li"), sample = document.createElement("span");
-      sample.className = `stroke stroke-${place % 4}`;
-      item.append(sample, `${name}: ${note}`);
-      return item;
-    }));
+    legend.replaceChildren();
+    shown.forEach(({ name, note }, place) => explain(legend, `${name}: ${note}`, `stroke stroke-${place % 4}`));
     draw();
   }
 
-  const KEYS = {
-    ArrowRight: () => read(at === null ? 0 : at + 1),
-    ArrowLeft: () => read(at === null ? bounds.length - 1 : at - 1),
-    Home: () => read(0),
-    End: () => read(bounds.length - 1),
-  };
-
-  picture.addEventListener("keydown", (event) => {
-    if (!KEYS[event.key] || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    KEYS[event.key]();
-  });
+  onArrows(picture, () => at, () => bounds.length - 1, read);
   picture.addEventListener("pointermove", (event) => {
     const time = timeAt(event.clientX - picture.getBoundingClientRect().left), place = bounds.findIndex((high) => time < high);
     read(place < 0 ? bounds.length - 1 : place);

@@ -57,9 +57,9 @@ def text(value: object) -> str:
 def page(title: str, parts: Iterable[str]) -> str:
     body = "\n".join(parts)
     drawn = [name for name in DRAWINGS if f'id="{name}-data"' in body]
-    names = ["tables.js", *(["units.js"] if drawn else []), *(f"{name}.js" for name in drawn)]
-    names += ["changes.js"] if 'class="measure"' in body else []
-    return _page(title, body, names, "default-src 'none'")
+    drawn += ["changes"] if 'class="measure"' in body else []
+    names = ["tables", *(["drawings"] if drawn else []), *drawn]
+    return _page(title, body, (f"{name}.js" for name in names), "default-src 'none'")
 
 
 def live_page(title: str, now: str, every_s: float) -> str:

@@ -16,11 +16,6 @@
   const x = (step) => LEFT + (step - first[0]) / (end - first[0]) * (width() - LEFT - RIGHT);
   const y = (ns) => BOTTOM - Math.min(1, ns / data.top) * (BOTTOM - TOP);
 
-  function nice(least) {
-    const power = 10 ** Math.floor(Math.log10(least));
-    return [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= least);
-  }
-
   function box(bar, low, high) {
     const left = x(first[bar]), right = x(last[bar] + 1);
     return `M${left.toFixed(1)},${low.toFixed(1)}V${high.toFixed(1)}H${(right - (right - left >= GAP_FROM)).toFixed(1)}V${low.toFixed(1)}z`;
@@ -80,18 +75,7 @@
     return bar < 0 ? first.length - 1 : bar;
   }
 
-  const KEYS = {
-    ArrowRight: () => choose(at === null ? 0 : at + 1),
-    ArrowLeft: () => choose(at === null ? first.length - 1 : at - 1),
-    Home: () => choose(0),
-    End: () => choose(first.length - 1),
-  };
-
-  picture.addEventListener("keydown", (event) => {
-    if (!KEYS[event.key] || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    KEYS[event.key]();
-  });
+  onArrows(picture, () => at, () => first.length - 1, choose);
   const left = (event) => event.clientX - picture.getBoundingClientRect().left;
   picture.addEventListener("pointermove", (event) => { said.textContent = text(barAt(left(event))); });
   picture.addEventListener("pointerleave", () => { said.textContent = at === null ? "" : text(at); });
@@ -100,19 +84,9 @@
     const bar = first.findIndex((step, place) => step <= choice.value && choice.value <= last[place]);
     if (bar >= 0 && bar !== at) read(bar);
   });
-  function explain(words, ...sample) {
-    const item = document.createElement("li");
-    item.append(...sample, words);
-    legend.append(item);
-  }
-  for (const { name, colour } of parts) {
-    const sample = document.createElement("span");
-    sample.className = "sample";
-    sample.style.background = colour;
-    explain(name, sample);
-  }
-  if (data.outliers.includes(true)) explain("\u25be outlier");
-  if (choice) explain("a line beneath a step: it is in the timeline");
+  for (const { name, colour } of parts) explain(legend, name, "sample", colour);
+  if (data.outliers.includes(true)) explain(legend, "\u25be outlier");
+  if (choice) explain(legend, "a line beneath a step: it is in the timeline");
   new ResizeObserver(draw).observe(picture);
   draw();
 })();

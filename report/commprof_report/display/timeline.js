@@ -114,9 +114,7 @@
     pen.font = "12px system-ui, sans-serif";
     pen.fillStyle = style("--soft");
     pen.strokeStyle = style("--line");
-    const about = (until - from) / Math.max(2, (width() - LEFT) / 110);
-    const power = 10 ** Math.floor(Math.log10(about));
-    const tick = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= about);
+    const tick = nice((until - from) / Math.max(2, (width() - LEFT) / 110));
     const zero = Math.min(...view.ranks.map(({ begin }) => begin));
     pen.textAlign = "center"; // a label that would be cut is left out
     for (let at = Math.ceil((from - zero) / tick) * tick + zero; at <= until; at += tick) {
@@ -281,7 +279,7 @@
   }
 
   const middle = () => (from + until) / 2;
-  const KEYS = {
+  onKeys(canvas, {
     "+": () => zoom(0.5, middle()),
     "-": () => zoom(2, middle()),
     "0": () => show(0, view.span),
@@ -290,7 +288,7 @@
     ".": () => next(1),
     ",": () => next(-1),
     Enter: () => { if (named && foldBox.checked) toggle(named.lane.host); },
-  };
+  });
 
   canvas.addEventListener("wheel", (event) => {
     event.preventDefault();
@@ -304,11 +302,6 @@
     const row = rows[Math.floor((event.offsetY - TOP) / rowHeight())];
     if (event.offsetX < LEFT && row && foldBox.checked) toggle(row.host);
   });
-  canvas.addEventListener("keydown", (event) => {
-    if (!KEYS[event.key] || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    KEYS[event.key]();
-  });
   choice.addEventListener("change", () => choose(choice.selectedIndex));
   pathBox.addEventListener("change", draw);
   gpusBox.addEventListener("change", arrange);
@@ -320,15 +313,9 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
   views.forEach(({ title, step }) => choice.append(new Option(title, step)));
-  function explain(colour, words) {
-    const sample = Object.assign(document.createElement("span"), { className: "sample" }), item = document.createElement("li");
-    sample.style.background = colour;
-    item.append(sample, words);
-    legend.append(item);
-  }
-  for (const [call, colour] of colours) explain(colour, data.names[call]);
+  for (const [call, colour] of colours) explain(legend, data.names[call], "sample", colour);
   gpusBox.parentElement.hidden = !views.some(({ ranks }) => ranks.some(({ gpus }) => gpus.length));
-  if (!gpusBox.parentElement.hidden) data.gpuStates.forEach((state, place) => explain(GPU_COLOURS[place], `GPU ${state}`));
+  if (!gpusBox.parentElement.hidden) data.gpuStates.forEach((state, place) => explain(legend, `GPU ${state}`, "sample", GPU_COLOURS[place]));
   foldBox.parentElement.hidden = data.hosts.length < 2 || data.hosts.length === view.ranks.length;
   foldBox.checked = !foldBox.parentElement.hidden && view.ranks.length > MOST_UNFOLDED;
   choose(0);

@@ -1,5 +1,5 @@
 "use strict";
-/* Numbers as the reports write them (base/units.py). */
+/* What the drawings have in common: numbers as the reports write them (base/units.py), ticks, keys, legends. */
 const units = (() => {
   const TIMES = [[120e9, 60e9, "min"], [0.9995e9, 1e9, "s"], [0.9995e6, 1e6, "ms"], [0.9995e3, 1e3, "µs"]];
   const SHORT = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
@@ -34,3 +34,37 @@ const units = (() => {
 
   return { duration, tick, share, calls };
 })();
+
+/* 1, 2 or 5 times a power of ten. */
+function nice(least) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= least);
+}
+
+/* keys: what they do while the element has the focus. */
+function onKeys(element, keys) {
+  element.addEventListener("keydown", (event) => {
+    if (!keys[event.key] || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+}
+
+/* The arrow keys go from place to place; at(): the current one, or null. */
+function onArrows(element, at, last, go) {
+  onKeys(element, {
+    ArrowRight: () => go(at() === null ? 0 : at() + 1),
+    ArrowLeft: () => go(at() === null ? last() : at() - 1),
+    Home: () => go(0),
+    End: () => go(last()),
+  });
+}
+
+/* Adds to a legend. look: the class of the sample; without it there is none. */
+function explain(legend, words, look, colour = "") {
+  const item = document.createElement("li"), sample = document.createElement("span");
+  sample.className = look;
+  sample.style.background = colour;
+  item.append(...(look ? [sample] : []), words);
+  legend.append(item);
+}
