@@ -297,6 +297,11 @@ def test_a_gpu_is_not_sampled_where_one_of_its_streams_is_not(gpu_page):
     assert [view["ranks"][1]["gpus"] for view in timeline(gpu_page)["views"] if view["title"].startswith(("step 4:", "step 5:"))] == [[], []]
 
 
+def test_a_table_without_rows_is_left_out(gpu_page):
+    """No kernels were recorded."""
+    assert "<tbody>" in gpu_page.read_text() and "<tbody></tbody>" not in gpu_page.read_text()
+
+
 def test_many_parts_of_a_gpu_are_drawn_with_fewer_pauses():
     """Kernels of 30 us every 40 us; a pause of 20 ms in the middle stays."""
     kernels = [(begin_ns, begin_ns + 30_000) for begin_ns in range(0, 100 * MS, 40_000) if not 40 * MS <= begin_ns < 60 * MS]

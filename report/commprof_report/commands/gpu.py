@@ -427,5 +427,5 @@ def gpu_section(run: Run, in_steps: StepsSummary) -> str:
         page.table(DEVICE_COLUMNS, devices),
         common.picture(kernels_plot, kernels, "kernels by time"),
         page.table(KERNEL_COLUMNS, kernels),
-        page.table(COPY_COLUMNS, copies[:MOST_COPIES]) if copies else "",
+        page.table(COPY_COLUMNS, copies[:MOST_COPIES]),
     )

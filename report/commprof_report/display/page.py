@@ -153,6 +153,8 @@ def picture(svg: bytes | None, description: str) -> str:
 
 
 def table(columns: Sequence[Column], rows: Sequence[object]) -> str:
+    if not rows:
+        return ""
     head = "".join(f"<th{_class(column)}>{text(column.head)}</th>" for column in columns)
     body = "".join(f"<tr>{''.join(_cell(column, row) for column in columns)}</tr>" for row in rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
