@@ -135,5 +135,5 @@ def pipeline_section(run: Run, answers: RunSummary) -> str:
     if not found.rows:
         return ""
     shown = [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]
-    sentence = " ".join(verdict(found)) + " The bubble is the waiting for other ranks over the counted time."
-    return page.section("Pipelines", sentence, page.table(COLUMNS, shown))
+    sentence = "The bubble is the waiting for other ranks over the counted time."
+    return page.section("Pipelines", sentence, page.bullets(verdict(found)), page.table(COLUMNS, shown))
