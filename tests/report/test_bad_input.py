@@ -33,7 +33,7 @@ def test_a_missing_rank_is_named_and_the_others_are_read(report, run_folder):
     (run_folder / "rank-2.db").unlink()
     answer = report("summary", run_folder)
     assert (answer.status, lines(answer)) == (0, [f"hvprof-report: {run_folder}: rank 2 of 4 is missing"])
-    assert "3 of 4 ranks" in answer.out and "2 of 4 not in this input" in answer.out
+    assert "3 of 4 ranks" in answer.out and "Not read        rank 2 of 4\n" in answer.out
 
 
 def test_a_single_rank_may_be_asked_for_without_a_warning(report, run_folder):

@@ -363,7 +363,7 @@ def told_together(summary: SummaryRow) -> str:
 def rank_facts(run: Run, answers: RunSummary) -> Iterator[tuple[str, str]]:
     """Ranks that are not there, or without MPI_Finalize: since when, and what they were in."""
     if run.missing:
-        yield "Ranks", f"{units.shortened(units.span_list(run.missing), 40)} of {run.world_size} not in this input"
+        yield "Not read", f"{units.span_names(run.missing)} of {run.world_size}"
     groups = doing.groups(answers.ranks, list(HEADS))
     for group in groups[:MOST_GROUPS]:
         place = group.place + doing.span_text(group.ranks)
