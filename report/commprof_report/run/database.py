@@ -184,7 +184,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
             connection.execute("PRAGMA trusted_schema = OFF")
             yield connection
         except DAMAGE as error:
-            raise ReportError(path, f"is damaged: {error}") from None
+            raise ReportError(path, f"is damaged: {str(error) or type(error).__name__}") from None
 
 
 def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
