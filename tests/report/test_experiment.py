@@ -28,9 +28,10 @@ JOB = """
 here=$(dirname "$0")
 echo "$1 $7" >>"$here/log"
 mkdir -p "$4" && echo '{"arithmetic_ns": 1000, "memory_ns": 2000}' >"$4/node00"
-if [ -s "$here/fail-$1" ]; then sed -i 1d "$here/fail-$1"; exit 7; fi
+if [ -s "$here/fail-$1" ]; then sed -i 1d "$here/fail-$1"; echo failing; exit 7; fi
 if [ -p "$here/wait-$1" ]; then exec cat "$here/wait-$1"; fi
 if [ -e "$here/nothing-$1" ]; then exit 0; fi
+if [ -e "$here/slow-$1" ]; then trap 'sleep 0.5; echo "$1 ended" >>"$here/log"; exit 7' TERM; while :; do sleep 0.1; done; fi
 mkdir -p "$7" && cp "$here/rank-0.db" "$7"
 """
 
@@ -216,6 +217,16 @@ def test_the_blocks_still_wanted_grow_with_the_square_of_the_width(runner):
     assert runner(plan._replace(blocks=12), (-0.001, 0.001)).wanted() == 12
 
 
+def test_a_block_is_expected_to_take_as_long_as_its_runs_whatever_failed(tmp_path):
+    runner = Runner(tmp_path, Plan([Arm("a", "{}"), Arm("b", "{}")], 8, 1), None, None)
+    assert runner.block_s() == 0
+    for block, status, seconds in ((0, plans.WARM_UP, 5), (1, plans.OK, 2), (2, plans.OK, 2)):
+        runner.runs += [Run(block, name, "", status, seconds, "") for name in "ab"]
+        assert runner.block_s() == 2 * seconds
+    runner.runs += [Run(3, "a", "", plans.OK, 2, ""), Run(3, "b", "", plans.FAILED, 9, "exit status 7")]
+    assert runner.block_s() == 4
+
+
 def test_no_block_begins_that_would_not_end_within_the_limit(here, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(here), prepend=":")
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
@@ -233,6 +244,7 @@ def test_a_failed_run_is_kept_and_its_block_repeated(here, report):
     answer = start(here, "run", "exp", "--blocks", 2, "--seed", 1, *arms(here, "a", "b"))
     assert answer.status == 0, answer.err
     assert "b, discarded: failed, exit status 7; see exp/block-00/b.log" in answer.out
+    assert (here / "exp/block-00/b.log").read_text() == "failing\n", "the run after it has the same log"
     assert len(runs(here, plans.FAILED)) == 1
     (here / "fail-b").write_text("x\n")
     assert start(here, "resume", "exp", "--blocks", 4).status == 0
@@ -261,17 +273,27 @@ def test_a_run_that_takes_too_long_is_ended_and_has_failed(here):
     assert "failed, it took more than 1 s" in answer.out
 
 
-def test_killed_at_any_run_resume_goes_on_and_no_run_counts_twice(here):
-    """The runner is killed while the second run of a block waits; its job ends with it."""
-    start(here, "run", "exp", "--blocks", 2, "--seed", 1, *arms(here, "a", "b"))
+def test_the_next_run_waits_until_one_that_took_too_long_has_ended(here):
+    (here / "slow-a").touch()
+    start(here, "run", "exp", "--timeout", 1, *arms(here, "a", "b"))
+    assert [line.split()[1] == "ended" for line in (here / "log").read_text().splitlines()] == [False, True] * 3
+
+
+@pytest.mark.parametrize(
+    "number, before_it", [(signal.SIGKILL, ""), (signal.SIGKILL, "true; "), (signal.SIGTERM, "HERE=1 "), (signal.SIGINT, "")]
+)
+def test_ended_at_any_run_resume_goes_on_and_no_run_counts_twice(here, number, before_it):
+    """The runner is ended while the second run of a block waits; its job ends with it."""
+    named = [word.replace("sh ", f"{before_it}sh ", 1) for word in arms(here, "a", "b")]
+    start(here, "run", "exp", "--blocks", 2, "--seed", 1, *named)
     last = plans.order_of(plans.plan_read(here / "exp"), 2)[-1].name
     os.mkfifo(here / f"wait-{last}")
     runner = subprocess.Popen(words(here, "resume", "exp", "--blocks", 3), env=environment(here), cwd=here, stdout=subprocess.DEVNULL)
     with open(here / f"wait-{last}", "wb", buffering=0) as job:  # opens when the job reads
         before = runs(here)
         assert len(before) == 5
-        runner.send_signal(signal.SIGKILL)
-        runner.wait()
+        runner.send_signal(number)
+        assert runner.wait() in (-number, 128 + number)
         with pytest.raises(BrokenPipeError):  # once the job has ended
             while True:
                 job.write(b"x")

@@ -6,12 +6,15 @@ import multiprocessing
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import compared_runs
 import pytest
 from commprof_report.base.forked import forked
+from planted import ROOT
 
 PARENT = os.getpid()
 
@@ -94,6 +97,27 @@ def test_an_interrupt_ends_all_children(cores):
         list(forked(interrupts_its_parent, range(4)))
     signal.signal(signal.SIGINT, before)
     assert multiprocessing.active_children() == []
+
+
+def started(words: str) -> subprocess.Popen:
+    """A Python of its own, on three cores."""
+    first = "import os, signal; os.sched_getaffinity = lambda _: range(3); from commprof_report.base.forked import forked; "
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "report")}
+    return subprocess.Popen([sys.executable, "-c", first + words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+
+
+def test_children_end_with_a_killed_parent():
+    """Each writes one byte and would wait for ever; the pipe ends when the last of them has ended."""
+    with started("list(forked(lambda _: (os.write(1, b'x'), signal.pause()), range(3)))") as parent:
+        assert parent.stdout.read(3) == b"xxx"
+        parent.kill()
+        assert parent.stdout.read() == b""
+
+
+def test_an_interrupted_child_prints_nothing_however_young_it_is():
+    interrupt = "os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGINT)); "
+    with started(interrupt + "print(list(forked(abs, range(3))))") as parent:
+        assert parent.communicate() == (b"[0, 1, 2]\n", b"")
 
 
 def compared(report, cores, runs: list[Path], *words: str):

@@ -2,11 +2,12 @@
 
 A child begins as a copy of this process, sends its result and ends. It prints nothing. If it sends none, because of an error or because it was
 killed, this process calls the function itself: so errors are raised here, as if there were no children. They end when this process no longer
-wants their results, after an interrupt too.
+wants their results, after an interrupt too, and with this process, however it ends.
 """
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -22,6 +23,7 @@ from typing import TypeVar
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
+PR_SET_PDEATHSIG = 1
 MOST = 8  # children at a time, which bounds their memory on hosts of many cores
 
 
@@ -55,17 +57,23 @@ def forked(function: Callable[[Argument], Result], arguments: Sequence[Argument]
 
 def _begin(function: Callable[[Argument], Result], argument: Argument) -> tuple[Connection, BaseProcess]:
     receiver, sender = multiprocessing.Pipe(duplex=False)
-    child = multiprocessing.get_context("fork").Process(target=_run, args=(function, argument, receiver, sender), daemon=True)
-    child.start()
+    child = multiprocessing.get_context("fork").Process(target=_run, args=(function, argument, receiver, sender, os.getpid()), daemon=True)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # an interrupt of the child waits until nothing would print it
+    try:
+        child.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     sender.close()
     return receiver, child
 
 
-def _run(function: Callable[[Argument], Result], argument: Argument, receiver: Connection, sender: Connection) -> None:
+def _run(function: Callable[[Argument], Result], argument: Argument, receiver: Connection, sender: Connection, parent: int) -> None:
     """The child; it ends without a word if it is interrupted or nobody reads its result any more."""
+    end_with_parent(signal.SIGKILL, parent)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     receiver.close()
     sys.stderr = None
     with suppress(Exception):
@@ -76,3 +84,10 @@ def _received(receiver: Connection) -> list:
     with receiver, suppress(EOFError):
         return [receiver.recv()]
     return []
+
+
+def end_with_parent(number: int, parent: int) -> None:
+    """In a child: it gets this signal as soon as its parent has ended, even if that was killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
+    if os.getppid() != parent:  # it had ended before
+        signal.raise_signal(number)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import re
 import shlex
 import signal
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
+from ..base.forked import end_with_parent
 from . import canary
 from .plan import FAILED, OK, Arm, Run
 
 PLACEHOLDER = "{}"
 PATIENCE_S = 10  # between asking a job to end and killing it
-PR_SET_PDEATHSIG = 1
-OPERATOR = re.compile(r"[;&|\n]")  # of several commands, the shell stays
+SHELL = "trap 'trap \"\" TERM; kill 0; wait $!' TERM; (%s\n) & wait $!"  # passes on that it is to end, and waits for that
 
 
 def launch(experiment: Path, block: int, arm: Arm, commprof_run: str, timeout_s: float | None) -> Run:
@@ -27,7 +26,7 @@ def launch(experiment: Path, block: int, arm: Arm, commprof_run: str, timeout_s:
     begins = [["--canary", canary.folder_of(folder.resolve())], ["--output", folder.resolve()]][: 1 if arm.is_bare else 2]
     profiled = " ".join(shlex.join([commprof_run, option, str(path)]) for option, path in begins)
     begin = time.monotonic()
-    with open(folder.parent / f"{arm.name}.log", "wb") as log:
+    with open(folder.parent / f"{arm.name}.log", "ab") as log:  # a first run that failed keeps its own
         why = _ended(arm.command.replace(PLACEHOLDER, profiled), log, timeout_s)
     if not why and not arm.is_bare and not [*folder.glob("rank-*"), *folder.glob("node-*.tar")]:
         why = "it wrote no profile"
@@ -37,12 +36,12 @@ def launch(experiment: Path, block: int, arm: Arm, commprof_run: str, timeout_s:
 def _ended(command: str, log: object, timeout_s: float | None) -> str:
     """Why the command failed; empty: it did not."""
     job = subprocess.Popen(
-        ["/bin/sh", "-c", command if OPERATOR.search(command) else f"exec {command}"],
+        ["/bin/sh", "-c", SHELL % command],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        preexec_fn=_end_with_parent,
+        preexec_fn=partial(end_with_parent, signal.SIGTERM, os.getpid()),  # else it would disturb the runs after resume
     )
     try:
         status = job.wait(timeout_s)
@@ -53,17 +52,12 @@ def _ended(command: str, log: object, timeout_s: float | None) -> str:
     return "" if status == 0 else f"exit status {status}" if status > 0 else f"signal {-status}"
 
 
-def _end_with_parent() -> None:
-    """A launcher whose experiment was killed is asked to end its job, which would disturb the runs after resume."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-
-
 def _end(job: subprocess.Popen) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if job.poll() is not None:
-            return
-        os.killpg(job.pid, number)
-        try:
-            job.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            continue
+    if job.poll() is not None:
+        return
+    job.terminate()
+    try:
+        job.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
