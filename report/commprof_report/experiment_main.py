@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 
 from . import __version__
 from .base import units
@@ -168,9 +169,9 @@ class Runner:
 
     def block_s(self) -> float:
         """How long a block takes, by those so far; before the first one, by the runs that were discarded."""
-        done = len(self.complete())
-        counted = [run.seconds for run in self.runs if run.status == (OK if done else WARM_UP)]
-        return sum(counted) / max(1, done)
+        status = OK if self.complete() else WARM_UP
+        counted = [run.seconds for run in self.runs if run.status == status]
+        return fmean(counted) * len(self.plan.arms) if counted else 0.0
 
     def warm_up(self, each: Arm) -> None:
         """One run that is discarded: page cache, connections and tuning files are then warm for all arms."""
