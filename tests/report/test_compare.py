@@ -7,13 +7,13 @@ import math
 import random
 import re
 import sqlite3
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 from commprof_report.base import units
 from commprof_report.commands import compare as command
-from commprof_report.compare.comparison import Rules, compare
+from commprof_report.compare.comparison import ComparedRow, Rules, compare
 from commprof_report.compare.figures import Figures, figures, percentile, row_name
 from commprof_report.compare.groups import Group, renamed
 from commprof_report.compare.sides import Side, sides_named
@@ -96,6 +96,14 @@ def test_other_figures_than_the_one_judged_are_exploratory(slower, report):
     lines = {line.split("  ")[0]: line.rstrip() for line in report("compare", *words(slower)).out.splitlines()}
     assert lines["Inside MPI"].endswith("exploratory") and not lines["Transfer *"].endswith("exploratory")
     assert lines["Wall time"].endswith("same within 2.0 %")
+
+
+def test_a_row_that_may_differ_by_chance_among_all_rows_says_so():
+    """Its interval is of a test of its own."""
+    row = ComparedRow(**dict.fromkeys(field.name for field in fields(ComparedRow)))
+    row = replace(row, outcome="unknown", low=-0.97, high=-0.67, detectable=5.2, adjusted_p=0.0638)
+    assert command.remark(row, 0.02) == "may be chance among the rows (p 0.064)"
+    assert command.remark(replace(row, high=0.1), 0.02) == "x6.2 would have been found"
 
 
 def test_no_line_begins_with_the_unit_of_a_number(capsys, monkeypatch):
@@ -188,6 +196,14 @@ def test_each_reason_against_a_verdict_is_named_and_can_be_allowed(case, slower,
     assert "Because" not in text
     allowed = verdict(runs, "--allow", kind)
     assert (allowed["verdict"], allowed["refused"], allowed["allowed"]) == ("more", "", kind)
+
+
+def test_a_refused_comparison_of_too_few_runs_says_both(slower, report):
+    few = "; too few runs, too: 3 pairs, and 6 are needed at least"
+    for runs, is_few in ((slower[:6], True), (slower, False)):
+        text = " ".join(report("compare", *words(changed(runs, PLANTED["killed"][1]))).out.split())
+        assert "Verdict none: not the same experiment (partial)" in text
+        assert (few in text) == is_few, text
 
 
 def test_a_side_that_lost_its_cores_more_often_is_noted(slower, verdict, report):

@@ -361,9 +361,10 @@ def finding_text(pair: Pair) -> str:
     row = pair.verdict
     name = NAMES[row.metric][1]
     if row.verdict == "too few" or row.runs == row.reference_runs == 1:
-        return few_text(row)
+        return f"none: {few_text(row)}"
     if row.verdict == "refused":
-        return f"none: not the same experiment ({row.refused}); what follows are estimates"
+        few = "" if row.change is None or row.low is not None else f"; too few runs, too: {few_text(row)}"
+        return f"none: not the same experiment ({row.refused}){few}; what follows are estimates"
     figure = next(each for each in pair.figures if each.is_primary)
     change = f"{name} {change_text(row)}"
     if row.verdict == "same":
@@ -405,13 +406,13 @@ def way_text(row: VerdictRow) -> str:
 
 def few_text(row: VerdictRow) -> str:
     if row.runs == row.reference_runs == 1:
-        return "none: one run of each side, so their difference may be chance"
+        return "one run of each side, so their difference may be chance"
     if row.change is None:
-        return f"none: {row.metric} is not known in all runs"
+        return f"{row.metric} is not known in all runs"
     advised = f"; about {row.pairs_for_5_percent} would find 5 %" if row.pairs_for_5_percent else ""
     if row.pairs:
-        return f"none: {units.counted(row.pairs, 'pair')}, and {row.pairs_needed} are needed at least{advised}"
-    return f"none: {row.reference_runs} + {row.runs} runs are too few; 4 + 4 are needed at least, or {row.pairs_needed} that alternate"
+        return f"{units.counted(row.pairs, 'pair')}, and {row.pairs_needed} are needed at least{advised}"
+    return f"{row.reference_runs} + {row.runs} runs are too few; 4 + 4 are needed at least, or {row.pairs_needed} that alternate"
 
 
 def causes(pair: Pair) -> list[ComparedRow]:
@@ -459,6 +460,8 @@ def remark(row: ComparedRow | FigureRow, min_effect: float) -> str:
     if row.outcome == "same":
         return f"same within {units.share(min_effect)}"
     if row.outcome == "unknown":
+        if isinstance(row, ComparedRow) and row.low is not None and row.low * row.high > 0:
+            return f"may be chance among the rows (p {row.adjusted_p:.2g})"
         return "" if row.detectable is None else f"{effect_text(row.detectable)} would have been found"
     is_tested = row.is_confirmed if isinstance(row, ComparedRow) else row.is_primary
     return "exploratory" if row.outcome in ("less", "more") and not is_tested else ""
