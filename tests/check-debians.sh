@@ -34,6 +34,7 @@ steps='
         $programs/hvprof-report summary run
     done'
 
+mkdir -p "$debians"
 make -s dist wheel AARCH64_CC=none
 passed=0 failed=0
 for suite; do

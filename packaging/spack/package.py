@@ -1,13 +1,21 @@
 # ruff: noqa: F403, F405 (as Spack's recipes are)
-# In a Spack repository: packages/commprof/package.py. With the archive of `make dist` in FOLDER/commprof/: spack mirror add commprof FOLDER,
-# and its sha256 below (or --no-checksum). A clone is built by: spack dev-build commprof@0.1.0
+# In a Spack repository: packages/commprof/package.py. Beside the archive of `make dist`: spack install --no-checksum commprof
+# (or with its sha256 below; a mirror will do, too). A clone is built by: spack dev-build commprof@0.1.0
+import os
+
+try:
+    from spack_repo.builtin.build_systems.makefile import MakefilePackage  # since Spack 1.0
+except ImportError:
+    pass  # Spack 0.23 has it among the rest
+
 from spack.package import *
 
 
 class Commprof(MakefilePackage):
     """Profiler for the communication of MPI jobs, preloaded into every rank. One build serves all MPI libraries: it needs none to build."""
 
-    url = "commprof-0.1.0.tar.gz"
+    url = f"file://{os.getcwd()}/commprof-0.1.0.tar.gz"
+    manual_download = True
 
     license("BSD-3-Clause")
     version("0.1.0")
