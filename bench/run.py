@@ -3,6 +3,9 @@
 Everything is taken with and without the profiler in turn, so that both see the same machine: nanoseconds per call inside one
 process (bench/overhead.c), instructions per call (callgrind, where valgrind is at hand), resident memory, and the time from
 start to end of a program that only initializes and finalizes MPI.
+
+PEERS="IPM=/opt/ipm/{mpi}/lib/libipm.so mpiP=/opt/mpip/{mpi}/lib/libmpiP.so" make bench
+    takes other profilers in turn with ours, too; {mpi} is openmpi or mpich.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "bench"
 LIBRARY = ROOT / "build" / "lib" / "libcommprof.so"
 LIBRARIES = ("openmpi", "mpich")
+MEAN, LEAST = 2, 3  # the columns of bench/overhead.c with what is added
 SAMPLED = ("Allreduce", "Bcast", "Send", "Recv", "Isend")
 COUNTED = ("Allreduce", "Bcast", "Barrier", "Send", "Recv", "Irecv, Isend, Waitall", "Iprobe, nothing there")
 
@@ -94,11 +98,10 @@ def added_instructions(program: Path, name: str, run: Path, samples: str = "4M")
     return (with_profiler - without) / (many - few)
 
 
-def added_nanoseconds(program: Path, run: Path, samples: str) -> dict[str, float]:
+def added_nanoseconds(program: Path, run: Path, column: int, **more: str) -> dict[str, float]:
     """By the name of the call."""
-    lines = output_of([str(program), "1000"], run, COMMPROF_SAMPLES=samples).splitlines()
-    found = (re.match(r"(\D+?, nothing there|\w+)\s+[\d.]+\s+[\d.]+\s+(-?[\d.]+)\s", line) for line in lines)
-    return {match[1]: float(match[2]) for match in found if match}
+    rows = re.findall(r"^(\w.{23})((?: +-?[\d.]+){7})$", output_of([str(program), "1000"], run, **more), re.MULTILINE)
+    return {name.strip(): float(figures.split()[column]) for name, figures in rows}
 
 
 def sample_log(mpi: str, run: Path) -> None:
@@ -107,7 +110,7 @@ def sample_log(mpi: str, run: Path) -> None:
     taken: dict[str, list[dict[str, float]]] = {"0": [], "4M": []}
     for _ in range(7):
         for samples, rows in taken.items():
-            rows.append(added_nanoseconds(program, run, samples))
+            rows.append(added_nanoseconds(program, run, MEAN, COMMPROF_SAMPLES=samples))
     print("\nthe sample log               ns without     with  (the least of 7 runs, in turn)")
     for name in SAMPLED:
         without, with_log = (min(row[name] for row in taken[samples]) for samples in ("0", "4M"))
@@ -121,6 +124,28 @@ def sample_log(mpi: str, run: Path) -> None:
         _, finalize_ms, _ = stored_costs(run)
         size_kb = (run / "rank-0.db").stat().st_size / 1000
         print(f"200,000 calls, COMMPROF_SAMPLES={samples}: {finalize_ms:.1f} ms at the end, a database of {size_kb:.0f} kB")
+
+
+def peers_of(mpi: str) -> dict[str, Path]:
+    """The libraries of other profilers by name, from PEERS."""
+    peers = {}
+    for word in os.environ.get("PEERS", "").split():
+        name, _, path = word.partition("=")
+        peers[name] = Path(path.replace("{mpi}", mpi))
+        if not peers[name].is_file():
+            sys.exit(f"bench: PEERS: {word}: no file {peers[name]}")
+    return peers
+
+
+def beside_peers(mpi: str, run: Path, peers: dict[str, Path]) -> None:
+    program, libraries = BUILD / f"overhead.{mpi}", {"commprof": LIBRARY, **peers}
+    taken: dict[str, list[dict[str, float]]] = {name: [] for name in libraries}
+    for _ in range(7):
+        for name, library in libraries.items():
+            taken[name].append(added_nanoseconds(program, run, LEAST, LD_PRELOAD=str(library)))
+    print("\nns added, the least of 7 runs, in turn" + "".join(f"{name:>10}" for name in libraries))
+    for call in taken["commprof"][0]:
+        print(f"{call:38}" + "".join(f"{min(row[call] for row in rows):10.1f}" for rows in taken.values()))
 
 
 def start_to_end_ms(program: Path, run: Path) -> tuple[float, float]:
@@ -153,6 +178,8 @@ def report(mpi: str, folder: Path) -> None:
     else:
         print("\ninstructions: valgrind is not installed")
     sample_log(mpi, run)
+    if peers := peers_of(mpi):
+        beside_peers(mpi, run, peers)
     memory = compile_program("memory", mpi)
     without_kb, with_kb = int(output_of([str(memory)], None)), int(output_of([str(memory)], run))
     print(f"\nresident memory of a rank, 100 sizes in 4 calls: {without_kb} kB without, {with_kb} kB with, {with_kb - without_kb} kB added")
@@ -166,6 +193,7 @@ def report(mpi: str, folder: Path) -> None:
 def main() -> None:
     BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)  # where other profilers leave their files
         print("## Each family, and growth\n")
         print(growth(Path(folder) / "toy"))
         if shutil.which("valgrind"):
