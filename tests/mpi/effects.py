@@ -58,7 +58,8 @@ def judge(experiment: Path, blocks_of_each: int) -> None:
     from commprof_report.compare.figures import figures
     from commprof_report.compare.sides import experiment_read
 
-    reference, *sides = (chosen.read(lambda path: figures(path)[0])._replace(elapsed_ns=None, of="") for chosen in experiment_read(experiment))
+    chosen = experiment_read(experiment)
+    reference, *sides = (each.with_runs([figures(path)[0] for path in each.paths])._replace(of="") for each in chosen)
     print("arm         transfer  experiments  found  same  would have been found")
     for side in sides:
         verdicts = []

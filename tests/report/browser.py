@@ -92,6 +92,7 @@ class Browser:
         self.send("Page.navigate", url=address)
         while not self.is_loaded:
             self._note(self._receive())
+        self.ask("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")  # before it is drawn, clicks may be lost
 
     def ask(self, expression: str) -> object:
         """The value of a JavaScript expression."""
