@@ -6,17 +6,13 @@
 #include "ledger/ledger_format.h"
 
 #include <stddef.h>
+
 /* Asks the driver for the memory kind (enum ledger_memory_kind) of an address; -1 for ordinary host memory. gpu.c sets it while the process
  * uses a GPU; NULL: every buffer is host memory. */
 extern int (*memory_kind_ask)(const void *address);
 
-/* Slow half: looks in the cache, then asks the driver. */
+/* Looks in the cache, then asks the driver. */
 unsigned memory_kind_find(const void *address);
-
-static inline unsigned memory_kind_of(const void *address)
-{
-    return __builtin_expect(!__atomic_load_n(&memory_kind_ask, __ATOMIC_RELAXED), 1) ? LEDGER_HOST : memory_kind_find(address);
-}
 
 /* Combines the memory kinds of the send buffer and the receive buffer. */
 static inline uint8_t memory_kind_pair(unsigned from, unsigned to)

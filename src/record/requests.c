@@ -23,12 +23,16 @@
  *
  * Their times tell which one a call means. MPI had given the handle to this request when the call began, but not yet to any later one; and
  * it had freed those that had the handle before. So it is the one that got the handle last before the call began. The exception are sends
- * that are complete already, which share a handle while they exist: a thread takes its own. */
+ * that are complete already, which share a handle while they exist: a thread takes its own.
+ *
+ * While thread A looks into a slot, thread B may empty it and fill it with a new request of the same handle. So the upper 16 bits of a
+ * slot's handle, which no address uses, differ between requests then, and A cannot take the new one by mistake, not even for a moment: B,
+ * which would not find it, would leave it in the table for ever. */
 #include "requests.h"
 
 #include <sys/mman.h>
 
-enum { REQUEST_EMPTY = 0, REQUEST_BUSY = 1, BUCKETS = 4096, SLOTS = 7, POOL_CHUNKS = 4096, POOLS_MAX = 64 };
+enum { REQUEST_EMPTY = 0, REQUEST_BUSY = 1, BUCKETS = 4096, SLOTS = 7, POOL_CHUNKS = 4096, POOLS_MAX = 64, HANDLE_BITS = 48 };
 
 struct chunk {
     struct request slots[SLOTS];
@@ -94,12 +98,19 @@ static unsigned number_of(mpi_handle bits)
 }
 _Static_assert(BUCKETS == 1 << 12, "number_of takes twelve bits");
 
+static __attribute__((noinline)) void publish_concurrently(struct request *slot, mpi_handle bits)
+{
+    store_handle(slot, bits ^ slot->start_ticks << HANDLE_BITS);
+    __atomic_add_fetch(&table->counts[number_of(bits)].published, 1, __ATOMIC_RELEASE);
+}
+
 /* Make the slot visible to searches. */
 static void publish(struct request *slot, mpi_handle bits)
 {
-    store_handle(slot, bits);
-    if (is_concurrent)
-        __atomic_add_fetch(&table->counts[number_of(bits)].published, 1, __ATOMIC_RELEASE);
+    if (__builtin_expect(is_concurrent, 0))
+        publish_concurrently(slot, bits);
+    else
+        store_handle(slot, bits);
 }
 
 static struct chunk *next_of(struct chunk *chunk)
@@ -235,7 +246,7 @@ bool requests_track(mpi_handle handle, const struct request *request)
 
 static unsigned flags_of(const struct request *slot)
 {
-    return __atomic_load_n(&slot->flags, __ATOMIC_RELAXED);
+    return __atomic_load_n(&slot->flags, __ATOMIC_ACQUIRE);
 }
 
 /* One thread at a time uses MPI: any slot with the handle. */
@@ -291,6 +302,7 @@ struct wanted {
 
 struct latest {
     struct request *request;
+    uintptr_t handle; /* as it is in the slot */
     uint64_t known_since;
 };
 
@@ -315,12 +327,13 @@ static bool is_wanted(const struct request *slot, const struct wanted *wanted)
 /* True: it is a send of this thread, which ends the search. */
 HOT bool look_at(struct request *slot, const struct wanted *wanted, struct latest *latest)
 {
-    if (__atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE) != wanted->bits || !is_wanted(slot, wanted))
+    uintptr_t handle = __atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE);
+    if ((handle ^ wanted->bits) << (64 - HANDLE_BITS) || !is_wanted(slot, wanted))
         return false;
     uint64_t since = known_since(slot);
     bool is_own_send = __atomic_load_n(&slot->origin, __ATOMIC_RELAXED) == wanted->thread && may_share(slot);
     if (is_own_send || !latest->request || since > latest->known_since)
-        *latest = (struct latest){slot, since};
+        *latest = (struct latest){slot, handle, since};
     return is_own_send;
 }
 
@@ -345,41 +358,36 @@ static void look_at_chain(struct chunk *bucket, const struct wanted *wanted, str
 
 /* A search may pass a slot just before another thread fills it, and reach the wanted slot just after it was taken. So if it found nothing
  * and a handle was published meanwhile, it is repeated. */
-static __attribute__((noinline)) struct request *find_latest(const struct wanted *wanted)
+static __attribute__((noinline)) struct latest find_latest(const struct wanted *wanted)
 {
     if (!table)
-        return NULL;
+        return (struct latest){0};
     unsigned number = number_of(wanted->bits);
     struct counts *counts = &table->counts[number];
     for (;;) {
-        struct latest latest = {NULL, 0};
+        struct latest latest = {0};
         uint64_t published = __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE);
         bool is_own_send = look_at(&table->firsts[number], wanted, &latest);
         if (!is_own_send && __atomic_load_n(&counts->in_chain, __ATOMIC_RELAXED))
             look_at_chain(&table->buckets[number], wanted, &latest);
         if (latest.request || published == __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE))
-            return latest.request;
+            return latest;
     }
 }
 
 static __attribute__((noinline)) struct request *take_latest(const struct wanted *wanted)
 {
-    for (;;) {
-        struct request *slot = find_latest(wanted);
-        if (!slot)
-            return NULL;
-        if (!swap_handle(slot, wanted->bits, REQUEST_BUSY))
-            continue;
-        if (is_wanted(slot, wanted))
-            return slot;
-        publish(slot, wanted->bits); /* the slot was emptied and reused during the search */
-    }
+    struct latest latest;
+    do
+        latest = find_latest(wanted);
+    while (latest.request && !swap_handle(latest.request, latest.handle, REQUEST_BUSY));
+    return latest.request;
 }
 
 HOT struct request *search(mpi_handle bits, enum state state, uint64_t known_at, const struct ledger_thread *thread)
 {
     if (__builtin_expect(is_concurrent, 0))
-        return find_latest(&(struct wanted){bits, state, known_at, thread ? requests_thread(thread) : 0});
+        return find_latest(&(struct wanted){bits, state, known_at, thread ? requests_thread(thread) : 0}).request;
     return find(bits, state == ACTIVE);
 }
 
@@ -428,7 +436,7 @@ bool requests_start(struct request *slot, uint64_t start_ticks, uint64_t end_tic
     __atomic_store_n(&slot->sample, sample, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->start_ticks, start_ticks, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->blocked_ticks, end_ticks - start_ticks, __ATOMIC_RELAXED);
-    __atomic_store_n(&slot->flags, slot->flags | REQUEST_ACTIVE, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->flags, slot->flags | REQUEST_ACTIVE, __ATOMIC_RELEASE);
     return true;
 }
 

@@ -48,7 +48,6 @@ static void where_no_gpu_is_used_nothing_is_asked(void)
 {
     begin();
     memory_kind_ask = NULL;
-    CHECK_EQUAL(memory_kind_of(DEVICE), LEDGER_HOST);
     CHECK_EQUAL(memory_kind_find(DEVICE), LEDGER_HOST);
     CHECK_EQUAL(asked, 0);
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_queries, 0);
@@ -57,17 +56,17 @@ static void where_no_gpu_is_used_nothing_is_asked(void)
 static void each_kind_of_memory_is_distinguished(void)
 {
     begin();
-    CHECK_EQUAL(memory_kind_of(HOST), LEDGER_HOST);
-    CHECK_EQUAL(memory_kind_of(DEVICE), LEDGER_DEVICE);
-    CHECK_EQUAL(memory_kind_of(MANAGED), LEDGER_MANAGED);
-    CHECK_EQUAL(memory_kind_of(PINNED), LEDGER_PINNED);
+    CHECK_EQUAL(memory_kind_find(HOST), LEDGER_HOST);
+    CHECK_EQUAL(memory_kind_find(DEVICE), LEDGER_DEVICE);
+    CHECK_EQUAL(memory_kind_find(MANAGED), LEDGER_MANAGED);
+    CHECK_EQUAL(memory_kind_find(PINNED), LEDGER_PINNED);
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_queries, 4);
 }
 
 static void no_address_is_no_question(void)
 {
     begin();
-    CHECK_EQUAL(memory_kind_of(NULL), LEDGER_HOST);
+    CHECK_EQUAL(memory_kind_find(NULL), LEDGER_HOST);
     CHECK_EQUAL(asked, 0);
 }
 
@@ -75,7 +74,7 @@ static void an_answer_that_makes_no_sense_is_host(void)
 {
     begin();
     all_is = LEDGER_MEMORY_KINDS;
-    CHECK_EQUAL(memory_kind_of(DEVICE), LEDGER_HOST);
+    CHECK_EQUAL(memory_kind_find(DEVICE), LEDGER_HOST);
 }
 
 static void an_answer_of_device_holds_for_its_region(void)

@@ -2,6 +2,7 @@
 
 #include "completed.h"
 #include "fake_mpi.h"
+#include "stepping.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -369,6 +370,55 @@ static void blocked_time_beyond_the_time_since_the_start_is_not_charged(void)
     CHECK_EQUAL(done.blocked_ticks, 105);
 }
 
+/* A thread takes its request, one instruction after the other. Between any two of them, from the n-th on, another thread, as which a signal
+ * handler acts, records that it has completed its request of this handle, and starts a new one. */
+static int steps, acts_from;
+static uint64_t others_start;
+
+static void start_other(uint64_t start)
+{
+    others_start = start;
+    start_by(1, HANDLE, start, start + 10, RECEIVED);
+}
+
+static void let_the_other_thread_act(int signal)
+{
+    (void)signal;
+    if (++steps < acts_from)
+        return;
+    CHECK_EQUAL(completed_by(1, HANDLE, others_start + 15, others_start + 20), others_start);
+    start_other(200 + 20 * (uint64_t)steps);
+}
+
+static void stop_after_each_instruction(bool on)
+{
+#if defined(__x86_64__)
+    enum { TRAP_FLAG = 0x100 };
+    uint64_t flags = __builtin_ia32_readeflags_u64();
+    __builtin_ia32_writeeflags_u64(on ? flags | TRAP_FLAG : flags & ~(uint64_t)TRAP_FLAG);
+#endif
+}
+
+static void a_slot_that_is_filled_again_during_a_search_is_not_taken(void)
+{
+    if (UNIT_SANITIZED || !STEPPING_POSSIBLE)
+        unit_skip("the plain variant on x86-64 alone is stepped through");
+    begin(true);
+    signal(SIGTRAP, let_the_other_thread_act);
+    for (acts_from = 1; acts_from == 1 || steps >= acts_from; acts_from++) {
+        start_other(100);
+        start_by(0, HANDLE, 120, 130, RECEIVED);
+        steps = 0;
+        stop_after_each_instruction(true);
+        struct request *taken = requests_take(HANDLE, &TWO_THREADS[0], 140, 150);
+        stop_after_each_instruction(false);
+        CHECK(taken && taken->start_ticks == 120);
+        requests_end(taken, HANDLE);
+        CHECK_EQUAL(completed_by(1, HANDLE, others_start + 15, others_start + 20), others_start);
+    }
+    CHECK(acts_from > 50);
+}
+
 /* Threads. All use a shared handle and their own handles at the same time, as with MPI_THREAD_MULTIPLE. */
 
 enum { THREADS = 4, ROUNDS = 20000, IN_FLIGHT = 16 };
@@ -499,6 +549,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_new_persistent_request_is_not_freed_in_place_of_an_older_one),
     TEST(of_sends_that_share_a_handle_a_thread_completes_its_own),
     TEST(blocked_time_beyond_the_time_since_the_start_is_not_charged),
+    TEST(a_slot_that_is_filled_again_during_a_search_is_not_taken),
     TEST(threads_complete_what_they_track_and_nothing_twice),
     TEST(threads_run_their_own_persistent_requests),
     TEST(a_handle_that_goes_from_thread_to_thread_completes_the_request_of_each),
