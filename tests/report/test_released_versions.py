@@ -1,0 +1,42 @@
+"""Databases of each released version of the schema stay readable: recordings/ has a run of each (record.sh made them)."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+RECORDINGS = Path(__file__).parent / "recordings"
+VERSIONS = sorted(path.name.partition(".")[0] for path in RECORDINGS.glob("schema-*.tar.xz"))
+COMMANDS = ("summary", "late", "steps", "advise", "communicators", "latency", "ranks", "traffic", "pipeline", "stuck", "hvprof", "gpu")
+MEASURED = (int, str)  # what the ranks counted; what reports derive from it may change
+
+
+@pytest.fixture(params=VERSIONS)
+def recorded(request, tmp_path, monkeypatch) -> Path:
+    with tarfile.open(RECORDINGS / f"{request.param}.tar.xz") as archive:
+        archive.extractall(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return RECORDINGS / f"{request.param}.json"
+
+
+def test_there_is_a_recording():
+    assert "schema-8" in VERSIONS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("run", ("mpi", "gpu"))
+def test_every_command_reads_it(report, recorded, run, command):
+    answer = report(command, run)
+    assert (answer.status, answer.err) == (0, "")
+
+
+def test_what_was_counted_is_read_as_ever(report, recorded):
+    for command, rows in json.loads(recorded.read_text()).items():
+        read = report(*command.split(), "--json").rows
+        assert len(read) == len(rows), command
+        for row, then in zip(read, rows):
+            counted = {name: value for name, value in then.items() if isinstance(value, MEASURED)}
+            assert {name: row.get(name) for name in counted} == counted, command
