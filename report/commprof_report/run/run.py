@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
@@ -53,16 +53,21 @@ class Run:
         self.notes.append(units.visible(f"{subject}: {what}"))
 
 
+FilesTake = Callable[[Run, Sequence[RankFile], bool], None]  # adds the files to the run; True: with histograms
+
+
 def run_open(
     path: Path | Sequence[Path],
     with_histograms: bool = True,
     with_samples: bool = False,
     most_samples: int | None = MOST_SAMPLES,
     with_cache: bool = True,
+    files_take: FilesTake | None = None,
 ) -> Run:
     """Opens a run folder, a merged database, or a single rank's file; several paths are read as one run; without any, the newest run here.
     Samples of calls and GPUs, their windows, steps and spans of regions are read only on request, at most `most_samples` (thinning.py).
-    with_cache: a large run may be read from its cache, and one may be written (cache.py). Raises ReportError if there is nothing to read."""
+    with_cache: a large run may be read from its cache, and one may be written (cache.py). files_take: by this process if None. Raises ReportError
+    if there is nothing to read."""
     given = [path] if isinstance(path, Path) else list(path)
     paths = given or newest_run(Path())
     run = Run(paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths) or "."))
@@ -72,7 +77,7 @@ def run_open(
     with_cache = with_cache and most_samples == MOST_SAMPLES and len(paths) == 1 and paths[0].is_dir()
     cache = Cache(paths[0]) if with_cache else None
     if not (cache and _cache_take(run, cache, with_histograms)):
-        _paths_take(run, paths, cache, with_histograms)
+        _paths_take(run, paths, cache, with_histograms, files_take or _files_take)
     facts_forget(run.connection)
     identities_agree(run.connection)
     sums_secure(run.connection)
@@ -85,7 +90,7 @@ def _cache_take(run: Run, cache: Cache, with_histograms: bool) -> bool:
     file, notes = cache.find(), len(run.notes)
     if not file:
         return False
-    _file_take(run, file, with_histograms)
+    file_take(run, file, with_histograms)
     if len(run.notes) > notes:
         del run.notes[notes:]
         return False
@@ -93,13 +98,13 @@ def _cache_take(run: Run, cache: Cache, with_histograms: bool) -> bool:
     return True
 
 
-def _paths_take(run: Run, paths: Sequence[Path], cache: Cache | None, with_histograms: bool) -> None:
+def _paths_take(run: Run, paths: Sequence[Path], cache: Cache | None, with_histograms: bool, files_take: FilesTake) -> None:
     """Reads the ranks' files. If that needs samples and nothing is wrong, a large folder gets a cache, with everything that commands read."""
     notes = len(run.notes)
     files = _files(run, paths)
     is_worthwhile = bool(cache and run.thinning and cache.is_worthwhile(files))
-    _files_take(run, files, with_histograms or is_worthwhile)
-    _files_take(run, newcomers(paths, files), with_histograms)
+    files_take(run, files, with_histograms or is_worthwhile)
+    files_take(run, newcomers(paths, files), with_histograms)
     if run.thinning:
         run.thinning.finish()
     if is_worthwhile and len(run.notes) == notes and cache.write(run.connection, files):
@@ -116,7 +121,7 @@ def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> N
                 read = None
             for file in part:
                 if not read:
-                    _file_take(run, file, with_histograms)
+                    file_take(run, file, with_histograms)
                 progress.step()
 
 
@@ -174,7 +179,7 @@ def _part_read(run: Run, with_histograms: bool, aside: Path, files: Sequence[Ran
     part = Run(run.path)
     part.thinning = run.thinning and run.thinning.part(part.connection, [file.path for file in files])
     for file in files:
-        _file_take(part, file, with_histograms)
+        file_take(part, file, with_histograms)
     path = aside / files[0].path.name
     database_write(part.connection, path)
     part.connection.close()
@@ -239,7 +244,7 @@ def _nothing_read(path: Path, problems: list[ReportError]) -> ReportError:
     return ReportError(path, f"none of its {len(problems)} files can be read; {Path(first.subject).name} {first.what}")
 
 
-def _file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
+def file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
     """Adds a file to the run, unless its rank is there already (a database and its ledger)."""
     ranks = [rank.world_rank for rank in file.ranks]
     known = run.connection.execute("SELECT run_id FROM rank WHERE world_rank IN (?, ?)", (ranks[0], ranks[-1])).fetchone()
