@@ -262,6 +262,64 @@ def test_a_late_receiver_of_eager_messages_accuses_nobody(late, shape, late_rank
     assert run["late_ranks"] is None
 
 
+def tasks(ranks: int, task_ns: Callable[[int], int], first_ns: Callable[[int], int] = lambda rank: 0, times: int = 60) -> Job:
+    """Rank 0 hands out tasks and takes each result as it comes. How long a rank needs for a task, and before its first one."""
+    program = Program(ranks)
+
+    def task(rank: int) -> None:
+        program.send(0, rank)
+        program.receive(rank, 0)
+        program.compute(rank, task_ns(rank))
+        program.send(rank, 0)
+
+    for rank in range(1, ranks):
+        program.compute(rank, first_ns(rank))
+        task(rank)
+    for _ in range(times * (ranks - 1)):
+        rank = min(range(1, ranks), key=program.now_ns.__getitem__)
+        program.receive(0, rank)
+        task(rank)
+    return program.end()
+
+
+@pytest.mark.parametrize("slow", [None, 2])
+@pytest.mark.parametrize("ranks", [3, 4, 8])
+def test_a_rank_that_hands_out_tasks_accuses_none_of_those_that_work_on_them(late, ranks, slow):
+    """It waits for whoever is the first to be ready, and that may be the same one all the time."""
+    for seed in range(5):
+        chance = random.Random(seed)
+        (run,) = late(tasks(ranks, lambda rank: (4 if rank == slow else 1) * (6 * MS + chance.randrange(MS // 10))), "run")
+        assert (run["late_ranks"], run["verdict"] in ("spread", "rotation")) == (None, True)
+
+
+def test_a_rank_that_is_always_the_first_to_be_waited_for_is_not_late_by_that(late, text):
+    """Rank 2 needs 2 us more than rank 1 for a task, and comes 2 ms before it with each result. Rank 0 waits 4 of 6 ms for it."""
+    job = tasks(3, lambda rank: 6 * MS + (rank == 2) * 2_000, lambda rank: (rank == 1) * 2 * MS, times=300)
+    assert late(job, "run")[0]["late_ranks"] is None
+    assert "of it, but less than 1.0 % of the run could be gained if it arrived with the next rank" in text(job)
+
+
+def collected(seed: int, late: int | None = None) -> Job:
+    """Rank 0 takes a message from each other rank, whichever is ready first, and answers all. A late rank works for 5 ms longer."""
+    chance, program = random.Random(seed), Program(5)
+    for _ in range(60):
+        for rank in range(1, 5):
+            program.compute(rank, MS + round(chance.expovariate(1 / MS)) + (5 * MS if rank == late else 0))
+        for rank in sorted(range(1, 5), key=program.now_ns.__getitem__):
+            program.send(rank, 0)
+            program.receive(0, rank)
+        for rank in range(1, 5):
+            program.send(0, rank)
+            program.receive(rank, 0)
+    return program.end()
+
+
+def test_the_late_one_of_those_that_one_rank_collects_from_is_named(late):
+    (run,) = late(collected(1, late=2), "run")
+    assert (run["verdict"], run["late_ranks"]) == ("imbalance", "2")
+    assert sum(late(collected(seed), "run")[0]["late_ranks"] is not None for seed in range(20)) <= 1
+
+
 def in_a_pair(how: str, seed: int, late: int | None = None) -> Job:
     """Ranks 0 and 1 of 12 wait for each other, on a communicator of their own or by messages; the others only come to a barrier. A late
     rank works for 10 ms longer each time."""

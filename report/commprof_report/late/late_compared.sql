@@ -3,5 +3,7 @@
 DROP TABLE IF EXISTS temp.late_compared;
 CREATE TEMP TABLE late_compared (
     identity TEXT NOT NULL, sequence INTEGER NOT NULL, call TEXT NOT NULL, world_rank INTEGER NOT NULL, arrival_ns INTEGER NOT NULL,
-    late_ns INTEGER NOT NULL
+    late_ns INTEGER NOT NULL,
+    awaited_rank INTEGER, -- null: any of them may have been waited for
+    own_ns INTEGER -- what it did in its own time; null: awaited_rank was not compared with other ranks that are waited for there
 );

@@ -1,7 +1,8 @@
 -- By how much would the waiting of another rank shrink at most, had the named ranks (late_named) not been late? Of each wait, the part that
 -- they caused, if it ended within the times of late_span. A rank may wait on for the next one: the last of the others, without the rank
 -- through which they caused the wait. Where arrival times are not used, a longer call stands for an earlier arrival; a completing call stands
--- for an arrival. Calls for messages depend on ranks that are not known here: the part that the last rank caused alone. is_scaled: the
+-- for an arrival. Calls for messages depend on ranks that are not known here: the part that the last rank caused alone; if the call waits for
+-- messages of others, too, no more than by how much longer than these the named rank was in its own time (own_time.py). is_scaled: the
 -- sampled calls stand for all.
 WITH arrival AS (
     SELECT identity, sequence, call, world_rank, CASE WHEN is_estimate THEN start_ns - end_ns ELSE start_ns END AS arrival_ns FROM late_call
@@ -14,9 +15,19 @@ other AS (
     WHERE world_rank NOT IN (SELECT world_rank FROM late_named)
     WINDOW latest AS (PARTITION BY identity, sequence, call ORDER BY arrival_ns DESC)
 ),
+excess AS (
+    SELECT identity, sequence,
+           max(0, max(CASE world_rank WHEN awaited_rank THEN own_ns END)
+                  - max(CASE WHEN world_rank NOT IN (SELECT world_rank FROM late_named) THEN own_ns END)) AS excess_ns
+    FROM late_compared
+    WHERE awaited_rank IN (SELECT world_rank FROM late_named)
+    GROUP BY identity, sequence
+),
 caused AS (
-    SELECT wait, sum(caused_ns) AS caused_ns
+    SELECT wait, sum(CASE cause_rank WHEN last_rank THEN min(caused_ns, coalesce(excess_ns, caused_ns)) ELSE caused_ns END) AS caused_ns
     FROM late_cause
+    JOIN late_scaled USING (wait)
+    LEFT JOIN excess USING (identity, sequence)
     WHERE cause_rank IN (SELECT world_rank FROM late_named)
     GROUP BY wait
 ),

@@ -1,6 +1,5 @@
 -- When did each rank arrive at the split collectives in which not all wait for all, and when had it returned from the collective before on
--- that communicator? NCCL's: on the device. And when did the two ranks of a message arrive, the one at the call that completed its side, the
--- other at the post of its side, and when at the message before between the two?
+-- that communicator? NCCL's: on the device.
 WITH rooted AS (
     SELECT DISTINCT identity, sequence FROM late_call JOIN synchronizing USING (call) WHERE kind <> 'all' AND sequence > 0
 ),
@@ -16,14 +15,4 @@ come AS (
 SELECT identity, sequence, call, library, world_rank, arrival_ns, since_ns
 FROM come
 JOIN rooted USING (identity, sequence)
-UNION ALL
-SELECT identity, sequence, call, 'mpi', world_rank, start_ns, lag(start_ns) OVER before
-FROM late_call
-WHERE peer IS NOT NULL
-WINDOW before AS (PARTITION BY identity, world_rank, peer, call ORDER BY start_ns)
-UNION ALL
-SELECT identity, sequence, call, 'mpi', peer, peer_ns, lag(peer_ns) OVER before
-FROM late_call
-WHERE peer IS NOT NULL
-WINDOW before AS (PARTITION BY identity, world_rank, peer, call ORDER BY start_ns)
 ORDER BY identity, sequence;

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, starmap
 from math import exp, log
 from typing import NamedTuple
 
@@ -48,6 +48,7 @@ class Cause(NamedTuple):
     arrival_ns: int
     arrival: int
     sampled_ns: float  # the cost before it is scaled to all calls
+    awaited_rank: int | None = None  # the only one that may have been late; None: any
 
 
 class Participants(NamedTuple):
@@ -217,10 +218,11 @@ def few(
 
 
 class Compared(NamedTuple):
-    """An arrival, or several: the units that could have been late, and what those that were late cost."""
+    """An arrival, or several: the units that are compared, and what those that were late cost; the one that could have been (None: any)."""
 
     units: frozenset
     costs: Counter
+    awaited: Hashable = None
 
 
 def _compared(
@@ -232,13 +234,14 @@ def _compared(
             continue
         # Without a cost there is a row for each rank that could have been late.
         called = callers.get(own[0].identity, units) if any(cause.cost_ns for cause in own) else frozenset(costs)
-        yield Compared(called if called.issuperset(costs) else called.union(costs), costs)
+        awaited = None if own[0].awaited_rank is None else unit_of(own[0].awaited_rank)
+        yield Compared(called if called.issuperset(costs) else called.union(costs), costs, awaited)
 
 
 def _chance(compared: Sequence[Compared], unit: Hashable) -> float:
     """Bound of the probability that a unit costs as much as this one or more, if units change places in each block of the arrivals at which
     it could have been late: those that could have been late at the same ones."""
-    own = [each for each in compared if unit in each.units]
+    own = [each for each in compared if unit in each.units and each.awaited in (None, unit)]
     number = min(MOST_BLOCKS, len(own))
     if number < FEWEST_BLOCKS:
         return 1.0
@@ -252,9 +255,9 @@ def _chance(compared: Sequence[Compared], unit: Hashable) -> float:
 def _added(block: Iterable[Compared]) -> Iterator[Compared]:
     """The arrivals of a block, those added up at which the same units could have been late."""
     added: dict[frozenset, Counter] = {}
-    for units, costs in block:
-        added.setdefault(units, Counter()).update(costs)
-    return map(Compared._make, added.items())
+    for each in block:
+        added.setdefault(each.units, Counter()).update(each.costs)
+    return starmap(Compared, added.items())
 
 
 def _log_mean(group: Compared, rate: float) -> float:
