@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import parallel
 import planted
 import pytest
@@ -120,6 +122,22 @@ def test_a_slow_replica_does_not_make_a_stage_of_the_other_guilty(stages_of, rep
     assert [row["rank"] for row in stages_of(ranks) if row["is_waited_for"]] == [2]
     first, second = [line for line in report("pipeline", tmp_path / "run").out.splitlines() if line[:2] in ("1:", "2:")]
     assert "no stage is notably waited for" in first and "the others wait for stage 0 (rank 2)" in second
+
+
+def test_a_stage_that_late_does_not_name_is_not_called_slow(stages_of, report, tmp_path):
+    """Rank 0 waits 20 ms for each message of rank 1; but for 28 ms of each micro-batch, all wait for a rank that chance has chosen."""
+    chance = random.Random(3)
+    ranks = parallel.pipeline_run(2, 2, slow=1)[:2] + parallel.pipeline_run(2, 2)[2:]
+    late = [chance.randrange(4) for _ in range(MICRO_BATCHES)]
+    for rank in ranks:
+        rank.windows = [planted.Window(0, rank.wall_ns)]
+        spent_ns = [10_000 if rank.world_rank == late_rank else 28_000_000 for late_rank in late]
+        rank.cells.append(planted.Cell("MPI_Allreduce", 1_000, spent_ns))
+        for number, own_ns in enumerate(spent_ns, 1):
+            end_ns = number * 100_000_000 - 41_000_000
+            rank.samples.append(planted.Sample("MPI_Allreduce", end_ns - own_ns, end_ns, sequence=number))
+    assert {row["is_waited_for"] for row in stages_of(ranks)} == {0}
+    assert "Verdict         waiting is spread" in report("late", tmp_path / "run").out
 
 
 def test_a_pipeline_of_which_less_than_half_is_known_accuses_no_stage(stages_of, report, tmp_path):

@@ -194,6 +194,11 @@ def _sums(block: Iterable[Cause], unit_of: Callable[[int], Hashable], field: str
     return sums
 
 
+def most_named(units: Sequence) -> int:
+    """How many may be named."""
+    return max(1, len(units) // FEW)
+
+
 def few(
     causes: Sequence[Cause], unit_of: Callable[[int], Hashable], units: Sequence, level: float, members: Mapping[str, Sequence[int]] = {}
 ) -> tuple[list, float] | None:
@@ -203,7 +208,7 @@ def few(
         return None
     whole_ns, costs = sum(cause.cost_ns for cause in causes), _sums(causes, unit_of, "cost_ns")
     chosen: list = []
-    for unit, _ in sorted(costs.items(), key=lambda item: (-item[1], item[0]))[: max(1, len(units) // FEW)]:
+    for unit, _ in sorted(costs.items(), key=lambda item: (-item[1], item[0]))[: most_named(units)]:
         chosen.append(unit)
         if sum(costs[each] for each in chosen) >= MOST_OF_IT * whole_ns:
             callers = {identity: frozenset(map(unit_of, own)) for identity, own in members.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..base import query
 from ..calls.peers import PeerRow
 from ..late.late_ranks import Late
-from ..late.verdict import COVERED, late_among
+from ..late.verdict import COVERED, MOST_OF_IT, late_among, most_named
 from . import roles
 from .message_graph import Chain, Graph
 
@@ -73,19 +73,33 @@ class Pipelines(NamedTuple):
 
 def pipelines(connection: Connection, late: Late) -> Pipelines:
     """All pipelines, with the stages of each from first to last. A stage is called slow only if its rank causes most of the waiting that the
-    ranks of the pipeline cause, beyond chance; where causes are not known, by its times alone."""
+    ranks of the pipeline cause, beyond chance, and if `late` agrees; where causes are not known, by its times alone."""
     world = roles.look(connection)
     replicas = [group for group in world.groups if roles.role(group, world) == roles.REPLICA]
     times = {row.rank: row for row in SQL.ask(connection, "stage_times", StageTimesRow)}
     split = {row.rank: (row.wait_ns, row.wait_ns + row.transfer_ns) for row in late.ranks}
     of_ranks = {rank: Stage(row, *split.get(rank, (0, 0))) for rank, row in times.items()}
     sent = {(row.sender, row.receiver): row.bytes for row in SQL.ask(connection, "messages", PeerRow)}
-    causes = late.causes if late.run.unknown_cause_ns < COVERED * late.run.wait_ns else None
+    are_known = late.run.unknown_cause_ns < COVERED * late.run.wait_ns
     rows: list[StageRow] = []
     for number, chain in enumerate(world.graph.chains, 1):
         alike = 1 + sum(linked(chain, other, replicas) for other in world.graph.chains if other is not chain)
-        rows += stages_of(number, alike, chain, replicas, of_ranks, sent, chain.ranks if causes is None else late_among(causes, chain.ranks))
-    return Pipelines(rows, world.graph)
+        rows += stages_of(number, alike, chain, replicas, of_ranks, sent, late_among(late.causes, chain.ranks) if are_known else chain.ranks)
+    slow = [row.rank for row in rows if row.is_waited_for]
+    waited_for = agreed(slow, late) if are_known else slow
+    return Pipelines([row._replace(is_waited_for=row.is_waited_for * (row.rank in waited_for)) for row in rows], world.graph)
+
+
+def agreed(slow: Collection[int], late: Late) -> Collection[int]:
+    """The ranks that late names, of the run or of single calls. Slow stages of several replicas may be more ranks than it may name: then all
+    of them, if together they cause most of the waiting of the run."""
+    cost_ns = sum(cause.cost_ns for cause in late.causes if cause.cause_rank in slow)
+    is_most = cost_ns >= MOST_OF_IT * sum(cause.cost_ns for cause in late.causes)
+    if is_most and len(slow) > most_named(late.participants.ranks):
+        return slow
+    if late.run.late_ranks is not None:
+        return late.blame.named.ranks
+    return {rank for each in late.blame.calls for rank in each.named.ranks}
 
 
 def linked(chain: Chain, other: Chain, replicas: Sequence[roles.Group]) -> bool:
