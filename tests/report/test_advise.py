@@ -555,6 +555,19 @@ def test_the_slowest_rank_of_steps_is_carried_over(report, tmp_path):
     assert f"Slowest rank    {row['evidence']}" in report("steps", file).out
 
 
+def test_a_late_rank_that_is_also_the_slowest_in_steps_is_not_called_absent(report, tmp_path):
+    job = Job([HostClock()] * 4)
+    for begin_ns in range(SECOND, 5 * SECOND, SECOND // 10):
+        job.collective("MPI_Allreduce", [begin_ns + (20_000_000 if rank == 2 else 0) for rank in range(4)], [1_000_000] * 4)
+    for rank in range(4):
+        job.thread(rank, is_main=1)
+    file = job.write(tmp_path / "run.db")
+    rows = {row["rule"]: row for row in report("advise", file, "--json").rows}
+    assert (rows["imbalance"]["found"], rows["slowest_rank"]["found"]) == (1, 0)
+    assert rows["slowest_rank"]["evidence"] == rows["imbalance"]["title"] == "rank 2 is waited for"
+    assert "slowest in steps" not in report("advise", file).out
+
+
 def test_what_could_not_be_looked_for_is_not_called_absent(report, tmp_path):
     out = report("advise", planted.write_databases(tmp_path / "run", stepping_ranks())).out
     assert "; much waiting for ranks that are not named (no call was split into waiting and transfer: 320 ms per rank in MPI_Recv)" in " ".join(

@@ -424,10 +424,9 @@ def _crowded(found: Finding, crowding: str) -> Finding:
 def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
     row = inputs.late.run
     if row.late_ranks is not None:
-        is_one = row.late_ranks.isdigit()
         yield Finding(
-            f"{'rank' if is_one else 'ranks'} {row.late_ranks} {'is' if is_one else 'are'} waited for",
-            f"{units.share(row.late_share)} of the waiting is for {'it' if is_one else 'them'}"
+            _waited_for(row.late_ranks),
+            f"{units.share(row.late_share)} of the waiting is for {'it' if row.late_ranks.isdigit() else 'them'}"
             f" ({units.share(row.coverage)} of the time inside MPI was analysed)",
             "balance the work, or look at the host: other jobs, throttled cores, where threads run",
             LIKELY,
@@ -447,6 +446,10 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
             )
     else:
         yield from _late_unknown(inputs, "unknown: ", "nobody is late", "no rank is named")
+
+
+def _waited_for(ranks: str) -> str:
+    return f"rank {ranks} is waited for" if ranks.isdigit() else f"ranks {ranks} are waited for"
 
 
 def _late_unknown(inputs: Inputs, *beginnings: str) -> Iterator[Unknown]:
@@ -478,9 +481,11 @@ def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 
 def slowest_rank(inputs: Inputs) -> Iterator[Finding | Unknown]:
-    """The ranks that hvprof-report steps names, if hvprof-report late names none."""
+    """The ranks that hvprof-report steps names, unless hvprof-report late names the same."""
     steps, crowding = inputs.steps, inputs.answers.summary.crowding
-    if steps.slowest_ranks is not None and inputs.late.run.late_ranks is None:
+    if steps.slowest_ranks is not None and steps.slowest_ranks == inputs.late.run.late_ranks:
+        yield Unknown(_waited_for(steps.slowest_ranks))
+    elif steps.slowest_ranks is not None:
         is_one = steps.slowest_ranks.isdigit()
         found = Finding(
             f"{'rank' if is_one else 'ranks'} {steps.slowest_ranks} {'is' if is_one else 'are'} the slowest in steps",
