@@ -207,6 +207,16 @@ def test_share_in_mpi_is_of_the_thread_that_spent_most_there(report, tmp_path):
     assert "on a thread beside the main one" in report("summary", tmp_path).out
 
 
+def test_ranks_whose_time_in_mpi_is_on_another_thread_are_named_if_others_are_beside_them(report, tmp_path):
+    threads = [(0, "python3", 1), (1, "manager", 0)]
+    ranks = [Rank(rank, 3, cells=[Cell("MPI_Send", 8, [10**9], thread=int(rank == 1))], threads=threads) for rank in range(3)]
+    planted.write_databases(tmp_path / "run", ranks)
+    said = "on rank 1 on a thread beside the main one: part of it may be hidden behind compute"
+    assert f"                {said}\n" in report("summary", tmp_path / "run").out
+    report("html", tmp_path / "run")
+    assert f"; {said}" in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_peers_is_a_matrix_of_what_the_senders_counted(report, run_folder):
     rows = report("peers", run_folder, "--json").rows
     assert [(row["sender"], row["receiver"], row["count"], row["bytes"], row["time_ns"]) for row in rows] == [

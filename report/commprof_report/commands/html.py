@@ -159,8 +159,8 @@ def opening(run: Run, answers: RunSummary, step: str, to_try: Iterable[tuple[str
         *library_cards(row),
         (units.share(row.cost_share), "of wall time is the profiler's own"),
     ]
-    thread = "" if row.mpi_thread_is_main else f"; {summary.OTHER_THREAD}"
-    shares = [("In MPI", summary.share_text(row) + thread)] if summary.has_mpi(row) else []
+    thread = summary.thread_text(answers)
+    shares = [("In MPI", "; ".join(filter(None, (summary.share_text(row), thread))))] if summary.has_mpi(row) else []
     facts = [*shares, *summary.nccl_facts(answers)]
     for head, fact in summary.closing_facts(run, answers, step):
         facts += [(head, fact), *(to_try if head == "Waiting" else ())]

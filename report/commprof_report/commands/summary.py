@@ -152,12 +152,19 @@ def whole(summary: SummaryRow) -> str:
 def share_lines(answers: RunSummary) -> Iterator[str]:
     summary = answers.summary
     yield f"{'In MPI':<{HEAD_WIDTH}}{share_text(summary)}"
-    if not summary.mpi_thread_is_main:
-        yield " " * HEAD_WIDTH + OTHER_THREAD
+    if thread := thread_text(answers):
+        yield " " * HEAD_WIDTH + thread
     if 1 < len(answers.ranks) <= MOST_RANKS:
         for rank in answers.ranks:
             bar = "#" * round(BAR_WIDTH * min(rank.mpi_share or 0, 1))
             yield f"  rank {rank.rank:<8} {units.share(rank.mpi_share):>7}  {bar}".rstrip()
+
+
+def thread_text(answers: RunSummary) -> str:
+    """Where the time in MPI is on threads beside the main one; "": on no rank."""
+    ranks = [rank.rank for rank in answers.ranks if not rank.mpi_thread_is_main]
+    where = f"on {units.rank_names(ranks)} " if len(ranks) < len(answers.ranks) else ""
+    return f"{where}{OTHER_THREAD}" if ranks else ""
 
 
 def share_text(summary: SummaryRow) -> str:
