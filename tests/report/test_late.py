@@ -749,6 +749,16 @@ def test_a_nonblocking_collective_whose_completing_call_is_not_sampled_is_counte
     assert (late(job, "run")[0]["verdict"], late(job, "run")[0]["uncompleted"]) == ("none", 2)
 
 
+def test_polls_and_requests_that_are_freed_are_said_where_they_are_not_split(text):
+    job = late_job(2, [HostClock()] * 4)
+    assert "polls" not in text(job)
+    for rank in range(4):
+        job.receive(rank, (rank + 1) % 4, 0, 200 * US, call="MPI_Irecv")
+        job.call("MPI_Test", SECOND, SECOND + 9 * MS, rank)
+    said = "9.00 ms per rank in MPI_Test; polls, between which a rank may work; 4 nonblocking operations whose request was freed"
+    assert said in text(job)
+
+
 def test_neighborhoods_inter_communicators_and_lonely_ranks_are_not_split(late, text):
     job = one_host(2)
     job.collective("MPI_Barrier", [0, 50], [10, 10], group=job.group((0, 1), is_inter=1))

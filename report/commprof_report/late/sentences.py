@@ -10,6 +10,7 @@ from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, mo
 
 ALL = 0.9995  # of the time: everything, but for how clocks are read
 NOTABLE_SHARE = 0.005  # of the time inside MPI; below this nobody need care
+POLLS = ("MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Iprobe", "MPI_Improbe", "MPI_Request_get_status")
 WILDCARDS = "as of receives with MPI_ANY_SOURCE or MPI_ANY_TAG (mpi4py's default) that are pending together"
 
 
@@ -123,13 +124,14 @@ def rest_text(answers: Late) -> str:
     said = [f"{units.duration(each.rest_ns / row.ranks)} per rank in {each.call}" for each in notable_rest(answers)]
     why = [
         (row.unsure, "{} whose clocks are too inaccurate or whose root was not read", "operation"),
-        (row.uncompleted, "{} whose completing call is not sampled", "nonblocking operation"),
+        (row.uncompleted, "{} whose request was freed, or whose completing call is not sampled", "nonblocking operation"),
         (row.unmatched, "{} whose other side is not known", "message"),
     ]
     reasons = [text.format(units.counted(number, noun)) for number, text, noun in why if number]
     if 2 * row.unnumbered >= row.unmatched > 0:
         reasons[-1] += f", {WILDCARDS}"
-    return "; ".join([", ".join(said), *reasons])
+    polls = ["polls, between which a rank may work"] if any(each.call in POLLS for each in notable_rest(answers)) else []
+    return "; ".join([", ".join(said), *polls, *reasons])
 
 
 def late_text(row: LateRow) -> str:
