@@ -225,6 +225,36 @@ def test_causes_within_gaps_of_the_samples_are_not_known(late):
     assert 0.4 * 3 * STEPS * 8 * MS < unknown_ns < 0.6 * 3 * STEPS * 8 * MS
 
 
+def test_causes_that_are_not_known_are_said_with_how_much_was_sampled_together(late, text, tmp_path, report):
+    """Rank 2 is always late. Receives take notable time, and are sampled in a fifth of it."""
+    job = grid([{2: 8 * MS}] * 4 * STEPS)
+    for rank in range(4):
+        job.call("MPI_Recv", 10, 19 * MS, rank)
+        job.window(rank, 0, job.wall_ns // 5)
+    assert late(job, "run")[0]["together_share"] == pytest.approx(0.2)
+    why = "since all calls of a rank are sampled in 20.0 % of its time only"
+    assert f"unknown: the cause of 80.6 % of the waiting is not known, {why} (the most: rank 2, " in text(job)
+    assert "fewer ranks' files, or a shorter time (COMMPROF_BEGIN_S, COMMPROF_END_S)" in text(job)
+    for command in ("summary", "advise"):
+        assert why in " ".join(report(command, tmp_path / "run.db").out.split())
+    assert "sampled in" not in text(grid([{2: 8 * MS}] * STEPS))
+
+
+def test_waiting_of_unknown_cause_is_said_where_transfer_dominates(text, report, tmp_path):
+    job = grid([{2: 8 * MS}] * 4 * STEPS)
+    end_ns = job.wall_ns
+    for place in range(40):
+        job.collective("MPI_Allreduce", [end_ns + place * 200 * MS] * 4, [100 * MS] * 4)
+    job.wall_ns += 10_000 * MS
+    for rank in range(4):
+        job.call("MPI_Recv", end_ns + 9_000 * MS, end_ns + 9_500 * MS, rank)
+        job.window(rank, 0, end_ns // 5)
+    said = "is waiting); the cause of 80.6 % of the waiting is not known, since all calls of a rank are sampled in "
+    assert "transfer dominates" in text(job) and said in text(job)
+    advised = " ".join(report("advise", tmp_path / "run.db").out.split())
+    assert said in advised and "a rank that the others wait for" not in advised
+
+
 def test_filters_do_not_cut_a_chain(late):
     """Of the columns alone, too, rank 2 is the cause, though rank 3 was late because of the row."""
     job = grid([{2: 8 * MS}] * STEPS)

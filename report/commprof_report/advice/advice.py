@@ -15,7 +15,7 @@ from ..calls.calls import poll_rows
 from ..calls.sizes import SizeRow, reduce_bcast_rows, size_rows
 from ..gpu.copied import CopiedRow, copied_rows
 from ..late.late_ranks import Late
-from ..late.sentences import part_text, unfinished_text, verdict
+from ..late.sentences import is_unknown, part_text, unfinished_text, unknown_cause_text, verdict
 from ..late.verdict import BACKGROUND, COVERED
 from ..roles.roles import Kin, family_name, kin
 from ..run.run import Run
@@ -444,6 +444,8 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
                 cause.call,
                 [cause.identity],
             )
+    elif row.verdict == "transfer" and is_unknown(row):
+        yield Unknown(unknown_cause_text(row))
     else:
         yield from _late_unknown(inputs, "unknown: ", "nobody is late", "no rank is named")
 

@@ -42,6 +42,7 @@ from ..roles import roles
 from ..run.alignment import align
 from ..run.crowding import crowded_facts
 from ..run.run import Run
+from ..run.thinning import MOST_SAMPLES
 from ..run.unsampled import unsampled_facts
 from ..steps.steps_summary import slowest_text, steps_summary
 from . import common
@@ -242,7 +243,14 @@ def sibling_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
 
 
 def more_text(row: LateRow) -> str:
-    return "" if row.sampled_share >= ALL else " (a larger COMMPROF_SAMPLES samples more)"
+    """How to have all calls sampled."""
+    if row.together_share >= ALL:
+        return ""
+    return (
+        f". All calls of a rank are sampled in {units.share(row.together_share)} of its time: a larger COMMPROF_SAMPLES samples more; of many"
+        f" ranks, reports read {MOST_SAMPLES:,} samples at most, so fewer ranks' files, or a shorter time (COMMPROF_BEGIN_S, COMMPROF_END_S), leave"
+        " fewer out"
+    )
 
 
 def marks_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..base import query, units
 from ..run.alignment import Alignment
 from ..run.crowding import Crowding, crowding
-from ..run.holes import holes
+from ..run.holes import holes, together_share
 from ..run.selection import Selection
 from ..run.unsampled import no_log_text
 from .finalize import final_wait
@@ -127,6 +127,7 @@ class LateVerdictRow(NamedTuple):
     """What could not be split, the clocks, and who is late."""
 
     unknown_cause_ns: int
+    together_share: float
     unsure: int
     uncompleted: int
     unmatched: int
@@ -236,6 +237,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     of_run = LateRow(
         *counted,
         unknown_cause_ns=unknown_ns,
+        together_share=together_share(connection),
         unsure=split.unsure,
         uncompleted=split.uncompleted,
         unmatched=split.unmatched,

@@ -27,7 +27,8 @@ def verdict(answers: Late) -> str:
     if row.verdict == "transfer":
         also = f"; of the waiting, {units.share(row.late_share)} is for {who}{when_text(answers)}" if who else ""
         why = "messages, algorithm, network, or scheduling, since ranks share cores" if answers.crowding else "messages, algorithm or network"
-        return f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting){also}"
+        unknown = f"; {unknown_cause_text(row)}" if not who and is_unknown(row) else ""
+        return f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting){also}{unknown}"
     if row.verdict == "imbalance":
         cause = "causes" if row.late_ranks.isdigit() else "cause"
         return f"load imbalance: {who} {cause} {units.share(row.late_share)} of the waiting{chain_text(row)}{when_text(answers)}"
@@ -98,11 +99,21 @@ def unknown_text(answers: Late) -> str:
     if row.blocks < FEWEST_BLOCKS:
         return f"unknown: {units.counted(row.blocks, 'late arrival')} are too few to tell a cause from chance{largest_text(answers)}"
     if row.background_share < BACKGROUND:
-        return f"unknown: the cause of {units.share(row.unknown_cause_ns / row.wait_ns)} of the waiting is not known{largest_text(answers)}"
+        return f"unknown: {unknown_cause_text(row)}{largest_text(answers)}"
     return (
         f"unknown: {units.share(row.background_share)} of the time inside MPI is on background threads, and their arrival does not show when a"
         " rank's own work is done (mark where the main thread begins to wait for its gradients: see commprof_step(3))"
     )
+
+
+def is_unknown(row: LateRow) -> bool:
+    """Waiting is notable, and the cause of half of it or more is not known."""
+    return row.wait_ns >= NOTABLE * row.counted_ns and row.unknown_cause_ns >= COVERED * row.wait_ns > 0
+
+
+def unknown_cause_text(row: LateRow) -> str:
+    together = f", since all calls of a rank are sampled in {units.share(row.together_share)} of its time only"
+    return f"the cause of {units.share(row.unknown_cause_ns / row.wait_ns)} of the waiting is not known{together * (row.together_share < ALL)}"
 
 
 def unfinished_text(answers: Late) -> str:

@@ -19,6 +19,21 @@ class Hole(NamedTuple):
     end_ns: int
 
 
+def together_share(connection: Connection) -> float:
+    """The share of the ranks' time in which all calls of the rank's main thread are sampled."""
+    whole_ns = missing_ns = 0
+    found, main = holes(connection), dict(connection.execute("SELECT world_rank, thread FROM thread WHERE is_main"))
+    for rank, wall_ns in connection.execute("SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall"):
+        whole_ns += wall_ns
+        until_ns = 0
+        for hole in found.get(rank, ()):
+            if hole.thread not in (None, main.get(rank, 0)):
+                continue
+            begin_ns, until_ns = max(hole.begin_ns, until_ns), max(until_ns, min(hole.end_ns, wall_ns))
+            missing_ns += max(0, until_ns - begin_ns)
+    return 1 - missing_ns / whole_ns if whole_ns else 1.0
+
+
 def holes(connection: Connection) -> dict[int, list[Hole]]:
     """By rank, in order of their begin; docs/SCHEMA.md has the definition (steps, complete)."""
     found: dict[int, list[Hole]] = {}
