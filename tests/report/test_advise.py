@@ -11,7 +11,7 @@ import pytest
 from commprof_report.advice import curves
 from commprof_report.advice.curves import CurveBucketRow
 from planted import SECOND, Cell, Collective, Rank, Sample, Step, Window
-from planted_job import HostClock, Job, Program
+from planted_job import HostClock, Job, Program, Program
 
 RANKS, MIB, KIB = 2, 1 << 20, 1 << 10
 COUNTED_NS = RANKS * 10 * SECOND
@@ -360,6 +360,25 @@ def test_receives_that_all_take_long_may_all_wait(advise):
     row = advise(run_of(Cell("MPI_Recv", 8 * KIB, [1_000_000] * 1_000)))["waiting_messages"]
     assert not row["found"] and row["evidence"].startswith("all calls of MPI_Recv take about as long")
     assert not advise(run_of(Cell("MPI_Recv", 8 * KIB, [10_000] * 1_000)))["waiting_messages"]["evidence"]
+
+
+@pytest.mark.parametrize("others_ns", [1_000_000, 0])
+def test_receives_that_wait_for_a_late_rank_save_nothing_beside_it(report, tmp_path, others_ns):
+    """Rank 2 works 10 ms longer than ranks 1 and 3. They work for 1 ms or, in the twin, not at all: then rank 0 waits for rank 2 alone."""
+    program = Program(4)
+    for _ in range(60):
+        for rank in (1, 3, 2):
+            program.compute(rank, others_ns + (10_000_000 if rank == 2 else 0))
+            program.send(rank, 0)
+            program.receive(0, rank)
+        for rank in (1, 2, 3):
+            program.send(0, rank)
+            program.receive(rank, 0)
+    rows = report("advise", program.end().write(tmp_path / "run.db"), "--json").rows
+    (late,) = [row for row in rows if row["rule"] == "imbalance"]
+    (row,) = [row for row in rows if row["rule"] == "waiting_messages"]
+    assert late["title"] == "rank 2 is waited for"
+    assert (row["found"], row["evidence"]) == (0, "rank 2 is waited for") if not others_ns else row["saving_ns"] < 0.1 * late["saving_ns"]
 
 
 def test_barriers_cost_what_they_last(advise):

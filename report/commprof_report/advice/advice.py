@@ -124,6 +124,14 @@ class Inputs(NamedTuple):
         return wait_ns / split_ns if split_ns and split_ns >= COVERED * total_ns else None
 
 
+    def late_share(self, call: str) -> float:
+        """The share of the waiting in a call that the ranks cause that are named as late: it is not saved twice."""
+        named = self.late.blame.named.ranks if self.late.run.late_ranks is not None else ()
+        causes = [cause for cause in self.late.causes if cause.call == call]
+        whole_ns = sum(cause.cost_ns for cause in causes)
+        return sum(cause.cost_ns for cause in causes if cause.cause_rank in named) / whole_ns if whole_ns else 0.0
+
+
 def advice(run: Run, answers: RunSummary, steps: StepsRow) -> list[Advice]:
     """What would save most first; then what is of another kind; then the rules that found nothing."""
     inputs = inputs_of(run, answers, steps)
@@ -614,6 +622,9 @@ def waiting_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
         total_ns, least_ns = sum(row.total_ns for row in rows), sum(row.count * row.min_ns for row in rows)
         waiting = inputs.waiting([call], total_ns)
         worst = max(rows, key=lambda row: row.total_ns - row.count * row.min_ns)
+        late_share = inputs.late_share(call)
+        if late_share:
+            yield Unknown(_waited_for(inputs.late.run.late_ranks))
         if waiting is None and is_notable_time(total_ns, inputs) and not is_notable_time(total_ns - least_ns, inputs):
             yield Unknown(f"all calls of {call} take about as long; they may all wait, but single calls are not known")
         yield Finding(
@@ -622,18 +633,22 @@ def waiting_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
             + (
                 f"if each took what the fastest of its size does, {inputs.per_rank(least_ns)}"
                 if waiting is None
-                else f"{units.share(waiting)} of it is waiting for the other side"
+                else f"{units.share(waiting)} of it is waiting for the other side{_late_part(inputs, late_share)}"
             )
             + f". Most of it at {units.size(worst.bytes)}, {units.duration(worst.p50_ns)} in the median, {units.duration(worst.min_ns)} at"
             " least",
             "if there is other work to do meanwhile, post receives early (MPI_Irecv) and wait late; `pipeline` and `peers` show who sends to"
             " whom",
             POSSIBLE,
-            total_ns - least_ns if waiting is None else total_ns * waiting,
+            total_ns - least_ns if waiting is None else total_ns * waiting * (1 - late_share),
             call,
             [worst.identity],
             worst.bytes,
         )
+
+
+def _late_part(inputs: Inputs, late_share: float) -> str:
+    return f", {units.share(late_share)} of that because of {units.rank_names(list(inputs.late.blame.named.ranks))}" if late_share else ""
 
 
 def _calls_take(number: int) -> str:
