@@ -548,6 +548,18 @@ def test_a_rank_is_slowest_only_beyond_chance(summary):
     assert row["slowest_why"] == "none: no rank causes half of the waiting in these steps beyond chance"
 
 
+def test_where_nobody_is_named_it_is_said_in_how_many_steps_of_how_many(report, tmp_path):
+    """Messages are sampled in a quarter of the time, so that other steps may have had calls that are not known."""
+    random = Random(1)
+    late_ns = [[random.expovariate(1 / (10 * MS)) for _ in range(4)] for _ in range(81)]
+    job = allreducing(4, lambda step, rank: round(late_ns[step][rank]), steps=81)
+    for rank in range(4):
+        job.call("MPI_Recv", 8 * SECOND, 8 * SECOND + 40 * MS, rank)
+        job.window(rank, 0, 2 * SECOND)
+    said = "Slowest rank    none: no rank causes half of the waiting in these steps beyond chance; judged by 19 of 81 steps\n"
+    assert said in report("steps", job.write(tmp_path / "run.db")).out
+
+
 @pytest.mark.parametrize("waits", (7, 8))
 def test_too_few_late_arrivals_name_nobody(summary, waits):
     row = summary(allreducing(4, lambda step, rank: 60 * MS if rank == 2 and step > 40 - waits else 0))
