@@ -3,7 +3,8 @@
 Recognizes pipelines by who sends to whom: ranks that pass bulk messages to fixed neighbours, in a line. The first lines name them, and the
 stage for which the others wait: the one that is outside MPI for longer, while they wait. A row per stage shows how long it waits for other
 ranks in messages and collectives, as `late` has it, the share of that in the counted time (the bubble), the share of time outside MPI, and the
-volume sent forward and backward. If less than half of the time inside MPI can be split into waiting and transfer, no stage is called slow.
+volume sent forward and backward. If less than half of the time inside MPI can be split into waiting and transfer, no stage is called slow,
+and none that `late` does not name, unless several pipelines have more slow stages than it names.
 
 Pipelines whose stages reduce their gradients on common communicators are replicas of each other. Two replicas that run through the same ranks
 in opposite directions, as in GEMS, are recognized by communicators of mirrored ranks; a stage then reads `0/3`: the first of one and the last
