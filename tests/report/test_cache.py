@@ -123,6 +123,11 @@ def test_who_may_read_the_files_may_read_it(report, folder):
     assert stat.S_IMODE((folder / NAME).stat().st_mode) == 0o640
 
 
+def test_a_page_has_no_remark_about_it(report, folder):
+    assert "cache.db" in report("html", folder).err
+    assert "cache.db" not in (folder / "report.html").read_text()
+
+
 def test_it_is_a_merged_database_like_any_other(report, cached, tmp_path):
     moved = shutil.copy(cached / NAME, tmp_path / "moved.db")
     assert report("late", moved, "--json").rows == report("late", cached, "--json").rows

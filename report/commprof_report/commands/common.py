@@ -64,7 +64,7 @@ def open_whole(arguments: argparse.Namespace, with_histograms: bool = True, **sa
 
 def open_noted(arguments: argparse.Namespace, with_histograms: bool = True, **samples: object) -> Run:
     run = run_open(arguments.run, with_histograms, with_cache=not arguments.no_cache, **samples)
-    print_notes(run.notes)
+    print_notes(run.remarks + run.notes)
     return run
 
 

@@ -206,7 +206,7 @@ def figures(path: Path, with_histograms: bool = False, skipped: float = 0.0) -> 
     run = selection.select(opened, WHOLE_RUN)
     try:
         whole, steps = _figures(path, run, with_histograms)
-        return _without_first_steps(run.connection, whole, steps, skipped) if skipped else whole, run.notes
+        return _without_first_steps(run.connection, whole, steps, skipped) if skipped else whole, run.remarks + run.notes
     finally:
         run.connection.close()
 

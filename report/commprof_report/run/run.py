@@ -41,6 +41,7 @@ class Run:
         self.path = path
         self.connection: sqlite3.Connection = database_create()
         self.notes: list[str] = []  # problems, one line each
+        self.remarks: list[str] = []  # for the user alone, not for the readers of a page
         self.asides: list[str] = []  # other runs in subfolders
         self.run_id = ""
         self.world_size = 0
@@ -51,6 +52,9 @@ class Run:
 
     def note(self, subject: object, what: str) -> None:
         self.notes.append(units.visible(f"{subject}: {what}"))
+
+    def remark(self, subject: object, what: str) -> None:
+        self.remarks.append(units.visible(f"{subject}: {what}"))
 
 
 FilesTake = Callable[[Run, Sequence[RankFile], bool], None]  # adds the files to the run; True: with histograms
@@ -72,7 +76,7 @@ def run_open(
     paths = given or newest_run(Path())
     run = Run(paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths) or "."))
     if not given:
-        run.note(" ".join(map(str, paths)), "the newest run here")
+        run.remark(" ".join(map(str, paths)), "the newest run here")
     run.thinning = Thinning(run.connection, most_samples) if with_samples else None
     with_cache = with_cache and most_samples == MOST_SAMPLES and len(paths) == 1 and paths[0].is_dir()
     cache = Cache(paths[0]) if with_cache else None
@@ -108,7 +112,7 @@ def _paths_take(run: Run, paths: Sequence[Path], cache: Cache | None, with_histo
     if run.thinning:
         run.thinning.finish()
     if is_worthwhile and len(run.notes) == notes and cache.write(run.connection, files):
-        run.note(cache.path, f"holds the run from now on, and is read instead of {len(cache.sources)} files as long as they do not change")
+        run.remark(cache.path, f"holds the run from now on, and is read instead of {len(cache.sources)} files as long as they do not change")
 
 
 def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
