@@ -322,6 +322,17 @@ def test_shades_of_a_rank_by_step_tell_a_slow_rank_from_noise(axes, slow_ns, sha
     assert image.get_clim() == pytest.approx(shades, rel=0.001)
 
 
+def test_steps_and_ranks_of_a_map_are_those_of_its_fields(axes):
+    """Steps 5 to 99 were not sampled whole; a row is a pair of ranks."""
+    from commprof_report.steps.rank_steps import RankSteps
+
+    field = [[1.0] * 6] * 3
+    panel = draw("rank_steps", axes, RankSteps([2, 3, 4, 100, 101, 102], [0, 2, 4], field, field, field))[2]
+    assert [panel.xaxis.get_major_formatter()(place) for place in range(-1, 7)] == ["", "2", "3", "4", "100", "101", "102", ""]
+    assert [panel.yaxis.get_major_formatter()(place) for place in range(3)] == ["0", "2", "4"]
+    assert all(tick == round(tick) for tick in (*panel.get_xticks(), *panel.get_yticks()))
+
+
 def test_the_page_opens_with_the_summary_and_holds_every_picture(report, run_folder):
     assert report("html", run_folder).out == f"{run_folder}/report.html\n"
     page = (run_folder / "report.html").read_text()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..steps.rank_steps import Field, RankSteps
 from .axis import time_label
 
@@ -24,6 +26,7 @@ def draw(axes, rows: RankSteps) -> None:
         draw_map(panel, rows, field)
         panel.set_title(title)
     panels[-1].set_xlabel("step")
+    number(panels[-1].xaxis, rows.steps)
 
 
 def maps_of(rows: RankSteps) -> list[tuple[Field, str]]:
@@ -36,15 +39,20 @@ def draw_map(axes, rows: RankSteps, field: Field) -> None:
     from numpy.ma import masked_invalid
 
     times = masked_invalid(array(field, dtype=float))
-    edges = (rows.steps[0] - 0.5, rows.steps[-1] + 0.5, rows.ranks[-1] + 0.5, rows.ranks[0] - 0.5)
     low, top = nanpercentile(times.compressed(), (100 - CUT, CUT))
     low = min(low, (1 - RANGE) * top)
-    image = axes.imshow(times, cmap="cividis_r", vmin=low, vmax=top or times.max() or 1, extent=edges, aspect="auto", interpolation="nearest")
+    image = axes.imshow(times, cmap="cividis_r", vmin=low, vmax=top or times.max() or 1, aspect="auto", interpolation="nearest")
     bar = axes.figure.colorbar(image, ax=axes, format=time_label, extend="both" if low else "max")
     bar.outline.set_visible(False)
     axes.set_ylabel("rank")
     axes.grid(visible=False)
-    axes.yaxis.get_major_locator().set_params(integer=True)
+    number(axes.yaxis, rows.ranks)
+
+
+def number(axis, firsts: Sequence[int]) -> None:
+    """Steps that were not sampled whole have no column, so places are not numbers."""
+    axis.get_major_locator().set_params(integer=True)
+    axis.set_major_formatter(lambda place, _: str(firsts[round(place)]) if 0 <= place < len(firsts) else "")
 
 
 def figure_size(rows: RankSteps) -> tuple[float, float]:
