@@ -241,6 +241,14 @@ def test_rma_calls_are_not_called_messages(report, tmp_path):
     assert [(row["count"], row["rma_count"]) for row in report("peers", tmp_path, "--json").rows] == [(4, 3)]
 
 
+@pytest.mark.parametrize(
+    "hosts, said", ((3, "3 ranks on 3 hosts (node0, node1, node2)"), (5, "5 ranks on 5 hosts (node0, node1, node2 and 2 more)"))
+)
+def test_the_first_hosts_are_named_whole(report, tmp_path, hosts, said):
+    planted.write_databases(tmp_path / "run", [Rank(rank, hosts, facts={"host": f"node{rank}"}) for rank in range(hosts)])
+    assert said in report("summary", tmp_path / "run").out
+
+
 def test_summary_says_who_waits_what_dominates_and_what_it_cost(report, run_folder):
     (row,) = report("summary", run_folder, "--json").rows
     assert (row["world_size"], row["ranks_read"], row["hosts"]) == (4, 4, "node00,node01")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..base import units
 from ..display import tables
@@ -42,6 +42,7 @@ EXAMPLES = (
 SEE_ALSO = ("calls", "html", "late", "ranks", "stuck")
 MOST_CALLS = 6
 MOST_RANKS = 8
+MOST_HOSTS = 3
 BAR_WIDTH = 40
 NOTABLE_SHARE = 0.005  # of wall time; below this nobody need care who waits
 HEAD_WIDTH = 16
@@ -113,8 +114,14 @@ def where_and_when(summary: SummaryRow) -> str:
         ranks = f"{summary.ranks_read} of {ranks}"
     if summary.profiled_ranks:
         ranks += f" (chosen: {units.shortened(summary.profiled_ranks, 36)})"
-    places = f" on {units.counted(len(hosts), 'host')} ({units.shortened(', '.join(hosts), 36)})" if hosts else ""
+    places = f" on {units.counted(len(hosts), 'host')} ({host_names(hosts)})" if hosts else ""
     return f"{units.timestamp(summary.start_unix_ns)}, {ranks}{places}"
+
+
+def host_names(hosts: Sequence[str]) -> str:
+    """node000, node001, node002 and 61 more"""
+    more = f" and {len(hosts) - MOST_HOSTS:,} more" if len(hosts) > MOST_HOSTS else ""
+    return ", ".join(units.shortened(host, 24) for host in hosts[:MOST_HOSTS]) + more
 
 
 def library_name(summary: SummaryRow) -> str:
