@@ -296,7 +296,8 @@ def late_section(run: Run, answers: Late) -> str:
         sentence += " Beneath are the communicators of each family, which do the same work: one far from all others is named."
     picture = common.picture(late_plot, late_plot.picture(ranks, families), "waiting and transfer by rank")
     by_rank = page.table(late.cause_columns(late.RANK_COLUMNS, ranks), ranks)
-    by_call = page.table(late.call_columns(answers.calls), answers.calls)
+    calls = late.family_rows(run, answers)
+    by_call = page.table(late.call_columns(calls), calls)
     by_host = page.table(late.cause_columns(late.HOST_COLUMNS, answers.hosts), answers.hosts) if len(answers.hosts) > 1 else ""
     return page.section("Who is late", sentence, page.facts_list(late.facts(run, answers)), picture, by_rank, by_host, by_call)
 
@@ -312,8 +313,10 @@ def regions_section(run: Run) -> str:
 
 
 def sizes_sections(run: Run) -> Iterator[str]:
-    every = size_rows(run.connection)
-    rows = [row for row in sizes.best_timed(every) if sizes.carries_messages(row)]
+    names = roles.families(run.connection)
+    in_families = size_rows(run.connection, families=names)
+    timed = sizes.best_timed(in_families)
+    rows = [row for row in timed if sizes.carries_messages(row)]
     if not rows:
         return
     sentence = (
@@ -321,9 +324,7 @@ def sizes_sections(run: Run) -> Iterator[str]:
         " percentile (where there are 20 calls or more; other points are hollow). A wide band means that calls of that size take very different"
         " times, mostly by waiting for a late rank."
     )
-    names = roles.families(run.connection)
-    in_families = size_rows(run.connection, families=names)
-    picture = common.picture(sizes_plot, sizes_plot.with_message(sizes.best_timed(in_families)), "latency by message size")
+    picture = common.picture(sizes_plot, sizes_plot.with_message(timed), "latency by message size")
     largest = sorted(sorted(rows, key=lambda row: row.total_ns)[-MOST_SIZES:], key=rows.index)
     absent = {"rank": True, "overlap": True, **sizes.nothing_to_tell(rows)}
     columns = [column for column in sizes.COLUMNS if not absent.get(column.head)]

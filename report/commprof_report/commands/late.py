@@ -33,6 +33,7 @@ from ..late.late_ranks import (
     LateRow,
     LateSizeRow,
     LateStateRow,
+    call_rows,
     late,
 )
 from ..late.sentences import ALL, NOTABLE_SHARE, notable_rest, part_text, rest_text, unfinished_text, verdict
@@ -154,7 +155,8 @@ def print_text(run: Run, answers: Late, by: str | None) -> None:
     if by in (None, "run"):
         for head, text in (*crowded_facts(answers.crowding), *facts(run, answers), *unsampled_facts(run)):
             common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
-    shown = [table for name, table in text_tables(answers).items() if by == name or (by is None and name in shown_unasked(answers))]
+    found = text_tables(answers, answers.calls if by else family_rows(run, answers))
+    shown = [table for name, table in found.items() if by == name or (by is None and name in shown_unasked(answers))]
     for place, table in enumerate(shown):
         print(("\n" if place or by is None else "") + table)
 
@@ -164,7 +166,13 @@ def shown_unasked(answers: Late) -> Collection[str]:
     return () if answers.is_background else ("rank", "host", "call", "state")
 
 
-def text_tables(answers: Late) -> dict[str, str]:
+def family_rows(run: Run, answers: Late) -> list[LateCallRow]:
+    """Those of each call, one for a family of communicators."""
+    return call_rows(run.connection, roles.families(run.connection)) if answers.calls else []
+
+
+def text_tables(answers: Late, calls: Sequence[LateCallRow]) -> dict[str, str]:
+    """calls: of each communicator, or each family."""
     if answers.run.verdict == "none":
         return {}
     ranks = sorted(answers.ranks, key=lambda row: (-row.caused_ns, -row.cost_ns, row.rank))
@@ -174,7 +182,9 @@ def text_tables(answers: Late) -> dict[str, str]:
     texts = {"rank": by_rank}
     if len(answers.hosts) > 1:
         texts["host"] = tables.text_table(cause_columns(HOST_COLUMNS, answers.hosts), answers.hosts)
-    texts["call"] = tables.text_table(call_columns(answers.calls), answers.calls)
+    texts["call"] = tables.text_table(call_columns(calls), calls)
+    if len(calls) < len(answers.calls):
+        texts["call"] += "\n--by call has each communicator of a family."
     if answers.states:
         texts["state"] = tables.text_table(STATE_COLUMNS, answers.states)
     if answers.sizes:

@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..base import units
 from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late
 from ..plots import steps as plot
+from ..roles import roles
 from ..run.alignment import align
 from ..run.crowding import crowded_facts, crowding
 from ..run.run import Run
@@ -120,7 +121,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif arguments.per_step:
         print_steps(run, answers, waits)
     elif arguments.per_call:
-        print_calls(answers.costs.calls)
+        print_calls(call_rows(answers))
     elif arguments.critical_path:
         print_paths(answers.paths)
     else:
@@ -131,7 +132,7 @@ def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequen
     if arguments.per_step:
         return answers.costs.steps, StepRow._fields
     if arguments.per_call:
-        return answers.costs.calls, StepCallRow._fields
+        return call_rows(answers), StepCallRow._fields
     if arguments.critical_path:
         return answers.paths, PathRow._fields
     return [answers.summary], StepsRow._fields
@@ -140,15 +141,25 @@ def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequen
 def print_text(run: Run, answers: StepsSummary, waits: Late) -> None:
     for head, text in (*crowded_facts(crowding(run.connection)), *facts(answers, waits), *unsampled_facts(run)):
         common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
-    if answers.costs.calls:
+    calls = family_rows(run, answers)
+    if calls:
         print()
-        print_calls(answers.costs.calls[:MOST_CALLS])
-        if len(answers.costs.calls) > MOST_CALLS:
-            print(f"... and {len(answers.costs.calls) - MOST_CALLS} more; --per-call has them all.")
+        print_calls(calls[:MOST_CALLS])
+        if len(calls) > MOST_CALLS:
+            print(f"... and {len(calls) - MOST_CALLS} more; --per-call has them all.")
 
 
 def print_calls(rows: Sequence[StepCallRow]) -> None:
     print(tables.text_table(call_columns(rows), rows))
+
+
+def call_rows(answers: StepsSummary, families: Mapping[str, str] | None = None) -> list[StepCallRow]:
+    return answers.costs.by_call.rows(answers.costs.is_driven, families)
+
+
+def family_rows(run: Run, answers: StepsSummary) -> list[StepCallRow]:
+    """One for a family of communicators."""
+    return call_rows(answers, roles.family_labels(run.connection))
 
 
 def call_columns(rows: Sequence[StepCallRow]) -> list[Column]:
@@ -354,5 +365,5 @@ def steps_section(run: Run, answers: StepsSummary, waits: Late | None) -> str:
     known = page.facts_list(facts(answers, waits))
     if not answers.costs.steps:
         return page.section("Steps", "", known)
-    calls = answers.costs.calls
+    calls = family_rows(run, answers)
     return page.section("Steps", "", known, page.table(call_columns(calls), calls), page.steps(plot.data(answers.costs.steps, remark)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from sqlite3 import Connection
 from statistics import fmean
@@ -251,12 +252,17 @@ def late(run: Selection, alignment: Alignment) -> Late:
         finalize_wait_ns=final.wait_ns,
         finalize_last_rank=final.last_rank,
     )
-    calls, sizes = SQL.ask(connection, "late_calls", LateCallRow), SQL.ask(connection, "late_sizes", LateSizeRow)
+    calls, sizes = call_rows(connection), SQL.ask(connection, "late_sizes", LateSizeRow)
     states, rest = SQL.ask(connection, "late_states", LateStateRow), SQL.ask(connection, "late_rest", LateRestRow)
     lacks = connection.execute("SELECT 1 FROM rank WHERE world_rank NOT IN (SELECT world_rank FROM sample)").fetchone()
     unsampled = no_log_text(connection) or "single calls are not sampled on all ranks (COMMPROF_SAMPLES)" if lacks else ""
     about = (found, causes, participants, crowding(connection), lines, [rank for (rank,) in SQL.run(connection, "unfinished")])
     return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, unsampled, *about)
+
+
+def call_rows(connection: Connection, families: Mapping[str, str] | None = None) -> list[LateCallRow]:
+    """After `late`. families: names of communicators, by identity; those of one name share rows."""
+    return SQL.ask(connection, "late_calls", LateCallRow, families=json.dumps(families or {}))
 
 
 def _hosts(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:

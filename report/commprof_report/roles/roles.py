@@ -133,6 +133,13 @@ def families(connection: Connection) -> dict[str, str]:
     return names
 
 
+def family_labels(connection: Connection) -> dict[str, str]:
+    """As families, by label."""
+    names = families(connection)
+    labels = connection.execute("SELECT identity, label FROM run_communicator")
+    return {label: names[identity] for identity, label in labels if identity in names}
+
+
 def name_given(described: DescribedRow) -> str:
     """By the program: a label begins with it, or else with the constructor."""
     name = described.label.partition(" {")[0]

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
+from sqlite3 import Connection
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ SQL = query.beside(__file__)
 
 COMMON = 0.1  # share of the steps: a call in fewer is foreign to them
 EXPLAINS = 0.5  # share of the excess of an outlier over the median
+
+CallKey = tuple[str, str, str, str]  # call, label of the communicator, family of calls, library
 
 
 class StepRow(NamedTuple):
@@ -169,9 +172,53 @@ class Spent:
         self.busy_until_ns = max(self.busy_until_ns, stop_ns)
 
 
+class CallSums:
+    """What complete steps spend in each call on each communicator."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.sums: dict[CallKey, list[int]] = {}
+        self.makers: dict[CallKey, set[int]] = {}  # ranks that make the call
+        self.steps: Counter[int] = Counter()  # by rank
+        self.step_ns = 0
+
+    def add(self, rank: int, spent: Spent, labels: Mapping[tuple[int, int], str]) -> None:
+        self.steps[rank] += 1
+        self.step_ns += spent.step_ns
+        for (call, communicator, family, library), added in spent.by_call.items():
+            key = (call, labels.get((rank, communicator), units.NO_VALUE), family, library)
+            self.makers.setdefault(key, set()).add(rank)
+            self.sums[key] = [old + new for old, new in zip(self.sums.get(key, (0, 0, 0, 0)), added)]
+
+    def rows(self, is_driven: bool, families: Mapping[str, str] | None = None) -> list[StepCallRow]:
+        """families: names of communicators, by label; those of one name share rows."""
+        names = families or {}
+        sharing: dict[CallKey, list[CallKey]] = {}
+        for call, label, family, library in self.sums:
+            sharing.setdefault((call, names.get(label, label), family, library), []).append((call, label, family, library))
+        completion_ns: Counter[tuple[str, str]] = Counter()
+        blocked_ns: Counter[tuple[str, str]] = Counter()
+        for call, label, *times in SQL.run(self.connection, "step_overlap"):
+            completion_ns[call, names.get(label, label)] += times[0]
+            blocked_ns[call, names.get(label, label)] += times[1]
+        rows = []
+        for key, own in sharing.items():
+            call, label, family, library = key
+            sums = [sum(parts) for parts in zip(*(self.sums[one] for one in own))]
+            makers = {rank for one in own for rank in self.makers[one]}
+            steps = sum(self.steps[rank] for rank in makers)
+            count, message_bytes, total_ns, driving_ns = (total / steps for total in sums)
+            exposed_ns = driving_ns if is_driven and library == "mpi" else None
+            whole_ns = completion_ns[call, label]
+            overlap = max(0.0, 1 - blocked_ns[call, label] / whole_ns) if whole_ns else None
+            share = sums[2] / (self.step_ns or 1)
+            rows.append(StepCallRow(call, label, family, count, message_bytes, total_ns, exposed_ns, share, overlap, library, len(makers)))
+        return sorted(rows, key=lambda row: (-row.share_of_step, row.call, row.communicator))
+
+
 class Costs(NamedTuple):
     steps: list[StepRow]
-    calls: list[StepCallRow]
+    by_call: CallSums
     is_driven: bool  # the driving threads communicate; otherwise only other threads do, and the waits of the driving threads are unknown
     thread: str  # the one that communicates most in steps, by name
     thread_is_main: bool
@@ -189,7 +236,7 @@ def step_costs(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Costs:
     is_driven = 2 * len(communicating) >= len(ranks)
     thread, is_main = reading.busiest(spent, is_driven)
     rows = _step_rows(spent, is_driven, aligned_ns)
-    return Costs(rows, reading.call_rows(is_driven), is_driven, thread, is_main, reading.poll_share)
+    return Costs(rows, reading.by_call, is_driven, thread, is_main, reading.poll_share)
 
 
 class Reading:
@@ -203,10 +250,7 @@ class Reading:
         self.labels = {(rank, number): label for rank, number, label in SQL.run(connection, "step_labels")}
         self.missing = holes(connection)
         self.poll_share = SQL.run(connection, "step_polls").fetchone()[0]
-        self.sums: dict[tuple[str, str, str, str], list[int]] = {}
-        self.makers: dict[tuple[str, str, str, str], set[int]] = {}  # ranks that make the call
-        self.steps_summed: Counter[int] = Counter()  # by rank
-        self.step_ns_summed = 0
+        self.by_call = CallSums(connection)
 
     def ranks(self) -> Iterator[list[Spent]]:
         steps = {rank: [Spent(step) for step in of_rank] for rank, of_rank in self.steps.by_rank().items()}
@@ -235,34 +279,11 @@ class Reading:
     def _sum(self, rank: int, steps: Sequence[Spent]) -> None:
         for spent in steps:
             if spent.is_complete and not spent.rank_step.is_warm_up:
-                self.steps_summed[rank] += 1
-                self.step_ns_summed += spent.step_ns
-                for (call, communicator, family, library), added in spent.by_call.items():
-                    key = (call, self.labels.get((rank, communicator), units.NO_VALUE), family, library)
-                    self.makers.setdefault(key, set()).add(rank)
-                    self.sums[key] = [old + new for old, new in zip(self.sums.get(key, (0, 0, 0, 0)), added)]
+                self.by_call.add(rank, spent, self.labels)
             times: Counter[str] = Counter()
             for (call, _, _, _), added in spent.by_call.items():
                 times[call] += added[2]
             spent.by_call = times
-
-    def call_rows(self, is_driven: bool) -> list[StepCallRow]:
-        hidden = {(call, label): (completion_ns, blocked_ns) for call, label, completion_ns, blocked_ns in self._completions()}
-        rows = []
-        for key, (count, message_bytes, total_ns, driving_ns) in self.sums.items():
-            call, label, family, library = key
-            ranks = sorted(self.makers[key])
-            steps = sum(self.steps_summed[rank] for rank in ranks)
-            completion_ns, blocked_ns = hidden.get((call, label), (0, 0))
-            overlap = max(0.0, 1 - blocked_ns / completion_ns) if completion_ns else None
-            means = [total / steps for total in (count, message_bytes, total_ns, driving_ns)]
-            exposed_ns = means[3] if is_driven and library == "mpi" else None
-            share = total_ns / (self.step_ns_summed or 1)
-            rows.append(StepCallRow(call, label, family, *means[:3], exposed_ns, share, overlap, library, len(ranks)))
-        return sorted(rows, key=lambda row: (-row.share_of_step, row.call, row.communicator))
-
-    def _completions(self) -> Iterable[tuple]:
-        return SQL.run(self.connection, "step_overlap")
 
     def busiest(self, spent: Sequence[Spent], is_driven: bool) -> tuple[str, bool]:
         """The thread that communicates most in steps: its name, and whether it is the main one."""
