@@ -89,7 +89,7 @@ WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
         "unknown: no call was split into waiting and transfer: 1.00 us per rank in MPI_Bcast; "
         "1 operation whose clocks are too inaccurate or whose root was not read",
     ],
-    "steps": ["no steps: no bulk collective was sampled"] * 5,
+    "steps": ["no steps: no bulk collective between ranks was sampled"] * 5,
 }
 
 

@@ -131,7 +131,7 @@ def test_steps_of_solvers_are_counted_whatever_the_jitter(summary, seed):
 
 
 def test_a_run_without_collectives_has_no_steps(summary):
-    assert summary([Rank(0, 1)])["why"] == "no bulk collective was sampled"
+    assert summary([Rank(0, 1)])["why"] == "no bulk collective between ranks was sampled"
 
 
 def test_communication_of_a_step_is_the_time_inside_mpi(steps):
@@ -495,10 +495,10 @@ def test_a_rank_that_is_notably_late_in_two_steps_is_not_the_slowest(summary):
 
 def test_persistent_collectives_are_said_to_delimit_no_steps(summary):
     job = PlantedJob([HostClock()] * 2, wall_ns=SECOND)
-    assert summary(job)["why"] == "no bulk collective was sampled"
+    assert summary(job)["why"] == "no bulk collective between ranks was sampled"
     started = {"thread": 0, "call": "MPI_Allreduce_init", "communicator": 2, "root": None, "bytes": 1 << 20, "operation": 1, "number": 1}
     job.add("sample_start", world_rank=0, **started, start_ns=0, end_ns=100, completed_ns=200)
-    assert summary(job)["why"] == "no bulk collective was sampled but persistent ones, which delimit no steps"
+    assert summary(job)["why"] == "no bulk collective between ranks was sampled but persistent ones, which delimit no steps"
 
 
 def test_sizes_of_each_rank_s_own_are_not_added_up(summary):

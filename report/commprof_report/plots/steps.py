@@ -27,18 +27,18 @@ def figure_size(rows: Sequence[StepRow]) -> tuple[float, float]:
 def draw(axes, rows: Sequence[StepRow]) -> None:
     """Of many steps each bar is the mean of several neighbours."""
     groups = bars(rows)
-    places = [group[0].step for group in groups]
-    width = max(1, len(rows) // max(1, len(groups)))
+    begins = [group[0].step - 0.5 for group in groups]
+    widths = [group[-1].step + 0.5 - begin for group, begin in zip(groups, begins)]
     below = [0.0] * len(groups)
     for label, colour, heights in parts_of(rows, groups):
         if any(heights):
-            axes.bar(places, heights, bottom=below, width=width, color=colour, label=label, align="edge", linewidth=0)
+            axes.bar(begins, heights, bottom=below, width=widths, color=colour, label=label, align="edge", linewidth=0)
             below = [low + height for low, height in zip(below, heights)]
     top = ceiling(rows)
     outliers = [row for row in rows if row.is_outlier]
     if outliers:
         heights = [min(row.step_ns, top / HEADROOM) for row in outliers]
-        axes.scatter([row.step + width / 2 for row in outliers], heights, color=PALETTE[5], marker="v", s=24, label="outlier", zorder=3)
+        axes.scatter([row.step for row in outliers], heights, color=PALETTE[5], marker="v", s=24, label="outlier", zorder=3)
     axes.set_xlabel("step")
     axes.set_ylabel("time, mean over ranks")
     axes.set_title("Time of the steps")
