@@ -96,7 +96,7 @@ def colours_of(panels: Mapping[str, Mapping[str, Line]]) -> dict[str, str]:
 def draw_line(axes, line: Line, colour: str) -> None:
     places = [place_of(point) for point in line]
     median = [point.p50_ns for point in line]
-    p95, p99 = [band(point, point.p95_ns) for point in line], [band(point, point.p99_ns) for point in line]
+    p95, p99 = [band(point, point.p95_ns) for point in line], [band(point, point.p99_ns or point.p95_ns) for point in line]
     if len(line) == 1:  # a band needs two sizes; one gets whiskers
         axes.vlines(places, median, p99, color=colour, alpha=0.35, linewidth=5)
         axes.vlines(places, median, p95, color=colour, alpha=0.6, linewidth=5)
