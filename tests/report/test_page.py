@@ -717,6 +717,19 @@ def test_histograms_read_off_are_those_of_latency_and_sizes(browser, training_pa
 
 
 @needs_browser
+def test_histograms_have_a_scale_of_densities_and_ticks_at_powers_of_ten(browser, report, tmp_path):
+    """Durations of 0.5 us to 50 ms: all calls of one size, in five buckets far apart."""
+    cell = planted.Cell("MPI_Allreduce", 8, [500, 5_000, 50_000, 5_000_000, 50_000_000], times=20)
+    planted.write_database(tmp_path / "rank-0.db", planted.Rank(0, 1, cells=[cell]))
+    assert report("html", tmp_path).status == 0
+    browser.open(tmp_path / "report.html", width=800)
+    texts = browser.ask("[...document.querySelectorAll('#histograms-picture text')].map(({textContent}) => textContent)")
+    assert [text for text in texts if text.endswith("s")] == ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms"]
+    shares = [text for text in texts if text.endswith(" %")]
+    assert shares[:5] == ["0 %", "25 %", "50 %", "75 %", "100 %"] and shares[5] == "0 %" and len(shares) in (7, 8, 9)
+
+
+@needs_browser
 def test_two_ranks_are_overlaid(browser, training_page, report, run_folder):
     rows = {row["rank"]: row for row in report("sizes", run_folder, "--call", "Allreduce", "--bytes", 4 << 20, "--per-rank", "--json").rows}
     titles = {rank: f"MPI_Allreduce 4 MiB, MPI_COMM_WORLD, rank {rank}" for rank in (0, 1)}

@@ -7,7 +7,7 @@
   const [picture, said, legend, choices] = ["picture", "said", "legend", "choices"].map((name) => document.getElementById(`histograms-${name}`));
   const LEFT = 58, RIGHT = 14, TOP = 22, DENSITY = 190, GAP = 34, SHARES = 120, BOTTOM = TOP + DENSITY + GAP + SHARES, NEAREST_TICKS = 64;
   const TENTHS = Array.from({ length: 90 }, (_, place) => 1 + place / 10);
-  const TICKS = [[1.5, TENTHS], [6, TENTHS.filter((_, place) => place % 5 === 0)], [30, [1, 1.5, 2, 3, 5, 7]], [Infinity, [1, 2, 5]]];
+  const TICKS = [TENTHS, TENTHS.filter((_, place) => place % 5 === 0), [1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1]]; // within a power of ten
 
   const curves = data.curves.map(unpack);
   let shown = [], bounds = [], at = null;
@@ -49,8 +49,8 @@
     add("text", { x: 4, y: 12 }, "density: share of calls per octave (doubling of the duration)");
     add("text", { x: 4, y: TOP + DENSITY + GAP - 10 }, "share of calls up to here");
     drawTimes();
-    for (const share of [0, 0.25, 0.5, 0.75, 1]) drawLevel(yShare(share), `${100 * share} %`);
-    drawLevel(yDensity(0), "0");
+    for (const share of [0, 0.25, 0.5, 0.75, 1]) drawLevel(yShare(share), share);
+    for (let density = 0; density <= most; density += nice(most / 3)) drawLevel(yDensity(density), density);
     shown.forEach(({ rows, calls }, place) => {
       add("path", { class: `density curve-${place % 4}`, d: steps(rows, yDensity) });
       const points = rows.flatMap(({ low, high, count, below }) => [[low, below - count], [high, below]]);
@@ -71,22 +71,24 @@
   }
 
   function drawTimes() {
-    const parts = TICKS.find(([most]) => until() / from() < most)[1];
-    let last = -Infinity;
-    for (let power = 10 ** Math.floor(Math.log10(from())); power <= until(); power *= 10)
-      for (const tick of parts.map((part) => part * power)) {
-        if (tick < from() || tick > until()) continue;
-        for (const [top, bottom] of [[TOP, TOP + DENSITY], [BOTTOM - SHARES, BOTTOM]])
-          add("line", { class: "grid", x1: x(tick), x2: x(tick), y1: top, y2: bottom });
-        if (x(tick) - last < NEAREST_TICKS || x(tick) > width() - 24) continue;
-        add("text", { x: x(tick), y: BOTTOM + 17, "text-anchor": "middle" }, units.tick(tick));
-        last = x(tick);
-      }
+    for (const tick of TICKS.map(within).find(areApart) || []) {
+      for (const [top, bottom] of [[TOP, TOP + DENSITY], [BOTTOM - SHARES, BOTTOM]])
+        add("line", { class: "grid", x1: x(tick), x2: x(tick), y1: top, y2: bottom });
+      if (x(tick) < width() - 24) add("text", { x: x(tick), y: BOTTOM + 17, "text-anchor": "middle" }, units.tick(tick));
+    }
   }
 
-  function drawLevel(y, text) {
+  function within(parts) {
+    const [low, high] = [from(), until()].map((ns) => Math.floor(Math.log10(ns)));
+    const powers = Array.from({ length: high - low + 1 }, (_, place) => 10 ** (low + place));
+    return powers.flatMap((power) => parts.map((part) => part * power)).filter((tick) => from() <= tick && tick <= until());
+  }
+
+  const areApart = (ticks) => ticks.every((tick, place) => !place || x(tick) - x(ticks[place - 1]) >= NEAREST_TICKS);
+
+  function drawLevel(y, share) {
     add("line", { class: "grid", x1: LEFT, x2: width() - RIGHT, y1: y, y2: y });
-    add("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, text);
+    add("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, `${Number((100 * share).toPrecision(3))} %`);
   }
 
   function drawCursor() {
