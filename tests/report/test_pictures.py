@@ -370,9 +370,12 @@ def test_the_page_escapes_what_comes_from_files(report, tmp_path):
     assert "&lt;script&gt;" in page
 
 
-def test_the_page_of_a_run_without_communication_is_written(report, tmp_path):
-    planted.write_databases(tmp_path, [Rank(0, 1)])
+def test_the_page_of_a_run_without_communication_has_its_conditions_and_names_no_call(report, tmp_path):
+    planted.write_databases(tmp_path, [Rank(rank, 2, facts={"host": "node00"}) for rank in range(2)])
     assert report("html", tmp_path).status == 0
+    text = (tmp_path / "report.html").read_text()
+    assert "0.00 % of wall time on each rank" in text and "Conditions of the run" in text and "node00" in text
+    assert "takes the most time" not in text
 
 
 def step_rows(count: int) -> list:

@@ -130,6 +130,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
     yield gpu.gpu_section(run, in_steps)
     if not communicates:
+        yield conditions_section(answers)
         return
     yield steps.steps_section(run, in_steps, whole)
     if in_steps.costs.is_driven:
@@ -168,9 +169,10 @@ def opening(run: Run, answers: RunSummary, step: str, to_try: Iterable[tuple[str
 
 
 def library_cards(row: SummaryRow) -> list[tuple[str, str]]:
+    top = [(row.top_call, "takes the most time")] if row.top_call else []
     cards = [
         (units.share(row.mpi_share_mean), "of it inside MPI, mean over ranks"),
-        (row.top_call or units.NO_VALUE, "takes the most time"),
+        *top,
         (units.volume(row.volume_bytes), "handed to MPI, all ranks"),
     ]
     nccl = [

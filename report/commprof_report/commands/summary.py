@@ -183,6 +183,8 @@ def share_text(summary: SummaryRow) -> str:
 def share_range(summary: SummaryRow) -> str:
     if summary.ranks_read == 1:
         return f"of rank {summary.mpi_share_min_rank}"
+    if summary.mpi_share_min == summary.mpi_share_max:
+        return "on each rank"
     least = f"{units.share(summary.mpi_share_min)} (rank {summary.mpi_share_min_rank})"
     return f"on average; {least} to {units.share(summary.mpi_share_max)} (rank {summary.mpi_share_max_rank})"
 

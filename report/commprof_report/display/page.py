@@ -91,8 +91,8 @@ def header(title: str, lines: Sequence[str], cards: Sequence[tuple[str, str]], f
     parts = [f"<h1>{text(title)}</h1>"]
     parts += [f'<p class="soft">{text(line)}</p>' for line in lines]
     tiles = "".join(f'<div class="card"><b>{text(value).replace("_", "_<wbr>")}</b><span>{text(name)}</span></div>' for value, name in cards)
-    parts.append(f'<div class="cards">{tiles}</div>')
-    parts.append(facts_list(facts))
+    parts += [f'<div class="cards">{tiles}</div>'] if tiles else []
+    parts += [facts_list(facts)] if facts else []
     return f"<header>{''.join(parts)}</header>"
 
 
