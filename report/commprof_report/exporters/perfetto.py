@@ -6,7 +6,7 @@
     async    a nonblocking collective, from its start to its completion
     counter  of a rank: bytes per second passed to MPI; of the run: ranks inside MPI, ranks waiting, bytes in flight
 
-All times are on one axis (alignment.py) that begins at the earliest start of a rank, in microseconds with three decimals, so exact to the
+All times are on one axis (alignment.py) that begins at the earliest start of a rank, in microseconds that Perfetto reads to the
 nanosecond. Slices of a track are nested or disjoint; overlaps in damaged files are cut.
 """
 
@@ -487,6 +487,7 @@ def _arguments(arguments: dict[str, object]) -> str:
 
 
 def _us(ns: int) -> str:
-    """Microseconds with three decimals."""
+    """Microseconds with three decimals. Perfetto multiplies them in floating point and cuts: a fourth decimal keeps the nanosecond."""
     whole, rest = divmod(abs(ns), 1_000)
-    return f"{'-' if ns < 0 else ''}{whole}.{rest:03d}"
+    shown = f"{whole}.{rest:03d}"
+    return f"{'-' if ns < 0 else ''}{shown}{'' if int(float(shown) * 1_000) == abs(ns) else 2}"
