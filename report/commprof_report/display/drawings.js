@@ -1,5 +1,5 @@
 "use strict";
-/* What the drawings have in common: numbers as the reports write them (base/units.py), ticks, keys, legends. */
+/* What the drawings have in common: numbers as the reports write them (base/units.py), elements, ticks, keys, legends. */
 const units = (() => {
   const TIMES = [[120e9, 60e9, "min"], [0.9995e9, 1e9, "s"], [0.9995e6, 1e6, "ms"], [0.9995e3, 1e3, "µs"]];
   const SHORT = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
@@ -34,6 +34,19 @@ const units = (() => {
 
   return { duration, tick, share, calls };
 })();
+
+/* Empties a drawing, and returns what adds an element to it. Paper is narrower, and is not drawn anew. */
+function cleared(picture, height) {
+  picture.replaceChildren();
+  picture.setAttribute("height", height);
+  picture.setAttribute("viewBox", `0 0 ${picture.clientWidth} ${height}`);
+  return (tag, attributes, text = "") => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    made.textContent = text;
+    picture.append(made);
+  };
+}
 
 /* 1, 2 or 5 times a power of ten. */
 function nice(least) {

@@ -10,7 +10,7 @@
   const TICKS = [TENTHS, TENTHS.filter((_, place) => place % 5 === 0), [1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1]]; // within a power of ten
 
   const curves = data.curves.map(unpack);
-  let shown = [], bounds = [], at = null;
+  let add, shown = [], bounds = [], at = null;
 
   function unpack({ name, note, buckets }) {
     const rows = [];
@@ -31,18 +31,8 @@
   const timeAt = (left) => from() * (until() / from()) ** ((left - LEFT) / (width() - LEFT - RIGHT));
   const yShare = (share) => BOTTOM - share * SHARES;
 
-  function add(tag, attributes, text = "") {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    made.textContent = text;
-    picture.append(made);
-    return made;
-  }
-
   function draw() {
-    picture.replaceChildren();
-    picture.setAttribute("height", BOTTOM + 24);
-    picture.setAttribute("viewBox", `0 0 ${width()} ${BOTTOM + 24}`); // paper is narrower, and is not drawn anew
+    add = cleared(picture, BOTTOM + 24);
     if (!bounds.length) return;
     const most = Math.max(...shown.flatMap(({ rows }) => rows.map(({ density }) => density)));
     const yDensity = (density) => TOP + DENSITY * (1 - density / most);

@@ -21,31 +21,31 @@
     return `M${left.toFixed(1)},${low.toFixed(1)}V${high.toFixed(1)}H${(right - (right - left >= GAP_FROM)).toFixed(1)}V${low.toFixed(1)}z`;
   }
 
-  /* All numbers, and colours of plots/steps.py. */
   function draw() {
-    const below = times.map(() => 0), drawn = [axes()];
+    const below = times.map(() => 0), add = cleared(picture, BOTTOM + 28);
+    drawAxes(add);
     for (const { colour, values } of parts) {
       const boxes = values.map((ns, bar) => box(bar, y(below[bar]), y(below[bar] += ns)));
-      drawn.push(`<path fill="${colour}" d="${boxes.join("")}"/>`);
+      add("path", { fill: colour, d: boxes.join("") });
     }
     data.outliers.forEach((isOutlier, bar) => {
-      if (isOutlier) drawn.push(`<path class="outlier" d="M${(x(first[bar]) + x(last[bar] + 1)) / 2},${Math.max(TOP, y(times[bar]) - 2)}l4,-8h-8z"/>`);
+      const middle = (x(first[bar]) + x(last[bar] + 1)) / 2;
+      if (isOutlier) add("path", { class: "outlier", d: `M${middle},${Math.max(TOP, y(times[bar]) - 2)}l4,-8h-8z` });
     });
     const marks = shown.map((place, bar) => place < 0 ? "" : box(bar, BOTTOM + 3, BOTTOM + 3 + MARK));
-    drawn.push(`<path class="mark" d="${marks.join("")}"/>`);
-    if (at !== null) drawn.push(`<path class="cursor" d="${box(at, BOTTOM + 3 + MARK, TOP)}"/>`);
-    picture.setAttribute("viewBox", `0 0 ${width()} ${picture.clientHeight}`); // paper is narrower, and is not drawn anew
-    picture.innerHTML = drawn.join("");
+    add("path", { class: "mark", d: marks.join("") });
+    if (at !== null) add("path", { class: "cursor", d: box(at, BOTTOM + 3 + MARK, TOP) });
   }
 
-  function axes() {
-    const drawn = ['<text x="4" y="12">time, mean over ranks; beneath: step</text>'], time = nice(data.top / 5), step = Math.max(1, nice((end - first[0]) * NEAREST_TICKS / width()));
-    for (let ns = 0; ns <= data.top; ns += time)
-      drawn.push(`<line class="grid" x1="${LEFT}" x2="${width() - RIGHT}" y1="${y(ns)}" y2="${y(ns)}"/>`,
-        `<text class="tick" text-anchor="end" x="${LEFT - 6}" y="${y(ns) + 4}">${ns ? units.tick(ns) : 0}</text>`);
+  function drawAxes(add) {
+    const time = nice(data.top / 5), step = Math.max(1, nice((end - first[0]) * NEAREST_TICKS / width()));
+    add("text", { x: 4, y: 12 }, "time, mean over ranks; beneath: step");
+    for (let ns = 0; ns <= data.top; ns += time) {
+      add("line", { class: "grid", x1: LEFT, x2: width() - RIGHT, y1: y(ns), y2: y(ns) });
+      add("text", { class: "tick", "text-anchor": "end", x: LEFT - 6, y: y(ns) + 4 }, ns ? units.tick(ns) : "0");
+    }
     for (let one = Math.ceil(first[0] / step) * step; one < end; one += step)
-      if (x(one + 0.5) < width() - 24) drawn.push(`<text class="tick" text-anchor="middle" x="${x(one + 0.5)}" y="${BOTTOM + 22}">${one}</text>`);
-    return drawn.join("");
+      if (x(one + 0.5) < width() - 24) add("text", { class: "tick", "text-anchor": "middle", x: x(one + 0.5), y: BOTTOM + 22 }, one);
   }
 
   function text(bar) {
