@@ -128,7 +128,7 @@
     let free = 0; // below the last label
     rows.forEach((one, row) => {
       if (y(row) < free || (isGpu(one.lane) && rowHeight() < LABEL)) return;
-      pen.fillText(label(one), LEFT - 6, y(row) + Math.min(rowHeight() - 4, LABEL) + 1);
+      pen.fillText(label(one), LEFT - 6, y(row) + rowHeight() / 2 + 4);
       free = y(row) + LABEL;
     });
   }
