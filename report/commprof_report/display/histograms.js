@@ -40,7 +40,7 @@
     add("text", { x: 4, y: TOP + DENSITY + GAP - 10 }, "share of calls up to here");
     drawTimes();
     for (const share of [0, 0.25, 0.5, 0.75, 1]) drawLevel(yShare(share), share);
-    for (let density = 0; density <= most; density += nice(most / 3)) drawLevel(yDensity(density), density);
+    for (let density = 0; density <= most; density += nice(most / 4)) drawLevel(yDensity(density), density);
     shown.forEach(({ rows, calls }, place) => {
       add("path", { class: `density curve-${place % 4}`, d: steps(rows, yDensity) });
       const points = rows.flatMap(({ low, high, count, below }) => [[low, below - count], [high, below]]);
