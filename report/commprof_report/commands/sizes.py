@@ -41,7 +41,7 @@ ORDERS = {
 }
 COLUMNS = (
     Column("call", lambda row: row.call, False),
-    Column("communicator", lambda row: units.shortened(row.communicator, 32), False),
+    Column("communicator", lambda row: units.shortened(row.communicator, 40), False),
     Column("rank", lambda row: str(row.rank)),
     Column("memory kind", lambda row: row.memory_kind, False),
     Column("timed on", lambda row: timed_on(row), False),

@@ -61,7 +61,7 @@ HOW = {
 }
 CALL_COLUMNS = (
     Column("In one step", lambda row: row.call, False),
-    Column("communicator", lambda row: units.shortened(row.communicator, 32), False),
+    Column("communicator", lambda row: units.shortened(row.communicator, 40), False),
     Column("timed on", lambda row: "host" if row.library == "mpi" else "device" if row.total_ns else units.NO_VALUE, False),
     Column("ranks", lambda row: units.count(row.ranks)),
     Column("calls", lambda row: units.three_digits(row.count)),
