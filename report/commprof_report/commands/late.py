@@ -8,9 +8,10 @@ ranks or one host cause most of the waiting, beyond chance), different ranks in 
 or transfer (the messages take the time). There is no verdict if less than half of the time inside MPI can be split, or if a background thread
 makes the calls. Then how much of each, what could be gained, and how certain that is. Then for each rank how often it arrived last, what that
 cost the others, what of that it alone caused, of how much waiting it is the root cause (if that is not the rank that arrived last), and its
-own waiting and transfer; for each host; for each call and communicator; for each kind of waiting, in Scalasca's terms. With --by size: how
-far apart ranks arrive, and the time from the last arrival to the last return, which is the MPI library's own. A rank arrives at a collective
-of NCCL when its kernel begins on the device; NCCL collectives without device times are not split.
+own waiting and transfer; for each host; for each call and communicator, where communicators of a family, such as 16 tensor-parallel groups,
+share a row; for each kind of waiting, in Scalasca's terms. With --by call each communicator has a row. With --by size: how far apart ranks
+arrive, and the time from the last arrival to the last return, which is the MPI library's own. A rank arrives at a collective of NCCL when its
+kernel begins on the device; NCCL collectives without device times are not split.
 
 It analyses single calls, which the library samples (COMMPROF_SAMPLES). If only a part of the calls is sampled, times are scaled to all. Clocks
 of hosts are aligned by the job's own collectives; where that is too coarse, durations beyond the shortest count as waiting, marked with `~`.

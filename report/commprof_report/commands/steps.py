@@ -2,10 +2,10 @@
 
 Shows how many steps there were and of which calls, how long they took, how much of a step is communication and on which thread, which rank is
 slowest, whether steps became slower over the run, and what was different in those that took much longer. Then, call by call, what a step
-consists of. Steps that the program marks are taken as they are. Otherwise they are the period of the bulk collectives: calls and sizes that
-repeat, calls whose bytes add up to the same sum, or pauses after every so many calls. The second line says how sure that is. Without a period
-in bulk collectives, an Allreduce or Reduce of one small size at regular times marks the steps (a solver's time step or residual). Without
-steps the report says why.
+consists of; communicators of a family, such as 16 tensor-parallel groups, share a row. Steps that the program marks are taken as they are.
+Otherwise they are the period of the bulk collectives: calls and sizes that repeat, calls whose bytes add up to the same sum, or pauses after
+every so many calls. The second line says how sure that is. Without a period in bulk collectives, an Allreduce or Reduce of one small size at
+regular times marks the steps (a solver's time step or residual). Without steps the report says why.
 
 The time of a step is the mean over its ranks; the headline splits it into time outside MPI, transfer and waiting, and names the rank that
 causes most of the waiting, if there is one beyond chance. The slowest rank is the one that causes most of the waiting in the steps, by the
