@@ -91,6 +91,17 @@ def execute(run: Path, statement: str) -> None:
     connection.close()
 
 
+def remove_rank(run: Path, rank: int) -> None:
+    """As if the file of this rank had not been there."""
+    connection = sqlite3.connect(run)
+    of_ranks = "SELECT t.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c WHERE t.type = 'table' AND c.name = 'world_rank'"
+    tables = [name for (name,) in connection.execute(of_ranks)]
+    for table in tables:
+        connection.execute(f"DELETE FROM {table} WHERE world_rank = ?", (rank,))
+    connection.commit()
+    connection.close()
+
+
 def fact(key: str, value: str, rank: int | None = None) -> str:
     ranks = "" if rank is None else f" WHERE world_rank = {rank}"
     return f"INSERT OR REPLACE INTO fact SELECT world_rank, '{key}', '{value}' FROM rank{ranks};"

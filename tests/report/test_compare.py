@@ -22,7 +22,7 @@ from commprof_report.experiment.canary import folder_of
 from commprof_report.plots import compare as plot
 from commprof_report.plots.axis import time_text
 from compared_runs import BLOCKS, LARGE, MS, SKEW_NS, SMALL, TINY, TRANSFERS, US, changed, execute, experiment, fact, measured, on_a, planted
-from compared_runs import sides, words
+from compared_runs import remove_rank, sides, words
 from planted import SECOND
 from planted_job import HostClock, Job
 
@@ -234,6 +234,14 @@ def test_another_placement_is_refused(tmp_path, verdict, report):
     runs = sides(tmp_path / "runs", {}, hosts=2)
     assert "placement" in verdict(runs)["refused"]
     assert "a has 2 ranks on 1 host, b has 2 ranks on 2 hosts (0; 1)" in " ".join(report("compare", *words(runs)).out.split())
+
+
+def test_a_run_without_one_of_its_ranks_is_partial_and_nothing_else(tmp_path, verdict):
+    """Neither placed nor bound otherwise: where the missing rank ran is not known."""
+    bound = "".join(fact("last.affinity", str(rank), rank) + fact("host", f"node{rank}", rank) for rank in (0, 1))
+    runs = on_a(changed(sides(tmp_path / "runs", {}), bound), bound)
+    remove_rank(runs[0], 1)
+    assert verdict(runs)["refused"] == "partial"
 
 
 def test_other_nodes_for_each_side_are_refused_unless_they_are_many(slower, verdict, report):

@@ -47,9 +47,9 @@ def refusals(sides: Sequence[Side], keys: Sequence[Key], are_paired: bool) -> li
     runs = [run for side in sides for run in side.runs]
     found = [
         *_work(sides, keys),
-        *_placement(sides, runs),
+        *_placement(sides),
         *_program(sides),
-        *_binding(sides, runs),
+        *_binding(sides),
         *_partial(runs),
         *_disturbed(runs),
         *([] if are_paired else _order(sides)),
@@ -99,9 +99,14 @@ def _sums(rows: Sequence[Row | None]) -> set[tuple[int, int]]:
     return {(row.count, row.volume_bytes) for row in rows if row}
 
 
-def _placement(sides: Sequence[Side], runs: Sequence[Figures]) -> Iterator[Refusal]:
-    if len({(run.world_size, run.placement) for run in runs}) > 1:
-        said = [f"{side.name} has {one_of({layout(run) for run in side.runs})}" for side in sides]
+def _whole(side: Side) -> list[Figures]:
+    """The runs of which all ranks were read; where the missing ones ran is not known, and the runs are refused as partial."""
+    return [run for run in side.runs if not run.missing]
+
+
+def _placement(sides: Sequence[Side]) -> Iterator[Refusal]:
+    if len({(run.world_size, run.placement) for side in sides for run in _whole(side)}) > 1:
+        said = [f"{side.name} has {one_of({layout(run) for run in _whole(side)})}" for side in sides if _whole(side)]
         yield Refusal("placement", ", ".join(said), "run all with the same ranks on each host; or --allow placement")
 
 
@@ -132,10 +137,9 @@ def _program(sides: Sequence[Side]) -> Iterator[Refusal]:
         yield Refusal("program", "; ".join(said), "compare one program with the same arguments; or --allow program")
 
 
-def _binding(sides: Sequence[Side], runs: Sequence[Figures]) -> Iterator[Refusal]:
-    known = [run for run in runs if all(run.masks)]
-    if len({_widths(run) for run in known}) > 1:
-        said = [f"{side.name} {one_of({binding(run) for run in side.runs})}" for side in sides]
+def _binding(sides: Sequence[Side]) -> Iterator[Refusal]:
+    if len({_widths(run) for side in sides for run in _whole(side) if all(run.masks)}) > 1:
+        said = [f"{side.name} {one_of({binding(run) for run in _whole(side)})}" for side in sides if _whole(side)]
         options = "Open MPI: --bind-to core, MPICH: -bind-to core, Intel MPI: I_MPI_PIN_DOMAIN=core, srun: --cpu-bind=cores"
         way_out = f"bind all alike ({options}); or --allow binding"
         yield Refusal("binding", f"cores that a rank may use: {', '.join(said)}", way_out)
