@@ -165,6 +165,12 @@ def test_runs_that_do_not_alternate_are_not_paired(equal, verdict):
     assert verdict(unequal)["verdict"] == "same"
 
 
+def test_the_text_says_why_runs_are_not_in_blocks(equal, report):
+    of_all = "all runs of one side are compared with all of the other"
+    assert f"Blocks          none, as --unpaired asks; {of_all}" in report("compare", *words(equal), "--unpaired").out
+    assert f"Blocks          none: the sides do not alternate; {of_all}" in report("compare", *words(equal[:-1])).out
+
+
 SWITCHES = fact("begin.since_start_ns", "0") + fact("last.since_start_ns", str(10 * SECOND)) + fact("begin.involuntary_switches", "7")
 PLANTED = {
     "bytes": ("work", "UPDATE cell SET volume_bytes = 100 * count WHERE bytes = 65536", "64 KiB on MPI_COMM_WORLD: bytes only in b"),

@@ -293,7 +293,8 @@ def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
     if answers.is_paired and len(answers.sides[0].runs) > 1:
         yield "Blocks", f"{len(answers.sides[0].runs)}: runs made next to each other are compared with each other"
     elif not answers.is_paired:
-        yield "Blocks", "none: the sides do not alternate; all runs of one side are compared with all of the other"
+        why = "none: the sides do not alternate" if answers.rules.pairs else "none, as --unpaired asks"
+        yield "Blocks", f"{why}; all runs of one side are compared with all of the other"
     yield "Same work", work_text(answers)
     for pair in answers.pairs:
         if pair.verdict.is_control:

@@ -131,6 +131,24 @@ class SizeRow(NamedTuple):
     best: str | None
 
 
+class Rules(NamedTuple):
+    """metric: null for the default. level: of all verdicts together. min_effect: ratio - 1. skipped: the share of the steps of each run that
+    was left out when it was read; rows, whose sums have all steps, are not compared then. is_sequential: the number of blocks was chosen by the
+    width of the intervals."""
+
+    metric: str | None = None
+    level: float = 0.95
+    min_effect: float = 0.02
+    allowed: tuple[str, ...] = ()
+    pairs: bool = True
+    all_rows: bool = False
+    skipped: float = 0.0
+    is_sequential: bool = False
+
+    def level_of_each(self, verdicts: int) -> float:
+        return 1 - (1 - self.level) * (OF_SEQUENTIAL if self.is_sequential else 1) / verdicts
+
+
 class Pair(NamedTuple):
     """A side against the first one."""
 
@@ -151,6 +169,7 @@ class Comparison(NamedTuple):
     """histograms: of the largest rows; empty where runs were read without."""
 
     sides: list[Side]
+    rules: Rules
     metric: str
     is_paired: bool
     refused: list[Refusal]
@@ -161,24 +180,6 @@ class Comparison(NamedTuple):
     runs: list[RunRow]
     costs: list[FigureRow]
     histograms: list[Histogram]
-
-
-class Rules(NamedTuple):
-    """metric: null for the default. level: of all verdicts together. min_effect: ratio - 1. skipped: the share of the steps of each run that
-    was left out when it was read; rows, whose sums have all steps, are not compared then. is_sequential: the number of blocks was chosen by the
-    width of the intervals."""
-
-    metric: str | None = None
-    level: float = 0.95
-    min_effect: float = 0.02
-    allowed: tuple[str, ...] = ()
-    pairs: bool = True
-    all_rows: bool = False
-    skipped: float = 0.0
-    is_sequential: bool = False
-
-    def level_of_each(self, verdicts: int) -> float:
-        return 1 - (1 - self.level) * (OF_SEQUENTIAL if self.is_sequential else 1) / verdicts
 
 
 def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
@@ -203,7 +204,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         notes += _coarse_clocks(sides[0], side, next(figure for figure in pair.figures if figure.is_primary), rules.skipped)
     costs = [_cost(alone, side) for side in sides if side.bare_ns]
     return Comparison(
-        sides, metric, judge.is_paired, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides), costs, table.histograms()
+        sides, rules, metric, judge.is_paired, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides), costs, table.histograms()
     )
 
 
