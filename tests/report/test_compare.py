@@ -171,6 +171,11 @@ def test_the_text_says_why_runs_are_not_in_blocks(equal, report):
     assert f"Blocks          none: the sides do not alternate; {of_all}" in report("compare", *words(equal[:-1])).out
 
 
+@pytest.mark.parametrize("level", ["50%", "99.9%"])
+def test_levels_are_accepted_up_to_both_ends(equal, verdict, level):
+    assert f"{100 * verdict(equal, '--level', level)['level']:.3g}%" == level
+
+
 SWITCHES = fact("begin.since_start_ns", "0") + fact("last.since_start_ns", str(10 * SECOND)) + fact("begin.involuntary_switches", "7")
 PLANTED = {
     "bytes": ("work", "UPDATE cell SET volume_bytes = 100 * count WHERE bytes = 65536", "64 KiB on MPI_COMM_WORLD: bytes only in b"),

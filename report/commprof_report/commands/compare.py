@@ -118,7 +118,7 @@ def percent(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%?", text)
     if not match or not 0 < float(match[1]) < 100:
         raise argparse.ArgumentTypeError(f"{text}: a percentage above 0 and below 100, like 2%")
-    return float(match[1]) / 100
+    return round(float(match[1]) / 100, 9)  # 99.9 / 100 is more than 0.999
 
 
 def level(text: str) -> float:
