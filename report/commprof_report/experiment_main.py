@@ -163,9 +163,7 @@ class Runner:
         return f", the most that --until runs; an interval is still {units.share(max(widths))} above and below its estimate"
 
     def half_widths(self) -> list[float | None]:
-        """Of the verdicts; that of a control counts only if it is alone."""
-        verdicts = [pair.verdict for pair in self.interim().pairs]
-        return [half_width(row) for row in verdicts if not row.is_control or len(verdicts) == 1]
+        return [half_width(pair.verdict) for pair in self.interim().tested]
 
     def block_s(self) -> float:
         """How long a block takes, by those so far; before the first one, by the runs that were discarded."""

@@ -586,6 +586,26 @@ def test_a_control_shows_nothing_unless_something_other_than_the_command_differs
     assert (sizes[LARGE]["sides"], sizes[LARGE]["best"]) == (["a", "b"], "a")
 
 
+def with_control_alone(folder: Path) -> Path:
+    """Eight blocks of a and of a-again, the same command."""
+    runs = measured(sides(folder / "runs", {}), lambda run, _host, name: 1.0 if run[0] == "a" or name == "memory_ns" else 1.25)
+    experiment(folder, runs)
+    plan = json.loads((folder / "experiment.json").read_text())
+    plan["arms"][1] = {"name": "b", "command": "mpirun a", "of": "a"}
+    (folder / "experiment.json").write_text(json.dumps(plan))
+    return folder
+
+
+def test_an_arm_against_itself_alone_has_its_tables_and_is_refused_like_others(tmp_path, report):
+    """The machine took 25 % longer before each run of the second arm."""
+    folder = with_control_alone(tmp_path)
+    assert report("compare", folder, "--by", "verdict", "--json").rows[0]["refused"] == "machine"
+    text = report("compare", folder).out
+    assert "A/A             b runs the command of a\n" in text
+    assert "Refused         machine: arithmetic took " in text
+    assert re.search(r"^Transfer \*", text, re.M) and re.search(r"^MPI_Allreduce", text, re.M), text
+
+
 def test_a_control_of_a_refused_experiment_has_an_estimate_and_no_verdict(tmp_path, report):
     folder = with_control(tmp_path, 1.0)
     for run in folder.glob("*.db"):

@@ -215,8 +215,8 @@ def print_table(answers: Comparison, by: str) -> None:
         print(tables.text_table(run_columns(answers), answers.runs))
     elif by == "verdict":
         for pair in answers.pairs:
-            text = control_text if pair.verdict.is_control else verdict_text
-            common.print_line(f"{pair.verdict.side} v. {pair.verdict.reference}: {text(pair)}")
+            text = verdict_text(pair) if pair in answers.tested else control_text(answers, pair)
+            common.print_line(f"{pair.verdict.side} v. {pair.verdict.reference}: {text}")
     else:
         for place, pair in enumerate(answers.pairs):
             table = figure_table(pair) if by == "figure" else row_table(pair)
@@ -247,9 +247,7 @@ def picture(answers: Comparison) -> plot.Picture | None:
 def print_text(answers: Comparison) -> None:
     for head, text in facts(answers):
         print_fact(head, text)
-    for pair in answers.pairs:
-        if pair.verdict.is_control:
-            continue
+    for pair in answers.tested:
         print()
         title = f"{pair.verdict.side} v. {pair.verdict.reference}"
         for head, text in pair_facts(answers, pair, title):
@@ -298,7 +296,7 @@ def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
     yield "Same work", work_text(answers)
     for pair in answers.pairs:
         if pair.verdict.is_control:
-            yield "A/A", control_text(pair)
+            yield "A/A", control_text(answers, pair)
     if answers.costs:
         yield "Profiler", f"launch to end with it v. without: {'; '.join(map(cost_text, answers.costs))}"
 
@@ -375,18 +373,15 @@ def finding_text(pair: Pair) -> str:
         return f"no difference found: {change}{would}"
     values = f"{units.duration(figure.first_ns)} -> {units.duration(figure.second_ns)}"
     agreeing = f"; {row.verdict} in {row.agreeing} of {row.pairs} blocks" if row.pairs else ""
-    return f"{row.side} takes {row.verdict} {name}: {change}, {values} per {per_text(row.metric)}{agreeing} (p {row.p:.2g})"
+    odd = ": something other than the command differs by as much" if row.is_control else ""
+    return f"{row.side} takes {row.verdict} {name}: {change}, {values} per {per_text(row.metric)}{agreeing} (p {row.p:.2g}){odd}"
 
 
-def control_text(pair: Pair) -> str:
-    """What the comparison says of one command against itself."""
+def control_text(answers: Comparison, pair: Pair) -> str:
+    """What the comparison says of one command against itself, beside the verdicts."""
     row = pair.verdict
-    found = (
-        f"{verdict_text(pair)}: something other than the command differs by as much" if row.verdict in ("less", "more") else verdict_text(pair)
-    )
-    if row.verdict == "refused":
-        found = f"no verdict either; {NAMES[row.metric][1]} {change_text(row)}"
-    return f"{row.side} runs the command of {row.reference}: {found}"
+    found = f"no verdict either; {NAMES[row.metric][1]} {change_text(row)}" if row.verdict == "refused" else finding_text(pair)
+    return f"{row.side} runs the command of {row.reference}{'' if pair in answers.tested else f': {found}'}"
 
 
 def cost_text(row: FigureRow) -> str:

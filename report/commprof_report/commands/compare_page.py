@@ -28,7 +28,7 @@ SIDE_COLUMNS = (
 
 
 def title(answers: Comparison) -> str:
-    return f"{' and '.join(pair.verdict.side for pair in tested(answers))} v. {answers.sides[0].name}"
+    return f"{' and '.join(pair.verdict.side for pair in answers.tested)} v. {answers.sides[0].name}"
 
 
 def parts(answers: Comparison) -> Iterator[str]:
@@ -40,13 +40,8 @@ def parts(answers: Comparison) -> Iterator[str]:
     yield runs_section(answers)
 
 
-def tested(answers: Comparison) -> list[Pair]:
-    """Without an arm that runs against itself."""
-    return [pair for pair in answers.pairs if not pair.verdict.is_control] or answers.pairs
-
-
 def opening(answers: Comparison) -> str:
-    pairs = tested(answers)
+    pairs = answers.tested
     (_, program), *sides = compare.sides_facts(answers)
     facts = [*compare.refusal_facts(answers), *sides]
     for pair in pairs:
@@ -68,7 +63,7 @@ def elsewhere(pairs: Sequence[Pair]) -> set[str]:
 
 
 def cards(answers: Comparison) -> Iterator[tuple[str, str]]:
-    for pair in tested(answers)[:MOST_CARDS]:
+    for pair in answers.tested[:MOST_CARDS]:
         row = pair.verdict
         if row.change is None:
             continue
@@ -88,7 +83,7 @@ def name_of(pair: Pair) -> str:
 
 def tables(answers: Comparison, columns: Callable[[Pair], list[Column]], rows: Callable[[Pair], Sequence[object]]) -> list[str]:
     """One for each pair, under its name where there are several."""
-    pairs, shown = tested(answers), []
+    pairs, shown = answers.tested, []
     for pair in pairs:
         *known, last = columns(pair)
         name = f"<p><b>{page.text(name_of(pair))}</b></p>" if len(pairs) > 1 else ""
@@ -102,7 +97,7 @@ def measures_section(answers: Comparison) -> str:
         f" {answers.sides[0].name} with its interval. A filled mark is a difference beyond chance, a hollow one is none or has no verdict;"
         " changes within the grey band do not matter. The mouse names the mark it is on, the arrow keys those of a drawing that has the focus."
     )
-    pairs = tested(answers)
+    pairs = answers.tested
     found = [
         measure(answers, compare.figure_name(row), [own for pair in pairs for own in compare.known_figures(pair) if own.figure == row.figure])
         for row in compare.known_figures(pairs[0])
@@ -152,7 +147,7 @@ def signed(change_ns: float) -> str:
 
 
 def rows_section(answers: Comparison) -> str:
-    pairs = tested(answers)
+    pairs = answers.tested
     if not pairs[0].rows:
         return ""
     sentence = (
@@ -191,7 +186,7 @@ def hosts(side: Side) -> set[str]:
 def differences_section(answers: Comparison) -> str:
     sentence = "What the sides ran on, and settings and software in which all runs of one side differ from all of the other."
     shown = [page.table(SIDE_COLUMNS, answers.sides)]
-    for pair in tested(answers):
+    for pair in answers.tested:
         if pair.differences:
             shown.append(page.table(difference_columns(pair), pair.differences))
         else:

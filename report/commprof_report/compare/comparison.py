@@ -181,14 +181,19 @@ class Comparison(NamedTuple):
     costs: list[FigureRow]
     histograms: list[Histogram]
 
+    @property
+    def tested(self) -> list[Pair]:
+        """Without controls, unless there is nothing else."""
+        return [pair for pair in self.pairs if not pair.verdict.is_control] or self.pairs
+
 
 def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     sides = [side._replace(runs=_with_groups_of(sides[0].runs[0], side.runs)) for side in sides]
     blocked = in_blocks(sides) if rules.pairs else None
     sides = blocked or [side._replace(blocks=None) for side in sides]
     metric = rules.metric or _default_metric(sides, rules)
-    tested = [side for side in sides[1:] if not side.of]
-    judge = Judge(blocked is not None, rules.level_of_each(max(1, len(tested))), math.log1p(rules.min_effect))
+    tested = [side for side in sides[1:] if not side.of] or sides[1:]
+    judge = Judge(blocked is not None, rules.level_of_each(len(tested)), math.log1p(rules.min_effect))
     keys = list(dict.fromkeys(key for side in sides for run in side.runs for key in run.rows))
     found = refusals(sides, keys, judge.is_paired)
     drifted = {side.name: _drifted(judge, sides[0], side, metric) for side in tested}
