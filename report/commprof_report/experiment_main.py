@@ -23,7 +23,7 @@ from .commands.compare import percent
 from .compare.comparison import Comparison, Rules, compare, half_width
 from .compare.figures import Figures, figures
 from .compare.rank_tests import MOST_PAIRS
-from .compare.refusals import binding, differences, differences_text, refusals
+from .compare.refusals import binding, differences, differences_text, refusals, work_of
 from .compare.sides import Side, experiment_read
 from .experiment import canary
 from .experiment import plan as plans
@@ -197,7 +197,7 @@ class Runner:
             if also:
                 say(f"{side.name} differs from {found[0].name} in: {differences_text(also)}")
         keys = list(dict.fromkeys(key for side in found for run in side.runs for key in run.rows))
-        for refusal in refusals(found, keys, True):
+        for refusal in refusals(found, work_of(found, keys), True):
             say(f"hvprof-report compare will give no verdict ({refusal.kind}): {refusal.what}. Way out: {refusal.way_out}")
 
     def block(self) -> None:

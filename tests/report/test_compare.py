@@ -241,6 +241,31 @@ def test_another_number_of_steps_is_other_work(tmp_path, verdict, report):
     assert verdict(runs, "--allow", "work")["verdict"] == "more"
 
 
+def same_work(report, runs: list[Path]) -> str:
+    text = " ".join(report("compare", *words(runs)).out.split())
+    return text[text.index("Same work ") : text.index(" Compared ")]
+
+
+def test_rows_whose_calls_vary_from_run_to_run_are_not_called_the_same(tmp_path, report, verdict):
+    """On both sides the 64 KiB are called once more in every other block."""
+    runs = sides(tmp_path / "runs", {})
+    assert same_work(report, runs) == "Same work yes: 3 rows with the same calls and bytes, on 2 ranks"
+    for run in runs:
+        if int(run.stem[2:]) % 2:
+            execute(run, f"UPDATE cell SET count = count + 1 WHERE bytes = {SMALL}")
+    assert verdict(runs)["refused"] == ""
+    varies = "; 1 row differs between runs, between the sides by no more than within them or by less than 1.0 %"
+    assert same_work(report, runs) == "Same work yes: 2 rows with the same calls and bytes, on 2 ranks" + varies
+
+
+def test_rows_of_polls_are_no_part_of_the_work(slower, report):
+    runs = changed(slower, HEALTHY["polls"])
+    for run in runs:
+        if run.name[0] == "a":
+            execute(run, HEALTHY["polls"])
+    assert same_work(report, runs) == "Same work yes: 3 rows with the same calls and bytes, on 2 ranks"
+
+
 def test_another_placement_is_refused(tmp_path, verdict, report):
     runs = sides(tmp_path / "runs", {}, hosts=2)
     assert "placement" in verdict(runs)["refused"]
@@ -323,7 +348,7 @@ def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, r
     text = " ".join(report("compare", *words(runs), "--skip-steps", "34%").out.split())
     assert "b takes less transfer: transfer -" in text and " per rank; less in 8 of 8 blocks" in text
     assert text.count("Note") == 1 and "Note the first 34.0 % of the steps of each run are left out; calls and sizes are not shown" in text
-    assert "Same work yes: the same calls and bytes, on 2 ranks" in text and "Inside MPI" not in text
+    assert "Same work yes: 3 rows with the same calls and bytes, on 2 ranks" in text and "Inside MPI" not in text
     assert "these are the steps after those left out" in " ".join(report("compare", *words(runs), "--skip-steps", "10%").out.split())
     figures_known = [
         row["figure"] for row in report("compare", *words(runs), "--skip-steps", "34%", "--json").rows if row["change"] is not None

@@ -39,7 +39,7 @@ from ..compare.comparison import METRICS, OTHER, ROWS, ComparedRow, Comparison, 
 from ..compare.comparison import VerdictRow, compare
 from ..compare.figures import PERCENTILES, figures, row_name
 from ..compare.judge import Contrast
-from ..compare.refusals import KINDS, differences_text, program_of
+from ..compare.refusals import KINDS, NOTABLE_WORK, differences_text, program_of
 from ..compare.sides import Side
 from ..display import pictures, tables
 from ..display.tables import Column
@@ -317,9 +317,11 @@ def work_text(answers: Comparison) -> str:
     other = any(refusal.kind == "work" for refusal in (*answers.refused, *answers.allowed))
     if other:
         return "no"
-    ranks = answers.sides[0].runs[0].world_size
-    rows = f"{units.counted(len(answers.sizes), 'row')} with " if answers.sizes else ""
-    return f"yes: {rows}the same calls and bytes, on {units.counted(ranks, 'rank')}"
+    same, uneven = map(len, answers.work)
+    ranks = units.counted(answers.sides[0].runs[0].world_size, "rank")
+    differ = f"{units.counted(uneven, 'row')} {'differs' if uneven == 1 else 'differ'} between runs"
+    varies = f"; {differ}, between the sides by no more than within them or by less than {units.share(NOTABLE_WORK)}" if uneven else ""
+    return f"yes: {units.counted(same, 'row')} with the same calls and bytes, on {ranks}{varies}"
 
 
 def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from . import machine, rank_tests
 from .figures import PERCENTILES, Figures, Key, Row, row_name
 from .groups import renamed
 from .judge import Contrast, Judge, median_known
-from .refusals import Difference, Refusal, differences, refusals, tunes_itself
+from .refusals import Difference, Refusal, Work, differences, refusals, tunes_itself, work_of
 from .sides import Side, in_blocks
 
 METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
@@ -172,6 +172,7 @@ class Comparison(NamedTuple):
     rules: Rules
     metric: str
     is_paired: bool
+    work: Work
     refused: list[Refusal]
     allowed: list[Refusal]
     notes: list[str]
@@ -195,7 +196,8 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     tested = [side for side in sides[1:] if not side.of] or sides[1:]
     judge = Judge(blocked is not None, rules.level_of_each(len(tested)), math.log1p(rules.min_effect))
     keys = list(dict.fromkeys(key for side in sides for run in side.runs for key in run.rows))
-    found = refusals(sides, keys, judge.is_paired)
+    work = work_of(sides, keys)
+    found = refusals(sides, work, judge.is_paired)
     drifted = {side.name: _drifted(judge, sides[0], side, metric) for side in tested}
     found += [refusal for refused, _ in drifted.values() for refusal in refused]
     refused = [refusal for refusal in found if refusal.kind not in rules.allowed]
@@ -209,7 +211,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         notes += _coarse_clocks(sides[0], side, next(figure for figure in pair.figures if figure.is_primary), rules.skipped)
     costs = [_cost(alone, side) for side in sides if side.bare_ns]
     return Comparison(
-        sides, rules, metric, judge.is_paired, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides), costs, table.histograms()
+        sides, rules, metric, judge.is_paired, work, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides), costs, table.histograms()
     )
 
 

@@ -42,11 +42,29 @@ class Difference(NamedTuple):
         return f"{self.name} ({value_text(self.first, 40)}; {self.side}: {value_text(self.second, 40)})"
 
 
-def refusals(sides: Sequence[Side], keys: Sequence[Key], are_paired: bool) -> list[Refusal]:
+class Work(NamedTuple):
+    """Rows with equal calls and bytes on every rank of every run, and the others: without set-up, polls and calls that only wait."""
+
+    same: list[Key]
+    uneven: list[Key]
+
+
+def work_of(sides: Sequence[Side], keys: Sequence[Key]) -> Work:
     """`keys`: rows that any run has."""
+    work = Work([], [])
+    for key in keys:
+        rows = [run.rows.get(key) for side in sides for run in side.runs]
+        known = next(row for row in rows if row)
+        if key.measure == "call" and known.family not in VARIES:
+            is_same = all(row is not None and row.work == known.work for row in rows)
+            (work.same if is_same else work.uneven).append(key)
+    return work
+
+
+def refusals(sides: Sequence[Side], work: Work, are_paired: bool) -> list[Refusal]:
     runs = [run for side in sides for run in side.runs]
     found = [
-        *_work(sides, keys),
+        *_work(sides, work.uneven),
         *_placement(sides),
         *_program(sides),
         *_binding(sides),
@@ -58,17 +76,11 @@ def refusals(sides: Sequence[Side], keys: Sequence[Key], are_paired: bool) -> li
     return found
 
 
-def _work(sides: Sequence[Side], keys: Sequence[Key]) -> Iterator[Refusal]:
-    """Calls and bytes of every rank, without set-up, polls and calls that only wait. Numbers that vary within a side by as much as between
-    the sides are the program's nature."""
+def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:
+    """Numbers that vary within a side by as much as between the sides are the program's nature."""
     said = []
-    for key in keys:
+    for key in uneven:
         rows = [[run.rows.get(key) for run in side.runs] for side in sides]
-        if key.measure != "call" or next(row for side in rows for row in side if row).family in VARIES:
-            continue
-        reference = next((row.work for row in rows[0] if row), None)
-        if all(row is not None and row.work == reference for side in rows for row in side):
-            continue
         for side, own in zip(sides[1:], rows[1:]):
             what = _other_work(rows[0], own)
             if what:
