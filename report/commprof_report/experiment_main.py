@@ -33,7 +33,6 @@ from .experiment.plan import FAILED, OK, WARM_UP, Arm, Plan, Run
 PROGRAM = "commprof-experiment"
 MOST_FAILURES = 3  # of an arm in a row
 OPTIONS = re.compile(re.escape(PLACEHOLDER) + r"\s+-")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
 
 
 class Parser(argparse.ArgumentParser):
@@ -71,7 +70,7 @@ def parser_build() -> Parser:
 
 def arm(text: str) -> Arm:
     name, colon, command = text.partition(":")
-    if not colon or not NAME.fullmatch(name.strip()) or command.count(PLACEHOLDER) != 1:
+    if not colon or not plans.NAME.fullmatch(name.strip()) or command.count(PLACEHOLDER) != 1:
         example = "'openmpi: mpirun.openmpi -n 4 {} ./app'"
         raise argparse.ArgumentTypeError(f"{text}: an arm is a name of letters and digits and a command with one {{}}, like {example}")
     return Arm(name.strip(), command.strip())

@@ -344,6 +344,24 @@ def test_a_plan_is_read_as_it_was_written(tmp_path):
         plans.plan_read(tmp_path)
 
 
+DAMAGED = ({"arms": []}, {"arms": [{"name": "../a", "command": "x {}"}]}, {"arms": [{"name": "a", "command": "x {}"}] * 2}, {"blocks": 0})
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+@pytest.mark.parametrize("command", ["resume", "status"])
+def test_a_damaged_plan_is_said_in_one_line(here, command, damage):
+    start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
+    plan = json.loads((here / "exp/experiment.json").read_text())
+    (here / "exp/experiment.json").write_text(json.dumps({**plan, **damage}))
+    answer = start(here, command, "exp")
+    assert (answer.status, answer.err.count("\n")) == (1, 1), answer.err
+    assert answer.err.startswith("commprof-experiment: exp/experiment.json: is damaged: ")
+
+
+def test_a_folder_without_an_experiment_is_said_in_one_line(here):
+    assert start(here, "resume", "exp").err == "commprof-experiment: exp: is no experiment: it has no experiment.json\n"
+
+
 WRONG = (
     ["run", "exp"],
     ["run", "exp", "--arm", "a: x {}"],

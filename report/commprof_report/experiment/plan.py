@@ -22,6 +22,7 @@ from ..base.errors import ReportError
 EXPERIMENT, RUNS = "experiment.json", "runs.jsonl"
 FORMAT, VERSION = "commprof-experiment", 1
 OK, FAILED, WARM_UP = "ok", "failed", "warm-up"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")  # of an arm, and of its folders
 BLOCK = re.compile(r"block-(\d{1,6})")
 
 
@@ -60,15 +61,22 @@ def is_experiment(folder: Path) -> bool:
 
 def plan_read(folder: Path) -> Plan:
     path = folder / EXPERIMENT
+    if not path.exists():
+        raise ReportError(folder, f"is no experiment: it has no {EXPERIMENT}")
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
         if (plan["format"], plan["version"]) != (FORMAT, VERSION):
             raise ReportError(path, f"is not version {VERSION} of {FORMAT}")
         arms = [Arm(*(str(arm[key]) for key in ("name", "command")), str(arm.get("of", "")), bool(arm.get("is_bare"))) for arm in plan["arms"]]
-        until = plan.get("until")
-        return Plan(arms, int(plan.get("blocks", 0)), int(plan.get("seed", 0)), None if until is None else float(until))
+        names = [arm.name for arm in arms]
+        if not names or len(set(names)) < len(names) or not all(map(NAME.fullmatch, names)):
+            raise ValueError(f"names of arms: {', '.join(names) or 'none'}")
+        blocks, until = int(plan.get("blocks", 1)), plan.get("until")
+        if blocks < 1:
+            raise ValueError(f"{blocks} blocks")
+        return Plan(arms, blocks, int(plan.get("seed", 0)), None if until is None else float(until))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ReportError(path, f"is not an experiment: {error}") from None
+        raise ReportError(path, f"is damaged: {error}") from None
 
 
 def plan_write(folder: Path, plan: Plan) -> None:
