@@ -28,7 +28,7 @@ from .compare.sides import Side, experiment_read
 from .experiment import canary
 from .experiment import plan as plans
 from .experiment.launch import PLACEHOLDER, launch
-from .experiment.plan import FAILED, OK, WARM_UP, Arm, Plan, Run
+from .experiment.plan import FAILED, OK, REMOVED, WARM_UP, Arm, Plan, Run
 
 PROGRAM = "commprof-experiment"
 MOST_FAILURES = 3  # of an arm in a row
@@ -111,7 +111,7 @@ def go_on(arguments: argparse.Namespace) -> None:
     with plans.owned(folder):
         wanted = arguments.blocks or plan.blocks
         if arguments.command == "add":
-            wanted = max(plan.blocks, len(plans.complete_blocks(plan, plans.runs_read(folder)))) + arguments.blocks
+            wanted = max(plan.blocks, len(plans.complete_blocks(plan, plans.runs_of(folder, plan)))) + arguments.blocks
         if wanted != plan.blocks:
             plan = plan._replace(blocks=wanted)
             plans.plan_write(folder, plan)
@@ -124,7 +124,7 @@ class Runner:
     def __init__(self, folder: Path, plan: Plan, timeout_s: float | None, limit_s: float | None) -> None:
         self.folder, self.plan, self.timeout_s = folder, plan, timeout_s
         self.end_s = None if limit_s is None else time.monotonic() + limit_s
-        self.runs = plans.runs_read(folder)
+        self.runs = plans.runs_of(folder, plan)
         self.read: dict[Path, Figures] = {}
 
     def run(self) -> None:
@@ -260,7 +260,9 @@ def show(arguments: argparse.Namespace) -> None:
         own = [run for run in runs if run.arm == each.name]
         failed = [run for run in own if run.status == FAILED]
         counted = [run.seconds for run in own if run.status == OK]
+        removed = sum(run.status == REMOVED for run in own)
         took = f", {min(counted):.1f} to {max(counted):.1f} s each" if counted else ""
+        took += f"; {removed} removed" if removed else ""
         why = f"; {units.counted(len(failed), 'failed run')}, the last: {failed[-1].why}" if failed else ""
         say(f"  {each.name}: {units.counted(len(counted), 'run')}{took}{why}; {each.command}")
     runner.progress()

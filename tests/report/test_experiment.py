@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -305,6 +306,23 @@ def test_ended_at_any_run_resume_goes_on_and_no_run_counts_twice(here, number, b
     assert len(complete) == 3
     assert before[-1].block not in complete
     assert len({(run.block, run.arm) for run in after}) == len(after)
+
+
+def test_a_block_is_repeated_whose_run_was_removed(here, report):
+    start(here, "run", "exp", "--blocks", 3, *arms(here, "a", "b"))
+    shutil.rmtree(here / "exp/block-02/a")
+    assert report("compare", here / "exp", "--by", "verdict", "--json").rows[0]["pairs"] == 2
+    out = start(here, "status", "exp").out
+    assert "2 of 3 blocks complete" in out and "  a: 2 runs" in out and "; 1 removed; " in out
+    assert start(here, "resume", "exp").status == 0
+    assert [row["block"] for row in report("compare", here / "exp", "--by", "run", "--json").rows if row["side"] == "a"] == [1, 3, 4]
+
+
+def test_the_first_run_of_an_arm_is_made_again_if_it_was_removed(here):
+    start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
+    shutil.rmtree(here / "exp/block-00")
+    answer = start(here, "resume", "exp", "--blocks", 2)
+    assert answer.status == 0 and "first run of b, discarded" in answer.out
 
 
 def test_two_runners_do_not_share_an_experiment(here):

@@ -184,7 +184,7 @@ def _partial(runs: Sequence[Figures]) -> Iterator[Refusal]:
         said.append(f"between {units.share(min(parts))} and {units.share(max(parts))} of the wall time was counted")
     if said:
         more = f"; and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
-        yield Refusal("partial", "; ".join(said[:MOST_SAID]) + more, "repeat such a run or leave it out; or --allow partial")
+        yield Refusal("partial", "; ".join(said[:MOST_SAID]) + more, "repeat such a run (in an experiment: remove its folder, then resume) or leave it out; or --allow partial")
 
 
 def _faults(run: Figures) -> Iterator[str]:

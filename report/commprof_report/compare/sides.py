@@ -60,7 +60,8 @@ def _common_name(names: Sequence[str]) -> str:
 
 def experiment_read(folder: Path) -> list[Chosen]:
     """The arms of an experiment, in order; the first is the reference. Only blocks with a run of every arm are compared."""
-    plan, runs = plans.plan_read(folder), plans.runs_read(folder)
+    plan = plans.plan_read(folder)
+    runs = plans.runs_of(folder, plan)
     blocks = plans.complete_blocks(plan, runs)
     profiled = [arm for arm in plan.arms if not arm.is_bare]
     if len(profiled) < 2 or not blocks:

@@ -22,6 +22,7 @@ from ..base.errors import ReportError
 EXPERIMENT, RUNS = "experiment.json", "runs.jsonl"
 FORMAT, VERSION = "commprof-experiment", 1
 OK, FAILED, WARM_UP = "ok", "failed", "warm-up"
+REMOVED = "removed"  # a run that was OK, and whose folder somebody has removed; its block is repeated
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")  # of an arm, and of its folders
 BLOCK = re.compile(r"block-(\d{1,6})")
 
@@ -102,6 +103,16 @@ def runs_read(folder: Path) -> list[Run]:
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
     return found
+
+
+def runs_of(folder: Path, plan: Plan) -> list[Run]:
+    """Those read, of which some may be REMOVED by now."""
+    bare = {arm.name for arm in plan.arms if arm.is_bare}
+
+    def is_removed(run: Run) -> bool:
+        return run.status in (OK, WARM_UP) and run.arm not in bare and not (folder / run.folder).exists()
+
+    return [run._replace(status=REMOVED) if is_removed(run) else run for run in runs_read(folder)]
 
 
 def run_add(folder: Path, run: Run) -> None:
