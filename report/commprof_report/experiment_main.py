@@ -102,7 +102,7 @@ def begin(arguments: argparse.Namespace) -> None:
         raise UsageError(arguments.folder, f"is an experiment already; go on with: {PROGRAM} resume {shlex.quote(str(arguments.folder))}")
     arguments.folder.mkdir(parents=True, exist_ok=True)
     seed = random.randrange(1 << 31) if arguments.seed is None else arguments.seed
-    plans.plan_write(arguments.folder, Plan(arms, arguments.blocks, seed, arguments.until))
+    plans.plan_write(arguments.folder, Plan(arms, arguments.blocks, seed, arguments.until, os.getcwd()))
     go_on(arguments)
 
 
@@ -174,8 +174,11 @@ class Runner:
         """One run that is discarded: page cache, connections and tuning files are then warm for all arms."""
         while not any(run.arm == each.name and run.status == WARM_UP for run in self.runs):
             self.clear(each.name)
-            run = launch(self.folder, 0, each, self.commprof_run, self.timeout_s)
+            run = self.launch(0, each)
             self.add(run._replace(status=WARM_UP) if run.status == OK else run)
+
+    def launch(self, block: int, each: Arm) -> Run:
+        return launch(self.folder, block, each, self.commprof_run, self.plan.directory, self.timeout_s)
 
     def clear(self, name: str) -> None:
         """What a failed or interrupted first run has left is discarded like it."""
@@ -202,7 +205,7 @@ class Runner:
     def block(self) -> None:
         number = plans.next_block(self.folder, self.runs)
         for each in plans.order_of(self.plan, len(self.complete())):
-            run = launch(self.folder, number, each, self.commprof_run, self.timeout_s)
+            run = self.launch(number, each)
             self.add(run)
             if run.status == FAILED:
                 return

@@ -67,8 +67,8 @@ def environment(here: Path) -> dict[str, str]:
     return {**os.environ, "PATH": f"{here}:{os.environ['PATH']}"}
 
 
-def start(here: Path, *more: object) -> Answer:
-    done = subprocess.run(words(here, *more), capture_output=True, text=True, env=environment(here), cwd=here)
+def start(here: Path, *more: object, cwd: Path | None = None) -> Answer:
+    done = subprocess.run(words(here, *more), capture_output=True, text=True, env=environment(here), cwd=cwd or here)
     return Answer(done.returncode, done.stdout, done.stderr)
 
 
@@ -306,6 +306,13 @@ def test_ended_at_any_run_resume_goes_on_and_no_run_counts_twice(here, number, b
     assert len(complete) == 3
     assert before[-1].block not in complete
     assert len({(run.block, run.arm) for run in after}) == len(after)
+
+
+def test_resume_runs_the_commands_in_the_folder_in_which_the_experiment_was_begun(here, tmp_path_factory):
+    named = [word.replace(f"{here}/", "./") for word in arms(here, "a", "b")]
+    start(here, "run", "exp", "--blocks", 1, *named)
+    answer = start(here, "resume", here / "exp", "--blocks", 2, cwd=tmp_path_factory.mktemp("elsewhere"))
+    assert answer.status == 0 and len(runs(here)) == 4, answer
 
 
 def test_a_block_is_repeated_whose_run_was_removed(here, report):

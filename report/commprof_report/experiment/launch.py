@@ -19,27 +19,29 @@ PATIENCE_S = 10  # between asking a job to end and killing it
 SHELL = "trap 'trap \"\" TERM; kill 0; wait $!' TERM; (%s\n) & wait $!"  # passes on that it is to end, and waits for that
 
 
-def launch(experiment: Path, block: int, arm: Arm, commprof_run: str, timeout_s: float | None) -> Run:
-    """Runs the arm's command in a shell, with the launcher's output in a log beside the run folder. Before the run, the hosts are measured."""
+def launch(experiment: Path, block: int, arm: Arm, commprof_run: str, directory: str, timeout_s: float | None) -> Run:
+    """Runs the arm's command in a shell in the directory (empty: the current one), with the launcher's output in a log beside the run folder.
+    Before the run, the hosts are measured."""
     folder = experiment / f"block-{block:02d}" / arm.name
     folder.parent.mkdir(exist_ok=True)
     begins = [["--canary", canary.folder_of(folder.resolve())], ["--output", folder.resolve()]][: 1 if arm.is_bare else 2]
     profiled = " ".join(shlex.join([commprof_run, option, str(path)]) for option, path in begins)
     begin = time.monotonic()
     with open(folder.parent / f"{arm.name}.log", "ab") as log:  # a first run that failed keeps its own
-        why = _ended(arm.command.replace(PLACEHOLDER, profiled), log, timeout_s)
+        why = _ended(arm.command.replace(PLACEHOLDER, profiled), directory or None, log, timeout_s)
     if not why and not arm.is_bare and not [*folder.glob("rank-*"), *folder.glob("node-*.tar")]:
         why = "it wrote no profile"
     return Run(block, arm.name, str(folder.relative_to(experiment)), FAILED if why else OK, time.monotonic() - begin, why)
 
 
-def _ended(command: str, log: object, timeout_s: float | None) -> str:
+def _ended(command: str, directory: str | None, log: object, timeout_s: float | None) -> str:
     """Why the command failed; empty: it did not."""
     job = subprocess.Popen(
         ["/bin/sh", "-c", SHELL % command],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
+        cwd=directory,
         start_new_session=True,
         preexec_fn=partial(end_with_parent, signal.SIGTERM, os.getpid()),  # else it would disturb the runs after resume
     )

@@ -37,12 +37,14 @@ class Arm(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """blocks: complete ones that are wanted at least. until: then more, up to this half width of the intervals; null: no more."""
+    """blocks: complete ones that are wanted at least. until: then more, up to this half width of the intervals; null: no more. directory: where
+    the commands are run; empty: in the current one."""
 
     arms: list[Arm]
     blocks: int
     seed: int
     until: float | None = None
+    directory: str = ""
 
 
 class Run(NamedTuple):
@@ -75,7 +77,7 @@ def plan_read(folder: Path) -> Plan:
         blocks, until = int(plan.get("blocks", 1)), plan.get("until")
         if blocks < 1:
             raise ValueError(f"{blocks} blocks")
-        return Plan(arms, blocks, int(plan.get("seed", 0)), None if until is None else float(until))
+        return Plan(arms, blocks, int(plan.get("seed", 0)), None if until is None else float(until), str(plan.get("directory", "")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ReportError(path, f"is damaged: {error}") from None
 
