@@ -75,10 +75,20 @@ def test_a_planted_difference_is_found_where_it_is(slower, ask, verdict):
     assert rows[LARGE]["part_of_change"] == pytest.approx(1, abs=0.1)
     assert rows[LARGE]["change"] == pytest.approx(0.3, abs=0.03)
     assert rows[SMALL]["outcome"] in ("same", "unknown")
-    assert rows[None]["call"] == "other" and rows[None]["rows"] == 1  # those of 8 bytes
+    assert (rows[TINY]["call"], rows[TINY]["rows"]) == ("MPI_Allreduce", 1), "one small row has its own name"
     alike = next(row for row in ask(slower, "figure") if row["figure"] == "rows")
     assert alike["change"] == pytest.approx(1.3 ** (1 / 3) - 1, abs=0.02)
     assert alike["first_ns"] == pytest.approx(math.prod(TRANSFERS.values()) ** (1 / 3), rel=0.02)
+
+
+def test_small_rows_are_added_up_per_rank_with_the_metric_that_they_have(slower, ask, report):
+    """Rank 1 has its calls of 8 bytes as 16 bytes, whose transfer is not known."""
+    statement = f"UPDATE cell SET bytes = 16 WHERE bytes = {TINY} AND world_rank = 1"
+    runs = on_a(changed(slower, statement), statement)
+    (other,) = [row for row in ask(runs, "row") if row["call"] == "other"]
+    assert (other["rows"], other["count"], other["metric"]) == (2, 24, "mixed")
+    assert other["first_ns"] == 24 * US / 2
+    assert "other (2 rows), per rank" in report("compare", *words(runs)).out
 
 
 def test_the_text_says_what_was_found_and_why(slower, report):

@@ -78,7 +78,10 @@ def test_ranks_are_listed_in_spans():
     assert units.rank_list([5, 0, 1, 2]) == "0-2,5"
 
 
-@pytest.mark.parametrize(("part", "text"), [(0, "0.00 %"), (0.00001, "< 0.01 %"), (0.005, "0.50 %"), (0.345, "34.5 %")])
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [(0, "0.00 %"), (0.00001, "< 0.01 %"), (0.005, "0.50 %"), (0.345, "34.5 %"), (-0.024, "-2.4 %"), (-0.00001, "> -0.01 %")],
+)
 def test_a_share_is_in_percent(part, text):
     assert units.share(part) == text
 

@@ -123,6 +123,8 @@ def share(part: float | None) -> str:
     if part is None:
         return NO_VALUE
     percent = 100 * part
+    if percent < 0:
+        return "> -0.01 %" if percent > -0.01 else f"-{share(-part)}"
     return "< 0.01 %" if 0 < percent < 0.01 else f"{percent:.2f} %" if percent < 1 else f"{percent:.1f} %"
 
 

@@ -435,7 +435,7 @@ def row_text(row: ComparedRow) -> str:
 
 def call_text(row: ComparedRow | SizeRow) -> str:
     if row.call == OTHER:
-        return f"other ({units.counted(row.rows, 'row')})"
+        return f"other ({units.counted(row.rows, 'row')}), per rank"
     return units.call_name(row.call, row.memory_kind, row.measure)
 
 

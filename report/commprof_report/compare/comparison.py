@@ -38,6 +38,7 @@ FEW_SWITCHES_PER_S = 1  # involuntary, of a rank; fewer do not matter
 NOTABLE_ERROR = 0.1  # of the clocks, of the difference
 ADVISED = math.log(1.05)  # "so many pairs would find 5 %"
 OTHER = "other"
+MIXED = "mixed"  # transfer of the rows of which it is known, time of the others
 ROWS = "rows"  # the figure in which each row counts alike
 
 
@@ -293,7 +294,9 @@ class _Table:
     def other(self, judge: Judge, keys: Sequence[Key], side: Side) -> ComparedRow:
         sums = [self.sums(keys, each) for each in (self.sides[0], side)]
         count = round(fmean(sum(run.rows[key].count for key in keys) for run in self.sides[0].runs))
-        what = (OTHER, "", None, "", "", len(keys), count, sum(self.share[key] for key in keys), self.metric)
+        metrics = {self.metrics[key] for key in keys}
+        metric = metrics.pop() if len(metrics) == 1 else MIXED
+        what = (OTHER, "", None, "", "", len(keys), count, sum(self.share[key] for key in keys), metric)
         return ComparedRow(*astuple(judge.contrast(*sums)), side.name, self.sides[0].name, *what, _difference(sums))
 
     def histograms(self) -> list[Histogram]:
@@ -375,8 +378,9 @@ def _noise(values: Sequence[Sequence[float | None]]) -> float | None:
 
 
 def _tested(judge: Judge, table: _Table, rules: Rules, side: Side, is_found: bool) -> list[ComparedRow]:
-    shown = [key for key in table.keys if rules.all_rows or table.share[key] >= SMALL]
-    small = table.keys[len(shown) :]
+    small = [] if rules.all_rows else [key for key in table.keys if table.share[key] < SMALL]
+    small = small if len(small) > 1 else []
+    shown = table.keys[: len(table.keys) - len(small)]
     rows = [table.row(judge, key, side) for key in shown] + ([table.other(judge, small, side)] if small else [])
     whole_ns = _difference([table.sums(table.keys, each) for each in (table.sides[0], side)])
     confirmed = next((place for place, row in enumerate(rows) if row.outcome not in ("less", "more")), len(shown)) if is_found else 0
