@@ -90,7 +90,7 @@ def test_rows_are_those_of_compare_the_largest_change_first(page_of, tables, rep
     page_of(words(slower))
     rows = sorted(report("compare", *words(slower), "--json").rows, key=lambda row: -abs(row["change_ns"]))
     ((heads, *cells),) = tables("calls-and-sizes")
-    assert [cell[heads.index("bytes")] for cell in cells] == ["4 MiB", "64 KiB", "-"]
+    assert [cell[heads.index("bytes")] for cell in cells] == ["4 MiB", "64 KiB", "8 B"]
     assert [cell[heads.index("change")] for cell in cells] == [units.change(row["change"]) for row in rows]
     assert [cell[heads.index("per rank")] for cell in cells] == [f"+{duration(row['change_ns'])}" for row in rows]
     assert [cell[heads.index("of change")] for cell in cells] == [units.share(row["part_of_change"]) for row in rows]
