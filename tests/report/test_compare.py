@@ -580,6 +580,18 @@ def test_the_picture_has_the_intervals_and_the_durations(slower):
     assert "same" in [label.get_text() for label in intervals.get_xticklabels()]
     (below, above) = [max(line.get_xdata()[line.get_ydata() < 0.5]) for line in durations.lines]
     assert 1.2 < above / below < 1.5, "the large Allreduces, waiting included"
+    assert "no verdict" not in intervals.get_title(loc="left") + intervals.get_title()
+
+
+def test_a_picture_of_refused_runs_says_so(slower):
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    runs = changed(slower, PLANTED["dropped"][1])
+    named = sides_named([[run for run in runs if run.name[0] == side] for side in "ab"])
+    figure = Figure()
+    plot.draw(figure.add_subplot(), command.picture(compare([side.with_runs([figures(path)[0] for path in side.paths]) for side in named], Rules())))
+    assert "no verdict (partial)" in figure.axes[0].get_title()
 
 
 def test_an_experiment_is_read_with_its_blocks(tmp_path, report):

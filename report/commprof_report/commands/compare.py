@@ -229,19 +229,20 @@ def picture(answers: Comparison) -> plot.Picture | None:
     rows += [(row, row_text(row)) for pair in answers.pairs for row in pair.rows[:MOST_DRAWN]]
     known = [(row, units.visible(units.shortened(name, 60))) for row, name in rows if row.change is not None]
     values = {name: time_text(row.first_ns) for row, name in reversed(known)}
-    is_judged = all(pair.verdict.verdict != "refused" for pair in answers.pairs)
+    verdict = answers.pairs[0].verdict
     intervals = [
         plot.Interval(
             *(row.side, f"{name}, {values[name]}", 1 + row.change),
             *(None if bound is None else 1 + bound for bound in (row.low, row.high)),
-            is_judged and row.outcome in ("less", "more"),
+            not verdict.refused and row.outcome in ("less", "more"),
         )
         for row, name in known
     ]
     largest, sides = answers.histograms[0] if answers.histograms else ("", {})
     durations = [plot.Durations(side, list(buckets.items())) for side, buckets in sides.items() if buckets]
-    verdict, title = answers.pairs[0].verdict, units.visible(units.shortened(largest, 40))
-    return plot.Picture(verdict.reference, verdict.level, verdict.min_effect, intervals, title, durations) if intervals else None
+    title = units.visible(units.shortened(largest, 40))
+    rules = verdict.reference, verdict.level, verdict.min_effect
+    return plot.Picture(*rules, intervals, title, durations, verdict.refused) if intervals else None
 
 
 def print_text(answers: Comparison) -> None:

@@ -36,12 +36,15 @@ class Durations(NamedTuple):
 
 
 class Picture(NamedTuple):
+    """refused: why there is no verdict; empty: there is one."""
+
     reference: str
     level: float
     min_effect: float
     intervals: Sequence[Interval]
     row: str
     durations: Sequence[Durations]
+    refused: str
 
 
 def figure_size(picture: Picture) -> tuple[float, float]:
@@ -79,7 +82,8 @@ def draw_intervals(axes, picture: Picture) -> None:
     axes.set_xlabel(
         f"change against the value of {picture.reference}, beside each name\n(*: the verdict; filled: beyond chance; grey: too small to matter)"
     )
-    axes.set_title(f"Changes with their {100 * picture.level:.3g} % intervals", pad=26)
+    refused = f"\nno verdict ({picture.refused})" if picture.refused else ""
+    axes.set_title(f"Changes with their {100 * picture.level:.3g} % intervals{refused}", pad=26)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=4, borderaxespad=0.2, borderpad=0)
 
 
