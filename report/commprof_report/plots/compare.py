@@ -115,7 +115,8 @@ def draw_durations(axes, picture: Picture) -> None:
     axes.set_xscale("log")
     time_axis(axes.xaxis, is_log=True)
     low_ns, high_ns = axes.get_xlim()
-    label_few_decades(axes.xaxis, high_ns / low_ns)
+    label_few_decades(axes.xaxis, (high_ns / low_ns) ** 2)  # there is half the room that a picture of its own has
+    axes.xaxis.get_major_locator().set_params(numticks=4)
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_formatter(lambda share, _position: f"{100 * share:.0f} %")
     axes.set_xlabel("duration of a call, waiting included")
