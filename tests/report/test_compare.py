@@ -166,6 +166,20 @@ def test_two_single_runs_have_estimates_and_the_way_to_a_verdict(equal, slower, 
     assert next(row for row in rows if row["bytes"] == LARGE)["change"] == pytest.approx(0.3, abs=0.1)
 
 
+def test_too_few_pairs_are_told_how_many_more(slower, report):
+    more = "For a verdict: 3 more runs of each side, in turns; in an experiment: commprof-experiment add EXPERIMENT --blocks 3"
+    for runs, is_told in ((slower[:6], True), (slower, False)):
+        assert (more in " ".join(report("compare", *words(runs)).out.split())) == is_told
+
+
+def test_an_experiment_among_other_runs_is_said_to_be_one(tmp_path, report):
+    folder = experiment(tmp_path, sides(tmp_path / "runs", {}, blocks=1))
+    said = f"{folder}: is an experiment, which is compared alone: its arms are the sides; or name runs of it, as in {folder}/block-*/ARM"
+    for others in ([folder, folder], [folder, "--", tmp_path / "runs/a-0.db"]):
+        answer = report("compare", *others)
+        assert (answer.status, answer.err) == (2, f"hvprof-report: {said}\n")
+
+
 def test_runs_that_do_not_alternate_are_not_paired(equal, verdict):
     """A B B A A B B A with two runs of A exchanged for others: no blocks."""
     assert verdict(equal)["pairs"] == BLOCKS
@@ -364,6 +378,11 @@ def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, r
         row["figure"] for row in report("compare", *words(runs), "--skip-steps", "34%", "--json").rows if row["change"] is not None
     ]
     assert figures_known == ["step", "wait", "transfer"]
+
+
+def test_a_library_that_tunes_itself_is_noted_though_steps_are_steady_with_the_way_to_compare_it(slower, report):
+    text = " ".join(report("compare", *words(changed(slower, fact("env.I_MPI_TUNING_MODE", "auto")))).out.split())
+    assert "the library tunes itself while it runs; its first calls may differ from its last; --skip-steps 33% leaves the first steps out" in text
 
 
 def test_a_library_without_tuning_is_judged_alike_by_all_steps_and_by_the_last(tmp_path, report):

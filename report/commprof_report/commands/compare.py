@@ -171,6 +171,10 @@ def names_experiment(words: list[Path]) -> bool:
 def chosen(words: list[Path]) -> list[sides_of.Chosen]:
     if names_experiment(words):
         return sides_of.experiment_read(words[0])
+    folder = next(filter(is_experiment, words), None)
+    if folder:
+        way_out = f"which is compared alone: its arms are the sides; or name runs of it, as in {folder}/block-*/ARM"
+        raise UsageError(folder, f"is an experiment, {way_out}")
     return sides_of.sides_named(sides_of.paths_split(words, Path(SEPARATOR)))
 
 
@@ -396,7 +400,11 @@ def per_text(metric: str) -> str:
 
 
 def way_text(row: VerdictRow) -> str:
-    """From two single runs to a verdict."""
+    """From too few runs to a verdict."""
+    more = row.pairs_needed - (row.pairs or row.pairs_needed)
+    if row.verdict == "too few" and row.runs > 1 and more > 0:
+        runs = f"{units.counted(more, 'more run')} of each side, in turns"
+        return f"{runs}; in an experiment: commprof-experiment add EXPERIMENT --blocks {more}"
     if not row.runs == row.reference_runs == 1:
         return ""
     arms = " ".join(f"--arm '{name}: mpirun ... {{}} ...'" for name in (row.reference, row.side))

@@ -468,7 +468,7 @@ def _settling(side: Side, skipped: float) -> Iterator[str]:
             yield f"{side.name}: steps became {way} within {runs}, {first} in the first tenth, {last} in the last ({why}); {which}"
             return
     if tuned and not skipped:
-        yield f"{side.name}: {why}; its first calls may differ from its last"
+        yield f"{side.name}: {why}; its first calls may differ from its last; --skip-steps 33% leaves the first steps out"
 
 
 def _disturbance(judge: Judge, reference: Side, side: Side) -> Iterator[str]:
