@@ -237,7 +237,8 @@ class Runner:
             row = pair.verdict
             between = "" if row.low is None else f", between {units.change(row.low)} and {units.change(row.high)}"
             change = "not known" if row.change is None else f"{units.change(row.change)}{between}"
-            say(f"  so far {row.metric} of {row.side} v. {row.reference}: {change}")
+            refused = f"; no verdict ({row.refused})" if row.refused else ""
+            say(f"  so far {row.metric} of {row.side} v. {row.reference}: {change}{refused}")
         if wanted > done:
             about = "" if self.plan.until is None else "about "
             say(f"  {done} of {about}{wanted} blocks; about {units.duration((wanted - done) * self.block_s() * 1e9)} left")

@@ -20,6 +20,7 @@ from commprof_report.compare.comparison import Comparison, VerdictRow
 from commprof_report.experiment_main import Runner
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.plan import Arm, Plan, Run
+from compared_runs import execute
 from planted import ROOT, SECOND
 from planted_job import HostClock, Job
 
@@ -413,3 +414,10 @@ def test_a_second_experiment_does_not_take_the_folder_of_the_first(here):
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
     answer = start(here, "run", "exp", *arms(here, "a", "b"))
     assert answer.status == 2 and "go on with: commprof-experiment resume exp" in answer.err
+
+
+def test_the_estimate_so_far_says_that_there_will_be_no_verdict(here):
+    out = start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b")).out
+    assert "  so far transfer of b v. a: +0.0 %\n" in out
+    execute(here / "exp/block-01/b/rank-0.db", "UPDATE rank SET dropped_calls = 3")
+    assert "  so far transfer of b v. a: +0.0 %; no verdict (partial)\n" in start(here, "status", "exp").out
