@@ -32,6 +32,7 @@ from .experiment.plan import FAILED, OK, REMOVED, WARM_UP, Arm, Plan, Run
 
 PROGRAM = "commprof-experiment"
 MOST_FAILURES = 3  # of an arm in a row
+MOST_OF_LOG = 200  # characters of its last line
 OPTIONS = re.compile(re.escape(PLACEHOLDER) + r"\s+-")
 
 
@@ -89,6 +90,11 @@ def seconds(text: str) -> int:
     return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
+def way_on(folder: Path) -> str:
+    """An experiment keeps its commands."""
+    return f"go on with: {PROGRAM} resume {shlex.quote(str(folder))} (other commands: in another folder)"
+
+
 def begin(arguments: argparse.Namespace) -> None:
     arms = [*arguments.arm, *(each._replace(name=f"{each.name}-again", of=each.name) for each in arguments.arm[: arguments.aa])]
     if arguments.bare:
@@ -99,7 +105,7 @@ def begin(arguments: argparse.Namespace) -> None:
     if sum(not each.is_bare for each in arms) < 2 or len(set(names)) < len(names):
         raise UsageError("--arm", "two arms or more are needed, each with a name of its own; or one with --aa")
     if plans.is_experiment(arguments.folder):
-        raise UsageError(arguments.folder, f"is an experiment already; go on with: {PROGRAM} resume {shlex.quote(str(arguments.folder))}")
+        raise UsageError(arguments.folder, f"is an experiment already; {way_on(arguments.folder)}")
     arguments.folder.mkdir(parents=True, exist_ok=True)
     seed = random.randrange(1 << 31) if arguments.seed is None else arguments.seed
     plans.plan_write(arguments.folder, Plan(arms, arguments.blocks, seed, arguments.until, os.getcwd()))
@@ -218,7 +224,11 @@ class Runner:
         say(f"{name}: {run.seconds:.1f} s" if run.status != FAILED else f"{name}: failed, {run.why}; see {self.folder / run.folder}.log")
         own = [each.status for each in self.runs if each.arm == run.arm][-MOST_FAILURES:]
         if own == [FAILED] * MOST_FAILURES:
-            raise ReportError(run.arm, f"failed {MOST_FAILURES} times in a row; the last output is in {self.folder / run.folder}.log")
+            log = Path(f"{self.folder / run.folder}.log")
+            lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+            last = next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
+            said = f"the last output is in {log}: {units.shortened(last, MOST_OF_LOG)}"
+            raise ReportError(run.arm, f"failed {MOST_FAILURES} times in a row; {said}; {way_on(self.folder)}")
 
     def figures(self, path: Path) -> Figures:
         if path not in self.read:

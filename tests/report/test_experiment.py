@@ -261,7 +261,8 @@ def test_an_arm_that_always_fails_ends_the_experiment(here):
     (here / "fail-b").write_text("x\n" * 9)
     answer = start(here, "run", "exp", *arms(here, "a", "b"))
     assert (answer.status, answer.err.count("\n")) == (1, 1)
-    assert "b: failed 3 times in a row; the last output is in exp/block-00/b.log" in answer.err
+    assert "b: failed 3 times in a row; the last output is in exp/block-00/b.log: failing; " in answer.err
+    assert "go on with: commprof-experiment resume exp (other commands: in another folder)" in answer.err
 
 
 def test_a_run_without_a_profile_has_failed(here):
@@ -413,7 +414,7 @@ def test_wrong_options_are_one_line_and_status_2_and_leave_nothing(here, wrong):
 def test_a_second_experiment_does_not_take_the_folder_of_the_first(here):
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
     answer = start(here, "run", "exp", *arms(here, "a", "b"))
-    assert answer.status == 2 and "go on with: commprof-experiment resume exp" in answer.err
+    assert answer.status == 2 and "go on with: commprof-experiment resume exp (other commands: in another folder)" in answer.err
 
 
 def test_the_estimate_so_far_says_that_there_will_be_no_verdict(here):
