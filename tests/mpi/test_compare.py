@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from itertools import combinations
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from .harness import COMMPROF_RUN, TRIES, command_for, launch
 from .libraries import Mpi, libraries
 
 PROGRAMS = {"training_loop": (2, "marked", "20"), "creation_order": (4,), "strided_members": (4,), "persistent": (2,)}
+OTHER_HOST = ("unshare", "--uts", "sh", "-c", 'hostname other && exec "$@"', "sh")
 THERE = [mpi for mpi in libraries() if not mpi.missing]
 
 
@@ -59,6 +63,22 @@ def test_another_number_of_steps_is_refused_as_other_work(tmp_path) -> None:
         launch(mpi, 2, command, tmp_path, {"COMMPROF_OUTPUT": str(tmp_path / mpi.name)})
     (verdict,) = reporter.rows("compare", *(tmp_path / mpi.name for mpi in THERE[:2]), "--by", "verdict")
     assert {"work", "program"} <= set(verdict["refused"].split("; "))
+
+
+def test_each_host_of_a_run_is_measured_once_and_the_slowest_counts(mpi, tmp_path) -> None:
+    """Four ranks, of which two have another host name, in a namespace of their own."""
+    if subprocess.run([*OTHER_HOST, "true"], capture_output=True).returncode:
+        pytest.skip("no UTS namespaces here")
+    canary = tmp_path / "run.canary"
+    profiled = [str(COMMPROF_RUN), "--canary", str(canary), str(COMMPROF_RUN), *command_for(mpi, "training_loop"), "marked", "5"]
+    outcome = launch(mpi, 2, [*profiled, ":", "-n", "2", *OTHER_HOST, *profiled], tmp_path, {"COMMPROF_OUTPUT": str(tmp_path / "run")})
+    assert outcome.exit_status == 0, outcome
+    lines = {path.name: path.read_text().splitlines() for path in canary.iterdir()}
+    assert {host: len(measured) for host, measured in lines.items()} == {os.uname().nodename: 1, "other": 1}
+    for name in ("arithmetic_ns", "memory_ns"):
+        slowest = max(json.loads(*measured)[name] for measured in lines.values())
+        assert slowest > 0
+        assert {row[name] for row in reporter.rows("compare", tmp_path / "run", tmp_path / "run", "--by", "run")} == {slowest}
 
 
 @pytest.mark.skipif(not effects.has_real_time(), reason="no real-time priority: other processes would be measured")
