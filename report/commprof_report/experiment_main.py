@@ -141,7 +141,7 @@ class Runner:
         name = shlex.quote(str(self.folder))
         while (wanted := self.wanted()) > len(self.complete()):
             if self.end_s is not None and time.monotonic() + self.block_s() > self.end_s:
-                say(f"{len(self.complete())} of {wanted} blocks; another would not end within --limit. Go on with: {PROGRAM} resume {name}")
+                say(f"{self.blocks_text(wanted)}; another would not end within --limit. Go on with: {PROGRAM} resume {name}")
                 return
             self.block()
         say(f"done: {len(self.complete())} blocks{self.precision()}. Read them with: hvprof-report compare {name}")
@@ -159,6 +159,9 @@ class Runner:
             return min(done + 1, max(MOST_PAIRS, self.plan.blocks))
         more = math.ceil(done * max(math.log1p(width) / math.log1p(self.plan.until) for width in widths) ** 2)
         return min(max(done, more), max(MOST_PAIRS, self.plan.blocks))
+
+    def blocks_text(self, wanted: int) -> str:
+        return f"{len(self.complete())} of {'' if self.plan.until is None else 'about '}{wanted} blocks"
 
     def precision(self) -> str:
         """What to say if --until was not reached."""
@@ -250,8 +253,7 @@ class Runner:
             refused = f"; no verdict ({row.refused})" if row.refused else ""
             say(f"  so far {row.metric} of {row.side} v. {row.reference}: {change}{refused}")
         if wanted > done:
-            about = "" if self.plan.until is None else "about "
-            say(f"  {done} of {about}{wanted} blocks; about {units.duration((wanted - done) * self.block_s() * 1e9)} left")
+            say(f"  {self.blocks_text(wanted)}; about {units.duration((wanted - done) * self.block_s() * 1e9)} left")
 
 
 def commprof_run_find() -> str:
@@ -275,7 +277,8 @@ def show(arguments: argparse.Namespace) -> None:
         failed = [run for run in own if run.status == FAILED]
         counted = [run.seconds for run in own if run.status == OK]
         removed = sum(run.status == REMOVED for run in own)
-        took = f", {min(counted):.1f} to {max(counted):.1f} s each" if counted else ""
+        spans = list(dict.fromkeys(f"{span(counted):.1f}" for span in (min, max))) if counted else []
+        took = f", {' to '.join(spans)} s{' each' if len(spans) > 1 else ''}" if counted else ""
         took += f"; {removed} removed" if removed else ""
         why = f"; {units.counted(len(failed), 'failed run')}, the last: {failed[-1].why}" if failed else ""
         say(f"  {each.name}: {units.counted(len(counted), 'run')}{took}{why}; {each.command}")

@@ -235,7 +235,10 @@ def test_no_block_begins_that_would_not_end_within_the_limit(here, capsys, monke
     before = made(here)
     Runner(here / "exp", plans.plan_read(here / "exp")._replace(blocks=3), None, 0).run()
     assert "1 of 3 blocks; another would not end within --limit. Go on with: commprof-experiment resume " in capsys.readouterr().out
+    Runner(here / "exp", plans.plan_read(here / "exp")._replace(until=0.01), None, 0).run()
+    assert "1 of about 2 blocks; another would not end within --limit" in capsys.readouterr().out
     assert made(here) == before
+    assert "  a: 1 run, 0.0 s; sh " in start(here, "status", "exp").out
     assert start(here, "resume", "exp", "--blocks", 2, "--limit", "1h").status == 0
     assert len(runs(here)) == 4
 
