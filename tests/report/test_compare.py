@@ -200,6 +200,21 @@ def test_levels_are_accepted_up_to_both_ends(equal, verdict, level):
     assert f"{100 * verdict(equal, '--level', level)['level']:.3g}%" == level
 
 
+def flushes(total_ms: int) -> str:
+    """Ten calls of each rank whose waiting is not known; the others take 30 ms in all."""
+    cell = f"900 + world_rank, world_rank, 0, 'MPI_Win_flush_all', 0, 0, 'call', 'host', 0, 0, 10, 0, {total_ms * MS}, 100, {total_ms * MS}, 0"
+    call = "INSERT INTO call SELECT 'MPI_Win_flush_all', 'rma', 'mpi', 'blocking', 'silent', 'nobody';"
+    return f"{call} INSERT INTO cell SELECT {cell} FROM rank;"
+
+
+@pytest.mark.parametrize("total_ms, said", [(1, None), (10, "74.8 %"), (100, "22.9 %")])
+def test_how_much_of_the_time_waiting_and_transfer_are_known_of_is_said_unless_it_is_nearly_all(slower, report, total_ms, said):
+    runs = on_a(changed(slower, flushes(total_ms)), flushes(total_ms))
+    text = " ".join(report("compare", *words(runs), "--metric", "transfer").out.split())
+    notes = re.findall("waiting and transfer are known for (.*?) of the time inside MPI, in the run with least; --metric time has all of it", text)
+    assert notes == ([said] if said else []), text
+
+
 SWITCHES = fact("begin.since_start_ns", "0") + fact("last.since_start_ns", str(10 * SECOND)) + fact("begin.involuntary_switches", "7")
 PLANTED = {
     "bytes": ("work", "UPDATE cell SET volume_bytes = 100 * count WHERE bytes = 65536", "64 KiB on MPI_COMM_WORLD: bytes only in b"),

@@ -25,6 +25,7 @@ from .sides import Side, in_blocks
 METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
 FIGURES = ("step", "wait", "transfer", "time", "wall")
 COVERED = 0.5  # of the time inside MPI; transfer is the default metric from there on
+NEARLY_ALL = 0.9  # of that time; less is noted
 SMALL = 0.01  # share of the time; smaller rows are added up
 MOST_HISTOGRAMS = 12  # rows
 FEW = 3  # runs with which a scatter is known
@@ -438,8 +439,9 @@ def _notes(sides: Sequence[Side], metric: str, table: _Table, rules: Rules, leve
         yield f"the first {share} of the steps of each run are left out; calls and sizes are not shown: their sums have all steps"
     if metric == "transfer":
         coverage = min(run.coverage for run in table.runs)
-        if coverage < COVERED:
-            yield f"waiting and transfer are known for only {units.share(coverage)} of the time inside MPI; --metric time has all of it"
+        if coverage < NEARLY_ALL:
+            known = f"waiting and transfer are known for {units.share(coverage)} of the time inside MPI"
+            yield f"{known}, in the run with least; --metric time has all of it"
     if metric in ("transfer", "wait"):
         estimate = max(run.estimate_share for run in table.runs)
         if estimate > NOTABLE_ESTIMATE:
