@@ -19,6 +19,7 @@ from commprof_report.compare.groups import Group, renamed
 from commprof_report.compare.sides import Side, sides_named
 from commprof_report.display import pictures
 from commprof_report.experiment.canary import folder_of
+from commprof_report.experiment_main import arm
 from commprof_report.plots import compare as plot
 from commprof_report.plots.axis import time_text
 from compared_runs import BLOCKS, LARGE, MS, SKEW_NS, SMALL, TINY, TRANSFERS, US, changed, execute, experiment, fact, measured, on_a, planted
@@ -766,6 +767,15 @@ def test_a_side_is_named_by_what_its_folders_share(tmp_path):
     assert names(["openmpi-01", "openmpi-02"], ["mpich-01", "mpich-02"]) == ["openmpi", "mpich"]
     assert names(["run-1", "run-2"], ["run-3", "run-4"]) == ["A", "B"]
     assert names(["before"], ["after"]) == ["before", "after"]
+
+
+def test_sides_whose_names_no_arm_can_have_get_others_in_the_command(slower, report, tmp_path):
+    copies = [tmp_path / f"{name} (1, 2).db" for name in ("old", "new")]
+    for copy, run in zip(copies, slower):
+        copy.write_bytes(run.read_bytes())
+    arms = re.findall("--arm '(.*?)'", " ".join(report("compare", *copies).out.split()))
+    assert [arm(text).name for text in arms] == ["old-1-2-.db", "new-1-2-.db"]
+    assert sides_named([[tmp_path / "with B 1", tmp_path / "with B 2"], [tmp_path / "x"]])[0].name == "with B"
 
 
 def test_the_same_communicator_created_in_another_way_is_recognized():

@@ -43,7 +43,7 @@ from ..compare.refusals import KINDS, NOTABLE_WORK, differences_text, program_of
 from ..compare.sides import Side
 from ..display import pictures, tables
 from ..display.tables import Column
-from ..experiment.plan import is_experiment, plan_read
+from ..experiment.plan import arm_name, is_experiment, plan_read
 from ..plots import compare as plot
 from ..plots.axis import time_text
 from . import common
@@ -407,7 +407,7 @@ def way_text(row: VerdictRow) -> str:
         return f"{runs}; in an experiment: commprof-experiment add EXPERIMENT --blocks {more}"
     if not row.runs == row.reference_runs == 1:
         return ""
-    arms = " ".join(f"--arm '{name}: mpirun ... {{}} ...'" for name in (row.reference, row.side))
+    arms = " ".join(f"--arm '{arm_name(name)}: mpirun ... {{}} ...'" for name in (row.reference, row.side))
     return f"commprof-experiment run EXPERIMENT {arms}; then: hvprof-report compare EXPERIMENT"
 
 

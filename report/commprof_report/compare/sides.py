@@ -55,7 +55,7 @@ def _common_name(names: Sequence[str]) -> str:
     shared = names[0]
     for name in names[1:]:
         shared = next((shared[:end] for end in range(len(shared), 0, -1) if name.startswith(shared[:end])), "")
-    return re.sub(r"[-_.\d]+$", "", shared) if len(names) > 1 else shared
+    return re.sub(r"[-_.\d\s]+$", "", shared) if len(names) > 1 else shared
 
 
 def experiment_read(folder: Path) -> list[Chosen]:

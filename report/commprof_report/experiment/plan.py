@@ -58,6 +58,11 @@ class Run(NamedTuple):
     why: str  # it failed
 
 
+def arm_name(name: str) -> str:
+    """The nearest name that an arm can have."""
+    return re.sub(r"[^A-Za-z0-9_.+-]+", "-", name).lstrip("_.+-")[:40] or "arm"
+
+
 def is_experiment(folder: Path) -> bool:
     return (folder / EXPERIMENT).is_file()
 
