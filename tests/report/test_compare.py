@@ -279,6 +279,8 @@ def test_another_number_of_steps_is_other_work(tmp_path, verdict, report):
     assert verdict(runs)["refused"] == "work"
     assert "25.0 % more calls in b" in report("compare", *words(runs)).out
     assert verdict(runs, "--allow", "work")["verdict"] == "more"
+    many = [run if run.name[0] == "a" else planted(run, 60 * place, {}, calls=120) for place, run in enumerate(runs)]
+    assert "10 times the calls in b" in " ".join(report("compare", *words(many)).out.split())
 
 
 def same_work(report, runs: list[Path]) -> str:
@@ -425,7 +427,7 @@ def test_another_binding_is_refused(slower, verdict, report):
     narrow = fact("last.affinity", "0", 0) + fact("last.affinity", "1", 1)
     runs = on_a(changed(slower, narrow), fact("last.affinity", "0-1"))
     assert verdict(runs)["refused"] == "binding"
-    assert "cores that a rank may use: a 2 (of 2 in use), b 1 (of 2 in use)" in report("compare", *words(runs)).out
+    assert "cores that a rank may use: a: 2 (of 2 in use), b: 1 (of 2 in use)" in report("compare", *words(runs)).out
 
 
 def test_all_of_one_side_before_all_of_the_other_is_refused(slower, verdict):

@@ -101,6 +101,8 @@ def _other_work(reference: Sequence[Row | None], own: Sequence[Row | None]) -> s
         if apart and abs(other - mean) > NOTABLE_WORK * max(mean, other):
             if not mean or not other:
                 return f"{noun} only" if other else f"no {noun}"
+            if other >= 2 * mean:
+                return f"{other / mean:.3g} times the {noun}"
             return f"{units.share(abs(other / mean - 1))} {'more' if other > mean else 'fewer'} {noun}"
     works = [{tuple(sorted(row.work.items())) for row in rows if row} for rows in (reference, own)]
     is_constant = all(len(found) == 1 for found in works)
@@ -151,7 +153,7 @@ def _program(sides: Sequence[Side]) -> Iterator[Refusal]:
 
 def _binding(sides: Sequence[Side]) -> Iterator[Refusal]:
     if len({_widths(run) for side in sides for run in _whole(side) if all(run.masks)}) > 1:
-        said = [f"{side.name} {one_of({binding(run) for run in _whole(side)})}" for side in sides if _whole(side)]
+        said = [f"{side.name}: {one_of({binding(run) for run in _whole(side)})}" for side in sides if _whole(side)]
         options = "Open MPI: --bind-to core, MPICH: -bind-to core, Intel MPI: I_MPI_PIN_DOMAIN=core, srun: --cpu-bind=cores"
         way_out = f"bind all alike ({options}); or --allow binding"
         yield Refusal("binding", f"cores that a rank may use: {', '.join(said)}", way_out)
