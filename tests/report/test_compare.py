@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import random
@@ -569,9 +570,21 @@ def test_a_column_for_each_side_and_the_best_is_marked_only_if_it_is_one(tmp_pat
     assert rows[LARGE]["sides"] == ["a", "b", "c"] and rows[LARGE]["best"] == "c"
     assert (rows[SMALL]["best"], rows[TINY]["best"]) == (None, None)
     assert " ms *" in report("compare", *named, "--by", "size").out
+    heads, first, *_ = csv.reader(report("compare", *named, "--by", "size", "--csv").out.splitlines())
+    of_first = dict(zip(heads, first))
+    assert heads[-4:] == ["a_ns", "b_ns", "c_ns", "best"] and of_first["bytes"] == str(TINY)
+    assert [float(of_first[f"{side}_ns"]) for side in "abc"] == rows[TINY]["values_ns"]
     verdicts = report("compare", *named, "--by", "verdict", "--json").rows
     assert [(row["side"], row["level"], row["pairs_needed"]) for row in verdicts] == [("b", 0.975, 7), ("c", 0.975, 7)]
     assert verdicts[1]["verdict"] == "less"
+
+
+def test_no_side_is_the_best_of_runs_that_are_no_experiment(slower, ask, report):
+    runs = changed(slower, PLANTED["dropped"][1])
+    assert {row["bytes"]: row["best"] for row in ask(slower, "size")}[LARGE] == "a"
+    assert {row["best"] for row in ask(runs, "size")} == {None}
+    assert "no side is marked: not the same experiment (partial)" in report("compare", *words(runs), "--by", "size").out
+    assert {row["bytes"]: row["best"] for row in ask(runs, "size", "--allow", "partial")}[LARGE] == "a"
 
 
 @pytest.mark.parametrize("ending, start", [("png", b"\x89PNG"), ("svg", b"<?xml")])
@@ -712,6 +725,7 @@ def test_an_arm_against_itself_alone_has_its_tables_and_is_refused_like_others(t
     assert "A/A             b runs the command of a\n" in text
     assert "Refused         machine: arithmetic took " in text
     assert re.search(r"^Transfer \*", text, re.M) and re.search(r"^MPI_Allreduce", text, re.M), text
+    assert report("compare", folder, "--by", "size", "--json").rows[0]["sides"] == ["a", "b"]
 
 
 def test_a_control_of_a_refused_experiment_has_an_estimate_and_no_verdict(tmp_path, report):

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import textwrap
 from collections.abc import Iterator
 from functools import partial
@@ -147,6 +148,9 @@ def run(arguments: argparse.Namespace) -> None:
         pictures.save(arguments.plot, plot, drawn, units.visible(source), "no figure or row has a value in all runs of two sides")
     if tables.is_for_scripts(arguments):
         by = arguments.by or ("figure" if arguments.skip_steps else "row")
+        if by == "size" and arguments.csv and arguments.take_rows is None:
+            write_sizes_csv(answers)
+            return
         tables.write_rows(arguments, script_rows(answers, by), SCRIPT_FIELDS[by])
     elif arguments.by:
         print_table(answers, arguments.by)
@@ -210,11 +214,21 @@ def script_rows(answers: Comparison, by: str) -> list:
     return found[by]
 
 
+def write_sizes_csv(answers: Comparison) -> None:
+    """A column for each side, as in the text."""
+    *common_to_sides, _, _, best = SizeRow._fields
+    sides = [f"{name}_ns" for name in (answers.sizes[0].sides if answers.sizes else ())]
+    rows = ((*(getattr(row, name) for name in common_to_sides), *row.values_ns, row.best) for row in answers.sizes)
+    tables.write_csv(sys.stdout, (*common_to_sides, *sides, best), rows)
+
+
 def print_table(answers: Comparison, by: str) -> None:
     if by == "size":
         print(tables.text_table(size_columns(answers.sizes), answers.sizes))
         if any(row.best for row in answers.sizes):
             print("\n* less than each other side, beyond chance (exploratory: one test for each row)")
+        elif answers.refused:
+            print(f"\nno side is marked: not the same experiment ({'; '.join(refusal.kind for refusal in answers.refused)})")
     elif by == "run":
         print(tables.text_table(run_columns(answers), answers.runs))
     elif by == "verdict":

@@ -213,7 +213,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         notes += _coarse_clocks(sides[0], side, next(figure for figure in pair.figures if figure.is_primary), rules.skipped)
     costs = [_cost(alone, side) for side in sides if side.bare_ns]
     return Comparison(
-        sides, rules, metric, judge.is_paired, work, refused, allowed, notes, pairs, table.sizes(judge), _runs(sides), costs, table.histograms()
+        sides, rules, metric, judge.is_paired, work, refused, allowed, notes, pairs, table.sizes(judge, not refused), _runs(sides), costs, table.histograms()
     )
 
 
@@ -310,15 +310,16 @@ class _Table:
         name = row_name(units.call_name(key.call, key.memory_kind, key.measure), key.bytes, self.labels.get(key.group, ""))
         return Histogram(name, ordered)
 
-    def sizes(self, judge: Judge) -> list[SizeRow]:
+    def sizes(self, judge: Judge, are_judged: bool) -> list[SizeRow]:
         found = []
         sides = [side for side in self.sides if not side.of]
+        sides = sides if len(sides) > 1 else self.sides
         for key in sorted(self.keys, key=lambda key: (key.call, self.labels.get(key.group, ""), key.bytes or 0, key.memory_kind)):
             values = [self.values(key, side) for side in sides]
             medians = tuple(median_known(each) for each in values)
             count = round(fmean(run.rows[key].count for run in self.sides[0].runs))
             what = (key.call, self.labels.get(key.group, ""), key.bytes, key.memory_kind, key.measure, self.metrics[key], count)
-            best = _best(judge, values, medians)
+            best = _best(judge, values, medians) if are_judged else None
             found.append(SizeRow(*what, tuple(side.name for side in sides), medians, None if best is None else sides[best].name))
         return found
 
