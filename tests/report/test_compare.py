@@ -215,6 +215,17 @@ def test_how_much_of_the_time_waiting_and_transfer_are_known_of_is_said_unless_i
     text = " ".join(report("compare", *words(runs), "--metric", "transfer").out.split())
     notes = re.findall("waiting and transfer are known for (.*?) of the time inside MPI, in the run with least; --metric time has all of it", text)
     assert notes == ([said] if said else []), text
+    of_time = " ".join(report("compare", *words(runs), "--metric", "time").out.split())
+    assert ("of the time inside MPI, in the run with least Compared" in of_time) == bool(said)
+
+
+def test_waiting_and_transfer_of_runs_without_samples_are_unknown_not_none(slower, ask, report):
+    runs = changed(slower, "DELETE FROM sample; DELETE FROM sample_window; UPDATE communicator SET sample_level = NULL")
+    figures_of = {row["figure"]: row for row in ask(runs, "figure")}
+    assert (figures_of["wait"]["second_ns"], figures_of["transfer"]["outcome"]) == (None, "none")
+    assert figures_of["wait"]["first_ns"] == pytest.approx(12 * SKEW_NS)
+    text = report("compare", *words(runs)).out
+    assert re.search(r"^Waiting +3\.60 ms +- ", text, re.M), text
 
 
 SWITCHES = fact("begin.since_start_ns", "0") + fact("last.since_start_ns", str(10 * SECOND)) + fact("begin.involuntary_switches", "7")

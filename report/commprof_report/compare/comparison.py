@@ -109,8 +109,8 @@ class RunRow(NamedTuple):
     run: str
     start_unix_ns: int
     step_ns: float | None
-    wait_ns: float
-    transfer_ns: float
+    wait_ns: float | None
+    transfer_ns: float | None
     time_ns: float | None
     wall_ns: float | None
     coverage: float
@@ -438,11 +438,10 @@ def _notes(sides: Sequence[Side], metric: str, table: _Table, rules: Rules, leve
     if rules.skipped:
         share = units.share(rules.skipped)
         yield f"the first {share} of the steps of each run are left out; calls and sizes are not shown: their sums have all steps"
-    if metric == "transfer":
-        coverage = min(run.coverage for run in table.runs)
-        if coverage < NEARLY_ALL:
-            known = f"waiting and transfer are known for {units.share(coverage)} of the time inside MPI"
-            yield f"{known}, in the run with least; --metric time has all of it"
+    coverage = min(run.coverage for run in table.runs)
+    if coverage < NEARLY_ALL and any(run.coverage for run in table.runs):
+        known = f"waiting and transfer are known for {units.share(coverage)} of the time inside MPI, in the run with least"
+        yield known + ("; --metric time has all of it" if metric == "transfer" else "")
     if metric in ("transfer", "wait"):
         estimate = max(run.estimate_share for run in table.runs)
         if estimate > NOTABLE_ESTIMATE:

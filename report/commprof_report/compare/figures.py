@@ -156,8 +156,8 @@ class Figures:
     missing: int
     facts: dict[str, tuple[str, ...]]
     step_ns: float | None
-    wait_ns: float
-    transfer_ns: float
+    wait_ns: float | None
+    transfer_ns: float | None
     time_ns: float | None
     step_trend: Trend
     wall_ns: float | None
@@ -220,6 +220,7 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures
     ranks = SQL.ask(connection, "run_ranks", RankRow)
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
+    is_split = waits.coverage or not waits.total_ns
     whole = Figures(
         path=path,
         start_unix_ns=min(row.start_unix_ns for row in ranks),
@@ -229,8 +230,8 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures
         facts=_facts(connection),
         step_ns=steps.step_ns if steps.certainty in KNOWN else None,
         step_trend=Trend(*(getattr(steps, name) for name in Trend._fields)),
-        wait_ns=waits.wait_ns / len(ranks),
-        transfer_ns=waits.transfer_ns / len(ranks),
+        wait_ns=waits.wait_ns / len(ranks) if is_split else None,
+        transfer_ns=waits.transfer_ns / len(ranks) if is_split else None,
         time_ns=waits.total_ns / len(ranks),
         wall_ns=max((row.wall_ns for row in ranks if row.wall_ns is not None), default=None),
         coverage=waits.coverage or 0.0,
@@ -252,7 +253,9 @@ def _without_first_steps(connection: Connection, run: Figures, steps: Sequence[S
     left = sorted(steps, key=lambda row: row.begin_ns)[int(skipped * len(steps)) :]
     wait_ns, transfer_ns = SQL.run(connection, "run_waits_from", from_ns=left[0].begin_ns).fetchone()
     steady = [row for row in left if not row.is_warm_up]
-    times = {"wait_ns": wait_ns / len(run.ranks), "transfer_ns": transfer_ns / len(run.ranks), "time_ns": None, "wall_ns": None}
+    is_split = run.transfer_ns is not None
+    waits = {"wait_ns": wait_ns / len(run.ranks), "transfer_ns": transfer_ns / len(run.ranks)} if is_split else {}
+    times = {**waits, "time_ns": None, "wall_ns": None}
     step_ns = mean([row for row in steady if row.is_complete] or steady, "step_ns")
     return replace(run, **times, step_ns=step_ns, step_trend=trend([row.step_ns for row in steady]))
 
