@@ -169,9 +169,15 @@ def test_two_single_runs_have_estimates_and_the_way_to_a_verdict(equal, slower, 
 
 
 def test_too_few_pairs_are_told_how_many_more(slower, report):
-    more = "For a verdict: 3 more runs of each side, in turns; in an experiment: commprof-experiment add EXPERIMENT --blocks 3"
+    more = "For a verdict: 3 more runs of each side, in turns "
     for runs, is_told in ((slower[:6], True), (slower, False)):
         assert (more in " ".join(report("compare", *words(runs)).out.split())) == is_told
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_an_experiment_of_too_few_blocks_is_told_the_command_that_adds_some(tmp_path, report, blocks):
+    text = " ".join(report("compare", experiment(tmp_path, sides(tmp_path / "runs", {}, blocks=blocks))).out.split())
+    assert f"For a verdict: commprof-experiment add EXPERIMENT --blocks {6 - blocks} " in text and "experiment run" not in text
 
 
 def test_an_experiment_among_other_runs_is_said_to_be_one(tmp_path, report):

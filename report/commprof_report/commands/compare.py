@@ -233,7 +233,7 @@ def print_table(answers: Comparison, by: str) -> None:
         print(tables.text_table(run_columns(answers), answers.runs))
     elif by == "verdict":
         for pair in answers.pairs:
-            text = verdict_text(pair) if pair in answers.tested else control_text(answers, pair)
+            text = verdict_text(answers, pair) if pair in answers.tested else control_text(answers, pair)
             common.print_line(f"{pair.verdict.side} v. {pair.verdict.reference}: {text}")
     else:
         for place, pair in enumerate(answers.pairs):
@@ -354,7 +354,7 @@ def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[st
     ]
     if noise:
         yield "Noise", f"two runs of the same side differ by up to {', '.join(noise)}"
-    yield "Verdict", verdict_text(pair)
+    yield "Verdict", verdict_text(answers, pair)
     yield from alike_facts(answers, pair)
     if pair.verdict.verdict in ("less", "more"):
         for place, row in enumerate(causes(pair)):
@@ -372,8 +372,8 @@ def alike_facts(answers: Comparison, pair: Pair) -> Iterator[tuple[str, str]]:
         yield "Each row alike", f"{change}: geometric mean of {units.counted(len(answers.sizes), 'row')}"
 
 
-def verdict_text(pair: Pair) -> str:
-    way = way_text(pair.verdict)
+def verdict_text(answers: Comparison, pair: Pair) -> str:
+    way = way_text(answers, pair)
     return finding_text(pair) + (f". For a verdict: {way}" if way else "")
 
 
@@ -413,14 +413,17 @@ def per_text(metric: str) -> str:
     return "step" if metric == "step" else "run" if metric == "wall" else "rank"
 
 
-def way_text(row: VerdictRow) -> str:
+def way_text(answers: Comparison, pair: Pair) -> str:
     """From too few runs to a verdict."""
-    more = row.pairs_needed - (row.pairs or row.pairs_needed)
-    if row.verdict == "too few" and row.runs > 1 and more > 0:
-        runs = f"{units.counted(more, 'more run')} of each side, in turns"
-        return f"{runs}; in an experiment: commprof-experiment add EXPERIMENT --blocks {more}"
-    if not row.runs == row.reference_runs == 1:
+    row = pair.verdict
+    more = row.pairs_needed - row.runs
+    is_single = row.runs == row.reference_runs == 1
+    if more <= 0 or row.change is None or not (row.pairs or is_single):
         return ""
+    if answers.is_experiment:
+        return f"commprof-experiment add EXPERIMENT --blocks {more}"
+    if not is_single:
+        return f"{units.counted(more, 'more run')} of each side, in turns"
     arms = " ".join(f"--arm '{arm_name(name)}: mpirun ... {{}} ...'" for name in (row.reference, row.side))
     return f"commprof-experiment run EXPERIMENT {arms}; then: hvprof-report compare EXPERIMENT"
 

@@ -45,7 +45,7 @@ def opening(answers: Comparison) -> str:
     (_, program), *sides = compare.sides_facts(answers)
     facts = [*compare.refusal_facts(answers), *sides]
     for pair in pairs:
-        way = compare.way_text(pair.verdict)
+        way = compare.way_text(answers, pair)
         facts += [("For a verdict", way)] if way else []
         facts += [fact for fact in compare.pair_facts(answers, pair, name_of(pair)) if fact[0] not in elsewhere(pairs)]
     if answers.notes:
@@ -108,7 +108,6 @@ def measures_section(answers: Comparison) -> str:
 
 def measure(answers: Comparison, name: str, rows: Sequence[FigureRow | ComparedRow]) -> changes.Measure:
     """Of one figure or row, of each side against the first."""
-    is_judged = all(pair.verdict.verdict != "refused" for pair in answers.pairs)
     samples = {rows[0].reference: rows[0].samples[0], **{row.side: row.samples[1] for row in rows}}
     style_of = {side.name: style for style, side in enumerate(answers.sides)}
     values = [
@@ -118,7 +117,7 @@ def measure(answers: Comparison, name: str, rows: Sequence[FigureRow | ComparedR
     ]
     found = [
         changes.Change(
-            style_of[row.side], row.change, row.low, row.high, is_judged and row.outcome in ("less", "more"), compare.change_text(row)
+            style_of[row.side], row.change, row.low, row.high, not answers.refused and row.outcome in ("less", "more"), compare.change_text(row)
         )
         for row in rows
         if row.change is not None

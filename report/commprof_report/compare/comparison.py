@@ -185,6 +185,10 @@ class Comparison(NamedTuple):
     histograms: list[Histogram]
 
     @property
+    def is_experiment(self) -> bool:
+        return self.sides[0].elapsed_ns is not None
+
+    @property
     def tested(self) -> list[Pair]:
         """Without controls, unless there is nothing else."""
         return [pair for pair in self.pairs if not pair.verdict.is_control] or self.pairs
