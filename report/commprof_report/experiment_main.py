@@ -144,7 +144,7 @@ class Runner:
                 say(f"{self.blocks_text(wanted)}; another would not end within --limit. Go on with: {PROGRAM} resume {name}")
                 return
             self.block()
-        say(f"done: {len(self.complete())} blocks{self.precision()}. Read them with: hvprof-report compare {name}")
+        say(f"done: {units.counted(len(self.complete()), 'block')}{self.precision()}. Read them with: hvprof-report compare {name}")
 
     def complete(self) -> list[int]:
         return plans.complete_blocks(self.plan, self.runs)

@@ -174,6 +174,13 @@ def test_too_few_pairs_are_told_how_many_more(slower, report):
         assert (more in " ".join(report("compare", *words(runs)).out.split())) == is_told
 
 
+@pytest.mark.parametrize("level, needed", [("95%", 4), ("97.5%", 5), ("99%", 5), ("99.9%", 7)])
+def test_too_few_runs_that_are_not_paired_are_told_how_many_the_level_needs(slower, report, verdict, level, needed):
+    few = report("compare", *words(slower[: 2 * needed - 2]), "--unpaired", "--level", level)
+    assert f"{needed - 1} + {needed - 1} runs are too few; {needed} + {needed} are needed at least" in " ".join(few.out.split())
+    assert verdict(slower[: 2 * needed], "--unpaired", "--level", level)["verdict"] != "too few"
+
+
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_an_experiment_of_too_few_blocks_is_told_the_command_that_adds_some(tmp_path, report, blocks):
     text = " ".join(report("compare", experiment(tmp_path, sides(tmp_path / "runs", {}, blocks=blocks))).out.split())

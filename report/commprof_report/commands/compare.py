@@ -40,6 +40,7 @@ from ..compare.comparison import METRICS, OTHER, ROWS, ComparedRow, Comparison, 
 from ..compare.comparison import VerdictRow, compare
 from ..compare.figures import PERCENTILES, figures, row_name
 from ..compare.judge import Contrast
+from ..compare.rank_tests import fewest_runs
 from ..compare.refusals import KINDS, NOTABLE_WORK, differences_text, program_of
 from ..compare.sides import Side
 from ..display import pictures, tables
@@ -436,7 +437,9 @@ def few_text(row: VerdictRow) -> str:
     advised = f"; about {row.pairs_for_5_percent} would find 5 %" if row.pairs_for_5_percent else ""
     if row.pairs:
         return f"{units.counted(row.pairs, 'pair')}, and {row.pairs_needed} are needed at least{advised}"
-    return f"{row.reference_runs} + {row.runs} runs are too few; 4 + 4 are needed at least, or {row.pairs_needed} that alternate"
+    needed = fewest_runs(row.level)
+    runs = f"{row.reference_runs} + {row.runs} runs are too few; {needed} + {needed} are needed at least"
+    return f"{runs}, or {row.pairs_needed} that alternate"
 
 
 def causes(pair: Pair) -> list[ComparedRow]:

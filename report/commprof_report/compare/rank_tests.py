@@ -86,6 +86,11 @@ def fewest_pairs(level: float) -> int:
     return next(pairs for pairs in range(2, 100) if _signed_ranks_left_out(pairs, level))
 
 
+def fewest_runs(level: float) -> int:
+    """Of each side, without pairs."""
+    return next(runs for runs in range(2, 100) if _rank_sums_left_out(runs, runs, level))
+
+
 def pairs_to_detect(differences: Sequence[float], shift: float, level: float) -> int | None:
     """About how many pairs with this scatter would show this shift with probability POWER; null: more than MOST_PAIRS."""
     wanted = (*range(fewest_pairs(level), 21), *range(24, MOST_PAIRS + 1, 4))
