@@ -216,9 +216,9 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         notes += _disturbance(judge, sides[0], side)
         notes += _coarse_clocks(sides[0], side, next(figure for figure in pair.figures if figure.is_primary), rules.skipped)
     costs = [_cost(alone, side) for side in sides if side.bare_ns]
-    return Comparison(
-        sides, rules, metric, judge.is_paired, work, refused, allowed, notes, pairs, table.sizes(judge, not refused), _runs(sides), costs, table.histograms()
-    )
+    sizes = table.sizes(judge, not refused)
+    judged = judge.is_paired, work, refused, allowed, notes, pairs, sizes
+    return Comparison(sides, rules, metric, *judged, _runs(sides), costs, table.histograms())
 
 
 def _drifted(judge: Judge, reference: Side, side: Side, metric: str) -> tuple[list[Refusal], list[str]]:

@@ -186,7 +186,8 @@ def _partial(runs: Sequence[Figures]) -> Iterator[Refusal]:
         said.append(f"between {units.share(min(parts))} and {units.share(max(parts))} of the wall time was counted")
     if said:
         more = f"; and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
-        yield Refusal("partial", "; ".join(said[:MOST_SAID]) + more, "repeat such a run (in an experiment: remove its folder, then resume) or leave it out; or --allow partial")
+        way_out = "repeat such a run (in an experiment: remove its folder, then resume) or leave it out; or --allow partial"
+        yield Refusal("partial", "; ".join(said[:MOST_SAID]) + more, way_out)
 
 
 def _faults(run: Figures) -> Iterator[str]:
