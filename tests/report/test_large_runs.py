@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from commprof_report.base import query
 from commprof_report.compare import figures
 from commprof_report.late import late_ranks
+from commprof_report.run import database
+from commprof_report.run import run as run_module
 from commprof_report.run.database import database_create
 from commprof_report.run.run import run_open
 
@@ -72,6 +75,37 @@ def test_each_script_is_split_once_however_many_files_there_are(many, tmp_path, 
         return len(split)
 
     assert splits(RANKS) == splits(2) > 0
+
+
+def statements_of(monkeypatch, files: list[Path], **options: object) -> list[str]:
+    """What SQLite executes to read them."""
+    executed: list[str] = []
+
+    def create() -> sqlite3.Connection:
+        connection = database_create()
+        connection.set_trace_callback(executed.append)
+        return connection
+
+    monkeypatch.setattr(run_module, "database_create", create)
+    run_open(files, **options)
+    return executed
+
+
+@pytest.mark.parametrize("options", ({}, {"with_samples": True}, {"with_samples": True, "most_samples": 5_000}))
+def test_each_row_of_a_file_is_read_once_and_its_empty_tables_are_only_seen_to_be_empty(many, monkeypatch, options):
+    """To prepare a statement takes longer than to read the few rows of most tables."""
+
+    executed = statements_of(monkeypatch, [many / "rank-0.db"], **options)
+    of_table = {table: [text for text in executed if re.search(rf"source\.{table}\b", text)] for table in ("cell", "fact", "gpu_kernel", "step")}
+    seen, *_ = of_table["step"]
+    assert seen.startswith("SELECT EXISTS") and all(own[0] == seen for own in of_table.values())
+    assert [len(own) for own in of_table.values()] == [2, 2, 1, 1]
+
+
+def test_equal_schemas_are_compared_once(many):
+    database._schema_check.cache_clear()
+    run_open([many / f"rank-{rank}.db" for rank in range(4)], with_samples=True)
+    assert database._schema_check.cache_info().misses == 1
 
 
 def test_many_rows_are_inserted_in_one_transaction():

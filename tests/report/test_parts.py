@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import planted
 import pytest
+from commprof_report.run import rank_files
 from commprof_report.run import run as reading
 from commprof_report.run.run import Run, run_open
 from planted import BLOCK_SAMPLES, Rank, Sample
@@ -62,6 +63,7 @@ def in_parts(monkeypatch):
         monkeypatch.setattr(reading, "_part_take", lambda *part: taken.append(part_take(*part)))
         for files, cores in ((RANKS, 3), (10, 1), (10, 3)):
             monkeypatch.setattr(reading, "FILES_OF_PART", files)
+            monkeypatch.setattr(rank_files, "SCANNED_AT_ONCE", files)
             monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
             answers.append(everything(run_open(folder, with_samples=with_samples, most_samples=most_samples)))
         monkeypatch.setattr(reading, "_part_take", part_take)

@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -23,13 +23,15 @@ from .thinning import SAMPLED, Counted, Thinning
 SQL = query.beside(__file__)
 
 DAMAGE = (sqlite3.Error, UnicodeError, MemoryError)  # sqlite3 raises all of these on damaged files
+COPIED = ("copy", "copy_histograms", "copy_samples")  # the scripts
+TEXT = partial(str, encoding="utf-8", errors="replace")  # of what a file holds; a Python function takes twice as long
 CACHE_KIB = 262_144  # memory for a run, and for the tables that commands create from it, before SQLite uses temporary files
 
 
 # What a value must satisfy, by the declared type of its column (schema.sql). 2^62 ns are 146 years; two such sums do not overflow.
 TYPES = {
-    "INTEGER": "typeof({0}) = 'integer' AND {0} BETWEEN 0 AND 1 << 62",
-    "SIGNED INTEGER": "typeof({0}) = 'integer' AND {0} BETWEEN -(1 << 62) AND 1 << 62",
+    "INTEGER": f"typeof({{0}}) = 'integer' AND {{0}} BETWEEN 0 AND {1 << 62}",
+    "SIGNED INTEGER": f"typeof({{0}}) = 'integer' AND {{0}} BETWEEN -{1 << 62} AND {1 << 62}",
     "BOOLEAN": "typeof({0}) = 'integer' AND {0} IN (0, 1)",
     "TEXT": "typeof({0}) = 'text'",
 }
@@ -85,7 +87,8 @@ def schema_text() -> str:
 def database_create() -> sqlite3.Connection:
     """Creates an empty database with our schema, in memory as long as it is small."""
     connection = sqlite3.connect("", uri=True, isolation_level=None, factory=RunConnection)
-    connection.text_factory = _text
+    connection.text_factory = TEXT
+    connection.create_function("impossible_values", 0, _impossible_values)
     connection.execute("PRAGMA trusted_schema = OFF")
     for database in ("main", "temp"):
         connection.execute(f"PRAGMA {database}.cache_size = -{CACHE_KIB}")
@@ -119,31 +122,42 @@ def _database_check(path: Path, connection: sqlite3.Connection, database: str = 
     if application_id != APPLICATION_ID:
         raise ReportError(path, "is an SQLite database, but not one of commprof's")
     version_check(path, "schema", version, min(UPGRADES, default=SCHEMA_VERSION), SCHEMA_VERSION)
-    ours, theirs = _entries_of_version(version), _entries(connection, database)
+    wrong, is_plain = _schema_check(version, _made(connection, database))
+    if wrong:
+        raise ReportError(path, wrong)
+    return Checked(version, is_plain)
+
+
+Made = tuple[tuple[str, str, str], ...]  # rows of sqlite_master: type, name, sql
+
+
+@lru_cache(maxsize=4)
+def _schema_check(version: int, made: Made) -> tuple[str, bool]:
+    """What is wrong with a schema, if anything; and whether it is plain. The ranks' files have the same schema: it is compared once."""
+    ours, theirs = _entries_of_version(version), _entries(made)
     names = Counter(entry.name.lower() for entry in theirs)
     for entry in ours:
         if entry not in theirs or names[entry.name] > 1:
             what = "has been changed; own tables, views and indexes may be added" if names[entry.name] else "is missing"
-            raise ReportError(path, f"is damaged: commprof's {entry.kind} '{entry.name}' {what}")
-    return Checked(version, {*theirs} <= {*ours, *_added_by_merge()})
+            return f"is damaged: commprof's {entry.kind} '{entry.name}' {what}", False
+    return "", {*theirs} <= {*ours, *_added_by_merge()}
 
 
-def _entries(connection: sqlite3.Connection, database: str = "main") -> list[Entry]:
-    """All entries of the schema. SQLite accepts blobs as texts here."""
-    made = connection.execute(f"SELECT CAST(type AS TEXT), CAST(name AS TEXT), CAST(coalesce(sql, '') AS TEXT) FROM {database}.sqlite_master")
-    return [Entry(kind, name, _without_comments(sql)) for kind, name, sql in made]
+def _made(connection: sqlite3.Connection, database: str = "main") -> Made:
+    """SQLite accepts blobs as texts here."""
+    columns = "CAST(type AS TEXT), CAST(name AS TEXT), CAST(coalesce(sql, '') AS TEXT)"
+    return tuple(connection.execute(f"SELECT {columns} FROM {database}.sqlite_master"))
 
 
-@lru_cache
-def _without_comments(sql: str) -> str:
-    return " ".join(re.sub("--.*", "", sql).split())
+def _entries(made: Made) -> list[Entry]:
+    return [Entry(kind, name, " ".join(re.sub("--.*", "", sql).split())) for kind, name, sql in made]
 
 
 @lru_cache
 def _entries_of_version(version: int) -> list[Entry]:
     connection = sqlite3.connect(":memory:")
     connection.executescript(schema_text() if version == SCHEMA_VERSION else SQL.text(f"schema_{version}"))
-    return _entries(connection)
+    return _entries(_made(connection))
 
 
 @lru_cache
@@ -151,7 +165,7 @@ def _added_by_merge() -> list[Entry]:
     """Never read. No indexes: SQLite would use them, and what they say may differ from their tables."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(SQL.text("views"))
-    return _entries(connection)
+    return _entries(_made(connection))
 
 
 def database_is_plain(path: Path) -> bool:
@@ -179,7 +193,7 @@ def database_write(connection: sqlite3.Connection, path: Path) -> None:
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     with _read_only(path) as file, closing(sqlite3.connect(file, uri=True, isolation_level=None)) as connection:
-        connection.text_factory = _text
+        connection.text_factory = TEXT
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
             yield connection
@@ -206,7 +220,7 @@ def database_count(connection: sqlite3.Connection, path: Path, thinning: Thinnin
     """The samples of a file that is read later. None: its owner has added something, or it is damaged."""
     with suppress(ReportError, *DAMAGE), _read_only(path) as file, _attached(connection, "source", file):
         if _database_check(path, connection, "source") == Checked(SCHEMA_VERSION, True):
-            return thinning.attached_count()
+            return thinning.attached_count(_filled(connection, SAMPLED))
     return None
 
 
@@ -219,7 +233,7 @@ def database_join(connection: sqlite3.Connection, path: Path, with_samples: bool
             for script in ["copy", "copy_histograms", *["copy_samples"] * with_samples]:
                 for statement in query.statements(SQL, script):
                     numbers = {"first_cell": first_cell, "first_activity": first_activity}
-                    connection.execute(statement.replace("temp.retained_", "source."), numbers)
+                    connection.execute(statement, numbers)
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
@@ -247,50 +261,74 @@ def _source_fill(connection: sqlite3.Connection, version: int) -> None:
 
 
 def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
-    scripts = ["copy", *["copy_histograms"] * with_histograms, *["copy_samples"] * (thinning is not None)]
-    copied = [statement for script in scripts for statement in query.statements(SQL, script)]
-    _types_check(connection, path, [table for table in map(_table_filled, copied) if table not in SAMPLED])
+    """Most tables of most files are empty: nothing is prepared for them."""
+    filled = _filled(connection, _columns())
     first_cell, first_activity = SQL.run(connection, "first_numbers").fetchone()
     connection.execute("BEGIN")
     try:
-        if thinning:
-            thinning.attached_read(path)
-            _types_check(connection, path, SAMPLED)
-        for statement in copied:
-            _copy_rows(connection, path, statement, {"first_cell": first_cell, "first_activity": first_activity})
+        passed = thinning.attached_choose(path, filled) if thinning else {}
+        for script in ["copy", *["copy_histograms"] * with_histograms, *["copy_samples"] * (thinning is not None)]:
+            for statement in query.statements(SQL, script):
+                table = _table_filled(statement)
+                if table in filled:
+                    _copy_rows(connection, path, table, _checking(statement, passed.get(table)), (first_cell, first_activity))
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
 
 
-def _copy_rows(connection: sqlite3.Connection, path: Path, statement: str, numbers: dict[str, int]) -> None:
-    """Executes a statement of copy*.sql. The constraints of the schema check each row."""
+def _copy_rows(connection: sqlite3.Connection, path: Path, table: str, statement: str, firsts: tuple[int, int]) -> None:
+    """The constraints of the schema check each row as well."""
     try:
-        connection.execute(statement, numbers)
+        connection.execute(statement, dict(zip(("first_cell", "first_activity"), firsts)))
     except sqlite3.IntegrityError as error:
-        raise ReportError(path, f"is damaged: impossible values in table {_table_filled(statement)} ({error})") from None
+        raise ReportError(path, f"is damaged: impossible values in table {table} ({error})") from None
+    except sqlite3.OperationalError as error:
+        if "user-defined function" not in str(error):
+            raise
+        raise ReportError(path, f"is damaged: impossible values in table {table}") from None
+
+
+@lru_cache
+def _checking(statement: str, passed: str | None) -> str:
+    """A statement of copy*.sql, so that it ends in an error at a row with values that its columns' types (schema.sql) exclude, or about a rank
+    that the file does not hold. passed: of a table of samples, SQL that is true for rows that are not retained; these are not checked."""
+    table, statement = _table_filled(statement), re.sub("--.*", "", statement)
+    columns = _columns()[table]
+    rules = [f"({table}.{name} IS NULL OR {TYPES[kind].format(f'{table}.{name}')})" for name, kind in columns.items()]
+    if next(iter(columns)) == "world_rank":
+        rules.append(f"{table}.world_rank IN (SELECT world_rank FROM source.rank)")
+    if passed is not None:
+        source = "temp.retained_rows CROSS JOIN source.{0} ON {0}.rowid BETWEEN first_row AND last_row AND sampled = '{0}'"
+        statement = statement.replace(f"source.{table}", source.format(table))
+    skip = f"WHEN {passed} THEN 0 " if passed is not None else ""
+    return re.sub(r"WHERE (1|count > 0)", rf"WHERE CASE {skip}WHEN {' AND '.join(rules)} THEN \1 ELSE impossible_values() END", statement)
+
+
+def _impossible_values() -> None:
+    """In SQL, ends a statement."""
+    raise ValueError
 
 
 def _table_filled(statement: str) -> str:
     return re.search(r"INSERT INTO main\.(\w+)", statement)[1]
 
 
-def _types_check(connection: sqlite3.Connection, path: Path, tables: Iterable[str]) -> None:
-    impossible = [table for table in tables if _has_wrong_types(connection, table)]
-    if impossible:
-        raise ReportError(path, "is damaged: impossible values in table " + ", ".join(impossible))
+def _filled(connection: sqlite3.Connection, tables: Iterable[str]) -> set[str]:
+    """Those of the tables of the attached file `source` that have rows."""
+    names = list(tables)
+    found = connection.execute("SELECT " + ", ".join(f"EXISTS (SELECT 1 FROM source.{name})" for name in names)).fetchone()
+    return {name for name, is_filled in zip(names, found) if is_filled}
 
 
-def _has_wrong_types(connection: sqlite3.Connection, table: str) -> bool:
-    """Whether a table of the attached file `source` has values that its columns' types (schema.sql) exclude, or is about a rank that the file
-    does not hold. Of samples only those that are retained are checked."""
-    columns = connection.execute(f"PRAGMA source.table_info({table})").fetchall()
-    rules = [f"({name} IS NULL OR {TYPES[kind].format(name)})" for _, name, kind, *_ in columns]
-    if columns[0][1] == "world_rank":
-        rules.append("world_rank IN (SELECT world_rank FROM source.rank)")
-    rows = f"temp.retained_{table}" if table in SAMPLED else f"source.{table}"
-    return bool(connection.execute(f"SELECT EXISTS (SELECT 1 FROM {rows} WHERE NOT ({' AND '.join(rules)}))").fetchone()[0])
+@lru_cache
+def _columns() -> dict[str, dict[str, str]]:
+    """The declared types of the columns of all tables that are copied."""
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(schema_text())
+    copied = [_table_filled(statement) for script in COPIED for statement in query.statements(SQL, script)]
+    return {table: {name: kind for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})")} for table in copied}
 
 
 @contextmanager
@@ -300,5 +338,3 @@ def _read_only(path: Path) -> Iterator[str]:
         yield f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")

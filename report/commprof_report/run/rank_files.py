@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.errors import ReportError
+from ..base.forked import forked
 from ..base.progress import Progress
 from .archive import ARCHIVE, archive_members, database_of, file_of, unpacked
 from .database import RankOfFile, database_ranks
@@ -19,6 +20,7 @@ from .ledger import MAGIC, ledger_read_facts, regular_open
 RANK_FILE = re.compile(r"rank-(\d+)\.(db|ledger)")
 SQLITE_MAGIC = b"SQLite format 3\0"
 FOREVER = 1 << 63
+SCANNED_AT_ONCE = 256  # files that a process looks at
 
 
 class RankFile(NamedTuple):
@@ -66,17 +68,29 @@ def folder_scan(folder: Path) -> Folder:
     files: dict[Path, RankFile] = {}
     problems: list[ReportError] = []
     paths = rank_paths(above, names, problems)
+    parts = [paths[first : first + SCANNED_AT_ONCE] for first in range(0, len(paths), SCANNED_AT_ONCE)]
     with Progress("looking at", len(paths)) as progress:
-        for path in paths:
-            try:
-                file = _ledger_or_database_scan(path)
-                files[file.path] = file
-            except ReportError as error:
-                problems.append(error)
-            progress.step()
+        for part in forked(_part_scan, parts):
+            for found in part:
+                if isinstance(found, RankFile):
+                    files[found.path] = found
+                else:
+                    problems.append(ReportError(*found))
+                progress.step()
     if not paths and not problems:
         problems.append(ReportError(folder, _why_empty(names)))
     return Folder(list(files.values()), asides_count(folder) if folder.is_dir() else {}, problems)
+
+
+def _part_scan(paths: Sequence[Path]) -> list[RankFile | tuple[str, str]]:
+    """Of each path its file, or what is wrong with it."""
+    found: list[RankFile | tuple[str, str]] = []
+    for path in paths:
+        try:
+            found.append(_ledger_or_database_scan(path))
+        except ReportError as error:
+            found.append((error.subject, error.what))
+    return found
 
 
 def newcomers(paths: Sequence[Path], files: Sequence[RankFile]) -> list[RankFile]:

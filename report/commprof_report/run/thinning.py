@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -44,14 +44,14 @@ WINDOWS = {  # by class: SQL that reads the windows, deletes them, and inserts t
         "INSERT INTO gpu_sample_window VALUES (?, ?, ?, ?)",
     ),
 }
-PASSED_BLOCK = """EXISTS (  -- is a row of {0}.sample with a sequence number not retained?
+PASSED_BLOCK = """EXISTS (  -- is a row of the table sample with a sequence number not retained?
     SELECT 1
-    FROM {0}.communicator
-    JOIN temp.sample_class ON class = identity
-    WHERE communicator.world_rank = sample.world_rank AND communicator.communicator = sample.communicator
+    FROM temp.thinned_communicator AS thinned
+    WHERE thinned.world_rank = sample.world_rank AND thinned.communicator = sample.communicator
       AND ((((sequence - 1) >> 10) + 1) & ((1 << level) - 1) <> 0 OR (sequence - 1) & 1023 >= most)
 )"""
-ALL_ROWS = (-(1 << 63), (1 << 63) - 1)
+THINNED = """INSERT INTO temp.thinned_communicator
+SELECT world_rank, communicator, level, most FROM {0}.communicator JOIN temp.sample_class ON class = identity"""
 
 
 class Sampled(NamedTuple):
@@ -102,9 +102,8 @@ class Thinning:
         self.firsts: dict[str, int] = {}  # by class: how many collectives of a block are retained, if not all
         self.counts: Counts = {}
         self.ahead: dict[Path, Counted] = {}  # files that are counted, but not read yet
+        self.classes: list[tuple[str, int, int]] = []  # rows of the TEMP TABLE sample_class
         SQL.run(connection, "thinning_create")
-        for table in SAMPLED:
-            connection.execute(f"CREATE TEMP TABLE retained_{table} AS SELECT * FROM main.{table} WHERE 0")
 
     @property
     def is_needed(self) -> bool:
@@ -143,9 +142,9 @@ class Thinning:
         part.levels, part.firsts, part.ahead = self.levels, self.firsts, {path: self.ahead[path] for path in paths if path in self.ahead}
         return part
 
-    def attached_count(self) -> Counted:
-        """Counts the samples of the attached database `source`."""
-        rows = [] if self.most is None else self._counted()
+    def attached_count(self, filled: Container[str]) -> Counted:
+        """Counts the samples of the attached database `source`. filled: its tables that have rows."""
+        rows = [] if self.most is None else self._counted(filled)
         counts = _counts((row.class_, row.number, row.count) for row in rows if None not in row)
         return Counted(counts, rows)
 
@@ -153,31 +152,27 @@ class Thinning:
         """Those of a rank or communicator that is not there are retained, so that they are found."""
         return [row for row in rows if None in row or self._keeps(row.class_, row.number)]
 
-    def attached_read(self, path: Path) -> None:
-        """Reads the samples of the attached database `source`, which is `path`, that are retained into the TEMP TABLEs retained_<table>.
-        Their values are still to be checked."""
+    def attached_choose(self, path: Path, filled: Container[str]) -> dict[str, str]:
+        """Which samples of the attached database `source`, which is `path`, are retained? Fills the TEMP TABLE retained_rows with the rows
+        between which they are; gives, by table, SQL that is true for others among these. Nothing: all are."""
         is_ahead = path in self.ahead
-        counted = self.ahead.pop(path) if is_ahead else self.attached_count()
+        counted = self.ahead.pop(path) if is_ahead else self.attached_count(filled)
         self.count(counted.counts)
         if not is_ahead:
             self._raise()
-        spans = [(table, *ALL_ROWS) for table in SAMPLED]
-        if self.is_needed:
-            spans = _joined((row.sampled, row.first_row, row.last_row) for row in self._retained_rows(counted.rows))
+        if not self.is_needed:
+            return {}
+        spans = _joined((row.sampled, row.first_row, row.last_row) for row in self._retained_rows(counted.rows))
         self.connection.execute("DELETE FROM temp.retained_rows")
         self.connection.executemany("INSERT INTO temp.retained_rows VALUES (?, ?, ?)", spans)
-        for table, passed in self._passed("source"):
-            self.connection.execute(f"DELETE FROM temp.retained_{table}")
-            self.connection.execute(
-                f"INSERT INTO temp.retained_{table} SELECT {table}.* FROM temp.retained_rows "
-                f"CROSS JOIN source.{table} ON {table}.rowid BETWEEN first_row AND last_row "
-                f"WHERE sampled = '{table}' AND NOT ({passed if self.is_needed else 0})"
-            )
+        return dict(self._passed("source"))
 
-    def _counted(self) -> list[CountRow]:
+    def _counted(self, filled: Container[str]) -> list[CountRow]:
         """Windows that the levels do not retain count as window 1, which is none of those retained either."""
-        rows = SQL.run(self.connection, "thinning_count").fetchall()
+        rows = SQL.run(self.connection, "thinning_count").fetchall() if "sample" in filled else []
         for table, (kind, _, has_sequence) in SAMPLED.items():
+            if table not in filled:
+                continue
             window, mask = _window("source", table), self._mask(kind)
             rows += self.connection.execute(
                 f"SELECT '{table}', '{kind}', CASE WHEN {window} & {mask} THEN 1 ELSE {window} END, count(*), min(rowid), max(rowid) "
@@ -192,11 +187,15 @@ class Thinning:
     def _passed(self, database: str) -> Iterator[tuple[str, str]]:
         """For each table of samples in the database, SQL: is a row not retained?"""
         classes = [(kind, self.levels.get(kind, 0), self.firsts.get(kind, BLOCK_SAMPLES)) for kind in {**self.levels, **self.firsts}]
-        self.connection.execute("DELETE FROM temp.sample_class")
-        self.connection.executemany("INSERT INTO temp.sample_class VALUES (?, ?, ?)", classes)
+        if classes != self.classes:
+            self.classes = classes
+            self.connection.execute("DELETE FROM temp.sample_class")
+            self.connection.executemany("INSERT INTO temp.sample_class VALUES (?, ?, ?)", classes)
+        self.connection.execute("DELETE FROM temp.thinned_communicator")
+        self.connection.execute(THINNED.format(database))
         for table, (kind, _, has_sequence) in SAMPLED.items():
             passed = f"coalesce({_window(database, table)} & {self._mask(kind)}, 0)"
-            yield table, f"CASE WHEN sequence IS NULL THEN {passed} ELSE {PASSED_BLOCK.format(database)} END" if has_sequence else passed
+            yield table, f"CASE WHEN sequence IS NULL THEN {passed} ELSE {PASSED_BLOCK} END" if has_sequence else passed
 
     def ledger_rows_thin(self, rows: dict[str, list[Any]]) -> None:
         """The same for a ledger's samples; removes those that are not retained."""
