@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import gc
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ from .base.errors import ReportError, UsageError
 from .commands import COMMANDS, compare
 
 PROGRAM = "hvprof-report"
+COLLECT_AT = 100_000  # objects; an analysis makes millions that are needed to its end, and each collection visits many of them
 EXIT_READ, EXIT_NOTHING_READ, EXIT_USAGE = 0, 1, 2
 RUN = """RUN is a run folder, a merged database, or the database or ledger of one rank. Several folders are read as one run, where --output of
 commprof-run(1) gave each host or rank a folder of its own (%h, %r); folders of two runs are refused. Without RUN the newest run in the working
@@ -106,6 +108,7 @@ def main(words: list[str] | None = None) -> int:
     """`words`: the arguments; those of the process if none are given."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore
+    gc.set_threshold(COLLECT_AT)
     try:
         arguments = parser_build().parse_args(with_default_command(sys.argv[1:] if words is None else words))
         arguments.run_command(arguments)

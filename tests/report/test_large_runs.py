@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import argparse
+import itertools
 import os
+import random
 import re
 import sqlite3
 import sys
 from pathlib import Path
+from typing import Callable
 
 import planted
 import pytest
 from commprof_report.base import query
 from commprof_report.compare import figures
-from commprof_report.late import late_ranks
+from commprof_report.late import late_ranks, verdict
 from commprof_report.run import database
 from commprof_report.run import run as run_module
+from commprof_report.run.alignment import align
 from commprof_report.run.database import database_create
+from commprof_report.run.holes import holes
 from commprof_report.run.run import run_open
+from commprof_report.run.selection import select
+from commprof_report.steps import boundaries
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 import large_run  # noqa: E402
@@ -106,6 +114,65 @@ def test_equal_schemas_are_compared_once(many):
     database._schema_check.cache_clear()
     run_open([many / f"rank-{rank}.db" for rank in range(4)], with_samples=True)
     assert database._schema_check.cache_info().misses == 1
+
+
+def test_holes_in_the_samples_are_sought_once_however_many_analyses_ask(many):
+    steps = {}
+    for asks in (1, 2):
+        run = run_open(many, with_samples=True)
+        steps[asks] = steps_of(run.connection, lambda: [holes(run.connection) for _ in range(asks)])
+    assert steps[2] < 1.1 * steps[1]
+
+
+def steps_of(connection: sqlite3.Connection, ask: Callable[[], object]) -> int:
+    """How many steps SQLite's virtual machine takes, in hundreds."""
+    counted = itertools.count()
+    connection.set_progress_handler(lambda: next(counted) and None, 100)
+    ask()
+    connection.set_progress_handler(None, 100)
+    return next(counted)
+
+
+def test_the_collectives_of_steps_are_found_in_one_pass_over_communicators_and_samples():
+    def work(communicators: int) -> int:
+        connection = database_create()
+        rows = [(rank, 2, f"{rank // 2:016x}", None, "", "", 0, 2, 0, rank % 2, "", 0, 0, 9, "mpi", rank % 2) for rank in range(2 * communicators)]
+        connection.executemany(f"INSERT INTO communicator VALUES ({', '.join('?' * 16)})", rows)
+        samples = [(rank, 0, "MPI_Allreduce", 2, 1, 0, 1, None, 8, None, None, "", 0, *[None] * 6) for rank in range(2 * communicators)]
+        connection.executemany(f"INSERT INTO sample VALUES ({', '.join('?' * 19)})", samples)
+        connection.executescript("CREATE TEMP TABLE control_size (call, threshold_bytes); CREATE TEMP TABLE rated_call (call, is_own)")
+        steps = steps_of(connection, lambda: query.beside(boundaries.__file__).run(connection, "stepping_calls"))
+        assert connection.execute("SELECT count(*), min(sample_level) FROM speaking").fetchone() == (communicators, 1), "the highest level"
+        return steps
+
+    assert work(2_000) < 12 * work(200)
+
+
+def test_the_causes_of_waits_get_one_index_for_all_queries(many):
+    run = select(run_open(many, with_samples=True), argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
+    late_ranks.late(run, align(run.connection))
+    for name in ("late_ranks", "late_causes", "late_chains", "late_calls", "late_uncaused"):
+        (statement,) = query.statements(late_ranks.SQL, name)
+        plan = "\n".join(row[3] for row in run.connection.execute("EXPLAIN QUERY PLAN " + statement))
+        assert "late_cause USING COVERING INDEX" in plan, (name, plan)
+
+
+def test_most_periods_are_excluded_by_the_first_few_arrivals(monkeypatch):
+    compared = []
+    monkeypatch.setattr(verdict, "ne", lambda one, other: compared.append(1) or one != other)
+    chance = random.Random(1)
+    last = [chance.randrange(50) for _ in range(1_000)]
+    assert not any(verdict._is_regular(last, period) for period in range(1, 101))
+    assert len(compared) < 100 * 1_000 / 4
+
+
+def test_a_rotation_may_have_one_exception_in_ten_wherever_it_is():
+    turns = [0, 1, 2, 3] * 100
+    assert verdict._is_regular(turns, 4) and not verdict._is_regular(turns, 3)
+    for first in (0, 200, 379):  # each exception is compared with the one before and the one after
+        exceptions = [*turns[:first], *[9] * 19, *turns[first + 19 :]]
+        assert verdict._is_regular(exceptions, 4), first
+    assert not verdict._is_regular([9 if place % 10 == 0 else rank for place, rank in enumerate(turns)], 4)
 
 
 def test_many_rows_are_inserted_in_one_transaction():

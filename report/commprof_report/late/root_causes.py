@@ -98,7 +98,10 @@ class RootCauses:
         if pair not in self.shared:
             first, second = pair
             self.shared[pair] = list(self.communicators.get(first, set()) & self.communicators.get(second, set()))
-        return max(self.pair_ns.get(pair, 0), *(self.collective_ns.get(identity, 0) for identity in self.shared[pair]), 0)
+        latest_ns = max(0, self.pair_ns.get(pair, 0))
+        for identity in self.shared[pair]:
+            latest_ns = max(latest_ns, self.collective_ns.get(identity, 0))
+        return latest_ns
 
     def _followed(self, row: MeetingRow, since_ns: int) -> Causes:
         late_ns, late_causes = self._of_last(row.last_rank, since_ns, row.arrival_ns)
@@ -149,6 +152,7 @@ def root_causes(connection: Connection, lines: dict[int, Timeline]) -> None:
     for rank, identity in connection.execute("SELECT DISTINCT world_rank, identity FROM late_call"):
         communicators.setdefault(rank, set()).add(identity)
     connection.executemany("INSERT INTO late_cause VALUES (?, ?, ?)", _rows(connection, RootCauses(lines, communicators)))
+    SQL.run(connection, "late_cause_index")
 
 
 def _rows(connection: Connection, causes: RootCauses) -> Iterator[tuple[int, int | None, float]]:

@@ -14,7 +14,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import itemgetter, sub
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from ..run.holes import holes
 SQL = query.beside(__file__)
 
 OUTSIDE, TRANSFER, FILES, WAITING, UNSPLIT, UNSEEN = STATES = range(6)
+COUNT = len(STATES)
 DIRECT = (OUTSIDE, TRANSFER, FILES)  # states in which the rank itself is the cause of being late
 NOBODY = -1
 
@@ -72,12 +73,12 @@ class Timeline:
     def spent(self, until_ns: int) -> list[int]:
         """The time in each state since the begin of the axis; they add up to it."""
         place = max(0, bisect_right(self.points, until_ns) - 1)
-        spent = list(self.sums[place * len(STATES) : (place + 1) * len(STATES)])
+        spent = self.sums[place * COUNT : place * COUNT + COUNT].tolist()
         spent[self.states[place] if place < len(self.states) else OUTSIDE] += until_ns - self.points[place]
         return spent
 
     def between(self, since_ns: int, until_ns: int) -> list[int]:
-        return [until - since for until, since in zip(self.spent(until_ns), self.spent(since_ns))]
+        return list(map(sub, self.spent(until_ns), self.spent(since_ns)))
 
     def state_at(self, time_ns: int) -> int:
         place = bisect_right(self.points, time_ns) - 1

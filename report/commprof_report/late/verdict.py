@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, starmap
 from math import exp, log
+from operator import ne
 from typing import NamedTuple
 
 from ..base import kendall
@@ -33,6 +34,7 @@ NOTABLE = 0.01  # share of the counted time
 COVERED = 0.5  # share of the time inside MPI; no verdict below
 BACKGROUND = 0.5  # share of the time inside MPI on threads other than the main one; no verdict from there on
 MOST_TURNS = 0.75  # share of the late arrivals that one rank may have if ranks take turns
+FEW_DECIDE = 5  # a fifth of the arrivals has twice as many exceptions as a rotation may have, where ranks do not take turns
 REGULAR = 0.9  # share of the collectives that a rotation predicts
 LATER_HALF = 0.9  # share of the cost that one half of the run has
 
@@ -313,7 +315,17 @@ def _turns(causes: Sequence[Cause], ranks: int) -> list[int]:
     if len(last) < 2 * FEWEST_BLOCKS or max(Counter(last).values()) > MOST_TURNS * len(last):
         return []
     for period in range(1, min(2 * ranks, len(last) // 4) + 1):
-        agreed = sum(earlier == later for earlier, later in zip(last, last[period:]))
-        if agreed >= REGULAR * (len(last) - period):
+        if _is_regular(last, period):
             return last[:period] if period > 1 else []
     return []
+
+
+def _is_regular(last: Sequence[int], period: int) -> bool:
+    """Whether nearly each one is that of a period before. The first few decide about most periods: they have too many exceptions."""
+    pairs = len(last) - period
+    few = pairs // FEW_DECIDE
+    for length in (few, pairs):
+        exceptions = sum(map(ne, last[:length], last[period : period + length]))
+        if pairs - exceptions < REGULAR * pairs:
+            return False
+    return True

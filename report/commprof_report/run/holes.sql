@@ -1,6 +1,7 @@
 -- When may samples of a rank be missing? Between two collectives of a communicator that do not follow each other, and outside the sampling
 -- windows of a thread that makes other calls. Communicators with less than 1 % of the rank's time in collectives, and threads that spend
--- less than 1 % of their time inside MPI in other calls, are ignored. thread: null for all threads. Times are the rank's own.
+-- less than 1 % of their time inside MPI in other calls, are ignored. thread: null for all threads. Times are the rank's own. Sought once.
+CREATE TEMP TABLE IF NOT EXISTS hole AS
 WITH spent AS (
     SELECT world_rank, communicator, total(total_ns) AS total_ns
     FROM cell
@@ -56,3 +57,5 @@ SELECT world_rank, thread, end_ns, 1 << 62 FROM bounded WHERE next_ns IS NULL
 UNION ALL
 SELECT world_rank, thread, 0, 1 << 62 FROM windowed WHERE (world_rank, thread) NOT IN (SELECT world_rank, thread FROM sample_window)
 ORDER BY 1, 3;
+
+SELECT world_rank, thread, begin_ns, end_ns FROM hole ORDER BY rowid;

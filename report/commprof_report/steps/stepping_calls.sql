@@ -5,7 +5,7 @@
 -- collectives of threads other than the main one are a framework's control messages (Horovod) and are ignored.
 DROP TABLE IF EXISTS temp.speaking;
 CREATE TEMP TABLE speaking AS
-SELECT identity, spoken.world_rank, communicator, sample_level
+SELECT identity, own.world_rank, communicator, level AS sample_level
 FROM communicator AS own
 JOIN (
     SELECT identity, min(world_rank) AS world_rank, max(sample_level) AS level
@@ -13,7 +13,6 @@ JOIN (
     WHERE sample_level IS NOT NULL AND communicator > 1 AND size + remote_size > 1
     GROUP BY identity
 ) AS spoken USING (identity, world_rank);
-UPDATE speaking SET sample_level = (SELECT max(sample_level) FROM communicator WHERE communicator.identity = speaking.identity);
 
 DROP TABLE IF EXISTS temp.timed_on_device;
 CREATE TEMP TABLE timed_on_device AS
