@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from operator import sub
 from sqlite3 import Connection
 from typing import NamedTuple, Optional
 
 from ..base import query
-from .timelines import DIRECT, UNSEEN, UNSPLIT, WAITING, Timeline
+from .timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, Timeline
 
 SQL = query.beside(__file__)
 
@@ -106,14 +107,14 @@ class RootCauses:
     def _followed(self, row: MeetingRow, since_ns: int) -> Causes:
         late_ns, late_causes = self._of_last(row.last_rank, since_ns, row.arrival_ns)
         own_ns = self.lines[row.world_rank].between(since_ns, row.start_ns)
-        more = [max(0, spent_ns - own_spent_ns) for spent_ns, own_spent_ns in zip(late_ns, own_ns)]
-        direct_ns = sum(more[state] for state in DIRECT)
+        more = [more_ns if more_ns > 0 else 0 for more_ns in map(sub, late_ns, own_ns)]
+        direct_ns = _direct(more)
         unknown_ns, indirect_ns = more[UNSPLIT] + more[UNSEEN], more[WAITING]
         found: Causes = {row.last_rank: direct_ns} if direct_ns else {}
         found[NOT_KNOWN] = unknown_ns
         if indirect_ns:
             own = dict(self.waits[row.world_rank].since(since_ns))
-            own[row.world_rank] = own.get(row.world_rank, 0.0) + max(0, sum(own_ns[state] - late_ns[state] for state in DIRECT))
+            own[row.world_rank] = own.get(row.world_rank, 0.0) + max(0, _direct(own_ns) - _direct(late_ns))
             longer = {rank: caused_ns - own.get(rank, 0.0) for rank, caused_ns in late_causes.items() if caused_ns > own.get(rank, 0.0)}
             longer_ns = sum(longer.values())
             for rank, caused_ns in (longer or {NOT_KNOWN: 1.0}).items():
@@ -127,6 +128,11 @@ class RootCauses:
             rank, since_ns, arrival_ns = what
             self.latest, self.of_latest = what, (self.lines[rank].between(since_ns, arrival_ns), self.waits[rank].since(since_ns))
         return self.of_latest
+
+
+def _direct(spent_ns: list[int]) -> int:
+    """The time in the states timelines.DIRECT; written out, because it is asked for each wait."""
+    return spent_ns[OUTSIDE] + spent_ns[TRANSFER] + spent_ns[FILES]
 
 
 def _largest(causes: Causes, wait_ns: int) -> Causes:
