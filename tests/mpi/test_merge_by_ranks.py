@@ -14,7 +14,8 @@ from . import reporter
 from .harness import Outcome, launch
 from .libraries import REPOSITORY, Mpi
 
-sys.path[:0] = [str(REPOSITORY / "tests" / "report"), str(REPOSITORY / "bench")]
+sys.path.insert(0, str(REPOSITORY / "tests" / "report"))
+sys.path.insert(0, str(REPOSITORY / "bench"))
 import large_run
 import planted
 

@@ -617,7 +617,8 @@ def archive(run: Path, name: str, ranks: range) -> Path:
 
 def write_database(path: Path, rank: Rank) -> Path:
     connection = sqlite3.connect(path)
-    connection.executescript("PRAGMA page_size = 512; PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON; BEGIN;" + SCHEMA.read_text())
+    pragmas = "PRAGMA page_size = 512; PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON;"
+    connection.executescript(f"{pragmas} BEGIN; {SCHEMA.read_text()}")
     for table, rows in rows_of(rank).items():
         if rows:
             connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)

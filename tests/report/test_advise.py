@@ -11,7 +11,7 @@ import pytest
 from commprof_report.advice import curves
 from commprof_report.advice.curves import CurveBucketRow
 from planted import SECOND, Cell, Collective, Rank, Sample, Step, Window
-from planted_job import HostClock, Job, Program, Program
+from planted_job import HostClock, Job, Program
 
 RANKS, MIB, KIB = 2, 1 << 20, 1 << 10
 COUNTED_NS = RANKS * 10 * SECOND

@@ -104,7 +104,8 @@ def test_each_row_of_a_file_is_read_once_and_its_empty_tables_are_only_seen_to_b
     """To prepare a statement takes longer than to read the few rows of most tables."""
 
     executed = statements_of(monkeypatch, [many / "rank-0.db"], **options)
-    of_table = {table: [text for text in executed if re.search(rf"source\.{table}\b", text)] for table in ("cell", "fact", "gpu_kernel", "step")}
+    tables = ("cell", "fact", "gpu_kernel", "step")
+    of_table = {table: [text for text in executed if re.search(rf"source\.{table}\b", text)] for table in tables}
     seen, *_ = of_table["step"]
     assert seen.startswith("SELECT EXISTS") and all(own[0] == seen for own in of_table.values())
     assert [len(own) for own in of_table.values()] == [2, 2, 1, 1]
@@ -136,9 +137,10 @@ def steps_of(connection: sqlite3.Connection, ask: Callable[[], object]) -> int:
 def test_the_collectives_of_steps_are_found_in_one_pass_over_communicators_and_samples():
     def work(communicators: int) -> int:
         connection = database_create()
-        rows = [(rank, 2, f"{rank // 2:016x}", None, "", "", 0, 2, 0, rank % 2, "", 0, 0, 9, "mpi", rank % 2) for rank in range(2 * communicators)]
+        ranks = range(2 * communicators)
+        rows = [(rank, 2, f"{rank // 2:016x}", None, "", "", 0, 2, 0, rank % 2, "", 0, 0, 9, "mpi", rank % 2) for rank in ranks]
         connection.executemany(f"INSERT INTO communicator VALUES ({', '.join('?' * 16)})", rows)
-        samples = [(rank, 0, "MPI_Allreduce", 2, 1, 0, 1, None, 8, None, None, "", 0, *[None] * 6) for rank in range(2 * communicators)]
+        samples = [(rank, 0, "MPI_Allreduce", 2, 1, 0, 1, None, 8, None, None, "", 0, *[None] * 6) for rank in ranks]
         connection.executemany(f"INSERT INTO sample VALUES ({', '.join('?' * 19)})", samples)
         connection.executescript("CREATE TEMP TABLE control_size (call, threshold_bytes); CREATE TEMP TABLE rated_call (call, is_own)")
         steps = steps_of(connection, lambda: query.beside(boundaries.__file__).run(connection, "stepping_calls"))

@@ -336,5 +336,3 @@ def _read_only(path: Path) -> Iterator[str]:
     """A URI that opens the file without locks: files of a run are never changed, and a read-only file system may not permit locks."""
     with unpacked(path) as file:
         yield f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"
-
-

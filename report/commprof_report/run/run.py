@@ -70,8 +70,8 @@ def run_open(
 ) -> Run:
     """Opens a run folder, a merged database, or a single rank's file; several paths are read as one run; without any, the newest run here.
     Samples of calls and GPUs, their windows, steps and spans of regions are read only on request, at most `most_samples` (thinning.py).
-    with_cache: a large run may be read from its cache, and one may be written (cache.py). files_take: by this process if None. Raises ReportError
-    if there is nothing to read."""
+    with_cache: a large run may be read from its cache, and one may be written (cache.py). files_take: by this process if None.
+    Raises ReportError if there is nothing to read."""
     given = [path] if isinstance(path, Path) else list(path)
     paths = given or newest_run(Path())
     run = Run(paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths) or "."))

@@ -230,7 +230,8 @@ def _others_text(ranks: list[int]) -> str:
 def _why_none(connection: Connection, refused: list[tuple[int, Group]]) -> Detection:
     if not refused:
         has_persistent = connection.execute("SELECT 1 FROM sample_start").fetchone()
-        return _none("no bulk collective between ranks was sampled" + (" but persistent ones, which delimit no steps" if has_persistent else ""))
+        persistent = " but persistent ones, which delimit no steps" if has_persistent else ""
+        return _none(f"no bulk collective between ranks was sampled{persistent}")
     calls, most = max(refused, key=itemgetter(0))
     (label,) = connection.execute("SELECT label FROM run_communicator WHERE identity = ?", (most.identity,)).fetchone()
     bulk = f"1 bulk collective on {label}" if calls == 1 else f"{calls:,} bulk collectives on {label}"
