@@ -404,7 +404,7 @@ static void a_slot_that_is_filled_again_during_a_search_is_not_taken(void)
     if (UNIT_SANITIZED || !STEPPING_POSSIBLE)
         unit_skip("the plain variant on x86-64 alone is stepped through");
     begin(true);
-    signal(SIGTRAP, let_the_other_thread_act);
+    sigaction(SIGTRAP, &(struct sigaction){.sa_handler = let_the_other_thread_act}, NULL);
     for (acts_from = 1; acts_from == 1 || steps >= acts_from; acts_from++) {
         start_other(100);
         start_by(0, HANDLE, 120, 130, RECEIVED);
