@@ -236,13 +236,12 @@ static void print_growth(const char *title, const struct subject *subject, int *
     printf("\n");
 }
 
-/* Each communicator in turn, behind the block of collectives that each has samples of at first: beyond 83 not all can. Batches long enough
- * that each looks for room. */
+/* Each communicator in turn, once each has been used. */
 static double added_in_turn(int rounds)
 {
     double added = 0;
     int count = 2 * 64 * (communicators < 100 ? 100 : communicators);
-    wrapped_in_turn(1100 * communicators);
+    wrapped_in_turn(communicators);
     for (int i = 0; i < rounds; i++)
         added += timed(wrapped_in_turn, count) - timed(direct_in_turn, count);
     return added / rounds;

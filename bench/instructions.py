@@ -23,7 +23,7 @@ import toy
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "build" / "lib" / "libcommprof.so"
-TIMES = 512  # eight pages of samples; all calls together are within a window's limit
+TIMES = 512  # eight pages of samples
 
 
 class Added(NamedTuple):

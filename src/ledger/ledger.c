@@ -245,9 +245,9 @@ struct ledger_look ledger_look(void)
     const struct ledger_header *header = the_ledger.header;
     struct ledger_look look;
     look.epoch = __atomic_load_n(&header->epoch, __ATOMIC_ACQUIRE);
-    look.window_level = __atomic_load_n(&header->window_level, __ATOMIC_ACQUIRE);
-    look.step_level = __atomic_load_n(&header->step_level, __ATOMIC_ACQUIRE);
-    look.device_level = __atomic_load_n(&header->device_level, __ATOMIC_ACQUIRE);
+    look.window_mask = __atomic_load_n(&header->window_mask, __ATOMIC_ACQUIRE);
+    look.step_mask = __atomic_load_n(&header->step_mask, __ATOMIC_ACQUIRE);
+    look.device_mask = __atomic_load_n(&header->device_mask, __ATOMIC_ACQUIRE);
     look.folds_ended = __atomic_load_n(&header->folds_ended, __ATOMIC_ACQUIRE);
     return look;
 }
@@ -258,9 +258,9 @@ bool ledger_moved_since(struct ledger_look look)
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return __atomic_load_n(&header->folds_begun, __ATOMIC_RELAXED) != look.folds_ended ||
            __atomic_load_n(&header->epoch, __ATOMIC_RELAXED) != look.epoch ||
-           __atomic_load_n(&header->window_level, __ATOMIC_RELAXED) != look.window_level ||
-           __atomic_load_n(&header->step_level, __ATOMIC_RELAXED) != look.step_level ||
-           __atomic_load_n(&header->device_level, __ATOMIC_RELAXED) != look.device_level;
+           __atomic_load_n(&header->window_mask, __ATOMIC_RELAXED) != look.window_mask ||
+           __atomic_load_n(&header->step_mask, __ATOMIC_RELAXED) != look.step_mask ||
+           __atomic_load_n(&header->device_mask, __ATOMIC_RELAXED) != look.device_mask;
 }
 
 /* A write that changes nothing: other threads may be writing. */

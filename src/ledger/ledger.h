@@ -36,10 +36,10 @@ bool ledger_is_there(void);
 void ledger_remove(void);
 
 /* For reading the ledger while threads count: call ledger_look, read, then call ledger_moved_since. If it returns true, a fold or reset
- * has moved counts or a sample level has increased (ledger_format.h), and the data must be read again, at most LEDGER_LOOKS times. */
+ * has moved counts or a mask of samples has got a bit (ledger_format.h), and the data must be read again, at most LEDGER_LOOKS times. */
 struct ledger_look {
-    uint64_t folds_ended;
-    uint32_t epoch, window_level, step_level, device_level;
+    uint64_t folds_ended, window_mask, step_mask, device_mask;
+    uint32_t epoch;
 };
 enum { LEDGER_LOOKS = 16 };
 struct ledger_look ledger_look(void);

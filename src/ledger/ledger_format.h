@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #define LEDGER_MAGIC "commprof-ledger\n" /* 16 bytes, no terminator in the file */
-#define LEDGER_VERSION 8
+#define LEDGER_VERSION 9
 
 enum {
     LEDGER_HEADER_BYTES = 4096,
@@ -44,9 +44,8 @@ enum {
     LEDGER_NO_RANK = INT32_MIN,
     LEDGER_NO_TAG = INT32_MIN,
     LEDGER_PAGE_SAMPLES = 64,
-    LEDGER_BLOCK_SAMPLES = 1024,   /* calls with a sequence number are sampled in whole blocks of this many; the first block is number 1 */
-    LEDGER_WINDOW_NS_LOG2 = 30,    /* other calls are sampled in whole windows of 2^30 ns (1.07 s) of the wall clock, by their start */
-    LEDGER_SAMPLE_LEVEL_NONE = 63, /* no samples */
+    LEDGER_WINDOW_NS_LOG2 = 20, /* calls are sampled in whole windows of 2^20 ns (1.05 ms) of the wall clock, by their end */
+    LEDGER_GAP_NS_LOG2 = 30,    /* a thread that finds no room samples none of its calls for the rest of 2^30 ns (1.07 s) of the wall clock */
 };
 
 #define LEDGER_BYTES_UNKNOWN UINT64_MAX
@@ -109,11 +108,12 @@ struct ledger_header {
     int64_t counting_since_ns;
     int64_t reset_unix_ns; /* last reset of the counters (MPI_Pcontrol); 0: never */
     uint32_t epoch;        /* incremented by each reset; readers ignore threads with an older epoch */
-    uint32_t window_level; /* calls without a sequence number are sampled in windows whose number is a multiple of 2^level */
-    uint32_t step_level;   /* for marked steps; works like a communicator's sample_level */
-    uint32_t device_level; /* for GPU activities; works like window_level */
-    uint64_t steps;        /* number of steps marked so far */
-    uint64_t reset_ticks;  /* last reset of the counters: earlier samples do not count; 0: never */
+    uint32_t unused;
+    uint64_t window_mask; /* calls and regions are sampled in the windows whose number has none of these bits */
+    uint64_t device_mask; /* the same for GPU activities, by their start */
+    uint64_t step_mask;   /* and for marked steps, by the number of their page */
+    uint64_t steps;       /* number of steps marked so far */
+    uint64_t reset_ticks; /* last reset of the counters: earlier samples do not count; 0: never */
 
     /* A reader must read again if these two differ or have changed while it read. */
     uint64_t folds_begun;
@@ -213,12 +213,12 @@ struct ledger_communicator {
     int32_t size;        /* of the local group */
     int32_t remote_size; /* 0 unless inter-communicator */
     int32_t comm_rank;
-    uint32_t constructor;  /* number of the call that created it; 0: predefined or not seen */
-    uint32_t ordinal;      /* number of earlier communicators with the same constructor, parent and members */
-    uint32_t sample_level; /* its collectives are sampled in blocks whose number is a multiple of 2^level */
-    char name[128];        /* set by MPI_Comm_set_name, else empty */
-    char members[328];     /* world ranks in communicator order, "0-3,8,16-30:2"; ends in "..." if truncated */
-    uint64_t collectives;  /* begun by this rank on it; incremented by one store, after the entry below is written */
+    uint32_t constructor; /* number of the call that created it; 0: predefined or not seen */
+    uint32_t ordinal;     /* number of earlier communicators with the same constructor, parent and members */
+    uint32_t reserved;
+    char name[128];       /* set by MPI_Comm_set_name, else empty */
+    char members[328];    /* world ranks in communicator order, "0-3,8,16-30:2"; ends in "..." if truncated */
+    uint64_t collectives; /* begun by this rank on it; incremented by one store, after the entry below is written */
     struct ledger_collective recent[LEDGER_RECENT_COLLECTIVES]; /* the n-th (from 1) is at index (n - 1) modulo the array's length */
 };
 
@@ -319,15 +319,17 @@ struct ledger_thread {
     uint8_t reserved[16];
 };
 
-/* Samples: single calls. All ranks sample the same calls without communicating. A call with a sequence number on its communicator
- * belongs to block (sequence - 1) / LEDGER_BLOCK_SAMPLES + 1; any other call belongs to the window of its start time (nanoseconds
- * since 1970, measured from start_unix_ns with the monotonic clock, divided by 2^LEDGER_WINDOW_NS_LOG2). A block or window is sampled
- * if its number is a multiple of 2^level. When the log is full, one level increases by one: the calls still sampled are a subset, and
- * the pages of the others are reused one by one. Levels may differ between ranks; all ranks have the blocks of the highest level.
+/* Samples: single calls. All ranks sample the same stretches of time without communicating: a call belongs to the window in which it
+ * returns (nanoseconds since 1970, measured from start_unix_ns with the monotonic clock, divided by 2^LEDGER_WINDOW_NS_LOG2), because ranks
+ * that wait for each other return together, however late one of them has come. A window is sampled if its number has none of the bits of
+ * window_mask. When the log is full, the mask gets one bit more: the windows still sampled are a subset, and the pages of the others are
+ * reused one by one. The lowest bit says how long a stretch of consecutive windows is (2^bit), the number of bits how much of the time is
+ * left out. Masks may differ between ranks; all ranks have the windows that none of the masks excludes.
  *
- * A page has one owner: a communicator, a thread (calls without a sequence number; regions), the process's marked steps, or a GPU
- * stream (its activities, in windows like a thread's, by device_level). */
-enum ledger_owner { LEDGER_NOBODY = 0, LEDGER_OF_COMMUNICATOR = 1, LEDGER_OF_THREAD = 2, LEDGER_OF_STEPS = 3, LEDGER_OF_STREAM = 4 };
+ * A page has one owner: a thread (consecutive calls and regions), a GPU stream (its activities, by device_mask), or the process's marked
+ * steps (64 of them in a row, by step_mask and the page's number: that of its first step minus 1, divided by 64). Readers ignore samples in
+ * a thread's or stream's page that are not in a sampled window. */
+enum ledger_owner { LEDGER_NOBODY = 0, LEDGER_OF_THREAD = 1, LEDGER_OF_STREAM = 2, LEDGER_OF_STEPS = 3 };
 
 enum ledger_sample_flags {
     LEDGER_SAMPLE_MESSAGE = 1,  /* a point-to-point message: `number` and `tag` are valid, `thread` and `request_call` are not */
@@ -367,6 +369,7 @@ struct ledger_sample {
         int32_t starts;       /* of a persistent collective: how often its request has been started, with this time */
         uint32_t device_span; /* NCCL operations with completed_ticks: the kernel's duration, LEDGER_DEVICE_SPAN_* */
     };
+    uint64_t sequence; /* of a collective: its number on the communicator, from 1; 0: another call */
 };
 
 /* A kernel's duration in units of 16 ns (31 bits, at most 34 s), above the lowest bit: other operations of the group share the kernel. */
@@ -392,7 +395,7 @@ struct ledger_signature {
     char op[16];          /* "MPI_SUM"; "user": the program's; "": none */
 };
 
-/* In a stream's page each sample is one GPU activity, in the same 48 bytes. */
+/* In a stream's page each sample is one GPU activity, in the same 56 bytes. */
 struct ledger_activity_sample {
     uint64_t start_ticks;
     uint64_t end_ticks; /* as above */
@@ -405,18 +408,19 @@ struct ledger_activity_sample {
     uint8_t kind;          /* enum ledger_activity_kind */
     uint8_t copy;          /* enum ledger_copy */
     uint8_t flags;         /* enum ledger_activity_flags */
-    uint8_t reserved[3];
+    uint8_t reserved[11];
 };
 
 struct ledger_page {
-    uint64_t owner;        /* enum ledger_owner | number (slot, thread) << 8; LEDGER_NOBODY while the page is being changed */
-    uint64_t first;        /* sequence (step) of the first sample minus 1; the others follow. In a thread's page: the window's number */
-    uint64_t until_ticks;  /* in a thread's page: later calls of the window are not sampled, there were too many; 0: all are */
+    uint64_t owner;        /* enum ledger_owner | number (thread, stream) << 8; LEDGER_NOBODY while the page is being changed */
+    uint64_t first;        /* number of the window in which it was opened; of a page of steps, from 0 */
+    uint64_t until_ticks;  /* from here on, to the end of window `last`, there was no room for the owner's samples; 0: there was */
     uint64_t anchor_ticks; /* these ticks ... */
     int64_t anchor_ns;     /* ... equal this time of CLOCK_MONOTONIC: in long runs more accurate than the header's scale alone */
     uint32_t unfinished;   /* incomplete nonblocking collectives in it */
     uint32_t is_open;      /* samples are being added */
-    uint64_t reserved[2];
+    uint64_t last;         /* number of the last window that it tells of, once it is full */
+    uint64_t reserved;
     struct ledger_sample samples[LEDGER_PAGE_SAMPLES];
 };
 
@@ -534,14 +538,14 @@ struct ledger_algorithm {
 };
 
 _Static_assert(sizeof(struct ledger_algorithm) == 64, "algorithm");
-_Static_assert(sizeof(struct ledger_sample) == 48, "sample");
+_Static_assert(sizeof(struct ledger_sample) == 56, "sample");
 _Static_assert(sizeof(struct ledger_signature) == 96, "signature");
-_Static_assert(sizeof(struct ledger_activity_sample) == 48, "activity sample");
+_Static_assert(sizeof(struct ledger_activity_sample) == 56, "activity sample");
 _Static_assert(sizeof(struct ledger_activity) == 2432, "activity: whole cache lines");
 _Static_assert(sizeof(struct ledger_stream) == 64, "stream");
 _Static_assert(sizeof(struct ledger_device) == 320, "device");
 _Static_assert(sizeof(struct ledger_tracing) == 64, "tracing");
-_Static_assert(sizeof(struct ledger_page) == 3136, "page");
+_Static_assert(sizeof(struct ledger_page) == 3648, "page");
 _Static_assert(sizeof(struct ledger_region) == 128, "region");
 _Static_assert(sizeof(struct ledger_header) <= LEDGER_HEADER_BYTES, "the header fits its page");
 _Static_assert(sizeof(struct ledger_chunk) == LEDGER_CHUNK_HEADER_BYTES, "chunk header");

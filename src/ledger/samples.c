@@ -1,22 +1,17 @@
 /* Pages are allocated from chunks of the ledger until the log has its full size. From then on they are reused, one at a time:
  *
- *     a stream needs a page -> take one that is no longer sampled (its block or window is not a multiple of 2^level)
- *                              if there is none: increase a level, which frees pages
- *                              if none would be freed: increase the stream's own level; it asks again at its next sampled block
+ *     a stream needs a page -> take one that is no longer sampled (all its windows have a bit of the mask)
+ *                              if there is none: add a bit to the mask of those that have most pages, which frees about half of theirs
+ *                              if no bit frees any: the stream is not sampled for the rest of the second
  *
- * There is one level for each communicator, one for all threads, one for all GPU streams, one for the steps. The level that increases
- * is the one that frees most pages and leaves its owner at least a quarter of its own. If there is none, the communicator with the fewest
- * collectives, the same on all its ranks, gives up all its pages until its next sampled block. Communicators with at least an eighth of
- * the time in collectives come last, and a sixteenth of the log is reserved for each.
+ * The first bit is chosen so that the log holds at least four stretches of consecutive windows, as long as that allows: what ranks do in
+ * a step, in all their calls, lies in one stretch then. The next bits lie above it: stretches keep their length and become rarer. Ranks that
+ * fill their logs at different rates choose other bits, but each wider mask leaves a part of what the other leaves.
  *
- * A page in use (is_open, unfinished) is not reused. Communicators in their first block leave a quarter of the pages to the others,
- * so that a thousand little-used ones do not fill the log with pages that they never complete.
+ * A page in use (is_open, unfinished) is not reused. The masks alone describe what is in the log. They also bound the work: all pages are
+ * scanned only when a mask gets a bit, and once for each stream in a second in which there is no room.
  *
- * A rank has every collective of the blocks that its level selects, so the level alone describes what is in the log. Levels also bound the
- * work: all pages are scanned only when a level increases, at most 24 times for each owner.
- *
- * One lock guards the pages; a thread takes it once in 64 calls. Each stream has one writer at a time: collectives on a communicator are
- * serialized even across threads (MPI-4.1, 6.14). If a program violates this rule, samples may be wrong; nothing else is affected. */
+ * One lock guards the pages; a thread takes it once in 64 calls. */
 #include "samples.h"
 
 #include "base/clock.h"
@@ -27,24 +22,19 @@
 
 enum {
     CHUNK_PAGES = (LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES) / sizeof(struct ledger_page),
-    HIGHEST_LEVEL = 24,
-    OF_THREADS = SAMPLES_SLOTS, /* owners that share a level, after the communicators' slots */
-    OF_STREAMS,
-    OF_STEPS,
-    LEVELS,
+    MASK_BITS = 63 - LEDGER_WINDOW_NS_LOG2, /* of windows: up to the year 2262 */
+    GAP_WINDOWS_LOG2 = LEDGER_GAP_NS_LOG2 - LEDGER_WINDOW_NS_LOG2,
+    STRETCHES = 4, /* in a log that has just been filled, before half of them are left out */
 };
 
 static struct {
     pthread_mutex_t lock;
     struct ledger_page **pages;
-    size_t count, most, hand, open;
+    size_t count, most, hand;
     struct ledger_chunk *chunk; /* from which new pages are allocated */
-    struct ledger_communicator *entries[SAMPLES_SLOTS];
-    struct samples_sequence steps;
+    struct ledger_page *steps;  /* in which the current step is; NULL: it is not sampled */
     struct ledger_sample *last_step;
-    uint64_t anchor_ticks;
-    int64_t anchor_ns;
-    uint64_t spent_ticks[SAMPLES_SLOTS], all_spent_ticks; /* in collectives, extrapolated from those sampled */
+    struct clock clock; /* realigned often: the_clock is some parts per million off, so the windows of ranks would drift apart */
 } samples = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 uint64_t samples_pages_looked_at;
@@ -55,64 +45,38 @@ void samples_begin(size_t bytes)
     samples.pages = samples.most ? calloc(samples.most, sizeof *samples.pages) : NULL;
     if (!samples.pages)
         samples.most = 0;
-    samples.count = samples.hand = samples.open = 0;
+    samples.count = samples.hand = 0;
     samples.chunk = NULL;
-    samples.steps = (struct samples_sequence){NULL, 0, 0};
+    samples.steps = NULL;
     samples.last_step = NULL;
-    memset(samples.entries, 0, sizeof samples.entries);
-    memset(samples.spent_ticks, 0, sizeof samples.spent_ticks);
-    samples.all_spent_ticks = 0;
+    samples.clock = (struct clock){0};
 }
 
-void samples_enter(unsigned slot, struct ledger_communicator *entry)
-{
-    if (samples.most && slot < SAMPLES_SLOTS)
-        __atomic_store_n(&samples.entries[slot], entry, __ATOMIC_RELEASE);
-    else
-        entry->sample_level = LEDGER_SAMPLE_LEVEL_NONE;
-}
+/* Masks */
 
-/* Levels */
-
-static unsigned kind_of(uint64_t owner)
-{
-    return owner & 0xff;
-}
-
-/* Index of the level that applies to an owner's pages. */
-static unsigned level_index(uint64_t owner)
-{
-    switch (kind_of(owner)) {
-    case LEDGER_OF_COMMUNICATOR:
-        return (unsigned)(owner >> 8);
-    case LEDGER_OF_THREAD:
-        return OF_THREADS;
-    case LEDGER_OF_STREAM:
-        return OF_STREAMS;
-    default:
-        return OF_STEPS;
-    }
-}
-
-static uint32_t *level_at(unsigned index)
+static uint64_t *mask_of(uint64_t owner)
 {
     struct ledger_header *header = the_ledger.header;
-    switch (index) {
-    case OF_THREADS:
-        return &header->window_level;
-    case OF_STREAMS:
-        return &header->device_level;
-    case OF_STEPS:
-        return &header->step_level;
+    switch (owner & 0xff) {
+    case LEDGER_OF_THREAD:
+        return &header->window_mask;
+    case LEDGER_OF_STREAM:
+        return &header->device_mask;
     default:
-        return &samples.entries[index]->sample_level;
+        return &header->step_mask;
     }
 }
 
-/* The next block or window that is sampled at this level. */
-static uint64_t next_retained(uint64_t part, unsigned level)
+uint64_t samples_next_window(uint64_t window, uint64_t mask)
 {
-    return ((part >> level) + 1) << level;
+    uint64_t wrong = window & mask;
+    uint64_t below = wrong ? (1ull << (63 - __builtin_clzll(wrong))) - 1 : 0; /* the highest wrong bit */
+    return ((window | mask | below) + 1) & ~mask;
+}
+
+static bool mask_keeps(uint64_t owner, uint64_t number)
+{
+    return samples_mask_keeps(number, *mask_of(owner));
 }
 
 static bool is_in_use(const struct ledger_page *page)
@@ -120,10 +84,9 @@ static bool is_in_use(const struct ledger_page *page)
     return page->is_open || __atomic_load_n(&page->unfinished, __ATOMIC_ACQUIRE) != 0;
 }
 
-static bool page_is_retained(const struct ledger_page *page, unsigned more)
+static bool page_is_retained(const struct ledger_page *page)
 {
-    return page->owner != LEDGER_NOBODY &&
-           samples_level_keeps(samples_part(page->owner, page->first), *level_at(level_index(page->owner)) + more);
+    return page->owner != LEDGER_NOBODY && samples_next_window(page->first - 1, *mask_of(page->owner)) <= page->last;
 }
 
 /* Pages. These functions are called with the lock held. */
@@ -149,105 +112,121 @@ static struct ledger_page *used_page(void)
     for (size_t looked = 0; looked < samples.count; looked++) {
         struct ledger_page *page = samples.pages[samples.hand++ % samples.count];
         samples_pages_looked_at++;
-        if (!is_in_use(page) && !page_is_retained(page, 0))
+        if (!is_in_use(page) && !page_is_retained(page))
             return page;
     }
     return NULL;
 }
 
-/* Pages of the owners that share a level, and how many of them the next level would free. */
+/* Pages of the owners that share a mask, which can be reused if it leaves them out, and how many each bit would leave out. */
 struct holding {
-    uint32_t retained, freed;
+    uint64_t lowest, highest, present; /* numbers of windows; 0: the page that is wanted is for others */
+    uint32_t pages, left_out[MASK_BITS];
 };
 
-static void count_holdings(struct holding *holdings)
+static void hold(struct holding *holding, uint64_t first, uint64_t last)
 {
-    memset(holdings, 0, LEVELS * sizeof *holdings);
-    for (size_t i = 0; i < samples.count; i++) {
-        const struct ledger_page *page = samples.pages[i];
-        struct holding *holding = &holdings[level_index(page->owner)];
-        bool can_grow = *level_at(level_index(page->owner)) < HIGHEST_LEVEL;
-        holding->retained += page_is_retained(page, 0);
-        holding->freed += can_grow && !is_in_use(page) && page_is_retained(page, 0) && !page_is_retained(page, 1);
+    holding->lowest = holding->pages && holding->lowest < first ? holding->lowest : first;
+    holding->highest = holding->highest > last ? holding->highest : last;
+    holding->pages++;
+    for (unsigned bit = 0; bit < MASK_BITS; bit++)
+        holding->left_out[bit] += first >> bit & 1 && first >> bit == last >> bit;
+}
+
+/* The bit that is next, if it leaves out as much as is right. */
+static unsigned preferred_bit(const struct holding *holding, uint64_t mask)
+{
+    if (mask)
+        return 64 - (unsigned)__builtin_clzll(mask);
+    uint64_t stretch = (holding->highest - holding->lowest + 1) / STRETCHES / 2;
+    return stretch ? 63 - (unsigned)__builtin_clzll(stretch) : 0;
+}
+
+/* How many pages the bit leaves out or retains, whichever is less. 0: it is in the mask already, or would leave out the present and nearly
+ * all that there is. */
+static uint32_t lesser_part(const struct holding *holding, uint64_t mask, unsigned bit)
+{
+    uint32_t left_out = holding->left_out[bit], retained = holding->pages - left_out;
+    if (mask >> bit & 1 || (holding->present >> bit & 1 && 4 * retained < holding->pages))
+        return 0;
+    return left_out < retained ? left_out : retained;
+}
+
+/* The bit to add: from the preferred one on, then below it, the first that leaves out a quarter to three quarters; else the one nearest to
+ * that. MASK_BITS: none leaves out any. */
+static unsigned choose_bit(const struct holding *holding, uint64_t mask)
+{
+    unsigned preferred = preferred_bit(holding, mask), best = MASK_BITS;
+    uint32_t most = 0;
+    for (unsigned i = 0; i < MASK_BITS; i++) {
+        unsigned bit = preferred + i < MASK_BITS ? preferred + i : MASK_BITS - 1 - i;
+        uint32_t lesser = lesser_part(holding, mask, bit);
+        if (4 * lesser >= holding->pages)
+            return bit;
+        if (lesser > most) {
+            most = lesser;
+            best = bit;
+        }
     }
+    return best;
+}
+
+/* The present counts as a page, too: a window that fills the log is weighed against the one after it. */
+static void hold_present(struct holding *holding, uint64_t first)
+{
+    hold(holding, first, first);
+    holding->present = first;
+}
+
+/* Adds a bit to the mask of those that have most pages. False if no bit would do. */
+static bool leave_out_more(uint64_t owner, uint64_t first)
+{
+    struct holding holdings[LEDGER_OF_STEPS + 1] = {0};
+    unsigned most = LEDGER_NOBODY;
+    for (size_t i = 0; i < samples.count; i++)
+        if (page_is_retained(samples.pages[i]) && !is_in_use(samples.pages[i]))
+            hold(&holdings[samples.pages[i]->owner & 0xff], samples.pages[i]->first, samples.pages[i]->last);
     samples_pages_looked_at += samples.count;
+    if ((owner & 0xff) == LEDGER_OF_STEPS) {
+        hold_present(&holdings[LEDGER_OF_STEPS], first);
+    } else {
+        hold_present(&holdings[LEDGER_OF_THREAD], first);
+        hold_present(&holdings[LEDGER_OF_STREAM], first);
+    }
+    for (unsigned kind = LEDGER_OF_THREAD; kind <= LEDGER_OF_STEPS; kind++)
+        most = holdings[kind].pages > holdings[most].pages ? kind : most;
+    unsigned bit = choose_bit(&holdings[most], *mask_of(most));
+    if (bit == MASK_BITS)
+        return false;
+    __atomic_fetch_or(mask_of(most), 1ull << bit, __ATOMIC_RELEASE);
+    return true;
 }
 
-static bool has_much_of_the_time(unsigned index)
-{
-    enum { MUCH = 8 }; /* an eighth: true for at most eight communicators */
-    return index < SAMPLES_SLOTS && samples.spent_ticks[index] >= samples.all_spent_ticks / MUCH;
-}
-
-static bool gives_up_some(unsigned index, struct holding holding)
-{
-    enum { RESERVED = 16 }; /* a sixteenth of the log for each such communicator: at most half of it in all */
-    bool has_its_share = has_much_of_the_time(index) && holding.retained <= samples.count / RESERVED;
-    return !has_its_share && 4 * (holding.retained - holding.freed) >= holding.retained;
-}
-
-/* LEVELS: none. */
-static unsigned who_frees_most(const struct holding *holdings, bool may_be_all)
-{
-    unsigned most = LEVELS;
-    for (unsigned i = 0; i < LEVELS; i++)
-        if (holdings[i].freed > (most == LEVELS ? 0 : holdings[most].freed) && (may_be_all || gives_up_some(i, holdings[i])))
-            most = i;
-    return most;
-}
-
-static bool is_used_less(unsigned slot, unsigned than)
-{
-    const struct ledger_communicator *one = samples.entries[slot], *other = samples.entries[than];
-    uint64_t begun = __atomic_load_n(&one->collectives, __ATOMIC_RELAXED), others = __atomic_load_n(&other->collectives, __ATOMIC_RELAXED);
-    if (has_much_of_the_time(slot) != has_much_of_the_time(than))
-        return has_much_of_the_time(than);
-    return begun != others ? begun < others : one->identity < other->identity;
-}
-
-/* The communicator that gives up its pages for another owner. */
-static unsigned who_is_used_least(const struct holding *holdings, unsigned asking)
-{
-    unsigned least = LEVELS;
-    for (unsigned i = 0; i < SAMPLES_SLOTS; i++)
-        if (holdings[i].freed && i != asking && (least == LEVELS || is_used_less(i, least)))
-            least = i;
-    return least;
-}
-
-/* Increase a level, which frees pages. False if no level would free any. */
-static bool raise_a_level(unsigned asking)
-{
-    static struct holding holdings[LEVELS];
-    count_holdings(holdings);
-    unsigned raised = who_frees_most(holdings, false);
-    if (raised == LEVELS)
-        raised = who_is_used_least(holdings, asking);
-    if (raised == LEVELS)
-        raised = who_frees_most(holdings, true);
-    if (raised != LEVELS)
-        __atomic_add_fetch(level_at(raised), 1, __ATOMIC_RELEASE);
-    return raised != LEVELS;
-}
-
-static struct ledger_page *find_page(unsigned asking)
+static struct ledger_page *find_page(uint64_t owner, uint64_t first)
 {
     struct ledger_page *page = fresh_page();
     if (!page)
         page = used_page();
-    if (!page && raise_a_level(asking))
+    if (!page && leave_out_more(owner, first))
         page = used_page();
     return page;
 }
 
-/* At most ten per second: reading both clocks accurately takes as long as a dozen calls. */
-static void put_anchor(struct ledger_page *page)
+/* At most ten times a second: reading both clocks accurately takes as long as a dozen calls. */
+static void realign(void)
 {
     enum { OFTEN_ENOUGH_NS = 100000000 };
-    if (!samples.anchor_ticks || clock_duration_ns(clock_ticks() - samples.anchor_ticks) > OFTEN_ENOUGH_NS)
-        clock_pair(&samples.anchor_ticks, &samples.anchor_ns);
-    page->anchor_ticks = samples.anchor_ticks;
-    page->anchor_ns = samples.anchor_ns;
+    if (samples.clock.scale && clock_duration_ns(clock_ticks() - samples.clock.base_ticks) <= OFTEN_ENOUGH_NS)
+        return;
+    samples.clock.scale = clock_scale_so_far();
+    clock_pair(&samples.clock.base_ticks, &samples.clock.base_ns);
+}
+
+static void put_anchor(struct ledger_page *page)
+{
+    realign();
+    page->anchor_ticks = samples.clock.base_ticks;
+    page->anchor_ns = samples.clock.base_ns;
 }
 
 /* A concurrent reader sees a different owner or first after reading, and discards the page. */
@@ -257,107 +236,28 @@ static void hand_over(struct ledger_page *page, uint64_t owner, uint64_t first)
     __atomic_thread_fence(__ATOMIC_RELEASE);
     for (unsigned i = 0; i < LEDGER_PAGE_SAMPLES; i++)
         page->samples[i].end_ticks = 0;
-    page->first = first;
+    page->first = page->last = first;
     page->until_ticks = 0;
     page->is_open = 1;
-    samples.open++;
     put_anchor(page);
     __atomic_store_n(&page->owner, owner, __ATOMIC_RELEASE);
 }
 
-static void close_page(struct ledger_page *page)
-{
-    if (!page)
-        return;
-    page->is_open = 0;
-    samples.open--;
-}
-
-static bool level_keeps(uint64_t owner, uint64_t first)
-{
-    return samples_level_keeps(samples_part(owner, first), *level_at(level_index(owner)));
-}
-
-/* Open a page for a block or window; NULL if it is not sampled or there is no room. Finding room may increase this owner's own level. */
+/* Open a page for a window or for steps; NULL if they are not sampled or there is no room. Finding room may leave out just these. */
 static struct ledger_page *take_page(uint64_t owner, uint64_t first)
 {
-    struct ledger_page *page = level_keeps(owner, first) ? find_page(level_index(owner)) : NULL;
-    if (!page || !level_keeps(owner, first))
+    struct ledger_page *page = mask_keeps(owner, first) ? find_page(owner, first) : NULL;
+    if (!page || !mask_keeps(owner, first))
         return NULL;
     hand_over(page, owner, first);
     return page;
 }
 
-/* Streams */
-
-static bool may_have_one_more(uint64_t owner, uint64_t first)
-{
-    bool begins = kind_of(owner) == LEDGER_OF_COMMUNICATOR && first < LEDGER_BLOCK_SAMPLES;
-    return !begins || samples.open < samples.most - samples.most / 4;
-}
-
-/* No room for the rest of a block: increase the level until the whole block, including its earlier samples, is excluded. */
-static void level_give_up(uint64_t owner, uint64_t first)
-{
-    while (level_keeps(owner, first))
-        __atomic_add_fetch(level_at(level_index(owner)), 1, __ATOMIC_RELEASE);
-}
-
-/* Estimate a communicator's time from a full page: at level n one call in 2^n is sampled. Only every eighth sample is read, since this runs
- * on a thread of the job. */
-static void note_time(const struct ledger_page *page)
-{
-    enum { EVERY = 8 };
-    uint64_t ticks = 0;
-    if (kind_of(page->owner) != LEDGER_OF_COMMUNICATOR)
-        return;
-    for (unsigned i = 0; i < LEDGER_PAGE_SAMPLES; i += EVERY) {
-        const struct ledger_sample *sample = &page->samples[i];
-        uint64_t end = sample->completed_ticks > sample->end_ticks ? sample->completed_ticks : sample->end_ticks;
-        ticks += sample->end_ticks && end > sample->start_ticks ? end - sample->start_ticks : 0;
-    }
-    ticks = ticks * EVERY << *level_at(level_index(page->owner));
-    samples.spent_ticks[level_index(page->owner)] += ticks;
-    samples.all_spent_ticks += ticks;
-}
-
-static void turn(struct samples_sequence *stream, uint64_t owner, uint64_t number)
-{
-    uint64_t first = number - number % LEDGER_PAGE_SAMPLES;
-    if (stream->page)
-        note_time(stream->page);
-    close_page(stream->page);
-    stream->page = may_have_one_more(owner, first) ? take_page(owner, first) : NULL;
-    if (!stream->page)
-        level_give_up(owner, first);
-    uint64_t block = next_retained(samples_part(owner, first), *level_at(level_index(owner)));
-    stream->first = first;
-    stream->span = stream->page ? LEDGER_PAGE_SAMPLES : (block - 1) * LEDGER_BLOCK_SAMPLES - first;
-}
-
-struct ledger_sample *samples_turn(struct samples_sequence *stream, uint64_t owner, uint64_t number)
-{
-    if (stream->span && number < stream->first)
-        return NULL;
-    pthread_mutex_lock(&samples.lock);
-    if (samples.most && (kind_of(owner) != LEDGER_OF_COMMUNICATOR || samples.entries[owner >> 8]))
-        turn(stream, owner, number);
-    else
-        *stream = (struct samples_sequence){NULL, number, UINT64_MAX - number};
-    pthread_mutex_unlock(&samples.lock);
-    return stream->page ? &stream->page->samples[number - stream->first] : NULL;
-}
-
-void samples_leave(struct samples_sequence *stream)
-{
-    pthread_mutex_lock(&samples.lock);
-    close_page(stream->page);
-    pthread_mutex_unlock(&samples.lock);
-}
+/* Windows */
 
 static int64_t unix_ns(uint64_t ticks)
 {
-    return the_ledger.header->start_unix_ns + clock_ns(ticks) - the_ledger.header->start_ns;
+    return the_ledger.header->start_unix_ns + clock_ns_by(&samples.clock, ticks) - the_ledger.header->start_ns;
 }
 
 static uint64_t window_of(uint64_t ticks)
@@ -368,42 +268,59 @@ static uint64_t window_of(uint64_t ticks)
 static uint64_t beginning_of(uint64_t window)
 {
     const struct ledger_header *header = the_ledger.header;
-    uint64_t ticks = clock_ticks_at((int64_t)(window << LEDGER_WINDOW_NS_LOG2) - header->start_unix_ns + header->start_ns);
+    uint64_t ticks = clock_ticks_by(&samples.clock, (int64_t)(window << LEDGER_WINDOW_NS_LOG2) - header->start_unix_ns + header->start_ns);
     while (window_of(ticks) < window)
         ticks++;
     return ticks;
 }
 
-/* No room for the rest of a window: note where its samples end, or, if it has none, that the owner's samples are complete only after it. */
-static void give_up(const struct samples_window *stream, uint64_t *sampled_since_ticks, struct ledger_page *last, uint64_t ticks)
+static uint64_t end_of_stretch(uint64_t window, uint64_t mask)
 {
-    if (last)
-        last->until_ticks = ticks;
-    else
-        *sampled_since_ticks = stream->until_ticks;
+    return mask ? beginning_of((window | ((mask & -mask) - 1)) + 1) : UINT64_MAX;
 }
 
-static void next_window_page(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks)
+/* Some places may be empty (samples_keep_together). */
+static void close_page(const struct samples_window *stream, uint64_t owner)
+{
+    struct ledger_page *page = stream->page;
+    uint32_t last = stream->used - 1;
+    while (last > 0 && !page->samples[last].end_ticks)
+        last--;
+    const struct ledger_sample *sample = &page->samples[last];
+    page->last = window_of((owner & 0xff) == LEDGER_OF_STREAM ? sample->start_ticks : sample->end_ticks);
+    page->is_open = 0;
+}
+
+/* No room until the end of a gap: note it in the stream's last page, which is retained as long as the gap matters; without one, note that
+ * the owner's samples are complete only after the gap. */
+static void give_up(struct ledger_page *last, uint64_t *sampled_since_ticks, uint64_t ticks, uint64_t end_of_gap)
+{
+    if (last) {
+        last->until_ticks = ticks;
+        last->last = end_of_gap;
+    } else {
+        *sampled_since_ticks = beginning_of(end_of_gap + 1);
+    }
+}
+
+static void turn(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks)
 {
     struct ledger_page *last = stream->page;
-    bool is_full = stream->pages == SAMPLES_MOST_WINDOW_PAGES;
-    close_page(last);
-    stream->page = is_full ? NULL : take_page(owner, stream->number);
-    stream->used = 0;
-    stream->pages++;
-    if (!stream->page && samples_level_keeps(stream->number, *level_at(level_index(owner))))
-        give_up(stream, sampled_since_ticks, last, ticks);
-}
-
-static void next_window(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks)
-{
+    realign();
     uint64_t window = window_of(ticks);
-    unsigned level = *level_at(level_index(owner));
-    close_page(stream->page);
-    *stream = (struct samples_window){.number = window};
-    stream->until_ticks = beginning_of(samples_level_keeps(window, level) ? window + 1 : next_retained(window, level));
-    if (samples_level_keeps(window, level))
-        next_window_page(stream, owner, sampled_since_ticks, ticks);
+    if (last)
+        close_page(stream, owner);
+    stream->page = take_page(owner, window);
+    stream->used = 0;
+    uint64_t mask = *mask_of(owner), next = samples_next_window(window, mask), end_of_gap = window | ((1ull << GAP_WINDOWS_LOG2) - 1);
+    if (stream->page) {
+        stream->until_ticks = end_of_stretch(window, mask);
+    } else if (window & mask) {
+        stream->until_ticks = beginning_of(next <= end_of_gap ? next : end_of_gap + 1); /* by a clock that is right then, too */
+    } else {
+        stream->until_ticks = beginning_of(end_of_gap + 1);
+        give_up(last, sampled_since_ticks, ticks, end_of_gap);
+    }
 }
 
 struct ledger_sample *samples_open(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks)
@@ -411,10 +328,8 @@ struct ledger_sample *samples_open(struct samples_window *stream, uint64_t owner
     pthread_mutex_lock(&samples.lock);
     if (!samples.most)
         *stream = (struct samples_window){.until_ticks = UINT64_MAX};
-    else if (ticks >= stream->until_ticks)
-        next_window(stream, owner, sampled_since_ticks, ticks);
     else
-        next_window_page(stream, owner, sampled_since_ticks, ticks);
+        turn(stream, owner, sampled_since_ticks, ticks);
     pthread_mutex_unlock(&samples.lock);
     return stream->page ? &stream->page->samples[stream->used++] : NULL;
 }
@@ -440,14 +355,28 @@ void sample_finish(struct ledger_sample *sample, uint64_t completed_ticks)
     __atomic_sub_fetch(&page_of(sample)->unfinished, 1, __ATOMIC_RELEASE);
 }
 
+/* Where no page is to be had, the steps up to the next page are not sampled. */
+static struct ledger_sample *sample_of_step(uint64_t number)
+{
+    uint64_t place = number % LEDGER_PAGE_SAMPLES;
+    if (place == 0) {
+        if (samples.steps)
+            samples.steps->is_open = 0;
+        samples.steps = take_page(LEDGER_OF_STEPS, number / LEDGER_PAGE_SAMPLES);
+    }
+    return samples.steps ? &samples.steps->samples[place] : NULL;
+}
+
 void samples_step(unsigned thread, uint64_t ticks)
 {
     static pthread_mutex_t stepping = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&stepping);
     uint64_t number = the_ledger.header->steps++;
-    if (samples.last_step) /* its page is still open, or was until now */
+    if (samples.last_step) /* its page is still open */
         __atomic_store_n(&samples.last_step->end_ticks, ticks, __ATOMIC_RELEASE);
-    struct ledger_sample *sample = samples_at(&samples.steps, LEDGER_OF_STEPS, number);
+    pthread_mutex_lock(&samples.lock);
+    struct ledger_sample *sample = sample_of_step(number);
+    pthread_mutex_unlock(&samples.lock);
     samples.last_step = sample;
     if (sample)
         sample_fill(sample, &(struct ledger_sample){.start_ticks = ticks, .end_ticks = ticks, .thread = (uint16_t)thread});

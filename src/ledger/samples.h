@@ -1,8 +1,8 @@
 /* The sample log: single calls, stored in pages of the ledger. ledger_format.h explains which calls are sampled, the same on all ranks.
  *
- * Each source of samples has a stream: a communicator for calls with a sequence number, a thread for the others. Sampling a call takes a
- * compare and six stores into the stream's open page. Once in 64 calls a stream gets another page: a new one while the log grows, then
- * one whose block or window is no longer sampled. */
+ * Each source of samples has a stream: a thread for its calls and regions, a GPU stream for its activities, the process for its marked
+ * steps. Sampling a call takes a compare and seven stores into the stream's open page. Once in 64 calls a stream gets another page: a new
+ * one while the log grows, then one whose window is no longer sampled. */
 #ifndef COMMPROF_SAMPLES_H
 #define COMMPROF_SAMPLES_H
 
@@ -10,65 +10,26 @@
 
 #include <string.h>
 
-enum { SAMPLES_SLOTS = 4096, SAMPLES_MOST_WINDOW_PAGES = 128 };
-
-/* Stream of a communicator's collectives, or of the marked steps. Initialized to zero. */
-struct samples_sequence {
-    struct ledger_page *page; /* NULL: the calls in this range are not sampled */
-    uint64_t first;           /* the range: number, from 0, of its first call ... */
-    uint64_t span;            /* ... and how many calls it has */
-};
-
-/* Stream of a thread's other calls, or of a GPU stream's activities. Initialized to zero. */
+/* Stream of a thread's calls, or of a GPU stream's activities. Initialized to zero. */
 struct samples_window {
     struct ledger_page *page; /* NULL: not sampled now */
-    uint64_t until_ticks;     /* end of the window; if it is not sampled, start of the next sampled one */
-    uint64_t number;
-    uint32_t used, pages;
+    uint64_t until_ticks;     /* end of the stretch of windows that are sampled; if not sampled, when to ask again */
+    uint32_t used;            /* samples in the page */
 };
 
 /* Use at most this many bytes of the open ledger for samples; less than one chunk: no samples. */
 void samples_begin(size_t bytes);
 
-/* Start sampling on the communicator that has this slot in the ledger. */
-void samples_enter(unsigned slot, struct ledger_communicator *entry);
-
-/* End a stream after its last call, so that another stream may reuse its page. */
-void samples_leave(struct samples_sequence *sequence);
-
 /* Total number of pages examined to find free ones (a measure of the work). */
 extern uint64_t samples_pages_looked_at;
 
-/* Slow paths of the functions below. */
-struct ledger_sample *samples_turn(struct samples_sequence *sequence, uint64_t owner, uint64_t number);
+/* Slow path of the functions below. */
 struct ledger_sample *samples_open(struct samples_window *window, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks);
 
-/* The number that a level applies to: that of the page's block, from 1, or of a thread's or GPU stream's window. */
-static inline uint64_t samples_part(uint64_t owner, uint64_t first)
+/* Whether a page with this number (`first`) is retained. */
+static inline bool samples_mask_keeps(uint64_t number, uint64_t mask)
 {
-    bool has_windows = (owner & 0xff) == LEDGER_OF_THREAD || (owner & 0xff) == LEDGER_OF_STREAM;
-    return has_windows ? first : first / LEDGER_BLOCK_SAMPLES + 1;
-}
-
-static inline bool samples_level_keeps(uint64_t part, unsigned level)
-{
-    return level < LEDGER_SAMPLE_LEVEL_NONE && (part & ((1ull << level) - 1)) == 0;
-}
-
-/* The sample for the call with this number (from 0); NULL if the call is not sampled, or if its number is lower than an earlier one. */
-static inline struct ledger_sample *samples_at(struct samples_sequence *stream, uint64_t owner, uint64_t number)
-{
-    struct ledger_page *page = stream->page;
-    uint64_t at = number - stream->first;
-    if (__builtin_expect(at >= stream->span, 0))
-        return samples_turn(stream, owner, number);
-    return page ? &page->samples[at % LEDGER_PAGE_SAMPLES] : NULL;
-}
-
-/* The sample for the collective with this sequence number (from 1); NULL if it is not sampled. */
-static inline struct ledger_sample *samples_of_sequence(struct samples_sequence *stream, unsigned slot, uint64_t sequence)
-{
-    return samples_at(stream, LEDGER_OF_COMMUNICATOR | (uint64_t)slot << 8, sequence - 1);
+    return (number & mask) == 0;
 }
 
 static inline struct ledger_sample *samples_within(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks,
@@ -79,13 +40,16 @@ static inline struct ledger_sample *samples_within(struct samples_window *stream
     return stream->page ? &stream->page->samples[stream->used++] : NULL;
 }
 
-/* The sample for a thread's call that began at `ticks`; NULL if it is not sampled. */
+/* The next window that is sampled: the lowest number above this one without bits of the mask. */
+uint64_t samples_next_window(uint64_t window, uint64_t mask);
+
+/* The sample for a thread's call that returned at `ticks`; NULL if it is not sampled. */
 static inline struct ledger_sample *samples_of_window(struct samples_window *stream, struct ledger_thread *thread, uint64_t ticks)
 {
     return samples_within(stream, LEDGER_OF_THREAD | (uint64_t)thread->thread << 8, &thread->sampled_since_ticks, ticks);
 }
 
-/* The thread's next two samples will be adjacent, if they begin at one time. */
+/* The thread's next two samples will be adjacent, if they are of one time. */
 static inline void samples_keep_together(struct samples_window *stream)
 {
     stream->used += stream->used == LEDGER_PAGE_SAMPLES - 1;
@@ -121,6 +85,7 @@ static inline void sample_fill(struct ledger_sample *sample, const struct ledger
     __atomic_store_n(&sample->thread, filled->thread, __ATOMIC_RELAXED);
     __atomic_store_n(&sample->region, filled->region, __ATOMIC_RELAXED);
     sample->device_span = filled->device_span;
+    sample->sequence = filled->sequence;
     __atomic_store_n(&sample->end_ticks, filled->end_ticks, __ATOMIC_RELEASE);
 }
 

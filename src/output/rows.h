@@ -18,7 +18,6 @@ struct store {
     const struct ledger_header *ledger;
     const struct ledger_call *calls[1024]; /* by number */
     bool *is_named;                        /* by number: whether a row names the call */
-    uint8_t levels[UINT16_MAX + 1];        /* sample_level by a communicator's slot */
     int64_t settled_ns;                    /* begin of the last sampled GPU activity */
     struct insert inserts[32];
     struct gap *gaps; /* store_samples.c */

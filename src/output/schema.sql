@@ -4,7 +4,7 @@
 -- Types: INTEGER is 0 to 2^62, SIGNED INTEGER -2^62 to 2^62, BOOLEAN 0 or 1. SQLite does not enforce types; the reporter checks them, and
 -- the constraints, in each file that it reads. The library writes what it has, without checking: `PRAGMA ignore_check_constraints`.
 PRAGMA application_id = 1668116582; -- "cmpf"
-PRAGMA user_version = 8;
+PRAGMA user_version = 9;
 
 -- A process of the job.
 CREATE TABLE rank (
@@ -103,8 +103,6 @@ CREATE TABLE communicator (
     is_freed        BOOLEAN NOT NULL,
     collectives     INTEGER NOT NULL,  -- how many collective calls this rank has begun on it
     library         TEXT    NOT NULL CHECK (library IN ('mpi', 'nccl')),  -- members of NCCL's are '' (a rank knows its own number alone)
-    sample_level    INTEGER CHECK (sample_level <= 62),  -- in blocks of 1024 whose number (from 1) is a multiple of 2^level, collectives
-                                                         -- have samples; null: none has
     PRIMARY KEY (world_rank, communicator)
 ) WITHOUT ROWID;
 
@@ -177,7 +175,7 @@ CREATE TABLE peer (
     PRIMARY KEY (world_rank, call, direction, communicator, peer)
 ) WITHOUT ROWID;
 
--- Single calls: of the collectives of a communicator some blocks (communicator.sample_level), of other calls those in some windows.
+-- Single calls: those that returned in the windows of sample_window.
 -- Times count from the rank's start_unix_ns; start_monotonic_ns + they are moments of the host's CLOCK_MONOTONIC.
 CREATE TABLE sample (
     world_rank   INTEGER NOT NULL,
@@ -273,7 +271,7 @@ CREATE TABLE sample_start (
     completed_ns INTEGER CHECK (completed_ns >= start_ns)  -- null: its completion was not seen
 );
 
--- When a thread has kept samples of all of its calls without a sequence (polls that found nothing excepted).
+-- When all calls of a thread that returned were sampled (unsuccessful polls excepted).
 CREATE TABLE sample_window (
     world_rank INTEGER NOT NULL,
     thread     INTEGER NOT NULL,
@@ -281,7 +279,7 @@ CREATE TABLE sample_window (
     end_ns     INTEGER NOT NULL CHECK (end_ns >= begin_ns)
 );
 
--- Training steps that the program has marked (commprof_step, MPI_Pcontrol), as kept: blocks of 1024 like samples.
+-- Training steps that the program has marked (commprof_step, MPI_Pcontrol), as sampled: all, or some blocks of 1024.
 CREATE TABLE step (
     world_rank INTEGER NOT NULL,
     step       INTEGER NOT NULL CHECK (step >= 1),  -- from 1

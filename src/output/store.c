@@ -227,14 +227,11 @@ static void store_recent(struct store *store, const struct ledger_communicator *
 static void store_communicator(struct store *store, const struct ledger_communicator *entry)
 {
     char own_identity[17], its_parent[17];
-    uint32_t level = __atomic_load_n(&entry->sample_level, __ATOMIC_RELAXED);
-    store->levels[(uint16_t)entry->communicator] = (uint8_t)level;
     snprintf(own_identity, sizeof own_identity, "%016llx", (unsigned long long)entry->identity);
     snprintf(its_parent, sizeof its_parent, "%016llx", (unsigned long long)entry->parent_identity);
     struct value identity = rows_text(store, own_identity);
     struct value parent_identity = rows_text(store, entry->parent_identity ? its_parent : NULL);
     struct value library = rows_text(store, entry->flags & LEDGER_COMMUNICATOR_NCCL ? "nccl" : "mpi");
-    struct value sample_level = level < LEDGER_SAMPLE_LEVEL_NONE ? rows_number(store, level) : rows_null();
     const struct column row[] = {
 #define ROWS_OF_COMMUNICATOR
 #include "rows.def"
@@ -246,7 +243,6 @@ static void store_communicator(struct store *store, const struct ledger_communic
 static void store_communicators(struct store *store)
 {
     const struct ledger_communicator *communicator;
-    memset(store->levels, LEDGER_SAMPLE_LEVEL_NONE, sizeof store->levels);
     FOR_EACH_ENTRY(communicator, store, LEDGER_COMMUNICATORS)
         store_communicator(store, communicator);
 }

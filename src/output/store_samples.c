@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From begin_ns on, a window of an owner has no more samples. */
+/* A time in which there was no room for the samples of an owner. */
 struct gap {
     uint64_t owner;
-    uint64_t window;
-    int64_t begin_ns;
+    struct span span;
 };
 
 /* Copies a page. False: a thread of the job has reused it meanwhile. */
@@ -29,22 +28,15 @@ static bool take_page(const struct ledger_page *from, struct ledger_page *page)
     return page->owner == owner && owner_now == owner && page->first == first_now;
 }
 
-/* Whether the page counts: the pages of blocks and windows that are no longer sampled only wait to be reused. */
-static bool page_is_retained(const struct store *store, const struct ledger_page *page)
+/* Whether a sample counts: those that are no longer sampled stay until their page is reused. */
+static bool is_retained(const struct store *store, const struct ledger_page *page, const struct ledger_sample *sample)
 {
-    uint64_t part = samples_part(page->owner, page->first);
-    switch ((uint8_t)page->owner) {
-    case LEDGER_OF_COMMUNICATOR:
-        return samples_level_keeps(part, store->levels[(uint16_t)(page->owner >> 8)]);
-    case LEDGER_OF_THREAD:
-        return samples_level_keeps(part, store->ledger->window_level);
-    case LEDGER_OF_STEPS:
-        return samples_level_keeps(part, store->ledger->step_level);
-    case LEDGER_OF_STREAM:
-        return samples_level_keeps(part, store->ledger->device_level);
-    default:
-        return false;
-    }
+    const struct ledger_header *ledger = store->ledger;
+    if ((uint8_t)page->owner == LEDGER_OF_STEPS)
+        return samples_mask_keeps(page->first, ledger->step_mask);
+    bool is_call = (uint8_t)page->owner == LEDGER_OF_THREAD;
+    int64_t at_ns = ledger->start_unix_ns + rows_since_start_ns(store, is_call ? sample->end_ticks : sample->start_ticks);
+    return samples_mask_keeps((uint64_t)at_ns >> LEDGER_WINDOW_NS_LOG2, is_call ? ledger->window_mask : ledger->device_mask);
 }
 
 static struct value bytes_of(const struct store *store, const struct ledger_sample *sample)
@@ -118,18 +110,17 @@ static void store_further(struct store *store, const struct ledger_sample *entry
         store_start(store, entry, owner);
 }
 
-/* `place` is the sequence number of a collective; 0: the call has none. */
-static void store_call_sample(struct store *store, const struct ledger_sample *entry, uint64_t owner, int64_t place)
+static void store_call_sample(struct store *store, const struct ledger_sample *entry, uint64_t owner)
 {
     struct span device;
     struct message_columns message = message_columns(store, entry, owner);
     struct value thread = message.thread, tag = message.tag, number = message.number;
     bool is_nccl = rows_call_is_nccl(store, entry->call), is_on_device = device_span(store, entry, &device);
     bool has_request = !is_nccl && !(entry->flags & LEDGER_SAMPLE_MESSAGE);
-    struct value sequence = rows_unless_zero(store, place), completed_ns = completion(store, entry);
+    struct value completed_ns = completion(store, entry);
     struct value bytes = bytes_of(store, entry), signature = rows_unless_zero(store, entry->signature);
-    struct value peer = place ? rows_null() : rows_rank(store, entry->peer);
-    struct value root = place ? rows_rank(store, entry->peer) : rows_null();
+    struct value peer = entry->sequence ? rows_null() : rows_rank(store, entry->peer);
+    struct value root = entry->sequence ? rows_rank(store, entry->peer) : rows_null();
     struct value request_call = rows_call(store, has_request ? entry->request_call : 0);
     struct value device_start_ns = is_on_device ? rows_number(store, device.begin_ns) : rows_null();
     struct value device_end_ns = is_on_device ? rows_number(store, device.end_ns) : rows_null();
@@ -167,34 +158,34 @@ static void store_page(struct store *store, const struct ledger_page *page)
 {
     for (int i = 0; i < LEDGER_PAGE_SAMPLES; i++) {
         const struct ledger_sample *sample = &page->samples[i];
-        int64_t number = (int64_t)page->first + i + 1;
-        if (!sample->end_ticks || sample->start_ticks < store->ledger->reset_ticks)
+        if (!sample->end_ticks || sample->start_ticks < store->ledger->reset_ticks || !is_retained(store, page, sample))
             continue;
         if ((uint8_t)page->owner == LEDGER_OF_STEPS)
-            store_step(store, sample, number);
+            store_step(store, sample, (int64_t)page->first * LEDGER_PAGE_SAMPLES + i + 1);
         else if ((uint8_t)page->owner == LEDGER_OF_STREAM)
             store_activity_sample(store, sample);
         else if (sample->flags & LEDGER_SAMPLE_FURTHER)
             store_further(store, sample, page->owner);
         else if (sample->call)
-            store_call_sample(store, sample, page->owner, (uint8_t)page->owner == LEDGER_OF_COMMUNICATOR ? number : 0);
+            store_call_sample(store, sample, page->owner);
         else
             store_span(store, sample);
     }
 }
 
-/* Notes where a window ends early. Without memory for that, the database would claim too much, so it is not written. */
+/* Notes a time without room. Without memory for that, the database would claim too much, so it is not written. */
 static void note_gap(struct store *store, const struct ledger_page *page)
 {
-    bool has_windows = (uint8_t)page->owner == LEDGER_OF_THREAD || (uint8_t)page->owner == LEDGER_OF_STREAM;
-    if (!has_windows || !page->until_ticks)
+    if (!page->until_ticks)
         return;
     struct gap *gaps = realloc(store->gaps, (store->gap_count + 1) * sizeof *gaps);
     store->failed |= !gaps;
     if (!gaps)
         return;
+    int64_t start = store->ledger->start_unix_ns, begin_ns = rows_since_start_ns(store, page->until_ticks);
+    int64_t end_ns = (int64_t)((page->last + 1) << LEDGER_WINDOW_NS_LOG2) - start;
     store->gaps = gaps;
-    gaps[store->gap_count++] = (struct gap){page->owner, page->first, rows_since_start_ns(store, page->until_ticks)};
+    gaps[store->gap_count++] = (struct gap){page->owner, {begin_ns, end_ns}};
 }
 
 static void store_pages(struct store *store)
@@ -202,7 +193,7 @@ static void store_pages(struct store *store)
     const struct ledger_page *entry;
     struct ledger_page page;
     FOR_EACH_ENTRY(entry, store, LEDGER_SAMPLES)
-        if (take_page(entry, &page) && page_is_retained(store, &page)) {
+        if (take_page(entry, &page) && page.owner != LEDGER_NOBODY) {
             store_page(store, &page);
             note_gap(store, &page);
         }
@@ -211,18 +202,13 @@ static void store_pages(struct store *store)
 static int compare_gaps(const void *left, const void *right)
 {
     const struct gap *a = left, *b = right;
-    if (a->owner != b->owner)
-        return a->owner < b->owner ? -1 : 1;
-    if (a->window != b->window)
-        return a->window < b->window ? -1 : 1;
-    return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+    return a->span.begin_ns < b->span.begin_ns ? -1 : a->span.begin_ns > b->span.begin_ns;
 }
 
-/* An owner (thread or stream), the level at which its windows are sampled, and the time from which and up to which they are complete. */
+/* An owner (thread or stream), the mask of its windows, and the time from which and up to which they are complete. */
 struct sampled {
     const char *insert, *owner_column;
-    uint64_t owner;
-    unsigned level;
+    uint64_t owner, mask;
     struct span life;
 };
 
@@ -235,30 +221,44 @@ static void store_window(struct store *store, const struct sampled *sampled, str
         ROWS_INSERT(store, sampled->insert, row);
 }
 
-/* One row for each sampled window, up to its gap; adjacent windows share a row. */
+/* A row for each part of a stretch of windows that has no gaps. */
+static void store_stretch(struct store *store, const struct sampled *sampled, struct span span)
+{
+    const struct gap *last = store->gaps + store->gap_count;
+    for (const struct gap *gap = store->gaps; gap < last && gap->span.begin_ns < span.end_ns; gap++)
+        if (gap->owner == sampled->owner && gap->span.end_ns > span.begin_ns) {
+            store_window(store, sampled, (struct span){span.begin_ns, gap->span.begin_ns});
+            span.begin_ns = gap->span.end_ns;
+        }
+    store_window(store, sampled, span);
+}
+
+/* Where a burst of calls has filled the log, stretches are short, and there may be millions in a long run: the mask gets bits. */
+static uint64_t mask_of_rows(uint64_t mask, uint64_t windows)
+{
+    enum { MOST_STRETCHES = 1 << 16 };
+    while (mask && windows >> __builtin_popcountll(mask) > MOST_STRETCHES * (mask & -mask))
+        mask |= 1ull << (64 - __builtin_clzll(mask));
+    return mask;
+}
+
 static void store_windows_of(struct store *store, struct sampled sampled)
 {
-    const struct gap *gap = store->gaps, *last = store->gaps + store->gap_count;
-    uint64_t every = 1ull << sampled.level, start = (uint64_t)store->ledger->start_unix_ns;
+    uint64_t start = (uint64_t)store->ledger->start_unix_ns;
     uint64_t first = (start + (uint64_t)sampled.life.begin_ns) >> LEDGER_WINDOW_NS_LOG2;
-    struct span known = {0, 0};
-    for (uint64_t window = (first + every - 1) / every * every; window << LEDGER_WINDOW_NS_LOG2 < start + (uint64_t)sampled.life.end_ns;
-         window += every) {
-        int64_t window_ns = (int64_t)((window << LEDGER_WINDOW_NS_LOG2) - start);
-        struct span span = {window_ns, window_ns + (1ll << LEDGER_WINDOW_NS_LOG2)};
-        while (gap < last && (gap->owner < sampled.owner || (gap->owner == sampled.owner && gap->window < window)))
-            gap++;
-        if (gap < last && gap->owner == sampled.owner && gap->window == window && gap->begin_ns < span.end_ns)
-            span.end_ns = gap->begin_ns;
-        span.begin_ns = span.begin_ns > sampled.life.begin_ns ? span.begin_ns : sampled.life.begin_ns;
-        span.end_ns = span.end_ns < sampled.life.end_ns ? span.end_ns : sampled.life.end_ns;
-        if (span.begin_ns == known.end_ns)
-            span.begin_ns = known.begin_ns;
-        else
-            store_window(store, &sampled, known);
-        known = span;
+    uint64_t last = (start + (uint64_t)sampled.life.end_ns) >> LEDGER_WINDOW_NS_LOG2;
+    if (first > last)
+        return;
+    sampled.mask = mask_of_rows(sampled.mask, last - first);
+    uint64_t low_bits = sampled.mask ? (sampled.mask & -sampled.mask) - 1 : UINT64_MAX >> 24;
+    for (uint64_t window = samples_next_window(first - 1, sampled.mask); window <= last;
+         window = samples_next_window(window | low_bits, sampled.mask)) {
+        int64_t begin_ns = (int64_t)((window << LEDGER_WINDOW_NS_LOG2) - start);
+        int64_t end_ns = (int64_t)((((window | low_bits) + 1) << LEDGER_WINDOW_NS_LOG2) - start);
+        struct span span = {begin_ns > sampled.life.begin_ns ? begin_ns : sampled.life.begin_ns,
+                            end_ns < sampled.life.end_ns ? end_ns : sampled.life.end_ns};
+        store_stretch(store, &sampled, span);
     }
-    store_window(store, &sampled, known);
 }
 
 static int64_t complete_since_ns(const struct store *store, uint64_t since_ticks)
@@ -273,7 +273,7 @@ static void store_windows_of_threads(struct store *store)
     FOR_EACH_ENTRY(thread, store, LEDGER_THREADS) {
         struct span life = {complete_since_ns(store, thread->sampled_since_ticks), rows_wall_ns(store->ledger)};
         uint64_t owner = LEDGER_OF_THREAD | (uint64_t)thread->thread << 8;
-        store_windows_of(store, (struct sampled){"INSERT INTO sample_window", "thread", owner, store->ledger->window_level, life});
+        store_windows_of(store, (struct sampled){"INSERT INTO sample_window", "thread", owner, store->ledger->window_mask, life});
     }
 }
 
@@ -295,7 +295,7 @@ static void store_windows_of_streams(struct store *store)
     FOR_EACH_ENTRY(stream, store, LEDGER_STREAMS) {
         struct span life = {complete_since_ns(store, stream->sampled_since_ticks), end_ns};
         uint64_t owner = LEDGER_OF_STREAM | (uint64_t)stream->stream << 8;
-        store_windows_of(store, (struct sampled){"INSERT INTO gpu_sample_window", "stream", owner, store->ledger->device_level, life});
+        store_windows_of(store, (struct sampled){"INSERT INTO gpu_sample_window", "stream", owner, store->ledger->device_mask, life});
     }
 }
 
@@ -306,10 +306,9 @@ void store_samples(struct store *store)
     store_pages(store);
     if (store->gap_count)
         qsort(store->gaps, store->gap_count, sizeof *store->gaps, compare_gaps);
-    bool has_pages = rows_chunk(store->ledger, LEDGER_SAMPLES, &at);
-    if (has_pages && samples_level_keeps(0, store->ledger->window_level))
+    if (rows_chunk(store->ledger, LEDGER_SAMPLES, &at)) {
         store_windows_of_threads(store);
-    if (has_pages && samples_level_keeps(0, store->ledger->device_level))
         store_windows_of_streams(store);
+    }
     free(store->gaps);
 }

@@ -18,7 +18,7 @@ void account_simple(const struct call *call)
 static struct ledger_sample *sample_further(const struct call *call, const struct traffic *traffic, unsigned id, unsigned slot)
 {
     struct thread *thread = call->thread;
-    struct ledger_sample *sample = call_is_counted(call->id) ? samples_of_window(&thread->window, thread->cells.record, call->start) : NULL;
+    struct ledger_sample *sample = call_is_counted(call->id) ? samples_of_window(&thread->window, thread->cells.record, call->end) : NULL;
     if (!sample)
         return NULL;
     sample_fill(sample, &(struct ledger_sample){.start_ticks = call->start,

@@ -44,14 +44,6 @@ HOT void account_peer(struct thread *thread, int32_t peer, unsigned id, enum led
     account_message(thread, peer_key(peer, id, direction), bytes, time_ns);
 }
 
-/* The sample to fill for a collective, NULL if it is not sampled. */
-HOT struct ledger_sample *account_sample_of_collective(const struct call *call, struct communicator *communicator)
-{
-    if (__builtin_expect(!communicator || communicator != call->communicator, 0))
-        return NULL; /* another thread has freed it since */
-    return samples_of_sequence(&communicator->samples, communicator->slot, call->sequence);
-}
-
 /* A sample's flags, and its tag. */
 HOT uint16_t account_flags(const struct traffic *traffic)
 {
@@ -79,18 +71,17 @@ HOT struct ledger_sample *account_sample(const struct call *call, struct traffic
     struct ledger_thread *record = thread->cells.record;
     struct communicator *communicator = traffic.communicator;
     bool is_message = traffic.flags & TRAFFIC_IS_MESSAGE;
-    struct ledger_sample *sample;
+    if (__builtin_expect(call->sequence && communicator != call->communicator, 0))
+        return NULL; /* another thread has freed it since */
+    struct ledger_sample *sample = samples_of_window(&thread->window, record, call->end);
+    if (!sample)
+        return NULL;
     int32_t rank = call->root;
     uint32_t tag_or_request = 0;
-    if (call->sequence) {
-        sample = account_sample_of_collective(call, communicator);
-    } else {
-        sample = samples_of_window(&thread->window, record, call->start);
+    if (!call->sequence) {
         rank = account_rank(call, &traffic, record);
         tag_or_request = is_message ? (uint32_t)account_tag(&traffic) : (uint16_t)(call->doing >> LEDGER_DOING_REQUEST_CALL_BIT);
     }
-    if (!sample)
-        return NULL;
     unsigned slot = communicator ? communicator->slot : (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
     sample_fill(sample, &(struct ledger_sample){.start_ticks = call->start,
                                                 .end_ticks = call->end,
@@ -101,7 +92,8 @@ HOT struct ledger_sample *account_sample(const struct call *call, struct traffic
                                                 .communicator = (uint16_t)slot,
                                                 .thread = is_message ? traffic.number : (uint16_t)record->thread,
                                                 .region = (uint16_t)(thread->region >> CELL_KEY_REGION_BIT),
-                                                .device_span = tag_or_request});
+                                                .device_span = tag_or_request,
+                                                .sequence = call->sequence});
     return sample;
 }
 

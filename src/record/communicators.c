@@ -335,8 +335,6 @@ static bool identify(struct communicator *fresh, unsigned constructor, struct co
 static void destroy(struct communicator *communicator)
 {
     ordinals_free(&communicator->ordinals);
-    if (communicator->samples.page)
-        samples_leave(&communicator->samples);
     free(communicator->peer_world_ranks);
     free(communicator);
 }
@@ -647,7 +645,6 @@ unsigned communicators_enter(struct communicator *communicator)
         communicator->entry = ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry);
         if (communicator->entry) {
             slots_used++;
-            samples_enter(entry.communicator, communicator->entry);
             if (communicator->is_late)
                 message_numbers_exclude(entry.communicator);
             __atomic_store_n(&communicator->slot, (uint16_t)entry.communicator, __ATOMIC_RELEASE);
@@ -660,5 +657,4 @@ unsigned communicators_enter(struct communicator *communicator)
     pthread_mutex_unlock(&registering);
     return communicator->slot;
 }
-_Static_assert((int)COMMUNICATORS_MAX <= (int)SAMPLES_SLOTS, "the sample log knows every slot");
 _Static_assert(COMMUNICATORS_MAX <= 1 << (16 - LEDGER_PEER_SLOT_BIT), "a row of peers has room for every slot");

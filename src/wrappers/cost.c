@@ -37,7 +37,6 @@ static struct thread *spare_thread(struct communicator *world)
     memcpy(&cell->call, &key, sizeof key);
     spare.epoch = thread_epoch;
     spare.cells = (struct cells){.index = &cell, .index_mask = 0, .record = &record};
-    spare.window = (struct samples_window){.until_ticks = UINT64_MAX};
     struct recent bcast = {.comm = mpi_abi.comm_world, .type = mpi_abi.byte, .count = 1, .how = recent_how(CALL_Bcast, false)};
     struct recent *recent = recent_place(spare.recent, &bcast);
     announce_look_up(recent, bcast.comm, bcast.type, bcast.op, bcast.count, bcast.how);
@@ -45,25 +44,22 @@ static struct thread *spare_thread(struct communicator *world)
     return &spare;
 }
 
-/* The job's sequence of collectives is none of ours: ours go into an entry outside the ledger, and their samples into a page outside. A
- * communicator that the job has not used is not in the ledger afterwards, either. */
+/* The job's sequence of collectives is none of ours: ours go into an entry outside the ledger. A communicator that the job has not used is
+ * not in the ledger afterwards, either. */
 struct aside {
     uint16_t slot;
     struct ledger_communicator *entry;
-    struct samples_sequence samples;
 };
 
 static struct ledger_communicator outside;
 
 static struct aside put_aside(struct communicator *world)
 {
-    static struct ledger_page page;
     if (!world)
         return (struct aside){.entry = NULL};
-    struct aside aside = {world->slot, world->entry, world->samples};
+    struct aside aside = {world->slot, world->entry};
     world->slot = aside.slot ? aside.slot : LEDGER_COMMUNICATOR_OTHER;
     world->entry = &outside;
-    world->samples = (struct samples_sequence){&page, 0, LEDGER_PAGE_SAMPLES};
     return aside;
 }
 
@@ -73,7 +69,6 @@ static void put_back(struct communicator *world, struct aside aside)
         return;
     world->slot = aside.slot;
     world->entry = aside.entry;
-    world->samples = aside.samples;
 }
 
 uint64_t cost_per_call_ps(void)
@@ -84,7 +79,8 @@ uint64_t cost_per_call_ps(void)
     uint64_t least = UINT64_MAX;
     this_thread = spare_thread(world);
     for (int batch = 0; batch < BATCHES; batch++) {
-        outside.collectives = 0; /* the batch has its page to itself */
+        static struct ledger_page page; /* outside the ledger; a batch fills it */
+        this_thread->window = (struct samples_window){&page, UINT64_MAX, 0};
         uint64_t begin = clock_ticks();
         for (int i = 0; i < CALLS; i++)
             one_call(0);

@@ -352,7 +352,7 @@ TRICKS = (
     "DELETE FROM bucket",
     "DELETE FROM cell",
     "WITH RECURSIVE n(i) AS (SELECT 6 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO communicator"
-    " SELECT world_rank, i, hex(i), identity, '', 'MPI_Comm_dup', i, 4, 0, 0, members, 0, 0, 3, library, 0 FROM communicator, n"
+    " SELECT world_rank, i, hex(i), identity, '', 'MPI_Comm_dup', i, 4, 0, 0, members, 0, 0, 3, library FROM communicator, n"
     " WHERE communicator = 2",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT OR IGNORE INTO peer"
     " SELECT world_rank, call, direction, i % 3 * 2, i * 33000, i, i, i FROM peer, n",

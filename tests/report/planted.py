@@ -32,8 +32,10 @@ MEMORY_KINDS = ("host", "device", "managed", "pinned")
 ENDED = {"running": 0, "finalize": 1, "exit": 2, "abort": 3}
 BUCKETS = 290
 COMMUNICATOR_BYTES, THREAD_BYTES = 768, 128
-PAGE_BYTES, PAGE_SAMPLES, BLOCK_SAMPLES, WINDOW_NS, REGION_BYTES = 3136, 64, 1024, 1 << 30, 128
-LEVEL_NONE = 63
+PAGE_BYTES, PAGE_SAMPLES, REGION_BYTES = 3648, 64, 128
+WINDOW_NS, GAP_NS = 1 << 20, 1 << 30
+STRETCH = 10  # bit of a mask: of the numbers of stretches of GAP_NS it is the lowest
+OF_THREAD, OF_STREAM, OF_STEPS = 1, 2, 3
 GPU_STATES = ("none", "dormant", "tracing", "paused", "yielded", "refused", "stopped")
 COUNTERS_FILE = ROOT / "src" / "ledger" / "counters.def"
 COUNTERS, GPU_COUNTERS = (re.findall(rf"^{macro}\((\w+)\)", COUNTERS_FILE.read_text(), re.M) for macro in ("COUNTER", "GPU_COUNTER"))
@@ -133,7 +135,6 @@ class Communicator:
     remote_size: int = 0
     is_inter: int = 0
     begun: list[Collective] = field(default_factory=list)
-    sample_level: int | None = 0  # None: nothing is kept
     library: str = "mpi"
 
     @property
@@ -205,8 +206,8 @@ class Start:
 
 @dataclass
 class Window:
-    """A thread has kept all its calls without a sequence from here to there. What is given to write_ledger must be what a ledger can
-    say: one window a thread, to the rank's end, at level 0."""
+    """All calls of a thread that returned from here to there are sampled. What is given to write_ledger must be what a ledger can say: one
+    window a thread, to the rank's end."""
 
     begin_ns: int
     end_ns: int
@@ -712,7 +713,7 @@ def communicator_row(world_rank: int, known: Communicator) -> tuple:
     parent = f"{known.parent_identity:016x}" if known.parent_identity else None
     made = (f"{known.identity:016x}", parent, known.name, known.constructor, known.ordinal)
     size = (known.size, known.remote_size, known.comm_rank, known.members)
-    return (world_rank, known.communicator, *made, *size, known.is_inter, 0, len(known.begun), known.library, known.sample_level)
+    return (world_rank, known.communicator, *made, *size, known.is_inter, 0, len(known.begun), known.library)
 
 
 def sample_row(own: int, sample: Sample) -> tuple:
@@ -767,11 +768,11 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     end = (rank.end, rank.start_monotonic_ns + rank.wall_ns) if rank.has_ended else (0, 0)
     counting = (0, rank.start_monotonic_ns) if rank.counted_ns is None else (rank.counted_ns, 0)
     header = b"commprof-ledger\n"
-    header += struct.pack("<8I", 8, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
+    header += struct.pack("<8I", 9, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
     header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
     header += struct.pack("<4q", rank.start_unix_ns, rank.start_monotonic_ns, *end)
     header += struct.pack("<QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE)
-    header += struct.pack("<3q4I", *counting, rank.reset_unix_ns or 0, rank.epoch, 0, 0, 0)
+    header += struct.pack("<3q2I3Q", *counting, rank.reset_unix_ns or 0, rank.epoch, 0, 0, 0, 0)
     header += struct.pack("<2Q", len(rank.steps), 0)
     header += struct.pack("<2Qq", *rank.folds, rank.copied_unix_ns)
     header += struct.pack(f"<{len(COUNTERS)}Qq", *rank.counters(COUNTERS), 0)
@@ -821,7 +822,7 @@ def ledger_communicator(known: Communicator) -> bytes:
     made_by = CALL_NUMBERS.get(known.constructor, 0)
     flags = known.is_inter | (known.library == "nccl") << 2
     numbers = struct.pack("<2Q2I", known.identity, known.parent_identity, known.communicator, flags)
-    numbers += struct.pack("<3i3I", known.size, known.remote_size, known.comm_rank, made_by, known.ordinal, no_level(known.sample_level))
+    numbers += struct.pack("<3i3I", known.size, known.remote_size, known.comm_rank, made_by, known.ordinal, 0)
     names = struct.pack("<128s328s", known.name.encode(), known.members.encode())
     recent = bytearray(16 * 16)
     for place, one in enumerate(known.begun):
@@ -831,10 +832,6 @@ def ledger_communicator(known: Communicator) -> bytes:
 
 def unknown(message_bytes: int | None) -> int:
     return BYTES_UNKNOWN if message_bytes is None else message_bytes
-
-
-def no_level(level: int | None) -> int:
-    return LEVEL_NONE if level is None else level
 
 
 def no_rank(rank: int | None) -> int:
@@ -887,40 +884,42 @@ def ledger_doing(doing: Doing) -> bytes:
 
 
 def ledger_pages(rank: Rank) -> list[bytes]:
-    """Samples by their owners and places: of a communicator by sequence, of a thread or a stream by window, of the steps by number."""
-    pages: dict[tuple[int, int, int], dict[int, bytes]] = {}
+    """Samples by their owners and places: of a thread or a stream in their order, of the steps by number."""
+    pages: dict[tuple[int, int], dict[int, bytes]] = {}
     for sample in rank.samples:
-        if sample.sequence is None:
-            window_page_add(pages, rank, 2 | sample.thread << 8, sample.start_ns, ledger_sample(sample))
-        else:
-            page, place = divmod(sample.sequence - 1, PAGE_SAMPLES)
-            owner = 1 | sample.communicator << 8
-            pages.setdefault((owner, page * PAGE_SAMPLES, 0), {})[place] = ledger_sample(sample)
+        page_add(pages, OF_THREAD | sample.thread << 8, ledger_sample(sample))
     for message in rank.messages:
-        window_page_add(pages, rank, 2 | message.thread << 8, message.start_ns, ledger_message(message))
+        page_add(pages, OF_THREAD | message.thread << 8, ledger_message(message))
     for start in rank.starts:
-        window_page_add(pages, rank, 2 | start.thread << 8, start.start_ns, ledger_start(start))
+        page_add(pages, OF_THREAD | start.thread << 8, ledger_start(start))
     for span in rank.spans:
         entry = ledger_span(span.begin_ns, span.end_ns, span.thread, span.region)
-        window_page_add(pages, rank, 2 | span.thread << 8, span.end_ns, entry)
+        page_add(pages, OF_THREAD | span.thread << 8, entry)
     for step in rank.steps:
         page, place = divmod(step.step - 1, PAGE_SAMPLES)
         entry = ledger_span(step.begin_ns, step.end_ns, step.thread, 0)
-        pages.setdefault((3, page * PAGE_SAMPLES, 0), {})[place] = entry
+        pages.setdefault((OF_STEPS, page), {})[place] = entry
     for activity in rank.gpu_samples:
-        window_page_add(pages, rank, 4 | activity.stream << 8, activity.start_ns, ledger_gpu_sample(activity))
-    return [ledger_page(owner, first, samples) for (owner, first, _), samples in pages.items()]
+        page_add(pages, OF_STREAM | activity.stream << 8, ledger_gpu_sample(activity))
+    return [
+        ledger_page(owner, number if owner == OF_STEPS else rank.start_unix_ns // WINDOW_NS, samples) for (owner, number), samples in pages.items()
+    ]
 
 
-def window_page_add(pages: dict, rank: Rank, owner: int, moment_ns: int, entry: bytes) -> None:
-    window, number = (rank.start_unix_ns + moment_ns) // WINDOW_NS, 0
-    while len(samples := pages.setdefault((owner, window, number), {})) == PAGE_SAMPLES:
+def page_add(pages: dict, owner: int, entry: bytes) -> None:
+    number = 0
+    while len(samples := pages.setdefault((owner, number), {})) == PAGE_SAMPLES:
         number += 1
     samples[len(samples)] = entry
 
 
+def end_of_gap(start_unix_ns: int, until_ns: int) -> int:
+    """The last window of the rest of a second without room."""
+    return ((start_unix_ns + until_ns) // GAP_NS + 1) * GAP_NS // WINDOW_NS - 1
+
+
 def ledger_page(owner: int, first: int, samples: dict[int, bytes], until_ticks: int = 0, anchor: tuple[int, int] = (0, 0)) -> bytes:
-    entries = b"".join(samples.get(place, bytes(48)) for place in range(PAGE_SAMPLES))
+    entries = b"".join(samples.get(place, bytes(56)) for place in range(PAGE_SAMPLES))
     return struct.pack("<4Qq2I16x", owner, first % (1 << 64), until_ticks, *anchor, 0, 0) + entries
 
 
@@ -930,11 +929,11 @@ def ledger_sample(sample: Sample) -> bytes:
     peer = no_rank(sample.peer if sample.sequence is None else sample.root)
     if sample.tag is not None or sample.number is not None:
         what = (CALL_NUMBERS[sample.call] | 1 << 12, sample.communicator, sample.number or 0, sample.region)
-        return struct.pack("<4Qi4Hi", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *what, no_rank(sample.tag))
+        return struct.pack("<4Qi4HiQ", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *what, no_rank(sample.tag), 0)
     numbers = (CALL_NUMBERS[sample.call], sample.communicator, sample.thread, sample.region)
     span_ns = sample.device_ns[1] - sample.device_ns[0] if sample.device_ns else 0
     last = span_ns // 16 << 1 | sample.is_shared if span_ns else CALL_NUMBERS.get(sample.request_call, 0)
-    return struct.pack("<4Qi4HI", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *numbers, last)
+    return struct.pack("<4Qi4HIQ", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *numbers, last, sample.sequence or 0)
 
 
 def bytes_and_signature(amount: int | None, signature: int | None = None) -> int:
@@ -945,7 +944,7 @@ def ledger_start(start: Start) -> bytes:
     completed_ticks = 0 if start.completed_ns is None else ticks_at(start.completed_ns)
     times = (ticks_at(start.start_ns), ticks_at(start.end_ns), completed_ticks)
     what = (CALL_NUMBERS[start.call] | 4 << 12, start.communicator, start.operation, 0)
-    return struct.pack("<4Qi4Hi", *times, bytes_and_signature(start.bytes), no_rank(start.root), *what, start.number)
+    return struct.pack("<4Qi4HiQ", *times, bytes_and_signature(start.bytes), no_rank(start.root), *what, start.number, 0)
 
 
 def ledger_signature(one: Signature) -> bytes:
@@ -960,11 +959,11 @@ def ledger_message(message: Message) -> bytes:
     times = (ticks_at(message.start_ns), ticks_at(message.end_ns), completed_ticks)
     flags = 5 | (message.direction == "received") << 1
     what = (CALL_NUMBERS[message.call] | flags << 12, message.communicator, message.number or 0, 0)
-    return struct.pack("<4Qi4Hi", *times, bytes_and_signature(message.bytes), no_rank(message.peer), *what, no_rank(message.tag))
+    return struct.pack("<4Qi4HiQ", *times, bytes_and_signature(message.bytes), no_rank(message.peer), *what, no_rank(message.tag), 0)
 
 
 def ledger_span(begin_ns: int, end_ns: int, thread: int, region: int) -> bytes:
-    return struct.pack("<4Qi6H", ticks_at(begin_ns), ticks_at(end_ns), 0, 0, NO_RANK, 0, 0, thread, region, 0, 0)
+    return struct.pack("<4Qi6HQ", ticks_at(begin_ns), ticks_at(end_ns), 0, 0, NO_RANK, 0, 0, thread, region, 0, 0, 0)
 
 
 def ledger_gpu(rank: Rank) -> list[bytes]:
@@ -1018,4 +1017,4 @@ def ledger_tracing(rank: Rank, tracing: Tracing) -> bytes:
 def ledger_gpu_sample(sample: GpuSample) -> bytes:
     times = (ticks_at(sample.start_ns), ticks_at(sample.end_ns), 0, sample.bytes)
     what = (sample.stream, ACTIVITY_KINDS[sample.kind], COPIES.index(sample.copy), sample.is_graph)
-    return struct.pack("<4QI3H3B3x", *times, sample.kernel, 0, sample.communicator, *what)
+    return struct.pack("<4QI3H3B11x", *times, sample.kernel, 0, sample.communicator, *what)

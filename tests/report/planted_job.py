@@ -40,7 +40,6 @@ class Group:
     name: str = ""
     is_inter: int = 0
     begun: int = 0
-    sample_level: int | None = 0
     library: str = "mpi"
 
     @property
@@ -210,7 +209,7 @@ class Job:
                 **{"world_rank": rank, "communicator": group.communicator, "identity": group.identity, "name": group.name},
                 **{"constructor": "", "ordinal": 0, "size": len(group.ranks), "remote_size": group.is_inter * len(group.ranks)},
                 **{"comm_rank": comm_rank, "members": group.members, "is_inter": group.is_inter, "is_freed": 0},
-                **{"collectives": group.begun, "sample_level": group.sample_level, "library": group.library},
+                **{"collectives": group.begun, "library": group.library},
             }
             for group in self.groups
             for comm_rank, rank in enumerate(group.ranks)

@@ -455,6 +455,7 @@ def test_a_device_that_did_nothing_is_idle_in_every_step(rows):
 def test_time_in_mpi_is_unknown_where_calls_are_missing(rows):
     rank = step_rank()
     rank.samples = [sample for sample in rank.samples if sample.sequence != 4]
+    rank.windows = [planted.Window(0, 350 * MS), planted.Window(420 * MS, rank.wall_ns)]
     rank.cells = [planted.Cell("MPI_Barrier", 0, [25 * MS] * 12)]
     starved = {row["step"]: row["starved_ns"] for row in rows([rank], "--by", "step")}
     assert starved[4] is None and starved[8] == 20 * MS

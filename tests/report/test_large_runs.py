@@ -62,9 +62,9 @@ def test_a_comparison_reads_each_run_once_and_asks_for_no_causes(report, many, m
 
 
 @pytest.mark.parametrize("most", (20_000, 5_000))
-def test_no_more_is_read_than_asked_for_though_a_block_of_all_ranks_is_more(many, most):
+def test_no_more_is_read_than_asked_for(many, most):
     run = run_open(many, with_samples=True, most_samples=most)
-    assert run.connection.execute("SELECT count(*) FROM sample").fetchone()[0] <= most < RANKS * planted.BLOCK_SAMPLES * 3
+    assert most / 4 < run.connection.execute("SELECT count(*) FROM sample").fetchone()[0] <= most
     kinds = "SELECT DISTINCT call FROM sample WHERE sequence IS NULL"
     assert len(run.connection.execute(kinds).fetchall()) == 5, "messages are among them"
 
@@ -138,13 +138,13 @@ def test_the_collectives_of_steps_are_found_in_one_pass_over_communicators_and_s
     def work(communicators: int) -> int:
         connection = database_create()
         ranks = range(2 * communicators)
-        rows = [(rank, 2, f"{rank // 2:016x}", None, "", "", 0, 2, 0, rank % 2, "", 0, 0, 9, "mpi", rank % 2) for rank in ranks]
-        connection.executemany(f"INSERT INTO communicator VALUES ({', '.join('?' * 16)})", rows)
+        rows = [(rank, 2, f"{rank // 2:016x}", None, "", "", 0, 2, 0, rank % 2, "", 0, 0, 9, "mpi") for rank in ranks]
+        connection.executemany(f"INSERT INTO communicator VALUES ({', '.join('?' * 15)})", rows)
         samples = [(rank, 0, "MPI_Allreduce", 2, 1, 0, 1, None, 8, None, None, "", 0, *[None] * 6) for rank in ranks]
         connection.executemany(f"INSERT INTO sample VALUES ({', '.join('?' * 19)})", samples)
         connection.executescript("CREATE TEMP TABLE control_size (call, threshold_bytes); CREATE TEMP TABLE rated_call (call, is_own)")
         steps = steps_of(connection, lambda: query.beside(boundaries.__file__).run(connection, "stepping_calls"))
-        assert connection.execute("SELECT count(*), min(sample_level) FROM speaking").fetchone() == (communicators, 1), "the highest level"
+        assert connection.execute("SELECT count(*) FROM speaking").fetchone() == (communicators,)
         return steps
 
     assert work(2_000) < 12 * work(200)

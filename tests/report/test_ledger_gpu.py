@@ -9,7 +9,7 @@ import planted
 import pytest
 from commprof_report.run import ledger
 from commprof_report.run.run import run_open
-from planted import Algorithm, SECOND, WINDOW_NS, Activity, Device, GpuSample, Rank, Sample, Stream, Tracing
+from planted import Algorithm, SECOND, GAP_NS, Activity, Device, GpuSample, Rank, Sample, Stream, Tracing
 from test_samples import ROUND_UNIX_NS, Written
 
 TABLES = ("rank", "call", "communicator", "recent_collective", "cell", "bucket", "sample", "sample_window")
@@ -87,18 +87,18 @@ def written(tmp_path):
 
 
 WINDOWS = "SELECT stream, begin_ns, end_ns FROM gpu_sample_window"
-KERNELS = [GpuSample(at_ns, at_ns + 100, 1) for at_ns in range(0, 9 * WINDOW_NS, WINDOW_NS)]
+KERNELS = [GpuSample(at_ns, at_ns + 100, 1) for at_ns in range(0, 9 * GAP_NS, GAP_NS)]
 
 
-def test_of_streams_only_the_windows_of_the_devices_level_count(written):
-    one = written(gpu_samples=KERNELS, streams=[Stream(begin_ns=200)], start_unix_ns=ROUND_UNIX_NS).header(device_level=2, window_level=63)
-    assert one.ask("SELECT start_ns FROM gpu_sample") == [(0,), (4 * WINDOW_NS,), (8 * WINDOW_NS,)]
-    kept = [(200, WINDOW_NS), (4 * WINDOW_NS, 5 * WINDOW_NS), (8 * WINDOW_NS, 9 * WINDOW_NS)]
+def test_of_streams_only_the_windows_without_bits_of_the_devices_mask_count(written):
+    one = written(gpu_samples=KERNELS, streams=[Stream(begin_ns=200)], start_unix_ns=ROUND_UNIX_NS).header(device_mask=3 << planted.STRETCH, window_mask=15)
+    assert one.ask("SELECT start_ns FROM gpu_sample") == [(0,), (4 * GAP_NS,), (8 * GAP_NS,)]
+    kept = [(200, GAP_NS), (4 * GAP_NS, 5 * GAP_NS), (8 * GAP_NS, 9 * GAP_NS)]
     assert one.ask(WINDOWS) == [(1, *window) for window in kept]
 
 
-def test_at_no_level_of_devices_nothing_counts(written):
-    one = written(gpu_samples=KERNELS, streams=[Stream(begin_ns=0)]).header(device_level=63)
+def test_a_mask_of_all_bits_leaves_nothing(written):
+    one = written(gpu_samples=KERNELS, streams=[Stream(begin_ns=0)]).header(device_mask=(1 << 64) - 1)
     assert one.ask("SELECT start_ns FROM gpu_sample") == one.ask(WINDOWS) == []
 
 
@@ -121,8 +121,8 @@ def test_while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activ
 
 def test_a_stream_has_no_window_where_its_pages_were_full(written):
     one = written(gpu_samples=KERNELS[:1], streams=[Stream(begin_ns=0), Stream(2, begin_ns=0)], start_unix_ns=ROUND_UNIX_NS)
-    one.entries(ledger.SAMPLES, until_ticks=planted.ticks_at(500))
-    assert one.ask(WINDOWS) == [(1, 0, 500), (1, WINDOW_NS, 10 * SECOND), (2, 0, 10 * SECOND)]
+    one.entries(ledger.SAMPLES, until_ticks=planted.ticks_at(500), last=planted.end_of_gap(ROUND_UNIX_NS, 500))
+    assert one.ask(WINDOWS) == [(1, 0, 500), (1, GAP_NS, 10 * SECOND), (2, 0, 10 * SECOND)]
 
 
 def test_a_kernel_that_ended_before_its_call_by_a_clock_that_is_off_ends_with_it(written):
@@ -193,7 +193,7 @@ def busy(request, report, tmp_path):
     ranks = []
     for rank in (Rank(world_rank, 2, start_unix_ns=ROUND_UNIX_NS) for world_rank in range(2)):
         rank.streams = [Stream(begin_ns=0)]
-        rank.gpu_samples = [GpuSample(at_ns + shift, at_ns + shift + 2) for at_ns in range(0, 8 * WINDOW_NS, WINDOW_NS) for shift in (4, 8)]
+        rank.gpu_samples = [GpuSample(at_ns + shift, at_ns + shift + 2) for at_ns in range(0, 8 * GAP_NS, GAP_NS) for shift in (4, 8)]
         ranks.append(rank)
     folder = tmp_path / "busy"
     (planted.write_ledgers if request.param == "ledgers" else planted.write_databases)(folder, ranks)
@@ -205,11 +205,12 @@ def busy(request, report, tmp_path):
 
 def test_a_thinned_run_has_the_same_activities_of_all_ranks(busy):
     run = run_open(busy, with_samples=True, most_samples=10)
-    ask = run.connection.execute
-    assert run.thinning.levels == {"gpu": 2}
-    assert ask("SELECT world_rank, start_ns / (1 << 30) FROM gpu_sample GROUP BY 1, 2").fetchall() == [(0, 0), (0, 4), (1, 0), (1, 4)]
-    windows = ask("SELECT begin_ns, end_ns FROM gpu_sample_window WHERE world_rank = 1").fetchall()
-    assert windows == [(at_ns, at_ns + WINDOW_NS) for at_ns in (0, 4 * WINDOW_NS, 8 * WINDOW_NS)]
+    assert run.thinning.masks["calls"] == 0 and bin(run.thinning.masks["activities"]).count("1") == 2
+    of_ranks = [run.connection.execute(f"SELECT start_ns FROM gpu_sample WHERE world_rank = {rank}").fetchall() for rank in (0, 1)]
+    assert of_ranks[0] == of_ranks[1] and len(of_ranks[0]) == 4
+    windows = run.connection.execute("SELECT begin_ns, end_ns FROM gpu_sample_window WHERE world_rank = 1").fetchall()
+    assert all(any(begin_ns <= at_ns < end_ns for begin_ns, end_ns in windows) for (at_ns,) in of_ranks[1])
+    assert sum(end_ns - begin_ns for begin_ns, end_ns in windows) < 4 * GAP_NS
 
 
 # Databases from anyone

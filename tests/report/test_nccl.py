@@ -51,12 +51,12 @@ def pure(tmp_path):
     """NCCL alone: the job was begun without MPI. Half of the AllReduces were timed on the device, of the AllGathers none."""
     ranks = []
     for rank in range(4):
-        samples, level = [], 0
+        samples = []
         for step in range(1, 21):
             start_ns = step * 400 * MS
             kernel_ns = (start_ns + 40 * MS - 10 * MS * rank, start_ns + 120 * MS)
             samples.append(Sample("ncclAllReduce", start_ns, start_ns + 8_000, NCCL, step, bytes=16 * MIB, device_ns=kernel_ns))
-        known = [dataclasses.replace(nccl(rank, [0, 1, 2, 3], collectives=20), sample_level=level)]
+        known = [nccl(rank, [0, 1, 2, 3], collectives=20)]
         windows = [planted.Window(0, 10 * SECOND)]
         tracings = [Tracing(0, 9 * SECOND)]
         ranks.append(nccl_rank(rank, *training_cells(rank), communicators=known, samples=samples, windows=windows, tracings=tracings))

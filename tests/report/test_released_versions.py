@@ -23,7 +23,7 @@ def recorded(request, tmp_path, monkeypatch) -> Path:
 
 
 def test_there_is_a_recording():
-    assert "schema-8" in VERSIONS
+    assert "schema-9" in VERSIONS
 
 
 @pytest.mark.parametrize("command", COMMANDS)

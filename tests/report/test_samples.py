@@ -1,4 +1,4 @@
-"""Single calls: what of a ledger counts as kept, and that a thinned run has the same ones of all ranks."""
+"""Single calls: which of a ledger count as sampled, and that a thinned run has those of the same stretches of time of all ranks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import planted
 import pytest
 from commprof_report.run import database, ledger, ledger_samples
 from commprof_report.run import run as run_module
+from commprof_report.run.ledger_samples import next_window
 from commprof_report.run.run import run_open
-from planted import BLOCK_SAMPLES, DATA, SECOND, WINDOW_NS, WORLD, Message, Rank, Sample, Signature, Span, Start, Step, Window
+from planted import DATA, SECOND, GAP_NS, WORLD, Message, Rank, Sample, Signature, Span, Start, Step, Window
 
 SAMPLE_TABLES = ("sample", "signature", "sample_message", "sample_start", "sample_window", "step", "region_span")
-ROUND_UNIX_NS = planted.START_UNIX_NS // (8 * WINDOW_NS) * 8 * WINDOW_NS  # a window begins with the rank, at any level up to 3
+ROUND_UNIX_NS = planted.START_UNIX_NS // (8 * GAP_NS) * 8 * GAP_NS  # a stretch of 2^30 ns begins with the rank; its number is a multiple of 8
 
 
 def all_of(folder, question: str, **how) -> list[tuple]:
@@ -84,37 +85,38 @@ def test_ledgers_and_databases_have_the_same_samples(run_folder, ledger_folder, 
     assert from_databases
 
 
-@pytest.mark.parametrize("level, blocks", ((0, [1, 2, 3, 4, 5]), (1, [2, 4]), (2, [4]), (5, []), (63, [])))
-def test_of_a_communicator_only_the_blocks_of_its_level_count(written, level, blocks):
-    rank = one_rank(samples=allreduces(range(1, 5 * BLOCK_SAMPLES + 1, 512)))
-    kept = written(rank).entries(ledger.COMMUNICATORS, sample_level=level).ask("SELECT DISTINCT (sequence - 1) / 1024 + 1 FROM sample")
-    assert [block for (block,) in kept] == blocks
+ALL_BITS = (1 << 54) - 1
 
 
-def test_a_communicator_says_its_level(written):
-    rank = one_rank()
-    question = "SELECT sample_level FROM communicator"
-    assert written(rank).entries(ledger.COMMUNICATORS, sample_level=7).ask(question) == [(7,)]
-    assert written(rank).entries(ledger.COMMUNICATORS, sample_level=63).ask(question) == [(None,)]
+@pytest.mark.parametrize(
+    "mask, stretches", ((0, range(9)), (1, (0, 2, 4, 6, 8)), (3, (0, 4, 8)), (2, (0, 1, 4, 5, 8)), (6, (0, 1, 8)), (ALL_BITS, ()))
+)
+def test_of_threads_only_the_windows_without_bits_of_the_mask_count(written, mask, stretches):
+    calls = allreduces(range(1, 10)) + sends([0] * 9)
+    for place, sample in enumerate(calls):
+        sample.start_ns, sample.end_ns = place % 9 * GAP_NS, place % 9 * GAP_NS + 100
+    rank = one_rank(samples=calls, windows=[Window(200, 10 * SECOND)], start_unix_ns=ROUND_UNIX_NS)
+    mask <<= planted.STRETCH
+    returned = written(rank).header(window_mask=mask).ask("SELECT DISTINCT end_ns >> 30 FROM sample ORDER BY 1")
+    assert returned == [(stretch,) for stretch in stretches]
+    assert len(written(rank).header(window_mask=mask).ask("SELECT * FROM sample")) == 2 * len(stretches)
+    sampled = written(rank).header(window_mask=mask).ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 0")
+    in_them = [stretch for stretch in range(9) if any(low <= stretch * GAP_NS + 300 < high for low, high in sampled)]
+    assert in_them == list(stretches) and all(high <= 10 * SECOND for _, high in sampled)
 
 
-def test_samples_of_a_communicator_that_nobody_has_described_are_left_out(written):
-    rank = one_rank(samples=allreduces([1], communicator=77) + allreduces([1]))
-    assert written(rank).ask("SELECT communicator FROM sample") == [(WORLD,)]
+def test_a_call_is_in_the_window_in_which_it_returns(written):
+    late = Sample("MPI_Allreduce", GAP_NS - 1_000, GAP_NS + 1_000, sequence=1)
+    rank = one_rank(samples=[late], windows=[Window(0, 10 * SECOND)], start_unix_ns=ROUND_UNIX_NS)
+    assert written(rank).header(window_mask=2 << planted.STRETCH).ask("SELECT sequence, start_ns FROM sample") == [(1, GAP_NS - 1_000)]
+    rank.start_unix_ns += GAP_NS
+    assert written(rank).header(window_mask=2 << planted.STRETCH).ask("SELECT * FROM sample") == []
 
 
-def test_of_threads_only_the_windows_of_the_level_count(written):
-    rank = one_rank(samples=sends(range(0, 9 * WINDOW_NS, WINDOW_NS)), windows=[Window(200, 10 * SECOND)], start_unix_ns=ROUND_UNIX_NS)
-    starts = written(rank).header(window_level=2).ask("SELECT start_ns FROM sample")
-    assert starts == [(0,), (4 * WINDOW_NS,), (8 * WINDOW_NS,)]
-    windows = written(rank).header(window_level=2).ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 0")
-    assert windows == [(200, WINDOW_NS), (4 * WINDOW_NS, 5 * WINDOW_NS), (8 * WINDOW_NS, 9 * WINDOW_NS)]
-
-
-def test_no_level_no_windows(written):
-    rank = one_rank(samples=sends([100]), windows=[Window(0, 10 * SECOND)])
-    ledger_ = written(rank).header(window_level=63)
-    assert [ledger_.ask(f"SELECT * FROM {table}") for table in ("sample", "sample_window")] == [[], []]
+@pytest.mark.parametrize("mask", range(32))
+def test_the_next_window_is_the_lowest_without_bits_of_the_mask(mask):
+    for window in range(-1, 64):
+        assert next_window(window, mask) == next(number for number in range(window + 1, 200) if not number & mask)
 
 
 def test_a_ledger_without_a_log_covers_nothing(written):
@@ -124,8 +126,9 @@ def test_a_ledger_without_a_log_covers_nothing(written):
 def test_a_window_that_was_cut_off_is_covered_up_to_there(written):
     rank = one_rank(windows=[Window(200, 10 * SECOND), Window(0, 10 * SECOND, thread=1)], samples=sends([5 * SECOND], thread=1))
     until_ns = 5 * SECOND + 1_000
-    end_of_window_ns = ((planted.START_UNIX_NS + 5 * SECOND) // WINDOW_NS + 1) * WINDOW_NS - planted.START_UNIX_NS
-    cut = written(rank).entries(ledger.SAMPLES, until_ticks=planted.ticks_at(until_ns))
+    last = planted.end_of_gap(planted.START_UNIX_NS, until_ns)
+    end_of_window_ns = (last + 1) * planted.WINDOW_NS - planted.START_UNIX_NS
+    cut = written(rank).entries(ledger.SAMPLES, until_ticks=planted.ticks_at(until_ns), last=last)
     windows = cut.ask("SELECT thread, begin_ns, end_ns FROM sample_window")
     assert windows == [(0, 200, 10 * SECOND), (1, 0, until_ns), (1, end_of_window_ns, 10 * SECOND)]
 
@@ -142,9 +145,9 @@ def test_a_step_without_an_end_goes_on_until_the_rank_s(written):
     assert written(rank).ask("SELECT step, begin_ns, end_ns FROM step") == [(1, 100, 200), (2, 200, 10 * SECOND)]
 
 
-def test_of_steps_only_the_blocks_of_the_level_count(written):
-    rank = one_rank(steps=[Step(1, 100, 200), Step(1_025, 300, 400), Step(2_049, 500, 600)])
-    assert written(rank).header(step_level=1).ask("SELECT step FROM step") == [(1_025,)]
+def test_of_steps_only_the_pages_without_bits_of_the_mask_count(written):
+    rank = one_rank(steps=[Step(1, 100, 200), Step(65, 300, 400), Step(129, 500, 600)])
+    assert written(rank).header(step_mask=1).ask("SELECT step FROM step ORDER BY 1") == [(1,), (129,)]
 
 
 def test_spans_of_regions_are_told_from_calls(written):
@@ -241,13 +244,12 @@ def test_a_sample_with_flags_that_cannot_be_is_left_out(written, flags):
     "what",
     (
         {"end_ticks": 5},  # before its start
-        {"communicator": 9},  # another owner's
         {"call_and_flags": 0},
         {"call_and_flags": 1 << 12},  # a message
         {"completed_ticks": 5},
     ),
 )
-def test_a_sample_of_a_communicator_that_cannot_be_is_left_out_and_said(report, tmp_path, what):
+def test_a_collective_s_sample_that_cannot_be_is_left_out_and_said(report, tmp_path, what):
     field, value = next(iter(what.items()))
     data = bytearray(planted.ledger_bytes(one_rank(samples=allreduces([1, 2]))))
     at = data.index(struct.pack("<2Q", planted.ticks_at(2_000), planted.ticks_at(2_100)))
@@ -299,10 +301,10 @@ def changed(data: bytes, at: int, layout: ledger.Layout, field: str) -> bytes:
 
 @pytest.mark.parametrize("field", ("owner", "first"))
 def test_a_page_that_changes_its_owner_while_it_is_read_is_not_believed(field):
-    pages, (first, second) = pages_of(one_rank(samples=allreduces([1, 65])))
+    pages, (first, second) = pages_of(one_rank(samples=allreduces(range(1, 66))))
     settled = ledger._pages_settled(pages, changed(pages, first, ledger.PAGE, field))
     (page, *empty) = ledger.PAGE.unpack_all(settled)
-    assert page.first == 64 and not any(page.owner for page in empty)
+    assert ledger.SAMPLE.unpack_all(page.samples)[0].sequence == 65 and not any(page.owner for page in empty)
 
 
 def test_a_sample_that_comes_while_it_is_read_is_not_believed():
@@ -324,25 +326,31 @@ def test_a_live_rank_s_windows_end_when_its_pages_were_read(tmp_path, monkeypatc
 
 def test_windows_without_end_are_few():
     """As a damaged ledger may have them: 146 years of every second window."""
-    windows = list(ledger_samples.covered(0, 1 << 62, planted.START_UNIX_NS, 1, {}))
-    assert 0 < len(windows) <= ledger_samples.MOST_WINDOWS + 1
+    windows = list(ledger_samples.covered(0, 1 << 62, planted.START_UNIX_NS, 1))
+    assert 0 < len(windows) <= ledger_samples.MOST_STRETCHES + 1
 
 
 # Thinning
 
 
+SECONDS = 16
+
+
 def busy_run() -> list[Rank]:
-    """Four ranks with 4096 collectives and 96 messages in eight windows each; rank 2 has kept every second block only."""
+    """Four ranks that make an Allreduce, a message and a region each 4 ms, for 16 s; rank 2 has the first half of each two seconds only."""
     ranks = []
     for world_rank in range(4):
-        sequences = [number for number in range(1, 4 * BLOCK_SAMPLES + 1) if world_rank != 2 or (number - 1) // BLOCK_SAMPLES % 2 == 1]
-        rank = Rank(world_rank, 4, start_unix_ns=ROUND_UNIX_NS, windows=[Window(0, 10 * SECOND)])
+        times = [at_ns for at_ns in range(0, SECONDS * SECOND, 4_000_000) if world_rank != 2 or at_ns // SECOND % 2 == 0]
+        rank = Rank(world_rank, 4, start_unix_ns=ROUND_UNIX_NS, wall_ns=SECONDS * SECOND, windows=[Window(0, SECONDS * SECOND)])
         rank.communicators = [planted.communicators_of(world_rank)[0]]
-        rank.communicators[0].sample_level = 1 if world_rank == 2 else 0
-        rank.samples = allreduces(sequences) + sends(window * WINDOW_NS + 1_000 * place for window in range(8) for place in range(12))
-        rank.spans = [Span(1, at_ns, at_ns + 100) for at_ns in range(0, 8 * WINDOW_NS, WINDOW_NS)]
+        rank.samples = [Sample("MPI_Allreduce", at_ns, at_ns + 1_000, sequence=1 + at_ns // 4_000_000) for at_ns in times]
+        rank.samples += sends(at_ns + 2_000 for at_ns in times)
+        rank.spans = [Span(1, at_ns, at_ns + 4_000) for at_ns in times]
         ranks.append(rank)
     return ranks
+
+
+CALLS = 3 * 4_000 + 2_000  # of each kind
 
 
 @pytest.fixture(scope="module", params=("databases", "ledgers", "merged"))
@@ -357,54 +365,66 @@ def busy(request, tmp_path_factory):
     return folder
 
 
+def counts(run) -> list[int]:
+    ask = run.connection.execute
+    wanted = ("sample WHERE sequence IS NOT NULL", "sample WHERE sequence IS NULL", "region_span")
+    return [ask(f"SELECT count(*) FROM {what}").fetchone()[0] for what in wanted]
+
+
 def test_all_samples_are_read_where_they_are_few_enough(busy):
-    assert all_of(busy, "SELECT count(*) FROM sample") == [(3 * 4_096 + 2_048 + 4 * 96,)]
+    run = run_open(busy, with_samples=True, most_samples=3 * CALLS)
+    assert counts(run) == [CALLS] * 3 and not run.thinning.is_needed and run.thinning.share == 1
 
 
-def test_a_thinned_run_has_the_same_samples_of_all_ranks(busy):
-    kept = all_of(busy, "SELECT world_rank, group_concat(DISTINCT (sequence - 1) / 1024 + 1) FROM sample GROUP BY 1", most_samples=10_000)
-    assert kept == [(world_rank, "2,4") for world_rank in range(4)]
-    levels = all_of(busy, "SELECT DISTINCT sample_level FROM communicator", most_samples=10_000)
-    assert levels == [(1,)]
+@pytest.mark.parametrize("most", (30_000, 10_000, 3_000, 500))
+def test_a_thinned_run_has_the_same_stretches_of_time_of_all_ranks_in_all_calls(busy, most):
+    run = run_open(busy, with_samples=True, most_samples=most)
+    collectives, messages, spans = counts(run)
+    assert abs(collectives - messages) <= 64 and abs(collectives - spans) <= 64, "those of a border"
+    assert most / 8 < collectives + messages + spans <= most
+    sequences = "SELECT DISTINCT sequence FROM sample WHERE sequence IS NOT NULL AND world_rank = ? ORDER BY 1"
+    of_all, of_part = ({one for (one,) in run.connection.execute(sequences, (rank,))} for rank in (0, 2))
+    assert of_part == {one for one in of_all if (one - 1) // 250 % 2 == 0} and of_part
 
 
-def test_whoever_has_most_samples_gives_up_most(busy):
-    run = run_open(busy, with_samples=True, most_samples=4_600)
-    assert run.thinning.levels == {f"{planted.WORLD_IDENTITY:016x}": 2}
-    assert run.connection.execute("SELECT count(*) FROM sample WHERE sequence IS NULL").fetchone() == (4 * 96,)
+def test_a_thinned_run_has_stretches_that_are_as_long_as_possible(busy):
+    """A quarter of the time in four stretches or more: of 16 s, each is at most a second."""
+    run = run_open(busy, with_samples=True, most_samples=3 * CALLS // 4)
+    windows = run.connection.execute("SELECT begin_ns, end_ns FROM sample_window WHERE world_rank = 0").fetchall()
+    lengths = [end_ns - begin_ns for begin_ns, end_ns in windows]
+    assert 4 <= len(windows) <= 12 and max(lengths) >= SECOND / 4
+    assert sum(lengths) == pytest.approx(run.thinning.share * SECONDS * SECOND, rel=0.3)
 
 
 def test_windows_are_cut_with_the_calls_in_them(busy):
-    """Of a block, the communicator has no more to give than they have."""
-    run = run_open(busy, with_samples=True, most_samples=4 * 32 + 4 * 60)
-    level = run.thinning.levels[""]
-    assert level == 1
-    ask = run.connection.execute
-    assert ask("SELECT DISTINCT start_ns / (1 << 30) FROM sample WHERE sequence IS NULL").fetchall() == [(0,), (2,), (4,), (6,)]
-    assert ask("SELECT count(*) FROM sample WHERE sequence IS NULL").fetchone() == (4 * 48,)
-    assert ask("SELECT count(*) FROM region_span").fetchone() == (4 * 4,)
-    windows = ask("SELECT begin_ns, end_ns FROM sample_window WHERE world_rank = 3").fetchall()
-    assert windows == [(at_ns, at_ns + WINDOW_NS) for at_ns in range(0, 8 * WINDOW_NS, 2 * WINDOW_NS)] + [(8 * WINDOW_NS, 9 * WINDOW_NS)]
+    run = run_open(busy, with_samples=True, most_samples=10_000)
+    outside = """SELECT count(*) FROM sample WHERE NOT EXISTS (
+        SELECT 1 FROM sample_window AS own WHERE own.world_rank = sample.world_rank AND sample.end_ns BETWEEN begin_ns AND own.end_ns)"""
+    assert run.connection.execute(outside).fetchone() == (0,)
+    within_ns = run.connection.execute("SELECT sum(end_ns - begin_ns) FROM sample_window WHERE world_rank = 1").fetchone()[0]
+    calls = run.connection.execute("SELECT count(*) FROM sample WHERE world_rank = 1 AND sequence IS NOT NULL").fetchone()[0]
+    assert calls == pytest.approx(within_ns / 4_000_000, abs=64)
 
 
-def test_of_the_last_block_all_ranks_keep_the_same_first_collectives(busy):
-    numbers = "SELECT world_rank, count(*), min(sequence), max(sequence) FROM sample WHERE sequence IS NOT NULL GROUP BY 1"
-    first = 3 * BLOCK_SAMPLES + 1
-    assert all_of(busy, numbers, most_samples=2_500) == [(world_rank, 512, first, first + 511) for world_rank in range(4)]
+def test_whatever_is_asked_for_some_calls_stay(busy):
+    assert 0 < sum(counts(run_open(busy, with_samples=True, most_samples=1))) < CALLS / 10
 
 
-def test_whatever_is_asked_for_some_collectives_and_the_last_window_stay(busy):
-    run = run_open(busy, with_samples=True, most_samples=1)
-    ask = run.connection.execute
-    assert ask("SELECT count(*) FROM sample WHERE sequence IS NOT NULL").fetchone() == (4 * 32,)
-    assert ask("SELECT count(*), count(DISTINCT start_ns >> 30) FROM sample WHERE sequence IS NULL").fetchone() == (4 * 12, 1)
-    assert ask("SELECT count(*) FROM sample_window").fetchone() == (4,)
+def test_calls_that_are_all_of_one_time_stay(tmp_path):
+    planted.write_databases(tmp_path, [one_rank(samples=allreduces([1] * 50))])
+    assert all_of(tmp_path, "SELECT count(*) FROM sample", most_samples=10) == [(50,)]
 
 
-def test_of_each_block_less_is_kept_where_the_next_level_would_leave_little(tmp_path):
-    rank = one_rank(samples=allreduces(range(1, BLOCK_SAMPLES + 10)))
-    planted.write_databases(tmp_path, [rank])
-    assert all_of(tmp_path, "SELECT count(*) FROM sample", most_samples=100) == [(64 + 9,)]
+def test_files_that_have_more_than_those_that_were_counted_are_thinned_when_they_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_module, "COUNTED_FILES", 1)
+    ranks = busy_run()
+    ranks[0].samples, ranks[0].spans = ranks[0].samples[:8], []
+    planted.write_databases(tmp_path, ranks)
+    run = run_open(tmp_path, with_samples=True, most_samples=10_000)
+    assert run.thinning.is_needed and 10_000 / 8 < sum(counts(run)) <= 10_000
+    mask, log2 = run.thinning.masks["calls"], run.thinning.window_ns_log2
+    kept = run.connection.execute("SELECT start_unix_ns + end_ns FROM sample JOIN rank USING (world_rank)")
+    assert not [at_ns for (at_ns,) in kept if at_ns >> log2 & mask]
 
 
 # Databases from anyone
@@ -447,7 +467,6 @@ def test_of_each_block_less_is_kept_where_the_next_level_would_leave_little(tmp_
         ("region_span", "world_rank = 77"),
         ("region_span", "region = 'x'"),
         ("region", "name = x'00ff'"),
-        ("communicator", "sample_level = 63"),
         ("rank", "start_monotonic_ns = -1"),
     ),
 )
@@ -470,33 +489,13 @@ def test_samples_of_a_database_that_is_left_out_do_not_count(tmp_path):
     connection.close()
     run = run_open(tmp_path, with_samples=True, most_samples=10_000)
     assert run.connection.execute("SELECT DISTINCT world_rank FROM sample").fetchall() == [(0,), (2,), (3,)]
-    assert run.thinning.found == 2 * 4_096 + 2_048 + 3 * (96 + 8)
-
-
-@pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
-def test_a_file_that_is_left_out_removes_no_samples_of_others(tmp_path, monkeypatch, write):
-    """Its messages would raise the level of windows; then the collectives of the others raise that of their communicator."""
-    ranks = busy_run()
-    ranks[0].samples += sends(window * WINDOW_NS + 1_000 * place for window in range(8) for place in range(2_000))
-    write(tmp_path, ranks)
-
-    def full() -> sqlite3.Connection:
-        connection = database.database_create()
-        connection.execute("CREATE TRIGGER full BEFORE INSERT ON rank WHEN NEW.world_rank = 0 BEGIN SELECT RAISE(FAIL, 'disk is full'); END")
-        return connection
-
-    monkeypatch.setattr(run_module, "database_create", full)
-    run = run_open(tmp_path, with_samples=True, most_samples=10_000)
-    assert "disk is full" in run.notes[0]
-    assert run.thinning.levels == {f"{planted.WORLD_IDENTITY:016x}": 1}
-    assert run.connection.execute("SELECT count(*) FROM sample WHERE sequence IS NULL").fetchone() == (3 * 96,)
-    assert run.connection.execute("SELECT count(*) FROM region_span").fetchone() == (3 * 8,)
 
 
 def test_samples_that_are_not_retained_are_not_checked(tmp_path):
     planted.write_databases(tmp_path, busy_run())
     connection = sqlite3.connect(tmp_path / "rank-3.db")
-    connection.execute("UPDATE sample SET root = 'x' WHERE sequence <= 1024")
+    passed = run_open(tmp_path, with_samples=True, most_samples=10_000).thinning.passed("main")["sample"]
+    connection.execute(f"UPDATE sample SET root = 'x' WHERE {passed}")
     connection.commit()
     connection.close()
     assert run_open(tmp_path, with_samples=True, most_samples=10_000).notes == []

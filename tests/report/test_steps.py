@@ -381,27 +381,28 @@ def test_a_rank_whose_steps_are_left_out_is_slowest_in_no_step(summary, steps):
     assert {row["slowest_rank"] for row in steps(job, "--json", "--per-step").rows} == {None}
 
 
+def every_fourth_s(job, first_s: int = 0) -> list[tuple[int, int]]:
+    """Times: one in four seconds, but for the last."""
+    return [(at_ns, at_ns + 1_000 * MS) for at_ns in range(first_s * 1_000 * MS, job.now_ns - 5_000 * MS, 4_000 * MS)]
+
+
 def test_of_a_run_sampled_in_part_no_step_spans_a_gap(summary, steps):
-    """Every fourth block of 1024; the rest is estimated."""
+    """One second in four; the rest is estimated."""
     job = training.ddp(2_000, has_pauses=False)
-    keep = lambda sequence: ((sequence - 1) // 1024 + 1) % 4 == 0  # noqa: E731
-    ranks = [rank_of(job, rank, keep=keep, level=2) for rank in range(2)]
+    sampled = every_fourth_s(job)
+    ranks = [rank_of(job, rank, sampled=sampled) for rank in range(2)]
     row = summary(ranks)
-    kept = sum(keep(one.sequence) for one in job.made) / 5.1
-    assert kept - 8 <= row["steps"] <= kept
+    seen = 2_000 * len(sampled) * 1_000 * MS / job.now_ns
+    assert seen - 2 * len(sampled) <= row["steps"] <= seen
     assert row["total_steps"] == pytest.approx(2_000, rel=0.02)
     assert max(row["step_ns"] for row in steps(ranks, "--json", "--per-step").rows[1:]) < 250 * MS
 
 
-def test_the_highest_level_of_the_ranks_counts(summary):
+def test_steps_that_not_all_ranks_have_sampled_are_incomplete(summary):
     job = training.ddp(2_000, has_pauses=False)
-    every = (2, 4)
-    every_second, every_fourth = (
-        rank_of(job, rank, keep=lambda sequence, every=every[rank]: ((sequence - 1) // 1024 + 1) % every == 0, level=rank + 1)
-        for rank in range(2)
-    )
-    of_both, of_one = summary([every_second, every_fourth]), summary([every_fourth])
-    assert of_both["steps"] == of_one["steps"] < 600
+    both, other = every_fourth_s(job), every_fourth_s(job, 2)
+    first, second = rank_of(job, 0, sampled=sorted([*both, *other])), rank_of(job, 1, sampled=both)
+    assert summary([first, second])["complete_steps"] == pytest.approx(summary([rank_of(job, 0, sampled=both), second])["complete_steps"], abs=2)
 
 
 def test_where_calls_are_not_sampled_communication_is_at_least_what_was(summary, steps):

@@ -11,12 +11,15 @@ SAID = "2 of 3 communicators, 0.12 % of the time in collectives: Comm_split {0-1
 COMMANDS = ("summary", "late", "steps", "advise", "html", "export --format perfetto")
 
 
-def training_run(**levels: int | None) -> list[planted.Rank]:
-    """Levels by rank, of the communicator that is a half of the ranks."""
+def training_run(without: int | None = None) -> list[planted.Rank]:
+    """without: a communicator of each rank, none of whose calls are sampled."""
     ranks = planted.training_run()
     for rank in ranks:
-        rank.communicators[2].sample_level = levels.get(f"rank_{rank.world_rank}", 0)
+        rank.samples = [sample for sample in rank.samples if without is None or sample.communicator != rank.communicators[without].communicator]
     return ranks
+
+
+HALVES = 2  # the communicator that is a half of the ranks
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ def said(report, tmp_path):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_communicators_without_samples_are_named(said, command):
-    assert SAID in said(command, training_run(rank_0=1, rank_2=3))
+    assert SAID in said(command, training_run(HALVES))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -49,16 +52,9 @@ def test_where_all_communicators_have_samples_nothing_is_said(said, command):
 
 @pytest.mark.parametrize("form", (planted.write_databases, planted.write_ledgers))
 def test_the_summary_says_it_beside_what_was_dropped(report, tmp_path, form):
-    lines = report("summary", form(tmp_path / "run", training_run(rank_0=1, rank_2=3))).out.splitlines()
+    lines = report("summary", form(tmp_path / "run", training_run(HALVES))).out.splitlines()
     place = lines.index("Not recorded    nothing was dropped")
     assert lines[place + 1] == f"No samples      {SAID}"
-
-
-def test_a_communicator_with_calls_behind_what_was_given_up_has_samples(said):
-    ranks = training_run(rank_0=1, rank_2=1)
-    for rank in ranks:
-        rank.communicators[2].begun = [planted.Collective("MPI_Allgather", 256)] * 1_025
-    assert "No samples" not in said("late", ranks)
 
 
 NO_LOG = "no single call was sampled: COMMPROF_SAMPLES=0, the default of COMMPROF_PROFILE=site; commprof-run --samples 4M samples them"
@@ -69,8 +65,6 @@ def run_without_a_log(**settings: str) -> list[planted.Rank]:
     for rank in ranks:
         rank.samples = []
         rank.facts.update({f"settings.COMMPROF_{name}": value for name, value in settings.items()})
-        for known in rank.communicators:
-            known.sample_level = None
     return ranks
 
 
@@ -89,6 +83,6 @@ def test_where_the_settings_are_not_known_the_reason_is_not_either(said):
 
 
 def test_the_timeline_has_it_among_its_facts(report, tmp_path):
-    folder = planted.write_databases(tmp_path / "run", training_run(rank_0=1, rank_2=3))
+    folder = planted.write_databases(tmp_path / "run", training_run(HALVES))
     facts = json.loads(report("export", folder, "--format", "perfetto").out)["otherData"]
     assert facts["communicators without samples"] == SAID

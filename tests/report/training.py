@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import planted
@@ -349,17 +349,16 @@ def rank_of(
     world_size: int = 2,
     early: float = 0.0,
     thread: int = 0,
-    keep: Callable[[int], bool] | None = None,
-    level: int = 0,
+    sampled: Sequence[tuple[int, int]] = (),
 ) -> planted.Rank:
     """A rank that has come to each call earlier than the last one by a part of the time that it computed before, and left it with
-    that one. `keep`: which sequences have samples; at which level that is."""
+    that one. `sampled`: times outside of which no calls are sampled."""
     samples, cells = [], {}
     for one in job.made:
         waits = one.sequence and one.completed_ns is None
         start_ns = one.begin_ns - (2 * round(early * one.pause_ns / 2) if waits else 0)
         cells.setdefault((one.call, one.bytes, one.communicator), []).append(one.end_ns - start_ns)
-        if one.sequence is None or keep is None or keep(one.sequence):
+        if not sampled or any(begin_ns <= one.end_ns < end_ns for begin_ns, end_ns in sampled):
             where = (one.communicator, one.sequence, one.completed_ns, one.bytes)
             samples.append(planted.Sample(one.call, start_ns, one.end_ns, *where, request_call=one.request_call, thread=thread))
     wall_ns = job.now_ns + 100 * MS
@@ -367,7 +366,6 @@ def rank_of(
     for known in communicators:
         made = [one for one in job.made if one.communicator == known.communicator and one.sequence]
         known.begun = [planted.Collective(one.call, one.bytes) for one in made]
-        known.sample_level = level
     if world_size == 2:
         communicators = [dataclasses.replace(communicators[0], members="0-1", size=2)]
     return planted.Rank(
@@ -379,5 +377,5 @@ def rank_of(
         threads=[(0, "python3", 1), *([(thread, "pt_mpi", 0)] if thread else [])],
         cells=[planted.Cell(call, size, times, on, thread=thread) for (call, size, on), times in cells.items()],
         samples=samples,
-        windows=[planted.Window(0, wall_ns, thread)],
+        windows=[planted.Window(*times, thread) for times in sampled or [(0, wall_ns)]],
     )

@@ -169,6 +169,44 @@ static void mpi_is_asked_nothing_about_a_duplicate_and_little_about_other_commun
     CHECK_EQUAL(communicators_world_rank(communicators_find(duplicate), 2), 7);
 }
 
+/* A call that begins in the middle of window 5 and lasts two windows. */
+static void lasts_two_windows(struct call *call)
+{
+    call_start(call);
+    the_ledger.header->start_ns = clock_ns(call->start);
+    the_ledger.header->start_unix_ns = 11ll << (LEDGER_WINDOW_NS_LOG2 - 1);
+    call_end(call, MPI_SUCCESS);
+    call->end = clock_ticks_at(the_ledger.header->start_ns + (2ll << LEDGER_WINDOW_NS_LOG2));
+}
+
+static void a_collective_is_sampled_in_the_window_in_which_it_returns(void)
+{
+    begin();
+    samples_begin(256 << 10);
+    struct call call;
+    call_enter(&call, CALL_Barrier, SITE_JOB);
+    announce_collective(&call, mpi_abi.comm_world, 0);
+    lasts_two_windows(&call);
+    struct ledger_sample *sample = account_call(&call, traffic_none(&call, mpi_abi.comm_world));
+    CHECK(sample == this_thread->window.page->samples);
+    CHECK_EQUAL(this_thread->window.page->first, 7);
+    CHECK_EQUAL(sample->start_ticks, call.start);
+    CHECK_EQUAL(sample->sequence, 1);
+}
+
+static void a_message_is_sampled_in_the_window_in_which_it_returns(void)
+{
+    begin();
+    samples_begin(256 << 10);
+    struct call call;
+    call_enter(&call, CALL_Send, SITE_JOB);
+    lasts_two_windows(&call);
+    struct ledger_sample *sample = account_call(&call, traffic_nowhere());
+    CHECK(sample == this_thread->window.page->samples);
+    CHECK_EQUAL(this_thread->window.page->first, 7);
+    CHECK_EQUAL(sample->sequence, 0);
+}
+
 static const struct unit_test TESTS[] = {
     TEST(a_call_that_ends_before_it_began_took_a_nanosecond),
     TEST(a_wait_that_ends_before_it_began_blocks_for_nothing),
@@ -178,6 +216,8 @@ static const struct unit_test TESTS[] = {
     TEST(calls_are_counted_beyond_32_bits),
     TEST(resets_without_end_never_come_to_an_epoch_that_means_something_else),
     TEST(mpi_is_asked_nothing_about_a_duplicate_and_little_about_other_communicators),
+    TEST(a_collective_is_sampled_in_the_window_in_which_it_returns),
+    TEST(a_message_is_sampled_in_the_window_in_which_it_returns),
 };
 
 int main(void)

@@ -88,7 +88,7 @@ static void a_file_that_is_none_of_our_copies_is_not_replaced(void)
 /* The worst case of a concurrent writer: it folds while the copy grows. */
 static int folds_left;
 static bool is_folding;
-static uint32_t *filling;
+static uint64_t *filling;
 static struct ledger_page *changing_hands;
 
 ssize_t pwrite(int file, const void *from, size_t count, off_t at)
@@ -119,16 +119,16 @@ static void a_fold_meanwhile_is_noticed_and_the_copy_made_again(void)
     CHECK_EQUAL(copied()->reset_unix_ns, 3);
 }
 
-static void a_level_that_grows_meanwhile_is_noticed_and_the_copy_made_again(void)
+static void a_mask_that_grows_meanwhile_is_noticed_and_the_copy_made_again(void)
 {
     begin();
-    filling = &the_ledger.header->window_level;
+    filling = &the_ledger.header->window_mask;
     CHECK_EQUAL(ledger_copy("copy"), 0);
-    filling = &the_ledger.header->device_level;
+    filling = &the_ledger.header->device_mask;
     CHECK_EQUAL(ledger_copy("copy"), 0);
     read_copy();
-    CHECK_EQUAL(copied()->window_level, 2);
-    CHECK_EQUAL(copied()->device_level, 2);
+    CHECK_EQUAL(copied()->window_mask, 2);
+    CHECK_EQUAL(copied()->device_mask, 2);
 }
 
 static void where_folds_do_not_end_the_copy_before_stays(void)
@@ -153,19 +153,19 @@ static void no_copy_is_made_during_a_fold(void)
 
 static void a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_copy(void)
 {
-    struct samples_sequence stream = {NULL, 0, 0};
-    struct ledger_communicator entry = {.communicator = 5};
+    struct samples_window stream = {0};
+    struct ledger_thread thread = {.thread = 5};
     begin();
-    samples_begin(LEDGER_CHUNK_BYTES);
-    samples_enter(5, ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry));
-    CHECK(samples_of_sequence(&stream, 5, 1));
+    samples_begin(8 * LEDGER_CHUNK_BYTES);
+    CHECK(samples_of_window(&stream, &thread, 1));
     changing_hands = stream.page;
-    CHECK(samples_of_sequence(&stream, 5, 65));
+    for (int i = 0; i < LEDGER_PAGE_SAMPLES; i++)
+        CHECK(samples_of_window(&stream, &thread, 1));
     CHECK_EQUAL(ledger_copy("copy"), 0);
     read_copy();
     const struct ledger_page *copied_pages = (const struct ledger_page *)(bytes + ((char *)changing_hands - (char *)the_ledger.header));
     CHECK_EQUAL(copied_pages[0].owner, LEDGER_NOBODY);
-    CHECK_EQUAL(copied_pages[1].owner, LEDGER_OF_COMMUNICATOR | 5 << 8);
+    CHECK_EQUAL(copied_pages[1].owner, LEDGER_OF_THREAD | 5 << 8);
 }
 
 static void a_stream_s_page_that_is_another_window_s_meanwhile_is_nobody_s_in_the_copy(void)
@@ -204,7 +204,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_copy_follows_no_link),
     TEST(a_file_that_is_none_of_our_copies_is_not_replaced),
     TEST(a_fold_meanwhile_is_noticed_and_the_copy_made_again),
-    TEST(a_level_that_grows_meanwhile_is_noticed_and_the_copy_made_again),
+    TEST(a_mask_that_grows_meanwhile_is_noticed_and_the_copy_made_again),
     TEST(where_folds_do_not_end_the_copy_before_stays),
     TEST(no_copy_is_made_during_a_fold),
     TEST(a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_copy),

@@ -63,12 +63,23 @@ static void no_collective_is_counted_on_a_world_in_use(void)
     CHECK_EQUAL(entry->collectives, 0);
 }
 
+static void its_samples_stay_out_of_the_log(void)
+{
+    recording_under("mpich");
+    samples_begin(1 << 20);
+    fake_world(4, 1);
+    CHECK(cost_per_call_ps() > 0);
+    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++)
+        CHECK(ledger_chunk_at(the_ledger.header, i)->kind != LEDGER_SAMPLES);
+}
+
 static const struct unit_test TESTS[] = {
     TEST(the_cost_of_a_call_is_measured),
     TEST(a_missing_world_group_does_not_hang_it),
     TEST(an_unknown_abi_does_not_hang_it),
     TEST(a_world_that_the_job_has_not_used_stays_out_of_the_ledger),
     TEST(no_collective_is_counted_on_a_world_in_use),
+    TEST(its_samples_stay_out_of_the_log),
 };
 
 int main(void)

@@ -26,8 +26,6 @@ static void begin(void)
     CHECK_EQUAL(ledger_open("ledger", 16 << 20), 0);
     the_ledger.header->start_ns = origin_ns;
     samples_begin(1 << 20);
-    struct ledger_communicator entry = {.communicator = SLOT};
-    samples_enter(SLOT, ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry));
     recording_begin();
     recording_switch(true);
     CHECK(thread_ready() != NULL);
@@ -615,11 +613,11 @@ static void what_is_pending_stays_in_order_when_what_came_later_is_settled(void)
 
 static void the_samples_of_a_group_say_when_it_was_done_and_that_they_share(void)
 {
-    struct samples_sequence sequence = {0};
+    struct samples_window *window = &this_thread->window;
     the_device_was_idle_first();
     struct ledger_sample *samples[3];
     for (unsigned i = 0; i < 3; i++) {
-        samples[i] = samples_of_sequence(&sequence, SLOT, i + 1);
+        samples[i] = samples_of_window(window, this_thread->cells.record, ticks(0));
         sample_fill(samples[i], &(struct ledger_sample){.start_ticks = 1, .end_ticks = 2});
         struct nccl_operation added = operation(&communicator, 7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
         added.sample = samples[i];
@@ -627,11 +625,11 @@ static void the_samples_of_a_group_say_when_it_was_done_and_that_they_share(void
         if (i != 1)
             launch(200 + 10 * i);
     }
-    CHECK_EQUAL(sequence.page->unfinished, 3);
+    CHECK_EQUAL(window->page->unfinished, 3);
     kernel(7, 230, 246);
     kernel(7, 250, 282);
     idle(282, 400);
-    CHECK_EQUAL(sequence.page->unfinished, 0);
+    CHECK_EQUAL(window->page->unfinished, 0);
     CHECK_EQUAL(samples[0]->completed_ticks, ticks(246));
     CHECK_EQUAL(samples[0]->device_span, 1000 << 1);
     CHECK_EQUAL(samples[1]->device_span, 2000 << 1 | LEDGER_DEVICE_SPAN_SHARED);

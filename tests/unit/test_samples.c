@@ -5,92 +5,92 @@
 #include "stepping.h"
 #include "unit.h"
 
-#include <stdlib.h>
+#include <pthread.h>
 
 enum {
-    CHUNK_PAGES = 20,
-    BLOCK_PAGES = LEDGER_BLOCK_SAMPLES / LEDGER_PAGE_SAMPLES,
-    TWO_CHUNKS = 2 * LEDGER_CHUNK_BYTES, /* 40 pages: 2.5 blocks */
-    BUSY = 5,                            /* slots */
-    QUIET = 6,
+    CHUNK_PAGES = (LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES) / sizeof(struct ledger_page),
+    LOG = 4 * LEDGER_CHUNK_BYTES,
+    LOG_PAGES = 4 * CHUNK_PAGES,
+    PAGE = LEDGER_PAGE_SAMPLES,
+    WINDOW_BIT = LEDGER_GAP_NS_LOG2 - LEDGER_WINDOW_NS_LOG2, /* a second has 1024 windows */
+    FIRST = 1 << 20,                                         /* number of the first second: its lower bits are 0 */
+    SECONDS = 4096,
+    STREAMS = 40,
+    CALL_NS = 10000,
 };
 
-static struct ledger_thread *thread;
-static struct ledger_communicator *entries[SAMPLES_SLOTS];
-static struct samples_sequence streams[SAMPLES_SLOTS];
-static uint64_t made[SAMPLES_SLOTS]; /* number of collectives on each communicator */
-static uint64_t ticks_each;          /* their duration */
-static struct samples_window window;
+/* A rank: its threads' streams and its GPU streams, and how many samples each has asked for in each second (of 2^30 ns). */
+
+static struct ledger_thread *threads[STREAMS];
+static struct ledger_stream *gpu_streams[STREAMS];
+static struct samples_window windows[STREAMS], gpu_windows[STREAMS];
+static uint32_t calls_of[STREAMS][SECONDS], activities_of[STREAMS][SECONDS];
 
 static void begin(size_t bytes)
 {
-    clock_begin(CLOCK_AUTO);
+    clock_begin(CLOCK_GETTIME); /* without drift: the tests' times are hours from now */
     clock_calibrate();
     CHECK_EQUAL(ledger_open("ledger", 64 << 20), 0);
     the_ledger.header->start_ns = clock_ns(clock_ticks());
-    the_ledger.header->start_unix_ns = clock_unix_ns();
-    struct ledger_thread entry = {.thread = 3, .epoch = 1};
-    thread = ledger_append(LEDGER_THREADS, &entry, sizeof entry);
+    the_ledger.header->start_unix_ns = (int64_t)FIRST << LEDGER_GAP_NS_LOG2;
+    memset(windows, 0, sizeof windows);
+    memset(gpu_windows, 0, sizeof gpu_windows);
+    memset(calls_of, 0, sizeof calls_of);
+    memset(activities_of, 0, sizeof activities_of);
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        threads[i] = ledger_append(LEDGER_THREADS, &(struct ledger_thread){.thread = i, .epoch = 1}, sizeof **threads);
+        gpu_streams[i] = ledger_append(LEDGER_STREAMS, &(struct ledger_stream){.stream = i}, sizeof **gpu_streams);
+    }
     samples_begin(bytes);
-    memset(streams, 0, sizeof streams);
-    memset(made, 0, sizeof made);
-    ticks_each = 1;
     samples_pages_looked_at = 0;
-    window = (struct samples_window){NULL, 0, 0, 0, 0};
 }
 
-static void communicator(unsigned slot)
+/* Another rank of the same job. */
+static void begin_again(size_t bytes)
 {
-    struct ledger_communicator entry = {.communicator = slot, .identity = slot};
-    entries[slot] = ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry);
-    samples_enter(slot, entries[slot]);
+    the_ledger.header = NULL;
+    CHECK_EQUAL(unlink("ledger"), 0);
+    begin(bytes);
 }
 
-/* Collectives on a communicator, each with its sequence as its size. */
-static void collectives(unsigned slot, uint64_t count)
+static uint64_t ticks_in(uint64_t at, uint64_t after_ns)
 {
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t sequence = ++made[slot];
-        entries[slot]->collectives = sequence;
-        struct ledger_sample *sample = samples_of_sequence(&streams[slot], slot, sequence);
+    return clock_ticks_at((int64_t)((at << LEDGER_GAP_NS_LOG2) + after_ns) + the_ledger.header->start_ns);
+}
+
+static uint64_t ticks_of_call(uint64_t at, uint64_t index)
+{
+    return ticks_in(at, 1000 + index * CALL_NS);
+}
+
+/* Calls of a thread that return in second FIRST + `at`, one every 10 us. */
+static void calls(unsigned thread, uint64_t at, unsigned count)
+{
+    for (; count > 0; count--) {
+        uint64_t index = calls_of[thread][at]++, ticks = ticks_of_call(at, index);
+        struct ledger_sample *sample = samples_of_window(&windows[thread], threads[thread], ticks);
+        if (sample)
+            sample_fill(sample, &(struct ledger_sample){.start_ticks = ticks - 1,
+                                                        .end_ticks = ticks,
+                                                        .bytes_and_signature = index,
+                                                        .call = 1,
+                                                        .thread = (uint16_t)thread,
+                                                        .sequence = at << 32 | (index + 1)});
+    }
+}
+
+static void activities(unsigned stream, uint64_t at, unsigned count)
+{
+    for (; count > 0; count--) {
+        uint64_t index = activities_of[stream][at]++, ticks = ticks_of_call(at, index);
+        struct ledger_sample *sample = samples_of_stream(&gpu_windows[stream], gpu_streams[stream], ticks);
         if (sample)
             sample_fill(sample, &(struct ledger_sample){
-                                    .start_ticks = 1, .end_ticks = 1 + ticks_each, .bytes = sequence, .communicator = (uint16_t)slot});
+                                    .start_ticks = ticks, .end_ticks = ticks, .bytes_and_signature = index, .thread = (uint16_t)stream});
     }
 }
 
-static struct ledger_sample *call_at(uint64_t ticks)
-{
-    struct ledger_sample *sample = samples_of_window(&window, thread, ticks);
-    if (sample)
-        sample_fill(sample, &(struct ledger_sample){.start_ticks = ticks, .end_ticks = ticks + 1, .call = 1});
-    return sample;
-}
-
-/* The samples in the ledger. */
-
-struct retained {
-    uint8_t *has; /* by sequence, from 1 */
-    uint64_t count, most;
-    bool is_sound; /* every sample is the one that its page and index indicate */
-};
-
-static void look_at_page(struct retained *retained, const struct ledger_page *page, unsigned slot)
-{
-    if (page->owner != (LEDGER_OF_COMMUNICATOR | (uint64_t)slot << 8))
-        return;
-    for (unsigned i = 0; i < LEDGER_PAGE_SAMPLES; i++) {
-        const struct ledger_sample *sample = &page->samples[i];
-        if (!sample->end_ticks)
-            continue;
-        uint64_t sequence = page->first + i + 1;
-        retained->is_sound &= sample->bytes == sequence && sample->communicator == slot;
-        retained->is_sound &= sequence <= retained->most && !retained->has[sequence];
-        if (retained->is_sound)
-            retained->has[sequence] = 1;
-        retained->count++;
-    }
-}
+/* What the ledger has of it. */
 
 #define FOR_EACH_PAGE(page)                                                             \
     for (uint32_t c_ = 0; c_ < the_ledger.header->chunk_count; c_++)                    \
@@ -98,478 +98,942 @@ static void look_at_page(struct retained *retained, const struct ledger_page *pa
             for (uint32_t p_ = 0; p_ < reader_chunk(the_ledger.header, c_)->used; p_++) \
                 for (const struct ledger_page *page = reader_entry(reader_chunk(the_ledger.header, c_), p_); page; page = NULL)
 
-static struct retained retained_of(unsigned slot)
+/* The window of a stream's sample with this index. */
+static uint64_t window_of_call(uint64_t at, uint64_t index)
 {
-    struct retained retained = {calloc(made[slot] + 1, 1), 0, made[slot], true};
+    return (FIRST + at) << WINDOW_BIT | (1000 + index * CALL_NS) >> LEDGER_WINDOW_NS_LOG2;
+}
+
+/* A stream's samples in one second that are in sampled windows. */
+struct found {
+    uint64_t count, until_ticks;
+};
+static uint8_t has[1 << 17];
+
+static uint64_t owner_of_thread(unsigned thread)
+{
+    return LEDGER_OF_THREAD | (uint64_t)thread << 8;
+}
+
+static uint64_t owner_of_stream(unsigned stream)
+{
+    return LEDGER_OF_STREAM | (uint64_t)stream << 8;
+}
+
+static uint64_t mask_of(uint64_t owner)
+{
+    return owner & 1 ? the_ledger.header->window_mask : the_ledger.header->device_mask;
+}
+
+static bool is_in(uint64_t ticks, uint64_t at)
+{
+    return ticks >= ticks_in(at, 0) && ticks < ticks_in(at + 1, 0);
+}
+
+/* Checks that each is there once, with its own index, and sets has[index]. */
+static struct found found_in(uint64_t owner, uint64_t at)
+{
+    struct found found = {0, 0};
+    memset(has, 0, sizeof has);
     FOR_EACH_PAGE(page)
-    look_at_page(&retained, page, slot);
-    return retained;
-}
-
-/* Whether every call of every block that the level retains has its sample. */
-static bool has_all_of_level(const struct retained *retained, unsigned level)
-{
-    for (uint64_t sequence = 1; sequence <= retained->most; sequence++)
-        if ((((sequence - 1) / LEDGER_BLOCK_SAMPLES + 1) & ((1ull << level) - 1)) == 0 && !retained->has[sequence])
-            return false;
-    return true;
-}
-
-/* Collectives */
-
-static void all_calls_are_sampled_while_there_is_room(void)
-{
-    begin(TWO_CHUNKS);
-    communicator(BUSY);
-    collectives(BUSY, 2 * LEDGER_BLOCK_SAMPLES);
-    struct retained retained = retained_of(BUSY);
-    CHECK(retained.is_sound);
-    CHECK_EQUAL(retained.count, 2 * LEDGER_BLOCK_SAMPLES);
-    CHECK_EQUAL(entries[BUSY]->sample_level, 0);
-}
-
-static void a_full_log_retains_every_second_block_then_every_fourth(void)
-{
-    begin(TWO_CHUNKS);
-    communicator(BUSY);
-    unsigned level = 0;
-    for (int i = 0; i < 40; i++) {
-        collectives(BUSY, 500);
-        struct retained retained = retained_of(BUSY);
-        CHECK(retained.is_sound);
-        CHECK(entries[BUSY]->sample_level >= level);
-        level = entries[BUSY]->sample_level;
-        CHECK(has_all_of_level(&retained, level));
-        free(retained.has);
-    }
-    CHECK_EQUAL(level, 3); /* 19.5 blocks: the 8th and the 16th fit */
-}
-
-static void a_quiet_communicator_loses_nothing_to_a_busy_one(void)
-{
-    begin(2 * TWO_CHUNKS);
-    communicator(BUSY);
-    communicator(QUIET);
-    for (int i = 0; i < 400; i++) {
-        collectives(BUSY, 1000);
-        collectives(QUIET, 3);
-    }
-    struct retained retained = retained_of(QUIET);
-    CHECK(retained.is_sound);
-    CHECK_EQUAL(retained.count, 1200);
-    CHECK_EQUAL(entries[QUIET]->sample_level, 0);
-    CHECK(entries[BUSY]->sample_level > 3);
-}
-
-static void whoever_holds_most_gives_up_most(void)
-{
-    begin(2 * TWO_CHUNKS);
-    communicator(BUSY);
-    communicator(QUIET);
-    collectives(BUSY, 61 * LEDGER_PAGE_SAMPLES);
-    collectives(QUIET, 1200); /* the last 19 pages, of its two blocks */
-    collectives(BUSY, 1);
-    CHECK_EQUAL(entries[BUSY]->sample_level, 1);
-    CHECK_EQUAL(entries[QUIET]->sample_level, 0);
-}
-
-static void an_open_page_is_not_taken(void)
-{
-    begin(TWO_CHUNKS);
-    communicator(BUSY);
-    communicator(QUIET);
-    collectives(QUIET, LEDGER_BLOCK_SAMPLES + 1); /* one call of its second block: the page stays open */
-    collectives(BUSY, 40 * LEDGER_BLOCK_SAMPLES);
-    struct ledger_page *open = streams[QUIET].page;
-    entries[QUIET]->sample_level = 5;
-    collectives(BUSY, 40 * LEDGER_BLOCK_SAMPLES);
-    CHECK_EQUAL(open->owner, LEDGER_OF_COMMUNICATOR | QUIET << 8);
-    CHECK_EQUAL(open->samples[0].bytes, LEDGER_BLOCK_SAMPLES + 1);
-}
-
-/* Two ranks of a communicator: the samples of the busier one are a subset of the other's, and are all that its level promises. */
-static void ranks_whose_logs_fill_at_different_times_have_the_same_calls_in_common(void)
-{
-    enum { CALLS = 50 * LEDGER_BLOCK_SAMPLES + 17 };
-    begin(8 * TWO_CHUNKS);
-    communicator(BUSY);
-    collectives(BUSY, CALLS);
-    struct retained idle = retained_of(BUSY);
-    unsigned idle_level = entries[BUSY]->sample_level;
-
-    the_ledger.header = NULL;
-    CHECK_EQUAL(unlink("ledger"), 0);
-    begin(3 * TWO_CHUNKS);
-    communicator(BUSY);
-    communicator(QUIET);
-    for (int i = 0; i < 50; i++) {
-        collectives(BUSY, LEDGER_BLOCK_SAMPLES);
-        collectives(QUIET, 300);
-    }
-    collectives(BUSY, 17);
-    struct retained loaded = retained_of(BUSY);
-    unsigned level = entries[BUSY]->sample_level;
-    CHECK(level > idle_level);
-    CHECK(has_all_of_level(&loaded, level));
-    CHECK(has_all_of_level(&idle, level));
-}
-
-static void calls_in_flight_keep_their_page(void)
-{
-    begin(TWO_CHUNKS);
-    communicator(BUSY);
-    struct ledger_sample *first = samples_of_sequence(&streams[BUSY], BUSY, ++made[BUSY]);
-    sample_fill(first, &(struct ledger_sample){.start_ticks = 1, .end_ticks = 2, .bytes = 1, .communicator = BUSY});
-    sample_begin_unfinished(first);
-    streams[BUSY].page->is_open = 0;
-    entries[BUSY]->sample_level = LEDGER_SAMPLE_LEVEL_NONE; /* no block is sampled, not even the first */
-    communicator(QUIET);
-    collectives(QUIET, 40 * LEDGER_BLOCK_SAMPLES);
-    CHECK_EQUAL(first->bytes, 1);
-    sample_finish(first, 77);
-    CHECK_EQUAL(first->completed_ticks, 77);
-    collectives(QUIET, 40 * LEDGER_BLOCK_SAMPLES);
-    CHECK(first->bytes != 1);
-}
-
-static void communicators_without_end_leave_room_for_later_ones(void)
-{
-    begin(TWO_CHUNKS);
-    for (unsigned slot = 2; slot < 200; slot++) {
-        communicator(slot);
-        collectives(slot, 10);
-        CHECK_EQUAL(retained_of(slot).count, 10);
-        entries[slot]->flags |= LEDGER_COMMUNICATOR_FREED;
-        samples_leave(&streams[slot]);
-    }
-}
-
-static void communicators_beyond_the_room_have_no_samples_and_harm_no_other(void)
-{
-    begin(TWO_CHUNKS);
-    for (unsigned slot = 2; slot < 100; slot++) {
-        communicator(slot);
-        collectives(slot, 10);
-    }
-    CHECK_EQUAL(retained_of(2).count, 10);
-    CHECK_EQUAL(retained_of(99).count, 0);
-    CHECK_EQUAL(the_ledger.header->chunk_count, 1 + 2 + 2); /* for the thread, communicators, samples */
-}
-
-/* Many communicators */
-
-enum { DEFAULT_LOG = 4 << 20, DEFAULT_PAGES = DEFAULT_LOG / LEDGER_CHUNK_BYTES * CHUNK_PAGES, FIRST = 10 };
-
-static void communicators(unsigned count)
-{
-    for (unsigned slot = FIRST; slot < FIRST + count; slot++)
-        communicator(slot);
-}
-
-static void collectives_in_turn(unsigned count, uint64_t rounds)
-{
-    for (uint64_t i = 0; i < rounds; i++)
-        for (unsigned slot = FIRST; slot < FIRST + count; slot++)
-            collectives(slot, 1);
-}
-
-static uint64_t retained_count(unsigned slot)
-{
-    struct retained retained = retained_of(slot);
-    free(retained.has);
-    return retained.count;
-}
-
-static void room_is_looked_for_once_a_level_however_many_calls_there_are(void)
-{
-    enum { MANY = 100, ROUNDS = 5000 };
-    begin(DEFAULT_LOG);
-    communicators(MANY);
-    collectives_in_turn(MANY, ROUNDS);
-    uint64_t levels = 0;
-    for (unsigned slot = FIRST; slot < FIRST + MANY; slot++)
-        levels += entries[slot]->sample_level;
-    CHECK(levels <= 3 * MANY); /* five blocks have been started */
-    CHECK(samples_pages_looked_at <= 3 * DEFAULT_PAGES * levels);
-    CHECK(samples_pages_looked_at < 2 * MANY * ROUNDS);
-}
-
-static void of_many_communicators_each_has_all_that_its_level_says(void)
-{
-    enum { MANY = 100 };
-    begin(DEFAULT_LOG);
-    communicators(MANY);
-    for (int round = 0; round < 9; round++) {
-        collectives_in_turn(MANY, 500);
-        for (unsigned slot = FIRST; slot < FIRST + MANY; slot++) {
-            struct retained retained = retained_of(slot);
-            CHECK(retained.is_sound);
-            CHECK(has_all_of_level(&retained, entries[slot]->sample_level));
-            free(retained.has);
+    {
+        if (page->owner != owner)
+            continue;
+        found.until_ticks = page->until_ticks && is_in(page->until_ticks, at) ? page->until_ticks : found.until_ticks;
+        for (unsigned i = 0; i < PAGE; i++) {
+            const struct ledger_sample *sample = &page->samples[i];
+            uint64_t index = sample->bytes_and_signature;
+            if (!sample->end_ticks || !is_in(sample->end_ticks, at) || (window_of_call(at, index) & mask_of(owner)))
+                continue;
+            CHECK_EQUAL(sample->end_ticks, ticks_of_call(at, index));
+            CHECK_EQUAL(sample->thread, owner >> 8);
+            CHECK(!has[index]);
+            has[index] = 1;
+            found.count++;
         }
     }
+    return found;
 }
 
-static void most_of_many_communicators_have_samples(void)
+static uint64_t found_calls(unsigned thread, uint64_t at)
 {
-    enum { MANY = 100 };
-    begin(DEFAULT_LOG);
-    communicators(MANY);
-    collectives_in_turn(MANY, 1100);
-    unsigned with_samples = 0;
-    for (unsigned slot = FIRST; slot < FIRST + MANY; slot++)
-        with_samples += retained_count(slot) > 0;
-    CHECK(with_samples >= 70);
+    return found_in(owner_of_thread(thread), at).count;
 }
 
-static void a_late_communicator_is_sampled(void)
+static uint64_t found_activities(unsigned stream, uint64_t at)
 {
-    begin(DEFAULT_LOG);
-    communicator(BUSY);
-    communicators(100);
-    collectives_in_turn(100, 1100);
-    collectives(BUSY, 1200);
-    CHECK_EQUAL(retained_count(BUSY), 1200);
-    CHECK_EQUAL(entries[BUSY]->sample_level, 0);
+    return found_in(owner_of_stream(stream), at).count;
 }
 
-static void a_communicator_with_few_and_long_collectives_retains_its_samples(void)
+/* Whether all windows of a second are sampled. */
+static bool is_kept(uint64_t at, uint64_t mask)
 {
-    begin(DEFAULT_LOG);
-    communicator(BUSY);
-    communicators(100);
-    ticks_each = 10000;
-    collectives(BUSY, 500);
-    ticks_each = 1;
-    collectives_in_turn(100, 3000);
-    CHECK_EQUAL(retained_count(BUSY), 500);
-    CHECK_EQUAL(entries[BUSY]->sample_level, 0);
+    return mask >> WINDOW_BIT << WINDOW_BIT == mask && !((FIRST + at) << WINDOW_BIT & mask);
 }
 
-static void a_communicator_with_few_and_short_collectives_loses_its_samples(void)
+/* All samples before second `end` that a stream claims to have are there. Returns in how many seconds there are some. */
+static uint64_t check_complete(uint64_t owner, const uint32_t *asked, uint64_t since_ticks, uint64_t end)
 {
-    begin(DEFAULT_LOG);
-    communicator(BUSY);
-    communicators(100);
-    collectives(BUSY, 500);
-    collectives_in_turn(100, 3000);
-    CHECK(entries[BUSY]->sample_level > 0);
-}
-
-static void quiet_communicators_do_not_fill_the_log_with_open_pages(void)
-{
-    begin(DEFAULT_LOG);
-    communicator(BUSY);
-    communicators(2000);
-    collectives_in_turn(2000, 10);
-    collectives(BUSY, 3 * LEDGER_BLOCK_SAMPLES);
-    struct retained retained = retained_of(BUSY);
-    CHECK(has_all_of_level(&retained, entries[BUSY]->sample_level));
-    CHECK(entries[BUSY]->sample_level <= 1);
-    free(retained.has);
-}
-
-static void ranks_with_the_same_calls_sample_the_same(void)
-{
-    enum { MANY = 100 };
-    uint32_t levels[2][MANY];
-    for (int rank = 0; rank < 2; rank++) {
-        begin(DEFAULT_LOG);
-        communicators(MANY);
-        for (unsigned i = 0; i < 4000 * MANY; i++) {
-            ticks_each = 100 + (i * 7 + i % MANY * (3 + (unsigned)rank)) % 10; /* different durations on each rank */
-            collectives(FIRST + i % MANY, 1);
+    uint64_t mask = mask_of(owner), seconds = 0;
+    for (uint64_t at = 0; at < end; at++) {
+        if (!asked[at] || samples_next_window(((FIRST + at) << WINDOW_BIT) - 1, mask) >> WINDOW_BIT != FIRST + at)
+            continue;
+        struct found found = found_in(owner, at);
+        for (uint64_t i = 0; i < asked[at]; i++) {
+            uint64_t ticks = ticks_of_call(at, i);
+            bool is_claimed = ticks >= since_ticks && !(window_of_call(at, i) & mask) && (!found.until_ticks || ticks < found.until_ticks);
+            CHECK(has[i] || !is_claimed);
         }
-        for (int i = 0; i < MANY; i++)
-            levels[rank][i] = entries[FIRST + i]->sample_level;
-        the_ledger.header = NULL;
-        CHECK_EQUAL(unlink("ledger"), 0);
+        seconds += found.count > 0 && ticks_in(at, 0) >= since_ticks;
     }
-    CHECK_EQUAL(memcmp(levels[0], levels[1], sizeof levels[0]), 0);
+    return seconds;
 }
 
-static void without_a_log_levels_show_that_nothing_is_sampled(void)
+static uint64_t check_thread(unsigned thread, uint64_t end)
 {
-    begin(LEDGER_CHUNK_BYTES - 1);
-    communicator(BUSY);
-    CHECK_EQUAL(entries[BUSY]->sample_level, LEDGER_SAMPLE_LEVEL_NONE);
+    return check_complete(owner_of_thread(thread), calls_of[thread], threads[thread]->sampled_since_ticks, end);
 }
 
-static void without_room_nothing_is_sampled(void)
+static uint64_t check_stream(unsigned stream, uint64_t end)
 {
-    begin(LEDGER_CHUNK_BYTES - 1);
-    communicator(BUSY);
-    collectives(BUSY, 5000);
-    CHECK_EQUAL(retained_of(BUSY).count, 0);
-    CHECK(call_at(clock_ticks()) == NULL);
+    return check_complete(owner_of_stream(stream), activities_of[stream], gpu_streams[stream]->sampled_since_ticks, end);
 }
 
-/* Other calls: the test sets the time. */
-
-static uint64_t window_ticks(uint64_t number, uint64_t after_ns)
-{
-    int64_t ns = (int64_t)((number << LEDGER_WINDOW_NS_LOG2) + after_ns) - the_ledger.header->start_unix_ns + the_ledger.header->start_ns;
-    return clock_ticks_at(ns);
-}
-
-static uint64_t first_window(void)
-{
-    return ((uint64_t)the_ledger.header->start_unix_ns >> LEDGER_WINDOW_NS_LOG2) + 1;
-}
-
-static uint64_t calls_retained_in(uint64_t number)
+static uint64_t pages_of(unsigned kind)
 {
     uint64_t count = 0;
     FOR_EACH_PAGE(page)
-    for (int i = 0; page->owner == (LEDGER_OF_THREAD | 3 << 8) && page->first == number && i < LEDGER_PAGE_SAMPLES; i++)
-        count += page->samples[i].end_ticks != 0;
+    count += (page->owner & 0xff) == kind;
     return count;
 }
 
-static void calls_are_sampled_in_the_window_in_which_they_begin(void)
+static unsigned bits(uint64_t mask)
 {
-    begin(TWO_CHUNKS);
-    uint64_t number = first_window();
-    for (int i = 0; i < 100; i++)
-        call_at(window_ticks(number, 1000 + (uint64_t)i * 1000000));
-    for (int i = 0; i < 30; i++)
-        call_at(window_ticks(number + 1, 1000 + (uint64_t)i));
-    CHECK_EQUAL(calls_retained_in(number), 100);
-    CHECK_EQUAL(calls_retained_in(number + 1), 30);
+    return (unsigned)__builtin_popcountll(mask);
 }
 
-static void a_full_log_retains_windows_at_multiples_of_its_level(void)
+static unsigned lowest_bit(uint64_t mask)
 {
-    begin(TWO_CHUNKS);
-    uint64_t first = (first_window() + 63) & ~UINT64_C(63), calls = 10;
-    for (uint64_t number = first; number < first + 200; number++)
-        for (uint64_t i = 0; i < calls; i++)
-            call_at(window_ticks(number, 1000 + i));
-    unsigned level = the_ledger.header->window_level;
-    CHECK_EQUAL(level, 3); /* 40 pages for 200 windows: 25 fit */
-    for (uint64_t number = first; number < first + 200; number += 1u << level)
-        CHECK_EQUAL(calls_retained_in(number), calls);
+    return (unsigned)__builtin_ctzll(mask);
 }
 
-static void a_window_with_too_many_calls_says_from_when_on_they_are_missing(void)
+/* Short runs */
+
+static void a_short_run_has_every_call(void)
 {
-    begin(20 * TWO_CHUNKS);
-    uint64_t number = first_window();
-    const uint64_t most = SAMPLES_MOST_WINDOW_PAGES * LEDGER_PAGE_SAMPLES;
-    for (uint64_t i = 0; i < most + 5; i++)
-        call_at(window_ticks(number, 1000 + i * 1000));
-    CHECK_EQUAL(calls_retained_in(number), most);
-    uint64_t until = 0;
+    begin(LOG);
+    for (uint64_t at = 0; at < 10; at++) {
+        calls(0, at, 100);
+        calls(1, at, 7);
+    }
+    CHECK_EQUAL(the_ledger.header->window_mask, 0);
+    CHECK_EQUAL(check_thread(0, 10), 10);
+    CHECK_EQUAL(check_thread(1, 10), 10);
+    CHECK_EQUAL(found_calls(0, 3), 100);
+    CHECK_EQUAL(found_calls(1, 9), 7);
+}
+
+static void a_sample_has_all_that_it_was_given(void)
+{
+    begin(LOG);
+    struct ledger_sample given = {.start_ticks = 5,
+                                  .end_ticks = 6,
+                                  .bytes_and_signature = 7,
+                                  .peer = 8,
+                                  .call = 9,
+                                  .flags = 3,
+                                  .communicator = 10,
+                                  .thread = 11,
+                                  .region = 12,
+                                  .device_span = 13,
+                                  .sequence = 1ull << 40};
+    struct ledger_sample *sample = samples_of_window(&windows[0], threads[0], ticks_in(0, 1000));
+    memset(sample, 0xff, sizeof *sample);
+    sample_fill(sample, &given);
+    CHECK_EQUAL(memcmp(sample, &given, sizeof given), 0);
+}
+
+static void a_short_run_has_all_of_many_calls_in_one_second(void)
+{
+    begin(4 << 20);
+    calls(0, 0, 50000);
+    calls(0, 1, 10);
+    CHECK_EQUAL(found_calls(0, 0), 50000);
+    CHECK_EQUAL(check_thread(0, 2), 2);
+    CHECK_EQUAL(the_ledger.header->window_mask, 0);
+    CHECK_EQUAL(threads[0]->sampled_since_ticks, 0);
+}
+
+static void a_call_belongs_to_the_window_in_which_it_returns(void)
+{
+    begin(LOG);
+    the_ledger.header->window_mask = 1 << WINDOW_BIT; /* seconds with even numbers are sampled */
+    calls(0, 3, 2);
+    CHECK(!windows[0].page);
+    samples_region(&windows[0], threads[0], 9, ticks_in(3, 500), ticks_in(4, 500));
+    CHECK_EQUAL(windows[0].page->samples[0].region, 9);
+    CHECK_EQUAL(windows[0].page->samples[0].call, 0);
+    CHECK_EQUAL(windows[0].page->samples[0].start_ticks, ticks_in(3, 500));
+    samples_region(&windows[0], threads[0], 9, ticks_in(4, 500), ticks_in(5, 500));
+    CHECK(!windows[0].page);
+}
+
+static void a_window_ends_with_its_last_nanosecond(void)
+{
+    begin(4 << 20);
+    const uint64_t window_ns = 1ull << LEDGER_WINDOW_NS_LOG2;
+    the_ledger.header->window_mask = 1;
+    for (uint64_t window = 0; window < 2000; window += 2) {
+        CHECK(samples_of_window(&windows[0], threads[0], ticks_in(0, window * window_ns + 5)));
+        CHECK(samples_of_window(&windows[0], threads[0], ticks_in(0, (window + 1) * window_ns - 5)));
+        CHECK(!samples_of_window(&windows[0], threads[0], ticks_in(0, (window + 1) * window_ns + 5)));
+        CHECK(!samples_of_window(&windows[0], threads[0], ticks_in(0, (window + 2) * window_ns - 5)));
+    }
+}
+
+/* By a clock that has drifted for an hour, this time would be in the next stretch of windows. */
+static void windows_are_of_the_monotonic_clock_though_the_calibration_was_off(void)
+{
+    enum { HOUR_S = 3600, OFF_PER_MILLION = 100, STRETCH_BIT = 28 - LEDGER_WINDOW_NS_LOG2 };
+    begin(LOG);
+    uint64_t ticks;
+    clock_begin(CLOCK_AUTO);
+    clock_calibrate();
+    the_clock.base_ticks = clock_ticks_at(the_clock.base_ns - HOUR_S * 1000000000ll);
+    the_clock.base_ns -= HOUR_S * 1000000000ll;
+    the_clock.scale += the_clock.scale / 1000000 * OFF_PER_MILLION;
+    clock_pair(&ticks, &the_ledger.header->start_ns);
+    the_ledger.header->start_unix_ns += 1 << 27; /* the middle of a stretch of 2^28 ns */
+    the_ledger.header->window_mask = 1 << STRETCH_BIT;
+    CHECK(samples_of_window(&windows[0], threads[0], ticks));
+}
+
+/* Longer, its idea of the time would be wrong in the end. */
+static void a_thread_that_is_not_sampled_looks_at_the_clock_each_second(void)
+{
+    begin(LOG);
+    the_ledger.header->window_mask = 7 << WINDOW_BIT;
+    calls(0, 9, 1);
+    CHECK(!windows[0].page);
+    CHECK_EQUAL(windows[0].until_ticks, ticks_in(10, 0));
+}
+
+static void two_samples_that_are_kept_together_are_adjacent(void)
+{
+    begin(LOG);
+    calls(0, 0, PAGE - 1);
+    samples_keep_together(&windows[0]);
+    struct ledger_sample *one = samples_of_window(&windows[0], threads[0], ticks_of_call(0, PAGE));
+    CHECK(samples_of_window(&windows[0], threads[0], ticks_of_call(0, PAGE)) == one + 1);
+    CHECK(one == windows[0].page->samples);
+}
+
+/* A full log */
+
+static void a_full_log_leaves_out_windows_and_has_all_of_the_others(void)
+{
+    begin(LOG);
+    uint64_t mask = 0;
+    for (uint64_t at = 0; at < 1000; at++) {
+        calls(0, at, 10 + at % 100);
+        CHECK_EQUAL(the_ledger.header->window_mask & mask, mask); /* what is still sampled is a subset */
+        mask = the_ledger.header->window_mask;
+        if (at % 50 == 49)
+            check_thread(0, at + 1);
+    }
+    CHECK(mask != 0);
+    CHECK(check_thread(0, 1000) > LOG_PAGES / 5);
+    CHECK_EQUAL(threads[0]->sampled_since_ticks, 0);
+}
+
+static void pages_of_windows_that_are_left_out_are_used_again(void)
+{
+    begin(LOG);
+    for (uint64_t at = 0; at < 1000; at++)
+        calls(0, at, 10);
+    uint64_t last = 999;
+    while (!is_kept(last, the_ledger.header->window_mask))
+        last--;
+    CHECK_EQUAL(found_calls(0, last), 10);
+    CHECK_EQUAL(pages_of(LEDGER_OF_THREAD), LOG_PAGES);
+}
+
+/* A run of `span` windows fills the log. Only then it gets a bit. */
+static unsigned first_bit_of(uint64_t span, uint64_t from)
+{
+    begin_again(LOG);
+    for (uint64_t at = from; at < from + span; at++)
+        calls(0, at, (unsigned)(LOG_PAGES * (at - from + 1) / span - LOG_PAGES * (at - from) / span) * PAGE);
+    CHECK_EQUAL(the_ledger.header->window_mask, 0);
+    calls(0, from + span, 1);
+    CHECK_EQUAL(bits(the_ledger.header->window_mask), 1);
+    check_thread(0, from + span + 1);
+    return lowest_bit(the_ledger.header->window_mask);
+}
+
+static unsigned stretches_kept(uint64_t from, uint64_t end, uint64_t mask)
+{
+    unsigned count = 0;
+    for (uint64_t at = from; at < end; at++)
+        count += is_kept(at, mask) && (at == from || !is_kept(at - 1, mask));
+    return count;
+}
+
+static void the_first_bit_leaves_at_least_four_stretches_as_long_as_possible(void)
+{
+    begin(LOG);
+    for (uint64_t span = 10; span <= LOG_PAGES; span++)
+        for (uint64_t from = 0; from < 70; from += 13) {
+            unsigned bit = first_bit_of(span, from);
+            CHECK(stretches_kept(from, from + span, 1ull << bit) >= 4);
+            CHECK((16ull << bit) > (span << WINDOW_BIT) + 1); /* twice as long, there might be fewer than four */
+        }
+}
+
+static void further_bits_lie_above_the_first(void)
+{
+    begin(LOG);
+    for (uint64_t at = 0; at < 4000; at++)
+        calls(0, at, 20);
+    uint64_t mask = the_ledger.header->window_mask;
+    unsigned first = lowest_bit(mask);
+    CHECK_EQUAL(first, WINDOW_BIT + 4);                     /* 217 seconds filled the log */
+    CHECK_EQUAL(mask, ((1ull << bits(mask)) - 1) << first); /* the next ones, without a gap */
+    CHECK(mask >> first > 15);
+    check_thread(0, 4000);
+}
+
+static void a_bit_that_all_windows_share_is_passed_over(void)
+{
+    begin(LOG);
+    for (uint64_t at = 0; !the_ledger.header->window_mask; at++)
+        if ((at & 0x38) == 0) /* busy for 8 windows in each 64 */
+            calls(0, at, 8 * PAGE);
+    unsigned bit = lowest_bit(the_ledger.header->window_mask) - WINDOW_BIT;
+    CHECK(bit < 3 || bit > 5);
+    uint64_t kept = 0, all = 0;
+    for (uint64_t at = 0; at < SECONDS; at++) {
+        all += calls_of[0][at] > 0;
+        kept += calls_of[0][at] > 0 && is_kept(at, the_ledger.header->window_mask);
+    }
+    CHECK(4 * kept >= all && 4 * kept <= 3 * all);
+    check_thread(0, SECONDS);
+}
+
+/* A second fills the log */
+
+static void where_one_second_fills_the_log_some_of_its_windows_are_left_out(void)
+{
+    begin(LOG);
+    calls(0, 0, 50000);
+    uint64_t mask = the_ledger.header->window_mask;
+    CHECK(mask != 0 && mask >> WINDOW_BIT == 0);
+    CHECK_EQUAL(threads[0]->sampled_since_ticks, 0);
+    CHECK_EQUAL(found_in(owner_of_thread(0), 0).until_ticks, 0);
+    CHECK(found_calls(0, 0) > LOG_PAGES / 4 * PAGE);
+    check_thread(0, 1);
+}
+
+static void call_at(uint64_t ns)
+{
+    uint64_t ticks = ticks_in(1, ns);
+    struct ledger_sample *sample = samples_of_window(&windows[0], threads[0], ticks);
+    if (sample)
+        sample_fill(sample, &(struct ledger_sample){.start_ticks = ticks, .end_ticks = ticks});
+}
+
+static uint64_t samples_in_sampled_windows(void)
+{
+    uint64_t count = 0;
     FOR_EACH_PAGE(page)
-    until = page->until_ticks ? page->until_ticks : until;
-    CHECK_EQUAL(until, window_ticks(number, 1000 + most * 1000));
-    call_at(window_ticks(number + 1, 1000));
-    CHECK_EQUAL(calls_retained_in(number + 1), 1);
-    CHECK_EQUAL(thread->sampled_since_ticks, 0);
+    for (unsigned i = 0; i < PAGE; i++) {
+        int64_t since_ns = clock_ns(page->samples[i].end_ticks) - the_ledger.header->start_ns;
+        uint64_t window = (uint64_t)(the_ledger.header->start_unix_ns + since_ns) >> LEDGER_WINDOW_NS_LOG2;
+        count += page->samples[i].end_ticks && !(window & the_ledger.header->window_mask);
+    }
+    return count;
 }
 
-static void a_window_without_room_says_so(void)
+/* Some calls, a burst that fills the log in one window, and a later call. */
+static void a_burst_stays_or_what_comes_after_it_is_sampled(void)
 {
+    const uint64_t window_ns = 1 << LEDGER_WINDOW_NS_LOG2;
+    begin(LOG);
+    for (uint64_t from = 0; from < 32; from++)
+        for (uint64_t pause = 1; pause < 32; pause++) {
+            begin_again(LOG);
+            for (uint64_t i = 0; i < PAGE; i++)
+                call_at(from * window_ns + i * window_ns / 20);
+            for (uint64_t i = 0; i < (LOG_PAGES - 1) * PAGE; i++)
+                call_at((from + 4) * window_ns + i * 40);
+            call_at((from + 4 + pause) * window_ns + 10);
+            CHECK(windows[0].page || samples_in_sampled_windows() > LOG_PAGES / 4 * PAGE);
+        }
+}
+
+enum { BUSY = STREAMS - 1 };
+
+/* All calls return in one window. One thread has none. */
+static void fill_in_one_window(uint64_t at)
+{
+    for (unsigned thread = 0; thread < BUSY; thread++)
+        calls(thread, at, PAGE);
+    for (unsigned thread = 0; thread < LOG_PAGES - BUSY; thread++)
+        calls(thread, at, 1);
+}
+
+static void where_one_window_fills_the_log_the_rest_of_the_second_is_given_up(void)
+{
+    begin(LOG);
+    fill_in_one_window(0);
+    unsigned last = LOG_PAGES - BUSY; /* the thread that finds no more room */
+    calls(last, 0, 200);
+    struct found found = found_in(owner_of_thread(last), 0);
+    CHECK_EQUAL(found.count, PAGE);
+    CHECK_EQUAL(found.until_ticks, ticks_of_call(0, PAGE));
+    CHECK_EQUAL(threads[last]->sampled_since_ticks, 0);
+    calls(BUSY, 0, 1);
+    CHECK_EQUAL(found_calls(BUSY, 0), 0);
+    CHECK(threads[BUSY]->sampled_since_ticks >= ticks_in(1, 0));
+    CHECK(threads[BUSY]->sampled_since_ticks <= ticks_in(1, 100));
+    CHECK_EQUAL(the_ledger.header->window_mask, 0);
+}
+
+/* Each page has calls of two windows, of which no bit leaves out both; one leaves out the present. */
+static void a_bit_that_leaves_out_a_part_of_each_page_is_not_added(void)
+{
+    begin(LOG);
+    for (unsigned thread = 0; thread < BUSY; thread++) {
+        calls(thread, 1, PAGE / 2);
+        calls(thread, 2, PAGE / 2);
+    }
+    for (unsigned thread = 0; thread <= LOG_PAGES - BUSY; thread++)
+        calls(thread, 2, 1);
+    CHECK_EQUAL(the_ledger.header->window_mask, 2 << WINDOW_BIT);
+    check_thread(LOG_PAGES - BUSY, 3);
+}
+
+static void a_page_stays_as_long_as_its_gap_matters(void)
+{
+    begin(LOG);
+    const unsigned thread = LOG_PAGES - BUSY, first = 944;
+    for (unsigned i = 0; i < STREAMS; i++)
+        calls_of[i][1] = first; /* that many have returned before, in nine windows */
+    CHECK_EQUAL(window_of_call(1, first) & 1, 1);
+    fill_in_one_window(1);
+    calls(thread, 1, 300);
+    CHECK_EQUAL(found_in(owner_of_thread(thread), 1).until_ticks, ticks_of_call(1, first + PAGE));
+    the_ledger.header->window_mask = 1; /* all samples of its page are left out, calls in the gap are not */
+    for (uint64_t at = 2; at < 5; at++)
+        calls(0, at, 2 * LOG_PAGES * PAGE);
+    CHECK_EQUAL(found_in(owner_of_thread(thread), 1).until_ticks, ticks_of_call(1, first + PAGE));
+    the_ledger.header->window_mask |= 1 << WINDOW_BIT;
+    for (uint64_t at = 2048; at < 2060; at += 2)
+        calls(0, at, 2 * LOG_PAGES * PAGE);
+    CHECK_EQUAL(found_in(owner_of_thread(thread), 1).until_ticks, 0);
+}
+
+static void the_calls_that_a_page_has_decide_how_long_it_stays(void)
+{
+    begin(LOG);
+    activities(1, 1, PAGE);
+    calls(1, 1, PAGE);
+    const struct ledger_page *page = windows[1].page, *gpu_page = gpu_windows[1].page;
+    calls(1, 4, 1); /* the pages are full and get no more */
+    activities(1, 4, 1);
+    the_ledger.header->window_mask = the_ledger.header->device_mask = 1 << WINDOW_BIT;
+    for (uint64_t at = 6; at < 10; at += 2)
+        calls(0, at, LOG_PAGES * PAGE);
+    CHECK_EQUAL(page->owner, owner_of_thread(0));
+    CHECK_EQUAL(gpu_page->owner, owner_of_thread(0));
+}
+
+static void after_a_window_that_filled_the_log_others_are_sampled(void)
+{
+    begin(LOG);
+    for (uint64_t full = 1; full < 16; full++) {
+        begin_again(LOG);
+        fill_in_one_window(full);
+        for (uint64_t at = full + 1; at < 100; at++)
+            for (unsigned thread = 0; thread < 12; thread++)
+                calls(thread, at, 5);
+        uint64_t complete = 0;
+        for (unsigned thread = 0; thread < 12; thread++)
+            complete += check_thread(thread, 100);
+        CHECK(complete >= 12);
+    }
+}
+
+/* Pages in use */
+
+static void an_open_page_is_not_taken(void)
+{
+    begin(LOG);
+    calls(1, 9, 3);
+    for (uint64_t at = 10; at < 2000; at++)
+        calls(0, at, PAGE);
+    CHECK(!is_kept(9, the_ledger.header->window_mask));
+    const struct ledger_sample *samples = windows[1].page->samples;
+    CHECK_EQUAL(samples[2].end_ticks, ticks_of_call(9, 2));
+    calls(1, 9, 3);
+    CHECK_EQUAL(samples[0].end_ticks, ticks_of_call(9, 0));
+    CHECK_EQUAL(samples[5].end_ticks, ticks_of_call(9, 5));
+}
+
+static void threads_that_idle_with_an_open_page_cost_no_window(void)
+{
+    begin(LOG);
+    for (unsigned thread = 1; thread < STREAMS; thread++)
+        calls(thread, 12 + thread % 4, 1);
+    uint64_t at = 16;
+    for (unsigned count = 0; count < LOG_PAGES - (STREAMS - 1); at++)
+        if ((at & 4) == 0) {
+            calls(0, at, PAGE);
+            count++;
+        }
+    CHECK_EQUAL(the_ledger.header->window_mask, 0);
+    calls(0, at, 1);
+    CHECK_EQUAL(bits(the_ledger.header->window_mask), 1);
+    CHECK(!(the_ledger.header->window_mask >> WINDOW_BIT & 4)); /* it would leave out the idle ones alone */
+    CHECK_EQUAL(threads[0]->sampled_since_ticks, 0);
+    CHECK(check_thread(0, at + 1) >= 8);
+}
+
+static void an_unfinished_collective_keeps_its_page(void)
+{
+    begin(LOG);
+    calls(0, 9, PAGE);
+    struct ledger_sample *first = windows[0].page->samples;
+    uint64_t start_ticks = first->start_ticks;
+    sample_begin_unfinished(first);
+    sample_begin_unfinished(first);
+    for (uint64_t at = 10; at < 1000; at++)
+        calls(0, at, PAGE);
+    CHECK(!is_kept(9, the_ledger.header->window_mask));
+    sample_finish(first, 77);
+    for (uint64_t at = 1000; at < 2000; at++)
+        calls(0, at, PAGE);
+    CHECK_EQUAL(first->start_ticks, start_ticks);
+    CHECK_EQUAL(first->completed_ticks, 77);
+    sample_finish(first, 78);
+    for (uint64_t at = 2000; at < SECONDS; at++)
+        calls(0, at, PAGE);
+    CHECK(first->start_ticks != start_ticks);
+    check_thread(0, SECONDS);
+}
+
+/* Two ranks */
+
+struct rank {
+    uint64_t mask;
+    uint64_t complete[SECONDS]; /* samples, if the second is sampled */
+};
+
+static void run_rank(struct rank *rank, unsigned calls_per_window, uint64_t from, uint64_t end)
+{
+    begin_again(LOG);
+    for (uint64_t at = from; at < end; at++)
+        calls(0, at, calls_per_window + (unsigned)(at * 7 % 5));
+    check_thread(0, end);
+    rank->mask = the_ledger.header->window_mask;
+    for (uint64_t at = from; at < end; at++)
+        rank->complete[at] = is_kept(at, rank->mask) ? found_calls(0, at) : 0;
+}
+
+/* The windows that two ranks have in common: those that the bits of both leave. */
+static void check_common(const struct rank *one, const struct rank *other, uint64_t from, uint64_t end)
+{
+    for (uint64_t at = from; at < end; at++)
+        CHECK_EQUAL(one->complete[at] && other->complete[at], is_kept(at, one->mask | other->mask));
+}
+
+static void ranks_of_one_rate_have_the_same_windows(void)
+{
+    static struct rank one, other;
+    begin(LOG);
+    for (uint64_t end = 100; end <= 1600; end *= 2) {
+        run_rank(&one, 64, 5, end);
+        run_rank(&other, 66, 5, end);
+        CHECK_EQUAL(one.mask, other.mask);
+        check_common(&one, &other, 5, end);
+    }
+}
+
+/* A bit in which both differ halves what they have in common. */
+static void ranks_of_different_rates_have_at_least_about_half_of_what_the_less_sampled_one_has(void)
+{
+    static struct rank one, other;
+    static const unsigned rates[] = {60, 70, 100, 128, 180, 200, 256, 300, 400};
+    begin(LOG);
+    for (uint64_t end = 200; end <= (UNIT_SANITIZED ? 200 : 1600); end *= 2)
+        for (unsigned i = 0; i < sizeof rates / sizeof *rates; i++) {
+            uint64_t from = 5 + 11 * i;
+            run_rank(&one, 64, from, end);
+            run_rank(&other, rates[i], from, end);
+            check_common(&one, &other, from, end);
+            unsigned most_bits = bits(one.mask) > bits(other.mask) ? bits(one.mask) : bits(other.mask);
+            CHECK(bits(one.mask | other.mask) <= most_bits + 1);
+        }
+}
+
+/* Masks */
+
+static void the_next_window_is_the_first_above_without_bits_of_the_mask(void)
+{
+    for (uint64_t mask = 0; mask < 128; mask++)
+        for (uint64_t window = 0; window < 600; window++) {
+            uint64_t next = window + 1;
+            while (next & mask)
+                next++;
+            CHECK_EQUAL(samples_next_window(window, mask), next);
+        }
+    CHECK_EQUAL(samples_next_window((1ull << 33) - 1, 1ull << 33), 1ull << 34);
+}
+
+/* Work */
+
+static uint64_t bits_of_all_masks(void)
+{
+    const struct ledger_header *header = the_ledger.header;
+    return bits(header->window_mask) + bits(header->device_mask) + bits(header->step_mask);
+}
+
+static void pages_are_looked_for_a_few_times_for_each_bit(void)
+{
+    begin(LOG);
+    for (uint64_t at = 0; at < SECONDS; at++)
+        calls(0, at, 200);
+    CHECK(samples_pages_looked_at <= 4 * LOG_PAGES * bits_of_all_masks());
+}
+
+static void many_threads_that_share_a_small_log_look_for_pages_once_in_a_window(void)
+{
+    enum { BUSY_WINDOWS = 200 };
     begin(LEDGER_CHUNK_BYTES);
-    uint64_t number = first_window();
-    struct samples_window others[CHUNK_PAGES] = {0};
-    for (unsigned i = 0; i < CHUNK_PAGES; i++)
-        samples_of_window(&others[i], &(struct ledger_thread){.thread = 10 + i}, window_ticks(number, 1000));
-    CHECK(call_at(window_ticks(number, 1000)) == NULL);
-    CHECK(thread->sampled_since_ticks >= window_ticks(number + 1, 0));
-    CHECK(thread->sampled_since_ticks <= window_ticks(number + 1, 0) + 1000);
+    for (uint64_t at = 0; at < BUSY_WINDOWS; at++)
+        for (unsigned turn = 0; turn < 3; turn++)
+            for (unsigned thread = 0; thread < STREAMS; thread++)
+                calls(thread, at, PAGE);
+    CHECK(samples_pages_looked_at <= 4 * CHUNK_PAGES * STREAMS * BUSY_WINDOWS);
+    CHECK(samples_pages_looked_at <= 3 * CHUNK_PAGES * STREAMS * 20); /* in most windows nothing is sampled */
+    uint64_t complete = 0;
+    for (unsigned thread = 0; thread < STREAMS; thread++)
+        complete += check_thread(thread, BUSY_WINDOWS);
+    CHECK(complete > 0);
 }
 
-static void a_region_is_sampled_in_the_window_in_which_it_ends(void)
+/* GPU streams */
+
+static void gpu_streams_have_a_mask_of_their_own(void)
 {
-    begin(TWO_CHUNKS);
-    uint64_t number = first_window();
-    call_at(window_ticks(number, 1000));
-    samples_region(&window, thread, 9, window_ticks(number, 500), window_ticks(number + 1, 500));
-    CHECK_EQUAL(calls_retained_in(number + 1), 1);
-    CHECK_EQUAL(window.page->samples[0].region, 9);
-    CHECK_EQUAL(window.page->samples[0].call, 0);
+    begin(LOG);
+    for (uint64_t at = 0; at < 500; at++) {
+        calls(0, at, at % 16 == 0);
+        activities(0, at, 100);
+    }
+    CHECK(the_ledger.header->device_mask != 0);
+    CHECK_EQUAL(the_ledger.header->window_mask, 0);
+    CHECK_EQUAL(check_thread(0, 500), 32);
+    CHECK(check_stream(0, 500) >= 10);
+}
+
+static void whoever_has_most_pages_gets_the_bit(void)
+{
+    begin(LOG);
+    for (uint64_t at = 0; at < 34; at++)
+        activities(0, at, PAGE);
+    for (uint64_t at = 0; at < 34; at++)
+        calls(0, at, PAGE);
+    calls(0, 34, 1); /* 33 pages of each could be reused; the thread wants one more */
+    activities(0, 35, 1);
+    calls(0, 35, 1);
+    CHECK(the_ledger.header->window_mask != 0 || the_ledger.header->device_mask != 0);
+    for (uint64_t at = 36; at < 1000; at++)
+        activities(0, at, PAGE);
+    CHECK(bits(the_ledger.header->device_mask) > 3);
+    CHECK(bits(the_ledger.header->window_mask) <= 1);
+    check_thread(0, 36);
+    check_stream(0, 1000);
+}
+
+static void a_gpu_that_filled_the_log_in_one_window_leaves_room_for_threads(void)
+{
+    begin(LOG);
+    for (uint64_t full = 1; full < 16; full++) {
+        begin_again(LOG);
+        for (unsigned stream = 0; stream < BUSY; stream++)
+            activities(stream, full, PAGE);
+        for (unsigned stream = 0; stream < BUSY; stream++)
+            activities(stream, full, 1);
+        for (uint64_t at = full + 1; at < 100; at++)
+            calls(0, at, 5);
+        CHECK(check_thread(0, 100) >= 10);
+    }
 }
 
 /* Steps */
 
-static void a_step_ends_where_the_next_one_begins(void)
+static void steps(uint64_t count)
 {
-    begin(TWO_CHUNKS);
-    for (uint64_t step = 0; step < 3000; step++)
-        samples_step(3, 100 + step * 10);
-    CHECK_EQUAL(the_ledger.header->steps, 3000);
+    for (; count > 0; count--)
+        samples_step(3, 100 + the_ledger.header->steps * 10);
+}
+
+/* Every step in the log has its number's times. Returns how many there are. */
+static uint64_t check_steps(void)
+{
     uint64_t count = 0;
     FOR_EACH_PAGE(page)
-    for (uint64_t i = 0; page->owner == LEDGER_OF_STEPS && i < LEDGER_PAGE_SAMPLES; i++) {
+    for (uint64_t i = 0; page->owner == LEDGER_OF_STEPS && (page->first & the_ledger.header->step_mask) == 0 && i < PAGE; i++) {
         const struct ledger_sample *step = &page->samples[i];
-        uint64_t number = page->first + i;
+        uint64_t number = page->first * PAGE + i;
         if (!step->end_ticks)
             continue;
         CHECK_EQUAL(step->start_ticks, 100 + number * 10);
-        CHECK_EQUAL(step->end_ticks, number == 2999 ? step->start_ticks : step->start_ticks + 10);
+        CHECK_EQUAL(step->end_ticks, number == the_ledger.header->steps - 1 ? step->start_ticks : step->start_ticks + 10);
         CHECK_EQUAL(step->thread, 3);
         count++;
     }
-    CHECK_EQUAL(the_ledger.header->step_level, 1);
-    CHECK(count >= LEDGER_BLOCK_SAMPLES + 3000 - 2 * LEDGER_BLOCK_SAMPLES);
+    return count;
+}
+
+static void a_step_ends_where_the_next_one_begins(void)
+{
+    begin(LOG);
+    for (unsigned i = 0; i < 1000; i++) {
+        steps(1);
+        CHECK_EQUAL(check_steps(), i + 1);
+    }
+    CHECK_EQUAL(the_ledger.header->steps, 1000);
+    CHECK_EQUAL(the_ledger.header->step_mask, 0);
+}
+
+static void all_steps_stay_while_calls_fill_the_log(void)
+{
+    begin(LOG);
+    for (uint64_t at = 0; at < 1000; at++) {
+        calls(0, at, 200);
+        steps(1);
+    }
+    CHECK_EQUAL(check_steps(), 1000);
+    CHECK_EQUAL(the_ledger.header->step_mask, 0);
+    check_thread(0, 1000);
+}
+
+static void steps_without_end_leave_out_whole_pages(void)
+{
+    begin(LOG);
+    steps(40 * LOG_PAGES * PAGE + 17);
+    uint64_t mask = the_ledger.header->step_mask, expected = 0;
+    CHECK(mask != 0);
+    for (uint64_t step = 0; step < the_ledger.header->steps; step++)
+        expected += (step / PAGE & mask) == 0;
+    CHECK_EQUAL(check_steps(), expected);
+    CHECK(expected > LOG_PAGES * PAGE / 4);
+}
+
+static void many_steps_leave_room_for_calls(void)
+{
+    begin(LEDGER_CHUNK_BYTES);
+    steps(CHUNK_PAGES * PAGE);
+    for (uint64_t at = 0; at < 100; at++)
+        calls(0, at, 10);
+    CHECK(check_thread(0, 100) >= 4);
+    check_steps();
+}
+
+static void steps_that_find_no_page_are_missing_up_to_the_next_page(void)
+{
+    begin(LOG);
+    fill_in_one_window(1);
+    samples_pages_looked_at = 0;
+    steps(PAGE);
+    CHECK_EQUAL(check_steps(), 0);
+    CHECK(samples_pages_looked_at <= 3 * LOG_PAGES);
+    calls(0, 2, PAGE);
+    steps(PAGE);
+    CHECK_EQUAL(check_steps(), PAGE);
+}
+
+static void the_page_of_the_current_step_is_not_taken(void)
+{
+    begin(LOG);
+    steps(PAGE + 5);
+    the_ledger.header->step_mask = 1; /* its page is the second */
+    for (uint64_t at = 0; at < 2000; at++)
+        calls(0, at, 10);
+    the_ledger.header->step_mask = 0;
+    CHECK_EQUAL(check_steps(), PAGE + 5);
+    steps(1);
+    CHECK_EQUAL(check_steps(), PAGE + 6);
+}
+
+static void a_sampled_step_ends_where_one_that_is_left_out_begins(void)
+{
+    begin(LOG);
+    the_ledger.header->step_mask = 1;
+    steps(PAGE + 10);
+    CHECK_EQUAL(check_steps(), PAGE);
+    steps(2 * PAGE);
+    CHECK_EQUAL(check_steps(), PAGE + PAGE);
+}
+
+/* No log */
+
+static void without_room_nothing_is_sampled(void)
+{
+    begin(LEDGER_CHUNK_BYTES - 1);
+    calls(0, 0, 5000);
+    activities(0, 0, 5000);
+    steps(200);
+    samples_region(&windows[0], threads[0], 9, ticks_in(1, 0), ticks_in(2, 0));
+    CHECK_EQUAL(samples_pages_looked_at, 0);
+    CHECK_EQUAL(the_ledger.header->steps, 200);
+    CHECK_EQUAL(windows[0].until_ticks, UINT64_MAX); /* no call asks again */
+    CHECK_EQUAL(gpu_windows[0].until_ticks, UINT64_MAX);
+    FOR_EACH_PAGE(page)
+    CHECK(!"there is a page");
+}
+
+static void a_ledger_without_room_for_the_log_samples_in_what_there_is(void)
+{
+    begin(LOG);
+    while (ledger_chunk(LEDGER_CELLS, 64, 0))
+        ;
+    calls(0, 0, 10);
+    calls(0, 1, 10);
+    steps(PAGE + 1);
+    FOR_EACH_PAGE(page)
+    CHECK(!"there is a page");
+    begin_again(LOG);
+    calls(0, 0, CHUNK_PAGES / 2 * PAGE);
+    while (ledger_chunk(LEDGER_CELLS, 64, 0))
+        ;
+    for (uint64_t at = 1; at < 200; at++)
+        calls(0, at, 10);
+    CHECK_EQUAL(pages_of(LEDGER_OF_THREAD), CHUNK_PAGES);
+    check_thread(0, 200);
+}
+
+/* Threads */
+
+static void *call_in_windows(void *number)
+{
+    unsigned thread = (unsigned)(uintptr_t)number;
+    for (uint64_t at = 0; at < 100; at++)
+        calls(thread, at, 3 * PAGE);
+    return NULL;
+}
+
+static void *step_along(void *number)
+{
+    (void)number;
+    steps(2000);
+    return NULL;
+}
+
+static void threads_share_the_log(void)
+{
+    enum { THREADS = 6 };
+    pthread_t all[THREADS + 1];
+    begin(LOG);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&all[i], NULL, call_in_windows, (void *)i) == 0);
+    CHECK(pthread_create(&all[THREADS], NULL, step_along, NULL) == 0);
+    for (unsigned i = 0; i <= THREADS; i++)
+        CHECK(pthread_join(all[i], NULL) == 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        check_thread(i, 100);
+    check_steps();
 }
 
 /* Kills */
 
 static void fill_and_turn(void)
 {
-    collectives(BUSY, 3 * LEDGER_PAGE_SAMPLES);
+    for (uint64_t at = 256; at < 260; at++)
+        calls(0, at, PAGE + 1);
 }
 
+static uint64_t sampled_before; /* in windows that are still sampled */
+
+/* The samples in sampled windows are those from before, and of each later second the first. */
 static void look_for_strangers(pid_t child)
 {
     (void)child;
-    made[BUSY] = UINT32_MAX; /* the maximum: the child counts on its own */
-    static uint8_t has[1 << 20];
-    memset(has, 0, sizeof has);
-    struct retained retained = {has, 0, sizeof has - 1, true};
+    uint64_t before = 0, later[4] = {0}, indices[4] = {0};
     FOR_EACH_PAGE(page)
-    look_at_page(&retained, page, BUSY);
-    CHECK(retained.is_sound);
+    for (unsigned i = 0; page->owner != LEDGER_NOBODY && i < PAGE; i++) {
+        uint64_t index = page->samples[i].bytes_and_signature, at = page->samples[i].sequence >> 32;
+        if (!page->samples[i].end_ticks)
+            continue;
+        CHECK_EQUAL(page->samples[i].end_ticks, ticks_of_call(at, index));
+        before += at < 128;
+        later[at & 3] += at >= 256;
+        indices[at & 3] += at >= 256 ? index : 0;
+    }
+    CHECK_EQUAL(before, sampled_before);
+    for (unsigned i = 0; i < 4; i++) {
+        CHECK_EQUAL(indices[i], later[i] * (later[i] - 1) / 2 * (later[i] > 0));
+        CHECK(i == 0 || !later[i] || later[i - 1] == PAGE + 1);
+    }
 }
 
 static void a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place(void)
 {
     begin(LEDGER_CHUNK_BYTES);
-    communicator(BUSY);
-    collectives(BUSY, 2 * LEDGER_BLOCK_SAMPLES - LEDGER_PAGE_SAMPLES);
-    CHECK(entries[BUSY]->sample_level > 0); /* another page must be taken from another block */
-    made[BUSY] = 4 * LEDGER_BLOCK_SAMPLES - LEDGER_PAGE_SAMPLES;
+    for (uint64_t at = 0; at < 200; at++)
+        calls(0, at, 10);
+    CHECK(the_ledger.header->window_mask != 0);
+    the_ledger.header->window_mask = 1 << (7 + WINDOW_BIT); /* 128 to 199 are left out, 0 to 127 are not */
+    FOR_EACH_PAGE(page)
+    for (unsigned i = 0; i < PAGE; i++)
+        sampled_before += page->samples[i].end_ticks && page->samples[i].sequence >> 32 < 128;
     CHECK(stepping(PTRACE_SINGLESTEP, fill_and_turn, look_for_strangers) > 1000);
 }
 
 static const struct unit_test TESTS[] = {
-    TEST(all_calls_are_sampled_while_there_is_room),
-    TEST(a_full_log_retains_every_second_block_then_every_fourth),
-    TEST(a_quiet_communicator_loses_nothing_to_a_busy_one),
-    TEST(whoever_holds_most_gives_up_most),
+    TEST(a_short_run_has_every_call),
+    TEST(a_short_run_has_all_of_many_calls_in_one_second),
+    TEST(a_sample_has_all_that_it_was_given),
+    TEST(a_call_belongs_to_the_window_in_which_it_returns),
+    TEST(a_window_ends_with_its_last_nanosecond),
+    TEST(windows_are_of_the_monotonic_clock_though_the_calibration_was_off),
+    TEST(a_thread_that_is_not_sampled_looks_at_the_clock_each_second),
+    TEST(two_samples_that_are_kept_together_are_adjacent),
+    TEST(a_full_log_leaves_out_windows_and_has_all_of_the_others),
+    TEST(pages_of_windows_that_are_left_out_are_used_again),
+    TEST(the_first_bit_leaves_at_least_four_stretches_as_long_as_possible),
+    TEST(further_bits_lie_above_the_first),
+    TEST(a_bit_that_all_windows_share_is_passed_over),
+    TEST(where_one_second_fills_the_log_some_of_its_windows_are_left_out),
+    TEST(a_burst_stays_or_what_comes_after_it_is_sampled),
+    TEST(where_one_window_fills_the_log_the_rest_of_the_second_is_given_up),
+    TEST(a_bit_that_leaves_out_a_part_of_each_page_is_not_added),
+    TEST(a_page_stays_as_long_as_its_gap_matters),
+    TEST(the_calls_that_a_page_has_decide_how_long_it_stays),
+    TEST(after_a_window_that_filled_the_log_others_are_sampled),
     TEST(an_open_page_is_not_taken),
-    TEST(ranks_whose_logs_fill_at_different_times_have_the_same_calls_in_common),
-    TEST(calls_in_flight_keep_their_page),
-    TEST(communicators_without_end_leave_room_for_later_ones),
-    TEST(communicators_beyond_the_room_have_no_samples_and_harm_no_other),
-    TEST(room_is_looked_for_once_a_level_however_many_calls_there_are),
-    TEST(of_many_communicators_each_has_all_that_its_level_says),
-    TEST(most_of_many_communicators_have_samples),
-    TEST(a_late_communicator_is_sampled),
-    TEST(a_communicator_with_few_and_long_collectives_retains_its_samples),
-    TEST(a_communicator_with_few_and_short_collectives_loses_its_samples),
-    TEST(quiet_communicators_do_not_fill_the_log_with_open_pages),
-    TEST(ranks_with_the_same_calls_sample_the_same),
-    TEST(without_a_log_levels_show_that_nothing_is_sampled),
-    TEST(without_room_nothing_is_sampled),
-    TEST(calls_are_sampled_in_the_window_in_which_they_begin),
-    TEST(a_full_log_retains_windows_at_multiples_of_its_level),
-    TEST(a_window_with_too_many_calls_says_from_when_on_they_are_missing),
-    TEST(a_window_without_room_says_so),
-    TEST(a_region_is_sampled_in_the_window_in_which_it_ends),
+    TEST(threads_that_idle_with_an_open_page_cost_no_window),
+    TEST(an_unfinished_collective_keeps_its_page),
+    TEST(ranks_of_one_rate_have_the_same_windows),
+    TEST(ranks_of_different_rates_have_at_least_about_half_of_what_the_less_sampled_one_has),
+    TEST(the_next_window_is_the_first_above_without_bits_of_the_mask),
+    TEST(pages_are_looked_for_a_few_times_for_each_bit),
+    TEST(many_threads_that_share_a_small_log_look_for_pages_once_in_a_window),
+    TEST(gpu_streams_have_a_mask_of_their_own),
+    TEST(whoever_has_most_pages_gets_the_bit),
+    TEST(a_gpu_that_filled_the_log_in_one_window_leaves_room_for_threads),
     TEST(a_step_ends_where_the_next_one_begins),
+    TEST(all_steps_stay_while_calls_fill_the_log),
+    TEST(steps_without_end_leave_out_whole_pages),
+    TEST(many_steps_leave_room_for_calls),
+    TEST(steps_that_find_no_page_are_missing_up_to_the_next_page),
+    TEST(the_page_of_the_current_step_is_not_taken),
+    TEST(a_sampled_step_ends_where_one_that_is_left_out_begins),
+    TEST(without_room_nothing_is_sampled),
+    TEST(a_ledger_without_room_for_the_log_samples_in_what_there_is),
+    TEST(threads_share_the_log),
     TEST(a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place),
 };
 

@@ -299,7 +299,7 @@ static void a_thread_that_has_not_heard_of_a_reset_counts_for_nothing(void)
 static void communicators_have_all_that_is_known_of_them(void)
 {
     begin();
-    struct ledger_communicator world = {.identity = 1, .communicator = 2, .size = 8, .comm_rank = 3, .sample_level = 2};
+    struct ledger_communicator world = {.identity = 1, .communicator = 2, .size = 8, .comm_rank = 3};
     struct ledger_communicator split = {.identity = 0xfedcba9876543210,
                                         .parent_identity = 1,
                                         .communicator = 3,
@@ -308,18 +308,16 @@ static void communicators_have_all_that_is_known_of_them(void)
                                         .remote_size = 5,
                                         .comm_rank = 1,
                                         .constructor = WAIT,
-                                        .ordinal = 4,
-                                        .sample_level = LEDGER_SAMPLE_LEVEL_NONE};
+                                        .ordinal = 4};
     snprintf(world.name, sizeof world.name, "MPI_COMM_WORLD");
     snprintf(world.members, sizeof world.members, "0-7");
     snprintf(split.members, sizeof split.members, "1,3");
     ledger_append(LEDGER_COMMUNICATORS, &world, sizeof world);
     ledger_append(LEDGER_COMMUNICATORS, &split, sizeof split);
     store();
-    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 2"),
-               "3|2|0000000000000001|null|MPI_COMM_WORLD||0|8|0|3|0-7|0|0|0|mpi|2");
+    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 2"), "3|2|0000000000000001|null|MPI_COMM_WORLD||0|8|0|3|0-7|0|0|0|mpi");
     CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 3"),
-               "3|3|fedcba9876543210|0000000000000001||MPI_Wait|4|2|5|1|1,3|1|1|0|mpi|null");
+               "3|3|fedcba9876543210|0000000000000001||MPI_Wait|4|2|5|1|1,3|1|1|0|mpi");
     struct ledger_communicator nccl = {.identity = 7, .communicator = 4, .flags = LEDGER_COMMUNICATOR_NCCL, .size = 8, .comm_rank = 3};
     ledger_append(LEDGER_COMMUNICATORS, &nccl, sizeof nccl);
     store();
@@ -456,13 +454,14 @@ static void the_file_says_what_it_is(void)
     begin();
     store();
     CHECK_TEXT(ask("PRAGMA application_id"), "1668116582");
-    CHECK_TEXT(ask("PRAGMA user_version"), "8");
+    CHECK_TEXT(ask("PRAGMA user_version"), "9");
     CHECK_TEXT(ask("PRAGMA integrity_check"), "ok");
 }
 
-/* Samples. Two ticks are a nanosecond; the rank begins half a second into window 4 and runs for ten windows. */
+/* Samples. Two ticks are a nanosecond; the rank begins half a second into second 4 (of 2^30 ns) and runs for ten seconds. */
 
-#define WINDOW_NS (1ll << LEDGER_WINDOW_NS_LOG2)
+#define SECOND_NS (1ll << LEDGER_GAP_NS_LOG2)
+#define SECOND_BIT (LEDGER_GAP_NS_LOG2 - LEDGER_WINDOW_NS_LOG2)
 #define ALL_OF_SAMPLE "thread, call, communicator, sequence, start_ns, end_ns, completed_ns, bytes, peer, root, request_call, region"
 
 static uint64_t ticks_at(int64_t ns)
@@ -477,23 +476,24 @@ static void begin_sampled(void)
     header->clock_ticks = 1000000;
     header->clock_ns = header->start_ns;
     header->clock_scale = 1ull << 31;
-    header->start_unix_ns = 4 * WINDOW_NS + 500000000;
-    header->end_ns = header->start_ns + 10 * WINDOW_NS;
+    header->start_unix_ns = 4 * SECOND_NS + 500000000;
+    header->end_ns = header->start_ns + 10 * SECOND_NS;
     name_call(ALLREDUCE, "MPI_Allreduce", "collective");
     name_call(BCAST, "MPI_Bcast", "collective");
     name_call(IALLREDUCE, "MPI_Iallreduce", "collective");
-}
-
-static void begin_communicator(uint32_t slot, uint32_t level)
-{
-    struct ledger_communicator entry = {.identity = slot, .communicator = slot, .sample_level = level};
-    ledger_append(LEDGER_COMMUNICATORS, &entry, sizeof entry);
 }
 
 static struct ledger_page *begin_page(enum ledger_owner owner, uint64_t number, uint64_t first)
 {
     struct ledger_page page = {.owner = (uint64_t)owner | number << 8, .first = first};
     return ledger_append(LEDGER_SAMPLES, &page, sizeof page);
+}
+
+/* For the rest of a second there was no room. */
+static void no_room_from(struct ledger_page *page, int64_t ns)
+{
+    page->until_ticks = ticks_at(ns);
+    page->last = (uint64_t)(the_ledger.header->start_unix_ns + ns) >> LEDGER_WINDOW_NS_LOG2 | ((1 << SECOND_BIT) - 1);
 }
 
 static struct ledger_sample *put(struct ledger_page *page, unsigned place, unsigned call, int64_t start_ns, int64_t end_ns)
@@ -507,6 +507,13 @@ static struct ledger_sample *put(struct ledger_page *page, unsigned place, unsig
     return &page->samples[place];
 }
 
+static struct ledger_sample *put_collective(struct ledger_page *page, unsigned place, unsigned call, uint64_t sequence)
+{
+    struct ledger_sample *sample = put(page, place, call, (int64_t)sequence * 1000, (int64_t)sequence * 1000 + 100);
+    sample->sequence = sequence;
+    return sample;
+}
+
 static struct ledger_thread *sampled_since(unsigned thread, int64_t ns)
 {
     cells[thread].record->sampled_since_ticks = ticks_at(ns);
@@ -516,19 +523,20 @@ static struct ledger_thread *sampled_since(unsigned thread, int64_t ns)
 static void a_collective_has_its_number_and_its_root(void)
 {
     begin_sampled();
-    begin_communicator(2, 0);
-    struct ledger_page *page = begin_page(LEDGER_OF_COMMUNICATOR, 2, 64);
-    put(page, 0, ALLREDUCE, 100, 200);
-    put(page, 1, BCAST, 300, 350)->peer = 7;
-    struct ledger_sample *unlike = put(page, 63, IALLREDUCE, 400, 410);
+    struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
+    put_collective(page, 0, ALLREDUCE, 1)->thread = 1;
+    put_collective(page, 1, BCAST, 3)->peer = 7;
+    struct ledger_sample *unlike = put_collective(page, 63, IALLREDUCE, 5000000000);
+    unlike->start_ticks = ticks_at(4000);
+    unlike->end_ticks = ticks_at(4010);
     unlike->bytes = LEDGER_SAMPLE_BYTES_UNKNOWN;
-    unlike->completed_ticks = ticks_at(900);
-    unlike->thread = 1;
+    unlike->completed_ticks = ticks_at(9000);
     unlike->region = 9;
     store();
-    CHECK_TEXT(ask("SELECT " ALL_OF_SAMPLE " FROM sample ORDER BY sequence"), "0|MPI_Allreduce|2|65|100|200|null|64|null|null||0 "
-                                                                              "0|MPI_Bcast|2|66|300|350|null|64|null|7||0 "
-                                                                              "1|MPI_Iallreduce|2|128|400|410|900|null|null|null||9");
+    CHECK_TEXT(ask("SELECT " ALL_OF_SAMPLE " FROM sample ORDER BY sequence"),
+               "1|MPI_Allreduce|2|1|1000|1100|null|64|null|null||0 "
+               "0|MPI_Bcast|2|3|3000|3100|null|64|null|7||0 "
+               "0|MPI_Iallreduce|2|5000000000|4000|4010|9000|null|null|null||9");
     CHECK_TEXT(ask("SELECT DISTINCT world_rank FROM sample"), "3");
 }
 
@@ -601,7 +609,6 @@ static void a_started_collective_has_a_table_of_its_own(void)
 static void a_sample_has_its_signature(void)
 {
     begin_sampled();
-    begin_communicator(2, 0);
     struct ledger_signature sum = {.signature = 1, .flags = LEDGER_SIGNATURE_COMMUTATIVE | LEDGER_SIGNATURE_IN_PLACE, .count = 10};
     struct ledger_signature vector = {.signature = 65535, .memory_kind = LEDGER_DEVICE, .count = 2, .datatype = "vector"};
     struct ledger_signature many = {.signature = 3, .flags = LEDGER_SIGNATURE_COUNTS, .counts_hash = 255, .op = "user"};
@@ -612,7 +619,7 @@ static void a_sample_has_its_signature(void)
     ledger_append(LEDGER_SIGNATURES, &sum, sizeof sum);
     ledger_append(LEDGER_SIGNATURES, &vector, sizeof vector);
     ledger_append(LEDGER_SIGNATURES, &many, sizeof many);
-    struct ledger_page *page = begin_page(LEDGER_OF_COMMUNICATOR, 2, 64);
+    struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 0, 4);
     put(page, 0, ALLREDUCE, 100, 200)->signature = 65535;
     put(page, 1, ALLREDUCE, 300, 400);
     store();
@@ -626,34 +633,28 @@ static void a_sample_has_its_signature(void)
 static void a_sample_that_is_not_there_yet_is_not_stored(void)
 {
     begin_sampled();
-    begin_communicator(2, 0);
-    put(begin_page(LEDGER_OF_COMMUNICATOR, 2, 0), 5, ALLREDUCE, 100, 200)->end_ticks = 0;
-    put(begin_page(LEDGER_NOBODY, 2, 0), 0, ALLREDUCE, 100, 200);
+    put(begin_page(LEDGER_OF_THREAD, 0, 4), 5, ALLREDUCE, 100, 200)->end_ticks = 0;
+    put(begin_page(LEDGER_NOBODY, 0, 4), 0, ALLREDUCE, 100, 200);
     store();
     CHECK_TEXT(ask("SELECT count(*) FROM sample"), "0");
 }
 
-static void only_blocks_and_windows_of_the_level_are_stored(void)
+static void samples_and_steps_that_a_mask_leaves_out_are_not_stored(void)
 {
     begin_sampled();
-    begin_communicator(2, 1);
-    begin_communicator(3, LEDGER_SAMPLE_LEVEL_NONE);
-    the_ledger.header->window_level = 2;
-    the_ledger.header->step_level = 1;
-    put(begin_page(LEDGER_OF_COMMUNICATOR, 2, 1024 - 64), 63, ALLREDUCE, 100, 200);
-    put(begin_page(LEDGER_OF_COMMUNICATOR, 2, 1024), 0, ALLREDUCE, 200, 300);
-    put(begin_page(LEDGER_OF_COMMUNICATOR, 2, 2048 - 64), 63, ALLREDUCE, 200, 300);
-    put(begin_page(LEDGER_OF_COMMUNICATOR, 2, 2048), 0, ALLREDUCE, 300, 400);
-    put(begin_page(LEDGER_OF_COMMUNICATOR, 3, 0), 0, ALLREDUCE, 300, 400);
-    put(begin_page(LEDGER_OF_COMMUNICATOR, 4, 0), 0, ALLREDUCE, 300, 400); /* the communicator has no entry */
-    for (int window = 4; window <= 9; window++)
-        put(begin_page(LEDGER_OF_THREAD, 0, (uint64_t)window), 0, SEND, window * WINDOW_NS, window * WINDOW_NS + 10);
-    put(begin_page(LEDGER_OF_STEPS, 0, 1024), 0, 0, 100, 200);
-    put(begin_page(LEDGER_OF_STEPS, 0, 2048), 0, 0, 300, 400);
+    the_ledger.header->window_mask = 1 << (SECOND_BIT + 1); /* 4, 5, 8, 9 */
+    the_ledger.header->step_mask = 1 << 4;
+    struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 0, 4 << SECOND_BIT);
+    for (unsigned second = 0; second < 6; second++)
+        put(page, second, SEND, second * SECOND_NS, second * SECOND_NS + 10);
+    put(page, 6, SEND, 3 * SECOND_NS, 4 * SECOND_NS); /* a call belongs to the window in which it returns */
+    put(page, 7, SEND, 4 * SECOND_NS, 6 * SECOND_NS);
+    put(begin_page(LEDGER_OF_STEPS, 0, 15), 63, 0, 100, 200);
+    put(begin_page(LEDGER_OF_STEPS, 0, 16), 0, 0, 200, 300);
+    put(begin_page(LEDGER_OF_STEPS, 0, 32), 1, 0, 300, 400);
     store();
-    CHECK_TEXT(ask("SELECT sequence FROM sample WHERE sequence ORDER BY sequence"), "1025 2048");
-    CHECK_TEXT(ask("SELECT start_ns >> 30 FROM sample WHERE sequence IS NULL"), "4 8");
-    CHECK_TEXT(ask("SELECT step FROM step"), "1025");
+    CHECK_TEXT(ask("SELECT start_ns >> 30, end_ns >> 30 FROM sample"), "0|0 1|1 4|4 5|5 3|4");
+    CHECK_TEXT(ask("SELECT step FROM step"), "1024 2050");
 }
 
 static void samples_from_before_a_reset_are_not_stored(void)
@@ -681,7 +682,7 @@ static void windows_that_touch_are_one_row(void)
 static void windows_between_sampled_ones_are_not_covered(void)
 {
     begin_sampled();
-    the_ledger.header->window_level = 2;
+    the_ledger.header->window_mask = 3 << SECOND_BIT;
     begin_page(LEDGER_OF_THREAD, 0, 4);
     sampled_since(0, 700);
     store();
@@ -689,23 +690,53 @@ static void windows_between_sampled_ones_are_not_covered(void)
                "700|573741824 3794967296|4868709120 8089934592|9163676416");
 }
 
-static void what_a_window_had_no_room_for_is_not_covered(void)
+/* There is no room for the rest of a second (of 2^30 ns on the wall clock). */
+static void a_gap_is_not_covered(void)
 {
     begin_sampled();
-    begin_page(LEDGER_OF_THREAD, 1, 6)->until_ticks = ticks_at(2 * WINDOW_NS);
-    begin_page(LEDGER_OF_THREAD, 1, 6);
+    no_room_from(begin_page(LEDGER_OF_THREAD, 1, 9 << SECOND_BIT), 5 * SECOND_NS);
+    no_room_from(begin_page(LEDGER_OF_THREAD, 1, 6 << SECOND_BIT), 2 * SECOND_NS);
+    begin_page(LEDGER_OF_THREAD, 1, 6 << SECOND_BIT);
     store();
     CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 0"), "0|10737418240");
-    CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 1"), "0|2147483648 2721225472|10737418240");
+    CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 1"),
+               "0|2147483648 2721225472|5368709120 5942450944|10737418240");
 }
 
-static void at_no_level_no_window_is_covered(void)
+static void a_gap_counts_in_each_stretch_that_it_touches(void)
 {
     begin_sampled();
-    begin_page(LEDGER_OF_THREAD, 0, 4);
-    the_ledger.header->window_level = LEDGER_SAMPLE_LEVEL_NONE;
+    the_ledger.header->window_mask = 1 << (SECOND_BIT - 2); /* the first and third quarter of each second */
+    the_ledger.header->start_unix_ns = 4 * SECOND_NS;
+    the_ledger.header->end_ns = the_ledger.header->start_ns + 3 * SECOND_NS;
+    no_room_from(begin_page(LEDGER_OF_THREAD, 1, 5 << SECOND_BIT), SECOND_NS + 100);
     store();
-    CHECK_TEXT(ask("SELECT count(*) FROM sample_window"), "0");
+    CHECK_TEXT(ask("SELECT begin_ns * 4 / (1 << 30), (end_ns - begin_ns) * 4 / (1 << 30) FROM sample_window WHERE thread = 0"),
+               "0|1 2|1 4|1 6|1 8|1 10|1");
+    CHECK_TEXT(ask("SELECT begin_ns * 4 / (1 << 30), end_ns - begin_ns FROM sample_window WHERE thread = 1"),
+               "0|268435456 2|268435456 4|100 8|268435456 10|268435456");
+}
+
+static void stretches_of_windows_are_a_row_each(void)
+{
+    begin_sampled();
+    the_ledger.header->window_mask = (1 << 1 | 1 << 3) << SECOND_BIT; /* 4 and 5, then 16 and 17 */
+    the_ledger.header->end_ns = the_ledger.header->start_ns + 14 * SECOND_NS;
+    begin_page(LEDGER_OF_THREAD, 0, 4);
+    store();
+    CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 0"), "0|1647483648 12384901888|14532385536");
+}
+
+static void of_very_many_stretches_a_part_is_covered(void)
+{
+    begin_sampled();
+    the_ledger.header->window_mask = 1;
+    the_ledger.header->start_unix_ns = 4 * SECOND_NS;
+    the_ledger.header->end_ns = the_ledger.header->start_ns + (1ll << (LEDGER_WINDOW_NS_LOG2 + 18));
+    begin_page(LEDGER_OF_THREAD, 0, 4 << SECOND_BIT);
+    store();
+    CHECK_TEXT(ask("SELECT count(*), sum(end_ns - begin_ns) >> 20 FROM sample_window WHERE thread = 0"), "65536|65536");
+    CHECK_TEXT(ask("SELECT count(*) FROM sample_window WHERE begin_ns >> 20 & 3 > 0 OR (end_ns - 1) >> 20 & 3 > 0"), "0");
 }
 
 static void without_a_log_no_window_is_covered(void)
@@ -740,8 +771,7 @@ static void regions_have_names_and_spans(void)
 static void a_full_log_is_all_stored(void)
 {
     begin_sampled();
-    begin_communicator(2, 0);
-    for (uint64_t first = 0; begin_page(LEDGER_OF_COMMUNICATOR, 2, first); first += LEDGER_PAGE_SAMPLES)
+    for (uint64_t window = 4; begin_page(LEDGER_OF_THREAD, 0, window); window++)
         ;
     struct ledger_chunk *chunk;
     int64_t samples = 0;
@@ -749,8 +779,8 @@ static void a_full_log_is_all_stored(void)
         if ((chunk = ledger_chunk_at(the_ledger.header, at))->kind == LEDGER_SAMPLES)
             for (uint32_t i = 0; i < chunk->used; i++)
                 for (unsigned place = 0; place < LEDGER_PAGE_SAMPLES; place++, samples++)
-                    put(ledger_entry(chunk, i), place, ALLREDUCE, samples, samples + 1);
-    CHECK(samples > 70000);
+                    put(ledger_entry(chunk, i), place, ALLREDUCE, samples, samples + 1)->sequence = (uint64_t)samples + 1;
+    CHECK(samples > 65000);
     store();
     char expected[64];
     snprintf(expected, sizeof expected, "%lld|%lld", (long long)samples, (long long)samples);
@@ -760,10 +790,9 @@ static void a_full_log_is_all_stored(void)
 static void an_nccl_operation_has_the_time_of_its_kernel(void)
 {
     begin_sampled();
-    begin_communicator(2, 0);
     struct ledger_call nccl = {.call = NCCL_ALL_REDUCE, .name = "ncclAllReduce", .family = "collective", .library = "nccl"};
     ledger_append(LEDGER_CALLS, &nccl, sizeof nccl);
-    struct ledger_page *page = begin_page(LEDGER_OF_COMMUNICATOR, 2, 0);
+    struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 0, 4);
     struct ledger_sample *own = put(page, 0, NCCL_ALL_REDUCE, 1000, 1100), *shared = put(page, 1, NCCL_ALL_REDUCE, 2000, 2100);
     own->completed_ticks = ticks_at(9000);
     own->device_span = WAIT;                  /* 16 ns; not the call of a request */
@@ -772,7 +801,7 @@ static void an_nccl_operation_has_the_time_of_its_kernel(void)
     put(page, 2, NCCL_ALL_REDUCE, 3000, 3100); /* has no time on the device (yet) */
     put(page, 3, ALLREDUCE, 4000, 4100)->completed_ticks = ticks_at(4200);
     store();
-    CHECK_TEXT(ask("SELECT start_ns, completed_ns, device_start_ns, device_end_ns, is_shared, request_call FROM sample ORDER BY sequence"),
+    CHECK_TEXT(ask("SELECT start_ns, completed_ns, device_start_ns, device_end_ns, is_shared, request_call FROM sample ORDER BY start_ns"),
                "1000|9000|8984|9000|0| 2000|2000|0|1990|1| 3000|null|null|null|null| 4000|4200|null|null|null|");
 }
 
@@ -904,26 +933,29 @@ static void begin_stream(uint32_t number, int64_t since_ns)
     ledger_append(LEDGER_STREAMS, &stream, sizeof stream);
 }
 
-static void single_activities_are_sampled_in_windows_of_the_devices_level(void)
+static void single_activities_are_sampled_in_windows_of_the_devices_mask(void)
 {
     begin_sampled();
     begin_stream(1, 0);
     begin_stream(300, 700);
-    the_ledger.header->device_level = 2;
-    for (int window = 4; window <= 9; window++)
-        put_activity(begin_page(LEDGER_OF_STREAM, 300, (uint64_t)window), 63, 300, window * 100, window * 100 + 10);
-    begin_page(LEDGER_OF_STREAM, 300, 8)->until_ticks = ticks_at(8 * WINDOW_NS - the_ledger.header->start_unix_ns + 900);
-    struct ledger_page *unfinished = begin_page(LEDGER_OF_STREAM, 300, 12);
+    the_ledger.header->device_mask = 3 << SECOND_BIT;
+    struct ledger_page *page = begin_page(LEDGER_OF_STREAM, 300, 4 << SECOND_BIT);
+    for (unsigned second = 0; second < 6; second++)
+        put_activity(page, second, 300, second * SECOND_NS + 400, second * SECOND_NS + 410);
+    put_activity(page, 6, 300, 3 * SECOND_NS, 4 * SECOND_NS); /* an activity belongs to the window in which it starts */
+    no_room_from(begin_page(LEDGER_OF_STREAM, 300, 8 << SECOND_BIT), 8 * SECOND_NS - the_ledger.header->start_unix_ns + 900);
+    struct ledger_page *unfinished = begin_page(LEDGER_OF_STREAM, 300, 12 << SECOND_BIT);
     put_activity(unfinished, 0, 300, 5000, 6000);
     unfinished->samples[0].end_ticks = 0;
     store();
-    CHECK_TEXT(ask("SELECT * FROM gpu_sample"), "3|300|copy|70000|on device|1|2|4096|400|410 3|300|copy|70000|on device|1|2|4096|800|810");
+    CHECK_TEXT(ask("SELECT * FROM gpu_sample"), "3|300|copy|70000|on device|1|2|4096|400|410 "
+                                                "3|300|copy|70000|on device|1|2|4096|4294967696|4294967706");
     CHECK_TEXT(ask("SELECT * FROM gpu_sample_window WHERE stream = 1"),
                "3|1|0|573741824 3|1|3794967296|4868709120 3|1|8089934592|9163676416");
     CHECK_TEXT(ask("SELECT * FROM gpu_sample_window WHERE stream = 300"),
                "3|300|700|573741824 3|300|3794967296|3794968196 3|300|8089934592|9163676416");
     CHECK_TEXT(ask("SELECT count(*) FROM sample"), "0");
-    CHECK_TEXT(ask("SELECT count(*) FROM sample_window"), "2"); /* the threads' windows, at their own level */
+    CHECK_TEXT(ask("SELECT count(*) FROM sample_window"), "2"); /* the threads' windows, by their own mask */
 }
 
 static void while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity(void)
@@ -1177,12 +1209,14 @@ static const struct unit_test TESTS[] = {
     TEST(a_started_collective_has_a_table_of_its_own),
     TEST(a_sample_has_its_signature),
     TEST(a_sample_that_is_not_there_yet_is_not_stored),
-    TEST(only_blocks_and_windows_of_the_level_are_stored),
+    TEST(samples_and_steps_that_a_mask_leaves_out_are_not_stored),
     TEST(samples_from_before_a_reset_are_not_stored),
     TEST(windows_that_touch_are_one_row),
     TEST(windows_between_sampled_ones_are_not_covered),
-    TEST(what_a_window_had_no_room_for_is_not_covered),
-    TEST(at_no_level_no_window_is_covered),
+    TEST(a_gap_is_not_covered),
+    TEST(a_gap_counts_in_each_stretch_that_it_touches),
+    TEST(stretches_of_windows_are_a_row_each),
+    TEST(of_very_many_stretches_a_part_is_covered),
     TEST(without_a_log_no_window_is_covered),
     TEST(the_last_step_goes_on_until_the_end),
     TEST(regions_have_names_and_spans),
@@ -1194,7 +1228,7 @@ static const struct unit_test TESTS[] = {
     TEST(what_gpus_did_before_a_reset_does_not_count),
     TEST(times_of_tracing_count_from_the_start),
     TEST(what_was_traced_before_a_reset_does_not_count),
-    TEST(single_activities_are_sampled_in_windows_of_the_devices_level),
+    TEST(single_activities_are_sampled_in_windows_of_the_devices_mask),
     TEST(while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity),
     TEST(the_file_says_what_it_is),
     TEST(nothing_but_the_database_is_left),

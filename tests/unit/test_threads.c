@@ -145,9 +145,7 @@ static void look_at_samples(const struct ledger_page *page)
     unsigned owner = (unsigned)(page->owner >> 8);
     for (int i = 0; i < LEDGER_PAGE_SAMPLES; i++) {
         const struct ledger_sample *sample = &page->samples[i];
-        if (sample->end_ticks && (page->owner & 0xff) == LEDGER_OF_COMMUNICATOR)
-            CHECK_EQUAL(sample->communicator, owner);
-        else if (sample->end_ticks)
+        if (sample->end_ticks)
             CHECK_EQUAL(sample->thread, owner);
     }
 }

@@ -199,8 +199,8 @@ def samples_note(run: Run) -> None:
         note = "no single calls were sampled (COMMPROF_SAMPLES), so the timeline is empty"
     elif run.thinning and run.thinning.is_needed:
         what = "calls and activities of GPUs" if activities else "calls"
-        found = f"{shown:,} of the {run.thinning.found:,} {what} that were sampled"
-        note = f"the timeline shows {found}; with --from and --to a part with all of them"
+        share = units.share(run.thinning.share)
+        note = f"the timeline shows {shown:,} {what}, those in {share} of the time; with --from and --to a part with all of them"
     else:
         return
     print(f"hvprof-report: {units.visible(str(run.path))}: {note}", file=sys.stderr)

@@ -29,7 +29,7 @@ class Message(NamedTuple):
 
 
 class Part:
-    """Messages of one side, all of them that it posted in a window. There is at least one."""
+    """Messages of one side, all whose posting call returned in a window. There is at least one."""
 
     def __init__(self, begin_ns: int, end_ns: int, messages: Sequence[Message]) -> None:
         """`messages`: in the order of posting."""

@@ -31,6 +31,7 @@ class MessageRow(NamedTuple):
     receiver: int
     tag: int | None
     start_ns: int
+    end_ns: int
     is_received: int
     gone_ns: int | None
     number: int | None
@@ -126,7 +127,7 @@ class Windows:
             for row in rows
         ]
         parts = []
-        for window, group in groupby(messages, key=lambda message: max(0, bisect_right(begins, message.row.start_ns) - 1)):
+        for window, group in groupby(messages, key=lambda message: max(0, bisect_right(begins, message.row.end_ns) - 1)):
             begin_ns, end_ns = (begins[window], self.ends[rank][window]) if rank in self.begins else ALWAYS
             parts.append(Part(aligned_ns(rank, begin_ns), aligned_ns(rank, end_ns), list(group)))
         return parts

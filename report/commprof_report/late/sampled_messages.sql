@@ -5,6 +5,7 @@ SELECT identity,
        CASE direction WHEN 'sent' THEN peer ELSE message.world_rank END AS receiver,
        tag,
        start_ns,
+       end_ns,
        direction = 'received' AS is_received,
        CASE WHEN form = 'blocking' THEN end_ns ELSE completed_ns END AS gone_ns,
        number, message.call, bytes,
@@ -14,7 +15,7 @@ FROM message
 JOIN call ON call.name = message.call
 LEFT JOIN communicator USING (world_rank, communicator)
 UNION ALL
-SELECT identity, peer, world_rank, tag, start_ns, 1, end_ns, number, sample.call, bytes, 0, 1
+SELECT identity, peer, world_rank, tag, start_ns, end_ns, 1, end_ns, number, sample.call, bytes, 0, 1
 FROM sample
 JOIN call ON call.name = sample.call
 JOIN communicator USING (world_rank, communicator)

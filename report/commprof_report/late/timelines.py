@@ -101,7 +101,8 @@ class Timeline:
 
 
 class Gaps:
-    """Intervals without samples, sorted by begin, which are filled into a timeline between its calls."""
+    """Intervals without samples, sorted by begin, which are filled into a timeline between its calls. What a rank did between a call and such
+    an interval is not known either: perhaps it was in a call that returned later."""
 
     def __init__(self, intervals: Sequence[tuple[int, int]]) -> None:
         self.intervals = intervals
@@ -109,8 +110,7 @@ class Gaps:
 
     def fill(self, line: Timeline, until_ns: int) -> None:
         while self.place < len(self.intervals) and self.intervals[self.place][0] < until_ns:
-            begin_ns, end_ns = self.intervals[self.place]
-            line.add(begin_ns, OUTSIDE)
+            _, end_ns = self.intervals[self.place]
             line.add(min(end_ns, until_ns), UNSEEN)
             if end_ns > until_ns:
                 return

@@ -6,11 +6,11 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 from .. import APPLICATION_ID, SCHEMA_VERSION
@@ -18,7 +18,7 @@ from ..base import query
 from ..base.errors import ReportError, version_check
 from ..base.library_files import library_text
 from .archive import unpacked
-from .thinning import SAMPLED, Counted, Thinning
+from .thinning import SAMPLED, Thinning
 
 SQL = query.beside(__file__)
 
@@ -216,11 +216,15 @@ def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: b
         raise ReportError(path, f"is damaged: {error}") from None
 
 
-def database_count(connection: sqlite3.Connection, path: Path, thinning: Thinning) -> Counted | None:
-    """The samples of a file that is read later. None: its owner has added something, or it is damaged."""
+Counted = TypeVar("Counted")
+
+
+def database_count(connection: sqlite3.Connection, path: Path, count: Callable[[str, set[str]], Counted]) -> Counted | None:
+    """What a function counts of the samples of a file that is read later, by its tables of them that have rows. None if its owner has added
+    something, or it is damaged."""
     with suppress(ReportError, *DAMAGE), _read_only(path) as file, _attached(connection, "source", file):
         if _database_check(path, connection, "source") == Checked(SCHEMA_VERSION, True):
-            return thinning.attached_count(_filled(connection, SAMPLED))
+            return count("source", _filled(connection, SAMPLED))
     return None
 
 
@@ -266,7 +270,7 @@ def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: 
     first_cell, first_activity = SQL.run(connection, "first_numbers").fetchone()
     connection.execute("BEGIN")
     try:
-        passed = thinning.attached_choose(path, filled) if thinning else {}
+        passed = thinning.passed("source") if thinning else {}
         for script in ["copy", *["copy_histograms"] * with_histograms, *["copy_samples"] * (thinning is not None)]:
             for statement in query.statements(SQL, script):
                 table = _table_filled(statement)
@@ -299,9 +303,6 @@ def _checking(statement: str, passed: str | None) -> str:
     rules = [f"({table}.{name} IS NULL OR {TYPES[kind].format(f'{table}.{name}')})" for name, kind in columns.items()]
     if next(iter(columns)) == "world_rank":
         rules.append(f"{table}.world_rank IN (SELECT world_rank FROM source.rank)")
-    if passed is not None:
-        source = "temp.retained_rows CROSS JOIN source.{0} ON {0}.rowid BETWEEN first_row AND last_row AND sampled = '{0}'"
-        statement = statement.replace(f"source.{table}", source.format(table))
     skip = f"WHEN {passed} THEN 0 " if passed is not None else ""
     return re.sub(r"WHERE (1|count > 0)", rf"WHERE CASE {skip}WHEN {' AND '.join(rules)} THEN \1 ELSE impossible_values() END", statement)
 

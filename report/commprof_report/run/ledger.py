@@ -36,9 +36,7 @@ MOST_CHUNKS = number("MOST_CHUNKS")
 MOST_RANKS = 1 << 24
 RECENT_COLLECTIVES = number("RECENT_COLLECTIVES")
 PAGE_SAMPLES = number("PAGE_SAMPLES")
-BLOCK_SAMPLES = number("BLOCK_SAMPLES")
 WINDOW_NS_LOG2 = number("WINDOW_NS_LOG2")
-LEVEL_NONE = number("SAMPLE_LEVEL_NONE")
 NO_RANK, NO_TAG = number("NO_RANK"), number("NO_TAG")
 PEER_OUTSIDE, PEER_ANY = number("PEER_OUTSIDE"), number("PEER_ANY")
 BYTES_UNKNOWN = number("BYTES_UNKNOWN")
@@ -54,7 +52,7 @@ LIBRARIES = ("mpi", "nccl")
 CELL_FOLDED = number("CELL_FOLDED")
 COMMUNICATOR_INTER, COMMUNICATOR_FREED, COMMUNICATOR_NCCL = (number(f"COMMUNICATOR_{flag}") for flag in ("INTER", "FREED", "NCCL"))
 SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS = number("SIGNATURE_COMMUTATIVE"), number("SIGNATURE_COUNTS")
-OF_COMMUNICATOR, OF_THREAD, OF_STEPS, OF_STREAM = (number(f"OF_{owner}") for owner in ("COMMUNICATOR", "THREAD", "STEPS", "STREAM"))
+OF_THREAD, OF_STREAM, OF_STEPS = (number(f"OF_{owner}") for owner in ("THREAD", "STREAM", "STEPS"))
 OWNER_NUMBER_BIT = 8
 PAGE_IDENTITY_BYTES = 16  # owner and first
 
@@ -199,7 +197,7 @@ def regular_open(path: Path) -> BinaryIO:
 
 
 def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
-    """Reads again while cells are folded or reset, or sample levels rise. A fold interrupted by a kill does no harm. A fold in progress in
+    """Reads again while cells are folded or reset, or masks of samples get bits. A fold interrupted by a kill does no harm. A fold in progress in
     a live process is never accepted, since nothing shows when it ends; if it is unknown whether the process lives, it is accepted
     if two readings are equal."""
     with regular_open(path) as file:
@@ -222,9 +220,9 @@ class Moving(NamedTuple):
     folds_begun: int
     folds_ended: int
     epoch: int
-    window_level: int
-    step_level: int
-    device_level: int
+    window_mask: int
+    step_mask: int
+    device_mask: int
 
 
 def _moving(header) -> Moving:

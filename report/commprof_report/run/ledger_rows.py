@@ -14,7 +14,6 @@ from .ledger import (
     DOING_REQUEST_CALL_BIT,
     DOING_INSIDE_BIT,
     DOING_SLOT_BIT,
-    LEVEL_NONE,
     LIBRARIES,
     NO_TAG,
     RECENT_COLLECTIVES,
@@ -194,7 +193,6 @@ def _communicator_row(rows: Rows, entry) -> tuple:
         identity=f"{entry.identity:016x}",
         parent_identity=f"{entry.parent_identity:016x}" if entry.parent_identity else None,
         library=LIBRARIES[int(bool(entry.flags & COMMUNICATOR_NCCL))],
-        sample_level=entry.sample_level if entry.sample_level < LEVEL_NONE else None,
     )
 
 

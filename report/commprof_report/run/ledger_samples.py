@@ -1,27 +1,24 @@
 """The samples in a ledger as rows of the schema: single calls, the windows in which a thread's calls are all sampled, steps, spans of
 regions, and single activities of GPUs.
 
-Which pages count is decided as in the library (ledger_format.h): pages whose block or window is no longer sampled stay in the log until
-they are reused, and do not count.
+Which of them count is decided as in the library (ledger_format.h).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .ledger import (
     ACTIVITY_SAMPLE,
-    BLOCK_SAMPLES,
-    LEVEL_NONE,
     MOST_RANKS,
     NO_RANK,
     NO_TAG,
-    OF_COMMUNICATOR,
     OF_STEPS,
     OF_STREAM,
     OF_THREAD,
     OWNER_NUMBER_BIT,
+    PAGE_SAMPLES,
     PEER_ANY,
     SAMPLE,
     WINDOW_NS_LOG2,
@@ -30,7 +27,10 @@ from .ledger import (
 from .ledger_format import number
 from .rows import MOST, NAMES, Rows, believed, known_rank
 
+Span = tuple[int, int]  # begin and end, nanoseconds since the rank's start
+
 SECOND = 1_000_000_000
+KINDS_OF_OWNERS = (OF_THREAD, OF_STREAM, OF_STEPS)
 ONE_PERCENT = 100
 CALL_MASK = 0xFFFF
 SAMPLE_CALL_BITS = 12  # the flags are in the bits above
@@ -42,7 +42,7 @@ SIGNATURE_BIT = SAMPLE_BYTES_UNKNOWN.bit_length()  # of `bytes_and_signature`
 MOST_STARTS = (1 << 31) - 1
 DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = number("DEVICE_SPAN_SHARED"), number("DEVICE_SPAN_UNIT_NS")
 KINDS, COPIES = NAMES["kind"], NAMES["copy"]
-MOST_WINDOWS = 1 << 16  # separate windows of a thread; if there are more, the level is raised
+MOST_STRETCHES = 1 << 16  # of consecutive windows of a thread; if there are more, the mask gets bits
 
 
 class Clock(NamedTuple):
@@ -81,16 +81,15 @@ def _anchor_is_sane(header, page) -> bool:
 def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> dict[str, list[Any]]:
     """Rows by table. A running process may have made calls while its pages were read; they are complete up to the time of reading."""
     samples, messages, starts, steps, spans, activities, gaps = [], [], [], [], [], [], {}
-    rows = rows_of(ledger, clock)
+    rows, header = rows_of(ledger, clock), ledger.header
     damaged = 0
     for page in ledger.pages:
         kind, number = page.owner & 255, page.owner >> OWNER_NUMBER_BIT
-        if not _page_is_retained(ledger, page, kind, number):
+        if kind not in KINDS_OF_OWNERS or page.first >= MOST or (kind == OF_STEPS and page.first & ledger.header.step_mask):
             continue
-        if kind in (OF_THREAD, OF_STREAM) and page.until_ticks:
-            until_ns = clock.since_start_ns(page.until_ticks)
-            gap = gaps.setdefault(page.owner, {})
-            gap[page.first] = min(gap.get(page.first, until_ns), until_ns)
+        if page.until_ticks:
+            end_ns = (page.last + 1 << WINDOW_NS_LOG2) - header.start_unix_ns
+            gaps.setdefault(page.owner, []).append((clock.since_start_ns(page.until_ticks), end_ns))
         if kind == OF_STREAM:
             damaged += _activities_take(ledger, rows, page, number, activities)
             continue
@@ -100,33 +99,40 @@ def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> 
             if not _sample_is_sound(ledger, sample, kind, number):
                 damaged += 1
             elif kind == OF_STEPS:
-                steps.append(_step_row(rows, clock, sample, page.first + place + 1, last_ns))
+                steps.append(_step_row(rows, clock, sample, page.first * PAGE_SAMPLES + place + 1, last_ns))
             elif _flags(sample) == SAMPLE_FURTHER:
                 starts.append(_start_row(ledger, rows, clock, sample, number))
             elif _flags(sample) & SAMPLE_FURTHER:
                 messages.append(_message_row(ledger, rows, clock, sample, number))
             elif _call(sample):
-                sequence = page.first + place + 1 if kind == OF_COMMUNICATOR else None
-                samples.append(_sample_row(ledger, rows, clock, sample, number, sequence))
+                samples.append(_sample_row(ledger, rows, clock, sample, number))
             else:
                 spans.append(rows.row("region_span", sample))
     if damaged:
         ledger.damage.append(f"{damaged} of its samples are damaged and left out")
-    header = ledger.header
     end_ns = last_ns if has_ended else min(last_ns, ledger.read_unix_ns - header.start_unix_ns)
     windows = [
         (header.world_rank, thread.thread, *window)
         for thread in (ledger.threads.values() if ledger.pages else ())
-        for window in _windows(ledger, clock, thread, header.window_level, end_ns, gaps.get(_owner(OF_THREAD, thread.thread), {}))
+        for window in _windows(ledger, clock, thread, header.window_mask, end_ns, sorted(gaps.get(_owner(OF_THREAD, thread.thread), ())))
     ]
     settled_ns = _settled_ns(ledger, last_ns, activities)
     gpu_windows = [
         (header.world_rank, stream.stream, *window)
         for stream in (ledger.streams.values() if ledger.pages else ())
-        for window in _windows(ledger, clock, stream, header.device_level, settled_ns, gaps.get(_owner(OF_STREAM, stream.stream), {}))
+        for window in _windows(ledger, clock, stream, header.device_mask, settled_ns, sorted(gaps.get(_owner(OF_STREAM, stream.stream), ())))
     ]
-    calls = {"sample": samples, "sample_message": messages, "sample_start": starts, "sample_window": windows}
-    return {**calls, "step": steps, "region_span": spans, "gpu_sample": activities, "gpu_sample_window": gpu_windows}
+    calls = {"sample": samples, "sample_message": messages, "sample_start": starts, "region_span": spans}
+    in_windows = {table: _in_windows(header.start_unix_ns, header.window_mask, found, "end_ns") for table, found in calls.items()}
+    in_windows["gpu_sample"] = _in_windows(header.start_unix_ns, header.device_mask, activities, "start_ns")
+    return {**in_windows, "sample_window": windows, "step": steps, "gpu_sample_window": gpu_windows}
+
+
+def _in_windows(start_unix_ns: int, mask: int, rows: list[Any], time: str) -> list[Any]:
+    """Those that are sampled; others stay in the log until their page is reused."""
+    if not mask:
+        return rows
+    return [row for row in rows if not start_unix_ns + getattr(row, time) >> WINDOW_NS_LOG2 & mask]
 
 
 def _owner(kind: int, number: int) -> int:
@@ -155,26 +161,6 @@ def _activities_take(ledger: Ledger, rows: Rows, page, stream: int, activities: 
     return damaged
 
 
-def is_retained(number: int, level: int) -> bool:
-    return level < LEVEL_NONE and number & (1 << level) - 1 == 0
-
-
-def block_of(sequence: int) -> int:
-    """The block of a sequence number; both count from 1: level 1 retains blocks 2, 4, ..."""
-    return (sequence - 1) // BLOCK_SAMPLES + 1
-
-
-def _page_is_retained(ledger: Ledger, page, kind: int, number: int) -> bool:
-    block = block_of(page.first + 1)
-    if kind == OF_COMMUNICATOR:
-        known = ledger.communicators.get(number)
-        return known is not None and page.first < MOST and is_retained(block, known.sample_level)
-    if kind == OF_STEPS:
-        return page.first < MOST and is_retained(block, ledger.header.step_level)
-    level = {OF_THREAD: ledger.header.window_level, OF_STREAM: ledger.header.device_level}.get(kind, LEVEL_NONE)
-    return page.first < MOST and is_retained(page.first, level)
-
-
 def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
     call, flags = _call(sample), _flags(sample)
     is_early = 0 < sample.completed_ticks < sample.start_ticks and not ledger.call_is_nccl(call)
@@ -182,9 +168,10 @@ def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
         return False
     if kind == OF_STEPS:
         return not sample.call_and_flags
-    if kind == OF_COMMUNICATOR:
-        return call > 0 and not flags and sample.communicator == number
-    is_peer = PEER_ANY <= sample.peer < MOST_RANKS or sample.peer == NO_RANK
+    is_collective = call > 0 and not flags and 0 < sample.sequence <= MOST
+    if sample.sequence and not is_collective:
+        return False
+    is_peer = is_collective or PEER_ANY <= sample.peer < MOST_RANKS or sample.peer == NO_RANK
     is_start = flags != SAMPLE_FURTHER or (sample.thread > 0 and 0 < sample.device_span <= MOST_STARTS)
     is_owner = bool(flags) or sample.thread == number
     return is_owner and is_peer and is_start and (call > 0 or (not flags and sample.region > 0))
@@ -245,7 +232,7 @@ def _start_row(ledger: Ledger, rows: Rows, clock: Clock, sample, thread: int) ->
     )
 
 
-def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, owner: int, sequence: int | None) -> tuple:
+def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, owner: int) -> tuple:
     call = _call(sample)
     peer_or_root = known_rank(sample.peer)
     tag, number = _message(sample)
@@ -257,11 +244,10 @@ def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, owner: int, se
         sample,
         thread=owner if is_message else sample.thread,
         call=ledger.call_name(call),
-        sequence=sequence,
         completed_ns=_completed_ns(clock, sample),
         bytes=_bytes(sample),
-        peer=peer_or_root if sequence is None else None,
-        root=None if sequence is None else peer_or_root,
+        peer=None if sample.sequence else peer_or_root,
+        root=peer_or_root if sample.sequence else None,
         request_call=ledger.call_name(request_call) if request_call else "",
         device_start_ns=device_start_ns,
         device_end_ns=device_end_ns,
@@ -288,31 +274,39 @@ def _step_row(rows: Rows, clock: Clock, sample, step: int, last_ns: int) -> tupl
     return rows.row("step", sample, step=step, end_ns=end_ns)
 
 
-def _windows(ledger: Ledger, clock: Clock, owner, level: int, end_ns: int, gaps: dict[int, int]) -> Iterator[tuple[int, int]]:
-    """The times in which all calls of a thread (activities of a stream) are sampled: from `sampled_since_ticks` on, the windows of the
-    level, each up to its gap."""
+def _windows(ledger: Ledger, clock: Clock, owner, mask: int, end_ns: int, gaps: Sequence[Span]) -> Iterator[Span]:
+    """The times in which all calls of a thread (activities of a stream) are sampled: from `sampled_since_ticks` on, the windows without bits
+    of the mask, without gaps."""
     header = ledger.header
-    if level >= LEVEL_NONE:
-        return
     begin_ticks = max(owner.sampled_since_ticks, header.reset_ticks)
     begin_ns = clock.since_start_ns(begin_ticks) if begin_ticks else 0
-    for low_ns, high_ns in covered(begin_ns, end_ns, header.start_unix_ns, level, gaps):
+    for low_ns, high_ns in covered(begin_ns, end_ns, header.start_unix_ns, mask):
+        for gap_begin_ns, gap_end_ns in gaps:
+            if gap_begin_ns < high_ns and gap_end_ns > low_ns:
+                if low_ns < gap_begin_ns:
+                    yield low_ns, gap_begin_ns
+                low_ns = gap_end_ns
         if low_ns < high_ns:
             yield low_ns, high_ns
 
 
-def covered(begin_ns: int, end_ns: int, start_unix_ns: int, level: int, gaps: dict[int, int]) -> Iterator[tuple[int, int]]:
-    """The windows of a level between two times, each up to its gap; adjacent windows are joined, and may be empty."""
-    if level == 0:
-        for window in sorted(gaps):
-            yield begin_ns, min(gaps[window], end_ns)
-            begin_ns = max(begin_ns, (window + 1 << WINDOW_NS_LOG2) - start_unix_ns)
-        yield begin_ns, end_ns
-        return
-    while (end_ns - begin_ns >> WINDOW_NS_LOG2 >> level) > MOST_WINDOWS:
-        level += 1
-    first, last = (start_unix_ns + time_ns >> WINDOW_NS_LOG2 for time_ns in (begin_ns, end_ns))
-    for window in range(-(-first >> level) << level, last + 1, 1 << level):
-        low_ns = (window << WINDOW_NS_LOG2) - start_unix_ns
-        high_ns = min(low_ns + (1 << WINDOW_NS_LOG2), gaps.get(window, end_ns))
-        yield max(low_ns, begin_ns), min(high_ns, end_ns)
+def covered(begin_ns: int, end_ns: int, start_unix_ns: int, mask: int, window_ns_log2: int = WINDOW_NS_LOG2) -> Iterator[Span]:
+    """The parts of a time that are in windows without bits of the mask."""
+    first, last = (start_unix_ns + time_ns >> window_ns_log2 for time_ns in (begin_ns, end_ns))
+    while mask and last - first >> bin(mask).count("1") > MOST_STRETCHES * (mask & -mask):
+        mask |= 1 << mask.bit_length()
+    low_bits = (mask & -mask) - 1 if mask else last
+    window = next_window(first - 1, mask)
+    while window <= last:
+        low_ns = max(begin_ns, (window << window_ns_log2) - start_unix_ns)
+        high_ns = min(end_ns, ((window | low_bits) + 1 << window_ns_log2) - start_unix_ns)
+        if low_ns < high_ns:
+            yield low_ns, high_ns
+        window = next_window(window | low_bits, mask)
+
+
+def next_window(window: int, mask: int) -> int:
+    """The lowest number above this one without bits of the mask."""
+    wrong = window & mask
+    below = (1 << wrong.bit_length() - 1) - 1 if wrong else 0
+    return ((window | mask | below) + 1) & ~mask

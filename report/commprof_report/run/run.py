@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +27,7 @@ from .ledger_rows import ledger_rows
 from .profiled import Profiled, as_ranges, profiled_ranks
 from .rank_files import ASIDES, RankFile, asides_count, file_scan, folder_scan, newcomers, run_describe, runs_split
 from .run_folders import newest_run, one_run, runs_inside
-from .thinning import MOST_SAMPLES, Counted, Counts, Thinning
+from .thinning import COUNTED_FILES, MOST_SAMPLES, Counts, Thinning
 
 SQL = query.beside(__file__)
 
@@ -106,6 +106,8 @@ def _paths_take(run: Run, paths: Sequence[Path], cache: Cache | None, with_histo
     """Reads the ranks' files. If that needs samples and nothing is wrong, a large folder gets a cache, with everything that commands read."""
     notes = len(run.notes)
     files = _files(run, paths)
+    if run.thinning:
+        _expect(run.thinning, files)
     is_worthwhile = bool(cache and run.thinning and cache.is_worthwhile(files))
     files_take(run, files, with_histograms or is_worthwhile)
     files_take(run, newcomers(paths, files), with_histograms)
@@ -134,16 +136,15 @@ class Part(NamedTuple):
 
     path: Path
     notes: list[str]
-    counts: Counts
 
 
 def _parts(run: Run, files: Sequence[RankFile], with_histograms: bool) -> Iterator[tuple[Sequence[RankFile], Part | None]]:
     """The files in their order, in parts that are read side by side (forked.py); None: read them here. Ledgers are read here: they are not
-    counted before they are read, and what is retained of one file depends on all others."""
+    counted before they are read."""
     ranks = [rank.world_rank for file in files for rank in file.ranks]
     parts = [files[first : first + FILES_OF_PART] for first in range(0, len(files), FILES_OF_PART)]
     is_alone = len(parts) < 2 or any(file.is_ledger for file in files) or len(set(ranks)) < len(ranks)
-    if is_alone or (run.thinning and not _look_ahead(run.thinning, parts)):
+    if is_alone or (run.thinning and run.thinning.most is None):  # all samples could be too many for other files
         yield files, None
         return
     with TemporaryDirectory() as aside:
@@ -151,43 +152,43 @@ def _parts(run: Run, files: Sequence[RankFile], with_histograms: bool) -> Iterat
             read = list(forked(partial(_part_read, run, with_histograms, Path(aside)), parts))
         except sqlite3.Error:  # no space there
             read = []
-        if not read or (run.thinning and any(part.notes for part in read)):
-            if run.thinning:
-                run.thinning.forget()  # a file that is left out does not count
+        if not read:
             yield files, None
         else:
             yield from zip(parts, read)
 
 
-def _look_ahead(thinning: Thinning, parts: Sequence[Sequence[RankFile]]) -> bool:
-    """False if all samples are wanted, which could be too many for other files, or if a file cannot be counted before it is read."""
-    if thinning.most is None:
-        return False
-    for part in forked(partial(_part_count, thinning), parts):
-        for path, counted in part.items():
-            if counted is None:
-                thinning.forget()
-                return False
-            thinning.look_ahead(path, counted)
-    thinning.counts.clear()  # files count when they are read
-    return True
-
-
-def _part_count(run_thinning: Thinning, files: Sequence[RankFile]) -> dict[Path, Counted | None]:
+def _expect(thinning: Thinning, files: Sequence[RankFile]) -> None:
+    """How many samples are to be expected, from evenly chosen databases; before any is read. Ledgers are counted when they are read."""
+    thinning.files = len(files)
+    databases = [file.path for file in files if not file.is_ledger]
+    chosen = databases[:: -(-len(databases) // COUNTED_FILES) or 1]
+    if thinning.most is None or not chosen:
+        return
+    times = len(databases) / len(chosen)
     with closing(database_create()) as connection:
-        thinning = run_thinning.part(connection, [])
-        return {file.path: database_count(connection, file.path, thinning) for file in files}
+        counting = thinning.part(connection)
+        extents = [extent for path in chosen for extent in database_count(connection, path, counting.extents) or ()]
+        if sum(extent.count for extent in extents) * times <= thinning.most:
+            return
+        thinning.begin(extents)
+        counting = thinning.part(connection)
+        counts: Counts = {}
+        for path in chosen:
+            for kind, found in (database_count(connection, path, counting.counts) or {}).items():
+                counts.setdefault(kind, Counter()).update(found)
+    thinning.leave_out(counts, times)
 
 
 def _part_read(run: Run, with_histograms: bool, aside: Path, files: Sequence[RankFile]) -> Part:
     part = Run(run.path)
-    part.thinning = run.thinning and run.thinning.part(part.connection, [file.path for file in files])
+    part.thinning = run.thinning and run.thinning.part(part.connection)
     for file in files:
         file_take(part, file, with_histograms)
     path = aside / files[0].path.name
     database_write(part.connection, path)
     part.connection.close()
-    return Part(path, part.notes, part.thinning.counts if part.thinning else {})
+    return Part(path, part.notes)
 
 
 def _part_take(run: Run, part: Part) -> None:
@@ -195,7 +196,7 @@ def _part_take(run: Run, part: Part) -> None:
     part.path.unlink()
     run.notes += part.notes
     if run.thinning:
-        run.thinning.count(part.counts)
+        run.thinning.added(FILES_OF_PART)
 
 
 def _asides_tell(run: Run, beside: Mapping[str, int]) -> None:
@@ -257,11 +258,12 @@ def file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
             run.note(file.path, f"holds rank {units.rank_list(ranks)}, which another file holds too; it is left out")
         return
     try:
-        with run.thinning.adding() if run.thinning else nullcontext():
-            if file.is_ledger:
-                _ledger_or_database_take(run, file.path, with_histograms)
-            else:
-                database_copy(run.connection, file.path, with_histograms, run.thinning)
+        if file.is_ledger:
+            _ledger_or_database_take(run, file.path, with_histograms)
+        else:
+            database_copy(run.connection, file.path, with_histograms, run.thinning)
+        if run.thinning:
+            run.thinning.added()
     except ReportError as error:
         run.note(error.subject, error.what)
 

@@ -1,18 +1,29 @@
--- The collectives in which steps are sought. For each communicator: the samples of its lowest rank that has any, from the blocks that all
--- its ranks retain. A call's size is compared between steps unless each rank has its own size (v-variants). NCCL operations have device
+-- The collectives in which steps are sought. For each communicator: the samples of its lowest rank that has any, as far as all such ranks
+-- have sampled the same collectives. A call's size is compared between steps unless each rank has its own size (v-variants). NCCL operations have device
 -- times if nine in ten of the communicator's have them (with intermittent tracing, steps would seem long and short); otherwise the time
 -- of enqueueing. A small nonblocking collective ends with its call, so that it does not hide a pause in which the rank computes. Small
 -- collectives of threads other than the main one are a framework's control messages (Horovod) and are ignored.
 DROP TABLE IF EXISTS temp.speaking;
-CREATE TEMP TABLE speaking AS
-SELECT identity, own.world_rank, communicator, level AS sample_level
-FROM communicator AS own
-JOIN (
-    SELECT identity, min(world_rank) AS world_rank, max(sample_level) AS level
-    FROM communicator
-    WHERE sample_level IS NOT NULL AND communicator > 1 AND size + remote_size > 1
-    GROUP BY identity
-) AS spoken USING (identity, world_rank);
+CREATE TEMP TABLE speaking (
+    world_rank INTEGER, communicator INTEGER, identity TEXT NOT NULL, ranks INTEGER NOT NULL, PRIMARY KEY (world_rank, communicator)
+);
+INSERT INTO speaking
+SELECT min(world_rank), communicator, identity, count(*)
+FROM (SELECT DISTINCT world_rank, communicator FROM sample WHERE sequence IS NOT NULL)
+JOIN communicator USING (world_rank, communicator)
+WHERE communicator > 1 AND size + remote_size > 1
+GROUP BY identity;
+
+DROP TABLE IF EXISTS temp.common;
+CREATE TEMP TABLE common (identity TEXT, sequence INTEGER, PRIMARY KEY (identity, sequence)) WITHOUT ROWID;
+INSERT INTO common
+SELECT speaking.identity, sequence
+FROM sample
+JOIN communicator USING (world_rank, communicator)
+JOIN speaking ON speaking.identity = communicator.identity
+WHERE sequence IS NOT NULL
+GROUP BY speaking.identity, sequence
+HAVING count(*) >= ranks;
 
 DROP TABLE IF EXISTS temp.timed_on_device;
 CREATE TEMP TABLE timed_on_device AS
@@ -43,7 +54,7 @@ WITH sampled AS (
     LEFT JOIN call ON call.name = sample.call
     LEFT JOIN control_size ON control_size.call = sample.call
     LEFT JOIN rated_call ON rated_call.call = sample.call
-    WHERE sequence IS NOT NULL AND ((sequence - 1) / 1024 + 1) & ((1 << min(sample_level, 62)) - 1) = 0
+    WHERE sequence IS NOT NULL AND (speaking.identity, sequence) IN (SELECT identity, sequence FROM common)
 )
 SELECT identity, sequence, call, bytes, start_ns,
        CASE WHEN is_collective AND is_large THEN max(returned_ns, completed_ns) ELSE returned_ns END AS end_ns,
