@@ -22,7 +22,7 @@ LEVEL = 0.01  # of the verdict: the probability that a balanced run accuses some
 UNLIKELY = 0.001
 SAME_TWINS = {"staircase", "random", "rotation", "drift"}  # without delay these are "blocking"
 TWINS = [plant for plant in PLANTS if plant.program not in SAME_TWINS and plant.where not in ("network", "link")]
-ONE_CLOCK = [plant for plant in PLANTS if plant.where != "hosts" and plant.cause != "none"]
+ONE_CLOCK = [plant for plant in PLANTS if plant.where != "hosts" and plant.cause != "none" and not plant.samples]
 COMPARED = list({(plant.program, plant.where): plant for plant in PLANTS}.values())
 STEPPING = {"blocking", "nonblocking", "late_root", "gpipe", "staircase", "drift"}  # each round is a step
 Played = Callable[..., Trial]
@@ -80,6 +80,13 @@ def test_each_rank_waited_as_long_as_it_logged(played: Played, plant: Plant) -> 
     told_ns, slack_ns = told(trial.run).wait_ns, tolerance_ns(trial)
     for rank in range(plant.ranks):
         assert told_ns.get(rank, 0) == pytest.approx(trial.truth.wait_ns[rank], rel=0.1, abs=slack_ns)
+
+
+@pytest.mark.parametrize("plant", by_name(plant for plant in PLANTS if plant.samples))
+def test_where_a_part_of_the_calls_is_sampled_causes_are_known(played: Played, plant: Plant) -> None:
+    (whole,) = reporter.rows("late", played(plant).run.folder, "--by", "run")
+    assert whole["sampled_share"] < 0.5 and whole["coverage"] > 0.9
+    assert whole["unknown_cause_ns"] < 0.1 * whole["wait_ns"]
 
 
 def most_accusations(runs: int) -> int:

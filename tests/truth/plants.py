@@ -22,6 +22,7 @@ class Plant(NamedTuple):
     rounds: int = ROUNDS
     where: str = "here"  # or hosts, cores, network, link: what stands around the ranks
     accused: tuple[int, ...] = ()  # who is to be named, if these are not the late ones
+    samples: str = ""  # COMMPROF_SAMPLES, so few that the log has a part of the calls: figures of time are estimates then
 
     @property
     def named(self) -> tuple[int, ...]:
@@ -48,6 +49,7 @@ PLANTS = [
     Plant("late receiver, eager", "pass_eager", 4, (3,), "none"),
     imbalance("slow rank of gpipe, 2 stages x 2", "gpipe", (2,), "", delay_us=20_000, base_us=500),
     imbalance("slow stage of 1F1B, 4 stages x 2", "1f1b", (4, 5), "", 8, delay_us=20_000, base_us=500),
+    imbalance("slow rank of gpipe, a quarter of the calls sampled", "gpipe", (2,), "", delay_us=20_000, base_us=500, rounds=160, samples="64K"),
     imbalance("more work on each higher rank", "staircase", (3,), "MPI_Allreduce"),
     Plant("random work on every rank", "random", 4, (), "spread", delay_us=2 * DELAY_US),
     Plant("random work, eager messages to all", "fan_out", 4, (1,), "spread", rounds=2 * ROUNDS),

@@ -75,6 +75,8 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
     words = [plant.program, str(plant.rounds), str(plant.base_us), str(0 if on_network else delay_us), late]
     command = [str(COMMPROF_RUN), *command_for(mpi, "plants"), *words]
     environment = {"COMMPROF_OUTPUT": str(folder / "run"), "COMMPROF_QUIET": "on"}
+    if plant.samples:
+        environment["COMMPROF_SAMPLES"] = plant.samples
     ahead_ns = [0] * plant.ranks
     first = plant.ranks
     if on_network:
@@ -128,6 +130,8 @@ def is_confirmed(trial: Trial) -> bool:
 def figures(trial: Trial, said: Told) -> list[tuple[str, float, float]]:
     """What is told and what is logged of the quantity that the plant is about."""
     plant, truth = trial.plant, trial.truth
+    if plant.samples:
+        return []
     if plant.named:
         return [("cost of the named ranks", sum(said.cost_ns[rank] for rank in plant.named), sum(truth.root_ns[rank] for rank in plant.named))]
     if plant.cause == "by-call":
