@@ -24,6 +24,7 @@ SAME_TWINS = {"staircase", "random", "rotation", "drift"}  # without delay these
 TWINS = [plant for plant in PLANTS if plant.program not in SAME_TWINS and plant.where not in ("network", "link")]
 ONE_CLOCK = [plant for plant in PLANTS if plant.where != "hosts" and plant.cause != "none" and not plant.samples]
 COMPARED = list({(plant.program, plant.where): plant for plant in PLANTS}.values())
+MANY_AT_ONCE = {"gpipe", "1f1b", "nonblocking", "pass_nonblocking"}  # operations that one call completes
 STEPPING = {"blocking", "nonblocking", "late_root", "gpipe", "staircase", "drift"}  # each round is a step
 Played = Callable[..., Trial]
 
@@ -87,6 +88,14 @@ def test_where_a_part_of_the_calls_is_sampled_causes_are_known(played: Played, p
     (whole,) = reporter.rows("late", played(plant).run.folder, "--by", "run")
     assert whole["sampled_share"] < 0.5 and whole["coverage"] > 0.9
     assert whole["unknown_cause_ns"] < 0.1 * whole["wait_ns"]
+
+
+@pytest.mark.parametrize("plant", by_name(plant for plant in PLANTS if plant.program in MANY_AT_ONCE and not plant.samples))
+def test_overlapping_saves_no_more_than_what_is_not_waiting(played: Played, plant: Plant) -> None:
+    """Several operations that one Waitall completes are each blocked in it."""
+    trial = played(plant)
+    saving_ns = sum(row["saving_ns"] for row in reporter.rows("advise", trial.run.folder) if row["rule"] == "overlap" and row["found"])
+    assert saving_ns <= 1.2 * sum(trial.truth.transfer_ns.values()) + tolerance_ns(trial)
 
 
 def most_accusations(runs: int) -> int:

@@ -531,10 +531,13 @@ def polling(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 def overlap(inputs: Inputs) -> Iterator[Finding]:
     """Nonblocking operations that are waited for nearly all the time: what they are blocked without waiting for late ranks, no more than all
-    such calls last. Messages of a communicator are mostly waited for together, and communicators of one family do the same: they are one."""
+    completing calls last, less what these are known to wait for other operations. Messages of a communicator are mostly waited for together, and
+    communicators of one family do the same: they are one."""
     waits_ns = sum(call.total_ns for call in inputs.answers.calls if call.family == "completion")
+    completed = size_rows(inputs.run.connection, completion=True)
+    nonblocking = {row.call for row in completed}
     alike: dict[tuple[str, object], list[SizeRow]] = {}
-    for rows in _not_overlapped(size_rows(inputs.run.connection, completion=True)):
+    for rows in _not_overlapped(completed):
         call, family, identity = rows[0].call, rows[0].family, rows[0].identity
         what = family if family == "point-to-point" else call
         alike.setdefault((what, inputs.family(identity)), []).extend(rows)
@@ -542,7 +545,8 @@ def overlap(inputs: Inputs) -> Iterator[Finding]:
         blocked_ns = sum(row.blocked_ns for row in rows)
         share = min(1.0, blocked_ns / sum(row.total_ns for row in rows))
         calls, identities = sorted({row.call for row in rows}), sorted({row.identity for row in rows})
-        spent_ns = min(blocked_ns, waits_ns)
+        others = [row for row in inputs.late.calls if row.call in nonblocking and not (row.call in calls and row.identity in identities)]
+        spent_ns = min(blocked_ns, max(0, waits_ns - sum((row.wait_ns or 0) + (row.transfer_ns or 0) for row in others)))
         waiting = inputs.waiting(calls, spent_ns, identities)
         yield Finding(
             f"{' and '.join(calls)} {'overlap' if len(calls) > 1 else 'overlaps'} with nothing on {inputs.where(identities)}",
