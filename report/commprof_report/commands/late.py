@@ -37,7 +37,7 @@ from ..late.late_ranks import (
     call_rows,
     late,
 )
-from ..late.sentences import ALL, NOTABLE_SHARE, notable_rest, part_text, rest_text, unfinished_text, verdict
+from ..late.sentences import ALL, NOTABLE_SHARE, is_unknown, notable_rest, part_text, rest_text, unfinished_text, verdict
 from ..late.verdict import BACKGROUND, LEVEL, NOTABLE
 from ..plots import late as plot
 from ..roles import roles
@@ -230,7 +230,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     yield "Waiting", f"{estimated(row.wait_share, row.estimate_share)} of the time that was split, {spent}"
     if row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0:
         share = units.share(row.unknown_cause_ns / row.wait_ns)
-        yield "No known cause", f"{share} of the waiting: for ranks whose calls before it were not split, or not sampled{more_text(row)}"
+        yield "No known cause", f"{share} of the waiting: for ranks whose calls before it were not split, or not sampled{more_text(row) * is_unknown(row)}"
     yield "Transfer", f"{units.share(1 - row.wait_share)}, {moved}; both together {units.share(row.share_of_wall)} of counted time"
     yield from library_facts(answers)
     if row.late_ranks is not None:
