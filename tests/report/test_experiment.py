@@ -295,7 +295,9 @@ def test_ended_at_any_run_resume_goes_on_and_no_run_counts_twice(here, number, b
     start(here, "run", "exp", "--blocks", 2, "--seed", 1, *named)
     last = plans.order_of(plans.plan_read(here / "exp"), 2)[-1].name
     os.mkfifo(here / f"wait-{last}")
-    runner = subprocess.Popen(words(here, "resume", "exp", "--blocks", 3), env=environment(here), cwd=here, stdout=subprocess.DEVNULL)
+    heeding = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  # what a shell starts with & ignores SIGINT
+    resume = words(here, "resume", "exp", "--blocks", 3)
+    runner = subprocess.Popen(resume, env=environment(here), cwd=here, stdout=subprocess.DEVNULL, preexec_fn=heeding)
     with open(here / f"wait-{last}", "wb", buffering=0) as job:  # opens when the job reads
         before = runs(here)
         assert len(before) == 5
