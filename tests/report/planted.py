@@ -901,9 +901,8 @@ def ledger_pages(rank: Rank) -> list[bytes]:
         pages.setdefault((OF_STEPS, page), {})[place] = entry
     for activity in rank.gpu_samples:
         page_add(pages, OF_STREAM | activity.stream << 8, ledger_gpu_sample(activity))
-    return [
-        ledger_page(owner, number if owner == OF_STEPS else rank.start_unix_ns // WINDOW_NS, samples) for (owner, number), samples in pages.items()
-    ]
+    first = rank.start_unix_ns // WINDOW_NS
+    return [ledger_page(owner, number if owner == OF_STEPS else first, samples) for (owner, number), samples in pages.items()]
 
 
 def page_add(pages: dict, owner: int, entry: bytes) -> None:

@@ -91,7 +91,8 @@ KERNELS = [GpuSample(at_ns, at_ns + 100, 1) for at_ns in range(0, 9 * GAP_NS, GA
 
 
 def test_of_streams_only_the_windows_without_bits_of_the_devices_mask_count(written):
-    one = written(gpu_samples=KERNELS, streams=[Stream(begin_ns=200)], start_unix_ns=ROUND_UNIX_NS).header(device_mask=3 << planted.STRETCH, window_mask=15)
+    one = written(gpu_samples=KERNELS, streams=[Stream(begin_ns=200)], start_unix_ns=ROUND_UNIX_NS)
+    one.header(device_mask=3 << planted.STRETCH, window_mask=15)
     assert one.ask("SELECT start_ns FROM gpu_sample") == [(0,), (4 * GAP_NS,), (8 * GAP_NS,)]
     kept = [(200, GAP_NS), (4 * GAP_NS, 5 * GAP_NS), (8 * GAP_NS, 9 * GAP_NS)]
     assert one.ask(WINDOWS) == [(1, *window) for window in kept]

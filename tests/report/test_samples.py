@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import planted
 import pytest
-from commprof_report.run import database, ledger, ledger_samples
+from commprof_report.run import ledger, ledger_samples
 from commprof_report.run import run as run_module
 from commprof_report.run.ledger_samples import next_window
 from commprof_report.run.run import run_open

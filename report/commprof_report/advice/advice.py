@@ -531,8 +531,8 @@ def polling(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 def overlap(inputs: Inputs) -> Iterator[Finding]:
     """Nonblocking operations that are waited for nearly all the time: what they are blocked without waiting for late ranks, no more than all
-    completing calls last, less what these are known to wait for other operations. Messages of a communicator are mostly waited for together, and
-    communicators of one family do the same: they are one."""
+    completing calls last, less what these are known to wait for other operations. Messages of a communicator are mostly waited for together,
+    and communicators of one family do the same: they are one."""
     waits_ns = sum(call.total_ns for call in inputs.answers.calls if call.family == "completion")
     completed = size_rows(inputs.run.connection, completion=True)
     nonblocking = {row.call for row in completed}

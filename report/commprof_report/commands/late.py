@@ -229,8 +229,8 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     moved = f"{units.duration(row.transfer_ns / row.ranks)} per rank"
     yield "Waiting", f"{estimated(row.wait_share, row.estimate_share)} of the time that was split, {spent}"
     if row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0:
-        share = units.share(row.unknown_cause_ns / row.wait_ns)
-        yield "No known cause", f"{share} of the waiting: for ranks whose calls before it were not split, or not sampled{more_text(row) * is_unknown(row)}"
+        share, more = units.share(row.unknown_cause_ns / row.wait_ns), more_text(row) if is_unknown(row) else ""
+        yield "No known cause", f"{share} of the waiting: for ranks whose calls before it were not split, or not sampled{more}"
     yield "Transfer", f"{units.share(1 - row.wait_share)}, {moved}; both together {units.share(row.share_of_wall)} of counted time"
     yield from library_facts(answers)
     if row.late_ranks is not None:

@@ -197,9 +197,9 @@ def regular_open(path: Path) -> BinaryIO:
 
 
 def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
-    """Reads again while cells are folded or reset, or masks of samples get bits. A fold interrupted by a kill does no harm. A fold in progress in
-    a live process is never accepted, since nothing shows when it ends; if it is unknown whether the process lives, it is accepted
-    if two readings are equal."""
+    """Reads again while cells are folded or reset, or masks of samples get bits. A fold interrupted by a kill does no harm. A fold in progress
+    in a live process is never accepted, since nothing shows when it ends; if it is unknown whether the process lives, it is accepted if two
+    readings are equal."""
     with regular_open(path) as file:
         seen = None
         for attempt in range(TRIES):
