@@ -45,7 +45,7 @@ enum {
     LEDGER_NO_TAG = INT32_MIN,
     LEDGER_PAGE_SAMPLES = 64,
     LEDGER_WINDOW_NS_LOG2 = 20, /* calls are sampled in whole windows of 2^20 ns (1.05 ms) of the wall clock, by their end */
-    LEDGER_GAP_NS_LOG2 = 30,    /* a thread that finds no room samples none of its calls for the rest of 2^30 ns (1.07 s) of the wall clock */
+    LEDGER_GAP_NS_LOG2 = 30, /* a thread that finds no room samples none of its calls for the rest of 2^30 ns (1.07 s) of the wall clock */
 };
 
 #define LEDGER_BYTES_UNKNOWN UINT64_MAX

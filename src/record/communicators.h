@@ -36,8 +36,8 @@ struct communicator {
     int out_neighbors;         /* of its topology; COMMUNICATORS_NOT_ASKED until a neighborhood collective is counted */
     int32_t *peer_world_ranks; /* of the remote group if inter, else of the group; NULL: the same number */
     struct ledger_communicator *entry;
-    struct ordinals ordinals;        /* of communicators created on it */
-    uint32_t persistent;             /* how many persistent collectives were set up on it */
+    struct ordinals ordinals; /* of communicators created on it */
+    uint32_t persistent;      /* how many persistent collectives were set up on it */
     char name[128];
 };
 
