@@ -296,8 +296,8 @@ static void close_page(const struct samples_window *stream, uint64_t owner)
 static void give_up(struct ledger_page *last, uint64_t *sampled_since_ticks, uint64_t ticks, uint64_t end_of_gap)
 {
     if (last) {
-        last->until_ticks = ticks;
-        last->last = end_of_gap;
+        __atomic_store_n(&last->last, end_of_gap, __ATOMIC_RELAXED);
+        __atomic_store_n(&last->until_ticks, ticks, __ATOMIC_RELEASE);
     } else {
         *sampled_since_ticks = beginning_of(end_of_gap + 1);
     }
