@@ -301,4 +301,4 @@ def abort_code_in_ledger(path: Path) -> int:
 
 def copied_unix_ns_in_ledger(path: Path) -> int:
     """When a copy was made; 0 for a ledger itself."""
-    return int.from_bytes(path.read_bytes()[200:208], "little")
+    return int.from_bytes(path.read_bytes()[216:224], "little")
