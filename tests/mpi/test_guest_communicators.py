@@ -11,8 +11,8 @@ def grown_kilobytes(outcome):
 
 def test_memory_stays_bounded_while_communicators_come_and_go(profile, plain):
     run = profile("endless_communicators", 1, str(MADE))
-    # 4,094 of them are told apart, with 2.4 kB each; the last of those fall into the time that is measured
-    assert grown_kilobytes(run.outcome)[0] < grown_kilobytes(plain("endless_communicators", 1, str(MADE)))[0] + 4096
+    # 4,094 of them are told apart, with 2.4 kB each; the last of those fall into the time that is measured, and so may all of the sample log
+    assert grown_kilobytes(run.outcome)[0] < grown_kilobytes(plain("endless_communicators", 1, str(MADE)))[0] + 2 * 4096
     assert run.counts("MPI_Comm_free") == [MADE]
     assert run.rank_row(0)["dropped_calls"] == 0
 

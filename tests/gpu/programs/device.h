@@ -100,7 +100,7 @@ static inline void find_mapped(const char *name, char path[4096])
 }
 
 /* The profile's GPU state, by its ledger (src/ledger/ledger_format.h); 0 where nobody profiles. */
-enum { STATE_AT = 272, STATE_TRACING = 2, STATE_PAUSED = 3, STATE_REFUSED = 5 };
+enum { STATE_AT = 288, STATE_TRACING = 2, STATE_PAUSED = 3, STATE_REFUSED = 5 };
 
 static inline uint32_t profile_state(void)
 {
