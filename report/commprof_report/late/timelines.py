@@ -126,7 +126,7 @@ def timelines(connection: Connection, alignment: Alignment) -> dict[int, Timelin
     lines = {rank: Timeline(names) for (rank,) in connection.execute("SELECT world_rank FROM rank")}
     for rank, calls in groupby(map(TimelineCall._make, SQL.run(connection, "timeline_calls")), key=itemgetter(0)):
         line, waits = lines[rank], split.pop(rank, {})
-        own = [hole for hole in missing.get(rank, ()) if hole.thread in (None, main.get(rank, 0))]
+        own = [hole for hole in missing.get(rank, ()) if hole.thread == main.get(rank, 0)]
         gaps = Gaps([(alignment.aligned_ns(rank, hole.begin_ns), alignment.aligned_ns(rank, hole.end_ns)) for hole in own])
         for _, began_ns, ended_ns, call, state in calls:
             if call not in numbers:

@@ -11,10 +11,10 @@ SQL = query.beside(__file__)
 
 
 class Hole(NamedTuple):
-    """In the rank's own time. thread: None for all threads; sampling windows are a thread's own."""
+    """In the rank's own time; sampling windows are a thread's own."""
 
     world_rank: int
-    thread: int | None
+    thread: int
     begin_ns: int
     end_ns: int
 
@@ -27,7 +27,7 @@ def together_share(connection: Connection) -> float:
         whole_ns += wall_ns
         until_ns = 0
         for hole in found.get(rank, ()):
-            if hole.thread not in (None, main.get(rank, 0)):
+            if hole.thread != main.get(rank, 0):
                 continue
             begin_ns, until_ns = max(hole.begin_ns, until_ns), max(until_ns, min(hole.end_ns, wall_ns))
             missing_ns += max(0, until_ns - begin_ns)

@@ -1,7 +1,7 @@
 -- The collectives in which steps are sought. For each communicator: the samples of its lowest rank that has any, as far as all such ranks
--- have sampled the same collectives. A call's size is compared between steps unless each rank has its own size (v-variants). NCCL operations have device
--- times if nine in ten of the communicator's have them (with intermittent tracing, steps would seem long and short); otherwise the time
--- of enqueueing. A small nonblocking collective ends with its call, so that it does not hide a pause in which the rank computes. Small
+-- have sampled the same collectives. A call's size is compared between steps unless each rank has its own size (v-variants). NCCL
+-- operations have device times if nine in ten of the communicator's have them (with intermittent tracing, steps would seem long and
+-- short); otherwise the time of enqueueing. A small nonblocking collective ends with its call, so that it does not hide a pause in which the rank computes. Small
 -- collectives of threads other than the main one are a framework's control messages (Horovod) and are ignored.
 DROP TABLE IF EXISTS temp.speaking;
 CREATE TEMP TABLE speaking (
