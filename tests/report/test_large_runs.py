@@ -15,6 +15,8 @@ from typing import Callable
 import planted
 import pytest
 from commprof_report.base import query
+from commprof_report.calls.sizes import rank_durations, size_rows
+from commprof_report.commands import summary
 from commprof_report.compare import figures
 from commprof_report.late import late_ranks, verdict
 from commprof_report.run import database
@@ -30,6 +32,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 import large_run  # noqa: E402
 
 RANKS, STEPS = 16, 200
+NO_FILTERS = dict.fromkeys(("call", "communicator", "region", "rank", "bytes"))
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +154,7 @@ def test_the_collectives_of_steps_are_found_in_one_pass_over_communicators_and_s
 
 
 def test_the_causes_of_waits_get_one_index_for_all_queries(many):
-    run = select(run_open(many, with_samples=True), argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
+    run = select(run_open(many, with_samples=True), argparse.Namespace(**NO_FILTERS))
     late_ranks.late(run, align(run.connection))
     for name in ("late_ranks", "late_causes", "late_chains", "late_calls", "late_uncaused"):
         (statement,) = query.statements(late_ranks.SQL, name)
@@ -188,3 +191,22 @@ def test_many_rows_are_inserted_in_one_transaction():
 
     connection.executemany("INSERT INTO fact VALUES (?, ?, ?)", rows())
     assert states == [True] * 3 and not connection.in_transaction
+
+
+def test_what_was_counted_is_on_the_screen_before_waiting_is_analysed(report, many, monkeypatch, capsys):
+    """The analysis takes most of the time: the reader has the first half of the screen to read meanwhile."""
+    printed = []
+    monkeypatch.setattr(summary, "late", lambda *inputs: printed.append(capsys.readouterr().out) or late_ranks.late(*inputs))
+    closing = report("summary", many).out
+    (counted,) = printed
+    assert "MPI_Allreduce" in counted and "Waiting" not in counted
+    assert closing.startswith("Waiting ")
+
+
+def test_ranks_beyond_the_first_share_the_durations_of_their_row(many):
+    connection = select(run_open(many), argparse.Namespace(**NO_FILTERS)).connection
+    row = next(row for row in size_rows(connection) if row.call == "MPI_Bcast")  # made by all ranks
+    apart, few = rank_durations(connection, row, RANKS), rank_durations(connection, row, 2)
+    assert list(apart.buckets) == list(range(RANKS)) and list(few.buckets) == [-1, 0, 1]
+    assert [few.buckets[rank] for rank in (0, 1)] == [apart.buckets[rank] for rank in (0, 1)]
+    assert sum(bucket.count for bucket in few.buckets[-1]) == row.count - sum(bucket.count for rank in (0, 1) for bucket in few.buckets[rank])

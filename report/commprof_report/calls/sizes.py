@@ -54,9 +54,9 @@ class ReduceBcastRow(NamedTuple):
 
 
 class DurationRow(NamedTuple):
-    """A bucket of the durations of a row on one rank."""
+    """A bucket of the durations of a row on one rank, or on several."""
 
-    rank: int
+    rank: int  # -1: those without rows of their own
     low_ns: int
     high_ns: int
     count: int
@@ -70,7 +70,7 @@ class PercentilesRow(NamedTuple):
 
 
 class RankDurations(NamedTuple):
-    """The durations of a row on each rank, and their percentiles."""
+    """The durations of a row by rank, and their percentiles; rank -1: those without rows of their own."""
 
     buckets: dict[int, list[DurationRow]]
     percentiles: dict[int, PercentilesRow]
@@ -83,11 +83,11 @@ def size_rows(
     return SQL.ask(connection, "sizes", SizeRow, per_rank=per_rank, completion=completion, families=json.dumps(families or {}))
 
 
-def rank_durations(connection: Connection, row: SizeRow, family: Sequence[str] = ()) -> RankDurations:
-    """family: the identities of the communicators that share the row."""
+def rank_durations(connection: Connection, row: SizeRow, most_ranks: int, family: Sequence[str] = ()) -> RankDurations:
+    """most_ranks: that are told apart, the first ones. family: the identities of the communicators that share the row."""
     key = {name: getattr(row, name) for name in ("call", "identity", "memory_kind", "measure", "bytes_low", "bytes_high")}
     buckets: dict[int, list[DurationRow]] = {}
-    for bucket in SQL.ask(connection, "durations", DurationRow, **key, family=json.dumps(family)):
+    for bucket in SQL.ask(connection, "durations", DurationRow, **key, family=json.dumps(family), most_ranks=most_ranks):
         buckets.setdefault(bucket.rank, []).append(bucket)
     return RankDurations(buckets, {each.rank: each for each in SQL.ask(connection, "rank_percentiles", PercentilesRow)})
 

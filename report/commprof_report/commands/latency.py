@@ -120,10 +120,12 @@ def curves_of(run: Run, row: SizeRow, names: Mapping[str, str], is_one_communica
     size = f" {units.size_range(row.bytes_low, row.bytes_high)}" if sizes.carries_messages(row) else ""
     place = "" if is_one_communicator else f", {units.shortened(row.communicator, 36)}"
     name = f"{units.call_name(row.call, row.memory_kind, row.measure)}{size}{place}"
-    found = rank_durations(run.connection, row, [identity for identity, name in names.items() if name == row.communicator])
+    family = [identity for identity, name in names.items() if name == row.communicator]
+    found = rank_durations(run.connection, row, MOST_RANKS if by_rank else 0, family)
     yield histograms.Curve(name, note(row.count, row), summed(bucket for own in found.buckets.values() for bucket in own))
-    if by_rank and len(found.buckets) > 1:
-        for rank, own in list(found.buckets.items())[:MOST_RANKS]:
+    by_rank_buckets = {rank: own for rank, own in found.buckets.items() if rank >= 0}
+    if len(by_rank_buckets) > 1:
+        for rank, own in by_rank_buckets.items():
             calls = sum(bucket.count for bucket in own)
             yield histograms.Curve(f"{name}, rank {rank}", note(calls, found.percentiles[rank]), summed(own))
 

@@ -15,6 +15,7 @@ object holds everything.
 from __future__ import annotations
 
 import argparse
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -64,19 +65,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
-    alignment = align(run.connection)
-    answers = run_summary(run, late(run, alignment))
+    counted, alignment = run_summary(run), align(run.connection)
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, [answers.summary], SummaryRow._fields)
+        tables.write_rows(arguments, [counted.with_waiting(late(run, alignment)).summary], SummaryRow._fields)
         return
+    for line in counted_lines(run, counted):
+        print(line)
+    sys.stdout.flush()  # the analysis of a large run takes longer than reading these lines
+    answers = counted.with_waiting(late(run, alignment))
     is_whole = common.is_whole(arguments)
     step = headline(steps_summary(run, alignment.aligned_ns, late=answers.late).summary, answers.late.run) if is_whole else ""
-    for line in lines(run, answers, step):
+    for line in closing_lines(run, answers, step):
         print(line)
 
 
-def lines(run: Run, answers: RunSummary, step: str = "") -> Iterator[str]:
-    """The screen, line by line. `step`: the headline of hvprof-report steps."""
+def counted_lines(run: Run, answers: RunSummary) -> Iterator[str]:
+    """The first part of the screen: what was counted."""
     summary = answers.summary
     yield from run_lines(run, summary)
     yield ""
@@ -91,6 +95,10 @@ def lines(run: Run, answers: RunSummary, step: str = "") -> Iterator[str]:
         yield ""
         yield from nccl_lines(answers)
         yield ""
+
+
+def closing_lines(run: Run, answers: RunSummary, step: str) -> Iterator[str]:
+    """The rest of the screen. `step`: the headline of hvprof-report steps."""
     for head, text in closing_facts(run, answers, step):
         if head in ("Waiting", "Marks", "In a step"):
             first, *rest = textwrap.wrap(units.visible(text), WIDTH - HEAD_WIDTH, break_on_hyphens=False)

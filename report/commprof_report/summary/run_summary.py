@@ -129,11 +129,14 @@ class RunSummary(NamedTuple):
     peers: list[PeerRow]
     facts: list[FactRow]
     memory_kinds: list[MemoryKindRow]
-    late: Late
+    late: Late | None
+
+    def with_waiting(self, late: Late) -> RunSummary:
+        return self._replace(summary=self.summary._replace(**_waiting(late)), late=late)
 
 
-def run_summary(run: Run, late: Late) -> RunSummary:
-    """`late`: the same run's analysis of waiting."""
+def run_summary(run: Run, late: Late | None = None) -> RunSummary:
+    """`late`: the same run's analysis of waiting. Without it all else is known, and the fields about waiting are None until with_waiting."""
     calls = call_rows(run.connection)
     ranks = rank_rows(run.connection)
     peers = peer_rows(run.connection)
@@ -222,14 +225,13 @@ def _calls(calls: Sequence[CallRow]) -> dict:
     }
 
 
-def _waiting(late: Late) -> dict:
-    row = late.run
+def _waiting(late: Late | None) -> dict:
     return {
-        "wait_verdict": row.verdict,
-        "wait_coverage": row.coverage,
-        "wait_share": row.wait_share,
-        "late_ranks": row.late_ranks,
-        "late_gain_ns": row.late_gain_ns,
+        "wait_verdict": late and late.run.verdict,
+        "wait_coverage": late and late.run.coverage,
+        "wait_share": late and late.run.wait_share,
+        "late_ranks": late and late.run.late_ranks,
+        "late_gain_ns": late and late.run.late_gain_ns,
     }
 
 
