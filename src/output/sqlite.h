@@ -9,7 +9,7 @@
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
 
-enum { SQLITE_OK = 0, SQLITE_DONE = 101, SQLITE_OPEN_READWRITE = 2, SQLITE_OPEN_CREATE = 4 };
+enum { SQLITE_OK = 0, SQLITE_DONE = 101, SQLITE_OPEN_READWRITE = 2, SQLITE_OPEN_NOMUTEX = 0x8000 };
 
 struct sqlite {
     int (*open_v2)(const char *, sqlite3 **, int, const char *);

@@ -377,7 +377,7 @@ static bool fill(struct store *store, const char *aside, int64_t began_ns, char 
     /* A value that breaks a constraint is stored: the reporter judges it, and nothing is lost. */
     static const char BEGIN[] = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
                                 "PRAGMA ignore_check_constraints = ON; BEGIN";
-    store->failed = sqlite.open_v2(aside, &store->database, SQLITE_OPEN_READWRITE, "unix-none") != SQLITE_OK ||
+    store->failed = sqlite.open_v2(aside, &store->database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, "unix-none") != SQLITE_OK ||
                     sqlite.exec(store->database, page_size(store->ledger), NULL, NULL, NULL) != SQLITE_OK ||
                     sqlite.exec(store->database, BEGIN, NULL, NULL, NULL) != SQLITE_OK ||
                     sqlite.exec(store->database, store_schema, NULL, NULL, NULL) != SQLITE_OK;
