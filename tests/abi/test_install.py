@@ -73,3 +73,11 @@ def test_manual_pages_have_every_setting_with_its_default(prefix, page, form):
     for option, variable, value in settings:
         item = text.partition(form.format(option=option, variable=variable))[2].partition("\n.It ")[0]
         assert item and (value == "not set" or f"Default: {value}." in item), variable
+
+
+def test_the_reporter_is_installed_compiled_unless_it_is_for_a_package(prefix, tmp_path):
+    """Python would compile it anew at each command: users seldom may write there."""
+    modules = list((prefix / "share" / "commprof").rglob("*.py"))
+    assert all(list((module.parent / "__pycache__").glob(f"{module.stem}.*.pyc")) for module in modules) and len(modules) > 50
+    make("install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
+    assert list(tmp_path.rglob("*.pyc")) == []
