@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import training
+from commprof_report.steps import period
 from commprof_report.steps.period import Calls, Period, find_period, free_times
 from training import Job
 
@@ -162,3 +163,17 @@ def test_no_step_spans_a_gap(name):
         if one.step is not None and one.sequence and (one.sequence - 1) // size % 3:
             kept.discard(one.step)
     assert len(kept & {min(inside) for inside in steps}) >= 0.8 * len(kept)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_layers_of_which_too_few_are_sampled_in_a_row_are_no_steps_of_one_layer(seed):
+    """Steps of ten layers; eight calls in a row are sampled, with at most one of the pauses."""
+    found, steps = found_in(training.equal_layers(seed=seed), lambda sequence: sequence % 93 < 8)
+    assert found.how == "" and found.why == period.UNTOLD and steps == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_single_calls_with_a_rare_pause_are_steps_though_most_are_not_sampled(seed):
+    """An evaluation is a pause, too."""
+    found, _ = found_in(training.one_allreduce(seed=seed), lambda sequence: sequence % 250 < 80)
+    assert found.how == "sizes" and found.calls == 1

@@ -52,6 +52,7 @@ LONG_GAP, LONG_GAPS_SHARE = 3.0, 0.25  # least ratio of long to short pauses; le
 MOST_CALLS_BY_GAPS = 64
 SAME_DISTANCE = 0.8  # share of equal distances between long pauses, and of the calls that then lie in whole steps
 STEADY = 0.75  # share of the intervals, and of their time, between half and twice the median
+UNTOLD = "all are alike, and too few of the long pauses between them were sampled to tell how many make a step"
 IRREGULAR = 0.6  # median absolute deviation / median of the times from one call to the next
 
 
@@ -96,6 +97,8 @@ def find_period(calls: Calls) -> Period:
         return _none("they are too few")
     gaps = pauses(calls)
     found = _by_sizes(calls, gaps)
+    if found.why == UNTOLD:
+        return found
     is_rare = len(found.spans) < FEWEST_STEPS
     if found.confidence < FEWEST_CONFIDENCE or is_rare:
         summed = _by_bytes(calls)
@@ -191,7 +194,9 @@ def _by_sizes(calls: Calls, gaps: Sequence[int | None]) -> Period:
     if not spans:
         return _none("no pattern")
     how, step_bytes = "sizes", sum(calls.bytes[place] for place in range(*spans[len(spans) // 2]) if calls.tokens[place] in own)
-    units = _units_of_a_step(gaps, spans)
+    units = _units_of_a_step(gaps, spans) or (1 if lag > 1 else None)
+    if units is None:
+        return _none(UNTOLD)
     groups = _grouped(gaps, spans, units) if units > 1 else []
     if units * len(groups) >= SAME_DISTANCE * len(spans):
         spans, how, step_bytes = groups, "gaps", step_bytes * units
@@ -301,16 +306,27 @@ def _mended(calls: Calls, spans: Sequence[Span], step_bytes: int, functions: set
 # By gaps.
 
 
-def _units_of_a_step(gaps: Sequence[int | None], spans: Sequence[Span]) -> int:
-    """The number of spans between long pauses, if it is constant; otherwise 1."""
+def _units_of_a_step(gaps: Sequence[int | None], spans: Sequence[Span]) -> int | None:
+    """The number of spans between long pauses, if it is constant; otherwise 1. None: so much is missing between the samples that it cannot be
+    told."""
     long_ns = _long_gap(gaps, spans)
     if long_ns is None:
         return 1
-    longs = [place for place, span in enumerate(spans) if (gaps[span.first] or 0) >= long_ns]
-    distances = Counter(later - earlier for earlier, later in zip(longs, longs[1:]))
-    ((units, times),) = distances.most_common(1) or [(1, 0)]
-    is_regular = len(longs) > FEWEST_STEPS and times >= SAME_DISTANCE * sum(distances.values())
-    return units if is_regular and units <= MOST_CALLS_BY_GAPS else 1
+    distances: Counter[int] = Counter()
+    since, is_after_long, longest = 0, False, 0  # spans since the last long pause, or since samples were missing
+    for span in spans:
+        gap = gaps[span.first]
+        if gap is None or gap >= long_ns:
+            distances[since] += gap is not None and is_after_long
+            since, is_after_long = 0, gap is not None
+        since += 1
+        longest = max(longest, since)
+    known = sum(distances.values())
+    if known < FEWEST_STEPS:
+        is_whole = gaps.count(None) == 1
+        return 1 if is_whole or longest >= MOST_CALLS_BY_GAPS else None
+    ((units, times),) = distances.most_common(1)
+    return units if times >= SAME_DISTANCE * known and units <= MOST_CALLS_BY_GAPS else 1
 
 
 def _long_gap(gaps: Sequence[int | None], spans: Sequence[Span]) -> int | None:
