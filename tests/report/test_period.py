@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 import training
-from commprof_report.steps import period
 from commprof_report.steps.period import Calls, Period, find_period, free_times
 from training import Job
 
@@ -165,15 +166,33 @@ def test_no_step_spans_a_gap(name):
     assert len(kept & {min(inside) for inside in steps}) >= 0.8 * len(kept)
 
 
+def in_windows(calls: int, times: int, seed: int):
+    """Keeps about one call in `times`, in windows of about so many calls that begin anywhere."""
+    rng, kept, at = random.Random(seed), set(), 1
+    while at < 100_000:
+        at += round(calls * times * rng.uniform(0.9, 1.1))
+        kept.update(range(at, at + round(calls * rng.uniform(0.8, 1.2))))
+    return kept.__contains__
+
+
 @pytest.mark.parametrize("seed", range(5))
-def test_equal_layers_of_which_too_few_are_sampled_in_a_row_are_no_steps_of_one_layer(seed):
-    """Steps of ten layers; eight calls in a row are sampled, with at most one of the pauses."""
-    found, steps = found_in(training.equal_layers(seed=seed), lambda sequence: sequence % 93 < 8)
-    assert found.how == "" and found.why == period.UNTOLD and steps == []
+@pytest.mark.parametrize("calls", [8, 13, 24, 32])
+def test_equal_layers_are_not_taken_for_steps_where_windows_are_short(calls, seed):
+    """Steps of ten layers, and one of the longer pauses or a few in each window."""
+    found, steps = found_in(training.equal_layers(seed=seed, steps=600), in_windows(calls, 8, seed))
+    assert found.how in ("", "gaps") and all(len(step) == 1 for step in steps)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("calls", [24, 48, 64, 100])
+def test_layers_of_several_calls_are_not_taken_for_steps_where_no_window_holds_a_step(calls, seed):
+    """Steps of 145 calls: 24 layers of six, and one more."""
+    found, _ = found_in(training.transformer(seed=seed, steps=100), in_windows(calls, 8, seed))
+    assert found.how == "" and found.why
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_single_calls_with_a_rare_pause_are_steps_though_most_are_not_sampled(seed):
     """An evaluation is a pause, too."""
-    found, _ = found_in(training.one_allreduce(seed=seed), lambda sequence: sequence % 250 < 80)
+    found, _ = found_in(training.one_allreduce(seed=seed, steps=2000), in_windows(80, 4, seed))
     assert found.how == "sizes" and found.calls == 1

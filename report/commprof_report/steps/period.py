@@ -11,6 +11,8 @@ bytes   The sizes differ from step to step, but their sum does not: a framework 
 gaps    All calls are alike (equal layers, reduced one by one), and a long pause follows every k-th call. A job that pauses after every
         k-th step looks the same, so the pauses must be a notable share of the time.
 
+If samples are missing, what repeats may be a layer in stretches that hold no whole step (_may_be_layers): then no period is found.
+
 The first call of a period is the one with the longest pause before it: that is when data are read and the forward pass runs. A pause
 is time outside the communicator's collectives; the time that ranks wait for each other in a small collective after every step is no pause.
 """
@@ -22,7 +24,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import accumulate, compress, groupby
 from math import exp, log, sqrt
-from operator import eq
+from operator import eq, or_
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -52,7 +54,7 @@ LONG_GAP, LONG_GAPS_SHARE = 3.0, 0.25  # least ratio of long to short pauses; le
 MOST_CALLS_BY_GAPS = 64
 SAME_DISTANCE = 0.8  # share of equal distances between long pauses, and of the calls that then lie in whole steps
 STEADY = 0.75  # share of the intervals, and of their time, between half and twice the median
-UNTOLD = "all are alike, and too few of the long pauses between them were sampled to tell how many make a step"
+UNTOLD = "what repeats may be a step or a part of one; too little was sampled in a row to tell"
 IRREGULAR = 0.6  # median absolute deviation / median of the times from one call to the next
 
 
@@ -194,11 +196,11 @@ def _by_sizes(calls: Calls, gaps: Sequence[int | None]) -> Period:
     if not spans:
         return _none("no pattern")
     how, step_bytes = "sizes", sum(calls.bytes[place] for place in range(*spans[len(spans) // 2]) if calls.tokens[place] in own)
-    units = _units_of_a_step(gaps, spans) or (1 if lag > 1 else None)
-    if units is None:
+    if _may_be_layers(calls, gaps, spans):
         return _none(UNTOLD)
-    groups = _grouped(gaps, spans, units) if units > 1 else []
-    if units * len(groups) >= SAME_DISTANCE * len(spans):
+    units = _units_of_a_step(calls, gaps, spans)
+    groups, cut = _grouped(gaps, spans, units) if units > 1 else ([], 0)
+    if groups and units * len(groups) >= SAME_DISTANCE * (len(spans) - cut):
         spans, how, step_bytes = groups, "gaps", step_bytes * units
     else:
         units = 1
@@ -306,27 +308,47 @@ def _mended(calls: Calls, spans: Sequence[Span], step_bytes: int, functions: set
 # By gaps.
 
 
-def _units_of_a_step(gaps: Sequence[int | None], spans: Sequence[Span]) -> int | None:
-    """The number of spans between long pauses, if it is constant; otherwise 1. None: so much is missing between the samples that it cannot be
-    told."""
+def _units_of_a_step(calls: Calls, gaps: Sequence[int | None], spans: Sequence[Span]) -> int:
+    """The number of spans between long pauses, if it is constant; otherwise 1."""
     long_ns = _long_gap(gaps, spans)
-    if long_ns is None:
-        return 1
-    distances: Counter[int] = Counter()
-    since, is_after_long, longest = 0, False, 0  # spans since the last long pause, or since samples were missing
-    for span in spans:
-        gap = gaps[span.first]
-        if gap is None or gap >= long_ns:
-            distances[since] += gap is not None and is_after_long
-            since, is_after_long = 0, gap is not None
-        since += 1
-        longest = max(longest, since)
+    runs = [] if long_ns is None else _runs(calls, spans, [(gaps[span.first] or 0) >= long_ns for span in spans])
+    distances = Counter(run.spans for run in runs if run.is_whole)
+    ((units, times),) = distances.most_common(1) or [(1, 0)]
     known = sum(distances.values())
-    if known < FEWEST_STEPS:
-        is_whole = gaps.count(None) == 1
-        return 1 if is_whole or longest >= MOST_CALLS_BY_GAPS else None
-    ((units, times),) = distances.most_common(1)
-    return units if times >= SAME_DISTANCE * known and units <= MOST_CALLS_BY_GAPS else 1
+    is_regular = known >= FEWEST_STEPS and times >= SAME_DISTANCE * known
+    return units if is_regular and units <= MOST_CALLS_BY_GAPS else 1
+
+
+def _may_be_layers(calls: Calls, gaps: Sequence[int | None], spans: Sequence[Span]) -> bool:
+    """Whether spans may be parts of steps, and the samples do not tell: calls are missing, and long pauses or other calls interrupt the
+    spans, at distances most of which are not known."""
+    if calls.stretch[0] == calls.stretch[-1]:
+        return False
+    long_ns = _long_gap(gaps, spans)
+    is_after_others = [span.first != earlier.end for earlier, span in zip([spans[0], *spans], spans)]
+    is_after_pause = [long_ns is not None and (gaps[span.first] or 0) >= long_ns for span in spans]
+    runs = _runs(calls, spans, list(map(or_, is_after_others, is_after_pause)))
+    are_known = sum(run.is_whole for run in runs) >= FEWEST_STEPS
+    return any(run.is_interrupted for run in runs) and not are_known and max(run.spans for run in runs) < MOST_CALLS_BY_GAPS
+
+
+class Run(NamedTuple):
+    """Spans between two interruptions, or between one and calls that are missing."""
+
+    spans: int
+    is_interrupted: bool  # at one end at least
+    is_whole: bool  # at both
+
+
+def _runs(calls: Calls, spans: Sequence[Span], begins: Sequence[bool]) -> list[Run]:
+    """begins: of each span, whether an interruption precedes it."""
+    edges: list[tuple[int, bool]] = []  # place of a span, and whether an interruption precedes it, rather than calls that are missing
+    for place, (span, is_begin) in enumerate(zip(spans, begins)):
+        is_seen = place > 0 and calls.stretch[span.first] == calls.stretch[spans[place - 1].first]
+        if is_begin or not is_seen:
+            edges.append((place, is_seen))
+    ends = [*edges[1:], (len(spans), False)]
+    return [Run(end - place, own or other, own and other) for (place, own), (end, other) in zip(edges, ends)]
 
 
 def _long_gap(gaps: Sequence[int | None], spans: Sequence[Span]) -> int | None:
@@ -348,7 +370,8 @@ def _long_gap(gaps: Sequence[int | None], spans: Sequence[Span]) -> int | None:
     return known[split] if matters and exp(high - low) >= LONG_GAP else None
 
 
-def _grouped(gaps: Sequence[int | None], spans: Sequence[Span], units: int) -> list[Span]:
+def _grouped(gaps: Sequence[int | None], spans: Sequence[Span], units: int) -> tuple[list[Span], int]:
+    """The steps of so many spans, and how many spans are in parts of steps, before or after calls that are missing."""
     long_ns = _long_gap(gaps, spans)
     groups: list[list[Span]] = []
     for span in spans:
@@ -357,7 +380,9 @@ def _grouped(gaps: Sequence[int | None], spans: Sequence[Span], units: int) -> l
         if is_first:
             groups.append([])
         groups[-1].append(span)
-    return [Span(group[0].first, group[-1].end) for group in groups if len(group) == units]
+    is_cut = [gaps[group[0].first] is None for group in groups] + [True]
+    cut = sum(len(group) for group, *sides in zip(groups, is_cut, is_cut[1:]) if len(group) < units and any(sides))
+    return [Span(group[0].first, group[-1].end) for group in groups if len(group) == units], cut
 
 
 # By bytes.
