@@ -175,5 +175,9 @@ def most_text(answers: Late) -> str | None:
     found, text = most(answers.causes, rank), f"nobody is late beyond chance: {text}"
     if not found.is_later:
         return f"{text}, but the others are late, too, where nobody waits for them"
+    if found.is_start:
+        first = "first" if found.arrivals == 1 else f"first {found.arrivals:,}"
+        where = f"nearly all of it at the start: in the {first} of {units.counted(found.late_arrivals, 'late arrival')}"
+        return f"nobody is late beyond chance: {units.share(share)} of the waiting is for rank {rank}, {where}"
     when = f", in the {found.half} half of the run" if found.half else ""
     return f"{text}, nearly all of it in {found.arrivals:,} of {units.counted(found.late_arrivals, 'late arrival')}{when}"

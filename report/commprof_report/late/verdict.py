@@ -5,8 +5,8 @@ each rank: how much waiting it causes (root_causes.py). Waiting whose cause is n
 rank were different from the others, ranks that could have been late at the same arrivals could change places within each block. The
 probability that a rank then costs as much as it does, or more, is bounded by Chernoff's inequality. A rank is named only if that bound, times
 the number of ranks (Bonferroni), is below 1 %, and if the named ranks cause at least half of the waiting. The same test is made for hosts,
-and for each call on each communicator. One extreme block cannot name a rank. Whether what the named ranks cause grows is judged by Kendall's
-test over eight blocks.
+and for each call on each communicator. One extreme block cannot name a rank, not even together with others in which it costs next to nothing:
+the bound is that of the cost without these. Whether what the named ranks cause grows is judged by Kendall's test over eight blocks.
 
 Ranks cannot change places where only some of them can be waited for, such as the root of a Bcast or the sender of an eager message. There, and
 in all messages, a rank's cost is replaced in the test, but not in the half of the waiting, by how late it is, waited for or not (own_time.py).
@@ -37,6 +37,8 @@ MOST_TURNS = 0.75  # share of the late arrivals that one rank may have if ranks 
 FEW_DECIDE = 5  # a fifth of the arrivals has twice as many exceptions as a rotation may have, where ranks do not take turns
 REGULAR = 0.9  # share of the collectives that a rotation predicts
 LATER_HALF = 0.9  # share of the cost that one half of the run has
+SLIGHT = 0.1  # of the mean over the blocks; what a unit costs in a block where it costs less is no evidence
+START = 0.1  # share of the late arrivals, from the first on, that are at most the start of the run
 
 
 class Cause(NamedTuple):
@@ -133,10 +135,12 @@ def _candidates(causes: Sequence[Cause], participants: Participants, ranks: Sequ
 
 
 class Most(NamedTuple):
-    """What one rank causes. arrivals: the fewest late arrivals that have nearly all of it, out of late_arrivals in the run."""
+    """What one rank causes. arrivals: the fewest late arrivals that have nearly all of it, out of late_arrivals in the run. is_start: they
+    are the first ones, and few."""
 
     arrivals: int
     late_arrivals: int
+    is_start: bool
     half: str
     is_later: bool  # it is also later than the others, whether or not anyone waits for them
 
@@ -146,9 +150,13 @@ def most(causes: Sequence[Cause], rank: int) -> Most:
     costs = _sums(own, lambda _: rank, "cost_ns")
     by_arrival = sorted((sum(cause.cost_ns for cause in group) for group in arrivals(own)), reverse=True)
     needed = sum(upto < LATER_HALF * costs[rank] for upto in accumulate(by_arrival, initial=0))
-    late_arrivals = len({cause.arrival for cause in causes if cause.cost_ns > 0})
+    late_arrivals = dict.fromkeys(cause.arrival for cause in causes if cause.cost_ns > 0)
+    first = set(list(late_arrivals)[:needed])
+    at_first = sum(cause.cost_ns for cause in own if cause.arrival in first)
+    is_start = needed <= max(1, START * len(late_arrivals)) and at_first >= LATER_HALF * costs[rank]
     compared = _sums(causes, lambda each: each, "compared_ns")
-    return Most(needed, late_arrivals, _half(own, causes), compared[rank] >= MOST_OF_IT * sum(compared.values()))
+    is_later = compared[rank] >= MOST_OF_IT * sum(compared.values())
+    return Most(needed, len(late_arrivals), is_start, _half(own, causes), is_later)
 
 
 def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> list[int]:
@@ -254,7 +262,9 @@ def _chance(compared: Sequence[Compared], unit: Hashable) -> float:
         return 1.0
     groups = [group for begin, end in _spans(len(own), number) for group in _added(own[begin:end])]
     most = max(max(group.costs.values()) for group in groups)
-    cost = sum(group.costs[unit] for group in groups) / most
+    costs = [group.costs[unit] for group in groups]
+    slight = SLIGHT * sum(costs) / len(costs)
+    cost = sum(each for each in costs if each >= slight) / most
     bound = min(sum(_log_mean(group, rate / most) for group in groups) - rate * cost for rate in RATES)
     return exp(min(0.0, bound))
 
