@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations, product
 from random import Random
+from statistics import fmean
 
 import planted
 import pytest
 import training
-from commprof_report.base import kendall
+from commprof_report.base import kendall, units
 from commprof_report.steps.boundaries import Group, _follow, _matched
 from commprof_report.steps.period import Period
 from commprof_report.steps.trend import trend
@@ -193,6 +195,28 @@ def test_an_outlier_names_the_rank_that_computed_longer(steps):
 def test_an_outlier_names_the_call_that_took_longer(steps):
     row = steps(pair(slow_job(30, True)), "--json", "--per-step").rows[30]
     assert row["is_outlier"] and "more in MPI_Allreduce on all ranks" in row["why"]
+
+
+def test_an_outlier_is_not_explained_by_calls_of_other_threads(steps):
+    """They take all of the step, and may wait for the next one."""
+    ranks = pair(slow_job(30, True))
+    for rank in ranks:
+        rank.threads.append((1, "other", 0))
+        rank.samples.append(Sample("MPI_Recv", rank.samples[29].end_ns, rank.samples[30].end_ns, thread=1))
+        rank.windows.append(Window(0, rank.wall_ns, 1))
+    row = steps(ranks, "--json", "--per-step").rows[30]
+    assert "more in MPI_Allreduce on all ranks" in row["why"] and "MPI_Recv" not in row["why"]
+
+
+def test_an_outlier_says_by_how_much_a_call_took_longer_on_average_over_the_ranks_that_it_names(steps):
+    """Rank 0 came 8 ms earlier to it: the step itself is a mean over the ranks."""
+    ranks = pair(slow_job(30, True))
+    early = ranks[0].samples[30]
+    ranks[0].samples[30] = replace(early, start_ns=early.start_ns - 8 * MS)
+    durations = [[sample.end_ns - sample.start_ns for sample in rank.samples] for rank in ranks]
+    longer = [own[30] - fmean([*own[1:30], *own[31:]]) for own in durations]
+    row = steps(ranks, "--json", "--per-step").rows[30]
+    assert row["why"] == f"{units.duration(fmean(longer))} more in MPI_Allreduce on all ranks"
 
 
 def test_of_two_ranks_that_are_equally_slow_none_is_the_slowest(summary):

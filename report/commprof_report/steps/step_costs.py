@@ -106,7 +106,7 @@ class Spent:
         self.driving_ns = 0  # in communication, on the thread that drives the step
         self.file_ns = 0  # in files, on the same thread
         self.others_ns: dict[int, int] = {}  # in communication, by thread
-        self.by_call: dict = {}  # first (call, communicator, family, library): [count, bytes, time, of it driving]; then call: time
+        self.by_call: dict = {}  # first (call, communicator, family, library): [count, bytes, time, of it driving]; then time by call
         self.is_complete = 1
         self.waited_ns: int | None = None  # for other ranks, on the driving thread; None: unknown
         self.transfer_ns = 0  # of what was split
@@ -235,6 +235,8 @@ def step_costs(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Costs:
     communicating = [of_rank for of_rank in ranks if any(one.driving_ns for one in of_rank)]
     is_driven = 2 * len(communicating) >= len(ranks)
     thread, is_main = reading.busiest(spent, is_driven)
+    for one in spent:
+        one.by_call = _time_by_call(one, is_driven)
     rows = _step_rows(spent, is_driven, aligned_ns)
     return Costs(rows, reading.by_call, is_driven, thread, is_main, reading.poll_share)
 
@@ -280,10 +282,6 @@ class Reading:
         for spent in steps:
             if spent.is_complete and not spent.rank_step.is_warm_up:
                 self.by_call.add(rank, spent, self.labels)
-            times: Counter[str] = Counter()
-            for (call, _, _, _), added in spent.by_call.items():
-                times[call] += added[2]
-            spent.by_call = times
 
     def busiest(self, spent: Sequence[Spent], is_driven: bool) -> tuple[str, bool]:
         """The thread that communicates most in steps: its name, and whether it is the main one."""
@@ -297,6 +295,14 @@ class Reading:
         ((key, _),) = totals.most_common(1) or [((0, 0), 0)]
         name, is_main = self.names.get(key, ("", 0))
         return name, bool(is_main)
+
+
+def _time_by_call(spent: Spent, is_driven: bool) -> Counter[str]:
+    """Of all threads, or on the driving one and on the device."""
+    times: Counter[str] = Counter()
+    for (call, _, _, library), (_, _, total_ns, driving_ns) in spent.by_call.items():
+        times[call] += driving_ns if is_driven and library == "mpi" else total_ns
+    return +times
 
 
 def _run(steps: Sequence[Spent], on_device: list[SampleRow]) -> None:
@@ -420,7 +426,7 @@ class Explanation:
 
 
 def _on_ranks(what: str, more: dict[int, float], least_ns: float) -> str:
-    """12 ms more in MPI_Allreduce on ranks 1-3."""
+    """12 ms more in MPI_Allreduce on ranks 1-3: a mean over these."""
     ranks = [rank for rank, ns in more.items() if ns >= least_ns and ns > 0]
     named = "all ranks" if len(ranks) == len(more) and len(more) > 1 else units.rank_names(ranks)
-    return f"{units.duration(max(more.values()))} {what} on {named}"
+    return f"{units.duration(fmean(more[rank] for rank in ranks))} {what} on {named}"
