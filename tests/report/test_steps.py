@@ -371,14 +371,26 @@ def test_groups_of_which_one_lacks_a_step_are_matched_in_order():
     assert _matched({0: ends, 2: others}) == {0: list(range(1, 101)), 2: list(range(2, 101))}
 
 
-def ensemble(paces: tuple[int, int], late_ns: int = 0) -> PlantedJob:
-    """Two communicators of two ranks that know nothing of each other, each with 60 steps. Rank 3 may be late."""
+def test_a_rank_that_takes_part_in_each_tenth_step_only_has_no_part_of_it():
+    """It would seem to need ten times as long for it."""
+    ends = [number * 10 * MS for number in range(1, 101)]
+    assert _matched({0: ends, 3: ends[9::10]}) == {0: list(range(1, 101))}
+
+
+def test_a_rank_whose_samples_have_a_gap_keeps_its_steps():
+    ends = [number * 10 * MS for number in range(1, 101)]
+    assert _matched({0: ends, 3: ends[:30] + ends[60:]})[3] == [*range(1, 31), *range(61, 101)]
+
+
+def ensemble(paces: tuple[int, int], late_ns: int = 0, uneven_ns: int = 0) -> PlantedJob:
+    """Two communicators of two ranks that know nothing of each other, each with 60 steps. Rank 3 may be late. uneven_ns: ranks 0 and 1 take
+    turns in computing longer."""
     program = Program(4)
     pairs = [program.job.group((0, 1), "first"), program.job.group((2, 3), "second")]
     for pair_of_ranks, pace_ns in zip(pairs, paces):
-        for _ in range(60):
+        for step in range(60):
             for rank in pair_of_ranks.ranks:
-                program.compute(rank, pace_ns + (late_ns if rank == 3 else 0))
+                program.compute(rank, pace_ns + (late_ns if rank == 3 else uneven_ns if rank == step % 2 else 0))
             program.collective("MPI_Allreduce", pair_of_ranks, MS, message_bytes=4_000_000)
     for rank in range(4):
         program.job.thread(rank, is_main=1)

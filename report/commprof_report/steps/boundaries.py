@@ -34,6 +34,7 @@ OUTLIER = 1.1  # x median, at least
 FROM_THE_START = 0  # number of the stretch that begins with the first collective
 MOST_MISSED = 8  # steps of one group that another group may lack when both are matched in order
 FEWEST_SMALL, KINDS_TRIED = 0.9, 8  # least confidence in steps found from small collectives; how many kinds are tried
+SEVERAL_STEPS = 1.5  # of the time from a step to the next: what takes longer in another group is no single step
 SAME_STEP = 0.5  # share of a step: step ends of different groups that are closer are the same step
 
 AlignedNs = Callable[[int, int], int]  # (world_rank, time_ns): converts a rank's own time to aligned_ns
@@ -187,7 +188,7 @@ def _by_region(connection: Connection, aligned_ns: AlignedNs, name: str) -> tupl
 def _agree(times: dict[int, list[int]]) -> bool:
     """True if all ranks have equally many times, and those with equal numbers lie close together."""
     first, *others = times.values()
-    apart = median([later - earlier for earlier, later in zip(first, first[1:])] or [0])
+    apart = _apart(first)
     return all(len(own) == len(first) and _is_close(own, first, apart) for own in others)
 
 
@@ -371,14 +372,16 @@ def _numbered(times: dict[int, list[tuple[int, int, int]]], followed: dict[int, 
 
 def _matched(ends: dict[int, list[int]]) -> dict[int, list[int]]:
     """By key, step numbers from the times at which steps end: steps of different keys that end together share a number. Keys whose steps do
-    not go with the others' are left out: nobody makes as many steps as all of them together."""
+    not go with the others' are left out: nobody makes as many steps as all of them together, or one step is several of another."""
     if not ends:
         return {}
     first, *others = sorted(ends, key=lambda key: -len(ends[key]))
-    apart = median([later - earlier for earlier, later in zip(ends[first], ends[first][1:])] or [0])
+    apart = _apart(ends[first])
     known = sorted(ends[first])
     matches = {first: list(ends[first])}
     for key in others:
+        if _apart(ends[key]) > SEVERAL_STEPS * apart:
+            continue
         if len(ends[first]) - len(ends[key]) <= MOST_MISSED:
             in_order = _in_order(ends[first], ends[key])
             if _is_close(ends[key], in_order, apart):
@@ -389,6 +392,10 @@ def _matched(ends: dict[int, list[int]]) -> dict[int, list[int]]:
             matches[key], known = nearest, sorted({*known, *nearest})
     number = {end_ns: place for place, end_ns in enumerate(known, 1)}
     return {key: _unique([number[end_ns] for end_ns in own]) for key, own in matches.items()}
+
+
+def _apart(ends: Sequence[int]) -> float:
+    return median([later - earlier for earlier, later in zip(ends, ends[1:])] or [0])
 
 
 def _in_order(known: Sequence[int], ends: Sequence[int]) -> list[int]:
