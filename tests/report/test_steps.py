@@ -417,6 +417,15 @@ def test_a_rank_whose_steps_are_left_out_is_slowest_in_no_step(summary, steps):
     assert {row["slowest_rank"] for row in steps(job, "--json", "--per-step").rows} == {None}
 
 
+def test_waiting_in_steps_is_not_for_a_rank_that_has_none_of_them(steps, report, tmp_path):
+    """`late` names rank 3, for the whole run."""
+    job = ensemble((10 * MS, 11 * MS), late_ns=9 * MS, uneven_ns=2 * MS)
+    headline = "13.0 ms = 11.0 outside MPI + 1.0 transfer + 1.0 waiting\n"
+    assert f"In a step       {headline}" in steps(job).out
+    said = report("summary", job.write(tmp_path / "run.db")).out
+    assert "load imbalance: rank 3 on node00" in said and f"In a step       {headline}" in said
+
+
 def every_fourth_s(job, first_s: int = 0) -> list[tuple[int, int]]:
     """Times: one in four seconds, but for the last."""
     return [(at_ns, at_ns + 1_000 * MS) for at_ns in range(first_s * 1_000 * MS, job.now_ns - 5_000 * MS, 4_000 * MS)]

@@ -236,15 +236,15 @@ def headline(steps: StepsRow, late: LateRow | None) -> str:
     if steps.wait_ns is None:
         parts.append((steps.communication_ns, "in MPI"))
     else:
-        mostly = f" (mostly for {_named(late)})" if late is not None and late.late_ranks is not None else ""
+        mostly = f" (mostly for {_named(steps.slowest_ranks, late)})" if late is not None and steps.slowest_ranks is not None else ""
         parts += [(steps.transfer_ns, "transfer"), (steps.wait_ns, f"waiting{mostly}"), (steps.unsplit_ns, "in MPI, not split")]
     terms = [f"{units.in_unit_of(ns, steps.step_ns)} {what}" for ns, what in parts if ns >= SHOWN * steps.step_ns or what == "outside MPI"]
     return f"{units.duration(steps.step_ns)} = {' + '.join(terms)}"
 
 
-def _named(late: LateRow) -> str:
-    noun = "rank" if late.late_ranks.isdigit() else "ranks"
-    return f"{noun} {units.shortened(late.late_ranks, 24)}" + (f", in {units.shortened(late.late_region, 32)}" if late.late_region else "")
+def _named(ranks: str, late: LateRow) -> str:
+    noun, region = "rank" if ranks.isdigit() else "ranks", late.late_region if ranks == late.late_ranks else None
+    return f"{noun} {units.shortened(ranks, 24)}" + (f", in {units.shortened(region, 32)}" if region else "")
 
 
 def _gpu(rows: Sequence[GpuStepRow]) -> dict:
