@@ -431,6 +431,15 @@ def every_fourth_s(job, first_s: int = 0) -> list[tuple[int, int]]:
     return [(at_ns, at_ns + 1_000 * MS) for at_ns in range(first_s * 1_000 * MS, job.now_ns - 5_000 * MS, 4_000 * MS)]
 
 
+def test_of_a_communicator_that_was_freed_all_steps_are_known(summary, steps):
+    """MPI_Comm_free is a collective that has no sample."""
+    ranks = pair(slow_job(30))
+    for rank in ranks:
+        rank.communicators[0].begun.append(planted.Collective("MPI_Comm_free"))
+    assert summary(ranks)["total_steps"] is None
+    assert "60 steps of 1 bulk MPI_Allreduce" in steps(ranks).out
+
+
 def test_of_a_run_sampled_in_part_no_step_spans_a_gap(summary, steps):
     """One second in four; the rest is estimated."""
     job = training.ddp(2_000, has_pauses=False)

@@ -432,7 +432,7 @@ def _unique(numbers: list[int]) -> list[int]:
 
 
 def _total(connection: Connection, group: Group) -> int | None:
-    (collectives,) = connection.execute("SELECT max(collectives) FROM communicator WHERE identity = ?", (group.identity,)).fetchone()
+    (collectives,) = SQL.run(connection, "sampled_collectives", identity=group.identity).fetchone()
     of_steps = sum(step.last - step.before for step in group.steps)
     return None if collectives <= group.sampled else round(len(group.steps) * collectives / of_steps)
 
