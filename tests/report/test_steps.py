@@ -482,7 +482,25 @@ def test_polls_are_said_not_to_be_in_the_steps(summary, steps):
     for rank in ranks:
         rank.cells.append(planted.Cell("MPI_Test", 0, [MS] * 20_000, communicator=0, measure="poll"))
     assert summary(ranks)["poll_share"] > 0.2
-    assert "polls that found nothing" in steps(ranks).out
+    text = steps(ranks).out
+    assert "polls that found nothing" in text
+    assert " outside MPI or in polls + " in text and " rank 1 outside MPI or in polls, " in text
+
+
+def test_where_a_program_polls_most_of_the_time_no_slowest_rank_is_known(summary, steps):
+    ranks = pair(training.nonblocking())
+    for rank in ranks:
+        rank.cells.append(planted.Cell("MPI_Test", 0, [MS] * 200_000, communicator=0, measure="poll"))
+    assert summary(ranks)["slowest_ranks"] is None
+    assert " of the time inside MPI is in polls, between which a rank may work\n" in steps(ranks).out
+
+
+def test_polls_of_other_threads_are_no_part_of_the_main_thread_s_time(steps):
+    ranks = pair(training.ddp(has_pauses=False))
+    for rank in ranks:
+        rank.threads.append((1, "other", 0))
+        rank.cells.append(planted.Cell("MPI_Test", 0, [MS] * 20_000, communicator=0, measure="poll", thread=1))
+    assert "or in polls" not in steps(ranks).out
 
 
 def test_ledgers_answer_like_databases(report, tmp_path):

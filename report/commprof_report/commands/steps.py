@@ -37,7 +37,7 @@ from ..run.run import Run
 from ..run.unsampled import unsampled_facts
 from ..steps.critical_path import PathRow
 from ..steps.step_costs import StepCallRow, StepRow
-from ..steps.steps_summary import StepsRow, StepsSummary, headline, slowest_text, steps_summary
+from ..steps.steps_summary import NOTABLE_POLLS, StepsRow, StepsSummary, headline, outside_text, slowest_text, steps_summary
 from . import common
 
 EXAMPLES = (
@@ -51,7 +51,6 @@ MOST_OUTLIERS = 6
 MOST_STEPS = 200
 MOST_PARTS = 3  # of the critical path, in a line
 NOTABLE_PART = 0.01  # of it
-NOTABLE_POLLS = 0.01  # of the time in MPI
 UNTIMED = "not all were timed: sends and receives never are one by one, others while the GPU is traced"
 MARK = "a late rank shows at a mark set where the main thread begins to wait for its gradients: see commprof_step(3)"
 HOW = {
@@ -280,15 +279,15 @@ def path_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
         parts[row.rank, row.state, row.call] += row.time_ns
     whole_ns = sum(parts.values())
     shown = [(row, time_ns) for row, time_ns in parts.most_common(MOST_PARTS) if time_ns >= NOTABLE_PART * whole_ns]
-    terms = [f"{units.share(time_ns / whole_ns)} rank {rank} {doing_text(state, call)}" for (rank, state, call), time_ns in shown]
+    terms = [f"{units.share(time_ns / whole_ns)} rank {rank} {doing_text(state, call, outside_text(answers.summary))}" for (rank, state, call), time_ns in shown]
     rest_ns = whole_ns - sum(time_ns for _, time_ns in shown)
     terms += [f"{units.share(rest_ns / whole_ns)} others"] if rest_ns else []
     yield "Critical path", f"{', '.join(terms)}; over {units.counted(len({row.step for row in answers.paths}), 'step')}"
 
 
-def doing_text(state: str, call: str) -> str:
+def doing_text(state: str, call: str, outside: str = "outside MPI") -> str:
     if state == "outside":
-        return "outside MPI"
+        return outside
     remark = {"waiting": " (waiting, for whom is not known)", "not split": " (not split)"}.get(state, "")
     return f"in {units.visible(call)}{remark}"
 

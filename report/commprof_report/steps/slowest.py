@@ -56,6 +56,9 @@ def slowest(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late | None
         return costs.steps, Slowest(slowest_why="unknown: no step of several ranks was sampled whole")
     if is_beside or late.is_background:
         return costs.steps, Slowest(slowest_why="unknown: the timing of a thread beside the one that drives the steps does not show it")
+    if costs.is_driven and costs.main_poll_share >= COVERED:
+        why = f"unknown: {units.share(costs.main_poll_share)} of the time inside MPI is in polls, between which a rank may work"
+        return costs.steps, Slowest(slowest_why=why)
     judged = {row.step: row for row in whole if is_split(row, costs.is_driven)}
     times = steps.aligned(aligned_ns, judged)
     spans = spans_of(times)

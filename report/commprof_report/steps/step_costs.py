@@ -223,6 +223,7 @@ class Costs(NamedTuple):
     thread: str  # the one that communicates most in steps, by name
     thread_is_main: bool
     poll_share: float  # share of polls, which have no samples, in the time in MPI
+    main_poll_share: float  # on main threads
 
 
 def step_costs(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Costs:
@@ -238,7 +239,7 @@ def step_costs(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Costs:
     for one in spent:
         one.by_call = _time_by_call(one, is_driven)
     rows = _step_rows(spent, is_driven, aligned_ns)
-    return Costs(rows, reading.by_call, is_driven, thread, is_main, reading.poll_share)
+    return Costs(rows, reading.by_call, is_driven, thread, is_main, reading.poll_share, reading.main_poll_share)
 
 
 class Reading:
@@ -251,7 +252,7 @@ class Reading:
         self.names = {(rank, thread): (name, is_main) for rank, thread, name, is_main in SQL.run(connection, "step_threads")}
         self.labels = {(rank, number): label for rank, number, label in SQL.run(connection, "step_labels")}
         self.missing = holes(connection)
-        self.poll_share = SQL.run(connection, "step_polls").fetchone()[0]
+        self.poll_share, self.main_poll_share = SQL.run(connection, "step_polls").fetchone()
         self.by_call = CallSums(connection)
 
     def ranks(self) -> Iterator[list[Spent]]:

@@ -21,6 +21,7 @@ from .step_costs import Costs, StepRow, step_costs
 from .trend import trend
 
 SHOWN = 0.0005  # share of the step: smaller terms read 0.0
+NOTABLE_POLLS = 0.01  # of the time in MPI
 SURE, LIKELY = 0.9, 0.75  # confidence
 
 
@@ -61,6 +62,7 @@ class StepsRow(NamedTuple):
     thread: str
     thread_is_main: int
     poll_share: float
+    main_poll_share: float
     slowest_ranks: str | None
     slowest_steps: int
     slowest_lead_ns: float | None
@@ -136,6 +138,7 @@ def _detection(connection: Connection, detection: Detection, costs: Costs) -> di
         "thread": costs.thread,
         "thread_is_main": int(costs.thread_is_main),
         "poll_share": costs.poll_share,
+        "main_poll_share": costs.main_poll_share,
     }
 
 
@@ -232,14 +235,20 @@ def headline(steps: StepsRow, late: LateRow | None) -> str:
     the driving thread does. `late`: the verdict on all calls of the run, if there is one."""
     if not steps.is_driven or steps.step_ns is None:
         return ""
-    parts = [(steps.outside_ns, "outside MPI"), (steps.file_ns, "files")]
+    outside = outside_text(steps)
+    parts = [(steps.outside_ns, outside), (steps.file_ns, "files")]
     if steps.wait_ns is None:
         parts.append((steps.communication_ns, "in MPI"))
     else:
         mostly = f" (mostly for {_named(steps.slowest_ranks, late)})" if late is not None and steps.slowest_ranks is not None else ""
         parts += [(steps.transfer_ns, "transfer"), (steps.wait_ns, f"waiting{mostly}"), (steps.unsplit_ns, "in MPI, not split")]
-    terms = [f"{units.in_unit_of(ns, steps.step_ns)} {what}" for ns, what in parts if ns >= SHOWN * steps.step_ns or what == "outside MPI"]
+    terms = [f"{units.in_unit_of(ns, steps.step_ns)} {what}" for ns, what in parts if ns >= SHOWN * steps.step_ns or what == outside]
     return f"{units.duration(steps.step_ns)} = {' + '.join(terms)}"
+
+
+def outside_text(steps: StepsRow) -> str:
+    """Polls have no samples."""
+    return "outside MPI or in polls" if steps.main_poll_share > NOTABLE_POLLS else "outside MPI"
 
 
 def _named(ranks: str, late: LateRow) -> str:
