@@ -477,6 +477,31 @@ def test_overlap_of_nonblocking_calls_is_of_the_whole_run(steps):
     assert rows["MPI_Iallreduce"]["overlap"] == pytest.approx(0.75) and rows["MPI_Waitall"]["overlap"] is None
 
 
+def test_steps_that_are_a_small_part_of_the_run_say_so(summary, steps):
+    """As in a run of two phases, or with a long warm-up."""
+    job = Job()
+    for _ in range(150):
+        job.compute(60 * MS)
+        job.call("Allgather", 40_000_000)
+    for step in range(200):
+        job.compute(20 * MS)
+        job.call("Allreduce", 40_000_000, step)
+    row = summary(pair(job))
+    assert (row["steps"], row["period"]) == (200, "1 bulk MPI_Allreduce, 40.0 MB")
+    assert 0.35 < row["time_share"] < 0.45
+    share = units.share(row["time_share"])
+    assert f"warm-up step left out; these steps are {share} of the counted time without set-up\n" in steps(pair(job)).out
+
+
+def test_steps_that_are_most_of_the_run_do_not_say_so(summary, steps):
+    job = Job()
+    for step in range(200):
+        job.compute(20 * MS)
+        job.call("Allreduce", 40_000_000, step)
+    assert 0.95 < summary(pair(job))["time_share"] < 1
+    assert "of the counted time without" not in steps(pair(job)).out
+
+
 def test_polls_are_said_not_to_be_in_the_steps(summary, steps):
     ranks = pair(training.ddp(has_pauses=False))
     for rank in ranks:

@@ -51,6 +51,7 @@ MOST_OUTLIERS = 6
 MOST_STEPS = 200
 MOST_PARTS = 3  # of the critical path, in a line
 NOTABLE_PART = 0.01  # of it
+MOST_OF_RUN = 0.9  # of the counted time without set-up; that steps are less of it is said
 UNTIMED = "not all were timed: sends and receives never are one by one, others while the GPU is traced"
 MARK = "a late rank shows at a mark set where the main thread begins to wait for its gradients: see commprof_step(3)"
 HOW = {
@@ -241,7 +242,9 @@ def time_text(summary: StepsRow) -> str:
         return "unknown: there is none but the warm-up"
     median, low, high = (units.duration(ns) for ns in (summary.p50_ns, summary.p5_ns, summary.p95_ns))
     left_out = f"; {units.counted(summary.warm_up_steps, 'warm-up step')} left out" if summary.warm_up_steps else ""
-    return f"median {median}; 5 % are below {low}, 5 % above {high}{left_out}"
+    is_part = summary.time_share is not None and summary.time_share < MOST_OF_RUN
+    share = f"; these steps are {units.share(summary.time_share)} of the counted time without set-up" if is_part else ""
+    return f"median {median}; 5 % are below {low}, 5 % above {high}{left_out}{share}"
 
 
 def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
 
-from ..base import units
+from ..base import query, units
 from ..calls.negotiation import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
 from ..run.selection import Selection
@@ -19,6 +19,8 @@ from .gpu_steps import GpuStepRow, gpu_steps, step_times
 from .slowest import slowest
 from .step_costs import Costs, StepRow, step_costs
 from .trend import trend
+
+SQL = query.beside(__file__)
 
 SHOWN = 0.0005  # share of the step: smaller terms read 0.0
 NOTABLE_POLLS = 0.01  # of the time in MPI
@@ -39,6 +41,7 @@ class StepsRow(NamedTuple):
     certainty: str
     warm_up_steps: int
     complete_steps: int
+    time_share: float | None
     p5_ns: float | None
     p50_ns: float | None
     p95_ns: float | None
@@ -106,6 +109,7 @@ def steps_summary(
     steady = [row for row in costs.steps if not row.is_warm_up]
     fields = {
         **_detection(run.connection, steps.detection, costs),
+        "time_share": _time_share(run.connection, steps.detection, steady),
         **_times(steady),
         **_parts([row for row in steady if row.is_complete] or steady),
         **found._asdict(),
@@ -140,6 +144,13 @@ def _detection(connection: Connection, detection: Detection, costs: Costs) -> di
         "poll_share": costs.poll_share,
         "main_poll_share": costs.main_poll_share,
     }
+
+
+def _time_share(connection: Connection, detection: Detection, steady: Sequence[StepRow]) -> float | None:
+    """None: there are none, or not all are known."""
+    (whole_ns,) = SQL.run(connection, "step_whole").fetchone()
+    steady_ns = sum(row.step_ns * row.ranks for row in steady)
+    return min(1.0, steady_ns / whole_ns) if whole_ns > 0 and steady and detection.total is None else None
 
 
 def period_text(detection: Detection) -> str:
