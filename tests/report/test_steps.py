@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
@@ -415,6 +416,11 @@ def test_a_rank_whose_steps_are_left_out_is_slowest_in_no_step(summary, steps):
     job = ensemble((10 * MS, 10 * MS), late_ns=5 * MS)
     assert summary(job)["slowest_ranks"] is None
     assert {row["slowest_rank"] for row in steps(job, "--json", "--per-step").rows} == {None}
+
+
+@pytest.mark.parametrize(("pace_ns", "shown"), [(10 * MS, "2 replica groups"), (11 * MS, "first")])
+def test_calls_in_steps_are_on_the_groups_that_have_these_steps(steps, pace_ns, shown):
+    assert re.search(rf"^MPI_Allreduce  {shown}  ", steps(ensemble((10 * MS, pace_ns))).out, re.M)
 
 
 def test_waiting_in_steps_is_not_for_a_rank_that_has_none_of_them(steps, report, tmp_path):

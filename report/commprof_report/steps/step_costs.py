@@ -210,9 +210,11 @@ class CallSums:
             count, message_bytes, total_ns, driving_ns = (total / steps for total in sums)
             exposed_ns = driving_ns if is_driven and library == "mpi" else None
             whole_ns = completion_ns[call, label]
+            of_family, known = sum(name == label for name in names.values()), len({one[1] for one in own})
+            shown = own[0][1] if known == 1 < of_family else f"{known} of {label}" if known < of_family else label
             overlap = max(0.0, 1 - blocked_ns[call, label] / whole_ns) if whole_ns else None
             share = sums[2] / (self.step_ns or 1)
-            rows.append(StepCallRow(call, label, family, count, message_bytes, total_ns, exposed_ns, share, overlap, library, len(makers)))
+            rows.append(StepCallRow(call, shown, family, count, message_bytes, total_ns, exposed_ns, share, overlap, library, len(makers)))
         return sorted(rows, key=lambda row: (-row.share_of_step, row.call, row.communicator))
 
 
