@@ -381,8 +381,9 @@ def test_a_run_that_came_to_its_end_was_not_stuck(report, run_folder):
 
 
 def test_what_no_figure_can_know_of_calls_that_have_not_returned_is_said(report, stuck, tmp_path):
-    """A deadlock from the start: nothing was finished. Its twin has finished nothing either, and is in no call."""
-    for doing, is_unfinished in ([recv(1), recv(0)], True), ([outside("MPI_Recv"), outside("MPI_Recv")], False):
+    """A deadlock from the start: nothing was finished. Its twins have finished nothing either, and are in no call, or only just."""
+    twins = [outside("MPI_Recv"), outside("MPI_Recv")], [recv(1, NOW_S - 0.1), recv(0, NOW_S - 0.1)]
+    for doing, is_unfinished in ([recv(1), recv(0)], True), *((twin, False) for twin in twins):
         stuck(messages(*doing))
         said = {command: " ".join(report(command, tmp_path / "run").out.split()) for command in ("late", "summary", "advise")}
         assert ("Unfinished ranks 0-1 have not returned from their last call" in said["late"]) == is_unfinished
