@@ -137,6 +137,18 @@ def test_ranks_of_a_host_that_are_equally_late_are_named(late):
     assert row["late_gain_ns"] == pytest.approx(40 * MS, rel=0.02)
 
 
+def test_two_of_eight_ranks_that_are_equally_late_are_named_whichever_causes_half(late):
+    """Rank 3 is the last one three times in five, and causes more than half. Alone it gains nothing."""
+    job = Job([HostClock()] * 8, wall_ns=4 * SECOND)
+    for step in range(192):
+        begin_ns = 5 * MS + step * 20 * MS
+        arrivals = [begin_ns + {3: MS, 6: MS - US + 2 * US * (step % 5 < 2)}.get(rank, 0) for rank in range(8)]
+        job.collective("MPI_Allreduce", arrivals, [10 * US] * 8)
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["late_ranks"]) == ("imbalance", "3,6")
+    assert row["late_gain_ns"] == pytest.approx(192 * MS, rel=0.02)
+
+
 @pytest.mark.parametrize("often", (3, 4, 8))
 def test_a_late_host_is_named_though_one_of_its_ranks_mostly_comes_last(late, often):
     """Rank 3 causes two thirds of the waiting, or more, but alone it gains nothing: rank 2 is nearly as late."""

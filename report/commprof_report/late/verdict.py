@@ -117,20 +117,17 @@ def blame(causes: Sequence[Cause], participants: Participants, gains: Gains = la
 
 def _candidates(causes: Sequence[Cause], participants: Participants, ranks: Sequence[int], level: float) -> list[Named]:
     """A few of these ranks, and the ranks of a few hosts; the hosts first if they cause notably more than the few ranks do. Of equally late
-    ranks of a host one may cause most by chance, but the run gains only if all of them are on time."""
-    candidates, host_of = [], participants.hosts.__getitem__
-    found = few(causes, lambda rank: rank, ranks, level, participants.members)
-    if found:
-        candidates.append(_name(causes, *found))
+    ranks one may cause most by chance, but the run gains only if all of them are on time."""
+    host_of = participants.hosts.__getitem__
+    candidates = [_name(causes, *found) for found in _fews(causes, lambda rank: rank, ranks, level, participants.members)]
     hosts = sorted({host_of(rank) for rank in ranks})
     if 1 < len(hosts) < len(ranks):
         found = few(causes, host_of, hosts, level, participants.members)
         if found:
             causing = {cause.cause_rank for cause in causes if cause.cause_rank is not None}  # also by making another rank late
             of_hosts = _name(causes, [rank for rank in {*ranks, *causing} if host_of(rank) in found[0]], found[1])
-            candidates.append(of_hosts)
-            if of_hosts.share > candidates[0].share + NOTABLY_MORE:
-                candidates.reverse()
+            is_first = not candidates or of_hosts.share > candidates[0].share + NOTABLY_MORE
+            candidates.insert(0 if is_first else len(candidates), of_hosts)
     return candidates
 
 
@@ -214,22 +211,32 @@ def few(
 ) -> tuple[list, float] | None:
     """The fewest units (ranks, hosts) that cause most of the whole cost, each beyond chance; and the largest p among them. None: there are
     none. members: the ranks of each communicator; of one that is missing here, all units call on it."""
+    return next(_fews(causes, unit_of, units, level, members), None)
+
+
+def _fews(
+    causes: Sequence[Cause], unit_of: Callable[[int], Hashable], units: Sequence, level: float, members: Mapping[str, Sequence[int]] = {}
+) -> Iterator[tuple[list, float]]:
+    """As few; then each time with the unit that causes most of the rest, as long as that is beyond chance."""
     if block_count(causes) < FEWEST_BLOCKS:
-        return None
+        return
     whole_ns, costs = sum(cause.cost_ns for cause in causes), _sums(causes, unit_of, "cost_ns")
     chosen: list = []
+    compared: list[Compared] = []
+    tested, worst = 0, 0.0
     for unit, _ in sorted(costs.items(), key=lambda item: (-item[1], item[0]))[: most_named(units)]:
         chosen.append(unit)
-        if sum(costs[each] for each in chosen) >= MOST_OF_IT * whole_ns:
+        if sum(costs[each] for each in chosen) < MOST_OF_IT * whole_ns:
+            continue
+        if not compared:
             callers = {identity: frozenset(map(unit_of, own)) for identity, own in members.items()}
             compared = list(_compared(causes, unit_of, callers, frozenset(units)))
-            p = 0.0
-            for each in reversed(chosen):  # the least cost is the most probable
-                p = max(p, min(1.0, len(units) * _chance(compared, each)))
-                if p >= level:
-                    return None
-            return chosen, p
-    return None
+        for each in reversed(chosen[tested:]):  # the least cost is the most probable
+            worst = max(worst, min(1.0, len(units) * _chance(compared, each)))
+            if worst >= level:
+                return
+        tested = len(chosen)
+        yield list(chosen), worst
 
 
 class Compared(NamedTuple):
