@@ -15,7 +15,7 @@ from ..calls.calls import poll_rows
 from ..calls.sizes import SizeRow, reduce_bcast_rows, size_rows
 from ..gpu.copied import CopiedRow, copied_rows
 from ..late.late_ranks import Late
-from ..late.sentences import is_unknown, part_text, unfinished_text, unknown_cause_text, verdict
+from ..late.sentences import few_of_named, is_unknown, part_text, unfinished_text, unknown_cause_text, verdict
 from ..late.verdict import BACKGROUND, COVERED
 from ..roles.roles import Kin, family_name, kin
 from ..run.run import Run
@@ -432,11 +432,12 @@ def _crowded(found: Finding, crowding: str) -> Finding:
 def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
     row = inputs.late.run
     if row.late_ranks is not None:
+        few = few_of_named(inputs.late)
         yield Finding(
             _waited_for(row.late_ranks),
             f"{units.share(row.late_share)} of the waiting is for {'it' if row.late_ranks.isdigit() else 'them'}"
-            f" ({units.share(row.coverage)} of the time inside MPI was analysed)",
-            "balance the work, or look at the host: other jobs, throttled cores, where threads run",
+            f"{few and f', {few}'} ({units.share(row.coverage)} of the time inside MPI was analysed)",
+            _balance(inputs.late),
             LIKELY,
             row.late_gain_ns * row.ranks,
         )
@@ -460,6 +461,14 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 def _waited_for(ranks: str) -> str:
     return f"rank {ranks} is waited for" if ranks.isdigit() else f"ranks {ranks} are waited for"
+
+
+def _balance(late: Late) -> str:
+    if not few_of_named(late):
+        return "balance the work, or look at the host: other jobs, throttled cores, where threads run"
+    they, do = ("it", "does") if late.run.late_ranks.isdigit() else ("they", "do")
+    what = "a checkpoint, an evaluation, reading data"
+    return f"look at what {they} {do} before these arrivals and not otherwise: {what}"
 
 
 def _late_unknown(inputs: Inputs, *beginnings: str) -> Iterator[Unknown]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from ..base import units
 from .late_ranks import Late, LateRestRow, LateRow
-from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, most
+from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Cause, fewest, is_few, late_arrivals, most
 
 ALL = 0.9995  # of the time: everything, but for how clocks are read
 NOTABLE_SHARE = 0.005  # of the time inside MPI; below this nobody need care
@@ -45,7 +46,8 @@ def verdict(answers: Late) -> str:
         )
     if text := most_text(answers):
         return text
-    return f"waiting is spread: no rank, host or call causes half of it beyond chance{largest_text(answers)}"
+    few = few_text(answers, answers.causes)
+    return f"waiting is spread: no rank, host or call causes half of it beyond chance{largest_text(answers)}{few and f'; {few}'}"
 
 
 def largest_text(answers: Late) -> str:
@@ -54,14 +56,28 @@ def largest_text(answers: Late) -> str:
 
 
 def when_text(answers: Late) -> str:
-    """In which half of the run the named ranks cause it, or that it grows."""
+    """In how many late arrivals or in which half of the run the named ranks cause it, or that it grows."""
     row, half = answers.run, answers.blame.named.half
+    if few := few_of_named(answers):
+        return f", {few}" + (f", in the {half} half of the run" if half else "")
     if half:
         return f", nearly all of it in the {half} half of the run"
     if not row.late_is_growing:
         return ""
     first, last = units.share(row.late_first_quarter_share), units.share(row.late_last_quarter_share)
     return f", growing: {first} of that in the first quarter of the late arrivals, {last} in the last"
+
+
+def few_of_named(answers: Late) -> str:
+    """As few_text."""
+    ranks = answers.blame.named.ranks
+    return few_text(answers, [cause for cause in answers.causes if cause.cause_rank in ranks])
+
+
+def few_text(answers: Late, own: Sequence[Cause]) -> str:
+    """nearly all of it in 8 of 208 late arrivals: where these are few."""
+    needed, arrived = fewest(own), len(late_arrivals(answers.causes))
+    return f"nearly all of it in {needed:,} of {units.counted(arrived, 'late arrival')}" if is_few(needed, arrived) else ""
 
 
 def chain_text(row: LateRow) -> str:

@@ -38,7 +38,7 @@ FEW_DECIDE = 5  # a fifth of the arrivals has twice as many exceptions as a rota
 REGULAR = 0.9  # share of the collectives that a rotation predicts
 LATER_HALF = 0.9  # share of the cost that one half of the run has
 SLIGHT = 0.1  # of the mean over the blocks; what a unit costs in a block where it costs less is no evidence
-START = 0.1  # share of the late arrivals, from the first on, that are at most the start of the run
+FEW_ARRIVALS = 0.1  # share of the late arrivals that are few; the first ones are the start of the run
 
 
 class Cause(NamedTuple):
@@ -145,15 +145,29 @@ class Most(NamedTuple):
 def most(causes: Sequence[Cause], rank: int) -> Most:
     own = [cause for cause in causes if cause.cause_rank == rank]
     costs = _sums(own, lambda _: rank, "cost_ns")
-    by_arrival = sorted((sum(cause.cost_ns for cause in group) for group in arrivals(own)), reverse=True)
-    needed = sum(upto < LATER_HALF * costs[rank] for upto in accumulate(by_arrival, initial=0))
-    late_arrivals = dict.fromkeys(cause.arrival for cause in causes if cause.cost_ns > 0)
-    first = set(list(late_arrivals)[:needed])
+    needed, in_order = fewest(own), late_arrivals(causes)
+    first = set(in_order[:needed])
     at_first = sum(cause.cost_ns for cause in own if cause.arrival in first)
-    is_start = needed <= max(1, START * len(late_arrivals)) and at_first >= LATER_HALF * costs[rank]
+    is_start = is_few(needed, len(in_order)) and at_first >= LATER_HALF * costs[rank]
     compared = _sums(causes, lambda each: each, "compared_ns")
     is_later = compared[rank] >= MOST_OF_IT * sum(compared.values())
-    return Most(needed, len(late_arrivals), is_start, _half(own, causes), is_later)
+    return Most(needed, len(in_order), is_start, _half(own, causes), is_later)
+
+
+def fewest(causes: Sequence[Cause]) -> int:
+    """The number of the fewest arrivals that have nearly all of what these cost."""
+    by_arrival = sorted((sum(cause.cost_ns for cause in group) for group in arrivals(causes)), reverse=True)
+    nearly_all = LATER_HALF * sum(by_arrival)
+    return sum(upto < nearly_all for upto in accumulate(by_arrival, initial=0))
+
+
+def late_arrivals(causes: Sequence[Cause]) -> list[int]:
+    """In order of time."""
+    return list(dict.fromkeys(cause.arrival for cause in causes if cause.cost_ns > 0))
+
+
+def is_few(needed: int, arrived: int) -> bool:
+    return needed <= max(1, FEW_ARRIVALS * arrived)
 
 
 def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> list[int]:
@@ -178,7 +192,7 @@ def arrivals(causes: Iterable[Cause]) -> list[list[Cause]]:
 
 def block_count(causes: Iterable[Cause]) -> int:
     """The number of blocks into which the causes are divided, no more than late arrivals."""
-    return min(MOST_BLOCKS, len({cause.arrival for cause in causes if cause.cost_ns > 0}))
+    return min(MOST_BLOCKS, len(late_arrivals(causes)))
 
 
 def _blocks(causes: Sequence[Cause], number: int) -> list[list[Cause]]:
