@@ -471,13 +471,15 @@ def test_a_rank_that_is_nearly_always_last_does_not_take_turns(late):
     assert late(job, "run")[0]["verdict"] == "spread"
 
 
-def test_different_late_ranks_in_different_calls_are_named_with_their_calls(late, text):
+def test_different_late_ranks_in_different_calls_are_named_with_their_calls(late, text, report, tmp_path):
     job = Job([HostClock()] * 3, wall_ns=SECOND)
     for step in range(60):
         job.collective("MPI_Allreduce", [step * 20 * MS, step * 20 * MS + MS, step * 20 * MS], [10 * US] * 3)
         job.collective("MPI_Barrier", [step * 20 * MS + 6 * MS, step * 20 * MS + 5 * MS, step * 20 * MS + 5 * MS], [10 * US] * 3)
     assert (late(job, "run")[0]["verdict"], late(job, "run")[0]["late_ranks"]) == ("by-call", None)
     assert "different ranks are late in different calls: rank 1 in MPI_Allreduce, rank 0 in MPI_Barrier" in text(job)
+    advised = [row["evidence"] for row in report("advise", tmp_path / "run.db", "--json").rows if row["rule"] == "imbalance"]
+    assert advised == ["100.0 % of the waiting in this call; each other rank waits 60.0 ms for it, on average"] * 2
 
 
 def test_of_two_ranks_that_are_nearly_as_late_the_later_one_is_not_said_to_be_late_by_chance(late, text):

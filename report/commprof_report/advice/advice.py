@@ -443,10 +443,13 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
         )
     elif row.verdict == "by-call":
         for cause in inputs.late.blame.calls:
+            others = len(inputs.late.participants.members[cause.identity]) - len(cause.named.ranks)
+            each_ns = cause.cost_ns * cause.named.share / max(1, others)
             yield Finding(
                 f"{units.rank_names(cause.named.ranks)} {'is' if len(cause.named.ranks) == 1 else 'are'} waited for in {cause.call}"
                 f" on {inputs.where([cause.identity])}",
-                f"{units.share(cause.named.share)} of the waiting in this call; the others wait {inputs.per_rank(cause.cost_ns)}",
+                f"{units.share(cause.named.share)} of the waiting in this call; each other rank waits {units.duration(each_ns)} for"
+                f" {'it' if len(cause.named.ranks) == 1 else 'them'}, on average",
                 "look at what these ranks do before that call",
                 LIKELY,
                 cause.cost_ns * cause.named.share,
