@@ -21,7 +21,7 @@ part AS (
 )
 SELECT call, identity, cause_rank, total(cost_ns) AS cost_ns, total(compared_ns) AS compared_ns, min(arrival_ns) AS arrival_ns,
        dense_rank() OVER (ORDER BY identity, sequence, CASE WHEN sequence > 0 OR last_rank IS NOT NULL THEN call END, last_rank) AS arrival,
-       total(caused_ns) AS sampled_ns, awaited_rank
+       total(caused_ns) AS sampled_ns, awaited_rank, sequence < 0 AS is_message
 FROM part
 GROUP BY identity, sequence, call, last_rank, cause_rank
 ORDER BY arrival_ns, arrival, cost_ns DESC;

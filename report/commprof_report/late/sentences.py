@@ -41,12 +41,12 @@ def verdict(answers: Late) -> str:
     if named := answers.blame.named:
         causes, they = ("causes", "it") if len(named.ranks) == 1 else ("cause", "they")
         return (
-            f"waiting is spread: {units.rank_names(list(named.ranks))} {causes} {units.share(named.share)} of it, but less than"
-            f" {units.share(NOTABLE)} of the run could be gained if {they} arrived with the next rank"
+            f"{units.rank_names(list(named.ranks))} {causes} {units.share(named.share)} of the waiting, but others arrive hardly earlier: less"
+            f" than {units.share(NOTABLE)} of the run could be gained if {they} arrived with the next rank"
         )
     if text := most_text(answers):
         return text
-    few = few_text(answers, answers.causes)
+    few = few_text(answers.causes, answers.causes)
     return f"waiting is spread: no rank, host or call causes half of it beyond chance{largest_text(answers)}{few and f'; {few}'}"
 
 
@@ -69,15 +69,18 @@ def when_text(answers: Late) -> str:
 
 
 def few_of_named(answers: Late) -> str:
-    """As few_text."""
-    ranks = answers.blame.named.ranks
-    return few_text(answers, [cause for cause in answers.causes if cause.cause_rank in ranks])
+    """As few_text. A rank is late in few of those collectives that it takes part in."""
+    ranks, members = set(answers.blame.named.ranks), answers.participants.members
+    shared = [cause for cause in answers.causes if not ranks.isdisjoint(members.get(cause.identity, ()))]
+    return few_text([cause for cause in answers.causes if cause.cause_rank in ranks], shared)
 
 
-def few_text(answers: Late, own: Sequence[Cause]) -> str:
-    """nearly all of it in 8 of 208 late arrivals: where these are few."""
-    needed, arrived = fewest(own), len(late_arrivals(answers.causes))
-    return f"nearly all of it in {needed:,} of {units.counted(arrived, 'late arrival')}" if is_few(needed, arrived) else ""
+def few_text(own: Sequence[Cause], among: Sequence[Cause]) -> str:
+    """nearly all of it in 8 of 208 late arrivals: where these are few, of collectives. A message has only one rank that may be late."""
+    collectives = [cause for cause in among if not cause.is_message]
+    needed, arrived = fewest(own), len(late_arrivals(collectives))
+    is_known = not any(cause.is_message and cause.cost_ns for cause in own)
+    return f"nearly all of it in {needed:,} of {units.counted(arrived, 'late arrival')}" if is_known and is_few(needed, arrived) else ""
 
 
 def chain_text(row: LateRow) -> str:

@@ -53,6 +53,7 @@ class Cause(NamedTuple):
     arrival: int
     sampled_ns: float  # the cost before it is scaled to all calls
     awaited_rank: int | None = None  # the only one that may have been late; None: any
+    is_message: int = 0
 
 
 class Participants(NamedTuple):
