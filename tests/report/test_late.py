@@ -603,7 +603,7 @@ def test_a_rank_that_sends_few_of_the_messages_is_not_said_to_be_late_in_few(tex
 def test_waiting_for_changing_ranks_in_few_arrivals_is_said_to_be_in_few(text):
     said = text(hiccups(lambda number: (0, 2, 1, 3, 3, 1, 0, 2)[number % 8])).splitlines()[0]
     assert said.startswith("Verdict         waiting is spread: no rank, host or call causes half of it beyond chance (the most: rank ")
-    assert said.endswith(" %); nearly all of it in 19 of 400 late arrivals")
+    assert said.endswith(" %); nearly all waiting is in 19 of 400 late arrivals")
 
 
 @pytest.mark.parametrize("ranks", ["0", "1-2", "0-2"])

@@ -436,7 +436,7 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
         yield Finding(
             _waited_for(row.late_ranks),
             f"{units.share(row.late_share)} of the waiting is for {'it' if row.late_ranks.isdigit() else 'them'}"
-            f"{few and f', {few}'} ({units.share(row.coverage)} of the time inside MPI was analysed)",
+            f"{few and f', nearly all of it in {few}'} ({units.share(row.coverage)} of the time inside MPI was analysed)",
             _balance(inputs.late),
             LIKELY,
             row.late_gain_ns * row.ranks,

@@ -47,7 +47,7 @@ def verdict(answers: Late) -> str:
     if text := most_text(answers):
         return text
     few = few_text(answers.causes, answers.causes)
-    return f"waiting is spread: no rank, host or call causes half of it beyond chance{largest_text(answers)}{few and f'; {few}'}"
+    return f"waiting is spread: no rank, host or call causes half of it beyond chance{largest_text(answers)}{few and f'; nearly all waiting is in {few}'}"
 
 
 def largest_text(answers: Late) -> str:
@@ -59,7 +59,7 @@ def when_text(answers: Late) -> str:
     """In how many late arrivals or in which half of the run the named ranks cause it, or that it grows."""
     row, half = answers.run, answers.blame.named.half
     if few := few_of_named(answers):
-        return f", {few}" + (f", in the {half} half of the run" if half else "")
+        return f", nearly all of it in {few}" + (f", in the {half} half of the run" if half else "")
     if half:
         return f", nearly all of it in the {half} half of the run"
     if not row.late_is_growing:
@@ -76,11 +76,11 @@ def few_of_named(answers: Late) -> str:
 
 
 def few_text(own: Sequence[Cause], among: Sequence[Cause]) -> str:
-    """nearly all of it in 8 of 208 late arrivals: where these are few, of collectives. A message has only one rank that may be late."""
+    """8 of 208 late arrivals, that have nearly all of it: if these are few, of collectives. A message has only one rank that may be late."""
     collectives = [cause for cause in among if not cause.is_message]
     needed, arrived = fewest(own), len(late_arrivals(collectives))
     is_known = not any(cause.is_message and cause.cost_ns for cause in own)
-    return f"nearly all of it in {needed:,} of {units.counted(arrived, 'late arrival')}" if is_known and is_few(needed, arrived) else ""
+    return f"{needed:,} of {units.counted(arrived, 'late arrival')}" if is_known and is_few(needed, arrived) else ""
 
 
 def chain_text(row: LateRow) -> str:
