@@ -526,7 +526,8 @@ def test_a_late_start_names_nobody_though_that_rank_is_always_a_little_later(lat
 def test_waiting_at_the_start_is_said_to_be_there_and_is_no_verdict_on_a_rank(late, text, ranks):
     job = started(ranks, 200, 100)
     assert late(job, "run")[0]["verdict"] == "spread"
-    said = "nobody is late beyond chance: 100.0 % of the waiting is for rank 0, nearly all of it at the start: in the first of 1,000 late arrivals"
+    when = "nearly all of it at the start: in the first of 1,000 late arrivals"
+    said = f"nobody is late beyond chance: 100.0 % of the waiting is for rank 0, {when}"
     assert text(job).splitlines()[0].split(None, 1)[1] == said
 
 

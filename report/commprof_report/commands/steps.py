@@ -282,7 +282,8 @@ def path_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
         parts[row.rank, row.state, row.call] += row.time_ns
     whole_ns = sum(parts.values())
     shown = [(row, time_ns) for row, time_ns in parts.most_common(MOST_PARTS) if time_ns >= NOTABLE_PART * whole_ns]
-    terms = [f"{units.share(time_ns / whole_ns)} rank {rank} {doing_text(state, call, outside_text(answers.summary))}" for (rank, state, call), time_ns in shown]
+    outside = outside_text(answers.summary)
+    terms = [f"{units.share(time_ns / whole_ns)} rank {rank} {doing_text(state, call, outside)}" for (rank, state, call), time_ns in shown]
     rest_ns = whole_ns - sum(time_ns for _, time_ns in shown)
     terms += [f"{units.share(rest_ns / whole_ns)} others"] if rest_ns else []
     yield "Critical path", f"{', '.join(terms)}; over {units.counted(len({row.step for row in answers.paths}), 'step')}"

@@ -47,7 +47,8 @@ def verdict(answers: Late) -> str:
     if text := most_text(answers):
         return text
     few = few_text(answers.causes, answers.causes)
-    return f"waiting is spread: no rank, host or call causes half of it beyond chance{largest_text(answers)}{few and f'; nearly all waiting is in {few}'}"
+    when = f"; nearly all waiting is in {few}" if few else ""
+    return f"waiting is spread: no rank, host or call causes half of it beyond chance{largest_text(answers)}{when}"
 
 
 def largest_text(answers: Late) -> str:
