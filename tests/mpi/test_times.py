@@ -1,6 +1,12 @@
 """Durations against an independent clock: the program takes the time of its own calls, some of them kept waiting on purpose."""
 
+from statistics import median
+
 import pytest
+
+CALLS = ("MPI_Recv", "MPI_Barrier")
+DELAY_NS = 20_000_000
+CLOCK_ERROR = 1e-4  # of the counter's rate, measured across MPI_Init
 
 
 @pytest.fixture(scope="module")
@@ -13,19 +19,23 @@ def taken_by_the_program(run, call):
     return [int(line.split()[1]) for line in run.outcome.stdout.splitlines() if line.startswith(call + " ")]
 
 
-def total_ns(run, call):
-    return sum(cell.total_ns for cell in run.cells(1, call))
+def sampled(run, call):
+    """The durations of the same calls as recorded."""
+    return [ns for (ns,) in run.query(1, "SELECT end_ns - start_ns FROM sample WHERE call = :call ORDER BY start_ns", call=call)]
 
 
-@pytest.mark.parametrize("call", ["MPI_Recv", "MPI_Barrier"])
+@pytest.mark.parametrize("call", CALLS)
 def test_the_time_of_a_call_is_what_the_program_measures_around_it(run, call):
-    taken = taken_by_the_program(run, call)
-    assert len(taken) == run.counts(call)[1] == 10
-    # The program's clock is read outside ours. Both agree within a hundredth of delays of 20 ms.
-    assert 0.99 * sum(taken) < total_ns(run, call) < 1.0001 * sum(taken)
+    taken, recorded = taken_by_the_program(run, call), sampled(run, call)
+    assert len(taken) == len(recorded) == 10
+    # The program's clock is read outside ours. A busy machine may stop the rank between the two readings, but not in half of the calls.
+    assert all(ours <= theirs * (1 + CLOCK_ERROR) for ours, theirs in zip(recorded, taken)), (recorded, taken)
+    assert median(theirs - ours for ours, theirs in zip(recorded, taken)) < 0.01 * DELAY_NS, (recorded, taken)
 
 
-@pytest.mark.parametrize("call", ["MPI_Recv", "MPI_Barrier"])
-def test_the_longest_call_is_the_longest_that_the_program_saw(run, call):
-    longest = max(cell.max_ns for cell in run.cells(1, call))
-    assert longest == pytest.approx(max(taken_by_the_program(run, call)), rel=0.05)  # a first call has more around it
+@pytest.mark.parametrize("call", CALLS)
+def test_total_least_and_greatest_time_are_those_of_the_single_calls(run, call):
+    recorded = sampled(run, call)
+    cells = run.cells(1, call)
+    counted = (sum(cell.total_ns for cell in cells), min(cell.min_ns for cell in cells), max(cell.max_ns for cell in cells))
+    assert counted == pytest.approx((sum(recorded), min(recorded), max(recorded)), rel=CLOCK_ERROR)

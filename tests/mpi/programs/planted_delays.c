@@ -1,26 +1,19 @@
-/* Rank 0 makes rank 1 wait 20 ms each time, in a receive and in a barrier. Rank 1 measures each call by MPI_Wtime and prints the
+/* Rank 0 makes rank 1 wait 20 ms each time, in a receive and in a barrier. Rank 1 measures each call by CLOCK_MONOTONIC and prints the
  * durations in nanoseconds, one line per call. */
 #include <mpi.h>
 #include <stdio.h>
 
-#include "check.h"
+#include "own_clock.h"
 
-enum { ROUNDS = 10 };
-
-static void delay(void)
-{
-    double until = MPI_Wtime() + 0.020;
-    while (MPI_Wtime() < until)
-        ;
-}
+enum { ROUNDS = 10, DELAY_NS = 20000000 };
 
 static void keep_waiting(void)
 {
     int token = 0;
     for (int i = 0; i < ROUNDS; i++) {
-        delay();
+        compute(DELAY_NS);
         MPI_Send(&token, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
-        delay();
+        compute(DELAY_NS);
         MPI_Barrier(MPI_COMM_WORLD);
     }
 }
@@ -29,12 +22,12 @@ static void wait_and_print(void)
 {
     int token;
     for (int i = 0; i < ROUNDS; i++) {
-        double begin = MPI_Wtime();
+        int64_t begin_ns = now_ns();
         MPI_Recv(&token, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        double between = MPI_Wtime();
+        int64_t between_ns = now_ns();
         MPI_Barrier(MPI_COMM_WORLD);
-        double end = MPI_Wtime();
-        printf("MPI_Recv %.0f\nMPI_Barrier %.0f\n", (between - begin) * 1e9, (end - between) * 1e9);
+        int64_t end_ns = now_ns();
+        printf("MPI_Recv %lld\nMPI_Barrier %lld\n", (long long)(between_ns - begin_ns), (long long)(end_ns - between_ns));
     }
 }
 
