@@ -46,6 +46,9 @@ def compiled(mpi_name: str, mpicc: str, name: str, libraries: tuple[str, ...]) -
     return str(binary)
 
 
+CLOCK_ERROR = 1e-4  # by which the first slope of a clock may be off
+
+
 class Sum(NamedTuple):
     count: int
     volume_bytes: int
@@ -55,12 +58,12 @@ class Sum(NamedTuple):
 
 
 def agree(seen: dict[str, Sum], planted: dict[str, Sum]) -> bool:
-    """Counts and bytes exactly; durations to a nanosecond each, and to the 100 ppm that the first slope of a clock may be off."""
+    """Counts and bytes exactly; durations to a nanosecond each, and to the clock's error."""
 
     def is_near(name: str) -> bool:
         (count, volume_bytes, *durations_ns), rounding_ns = planted[name], (planted[name].count, 1, 1)
         return seen[name][:2] == (count, volume_bytes) and all(
-            abs(mine - theirs) <= rounding + theirs / 10_000 for mine, theirs, rounding in zip(seen[name][2:], durations_ns, rounding_ns)
+            abs(mine - theirs) <= rounding + theirs * CLOCK_ERROR for mine, theirs, rounding in zip(seen[name][2:], durations_ns, rounding_ns)
         )
 
     return seen.keys() == planted.keys() and all(map(is_near, planted))
