@@ -107,12 +107,13 @@ def test_operations_that_share_a_handle_are_not_blocked_for_each_other(profile):
         assert cell.blocked_ns <= cell.total_ns
 
 
-def test_an_operation_takes_longer_than_the_job_is_blocked_on_it_when_it_computes_meanwhile(profile):
+def test_an_operation_takes_as_long_as_the_job_is_blocked_on_it_and_computes_meanwhile(profile):
     run = profile("overlap", 2)
     (reduction,) = (cell for cell in run.cells(0, "MPI_Iallreduce", "completion") if cell.bytes == 80000)
-    (posted,) = (cell for cell in run.cells(0, "MPI_Iallreduce") if cell.bytes == 80000)
+    (computed_ns,) = (int(line.split()[2]) for line in run.outcome.stdout.splitlines() if line.startswith("computed 0 "))
     assert reduction.count == 20
-    assert reduction.total_ns > posted.total_ns + reduction.blocked_ns
+    # The program reads its clock after the call that starts the operation and before the one that completes it, on a busy machine too.
+    assert reduction.total_ns - reduction.blocked_ns >= 0.999 * computed_ns
 
 
 def test_operations_that_overlap_complete_in_either_order(profile):
