@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <time.h>
 
 static struct ledger_usage usage;
@@ -67,14 +68,20 @@ static void another_thread_reads_the_main_thread_s_cores_but_no_core_or_numa_nod
     CHECK_EQUAL(usage.numa_node, -1);
 }
 
-/* Sleeping is what a process does of its own accord: a switch that it chose. */
+static uint64_t switches_by_choice(void)
+{
+    struct rusage used;
+    CHECK_EQUAL(getrusage(RUSAGE_SELF, &used), 0);
+    return (uint64_t)used.ru_nvcsw;
+}
+
+/* Sleeping is what a process does of its own accord: a switch that it chose, unless a busy machine switches it before it sleeps. */
 static void what_was_used_between_two_readings_is_their_difference(void)
 {
     struct ledger_usage before;
     usage_read(&before, 0);
-    const struct timespec moment = {.tv_nsec = 1000000}; /* shorter ones may be over before the process is switched */
-    for (int i = 0; i < 10; i++)
-        nanosleep(&moment, NULL);
+    for (uint64_t enough = switches_by_choice() + 10; switches_by_choice() < enough;)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     usage_read(&usage, 0);
     CHECK(usage.voluntary_switches >= before.voluntary_switches + 10);
     CHECK(usage.cpu_user_ns + usage.cpu_system_ns >= before.cpu_user_ns + before.cpu_system_ns);
