@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from .harness import COMMPROF_RUN, REPORT, Run, compile_program, launch, unprofiled_environment
+from .harness import COMMPROF_RUN, REPORT, TIMEOUT_S, Run, compile_program, launch, unprofiled_environment
 from .libraries import AS_ROOT, MPICH, OPEN_MPI, SYSTEM_PYTHON
 from .test_doctor import can_be_profiled, doctor, findings, only_problem
 from .test_guest_children import run_over_tcp
@@ -39,7 +39,7 @@ def by_hand(mpi, folder, **environment):
     """A singleton."""
     command = [str(COMMPROF_RUN), "--output", "run-0", str(compile_program(mpi, "pcontrol"))]
     environment = unprofiled_environment() | AS_ROOT | environment
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
 
 
 def is_silent(outcome, folder):

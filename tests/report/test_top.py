@@ -200,7 +200,7 @@ def page(monkeypatch) -> list[live_page.LivePage]:
 def got(url: str) -> tuple[int, str]:
     """Status and text."""
     try:
-        with urllib.request.urlopen(url, timeout=60) as answer:
+        with urllib.request.urlopen(url, timeout=600) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
