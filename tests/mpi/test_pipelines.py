@@ -7,7 +7,7 @@ import pytest
 from . import reporter
 from .harness import Run
 
-ACTIVATION_BYTES, STEPS, MICRO_BATCHES = 4 * 4096, 2, 3
+ACTIVATION_BYTES, STEPS, MICRO_BATCHES = 4 * 4096, 8, 3
 SHAPES = [(2, 0, "blocking"), (2, 1, "nonblocking"), (3, 1, "blocking"), (3, 2, "nonblocking")]  # stages, the slow one, how
 
 

@@ -8,7 +8,7 @@
 
 #include "check.h"
 
-enum { STEPS = 2, MICRO_BATCHES = 3, ACTIVATIONS = 4096, GRADIENTS = 50000 };
+enum { STEPS = 8, MICRO_BATCHES = 3, ACTIVATIONS = 4096, GRADIENTS = 50000 };
 
 static int stages, stage, before, after, is_slow, is_nonblocking;
 static float activations[ACTIVATIONS], gradients[GRADIENTS], sum[GRADIENTS];
@@ -16,7 +16,7 @@ static MPI_Comm line, alike;
 
 static void compute(void)
 {
-    nanosleep(&(struct timespec){.tv_nsec = is_slow ? 80000000 : 1000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = is_slow ? 40000000 : 1000000}, NULL);
 }
 
 static void receive(int source, int tag)
