@@ -2,7 +2,8 @@
  * background thread, which makes all MPI calls: every millisecond the ranks agree, in 16 bytes, on which gradients all of them have, and
  * those are summed in fused buffers. One rank can be made to sleep in each forward pass. MARKS is what the main thread tells the profiler:
  * "none", "steps" (a mark when all gradients are handed over) or "regions" ("forward", "backward", "wait for gradients"). At the end rank 0
- * prints when each rank had handed all gradients over, and when it had all sums: "step STEP RANK HANDED_NS REDUCED_NS". */
+ * prints when each rank had ended its forward pass, handed all gradients over, and had all sums: "step STEP RANK FORWARD_NS HANDED_NS
+ * REDUCED_NS". */
 #define _GNU_SOURCE
 #include <commprof.h>
 #include <math.h>
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { TENSORS = 24, FUSED_FLOATS = 64 * 1024, MOST_STEPS = 2000, TIMES = 2 };
+enum { TENSORS = 24, FUSED_FLOATS = 64 * 1024, MOST_STEPS = 2000, TIMES = 3 };
 enum { CYCLE_NS = 1000000, FORWARD_NS = 4000000, BACKWARD_NS = 150000 }; /* backward: of each tensor */
 enum { UNCACHED = 1, STOP = 2 };                                         /* what a rank has to say; inverted in a message */
 
@@ -116,7 +117,7 @@ static void print_times(MPI_Comm comm)
     for (int step = 0; rank == 0 && step < steps; step++)
         for (int of = 0; of < size; of++) {
             const int64_t *own = all + (of * MOST_STEPS + step) * TIMES;
-            printf("step %d %d %lld %lld\n", step + 1, of, (long long)own[0], (long long)own[1]);
+            printf("step %d %d %lld %lld %lld\n", step + 1, of, (long long)own[0], (long long)own[1], (long long)own[2]);
         }
     free(all);
 }
@@ -207,6 +208,7 @@ int main(int argc, char **argv)
         if (has_regions)
             commprof_region_begin("forward");
         compute(FORWARD_NS + (rank == late ? delay_ns : 0));
+        times[step][0] = now_ns();
         if (has_regions) {
             commprof_region_end();
             commprof_region_begin("backward");
@@ -218,9 +220,9 @@ int main(int argc, char **argv)
             commprof_step();
         if (has_regions)
             commprof_region_begin("wait for gradients");
-        times[step][0] = now_ns();
-        wait_until(NULL, ~(uint64_t)0);
         times[step][1] = now_ns();
+        wait_until(NULL, ~(uint64_t)0);
+        times[step][2] = now_ns();
         if (has_regions)
             commprof_region_end();
         is_right &= is_summed();

@@ -17,6 +17,7 @@ SOURCE = REPOSITORY / "examples/background_thread/train.c"
 
 
 class Logged(NamedTuple):
+    forward_ns: int  # the forward pass had ended
     handed_ns: int  # all gradients were handed over
     reduced_ns: int  # all sums had come
 
@@ -45,18 +46,24 @@ def log_of(run) -> dict[int, list[Logged]]:
     """By step, the ranks in order."""
     log: dict[int, list[Logged]] = {}
     for line in run.outcome.stdout.splitlines():
-        step, rank, handed_ns, reduced_ns = map(int, line.split()[1:])
-        log.setdefault(step, [None] * RANKS)[rank] = Logged(handed_ns, reduced_ns)
+        step, rank, *times_ns = map(int, line.split()[1:])
+        log.setdefault(step, [None] * RANKS)[rank] = Logged(*times_ns)
     return log
 
 
-def logged_delay_ns(run) -> float:
-    """By how much the late rank handed over after the mean of the others; the first step is warm-up."""
-    behind = []
-    for step, ranks in log_of(run).items():
-        others = fmean(own.handed_ns for rank, own in enumerate(ranks) if rank != LATE)
-        behind += [ranks[LATE].handed_ns - others] if step > 1 else []
-    return median(behind)
+def is_as_logged(run, found: dict, which: str, *options: str) -> bool:
+    """The lead of the late rank in each step is what the log says, and their median what is reported. A busy machine may stop a rank between
+    a mark and the reading beside it, but not in half of the steps."""
+    rows = reporter.rows("steps", run.folder, "--per-step", *options)
+    leads = {row["step"]: row["lead_ns"] for row in rows if row["slowest_rank"] == LATE and not row["is_warm_up"]}
+    off_ns = [abs(lead_ns - logged_lead_ns(run, step, which)) for step, lead_ns in leads.items()]
+    return found["slowest_lead_ns"] == median(leads.values()) and median(off_ns) < 0.01 * DELAY_MS * 1_000_000
+
+
+def logged_lead_ns(run, step: int, which: str) -> float:
+    """By how much the late rank came after the mean of the others."""
+    times = [getattr(own, which) for own in log_of(run)[step]]
+    return times[LATE] - fmean(time for rank, time in enumerate(times) if rank != LATE)
 
 
 def summary_of(run, *options: str) -> dict:
@@ -111,18 +118,18 @@ def test_a_mark_at_the_wait_names_the_late_rank_and_its_delay(trained):
     run = trained(True, "steps")
     row = summary_of(run)
     assert (row["delimited_by"], row["slowest_ranks"], row["slowest_at"]) == ("marks", str(LATE), "begin")
-    assert row["slowest_lead_ns"] == pytest.approx(logged_delay_ns(run), rel=0.1)
+    assert is_as_logged(run, row, "handed_ns")
     named = f"rank {LATE} reaches the mark last in "
     for text in texts_of(run)[:3]:
         assert named in " ".join(text.split())
 
 
-@pytest.mark.parametrize("region, point", [("forward", "end"), ("wait for gradients", "begin")])
-def test_a_region_names_the_late_rank_and_its_delay(trained, region, point):
+@pytest.mark.parametrize("region, point, which", [("forward", "end", "forward_ns"), ("wait for gradients", "begin", "handed_ns")])
+def test_a_region_names_the_late_rank_and_its_delay(trained, region, point, which):
     run = trained(True, "regions")
     row = summary_of(run, "--region", region)
     assert (row["slowest_ranks"], row["slowest_at"]) == (str(LATE), point)
-    assert row["slowest_lead_ns"] == pytest.approx(logged_delay_ns(run), rel=0.1)
+    assert is_as_logged(run, row, which, "--region", region)
 
 
 def test_marks_of_ranks_that_are_alike_name_nobody_whom_the_log_does_not_show(trained):
