@@ -82,36 +82,46 @@ def test_what_a_killed_child_did_not_do_is_done_here(cores):
     assert list(forked(killed_in_a_child, range(4))) == [0, 1, 2, 3]
 
 
-def interrupts_its_parent(argument: int) -> None:
-    """As soon as it waits: an exception in a function that Python calls after a fork would be lost."""
-    while argument == 0 and Path(f"/proc/{PARENT}/stat").read_text().rpartition(")")[2].split()[0] != "S":
-        os.sched_yield()
-    if argument == 0:
-        os.kill(PARENT, signal.SIGINT)
-    signal.pause()
-
-
-def test_an_interrupt_ends_all_children(cores):
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with pytest.raises(KeyboardInterrupt):
-        list(forked(interrupts_its_parent, range(4)))
-    signal.signal(signal.SIGINT, before)
-    assert multiprocessing.active_children() == []
-
-
 def started(words: str) -> subprocess.Popen:
     """A Python of its own, on three cores."""
-    first = "import os, signal; os.sched_getaffinity = lambda _: range(3); from commprof_report.base.forked import forked; "
+    first = "import multiprocessing, os, signal; os.sched_getaffinity = lambda _: range(3); from commprof_report.base.forked import forked; "
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "report")}
     return subprocess.Popen([sys.executable, "-c", first + words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
 
 
+ENDLESS = "forked(lambda _: (os.write(1, b'x'), signal.pause()), range(3))"  # the pipe ends when the last of them has ended
+
+
 def test_children_end_with_a_killed_parent():
-    """Each writes one byte and would wait for ever; the pipe ends when the last of them has ended."""
-    with started("list(forked(lambda _: (os.write(1, b'x'), signal.pause()), range(3)))") as parent:
+    with started(f"list({ENDLESS})") as parent:
         assert parent.stdout.read(3) == b"xxx"
         parent.kill()
         assert parent.stdout.read() == b""
+
+
+def test_an_interrupt_ends_all_children():
+    words = f"""
+try:
+    list({ENDLESS})
+except KeyboardInterrupt:
+    print(multiprocessing.active_children())"""
+    with started(words) as parent:
+        assert parent.stdout.read(3) == b"xxx"
+        parent.send_signal(signal.SIGINT)
+        assert parent.communicate() == (b"[]\n", b"")
+
+
+@pytest.mark.parametrize("child", range(3))
+def test_an_interrupt_ends_a_child_that_has_just_begun(child):
+    """Sent by the child, before its parent can know of it."""
+    interrupt = f"lambda place: (os.kill(os.getppid(), signal.SIGINT) if place == {child} else None, signal.pause())"
+    words = f"""
+try:
+    list(forked({interrupt}, range(3)))
+except KeyboardInterrupt:
+    print(multiprocessing.active_children())"""
+    with started(words) as parent:
+        assert parent.communicate() == (b"[]\n", b"")
 
 
 def test_an_interrupted_child_prints_nothing_however_young_it_is():

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -40,9 +40,10 @@ def forked(function: Callable[[Argument], Result], arguments: Sequence[Argument]
     try:
         for place, argument in enumerate(arguments):
             while place not in results:
-                for begun in islice(waiting, at_once - len(children)):
-                    receiver, child = _begin(function, arguments[begun])
-                    children[receiver] = begun, child
+                with _uninterrupted():
+                    for begun in islice(waiting, at_once - len(children)):
+                        receiver, child = _begin(function, arguments[begun])
+                        children[receiver] = begun, child
                 for receiver in wait(list(children)):
                     ended, child = children[receiver]
                     results[ended] = _received(receiver)
@@ -55,14 +56,20 @@ def forked(function: Callable[[Argument], Result], arguments: Sequence[Argument]
             child.join()
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """An interrupt waits: of this process until each child is known, which would not be ended otherwise; of a child until nothing prints it."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 def _begin(function: Callable[[Argument], Result], argument: Argument) -> tuple[Connection, BaseProcess]:
     receiver, sender = multiprocessing.Pipe(duplex=False)
     child = multiprocessing.get_context("fork").Process(target=_run, args=(function, argument, receiver, sender, os.getpid()), daemon=True)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # an interrupt of the child waits until nothing would print it
-    try:
-        child.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    child.start()
     sender.close()
     return receiver, child
 
