@@ -144,7 +144,8 @@ def test_one_question_has_one_answer(mpi: Mpi, played: Played, plant: Plant, tmp
 
 @pytest.mark.parametrize("plant", by_name(plant for plant in PLANTS if plant.cause != "none"))
 def test_no_two_commands_accuse_different_ranks(mpi: Mpi, played: Played, plant: Plant, tmp_path_factory) -> None:
-    """Other work on the machine may make a rank late in a pair of ranks alone, which only pipeline looks at: then again."""
+    """Other work on the machine may make a rank late in a pair of ranks alone, which only pipeline looks at: then the logs say so, too; or
+    again."""
     contradictions = contradicted(played(plant))
     for _ in range(TRIES - 1):
         if contradictions:
@@ -153,7 +154,16 @@ def test_no_two_commands_accuse_different_ranks(mpi: Mpi, played: Played, plant:
 
 
 def contradicted(trial: Trial) -> dict[str, set[int]]:
-    """The ranks that a command names, but neither late nor the plant."""
+    """The ranks that a command names, but neither late nor the plant, nor for pipeline the logs of the rank's own pipeline."""
     accused = statements.accused(trial.run.folder)
     named = accused.pop("late", {*trial.plant.named, *trial.plant.calls.values()})
-    return {command: ranks - named for command, ranks in accused.items() if not ranks <= named}
+    beside = {"pipeline": {rank for stages in pipelines(trial) for rank in stages if trial.truth.is_for([rank], stages) >= CONFIRMED}}
+    return {command: left for command, ranks in accused.items() if (left := ranks - named - beside.get(command, set()))}
+
+
+def pipelines(trial: Trial) -> list[list[int]]:
+    """The ranks of each."""
+    found: dict[int, list[int]] = {}
+    for row in reporter.rows("pipeline", trial.run.folder):
+        found.setdefault(row["pipeline"], []).append(row["rank"])
+    return list(found.values())

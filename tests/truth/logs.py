@@ -60,9 +60,10 @@ class Truth(NamedTuple):
     cost_of_call_ns: dict[str, Counter[int]]
     taken_ns: Counter[int]  # in MPI
 
-    def is_for(self, ranks: Sequence[int]) -> float:
-        """The share of all waiting that has these ranks as root cause."""
-        return sum(self.root_ns[rank] for rank in ranks) / (sum(self.root_ns.values()) or 1)
+    def is_for(self, ranks: Sequence[int], among: Sequence[int] | None = None) -> float:
+        """The share of all waiting, or of that which has some of the ranks `among` as root cause, that has these ranks as root cause."""
+        whole_ns = sum(self.root_ns.values() if among is None else (self.root_ns[rank] for rank in among))
+        return sum(self.root_ns[rank] for rank in ranks) / (whole_ns or 1)
 
 
 def read(path: Path, ahead_ns: int) -> RankLog:
