@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Callable
 from functools import lru_cache
 from statistics import median
 from typing import NamedTuple
@@ -11,10 +12,11 @@ from typing import NamedTuple
 import pytest
 
 from . import reporter
-from .harness import COMMPROF_RUN, Run, command_for, launch
+from .harness import COMMPROF_RUN, TRIES, Run, command_for, launch
 from .libraries import REPOSITORY
 
 ROUNDS, BUSY_MS, OFFSET_S = 8, 30, 1_000
+SHAPES = ((4, 2), (8, 5), (2, 0))  # ranks, the late one
 CALLS = ("MPI_Allreduce", "MPI_Bcast", "MPI_Reduce", "MPI_Barrier")
 OTHER_CLOCK = ("unshare", "--time", "--monotonic", str(OFFSET_S), "--fork", "--kill-child")
 
@@ -34,10 +36,10 @@ class Truth(NamedTuple):
     most_cost_ns: list[int]
 
 
-@pytest.fixture(scope="module", params=[(4, 2), (8, 5), (2, 0)], ids=lambda chosen: f"{chosen[0]}-ranks")
+@pytest.fixture(scope="module", params=SHAPES, ids=lambda chosen: f"{chosen[0]}-ranks")
 def job(request, profile):
     ranks, late = request.param
-    return profile("late", ranks, str(late), str(BUSY_MS), str(ROUNDS)), late
+    return profile("late", ranks, str(late), str(BUSY_MS), str(ROUNDS), env={"ATTEMPT": "0"}), late
 
 
 def rows_of(run: Run, by: str, call: str) -> list[dict]:
@@ -115,10 +117,23 @@ def test_waiting_and_transfer_are_the_time_of_the_calls(job, call):
         assert row["wait_ns"] + row["transfer_ns"] == pytest.approx(total_ns, rel=1e-6, abs=ROUNDS)
 
 
-def test_the_late_rank_is_named_and_one_clock_needs_no_alignment(job):
-    run, late = job
-    (row,) = rows_of(run, "run", ",".join(CALLS))
-    assert (row["late_ranks"], row["clocks"], row["estimate_share"]) == (str(late), 1, 0)
+def named(play: Callable[[str], Run], late: int, calls: str) -> tuple[Run, dict]:
+    """A run whose late rank is named, and what is said of it. Other work on the machine may hold up others for as long: then nobody may be
+    named, and it is played again. Naming another rank is never excused."""
+    for attempt in range(TRIES):
+        run = play(str(attempt))
+        (row,) = rows_of(run, "run", calls)
+        assert row["late_ranks"] in (str(late), None)
+        if row["late_ranks"]:
+            return run, row
+    return pytest.fail(f"nobody is named in {TRIES} runs")
+
+
+@pytest.mark.parametrize(("ranks", "late"), SHAPES)
+def test_the_late_rank_is_named_and_one_clock_needs_no_alignment(profile, ranks, late):
+    play = lambda attempt: profile("late", ranks, str(late), str(BUSY_MS), str(ROUNDS), env={"ATTEMPT": attempt})  # noqa: E731
+    run, row = named(play, late, ",".join(CALLS))
+    assert (row["clocks"], row["estimate_share"]) == (1, 0)
     (verdict,) = re.findall("^Verdict .*", reporter.text("late", run.folder), re.M)
     assert f"rank {late} " in verdict
 
@@ -180,9 +195,10 @@ class Started(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=[(2, 1), (4, 2)], ids=lambda chosen: f"{chosen[0]}-ranks")
-def nonblocking_job(request, profile):
+def play_nonblocking(request, profile):
     ranks, late = request.param
-    return profile("late_nonblocking", ranks, str(late), str(BUSY_MS), str(NONBLOCKING_ROUNDS)), late
+    words = (str(late), str(BUSY_MS), str(NONBLOCKING_ROUNDS))
+    return lambda attempt: profile("late_nonblocking", ranks, *words, env={"ATTEMPT": attempt}), late
 
 
 def rounds_of(run: Run) -> list[list[Started]]:
@@ -196,8 +212,8 @@ def rounds_of(run: Run) -> list[list[Started]]:
     return [[of_rank[rank] for rank in sorted(of_rank)] for of_rank in rounds]
 
 
-def test_nonblocking_collectives_are_waited_for_in_waitall_as_long_as_the_program_s_clock_says(nonblocking_job):
-    run, _ = nonblocking_job
+def test_nonblocking_collectives_are_waited_for_in_waitall_as_long_as_the_program_s_clock_says(play_nonblocking):
+    run = play_nonblocking[0]("0")
     rows = rows_of(run, "rank", "MPI_Iallreduce")
     for rank, row in enumerate(rows):
         wait_ns = taken_ns = start_ns = 0
@@ -211,10 +227,9 @@ def test_nonblocking_collectives_are_waited_for_in_waitall_as_long_as_the_progra
         assert abs(row["wait_ns"] - wait_ns) <= tolerance_ns
 
 
-def test_the_rank_that_starts_nonblocking_collectives_late_is_named(nonblocking_job):
-    run, late = nonblocking_job
-    (row,) = rows_of(run, "run", "MPI_Iallreduce")
-    assert (row["late_ranks"], row["uncompleted"], row["unsure"]) == (str(late), 0, 0)
+def test_the_rank_that_starts_nonblocking_collectives_late_is_named(play_nonblocking):
+    _, row = named(*play_nonblocking, "MPI_Iallreduce")
+    assert (row["uncompleted"], row["unsure"]) == (0, 0)
 
 
 # Chains of waits
@@ -223,8 +238,13 @@ GRID_ROUNDS, GRID_LATE = 24, 2
 
 
 @pytest.fixture(scope="module")
-def grid(profile):
-    return profile("late_grid", 4, str(GRID_LATE), str(2 * BUSY_MS), str(GRID_ROUNDS))
+def play_grid(profile):
+    return lambda attempt: profile("late_grid", 4, str(GRID_LATE), str(2 * BUSY_MS), str(GRID_ROUNDS), env={"ATTEMPT": attempt})
+
+
+@pytest.fixture(scope="module")
+def grid(play_grid):
+    return play_grid("0")
 
 
 def waited_ns(run: Run, call: str, turn: int, rank: int, other: int) -> int:
@@ -251,6 +271,6 @@ def test_causes_and_what_is_not_known_are_the_waiting_that_the_program_logged(gr
     assert caused_ns + run["unknown_cause_ns"] == pytest.approx(logged_ns, rel=0.1)
 
 
-def test_the_root_cause_is_named_with_the_rank_through_which_it_acts(grid):
-    (run,) = rows_of(grid, "run", "MPI_Allreduce")
-    assert run["late_ranks"] == str(GRID_LATE) and "3" in run["late_through"].split(",")
+def test_the_root_cause_is_named_with_the_rank_through_which_it_acts(play_grid):
+    _, row = named(play_grid, GRID_LATE, "MPI_Allreduce")
+    assert "3" in row["late_through"].split(",")
