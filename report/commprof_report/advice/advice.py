@@ -123,7 +123,6 @@ class Inputs(NamedTuple):
         split_ns = wait_ns + sum(row.transfer_ns or 0 for row in rows)
         return wait_ns / split_ns if split_ns and split_ns >= COVERED * total_ns else None
 
-
     def late_share(self, call: str) -> float:
         """The share of the waiting in a call that the ranks cause that are named as late: it is not saved twice."""
         named = self.late.blame.named.ranks if self.late.run.late_ranks is not None else ()

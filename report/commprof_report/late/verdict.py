@@ -15,8 +15,8 @@ in all messages, a rank's cost is replaced in the test, but not in the half of t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, starmap
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain, islice, starmap
 from math import exp, log
 from operator import ne
 from typing import NamedTuple
@@ -109,27 +109,31 @@ def blame(causes: Sequence[Cause], participants: Participants, gains: Gains = la
     if len(ranks) < 2:
         return NOBODY
     candidates, calls = _candidates(causes, participants, ranks, LEVEL), _by_call(causes, participants)
-    named = next((each for each in candidates if gains(each.ranks)), candidates[0] if candidates else None)
+    first = next(candidates, None)
+    named = next((each for each in chain([first] if first else [], candidates) if gains(each.ranks)), first)
     explained = sum(each.named.share * each.cost_ns for each in calls) / (sum(cause.cost_ns for cause in causes) or 1)
     if len({each.named.ranks for each in calls}) > 1 and explained > (named.share if named else 0) + NOTABLY_MORE:
         return Blame(None, calls, [])
     return Blame(named, [], [] if named else _turns(causes, len(ranks)))
 
 
-def _candidates(causes: Sequence[Cause], participants: Participants, ranks: Sequence[int], level: float) -> list[Named]:
-    """A few of these ranks, and the ranks of a few hosts; the hosts first if they cause notably more than the few ranks do. Of equally late
-    ranks one may cause most by chance, but the run gains only if all of them are on time."""
+def _candidates(causes: Sequence[Cause], participants: Participants, ranks: Sequence[int], level: float) -> Iterator[Named]:
+    """A few of these ranks, and the ranks of a few hosts; the hosts first if they cause notably more than the few ranks do. Then more ranks: of
+    equally late ones one may cause most by chance, but the run gains only if all of them are on time."""
     host_of = participants.hosts.__getitem__
-    candidates = [_name(causes, *found) for found in _fews(causes, lambda rank: rank, ranks, level, participants.members)]
+    fews = (_name(causes, *found) for found in _fews(causes, lambda rank: rank, ranks, level, participants.members))
+    candidates = list(islice(fews, 1))
     hosts = sorted({host_of(rank) for rank in ranks})
     if 1 < len(hosts) < len(ranks):
         found = few(causes, host_of, hosts, level, participants.members)
         if found:
             causing = {cause.cause_rank for cause in causes if cause.cause_rank is not None}  # also by making another rank late
             of_hosts = _name(causes, [rank for rank in {*ranks, *causing} if host_of(rank) in found[0]], found[1])
-            is_first = not candidates or of_hosts.share > candidates[0].share + NOTABLY_MORE
-            candidates.insert(0 if is_first else len(candidates), of_hosts)
-    return candidates
+            candidates.append(of_hosts)
+            if of_hosts.share > candidates[0].share + NOTABLY_MORE:
+                candidates.reverse()
+    yield from candidates
+    yield from fews
 
 
 class Most(NamedTuple):
@@ -177,7 +181,8 @@ def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> list[int]:
     return found[0] if found else []
 
 
-def _name(causes: Sequence[Cause], ranks: Sequence[int], p: float) -> Named:
+def _name(causes: Sequence[Cause], ranks: Iterable[int], p: float) -> Named:
+    ranks = frozenset(ranks)
     own = [cause for cause in causes if cause.cause_rank in ranks]
     share = sum(cause.cost_ns for cause in own) / sum(cause.cost_ns for cause in causes)
     return Named(tuple(sorted(ranks)), share, p, _half(own, causes), _growth(causes, ranks))
@@ -232,26 +237,34 @@ def few(
 def _fews(
     causes: Sequence[Cause], unit_of: Callable[[int], Hashable], units: Sequence, level: float, members: Mapping[str, Sequence[int]] = {}
 ) -> Iterator[tuple[list, float]]:
-    """As few; then each time with the unit that causes most of the rest, as long as that is beyond chance."""
+    """As few; then with 1, 2, 4 ... of the units that cause most of the rest, and with all of them, as long as each is beyond chance."""
     if block_count(causes) < FEWEST_BLOCKS:
         return
     whole_ns, costs = sum(cause.cost_ns for cause in causes), _sums(causes, unit_of, "cost_ns")
-    chosen: list = []
-    compared: list[Compared] = []
-    tested, worst = 0, 0.0
-    for unit, _ in sorted(costs.items(), key=lambda item: (-item[1], item[0]))[: most_named(units)]:
-        chosen.append(unit)
-        if sum(costs[each] for each in chosen) < MOST_OF_IT * whole_ns:
-            continue
-        if not compared:
-            callers = {identity: frozenset(map(unit_of, own)) for identity, own in members.items()}
-            compared = list(_compared(causes, unit_of, callers, frozenset(units)))
-        for each in reversed(chosen[tested:]):  # the least cost is the most probable
-            worst = max(worst, min(1.0, len(units) * _chance(compared, each)))
-            if worst >= level:
-                return
-        tested = len(chosen)
-        yield list(chosen), worst
+    order = sorted(costs, key=lambda unit: (-costs[unit], unit))[: most_named(units)]
+    caused_ns = accumulate(costs[unit] for unit in order)
+    number = next((place for place, upto_ns in enumerate(caused_ns, 1) if upto_ns >= MOST_OF_IT * whole_ns), None)
+    if number is None:
+        return
+    callers = {identity: frozenset(map(unit_of, own)) for identity, own in members.items()}
+    compared = list(_compared(causes, unit_of, callers, frozenset(units)))
+    worst = 0.0
+    for unit in reversed(order[:number]):  # the least cost is the most probable
+        worst = max(worst, min(1.0, len(units) * _chance(compared, unit)))
+        if worst >= level:
+            return
+    yield order[:number], worst
+    more = 0
+    for more, unit in enumerate(order[number:], 1):
+        p = min(1.0, len(units) * _chance(compared, unit))
+        if p >= level:
+            more -= 1
+            break
+        worst = max(worst, p)
+        if more & (more - 1) == 0:
+            yield order[: number + more], worst
+    if more & (more - 1):
+        yield order[: number + more], worst
 
 
 class Compared(NamedTuple):
@@ -306,7 +319,7 @@ def _log_mean(group: Compared, rate: float) -> float:
     return most + log((late + (len(group.units) - len(group.costs)) * exp(-most)) / len(group.units))
 
 
-def _growth(causes: Sequence[Cause], ranks: Sequence[int]) -> Growth:
+def _growth(causes: Sequence[Cause], ranks: Container[int]) -> Growth:
     """Kendall's test on what these ranks cause in each of a few blocks: lateness may last for some arrivals without growing."""
     blocks = _blocks(causes, FEWEST_BLOCKS)
     costs = [sum(cause.cost_ns for cause in block if cause.cause_rank in ranks) for block in blocks]
@@ -332,7 +345,7 @@ def _by_call(causes: Sequence[Cause], participants: Participants) -> list[CallCa
         return []
     found = []
     for (call, identity), own in by_call.items():
-        for named in _candidates(own, participants, participants.members[identity], LEVEL / len(by_call))[:1]:
+        for named in islice(_candidates(own, participants, participants.members[identity], LEVEL / len(by_call)), 1):
             found.append(CallCause(call, identity, named, sum(cause.cost_ns for cause in own)))
     whole_ns = sum(cause.cost_ns for cause in causes)
     is_most = sum(each.cost_ns for each in found) >= MOST_OF_IT * whole_ns > 0
