@@ -567,6 +567,18 @@ def allreducing(ranks: int, late_ns: Callable[[int, int], int], steps: int = 41)
     return job
 
 
+@pytest.mark.parametrize(("late_ns", "named"), [(300, None), (3_000, "2")])
+def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_the_slowest(summary, late_ns, named):
+    job = PlantedJob([HostClock()] * 4, wall_ns=MS)
+    for step in range(100):
+        job.collective("MPI_Allreduce", [step * 8_000 + late_ns * (rank == 2) for rank in range(4)], [500] * 4, message_bytes=40_000_000)
+    for rank in range(4):
+        job.thread(rank, is_main=1)
+    row = summary(job)
+    assert row["slowest_ranks"] == named
+    assert ("shorter, or a microsecond at each arrival, if rank 2 arrived with the next rank" in row["slowest_why"]) == (named is None)
+
+
 def test_a_rank_that_is_late_in_some_steps_is_named_with_their_number(summary, steps):
     """In two of three steps by 20 ms."""
     job = allreducing(4, lambda step, rank: 20 * MS if rank == 2 and step % 3 else 0)

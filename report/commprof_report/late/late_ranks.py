@@ -301,7 +301,7 @@ def _verdict(
     named = found.named
     late = {row.rank: row for row in ranks if named and row.rank in named.ranks}
     verdict = _kind(counted, unknown_ns, found, blocks)
-    is_named = verdict in ("transfer", "imbalance") and _is_notable(gain_ns, counted)
+    is_named = verdict in ("transfer", "imbalance") and named is not None and named.is_measurable and _is_notable(gain_ns, counted)
     if verdict == "imbalance" and not is_named:
         verdict = "spread"
     hosts = sorted({row.host or "" for row in late.values()})

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..base import units
 from .late_ranks import Late, LateRestRow, LateRow
-from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Cause, fewest, is_few, late_arrivals, most
+from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Cause, Named, fewest, is_few, late_arrivals, most
 
 ALL = 0.9995  # of the time: everything, but for how clocks are read
 NOTABLE_SHARE = 0.005  # of the time inside MPI; below this nobody need care
@@ -42,13 +42,17 @@ def verdict(answers: Late) -> str:
         causes, they = ("causes", "it") if len(named.ranks) == 1 else ("cause", "they")
         return (
             f"{units.rank_names(list(named.ranks))} {causes} {units.share(named.share)} of the waiting, but others arrive hardly earlier: less"
-            f" than {units.share(NOTABLE)} of the run could be gained if {they} arrived with the next rank"
+            f" than {units.share(NOTABLE)} of the run{short_text(named)} could be gained if {they} arrived with the next rank"
         )
     if text := most_text(answers):
         return text
     few = few_text(answers.causes, answers.causes)
     when = f"; nearly all waiting is in {few}" if few else ""
     return f"waiting is spread: no rank, host or call causes half of it beyond chance{largest_text(answers)}{when}"
+
+
+def short_text(named: Named) -> str:
+    return "" if named.is_measurable else ", or a microsecond at each arrival,"
 
 
 def largest_text(answers: Late) -> str:

@@ -37,6 +37,7 @@ MOST_TURNS = 0.75  # share of the late arrivals that one rank may have if ranks 
 FEW_DECIDE = 5  # a fifth of the arrivals has twice as many exceptions as a rotation may have, where ranks do not take turns
 REGULAR = 0.9  # share of the collectives that a rotation predicts
 LATER_HALF = 0.9  # share of the cost that one half of the run has
+SHORTEST_NS = 1_000  # lateness at an arrival: the profiler adds up to 0.1 us to a call, and ranks that differ in it come later at each call
 SLIGHT = 0.1  # of the mean over the blocks; what a unit costs in a block where it costs less is no evidence
 FEW_ARRIVALS = 0.1  # share of the late arrivals that are few; the first ones are the start of the run
 
@@ -81,6 +82,11 @@ class Named(NamedTuple):
     p: float
     half: str  # 'first', 'second': nearly all of it in that half of the run; else empty
     growth: Growth
+    lateness_ns: float  # what a rank that waits for them waits at each of their late arrivals, on average
+
+    @property
+    def is_measurable(self) -> bool:
+        return self.lateness_ns >= SHORTEST_NS
 
 
 class CallCause(NamedTuple):
@@ -110,7 +116,8 @@ def blame(causes: Sequence[Cause], participants: Participants, gains: Gains = la
         return NOBODY
     candidates, calls = _candidates(causes, participants, ranks, LEVEL), _by_call(causes, participants)
     first = next(candidates, None)
-    named = next((each for each in chain([first] if first else [], candidates) if gains(each.ranks)), first)
+    tried = chain([first] if first else [], candidates)
+    named = next((each for each in tried if each.is_measurable and gains(each.ranks)), first)
     explained = sum(each.named.share * each.cost_ns for each in calls) / (sum(cause.cost_ns for cause in causes) or 1)
     if len({each.named.ranks for each in calls}) > 1 and explained > (named.share if named else 0) + NOTABLY_MORE:
         return Blame(None, calls, [])
@@ -121,14 +128,14 @@ def _candidates(causes: Sequence[Cause], participants: Participants, ranks: Sequ
     """A few of these ranks, and the ranks of a few hosts; the hosts first if they cause notably more than the few ranks do. Then more ranks: of
     equally late ones one may cause most by chance, but the run gains only if all of them are on time."""
     host_of = participants.hosts.__getitem__
-    fews = (_name(causes, *found) for found in _fews(causes, lambda rank: rank, ranks, level, participants.members))
+    fews = (_name(causes, participants, *found) for found in _fews(causes, lambda rank: rank, ranks, level, participants.members))
     candidates = list(islice(fews, 1))
     hosts = sorted({host_of(rank) for rank in ranks})
     if 1 < len(hosts) < len(ranks):
         found = few(causes, host_of, hosts, level, participants.members)
         if found:
             causing = {cause.cause_rank for cause in causes if cause.cause_rank is not None}  # also by making another rank late
-            of_hosts = _name(causes, [rank for rank in {*ranks, *causing} if host_of(rank) in found[0]], found[1])
+            of_hosts = _name(causes, participants, [rank for rank in {*ranks, *causing} if host_of(rank) in found[0]], found[1])
             candidates.append(of_hosts)
             if of_hosts.share > candidates[0].share + NOTABLY_MORE:
                 candidates.reverse()
@@ -181,11 +188,18 @@ def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> list[int]:
     return found[0] if found else []
 
 
-def _name(causes: Sequence[Cause], ranks: Iterable[int], p: float) -> Named:
+def _name(causes: Sequence[Cause], participants: Participants, ranks: Iterable[int], p: float) -> Named:
     ranks = frozenset(ranks)
     own = [cause for cause in causes if cause.cause_rank in ranks]
     share = sum(cause.cost_ns for cause in own) / sum(cause.cost_ns for cause in causes)
-    return Named(tuple(sorted(ranks)), share, p, _half(own, causes), _growth(causes, ranks))
+    return Named(tuple(sorted(ranks)), share, p, _half(own, causes), _growth(causes, ranks), _lateness_ns(own, participants.members))
+
+
+def _lateness_ns(own: Sequence[Cause], members: Mapping[str, Sequence[int]]) -> float:
+    """One rank waits for a message, all members but one for a collective."""
+    late = [cause for cause in own if cause.sampled_ns > 0]
+    each_ns = sum(cause.sampled_ns / (1 if cause.is_message else max(1, len(members.get(cause.identity, ())) - 1)) for cause in late)
+    return each_ns / max(1, len({cause.arrival for cause in late}))
 
 
 def arrivals(causes: Iterable[Cause]) -> list[list[Cause]]:
@@ -346,7 +360,8 @@ def _by_call(causes: Sequence[Cause], participants: Participants) -> list[CallCa
     found = []
     for (call, identity), own in by_call.items():
         for named in islice(_candidates(own, participants, participants.members[identity], LEVEL / len(by_call)), 1):
-            found.append(CallCause(call, identity, named, sum(cause.cost_ns for cause in own)))
+            if named.is_measurable:
+                found.append(CallCause(call, identity, named, sum(cause.cost_ns for cause in own)))
     whole_ns = sum(cause.cost_ns for cause in causes)
     is_most = sum(each.cost_ns for each in found) >= MOST_OF_IT * whole_ns > 0
     return sorted(found, key=lambda each: -each.cost_ns) if is_most else []

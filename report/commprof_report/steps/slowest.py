@@ -21,6 +21,7 @@ from typing import NamedTuple
 from ..base import units
 from ..late import verdict
 from ..late.late_ranks import Late, gain_ns
+from ..late.sentences import short_text
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, Blame, Cause, Gains
 from ..run.alignment import storable
 from .arrivals import NOTABLE_LEAD, Arrivals, arrivals, point_text
@@ -124,7 +125,7 @@ def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
 def _judged(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame, gains: Gains) -> Slowest:
     ranks = found.named.ranks if found.named else ()
     leads = [lead for row in rows if (lead := lead_ns(row, caused[row.step], ranks)) is not None] if ranks else []
-    if len(leads) >= _fewest(rows) and gains(ranks):
+    if len(leads) >= _fewest(rows) and found.named.is_measurable and gains(ranks):
         p, growth = found.named.p, found.named.growth
         return Slowest(units.rank_list(ranks), len(leads), fmean(leads), p, slowest_is_growing=int(growth.is_growing), judged_steps=len(rows))
     return Slowest(slowest_why=_why_none(rows, causes, caused, found, len(leads)), judged_steps=len(rows))
@@ -147,7 +148,8 @@ def _why_none(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int
             return (
                 f"none: {names} {'make' if several else 'makes'} the others wait for {part} of a step or more in {slow_steps} of {number} only"
             )
-        return f"none: steps would be less than {units.share(NOTABLE_LEAD)} shorter if {names} arrived with the next rank"
+        shorter = f"{units.share(NOTABLE_LEAD)} shorter{short_text(found.named)}"
+        return f"none: steps would be less than {shorter} if {names} arrived with the next rank"
     if found.calls or found.turns:
         return f"none: {'different ranks are late in different calls' if found.calls else 'ranks take turns in arriving last'}"
     if (blocks := verdict.block_count(causes)) < FEWEST_BLOCKS:
