@@ -456,6 +456,13 @@ def test_ranks_that_take_turns_in_a_fixed_order_are_told_from_chance(late, text)
     assert "take turns in a fixed order: 0, 1, 2 arrive last" in text(job)
 
 
+def test_turns_are_told_though_the_first_is_an_exception(late, text):
+    job = Job([HostClock()] * 3, wall_ns=SECOND)
+    for step in range(60):
+        job.collective("MPI_Allreduce", [step * 20 * MS + (MS if rank == (step % 3 if step else 1) else 0) for rank in range(3)], [10 * US] * 3)
+    assert "take turns in a fixed order: 0, 1, 2 arrive last" in text(job)
+
+
 def test_one_late_rank_after_the_other_are_no_turns(late, text):
     job = Job([HostClock()] * 4, wall_ns=2 * SECOND)
     for step in range(80):

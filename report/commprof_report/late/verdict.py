@@ -376,7 +376,8 @@ def _turns(causes: Sequence[Cause], ranks: int) -> list[int]:
         return []
     for period in range(1, min(2 * ranks, len(last) // 4) + 1):
         if _is_regular(last, period):
-            return last[:period] if period > 1 else []
+            order = [Counter(last[phase::period]).most_common(1)[0][0] for phase in range(period)]  # the first ones may be exceptions
+            return order if len(set(order)) > 1 else []
     return []
 
 
