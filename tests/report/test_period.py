@@ -196,3 +196,15 @@ def test_single_calls_with_a_rare_pause_are_steps_though_most_are_not_sampled(se
     """An evaluation is a pause, too."""
     found, _ = found_in(training.one_allreduce(seed=seed, steps=2000), in_windows(80, 4, seed))
     assert found.how == "sizes" and found.calls == 1
+
+
+@pytest.mark.parametrize(("pause_ns", "how", "calls"), [(4_000, "sizes", 1), (40_000, "gaps", 64)])
+def test_pauses_that_the_profiler_itself_may_make_end_no_step(pause_ns, how, calls):
+    """It takes a new page for samples after each 64th call, which takes some microseconds."""
+    job = training.Job()
+    for _ in range(100 * 64):
+        job.compute(pause_ns if len(job.made) % 64 == 0 else 0)
+        job.call("Allreduce", LEAST_BULK, ns=400)
+        job.now_ns = job.made[-1].end_ns + 100
+    found, _ = found_in(job)
+    assert (found.how, found.calls) == (how, calls)

@@ -51,6 +51,7 @@ FEWEST_SIZES = 6  # number of different sizes in the sequence
 WORTH_WITHOUT_PAUSE = 0.75  # of a step of bytes, relative to one after a long pause; in quarters, so that sums are exact
 RARE_FUNCTION = 0.05  # share of the calls, below which a function is foreign to the steps
 LONG_GAP, LONG_GAPS_SHARE = 3.0, 0.25  # least ratio of long to short pauses; least share of long pauses in the whole time
+LEAST_LONG_NS = 10_000  # of a long pause: the profiler itself takes some microseconds after each 64th call, for a new page of samples
 MOST_CALLS_BY_GAPS = 64
 SAME_DISTANCE = 0.8  # share of equal distances between long pauses, and of the calls that then lie in whole steps
 STEADY = 0.75  # share of the intervals, and of their time, between half and twice the median
@@ -311,7 +312,7 @@ def _mended(calls: Calls, spans: Sequence[Span], step_bytes: int, functions: set
 def _units_of_a_step(calls: Calls, gaps: Sequence[int | None], spans: Sequence[Span]) -> int:
     """The number of spans between long pauses, if it is constant; otherwise 1."""
     long_ns = _long_gap(gaps, spans)
-    runs = [] if long_ns is None else _runs(calls, spans, [(gaps[span.first] or 0) >= long_ns for span in spans])
+    runs = [] if long_ns is None else _unbroken(calls, spans, [(gaps[span.first] or 0) >= long_ns for span in spans])
     distances = Counter(run.spans for run in runs if run.is_whole)
     ((units, times),) = distances.most_common(1) or [(1, 0)]
     known = sum(distances.values())
@@ -327,12 +328,12 @@ def _may_be_layers(calls: Calls, gaps: Sequence[int | None], spans: Sequence[Spa
     long_ns = _long_gap(gaps, spans)
     is_after_others = [span.first != earlier.end for earlier, span in zip([spans[0], *spans], spans)]
     is_after_pause = [long_ns is not None and (gaps[span.first] or 0) >= long_ns for span in spans]
-    runs = _runs(calls, spans, list(map(or_, is_after_others, is_after_pause)))
+    runs = _unbroken(calls, spans, list(map(or_, is_after_others, is_after_pause)))
     are_known = sum(run.is_whole for run in runs) >= FEWEST_STEPS
     return any(run.is_interrupted for run in runs) and not are_known and max(run.spans for run in runs) < MOST_CALLS_BY_GAPS
 
 
-class Run(NamedTuple):
+class Unbroken(NamedTuple):
     """Spans between two interruptions, or between one and calls that are missing."""
 
     spans: int
@@ -340,7 +341,7 @@ class Run(NamedTuple):
     is_whole: bool  # at both
 
 
-def _runs(calls: Calls, spans: Sequence[Span], begins: Sequence[bool]) -> list[Run]:
+def _unbroken(calls: Calls, spans: Sequence[Span], begins: Sequence[bool]) -> list[Unbroken]:
     """begins: of each span, whether an interruption precedes it."""
     edges: list[tuple[int, bool]] = []  # place of a span, and whether an interruption precedes it, rather than calls that are missing
     for place, (span, is_begin) in enumerate(zip(spans, begins)):
@@ -348,7 +349,7 @@ def _runs(calls: Calls, spans: Sequence[Span], begins: Sequence[bool]) -> list[R
         if is_begin or not is_seen:
             edges.append((place, is_seen))
     ends = [*edges[1:], (len(spans), False)]
-    return [Run(end - place, own or other, own and other) for (place, own), (end, other) in zip(edges, ends)]
+    return [Unbroken(end - place, own or other, own and other) for (place, own), (end, other) in zip(edges, ends)]
 
 
 def _long_gap(gaps: Sequence[int | None], spans: Sequence[Span]) -> int | None:
@@ -366,7 +367,7 @@ def _long_gap(gaps: Sequence[int | None], spans: Sequence[Span]) -> int | None:
         return None
     split = max(range(1, count), key=between)
     low, high = sums[split - 1] / split, (sums[-1] - sums[split - 1]) / (count - split)
-    matters = sum(known[split:]) >= LONG_GAPS_SHARE * sum(known)
+    matters = sum(known[split:]) >= LONG_GAPS_SHARE * sum(known) and known[split] >= LEAST_LONG_NS
     return known[split] if matters and exp(high - low) >= LONG_GAP else None
 
 
