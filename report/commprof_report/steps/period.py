@@ -55,7 +55,6 @@ LEAST_LONG_NS = 10_000  # of a long pause: the profiler itself takes some micros
 MOST_CALLS_BY_GAPS = 64
 SAME_DISTANCE = 0.8  # share of equal distances between long pauses, and of the calls that then lie in whole steps
 STEADY = 0.75  # share of the intervals, and of their time, between half and twice the median
-UNTOLD = "what repeats may be a step or a part of one; too little was sampled in a row to tell"
 IRREGULAR = 0.6  # median absolute deviation / median of the times from one call to the next
 
 
@@ -100,15 +99,13 @@ def find_period(calls: Calls) -> Period:
         return _none("they are too few")
     gaps = pauses(calls)
     found = _by_sizes(calls, gaps)
-    if found.why == UNTOLD:
-        return found
     is_rare = len(found.spans) < FEWEST_STEPS
     if found.confidence < FEWEST_CONFIDENCE or is_rare:
         summed = _by_bytes(calls)
         found = summed if summed.how and (is_rare or summed.confidence > found.confidence) else found
     if not found.how or found.confidence < (FEWEST_CONFIDENCE if len(found.spans) >= MANY_STEPS else FEWEST_SUMMED):
         return _none("neither their sizes nor sums of them repeat", found.confidence)
-    return _checked(calls, found)
+    return _checked(calls, gaps, found)
 
 
 def pauses(calls: Calls) -> list[int | None]:
@@ -131,7 +128,9 @@ def _none(why: str, confidence: float = 0.0) -> Period:
     return Period([], "", 0, 0, confidence, why)
 
 
-def _checked(calls: Calls, found: Period) -> Period:
+def _checked(calls: Calls, gaps: Sequence[int | None], found: Period) -> Period:
+    if _may_be_layers(calls, gaps, found.spans):
+        return _none("what repeats may be a step or a part of one; too little was sampled in a row to tell")
     single = found.calls == 1
     if len(found.spans) < (FEWEST_SINGLE_STEPS if single else FEWEST_STEPS):
         return _none(f"what repeats does so only {len(found.spans)} times", found.confidence)
@@ -197,8 +196,6 @@ def _by_sizes(calls: Calls, gaps: Sequence[int | None]) -> Period:
     if not spans:
         return _none("no pattern")
     how, step_bytes = "sizes", sum(calls.bytes[place] for place in range(*spans[len(spans) // 2]) if calls.tokens[place] in own)
-    if _may_be_layers(calls, gaps, spans):
-        return _none(UNTOLD)
     units = _units_of_a_step(calls, gaps, spans)
     groups, cut = _grouped(gaps, spans, units) if units > 1 else ([], 0)
     if groups and units * len(groups) >= SAME_DISTANCE * (len(spans) - cut):
