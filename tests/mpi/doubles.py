@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import reporter
-from .harness import C_ERRORS, C_FLAGS, REPOSITORY, Outcome, Run, compile_to
+from .harness import C_ERRORS, C_FLAGS, CLOCK_ERROR, REPOSITORY, Outcome, Run, compile_to
 from .libraries import Mpi
 
 SOURCES = REPOSITORY / "tests/doubles"
@@ -44,9 +44,6 @@ def compiled(mpi_name: str, mpicc: str, name: str, libraries: tuple[str, ...]) -
     command = [mpicc, *C_FLAGS, *C_ERRORS, f"-I{SOURCES}", str(SOURCES / f"{name}.c"), *libraries, f"-Wl,-rpath,{FOLDER}", "-ldl"]
     compile_to(binary, command)
     return str(binary)
-
-
-CLOCK_ERROR = 1e-4  # by which the first slope of a clock may be off
 
 
 class Sum(NamedTuple):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from . import doubles, reporter
-from .doubles import CLOCK_ERROR, FOLDER, SETTINGS, Truth, busy_ns, counts, is_true, program, seen, truths
-from .harness import Outcome, Run
+from .doubles import FOLDER, SETTINGS, Truth, busy_ns, counts, is_true, program, seen, truths
+from .harness import CLOCK_ERROR, Outcome, Run
 from .libraries import Mpi
 
 RANKS = 2

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from . import reporter
-from .doubles import CLOCK_ERROR, build
 from .doubles import SETTINGS as GPU_SETTINGS
+from .doubles import build
 from .doubles import compiled as gpu_program
-from .harness import COMMPROF_RUN, Outcome, Run, calls_in_ledger, unprofiled_environment
+from .harness import CLOCK_ERROR, COMMPROF_RUN, Outcome, Run, calls_in_ledger, unprofiled_environment
 from .libraries import Mpi
 from .nccl import compiled, doubles
 

@@ -4,9 +4,10 @@ from statistics import median
 
 import pytest
 
+from .harness import CLOCK_ERROR
+
 CALLS = ("MPI_Recv", "MPI_Barrier")
 DELAY_NS = 20_000_000
-CLOCK_ERROR = 1e-4  # of the counter's rate, measured across MPI_Init
 
 
 @pytest.fixture(scope="module")

@@ -262,16 +262,19 @@ def _fews(
         return
     callers = {identity: frozenset(map(unit_of, own)) for identity, own in members.items()}
     compared = list(_compared(causes, unit_of, callers, frozenset(units)))
+
+    def corrected(unit: Hashable) -> float:
+        return min(1.0, len(units) * _chance(compared, unit))
+
     worst = 0.0
     for unit in reversed(order[:number]):  # the least cost is the most probable
-        worst = max(worst, min(1.0, len(units) * _chance(compared, unit)))
+        worst = max(worst, corrected(unit))
         if worst >= level:
             return
     yield order[:number], worst
     more = 0
     for more, unit in enumerate(order[number:], 1):
-        p = min(1.0, len(units) * _chance(compared, unit))
-        if p >= level:
+        if (p := corrected(unit)) >= level:
             more -= 1
             break
         worst = max(worst, p)
